@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "cgroup/file_descriptor.h"
+#include "model/error.h"
+
+namespace berth::cgroup {
+
+// One control group: an open directory and the id the kernel gave it, so that a group that took over the path is
+// never mistaken for it.
+class Cgroup {
+ public:
+  // `path` is relative to `root`, without a leading slash; "" is the root itself. Error gone where there is none.
+  static model::Result<std::shared_ptr<Cgroup>> open(const std::filesystem::path& root, const std::string& path);
+
+  const std::string& path() const { return path_; }
+  // kernfs id: the directory's inode number.
+  std::uint64_t id() const { return id_; }
+  int fd() const { return fd_.get(); }
+
+  // Whole content of a control file. Error gone where group or file vanished.
+  model::Result<std::string> read(const std::string& file) const;
+  // One write(2) of `value`. Error as the kernel's; EINTR is retried. Never creates a file.
+  model::Result<void> write(const std::string& file, std::string_view value) const;
+  bool has(const std::string& file) const;
+  // True where the path still leads to this very group.
+  bool is_current() const;
+
+ private:
+  Cgroup(std::filesystem::path root, std::string path, FileDescriptor fd, std::uint64_t id);
+
+  std::filesystem::path root_;
+  std::string path_;
+  FileDescriptor fd_;
+  std::uint64_t id_ = 0;
+};
+
+}  // namespace berth::cgroup

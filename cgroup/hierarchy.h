@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "model/capability.h"
+#include "model/error.h"
+
+namespace berth::cgroup {
+
+// The cgroup v2 tree of this host.
+struct Hierarchy {
+  std::filesystem::path root;
+  std::set<std::string> controllers;  // of the root's cgroup.controllers
+  bool hybrid = false;                // controllers are (partly) on v1; v2 carries only what is left
+};
+
+// Finds the v2 mount in PROC_ROOT/self/mountinfo, or takes `given` where it is not empty. Error unavailable, saying
+// what was looked at, where there is no v2 tree.
+model::Result<Hierarchy> find_hierarchy(const std::filesystem::path& given, const std::filesystem::path& proc_root);
+
+// What the hierarchy can and cannot do for berth, each with the reason and what berth does without.
+std::vector<model::Capability> capabilities(const Hierarchy& hierarchy);
+
+}  // namespace berth::cgroup

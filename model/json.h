@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The JSON documents of docs/contract.md, strict, both ways. No JSON library type crosses this header.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "model/error.h"
+#include "model/plan.h"
+#include "model/snapshot.h"
+
+namespace berth::model {
+
+// Documents nested deeper than this are refused.
+inline constexpr int kMaxJsonDepth = 64;
+
+struct HwlocSynthetic {
+  std::string description;
+};
+struct HwlocXml {
+  std::string path;
+};
+// A topology member that only names one; hwloc is another room's business, so the reader is handed a resolver.
+using TopologyReference = std::variant<HwlocSynthetic, HwlocXml>;
+using TopologyResolver = std::function<Result<Topology>(const TopologyReference&)>;
+
+struct ParsedSnapshot {
+  Snapshot snapshot;
+  std::vector<std::string> warnings;  // unknown members, each with its JSON path
+};
+
+// Reads a berth.snapshot/1 document. Error invalid_input, its message naming the JSON path
+// ("$.workloads[3].cpus: ..."), or line and column of malformed text. `resolve` may be empty: then a
+// reference is an error.
+Result<ParsedSnapshot> parse_snapshot(std::string_view text, const TopologyResolver& resolve = {});
+// One line, no trailing newline; parse_snapshot(to_json(s)) gives s back.
+std::string to_json(const Snapshot& snapshot);
+
+// Reads a berth.plan/1 document; unknown members are ignored, so that an older reader shows a newer plan.
+Result<Plan> parse_plan(std::string_view text);
+std::string to_json(const Plan& plan);
+
+// The "topology" member alone, with `schema: "berth.topology/1"`.
+std::string to_json(const Topology& topology);
+Result<Topology> parse_topology(std::string_view text);
+
+// Names used in JSON, configuration and on the bus.
+const char* to_string(WorkloadClass workload_class);
+Result<WorkloadClass> parse_workload_class(std::string_view name);
+
+}  // namespace berth::model

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "model/cpu_set.h"
+
+namespace berth::model {
+
+// Bind a workload's tasks to exactly these vCPUs (cpuset.cpus; AllowedCPUs= of a unit).
+struct PinAction {
+  std::string workload;
+  CpuSet cpus;
+  friend bool operator==(const PinAction&, const PinAction&) = default;
+};
+
+// Give a pinned workload the affinity back that it had before berth.
+struct UnpinAction {
+  std::string workload;
+  friend bool operator==(const UnpinAction&, const UnpinAction&) = default;
+};
+
+struct SetCpuQuotaAction {
+  std::string workload;
+  std::optional<double> cpu_quota_cores;  // nullopt: no limit
+  friend bool operator==(const SetCpuQuotaAction&, const SetCpuQuotaAction&) = default;
+};
+
+struct SetMemoryHighAction {
+  std::string workload;
+  std::optional<std::uint64_t> memory_high_bytes;  // nullopt: no limit
+  friend bool operator==(const SetMemoryHighAction&, const SetMemoryHighAction&) = default;
+};
+
+enum class EvictionStep { decommission, terminate, kill };
+
+struct EvictAction {
+  std::string workload;
+  EvictionStep how = EvictionStep::terminate;
+  std::uint64_t frees_bytes = 0;
+  friend bool operator==(const EvictAction&, const EvictAction&) = default;
+};
+
+enum class Resource { cpu, memory };
+enum class SchedulingState { schedule, no_schedule, evict };
+
+struct AdvertiseAction {
+  Resource resource = Resource::cpu;
+  double factor = 1;
+  double capacity = 0;  // cores or bytes
+  SchedulingState state = SchedulingState::schedule;
+  friend bool operator==(const AdvertiseAction&, const AdvertiseAction&) = default;
+};
+
+// One thing to do, and the record of why that explain, log, signals and the journal all read.
+struct Action {
+  std::variant<PinAction, UnpinAction, SetCpuQuotaAction, SetMemoryHighAction, EvictAction, AdvertiseAction> what;
+  std::string policy;
+  std::string decision;  // "d-" and 12 hex digits, the same for the same snapshot and settings
+  std::string reason;    // in words, with numbers
+
+  // The workload acted on; nullptr for an advertisement.
+  const std::string* workload() const;
+  // "pin", "unpin", "set-cpu-quota", "set-memory-high", "evict", "advertise".
+  const char* kind() const;
+
+  friend bool operator==(const Action&, const Action&) = default;
+};
+
+enum class ModelOrigin { fallback, given, fitted };  // "default", "given", "fitted" in JSON
+
+// Where an instance would be after the plan, and what it suffers there (docs/algorithms.md, interference).
+struct PlacedInstance {
+  CpuSet cpus;
+  double cpu_sc = 0;
+  double cpu_ss = 0;
+  double score = 0;
+  double pressure = 0;  // u of its service
+  ModelOrigin model = ModelOrigin::fallback;
+  std::string model_reason;
+  friend bool operator==(const PlacedInstance&, const PlacedInstance&) = default;
+};
+
+struct WorkloadFinding {
+  std::string workload;
+  std::string reason;
+  friend bool operator==(const WorkloadFinding&, const WorkloadFinding&) = default;
+};
+
+// What best-effort workloads share: every vCPU no latency-sensitive instance owns.
+struct BestEffortPool {
+  CpuSet cpus;
+  double utilisation = 0;  // 0..1
+  friend bool operator==(const BestEffortPool&, const BestEffortPool&) = default;
+};
+
+struct InterferenceFindings {
+  std::string weighting;
+  std::string search;
+  double score_node = 0;
+  std::optional<double> lower_bound;  // nullopt where the search gives no bound
+  std::optional<double> gap;
+  std::map<int, double> domains;                    // score by domain id
+  std::map<std::string, PlacedInstance> instances;  // by workload or pending id
+  std::vector<WorkloadFinding> unplaceable;
+  BestEffortPool best_effort;
+  std::vector<WorkloadFinding> unconfined;  // best-effort ones that cannot be kept off, and why
+  friend bool operator==(const InterferenceFindings&, const InterferenceFindings&) = default;
+};
+
+// One member per policy; nullopt where it did not run.
+struct Findings {
+  std::optional<InterferenceFindings> interference;
+  friend bool operator==(const Findings&, const Findings&) = default;
+};
+
+struct Plan {
+  std::string host;
+  double time = 0;  // of the snapshot
+  std::vector<Action> actions;
+  Findings findings;
+  friend bool operator==(const Plan&, const Plan&) = default;
+};
+
+}  // namespace berth::model

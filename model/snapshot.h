@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/topology.h"
+#include "model/workload.h"
+
+namespace berth::model {
+
+struct MemoryState {
+  std::uint64_t total_bytes = 0;
+  std::uint64_t available_bytes = 0;
+  double psi_full_avg10 = 0;  // percent, 0..100, as in /proc/pressure/memory
+
+  friend bool operator==(const MemoryState&, const MemoryState&) = default;
+};
+
+// cpu_inst = b0 + k1*cpu_sc + k2*cpu_ss (docs/algorithms.md, interference).
+struct InterferenceModel {
+  double b0 = 0;
+  double k1 = 0;
+  double k2 = 0;
+
+  friend bool operator==(const InterferenceModel&, const InterferenceModel&) = default;
+};
+
+struct ServiceProfile {
+  std::optional<double> pressure;  // 0..1
+  std::optional<InterferenceModel> model;
+
+  friend bool operator==(const ServiceProfile&, const ServiceProfile&) = default;
+};
+
+// A workload that asks to be admitted and does not run yet.
+struct PendingWorkload {
+  std::string id;
+  std::string service;
+  WorkloadClass workload_class = WorkloadClass::latency_sensitive;
+  std::optional<int> vcpus;
+  std::uint64_t memory_request_bytes = 0;
+
+  friend bool operator==(const PendingWorkload&, const PendingWorkload&) = default;
+};
+
+struct SparkTask {
+  std::string executor;
+  std::uint64_t input_bytes = 0;
+  double duration_s = 0;
+
+  friend bool operator==(const SparkTask&, const SparkTask&) = default;
+};
+
+struct SparkStage {
+  int id = 0;
+  std::vector<int> parents;
+  int partitions = 0;
+  std::uint64_t shuffle_write_bytes = 0;
+  std::vector<SparkTask> tasks;  // completed ones
+
+  friend bool operator==(const SparkStage&, const SparkStage&) = default;
+};
+
+struct SparkRunningTask {
+  std::string executor;
+  double elapsed_s = 0;
+
+  friend bool operator==(const SparkRunningTask&, const SparkRunningTask&) = default;
+};
+
+struct SparkApp {
+  std::string id;
+  double calculated_time_s = 0;
+  bool shuffle_service = false;
+  bool migration = false;
+  std::vector<SparkStage> stages;
+  std::vector<SparkRunningTask> running;
+
+  friend bool operator==(const SparkApp&, const SparkApp&) = default;
+};
+
+// The node as one tick saw it; policies read nothing else.
+struct Snapshot {
+  std::string host;
+  double time = 0;  // epoch seconds
+  double load1 = 0;
+  Topology topology;
+  MemoryState memory;
+  std::map<std::string, ServiceProfile> services;
+  std::vector<Workload> workloads;  // ascending by id
+  std::vector<PendingWorkload> pending;
+  std::vector<SparkApp> spark_apps;
+
+  friend bool operator==(const Snapshot&, const Snapshot&) = default;
+};
+
+}  // namespace berth::model

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/cpu_set.h"
+#include "model/error.h"
+
+namespace berth::model {
+
+// One hardware thread. `core`, `llc`, `numa` and `socket` are node-wide indices (hwloc's logical ones).
+struct Cpu {
+  int cpu = 0;
+  int core = 0;
+  std::optional<int> llc;  // last-level cache domain; nullopt where the host reports no shared cache
+  int numa = 0;
+  int socket = 0;
+  bool online = true;
+  bool allowed = true;            // berth may use it (root cpuset)
+  std::optional<int> efficiency;  // hwloc CPU-kind rank on hybrid processors: 0 is the most power-efficient
+
+  friend bool operator==(const Cpu&, const Cpu&) = default;
+};
+
+struct Gpu {
+  std::string id;  // PCI address, "0000:3b:00.0"
+  std::string vendor;
+  std::string model;
+  std::optional<int> numa;
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t memory_used_bytes = 0;
+  double utilisation = 0;  // 0..1
+  bool healthy = true;
+  std::optional<std::string> holder;  // workload id
+
+  friend bool operator==(const Gpu&, const Gpu&) = default;
+};
+
+enum class DomainKind { llc, socket };
+
+// A set of vCPUs whose occupants share a last-level cache or a socket (docs/algorithms.md, interference).
+// `cpus` holds the usable ones only.
+struct Domain {
+  int id = 0;
+  int socket = 0;
+  CpuSet cpus;
+
+  friend bool operator==(const Domain&, const Domain&) = default;
+};
+
+// The host's processors. Invariant: vCPU numbers unique, ascending; the hardware threads of one core agree on
+// LLC, NUMA node and socket; an LLC lies within one socket; at least one vCPU is usable.
+class Topology {
+ public:
+  // Error invalid_input names the index in `cpus` or `gpus` that breaks the invariant ("cpus[3]: ...").
+  static Result<Topology> make(std::vector<Cpu> cpus, std::vector<Gpu> gpus = {});
+
+  const std::vector<Cpu>& cpus() const { return cpus_; }
+  const std::vector<Gpu>& gpus() const { return gpus_; }
+  // nullptr where there is no such vCPU.
+  const Cpu* find(int cpu) const;
+
+  // Every vCPU named, online or not.
+  const CpuSet& all() const { return all_; }
+  // Online and allowed: the ones that can be given out. Every other view below speaks of these only.
+  const CpuSet& usable() const { return usable_; }
+  // The usable threads of `cpu`'s core, `cpu` included; empty for an unknown one.
+  const CpuSet& core_threads(int cpu) const;
+  // Position of `cpu` among the usable threads of its core, 0 for the first; -1 for an unknown one.
+  int smt_rank(int cpu) const;
+  // Threads of the widest core: 1 without SMT.
+  int max_threads_per_core() const { return max_threads_; }
+  // True where every usable vCPU has an LLC.
+  bool has_llc() const { return has_llc_; }
+
+  // Ascending by id. `llc` falls back to sockets on a host without LLC information.
+  const std::vector<Domain>& domains(DomainKind kind) const;
+  const std::vector<Domain>& sockets() const { return sockets_; }
+
+  // Every usable vCPU: first threads of all cores ascending by the core's lowest vCPU, then second threads, and
+  // so on ("window order").
+  const std::vector<int>& window_order() const { return window_order_; }
+
+  friend bool operator==(const Topology& a, const Topology& b) {
+    return a.cpus_ == b.cpus_ && a.gpus_ == b.gpus_;
+  }
+
+ private:
+  Topology() = default;
+
+  std::vector<Cpu> cpus_;
+  std::vector<Gpu> gpus_;
+  CpuSet all_;
+  CpuSet usable_;
+  std::map<int, CpuSet> core_threads_;  // by core
+  std::vector<Domain> llcs_;
+  std::vector<Domain> sockets_;
+  std::vector<int> window_order_;
+  int max_threads_ = 1;
+  bool has_llc_ = false;
+};
+
+}  // namespace berth::model

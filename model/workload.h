@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/cpu_set.h"
+
+namespace berth::model {
+
+enum class WorkloadClass { latency_sensitive, best_effort };
+
+// One reading of a workload, averaged since the one before. A figure that could not be had is nullopt, never 0.
+struct UsageSample {
+  double time = 0;                      // epoch seconds
+  double cpu_cores = 0;                 // mean cores used
+  std::uint64_t memory_bytes = 0;       // memory.current
+  std::optional<double> progress;       // 0..1
+  std::optional<double> runq_latency_us;
+  std::optional<double> llc_mpki;       // LLC misses per kilo instruction
+
+  friend bool operator==(const UsageSample&, const UsageSample&) = default;
+};
+
+enum class SparkRole { executor, driver };
+
+struct SparkIdentity {
+  std::string app;
+  SparkRole role = SparkRole::executor;
+  std::optional<std::string> executor;
+
+  friend bool operator==(const SparkIdentity&, const SparkIdentity&) = default;
+};
+
+// The limits a workload had before berth first changed them.
+struct OriginalLimits {
+  std::optional<double> cpu_quota_cores;
+  std::optional<std::uint64_t> memory_high_bytes;
+
+  friend bool operator==(const OriginalLimits&, const OriginalLimits&) = default;
+};
+
+// One cgroup v2 subtree that holds one container, systemd unit or Spark executor.
+struct Workload {
+  std::string id;       // cgroup path below the v2 root, without a leading slash
+  std::string service;  // instances of one service share profile and model; the id where none is declared
+  WorkloadClass workload_class = WorkloadClass::best_effort;
+  std::optional<int> vcpus;  // vCPUs asked for; only a latency-sensitive workload with vcpus is pinned
+  std::uint64_t memory_request_bytes = 0;
+  CpuSet cpus;  // what berth pinned it to; empty when not pinned
+  // What its own configuration and its ancestors permit, berth's pins aside; nullopt when unrestricted.
+  std::optional<CpuSet> allowed_cpus;
+  std::optional<double> cpu_quota_cores;
+  std::optional<std::uint64_t> memory_high_bytes;
+  int priority = 0;
+  bool evictable = false;
+  double created = 0;                // epoch seconds
+  std::optional<double> deadline;    // epoch seconds
+  std::optional<double> pinned_at;   // epoch seconds of berth's last change of `cpus`
+  std::optional<SparkIdentity> spark;
+  std::vector<std::string> gpus;
+  std::optional<OriginalLimits> original;
+  std::vector<UsageSample> usage;    // oldest first
+
+  friend bool operator==(const Workload&, const Workload&) = default;
+};
+
+}  // namespace berth::model

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "model/workload.h"
+
+namespace berth::model {
+
+// One [[workload]] table of the configuration: what the operator says of the cgroups that a glob matches.
+// Unset members are left to the built-in recognition or the workload's own limits.
+struct WorkloadRule {
+  std::string match;   // glob over the cgroup path below the v2 root, no leading slash; '*' stops at '/', '**' does not
+  std::string origin;  // "FILE:LINE", for messages
+  std::optional<WorkloadClass> workload_class;
+  std::optional<std::string> service;
+  std::optional<int> vcpus;
+  std::optional<std::uint64_t> memory_bytes;
+  std::optional<int> priority;
+  std::optional<bool> evictable;
+  std::optional<double> deadline_s;  // after the workload's creation
+
+  friend bool operator==(const WorkloadRule&, const WorkloadRule&) = default;
+};
+
+}  // namespace berth::model

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "model/plan.h"
+#include "model/snapshot.h"
+#include "policies/interference/settings.h"
+
+namespace berth::policies {
+
+struct InterferenceProposal {
+  model::InterferenceFindings findings;
+  std::vector<model::Action> actions;  // without decision ids; the arbiter gives them
+};
+
+// Places every latency-sensitive workload where the interference score is least, keeps those that stand well,
+// and confines best-effort ones to the rest (docs/algorithms.md, interference). Pure.
+InterferenceProposal propose_pins(const model::Snapshot& snapshot, const InterferenceSettings& settings);
+
+}  // namespace berth::policies

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "model/error.h"
+#include "model/json.h"
+#include "model/topology.h"
+
+namespace berth::topology {
+
+// The live host by hwloc, offline vCPUs included and marked. `sys_root` and `proc_root` replace /sys and /proc where they
+// are not the defaults. Error where hwloc finds no processors.
+model::Result<model::Topology> discover(const std::filesystem::path& sys_root = "/sys",
+                                        const std::filesystem::path& proc_root = "/proc");
+// An hwloc XML export (lstopo FILE.xml). Error names the file.
+model::Result<model::Topology> from_xml(const std::filesystem::path& file);
+// An hwloc synthetic description ("package:2 l3:1 core:4 pu:2"). Error quotes it.
+model::Result<model::Topology> from_synthetic(const std::string& description);
+// For model::parse_snapshot.
+model::Result<model::Topology> resolve(const model::TopologyReference& reference);
+
+// vCPUs online now (SYS_ROOT/devices/system/cpu/online); one small read, for every tick.
+model::Result<model::CpuSet> read_online(const std::filesystem::path& sys_root);
+
+}  // namespace berth::topology
