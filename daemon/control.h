@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "model/error.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace berth::daemon {
+
+// One workload as the last tick left it; a value, safe to keep.
+struct WorkloadView {
+  std::string id;
+  std::string service;
+  std::string workload_class;  // "latency-sensitive" or "best-effort"
+  std::string kind;            // "systemd-service", "podman", ...: cgroup::to_string(Kind)
+  std::string matched_by;
+  std::uint32_t vcpus = 0;  // 0: none asked for
+  std::string pinned_cpus;  // cpulist; empty when berth has not pinned it
+  bool managed = true;
+  std::string unmanaged_reason;     // empty when managed
+  std::optional<double> cpu_cores;  // mean cores over the last tick; nullopt before the second reading
+  std::optional<std::uint64_t> memory_bytes;
+  std::optional<double> score;  // interference score; nullopt when not placed
+
+  friend bool operator==(const WorkloadView&, const WorkloadView&) = default;
+};
+
+struct WorkloadCounts {
+  std::uint32_t latency_sensitive = 0;
+  std::uint32_t best_effort = 0;
+  std::uint32_t unmanaged = 0;  // counted here only, whatever their class
+};
+
+// What the daemon offers to whoever carries its bus name. Called on the loop's thread only; every call
+// answers from what the last tick left and none blocks, except those that write (set_mode, restore), which
+// act before they return. The formats are those of docs/contract.md.
+class Control {
+ public:
+  virtual ~Control() = default;
+
+  virtual std::string status_json() = 0;
+  virtual std::string workloads_json() = 0;
+  virtual std::string topology_json() = 0;
+  virtual std::string snapshot_json() = 0;
+  virtual std::string plan_json() = 0;
+  // Newest first, at most `limit` entries; 0 means all that are kept.
+  virtual std::string log_json(std::size_t limit) = 0;
+
+  // "observe" or "enforce". Error invalid_input for another word; unavailable, saying what is missing, where
+  // the host does not let berth enforce.
+  virtual model::Result<void> set_mode(std::string_view mode) = 0;
+  // Keys class, service, vcpus, deadline, priority, evictable; for this run of the workload. All or nothing.
+  // Error gone for a workload there is none of, invalid_input naming the key.
+  virtual model::Result<void> set_workload(const std::string& id,
+                                           const std::map<std::string, std::string>& settings) = 0;
+  // Puts every changed attribute back and goes to observe, so that the next tick does not change it again;
+  // a berth.restore/1 document.
+  virtual model::Result<std::string> restore() = 0;
+  // Reads the configuration again. Error invalid_input with file, line and column: the old settings stay.
+  virtual model::Result<void> reload() = 0;
+
+  virtual std::string version() const = 0;
+  virtual std::string mode() const = 0;
+  virtual std::optional<double> score_node() const = 0;
+  virtual WorkloadCounts counts() const = 0;
+  // cpulist; empty before the first tick.
+  virtual std::string best_effort_cpus() const = 0;
+  // Ascending by id.
+  virtual std::vector<WorkloadView> workloads() const = 0;
+  // nullopt where there is no such workload.
+  virtual std::optional<WorkloadView> workload(const std::string& id) const = 0;
+
+  // "trace", "debug", "info", "warning", "error" or "critical", as in the configuration's log level.
+  virtual std::string log_level() const = 0;
+  // Until the next reload. Error invalid_input for another word.
+  virtual model::Result<void> set_log_level(std::string_view level) = 0;
+};
+
+// Told by the daemon what happened, on the loop's thread, at the end of the tick or call in which it did. By
+// then Control answers with the new state.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+
+  // False once whatever carries the news is lost for good; the daemon then drops the listener and makes a new
+  // one later.
+  virtual bool connected() const = 0;
+
+  virtual void workload_appeared(const std::string& id) = 0;
+  virtual void workload_vanished(const std::string& id) = 0;
+  // Something of the workload other than its measured figures.
+  virtual void workload_changed(const std::string& id) = 0;
+  virtual void pinned(const std::string& workload, const std::string& cpus, const std::string& decision) = 0;
+  virtual void unpinned(const std::string& workload, const std::string& decision) = 0;
+  virtual void mode_changed() = 0;
+  // Node-wide figures (workload counts, best-effort vCPUs) are not what they were.
+  virtual void node_changed() = 0;
+};
+
+}  // namespace berth::daemon
