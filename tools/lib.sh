@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+# What tools/demo and tools/test share; sourced with the repository root as the working directory.
+# shellcheck shell=bash
+
+say() { printf '\n==> %s\n' "$*"; }
+die() {
+  printf '%s: %s\n' "${0##*/}" "$*" >&2
+  exit 1
+}
+
+# install_packages LIST...: makes sure that every package of the lists is there, asking apt only for missing ones.
+install_packages() {
+  local missing=() package
+  while read -r package; do
+    dpkg-query -W -f='${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
+  done < <(cat "$@" | grep -v '^#')
+  if [ ${#missing[@]} -eq 0 ]; then
+    say "all needed packages are installed"
+    return
+  fi
+  [ "$(id -u)" -eq 0 ] || die "run as root: ${#missing[@]} packages must be installed (${missing[*]})"
+  say "installing ${#missing[@]} packages: ${missing[*]}"
+  local log
+  log=$(mktemp)
+  if ! { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}"; } \
+      </dev/null >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    die "apt-get failed; the whole log is $log"
+  fi
+  rm -f "$log"
+}
+
+# build DIR [MESON OPTION...]: configures once, compiles what changed.
+build() {
+  local dir=$1
+  shift
+  if [ ! -f "$dir/build.ninja" ]; then
+    meson setup "$dir" "$@" >"$dir.log" 2>&1 || {
+      tail -n 20 "$dir.log" >&2
+      die "meson setup failed; the whole log is $dir.log"
+    }
+  fi
+  ninja -C "$dir" --quiet
+}
