@@ -32,7 +32,8 @@ ErrorKind kind_of(int errno_value) {
 }  // namespace
 
 Error Error::from_errno(int errno_value, std::string_view what) {
-  Error error(kind_of(errno_value), fmt::format("{}: {}", what, std::generic_category().message(errno_value)));
+  Error error(kind_of(errno_value),
+              fmt::format("{}: {}", what, std::generic_category().message(errno_value)));
   error.errno_ = errno_value;
   return error;
 }

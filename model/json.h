@@ -2,15 +2,15 @@
 // The JSON documents of docs/contract.md, strict, both ways. No JSON library type crosses this header.
 #pragma once
 
+#include "model/error.h"
+#include "model/plan.h"
+#include "model/snapshot.h"
+
 #include <functional>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
-
-#include "model/error.h"
-#include "model/plan.h"
-#include "model/snapshot.h"
 
 namespace berth::model {
 
@@ -23,7 +23,8 @@ struct HwlocSynthetic {
 struct HwlocXml {
   std::string path;
 };
-// A topology member that only names one; hwloc is another room's business, so the reader is handed a resolver.
+// A topology member that only names one; hwloc is another room's business, so the reader is handed a
+// resolver.
 using TopologyReference = std::variant<HwlocSynthetic, HwlocXml>;
 using TopologyResolver = std::function<Result<Topology>(const TopologyReference&)>;
 
@@ -48,6 +49,10 @@ std::string to_json(const Topology& topology);
 Result<Topology> parse_topology(std::string_view text);
 
 // Names used in JSON, configuration and on the bus.
+const char* to_string(EvictionStep step);
+const char* to_string(Resource resource);
+const char* to_string(SchedulingState state);
+const char* to_string(ModelOrigin origin);
 const char* to_string(WorkloadClass workload_class);
 Result<WorkloadClass> parse_workload_class(std::string_view name);
 

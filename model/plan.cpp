@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/plan.h"
+
+#include "model/json.h"
+
+#include <type_traits>
+
+namespace berth::model {
+
+const std::string* Action::workload() const {
+  return std::visit(
+      [](const auto& action) -> const std::string* {
+        if constexpr (std::is_same_v<std::decay_t<decltype(action)>, AdvertiseAction>)
+          return nullptr;
+        else
+          return &action.workload;
+      },
+      what);
+}
+
+const char* Action::kind() const {
+  struct Names {
+    const char* operator()(const PinAction&) const { return "pin"; }
+    const char* operator()(const UnpinAction&) const { return "unpin"; }
+    const char* operator()(const SetCpuQuotaAction&) const { return "set-cpu-quota"; }
+    const char* operator()(const SetMemoryHighAction&) const { return "set-memory-high"; }
+    const char* operator()(const EvictAction&) const { return "evict"; }
+    const char* operator()(const AdvertiseAction&) const { return "advertise"; }
+  };
+  return std::visit(Names{}, what);
+}
+
+const char* to_string(EvictionStep step) {
+  switch (step) {
+    case EvictionStep::decommission:
+      return "decommission";
+    case EvictionStep::terminate:
+      return "terminate";
+    case EvictionStep::kill:
+      break;
+  }
+  return "kill";
+}
+
+const char* to_string(Resource resource) { return resource == Resource::cpu ? "cpu" : "memory"; }
+
+const char* to_string(SchedulingState state) {
+  switch (state) {
+    case SchedulingState::schedule:
+      return "schedule";
+    case SchedulingState::no_schedule:
+      return "no-schedule";
+    case SchedulingState::evict:
+      break;
+  }
+  return "evict";
+}
+
+const char* to_string(ModelOrigin origin) {
+  switch (origin) {
+    case ModelOrigin::fallback:
+      return "default";
+    case ModelOrigin::given:
+      return "given";
+    case ModelOrigin::fitted:
+      break;
+  }
+  return "fitted";
+}
+
+}  // namespace berth::model

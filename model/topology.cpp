@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/topology.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace berth::model {
+
+namespace {
+
+std::string shown(const std::optional<int>& index) { return index ? std::to_string(*index) : "none"; }
+
+tl::unexpected<Error> wrong(const char* list, std::size_t index, std::string_view why) {
+  return fail(ErrorKind::invalid_input, fmt::format("{}[{}]: {}", list, index, why));
+}
+
+// Indices are positions among at most kMaxCpu + 1 things.
+bool index_in_range(int index) { return index >= 0 && index <= kMaxCpu; }
+
+std::optional<std::string> indices_wrong(const Cpu& cpu) {
+  const auto check = [](const char* what, int index) -> std::optional<std::string> {
+    if (index_in_range(index)) return std::nullopt;
+    return fmt::format("{} {} is not between 0 and {}", what, index, kMaxCpu);
+  };
+  if (auto problem = check("vCPU", cpu.cpu)) return problem;
+  if (auto problem = check("core", cpu.core)) return problem;
+  if (auto problem = check("LLC", cpu.llc.value_or(0))) return problem;
+  if (auto problem = check("NUMA node", cpu.numa)) return problem;
+  if (auto problem = check("socket", cpu.socket)) return problem;
+  return check("efficiency rank", cpu.efficiency.value_or(0));
+}
+
+Result<void> check_cpus(const std::vector<Cpu>& cpus) {
+  std::map<int, std::size_t> seen;                   // vCPU -> index
+  std::map<int, std::size_t> core_first, llc_first;  // core, LLC -> index of its first vCPU
+  bool any_usable = false;
+  for (std::size_t index = 0; index < cpus.size(); ++index) {
+    const Cpu& cpu = cpus[index];
+    if (const auto problem = indices_wrong(cpu)) return wrong("cpus", index, *problem);
+    if (const auto [other, fresh] = seen.emplace(cpu.cpu, index); !fresh)
+      return wrong("cpus", index, fmt::format("vCPU {} is already at cpus[{}]", cpu.cpu, other->second));
+    const auto [core, new_core] = core_first.emplace(cpu.core, index);
+    const Cpu& sibling = cpus[core->second];
+    if (!new_core && (sibling.llc != cpu.llc || sibling.numa != cpu.numa || sibling.socket != cpu.socket))
+      return wrong(
+          "cpus", index,
+          fmt::format("vCPU {} shares core {} with vCPU {}, but its LLC {}, NUMA node {}, socket {} are "
+                      "not that one's {}, {}, {}",
+                      cpu.cpu, cpu.core, sibling.cpu, shown(cpu.llc), cpu.numa, cpu.socket,
+                      shown(sibling.llc), sibling.numa, sibling.socket));
+    if (cpu.llc) {
+      const auto [llc, new_llc] = llc_first.emplace(*cpu.llc, index);
+      const Cpu& neighbour = cpus[llc->second];
+      if (!new_llc && neighbour.socket != cpu.socket)
+        return wrong("cpus", index,
+                     fmt::format("LLC {} is on socket {} here and on socket {} at cpus[{}]", *cpu.llc,
+                                 cpu.socket, neighbour.socket, llc->second));
+    }
+    any_usable = any_usable || (cpu.online && cpu.allowed);
+  }
+  if (!any_usable)
+    return fail(ErrorKind::invalid_input,
+                cpus.empty() ? "cpus: no vCPU at all" : "cpus: no vCPU is both online and allowed");
+  return {};
+}
+
+Result<void> check_gpus(const std::vector<Gpu>& gpus) {
+  std::map<std::string_view, std::size_t> seen;
+  for (std::size_t index = 0; index < gpus.size(); ++index) {
+    const Gpu& gpu = gpus[index];
+    if (gpu.id.empty()) return wrong("gpus", index, "the id is empty");
+    if (const auto [other, fresh] = seen.emplace(gpu.id, index); !fresh)
+      return wrong("gpus", index, fmt::format("GPU {} is already at gpus[{}]", gpu.id, other->second));
+    if (gpu.numa && !index_in_range(*gpu.numa))
+      return wrong("gpus", index, fmt::format("NUMA node {} is not between 0 and {}", *gpu.numa, kMaxCpu));
+    if (gpu.memory_used_bytes > gpu.memory_bytes)
+      return wrong("gpus", index,
+                   fmt::format("{} bytes used of {}", gpu.memory_used_bytes, gpu.memory_bytes));
+    if (!(gpu.utilisation >= 0 && gpu.utilisation <= 1))
+      return wrong("gpus", index, fmt::format("utilisation {} is not between 0 and 1", gpu.utilisation));
+  }
+  return {};
+}
+
+std::vector<Domain> group(const std::vector<Cpu>& cpus, std::optional<int> (*id_of)(const Cpu&)) {
+  std::map<int, Domain> by_id;
+  for (const Cpu& cpu : cpus) {
+    const auto id = id_of(cpu);
+    if (!cpu.online || !cpu.allowed || !id) continue;
+    Domain& domain = by_id[*id];
+    domain.id = *id;
+    domain.socket = cpu.socket;
+    domain.cpus.insert(cpu.cpu);
+  }
+  std::vector<Domain> domains;
+  domains.reserve(by_id.size());
+  for (auto& [id, domain] : by_id) domains.push_back(std::move(domain));
+  return domains;
+}
+
+}  // namespace
+
+Result<Topology> Topology::make(std::vector<Cpu> cpus, std::vector<Gpu> gpus) {
+  if (const auto checked = check_cpus(cpus); !checked) return fail(checked.error());
+  if (const auto checked = check_gpus(gpus); !checked) return fail(checked.error());
+
+  Topology topology;
+  topology.cpus_ = std::move(cpus);
+  topology.gpus_ = std::move(gpus);
+  std::sort(topology.cpus_.begin(), topology.cpus_.end(),
+            [](const Cpu& a, const Cpu& b) { return a.cpu < b.cpu; });
+
+  topology.has_llc_ = true;
+  for (const Cpu& cpu : topology.cpus_) {
+    topology.all_.insert(cpu.cpu);
+    if (!cpu.online || !cpu.allowed) continue;
+    topology.usable_.insert(cpu.cpu);
+    topology.core_threads_[cpu.core].insert(cpu.cpu);
+    topology.has_llc_ = topology.has_llc_ && cpu.llc.has_value();
+  }
+  topology.sockets_ = group(topology.cpus_, [](const Cpu& cpu) { return std::optional<int>(cpu.socket); });
+  topology.llcs_ = group(topology.cpus_, [](const Cpu& cpu) { return cpu.llc; });
+
+  // Cores ascending by their lowest usable vCPU, then rank by rank.
+  std::map<int, const CpuSet*> cores;
+  for (const auto& [core, threads] : topology.core_threads_) cores.emplace(threads.first(), &threads);
+  std::vector<std::vector<int>> threads_of;
+  for (const auto& [lowest, threads] : cores) {
+    threads_of.push_back(threads->to_vector());
+    topology.max_threads_ = std::max(topology.max_threads_, static_cast<int>(threads->size()));
+  }
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(topology.max_threads_); ++rank)
+    for (const auto& threads : threads_of)
+      if (rank < threads.size()) topology.window_order_.push_back(threads[rank]);
+  return topology;
+}
+
+const Cpu* Topology::find(int cpu) const {
+  const auto found = std::lower_bound(cpus_.begin(), cpus_.end(), cpu, [](const Cpu& candidate, int wanted) {
+    return candidate.cpu < wanted;
+  });
+  return found != cpus_.end() && found->cpu == cpu ? &*found : nullptr;
+}
+
+const CpuSet& Topology::core_threads(int cpu) const {
+  static const CpuSet kNone;
+  const Cpu* found = find(cpu);
+  if (found == nullptr) return kNone;
+  const auto threads = core_threads_.find(found->core);
+  return threads == core_threads_.end() ? kNone : threads->second;
+}
+
+int Topology::smt_rank(int cpu) const {
+  const CpuSet& threads = core_threads(cpu);
+  if (!threads.contains(cpu)) return -1;
+  int rank = 0;
+  for (const int thread : threads) {
+    if (thread == cpu) break;
+    ++rank;
+  }
+  return rank;
+}
+
+const std::vector<Domain>& Topology::domains(DomainKind kind) const {
+  return kind == DomainKind::llc && has_llc_ ? llcs_ : sockets_;
+}
+
+}  // namespace berth::model
