@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guest as a fixture. `tests/vm/run` boots it and says so by BERTH_GUEST; without, one is booted here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from guestlib import Guest
+
+
+@pytest.fixture(scope="session")
+def guest() -> Iterator[Guest]:
+    if name := os.environ.get("BERTH_GUEST"):
+        yield Guest.attach(name)
+        return
+    with Guest.boot(f"pytest-{os.getpid()}") as booted:
+        if staging := os.environ.get("BERTH_STAGING"):
+            booted.install(Path(staging))
+        yield booted

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A virtual machine in which berth's tests run: its image, its life and its shell."""
+
+from .errors import CommandFailed, GuestError
+from .guest import Guest
+from .image import VARIANTS, Image, ensure_image, prune_images
+from .machine import TOPOLOGIES, Topology
+
+__all__ = [
+    "TOPOLOGIES",
+    "VARIANTS",
+    "CommandFailed",
+    "Guest",
+    "GuestError",
+    "Image",
+    "Topology",
+    "ensure_image",
+    "prune_images",
+]

@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One running guest: its life, commands in it, files to and from it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from subprocess import CompletedProcess
+from types import TracebackType
+from typing import IO, TypeVar
+
+from .errors import CommandFailed, GuestError, tail
+from .image import Image, ensure_image
+from .machine import Topology, command_line, death_notice, is_qemu, qmp, spawn
+
+# Emulation is slow and shared: these are for a busy machine, not for a usual one.
+BOOT_DEADLINE = 240.0
+COMMAND_TIMEOUT = 120.0
+
+Command = str | Sequence[str]
+T = TypeVar("T")
+
+
+def state_dir(name: str) -> Path:
+    """Where a guest of this name keeps its sockets and logs; short, for sockets' paths are limited."""
+    if own := os.environ.get("BERTH_VM_STATE"):
+        return Path(own).absolute() / name
+    runtime = os.environ.get("XDG_RUNTIME_DIR") or ("/run" if os.getuid() == 0 else f"/tmp/{os.getuid()}")
+    return Path(runtime) / "berth-vm" / name
+
+
+class Guest:
+    """A booted guest. Guests of different names run side by side."""
+
+    def __init__(self, state: Path) -> None:
+        self.state = state
+        facts = json.loads((state / "guest.json").read_text())
+        self.pid: int = facts["pid"]
+        self.port: int = facts["port"]
+        self.topology = Topology(**facts["topology"])
+        self.image = Image(Path(facts["image"]))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    # Life
+
+    @classmethod
+    def boot(
+        cls,
+        name: str = "default",
+        *,
+        topology: Topology = Topology(),
+        variant: str = "6.1",
+        kernel_arguments: str = "",
+        owned: bool = True,
+        deadline: float = BOOT_DEADLINE,
+    ) -> Guest:
+        """Boots and waits until systemd has started everything; `owned`: ends with this process."""
+        image = ensure_image(variant)
+        state = state_dir(name)
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (state / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if running(state):
+                raise GuestError(f"guest {name!r} is already running; see {state}")
+            clear(state)
+            command = command_line(image, topology, state, kernel_arguments)
+            process = spawn(command, state / "qemu.log", owned=owned)
+            try:
+                port = ask_port(state, process)
+                facts = {"pid": process.pid, "port": port, "image": str(image.path), "topology": vars(topology)}
+                (state / "guest.json").write_text(json.dumps(facts))
+                guest = cls(state)
+                guest._process = process
+                guest.wait_ready(deadline)
+            except BaseException:
+                process.kill()
+                process.wait()
+                raise
+        return guest
+
+    @classmethod
+    def attach(cls, name: str = "default") -> Guest:
+        """The guest that another process booted."""
+        if guest := cls.find(name):
+            return guest
+        raise GuestError(f"guest {name!r} is not running")
+
+    @classmethod
+    def find(cls, name: str) -> Guest | None:
+        state = state_dir(name)
+        return cls(state) if running(state) else None
+
+    def wait_ready(self, deadline: float = BOOT_DEADLINE) -> None:
+        until = time.monotonic() + deadline
+        self._connect(until)
+        seconds = max(1, int(until - time.monotonic()))
+        self.run(f"timeout {seconds} systemctl is-system-running --wait", check=False, timeout=seconds + 5)
+
+    def power_cycle(self, deadline: float = BOOT_DEADLINE) -> None:
+        """As if the power had failed and come back; what reached the disk stays."""
+        self._disconnect()
+        with qmp(self.state / "qmp") as control:
+            # A guest that restarts by itself has failed (-no-reboot); this one is asked to.
+            control.execute("set-action", reboot="reset")
+            control.execute("system_reset")
+            control.execute("set-action", reboot="shutdown")
+        self.wait_ready(deadline)
+
+    def alive(self) -> bool:
+        if self._process is not None:
+            return self._process.poll() is None
+        return is_qemu(self.pid, self.state)
+
+    def down(self) -> None:
+        """Ends the guest at once: its disk is thrown away, so there is nothing to shut down for."""
+        self._disconnect()
+        if self.alive():
+            os.kill(self.pid, signal.SIGKILL)
+        if self._process is not None:
+            self._process.wait()
+        else:
+            wait_until(lambda: not self.alive(), 10.0, "QEMU to end")
+        (self.state / "guest.json").unlink(missing_ok=True)
+
+    def __enter__(self) -> Guest:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.down()
+
+    # Commands
+
+    def run(
+        self,
+        command: Command,
+        *,
+        check: bool = True,
+        timeout: float = COMMAND_TIMEOUT,
+        input: str | None = None,
+        user: str | None = None,
+    ) -> CompletedProcess[str]:
+        """Runs a command (a string is for the shell) as root or `user`, and returns its output as text."""
+        text = as_text(command, user)
+        words = self.ssh(text, timeout)
+        stdin: dict[str, object] = {"stdin": subprocess.DEVNULL} if input is None else {"input": input}
+        try:
+            result = subprocess.run(
+                words, capture_output=True, text=True, errors="replace", timeout=timeout + 10, **stdin
+            )
+        except subprocess.TimeoutExpired as error:
+            raise self._failure(f"no end within {timeout:g} s of: {text}") from error
+        return self._judge(CompletedProcess(text, result.returncode, result.stdout, result.stderr), check, timeout)
+
+    def stream(self, command: Command, *, user: str | None = None) -> int:
+        """Runs a command with this process's own input and output; returns its status."""
+        status = subprocess.run(self.ssh(as_text(command, user)), check=False).returncode
+        if status == 255 and not self.alive():
+            raise GuestError(death_notice(self.state))
+        return status
+
+    def ssh(self, command: str, timeout: float | None = None) -> list[str]:
+        """The words that run `command` in the guest, where it is killed after `timeout` seconds."""
+        if timeout is not None:
+            # ssh's end does not end the command, and a left-over one disturbs the next test.
+            command = f"exec timeout --kill-after=5 {timeout:g} sh -c {shlex.quote(command)}"
+        return [*self._ssh_options(), "berth-guest", command]
+
+    def poll(
+        self, probe: Command | Callable[[], T], deadline: float = 30.0, *, interval: float = 0.2, what: str = ""
+    ) -> T | CompletedProcess[str]:
+        """Tries until `probe` returns something true (a command: status 0), which is returned."""
+        if callable(probe):
+            return wait_until(probe, deadline, what or "the condition", interval, self._failure)
+        command: Command = probe
+        last: list[CompletedProcess[str]] = []
+
+        def attempt() -> CompletedProcess[str] | None:
+            last[:] = [self.run(command, check=False)]
+            return last[0] if last[0].returncode == 0 else None
+
+        def failure(message: str) -> GuestError:
+            return self._failure(f"{message}\nlast: {last[0] if last else None}")
+
+        return wait_until(attempt, deadline, what or as_text(command), interval, failure)
+
+    # Files
+
+    def read_file(self, path: str) -> str:
+        return self.run(["cat", "--", path]).stdout
+
+    def write_file(self, path: str, text: str, mode: int | None = None) -> None:
+        """Writes in place, as files of cgroupfs need it; makes the directories above."""
+        quoted = shlex.quote(path)
+        parent = shlex.quote(os.path.dirname(path) or ".")
+        chmod = f" && chmod {mode:o} {quoted}" if mode is not None else ""
+        self.run(f"mkdir -p {parent} && cat > {quoted}{chmod}", input=text)
+
+    def push(self, source: Path, target: str, *, timeout: float = 300.0) -> None:
+        """A file becomes `target`; of a directory, the contents go into `target`, owned by root."""
+        quoted = shlex.quote(target)
+        pack = ["tar", "--owner=0", "--group=0", "--numeric-owner", "-cf", "-"]
+        if source.is_dir():
+            # A guest's /lib is a link, and stays one when a staging tree has a directory of that name.
+            unpack = f"mkdir -p {quoted} && tar -C {quoted} --keep-directory-symlink --no-overwrite-dir -xf -"
+            self._pipe([*pack, "-C", str(source), "."], self.ssh(unpack, timeout), timeout)
+        elif source.is_file():
+            parent = shlex.quote(os.path.dirname(target) or ".")
+            unpack = f"mkdir -p {parent} && tar -xOf - > {quoted} && chmod {source.stat().st_mode & 0o777:o} {quoted}"
+            self._pipe([*pack, "-C", str(source.parent), source.name], self.ssh(unpack, timeout), timeout)
+        else:
+            raise GuestError(f"no such file or directory: {source}")
+
+    def pull(self, source: str, target: Path, *, timeout: float = 300.0) -> None:
+        """The other way round: a file becomes `target`, a directory's contents go into it."""
+        quoted = shlex.quote(source)
+        unpack = ["tar", "--no-same-owner", "-xf", "-"]
+        if self.run(["test", "-d", source], check=False).returncode == 0:
+            target.mkdir(parents=True, exist_ok=True)
+            self._pipe(self.ssh(f"tar -C {quoted} -cf - .", timeout), [*unpack, "-C", str(target)], timeout)
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("wb") as file:
+                self._pipe(self.ssh(f"cat -- {quoted}", timeout), ["cat"], timeout, file)
+
+    def install(self, staging: Path) -> None:
+        """Unpacks a `DESTDIR` over the guest and makes the system take notice, as a package would."""
+        self.push(staging, "/")
+        self.run(
+            "systemd-sysusers && systemd-tmpfiles --create && ldconfig && systemctl daemon-reload"
+            " && systemctl reload dbus && { systemctl try-restart polkit || true; }"
+        )
+
+    # Within
+
+    def _pipe(
+        self, source: list[str], sink: list[str], timeout: float, output: IO[bytes] | int | None = None
+    ) -> None:
+        with subprocess.Popen(source, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL) as writer:
+            try:
+                result = subprocess.run(
+                    sink, stdin=writer.stdout, stdout=output, stderr=subprocess.PIPE, timeout=timeout + 10, check=False
+                )
+                if writer.stdout:
+                    writer.stdout.close()
+                status = writer.wait(timeout=timeout)
+            except subprocess.TimeoutExpired as error:
+                writer.kill()
+                raise self._failure(f"no end within {timeout:g} s of: {source} | {sink}") from error
+        if status or result.returncode:
+            message = result.stderr.decode(errors="replace")
+            raise self._failure(f"{source} ({status}) | {sink} ({result.returncode}): {message}")
+
+    def _judge(self, result: CompletedProcess[str], check: bool, timeout: float) -> CompletedProcess[str]:
+        if result.returncode == 255 and not self.alive():
+            raise GuestError(death_notice(self.state))
+        # timeout(1) says 124, and 137 where it had to kill.
+        if result.returncode == 124:
+            raise self._failure(f"killed after {timeout:g} s: {result.args}\n{result.stdout}\n{result.stderr}")
+        if check and result.returncode != 0:
+            raise CommandFailed(result)
+        return result
+
+    def _failure(self, message: str) -> GuestError:
+        return GuestError(f"{message}\n{tail(self.state / 'console.log', 15)}")
+
+    def _ssh_options(self) -> list[str]:
+        options = {
+            "BatchMode": "yes",
+            "ControlPath": self.state / "ssh",
+            "HostName": "127.0.0.1",
+            "HostKeyAlias": "berth-guest",
+            "HostKeyAlgorithms": "ssh-ed25519",
+            "IdentitiesOnly": "yes",
+            "IdentityFile": self.image.key,
+            "LogLevel": "ERROR",
+            "Port": self.port,
+            "ServerAliveInterval": "30",
+            "ServerAliveCountMax": "10",
+            "StrictHostKeyChecking": "yes",
+            "User": "root",
+            "UserKnownHostsFile": self.image.known_hosts,
+        }
+        return ["ssh", "-F", "none", *(f"-o{name}={value}" for name, value in options.items())]
+
+    def _connect(self, until: float) -> None:
+        """One connection for all commands: a handshake takes the emulated processors long."""
+        master = [*self._ssh_options(), "-oControlMaster=yes", "-oConnectTimeout=60", "-f", "-N", "berth-guest"]
+        log = self.state / "ssh.log"
+        while True:
+            with log.open("wb") as output:
+                status = subprocess.run(
+                    master, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False
+                ).returncode
+            if status == 0:
+                return
+            if not self.alive():
+                raise GuestError(death_notice(self.state))
+            if time.monotonic() > until:
+                raise self._failure(f"the guest does not answer\n{tail(log, 5)}")
+            time.sleep(0.2)
+
+    def _disconnect(self) -> None:
+        subprocess.run(
+            [*self._ssh_options(), "-O", "exit", "berth-guest"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
+        )
+
+
+def as_text(command: Command, user: str | None = None) -> str:
+    text = command if isinstance(command, str) else shlex.join(command)
+    return f"exec runuser -u {shlex.quote(user)} -- sh -c {shlex.quote(text)}" if user else text
+
+
+def wait_until(
+    probe: Callable[[], T | None],
+    deadline: float,
+    what: str,
+    interval: float = 0.1,
+    failure: Callable[[str], GuestError] = GuestError,
+) -> T:
+    until = time.monotonic() + deadline
+    while True:
+        if value := probe():
+            return value
+        if time.monotonic() > until:
+            raise failure(f"waited {deadline:g} s in vain for: {what}")
+        time.sleep(interval)
+
+
+def running(state: Path) -> bool:
+    try:
+        pid = json.loads((state / "guest.json").read_text())["pid"]
+    except (OSError, ValueError):
+        return False
+    return is_qemu(pid, state)
+
+
+def clear(state: Path) -> None:
+    """Removes what a guest that is gone left behind."""
+    for path in state.iterdir():
+        if path.name != "lock":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def ask_port(state: Path, process: subprocess.Popen[bytes]) -> int:
+    def attempt() -> int | None:
+        if process.poll() is not None:
+            raise GuestError(death_notice(state))
+        try:
+            with qmp(state / "qmp") as control:
+                return control.ssh_port()
+        except (FileNotFoundError, ConnectionRefusedError):
+            return None
+
+    return wait_until(attempt, 30.0, "QEMU's control socket")

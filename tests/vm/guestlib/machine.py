@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""QEMU: the command line of the emulated host, its process, and its control socket."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from .errors import GuestError, tail
+from .image import Image
+
+PR_SET_PDEATHSIG = 1
+QMP_TIMEOUT = 20.0
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Processors and memory; every socket has a level-3 cache of its own."""
+
+    sockets: int = 2
+    cores: int = 2
+    threads: int = 2
+    numa_nodes: int = 2
+    memory_mib: int = 2048
+
+    @property
+    def cpus(self) -> int:
+        return self.sockets * self.cores * self.threads
+
+    def arguments(self) -> list[str]:
+        if self.cpus % self.numa_nodes or self.memory_mib % self.numa_nodes:
+            raise GuestError(f"{self} does not divide evenly into NUMA nodes")
+        smp = f"{self.cpus},sockets={self.sockets},cores={self.cores},threads={self.threads}"
+        arguments = ["-smp", smp, "-m", f"{self.memory_mib}M"]
+        cpus = self.cpus // self.numa_nodes
+        memory = self.memory_mib // self.numa_nodes
+        for node in range(self.numa_nodes):
+            first, last = node * cpus, (node + 1) * cpus - 1
+            arguments += ["-object", f"memory-backend-ram,id=m{node},size={memory}M"]
+            arguments += ["-numa", f"node,nodeid={node},cpus={first}-{last},memdev=m{node}"]
+        return arguments
+
+
+TOPOLOGIES = {
+    "two-socket": Topology(),
+    "two-socket-no-smt": Topology(threads=1),
+    "one-socket": Topology(sockets=1, cores=4, threads=2, numa_nodes=1),
+    "single": Topology(sockets=1, cores=1, threads=1, numa_nodes=1, memory_mib=1024),
+}
+
+
+def command_line(image: Image, topology: Topology, state: Path, kernel_arguments: str) -> list[str]:
+    append = (
+        "root=/dev/vda console=ttyS0 loglevel=5 psi=1 net.ifnames=0 mitigations=off "
+        f"systemd.show_status=yes panic=-1 {kernel_arguments}"
+    )
+    return [
+        "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+        "-machine", "q35",
+        # Emulated also where /dev/kvm exists: nested virtualisation is too often there in name only.
+        "-accel", "tcg,thread=multi",
+        # Linux believes in SMT for some vendors only; with cx16 newer kernels fault early under QEMU 7.2.
+        "-cpu", "max,vendor=GenuineIntel,-cx16",
+        *topology.arguments(),
+        "-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", append.strip(),
+        # Writes go to an unnamed temporary file: every boot starts from the same disk.
+        "-drive", f"file={image.disk},if=virtio,format=raw,snapshot=on",
+        # Port 0: the host's kernel picks a free one. The guest reaches nothing but this.
+        "-netdev", "user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:0-:22",
+        "-device", "virtio-net-pci,netdev=net,romfile=",
+        "-device", "virtio-rng-pci",
+        "-serial", f"file:{state / 'console.log'}",
+        "-qmp", f"unix:{state / 'qmp'},server=on,wait=off",
+    ]
+
+
+def spawn(command: list[str], log: Path, *, owned: bool) -> subprocess.Popen[bytes]:
+    """Starts QEMU; `owned`: the kernel kills it when this process ends, however it ends."""
+    parent = os.getpid()
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def in_child() -> None:
+        if owned:
+            libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            # The parent may have died before the request.
+            if os.getppid() != parent:
+                os._exit(1)
+
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            # Not hit by the terminal's Ctrl-C, which is for whoever runs the tests.
+            start_new_session=True,
+            preexec_fn=in_child,
+        )
+
+
+class Qmp:
+    """QEMU's control socket, one conversation at a time."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._reply()
+        self.execute("qmp_capabilities")
+
+    def execute(self, command: str, **arguments: Any) -> Any:
+        self._stream.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+        self._stream.flush()
+        while True:
+            reply = self._reply()
+            if "error" in reply:
+                raise GuestError(f"QEMU refused {command}: {reply['error']['desc']}")
+            if "return" in reply:
+                return reply["return"]
+
+    def _reply(self) -> dict[str, Any]:
+        line = self._stream.readline()
+        if not line:
+            raise GuestError("QEMU closed its control socket")
+        reply: dict[str, Any] = json.loads(line)
+        return reply
+
+    def ssh_port(self) -> int:
+        listing = self.execute("human-monitor-command", **{"command-line": "info usernet"})
+        if not (found := re.search(r"HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)", listing)):
+            raise GuestError(f"no forwarded port in:\n{listing}")
+        return int(found[1])
+
+
+@contextmanager
+def qmp(path: Path) -> Iterator[Qmp]:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(QMP_TIMEOUT)
+        connection.connect(str(path))
+        with connection.makefile("rw") as stream:
+            yield Qmp(stream)
+
+
+def is_qemu(pid: int, state: Path) -> bool:
+    """Whether `pid` still is the QEMU of this state directory, and not a process that got its number."""
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return any(str(state / "qmp").encode() in word for word in command)
+
+
+def death_notice(state: Path) -> str:
+    return f"QEMU is gone\n{tail(state / 'qemu.log', 10)}\n{tail(state / 'console.log')}"
