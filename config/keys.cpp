@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/keys.h"
+
+#include "config/glob_syntax.h"
+#include "config/units.h"
+#include "config/wording.h"
+#include "model/cpu_set.h"
+#include "model/json.h"
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace berth::config {
+namespace {
+
+using model::WorkloadRule;
+
+constexpr double kDay = 86400;
+constexpr double kYear = 365 * kDay;
+
+// The default as TOML, read from a default target so that the manual cannot disagree with the program; "" for
+// a member that is unset by default. `field` says which member of the target a key sets, here and below.
+template <typename Target, typename Field, typename Write>
+std::string default_text(Field field, Write write) {
+  Target defaults{};
+  auto& member = field(defaults);
+  if constexpr (requires { member.has_value(); }) {
+    return "";
+  } else {
+    return write(member);
+  }
+}
+
+constexpr auto kPlain = [](const auto& value) { return fmt::format("{}", value); };
+
+template <typename Target, typename Field>
+KeySpec<Target> integer_key(std::string name, std::int64_t low, std::int64_t high, Field field) {
+  auto set = [=](Target& target, const toml::node& node) -> Refusal {
+    const auto* value = node.as_integer();
+    if (value == nullptr || value->get() < low || value->get() > high) return "";
+    field(target) = static_cast<int>(value->get());
+    return std::nullopt;
+  };
+  return {
+      {std::move(name), "integer", default_text<Target>(field, kPlain), fmt::format("{} to {}", low, high)},
+      {},
+      set};
+}
+
+template <typename Target, typename Field>
+KeySpec<Target> number_key(std::string name, double low, double high, Field field) {
+  auto set = [=](Target& target, const toml::node& node) -> Refusal {
+    const auto value = node.is_number() ? node.value<double>() : std::nullopt;
+    // Written so that NaN, which compares with nothing, is refused.
+    if (!value || !(*value >= low && *value <= high)) return "";
+    field(target) = *value;
+    return std::nullopt;
+  };
+  return {
+      {std::move(name), "number", default_text<Target>(field, kPlain), fmt::format("{} to {}", low, high)},
+      {},
+      set};
+}
+
+template <typename Target, typename Field>
+KeySpec<Target> boolean_key(std::string name, Field field) {
+  auto set = [=](Target& target, const toml::node& node) -> Refusal {
+    const auto* value = node.as_boolean();
+    if (value == nullptr) return "";
+    field(target) = value->get();
+    return std::nullopt;
+  };
+  return {{std::move(name), "boolean", default_text<Target>(field, kPlain), ""}, {}, set};
+}
+
+template <typename Target, typename Field>
+KeySpec<Target> duration_key(std::string name, double low_s, double high_s, Field field) {
+  auto set = [=](Target& target, const toml::node& node) -> Refusal {
+    std::optional<double> seconds = node.is_number() ? node.value<double>() : std::nullopt;
+    if (const auto* text = node.as_string()) {
+      auto parsed = parse_duration_s(text->get());
+      if (!parsed) return parsed.error().message();
+      seconds = *parsed;
+    }
+    if (!seconds || !(*seconds >= low_s && *seconds <= high_s)) return "";
+    field(target) = *seconds;
+    return std::nullopt;
+  };
+  return {{std::move(name), "duration",
+           default_text<Target>(field, [](double seconds) { return '"' + duration_text(seconds) + '"'; }),
+           fmt::format("{} to {}", duration_text(low_s), duration_text(high_s))},
+          {},
+          set};
+}
+
+template <typename Target, typename Field>
+KeySpec<Target> size_key(std::string name, Field field) {
+  auto set = [=](Target& target, const toml::node& node) -> Refusal {
+    std::optional<std::uint64_t> bytes;
+    if (const auto* value = node.as_integer()) {
+      if (value->get() < 0) return "";
+      bytes = static_cast<std::uint64_t>(value->get());
+    } else if (const auto* text = node.as_string()) {
+      auto parsed = parse_size_bytes(text->get());
+      if (!parsed) return parsed.error().message();
+      bytes = *parsed;
+    }
+    if (!bytes) return "";
+    field(target) = *bytes;
+    return std::nullopt;
+  };
+  return {{std::move(name), "size", "", ""}, {}, set};
+}
+
+template <typename Target, typename Value, typename Field>
+KeySpec<Target> choice_key(std::string name, std::vector<std::pair<std::string, Value>> allowed,
+                           Field field) {
+  std::vector<std::string> names;
+  for (const auto& [choice, value] : allowed) names.push_back(choice);
+  auto as_toml = default_text<Target>(field, [&allowed](const Value& wanted) {
+    for (const auto& [choice, value] : allowed) {
+      if (value == wanted) return quote(choice);
+    }
+    return std::string();
+  });
+  auto range = listed(names);
+  auto set = [field, allowed = std::move(allowed), names](Target& target, const toml::node& node) -> Refusal {
+    const auto* text = node.as_string();
+    if (text == nullptr) return "";
+    for (const auto& [choice, value] : allowed) {
+      if (choice == text->get()) {
+        field(target) = value;
+        return std::nullopt;
+      }
+    }
+    const auto meant = closest(text->get(), names);
+    return meant.empty() ? "" : "did you mean " + quote(meant) + "?";
+  };
+  return {{std::move(name), "string", std::move(as_toml), std::move(range)}, std::move(names), set};
+}
+
+template <typename Target, typename Field>
+KeySpec<Target> cpulist_key(std::string name, Field field) {
+  auto set = [=](Target& target, const toml::node& node) -> Refusal {
+    const auto* text = node.as_string();
+    if (text == nullptr) return "";
+    auto cpus = model::CpuSet::parse(text->get());
+    if (!cpus) return cpus.error().message();
+    field(target) = *cpus;
+    return std::nullopt;
+  };
+  auto as_toml =
+      default_text<Target>(field, [](const model::CpuSet& cpus) { return quote(cpus.to_string()); });
+  return {{std::move(name), "cpulist", std::move(as_toml), ""}, {}, set};
+}
+
+std::vector<KeySpec<Settings>> make_setting_specs() {
+  using policies::Search;
+  using policies::Weighting;
+  std::vector<KeySpec<Settings>> specs;
+  specs.push_back(choice_key<Settings, Mode>(
+      "mode", {{"observe", Mode::observe}, {"enforce", Mode::enforce}},
+      [](Settings & s) -> auto& { return s.mode; }));
+
+  specs.push_back(duration_key<Settings>(
+      "sampling.interval", 0.1, 3600, [](Settings & s) -> auto& { return s.tick_s; }));
+  specs.push_back(integer_key<Settings>(
+      "sampling.history", 4, 3600, [](Settings & s) -> auto& { return s.history; }));
+
+  std::vector<std::pair<std::string, std::string>> levels;
+  for (const char* level : {"trace", "debug", "info", "warning", "error", "critical"})
+    levels.emplace_back(level, level);
+  specs.push_back(choice_key<Settings, std::string>(
+      "log.level", std::move(levels), [](Settings & s) -> auto& { return s.log_level; }));
+  specs.push_back(duration_key<Settings>(
+      "log.retention", 60, 10 * kYear, [](Settings & s) -> auto& { return s.log_retention_s; }));
+
+  specs.push_back(choice_key<Settings, ForeignWriter>(
+      "safety.foreign_writer",
+      {{"yield", ForeignWriter::yield},
+       {"reassert", ForeignWriter::reassert},
+       {"alarm", ForeignWriter::alarm}},
+      [](Settings & s) -> auto& { return s.foreign_writer; }));
+  specs.push_back(number_key<Settings>(
+      "safety.min_change", 0, 1, [](Settings & s) -> auto& { return s.policies.safety.min_change; }));
+  specs.push_back(number_key<Settings>(
+      "safety.be_quota_rise", 0.001, 1,
+      [](Settings & s) -> auto& { return s.policies.safety.be_quota_rise; }));
+  specs.push_back(duration_key<Settings>(
+      "safety.repin_cooldown", 0, kDay,
+      [](Settings & s) -> auto& { return s.policies.safety.repin_cooldown_s; }));
+
+  const auto interference = [](Settings & s) -> auto& { return s.policies.interference; };
+  specs.push_back(choice_key<Settings, Weighting>(
+      "interference.weighting",
+      {{"overlap", Weighting::overlap}, {"request", Weighting::request}}, [=](Settings & s) -> auto& {
+        return interference(s).weighting;
+      }));
+  specs.push_back(choice_key<Settings, Search>(
+      "interference.search",
+      {{"window", Search::window}}, [=](Settings & s) -> auto& { return interference(s).search; }));
+  specs.push_back(choice_key<Settings, model::DomainKind>(
+      "interference.shared_domain",
+      {{"llc", model::DomainKind::llc}, {"socket", model::DomainKind::socket}}, [=](Settings & s) -> auto& {
+        return interference(s).shared_domain;
+      }));
+  specs.push_back(integer_key<Settings>(
+      "interference.window_step", 1,
+      model::kMaxCpu + 1, [=](Settings & s) -> auto& { return interference(s).window_step; }));
+  specs.push_back(boolean_key<Settings>(
+      "interference.allow_cross_socket", [=](Settings & s) -> auto& {
+        return interference(s).allow_cross_socket;
+      }));
+  specs.push_back(cpulist_key<Settings>(
+      "interference.reserved_cpus", [=](Settings & s) -> auto& { return interference(s).reserved_cpus; }));
+  specs.push_back(integer_key<Settings>(
+      "interference.be_min_cpus", 1,
+      model::kMaxCpu + 1, [=](Settings & s) -> auto& { return interference(s).be_min_cpus; }));
+  specs.push_back(boolean_key<Settings>(
+      "interference.be_avoid_siblings", [=](Settings & s) -> auto& {
+        return interference(s).be_avoid_siblings;
+      }));
+  // b0 is what an instance uses alone, in cores; the slopes cannot be negative (docs/algorithms.md,
+  // interference).
+  specs.push_back(number_key<Settings>(
+      "interference.default_model.b0", 0,
+      model::kMaxCpu + 1, [=](Settings & s) -> auto& { return interference(s).default_model.b0; }));
+  specs.push_back(number_key<Settings>(
+      "interference.default_model.k1", 0,
+      1000, [=](Settings & s) -> auto& { return interference(s).default_model.k1; }));
+  specs.push_back(number_key<Settings>(
+      "interference.default_model.k2", 0,
+      1000, [=](Settings & s) -> auto& { return interference(s).default_model.k2; }));
+  return specs;
+}
+
+KeySpec<WorkloadRule> match_key() {
+  auto set = [](WorkloadRule& rule, const toml::node& node) -> Refusal {
+    const auto* text = node.as_string();
+    if (text == nullptr) return "";
+    if (auto error = match_error(text->get())) return error;
+    rule.match = text->get();
+    return std::nullopt;
+  };
+  return {{"match", "string", "", "required; glob over the cgroup path below the root"}, {}, set};
+}
+
+KeySpec<WorkloadRule> service_key() {
+  auto set = [](WorkloadRule& rule, const toml::node& node) -> Refusal {
+    const auto* text = node.as_string();
+    if (text == nullptr) return "";
+    if (text->get().empty()) return "it is empty";
+    for (const char c : text->get()) {
+      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) return "it holds a control character";
+    }
+    rule.service = text->get();
+    return std::nullopt;
+  };
+  return {{"service", "string", "", ""}, {}, set};
+}
+
+std::vector<KeySpec<WorkloadRule>> make_workload_specs() {
+  using model::WorkloadClass;
+  std::vector<std::pair<std::string, WorkloadClass>> classes;
+  for (const auto value : {WorkloadClass::latency_sensitive, WorkloadClass::best_effort}) {
+    classes.emplace_back(model::to_string(value), value);
+  }
+  std::vector<KeySpec<WorkloadRule>> specs;
+  specs.push_back(match_key());
+  specs.push_back(choice_key<WorkloadRule, WorkloadClass>(
+      "class", std::move(classes), [](WorkloadRule & r) -> auto& { return r.workload_class; }));
+  specs.push_back(service_key());
+  specs.push_back(integer_key<WorkloadRule>(
+      "vcpus", 1, model::kMaxCpu + 1, [](WorkloadRule & r) -> auto& { return r.vcpus; }));
+  specs.push_back(size_key<WorkloadRule>(
+      "memory", [](WorkloadRule & r) -> auto& { return r.memory_bytes; }));
+  specs.push_back(integer_key<WorkloadRule>(
+      "priority", -1000000, 1000000, [](WorkloadRule & r) -> auto& { return r.priority; }));
+  specs.push_back(boolean_key<WorkloadRule>(
+      "evictable", [](WorkloadRule & r) -> auto& { return r.evictable; }));
+  specs.push_back(duration_key<WorkloadRule>(
+      "deadline", 1, 10 * kYear, [](WorkloadRule & r) -> auto& { return r.deadline_s; }));
+  return specs;
+}
+
+template <typename Target>
+std::vector<Key> keys_of(const std::vector<KeySpec<Target>>& specs) {
+  std::vector<Key> keys;
+  for (const auto& spec : specs) keys.push_back(spec.key);
+  return keys;
+}
+
+}  // namespace
+
+const std::vector<KeySpec<Settings>>& setting_specs() {
+  static const std::vector<KeySpec<Settings>> specs = make_setting_specs();
+  return specs;
+}
+
+const std::vector<KeySpec<WorkloadRule>>& workload_specs() {
+  static const std::vector<KeySpec<WorkloadRule>> specs = make_workload_specs();
+  return specs;
+}
+
+const std::vector<Key>& known_keys() {
+  static const std::vector<Key> keys = keys_of(setting_specs());
+  return keys;
+}
+
+const std::vector<Key>& known_workload_keys() {
+  static const std::vector<Key> keys = keys_of(workload_specs());
+  return keys;
+}
+
+}  // namespace berth::config

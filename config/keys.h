@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one table that parsing, overriding and berth.toml(5) come from.
+#pragma once
+
+#include "config/config.h"
+#include "model/workload_rule.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <toml++/toml.h>
+
+namespace berth::config {
+
+// nullopt: the value was taken. Otherwise it was not, and the text, perhaps empty, says what beyond type and
+// range is wrong with it.
+using Refusal = std::optional<std::string>;
+
+template <typename Target>
+struct KeySpec {
+  Key key;
+  std::vector<std::string> choices;  // the allowed values of a string that has few
+  std::function<Refusal(Target&, const toml::node&)> set;
+};
+
+// `key.name` is dotted, from the top of the file.
+const std::vector<KeySpec<Settings>>& setting_specs();
+// `key.name` is the member's of a [[workload]] table.
+const std::vector<KeySpec<model::WorkloadRule>>& workload_specs();
+
+}  // namespace berth::config

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/reader.h"
+
+#include "config/keys.h"
+#include "config/wording.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace berth::config {
+namespace {
+
+using model::ErrorKind;
+using model::fail;
+
+// Dotted keys nest tables, which toml++ walks recursively: a line of many thousand dots would exhaust the
+// stack. No setting is deeper than three, and no path in a rule needs as many.
+constexpr std::ptrdiff_t kMostDotsPerLine = 64;
+
+struct Complaint {
+  toml::source_position at;
+  std::string text;
+};
+
+// One walk over a document: where it stands, and what it found wrong.
+struct Reading {
+  Settings& settings;
+  const std::string& name;
+  std::vector<Complaint> complaints;
+
+  void complain(const toml::source_position& at, std::string text) {
+    complaints.push_back({at, std::move(text)});
+  }
+};
+
+std::string described(const toml::node& node) {
+  switch (node.type()) {
+    case toml::node_type::table:
+      return "a table";
+    case toml::node_type::array:
+      return node.is_array_of_tables() ? "an array of tables" : "an array";
+    case toml::node_type::string:
+      return quote(node.as_string()->get());
+    case toml::node_type::integer:
+      return fmt::format("{}", node.as_integer()->get());
+    case toml::node_type::floating_point:
+      return fmt::format("{}", node.as_floating_point()->get());
+    case toml::node_type::boolean:
+      return node.as_boolean()->get() ? "true" : "false";
+    default:
+      return "a date or time";
+  }
+}
+
+std::string wanted(const Key& key, const std::vector<std::string>& choices) {
+  if (!choices.empty()) return (choices.size() == 1 ? "wants " : "wants one of ") + listed(choices);
+  std::string text = "wants ";
+  if (key.type == "integer") {
+    text += "an integer";
+  } else if (key.type == "boolean") {
+    text += "true or false";
+  } else if (key.type == "cpulist") {
+    text += "a cpulist in quotes, such as \"0-3,8\"";
+  } else if (key.type == "duration") {
+    text += "a duration, such as 10 (seconds) or \"500ms\",";
+  } else if (key.type == "size") {
+    text += "a size, such as 1073741824 (bytes) or \"1G\"";
+  } else {
+    text += "a " + key.type;
+  }
+  const bool ranged = key.type == "integer" || key.type == "number" || key.type == "duration";
+  return ranged ? text + " from " + key.range : text;
+}
+
+template <typename Target>
+const KeySpec<Target>* find_spec(const std::vector<KeySpec<Target>>& specs, std::string_view name) {
+  for (const auto& spec : specs) {
+    if (spec.key.name == name) return &spec;
+  }
+  return nullptr;
+}
+
+template <typename Target>
+std::optional<std::string> refusal_of(const KeySpec<Target>& spec, Target& target, const toml::node& node) {
+  const auto hint = spec.set(target, node);
+  if (!hint) return std::nullopt;
+  return fmt::format("{} {}, got {}{}{}", spec.key.name, wanted(spec.key, spec.choices), described(node),
+                     hint->empty() ? "" : "; ", *hint);
+}
+
+// The names that may stand in the table `prefix` ("" is the top): keys and tables.
+std::vector<std::string> names_below(const std::string& prefix) {
+  std::vector<std::string> names;
+  const auto start = prefix.empty() ? 0 : prefix.size() + 1;
+  for (const auto& key : known_keys()) {
+    if (!prefix.empty() && key.name.compare(0, start, prefix + ".") != 0) continue;
+    auto name = key.name.substr(start, key.name.find('.', start) - start);
+    if (names.empty() || names.back() != name) names.push_back(std::move(name));
+  }
+  if (prefix.empty()) names.emplace_back("workload");
+  return names;
+}
+
+bool is_table_name(const std::string& name) {
+  return std::any_of(known_keys().begin(), known_keys().end(),
+                     [&](const Key& key) { return key.name.compare(0, name.size() + 1, name + ".") == 0; });
+}
+
+std::string in_table(const std::string& prefix) {
+  return prefix.empty() ? "at the top level" : "in [" + prefix + "]";
+}
+
+std::string unknown_key(const std::string& prefix, std::string_view key) {
+  auto text = fmt::format("unknown key {} {}", quote(key), in_table(prefix));
+  const auto names = names_below(prefix);
+  const auto meant = closest(key, names);
+  if (!meant.empty()) return text + "; did you mean " + quote(meant) + "?";
+  for (const auto& known : known_keys()) {
+    const auto dot = known.name.rfind('.');
+    if (dot != std::string::npos && std::string_view(known.name).substr(dot + 1) == key) {
+      return text + fmt::format("; it belongs in [{}]", known.name.substr(0, dot));
+    }
+  }
+  return text + "; known there: " + listed(names);
+}
+
+void read_rule(Reading& reading, const toml::table& table) {
+  model::WorkloadRule rule;
+  rule.origin = fmt::format("{}:{}", reading.name, table.source().begin.line);
+  for (const auto& [key, node] : table) {
+    const auto* spec = find_spec(workload_specs(), key.str());
+    if (spec != nullptr) {
+      if (auto error = refusal_of(*spec, rule, node))
+        reading.complain(node.source().begin, std::move(*error));
+      continue;
+    }
+    std::vector<std::string> names;
+    for (const auto& known : known_workload_keys()) names.push_back(known.name);
+    const auto meant = closest(key.str(), names);
+    reading.complain(key.source().begin, fmt::format("unknown key {} in [[workload]]; {}", quote(key.str()),
+                                                     meant.empty() ? "known there: " + listed(names)
+                                                                   : "did you mean " + quote(meant) + "?"));
+  }
+  if (!table.contains("match")) {
+    reading.complain(table.source().begin, "[[workload]] without match: say which cgroups it is about");
+  }
+  reading.settings.rules.push_back(std::move(rule));
+}
+
+void read_rules(Reading& reading, const toml::node& node) {
+  const auto* tables = node.as_array();
+  if (tables == nullptr) {
+    reading.complain(node.source().begin,
+                     fmt::format("workload is written [[workload]], once per rule; got {}", described(node)));
+    return;
+  }
+  for (const auto& element : *tables) {
+    if (const auto* table = element.as_table()) {
+      read_rule(reading, *table);
+    } else {
+      reading.complain(
+          element.source().begin,
+          fmt::format("workload wants tables, written [[workload]], got {}", described(element)));
+    }
+  }
+}
+
+void read_table(Reading& reading, const toml::table& table, const std::string& prefix) {
+  for (const auto& [key, node] : table) {
+    const auto name = prefix.empty() ? std::string(key.str()) : prefix + "." + std::string(key.str());
+    if (name == "workload") {
+      read_rules(reading, node);
+    } else if (const auto* spec = find_spec(setting_specs(), name)) {
+      if (auto error = refusal_of(*spec, reading.settings, node)) {
+        reading.complain(node.source().begin, std::move(*error));
+      }
+    } else if (!is_table_name(name)) {
+      reading.complain(key.source().begin, unknown_key(prefix, key.str()));
+    } else if (const auto* below = node.as_table()) {
+      read_table(reading, *below, name);
+    } else {
+      reading.complain(node.source().begin,
+                       fmt::format("{} is a table, written [{}] once; got {}", name, name, described(node)));
+    }
+  }
+}
+
+std::optional<std::string> too_deep(std::string_view text, const std::string& name) {
+  std::size_t line = 1;
+  while (!text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    const auto row = text.substr(0, end);
+    const bool comment = row.substr(std::min(row.find_first_not_of(" \t"), row.size())).substr(0, 1) == "#";
+    if (!comment && std::count(row.begin(), row.end(), '.') > kMostDotsPerLine) {
+      return fmt::format("{}:{}:1: more than {} dots in one line; keys are not nested as deep", name, line,
+                         kMostDotsPerLine);
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+    ++line;
+  }
+  return std::nullopt;
+}
+
+// toml++ quotes what it read; a control character in a message would break its line.
+std::string on_one_line(std::string_view text) {
+  std::string result(text);
+  std::replace_if(
+      result.begin(), result.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
+  return result;
+}
+
+bool comes_before(const Complaint& a, const Complaint& b) {
+  return std::pair(a.at.line, a.at.column) < std::pair(b.at.line, b.at.column);
+}
+
+std::string positioned(const std::string& name, const toml::source_position& at, std::string_view text) {
+  return fmt::format("{}:{}:{}: {}", name, at.line, at.column, text);
+}
+
+}  // namespace
+
+model::Result<void> apply_document(Settings& settings, std::string_view text, const std::string& name) {
+  if (auto error = too_deep(text, name)) return fail(ErrorKind::invalid_input, std::move(*error));
+  Reading reading{settings, name, {}};
+  try {
+    read_table(reading, toml::parse(text), "");
+  } catch (const toml::parse_error& error) {
+    return fail(ErrorKind::invalid_input,
+                positioned(name, error.source().begin, on_one_line(error.description())));
+  } catch (const std::exception& error) {
+    return fail(ErrorKind::invalid_input, fmt::format("{}: {}", name, on_one_line(error.what())));
+  }
+  if (reading.complaints.empty()) return {};
+  const auto& complaints = reading.complaints;
+  const auto first = std::min_element(complaints.begin(), complaints.end(), comes_before);
+  auto message = positioned(name, first->at, first->text);
+  if (complaints.size() > 1) message += fmt::format(" (and {} more)", complaints.size() - 1);
+  return fail(ErrorKind::invalid_input, std::move(message));
+}
+
+model::Result<void> override_setting(Settings& settings, std::string_view assignment) {
+  const auto equals = assignment.find('=');
+  const auto trimmed = [](std::string_view text) {
+    const auto first = text.find_first_not_of(" \t");
+    if (first == std::string_view::npos) return std::string_view();
+    return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+  };
+  if (equals == std::string_view::npos || trimmed(assignment.substr(0, equals)).empty()) {
+    return fail(ErrorKind::invalid_input,
+                quote(assignment) + " is not of the form KEY=VALUE, such as interference.weighting=request");
+  }
+  const std::string name(trimmed(assignment.substr(0, equals)));
+  const std::string value(trimmed(assignment.substr(equals + 1)));
+  const auto* spec = find_spec(setting_specs(), name);
+  if (spec == nullptr) {
+    std::vector<std::string> names;
+    for (const auto& key : known_keys()) names.push_back(key.name);
+    const auto meant = closest(name, names);
+    auto message = "unknown setting " + quote(name);
+    if (name == "workload" || name.rfind("workload.", 0) == 0) {
+      message += "; [[workload]] rules are given in a file";
+    } else if (is_table_name(name)) {
+      message += "; name one of its members, such as " + name + "." + names_below(name).front();
+    } else if (!meant.empty()) {
+      message += "; did you mean " + quote(meant) + "?";
+    } else if (const auto dot = name.rfind('.');
+               dot != std::string::npos && is_table_name(name.substr(0, dot))) {
+      message = unknown_key(name.substr(0, dot), name.substr(dot + 1));
+    }
+    return fail(ErrorKind::invalid_input, message);
+  }
+  // Text keys take the words as they are: "0" is a cpulist here, not the integer.
+  const bool text_key = spec->key.type == "string" || spec->key.type == "cpulist";
+  const bool quoted = !value.empty() && (value.front() == '"' || value.front() == '\'');
+  const bool one_line =
+      std::none_of(value.begin(), value.end(), [](char c) { return c == '\n' || c == '\r' || c == '#'; });
+  try {
+    toml::table document;
+    if (one_line && value.size() <= 4096 && std::count(value.begin(), value.end(), '.') <= kMostDotsPerLine &&
+        (quoted || !text_key)) {
+      try {
+        document = toml::parse("value = " + value);
+      } catch (const toml::parse_error&) {
+        document.clear();
+      }
+    }
+    if (!document.contains("value")) document.insert_or_assign("value", value);
+    if (auto error = refusal_of(*spec, settings, *document.get("value"))) {
+      return fail(ErrorKind::invalid_input, std::move(*error));
+    }
+  } catch (const std::exception& error) {
+    return fail(ErrorKind::invalid_input, fmt::format("{}: {}", quote(name), on_one_line(error.what())));
+  }
+  return {};
+}
+
+}  // namespace berth::config

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "config/config.h"
+#include "model/error.h"
+
+#include <string>
+#include <string_view>
+
+#include <toml++/toml.h>
+
+namespace berth::config {
+
+// Applies one TOML document to `settings`, its [[workload]] tables added behind those already there. `name`
+// stands in messages: "NAME:LINE:COLUMN: ...", the first error in reading order, and how many more there are.
+// On error `settings` is left half changed: hand in a copy.
+model::Result<void> apply_document(Settings& settings, std::string_view text, const std::string& name);
+
+}  // namespace berth::config
