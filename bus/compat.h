@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every difference between sdbus-c++ 1.2 and 2.x that this project meets; BERTH_SDBUS_MAJOR comes from the
+// build.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sdbus-c++/sdbus-c++.h>
+#include <systemd/sd-bus.h>
+
+namespace berth::bus {
+
+#if BERTH_SDBUS_MAJOR >= 2
+using ServiceName = sdbus::ServiceName;
+using PropertyName = sdbus::PropertyName;
+using InterfaceName = sdbus::InterfaceName;
+using MethodName = sdbus::MethodName;
+// What a reply handler is handed: true and dereferenceable where the call failed.
+using ReplyError = std::optional<sdbus::Error>;
+#else
+using ServiceName = std::string;
+using PropertyName = std::string;
+using InterfaceName = std::string;
+using MethodName = std::string;
+using ReplyError = const sdbus::Error*;
+#endif
+
+inline sdbus::Error make_error(const char* name, const std::string& message) {
+#if BERTH_SDBUS_MAJOR >= 2
+  return sdbus::Error(sdbus::Error::Name{name}, message);
+#else
+  return sdbus::Error(name, message);
+#endif
+}
+
+// What to wait for before the next process_one; `timeout_usec` on CLOCK_MONOTONIC, UINT64_MAX for never.
+struct PollData {
+  int fd = -1;
+  short events = 0;
+  std::uint64_t timeout_usec = UINT64_MAX;
+};
+
+inline PollData poll_data(const sdbus::IConnection& connection) {
+  const auto data = connection.getEventLoopPollData();
+#if BERTH_SDBUS_MAJOR >= 2
+  const bool never = data.timeout == std::chrono::microseconds::max();
+  return {data.fd, data.events, never ? UINT64_MAX : static_cast<std::uint64_t>(data.timeout.count())};
+#else
+  return {data.fd, data.events, data.timeout_usec};
+#endif
+}
+
+// Handles one message; false where there was none.
+inline bool process_one(sdbus::IConnection& connection) {
+#if BERTH_SDBUS_MAJOR >= 2
+  return connection.processPendingEvent();
+#else
+  return connection.processPendingRequest();
+#endif
+}
+
+// sdbus-c++ shows neither the interactive-authorisation flag nor the message below it, which subclasses may
+// see.
+struct RawMessage : sdbus::Message {
+  static sd_bus_message* of(const sdbus::Message& message) {
+    return static_cast<sd_bus_message*>(message.*(&RawMessage::msg_));
+  }
+};
+
+inline bool allows_interaction(const sdbus::Message& message) {
+  return sd_bus_message_get_allow_interactive_authorization(RawMessage::of(message)) > 0;
+}
+inline void allow_interaction(sdbus::Message& message) {
+  sd_bus_message_set_allow_interactive_authorization(RawMessage::of(message), 1);
+}
+
+// Who sent the call that `object` is answering right now, and whether he may be asked for a password.
+struct Caller {
+  std::string sender;  // unique bus name
+  bool interactive = false;
+};
+
+inline Caller current_caller(const sdbus::IObject& object) {
+#if BERTH_SDBUS_MAJOR >= 2
+  const sdbus::Message message = object.getCurrentlyProcessedMessage();
+  return {message.getSender(), allows_interaction(message)};
+#else
+  const sdbus::Message* message = object.getCurrentlyProcessedMessage();
+  return {message->getSender(), allows_interaction(*message)};
+#endif
+}
+
+inline std::vector<PropertyName> property_names(const std::vector<std::string>& names) {
+  return std::vector<PropertyName>(names.begin(), names.end());
+}
+
+}  // namespace berth::bus
