@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""berth as a test sees it in a guest: its configuration, what it says, and what the host's cgroups really hold."""
+
+from __future__ import annotations
+
+import json
+import re
+from subprocess import CompletedProcess
+from typing import Any
+
+from guestlib import Guest
+
+DROP_IN = "/etc/berth/berth.toml.d/50-test.toml"
+# Attributes that a resource manager might touch; all of them are compared where nothing may change.
+ATTRIBUTES = ("cpuset.cpus", "cpuset.mems", "cpu.max", "cpu.weight", "memory.high", "memory.max", "memory.low")
+
+RULES = """
+[[workload]]
+match = "system.slice/berth-test-ls*.service"
+class = "latency-sensitive"
+vcpus = 2
+
+[[workload]]
+match = "system.slice/berth-test-be*.service"
+class = "best-effort"
+"""
+
+
+def cpus_of(cpulist: str) -> set[int]:
+    return {
+        cpu
+        for first, last in re.findall(r"(\d+)(?:-(\d+))?", cpulist)
+        for cpu in range(int(first), int(last or first) + 1)
+    }
+
+
+class Berth:
+    def __init__(self, guest: Guest) -> None:
+        self.guest = guest
+
+    # The daemon
+
+    def start(self, mode: str = "observe", extra: str = "", rules: str = RULES) -> None:
+        self.guest.write_file(DROP_IN, f'mode = "{mode}"\n{extra}\n{rules}')
+        self.guest.run("systemctl reset-failed berthd.service; systemctl restart berthd.service")
+
+    def configure(self, mode: str = "observe", extra: str = "", rules: str = RULES) -> CompletedProcess[str]:
+        self.guest.write_file(DROP_IN, f'mode = "{mode}"\n{extra}\n{rules}')
+        return self.guest.run("berthctl reload", check=False)
+
+    def stop(self) -> None:
+        self.guest.run("systemctl stop berthd.service")
+
+    def pid(self) -> int:
+        return int(self.guest.run("systemctl show -P MainPID berthd.service").stdout)
+
+    # What it says
+
+    def json(self, *arguments: str) -> Any:
+        return json.loads(self.guest.run(["berthctl", *arguments, "--json"]).stdout)
+
+    def workloads(self) -> dict[str, dict[str, Any]]:
+        return {workload["id"]: workload for workload in self.json("list")["workloads"]}
+
+    def wait_for(self, *units: str) -> None:
+        """Until berthd lists exactly these units, with a first sample of each."""
+        wanted = {f"system.slice/{unit}" for unit in units}
+
+        def seen() -> bool:
+            found = self.workloads()
+            return set(found) == wanted and all(w["cpu_cores"] is not None for w in found.values())
+
+        self.guest.poll(seen, 60, what=f"berthd to list {sorted(wanted)}")
+
+    def log_of(self, unit: str) -> list[dict[str, Any]]:
+        return [e for e in self.json("log", "-n", "200")["entries"] if e["workload"] == f"system.slice/{unit}"]
+
+    def journal(self, pattern: str) -> str:
+        return self.guest.run(["journalctl", "-u", "berthd.service", "-b", "-o", "cat", "-g", pattern], check=False).stdout
+
+    # What the host holds
+
+    def cpuset(self, unit: str) -> str:
+        """cpuset.cpus of a unit of system.slice; empty where unset or without the controller."""
+        return self.guest.run(f"cat /sys/fs/cgroup/system.slice/{unit}/cpuset.cpus 2>/dev/null || true").stdout.strip()
+
+    def wait_for_cpuset(self, unit: str, wanted: str) -> None:
+        self.guest.poll(lambda: self.cpuset(unit) == wanted, 30, what=f"{unit} to have cpuset.cpus {wanted!r}")
+
+    def wait_pinned(self, *units: str) -> None:
+        self.guest.poll(lambda: all(self.cpuset(u) for u in units), 30, what=f"pins of {units}")
+
+    def attributes(self) -> dict[str, str]:
+        """Every attribute of every cgroup of the host, by path."""
+        names = " -o ".join(f"-name {name}" for name in ATTRIBUTES)
+        lines = self.guest.run(f"cd /sys/fs/cgroup && find . \\( {names} \\) -exec grep -H '' {{}} + | sort").stdout
+        return dict(line.split(":", 1) for line in lines.splitlines())
+
+    def drop_ins(self) -> list[str]:
+        """What systemd keeps of runtime properties of test units."""
+        return self.guest.run(
+            "find /run/systemd/system.control /run/systemd/transient -path '*berth-test*.d/*' -name '*AllowedCPUs*' 2>/dev/null || true"
+        ).stdout.split()
+
+    # Load
+
+    def start_unit(self, unit: str, command: str = "sleep infinity", *properties: str) -> None:
+        options = " ".join(f"--property={p}" for p in properties)
+        self.guest.run(f"systemd-run --quiet --collect --unit={unit} {options} {command}")
+
+    def stop_unit(self, unit: str) -> None:
+        self.guest.run(f"systemctl stop {unit}")
+
+    def clean_up(self) -> None:
+        self.guest.run(
+            "systemctl stop 'berth-test-*' berthd.service; systemctl reset-failed 'berth-test-*' berthd.service; "
+            f"rm -rf {DROP_IN} /run/systemd/system/berthd.service.d; systemctl daemon-reload; true",
+            check=False,
+        )

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What berthd does to the host in enforce mode, and what it must leave alone."""
+
+import json
+
+from berth import Berth, cpus_of
+
+BUSY = "stress-ng --quiet --cpu 1"
+LS1, LS2, BE1, BE2 = (f"berth-test-{n}.service" for n in ("ls1", "ls2", "be1", "be2"))
+ALL = set(range(8))
+
+
+def start_mixed_load(berth: Berth) -> None:
+    for unit in (LS1, LS2, BE1, BE2):
+        berth.start_unit(unit, BUSY)
+
+
+def test_pins_are_exactly_what_the_plan_said(berth: Berth) -> None:
+    start_mixed_load(berth)
+    berth.start()
+    berth.wait_for(LS1, LS2, BE1, BE2)
+    snapshot = berth.guest.run("berthctl snapshot").stdout
+    plan = json.loads(berth.guest.run("berthctl plan --snapshot - --json", input=snapshot).stdout)
+    planned = {a["workload"]: a["cpus"] for a in plan["actions"] if a["kind"] == "pin"}
+    assert set(planned) == {f"system.slice/{u}" for u in (LS1, LS2, BE1, BE2)}
+    berth.guest.run("berthctl mode enforce")
+    for workload, cpus in planned.items():
+        berth.wait_for_cpuset(workload.removeprefix("system.slice/"), cpus)
+
+
+def test_instances_own_their_vcpus_within_one_llc(berth: Berth) -> None:
+    start_mixed_load(berth)
+    berth.start("enforce")
+    berth.wait_pinned(LS1, LS2, BE1, BE2)
+    first, second = cpus_of(berth.cpuset(LS1)), cpus_of(berth.cpuset(LS2))
+    assert len(first) == len(second) == 2
+    assert not first & second
+    for cpus in (first, second):
+        assert cpus <= {0, 1, 2, 3} or cpus <= {4, 5, 6, 7}
+
+
+def test_best_effort_is_kept_off_latency_sensitive_vcpus(berth: Berth) -> None:
+    start_mixed_load(berth)
+    berth.start("enforce")
+    berth.wait_pinned(LS1, LS2, BE1, BE2)
+    owned = cpus_of(berth.cpuset(LS1)) | cpus_of(berth.cpuset(LS2))
+    for unit in (BE1, BE2):
+        assert cpus_of(berth.cpuset(unit)) == ALL - owned
+        # The tasks really are there, not only the setting.
+        effective = berth.guest.run(f"cat /sys/fs/cgroup/system.slice/{unit}/cpuset.cpus.effective").stdout
+        assert cpus_of(effective) == ALL - owned
+
+
+def test_observe_writes_nothing(berth: Berth) -> None:
+    start_mixed_load(berth)
+    before = berth.attributes()
+    berth.start()
+    berth.wait_for(LS1, LS2, BE1, BE2)
+    ticks = berth.json("status")["tick"]["count"]
+    berth.guest.poll(lambda: berth.json("status")["tick"]["count"] >= ticks + 5, 60, what="five ticks")
+    after = {path: value for path, value in berth.attributes().items() if "/berthd.service/" not in path}
+    before = {path: value for path, value in before.items() if "/berthd.service/" not in path}
+    assert after == before
+    assert berth.json("status")["undo_records"] == 0
+
+
+def test_unmanaged_units_stay_untouched(berth: Berth) -> None:
+    berth.start_unit("berth-test-free.service", BUSY, "AllowedCPUs=1-5", "CPUWeight=77")
+    start_mixed_load(berth)
+    before = berth.attributes()
+    berth.start("enforce")
+    berth.wait_pinned(LS1, LS2, BE1, BE2)
+    after = berth.attributes()
+    managed = (LS1, LS2, BE1, BE2, "berthd.service")
+    for path, value in before.items():
+        if not any(f"/{unit}/" in path for unit in managed):
+            assert after.get(path) == value, path
+    # A controller that systemd enables for a pinned sibling may add files; they must be unset.
+    for path in after.keys() - before.keys():
+        if path.endswith("/cpuset.cpus") and not any(f"/{unit}/" in path for unit in managed):
+            assert after[path] == "", path
+
+
+def test_a_departed_service_frees_its_vcpus(berth: Berth) -> None:
+    start_mixed_load(berth)
+    berth.start("enforce")
+    berth.wait_pinned(LS1, LS2, BE1, BE2)
+    freed = cpus_of(berth.cpuset(LS2))
+    berth.stop_unit(LS2)
+    berth.guest.poll(lambda: freed <= cpus_of(berth.cpuset(BE1)), 30, what="the batch to get the vCPUs of the departed service")
+    berth.start_unit("berth-test-ls3.service", BUSY)
+    berth.wait_pinned("berth-test-ls3.service")
+
+
+def test_a_new_instance_is_placed_at_once_and_others_stay(berth: Berth) -> None:
+    start_mixed_load(berth)
+    berth.start("enforce")
+    berth.wait_pinned(LS1, LS2, BE1, BE2)
+    stay = {unit: berth.cpuset(unit) for unit in (LS1, LS2)}
+    berth.start_unit("berth-test-ls3.service", BUSY)
+    berth.wait_pinned("berth-test-ls3.service")
+    assert {unit: berth.cpuset(unit) for unit in (LS1, LS2)} == stay
+    third = cpus_of(berth.cpuset("berth-test-ls3.service"))
+    berth.guest.poll(lambda: not third & cpus_of(berth.cpuset(BE1)), 30, what="the batch to leave the newcomer's vCPUs")
+
+
+def test_daemon_reload_of_systemd_does_not_undo_pins(berth: Berth) -> None:
+    start_mixed_load(berth)
+    berth.start("enforce")
+    berth.wait_pinned(LS1, LS2, BE1, BE2)
+    pins = {unit: berth.cpuset(unit) for unit in (LS1, LS2, BE1, BE2)}
+    berth.guest.run("systemctl daemon-reload")
+    berth.guest.run("systemctl daemon-reload")
+    ticks = berth.json("status")["tick"]["count"]
+    berth.guest.poll(lambda: berth.json("status")["tick"]["count"] >= ticks + 4, 60, what="four ticks")
+    assert {unit: berth.cpuset(unit) for unit in (LS1, LS2, BE1, BE2)} == pins
+    assert all(w["managed"] for w in berth.workloads().values())
+
+
+def test_more_vcpus_than_exist_is_said_and_nothing_is_pinned(berth: Berth) -> None:
+    berth.start_unit("berth-test-big.service", BUSY)
+    berth.start("enforce", rules='[[workload]]\nmatch = "system.slice/berth-test-big.service"\nclass = "latency-sensitive"\nvcpus = 9')
+    berth.wait_for("berth-test-big.service")
+    unplaceable = berth.json("plan")["findings"]["interference"]["unplaceable"]
+    assert [u["workload"] for u in unplaceable] == ["system.slice/berth-test-big.service"]
+    assert "9" in unplaceable[0]["reason"]
+    assert berth.cpuset("berth-test-big.service") == ""
+
+
+def test_an_administrator_s_own_affinity_is_respected(berth: Berth) -> None:
+    berth.start_unit(LS1, BUSY, "AllowedCPUs=5-7")
+    berth.start_unit(BE1, BUSY)
+    berth.start("enforce")
+    berth.guest.poll(lambda: len(cpus_of(berth.cpuset(LS1))) == 2, 30, what="the pin")
+    assert cpus_of(berth.cpuset(LS1)) <= {5, 6, 7}
+    berth.stop()
+    assert berth.cpuset(LS1) == "5-7"
+
+
+def test_a_cpuset_that_the_slice_does_not_allow_is_not_given(berth: Berth) -> None:
+    rule = '[[workload]]\nmatch = "bertht.slice/berth-test-ls1.service"\nclass = "latency-sensitive"\nvcpus = 2'
+    berth.guest.run("systemctl set-property --runtime bertht.slice AllowedCPUs=6-7")
+    try:
+        berth.start_unit(LS1, BUSY, "Slice=bertht.slice")
+        berth.start("enforce", rules=rule)
+        path = f"/sys/fs/cgroup/bertht.slice/{LS1}/cpuset.cpus"
+        berth.guest.poll(lambda: berth.guest.run(f"cat {path}", check=False).stdout.strip() == "6-7", 30, what="a pin inside the slice")
+    finally:
+        berth.guest.run(f"systemctl stop {LS1} bertht.slice; systemctl revert bertht.slice", check=False)
+
+
+def test_reserved_vcpus_are_never_given_out(berth: Berth) -> None:
+    start_mixed_load(berth)
+    berth.start("enforce", extra='[interference]\nreserved_cpus = "0,2,4,6"')
+    berth.wait_pinned(LS1, LS2)
+    assert not (cpus_of(berth.cpuset(LS1)) | cpus_of(berth.cpuset(LS2))) & {0, 2, 4, 6}
+
+
+def test_a_vcpu_taken_offline_is_left_and_its_owner_moved(berth: Berth) -> None:
+    start_mixed_load(berth)
+    berth.start("enforce")
+    berth.wait_pinned(LS1, LS2, BE1, BE2)
+    gone = max(cpus_of(berth.cpuset(LS2)))
+    berth.guest.run(f"echo 0 > /sys/devices/system/cpu/cpu{gone}/online")
+    try:
+        def moved() -> bool:
+            cpus = cpus_of(berth.cpuset(LS2))
+            return gone not in cpus and len(cpus) == 2
+
+        berth.guest.poll(moved, 30, what="the instance to leave the offline vCPU")
+        assert not cpus_of(berth.cpuset(LS1)) & cpus_of(berth.cpuset(LS2))
+    finally:
+        berth.guest.run(f"echo 1 > /sys/devices/system/cpu/cpu{gone}/online")
+
+
+def test_set_changes_a_workload_until_it_ends(berth: Berth) -> None:
+    berth.start_unit(BE1, BUSY)
+    berth.start("enforce")
+    berth.wait_for(BE1)
+    berth.guest.run(f"berthctl set system.slice/{BE1} class=latency-sensitive vcpus=3")
+    berth.guest.poll(lambda: len(cpus_of(berth.cpuset(BE1))) == 3, 30, what="the pin")
+    berth.stop_unit(BE1)
+    berth.start_unit(BE1, BUSY)
+    berth.wait_for(BE1)
+    assert berth.workloads()[f"system.slice/{BE1}"]["class"] == "best-effort"
+
+
+def test_two_rules_that_match_are_told(berth: Berth) -> None:
+    rules = """
+[[workload]]
+match = "system.slice/berth-test-ls1.service"
+class = "latency-sensitive"
+vcpus = 2
+
+[[workload]]
+match = "system.slice/berth-test-*.service"
+class = "best-effort"
+"""
+    berth.start_unit(LS1, BUSY)
+    berth.start(rules=rules)
+    berth.wait_for(LS1)
+    assert berth.workloads()[f"system.slice/{LS1}"]["class"] == "latency-sensitive"
+    assert berth.journal("50-test.toml:9").count(LS1) == 1
+
+
+def test_a_podman_container_is_pinned_by_its_scope(berth: Berth) -> None:
+    rule = '[[workload]]\nmatch = "machine.slice/libpod-*.scope"\nclass = "latency-sensitive"\nservice = "box"\nvcpus = 2'
+    berth.guest.run(
+        "podman --cgroup-manager=systemd run --detach --name berth-test --network=none "
+        "--rootfs /var/lib/berth-test/rootfs sleep 1000"
+    )
+    try:
+        berth.start("enforce", rules=rule)
+        find = "cat /sys/fs/cgroup/machine.slice/libpod-*.scope/cpuset.cpus"
+        berth.guest.poll(lambda: len(cpus_of(berth.guest.run(find, check=False).stdout)) == 2, 60, what="the container's pin")
+        (workload,) = berth.workloads().values()
+        assert workload["kind"] == "podman" and workload["service"] == "box"
+        inside = berth.guest.run("podman exec berth-test cat /proc/1/status").stdout
+        assert len(cpus_of(inside.split("Cpus_allowed_list:")[1].split()[0])) == 2
+        berth.stop()
+        assert berth.guest.run(find).stdout.strip() == ""
+    finally:
+        berth.guest.run("podman rm --force --time 0 berth-test", check=False)
+
+
+def test_a_mark_of_root_makes_a_workload(berth: Berth) -> None:
+    berth.start_unit("berth-test-marked.service", BUSY)
+    berth.guest.run(
+        "setfattr -n user.berth.class -v best-effort /sys/fs/cgroup/system.slice/berth-test-marked.service"
+    )
+    berth.start(rules="")
+    berth.wait_for("berth-test-marked.service")
+    assert berth.workloads()["system.slice/berth-test-marked.service"]["class"] == "best-effort"
+
+
+def test_every_action_is_a_structured_journal_entry(berth: Berth) -> None:
+    start_mixed_load(berth)
+    berth.start("enforce")
+    berth.wait_pinned(LS1, LS2, BE1, BE2)
+    (decision,) = {e["decision"] for e in berth.log_of(LS1) if e["result"] == "applied"}
+    lines = berth.guest.run(f"journalctl -b -o json BERTH_DECISION={decision}").stdout.splitlines()
+    entry = json.loads(lines[-1])
+    assert entry["BERTH_WORKLOAD"] == f"system.slice/{LS1}"
+    assert entry["BERTH_ATTRIBUTE"] == "cpuset.cpus"
+    assert entry["BERTH_NEW"] == berth.cpuset(LS1)
+    assert entry["BERTH_MODE"] == "enforce"
+    assert len(entry["MESSAGE_ID"]) == 32
+    explained = berth.guest.run(f"journalctl -b -x BERTH_DECISION={decision}").stdout
+    assert "berthctl" in explained

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nothing is left behind: on stop, on restore, after a crash, and not against somebody else's will."""
+
+from typing import Any
+
+import pytest
+
+from berth import Berth, cpus_of
+
+BUSY = "stress-ng --quiet --cpu 1"
+LS, BE = "berth-test-ls1.service", "berth-test-be1.service"
+
+
+@pytest.fixture
+def pinned(berth: Berth) -> Any:
+    """A mixed load, pinned; gives the attributes of the host as they were before."""
+    berth.start_unit(LS, BUSY, "CPUQuota=350%")
+    berth.start_unit(BE, BUSY, "AllowedCPUs=0-6")
+    before = berth.attributes()
+    berth.start("enforce")
+    berth.guest.poll(lambda: berth.cpuset(LS) != "" and berth.cpuset(BE) != "0-6", 30, what="the pins")
+    return before
+
+
+def assert_as_before(berth: Berth, before: dict[str, str]) -> None:
+    def changed() -> dict[str, tuple[str, str | None]]:
+        after = berth.attributes()
+        # An unset cpuset whose file went with its controller is as unset as before.
+        return {
+            path: (value, after.get(path))
+            for path, value in before.items()
+            if "/berthd.service/" not in path and after.get(path, "") != value
+        }
+
+    berth.guest.poll(lambda: not changed(), 20, what="every attribute to be as before")
+    assert berth.drop_ins() == []
+
+
+def test_stop_puts_everything_back(berth: Berth, pinned: dict[str, str]) -> None:
+    berth.stop()
+    assert_as_before(berth, pinned)
+
+
+def test_observe_puts_everything_back(berth: Berth, pinned: dict[str, str]) -> None:
+    berth.guest.run("berthctl mode observe")
+    assert_as_before(berth, pinned)
+    assert berth.json("status")["undo_records"] == 0
+
+
+def test_restore_puts_everything_back_and_stays_in_observe(berth: Berth, pinned: dict[str, str]) -> None:
+    report = berth.json("restore")
+    assert {r["workload"] for r in report["restored"]} == {f"system.slice/{u}" for u in (LS, BE)}
+    assert_as_before(berth, pinned)
+    assert berth.json("status")["mode"] == "observe"
+
+
+def test_kill_leaves_nothing_behind(berth: Berth, pinned: dict[str, str]) -> None:
+    """The unit's ExecStopPost= restores even where it is not started again."""
+    berth.guest.run("mkdir -p /run/systemd/system/berthd.service.d")
+    berth.guest.write_file("/run/systemd/system/berthd.service.d/norestart.conf", "[Service]\nRestart=no\n")
+    berth.guest.run("systemctl daemon-reload")
+    berth.guest.run(f"kill -KILL {berth.pid()}")
+    berth.guest.poll(lambda: berth.pid() == 0, 30, what="berthd to be gone")
+    assert_as_before(berth, pinned)
+
+
+def test_kill_and_restart_restores_what_the_journal_says(berth: Berth, pinned: dict[str, str]) -> None:
+    """Even where nothing ran after the crash: the next berthd finds the journal."""
+    berth.guest.run("mkdir -p /run/systemd/system/berthd.service.d")
+    berth.guest.write_file(
+        "/run/systemd/system/berthd.service.d/nothing.conf", "[Service]\nRestart=no\nExecStopPost=\n"
+    )
+    berth.guest.run("systemctl daemon-reload")
+    berth.guest.run(f"kill -KILL {berth.pid()}")
+    berth.guest.poll(lambda: berth.pid() == 0, 30, what="berthd to be gone")
+    assert berth.cpuset(BE) != "0-6"
+    berth.start("observe")
+    assert_as_before(berth, pinned)
+
+
+def test_restore_works_without_the_daemon(berth: Berth, pinned: dict[str, str]) -> None:
+    berth.guest.run("mkdir -p /run/systemd/system/berthd.service.d")
+    berth.guest.write_file(
+        "/run/systemd/system/berthd.service.d/nothing.conf", "[Service]\nRestart=no\nExecStopPost=\n"
+    )
+    berth.guest.run("systemctl daemon-reload")
+    berth.guest.run(f"kill -KILL {berth.pid()}")
+    berth.guest.poll(lambda: berth.pid() == 0, 30, what="berthd to be gone")
+    # The bus would start the daemon again by activation.
+    berth.guest.run("systemctl mask --runtime berthd.service")
+    try:
+        berth.guest.run("berthctl restore")
+    finally:
+        berth.guest.run("systemctl unmask --runtime berthd.service")
+    assert_as_before(berth, pinned)
+
+
+def test_a_value_changed_by_somebody_else_is_left_and_said(berth: Berth, pinned: dict[str, str]) -> None:
+    berth.guest.run(f"systemctl set-property --runtime {BE} AllowedCPUs=3")
+    berth.guest.poll(lambda: not berth.workloads()[f"system.slice/{BE}"]["managed"], 30, what="berth to yield")
+    reason = berth.workloads()[f"system.slice/{BE}"]["unmanaged_reason"]
+    assert "3" in reason
+    berth.stop()
+    assert berth.cpuset(BE) == "3"
+    assert berth.cpuset(LS) == ""
+
+
+def test_reassert_writes_again(berth: Berth, pinned: dict[str, str]) -> None:
+    berth.configure("enforce", extra='[safety]\nforeign_writer = "reassert"')
+    berth.guest.poll(lambda: berth.cpuset(BE) not in ("", "0-6"), 30, what="the pin after the reload")
+    mine = berth.cpuset(BE)
+    berth.guest.run(f"systemctl set-property --runtime {BE} AllowedCPUs=3")
+    berth.wait_for_cpuset(BE, mine)
+
+
+def test_a_unit_with_a_configured_affinity_returns_to_it(berth: Berth) -> None:
+    unit = "/run/systemd/system/berth-test-be-own.service"
+    berth.guest.write_file(unit, "[Service]\nExecStart=/usr/bin/stress-ng --quiet --cpu 1\nAllowedCPUs=0-5\n")
+    berth.guest.run("systemctl daemon-reload && systemctl start berth-test-be-own.service")
+    try:
+        berth.start_unit(LS, BUSY)
+        berth.start("enforce")
+        berth.guest.poll(lambda: berth.cpuset("berth-test-be-own.service") not in ("", "0-5"), 30, what="the pin")
+        assert cpus_of(berth.cpuset("berth-test-be-own.service")) <= {0, 1, 2, 3, 4, 5}
+        berth.stop()
+        berth.wait_for_cpuset("berth-test-be-own.service", "0-5")
+        assert berth.drop_ins() == []
+        assert "changed on disk" not in berth.guest.run("systemctl status berth-test-be-own.service", check=False).stderr
+    finally:
+        berth.guest.run(f"systemctl stop berth-test-be-own.service; rm -f {unit}; systemctl daemon-reload", check=False)
+
+
+def test_after_a_power_failure_old_records_are_void(berth: Berth, pinned: dict[str, str]) -> None:
+    """Cgroups and runtime properties do not survive a boot; a journal that speaks of them must do no harm."""
+    berth.guest.run("systemctl disable berthd.service 2>/dev/null; sync")
+    berth.guest.power_cycle()
+    berth.start_unit(BE, BUSY, "AllowedCPUs=0-6")
+    berth.start("observe")
+    berth.wait_for(BE)
+    assert berth.cpuset(BE) == "0-6"
+    assert berth.json("status")["undo_records"] == 0
+
+
+def test_a_state_directory_that_cannot_be_written_means_observe(berth: Berth) -> None:
+    berth.start_unit(LS, BUSY)
+    berth.start_unit(BE, BUSY)
+    berth.guest.run("mkdir -p /var/lib/berth && mount -t tmpfs -o size=4k,ro tmpfs /var/lib/berth")
+    try:
+        berth.start("enforce")
+        berth.wait_for(LS, BE)
+        status = berth.json("status")
+        assert status["mode"] == "observe"
+        (journal,) = [c for c in status["capabilities"] if c["name"] == "undo-journal"]
+        assert not journal["available"] and "/var/lib/berth" in journal["detail"]
+        assert berth.cpuset(LS) == berth.cpuset(BE) == ""
+    finally:
+        berth.stop()
+        berth.guest.run("umount /var/lib/berth")

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""berthd as a service: installed, started, watched, talked to."""
+
+import re
+
+from berth import Berth
+
+
+def test_is_ready_and_says_what_it_does(berth: Berth) -> None:
+    berth.start()
+    shown = berth.guest.run("systemctl show -P ActiveState,SubState,StatusText berthd.service", check=False).stdout
+    shown += berth.guest.run("systemctl show -P StatusText berthd.service").stdout
+    assert berth.guest.run("systemctl is-active berthd.service").stdout.strip() == "active"
+    assert "observe" in shown
+
+
+def test_status_names_what_the_host_offers(berth: Berth) -> None:
+    berth.start()
+    capabilities = {c["name"]: c for c in berth.json("status")["capabilities"]}
+    for name in ("cgroup-v2", "cpuset-controller", "cpu-controller", "memory-controller", "systemd", "polkit", "smt", "llc"):
+        assert capabilities[name]["available"], capabilities[name]
+
+
+def test_topology_is_the_guest_s(berth: Berth) -> None:
+    cpus = berth.json("topology")["cpus"]
+    assert len(cpus) == 8
+    assert len({c["socket"] for c in cpus}) == 2
+    assert len({c["core"] for c in cpus}) == 4
+    assert len({c["llc"] for c in cpus}) == 2
+    assert len({c["numa"] for c in cpus}) == 2
+
+
+def test_watchdog_is_kept_fed(berth: Berth) -> None:
+    berth.guest.run("mkdir -p /run/systemd/system/berthd.service.d")
+    berth.guest.write_file("/run/systemd/system/berthd.service.d/watchdog.conf", "[Service]\nWatchdogSec=6\n")
+    berth.guest.run("systemctl daemon-reload")
+    berth.start()
+    pid = berth.pid()
+    ticks = berth.json("status")["tick"]["count"]
+    berth.guest.poll(lambda: berth.json("status")["tick"]["count"] >= ticks + 12, 60, what="12 ticks, two watchdog periods")
+    assert berth.pid() == pid
+
+
+def test_a_hung_daemon_is_replaced_by_the_watchdog(berth: Berth) -> None:
+    berth.guest.run("mkdir -p /run/systemd/system/berthd.service.d")
+    berth.guest.write_file("/run/systemd/system/berthd.service.d/watchdog.conf", "[Service]\nWatchdogSec=3\n")
+    berth.guest.run("systemctl daemon-reload")
+    berth.start()
+    pid = berth.pid()
+    berth.guest.run(f"kill -STOP {pid}")
+    berth.guest.poll(lambda: berth.pid() not in (0, pid), 60, what="systemd to start another berthd")
+
+
+def test_security_exposure_is_low(berth: Berth) -> None:
+    report = berth.guest.run("systemd-analyze security --no-pager berthd.service", check=False).stdout
+    level = re.search(r"Overall exposure level for berthd.service: ([\d.]+)", report)
+    assert level and float(level.group(1)) <= 3.0, report
+
+
+def test_bus_shows_names_that_explain_themselves(berth: Berth) -> None:
+    berth.start()
+    shown = berth.guest.run("busctl introspect org.berth.Node1 /org/berth/Node1").stdout
+    for name in ("SetMode", "GetPlan", "Mode", "BestEffortCPUs", "Pinned", "GetManagedObjects"):
+        assert re.search(rf"\.{name}\s", shown), shown
+
+
+def test_anybody_may_read(berth: Berth) -> None:
+    berth.start()
+    assert berth.guest.run("berthctl status", user="tester").returncode == 0
+    assert berth.guest.run("berthctl list", user="tester").returncode == 0
+
+
+def test_changes_by_an_unprivileged_user_are_refused(berth: Berth) -> None:
+    berth.start_unit("berth-test-be1.service")
+    berth.start()
+    berth.wait_for("berth-test-be1.service")
+    for command in (
+        "berthctl mode enforce",
+        "berthctl set system.slice/berth-test-be1.service class=latency-sensitive vcpus=2",
+        "berthctl restore",
+        "berthctl reload",
+    ):
+        refused = berth.guest.run(command, user="tester", check=False)
+        assert refused.returncode == 3, (command, refused)
+        assert len(refused.stderr.strip().splitlines()) == 1
+    assert berth.json("status")["mode"] == "observe"
+    assert berth.workloads()["system.slice/berth-test-be1.service"]["class"] == "best-effort"
+
+
+def test_without_polkit_only_root_may_change(berth: Berth) -> None:
+    berth.start()
+    berth.guest.run("systemctl mask --runtime --now polkit.service")
+    try:
+        refused = berth.guest.run("berthctl mode enforce", user="tester", check=False)
+        assert refused.returncode == 3, refused
+        assert berth.guest.run("berthctl mode enforce").returncode == 0
+    finally:
+        berth.guest.run("systemctl unmask --runtime polkit.service")
+
+
+def test_the_bus_starts_the_daemon_when_asked(berth: Berth) -> None:
+    berth.start()
+    berth.stop()
+    assert berth.guest.run("berthctl status").returncode == 0
+
+
+def test_log_level_is_set_over_the_bus(berth: Berth) -> None:
+    berth.start()
+    berth.guest.run("systemctl service-log-level berthd.service debug")
+    assert berth.guest.run("systemctl service-log-level berthd.service").stdout.strip() == "debug"
+
+
+def test_manual_pages_are_installed(berth: Berth) -> None:
+    for page in ("8 berthd", "1 berthctl", "5 berth.toml", "5 org.berth.Node1", "7 berth"):
+        assert berth.guest.run(f"man -w {page}").returncode == 0
+
+
+def test_a_bad_configuration_is_refused_by_name_and_line(berth: Berth) -> None:
+    berth.start()
+    failed = berth.configure(extra="[interference]\nwindow_stepp = 2")
+    assert failed.returncode != 0
+    assert "50-test.toml:4:1" in failed.stderr and "window_step" in failed.stderr, failed
+    assert berth.guest.run("systemctl is-active berthd.service").stdout.strip() == "active"
+    assert "window_stepp" in berth.json("status")["config"]["error"]
+    assert berth.guest.run("berthctl check-config", check=False).returncode == 2
+
+
+def test_reload_takes_new_rules_without_restart(berth: Berth) -> None:
+    berth.start_unit("berth-test-other.service")
+    berth.start(rules="")
+    pid = berth.pid()
+    berth.configure(rules='[[workload]]\nmatch = "system.slice/berth-test-other.service"\nclass = "best-effort"')
+    berth.wait_for("berth-test-other.service")
+    assert berth.pid() == pid
