@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "cgroup/cgroup.h"
 #include "model/error.h"
@@ -13,9 +16,41 @@ enum class Attribute { cpus, cpu_quota, memory_high };
 
 // The control file: "cpuset.cpus", "cpu.max", "memory.high"; also the name in log and journal.
 const char* control_file(Attribute attribute);
+// The controller that has to be enabled for the file to be there: "cpuset", "cpu", "memory".
+const char* controller(Attribute attribute);
+// The attribute of a control file's name; nullopt for any other text.
+std::optional<Attribute> attribute_of(std::string_view control_file);
 
 // Values are kept as the control file's text in canonical form: a cpulist ("" unset), "max PERIOD" or "QUOTA PERIOD"
 // in microseconds, "max" or bytes.
+
+// The value of a group that never had the attribute set: "", "max 100000", "max".
+const char* unset_value(Attribute attribute);
+
+// Canonical form of what the kernel or a caller wrote. memory.high is rounded down to whole pages, as the kernel does
+// itself. Error invalid_input where the kernel would not take it either (Linux, admin-guide/cgroup-v2).
+model::Result<std::string> canonical_value(Attribute attribute, std::string_view text);
+
+// cpu.max for a quota in cores (nullopt: none), with the kernel's default period of 100 ms; at least its minimum, 1 ms.
+std::string cpu_quota_value(std::optional<double> cores);
+// memory.high for a limit in bytes (nullopt: none).
+std::string memory_high_value(std::optional<std::uint64_t> bytes);
+
+// The attribute's canonical value right now; the unset value where the group lacks the controller. Error gone where the
+// group is.
+model::Result<std::string> read_attribute(const Cgroup& cgroup, Attribute attribute);
+
+// What an attribute belongs to: the group, and the systemd unit whose main group it is.
+struct Target {
+  const Cgroup* cgroup = nullptr;  // null where the unit has no group now
+  std::string unit;                // empty where no unit
+};
+
+// An attribute as it was before berth first changed it.
+struct Original {
+  std::string value;  // of the control file
+  std::string note;   // what else the owner must know to put it back; the owner's own format
+};
 
 // Somebody through whom an attribute is changed: systemd for its units, the kernel's file for the rest.
 class Owner {
@@ -23,10 +58,25 @@ class Owner {
   virtual ~Owner() = default;
   // "systemd" or "direct".
   virtual const char* name() const = 0;
-  // Makes the attribute `value`. `original` is what it was before berth first changed it.
-  virtual model::Result<void> set(const Cgroup& cgroup, Attribute attribute, const std::string& value) = 0;
-  // Puts `original` back and removes every trace that set() left elsewhere (drop-ins).
-  virtual model::Result<void> reset(const Cgroup& cgroup, Attribute attribute, const std::string& original) = 0;
+  // The nearest value to the canonical `value` that the owner can hold over time.
+  virtual std::string attainable(Attribute attribute, const std::string& value) const = 0;
+  // To be asked before the first set().
+  virtual model::Result<Original> original(const Target& target, Attribute attribute) = 0;
+  // Canonical value in force. Error gone where neither group nor unit exists.
+  virtual model::Result<std::string> current(const Target& target, Attribute attribute) = 0;
+  // Makes the attribute the canonical `value` and reads it back. Error transient where it is not known whether it was
+  // done (no answer in time); otherwise where the value is not in force, or not all of the vCPUs were granted.
+  virtual model::Result<void> set(const Target& target, Attribute attribute, const std::string& value) = 0;
+  // Puts `original` back and removes every trace that set() left elsewhere (drop-ins). Returns the value now in force:
+  // another one than the original only where the kernel does not let it be put back.
+  virtual model::Result<std::string> reset(const Target& target, Attribute attribute, const Original& original) = 0;
+  // Removes the traces of `written` and leaves the value in force alone: it is somebody else's, or the original.
+  virtual model::Result<void> relinquish(const Target& target, Attribute attribute, const Original& original,
+                                         const std::string& written) = 0;
+  // True where `written` still is what the owner is configured to apply, whatever the control file says.
+  virtual bool still_holds(const Target& target, Attribute attribute, const std::string& written) = 0;
+  // Ends a batch of resets: what is cheaper done once than for each.
+  virtual model::Result<void> settle() = 0;
 };
 
 }  // namespace berth::cgroup

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "cgroup/writer.h"
+#include "model/error.h"
+
+namespace berth::cgroup {
+
+// Where a host keeps what a restore needs.
+struct RestorePaths {
+  std::filesystem::path state_dir = "/var/lib/berth";
+  std::filesystem::path cgroup_root;  // the v2 tree
+  std::filesystem::path proc_root = "/proc";
+  std::filesystem::path sys_root = "/sys";
+  std::filesystem::path systemd_run_dir = "/run/systemd";
+  std::string bus_address;  // empty: the system bus
+};
+
+// Puts back everything the undo journal knows, without a daemon. An empty report where there is no journal. Error where
+// the journal cannot be opened, a running berthd holding it included. A unit's record stays, and is reported as left,
+// while systemd cannot be reached.
+model::Result<RestoreReport> restore_host(const RestorePaths& paths);
+
+}  // namespace berth::cgroup
