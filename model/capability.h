@@ -7,7 +7,7 @@ namespace berth::model {
 
 // One thing the host offers berth, or does not and why; `berthctl status` lists them.
 struct Capability {
-  std::string name;    // "cgroup-v2", "cpuset-controller", "systemd", "polkit", "smt", "llc", ...
+  std::string name;  // "cgroup-v2", "cpuset-controller", "systemd", "polkit", "smt", "llc", ...
   bool available = false;
   std::string detail;  // what was found; where missing, why, and what berth does without it
 

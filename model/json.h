@@ -6,6 +6,8 @@
 #include "model/plan.h"
 #include "model/snapshot.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -16,6 +18,15 @@ namespace berth::model {
 
 // Documents nested deeper than this are refused.
 inline constexpr int kMaxJsonDepth = 64;
+// Longer documents are refused.
+inline constexpr std::size_t kMaxDocumentBytes = std::size_t{256} << 20;
+// Ids, services, hosts: no cgroup path is longer (PATH_MAX).
+inline constexpr std::size_t kMaxNameBytes = 4096;
+// Any other text.
+inline constexpr std::size_t kMaxTextBytes = std::size_t{1} << 20;
+// The largest amount of memory or data accepted: 8 PiB, above any processor's physical addresses, and up to
+// it doubles are exact. A limit beyond it is no limit: write null.
+inline constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 53;
 
 struct HwlocSynthetic {
   std::string description;
@@ -33,11 +44,14 @@ struct ParsedSnapshot {
   std::vector<std::string> warnings;  // unknown members, each with its JSON path
 };
 
-// Reads a berth.snapshot/1 document. Error invalid_input, its message naming the JSON path
-// ("$.workloads[3].cpus: ..."), or line and column of malformed text. `resolve` may be empty: then a
-// reference is an error.
+// Reads a berth.snapshot/1 document; `schema`, `topology` and `workloads` are required, a workload needs `id`
+// and `class`, its `service` is the id unless given, a vCPU's `core` is its number and the memory available
+// all of it unless given, everything else absent is 0, empty or null. Workloads come back ascending by id.
+// Error invalid_input, its message naming the JSON path ("$.workloads[3].cpus: ..."), and line and column of
+// malformed text. `resolve` may be empty: then a reference is an error.
 Result<ParsedSnapshot> parse_snapshot(std::string_view text, const TopologyResolver& resolve = {});
-// One line, no trailing newline; parse_snapshot(to_json(s)) gives s back.
+// One line, no trailing newline, workloads ascending by id; parse_snapshot(to_json(s)) gives s back. What a
+// sample or vCPU has no figure for is left out. Bytes that are not UTF-8 become U+FFFD.
 std::string to_json(const Snapshot& snapshot);
 
 // Reads a berth.plan/1 document; unknown members are ignored, so that an older reader shows a newer plan.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "model/cpu_set.h"
+
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
-
-#include "model/cpu_set.h"
 
 namespace berth::model {
 
@@ -59,7 +59,8 @@ struct AdvertiseAction {
 
 // One thing to do, and the record of why that explain, log, signals and the journal all read.
 struct Action {
-  std::variant<PinAction, UnpinAction, SetCpuQuotaAction, SetMemoryHighAction, EvictAction, AdvertiseAction> what;
+  std::variant<PinAction, UnpinAction, SetCpuQuotaAction, SetMemoryHighAction, EvictAction, AdvertiseAction>
+      what;
   std::string policy;
   std::string decision;  // "d-" and 12 hex digits, the same for the same snapshot and settings
   std::string reason;    // in words, with numbers

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "model/topology.h"
+#include "model/workload.h"
+
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "model/topology.h"
-#include "model/workload.h"
 
 namespace berth::model {
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "model/cpu_set.h"
+#include "model/error.h"
+
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "model/cpu_set.h"
-#include "model/error.h"
 
 namespace berth::model {
 
@@ -56,6 +56,8 @@ struct Domain {
 // LLC, NUMA node and socket; an LLC lies within one socket; at least one vCPU is usable.
 class Topology {
  public:
+  // No vCPU at all, the one value outside the invariant: what a Snapshot holds until it is filled.
+  Topology() = default;
   // Error invalid_input names the index in `cpus` or `gpus` that breaks the invariant ("cpus[3]: ...").
   static Result<Topology> make(std::vector<Cpu> cpus, std::vector<Gpu> gpus = {});
 
@@ -81,8 +83,8 @@ class Topology {
   const std::vector<Domain>& domains(DomainKind kind) const;
   const std::vector<Domain>& sockets() const { return sockets_; }
 
-  // Every usable vCPU: first threads of all cores ascending by the core's lowest vCPU, then second threads, and
-  // so on ("window order").
+  // Every usable vCPU: first threads of all cores ascending by the core's lowest vCPU, then second threads,
+  // and so on ("window order").
   const std::vector<int>& window_order() const { return window_order_; }
 
   friend bool operator==(const Topology& a, const Topology& b) {
@@ -90,8 +92,6 @@ class Topology {
   }
 
  private:
-  Topology() = default;
-
   std::vector<Cpu> cpus_;
   std::vector<Gpu> gpus_;
   CpuSet all_;

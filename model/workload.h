@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "model/cpu_set.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "model/cpu_set.h"
-
 namespace berth::model {
 
 enum class WorkloadClass { latency_sensitive, best_effort };
 
-// One reading of a workload, averaged since the one before. A figure that could not be had is nullopt, never 0.
+// One reading of a workload, averaged since the one before. A figure that could not be had is nullopt, never
+// 0.
 struct UsageSample {
-  double time = 0;                      // epoch seconds
-  double cpu_cores = 0;                 // mean cores used
-  std::uint64_t memory_bytes = 0;       // memory.current
-  std::optional<double> progress;       // 0..1
+  double time = 0;                 // epoch seconds
+  double cpu_cores = 0;            // mean cores used
+  std::uint64_t memory_bytes = 0;  // memory.current
+  std::optional<double> progress;  // 0..1
   std::optional<double> runq_latency_us;
-  std::optional<double> llc_mpki;       // LLC misses per kilo instruction
+  std::optional<double> llc_mpki;  // LLC misses per kilo instruction
 
   friend bool operator==(const UsageSample&, const UsageSample&) = default;
 };
@@ -56,13 +57,13 @@ struct Workload {
   std::optional<std::uint64_t> memory_high_bytes;
   int priority = 0;
   bool evictable = false;
-  double created = 0;                // epoch seconds
-  std::optional<double> deadline;    // epoch seconds
-  std::optional<double> pinned_at;   // epoch seconds of berth's last change of `cpus`
+  double created = 0;               // epoch seconds
+  std::optional<double> deadline;   // epoch seconds
+  std::optional<double> pinned_at;  // epoch seconds of berth's last change of `cpus`
   std::optional<SparkIdentity> spark;
   std::vector<std::string> gpus;
   std::optional<OriginalLimits> original;
-  std::vector<UsageSample> usage;    // oldest first
+  std::vector<UsageSample> usage;  // oldest first
 
   friend bool operator==(const Workload&, const Workload&) = default;
 };

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "model/workload.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
-
-#include "model/workload.h"
 
 namespace berth::model {
 
 // One [[workload]] table of the configuration: what the operator says of the cgroups that a glob matches.
 // Unset members are left to the built-in recognition or the workload's own limits.
 struct WorkloadRule {
-  std::string match;   // glob over the cgroup path below the v2 root, no leading slash; '*' stops at '/', '**' does not
+  std::string match;  // glob over the cgroup path below the v2 root, no leading slash; '*' stops at '/', '**'
+                      // does not
   std::string origin;  // "FILE:LINE", for messages
   std::optional<WorkloadClass> workload_class;
   std::optional<std::string> service;

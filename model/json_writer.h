@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes compact JSON in the order it is told, so that documents keep the order of docs/contract.md and the
+// same value always gives the same bytes. Only the *_json.cpp files of this room include it.
+#pragma once
+
+#include "model/cpu_set.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace berth::model {
+
+class JsonWriter {
+ public:
+  JsonWriter& begin_object();
+  JsonWriter& end_object();
+  JsonWriter& begin_array();
+  JsonWriter& end_array();
+  // The name of the member whose value comes next.
+  JsonWriter& key(std::string_view name);
+
+  // Bytes that are not UTF-8 become U+FFFD: JSON cannot carry them.
+  JsonWriter& value(std::string_view text);
+  JsonWriter& value(const char* text) { return value(std::string_view(text)); }
+  JsonWriter& value(const std::string& text) { return value(std::string_view(text)); }
+  // The shortest text that reads back as the same number; null for what is not finite.
+  JsonWriter& value(double number);
+  JsonWriter& value(int number);
+  JsonWriter& value(std::uint64_t number);
+  JsonWriter& value(bool flag);
+  // As a cpulist.
+  JsonWriter& value(const CpuSet& cpus);
+  JsonWriter& null();
+  template <typename T>
+  JsonWriter& value(const std::optional<T>& maybe) {
+    return maybe ? value(*maybe) : null();
+  }
+
+  template <typename T>
+  JsonWriter& member(std::string_view name, const T& content) {
+    return key(name).value(content);
+  }
+  // Nothing where there is no value, for members that are usually absent.
+  template <typename T>
+  JsonWriter& member_if(std::string_view name, const std::optional<T>& maybe) {
+    return maybe ? member(name, *maybe) : *this;
+  }
+
+  std::string take() { return std::move(out_); }
+
+ private:
+  void separate();
+
+  std::string out_;
+};
+
+}  // namespace berth::model

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/json.h"
+#include "model/json_reader.h"
+#include "model/json_writer.h"
+
+#include <cfloat>
+#include <charconv>
+
+#include <fmt/format.h>
+
+namespace berth::model {
+
+namespace {
+
+constexpr const char* kSchema = "berth.plan/1";
+
+constexpr std::array kSteps{EvictionStep::decommission, EvictionStep::terminate, EvictionStep::kill};
+constexpr std::array kResources{Resource::cpu, Resource::memory};
+constexpr std::array kStates{SchedulingState::schedule, SchedulingState::no_schedule, SchedulingState::evict};
+constexpr std::array kOrigins{ModelOrigin::fallback, ModelOrigin::given, ModelOrigin::fitted};
+
+double read_figure(const JsonValue& value) { return value.number(-DBL_MAX, DBL_MAX); }
+
+Action read_action(const JsonValue& value) {
+  JsonObject object(value);
+  object.ignore_unknown();
+  Action action;
+  const JsonValue kind_value = object.required("kind");
+  const std::string kind = kind_value.name();
+  const auto workload = [&object] { return object.required("workload").name(); };
+  if (kind == "pin") {
+    PinAction pin{workload(), {}};
+    pin.cpus = object.required("cpus").cpulist();
+    action.what = std::move(pin);
+  } else if (kind == "unpin") {
+    action.what = UnpinAction{workload()};
+  } else if (kind == "set-cpu-quota") {
+    SetCpuQuotaAction set{workload(), std::nullopt};
+    if (const auto quota = object.nullable("cpu_quota"))
+      set.cpu_quota_cores = quota->positive_number(DBL_MAX);
+    action.what = std::move(set);
+  } else if (kind == "set-memory-high") {
+    SetMemoryHighAction set{workload(), std::nullopt};
+    if (const auto high = object.nullable("memory_high_bytes")) set.memory_high_bytes = high->bytes();
+    action.what = std::move(set);
+  } else if (kind == "evict") {
+    EvictAction evict{workload(), EvictionStep::terminate, 0};
+    evict.how = object.required("how").choice(kSteps, to_string);
+    evict.frees_bytes = object.required("frees_bytes").bytes();
+    action.what = std::move(evict);
+  } else if (kind == "advertise") {
+    AdvertiseAction advertise;
+    advertise.resource = object.required("resource").choice(kResources, to_string);
+    advertise.factor = object.required("factor").number(0, DBL_MAX);
+    advertise.capacity = object.required("capacity").number(0, DBL_MAX);
+    advertise.state = object.required("state").choice(kStates, to_string);
+    action.what = advertise;
+  } else {
+    kind_value.fail(fmt::format("there is no action {}", in_quotes(kind)));
+  }
+  action.policy = object.required("policy").line();
+  action.decision = object.required("decision").line();
+  action.reason = object.required("reason").text();
+  return action;
+}
+
+std::vector<WorkloadFinding> read_findings(const JsonValue& value) {
+  std::vector<WorkloadFinding> findings;
+  value.each([&findings](const JsonValue& element) {
+    JsonObject object(element);
+    object.ignore_unknown();
+    WorkloadFinding& finding = findings.emplace_back();
+    finding.workload = object.required("workload").name();
+    finding.reason = object.required("reason").text();
+  });
+  return findings;
+}
+
+PlacedInstance read_instance(const JsonValue& value) {
+  JsonObject object(value);
+  object.ignore_unknown();
+  PlacedInstance placed;
+  placed.cpus = object.required("cpus").cpulist();
+  placed.cpu_sc = read_figure(object.required("cpu_sc"));
+  placed.cpu_ss = read_figure(object.required("cpu_ss"));
+  placed.score = read_figure(object.required("score"));
+  placed.model = object.required("model").choice(kOrigins, to_string);
+  if (const auto pressure = object.optional("pressure")) placed.pressure = pressure->fraction();
+  if (const auto reason = object.optional("model_reason")) placed.model_reason = reason->text();
+  return placed;
+}
+
+int read_domain_id(const std::string& name, const JsonValue& value) {
+  int id = -1;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
+  // Only the spelling to_json gives, or "1" and "01" would be one domain.
+  if (error != std::errc() || end != name.data() + name.size() || id < 0 || std::to_string(id) != name)
+    value.fail(fmt::format("{} is not the number of a domain", in_quotes(name)));
+  return id;
+}
+
+InterferenceFindings read_interference(const JsonValue& value) {
+  JsonObject object(value);
+  object.ignore_unknown();
+  InterferenceFindings findings;
+  findings.weighting = object.required("weighting").line();
+  findings.search = object.required("search").line();
+  findings.score_node = read_figure(object.required("score_node"));
+  if (const auto bound = object.nullable("lower_bound")) findings.lower_bound = read_figure(*bound);
+  if (const auto gap = object.nullable("gap")) findings.gap = read_figure(*gap);
+  object.required("domains").each_member([&findings](const std::string& name, const JsonValue& score) {
+    findings.domains.emplace(read_domain_id(name, score), read_figure(score));
+  });
+  object.required("instances").each_member([&findings](const std::string& id, const JsonValue& instance) {
+    findings.instances.emplace(id, read_instance(instance));
+  });
+  findings.unplaceable = read_findings(object.required("unplaceable"));
+  if (const auto given = object.optional("best_effort")) {
+    JsonObject pool(*given);
+    pool.ignore_unknown();
+    findings.best_effort.cpus = pool.required("cpus").cpulist();
+    findings.best_effort.utilisation = pool.required("utilisation").fraction();
+  }
+  if (const auto unconfined = object.optional("unconfined")) findings.unconfined = read_findings(*unconfined);
+  return findings;
+}
+
+// Members between "workload" and "policy", by kind.
+struct ActionMembers {
+  JsonWriter& out;
+  void operator()(const PinAction& action) const { out.member("cpus", action.cpus); }
+  void operator()(const UnpinAction&) const {}
+  void operator()(const SetCpuQuotaAction& action) const { out.member("cpu_quota", action.cpu_quota_cores); }
+  void operator()(const SetMemoryHighAction& action) const {
+    out.member("memory_high_bytes", action.memory_high_bytes);
+  }
+  void operator()(const EvictAction& action) const {
+    out.member("how", to_string(action.how)).member("frees_bytes", action.frees_bytes);
+  }
+  void operator()(const AdvertiseAction& action) const {
+    out.member("resource", to_string(action.resource)).member("factor", action.factor);
+    out.member("capacity", action.capacity).member("state", to_string(action.state));
+  }
+};
+
+void write_action(JsonWriter& out, const Action& action) {
+  out.begin_object().member("kind", action.kind());
+  if (const std::string* workload = action.workload()) out.member("workload", *workload);
+  std::visit(ActionMembers{out}, action.what);
+  out.member("policy", action.policy).member("decision", action.decision).member("reason", action.reason);
+  out.end_object();
+}
+
+void write_findings(JsonWriter& out, const std::vector<WorkloadFinding>& findings) {
+  out.begin_array();
+  for (const WorkloadFinding& finding : findings)
+    out.begin_object().member("workload", finding.workload).member("reason", finding.reason).end_object();
+  out.end_array();
+}
+
+void write_interference(JsonWriter& out, const InterferenceFindings& findings) {
+  out.begin_object().member("weighting", findings.weighting).member("search", findings.search);
+  out.member("score_node", findings.score_node).member("lower_bound", findings.lower_bound);
+  out.member("gap", findings.gap).key("domains").begin_object();
+  for (const auto& [id, score] : findings.domains) out.member(std::to_string(id), score);
+  out.end_object().key("instances").begin_object();
+  for (const auto& [id, placed] : findings.instances) {
+    out.key(id).begin_object().member("cpus", placed.cpus).member("cpu_sc", placed.cpu_sc);
+    out.member("cpu_ss", placed.cpu_ss).member("score", placed.score).member("pressure", placed.pressure);
+    out.member("model", to_string(placed.model)).member("model_reason", placed.model_reason).end_object();
+  }
+  out.end_object().key("unplaceable");
+  write_findings(out, findings.unplaceable);
+  out.key("best_effort").begin_object().member("cpus", findings.best_effort.cpus);
+  out.member("utilisation", findings.best_effort.utilisation).end_object().key("unconfined");
+  write_findings(out, findings.unconfined);
+  out.end_object();
+}
+
+}  // namespace
+
+Result<Plan> parse_plan(std::string_view text) {
+  const auto root = parse_json(text);
+  if (!root) return fail(root.error());
+  ReadContext context;
+  const JsonValue document(context, *root);
+  JsonObject object(document);
+  object.ignore_unknown();
+  object.require_schema(kSchema);
+  Plan plan;
+  if (const auto host = object.optional("host")) plan.host = host->line();
+  if (const auto time = object.optional("time")) plan.time = time->epoch();
+  object.required("actions").each(
+      [&plan](const JsonValue& action) { plan.actions.push_back(read_action(action)); });
+  if (const auto given = object.optional("findings")) {
+    JsonObject findings(*given);
+    findings.ignore_unknown();
+    if (const auto interference = findings.optional("interference"))
+      plan.findings.interference = read_interference(*interference);
+  }
+  if (context.failed()) return fail(*context.error());
+  return plan;
+}
+
+std::string to_json(const Plan& plan) {
+  JsonWriter out;
+  out.begin_object().member("schema", kSchema).member("host", plan.host).member("time", plan.time);
+  out.key("actions").begin_array();
+  for (const Action& action : plan.actions) write_action(out, action);
+  out.end_array().key("findings").begin_object();
+  if (plan.findings.interference) {
+    out.key("interference");
+    write_interference(out, *plan.findings.interference);
+  }
+  return out.end_object().end_object().take();
+}
+
+}  // namespace berth::model

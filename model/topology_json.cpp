@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/topology_json.h"
+
+#include <fmt/format.h>
+
+namespace berth::model {
+
+namespace {
+
+constexpr const char* kSchema = "berth.topology/1";
+
+Cpu read_cpu(const JsonValue& value) {
+  JsonObject object(value);
+  Cpu cpu;
+  const auto index = [&object](std::string_view name, int otherwise) {
+    const auto given = object.optional(name);
+    return given ? given->small_integer(0, kMaxCpu) : otherwise;
+  };
+  cpu.cpu = object.required("cpu").small_integer(0, kMaxCpu);
+  cpu.core = index("core", cpu.cpu);
+  if (const auto llc = object.nullable("llc")) cpu.llc = llc->small_integer(0, kMaxCpu);
+  cpu.numa = index("numa", 0);
+  cpu.socket = index("socket", 0);
+  if (const auto online = object.optional("online")) cpu.online = online->boolean();
+  if (const auto allowed = object.optional("allowed")) cpu.allowed = allowed->boolean();
+  if (const auto rank = object.nullable("efficiency")) cpu.efficiency = rank->small_integer(0, kMaxCpu);
+  return cpu;
+}
+
+Gpu read_gpu(const JsonValue& value) {
+  JsonObject object(value);
+  Gpu gpu;
+  gpu.id = object.required("id").name();
+  if (const auto vendor = object.optional("vendor")) gpu.vendor = vendor->line();
+  if (const auto model = object.optional("model")) gpu.model = model->line();
+  if (const auto numa = object.nullable("numa")) gpu.numa = numa->small_integer(0, kMaxCpu);
+  if (const auto memory = object.optional("memory_bytes")) gpu.memory_bytes = memory->bytes();
+  if (const auto used = object.optional("memory_used_bytes")) gpu.memory_used_bytes = used->bytes();
+  if (const auto utilisation = object.optional("utilisation")) gpu.utilisation = utilisation->fraction();
+  if (const auto healthy = object.optional("healthy")) gpu.healthy = healthy->boolean();
+  if (const auto holder = object.nullable("holder")) gpu.holder = holder->name();
+  return gpu;
+}
+
+// Exactly one of a list of vCPUs and a reference to one.
+std::optional<std::vector<Cpu>> read_cpus(JsonObject& object, const TopologyResolver& resolve) {
+  const auto list = object.optional("cpus");
+  const auto synthetic = object.optional("hwloc_synthetic");
+  const auto xml = object.optional("hwloc_xml");
+  ReadContext& context = object.context();
+  if (list.has_value() + synthetic.has_value() + xml.has_value() != 1) {
+    context.fail(object.path_of("cpus"), list || synthetic || xml
+                                             ? "give one of cpus, hwloc_synthetic and hwloc_xml, not several"
+                                             : "missing, and neither hwloc_synthetic nor hwloc_xml is given");
+    return std::nullopt;
+  }
+  if (list) {
+    std::vector<Cpu> cpus;
+    list->each([&cpus](const JsonValue& value) { cpus.push_back(read_cpu(value)); });
+    return cpus;
+  }
+  const JsonValue& given = synthetic ? *synthetic : *xml;
+  const std::string text = given.name();
+  if (context.failed()) return std::nullopt;
+  if (!resolve) {
+    given.fail("a topology by reference cannot be resolved here");
+    return std::nullopt;
+  }
+  auto resolved =
+      resolve(synthetic ? TopologyReference(HwlocSynthetic{text}) : TopologyReference(HwlocXml{text}));
+  if (resolved) return resolved->cpus();
+  given.fail(resolved.error().message());
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Topology> read_topology(JsonObject& object, const TopologyResolver& resolve) {
+  ReadContext& context = object.context();
+  auto cpus = read_cpus(object, resolve);
+  std::vector<Gpu> gpus;
+  if (const auto list = object.optional("gpus"))
+    list->each([&gpus](const JsonValue& value) { gpus.push_back(read_gpu(value)); });
+  if (!cpus || context.failed()) return std::nullopt;
+  auto topology = Topology::make(std::move(*cpus), std::move(gpus));
+  if (topology) return *std::move(topology);
+  // "cpus[3]: why", seen from the object.
+  const std::string& message = topology.error().message();
+  const auto colon = message.find(": ");
+  context.fail(object.path() + "." + message.substr(0, colon), message.substr(colon + 2));
+  return std::nullopt;
+}
+
+void write_topology(JsonWriter& out, const Topology& topology) {
+  out.key("cpus").begin_array();
+  for (const Cpu& cpu : topology.cpus()) {
+    out.begin_object().member("cpu", cpu.cpu).member("core", cpu.core).member("llc", cpu.llc);
+    out.member("numa", cpu.numa).member("socket", cpu.socket);
+    if (!cpu.online) out.member("online", false);
+    if (!cpu.allowed) out.member("allowed", false);
+    out.member_if("efficiency", cpu.efficiency).end_object();
+  }
+  out.end_array().key("gpus").begin_array();
+  for (const Gpu& gpu : topology.gpus()) {
+    out.begin_object().member("id", gpu.id).member("vendor", gpu.vendor).member("model", gpu.model);
+    out.member("numa", gpu.numa).member("memory_bytes", gpu.memory_bytes);
+    out.member("memory_used_bytes", gpu.memory_used_bytes).member("utilisation", gpu.utilisation);
+    out.member("healthy", gpu.healthy).member("holder", gpu.holder).end_object();
+  }
+  out.end_array();
+}
+
+std::string to_json(const Topology& topology) {
+  JsonWriter out;
+  out.begin_object().member("schema", kSchema);
+  write_topology(out, topology);
+  return out.end_object().take();
+}
+
+Result<Topology> parse_topology(std::string_view text) {
+  const auto root = parse_json(text);
+  if (!root) return fail(root.error());
+  ReadContext context;
+  const JsonValue document(context, *root);
+  JsonObject object(document);
+  object.ignore_unknown();
+  object.require_schema(kSchema);
+  auto topology = context.failed() ? std::nullopt : read_topology(object, {});
+  if (context.failed()) return fail(*context.error());
+  return *std::move(topology);
+}
+
+}  // namespace berth::model

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The members of a topology, which a snapshot and a topology document share.
+#pragma once
+
+#include "model/json.h"
+#include "model/json_reader.h"
+#include "model/json_writer.h"
+#include "model/topology.h"
+
+#include <optional>
+#include <vector>
+
+namespace berth::model {
+
+// nullopt, and an error in the context, where they are wrong. A reference needs `resolve`.
+std::optional<Topology> read_topology(JsonObject& object, const TopologyResolver& resolve);
+// "cpus" and "gpus", into an object that is open.
+void write_topology(JsonWriter& out, const Topology& topology);
+
+}  // namespace berth::model
