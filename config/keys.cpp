@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/keys.h"
 
-#include "config/glob_syntax.h"
 #include "config/units.h"
 #include "config/wording.h"
 #include "model/cpu_set.h"
+#include "model/glob.h"
 #include "model/json.h"
 
 #include <cmath>
@@ -243,7 +243,7 @@ KeySpec<WorkloadRule> match_key() {
   auto set = [](WorkloadRule& rule, const toml::node& node) -> Refusal {
     const auto* text = node.as_string();
     if (text == nullptr) return "";
-    if (auto error = match_error(text->get())) return error;
+    if (auto checked = model::check_glob(text->get()); !checked) return checked.error().message();
     rule.match = text->get();
     return std::nullopt;
   };

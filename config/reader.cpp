@@ -91,7 +91,7 @@ std::optional<std::string> refusal_of(const KeySpec<Target>& spec, Target& targe
   const auto hint = spec.set(target, node);
   if (!hint) return std::nullopt;
   return fmt::format("{} {}, got {}{}{}", spec.key.name, wanted(spec.key, spec.choices), described(node),
-                     hint->empty() ? "" : "; ", *hint);
+                     hint->empty() ? "" : "; ", on_one_line(*hint));
 }
 
 // The names that may stand in the table `prefix` ("" is the top): keys and tables.
@@ -205,14 +205,6 @@ std::optional<std::string> too_deep(std::string_view text, const std::string& na
     ++line;
   }
   return std::nullopt;
-}
-
-// toml++ quotes what it read; a control character in a message would break its line.
-std::string on_one_line(std::string_view text) {
-  std::string result(text);
-  std::replace_if(
-      result.begin(), result.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
-  return result;
 }
 
 bool comes_before(const Complaint& a, const Complaint& b) {

@@ -11,6 +11,7 @@ namespace berth::config {
 namespace {
 
 constexpr std::size_t kLongestQuoted = 60;
+constexpr std::size_t kLongestPhrase = 240;
 constexpr std::size_t kLongestCompared = 48;
 
 std::string folded(std::string_view word) {
@@ -59,6 +60,16 @@ std::string quote(std::string_view text) {
     ++used;
   }
   return result + "\"";
+}
+
+std::string on_one_line(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (result.size() >= kLongestPhrase && (byte & 0xC0U) != 0x80U) return result + "...";
+    result += byte < 0x20 || byte == 0x7F ? ' ' : c;
+  }
+  return result;
 }
 
 std::string closest(std::string_view word, const std::vector<std::string>& candidates) {

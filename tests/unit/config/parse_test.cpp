@@ -298,6 +298,7 @@ TEST(Parse, DeepNestingIsRefusedNotRecursedInto) {
 }
 
 TEST(Parse, LongWordsAreCutInMessages) {
+  EXPECT_LT(error_of("[[workload]]\nmatch = \"[" + std::string(100000, 'v') + "\"").size(), 600U);
   EXPECT_LT(error_of(std::string(100000, 'k') + " = 1").size(), 300U);
   EXPECT_LT(error_of("mode = \"" + std::string(100000, 'v') + "\"").size(), 300U);
 }
