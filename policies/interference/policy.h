@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vector>
-
 #include "model/plan.h"
 #include "model/snapshot.h"
 #include "policies/interference/settings.h"
+
+#include <vector>
 
 namespace berth::policies {
 

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/action_order.h"
+
+#include "policies/decision_id.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace berth::policies {
+
+namespace {
+
+enum class Phase { evict, lower, leave, exchange, gain, raise, advertise };
+
+template <typename Limit>
+Phase limit_phase(const std::optional<Limit>& wanted, const std::optional<Limit>& present) {
+  constexpr Limit kNone = std::numeric_limits<Limit>::max();
+  return wanted.value_or(kNone) < present.value_or(kNone) ? Phase::lower : Phase::raise;
+}
+
+Phase phase_of(const model::Action& action, const model::Workload* workload) {
+  if (std::holds_alternative<model::EvictAction>(action.what)) return Phase::evict;
+  if (workload == nullptr) return Phase::advertise;
+  if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what)) {
+    return limit_phase(quota->cpu_quota_cores, workload->cpu_quota_cores);
+  }
+  if (const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what)) {
+    return limit_phase(high->memory_high_bytes, workload->memory_high_bytes);
+  }
+  if (workload->workload_class == model::WorkloadClass::latency_sensitive) return Phase::exchange;
+  const auto* pin = std::get_if<model::PinAction>(&action.what);
+  // Not pinned means on every vCPU, so that any pin leaves some.
+  const bool gains = pin == nullptr || (!workload->cpus.empty() && workload->cpus.is_subset_of(pin->cpus));
+  return gains ? Phase::gain : Phase::leave;
+}
+
+struct Entry {
+  Phase phase = Phase::advertise;
+  model::CpuSet present;  // of a latency-sensitive pin or unpin: what its workload holds
+  model::CpuSet wanted;
+  model::Action action;
+};
+
+// For each entry those that must go before it: they leave vCPUs that it takes.
+std::vector<std::set<std::size_t>> blockers(const std::vector<Entry>& entries) {
+  std::map<int, std::vector<std::size_t>> leaving;  // by vCPU
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    for (const int cpu : entries[i].present - entries[i].wanted) leaving[cpu].push_back(i);
+  }
+  std::vector<std::set<std::size_t>> before(entries.size());
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    for (const int cpu : entries[i].wanted - entries[i].present) {
+      if (const auto found = leaving.find(cpu); found != leaving.end()) {
+        before[i].insert(found->second.begin(), found->second.end());
+      }
+    }
+  }
+  return before;
+}
+
+// Entries in their order, except that none comes before its blockers while a free choice is left.
+std::vector<Entry> freeing_first(std::vector<Entry> entries) {
+  const std::vector<std::set<std::size_t>> before = blockers(entries);
+  std::vector<std::vector<std::size_t>> after(entries.size());
+  std::vector<std::size_t> waiting_for(entries.size());
+  std::set<std::size_t> ready;
+  std::set<std::size_t> waiting;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    waiting_for[i] = before[i].size();
+    (before[i].empty() ? ready : waiting).insert(i);
+    for (const std::size_t blocker : before[i]) after[blocker].push_back(i);
+  }
+  std::vector<Entry> ordered;
+  while (!ready.empty() || !waiting.empty()) {
+    std::set<std::size_t>& from = ready.empty() ? waiting : ready;
+    const std::size_t next = *from.begin();
+    from.erase(from.begin());
+    ordered.push_back(std::move(entries[next]));
+    for (const std::size_t freed : after[next]) {
+      if (--waiting_for[freed] == 0 && waiting.erase(freed) > 0) ready.insert(freed);
+    }
+  }
+  return ordered;
+}
+
+}  // namespace
+
+std::vector<model::Action> order_actions(const WorkloadIndex& workloads, std::vector<model::Action> actions) {
+  std::map<Phase, std::vector<Entry>> phases;
+  for (model::Action& action : actions) {
+    const model::Workload* workload = workloads.find(action);
+    Entry entry{.phase = phase_of(action, workload), .present = {}, .wanted = {}, .action = {}};
+    if (entry.phase == Phase::exchange) {
+      entry.present = workload->cpus;
+      if (const auto* pin = std::get_if<model::PinAction>(&action.what)) entry.wanted = pin->cpus;
+    }
+    entry.action = std::move(action);
+    phases[entry.phase].push_back(std::move(entry));
+  }
+  std::vector<model::Action> ordered;
+  ordered.reserve(actions.size());
+  for (auto& [phase, entries] : phases) {
+    const auto key = [](const Entry& entry) {
+      const std::string* workload = entry.action.workload();
+      return std::make_tuple(workload == nullptr ? std::string() : *workload,
+                             std::string(entry.action.kind()), value_text(entry.action));
+    };
+    std::sort(entries.begin(), entries.end(),
+              [&](const Entry& a, const Entry& b) { return key(a) < key(b); });
+    if (phase == Phase::exchange) entries = freeing_first(std::move(entries));
+    for (Entry& entry : entries) ordered.push_back(std::move(entry.action));
+  }
+  return ordered;
+}
+
+}  // namespace berth::policies

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/arbiter.h"
+
+#include "policies/action_order.h"
+#include "policies/decision_id.h"
+#include "policies/interference/standing.h"
+#include "policies/workload_index.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace berth::policies {
+
+namespace {
+
+enum class Attribute { life, cpus, cpu_quota, memory_high, advertised_cpu, advertised_memory };
+using Target = std::pair<std::string, Attribute>;
+
+Target target_of(const model::Action& action) {
+  struct Visitor {
+    Attribute operator()(const model::PinAction&) const { return Attribute::cpus; }
+    Attribute operator()(const model::UnpinAction&) const { return Attribute::cpus; }
+    Attribute operator()(const model::SetCpuQuotaAction&) const { return Attribute::cpu_quota; }
+    Attribute operator()(const model::SetMemoryHighAction&) const { return Attribute::memory_high; }
+    Attribute operator()(const model::EvictAction&) const { return Attribute::life; }
+    Attribute operator()(const model::AdvertiseAction& it) const {
+      return it.resource == model::Resource::cpu ? Attribute::advertised_cpu : Attribute::advertised_memory;
+    }
+  };
+  const std::string* workload = action.workload();
+  return {workload == nullptr ? std::string() : *workload, std::visit(Visitor{}, action.what)};
+}
+
+// Strongest first.
+enum class Precedence { evict, grow, reclaim, pin, restore, advertise };
+
+template <typename Limit>
+Precedence limit_precedence(const std::optional<Limit>& wanted, const std::optional<Limit>& present,
+                            model::WorkloadClass workload_class) {
+  const bool raises = !wanted || (present && *wanted > *present);
+  if (workload_class == model::WorkloadClass::latency_sensitive) {
+    return raises ? Precedence::grow : Precedence::restore;
+  }
+  return raises ? Precedence::restore : Precedence::reclaim;
+}
+
+// What an action does to its workload says which purpose it serves: more for a latency-sensitive one is
+// growth, less for a best-effort one is reclaiming, the reverse of either is giving back.
+Precedence precedence_of(const model::Action& action, const model::Workload* workload) {
+  if (std::holds_alternative<model::EvictAction>(action.what)) return Precedence::evict;
+  if (workload == nullptr) return Precedence::advertise;
+  if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what)) {
+    return limit_precedence(quota->cpu_quota_cores, workload->cpu_quota_cores, workload->workload_class);
+  }
+  if (const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what)) {
+    return limit_precedence(high->memory_high_bytes, workload->memory_high_bytes, workload->workload_class);
+  }
+  return Precedence::pin;
+}
+
+std::vector<model::Action> strongest_per_target(const WorkloadIndex& workloads,
+                                                std::vector<model::Action> proposals) {
+  const auto rank = [&](const model::Action& action) {
+    return std::make_tuple(precedence_of(action, workloads.find(action)), action.policy,
+                           std::string(action.kind()), value_text(action), action.reason);
+  };
+  std::map<Target, model::Action> chosen;
+  for (model::Action& action : proposals) {
+    if (action.workload() != nullptr && workloads.find(action) == nullptr) continue;
+    const auto [held, added] = chosen.try_emplace(target_of(action), action);
+    if (!added && rank(action) < rank(held->second)) held->second = std::move(action);
+  }
+  std::vector<model::Action> actions;
+  for (auto& [target, action] : chosen) actions.push_back(std::move(action));
+  return actions;
+}
+
+// A best-effort quota comes back by be_quota_rise of the node a tick; lifting it counts as a rise to the
+// whole node.
+void limit_rise(const model::Workload& workload, const model::Topology& topology, double be_quota_rise,
+                model::Action& action) {
+  auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what);
+  if (quota == nullptr || workload.workload_class != model::WorkloadClass::best_effort) return;
+  if (!workload.cpu_quota_cores) return;
+  const auto node_cores = static_cast<double>(topology.usable().size());
+  const double most = *workload.cpu_quota_cores + be_quota_rise * node_cores;
+  if (quota->cpu_quota_cores.value_or(node_cores) <= most) return;
+  quota->cpu_quota_cores = most;
+  action.reason += fmt::format("; held to +{:.3g} cores this tick (be_quota_rise {:.3g} of {} vCPUs)",
+                               be_quota_rise * node_cores, be_quota_rise, node_cores);
+}
+
+template <typename Limit>
+bool changes(const std::optional<Limit>& wanted, const std::optional<Limit>& present, double min_change) {
+  if (!wanted || !present) return wanted.has_value() != present.has_value();
+  const auto before = static_cast<double>(*present);
+  const double difference = std::abs(static_cast<double>(*wanted) - before);
+  return difference > 0 && difference >= min_change * before;
+}
+
+bool worth_doing(const model::Action& action, const model::Workload* workload, double min_change) {
+  if (workload == nullptr) return true;
+  if (const auto* pin = std::get_if<model::PinAction>(&action.what)) {
+    return !pin->cpus.empty() && pin->cpus != workload->cpus;
+  }
+  if (std::holds_alternative<model::UnpinAction>(action.what)) return !workload->cpus.empty();
+  if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what)) {
+    return changes(quota->cpu_quota_cores, workload->cpu_quota_cores, min_change);
+  }
+  if (const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what)) {
+    return changes(high->memory_high_bytes, workload->memory_high_bytes, min_change);
+  }
+  return true;
+}
+
+// Which pins may not be exchanged for another place yet: those that stand and changed less than the cool-down
+// ago.
+class CoolDown {
+ public:
+  CoolDown(const model::Snapshot& snapshot, const PolicySettings& settings)
+      : node_(snapshot.topology, settings.interference.shared_domain),
+        settings_(settings),
+        now_(snapshot.time) {
+    model::CpuSet seen;
+    for (const model::Workload& workload : snapshot.workloads) {
+      if (workload.workload_class != model::WorkloadClass::latency_sensitive) continue;
+      contested_ |= seen & workload.cpus;
+      seen |= workload.cpus;
+    }
+  }
+
+  // Growing or shrinking in place is no move, and a clock that went backwards holds nothing.
+  bool holds(const model::Workload& workload, const model::CpuSet& wanted) const {
+    if (!workload.pinned_at) return false;
+    const double age = now_ - *workload.pinned_at;
+    if (age < 0 || age >= settings_.safety.repin_cooldown_s) return false;
+    if (workload.cpus.is_subset_of(wanted) || wanted.is_subset_of(workload.cpus)) return false;
+    return !workload.cpus.intersects(contested_) &&
+           check_pin(node_, settings_.interference, workload).stands();
+  }
+
+ private:
+  Node node_;
+  const PolicySettings& settings_;
+  double now_;
+  model::CpuSet contested_;  // vCPUs that more than one latency-sensitive pin holds
+};
+
+// Drops the moves that cool down, then whatever latency-sensitive pin counted on the vCPUs these now keep;
+// best-effort pins stay off them.
+void hold_moves(const model::Snapshot& snapshot, const WorkloadIndex& workloads,
+                const PolicySettings& settings, std::vector<model::Action>& actions) {
+  const CoolDown cool_down(snapshot, settings);
+  model::CpuSet kept;
+  const auto drop_if = [&](auto must_stay) {
+    return std::erase_if(actions, [&](const model::Action& action) {
+             const auto* pin = std::get_if<model::PinAction>(&action.what);
+             if (pin == nullptr) return false;
+             const model::Workload& workload = *workloads.find(action);
+             if (workload.workload_class != model::WorkloadClass::latency_sensitive) return false;
+             if (!must_stay(workload, pin->cpus)) return false;
+             kept |= workload.cpus;
+             return true;
+           }) > 0;
+  };
+  bool dropped = drop_if([&](const model::Workload& workload, const model::CpuSet& wanted) {
+    return cool_down.holds(workload, wanted);
+  });
+  while (dropped) {
+    dropped = drop_if([&](const model::Workload& workload, const model::CpuSet& wanted) {
+      return wanted.intersects(kept - workload.cpus);
+    });
+  }
+  if (kept.empty()) return;
+  for (model::Action& action : actions) {
+    auto* pin = std::get_if<model::PinAction>(&action.what);
+    if (pin == nullptr) continue;
+    if (workloads.find(action)->workload_class == model::WorkloadClass::best_effort) pin->cpus -= kept;
+  }
+}
+
+}  // namespace
+
+std::vector<model::Action> arbitrate(const model::Snapshot& snapshot, std::vector<model::Action> proposals,
+                                     const PolicySettings& settings) {
+  const WorkloadIndex workloads(snapshot);
+  std::vector<model::Action> actions = strongest_per_target(workloads, std::move(proposals));
+  hold_moves(snapshot, workloads, settings, actions);
+  for (model::Action& action : actions) {
+    const model::Workload* workload = workloads.find(action);
+    if (workload != nullptr) limit_rise(*workload, snapshot.topology, settings.safety.be_quota_rise, action);
+  }
+  std::erase_if(actions, [&](const model::Action& action) {
+    return !worth_doing(action, workloads.find(action), settings.safety.min_change);
+  });
+  actions = order_actions(workloads, std::move(actions));
+  for (model::Action& action : actions) action.decision = decision_id(snapshot.time, action);
+  return actions;
+}
+
+}  // namespace berth::policies

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/decide.h"
+
+#include "policies/arbiter.h"
+#include "policies/interference/policy.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace berth::policies {
+
+const std::vector<std::string>& policy_names() {
+  static const std::vector<std::string> names{"interference"};
+  return names;
+}
+
+model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settings,
+                   const std::vector<std::string>& only) {
+  const auto runs = [&](const char* name) {
+    return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
+  };
+  model::Plan plan;
+  plan.host = snapshot.host;
+  plan.time = snapshot.time;
+  std::vector<model::Action> proposals;
+  if (runs("interference")) {
+    InterferenceProposal proposal = propose_pins(snapshot, settings.interference);
+    plan.findings.interference = std::move(proposal.findings);
+    std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
+  }
+  plan.actions = arbitrate(snapshot, std::move(proposals), settings);
+  return plan;
+}
+
+}  // namespace berth::policies

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/decision_id.h"
+
+#include <cstdint>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace berth::policies {
+
+namespace {
+
+// FNV-1a, 64 bits: stable across builds and hosts, which std::hash need not be.
+std::uint64_t fnv1a(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : text) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 0x100000001b3U;
+  }
+  return hash;
+}
+
+struct ValueText {
+  std::string operator()(const model::PinAction& it) const { return it.cpus.to_string(); }
+  std::string operator()(const model::UnpinAction& /*it*/) const { return {}; }
+  std::string operator()(const model::SetCpuQuotaAction& it) const {
+    return it.cpu_quota_cores ? fmt::format("{}", *it.cpu_quota_cores) : "none";
+  }
+  std::string operator()(const model::SetMemoryHighAction& it) const {
+    return it.memory_high_bytes ? fmt::format("{}", *it.memory_high_bytes) : "none";
+  }
+  std::string operator()(const model::EvictAction& it) const {
+    return fmt::format("{} {}", static_cast<int>(it.how), it.frees_bytes);
+  }
+  std::string operator()(const model::AdvertiseAction& it) const {
+    return fmt::format("{} {} {} {}", static_cast<int>(it.resource), it.factor, it.capacity,
+                       static_cast<int>(it.state));
+  }
+};
+
+}  // namespace
+
+std::string value_text(const model::Action& action) { return std::visit(ValueText{}, action.what); }
+
+std::string decision_id(double snapshot_time, const model::Action& action) {
+  const std::string* workload = action.workload();
+  // The kernel refuses newlines in cgroup names, so the fields cannot run into each other.
+  const std::uint64_t hash =
+      fnv1a(fmt::format("{}\n{}\n{}\n{}\n{}", snapshot_time, action.policy, action.kind(),
+                        workload == nullptr ? std::string() : *workload, value_text(action)));
+  constexpr int kBits = 48;
+  return fmt::format("d-{:012x}", (hash >> kBits) ^ (hash & ((std::uint64_t{1} << kBits) - 1)));
+}
+
+}  // namespace berth::policies

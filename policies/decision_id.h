@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "model/plan.h"
+
+#include <string>
+
+namespace berth::policies {
+
+// "d-" and 12 hex digits, out of the snapshot's time (epoch seconds) and the action's policy, kind, workload
+// and value: the same snapshot and settings name their decisions the same again, so that a replay finds them
+// in the log.
+std::string decision_id(double snapshot_time, const model::Action& action);
+
+// What the action sets, as text ("0-3", "none"); empty where the kind says it all.
+std::string value_text(const model::Action& action);
+
+}  // namespace berth::policies

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/interference/best_effort.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace berth::policies {
+
+namespace {
+
+constexpr const char* kPolicy = "interference";
+
+model::CpuSet pool_cpus(const Occupancy& occupancy, bool spares_siblings) {
+  const Node& node = occupancy.node();
+  model::CpuSet cpus;
+  for (int position = 0; position < node.size(); ++position) {
+    if (spares_siblings ? occupancy.spared(position) : occupancy.unowned(position))
+      cpus.insert(node.cpu(position));
+  }
+  return cpus;
+}
+
+std::string describe(const Occupancy& occupancy, const BestEffortDemand& demand, const PoolState& state,
+                     const model::CpuSet& pool) {
+  std::string text = fmt::format(
+      "best-effort pool {}: {} of {} vCPUs, {} owned by {} latency-sensitive instance{}, utilisation {:.3g}",
+      pool.to_string(), pool.size(), occupancy.node().usable_count(),
+      occupancy.node().usable_count() - occupancy.unowned_count(), occupancy.placed_count(),
+      occupancy.placed_count() == 1 ? "" : "s", state.utilisation);
+  if (state.spares_siblings) {
+    text += "; siblings of owned vCPUs are spared";
+  } else if (demand.avoid_siblings) {
+    text += fmt::format("; siblings of owned vCPUs are not spared: {} would be left, be_min_cpus is {}",
+                        occupancy.spared_count(), demand.min_cpus);
+  }
+  return text;
+}
+
+}  // namespace
+
+void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& demand,
+                         const std::vector<const model::Workload*>& workloads,
+                         InterferenceProposal& proposal) {
+  const PoolState state = pool_state(occupancy.unowned_count(), occupancy.spared_count(), demand);
+  const model::CpuSet pool = pool_cpus(occupancy, state.spares_siblings);
+  proposal.findings.best_effort = {.cpus = pool, .utilisation = state.utilisation};
+  const bool confines = occupancy.placed_count() > 0;
+  const std::string pool_text = describe(occupancy, demand, state, pool);
+
+  for (const model::Workload* workload : workloads) {
+    if (workload->workload_class != model::WorkloadClass::best_effort) continue;
+    const model::CpuSet target = workload->allowed_cpus ? pool & *workload->allowed_cpus : pool;
+    std::optional<std::string> unpin;
+    if (!confines) {
+      unpin = "no latency-sensitive instance owns vCPUs: nothing to keep off";
+    } else if (target.empty()) {
+      unpin = fmt::format("its allowed CPUs {} share none with the best-effort pool {}",
+                          workload->allowed_cpus->to_string(), pool.to_string());
+      proposal.findings.unconfined.push_back({.workload = workload->id, .reason = *unpin});
+    } else if (workload->cpus != target) {
+      const std::string within =
+          workload->allowed_cpus ? fmt::format("; its allowed CPUs {}", workload->allowed_cpus->to_string())
+                                 : std::string();
+      proposal.actions.push_back({.what = model::PinAction{.workload = workload->id, .cpus = target},
+                                  .policy = kPolicy,
+                                  .decision = {},
+                                  .reason = pool_text + within});
+    }
+    if (unpin && !workload->cpus.empty()) {
+      proposal.actions.push_back({.what = model::UnpinAction{.workload = workload->id},
+                                  .policy = kPolicy,
+                                  .decision = {},
+                                  .reason = std::move(*unpin)});
+    }
+  }
+}
+
+}  // namespace berth::policies

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "policies/interference/occupancy.h"
+#include "policies/interference/settings.h"
+
+#include <memory>
+#include <vector>
+
+namespace berth::policies {
+
+// Scores one tenant's candidates in one region: score_domain with the candidate placed, as evaluate() would
+// give it, at a cost that depends on the candidate's size only. The work that all candidates share is done
+// once, on construction; the occupancy must not change meanwhile.
+class CandidateScorer {
+ public:
+  CandidateScorer() = default;
+  CandidateScorer(const CandidateScorer&) = delete;
+  CandidateScorer& operator=(const CandidateScorer&) = delete;
+  virtual ~CandidateScorer() = default;
+
+  // `cpus`: positions, free and usable, exactly the tenant's number, all in the region.
+  virtual double score(const std::vector<int>& cpus) = 0;
+};
+
+// `tenant` must not be placed yet.
+std::unique_ptr<CandidateScorer> make_scorer(const Occupancy& occupancy, Weighting weighting,
+                                             const BestEffortDemand& demand, int tenant, int region);
+
+}  // namespace berth::policies

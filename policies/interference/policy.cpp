@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/interference/policy.h"
+
+#include "policies/interference/best_effort.h"
+#include "policies/interference/pressure.h"
+#include "policies/interference/score.h"
+#include "policies/interference/search.h"
+#include "policies/interference/standing.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace berth::policies {
+
+namespace {
+
+using Workloads = std::vector<const model::Workload*>;
+
+// A latency-sensitive workload, running or pending, that asks for a known number of vCPUs.
+struct Instance {
+  std::string id;
+  const model::Workload* workload = nullptr;  // nullptr: pending
+  Pressure pressure;
+  ModelChoice model;
+  std::string fault;  // why its present pin does not stand; empty without one
+};
+
+// The instances in the order in which they are served, each with its request.
+struct Queue {
+  std::vector<Instance> instances;
+  std::vector<PlacementRequest> requests;
+};
+
+bool latency_sensitive(model::WorkloadClass workload_class) {
+  return workload_class == model::WorkloadClass::latency_sensitive;
+}
+
+Workloads by_id(const model::Snapshot& snapshot) {
+  Workloads workloads;
+  for (const model::Workload& workload : snapshot.workloads) workloads.push_back(&workload);
+  std::sort(workloads.begin(), workloads.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
+  return workloads;
+}
+
+Workloads by_age(Workloads workloads) {
+  std::sort(workloads.begin(), workloads.end(), [](const auto* a, const auto* b) {
+    return std::tie(a->created, a->id) < std::tie(b->created, b->id);
+  });
+  return workloads;
+}
+
+BestEffortDemand best_effort_demand(const Workloads& workloads, const InterferenceSettings& settings) {
+  BestEffortDemand demand{.use_cores = 0,
+                          .min_cpus = std::max(1, settings.be_min_cpus),
+                          .avoid_siblings = settings.be_avoid_siblings};
+  for (const model::Workload* workload : workloads) {
+    if (!latency_sensitive(workload->workload_class)) demand.use_cores += mean_cores(*workload);
+  }
+  return demand;
+}
+
+class QueueBuilder {
+ public:
+  QueueBuilder(const model::Snapshot& snapshot, const InterferenceSettings& settings,
+               const Workloads& workloads)
+      : snapshot_(snapshot), settings_(settings), pressures_(service_pressures(snapshot, workloads)) {}
+
+  void add(const std::string& id, const std::string& service, int vcpus, const model::Workload* workload) {
+    Instance instance{.id = id,
+                      .workload = workload,
+                      .pressure = pressures_[service],
+                      .model = choose_model(snapshot_, service, settings_.default_model),
+                      .fault = {}};
+    queue_.requests.push_back({.vcpus = vcpus,
+                               .pressure = instance.pressure.value,
+                               .model = instance.model.model,
+                               .allowed = workload == nullptr ? std::nullopt : workload->allowed_cpus});
+    queue_.instances.push_back(std::move(instance));
+  }
+  Queue take() { return std::move(queue_); }
+
+ private:
+  const model::Snapshot& snapshot_;
+  const InterferenceSettings& settings_;
+  std::map<std::string, Pressure> pressures_;
+  Queue queue_;
+};
+
+Queue make_queue(const model::Snapshot& snapshot, const InterferenceSettings& settings,
+                 const Workloads& workloads, std::vector<model::WorkloadFinding>& unplaceable) {
+  QueueBuilder queue(snapshot, settings, workloads);
+  for (const model::Workload* workload : by_age(workloads)) {
+    if (!latency_sensitive(workload->workload_class)) continue;
+    if (workload->vcpus) {
+      queue.add(workload->id, workload->service, *workload->vcpus, workload);
+    } else {
+      unplaceable.push_back(
+          {workload->id, fmt::format("declares no vcpus (it uses {:.3g} cores on average); a "
+                                     "pin needs their number",
+                                     mean_cores(*workload))});
+    }
+  }
+  for (const model::PendingWorkload& pending : snapshot.pending) {
+    if (!latency_sensitive(pending.workload_class)) continue;
+    if (pending.vcpus) {
+      queue.add(pending.id, pending.service, *pending.vcpus, nullptr);
+    } else {
+      unplaceable.push_back({pending.id, "declares no vcpus; a pin needs their number"});
+    }
+  }
+  return queue.take();
+}
+
+// Places those whose pin stands, the oldest first: of two that overlap the older keeps its place.
+Occupancy keep_standing(const Node& node, const InterferenceSettings& settings,
+                        const BestEffortDemand& demand, Queue& queue) {
+  std::vector<Tenant> tenants;
+  for (const PlacementRequest& request : queue.requests) {
+    tenants.push_back({.vcpus = request.vcpus,
+                       .pressure = request.pressure,
+                       .model = request.model,
+                       .region = -1,
+                       .cpus = {}});
+  }
+  Occupancy occupancy(node, std::move(tenants));
+  for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {
+    Instance& instance = queue.instances[i];
+    if (instance.workload == nullptr || instance.workload->cpus.empty()) continue;
+    const Standing standing = check_pin(node, settings, *instance.workload);
+    if (!standing.stands()) {
+      instance.fault = standing.fault;
+      continue;
+    }
+    std::vector<int> cpus = node.positions(instance.workload->cpus);
+    const auto taken =
+        std::find_if(cpus.begin(), cpus.end(), [&](int at) { return occupancy.owner(at) >= 0; });
+    if (taken != cpus.end()) {
+      instance.fault =
+          fmt::format("vCPU {} belongs to {}", node.cpu(*taken), queue.instances[occupancy.owner(*taken)].id);
+    } else if (occupancy.unowned_count() - std::ssize(cpus) < demand.min_cpus) {
+      instance.fault = fmt::format("it leaves fewer than {} vCPUs to others (be_min_cpus)", demand.min_cpus);
+    } else {
+      occupancy.place(i, standing.region, std::move(cpus));
+    }
+  }
+  return occupancy;
+}
+
+const char* origin_name(model::ModelOrigin origin) {
+  switch (origin) {
+    case model::ModelOrigin::fallback:
+      return "default";
+    case model::ModelOrigin::given:
+      return "given";
+    case model::ModelOrigin::fitted:
+      return "fitted";
+  }
+  return "";
+}
+
+std::string pin_reason(const Instance& instance, const std::string& why_there) {
+  std::string reason;
+  if (!instance.fault.empty()) {
+    reason = fmt::format("pin {} does not stand: {}; ", instance.workload->cpus.to_string(), instance.fault);
+  }
+  return reason + fmt::format("{}; pressure {:.3g} ({}), model {} k1 {:.3g} k2 {:.3g} ({})", why_there,
+                              instance.pressure.value, instance.pressure.source,
+                              origin_name(instance.model.origin), instance.model.model.k1,
+                              instance.model.model.k2, instance.model.reason);
+}
+
+void propose_for(const Instance& instance, const Node& node, const Tenant& tenant, const std::string& reason,
+                 InterferenceProposal& proposal) {
+  const bool placed = tenant.region >= 0;
+  if (!placed) proposal.findings.unplaceable.push_back({instance.id, reason});
+  if (instance.workload == nullptr) return;
+  const model::CpuSet& present = instance.workload->cpus;
+  model::Action action{.what = {}, .policy = "interference", .decision = {}, .reason = {}};
+  if (!placed) {
+    if (present.empty()) return;
+    action.what = model::UnpinAction{.workload = instance.id};
+    action.reason = fmt::format("pin {} does not stand: {}; unplaceable: {}", present.to_string(),
+                                instance.fault, reason);
+  } else {
+    model::CpuSet cpus = node.cpu_set(tenant.cpus);
+    if (cpus == present) return;
+    action.what = model::PinAction{.workload = instance.id, .cpus = std::move(cpus)};
+    action.reason = pin_reason(instance, reason);
+  }
+  proposal.actions.push_back(std::move(action));
+}
+
+void unpin_undeclared(const Workloads& workloads, std::vector<model::Action>& actions) {
+  for (const model::Workload* workload : workloads) {
+    if (!latency_sensitive(workload->workload_class) || workload->vcpus || workload->cpus.empty()) continue;
+    actions.push_back({.what = model::UnpinAction{.workload = workload->id},
+                       .policy = "interference",
+                       .decision = {},
+                       .reason = fmt::format("pin {} does not stand: it declares no vcpus any more",
+                                             workload->cpus.to_string())});
+  }
+}
+
+void report_scores(const Queue& queue, const Placement& placement, const NodeScore& score,
+                   model::InterferenceFindings& findings) {
+  const Node& node = placement.occupancy.node();
+  findings.score_node = score.node;
+  findings.lower_bound = placement.lower_bound;
+  findings.gap = placement.gap;
+  for (int domain = 0; domain < node.domain_count(); ++domain) {
+    findings.domains[node.region(domain).id] = score.domains[domain];
+  }
+  for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {
+    if (!placement.occupancy.placed(i)) continue;
+    const Instance& instance = queue.instances[i];
+    findings.instances.emplace(instance.id,
+                               model::PlacedInstance{.cpus = node.cpu_set(placement.occupancy.tenant(i).cpus),
+                                                     .cpu_sc = score.tenants[i].cpu_sc,
+                                                     .cpu_ss = score.tenants[i].cpu_ss,
+                                                     .score = score.tenants[i].score,
+                                                     .pressure = instance.pressure.value,
+                                                     .model = instance.model.origin,
+                                                     .model_reason = instance.model.reason});
+  }
+}
+
+}  // namespace
+
+InterferenceProposal propose_pins(const model::Snapshot& snapshot, const InterferenceSettings& settings) {
+  InterferenceProposal proposal;
+  proposal.findings.weighting = to_string(settings.weighting);
+  proposal.findings.search = to_string(settings.search);
+
+  const Workloads workloads = by_id(snapshot);
+  const Node node(snapshot.topology, settings.shared_domain);
+  const BestEffortDemand demand = best_effort_demand(workloads, settings);
+  Queue queue = make_queue(snapshot, settings, workloads, proposal.findings.unplaceable);
+  Occupancy standing = keep_standing(node, settings, demand, queue);
+  const PlacementProblem problem{.node = node,
+                                 .settings = settings,
+                                 .best_effort = demand,
+                                 .requests = queue.requests,
+                                 .standing = std::move(standing)};
+  const Placement placement = search_function(settings.search)(problem);
+
+  for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {
+    propose_for(queue.instances[i], node, placement.occupancy.tenant(i), placement.reasons[i], proposal);
+  }
+  unpin_undeclared(workloads, proposal.actions);
+  report_scores(queue, placement, evaluate(placement.occupancy, settings.weighting, demand),
+                proposal.findings);
+  confine_best_effort(placement.occupancy, demand, workloads, proposal);
+  std::sort(proposal.findings.unplaceable.begin(), proposal.findings.unplaceable.end(),
+            [](const auto& a, const auto& b) { return a.workload < b.workload; });
+  return proposal;
+}
+
+}  // namespace berth::policies

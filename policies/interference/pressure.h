@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "model/plan.h"
+#include "model/snapshot.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace berth::policies {
+
+// u of a service nobody has measured yet.
+inline constexpr double kUnknownPressure = 0.5;
+
+// Mean cores used over the samples a workload has; 0 without any.
+double mean_cores(const model::Workload& workload);
+
+struct Pressure {
+  double value = kUnknownPressure;  // 0..1
+  std::string source;               // in words
+};
+
+// The pressure of every service that a workload or pending one names: given by the snapshot, else the mean
+// over its latency-sensitive instances of cores used per vCPU, else kUnknownPressure (docs/algorithms.md,
+// profile). `workloads` in a fixed order, so that the sums are the same every time.
+std::map<std::string, Pressure> service_pressures(const model::Snapshot& snapshot,
+                                                  const std::vector<const model::Workload*>& workloads);
+
+struct ModelChoice {
+  model::InterferenceModel model;
+  model::ModelOrigin origin = model::ModelOrigin::fallback;
+  std::string reason;
+};
+ModelChoice choose_model(const model::Snapshot& snapshot, const std::string& service,
+                         const model::InterferenceModel& fallback);
+
+}  // namespace berth::policies

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/interference/search.h"
+
+namespace berth::policies {
+
+SearchFunction search_function(Search search) {
+  switch (search) {
+    case Search::window:
+      return search_window;
+  }
+  return search_window;
+}
+
+const char* to_string(Search search) {
+  switch (search) {
+    case Search::window:
+      return "window";
+  }
+  return "";
+}
+
+const char* to_string(Weighting weighting) { return weighting == Weighting::request ? "request" : "overlap"; }
+
+}  // namespace berth::policies

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/interference/standing.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace berth::policies {
+
+namespace {
+
+Standing fault(std::string text) { return {.region = -1, .fault = std::move(text)}; }
+
+}  // namespace
+
+Standing check_pin(const Node& node, const InterferenceSettings& settings, const model::Workload& workload) {
+  const model::CpuSet& cpus = workload.cpus;
+  if (cpus.empty()) return fault("it is not pinned");
+  const int asked = workload.vcpus.value_or(0);
+  if (static_cast<int>(cpus.size()) != asked) {
+    return fault(fmt::format("it holds {} vCPUs and asks {}", cpus.size(), asked));
+  }
+  for (const int cpu : cpus) {
+    const int position = node.position(cpu);
+    if (position < 0) return fault(fmt::format("vCPU {} is offline", cpu));
+    if (!node.usable(position)) return fault(fmt::format("vCPU {} is not berth's to use", cpu));
+  }
+  if (workload.allowed_cpus && !cpus.is_subset_of(*workload.allowed_cpus)) {
+    return fault(fmt::format("vCPUs {} are not permitted to it any more",
+                             (cpus - *workload.allowed_cpus).to_string()));
+  }
+  if (cpus.intersects(settings.reserved_cpus)) {
+    return fault(fmt::format("vCPUs {} are reserved", (cpus & settings.reserved_cpus).to_string()));
+  }
+  const auto regions = node.regions_for(asked, settings.allow_cross_socket);
+  if (!regions) return fault(regions.error().message());
+  const std::vector<int> positions = node.positions(cpus);
+  for (const int region : *regions) {
+    if (std::all_of(positions.begin(), positions.end(), [&](int at) { return node.holds(region, at); })) {
+      return {.region = region, .fault = {}};
+    }
+  }
+  return fault("it does not lie in one domain");
+}
+
+}  // namespace berth::policies
