@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "cgroup/file_descriptor.h"
+#include "model/error.h"
+
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
 
-#include "cgroup/file_descriptor.h"
-#include "model/error.h"
-
 namespace berth::cgroup {
 
-// One control group: an open directory and the id the kernel gave it, so that a group that took over the path is
-// never mistaken for it.
+// One control group: an open directory and the id the kernel gave it, so that a group that took over the path
+// is never mistaken for it.
 class Cgroup {
  public:
-  // `path` is relative to `root`, without a leading slash; "" is the root itself. Error gone where there is none.
-  static model::Result<std::shared_ptr<Cgroup>> open(const std::filesystem::path& root, const std::string& path);
+  // `path` is relative to `root`, without a leading slash; "" is the root itself. Error gone where there is
+  // none, invalid_input for a path that is absolute or holds an empty, "." or ".." component.
+  static model::Result<std::shared_ptr<Cgroup>> open(const std::filesystem::path& root,
+                                                     const std::string& path);
 
   const std::string& path() const { return path_; }
   // kernfs id: the directory's inode number.
@@ -26,7 +28,8 @@ class Cgroup {
 
   // Whole content of a control file. Error gone where group or file vanished.
   model::Result<std::string> read(const std::string& file) const;
-  // One write(2) of `value`. Error as the kernel's; EINTR is retried. Never creates a file.
+  // One write(2) of `value`, of a line break where it is empty (as nothing at all would not reach the
+  // kernel's handler). Error as the kernel's; EINTR is retried. Never creates a file.
   model::Result<void> write(const std::string& file, std::string_view value) const;
   bool has(const std::string& file) const;
   // True where the path still leads to this very group.

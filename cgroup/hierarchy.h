@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "model/capability.h"
+#include "model/error.h"
+
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
-
-#include "model/capability.h"
-#include "model/error.h"
 
 namespace berth::cgroup {
 
@@ -16,13 +17,19 @@ struct Hierarchy {
   std::filesystem::path root;
   std::set<std::string> controllers;  // of the root's cgroup.controllers
   bool hybrid = false;                // controllers are (partly) on v1; v2 carries only what is left
+  std::map<std::string, std::string>
+      v1_mounts;                              // controller to mount point; berth never touches what is there
+  std::filesystem::path proc_root = "/proc";  // where the processes of the cgroups are looked up
 };
 
-// Finds the v2 mount in PROC_ROOT/self/mountinfo, or takes `given` where it is not empty. Error unavailable, saying
-// what was looked at, where there is no v2 tree.
-model::Result<Hierarchy> find_hierarchy(const std::filesystem::path& given, const std::filesystem::path& proc_root);
+// Finds the v2 mount in PROC_ROOT/self/mountinfo, or takes `given` where it is not empty. Of several mounts
+// the one at /sys/fs/cgroup, then that at /sys/fs/cgroup/unified, then the first that shows the whole tree.
+// Error unavailable, saying what was looked at, where there is no v2 tree.
+model::Result<Hierarchy> find_hierarchy(const std::filesystem::path& given,
+                                        const std::filesystem::path& proc_root);
 
-// What the hierarchy can and cannot do for berth, each with the reason and what berth does without.
+// What the hierarchy can and cannot do for berth, each with the reason and what berth does without:
+// "cgroup-v2", "cpuset-controller", "cpu-controller", "memory-controller", "psi".
 std::vector<model::Capability> capabilities(const Hierarchy& hierarchy);
 
 }  // namespace berth::cgroup

@@ -1,34 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "cgroup/cgroup.h"
+#include "model/cpu_set.h"
+#include "model/workload.h"
+
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "cgroup/cgroup.h"
-#include "model/workload.h"
-
 namespace berth::cgroup {
 
-// Reads usage, memory and pressure of workloads from file descriptors kept open.
+// Reads usage, memory and pressure of workloads from file descriptors kept open (at most half of the soft
+// RLIMIT_NOFILE; what is beyond is opened for each reading).
+//
+// What costs is read only where it can have changed: pressure where the usage moved, or where there was
+// pressure before; the settings (cpuset.cpus, cpuset.cpus.effective, cpu.max, memory.high) in the first
+// sample, after refresh(), and every kSettingsPeriod samples, a share of the workloads each time, which is
+// also when a file that was missing is tried again.
 class Sampler {
  public:
+  static constexpr unsigned kSettingsPeriod = 10;
+
   Sampler();
   ~Sampler();
+  Sampler(Sampler&&) noexcept;
+  Sampler& operator=(Sampler&&) noexcept;
 
+  // Nothing changes where `id` is there with the same cgroup; with another one, its history starts anew.
   void add(const std::string& id, std::shared_ptr<Cgroup> cgroup);
   void remove(const std::string& id);
+  // The next sample reads the settings of this workload afresh; for after a write.
+  void refresh(const std::string& id);
 
   struct Reading {
-    // nullopt on the first reading (a rate needs two) and where cpu.stat cannot be read.
+    // nullopt on the first reading (a rate needs two, 1 ms apart at least), where cpu.stat cannot be read,
+    // and where usage went backwards. memory_bytes is 0 where there is no memory controller.
     std::optional<model::UsageSample> sample;
     std::optional<double> cpu_pressure_some_avg10;  // percent; null where there is no PSI
-    model::CpuSet cpus;                // cpuset.cpus; empty where unset or without the controller
-    model::CpuSet effective_cpus;      // cpuset.cpus.effective; empty without the controller
+    model::CpuSet cpus;            // cpuset.cpus; empty where unset or without the controller
+    model::CpuSet effective_cpus;  // cpuset.cpus.effective; empty without the controller
     std::optional<double> cpu_quota_cores;
     std::optional<std::uint64_t> memory_high_bytes;
-    bool gone = false;                 // the cgroup vanished between two reads
+    bool gone = false;  // the cgroup vanished between two reads
   };
   // `now` in epoch seconds stamps the samples; rates are over monotonic time. One pass over all workloads.
   std::map<std::string, Reading> sample(double now);

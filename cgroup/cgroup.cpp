@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cgroup/cgroup.h"
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+namespace berth::cgroup {
+
+namespace {
+
+// Components that would lead out of the tree, or are not names at all.
+bool is_safe(std::string_view path) {
+  if (path.empty()) return true;
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t end = path.find('/', begin);
+    const std::string_view name = path.substr(begin, end == std::string_view::npos ? end : end - begin);
+    if (name.empty() || name == "." || name == ".." || name.find('\0') != std::string_view::npos)
+      return false;
+    if (end == std::string_view::npos) return true;
+    begin = end + 1;
+  }
+}
+
+bool is_file_name(std::string_view file) {
+  return !file.empty() && is_safe(file) && file.find('/') == std::string_view::npos;
+}
+
+int open_retrying(int directory, const char* name, int flags) {
+  int fd = -1;
+  do {
+    fd = openat(directory, name, flags | O_CLOEXEC | O_NOFOLLOW);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+}  // namespace
+
+Cgroup::Cgroup(std::filesystem::path root, std::string path, FileDescriptor fd, std::uint64_t id)
+    : root_(std::move(root)), path_(std::move(path)), fd_(std::move(fd)), id_(id) {}
+
+model::Result<std::shared_ptr<Cgroup>> Cgroup::open(const std::filesystem::path& root,
+                                                    const std::string& path) {
+  if (!is_safe(path)) {
+    return model::fail(model::ErrorKind::invalid_input,
+                       fmt::format("cgroup \"{}\": not a path below the cgroup root", path));
+  }
+  const std::filesystem::path full = path.empty() ? root : root / path;
+  // The root itself may be reached through a link, what is below may not.
+  int fd = -1;
+  do {
+    fd = ::open(full.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | (path.empty() ? 0 : O_NOFOLLOW));
+  } while (fd < 0 && errno == EINTR);
+  if (fd < 0)
+    return model::fail(model::Error::from_errno(errno, fmt::format("opening cgroup {}", full.string())));
+  FileDescriptor owned(fd);
+  struct stat status {};
+  if (fstat(fd, &status) != 0) {
+    return model::fail(
+        model::Error::from_errno(errno, fmt::format("reading the id of cgroup {}", full.string())));
+  }
+  return std::shared_ptr<Cgroup>(new Cgroup(root, path, std::move(owned), status.st_ino));
+}
+
+model::Result<std::string> Cgroup::read(const std::string& file) const {
+  const auto what = [&] { return fmt::format("reading {} of cgroup \"{}\"", file, path_); };
+  if (!is_file_name(file)) return model::fail(model::Error::from_errno(EINVAL, what()));
+  const FileDescriptor fd(open_retrying(fd_.get(), file.c_str(), O_RDONLY));
+  if (!fd) return model::fail(model::Error::from_errno(errno, what()));
+  std::string content;
+  std::array<char, 4096> chunk{};
+  while (true) {
+    const ssize_t n = ::read(fd.get(), chunk.data(), chunk.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return model::fail(model::Error::from_errno(errno, what()));
+    if (n == 0) return content;
+    content.append(chunk.data(), static_cast<std::size_t>(n));
+  }
+}
+
+model::Result<void> Cgroup::write(const std::string& file, std::string_view value) const {
+  const auto what = [&] { return fmt::format("writing \"{}\" to {} of cgroup \"{}\"", value, file, path_); };
+  if (!is_file_name(file)) return model::fail(model::Error::from_errno(EINVAL, what()));
+  // cgroupfs ignores O_TRUNC; in an ordinary directory it keeps a longer old value from showing behind a
+  // shorter one.
+  const FileDescriptor fd(open_retrying(fd_.get(), file.c_str(), O_WRONLY | O_TRUNC));
+  if (!fd) return model::fail(model::Error::from_errno(errno, what()));
+  const std::string_view bytes = value.empty() ? std::string_view("\n") : value;
+  ssize_t written = -1;
+  do {
+    written = ::write(fd.get(), bytes.data(), bytes.size());
+  } while (written < 0 && errno == EINTR);
+  if (written < 0) return model::fail(model::Error::from_errno(errno, what()));
+  if (static_cast<std::size_t>(written) != bytes.size()) {
+    return model::fail(model::ErrorKind::io,
+                       fmt::format("{}: only {} of {} bytes were taken", what(), written, bytes.size()));
+  }
+  return {};
+}
+
+bool Cgroup::has(const std::string& file) const {
+  return is_file_name(file) && faccessat(fd_.get(), file.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+bool Cgroup::is_current() const {
+  struct stat status {};
+  const int error = path_.empty() ? stat(root_.c_str(), &status) : lstat((root_ / path_).c_str(), &status);
+  return error == 0 && S_ISDIR(status.st_mode) && status.st_ino == id_;
+}
+
+}  // namespace berth::cgroup

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cgroup/discovery.h"
+
+#include "cgroup/discovery_tree.h"
+#include "cgroup/discovery_watch.h"
+#include "cgroup/file_descriptor.h"
+#include "model/glob.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <ctime>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+namespace berth::cgroup {
+
+namespace {
+
+// Between two walks of a tree that cannot be watched: this long, or so long that walking takes 2 % of the
+// time.
+constexpr double kRescanInterval_s = 10;
+constexpr double kRescanShare = 0.02;
+
+double monotonic_s() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+}
+
+model::Result<void> add_to_epoll(int epoll, int fd) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
+    return model::fail(model::Error::from_errno(errno, "waiting for cgroup events"));
+  }
+  return {};
+}
+
+}  // namespace
+
+struct Discovery::State {
+  State(const Hierarchy& hierarchy, Watcher watcher) : tree(hierarchy, std::move(watcher)) {}
+
+  Tree tree;
+  FileDescriptor epoll;
+  FileDescriptor timer;
+  bool timer_runs = false;
+  double walk_s = 0;
+
+  model::Result<void> walk() {
+    const double begin = monotonic_s();
+    auto result = tree.rescan();
+    walk_s = monotonic_s() - begin;
+    return result;
+  }
+
+  void start_timer(double delay_s) {
+    itimerspec spec{};
+    spec.it_value.tv_sec = static_cast<time_t>(delay_s);
+    spec.it_value.tv_nsec =
+        std::max(1L, static_cast<long>((delay_s - static_cast<double>(spec.it_value.tv_sec)) * 1e9));
+    timer_runs = timerfd_settime(timer.get(), 0, &spec, nullptr) == 0;
+  }
+
+  bool timer_expired() {
+    std::uint64_t times = 0;
+    if (read(timer.get(), &times, sizeof times) != sizeof times) return false;
+    timer_runs = false;
+    return true;
+  }
+
+  Changes finish() {
+    if (tree.degraded() && !timer_runs) start_timer(std::max(kRescanInterval_s, walk_s / kRescanShare));
+    return tree.take_changes();
+  }
+};
+
+Discovery::Discovery(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Discovery::~Discovery() = default;
+
+model::Result<std::unique_ptr<Discovery>> Discovery::start(const Hierarchy& hierarchy,
+                                                           std::vector<model::WorkloadRule> rules) {
+  for (const model::WorkloadRule& rule : rules) {
+    if (const auto checked = model::check_glob(rule.match); !checked) {
+      return model::fail(checked.error().context(rule.origin));
+    }
+  }
+  auto watcher = Watcher::create();
+  if (!watcher) return model::fail(watcher.error());
+  auto state = std::make_unique<State>(hierarchy, std::move(*watcher));
+  state->epoll = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
+  state->timer = FileDescriptor(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+  if (!state->epoll || !state->timer) {
+    return model::fail(model::Error::from_errno(errno, "waiting for cgroup events"));
+  }
+  for (const int fd : {state->tree.watcher().fd(), state->timer.get()}) {
+    if (const auto added = add_to_epoll(state->epoll.get(), fd); !added) return model::fail(added.error());
+  }
+  state->tree.set_rules(std::move(rules));
+  if (const auto walked = state->walk(); !walked) return model::fail(walked.error());
+  state->start_timer(0);  // what was found is to be fetched
+  return std::unique_ptr<Discovery>(new Discovery(std::move(state)));
+}
+
+int Discovery::fd() const { return state_->epoll.get(); }
+
+Discovery::Changes Discovery::process() {
+  const bool expired = state_->timer_expired();
+  state_->tree.take_events();
+  if (expired && state_->tree.degraded()) {
+    // An error here is the root's: there is nothing to report that was not, and the next walk tries again.
+    static_cast<void>(state_->walk());
+  }
+  return state_->finish();
+}
+
+Discovery::Changes Discovery::set_rules(std::vector<model::WorkloadRule> rules) {
+  std::vector<std::string> warnings;
+  std::erase_if(rules, [&](const model::WorkloadRule& rule) {
+    const auto checked = model::check_glob(rule.match);
+    if (!checked)
+      warnings.push_back(checked.error().context(rule.origin).message() + "; the rule is left out");
+    return !checked;
+  });
+  state_->tree.set_rules(std::move(rules));
+  Changes changes = state_->finish();
+  changes.warnings.insert(changes.warnings.begin(), warnings.begin(), warnings.end());
+  return changes;
+}
+
+const std::map<std::string, FoundWorkload>& Discovery::workloads() const { return state_->tree.workloads(); }
+
+}  // namespace berth::cgroup

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the tree follows the kernel's events, and what it says about what it found.
+#include "cgroup/discovery_tree.h"
+
+#include <cerrno>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+namespace berth::cgroup {
+
+namespace {
+
+// Marks of one user that are refused with a warning; the rest would only fill the journal.
+constexpr int kMaxRefusalsPerUser = 10;
+
+}  // namespace
+
+// Events of one batch, each thing once: what is there now counts, not how it came about.
+struct Tree::Pending {
+  bool overflow = false;
+  std::set<int> ended;
+  std::set<std::pair<int, std::string>> entries;  // watch of the directory, name
+  std::set<int> attributes;
+  std::set<int> modified;
+};
+
+void Tree::take_events() {
+  Pending pending;
+  watcher_.read([&](const Watcher::Event& event) {
+    if (event.overflow()) {
+      pending.overflow = true;
+    } else if (event.ended()) {
+      pending.ended.insert(event.watch);
+    } else if (event.name.empty()) {
+      if (event.is_attributes()) pending.attributes.insert(event.watch);
+      if (event.is_modification()) pending.modified.insert(event.watch);
+    } else if (!event.is_attributes()) {  // a child's attributes come by its own watch
+      pending.entries.emplace(event.watch, event.name);
+    }
+  });
+  apply(pending);
+}
+
+void Tree::apply(const Pending& pending) {
+  for (const int watch : pending.ended) take_ended(watch);
+  if (pending.overflow) {
+    warn(
+        "the kernel's queue of cgroup events overflowed; the tree was walked again "
+        "(fs.inotify.max_queued_events sets the queue's length)");
+    if (const auto scanned = rescan(); !scanned) warn(scanned.error().message());
+    return;
+  }
+  for (const auto& [watch, name] : pending.entries) take_entry(watch, name);
+  for (const int watch : pending.attributes) {
+    if (const auto found = watched_.find(watch); found != watched_.end()) examine_again(*found->second.first);
+  }
+  for (const int watch : pending.modified) {
+    const auto found = watched_.find(watch);
+    if (found == watched_.end()) continue;
+    Node& node = *found->second.first;
+    if (found->second.second == Watched::events) {
+      refresh_populated(node);
+      settle_one(node, outer_verdict(node));
+    } else {
+      judge_node(node);
+      settle(node, outer_verdict(node));
+    }
+  }
+}
+
+// A watch ended by itself: its file or directory is gone. (cgroupfs says nothing; other file systems, and an
+// unmount, do.)
+void Tree::take_ended(int watch) {
+  const auto found = watched_.find(watch);
+  if (found == watched_.end()) return;
+  const auto [node, what] = found->second;
+  watched_.erase(found);
+  if (what == Watched::directory) {
+    node->directory_watch = -1;
+    node->ended = true;
+    if (node->parent) visit_settled(*node->parent, std::string(node->name));
+    return;
+  }
+  (what == Watched::events ? node->events_watch : node->quota_watch) = -1;
+  judge_node(*node);
+  settle(*node, outer_verdict(*node));
+}
+
+// Something was made or removed in a directory.
+void Tree::take_entry(int watch, const std::string& name) {
+  const auto found = watched_.find(watch);
+  if (found == watched_.end() || found->second.second != Watched::directory) return;
+  Node& node = *found->second.first;
+  struct stat status {};
+  const std::filesystem::path path = root_path_ / node.path() / name;
+  const bool exists = lstat(path.c_str(), &status) == 0;
+  const auto child = node.children.find(name);
+  const bool known = child != node.children.end();
+  if (exists && S_ISDIR(status.st_mode)) {
+    if (known && child->second->id == status.st_ino && !child->second->ended) return;
+    if (node.depth < kMaxDepth) visit_settled(node, name);
+  } else if (known) {
+    remove_child(node, name);
+  } else if (name == "cgroup.events" || name == "cpu.max") {
+    // Not on cgroupfs, whose files come with their directory.
+    judge_node(node);
+    settle(node, outer_verdict(node));
+  }
+}
+
+void Tree::watch(Node& node, int fd, Watched what) {
+  int& slot = what == Watched::directory ? node.directory_watch
+              : what == Watched::events  ? node.events_watch
+                                         : node.quota_watch;
+  if (slot >= 0) return;
+  const int added = what == Watched::directory
+                        ? watcher_.watch_directory(fd)
+                        : watcher_.watch_file(fd, what == Watched::events ? "cgroup.events" : "cpu.max");
+  if (added >= 0) {
+    slot = added;
+    watched_[added] = {&node, what};
+  } else if (added == -ENOSPC || added == -ENOMEM) {
+    cannot_look(node.path(), -added);
+  }
+}
+
+void Tree::unwatch(Node& node, int& watch) {
+  if (watch < 0) return;
+  const auto found = watched_.find(watch);
+  // A directory that was moved has the same watch, which is its new node's by then.
+  if (found != watched_.end() && found->second.first == &node) {
+    watched_.erase(found);
+    watcher_.remove(watch);
+  }
+  watch = -1;
+}
+
+void Tree::cannot_look(const std::string& path, int error) {
+  degraded_ = true;
+  if (said_look_) return;
+  said_look_ = true;
+  if (error == ENOSPC) {
+    warn(
+        fmt::format("no more inotify watches at cgroup {} (fs.inotify.max_user_watches sets how many): the "
+                    "tree is walked "
+                    "again every while instead",
+                    path));
+  } else {
+    warn(
+        model::Error::from_errno(error, fmt::format("looking at cgroup {}, which is tried again later", path))
+            .message());
+  }
+}
+
+void Tree::warn(std::string text) {
+  // Names of cgroups are their makers' choice.
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  warnings_.push_back(std::move(text));
+}
+
+void Tree::warn_conflicts(const Node& node, const Judgement& judgement) {
+  if (judgement.overruled && judgement.verdict && judgement.verdict->rule) {
+    const std::size_t first = *judgement.verdict->rule;
+    if (said_conflicts_.emplace(first, *judgement.overruled).second) {
+      warn(fmt::format(
+          "two rules match cgroup {}: {} (\"{}\") holds, as it comes first; {} (\"{}\") says otherwise",
+          node.path(), rules_[first].origin, rules_[first].match, rules_[*judgement.overruled].origin,
+          rules_[*judgement.overruled].match));
+    }
+  }
+  if (judgement.untrusted && said_untrusted_.insert(*judgement.untrusted).second) {
+    const model::WorkloadRule& rule = rules_[*judgement.untrusted];
+    warn(fmt::format(
+        "{}: \"{}\" would make cgroup {} latency-sensitive, which belongs to uid {}, who could take vCPUs by "
+        "choosing its name; a glob that spells out the user's own tree may",
+        rule.origin, rule.match, node.path(), node.uid));
+  }
+}
+
+void Tree::warn_refusals(Node& node, const Marks& marks) {
+  if (marks.refused == node.refusals) return;
+  node.refusals = marks.refused;
+  for (const std::string& refusal : marks.refused) {
+    const int said = node.uid == 0 ? 0 : ++said_refusals_[node.uid];
+    if (said > kMaxRefusalsPerUser) return;
+    warn(fmt::format("cgroup {}: {}{}", node.path(), refusal,
+                     said == kMaxRefusalsPerUser ? "; no more is said of this user's" : ""));
+  }
+}
+
+void Tree::warn_nested(const Node& node, const Node& outer) {
+  const Verdict& inner = *node.verdict;
+  const Verdict& held = *outer.verdict;
+  const bool same_rule = inner.matched_by == held.matched_by && inner.rule == held.rule;
+  const bool same_fields =
+      inner.workload_class == held.workload_class &&
+      (!inner.rule || (held.rule && !says_otherwise(rules_[*inner.rule], rules_[*held.rule])));
+  if (same_rule || same_fields || !said_nested_.emplace(held.matched_by, inner.matched_by).second) return;
+  warn(fmt::format("cgroup {} ({}) lies inside the workload {} ({}) and belongs to that", node.path(),
+                   inner.matched_by, outer.path(), held.matched_by));
+}
+
+Discovery::Changes Tree::take_changes() {
+  const auto list = [](std::set<std::string>& ids) {
+    std::vector<std::string> taken(ids.begin(), ids.end());
+    ids.clear();
+    return taken;
+  };
+  return {list(appeared_), list(vanished_), list(changed_), std::exchange(warnings_, {})};
+}
+
+}  // namespace berth::cgroup

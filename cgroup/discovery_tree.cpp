@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cgroup/discovery_tree.h"
+
+#include "cgroup/discovery_created.h"
+#include "cgroup/recognise.h"
+#include "cgroup/sampler_parse.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <limits>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace berth::cgroup {
+
+namespace {
+
+// Groups inside a workload whose processes tell its age.
+constexpr int kMaxAgedChildren = 16;
+
+int open_directory(const std::filesystem::path& path) {
+  int fd = -1;
+  do {
+    fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+bool means_gone(int error) {
+  return error == ENOENT || error == ENOTDIR || error == ENODEV || error == ELOOP;
+}
+
+std::vector<std::string> subdirectories(DIR* stream) {
+  std::vector<std::string> names;
+  while (const dirent* entry = readdir(stream)) {
+    const std::string_view name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    bool directory = entry->d_type == DT_DIR;
+    if (entry->d_type == DT_UNKNOWN) {
+      struct stat status {};
+      directory =
+          fstatat(dirfd(stream), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode);
+    }
+    if (directory) names.emplace_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+std::string Node::path() const {
+  if (!parent || !parent->parent) return name;
+  return parent->path() + '/' + name;
+}
+
+Tree::Tree(const Hierarchy& hierarchy, Watcher watcher)
+    : root_path_(hierarchy.root), proc_root_(hierarchy.proc_root), watcher_(std::move(watcher)) {
+  rlimit limit{};
+  // A quarter for the workloads' directories; the sampler and the rest of the program need the others.
+  max_workloads_ =
+      getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur / 4 : std::numeric_limits<std::size_t>::max();
+}
+
+model::Result<void> Tree::rescan() {
+  degraded_ = false;
+  DirectoryStream stream(opendir(root_path_.c_str()));
+  struct stat status {};
+  if (!stream || fstat(dirfd(stream.get()), &status) != 0) {
+    degraded_ = true;
+    return model::fail(
+        model::Error::from_errno(errno, fmt::format("opening the cgroup root {}", root_path_.string())));
+  }
+  root_.id = status.st_ino;
+  root_.uid = status.st_uid;
+  root_gid_ = status.st_gid;
+  scan(root_, std::move(stream));
+  settle(root_, nullptr);
+  if (!degraded_) said_look_ = said_count_ = false;
+  return {};
+}
+
+// A child that may have come, gone, or become another; everything below it is looked at.
+void Tree::visit(Node& parent, const std::string& name) {
+  const std::string path = parent.parent ? parent.path() + '/' + name : name;
+  const int fd = open_directory(root_path_ / path);
+  DirectoryStream stream(fd >= 0 ? fdopendir(fd) : nullptr);
+  struct stat status {};
+  if (!stream || fstat(fd, &status) != 0) {
+    const int error = errno;
+    if (fd >= 0 && !stream) close(fd);
+    if (means_gone(error)) {
+      remove_child(parent, name);
+    } else {
+      cannot_look(path, error);
+    }
+    return;
+  }
+  const auto known = parent.children.find(name);
+  if (known != parent.children.end() && known->second->id == status.st_ino && !known->second->ended) {
+    scan(*known->second, std::move(stream));
+    return;
+  }
+  remove_child(parent, name);
+  auto node = std::make_unique<Node>();
+  node->parent = &parent;
+  node->name = name;
+  node->id = status.st_ino;
+  node->depth = parent.depth + 1;
+  Node& added = *node;
+  parent.children.emplace(name, std::move(node));
+  scan(added, std::move(stream));
+}
+
+void Tree::visit_settled(Node& parent, const std::string& name) {
+  visit(parent, name);
+  const auto child = parent.children.find(name);
+  if (child != parent.children.end()) settle(*child->second, outer_verdict(*child->second));
+}
+
+// The watch comes before the listing, so that a child made in between is seen by one of them.
+void Tree::scan(Node& node, DirectoryStream stream) {
+  const int fd = dirfd(stream.get());
+  watch(node, fd, Watched::directory);
+  examine(node, fd);
+  const std::vector<std::string> names = subdirectories(stream.get());
+  stream.reset();
+  if (node.depth >= kMaxDepth) {
+    if (!names.empty() && !said_depth_) {
+      warn(fmt::format("cgroups deeper than {} levels are not looked at: {}", kMaxDepth, node.path()));
+      said_depth_ = true;
+    }
+    return;
+  }
+  std::vector<std::string> gone;
+  for (const auto& [name, child] : node.children) {
+    if (!std::binary_search(names.begin(), names.end(), name)) gone.push_back(name);
+  }
+  for (const std::string& name : gone) remove_child(node, name);
+  for (const std::string& name : names) visit(node, name);
+}
+
+// Owner and marks, and what follows from them for this node.
+void Tree::examine(Node& node, int fd) {
+  struct stat status {};
+  if (node.depth == 0 || fstat(fd, &status) != 0) return;
+  node.uid = status.st_uid;
+  const bool group_may_write = (status.st_mode & S_IWGRP) && status.st_gid != 0 && status.st_gid != root_gid_;
+  node.closed = !group_may_write && !(status.st_mode & S_IWOTH);
+  RawMarks marks = read_raw_marks(fd);
+  if (marks.workload_class || marks.evictable) {
+    node.marks = std::make_unique<RawMarks>(std::move(marks));
+  } else {
+    node.marks.reset();
+  }
+  judge_node(node);
+}
+
+// After a change of attributes. A new owner changes what holds below, too.
+void Tree::examine_again(Node& node) {
+  if (node.depth == 0) return;
+  const FileDescriptor fd(open_directory(root_path_ / node.path()));
+  struct stat status {};
+  if (!fd || fstat(fd.get(), &status) != 0 || status.st_ino != node.id)
+    return;  // its removal is an event too
+  const std::pair before(node.uid, node.closed);
+  examine(node, fd.get());
+  if (before != std::pair(node.uid, node.closed)) judge_all(node);
+  settle(node, outer_verdict(node));
+}
+
+void Tree::refresh_populated(Node& node) {
+  const auto events = read_file(node, "cgroup.events");
+  if (events) {
+    node.populated = parse_populated(*events).value_or(node.populated);
+  } else {
+    // Every cgroup but the root has this file; a tree without it is no cgroupfs, and cannot tell.
+    node.populated = errno == ENOENT && access((root_path_ / node.path()).c_str(), F_OK) == 0;
+  }
+}
+
+void Tree::judge_node(Node& node) {
+  if (node.depth == 0) return;
+  const std::string path = node.path();
+  const Ownership owner = ownership(node);
+  const Marks marks = node.marks ? judge_marks(*node.marks, owner) : Marks();
+  warn_refusals(node, marks);
+  const auto quota = [&]() -> std::optional<double> {
+    if (!node.quota) {
+      // Watched before it is read, so that a quota set in between is not missed.
+      if (node.quota_watch < 0) {
+        const FileDescriptor fd(open_directory(root_path_ / path));
+        if (fd) watch(node, fd.get(), Watched::quota);
+      }
+      if (const auto text = read_file(node, "cpu.max")) node.quota = parse_cpu_max(*text);
+    }
+    return node.quota;
+  };
+  Judgement judgement = judge(path, owner, marks, rules_, quota);
+  warn_conflicts(node, judgement);
+  if (is_inner_container(path)) {
+    // Its scope is the workload. A rule that was meant for it has to name that.
+    const auto rule = judgement.verdict ? judgement.verdict->rule : std::nullopt;
+    if (rule && !outer_verdict(node) && said_inner_.insert(*rule).second) {
+      warn(fmt::format("{}: \"{}\" matches {}, which is a part of a container; match its scope, {}",
+                       rules_[*rule].origin, rules_[*rule].match, path, node.parent->path()));
+    }
+    judgement = {};
+  }
+  if (!judgement.awaits_quota) unwatch(node, node.quota_watch);
+  node.verdict = std::move(judgement.verdict);
+  if (!node.verdict) {
+    unwatch(node, node.events_watch);
+    node.populated = false;
+    return;
+  }
+  if (node.events_watch < 0) {
+    const FileDescriptor fd(open_directory(root_path_ / path));
+    if (fd) watch(node, fd.get(), Watched::events);
+  }
+  refresh_populated(node);
+}
+
+void Tree::judge_all(Node& node) {
+  judge_node(node);
+  for (const auto& [name, child] : node.children) judge_all(*child);
+}
+
+void Tree::set_rules(std::vector<model::WorkloadRule> rules) {
+  rules_ = std::move(rules);
+  said_conflicts_.clear();
+  said_untrusted_.clear();
+  said_inner_.clear();
+  said_nested_.clear();
+  judge_all(root_);
+  settle(root_, nullptr);
+}
+
+void Tree::settle(Node& node, const Node* outer) {
+  settle_one(node, outer);
+  if (!outer && node.verdict) outer = &node;
+  for (const auto& [name, child] : node.children) settle(*child, outer);
+}
+
+void Tree::settle_one(Node& node, const Node* outer) {
+  if (outer && node.verdict) warn_nested(node, *outer);
+  if (outer || !node.verdict || !node.populated) {
+    if (node.active) deactivate(node);
+    return;
+  }
+  if (!node.active) {
+    activate(node);
+    return;
+  }
+  FoundWorkload& known = workloads_.at(node.path());
+  FoundWorkload described = describe(node, known.cgroup);
+  if (described == known) return;
+  known = std::move(described);
+  if (!appeared_.contains(known.identity.id)) changed_.insert(known.identity.id);
+}
+
+void Tree::activate(Node& node) {
+  const std::string path = node.path();
+  if (workloads_.size() >= max_workloads_) {
+    degraded_ = true;
+    if (!said_count_) {
+      warn(fmt::format(
+          "{} workloads are all that the limit of open files allows; {} and others are left alone",
+          max_workloads_, path));
+    }
+    said_count_ = true;
+    return;
+  }
+  auto cgroup = Cgroup::open(root_path_, path);
+  if (!cgroup) {
+    if (cgroup.error().kind() != model::ErrorKind::gone) cannot_look(path, cgroup.error().errno_value());
+    return;
+  }
+  if ((*cgroup)->id() != node.id) return;  // another one by now; its events are on the way
+  if (!node.created) {
+    node.created = created_at((*cgroup)->fd(), proc_root_);
+    int aged = 0;
+    for (const auto& [name, child] : node.children) {
+      if (++aged > kMaxAgedChildren) break;
+      const FileDescriptor fd(open_directory(root_path_ / child->path()));
+      if (fd) node.created = std::min(*node.created, created_at(fd.get(), proc_root_));
+    }
+  }
+  workloads_.emplace(path, describe(node, std::move(*cgroup)));
+  node.active = true;
+  appeared_.insert(path);
+}
+
+void Tree::deactivate(Node& node) {
+  const std::string path = node.path();
+  node.active = false;
+  workloads_.erase(path);
+  changed_.erase(path);
+  // One that was never reported did not vanish either.
+  if (appeared_.erase(path) == 0) vanished_.insert(path);
+}
+
+FoundWorkload Tree::describe(Node& node, std::shared_ptr<Cgroup> cgroup) const {
+  const Verdict& verdict = *node.verdict;
+  FoundWorkload found;
+  found.cgroup = std::move(cgroup);
+  model::Workload& identity = found.identity;
+  identity.id = node.path();
+  identity.service = service_name(identity.id);
+  identity.workload_class = verdict.workload_class;
+  identity.vcpus = verdict.vcpus;
+  identity.evictable = verdict.evictable;
+  identity.created = node.created.value_or(0);
+  if (verdict.rule) {
+    const model::WorkloadRule& rule = rules_[*verdict.rule];
+    identity.service = rule.service.value_or(identity.service);
+    identity.memory_request_bytes = rule.memory_bytes.value_or(0);
+    identity.priority = rule.priority.value_or(0);
+    if (rule.deadline_s) identity.deadline = identity.created + *rule.deadline_s;
+  }
+  found.kind = kind_of(identity.id);
+  found.matched_by = verdict.matched_by;
+  found.systemd_unit = systemd_unit(identity.id);
+  return found;
+}
+
+void Tree::forget(Node& node) {
+  for (const auto& [name, child] : node.children) forget(*child);
+  if (node.active) deactivate(node);
+  unwatch(node, node.directory_watch);
+  unwatch(node, node.events_watch);
+  unwatch(node, node.quota_watch);
+}
+
+void Tree::remove_child(Node& parent, const std::string& name) {
+  const auto child = parent.children.find(name);
+  if (child == parent.children.end()) return;
+  forget(*child->second);
+  parent.children.erase(child);
+}
+
+Ownership Tree::ownership(const Node& node) const {
+  Ownership owner;
+  owner.uid = node.uid;
+  owner.parent_uid = node.parent ? node.parent->uid : node.uid;
+  for (const Node* each = &node; each->parent; each = each->parent) {
+    if (!is_trusted(*each)) owner.foreign_depth = each->depth;
+  }
+  owner.trusted = owner.foreign_depth == 0;
+  return owner;
+}
+
+bool Tree::is_trusted(const Node& node) const {
+  return node.closed && (node.uid == 0 || node.uid == root_.uid);
+}
+
+const Node* Tree::outer_verdict(const Node& node) {
+  const Node* outermost = nullptr;
+  for (const Node* each = node.parent; each; each = each->parent) {
+    if (each->verdict) outermost = each;
+  }
+  return outermost;
+}
+
+// errno of the open is kept where it fails.
+FileDescriptor Tree::open_file(const Node& node, const char* file) const {
+  return FileDescriptor(open((root_path_ / node.path() / file).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+}
+
+std::optional<std::string> Tree::read_file(const Node& node, const char* file) const {
+  const FileDescriptor fd = open_file(node, file);
+  if (!fd) return std::nullopt;
+  std::array<char, 256> buffer{};
+  ssize_t size = -1;
+  do {
+    size = read(fd.get(), buffer.data(), buffer.size());
+  } while (size < 0 && errno == EINTR);
+  if (size < 0) return std::nullopt;
+  return std::string(buffer.data(), static_cast<std::size_t>(size));
+}
+
+}  // namespace berth::cgroup

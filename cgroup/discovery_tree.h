@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cgroup/cgroup.h"
+#include "cgroup/discovery.h"
+#include "cgroup/discovery_watch.h"
+#include "cgroup/file_descriptor.h"
+#include "cgroup/hierarchy.h"
+#include "cgroup/rules.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <dirent.h>
+#include <sys/types.h>
+
+namespace berth::cgroup {
+
+// Deeper groups are not looked at: no runtime nests like this, and the walk recurses.
+inline constexpr std::size_t kMaxDepth = 64;
+
+// A cgroup, workload or not. Costs one watch and no file descriptor.
+struct Node {
+  Node* parent = nullptr;
+  std::string name;
+  std::uint64_t id = 0;
+  std::size_t depth = 0;  // components of the path; 0 is the root
+  uid_t uid = 0;
+  bool closed = true;  // nobody but root and the tree's owner may write to it
+  bool ended = false;  // its watch ended by itself: the directory is gone, whatever has its inode now
+  int directory_watch = -1;
+  int events_watch = -1;              // of cgroup.events, where there is a verdict
+  int quota_watch = -1;               // of cpu.max, while the verdict waits for it
+  std::unique_ptr<RawMarks> marks;    // null where unset
+  std::vector<std::string> refusals;  // of its marks, as said last
+  std::optional<double> quota;        // the first one seen, where it matters
+  std::optional<double> created;
+  std::optional<Verdict> verdict;
+  bool populated = false;
+  bool active = false;  // one of the workloads
+  std::map<std::string, std::unique_ptr<Node>, std::less<>> children;
+
+  std::string path() const;
+};
+
+struct CloseDirectory {
+  void operator()(DIR* stream) const { closedir(stream); }
+};
+using DirectoryStream = std::unique_ptr<DIR, CloseDirectory>;
+
+// The tree as last seen, and the workloads in it. What the kernel reports only says where to look again; what
+// is there is what counts, so that lost, doubled and late events do no harm.
+class Tree {
+ public:
+  Tree(const Hierarchy& hierarchy, Watcher watcher);
+
+  // Walks everything: groups that came and went, marks, processes. Error where the root cannot be opened.
+  model::Result<void> rescan();
+  // Takes in pending events, rescanning where some were lost.
+  void take_events();
+  void set_rules(std::vector<model::WorkloadRule> rules);
+
+  const Watcher& watcher() const { return watcher_; }
+  const std::map<std::string, FoundWorkload>& workloads() const { return workloads_; }
+  // What happened since the last call.
+  Discovery::Changes take_changes();
+  // Something could not be watched or opened: only a rescan finds out more.
+  bool degraded() const { return degraded_; }
+
+ private:
+  enum class Watched { directory, events, quota };
+  struct Pending;
+
+  void visit(Node& parent, const std::string& name);
+  void visit_settled(Node& parent, const std::string& name);
+  void scan(Node& node, DirectoryStream stream);
+  void examine(Node& node, int fd);
+  void examine_again(Node& node);
+  void refresh_populated(Node& node);
+  void judge_node(Node& node);
+  void judge_all(Node& node);
+  // Makes workloads of the nodes that are to be one: with a verdict, none above that has one (`outer`), and
+  // with processes.
+  void settle(Node& node, const Node* outer);
+  void settle_one(Node& node, const Node* outer);
+  void activate(Node& node);
+  void deactivate(Node& node);
+  FoundWorkload describe(Node& node, std::shared_ptr<Cgroup> cgroup) const;
+  void forget(Node& node);
+  void remove_child(Node& parent, const std::string& name);
+  void apply(const Pending& pending);
+  void take_ended(int watch);
+  void take_entry(int watch, const std::string& name);
+  void watch(Node& node, int fd, Watched what);
+  void unwatch(Node& node, int& watch);
+  void cannot_look(const std::string& path, int error);
+  Ownership ownership(const Node& node) const;
+  // The outermost node above that has a verdict; nullptr where none.
+  static const Node* outer_verdict(const Node& node);
+  bool is_trusted(const Node& node) const;
+  FileDescriptor open_file(const Node& node, const char* file) const;
+  std::optional<std::string> read_file(const Node& node, const char* file) const;
+  void warn(std::string text);
+  void warn_conflicts(const Node& node, const Judgement& judgement);
+  void warn_refusals(Node& node, const Marks& marks);
+  void warn_nested(const Node& node, const Node& outer);
+
+  std::filesystem::path root_path_;
+  std::filesystem::path proc_root_;
+  Watcher watcher_;
+  std::vector<model::WorkloadRule> rules_;
+  Node root_;
+  gid_t root_gid_ = 0;
+  std::unordered_map<int, std::pair<Node*, Watched>> watched_;
+  std::map<std::string, FoundWorkload> workloads_;
+  std::size_t max_workloads_;
+  bool degraded_ = false;
+
+  std::set<std::string> appeared_;
+  std::set<std::string> vanished_;
+  std::set<std::string> changed_;
+  std::vector<std::string> warnings_;
+  // What was said already.
+  std::set<std::pair<std::size_t, std::size_t>> said_conflicts_;
+  std::set<std::size_t> said_untrusted_;
+  std::set<std::size_t> said_inner_;
+  std::set<std::pair<std::string, std::string>> said_nested_;
+  std::map<uid_t, int> said_refusals_;
+  bool said_watches_ = false;
+  bool said_depth_ = false;
+  bool said_look_ = false;
+  bool said_count_ = false;
+};
+
+}  // namespace berth::cgroup

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cgroup/hierarchy.h"
+
+#include "cgroup/cgroup.h"
+
+#include <cerrno>
+#include <cstddef>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string_view>
+#include <system_error>
+
+#include <fmt/format.h>
+
+namespace berth::cgroup {
+
+namespace {
+
+// One line of /proc/PID/mountinfo (proc(5)), as far as it matters here.
+struct Mount {
+  std::string shown;  // which directory of the file system the mount shows; "/" is all of it
+  std::string point;
+  std::string type;
+  std::string options;  // of the superblock
+};
+
+// mountinfo writes space, tab, line break and backslash as "\ooo".
+std::string unescape(std::string_view field) {
+  std::string text;
+  const auto is_octal = [](char c) { return c >= '0' && c <= '7'; };
+  for (std::size_t i = 0; i < field.size(); ++i) {
+    if (field[i] == '\\' && i + 3 < field.size() && is_octal(field[i + 1]) && is_octal(field[i + 2]) &&
+        is_octal(field[i + 3])) {
+      text +=
+          static_cast<char>(((field[i + 1] - '0') << 6) | ((field[i + 2] - '0') << 3) | (field[i + 3] - '0'));
+      i += 3;
+    } else {
+      text += field[i];
+    }
+  }
+  return text;
+}
+
+std::optional<Mount> parse_mount(const std::string& line) {
+  std::istringstream fields(line);
+  std::string id, parent, device, shown, point, flags, field;
+  if (!(fields >> id >> parent >> device >> shown >> point >> flags)) return std::nullopt;
+  while (fields >> field && field != "-") {
+  }
+  Mount mount{unescape(shown), unescape(point), {}, {}};
+  std::string source;
+  if (!(fields >> mount.type >> source >> mount.options)) return std::nullopt;
+  return mount;
+}
+
+// Better ones are lower: the usual places first, parts of the tree last.
+int rank(const Mount& mount) {
+  if (mount.shown != "/") return 3;
+  if (mount.point == "/sys/fs/cgroup") return 0;
+  if (mount.point == "/sys/fs/cgroup/unified") return 1;
+  return 2;
+}
+
+std::set<std::string> words(const std::string& text) {
+  std::istringstream stream(text);
+  std::set<std::string> found;
+  for (std::string word; stream >> word;) found.insert(word);
+  return found;
+}
+
+// Controllers named by a v1 mount's superblock options; "name=systemd" and flags of the mount are none.
+void add_v1_controllers(const Mount& mount, std::map<std::string, std::string>& controllers) {
+  std::istringstream options(mount.options);
+  static const std::set<std::string> flags{
+      "rw", "ro", "xattr", "noprefix", "clone_children", "cpuset_v2_mode", "favordynmods", "seclabel"};
+  for (std::string option; std::getline(options, option, ',');) {
+    if (option.empty() || option.find('=') != std::string::npos || flags.contains(option)) continue;
+    controllers.emplace(option, mount.point);
+  }
+}
+
+model::Capability controller(const Hierarchy& hierarchy, const std::string& name,
+                             const std::string& without) {
+  model::Capability capability{name + "-controller", hierarchy.controllers.contains(name), {}};
+  if (capability.available) {
+    capability.detail = fmt::format("offered by {}", hierarchy.root.string());
+    return capability;
+  }
+  const auto v1 = hierarchy.v1_mounts.find(name);
+  const std::string why = v1 != hierarchy.v1_mounts.end()
+                              ? fmt::format("on cgroup v1 at {}, which berth leaves alone", v1->second)
+                              : fmt::format("not in {}/cgroup.controllers", hierarchy.root.string());
+  capability.detail = fmt::format("{}; {}", why, without);
+  return capability;
+}
+
+model::Capability pressure(const Hierarchy& hierarchy) {
+  model::Capability capability{"psi", false, {}};
+  const char* without = "berth shows no pressure";
+  const auto root = Cgroup::open(hierarchy.root, "");
+  const auto text = root ? (*root)->read("cpu.pressure") : tl::unexpected<model::Error>(root.error());
+  if (text) {
+    capability.available = text->rfind("some ", 0) == 0;
+    capability.detail = capability.available ? "pressure stall information per cgroup"
+                                             : fmt::format("cpu.pressure is not understood; {}", without);
+  } else if (text.error().errno_value() == EOPNOTSUPP) {
+    capability.detail =
+        fmt::format("switched off at boot (psi=1 on the kernel command line starts it); {}", without);
+  } else if (text.error().errno_value() == ENOENT) {
+    capability.detail =
+        fmt::format("no cpu.pressure in {}: the kernel lacks PSI or it was not started (psi=1); {}",
+                    hierarchy.root.string(), without);
+  } else {
+    capability.detail = fmt::format("{}; {}", text.error().message(), without);
+  }
+  return capability;
+}
+
+}  // namespace
+
+model::Result<Hierarchy> find_hierarchy(const std::filesystem::path& given,
+                                        const std::filesystem::path& proc_root) {
+  const std::filesystem::path table = proc_root / "self" / "mountinfo";
+  std::optional<Mount> best;
+  Hierarchy hierarchy;
+  hierarchy.proc_root = proc_root;
+  bool given_is_mount = false;
+  std::ifstream lines(table);
+  const bool readable = lines.is_open();
+  for (std::string line; std::getline(lines, line);) {
+    const auto mount = parse_mount(line);
+    if (!mount) continue;
+    if (mount->type == "cgroup2") {
+      if (!best || rank(*mount) < rank(*best)) best = mount;
+      given_is_mount =
+          given_is_mount || (given / "").lexically_normal() == std::filesystem::path(mount->point) / "";
+    } else if (mount->type == "cgroup") {
+      add_v1_controllers(*mount, hierarchy.v1_mounts);
+    }
+  }
+
+  if (given.empty()) {
+    if (!readable) {
+      return model::fail(model::ErrorKind::unavailable,
+                         fmt::format("no cgroup v2 tree: {} cannot be read", table.string()));
+    }
+    if (!best) {
+      return model::fail(
+          model::ErrorKind::unavailable,
+          fmt::format("no cgroup v2 tree: {} lists no file system of type cgroup2{}", table.string(),
+                      hierarchy.v1_mounts.empty() ? "" : ", only cgroup v1, which berth does not use"));
+    }
+    hierarchy.root = best->point;
+  } else {
+    hierarchy.root = given;
+    // A tree that is no mount of this host says nothing about what this host keeps on v1.
+    if (!given_is_mount) hierarchy.v1_mounts.clear();
+  }
+
+  const auto root = Cgroup::open(hierarchy.root, "");
+  const auto controllers =
+      root ? (*root)->read("cgroup.controllers") : tl::unexpected<model::Error>(root.error());
+  if (!controllers) {
+    return model::fail(
+        model::ErrorKind::unavailable,
+        fmt::format("{} is no cgroup v2 tree: {}", hierarchy.root.string(), controllers.error().message()));
+  }
+  hierarchy.controllers = words(*controllers);
+  hierarchy.hybrid = !hierarchy.v1_mounts.empty();
+  return hierarchy;
+}
+
+std::vector<model::Capability> capabilities(const Hierarchy& hierarchy) {
+  model::Capability tree{"cgroup-v2", true, {}};
+  if (hierarchy.hybrid) {
+    std::string offered;
+    for (const std::string& name : hierarchy.controllers) offered += (offered.empty() ? "" : ", ") + name;
+    tree.detail = fmt::format("hybrid: v2 at {} with {}, the rest on cgroup v1, which berth leaves alone",
+                              hierarchy.root.string(), offered.empty() ? "no controllers" : offered);
+  } else {
+    tree.detail = fmt::format("unified, at {}", hierarchy.root.string());
+  }
+  return {std::move(tree), controller(hierarchy, "cpuset", "berth plans pins and cannot apply them"),
+          controller(hierarchy, "cpu", "berth knows no quotas and sets none; use of CPU is still measured"),
+          controller(hierarchy, "memory", "berth sees no memory use of workloads and sets no limit"),
+          pressure(hierarchy)};
+}
+
+}  // namespace berth::cgroup

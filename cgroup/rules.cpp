@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cgroup/rules.h"
+
+#include "cgroup/recognise.h"
+#include "model/cpu_set.h"
+#include "model/glob.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <sys/xattr.h>
+
+namespace berth::cgroup {
+
+namespace {
+
+using model::WorkloadClass;
+using model::WorkloadRule;
+
+std::optional<std::string> read_attribute(int fd, const char* name) {
+  std::array<char, 64> value{};
+  const ssize_t size = fgetxattr(fd, name, value.data(), value.size());
+  // A value longer than any that is valid is reported as such, not cut to something that may be.
+  if (size < 0) return errno == ERANGE ? std::optional<std::string>("(longer than 64 bytes)") : std::nullopt;
+  std::string text(value.data(), static_cast<std::size_t>(size));
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\0')) text.pop_back();
+  return text;
+}
+
+// For a message: what a user wrote is never sent to a terminal or journal as it is.
+std::string printable(const std::string& text) {
+  std::string safe = text;
+  for (char& c : safe) {
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
+  }
+  return safe;
+}
+
+// As systemd reads booleans.
+std::optional<bool> parse_boolean(std::string_view text) {
+  for (const std::string_view yes : {"1", "yes", "true", "on"}) {
+    if (text == yes) return true;
+  }
+  for (const std::string_view no : {"0", "no", "false", "off"}) {
+    if (text == no) return false;
+  }
+  return std::nullopt;
+}
+
+template <typename T>
+bool differs(const std::optional<T>& a, const std::optional<T>& b) {
+  return a && a != b;
+}
+
+// Whether the glob spells out, without wildcards, the first `depth` components of `path`.
+bool spells_out(std::string_view glob, std::string_view path, std::size_t depth) {
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < depth; ++i) end = std::min(path.find('/', i == 0 ? 0 : end + 1), path.size());
+  const std::string_view head = path.substr(0, end);
+  return glob.starts_with(head) && (glob.size() == head.size() || glob[head.size()] == '/') &&
+         head.find_first_of("*?[") == std::string_view::npos;
+}
+
+std::optional<int> whole_vcpus(double cores) {
+  if (!(cores > 0) || cores > model::kMaxCpu) return std::nullopt;
+  return static_cast<int>(std::ceil(cores));
+}
+
+}  // namespace
+
+RawMarks read_raw_marks(int fd) {
+  return {read_attribute(fd, kClassMark), read_attribute(fd, kEvictableMark)};
+}
+
+Marks judge_marks(const RawMarks& raw, const Ownership& owner) {
+  Marks marks;
+  const bool own_ground = owner.trusted || owner.uid == owner.parent_uid;
+  const auto refuse = [&](const char* name, const std::string& value, std::string_view why) {
+    marks.refused.push_back(fmt::format("{}=\"{}\" is not honoured: {}", name, printable(value), why));
+  };
+  const std::string whose = fmt::format("the group belongs to uid {}", owner.uid);
+  if (raw.workload_class) {
+    const std::string& value = *raw.workload_class;
+    const bool sensitive = value == "latency-sensitive";
+    if (!sensitive && value != "best-effort") {
+      refuse(kClassMark, value, "neither latency-sensitive nor best-effort");
+    } else if (sensitive && !owner.trusted) {
+      refuse(kClassMark, value, whose + ", and only root's may take vCPUs for themselves");
+    } else if (!own_ground) {
+      refuse(kClassMark, value, fmt::format("{} and its parent to uid {}", whose, owner.parent_uid));
+    } else {
+      marks.workload_class = sensitive ? WorkloadClass::latency_sensitive : WorkloadClass::best_effort;
+    }
+  }
+  if (raw.evictable) {
+    const std::string& value = *raw.evictable;
+    const auto evictable = parse_boolean(value);
+    if (!evictable) {
+      refuse(kEvictableMark, value, "neither 1 nor 0");
+    } else if (!*evictable && !owner.trusted) {
+      refuse(kEvictableMark, value, whose + ", and only root's may exempt themselves");
+    } else if (!own_ground) {
+      refuse(kEvictableMark, value, fmt::format("{} and its parent to uid {}", whose, owner.parent_uid));
+    } else {
+      marks.evictable = evictable;
+    }
+  }
+  return marks;
+}
+
+bool says_otherwise(const WorkloadRule& a, const WorkloadRule& b) {
+  return differs(a.workload_class, b.workload_class) || differs(a.service, b.service) ||
+         differs(a.vcpus, b.vcpus) || differs(a.memory_bytes, b.memory_bytes) ||
+         differs(a.priority, b.priority) || differs(a.evictable, b.evictable) ||
+         differs(a.deadline_s, b.deadline_s);
+}
+
+Judgement judge(std::string_view path, const Ownership& owner, const Marks& marks,
+                const std::vector<WorkloadRule>& rules, const std::function<std::optional<double>()>& quota) {
+  Judgement judgement;
+  const WorkloadRule* rule = nullptr;
+  Verdict verdict;
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    if (!model::glob_match(rules[i].match, path)) continue;
+    if (!rule) {
+      rule = &rules[i];
+      verdict.rule = i;
+    } else if (says_otherwise(rules[i], *rule)) {
+      judgement.overruled = i;
+      break;
+    }
+  }
+
+  std::optional<WorkloadClass> found;
+  if (marks.workload_class) {
+    found = marks.workload_class;
+    verdict.matched_by = kClassMark;
+  } else if (rule && rule->workload_class) {
+    if (*rule->workload_class == WorkloadClass::latency_sensitive && !owner.trusted &&
+        !spells_out(rule->match, path, owner.foreign_depth)) {
+      judgement.untrusted = verdict.rule;
+    } else {
+      found = rule->workload_class;
+      verdict.matched_by = rule->origin;
+    }
+  } else if (const auto qos = pod_qos(path)) {
+    if (*qos == PodQos::best_effort) {
+      found = WorkloadClass::best_effort;
+    } else if (*qos == PodQos::guaranteed && owner.trusted) {
+      // As kubelet's static CPU manager: whole CPUs are exclusive, fractions are not.
+      const auto cores = quota();
+      judgement.awaits_quota = !cores;
+      if (cores && *cores == std::floor(*cores)) {
+        found = WorkloadClass::latency_sensitive;
+        verdict.vcpus = whole_vcpus(*cores);
+      }
+    }
+    verdict.matched_by = "kubepods QoS";
+  }
+  if (!found) return judgement;
+
+  verdict.workload_class = *found;
+  verdict.evictable = marks.evictable.value_or(rule && rule->evictable.value_or(false));
+  if (rule && rule->vcpus) verdict.vcpus = rule->vcpus;
+  if (!verdict.vcpus && *found == WorkloadClass::latency_sensitive) {
+    if (const auto cores = quota()) verdict.vcpus = whole_vcpus(*cores);
+    judgement.awaits_quota = !verdict.vcpus;
+  }
+  judgement.verdict = std::move(verdict);
+  return judgement;
+}
+
+}  // namespace berth::cgroup

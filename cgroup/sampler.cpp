@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cgroup/sampler.h"
+
+#include "cgroup/file_descriptor.h"
+#include "cgroup/sampler_parse.h"
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <ctime>
+#include <string_view>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace berth::cgroup {
+
+namespace {
+
+constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
+// Below this a rate is mostly the clock's and the kernel's rounding.
+constexpr std::int64_t kShortestIntervalNs = 1'000'000;
+
+std::int64_t monotonic_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * kNanosecondsPerSecond + time.tv_nsec;
+}
+
+// A control file that is read often.
+struct KeptFile {
+  const char* name;
+  FileDescriptor fd;
+  bool missing = false;  // not tried again before the settings are read next
+};
+
+struct Entry {
+  explicit Entry(std::shared_ptr<Cgroup> group) : cgroup(std::move(group)) {}
+
+  std::shared_ptr<Cgroup> cgroup;
+  KeptFile cpu_stat{"cpu.stat", {}, false};
+  KeptFile memory_current{"memory.current", {}, false};
+  KeptFile cpu_pressure{"cpu.pressure", {}, false};
+  std::optional<std::uint64_t> usage_usec;
+  std::int64_t usage_read_ns = 0;
+  bool settings_due = true;
+  // As last read; a list is parsed again only where its text differs.
+  std::string cpus_text;
+  std::string effective_text;
+  Sampler::Reading last;
+};
+
+}  // namespace
+
+struct Sampler::State {
+  std::map<std::string, Entry> entries;
+  std::size_t kept = 0;
+  std::size_t max_kept = 0;
+  unsigned round = 0;
+
+  // Content of the file in `buffer`; nullopt with errno where it cannot be read.
+  std::optional<std::string_view> read(const Entry& entry, KeptFile& file, std::array<char, 4096>& buffer) {
+    FileDescriptor opened;
+    int fd = file.fd.get();
+    if (!file.fd) {
+      if (file.missing) {
+        errno = ENOENT;
+        return std::nullopt;
+      }
+      opened = FileDescriptor(openat(entry.cgroup->fd(), file.name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+      if (!opened) {
+        file.missing = errno == ENOENT;
+        return std::nullopt;
+      }
+      fd = opened.get();
+    }
+    ssize_t size = -1;
+    do {
+      size = pread(fd, buffer.data(), buffer.size(), 0);
+    } while (size < 0 && errno == EINTR);
+    if (size < 0) {
+      const int error = errno;
+      drop(file);
+      file.missing = error != EAGAIN;
+      errno = error;
+      return std::nullopt;
+    }
+    if (opened && kept < max_kept) {
+      file.fd = std::move(opened);
+      ++kept;
+    }
+    return std::string_view(buffer.data(), static_cast<std::size_t>(size));
+  }
+
+  void drop(KeptFile& file) {
+    if (!file.fd) return;
+    file.fd = FileDescriptor();
+    --kept;
+  }
+
+  void drop_all(Entry& entry) {
+    drop(entry.cpu_stat);
+    drop(entry.memory_current);
+    drop(entry.cpu_pressure);
+  }
+
+  // Whether the group used CPU since the reading before; unknown counts as yes.
+  bool read_usage(Entry& entry, double now) {
+    std::array<char, 4096> buffer;
+    entry.last.sample.reset();
+    const auto text = read(entry, entry.cpu_stat, buffer);
+    if (!text) {
+      entry.usage_usec.reset();
+      // Every living cgroup has cpu.stat; only a tree that is not cgroupfs may lack it and still be there.
+      entry.last.gone = errno == ENODEV || (errno == ENOENT && !entry.cgroup->is_current());
+      return true;
+    }
+    const std::int64_t read_ns = monotonic_ns();
+    const auto usage_usec = parse_cpu_usage_usec(*text);
+    if (!usage_usec || !entry.usage_usec || *usage_usec < *entry.usage_usec) {
+      entry.usage_usec = usage_usec;
+      entry.usage_read_ns = read_ns;
+      return true;
+    }
+    const std::uint64_t used_usec = *usage_usec - *entry.usage_usec;
+    const std::int64_t interval_ns = read_ns - entry.usage_read_ns;
+    if (interval_ns < kShortestIntervalNs) return used_usec > 0;
+    model::UsageSample& sample = entry.last.sample.emplace();
+    sample.time = now;
+    sample.cpu_cores = static_cast<double>(used_usec) * 1000.0 / static_cast<double>(interval_ns);
+    entry.usage_usec = usage_usec;
+    entry.usage_read_ns = read_ns;
+    return used_usec > 0;
+  }
+
+  void read_memory(Entry& entry) {
+    if (!entry.last.sample) return;
+    std::array<char, 4096> buffer;
+    const auto text = read(entry, entry.memory_current, buffer);
+    if (text) entry.last.sample->memory_bytes = parse_bytes(*text).value_or(0);
+  }
+
+  void read_pressure(Entry& entry, bool moved) {
+    std::optional<double>& pressure = entry.last.cpu_pressure_some_avg10;
+    if (!moved && pressure && *pressure == 0) return;
+    std::array<char, 4096> buffer;
+    const auto text = read(entry, entry.cpu_pressure, buffer);
+    pressure = text ? parse_some_avg10(*text) : std::nullopt;
+  }
+
+  static void read_cpus(const Cgroup& cgroup, const char* file, std::string& text, model::CpuSet& cpus) {
+    std::string fresh = cgroup.read(file).value_or("");
+    if (fresh == text) return;
+    cpus = model::CpuSet::parse(fresh).value_or(model::CpuSet());
+    text = std::move(fresh);
+  }
+
+  static void read_settings(Entry& entry) {
+    const Cgroup& cgroup = *entry.cgroup;
+    read_cpus(cgroup, "cpuset.cpus", entry.cpus_text, entry.last.cpus);
+    read_cpus(cgroup, "cpuset.cpus.effective", entry.effective_text, entry.last.effective_cpus);
+    entry.last.cpu_quota_cores = parse_cpu_max(cgroup.read("cpu.max").value_or(""));
+    entry.last.memory_high_bytes = parse_bytes(cgroup.read("memory.high").value_or(""));
+    for (KeptFile* file : {&entry.cpu_stat, &entry.memory_current, &entry.cpu_pressure})
+      file->missing = false;
+    entry.settings_due = false;
+  }
+};
+
+Sampler::Sampler() : state_(std::make_unique<State>()) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) state_->max_kept = limit.rlim_cur / 2;
+}
+Sampler::~Sampler() = default;
+Sampler::Sampler(Sampler&&) noexcept = default;
+Sampler& Sampler::operator=(Sampler&&) noexcept = default;
+
+void Sampler::add(const std::string& id, std::shared_ptr<Cgroup> cgroup) {
+  const auto found = state_->entries.find(id);
+  if (found != state_->entries.end()) {
+    if (found->second.cgroup->id() == cgroup->id() && !found->second.last.gone) return;
+    remove(id);
+  }
+  state_->entries.emplace(id, Entry(std::move(cgroup)));
+}
+
+void Sampler::remove(const std::string& id) {
+  const auto found = state_->entries.find(id);
+  if (found == state_->entries.end()) return;
+  state_->drop_all(found->second);
+  state_->entries.erase(found);
+}
+
+void Sampler::refresh(const std::string& id) {
+  const auto found = state_->entries.find(id);
+  if (found != state_->entries.end()) found->second.settings_due = true;
+}
+
+std::map<std::string, Sampler::Reading> Sampler::sample(double now) {
+  std::map<std::string, Reading> readings;
+  unsigned position = state_->round++ % kSettingsPeriod;
+  for (auto& [id, entry] : state_->entries) {
+    const bool turn = position++ % kSettingsPeriod == 0;
+    if (!entry.last.gone) {
+      if (turn || entry.settings_due) State::read_settings(entry);
+      const bool moved = state_->read_usage(entry, now);
+      if (entry.last.gone) {
+        state_->drop_all(entry);
+      } else {
+        state_->read_memory(entry);
+        state_->read_pressure(entry, moved || turn);
+      }
+    }
+    if (entry.last.gone) {
+      Reading gone;
+      gone.gone = true;
+      entry.last = gone;
+    }
+    readings.emplace_hint(readings.end(), id, entry.last);
+  }
+  return readings;
+}
+
+}  // namespace berth::cgroup

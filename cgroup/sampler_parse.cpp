@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cgroup/sampler_parse.h"
+
+#include <charconv>
+#include <cstddef>
+#include <system_error>
+
+namespace berth::cgroup {
+
+namespace {
+
+// The word behind `key` and a blank at the start of a line; empty where there is none.
+std::string_view value_of(std::string_view text, std::string_view key) {
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    if (line.size() > key.size() && line.starts_with(key) && line[key.size()] == ' ') {
+      line.remove_prefix(key.size() + 1);
+      return line;
+    }
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+  }
+  return {};
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+  return text;
+}
+
+template <typename T>
+std::optional<T> number(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> parse_cpu_usage_usec(std::string_view cpu_stat) {
+  return number<std::uint64_t>(trimmed(value_of(cpu_stat, "usage_usec")));
+}
+
+std::optional<std::uint64_t> parse_bytes(std::string_view text) {
+  return number<std::uint64_t>(trimmed(text));
+}
+
+std::optional<double> parse_some_avg10(std::string_view pressure) {
+  std::string_view some = value_of(pressure, "some");
+  constexpr std::string_view key = "avg10=";
+  if (!some.starts_with(key)) return std::nullopt;
+  some.remove_prefix(key.size());
+  const auto percent = number<double>(trimmed(some.substr(0, some.find(' '))));
+  if (!percent || !(*percent >= 0 && *percent <= 100)) return std::nullopt;
+  return percent;
+}
+
+std::optional<double> parse_cpu_max(std::string_view cpu_max) {
+  const std::string_view text = trimmed(cpu_max);
+  const std::size_t blank = text.find(' ');
+  if (blank == std::string_view::npos) return std::nullopt;
+  const auto quota = number<std::uint64_t>(text.substr(0, blank));
+  const auto period = number<std::uint64_t>(text.substr(blank + 1));
+  if (!quota || !period || *period == 0) return std::nullopt;
+  return static_cast<double>(*quota) / static_cast<double>(*period);
+}
+
+std::optional<bool> parse_populated(std::string_view events) {
+  const std::string_view value = trimmed(value_of(events, "populated"));
+  if (value == "1") return true;
+  if (value == "0") return false;
+  return std::nullopt;
+}
+
+}  // namespace berth::cgroup
