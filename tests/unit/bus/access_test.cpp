@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who may change things, and what the others are told.
+#include "fixture.h"
+
+#include <map>
+#include <string>
+
+namespace berth::test {
+
+using Access = BusServiceTest;
+using Settings = std::map<std::string, std::string>;
+
+constexpr const char* kWeb = "system.slice/web@1.service";
+
+TEST_F(Access, RootChangesWithoutPolkit) {
+  const Outcome outcome = with_client([] { return Client().change("SetMode", std::string("enforce")); });
+  EXPECT_EQ(outcome.error_name, "") << outcome.text;
+  EXPECT_EQ(control_.mode_now, "enforce");
+}
+
+TEST_F(Access, EveryChangeReachesTheDaemon) {
+  with_client([] {
+    Client client;
+    client.change("SetWorkload", std::string(kWeb), Settings{{"vcpus", "2"}});
+    client.change("Restore");
+    return 0;
+  });
+  EXPECT_EQ(control_.settings[kWeb], (Settings{{"vcpus", "2"}}));
+  EXPECT_EQ(control_.restores, 1);
+}
+
+TEST_F(Access, OthersReadWithoutAsking) {
+  const Outcome outcome = with_client_as(kNobody, [] { return Client().change("GetStatus"); });
+  EXPECT_EQ(outcome.error_name, "") << outcome.text;
+  EXPECT_EQ(outcome.text, control_.status_json());
+}
+
+TEST_F(Access, OthersAreRefusedWhereThereIsNoPolkit) {
+  const Outcome outcome =
+      with_client_as(kNobody, [] { return Client().change("SetMode", std::string("enforce")); });
+  EXPECT_EQ(outcome.error_name, bus::kAccessDenied);
+  EXPECT_NE(outcome.text.find("only root"), std::string::npos) << outcome.text;
+  EXPECT_NE(outcome.text.find("polkit"), std::string::npos) << outcome.text;
+  EXPECT_EQ(control_.mode_now, "observe");
+}
+
+TEST_F(Access, EveryChangeIsRefusedToOthers) {
+  const auto outcomes = with_client_as(kNobody, [] {
+    Client client;
+    return std::vector<Outcome>{client.change("SetMode", std::string("enforce")),
+                                client.change("SetWorkload", std::string(kWeb), Settings{{"vcpus", "2"}}),
+                                client.change("Restore"), client.change("Reload")};
+  });
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.error_name, bus::kAccessDenied) << outcome.text;
+  EXPECT_EQ(control_.mode_now, "observe");
+  EXPECT_TRUE(control_.settings.empty());
+  EXPECT_EQ(control_.restores, 0);
+}
+
+TEST_F(Access, PolkitIsAskedAboutTheSenderAndTheAction) {
+  auto polkit = FakePolkit::start(FakePolkit::Answer::yes);
+  const auto [outcome, sender] = with_client_as(kNobody, [] {
+    Client client;
+    const Outcome answered = client.change("SetMode", std::string("enforce"));
+    return std::pair(answered, std::string(client.connection().getUniqueName()));
+  });
+  EXPECT_EQ(outcome.error_name, "") << outcome.text;
+  EXPECT_EQ(control_.mode_now, "enforce");
+  ASSERT_EQ(polkit->questions().size(), 1U);
+  const FakePolkit::Question question = polkit->questions().front();
+  EXPECT_EQ(question.subject_kind, "system-bus-name");
+  EXPECT_EQ(question.subject_name, sender);
+  EXPECT_EQ(question.action, "org.berth.node1.manage");
+  EXPECT_EQ(question.flags, 0U);
+}
+
+TEST_F(Access, PolkitMayAskForAPasswordOnlyIfTheCallAllowsIt) {
+  auto polkit = FakePolkit::start(FakePolkit::Answer::yes);
+  with_client_as(kNobody, [] { return Client().change_interactively("SetMode", std::string("enforce")); });
+  ASSERT_EQ(polkit->questions().size(), 1U);
+  EXPECT_EQ(polkit->questions().front().flags, 1U);
+}
+
+TEST_F(Access, PolkitsNoIsARefusal) {
+  auto polkit = FakePolkit::start(FakePolkit::Answer::no);
+  const Outcome outcome = with_client_as(kNobody, [] { return Client().change("Restore"); });
+  EXPECT_EQ(outcome.error_name, bus::kAccessDenied) << outcome.text;
+  EXPECT_EQ(control_.restores, 0);
+}
+
+TEST_F(Access, AMissingPasswordIsItsOwnError) {
+  auto polkit = FakePolkit::start(FakePolkit::Answer::challenge);
+  const Outcome outcome = with_client_as(kNobody, [] { return Client().change("Reload"); });
+  EXPECT_EQ(outcome.error_name, bus::kInteractionRequired) << outcome.text;
+}
+
+TEST_F(Access, RootIsNotHeldUpByASilentPolkit) {
+  auto polkit = FakePolkit::start(FakePolkit::Answer::never);
+  const Outcome outcome = with_client([] { return Client().change("SetMode", std::string("enforce")); });
+  EXPECT_EQ(outcome.error_name, "") << outcome.text;
+  EXPECT_TRUE(polkit->questions().empty());
+}
+
+TEST_F(Access, AClientThatLeavesWhilePolkitThinksDisturbsNobody) {
+  auto polkit = FakePolkit::start(FakePolkit::Answer::never);
+  with_client_as(kNobody, [] {
+    Client client;
+    auto manager = client.proxy(bus::kManagerPath);
+    manager->callMethodAsync("SetMode")
+        .onInterface(kManagerInterface)
+        .withArguments(std::string("enforce"))
+        .uponReplyInvoke([](bus::ReplyError) {});
+    client.pump([tries = 0]() mutable { return ++tries > 3; });
+    return 0;
+  });
+  serve_until([&] { return polkit->questions().size() == 1; });
+  polkit->release(false);
+  const std::string status = with_client([] { return Client().get("GetStatus"); });
+  EXPECT_EQ(status, control_.status_json());
+  EXPECT_TRUE(service_->connected());
+  EXPECT_EQ(control_.mode_now, "observe");
+}
+
+TEST_F(Access, ReadsAreAnsweredWhilePolkitThinks) {
+  auto polkit = FakePolkit::start(FakePolkit::Answer::never);
+  auto waiting = std::async(std::launch::async, [] {
+    become(kNobody);
+    return Client().change("SetMode", std::string("enforce"));
+  });
+  serve_until([&] { return polkit->questions().size() == 1; });
+  EXPECT_EQ(with_client([] { return Client().get("GetStatus"); }), control_.status_json());
+  polkit->release(true);
+  serve_until([&] { return waiting.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
+  EXPECT_EQ(waiting.get().error_name, "");
+  EXPECT_EQ(control_.mode_now, "enforce");
+}
+
+TEST_F(Access, ErrorsHaveTheirNames) {
+  const auto outcomes = with_client([] {
+    Client client;
+    return std::vector<Outcome>{
+        client.change("SetMode", std::string("panic")),
+        client.change("SetWorkload", std::string("no/such"), Settings{{"vcpus", "2"}}),
+        client.change("Reload")};
+  });
+  EXPECT_EQ(outcomes[0].error_name, bus::kInvalidInput);
+  EXPECT_EQ(outcomes[0].text, "there is no mode \"panic\"");
+  EXPECT_EQ(outcomes[1].error_name, bus::kNotFound);
+  EXPECT_EQ(outcomes[2].error_name, bus::kFailed);
+  EXPECT_EQ(outcomes[2].text, "the disk is on fire");
+}
+
+TEST_F(Access, LogLevelIsForRootAlone) {
+  const auto set = [] {
+    Client client;
+    try {
+      client.proxy(bus::kLogControlPath)
+          ->setProperty("LogLevel")
+          .onInterface("org.freedesktop.LogControl1")
+          .toValue(std::string("debug"));
+    } catch (const sdbus::Error& error) {
+      return std::string(error.getName());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(with_client_as(kNobody, set), bus::kAccessDenied);
+  EXPECT_EQ(control_.level, "info");
+  EXPECT_EQ(with_client(set), "");
+  EXPECT_EQ(control_.level, "debug");
+}
+
+TEST_F(Access, LogLevelsGoByTheirSyslogNames) {
+  const auto set = [](const char* level) {
+    return [level] {
+      Client client;
+      auto log = client.proxy(bus::kLogControlPath);
+      try {
+        log->setProperty("LogLevel").onInterface("org.freedesktop.LogControl1").toValue(std::string(level));
+      } catch (const sdbus::Error& error) {
+        return std::string(error.getName());
+      }
+      const sdbus::Variant now = log->getProperty("LogLevel").onInterface("org.freedesktop.LogControl1");
+      return now.get<std::string>();
+    };
+  };
+  EXPECT_EQ(with_client(set("err")), "err");
+  EXPECT_EQ(control_.level, "error");
+  EXPECT_EQ(with_client(set("notice")), "info");
+  EXPECT_EQ(with_client(set("emerg")), "crit");
+  EXPECT_EQ(with_client(set("loud")), bus::kInvalidInput);
+  EXPECT_EQ(control_.level, "critical");
+}
+
+}  // namespace berth::test

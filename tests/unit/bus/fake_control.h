@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// A daemon that remembers what it was asked to do.
+#pragma once
+
+#include "daemon/control.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace berth::test {
+
+class FakeControl final : public daemon::Control {
+ public:
+  std::string status_json() override { return R"({"schema":"berth.status/1"})"; }
+  std::string workloads_json() override { return R"({"schema":"berth.workloads/1"})"; }
+  std::string topology_json() override { return R"({"schema":"berth.topology/1"})"; }
+  std::string snapshot_json() override { return R"({"schema":"berth.snapshot/1"})"; }
+  std::string plan_json() override {
+    if (plan_throws) throw std::runtime_error("no plan today");
+    return R"({"schema":"berth.plan/1"})";
+  }
+  std::string log_json(std::size_t limit) override { return "limit " + std::to_string(limit); }
+
+  model::Result<void> set_mode(std::string_view mode) override {
+    if (mode != "observe" && mode != "enforce") {
+      return model::fail(model::ErrorKind::invalid_input, "there is no mode \"" + std::string(mode) + "\"");
+    }
+    mode_now = mode;
+    return {};
+  }
+  model::Result<void> set_workload(const std::string& id,
+                                   const std::map<std::string, std::string>& values) override {
+    if (!views.contains(id)) return model::fail(model::ErrorKind::gone, id + ": there is no such workload");
+    settings[id] = values;
+    return {};
+  }
+  model::Result<std::string> restore() override {
+    ++restores;
+    return std::string(R"({"schema":"berth.restore/1"})");
+  }
+  model::Result<void> reload() override {
+    return model::fail(model::ErrorKind::unavailable, "the disk is on fire");
+  }
+
+  std::string version() const override { return "1.2.3"; }
+  std::string mode() const override { return mode_now; }
+  std::optional<double> score_node() const override { return score; }
+  daemon::WorkloadCounts counts() const override { return counts_now; }
+  std::string best_effort_cpus() const override { return pool; }
+  std::vector<daemon::WorkloadView> workloads() const override {
+    std::vector<daemon::WorkloadView> all;
+    for (const auto& [id, view] : views) all.push_back(view);
+    return all;
+  }
+  std::optional<daemon::WorkloadView> workload(const std::string& id) const override {
+    const auto found = views.find(id);
+    if (found == views.end()) return std::nullopt;
+    return found->second;
+  }
+  std::string log_level() const override { return level; }
+  model::Result<void> set_log_level(std::string_view value) override {
+    level = value;
+    return {};
+  }
+
+  daemon::WorkloadView& add(const std::string& id) {
+    daemon::WorkloadView& view = views[id];
+    view.id = id;
+    view.service = "web";
+    view.workload_class = "latency-sensitive";
+    view.kind = "systemd-service";
+    view.matched_by = "berth.toml:3";
+    view.vcpus = 4;
+    return view;
+  }
+
+  std::string mode_now = "observe";
+  std::optional<double> score;
+  daemon::WorkloadCounts counts_now;
+  std::string pool = "0-7";
+  std::map<std::string, daemon::WorkloadView> views;
+  std::string level = "info";
+  bool plan_throws = false;
+  int restores = 0;
+  std::map<std::string, std::map<std::string, std::string>> settings;
+};
+
+}  // namespace berth::test

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads, properties, signals, and the life of the connection.
+#include "daemon/bus_service_path.h"
+#include "fixture.h"
+
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <manager_proxy.h>
+#include <workload_proxy.h>
+
+namespace berth::test {
+
+using Service = BusServiceTest;
+
+constexpr const char* kWeb = "system.slice/web@1.service";
+constexpr const char* kDb = "system.slice/db.service";
+
+namespace {
+
+using Changes = std::map<bus::PropertyName, sdbus::Variant>;
+
+// Hears everything the manager says.
+class Ear final : public sdbus::ProxyInterfaces<org::berth::Node1::Manager_proxy, sdbus::Properties_proxy,
+                                                sdbus::ObjectManager_proxy> {
+ public:
+  explicit Ear(Client& client)
+      : ProxyInterfaces(client.connection(), bus::ServiceName{bus::kServiceName},
+                        sdbus::ObjectPath{bus::kManagerPath}) {
+    registerProxy();
+  }
+  ~Ear() { unregisterProxy(); }
+
+  std::vector<std::string> heard;
+
+ private:
+  void onPinned(const std::string& workload, const std::string& cpus, const std::string& decision) override {
+    heard.push_back("pinned " + workload + " " + cpus + " " + decision);
+  }
+  void onUnpinned(const std::string& workload, const std::string& decision) override {
+    heard.push_back("unpinned " + workload + " " + decision);
+  }
+  void onPropertiesChanged(const bus::InterfaceName&, const Changes& changed,
+                           const std::vector<bus::PropertyName>&) override {
+    std::string line = "changed";
+    for (const auto& [name, value] : changed) line += " " + name;
+    heard.push_back(line);
+  }
+  void onInterfacesAdded(const sdbus::ObjectPath& path,
+                         const std::map<bus::InterfaceName, Changes>& interfaces) override {
+    heard.push_back("added " + path + " " + std::to_string(interfaces.size()) + " with " +
+                    interfaces.begin()->second.at(bus::PropertyName{"Id"}).get<std::string>());
+  }
+  void onInterfacesRemoved(const sdbus::ObjectPath& path,
+                           const std::vector<bus::InterfaceName>& interfaces) override {
+    heard.push_back("removed " + path + " " + interfaces.front());
+  }
+};
+
+class WorkloadEar final
+    : public sdbus::ProxyInterfaces<org::berth::Node1::Workload_proxy, sdbus::Properties_proxy> {
+ public:
+  WorkloadEar(Client& client, const std::string& id)
+      : ProxyInterfaces(client.connection(), bus::ServiceName{bus::kServiceName},
+                        sdbus::ObjectPath{daemon::workload_path(id)}) {
+    registerProxy();
+  }
+  ~WorkloadEar() { unregisterProxy(); }
+
+  std::vector<std::vector<std::string>> heard;
+
+ private:
+  void onPropertiesChanged(const bus::InterfaceName&, const Changes& changed,
+                           const std::vector<bus::PropertyName>&) override {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : changed) names.push_back(name);
+    heard.push_back(names);
+  }
+};
+
+template <typename T>
+T property(Client& client, const std::string& path, const char* interface, const char* name) {
+  const sdbus::Variant value = client.proxy(path)->getProperty(name).onInterface(interface);
+  return value.get<T>();
+}
+
+}  // namespace
+
+TEST_F(Service, ReadsAnswerWhatTheDaemonSays) {
+  const auto replies = with_client([] {
+    Client client;
+    return std::vector<std::string>{client.get("GetWorkloads"), client.get("GetTopology"),
+                                    client.get("GetSnapshot"), client.get("GetPlan"),
+                                    client.change("GetLog", std::uint32_t{7}).text};
+  });
+  EXPECT_EQ(replies, (std::vector<std::string>{control_.workloads_json(), control_.topology_json(),
+                                               control_.snapshot_json(), control_.plan_json(), "limit 7"}));
+}
+
+TEST_F(Service, AnExceptionInTheDaemonIsAnErrorReply) {
+  control_.plan_throws = true;
+  const Outcome outcome = with_client([] { return Client().change("GetPlan"); });
+  EXPECT_EQ(outcome.error_name, bus::kFailed);
+  EXPECT_EQ(outcome.text, "no plan today");
+}
+
+TEST_F(Service, ManagerPropertiesAreCurrent) {
+  control_.counts_now = {.latency_sensitive = 3, .best_effort = 5, .unmanaged = 1};
+  const auto unknown_score = with_client([] {
+    Client client;
+    return property<double>(client, bus::kManagerPath, kManagerInterface, "ScoreNode");
+  });
+  EXPECT_TRUE(std::isnan(unknown_score));
+  control_.score = 0.25;
+  const auto [version, score, ls, be, pool] = with_client([] {
+    Client client;
+    return std::tuple(
+        property<std::string>(client, bus::kManagerPath, kManagerInterface, "Version"),
+        property<double>(client, bus::kManagerPath, kManagerInterface, "ScoreNode"),
+        property<std::uint32_t>(client, bus::kManagerPath, kManagerInterface, "LatencySensitiveWorkloads"),
+        property<std::uint32_t>(client, bus::kManagerPath, kManagerInterface, "BestEffortWorkloads"),
+        property<std::string>(client, bus::kManagerPath, kManagerInterface, "BestEffortCPUs"));
+  });
+  EXPECT_EQ(version, "1.2.3");
+  EXPECT_EQ(score, 0.25);
+  EXPECT_EQ(ls, 3U);
+  EXPECT_EQ(be, 5U);
+  EXPECT_EQ(pool, "0-7");
+}
+
+TEST_F(Service, WorkloadFiguresNotKnownAreMarkedSo) {
+  const auto [cores, memory, score] = with_client([] {
+    Client client;
+    const std::string path = daemon::workload_path(kWeb);
+    return std::tuple(property<double>(client, path, kWorkloadInterface, "CPUCores"),
+                      property<std::uint64_t>(client, path, kWorkloadInterface, "MemoryBytes"),
+                      property<double>(client, path, kWorkloadInterface, "Score"));
+  });
+  EXPECT_TRUE(std::isnan(cores));
+  EXPECT_EQ(memory, std::numeric_limits<std::uint64_t>::max());
+  EXPECT_TRUE(std::isnan(score));
+}
+
+TEST_F(Service, ObjectManagerListsTheWorkloads) {
+  control_.add(kDb);
+  service_->workload_appeared(kDb);
+  const auto ids = with_client([] {
+    Client client;
+    std::map<sdbus::ObjectPath, std::map<std::string, std::map<std::string, sdbus::Variant>>> objects;
+    client.proxy(bus::kManagerPath)
+        ->callMethod("GetManagedObjects")
+        .onInterface("org.freedesktop.DBus.ObjectManager")
+        .storeResultsTo(objects);
+    std::vector<std::string> found;
+    for (const auto& [path, interfaces] : objects) {
+      const auto workload = interfaces.find(kWorkloadInterface);
+      if (workload != interfaces.end()) found.push_back(workload->second.at("Id").get<std::string>());
+    }
+    return found;
+  });
+  EXPECT_EQ(ids, (std::vector<std::string>{kDb, kWeb}));
+}
+
+TEST_F(Service, SignalsTellWhatChangedOnceAndInOrder) {
+  const std::string path = daemon::workload_path(kDb);
+  std::atomic<bool> listening = false;
+  auto ear = std::async(std::launch::async, [&listening] {
+    Client client;
+    Ear listener(client);
+    listening = true;
+    client.pump([&] { return !listener.heard.empty() && listener.heard.back().starts_with("removed"); });
+    return listener.heard;
+  });
+  serve_until([&] { return listening.load(); });
+
+  control_.add(kDb);
+  control_.counts_now.latency_sensitive = 1;
+  service_->workload_appeared(kDb);
+  service_->node_changed();
+  service_->pinned(kDb, "0-3", "d-1");
+  service_->mode_changed();  // it did not
+  for (int turn = 0; turn < 5; ++turn) sd_event_run(event_, 0);
+  control_.mode_now = "enforce";
+  control_.pool = "4-7";
+  service_->mode_changed();
+  service_->node_changed();
+  for (int turn = 0; turn < 5; ++turn) sd_event_run(event_, 0);
+  service_->unpinned(kDb, "d-2");
+  control_.views.erase(kDb);
+  service_->workload_vanished(kDb);
+  serve_until([&] { return ear.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
+  EXPECT_EQ(ear.get(),
+            (std::vector<std::string>{
+                "added " + path + " 1 with " + kDb, "pinned " + std::string(kDb) + " 0-3 d-1",
+                "changed LatencySensitiveWorkloads", "changed BestEffortCPUs Mode",
+                "unpinned " + std::string(kDb) + " d-2", "removed " + path + " org.berth.Node1.Workload"}));
+}
+
+TEST_F(Service, AWorkloadsChangesAreOneSignalATick) {
+  std::atomic<bool> listening = false;
+  auto ear = std::async(std::launch::async, [&listening] {
+    Client client;
+    WorkloadEar listener(client, kWeb);
+    listening = true;
+    client.pump([&] { return listener.heard.size() == 2; });
+    return listener.heard;
+  });
+  serve_until([&] { return listening.load(); });
+
+  control_.views[kWeb].cpu_cores = 1.5;  // measured figures are not announced
+  service_->workload_changed(kWeb);
+  for (int turn = 0; turn < 5; ++turn) sd_event_run(event_, 0);
+  control_.views[kWeb].pinned_cpus = "0-3";
+  service_->workload_changed(kWeb);
+  control_.views[kWeb].vcpus = 2;
+  service_->workload_changed(kWeb);
+  for (int turn = 0; turn < 5; ++turn) sd_event_run(event_, 0);
+  control_.views[kWeb].managed = false;
+  control_.views[kWeb].unmanaged_reason = "read-only";
+  service_->workload_changed(kWeb);
+  serve_until([&] { return ear.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
+  EXPECT_EQ(ear.get(),
+            (std::vector<std::vector<std::string>>{{"PinnedCPUs", "VCPUs"}, {"Managed", "UnmanagedReason"}}));
+}
+
+TEST_F(Service, ManyCallsAtOnceAreAllAnswered) {
+  constexpr int kCalls = 3000;
+  const int answered = with_client([] {
+    Client client;
+    auto manager = client.proxy(bus::kManagerPath);
+    auto log = client.proxy(bus::kLogControlPath);
+    int replies = 0;
+    for (int i = 0; i < kCalls; ++i) {
+      if (i % 100 == 0) {
+        // Has the service make a blocking call of its own, into which other messages fall.
+        log->callMethodAsync("Set")
+            .onInterface("org.freedesktop.DBus.Properties")
+            .withArguments(std::string("org.freedesktop.LogControl1"), std::string("LogLevel"),
+                           sdbus::Variant{std::string("info")})
+            .uponReplyInvoke([&replies](bus::ReplyError error) { replies += error ? 0 : 1; });
+        continue;
+      }
+      manager->callMethodAsync("GetStatus")
+          .onInterface(kManagerInterface)
+          .uponReplyInvoke(
+              [&replies](bus::ReplyError error, const std::string&) { replies += error ? 0 : 1; });
+    }
+    client.pump([&] { return replies == kCalls; });
+    return replies;
+  });
+  EXPECT_EQ(answered, kCalls);
+}
+
+TEST_F(Service, AnIdleBusDoesNotWakeTheLoop) {
+  with_client([] { return Client().get("GetStatus"); });
+  while (sd_event_run(event_, 0) > 0) {
+  }
+  int wakeups = 0;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+  while (std::chrono::steady_clock::now() < end) wakeups += sd_event_run(event_, 50'000) > 0 ? 1 : 0;
+  EXPECT_EQ(wakeups, 0);
+}
+
+TEST_F(Service, AThousandWorkloadsComeAndGo) {
+  for (int i = 0; i < 1000; ++i) {
+    const std::string id = "machine.slice/job-" + std::to_string(i) + ".scope";
+    control_.add(id);
+    service_->workload_appeared(id);
+  }
+  EXPECT_EQ(with_client([] { return Client().get("GetStatus"); }), control_.status_json());
+  for (int i = 0; i < 1000; ++i) {
+    const std::string id = "machine.slice/job-" + std::to_string(i) + ".scope";
+    control_.views.erase(id);
+    service_->workload_vanished(id);
+  }
+  EXPECT_EQ(with_client([] { return Client().get("GetStatus"); }), control_.status_json());
+  EXPECT_TRUE(service_->connected());
+}
+
+TEST_F(Service, ALostBusIsNoticedAndAnotherOneServed) {
+  bus_->stop();
+  serve_until([&] { return !service_->connected(); });
+  EXPECT_NE(service_->lost_because(), "");
+  service_->pinned(kWeb, "0-3", "d-1");
+  service_->workload_vanished(kWeb);
+  service_->mode_changed();
+
+  bus_ = std::make_unique<PrivateBus>(BERTH_BUS_POLICY);
+  auto again = daemon::BusService::start(event_, control_);
+  ASSERT_TRUE(again) << again.error().message();
+  service_ = std::move(*again);
+  EXPECT_EQ(with_client([] { return Client().get("GetStatus"); }), control_.status_json());
+}
+
+TEST_F(Service, ABusLostWhilePolkitThinksIsSurvived) {
+  auto polkit = FakePolkit::start(FakePolkit::Answer::never);
+  auto waiting = std::async(std::launch::async, [] {
+    become(kNobody);
+    return Client().change("SetMode", std::string("enforce"));
+  });
+  serve_until([&] { return polkit->questions().size() == 1; });
+  bus_->stop();
+  serve_until([&] { return !service_->connected(); });
+  serve_until([&] { return waiting.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
+  EXPECT_NE(waiting.get().error_name, "");
+  EXPECT_EQ(control_.mode_now, "observe");
+  service_.reset();
+}
+
+TEST_F(Service, WithoutABusStartSaysSo) {
+  service_.reset();
+  bus_->stop();
+  const auto service = daemon::BusService::start(event_, control_);
+  ASSERT_FALSE(service);
+  EXPECT_EQ(service.error().kind(), model::ErrorKind::unavailable);
+  EXPECT_NE(service.error().message().find("system bus"), std::string::npos) << service.error().message();
+}
+
+TEST_F(Service, ASecondDaemonIsToldThatTheNameIsTaken) {
+  auto second = std::async(std::launch::async, [] {
+    FakeControl control;
+    sd_event* event = nullptr;
+    sd_event_new(&event);
+    auto service = daemon::BusService::start(event, control);
+    sd_event_unref(event);
+    return service ? std::string("started") : service.error().message();
+  });
+  serve_until([&] { return second.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
+  EXPECT_NE(second.get().find("does another berthd run"), std::string::npos);
+}
+
+TEST_F(Service, OnlyRootMayOwnTheName) {
+  service_.reset();
+  auto started = std::async(std::launch::async, [] {
+    become(kNobody);
+    FakeControl control;
+    sd_event* event = nullptr;
+    sd_event_new(&event);
+    auto service = daemon::BusService::start(event, control);
+    sd_event_unref(event);
+    return service ? model::ErrorKind::io : service.error().kind();
+  });
+  EXPECT_EQ(started.get(), model::ErrorKind::permission);
+}
+
+}  // namespace berth::test
