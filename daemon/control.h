@@ -49,7 +49,7 @@ class Control {
   virtual std::string topology_json() = 0;
   virtual std::string snapshot_json() = 0;
   virtual std::string plan_json() = 0;
-  // Newest first, at most `limit` entries; 0 means all that are kept.
+  // Newest first, at most `limit` entries; 0 means as many as an answer may hold (10,000).
   virtual std::string log_json(std::size_t limit) = 0;
 
   // "observe" or "enforce". Error invalid_input for another word; unavailable, saying what is missing, where

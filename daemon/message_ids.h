@@ -3,8 +3,8 @@
 
 namespace berth::daemon {
 
-// MESSAGE_ID= of berthd's journal entries; systemd/berth.catalog explains each to `journalctl -x`. Published: never
-// given another meaning.
+// MESSAGE_ID= of berthd's journal entries; systemd/berth.catalog explains each to `journalctl -x`. Published:
+// never given another meaning.
 inline constexpr const char* kMessagePinApplied = "a998b598a88d4d0898bbce5a4f225f3f";
 inline constexpr const char* kMessagePinFailed = "bb291500b1bc4a3190e2dad8eda7a636";
 inline constexpr const char* kMessageRestored = "d0617e38ec504dfc91ca547842518ca5";

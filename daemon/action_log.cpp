@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/action_log.h"
+
+#include <sys/uio.h>
+#include <syslog.h>
+
+#define SD_JOURNAL_SUPPRESS_LOCATION
+#include "daemon/log_setup.h"
+#include "daemon/message_ids.h"
+
+#include <vector>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <systemd/sd-journal.h>
+
+namespace berth::daemon {
+
+namespace {
+
+std::string shown(const std::string& value) { return value.empty() ? "unset" : value; }
+
+int priority_of(const LogEntry& entry) {
+  if (entry.result == "failed") return LOG_WARNING;
+  if (entry.result == "left") return entry.error ? LOG_ERR : LOG_NOTICE;
+  return LOG_INFO;
+}
+
+const char* message_id_of(const LogEntry& entry) {
+  if (entry.kind == "foreign") return kMessageForeignWriter;
+  if (entry.kind == "restore" || entry.kind == "unpin") return kMessageRestored;
+  if (entry.result == "applied") return kMessagePinApplied;
+  if (entry.result == "failed") return kMessagePinFailed;
+  return nullptr;  // only proposed, or overtaken by the workload's end
+}
+
+spdlog::level::level_enum level_of(int priority) {
+  if (priority <= LOG_CRIT) return spdlog::level::critical;
+  if (priority == LOG_ERR) return spdlog::level::err;
+  if (priority == LOG_WARNING) return spdlog::level::warn;
+  return spdlog::level::info;
+}
+
+void send(const std::vector<std::string>& fields, int priority, const std::string& message) {
+  std::vector<iovec> parts;
+  parts.reserve(fields.size());
+  for (const auto& field : fields) {
+    // The journal only reads what iovec, made for both directions, holds without const.
+    parts.push_back(
+        {const_cast<char*>(field.data()), field.size()});  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+  }
+  sd_journal_sendv(parts.data(), static_cast<int>(parts.size()));
+  if (!stderr_is_journal()) spdlog::log(level_of(priority), "{}", message);
+}
+
+}  // namespace
+
+std::string describe(const LogEntry& entry) {
+  std::string what;
+  if (entry.kind == "foreign") {
+    what = entry.workload;
+  } else if (entry.result == "observed") {
+    what = fmt::format("would {} {}: {} {} (is {})", entry.kind, entry.workload, entry.attribute,
+                       shown(entry.new_value), shown(entry.old_value));
+  } else if (entry.result == "applied" || entry.result == "restored") {
+    what = fmt::format("{} {}: {} {} (was {})", entry.kind == "pin" ? "pinned" : "restored", entry.workload,
+                       entry.attribute, shown(entry.new_value), shown(entry.old_value));
+  } else if (entry.result == "gone") {
+    what = fmt::format("{} {}: the cgroup is gone", entry.kind, entry.workload);
+  } else if (entry.result == "left") {
+    what = fmt::format("left {} of {} as it is", entry.attribute, entry.workload);
+  } else {
+    what = fmt::format("{} {} failed", entry.kind, entry.workload);
+  }
+  if (!entry.reason.empty()) what += ": " + entry.reason;
+  if (entry.error && entry.error != entry.reason && entry.kind != "foreign") what += ": " + *entry.error;
+  if (!entry.decision.empty()) what += " [" + entry.decision + "]";
+  return what;
+}
+
+void announce(const LogEntry& entry) {
+  const int priority = priority_of(entry);
+  const std::string message = describe(entry);
+  std::vector<std::string> fields{
+      "MESSAGE=" + message,
+      fmt::format("PRIORITY={}", priority),
+      "SYSLOG_IDENTIFIER=berthd",
+      "BERTH_WORKLOAD=" + entry.workload,
+      "BERTH_ATTRIBUTE=" + entry.attribute,
+      "BERTH_OLD=" + entry.old_value,
+      "BERTH_NEW=" + entry.new_value,
+      "BERTH_DECISION=" + entry.decision,
+      "BERTH_MODE=" + entry.mode,
+      "BERTH_RESULT=" + entry.result,
+  };
+  if (const char* id = message_id_of(entry)) fields.push_back(fmt::format("MESSAGE_ID={}", id));
+  if (entry.error) fields.push_back("BERTH_ERROR=" + *entry.error);
+  send(fields, priority, message);
+}
+
+void announce_event(const char* message_id, int priority, const std::string& message, std::string_view mode,
+                    const std::string& workload) {
+  std::vector<std::string> fields{
+      "MESSAGE=" + message,
+      fmt::format("PRIORITY={}", priority),
+      "SYSLOG_IDENTIFIER=berthd",
+      fmt::format("MESSAGE_ID={}", message_id),
+      fmt::format("BERTH_MODE={}", mode),
+  };
+  if (!workload.empty()) fields.push_back("BERTH_WORKLOAD=" + workload);
+  send(fields, priority, message);
+}
+
+}  // namespace berth::daemon

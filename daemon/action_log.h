@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "daemon/log_entry.h"
+
+#include <string>
+#include <string_view>
+
+namespace berth::daemon {
+
+// One line for people: "pinned system.slice/web.service to 0-1 (was 0-7): ...".
+std::string describe(const LogEntry& entry);
+
+// One structured journal entry (docs/contract.md, journal), and the same as a line on standard error where
+// that is not the journal. A host without a journal gets the line alone.
+void announce(const LogEntry& entry);
+
+// The same for what is no action: a MESSAGE_ID of daemon/message_ids.h, the mode, and the workload where
+// there is one. `priority` as in syslog(3).
+void announce_event(const char* message_id, int priority, const std::string& message, std::string_view mode,
+                    const std::string& workload = "");
+
+}  // namespace berth::daemon

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cgroup/cgroup.h"
+#include "daemon/pin.h"
+#include "model/cpu_set.h"
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace berth::daemon {
+
+// What the ancestors of a workload and its own configuration permit it, berth's own pins aside: otherwise
+// each pin would narrow what the next one may choose from. Ancestors' files are read once and kept until
+// refresh().
+class AllowedCpus {
+ public:
+  explicit AllowedCpus(std::filesystem::path cgroup_root) : root_(std::move(cgroup_root)) {}
+
+  void refresh() { read_.clear(); }
+
+  // `configured` is cpuset.cpus of the workload, or its original where berth pinned it; empty means unset.
+  // nullopt where every vCPU of `usable` is permitted, and without the cpuset controller.
+  std::optional<model::CpuSet> of(const std::string& workload, const model::CpuSet& configured,
+                                  const Pins& pins, const model::CpuSet& usable);
+
+ private:
+  struct Files {
+    std::optional<model::CpuSet> configured;  // cpuset.cpus; nullopt where there is no such file
+    std::optional<model::CpuSet> effective;   // cpuset.cpus.effective
+  };
+  struct Permitted {
+    std::optional<model::CpuSet> cpus;  // nullopt: unrestricted
+    bool below_pin = false;             // the kernel's effective set speaks of a pin of berth's
+  };
+  Permitted permitted(const std::string& path, const Pins& pins);
+  const Files& files(const std::string& path);
+
+  std::filesystem::path root_;
+  std::map<std::string, Files> read_;
+};
+
+}  // namespace berth::daemon

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "daemon/control.h"
+#include "daemon/log_entry.h"
+#include "daemon/observer.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace berth::daemon {
+
+// Tells a listener what a tick changed, by comparing with what it was last told.
+class BusNews {
+ public:
+  // The listener knows everything as it is now.
+  void start(const Control& control, const Observer& observer);
+  void tell(Listener& listener, const Control& control, const Observer& observer,
+            const std::vector<LogEntry>& entries);
+
+ private:
+  struct Known {
+    WorkloadView view;  // without its measured figures
+    std::uint64_t cgroup_id = 0;
+  };
+  static std::vector<Known> now(const Control& control, const Observer& observer);
+
+  std::vector<Known> known_;  // ascending by id
+  std::string mode_;
+  std::string best_effort_cpus_;
+  WorkloadCounts counts_;
+};
+
+}  // namespace berth::daemon

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cgroup/hierarchy.h"
+#include "model/capability.h"
+#include "model/topology.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace berth::daemon {
+
+// What the daemon knows of its own equipment; where a problem is given, the thing is missing because of it.
+struct Equipment {
+  std::optional<model::Capability> systemd;
+  std::optional<std::string> journal_problem;
+  std::optional<std::string> decision_log_problem;
+  std::optional<std::string> bus_problem;
+};
+
+// Everything that `berthctl status` lists, always in the same order.
+std::vector<model::Capability> all_capabilities(const cgroup::Hierarchy& hierarchy,
+                                                const model::Topology& topology, const Equipment& equipment);
+
+}  // namespace berth::daemon

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/daemon.h"
+
+#include "daemon/action_log.h"
+#include "daemon/log_setup.h"
+#include "daemon/message_ids.h"
+#include "policies/decide.h"
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <syslog.h>
+
+namespace berth::daemon {
+
+namespace {
+
+using model::ErrorKind;
+
+constexpr double kBusRetry_s = 10;
+// Share of the tick's interval that changing cgroups may take; what is left waits for the next tick.
+constexpr double kApplyShare = 0.5;
+
+double seconds_of(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+bool is_own_host(const cgroup::Hierarchy& hierarchy) {
+  const auto own = cgroup::find_hierarchy({}, "/proc");
+  std::error_code ignored;
+  return own && std::filesystem::equivalent(own->root, hierarchy.root, ignored);
+}
+
+void append(std::vector<LogEntry>& entries, std::vector<LogEntry> more) {
+  entries.insert(entries.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+}  // namespace
+
+double epoch_now() { return seconds_of(CLOCK_REALTIME); }
+
+Daemon::Daemon(const Options& options, config::Settings settings, cgroup::Hierarchy hierarchy, double now)
+    : options_(options),
+      settings_(std::move(settings)),
+      hierarchy_(std::move(hierarchy)),
+      own_host_(is_own_host(hierarchy_)),
+      started_(now),
+      config_loaded_(now) {}
+
+Daemon::~Daemon() = default;
+
+model::Result<std::unique_ptr<Daemon>> Daemon::start(const Options& options, config::Settings settings,
+                                                     double now) {
+  auto hierarchy = cgroup::find_hierarchy(options.cgroup_root, options.proc_root);
+  if (!hierarchy) return model::fail(hierarchy.error());
+  std::unique_ptr<Daemon> daemon(new Daemon(options, std::move(settings), std::move(*hierarchy), now));
+
+  auto observer = Observer::start(daemon->hierarchy_, daemon->settings_.rules, options.proc_root,
+                                  options.sys_root, daemon->settings_.history);
+  if (!observer) return model::fail(observer.error());
+  daemon->observer_ = std::move(*observer);
+  daemon->decision_log_ = std::make_unique<DecisionLog>(options.state_dir, daemon->settings_.log_retention_s);
+  if (const auto& problem = daemon->decision_log_->problem()) spdlog::warn("decision log: {}", *problem);
+  std::optional<std::string> warning;
+  daemon->overrides_.emplace(options.runtime_dir, warning);
+  if (warning) spdlog::warn("settings of running workloads are lost: {}", *warning);
+  daemon->overrides_->keep_if([&found = *daemon->observer_](const std::string& id, std::uint64_t cgroup_id) {
+    return found.cgroup_id(id) == cgroup_id;
+  });
+
+  if (const auto opened = daemon->open_actuators(now); !opened) {
+    if (opened.error().kind() == ErrorKind::refused) return model::fail(opened.error());
+    spdlog::warn("undo journal: {}; staying in observe mode", opened.error().message());
+  }
+  if (daemon->settings_.mode == config::Mode::enforce && !options.observe) {
+    if (const auto begun = daemon->begin_enforcing(now); !begun) {
+      spdlog::error("cannot enforce: {}; staying in observe mode", begun.error().message());
+    }
+  }
+  return daemon;
+}
+
+model::Result<void> Daemon::open_actuators(double now) {
+  auto actuators = Actuators::open(hierarchy_, options_.state_dir, options_.sys_root, own_host_);
+  if (!actuators) {
+    journal_problem_ = actuators.error().message();
+    return model::fail(actuators.error());
+  }
+  journal_problem_.reset();
+  actuators_ = std::move(*actuators);
+  for (const auto& warning : actuators_->journal().warnings()) spdlog::warn("undo journal: {}", warning);
+  if (actuators_->journal().size() > 0) {
+    spdlog::warn("an earlier run ended without putting everything back: {} attributes to restore",
+                 actuators_->journal().size());
+    publish(
+        entries_of(actuators_->writer().restore_all(), now, mode_name(), "left behind by an earlier run"));
+  }
+  return {};
+}
+
+model::Result<void> Daemon::begin_enforcing(double now) {
+  if (!actuators_) {
+    if (auto opened = open_actuators(now); !opened) {
+      return model::fail(ErrorKind::unavailable, "there is no undo journal: " + opened.error().message());
+    }
+  }
+  if (hierarchy_.controllers.count("cpuset") == 0) {
+    return model::fail(
+        ErrorKind::unavailable,
+        fmt::format("{} has no cpuset controller, so nothing can be pinned", hierarchy_.root.string()));
+  }
+  enforcer_.emplace(actuators_->writer());
+  proposals_.clear();
+  return {};
+}
+
+cgroup::RestoreReport Daemon::end_enforcing(double now, const std::string& reason) {
+  enforcer_.reset();
+  if (!actuators_) return {};
+  auto report = actuators_->writer().restore_all();
+  publish(entries_of(report, now, mode_name(), reason));
+  return report;
+}
+
+const Pins& Daemon::pins() const {
+  static const Pins kNone;
+  return enforcer_ ? enforcer_->pins() : kNone;
+}
+
+const UnmanagedWorkloads& Daemon::unmanaged() const {
+  static const UnmanagedWorkloads kNone;
+  return enforcer_ ? enforcer_->unmanaged() : kNone;
+}
+
+void Daemon::take_changes() {
+  const auto changes = observer_->take_changes();
+  for (const auto& warning : changes.warnings) spdlog::warn("{}", warning);
+  for (const auto& id : changes.vanished) {
+    // Also said of a path that already has its next cgroup, whose run is another.
+    overrides_->forget(id);
+    spdlog::debug("{} vanished", id);
+  }
+  for (const auto& id : changes.appeared) spdlog::debug("{} appeared", id);
+}
+
+void Daemon::tick(double now) {
+  const double wall_before = seconds_of(CLOCK_MONOTONIC);
+  const double cpu_before = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+  connect_bus(now);
+  take_changes();
+  decide(now);
+  ++ticks_;
+  last_wall_ms_ = (seconds_of(CLOCK_MONOTONIC) - wall_before) * 1000;
+  total_cpu_ms_ += (seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_before) * 1000;
+  if (ticks_ > 1) notify_.status(status_line());  // the first goes out with READY=1
+}
+
+void Daemon::decide(double now) {
+  std::vector<LogEntry> entries;
+  const UnmanagedWorkloads unmanaged_before = unmanaged();
+  if (enforcer_) append(entries, enforcer_->follow(observer_->found(), now));
+  for (const auto& message : observer_->read(now)) spdlog::warn("{}", message);
+  if (enforcer_) {
+    append(entries,
+           enforcer_->check(observer_->readings(), observer_->found(), settings_.foreign_writer, now));
+  }
+  const auto& snapshot = observer_->assemble(pins(), unmanaged(), *overrides_);
+  plan_ = policies::decide(snapshot, settings_.policies);
+  std::erase_if(plan_.actions, [this](const model::Action& action) {
+    return action.workload() != nullptr && unmanaged().count(*action.workload()) > 0;
+  });
+  if (enforcer_) {
+    const std::chrono::milliseconds budget(static_cast<int>(settings_.tick_s * kApplyShare * 1000));
+    append(entries, enforcer_->apply(plan_, snapshot, observer_->found(), budget));
+  } else {
+    append(entries, proposals_.news(plan_, observer_->readings()));
+  }
+  count_workloads();
+  say_findings();
+  say_unmanaged(unmanaged_before);
+  publish(entries);
+}
+
+void Daemon::count_workloads() {
+  counts_ = {};
+  for (const auto& workload : observer_->snapshot().workloads) {
+    if (unmanaged().count(workload.id) > 0) {
+      ++counts_.unmanaged;
+    } else if (workload.workload_class == model::WorkloadClass::latency_sensitive) {
+      ++counts_.latency_sensitive;
+    } else {
+      ++counts_.best_effort;
+    }
+  }
+}
+
+void Daemon::say_findings() {
+  std::set<std::string> current;
+  const auto say = [&](const char* what, const model::WorkloadFinding& finding) {
+    auto key = fmt::format("{} {}", what, finding.workload);
+    if (said_findings_.count(key) == 0) spdlog::warn("{}: {}: {}", finding.workload, what, finding.reason);
+    current.insert(std::move(key));
+  };
+  if (plan_.findings.interference) {
+    for (const auto& finding : plan_.findings.interference->unplaceable) say("cannot be placed", finding);
+    for (const auto& finding : plan_.findings.interference->unconfined) say("cannot be confined", finding);
+  }
+  said_findings_ = std::move(current);
+}
+
+void Daemon::say_unmanaged(const UnmanagedWorkloads& before) {
+  for (const auto& [id, item] : unmanaged()) {
+    if (before.count(id) > 0) continue;
+    announce_event(kMessageUnmanaged, item.cause == Unmanaged::Cause::alarm ? LOG_ALERT : LOG_WARNING,
+                   fmt::format("{} is left alone from now on: {}", id, item.reason), mode_name(), id);
+  }
+}
+
+void Daemon::connect_bus(double now) {
+  if (listener_ && !listener_->connected()) {
+    listener_.reset();
+    bus_problem_ = "the connection was lost";
+    bus_tried_at_ = now;
+  }
+  if (listener_ || !bus_starter_ || (now >= bus_tried_at_ && now - bus_tried_at_ < kBusRetry_s)) return;
+  bus_tried_at_ = now;
+  auto started = bus_starter_(*this);
+  if (!started) {
+    if (bus_problem_ != started.error().message()) spdlog::warn("no bus: {}", started.error().message());
+    bus_problem_ = started.error().message();
+    return;
+  }
+  listener_ = std::move(*started);
+  bus_problem_.reset();
+  bus_news_.start(*this, *observer_);
+}
+
+void Daemon::drop_bus() {
+  listener_.reset();
+  bus_starter_ = nullptr;
+  bus_problem_ = "not served any more";
+}
+
+void Daemon::publish(const std::vector<LogEntry>& entries) {
+  for (const auto& entry : entries) announce(entry);
+  const bool stored_before = !decision_log_->problem();
+  decision_log_->append(entries);
+  if (stored_before && decision_log_->problem()) spdlog::warn("decision log: {}", *decision_log_->problem());
+  if (listener_) bus_news_.tell(*listener_, *this, *observer_, entries);
+}
+
+std::string Daemon::status_line() const {
+  auto line = fmt::format("{}: {} latency-sensitive, {} best-effort workloads", mode_name(),
+                          counts_.latency_sensitive, counts_.best_effort);
+  if (counts_.unmanaged > 0) line += fmt::format(", {} left alone", counts_.unmanaged);
+  if (const auto score = score_node()) line += fmt::format(", score {:.2f}", *score);
+  if (config_error_) line += "; the last reload was rejected";
+  return line;
+}
+
+void Daemon::stop(double now) {
+  notify_.stopping();
+  end_enforcing(now, "berthd stops");
+}
+
+}  // namespace berth::daemon

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cgroup/hierarchy.h"
+#include "config/config.h"
+#include "daemon/actuators.h"
+#include "daemon/bus_news.h"
+#include "daemon/control.h"
+#include "daemon/decision_log.h"
+#include "daemon/enforcer.h"
+#include "daemon/notify.h"
+#include "daemon/observer.h"
+#include "daemon/options.h"
+#include "daemon/overrides.h"
+#include "daemon/proposals.h"
+#include "daemon/report_json.h"
+#include "model/error.h"
+#include "model/plan.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace berth::daemon {
+
+// Makes whoever serves the bus; asked again from time to time while there is none.
+using BusStarter = std::function<model::Result<std::unique_ptr<Listener>>(Control&)>;
+
+// The wheel: each tick observes, decides, and carries out or only logs. Knows nothing of event loops;
+// instants come from the caller, in epoch seconds.
+class Daemon final : public Control {
+ public:
+  // Puts back what an earlier run left behind. Error where there is no cgroup v2 tree or no processor to
+  // speak of, or where another berthd holds the undo journal.
+  static model::Result<std::unique_ptr<Daemon>> start(const Options& options, config::Settings settings,
+                                                      double now);
+  ~Daemon() override;
+
+  void serve_bus(BusStarter starter) { bus_starter_ = std::move(starter); }
+  // No bus from here on: before the event loop that it runs on ends.
+  void drop_bus();
+  // For the event loop: readable when take_changes() has work.
+  int changes_fd() const { return observer_->fd(); }
+  void take_changes();
+  void tick(double now);
+  double interval_s() const { return settings_.tick_s; }
+  Notify& notify() { return notify_; }
+  // "enforce: 3 latency-sensitive, 5 best-effort workloads, score 0.08", for the service manager.
+  std::string status_line() const;
+  // Puts everything back; the last thing that is called.
+  void stop(double now);
+
+  std::string status_json() override;
+  std::string workloads_json() override;
+  std::string topology_json() override;
+  std::string snapshot_json() override;
+  std::string plan_json() override;
+  std::string log_json(std::size_t limit) override;
+  model::Result<void> set_mode(std::string_view mode) override;
+  model::Result<void> set_workload(const std::string& id,
+                                   const std::map<std::string, std::string>& settings) override;
+  model::Result<std::string> restore() override;
+  model::Result<void> reload() override;
+  std::string version() const override;
+  std::string mode() const override;
+  std::optional<double> score_node() const override;
+  WorkloadCounts counts() const override { return counts_; }
+  std::string best_effort_cpus() const override;
+  std::vector<WorkloadView> workloads() const override;
+  std::optional<WorkloadView> workload(const std::string& id) const override;
+  std::string log_level() const override;
+  model::Result<void> set_log_level(std::string_view level) override;
+
+ private:
+  Daemon(const Options& options, config::Settings settings, cgroup::Hierarchy hierarchy, double now);
+
+  model::Result<void> open_actuators(double now);
+  model::Result<void> begin_enforcing(double now);
+  cgroup::RestoreReport end_enforcing(double now, const std::string& reason);
+  void reopen_what_failed(double now);
+  void decide(double now);
+  void count_workloads();
+  void say_findings();
+  void say_unmanaged(const UnmanagedWorkloads& before);
+  void connect_bus(double now);
+  void publish(const std::vector<LogEntry>& entries);
+
+  const Pins& pins() const;
+  const UnmanagedWorkloads& unmanaged() const;
+  Tick last_tick() const { return {*observer_, plan_, pins(), unmanaged()}; }
+  const char* mode_name() const { return enforcer_ ? "enforce" : "observe"; }
+
+  Options options_;
+  config::Settings settings_;
+  cgroup::Hierarchy hierarchy_;
+  bool own_host_ = false;
+  Notify notify_;
+  std::unique_ptr<Observer> observer_;
+  std::unique_ptr<Actuators> actuators_;  // null: journal_problem_ says why
+  std::optional<std::string> journal_problem_;
+  std::optional<Enforcer> enforcer_;  // while enforcing
+  Proposals proposals_;
+  std::optional<Overrides> overrides_;
+  std::unique_ptr<DecisionLog> decision_log_;
+  model::Plan plan_;
+  WorkloadCounts counts_;
+  std::set<std::string> said_findings_;
+
+  BusStarter bus_starter_;
+  BusNews bus_news_;
+  std::optional<std::string> bus_problem_ = "not connected yet";
+  double bus_tried_at_ = 0;
+
+  double started_ = 0;
+  double config_loaded_ = 0;
+  std::optional<std::string> config_error_;
+  std::uint64_t ticks_ = 0;
+  double last_wall_ms_ = 0;
+  double total_cpu_ms_ = 0;
+
+  // Last, and so the first to go: it calls back into everything above.
+  std::unique_ptr<Listener> listener_;
+};
+
+// Epoch seconds now.
+double epoch_now();
+
+}  // namespace berth::daemon

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// What others may ask of the daemon while it runs: the Control interface.
+#include "daemon/action_log.h"
+#include "daemon/capabilities.h"
+#include "daemon/daemon.h"
+#include "daemon/log_setup.h"
+#include "daemon/message_ids.h"
+#include "model/json.h"
+
+#include <fstream>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <syslog.h>
+#include <unistd.h>
+
+namespace berth::daemon {
+
+using model::ErrorKind;
+
+namespace {
+
+constexpr std::size_t kLastActions = 5;
+
+std::uint64_t resident_bytes(const std::filesystem::path& proc_root) {
+  std::ifstream statm(proc_root / "self/statm");
+  std::uint64_t total_pages = 0;
+  std::uint64_t resident_pages = 0;
+  statm >> total_pages >> resident_pages;
+  return resident_pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+std::string Daemon::status_json() {
+  const auto& snapshot = observer_->snapshot();
+  Equipment equipment;
+  if (actuators_) equipment.systemd = actuators_->systemd();
+  equipment.journal_problem = journal_problem_;
+  equipment.decision_log_problem = decision_log_->problem();
+  equipment.bus_problem = bus_problem_;
+
+  StatusReport report;
+  report.version = version();
+  report.host = snapshot.host;
+  report.mode = mode();
+  report.started = started_;
+  report.ticks = ticks_;
+  report.interval_s = settings_.tick_s;
+  report.last_wall_ms = last_wall_ms_;
+  report.mean_cpu_ms = ticks_ == 0 ? 0 : total_cpu_ms_ / static_cast<double>(ticks_);
+  report.capabilities = all_capabilities(hierarchy_, snapshot.topology, equipment);
+  report.workloads = counts_;
+  report.score_node = score_node();
+  report.best_effort_cpus = best_effort_cpus();
+  report.undo_records = actuators_ ? actuators_->journal().size() : 0;
+  report.memory_rss_bytes = resident_bytes(options_.proc_root);
+  report.config_file = options_.config_file.string();
+  report.config_loaded = config_loaded_;
+  report.config_error = config_error_;
+  report.last_actions = decision_log_->newest(kLastActions);
+  return daemon::status_json(report);
+}
+
+std::string Daemon::workloads_json() { return daemon::workloads_json(last_tick()); }
+std::string Daemon::topology_json() { return model::to_json(observer_->snapshot().topology); }
+std::string Daemon::snapshot_json() { return model::to_json(observer_->snapshot()); }
+std::string Daemon::plan_json() { return model::to_json(plan_); }
+std::string Daemon::log_json(std::size_t limit) { return daemon::log_json(decision_log_->newest(limit)); }
+
+model::Result<void> Daemon::set_mode(std::string_view mode) {
+  if (mode != "observe" && mode != "enforce") {
+    return model::fail(ErrorKind::invalid_input,
+                       fmt::format("mode \"{}\": must be observe or enforce", mode));
+  }
+  if (mode == mode_name()) return {};
+  if (mode == "enforce") {
+    if (auto begun = begin_enforcing(epoch_now()); !begun) {
+      return model::fail(begun.error().context("cannot enforce"));
+    }
+  } else {
+    end_enforcing(epoch_now(), "switched to observe mode");
+  }
+  announce_event(kMessageModeChanged, LOG_NOTICE, fmt::format("berth's mode is {} now", mode), mode);
+  publish({});
+  notify_.status(status_line());
+  return {};
+}
+
+model::Result<void> Daemon::set_workload(const std::string& id,
+                                         const std::map<std::string, std::string>& settings) {
+  const auto found = observer_->found().find(id);
+  if (found == observer_->found().end()) {
+    return model::fail(ErrorKind::gone,
+                       fmt::format("\"{}\": there is no such workload; `berthctl list` shows them", id));
+  }
+  if (settings.empty()) return model::fail(ErrorKind::invalid_input, "nothing to set");
+  const auto set = overrides_->set(id, found->second.cgroup->id(), settings);
+  if (!set && set.error().kind() == ErrorKind::invalid_input) return set;
+  if (!set) spdlog::warn("settings of {} hold until berthd ends only: {}", id, set.error().message());
+  for (const auto& [key, value] : settings) spdlog::info("{}: {} is {} for this run", id, key, value);
+  return {};
+}
+
+model::Result<std::string> Daemon::restore() {
+  const bool enforced = enforcer_.has_value();
+  const auto report = end_enforcing(epoch_now(), "asked for");
+  if (enforced) {
+    announce_event(kMessageModeChanged, LOG_NOTICE,
+                   "everything was put back on request; berth's mode is observe now", "observe");
+    publish({});
+    notify_.status(status_line());
+  }
+  return restore_json(report);
+}
+
+model::Result<void> Daemon::reload() {
+  const double now = epoch_now();
+  notify_.reloading();
+  auto loaded = config::load(options_.config_file);
+  if (!loaded) {
+    config_error_ = loaded.error().message();
+    announce_event(
+        kMessageReloadRejected, LOG_ERR,
+        fmt::format("the configuration was not reloaded, the old one stays in force: {}", *config_error_),
+        mode_name());
+    notify_.ready(status_line());
+    return model::fail(loaded.error());
+  }
+  const bool mode_differs = loaded->mode != settings_.mode;
+  settings_ = std::move(*loaded);
+  config_error_.reset();
+  config_loaded_ = now;
+  // Known words only, so this cannot fail: the configuration checked it.
+  (void)daemon::set_log_level(settings_.log_level);
+  observer_->set_history(settings_.history);
+  for (const auto& warning : observer_->set_rules(settings_.rules).warnings) spdlog::warn("{}", warning);
+  decision_log_->set_retention(settings_.log_retention_s);
+  reopen_what_failed(now);
+  if (enforcer_) {
+    enforcer_->retry_failed();
+    if (settings_.foreign_writer == config::ForeignWriter::reassert) enforcer_->retry_foreign();
+  }
+  announce_event(kMessageReloaded, LOG_INFO, fmt::format("reloaded {}", options_.config_file.string()),
+                 mode_name());
+  // A mode chosen over the bus stays, unless the file now says something else than it did.
+  if (mode_differs && !options_.observe) {
+    const auto switched = set_mode(settings_.mode == config::Mode::enforce ? "enforce" : "observe");
+    if (!switched) spdlog::error("{}; staying in observe mode", switched.error().message());
+  }
+  notify_.ready(status_line());
+  return {};
+}
+
+void Daemon::reopen_what_failed(double now) {
+  if (!actuators_) {
+    if (const auto opened = open_actuators(now); !opened)
+      spdlog::warn("undo journal: {}", opened.error().message());
+  }
+  if (decision_log_->problem()) {
+    decision_log_ = std::make_unique<DecisionLog>(options_.state_dir, settings_.log_retention_s);
+  }
+}
+
+std::string Daemon::version() const { return BERTH_VERSION; }
+std::string Daemon::mode() const { return mode_name(); }
+
+std::optional<double> Daemon::score_node() const {
+  if (!plan_.findings.interference) return std::nullopt;
+  return plan_.findings.interference->score_node;
+}
+
+std::string Daemon::best_effort_cpus() const {
+  return plan_.findings.interference ? plan_.findings.interference->best_effort.cpus.to_string()
+                                     : std::string();
+}
+
+std::vector<WorkloadView> Daemon::workloads() const { return workload_views(last_tick()); }
+std::optional<WorkloadView> Daemon::workload(const std::string& id) const {
+  return workload_view(last_tick(), id);
+}
+std::string Daemon::log_level() const { return daemon::log_level(); }
+model::Result<void> Daemon::set_log_level(std::string_view level) { return daemon::set_log_level(level); }
+
+}  // namespace berth::daemon

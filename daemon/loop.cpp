@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/loop.h"
+
+#include "daemon/bus_service.h"
+
+#include <csignal>
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+#include <systemd/sd-event.h>
+
+namespace berth::daemon {
+
+namespace {
+
+// Nobody sees a tick that is so much late, and the kernel may wake us together with others.
+constexpr std::uint64_t kAccuracyUsec = 5'000;
+
+struct EventUnref {
+  void operator()(sd_event* event) const { sd_event_unref(event); }
+};
+struct SourceUnref {
+  void operator()(sd_event_source* source) const { sd_event_source_disable_unref(source); }
+};
+using Event = std::unique_ptr<sd_event, EventUnref>;
+using Source = std::unique_ptr<sd_event_source, SourceUnref>;
+
+std::uint64_t usec(double seconds) { return static_cast<std::uint64_t>(seconds * 1e6); }
+
+std::uint64_t monotonic_usec() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000;
+}
+
+// The bus lives on the loop and must not outlive it.
+struct DropBus {
+  Daemon& daemon;
+  ~DropBus() { daemon.drop_bus(); }
+};
+
+int on_tick(sd_event_source* source, std::uint64_t due_usec, void* userdata) {
+  auto& daemon = *static_cast<Daemon*>(userdata);
+  daemon.tick(epoch_now());
+  const std::uint64_t now_usec = monotonic_usec();
+  // Kept in step with the first tick; ticks that were slept through are not made up for.
+  const std::uint64_t interval = usec(daemon.interval_s());
+  const std::uint64_t missed = now_usec > due_usec ? (now_usec - due_usec) / interval : 0;
+  return sd_event_source_set_time(source, due_usec + (missed + 1) * interval);
+}
+
+int on_changes(sd_event_source*, int, std::uint32_t, void* userdata) {
+  static_cast<Daemon*>(userdata)->take_changes();
+  return 0;
+}
+
+int on_reload(sd_event_source*, const signalfd_siginfo*, void* userdata) {
+  (void)static_cast<Daemon*>(userdata)->reload();  // which has said what is wrong
+  return 0;
+}
+
+}  // namespace
+
+void block_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  // A bus or a log that went away is an error of a call, not the end of the program.
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+model::Result<void> run_loop(Daemon& daemon) {
+  const auto failed = [](int result, const char* what) {
+    return model::fail(model::Error::from_errno(-result, fmt::format("event loop: {}", what)));
+  };
+  sd_event* raw = nullptr;
+  if (const int r = sd_event_new(&raw); r < 0) return failed(r, "cannot be made");
+  const Event event(raw);
+  const DropBus drop_bus{daemon};
+
+  const auto source_of = [](sd_event_source* source) { return Source(source); };
+  sd_event_source* source = nullptr;
+  // Without a handler of its own a signal ends the loop.
+  if (const int r = sd_event_add_signal(raw, &source, SIGTERM, nullptr, nullptr); r < 0)
+    return failed(r, "SIGTERM");
+  const Source on_term = source_of(source);
+  if (const int r = sd_event_add_signal(raw, &source, SIGINT, nullptr, nullptr); r < 0)
+    return failed(r, "SIGINT");
+  const Source on_int = source_of(source);
+  if (const int r = sd_event_add_signal(raw, &source, SIGHUP, on_reload, &daemon); r < 0)
+    return failed(r, "SIGHUP");
+  const Source on_hup = source_of(source);
+  if (const int r = sd_event_add_io(raw, &source, daemon.changes_fd(), EPOLLIN, on_changes, &daemon); r < 0) {
+    return failed(r, "cannot watch cgroups");
+  }
+  const Source changes = source_of(source);
+  if (const int r = sd_event_set_watchdog(raw, 1); r < 0) return failed(r, "cannot serve the watchdog");
+
+  daemon.serve_bus([raw](Control& control) -> model::Result<std::unique_ptr<Listener>> {
+    auto service = BusService::start(raw, control);
+    if (!service) return model::fail(service.error());
+    return std::unique_ptr<Listener>(std::move(*service));
+  });
+
+  daemon.tick(epoch_now());
+  if (const int r =
+          sd_event_add_time(raw, &source, CLOCK_MONOTONIC, monotonic_usec() + usec(daemon.interval_s()),
+                            kAccuracyUsec, on_tick, &daemon);
+      r < 0) {
+    return failed(r, "cannot add the timer");
+  }
+  const Source timer = source_of(source);
+  if (const int r = sd_event_source_set_enabled(timer.get(), SD_EVENT_ON); r < 0) return failed(r, "timer");
+
+  daemon.notify().ready(daemon.status_line());
+  const int r = sd_event_loop(raw);
+  daemon.stop(epoch_now());
+  if (r < 0) return failed(r, "ended");
+  return {};
+}
+
+}  // namespace berth::daemon

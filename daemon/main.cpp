@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// berthd: reads its command line and its configuration, and does what they say.
+#include "config/config.h"
+#include "daemon/daemon.h"
+#include "daemon/log_setup.h"
+#include "daemon/loop.h"
+#include "daemon/once.h"
+#include "daemon/options.h"
+
+#include <cstdio>
+#include <exception>
+#include <variant>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+namespace berth::daemon {
+
+namespace {
+
+ExitStatus run(const Options& options, config::Settings settings) {
+  block_signals();
+  auto daemon = Daemon::start(options, std::move(settings), epoch_now());
+  if (!daemon) {
+    spdlog::critical("{}", daemon.error().message());
+    return ExitStatus::failed;
+  }
+  if (const auto ended = run_loop(**daemon); !ended) {
+    spdlog::critical("{}", ended.error().message());
+    return ExitStatus::failed;
+  }
+  return ExitStatus::done;
+}
+
+ExitStatus start(int argc, char** argv) {
+  const auto parsed = parse_options(argc, argv);
+  if (const auto* status = std::get_if<ExitStatus>(&parsed)) return *status;
+  const auto& options = std::get<Options>(parsed);
+  setup_log();
+  // Putting back must not fail because the configuration is wrong.
+  if (options.command == Command::restore) return run_restore(options);
+
+  auto settings = config::load(options.config_file);
+  if (!settings) {
+    fmt::print(stderr, "berthd: {}\n", settings.error().message());
+    return ExitStatus::wrong_use;
+  }
+  if (options.command == Command::check_config) {
+    fmt::print("{}: no errors\n", options.config_file.string());
+    return ExitStatus::done;
+  }
+  if (const auto set = set_log_level(settings->log_level); !set) spdlog::warn("{}", set.error().message());
+  if (options.command == Command::once) return run_once(options, *settings);
+  return run(options, std::move(*settings));
+}
+
+}  // namespace
+
+}  // namespace berth::daemon
+
+int main(int argc, char** argv) {
+  try {
+    return static_cast<int>(berth::daemon::start(argc, argv));
+  } catch (const std::exception& error) {
+    // Nothing but memory running out comes this far; the unit's ExecStopPost= puts everything back.
+    fmt::print(stderr, "berthd: {}\n", error.what());
+    return static_cast<int>(berth::daemon::ExitStatus::failed);
+  }
+}

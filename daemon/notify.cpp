@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/notify.h"
+
+#include <cstdint>
+#include <ctime>
+
+#include <fmt/format.h>
+#include <systemd/sd-daemon.h>
+
+namespace berth::daemon {
+
+void Notify::ready(const std::string& status) {
+  sd_notify(0, fmt::format("READY=1\nSTATUS={}", status).c_str());
+  last_status_ = status;
+}
+
+void Notify::status(const std::string& status) {
+  if (status == last_status_) return;
+  sd_notify(0, fmt::format("STATUS={}", status).c_str());
+  last_status_ = status;
+}
+
+void Notify::reloading() {
+  // systemd tells this reload's READY=1 from an earlier one by the time stamp.
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const auto usec = static_cast<std::int64_t>(now.tv_sec) * 1'000'000 + now.tv_nsec / 1000;
+  sd_notify(0, fmt::format("RELOADING=1\nMONOTONIC_USEC={}", usec).c_str());
+}
+
+void Notify::stopping() { sd_notify(0, "STOPPING=1\nSTATUS=putting everything back"); }
+
+}  // namespace berth::daemon

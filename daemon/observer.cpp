@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/observer.h"
+
+#include "daemon/host_memory.h"
+#include "topology/discover.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace berth::daemon {
+
+namespace {
+
+// Ancestors' cpusets are changed by hand or at boot: looking at each of them every tick would cost more than
+// all else.
+constexpr double kAllowedLifetime_s = 10;
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
+  return name.data();
+}
+
+void keep_sample(std::vector<model::UsageSample>& usage, const model::UsageSample& sample,
+                 std::size_t history) {
+  if (usage.size() >= history) {
+    usage.erase(usage.begin(), usage.end() - static_cast<std::ptrdiff_t>(history - 1));
+  }
+  // Grown by an eighth at a time: doubling would leave a thousand rings half empty.
+  if (usage.size() == usage.capacity()) {
+    usage.reserve(std::min(history, usage.size() + std::max<std::size_t>(4, usage.size() / 8)));
+  }
+  usage.push_back(sample);
+}
+
+}  // namespace
+
+Observer::Observer(const cgroup::Hierarchy& hierarchy, std::filesystem::path proc_root,
+                   std::filesystem::path sys_root, int history)
+    : proc_root_(std::move(proc_root)),
+      sys_root_(std::move(sys_root)),
+      history_(static_cast<std::size_t>(history)),
+      has_cpuset_(hierarchy.controllers.count("cpuset") > 0),
+      allowed_(hierarchy.root) {
+  snapshot_.host = host_name();
+}
+
+model::Result<std::unique_ptr<Observer>> Observer::start(const cgroup::Hierarchy& hierarchy,
+                                                         std::vector<model::WorkloadRule> rules,
+                                                         const std::filesystem::path& proc_root,
+                                                         const std::filesystem::path& sys_root, int history) {
+  std::unique_ptr<Observer> observer(new Observer(hierarchy, proc_root, sys_root, history));
+  auto topology = topology::discover(sys_root, proc_root);
+  if (!topology) return model::fail(topology.error().context("reading the host's topology"));
+  observer->snapshot_.topology = std::move(*topology);
+  if (auto online = topology::read_online(sys_root)) observer->online_ = std::move(*online);
+
+  auto discovery = cgroup::Discovery::start(hierarchy, std::move(rules));
+  if (!discovery) return model::fail(discovery.error().context("watching the cgroup tree"));
+  observer->discovery_ = std::move(*discovery);
+  for (const auto& [id, workload] : observer->found()) observer->sampler_.add(id, workload.cgroup);
+  return observer;
+}
+
+cgroup::Discovery::Changes Observer::take_changes() {
+  auto changes = discovery_->process();
+  follow(changes);
+  return changes;
+}
+
+cgroup::Discovery::Changes Observer::set_rules(std::vector<model::WorkloadRule> rules) {
+  auto changes = discovery_->set_rules(std::move(rules));
+  follow(changes);
+  return changes;
+}
+
+void Observer::follow(const cgroup::Discovery::Changes& changes) {
+  if (changes.appeared.empty() && changes.vanished.empty()) return;
+  allowed_.refresh();
+  for (const auto& id : changes.vanished) sampler_.remove(id);
+  for (const auto& id : changes.appeared) {
+    const auto workload = found().find(id);
+    if (workload != found().end()) sampler_.add(id, workload->second.cgroup);
+  }
+}
+
+std::uint64_t Observer::cgroup_id(const std::string& workload) const {
+  const auto known = found().find(workload);
+  return known == found().end() ? 0 : known->second.cgroup->id();
+}
+
+void Observer::refresh_topology(std::vector<std::string>& messages) {
+  auto online = topology::read_online(sys_root_);
+  if (!online || *online == online_) return;
+  auto topology = topology::discover(sys_root_, proc_root_);
+  if (!topology) {
+    messages.push_back(
+        topology.error().context("vCPUs came or went, and the topology cannot be read").message());
+    return;
+  }
+  messages.push_back(
+      fmt::format("online vCPUs are now {} (were {})", online->to_string(), online_.to_string()));
+  online_ = std::move(*online);
+  snapshot_.topology = std::move(*topology);
+  allowed_.refresh();
+}
+
+std::vector<std::string> Observer::read(double now) {
+  std::vector<std::string> messages;
+  refresh_topology(messages);
+
+  const auto load = read_host_load(proc_root_);
+  for (const auto& message : load.missing) {
+    if (said_.count(message) == 0) messages.push_back(message);
+  }
+  said_ = {load.missing.begin(), load.missing.end()};
+  snapshot_.memory = load.memory;
+  snapshot_.load1 = load.load1;
+  snapshot_.time = now;
+
+  readings_ = sampler_.sample(now);
+  if (now - allowed_read_at_ >= kAllowedLifetime_s || now < allowed_read_at_) {
+    allowed_.refresh();
+    allowed_read_at_ = now;
+  }
+  return messages;
+}
+
+const model::Snapshot& Observer::assemble(const Pins& pins, const UnmanagedWorkloads& unmanaged,
+                                          const Overrides& overrides) {
+  std::vector<model::Workload> workloads;
+  workloads.reserve(found().size());
+  std::map<std::string, std::uint64_t> runs;
+  auto before = snapshot_.workloads.begin();
+  for (const auto& [id, found_workload] : found()) {
+    const auto reading = readings_.find(id);
+    if (reading == readings_.end() || reading->second.gone) continue;  // seen by the next read()
+    const std::uint64_t run = found_workload.cgroup->id();
+
+    model::Workload workload = found_workload.identity;
+    while (before != snapshot_.workloads.end() && before->id < id) ++before;
+    if (before != snapshot_.workloads.end() && before->id == id) {
+      const auto known = runs_.find(id);
+      // A cgroup that took over the path starts without a past.
+      if (known != runs_.end() && known->second == run) workload.usage = std::move(before->usage);
+    }
+    // A snapshot assembled twice holds a reading once.
+    const auto& sample = reading->second.sample;
+    if (sample && (workload.usage.empty() || workload.usage.back().time < sample->time)) {
+      keep_sample(workload.usage, *sample, history_);
+    }
+    workload.cpu_quota_cores = reading->second.cpu_quota_cores;
+    workload.memory_high_bytes = reading->second.memory_high_bytes;
+    overrides.apply(workload, run);
+    const model::CpuSet* configured = &reading->second.cpus;
+    if (const auto pin = pins.find(id); pin != pins.end() && pin->second.cgroup_id == run) {
+      workload.cpus = pin->second.cpus;
+      workload.pinned_at = pin->second.pinned_at;
+      configured = &pin->second.original;
+    }
+    if (has_cpuset_) workload.allowed_cpus = allowed_.of(id, *configured, pins, snapshot_.topology.usable());
+    if (unmanaged.count(id) > 0) workload.vcpus = std::nullopt;
+    runs.emplace_hint(runs.end(), id, run);
+    workloads.push_back(std::move(workload));
+  }
+  snapshot_.workloads = std::move(workloads);
+  runs_ = std::move(runs);
+  return snapshot_;
+}
+
+}  // namespace berth::daemon

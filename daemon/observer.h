@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cgroup/discovery.h"
+#include "cgroup/hierarchy.h"
+#include "cgroup/sampler.h"
+#include "daemon/allowed_cpus.h"
+#include "daemon/overrides.h"
+#include "daemon/pin.h"
+#include "model/error.h"
+#include "model/snapshot.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace berth::daemon {
+
+// Turns the host into a snapshot, tick by tick, keeping each workload's last samples.
+class Observer {
+ public:
+  using Readings = std::map<std::string, cgroup::Sampler::Reading>;  // by workload id
+
+  // Error where the host has no processors that could be read, or the tree cannot be watched.
+  static model::Result<std::unique_ptr<Observer>> start(const cgroup::Hierarchy& hierarchy,
+                                                        std::vector<model::WorkloadRule> rules,
+                                                        const std::filesystem::path& proc_root,
+                                                        const std::filesystem::path& sys_root, int history);
+
+  // For the event loop: readable when take_changes() has work.
+  int fd() const { return discovery_->fd(); }
+  // Workloads that came and went since the last call.
+  cgroup::Discovery::Changes take_changes();
+  cgroup::Discovery::Changes set_rules(std::vector<model::WorkloadRule> rules);
+  // Samples kept per workload.
+  void set_history(int history) { history_ = static_cast<std::size_t>(history); }
+
+  // Reads host and workloads; `now` in epoch seconds. Returns what could not be read or has changed for the
+  // worse, each said once.
+  std::vector<std::string> read(double now);
+  const Readings& readings() const { return readings_; }
+  const std::map<std::string, cgroup::FoundWorkload>& found() const { return discovery_->workloads(); }
+  // 0 where there is no such workload.
+  std::uint64_t cgroup_id(const std::string& workload) const;
+
+  // The snapshot of the last read(). `pins` are what berth gave; `unmanaged` ones ask for no vCPUs.
+  const model::Snapshot& assemble(const Pins& pins, const UnmanagedWorkloads& unmanaged,
+                                  const Overrides& overrides);
+  const model::Snapshot& snapshot() const { return snapshot_; }
+
+ private:
+  Observer(const cgroup::Hierarchy& hierarchy, std::filesystem::path proc_root,
+           std::filesystem::path sys_root, int history);
+  void follow(const cgroup::Discovery::Changes& changes);
+  void refresh_topology(std::vector<std::string>& messages);
+
+  std::filesystem::path proc_root_;
+  std::filesystem::path sys_root_;
+  std::size_t history_;
+  bool has_cpuset_;
+  std::unique_ptr<cgroup::Discovery> discovery_;
+  cgroup::Sampler sampler_;
+  AllowedCpus allowed_;
+  double allowed_read_at_ = 0;
+  model::CpuSet online_;
+  std::set<std::string> said_;  // what is missing, as long as it is
+  Readings readings_;
+  std::map<std::string, std::uint64_t> runs_;  // cgroup id whose samples the snapshot holds
+  model::Snapshot snapshot_;
+};
+
+}  // namespace berth::daemon

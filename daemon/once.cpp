@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/once.h"
+
+#include "cgroup/hierarchy.h"
+#include "cgroup/restore.h"
+#include "daemon/action_log.h"
+#include "daemon/daemon.h"
+#include "daemon/decision_log.h"
+#include "daemon/enforcer.h"
+#include "daemon/observer.h"
+#include "daemon/overrides.h"
+#include "daemon/proposals.h"
+#include "daemon/report_json.h"
+#include "model/json.h"
+#include "policies/decide.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <spdlog/spdlog.h>
+
+namespace berth::daemon {
+
+namespace {
+
+// A rate needs two readings; this far apart they tell enough of who is busy.
+constexpr double kBetweenReadings_s = 0.25;
+
+ExitStatus failed(const model::Error& error) {
+  fmt::print(stderr, "berthd: {}\n", error.message());
+  return ExitStatus::failed;
+}
+
+std::string shown(const std::string& cpus) { return cpus.empty() ? "none" : cpus; }
+
+void print_plan(const model::Snapshot& snapshot, const model::Plan& plan,
+                const Observer::Readings& readings) {
+  fmt::print("{}: {} workloads on vCPUs {}\n", snapshot.host, snapshot.workloads.size(),
+             snapshot.topology.usable().to_string());
+  if (const auto& found = plan.findings.interference) {
+    fmt::print("score {:.4f}; best-effort vCPUs {}\n", found->score_node,
+               shown(found->best_effort.cpus.to_string()));
+    for (const auto& item : found->unplaceable)
+      fmt::print("cannot place {}: {}\n", item.workload, item.reason);
+    for (const auto& item : found->unconfined)
+      fmt::print("cannot confine {}: {}\n", item.workload, item.reason);
+  }
+  if (plan.actions.empty()) fmt::print("nothing to do\n");
+  for (const auto& entry : Proposals().news(plan, readings)) fmt::print("{}\n", describe(entry));
+}
+
+}  // namespace
+
+ExitStatus run_once(const Options& options, const config::Settings& settings) {
+  const auto hierarchy = cgroup::find_hierarchy(options.cgroup_root, options.proc_root);
+  if (!hierarchy) return failed(hierarchy.error());
+  auto observer =
+      Observer::start(*hierarchy, settings.rules, options.proc_root, options.sys_root, settings.history);
+  if (!observer) return failed(observer.error());
+  const auto say = [](const std::vector<std::string>& messages) {
+    for (const auto& message : messages) spdlog::warn("{}", message);
+  };
+  say((*observer)->take_changes().warnings);
+  for (const auto& capability : cgroup::capabilities(*hierarchy)) {
+    if (!capability.available) spdlog::warn("{}: {}", capability.name, capability.detail);
+  }
+
+  const double first = epoch_now();
+  say((*observer)->read(first));
+  const double pause_s = std::min(kBetweenReadings_s, settings.tick_s);
+  poll(nullptr, 0, static_cast<int>(pause_s * 1000));
+  say((*observer)->read(epoch_now()));
+
+  // What runs with settings made over the bus is seen as the daemon sees it.
+  std::optional<std::string> ignored;
+  const Overrides overrides(options.runtime_dir, ignored);
+  const auto& snapshot = (*observer)->assemble({}, {}, overrides);
+  const auto plan = policies::decide(snapshot, settings.policies);
+  if (options.json) {
+    fmt::print("{}\n", model::to_json(plan));
+  } else {
+    print_plan(snapshot, plan, (*observer)->readings());
+  }
+  return ExitStatus::done;
+}
+
+ExitStatus run_restore(const Options& options) {
+  const auto hierarchy = cgroup::find_hierarchy(options.cgroup_root, options.proc_root);
+  if (!hierarchy) return failed(hierarchy.error());
+  cgroup::RestorePaths paths;
+  paths.state_dir = options.state_dir;
+  paths.cgroup_root = hierarchy->root;
+  paths.proc_root = options.proc_root;
+  paths.sys_root = options.sys_root;
+  const auto report = cgroup::restore_host(paths);
+  if (!report) return failed(report.error());
+
+  const auto entries = entries_of(*report, epoch_now(), "observe", "berthd --restore");
+  if (!entries.empty()) DecisionLog(options.state_dir, config::Settings().log_retention_s).append(entries);
+  if (options.json) {
+    fmt::print("{}\n", restore_json(*report));
+  } else if (entries.empty()) {
+    fmt::print("nothing to restore\n");
+  } else {
+    for (const auto& entry : entries) fmt::print("{}\n", describe(entry));
+  }
+  return ExitStatus::done;
+}
+
+}  // namespace berth::daemon

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/overrides.h"
+
+#include "config/units.h"
+#include "model/cpu_set.h"
+#include "model/json.h"
+
+#include <charconv>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace berth::daemon {
+
+namespace {
+
+using model::ErrorKind;
+
+constexpr std::size_t kMaxServiceLength = 256;
+
+tl::unexpected<model::Error> bad(const std::string& key, const std::string& value, std::string_view takes) {
+  return model::fail(ErrorKind::invalid_input, fmt::format("{}=\"{}\": must be {}", key, value, takes));
+}
+
+std::optional<int> to_int(const std::string& text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+bool is_plain(const std::string& text) {
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+model::Result<Override> parse_override(const std::map<std::string, std::string>& settings) {
+  Override result;
+  for (const auto& [key, value] : settings) {
+    if (key == "class") {
+      auto parsed = model::parse_workload_class(value);
+      if (!parsed) return bad(key, value, "latency-sensitive or best-effort");
+      result.workload_class = *parsed;
+    } else if (key == "service") {
+      if (value.empty() || value.size() > kMaxServiceLength || !is_plain(value)) {
+        return bad(key, value, fmt::format("a name of 1 to {} printable characters", kMaxServiceLength));
+      }
+      result.service = value;
+    } else if (key == "vcpus") {
+      const auto number = to_int(value);
+      if (!number || *number < 1 || *number > model::kMaxCpu + 1) {
+        return bad(key, value, fmt::format("an integer from 1 to {}", model::kMaxCpu + 1));
+      }
+      result.vcpus = number;
+    } else if (key == "deadline") {
+      const auto seconds = config::parse_duration_s(value);
+      if (!seconds) return bad(key, value, "a duration after the workload's creation, as in \"10min\"");
+      result.deadline_s = *seconds;
+    } else if (key == "priority") {
+      const auto number = to_int(value);
+      if (!number) return bad(key, value, "an integer");
+      result.priority = number;
+    } else if (key == "evictable") {
+      if (value != "true" && value != "false") return bad(key, value, "true or false");
+      result.evictable = value == "true";
+    } else {
+      return model::fail(
+          ErrorKind::invalid_input,
+          fmt::format(
+              "\"{}\": no such setting; there are class, service, vcpus, deadline, priority, evictable",
+              key));
+    }
+  }
+  return result;
+}
+
+Overrides::Overrides(const std::filesystem::path& runtime_dir, std::optional<std::string>& warning)
+    : file_(runtime_dir / "overrides.json") {
+  std::error_code absent;
+  if (!std::filesystem::exists(file_, absent)) return;
+  try {
+    std::ifstream stream(file_);
+    const auto document = nlohmann::json::parse(stream);
+    for (const auto& [workload, run] : document.items()) {
+      Run read{run.at("cgroup").get<std::uint64_t>(),
+               run.at("settings").get<std::map<std::string, std::string>>(),
+               {}};
+      auto parsed = parse_override(read.settings);
+      if (!parsed) {
+        warning = fmt::format("{}: {}: {}", file_.string(), workload, parsed.error().message());
+        continue;
+      }
+      read.parsed = std::move(*parsed);
+      runs_.emplace(workload, std::move(read));
+    }
+  } catch (const nlohmann::json::exception& e) {
+    warning = fmt::format("{}: {}", file_.string(), e.what());
+  }
+}
+
+model::Result<void> Overrides::set(const std::string& workload, std::uint64_t cgroup_id,
+                                   const std::map<std::string, std::string>& settings) {
+  Run run{cgroup_id, settings, {}};
+  if (const auto known = runs_.find(workload); known != runs_.end() && known->second.cgroup_id == cgroup_id) {
+    run.settings.insert(known->second.settings.begin(), known->second.settings.end());
+  }
+  auto parsed = parse_override(run.settings);
+  if (!parsed) return model::fail(parsed.error());
+  run.parsed = std::move(*parsed);
+  runs_.insert_or_assign(workload, std::move(run));
+  return save();
+}
+
+void Overrides::forget(const std::string& workload) {
+  // The file is a convenience: an entry too many is told by its cgroup id at the next start.
+  if (runs_.erase(workload) > 0) (void)save();
+}
+
+void Overrides::keep_if(const std::function<bool(const std::string&, std::uint64_t)>& lives) {
+  const auto dropped =
+      std::erase_if(runs_, [&](const auto& run) { return !lives(run.first, run.second.cgroup_id); });
+  if (dropped > 0) (void)save();
+}
+
+void Overrides::apply(model::Workload& workload, std::uint64_t cgroup_id) const {
+  const auto run = runs_.find(workload.id);
+  if (run == runs_.end() || run->second.cgroup_id != cgroup_id) return;
+  const Override& set = run->second.parsed;
+  if (set.workload_class) workload.workload_class = *set.workload_class;
+  if (set.service) workload.service = *set.service;
+  if (set.vcpus) workload.vcpus = set.vcpus;
+  if (set.deadline_s) workload.deadline = workload.created + *set.deadline_s;
+  if (set.priority) workload.priority = *set.priority;
+  if (set.evictable) workload.evictable = *set.evictable;
+}
+
+model::Result<void> Overrides::save() const {
+  nlohmann::json document = nlohmann::json::object();
+  for (const auto& [workload, run] : runs_) {
+    document[workload] = {{"cgroup", run.cgroup_id}, {"settings", run.settings}};
+  }
+  // Staged and renamed, so that a reader never meets half a file.
+  auto staged = file_;
+  staged += ".new";
+  {
+    std::ofstream stream(staged, std::ios::trunc);
+    stream << document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+    stream.close();
+    if (!stream) return model::fail(ErrorKind::io, fmt::format("{}: cannot be written", staged.string()));
+  }
+  std::error_code failed;
+  std::filesystem::rename(staged, file_, failed);
+  if (failed) return model::fail(model::Error::from_errno(failed.value(), file_.string()));
+  return {};
+}
+
+}  // namespace berth::daemon

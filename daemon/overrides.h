@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "model/error.h"
+#include "model/workload.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace berth::daemon {
+
+// What an operator said of one run of a workload over the bus; unset members are left as they were found.
+struct Override {
+  std::optional<model::WorkloadClass> workload_class;
+  std::optional<std::string> service;
+  std::optional<int> vcpus;
+  std::optional<double> deadline_s;  // after the workload's creation, as in berth.toml(5)
+  std::optional<int> priority;
+  std::optional<bool> evictable;
+
+  friend bool operator==(const Override&, const Override&) = default;
+};
+
+// Overrides by workload, each for one run: when the cgroup is gone, so is the override. Kept in
+// RUNTIME_DIR/overrides.json, so that a restart of the daemon does not forget them.
+class Overrides {
+ public:
+  // Reads what an earlier daemon left; a file that cannot be read is as good as none, and `warning` says so.
+  Overrides(const std::filesystem::path& runtime_dir, std::optional<std::string>& warning);
+
+  // Adds `settings` to the override of the run `cgroup_id` of `workload`. All or nothing; error invalid_input
+  // names the key. A file that cannot be written is an error of its own kind (io, permission), the override
+  // being in force.
+  model::Result<void> set(const std::string& workload, std::uint64_t cgroup_id,
+                          const std::map<std::string, std::string>& settings);
+  void forget(const std::string& workload);
+  // Drops the runs of which `lives` (workload, cgroup id) is false.
+  void keep_if(const std::function<bool(const std::string&, std::uint64_t)>& lives);
+
+  void apply(model::Workload& workload, std::uint64_t cgroup_id) const;
+  bool has(const std::string& workload) const { return runs_.count(workload) > 0; }
+
+ private:
+  struct Run {
+    std::uint64_t cgroup_id = 0;
+    std::map<std::string, std::string> settings;  // as they were given
+    Override parsed;
+  };
+  model::Result<void> save() const;
+
+  std::filesystem::path file_;
+  std::map<std::string, Run> runs_;
+};
+
+// Error invalid_input names the key and what it takes.
+model::Result<Override> parse_override(const std::map<std::string, std::string>& settings);
+
+}  // namespace berth::daemon

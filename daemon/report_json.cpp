@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/report_json.h"
+
+#include "cgroup/attribute.h"
+#include "model/json.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace berth::daemon {
+
+namespace {
+
+using nlohmann::json;
+
+template <typename T>
+json nullable(const std::optional<T>& value) {
+  return value ? json(*value) : json(nullptr);
+}
+
+// Names of cgroups and kernel messages need not be UTF-8; the bus takes nothing else.
+std::string dumped(const json& document) {
+  return document.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+json log_entries(const std::vector<LogEntry>& entries) {
+  json list = json::array();
+  for (const auto& entry : entries) {
+    list.push_back({{"time", entry.time},
+                    {"decision", entry.decision},
+                    {"mode", entry.mode},
+                    {"kind", entry.kind},
+                    {"workload", entry.workload},
+                    {"attribute", entry.attribute},
+                    {"old", entry.old_value},
+                    {"new", entry.new_value},
+                    {"policy", entry.policy},
+                    {"reason", entry.reason},
+                    {"result", entry.result},
+                    {"error", nullable(entry.error)}});
+  }
+  return list;
+}
+
+std::string pinned_cpus(const Tick& tick, const std::string& id) {
+  const auto pin = tick.pins.find(id);
+  return pin == tick.pins.end() ? std::string() : pin->second.cpus.to_string();
+}
+
+const model::PlacedInstance* placed(const model::Plan& plan, const std::string& id) {
+  if (!plan.findings.interference) return nullptr;
+  const auto& instances = plan.findings.interference->instances;
+  const auto found = instances.find(id);
+  return found == instances.end() ? nullptr : &found->second;
+}
+
+}  // namespace
+
+std::string status_json(const StatusReport& report) {
+  json capabilities = json::array();
+  for (const auto& capability : report.capabilities) {
+    capabilities.push_back(
+        {{"name", capability.name}, {"available", capability.available}, {"detail", capability.detail}});
+  }
+  return dumped({{"schema", "berth.status/1"},
+                 {"version", report.version},
+                 {"host", report.host},
+                 {"mode", report.mode},
+                 {"started", report.started},
+                 {"tick",
+                  {{"count", report.ticks},
+                   {"interval_s", report.interval_s},
+                   {"last_wall_ms", report.last_wall_ms},
+                   {"mean_cpu_ms", report.mean_cpu_ms}}},
+                 {"capabilities", std::move(capabilities)},
+                 {"workloads",
+                  {{"latency-sensitive", report.workloads.latency_sensitive},
+                   {"best-effort", report.workloads.best_effort},
+                   {"unmanaged", report.workloads.unmanaged}}},
+                 {"score_node", nullable(report.score_node)},
+                 {"best_effort_cpus", report.best_effort_cpus},
+                 {"undo_records", report.undo_records},
+                 {"memory_rss_bytes", report.memory_rss_bytes},
+                 {"config",
+                  {{"file", report.config_file},
+                   {"loaded", report.config_loaded},
+                   {"error", nullable(report.config_error)}}},
+                 {"last_actions", log_entries(report.last_actions)}});
+}
+
+std::string workloads_json(const Tick& tick) {
+  const Observer& observer = tick.observer;
+  json list = json::array();
+  for (const auto& workload : observer.snapshot().workloads) {
+    const auto found = observer.found().find(workload.id);
+    const auto reading = observer.readings().find(workload.id);
+    if (found == observer.found().end() || reading == observer.readings().end()) continue;
+    const auto left_alone = tick.unmanaged.find(workload.id);
+    const bool managed = left_alone == tick.unmanaged.end();
+    const auto* instance = placed(tick.plan, workload.id);
+    json item = {{"id", workload.id},
+                 {"service", workload.service},
+                 {"class", model::to_string(workload.workload_class)},
+                 {"kind", cgroup::to_string(found->second.kind)},
+                 {"matched_by", found->second.matched_by},
+                 {"vcpus", nullable(workload.vcpus)},
+                 {"pinned_cpus", pinned_cpus(tick, workload.id)},
+                 {"effective_cpus", reading->second.effective_cpus.to_string()},
+                 {"cpu_cores", nullptr},
+                 {"memory_bytes", nullptr},
+                 {"pressure", instance == nullptr ? json(nullptr) : json(instance->pressure)},
+                 {"cpu_pressure_some_avg10", nullable(reading->second.cpu_pressure_some_avg10)},
+                 {"score", instance == nullptr ? json(nullptr) : json(instance->score)},
+                 {"cpu_quota", nullable(workload.cpu_quota_cores)},
+                 {"progress", nullptr},
+                 {"runq_latency_us", nullptr},
+                 {"llc_mpki", nullptr},
+                 {"priority", workload.priority},
+                 {"managed", managed},
+                 {"unmanaged_reason", managed ? json(nullptr) : json(left_alone->second.reason)}};
+    if (!workload.usage.empty()) {
+      const auto& sample = workload.usage.back();
+      item["cpu_cores"] = sample.cpu_cores;
+      item["memory_bytes"] = sample.memory_bytes;
+      item["progress"] = nullable(sample.progress);
+      item["runq_latency_us"] = nullable(sample.runq_latency_us);
+      item["llc_mpki"] = nullable(sample.llc_mpki);
+    }
+    list.push_back(std::move(item));
+  }
+  return dumped(
+      {{"schema", "berth.workloads/1"}, {"time", observer.snapshot().time}, {"workloads", std::move(list)}});
+}
+
+std::string log_json(const std::vector<LogEntry>& entries) {
+  return dumped({{"schema", "berth.log/1"}, {"entries", log_entries(entries)}});
+}
+
+std::string restore_json(const cgroup::RestoreReport& report) {
+  json restored = json::array();
+  for (const auto& change : report.restored) {
+    restored.push_back({{"workload", change.workload},
+                        {"attribute", cgroup::control_file(change.attribute)},
+                        {"before", change.before},
+                        {"after", change.after}});
+  }
+  json left = json::array();
+  for (const auto& kept : report.left) {
+    left.push_back({{"workload", kept.workload},
+                    {"attribute", cgroup::control_file(kept.attribute)},
+                    {"reason", kept.reason}});
+  }
+  return dumped({{"schema", "berth.restore/1"},
+                 {"restored", std::move(restored)},
+                 {"left", std::move(left)},
+                 {"gone", report.gone}});
+}
+
+std::optional<WorkloadView> workload_view(const Tick& tick, const std::string& id) {
+  const auto& workloads = tick.observer.snapshot().workloads;
+  const auto workload =
+      std::lower_bound(workloads.begin(), workloads.end(), id,
+                       [](const model::Workload& w, const std::string& key) { return w.id < key; });
+  const auto found = tick.observer.found().find(id);
+  if (workload == workloads.end() || workload->id != id || found == tick.observer.found().end())
+    return std::nullopt;
+  WorkloadView view;
+  view.id = id;
+  view.service = workload->service;
+  view.workload_class = model::to_string(workload->workload_class);
+  view.kind = cgroup::to_string(found->second.kind);
+  view.matched_by = found->second.matched_by;
+  view.vcpus = static_cast<std::uint32_t>(workload->vcpus.value_or(0));
+  view.pinned_cpus = pinned_cpus(tick, id);
+  if (const auto left_alone = tick.unmanaged.find(id); left_alone != tick.unmanaged.end()) {
+    view.managed = false;
+    view.unmanaged_reason = left_alone->second.reason;
+  }
+  if (!workload->usage.empty()) {
+    view.cpu_cores = workload->usage.back().cpu_cores;
+    view.memory_bytes = workload->usage.back().memory_bytes;
+  }
+  if (const auto* instance = placed(tick.plan, id)) view.score = instance->score;
+  return view;
+}
+
+std::vector<WorkloadView> workload_views(const Tick& tick) {
+  std::vector<WorkloadView> views;
+  views.reserve(tick.observer.snapshot().workloads.size());
+  for (const auto& workload : tick.observer.snapshot().workloads) {
+    if (auto view = workload_view(tick, workload.id)) views.push_back(std::move(*view));
+  }
+  return views;
+}
+
+}  // namespace berth::daemon

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cgroup/writer.h"
+#include "daemon/control.h"
+#include "daemon/log_entry.h"
+#include "daemon/observer.h"
+#include "daemon/pin.h"
+#include "model/capability.h"
+#include "model/plan.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace berth::daemon {
+
+// What berth.status/1 holds (docs/contract.md).
+struct StatusReport {
+  std::string version;
+  std::string host;
+  std::string mode;
+  double started = 0;
+  std::uint64_t ticks = 0;
+  double interval_s = 0;
+  double last_wall_ms = 0;
+  double mean_cpu_ms = 0;
+  std::vector<model::Capability> capabilities;
+  WorkloadCounts workloads;
+  std::optional<double> score_node;
+  std::string best_effort_cpus;
+  std::size_t undo_records = 0;
+  std::uint64_t memory_rss_bytes = 0;
+  std::string config_file;
+  double config_loaded = 0;
+  std::optional<std::string> config_error;
+  std::vector<LogEntry> last_actions;  // newest first
+};
+
+// What a tick left, for those who ask between two.
+struct Tick {
+  const Observer& observer;
+  const model::Plan& plan;
+  const Pins& pins;  // after the plan was carried out; the snapshot's are what it was made of
+  const UnmanagedWorkloads& unmanaged;
+};
+
+// Each one line, without a trailing newline.
+std::string status_json(const StatusReport& report);
+std::string workloads_json(const Tick& tick);
+std::string log_json(const std::vector<LogEntry>& entries);
+std::string restore_json(const cgroup::RestoreReport& report);
+
+// Ascending by id.
+std::vector<WorkloadView> workload_views(const Tick& tick);
+std::optional<WorkloadView> workload_view(const Tick& tick, const std::string& id);
+
+}  // namespace berth::daemon
