@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "cgroup/cgroup.h"
+#include "model/error.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include "cgroup/cgroup.h"
-#include "model/error.h"
 
 namespace berth::cgroup {
 
@@ -21,23 +21,25 @@ const char* controller(Attribute attribute);
 // The attribute of a control file's name; nullopt for any other text.
 std::optional<Attribute> attribute_of(std::string_view control_file);
 
-// Values are kept as the control file's text in canonical form: a cpulist ("" unset), "max PERIOD" or "QUOTA PERIOD"
-// in microseconds, "max" or bytes.
+// Values are kept as the control file's text in canonical form: a cpulist ("" unset), "max PERIOD" or "QUOTA
+// PERIOD" in microseconds, "max" or bytes.
 
 // The value of a group that never had the attribute set: "", "max 100000", "max".
 const char* unset_value(Attribute attribute);
 
-// Canonical form of what the kernel or a caller wrote. memory.high is rounded down to whole pages, as the kernel does
-// itself. Error invalid_input where the kernel would not take it either (Linux, admin-guide/cgroup-v2).
+// Canonical form of what the kernel or a caller wrote. memory.high is rounded down to whole pages, as the
+// kernel does itself. Error invalid_input where the kernel would not take it either (Linux,
+// admin-guide/cgroup-v2).
 model::Result<std::string> canonical_value(Attribute attribute, std::string_view text);
 
-// cpu.max for a quota in cores (nullopt: none), with the kernel's default period of 100 ms; at least its minimum, 1 ms.
+// cpu.max for a quota in cores (nullopt: none), with the kernel's default period of 100 ms; at least its
+// minimum, 1 ms.
 std::string cpu_quota_value(std::optional<double> cores);
 // memory.high for a limit in bytes (nullopt: none).
 std::string memory_high_value(std::optional<std::uint64_t> bytes);
 
-// The attribute's canonical value right now; the unset value where the group lacks the controller. Error gone where the
-// group is.
+// The attribute's canonical value right now; the unset value where the group lacks the controller. Error gone
+// where the group is.
 model::Result<std::string> read_attribute(const Cgroup& cgroup, Attribute attribute);
 
 // What an attribute belongs to: the group, and the systemd unit whose main group it is.
@@ -64,13 +66,16 @@ class Owner {
   virtual model::Result<Original> original(const Target& target, Attribute attribute) = 0;
   // Canonical value in force. Error gone where neither group nor unit exists.
   virtual model::Result<std::string> current(const Target& target, Attribute attribute) = 0;
-  // Makes the attribute the canonical `value` and reads it back. Error transient where it is not known whether it was
-  // done (no answer in time); otherwise where the value is not in force, or not all of the vCPUs were granted.
+  // Makes the attribute the canonical `value` and reads it back. Error transient where it is not known
+  // whether it was done (no answer in time); otherwise where the value is not in force, or not all of the
+  // vCPUs were granted.
   virtual model::Result<void> set(const Target& target, Attribute attribute, const std::string& value) = 0;
-  // Puts `original` back and removes every trace that set() left elsewhere (drop-ins). Returns the value now in force:
-  // another one than the original only where the kernel does not let it be put back.
-  virtual model::Result<std::string> reset(const Target& target, Attribute attribute, const Original& original) = 0;
-  // Removes the traces of `written` and leaves the value in force alone: it is somebody else's, or the original.
+  // Puts `original` back and removes every trace that set() left elsewhere (drop-ins). Returns the value now
+  // in force: another one than the original only where the kernel does not let it be put back.
+  virtual model::Result<std::string> reset(const Target& target, Attribute attribute,
+                                           const Original& original) = 0;
+  // Removes the traces of `written` and leaves the value in force alone: it is somebody else's, or the
+  // original.
   virtual model::Result<void> relinquish(const Target& target, Attribute attribute, const Original& original,
                                          const std::string& written) = 0;
   // True where `written` still is what the owner is configured to apply, whatever the control file says.

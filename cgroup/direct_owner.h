@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "cgroup/attribute.h"
+
 #include <filesystem>
 #include <string>
 
-#include "cgroup/attribute.h"
-
 namespace berth::cgroup {
 
-// Writes the kernel's control files of groups that no systemd unit stands for: a runtime's, or a delegated subtree.
+// Writes the kernel's control files of groups that no systemd unit stands for: a runtime's, or a delegated
+// subtree.
 //
-// Through Cgroup's open directory, not through libcgroup: that library names a group by its path alone, so between
-// looking and writing a recreated group could take the path over and get its predecessor's value.
+// Through Cgroup's open directory, not through libcgroup: that library names a group by its path alone, so
+// between looking and writing a recreated group could take the path over and get its predecessor's value.
 class DirectOwner : public Owner {
  public:
-  // SYS_ROOT/devices/system/cpu/possible tells the CPUs that stand for "unset" where the kernel refuses to clear a cpulist.
+  // SYS_ROOT/devices/system/cpu/possible tells the CPUs that stand for "unset" where the kernel refuses to
+  // clear a cpulist.
   explicit DirectOwner(std::filesystem::path cgroup_root, std::filesystem::path sys_root = "/sys");
 
   const char* name() const override { return "direct"; }
@@ -22,7 +24,8 @@ class DirectOwner : public Owner {
   model::Result<Original> original(const Target& target, Attribute attribute) override;
   model::Result<std::string> current(const Target& target, Attribute attribute) override;
   model::Result<void> set(const Target& target, Attribute attribute, const std::string& value) override;
-  model::Result<std::string> reset(const Target& target, Attribute attribute, const Original& original) override;
+  model::Result<std::string> reset(const Target& target, Attribute attribute,
+                                   const Original& original) override;
   model::Result<void> relinquish(const Target& target, Attribute attribute, const Original& original,
                                  const std::string& written) override;
   bool still_holds(const Target& target, Attribute attribute, const std::string& written) override;
@@ -33,12 +36,14 @@ class DirectOwner : public Owner {
   std::filesystem::path sys_root_;
 };
 
-// Writes the canonical `value`, "" meaning unset, and returns what is in force then. Linux before 6.17 does not let a cpulist
-// be cleared under running tasks (ENOSPC): then every possible CPU is written, which has the same effect.
-model::Result<std::string> write_attribute(const Cgroup& cgroup, Attribute attribute, const std::string& value,
-                                           const std::filesystem::path& sys_root);
+// Writes the canonical `value`, "" meaning unset, and returns what is in force then. Linux before 6.17 does
+// not let a cpulist be cleared under running tasks (ENOSPC): then every possible CPU is written, which has
+// the same effect.
+model::Result<std::string> write_attribute(const Cgroup& cgroup, Attribute attribute,
+                                           const std::string& value, const std::filesystem::path& sys_root);
 
-// Error where not all vCPUs of `cpus` are granted, naming what is and the group above that withholds the rest.
+// Error where not all vCPUs of `cpus` are granted, naming what is and the group above that withholds the
+// rest.
 model::Result<void> check_granted(const Cgroup& cgroup, const std::string& cpus,
                                   const std::filesystem::path& cgroup_root);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <filesystem>
-#include <string>
-
 #include "cgroup/writer.h"
 #include "model/error.h"
+
+#include <filesystem>
+#include <string>
 
 namespace berth::cgroup {
 
@@ -19,9 +19,9 @@ struct RestorePaths {
   std::string bus_address;  // empty: the system bus
 };
 
-// Puts back everything the undo journal knows, without a daemon. An empty report where there is no journal. Error where
-// the journal cannot be opened, a running berthd holding it included. A unit's record stays, and is reported as left,
-// while systemd cannot be reached.
+// Puts back everything the undo journal knows, without a daemon. An empty report where there is no journal.
+// Error where the journal cannot be opened, a running berthd holding it included. A unit's record stays, and
+// is reported as left, while systemd cannot be reached.
 model::Result<RestoreReport> restore_host(const RestorePaths& paths);
 
 }  // namespace berth::cgroup

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "cgroup/attribute.h"
+
 #include <filesystem>
 #include <memory>
 #include <string>
 
-#include "cgroup/attribute.h"
-
 namespace berth::cgroup {
 
-// Changes units through systemd's bus interface (org.freedesktop.systemd1(5)), at run time only: AllowedCPUs=, CPUQuota=,
-// MemoryHigh=. systemd applies a property to the unit's group before it answers, so one reading back tells.
+// Changes units through systemd's bus interface (org.freedesktop.systemd1(5)), at run time only:
+// AllowedCPUs=, CPUQuota=, MemoryHigh=. systemd applies a property to the unit's group before it answers, so
+// one reading back tells.
 class SystemdOwner : public Owner {
  public:
   struct Options {
-    std::string bus_address;                       // empty: the system bus
+    std::string bus_address;                         // empty: the system bus
     std::filesystem::path run_dir = "/run/systemd";  // where systemd keeps runtime drop-ins
     std::filesystem::path cgroup_root = "/sys/fs/cgroup";
     std::filesystem::path sys_root = "/sys";
@@ -24,12 +25,14 @@ class SystemdOwner : public Owner {
   ~SystemdOwner() override;
 
   const char* name() const override { return "systemd"; }
-  // systemd keeps a CPU quota as whole percents of a CPU in its drop-in: a finer one would change at its next reload.
+  // systemd keeps a CPU quota as whole percents of a CPU in its drop-in: a finer one would change at its next
+  // reload.
   std::string attainable(Attribute attribute, const std::string& value) const override;
   model::Result<Original> original(const Target& target, Attribute attribute) override;
   model::Result<std::string> current(const Target& target, Attribute attribute) override;
   model::Result<void> set(const Target& target, Attribute attribute, const std::string& value) override;
-  model::Result<std::string> reset(const Target& target, Attribute attribute, const Original& original) override;
+  model::Result<std::string> reset(const Target& target, Attribute attribute,
+                                   const Original& original) override;
   model::Result<void> relinquish(const Target& target, Attribute attribute, const Original& original,
                                  const std::string& written) override;
   bool still_holds(const Target& target, Attribute attribute, const std::string& written) override;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "cgroup/attribute.h"
+#include "model/error.h"
+
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -9,43 +12,42 @@
 #include <string>
 #include <vector>
 
-#include "cgroup/attribute.h"
-#include "model/error.h"
-
 namespace berth::cgroup {
 
 // One changed attribute: what it was, and what berth last made of it.
 struct UndoRecord {
-  std::string path;          // cgroup path below the v2 root
+  std::string path;  // cgroup path below the v2 root
   std::uint64_t cgroup_id = 0;
   Attribute attribute = Attribute::cpus;
-  std::string owner;         // "systemd" or "direct"
-  std::string unit;          // systemd unit; empty for direct
+  std::string owner;  // "systemd" or "direct"
+  std::string unit;   // systemd unit; empty for direct
   std::string original;
-  std::string note;          // Original::note
+  std::string note;  // Original::note
   std::string written;
-  // What was in force, written by berth too, when `written` was recorded: still in force if berth died before writing.
+  // What was in force, written by berth too, when `written` was recorded: still in force if berth died before
+  // writing.
   std::optional<std::string> previous;
 
   friend bool operator==(const UndoRecord&, const UndoRecord&) = default;
 };
 
-// Durable record of originals, kept before the first write of each (SQLite in STATE_DIR/undo.db). Records of an earlier boot are
-// void, as cgroups and runtime properties are: they are dropped at opening. One process at a time holds it. Reads are
-// answered from memory.
+// Durable record of originals, kept before the first write of each (SQLite in STATE_DIR/undo.db). Records of
+// an earlier boot are void, as cgroups and runtime properties are: they are dropped at opening. One process
+// at a time holds it. Reads are answered from memory.
 class UndoJournal {
  public:
-  // Error where the directory is missing, read-only or full, another process holds the journal (its pid is named), or
-  // the file is damaged or of a later version (how to go on is said). A damaged file that a former boot left is set
-  // aside as undo.db.damaged: its records are void anyhow.
+  // Error where the directory is missing, read-only or full, another process holds the journal (its pid is
+  // named), or the file is damaged or of a later version (how to go on is said). A damaged file that a former
+  // boot left is set aside as undo.db.damaged: its records are void anyhow.
   static model::Result<std::unique_ptr<UndoJournal>> open(const std::filesystem::path& state_dir,
                                                           const std::string& boot_id);
   // True where STATE_DIR holds a journal at all.
   static bool exists(const std::filesystem::path& state_dir);
   ~UndoJournal();
 
-  // Durable on return. Keeps original and note of an existing record and replaces the rest. Records of a unit are one per unit
-  // and attribute, whichever group the unit has: the setting outlives the group. Error: nothing was recorded.
+  // Durable on return. Keeps original and note of an existing record and replaces the rest. Records of a unit
+  // are one per unit and attribute, whichever group the unit has: the setting outlives the group. Error:
+  // nothing was recorded.
   model::Result<void> record(const UndoRecord& record);
   // The same for many, in one transaction: all or none.
   model::Result<void> record(std::span<const UndoRecord> records);

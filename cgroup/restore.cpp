@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cgroup/restore.h"
+
+#include "cgroup/direct_owner.h"
+#include "cgroup/systemd_owner.h"
+
+#include <algorithm>
+
+namespace berth::cgroup {
+
+model::Result<RestoreReport> restore_host(const RestorePaths& paths) {
+  if (!UndoJournal::exists(paths.state_dir)) return RestoreReport{};
+  const auto boot_id = read_boot_id(paths.proc_root);
+  if (!boot_id) return model::fail(boot_id.error());
+  const auto journal = UndoJournal::open(paths.state_dir, *boot_id);
+  if (!journal) return model::fail(journal.error());
+
+  const std::vector<UndoRecord> records = (*journal)->records();
+  const bool units =
+      std::ranges::any_of(records, [](const UndoRecord& record) { return !record.unit.empty(); });
+  std::unique_ptr<SystemdOwner> systemd;
+  std::vector<std::string> warnings = (*journal)->warnings();
+  if (units) {
+    auto connected =
+        SystemdOwner::connect({paths.bus_address, paths.systemd_run_dir, paths.cgroup_root, paths.sys_root});
+    if (connected) {
+      systemd = std::move(*connected);
+    } else {
+      warnings.push_back(connected.error().message());
+    }
+  }
+  DirectOwner direct(paths.cgroup_root, paths.sys_root);
+  Writer writer(paths.cgroup_root, **journal, direct, systemd.get());
+  RestoreReport report = writer.restore_all();
+  report.warnings.insert(report.warnings.begin(), warnings.begin(), warnings.end());
+  return report;
+}
+
+}  // namespace berth::cgroup

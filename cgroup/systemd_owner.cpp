@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cgroup/systemd_owner.h"
+
+#include "cgroup/direct_owner.h"
+#include "cgroup/systemd_owner_bus.h"
+#include "cgroup/systemd_owner_values.h"
+
+#include <cerrno>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace berth::cgroup {
+
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+// Where systemd puts what SetUnitProperties(runtime) is told: the second for units that are transient
+// themselves (unit_drop_in_dir in src/core/unit.c).
+constexpr const char* kDropInRoots[] = {"system.control", "transient"};
+
+// What Original::note keeps: the unit's own setting, and the drop-ins that were there before berth.
+struct Note {
+  UnitSetting setting;
+  std::set<std::string> kept;  // relative to the run directory
+};
+
+std::string note_text(Attribute attribute, const Note& note) {
+  std::string text = "setting " + setting_text(attribute, note.setting) + "\n";
+  for (const std::string& path : note.kept) text += "kept " + path + "\n";
+  return text;
+}
+
+std::optional<Note> parse_note(Attribute attribute, std::string_view text) {
+  Note note;
+  bool complete = false;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+    if (line.starts_with("setting ")) {
+      const auto setting = parse_setting(attribute, line.substr(8));
+      if (!setting) return std::nullopt;
+      note.setting = *setting;
+      complete = true;
+    } else if (line.starts_with("kept ")) {
+      note.kept.emplace(line.substr(5));
+    }
+  }
+  return complete ? std::optional(note) : std::nullopt;
+}
+
+model::Error bad_note(const std::string& unit) {
+  return {model::ErrorKind::io,
+          fmt::format("{}: the undo record says nothing of the unit's own setting", unit)};
+}
+
+std::string content(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+}  // namespace
+
+struct SystemdOwner::State {
+  Options options;
+  std::unique_ptr<SystemdBus> bus;
+  std::set<std::string> touched;  // units that may have to be read again
+
+  std::vector<std::string> drop_ins(const std::string& unit, Attribute attribute) const {
+    std::vector<std::string> paths;
+    for (const char* root : kDropInRoots) {
+      for (const std::string& name : drop_in_names(attribute)) {
+        std::string path = fmt::format("{}/{}.d/{}", root, unit, name);
+        std::error_code ignored;
+        if (fs::is_regular_file(options.run_dir / path, ignored)) paths.push_back(std::move(path));
+      }
+    }
+    return paths;
+  }
+
+  // Removes one drop-in, and its directory if that was all in it.
+  model::Result<void> remove(const std::string& path) const {
+    std::error_code error;
+    fs::remove(options.run_dir / path, error);
+    if (error) {
+      return model::fail(model::Error::from_errno(
+          error.value(), fmt::format("removing the drop-in {}", (options.run_dir / path).string())));
+    }
+    fs::remove((options.run_dir / path).parent_path(), error);  // refuses where there is something else in it
+    return {};
+  }
+};
+
+SystemdOwner::SystemdOwner(std::unique_ptr<State> state) : state_(std::move(state)) {}
+SystemdOwner::~SystemdOwner() = default;
+
+model::Result<std::unique_ptr<SystemdOwner>> SystemdOwner::connect(Options options) {
+  auto bus = SystemdBus::connect(options.bus_address);
+  if (!bus) return model::fail(bus.error());
+  auto state = std::make_unique<State>();
+  state->options = std::move(options);
+  state->bus = std::move(*bus);
+  return std::unique_ptr<SystemdOwner>(new SystemdOwner(std::move(state)));
+}
+
+std::string SystemdOwner::attainable(Attribute attribute, const std::string& value) const {
+  return attribute == Attribute::cpu_quota ? whole_percents(value) : value;
+}
+
+model::Result<Original> SystemdOwner::original(const Target& target, Attribute attribute) {
+  const auto value = current(target, attribute);
+  if (!value) return model::fail(value.error());
+  const auto setting = state_->bus->read(target.unit, attribute);
+  if (!setting) return model::fail(setting.error());
+  const auto there = state_->drop_ins(target.unit, attribute);
+  return Original{*value, note_text(attribute, {*setting, {there.begin(), there.end()}})};
+}
+
+model::Result<std::string> SystemdOwner::current(const Target& target, Attribute attribute) {
+  if (target.cgroup != nullptr) return read_attribute(*target.cgroup, attribute);
+  const auto loaded = state_->bus->is_loaded(target.unit);
+  if (!loaded) return model::fail(loaded.error());
+  if (!*loaded)
+    return model::fail(model::ErrorKind::gone, fmt::format("systemd has no unit {}", target.unit));
+  const auto setting = state_->bus->read(target.unit, attribute);
+  if (!setting) return model::fail(setting.error());
+  return value_of(attribute, *setting);
+}
+
+model::Result<void> SystemdOwner::set(const Target& target, Attribute attribute, const std::string& value) {
+  if (auto done = state_->bus->write(target.unit, attribute, setting_of(attribute, value)); !done)
+    return done;
+  if (target.cgroup == nullptr) return {};
+  auto now = read_attribute(*target.cgroup, attribute);
+  // systemd writes the file before it answers, but first switches controllers on above, which it may defer.
+  for (int attempt = 0; attempt < 4 && now && *now != value; ++attempt) {
+    std::this_thread::sleep_for(2ms);
+    now = read_attribute(*target.cgroup, attribute);
+  }
+  if (!now) return model::fail(now.error());
+  if (*now == value) {
+    if (attribute != Attribute::cpus) return {};
+    return check_granted(*target.cgroup, value, state_->options.cgroup_root);
+  }
+  if (!target.cgroup->has(control_file(attribute))) {
+    return model::fail(model::ErrorKind::unavailable,
+                       fmt::format("systemd took it for {}, but did not enable the {} controller there; "
+                                   "cgroup.controllers of the v2 root tells whether the host has it",
+                                   target.unit, controller(attribute)));
+  }
+  return model::fail(
+      model::ErrorKind::io,
+      fmt::format("systemd took it for {}, but {} reads \"{}\": the kernel refused it (journalctl -u {})",
+                  target.unit, control_file(attribute), *now, target.unit));
+}
+
+model::Result<std::string> SystemdOwner::reset(const Target& target, Attribute attribute,
+                                               const Original& original) {
+  const auto note = parse_note(attribute, original.note);
+  if (!note) return model::fail(bad_note(target.unit));
+  const auto done = state_->bus->write(target.unit, attribute, note->setting);
+  if (!done && done.error().kind() != model::ErrorKind::gone) return model::fail(done.error());
+  for (const std::string& path : state_->drop_ins(target.unit, attribute)) {
+    if (note->kept.contains(path)) continue;
+    if (auto removed = state_->remove(path); !removed) return model::fail(removed.error());
+  }
+  state_->touched.insert(target.unit);
+  if (!done) return model::fail(done.error());
+  if (target.cgroup == nullptr) return original.value;
+
+  const auto now = read_attribute(*target.cgroup, attribute);
+  if (!now || *now == original.value) return now;
+  // Either the file did not hold the unit's setting even before berth, or the kernel refused systemd
+  // (clearing a cpulist).
+  auto written = write_attribute(*target.cgroup, attribute, original.value, state_->options.sys_root);
+  if (written) return written;
+  // systemd may have switched the controller off meanwhile, which puts the unset value back.
+  const auto after = read_attribute(*target.cgroup, attribute);
+  return after && *after == original.value ? after : written;
+}
+
+model::Result<void> SystemdOwner::relinquish(const Target& target, Attribute attribute,
+                                             const Original& original, const std::string& written) {
+  const auto note = parse_note(attribute, original.note);
+  if (!note) return model::fail(bad_note(target.unit));
+  const UnitSetting ours = setting_of(attribute, written);
+
+  const auto loaded = state_->bus->is_loaded(target.unit);
+  if (!loaded && loaded.error().kind() != model::ErrorKind::gone) return model::fail(loaded.error());
+  bool configured = false;  // systemd would still apply what berth wrote
+  if (loaded && *loaded) {
+    const auto setting = state_->bus->read(target.unit, attribute);
+    if (!setting) return model::fail(setting.error());
+    configured = *setting == ours && *setting != note->setting;
+  }
+  if (configured) {
+    // Somebody wrote the file past systemd. That value stays; only systemd's is put back.
+    const auto theirs = target.cgroup != nullptr ? read_attribute(*target.cgroup, attribute)
+                                                 : model::Result<std::string>(std::string());
+    if (auto done = state_->bus->write(target.unit, attribute, note->setting); !done) return done;
+    if (target.cgroup != nullptr && theirs) {
+      const auto now = read_attribute(*target.cgroup, attribute);
+      if (now && *now != *theirs) {
+        if (auto back = write_attribute(*target.cgroup, attribute, *theirs, state_->options.sys_root);
+            !back) {
+          return model::fail(back.error());
+        }
+      }
+    }
+  }
+  for (const std::string& path : state_->drop_ins(target.unit, attribute)) {
+    if (note->kept.contains(path)) continue;
+    const std::string text = content(state_->options.run_dir / path);
+    if (!drop_in_holds(attribute, text, ours) && !drop_in_holds(attribute, text, note->setting)) continue;
+    if (auto removed = state_->remove(path); !removed) return removed;
+  }
+  state_->touched.insert(target.unit);
+  return {};
+}
+
+bool SystemdOwner::still_holds(const Target& target, Attribute attribute, const std::string& written) {
+  const UnitSetting ours = setting_of(attribute, written);
+  const auto paths = state_->drop_ins(target.unit, attribute);
+  if (paths.empty()) return false;
+  for (const std::string& path : paths) {
+    if (!drop_in_holds(attribute, content(state_->options.run_dir / path), ours)) return false;
+  }
+  return true;
+}
+
+model::Result<void> SystemdOwner::settle() {
+  std::set<std::string> units;
+  units.swap(state_->touched);
+  for (const std::string& unit : units) {
+    const auto needed = state_->bus->needs_reload(unit);
+    if (!needed || !*needed) continue;
+    auto done = state_->bus->reload();
+    if (done) return {};
+    return model::fail(done.error().context(fmt::format(
+        "everything is back, but {} may be said to have changed on disk until daemon-reload", unit)));
+  }
+  return {};
+}
+
+}  // namespace berth::cgroup

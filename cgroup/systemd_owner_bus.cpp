@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cgroup/systemd_owner_bus.h"
+
+#include <cstdlib>
+#include <functional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <sdbus-c++/sdbus-c++.h>
+#include <systemd/sd-bus.h>
+
+namespace berth::cgroup {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* kService = "org.freedesktop.systemd1";
+constexpr const char* kManagerPath = "/org/freedesktop/systemd1";
+constexpr const char* kManager = "org.freedesktop.systemd1.Manager";
+constexpr const char* kUnit = "org.freedesktop.systemd1.Unit";
+constexpr const char* kProperties = "org.freedesktop.DBus.Properties";
+constexpr auto kCallTimeout = 5s;
+constexpr auto kReloadTimeout = 30s;  // it reads all units and runs all generators
+
+// sdbus-c++ 1.2 takes plain strings for both, 2.x types of its own.
+std::unique_ptr<sdbus::IProxy> make_proxy(sdbus::IConnection& connection, const std::string& path) {
+#if BERTH_SDBUS_MAJOR >= 2
+  return sdbus::createProxy(connection, sdbus::ServiceName(kService), sdbus::ObjectPath(path));
+#else
+  return sdbus::createProxy(connection, kService, path);
+#endif
+}
+
+std::string unit_path(const std::string& unit) {
+  char* encoded = nullptr;
+  if (sd_bus_path_encode("/org/freedesktop/systemd1/unit", unit.c_str(), &encoded) < 0)
+    throw std::bad_alloc();
+  const std::unique_ptr<char, decltype(&std::free)> owned(encoded, std::free);
+  return owned.get();
+}
+
+// "foo.service" has its resource settings at org.freedesktop.systemd1.Service, and so on.
+std::string unit_interface(const std::string& unit) {
+  std::string type = unit.substr(unit.rfind('.') + 1);
+  if (!type.empty()) type[0] = static_cast<char>(type[0] & ~0x20);
+  return fmt::format("{}.{}", kService, type);
+}
+
+bool broke_connection(std::string_view name) {
+  return name.ends_with(".Disconnected") || name.ends_with(".NoServer") || name.ends_with(".ECONNRESET") ||
+         name.ends_with(".ENOTCONN") || name.ends_with(".EPIPE") || name.ends_with(".ESTALE");
+}
+
+model::ErrorKind kind_of(std::string_view name) {
+  if (name.ends_with(".NoSuchUnit") || name.ends_with(".UnknownObject")) return model::ErrorKind::gone;
+  if (name.ends_with(".NoReply") || name.ends_with(".Timeout") || name.ends_with(".TimedOut") ||
+      name.ends_with(".ETIMEDOUT") || broke_connection(name)) {
+    return model::ErrorKind::transient;
+  }
+  if (name.ends_with(".AccessDenied") || name.ends_with(".InteractiveAuthorizationRequired")) {
+    return model::ErrorKind::permission;
+  }
+  if (name.ends_with(".ServiceUnknown") || name.ends_with(".NameHasNoOwner"))
+    return model::ErrorKind::unavailable;
+  return model::ErrorKind::io;
+}
+
+sdbus::Variant get_property(sdbus::IConnection& connection, const std::string& path,
+                            const std::string& interface, const char* name) {
+  sdbus::Variant value;
+  make_proxy(connection, path)
+      ->callMethod("Get")
+      .onInterface(kProperties)
+      .withTimeout(kCallTimeout)
+      .withArguments(interface, std::string(name))
+      .storeResultsTo(value);
+  return value;
+}
+
+using Setting = sdbus::Struct<std::string, sdbus::Variant>;
+
+std::vector<Setting> properties_of(Attribute attribute, const UnitSetting& setting) {
+  switch (attribute) {
+    case Attribute::cpus:
+      return {Setting{std::string("AllowedCPUs"), sdbus::Variant(cpu_bytes(setting.allowed_cpus))}};
+    case Attribute::cpu_quota:
+      return {Setting{std::string("CPUQuotaPerSecUSec"), sdbus::Variant(setting.quota_us_per_second)},
+              Setting{std::string("CPUQuotaPeriodUSec"), sdbus::Variant(setting.quota_period_us)}};
+    case Attribute::memory_high:
+      break;
+  }
+  return {Setting{std::string("MemoryHigh"), sdbus::Variant(setting.memory_high_bytes)}};
+}
+
+}  // namespace
+
+struct SystemdBus::State {
+  std::string address;
+  std::unique_ptr<sdbus::IConnection> connection;
+
+  sdbus::IConnection& get() {
+    if (!connection) {
+      connection = address.empty() ? sdbus::createSystemBusConnection()
+                                   : sdbus::createSessionBusConnectionWithAddress(address);
+    }
+    return *connection;
+  }
+
+  // The room's door for sdbus-c++'s exceptions.
+  template <typename Call>
+  auto guarded(const std::string& what, Call call)
+      -> model::Result<decltype(call(std::declval<sdbus::IConnection&>()))> {
+    try {
+      if constexpr (std::is_void_v<decltype(call(get()))>) {
+        call(get());
+        return {};
+      } else {
+        return call(get());
+      }
+    } catch (const sdbus::Error& error) {
+      const std::string name = error.getName();
+      if (broke_connection(name)) connection.reset();
+      return model::fail(kind_of(name), fmt::format("systemd: {}: {} ({})", what, error.getMessage(), name));
+    } catch (const std::exception& error) {
+      return model::fail(model::ErrorKind::io, fmt::format("systemd: {}: {}", what, error.what()));
+    }
+  }
+};
+
+SystemdBus::SystemdBus(std::unique_ptr<State> state) : state_(std::move(state)) {}
+SystemdBus::~SystemdBus() = default;
+
+model::Result<std::unique_ptr<SystemdBus>> SystemdBus::connect(std::string address) {
+  auto state = std::make_unique<State>();
+  state->address = std::move(address);
+  const auto answer = state->guarded("asking for its version", [](sdbus::IConnection& connection) {
+    return get_property(connection, kManagerPath, kManager, "Version").get<std::string>();
+  });
+  if (!answer) return model::fail(model::ErrorKind::unavailable, answer.error().message());
+  return std::unique_ptr<SystemdBus>(new SystemdBus(std::move(state)));
+}
+
+model::Result<UnitSetting> SystemdBus::read(const std::string& unit, Attribute attribute) {
+  return state_->guarded(fmt::format("reading properties of {}", unit), [&](sdbus::IConnection& connection) {
+    const std::string path = unit_path(unit);
+    const std::string interface = unit_interface(unit);
+    UnitSetting setting;
+    switch (attribute) {
+      case Attribute::cpus:
+        setting.allowed_cpus = cpus_of_bytes(
+            get_property(connection, path, interface, "AllowedCPUs").get<std::vector<std::uint8_t>>());
+        break;
+      case Attribute::cpu_quota:
+        setting.quota_us_per_second =
+            get_property(connection, path, interface, "CPUQuotaPerSecUSec").get<std::uint64_t>();
+        setting.quota_period_us =
+            get_property(connection, path, interface, "CPUQuotaPeriodUSec").get<std::uint64_t>();
+        break;
+      case Attribute::memory_high:
+        setting.memory_high_bytes =
+            get_property(connection, path, interface, "MemoryHigh").get<std::uint64_t>();
+        break;
+    }
+    return setting;
+  });
+}
+
+model::Result<void> SystemdBus::write(const std::string& unit, Attribute attribute,
+                                      const UnitSetting& setting) {
+  return state_->guarded(fmt::format("setting properties of {}", unit), [&](sdbus::IConnection& connection) {
+    make_proxy(connection, kManagerPath)
+        ->callMethod("SetUnitProperties")
+        .onInterface(kManager)
+        .withTimeout(kCallTimeout)
+        .withArguments(unit, true, properties_of(attribute, setting));
+  });
+}
+
+model::Result<bool> SystemdBus::is_loaded(const std::string& unit) {
+  return state_->guarded(fmt::format("reading the state of {}", unit), [&](sdbus::IConnection& connection) {
+    return get_property(connection, unit_path(unit), kUnit, "LoadState").get<std::string>() == "loaded";
+  });
+}
+
+model::Result<bool> SystemdBus::needs_reload(const std::string& unit) {
+  return state_->guarded(fmt::format("reading the state of {}", unit), [&](sdbus::IConnection& connection) {
+    return get_property(connection, unit_path(unit), kUnit, "NeedDaemonReload").get<bool>();
+  });
+}
+
+model::Result<void> SystemdBus::reload() {
+  return state_->guarded("reading its units again", [](sdbus::IConnection& connection) {
+    make_proxy(connection, kManagerPath)
+        ->callMethod("Reload")
+        .onInterface(kManager)
+        .withTimeout(kReloadTimeout);
+  });
+}
+
+}  // namespace berth::cgroup

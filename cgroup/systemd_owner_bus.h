@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cgroup/attribute.h"
+#include "cgroup/systemd_owner_values.h"
+#include "model/error.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+namespace berth::cgroup {
+
+// The calls to systemd's manager that berth makes, each answered before it returns. Error gone where the unit
+// does not exist, transient where no answer came in time or the connection broke (the next call connects
+// again).
+class SystemdBus {
+ public:
+  // `address` empty: the system bus.
+  static model::Result<std::unique_ptr<SystemdBus>> connect(std::string address);
+  ~SystemdBus();
+
+  model::Result<UnitSetting> read(const std::string& unit, Attribute attribute);
+  // Until the next boot at most (runtime = true).
+  model::Result<void> write(const std::string& unit, Attribute attribute, const UnitSetting& setting);
+  // False where systemd knows no such unit.
+  model::Result<bool> is_loaded(const std::string& unit);
+  model::Result<bool> needs_reload(const std::string& unit);
+  model::Result<void> reload();
+
+ private:
+  struct State;
+  explicit SystemdBus(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace berth::cgroup

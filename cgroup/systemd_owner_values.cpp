@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cgroup/systemd_owner_values.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace berth::cgroup {
+
+namespace {
+
+constexpr std::uint64_t kSecondUs = 1'000'000;
+constexpr std::uint64_t kDefaultPeriodUs = 100'000;
+constexpr std::uint64_t kMinQuotaUs = 1'000;
+constexpr std::uint64_t kPercentUs = kSecondUs / 100;  // of a CPU, in microseconds per second
+
+std::optional<std::uint64_t> number(std::string_view text) {
+  std::uint64_t result = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return result;
+}
+
+std::pair<std::string_view, std::string_view> split(std::string_view text, char separator) {
+  const std::size_t at = text.find(separator);
+  if (at == std::string_view::npos) return {text, {}};
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+std::uint64_t period_of(const UnitSetting& setting) {
+  return setting.quota_period_us == kInfinity ? kDefaultPeriodUs : setting.quota_period_us;
+}
+
+// The value of the last "KEY=" line; nullopt where there is none.
+std::optional<std::string_view> assigned(std::string_view text, std::string_view key) {
+  std::optional<std::string_view> value;
+  while (!text.empty()) {
+    const auto [line, rest] = split(text, '\n');
+    if (line.starts_with(key) && line.substr(key.size()).starts_with('='))
+      value = line.substr(key.size() + 1);
+    text = rest;
+  }
+  return value;
+}
+
+}  // namespace
+
+UnitSetting setting_of(Attribute attribute, const std::string& canonical_value) {
+  UnitSetting setting;
+  switch (attribute) {
+    case Attribute::cpus:
+      setting.allowed_cpus = model::CpuSet::parse(canonical_value).value_or(model::CpuSet());
+      break;
+    case Attribute::cpu_quota: {
+      const auto [quota, period] = split(canonical_value, ' ');
+      const std::uint64_t period_us = number(period).value_or(kDefaultPeriodUs);
+      if (const auto quota_us = number(quota))
+        setting.quota_us_per_second = *quota_us * kSecondUs / period_us;
+      if (period_us != kDefaultPeriodUs) setting.quota_period_us = period_us;
+      break;
+    }
+    case Attribute::memory_high:
+      setting.memory_high_bytes = number(canonical_value).value_or(kInfinity);
+      break;
+  }
+  return setting;
+}
+
+std::string value_of(Attribute attribute, const UnitSetting& setting) {
+  switch (attribute) {
+    case Attribute::cpus:
+      return setting.allowed_cpus.to_string();
+    case Attribute::cpu_quota: {
+      // Without a quota systemd writes its default period, whatever the unit's is.
+      if (setting.quota_us_per_second == kInfinity) return unset_value(attribute);
+      const std::uint64_t quota = setting.quota_us_per_second * period_of(setting) / kSecondUs;
+      return fmt::format("{} {}", std::max(quota, kMinQuotaUs), period_of(setting));
+    }
+    case Attribute::memory_high:
+      break;
+  }
+  return setting.memory_high_bytes == kInfinity ? unset_value(attribute)
+                                                : memory_high_value(setting.memory_high_bytes);
+}
+
+std::string setting_text(Attribute attribute, const UnitSetting& setting) {
+  switch (attribute) {
+    case Attribute::cpus:
+      return setting.allowed_cpus.to_string();
+    case Attribute::cpu_quota:
+      return fmt::format("{} {}", setting.quota_us_per_second, setting.quota_period_us);
+    case Attribute::memory_high:
+      break;
+  }
+  return fmt::format("{}", setting.memory_high_bytes);
+}
+
+std::optional<UnitSetting> parse_setting(Attribute attribute, std::string_view text) {
+  UnitSetting setting;
+  switch (attribute) {
+    case Attribute::cpus: {
+      const auto cpus = model::CpuSet::parse(text);
+      if (!cpus) return std::nullopt;
+      setting.allowed_cpus = *cpus;
+      return setting;
+    }
+    case Attribute::cpu_quota: {
+      const auto [quota, period] = split(text, ' ');
+      const auto quota_us = number(quota);
+      const auto period_us = number(period);
+      if (!quota_us || !period_us) return std::nullopt;
+      setting.quota_us_per_second = *quota_us;
+      setting.quota_period_us = *period_us;
+      return setting;
+    }
+    case Attribute::memory_high:
+      break;
+  }
+  const auto bytes = number(text);
+  if (!bytes) return std::nullopt;
+  setting.memory_high_bytes = *bytes;
+  return setting;
+}
+
+std::vector<std::uint8_t> cpu_bytes(const model::CpuSet& cpus) {
+  std::vector<std::uint8_t> bytes;
+  for (const int cpu : cpus) {
+    const auto at = static_cast<std::size_t>(cpu / 8);
+    if (bytes.size() <= at) bytes.resize(at + 1);
+    bytes[at] = static_cast<std::uint8_t>(bytes[at] | (1U << (cpu % 8)));
+  }
+  return bytes;
+}
+
+model::CpuSet cpus_of_bytes(const std::vector<std::uint8_t>& bytes) {
+  model::CpuSet cpus;
+  const int last = std::min(static_cast<int>(bytes.size()) * 8, model::kMaxCpu + 1);
+  for (int cpu = 0; cpu < last; ++cpu) {
+    if ((bytes[static_cast<std::size_t>(cpu / 8)] >> (cpu % 8) & 1U) != 0) cpus.insert(cpu);
+  }
+  return cpus;
+}
+
+std::vector<std::string> drop_in_names(Attribute attribute) {
+  switch (attribute) {
+    case Attribute::cpus:
+      return {"50-AllowedCPUs.conf"};
+    case Attribute::cpu_quota:
+      return {"50-CPUQuota.conf", "50-CPUQuotaPeriodSec.conf"};
+    case Attribute::memory_high:
+      break;
+  }
+  return {"50-MemoryHigh.conf"};
+}
+
+bool drop_in_holds(Attribute attribute, std::string_view text, const UnitSetting& setting) {
+  switch (attribute) {
+    case Attribute::cpus: {
+      const auto value = assigned(text, "AllowedCPUs");
+      if (!value) return false;
+      std::string list(*value);
+      std::ranges::replace(list, ' ', ',');  // systemd separates runs by spaces
+      const auto cpus = model::CpuSet::parse(list);
+      return cpus && *cpus == setting.allowed_cpus;
+    }
+    case Attribute::cpu_quota: {
+      if (const auto period = assigned(text, "CPUQuotaPeriodSec")) {
+        // Written beside a quota only; its time span is not worth parsing.
+        return period->empty() == (setting.quota_period_us == kInfinity);
+      }
+      const auto value = assigned(text, "CPUQuota");
+      if (!value) return false;
+      if (value->empty()) return setting.quota_us_per_second == kInfinity;
+      const auto percents = number(value->substr(0, value->size() - 1));
+      return value->ends_with('%') && percents && *percents == setting.quota_us_per_second / kPercentUs;
+    }
+    case Attribute::memory_high:
+      break;
+  }
+  const auto value = assigned(text, "MemoryHigh");
+  if (!value) return false;
+  return (*value == "infinity" ? kInfinity : number(*value).value_or(0)) == setting.memory_high_bytes;
+}
+
+std::string whole_percents(const std::string& cpu_max) {
+  const auto [quota_text, period_text] = split(cpu_max, ' ');
+  const auto quota = number(quota_text);
+  const auto period = number(period_text);
+  if (!quota || !period) return cpu_max;
+  const std::uint64_t nearest = (*quota * 100 + *period / 2) / *period;
+  const std::uint64_t least = (kMinQuotaUs * 100 + *period - 1) / *period;
+  return fmt::format("{} {}", std::max(nearest, least) * kPercentUs * *period / kSecondUs, *period);
+}
+
+}  // namespace berth::cgroup

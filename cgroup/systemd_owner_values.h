@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// How systemd spells what the kernel's control files hold (systemd.resource-control(5),
+// src/core/dbus-cgroup.c).
+#pragma once
+
+#include "cgroup/attribute.h"
+#include "model/cpu_set.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace berth::cgroup {
+
+// "No limit" of a number property.
+inline constexpr std::uint64_t kInfinity = UINT64_MAX;
+
+// What a unit is configured to have; its members as the bus properties of the same name.
+struct UnitSetting {
+  model::CpuSet allowed_cpus;                     // AllowedCPUs
+  std::uint64_t quota_us_per_second = kInfinity;  // CPUQuotaPerSecUSec
+  std::uint64_t quota_period_us = kInfinity;      // CPUQuotaPeriodUSec; infinity is the default, 100 ms
+  std::uint64_t memory_high_bytes = kInfinity;    // MemoryHigh
+
+  friend bool operator==(const UnitSetting&, const UnitSetting&) = default;
+};
+
+// Only the members of `attribute` are looked at or set.
+UnitSetting setting_of(Attribute attribute, const std::string& canonical_value);
+std::string value_of(Attribute attribute, const UnitSetting& setting);
+
+// One line, without loss; nullopt for a text that was not made by setting_text.
+std::string setting_text(Attribute attribute, const UnitSetting& setting);
+std::optional<UnitSetting> parse_setting(Attribute attribute, std::string_view text);
+
+// AllowedCPUs on the bus: bit N of byte N/8.
+std::vector<std::uint8_t> cpu_bytes(const model::CpuSet& cpus);
+model::CpuSet cpus_of_bytes(const std::vector<std::uint8_t>& bytes);
+
+// The drop-ins that a change of the attribute leaves in UNIT.d ("50-AllowedCPUs.conf").
+std::vector<std::string> drop_in_names(Attribute attribute);
+// True where a drop-in's text sets the attribute to what `setting` says (a quota to the whole percent).
+bool drop_in_holds(Attribute attribute, std::string_view text, const UnitSetting& setting);
+
+// The nearest quota ("QUOTA PERIOD") of whole percents of a CPU.
+std::string whole_percents(const std::string& cpu_max);
+
+}  // namespace berth::cgroup

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cgroup/writer.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace berth::cgroup {
+
+namespace {
+
+constexpr std::size_t kChunk = 64;  // records per durable transaction
+
+std::string named(const std::string& workload, Attribute attribute) {
+  return fmt::format("{} of \"{}\"", control_file(attribute), workload);
+}
+
+Original original_of(const UndoRecord& record) { return {record.original, record.note}; }
+
+}  // namespace
+
+// A request that needs a write, and the record that has to be durable before.
+struct Writer::Prepared {
+  Target target;
+  Owner* owner = nullptr;
+  UndoRecord record;
+  std::optional<UndoRecord> existing;
+  std::string before;
+};
+
+Writer::Writer(std::filesystem::path cgroup_root, UndoJournal& journal, Owner& direct, Owner* systemd)
+    : root_(std::move(cgroup_root)), journal_(journal), direct_(direct), systemd_(systemd) {}
+
+Owner* Writer::owner_of(const UndoRecord& record) const {
+  if (record.owner == direct_.name()) return &direct_;
+  return systemd_ != nullptr && record.owner == systemd_->name() ? systemd_ : nullptr;
+}
+
+std::optional<UndoRecord> Writer::record_of(const FoundWorkload& target, Attribute attribute) const {
+  if (auto record = journal_.find(target.identity.id, target.cgroup->id(), attribute)) return record;
+  // A unit keeps its setting when it gets a new group.
+  return journal_.find_unit(target.systemd_unit, attribute);
+}
+
+model::Result<std::optional<Writer::Prepared>> Writer::prepare(const Request& request) {
+  const FoundWorkload& found = *request.target;
+  const Attribute attribute = request.attribute;
+  const auto canonical = canonical_value(attribute, request.value);
+  if (!canonical) return model::fail(canonical.error());
+  if (attribute == Attribute::cpus && canonical->empty()) {
+    return model::fail(model::ErrorKind::invalid_input, "an empty set of vCPUs; restore() takes a pin back");
+  }
+  if (!found.cgroup->is_current()) {
+    return model::fail(model::ErrorKind::gone, "the cgroup no longer exists, or another one took its path");
+  }
+  Prepared prepared;
+  prepared.existing = record_of(found, attribute);
+  if (prepared.existing) {
+    prepared.owner = owner_of(*prepared.existing);
+    if (prepared.owner == nullptr) {
+      return model::fail(model::ErrorKind::unavailable,
+                         "it was changed through systemd, which cannot be reached");
+    }
+  } else {
+    prepared.owner = systemd_ != nullptr && !found.systemd_unit.empty() ? systemd_ : &direct_;
+  }
+  const bool by_unit = prepared.owner == systemd_;
+  prepared.target = {found.cgroup.get(), by_unit ? found.systemd_unit : std::string()};
+  const std::string value = prepared.owner->attainable(attribute, *canonical);
+  const auto current = prepared.owner->current(prepared.target, attribute);
+  if (!current) return model::fail(current.error());
+  prepared.before = *current;
+
+  const auto& existing = prepared.existing;
+  if (*current == value && (!existing || existing->written == value)) return std::nullopt;
+  prepared.record = {found.identity.id,
+                     found.cgroup->id(),
+                     attribute,
+                     prepared.owner->name(),
+                     prepared.target.unit,
+                     {},
+                     {},
+                     value,
+                     std::nullopt};
+  if (existing) {
+    // What is in force may be taken back only if berth wrote it.
+    if (*current == existing->written || *current == existing->previous) prepared.record.previous = *current;
+  } else {
+    auto original = prepared.owner->original(prepared.target, attribute);
+    if (!original) return model::fail(original.error());
+    prepared.record.original = std::move(original->value);
+    prepared.record.note = std::move(original->note);
+  }
+  return prepared;
+}
+
+SetResult Writer::carry_out(const Prepared& prepared) {
+  const UndoRecord& record = prepared.record;
+  const auto done = prepared.owner->set(prepared.target, record.attribute, record.written);
+  if (done) return Change{record.path, record.attribute, prepared.before, record.written};
+  model::Error error = done.error().context(
+      fmt::format("setting {} to \"{}\"", named(record.path, record.attribute), record.written));
+  // Not known whether it was done: the record covers both, and the caller tries again.
+  if (error.kind() == model::ErrorKind::transient) return model::fail(std::move(error));
+  if (prepared.existing) {
+    if (error.kind() == model::ErrorKind::gone) return model::fail(std::move(error));
+    UndoRecord former = record;
+    former.written = prepared.existing->written;
+    former.previous = record.written;
+    const auto back = prepared.owner->set(prepared.target, record.attribute, former.written);
+    const auto kept = journal_.record(former);
+    if (back && kept) return model::fail(std::move(error));
+    return model::fail(error.context("and its former value could not be put back"));
+  }
+  const Original original{record.original, record.note};
+  const auto back = prepared.owner->reset(prepared.target, record.attribute, original);
+  if (!back && back.error().kind() != model::ErrorKind::gone) {
+    // The record stays: a later restore finds what this one could not put back.
+    return model::fail(
+        model::Error(error.kind(), fmt::format("{}; putting \"{}\" back failed too: {}", error.message(),
+                                               record.original, back.error().message())));
+  }
+  if (const auto forgotten = journal_.forget(std::span(&record, 1)); !forgotten) {
+    return model::fail(
+        model::Error(error.kind(), fmt::format("{}; {}", error.message(), forgotten.error().message())));
+  }
+  return model::fail(std::move(error));
+}
+
+SetResult Writer::set(const FoundWorkload& target, Attribute attribute, const std::string& value) {
+  const Request request{&target, attribute, value};
+  return std::move(set_many(std::span(&request, 1), std::chrono::milliseconds::max()).front());
+}
+
+std::vector<SetResult> Writer::set_many(std::span<const Request> requests, std::chrono::milliseconds budget) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto spent = [&] {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start) >
+           budget;
+  };
+  std::vector<SetResult> results;
+  results.reserve(requests.size());
+  std::optional<model::Error> silent;  // systemd did not answer: do not wait for that again and again
+  while (results.size() < requests.size()) {
+    const std::size_t first = results.size();
+    const std::size_t last = std::min(requests.size(), first + kChunk);
+    std::vector<std::optional<Prepared>> chunk;
+    std::vector<UndoRecord> records;
+    std::set<std::pair<std::string, Attribute>> begun;
+    for (std::size_t i = first; i < last; ++i) {
+      const Request& request = requests[i];
+      // The same attribute once more sees what the first request made of it.
+      if (!begun.emplace(request.target->identity.id, request.attribute).second) break;
+      if (spent()) {
+        results.push_back(
+            model::fail(model::ErrorKind::transient,
+                        fmt::format("setting {}: postponed, this tick's time for writing is used up",
+                                    named(request.target->identity.id, request.attribute))));
+        chunk.emplace_back();
+        continue;
+      }
+      auto prepared = prepare(request);
+      if (!prepared) {
+        results.push_back(model::fail(prepared.error().context(fmt::format(
+            "setting {} to \"{}\"", named(request.target->identity.id, request.attribute), request.value))));
+        chunk.emplace_back();
+        continue;
+      }
+      results.emplace_back(std::nullopt);
+      if (*prepared) records.push_back((*prepared)->record);
+      chunk.push_back(std::move(*prepared));
+    }
+    const auto recorded = journal_.record(records);
+    for (std::size_t i = 0; i < chunk.size(); ++i) {
+      if (!chunk[i]) continue;
+      const Prepared& prepared = *chunk[i];
+      SetResult& result = results[first + i];
+      if (!recorded) {
+        result = model::fail(
+            recorded.error().context(fmt::format("not changing {}: its original cannot be recorded",
+                                                 named(prepared.record.path, prepared.record.attribute))));
+      } else if (prepared.before == prepared.record.written) {
+        result = std::nullopt;  // in force already; only the record had to be put right
+      } else if (prepared.owner == systemd_ && silent) {
+        result = model::fail(*silent);
+      } else {
+        result = carry_out(prepared);
+        if (!result && result.error().kind() == model::ErrorKind::transient && prepared.owner == systemd_) {
+          silent = result.error();
+        }
+      }
+    }
+  }
+  return results;
+}
+
+Drift Writer::drift(const FoundWorkload& target, Attribute attribute, const std::string& current) {
+  const auto record = record_of(target, attribute);
+  if (!record || current == record->written) return Drift::none;
+  Owner* owner = owner_of(*record);
+  const Target whole{target.cgroup.get(), record->unit};
+  return owner != nullptr && owner->still_holds(whole, attribute, record->written) ? Drift::undone
+                                                                                   : Drift::foreign;
+}
+
+std::optional<std::string> Writer::original(const FoundWorkload& target, Attribute attribute) const {
+  const auto record = record_of(target, attribute);
+  return record ? std::optional(record->original) : std::nullopt;
+}
+
+// True where the record has served.
+bool Writer::restore_one(const UndoRecord& record, RestoreReport& report) {
+  const auto leave = [&](std::string reason) {
+    report.left.push_back({record.path, record.attribute, std::move(reason)});
+    return false;
+  };
+  Owner* owner = owner_of(record);
+  if (owner == nullptr)
+    return leave("it was changed through systemd, which cannot be reached; restore again when it can");
+
+  const auto opened = Cgroup::open(root_, record.path);
+  if (!opened && opened.error().kind() != model::ErrorKind::gone) return leave(opened.error().message());
+  // A direct write died with its group; a unit's setting is applied to whichever group it has.
+  const bool same = opened && ((*opened)->id() == record.cgroup_id || !record.unit.empty());
+  const Target target{same ? opened->get() : nullptr, record.unit};
+  const Original original = original_of(record);
+
+  const auto current = owner->current(target, record.attribute);
+  if (!current && current.error().kind() != model::ErrorKind::gone) return leave(current.error().message());
+  if (!current) {
+    if (const auto cleaned = owner->relinquish(target, record.attribute, original, record.written);
+        !cleaned) {
+      return leave(cleaned.error().message());
+    }
+    report.gone.push_back(record.path);
+    return true;
+  }
+  const bool ours =
+      *current == record.written || *current == record.previous ||
+      (*current != record.original && owner->still_holds(target, record.attribute, record.written));
+  if (!ours || *current == record.original) {
+    if (const auto cleaned = owner->relinquish(target, record.attribute, original, record.written);
+        !cleaned) {
+      return leave(cleaned.error().message());
+    }
+    if (*current == record.original) {
+      report.restored.push_back({record.path, record.attribute, *current, *current});
+    } else {
+      leave(fmt::format(
+          "changed by somebody else since: it is \"{}\", berth wrote \"{}\", before that it was \"{}\"",
+          *current, record.written, record.original));
+    }
+    return true;
+  }
+  const auto back = owner->reset(target, record.attribute, original);
+  if (back) {
+    report.restored.push_back({record.path, record.attribute, *current, *back});
+    return true;
+  }
+  if (back.error().kind() != model::ErrorKind::gone) return leave(back.error().message());
+  report.gone.push_back(record.path);
+  return true;
+}
+
+RestoreReport Writer::restore_records(const std::vector<UndoRecord>& records, bool settled) {
+  RestoreReport report;
+  std::vector<UndoRecord> served;
+  for (const UndoRecord& record : records) {
+    if (restore_one(record, report)) served.push_back(record);
+  }
+  if (settled) {
+    if (const auto done = settle(); !done) report.warnings.push_back(done.error().message());
+  }
+  // Forgotten together, at the end: a restore that is cut short is simply done again.
+  if (const auto forgotten = journal_.forget(served); !forgotten) {
+    report.warnings.push_back(forgotten.error().message() +
+                              "; the next restore will find nothing to do for these");
+  }
+  return report;
+}
+
+model::Result<RestoreReport> Writer::restore(const std::string& path, Attribute attribute) {
+  std::vector<UndoRecord> records = journal_.find_path(path);
+  std::erase_if(records, [&](const UndoRecord& record) { return record.attribute != attribute; });
+  if (records.empty()) {
+    return model::fail(model::ErrorKind::invalid_input,
+                       fmt::format("berth did not change {}", named(path, attribute)));
+  }
+  return restore_records(records, false);
+}
+
+RestoreReport Writer::restore_all() {
+  std::vector<UndoRecord> records = journal_.records();
+  std::reverse(records.begin(), records.end());
+  return restore_records(records, true);
+}
+
+RestoreReport Writer::departed(const std::string& path) {
+  std::vector<UndoRecord> records = journal_.find_path(path);
+  // A unit that is back already (restarted) keeps its record: the setting is in force in its new group.
+  const bool back = Cgroup::open(root_, path).has_value();
+  std::erase_if(records, [&](const UndoRecord& record) { return back && !record.unit.empty(); });
+  return restore_records(records, false);
+}
+
+model::Result<void> Writer::disown(const std::string& path, Attribute attribute) {
+  std::vector<UndoRecord> records = journal_.find_path(path);
+  std::erase_if(records, [&](const UndoRecord& record) { return record.attribute != attribute; });
+  for (const UndoRecord& record : records) {
+    Owner* owner = owner_of(record);
+    if (owner == nullptr) continue;
+    const auto opened = Cgroup::open(root_, path);
+    const Target target{opened ? opened->get() : nullptr, record.unit};
+    if (auto cleaned = owner->relinquish(target, attribute, original_of(record), record.written); !cleaned) {
+      return model::fail(
+          cleaned.error().context(fmt::format("leaving {} to its new owner", named(path, attribute))));
+    }
+  }
+  return journal_.forget(records);
+}
+
+model::Result<void> Writer::settle() {
+  if (auto done = direct_.settle(); !done) return done;
+  return systemd_ != nullptr ? systemd_->settle() : model::Result<void>();
+}
+
+}  // namespace berth::cgroup
