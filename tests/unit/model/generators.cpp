@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/model/generators.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace berth::model::testing {
+
+namespace {
+
+namespace gen = rc::gen;
+
+int count_up_to(int highest) { return *gen::inRange(0, highest + 1); }
+bool one_in(int n) { return *gen::inRange(0, n) == 0; }
+std::uint64_t some_bytes() { return *gen::inRange<std::uint64_t>(0, (std::uint64_t{1} << 40) + 1); }
+
+std::vector<Cpu> cpu_list(const TopologyShape& shape) {
+  const int sockets = *gen::inRange(1, shape.max_sockets + 1);
+  const int llcs = *gen::inRange(1, shape.max_llcs_per_socket + 1);
+  const int cores = *gen::inRange(1, shape.max_cores_per_llc + 1);
+  const int threads = *gen::inRange(1, shape.max_threads + 1);
+  const bool has_llc = !one_in(5);
+  const bool node_per_llc = one_in(3);
+  const bool adjacent = *gen::arbitrary<bool>();
+  const bool hybrid = one_in(4);
+  const int all_cores = sockets * llcs * cores;
+  std::vector<Cpu> cpus;
+  for (int core = 0; core < all_cores; ++core)
+    for (int thread = 0; thread < threads; ++thread) {
+      Cpu cpu;
+      cpu.cpu = adjacent ? core * threads + thread : thread * all_cores + core;
+      cpu.core = core;
+      const int llc = core / cores;
+      if (has_llc) cpu.llc = llc;
+      cpu.socket = core / (cores * llcs);
+      cpu.numa = node_per_llc ? llc : cpu.socket;
+      if (hybrid) cpu.efficiency = core % 2;
+      if (!shape.all_usable && !cpus.empty()) {  // the first one stays usable
+        cpu.online = !one_in(8);
+        cpu.allowed = !one_in(8);
+      }
+      cpus.push_back(cpu);
+    }
+  return cpus;
+}
+
+std::vector<Gpu> gpu_list(int nodes) {
+  std::vector<Gpu> gpus;
+  const int count = count_up_to(2);
+  for (int index = 0; index < count; ++index) {
+    Gpu gpu;
+    gpu.id = "0000:" + std::to_string(10 + index) + ":00.0";
+    gpu.vendor = *gen::element<std::string>("nvidia", "amd", "");
+    gpu.model = *names();
+    if (!one_in(3)) gpu.numa = *gen::inRange(0, nodes);
+    gpu.memory_bytes = some_bytes();
+    gpu.memory_used_bytes = std::min(gpu.memory_bytes, some_bytes());
+    gpu.utilisation = *fractions();
+    gpu.healthy = !one_in(4);
+    gpus.push_back(gpu);
+  }
+  return gpus;
+}
+
+std::vector<UsageSample> samples(int max_samples) {
+  std::vector<UsageSample> usage;
+  double time = *amounts(1e9);
+  const int count = count_up_to(max_samples);
+  for (int index = 0; index < count; ++index) {
+    time += *amounts(60);
+    UsageSample sample;
+    sample.time = time;
+    sample.cpu_cores = *amounts(8);
+    sample.memory_bytes = some_bytes();
+    if (one_in(2)) sample.progress = *fractions();
+    if (one_in(2)) sample.runq_latency_us = *amounts(1e6);
+    if (one_in(2)) sample.llc_mpki = *amounts(100);
+    usage.push_back(sample);
+  }
+  return usage;
+}
+
+CpuSet some_of(const CpuSet& cpus, int most) {
+  const int wanted = count_up_to(most);
+  CpuSet chosen;
+  const std::vector<int> all = cpus.to_vector();
+  if (all.empty()) return chosen;
+  for (int index = 0; index < wanted; ++index)
+    chosen.insert(all[static_cast<std::size_t>(*gen::inRange(0, static_cast<int>(all.size())))]);
+  return chosen;
+}
+
+Workload workload(const Snapshot& snapshot, const SnapshotShape& shape, CpuSet& free) {
+  Workload made;
+  made.id = *names() + "." + std::to_string(snapshot.workloads.size());
+  made.service = one_in(3) ? made.id : *gen::element<std::string>("web", "db", "batch");
+  made.workload_class = *gen::element(WorkloadClass::latency_sensitive, WorkloadClass::best_effort);
+  if (!one_in(4)) made.vcpus = *gen::inRange(1, 5);
+  made.memory_request_bytes = some_bytes();
+  const bool exclusive = shape.exclusive_pins && made.workload_class == WorkloadClass::latency_sensitive;
+  if (one_in(2)) {
+    made.cpus = some_of(exclusive ? free : snapshot.topology.all(), 4);
+    if (exclusive) free -= made.cpus;
+    if (!made.cpus.empty() && one_in(2)) made.pinned_at = *amounts(1e9);
+  }
+  if (one_in(4)) made.allowed_cpus = some_of(snapshot.topology.all(), 8);
+  if (one_in(3)) made.cpu_quota_cores = 0.01 + *amounts(16);
+  if (one_in(3)) made.memory_high_bytes = some_bytes();
+  made.priority = *gen::inRange(-5, 200);
+  made.evictable = one_in(2);
+  made.created = *amounts(1e9);
+  if (one_in(3)) made.deadline = *amounts(1e9);
+  if (one_in(4)) {
+    SparkIdentity spark{"app-1", *gen::element(SparkRole::executor, SparkRole::driver), std::nullopt};
+    if (spark.role == SparkRole::executor) spark.executor = *names();
+    made.spark = spark;
+  }
+  for (const Gpu& gpu : snapshot.topology.gpus())
+    if (one_in(4)) made.gpus.push_back(gpu.id);
+  if (one_in(3)) {
+    OriginalLimits original;
+    if (one_in(2)) original.cpu_quota_cores = 0.01 + *amounts(16);
+    if (one_in(2)) original.memory_high_bytes = some_bytes();
+    made.original = original;
+  }
+  made.usage = samples(shape.max_samples);
+  return made;
+}
+
+PendingWorkload pending(int index) {
+  PendingWorkload made;
+  made.id = "pending-" + std::to_string(index);
+  made.service = one_in(2) ? made.id : "web";
+  made.workload_class = *gen::element(WorkloadClass::latency_sensitive, WorkloadClass::best_effort);
+  if (!one_in(4)) made.vcpus = *gen::inRange(1, 5);
+  made.memory_request_bytes = some_bytes();
+  return made;
+}
+
+SparkApp spark_app(int index) {
+  SparkApp app;
+  app.id = "app-" + std::to_string(index);
+  app.calculated_time_s = *amounts(1e5);
+  app.shuffle_service = one_in(2);
+  app.migration = one_in(2);
+  const int stages = count_up_to(3);
+  for (int id = 0; id < stages; ++id) {
+    SparkStage stage;
+    stage.id = id * 2;
+    for (const SparkStage& earlier : app.stages)
+      if (one_in(2)) stage.parents.push_back(earlier.id);
+    stage.partitions = *gen::inRange(1, 5);
+    stage.shuffle_write_bytes = some_bytes();
+    const int tasks = count_up_to(stage.partitions);
+    for (int task = 0; task < tasks; ++task) stage.tasks.push_back({*names(), some_bytes(), *amounts(1e4)});
+    app.stages.push_back(stage);
+  }
+  const int running = count_up_to(2);
+  for (int task = 0; task < running; ++task) app.running.push_back({*names(), *amounts(1e4)});
+  return app;
+}
+
+Snapshot snapshot(const SnapshotShape& shape) {
+  Snapshot made;
+  made.host = one_in(5) ? "" : *names();
+  made.time = *amounts(2e9);
+  made.load1 = *amounts(100);
+  made.topology = *topologies(shape.topology);
+  made.memory.total_bytes = some_bytes();
+  made.memory.available_bytes = std::min(made.memory.total_bytes, some_bytes());
+  made.memory.psi_full_avg10 = *amounts(100);
+  for (const char* service : {"web", "db"}) {
+    if (one_in(2)) continue;
+    ServiceProfile profile;
+    if (one_in(2)) profile.pressure = *fractions();
+    if (one_in(2)) profile.model = InterferenceModel{*amounts(2) - 1, *amounts(1), *amounts(1)};
+    made.services.emplace(service, profile);
+  }
+  CpuSet free = made.topology.usable();
+  const int workloads = count_up_to(shape.max_workloads);
+  for (int index = 0; index < workloads; ++index) made.workloads.push_back(workload(made, shape, free));
+  std::sort(made.workloads.begin(), made.workloads.end(),
+            [](const Workload& a, const Workload& b) { return a.id < b.id; });
+  if (!made.workloads.empty() && !made.topology.gpus().empty() && one_in(2)) {
+    std::vector<Gpu> gpus = made.topology.gpus();
+    gpus.front().holder = made.workloads.front().id;
+    made.topology = *Topology::make(made.topology.cpus(), gpus);
+  }
+  const int waiting = count_up_to(2);
+  for (int index = 0; index < waiting; ++index) made.pending.push_back(pending(index));
+  const int apps = count_up_to(2);
+  for (int index = 0; index < apps; ++index) made.spark_apps.push_back(spark_app(index));
+  return made;
+}
+
+}  // namespace
+
+rc::Gen<double> amounts(double highest) {
+  return gen::map(gen::pair(gen::inRange(0, 8), gen::arbitrary<std::uint64_t>()),
+                  [highest](const std::pair<int, std::uint64_t>& drawn) {
+                    if (drawn.first == 0) return 0.0;
+                    if (drawn.first == 1) return highest;
+                    const double fraction = static_cast<double>(drawn.second >> 11) * 0x1p-53;
+                    return drawn.first < 4 ? std::floor(fraction * highest) : fraction * highest;
+                  });
+}
+
+rc::Gen<double> fractions() { return amounts(1); }
+
+rc::Gen<double> finite_doubles() {
+  return gen::suchThat(gen::map(gen::arbitrary<std::uint64_t>(),
+                                [](std::uint64_t bits) { return std::bit_cast<double>(bits); }),
+                       [](double value) { return std::isfinite(value); });
+}
+
+rc::Gen<std::string> names() {
+  const auto piece =
+      gen::element<std::string>("a", "b", "Z", "0", "/", "-", "@", ".service", "\\x2d", "\"", " ", "\xC3\xA9",
+                                "\xE6\xBC\xA2", "\xF0\x9F\x98\x80", "\x7e", ":", ",", "{", "]");
+  return gen::map(gen::nonEmpty(gen::container<std::vector<std::string>>(piece)),
+                  [](const std::vector<std::string>& pieces) {
+                    std::string name;
+                    for (const std::string& next : pieces) name += next;
+                    return name;
+                  });
+}
+
+rc::Gen<Topology> topologies(TopologyShape shape) {
+  return gen::exec([shape] {
+    std::vector<Cpu> cpus = cpu_list(shape);
+    int nodes = 1;
+    for (const Cpu& cpu : cpus) nodes = std::max(nodes, cpu.numa + 1);
+    return *Topology::make(std::move(cpus), shape.gpus ? gpu_list(nodes) : std::vector<Gpu>());
+  });
+}
+
+rc::Gen<Snapshot> snapshots(SnapshotShape shape) {
+  return gen::exec([shape] { return snapshot(shape); });
+}
+
+}  // namespace berth::model::testing

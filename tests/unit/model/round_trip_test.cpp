@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whatever is written is read back as the same value, to the last bit of every double.
+#include "model/json.h"
+#include "tests/unit/model/generators.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace berth::model {
+namespace {
+
+namespace gen = rc::gen;
+
+CpuSet some_cpus() {
+  CpuSet cpus;
+  for (const int cpu : *gen::container<std::vector<int>>(gen::inRange(0, 300))) cpus.insert(cpu);
+  return cpus;
+}
+
+std::uint64_t some_bytes() { return *gen::inRange<std::uint64_t>(0, kMaxBytes + 1); }
+
+Action some_action() {
+  Action action;
+  switch (*gen::inRange(0, 6)) {
+    case 0:
+      action.what = PinAction{*testing::names(), some_cpus()};
+      break;
+    case 1:
+      action.what = UnpinAction{*testing::names()};
+      break;
+    case 2: {
+      SetCpuQuotaAction set{*testing::names(), std::nullopt};
+      if (*gen::arbitrary<bool>()) set.cpu_quota_cores = 0.001 + *testing::amounts(100);
+      action.what = set;
+      break;
+    }
+    case 3: {
+      SetMemoryHighAction set{*testing::names(), std::nullopt};
+      if (*gen::arbitrary<bool>()) set.memory_high_bytes = some_bytes();
+      action.what = set;
+      break;
+    }
+    case 4:
+      action.what =
+          EvictAction{*testing::names(),
+                      *gen::element(EvictionStep::decommission, EvictionStep::terminate, EvictionStep::kill),
+                      some_bytes()};
+      break;
+    default:
+      action.what = AdvertiseAction{
+          *gen::element(Resource::cpu, Resource::memory), *testing::amounts(2), *testing::amounts(1e12),
+          *gen::element(SchedulingState::schedule, SchedulingState::no_schedule, SchedulingState::evict)};
+  }
+  action.policy = *testing::names();
+  action.decision = *testing::names();
+  action.reason = *testing::names() + "\n\t\x01";
+  return action;
+}
+
+std::vector<WorkloadFinding> some_findings() {
+  std::vector<WorkloadFinding> findings;
+  const int count = *gen::inRange(0, 3);
+  for (int index = 0; index < count; ++index) findings.push_back({*testing::names(), *testing::names()});
+  return findings;
+}
+
+InterferenceFindings some_interference() {
+  InterferenceFindings findings;
+  findings.weighting = "overlap";
+  findings.search = "window";
+  findings.score_node = *testing::finite_doubles();
+  if (*gen::arbitrary<bool>()) findings.lower_bound = *testing::finite_doubles();
+  if (*gen::arbitrary<bool>()) findings.gap = *testing::fractions();
+  const int count = *gen::inRange(0, 4);
+  for (int index = 0; index < count; ++index) {
+    findings.domains.emplace(*gen::inRange(0, 500), *testing::finite_doubles());
+    PlacedInstance placed;
+    placed.cpus = some_cpus();
+    placed.cpu_sc = *testing::finite_doubles();
+    placed.cpu_ss = *testing::finite_doubles();
+    placed.score = *testing::finite_doubles();
+    placed.pressure = *testing::fractions();
+    placed.model = *gen::element(ModelOrigin::fallback, ModelOrigin::given, ModelOrigin::fitted);
+    placed.model_reason = *testing::names();
+    findings.instances.emplace(*testing::names(), placed);
+  }
+  findings.unplaceable = some_findings();
+  findings.best_effort = {some_cpus(), *testing::fractions()};
+  findings.unconfined = some_findings();
+  return findings;
+}
+
+RC_GTEST_PROP(RoundTrip, Snapshot, ()) {
+  const Snapshot snapshot = *testing::snapshots();
+  const std::string text = to_json(snapshot);
+  const auto again = parse_snapshot(text);
+  if (!again) RC_FAIL(again.error().message() + " in " + text);
+  RC_ASSERT(again->warnings.empty());
+  RC_ASSERT(again->snapshot == snapshot);
+  RC_ASSERT(to_json(again->snapshot) == text);
+}
+
+RC_GTEST_PROP(RoundTrip, Topology, ()) {
+  testing::TopologyShape shape;
+  shape.max_threads = 4;
+  const Topology topology = *testing::topologies(shape);
+  const auto again = parse_topology(to_json(topology));
+  if (!again) RC_FAIL(again.error().message());
+  RC_ASSERT(*again == topology);
+}
+
+RC_GTEST_PROP(RoundTrip, Plan, ()) {
+  Plan plan;
+  plan.host = *testing::names();
+  plan.time = *testing::amounts(2e9);
+  const int actions = *gen::inRange(0, 6);
+  for (int index = 0; index < actions; ++index) plan.actions.push_back(some_action());
+  if (*gen::arbitrary<bool>()) plan.findings.interference = some_interference();
+  const std::string text = to_json(plan);
+  const auto again = parse_plan(text);
+  if (!again) RC_FAIL(again.error().message() + " in " + text);
+  RC_ASSERT(*again == plan);
+  RC_ASSERT(to_json(*again) == text);
+}
+
+// A document with one byte changed, cut out or put in is read or refused in one line, and never more.
+RC_GTEST_PROP(RoundTrip, DamagedSnapshotsAreReadOrRefused, ()) {
+  std::string text = to_json(*testing::snapshots());
+  const auto at = static_cast<std::size_t>(*gen::inRange(0, static_cast<int>(text.size())));
+  const char byte = *gen::arbitrary<char>();
+  switch (*gen::inRange(0, 3)) {
+    case 0:
+      text[at] = byte;
+      break;
+    case 1:
+      text.erase(at, 1);
+      break;
+    default:
+      text.insert(at, 1, byte);
+  }
+  const auto parsed = parse_snapshot(text);
+  if (!parsed) {
+    RC_ASSERT(parsed.error().kind() == ErrorKind::invalid_input);
+    RC_ASSERT(parsed.error().message().starts_with("$"));
+    RC_ASSERT(parsed.error().message().find('\n') == std::string::npos);
+  }
+}
+
+TEST(ExampleSnapshots, AreReadWithoutWarnings) {
+  int read = 0;
+  const auto resolve = [](const TopologyReference&) { return Topology::make({Cpu{}}); };
+  for (const auto& entry : std::filesystem::directory_iterator(BERTH_SNAPSHOTS)) {
+    std::ifstream file(entry.path());
+    std::ostringstream text;
+    text << file.rdbuf();
+    const auto parsed = parse_snapshot(text.str(), resolve);
+    ASSERT_TRUE(parsed) << entry.path() << ": " << parsed.error().message();
+    EXPECT_THAT(parsed->warnings, ::testing::IsEmpty()) << entry.path();
+    const auto again = parse_snapshot(to_json(parsed->snapshot));
+    ASSERT_TRUE(again) << entry.path() << ": " << again.error().message();
+    EXPECT_EQ(again->snapshot, parsed->snapshot) << entry.path();
+    ++read;
+  }
+  EXPECT_GE(read, 4);
+}
+
+}  // namespace
+}  // namespace berth::model

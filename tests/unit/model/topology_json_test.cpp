@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/json.h"
+#include "tests/unit/model/documents.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace berth::model {
+namespace {
+
+using testing::error_of;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string with_topology(const std::string& topology) {
+  return R"({"schema":"berth.snapshot/1","topology":)" + topology + R"(,"workloads":[]})";
+}
+
+Result<ParsedSnapshot> parsed(const std::string& topology, const TopologyResolver& resolve = {}) {
+  return parse_snapshot(with_topology(topology), resolve);
+}
+
+Topology two_cpus() {
+  Cpu second;
+  second.cpu = second.core = 1;
+  return *Topology::make({Cpu{}, second});
+}
+
+TEST(TopologyJson, ACpuAloneIsACoreOfItsOwn) {
+  const auto snapshot = parsed(R"({"cpus":[{"cpu":3},{"cpu":1}]})");
+  ASSERT_TRUE(snapshot);
+  const Cpu* cpu = snapshot->snapshot.topology.find(3);
+  ASSERT_NE(cpu, nullptr);
+  Cpu expected;
+  expected.cpu = expected.core = 3;
+  EXPECT_EQ(*cpu, expected);
+  EXPECT_FALSE(snapshot->snapshot.topology.has_llc());
+}
+
+TEST(TopologyJson, ReadsOfflineForbiddenAndEfficientCpus) {
+  const auto snapshot = parsed(
+      R"({"cpus":[{"cpu":0},{"cpu":1,"online":false},{"cpu":2,"allowed":false,"efficiency":0,"llc":null}]})");
+  ASSERT_TRUE(snapshot);
+  EXPECT_EQ(snapshot->snapshot.topology.usable(), CpuSet{0});
+  EXPECT_EQ(snapshot->snapshot.topology.find(2)->efficiency, 0);
+}
+
+TEST(TopologyJson, NamesTheCpuThatCannotBe) {
+  EXPECT_EQ(error_of(with_topology(R"({"cpus":[{"cpu":0},{"cpu":1},{"cpu":0}]})")),
+            "$.topology.cpus[2]: vCPU 0 is already at cpus[0]");
+  EXPECT_EQ(error_of(with_topology(R"({"cpus":[{"cpu":8192}]})")),
+            "$.topology.cpus[0].cpu: 8192 is not between 0 and 8191");
+  EXPECT_EQ(error_of(with_topology(R"({"cpus":[{"core":0}]})")), "$.topology.cpus[0].cpu: missing");
+  EXPECT_EQ(error_of(with_topology(R"({"cpus":[{"cpu":0,"socket":-1}]})")),
+            "$.topology.cpus[0].socket: -1 is not between 0 and 8191");
+}
+
+TEST(TopologyJson, NoCpus) {
+  EXPECT_EQ(error_of(with_topology(R"({"cpus":[]})")), "$.topology.cpus: no vCPU at all");
+  EXPECT_EQ(error_of(with_topology("{}")),
+            "$.topology.cpus: missing, and neither hwloc_synthetic nor hwloc_xml is given");
+  EXPECT_EQ(error_of(with_topology(R"("pack:2")")), "$.topology: expected an object, found a string");
+}
+
+TEST(TopologyJson, TwoWaysToSayItAtOnce) {
+  EXPECT_THAT(error_of(with_topology(R"({"cpus":[{"cpu":0}],"hwloc_synthetic":"pu:2"})")),
+              HasSubstr("not several"));
+}
+
+TEST(TopologyJson, GpusThatCannotBe) {
+  EXPECT_THAT(error_of(with_topology(R"({"cpus":[{"cpu":0}],"gpus":[{"id":"g"},{"id":"g"}]})")),
+              StartsWith("$.topology.gpus[1]: GPU g is already"));
+  EXPECT_THAT(error_of(with_topology(R"({"cpus":[{"cpu":0}],"gpus":[{"id":"g","utilisation":2}]})")),
+              StartsWith("$.topology.gpus[0].utilisation: 2 is not between"));
+  EXPECT_THAT(error_of(with_topology(R"({"cpus":[{"cpu":0}],"gpus":[{"id":"g","memory_used_bytes":1}]})")),
+              StartsWith("$.topology.gpus[0]: 1 bytes used of 0"));
+}
+
+TEST(TopologyJson, AReferenceIsHandedToTheResolver) {
+  TopologyReference seen;
+  const auto resolve = [&seen](const TopologyReference& reference) -> Result<Topology> {
+    seen = reference;
+    return two_cpus();
+  };
+  const auto synthetic = parsed(R"({"hwloc_synthetic":"core:2 pu:1"})", resolve);
+  ASSERT_TRUE(synthetic);
+  EXPECT_EQ(synthetic->snapshot.topology, two_cpus());
+  EXPECT_EQ(std::get<HwlocSynthetic>(seen).description, "core:2 pu:1");
+  ASSERT_TRUE(parsed(R"({"hwloc_xml":"/tmp/host.xml"})", resolve));
+  EXPECT_EQ(std::get<HwlocXml>(seen).path, "/tmp/host.xml");
+}
+
+TEST(TopologyJson, AReferenceMayHaveGpusBesideIt) {
+  const auto resolve = [](const TopologyReference&) -> Result<Topology> { return two_cpus(); };
+  const auto snapshot = parsed(R"({"hwloc_synthetic":"core:2 pu:1","gpus":[{"id":"g"}]})", resolve);
+  ASSERT_TRUE(snapshot);
+  EXPECT_EQ(snapshot->snapshot.topology.gpus().front().id, "g");
+}
+
+TEST(TopologyJson, AReferenceThatFailsNamesItsPath) {
+  const auto resolve = [](const TopologyReference&) -> Result<Topology> {
+    return fail(ErrorKind::io, "no such file");
+  };
+  const auto snapshot = parsed(R"({"hwloc_xml":"x"})", resolve);
+  ASSERT_FALSE(snapshot);
+  EXPECT_EQ(snapshot.error().message(), "$.topology.hwloc_xml: no such file");
+  EXPECT_EQ(error_of(with_topology(R"({"hwloc_xml":"x"})")),
+            "$.topology.hwloc_xml: a topology by reference cannot be resolved here");
+}
+
+TEST(TopologyJson, StandsAloneWithItsOwnSchema) {
+  const std::string text = to_json(two_cpus());
+  EXPECT_THAT(text, StartsWith(R"({"schema":"berth.topology/1","cpus":[{"cpu":0,"core":0,"llc":null,)"));
+  const auto again = parse_topology(text);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(*again, two_cpus());
+}
+
+TEST(TopologyJson, RefusesAnotherSchema) {
+  const auto topology = parse_topology(R"({"schema":"berth.plan/1","cpus":[{"cpu":0}]})");
+  ASSERT_FALSE(topology);
+  EXPECT_EQ(topology.error().message(), "$.schema: expected \"berth.topology/1\", found \"berth.plan/1\"");
+}
+
+}  // namespace
+}  // namespace berth::model
