@@ -90,6 +90,10 @@ template <typename Target>
 std::optional<std::string> refusal_of(const KeySpec<Target>& spec, Target& target, const toml::node& node) {
   const auto hint = spec.set(target, node);
   if (!hint) return std::nullopt;
+  // Free text of the right type: what is wrong with it says more than what was wanted.
+  if (spec.key.type == "string" && spec.choices.empty() && !hint->empty()) {
+    return fmt::format("{}: {}", spec.key.name, on_one_line(*hint));
+  }
   return fmt::format("{} {}, got {}{}{}", spec.key.name, wanted(spec.key, spec.choices), described(node),
                      hint->empty() ? "" : "; ", on_one_line(*hint));
 }
@@ -207,6 +211,12 @@ std::optional<std::string> too_deep(std::string_view text, const std::string& na
   return std::nullopt;
 }
 
+// The commonest slip of all, which toml++ calls an undetermined type.
+std::string bare_word_hint(const toml::parse_error& error) {
+  const bool untyped = error.description().find("could not determine value type") != std::string_view::npos;
+  return untyped ? "; text is written in quotes" : "";
+}
+
 bool comes_before(const Complaint& a, const Complaint& b) {
   return std::pair(a.at.line, a.at.column) < std::pair(b.at.line, b.at.column);
 }
@@ -224,7 +234,7 @@ model::Result<void> apply_document(Settings& settings, std::string_view text, co
     read_table(reading, toml::parse(text), "");
   } catch (const toml::parse_error& error) {
     return fail(ErrorKind::invalid_input,
-                positioned(name, error.source().begin, on_one_line(error.description())));
+                positioned(name, error.source().begin, on_one_line(error.description()) + bare_word_hint(error)));
   } catch (const std::exception& error) {
     return fail(ErrorKind::invalid_input, fmt::format("{}: {}", name, on_one_line(error.what())));
   }

@@ -138,6 +138,7 @@ TEST(Parse, HalfWrittenDocumentsAreRefusedWithTheirPosition) {
     EXPECT_EQ(error_of(text).rfind("b.toml:", 0), 0U) << text << " gave " << error_of(text);
   }
   EXPECT_EQ(error_of("mode = \"observe\"\n[sampling\n").rfind("b.toml:2:", 0), 0U);
+  EXPECT_NE(error_of("mode = enforce\n").find("text is written in quotes"), std::string::npos);
 }
 
 TEST(Parse, WrongTypesSayWhatIsWanted) {
@@ -260,8 +261,7 @@ TEST(Parse, ARuleWithoutAUsableMatchIsRefused) {
   });
   for (const char* match : {"", "/system.slice/web.service", "../x", "a/../b", "a/[b", "a//b", "a/"}) {
     const auto error = error_of("[[workload]]\nmatch = '" + std::string(match) + "'\n");
-    EXPECT_EQ(error.rfind("b.toml:2:9: match wants a string, got \"", 0), 0U) << error;
-    EXPECT_NE(error.find("; "), std::string::npos) << error;
+    EXPECT_EQ(error.rfind("b.toml:2:9: match: glob ", 0), 0U) << error;
   }
   EXPECT_NE(error_of("[[workload]]\nmatch = 7\n"), "");
 }

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Topologies out of hwloc's XML exports and synthetic descriptions.
+#include "fake_host.h"
+#include "topology/discover.h"
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <hwloc.h>
+#include <hwloc/export.h>
+#include <rapidcheck/gtest.h>
+#include <sys/stat.h>
+
+namespace berth::topology {
+namespace {
+
+namespace fs = std::filesystem;
+using model::CpuSet;
+using model::DomainKind;
+
+std::string error_of(const model::Result<model::Topology>& topology) {
+  return topology ? "" : topology.error().message();
+}
+
+// Exports a synthetic machine as lstopo would.
+void export_xml(const std::string& description, const fs::path& file) {
+  hwloc_topology_t tree = nullptr;
+  ASSERT_EQ(hwloc_topology_init(&tree), 0);
+  ASSERT_EQ(hwloc_topology_set_synthetic(tree, description.c_str()), 0);
+  ASSERT_EQ(hwloc_topology_load(tree), 0);
+  ASSERT_EQ(hwloc_topology_export_xml(tree, file.c_str(), 0), 0);
+  hwloc_topology_destroy(tree);
+}
+
+TEST(Synthetic, ADescriptionIsTakenAtItsWord) {
+  const auto topology = from_synthetic("package:2 l3:2 core:4 pu:2");
+  ASSERT_TRUE(topology) << error_of(topology);
+  EXPECT_EQ(topology->usable(), CpuSet::range(0, 31));
+  EXPECT_EQ(topology->sockets().size(), 2U);
+  EXPECT_EQ(topology->domains(DomainKind::llc).size(), 4U);
+  EXPECT_EQ(topology->core_threads(0), (CpuSet{0, 1}));
+}
+
+TEST(Synthetic, WhatHwlocCannotReadIsQuoted) {
+  for (const char* description :
+       {"", "banana", "package:0", "package:-1", "core:4 package:2", "pu", "package:2 core:"}) {
+    const auto topology = from_synthetic(description);
+    ASSERT_FALSE(topology) << description;
+    EXPECT_EQ(topology.error().kind(), model::ErrorKind::invalid_input) << description;
+    EXPECT_NE(error_of(topology).find('"' + std::string(description) + '"'), std::string::npos)
+        << error_of(topology);
+  }
+}
+
+TEST(Synthetic, AbsurdSizesAreRefusedBeforeTheyAreBuilt) {
+  for (const char* description : {"pu:8193", "package:100000 core:100000 pu:2",
+                                  "package:2 [numa] core:99999999999999999999 pu:2", "64 64 3"}) {
+    EXPECT_NE(error_of(from_synthetic(description)).find("more than 8192 vCPUs"), std::string::npos)
+        << description;
+  }
+}
+
+TEST(Synthetic, TheLargestHostIsAccepted) {
+  const auto topology = from_synthetic("package:8 l3:8 core:64 pu:2");
+  ASSERT_TRUE(topology) << error_of(topology);
+  EXPECT_EQ(topology->usable().size(), 8192U);
+}
+
+TEST(Xml, AnExportReadsBack) {
+  const test::FakeHost host;
+  const auto file = host.root() / "machine.xml";
+  const std::string description = "[numa] package:2 l3:2 core:2 pu:2";
+  export_xml(description, file);
+  const auto topology = from_xml(file);
+  ASSERT_TRUE(topology) << error_of(topology);
+  const auto direct = from_synthetic(description);
+  ASSERT_TRUE(direct) << error_of(direct);
+  EXPECT_EQ(*topology, *direct);
+}
+
+TEST(Xml, BadFilesAreNamed) {
+  const test::FakeHost host;
+  const auto write = [&](const char* name, const std::string& content) {
+    std::ofstream(host.root() / name) << content;
+    return host.root() / name;
+  };
+  const auto fifo = host.root() / "fifo.xml";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  for (const auto& file :
+       {write("empty.xml", ""),
+        write("half.xml", "<?xml version=\"1.0\"?><topology version=\"2.0\"><object type=\"Ma"),
+        write("other.xml", "<html><body/></html>"), write("text.xml", "package:2 core:2"),
+        write("zeros.xml", std::string(1000, '\0')), host.root() / "missing.xml", host.root(), fifo}) {
+    const auto topology = from_xml(file);
+    ASSERT_FALSE(topology) << file;
+    EXPECT_EQ(error_of(topology).rfind(file.string(), 0), 0U) << error_of(topology);
+  }
+}
+
+TEST(Xml, ResolvesBothKindsOfReference) {
+  const test::FakeHost host;
+  export_xml("core:2 pu:1", host.root() / "m.xml");
+  const auto by_xml = resolve(model::HwlocXml{(host.root() / "m.xml").string()});
+  const auto by_description = resolve(model::HwlocSynthetic{"core:2 pu:1"});
+  ASSERT_TRUE(by_xml && by_description);
+  EXPECT_EQ(*by_xml, *by_description);
+}
+
+// Every count of a random description comes back out of the topology.
+RC_GTEST_PROP(Synthetic, CountsAgreeWithTheDescription, ()) {
+  const int packages = *rc::gen::inRange(1, 5);
+  const int nodes = *rc::gen::inRange(1, 4);
+  const int caches = *rc::gen::inRange(1, 4);
+  const int cores = *rc::gen::inRange(1, 6);
+  const int threads = *rc::gen::inRange(1, 5);
+  const bool with_l3 = *rc::gen::arbitrary<bool>();
+  const auto domains = static_cast<std::size_t>(packages * nodes * caches);
+  const auto description = fmt::format("package:{} group:{} [numa] {}:{} core:{} pu:{}", packages, nodes,
+                                       with_l3 ? "l3" : "group", caches, cores, threads);
+  const auto topology = from_synthetic(description);
+  RC_ASSERT(topology.has_value());
+  const auto all = domains * static_cast<std::size_t>(cores * threads);
+  RC_ASSERT(topology->cpus().size() == all);
+  RC_ASSERT(topology->usable().size() == all);
+  RC_ASSERT(topology->max_threads_per_core() == threads);
+  RC_ASSERT(topology->has_llc() == with_l3);
+  RC_ASSERT(topology->sockets().size() == static_cast<std::size_t>(packages));
+  RC_ASSERT(topology->domains(DomainKind::llc).size() ==
+            (with_l3 ? domains : static_cast<std::size_t>(packages)));
+  std::set<int> node_ids;
+  std::set<int> core_ids;
+  for (const auto& cpu : topology->cpus()) {
+    node_ids.insert(cpu.numa);
+    core_ids.insert(cpu.core);
+  }
+  RC_ASSERT(node_ids.size() == static_cast<std::size_t>(packages * nodes));
+  RC_ASSERT(core_ids.size() == all / static_cast<std::size_t>(threads));
+}
+
+RC_GTEST_PROP(Discover, ARegularFakeHostIsFoundAsItWasWritten, ()) {
+  const int sockets = *rc::gen::inRange(1, 4);
+  const int cores = *rc::gen::inRange(1, 5);
+  const int threads = *rc::gen::inRange(1, 4);
+  test::FakeHost host;
+  host.set_cpus(test::regular_host(sockets, cores, threads));
+  const auto found = discover(host.sys(), host.proc());
+  RC_ASSERT(found.has_value());
+  RC_ASSERT(found->cpus().size() == static_cast<std::size_t>(sockets * cores * threads));
+  for (const auto& cpu : found->cpus()) {
+    RC_ASSERT(cpu.core == cpu.cpu % (sockets * cores));
+    RC_ASSERT(cpu.socket == cpu.core / cores);
+    RC_ASSERT(cpu.llc == cpu.socket);
+    RC_ASSERT(cpu.numa == cpu.socket);
+    RC_ASSERT(found->smt_rank(cpu.cpu) == cpu.cpu / (sockets * cores));
+  }
+}
+
+}  // namespace
+}  // namespace berth::topology

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/hwloc_tree.h"
+
+#include <cctype>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <stdlib.h>
+
+namespace berth::topology {
+namespace {
+
+namespace fs = std::filesystem;
+using model::Error;
+using model::ErrorKind;
+using model::fail;
+using model::Result;
+
+// A tree that knows what to look for, not loaded yet.
+Result<Tree> prepared() {
+  hwloc_topology_t raw = nullptr;
+  if (hwloc_topology_init(&raw) != 0) return fail(Error::from_errno(errno, "hwloc_topology_init"));
+  Tree tree(raw);
+  int failed = hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
+  // Level 1 is never shared by cores; dies and I/O say nothing berth asks. Groups stay: NUMA nodes may hang
+  // on them.
+  failed |= hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
+  failed |= hwloc_topology_set_icache_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
+  failed |= hwloc_topology_set_type_filter(raw, HWLOC_OBJ_L1CACHE, HWLOC_TYPE_FILTER_KEEP_NONE);
+  failed |= hwloc_topology_set_type_filter(raw, HWLOC_OBJ_DIE, HWLOC_TYPE_FILTER_KEEP_NONE);
+  failed |= hwloc_topology_set_type_filter(raw, HWLOC_OBJ_MISC, HWLOC_TYPE_FILTER_KEEP_NONE);
+  if (failed != 0) return fail(Error::from_errno(errno, "hwloc: setting up the discovery"));
+  return tree;
+}
+
+// hwloc's x86 component would bind this thread to every vCPU in turn; the kernel has told all of it in /sys.
+Result<void> without_cpuid(const Tree& tree) {
+  if (hwloc_topology_set_components(tree.get(), HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86") != 0) {
+    return fail(Error::from_errno(errno, "hwloc: leaving out component x86"));
+  }
+  return {};
+}
+
+Result<void> loaded(const Tree& tree, const std::string& what) {
+  errno = 0;
+  if (hwloc_topology_load(tree.get()) == 0) return {};
+  const int error = errno;
+  if (error == 0 || error == EINVAL)
+    return fail(ErrorKind::invalid_input, what + ": hwloc cannot make a topology of it");
+  return fail(Error::from_errno(error, what + ": hwloc"));
+}
+
+// hwloc falls back to counting processors where it cannot read /sys; that would be a tree without caches or
+// sockets.
+bool read_by_linux(const Tree& tree) {
+  const auto* root = hwloc_get_root_obj(tree.get());
+  for (unsigned i = 0; i < root->infos_count; ++i) {
+    if (std::strcmp(root->infos[i].name, "Backend") == 0 && std::strcmp(root->infos[i].value, "Linux") == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// A directory that shows `sys` and `proc` of two roots side by side, as hwloc wants them.
+class JoinedRoots {
+ public:
+  static Result<std::unique_ptr<JoinedRoots>> make(const Roots& roots) {
+    std::error_code error;
+    std::string name = (fs::temp_directory_path(error) / "berth-roots-XXXXXX").native();
+    if (error || ::mkdtemp(name.data()) == nullptr) return fail(Error::from_errno(errno, name));
+    std::unique_ptr<JoinedRoots> joined(new JoinedRoots(name));
+    for (const auto& [link, target] : {std::pair("sys", roots.sys), std::pair("proc", roots.proc)}) {
+      const auto absolute = fs::absolute(target, error);
+      if (!error) fs::create_directory_symlink(absolute, joined->path_ / link, error);
+      if (error) return fail(Error::from_errno(error.value(), (joined->path_ / link).native()));
+    }
+    return joined;
+  }
+  JoinedRoots(const JoinedRoots&) = delete;
+  JoinedRoots& operator=(const JoinedRoots&) = delete;
+  ~JoinedRoots() {
+    std::error_code ignored;
+    fs::remove(path_ / "sys", ignored);
+    fs::remove(path_ / "proc", ignored);
+    fs::remove(path_, ignored);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  explicit JoinedRoots(fs::path path) : path_(std::move(path)) {}
+  fs::path path_;
+};
+
+// The environment is the only way to tell hwloc another root. Nobody else in the process may touch it
+// meanwhile: this is for moved roots (tests, containers), never for the host's own.
+class ScopedFsRoot {
+ public:
+  explicit ScopedFsRoot(const fs::path& root) : lock_(mutex()) {
+    if (const char* old = ::getenv(kVariable)) before_ = old;
+    ::setenv(kVariable, root.c_str(), 1);
+  }
+  ScopedFsRoot(const ScopedFsRoot&) = delete;
+  ScopedFsRoot& operator=(const ScopedFsRoot&) = delete;
+  ~ScopedFsRoot() {
+    if (before_) {
+      ::setenv(kVariable, before_->c_str(), 1);
+    } else {
+      ::unsetenv(kVariable);
+    }
+  }
+
+ private:
+  static constexpr const char* kVariable = "HWLOC_FSROOT";
+  static std::mutex& mutex() {
+    static std::mutex one;
+    return one;
+  }
+  std::lock_guard<std::mutex> lock_;
+  std::optional<std::string> before_;
+};
+
+// How many vCPUs a synthetic description asks for: the product of the counts outside brackets. hwloc would
+// build any number of them.
+double product_of_counts(std::string_view description) {
+  double product = 1;
+  int depth = 0;
+  for (std::size_t i = 0; i < description.size();) {
+    const char c = description[i];
+    if (c == '(' || c == '[') ++depth;
+    if ((c == ')' || c == ']') && depth > 0) --depth;
+    const bool starts = i == 0 || description[i - 1] == ':' || description[i - 1] == ' ';
+    if (depth > 0 || !starts || std::isdigit(static_cast<unsigned char>(c)) == 0) {
+      ++i;
+      continue;
+    }
+    unsigned count = std::numeric_limits<unsigned>::max();
+    const auto* first = description.data() + i;
+    const auto end = std::from_chars(first, description.data() + description.size(), count).ptr;
+    product *= count;
+    i += static_cast<std::size_t>(end - first);
+  }
+  return product;
+}
+
+}  // namespace
+
+Result<Tree> load_live() {
+  auto tree = prepared();
+  if (!tree) return tree;
+  if (auto done = without_cpuid(*tree); !done) return fail(done.error());
+  if (auto done = loaded(*tree, "the host's processors"); !done) return fail(done.error());
+  return tree;
+}
+
+Result<Tree> load_below(const Roots& roots) {
+  auto joined = JoinedRoots::make(roots);
+  if (!joined) return fail(joined.error());
+  auto tree = prepared();
+  if (!tree) return tree;
+  if (auto done = without_cpuid(*tree); !done) return fail(done.error());
+  const auto what = (roots.sys / "devices/system/cpu").native();
+  {
+    const ScopedFsRoot root((*joined)->path());
+    if (auto done = loaded(*tree, what); !done) return fail(done.error());
+  }
+  if (!read_by_linux(*tree)) return fail(ErrorKind::unavailable, what + ": hwloc finds no processors there");
+  return tree;
+}
+
+Result<Tree> load_xml(const std::string& xml, const std::string& name) {
+  auto tree = prepared();
+  if (!tree) return tree;
+  // hwloc wants the terminating zero counted.
+  if (xml.size() >= static_cast<std::size_t>(std::numeric_limits<int>::max()) ||
+      hwloc_topology_set_xmlbuffer(tree->get(), xml.c_str(), static_cast<int>(xml.size() + 1)) != 0) {
+    return fail(ErrorKind::invalid_input, name + ": not an hwloc XML topology");
+  }
+  if (auto done = loaded(*tree, name); !done) return fail(done.error());
+  return tree;
+}
+
+Result<Tree> load_synthetic(const std::string& description) {
+  const auto what = fmt::format("hwloc synthetic topology \"{}\"", description);
+  if (product_of_counts(description) > model::kMaxCpu + 1) {
+    return fail(ErrorKind::invalid_input, fmt::format("{}: more than {} vCPUs", what, model::kMaxCpu + 1));
+  }
+  auto tree = prepared();
+  if (!tree) return tree;
+  if (hwloc_topology_set_synthetic(tree->get(), description.c_str()) != 0) {
+    return fail(ErrorKind::invalid_input,
+                what + ": not a description such as \"package:2 l3cache:1 core:4 pu:2\"");
+  }
+  if (auto done = loaded(*tree, what); !done) return fail(done.error());
+  return tree;
+}
+
+}  // namespace berth::topology

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/sysfs.h"
+
+#include <cerrno>
+#include <charconv>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace berth::topology {
+namespace {
+
+namespace fs = std::filesystem;
+using model::CpuSet;
+using model::Error;
+using model::ErrorKind;
+using model::fail;
+using model::Result;
+
+// A cpulist of kMaxCpu vCPUs, every other one named, is shorter.
+constexpr std::size_t kLargestList = 1U << 16U;
+
+// "node12" -> 12.
+std::optional<int> node_number(std::string_view name) {
+  constexpr std::string_view kPrefix = "node";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  int number = 0;
+  const auto [end, error] = std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), number);
+  if (error != std::errc() || end != name.data() + name.size() || number < 0) return std::nullopt;
+  return number;
+}
+
+std::vector<int> nodes_in(const fs::path& directory) {
+  std::vector<int> nodes;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
+    if (const auto node = node_number(entry->path().filename().native())) nodes.push_back(*node);
+  }
+  return nodes;
+}
+
+}  // namespace
+
+Result<std::string> read_file(const fs::path& file, std::size_t limit_bytes) {
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return fail(Error::from_errno(errno, file.native()));
+  std::string text;
+  char buffer[16384];
+  ssize_t count = 0;
+  while (text.size() <= limit_bytes && ((count = ::read(fd, buffer, sizeof buffer)) > 0 || errno == EINTR)) {
+    if (count == 0) break;
+    if (count > 0) text.append(buffer, static_cast<std::size_t>(count));
+  }
+  const int error = errno;
+  ::close(fd);
+  if (count < 0) return fail(Error::from_errno(error, file.native()));
+  if (text.size() > limit_bytes) {
+    return fail(ErrorKind::invalid_input,
+                fmt::format("{}: larger than {} bytes", file.native(), limit_bytes));
+  }
+  return text;
+}
+
+Result<std::optional<CpuSet>> read_cpulist(const fs::path& file) {
+  auto text = read_file(file, kLargestList);
+  if (!text && text.error().kind() == ErrorKind::gone) return std::nullopt;
+  if (!text) return fail(text.error());
+  auto cpus = CpuSet::parse(*text);
+  if (!cpus) return fail(cpus.error().context(file.native()));
+  return *cpus;
+}
+
+Result<std::optional<CpuSet>> read_root_cpuset(const fs::path& sys_root) {
+  for (const char* file : {"cpuset.cpus.effective", "cpuset/cpuset.effective_cpus", "cpuset/cpuset.cpus"}) {
+    auto cpus = read_cpulist(sys_root / "fs/cgroup" / file);
+    if (!cpus) return cpus;
+    // An empty one does not say that the host has no processor.
+    if (*cpus && !(*cpus)->empty()) return cpus;
+  }
+  return std::nullopt;
+}
+
+std::map<int, int> read_numa_nodes(const fs::path& sys_root, const CpuSet& offline) {
+  std::map<int, int> node_of;
+  const auto nodes = sys_root / "devices/system/node";
+  for (const int node : nodes_in(nodes)) {
+    const auto cpus = read_cpulist(nodes / fmt::format("node{}", node) / "cpulist");
+    if (!cpus || !*cpus) continue;
+    for (const int cpu : **cpus) node_of.emplace(cpu, node);
+  }
+  // A node's list holds online vCPUs only; the link in the vCPU's own directory stays.
+  for (const int cpu : offline) {
+    for (const int node : nodes_in(sys_root / "devices/system/cpu" / fmt::format("cpu{}", cpu))) {
+      node_of.emplace(cpu, node);
+    }
+  }
+  return node_of;
+}
+
+std::map<int, int> read_core_kinds(const fs::path& sys_root) {
+  std::map<int, int> kind_of;
+  int rank = 0;
+  for (const char* pmu : {"cpu_lowpower", "cpu_atom", "cpu_core"}) {
+    const auto cpus = read_cpulist(sys_root / "devices" / pmu / "cpus");
+    if (!cpus || !*cpus || (*cpus)->empty()) continue;
+    for (const int cpu : **cpus) kind_of.emplace(cpu, rank);
+    ++rank;
+  }
+  if (rank < 2) kind_of.clear();
+  return kind_of;
+}
+
+}  // namespace berth::topology
