@@ -64,7 +64,7 @@ def up(options: argparse.Namespace) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    words: list[str] = options.command
+    words: list[str] = options.command[options.command[:1] == ["--"] :]
     # One word is for the shell, as with ssh; several are taken as they are.
     command = words[0] if len(words) == 1 else shlex.join(words)
     return Guest.attach(options.name).stream(command, user=options.user)
@@ -97,7 +97,9 @@ def down(options: argparse.Namespace) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="guest", description="Builds, boots and enters the virtual machine of berth's tests.")
+    top = argparse.ArgumentParser(
+        prog="guest", description="Builds, boots and enters the virtual machine of berth's tests."
+    )
     top.add_argument("--name", default="default", help="which guest, where several run (default: %(default)s)")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
 
@@ -129,8 +131,11 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("staging", type=Path)
     one.set_defaults(function=install)
 
-    commands.add_parser("power-cycle", help="as if the power had failed and come back").set_defaults(function=power_cycle)
-    commands.add_parser("down", help="end the guest").set_defaults(function=down)
+    one = commands.add_parser("power-cycle", help="as if the power had failed and come back")
+    one.set_defaults(function=power_cycle)
+
+    one = commands.add_parser("down", help="end the guest")
+    one.set_defaults(function=down)
     return top
 
 

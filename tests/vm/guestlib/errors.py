@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from subprocess import CompletedProcess
+
+COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 class GuestError(Exception):
@@ -25,7 +28,8 @@ class CommandFailed(GuestError):
 def tail(log: Path, lines: int = 40) -> str:
     """The end of a log, for an error message, with the place of the rest."""
     try:
-        text = log.read_text(errors="replace").splitlines()
+        text = COLOUR.sub("", log.read_text(errors="replace"))
     except OSError as error:
         return f"(no log: {error})"
-    return "\n".join([f"--- last lines of {log}", *text[-lines:]])
+    written = [line for line in text.splitlines() if line.strip()]
+    return "\n".join([f"--- last lines of {log}", *written[-lines:]])

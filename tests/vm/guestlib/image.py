@@ -177,15 +177,15 @@ class Logged:
 
     log: int
 
-    def __call__(self, *command: str | Path, **options: object) -> None:
+    def __call__(self, *command: str | Path) -> None:
         env = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"}
         subprocess.run(
             [str(word) for word in command],
             check=True,
             env=env,
             stdin=subprocess.DEVNULL,
+            stdout=self.log,
             stderr=self.log,
-            **{"stdout": self.log, **options},
         )
 
 
@@ -195,8 +195,7 @@ def populate(variant: Variant, work: Path, run: Logged) -> None:
     give_keys(root, work, run)
     extract_kernel(root, work)
     make_initrd(root, work / "initrd", work / "initrd.img", run)
-    run("mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-E", "root_owner=0:0", "-m", "0",
-        "-d", root, work / "disk.img", DISK_SIZE)
+    run("mke2fs", "-q", "-t", "ext4", "-m", "0", "-d", root, work / "disk.img", DISK_SIZE)
     shutil.rmtree(root)
 
 
@@ -248,8 +247,11 @@ def make_initrd(root: Path, tree: Path, target: Path, run: Logged) -> None:
     shutil.copy(RECIPE / "init", tree / "init")
     modules = boot_modules(root)
     for module in modules:
-        shutil.copy(module, tree / "modules" / module.name)
-    (tree / "modules/order").write_text("".join(f"{module.name}\n" for module in modules))
+        content = module.read_bytes()
+        # Newer kernels' modules are packed, and busybox does not unpack them.
+        packed = module.suffix == ".xz"
+        (tree / "modules" / module.stem).write_bytes(lzma.decompress(content) if packed else content)
+    (tree / "modules/order").write_text("".join(f"{module.stem}\n" for module in modules))
     names = sorted(str(path.relative_to(tree)) for path in tree.rglob("*"))
     with target.open("wb") as archive:
         subprocess.run(
@@ -267,10 +269,10 @@ def boot_modules(root: Path) -> list[Path]:
     for line in (directory / "modules.dep").read_text().splitlines():
         module, _, others = line.partition(":")
         # depmod lists what has to be there first last.
-        needs[Path(module).name] = [*reversed(others.split()), module]
+        needs[Path(module).name.split(".")[0]] = [*reversed(others.split()), module]
     order: list[Path] = []
-    for name in (f"{module}.ko" for module in BOOT_MODULES):
-        if name not in built_in:
+    for name in BOOT_MODULES:
+        if f"{name}.ko" not in built_in:
             files = [directory / file for file in needs[name]]
             order += [file for file in files if file not in order]
     return order
