@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cgroup/discovery.h"
+
+#include "tests/unit/cgroup/fake_tree.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+namespace berth::cgroup {
+namespace {
+
+using model::WorkloadClass;
+using model::WorkloadRule;
+using test::FakeTree;
+using Ids = std::vector<std::string>;
+
+const std::string kId(64, 'a');
+const std::string kScope = "machine.slice/libpod-" + kId + ".scope";
+
+WorkloadRule rule(const std::string& match, WorkloadClass workload_class,
+                  const std::string& origin = "berth.toml:1") {
+  WorkloadRule made;
+  made.match = match;
+  made.origin = origin;
+  made.workload_class = workload_class;
+  return made;
+}
+
+WorkloadRule best_effort(const std::string& match) { return rule(match, WorkloadClass::best_effort); }
+
+void append(Ids& to, const Ids& from) { to.insert(to.end(), from.begin(), from.end()); }
+
+class DiscoveryTest : public ::testing::Test {
+ protected:
+  void start(std::vector<WorkloadRule> rules) {
+    auto started = Discovery::start(tree.hierarchy(), std::move(rules));
+    ASSERT_TRUE(started) << started.error().message();
+    discovery = std::move(*started);
+    changes = discovery->process();
+  }
+  // Takes in events until `done`, for 10 s at most; `changes` holds all of them.
+  bool wait(const std::function<bool()>& done) {
+    changes = {};
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!done()) {
+      const auto left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+      if (left.count() <= 0) return false;
+      pollfd waiting{discovery->fd(), POLLIN, 0};
+      poll(&waiting, 1, static_cast<int>(left.count()));
+      merge(discovery->process());
+    }
+    return true;
+  }
+  void merge(const Discovery::Changes& more) {
+    append(changes.appeared, more.appeared);
+    append(changes.vanished, more.vanished);
+    append(changes.changed, more.changed);
+    append(changes.warnings, more.warnings);
+  }
+  // Everything that has happened so far is taken in once a group made now is seen.
+  void catch_up() {
+    static int number = 0;
+    const std::string marker = "marker-" + std::to_string(number++);
+    tree.make(marker);
+    ASSERT_TRUE(wait([&] { return has(marker); }));
+    std::erase(changes.appeared, marker);
+  }
+  bool has(const std::string& id) const { return discovery->workloads().contains(id); }
+  Ids ids() const {
+    Ids all;
+    for (const auto& [id, found] : discovery->workloads()) all.push_back(id);
+    return all;
+  }
+  const FoundWorkload& found(const std::string& id) const { return discovery->workloads().at(id); }
+  bool mark(const std::string& path, const std::string& name, const std::string& value) const {
+    return setxattr((tree.root() / path).c_str(), name.c_str(), value.data(), value.size(), 0) == 0;
+  }
+  // All of `text` in one warning.
+  testing::AssertionResult warned(const Ids& text) const {
+    for (const std::string& warning : changes.warnings) {
+      if (std::all_of(text.begin(), text.end(),
+                      [&](const std::string& part) { return warning.find(part) != std::string::npos; })) {
+        return testing::AssertionSuccess();
+      }
+    }
+    auto failure = testing::AssertionFailure() << "not in";
+    for (const std::string& warning : changes.warnings) failure << "\n  " << warning;
+    return failure;
+  }
+
+  FakeTree tree;
+  std::unique_ptr<Discovery> discovery;
+  Discovery::Changes changes;
+};
+
+TEST_F(DiscoveryTest, TheFirstWalkFindsWhatIsThere) {
+  tree.make("system.slice/web@1.service");
+  tree.make("system.slice/cron.service");
+  tree.make("batch/job");
+  WorkloadRule web = rule("system.slice/web@*.service", WorkloadClass::latency_sensitive, "berth.toml:7");
+  web.vcpus = 2;
+  web.memory_bytes = 1024;
+  web.priority = 5;
+  web.deadline_s = 60;
+  start({web, best_effort("batch/*")});
+  EXPECT_EQ(ids(), (Ids{"batch/job", "system.slice/web@1.service"}));
+  EXPECT_EQ(changes.appeared, ids());
+  EXPECT_TRUE(changes.warnings.empty());
+  const FoundWorkload& one = found("system.slice/web@1.service");
+  EXPECT_EQ(one.kind, Kind::systemd_service);
+  EXPECT_EQ(one.systemd_unit, "web@1.service");
+  EXPECT_EQ(one.matched_by, "berth.toml:7");
+  EXPECT_EQ(one.identity.service, "web");
+  EXPECT_EQ(one.identity.workload_class, WorkloadClass::latency_sensitive);
+  EXPECT_EQ(one.identity.vcpus, 2);
+  EXPECT_EQ(one.identity.memory_request_bytes, 1024U);
+  EXPECT_EQ(one.identity.priority, 5);
+  EXPECT_FALSE(one.identity.evictable);
+  EXPECT_EQ(one.identity.deadline, one.identity.created + 60);
+  EXPECT_TRUE(one.cgroup->is_current());
+}
+
+TEST_F(DiscoveryTest, TheDescriptorIsReadableForWhatTheFirstWalkFound) {
+  tree.make("a");
+  discovery = Discovery::start(tree.hierarchy(), {best_effort("a")}).value();
+  pollfd waiting{discovery->fd(), POLLIN, 0};
+  ASSERT_EQ(poll(&waiting, 1, 5000), 1);
+  EXPECT_EQ(discovery->process().appeared, Ids{"a"});
+  EXPECT_EQ(poll(&waiting, 1, 0), 0);
+  EXPECT_TRUE(discovery->process().empty());
+}
+
+TEST_F(DiscoveryTest, NewGroupsAppearAndRemovedOnesVanish) {
+  start({best_effort("**")});
+  tree.make("a");
+  ASSERT_TRUE(wait([&] { return has("a"); }));
+  EXPECT_EQ(changes.appeared, Ids{"a"});
+  tree.remove("a");
+  ASSERT_TRUE(wait([&] { return !has("a"); }));
+  EXPECT_EQ(changes.vanished, Ids{"a"});
+}
+
+TEST_F(DiscoveryTest, ATreeMadeAtOnceIsSeenWhole) {
+  start({best_effort("**/leaf"), best_effort("marker-*")});
+  tree.make("a/b/c/d/leaf");
+  ASSERT_TRUE(wait([&] { return has("a/b/c/d/leaf"); }));
+  tree.make("a/b/c/e/leaf");
+  ASSERT_TRUE(wait([&] { return has("a/b/c/e/leaf"); }));
+  tree.remove("a");
+  ASSERT_TRUE(wait([&] { return discovery->workloads().empty(); }));
+  EXPECT_EQ(changes.vanished.size(), 2U);
+}
+
+TEST_F(DiscoveryTest, AGroupThatTakesOverAPathIsAnother) {
+  tree.make("a");
+  start({best_effort("**")});
+  const std::uint64_t before = found("a").cgroup->id();
+  tree.remove("a");
+  tree.make("a");
+  ASSERT_TRUE(wait([&] { return has("a") && found("a").cgroup->id() != before; }));
+  EXPECT_EQ(changes.vanished, Ids{"a"});
+  EXPECT_EQ(changes.appeared, Ids{"a"});
+  EXPECT_TRUE(found("a").cgroup->is_current());
+}
+
+TEST_F(DiscoveryTest, OneThatCameAndWentUnseenIsNotReported) {
+  start({best_effort("**")});
+  tree.make("a");
+  tree.remove("a");
+  catch_up();
+  EXPECT_EQ(std::count(changes.appeared.begin(), changes.appeared.end(), "a"), 0);
+  EXPECT_TRUE(changes.vanished.empty());
+}
+
+TEST_F(DiscoveryTest, AGroupWithoutProcessesIsNoWorkload) {
+  tree.make("a", false);
+  start({best_effort("a")});
+  EXPECT_TRUE(discovery->workloads().empty());
+  tree.make("a", true);
+  ASSERT_TRUE(wait([&] { return has("a"); }));
+  tree.make("a", false);
+  ASSERT_TRUE(wait([&] { return !has("a"); }));
+  EXPECT_EQ(changes.vanished, Ids{"a"});
+}
+
+TEST_F(DiscoveryTest, TheOutermostMatchIsTheWorkload) {
+  tree.make("a/b/c");
+  start({best_effort("a"), rule("a/b", WorkloadClass::latency_sensitive, "berth.toml:9"),
+         best_effort("a/b/c")});
+  EXPECT_EQ(ids(), Ids{"a"});
+  EXPECT_TRUE(warned({"a/b (berth.toml:9)", "inside the workload a (berth.toml:1)"}));
+  EXPECT_EQ(changes.warnings.size(), 1U);
+}
+
+TEST_F(DiscoveryTest, AGlobThatMatchesChildrenTooIsNoReasonToWarn) {
+  tree.make("a/b/c");
+  start({best_effort("a/**"), best_effort("a")});
+  EXPECT_EQ(ids(), Ids{"a"});
+  EXPECT_TRUE(changes.warnings.empty());
+}
+
+TEST_F(DiscoveryTest, AnInnerMatchBecomesTheWorkloadWhereTheOuterIsNoLongerOne) {
+  tree.make("a/b");
+  start({best_effort("a"), best_effort("a/b")});
+  const auto after = discovery->set_rules({best_effort("a/b")});
+  EXPECT_EQ(after.vanished, Ids{"a"});
+  EXPECT_EQ(after.appeared, Ids{"a/b"});
+}
+
+TEST_F(DiscoveryTest, TwoRulesThatDisagreeAreNamedOnce) {
+  tree.make("a/1");
+  tree.make("a/2");
+  start({rule("a/*", WorkloadClass::best_effort, "berth.toml:3"),
+         rule("a/**", WorkloadClass::latency_sensitive, "berth.toml.d/x.toml:8")});
+  EXPECT_EQ(found("a/1").identity.workload_class, WorkloadClass::best_effort);
+  EXPECT_EQ(std::count_if(changes.warnings.begin(), changes.warnings.end(),
+                          [](const std::string& text) { return text.find("two rules match") != text.npos; }),
+            1);
+  EXPECT_TRUE(warned({"two rules match", "berth.toml:3", "berth.toml.d/x.toml:8"}));
+}
+
+TEST_F(DiscoveryTest, APodmanScopeIsOneWorkloadWithItsInnerGroup) {
+  tree.make(kScope + "/container");
+  tree.make(kScope);
+  start({best_effort("machine.slice/libpod-*.scope")});
+  EXPECT_EQ(ids(), Ids{kScope});
+  EXPECT_EQ(found(kScope).kind, Kind::podman);
+  EXPECT_EQ(found(kScope).systemd_unit, "libpod-" + kId + ".scope");
+  EXPECT_TRUE(changes.warnings.empty());
+}
+
+TEST_F(DiscoveryTest, ARuleForTheInnerGroupOfAContainerIsPointedToItsScope) {
+  tree.make(kScope + "/container");
+  tree.make(kScope);
+  start({best_effort("machine.slice/*/container")});
+  EXPECT_TRUE(discovery->workloads().empty());
+  EXPECT_TRUE(warned({"berth.toml:1", "match its scope"}));
+}
+
+TEST_F(DiscoveryTest, NewRulesJudgeEveryGroupAgain) {
+  tree.make("a");
+  tree.make("b");
+  start({best_effort("a")});
+  WorkloadRule raised = rule("a", WorkloadClass::latency_sensitive, "berth.toml:2");
+  raised.vcpus = 1;
+  const auto after = discovery->set_rules({raised, best_effort("b")});
+  EXPECT_EQ(after.appeared, Ids{"b"});
+  EXPECT_EQ(after.changed, Ids{"a"});
+  EXPECT_TRUE(after.vanished.empty());
+  EXPECT_EQ(found("a").identity.workload_class, WorkloadClass::latency_sensitive);
+  EXPECT_EQ(found("a").matched_by, "berth.toml:2");
+  EXPECT_TRUE(discovery->set_rules({raised, best_effort("b")}).empty());
+}
+
+TEST_F(DiscoveryTest, AnInvalidGlobIsRefusedAtTheStartAndLeftOutLater) {
+  const auto refused = Discovery::start(tree.hierarchy(), {best_effort("/a")});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind(), model::ErrorKind::invalid_input);
+  EXPECT_EQ(refused.error().message().rfind("berth.toml:1: ", 0), 0U) << refused.error().message();
+  tree.make("a");
+  start({best_effort("a")});
+  changes = discovery->set_rules({best_effort("[a"), best_effort("a")});
+  EXPECT_TRUE(warned({"berth.toml:1", "left out"}));
+  EXPECT_EQ(ids(), Ids{"a"});
+}
+
+TEST_F(DiscoveryTest, AMissingRootIsAnError) {
+  Hierarchy hierarchy = tree.hierarchy();
+  hierarchy.root = tree.root() / "none";
+  const auto started = Discovery::start(hierarchy, {});
+  ASSERT_FALSE(started);
+  EXPECT_NE(started.error().message().find("opening the cgroup root"), std::string::npos);
+}
+
+TEST_F(DiscoveryTest, VcpusFollowTheFirstQuotaOnly) {
+  tree.make("a");
+  tree.write("a", "cpu.max", "max 100000\n");
+  start({rule("a", WorkloadClass::latency_sensitive)});
+  EXPECT_EQ(found("a").identity.vcpus, std::nullopt);
+  tree.write("a", "cpu.max", "150000 100000\n");
+  ASSERT_TRUE(wait([&] { return found("a").identity.vcpus.has_value(); }));
+  EXPECT_EQ(found("a").identity.vcpus, 2);
+  EXPECT_EQ(changes.changed, Ids{"a"});
+  tree.write("a", "cpu.max", "300000 100000\n");  // as berth itself writes
+  EXPECT_TRUE(discovery->set_rules({rule("a", WorkloadClass::latency_sensitive)}).empty());
+  EXPECT_EQ(found("a").identity.vcpus, 2);
+}
+
+TEST_F(DiscoveryTest, AGuaranteedPodAppearsOnceItsQuotaIsSet) {
+  const std::string path = "kubepods/pod1-2/" + kId;
+  start({best_effort("marker-*")});
+  tree.make(path);
+  tree.write(path, "cpu.max", "max 100000\n");
+  catch_up();
+  EXPECT_FALSE(has(path));
+  tree.write(path, "cpu.max", "200000 100000\n");
+  ASSERT_TRUE(wait([&] { return has(path); }));
+  EXPECT_EQ(found(path).identity.workload_class, WorkloadClass::latency_sensitive);
+  EXPECT_EQ(found(path).identity.vcpus, 2);
+  EXPECT_EQ(found(path).kind, Kind::cri);
+  EXPECT_EQ(found(path).systemd_unit, "");
+}
+
+TEST_F(DiscoveryTest, AMarkMakesAWorkloadAndItsRemovalEndsIt) {
+  tree.make("a");
+  if (!mark("a", "user.probe", "1")) GTEST_SKIP() << "no user attributes on this file system";
+  start({});
+  ASSERT_TRUE(mark("a", "user.berth.class", "latency-sensitive"));
+  ASSERT_TRUE(wait([&] { return has("a"); }));
+  EXPECT_EQ(found("a").matched_by, "user.berth.class");
+  EXPECT_EQ(found("a").identity.workload_class, WorkloadClass::latency_sensitive);
+  ASSERT_TRUE(mark("a", "user.berth.evictable", "1"));
+  ASSERT_TRUE(wait([&] { return found("a").identity.evictable; }));
+  EXPECT_EQ(changes.changed, Ids{"a"});
+  ASSERT_EQ(removexattr((tree.root() / "a").c_str(), "user.berth.class"), 0);
+  ASSERT_TRUE(wait([&] { return !has("a"); }));
+}
+
+TEST_F(DiscoveryTest, AUsersMarkCountsInsideHisGroupAndOnlyDownwards) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give directories away";
+  tree.make("user/low");
+  tree.make("user/high");
+  if (!mark("user", "user.berth.class", "best-effort"))
+    GTEST_SKIP() << "no user attributes on this file system";
+  ASSERT_TRUE(mark("user/low", "user.berth.class", "best-effort"));
+  ASSERT_TRUE(mark("user/high", "user.berth.class", "latency-sensitive"));
+  for (const char* path : {"user", "user/low", "user/high"}) {
+    ASSERT_EQ(chown((tree.root() / path).c_str(), 1000, 1000), 0);
+  }
+  start({});
+  EXPECT_EQ(ids(), Ids{"user/low"});
+  EXPECT_TRUE(warned({"cgroup user: ", "its parent to uid 0"}));
+  EXPECT_TRUE(warned({"cgroup user/high: ", "only root's may take vCPUs"}));
+  EXPECT_EQ(changes.warnings.size(), 2U);
+}
+
+TEST_F(DiscoveryTest, AUserWhoRefusesToStopIsNotListenedTo) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give directories away";
+  tree.make("user");
+  ASSERT_EQ(chown((tree.root() / "user").c_str(), 1000, 1000), 0);
+  for (int i = 0; i < 30; ++i) {
+    const std::string path = "user/" + std::to_string(i);
+    tree.make(path);
+    if (!mark(path, "user.berth.class", "latency-sensitive"))
+      GTEST_SKIP() << "no user attributes on this file system";
+    ASSERT_EQ(chown((tree.root() / path).c_str(), 1000, 1000), 0);
+  }
+  start({});
+  EXPECT_EQ(changes.warnings.size(), 10U);
+}
+
+TEST_F(DiscoveryTest, AWildcardDoesNotReachIntoAUsersTree) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give directories away";
+  tree.make("system.slice/web.service");
+  tree.make("user.slice/web.service");
+  ASSERT_EQ(chown((tree.root() / "user.slice").c_str(), 1000, 1000), 0);
+  ASSERT_EQ(chown((tree.root() / "user.slice/web.service").c_str(), 1000, 1000), 0);
+  start({rule("**/web.service", WorkloadClass::latency_sensitive)});
+  EXPECT_EQ(ids(), Ids{"system.slice/web.service"});
+  EXPECT_TRUE(warned({"berth.toml:1", "uid 1000"}));
+}
+
+TEST_F(DiscoveryTest, AGroupThatOthersMayWriteToIsNotTrusted) {
+  tree.make("a");
+  if (!mark("a", "user.berth.class", "latency-sensitive"))
+    GTEST_SKIP() << "no user attributes on this file system";
+  start({});
+  ASSERT_TRUE(has("a"));
+  ASSERT_EQ(chmod((tree.root() / "a").c_str(), 0777), 0);
+  ASSERT_TRUE(wait([&] { return !has("a"); }));
+}
+
+TEST_F(DiscoveryTest, CreatedIsTheOldestProcessesStartWhereThatIsEarlier) {
+  tree.make("a");
+  tree.write("a", "cgroup.procs", "12\n13\nx\n");
+  // Field 22 is the start in clock ticks after boot; the command may hold anything.
+  const std::string rest = " S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 ";
+  tree.write_proc("12/stat", "12 (odd ) name)" + rest + "500 0 0\n");
+  tree.write_proc("13/stat", "13 (b)" + rest + "100 0 0\n");
+  timespec real{};
+  timespec boot{};
+  clock_gettime(CLOCK_REALTIME, &real);
+  clock_gettime(CLOCK_BOOTTIME, &boot);
+  const double booted =
+      static_cast<double>(real.tv_sec - boot.tv_sec) + static_cast<double>(real.tv_nsec - boot.tv_nsec) / 1e9;
+  start({best_effort("a")});
+  EXPECT_NEAR(found("a").identity.created, booted + 100.0 / static_cast<double>(sysconf(_SC_CLK_TCK)), 0.1);
+}
+
+TEST_F(DiscoveryTest, CreatedIsTheDirectorysTimeOtherwise) {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  tree.make("a");
+  start({best_effort("a")});
+  EXPECT_NEAR(found("a").identity.created, static_cast<double>(now.tv_sec), 5);
+}
+
+TEST_F(DiscoveryTest, VeryDeepTreesAreCutOff) {
+  std::string path = "d";
+  for (int i = 0; i < 100; ++i) path += "/d";
+  tree.make(path);
+  start({best_effort("**/leaf"), best_effort("marker-*")});
+  EXPECT_TRUE(warned({"deeper than 64 levels"}));
+  tree.make(path + "/leaf");
+  catch_up();
+  EXPECT_FALSE(has(path + "/leaf"));
+}
+
+TEST_F(DiscoveryTest, GroupsThatAreNoWorkloadsCostNoDescriptor) {
+  for (int i = 0; i < 200; ++i) tree.make("idle/" + std::to_string(i));
+  const auto open_files = [] {
+    const std::filesystem::directory_iterator files("/proc/self/fd");
+    return std::distance(begin(files), end(files));
+  };
+  const auto before = open_files();
+  start({best_effort("idle/7")});
+  EXPECT_LE(open_files() - before, 4);  // inotify, epoll, timer, the one workload
+}
+
+TEST_F(DiscoveryTest, NamesWithControlCharactersDoNotReachTheWarnings) {
+  tree.make("a/evil\x1b[31m");
+  start({best_effort("a/*"), rule("a/e*", WorkloadClass::latency_sensitive)});
+  ASSERT_EQ(changes.warnings.size(), 1U);
+  EXPECT_EQ(changes.warnings[0].find('\x1b'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace berth::cgroup

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cgroup/recognise.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace berth::cgroup {
+namespace {
+
+const std::string kId = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+const std::string kPods = "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod11_22.slice/";
+
+TEST(Kind, IsReadFromTheName) {
+  EXPECT_EQ(kind_of("system.slice/nginx.service"), Kind::systemd_service);
+  EXPECT_EQ(kind_of("user.slice/user-0.slice/session-1.scope"), Kind::systemd_scope);
+  EXPECT_EQ(kind_of("machine.slice/libpod-" + kId + ".scope"), Kind::podman);
+  EXPECT_EQ(kind_of("system.slice/docker-" + kId + ".scope"), Kind::docker);
+  EXPECT_EQ(kind_of("docker/" + kId), Kind::docker);
+  EXPECT_EQ(kind_of(kPods + "cri-containerd-" + kId + ".scope"), Kind::cri);
+  EXPECT_EQ(kind_of(kPods + "crio-" + kId + ".scope"), Kind::cri);
+  EXPECT_EQ(kind_of("kubepods/besteffort/pod1-2/" + kId), Kind::cri);
+  EXPECT_EQ(kind_of("system.slice"), Kind::other);
+  EXPECT_EQ(kind_of(""), Kind::other);
+}
+
+TEST(Kind, WhatOnlyLooksLikeAContainerIsNone) {
+  EXPECT_EQ(kind_of("machine.slice/libpod-conmon-" + kId + ".scope"), Kind::systemd_scope);
+  EXPECT_EQ(kind_of("x/crio-conmon-" + kId + ".scope"), Kind::systemd_scope);
+  EXPECT_EQ(kind_of("machine.slice/libpod-short.scope"), Kind::systemd_scope);
+  EXPECT_EQ(kind_of("machine.slice/libpod-" + std::string(64, 'G') + ".scope"), Kind::systemd_scope);
+  EXPECT_EQ(kind_of("other/" + kId), Kind::other);
+  EXPECT_EQ(kind_of("pod1/" + kId), Kind::other);
+}
+
+TEST(ServiceName, OfUnitsDropsInstanceAndSuffix) {
+  EXPECT_EQ(service_name("system.slice/nginx.service"), "nginx");
+  EXPECT_EQ(service_name("system.slice/system-web.slice/web@1.service"), "web");
+  EXPECT_EQ(service_name("system.slice/run-r1a2b.scope"), "run-r1a2b");
+  EXPECT_EQ(service_name("system.slice/org.example.App.service"), "org.example.App");
+  EXPECT_EQ(service_name("system.slice/_cgroup.service"), "cgroup");
+}
+
+TEST(ServiceName, ResolvesEscapesButNoControlCharacters) {
+  EXPECT_EQ(service_name("system.slice/foo\\x2dbar@x.service"), "foo-bar");
+  EXPECT_EQ(service_name("system.slice/a\\x0ab.service"), "a\\x0ab");
+  EXPECT_EQ(service_name("system.slice/a\\x2.service"), "a\\x2");
+  EXPECT_EQ(service_name("system.slice/a\\xzz.service"), "a\\xzz");
+}
+
+TEST(ServiceName, OfContainersIsTheShortId) {
+  EXPECT_EQ(service_name("machine.slice/libpod-" + kId + ".scope"), "0123456789ab");
+  EXPECT_EQ(service_name("docker/" + kId), "0123456789ab");
+  EXPECT_EQ(service_name(kPods + "crio-" + kId + ".scope"), "0123456789ab");
+}
+
+TEST(ServiceName, OfAnythingElseIsTheLastComponent) {
+  EXPECT_EQ(service_name("batch/job-7"), "job-7");
+  EXPECT_EQ(service_name(".service"), ".service");
+}
+
+TEST(SystemdUnit, IsTheMainGroupOfAUnit) {
+  EXPECT_EQ(systemd_unit("system.slice/nginx.service"), "nginx.service");
+  EXPECT_EQ(systemd_unit("system.slice"), "system.slice");
+  EXPECT_EQ(systemd_unit("init.scope"), "init.scope");
+  EXPECT_EQ(systemd_unit("machine.slice/libpod-" + kId + ".scope"), "libpod-" + kId + ".scope");
+  EXPECT_EQ(systemd_unit("system.slice/system-web.slice/web@1.service"), "web@1.service");
+  EXPECT_EQ(systemd_unit(kPods + "cri-containerd-" + kId + ".scope"), "cri-containerd-" + kId + ".scope");
+  EXPECT_EQ(systemd_unit("system.slice/foo\\x2dbar.service"), "foo\\x2dbar.service");
+  EXPECT_EQ(systemd_unit("system.slice/_cgroup.service"), "cgroup.service");
+}
+
+TEST(SystemdUnit, IsNoneInsideADelegatedUnit) {
+  EXPECT_EQ(systemd_unit("machine.slice/libpod-" + kId + ".scope/container"), "");
+  EXPECT_EQ(systemd_unit("user.slice/user-1000.slice/user@1000.service/app.slice/web.service"), "");
+  EXPECT_EQ(systemd_unit("system.slice/docker.service/x.slice"), "");
+}
+
+TEST(SystemdUnit, IsNoneWhereSystemdWouldNotPutIt) {
+  EXPECT_EQ(systemd_unit("docker/" + kId), "");
+  EXPECT_EQ(systemd_unit("kubepods/pod1/" + kId), "");
+  EXPECT_EQ(systemd_unit("mine/nginx.service"), "");
+  EXPECT_EQ(systemd_unit("system-web.slice"), "") << "it belongs into system.slice";
+  EXPECT_EQ(systemd_unit("a.slice/b.slice"), "");
+  EXPECT_EQ(systemd_unit("system.slice/.service"), "");
+  EXPECT_EQ(systemd_unit(""), "");
+}
+
+TEST(PodQos, IsReadFromBothCgroupDrivers) {
+  EXPECT_EQ(pod_qos(kPods + "cri-containerd-" + kId + ".scope"), PodQos::burstable);
+  EXPECT_EQ(pod_qos("kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod1_2.slice/crio-" + kId +
+                    ".scope"),
+            PodQos::best_effort);
+  EXPECT_EQ(pod_qos("kubepods.slice/kubepods-pod1_2.slice/cri-containerd-" + kId + ".scope"),
+            PodQos::guaranteed);
+  EXPECT_EQ(pod_qos("kubepods/besteffort/pod1-2/" + kId), PodQos::best_effort);
+  EXPECT_EQ(pod_qos("kubepods/burstable/pod1-2/" + kId), PodQos::burstable);
+  EXPECT_EQ(pod_qos("kubepods/pod1-2/" + kId), PodQos::guaranteed);
+  EXPECT_EQ(pod_qos("kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/"
+                    "kubelet-kubepods-besteffort-pod1.slice/cri-containerd-" +
+                    kId + ".scope"),
+            PodQos::best_effort);
+}
+
+TEST(PodQos, OnlyContainersHaveOne) {
+  EXPECT_EQ(pod_qos("kubepods/pod1-2"), std::nullopt);
+  EXPECT_EQ(pod_qos("kubepods.slice/kubepods-besteffort.slice"), std::nullopt);
+  EXPECT_EQ(pod_qos("system.slice/docker-" + kId + ".scope"), std::nullopt);
+  EXPECT_EQ(pod_qos("pod1/" + kId), std::nullopt);
+  EXPECT_EQ(pod_qos("kubepods/other/pod1/" + kId), std::nullopt);
+}
+
+TEST(InnerContainer, IsTheGroupInsideAContainersScope) {
+  EXPECT_TRUE(is_inner_container("machine.slice/libpod-" + kId + ".scope/container"));
+  EXPECT_FALSE(is_inner_container("machine.slice/libpod-" + kId + ".scope"));
+  EXPECT_FALSE(is_inner_container("machine.slice/container"));
+  EXPECT_FALSE(is_inner_container("machine.slice/libpod-" + kId + ".scope/container/sub"));
+}
+
+}  // namespace
+}  // namespace berth::cgroup

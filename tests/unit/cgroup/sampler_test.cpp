@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cgroup/sampler.h"
+
+#include "cgroup/sampler_parse.h"
+#include "tests/unit/cgroup/fake_tree.h"
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+namespace berth::cgroup {
+namespace {
+
+using test::FakeTree;
+
+std::string cpu_stat(std::uint64_t usec) {
+  return "usage_usec " + std::to_string(usec) + "\nuser_usec 1\nsystem_usec 2\n";
+}
+
+std::string pressure(const std::string& avg10) {
+  return "some avg10=" + avg10 + " avg60=0.00 avg300=0.00 total=1\n";
+}
+
+double monotonic_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Rates need time to pass.
+void let_pass(double seconds) {
+  const double end = monotonic_s() + seconds;
+  while (monotonic_s() < end) std::this_thread::yield();
+}
+
+class SamplerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    tree.make("a");
+    tree.write("a", "cpu.stat", cpu_stat(1000));
+    tree.write("a", "memory.current", "4096\n");
+    tree.write("a", "cpu.pressure", pressure("1.50"));
+    tree.write("a", "cpuset.cpus", "0-1\n");
+    tree.write("a", "cpuset.cpus.effective", "0-1\n");
+    tree.write("a", "cpu.max", "150000 100000\n");
+    tree.write("a", "memory.high", "8192\n");
+    sampler.add("a", Cgroup::open(tree.root(), "a").value());
+  }
+  Sampler::Reading sample(double now = 10) { return sampler.sample(now).at("a"); }
+
+  FakeTree tree;
+  Sampler sampler;
+};
+
+TEST_F(SamplerTest, TheFirstReadingHasNoRateButEverythingElse) {
+  const auto reading = sample();
+  EXPECT_FALSE(reading.sample);
+  EXPECT_EQ(reading.cpu_pressure_some_avg10, 1.5);
+  EXPECT_EQ(reading.cpus, (model::CpuSet{0, 1}));
+  EXPECT_EQ(reading.effective_cpus, (model::CpuSet{0, 1}));
+  EXPECT_EQ(reading.cpu_quota_cores, 1.5);
+  EXPECT_EQ(reading.memory_high_bytes, 8192U);
+  EXPECT_FALSE(reading.gone);
+}
+
+TEST_F(SamplerTest, RatesAreOverMonotonicTimeAndStampedWithTheGivenOne) {
+  const double earliest = monotonic_s();
+  sample(1000);
+  const double begin = monotonic_s();
+  let_pass(0.02);
+  tree.write("a", "cpu.stat", cpu_stat(1000 + 10'000));
+  const double end = monotonic_s();
+  const auto reading = sample(5);  // the wall clock went back
+  const double latest = monotonic_s();
+  ASSERT_TRUE(reading.sample);
+  EXPECT_EQ(reading.sample->time, 5);
+  EXPECT_LE(reading.sample->cpu_cores, 0.01 / (end - begin));
+  EXPECT_GE(reading.sample->cpu_cores, 0.01 / (latest - earliest));
+  EXPECT_EQ(reading.sample->memory_bytes, 4096U);
+}
+
+TEST_F(SamplerTest, UsageThatGoesBackwardsIsNoSample) {
+  sample();
+  let_pass(0.002);
+  tree.write("a", "cpu.stat", cpu_stat(500));
+  EXPECT_FALSE(sample().sample);
+  let_pass(0.002);
+  tree.write("a", "cpu.stat", cpu_stat(600));
+  const auto next = sample();
+  ASSERT_TRUE(next.sample);
+  EXPECT_GT(next.sample->cpu_cores, 0);
+}
+
+TEST_F(SamplerTest, MalformedUsageIsNoSample) {
+  sample();
+  let_pass(0.002);
+  tree.write("a", "cpu.stat", "usage_usec many\n");
+  EXPECT_FALSE(sample().sample);
+}
+
+TEST_F(SamplerTest, ReadingsTooCloseTogetherAreNoRate) {
+  // Two in a row lie within a millisecond unless the machine stalls just then; several tries tell that apart.
+  bool seen = false;
+  for (int i = 0; i < 100 && !seen; ++i) {
+    const double begin = monotonic_s();
+    sample();
+    const auto second = sample();
+    seen = monotonic_s() - begin < 0.001 && !second.sample;
+  }
+  EXPECT_TRUE(seen);
+}
+
+TEST_F(SamplerTest, SettingsAreReadInTurnsAndAfterARefresh) {
+  sample();
+  sample();
+  tree.write("a", "cpuset.cpus", "3\n");
+  int rounds = 0;
+  while (sample().cpus != model::CpuSet{3}) ASSERT_LT(++rounds, static_cast<int>(Sampler::kSettingsPeriod));
+  tree.write("a", "cpuset.cpus", "5\n");
+  sampler.refresh("a");
+  EXPECT_EQ(sample().cpus, model::CpuSet{5});
+}
+
+TEST_F(SamplerTest, MaxMeansNoLimit) {
+  tree.write("a", "cpu.max", "max 100000\n");
+  tree.write("a", "memory.high", "max\n");
+  const auto reading = sample();
+  EXPECT_EQ(reading.cpu_quota_cores, std::nullopt);
+  EXPECT_EQ(reading.memory_high_bytes, std::nullopt);
+}
+
+TEST_F(SamplerTest, AFileThatAppearsLaterIsPickedUp) {
+  std::filesystem::remove(tree.root() / "a" / "memory.current");
+  std::filesystem::remove(tree.root() / "a" / "cpu.pressure");
+  sample();
+  let_pass(0.002);
+  auto reading = sample();
+  ASSERT_TRUE(reading.sample);
+  EXPECT_EQ(reading.sample->memory_bytes, 0U);
+  EXPECT_EQ(reading.cpu_pressure_some_avg10, std::nullopt);
+
+  tree.write("a", "memory.current", "12288\n");
+  tree.write("a", "cpu.pressure", pressure("2.00"));
+  for (unsigned i = 0; i < Sampler::kSettingsPeriod; ++i) {
+    let_pass(0.002);
+    reading = sample();
+  }
+  ASSERT_TRUE(reading.sample);
+  EXPECT_EQ(reading.sample->memory_bytes, 12288U);
+  EXPECT_EQ(reading.cpu_pressure_some_avg10, 2.0);
+}
+
+TEST_F(SamplerTest, PressureIsReadWhereUsageMoved) {
+  tree.write("a", "cpu.pressure", pressure("0.00"));
+  sample();
+  sample();
+  let_pass(0.002);
+  tree.write("a", "cpu.pressure", pressure("7.00"));
+  tree.write("a", "cpu.stat", cpu_stat(2000));
+  EXPECT_EQ(sample().cpu_pressure_some_avg10, 7.0);
+}
+
+TEST_F(SamplerTest, AGroupWithoutAnyFileIsNotGone) {
+  tree.make("bare");
+  sampler.add("bare", Cgroup::open(tree.root(), "bare").value());
+  for (int i = 0; i < 3; ++i) {
+    const auto reading = sampler.sample(1).at("bare");
+    EXPECT_FALSE(reading.gone);
+    EXPECT_FALSE(reading.sample);
+    EXPECT_TRUE(reading.effective_cpus.empty());
+  }
+}
+
+TEST_F(SamplerTest, ARemovedGroupIsGone) {
+  tree.make("b");
+  sampler.add("b", Cgroup::open(tree.root(), "b").value());
+  tree.remove("b");
+  EXPECT_TRUE(sampler.sample(1).at("b").gone);
+  EXPECT_FALSE(sampler.sample(1).at("a").gone);
+  sampler.remove("b");
+  EXPECT_FALSE(sampler.sample(1).contains("b"));
+}
+
+TEST_F(SamplerTest, AnotherGroupUnderTheSameIdStartsAnew) {
+  sample();
+  let_pass(0.002);
+  tree.write("a", "cpu.stat", cpu_stat(5000));
+  sampler.add("a", Cgroup::open(tree.root(), "a").value());
+  EXPECT_TRUE(sample().sample) << "the same group goes on";
+  tree.remove("a");
+  tree.make("a");
+  tree.write("a", "cpu.stat", cpu_stat(9000));
+  sampler.add("a", Cgroup::open(tree.root(), "a").value());
+  let_pass(0.002);
+  EXPECT_FALSE(sample().sample);
+}
+
+TEST_F(SamplerTest, WorksWithoutDescriptorsToKeep) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  Sampler frugal;  // half of none is none
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  frugal.add("a", Cgroup::open(tree.root(), "a").value());
+  const auto open_files = [] {
+    const std::filesystem::directory_iterator files("/proc/self/fd");
+    return std::distance(begin(files), end(files));
+  };
+  const auto count = open_files();
+  frugal.sample(1);
+  EXPECT_EQ(open_files(), count);
+  let_pass(0.002);
+  tree.write("a", "cpu.stat", cpu_stat(2000));
+  EXPECT_TRUE(frugal.sample(2).at("a").sample);
+}
+
+TEST_F(SamplerTest, RemovingAWorkloadClosesItsFiles) {
+  const auto open_files = [] {
+    const std::filesystem::directory_iterator files("/proc/self/fd");
+    return std::distance(begin(files), end(files));
+  };
+  sampler.remove("a");
+  const auto before = open_files();
+  sampler.add("a", Cgroup::open(tree.root(), "a").value());
+  sample();
+  EXPECT_GT(open_files(), before);
+  sampler.remove("a");
+  EXPECT_EQ(open_files(), before);
+}
+
+TEST(ControlFiles, UsageIsFoundWhereverItsLineStands) {
+  EXPECT_EQ(parse_cpu_usage_usec("usage_usec 42\nuser_usec 1\n"), 42U);
+  EXPECT_EQ(parse_cpu_usage_usec("user_usec 1\nusage_usec 18446744073709551615"), 18446744073709551615U);
+  EXPECT_EQ(parse_cpu_usage_usec("usage_usec 18446744073709551616"), std::nullopt);
+  EXPECT_EQ(parse_cpu_usage_usec("usage_usec -1"), std::nullopt);
+  EXPECT_EQ(parse_cpu_usage_usec("usage_usec"), std::nullopt);
+  EXPECT_EQ(parse_cpu_usage_usec(""), std::nullopt);
+}
+
+TEST(ControlFiles, QuotasAreInCores) {
+  EXPECT_EQ(parse_cpu_max("max 100000\n"), std::nullopt);
+  EXPECT_EQ(parse_cpu_max("250000 100000\n"), 2.5);
+  EXPECT_EQ(parse_cpu_max("1000 0"), std::nullopt);
+  EXPECT_EQ(parse_cpu_max("1000"), std::nullopt);
+  EXPECT_EQ(parse_cpu_max("x 100000"), std::nullopt);
+  EXPECT_EQ(parse_cpu_max(""), std::nullopt);
+}
+
+TEST(ControlFiles, PressureIsAPercentage) {
+  EXPECT_EQ(parse_some_avg10("some avg10=12.34 avg60=0.00 avg300=0.00 total=1\nfull avg10=9.00"), 12.34);
+  EXPECT_EQ(parse_some_avg10("full avg10=9.00 avg60=0 avg300=0 total=1\n"), std::nullopt);
+  EXPECT_EQ(parse_some_avg10("some avg10=nan"), std::nullopt);
+  EXPECT_EQ(parse_some_avg10("some avg10=101.00"), std::nullopt);
+  EXPECT_EQ(parse_some_avg10("some avg10="), std::nullopt);
+}
+
+TEST(ControlFiles, PopulatedIsOneOrZero) {
+  EXPECT_EQ(parse_populated("populated 1\nfrozen 0\n"), true);
+  EXPECT_EQ(parse_populated("frozen 1\npopulated 0\n"), false);
+  EXPECT_EQ(parse_populated("populated\n"), std::nullopt);
+  EXPECT_EQ(parse_populated(""), std::nullopt);
+}
+
+}  // namespace
+}  // namespace berth::cgroup
