@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from berth import Berth
 from guestlib import Guest
 
 
@@ -21,3 +22,15 @@ def guest() -> Iterator[Guest]:
         if staging := os.environ.get("BERTH_STAGING"):
             booted.install(Path(staging))
         yield booted
+
+
+@pytest.fixture
+def berth(guest: Guest) -> Iterator[Berth]:
+    """The berth that is installed in the guest; stopped and its test units gone after each test."""
+    if guest.run("command -v berthd", check=False).returncode != 0:
+        if os.environ.get("BERTH_STAGING"):
+            pytest.fail("the staging tree was installed and has no berthd")
+        pytest.skip("no berth in the guest; give tests/vm/run --staging")
+    subject = Berth(guest)
+    yield subject
+    subject.clean_up()
