@@ -20,7 +20,7 @@ struct InterferenceSettings {
   model::DomainKind shared_domain = model::DomainKind::llc;
   int window_step = 2;
   bool allow_cross_socket = false;
-  model::CpuSet reserved_cpus;
+  model::CpuSet reserved_cpus{};
   int be_min_cpus = 1;
   bool be_avoid_siblings = false;
   model::InterferenceModel default_model{.b0 = 0, .k1 = 0.3, .k2 = 0.1};

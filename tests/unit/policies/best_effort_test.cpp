@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// What best-effort workloads are left with.
+#include "policies/interference/policy.h"
+#include "tests/unit/policies/hosts.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace berth::policies {
+
+namespace {
+
+using testing::best_effort;
+using testing::cpus;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::host;
+using ::testing::IsEmpty;
+using testing::latency_sensitive;
+using testing::pinned;
+using testing::pins;
+using testing::snapshot_of;
+
+// Four cores with two threads each; an instance of two vCPUs on 0-1.
+model::Snapshot one_instance() {
+  model::Snapshot snapshot = snapshot_of(host({.cores_per_llc = 4}));
+  snapshot.workloads = {pinned(latency_sensitive("web", 2), "0-1")};
+  return snapshot;
+}
+
+}  // namespace
+
+TEST(BestEffort, RunsOnEveryVcpuThatNoInstanceOwns) {
+  model::Snapshot snapshot = one_instance();
+  snapshot.workloads.push_back(best_effort("batch", 3));
+  const InterferenceProposal proposal = propose_pins(snapshot, {});
+  EXPECT_THAT(pins(proposal.actions), ElementsAre("batch=2-7"));
+  EXPECT_EQ(proposal.findings.best_effort.cpus, cpus("2-7"));
+  EXPECT_DOUBLE_EQ(proposal.findings.best_effort.utilisation, 0.5);
+  EXPECT_THAT(
+      proposal.actions.front().reason,
+      HasSubstr(
+          "best-effort pool 2-7: 6 of 8 vCPUs, 2 owned by 1 latency-sensitive instance, utilisation 0.5"));
+}
+
+TEST(BestEffort, IsLeftAloneWhereItAlreadyStandsInThePool) {
+  model::Snapshot snapshot = one_instance();
+  snapshot.workloads.push_back(pinned(best_effort("batch"), "2-7"));
+  EXPECT_THAT(propose_pins(snapshot, {}).actions, IsEmpty());
+}
+
+TEST(BestEffort, IsPressedIntoTheScoreByOverlapOnly) {
+  model::Snapshot snapshot = one_instance();
+  snapshot.workloads.push_back(best_effort("batch", 3));
+  // Siblings 4, 5 and the four vCPUs of cores 2 and 3 all run at 0.5.
+  const auto overlap = propose_pins(snapshot, {}).findings.instances.at("web");
+  EXPECT_DOUBLE_EQ(overlap.cpu_sc, 0.5);
+  EXPECT_DOUBLE_EQ(overlap.cpu_ss, 0.5);
+  const auto request = propose_pins(snapshot, {.weighting = Weighting::request}).findings.instances.at("web");
+  EXPECT_DOUBLE_EQ(request.cpu_sc, 0);
+  EXPECT_DOUBLE_EQ(request.cpu_ss, 0);
+}
+
+TEST(BestEffort, CountsAsFullAtMost) {
+  model::Snapshot snapshot = one_instance();
+  snapshot.workloads.push_back(best_effort("batch", 40));
+  EXPECT_DOUBLE_EQ(propose_pins(snapshot, {}).findings.best_effort.utilisation, 1);
+}
+
+TEST(BestEffort, KeepsToItsAllowedCpusInsideThePool) {
+  model::Snapshot snapshot = one_instance();
+  snapshot.workloads.push_back(best_effort("batch"));
+  snapshot.workloads.back().allowed_cpus = cpus("0-3");
+  EXPECT_THAT(pins(propose_pins(snapshot, {}).actions), ElementsAre("batch=2-3"));
+}
+
+TEST(BestEffort, IsReportedUnconfinedWhereThePoolHasNoneOfItsCpus) {
+  model::Snapshot snapshot = one_instance();
+  snapshot.workloads.push_back(best_effort("batch"));
+  snapshot.workloads.back().allowed_cpus = cpus("0-1");
+  const InterferenceProposal proposal = propose_pins(snapshot, {});
+  EXPECT_THAT(proposal.actions, IsEmpty());
+  ASSERT_EQ(proposal.findings.unconfined.size(), 1U);
+  EXPECT_EQ(proposal.findings.unconfined.front().workload, "batch");
+  EXPECT_EQ(proposal.findings.unconfined.front().reason,
+            "its allowed CPUs 0-1 share none with the best-effort pool 2-7");
+}
+
+TEST(BestEffort, LosesABerthsPinThatThePoolLeftBehind) {
+  model::Snapshot snapshot = one_instance();
+  snapshot.workloads.push_back(pinned(best_effort("batch"), "1"));
+  snapshot.workloads.back().allowed_cpus = cpus("0-1");
+  EXPECT_THAT(pins(propose_pins(snapshot, {}).actions), ElementsAre("batch="));
+}
+
+TEST(BestEffort, IsFreedOnceNoInstanceOwnsAnything) {
+  model::Snapshot snapshot = one_instance();
+  snapshot.workloads = {best_effort("a"), pinned(best_effort("b"), "2-7")};
+  const InterferenceProposal proposal = propose_pins(snapshot, {});
+  EXPECT_THAT(pins(proposal.actions), ElementsAre("b="));
+  EXPECT_EQ(proposal.findings.best_effort.cpus, cpus("0-7"));
+}
+
+TEST(BestEffort, IsConfinedByAPendingInstanceToo) {
+  model::Snapshot snapshot = one_instance();
+  snapshot.workloads = {best_effort("batch")};
+  model::PendingWorkload pending;
+  pending.id = "new";
+  pending.service = "new";
+  pending.vcpus = 2;
+  snapshot.pending = {pending};
+  EXPECT_THAT(pins(propose_pins(snapshot, {}).actions), ElementsAre("batch=2-7"));
+}
+
+TEST(BestEffort, SparesTheSiblingsOfOwnedVcpusWhenToldTo) {
+  model::Snapshot snapshot = one_instance();
+  snapshot.workloads.push_back(best_effort("batch"));
+  const InterferenceProposal proposal = propose_pins(snapshot, {.be_avoid_siblings = true});
+  EXPECT_THAT(pins(proposal.actions), ElementsAre("batch=2-3,6-7"));
+  EXPECT_THAT(proposal.actions.front().reason, HasSubstr("siblings of owned vCPUs are spared"));
+}
+
+TEST(BestEffort, GetsTheSiblingsAllTheSameWhereTooFewWouldBeLeft) {
+  model::Snapshot snapshot = one_instance();
+  snapshot.workloads.push_back(best_effort("batch"));
+  const InterferenceProposal proposal = propose_pins(snapshot, {.be_min_cpus = 5, .be_avoid_siblings = true});
+  EXPECT_THAT(pins(proposal.actions), ElementsAre("batch=2-7"));
+  EXPECT_THAT(proposal.actions.front().reason,
+              HasSubstr("siblings of owned vCPUs are not spared: 4 would be left, be_min_cpus is 5"));
+}
+
+TEST(BestEffort, MayUseReservedVcpus) {
+  model::Snapshot snapshot = one_instance();
+  snapshot.workloads.push_back(best_effort("batch"));
+  EXPECT_THAT(pins(propose_pins(snapshot, {.reserved_cpus = cpus("6-7")}).actions), ElementsAre("batch=2-7"));
+}
+
+}  // namespace berth::policies

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/decide.h"
+
+#include "model/json.h"
+#include "policies/decision_id.h"
+#include "tests/unit/policies/hosts.h"
+
+#include <set>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace berth::policies {
+
+namespace {
+
+using testing::best_effort;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing::latency_sensitive;
+using ::testing::MatchesRegex;
+using testing::pinned;
+using testing::pins;
+
+model::Snapshot mixed() {
+  model::Snapshot snapshot = testing::snapshot_of(testing::host({.sockets = 2, .cores_per_llc = 4}));
+  snapshot.host = "node-a";
+  snapshot.workloads = {best_effort("batch", 2), latency_sensitive("db", 2, 1),
+                        latency_sensitive("web", 3, 2)};
+  return snapshot;
+}
+
+}  // namespace
+
+TEST(Decide, PinsBothClassesBestEffortFirst) {
+  const model::Plan plan = decide(mixed(), {});
+  EXPECT_EQ(plan.host, "node-a");
+  EXPECT_EQ(plan.time, 1000);
+  EXPECT_THAT(pins(plan), ElementsAre("batch=2-3,7-15", "db=0-1", "web=4-6"));
+  ASSERT_TRUE(plan.findings.interference.has_value());
+}
+
+TEST(Decide, RunsOnlyThePoliciesNamed) {
+  EXPECT_THAT(policy_names(), ElementsAre("interference"));
+  EXPECT_EQ(decide(mixed(), {}, {"interference"}), decide(mixed(), {}));
+}
+
+TEST(Decide, DoesNothingOnAnIdleNode) {
+  model::Snapshot snapshot = mixed();
+  snapshot.workloads.clear();
+  const model::Plan plan = decide(snapshot, {});
+  EXPECT_THAT(plan.actions, IsEmpty());
+  EXPECT_EQ(plan.findings.interference->score_node, 0);
+}
+
+TEST(Decide, GivesTheSamePlanForASnapshotThatWentThroughJson) {
+  const model::Snapshot snapshot = mixed();
+  const auto parsed = model::parse_snapshot(model::to_json(snapshot));
+  ASSERT_TRUE(parsed.has_value()) << parsed.error().message();
+  EXPECT_EQ(model::to_json(decide(parsed->snapshot, {})), model::to_json(decide(snapshot, {})));
+}
+
+TEST(Decide, LetsAPinMoveBecauseItsPlaceIsGoneInsideTheCoolDown) {
+  model::Snapshot snapshot = mixed();
+  snapshot.workloads = {pinned(latency_sensitive("db", 2), "0-1")};
+  snapshot.workloads.front().pinned_at = snapshot.time - 1;
+  PolicySettings settings;
+  settings.interference.reserved_cpus = testing::cpus("0");
+  EXPECT_THAT(pins(decide(snapshot, settings)), ElementsAre("db=1-2"));
+}
+
+TEST(DecisionId, IsTwelveHexDigitsAndTellsActionsApart) {
+  std::set<std::string> ids;
+  for (const model::Action& action : decide(mixed(), {}).actions) {
+    EXPECT_THAT(action.decision, MatchesRegex("d-[0-9a-f]{12}"));
+    EXPECT_TRUE(ids.insert(action.decision).second);
+  }
+}
+
+TEST(DecisionId, DependsOnTimePolicyKindWorkloadAndValueOnly) {
+  const model::Action action{.what = model::PinAction{"web", testing::cpus("0-3")},
+                             .policy = "interference",
+                             .decision = {},
+                             .reason = "because"};
+  // FNV-1a of "1790000000.5\ninterference\npin\nweb\n0-3": a stable name, so that logs of other versions
+  // match.
+  const std::string id = decision_id(1790000000.5, action);
+  model::Action other = action;
+  other.reason = "for other words";
+  other.decision = "d-1";
+  EXPECT_EQ(decision_id(1790000000.5, other), id);
+  EXPECT_NE(decision_id(1790000001.5, action), id);
+  other = action;
+  other.policy = "straggler";
+  EXPECT_NE(decision_id(1790000000.5, other), id);
+  other.policy = action.policy;
+  other.what = model::PinAction{"web", testing::cpus("0-2")};
+  EXPECT_NE(decision_id(1790000000.5, other), id);
+  other.what = model::PinAction{"db", testing::cpus("0-3")};
+  EXPECT_NE(decision_id(1790000000.5, other), id);
+  EXPECT_EQ(id, "d-d9e589ecdb35");
+}
+
+}  // namespace berth::policies

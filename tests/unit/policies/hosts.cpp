@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/policies/hosts.h"
+
+#include <utility>
+
+namespace berth::policies::testing {
+
+std::vector<model::Cpu> cpus_of(const HostShape& shape) {
+  std::vector<model::Cpu> cpus;
+  const int cores = shape.sockets * shape.llcs_per_socket * shape.cores_per_llc;
+  for (int thread = 0; thread < shape.threads_per_core; ++thread) {
+    for (int core = 0; core < cores; ++core) {
+      const int llc = core / shape.cores_per_llc;
+      const int socket = llc / shape.llcs_per_socket;
+      cpus.push_back({.cpu = thread * cores + core,
+                      .core = core,
+                      .llc = llc,
+                      .numa = socket,
+                      .socket = socket,
+                      .online = true,
+                      .allowed = true,
+                      .efficiency = {}});
+    }
+  }
+  return cpus;
+}
+
+model::Topology host(const HostShape& shape) { return model::Topology::make(cpus_of(shape)).value(); }
+
+model::CpuSet cpus(const std::string& cpulist) { return model::CpuSet::parse(cpulist).value(); }
+
+model::Snapshot snapshot_of(model::Topology topology) {
+  return {.host = "test",
+          .time = 1000,
+          .load1 = 0,
+          .topology = std::move(topology),
+          .memory = {},
+          .services = {},
+          .workloads = {},
+          .pending = {},
+          .spark_apps = {}};
+}
+
+model::Workload latency_sensitive(const std::string& id, int vcpus, double created) {
+  model::Workload workload;
+  workload.id = id;
+  workload.service = id;
+  workload.workload_class = model::WorkloadClass::latency_sensitive;
+  workload.vcpus = vcpus;
+  workload.created = created;
+  return workload;
+}
+
+model::Workload best_effort(const std::string& id, double cores_used) {
+  model::Workload workload;
+  workload.id = id;
+  workload.service = id;
+  workload.usage = {{.time = 999,
+                     .cpu_cores = cores_used,
+                     .memory_bytes = 0,
+                     .progress = {},
+                     .runq_latency_us = {},
+                     .llc_mpki = {}}};
+  return workload;
+}
+
+model::Workload pinned(model::Workload workload, const std::string& cpulist) {
+  workload.cpus = cpus(cpulist);
+  return workload;
+}
+
+void apply(const model::Plan& plan, model::Snapshot& snapshot) {
+  for (const model::Action& action : plan.actions) {
+    for (model::Workload& workload : snapshot.workloads) {
+      if (action.workload() == nullptr || *action.workload() != workload.id) continue;
+      if (const auto* pin = std::get_if<model::PinAction>(&action.what)) workload.cpus = pin->cpus;
+      if (std::holds_alternative<model::UnpinAction>(action.what)) workload.cpus = {};
+    }
+  }
+}
+
+std::vector<std::string> pins(const std::vector<model::Action>& actions) {
+  std::vector<std::string> list;
+  for (const model::Action& action : actions) {
+    if (const auto* pin = std::get_if<model::PinAction>(&action.what)) {
+      list.push_back(pin->workload + "=" + pin->cpus.to_string());
+    }
+    if (const auto* unpin = std::get_if<model::UnpinAction>(&action.what))
+      list.push_back(unpin->workload + "=");
+  }
+  return list;
+}
+
+std::vector<std::string> pins(const model::Plan& plan) { return pins(plan.actions); }
+
+}  // namespace berth::policies::testing

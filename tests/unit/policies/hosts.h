@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hosts and workloads for tests of policies, each in one line.
+#pragma once
+
+#include "model/snapshot.h"
+#include "policies/decide.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace berth::policies::testing {
+
+// A regular host; vCPU numbers as Linux gives them on x86: first threads of all cores, then second ones.
+struct HostShape {
+  int sockets = 1;
+  int llcs_per_socket = 1;
+  int cores_per_llc = 4;
+  int threads_per_core = 2;
+};
+std::vector<model::Cpu> cpus_of(const HostShape& shape);
+model::Topology host(const HostShape& shape);
+
+model::CpuSet cpus(const std::string& cpulist);
+model::Snapshot snapshot_of(model::Topology topology);
+
+// Running since `created`; its service is named like itself.
+model::Workload latency_sensitive(const std::string& id, int vcpus, double created = 0);
+model::Workload best_effort(const std::string& id, double cores_used = 0);
+model::Workload pinned(model::Workload workload, const std::string& cpulist);
+
+// Sets the cpus of each workload that the plan pins or unpins, as the daemon would.
+void apply(const model::Plan& plan, model::Snapshot& snapshot);
+
+// The pins of a plan, "workload=cpulist" in the plan's order; "workload=" for an unpin.
+std::vector<std::string> pins(const model::Plan& plan);
+std::vector<std::string> pins(const std::vector<model::Action>& actions);
+
+}  // namespace berth::policies::testing

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// What holds of every plan, whatever the node.
+#include "policies/decide.h"
+#include "tests/unit/policies/hosts.h"
+#include "tests/unit/policies/random_node.h"
+#include "tests/unit/policies/seeds.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace berth::policies {
+
+namespace {
+
+testing::RandomCase any_case() { return testing::random_case(*testing::any_seed()); }
+
+const model::Workload* find(const model::Snapshot& snapshot, const std::string& id) {
+  for (const model::Workload& workload : snapshot.workloads) {
+    if (workload.id == id) return &workload;
+  }
+  return nullptr;
+}
+
+bool inside_one(const std::vector<model::Domain>& domains, const model::CpuSet& cpus) {
+  return std::any_of(domains.begin(), domains.end(),
+                     [&](const model::Domain& domain) { return cpus.is_subset_of(domain.cpus); });
+}
+
+std::size_t largest(const std::vector<model::Domain>& domains) {
+  std::size_t most = 0;
+  for (const model::Domain& domain : domains) most = std::max(most, domain.cpus.size());
+  return most;
+}
+
+}  // namespace
+
+RC_GTEST_PROP(PlanProperty, GivesEachInstanceItsOwnVcpusInOneDomain, ()) {
+  const testing::RandomCase node = any_case();
+  const InterferenceSettings& settings = node.settings.interference;
+  const model::Topology& topology = node.snapshot.topology;
+  const auto findings = *decide(node.snapshot, node.settings).findings.interference;
+  model::CpuSet owned;
+  for (const auto& [id, instance] : findings.instances) {
+    RC_ASSERT(!instance.cpus.intersects(owned));
+    owned |= instance.cpus;
+    RC_ASSERT(instance.cpus.is_subset_of(topology.usable()));
+    RC_ASSERT(!instance.cpus.intersects(settings.reserved_cpus));
+    const std::size_t size = instance.cpus.size();
+    if (const model::Workload* workload = find(node.snapshot, id)) {
+      RC_ASSERT(workload->vcpus.value() == static_cast<int>(size));
+      // In parentheses: the macro takes a bare || apart and evaluates both sides.
+      RC_ASSERT((!workload->allowed_cpus || instance.cpus.is_subset_of(*workload->allowed_cpus)));
+    }
+    const auto& domains = topology.domains(settings.shared_domain);
+    if (size <= largest(domains)) {
+      RC_ASSERT(inside_one(domains, instance.cpus));
+    } else if (size <= largest(topology.sockets())) {
+      RC_ASSERT(inside_one(topology.sockets(), instance.cpus));
+    } else {
+      RC_ASSERT(settings.allow_cross_socket);
+    }
+  }
+  const model::CpuSet& pool = findings.best_effort.cpus;
+  RC_ASSERT(!pool.intersects(owned));
+  const std::size_t least = static_cast<std::size_t>(std::max(1, settings.be_min_cpus));
+  RC_ASSERT(pool.size() >= std::min(least, topology.usable().size()));
+}
+
+RC_GTEST_PROP(PlanProperty, ConfinesEveryBestEffortWorkloadToThePoolOrSaysWhyNot, ()) {
+  testing::RandomCase node = any_case();
+  const model::Plan plan = decide(node.snapshot, node.settings);
+  const auto& findings = *plan.findings.interference;
+  testing::apply(plan, node.snapshot);
+  std::set<std::string> unconfined;
+  for (const auto& finding : findings.unconfined) unconfined.insert(finding.workload);
+  for (const model::Workload& workload : node.snapshot.workloads) {
+    if (workload.workload_class != model::WorkloadClass::best_effort) continue;
+    if (findings.instances.empty() || unconfined.contains(workload.id)) {
+      RC_ASSERT(workload.cpus.empty());
+    } else {
+      RC_ASSERT(!workload.cpus.empty());
+      RC_ASSERT(workload.cpus.is_subset_of(findings.best_effort.cpus));
+    }
+  }
+}
+
+RC_GTEST_PROP(PlanProperty, ReachesWhatItsFindingsShow, ()) {
+  testing::RandomCase node = any_case();
+  const model::Plan plan = decide(node.snapshot, node.settings);
+  const auto& instances = plan.findings.interference->instances;
+  testing::apply(plan, node.snapshot);
+  for (const model::Workload& workload : node.snapshot.workloads) {
+    if (workload.workload_class != model::WorkloadClass::latency_sensitive) continue;
+    const auto placed = instances.find(workload.id);
+    RC_ASSERT(workload.cpus == (placed == instances.end() ? model::CpuSet() : placed->second.cpus));
+  }
+}
+
+RC_GTEST_PROP(PlanProperty, HasNothingMoreToDoOnceItIsCarriedOut, ()) {
+  testing::RandomCase node = any_case();
+  testing::apply(decide(node.snapshot, node.settings), node.snapshot);
+  RC_ASSERT(decide(node.snapshot, node.settings).actions.empty());
+}
+
+RC_GTEST_PROP(PlanProperty, IsTheSameForTheSameSnapshotInWhateverOrder, ()) {
+  testing::RandomCase node = any_case();
+  const model::Plan plan = decide(node.snapshot, node.settings);
+  RC_ASSERT(decide(node.snapshot, node.settings) == plan);
+  std::mt19937_64 random(*testing::any_seed());
+  std::shuffle(node.snapshot.workloads.begin(), node.snapshot.workloads.end(), random);
+  RC_ASSERT(decide(node.snapshot, node.settings) == plan);
+}
+
+}  // namespace berth::policies

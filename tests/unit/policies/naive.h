@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The interference policy with the window search said again, word by word after docs/algorithms.md, with sets
+// and loops and no care for time. Nothing of policies/ is used but the settings, and of the topology the bare
+// list of vCPUs.
+#pragma once
+
+#include "model/snapshot.h"
+#include "policies/interference/settings.h"
+
+#include <map>
+#include <set>
+#include <string>
+
+namespace berth::policies::naive {
+
+using Cpus = std::set<int>;
+
+struct Score {
+  double cpu_sc = 0;
+  double cpu_ss = 0;
+  double score = 0;
+};
+
+struct Outcome {
+  std::map<std::string, Cpus> placed;   // by workload or pending id
+  std::map<std::string, Score> scores;  // of those placed
+  std::set<std::string> unplaceable;
+  std::map<int, double> domains;
+  double node = 0;
+  Cpus pool;
+  double pool_utilisation = 0;
+};
+
+Outcome place(const model::Snapshot& snapshot, const InterferenceSettings& settings);
+
+}  // namespace berth::policies::naive
