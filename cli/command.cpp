@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command.h"
+
+#include <exception>
+#include <ostream>
+
+#include <CLI/CLI.hpp>
+
+namespace berth::cli {
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> table{
+      {"status", "Mode, what the host offers, the last actions", declare_status},
+      {"list", "The workloads: class, vCPUs, use, pressure, score", declare_list},
+      {"topology", "The processors, of this host or another one", declare_topology},
+      {"snapshot", "The last tick's snapshot, as JSON", declare_snapshot},
+      {"plan", "What would be done now, or for a given snapshot, and why", declare_plan},
+      {"mode", "Switch between observing and enforcing", declare_mode},
+      {"set", "Change how one workload is treated, for this run of it", declare_set},
+      {"restore", "Put back every attribute that berth changed", declare_restore},
+      {"check-config", "Read a configuration and report the first error", declare_check_config},
+      {"reload", "Make the daemon read its configuration again", declare_reload},
+      {"log", "The newest decisions", declare_log},
+  };
+  return table;
+}
+
+namespace {
+
+int complain(std::ostream& err, Exit exit, const std::string& message) {
+  err << "berthctl: " << printable(message) << "\n";
+  return static_cast<int>(exit);
+}
+
+}  // namespace
+
+int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err) {
+  CLI::App app("See and control the node-level resource manager berthd(8).", "berthctl");
+  bool json = false;
+  app.set_version_flag("--version", "berthctl " BERTH_VERSION, "Print the version and exit");
+  app.add_flag("--json", json, "Print JSON instead of text");
+  app.fallthrough();
+  app.require_subcommand(1);
+
+  std::vector<std::pair<CLI::App*, Action>> parsers;
+  for (const Command& command : commands()) {
+    CLI::App* parser = app.add_subcommand(command.name, command.summary);
+    parser->group("Subcommands");
+    parsers.emplace_back(parser, command.declare(*parser));
+  }
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& wanted) {  // --help, --version
+    return app.exit(wanted, out, err);
+  } catch (const CLI::ParseError& error) {
+    return complain(err, Exit::wrong_use,
+                    std::string(error.what()) + " (berthctl --help lists the commands)");
+  }
+
+  for (const auto& [parser, action] : parsers) {
+    if (!parser->parsed()) continue;
+    Session session{out, err, json, terminal_style()};
+    try {
+      const Outcome<void> outcome = action(session);
+      out.flush();
+      if (!outcome) return complain(err, outcome.error().exit, outcome.error().message);
+      if (!out) return complain(err, Exit::failed, "cannot write the output");
+      return static_cast<int>(Exit::done);
+    } catch (const std::exception& error) {
+      return complain(err, Exit::failed, error.what());
+    }
+  }
+  return static_cast<int>(Exit::wrong_use);
+}
+
+}  // namespace berth::cli

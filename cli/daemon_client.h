@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cli/problem.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+namespace berth::cli {
+
+// berthd over the system bus. Every answer is a JSON document of docs/contract.md.
+class DaemonClient {
+ public:
+  // Problem unreachable where there is no bus or no berthd on it; never starts one.
+  static Outcome<DaemonClient> connect();
+  ~DaemonClient();
+  DaemonClient(DaemonClient&&) noexcept;
+  DaemonClient& operator=(DaemonClient&&) noexcept;
+
+  Outcome<std::string> status();
+  Outcome<std::string> workloads();
+  Outcome<std::string> topology();
+  Outcome<std::string> snapshot();
+  Outcome<std::string> plan();
+  Outcome<std::string> log(std::uint32_t limit);
+
+  // These need the right to; problem refused where the daemon says no.
+  Outcome<void> set_mode(const std::string& mode);
+  Outcome<void> set_workload(const std::string& id, const std::map<std::string, std::string>& settings);
+  Outcome<std::string> restore();
+  Outcome<void> reload();
+
+ private:
+  struct State;
+  explicit DaemonClient(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/input.h"
+
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace berth::cli {
+
+namespace {
+
+// More than a thousand workloads with an hour of samples each; whatever is larger is not one of our
+// documents.
+constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+
+tl::unexpected<Problem> unreadable(const std::string& file, int error) {
+  return problem(Exit::wrong_use,
+                 fmt::format("cannot read {}: {}", input_name(file), std::generic_category().message(error)));
+}
+
+Outcome<std::string> read_all(int fd, const std::string& file) {
+  std::string text;
+  std::array<char, 65536> buffer{};
+  for (;;) {
+    const ssize_t count = read(fd, buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return unreadable(file, errno);
+    if (count == 0) return text;
+    text.append(buffer.data(), static_cast<std::size_t>(count));
+    if (text.size() > kMostBytes) return unreadable(file, EFBIG);
+  }
+}
+
+}  // namespace
+
+std::string input_name(const std::string& file) { return file == "-" ? "standard input" : file; }
+
+Outcome<std::string> read_input(const std::string& file) {
+  if (file == "-") return read_all(STDIN_FILENO, file);
+  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return unreadable(file, errno);
+  auto text = read_all(fd, file);
+  close(fd);
+  return text;
+}
+
+Outcome<config::Settings> load_settings(const std::string& file) {
+  if (file == "-") {
+    const auto text = read_input(file);
+    if (!text) return tl::unexpected(text.error());
+    auto settings = config::parse(*text, input_name(file));
+    if (!settings) return problem(settings.error());
+    return std::move(*settings);
+  }
+  if (!file.empty() && access(file.c_str(), R_OK) != 0) return unreadable(file, errno);
+  auto settings = config::load(file.empty() ? config::kDefaultFile : file);
+  if (!settings) return problem(settings.error());
+  return std::move(*settings);
+}
+
+}  // namespace berth::cli

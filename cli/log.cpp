@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command.h"
+#include "cli/daemon_client.h"
+#include "cli/render.h"
+
+#include <cstdint>
+#include <memory>
+#include <ostream>
+
+#include <CLI/CLI.hpp>
+
+namespace berth::cli {
+
+namespace {
+
+constexpr std::uint32_t kMostEntries = 10'000;  // as many as the daemon hands out at once
+
+Outcome<void> show_log(Session& session, std::uint32_t limit) {
+  auto daemon = DaemonClient::connect();
+  if (!daemon) return tl::unexpected(daemon.error());
+  const auto text = daemon->log(limit);
+  if (!text) return tl::unexpected(text.error());
+  if (session.json) {
+    session.out << *text << "\n";
+    return {};
+  }
+  const auto log = parse_document(*text, "log");
+  if (!log) return tl::unexpected(log.error());
+  const auto& entries = list_of(*log, "entries");
+  if (entries.empty()) session.out << "Nothing was decided yet.\n";
+  render_log(session.out, entries, session.style);
+  return {};
+}
+
+}  // namespace
+
+Action declare_log(CLI::App& app) {
+  const auto limit = std::make_shared<std::uint32_t>(20);
+  app.add_option("-n", *limit, "How many, newest first")
+      ->type_name("NUMBER")
+      ->check(CLI::Range(std::uint32_t{1}, kMostEntries))
+      ->capture_default_str();
+  return [limit](Session& session) { return show_log(session, *limit); };
+}
+
+}  // namespace berth::cli

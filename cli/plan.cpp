@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command.h"
+#include "cli/daemon_client.h"
+#include "cli/input.h"
+#include "cli/render_plan.h"
+#include "model/json.h"
+#include "policies/decide.h"
+#include "topology/discover.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace berth::cli {
+
+namespace {
+
+struct Arguments {
+  std::optional<std::string> snapshot;
+  std::optional<std::string> config;
+  std::vector<std::string> policies;
+  std::vector<std::string> overrides;
+
+  // Whether the daemon's own plan is not the one that was asked for.
+  bool recompute() const { return snapshot || config || !policies.empty() || !overrides.empty(); }
+};
+
+Outcome<model::Snapshot> parse(const Session& session, const std::string& text, const std::string& name) {
+  auto parsed = model::parse_snapshot(text, topology::resolve);
+  if (!parsed) return problem(parsed.error().context(name));
+  for (const std::string& warning : parsed->warnings) {
+    session.err << "berthctl: warning: " << printable(name) << ": " << printable(warning) << "\n";
+  }
+  return std::move(parsed->snapshot);
+}
+
+// The compiled-in defaults where no file is named, whatever this host is configured for: a plan for a given
+// snapshot is the same everywhere.
+Outcome<policies::PolicySettings> settings_of(const Arguments& arguments) {
+  config::Settings settings;
+  if (arguments.config) {
+    auto loaded = load_settings(*arguments.config);
+    if (!loaded) return tl::unexpected(loaded.error());
+    settings = std::move(*loaded);
+  }
+  for (const std::string& assignment : arguments.overrides) {
+    if (const auto done = config::override_setting(settings, assignment); !done) return problem(done.error());
+  }
+  return settings.policies;
+}
+
+Outcome<void> check_policies(const std::vector<std::string>& names) {
+  const auto& known = policies::policy_names();
+  for (const std::string& name : names) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      return problem(Exit::wrong_use,
+                     fmt::format("there is no policy \"{}\"; there are {}", name, fmt::join(known, ", ")));
+    }
+  }
+  return {};
+}
+
+void show(Session& session, const model::Plan& plan, const model::Snapshot& snapshot) {
+  if (session.json) {
+    session.out << model::to_json(plan) << "\n";
+  } else {
+    render_plan(session.out, plan, snapshot, session.style);
+  }
+}
+
+// The plan of the daemon's last tick.
+Outcome<void> show_daemons_plan(Session& session, DaemonClient& daemon, const model::Snapshot& snapshot) {
+  const auto text = daemon.plan();
+  if (!text) return tl::unexpected(text.error());
+  if (session.json) {
+    session.out << *text << "\n";
+    return {};
+  }
+  const auto plan = model::parse_plan(*text);
+  if (!plan) return problem(Exit::failed, "the daemon's plan: " + plan.error().message());
+  show(session, *plan, snapshot);
+  return {};
+}
+
+Outcome<void> plan(Session& session, const Arguments& arguments) {
+  // Arguments first: what is wrong with them is wrong with or without a daemon.
+  if (const auto checked = check_policies(arguments.policies); !checked)
+    return tl::unexpected(checked.error());
+  if (arguments.snapshot == "-" && arguments.config == "-") {
+    return problem(Exit::wrong_use, "standard input cannot be both the snapshot and the configuration");
+  }
+  const auto settings = settings_of(arguments);
+  if (!settings) return tl::unexpected(settings.error());
+
+  std::optional<DaemonClient> daemon;
+  Outcome<std::string> text;
+  std::string name = "the daemon's snapshot";
+  if (arguments.snapshot) {
+    text = read_input(*arguments.snapshot);
+    name = input_name(*arguments.snapshot);
+  } else {
+    auto connected = DaemonClient::connect();
+    if (!connected) {
+      return problem(connected.error().exit,
+                     connected.error().message + "; or give a file: berthctl plan --snapshot FILE");
+    }
+    daemon.emplace(std::move(*connected));
+    text = daemon->snapshot();
+  }
+  if (!text) return tl::unexpected(text.error());
+  const auto snapshot = parse(session, *text, name);
+  if (!snapshot) return tl::unexpected(snapshot.error());
+
+  if (daemon && !arguments.recompute()) return show_daemons_plan(session, *daemon, *snapshot);
+  show(session, policies::decide(*snapshot, *settings, arguments.policies), *snapshot);
+  return {};
+}
+
+}  // namespace
+
+Action declare_plan(CLI::App& app) {
+  const auto arguments = std::make_shared<Arguments>();
+  app.add_option("--snapshot", arguments->snapshot, "Plan for this snapshot, - for standard input")
+      ->type_name("FILE");
+  app.add_option("--config", arguments->config, "Settings of this file in place of the defaults")
+      ->type_name("FILE");
+  app.add_option("--policy", arguments->policies, "Run this policy only; may be repeated")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  app.add_option("-o", arguments->overrides, "Override one setting; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  return [arguments](Session& session) { return plan(session, *arguments); };
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "model/error.h"
+
+#include <string>
+#include <utility>
+
+namespace berth::cli {
+
+// Exit statuses of docs/contract.md.
+enum class Exit : int { done = 0, failed = 1, wrong_use = 2, refused = 3, unreachable = 4 };
+
+// Why a command could not do its work: what the shell gets and the line a person reads.
+struct Problem {
+  Exit exit = Exit::failed;
+  std::string message;
+};
+
+template <typename T>
+using Outcome = tl::expected<T, Problem>;
+
+inline tl::unexpected<Problem> problem(Exit exit, std::string message) {
+  return tl::unexpected<Problem>(Problem{exit, std::move(message)});
+}
+
+// invalid_input is wrong use, refused is refused; anything else failed.
+tl::unexpected<Problem> problem(const model::Error& error);
+
+}  // namespace berth::cli

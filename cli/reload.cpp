@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command.h"
+#include "cli/daemon_client.h"
+
+#include <ostream>
+
+namespace berth::cli {
+
+namespace {
+
+Outcome<void> reload(Session& session) {
+  auto daemon = DaemonClient::connect();
+  if (!daemon) return tl::unexpected(daemon.error());
+  const auto done = daemon->reload();
+  if (!done) return tl::unexpected(done.error());
+  session.out << (session.json ? R"({"schema":"berth.reload/1","reloaded":true})"
+                               : "berthd has taken over its configuration")
+              << "\n";
+  return {};
+}
+
+}  // namespace
+
+Action declare_reload(CLI::App&) { return reload; }
+
+}  // namespace berth::cli

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon's documents (docs/contract.md) as text. Fetching is elsewhere: these take what anybody got
+// anywhere.
+#pragma once
+
+#include "cli/document.h"
+#include "cli/text.h"
+
+#include <iosfwd>
+
+namespace berth::cli {
+
+// berth.status/1; `now` in epoch seconds, for ages.
+void render_status(std::ostream& out, const Document& status, double now, const Style& style);
+// berth.workloads/1.
+void render_list(std::ostream& out, const Document& workloads, const Style& style);
+// berth.log/1, and the entries of a status.
+void render_log(std::ostream& out, const Document::array_t& entries, const Style& style,
+                const char* indent = "");
+// berth.restore/1.
+void render_restore(std::ostream& out, const Document& report, const Style& style);
+
+}  // namespace berth::cli

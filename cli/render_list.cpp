@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/render.h"
+#include "cli/table.h"
+
+#include <ostream>
+
+namespace berth::cli {
+
+namespace {
+
+std::string or_dash(std::string text) { return text.empty() ? "-" : text; }
+
+std::string bytes_of(const Document& object, const char* name) {
+  const auto bytes = number_of(object, name);
+  return bytes && *bytes >= 0 ? format_bytes(static_cast<std::uint64_t>(*bytes)) : "-";
+}
+
+}  // namespace
+
+void render_list(std::ostream& out, const Document& workloads, const Style& style) {
+  Table table({{"WORKLOAD", Align::left, true},
+               {"CLASS"},
+               {"SERVICE", Align::left, true},
+               {"VCPUS", Align::right},
+               {"PINNED", Align::left, true},
+               {"CPU", Align::right},
+               {"MEMORY", Align::right},
+               {"PRESSURE", Align::right},
+               {"SCORE", Align::right},
+               {"QUOTA", Align::right, false, true},
+               {"PROGRESS", Align::right, false, true}});
+  bool left_alone = false;
+  for (const Document& workload : list_of(workloads, "workloads")) {
+    const bool managed = !member(workload, "managed").is_boolean() || flag_of(workload, "managed");
+    left_alone = left_alone || !managed;
+    const bool latency = text_of(workload, "class") == "latency-sensitive";
+    table.add(
+        {Cell(or_dash(text_of(workload, "id")) + (managed ? "" : " *"), managed ? Colour::none : Colour::dim),
+         Cell(or_dash(text_of(workload, "class")), latency ? Colour::yellow : Colour::none),
+         or_dash(text_of(workload, "service")), format_number(number_of(workload, "vcpus"), 0),
+         or_dash(text_of(workload, "pinned_cpus")), format_number(number_of(workload, "cpu_cores"), 2),
+         bytes_of(workload, "memory_bytes"), format_number(number_of(workload, "pressure"), 2),
+         format_number(number_of(workload, "score"), 3), format_number(number_of(workload, "cpu_quota"), 2),
+         format_share(number_of(workload, "progress"))});
+  }
+  if (table.empty()) {
+    out << "No workloads: nothing on this host matches a rule.\n";
+    return;
+  }
+  table.print(out, style);
+  if (!left_alone) return;
+  out << "\n* left alone:\n";
+  for (const Document& workload : list_of(workloads, "workloads")) {
+    if (!member(workload, "managed").is_boolean() || flag_of(workload, "managed")) continue;
+    out << "  " << printable(text_of(workload, "id")) << ": "
+        << printable(or_dash(text_of(workload, "unmanaged_reason"))) << "\n";
+  }
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/render.h"
+
+#include <ostream>
+
+#include <fmt/format.h>
+
+namespace berth::cli {
+
+namespace {
+
+Colour colour_of(const std::string& result) {
+  if (result == "applied" || result == "restored") return Colour::green;
+  if (result == "failed") return Colour::red;
+  return result == "observed" ? Colour::dim : Colour::yellow;
+}
+
+std::string value_of(const Document& entry, const char* name) {
+  const Document& value = member(entry, name);
+  if (value.is_null()) return "-";
+  const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+  return text.empty() ? "(none)" : text;
+}
+
+}  // namespace
+
+void render_log(std::ostream& out, const Document::array_t& entries, const Style& style, const char* indent) {
+  for (const Document& entry : entries) {
+    const auto time = number_of(entry, "time");
+    const std::string result = text_of(entry, "result");
+    out << indent << (time ? format_time(*time) : "-") << "  "
+        << paint(style, colour_of(result), fmt::format("{:<8}", printable(result))) << "  "
+        << printable(fmt::format("{} {}", text_of(entry, "kind"), text_of(entry, "workload")));
+    if (const std::string attribute = text_of(entry, "attribute"); !attribute.empty()) {
+      out << printable(
+          fmt::format("  {}: {} -> {}", attribute, value_of(entry, "old"), value_of(entry, "new")));
+    }
+    out << "\n";
+    const std::string decision = text_of(entry, "decision");
+    const std::string why =
+        fmt::format("{}{}{}", text_of(entry, "policy"), decision.empty() ? "" : " " + decision,
+                    text_of(entry, "reason").empty() ? "" : ": " + text_of(entry, "reason"));
+    if (!why.empty()) out << indent << "    " << paint(style, Colour::dim, printable(why)) << "\n";
+    if (const std::string error = text_of(entry, "error"); !error.empty()) {
+      out << indent << "    " << paint(style, Colour::red, printable(error)) << "\n";
+    }
+  }
+}
+
+void render_restore(std::ostream& out, const Document& report, const Style& style) {
+  const auto& restored = list_of(report, "restored");
+  const auto& left = list_of(report, "left");
+  const auto& gone = list_of(report, "gone");
+  for (const Document& change : restored) {
+    out << paint(style, Colour::green, "restored") << "  "
+        << printable(fmt::format("{}  {}: {} -> {}", text_of(change, "workload"),
+                                 text_of(change, "attribute"), value_of(change, "before"),
+                                 value_of(change, "after")))
+        << "\n";
+  }
+  for (const Document& kept : left) {
+    out << paint(style, Colour::yellow, "left    ") << "  "
+        << printable(fmt::format("{}  {}: {}", text_of(kept, "workload"), text_of(kept, "attribute"),
+                                 text_of(kept, "reason")))
+        << "\n";
+  }
+  out << fmt::format("{} put back, {} left as they are, {} gone with their workloads\n", restored.size(),
+                     left.size(), gone.size());
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/render_plan.h"
+
+#include "cli/table.h"
+
+#include <algorithm>
+#include <ostream>
+#include <string>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace berth::cli {
+
+namespace {
+
+const char* to_text(model::ModelOrigin origin) {
+  switch (origin) {
+    case model::ModelOrigin::fallback:
+      return "default";
+    case model::ModelOrigin::given:
+      return "given";
+    case model::ModelOrigin::fitted:
+      return "fitted";
+  }
+  return "-";
+}
+
+std::string quantity(std::size_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+// What the action does to its object, in a few words.
+std::string describe(const model::Action& action) {
+  return std::visit(
+      [](const auto& what) -> std::string {
+        using What = std::decay_t<decltype(what)>;
+        if constexpr (std::is_same_v<What, model::PinAction>) {
+          return fmt::format("{} -> vCPUs {}", what.workload, what.cpus.to_string());
+        } else if constexpr (std::is_same_v<What, model::UnpinAction>) {
+          return fmt::format("{} -> wherever it could run before", what.workload);
+        } else if constexpr (std::is_same_v<What, model::SetCpuQuotaAction>) {
+          return what.cpu_quota_cores
+                     ? fmt::format("{} -> {:.2f} cores", what.workload, *what.cpu_quota_cores)
+                     : fmt::format("{} -> no limit", what.workload);
+        } else if constexpr (std::is_same_v<What, model::SetMemoryHighAction>) {
+          return what.memory_high_bytes
+                     ? fmt::format("{} -> {}", what.workload, format_bytes(*what.memory_high_bytes))
+                     : fmt::format("{} -> no limit", what.workload);
+        } else if constexpr (std::is_same_v<What, model::EvictAction>) {
+          return fmt::format("{}, which frees {}", what.workload, format_bytes(what.frees_bytes));
+        } else {
+          const bool cpu = what.resource == model::Resource::cpu;
+          return fmt::format("{} {} (x{:.2f})", cpu ? "CPU" : "memory",
+                             cpu ? fmt::format("{:.1f} cores", what.capacity)
+                                 : format_bytes(static_cast<std::uint64_t>(std::max(0.0, what.capacity))),
+                             what.factor);
+        }
+      },
+      action.what);
+}
+
+void heading(std::ostream& out, const Style& style, const std::string& text) {
+  out << "\n" << paint(style, Colour::bold, text) << "\n";
+}
+
+void list_findings(std::ostream& out, const Style& style, const char* title,
+                   const std::vector<model::WorkloadFinding>& findings) {
+  if (findings.empty()) return;
+  heading(out, style, title);
+  for (const model::WorkloadFinding& finding : findings) {
+    out << "  " << paint(style, Colour::yellow, printable(finding.workload)) << ": "
+        << printable(finding.reason) << "\n";
+  }
+}
+
+void render_interference(std::ostream& out, const model::InterferenceFindings& findings, const Style& style) {
+  heading(out, style, "Latency-sensitive instances, as the plan would have them");
+  if (findings.instances.empty()) {
+    out << "  none\n";
+  } else {
+    Table table({{"INSTANCE", Align::left, true},
+                 {"VCPUS", Align::left, true},
+                 {"PRESSURE", Align::right},
+                 {"ON ITS CORES", Align::right},
+                 {"IN ITS CACHE", Align::right},
+                 {"SCORE", Align::right},
+                 {"MODEL"}},
+                "  ");
+    for (const auto& [id, instance] : findings.instances) {
+      table.add({id, instance.cpus.empty() ? "-" : instance.cpus.to_string(),
+                 format_number(instance.pressure, 2), format_number(instance.cpu_sc, 3),
+                 format_number(instance.cpu_ss, 3), format_number(instance.score, 4),
+                 to_text(instance.model)});
+    }
+    table.print(out, style);
+    out << paint(
+               style, Colour::dim,
+               "  Pressure is how busy a service keeps its vCPUs; the next two, how busy the neighbours are.")
+        << "\n";
+  }
+  list_findings(out, style, "Cannot be placed", findings.unplaceable);
+
+  heading(out, style, "Best-effort workloads share");
+  out << "  "
+      << (findings.best_effort.cpus.empty() ? "nothing" : "vCPUs " + findings.best_effort.cpus.to_string())
+      << ", " << format_share(findings.best_effort.utilisation) << " busy\n";
+  list_findings(out, style, "Cannot be kept off", findings.unconfined);
+
+  heading(out, style, "Score of the node");
+  out << "  " << format_number(findings.score_node, 4) << " (0: nobody disturbs anybody), weighting "
+      << printable(findings.weighting) << ", search " << printable(findings.search);
+  if (findings.gap && findings.lower_bound) {
+    out << ", at most " << format_share(findings.gap) << " above the best there is";
+  }
+  out << "\n";
+}
+
+}  // namespace
+
+void render_plan(std::ostream& out, const model::Plan& plan, const model::Snapshot& snapshot,
+                 const Style& style) {
+  out << paint(style, Colour::bold,
+               printable(fmt::format("Plan for {} as of {}", plan.host.empty() ? "this host" : plan.host,
+                                     format_time(plan.time))))
+      << ": " << quantity(plan.actions.size(), "action") << ", "
+      << quantity(snapshot.workloads.size(), "workload") << "\n";
+  if (plan.findings.interference) render_interference(out, *plan.findings.interference, style);
+
+  heading(out, style, "Actions");
+  if (plan.actions.empty()) out << "  none: everything is where it should be\n";
+  for (const model::Action& action : plan.actions) {
+    out << "  " << paint(style, Colour::green, action.kind()) << " " << printable(describe(action)) << "\n"
+        << "      "
+        << paint(style, Colour::dim,
+                 printable(fmt::format("{} {}: {}", action.policy, action.decision, action.reason)))
+        << "\n";
+  }
+}
+
+}  // namespace berth::cli

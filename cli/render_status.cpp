@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/render.h"
+#include "cli/table.h"
+
+#include <ostream>
+
+#include <fmt/format.h>
+
+namespace berth::cli {
+
+namespace {
+
+std::string whole(const Document& object, const char* name) {
+  return format_number(number_of(object, name), 0);
+}
+
+std::string mode_line(const Document& status) {
+  const std::string mode = text_of(status, "mode");
+  if (mode == "observe") return "observe: decides and publishes, changes nothing (berthctl mode enforce)";
+  if (mode == "enforce") return "enforce: carries out what it decides";
+  return mode;
+}
+
+}  // namespace
+
+void render_status(std::ostream& out, const Document& status, double now, const Style& style) {
+  const auto line = [&](const char* name, const std::string& value, Colour colour = Colour::none) {
+    out << fmt::format("  {:<14}", name) << paint(style, colour, printable(value)) << "\n";
+  };
+  out << paint(style, Colour::bold,
+               printable(fmt::format("berthd {} on {}", text_of(status, "version"), text_of(status, "host"))))
+      << "\n";
+  line("mode", mode_line(status), text_of(status, "mode") == "enforce" ? Colour::green : Colour::yellow);
+
+  const Document& tick = member(status, "tick");
+  const auto started = number_of(status, "started");
+  line("running",
+       fmt::format("{}, {} ticks of {} s, {} ms of CPU each", started ? format_duration(now - *started) : "-",
+                   whole(tick, "count"), format_number(number_of(tick, "interval_s"), 1),
+                   format_number(number_of(tick, "mean_cpu_ms"), 2)));
+  const auto memory = number_of(status, "memory_rss_bytes");
+  line("memory", memory && *memory >= 0 ? format_bytes(static_cast<std::uint64_t>(*memory)) : "-");
+  const Document& workloads = member(status, "workloads");
+  line("workloads", fmt::format("{} latency-sensitive, {} best-effort, {} left alone",
+                                whole(workloads, "latency-sensitive"), whole(workloads, "best-effort"),
+                                whole(workloads, "unmanaged")));
+  line("score", format_number(number_of(status, "score_node"), 4) + " (0: nobody disturbs anybody)");
+  const std::string pool = text_of(status, "best_effort_cpus");
+  line("best-effort", pool.empty() ? "-" : "vCPUs " + pool);
+  line("to undo", whole(status, "undo_records") + " changed attributes");
+
+  const Document& config = member(status, "config");
+  const auto loaded = number_of(config, "loaded");
+  line("configuration",
+       fmt::format("{}, read {}", text_of(config, "file"), loaded ? format_time(*loaded) : "-"));
+  if (const std::string error = text_of(config, "error"); !error.empty()) {
+    line("", "not taken over: " + error, Colour::red);
+  }
+
+  out << "\n" << paint(style, Colour::bold, "What the host offers") << "\n";
+  for (const Document& capability : list_of(status, "capabilities")) {
+    const bool available = flag_of(capability, "available");
+    out << "  " << paint(style, available ? Colour::green : Colour::red, available ? "yes" : "no ") << "  "
+        << fmt::format("{:<20} ", printable(text_of(capability, "name")))
+        << printable(text_of(capability, "detail")) << "\n";
+  }
+
+  const auto& actions = list_of(status, "last_actions");
+  out << "\n" << paint(style, Colour::bold, "Last actions") << (actions.empty() ? ": none yet" : "") << "\n";
+  render_log(out, actions, style, "  ");
+}
+
+}  // namespace berth::cli

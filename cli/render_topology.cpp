@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/render_topology.h"
+
+#include <algorithm>
+#include <compare>
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace berth::cli {
+namespace {
+
+using model::Cpu;
+using model::CpuSet;
+using model::Topology;
+
+constexpr std::size_t kLongestLabel = 10;
+constexpr std::string_view kIndent = "  ";
+constexpr std::size_t kRowTitle = 10;  // "thread 0", "core" and their blanks
+constexpr std::string_view kDivider = " |";
+
+// Text and how wide it looks; colour codes have no width.
+struct Cell {
+  std::string text;
+  std::size_t width = 0;
+};
+
+struct Column {  // a core
+  std::vector<const Cpu*> threads;
+};
+
+struct Group {  // columns that share a last-level cache and a NUMA node
+  std::string title;
+  std::vector<Column> columns;
+};
+
+// Some columns of a group, as many as fit a line.
+struct Piece {
+  const Group* group = nullptr;
+  std::size_t first = 0;
+  std::size_t count = 0;
+};
+
+struct Socket {
+  int id = 0;
+  std::vector<Group> groups;
+  CpuSet elsewhere;  // offline vCPUs of which only the socket is known
+  std::set<int> numa;
+  std::size_t cores = 0;
+  std::size_t vcpus = 0;
+};
+
+std::string plural(std::size_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+// Code points, near enough to columns for service names.
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+std::string shortened(std::string_view label) {
+  std::string text;
+  std::size_t width = 0;
+  const bool cut = width_of(label) > kLongestLabel;
+  for (const char c : label) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool starts = (byte & 0xC0U) != 0x80U;
+    if (starts && cut && width + 1 == kLongestLabel) return text + "~";
+    if (starts) ++width;
+    text += byte < 0x20 || byte == 0x7F ? '?' : c;
+  }
+  return text;
+}
+
+class Drawing {
+ public:
+  Drawing(const Topology& topology, const RenderOptions& options)
+      : topology_(topology),
+        options_(options),
+        width_(static_cast<std::size_t>(std::max(options.width, 40))) {
+    for (const auto& [cpu, label] : options.labels) colour_of_.emplace(label, 0);
+    // Six colours, given in the order of the names: the same picture every time.
+    int next = 0;
+    for (auto& [label, colour] : colour_of_) colour = 31 + next++ % 6;
+    for (const Cpu& cpu : topology.cpus()) {
+      if (cpu.efficiency) kinds_.insert(*cpu.efficiency);
+    }
+    std::map<int, std::size_t> threads;
+    for (const Cpu& cpu : topology.cpus()) most_threads_ = std::max(most_threads_, ++threads[cpu.core]);
+  }
+
+  std::string draw() {
+    const auto sockets = sorted_in();
+    std::string out = summary(sockets);
+    for (const Socket& socket : sockets) out += socket_text(socket);
+    return out + legend();
+  }
+
+ private:
+  // Whether a vCPU says nothing but its socket: offline, and alone in its core.
+  bool unplaced(const Cpu& cpu) const {
+    if (cpu.online || cpu.llc) return false;
+    return std::none_of(topology_.cpus().begin(), topology_.cpus().end(),
+                        [&](const Cpu& other) { return other.core == cpu.core && other.cpu != cpu.cpu; });
+  }
+
+  std::vector<Socket> sorted_in() const;
+  std::string summary(const std::vector<Socket>& sockets) const;
+  std::string socket_text(const Socket& socket);
+  std::vector<std::vector<Piece>> lines_of(const Socket& socket) const;
+  std::string line_text(const std::vector<Piece>& pieces);
+  std::string legend() const;
+
+  std::size_t cell_width(const Group& group) const;
+  std::size_t piece_width(const Piece& piece) const;
+  Cell number(const Cpu& cpu);
+  std::string coloured(std::string_view text, std::string_view code) const {
+    return options_.colour ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
+  }
+  const std::string* label(const Cpu& cpu) const {
+    const auto found = options_.labels.find(cpu.cpu);
+    return found == options_.labels.end() || found->second.empty() ? nullptr : &found->second;
+  }
+  std::string kind_name(int efficiency) const;
+
+  const Topology& topology_;
+  const RenderOptions& options_;
+  std::size_t width_;
+  std::map<std::string, int> colour_of_;
+  std::set<int> kinds_;
+  std::size_t most_threads_ = 1;
+  bool offline_drawn_ = false;
+  bool forbidden_drawn_ = false;
+};
+
+std::vector<Socket> Drawing::sorted_in() const {
+  // Cores in the order of their lowest vCPU, since vCPUs come ascending.
+  struct Place {
+    int llc;
+    int numa;
+    auto operator<=>(const Place&) const = default;
+  };
+  std::map<int, std::map<Place, std::vector<Column>>> grid;
+  std::map<int, Socket> sockets;
+  std::map<int, std::pair<Place, std::size_t>> column_of_core;
+  for (const Cpu& cpu : topology_.cpus()) {
+    Socket& socket = sockets[cpu.socket];
+    socket.id = cpu.socket;
+    socket.numa.insert(cpu.numa);
+    ++socket.vcpus;
+    if (unplaced(cpu)) {
+      socket.elsewhere.insert(cpu.cpu);
+      continue;
+    }
+    const Place place{cpu.llc.value_or(-1), cpu.numa};
+    auto& columns = grid[cpu.socket][place];
+    const auto [entry, fresh] = column_of_core.emplace(cpu.core, std::pair(place, columns.size()));
+    if (fresh) {
+      columns.emplace_back();
+      ++socket.cores;
+    }
+    columns[entry->second.second].threads.push_back(&cpu);
+  }
+  std::vector<Socket> result;
+  for (auto& [id, socket] : sockets) {
+    for (auto& [place, columns] : grid[id]) {
+      std::string title =
+          place.llc < 0 ? (topology_.has_llc() ? "no LLC" : "") : fmt::format("LLC {}", place.llc);
+      if (socket.numa.size() > 1) title += fmt::format("{}NUMA {}", title.empty() ? "" : ", ", place.numa);
+      socket.groups.push_back({std::move(title), std::move(columns)});
+    }
+    result.push_back(std::move(socket));
+  }
+  return result;
+}
+
+std::string Drawing::summary(const std::vector<Socket>& sockets) const {
+  std::set<int> numa;
+  std::size_t cores = 0;
+  for (const Socket& socket : sockets) {
+    numa.insert(socket.numa.begin(), socket.numa.end());
+    cores += socket.cores;
+  }
+  std::string text = plural(sockets.size(), "socket") + ", ";
+  text += topology_.has_llc() ? plural(topology_.domains(model::DomainKind::llc).size(), "LLC domain") + ", "
+                              : "";
+  text += plural(numa.size(), "NUMA node") + ", " + plural(cores, "core") + ", " +
+          plural(topology_.all().size(), "vCPU");
+  if (most_threads_ > 1) text += fmt::format(" ({} threads a core)", most_threads_);
+  text += '\n';
+  if (topology_.usable() != topology_.all()) {
+    text += fmt::format("usable: {} of {} ({})\n", topology_.usable().size(), topology_.all().size(),
+                        topology_.usable().to_string());
+  }
+  if (!topology_.has_llc()) text += "no shared last-level cache is known: sockets count as its domains\n";
+  return text;
+}
+
+std::string Drawing::kind_name(int efficiency) const {
+  if (efficiency == *kinds_.rbegin()) return "P";
+  if (efficiency == *kinds_.begin()) return "E";
+  return "M";
+}
+
+std::size_t Drawing::cell_width(const Group& group) const {
+  std::size_t width = 2;
+  for (const Column& column : group.columns) {
+    for (const Cpu* cpu : column.threads) {
+      width = std::max({width, std::to_string(cpu->core).size(),
+                        std::to_string(cpu->cpu).size() + (cpu->online && cpu->allowed ? 0U : 1U)});
+      if (const auto* text = label(*cpu)) width = std::max(width, width_of(shortened(*text)));
+    }
+  }
+  return width;
+}
+
+// Of a piece with its leading blanks, without the divider. A title wider than its columns widens the piece.
+std::size_t Drawing::piece_width(const Piece& piece) const {
+  const auto cells = piece.count * (cell_width(*piece.group) + 1);
+  return std::max(cells, piece.group->title.size() + 1);
+}
+
+std::vector<std::vector<Piece>> Drawing::lines_of(const Socket& socket) const {
+  std::vector<std::vector<Piece>> lines;
+  const auto room = width_ - kIndent.size() - kRowTitle;
+  std::size_t used = room + 1;  // no line yet
+  for (const Group& group : socket.groups) {
+    const Piece whole{&group, 0, group.columns.size()};
+    const auto needed = piece_width(whole);
+    if (used + kDivider.size() + needed <= room) {
+      lines.back().push_back(whole);
+      used += kDivider.size() + needed;
+      continue;
+    }
+    const auto per_line = std::max<std::size_t>(1, room / (cell_width(group) + 1));
+    for (std::size_t first = 0; first < group.columns.size(); first += per_line) {
+      const Piece piece{&group, first, std::min(per_line, group.columns.size() - first)};
+      lines.push_back({piece});
+      used = piece_width(piece);
+    }
+  }
+  return lines;
+}
+
+Cell Drawing::number(const Cpu& cpu) {
+  auto text = std::to_string(cpu.cpu);
+  if (!cpu.online) {
+    offline_drawn_ = true;
+    text += 'x';
+    return {coloured(text, "2"), text.size()};
+  }
+  if (!cpu.allowed) {
+    forbidden_drawn_ = true;
+    text += '!';
+    return {coloured(text, "2"), text.size()};
+  }
+  const auto* owner = label(cpu);
+  return {owner != nullptr ? coloured(text, fmt::format("1;{}", colour_of_.at(*owner))) : text, text.size()};
+}
+
+std::string Drawing::line_text(const std::vector<Piece>& pieces) {
+  // One row over all pieces; `cell_of` gives what stands under a core. Rows without any cell are left out.
+  const auto row = [&](std::string_view title, const auto& cell_of) {
+    std::string text = fmt::format("{}{:<{}}", kIndent, title, kRowTitle);
+    bool any = false;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const Piece& piece = pieces[i];
+      const auto width = cell_width(*piece.group);
+      if (i > 0) text += kDivider;
+      for (std::size_t c = 0; c < piece.count; ++c) {
+        const Cell cell = cell_of(piece.group->columns[piece.first + c]);
+        any = any || cell.width > 0;
+        text += std::string(1 + width - cell.width, ' ') + cell.text;
+      }
+      text += std::string(piece_width(piece) - piece.count * (width + 1), ' ');
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    return any ? text + '\n' : std::string();
+  };
+
+  std::string out;
+  if (!pieces.front().group->title.empty()) {
+    std::string titles = fmt::format("{}{:<{}}", kIndent, "", kRowTitle);
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      if (i > 0) titles += kDivider;
+      titles += fmt::format(" {:<{}}", pieces[i].group->title, piece_width(pieces[i]) - 1);
+    }
+    titles.erase(titles.find_last_not_of(' ') + 1);
+    out += titles + '\n';
+  }
+  out += row("core", [&](const Column& column) {
+    auto text = std::to_string(column.threads.front()->core);
+    const auto width = text.size();
+    return Cell{coloured(text, "2"), width};
+  });
+  out += row("kind", [&](const Column& column) {
+    const auto& efficiency = column.threads.front()->efficiency;
+    return efficiency && kinds_.size() > 1 ? Cell{kind_name(*efficiency), 1} : Cell{};
+  });
+  for (std::size_t thread = 0; thread < most_threads_; ++thread) {
+    out += row(most_threads_ > 1 ? fmt::format("thread {}", thread) : "vCPU", [&](const Column& column) {
+      return thread < column.threads.size() ? number(*column.threads[thread]) : Cell{};
+    });
+    out += row("", [&](const Column& column) {
+      const auto* owner = thread < column.threads.size() ? label(*column.threads[thread]) : nullptr;
+      if (owner == nullptr) return Cell{};
+      const auto text = shortened(*owner);
+      return Cell{coloured(text, std::to_string(colour_of_.at(*owner))), width_of(text)};
+    });
+  }
+  return out;
+}
+
+std::string Drawing::socket_text(const Socket& socket) {
+  std::string numa;
+  for (const int node : socket.numa) numa += fmt::format("{}{}", numa.empty() ? "" : ",", node);
+  std::string out = fmt::format("\nsocket {}   {}, {}, NUMA {}\n", socket.id, plural(socket.cores, "core"),
+                                plural(socket.vcpus, "vCPU"), numa);
+  for (const auto& line : lines_of(socket)) out += line_text(line);
+  if (!socket.elsewhere.empty()) {
+    out += fmt::format("{}{:<{}} {}\n", kIndent, "offline", kRowTitle,
+                       coloured(socket.elsewhere.to_string(), "2"));
+  }
+  return out;
+}
+
+std::string Drawing::legend() const {
+  std::vector<std::string> words;
+  if (offline_drawn_) words.emplace_back("x offline");
+  if (forbidden_drawn_) words.emplace_back("! outside the root cpuset");
+  if (kinds_.size() > 1) {
+    words.emplace_back("P performance cores");
+    if (kinds_.size() > 2) words.emplace_back("M cores between");
+    words.emplace_back("E efficient cores");
+  }
+  if (words.empty()) return "";
+  return fmt::format("\n{}\n", fmt::join(words, "   "));
+}
+
+}  // namespace
+
+std::string render_topology(const Topology& topology, const RenderOptions& options) {
+  return Drawing(topology, options).draw();
+}
+
+}  // namespace berth::cli

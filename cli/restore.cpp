@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command.h"
+#include "cli/daemon_client.h"
+#include "cli/render.h"
+
+#include <cerrno>
+#include <filesystem>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace berth::cli {
+
+namespace {
+
+// The daemon's program of the same installation, wherever that was put; otherwise where this one was meant to
+// go.
+std::string daemon_program() {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!error) {
+    const std::filesystem::path beside = self.parent_path().parent_path() / "sbin" / "berthd";
+    if (access(beside.c_str(), X_OK) == 0) return beside;
+  }
+  return BERTHD_PROGRAM;
+}
+
+// Becomes `berthd --restore`, whose output and exit status are then this command's.
+Outcome<void> restore_without_daemon(const Session& session, const std::vector<std::string>& options) {
+  std::vector<std::string> words{daemon_program(), "--restore"};
+  if (session.json) words.emplace_back("--json");
+  words.insert(words.end(), options.begin(), options.end());
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  session.out.flush();
+  execv(arguments[0], arguments.data());
+  return problem(Exit::failed,
+                 fmt::format("no daemon on the bus, and cannot run {} to restore without it: {}", words[0],
+                             std::generic_category().message(errno)));
+}
+
+Outcome<void> restore(Session& session, const std::vector<std::string>& options) {
+  if (!options.empty()) return restore_without_daemon(session, options);
+  auto daemon = DaemonClient::connect();
+  if (!daemon) {
+    if (daemon.error().exit == Exit::unreachable) return restore_without_daemon(session, options);
+    return tl::unexpected(daemon.error());
+  }
+  const auto text = daemon->restore();
+  if (!text) return tl::unexpected(text.error());
+  if (session.json) {
+    session.out << *text << "\n";
+    return {};
+  }
+  const auto report = parse_document(*text, "report");
+  if (!report) return tl::unexpected(report.error());
+  render_restore(session.out, *report, session.style);
+  return {};
+}
+
+}  // namespace
+
+Action declare_restore(CLI::App& app) {
+  const auto options = std::make_shared<std::vector<std::string>>();
+  app.footer(
+      "Without a daemon on the bus this runs berthd(8), which puts back by itself.\n"
+      "Options of berthd's behind \"--\" are handed to it, and no daemon is asked.");
+  app.add_option("options", *options, "Options of berthd(8), behind --")->type_name("");
+  return [options](Session& session) { return restore(session, *options); };
+}
+
+}  // namespace berth::cli

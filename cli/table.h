@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cli/text.h"
+
+#include <cstddef>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+namespace berth::cli {
+
+enum class Align { left, right };
+
+struct Column {
+  std::string title;
+  Align align = Align::left;
+  bool shrinks = false;  // gives way on a narrow terminal, losing the beginning of its texts
+  bool spare = false;    // left out on a narrow terminal where every cell is "-"
+};
+
+struct Cell {
+  Cell(std::string content, Colour ink = Colour::none) : text(std::move(content)), colour(ink) {}  // NOLINT
+  Cell(const char* content) : text(content) {}                                                     // NOLINT
+  std::string text;
+  Colour colour = Colour::none;
+};
+
+// Aligned columns, two blanks apart, by what texts take on a terminal and not by their bytes.
+class Table {
+ public:
+  explicit Table(std::vector<Column> columns, std::string indent = "");
+  // One cell a column.
+  void add(std::vector<Cell> row);
+  bool empty() const { return rows_.empty(); }
+  void print(std::ostream& out, const Style& style) const;
+
+ private:
+  // Columns taken by each one, 0 for those left out.
+  std::vector<std::size_t> widths(const Style& style) const;
+
+  std::vector<Column> columns_;
+  std::vector<std::vector<Cell>> rows_;
+  std::string indent_;
+};
+
+}  // namespace berth::cli

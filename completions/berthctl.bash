@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+# Bash completion of berthctl(1); a test holds it against `berthctl --help`.
+
+_berthctl() {
+    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
+    local commands="status list topology snapshot plan mode set restore check-config reload log"
+    local global="--help --version --json"
+    local command="" position=0 i
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        case ${COMP_WORDS[i]} in
+            -*) ;;
+            *)
+                if [[ -z $command ]]; then
+                    command=${COMP_WORDS[i]}
+                else
+                    ((position++))
+                fi
+                ;;
+        esac
+    done
+
+    case $previous in
+        --snapshot | --config | --xml)
+            compopt -o filenames 2>/dev/null
+            COMPREPLY=($(compgen -f -- "$word"))
+            return
+            ;;
+        --policy)
+            COMPREPLY=($(compgen -W "interference" -- "$word"))
+            return
+            ;;
+        --synthetic | -o | -n)
+            return
+            ;;
+    esac
+
+    local options="--help --json" values=""
+    case $command in
+        "")
+            options=$global
+            values=$commands
+            ;;
+        topology) options+=" --xml --synthetic" ;;
+        plan) options+=" --snapshot --config --policy -o" ;;
+        log) options+=" -n" ;;
+        mode) ((position == 0)) && values="observe enforce" ;;
+        set)
+            if ((position == 0)); then
+                values=$(berthctl list --json 2>/dev/null | grep -o '"id":"[^"\\]*"' | cut -d '"' -f 4)
+            else
+                compopt -o nospace 2>/dev/null
+                values="class= service= vcpus= deadline= priority= evictable="
+            fi
+            ;;
+        check-config)
+            compopt -o filenames 2>/dev/null
+            COMPREPLY=($(compgen -f -- "$word"))
+            return
+            ;;
+    esac
+    if [[ $word == -* ]]; then
+        COMPREPLY=($(compgen -W "$options" -- "$word"))
+    else
+        COMPREPLY=($(compgen -W "$values" -- "$word"))
+    fi
+}
+
+complete -F _berthctl berthctl
