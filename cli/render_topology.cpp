@@ -93,8 +93,8 @@ class Drawing {
     for (const Cpu& cpu : topology.cpus()) {
       if (cpu.efficiency) kinds_.insert(*cpu.efficiency);
     }
-    std::map<int, std::size_t> threads;
-    for (const Cpu& cpu : topology.cpus()) most_threads_ = std::max(most_threads_, ++threads[cpu.core]);
+    for (const Cpu& cpu : topology.cpus())
+      most_threads_ = std::max(most_threads_, ++threads_of_core_[cpu.core]);
   }
 
   std::string draw() {
@@ -107,9 +107,7 @@ class Drawing {
  private:
   // Whether a vCPU says nothing but its socket: offline, and alone in its core.
   bool unplaced(const Cpu& cpu) const {
-    if (cpu.online || cpu.llc) return false;
-    return std::none_of(topology_.cpus().begin(), topology_.cpus().end(),
-                        [&](const Cpu& other) { return other.core == cpu.core && other.cpu != cpu.cpu; });
+    return !cpu.online && !cpu.llc && threads_of_core_.at(cpu.core) == 1;
   }
 
   std::vector<Socket> sorted_in() const;
@@ -136,6 +134,7 @@ class Drawing {
   std::size_t width_;
   std::map<std::string, int> colour_of_;
   std::set<int> kinds_;
+  std::map<int, std::size_t> threads_of_core_;
   std::size_t most_threads_ = 1;
   bool offline_drawn_ = false;
   bool forbidden_drawn_ = false;
@@ -240,7 +239,9 @@ std::vector<std::vector<Piece>> Drawing::lines_of(const Socket& socket) const {
       used += kDivider.size() + needed;
       continue;
     }
-    const auto per_line = std::max<std::size_t>(1, room / (cell_width(group) + 1));
+    auto per_line = std::max<std::size_t>(1, room / (cell_width(group) + 1));
+    // Lines of eight, sixteen... cores are easier to count.
+    if (per_line > 8) per_line -= per_line % 8;
     for (std::size_t first = 0; first < group.columns.size(); first += per_line) {
       const Piece piece{&group, first, std::min(per_line, group.columns.size() - first)};
       lines.push_back({piece});
@@ -291,7 +292,9 @@ std::string Drawing::line_text(const std::vector<Piece>& pieces) {
     std::string titles = fmt::format("{}{:<{}}", kIndent, "", kRowTitle);
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       if (i > 0) titles += kDivider;
-      titles += fmt::format(" {:<{}}", pieces[i].group->title, piece_width(pieces[i]) - 1);
+      const auto& title = pieces[i].group->title;
+      const auto text = pieces[i].first == 0 ? title : title + ", continued";
+      titles += fmt::format(" {:<{}}", text, std::max(piece_width(pieces[i]), std::size_t{1}) - 1);
     }
     titles.erase(titles.find_last_not_of(' ') + 1);
     out += titles + '\n';

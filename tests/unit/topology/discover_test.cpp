@@ -239,11 +239,11 @@ TEST(Discover, ALevel3AcrossSocketsIsCutAtThem) {
 
 TEST(Discover, MoreThanAThousandProcessors) {
   FakeHost host;
-  host.set_cpus(regular_host(4, 160, 2));
+  host.set_cpus(regular_host(4, 130, 2));
   const auto topology = discovered(host);
-  EXPECT_EQ(topology.usable(), CpuSet::range(0, 1279));
+  EXPECT_EQ(topology.usable(), CpuSet::range(0, 1039));
   EXPECT_EQ(topology.domains(DomainKind::llc).size(), 4U);
-  EXPECT_EQ(topology.core_threads(0), (CpuSet{0, 640}));
+  EXPECT_EQ(topology.core_threads(0), (CpuSet{0, 520}));
 }
 
 TEST(Discover, ARootWithoutProcessorsIsNamed) {

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 namespace berth::test {
 namespace {
@@ -43,7 +44,10 @@ CpuSet those(const std::vector<FakeCpu>& cpus, const std::function<bool(const Fa
 }  // namespace
 
 FakeHost::FakeHost() {
-  std::string name = (fs::temp_directory_path() / "berth-host-XXXXXX").string();
+  // Thousands of small files: in memory where that is to be had.
+  const bool memory = ::access("/dev/shm", W_OK) == 0;
+  std::string name =
+      ((memory ? fs::path("/dev/shm") : fs::temp_directory_path()) / "berth-host-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp " + name);
   root_ = name;
   fs::create_directories(proc());
@@ -56,8 +60,12 @@ FakeHost::~FakeHost() {
 
 void FakeHost::write(const std::string& path, std::string_view content) const {
   const auto file = sys() / path;
-  fs::create_directories(file.parent_path());
-  std::ofstream(file) << content;
+  std::ofstream out(file);
+  if (!out) {
+    fs::create_directories(file.parent_path());
+    out.open(file);
+  }
+  out << content;
 }
 
 void FakeHost::remove(const std::string& path) const { fs::remove_all(sys() / path); }
@@ -87,28 +95,20 @@ void FakeHost::write_cpu(const FakeCpu& cpu, const std::vector<FakeCpu>& online)
   const auto same_core = [&](const FakeCpu& other) {
     return other.package == cpu.package && other.core == cpu.core;
   };
-  const auto same_package = [&](const FakeCpu& other) { return other.package == cpu.package; };
+  const auto core_cpus = those(online, same_core);
   write(base + "topology/core_id", fmt::format("{}\n", cpu.core));
   write(base + "topology/physical_package_id", fmt::format("{}\n", cpu.package));
-  for (const char* name : {"core_cpus", "thread_siblings"}) {
-    write(base + "topology/" + name, mask(those(online, same_core)));
-  }
-  for (const char* name : {"package_cpus", "core_siblings"}) {
-    write(base + "topology/" + name, mask(those(online, same_package)));
-  }
-  const auto cache = [&](int index, int level, const char* type, const CpuSet& shared) {
-    const auto dir = base + fmt::format("cache/index{}/", index);
+  write(base + "topology/core_cpus", mask(core_cpus));
+  write(base + "topology/package_cpus",
+        mask(those(online, [&](const FakeCpu& other) { return other.package == cpu.package; })));
+  const auto cache = [&](int level, const CpuSet& shared) {
+    const auto dir = base + fmt::format("cache/index{}/", level);
     write(dir + "level", fmt::format("{}\n", level));
-    write(dir + "type", fmt::format("{}\n", type));
-    write(dir + "size", "1024K\n");
+    write(dir + "type", "Unified\n");
     write(dir + "shared_cpu_map", mask(shared));
   };
-  cache(0, 1, "Data", those(online, same_core));
-  cache(1, 1, "Instruction", those(online, same_core));
-  const auto same_l2 = [&](const FakeCpu& other) { return other.l2 == cpu.l2; };
-  cache(2, 2, "Unified", cpu.l2 ? those(online, same_l2) : those(online, same_core));
-  const auto same_l3 = [&](const FakeCpu& other) { return other.l3 == cpu.l3; };
-  if (cpu.l3) cache(3, 3, "Unified", those(online, same_l3));
+  cache(2, cpu.l2 ? those(online, [&](const FakeCpu& other) { return other.l2 == cpu.l2; }) : core_cpus);
+  if (cpu.l3) cache(3, those(online, [&](const FakeCpu& other) { return other.l3 == cpu.l3; }));
   if (cpu.capacity) write(base + "cpu_capacity", fmt::format("{}\n", *cpu.capacity));
   if (cpu.max_freq_khz) write(base + "cpufreq/cpuinfo_max_freq", fmt::format("{}\n", *cpu.max_freq_khz));
 }

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/render_topology.h"
+#include "topology/discover.h"
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace berth::cli {
+namespace {
+
+using model::Cpu;
+using model::Topology;
+
+Topology synthetic(const std::string& description) {
+  auto topology = topology::from_synthetic(description);
+  if (!topology) throw std::runtime_error(topology.error().message());
+  return *topology;
+}
+
+Topology made(std::vector<Cpu> cpus) {
+  auto topology = Topology::make(std::move(cpus));
+  if (!topology) throw std::runtime_error(topology.error().message());
+  return *topology;
+}
+
+std::string without_colour(const std::string& text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\x1b') {
+      i = text.find('m', i);
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
+std::size_t longest_line(const std::string& text) {
+  std::istringstream in(text);
+  std::string line;
+  std::size_t longest = 0;
+  while (std::getline(in, line)) longest = std::max(longest, line.size());
+  return longest;
+}
+
+TEST(Render, ASmallHost) {
+  EXPECT_EQ(render_topology(synthetic("package:2 l3:1 core:2 pu:2")),
+            "2 sockets, 2 LLC domains, 1 NUMA node, 4 cores, 8 vCPUs (2 threads a core)\n"
+            "\n"
+            "socket 0   2 cores, 4 vCPUs, NUMA 0\n"
+            "             LLC 0\n"
+            "  core        0  1\n"
+            "  thread 0    0  2\n"
+            "  thread 1    1  3\n"
+            "\n"
+            "socket 1   2 cores, 4 vCPUs, NUMA 0\n"
+            "             LLC 1\n"
+            "  core        2  3\n"
+            "  thread 0    4  6\n"
+            "  thread 1    5  7\n");
+}
+
+TEST(Render, DomainsStandSideBySide) {
+  EXPECT_EQ(render_topology(synthetic("package:1 numa:2 l3:1 core:4 pu:1")),
+            "1 socket, 2 LLC domains, 2 NUMA nodes, 8 cores, 8 vCPUs\n"
+            "\n"
+            "socket 0   8 cores, 8 vCPUs, NUMA 0,1\n"
+            "             LLC 0, NUMA 0 | LLC 1, NUMA 1\n"
+            "  core        0  1  2  3   |  4  5  6  7\n"
+            "  vCPU        0  1  2  3   |  4  5  6  7\n");
+}
+
+TEST(Render, OfflineForbiddenAndHybridOnesAreMarked) {
+  std::vector<Cpu> cpus(5);
+  for (int i = 0; i < 5; ++i) {
+    auto& cpu = cpus[static_cast<std::size_t>(i)];
+    cpu.cpu = i;
+    cpu.core = std::max(i - 1, 0);  // 0 and 1 are siblings
+    if (i < 4) cpu.llc = 0;
+    if (i < 4) cpu.efficiency = i < 2 ? 1 : 0;
+    cpu.online = i != 1 && i != 4;
+    cpu.allowed = i != 3;
+  }
+  const auto topology = made(cpus);
+  EXPECT_EQ(render_topology(topology),
+            "1 socket, 1 LLC domain, 1 NUMA node, 3 cores, 5 vCPUs (2 threads a core)\n"
+            "usable: 2 of 5 (0,2)\n"
+            "\n"
+            "socket 0   3 cores, 5 vCPUs, NUMA 0\n"
+            "             LLC 0\n"
+            "  core        0  1  2\n"
+            "  kind        P  E  E\n"
+            "  thread 0    0  2 3!\n"
+            "  thread 1   1x\n"
+            "  offline    4\n"
+            "\n"
+            "x offline   ! outside the root cpuset   P performance cores   E efficient cores\n");
+}
+
+TEST(Render, LabelsStandBelowTheirVcpus) {
+  RenderOptions options;
+  options.labels = {{0, "web"}, {1, "web"}, {2, "a-very-long-name"}, {3, "\x1b[31mbad"}};
+  EXPECT_EQ(render_topology(synthetic("package:1 l3:1 core:4 pu:1"), options),
+            "1 socket, 1 LLC domain, 1 NUMA node, 4 cores, 4 vCPUs\n"
+            "\n"
+            "socket 0   4 cores, 4 vCPUs, NUMA 0\n"
+            "             LLC 0\n"
+            "  core                0          1          2          3\n"
+            "  vCPU                0          1          2          3\n"
+            "                    web        web a-very-lo~   ?[31mbad\n");
+}
+
+TEST(Render, AHostWithoutSharedCachesSaysSo) {
+  const auto text = render_topology(synthetic("package:2 core:2 pu:1"));
+  EXPECT_NE(text.find("no shared last-level cache is known"), std::string::npos);
+  EXPECT_EQ(text.find("LLC"), std::string::npos);
+}
+
+TEST(Render, ManyCoresWrapInEvenLines) {
+  const auto text = render_topology(synthetic("package:2 l3:1 core:64 pu:2"));
+  EXPECT_LE(longest_line(text), 80U);
+  EXPECT_NE(text.find("LLC 0, continued"), std::string::npos);
+  EXPECT_NE(text.find("255"), std::string::npos);
+}
+
+// The picture holds every vCPU once, fits the terminal, and is the same without its colours.
+RC_GTEST_PROP(Render, HoldsEveryVcpuAndFits, ()) {
+  const int packages = *rc::gen::inRange(1, 4);
+  const int caches = *rc::gen::inRange(1, 6);
+  const int cores = *rc::gen::inRange(1, 20);
+  const int threads = *rc::gen::inRange(1, 5);
+  const auto topology =
+      synthetic(fmt::format("package:{} l3:{} core:{} pu:{}", packages, caches, cores, threads));
+  RenderOptions options;
+  options.width = *rc::gen::inRange(40, 200);
+  const auto labelled = *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 100));
+  for (const int cpu : labelled) {
+    if (topology.find(cpu) != nullptr)
+      options.labels[cpu] = *rc::gen::element<std::string>("w", "db", "batch-jobs-x");
+  }
+  const auto plain = render_topology(topology, options);
+  // The first lines are prose of their own length.
+  RC_ASSERT(longest_line(plain.substr(plain.find("\nsocket"))) <= static_cast<std::size_t>(options.width));
+  options.colour = true;
+  RC_ASSERT(without_colour(render_topology(topology, options)) == plain);
+
+  std::istringstream lines(plain);
+  std::string line;
+  std::map<int, int> seen;
+  while (std::getline(lines, line)) {
+    if (line.rfind("  thread", 0) != 0 && line.rfind("  vCPU", 0) != 0) continue;
+    std::replace(line.begin(), line.end(), '|', ' ');
+    std::istringstream words(line.substr(12));
+    int cpu = 0;
+    while (words >> cpu) ++seen[cpu];
+  }
+  RC_ASSERT(seen.size() == topology.cpus().size());
+  for (const auto& [cpu, times] : seen) RC_ASSERT(times == 1);
+}
+
+}  // namespace
+}  // namespace berth::cli
