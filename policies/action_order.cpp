@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/action_order.h"
 
-#include "policies/decision_id.h"
-
-#include <algorithm>
 #include <limits>
 #include <map>
 #include <optional>
 #include <set>
-#include <tuple>
 #include <utility>
 
 namespace berth::policies {
@@ -105,13 +101,6 @@ std::vector<model::Action> order_actions(const WorkloadIndex& workloads, std::ve
   std::vector<model::Action> ordered;
   ordered.reserve(actions.size());
   for (auto& [phase, entries] : phases) {
-    const auto key = [](const Entry& entry) {
-      const std::string* workload = entry.action.workload();
-      return std::make_tuple(workload == nullptr ? std::string() : *workload,
-                             std::string(entry.action.kind()), value_text(entry.action));
-    };
-    std::sort(entries.begin(), entries.end(),
-              [&](const Entry& a, const Entry& b) { return key(a) < key(b); });
     if (phase == Phase::exchange) entries = freeing_first(std::move(entries));
     for (Entry& entry : entries) ordered.push_back(std::move(entry.action));
   }
