@@ -21,8 +21,12 @@ model::Result<RestoreReport> restore_host(const RestorePaths& paths) {
   std::unique_ptr<SystemdOwner> systemd;
   std::vector<std::string> warnings = (*journal)->warnings();
   if (units) {
-    auto connected =
-        SystemdOwner::connect({paths.bus_address, paths.systemd_run_dir, paths.cgroup_root, paths.sys_root});
+    SystemdOwner::Options options;
+    options.bus_address = paths.bus_address;
+    options.run_dir = paths.systemd_run_dir;
+    options.cgroup_root = paths.cgroup_root;
+    options.sys_root = paths.sys_root;
+    auto connected = SystemdOwner::connect(std::move(options));
     if (connected) {
       systemd = std::move(*connected);
     } else {

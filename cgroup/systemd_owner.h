@@ -3,6 +3,7 @@
 
 #include "cgroup/attribute.h"
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -19,6 +20,7 @@ class SystemdOwner : public Owner {
     std::filesystem::path run_dir = "/run/systemd";  // where systemd keeps runtime drop-ins
     std::filesystem::path cgroup_root = "/sys/fs/cgroup";
     std::filesystem::path sys_root = "/sys";
+    std::chrono::milliseconds call_timeout = std::chrono::seconds(5);
   };
   // Error unavailable where there is no bus or no systemd on it.
   static model::Result<std::unique_ptr<SystemdOwner>> connect(Options options);

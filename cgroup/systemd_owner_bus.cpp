@@ -22,7 +22,6 @@ constexpr const char* kManagerPath = "/org/freedesktop/systemd1";
 constexpr const char* kManager = "org.freedesktop.systemd1.Manager";
 constexpr const char* kUnit = "org.freedesktop.systemd1.Unit";
 constexpr const char* kProperties = "org.freedesktop.DBus.Properties";
-constexpr auto kCallTimeout = 5s;
 constexpr auto kReloadTimeout = 30s;  // it reads all units and runs all generators
 
 // sdbus-c++ 1.2 takes plain strings for both, 2.x types of its own.
@@ -68,17 +67,25 @@ model::ErrorKind kind_of(std::string_view name) {
   return model::ErrorKind::io;
 }
 
-sdbus::Variant get_property(sdbus::IConnection& connection, const std::string& path,
-                            const std::string& interface, const char* name) {
-  sdbus::Variant value;
-  make_proxy(connection, path)
-      ->callMethod("Get")
-      .onInterface(kProperties)
-      .withTimeout(kCallTimeout)
-      .withArguments(interface, std::string(name))
-      .storeResultsTo(value);
-  return value;
-}
+// Asks for the properties of one interface of one object.
+struct Reader {
+  sdbus::IConnection& connection;
+  std::string path;
+  std::string interface;
+  std::chrono::milliseconds timeout;
+
+  template <typename T>
+  T get(const char* name) const {
+    sdbus::Variant value;
+    make_proxy(connection, path)
+        ->callMethod("Get")
+        .onInterface(kProperties)
+        .withTimeout(timeout)
+        .withArguments(interface, std::string(name))
+        .storeResultsTo(value);
+    return value.get<T>();
+  }
+};
 
 using Setting = sdbus::Struct<std::string, sdbus::Variant>;
 
@@ -99,6 +106,7 @@ std::vector<Setting> properties_of(Attribute attribute, const UnitSetting& setti
 
 struct SystemdBus::State {
   std::string address;
+  std::chrono::milliseconds timeout{};
   std::unique_ptr<sdbus::IConnection> connection;
 
   sdbus::IConnection& get() {
@@ -133,11 +141,13 @@ struct SystemdBus::State {
 SystemdBus::SystemdBus(std::unique_ptr<State> state) : state_(std::move(state)) {}
 SystemdBus::~SystemdBus() = default;
 
-model::Result<std::unique_ptr<SystemdBus>> SystemdBus::connect(std::string address) {
+model::Result<std::unique_ptr<SystemdBus>> SystemdBus::connect(std::string address,
+                                                               std::chrono::milliseconds timeout) {
   auto state = std::make_unique<State>();
   state->address = std::move(address);
-  const auto answer = state->guarded("asking for its version", [](sdbus::IConnection& connection) {
-    return get_property(connection, kManagerPath, kManager, "Version").get<std::string>();
+  state->timeout = timeout;
+  const auto answer = state->guarded("asking for its version", [&](sdbus::IConnection& connection) {
+    return Reader{connection, kManagerPath, kManager, timeout}.get<std::string>("Version");
   });
   if (!answer) return model::fail(model::ErrorKind::unavailable, answer.error().message());
   return std::unique_ptr<SystemdBus>(new SystemdBus(std::move(state)));
@@ -145,23 +155,18 @@ model::Result<std::unique_ptr<SystemdBus>> SystemdBus::connect(std::string addre
 
 model::Result<UnitSetting> SystemdBus::read(const std::string& unit, Attribute attribute) {
   return state_->guarded(fmt::format("reading properties of {}", unit), [&](sdbus::IConnection& connection) {
-    const std::string path = unit_path(unit);
-    const std::string interface = unit_interface(unit);
+    const Reader reader{connection, unit_path(unit), unit_interface(unit), state_->timeout};
     UnitSetting setting;
     switch (attribute) {
       case Attribute::cpus:
-        setting.allowed_cpus = cpus_of_bytes(
-            get_property(connection, path, interface, "AllowedCPUs").get<std::vector<std::uint8_t>>());
+        setting.allowed_cpus = cpus_of_bytes(reader.get<std::vector<std::uint8_t>>("AllowedCPUs"));
         break;
       case Attribute::cpu_quota:
-        setting.quota_us_per_second =
-            get_property(connection, path, interface, "CPUQuotaPerSecUSec").get<std::uint64_t>();
-        setting.quota_period_us =
-            get_property(connection, path, interface, "CPUQuotaPeriodUSec").get<std::uint64_t>();
+        setting.quota_us_per_second = reader.get<std::uint64_t>("CPUQuotaPerSecUSec");
+        setting.quota_period_us = reader.get<std::uint64_t>("CPUQuotaPeriodUSec");
         break;
       case Attribute::memory_high:
-        setting.memory_high_bytes =
-            get_property(connection, path, interface, "MemoryHigh").get<std::uint64_t>();
+        setting.memory_high_bytes = reader.get<std::uint64_t>("MemoryHigh");
         break;
     }
     return setting;
@@ -174,20 +179,21 @@ model::Result<void> SystemdBus::write(const std::string& unit, Attribute attribu
     make_proxy(connection, kManagerPath)
         ->callMethod("SetUnitProperties")
         .onInterface(kManager)
-        .withTimeout(kCallTimeout)
+        .withTimeout(state_->timeout)
         .withArguments(unit, true, properties_of(attribute, setting));
   });
 }
 
 model::Result<bool> SystemdBus::is_loaded(const std::string& unit) {
   return state_->guarded(fmt::format("reading the state of {}", unit), [&](sdbus::IConnection& connection) {
-    return get_property(connection, unit_path(unit), kUnit, "LoadState").get<std::string>() == "loaded";
+    return Reader{connection, unit_path(unit), kUnit, state_->timeout}.get<std::string>("LoadState") ==
+           "loaded";
   });
 }
 
 model::Result<bool> SystemdBus::needs_reload(const std::string& unit) {
   return state_->guarded(fmt::format("reading the state of {}", unit), [&](sdbus::IConnection& connection) {
-    return get_property(connection, unit_path(unit), kUnit, "NeedDaemonReload").get<bool>();
+    return Reader{connection, unit_path(unit), kUnit, state_->timeout}.get<bool>("NeedDaemonReload");
   });
 }
 

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cgroup/direct_owner.h"
+
+#include "write_fixture.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace berth::cgroup {
+namespace {
+
+using testing::HasSubstr;
+
+class DirectOwnerTest : public testing::Test {
+ protected:
+  ControlTree tree;
+  DirectOwner owner{tree.root()};
+
+  static Target target(const FoundWorkload& workload) { return {workload.cgroup.get(), ""}; }
+};
+
+TEST_F(DirectOwnerTest, WritesAndPutsBack) {
+  tree.make("a", "0-3");
+  const FoundWorkload group = tree.found("a");
+  const auto original = owner.original(target(group), Attribute::cpus);
+  ASSERT_TRUE(original);
+  ASSERT_TRUE(owner.set(target(group), Attribute::cpus, "1"));
+  EXPECT_EQ(tree.get("a", "cpuset.cpus"), "1");
+  EXPECT_EQ(owner.reset(target(group), Attribute::cpus, *original), "0-3");
+  EXPECT_EQ(tree.get("a", "cpuset.cpus"), "0-3");
+}
+
+TEST_F(DirectOwnerTest, MissingControllerNamesTheGroupThatWithholdsIt) {
+  put_file(tree.root() / "cgroup.subtree_control", "cpuset cpu memory\n");
+  put_file(tree.root() / "a/cgroup.subtree_control", "cpu memory\n");
+  std::filesystem::create_directories(tree.root() / "a/b");
+  const FoundWorkload group = tree.found("a/b");
+  const auto done = owner.set(target(group), Attribute::cpus, "1");
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().kind(), model::ErrorKind::unavailable);
+  EXPECT_THAT(done.error().message(), HasSubstr("cgroup.subtree_control of /a lacks it"));
+  EXPECT_EQ(tree.get("a", "cgroup.subtree_control"), "cpu memory") << "it is not berth's to change";
+}
+
+TEST_F(DirectOwnerTest, VanishedGroupIsGone) {
+  tree.make("a");
+  const FoundWorkload group = tree.found("a");
+  tree.remove("a");
+  const auto done = owner.set(target(group), Attribute::cpus, "1");
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().kind(), model::ErrorKind::gone);
+}
+
+TEST_F(DirectOwnerTest, RecreatedGroupIsNotMistakenForItsPredecessor) {
+  tree.make("a", "0-3");
+  const FoundWorkload group = tree.found("a");
+  // Moved aside, so that the new directory cannot get its inode.
+  std::filesystem::rename(tree.root() / "a", tree.root() / "old");
+  tree.make("a", "0-7");
+  const FoundWorkload successor = tree.found("a");
+  tree.remove("old");
+  EXPECT_FALSE(owner.set(target(group), Attribute::cpus, "1"));
+  EXPECT_EQ(tree.get("a", "cpuset.cpus"), "0-7");
+}
+
+TEST_F(DirectOwnerTest, VcpusThatTheParentWithholdsAreAnError) {
+  tree.make("a", "0-3");
+  tree.make("a/b");
+  tree.put("a/b", "cpuset.cpus.effective", "3");
+  const FoundWorkload group = tree.found("a/b");
+  const auto done = owner.set(target(group), Attribute::cpus, "3-4");
+  ASSERT_FALSE(done);
+  EXPECT_THAT(done.error().message(), HasSubstr("asked for vCPUs 3-4, granted 3; /a is limited to 0-3"));
+}
+
+TEST_F(DirectOwnerTest, OfflineVcpuIsAnError) {
+  tree.make("a");
+  tree.put("a", "cpuset.cpus.effective", "1");
+  const FoundWorkload group = tree.found("a");
+  const auto done = owner.set(target(group), Attribute::cpus, "1,9");
+  ASSERT_FALSE(done);
+  EXPECT_THAT(done.error().message(), HasSubstr("asked for vCPUs 1,9, granted 1; are the others online?"));
+}
+
+TEST_F(DirectOwnerTest, KernelsRefusalIsToldWithTheValueTried) {
+  std::filesystem::create_directories(tree.root() / "a");
+  std::filesystem::create_directory(tree.root() / "a/cpuset.cpus");  // cannot be opened for writing
+  const FoundWorkload group = tree.found("a");
+  const auto done = owner.set(target(group), Attribute::cpus, "2-3");
+  ASSERT_FALSE(done);
+  EXPECT_THAT(done.error().message(), HasSubstr("writing \"2-3\" to cpuset.cpus of cgroup \"a\""));
+}
+
+TEST_F(DirectOwnerTest, ValueThatDoesNotStickIsAnError) {
+  tree.make("a");
+  std::filesystem::remove(tree.root() / "a/memory.high");
+  // Swallows every write, as a control file does that another writer puts back at once.
+  std::filesystem::create_symlink("/dev/null", tree.root() / "a/memory.high");
+  const FoundWorkload group = tree.found("a");
+  EXPECT_FALSE(owner.set(target(group), Attribute::memory_high, "8192"));
+}
+
+}  // namespace
+}  // namespace berth::cgroup

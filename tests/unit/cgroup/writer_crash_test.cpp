@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whatever happens between berth's steps, what it changed can be taken back.
+#include "cgroup/direct_owner.h"
+#include "cgroup/writer.h"
+#include "child_process.h"
+#include "write_fixture.h"
+
+#include <csignal>
+#include <map>
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <rapidcheck/gtest.h>
+#include <unistd.h>
+
+namespace berth::cgroup {
+namespace {
+
+std::unique_ptr<UndoJournal> open_journal(const ScratchDirectory& state) {
+  auto opened = UndoJournal::open(state.path(), "boot");
+  if (!opened) throw std::runtime_error(opened.error().message());
+  return std::move(*opened);
+}
+
+RestoreReport restore_anew(const ControlTree& tree, const ScratchDirectory& state) {
+  const auto journal = open_journal(state);
+  DirectOwner direct(tree.root());
+  return Writer(tree.root(), *journal, direct, nullptr).restore_all();
+}
+
+enum class Step { before_set, after_set, before_reset, after_reset };
+
+// Dies as by kill -9 at one step of its nth call.
+class DyingOwner : public DirectOwner {
+ public:
+  DyingOwner(const std::filesystem::path& root, Step step, int call)
+      : DirectOwner(root), step_(step), left_(call) {}
+
+  model::Result<void> set(const Target& target, Attribute attribute, const std::string& value) override {
+    die_at(Step::before_set);
+    auto done = DirectOwner::set(target, attribute, value);
+    die_at(Step::after_set);
+    return done;
+  }
+  model::Result<std::string> reset(const Target& target, Attribute attribute,
+                                   const Original& original) override {
+    die_at(Step::before_reset);
+    auto done = DirectOwner::reset(target, attribute, original);
+    die_at(Step::after_reset);
+    return done;
+  }
+
+ private:
+  void die_at(Step step) {
+    if (step == step_ && --left_ == 0) kill(getpid(), SIGKILL);
+  }
+  Step step_;
+  int left_;
+};
+
+class KilledAt : public testing::TestWithParam<std::pair<Step, int>> {};
+
+TEST_P(KilledAt, TheOriginalsComeBack) {
+  const auto [step, call] = GetParam();
+  const ControlTree tree;
+  const ScratchDirectory state;
+  tree.make("a", "0-7");
+  tree.make("b", "0-3", "max 100000");
+  const ChildEnd end = in_child([&, step = step, call = call]() -> std::string {
+    const auto journal = open_journal(state);
+    DyingOwner owner(tree.root(), step, call);
+    Writer writer(tree.root(), *journal, owner, nullptr);
+    const FoundWorkload a = tree.found("a");
+    const FoundWorkload b = tree.found("b");
+    (void)writer.set(a, Attribute::cpus, "1");
+    (void)writer.set(a, Attribute::cpus, "2");
+    (void)writer.set(b, Attribute::cpu_quota, "50000 100000");
+    writer.restore_all();
+    return "survived";
+  });
+  ASSERT_TRUE(end.killed()) << end.said;
+  const RestoreReport report = restore_anew(tree, state);
+  EXPECT_TRUE(report.left.empty()) << report.left[0].reason;
+  EXPECT_EQ(tree.get("a", "cpuset.cpus"), "0-7");
+  EXPECT_EQ(tree.get("b", "cpu.max"), "max 100000");
+  EXPECT_EQ(open_journal(state)->size(), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryStep, KilledAt,
+                         testing::Values(std::pair(Step::before_set, 1), std::pair(Step::after_set, 1),
+                                         std::pair(Step::before_set, 2), std::pair(Step::after_set, 2),
+                                         std::pair(Step::before_set, 3), std::pair(Step::after_set, 3),
+                                         std::pair(Step::before_reset, 1), std::pair(Step::after_reset, 1),
+                                         std::pair(Step::before_reset, 2), std::pair(Step::after_reset, 2)));
+
+// Killed by somebody else, wherever it happens to be.
+TEST(KilledAnywhere, TheOriginalsComeBack) {
+  for (int round = 0; round < 20; ++round) {
+    const ControlTree tree;
+    const ScratchDirectory state;
+    for (int i = 0; i < 8; ++i) tree.make("g" + std::to_string(i), "0-7");
+    std::array<int, 2> progress{};
+    ASSERT_EQ(pipe2(progress.data(), O_CLOEXEC), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      const auto journal = open_journal(state);
+      DirectOwner direct(tree.root());
+      Writer writer(tree.root(), *journal, direct, nullptr);
+      std::vector<FoundWorkload> groups;
+      for (int i = 0; i < 8; ++i) groups.push_back(tree.found("g" + std::to_string(i)));
+      for (int turn = 0;; ++turn) {
+        std::vector<Request> requests;
+        for (const FoundWorkload& group : groups)
+          requests.push_back({&group, Attribute::cpus, std::to_string(turn % 7)});
+        (void)writer.set_many(requests, std::chrono::seconds(10));
+        if (turn % 3 == 2) (void)writer.restore("g" + std::to_string(turn % 8), Attribute::cpus);
+        (void)!write(progress[1], ".", 1);
+      }
+    }
+    close(progress[1]);
+    for (int turns = 0; turns <= round % 5; ++turns) {
+      char dot = 0;
+      ASSERT_EQ(read(progress[0], &dot, 1), 1);
+    }
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    close(progress[0]);
+    const RestoreReport report = restore_anew(tree, state);
+    EXPECT_TRUE(report.left.empty()) << report.left[0].reason;
+    for (int i = 0; i < 8; ++i) EXPECT_EQ(tree.get("g" + std::to_string(i), "cpuset.cpus"), "0-7") << round;
+  }
+}
+
+// Values by which it can be seen whose they are.
+std::string ours(Attribute attribute, int n) {
+  switch (attribute) {
+    case Attribute::cpus:
+      return std::to_string(100 + n);
+    case Attribute::cpu_quota:
+      return std::to_string(100'000 + n) + " 100000";
+    case Attribute::memory_high:
+      break;
+  }
+  return std::to_string((1000 + n) * 65536);
+}
+std::string theirs(Attribute attribute, int n) {
+  switch (attribute) {
+    case Attribute::cpus:
+      return std::to_string(n);
+    case Attribute::cpu_quota:
+      return std::to_string(50'000 + n) + " 100000";
+    case Attribute::memory_high:
+      break;
+  }
+  return std::to_string((1 + n) * 65536);
+}
+
+RC_GTEST_PROP(WriterProperty, WhateverHappensNothingOfBerthsStays, ()) {
+  constexpr std::array kAttributes{Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high};
+  const ControlTree tree;
+  const ScratchDirectory state;
+  DirectOwner direct(tree.root());
+  auto journal = open_journal(state);
+  std::map<std::pair<std::string, Attribute>, std::string> last_foreign;
+  int made = 0;
+  const auto make = [&](const std::string& path) {
+    ++made;
+    tree.make(path, theirs(Attribute::cpus, made % 90), theirs(Attribute::cpu_quota, made % 90),
+              theirs(Attribute::memory_high, made % 90));
+    for (const Attribute attribute : kAttributes) last_foreign.erase({path, attribute});
+  };
+  const std::vector<std::string> paths{"a", "b", "c/d"};
+  for (const std::string& path : paths) make(path);
+
+  const int steps = *rc::gen::inRange(1, 40);
+  for (int i = 0; i < steps; ++i) {
+    const std::string path = *rc::gen::elementOf(paths);
+    const Attribute attribute = *rc::gen::elementOf(std::vector(kAttributes.begin(), kAttributes.end()));
+    const int value = *rc::gen::inRange(0, 90);
+    Writer writer(tree.root(), *journal, direct, nullptr);
+    const bool there = std::filesystem::exists(tree.root() / path);
+    switch (*rc::gen::inRange(0, 8)) {
+      case 0:
+      case 1:
+      case 2:
+        if (there) {
+          RC_ASSERT(writer.set(tree.found(path), attribute, ours(attribute, value)).has_value());
+          last_foreign.erase({path, attribute});
+        }
+        break;
+      case 3:
+        if (there) {
+          tree.put(path, control_file(attribute), theirs(attribute, value));
+          last_foreign[{path, attribute}] = theirs(attribute, value);
+        }
+        break;
+      case 4:
+        tree.remove(path);
+        if (*rc::gen::arbitrary<bool>()) writer.departed(path);
+        break;
+      case 5:
+        if (!there) make(path);
+        break;
+      case 6:
+        (void)writer.restore(path, attribute);
+        break;
+      default:  // killed between two operations
+        journal.reset();
+        journal = open_journal(state);
+        break;
+    }
+  }
+  journal.reset();
+  restore_anew(tree, state);
+  for (const std::string& path : paths) {
+    if (!std::filesystem::exists(tree.root() / path)) continue;
+    for (const Attribute attribute : kAttributes) {
+      const std::string now = tree.get(path, control_file(attribute));
+      for (int n = 0; n < 90; ++n) RC_ASSERT(now != ours(attribute, n));
+      if (const auto foreign = last_foreign.find({path, attribute}); foreign != last_foreign.end()) {
+        RC_ASSERT(now == foreign->second);
+      }
+    }
+  }
+  RC_ASSERT(open_journal(state)->size() == 0U);
+}
+
+}  // namespace
+}  // namespace berth::cgroup
