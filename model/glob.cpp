@@ -93,6 +93,7 @@ Result<void> check_glob(std::string_view pattern) {
     if (end == kNone) return bad(i, "'[' without ']'");
     const std::string_view members = pattern.substr(i + 1, end - i - 1);
     if (members.find('/') != kNone) return bad(i, "a set cannot hold '/'");
+    if (members.find('\0') != kNone) return bad(i, "a NUL");
     for (std::size_t j = 1; j + 1 < members.size(); ++j) {
       if (members[j] != '-') continue;
       if (static_cast<unsigned char>(members[j - 1]) > static_cast<unsigned char>(members[j + 1]) &&
@@ -108,7 +109,7 @@ Result<void> check_glob(std::string_view pattern) {
 // Only the last '*' and the last '**' need to be tried again: whatever an earlier one could leave for later,
 // the last one can take in itself, and a '*' that would have to cross a '/' falls back to the '**' before it.
 bool glob_match(std::string_view pattern, std::string_view path) {
-  if (pattern.empty() || pattern.front() == '/') return false;
+  if (!check_glob(pattern)) return false;
   Retry star;
   Retry globstar;
   std::size_t p = 0;

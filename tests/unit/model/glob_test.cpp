@@ -72,6 +72,14 @@ TEST(Glob, ManyStarsDoNotTakeForever) {
   EXPECT_FALSE(glob_match("**/*a*a*a*a*a*a*a*a/**/b", path));
 }
 
+TEST(Glob, WhatIsRefusedMatchesNothing) {
+  EXPECT_FALSE(glob_match("", ""));
+  EXPECT_FALSE(glob_match("/a", "/a"));
+  EXPECT_FALSE(glob_match("a***", "abc"));
+  EXPECT_FALSE(glob_match("a/../b", "a/../b"));
+  EXPECT_FALSE(glob_match(std::string("[\0]", 3), std::string(1, '\0')));
+}
+
 TEST(GlobCheck, AcceptsWhatMatches) {
   for (const char* pattern :
        {"a", "*", "**", "a/**/b*", "[ab]", "[]]", "[!]]", "[a-z]", "[-a]", "a\\x2db", "a-b", "..a"}) {
