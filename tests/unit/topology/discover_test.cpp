@@ -216,7 +216,8 @@ TEST(Discover, FavouredCoresAreNotAnotherKind) {
   auto cpus = regular_host(1, 4, 1);
   for (auto& cpu : cpus) cpu.max_freq_khz = 4700000 + 100000 * cpu.cpu;
   host.set_cpus(cpus);
-  for (const auto& cpu : discovered(host).cpus()) EXPECT_FALSE(cpu.efficiency) << cpu.cpu;
+  const auto topology = discovered(host);
+  for (const auto& cpu : topology.cpus()) EXPECT_FALSE(cpu.efficiency) << cpu.cpu;
 }
 
 TEST(Discover, ThreadsTornApartByFirmwareFollowTheirCoresFirst) {
