@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/render_plan.h"
 
+#include "cli/render_topology.h"
 #include "cli/table.h"
 
 #include <algorithm>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <variant>
 #include <vector>
@@ -60,6 +62,27 @@ std::string describe(const model::Action& action) {
         }
       },
       action.what);
+}
+
+// The last part of a cgroup path, less the unit's suffix: "web@1" of "system.slice/web@1.service".
+std::string short_name(const std::string& id) {
+  std::string name = id.substr(id.rfind('/') + 1);  // npos + 1 is 0
+  for (const std::string_view suffix : {".service", ".scope"}) {
+    if (name.size() > suffix.size() && name.ends_with(suffix)) name.resize(name.size() - suffix.size());
+  }
+  return name;
+}
+
+void draw_owners(std::ostream& out, const model::Topology& topology,
+                 const model::InterferenceFindings& findings, const Style& style) {
+  RenderOptions options;
+  options.colour = style.colour;
+  if (style.width > 0) options.width = static_cast<int>(style.width);
+  for (const int cpu : findings.best_effort.cpus) options.labels[cpu] = "best-effort";
+  for (const auto& [id, instance] : findings.instances) {
+    for (const int cpu : instance.cpus) options.labels[cpu] = short_name(id);
+  }
+  out << "\n" << render_topology(topology, options);
 }
 
 void heading(std::ostream& out, const Style& style, const std::string& text) {
@@ -127,7 +150,10 @@ void render_plan(std::ostream& out, const model::Plan& plan, const model::Snapsh
                                      format_time(plan.time))))
       << ": " << quantity(plan.actions.size(), "action") << ", "
       << quantity(snapshot.workloads.size(), "workload") << "\n";
-  if (plan.findings.interference) render_interference(out, *plan.findings.interference, style);
+  if (plan.findings.interference) {
+    draw_owners(out, snapshot.topology, *plan.findings.interference, style);
+    render_interference(out, *plan.findings.interference, style);
+  }
 
   heading(out, style, "Actions");
   if (plan.actions.empty()) out << "  none: everything is where it should be\n";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.h"
-#include "cli/table.h"
+#include "cli/render_topology.h"
 #include "model/json.h"
 #include "topology/discover.h"
 
@@ -20,6 +20,13 @@ struct Arguments {
   std::optional<std::string> synthetic;
 };
 
+RenderOptions drawing(const Style& style) {
+  RenderOptions options;
+  options.colour = style.colour;
+  if (style.width > 0) options.width = static_cast<int>(style.width);
+  return options;
+}
+
 Outcome<void> show_topology(Session& session, const Arguments& arguments) {
   const auto topology = arguments.xml         ? topology::from_xml(*arguments.xml)
                         : arguments.synthetic ? topology::from_synthetic(*arguments.synthetic)
@@ -29,18 +36,7 @@ Outcome<void> show_topology(Session& session, const Arguments& arguments) {
     session.out << model::to_json(*topology) << "\n";
     return {};
   }
-  Table table({{"CPU", Align::right},
-               {"CORE", Align::right},
-               {"LLC", Align::right},
-               {"NUMA", Align::right},
-               {"SOCKET", Align::right},
-               {"STATE"}});
-  for (const model::Cpu& cpu : topology->cpus()) {
-    table.add({std::to_string(cpu.cpu), std::to_string(cpu.core), cpu.llc ? std::to_string(*cpu.llc) : "-",
-               std::to_string(cpu.numa), std::to_string(cpu.socket),
-               !cpu.online ? "offline" : (cpu.allowed ? "usable" : "not ours")});
-  }
-  table.print(session.out, session.style);
+  session.out << render_topology(*topology, drawing(session.style));
   return {};
 }
 
