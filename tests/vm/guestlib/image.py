@@ -21,9 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import GuestError, tail
+from .process import dies_with_parent
 
 RECIPE = Path(__file__).resolve().parent.parent / "image"
 SUITE = "bookworm"
+# mmdebstrap mounts /proc, /sys and /dev below the new root. In namespaces of
+# their own, these end with the build, even with one that is killed.
+ISOLATED = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 # Sparse: only what is written takes room on the building machine.
 DISK_SIZE = "4G"
 # What reaches the disk and the network card. ext4 asks for the checksum only when it mounts.
@@ -34,6 +38,7 @@ TOOLS = {
     "qemu-system-x86_64": "qemu-system-x86",
     "ssh": "openssh-client",
     "ssh-keygen": "openssh-client",
+    "unshare": "util-linux",
 }
 
 
@@ -186,12 +191,13 @@ class Logged:
             stdin=subprocess.DEVNULL,
             stdout=self.log,
             stderr=self.log,
+            preexec_fn=dies_with_parent(),
         )
 
 
 def populate(variant: Variant, work: Path, run: Logged) -> None:
     root = work / "rootfs"
-    run(*bootstrap_command(variant, root))
+    run(*ISOLATED, *bootstrap_command(variant, root))
     give_keys(root, work, run)
     extract_kernel(root, work)
     make_initrd(root, work / "initrd", work / "initrd.img", run)

@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
-import os
 import re
-import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -18,8 +15,8 @@ from typing import Any, TextIO
 
 from .errors import GuestError, tail
 from .image import Image
+from .process import dies_with_parent
 
-PR_SET_PDEATHSIG = 1
 QMP_TIMEOUT = 20.0
 
 
@@ -86,16 +83,6 @@ def command_line(image: Image, topology: Topology, state: Path, kernel_arguments
 
 def spawn(command: list[str], log: Path, *, owned: bool) -> subprocess.Popen[bytes]:
     """Starts QEMU; `owned`: the kernel kills it when this process ends, however it ends."""
-    parent = os.getpid()
-    libc = ctypes.CDLL(None, use_errno=True)
-
-    def in_child() -> None:
-        if owned:
-            libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            # The parent may have died before the request.
-            if os.getppid() != parent:
-                os._exit(1)
-
     with log.open("wb") as output:
         return subprocess.Popen(
             command,
@@ -104,7 +91,7 @@ def spawn(command: list[str], log: Path, *, owned: bool) -> subprocess.Popen[byt
             stderr=output,
             # Not hit by the terminal's Ctrl-C, which is for whoever runs the tests.
             start_new_session=True,
-            preexec_fn=in_child,
+            preexec_fn=dies_with_parent() if owned else None,
         )
 
 
