@@ -70,7 +70,7 @@ double created_at(int directory, const std::filesystem::path& proc_root) {
     created = std::min(created, static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9);
   }
 
-  std::array<char, 8 * kMaxProcesses> buffer{};
+  std::array<char, kMaxProcesses * std::size_t{8}> buffer{};
   std::string_view pids(buffer.data(), read_some(directory, "cgroup.procs", buffer.data(), buffer.size()));
   const double booted = seconds(CLOCK_REALTIME) - seconds(CLOCK_BOOTTIME);
   for (int i = 0; i < kMaxProcesses; ++i) {

@@ -16,8 +16,7 @@ namespace berth::model {
 // unclosed or empty set, a range that descends, three stars in a row, a NUL.
 Result<void> check_glob(std::string_view pattern);
 
-// Whether the whole of `path` matches `pattern`, which check_glob accepts (what any other matches is
-// unspecified).
+// Whether the whole of `path` matches `pattern`; one that check_glob refuses matches nothing.
 bool glob_match(std::string_view pattern, std::string_view path);
 
 }  // namespace berth::model
