@@ -78,8 +78,10 @@ class Owner {
   // original.
   virtual model::Result<void> relinquish(const Target& target, Attribute attribute, const Original& original,
                                          const std::string& written) = 0;
-  // True where `written` still is what the owner is configured to apply, whatever the control file says.
-  virtual bool still_holds(const Target& target, Attribute attribute, const std::string& written) = 0;
+  // True where `current` is what the owner itself made of `written` and the original when it read its
+  // configuration again: nobody else's value, though not what berth wrote.
+  virtual model::Result<bool> merged(const Target& target, Attribute attribute, const Original& original,
+                                     const std::string& written, const std::string& current) = 0;
   // Ends a batch of resets: what is cheaper done once than for each.
   virtual model::Result<void> settle() = 0;
 };

@@ -160,8 +160,9 @@ model::Result<void> DirectOwner::relinquish(const Target& /*target*/, Attribute 
   return {};
 }
 
-bool DirectOwner::still_holds(const Target& /*target*/, Attribute /*attribute*/,
-                              const std::string& /*written*/) {
+model::Result<bool> DirectOwner::merged(const Target& /*target*/, Attribute /*attribute*/,
+                                        const Original& /*original*/, const std::string& /*written*/,
+                                        const std::string& /*current*/) {
   return false;
 }
 

@@ -28,7 +28,8 @@ class DirectOwner : public Owner {
                                    const Original& original) override;
   model::Result<void> relinquish(const Target& target, Attribute attribute, const Original& original,
                                  const std::string& written) override;
-  bool still_holds(const Target& target, Attribute attribute, const std::string& written) override;
+  model::Result<bool> merged(const Target& target, Attribute attribute, const Original& original,
+                             const std::string& written, const std::string& current) override;
   model::Result<void> settle() override { return {}; }
 
  private:

@@ -229,14 +229,22 @@ model::Result<void> SystemdOwner::relinquish(const Target& target, Attribute att
   return {};
 }
 
-bool SystemdOwner::still_holds(const Target& target, Attribute attribute, const std::string& written) {
-  const UnitSetting ours = setting_of(attribute, written);
+model::Result<bool> SystemdOwner::merged(const Target& target, Attribute attribute, const Original& original,
+                                         const std::string& written, const std::string& current) {
+  const auto note = parse_note(attribute, original.note);
+  if (attribute != Attribute::cpus || !note || note->setting.allowed_cpus.empty()) return false;
+  UnitSetting both = setting_of(attribute, written);
+  const UnitSetting ours = both;
+  both.allowed_cpus |= note->setting.allowed_cpus;
+  if (current != value_of(attribute, both)) return false;
   const auto paths = state_->drop_ins(target.unit, attribute);
   if (paths.empty()) return false;
   for (const std::string& path : paths) {
     if (!drop_in_holds(attribute, content(state_->options.run_dir / path), ours)) return false;
   }
-  return true;
+  const auto setting = state_->bus->read(target.unit, attribute);
+  if (!setting) return model::fail(setting.error());
+  return *setting == both;
 }
 
 model::Result<void> SystemdOwner::settle() {

@@ -37,7 +37,10 @@ class SystemdOwner : public Owner {
                                    const Original& original) override;
   model::Result<void> relinquish(const Target& target, Attribute attribute, const Original& original,
                                  const std::string& written) override;
-  bool still_holds(const Target& target, Attribute attribute, const std::string& written) override;
+  // systemd adds the assignments of AllowedCPUs= in unit file and drop-ins up, so that a daemon-reload makes
+  // a pin of a unit that is configured with vCPUs of its own their union.
+  model::Result<bool> merged(const Target& target, Attribute attribute, const Original& original,
+                             const std::string& written, const std::string& current) override;
   // One daemon-reload, if a unit whose drop-in was removed says that it needs one.
   model::Result<void> settle() override;
 

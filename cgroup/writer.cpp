@@ -200,9 +200,12 @@ Drift Writer::drift(const FoundWorkload& target, Attribute attribute, const std:
   const auto record = record_of(target, attribute);
   if (!record || current == record->written) return Drift::none;
   Owner* owner = owner_of(*record);
-  const Target whole{target.cgroup.get(), record->unit};
-  return owner != nullptr && owner->still_holds(whole, attribute, record->written) ? Drift::undone
-                                                                                   : Drift::foreign;
+  if (owner == nullptr) return Drift::none;
+  const auto merged = owner->merged({target.cgroup.get(), record->unit}, attribute, original_of(*record),
+                                    record->written, current);
+  // Not to be known now; the next reading asks again.
+  if (!merged) return Drift::none;
+  return *merged ? Drift::undone : Drift::foreign;
 }
 
 std::optional<std::string> Writer::original(const FoundWorkload& target, Attribute attribute) const {
@@ -237,9 +240,12 @@ bool Writer::restore_one(const UndoRecord& record, RestoreReport& report) {
     report.gone.push_back(record.path);
     return true;
   }
-  const bool ours =
-      *current == record.written || *current == record.previous ||
-      (*current != record.original && owner->still_holds(target, record.attribute, record.written));
+  bool ours = *current == record.written || *current == record.previous;
+  if (!ours && *current != record.original) {
+    const auto merged = owner->merged(target, record.attribute, original, record.written, *current);
+    if (!merged) return leave(merged.error().message());
+    ours = *merged;
+  }
   if (!ours || *current == record.original) {
     if (const auto cleaned = owner->relinquish(target, record.attribute, original, record.written);
         !cleaned) {

@@ -42,7 +42,7 @@ struct RestoreReport {
 // A value that berth did not write.
 enum class Drift {
   none,     // as berth wrote it, or never written
-  undone,   // not in force, but systemd still holds it: a daemon-reload merged it; write it again
+  undone,   // systemd merged it with the unit's own setting at a daemon-reload: write it again
   foreign,  // somebody else changed it since
 };
 

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fake_systemd.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <stdexcept>
+#include <utility>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <systemd/sd-bus.h>
+#include <unistd.h>
+
+namespace berth::cgroup {
+
+namespace fs = std::filesystem;
+
+PrivateBus::PrivateBus() {
+  const fs::path config = directory_.path() / "bus.conf";
+  const std::string socket = "unix:path=" + (directory_.path() / "bus").string();
+  put_file(config, "<busconfig><type>session</type><listen>" + socket +
+                       "</listen><auth>EXTERNAL</auth><policy context=\"default\"><allow "
+                       "send_destination=\"*\" eavesdrop=\"true\"/><allow eavesdrop=\"true\"/>"
+                       "<allow own=\"*\"/></policy></busconfig>");
+  std::array<int, 2> ready{};
+  if (pipe(ready.data()) != 0) throw std::runtime_error("pipe");
+  std::string option = "--config-file=" + config.string();
+  std::string print = "--print-address=" + std::to_string(ready[1]);
+  std::string program = "dbus-daemon";
+  std::string nofork = "--nofork";
+  std::array<char*, 5> arguments{program.data(), option.data(), nofork.data(), print.data(), nullptr};
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addclose(&actions, ready[0]);
+  // It complains there of not being allowed to raise its limits.
+  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+  const int failed = posix_spawnp(&pid_, program.c_str(), &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ready[1]);
+  std::array<char, 512> line{};
+  // The address comes when it listens; the end of the pipe where it did not start.
+  if (failed == 0 && read(ready[0], line.data(), line.size() - 1) > 0) address_ = socket;
+  close(ready[0]);
+  if (failed != 0) pid_ = -1;
+}
+
+PrivateBus::~PrivateBus() {
+  if (pid_ <= 0) return;
+  kill(pid_, SIGTERM);
+  waitpid(pid_, nullptr, 0);
+}
+
+namespace {
+
+constexpr const char* kPath = "/org/freedesktop/systemd1";
+
+std::string unit_of(sd_bus_message* message) {
+  char* name = nullptr;
+  if (sd_bus_path_decode(sd_bus_message_get_path(message), "/org/freedesktop/systemd1/unit", &name) <= 0)
+    return {};
+  const std::unique_ptr<char, decltype(&std::free)> owned(name, std::free);
+  return owned.get();
+}
+
+void copy(Attribute attribute, const UnitSetting& from, UnitSetting& to) {
+  switch (attribute) {
+    case Attribute::cpus:
+      to.allowed_cpus = from.allowed_cpus;
+      break;
+    case Attribute::cpu_quota:
+      to.quota_us_per_second = from.quota_us_per_second;
+      to.quota_period_us = from.quota_period_us;
+      break;
+    case Attribute::memory_high:
+      to.memory_high_bytes = from.memory_high_bytes;
+      break;
+  }
+}
+
+std::string assigned(const std::string& text, const std::string& key) {
+  const std::size_t at = text.find("\n" + key + "=");
+  if (at == std::string::npos) return "none";
+  const std::size_t begin = at + key.size() + 2;
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+}  // namespace
+
+FakeSystemd::FakeSystemd(const std::string& address, const ControlTree& tree, fs::path run_dir)
+    : tree_(tree), run_dir_(std::move(run_dir)) {
+  const auto check = [](int result, const char* what) {
+    if (result < 0) throw std::runtime_error(what);
+  };
+  check(sd_bus_new(&bus_), "sd_bus_new");
+  check(sd_bus_set_address(bus_, address.c_str()), "sd_bus_set_address");
+  check(sd_bus_set_bus_client(bus_, 1), "sd_bus_set_bus_client");
+  check(sd_bus_start(bus_), "sd_bus_start");
+  const auto handler = [](sd_bus_message* message, void* self, sd_bus_error*) {
+    return static_cast<FakeSystemd*>(self)->handle(message);
+  };
+  check(sd_bus_add_fallback(bus_, nullptr, kPath, handler, this), "sd_bus_add_fallback");
+  check(sd_bus_request_name(bus_, "org.freedesktop.systemd1", 0), "sd_bus_request_name");
+  thread_ = std::thread([this] { run(); });
+}
+
+FakeSystemd::~FakeSystemd() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  thread_.join();
+  sd_bus_flush_close_unref(bus_);
+}
+
+void FakeSystemd::run() {
+  while (true) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (stop_) return;
+    }
+    if (const int handled = sd_bus_process(bus_, nullptr); handled < 0)
+      return;
+    else if (handled == 0)
+      sd_bus_wait(bus_, 20'000);
+  }
+}
+
+int FakeSystemd::handle(sd_bus_message* message) {
+  const std::lock_guard lock(mutex_);
+  if (silent_) return 1;
+  if (sd_bus_message_is_method_call(message, "org.freedesktop.DBus.Properties", "Get") > 0)
+    return handle_get(message);
+  if (sd_bus_message_is_method_call(message, "org.freedesktop.systemd1.Manager", "SetUnitProperties") > 0) {
+    return handle_set(message);
+  }
+  if (sd_bus_message_is_method_call(message, "org.freedesktop.systemd1.Manager", "Reload") > 0) {
+    for (auto& [name, unit] : units_) load(name, unit);
+    ++reloads_;
+    return sd_bus_reply_method_return(message, "");
+  }
+  return 0;
+}
+
+int FakeSystemd::handle_get(sd_bus_message* message) {
+  const char* interface = nullptr;
+  const char* property = nullptr;
+  if (const int read = sd_bus_message_read(message, "ss", &interface, &property); read < 0) return read;
+  const std::string name = property;
+  if (name == "Version") return sd_bus_reply_method_return(message, "v", "s", "252 (stand-in)");
+  const std::string unit_name = unit_of(message);
+  const auto found = units_.find(unit_name);
+  if (name == "LoadState") {
+    return sd_bus_reply_method_return(message, "v", "s", found == units_.end() ? "not-found" : "loaded");
+  }
+  if (name == "NeedDaemonReload") {
+    const bool needed = found != units_.end() && drop_ins(unit_name) != found->second.known_drop_ins;
+    return sd_bus_reply_method_return(message, "v", "b", needed ? 1 : 0);
+  }
+  const UnitSetting setting = found == units_.end() ? UnitSetting() : found->second.live;
+  if (name == "AllowedCPUs") {
+    const std::vector<std::uint8_t> bytes = cpu_bytes(setting.allowed_cpus);
+    sd_bus_message* reply = nullptr;
+    if (const int made = sd_bus_message_new_method_return(message, &reply); made < 0) return made;
+    sd_bus_message_open_container(reply, 'v', "ay");
+    sd_bus_message_append_array(reply, 'y', bytes.data(), bytes.size());
+    sd_bus_message_close_container(reply);
+    const int sent = sd_bus_send(nullptr, reply, nullptr);
+    sd_bus_message_unref(reply);
+    return sent < 0 ? sent : 1;
+  }
+  std::uint64_t number = setting.memory_high_bytes;
+  if (name == "CPUQuotaPerSecUSec") number = setting.quota_us_per_second;
+  if (name == "CPUQuotaPeriodUSec") number = setting.quota_period_us;
+  return sd_bus_reply_method_return(message, "v", "t", number);
+}
+
+int FakeSystemd::handle_set(sd_bus_message* message) {
+  const char* name = nullptr;
+  int runtime = 0;
+  if (const int read = sd_bus_message_read(message, "sb", &name, &runtime); read < 0) return read;
+  const auto found = units_.find(name);
+  if (found == units_.end() || runtime == 0) {
+    return sd_bus_reply_method_errorf(message, "org.freedesktop.systemd1.NoSuchUnit", "Unit %s not found.",
+                                      name);
+  }
+  UnitSetting setting = found->second.live;
+  Attribute attribute = Attribute::cpus;
+  sd_bus_message_enter_container(message, 'a', "(sv)");
+  while (sd_bus_message_enter_container(message, 'r', "sv") > 0) {
+    const char* property = nullptr;
+    sd_bus_message_read(message, "s", &property);
+    const std::string key = property;
+    if (key == "AllowedCPUs") {
+      const void* bytes = nullptr;
+      std::size_t size = 0;
+      sd_bus_message_enter_container(message, 'v', "ay");
+      sd_bus_message_read_array(message, 'y', &bytes, &size);
+      const auto* first = static_cast<const std::uint8_t*>(bytes);
+      setting.allowed_cpus = cpus_of_bytes(std::vector<std::uint8_t>(first, first + size));
+    } else {
+      std::uint64_t number = 0;
+      sd_bus_message_enter_container(message, 'v', "t");
+      sd_bus_message_read(message, "t", &number);
+      if (key == "MemoryHigh") {
+        attribute = Attribute::memory_high;
+        setting.memory_high_bytes = number;
+      } else {
+        attribute = Attribute::cpu_quota;
+        (key == "CPUQuotaPeriodUSec" ? setting.quota_period_us : setting.quota_us_per_second) = number;
+      }
+    }
+    sd_bus_message_exit_container(message);
+    sd_bus_message_exit_container(message);
+  }
+  change(name, attribute, setting);
+  return sd_bus_reply_method_return(message, "");
+}
+
+void FakeSystemd::apply(Unit& unit, Attribute attribute) const {
+  if (unit.cgroup.empty() || refuse_) return;
+  tree_.put(unit.cgroup, control_file(attribute), value_of(attribute, unit.live));
+}
+
+void FakeSystemd::change(const std::string& name, Attribute attribute, const UnitSetting& setting) {
+  Unit& unit = units_.at(name);
+  ++changes_;
+  copy(attribute, setting, unit.live);
+  apply(unit, attribute);
+  const fs::path directory = run_dir_ / (unit.transient ? "transient" : "system.control") / (name + ".d");
+  std::vector<std::string> lines;
+  switch (attribute) {
+    case Attribute::cpus: {
+      std::string list = setting.allowed_cpus.to_string();
+      std::ranges::replace(list, ',', ' ');
+      lines = {"AllowedCPUs=" + list};
+      break;
+    }
+    case Attribute::cpu_quota:
+      lines = {setting.quota_us_per_second == kInfinity
+                   ? "CPUQuota="
+                   : "CPUQuota=" + std::to_string(setting.quota_us_per_second / 10'000) + "%",
+               setting.quota_period_us == kInfinity
+                   ? "CPUQuotaPeriodSec="
+                   : "CPUQuotaPeriodSec=" + std::to_string(setting.quota_period_us) + "us"};
+      break;
+    case Attribute::memory_high:
+      lines = {setting.memory_high_bytes == kInfinity
+                   ? "MemoryHigh=infinity"
+                   : "MemoryHigh=" + std::to_string(setting.memory_high_bytes)};
+      break;
+  }
+  const std::vector<std::string> names = drop_in_names(attribute);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    put_file(directory / names[i],
+             "# This is a drop-in unit file extension, created via \"systemctl set-property\"\n"
+             "# or an equivalent operation. Do not edit.\n[Service]\n" +
+                 lines[i] + "\n");
+  }
+  unit.known_drop_ins = drop_ins(name);
+}
+
+std::set<std::string> FakeSystemd::drop_ins(const std::string& name) const {
+  std::set<std::string> found;
+  for (const char* root : {"system.control", "transient"}) {
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(run_dir_ / root / (name + ".d"), none)) {
+      found.insert(entry.path().string());
+    }
+  }
+  return found;
+}
+
+void FakeSystemd::load(const std::string& name, Unit& unit) const {
+  unit.live = unit.unit_file;
+  unit.known_drop_ins = drop_ins(name);
+  for (const std::string& path : unit.known_drop_ins) {
+    const std::string text = text_of(path) + "\n";
+    if (std::string list = assigned(text, "AllowedCPUs"); list != "none") {
+      // An empty assignment clears, others add up: a drop-in does not replace what the unit file says.
+      std::ranges::replace(list, ' ', ',');
+      if (list.empty()) unit.live.allowed_cpus = {};
+      unit.live.allowed_cpus |= model::CpuSet::parse(list).value();
+    }
+    if (const std::string quota = assigned(text, "CPUQuota"); quota != "none") {
+      unit.live.quota_us_per_second = quota.empty() ? kInfinity : std::stoull(quota) * 10'000;
+    }
+    if (const std::string high = assigned(text, "MemoryHigh"); high != "none") {
+      unit.live.memory_high_bytes = high == "infinity" ? kInfinity : std::stoull(high);
+    }
+  }
+  for (const Attribute attribute : {Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high}) {
+    apply(unit, attribute);
+  }
+}
+
+void FakeSystemd::add(const std::string& name, Unit unit) {
+  const std::lock_guard lock(mutex_);
+  if (!unit.cgroup.empty()) tree_.make(unit.cgroup);
+  load(name, unit);
+  units_[name] = std::move(unit);
+}
+
+void FakeSystemd::remove(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  tree_.remove(units_.at(name).cgroup);
+  // Transient units take what was written for them along.
+  if (units_.at(name).transient) fs::remove_all(run_dir_ / "transient" / (name + ".d"));
+  units_.erase(name);
+}
+
+void FakeSystemd::restart(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  Unit& unit = units_.at(name);
+  // Moved aside first, so that the new directory cannot get its inode.
+  fs::rename(tree_.root() / unit.cgroup, tree_.root() / "old");
+  tree_.make(unit.cgroup);
+  tree_.remove("old");
+  for (const Attribute attribute : {Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high}) {
+    apply(unit, attribute);
+  }
+}
+
+void FakeSystemd::set_property(const std::string& name, Attribute attribute, const UnitSetting& setting) {
+  const std::lock_guard lock(mutex_);
+  change(name, attribute, setting);
+}
+
+void FakeSystemd::set_live(const std::string& name, const UnitSetting& setting) {
+  const std::lock_guard lock(mutex_);
+  units_.at(name).live.allowed_cpus = setting.allowed_cpus;
+  units_.at(name).unit_file.allowed_cpus = setting.allowed_cpus;
+  apply(units_.at(name), Attribute::cpus);
+}
+
+void FakeSystemd::daemon_reload() {
+  const std::lock_guard lock(mutex_);
+  for (auto& [name, unit] : units_) load(name, unit);
+}
+
+UnitSetting FakeSystemd::live(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  return units_.at(name).live;
+}
+
+bool FakeSystemd::need_reload(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  return drop_ins(name) != units_.at(name).known_drop_ins;
+}
+
+int FakeSystemd::reloads() const {
+  const std::lock_guard lock(mutex_);
+  return reloads_;
+}
+
+int FakeSystemd::changes() const {
+  const std::lock_guard lock(mutex_);
+  return changes_;
+}
+
+void FakeSystemd::fall_silent(bool silent) {
+  const std::lock_guard lock(mutex_);
+  silent_ = silent;
+}
+
+void FakeSystemd::let_kernel_refuse(bool refuse) {
+  const std::lock_guard lock(mutex_);
+  refuse_ = refuse;
+}
+
+}  // namespace berth::cgroup

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cgroup/systemd_owner_values.h"
+#include "write_fixture.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+struct sd_bus;
+struct sd_bus_message;
+
+namespace berth::cgroup {
+
+// A message bus of the test's own, on a socket in a temporary directory.
+class PrivateBus {
+ public:
+  PrivateBus();
+  PrivateBus(const PrivateBus&) = delete;
+  PrivateBus& operator=(const PrivateBus&) = delete;
+  ~PrivateBus();
+  // Empty where this machine has no dbus-daemon.
+  const std::string& address() const { return address_; }
+
+ private:
+  ScratchDirectory directory_;
+  std::string address_;
+  int pid_ = -1;
+};
+
+// org.freedesktop.systemd1 as far as resource settings go: what it applies to control files, which drop-ins
+// it writes, what it makes of both at a reload (src/core/dbus-cgroup.c, unit.c and load-fragment.c of systemd
+// 252).
+class FakeSystemd {
+ public:
+  struct Unit {
+    std::string cgroup;     // path in the tree; empty while it does not run
+    UnitSetting unit_file;  // what its file says
+    bool transient = false;
+    UnitSetting live{};
+    std::set<std::string> known_drop_ins{};  // as of the last reload or change
+  };
+
+  FakeSystemd(const std::string& address, const ControlTree& tree, std::filesystem::path run_dir);
+  FakeSystemd(const FakeSystemd&) = delete;
+  FakeSystemd& operator=(const FakeSystemd&) = delete;
+  ~FakeSystemd();
+
+  void add(const std::string& name, Unit unit);
+  void remove(const std::string& name);
+  // Another group for the unit, with what it is configured to have.
+  void restart(const std::string& name);
+  // What an administrator does by systemctl set-property --runtime.
+  void set_property(const std::string& name, Attribute attribute, const UnitSetting& setting);
+  // The same without --runtime: AllowedCPUs= is in force, and no runtime drop-in is written.
+  void set_live(const std::string& name, const UnitSetting& setting);
+  void daemon_reload();
+  UnitSetting live(const std::string& name) const;
+  bool need_reload(const std::string& name) const;
+  int reloads() const;
+  int changes() const;
+  // Takes calls and never answers them.
+  void fall_silent(bool silent);
+  // Takes a setting, and the kernel refuses it: the control file stays as it is.
+  void let_kernel_refuse(bool refuse);
+
+ private:
+  int handle(sd_bus_message* message);
+  int handle_get(sd_bus_message* message);
+  int handle_set(sd_bus_message* message);
+  void run();
+  // Callers hold the mutex.
+  void apply(Unit& unit, Attribute attribute) const;
+  void change(const std::string& name, Attribute attribute, const UnitSetting& setting);
+  std::set<std::string> drop_ins(const std::string& name) const;
+  void load(const std::string& name, Unit& unit) const;
+
+  const ControlTree& tree_;
+  std::filesystem::path run_dir_;
+  mutable std::mutex mutex_;
+  std::map<std::string, Unit> units_;
+  int reloads_ = 0;
+  int changes_ = 0;
+  bool silent_ = false;
+  bool refuse_ = false;
+  bool stop_ = false;
+  sd_bus* bus_ = nullptr;
+  std::thread thread_;
+};
+
+}  // namespace berth::cgroup

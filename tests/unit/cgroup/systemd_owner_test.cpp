@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cgroup/systemd_owner.h"
+
+#include "cgroup/direct_owner.h"
+#include "cgroup/restore.h"
+#include "cgroup/writer.h"
+#include "fake_systemd.h"
+#include "write_fixture.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace berth::cgroup {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr const char* kUnit = "web.service";
+constexpr const char* kGroup = "system.slice/web.service";
+
+UnitSetting cpus(const std::string& list) { return setting_of(Attribute::cpus, list); }
+
+class SystemdOwnerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (bus.address().empty()) GTEST_SKIP() << "dbus-daemon is not installed";
+    systemd = std::make_unique<FakeSystemd>(bus.address(), tree, run.path());
+    SystemdOwner::Options options;
+    options.bus_address = bus.address();
+    options.run_dir = run.path();
+    options.cgroup_root = tree.root();
+    options.call_timeout = 2s;
+    auto connected = SystemdOwner::connect(options);
+    ASSERT_TRUE(connected) << connected.error().message();
+    owner = std::move(*connected);
+    reopen();
+  }
+
+  void reopen() {
+    journal.reset();
+    auto opened = UndoJournal::open(state.path(), "boot");
+    ASSERT_TRUE(opened);
+    journal = std::move(*opened);
+  }
+  void add(const std::string& configured = "", bool transient = false) {
+    systemd->add(kUnit, {kGroup, cpus(configured), transient});
+  }
+  FoundWorkload web() const { return tree.found(kGroup, kUnit); }
+  Writer writer() { return {tree.root(), *journal, direct, owner.get()}; }
+  std::string now() const { return tree.get(kGroup, "cpuset.cpus"); }
+  std::string configured() const { return systemd->live(kUnit).allowed_cpus.to_string(); }
+  bool drop_in(const std::string& name = "50-AllowedCPUs.conf",
+               const std::string& root = "system.control") const {
+    return std::filesystem::exists(run.path() / root / (std::string(kUnit) + ".d") / name);
+  }
+  bool nothing_left() const {
+    return !std::filesystem::exists(run.path() / "system.control" / (std::string(kUnit) + ".d")) &&
+           !std::filesystem::exists(run.path() / "transient" / (std::string(kUnit) + ".d"));
+  }
+
+  PrivateBus bus;
+  ControlTree tree;
+  ScratchDirectory run;
+  ScratchDirectory state;
+  std::unique_ptr<FakeSystemd> systemd;
+  std::unique_ptr<SystemdOwner> owner;
+  DirectOwner direct{tree.root()};
+  std::unique_ptr<UndoJournal> journal;
+};
+
+TEST_F(SystemdOwnerTest, SetsThroughSystemdAndLeavesNoTrace) {
+  add();
+  Writer writer = this->writer();
+  const SetResult set = writer.set(web(), Attribute::cpus, "2-3,5");
+  ASSERT_TRUE(set && *set) << set.error().message();
+  EXPECT_EQ(now(), "2-3,5");
+  EXPECT_EQ(configured(), "2-3,5");
+  EXPECT_TRUE(drop_in());
+  EXPECT_EQ(journal->records()[0].owner, "systemd");
+
+  const RestoreReport report = writer.restore_all();
+  EXPECT_THAT(report.restored, SizeIs(1));
+  EXPECT_EQ(now(), "");
+  EXPECT_EQ(configured(), "");
+  EXPECT_TRUE(nothing_left());
+  EXPECT_FALSE(systemd->need_reload(kUnit));
+  EXPECT_EQ(systemd->reloads(), 1);
+}
+
+TEST_F(SystemdOwnerTest, ConfiguredSettingIsTheOriginal) {
+  add("0-5");
+  Writer writer = this->writer();
+  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  writer.restore_all();
+  EXPECT_EQ(now(), "0-5");
+  EXPECT_EQ(configured(), "0-5");
+  EXPECT_TRUE(nothing_left());
+}
+
+TEST_F(SystemdOwnerTest, DropInThatWasThereBeforeStaysWithItsValue) {
+  add();
+  systemd->set_property(kUnit, Attribute::cpus, cpus("0-5"));
+  Writer writer = this->writer();
+  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  writer.restore_all();
+  EXPECT_EQ(now(), "0-5");
+  EXPECT_TRUE(drop_in());
+  EXPECT_EQ(systemd->reloads(), 0) << "nothing was removed";
+  systemd->daemon_reload();
+  EXPECT_EQ(now(), "0-5");
+}
+
+TEST_F(SystemdOwnerTest, FileThatDifferedFromTheSettingIsPutBackToo) {
+  add();
+  tree.put(kGroup, "cpuset.cpus", "0-5");  // written past systemd before berth came
+  Writer writer = this->writer();
+  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  ASSERT_TRUE(writer.restore(kGroup, Attribute::cpus));
+  EXPECT_EQ(now(), "0-5");
+  EXPECT_EQ(configured(), "");
+}
+
+TEST_F(SystemdOwnerTest, TransientUnitsDropInIsRemoved) {
+  add("", true);
+  Writer writer = this->writer();
+  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  EXPECT_TRUE(drop_in("50-AllowedCPUs.conf", "transient"));
+  writer.restore_all();
+  EXPECT_TRUE(nothing_left());
+}
+
+TEST_F(SystemdOwnerTest, OtherDropInsInTheDirectoryStay) {
+  add();
+  put_file(run.path() / "system.control/web.service.d/50-IOWeight.conf", "[Service]\nIOWeight=50\n");
+  Writer writer = this->writer();
+  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  writer.restore_all();
+  EXPECT_FALSE(drop_in());
+  EXPECT_TRUE(drop_in("50-IOWeight.conf"));
+}
+
+TEST_F(SystemdOwnerTest, QuotaIsSetInWholePercentsAndPutBack) {
+  add();
+  Writer writer = this->writer();
+  const SetResult set = writer.set(web(), Attribute::cpu_quota, "123456 100000");
+  ASSERT_TRUE(set && *set) << set.error().message();
+  EXPECT_EQ((*set)->after, "123000 100000");
+  systemd->daemon_reload();
+  EXPECT_EQ(tree.get(kGroup, "cpu.max"), "123000 100000") << "as the drop-in has it";
+  EXPECT_FALSE(*writer.set(web(), Attribute::cpu_quota, "123456 100000")) << "as near as it gets";
+  writer.restore_all();
+  EXPECT_EQ(tree.get(kGroup, "cpu.max"), "max 100000");
+  EXPECT_TRUE(nothing_left());
+}
+
+TEST_F(SystemdOwnerTest, MemoryHighIsSetAndPutBack) {
+  add();
+  Writer writer = this->writer();
+  ASSERT_TRUE(writer.set(web(), Attribute::memory_high, "1048576"));
+  EXPECT_EQ(systemd->live(kUnit).memory_high_bytes, 1048576U);
+  writer.restore_all();
+  EXPECT_EQ(tree.get(kGroup, "memory.high"), "max");
+  EXPECT_TRUE(nothing_left());
+}
+
+TEST_F(SystemdOwnerTest, DaemonReloadThatMergesThePinWithTheUnitFileIsNotForeign) {
+  add("0-5");
+  Writer writer = this->writer();
+  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  systemd->daemon_reload();
+  ASSERT_EQ(now(), "0-5") << "systemd adds assignments up";
+  EXPECT_EQ(writer.drift(web(), Attribute::cpus, now()), Drift::undone);
+  const SetResult again = writer.set(web(), Attribute::cpus, "2");
+  ASSERT_TRUE(again && *again);
+  EXPECT_EQ(now(), "2");
+  systemd->daemon_reload();
+  EXPECT_THAT(writer.restore_all().left, IsEmpty());
+  EXPECT_EQ(now(), "0-5");
+  EXPECT_TRUE(nothing_left());
+}
+
+TEST_F(SystemdOwnerTest, SetPropertyBySomebodyElseIsForeignAndStays) {
+  add();
+  Writer writer = this->writer();
+  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  systemd->set_property(kUnit, Attribute::cpus, cpus("6-7"));
+  EXPECT_EQ(writer.drift(web(), Attribute::cpus, now()), Drift::foreign);
+  EXPECT_THAT(writer.restore_all().left, SizeIs(1));
+  EXPECT_EQ(now(), "6-7");
+  EXPECT_TRUE(drop_in()) << "it is theirs now";
+}
+
+TEST_F(SystemdOwnerTest, WritePastSystemdStaysWhileThePinGoes) {
+  add();
+  Writer writer = this->writer();
+  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  tree.put(kGroup, "cpuset.cpus", "6");
+  EXPECT_EQ(writer.drift(web(), Attribute::cpus, now()), Drift::foreign);
+  ASSERT_TRUE(writer.disown(kGroup, Attribute::cpus));
+  EXPECT_EQ(now(), "6");
+  EXPECT_EQ(configured(), "");
+  EXPECT_TRUE(nothing_left());
+}
+
+TEST_F(SystemdOwnerTest, PersistentSettingBySomebodyElseIsForeign) {
+  add();
+  Writer writer = this->writer();
+  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  // systemctl set-property without --runtime: in force at once, and berth's drop-in stays where it is.
+  systemd->set_live(kUnit, cpus("6-7"));
+  EXPECT_EQ(writer.drift(web(), Attribute::cpus, now()), Drift::foreign);
+  EXPECT_THAT(writer.restore_all().left, SizeIs(1));
+  EXPECT_EQ(now(), "6-7");
+  EXPECT_EQ(configured(), "6-7");
+  EXPECT_TRUE(nothing_left());
+}
+
+TEST_F(SystemdOwnerTest, RestartedUnitKeepsItsOriginal) {
+  add("0-5");
+  Writer writer = this->writer();
+  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  systemd->restart(kUnit);
+  EXPECT_EQ(now(), "2") << "the setting outlives the group";
+  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "3"));
+  EXPECT_EQ(journal->size(), 1U);
+  writer.restore_all();
+  EXPECT_EQ(now(), "0-5");
+  EXPECT_TRUE(nothing_left());
+}
+
+TEST_F(SystemdOwnerTest, RestartedUnitIsRestoredThoughBerthNeverSawTheNewGroup) {
+  add("0-5");
+  {
+    Writer writer = this->writer();
+    ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  }
+  systemd->restart(kUnit);
+  reopen();
+  EXPECT_THAT(writer().restore_all().restored, SizeIs(1));
+  EXPECT_EQ(now(), "0-5");
+  EXPECT_TRUE(nothing_left());
+}
+
+TEST_F(SystemdOwnerTest, DepartedTransientUnitIsGone) {
+  add("", true);
+  Writer writer = this->writer();
+  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  systemd->remove(kUnit);
+  EXPECT_THAT(writer.departed(kGroup).gone, SizeIs(1));
+  EXPECT_EQ(journal->size(), 0U);
+}
+
+TEST_F(SystemdOwnerTest, StoppedServiceDoesNotStartWithThePinAgain) {
+  add("0-5");
+  Writer writer = this->writer();
+  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  tree.remove(kGroup);
+  EXPECT_THAT(writer.departed(kGroup).restored, SizeIs(1));
+  EXPECT_EQ(configured(), "0-5");
+  EXPECT_TRUE(nothing_left());
+  ASSERT_TRUE(writer.settle());
+  EXPECT_FALSE(systemd->need_reload(kUnit));
+}
+
+TEST_F(SystemdOwnerTest, UnitThatSystemdDoesNotKnowIsGone) {
+  tree.make("system.slice/ghost.service");
+  const SetResult set =
+      writer().set(tree.found("system.slice/ghost.service", "ghost.service"), Attribute::cpus, "2");
+  ASSERT_FALSE(set);
+  EXPECT_EQ(set.error().kind(), model::ErrorKind::gone);
+  EXPECT_EQ(journal->size(), 0U);
+}
+
+TEST_F(SystemdOwnerTest, KernelsRefusalShowsAndIsTakenBack) {
+  add("0-5");
+  systemd->let_kernel_refuse(true);
+  const SetResult set = writer().set(web(), Attribute::cpus, "2");
+  ASSERT_FALSE(set);
+  EXPECT_THAT(set.error().message(), HasSubstr("cpuset.cpus reads \"0-5\""));
+  EXPECT_EQ(configured(), "0-5");
+  EXPECT_TRUE(nothing_left());
+  EXPECT_EQ(journal->size(), 0U);
+}
+
+TEST_F(SystemdOwnerTest, SilentSystemdIsTransientAndAskedOnlyOnce) {
+  add();
+  systemd->add("other.service", {"system.slice/other.service", {}, false});
+  const FoundWorkload web = this->web();
+  const FoundWorkload other = tree.found("system.slice/other.service", "other.service");
+  Writer writer = this->writer();
+  ASSERT_TRUE(writer.set(web, Attribute::cpus, "2"));
+  ASSERT_TRUE(writer.set(other, Attribute::cpus, "2"));
+  systemd->fall_silent(true);
+  const std::vector<Request> requests{{&web, Attribute::cpus, "3"}, {&other, Attribute::cpus, "3"}};
+  const auto begin = std::chrono::steady_clock::now();
+  const auto results = writer.set_many(requests, 60s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 4s) << "one timeout, not one for each";
+  for (const SetResult& result : results) {
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().kind(), model::ErrorKind::transient);
+  }
+  EXPECT_EQ(journal->size(), 2U);
+  systemd->fall_silent(false);
+  writer.restore_all();
+  EXPECT_EQ(now(), "");
+  EXPECT_TRUE(nothing_left());
+}
+
+TEST_F(SystemdOwnerTest, BrokenConnectionIsMadeAgain) {
+  add();
+  Writer writer = this->writer();
+  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  systemd.reset();  // systemd leaves the bus
+  EXPECT_FALSE(writer.set(web(), Attribute::cpus, "3"));
+  systemd = std::make_unique<FakeSystemd>(bus.address(), tree, run.path());
+  add();
+  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "4"));
+  EXPECT_EQ(now(), "4");
+}
+
+TEST_F(SystemdOwnerTest, HostIsRestoredWithoutADaemon) {
+  const ScratchDirectory proc;
+  put_file(proc.path() / "sys/kernel/random/boot_id", "boot\n");
+  add("0-5");
+  ASSERT_TRUE(writer().set(web(), Attribute::cpus, "2"));
+  journal.reset();
+  RestorePaths paths;
+  paths.state_dir = state.path();
+  paths.cgroup_root = tree.root();
+  paths.proc_root = proc.path();
+  paths.systemd_run_dir = run.path();
+  paths.bus_address = bus.address();
+  const auto report = restore_host(paths);
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_THAT(report->warnings, IsEmpty());
+  EXPECT_EQ(now(), "0-5");
+  EXPECT_TRUE(nothing_left());
+}
+
+TEST_F(SystemdOwnerTest, RestoreCutShortAfterAnyStepIsFinishedByTheNext) {
+  add();
+  {
+    Writer writer = this->writer();
+    ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  }
+  // The property is back, the drop-in with the original's value is still there.
+  systemd->set_property(kUnit, Attribute::cpus, cpus(""));
+  ASSERT_TRUE(drop_in());
+  EXPECT_THAT(writer().restore_all().left, IsEmpty());
+  EXPECT_TRUE(nothing_left());
+  EXPECT_FALSE(systemd->need_reload(kUnit));
+}
+
+TEST(SystemdOwnerConnect, NoBusIsUnavailable) {
+  SystemdOwner::Options options;
+  options.bus_address = "unix:path=/nonexistent/bus";
+  const auto connected = SystemdOwner::connect(options);
+  ASSERT_FALSE(connected);
+  EXPECT_EQ(connected.error().kind(), model::ErrorKind::unavailable);
+}
+
+TEST(SystemdOwnerConnect, BusWithoutSystemdIsUnavailable) {
+  const PrivateBus bus;
+  if (bus.address().empty()) GTEST_SKIP() << "dbus-daemon is not installed";
+  SystemdOwner::Options options;
+  options.bus_address = bus.address();
+  const auto connected = SystemdOwner::connect(options);
+  ASSERT_FALSE(connected);
+  EXPECT_EQ(connected.error().kind(), model::ErrorKind::unavailable);
+}
+
+TEST(UnitSettingText, GoesBothWaysWithoutLoss) {
+  for (const auto& [attribute, value] :
+       {std::pair(Attribute::cpus, "0-3,8191"), std::pair(Attribute::cpus, ""),
+        std::pair(Attribute::cpu_quota, "max 100000"), std::pair(Attribute::cpu_quota, "5000 20000"),
+        std::pair(Attribute::memory_high, "max"), std::pair(Attribute::memory_high, "8192")}) {
+    const UnitSetting setting = setting_of(attribute, value);
+    EXPECT_EQ(parse_setting(attribute, setting_text(attribute, setting)), setting) << value;
+    EXPECT_EQ(value_of(attribute, setting), value);
+  }
+  EXPECT_FALSE(parse_setting(Attribute::cpu_quota, "5"));
+}
+
+TEST(UnitSettingText, CpuBytesAreLittleEndianBits) {
+  EXPECT_EQ(cpu_bytes({0, 9}), (std::vector<std::uint8_t>{1, 2}));
+  EXPECT_EQ(cpus_of_bytes({1, 2, 0, 0}), (model::CpuSet{0, 9}));
+  EXPECT_TRUE(cpu_bytes({}).empty());
+}
+
+TEST(UnitSettingText, PercentsAreWholeAndAboveTheKernelsMinimum) {
+  EXPECT_EQ(whole_percents("123456 100000"), "123000 100000");
+  EXPECT_EQ(whole_percents("1000 100000"), "1000 100000");
+  EXPECT_EQ(whole_percents("1000 20000"), "1000 20000");
+  EXPECT_EQ(whole_percents("1000 1000000"), "10000 1000000");
+  EXPECT_EQ(whole_percents("max 100000"), "max 100000");
+}
+
+}  // namespace
+}  // namespace berth::cgroup
