@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.h"
 
+#include <algorithm>
 #include <exception>
 #include <ostream>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 namespace berth::cli {
 
@@ -32,6 +35,19 @@ int complain(std::ostream& err, Exit exit, const std::string& message) {
   return static_cast<int>(exit);
 }
 
+// The command asked for, or nullptr; options of the whole program take no values.
+const char* first_word(int argc, const char* const* argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (argv[i][0] != '-') return argv[i];
+  }
+  return nullptr;
+}
+
+bool is_command(std::string_view name) {
+  return std::any_of(commands().begin(), commands().end(),
+                     [&](const Command& command) { return command.name == name; });
+}
+
 }  // namespace
 
 int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err) {
@@ -49,13 +65,16 @@ int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err)
     parsers.emplace_back(parser, command.declare(*parser));
   }
 
+  if (const char* word = first_word(argc, argv); word != nullptr && !is_command(word)) {
+    return complain(err, Exit::wrong_use,
+                    fmt::format("there is no command \"{}\" (berthctl --help lists the commands)", word));
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& wanted) {  // --help, --version
     return app.exit(wanted, out, err);
   } catch (const CLI::ParseError& error) {
-    return complain(err, Exit::wrong_use,
-                    std::string(error.what()) + " (berthctl --help lists the commands)");
+    return complain(err, Exit::wrong_use, std::string(error.what()) + " (see berthctl --help)");
   }
 
   for (const auto& [parser, action] : parsers) {

@@ -78,7 +78,7 @@ void draw_owners(std::ostream& out, const model::Topology& topology,
   RenderOptions options;
   options.colour = style.colour;
   if (style.width > 0) options.width = static_cast<int>(style.width);
-  for (const int cpu : findings.best_effort.cpus) options.labels[cpu] = "best-effort";
+  for (const int cpu : findings.best_effort.cpus) options.labels[cpu] = "BE";
   for (const auto& [id, instance] : findings.instances) {
     for (const int cpu : instance.cpus) options.labels[cpu] = short_name(id);
   }
@@ -99,7 +99,8 @@ void list_findings(std::ostream& out, const Style& style, const char* title,
   }
 }
 
-void render_interference(std::ostream& out, const model::InterferenceFindings& findings, const Style& style) {
+void render_interference(std::ostream& out, const model::InterferenceFindings& findings,
+                         const model::Snapshot& snapshot, const Style& style) {
   heading(out, style, "Latency-sensitive instances, as the plan would have them");
   if (findings.instances.empty()) {
     out << "  none\n";
@@ -113,10 +114,12 @@ void render_interference(std::ostream& out, const model::InterferenceFindings& f
                  {"MODEL"}},
                 "  ");
     for (const auto& [id, instance] : findings.instances) {
-      table.add({id, instance.cpus.empty() ? "-" : instance.cpus.to_string(),
-                 format_number(instance.pressure, 2), format_number(instance.cpu_sc, 3),
-                 format_number(instance.cpu_ss, 3), format_number(instance.score, 4),
-                 to_text(instance.model)});
+      const bool pending = std::any_of(snapshot.pending.begin(), snapshot.pending.end(),
+                                       [&id = id](const auto& waiting) { return waiting.id == id; });
+      table.add({id + (pending ? " (not running yet)" : ""),
+                 instance.cpus.empty() ? "-" : instance.cpus.to_string(), format_number(instance.pressure, 2),
+                 format_number(instance.cpu_sc, 3), format_number(instance.cpu_ss, 3),
+                 format_number(instance.score, 4), to_text(instance.model)});
     }
     table.print(out, style);
     out << paint(
@@ -126,7 +129,7 @@ void render_interference(std::ostream& out, const model::InterferenceFindings& f
   }
   list_findings(out, style, "Cannot be placed", findings.unplaceable);
 
-  heading(out, style, "Best-effort workloads share");
+  heading(out, style, "Best-effort workloads (BE) share");
   out << "  "
       << (findings.best_effort.cpus.empty() ? "nothing" : "vCPUs " + findings.best_effort.cpus.to_string())
       << ", " << format_share(findings.best_effort.utilisation) << " busy\n";
@@ -152,7 +155,7 @@ void render_plan(std::ostream& out, const model::Plan& plan, const model::Snapsh
       << quantity(snapshot.workloads.size(), "workload") << "\n";
   if (plan.findings.interference) {
     draw_owners(out, snapshot.topology, *plan.findings.interference, style);
-    render_interference(out, *plan.findings.interference, style);
+    render_interference(out, *plan.findings.interference, snapshot, style);
   }
 
   heading(out, style, "Actions");

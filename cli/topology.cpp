@@ -31,7 +31,11 @@ Outcome<void> show_topology(Session& session, const Arguments& arguments) {
   const auto topology = arguments.xml         ? topology::from_xml(*arguments.xml)
                         : arguments.synthetic ? topology::from_synthetic(*arguments.synthetic)
                                               : topology::discover();
-  if (!topology) return problem(topology.error());
+  if (!topology) {
+    // Whatever is wrong with something that was named on the command line is wrong use.
+    const bool named = arguments.xml || arguments.synthetic;
+    return named ? problem(Exit::wrong_use, topology.error().message()) : problem(topology.error());
+  }
   if (session.json) {
     session.out << model::to_json(*topology) << "\n";
     return {};

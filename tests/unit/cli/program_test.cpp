@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// The real program: what it prints, and its exit status, without a daemon.
+#include "program.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace berth::test {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class Berthctl : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "berthctl-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+    setenv("DBUS_SYSTEM_BUS_ADDRESS", ("unix:path=" + pattern + "/no-bus").c_str(), 1);
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::string file(const std::string& name, const std::string& text) const {
+    std::ofstream(directory_ / name) << text;
+    return (directory_ / name).string();
+  }
+
+  // One line that starts as every complaint does.
+  static void expect_complaint(const Ran& ran, int exit, const std::string& about) {
+    EXPECT_EQ(ran.exit, exit) << ran.err;
+    EXPECT_EQ(lines_of(ran.err), 1) << ran.err;
+    EXPECT_THAT(ran.err, StartsWith("berthctl: "));
+    EXPECT_THAT(ran.err, HasSubstr(about));
+  }
+
+  static std::string snapshot(const char* name) { return std::string(BERTH_SNAPSHOTS) + "/" + name; }
+
+  std::filesystem::path directory_;
+};
+
+TEST_F(Berthctl, SaysItsVersion) {
+  const Ran ran = run_shell("berthctl --version");
+  EXPECT_EQ(ran.exit, 0);
+  EXPECT_THAT(ran.out, StartsWith("berthctl "));
+  EXPECT_EQ(ran.err, "");
+}
+
+TEST_F(Berthctl, HelpIsForPeopleWhoAsk) {
+  const Ran ran = run_shell("berthctl --help");
+  EXPECT_EQ(ran.exit, 0);
+  EXPECT_THAT(ran.out, HasSubstr("Subcommands:"));
+  EXPECT_EQ(run_shell("berthctl plan --help").exit, 0);
+}
+
+TEST_F(Berthctl, WrongUseIsOneLine) {
+  expect_complaint(run_shell("berthctl"), 2, "--help");
+  expect_complaint(run_shell("berthctl frobnicate"), 2, "frobnicate");
+  expect_complaint(run_shell("berthctl plan --frobnicate"), 2, "--frobnicate");
+  expect_complaint(run_shell("berthctl mode"), 2, "mode");
+  expect_complaint(run_shell("berthctl mode panic"), 2, "there are observe and enforce");
+  expect_complaint(run_shell("berthctl log -n 0"), 2, "-n");
+  expect_complaint(run_shell("berthctl log -n many"), 2, "many");
+  expect_complaint(run_shell("berthctl set web"), 2, "settings");
+  expect_complaint(run_shell("berthctl set web vcpus"), 2, "KEY=VALUE");
+  expect_complaint(run_shell("berthctl set web color=red"), 2, "class, service, vcpus");
+  expect_complaint(run_shell("berthctl set web vcpus=1 vcpus=2"), 2, "given twice");
+  expect_complaint(run_shell("berthctl topology --xml a --synthetic b"), 2, "--xml");
+}
+
+TEST_F(Berthctl, WithoutADaemonSaysWhatToDo) {
+  for (const char* command :
+       {"status", "list", "snapshot", "plan", "mode enforce", "set web vcpus=2", "reload", "log"}) {
+    expect_complaint(run_shell(std::string("berthctl ") + command), 4, "systemctl start berthd");
+  }
+}
+
+TEST_F(Berthctl, PlansAGivenSnapshot) {
+  const Ran ran = run_shell("berthctl plan --snapshot " + snapshot("worked_example.json"));
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("Score of the node"));
+}
+
+TEST_F(Berthctl, PlansInJsonWhereverTheOptionStands) {
+  const Ran after = run_shell("berthctl plan --json --snapshot " + snapshot("worked_example.json"));
+  const Ran before = run_shell("berthctl --json plan --snapshot " + snapshot("worked_example.json"));
+  EXPECT_EQ(after.exit, 0) << after.err;
+  EXPECT_EQ(json::parse(after.out).at("schema"), "berth.plan/1");
+  EXPECT_EQ(after.out, before.out);
+}
+
+TEST_F(Berthctl, PlansFromStandardInput) {
+  const Ran from_file = run_shell("berthctl plan --json --snapshot " + snapshot("worked_example.json"));
+  const Ran from_pipe =
+      run_shell("cat " + snapshot("worked_example.json") + " | berthctl plan --json --snapshot -");
+  EXPECT_EQ(from_pipe.exit, 0) << from_pipe.err;
+  EXPECT_EQ(from_pipe.out, from_file.out);
+}
+
+TEST_F(Berthctl, SettingsComeFromOptionsAndFiles) {
+  const std::string plan = "berthctl plan --json --snapshot " + snapshot("worked_example.json");
+  const auto weighting = [](const Ran& ran) {
+    return json::parse(ran.out).at("findings").at("interference").at("weighting").get<std::string>();
+  };
+  EXPECT_EQ(weighting(run_shell(plan)), "overlap");
+  EXPECT_EQ(weighting(run_shell(plan + " -o interference.weighting=request")), "request");
+  EXPECT_EQ(weighting(run_shell(plan + " -o interference.window_step=1 -o interference.weighting=request")),
+            "request");
+  const std::string config = file("berth.toml", "[interference]\nweighting = \"request\"\n");
+  EXPECT_EQ(weighting(run_shell(plan + " --config " + config)), "request");
+  EXPECT_EQ(weighting(run_shell(plan + " --config " + config + " -o interference.weighting=overlap")),
+            "overlap");
+  EXPECT_EQ(weighting(run_shell(plan + " --policy interference")), "overlap");
+}
+
+TEST_F(Berthctl, WrongSettingsAreNamed) {
+  const std::string plan = "berthctl plan --snapshot " + snapshot("worked_example.json");
+  expect_complaint(run_shell(plan + " --policy magic"), 2,
+                   "there is no policy \"magic\"; there are interference");
+  expect_complaint(run_shell(plan + " -o interference.weighing=request"), 2, "weighing");
+  expect_complaint(run_shell(plan + " -o interference.window_step=many"), 2, "window_step");
+  expect_complaint(run_shell(plan + " -o nonsense"), 2, "nonsense");
+  expect_complaint(run_shell(plan + " --config " + file("bad.toml", "[interference]\nwindow_step = 0\n")), 2,
+                   "bad.toml:2:");
+  expect_complaint(run_shell(plan + " --config /no/such/file"), 2, "/no/such/file");
+}
+
+TEST_F(Berthctl, ABadSnapshotIsAnsweredWithItsPath) {
+  const auto plan = [&](const std::string& text) {
+    return run_shell("berthctl plan --snapshot " + file("bad.json", text));
+  };
+  const std::string cpus =
+      R"({"schema":"berth.snapshot/1","topology":{"cpus":[{"cpu":0,"core":0,"numa":0,"socket":0}]},)";
+  expect_complaint(plan(""), 2, "bad.json");
+  expect_complaint(plan("{"), 2, "bad.json");
+  expect_complaint(plan("[]"), 2, "$");
+  expect_complaint(plan("\x7f"
+                        "ELF\x02"),
+                   2, "bad.json");
+  expect_complaint(plan(R"({"schema":"berth.snapshot/2"})"), 2, "$.schema");
+  expect_complaint(plan(cpus + R"("workloads":[{"id":"a","class":"latency-sensitive","cpus":"7"}]})"), 2,
+                   "$.workloads[0].cpus");
+  expect_complaint(plan(cpus + R"("workloads":[{"id":"a","class":"urgent"}]})"), 2, "$.workloads[0].class");
+  expect_complaint(
+      plan(cpus + R"("workloads":[{"id":"a","class":"best-effort"},{"id":"a","class":"best-effort"}]})"), 2,
+      "$.workloads[1]");
+  expect_complaint(
+      plan(R"({"schema":"berth.snapshot/1","workloads":[],"topology":{"hwloc_synthetic":"nonsense"}})"), 2,
+      "nonsense");
+  expect_complaint(
+      plan(R"({"schema":"berth.snapshot/1","workloads":[],"topology":{"hwloc_xml":"/no/such.xml"}})"), 2,
+      "/no/such.xml");
+}
+
+TEST_F(Berthctl, DeepNestingIsRefused) {
+  const std::string brackets(100'000, '[');
+  expect_complaint(run_shell("berthctl plan --snapshot -", brackets), 2, "standard input");
+  expect_complaint(run_shell("berthctl plan --snapshot -", brackets + std::string(100'000, ']')), 2,
+                   "standard input");
+  std::string objects;
+  for (int i = 0; i < 100'000; ++i) objects += R"({"topology":)";
+  expect_complaint(run_shell("berthctl plan --snapshot -", objects), 2, "standard input");
+}
+
+TEST_F(Berthctl, AnUnreadableFileIsNamed) {
+  expect_complaint(run_shell("berthctl plan --snapshot /no/such/snapshot.json"), 2,
+                   "cannot read /no/such/snapshot.json: No such file or directory");
+  expect_complaint(run_shell("berthctl plan --snapshot /"), 2, "cannot read /: Is a directory");
+}
+
+TEST_F(Berthctl, UnknownMembersAreWarnedOfAndPlanned) {
+  const Ran ran = run_shell(
+      "berthctl plan --json --snapshot -",
+      R"({"schema":"berth.snapshot/1","host":"h","shoe_size":43,"topology":{"hwloc_synthetic":"package:1 core:2 pu:1"},
+          "workloads":[{"id":"a","class":"best-effort","smell":"good"}]})");
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_EQ(json::parse(ran.out).at("schema"), "berth.plan/1");
+  EXPECT_EQ(lines_of(ran.err), 2) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("berthctl: warning: standard input: $.shoe_size"));
+  EXPECT_THAT(ran.err, HasSubstr("$.workloads[0].smell"));
+}
+
+TEST_F(Berthctl, NamesCannotSpeakToTheTerminal) {
+  const Ran refused = run_shell(
+      "berthctl plan --snapshot -",
+      R"({"schema":"berth.snapshot/1","host":"h\u001b]0;x\u0007","topology":{"hwloc_synthetic":"package:1 core:2 pu:1"},
+          "workloads":[]})");
+  expect_complaint(refused, 2, "$.host");
+  EXPECT_EQ(refused.err.find('\x1b'), std::string::npos);
+  const Ran named = run_shell("berthctl plan --snapshot $'/no/\x1b[2J\nsuch'");
+  expect_complaint(named, 2, "/no/?[2J such");
+}
+
+TEST_F(Berthctl, DrawsTopologies) {
+  const Ran drawn = run_shell("berthctl topology --synthetic 'package:2 l3:1 core:2 pu:2'");
+  EXPECT_EQ(drawn.exit, 0) << drawn.err;
+  EXPECT_THAT(drawn.out, HasSubstr("socket 1"));
+  const Ran printed = run_shell("berthctl topology --json --synthetic 'package:2 l3:1 core:2 pu:2'");
+  EXPECT_EQ(json::parse(printed.out).at("schema"), "berth.topology/1");
+  EXPECT_EQ(json::parse(printed.out).at("cpus").size(), 8U);
+  EXPECT_EQ(run_shell("berthctl topology").exit, 0);
+}
+
+TEST_F(Berthctl, WrongTopologiesAreNamed) {
+  expect_complaint(run_shell("berthctl topology --synthetic nonsense"), 2, "nonsense");
+  expect_complaint(run_shell("berthctl topology --xml /no/such.xml"), 2, "/no/such.xml");
+}
+
+TEST_F(Berthctl, ChecksConfigurations) {
+  const Ran good = run_shell("berthctl check-config " + file("good.toml", "mode = \"enforce\"\n"));
+  EXPECT_EQ(good.exit, 0) << good.err;
+  EXPECT_THAT(good.out, HasSubstr("good.toml: valid"));
+  EXPECT_THAT(good.out, HasSubstr("mode enforce"));
+  expect_complaint(run_shell("berthctl check-config " + file("bad.toml", "mode = \"observe\"\nmodee = 1\n")),
+                   2, "bad.toml:2:");
+  expect_complaint(run_shell("berthctl check-config /no/such.toml"), 2, "/no/such.toml");
+  expect_complaint(run_shell("berthctl check-config -", "mode = [\n"), 2, "standard input:");
+}
+
+TEST_F(Berthctl, ChecksConfigurationsInJson) {
+  const Ran bad = run_shell("berthctl check-config --json " + file("bad.toml", "modee = 1\n"));
+  EXPECT_EQ(bad.exit, 2);
+  const json document = json::parse(bad.out);
+  EXPECT_EQ(document.at("valid"), false);
+  EXPECT_THAT(document.at("error").get<std::string>(), HasSubstr("modee"));
+}
+
+TEST_F(Berthctl, RestoreWithoutADaemonRunsBerthd) {
+  const auto bin = directory_ / "bin";
+  const auto sbin = directory_ / "sbin";
+  std::filesystem::create_directories(bin);
+  std::filesystem::create_directories(sbin);
+  std::filesystem::copy_file(BERTHCTL, bin / "berthctl");
+  std::ofstream(sbin / "berthd") << "#!/bin/sh\necho \"$@\"\nexit 1\n";
+  std::filesystem::permissions(sbin / "berthd", std::filesystem::perms(0755));
+  const Ran ran = run_shell((bin / "berthctl").string() + " restore --json -- --state-dir /elsewhere");
+  EXPECT_EQ(ran.out, "--restore --json --state-dir /elsewhere\n");
+  EXPECT_EQ(ran.exit, 1);
+  EXPECT_EQ(run_shell((bin / "berthctl").string() + " restore").out, "--restore\n");
+}
+
+TEST_F(Berthctl, AClosedPipeIsNoCrash) {
+  const Ran ran = run_shell(
+      "berthctl topology --synthetic 'package:4 l3:1 core:64 pu:2' --json | head -c 10; "
+      "exit ${PIPESTATUS[0]}");
+  EXPECT_LT(ran.exit, 128);
+}
+
+TEST_F(Berthctl, NoColourWhereNobodyLooks) {
+  EXPECT_EQ(
+      run_shell("TERM=xterm berthctl plan --snapshot " + snapshot("worked_example.json")).out.find('\x1b'),
+      std::string::npos);
+}
+
+}  // namespace berth::test

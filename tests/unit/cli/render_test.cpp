@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/render.h"
+
+#include "cli/render_plan.h"
+#include "topology/discover.h"
+
+#include <sstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace berth::cli {
+
+using testing::HasSubstr;
+using testing::Not;
+
+namespace {
+
+Document status() {
+  return Document::parse(R"({"schema":"berth.status/1","version":"0.1.0","host":"node-a","mode":"observe",
+    "started":1000,"tick":{"count":3600,"interval_s":1.0,"last_wall_ms":4.0,"mean_cpu_ms":2.5},
+    "capabilities":[{"name":"cgroup-v2","available":true,"detail":"/sys/fs/cgroup"},
+                    {"name":"cpuset-controller","available":false,"detail":"not enabled; pins are not possible"}],
+    "workloads":{"latency-sensitive":3,"best-effort":5,"unmanaged":1},"score_node":0.0825,
+    "best_effort_cpus":"6-7","undo_records":4,"memory_rss_bytes":15728640,
+    "config":{"file":"/etc/berth/berth.toml","loaded":1000,"error":null},"last_actions":[]})");
+}
+
+template <typename Render>
+std::string text_of_render(Render render) {
+  std::ostringstream out;
+  render(out);
+  return out.str();
+}
+
+std::string shown(const Document& document) {
+  return text_of_render([&](std::ostream& out) { render_status(out, document, 4600, {}); });
+}
+
+}  // namespace
+
+TEST(RenderStatus, SaysWhatANewcomerNeeds) {
+  const std::string text = shown(status());
+  EXPECT_THAT(text, HasSubstr("berthd 0.1.0 on node-a"));
+  EXPECT_THAT(text, HasSubstr("changes nothing (berthctl mode enforce)"));
+  EXPECT_THAT(text, HasSubstr("1 h 0 min, 3600 ticks"));
+  EXPECT_THAT(text, HasSubstr("15.0 MiB"));
+  EXPECT_THAT(text, HasSubstr("3 latency-sensitive, 5 best-effort, 1 left alone"));
+  EXPECT_THAT(text, HasSubstr("0.0825"));
+  EXPECT_THAT(text, HasSubstr("vCPUs 6-7"));
+  EXPECT_THAT(text, HasSubstr("yes  cgroup-v2"));
+  EXPECT_THAT(text, HasSubstr("no   cpuset-controller    not enabled; pins are not possible"));
+  EXPECT_THAT(text, HasSubstr("Last actions: none yet"));
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+}
+
+TEST(RenderStatus, AFailedReloadIsShown) {
+  Document document = status();
+  document["config"]["error"] = "/etc/berth/berth.toml:3:1: unknown key";
+  EXPECT_THAT(shown(document), HasSubstr("not taken over: /etc/berth/berth.toml:3:1: unknown key"));
+}
+
+TEST(RenderStatus, AnotherVersionsDocumentIsShownAsFarAsItGoes) {
+  EXPECT_THAT(shown(Document::parse(R"({"mode":7,"tick":[],"capabilities":{"a":1},"score_node":"x"})")),
+              HasSubstr("score         -"));
+}
+
+TEST(RenderList, DashesStandForWhatIsNotKnown) {
+  const auto document = Document::parse(R"({"workloads":[
+    {"id":"system.slice/web.service","service":"web","class":"latency-sensitive","vcpus":4,"pinned_cpus":"0-3",
+     "cpu_cores":1.234,"memory_bytes":1048576,"pressure":0.31,"score":0.08,"cpu_quota":null,"progress":0.5,
+     "managed":true,"unmanaged_reason":null},
+    {"id":"machine.slice/x.scope","service":"x","class":"best-effort","vcpus":null,"pinned_cpus":"","cpu_cores":null,
+     "memory_bytes":null,"pressure":null,"score":null,"cpu_quota":2,"progress":null,"managed":false,
+     "unmanaged_reason":"read-only"}]})");
+  const std::string text = text_of_render([&](std::ostream& out) { render_list(out, document, {}); });
+  EXPECT_EQ(text,
+            "WORKLOAD                  CLASS              SERVICE  VCPUS  PINNED   CPU   MEMORY  PRESSURE  "
+            "SCORE  QUOTA  "
+            "PROGRESS\n"
+            "system.slice/web.service  latency-sensitive  web          4  0-3     1.23  1.0 MiB      0.31  "
+            "0.080      -  "
+            "    50 %\n"
+            "machine.slice/x.scope *   best-effort        x            -  -          -        -         -    "
+            "  -   2.00  "
+            "       -\n"
+            "\n* left alone:\n  machine.slice/x.scope: read-only\n");
+}
+
+TEST(RenderList, NoWorkloadsIsSaid) {
+  const std::string text =
+      text_of_render([](std::ostream& out) { render_list(out, Document::object(), {}); });
+  EXPECT_THAT(text, HasSubstr("No workloads"));
+}
+
+TEST(RenderLog, AnEntryHasItsReasonAndError) {
+  const auto log = Document::parse(R"({"entries":[{"time":0,"decision":"d-1","mode":"enforce","kind":"pin",
+    "workload":"web","attribute":"cpuset.cpus","old":"","new":"0-3","policy":"interference","reason":"placed on 0-3",
+    "result":"failed","error":"Device busy"}]})");
+  const std::string text =
+      text_of_render([&](std::ostream& out) { render_log(out, list_of(log, "entries"), {}); });
+  EXPECT_THAT(text, HasSubstr("failed    pin web  cpuset.cpus: (none) -> 0-3\n"));
+  EXPECT_THAT(text, HasSubstr("interference d-1: placed on 0-3\n"));
+  EXPECT_THAT(text, HasSubstr("Device busy\n"));
+}
+
+TEST(RenderRestore, CountsWhatBecameOfEverything) {
+  const auto report =
+      Document::parse(R"({"restored":[{"workload":"web","attribute":"cpuset.cpus","before":"0-3",
+    "after":""}],"left":[{"workload":"db","attribute":"cpuset.cpus","reason":"somebody set 1"}],"gone":["a","b"]})");
+  const std::string text = text_of_render([&](std::ostream& out) { render_restore(out, report, {}); });
+  EXPECT_EQ(text,
+            "restored  web  cpuset.cpus: 0-3 -> (none)\n"
+            "left      db  cpuset.cpus: somebody set 1\n"
+            "1 put back, 1 left as they are, 2 gone with their workloads\n");
+}
+
+TEST(RenderPlan, ShowsOwnersScoresAndReasons) {
+  model::Snapshot snapshot;
+  snapshot.host = "node-a";
+  snapshot.topology = topology::from_synthetic("package:1 l3:1 core:2 pu:2").value();
+  snapshot.pending.emplace_back().id = "new-1";
+  model::Plan plan;
+  plan.host = "node-a";
+  plan.actions.push_back(
+      {model::PinAction{"system.slice/web@1.service", {0, 1}}, "interference", "d-1", "quiet there"});
+  auto& findings = plan.findings.interference.emplace();
+  findings.weighting = "overlap";
+  findings.search = "window";
+  findings.score_node = 0.125;
+  findings.instances["system.slice/web@1.service"].cpus = {0, 1};
+  findings.instances["new-1"].cpus = {2};
+  findings.unplaceable.push_back({"system.slice/huge.service", "asks 64 of 4 vCPUs"});
+  findings.best_effort = {.cpus = {3}, .utilisation = 0.5};
+  const std::string text = text_of_render([&](std::ostream& out) { render_plan(out, plan, snapshot, {}); });
+  EXPECT_THAT(text, HasSubstr("Plan for node-a"));
+  EXPECT_THAT(text, HasSubstr(" web@1 "));
+  EXPECT_THAT(text, HasSubstr("new-1 (not running yet)"));
+  EXPECT_THAT(text, HasSubstr("system.slice/huge.service: asks 64 of 4 vCPUs"));
+  EXPECT_THAT(text, HasSubstr("vCPUs 3, 50 % busy"));
+  EXPECT_THAT(text, HasSubstr("0.1250 (0: nobody disturbs anybody), weighting overlap, search window\n"));
+  EXPECT_THAT(
+      text, HasSubstr("pin system.slice/web@1.service -> vCPUs 0-1\n      interference d-1: quiet there\n"));
+}
+
+}  // namespace berth::cli
