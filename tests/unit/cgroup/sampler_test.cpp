@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace berth::cgroup {
 namespace {
@@ -32,6 +34,11 @@ double monotonic_s() {
 void let_pass(double seconds) {
   const double end = monotonic_s() + seconds;
   while (monotonic_s() < end) std::this_thread::yield();
+}
+
+std::size_t open_files() {
+  const std::filesystem::directory_iterator files("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(files), end(files)));
 }
 
 class SamplerTest : public ::testing::Test {
@@ -196,32 +203,39 @@ TEST_F(SamplerTest, AnotherGroupUnderTheSameIdStartsAnew) {
   EXPECT_FALSE(sample().sample);
 }
 
-TEST_F(SamplerTest, WorksWithoutDescriptorsToKeep) {
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  rlimit none = before;
-  none.rlim_cur = 0;
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-  Sampler frugal;  // half of none is none
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
-  frugal.add("a", Cgroup::open(tree.root(), "a").value());
-  const auto open_files = [] {
-    const std::filesystem::directory_iterator files("/proc/self/fd");
-    return std::distance(begin(files), end(files));
-  };
-  const auto count = open_files();
-  frugal.sample(1);
-  EXPECT_EQ(open_files(), count);
-  let_pass(0.002);
-  tree.write("a", "cpu.stat", cpu_stat(2000));
-  EXPECT_TRUE(frugal.sample(2).at("a").sample);
+TEST_F(SamplerTest, BeyondItsShareOfTheDescriptorsItOpensForEachReading) {
+  // In a process of its own: a hard limit cannot be raised again.
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    constexpr rlim_t limit = 60;
+    const rlimit few{limit, limit};
+    if (setrlimit(RLIMIT_NOFILE, &few) != 0) _exit(10);
+    const auto before = open_files();
+    Sampler frugal;
+    for (int i = 0; i < 15; ++i) {
+      const std::string name = "g" + std::to_string(i);
+      tree.make(name);
+      tree.write(name, "cpu.stat", cpu_stat(1));
+      tree.write(name, "memory.current", "1\n");
+      tree.write(name, "cpu.pressure", pressure("1.00"));
+      frugal.add(name, Cgroup::open(tree.root(), name).value());
+    }
+    frugal.sample(1);
+    if (open_files() - before != 15 + limit / 2) _exit(11);
+    let_pass(0.002);
+    for (const auto& [name, reading] : frugal.sample(2)) {
+      if (!reading.sample || reading.sample->memory_bytes != 1 || reading.cpu_pressure_some_avg10 != 1.0)
+        _exit(12);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "11: keeps too many or too few, 12: does not read the others";
 }
 
 TEST_F(SamplerTest, RemovingAWorkloadClosesItsFiles) {
-  const auto open_files = [] {
-    const std::filesystem::directory_iterator files("/proc/self/fd");
-    return std::distance(begin(files), end(files));
-  };
   sampler.remove("a");
   const auto before = open_files();
   sampler.add("a", Cgroup::open(tree.root(), "a").value());

@@ -95,6 +95,31 @@ INSTANTIATE_TEST_SUITE_P(EveryStep, KilledAt,
                                          std::pair(Step::before_reset, 1), std::pair(Step::after_reset, 1),
                                          std::pair(Step::before_reset, 2), std::pair(Step::after_reset, 2)));
 
+// Changes a control file as cgroupfs does, whole or not at all; an ordinary file is empty between open and
+// write.
+class AtomicOwner : public DirectOwner {
+ public:
+  explicit AtomicOwner(const std::filesystem::path& root) : DirectOwner(root), root_(root) {}
+
+  model::Result<void> set(const Target& target, Attribute attribute, const std::string& value) override {
+    replace(target, attribute, value);
+    return {};
+  }
+  model::Result<std::string> reset(const Target& target, Attribute attribute,
+                                   const Original& original) override {
+    replace(target, attribute, original.value);
+    return original.value;
+  }
+
+ private:
+  void replace(const Target& target, Attribute attribute, const std::string& value) const {
+    const std::filesystem::path file = root_ / target.cgroup->path() / control_file(attribute);
+    put_file(file.string() + ".new", value + "\n");
+    std::filesystem::rename(file.string() + ".new", file);
+  }
+  std::filesystem::path root_;
+};
+
 // Killed by somebody else, wherever it happens to be.
 TEST(KilledAnywhere, TheOriginalsComeBack) {
   for (int round = 0; round < 20; ++round) {
@@ -106,7 +131,7 @@ TEST(KilledAnywhere, TheOriginalsComeBack) {
     const pid_t child = fork();
     if (child == 0) {
       const auto journal = open_journal(state);
-      DirectOwner direct(tree.root());
+      AtomicOwner direct(tree.root());
       Writer writer(tree.root(), *journal, direct, nullptr);
       std::vector<FoundWorkload> groups;
       for (int i = 0; i < 8; ++i) groups.push_back(tree.found("g" + std::to_string(i)));
