@@ -42,8 +42,8 @@ struct FoundWorkload {
 // asks for.
 class Discovery {
  public:
-  // Walks the tree once. Error where the root cannot be opened, inotify is not to be had, or a rule's glob is
-  // invalid.
+  // Walks the tree once; raises the soft limit of open files, a quarter of which bounds the number of
+  // workloads. Error where the root cannot be opened, inotify is not to be had, or a rule's glob is invalid.
   static model::Result<std::unique_ptr<Discovery>> start(const Hierarchy& hierarchy,
                                                          std::vector<model::WorkloadRule> rules);
   ~Discovery();

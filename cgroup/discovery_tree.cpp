@@ -8,11 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <limits>
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -60,12 +58,11 @@ std::string Node::path() const {
 }
 
 Tree::Tree(const Hierarchy& hierarchy, Watcher watcher)
-    : root_path_(hierarchy.root), proc_root_(hierarchy.proc_root), watcher_(std::move(watcher)) {
-  rlimit limit{};
-  // A quarter for the workloads' directories; the sampler and the rest of the program need the others.
-  max_workloads_ =
-      getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur / 4 : std::numeric_limits<std::size_t>::max();
-}
+    : root_path_(hierarchy.root),
+      proc_root_(hierarchy.proc_root),
+      watcher_(std::move(watcher)),
+      // A quarter for the workloads' directories; the sampler and the rest of the program need the others.
+      max_workloads_(raised_file_limit() / 4) {}
 
 model::Result<void> Tree::rescan() {
   degraded_ = false;

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <unistd.h>
-
+#include <cstddef>
 #include <utility>
 
+#include <unistd.h>
+
 namespace berth::cgroup {
+
+// How many files this process may have open, its soft limit raised to the hard one first: every workload
+// keeps a few open, and the soft limit that systemd gives is low only for the sake of programs that use
+// select(2).
+std::size_t raised_file_limit();
 
 // Owns one file descriptor.
 class FileDescriptor {

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 namespace berth::cgroup {
@@ -169,10 +168,7 @@ struct Sampler::State {
   }
 };
 
-Sampler::Sampler() : state_(std::make_unique<State>()) {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) state_->max_kept = limit.rlim_cur / 2;
-}
+Sampler::Sampler() : state_(std::make_unique<State>()) { state_->max_kept = raised_file_limit() / 2; }
 Sampler::~Sampler() = default;
 Sampler::Sampler(Sampler&&) noexcept = default;
 Sampler& Sampler::operator=(Sampler&&) noexcept = default;

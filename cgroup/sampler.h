@@ -13,7 +13,7 @@
 
 namespace berth::cgroup {
 
-// Reads usage, memory and pressure of workloads from file descriptors kept open (at most half of the soft
+// Reads usage, memory and pressure of workloads from file descriptors kept open (at most half of
 // RLIMIT_NOFILE; what is beyond is opened for each reading).
 //
 // What costs is read only where it can have changed: pressure where the usage moved, or where there was

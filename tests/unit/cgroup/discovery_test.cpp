@@ -10,7 +10,9 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -424,6 +426,23 @@ TEST_F(DiscoveryTest, GroupsThatAreNoWorkloadsCostNoDescriptor) {
   const auto before = open_files();
   start({best_effort("idle/7")});
   EXPECT_LE(open_files() - before, 4);  // inotify, epoll, timer, the one workload
+}
+
+TEST_F(DiscoveryTest, WorkloadsEndWhereTheOpenFilesWould) {
+  for (int i = 0; i < 30; ++i) tree.make("g" + std::to_string(i));
+  // In a process of its own: a hard limit cannot be raised again.
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const rlimit few{80, 80};
+    if (setrlimit(RLIMIT_NOFILE, &few) != 0) _exit(10);
+    start({best_effort("g*")});
+    if (discovery->workloads().size() != 20) _exit(11);
+    _exit(changes.warnings.size() == 1 && warned({"20 workloads", "limit of open files"}) ? 0 : 12);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "11: too many or too few, 12: not said once";
 }
 
 TEST_F(DiscoveryTest, NamesWithControlCharactersDoNotReachTheWarnings) {

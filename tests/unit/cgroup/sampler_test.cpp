@@ -208,12 +208,12 @@ TEST_F(SamplerTest, BeyondItsShareOfTheDescriptorsItOpensForEachReading) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    constexpr rlim_t limit = 60;
+    constexpr rlim_t limit = 80;
     const rlimit few{limit, limit};
     if (setrlimit(RLIMIT_NOFILE, &few) != 0) _exit(10);
     const auto before = open_files();
     Sampler frugal;
-    for (int i = 0; i < 15; ++i) {
+    for (int i = 0; i < 20; ++i) {
       const std::string name = "g" + std::to_string(i);
       tree.make(name);
       tree.write(name, "cpu.stat", cpu_stat(1));
@@ -222,7 +222,7 @@ TEST_F(SamplerTest, BeyondItsShareOfTheDescriptorsItOpensForEachReading) {
       frugal.add(name, Cgroup::open(tree.root(), name).value());
     }
     frugal.sample(1);
-    if (open_files() - before != 15 + limit / 2) _exit(11);
+    if (open_files() - before != 20 + limit / 2) _exit(11);
     let_pass(0.002);
     for (const auto& [name, reading] : frugal.sample(2)) {
       if (!reading.sample || reading.sample->memory_bytes != 1 || reading.cpu_pressure_some_avg10 != 1.0)
