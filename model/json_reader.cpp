@@ -226,10 +226,11 @@ std::string JsonValue::path() const {
   return path;
 }
 
-bool JsonValue::expect(bool type_matches, std::string_view type) const {
-  if (context_->failed() || value_ == nullptr) return false;
-  if (!type_matches) fail(fmt::format("expected {}, found {}", type, type_of(*value_)));
-  return type_matches;
+const json* JsonValue::expect(bool (json::*has_type)() const noexcept, std::string_view type) const {
+  if (context_->failed() || value_ == nullptr) return nullptr;
+  if ((value_->*has_type)()) return value_;
+  fail(fmt::format("expected {}, found {}", type, type_of(*value_)));
+  return nullptr;
 }
 
 void JsonValue::expect_one_of(const std::string& names) const {
@@ -237,13 +238,14 @@ void JsonValue::expect_one_of(const std::string& names) const {
 }
 
 bool JsonValue::boolean() const {
-  if (!expect(value_ != nullptr && value_->is_boolean(), "true or false")) return false;
-  return value_->get<bool>();
+  const json* value = expect(&json::is_boolean, "true or false");
+  return value != nullptr && value->get<bool>();
 }
 
 double JsonValue::number(double lowest, double highest) const {
-  if (!expect(value_ != nullptr && value_->is_number(), "a number")) return 0;
-  const double value = value_->get<double>();
+  const json* given = expect(&json::is_number, "a number");
+  if (given == nullptr) return 0;
+  const auto value = given->get<double>();
   if (value >= lowest && value <= highest) return value;
   fail(fmt::format("{} is not between {} and {}", value, lowest, highest));
   return 0;
@@ -256,11 +258,12 @@ double JsonValue::positive_number(double highest) const {
 }
 
 std::int64_t JsonValue::integer(std::int64_t lowest, std::int64_t highest) const {
-  if (!expect(value_ != nullptr && value_->is_number(), "an integer")) return 0;
-  if (value_->is_number_float()) {
+  const json* given = expect(&json::is_number, "an integer");
+  if (given == nullptr) return 0;
+  if (given->is_number_float()) {
     // Doubles are exact integers up to 2^53.
     constexpr double kExact = 9007199254740992.0;
-    const double value = value_->get<double>();
+    const auto value = given->get<double>();
     if (value != std::floor(value)) {
       fail(fmt::format("expected an integer, found {}", value));
       return 0;
@@ -271,15 +274,15 @@ std::int64_t JsonValue::integer(std::int64_t lowest, std::int64_t highest) const
     fail(fmt::format("{} is not between {} and {}", value, lowest, highest));
     return 0;
   }
-  if (value_->is_number_unsigned()) {
-    const std::uint64_t value = value_->get<std::uint64_t>();
+  if (given->is_number_unsigned()) {
+    const auto value = given->get<std::uint64_t>();
     if (highest >= 0 && value <= static_cast<std::uint64_t>(highest) &&
         (lowest < 0 || value >= static_cast<std::uint64_t>(lowest)))
       return static_cast<std::int64_t>(value);
     fail(fmt::format("{} is not between {} and {}", value, lowest, highest));
     return 0;
   }
-  const std::int64_t value = value_->get<std::int64_t>();
+  const auto value = given->get<std::int64_t>();
   if (value >= lowest && value <= highest) return value;
   fail(fmt::format("{} is not between {} and {}", value, lowest, highest));
   return 0;
@@ -290,8 +293,9 @@ std::uint64_t JsonValue::bytes() const {
 }
 
 std::string JsonValue::text() const {
-  if (!expect(value_ != nullptr && value_->is_string(), "a string")) return {};
-  const auto& value = value_->get_ref<const std::string&>();
+  const json* given = expect(&json::is_string, "a string");
+  if (given == nullptr) return {};
+  const auto& value = given->get_ref<const std::string&>();
   if (value.size() <= kMaxTextBytes) return value;
   fail(fmt::format("{} bytes of text, more than the {} accepted", value.size(), kMaxTextBytes));
   return {};
@@ -325,17 +329,25 @@ CpuSet JsonValue::cpulist() const {
 }
 
 JsonObject::JsonObject(const JsonValue& value) : value_(value) {
-  value_.expect(value_.value_ != nullptr && value_.value_->is_object(), "an object");
+  value_.expect(&json::is_object, "an object");
 }
 
 JsonObject::~JsonObject() {
   if (ignore_unknown_ || context().failed() || value_.value_ == nullptr) return;
   if (found_count_ == value_.value_->size()) return;
-  for (const auto& [member, ignored] : value_.value_->get_ref<const json::object_t&>()) {
-    const auto* begin = asked_.data();
-    const auto* end = begin + asked_count_;
-    if (std::find(begin, end, member) == end) context().warn(path_of(member), "unknown member, ignored");
+  try {
+    warn_of_unknown();
+  } catch (const std::exception&) {
+    // Out of memory for a warning: the document is no worse for it, and a destructor cannot say so.
+    return;
   }
+}
+
+void JsonObject::warn_of_unknown() const {
+  const auto* begin = asked_.data();
+  const auto* end = begin + asked_count_;
+  for (const auto& [member, ignored] : value_.value_->get_ref<const json::object_t&>())
+    if (std::find(begin, end, member) == end) context().warn(path_of(member), "unknown member, ignored");
 }
 
 const json* JsonObject::find(std::string_view name) {

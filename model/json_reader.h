@@ -81,7 +81,6 @@ class JsonValue {
   template <typename T, std::size_t N>
   T choice(const std::array<T, N>& choices, const char* (*name_of)(T)) const;
 
-  bool is_array() const { return value_ != nullptr && value_->is_array(); }
   // Calls visit(element) for each element of an array, until something failed.
   template <typename Visit>
   void each(Visit visit) const;
@@ -93,8 +92,9 @@ class JsonValue {
   friend class JsonObject;
   JsonValue(const JsonValue& parent, const nlohmann::json* value, std::string_view name, std::size_t index)
       : context_(parent.context_), value_(value), parent_(&parent), name_(name), index_(index) {}
-  // False, and an error, unless the value has the type; false without one after an earlier error.
-  bool expect(bool type_matches, std::string_view type) const;
+  // The value where it has the type; nullptr, and an error, where not; nullptr alone after an earlier error.
+  const nlohmann::json* expect(bool (nlohmann::json::*has_type)() const noexcept,
+                               std::string_view type) const;
   void expect_one_of(const std::string& names) const;
 
   ReadContext* context_;
@@ -128,6 +128,7 @@ class JsonObject {
 
  private:
   const nlohmann::json* find(std::string_view name);
+  void warn_of_unknown() const;
 
   JsonValue value_;
   std::array<std::string_view, 32> asked_;
@@ -152,9 +153,10 @@ T JsonValue::choice(const std::array<T, N>& choices, const char* (*name_of)(T)) 
 
 template <typename Visit>
 void JsonValue::each(Visit visit) const {
-  if (!expect(value_ != nullptr && value_->is_array(), "an array")) return;
+  const nlohmann::json* array = expect(&nlohmann::json::is_array, "an array");
+  if (array == nullptr) return;
   std::size_t index = 0;
-  for (const nlohmann::json& element : *value_) {
+  for (const nlohmann::json& element : *array) {
     if (context_->failed()) return;
     visit(JsonValue(*this, &element, {}, index++));
   }
@@ -162,8 +164,9 @@ void JsonValue::each(Visit visit) const {
 
 template <typename Visit>
 void JsonValue::each_member(Visit visit) const {
-  if (!expect(value_ != nullptr && value_->is_object(), "an object")) return;
-  for (const auto& [member, value] : value_->get_ref<const nlohmann::json::object_t&>()) {
+  const nlohmann::json* object = expect(&nlohmann::json::is_object, "an object");
+  if (object == nullptr) return;
+  for (const auto& [member, value] : object->get_ref<const nlohmann::json::object_t&>()) {
     if (context_->failed()) return;
     visit(member, JsonValue(*this, &value, member, 0));
   }
