@@ -22,7 +22,7 @@ constexpr const char* kManagerPath = "/org/freedesktop/systemd1";
 constexpr const char* kManager = "org.freedesktop.systemd1.Manager";
 constexpr const char* kUnit = "org.freedesktop.systemd1.Unit";
 constexpr const char* kProperties = "org.freedesktop.DBus.Properties";
-constexpr auto kReloadTimeout = 30s;  // it reads all units and runs all generators
+constexpr auto kReloadTimeout = 20s;  // it reads all units and runs all generators
 
 // sdbus-c++ 1.2 takes plain strings for both, 2.x types of its own.
 std::unique_ptr<sdbus::IProxy> make_proxy(sdbus::IConnection& connection, const std::string& path) {

@@ -88,7 +88,7 @@ class Writer {
   // Drops the record of an attribute that is somebody else's now, leaving its value.
   model::Result<void> disown(const std::string& path, Attribute attribute);
   // To be called at the end of a batch of restore(), departed(), disown(): has systemd read its units again
-  // where removed drop-ins require that ("changed on disk"). Blocks for that long, at most 30 s.
+  // where removed drop-ins require that ("changed on disk"). Blocks for that long, at most 20 s.
   model::Result<void> settle();
 
  private:
