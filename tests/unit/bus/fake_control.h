@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -13,15 +14,19 @@ namespace berth::test {
 
 class FakeControl final : public daemon::Control {
  public:
-  std::string status_json() override { return R"({"schema":"berth.status/1"})"; }
+  std::string status_json() override { return R"({"schema":"berth.status/1","mode":"observe"})"; }
   std::string workloads_json() override { return R"({"schema":"berth.workloads/1"})"; }
   std::string topology_json() override { return R"({"schema":"berth.topology/1"})"; }
-  std::string snapshot_json() override { return R"({"schema":"berth.snapshot/1"})"; }
+  std::string snapshot_json() override {
+    return R"({"schema":"berth.snapshot/1","host":"node-a","topology":{"cpus":[{"cpu":0,"core":0,"numa":0,"socket":0}]},"workloads":[]})";
+  }
   std::string plan_json() override {
     if (plan_throws) throw std::runtime_error("no plan today");
-    return R"({"schema":"berth.plan/1"})";
+    return R"({"schema":"berth.plan/1","host":"node-a","time":0,"actions":[],"findings":{}})";
   }
-  std::string log_json(std::size_t limit) override { return "limit " + std::to_string(limit); }
+  std::string log_json(std::size_t limit) override {
+    return R"({"schema":"berth.log/1","entries":[],"limit":)" + std::to_string(limit) + "}";
+  }
 
   model::Result<void> set_mode(std::string_view mode) override {
     if (mode != "observe" && mode != "enforce") {
@@ -33,6 +38,10 @@ class FakeControl final : public daemon::Control {
   model::Result<void> set_workload(const std::string& id,
                                    const std::map<std::string, std::string>& values) override {
     if (!views.contains(id)) return model::fail(model::ErrorKind::gone, id + ": there is no such workload");
+    const auto vcpus = values.find("vcpus");
+    if (vcpus != values.end() && vcpus->second.find_first_not_of("0123456789") != std::string::npos) {
+      return model::fail(model::ErrorKind::invalid_input, "vcpus: not a number");
+    }
     settings[id] = values;
     return {};
   }

@@ -97,8 +97,9 @@ TEST_F(Service, ReadsAnswerWhatTheDaemonSays) {
                                     client.get("GetSnapshot"), client.get("GetPlan"),
                                     client.change("GetLog", std::uint32_t{7}).text};
   });
-  EXPECT_EQ(replies, (std::vector<std::string>{control_.workloads_json(), control_.topology_json(),
-                                               control_.snapshot_json(), control_.plan_json(), "limit 7"}));
+  EXPECT_EQ(replies,
+            (std::vector<std::string>{control_.workloads_json(), control_.topology_json(),
+                                      control_.snapshot_json(), control_.plan_json(), control_.log_json(7)}));
 }
 
 TEST_F(Service, AnExceptionInTheDaemonIsAnErrorReply) {

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// The real berthctl against the real service.
+#include "../cli/program.h"
+#include "fixture.h"
+
+#include <filesystem>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+namespace berth::test {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr const char* kWeb = "system.slice/web@1.service";
+
+class BerthctlOnTheBus : public BusServiceTest {
+ protected:
+  Ran berthctl(const std::string& arguments) {
+    return with_client([arguments] { return run_shell("berthctl " + arguments); });
+  }
+  // As somebody else, who need not be able to enter the build directory.
+  Ran berthctl_as(uid_t uid, const std::string& arguments) {
+    std::string pattern = (std::filesystem::temp_directory_path() / "berthctl-XXXXXX").string();
+    EXPECT_NE(mkdtemp(pattern.data()), nullptr);
+    const std::filesystem::path directory = pattern;
+    std::filesystem::permissions(directory, std::filesystem::perms(0755));
+    std::filesystem::copy_file(BERTHCTL, directory / "berthctl");
+    Ran ran = with_client_as(
+        uid, [command = (directory / "berthctl").string() + " " + arguments] { return run_shell(command); });
+    std::filesystem::remove_all(directory);
+    return ran;
+  }
+
+  static void expect_complaint(const Ran& ran, int exit, const std::string& about) {
+    EXPECT_EQ(ran.exit, exit) << ran.err;
+    EXPECT_EQ(lines_of(ran.err), 1) << ran.err;
+    EXPECT_THAT(ran.err, StartsWith("berthctl: "));
+    EXPECT_THAT(ran.err, HasSubstr(about));
+  }
+};
+
+TEST_F(BerthctlOnTheBus, PrintsTheDaemonsDocuments) {
+  EXPECT_EQ(berthctl("status --json").out, control_.status_json() + "\n");
+  EXPECT_EQ(berthctl("list --json").out, control_.workloads_json() + "\n");
+  EXPECT_EQ(berthctl("snapshot").out, control_.snapshot_json() + "\n");
+  EXPECT_EQ(berthctl("plan --json").out, control_.plan_json() + "\n");
+  EXPECT_EQ(berthctl("log --json -n 7").out, control_.log_json(7) + "\n");
+  EXPECT_EQ(berthctl("log --json").out, control_.log_json(20) + "\n");
+}
+
+TEST_F(BerthctlOnTheBus, ShowsThemToPeople) {
+  EXPECT_THAT(berthctl("status").out, HasSubstr("observe"));
+  EXPECT_THAT(berthctl("list").out, HasSubstr("No workloads"));
+  EXPECT_THAT(berthctl("log").out, HasSubstr("Nothing was decided"));
+  EXPECT_THAT(berthctl("plan").out, HasSubstr("Plan for node-a"));
+}
+
+TEST_F(BerthctlOnTheBus, PlansTheDaemonsSnapshotWithOtherSettings) {
+  const Ran ran = berthctl("plan --json -o interference.weighting=request");
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_EQ(json::parse(ran.out).at("findings").at("interference").at("weighting"), "request");
+}
+
+TEST_F(BerthctlOnTheBus, SwitchesTheMode) {
+  const Ran ran = berthctl("mode enforce");
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_EQ(control_.mode_now, "enforce");
+  EXPECT_EQ(json::parse(berthctl("mode observe --json").out).at("mode"), "observe");
+}
+
+TEST_F(BerthctlOnTheBus, SetsAWorkload) {
+  const Ran ran = berthctl(std::string("set ") + kWeb + " class=best-effort vcpus=2");
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_EQ(control_.settings[kWeb],
+            (std::map<std::string, std::string>{{"class", "best-effort"}, {"vcpus", "2"}}));
+}
+
+TEST_F(BerthctlOnTheBus, RestoresThroughTheDaemon) {
+  const Ran ran = berthctl("restore");
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_EQ(control_.restores, 1);
+  EXPECT_THAT(ran.out, HasSubstr("0 put back"));
+}
+
+TEST_F(BerthctlOnTheBus, TheDaemonsErrorsHaveTheirExitStatus) {
+  expect_complaint(berthctl("reload"), 1, "the disk is on fire");
+  expect_complaint(berthctl("set no/such vcpus=2"), 1, "no/such");
+  expect_complaint(berthctl(std::string("set ") + kWeb + " vcpus=many"), 2, "vcpus");
+}
+
+TEST_F(BerthctlOnTheBus, OthersAreRefusedAndToldWhatWouldHelp) {
+  const Ran ran = berthctl_as(kNobody, "mode enforce");
+  expect_complaint(ran, 3, "run as root");
+  EXPECT_THAT(ran.err, HasSubstr("org.berth.node1.manage"));
+  EXPECT_EQ(control_.mode_now, "observe");
+  expect_complaint(berthctl_as(kNobody, "restore"), 3, "run as root");
+  EXPECT_EQ(control_.restores, 0);
+}
+
+TEST_F(BerthctlOnTheBus, OthersMayLook) {
+  const Ran ran = berthctl_as(kNobody, "status --json");
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_EQ(ran.out, control_.status_json() + "\n");
+}
+
+TEST_F(BerthctlOnTheBus, PolkitMayLetOthers) {
+  auto polkit = FakePolkit::start(FakePolkit::Answer::yes);
+  EXPECT_EQ(berthctl_as(kNobody, "mode enforce").exit, 0);
+  EXPECT_EQ(control_.mode_now, "enforce");
+}
+
+TEST_F(BerthctlOnTheBus, ABusWithoutADaemonIsUnreachable) {
+  service_.reset();
+  expect_complaint(berthctl("status"), 4, "systemctl start berthd");
+  expect_complaint(berthctl("mode enforce"), 4, "systemctl start berthd");
+}
+
+}  // namespace berth::test
