@@ -22,7 +22,8 @@ std::string shown(const std::string& value) { return value.empty() ? "unset" : v
 
 int priority_of(const LogEntry& entry) {
   if (entry.result == "failed") return LOG_WARNING;
-  if (entry.result == "left") return entry.error ? LOG_ERR : LOG_NOTICE;
+  if (entry.result == "left" && entry.kind == "restore") return LOG_WARNING;
+  if (entry.result == "left") return entry.error ? LOG_ALERT : LOG_NOTICE;
   return LOG_INFO;
 }
 

@@ -47,21 +47,23 @@ void append(std::vector<LogEntry>& entries, std::vector<LogEntry> more) {
 
 double epoch_now() { return seconds_of(CLOCK_REALTIME); }
 
-Daemon::Daemon(const Options& options, config::Settings settings, cgroup::Hierarchy hierarchy, double now)
+Daemon::Daemon(const Options& options, config::Settings settings, cgroup::Hierarchy hierarchy, Clock clock)
     : options_(options),
+      clock_(std::move(clock)),
       settings_(std::move(settings)),
       hierarchy_(std::move(hierarchy)),
       own_host_(is_own_host(hierarchy_)),
-      started_(now),
-      config_loaded_(now) {}
+      started_(clock_()),
+      config_loaded_(started_) {}
 
 Daemon::~Daemon() = default;
 
 model::Result<std::unique_ptr<Daemon>> Daemon::start(const Options& options, config::Settings settings,
-                                                     double now) {
+                                                     Clock clock) {
   auto hierarchy = cgroup::find_hierarchy(options.cgroup_root, options.proc_root);
   if (!hierarchy) return model::fail(hierarchy.error());
-  std::unique_ptr<Daemon> daemon(new Daemon(options, std::move(settings), std::move(*hierarchy), now));
+  std::unique_ptr<Daemon> daemon(
+      new Daemon(options, std::move(settings), std::move(*hierarchy), std::move(clock)));
 
   auto observer = Observer::start(daemon->hierarchy_, daemon->settings_.rules, options.proc_root,
                                   options.sys_root, daemon->settings_.history);
@@ -76,19 +78,22 @@ model::Result<std::unique_ptr<Daemon>> Daemon::start(const Options& options, con
     return found.cgroup_id(id) == cgroup_id;
   });
 
-  if (const auto opened = daemon->open_actuators(now); !opened) {
+  if (const auto opened = daemon->open_actuators(); !opened) {
     if (opened.error().kind() == ErrorKind::refused) return model::fail(opened.error());
     spdlog::warn("undo journal: {}; staying in observe mode", opened.error().message());
   }
+  for (const auto& capability : cgroup::capabilities(daemon->hierarchy_)) {
+    if (!capability.available) spdlog::info("{}: {}", capability.name, capability.detail);
+  }
   if (daemon->settings_.mode == config::Mode::enforce && !options.observe) {
-    if (const auto begun = daemon->begin_enforcing(now); !begun) {
+    if (const auto begun = daemon->begin_enforcing(); !begun) {
       spdlog::error("cannot enforce: {}; staying in observe mode", begun.error().message());
     }
   }
   return daemon;
 }
 
-model::Result<void> Daemon::open_actuators(double now) {
+model::Result<void> Daemon::open_actuators() {
   auto actuators = Actuators::open(hierarchy_, options_.state_dir, options_.sys_root, own_host_);
   if (!actuators) {
     journal_problem_ = actuators.error().message();
@@ -100,15 +105,15 @@ model::Result<void> Daemon::open_actuators(double now) {
   if (actuators_->journal().size() > 0) {
     spdlog::warn("an earlier run ended without putting everything back: {} attributes to restore",
                  actuators_->journal().size());
-    publish(
-        entries_of(actuators_->writer().restore_all(), now, mode_name(), "left behind by an earlier run"));
+    publish(entries_of(actuators_->writer().restore_all(), clock_(), mode_name(),
+                       "left behind by an earlier run"));
   }
   return {};
 }
 
-model::Result<void> Daemon::begin_enforcing(double now) {
+model::Result<void> Daemon::begin_enforcing() {
   if (!actuators_) {
-    if (auto opened = open_actuators(now); !opened) {
+    if (auto opened = open_actuators(); !opened) {
       return model::fail(ErrorKind::unavailable, "there is no undo journal: " + opened.error().message());
     }
   }
@@ -117,16 +122,17 @@ model::Result<void> Daemon::begin_enforcing(double now) {
         ErrorKind::unavailable,
         fmt::format("{} has no cpuset controller, so nothing can be pinned", hierarchy_.root.string()));
   }
-  enforcer_.emplace(actuators_->writer());
+  enforcer_.emplace(actuators_->writer(), [this](const std::string& id) { observer_->read_again(id); });
   proposals_.clear();
   return {};
 }
 
-cgroup::RestoreReport Daemon::end_enforcing(double now, const std::string& reason) {
+cgroup::RestoreReport Daemon::end_enforcing(const std::string& reason) {
   enforcer_.reset();
   if (!actuators_) return {};
   auto report = actuators_->writer().restore_all();
-  publish(entries_of(report, now, mode_name(), reason));
+  for (const auto& change : report.restored) observer_->read_again(change.workload);
+  publish(entries_of(report, clock_(), mode_name(), reason));
   return report;
 }
 
@@ -151,19 +157,20 @@ void Daemon::take_changes() {
   for (const auto& id : changes.appeared) spdlog::debug("{} appeared", id);
 }
 
-void Daemon::tick(double now) {
+void Daemon::tick() {
   const double wall_before = seconds_of(CLOCK_MONOTONIC);
   const double cpu_before = seconds_of(CLOCK_THREAD_CPUTIME_ID);
-  connect_bus(now);
+  connect_bus();
   take_changes();
-  decide(now);
+  decide();
   ++ticks_;
   last_wall_ms_ = (seconds_of(CLOCK_MONOTONIC) - wall_before) * 1000;
   total_cpu_ms_ += (seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_before) * 1000;
   if (ticks_ > 1) notify_.status(status_line());  // the first goes out with READY=1
 }
 
-void Daemon::decide(double now) {
+void Daemon::decide() {
+  const double now = clock_();
   std::vector<LogEntry> entries;
   const UnmanagedWorkloads unmanaged_before = unmanaged();
   if (enforcer_) append(entries, enforcer_->follow(observer_->found(), now));
@@ -224,7 +231,8 @@ void Daemon::say_unmanaged(const UnmanagedWorkloads& before) {
   }
 }
 
-void Daemon::connect_bus(double now) {
+void Daemon::connect_bus() {
+  const double now = clock_();
   if (listener_ && !listener_->connected()) {
     listener_.reset();
     bus_problem_ = "the connection was lost";
@@ -266,9 +274,9 @@ std::string Daemon::status_line() const {
   return line;
 }
 
-void Daemon::stop(double now) {
+void Daemon::stop() {
   notify_.stopping();
-  end_enforcing(now, "berthd stops");
+  end_enforcing("berthd stops");
 }
 
 }  // namespace berth::daemon

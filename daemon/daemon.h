@@ -32,14 +32,17 @@ namespace berth::daemon {
 // Makes whoever serves the bus; asked again from time to time while there is none.
 using BusStarter = std::function<model::Result<std::unique_ptr<Listener>>(Control&)>;
 
-// The wheel: each tick observes, decides, and carries out or only logs. Knows nothing of event loops;
-// instants come from the caller, in epoch seconds.
+// Epoch seconds now.
+double epoch_now();
+using Clock = std::function<double()>;
+
+// The wheel: each tick observes, decides, and carries out or only logs. Knows nothing of event loops.
 class Daemon final : public Control {
  public:
   // Puts back what an earlier run left behind. Error where there is no cgroup v2 tree or no processor to
   // speak of, or where another berthd holds the undo journal.
   static model::Result<std::unique_ptr<Daemon>> start(const Options& options, config::Settings settings,
-                                                      double now);
+                                                      Clock clock = epoch_now);
   ~Daemon() override;
 
   void serve_bus(BusStarter starter) { bus_starter_ = std::move(starter); }
@@ -48,13 +51,13 @@ class Daemon final : public Control {
   // For the event loop: readable when take_changes() has work.
   int changes_fd() const { return observer_->fd(); }
   void take_changes();
-  void tick(double now);
+  void tick();
   double interval_s() const { return settings_.tick_s; }
   Notify& notify() { return notify_; }
   // "enforce: 3 latency-sensitive, 5 best-effort workloads, score 0.08", for the service manager.
   std::string status_line() const;
   // Puts everything back; the last thing that is called.
-  void stop(double now);
+  void stop();
 
   std::string status_json() override;
   std::string workloads_json() override;
@@ -78,17 +81,17 @@ class Daemon final : public Control {
   model::Result<void> set_log_level(std::string_view level) override;
 
  private:
-  Daemon(const Options& options, config::Settings settings, cgroup::Hierarchy hierarchy, double now);
+  Daemon(const Options& options, config::Settings settings, cgroup::Hierarchy hierarchy, Clock clock);
 
-  model::Result<void> open_actuators(double now);
-  model::Result<void> begin_enforcing(double now);
-  cgroup::RestoreReport end_enforcing(double now, const std::string& reason);
-  void reopen_what_failed(double now);
-  void decide(double now);
+  model::Result<void> open_actuators();
+  model::Result<void> begin_enforcing();
+  cgroup::RestoreReport end_enforcing(const std::string& reason);
+  void reopen_what_failed();
+  void decide();
   void count_workloads();
   void say_findings();
   void say_unmanaged(const UnmanagedWorkloads& before);
-  void connect_bus(double now);
+  void connect_bus();
   void publish(const std::vector<LogEntry>& entries);
 
   const Pins& pins() const;
@@ -97,6 +100,7 @@ class Daemon final : public Control {
   const char* mode_name() const { return enforcer_ ? "enforce" : "observe"; }
 
   Options options_;
+  Clock clock_;
   config::Settings settings_;
   cgroup::Hierarchy hierarchy_;
   bool own_host_ = false;
@@ -127,8 +131,5 @@ class Daemon final : public Control {
   // Last, and so the first to go: it calls back into everything above.
   std::unique_ptr<Listener> listener_;
 };
-
-// Epoch seconds now.
-double epoch_now();
 
 }  // namespace berth::daemon

@@ -76,11 +76,11 @@ model::Result<void> Daemon::set_mode(std::string_view mode) {
   }
   if (mode == mode_name()) return {};
   if (mode == "enforce") {
-    if (auto begun = begin_enforcing(epoch_now()); !begun) {
+    if (auto begun = begin_enforcing(); !begun) {
       return model::fail(begun.error().context("cannot enforce"));
     }
   } else {
-    end_enforcing(epoch_now(), "switched to observe mode");
+    end_enforcing("switched to observe mode");
   }
   announce_event(kMessageModeChanged, LOG_NOTICE, fmt::format("berth's mode is {} now", mode), mode);
   publish({});
@@ -105,7 +105,7 @@ model::Result<void> Daemon::set_workload(const std::string& id,
 
 model::Result<std::string> Daemon::restore() {
   const bool enforced = enforcer_.has_value();
-  const auto report = end_enforcing(epoch_now(), "asked for");
+  const auto report = end_enforcing("asked for");
   if (enforced) {
     announce_event(kMessageModeChanged, LOG_NOTICE,
                    "everything was put back on request; berth's mode is observe now", "observe");
@@ -116,7 +116,6 @@ model::Result<std::string> Daemon::restore() {
 }
 
 model::Result<void> Daemon::reload() {
-  const double now = epoch_now();
   notify_.reloading();
   auto loaded = config::load(options_.config_file);
   if (!loaded) {
@@ -131,13 +130,13 @@ model::Result<void> Daemon::reload() {
   const bool mode_differs = loaded->mode != settings_.mode;
   settings_ = std::move(*loaded);
   config_error_.reset();
-  config_loaded_ = now;
+  config_loaded_ = clock_();
   // Known words only, so this cannot fail: the configuration checked it.
   (void)daemon::set_log_level(settings_.log_level);
   observer_->set_history(settings_.history);
   for (const auto& warning : observer_->set_rules(settings_.rules).warnings) spdlog::warn("{}", warning);
   decision_log_->set_retention(settings_.log_retention_s);
-  reopen_what_failed(now);
+  reopen_what_failed();
   if (enforcer_) {
     enforcer_->retry_failed();
     if (settings_.foreign_writer == config::ForeignWriter::reassert) enforcer_->retry_foreign();
@@ -153,9 +152,9 @@ model::Result<void> Daemon::reload() {
   return {};
 }
 
-void Daemon::reopen_what_failed(double now) {
+void Daemon::reopen_what_failed() {
   if (!actuators_) {
-    if (const auto opened = open_actuators(now); !opened)
+    if (const auto opened = open_actuators(); !opened)
       spdlog::warn("undo journal: {}", opened.error().message());
   }
   if (decision_log_->problem()) {

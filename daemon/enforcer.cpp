@@ -83,25 +83,35 @@ std::vector<LogEntry> entries_of(const cgroup::RestoreReport& report, double now
 }
 
 std::vector<LogEntry> Enforcer::follow(const Found& found, double now) {
-  std::vector<std::string> departed;
-  const auto is_gone = [&found](const std::string& id, std::uint64_t cgroup_id) {
+  const auto run_of = [&found](const std::string& id) {
     const auto known = found.find(id);
-    return known == found.end() || known->second.cgroup->id() != cgroup_id;
+    return known == found.end() ? 0 : known->second.cgroup->id();
   };
-  for (const auto& [id, pin] : pins_) {
-    if (is_gone(id, pin.cgroup_id)) departed.push_back(id);
+  std::vector<std::string> departed;
+  for (auto& [id, pin] : pins_) {
+    const auto run = run_of(id);
+    if (run == pin.cgroup_id) continue;
+    // A unit that restarted has the pin in its new group: systemd keeps it with the unit.
+    if (run != 0 && writer_.original(found.at(id), Attribute::cpus)) {
+      pin.cgroup_id = run;
+    } else {
+      departed.push_back(id);
+    }
   }
-  for (const auto& [id, unmanaged] : unmanaged_) {
-    if (is_gone(id, unmanaged.cgroup_id)) departed.push_back(id);
+  for (const auto& [id, item] : unmanaged_) {
+    if (run_of(id) != item.cgroup_id) departed.push_back(id);
   }
   std::vector<LogEntry> entries;
   for (const auto& id : departed) {
     pins_.erase(id);
     unmanaged_.erase(id);
     attempts_.erase(id);
-    auto report = writer_.departed(id);
-    report.gone.clear();  // that it is gone is the occasion, not news
-    auto more = entries_of(report, now, kEnforce, "the workload ended");
+    // Also where the cgroup is still there and only no workload any more: then its own value is due back.
+    auto report = writer_.restore(id, Attribute::cpus);
+    read_again_(id);
+    if (!report) continue;  // berth never wrote
+    report->gone.clear();   // that it is gone is the occasion, not news
+    auto more = entries_of(*report, now, kEnforce, "the workload ended");
     std::move(more.begin(), more.end(), std::back_inserter(entries));
     settle_ = true;
   }
@@ -144,6 +154,7 @@ std::vector<LogEntry> Enforcer::check(const Observer::Readings& readings, const 
         write_again(target->second, std::move(entry), entries);
         break;
       case cgroup::Drift::foreign:
+        read_again_(id);  // so that the next tick judges what is there then
         if (++pins_[id].ticks_foreign < (target->second.systemd_unit.empty() ? 1 : kTicksUntilForeignUnit))
           break;
         found_foreign(target->second, text, on_foreign, std::move(entry), entries);
@@ -175,6 +186,7 @@ void Enforcer::write_again(const cgroup::FoundWorkload& target, LogEntry entry,
   const std::string& id = target.identity.id;
   Pin& pin = pins_[id];
   const auto set = writer_.set(target, Attribute::cpus, pin.cpus.to_string());
+  read_again_(id);
   if (!set) {
     fail(target, set.error(), std::move(entry), entries);
     return;
@@ -236,6 +248,7 @@ void Enforcer::flush(Batch& batch) {
     for (std::size_t i = 0; i < results.size(); ++i) {
       const auto& request = batch.requests[i];
       const std::string& id = request.target->identity.id;
+      read_again_(id);
       LogEntry& entry = batch.entries[i];
       if (!results[i]) {
         if (const auto pin = pins_.find(id); pin != pins_.end() && is_latency_sensitive(batch.snapshot, id)) {
@@ -316,7 +329,10 @@ void Enforcer::unpin(const std::string& id, LogEntry entry, Batch& batch) {
   if (held != pins_.end()) entry.old_value = held->second.cpus.to_string();
   const auto report = writer_.restore(id, Attribute::cpus);
   settle_ = true;
-  if (!report) {
+  read_again_(id);
+  // Pinned where it already was: berth never wrote, and there is nothing to take back.
+  const bool never_written = !report && report.error().kind() == ErrorKind::invalid_input;
+  if (!report && !never_written) {
     if (held != pins_.end() && is_latency_sensitive(batch.snapshot, id)) batch.stuck |= held->second.cpus;
     const auto attempt = ++attempts_[id];
     entry.result = "failed";
@@ -325,7 +341,9 @@ void Enforcer::unpin(const std::string& id, LogEntry entry, Batch& batch) {
     return;
   }
   entry.result = "applied";
-  if (!report->restored.empty()) {
+  if (never_written) {
+    entry.new_value = entry.old_value;
+  } else if (!report->restored.empty()) {
     entry.old_value = report->restored.front().before;
     entry.new_value = report->restored.front().after;
   } else if (!report->left.empty()) {

@@ -12,8 +12,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace berth::daemon {
@@ -25,14 +27,16 @@ class Enforcer {
  public:
   using Found = std::map<std::string, cgroup::FoundWorkload>;
 
-  // `writer` outlives the enforcer.
-  explicit Enforcer(cgroup::Writer& writer) : writer_(writer) {}
+  // `writer` outlives the enforcer. `read_again` is told each workload whose settings the next readings must
+  // not take from memory.
+  Enforcer(cgroup::Writer& writer, std::function<void(const std::string&)> read_again)
+      : writer_(writer), read_again_(std::move(read_again)) {}
 
   const Pins& pins() const { return pins_; }
   const UnmanagedWorkloads& unmanaged() const { return unmanaged_; }
 
-  // Lets go of workloads that vanished or whose path another cgroup took over. Before the tick's readings, as
-  // systemd hands a unit's next cgroup the pin of the last one until it is told not to.
+  // Lets go of workloads that vanished or whose path another cgroup took over, and follows units that
+  // restarted. Before the tick's readings, so that these show what is left of their pins.
   std::vector<LogEntry> follow(const Found& found, double now);
 
   // Looks for values that somebody else changed since berth wrote them, and does what `on_foreign` says.
@@ -62,6 +66,7 @@ class Enforcer {
   void settle(std::vector<LogEntry>& entries, double now);
 
   cgroup::Writer& writer_;
+  std::function<void(const std::string&)> read_again_;
   Pins pins_;
   UnmanagedWorkloads unmanaged_;
   std::map<std::string, std::uint32_t> attempts_;  // failed ones since the last success, by workload

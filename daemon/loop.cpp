@@ -46,7 +46,7 @@ struct DropBus {
 
 int on_tick(sd_event_source* source, std::uint64_t due_usec, void* userdata) {
   auto& daemon = *static_cast<Daemon*>(userdata);
-  daemon.tick(epoch_now());
+  daemon.tick();
   const std::uint64_t now_usec = monotonic_usec();
   // Kept in step with the first tick; ticks that were slept through are not made up for.
   const std::uint64_t interval = usec(daemon.interval_s());
@@ -108,7 +108,7 @@ model::Result<void> run_loop(Daemon& daemon) {
     return std::unique_ptr<Listener>(std::move(*service));
   });
 
-  daemon.tick(epoch_now());
+  daemon.tick();
   if (const int r =
           sd_event_add_time(raw, &source, CLOCK_MONOTONIC, monotonic_usec() + usec(daemon.interval_s()),
                             kAccuracyUsec, on_tick, &daemon);
@@ -120,7 +120,7 @@ model::Result<void> run_loop(Daemon& daemon) {
 
   daemon.notify().ready(daemon.status_line());
   const int r = sd_event_loop(raw);
-  daemon.stop(epoch_now());
+  daemon.stop();
   if (r < 0) return failed(r, "ended");
   return {};
 }

@@ -20,7 +20,7 @@ namespace {
 
 ExitStatus run(const Options& options, config::Settings settings) {
   block_signals();
-  auto daemon = Daemon::start(options, std::move(settings), epoch_now());
+  auto daemon = Daemon::start(options, std::move(settings));
   if (!daemon) {
     spdlog::critical("{}", daemon.error().message());
     return ExitStatus::failed;

@@ -39,6 +39,8 @@ class Observer {
   // Samples kept per workload.
   void set_history(int history) { history_ = static_cast<std::size_t>(history); }
 
+  // The next read() takes nothing of this workload's settings from memory.
+  void read_again(const std::string& workload) { sampler_.refresh(workload); }
   // Reads host and workloads; `now` in epoch seconds. Returns what could not be read or has changed for the
   // worse, each said once.
   std::vector<std::string> read(double now);

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a listener on the bus is told, and that it comes back after it was lost.
+#include "daemon/daemon.h"
+#include "fake_node.h"
+
+#include <gtest/gtest.h>
+
+namespace berth::daemon {
+namespace {
+
+struct Heard {
+  std::vector<std::string> news;
+  bool connected = true;
+  int started = 0;
+};
+
+class Recorder final : public Listener {
+ public:
+  explicit Recorder(Heard& heard) : heard_(heard) {}
+  bool connected() const override { return heard_.connected; }
+  void workload_appeared(const std::string& id) override { heard_.news.push_back("appeared " + id); }
+  void workload_vanished(const std::string& id) override { heard_.news.push_back("vanished " + id); }
+  void workload_changed(const std::string& id) override { heard_.news.push_back("changed " + id); }
+  void pinned(const std::string& workload, const std::string& cpus, const std::string& decision) override {
+    heard_.news.push_back("pinned " + workload + " " + cpus +
+                          (decision.starts_with("d-") ? "" : " undecided"));
+  }
+  void unpinned(const std::string& workload, const std::string&) override {
+    heard_.news.push_back("unpinned " + workload);
+  }
+  void mode_changed() override { heard_.news.emplace_back("mode"); }
+  void node_changed() override { heard_.news.emplace_back("node"); }
+
+ private:
+  Heard& heard_;
+};
+
+class BusNewsTest : public testing::Test {
+ protected:
+  void start() {
+    auto started = Daemon::start(node.options(), node.settings(), [this] { return now; });
+    if (!started) throw std::runtime_error(started.error().message());
+    daemon = std::move(*started);
+    daemon->serve_bus([this](Control&) -> model::Result<std::unique_ptr<Listener>> {
+      ++heard.started;
+      if (!bus_there) return model::fail(model::ErrorKind::unavailable, "no bus here");
+      heard.connected = true;
+      return std::make_unique<Recorder>(heard);
+    });
+  }
+  std::vector<std::string> tick() {
+    heard.news.clear();
+    now += 1;
+    daemon->tick();
+    return heard.news;
+  }
+
+  test::FakeNode node;
+  Heard heard;
+  bool bus_there = true;
+  std::unique_ptr<Daemon> daemon;
+  double now = 1000;
+};
+
+using News = std::vector<std::string>;
+
+TEST_F(BusNewsTest, AQuietTickIsNoNews) {
+  node.add_group("batch/x");
+  start();
+  tick();
+  EXPECT_EQ(tick(), News{});
+  node.use_cpu("batch/x", 1);
+  EXPECT_EQ(tick(), News{}) << "figures are not news";
+}
+
+TEST_F(BusNewsTest, WorkloadsThatComeGoAndChange) {
+  start();
+  tick();
+  node.add_group("batch/x");
+  ASSERT_TRUE(test::eventually([&] { return !tick().empty(); }));
+  EXPECT_EQ(heard.news, (News{"appeared batch/x", "node"}));
+  ASSERT_TRUE(daemon->set_workload("batch/x", {{"service", "shop"}}));
+  EXPECT_EQ(tick(), News{"changed batch/x"});
+  node.restart_group("batch/x");
+  ASSERT_TRUE(test::eventually([&] { return !tick().empty(); }));
+  EXPECT_EQ(heard.news, (News{"vanished batch/x", "appeared batch/x"}));
+  node.remove_group("batch/x");
+  ASSERT_TRUE(test::eventually([&] { return !tick().empty(); }));
+  EXPECT_EQ(heard.news, (News{"vanished batch/x", "node"}));
+}
+
+TEST_F(BusNewsTest, PinsAndModes) {
+  node.add_group("web/a");
+  start();
+  tick();
+  heard.news.clear();
+  ASSERT_TRUE(daemon->set_mode("enforce"));
+  EXPECT_EQ(heard.news, News{"mode"});
+  const auto news = tick();
+  ASSERT_NE(node.cpus("web/a"), "");
+  EXPECT_EQ(news, (News{"changed web/a", "pinned web/a " + node.cpus("web/a")}));
+  EXPECT_EQ(daemon->workload("web/a")->pinned_cpus, node.cpus("web/a")) << "known when it is told";
+  heard.news.clear();
+  ASSERT_TRUE(daemon->set_mode("observe"));
+  EXPECT_EQ(heard.news, (News{"changed web/a", "unpinned web/a", "mode"}));
+}
+
+TEST_F(BusNewsTest, ALostBusIsTakenUpAgain) {
+  node.add_group("web/a");
+  start();
+  tick();
+  EXPECT_EQ(heard.started, 1);
+  heard.connected = false;
+  bus_there = false;
+  tick();
+  EXPECT_NE(daemon->status_json().find("the connection was lost"), std::string::npos);
+  for (int i = 0; i < 25; ++i) tick();
+  EXPECT_EQ(heard.started, 3) << "every 10 s";
+  EXPECT_NE(daemon->status_json().find("no bus here"), std::string::npos);
+  bus_there = true;
+  for (int i = 0; i < 10; ++i) tick();
+  EXPECT_EQ(heard.started, 4);
+  node.add_group("web/b");
+  ASSERT_TRUE(test::eventually([&] { return !tick().empty(); }));
+}
+
+}  // namespace
+}  // namespace berth::daemon

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/daemon.h"
+
+#include "fake_node.h"
+#include "model/json.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace berth::daemon {
+namespace {
+
+using nlohmann::json;
+
+class DaemonTest : public testing::Test {
+ protected:
+  void configure(const std::string& head) { node.configure(head + test::kMixedLoad); }
+  Daemon& start() {
+    auto started = Daemon::start(node.options(), node.settings(), [this] { return now; });
+    if (!started) throw std::runtime_error(started.error().message());
+    daemon = std::move(*started);
+    return *daemon;
+  }
+  void tick() {
+    now += 1;
+    daemon->tick();
+  }
+  void load_node() {
+    node.add_group("web/a");
+    node.add_group("web/b");
+    node.add_group("batch/x", "0-7");
+  }
+  json capability(const std::string& name) {
+    const auto status = json::parse(daemon->status_json());
+    for (const auto& item : status["capabilities"]) {
+      if (item["name"] == name) return item;
+    }
+    return nullptr;
+  }
+
+  test::FakeNode node;
+  std::unique_ptr<Daemon> daemon;
+  double now = 1000;
+};
+
+TEST_F(DaemonTest, ObserveWritesNothingAndLogsWhatItWouldDo) {
+  load_node();
+  start();
+  const auto before = node.tree_bytes();
+  for (int i = 0; i < 5; ++i) tick();
+  EXPECT_EQ(node.tree_bytes(), before);
+  const auto log = json::parse(daemon->log_json(0))["entries"];
+  ASSERT_EQ(log.size(), 3U) << "each proposal once, not every tick";
+  for (const auto& entry : log) {
+    EXPECT_EQ(entry["result"], "observed");
+    EXPECT_EQ(entry["mode"], "observe");
+  }
+  daemon->stop();
+  EXPECT_EQ(node.tree_bytes(), before);
+}
+
+TEST_F(DaemonTest, EnforcePinsAsThePlanOfTheSameSnapshotSays) {
+  load_node();
+  configure("mode = \"enforce\"\n");
+  start();
+  tick();
+  const auto plan = model::parse_plan(daemon->plan_json());
+  ASSERT_TRUE(plan);
+  ASSERT_FALSE(plan->actions.empty());
+  for (const auto& action : plan->actions) {
+    const auto& pin = std::get<model::PinAction>(action.what);
+    EXPECT_EQ(node.cpus(pin.workload), pin.cpus.to_string());
+  }
+  const auto snapshot = model::parse_snapshot(daemon->snapshot_json());
+  ASSERT_TRUE(snapshot) << snapshot.error().message();
+  EXPECT_EQ(snapshot->snapshot.workloads.size(), 3U);
+}
+
+TEST_F(DaemonTest, StopPutsEverythingBack) {
+  load_node();
+  configure("mode = \"enforce\"\n");
+  start();
+  const auto before = node.tree_bytes();
+  tick();
+  ASSERT_NE(node.tree_bytes(), before);
+  daemon->stop();
+  EXPECT_EQ(node.cpus("web/a"), "");
+  EXPECT_EQ(node.cpus("batch/x"), "0-7");
+}
+
+TEST_F(DaemonTest, SwitchingModesPinsAndRestores) {
+  load_node();
+  start();
+  tick();
+  ASSERT_TRUE(daemon->set_mode("enforce"));
+  EXPECT_EQ(daemon->mode(), "enforce");
+  tick();
+  EXPECT_NE(node.cpus("web/a"), "");
+  EXPECT_EQ(json::parse(daemon->status_json())["undo_records"], 3);
+  ASSERT_TRUE(daemon->set_mode("observe"));
+  EXPECT_EQ(daemon->mode(), "observe");
+  EXPECT_EQ(node.cpus("web/a"), "");
+  EXPECT_EQ(node.cpus("batch/x"), "0-7");
+  EXPECT_EQ(json::parse(daemon->status_json())["undo_records"], 0);
+  const auto bytes = node.tree_bytes();
+  tick();
+  EXPECT_EQ(node.tree_bytes(), bytes);
+}
+
+TEST_F(DaemonTest, UnknownModeIsRefused) {
+  start();
+  const auto set = daemon->set_mode("shadow");
+  ASSERT_FALSE(set);
+  EXPECT_EQ(set.error().kind(), model::ErrorKind::invalid_input);
+}
+
+TEST_F(DaemonTest, RestoreReportsAndStaysInObserve) {
+  load_node();
+  configure("mode = \"enforce\"\n");
+  start();
+  tick();
+  node.put("web/b", "cpuset.cpus", "7");
+  const auto report = daemon->restore();
+  ASSERT_TRUE(report);
+  const auto document = json::parse(*report);
+  EXPECT_EQ(document["schema"], "berth.restore/1");
+  EXPECT_EQ(document["restored"].size(), 2U);
+  ASSERT_EQ(document["left"].size(), 1U);
+  EXPECT_EQ(document["left"][0]["workload"], "web/b");
+  EXPECT_EQ(daemon->mode(), "observe");
+  tick();
+  EXPECT_EQ(node.cpus("web/a"), "");
+  EXPECT_EQ(node.cpus("web/b"), "7");
+}
+
+TEST_F(DaemonTest, WhatACrashLeftIsPutBackAtTheNextStart) {
+  load_node();
+  configure("mode = \"enforce\"\n");
+  start();
+  tick();
+  ASSERT_NE(node.cpus("web/a"), "");
+  daemon.reset();  // without stop(), as a crash
+  configure("");
+  start();
+  EXPECT_EQ(node.cpus("web/a"), "");
+  EXPECT_EQ(node.cpus("batch/x"), "0-7");
+  const auto newest = json::parse(daemon->log_json(1))["entries"][0];
+  EXPECT_EQ(newest["result"], "restored");
+}
+
+TEST_F(DaemonTest, ReloadTakesNewSettings) {
+  load_node();
+  start();
+  tick();
+  EXPECT_EQ(daemon->counts().latency_sensitive, 2U);
+  node.configure("[sampling]\ninterval = \"3s\"\n[[workload]]\nmatch = \"web/*\"\nclass = \"best-effort\"\n");
+  ASSERT_TRUE(daemon->reload());
+  EXPECT_DOUBLE_EQ(daemon->interval_s(), 3);
+  tick();
+  EXPECT_EQ(daemon->counts().latency_sensitive, 0U);
+  EXPECT_EQ(daemon->counts().best_effort, 2U);
+  EXPECT_TRUE(json::parse(daemon->status_json())["config"]["error"].is_null());
+}
+
+TEST_F(DaemonTest, ReloadThatFailsKeepsTheOldSettings) {
+  load_node();
+  start();
+  node.configure("mode = \"enforce\"\n[sampling]\nintervall = \"3s\"\n");
+  const auto reloaded = daemon->reload();
+  ASSERT_FALSE(reloaded);
+  EXPECT_EQ(reloaded.error().kind(), model::ErrorKind::invalid_input);
+  EXPECT_DOUBLE_EQ(daemon->interval_s(), 0.1);
+  EXPECT_EQ(daemon->mode(), "observe");
+  tick();
+  EXPECT_EQ(daemon->counts().latency_sensitive, 2U);
+  const std::string error = json::parse(daemon->status_json())["config"]["error"];
+  EXPECT_NE(error.find("berth.toml:3:"), std::string::npos) << error;
+  EXPECT_NE(daemon->status_line().find("rejected"), std::string::npos);
+
+  configure("");
+  ASSERT_TRUE(daemon->reload());
+  EXPECT_TRUE(json::parse(daemon->status_json())["config"]["error"].is_null());
+}
+
+TEST_F(DaemonTest, ReloadFollowsTheFilesModeButNotOverAModeChosenMeanwhile) {
+  load_node();
+  start();
+  ASSERT_TRUE(daemon->set_mode("enforce"));
+  ASSERT_TRUE(daemon->reload());
+  EXPECT_EQ(daemon->mode(), "enforce") << "the file says what it said before";
+  configure("mode = \"enforce\"\n");
+  ASSERT_TRUE(daemon->reload());
+  configure("mode = \"observe\"\n");
+  ASSERT_TRUE(daemon->reload());
+  EXPECT_EQ(daemon->mode(), "observe");
+}
+
+TEST_F(DaemonTest, ObserveOptionHoldsAgainstTheConfiguration) {
+  load_node();
+  configure("mode = \"enforce\"\n");
+  auto options = node.options();
+  options.observe = true;
+  auto started = Daemon::start(options, node.settings(), [this] { return now; });
+  ASSERT_TRUE(started);
+  EXPECT_EQ((*started)->mode(), "observe");
+  ASSERT_TRUE((*started)->reload());
+  EXPECT_EQ((*started)->mode(), "observe");
+}
+
+TEST_F(DaemonTest, WithoutAStateDirectoryItObserves) {
+  load_node();
+  std::filesystem::remove_all(node.state_dir());
+  configure("mode = \"enforce\"\n");
+  start();
+  const auto before = node.tree_bytes();
+  tick();
+  EXPECT_EQ(daemon->mode(), "observe");
+  EXPECT_EQ(node.tree_bytes(), before);
+  EXPECT_EQ(capability("undo-journal")["available"], false);
+  EXPECT_NE(capability("undo-journal")["detail"].get<std::string>().find(node.state_dir().string()),
+            std::string::npos)
+      << capability("undo-journal");
+  EXPECT_EQ(capability("decision-log")["available"], false);
+  const auto set = daemon->set_mode("enforce");
+  ASSERT_FALSE(set);
+  EXPECT_EQ(set.error().kind(), model::ErrorKind::unavailable);
+
+  std::filesystem::create_directories(node.state_dir());
+  ASSERT_TRUE(daemon->reload());
+  EXPECT_EQ(capability("undo-journal")["available"], true);
+  EXPECT_EQ(capability("decision-log")["available"], true);
+  EXPECT_TRUE(daemon->set_mode("enforce"));
+}
+
+TEST_F(DaemonTest, AStateDirectoryThatIsAFileIsSaid) {
+  load_node();
+  std::filesystem::remove_all(node.state_dir());
+  std::ofstream(node.state_dir()) << "not a directory";
+  configure("mode = \"enforce\"\n");
+  start();
+  tick();
+  EXPECT_EQ(daemon->mode(), "observe");
+  EXPECT_EQ(capability("undo-journal")["available"], false);
+}
+
+TEST_F(DaemonTest, WithoutACpusetControllerItObserves) {
+  load_node();
+  node.put("", "cgroup.controllers", "cpu memory");
+  configure("mode = \"enforce\"\n");
+  start();
+  tick();
+  EXPECT_EQ(daemon->mode(), "observe");
+  EXPECT_EQ(capability("cpuset-controller")["available"], false);
+  const auto set = daemon->set_mode("enforce");
+  ASSERT_FALSE(set);
+  EXPECT_NE(set.error().message().find("cpuset"), std::string::npos);
+}
+
+TEST_F(DaemonTest, ASecondDaemonOnTheSameStateIsRefused) {
+  start();
+  const auto second = Daemon::start(node.options(), node.settings(), [this] { return now; });
+  ASSERT_FALSE(second);
+  EXPECT_NE(second.error().message().find("held by another berthd"), std::string::npos)
+      << second.error().message();
+}
+
+TEST_F(DaemonTest, WithoutACgroupTreeItDoesNotStart) {
+  auto options = node.options();
+  options.cgroup_root = node.tree() / "nothing/here";
+  const auto started = Daemon::start(options, node.settings(), [this] { return now; });
+  ASSERT_FALSE(started);
+  EXPECT_NE(started.error().message().find("cgroup v2"), std::string::npos) << started.error().message();
+}
+
+TEST_F(DaemonTest, SetWorkloadHoldsForTheRun) {
+  load_node();
+  start();
+  ASSERT_TRUE(daemon->set_workload("batch/x", {{"class", "latency-sensitive"}, {"vcpus", "1"}}));
+  tick();
+  EXPECT_EQ(daemon->counts().latency_sensitive, 3U);
+  EXPECT_EQ(daemon->workload("batch/x")->vcpus, 1U);
+  node.restart_group("batch/x");
+  ASSERT_TRUE(test::eventually([&] {
+    tick();
+    return daemon->counts().latency_sensitive == 2;
+  }));
+}
+
+TEST_F(DaemonTest, SetWorkloadRefusesUnknownOnesAndBadValues) {
+  load_node();
+  start();
+  EXPECT_EQ(daemon->set_workload("web/none", {{"vcpus", "1"}}).error().kind(), model::ErrorKind::gone);
+  EXPECT_EQ(daemon->set_workload("web/a", {{"vcpus", "-1"}}).error().kind(), model::ErrorKind::invalid_input);
+  EXPECT_EQ(daemon->set_workload("web/a", {}).error().kind(), model::ErrorKind::invalid_input);
+}
+
+TEST_F(DaemonTest, AForeignWriterIsShownAsUnmanaged) {
+  load_node();
+  configure("mode = \"enforce\"\n");
+  start();
+  tick();
+  node.put("web/a", "cpuset.cpus", "7");
+  for (unsigned i = 0; i < cgroup::Sampler::kSettingsPeriod; ++i) tick();
+  EXPECT_EQ(daemon->counts().unmanaged, 1U);
+  const auto document = json::parse(daemon->workloads_json());
+  for (const auto& workload : document["workloads"]) {
+    EXPECT_EQ(workload["managed"], workload["id"] != "web/a");
+    EXPECT_EQ(workload["unmanaged_reason"].is_null(), workload["id"] != "web/a");
+  }
+  EXPECT_FALSE(daemon->workload("web/a")->managed);
+}
+
+TEST_F(DaemonTest, AWorkloadThatAsksForTooMuchIsAFindingAndOthersArePlaced) {
+  node.configure(
+      std::string("mode = \"enforce\"\n[[workload]]\nmatch = \"big/*\"\nclass = \"latency-sensitive\"\n"
+                  "vcpus = 64\n[[workload]]\nmatch = \"web/*\"\nclass = \"latency-sensitive\"\nvcpus = 2\n"));
+  node.add_group("big/a");
+  node.add_group("web/a");
+  start();
+  tick();
+  EXPECT_EQ(node.cpus("big/a"), "");
+  EXPECT_NE(node.cpus("web/a"), "");
+  const auto findings = json::parse(daemon->plan_json())["findings"]["interference"];
+  ASSERT_EQ(findings["unplaceable"].size(), 1U);
+  EXPECT_EQ(findings["unplaceable"][0]["workload"], "big/a");
+}
+
+TEST_F(DaemonTest, AVcpuThatGoesOfflineIsVacated) {
+  load_node();
+  configure("mode = \"enforce\"\n");
+  start();
+  tick();
+  node.set_online(4);
+  now += 60;  // past the cool-down of moves
+  tick();
+  for (const char* id : {"web/a", "web/b"}) {
+    EXPECT_TRUE(model::CpuSet::parse(node.cpus(id))->is_subset_of(model::CpuSet::range(0, 3)))
+        << id << " on " << node.cpus(id);
+  }
+}
+
+// Documents of docs/contract.md.
+
+TEST_F(DaemonTest, StatusHasEveryMember) {
+  load_node();
+  start();
+  tick();
+  const auto status = json::parse(daemon->status_json());
+  EXPECT_EQ(status["schema"], "berth.status/1");
+  EXPECT_EQ(status["mode"], "observe");
+  EXPECT_EQ(status["started"], 1000);
+  EXPECT_EQ(status["tick"]["count"], 1);
+  EXPECT_EQ(status["tick"]["interval_s"], 0.1);
+  EXPECT_GT(status["tick"]["last_wall_ms"], 0);
+  EXPECT_GT(status["tick"]["mean_cpu_ms"], 0);
+  EXPECT_EQ(status["workloads"]["latency-sensitive"], 2);
+  EXPECT_EQ(status["workloads"]["best-effort"], 1);
+  EXPECT_EQ(status["workloads"]["unmanaged"], 0);
+  EXPECT_TRUE(status["score_node"].is_number());
+  EXPECT_EQ(status["undo_records"], 0);
+  EXPECT_EQ(status["memory_rss_bytes"], 500 * sysconf(_SC_PAGESIZE));
+  EXPECT_EQ(status["config"]["file"], node.config_file().string());
+  EXPECT_EQ(status["config"]["loaded"], 1000);
+  EXPECT_EQ(status["last_actions"].size(), 3U);
+  for (const char* name : {"version", "host", "best_effort_cpus"}) {
+    EXPECT_FALSE(status[name].get<std::string>().empty()) << name;
+  }
+  std::vector<std::string> names;
+  for (const auto& item : status["capabilities"]) {
+    names.push_back(item["name"]);
+    EXPECT_TRUE(item["available"].is_boolean());
+    EXPECT_FALSE(item["detail"].get<std::string>().empty()) << item["name"];
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"cgroup-v2", "cpuset-controller", "cpu-controller",
+                                             "memory-controller", "psi", "systemd", "bus", "polkit", "smt",
+                                             "llc", "undo-journal", "decision-log", "privileges"}));
+}
+
+TEST_F(DaemonTest, WorkloadsHaveEveryMember) {
+  load_node();
+  configure("mode = \"enforce\"\n");
+  start();
+  tick();
+  node.use_cpu("web/a", 1);
+  ASSERT_TRUE(test::eventually([&] {
+    tick();
+    return daemon->workload("web/a")->cpu_cores.value_or(0) > 0;
+  }));
+  const auto document = json::parse(daemon->workloads_json());
+  EXPECT_EQ(document["schema"], "berth.workloads/1");
+  EXPECT_EQ(document["time"], now);
+  ASSERT_EQ(document["workloads"].size(), 3U);
+  const auto& web = document["workloads"][1];
+  EXPECT_EQ(web["id"], "web/a");
+  EXPECT_EQ(web["service"], "web");
+  EXPECT_EQ(web["class"], "latency-sensitive");
+  EXPECT_EQ(web["vcpus"], 2);
+  EXPECT_EQ(web["pinned_cpus"], node.cpus("web/a"));
+  EXPECT_EQ(web["effective_cpus"], "0-7");
+  EXPECT_GT(web["cpu_cores"], 0);
+  EXPECT_EQ(web["memory_bytes"], 1048576);
+  EXPECT_EQ(web["cpu_pressure_some_avg10"], 2.5);
+  EXPECT_TRUE(web["pressure"].is_number());
+  EXPECT_TRUE(web["score"].is_number());
+  EXPECT_TRUE(web["progress"].is_null());
+  EXPECT_EQ(web["managed"], true);
+  EXPECT_TRUE(web["unmanaged_reason"].is_null());
+  EXPECT_FALSE(web["matched_by"].get<std::string>().empty());
+  EXPECT_TRUE(document["workloads"][0]["vcpus"].is_null());
+  EXPECT_TRUE(document["workloads"][0]["score"].is_null());
+}
+
+TEST_F(DaemonTest, TopologyIsTheContractsDocument) {
+  start();
+  const auto topology = model::parse_topology(daemon->topology_json());
+  ASSERT_TRUE(topology);
+  EXPECT_EQ(topology->usable(), model::CpuSet::range(0, 7));
+}
+
+TEST_F(DaemonTest, LogIsNewestFirstAndLimited) {
+  load_node();
+  configure("mode = \"enforce\"\n");
+  start();
+  tick();
+  ASSERT_TRUE(daemon->set_mode("observe"));
+  const auto log = json::parse(daemon->log_json(2));
+  EXPECT_EQ(log["schema"], "berth.log/1");
+  ASSERT_EQ(log["entries"].size(), 2U);
+  EXPECT_EQ(log["entries"][0]["kind"], "restore");
+  const auto first = json::parse(daemon->log_json(0))["entries"].back();
+  for (const char* member : {"time", "decision", "mode", "kind", "workload", "attribute", "old", "new",
+                             "policy", "reason", "result", "error"}) {
+    EXPECT_TRUE(first.contains(member)) << member;
+  }
+  EXPECT_EQ(first["decision"].get<std::string>().substr(0, 2), "d-");
+}
+
+TEST_F(DaemonTest, NamesThatAreNoUtf8StillMakeADocument) {
+  node.add_group("web/\xff\xfe");
+  start();
+  tick();
+  EXPECT_EQ(json::parse(daemon->workloads_json())["workloads"].size(), 1U);
+  EXPECT_NO_THROW(json::parse(daemon->log_json(0)));
+  EXPECT_NO_THROW(json::parse(daemon->snapshot_json()));
+}
+
+}  // namespace
+}  // namespace berth::daemon

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/observer.h"
+
+#include "fake_node.h"
+
+#include <gtest/gtest.h>
+
+namespace berth::daemon {
+namespace {
+
+using model::CpuSet;
+
+class ObserverTest : public testing::Test {
+ protected:
+  std::unique_ptr<Observer> start(int history = 60) {
+    auto observer =
+        Observer::start(node.hierarchy(), node.settings().rules, node.proc(), node.sys(), history);
+    if (!observer) throw std::runtime_error(observer.error().message());
+    return std::move(*observer);
+  }
+  const model::Snapshot& tick(Observer& observer, double now) {
+    observer.take_changes();
+    messages = observer.read(now);
+    return observer.assemble(pins, unmanaged, *overrides);
+  }
+  // Ticks until there is a sample of that time: rates are not taken over less than a millisecond.
+  const model::Snapshot& tick_to_sample(Observer& observer, double now) {
+    EXPECT_TRUE(test::eventually([&] {
+      const auto& usage = only(tick(observer, now)).usage;
+      return !usage.empty() && usage.back().time == now;
+    }));
+    return observer.snapshot();
+  }
+  static const model::Workload& only(const model::Snapshot& snapshot) {
+    if (snapshot.workloads.size() != 1) throw std::runtime_error("not one workload");
+    return snapshot.workloads.front();
+  }
+
+  test::FakeNode node;
+  Pins pins;
+  UnmanagedWorkloads unmanaged;
+  std::optional<std::string> warning;
+  std::optional<Overrides> overrides{std::in_place, node.runtime_dir(), warning};
+  std::vector<std::string> messages;
+};
+
+TEST_F(ObserverTest, SnapshotHoldsHostAndWorkloads) {
+  node.add_group("web/a");
+  node.add_group("batch/x", "4-7");
+  node.put("batch/x", "cpu.max", "150000 100000");
+  node.put("batch/x", "memory.high", "1048576");
+  auto observer = start();
+  const auto& snapshot = tick(*observer, 1000);
+
+  EXPECT_FALSE(snapshot.host.empty());
+  EXPECT_DOUBLE_EQ(snapshot.time, 1000);
+  EXPECT_DOUBLE_EQ(snapshot.load1, 3.2);
+  EXPECT_EQ(snapshot.memory.total_bytes, 16384U * 1024);
+  EXPECT_EQ(snapshot.topology.usable(), CpuSet::range(0, 7));
+  EXPECT_EQ(snapshot.topology.sockets().size(), 2U);
+  ASSERT_EQ(snapshot.workloads.size(), 2U);
+  const auto& batch = snapshot.workloads[0];
+  EXPECT_EQ(batch.id, "batch/x");
+  EXPECT_EQ(batch.workload_class, model::WorkloadClass::best_effort);
+  EXPECT_EQ(batch.cpu_quota_cores, 1.5);
+  EXPECT_EQ(batch.memory_high_bytes, 1048576U);
+  EXPECT_EQ(batch.allowed_cpus, CpuSet::range(4, 7));
+  EXPECT_TRUE(batch.cpus.empty());
+  const auto& web = snapshot.workloads[1];
+  EXPECT_EQ(web.id, "web/a");
+  EXPECT_EQ(web.service, "web");
+  EXPECT_EQ(web.workload_class, model::WorkloadClass::latency_sensitive);
+  EXPECT_EQ(web.vcpus, 2);
+  EXPECT_EQ(web.allowed_cpus, std::nullopt);
+  EXPECT_TRUE(web.usage.empty()) << "a rate needs two readings";
+}
+
+TEST_F(ObserverTest, KeepsTheLastSamplesOnly) {
+  node.add_group("web/a");
+  auto observer = start(5);
+  for (int i = 0; i < 20; ++i) {
+    node.use_cpu("web/a", i + 1);
+    tick_to_sample(*observer, 1000 + i);
+  }
+  const auto& usage = only(observer->snapshot()).usage;
+  ASSERT_EQ(usage.size(), 5U);
+  EXPECT_DOUBLE_EQ(usage.front().time, 1015);
+  EXPECT_DOUBLE_EQ(usage.back().time, 1019);
+  EXPECT_GT(usage.back().cpu_cores, 0);
+  EXPECT_EQ(usage.back().memory_bytes, 1048576U);
+
+  observer->set_history(3);
+  tick_to_sample(*observer, 1020);
+  EXPECT_EQ(only(observer->snapshot()).usage.size(), 3U);
+  EXPECT_DOUBLE_EQ(only(observer->snapshot()).usage.back().time, 1020);
+}
+
+TEST_F(ObserverTest, AssemblingTwiceKeepsAReadingOnce) {
+  node.add_group("web/a");
+  auto observer = start();
+  tick_to_sample(*observer, 1001);
+  const auto count = only(observer->snapshot()).usage.size();
+  observer->assemble(pins, unmanaged, *overrides);
+  EXPECT_EQ(only(observer->snapshot()).usage.size(), count);
+}
+
+TEST_F(ObserverTest, FollowsWorkloadsThatComeAndGo) {
+  node.add_group("web/a");
+  auto observer = start();
+  tick(*observer, 1000);
+  node.add_group("web/b");
+  ASSERT_TRUE(test::eventually([&] { return tick(*observer, 1001).workloads.size() == 2; }));
+  node.remove_group("web/a");
+  ASSERT_TRUE(test::eventually([&] { return tick(*observer, 1002).workloads.size() == 1; }));
+  EXPECT_EQ(only(observer->snapshot()).id, "web/b");
+}
+
+TEST_F(ObserverTest, ARestartedWorkloadHasNoPast) {
+  node.add_group("web/a");
+  auto observer = start();
+  for (int i = 0; i < 5; ++i) tick_to_sample(*observer, 1000 + i);
+  const auto old_run = observer->cgroup_id("web/a");
+  ASSERT_EQ(only(observer->snapshot()).usage.size(), 5U);
+  node.restart_group("web/a");
+  ASSERT_TRUE(test::eventually([&] {
+    tick(*observer, 1010);
+    return observer->cgroup_id("web/a") != old_run && observer->snapshot().workloads.size() == 1;
+  }));
+  EXPECT_LT(only(observer->snapshot()).usage.size(), 2U);
+}
+
+TEST_F(ObserverTest, ShowsBerthsPinsOfThisRunOnly) {
+  node.add_group("web/a", "2-3");
+  auto observer = start();
+  Pin pin;
+  pin.cgroup_id = observer->cgroup_id("web/a");
+  pin.cpus = CpuSet{2, 3};
+  pin.pinned_at = 990;
+  pins["web/a"] = pin;
+  const auto& pinned = only(tick(*observer, 1000));
+  EXPECT_EQ(pinned.cpus, (CpuSet{2, 3}));
+  EXPECT_EQ(pinned.pinned_at, 990);
+  EXPECT_EQ(pinned.allowed_cpus, std::nullopt) << "the pin itself must not narrow what is allowed";
+
+  pins["web/a"].cgroup_id += 1;
+  const auto& other_run = only(tick(*observer, 1001));
+  EXPECT_TRUE(other_run.cpus.empty());
+  EXPECT_EQ(other_run.allowed_cpus, (CpuSet{2, 3}));
+}
+
+TEST_F(ObserverTest, AnUnmanagedWorkloadAsksForNoVcpus) {
+  node.add_group("web/a");
+  auto observer = start();
+  unmanaged["web/a"].reason = "a foreign writer";
+  EXPECT_EQ(only(tick(*observer, 1000)).vcpus, std::nullopt);
+  unmanaged.clear();
+  EXPECT_EQ(only(tick(*observer, 1001)).vcpus, 2);
+}
+
+TEST_F(ObserverTest, AppliesOverrides) {
+  node.add_group("web/a");
+  auto observer = start();
+  ASSERT_TRUE(overrides->set("web/a", observer->cgroup_id("web/a"), {{"vcpus", "4"}, {"service", "shop"}}));
+  EXPECT_EQ(only(tick(*observer, 1000)).vcpus, 4);
+  EXPECT_EQ(only(observer->snapshot()).service, "shop");
+}
+
+TEST_F(ObserverTest, SeesVcpusGoOffline) {
+  node.add_group("web/a");
+  auto observer = start();
+  tick(*observer, 1000);
+  node.set_online(6);
+  EXPECT_EQ(tick(*observer, 1001).topology.usable(), CpuSet::range(0, 5));
+  ASSERT_EQ(messages.size(), 1U);
+  EXPECT_NE(messages[0].find("0-5"), std::string::npos) << messages[0];
+  tick(*observer, 1002);
+  EXPECT_TRUE(messages.empty());
+}
+
+TEST_F(ObserverTest, SaysOnceWhatCannotBeRead) {
+  std::filesystem::remove(node.proc() / "pressure/memory");
+  auto observer = start();
+  tick(*observer, 1000);
+  EXPECT_EQ(messages.size(), 1U);
+  tick(*observer, 1001);
+  EXPECT_TRUE(messages.empty());
+}
+
+TEST_F(ObserverTest, AHostWithoutProcessorsIsAnError) {
+  const auto observer = Observer::start(node.hierarchy(), {}, node.proc(), node.sys() / "nothing/here", 60);
+  ASSERT_FALSE(observer);
+  EXPECT_NE(observer.error().message().find("topology"), std::string::npos);
+}
+
+TEST_F(ObserverTest, NewRulesJudgeEveryCgroupAgain) {
+  node.add_group("web/a");
+  auto observer = start();
+  tick(*observer, 1000);
+  node.configure("[[workload]]\nmatch = \"web/*\"\nclass = \"best-effort\"\n");
+  observer->set_rules(node.settings().rules);
+  EXPECT_EQ(only(tick(*observer, 1001)).workload_class, model::WorkloadClass::best_effort);
+  observer->set_rules({});
+  EXPECT_TRUE(tick(*observer, 1002).workloads.empty());
+}
+
+}  // namespace
+}  // namespace berth::daemon
