@@ -22,7 +22,6 @@ model::Result<RestoreReport> restore_host(const RestorePaths& paths) {
   std::vector<std::string> warnings = (*journal)->warnings();
   if (units) {
     SystemdOwner::Options options;
-    options.bus_address = paths.bus_address;
     options.run_dir = paths.systemd_run_dir;
     options.cgroup_root = paths.cgroup_root;
     options.sys_root = paths.sys_root;

@@ -5,7 +5,6 @@
 #include "model/error.h"
 
 #include <filesystem>
-#include <string>
 
 namespace berth::cgroup {
 
@@ -16,7 +15,6 @@ struct RestorePaths {
   std::filesystem::path proc_root = "/proc";
   std::filesystem::path sys_root = "/sys";
   std::filesystem::path systemd_run_dir = "/run/systemd";
-  std::string bus_address;  // empty: the system bus
 };
 
 // Puts back everything the undo journal knows, without a daemon. An empty report where there is no journal.

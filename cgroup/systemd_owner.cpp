@@ -106,7 +106,7 @@ SystemdOwner::SystemdOwner(std::unique_ptr<State> state) : state_(std::move(stat
 SystemdOwner::~SystemdOwner() = default;
 
 model::Result<std::unique_ptr<SystemdOwner>> SystemdOwner::connect(Options options) {
-  auto bus = SystemdBus::connect(options.bus_address, options.call_timeout);
+  auto bus = SystemdBus::connect(options.call_timeout);
   if (!bus) return model::fail(bus.error());
   auto state = std::make_unique<State>();
   state->options = std::move(options);

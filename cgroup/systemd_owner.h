@@ -16,7 +16,6 @@ namespace berth::cgroup {
 class SystemdOwner : public Owner {
  public:
   struct Options {
-    std::string bus_address;                         // empty: the system bus
     std::filesystem::path run_dir = "/run/systemd";  // where systemd keeps runtime drop-ins
     std::filesystem::path cgroup_root = "/sys/fs/cgroup";
     std::filesystem::path sys_root = "/sys";

@@ -105,14 +105,12 @@ std::vector<Setting> properties_of(Attribute attribute, const UnitSetting& setti
 }  // namespace
 
 struct SystemdBus::State {
-  std::string address;
   std::chrono::milliseconds timeout{};
   std::unique_ptr<sdbus::IConnection> connection;
 
   sdbus::IConnection& get() {
     if (!connection) {
-      connection = address.empty() ? sdbus::createSystemBusConnection()
-                                   : sdbus::createSessionBusConnectionWithAddress(address);
+      connection = sdbus::createSystemBusConnection();
     }
     return *connection;
   }
@@ -141,10 +139,8 @@ struct SystemdBus::State {
 SystemdBus::SystemdBus(std::unique_ptr<State> state) : state_(std::move(state)) {}
 SystemdBus::~SystemdBus() = default;
 
-model::Result<std::unique_ptr<SystemdBus>> SystemdBus::connect(std::string address,
-                                                               std::chrono::milliseconds timeout) {
+model::Result<std::unique_ptr<SystemdBus>> SystemdBus::connect(std::chrono::milliseconds timeout) {
   auto state = std::make_unique<State>();
-  state->address = std::move(address);
   state->timeout = timeout;
   const auto answer = state->guarded("asking for its version", [&](sdbus::IConnection& connection) {
     return Reader{connection, kManagerPath, kManager, timeout}.get<std::string>("Version");

@@ -16,9 +16,8 @@ namespace berth::cgroup {
 // again).
 class SystemdBus {
  public:
-  // `address` empty: the system bus. `timeout` is for each call but reload().
-  static model::Result<std::unique_ptr<SystemdBus>> connect(std::string address,
-                                                            std::chrono::milliseconds timeout);
+  // On the system bus. `timeout` is for each call but reload().
+  static model::Result<std::unique_ptr<SystemdBus>> connect(std::chrono::milliseconds timeout);
   ~SystemdBus();
 
   model::Result<UnitSetting> read(const std::string& unit, Attribute attribute);

@@ -5,6 +5,7 @@
 #include "write_fixture.h"
 
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -33,6 +34,17 @@ class PrivateBus {
   ScratchDirectory directory_;
   std::string address_;
   int pid_ = -1;
+};
+
+// Makes `address` this process's system bus for as long as it lives.
+class SystemBusAddress {
+ public:
+  explicit SystemBusAddress(const std::string& address) {
+    setenv("DBUS_SYSTEM_BUS_ADDRESS", address.c_str(), 1);
+  }
+  SystemBusAddress(const SystemBusAddress&) = delete;
+  SystemBusAddress& operator=(const SystemBusAddress&) = delete;
+  ~SystemBusAddress() { unsetenv("DBUS_SYSTEM_BUS_ADDRESS"); }
 };
 
 // org.freedesktop.systemd1 as far as resource settings go: what it applies to control files, which drop-ins

@@ -27,9 +27,9 @@ class SystemdOwnerTest : public testing::Test {
  protected:
   void SetUp() override {
     if (bus.address().empty()) GTEST_SKIP() << "dbus-daemon is not installed";
+    system_bus.emplace(bus.address());
     systemd = std::make_unique<FakeSystemd>(bus.address(), tree, run.path());
     SystemdOwner::Options options;
-    options.bus_address = bus.address();
     options.run_dir = run.path();
     options.cgroup_root = tree.root();
     options.call_timeout = 2s;
@@ -62,6 +62,7 @@ class SystemdOwnerTest : public testing::Test {
   }
 
   PrivateBus bus;
+  std::optional<SystemBusAddress> system_bus;
   ControlTree tree;
   ScratchDirectory run;
   ScratchDirectory state;
@@ -332,7 +333,6 @@ TEST_F(SystemdOwnerTest, HostIsRestoredWithoutADaemon) {
   paths.cgroup_root = tree.root();
   paths.proc_root = proc.path();
   paths.systemd_run_dir = run.path();
-  paths.bus_address = bus.address();
   const auto report = restore_host(paths);
   ASSERT_TRUE(report) << report.error().message();
   EXPECT_THAT(report->warnings, IsEmpty());
@@ -355,9 +355,8 @@ TEST_F(SystemdOwnerTest, RestoreCutShortAfterAnyStepIsFinishedByTheNext) {
 }
 
 TEST(SystemdOwnerConnect, NoBusIsUnavailable) {
-  SystemdOwner::Options options;
-  options.bus_address = "unix:path=/nonexistent/bus";
-  const auto connected = SystemdOwner::connect(options);
+  const SystemBusAddress none("unix:path=/nonexistent/bus");
+  const auto connected = SystemdOwner::connect({});
   ASSERT_FALSE(connected);
   EXPECT_EQ(connected.error().kind(), model::ErrorKind::unavailable);
 }
@@ -365,9 +364,8 @@ TEST(SystemdOwnerConnect, NoBusIsUnavailable) {
 TEST(SystemdOwnerConnect, BusWithoutSystemdIsUnavailable) {
   const PrivateBus bus;
   if (bus.address().empty()) GTEST_SKIP() << "dbus-daemon is not installed";
-  SystemdOwner::Options options;
-  options.bus_address = bus.address();
-  const auto connected = SystemdOwner::connect(options);
+  const SystemBusAddress empty(bus.address());
+  const auto connected = SystemdOwner::connect({});
   ASSERT_FALSE(connected);
   EXPECT_EQ(connected.error().kind(), model::ErrorKind::unavailable);
 }
