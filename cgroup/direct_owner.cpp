@@ -45,7 +45,11 @@ model::Error missing_controller(const std::filesystem::path& root, const Cgroup&
   const char* name = controller(attribute);
   std::string message = fmt::format("cgroup \"{}\" has no {}: the {} controller is not enabled for it",
                                     cgroup.path(), control_file(attribute), name);
-  if (const std::string above = withholder(root, cgroup.path(), name); !above.empty()) {
+  const auto top = Cgroup::open(root, "");
+  const auto offered = top ? (*top)->read("cgroup.controllers") : model::fail(top.error());
+  if (offered && !has_word(*offered, name)) {
+    message += "; the v2 hierarchy does not have it at all (in use by cgroup v1, or disabled at boot)";
+  } else if (const std::string above = withholder(root, cgroup.path(), name); !above.empty()) {
     message += fmt::format(
         "; cgroup.subtree_control of {} lacks it, and belongs to whoever manages that group", above);
   }

@@ -42,6 +42,16 @@ TEST_F(DirectOwnerTest, MissingControllerNamesTheGroupThatWithholdsIt) {
   EXPECT_EQ(tree.get("a", "cgroup.subtree_control"), "cpu memory") << "it is not berth's to change";
 }
 
+TEST_F(DirectOwnerTest, ControllerThatTheHostLacksIsSaidSo) {
+  put_file(tree.root() / "cgroup.controllers", "pids\n");
+  put_file(tree.root() / "cgroup.subtree_control", "pids\n");
+  std::filesystem::create_directories(tree.root() / "a");
+  const FoundWorkload group = tree.found("a");
+  const auto done = owner.set(target(group), Attribute::cpus, "1");
+  ASSERT_FALSE(done);
+  EXPECT_THAT(done.error().message(), HasSubstr("the v2 hierarchy does not have it at all"));
+}
+
 TEST_F(DirectOwnerTest, VanishedGroupIsGone) {
   tree.make("a");
   const FoundWorkload group = tree.found("a");
