@@ -36,6 +36,8 @@ class Groups {
   explicit Groups(int count) : Groups(find_hierarchy({}, "/proc").value(), count) {}
   Groups(Hierarchy hierarchy, int count) : hierarchy_(std::move(hierarchy)) {
     base_ = "berth-bench-" + std::to_string(getpid());
+    std::filesystem::create_directories(path(base_));
+    hand_down_controllers();
     for (int i = 0; i < count; ++i) {
       names_.push_back(base_ + "/g" + std::to_string(i));
       std::filesystem::create_directories(path(names_.back()));
@@ -63,6 +65,14 @@ class Groups {
   }
 
  private:
+  // What the root gives its children, the groups get too.
+  void hand_down_controllers() const {
+    std::ifstream given(hierarchy_.root / "cgroup.subtree_control");
+    for (std::string name; given >> name;) {
+      std::ofstream(path(base_) / "cgroup.subtree_control") << '+' << name;
+    }
+  }
+
   Hierarchy hierarchy_;
   std::string base_;
   std::vector<std::string> names_;
