@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "model/error.h"
+#include "model/workload_rule.h"
+#include "policies/settings.h"
+
 #include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "model/error.h"
-#include "model/workload_rule.h"
-#include "policies/settings.h"
 
 namespace berth::config {
 
@@ -23,8 +23,8 @@ enum class ForeignWriter { yield, reassert, alarm };
 // Every setting, defaults included. Durations in seconds.
 struct Settings {
   Mode mode = Mode::observe;
-  double tick_s = 1.0;     // [sampling] interval
-  int history = 60;        // [sampling] samples kept per workload
+  double tick_s = 1.0;  // [sampling] interval
+  int history = 60;     // [sampling] samples kept per workload
   ForeignWriter foreign_writer = ForeignWriter::yield;
   std::string log_level = "info";
   double log_retention_s = 7 * 86400.0;  // [log] how long decisions are kept
@@ -34,18 +34,18 @@ struct Settings {
 
 // One key the configuration knows; berth.toml(5), the parser and the override option read this one table.
 struct Key {
-  std::string name;         // dotted: "interference.window_step"
-  std::string type;         // "integer", "number", "boolean", "string", "cpulist", "duration", "size"
-  std::string default_text; // as it would be written in TOML
-  std::string range;        // in words; empty where the type says it all
+  std::string name;          // dotted: "interference.window_step"
+  std::string type;          // "integer", "number", "boolean", "string", "cpulist", "duration", "size"
+  std::string default_text;  // as it would be written in TOML
+  std::string range;         // in words; empty where the type says it all
 };
 const std::vector<Key>& known_keys();
 // Keys of one [[workload]] table.
 const std::vector<Key>& known_workload_keys();
 
-// Reads FILE, then FILE.d/*.toml in lexical order, later values replacing earlier ones, [[workload]] tables adding
-// up. A missing FILE or directory means defaults. Error invalid_input: "FILE:LINE:COLUMN: what is wrong, and what
-// was perhaps meant"; all or nothing.
+// Reads FILE, then FILE.d/*.toml in lexical order, later values replacing earlier ones, [[workload]] tables
+// adding up. A missing FILE or directory means defaults. Error invalid_input: "FILE:LINE:COLUMN: what is
+// wrong, and what was perhaps meant"; all or nothing.
 model::Result<Settings> load(const std::filesystem::path& file);
 
 // One document, for tests and for `-`: `name` stands in messages.

@@ -233,8 +233,9 @@ model::Result<void> apply_document(Settings& settings, std::string_view text, co
   try {
     read_table(reading, toml::parse(text), "");
   } catch (const toml::parse_error& error) {
-    return fail(ErrorKind::invalid_input,
-                positioned(name, error.source().begin, on_one_line(error.description()) + bare_word_hint(error)));
+    return fail(
+        ErrorKind::invalid_input,
+        positioned(name, error.source().begin, on_one_line(error.description()) + bare_word_hint(error)));
   } catch (const std::exception& error) {
     return fail(ErrorKind::invalid_input, fmt::format("{}: {}", name, on_one_line(error.what())));
   }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <filesystem>
-#include <string>
-
 #include "model/error.h"
 #include "model/json.h"
 #include "model/topology.h"
 
+#include <filesystem>
+#include <string>
+
 namespace berth::topology {
 
-// The live host by hwloc, offline vCPUs included and marked. `sys_root` and `proc_root` replace /sys and /proc where they
-// are not the defaults. Error where hwloc finds no processors.
+// The live host by hwloc, offline vCPUs included and marked. `sys_root` and `proc_root` replace /sys and
+// /proc where they are not the defaults. Error where hwloc finds no processors.
 model::Result<model::Topology> discover(const std::filesystem::path& sys_root = "/sys",
                                         const std::filesystem::path& proc_root = "/proc");
 // An hwloc XML export (lstopo FILE.xml). Error names the file.
