@@ -98,10 +98,19 @@ def test_without_polkit_only_root_may_change(berth: Berth) -> None:
         berth.guest.run("systemctl unmask --runtime polkit.service")
 
 
-def test_the_bus_starts_the_daemon_when_asked(berth: Berth) -> None:
+def test_the_bus_starts_the_daemon_for_a_caller_that_wants_it(berth: Berth) -> None:
     berth.start()
     berth.stop()
-    assert berth.guest.run("berthctl status").returncode == 0
+    berth.guest.run("busctl call org.berth.Node1 /org/berth/Node1 org.berth.Node1.Manager GetStatus")
+    assert berth.guest.run("systemctl is-active berthd.service").stdout.strip() == "active"
+
+
+def test_looking_does_not_start_a_daemon_that_was_stopped(berth: Berth) -> None:
+    berth.start()
+    berth.stop()
+    looked = berth.guest.run("berthctl status", check=False)
+    assert looked.returncode == 4 and "systemctl start berthd" in looked.stderr
+    assert berth.guest.run("systemctl is-active berthd.service", check=False).stdout.strip() == "inactive"
 
 
 def test_log_level_is_set_over_the_bus(berth: Berth) -> None:
