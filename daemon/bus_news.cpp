@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/bus_news.h"
 
+#include <functional>
 #include <utility>
 
 namespace berth::daemon {
@@ -12,16 +13,24 @@ bool same(const WorkloadCounts& a, const WorkloadCounts& b) {
          a.unmanaged == b.unmanaged;
 }
 
+// Enough to see a change; remembering a thousand views whole would cost as much memory as their usage.
+std::size_t fingerprint_of(const WorkloadView& view) {
+  std::size_t sum = view.vcpus + (view.managed ? 1U : 0U);
+  for (const auto* text : {&view.service, &view.workload_class, &view.kind, &view.matched_by,
+                           &view.pinned_cpus, &view.unmanaged_reason}) {
+    sum = sum * 1'000'003 + std::hash<std::string>()(*text);
+  }
+  return sum;
+}
+
 }  // namespace
 
 std::vector<BusNews::Known> BusNews::now(const Control& control, const Observer& observer) {
   std::vector<Known> known;
-  for (auto& view : control.workloads()) {
-    view.cpu_cores.reset();
-    view.memory_bytes.reset();
-    view.score.reset();
-    const auto cgroup_id = observer.cgroup_id(view.id);
-    known.push_back({std::move(view), cgroup_id});
+  known.reserve(observer.snapshot().workloads.size());
+  for (const auto& workload : observer.snapshot().workloads) {
+    const auto view = control.workload(workload.id);
+    if (view) known.push_back({workload.id, observer.cgroup_id(workload.id), fingerprint_of(*view)});
   }
   return known;
 }
@@ -38,22 +47,22 @@ void BusNews::tell(Listener& listener, const Control& control, const Observer& o
   auto current = now(control, observer);
   auto before = known_.begin();
   for (const auto& workload : current) {
-    for (; before != known_.end() && before->view.id < workload.view.id; ++before) {
-      listener.workload_vanished(before->view.id);
+    for (; before != known_.end() && before->id < workload.id; ++before) {
+      listener.workload_vanished(before->id);
     }
-    if (before == known_.end() || before->view.id != workload.view.id) {
-      listener.workload_appeared(workload.view.id);
+    if (before == known_.end() || before->id != workload.id) {
+      listener.workload_appeared(workload.id);
       continue;
     }
     if (before->cgroup_id != workload.cgroup_id) {  // restarted under the same path
-      listener.workload_vanished(workload.view.id);
-      listener.workload_appeared(workload.view.id);
-    } else if (!(before->view == workload.view)) {
-      listener.workload_changed(workload.view.id);
+      listener.workload_vanished(workload.id);
+      listener.workload_appeared(workload.id);
+    } else if (before->fingerprint != workload.fingerprint) {
+      listener.workload_changed(workload.id);
     }
     ++before;
   }
-  for (; before != known_.end(); ++before) listener.workload_vanished(before->view.id);
+  for (; before != known_.end(); ++before) listener.workload_vanished(before->id);
   known_ = std::move(current);
 
   for (const auto& entry : entries) {

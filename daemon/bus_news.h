@@ -5,6 +5,7 @@
 #include "daemon/log_entry.h"
 #include "daemon/observer.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -21,8 +22,9 @@ class BusNews {
 
  private:
   struct Known {
-    WorkloadView view;  // without its measured figures
+    std::string id;
     std::uint64_t cgroup_id = 0;
+    std::size_t fingerprint = 0;  // of everything but measured figures
   };
   static std::vector<Known> now(const Control& control, const Observer& observer);
 

@@ -74,9 +74,11 @@ model::Result<std::unique_ptr<Daemon>> Daemon::start(const Options& options, con
   std::optional<std::string> warning;
   daemon->overrides_.emplace(options.runtime_dir, warning);
   if (warning) spdlog::warn("settings of running workloads are lost: {}", *warning);
-  daemon->overrides_->keep_if([&found = *daemon->observer_](const std::string& id, std::uint64_t cgroup_id) {
-    return found.cgroup_id(id) == cgroup_id;
-  });
+  daemon->overrides_->keep_if(
+      [&root = daemon->hierarchy_.root](const std::string& id, std::uint64_t cgroup_id) {
+        const auto living = cgroup::Cgroup::open(root, id);
+        return living && (*living)->id() == cgroup_id;
+      });
 
   if (const auto opened = daemon->open_actuators(); !opened) {
     if (opened.error().kind() == ErrorKind::refused) return model::fail(opened.error());
@@ -128,11 +130,12 @@ model::Result<void> Daemon::begin_enforcing() {
 }
 
 cgroup::RestoreReport Daemon::end_enforcing(const std::string& reason) {
+  const char* mode = mode_name();  // while it was done
   enforcer_.reset();
   if (!actuators_) return {};
   auto report = actuators_->writer().restore_all();
   for (const auto& change : report.restored) observer_->read_again(change.workload);
-  publish(entries_of(report, clock_(), mode_name(), reason));
+  publish(entries_of(report, clock_(), mode, reason));
   return report;
 }
 
@@ -150,8 +153,9 @@ void Daemon::take_changes() {
   const auto changes = observer_->take_changes();
   for (const auto& warning : changes.warnings) spdlog::warn("{}", warning);
   for (const auto& id : changes.vanished) {
-    // Also said of a path that already has its next cgroup, whose run is another.
-    overrides_->forget(id);
+    // A group that only ran out of processes is still the same run; another one may have the path by now.
+    const auto living = cgroup::Cgroup::open(hierarchy_.root, id);
+    overrides_->forget(id, living ? (*living)->id() : 0);
     spdlog::debug("{} vanished", id);
   }
   for (const auto& id : changes.appeared) spdlog::debug("{} appeared", id);

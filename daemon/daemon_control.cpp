@@ -96,7 +96,7 @@ model::Result<void> Daemon::set_workload(const std::string& id,
                        fmt::format("\"{}\": there is no such workload; `berthctl list` shows them", id));
   }
   if (settings.empty()) return model::fail(ErrorKind::invalid_input, "nothing to set");
-  const auto set = overrides_->set(id, found->second.cgroup->id(), settings);
+  auto set = overrides_->set(id, found->second.cgroup->id(), settings);
   if (!set && set.error().kind() == ErrorKind::invalid_input) return set;
   if (!set) spdlog::warn("settings of {} hold until berthd ends only: {}", id, set.error().message());
   for (const auto& [key, value] : settings) spdlog::info("{}: {} is {} for this run", id, key, value);

@@ -30,10 +30,8 @@ void keep_sample(std::vector<model::UsageSample>& usage, const model::UsageSampl
   if (usage.size() >= history) {
     usage.erase(usage.begin(), usage.end() - static_cast<std::ptrdiff_t>(history - 1));
   }
-  // Grown by an eighth at a time: doubling would leave a thousand rings half empty.
-  if (usage.size() == usage.capacity()) {
-    usage.reserve(std::min(history, usage.size() + std::max<std::size_t>(4, usage.size() / 8)));
-  }
+  // At once: growing a thousand rings side by side would leave as much memory in holes as they take.
+  usage.reserve(history);
   usage.push_back(sample);
 }
 
@@ -130,33 +128,46 @@ std::vector<std::string> Observer::read(double now) {
   return messages;
 }
 
+// The snapshot's workloads are those that can be read now, ascending, each with the past of this very run.
+void Observer::keep_living_workloads() {
+  auto& workloads = snapshot_.workloads;
+  const auto lives = [this](const std::string& id, std::uint64_t run) {
+    const auto found_workload = found().find(id);
+    const auto reading = readings_.find(id);
+    return found_workload != found().end() && found_workload->second.cgroup->id() == run &&
+           reading != readings_.end() && !reading->second.gone;
+  };
+  std::erase_if(runs_, [&](const auto& item) { return !lives(item.first, item.second); });
+  std::erase_if(workloads, [this](const model::Workload& workload) { return runs_.count(workload.id) == 0; });
+  if (workloads.size() == found().size()) return;
+  const auto old_size = static_cast<std::ptrdiff_t>(workloads.size());
+  for (const auto& [id, found_workload] : found()) {
+    const auto run = found_workload.cgroup->id();
+    if (!lives(id, run) || !runs_.emplace(id, run).second) continue;
+    workloads.push_back(found_workload.identity);
+  }
+  std::inplace_merge(workloads.begin(), workloads.begin() + old_size, workloads.end(),
+                     [](const model::Workload& a, const model::Workload& b) { return a.id < b.id; });
+}
+
 const model::Snapshot& Observer::assemble(const Pins& pins, const UnmanagedWorkloads& unmanaged,
                                           const Overrides& overrides) {
-  std::vector<model::Workload> workloads;
-  workloads.reserve(found().size());
-  std::map<std::string, std::uint64_t> runs;
-  auto before = snapshot_.workloads.begin();
-  for (const auto& [id, found_workload] : found()) {
-    const auto reading = readings_.find(id);
-    if (reading == readings_.end() || reading->second.gone) continue;  // seen by the next read()
-    const std::uint64_t run = found_workload.cgroup->id();
-
-    model::Workload workload = found_workload.identity;
-    while (before != snapshot_.workloads.end() && before->id < id) ++before;
-    if (before != snapshot_.workloads.end() && before->id == id) {
-      const auto known = runs_.find(id);
-      // A cgroup that took over the path starts without a past.
-      if (known != runs_.end() && known->second == run) workload.usage = std::move(before->usage);
-    }
+  keep_living_workloads();
+  for (auto& workload : snapshot_.workloads) {
+    const auto& reading = readings_.at(workload.id);
+    auto usage = std::move(workload.usage);
+    workload = found().at(workload.id).identity;
+    workload.usage = std::move(usage);
+    const std::string& id = workload.id;
+    const std::uint64_t run = runs_.at(id);
     // A snapshot assembled twice holds a reading once.
-    const auto& sample = reading->second.sample;
-    if (sample && (workload.usage.empty() || workload.usage.back().time < sample->time)) {
-      keep_sample(workload.usage, *sample, history_);
+    if (reading.sample && (workload.usage.empty() || workload.usage.back().time < reading.sample->time)) {
+      keep_sample(workload.usage, *reading.sample, history_);
     }
-    workload.cpu_quota_cores = reading->second.cpu_quota_cores;
-    workload.memory_high_bytes = reading->second.memory_high_bytes;
+    workload.cpu_quota_cores = reading.cpu_quota_cores;
+    workload.memory_high_bytes = reading.memory_high_bytes;
     overrides.apply(workload, run);
-    const model::CpuSet* configured = &reading->second.cpus;
+    const model::CpuSet* configured = &reading.cpus;
     if (const auto pin = pins.find(id); pin != pins.end() && pin->second.cgroup_id == run) {
       workload.cpus = pin->second.cpus;
       workload.pinned_at = pin->second.pinned_at;
@@ -164,11 +175,7 @@ const model::Snapshot& Observer::assemble(const Pins& pins, const UnmanagedWorkl
     }
     if (has_cpuset_) workload.allowed_cpus = allowed_.of(id, *configured, pins, snapshot_.topology.usable());
     if (unmanaged.count(id) > 0) workload.vcpus = std::nullopt;
-    runs.emplace_hint(runs.end(), id, run);
-    workloads.push_back(std::move(workload));
   }
-  snapshot_.workloads = std::move(workloads);
-  runs_ = std::move(runs);
   return snapshot_;
 }
 

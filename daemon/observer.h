@@ -58,6 +58,7 @@ class Observer {
   Observer(const cgroup::Hierarchy& hierarchy, std::filesystem::path proc_root,
            std::filesystem::path sys_root, int history);
   void follow(const cgroup::Discovery::Changes& changes);
+  void keep_living_workloads();
   void refresh_topology(std::vector<std::string>& messages);
 
   std::filesystem::path proc_root_;

@@ -118,9 +118,12 @@ model::Result<void> Overrides::set(const std::string& workload, std::uint64_t cg
   return save();
 }
 
-void Overrides::forget(const std::string& workload) {
+void Overrides::forget(const std::string& workload, std::uint64_t living_cgroup_id) {
+  const auto run = runs_.find(workload);
+  if (run == runs_.end() || run->second.cgroup_id == living_cgroup_id) return;
+  runs_.erase(run);
   // The file is a convenience: an entry too many is told by its cgroup id at the next start.
-  if (runs_.erase(workload) > 0) (void)save();
+  (void)save();
 }
 
 void Overrides::keep_if(const std::function<bool(const std::string&, std::uint64_t)>& lives) {

@@ -37,12 +37,12 @@ class Overrides {
   // being in force.
   model::Result<void> set(const std::string& workload, std::uint64_t cgroup_id,
                           const std::map<std::string, std::string>& settings);
-  void forget(const std::string& workload);
+  // Forgets the run of `workload`, unless it is that of `living_cgroup_id`.
+  void forget(const std::string& workload, std::uint64_t living_cgroup_id = 0);
   // Drops the runs of which `lives` (workload, cgroup id) is false.
   void keep_if(const std::function<bool(const std::string&, std::uint64_t)>& lives);
 
   void apply(model::Workload& workload, std::uint64_t cgroup_id) const;
-  bool has(const std::string& workload) const { return runs_.count(workload) > 0; }
 
  private:
   struct Run {
