@@ -207,4 +207,9 @@ bool is_inner_container(std::string_view path) {
   return !outer.id.empty() && last_component(parent_of(path)).ends_with(".scope");
 }
 
+bool is_container_monitor(std::string_view path) {
+  const std::string_view name = last_component(path);
+  return name.ends_with(".scope") && (name.starts_with("libpod-conmon-") || name.starts_with("crio-conmon-"));
+}
+
 }  // namespace berth::cgroup

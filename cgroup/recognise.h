@@ -36,4 +36,8 @@ std::optional<PodQos> pod_qos(std::string_view path);
 // belongs to that.
 bool is_inner_container(std::string_view path);
 
+// True for the scope of conmon, which podman and CRI-O start beside each container to watch it: it lives as
+// long, is matched by the same globs, and does none of the container's work.
+bool is_container_monitor(std::string_view path);
+
 }  // namespace berth::cgroup

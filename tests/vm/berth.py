@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from subprocess import CompletedProcess
 from typing import Any
 
@@ -13,6 +14,8 @@ from guestlib import Guest
 DROP_IN = "/etc/berth/berth.toml.d/50-test.toml"
 # Attributes that a resource manager might touch; all of them are compared where nothing may change.
 ATTRIBUTES = ("cpuset.cpus", "cpuset.mems", "cpu.max", "cpu.weight", "memory.high", "memory.max", "memory.low")
+
+ALL_CPUS = "0-7"
 
 RULES = """
 [[workload]]
@@ -32,6 +35,11 @@ def cpus_of(cpulist: str) -> set[int]:
         for first, last in re.findall(r"(\d+)(?:-(\d+))?", cpulist)
         for cpu in range(int(first), int(last or first) + 1)
     }
+
+
+def unrestricted_as_unset(cpulist: str) -> str:
+    """The kernel does not let a cpulist be cleared under running tasks (ENOSPC); all vCPUs is what clearing amounts to."""
+    return "" if cpulist == ALL_CPUS else cpulist
 
 
 class Berth:
@@ -76,13 +84,19 @@ class Berth:
         return [e for e in self.json("log", "-n", "200")["entries"] if e["workload"] == f"system.slice/{unit}"]
 
     def journal(self, pattern: str) -> str:
-        return self.guest.run(["journalctl", "-u", "berthd.service", "-b", "-o", "cat", "-g", pattern], check=False).stdout
+        """What the running berthd wrote to the journal, lines that match."""
+        return self.guest.run(
+            "journalctl _SYSTEMD_INVOCATION_ID=$(systemctl show -P InvocationID berthd.service) -o cat "
+            f"-g {shlex.quote(pattern)}",
+            check=False,
+        ).stdout
 
     # What the host holds
 
     def cpuset(self, unit: str) -> str:
-        """cpuset.cpus of a unit of system.slice; empty where unset or without the controller."""
-        return self.guest.run(f"cat /sys/fs/cgroup/system.slice/{unit}/cpuset.cpus 2>/dev/null || true").stdout.strip()
+        """cpuset.cpus of a unit of system.slice; empty where unrestricted or without the controller."""
+        shown = self.guest.run(f"cat /sys/fs/cgroup/system.slice/{unit}/cpuset.cpus 2>/dev/null || true").stdout
+        return unrestricted_as_unset(shown.strip())
 
     def wait_for_cpuset(self, unit: str, wanted: str) -> None:
         self.guest.poll(lambda: self.cpuset(unit) == wanted, 30, what=f"{unit} to have cpuset.cpus {wanted!r}")
@@ -94,7 +108,11 @@ class Berth:
         """Every attribute of every cgroup of the host, by path."""
         names = " -o ".join(f"-name {name}" for name in ATTRIBUTES)
         lines = self.guest.run(f"cd /sys/fs/cgroup && find . \\( {names} \\) -exec grep -H '' {{}} + | sort").stdout
-        return dict(line.split(":", 1) for line in lines.splitlines())
+        found = dict(line.split(":", 1) for line in lines.splitlines())
+        return {
+            path: unrestricted_as_unset(value) if path.endswith("/cpuset.cpus") else value
+            for path, value in found.items()
+        }
 
     def drop_ins(self) -> list[str]:
         """What systemd keeps of runtime properties of test units."""

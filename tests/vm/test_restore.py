@@ -141,10 +141,11 @@ def test_after_a_power_failure_old_records_are_void(berth: Berth, pinned: dict[s
     assert berth.json("status")["undo_records"] == 0
 
 
-def test_a_state_directory_that_cannot_be_written_means_observe(berth: Berth) -> None:
+def test_a_full_state_directory_means_observe(berth: Berth) -> None:
     berth.start_unit(LS, BUSY)
     berth.start_unit(BE, BUSY)
-    berth.guest.run("mkdir -p /var/lib/berth && mount -t tmpfs -o size=4k,ro tmpfs /var/lib/berth")
+    berth.guest.run("mkdir -p /var/lib/berth && mount -t tmpfs -o size=4k tmpfs /var/lib/berth")
+    berth.guest.run("head -c 1M /dev/zero > /var/lib/berth/filler 2>/dev/null; chmod 0600 /var/lib/berth/filler", check=False)
     try:
         berth.start("enforce")
         berth.wait_for(LS, BE)

@@ -110,6 +110,13 @@ TEST(PodQos, OnlyContainersHaveOne) {
   EXPECT_EQ(pod_qos("kubepods/other/pod1/" + kId), std::nullopt);
 }
 
+TEST(ContainerMonitor, IsTheScopeOfConmonBesideItsContainer) {
+  EXPECT_TRUE(is_container_monitor("machine.slice/libpod-conmon-" + kId + ".scope"));
+  EXPECT_TRUE(is_container_monitor("kubepods.slice/crio-conmon-" + kId + ".scope"));
+  EXPECT_FALSE(is_container_monitor("machine.slice/libpod-" + kId + ".scope"));
+  EXPECT_FALSE(is_container_monitor("system.slice/libpod-conmon-.service"));
+}
+
 TEST(InnerContainer, IsTheGroupInsideAContainersScope) {
   EXPECT_TRUE(is_inner_container("machine.slice/libpod-" + kId + ".scope/container"));
   EXPECT_FALSE(is_inner_container("machine.slice/libpod-" + kId + ".scope"));
