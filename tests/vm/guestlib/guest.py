@@ -247,7 +247,7 @@ class Guest:
         """Unpacks a `DESTDIR` over the guest and makes the system take notice, as a package would."""
         self.push(staging, "/")
         self.run(
-            "systemd-sysusers && systemd-tmpfiles --create && ldconfig && systemctl daemon-reload"
+            "systemd-sysusers && systemd-tmpfiles --create && journalctl --update-catalog && ldconfig && systemctl daemon-reload"
             " && systemctl reload dbus && { systemctl try-restart polkit || true; }"
         )
 
