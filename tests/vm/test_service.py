@@ -128,7 +128,7 @@ def test_a_bad_configuration_is_refused_by_name_and_line(berth: Berth) -> None:
     berth.start()
     failed = berth.configure(extra="[interference]\nwindow_stepp = 2")
     assert failed.returncode != 0
-    assert "50-test.toml:4:1" in failed.stderr and "window_step" in failed.stderr, failed
+    assert "50-test.toml:3:1" in failed.stderr and "window_step" in failed.stderr, failed
     assert berth.guest.run("systemctl is-active berthd.service").stdout.strip() == "active"
     assert "window_stepp" in berth.json("status")["config"]["error"]
     assert berth.guest.run("berthctl check-config", check=False).returncode == 2
