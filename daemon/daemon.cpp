@@ -125,7 +125,7 @@ model::Result<void> Daemon::begin_enforcing() {
         fmt::format("{} has no cpuset controller, so nothing can be pinned", hierarchy_.root.string()));
   }
   enforcer_.emplace(actuators_->writer(), [this](const std::string& id) { observer_->read_again(id); });
-  proposals_.clear();
+  shadow_ = {};
   return {};
 }
 
@@ -175,29 +175,41 @@ void Daemon::tick() {
 
 void Daemon::decide() {
   const double now = clock_();
-  std::vector<LogEntry> entries;
   const UnmanagedWorkloads unmanaged_before = unmanaged();
-  if (enforcer_) append(entries, enforcer_->follow(observer_->found(), now));
-  for (const auto& message : observer_->read(now)) spdlog::warn("{}", message);
-  if (enforcer_) {
-    append(entries,
-           enforcer_->check(observer_->readings(), observer_->found(), settings_.foreign_writer, now));
-  }
-  const auto& snapshot = observer_->assemble(pins(), unmanaged(), *overrides_);
-  plan_ = policies::decide(snapshot, settings_.policies);
-  std::erase_if(plan_.actions, [this](const model::Action& action) {
-    return action.workload() != nullptr && unmanaged().count(*action.workload()) > 0;
-  });
-  if (enforcer_) {
-    const std::chrono::milliseconds budget(static_cast<int>(settings_.tick_s * kApplyShare * 1000));
-    append(entries, enforcer_->apply(plan_, snapshot, observer_->found(), budget));
-  } else {
-    append(entries, proposals_.news(plan_, observer_->readings()));
-  }
+  const auto entries = enforcer_ ? decide_and_enforce(now) : decide_in_shadow(now);
   count_workloads();
   say_findings();
   say_unmanaged(unmanaged_before);
   publish(entries);
+}
+
+std::vector<LogEntry> Daemon::decide_and_enforce(double now) {
+  auto entries = enforcer_->follow(observer_->found(), now);
+  look(now);
+  append(entries, enforcer_->check(observer_->readings(), observer_->found(), settings_.foreign_writer, now));
+  const auto& snapshot = observer_->assemble(pins(), unmanaged(), *overrides_);
+  plan_ = {};  // the old and the new one need not be there at once
+  plan_ = policies::decide(snapshot, settings_.policies);
+  std::erase_if(plan_.actions, [this](const model::Action& action) {
+    return action.workload() != nullptr && unmanaged().count(*action.workload()) > 0;
+  });
+  const std::chrono::milliseconds budget(static_cast<int>(settings_.tick_s * kApplyShare * 1000));
+  append(entries, enforcer_->apply(plan_, snapshot, observer_->found(), budget));
+  return entries;
+}
+
+std::vector<LogEntry> Daemon::decide_in_shadow(double now) {
+  shadow_.follow(*observer_);
+  look(now);
+  plan_ = {};
+  plan_ = policies::decide(observer_->assemble(shadow_.pins(), {}, *overrides_), settings_.policies);
+  auto entries = shadow_.apply(plan_, *observer_);
+  observer_->assemble({}, {}, *overrides_);  // the snapshot that is shown is of what really holds
+  return entries;
+}
+
+void Daemon::look(double now) {
+  for (const auto& message : observer_->read(now)) spdlog::warn("{}", message);
 }
 
 void Daemon::count_workloads() {

@@ -12,8 +12,8 @@
 #include "daemon/observer.h"
 #include "daemon/options.h"
 #include "daemon/overrides.h"
-#include "daemon/proposals.h"
 #include "daemon/report_json.h"
+#include "daemon/shadow.h"
 #include "model/error.h"
 #include "model/plan.h"
 
@@ -88,6 +88,9 @@ class Daemon final : public Control {
   cgroup::RestoreReport end_enforcing(const std::string& reason);
   void reopen_what_failed();
   void decide();
+  std::vector<LogEntry> decide_and_enforce(double now);
+  std::vector<LogEntry> decide_in_shadow(double now);
+  void look(double now);
   void count_workloads();
   void say_findings();
   void say_unmanaged(const UnmanagedWorkloads& before);
@@ -109,10 +112,10 @@ class Daemon final : public Control {
   std::unique_ptr<Actuators> actuators_;  // null: journal_problem_ says why
   std::optional<std::string> journal_problem_;
   std::optional<Enforcer> enforcer_;  // while enforcing
-  Proposals proposals_;
+  Shadow shadow_;                     // while observing
   std::optional<Overrides> overrides_;
   std::unique_ptr<DecisionLog> decision_log_;
-  model::Plan plan_;
+  model::Plan plan_;  // enforcing: carried out; observing: what the shadow would have done
   WorkloadCounts counts_;
   std::set<std::string> said_findings_;
 

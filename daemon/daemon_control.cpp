@@ -6,6 +6,7 @@
 #include "daemon/log_setup.h"
 #include "daemon/message_ids.h"
 #include "model/json.h"
+#include "policies/decide.h"
 
 #include <fstream>
 #include <utility>
@@ -66,7 +67,13 @@ std::string Daemon::status_json() {
 std::string Daemon::workloads_json() { return daemon::workloads_json(last_tick()); }
 std::string Daemon::topology_json() { return model::to_json(observer_->snapshot().topology); }
 std::string Daemon::snapshot_json() { return model::to_json(observer_->snapshot()); }
-std::string Daemon::plan_json() { return model::to_json(plan_); }
+
+std::string Daemon::plan_json() {
+  if (enforcer_) return model::to_json(plan_);
+  // What enforcing from now on would begin with: the plan of the snapshot that is shown.
+  return model::to_json(policies::decide(observer_->snapshot(), settings_.policies));
+}
+
 std::string Daemon::log_json(std::size_t limit) { return daemon::log_json(decision_log_->newest(limit)); }
 
 model::Result<void> Daemon::set_mode(std::string_view mode) {

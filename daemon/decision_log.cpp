@@ -77,7 +77,8 @@ DecisionLog::~DecisionLog() = default;
 
 void DecisionLog::append(const std::vector<LogEntry>& entries) {
   if (entries.empty()) return;
-  for (const auto& entry : entries) recent_.push_front(entry);
+  const auto kept = static_cast<std::ptrdiff_t>(std::min(entries.size(), kMaxInMemory));
+  for (auto entry = entries.end() - kept; entry != entries.end(); ++entry) recent_.push_front(*entry);
   if (recent_.size() > kMaxInMemory) recent_.resize(kMaxInMemory);
   if (!database_) return;
 

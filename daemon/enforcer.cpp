@@ -2,7 +2,7 @@
 #include "daemon/enforcer.h"
 
 #include "cgroup/attribute.h"
-#include "daemon/proposals.h"
+#include "daemon/shadow.h"
 
 #include <algorithm>
 #include <bit>

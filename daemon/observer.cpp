@@ -120,6 +120,7 @@ std::vector<std::string> Observer::read(double now) {
   snapshot_.load1 = load.load1;
   snapshot_.time = now;
 
+  readings_.clear();  // before the new ones are made, not after
   readings_ = sampler_.sample(now);
   if (now - allowed_read_at_ >= kAllowedLifetime_s || now < allowed_read_at_) {
     allowed_.refresh();

@@ -9,8 +9,8 @@
 #include "daemon/enforcer.h"
 #include "daemon/observer.h"
 #include "daemon/overrides.h"
-#include "daemon/proposals.h"
 #include "daemon/report_json.h"
+#include "daemon/shadow.h"
 #include "model/json.h"
 #include "policies/decide.h"
 
@@ -50,7 +50,7 @@ void print_plan(const model::Snapshot& snapshot, const model::Plan& plan,
       fmt::print("cannot confine {}: {}\n", item.workload, item.reason);
   }
   if (plan.actions.empty()) fmt::print("nothing to do\n");
-  for (const auto& entry : Proposals().news(plan, readings)) fmt::print("{}\n", describe(entry));
+  for (const auto& entry : observed_entries(plan, readings)) fmt::print("{}\n", describe(entry));
 }
 
 }  // namespace

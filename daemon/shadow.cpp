@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/proposals.h"
+#include "daemon/shadow.h"
 
 #include "cgroup/attribute.h"
 
@@ -52,23 +52,43 @@ LogEntry entry_of(const model::Action& action, double time, const char* mode) {
   return entry;
 }
 
-std::vector<LogEntry> Proposals::news(const model::Plan& plan, const Observer::Readings& readings) {
+std::vector<LogEntry> observed_entries(const model::Plan& plan, const Observer::Readings& readings) {
   std::vector<LogEntry> entries;
-  decltype(last_) proposed;
   for (const auto& action : plan.actions) {
     auto entry = entry_of(action, plan.time, "observe");
     entry.result = "observed";
-    const std::pair key(entry.workload, entry.kind);
-    proposed[key] = entry.new_value;
-    const auto last = last_.find(key);
-    if (last != last_.end() && last->second == entry.new_value) continue;
     const auto reading = readings.find(entry.workload);
     if (reading != readings.end() && entry.attribute == cgroup::control_file(cgroup::Attribute::cpus)) {
       entry.old_value = reading->second.cpus.to_string();
     }
     entries.push_back(std::move(entry));
   }
-  last_ = std::move(proposed);
+  return entries;
+}
+
+void Shadow::follow(const Observer& observer) {
+  std::erase_if(pins_,
+                [&](const auto& pin) { return observer.cgroup_id(pin.first) != pin.second.cgroup_id; });
+}
+
+std::vector<LogEntry> Shadow::apply(const model::Plan& plan, const Observer& observer) {
+  auto entries = observed_entries(plan, observer.readings());
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const auto& action = plan.actions[i];
+    const auto held = pins_.find(entries[i].workload);
+    if (held != pins_.end()) entries[i].old_value = held->second.cpus.to_string();
+    if (const auto* pin = std::get_if<model::PinAction>(&action.what)) {
+      const auto reading = observer.readings().find(pin->workload);
+      Pin shadow;
+      shadow.cgroup_id = observer.cgroup_id(pin->workload);
+      shadow.cpus = pin->cpus;
+      if (reading != observer.readings().end()) shadow.original = reading->second.cpus;
+      shadow.pinned_at = plan.time;
+      pins_.insert_or_assign(pin->workload, std::move(shadow));
+    } else if (held != pins_.end() && std::holds_alternative<model::UnpinAction>(action.what)) {
+      pins_.erase(held);
+    }
+  }
   return entries;
 }
 

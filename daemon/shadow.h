@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "daemon/log_entry.h"
+#include "daemon/observer.h"
+#include "daemon/pin.h"
+#include "model/plan.h"
+
+#include <string>
+#include <vector>
+
+namespace berth::daemon {
+
+// What berth would hold by now if it had enforced instead of observed. Without it every tick of observe mode
+// would place all workloads anew, each time a little differently as figures move, and log decisions that
+// enforcing would never take.
+class Shadow {
+ public:
+  const Pins& pins() const { return pins_; }
+  // Lets go of workloads that ended.
+  void follow(const Observer& observer);
+  // Takes a plan, made of a snapshot with pins(), as carried out. Its actions as log entries (result
+  // "observed").
+  std::vector<LogEntry> apply(const model::Plan& plan, const Observer& observer);
+
+ private:
+  Pins pins_;
+};
+
+// A log entry of `action` with everything but its outcome.
+LogEntry entry_of(const model::Action& action, double time, const char* mode);
+// What a plan would do to the cgroups as they are; an entry (result "observed") an action.
+std::vector<LogEntry> observed_entries(const model::Plan& plan, const Observer::Readings& readings);
+
+}  // namespace berth::daemon
