@@ -3,6 +3,7 @@
 
 #include "cli/render_topology.h"
 #include "cli/table.h"
+#include "model/json.h"
 
 #include <algorithm>
 #include <ostream>
@@ -17,18 +18,6 @@
 namespace berth::cli {
 
 namespace {
-
-const char* to_text(model::ModelOrigin origin) {
-  switch (origin) {
-    case model::ModelOrigin::fallback:
-      return "default";
-    case model::ModelOrigin::given:
-      return "given";
-    case model::ModelOrigin::fitted:
-      return "fitted";
-  }
-  return "-";
-}
 
 std::string quantity(std::size_t count, const char* noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
@@ -119,7 +108,7 @@ void render_interference(std::ostream& out, const model::InterferenceFindings& f
       table.add({id + (pending ? " (not running yet)" : ""),
                  instance.cpus.empty() ? "-" : instance.cpus.to_string(), format_number(instance.pressure, 2),
                  format_number(instance.cpu_sc, 3), format_number(instance.cpu_ss, 3),
-                 format_number(instance.score, 4), to_text(instance.model)});
+                 format_number(instance.score, 4), model::to_string(instance.model)});
     }
     table.print(out, style);
     out << paint(

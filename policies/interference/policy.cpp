@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/interference/policy.h"
 
+#include "model/json.h"
 #include "policies/interference/best_effort.h"
 #include "policies/interference/pressure.h"
 #include "policies/interference/score.h"
@@ -152,18 +153,6 @@ Occupancy keep_standing(const Node& node, const InterferenceSettings& settings,
   return occupancy;
 }
 
-const char* origin_name(model::ModelOrigin origin) {
-  switch (origin) {
-    case model::ModelOrigin::fallback:
-      return "default";
-    case model::ModelOrigin::given:
-      return "given";
-    case model::ModelOrigin::fitted:
-      return "fitted";
-  }
-  return "";
-}
-
 std::string pin_reason(const Instance& instance, const std::string& why_there) {
   std::string reason;
   if (!instance.fault.empty()) {
@@ -171,7 +160,7 @@ std::string pin_reason(const Instance& instance, const std::string& why_there) {
   }
   return reason + fmt::format("{}; pressure {:.3g} ({}), model {} k1 {:.3g} k2 {:.3g} ({})", why_there,
                               instance.pressure.value, instance.pressure.source,
-                              origin_name(instance.model.origin), instance.model.model.k1,
+                              model::to_string(instance.model.origin), instance.model.model.k1,
                               instance.model.model.k2, instance.model.reason);
 }
 
