@@ -25,6 +25,8 @@ struct Settings {
   Mode mode = Mode::observe;
   double tick_s = 1.0;  // [sampling] interval
   int history = 60;     // [sampling] samples kept per workload
+  // [sampling] share of a second that tasks stall for before berthd looks at once; 0 never
+  double pressure_threshold = 0.1;
   ForeignWriter foreign_writer = ForeignWriter::yield;
   std::string log_level = "info";
   double log_retention_s = 7 * 86400.0;  // [log] how long decisions are kept

@@ -171,6 +171,8 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
       "sampling.interval", 0.1, 3600, [](Settings & s) -> auto& { return s.tick_s; }));
   specs.push_back(integer_key<Settings>(
       "sampling.history", 4, 3600, [](Settings & s) -> auto& { return s.history; }));
+  specs.push_back(number_key<Settings>(
+      "sampling.pressure_threshold", 0, 0.9, [](Settings & s) -> auto& { return s.pressure_threshold; }));
 
   std::vector<std::pair<std::string, std::string>> levels;
   for (const char* level : {"trace", "debug", "info", "warning", "error", "critical"})

@@ -47,6 +47,7 @@ Capability privileges(const cgroup::Hierarchy& hierarchy) {
 std::vector<Capability> all_capabilities(const cgroup::Hierarchy& hierarchy, const model::Topology& topology,
                                          const Equipment& equipment) {
   auto list = cgroup::capabilities(hierarchy);
+  list.push_back(equipment.pressure_triggers);
   list.push_back(equipment.systemd.value_or(
       Capability{"systemd", false, "not asked while there is no undo journal, as nothing is changed then"}));
   list.push_back(given_or("bus", equipment.bus_problem, "org.berth.Node1 is served",

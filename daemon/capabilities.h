@@ -14,6 +14,7 @@ namespace berth::daemon {
 // What the daemon knows of its own equipment; where a problem is given, the thing is missing because of it.
 struct Equipment {
   std::optional<model::Capability> systemd;
+  model::Capability pressure_triggers;
   std::optional<std::string> journal_problem;
   std::optional<std::string> decision_log_problem;
   std::optional<std::string> bus_problem;

@@ -54,7 +54,8 @@ Daemon::Daemon(const Options& options, config::Settings settings, cgroup::Hierar
       hierarchy_(std::move(hierarchy)),
       own_host_(is_own_host(hierarchy_)),
       started_(clock_()),
-      config_loaded_(started_) {}
+      config_loaded_(started_),
+      pressure_(options.proc_root, settings_.pressure_threshold) {}
 
 Daemon::~Daemon() = default;
 
@@ -177,10 +178,19 @@ void Daemon::decide() {
   const double now = clock_();
   const UnmanagedWorkloads unmanaged_before = unmanaged();
   const auto entries = enforcer_ ? decide_and_enforce(now) : decide_in_shadow(now);
+  pressure_.follow(observer_->snapshot(), observer_->found());
   count_workloads();
   say_findings();
   say_unmanaged(unmanaged_before);
   publish(entries);
+}
+
+void Daemon::watch_pressure(sd_event* event, std::function<void()> rose) {
+  pressure_.attach(event, [this, rose = std::move(rose)](const std::string& what) {
+    spdlog::debug("pressure on {}", what);
+    ++woken_by_pressure_;
+    rose();
+  });
 }
 
 std::vector<LogEntry> Daemon::decide_and_enforce(double now) {
@@ -267,7 +277,8 @@ void Daemon::connect_bus() {
   bus_news_.start(*this, *observer_);
 }
 
-void Daemon::drop_bus() {
+void Daemon::leave_loop() {
+  pressure_.detach();
   listener_.reset();
   bus_starter_ = nullptr;
   bus_problem_ = "not served any more";

@@ -12,6 +12,7 @@
 #include "daemon/observer.h"
 #include "daemon/options.h"
 #include "daemon/overrides.h"
+#include "daemon/pressure_watch.h"
 #include "daemon/report_json.h"
 #include "daemon/shadow.h"
 #include "model/error.h"
@@ -46,11 +47,13 @@ class Daemon final : public Control {
   ~Daemon() override;
 
   void serve_bus(BusStarter starter) { bus_starter_ = std::move(starter); }
-  // No bus from here on: before the event loop that it runs on ends.
-  void drop_bus();
+  // No bus and no pressure from here on: before the event loop that they run on ends.
+  void leave_loop();
   // For the event loop: readable when take_changes() has work.
   int changes_fd() const { return observer_->fd(); }
   void take_changes();
+  // Calls `rose` on the loop's thread when something is newly under pressure, so that a tick should not wait.
+  void watch_pressure(sd_event* event, std::function<void()> rose);
   void tick();
   double interval_s() const { return settings_.tick_s; }
   Notify& notify() { return notify_; }
@@ -126,6 +129,8 @@ class Daemon final : public Control {
 
   double started_ = 0;
   double config_loaded_ = 0;
+  PressureWatch pressure_;
+  std::uint64_t woken_by_pressure_ = 0;
   std::optional<std::string> config_error_;
   std::uint64_t ticks_ = 0;
   double last_wall_ms_ = 0;

@@ -38,6 +38,7 @@ std::string Daemon::status_json() {
   const auto& snapshot = observer_->snapshot();
   Equipment equipment;
   if (actuators_) equipment.systemd = actuators_->systemd();
+  equipment.pressure_triggers = pressure_.capability();
   equipment.journal_problem = journal_problem_;
   equipment.decision_log_problem = decision_log_->problem();
   equipment.bus_problem = bus_problem_;
@@ -48,6 +49,7 @@ std::string Daemon::status_json() {
   report.mode = mode();
   report.started = started_;
   report.ticks = ticks_;
+  report.woken_by_pressure = woken_by_pressure_;
   report.interval_s = settings_.tick_s;
   report.last_wall_ms = last_wall_ms_;
   report.mean_cpu_ms = ticks_ == 0 ? 0 : total_cpu_ms_ / static_cast<double>(ticks_);
@@ -141,6 +143,7 @@ model::Result<void> Daemon::reload() {
   // Known words only, so this cannot fail: the configuration checked it.
   (void)daemon::set_log_level(settings_.log_level);
   observer_->set_history(settings_.history);
+  pressure_.set_share(settings_.pressure_threshold);
   for (const auto& warning : observer_->set_rules(settings_.rules).warnings) spdlog::warn("{}", warning);
   decision_log_->set_retention(settings_.log_retention_s);
   reopen_what_failed();

@@ -3,6 +3,7 @@
 
 #include "daemon/bus_service.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <ctime>
@@ -20,6 +21,8 @@ namespace {
 
 // Nobody sees a tick that is so much late, and the kernel may wake us together with others.
 constexpr std::uint64_t kAccuracyUsec = 5'000;
+// Rates over less than this say little, and pressure that has just been looked at is not looked at again.
+constexpr std::uint64_t kShortestGapUsec = 100'000;
 
 struct EventUnref {
   void operator()(sd_event* event) const { sd_event_unref(event); }
@@ -38,20 +41,37 @@ std::uint64_t monotonic_usec() {
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000;
 }
 
-// The bus lives on the loop and must not outlive it.
-struct DropBus {
+// What the daemon has on the loop must not outlive it.
+struct LeaveLoop {
   Daemon& daemon;
-  ~DropBus() { daemon.drop_bus(); }
+  ~LeaveLoop() { daemon.leave_loop(); }
 };
 
-int on_tick(sd_event_source* source, std::uint64_t due_usec, void* userdata) {
-  auto& daemon = *static_cast<Daemon*>(userdata);
-  daemon.tick();
-  const std::uint64_t now_usec = monotonic_usec();
-  // Kept in step with the first tick; ticks that were slept through are not made up for.
-  const std::uint64_t interval = usec(daemon.interval_s());
-  const std::uint64_t missed = now_usec > due_usec ? (now_usec - due_usec) / interval : 0;
-  return sd_event_source_set_time(source, due_usec + (missed + 1) * interval);
+// Ticks in step with the first one; those that were slept through are not made up for, and those that
+// pressure brings come in between.
+struct Wheel {
+  Daemon& daemon;
+  Source timer;
+  std::uint64_t first_usec = 0;
+  std::uint64_t last_usec = 0;
+
+  std::uint64_t next_usec() const {
+    const std::uint64_t interval = usec(daemon.interval_s());
+    const std::uint64_t earliest = last_usec + std::min(kShortestGapUsec, interval);
+    return first_usec + ((earliest - first_usec) / interval + 1) * interval;
+  }
+};
+
+int on_tick(sd_event_source* source, std::uint64_t, void* userdata) {
+  auto& wheel = *static_cast<Wheel*>(userdata);
+  wheel.daemon.tick();
+  wheel.last_usec = monotonic_usec();
+  return sd_event_source_set_time(source, wheel.next_usec());
+}
+
+void tick_soon(const Wheel& wheel) {
+  const std::uint64_t soon = std::min(wheel.last_usec + kShortestGapUsec, wheel.next_usec());
+  sd_event_source_set_time(wheel.timer.get(), soon);
 }
 
 int on_changes(sd_event_source*, int, std::uint32_t, void* userdata) {
@@ -82,7 +102,7 @@ model::Result<void> run_loop(Daemon& daemon) {
   sd_event* raw = nullptr;
   if (const int r = sd_event_new(&raw); r < 0) return failed(r, "cannot be made");
   const Event event(raw);
-  const DropBus drop_bus{daemon};
+  const LeaveLoop leave_loop{daemon};
 
   const auto source_of = [](sd_event_source* source) { return Source(source); };
   sd_event_source* source = nullptr;
@@ -109,14 +129,17 @@ model::Result<void> run_loop(Daemon& daemon) {
   });
 
   daemon.tick();
+  Wheel wheel{daemon, nullptr, monotonic_usec(), monotonic_usec()};
   if (const int r =
-          sd_event_add_time(raw, &source, CLOCK_MONOTONIC, monotonic_usec() + usec(daemon.interval_s()),
-                            kAccuracyUsec, on_tick, &daemon);
+          sd_event_add_time(raw, &source, CLOCK_MONOTONIC, wheel.next_usec(), kAccuracyUsec, on_tick, &wheel);
       r < 0) {
     return failed(r, "cannot add the timer");
   }
-  const Source timer = source_of(source);
-  if (const int r = sd_event_source_set_enabled(timer.get(), SD_EVENT_ON); r < 0) return failed(r, "timer");
+  wheel.timer = source_of(source);
+  if (const int r = sd_event_source_set_enabled(wheel.timer.get(), SD_EVENT_ON); r < 0) {
+    return failed(r, "timer");
+  }
+  daemon.watch_pressure(raw, [&wheel] { tick_soon(wheel); });
 
   daemon.notify().ready(daemon.status_line());
   const int r = sd_event_loop(raw);

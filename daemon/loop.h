@@ -10,9 +10,9 @@ namespace berth::daemon {
 // not be interrupted half done.
 void block_signals();
 
-// Turns the wheel until SIGTERM or SIGINT: ticks on the monotonic clock, cgroups that come and go, SIGHUP,
-// the watchdog, the bus. Tells the service manager READY after the first tick. Error where the kernel refuses
-// an event source.
+// Turns the wheel until SIGTERM or SIGINT: ticks on the monotonic clock, cgroups that come and go, pressure
+// that rises, SIGHUP, the watchdog, the bus. Tells the service manager READY after the first tick. Error
+// where the kernel refuses an event source.
 model::Result<void> run_loop(Daemon& daemon);
 
 }  // namespace berth::daemon

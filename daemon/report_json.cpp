@@ -71,6 +71,7 @@ std::string status_json(const StatusReport& report) {
                  {"started", report.started},
                  {"tick",
                   {{"count", report.ticks},
+                   {"woken_by_pressure", report.woken_by_pressure},
                    {"interval_s", report.interval_s},
                    {"last_wall_ms", report.last_wall_ms},
                    {"mean_cpu_ms", report.mean_cpu_ms}}},

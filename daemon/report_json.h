@@ -23,6 +23,7 @@ struct StatusReport {
   std::string mode;
   double started = 0;
   std::uint64_t ticks = 0;
+  std::uint64_t woken_by_pressure = 0;  // of the ticks
   double interval_s = 0;
   double last_wall_ms = 0;
   double mean_cpu_ms = 0;

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/pressure_watch.h"
+
+#include "cgroup/file_descriptor.h"
+
+#include <cstring>
+#include <ctime>
+#include <optional>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/epoll.h>
+
+namespace berth::daemon {
+
+namespace {
+
+using Kind = cgroup::PressureThreshold::Kind;
+
+constexpr std::uint32_t kWindowUsec = 1'000'000;
+
+std::int64_t monotonic_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * 1'000'000'000LL + time.tv_nsec;
+}
+
+}  // namespace
+
+struct PressureWatch::Watched {
+  PressureWatch* owner = nullptr;
+  std::string name;  // for people
+  std::uint64_t cgroup_id = 0;
+  std::optional<cgroup::PressureTrigger> trigger;
+  std::string problem;  // why there is no trigger
+  sd_event_source* source = nullptr;
+
+  ~Watched() { sd_event_source_disable_unref(source); }
+};
+
+PressureWatch::PressureWatch(std::filesystem::path proc_root, double share)
+    : proc_root_(std::move(proc_root)), share_(share) {}
+
+PressureWatch::~PressureWatch() = default;
+
+void PressureWatch::attach(sd_event* event, std::function<void(const std::string&)> rose) {
+  event_ = event;
+  rose_ = std::move(rose);
+  watch_node();
+}
+
+void PressureWatch::detach() {
+  node_.reset();
+  workloads_.clear();
+  rose_ = nullptr;
+  event_ = nullptr;
+}
+
+void PressureWatch::set_share(double share) {
+  if (share == share_) return;
+  share_ = share;
+  workloads_.clear();  // the next follow() watches them anew
+  watch_node();
+}
+
+void PressureWatch::watch_node() {
+  node_.reset();
+  if (event_ == nullptr || share_ <= 0) return;
+  const cgroup::FileDescriptor directory(open(proc_root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  node_ = watch("memory of the node", 0, directory.get(), "pressure/memory", Kind::full);
+}
+
+std::unique_ptr<PressureWatch::Watched> PressureWatch::watch(std::string name, std::uint64_t cgroup_id,
+                                                             int directory_fd, const char* file, Kind kind) {
+  auto made = std::make_unique<Watched>();
+  made->owner = this;
+  made->name = std::move(name);
+  made->cgroup_id = cgroup_id;
+  if (workloads_.size() >= kMaxWatched) {
+    made->problem = fmt::format("{} are watched already", kMaxWatched);
+    return made;
+  }
+  auto armed = cgroup::PressureTrigger::arm(
+      directory_fd, file, {kind, static_cast<std::uint32_t>(share_ * kWindowUsec), kWindowUsec});
+  if (!armed) {
+    made->problem = armed.error().message();
+    return made;
+  }
+  made->trigger = std::move(*armed);
+  if (const int r =
+          sd_event_add_io(event_, &made->source, made->trigger->fd(), EPOLLPRI, on_event, made.get());
+      r < 0) {
+    made->problem = fmt::format("event loop: {}", std::strerror(-r));
+    made->trigger.reset();
+  }
+  return made;
+}
+
+void PressureWatch::follow(const model::Snapshot& snapshot,
+                           const std::map<std::string, cgroup::FoundWorkload>& found) {
+  if (event_ == nullptr || share_ <= 0) return;
+  auto before = std::exchange(workloads_, {});
+  for (const auto& workload : snapshot.workloads) {
+    if (workload.workload_class != model::WorkloadClass::latency_sensitive) continue;
+    const auto known = found.find(workload.id);
+    if (known == found.end()) continue;
+    const cgroup::Cgroup& group = *known->second.cgroup;
+    auto watched = before.extract(workload.id);
+    if (!watched.empty() && watched.mapped()->cgroup_id == group.id()) {
+      workloads_.insert(std::move(watched));
+    } else {
+      workloads_.emplace(workload.id, watch(workload.id, group.id(), group.fd(), "cpu.pressure", Kind::some));
+    }
+  }
+}
+
+int PressureWatch::on_event(sd_event_source* source, int, std::uint32_t events, void* userdata) {
+  auto& watched = *static_cast<Watched*>(userdata);
+  if ((events & EPOLLERR) != 0) {
+    watched.problem = "its cgroup is gone";
+    sd_event_source_set_enabled(source, SD_EVENT_OFF);  // the next follow() removes it
+  } else if (watched.trigger->rose(monotonic_ns())) {
+    watched.owner->rose_(watched.name);
+  }
+  return 0;
+}
+
+model::Capability PressureWatch::capability() const {
+  const auto missing = [](std::string why) {
+    return model::Capability{"pressure-triggers", false,
+                             std::move(why) + "; berth sees pressure at its next tick"};
+  };
+  if (share_ <= 0) return missing("switched off by sampling.pressure_threshold = 0");
+  if (node_ == nullptr) return missing("there is no event loop to wake");
+  if (!node_->problem.empty()) return missing("memory of the node: " + node_->problem);
+  std::size_t watched = 0;
+  const Watched* failed = nullptr;
+  for (const auto& [id, workload] : workloads_) {
+    if (workload->problem.empty()) {
+      ++watched;
+    } else {
+      failed = workload.get();
+    }
+  }
+  if (failed != nullptr) {
+    return missing(fmt::format("{} of {} latency-sensitive workloads are watched; {}: {}", watched,
+                               workloads_.size(), failed->name, failed->problem));
+  }
+  return {"pressure-triggers", true,
+          fmt::format(
+              "pressure on the node's memory or on one of {} latency-sensitive workloads wakes berth at once",
+              watched)};
+}
+
+}  // namespace berth::daemon
