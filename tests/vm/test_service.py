@@ -51,6 +51,22 @@ def test_a_hung_daemon_is_replaced_by_the_watchdog(berth: Berth) -> None:
     berth.guest.poll(lambda: berth.pid() not in (0, pid), 60, what="systemd to start another berthd")
 
 
+def test_pressure_wakes_it_long_before_the_next_tick(berth: Berth) -> None:
+    go = "/run/berth-test-go"
+    berth.guest.run(f"rm -f {go}")
+    # Two hogs on one vCPU wait for each other half of the time.
+    load = f"until [ -e {go} ]; do sleep 0.5; done; exec taskset -c 1 stress-ng --quiet --cpu 2"
+    berth.start_unit("berth-test-ls1.service", f"sh -c '{load}'")
+    berth.start(extra='[sampling]\ninterval = "10min"')
+    status = berth.json("status")
+    assert {c["name"]: c for c in status["capabilities"]}["pressure-triggers"]["available"], status["capabilities"]
+    ticks = status["tick"]["count"]
+    berth.guest.run(f"touch {go}")
+    berth.guest.poll(lambda: berth.json("status")["tick"]["woken_by_pressure"] > 0, 60, what="pressure to wake berthd")
+    berth.guest.poll(lambda: berth.json("status")["tick"]["count"] > ticks, 10, what="the tick it was woken for")
+    berth.guest.run(f"rm {go}")
+
+
 def test_security_exposure_is_low(berth: Berth) -> None:
     report = berth.guest.run("systemd-analyze security --no-pager berthd.service", check=False).stdout
     level = re.search(r"Overall exposure level for berthd.service: ([\d.]+)", report)
