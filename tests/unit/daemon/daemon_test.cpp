@@ -436,9 +436,10 @@ TEST_F(DaemonTest, StatusHasEveryMember) {
     EXPECT_TRUE(item["available"].is_boolean());
     EXPECT_FALSE(item["detail"].get<std::string>().empty()) << item["name"];
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"cgroup-v2", "cpuset-controller", "cpu-controller",
-                                             "memory-controller", "psi", "systemd", "bus", "polkit", "smt",
-                                             "llc", "undo-journal", "decision-log", "privileges"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"cgroup-v2", "cpuset-controller", "cpu-controller", "memory-controller",
+                                      "psi", "pressure-triggers", "systemd", "bus", "polkit", "smt", "llc",
+                                      "undo-journal", "decision-log", "privileges"}));
 }
 
 TEST_F(DaemonTest, WorkloadsHaveEveryMember) {
