@@ -4,6 +4,7 @@
 #include "cli/render_plan.h"
 #include "topology/discover.h"
 
+#include <algorithm>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -104,6 +105,21 @@ TEST(RenderLog, AnEntryHasItsReasonAndError) {
   EXPECT_THAT(text, HasSubstr("failed    pin web  cpuset.cpus: (none) -> 0-3\n"));
   EXPECT_THAT(text, HasSubstr("interference d-1: placed on 0-3\n"));
   EXPECT_THAT(text, HasSubstr("Device busy\n"));
+}
+
+TEST(RenderLog, AReasonWithoutAPolicyStandsAlone) {
+  const auto log = Document::parse(R"({"entries":[{"time":0,"decision":"","mode":"observe","kind":"restore",
+    "workload":"web","attribute":"cpuset.cpus","old":"0-3","new":"","policy":"","reason":"berthd stops",
+    "result":"restored","error":null},
+    {"time":0,"kind":"pin","policy":"interference","decision":"","reason":"moved"},
+    {"time":0,"kind":"pin","policy":"interference","decision":"d-2","reason":""},
+    {"time":0,"kind":"pin","policy":"","decision":"","reason":""}]})");
+  const std::string text =
+      text_of_render([&](std::ostream& out) { render_log(out, list_of(log, "entries"), {}); });
+  EXPECT_THAT(text, HasSubstr("\n    berthd stops\n"));
+  EXPECT_THAT(text, HasSubstr("\n    interference: moved\n"));
+  EXPECT_THAT(text, HasSubstr("\n    interference d-2\n"));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 7);
 }
 
 TEST(RenderRestore, CountsWhatBecameOfEverything) {
