@@ -34,7 +34,8 @@ struct FoundWorkload {
 // Keeps the set of workloads up to date from inotify on the tree, without rescanning it. Who decides what a
 // cgroup is, in this order: the mark user.berth.class where its owner may set it (cgroup/rules.h), the first
 // rule that matches, the pod's QoS class (guaranteed with a whole number of CPUs: latency-sensitive;
-// best-effort: best-effort). Of nested matches the outermost is the workload. A cgroup is known by its inode:
+// best-effort: best-effort). A group whose path cannot be an id (model::is_name) is left out with all below
+// it. Of nested matches the outermost is the workload. A cgroup is known by its inode:
 // one that takes over a path is another one.
 //
 // Where the kernel has no more watches to give, and after its event queue overflowed, the tree is walked

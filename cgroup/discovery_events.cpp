@@ -2,6 +2,7 @@
 // How the tree follows the kernel's events, and what it says about what it found.
 #include "cgroup/discovery_tree.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include <fmt/format.h>
@@ -13,6 +14,8 @@ namespace {
 
 // Marks of one user that are refused with a warning; the rest would only fill the journal.
 constexpr int kMaxRefusalsPerUser = 10;
+// Of a name that cannot be had, this much of its end is said.
+constexpr std::size_t kShownOfAPath = 200;
 
 }  // namespace
 
@@ -151,6 +154,21 @@ void Tree::cannot_look(const std::string& path, int error) {
         model::Error::from_errno(error, fmt::format("looking at cgroup {}, which is tried again later", path))
             .message());
   }
+}
+
+// A workload's id is its path, which has to stay itself in JSON, on the bus and in the journal.
+void Tree::cannot_name(const std::string& path) {
+  if (said_name_) return;
+  said_name_ = true;
+  std::string shown;
+  for (const char c : path.substr(path.size() - std::min(path.size(), kShownOfAPath))) {
+    const auto byte = static_cast<unsigned char>(c);
+    shown += byte >= 0x20 && byte < 0x7f ? std::string(1, c) : fmt::format("\\x{:02x}", byte);
+  }
+  warn(fmt::format(
+      "cgroups whose name is too long, is not UTF-8, or holds control characters are left alone, with "
+      "all below them: {}{}",
+      path.size() > kShownOfAPath ? "..." : "", shown));
 }
 
 void Tree::warn(std::string text) {

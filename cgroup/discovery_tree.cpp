@@ -4,6 +4,7 @@
 #include "cgroup/discovery_created.h"
 #include "cgroup/recognise.h"
 #include "cgroup/sampler_parse.h"
+#include "model/name.h"
 
 #include <algorithm>
 #include <array>
@@ -85,6 +86,10 @@ model::Result<void> Tree::rescan() {
 // A child that may have come, gone, or become another; everything below it is looked at.
 void Tree::visit(Node& parent, const std::string& name) {
   const std::string path = parent.parent ? parent.path() + '/' + name : name;
+  if (!model::is_name(path)) {
+    cannot_name(path);
+    return;
+  }
   const int fd = open_directory(root_path_ / path);
   DirectoryStream stream(fd >= 0 ? fdopendir(fd) : nullptr);
   struct stat status {};
@@ -93,6 +98,8 @@ void Tree::visit(Node& parent, const std::string& name) {
     if (fd >= 0 && !stream) close(fd);
     if (means_gone(error)) {
       remove_child(parent, name);
+    } else if (error == ENAMETOOLONG) {
+      cannot_name(path);
     } else {
       cannot_look(path, error);
     }

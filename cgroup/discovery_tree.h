@@ -104,6 +104,7 @@ class Tree {
   void watch(Node& node, int fd, Watched what);
   void unwatch(Node& node, int& watch);
   void cannot_look(const std::string& path, int error);
+  void cannot_name(const std::string& path);
   Ownership ownership(const Node& node) const;
   // The outermost node above that has a verdict; nullptr where none.
   static const Node* outer_verdict(const Node& node);
@@ -138,6 +139,7 @@ class Tree {
   std::map<uid_t, int> said_refusals_;
   bool said_watches_ = false;
   bool said_depth_ = false;
+  bool said_name_ = false;
   bool said_look_ = false;
   bool said_count_ = false;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/recognise.h"
 
+#include "model/name.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <vector>
@@ -103,7 +105,8 @@ std::string unescape(std::string_view name) {
     }
     text += name[i];
   }
-  return text;
+  // Escaped bytes may be anything; a service is a name everywhere.
+  return model::is_name(text) ? text : std::string(name);
 }
 
 // systemd puts '_' before a unit's name where it would clash with a control file ("_cgroup.service").

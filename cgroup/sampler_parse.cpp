@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/sampler_parse.h"
 
+#include "model/json.h"
+
 #include <charconv>
 #include <cstddef>
 #include <system_error>
@@ -44,7 +46,8 @@ std::optional<std::uint64_t> parse_cpu_usage_usec(std::string_view cpu_stat) {
 }
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
-  return number<std::uint64_t>(trimmed(text));
+  const auto bytes = number<std::uint64_t>(trimmed(text));
+  return bytes && *bytes <= model::kMaxBytes ? bytes : std::nullopt;
 }
 
 std::optional<double> parse_some_avg10(std::string_view pressure) {
@@ -63,8 +66,9 @@ std::optional<double> parse_cpu_max(std::string_view cpu_max) {
   if (blank == std::string_view::npos) return std::nullopt;
   const auto quota = number<std::uint64_t>(text.substr(0, blank));
   const auto period = number<std::uint64_t>(text.substr(blank + 1));
-  if (!quota || !period || *period == 0) return std::nullopt;
-  return static_cast<double>(*quota) / static_cast<double>(*period);
+  if (!quota || !period || *quota == 0 || *period == 0) return std::nullopt;
+  const double cores = static_cast<double>(*quota) / static_cast<double>(*period);
+  return cores <= model::kMaxQuotaCores ? std::optional(cores) : std::nullopt;
 }
 
 std::optional<bool> parse_populated(std::string_view events) {

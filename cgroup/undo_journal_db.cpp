@@ -65,6 +65,21 @@ model::Result<UndoDatabase::Statement> UndoDatabase::prepare(const char* sql) {
   return Statement(db_.get(), statement);
 }
 
+model::Result<UndoTransaction> UndoTransaction::begin(UndoDatabase& database) {
+  if (auto begun = database.run("BEGIN IMMEDIATE"); !begun) return model::fail(begun.error());
+  return UndoTransaction(database);
+}
+
+UndoTransaction::~UndoTransaction() {
+  if (database_ != nullptr) (void)database_->run("ROLLBACK");
+}
+
+model::Result<void> UndoTransaction::commit() {
+  auto committed = database_->run("COMMIT");
+  if (committed) database_ = nullptr;
+  return committed;
+}
+
 void UndoDatabase::Statement::bind(int index, std::string_view text) {
   // With a copy made by SQLite (SQLITE_TRANSIENT is an old-style cast, so the destructor is spelled out).
   char* copy = static_cast<char*>(sqlite3_malloc64(text.size() + 1));

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <sqlite3.h>
 
@@ -53,6 +54,20 @@ class UndoDatabase {
 
   std::unique_ptr<sqlite3, Close> db_;
   std::string file_;
+};
+
+// A transaction that is rolled back unless committed.
+class UndoTransaction {
+ public:
+  static model::Result<UndoTransaction> begin(UndoDatabase& database);
+  UndoTransaction(UndoTransaction&& other) noexcept : database_(std::exchange(other.database_, nullptr)) {}
+  UndoTransaction& operator=(UndoTransaction&&) = delete;
+  ~UndoTransaction();
+  model::Result<void> commit();
+
+ private:
+  explicit UndoTransaction(UndoDatabase& database) : database_(&database) {}
+  UndoDatabase* database_;
 };
 
 // True for the errors after which only another file helps.

@@ -2,6 +2,8 @@
 #include "cli/render.h"
 
 #include <ostream>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -22,6 +24,17 @@ std::string value_of(const Document& entry, const char* name) {
   return text.empty() ? "(none)" : text;
 }
 
+// "POLICY DECISION: REASON", of which any may be missing: what was put back was no policy's decision.
+std::string why_of(const Document& entry) {
+  std::string why = text_of(entry, "policy");
+  for (const auto& [separator, part] :
+       {std::pair(" ", text_of(entry, "decision")), std::pair(": ", text_of(entry, "reason"))}) {
+    if (!why.empty() && !part.empty()) why += separator;
+    why += part;
+  }
+  return why;
+}
+
 }  // namespace
 
 void render_log(std::ostream& out, const Document::array_t& entries, const Style& style, const char* indent) {
@@ -36,10 +49,7 @@ void render_log(std::ostream& out, const Document::array_t& entries, const Style
           fmt::format("  {}: {} -> {}", attribute, value_of(entry, "old"), value_of(entry, "new")));
     }
     out << "\n";
-    const std::string decision = text_of(entry, "decision");
-    const std::string why =
-        fmt::format("{}{}{}", text_of(entry, "policy"), decision.empty() ? "" : " " + decision,
-                    text_of(entry, "reason").empty() ? "" : ": " + text_of(entry, "reason"));
+    const std::string why = why_of(entry);
     if (!why.empty()) out << indent << "    " << paint(style, Colour::dim, printable(why)) << "\n";
     if (const std::string error = text_of(entry, "error"); !error.empty()) {
       out << indent << "    " << paint(style, Colour::red, printable(error)) << "\n";

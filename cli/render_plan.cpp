@@ -88,6 +88,27 @@ void list_findings(std::ostream& out, const Style& style, const char* title,
   }
 }
 
+void render_score(std::ostream& out, const model::InterferenceFindings& findings, const Style& style) {
+  heading(out, style, "Score of the node");
+  out << "  score " << format_number(findings.score_node, 4);
+  if (const auto& unpinned = findings.score_unpinned) {
+    out << " pinned, " << format_number(unpinned, 4) << " if left unpinned";
+    if (*unpinned > 0) out << fmt::format(" (x{:.2f})", findings.score_node / *unpinned);
+  }
+  out << "; 0: nobody disturbs anybody\n  weighting " << printable(findings.weighting) << ", search "
+      << printable(findings.search);
+  if (findings.gap && findings.lower_bound) {
+    out << ", at most " << format_share(findings.gap) << " above the best there is";
+  }
+  out << "\n";
+  if (findings.score_unpinned && findings.score_node > *findings.score_unpinned) {
+    out << paint(style, Colour::dim,
+                 "  Pinned is worse here: what is kept off their vCPUs crowds those beside them. The score "
+                 "does not count\n  waiting for a vCPU that somebody else uses, which pinning spares them.")
+        << "\n";
+  }
+}
+
 void render_interference(std::ostream& out, const model::InterferenceFindings& findings,
                          const model::Snapshot& snapshot, const Style& style) {
   heading(out, style, "Latency-sensitive instances, as the plan would have them");
@@ -124,13 +145,7 @@ void render_interference(std::ostream& out, const model::InterferenceFindings& f
       << ", " << format_share(findings.best_effort.utilisation) << " busy\n";
   list_findings(out, style, "Cannot be kept off", findings.unconfined);
 
-  heading(out, style, "Score of the node");
-  out << "  " << format_number(findings.score_node, 4) << " (0: nobody disturbs anybody), weighting "
-      << printable(findings.weighting) << ", search " << printable(findings.search);
-  if (findings.gap && findings.lower_bound) {
-    out << ", at most " << format_share(findings.gap) << " above the best there is";
-  }
-  out << "\n";
+  render_score(out, findings, style);
 }
 
 }  // namespace

@@ -111,6 +111,7 @@ KeySpec<Target> size_key(std::string name, Field field) {
       bytes = *parsed;
     }
     if (!bytes) return "";
+    if (*bytes > model::kMaxBytes) return "larger than 8P (2^53) bytes, more than any host has";
     field(target) = *bytes;
     return std::nullopt;
   };

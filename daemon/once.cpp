@@ -42,7 +42,9 @@ void print_plan(const model::Snapshot& snapshot, const model::Plan& plan,
   fmt::print("{}: {} workloads on vCPUs {}\n", snapshot.host, snapshot.workloads.size(),
              snapshot.topology.usable().to_string());
   if (const auto& found = plan.findings.interference) {
-    fmt::print("score {:.4f}; best-effort vCPUs {}\n", found->score_node,
+    const std::string unpinned =
+        found->score_unpinned ? fmt::format(" pinned, {:.4f} if left unpinned", *found->score_unpinned) : "";
+    fmt::print("score {:.4f}{}; best-effort vCPUs {}\n", found->score_node, unpinned,
                shown(found->best_effort.cpus.to_string()));
     for (const auto& item : found->unplaceable)
       fmt::print("cannot place {}: {}\n", item.workload, item.reason);

@@ -19,7 +19,11 @@ namespace {
 
 using model::ErrorKind;
 
+// The limits of berth.toml's [[workload]] keys; a snapshot takes no more either.
 constexpr std::size_t kMaxServiceLength = 256;
+constexpr int kMaxPriority = 1'000'000;
+constexpr double kMinDeadline_s = 1;
+constexpr double kMaxDeadline_s = 10.0 * 365 * 86400;
 
 tl::unexpected<model::Error> bad(const std::string& key, const std::string& value, std::string_view takes) {
   return model::fail(ErrorKind::invalid_input, fmt::format("{}=\"{}\": must be {}", key, value, takes));
@@ -61,11 +65,16 @@ model::Result<Override> parse_override(const std::map<std::string, std::string>&
       result.vcpus = number;
     } else if (key == "deadline") {
       const auto seconds = config::parse_duration_s(value);
-      if (!seconds) return bad(key, value, "a duration after the workload's creation, as in \"10min\"");
+      if (!seconds || *seconds < kMinDeadline_s || *seconds > kMaxDeadline_s) {
+        return bad(key, value,
+                   "a duration after the workload's creation, as in \"10min\", from 1 s to 10 years");
+      }
       result.deadline_s = *seconds;
     } else if (key == "priority") {
       const auto number = to_int(value);
-      if (!number) return bad(key, value, "an integer");
+      if (!number || *number < -kMaxPriority || *number > kMaxPriority) {
+        return bad(key, value, fmt::format("an integer from {} to {}", -kMaxPriority, kMaxPriority));
+      }
       result.priority = number;
     } else if (key == "evictable") {
       if (value != "true" && value != "false") return bad(key, value, "true or false");

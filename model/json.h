@@ -27,6 +27,8 @@ inline constexpr std::size_t kMaxTextBytes = std::size_t{1} << 20;
 // The largest amount of memory or data accepted: 8 PiB, above any processor's physical addresses, and up to
 // it doubles are exact. A limit beyond it is no limit: write null.
 inline constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 53;
+// The largest CPU quota accepted; it may exceed the host. What is beyond it is no limit either.
+inline constexpr double kMaxQuotaCores = 1e6;
 
 struct HwlocSynthetic {
   std::string description;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/json_writer.h"
 
+#include "model/name.h"
+
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -12,30 +14,6 @@ namespace berth::model {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
-
-bool continues(std::string_view text, std::size_t at, unsigned char lowest = 0x80,
-               unsigned char highest = 0xBF) {
-  if (at >= text.size()) return false;
-  const auto byte = static_cast<unsigned char>(text[at]);
-  return byte >= lowest && byte <= highest;
-}
-
-// Bytes of the well-formed UTF-8 sequence at `at` (Unicode, table 3-7), 0 where there is none.
-std::size_t utf8_length(std::string_view text, std::size_t at) {
-  const auto lead = static_cast<unsigned char>(text[at]);
-  if (lead < 0x80) return 1;
-  if (lead < 0xC2 || lead > 0xF4) return 0;
-  if (lead < 0xE0) return continues(text, at + 1) ? 2 : 0;
-  if (lead < 0xF0) {
-    const unsigned char lowest = lead == 0xE0 ? 0xA0 : 0x80;
-    const unsigned char highest = lead == 0xED ? 0x9F : 0xBF;
-    return continues(text, at + 1, lowest, highest) && continues(text, at + 2) ? 3 : 0;
-  }
-  const unsigned char lowest = lead == 0xF0 ? 0x90 : 0x80;
-  const unsigned char highest = lead == 0xF4 ? 0x8F : 0xBF;
-  return continues(text, at + 1, lowest, highest) && continues(text, at + 2) && continues(text, at + 3) ? 4
-                                                                                                        : 0;
-}
 
 template <typename Number>
 void append_number(std::string& out, Number number) {

@@ -104,6 +104,8 @@ struct InterferenceFindings {
   std::string weighting;
   std::string search;
   double score_node = 0;
+  // What it would be with the same instances left to the kernel; nullopt where none is placed.
+  std::optional<double> score_unpinned;
   std::optional<double> lower_bound;  // nullopt where the search gives no bound
   std::optional<double> gap;
   std::map<int, double> domains;                    // score by domain id

@@ -106,6 +106,8 @@ InterferenceFindings read_interference(const JsonValue& value) {
   findings.weighting = object.required("weighting").line();
   findings.search = object.required("search").line();
   findings.score_node = read_figure(object.required("score_node"));
+  if (const auto unpinned = object.nullable("score_unpinned"))
+    findings.score_unpinned = read_figure(*unpinned);
   if (const auto bound = object.nullable("lower_bound")) findings.lower_bound = read_figure(*bound);
   if (const auto gap = object.nullable("gap")) findings.gap = read_figure(*gap);
   object.required("domains").each_member([&findings](const std::string& name, const JsonValue& score) {
@@ -160,8 +162,9 @@ void write_findings(JsonWriter& out, const std::vector<WorkloadFinding>& finding
 
 void write_interference(JsonWriter& out, const InterferenceFindings& findings) {
   out.begin_object().member("weighting", findings.weighting).member("search", findings.search);
-  out.member("score_node", findings.score_node).member("lower_bound", findings.lower_bound);
-  out.member("gap", findings.gap).key("domains").begin_object();
+  out.member("score_node", findings.score_node).member("score_unpinned", findings.score_unpinned);
+  out.member("lower_bound", findings.lower_bound).member("gap", findings.gap);
+  out.key("domains").begin_object();
   for (const auto& [id, score] : findings.domains) out.member(std::to_string(id), score);
   out.end_object().key("instances").begin_object();
   for (const auto& [id, placed] : findings.instances) {

@@ -16,7 +16,6 @@ namespace {
 constexpr const char* kSchema = "berth.snapshot/1";
 
 constexpr double kMaxCores = kMaxCpu + 1;
-constexpr double kMaxQuotaCores = 1e6;  // a quota may exceed the host
 constexpr double kMaxSeconds = 253402300799.0;
 constexpr double kMaxMicroseconds = 1e15;
 constexpr double kMaxLoad = 1e9;

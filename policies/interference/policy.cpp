@@ -7,6 +7,7 @@
 #include "policies/interference/score.h"
 #include "policies/interference/search.h"
 #include "policies/interference/standing.h"
+#include "policies/interference/unpinned.h"
 
 #include <algorithm>
 #include <map>
@@ -244,6 +245,7 @@ InterferenceProposal propose_pins(const model::Snapshot& snapshot, const Interfe
   unpin_undeclared(workloads, proposal.actions);
   report_scores(queue, placement, evaluate(placement.occupancy, settings.weighting, demand),
                 proposal.findings);
+  proposal.findings.score_unpinned = score_unpinned(placement.occupancy, settings.weighting, demand);
   confine_best_effort(placement.occupancy, demand, workloads, proposal);
   std::sort(proposal.findings.unplaceable.begin(), proposal.findings.unplaceable.end(),
             [](const auto& a, const auto& b) { return a.workload < b.workload; });

@@ -344,6 +344,28 @@ TEST_F(CgroupHost, RatesAgreeWithTheProcessesOwnClock) {
   EXPECT_LT(readings.at("idle").sample->cpu_cores, 0.001);
 }
 
+TEST_F(CgroupHost, GroupsThatCannotBeNamedAreLeftOutAndSpoilNoOther) {
+  const Ids unnameable{"caf\xe9", "\xff\xfe", "a\x01", "\xef\xbf\xbe"};
+  for (const std::string& name : unnameable) tree.make(name);
+  tree.make("\xff\xfe/inside");
+  std::vector<Process> processes(unnameable.size() + 1);
+  for (std::size_t i = 0; i < unnameable.size(); ++i) processes[i].move_to(tree.path(unnameable[i]));
+  processes.back().move_to(tree.path("\xff\xfe/inside"));
+  start({best_effort(tree.id("**"))});
+  EXPECT_TRUE(discovery->workloads().empty());
+  EXPECT_EQ(changes.warnings.size(), 1U);
+  tree.make("a");
+  tree.make("late\xff");
+  Process good;
+  good.move_to(tree.path("a"));
+  Process bad;
+  bad.move_to(tree.path("late\xff"));
+  ASSERT_TRUE(wait([&] { return has("a"); }));
+  catch_up();
+  EXPECT_EQ(discovery->workloads().size(), 1U);
+  EXPECT_TRUE(changes.warnings.empty());
+}
+
 TEST_F(CgroupHost, PressureIsReadWhereTheKernelHasIt) {
   if (!std::filesystem::exists(tree.hierarchy().root / "cpu.pressure")) GTEST_SKIP() << "no PSI";
   tree.make("a");

@@ -445,11 +445,47 @@ TEST_F(DiscoveryTest, WorkloadsEndWhereTheOpenFilesWould) {
   EXPECT_EQ(WEXITSTATUS(status), 0) << "11: too many or too few, 12: not said once";
 }
 
-TEST_F(DiscoveryTest, NamesWithControlCharactersDoNotReachTheWarnings) {
+TEST_F(DiscoveryTest, GroupsThatCannotBeNamedAreLeftOutWithOneMessage) {
   tree.make("a/evil\x1b[31m");
-  start({best_effort("a/*"), rule("a/e*", WorkloadClass::latency_sensitive)});
+  tree.make("a/\xff\xfe");
+  tree.make("a/\xff\xfe/inside");
+  tree.make("a/good");
+  start({best_effort("a/**")});
+  EXPECT_EQ(ids(), (Ids{"a/good"}));
   ASSERT_EQ(changes.warnings.size(), 1U);
-  EXPECT_EQ(changes.warnings[0].find('\x1b'), std::string::npos);
+  EXPECT_TRUE(warned({"left alone", "a/evil\\x1b[31m"}));
+}
+
+TEST_F(DiscoveryTest, AGroupThatCannotBeNamedComesAndGoesWithoutATrace) {
+  tree.make("a/good");
+  start({best_effort("a/**"), best_effort("marker-*")});
+  tree.make("a/caf\xe9");  // Latin-1
+  catch_up();
+  EXPECT_EQ(changes.appeared, Ids{});
+  EXPECT_EQ(changes.warnings.size(), 1U);
+  EXPECT_TRUE(warned({"a/caf\\xe9"}));
+  tree.remove("a/caf\xe9");
+  tree.make("a/caf\xe8");
+  catch_up();
+  EXPECT_EQ(changes.appeared, Ids{});
+  EXPECT_EQ(changes.vanished, Ids{});
+  EXPECT_TRUE(changes.warnings.empty());
+  EXPECT_TRUE(has("a/good"));
+}
+
+TEST_F(DiscoveryTest, AGroupMovedToANameThatCannotBeHadVanishes) {
+  tree.make("a/job");
+  start({best_effort("a/*")});
+  std::filesystem::rename(tree.root() / "a/job", tree.root() / "a/j\xff");
+  ASSERT_TRUE(wait([&] { return !has("a/job"); }));
+  EXPECT_EQ(changes.vanished, (Ids{"a/job"}));
+}
+
+TEST_F(DiscoveryTest, AWorkloadMayHoldGroupsThatCannotBeNamed) {
+  tree.make("a/job");
+  tree.make("a/job/\xff");
+  start({best_effort("a/*")});
+  EXPECT_EQ(ids(), (Ids{"a/job"}));
 }
 
 }  // namespace

@@ -46,6 +46,8 @@ TEST(ServiceName, ResolvesEscapesButNoControlCharacters) {
   EXPECT_EQ(service_name("system.slice/a\\x0ab.service"), "a\\x0ab");
   EXPECT_EQ(service_name("system.slice/a\\x2.service"), "a\\x2");
   EXPECT_EQ(service_name("system.slice/a\\xzz.service"), "a\\xzz");
+  EXPECT_EQ(service_name("system.slice/caf\\xc3\\xa9.service"), "caf\xC3\xA9");
+  EXPECT_EQ(service_name("system.slice/caf\\xe9.service"), "caf\\xe9");
 }
 
 TEST(ServiceName, OfContainersIsTheShortId) {

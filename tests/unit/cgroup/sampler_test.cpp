@@ -137,6 +137,14 @@ TEST_F(SamplerTest, MaxMeansNoLimit) {
   EXPECT_EQ(reading.memory_high_bytes, std::nullopt);
 }
 
+TEST_F(SamplerTest, ALimitThatNoHostReachesIsNoLimit) {
+  tree.write("a", "cpu.max", "17592186044415 1000\n");  // the most that the kernel takes
+  tree.write("a", "memory.high", "9223372036854767616\n");
+  const auto reading = sample();
+  EXPECT_EQ(reading.cpu_quota_cores, std::nullopt);
+  EXPECT_EQ(reading.memory_high_bytes, std::nullopt);
+}
+
 TEST_F(SamplerTest, AFileThatAppearsLaterIsPickedUp) {
   std::filesystem::remove(tree.root() / "a" / "memory.current");
   std::filesystem::remove(tree.root() / "a" / "cpu.pressure");
@@ -257,10 +265,20 @@ TEST(ControlFiles, UsageIsFoundWhereverItsLineStands) {
 TEST(ControlFiles, QuotasAreInCores) {
   EXPECT_EQ(parse_cpu_max("max 100000\n"), std::nullopt);
   EXPECT_EQ(parse_cpu_max("250000 100000\n"), 2.5);
+  EXPECT_EQ(parse_cpu_max("1000000000 1000\n"), 1e6);
+  EXPECT_EQ(parse_cpu_max("1000000001 1000\n"), std::nullopt);
+  EXPECT_EQ(parse_cpu_max("0 100000"), std::nullopt);
   EXPECT_EQ(parse_cpu_max("1000 0"), std::nullopt);
   EXPECT_EQ(parse_cpu_max("1000"), std::nullopt);
   EXPECT_EQ(parse_cpu_max("x 100000"), std::nullopt);
   EXPECT_EQ(parse_cpu_max(""), std::nullopt);
+}
+
+TEST(ControlFiles, BytesGoAsFarAsDoublesAreExact) {
+  EXPECT_EQ(parse_bytes("9007199254740992\n"), 9007199254740992U);
+  EXPECT_EQ(parse_bytes("9007199254740993\n"), std::nullopt);
+  EXPECT_EQ(parse_bytes("18446744073709551615\n"), std::nullopt);
+  EXPECT_EQ(parse_bytes("max\n"), std::nullopt);
 }
 
 TEST(ControlFiles, PressureIsAPercentage) {

@@ -4,6 +4,8 @@
 #include "cli/render_plan.h"
 #include "topology/discover.h"
 
+#include <algorithm>
+#include <optional>
 #include <sstream>
 #include <string>
 
@@ -105,6 +107,21 @@ TEST(RenderLog, AnEntryHasItsReasonAndError) {
   EXPECT_THAT(text, HasSubstr("Device busy\n"));
 }
 
+TEST(RenderLog, AReasonWithoutAPolicyStandsAlone) {
+  const auto log = Document::parse(R"({"entries":[{"time":0,"decision":"","mode":"observe","kind":"restore",
+    "workload":"web","attribute":"cpuset.cpus","old":"0-3","new":"","policy":"","reason":"berthd stops",
+    "result":"restored","error":null},
+    {"time":0,"kind":"pin","policy":"interference","decision":"","reason":"moved"},
+    {"time":0,"kind":"pin","policy":"interference","decision":"d-2","reason":""},
+    {"time":0,"kind":"pin","policy":"","decision":"","reason":""}]})");
+  const std::string text =
+      text_of_render([&](std::ostream& out) { render_log(out, list_of(log, "entries"), {}); });
+  EXPECT_THAT(text, HasSubstr("\n    berthd stops\n"));
+  EXPECT_THAT(text, HasSubstr("\n    interference: moved\n"));
+  EXPECT_THAT(text, HasSubstr("\n    interference d-2\n"));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 7);
+}
+
 TEST(RenderRestore, CountsWhatBecameOfEverything) {
   const auto report =
       Document::parse(R"({"restored":[{"workload":"web","attribute":"cpuset.cpus","before":"0-3",
@@ -139,9 +156,41 @@ TEST(RenderPlan, ShowsOwnersScoresAndReasons) {
   EXPECT_THAT(text, HasSubstr("new-1 (not running yet)"));
   EXPECT_THAT(text, HasSubstr("system.slice/huge.service: asks 64 of 4 vCPUs"));
   EXPECT_THAT(text, HasSubstr("vCPUs 3, 50 % busy"));
-  EXPECT_THAT(text, HasSubstr("0.1250 (0: nobody disturbs anybody), weighting overlap, search window\n"));
+  EXPECT_THAT(text, HasSubstr("  score 0.1250; 0: nobody disturbs anybody\n"
+                              "  weighting overlap, search window\n"));
   EXPECT_THAT(
       text, HasSubstr("pin system.slice/web@1.service -> vCPUs 0-1\n      interference d-1: quiet there\n"));
+}
+
+namespace {
+
+std::string shown_score(double pinned, std::optional<double> unpinned) {
+  model::Snapshot snapshot;
+  snapshot.topology = topology::from_synthetic("package:1 core:2 pu:1").value();
+  model::Plan plan;
+  auto& findings = plan.findings.interference.emplace();
+  findings.score_node = pinned;
+  findings.score_unpinned = unpinned;
+  return text_of_render([&](std::ostream& out) { render_plan(out, plan, snapshot, {}); });
+}
+
+}  // namespace
+
+TEST(RenderPlan, SetsTheScoreAgainstThatOfTheSameLoadUnpinned) {
+  const std::string text = shown_score(0.041, 0.118);
+  EXPECT_THAT(text, HasSubstr("score 0.0410 pinned, 0.1180 if left unpinned (x0.35);"));
+  EXPECT_THAT(text, Not(HasSubstr("worse")));
+}
+
+TEST(RenderPlan, SaysWherePinningIsTheWorse) {
+  const std::string text = shown_score(0.125, 0.1);
+  EXPECT_THAT(text, HasSubstr("score 0.1250 pinned, 0.1000 if left unpinned (x1.25);"));
+  EXPECT_THAT(text, HasSubstr("Pinned is worse here"));
+}
+
+TEST(RenderPlan, GivesNoRatioToNothing) {
+  EXPECT_THAT(shown_score(0, 0.0), HasSubstr("score 0.0000 pinned, 0.0000 if left unpinned;"));
+  EXPECT_THAT(shown_score(0, std::nullopt), HasSubstr("score 0.0000; 0: nobody"));
 }
 
 }  // namespace berth::cli

@@ -204,6 +204,7 @@ TEST(Parse, ValuesOutOfRangeAreRefused) {
                            "[[workload]]\nmatch = \"a\"\nmemory = -1",
                            "[[workload]]\nmatch = \"a\"\nmemory = \"2 apples\"",
                            "[[workload]]\nmatch = \"a\"\nmemory = 1.5",
+                           "[[workload]]\nmatch = \"a\"\nmemory = \"9P\"",
                            "[[workload]]\nmatch = \"a\"\npriority = 1e9",
                            "[[workload]]\nmatch = \"a\"\ndeadline = 0",
                            "[[workload]]\nmatch = \"a\"\ndeadline = nan",

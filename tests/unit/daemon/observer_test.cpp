@@ -2,6 +2,7 @@
 #include "daemon/observer.h"
 
 #include "fake_node.h"
+#include "model/json.h"
 
 #include <gtest/gtest.h>
 
@@ -43,6 +44,24 @@ class ObserverTest : public testing::Test {
   std::optional<Overrides> overrides{std::in_place, node.runtime_dir(), warning};
   std::vector<std::string> messages;
 };
+
+TEST_F(ObserverTest, ItsSnapshotCanBeReadBackWhateverTheTreeHolds) {
+  node.add_group("batch/x");
+  node.put("batch/x", "cpu.max", "17592186044415 1000");
+  node.put("batch/x", "memory.high", "9223372036854767616");
+  node.add_group("batch/caf\xe9");
+  node.add_group("batch/caf\xe8");
+  node.add_group("batch/a\x01");
+  node.add_group("batch/b\\xff.service");
+  auto observer = start();
+  const auto& snapshot = tick(*observer, 1000);
+  ASSERT_EQ(snapshot.workloads.size(), 2U);
+  EXPECT_EQ(snapshot.workloads[1].cpu_quota_cores, std::nullopt);
+  EXPECT_EQ(snapshot.workloads[1].memory_high_bytes, std::nullopt);
+  const auto read = model::parse_snapshot(model::to_json(snapshot));
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(read->snapshot.workloads, snapshot.workloads);
+}
 
 TEST_F(ObserverTest, SnapshotHoldsHostAndWorkloads) {
   node.add_group("web/a");

@@ -79,10 +79,11 @@ TEST(Overrides, OutliveTheDaemon) {
 TEST(Overrides, RefuseBadValuesWhole) {
   const test::FakeNode node;
   auto overrides = fresh(node);
-  const std::vector<Settings> wrong{{{"vcpus", "0"}},      {{"vcpus", "2.5"}},     {{"vcpus", "9999999999"}},
-                                    {{"class", "vip"}},    {{"evictable", "yes"}}, {{"priority", "high"}},
-                                    {{"deadline", "-1s"}}, {{"service", ""}},      {{"service", "a\nb"}},
-                                    {{"colour", "red"}}};
+  const std::vector<Settings> wrong{
+      {{"vcpus", "0"}},         {{"vcpus", "2.5"}},     {{"vcpus", "9999999999"}}, {{"class", "vip"}},
+      {{"evictable", "yes"}},   {{"priority", "high"}}, {{"deadline", "-1s"}},     {{"service", ""}},
+      {{"service", "a\nb"}},    {{"colour", "red"}},    {{"deadline", "0"}},       {{"deadline", "4000d"}},
+      {{"priority", "1000001"}}};
   for (const auto& settings : wrong) {
     auto with_a_good_one = settings;
     with_a_good_one.emplace("priority", "9");

@@ -74,6 +74,7 @@ InterferenceFindings some_interference() {
   findings.weighting = "overlap";
   findings.search = "window";
   findings.score_node = *testing::finite_doubles();
+  if (*gen::arbitrary<bool>()) findings.score_unpinned = *testing::finite_doubles();
   if (*gen::arbitrary<bool>()) findings.lower_bound = *testing::finite_doubles();
   if (*gen::arbitrary<bool>()) findings.gap = *testing::fractions();
   const int count = *gen::inRange(0, 4);

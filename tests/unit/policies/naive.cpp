@@ -277,6 +277,47 @@ class Naive {
     return sum / static_cast<double>(region.size());
   }
 
+  // Everybody everywhere: each placed instance looks about from each usable vCPU in turn.
+  std::optional<double> unpinned() const {
+    double load = std::min(be_use_, static_cast<double>(online_.size()));
+    for (const Instance& i : all_)
+      if (!i.cpus.empty()) load += i.asked * i.u;
+    const double even = std::min(1.0, load / static_cast<double>(online_.size()));
+    double node = 0;
+    for (const Instance& i : all_) {
+      if (i.cpus.empty()) continue;
+      for (int c : usable_) {
+        double on_core = 0, in_domain = 0;
+        const bool sibling =
+            std::any_of(online_.begin(), online_.end(), [&](int d) { return d != c && same_core(c, d); });
+        bool domain = false;
+        for (const auto& [id, cpus] : domains_)
+          domain = domain || (cpus.contains(c) &&
+                              std::any_of(cpus.begin(), cpus.end(), [&](int d) { return !same_core(c, d); }));
+        if (set_.weighting == Weighting::overlap) {
+          for (int d : online_)
+            if (d != c && same_core(c, d)) on_core += even;
+          if (domain) in_domain = even;
+        } else {
+          double sum = 0, count = 0;
+          for (const Instance& j : all_) {
+            if (&i == &j || j.cpus.empty()) continue;
+            sum += j.asked * j.u;
+            count += j.asked;
+          }
+          const double others = count > 0 ? sum / count : 0;
+          if (sibling)
+            on_core = others;
+          else if (domain)
+            in_domain = others;
+        }
+        node += i.asked * (i.k1 * on_core + i.k2 * in_domain) / static_cast<double>(usable_.size());
+      }
+    }
+    if (out_.placed.empty()) return std::nullopt;
+    return node / static_cast<double>(online_.size());
+  }
+
   void report() {
     const std::map<int, double> u = pressures();
     for (const Instance& i : all_) {
@@ -288,6 +329,7 @@ class Naive {
       out_.scores[i.id] = score_of(i, u);
       out_.node += i.asked * score_of(i, u).score / static_cast<double>(online_.size());
     }
+    out_.node_unpinned = unpinned();
     for (const auto& [id, cpus] : domains_) out_.domains[id] = domain_score(cpus);
     out_.pool = pool();
     out_.pool_utilisation = pool_use();

@@ -8,6 +8,7 @@
 #include "policies/interference/settings.h"
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -27,6 +28,7 @@ struct Outcome {
   std::set<std::string> unplaceable;
   std::map<int, double> domains;
   double node = 0;
+  std::optional<double> node_unpinned;
   Cpus pool;
   double pool_utilisation = 0;
 };

@@ -58,6 +58,8 @@ RC_GTEST_PROP(WindowProperty, PlacesAndScoresAsTheNaiveRestatement, ()) {
     RC_ASSERT(!finding.reason.empty());
   }
   RC_ASSERT(near(findings.score_node, expected.node));
+  RC_ASSERT(findings.score_unpinned.has_value() == expected.node_unpinned.has_value());
+  RC_ASSERT(near(findings.score_unpinned.value_or(0), expected.node_unpinned.value_or(0)));
   RC_ASSERT(findings.domains.size() == expected.domains.size());
   for (const auto& [id, score] : expected.domains) RC_ASSERT(near(findings.domains.at(id), score));
   RC_ASSERT(as_set(findings.best_effort.cpus) == expected.pool);

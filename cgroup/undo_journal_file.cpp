@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cgroup/undo_journal_file.h"
+
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <sstream>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace berth::cgroup {
+
+namespace {
+
+constexpr const char* kLock = "undo.lock";
+constexpr int kVersion = 1;
+
+constexpr const char* kSchema =
+    "CREATE TABLE boot(id TEXT NOT NULL);"
+    "CREATE TABLE undo("
+    "  seq INTEGER PRIMARY KEY AUTOINCREMENT,"
+    "  path TEXT NOT NULL, cgroup_id INTEGER NOT NULL, attribute TEXT NOT NULL,"
+    "  owner TEXT NOT NULL, unit TEXT NOT NULL,"
+    "  original TEXT NOT NULL, note TEXT NOT NULL, written TEXT NOT NULL, previous TEXT,"
+    "  UNIQUE(path, cgroup_id, attribute));"
+    "PRAGMA user_version = 1;";
+
+struct LockFile {
+  FileDescriptor fd;
+  std::string last_boot;  // of the last holder; empty where there was none
+};
+
+// "PID BOOT": who holds or last held the journal.
+std::pair<std::string, std::string> read_holder(int fd) {
+  std::array<char, 128> text{};
+  const ssize_t size = pread(fd, text.data(), text.size() - 1, 0);
+  std::istringstream words(std::string(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0));
+  std::string pid;
+  std::string boot;
+  words >> pid >> boot;
+  return {pid, boot};
+}
+
+model::Result<LockFile> take_lock(const std::filesystem::path& state_dir, const std::string& boot_id) {
+  const std::filesystem::path file = state_dir / kLock;
+  const auto where = [&] {
+    return fmt::format("state directory {} (StateDirectory= of berthd.service, or --state-dir)",
+                       state_dir.string());
+  };
+  struct stat status {};
+  if (stat(state_dir.c_str(), &status) != 0) return model::fail(model::Error::from_errno(errno, where()));
+  if (!S_ISDIR(status.st_mode)) return model::fail(model::Error::from_errno(ENOTDIR, where()));
+  FileDescriptor fd(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd)
+    return model::fail(
+        model::Error::from_errno(errno, fmt::format("undo journal: opening {}", file.string())));
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    const int error = errno;
+    if (error != EWOULDBLOCK) {
+      return model::fail(
+          model::Error::from_errno(error, fmt::format("undo journal: locking {}", file.string())));
+    }
+    const std::string pid = read_holder(fd.get()).first;
+    return model::fail(
+        model::ErrorKind::refused,
+        fmt::format("undo journal {} is held by another berthd (pid {}); only one may change this host",
+                    (state_dir / kUndoFile).string(), pid.empty() ? "not known" : pid));
+  }
+  LockFile lock{std::move(fd), {}};
+  lock.last_boot = read_holder(lock.fd.get()).second;
+  // Written over the old text, then cut, so that a full file system does not cost what was known.
+  const std::string holder = fmt::format("{} {}\n", getpid(), boot_id);
+  errno = 0;
+  if (pwrite(lock.fd.get(), holder.data(), holder.size(), 0) != static_cast<ssize_t>(holder.size()) ||
+      ftruncate(lock.fd.get(), static_cast<off_t>(holder.size())) != 0) {
+    return model::fail(model::Error::from_errno(errno == 0 ? ENOSPC : errno,
+                                                fmt::format("undo journal: writing {}", file.string())));
+  }
+  return lock;
+}
+
+model::Result<std::string> single_text(UndoDatabase& database, const char* sql) {
+  auto query = database.prepare(sql);
+  if (!query) return model::fail(query.error());
+  const auto row = query->step();
+  if (!row) return model::fail(row.error());
+  return *row ? query->text(0) : std::string();
+}
+
+// Opens, checks and brings to this boot.
+model::Result<UndoDatabase> open_database(const std::filesystem::path& file, const std::string& boot_id) {
+  auto opened = UndoDatabase::open(file);
+  if (!opened) return model::fail(opened.error());
+  UndoDatabase& database = *opened;
+  // The lock file keeps others out; EXCLUSIVE spares SQLite the shared memory that a WAL would need
+  // otherwise.
+  for (const char* pragma :
+       {"PRAGMA locking_mode = EXCLUSIVE", "PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL"}) {
+    if (auto done = database.run(pragma); !done) return model::fail(done.error());
+  }
+  const auto check = single_text(database, "PRAGMA quick_check(1)");
+  if (!check) return model::fail(check.error());
+  if (*check != "ok") {
+    return model::fail(model::ErrorKind::io,
+                       fmt::format("undo journal {}: the file is damaged: {}", file.string(), *check));
+  }
+  const auto version = single_text(database, "PRAGMA user_version");
+  if (!version) return model::fail(version.error());
+  if (*version != "0" && *version != fmt::format("{}", kVersion)) {
+    return model::fail(
+        model::ErrorKind::unavailable,
+        fmt::format("undo journal {}: written by a later berthd (format {}, this one knows {}); let that "
+                    "one restore the host first",
+                    file.string(), *version, kVersion));
+  }
+  auto transaction = UndoTransaction::begin(database);
+  if (!transaction) return model::fail(transaction.error());
+  if (*version == "0") {
+    if (auto made = database.run(kSchema); !made) return model::fail(made.error());
+  }
+  const auto boot = single_text(database, "SELECT id FROM boot");
+  if (!boot) return model::fail(boot.error());
+  if (*boot != boot_id) {
+    if (auto cleared = database.run("DELETE FROM undo; DELETE FROM boot"); !cleared)
+      return model::fail(cleared.error());
+    auto insert = database.prepare("INSERT INTO boot(id) VALUES(?1)");
+    if (!insert) return model::fail(insert.error());
+    insert->bind(1, boot_id);
+    if (auto done = insert->step(); !done) return model::fail(done.error());
+  }
+  if (auto committed = transaction->commit(); !committed) return model::fail(committed.error());
+  return opened;
+}
+
+model::Result<std::map<std::int64_t, UndoRecord>> load_rows(UndoDatabase& database) {
+  auto query = database.prepare(
+      "SELECT seq, path, cgroup_id, attribute, owner, unit, original, note, written, previous FROM undo");
+  if (!query) return model::fail(query.error());
+  std::map<std::int64_t, UndoRecord> rows;
+  while (true) {
+    const auto row = query->step();
+    if (!row) return model::fail(row.error());
+    if (!*row) return rows;
+    const auto attribute = attribute_of(query->text(3));
+    if (!attribute) {
+      return model::fail(
+          model::ErrorKind::io,
+          fmt::format("undo journal: the file is damaged: no attribute \"{}\"", query->text(3)));
+    }
+    UndoRecord record{query->text(1), std::bit_cast<std::uint64_t>(query->number(2)),
+                      *attribute,     query->text(4),
+                      query->text(5), query->text(6),
+                      query->text(7), query->text(8),
+                      std::nullopt};
+    if (!query->is_null(9)) record.previous = query->text(9);
+    rows.emplace(query->number(0), std::move(record));
+  }
+}
+
+}  // namespace
+
+model::Result<OpenUndoFile> open_undo_file(const std::filesystem::path& state_dir,
+                                           const std::string& boot_id) {
+  auto lock = take_lock(state_dir, boot_id);
+  if (!lock) return model::fail(lock.error());
+  OpenUndoFile opened;
+  opened.lock = std::move(lock->fd);
+  const std::filesystem::path file = state_dir / kUndoFile;
+
+  auto database = open_database(file, boot_id);
+  auto rows = database ? load_rows(*database) : model::fail(database.error());
+  if (!rows && is_damage(rows.error())) {
+    if (lock->last_boot.empty() || lock->last_boot == boot_id) {
+      return model::fail(
+          model::Error(rows.error().kind(), fmt::format("{}. What berth changed since the host booted may be "
+                                                        "recorded there, so it changes nothing more. "
+                                                        "Look at AllowedCPUs=, CPUQuota=, MemoryHigh= in "
+                                                        "/run/systemd/system.control, then move the file "
+                                                        "away, or reboot",
+                                                        rows.error().message())));
+    }
+    database = model::fail(model::ErrorKind::io, "closed");
+    const std::filesystem::path aside = state_dir / "undo.db.damaged";
+    std::error_code error;
+    std::filesystem::rename(file, aside, error);
+    if (error) {
+      return model::fail(model::Error::from_errno(
+          error.value(), fmt::format("undo journal: moving the damaged {} away", file.string())));
+    }
+    std::filesystem::remove(file.string() + "-wal", error);
+    opened.warnings.push_back(
+        fmt::format("undo journal {} was damaged; its records were of an earlier boot and void, so it was "
+                    "moved to {} and begun anew",
+                    file.string(), aside.string()));
+    database = open_database(file, boot_id);
+    rows = database ? load_rows(*database) : model::fail(database.error());
+  }
+  if (!rows) return model::fail(rows.error());
+  opened.database = std::move(*database);
+  opened.rows = std::move(*rows);
+  return opened;
+}
+
+}  // namespace berth::cgroup

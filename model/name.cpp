@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/name.h"
+
+#include "model/json.h"
+
+namespace berth::model {
+
+namespace {
+
+bool continues(std::string_view text, std::size_t at, unsigned char lowest = 0x80,
+               unsigned char highest = 0xBF) {
+  if (at >= text.size()) return false;
+  const auto byte = static_cast<unsigned char>(text[at]);
+  return byte >= lowest && byte <= highest;
+}
+
+// U+FDD0 to U+FDEF, and the last two of every plane.
+bool is_noncharacter(std::string_view sequence) {
+  if (sequence.size() < 3) return false;
+  unsigned code = static_cast<unsigned char>(sequence[0]) & (sequence.size() == 3 ? 0x0FU : 0x07U);
+  for (const char c : sequence.substr(1)) code = code << 6 | (static_cast<unsigned char>(c) & 0x3FU);
+  return (code >= 0xFDD0 && code <= 0xFDEF) || (code & 0xFFFE) == 0xFFFE;
+}
+
+}  // namespace
+
+std::size_t utf8_length(std::string_view text, std::size_t at) {
+  const auto lead = static_cast<unsigned char>(text[at]);
+  if (lead < 0x80) return 1;
+  if (lead < 0xC2 || lead > 0xF4) return 0;
+  if (lead < 0xE0) return continues(text, at + 1) ? 2 : 0;
+  if (lead < 0xF0) {
+    const unsigned char lowest = lead == 0xE0 ? 0xA0 : 0x80;
+    const unsigned char highest = lead == 0xED ? 0x9F : 0xBF;
+    return continues(text, at + 1, lowest, highest) && continues(text, at + 2) ? 3 : 0;
+  }
+  const unsigned char lowest = lead == 0xF0 ? 0x90 : 0x80;
+  const unsigned char highest = lead == 0xF4 ? 0x8F : 0xBF;
+  return continues(text, at + 1, lowest, highest) && continues(text, at + 2) && continues(text, at + 3) ? 4
+                                                                                                        : 0;
+}
+
+bool is_name(std::string_view text) {
+  if (text.empty() || text.size() > kMaxNameBytes) return false;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = utf8_length(text, at);
+    const auto first = static_cast<unsigned char>(text[at]);
+    if (length == 0 || first < 0x20 || first == 0x7F || is_noncharacter(text.substr(at, length)))
+      return false;
+    at += length;
+  }
+  return true;
+}
+
+}  // namespace berth::model

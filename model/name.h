@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace berth::model {
+
+// Bytes of the well-formed UTF-8 sequence at `at` (Unicode, table 3-7), 0 where there is none.
+std::size_t utf8_length(std::string_view text, std::size_t at);
+
+// Whether `text` goes unchanged wherever an id or a service has to: 1 to kMaxNameBytes of UTF-8 without
+// control characters, which a snapshot does not take, and without noncharacters (U+FFFE), which the bus does
+// not (utf8_is_valid of systemd). The kernel allows any bytes but '/' and a line break in a cgroup's name.
+bool is_name(std::string_view text);
+
+}  // namespace berth::model
