@@ -186,7 +186,7 @@ void Aggregate::collect_row(const Table& table, std::size_t row, std::size_t at)
     growth.counted = true;
     for (std::size_t which = 0; which < BERTH_HARDWARE_COUNTERS; ++which) {
       const std::uint64_t now = read_once(table.counts[row].count[which]);
-      growth.counts[which] = static_cast<double>(now - before.counts.count[which]) * table.scale;
+      growth.counts[which] = static_cast<double>(now - before.counts.count[which]) * table.scale[which];
       before.counts.count[which] = now;
     }
   }

@@ -4,6 +4,7 @@
 #include "ebpf/abi.h"
 #include "model/cgroup_counters.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -21,13 +22,13 @@ namespace berth::ebpf {
 class Aggregate {
  public:
   // One CPU's table; all spans have the same length, `counts` may be empty. `entries` is written to: rows of
-  // cgroups that are gone are marked BERTH_REMOVED. `scale` is time enabled / time running of the counters
+  // cgroups that are gone are marked BERTH_REMOVED. `scale` is time enabled / time running of each counter
   // since the last collection, 1 where nothing was multiplexed.
   struct Table {
     std::span<berth_entry> entries;
     std::span<const berth_cell> cells;
     std::span<const berth_counts> counts;
-    double scale = 1;
+    std::array<double, BERTH_HARDWARE_COUNTERS> scale{1, 1, 1, 1};
   };
 
   // Parents come before their children; a cgroup whose parent is not known hangs below no one until learned

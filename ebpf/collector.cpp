@@ -134,7 +134,7 @@ struct Collector::State {
     hook->flush();
     if (auto done = update_tree(); !done) return done;
     if (counters) {
-      const std::vector<double> scales = counters->scales();
+      const auto scales = counters->scales();
       for (std::size_t cpu = 0; cpu < tables.size() && cpu < scales.size(); ++cpu)
         tables[cpu].scale = scales[cpu];
     }
@@ -172,8 +172,10 @@ Result<std::unique_ptr<Collector>> Collector::start(Options options) {
   }
   rungs.push_back({"run-time", "sched-switch", true, ""});
   rungs.push_back({"run-queue-delay", "sched-switch", true, ""});
-  rungs.push_back(counters ? Rung{"hardware-counters", "perf", true, ""}
-                           : Rung{"hardware-counters", "none", false, counters.error().message()});
+  rungs.push_back(
+      counters ? Rung{"hardware-counters", "perf", true,
+                      state->counters->grouped() ? "" : "each by itself: the PMU has no room for the group"}
+               : Rung{"hardware-counters", "none", false, counters.error().message()});
 
   auto walker = Walker::start(state->options, rows_for(cgroups));
   if (walker) state->walker = std::move(*walker);

@@ -8,29 +8,41 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace berth::ebpf {
 
-// One group of four performance events on every CPU, counting all that runs there.
+// Four performance events on every CPU, counting all that runs there. As one group, so that they are counted
+// over the same time, where the PMU has room for that; otherwise each by itself.
 class Counters {
  public:
-  // Error unavailable where there is no such event (a host without a PMU), permission without CAP_PERFMON.
+  // Error unavailable where there is no such event (a host without a PMU) or it never gets a counter,
+  // permission without CAP_PERFMON.
   static model::Result<std::unique_ptr<Counters>> open(const CounterEvents& events);
 
   // Puts them into four BPF maps of type perf event array, one an event, indexed by CPU.
   model::Result<void> give_to(const std::array<int, 4>& maps) const;
-  // Time enabled over time running of each CPU's group since the last call, by CPU; 1 where the kernel never
+  // Time enabled over time running of each CPU's events since the last call, by CPU; 1 where the kernel never
   // had to share the PMU out, or where it could not tell.
-  std::vector<double> scales();
+  std::vector<std::array<double, 4>> scales();
+  bool grouped() const { return grouped_; }
 
  private:
-  struct Group {
-    std::array<Fd, 4> events;  // none where the CPU is offline
+  struct Times {
     std::uint64_t enabled_ns = 0;
     std::uint64_t running_ns = 0;
   };
-  std::vector<Group> cpus_;
+  struct Cpu {
+    std::array<Fd, 4> events;  // none where the CPU is offline
+    std::array<Times, 4> times{};
+  };
+  static model::Result<std::unique_ptr<Counters>> try_open(const CounterEvents& events, bool grouped);
+  // nullopt where it cannot be read.
+  static std::optional<Times> times_of(const Fd& event);
+
+  std::vector<Cpu> cpus_;
+  bool grouped_ = true;
 };
 
 // What a count grew by has to be multiplied with; 1 where nothing ran.

@@ -5,11 +5,14 @@
  * page_counter.h, kernel/sched/sched.h. */
 #pragma once
 
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_tracing.h>
+// libbpf's headers want the kernel's types before them.
+// clang-format off
 #include <linux/bpf.h>
 #include <stdbool.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+// clang-format on
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 

@@ -26,7 +26,7 @@ struct FakeCpu {
   std::vector<berth_entry> entries;
   std::vector<berth_cell> cells;
   std::vector<berth_counts> counts;
-  double scale = 1;
+  std::array<double, 4> scale{1, 1, 1, 1};
 };
 
 class AggregateTest : public ::testing::Test {
@@ -218,7 +218,7 @@ TEST_F(AggregateTest, RecordedCountersAreReplayedWithWrapAndMultiplexing) {
   for (std::size_t which = 0; which < 4; ++which) cpus[0].counts[2].count[which] = recorded[1][which];
   cpus[0].run(2, 1);
   for (std::size_t which = 0; which < 4; ++which) cpus[1].counts[0].count[which] = 50;
-  cpus[1].scale = 2;
+  cpus[1].scale.fill(2);
   cpus[1].run(0, 1);
   collect();
   const auto now = *aggregate.find(9)->own.hardware;
