@@ -72,6 +72,7 @@ struct sched_info {
 
 struct task_struct {
   int pid;
+  unsigned int __state;
   struct sched_entity se;
   struct sched_info sched_info;
   struct css_set* cgroups;
