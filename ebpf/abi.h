@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* What the BPF programs and the reader share: plain C, included by both. */
+#pragma once
+
+#ifdef __bpf__
+#include <linux/types.h>
+#else
+#include <asm/types.h>
+#endif
+
+#define BERTH_DELAY_BUCKETS 24
+#define BERTH_HARDWARE_COUNTERS 4
+
+/* The table of each CPU is open-addressed by cgroup id, probed at most this far. */
+#define BERTH_PROBES 16
+/* Fibonacci hashing: 2^64 divided by the golden ratio. */
+#define BERTH_HASH 0x9e3779b97f4a7c15ULL
+
+/* An entry's id where no cgroup has it. Real ids start at 1 (the root), and an inode number of all ones is
+ * never given out. */
+#define BERTH_FREE 0ULL
+#define BERTH_REMOVED 0xffffffffffffffffULL
+
+/* One row of a CPU's table. Only that CPU sets an id, and only in a free or removed row; only the reader
+ * marks a row removed. */
+struct berth_entry {
+  __u64 id;
+  __u32 touches; /* moves whenever the row's cell does */
+  __u32 unused;
+};
+
+/* Cumulative since the row was taken; the histogram may wrap. */
+struct berth_cell {
+  __u64 run_ns;
+  __u64 delay_ns;
+  __u64 dispatches;
+  __u64 unused;
+  __u32 delay[BERTH_DELAY_BUCKETS];
+};
+
+struct berth_counts {
+  __u64 count[BERTH_HARDWARE_COUNTERS];
+};
+
+enum berth_running {
+  BERTH_RUNNING_UNKNOWN = 0,
+  BERTH_RUNNING_IDLE = 1,
+  BERTH_RUNNING_TASK = 2,
+};
+
+/* Of one CPU; written there only, on cache lines of its own. */
+struct berth_cpu {
+  __u64 runs;       /* of the switch program */
+  __u64 sampled;    /* of these, how many were timed */
+  __u64 sampled_ns; /* and what they took */
+  __u64 full;       /* a cgroup found no row */
+  __u64 untracked;  /* a task without storage */
+  __u64 counter_errors;
+  __u64 last[BERTH_HARDWARE_COUNTERS];
+  __u32 running;
+  __u32 has_last;
+  __u64 unused[5];
+};
+
+enum berth_event_kind {
+  BERTH_MKDIR = 1,
+  BERTH_RMDIR = 2,
+};
+
+#define BERTH_EVENT_PATH 1024
+
+struct berth_event {
+  __u64 id;
+  __u64 parent;
+  __u32 kind;
+  __u32 path_length; /* without the final zero; BERTH_EVENT_PATH - 1 where it was cut */
+  char path[BERTH_EVENT_PATH];
+};
+
+/* One cgroup of a walk. */
+#define BERTH_HAS_USAGE 1U
+#define BERTH_HAS_MEMORY 2U
+#define BERTH_HAS_THROTTLING 4U
+
+struct berth_walked {
+  __u64 id;
+  __u64 parent;
+  __u64 usage_ns;
+  __u64 memory_pages;
+  __u64 throttled_ns;
+  __u32 throttled;
+  __u32 has;
+};

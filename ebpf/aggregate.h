@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ebpf/abi.h"
+#include "model/cgroup_counters.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace berth::ebpf {
+
+// Adds up what the CPUs counted, by cgroup and by subtree.
+//
+// The tables of the CPUs only grow, and wrap; what grew since the last collect() is credited to the cgroup
+// and to all its ancestors as they are now. So a subtree's figures stay when a cgroup in it is removed, as
+// those of the kernel's own cpu.stat do. It touches no kernel interface: tables are memory it is given.
+class Aggregate {
+ public:
+  // One CPU's table; all spans have the same length, `counts` may be empty. `entries` is written to: rows of
+  // cgroups that are gone are marked BERTH_REMOVED. `scale` is time enabled / time running of each counter
+  // since the last collection, 1 where nothing was multiplexed.
+  struct Table {
+    std::span<berth_entry> entries;
+    std::span<const berth_cell> cells;
+    std::span<const berth_counts> counts;
+    std::array<double, BERTH_HARDWARE_COUNTERS> scale{1, 1, 1, 1};
+  };
+
+  // Parents come before their children; a cgroup whose parent is not known hangs below no one until learned
+  // again. Nothing happens where it is known with this parent.
+  void learn(std::uint64_t id, std::uint64_t parent);
+  // Its directory is gone. What its last threads still leave is credited for two more collections.
+  void forget(std::uint64_t id);
+  // end_scan() forgets every cgroup that was not learned since begin_scan().
+  void begin_scan();
+  void end_scan();
+  // As learn(), quicker where `hint` (a counter of the caller's, kept between scans) still names it.
+  model::CgroupReading& learn(std::uint64_t id, std::uint64_t parent, std::uint32_t& hint);
+
+  // Adds up. Tables always in the same order and of the same sizes; where they are new, reset() comes first.
+  void collect(std::span<const Table> tables);
+  // The tables were made anew: they count from zero again.
+  void reset();
+
+  // nullptr for an unknown cgroup or one forgotten. Valid until a cgroup is learned or anything collected.
+  const model::CgroupReading* find(std::uint64_t id) const;
+  // Known, the forgotten that still get credit included.
+  std::size_t size() const { return by_id_.size(); }
+  // Cgroups of the last collection that nobody knows; their figures wait in the tables.
+  std::size_t unknown() const { return unknown_; }
+  // Calls `visit` for every cgroup that was not forgotten, in no order.
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    for (const Node& node : nodes_) {
+      if (node.reading.id != 0 && !node.forgotten) visit(node.reading);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  struct Node {
+    std::uint32_t parent = kNone;
+    std::uint32_t children = 0;
+    std::uint32_t scan = 0;  // the last one that saw it
+    bool forgotten = false;
+    model::CgroupReading reading;
+  };
+  // What was last read of a row.
+  struct Seen {
+    std::uint64_t id = 0;
+    std::uint32_t touches = 0;
+    std::uint32_t node = kNone;
+    std::uint32_t copy = kNone;
+    std::uint32_t unknown_in = 0;  // the collection that first found no cgroup of this id
+  };
+  // The row's figures then; only rows that were ever taken have one.
+  struct Copy {
+    berth_cell cell{};
+    berth_counts counts{};
+  };
+  struct Leaving {
+    std::uint64_t id = 0;
+    std::uint32_t since = 0;
+  };
+
+  std::uint32_t add(std::uint64_t id, std::uint64_t parent);
+  void adopt(std::uint32_t node, std::uint64_t parent);
+  bool find_node(Seen& seen, berth_entry& entry);
+  Copy& fresh_copy(Seen& seen);
+  void release(Seen& seen);
+  void collect_row(const Table& table, std::size_t row, std::size_t at);
+  void drop_left();
+
+  std::vector<Node> nodes_;
+  std::vector<std::uint32_t> vacant_;
+  std::unordered_map<std::uint64_t, std::uint32_t> by_id_;
+  std::vector<Seen> seen_;  // of all tables, one after the other
+  std::vector<Copy> copies_;
+  std::vector<std::uint32_t> vacant_copies_;
+  std::deque<Leaving> leaving_;
+  std::uint32_t collection_ = 0;
+  std::uint32_t scan_ = 0;
+  std::size_t scanned_ = 0;  // cgroups seen by it that are not forgotten
+  bool dropped_ = false;     // since the last collection: rows may name a node that is another's now
+  std::size_t unknown_ = 0;
+};
+
+}  // namespace berth::ebpf

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ebpf/collector.h"
+
+#include "ebpf/aggregate.h"
+#include "ebpf/counters.h"
+#include "ebpf/event_ring.h"
+#include "ebpf/switch.h"
+#include "ebpf/tree_scan.h"
+#include "ebpf/walker.h"
+
+#include <algorithm>
+#include <bit>
+#include <ctime>
+
+#include <unistd.h>
+
+namespace berth::ebpf {
+
+namespace {
+
+using model::Result;
+
+constexpr std::uint32_t kLeastRows = 1024;
+// A caller that never asks for events must not make this process grow.
+constexpr std::size_t kMostEvents = 16384;
+// Without a walk in the kernel and without events, the tree is read anew that often.
+constexpr std::uint64_t kScanEvery = 10;
+
+std::uint32_t rows_for(std::size_t cgroups) {
+  return std::max(kLeastRows, std::bit_ceil(static_cast<std::uint32_t>(4 * cgroups)));
+}
+
+std::uint64_t thread_cpu_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+model::CgroupAccounts accounts_of(const berth_walked& walked, std::uint64_t page_bytes) {
+  model::CgroupAccounts accounts;
+  if (walked.has & BERTH_HAS_USAGE) accounts.usage_ns = walked.usage_ns;
+  if (walked.has & BERTH_HAS_MEMORY) accounts.memory_bytes = walked.memory_pages * page_bytes;
+  if (walked.has & BERTH_HAS_THROTTLING) {
+    accounts.throttled = walked.throttled;
+    accounts.throttled_ns = walked.throttled_ns;
+  }
+  return accounts;
+}
+
+}  // namespace
+
+struct Collector::State {
+  Options options;
+  std::vector<Rung> rungs;
+  std::unique_ptr<Counters> counters;
+  std::unique_ptr<Switch> hook;
+  std::unique_ptr<Walker> walker;
+  std::unique_ptr<EventRing> ring;
+  Aggregate aggregate;
+  std::vector<Aggregate::Table> tables;
+  std::vector<std::uint32_t> hints;  // of the walk, by position
+  Events pending;
+  std::vector<CgroupEvent> drained;
+  Cost replaced;  // of hooks whose tables were too small
+  Cost reads;
+  std::uint64_t page_bytes = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+
+  Result<void> start_hook(std::uint32_t rows) {
+    auto started = Switch::start(rows, options, counters.get());
+    if (!started) return model::fail(std::move(started.error()));
+    if (hook) {
+      const Cost until_now = hook->cost();
+      replaced.switches += until_now.switches;
+      replaced.bpf_ns += until_now.bpf_ns;
+    }
+    hook = std::move(*started);
+    tables = hook->tables();
+    aggregate.reset();
+    return {};
+  }
+
+  // Takes in what the ring has; true where some was lost.
+  bool take_events() {
+    if (!ring) return false;
+    drained.clear();
+    const bool lost = ring->drain(drained);
+    pending.lost |= lost;
+    for (CgroupEvent& event : drained) {
+      if (event.created) {
+        aggregate.learn(event.id, event.parent);
+      } else {
+        aggregate.forget(event.id);
+      }
+      if (pending.events.size() < kMostEvents) {
+        pending.events.push_back(std::move(event));
+      } else {
+        pending.lost = true;
+      }
+    }
+    return lost;
+  }
+
+  Result<void> scan() {
+    const auto found = scan_tree(options.cgroup_root);
+    if (!found) return model::fail(found.error());
+    aggregate.begin_scan();
+    for (const ScannedGroup& group : *found) aggregate.learn(group.id, group.parent);
+    aggregate.end_scan();
+    return {};
+  }
+
+  Result<void> walk() {
+    const auto walked = walker->walk();
+    if (!walked) return model::fail(walked.error());
+    if (hints.size() < walked->size()) hints.resize(walked->size(), UINT32_MAX);
+    aggregate.begin_scan();
+    for (std::size_t at = 0; at < walked->size(); ++at) {
+      const berth_walked& group = (*walked)[at];
+      aggregate.learn(group.id, group.parent, hints[at]).accounts = accounts_of(group, page_bytes);
+    }
+    aggregate.end_scan();
+    return {};
+  }
+
+  // The tree as it is now: by the walk; else by events, where they are complete; else by reading directories.
+  Result<void> update_tree() {
+    const bool lost = take_events();
+    if (walker) return walk();
+    const bool unsure = lost || aggregate.unknown() > 0 || (!ring && reads.reads % kScanEvery == 0);
+    return unsure || aggregate.size() == 0 ? scan() : Result<void>{};
+  }
+
+  Result<void> read_once() {
+    hook->flush();
+    if (auto done = update_tree(); !done) return done;
+    if (counters) {
+      const auto scales = counters->scales();
+      for (std::size_t cpu = 0; cpu < tables.size() && cpu < scales.size(); ++cpu)
+        tables[cpu].scale = scales[cpu];
+    }
+    aggregate.collect(tables);
+    // What a larger table has counted is there from the next reading on.
+    if (hook->trouble().full > 0) return start_hook(2 * hook->rows());
+    return {};
+  }
+};
+
+Collector::Collector(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Collector::~Collector() = default;
+
+Result<std::unique_ptr<Collector>> Collector::start(Options options) {
+  auto state = std::make_unique<State>();
+  const auto btf = options.sys_root / "kernel/btf/vmlinux";
+  std::error_code ignored;
+  if (!std::filesystem::exists(btf, ignored)) {
+    return model::fail(model::ErrorKind::unavailable,
+                       "no " + btf.string() + ": this kernel was built without CONFIG_DEBUG_INFO_BTF");
+  }
+  std::size_t cgroups = options.cgroups;
+  if (cgroups == 0) {
+    const auto found = scan_tree(options.cgroup_root);
+    if (!found) return model::fail(found.error());
+    cgroups = found->size();
+  }
+  state->options = std::move(options);
+  auto& rungs = state->rungs;
+
+  auto counters = Counters::open(state->options.events);
+  if (counters) state->counters = std::move(*counters);
+  if (auto hook = state->start_hook(rows_for(cgroups)); !hook) {
+    return model::fail(hook.error().context("counting at the context switch"));
+  }
+  rungs.push_back({"run-time", "sched-switch", true, ""});
+  rungs.push_back({"run-queue-delay", "sched-switch", true, ""});
+  rungs.push_back(
+      counters ? Rung{"hardware-counters", "perf", true,
+                      state->counters->grouped() ? "" : "each by itself: the PMU has no room for the group"}
+               : Rung{"hardware-counters", "none", false, counters.error().message()});
+
+  auto walker = Walker::start(state->options, rows_for(cgroups));
+  if (walker) state->walker = std::move(*walker);
+  rungs.push_back(walker ? Rung{"usage", state->walker->name(), true, state->walker->detail()}
+                         : Rung{"usage", "none", false, walker.error().message()});
+  auto ring = EventRing::start(state->options.log_directory);
+  if (ring) state->ring = std::move(*ring);
+  rungs.push_back(ring ? Rung{"cgroup-events", "ring-buffer", true, ""}
+                       : Rung{"cgroup-events", "none", false, ring.error().message()});
+
+  // What happened before this one is nobody's rate.
+  if (auto done = state->read_once(); !done) return model::fail(std::move(done.error()));
+  return std::unique_ptr<Collector>(new Collector(std::move(state)));
+}
+
+Result<void> Collector::read() {
+  const std::uint64_t begin = thread_cpu_ns();
+  auto done = state_->read_once();
+  Cost& reads = state_->reads;
+  reads.last_read_ns = thread_cpu_ns() - begin;
+  reads.read_ns += reads.last_read_ns;
+  ++reads.reads;
+  return done;
+}
+
+const model::CgroupReading* Collector::find(std::uint64_t id) const { return state_->aggregate.find(id); }
+
+void Collector::for_each(const std::function<void(const model::CgroupReading&)>& visit) const {
+  state_->aggregate.for_each(visit);
+}
+
+std::size_t Collector::size() const { return state_->aggregate.size(); }
+
+int Collector::events_fd() const { return state_->ring ? state_->ring->fd() : -1; }
+
+Collector::Events Collector::take_events() {
+  state_->take_events();
+  return std::exchange(state_->pending, {});
+}
+
+Cost Collector::cost() const {
+  Cost all = state_->hook->cost();
+  all.switches += state_->replaced.switches;
+  all.bpf_ns += state_->replaced.bpf_ns;
+  all.reads = state_->reads.reads;
+  all.read_ns = state_->reads.read_ns;
+  all.last_read_ns = state_->reads.last_read_ns;
+  return all;
+}
+
+const std::vector<Rung>& Collector::rungs() const { return state_->rungs; }
+
+std::vector<Rung> rungs_without(const model::Error& error) {
+  std::vector<Rung> rungs;
+  for (const char* figure : {"run-time", "run-queue-delay", "hardware-counters", "usage", "cgroup-events"}) {
+    rungs.push_back({figure, "none", false, error.message()});
+  }
+  return rungs;
+}
+
+}  // namespace berth::ebpf

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ebpf/collector.h"
+#include "ebpf/load.h"
+#include "model/error.h"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace berth::ebpf {
+
+// Four performance events on every CPU, counting all that runs there. As one group, so that they are counted
+// over the same time, where the PMU has room for that; otherwise each by itself.
+class Counters {
+ public:
+  // Error unavailable where there is no such event (a host without a PMU) or it never gets a counter,
+  // permission without CAP_PERFMON.
+  static model::Result<std::unique_ptr<Counters>> open(const CounterEvents& events);
+
+  // Puts them into four BPF maps of type perf event array, one an event, indexed by CPU.
+  model::Result<void> give_to(const std::array<int, 4>& maps) const;
+  // Time enabled over time running of each CPU's events since the last call, by CPU; 1 where the kernel never
+  // had to share the PMU out, or where it could not tell.
+  std::vector<std::array<double, 4>> scales();
+  bool grouped() const { return grouped_; }
+
+ private:
+  struct Times {
+    std::uint64_t enabled_ns = 0;
+    std::uint64_t running_ns = 0;
+  };
+  struct Cpu {
+    std::array<Fd, 4> events;  // none where the CPU is offline
+    std::array<Times, 4> times{};
+  };
+  static model::Result<std::unique_ptr<Counters>> try_open(const CounterEvents& events, bool grouped);
+  // nullopt where it cannot be read.
+  static std::optional<Times> times_of(const Fd& event);
+
+  std::vector<Cpu> cpus_;
+  bool grouped_ = true;
+};
+
+// What a count grew by has to be multiplied with; 1 where nothing ran.
+double multiplexing_scale(std::uint64_t enabled_ns, std::uint64_t running_ns);
+
+}  // namespace berth::ebpf

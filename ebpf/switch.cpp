@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ebpf/switch.h"
+
+#include "ebpf/load.h"
+#include "switch.skel.h"
+
+#include <array>
+#include <bit>
+
+#include <bpf/bpf.h>
+
+namespace berth::ebpf {
+
+using model::Result;
+
+struct Switch::State {
+  Owned<bpf_switch> programs;
+  std::uint32_t cpus = 0;
+  std::uint32_t rows = 0;
+  bool counted = false;
+  MappedArray<berth_entry> entries;
+  MappedArray<berth_cell> cells;
+  MappedArray<berth_counts> counts;
+  MappedArray<berth_cpu> per_cpu;
+};
+
+namespace {
+
+Result<void> seed(bpf_program* program, const std::filesystem::path& log_directory) {
+  return attempt("seed", log_directory, [&] {
+    const Link link(bpf_program__attach_iter(program, nullptr));
+    if (!link) return -errno;
+    const Fd run(bpf_iter_create(bpf_link__fd(link.get())));
+    if (!run) return -errno;
+    std::array<char, 64> nothing{};
+    ssize_t got = 0;
+    while ((got = read(run.get(), nothing.data(), nothing.size())) > 0 || (got < 0 && errno == EINTR)) {
+    }
+    return got < 0 ? -errno : 0;
+  });
+}
+
+}  // namespace
+
+Switch::Switch(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Switch::~Switch() = default;
+
+Result<std::unique_ptr<Switch>> Switch::start(std::uint32_t rows, const Options& options,
+                                              const Counters* counters) {
+  auto state = std::make_unique<State>();
+  const int cpus = libbpf_num_possible_cpus();
+  if (cpus <= 0) return model::fail(model::Error::from_errno(-cpus, "counting the possible CPUs"));
+  state->cpus = static_cast<std::uint32_t>(cpus);
+  state->rows = rows;
+  state->counted = counters != nullptr;
+  const std::uint32_t all = state->cpus * rows;
+
+  auto loaded = load<bpf_switch>("switch", options.log_directory, [&](bpf_switch& programs) {
+    programs.rodata->table_rows = rows;
+    programs.rodata->table_shift = 64U - static_cast<std::uint32_t>(std::countr_zero(rows));
+    programs.rodata->with_counters = state->counted;
+    bpf_map__set_max_entries(programs.maps.entries, all);
+    bpf_map__set_max_entries(programs.maps.cells, all);
+    bpf_map__set_max_entries(programs.maps.counts, state->counted ? all : 1);
+    bpf_map__set_max_entries(programs.maps.cpus, state->cpus);
+    for (bpf_map* set :
+         {programs.maps.counter0, programs.maps.counter1, programs.maps.counter2, programs.maps.counter3}) {
+      bpf_map__set_max_entries(set, state->cpus);
+    }
+  });
+  if (!loaded) return model::fail(std::move(loaded.error()));
+  state->programs = std::move(*loaded);
+  auto& maps = state->programs->maps;
+
+  auto entries = MappedArray<berth_entry>::map(maps.entries, all, true);
+  if (!entries) return model::fail(std::move(entries.error()));
+  state->entries = std::move(*entries);
+  auto cells = MappedArray<berth_cell>::map(maps.cells, all, false);
+  if (!cells) return model::fail(std::move(cells.error()));
+  state->cells = std::move(*cells);
+  auto per_cpu = MappedArray<berth_cpu>::map(maps.cpus, state->cpus, false);
+  if (!per_cpu) return model::fail(std::move(per_cpu.error()));
+  state->per_cpu = std::move(*per_cpu);
+  if (counters) {
+    auto counts = MappedArray<berth_counts>::map(maps.counts, all, false);
+    if (!counts) return model::fail(std::move(counts.error()));
+    state->counts = std::move(*counts);
+    auto given = counters->give_to({bpf_map__fd(maps.counter0), bpf_map__fd(maps.counter1),
+                                    bpf_map__fd(maps.counter2), bpf_map__fd(maps.counter3)});
+    if (!given) return model::fail(std::move(given.error()));
+  }
+
+  // New tasks first, then those that are there, and only then the switch: no task is credited its past.
+  auto& links = state->programs->links;
+  auto& progs = state->programs->progs;
+  const auto attach = [&](const char* name, bpf_program* program, bpf_link*& link) {
+    return attempt(name, options.log_directory, [&] {
+      link = bpf_program__attach(program);
+      return link ? 0 : -errno;
+    });
+  };
+  if (auto done = attach("on_new_task", progs.on_new_task, links.on_new_task); !done) {
+    return model::fail(std::move(done.error()));
+  }
+  if (auto done = seed(progs.seed, options.log_directory); !done) return model::fail(std::move(done.error()));
+  if (auto done = attach("on_switch", progs.on_switch, links.on_switch); !done) {
+    return model::fail(std::move(done.error()));
+  }
+  return std::unique_ptr<Switch>(new Switch(std::move(state)));
+}
+
+void Switch::flush() {
+  const int program = bpf_program__fd(state_->programs->progs.flush);
+  for (std::uint32_t cpu = 0; cpu < state_->cpus; ++cpu) {
+    const berth_cpu& own = state_->per_cpu.data()[cpu];
+    if (__atomic_load_n(&own.running, __ATOMIC_RELAXED) == BERTH_RUNNING_IDLE) continue;
+    LIBBPF_OPTS(bpf_test_run_opts, run);
+    run.flags = BPF_F_TEST_RUN_ON_CPU;
+    run.cpu = cpu;
+    // Fails for a CPU that is offline, where nothing runs.
+    bpf_prog_test_run_opts(program, &run);
+  }
+}
+
+std::vector<Aggregate::Table> Switch::tables() const {
+  std::vector<Aggregate::Table> all(state_->cpus);
+  for (std::uint32_t cpu = 0; cpu < state_->cpus; ++cpu) {
+    const std::size_t begin = std::size_t{cpu} * state_->rows;
+    all[cpu].entries = {state_->entries.data() + begin, state_->rows};
+    all[cpu].cells = {state_->cells.data() + begin, state_->rows};
+    if (state_->counted) all[cpu].counts = {state_->counts.data() + begin, state_->rows};
+  }
+  return all;
+}
+
+std::uint32_t Switch::rows() const { return state_->rows; }
+
+Switch::Trouble Switch::trouble() const {
+  Trouble sum;
+  for (std::uint32_t cpu = 0; cpu < state_->cpus; ++cpu) {
+    const berth_cpu& own = state_->per_cpu.data()[cpu];
+    sum.full += __atomic_load_n(&own.full, __ATOMIC_RELAXED);
+    sum.untracked += __atomic_load_n(&own.untracked, __ATOMIC_RELAXED);
+    sum.counter_errors += __atomic_load_n(&own.counter_errors, __ATOMIC_RELAXED);
+  }
+  return sum;
+}
+
+Cost Switch::cost() const {
+  Cost sum;
+  for (std::uint32_t cpu = 0; cpu < state_->cpus; ++cpu) {
+    const berth_cpu& own = state_->per_cpu.data()[cpu];
+    const auto runs = __atomic_load_n(&own.runs, __ATOMIC_RELAXED);
+    const auto sampled = __atomic_load_n(&own.sampled, __ATOMIC_RELAXED);
+    const auto sampled_ns = __atomic_load_n(&own.sampled_ns, __ATOMIC_RELAXED);
+    sum.switches += runs;
+    if (sampled == 0) continue;
+    sum.bpf_ns += static_cast<std::uint64_t>(static_cast<double>(sampled_ns) / static_cast<double>(sampled) *
+                                             static_cast<double>(runs));
+  }
+  return sum;
+}
+
+}  // namespace berth::ebpf

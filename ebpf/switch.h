@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ebpf/aggregate.h"
+#include "ebpf/collector.h"
+#include "ebpf/counters.h"
+#include "model/error.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace berth::ebpf {
+
+// The hook on the context switch and the tables it fills.
+class Switch {
+ public:
+  // `rows` of each CPU's table, a power of two. Without `counters` none are read.
+  static model::Result<std::unique_ptr<Switch>> start(std::uint32_t rows, const Options& options,
+                                                      const Counters* counters);
+  ~Switch();
+
+  // Credits what the tasks running now have used, on every CPU that is not idle.
+  void flush();
+  // One a CPU, for Aggregate::collect().
+  std::vector<Aggregate::Table> tables() const;
+  std::uint32_t rows() const;
+  // Times that a cgroup found no row, or a task no storage.
+  struct Trouble {
+    std::uint64_t full = 0;
+    std::uint64_t untracked = 0;
+    std::uint64_t counter_errors = 0;
+  };
+  Trouble trouble() const;
+  // `reads` and their times are not this one's.
+  Cost cost() const;
+
+ private:
+  struct State;
+  explicit Switch(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace berth::ebpf

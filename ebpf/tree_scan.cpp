@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ebpf/tree_scan.h"
+
+#include "ebpf/load.h"
+
+#include <cerrno>
+#include <memory>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace berth::ebpf {
+
+namespace {
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const { closedir(directory); }
+};
+
+// A directory that vanishes meanwhile is left out with all below it.
+void scan_below(int parent_fd, std::uint64_t parent, std::vector<ScannedGroup>& found) {
+  const int own = dup(parent_fd);
+  if (own < 0) return;
+  const std::unique_ptr<DIR, CloseDirectory> directory(fdopendir(own));
+  if (!directory) {
+    close(own);
+    return;
+  }
+  while (const dirent* entry = readdir(directory.get())) {
+    if (entry->d_type != DT_DIR || entry->d_name[0] == '.') continue;
+    const Fd fd(openat(parent_fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    struct stat about {};
+    if (!fd || fstat(fd.get(), &about) != 0) continue;
+    found.push_back({about.st_ino, parent});
+    scan_below(fd.get(), about.st_ino, found);
+  }
+}
+
+}  // namespace
+
+model::Result<std::vector<ScannedGroup>> scan_tree(const std::filesystem::path& root) {
+  const Fd fd(open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat about {};
+  if (!fd || fstat(fd.get(), &about) != 0) {
+    return model::fail(model::Error::from_errno(errno, "opening the cgroup tree at " + root.string()));
+  }
+  std::vector<ScannedGroup> found{{about.st_ino, 0}};
+  scan_below(fd.get(), about.st_ino, found);
+  return found;
+}
+
+}  // namespace berth::ebpf

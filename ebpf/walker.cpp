@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ebpf/walker.h"
+
+#include "ebpf/load.h"
+#include "walk_cgroup.skel.h"
+#include "walk_css.skel.h"
+#include "walk_css_old.skel.h"
+
+#include <array>
+#include <bit>
+#include <type_traits>
+
+#include <bpf/bpf.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace berth::ebpf {
+
+namespace {
+
+using model::Result;
+
+// The carriers differ in what one read(2) of the iterator does; their maps and names are the same.
+template <typename Skeleton>
+class IteratorWalker final : public Walker {
+ public:
+  static constexpr bool kByCgroup = std::is_same_v<Skeleton, bpf_walk_cgroup>;
+
+  IteratorWalker(Options options, std::uint64_t root_id, Fd root)
+      : options_(std::move(options)), root_id_(root_id), root_(std::move(root)) {}
+
+  void set_detail(std::string detail) { detail_ = std::move(detail); }
+  const char* name() const override { return kByCgroup ? "iter-cgroup" : "iter-css"; }
+
+  Result<void> load_for(std::uint32_t capacity) {
+    const char* log = kByCgroup                                ? "walk_cgroup"
+                      : std::is_same_v<Skeleton, bpf_walk_css> ? "walk_css"
+                                                               : "walk_css_old";
+    auto loaded = load<Skeleton>(log, options_.log_directory, [&](Skeleton& programs) {
+      bpf_map__set_max_entries(programs.maps.walked, capacity);
+      if constexpr (!kByCgroup) programs.rodata->root_id = root_id_;
+    });
+    if (!loaded) return model::fail(std::move(loaded.error()));
+    auto mapped = MappedArray<berth_walked>::map((*loaded)->maps.walked, capacity, false);
+    if (!mapped) return model::fail(std::move(mapped.error()));
+    Link link;
+    auto attached = attempt(log, options_.log_directory, [&] {
+      LIBBPF_OPTS(bpf_iter_attach_opts, how);
+      bpf_iter_link_info where{};
+      if constexpr (kByCgroup) {
+        where.cgroup.cgroup_fd = static_cast<std::uint32_t>(root_.get());
+        where.cgroup.order = BPF_CGROUP_ITER_DESCENDANTS_PRE;
+        how.link_info = &where;
+        how.link_info_len = sizeof(where);
+      }
+      link.reset(bpf_program__attach_iter((*loaded)->progs.walk, &how));
+      return link ? 0 : -errno;
+    });
+    if (!attached) return model::fail(std::move(attached.error()));
+    session_ = {};
+    programs_ = std::move(*loaded);
+    walked_ = std::move(*mapped);
+    link_ = std::move(link);
+    capacity_ = capacity;
+    return {};
+  }
+
+  Result<std::span<const berth_walked>> walk() override {
+    while (true) {
+      if (auto done = run(); !done) return model::fail(std::move(done.error()));
+      const std::uint32_t count = __atomic_load_n(&programs_->bss->walked_count, __ATOMIC_RELAXED);
+      if (count == 0)
+        return model::fail(model::ErrorKind::io, "walking the cgroups in the kernel found none");
+      if (count <= capacity_) return std::span<const berth_walked>(walked_.data(), count);
+      if (auto grown = load_for(std::bit_ceil(2 * count)); !grown)
+        return model::fail(std::move(grown.error()));
+    }
+  }
+
+ private:
+  Result<void> run() {
+    // A session over tasks stays at its first one, one over cgroups ends.
+    if (kByCgroup || !session_) {
+      session_ = {};
+      session_ = Fd(bpf_iter_create(bpf_link__fd(link_.get())));
+      if (!session_) return model::fail(model::Error::from_errno(errno, "starting a walk over the cgroups"));
+    }
+    programs_->bss->walked_count = 0;
+    std::array<char, 64> nothing{};
+    ssize_t got = 0;
+    do {
+      got = read(session_.get(), nothing.data(), nothing.size());
+    } while (got < 0 && errno == EINTR);
+    if (got < 0 && (kByCgroup || errno != EAGAIN)) {
+      return model::fail(model::Error::from_errno(errno, "walking the cgroups in the kernel"));
+    }
+    return {};
+  }
+
+  Options options_;
+  std::uint64_t root_id_ = 0;
+  Fd root_;
+  Owned<Skeleton> programs_;
+  MappedArray<berth_walked> walked_;
+  Link link_;
+  Fd session_;
+  std::uint32_t capacity_ = 0;
+};
+
+// Appends the reason to `reasons` where this carrier does not work here; one walk is part of the trial.
+template <typename Skeleton>
+std::unique_ptr<Walker> try_carrier(const Options& options, std::uint32_t capacity, std::string& reasons) {
+  Fd root(open(options.cgroup_root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat about {};
+  const auto failed = [&](const std::string& why) {
+    if (!reasons.empty()) reasons += "; ";
+    reasons += why;
+    return nullptr;
+  };
+  if (!root || fstat(root.get(), &about) != 0) {
+    return failed(model::Error::from_errno(errno, "opening " + options.cgroup_root.string()).message());
+  }
+  auto made = std::make_unique<IteratorWalker<Skeleton>>(options, about.st_ino, std::move(root));
+  if (auto loaded = made->load_for(capacity); !loaded) return failed(loaded.error().message());
+  if (auto walked = made->walk(); !walked) return failed(walked.error().message());
+  made->set_detail(reasons);
+  return made;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Walker>> Walker::start(const Options& options, std::uint32_t capacity) {
+  std::string reasons;
+  if (auto made = try_carrier<bpf_walk_css>(options, capacity, reasons)) return made;
+  std::string older;
+  if (auto made = try_carrier<bpf_walk_css_old>(options, capacity, older)) return made;
+  reasons += "; " + older;
+  if (auto made = try_carrier<bpf_walk_cgroup>(options, capacity, reasons)) return made;
+  return model::fail(model::ErrorKind::unavailable, reasons);
+}
+
+}  // namespace berth::ebpf

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ebpf/abi.h"
+#include "ebpf/collector.h"
+#include "model/error.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace berth::ebpf {
+
+// Reads what the kernel keeps of all cgroups at once, in the kernel.
+class Walker {
+ public:
+  // The best way that this kernel has: "iter-css" (6.16), "iter-css" with the older way to flush (6.7),
+  // "iter-cgroup" (6.1). `capacity` is the number of cgroups there is room for at first. Error with what was
+  // said to each try.
+  static model::Result<std::unique_ptr<Walker>> start(const Options& options, std::uint32_t capacity);
+  virtual ~Walker() = default;
+
+  // All cgroups, parents before their children. Valid until the next call.
+  virtual model::Result<std::span<const berth_walked>> walk() = 0;
+  // Its name, and why it is not a better one.
+  virtual const char* name() const = 0;
+  const std::string& detail() const { return detail_; }
+
+ protected:
+  std::string detail_;
+};
+
+}  // namespace berth::ebpf

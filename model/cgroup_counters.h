@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace berth::model {
+
+// How long the threads of a cgroup waited for a processor, one entry a dispatch, by powers of two: bucket 0
+// is below 1,024 ns, bucket b from 2^(9+b) up to 2^(10+b) ns, and the last has no upper end. Cumulative.
+inline constexpr std::size_t kDelayBuckets = 24;
+using DelayHistogram = std::array<std::uint64_t, kDelayBuckets>;
+
+// Hardware counters, cumulative, scaled up where the kernel had to multiplex them.
+struct HardwareCounts {
+  double instructions = 0;
+  double cycles = 0;
+  double llc_references = 0;
+  double llc_misses = 0;
+
+  friend bool operator==(const HardwareCounts&, const HardwareCounts&) = default;
+};
+
+// What was counted of a cgroup since it was first seen. Every figure only grows; two readings make a rate.
+struct CgroupCounters {
+  std::uint64_t run_ns = 0;        // CPU time used
+  std::uint64_t run_delay_ns = 0;  // time its threads were ready and waited for a processor
+  std::uint64_t dispatches = 0;    // times one of its threads got a processor
+  DelayHistogram delay{};
+  std::optional<HardwareCounts> hardware;  // nullopt without performance counters
+
+  friend bool operator==(const CgroupCounters&, const CgroupCounters&) = default;
+};
+
+// What the kernel itself keeps of a cgroup, descendants included; nullopt where it keeps none.
+struct CgroupAccounts {
+  std::optional<std::uint64_t> usage_ns;      // cpu.stat usage_usec, since the cgroup was made
+  std::optional<std::uint64_t> memory_bytes;  // memory.current
+  std::optional<std::uint64_t> throttled;     // cpu.stat nr_throttled, of this cgroup's own quota
+  std::optional<std::uint64_t> throttled_ns;  // cpu.stat throttled_usec
+
+  friend bool operator==(const CgroupAccounts&, const CgroupAccounts&) = default;
+};
+
+// One cgroup of a reading. `id` is the kernel's (kernfs), the inode number of the cgroup's directory, and is
+// never given out twice in one boot.
+struct CgroupReading {
+  std::uint64_t id = 0;
+  std::uint64_t parent = 0;  // 0 for the root
+  CgroupAccounts accounts;
+  CgroupCounters own;      // of the threads in this very cgroup
+  CgroupCounters subtree;  // and in all below it, those that are gone included
+
+  friend bool operator==(const CgroupReading&, const CgroupReading&) = default;
+};
+
+// The q-quantile (0..1) in microseconds of the waits between two readings, linear within its bucket; of the
+// last bucket its lower end. nullopt where nothing was dispatched in between, and where a bucket fell, as
+// then the two are not readings of one cgroup.
+std::optional<double> delay_quantile_us(const DelayHistogram& before, const DelayHistogram& now, double q);
+
+// LLC misses per thousand instructions between two readings. nullopt without counters in both, without an
+// instruction in between, and where a counter fell.
+std::optional<double> llc_mpki(const CgroupCounters& before, const CgroupCounters& now);
+
+}  // namespace berth::model

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a reading of N cgroups costs, against reading a kept descriptor of each one's cpu.stat, and against
+// the cgroup room's sampler. "Active" is when a process has been in each since the last reading. All take
+// turns.
+#include "cgroup/cgroup.h"
+#include "cgroup/sampler.h"
+#include "ebpf/collector.h"
+#include "ebpf/load.h"
+#include "tests/host/real_tree.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+namespace berth::ebpf {
+namespace {
+
+constexpr int kTurns = 15;
+
+double cpu_us() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+std::uint64_t pread_all(const std::vector<Fd>& files) {
+  std::uint64_t sum = 0;
+  std::array<char, 1024> text{};
+  for (const Fd& file : files) {
+    const ssize_t got = pread(file.get(), text.data(), text.size() - 1, 0);
+    if (got <= 0) throw std::runtime_error("pread");
+    text[static_cast<std::size_t>(got)] = 0;
+    sum += std::strtoull(text.data() + sizeof("usage_usec"), nullptr, 10);
+  }
+  return sum;
+}
+
+void run(int count) {
+  const cgroup::test::RealTree tree;
+  std::vector<Fd> files;
+  cgroup::Sampler sampler;
+  for (int i = 0; i < count; ++i) {
+    const std::string name = "g" + std::to_string(i);
+    tree.make(name);
+    files.emplace_back(open((tree.path(name) / "cpu.stat").c_str(), O_RDONLY | O_CLOEXEC));
+    if (!files.back()) throw std::runtime_error("open");
+    sampler.add(name, cgroup::Cgroup::open(tree.hierarchy().root, tree.id(name)).value());
+  }
+  Options options;
+  options.cgroup_root = tree.hierarchy().root;
+  auto started = Collector::start(options);
+  if (!started) throw std::runtime_error(started.error().message());
+  Collector& collector = **started;
+  const auto visit_all = [&] {
+    const pid_t visitor = fork();
+    if (visitor == 0) {
+      for (int i = 0; i < count; ++i) {
+        std::ofstream(tree.path("g" + std::to_string(i)) / "cgroup.procs") << 0;
+        usleep(1);
+      }
+      _exit(0);
+    }
+    waitpid(visitor, nullptr, 0);
+  };
+  // All of them have rows, as on a host where all containers run.
+  visit_all();
+  for (const bool active : {false, true}) {
+    std::vector<double> files_us;
+    std::vector<double> sampler_us;
+    std::vector<double> collector_us;
+    const auto timed = [&](std::vector<double>& to, const auto& work) {
+      if (active) visit_all();
+      const double begin = cpu_us();
+      work();
+      to.push_back(cpu_us() - begin);
+    };
+    for (int turn = 0; turn < kTurns; ++turn) {
+      timed(files_us, [&] { pread_all(files); });
+      timed(sampler_us, [&] { sampler.sample(turn); });
+      timed(collector_us, [&] {
+        if (!collector.read()) throw std::runtime_error("read");
+      });
+    }
+    const double own = median(collector_us);
+    std::printf("%6d %-7s %12.0f %12.0f %12.0f %10.1f %10.1f\n", count, active ? "active" : "idle", own,
+                median(files_us), median(sampler_us), median(files_us) / own, median(sampler_us) / own);
+  }
+}
+
+}  // namespace
+}  // namespace berth::ebpf
+
+int main() {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  std::printf("%6s %-7s %12s %12s %12s %10s %10s\n", "groups", "", "berth us", "pread us", "sampler us",
+              "pread/b", "sampler/b");
+  for (const int count : {100, 1000, 5000}) berth::ebpf::run(count);
+  return 0;
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the hook adds to a context switch, beside what a hook that does nothing adds, and what the usual three
+// hooks add. One byte goes to and fro between two processes on one CPU, each in a cgroup of its own; CPU time
+// of both. All cases take turns, many times, so that what else the machine does meets them alike.
+#include "cgroup/hierarchy.h"
+#include "ebpf/collector.h"
+#include "ebpf/load.h"
+#include "rivals.skel.h"
+#include "tests/host/real_tree.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <linux/perf_event.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+namespace berth::ebpf {
+namespace {
+
+constexpr int kRoundTrips = 20'000;
+constexpr int kTurns = 15;
+
+double cpu_ns(const rusage& used) {
+  const auto of = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_usec) * 1e3;
+  };
+  return of(used.ru_utime) + of(used.ru_stime);
+}
+
+void pin_here() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(0, &set);
+  sched_setaffinity(0, sizeof(set), &set);
+}
+
+// CPU ns of a switch, with whatever is attached now.
+double ping_pong(const cgroup::test::RealTree& tree) {
+  int there[2];
+  int back[2];
+  if (pipe(there) != 0 || pipe(back) != 0) throw std::runtime_error("pipe");
+  double used = 0;
+  std::vector<pid_t> children;
+  for (const bool first : {true, false}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      pin_here();
+      std::ofstream(tree.path(first ? "a" : "b") / "cgroup.procs") << 0;
+      char byte = 0;
+      for (int i = 0; i < kRoundTrips; ++i) {
+        if (first && (write(there[1], &byte, 1) != 1 || read(back[0], &byte, 1) != 1)) _exit(1);
+        if (!first && (read(there[0], &byte, 1) != 1 || write(back[1], &byte, 1) != 1)) _exit(1);
+      }
+      _exit(0);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    rusage of_child{};
+    wait4(child, nullptr, 0, &of_child);
+    used += cpu_ns(of_child);
+  }
+  for (const int fd : {there[0], there[1], back[0], back[1]}) close(fd);
+  return used / (2.0 * kRoundTrips);
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Loads the programs of rivals.bpf.c and attaches those named.
+struct Rival {
+  explicit Rival(bool nop) {
+    auto loaded = load<bpf_rivals>("rivals", {}, [](bpf_rivals&) {});
+    if (!loaded) throw std::runtime_error(loaded.error().message());
+    programs = std::move(*loaded);
+    auto& progs = programs->progs;
+    const std::vector<bpf_program*> wanted =
+        nop ? std::vector<bpf_program*>{progs.nothing}
+            : std::vector<bpf_program*>{progs.on_wakeup, progs.on_wakeup_new, progs.on_switch};
+    for (bpf_program* program : wanted) {
+      links.emplace_back(bpf_program__attach(program));
+      if (!links.back()) throw std::runtime_error("attaching a rival");
+    }
+  }
+  Owned<bpf_rivals> programs;
+  std::vector<Link> links;
+};
+
+std::unique_ptr<Collector> collector(const cgroup::test::RealTree& tree, bool counted) {
+  Options options;
+  options.cgroup_root = tree.hierarchy().root;
+  // The same path as a PMU's, whose reads cost less or more than these.
+  if (counted) {
+    options.events = {{{PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES},
+                       {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS},
+                       {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS},
+                       {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_ALIGNMENT_FAULTS}}};
+  }
+  auto started = Collector::start(options);
+  if (!started) throw std::runtime_error(started.error().message());
+  return std::move(*started);
+}
+
+void run() {
+  const cgroup::test::RealTree tree;
+  tree.make("a");
+  tree.make("b");
+  const std::vector<std::pair<std::string, std::function<std::shared_ptr<void>()>>> cases{
+      {"nothing attached", [] { return std::shared_ptr<void>(); }},
+      {"a hook that does nothing", [] { return std::make_shared<Rival>(true); }},
+      {"berth", [&] { return std::shared_ptr<void>(collector(tree, false)); }},
+      {"berth, four counters", [&] { return std::shared_ptr<void>(collector(tree, true)); }},
+      {"three hooks and a hash", [] { return std::make_shared<Rival>(false); }},
+  };
+  std::map<std::string, std::vector<double>> costs;
+  std::map<std::string, std::vector<double>> added;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    double bare = 0;
+    for (const auto& [name, attach] : cases) {
+      const auto attached = attach();
+      const double cost = ping_pong(tree);
+      if (!attached) bare = cost;
+      costs[name].push_back(cost);
+      added[name].push_back(cost - bare);
+    }
+  }
+  const double nop = median(added["a hook that does nothing"]);
+  std::printf("%-28s %12s %12s %10s\n", "median of 15", "ns a switch", "added", "of nop's");
+  for (const auto& [name, attach] : cases) {
+    std::printf("%-28s %12.0f %12.0f %10.2f\n", name.c_str(), median(costs[name]), median(added[name]),
+                median(added[name]) / nop);
+  }
+}
+
+}  // namespace
+}  // namespace berth::ebpf
+
+int main() {
+  berth::ebpf::run();
+  return 0;
+}

@@ -1,0 +1,537 @@
+// SPDX-License-Identifier: Apache-2.0
+// The BPF programs on this machine's own kernel, against what the kernel itself says. Needs root; makes
+// groups named berth-host-PID and removes them.
+#include "cgroup/hierarchy.h"
+#include "ebpf/collector.h"
+#include "ebpf/load.h"
+#include "refused.skel.h"
+#include "tests/host/real_tree.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+
+#include <gtest/gtest.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+namespace berth::ebpf {
+namespace {
+
+using cgroup::test::Process;
+using cgroup::test::RealTree;
+using model::CgroupReading;
+
+std::uint64_t inode(const std::filesystem::path& path) {
+  struct stat about {};
+  if (stat(path.c_str(), &about) != 0) throw std::runtime_error("stat " + path.string());
+  return about.st_ino;
+}
+
+void spin(unsigned times) {
+  volatile unsigned sink = 0;
+  for (unsigned n = 0; n < times; ++n) sink = sink + n;
+}
+
+double now_s() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+}
+
+std::uint64_t usage_ns(const std::filesystem::path& group) {
+  std::ifstream file(group / "cpu.stat");
+  std::string name;
+  std::uint64_t value = 0;
+  while (file >> name >> value) {
+    if (name == "usage_usec") return value * 1000;
+  }
+  throw std::runtime_error("no usage in " + group.string());
+}
+
+// /proc/PID/schedstat: time run, time waited, both ns, and dispatches.
+struct SchedStat {
+  std::uint64_t run_ns = 0, delay_ns = 0, dispatches = 0;
+};
+SchedStat schedstat(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/schedstat");
+  SchedStat read;
+  if (!(file >> read.run_ns >> read.delay_ns >> read.dispatches)) throw std::runtime_error("schedstat");
+  return read;
+}
+
+void pin(pid_t pid, int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  if (sched_setaffinity(pid, sizeof(set), &set) != 0) throw std::runtime_error("sched_setaffinity");
+}
+
+// Off every processor, so that all clocks of the kernel stand.
+void freeze(const std::vector<Process>& processes) {
+  for (const Process& process : processes) kill(process.pid(), SIGSTOP);
+  for (const Process& process : processes) {
+    int status = 0;
+    waitpid(process.pid(), &status, WUNTRACED);
+    // The stop is reported shortly before the process has left its processor.
+    while (true) {
+      std::ifstream file("/proc/" + std::to_string(process.pid()) + "/stat");
+      std::string all((std::istreambuf_iterator<char>(file)), {});
+      if (all.find(") T ") != std::string::npos) break;
+      usleep(1000);
+    }
+  }
+  usleep(20'000);
+}
+
+void thaw(const std::vector<Process>& processes) {
+  for (const Process& process : processes) kill(process.pid(), SIGCONT);
+}
+
+class EbpfHost : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "needs root";
+    logs = (std::filesystem::temp_directory_path() / "berth-ebpf-XXXXXX").string();
+    ASSERT_TRUE(mkdtemp(logs.data()));
+    tree = std::make_unique<RealTree>();
+  }
+  void TearDown() override {
+    if (!logs.empty()) std::filesystem::remove_all(logs);
+  }
+  Options options() const {
+    Options made;
+    made.cgroup_root = tree->hierarchy().root;
+    made.log_directory = logs;
+    return made;
+  }
+  // A machine that cannot load the programs cannot run these tests; it says so in words.
+  void start(const Options& with) {
+    auto started = Collector::start(with);
+    if (!started && started.error().kind() == model::ErrorKind::unavailable) {
+      GTEST_SKIP() << started.error().message();
+    }
+    ASSERT_TRUE(started) << started.error().message();
+    collector = std::move(*started);
+  }
+  CgroupReading reading(std::uint64_t id) {
+    const auto done = collector->read();
+    if (!done) throw std::runtime_error(done.error().message());
+    const CgroupReading* found = collector->find(id);
+    return found ? *found : CgroupReading{};
+  }
+
+  std::string logs;
+  std::unique_ptr<RealTree> tree;
+  std::unique_ptr<Collector> collector;
+};
+
+struct Difference {
+  double run = 0, delay = 0, usage = 0;
+};
+
+// `count` processes in one group for 2 s, moved about by `disturb`; what was counted against what the kernel
+// says, as fractions of the latter.
+class AccuracyTest : public EbpfHost {
+ protected:
+  void measure(int count, const std::function<void(std::vector<Process>&)>& disturb) {
+    start(options());
+    if (!collector) return;
+    tree->make("a");
+    const std::uint64_t id = inode(tree->path("a"));
+    std::vector<Process> processes;
+    for (int i = 0; i < count; ++i) {
+      processes.emplace_back([i] {
+        // Some compute, some sleep in between.
+        spin(2'000'000);
+        if (i % 2) usleep(300);
+      });
+      processes.back().move_to(tree->path("a"));
+    }
+    freeze(processes);
+    const CgroupReading before = reading(id);
+    SchedStat kernel_before = sum(processes);
+    const std::uint64_t usage_before = usage_ns(tree->path("a"));
+    thaw(processes);
+    const double end = now_s() + 2;
+    while (now_s() < end) disturb(processes);
+    freeze(processes);
+    const CgroupReading after = reading(id);
+    const SchedStat kernel_after = sum(processes);
+    const std::uint64_t usage_after = usage_ns(tree->path("a"));
+
+    const auto run = static_cast<double>(kernel_after.run_ns - kernel_before.run_ns);
+    const auto delay = static_cast<double>(kernel_after.delay_ns - kernel_before.delay_ns);
+    const auto usage = static_cast<double>(usage_after - usage_before);
+    ASSERT_GT(run, 2e8) << "the machine is too busy to compare";
+    ASSERT_GT(delay, 1e8) << "nothing waited";
+    EXPECT_NEAR(static_cast<double>(after.own.run_ns - before.own.run_ns), run, 0.005 * run);
+    EXPECT_NEAR(static_cast<double>(after.own.run_delay_ns - before.own.run_delay_ns), delay, 0.005 * delay);
+    EXPECT_NEAR(static_cast<double>(after.own.run_ns - before.own.run_ns), usage, 0.005 * usage);
+    const auto dispatches = static_cast<double>(kernel_after.dispatches - kernel_before.dispatches);
+    EXPECT_NEAR(static_cast<double>(after.own.dispatches - before.own.dispatches), dispatches,
+                0.005 * dispatches + 2);
+    if (after.accounts.usage_ns && before.accounts.usage_ns) {
+      EXPECT_NEAR(static_cast<double>(*after.accounts.usage_ns - *before.accounts.usage_ns), usage, 2000);
+    }
+    // The histogram holds every dispatch, and its mean is the sum's.
+    std::uint64_t entries = 0;
+    for (std::size_t bucket = 0; bucket < model::kDelayBuckets; ++bucket) {
+      entries += after.own.delay[bucket] - before.own.delay[bucket];
+    }
+    EXPECT_NEAR(static_cast<double>(entries), dispatches, 0.005 * dispatches + 2);
+    std::printf("run %+.4f %%, delay %+.4f %%, usage %+.4f %%, %.0f dispatches, p50 %.1f us, p99 %.1f us\n",
+                100 * (static_cast<double>(after.own.run_ns - before.own.run_ns) / run - 1),
+                100 * (static_cast<double>(after.own.run_delay_ns - before.own.run_delay_ns) / delay - 1),
+                100 * (static_cast<double>(after.own.run_ns - before.own.run_ns) / usage - 1), dispatches,
+                model::delay_quantile_us(before.own.delay, after.own.delay, 0.5).value_or(-1),
+                model::delay_quantile_us(before.own.delay, after.own.delay, 0.99).value_or(-1));
+  }
+  static SchedStat sum(const std::vector<Process>& processes) {
+    SchedStat all;
+    for (const Process& process : processes) {
+      const SchedStat one = schedstat(process.pid());
+      all.run_ns += one.run_ns;
+      all.delay_ns += one.delay_ns;
+      all.dispatches += one.dispatches;
+    }
+    return all;
+  }
+};
+
+TEST_F(AccuracyTest, PinnedProcessesRunAndWaitAsTheKernelSays) {
+  measure(4, [first = true](std::vector<Process>& processes) mutable {
+    if (std::exchange(first, false)) {
+      for (const Process& process : processes) pin(process.pid(), 0);
+    }
+    usleep(10'000);
+  });
+}
+
+TEST_F(AccuracyTest, MigratingProcessesRunAndWaitAsTheKernelSays) {
+  const int cpus = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  if (cpus < 2) GTEST_SKIP() << "one processor";
+  measure(2 * cpus + 1, [cpus, turn = 0](std::vector<Process>& processes) mutable {
+    for (const Process& process : processes) pin(process.pid(), turn++ % cpus);
+    usleep(2'000);
+  });
+}
+
+TEST_F(EbpfHost, ATaskThatNeverLeavesItsProcessorIsCountedToo) {
+  start(options());
+  if (!collector) return;
+  tree->make("a");
+  const std::uint64_t id = inode(tree->path("a"));
+  Process burner([] {});
+  burner.move_to(tree->path("a"));
+  const CgroupReading before = reading(id);
+  const std::uint64_t usage_before = usage_ns(tree->path("a"));
+  const double end = now_s() + 1;
+  while (now_s() < end) usleep(10'000);
+  const CgroupReading after = reading(id);
+  const auto usage = static_cast<double>(usage_ns(tree->path("a")) - usage_before);
+  // Both stand at the last tick or switch; 10 ms is more than a tick.
+  EXPECT_NEAR(static_cast<double>(after.own.run_ns - before.own.run_ns), usage, 0.005 * usage + 1e7);
+}
+
+TEST_F(EbpfHost, AParentsSubtreeHoldsItsChildren) {
+  start(options());
+  if (!collector) return;
+  tree->make("p/a");
+  tree->make("p/b");
+  std::vector<Process> processes;
+  for (const char* name : {"p/a", "p/b"}) {
+    processes.emplace_back([] {});
+    processes.back().move_to(tree->path(name));
+  }
+  const double end = now_s() + 0.5;
+  while (now_s() < end) usleep(10'000);
+  ASSERT_TRUE(collector->read());
+  const CgroupReading* parent = collector->find(inode(tree->path("p")));
+  const CgroupReading* a = collector->find(inode(tree->path("p/a")));
+  const CgroupReading* b = collector->find(inode(tree->path("p/b")));
+  ASSERT_TRUE(parent && a && b);
+  EXPECT_EQ(a->parent, parent->id);
+  EXPECT_GT(a->own.run_ns, 10'000'000U);
+  EXPECT_EQ(parent->own.run_ns, 0U);
+  EXPECT_EQ(parent->subtree.run_ns, a->subtree.run_ns + b->subtree.run_ns);
+}
+
+TEST_F(EbpfHost, CgroupsThatComeAndGoAreToldInOrder) {
+  start(options());
+  if (!collector) return;
+  if (collector->events_fd() < 0) GTEST_SKIP() << "no events here";
+  collector->take_events();
+  tree->make("new");
+  const std::uint64_t id = inode(tree->path("new"));
+  tree->remove("new");
+  pollfd waiting{collector->events_fd(), POLLIN, 0};
+  ASSERT_EQ(poll(&waiting, 1, 5000), 1);
+  std::vector<CgroupEvent> ours;
+  for (const CgroupEvent& event : collector->take_events().events) {
+    if (event.id == id) ours.push_back(event);
+  }
+  ASSERT_EQ(ours.size(), 2U);
+  EXPECT_TRUE(ours[0].created);
+  EXPECT_EQ(ours[0].path, tree->id("new"));
+  EXPECT_EQ(ours[0].parent, inode(tree->base()));
+  EXPECT_FALSE(ours[1].created);
+}
+
+// Software events in the slots of the hardware ones: the same path, on machines without a PMU.
+TEST_F(EbpfHost, WhatTheCgroupsAreCreditedIsWhatTheProcessorsCounted) {
+  Options with = options();
+  with.events = {{{PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK},
+                  {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES},
+                  {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS},
+                  {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS}}};
+  start(with);
+  if (!collector) return;
+  const auto counters = std::find_if(collector->rungs().begin(), collector->rungs().end(),
+                                     [](const Rung& rung) { return rung.figure == "hardware-counters"; });
+  ASSERT_TRUE(counters->available) << counters->detail;
+  tree->make("a");
+  tree->make("b");
+  std::vector<Process> processes;
+  for (const char* name : {"a", "b", "a"}) {
+    processes.emplace_back([] {
+      spin(200'000);
+      usleep(100);
+    });
+    processes.back().move_to(tree->path(name));
+  }
+  // The processors' own, by a second set of events.
+  const int cpus = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  std::vector<Fd> direct;
+  for (int cpu = 0; cpu < cpus; ++cpu) {
+    perf_event_attr attributes{};
+    attributes.size = sizeof(attributes);
+    attributes.type = PERF_TYPE_SOFTWARE;
+    attributes.config = PERF_COUNT_SW_CONTEXT_SWITCHES;
+    direct.emplace_back(static_cast<int>(syscall(SYS_perf_event_open, &attributes, -1, cpu, -1, 0)));
+    ASSERT_TRUE(direct.back());
+  }
+  const auto counted = [&] {
+    std::uint64_t sum = 0;
+    for (const Fd& fd : direct) {
+      std::uint64_t one = 0;
+      if (read(fd.get(), &one, sizeof(one)) == sizeof(one)) sum += one;
+    }
+    return static_cast<double>(sum);
+  };
+  const std::uint64_t root = inode(tree->hierarchy().root);
+  const double direct_before = counted();
+  const CgroupReading before = reading(root);
+  const double begin = now_s();
+  while (now_s() < begin + 2) usleep(10'000);
+  const double direct_after = counted();
+  const CgroupReading after = reading(root);
+  const double elapsed = now_s() - begin;
+  ASSERT_TRUE(after.subtree.hardware && before.subtree.hardware);
+  // cpu-clock counts every nanosecond of every processor, idle ones too, whose share is the root's own.
+  EXPECT_NEAR(after.subtree.hardware->instructions - before.subtree.hardware->instructions,
+              elapsed * 1e9 * cpus, 0.005 * elapsed * 1e9 * cpus + 1e7);
+  const double switches = after.subtree.hardware->cycles - before.subtree.hardware->cycles;
+  EXPECT_GT(switches, 1000);
+  EXPECT_NEAR(switches, direct_after - direct_before, 0.005 * switches + 20);
+  const CgroupReading* a = collector->find(inode(tree->path("a")));
+  const CgroupReading* b = collector->find(inode(tree->path("b")));
+  // cpu-clock of a group of ordinary processes is the CPU time they used, interrupts and all.
+  ASSERT_TRUE(a->own.hardware && b->own.hardware);
+  EXPECT_NEAR(a->own.hardware->instructions, static_cast<double>(a->own.run_ns),
+              0.05 * static_cast<double>(a->own.run_ns));
+}
+
+std::size_t open_files() {
+  const std::filesystem::directory_iterator files("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(files), end(files)));
+}
+
+long resident_kib() {
+  std::ifstream statm("/proc/self/statm");
+  long pages = 0;
+  statm >> pages >> pages;
+  return pages * sysconf(_SC_PAGESIZE) / 1024;
+}
+
+TEST_F(EbpfHost, TenThousandCgroupsComeAndGoUnderLoadAndLeaveNothing) {
+  Options with = options();
+  with.cgroups = 1;  // the least table, so that rows must be given back
+  start(with);
+  if (!collector) return;
+  tree->make("churn");
+  const std::filesystem::path base = tree->path("churn");
+  const std::uint64_t parent = inode(base);
+  std::vector<Process> load;
+  for (int i = 0; i < 2; ++i) load.emplace_back([] { usleep(50); });
+  ASSERT_TRUE(collector->read());
+  rusage children_before{};
+  std::size_t files = 0;
+  long memory = 0;
+  std::vector<std::uint64_t> ids;
+  std::size_t successors_wronged = 0;
+  std::uint64_t credited_alive = 0;
+  constexpr int kRounds = 200;
+  constexpr int kEach = 50;
+  ids.reserve(std::size_t{kRounds * kEach});
+  for (int round = 0; round < kRounds; ++round) {
+    for (int i = 0; i < kEach; ++i) mkdir((base / ("g" + std::to_string(i))).c_str(), 0755);
+    // Each group has had a process of its own that ended in it.
+    const pid_t visitor = fork();
+    if (visitor == 0) {
+      for (int i = 0; i < kEach; ++i) {
+        std::ofstream(base / ("g" + std::to_string(i)) / "cgroup.procs") << 0;
+        spin(20'000);
+        sched_yield();
+      }
+      _exit(0);
+    }
+    waitpid(visitor, nullptr, 0);
+    for (int i = 0; i < kEach; ++i) {
+      const auto path = base / ("g" + std::to_string(i));
+      ids.push_back(inode(path));
+      while (rmdir(path.c_str()) != 0 && errno == EBUSY) usleep(1000);
+    }
+    // Successors of the same names; nothing ever ran there.
+    for (int i = 0; i < 3; ++i) mkdir((base / ("g" + std::to_string(i))).c_str(), 0755);
+    ASSERT_TRUE(collector->read());
+    for (int i = 0; i < 3; ++i) {
+      const auto path = base / ("g" + std::to_string(i));
+      const CgroupReading* successor = collector->find(inode(path));
+      ASSERT_NE(successor, nullptr);
+      if (successor->own.run_ns != 0 || successor->own.dispatches != 0) ++successors_wronged;
+      rmdir(path.c_str());
+    }
+    collector->take_events();
+    if (round == 20) {
+      files = open_files();
+      memory = resident_kib();
+      getrusage(RUSAGE_CHILDREN, &children_before);
+      credited_alive = collector->find(parent)->subtree.run_ns;
+    }
+  }
+  rusage children_after{};
+  getrusage(RUSAGE_CHILDREN, &children_after);
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(collector->read());
+  std::sort(ids.begin(), ids.end());
+  EXPECT_EQ(std::adjacent_find(ids.begin(), ids.end()), ids.end()) << "an id was given out twice";
+  EXPECT_EQ(ids.size(), std::size_t{kRounds * kEach});
+  EXPECT_EQ(successors_wronged, 0U);
+  EXPECT_EQ(open_files(), files);
+  EXPECT_LT(resident_kib(), memory + 1024);
+  EXPECT_LT(collector->size(), 1000U);
+  const auto time_of = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_usec) * 1e3;
+  };
+  const double used = time_of(children_after.ru_utime) - time_of(children_before.ru_utime) +
+                      time_of(children_after.ru_stime) - time_of(children_before.ru_stime);
+  const auto credited = static_cast<double>(collector->find(parent)->subtree.run_ns - credited_alive);
+  // A visitor's first and last moments are elsewhere.
+  EXPECT_LT(credited, 1.01 * used);
+  EXPECT_GT(credited, 0.5 * used);
+}
+
+TEST_F(EbpfHost, TablesGrowWhenTheyAreTooSmall) {
+  Options with = options();
+  with.cgroups = 1;
+  start(with);
+  if (!collector) return;
+  constexpr int kGroups = 3000;
+  for (int i = 0; i < kGroups; ++i) tree->make("g" + std::to_string(i));
+  const auto visit_all = [&] {
+    const pid_t visitor = fork();
+    if (visitor == 0) {
+      for (int i = 0; i < kGroups; ++i) {
+        std::ofstream(tree->path("g" + std::to_string(i)) / "cgroup.procs") << 0;
+        usleep(1);
+      }
+      _exit(0);
+    }
+    waitpid(visitor, nullptr, 0);
+  };
+  const auto credited = [&] {
+    int count = 0;
+    for (int i = 0; i < kGroups; ++i) {
+      const CgroupReading* found = collector->find(inode(tree->path("g" + std::to_string(i))));
+      if (found && found->own.dispatches > 0) ++count;
+    }
+    return count;
+  };
+  int last = 0;
+  for (int tries = 0; tries < 6 && last < kGroups; ++tries) {
+    visit_all();
+    ASSERT_TRUE(collector->read());
+    last = credited();
+  }
+  EXPECT_EQ(last, kGroups);
+}
+
+// As an unprivileged user with nothing but these capabilities.
+TEST_F(EbpfHost, TwoCapabilitiesSuffice) {
+  const auto drop_to = [](std::initializer_list<int> capabilities) {
+    if (prctl(PR_SET_KEEPCAPS, 1) != 0 || setgid(65534) != 0 || setuid(65534) != 0) return false;
+    std::uint32_t low = 0;
+    std::uint32_t high = 0;
+    for (const int capability : capabilities) (capability < 32 ? low : high) |= 1U << (capability % 32);
+    struct {
+      std::uint32_t version = 0x20080522;
+      int pid = 0;
+    } header;
+    const std::array<std::uint32_t, 6> data{low, low, 0, high, high, 0};
+    return syscall(SYS_capset, &header, data.data()) == 0;
+  };
+  constexpr int kBpf = 39;
+  constexpr int kPerfmon = 38;
+  std::filesystem::permissions(logs, std::filesystem::perms::all);
+  const auto in_child = [&](std::initializer_list<int> capabilities) {
+    const pid_t child = fork();
+    if (child == 0) {
+      if (!drop_to(capabilities)) _exit(9);
+      auto started = Collector::start(options());
+      if (!started) {
+        std::fprintf(stderr, "%s\n", started.error().message().c_str());
+        _exit(started.error().kind() == model::ErrorKind::permission ? 3 : 4);
+      }
+      if (!(*started)->read()) _exit(5);
+      for (const Rung& rung : (*started)->rungs()) {
+        if (!rung.available && rung.figure != "hardware-counters") {
+          std::fprintf(stderr, "%s: %s\n", rung.figure.c_str(), rung.detail.c_str());
+          _exit(6);
+        }
+      }
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  };
+  start(options());
+  if (!collector) return;
+  collector.reset();
+  EXPECT_EQ(in_child({kBpf, kPerfmon}), 0);
+  EXPECT_EQ(in_child({}), 3);
+}
+
+TEST_F(EbpfHost, TheVerifiersLogOfARefusedProgramIsKept) {
+  const auto loaded = load<bpf_refused>("refused", logs, [](bpf_refused&) {});
+  ASSERT_FALSE(loaded);
+  const auto log = std::filesystem::path(logs) / "refused.log";
+  EXPECT_NE(loaded.error().message().find(log.string()), std::string::npos) << loaded.error().message();
+  EXPECT_NE(loaded.error().message().find("invalid mem access"), std::string::npos)
+      << loaded.error().message();
+  std::ifstream file(log);
+  const std::string all((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_NE(all.find("processed "), std::string::npos) << all;
+}
+
+}  // namespace
+}  // namespace berth::ebpf

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ebpf/aggregate.h"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace berth::ebpf {
+namespace {
+
+// What the BPF programs would leave in memory.
+struct FakeCpu {
+  explicit FakeCpu(std::size_t rows, bool counted = false) : entries(rows), cells(rows) {
+    if (counted) counts.resize(rows);
+  }
+  void take(std::size_t row, std::uint64_t id) {
+    entries[row] = {.id = id, .touches = 0, .unused = 0};
+    cells[row] = {};
+    if (!counts.empty()) counts[row] = {};
+  }
+  void run(std::size_t row, std::uint64_t ns) {
+    cells[row].run_ns += ns;
+    ++entries[row].touches;
+  }
+  Aggregate::Table table() { return {.entries = entries, .cells = cells, .counts = counts, .scale = scale}; }
+  std::vector<berth_entry> entries;
+  std::vector<berth_cell> cells;
+  std::vector<berth_counts> counts;
+  std::array<double, 4> scale{1, 1, 1, 1};
+};
+
+class AggregateTest : public ::testing::Test {
+ protected:
+  void collect() {
+    std::vector<Aggregate::Table> tables;
+    for (FakeCpu& cpu : cpus) tables.push_back(cpu.table());
+    aggregate.collect(tables);
+  }
+  std::uint64_t own(std::uint64_t id) { return aggregate.find(id)->own.run_ns; }
+  std::uint64_t subtree(std::uint64_t id) { return aggregate.find(id)->subtree.run_ns; }
+
+  std::vector<FakeCpu> cpus{FakeCpu(8), FakeCpu(8)};
+  Aggregate aggregate;
+};
+
+TEST_F(AggregateTest, TheCpusOfACgroupAreAddedUp) {
+  aggregate.learn(1, 0);
+  aggregate.learn(7, 1);
+  cpus[0].take(3, 7);
+  cpus[1].take(5, 7);
+  cpus[0].run(3, 100);
+  cpus[1].run(5, 20);
+  collect();
+  EXPECT_EQ(own(7), 120U);
+  cpus[1].run(5, 1);
+  collect();
+  EXPECT_EQ(own(7), 121U);
+  EXPECT_EQ(own(1), 0U);
+}
+
+TEST_F(AggregateTest, AnAncestorsSubtreeHoldsWhatItsDescendantsDid) {
+  aggregate.learn(1, 0);
+  aggregate.learn(2, 1);
+  aggregate.learn(3, 2);
+  cpus[0].take(0, 2);
+  cpus[0].take(1, 3);
+  cpus[0].run(0, 5);
+  cpus[0].run(1, 70);
+  collect();
+  EXPECT_EQ(own(2), 5U);
+  EXPECT_EQ(subtree(2), 75U);
+  EXPECT_EQ(subtree(3), 70U);
+  EXPECT_EQ(subtree(1), 75U);
+}
+
+TEST_F(AggregateTest, AHistogramThatWrapsGoesOn) {
+  aggregate.learn(1, 0);
+  cpus[0].take(0, 1);
+  cpus[0].cells[0].delay[4] = UINT32_MAX - 1;
+  cpus[0].run(0, 1);
+  collect();
+  EXPECT_EQ(aggregate.find(1)->own.delay[4], UINT32_MAX - 1);
+  cpus[0].cells[0].delay[4] += 5;
+  cpus[0].run(0, 1);
+  collect();
+  EXPECT_EQ(aggregate.find(1)->own.delay[4], std::uint64_t{UINT32_MAX} + 4);
+}
+
+TEST_F(AggregateTest, TouchesThatWrapAreSeen) {
+  aggregate.learn(1, 0);
+  cpus[0].take(0, 1);
+  cpus[0].entries[0].touches = UINT32_MAX;
+  cpus[0].cells[0].run_ns = 10;
+  collect();
+  cpus[0].run(0, 3);
+  ASSERT_EQ(cpus[0].entries[0].touches, 0U);
+  collect();
+  EXPECT_EQ(own(1), 13U);
+}
+
+TEST_F(AggregateTest, ARemovedCgroupsShareStaysWithItsAncestors) {
+  aggregate.learn(1, 0);
+  aggregate.learn(7, 1);
+  cpus[0].take(0, 7);
+  cpus[0].run(0, 100);
+  collect();
+  // Its last thread ended after the last reading.
+  cpus[0].run(0, 11);
+  aggregate.forget(7);
+  EXPECT_EQ(aggregate.find(7), nullptr);
+  collect();
+  EXPECT_EQ(subtree(1), 111U);
+}
+
+TEST_F(AggregateTest, TheRowOfARemovedCgroupIsGivenBackAndOwesItsSuccessorNothing) {
+  aggregate.learn(1, 0);
+  aggregate.learn(7, 1);
+  cpus[0].take(0, 7);
+  cpus[0].run(0, 100);
+  collect();
+  aggregate.forget(7);
+  for (int i = 0; i < 8 && cpus[0].entries[0].id == 7; ++i) collect();
+  ASSERT_EQ(cpus[0].entries[0].id, BERTH_REMOVED);
+  EXPECT_EQ(aggregate.size(), 1U);
+  aggregate.learn(8, 1);
+  cpus[0].take(0, 8);
+  cpus[0].run(0, 3);
+  collect();
+  EXPECT_EQ(own(8), 3U);
+  EXPECT_EQ(subtree(1), 103U);
+}
+
+TEST_F(AggregateTest, ARowTakenAgainBetweenTwoReadingsStartsAnew) {
+  aggregate.learn(1, 0);
+  aggregate.learn(7, 1);
+  aggregate.learn(8, 1);
+  cpus[0].take(0, 7);
+  cpus[0].run(0, 100);
+  collect();
+  cpus[0].take(0, 8);
+  cpus[0].run(0, 40);
+  collect();
+  EXPECT_EQ(own(7), 100U);
+  EXPECT_EQ(own(8), 40U);
+}
+
+TEST_F(AggregateTest, FiguresOfACgroupNobodyKnowsYetWaitForIt) {
+  aggregate.learn(1, 0);
+  cpus[0].take(0, 7);
+  cpus[0].run(0, 100);
+  collect();
+  EXPECT_EQ(aggregate.unknown(), 1U);
+  EXPECT_EQ(subtree(1), 0U);
+  aggregate.learn(7, 1);
+  collect();
+  EXPECT_EQ(aggregate.unknown(), 0U);
+  EXPECT_EQ(own(7), 100U);
+  EXPECT_EQ(subtree(1), 100U);
+}
+
+TEST_F(AggregateTest, AScanForgetsWhatItDidNotSee) {
+  for (std::uint64_t id : {1, 2, 3, 4}) aggregate.learn(id, id - 1);
+  aggregate.begin_scan();
+  aggregate.learn(1, 0);
+  aggregate.learn(2, 1);
+  aggregate.end_scan();
+  EXPECT_NE(aggregate.find(2), nullptr);
+  EXPECT_EQ(aggregate.find(3), nullptr);
+  for (int i = 0; i < 8; ++i) collect();
+  EXPECT_EQ(aggregate.size(), 2U) << "parents that vanished together with their children";
+}
+
+TEST_F(AggregateTest, AHintThatNamesAnotherIsCorrected) {
+  std::uint32_t first = UINT32_MAX;
+  std::uint32_t second = UINT32_MAX;
+  aggregate.learn(1, 0, first);
+  aggregate.learn(2, 1, second);
+  std::uint32_t wrong = first;
+  EXPECT_EQ(aggregate.learn(2, 1, wrong).id, 2U);
+  EXPECT_EQ(wrong, second);
+}
+
+TEST_F(AggregateTest, TablesMadeAnewCountFromZero) {
+  aggregate.learn(1, 0);
+  cpus[0].take(0, 1);
+  cpus[0].run(0, 100);
+  collect();
+  cpus.assign(2, FakeCpu(16));
+  aggregate.reset();
+  cpus[0].take(0, 1);
+  cpus[0].run(0, 7);
+  collect();
+  EXPECT_EQ(own(1), 107U);
+}
+
+TEST_F(AggregateTest, WithoutCountersThereAreNoHardwareFigures) {
+  aggregate.learn(1, 0);
+  cpus[0].take(0, 1);
+  cpus[0].run(0, 100);
+  collect();
+  EXPECT_FALSE(aggregate.find(1)->own.hardware);
+  EXPECT_FALSE(aggregate.find(1)->subtree.hardware);
+}
+
+// Readings of four counters on two CPUs as a PMU gave them: one wraps, one CPU's group had the PMU half the
+// time.
+TEST_F(AggregateTest, RecordedCountersAreReplayedWithWrapAndMultiplexing) {
+  cpus = {FakeCpu(4, true), FakeCpu(4, true)};
+  aggregate.learn(1, 0);
+  aggregate.learn(9, 1);
+  cpus[0].take(2, 9);
+  cpus[1].take(0, 9);
+  const std::uint64_t recorded[][4] = {{18446744073709551000ULL, 900, 30, 7}, {384, 1900, 61, 9}};
+  for (std::size_t which = 0; which < 4; ++which) cpus[0].counts[2].count[which] = recorded[0][which];
+  cpus[0].run(2, 1);
+  collect();
+  const auto before = *aggregate.find(9)->own.hardware;
+  for (std::size_t which = 0; which < 4; ++which) cpus[0].counts[2].count[which] = recorded[1][which];
+  cpus[0].run(2, 1);
+  for (std::size_t which = 0; which < 4; ++which) cpus[1].counts[0].count[which] = 50;
+  cpus[1].scale.fill(2);
+  cpus[1].run(0, 1);
+  collect();
+  const auto now = *aggregate.find(9)->own.hardware;
+  EXPECT_EQ(now.cycles - before.cycles, 1000 + 100);
+  EXPECT_EQ(now.llc_references - before.llc_references, 31 + 100);
+  EXPECT_EQ(now.llc_misses - before.llc_misses, 2 + 100);
+  // 2^64 - 18446744073709551000 + 384, of which a double of that size keeps no more than multiples of 4,096.
+  EXPECT_NEAR(now.instructions - before.instructions, 1000 + 100, 4096);
+  EXPECT_EQ(aggregate.find(1)->subtree.hardware, now);
+}
+
+}  // namespace
+}  // namespace berth::ebpf
