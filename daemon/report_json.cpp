@@ -20,7 +20,8 @@ json nullable(const std::optional<T>& value) {
   return value ? json(*value) : json(nullptr);
 }
 
-// Names of cgroups and kernel messages need not be UTF-8; the bus takes nothing else.
+// Kernel and library messages need not be UTF-8, nor do names that a former berthd logged; the bus takes
+// nothing else.
 std::string dumped(const json& document) {
   return document.dump(-1, ' ', false, json::error_handler_t::replace);
 }

@@ -501,13 +501,17 @@ TEST_F(DaemonTest, LogIsNewestFirstAndLimited) {
   EXPECT_EQ(first["decision"].get<std::string>().substr(0, 2), "d-");
 }
 
-TEST_F(DaemonTest, NamesThatAreNoUtf8StillMakeADocument) {
+TEST_F(DaemonTest, GroupsWhoseNamesAreNoUtf8SpoilNoDocument) {
   node.add_group("web/\xff\xfe");
+  node.add_group("web/a");
   start();
   tick();
-  EXPECT_EQ(json::parse(daemon->workloads_json())["workloads"].size(), 1U);
+  const auto listed = json::parse(daemon->workloads_json())["workloads"];
+  ASSERT_EQ(listed.size(), 1U);
+  EXPECT_EQ(listed[0]["id"], "web/a");
   EXPECT_NO_THROW(json::parse(daemon->log_json(0)));
-  EXPECT_NO_THROW(json::parse(daemon->snapshot_json()));
+  EXPECT_TRUE(model::parse_snapshot(daemon->snapshot_json()));
+  EXPECT_TRUE(model::parse_plan(daemon->plan_json()));
 }
 
 }  // namespace
