@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <ctime>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -21,6 +22,8 @@ namespace {
 constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
 // Below this a rate is mostly the clock's and the kernel's rounding.
 constexpr std::int64_t kShortestIntervalNs = 1'000'000;
+// The first wait that could show in the two decimals of PSI's average over ten seconds.
+constexpr std::uint64_t kNoticedWaitNs = 500'000;
 
 std::int64_t monotonic_ns() {
   timespec time{};
@@ -35,6 +38,12 @@ struct KeptFile {
   bool missing = false;  // not tried again before the settings are read next
 };
 
+// CPU time a group used so far, and when that was read.
+struct Usage {
+  std::uint64_t used_ns = 0;
+  std::int64_t read_ns = 0;
+};
+
 struct Entry {
   explicit Entry(std::shared_ptr<Cgroup> group) : cgroup(std::move(group)) {}
 
@@ -42,8 +51,9 @@ struct Entry {
   KeptFile cpu_stat{"cpu.stat", {}, false};
   KeptFile memory_current{"memory.current", {}, false};
   KeptFile cpu_pressure{"cpu.pressure", {}, false};
-  std::optional<std::uint64_t> usage_usec;
-  std::int64_t usage_read_ns = 0;
+  std::optional<Usage> usage;  // of the reading before
+  // Likewise; kept apart, as most of it is a histogram that a host without it need not hold.
+  std::unique_ptr<model::CgroupCounters> counters;
   bool settings_due = true;
   // As last read; a list is parsed again only where its text differs.
   std::string cpus_text;
@@ -105,45 +115,75 @@ struct Sampler::State {
     drop(entry.cpu_pressure);
   }
 
-  // Whether the group used CPU since the reading before; unknown counts as yes.
-  bool read_usage(Entry& entry, double now) {
+  // nullopt where it cannot be read; then says whether the group is gone.
+  std::optional<Usage> read_usage(Entry& entry) {
     std::array<char, 4096> buffer;
-    entry.last.sample.reset();
     const auto text = read(entry, entry.cpu_stat, buffer);
     if (!text) {
-      entry.usage_usec.reset();
       // Every living cgroup has cpu.stat; only a tree that is not cgroupfs may lack it and still be there.
       entry.last.gone = errno == ENODEV || (errno == ENOENT && !entry.cgroup->is_current());
-      return true;
+      return std::nullopt;
     }
     const std::int64_t read_ns = monotonic_ns();
     const auto usage_usec = parse_cpu_usage_usec(*text);
-    if (!usage_usec || !entry.usage_usec || *usage_usec < *entry.usage_usec) {
-      entry.usage_usec = usage_usec;
-      entry.usage_read_ns = read_ns;
-      return true;
-    }
-    const std::uint64_t used_usec = *usage_usec - *entry.usage_usec;
-    const std::int64_t interval_ns = read_ns - entry.usage_read_ns;
-    if (interval_ns < kShortestIntervalNs) return used_usec > 0;
-    model::UsageSample& sample = entry.last.sample.emplace();
-    sample.time = now;
-    sample.cpu_cores = static_cast<double>(used_usec) * 1000.0 / static_cast<double>(interval_ns);
-    entry.usage_usec = usage_usec;
-    entry.usage_read_ns = read_ns;
-    return used_usec > 0;
+    if (!usage_usec) return std::nullopt;
+    return Usage{*usage_usec * 1000, read_ns};
   }
 
-  void read_memory(Entry& entry) {
+  // Makes the sample of what was used since the reading before. Whether that was anything; unknown counts as
+  // yes.
+  static bool take_usage(Entry& entry, const std::optional<Usage>& usage, double now) {
+    entry.last.sample.reset();
+    if (!usage || !entry.usage || usage->used_ns < entry.usage->used_ns) {
+      entry.usage = usage;
+      return true;
+    }
+    const std::uint64_t used_ns = usage->used_ns - entry.usage->used_ns;
+    const std::int64_t interval_ns = usage->read_ns - entry.usage->read_ns;
+    if (interval_ns < kShortestIntervalNs) return used_ns > 0;
+    model::UsageSample& sample = entry.last.sample.emplace();
+    sample.time = now;
+    sample.cpu_cores = static_cast<double>(used_ns) / static_cast<double>(interval_ns);
+    entry.usage = usage;
+    return used_ns > 0;
+  }
+
+  // Completes the sample by what only a bulk reading tells. Whether threads waited since the one before;
+  // unknown counts as yes.
+  static bool take_counters(Entry& entry, const model::CgroupReading* bulk) {
+    if (bulk == nullptr) {
+      entry.counters.reset();
+      return true;
+    }
+    const model::CgroupCounters& counters = bulk->subtree;
+    if (!entry.counters) {
+      entry.counters = std::make_unique<model::CgroupCounters>(counters);
+      return true;
+    }
+    if (!entry.last.sample) return true;
+    model::UsageSample& sample = *entry.last.sample;
+    sample.runq_latency_us = model::delay_quantile_us(entry.counters->delay, counters.delay, 0.99);
+    sample.runq_latency_p50_us = model::delay_quantile_us(entry.counters->delay, counters.delay, 0.5);
+    sample.llc_mpki = model::llc_mpki(*entry.counters, counters);
+    const bool waited = counters.run_delay_ns - entry.counters->run_delay_ns > kNoticedWaitNs;
+    *entry.counters = counters;
+    return waited;
+  }
+
+  void read_memory(Entry& entry, const model::CgroupReading* bulk) {
     if (!entry.last.sample) return;
+    if (bulk != nullptr && bulk->accounts.memory_bytes) {
+      entry.last.sample->memory_bytes = *bulk->accounts.memory_bytes;
+      return;
+    }
     std::array<char, 4096> buffer;
     const auto text = read(entry, entry.memory_current, buffer);
     if (text) entry.last.sample->memory_bytes = parse_bytes(*text).value_or(0);
   }
 
-  void read_pressure(Entry& entry, bool moved) {
+  void read_pressure(Entry& entry, bool due) {
     std::optional<double>& pressure = entry.last.cpu_pressure_some_avg10;
-    if (!moved && pressure && *pressure == 0) return;
+    if (!due && pressure && *pressure == 0) return;
     std::array<char, 4096> buffer;
     const auto text = read(entry, entry.cpu_pressure, buffer);
     pressure = text ? parse_some_avg10(*text) : std::nullopt;
@@ -194,19 +234,24 @@ void Sampler::refresh(const std::string& id) {
   if (found != state_->entries.end()) found->second.settings_due = true;
 }
 
-std::map<std::string, Sampler::Reading> Sampler::sample(double now) {
+std::map<std::string, Sampler::Reading> Sampler::sample(double now, const BulkReading& bulk) {
   std::map<std::string, Reading> readings;
   unsigned position = state_->round++ % kSettingsPeriod;
   for (auto& [id, entry] : state_->entries) {
     const bool turn = position++ % kSettingsPeriod == 0;
     if (!entry.last.gone) {
       if (turn || entry.settings_due) State::read_settings(entry);
-      const bool moved = state_->read_usage(entry, now);
+      const auto* known = bulk.find ? bulk.find(entry.cgroup->id()) : nullptr;
+      const auto usage = known != nullptr && known->accounts.usage_ns
+                             ? std::optional(Usage{*known->accounts.usage_ns, bulk.read_ns})
+                             : state_->read_usage(entry);
       if (entry.last.gone) {
         state_->drop_all(entry);
       } else {
-        state_->read_memory(entry);
-        state_->read_pressure(entry, moved || turn);
+        const bool moved = State::take_usage(entry, usage, now);
+        const bool waited = State::take_counters(entry, known);
+        state_->read_memory(entry, known);
+        state_->read_pressure(entry, (moved && waited) || turn);
       }
     }
     if (entry.last.gone) {

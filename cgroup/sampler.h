@@ -2,10 +2,12 @@
 #pragma once
 
 #include "cgroup/cgroup.h"
+#include "model/cgroup_counters.h"
 #include "model/cpu_set.h"
 #include "model/workload.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,13 +15,20 @@
 
 namespace berth::cgroup {
 
+// What somebody read of all cgroups at once.
+struct BulkReading {
+  std::int64_t read_ns = 0;  // monotonic
+  // nullptr for a cgroup that is not in it; empty where there is no such reading.
+  std::function<const model::CgroupReading*(std::uint64_t cgroup_id)> find;
+};
+
 // Reads usage, memory and pressure of workloads from file descriptors kept open (at most half of
 // RLIMIT_NOFILE; what is beyond is opened for each reading).
 //
-// What costs is read only where it can have changed: pressure where the usage moved, or where there was
-// pressure before; the settings (cpuset.cpus, cpuset.cpus.effective, cpu.max, memory.high) in the first
-// sample, after refresh(), and every kSettingsPeriod samples, a share of the workloads each time, which is
-// also when a file that was missing is tried again.
+// What costs is read only where it can have changed: pressure where the usage moved (and, where it is known,
+// threads waited), or where there was pressure before; the settings (cpuset.cpus, cpuset.cpus.effective,
+// cpu.max, memory.high) in the first sample, after refresh(), and every kSettingsPeriod samples, a share of
+// the workloads each time, which is also when a file that was missing is tried again.
 class Sampler {
  public:
   static constexpr unsigned kSettingsPeriod = 10;
@@ -47,7 +56,8 @@ class Sampler {
     bool gone = false;  // the cgroup vanished between two reads
   };
   // `now` in epoch seconds stamps the samples; rates are over monotonic time. One pass over all workloads.
-  std::map<std::string, Reading> sample(double now);
+  // What `bulk` has is not read from files, and what no file tells is taken from it.
+  std::map<std::string, Reading> sample(double now, const BulkReading& bulk = {});
 
  private:
   struct State;

@@ -118,6 +118,7 @@ std::string workloads_json(const Tick& tick) {
                  {"cpu_quota", nullable(workload.cpu_quota_cores)},
                  {"progress", nullptr},
                  {"runq_latency_us", nullptr},
+                 {"runq_latency_p50_us", nullptr},
                  {"llc_mpki", nullptr},
                  {"priority", workload.priority},
                  {"managed", managed},
@@ -128,6 +129,7 @@ std::string workloads_json(const Tick& tick) {
       item["memory_bytes"] = sample.memory_bytes;
       item["progress"] = nullable(sample.progress);
       item["runq_latency_us"] = nullable(sample.runq_latency_us);
+      item["runq_latency_p50_us"] = nullable(sample.runq_latency_p50_us);
       item["llc_mpki"] = nullable(sample.llc_mpki);
     }
     list.push_back(std::move(item));

@@ -38,6 +38,8 @@ UsageSample read_sample(const JsonValue& value) {
   if (const auto progress = object.nullable("progress")) sample.progress = progress->fraction();
   if (const auto delay = object.nullable("runq_latency_us"))
     sample.runq_latency_us = delay->number(0, kMaxMicroseconds);
+  if (const auto delay = object.nullable("runq_latency_p50_us"))
+    sample.runq_latency_p50_us = delay->number(0, kMaxMicroseconds);
   if (const auto mpki = object.nullable("llc_mpki")) sample.llc_mpki = mpki->number(0, kMaxMpki);
   return sample;
 }
@@ -223,7 +225,9 @@ void write_workload(JsonWriter& out, const Workload& workload) {
   for (const UsageSample& sample : workload.usage) {
     out.begin_object().member("time", sample.time).member("cpu", sample.cpu_cores);
     out.member("memory_bytes", sample.memory_bytes).member_if("progress", sample.progress);
-    out.member_if("runq_latency_us", sample.runq_latency_us).member_if("llc_mpki", sample.llc_mpki);
+    out.member_if("runq_latency_us", sample.runq_latency_us)
+        .member_if("runq_latency_p50_us", sample.runq_latency_p50_us)
+        .member_if("llc_mpki", sample.llc_mpki);
     out.end_object();
   }
   out.end_array().end_object();

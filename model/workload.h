@@ -19,7 +19,9 @@ struct UsageSample {
   double cpu_cores = 0;            // mean cores used
   std::uint64_t memory_bytes = 0;  // memory.current
   std::optional<double> progress;  // 0..1
+  // How long threads that were ready waited for a vCPU: the 99th percentile and the median of all waits.
   std::optional<double> runq_latency_us;
+  std::optional<double> runq_latency_p50_us;
   std::optional<double> llc_mpki;  // LLC misses per kilo instruction
 
   friend bool operator==(const UsageSample&, const UsageSample&) = default;

@@ -253,6 +253,98 @@ TEST_F(SamplerTest, RemovingAWorkloadClosesItsFiles) {
   EXPECT_EQ(open_files(), before);
 }
 
+// A bulk reading that knows the one group of the fixture.
+class SamplerBulkTest : public SamplerTest {
+ protected:
+  SamplerBulkTest() {
+    reading.accounts.usage_ns = 1'000'000'000;
+    reading.accounts.memory_bytes = 12345;
+    bulk.read_ns = 5'000'000'000;
+    bulk.find = [this](std::uint64_t id) { return known && id == cgroup_id() ? &reading : nullptr; };
+  }
+  std::uint64_t cgroup_id() const { return Cgroup::open(tree.root(), "a").value()->id(); }
+  // One second later the group has used `cores`, and its threads waited once, for 3 us.
+  void go_on(double cores, std::uint64_t waited_ns = 1'000'000) {
+    bulk.read_ns += 1'000'000'000;
+    *reading.accounts.usage_ns += static_cast<std::uint64_t>(cores * 1e9);
+    reading.subtree.run_delay_ns += waited_ns;
+    reading.subtree.delay.at(2) += 1;
+  }
+  Sampler::Reading sample_bulk() { return sampler.sample(10, bulk).at("a"); }
+
+  bool known = true;
+  model::CgroupReading reading;
+  BulkReading bulk;
+};
+
+TEST_F(SamplerBulkTest, UsageAndMemoryComeFromItAndNotFromFiles) {
+  tree.write("a", "cpu.stat", "nonsense");
+  tree.write("a", "memory.current", "nonsense");
+  EXPECT_FALSE(sample_bulk().sample);
+  go_on(1.5);
+  const auto sample = sample_bulk().sample;
+  ASSERT_TRUE(sample);
+  EXPECT_DOUBLE_EQ(sample->cpu_cores, 1.5);
+  EXPECT_EQ(sample->memory_bytes, 12345U);
+}
+
+TEST_F(SamplerBulkTest, FiguresThatOnlyItHasAreThoseBetweenTwoReadings) {
+  reading.subtree.delay.at(20) = 1000;
+  sample_bulk();
+  go_on(0.1);
+  const auto sample = sample_bulk().sample.value();
+  EXPECT_EQ(sample.runq_latency_p50_us, model::delay_quantile_us({}, {0, 0, 1}, 0.5));
+  EXPECT_EQ(sample.runq_latency_us, model::delay_quantile_us({}, {0, 0, 1}, 0.99));
+  EXPECT_EQ(sample.llc_mpki, std::nullopt) << "no counters were read";
+}
+
+TEST_F(SamplerBulkTest, CountersGiveTheCacheMisses) {
+  reading.subtree.hardware = model::HardwareCounts{1000, 0, 0, 7};
+  sample_bulk();
+  go_on(0.1);
+  reading.subtree.hardware = model::HardwareCounts{3000, 0, 0, 11};
+  EXPECT_EQ(sample_bulk().sample.value().llc_mpki, 2.0);
+}
+
+TEST_F(SamplerBulkTest, AGroupItDoesNotKnowIsReadFromFiles) {
+  known = false;
+  sample_bulk();
+  let_pass(0.005);
+  tree.write("a", "cpu.stat", cpu_stat(3000));
+  const auto sample = sample_bulk().sample;
+  ASSERT_TRUE(sample);
+  EXPECT_EQ(sample->memory_bytes, 4096U);
+  EXPECT_EQ(sample->runq_latency_us, std::nullopt);
+}
+
+TEST_F(SamplerBulkTest, WithoutAccountsTheFilesGiveUsageAndMemory) {
+  reading.accounts = {};
+  sample_bulk();
+  let_pass(0.005);
+  reading.subtree.delay.at(2) += 1;
+  const auto sample = sample_bulk().sample;
+  ASSERT_TRUE(sample);
+  EXPECT_EQ(sample->memory_bytes, 4096U);
+  EXPECT_NE(sample->runq_latency_us, std::nullopt);
+}
+
+TEST_F(SamplerBulkTest, PressureIsReadOnlyWhereThreadsWaited) {
+  tree.write("a", "cpu.pressure", pressure("0.00"));
+  sample_bulk();
+  tree.write("a", "cpu.pressure", pressure("2.00"));
+  go_on(1, 1000);
+  EXPECT_EQ(sample_bulk().cpu_pressure_some_avg10, 0.0);
+  go_on(1, 10'000'000);
+  EXPECT_EQ(sample_bulk().cpu_pressure_some_avg10, 2.0);
+}
+
+TEST_F(SamplerBulkTest, AVanishedGroupIsGoneThoughTheLastReadingHadIt) {
+  sample_bulk();
+  tree.remove("a");
+  known = false;
+  EXPECT_TRUE(sample_bulk().gone);
+}
+
 TEST(ControlFiles, UsageIsFoundWhereverItsLineStands) {
   EXPECT_EQ(parse_cpu_usage_usec("usage_usec 42\nuser_usec 1\n"), 42U);
   EXPECT_EQ(parse_cpu_usage_usec("user_usec 1\nusage_usec 18446744073709551615"), 18446744073709551615U);
