@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every difference between sdbus-c++ 1.2 and 2.x that this project meets; BERTH_SDBUS_MAJOR comes from the
-// build.
+// Every difference between sdbus-c++ 1.2 and 2.x that callers of berthd, and its tests, meet;
+// BERTH_SDBUS_MAJOR comes from the build.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <sdbus-c++/sdbus-c++.h>
 #include <systemd/sd-bus.h>

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/bus_service_manager.h"
 
+#include <cstddef>
 #include <exception>
 #include <map>
 #include <memory>
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#include <malloc.h>
 
 namespace berth::daemon {
 
@@ -23,18 +26,28 @@ void refuse(sd_bus_message* call, const char* name, const std::string& message) 
 
 // --- reads ---
 
+// What a document of a thousand workloads was made in lies between what stays: given back, since the next one
+// may be days away.
+constexpr std::size_t kLargeDocument = 64 * 1024;
+
+int reply(sd_bus_message* call, std::string document) {
+  const bool large = document.size() > kLargeDocument;
+  const int r = sd_bus_reply_method_return(call, "s", document.c_str());
+  document = {};
+  if (large) malloc_trim(0);
+  return r;
+}
+
 template <std::string (Control::*Document)()>
 int read(sd_bus_message* call, void* userdata, sd_bus_error* error) {
-  return answering(error, [&] {
-    return sd_bus_reply_method_return(call, "s", (manager(userdata).control().*Document)().c_str());
-  });
+  return answering(error, [&] { return reply(call, (manager(userdata).control().*Document)()); });
 }
 
 int read_log(sd_bus_message* call, void* userdata, sd_bus_error* error) {
   return answering(error, [&] {
     std::uint32_t limit = 0;
     if (const int r = sd_bus_message_read(call, "u", &limit); r < 0) return r;
-    return sd_bus_reply_method_return(call, "s", manager(userdata).control().log_json(limit).c_str());
+    return reply(call, manager(userdata).control().log_json(limit));
   });
 }
 
