@@ -24,8 +24,26 @@ using model::Result;
 
 namespace {
 
+// The last signals still go out, if the bus takes them in time; calls that come meanwhile find nothing any
+// more.
+void send_queued(sd_bus* bus) {
+  sd_bus_detach_event(bus);
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::microseconds(BusService::kAnswerTimeoutUsec);
+  std::uint64_t queued = 0;
+  while (sd_bus_is_ready(bus) > 0 && sd_bus_get_n_queued_write(bus, &queued) >= 0 && queued > 0) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::microseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0 || sd_bus_wait(bus, static_cast<std::uint64_t>(left.count())) < 0) return;
+    if (sd_bus_process(bus, nullptr) < 0) return;
+  }
+}
+
 struct CloseBus {
-  void operator()(sd_bus* bus) const { sd_bus_close_unref(bus); }
+  void operator()(sd_bus* bus) const {
+    send_queued(bus);
+    sd_bus_close_unref(bus);
+  }
 };
 struct SourceUnref {
   void operator()(sd_event_source* source) const { sd_event_source_disable_unref(source); }
@@ -89,10 +107,6 @@ struct BusService::State {
           "cannot add the bus to the event loop");
   }
 
-  ~State() {
-    if (link == Link::up) send_queued();
-  }
-
   Control& control;
   Bus bus;
   Polkit polkit;
@@ -135,18 +149,6 @@ struct BusService::State {
       for (const std::string& id : std::exchange(changed, {})) workloads.announce_changes(id);
       if (std::exchange(manager_changed, false)) manager.announce_changes();
     });
-  }
-
-  void send_queued() {
-    sd_bus_detach_event(bus.get());
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::microseconds(kAnswerTimeoutUsec);
-    std::uint64_t queued = 0;
-    while (sd_bus_get_n_queued_write(bus.get(), &queued) >= 0 && queued > 0) {
-      const auto left =
-          std::chrono::duration_cast<std::chrono::microseconds>(deadline - std::chrono::steady_clock::now());
-      if (left.count() <= 0 || sd_bus_wait(bus.get(), static_cast<std::uint64_t>(left.count())) < 0) return;
-      if (sd_bus_process(bus.get(), nullptr) < 0) return;
-    }
   }
 
   static int on_flush(sd_event_source*, void* userdata) {

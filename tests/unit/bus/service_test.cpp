@@ -299,6 +299,22 @@ TEST_F(Service, ALostBusIsNoticedAndAnotherOneServed) {
   EXPECT_EQ(with_client([] { return Client().get("GetStatus"); }), control_.status_json());
 }
 
+TEST_F(Service, TheLastSignalsGoOutBeforeTheServiceEnds) {
+  constexpr std::size_t kSignals = 5000;  // more than a socket holds
+  std::atomic<bool> listening = false;
+  auto ear = std::async(std::launch::async, [&listening] {
+    Client client;
+    Ear listener(client);
+    listening = true;
+    client.pump([&] { return listener.heard.size() == kSignals; });
+    return listener.heard.size();
+  });
+  serve_until([&] { return listening.load(); });
+  for (std::size_t i = 0; i < kSignals; ++i) service_->unpinned(kWeb, "d-" + std::to_string(i));
+  service_.reset();
+  EXPECT_EQ(ear.get(), kSignals);
+}
+
 TEST_F(Service, ABusLostWhilePolkitThinksIsSurvived) {
   auto polkit = FakePolkit::start(FakePolkit::Answer::never);
   auto waiting = std::async(std::launch::async, [] {
