@@ -109,6 +109,8 @@ model::Result<std::unique_ptr<Discovery>> Discovery::start(const Hierarchy& hier
 
 int Discovery::fd() const { return state_->epoll.get(); }
 
+void Discovery::look_at(std::string_view path) { state_->tree.look_at(path); }
+
 Discovery::Changes Discovery::process() {
   const bool expired = state_->timer_expired();
   state_->tree.take_events();

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace berth::cgroup {
@@ -63,6 +64,9 @@ class Discovery {
         warnings;  // each said once: two rules match, a mark not honoured, watches ran out
     bool empty() const { return appeared.empty() && vanished.empty() && changed.empty() && warnings.empty(); }
   };
+  // For who learns by another way that a cgroup was made or removed at `path` (below the root): the next
+  // process() reports what is found there. Nothing happens where it is known already.
+  void look_at(std::string_view path);
   // Takes in all pending events; never blocks. The first call reports what start() found.
   Changes process();
   // Replaces the rules and judges every cgroup again. A rule whose glob is invalid is left out, with a

@@ -94,7 +94,27 @@ void Tree::take_ended(int watch) {
 void Tree::take_entry(int watch, const std::string& name) {
   const auto found = watched_.find(watch);
   if (found == watched_.end() || found->second.second != Watched::directory) return;
-  Node& node = *found->second.first;
+  look_at_entry(*found->second.first, name);
+}
+
+void Tree::look_at(std::string_view path) {
+  Node* node = &root_;
+  std::size_t begin = 0;
+  while (node != nullptr) {
+    const std::size_t end = path.find('/', begin);
+    const std::string name(path.substr(begin, end - begin));
+    if (end == std::string_view::npos) {
+      // A name that ends the walk out of the tree is none that the kernel reports.
+      if (!name.empty() && name != "." && name != "..") look_at_entry(*node, name);
+      return;
+    }
+    const auto child = node->children.find(name);
+    node = child == node->children.end() ? nullptr : child->second.get();
+    begin = end + 1;
+  }
+}
+
+void Tree::look_at_entry(Node& node, const std::string& name) {
   struct stat status {};
   const std::filesystem::path path = root_path_ / node.path() / name;
   const bool exists = lstat(path.c_str(), &status) == 0;

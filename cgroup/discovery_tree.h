@@ -68,6 +68,8 @@ class Tree {
   model::Result<void> rescan();
   // Takes in pending events, rescanning where some were lost.
   void take_events();
+  // Somebody else saw that a cgroup came or went at this path.
+  void look_at(std::string_view path);
   void set_rules(std::vector<model::WorkloadRule> rules);
 
   const Watcher& watcher() const { return watcher_; }
@@ -101,6 +103,7 @@ class Tree {
   void apply(const Pending& pending);
   void take_ended(int watch);
   void take_entry(int watch, const std::string& name);
+  void look_at_entry(Node& node, const std::string& name);
   void watch(Node& node, int fd, Watched what);
   void unwatch(Node& node, int& watch);
   void cannot_look(const std::string& path, int error);

@@ -27,6 +27,9 @@ struct Settings {
   int history = 60;     // [sampling] samples kept per workload
   // [sampling] share of a second that tasks stall for before berthd looks at once; 0 never
   double pressure_threshold = 0.1;
+  bool ebpf = true;  // [sampling] count in the kernel, where it lets us
+  double sampling_max_cpu =
+      0.005;  // [sampling] max_cpu: cores that sampling may use; ticks are further apart then
   ForeignWriter foreign_writer = ForeignWriter::yield;
   std::string log_level = "info";
   double log_retention_s = 7 * 86400.0;  // [log] how long decisions are kept

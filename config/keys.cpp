@@ -175,6 +175,11 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
   specs.push_back(number_key<Settings>(
       "sampling.pressure_threshold", 0, 0.9, [](Settings & s) -> auto& { return s.pressure_threshold; }));
 
+  specs.push_back(boolean_key<Settings>(
+      "sampling.ebpf", [](Settings & s) -> auto& { return s.ebpf; }));
+  specs.push_back(number_key<Settings>(
+      "sampling.max_cpu", 0.0001, 1, [](Settings & s) -> auto& { return s.sampling_max_cpu; }));
+
   std::vector<std::pair<std::string, std::string>> levels;
   for (const char* level : {"trace", "debug", "info", "warning", "error", "critical"})
     levels.emplace_back(level, level);

@@ -70,6 +70,7 @@ model::Result<std::unique_ptr<Daemon>> Daemon::start(const Options& options, con
                                   options.sys_root, daemon->settings_.history);
   if (!observer) return model::fail(observer.error());
   daemon->observer_ = std::move(*observer);
+  daemon->begin_sampling();
   daemon->decision_log_ = std::make_unique<DecisionLog>(options.state_dir, daemon->settings_.log_retention_s);
   if (const auto& problem = daemon->decision_log_->problem()) spdlog::warn("decision log: {}", *problem);
   std::optional<std::string> warning;
@@ -94,6 +95,19 @@ model::Result<std::unique_ptr<Daemon>> Daemon::start(const Options& options, con
     }
   }
   return daemon;
+}
+
+void Daemon::begin_sampling() {
+  if (!settings_.ebpf) {
+    observer_->use(KernelSampling::off("switched off by sampling.ebpf = false"));
+  } else if (!own_host_) {
+    observer_->use(KernelSampling::off(hierarchy_.root.string() + " is not this kernel's own cgroup tree"));
+  } else {
+    observer_->use(KernelSampling::start(hierarchy_.root, options_.sys_root, options_.runtime_dir));
+  }
+  for (const auto& rung : observer_->kernel().rungs()) {
+    if (!rung.available) spdlog::info("{} by eBPF: {}", rung.figure, rung.detail);
+  }
 }
 
 model::Result<void> Daemon::open_actuators() {
@@ -219,7 +233,26 @@ std::vector<LogEntry> Daemon::decide_in_shadow(double now) {
 }
 
 void Daemon::look(double now) {
-  for (const auto& message : observer_->read(now)) spdlog::warn("{}", message);
+  const double cpu_before = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+  const auto messages = observer_->read(now);
+  keep_to_budget(seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_before);
+  for (const auto& message : messages) spdlog::warn("{}", message);
+}
+
+void Daemon::keep_to_budget(double read_cpu_s) {
+  const auto cost = observer_->kernel().cost();
+  budget_.add(read_cpu_s, cost ? static_cast<double>(cost->bpf_ns) * 1e-9 : 0, seconds_of(CLOCK_MONOTONIC));
+  const double interval = interval_s();
+  const bool slowed = interval > settings_.tick_s;
+  if (slowed && !slowed_) {
+    spdlog::warn(
+        "sampling every {} s would use {:.4f} cores, more than sampling.max_cpu = {}: ticks are {:.1f} s "
+        "apart",
+        settings_.tick_s, budget_.cores(settings_.tick_s), settings_.sampling_max_cpu, interval);
+  } else if (!slowed && slowed_) {
+    spdlog::info("sampling costs less again: ticks are {} s apart", settings_.tick_s);
+  }
+  slowed_ = slowed;
 }
 
 void Daemon::count_workloads() {

@@ -14,6 +14,7 @@
 #include "daemon/overrides.h"
 #include "daemon/pressure_watch.h"
 #include "daemon/report_json.h"
+#include "daemon/sampling_budget.h"
 #include "daemon/shadow.h"
 #include "model/error.h"
 #include "model/plan.h"
@@ -57,7 +58,10 @@ class Daemon final : public Control {
   // Calls `rose` on the loop's thread when something is newly under pressure, so that a tick should not wait.
   void watch_pressure(sd_event* event, std::function<void()> rose);
   void tick();
-  double interval_s() const { return settings_.tick_s; }
+  // For the event loop: readable when take_changes() has work of the kernel's to do; -1 where there is none.
+  int kernel_events_fd() const { return observer_->kernel().events_fd(); }
+  // Seconds from tick to tick: as configured, or longer where sampling would cost too much.
+  double interval_s() const { return budget_.interval_s(settings_.tick_s, settings_.sampling_max_cpu); }
   Notify& notify() { return notify_; }
   // "enforce: 3 latency-sensitive, 5 best-effort workloads, score 0.08", for the service manager.
   std::string status_line() const;
@@ -88,6 +92,7 @@ class Daemon final : public Control {
  private:
   Daemon(const Options& options, config::Settings settings, cgroup::Hierarchy hierarchy, Clock clock);
 
+  void begin_sampling();
   model::Result<void> open_actuators();
   model::Result<void> begin_enforcing();
   cgroup::RestoreReport end_enforcing(const std::string& reason);
@@ -96,6 +101,8 @@ class Daemon final : public Control {
   std::vector<LogEntry> decide_and_enforce(double now);
   std::vector<LogEntry> decide_in_shadow(double now);
   void look(double now);
+  void keep_to_budget(double read_cpu_s);
+  SamplingReport sampling_report() const;
   void count_workloads();
   void say_findings();
   void say_unmanaged(const UnmanagedWorkloads& before);
@@ -134,6 +141,8 @@ class Daemon final : public Control {
   double started_ = 0;
   double config_loaded_ = 0;
   PressureWatch pressure_;
+  SamplingBudget budget_;
+  bool slowed_ = false;  // ticks are further apart than configured
   std::uint64_t woken_by_pressure_ = 0;
   std::optional<std::string> config_error_;
   std::uint64_t ticks_ = 0;

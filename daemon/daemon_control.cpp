@@ -57,7 +57,8 @@ std::string Daemon::status_json() {
   report.started = started_;
   report.ticks = ticks_;
   report.woken_by_pressure = woken_by_pressure_;
-  report.interval_s = settings_.tick_s;
+  report.interval_s = interval_s();
+  report.sampling = sampling_report();
   report.last_wall_ms = last_wall_ms_;
   report.mean_cpu_ms = ticks_ == 0 ? 0 : total_cpu_ms_ / static_cast<double>(ticks_);
   report.capabilities = all_capabilities(hierarchy_, snapshot.topology, equipment);
@@ -71,6 +72,17 @@ std::string Daemon::status_json() {
   report.config_error = config_error_;
   report.last_actions = decision_log_->newest(kLastActions);
   return daemon::status_json(report);
+}
+
+SamplingReport Daemon::sampling_report() const {
+  SamplingReport report;
+  report.configured_interval_s = settings_.tick_s;
+  report.max_cpu = settings_.sampling_max_cpu;
+  report.cpu = budget_.cores(interval_s());
+  report.read_cpu_ms = budget_.read_cpu_s() * 1000;
+  if (observer_->kernel().cost()) report.bpf_cpu = budget_.kernel_cores();
+  report.figures = observer_->kernel().rungs();
+  return report;
 }
 
 std::string Daemon::workloads_json() { return daemon::workloads_json(last_tick()); }

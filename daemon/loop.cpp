@@ -127,6 +127,13 @@ model::Result<void> run_loop(Daemon& daemon) {
     return failed(r, "cannot watch cgroups");
   }
   const Source changes = source_of(source);
+  Source kernel_changes;
+  if (daemon.kernel_events_fd() >= 0) {
+    if (const int r = sd_event_add_io(raw, &source, daemon.kernel_events_fd(), EPOLLIN, on_changes, &daemon);
+        r < 0)
+      return failed(r, "cannot watch what the kernel says of cgroups");
+    kernel_changes = source_of(source);
+  }
   if (const int r = sd_event_set_watchdog(raw, 1); r < 0) return failed(r, "cannot serve the watchdog");
 
   daemon.serve_bus([raw](Control& control) -> model::Result<std::unique_ptr<Listener>> {

@@ -65,6 +65,7 @@ model::Result<std::unique_ptr<Observer>> Observer::start(const cgroup::Hierarchy
 }
 
 cgroup::Discovery::Changes Observer::take_changes() {
+  for (const auto& path : kernel_.take_changed_paths()) discovery_->look_at(path);
   auto changes = discovery_->process();
   follow(changes);
   return changes;
@@ -121,7 +122,7 @@ std::vector<std::string> Observer::read(double now) {
   snapshot_.time = now;
 
   readings_.clear();  // before the new ones are made, not after
-  readings_ = sampler_.sample(now);
+  readings_ = sampler_.sample(now, kernel_.read(messages));
   if (now - allowed_read_at_ >= kAllowedLifetime_s || now < allowed_read_at_) {
     allowed_.refresh();
     allowed_read_at_ = now;

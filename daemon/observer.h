@@ -5,6 +5,7 @@
 #include "cgroup/hierarchy.h"
 #include "cgroup/sampler.h"
 #include "daemon/allowed_cpus.h"
+#include "daemon/kernel_sampling.h"
 #include "daemon/overrides.h"
 #include "daemon/pin.h"
 #include "model/error.h"
@@ -16,6 +17,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace berth::daemon {
@@ -36,6 +38,9 @@ class Observer {
   // Workloads that came and went since the last call.
   cgroup::Discovery::Changes take_changes();
   cgroup::Discovery::Changes set_rules(std::vector<model::WorkloadRule> rules);
+  // Takes figures from there where it has them; files give the rest.
+  void use(KernelSampling kernel) { kernel_ = std::move(kernel); }
+  const KernelSampling& kernel() const { return kernel_; }
   // Samples kept per workload.
   void set_history(int history) { history_ = static_cast<std::size_t>(history); }
 
@@ -67,6 +72,7 @@ class Observer {
   bool has_cpuset_;
   std::unique_ptr<cgroup::Discovery> discovery_;
   cgroup::Sampler sampler_;
+  KernelSampling kernel_ = KernelSampling::off("not begun");
   AllowedCpus allowed_;
   double allowed_read_at_ = 0;
   model::CpuSet online_;

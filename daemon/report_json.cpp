@@ -45,6 +45,22 @@ json log_entries(const std::vector<LogEntry>& entries) {
   return list;
 }
 
+json sampling_json(const SamplingReport& report) {
+  json figures = json::array();
+  for (const auto& rung : report.figures) {
+    figures.push_back({{"figure", rung.figure},
+                       {"rung", rung.rung},
+                       {"available", rung.available},
+                       {"detail", rung.detail}});
+  }
+  return {{"configured_interval_s", report.configured_interval_s},
+          {"max_cpu", report.max_cpu},
+          {"cpu", report.cpu},
+          {"bpf_cpu", nullable(report.bpf_cpu)},
+          {"read_cpu_ms", report.read_cpu_ms},
+          {"figures", std::move(figures)}};
+}
+
 std::string pinned_cpus(const Tick& tick, const std::string& id) {
   const auto pin = tick.pins.find(id);
   return pin == tick.pins.end() ? std::string() : pin->second.cpus.to_string();
@@ -76,6 +92,7 @@ std::string status_json(const StatusReport& report) {
                    {"interval_s", report.interval_s},
                    {"last_wall_ms", report.last_wall_ms},
                    {"mean_cpu_ms", report.mean_cpu_ms}}},
+                 {"sampling", sampling_json(report.sampling)},
                  {"capabilities", std::move(capabilities)},
                  {"workloads",
                   {{"latency-sensitive", report.workloads.latency_sensitive},

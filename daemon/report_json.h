@@ -6,6 +6,7 @@
 #include "daemon/log_entry.h"
 #include "daemon/observer.h"
 #include "daemon/pin.h"
+#include "ebpf/collector.h"
 #include "model/capability.h"
 #include "model/plan.h"
 
@@ -16,6 +17,16 @@
 
 namespace berth::daemon {
 
+// How figures are had and what that costs; CPU in cores.
+struct SamplingReport {
+  double configured_interval_s = 0;
+  double max_cpu = 0;
+  double cpu = 0;
+  std::optional<double> bpf_cpu;  // of `cpu`, at context switches
+  double read_cpu_ms = 0;         // of a reading
+  std::vector<ebpf::Rung> figures;
+};
+
 // What berth.status/1 holds (docs/contract.md).
 struct StatusReport {
   std::string version;
@@ -25,6 +36,7 @@ struct StatusReport {
   std::uint64_t ticks = 0;
   std::uint64_t woken_by_pressure = 0;  // of the ticks
   double interval_s = 0;
+  SamplingReport sampling;
   double last_wall_ms = 0;
   double mean_cpu_ms = 0;
   std::vector<model::Capability> capabilities;

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/kernel_sampling.h"
+
+#include <ctime>
+#include <utility>
+
+namespace berth::daemon {
+
+namespace {
+
+std::int64_t monotonic_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * 1'000'000'000LL + time.tv_nsec;
+}
+
+}  // namespace
+
+KernelSampling KernelSampling::off(const std::string& why) {
+  KernelSampling sampling;
+  sampling.rungs_ = ebpf::rungs_without(model::Error(model::ErrorKind::unavailable, why));
+  return sampling;
+}
+
+KernelSampling KernelSampling::start(const std::filesystem::path& cgroup_root,
+                                     const std::filesystem::path& sys_root,
+                                     const std::filesystem::path& log_directory) {
+  ebpf::Options options;
+  options.cgroup_root = cgroup_root;
+  options.sys_root = sys_root;
+  options.log_directory = log_directory;
+  auto started = ebpf::Collector::start(std::move(options));
+  if (!started) return off(started.error().message());
+  KernelSampling sampling;
+  sampling.collector_ = std::move(*started);
+  return sampling;
+}
+
+cgroup::BulkReading KernelSampling::read(std::vector<std::string>& messages) {
+  if (!counts()) return {};
+  if (const auto done = collector_->read(); !done) {
+    messages.push_back(
+        done.error().context("reading what eBPF counted; from here on files are read").message());
+    rungs_ = ebpf::rungs_without(done.error());
+    failed_ = true;
+    return {};
+  }
+  return {monotonic_ns(), [this](std::uint64_t id) { return collector_->find(id); }};
+}
+
+std::vector<std::string> KernelSampling::take_changed_paths() {
+  std::vector<std::string> paths;
+  if (!collector_) return paths;
+  for (auto& event : collector_->take_events().events) paths.push_back(std::move(event.path));
+  return paths;
+}
+
+std::optional<ebpf::Cost> KernelSampling::cost() const {
+  if (!counts()) return std::nullopt;
+  return collector_->cost();
+}
+
+}  // namespace berth::daemon
