@@ -40,7 +40,7 @@ void add_to(CgroupCounters& sum, const Growth& growth) {
   sum.hardware->llc_misses += growth.counts[3];
 }
 
-Growth growth_of(const berth_cell& cell, berth_cell& before) {
+Growth growth_of(const berth_row& row, berth_row& before) {
   static_assert(BERTH_DELAY_BUCKETS == model::kDelayBuckets);
   const auto step = [](const auto& now, auto& then) {
     const auto value = read_once(now);
@@ -49,11 +49,11 @@ Growth growth_of(const berth_cell& cell, berth_cell& before) {
     return grown;
   };
   Growth growth;
-  growth.run_ns = step(cell.run_ns, before.run_ns);
-  growth.delay_ns = step(cell.delay_ns, before.delay_ns);
-  growth.dispatches = step(cell.dispatches, before.dispatches);
+  growth.run_ns = step(row.run_ns, before.run_ns);
+  growth.delay_ns = step(row.delay_ns, before.delay_ns);
+  growth.dispatches = step(row.dispatches, before.dispatches);
   for (std::size_t bucket = 0; bucket < model::kDelayBuckets; ++bucket) {
-    growth.delay[bucket] = step(cell.delay[bucket], before.delay[bucket]);
+    growth.delay[bucket] = step(row.delay[bucket], before.delay[bucket]);
   }
   return growth;
 }
@@ -124,74 +124,76 @@ void Aggregate::end_scan() {
 }
 
 void Aggregate::reset() {
-  seen_.clear();
+  known_.clear();
   copies_.clear();
   vacant_copies_.clear();
 }
 
-Aggregate::Copy& Aggregate::fresh_copy(Seen& seen) {
-  if (seen.copy == kNone) {
+// Those that are still the same cgroup's keep what was read of them.
+void Aggregate::look_for_rows(const Table& table, Known& known) {
+  std::vector<Taken> now;
+  auto before = known.taken.begin();
+  for (std::uint32_t row = 0; row < table.rows.size(); ++row) {
+    // Pairs with the exchange by which the CPU takes a row: its figures were zeroed before.
+    const std::uint64_t id = __atomic_load_n(&table.rows[row].id, __ATOMIC_ACQUIRE);
+    for (; before != known.taken.end() && before->row < row; ++before) vacant_copies_.push_back(before->copy);
+    if (id == BERTH_FREE || id == BERTH_REMOVED) continue;
+    if (before != known.taken.end() && before->row == row && before->id == id) {
+      now.push_back(*before++);
+      continue;
+    }
+    Taken fresh{.row = row, .id = id, .touches = read_once(table.rows[row].touches) - 1};
     if (vacant_copies_.empty()) {
-      seen.copy = static_cast<std::uint32_t>(copies_.size());
+      fresh.copy = static_cast<std::uint32_t>(copies_.size());
       copies_.emplace_back();
     } else {
-      seen.copy = vacant_copies_.back();
+      fresh.copy = vacant_copies_.back();
       vacant_copies_.pop_back();
+      copies_[fresh.copy] = {};
     }
+    now.push_back(fresh);
   }
-  return copies_[seen.copy] = {};
-}
-
-void Aggregate::release(Seen& seen) {
-  if (seen.copy != kNone) vacant_copies_.push_back(seen.copy);
-  seen = {};
+  for (; before != known.taken.end(); ++before) vacant_copies_.push_back(before->copy);
+  known.taken = std::move(now);
 }
 
 // False where nobody knows the row's cgroup; after a while, the row is then given back.
-bool Aggregate::find_node(Seen& seen, berth_entry& entry) {
-  const auto found = by_id_.find(seen.id);
+bool Aggregate::find_node(Taken& taken, berth_row& row) {
+  const auto found = by_id_.find(taken.id);
   if (found != by_id_.end()) {
-    seen.node = found->second;
-    seen.unknown_in = 0;
+    taken.node = found->second;
+    taken.unknown_in = 0;
     return true;
   }
   ++unknown_;
-  seen.node = kNone;
-  if (seen.unknown_in == 0) seen.unknown_in = collection_;
-  if (collection_ - seen.unknown_in >= kGrace) {
-    __atomic_store_n(&entry.id, BERTH_REMOVED, __ATOMIC_RELEASE);
-    release(seen);
+  taken.node = kNone;
+  if (taken.unknown_in == 0) taken.unknown_in = collection_;
+  if (collection_ - taken.unknown_in >= kGrace) {
+    __atomic_store_n(&row.id, BERTH_REMOVED, __ATOMIC_RELEASE);
+    taken.id = BERTH_REMOVED;
   }
   return false;
 }
 
-void Aggregate::collect_row(const Table& table, std::size_t row, std::size_t at) {
-  berth_entry& entry = table.entries[row];
-  Seen& seen = seen_[at];
-  // Pairs with the exchange by which the CPU takes a row: the cell was zeroed before.
-  const std::uint64_t id = __atomic_load_n(&entry.id, __ATOMIC_ACQUIRE);
-  if (id == BERTH_FREE || id == BERTH_REMOVED) return;
-  const std::uint32_t touches = read_once(entry.touches);
-  if (seen.id != id) {
-    seen = {.id = id, .touches = touches - 1, .copy = seen.copy};
-    fresh_copy(seen);
-  }
-  const bool known = seen.node != kNone && (!dropped_ || nodes_[seen.node].reading.id == id);
-  if (known && seen.touches == touches) return;
-  if (!known && !find_node(seen, entry)) return;
-  seen.touches = touches;
-  Copy& before = copies_[seen.copy];
-  Growth growth = growth_of(table.cells[row], before.cell);
+void Aggregate::collect_row(const Table& table, Taken& taken) {
+  berth_row& row = table.rows[taken.row];
+  const std::uint32_t touches = read_once(row.touches);
+  const bool known = taken.node != kNone && (!dropped_ || nodes_[taken.node].reading.id == taken.id);
+  if (known && taken.touches == touches) return;
+  if (!known && !find_node(taken, row)) return;
+  taken.touches = touches;
+  Copy& before = copies_[taken.copy];
+  Growth growth = growth_of(row, before.row);
   if (!table.counts.empty()) {
     growth.counted = true;
     for (std::size_t which = 0; which < BERTH_HARDWARE_COUNTERS; ++which) {
-      const std::uint64_t now = read_once(table.counts[row].count[which]);
+      const std::uint64_t now = read_once(table.counts[taken.row].count[which]);
       growth.counts[which] = static_cast<double>(now - before.counts.count[which]) * table.scale[which];
       before.counts.count[which] = now;
     }
   }
-  add_to(nodes_[seen.node].reading.own, growth);
-  for (std::uint32_t up = seen.node; up != kNone; up = nodes_[up].parent) {
+  add_to(nodes_[taken.node].reading.own, growth);
+  for (std::uint32_t up = taken.node; up != kNone; up = nodes_[up].parent) {
     add_to(nodes_[up].reading.subtree, growth);
   }
 }
@@ -199,14 +201,23 @@ void Aggregate::collect_row(const Table& table, std::size_t row, std::size_t at)
 void Aggregate::collect(std::span<const Table> tables) {
   ++collection_;
   unknown_ = 0;
-  if (seen_.empty()) {
-    std::size_t rows = 0;
-    for (const Table& table : tables) rows += table.entries.size();
-    seen_.assign(rows, {});
-  }
-  std::size_t at = 0;
-  for (const Table& table : tables) {
-    for (std::size_t row = 0; row < table.entries.size(); ++row) collect_row(table, row, at++);
+  known_.resize(tables.size());
+  for (std::size_t which = 0; which < tables.size(); ++which) {
+    const Table& table = tables[which];
+    Known& known = known_[which];
+    if (!known.complete || known.count != table.taken) look_for_rows(table, known);
+    known.complete = true;
+    known.count = table.taken;
+    std::size_t left = 0;
+    for (Taken& taken : known.taken) {
+      collect_row(table, taken);
+      if (taken.id == BERTH_REMOVED) {
+        vacant_copies_.push_back(taken.copy);
+      } else {
+        known.taken[left++] = taken;
+      }
+    }
+    known.taken.resize(left);
   }
   dropped_ = false;
   drop_left();

@@ -70,8 +70,11 @@ class Collector {
   Collector(const Collector&) = delete;
   Collector& operator=(const Collector&) = delete;
 
-  // One reading of every cgroup. What find() gave before is void.
-  model::Result<void> read();
+  // One reading of every cgroup. What find() gave before is void. An ordinary one leaves `accounts.usage_ns`
+  // as it was at the last full one, which every tenth is, and may owe a CPU-bound task what it has used since
+  // its CPU last switched, to the next reading; memory and throttling are always current.
+  enum class Depth { ordinary, full };
+  model::Result<void> read(Depth depth = Depth::ordinary);
   // As of the last reading; nullptr for a cgroup that is not there.
   const model::CgroupReading* find(std::uint64_t id) const;
   void for_each(const std::function<void(const model::CgroupReading&)>& visit) const;

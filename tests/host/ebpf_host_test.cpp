@@ -124,7 +124,7 @@ class EbpfHost : public ::testing::Test {
     collector = std::move(*started);
   }
   CgroupReading reading(std::uint64_t id) {
-    const auto done = collector->read();
+    const auto done = collector->read(Collector::Depth::full);
     if (!done) throw std::runtime_error(done.error().message());
     const CgroupReading* found = collector->find(id);
     return found ? *found : CgroupReading{};
