@@ -79,7 +79,7 @@ struct berth_event {
 #define BERTH_HAS_THROTTLING 4U
 
 struct berth_walked {
-  __u64 serial; /* of its css, and so of what else is said of it below */
+  __u64 serial; /* one more than its css has */
   __u64 id;
   __u64 parent;
   __u64 usage_ns;

@@ -15,12 +15,17 @@ T read_once(const T& from) {
   return __atomic_load_n(&from, __ATOMIC_RELAXED);
 }
 
-// What a row grew by between two readings. Its figures wrap where they are narrow.
+// What a row grew by between two readings. Of the histogram only what is not zero, as that is little.
 struct Growth {
+  struct Waits {
+    std::uint32_t bucket = 0;
+    std::uint32_t count = 0;
+  };
   std::uint64_t run_ns = 0;
   std::uint64_t delay_ns = 0;
-  std::uint64_t dispatches = 0;
-  std::array<std::uint32_t, model::kDelayBuckets> delay{};
+  std::uint32_t dispatches = 0;
+  std::uint32_t buckets = 0;  // of `waits`
+  std::array<Waits, model::kDelayBuckets> waits;
   std::array<double, BERTH_HARDWARE_COUNTERS> counts{};
   bool counted = false;
 };
@@ -29,8 +34,8 @@ void add_to(CgroupCounters& sum, const Growth& growth) {
   sum.run_ns += growth.run_ns;
   sum.run_delay_ns += growth.delay_ns;
   sum.dispatches += growth.dispatches;
-  for (std::size_t bucket = 0; bucket < model::kDelayBuckets; ++bucket) {
-    sum.delay[bucket] += growth.delay[bucket];
+  for (std::uint32_t at = 0; at < growth.buckets; ++at) {
+    sum.delay[growth.waits[at].bucket] += growth.waits[at].count;
   }
   if (!growth.counted) return;
   if (!sum.hardware) sum.hardware.emplace();
@@ -40,7 +45,8 @@ void add_to(CgroupCounters& sum, const Growth& growth) {
   sum.hardware->llc_misses += growth.counts[3];
 }
 
-Growth growth_of(const berth_row& row, berth_row& before) {
+// Figures that wrapped in between have grown all the same.
+void take_growth(const berth_row& row, berth_row& before, Growth& growth) {
   static_assert(BERTH_DELAY_BUCKETS == model::kDelayBuckets);
   const auto step = [](const auto& now, auto& then) {
     const auto value = read_once(now);
@@ -48,15 +54,25 @@ Growth growth_of(const berth_row& row, berth_row& before) {
     then = value;
     return grown;
   };
-  Growth growth;
   growth.run_ns = step(row.run_ns, before.run_ns);
   growth.delay_ns = step(row.delay_ns, before.delay_ns);
   growth.dispatches = step(row.dispatches, before.dispatches);
-  for (std::size_t bucket = 0; bucket < model::kDelayBuckets; ++bucket) {
-    growth.delay[bucket] = step(row.delay[bucket], before.delay[bucket]);
+  growth.buckets = 0;
+  for (std::uint32_t bucket = 0; bucket < model::kDelayBuckets; ++bucket) {
+    const std::uint32_t count = step(row.delay[bucket], before.delay[bucket]);
+    growth.waits[growth.buckets] = {bucket, count};
+    growth.buckets += count != 0 ? 1 : 0;
   }
-  return growth;
 }
+
+// Asks for the cache lines of `object` ahead of their use: a reading is little work on much memory.
+template <typename T>
+void prefetch(const T& object, std::size_t bytes = sizeof(T)) {
+  constexpr std::size_t kLine = 64;
+  const char* at = reinterpret_cast<const char*>(&object);
+  for (std::size_t offset = 0; offset < bytes; offset += kLine) __builtin_prefetch(at + offset);
+}
+constexpr std::size_t kAhead = 8;
 
 // Cgroups whose last threads may still be ending keep their rows that many collections.
 constexpr std::uint32_t kGrace = 2;
@@ -175,15 +191,21 @@ bool Aggregate::find_node(Taken& taken, berth_row& row) {
   return false;
 }
 
-void Aggregate::collect_row(const Table& table, Taken& taken) {
-  berth_row& row = table.rows[taken.row];
-  const std::uint32_t touches = read_once(row.touches);
+// True where there is something to collect and a cgroup to credit.
+bool Aggregate::moved(const Table& table, Taken& taken) {
+  const std::uint32_t touches = read_once(table.rows[taken.row].touches);
   const bool known = taken.node != kNone && (!dropped_ || nodes_[taken.node].reading.id == taken.id);
-  if (known && taken.touches == touches) return;
-  if (!known && !find_node(taken, row)) return;
+  if (known && taken.touches == touches) return false;
+  if (!known && !find_node(taken, table.rows[taken.row])) return false;
+  // Read before the figures: what comes in between makes the row move again.
   taken.touches = touches;
+  return true;
+}
+
+void Aggregate::collect_row(const Table& table, const Taken& taken) {
   Copy& before = copies_[taken.copy];
-  Growth growth = growth_of(row, before.row);
+  Growth growth;
+  take_growth(table.rows[taken.row], before.row, growth);
   if (!table.counts.empty()) {
     growth.counted = true;
     for (std::size_t which = 0; which < BERTH_HARDWARE_COUNTERS; ++which) {
@@ -198,27 +220,40 @@ void Aggregate::collect_row(const Table& table, Taken& taken) {
   }
 }
 
+void Aggregate::collect_table(const Table& table, Known& known) {
+  if (!known.complete || known.count != table.taken) look_for_rows(table, known);
+  known.complete = true;
+  known.count = table.taken;
+  moved_.clear();
+  std::size_t left = 0;
+  for (std::size_t at = 0; at < known.taken.size(); ++at) {
+    if (at + kAhead < known.taken.size()) prefetch(table.rows[known.taken[at + kAhead].row], 1);
+    Taken& taken = known.taken[at];
+    const bool has_news = moved(table, taken);
+    if (taken.id == BERTH_REMOVED) {
+      vacant_copies_.push_back(taken.copy);
+      continue;
+    }
+    if (has_news) moved_.push_back(static_cast<std::uint32_t>(left));
+    known.taken[left++] = taken;
+  }
+  known.taken.resize(left);
+  for (std::size_t at = 0; at < moved_.size(); ++at) {
+    if (at + kAhead < moved_.size()) {
+      const Taken& later = known.taken[moved_[at + kAhead]];
+      prefetch(table.rows[later.row]);
+      prefetch(copies_[later.copy].row);
+      prefetch(nodes_[later.node]);
+    }
+    collect_row(table, known.taken[moved_[at]]);
+  }
+}
+
 void Aggregate::collect(std::span<const Table> tables) {
   ++collection_;
   unknown_ = 0;
   known_.resize(tables.size());
-  for (std::size_t which = 0; which < tables.size(); ++which) {
-    const Table& table = tables[which];
-    Known& known = known_[which];
-    if (!known.complete || known.count != table.taken) look_for_rows(table, known);
-    known.complete = true;
-    known.count = table.taken;
-    std::size_t left = 0;
-    for (Taken& taken : known.taken) {
-      collect_row(table, taken);
-      if (taken.id == BERTH_REMOVED) {
-        vacant_copies_.push_back(taken.copy);
-      } else {
-        known.taken[left++] = taken;
-      }
-    }
-    known.taken.resize(left);
-  }
+  for (std::size_t which = 0; which < tables.size(); ++which) collect_table(tables[which], known_[which]);
   dropped_ = false;
   drop_left();
 }

@@ -98,13 +98,16 @@ class Aggregate {
   void adopt(std::uint32_t node, std::uint64_t parent);
   void look_for_rows(const Table& table, Known& known);
   bool find_node(Taken& taken, berth_row& row);
-  void collect_row(const Table& table, Taken& taken);
+  bool moved(const Table& table, Taken& taken);
+  void collect_row(const Table& table, const Taken& taken);
+  void collect_table(const Table& table, Known& known);
   void drop_left();
 
   std::vector<Node> nodes_;
   std::vector<std::uint32_t> vacant_;
   std::unordered_map<std::uint64_t, std::uint32_t> by_id_;
-  std::vector<Known> known_;  // by table
+  std::vector<Known> known_;          // by table
+  std::vector<std::uint32_t> moved_;  // rows of the table under way
   std::vector<Copy> copies_;
   std::vector<std::uint32_t> vacant_copies_;
   std::deque<Leaving> leaving_;

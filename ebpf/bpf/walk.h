@@ -29,7 +29,7 @@ static __always_inline int note(struct cgroup* cgroup) {
   struct berth_walked* to = bpf_map_lookup_elem(&walked, &at);
   if (!to) return 0;
   struct cgroup_subsys_state* parent = cgroup->self.parent;
-  const __u64 serial = cgroup->self.serial_nr;
+  const __u64 serial = cgroup->self.serial_nr + 1; /* the root's is 0, as is a fresh entry's */
   /* A serial number is given out once, and the cgroup of one keeps its id and parent: no need to look again.
    */
   if (to->serial != serial) {
