@@ -56,8 +56,8 @@ class Aggregate {
   // Calls `visit` for every cgroup that was not forgotten, in no order.
   template <typename Visit>
   void for_each(Visit visit) const {
-    for (const Node& node : nodes_) {
-      if (node.reading.id != 0 && !node.forgotten) visit(node.reading);
+    for (std::uint32_t at = 0; at < nodes_.size(); ++at) {
+      if (nodes_[at].reading.id != 0 && !nodes_[at].forgotten) visit(whole(at));
     }
   }
 
@@ -69,6 +69,8 @@ class Aggregate {
     std::uint32_t children = 0;
     std::uint32_t scan = 0;  // the last one that saw it
     bool forgotten = false;
+    // Never had a child. What is its own is then the subtree's too, and kept once: half the memory to write.
+    bool leaf = true;
     model::CgroupReading reading;
   };
   // A row that is taken, and what was last read of it.
@@ -94,6 +96,7 @@ class Aggregate {
     std::uint32_t since = 0;
   };
 
+  const model::CgroupReading& whole(std::uint32_t node) const;
   std::uint32_t add(std::uint64_t id, std::uint64_t parent);
   void adopt(std::uint32_t node, std::uint64_t parent);
   void look_for_rows(const Table& table, Known& known);
@@ -103,7 +106,7 @@ class Aggregate {
   void collect_table(const Table& table, Known& known);
   void drop_left();
 
-  std::vector<Node> nodes_;
+  mutable std::vector<Node> nodes_;  // finding a leaf fills in what is its own
   std::vector<std::uint32_t> vacant_;
   std::unordered_map<std::uint64_t, std::uint32_t> by_id_;
   std::vector<Known> known_;          // by table

@@ -74,6 +74,22 @@ TEST_F(AggregateTest, AnAncestorsSubtreeHoldsWhatItsDescendantsDid) {
   EXPECT_EQ(subtree(1), 75U);
 }
 
+TEST_F(AggregateTest, ACgroupThatGetsItsFirstChildKeepsWhatIsItsOwn) {
+  aggregate.learn(1, 0);
+  aggregate.learn(2, 1);
+  cpus[0].take(0, 2);
+  cpus[0].run(0, 5);
+  collect();
+  aggregate.learn(3, 2);
+  cpus[0].take(1, 3);
+  cpus[0].run(0, 1);
+  cpus[0].run(1, 70);
+  collect();
+  EXPECT_EQ(own(2), 6U);
+  EXPECT_EQ(subtree(2), 76U);
+  EXPECT_EQ(own(3), 70U);
+}
+
 TEST_F(AggregateTest, AHistogramThatWrapsGoesOn) {
   aggregate.learn(1, 0);
   cpus[0].take(0, 1);
