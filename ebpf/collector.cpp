@@ -4,6 +4,7 @@
 #include "ebpf/aggregate.h"
 #include "ebpf/counters.h"
 #include "ebpf/event_ring.h"
+#include "ebpf/resctrl.h"
 #include "ebpf/switch.h"
 #include "ebpf/tree_scan.h"
 #include "ebpf/walker.h"
@@ -185,7 +186,8 @@ Result<std::unique_ptr<Collector>> Collector::start(Options options) {
   rungs.push_back(
       counters ? Rung{"hardware-counters", "perf", true,
                       state->counters->grouped() ? "" : "each by itself: the PMU has no room for the group"}
-               : Rung{"hardware-counters", "none", false, counters.error().message()});
+               : Rung{"hardware-counters", "none", false,
+                      counters.error().message() + "; " + resctrl_offer(state->options.sys_root)});
 
   auto walker = Walker::start(state->options, rows_for(cgroups));
   if (walker) state->walker = std::move(*walker);

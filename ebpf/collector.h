@@ -34,8 +34,10 @@ struct Options {
 
 // One figure, how it is had here, and what stands in the way of a better way.
 struct Rung {
-  std::string figure;  // "run-time", "run-queue-delay", "hardware-counters", "walk", "events"
-  std::string rung;    // "sched_switch", "perf", "iter-css", "iter-cgroup", "none", ...
+  // "run-time", "run-queue-delay": "sched-switch". "hardware-counters": "perf". "usage" (with memory and
+  // throttling): "iter-css" (Linux 6.7), "iter-cgroup". "cgroup-events": "ring-buffer". Any of them: "none".
+  std::string figure;
+  std::string rung;
   bool available = false;
   std::string detail;  // why the better ones are missing; empty on the best
 };
