@@ -16,25 +16,20 @@
 /* Fibonacci hashing: 2^64 divided by the golden ratio. */
 #define BERTH_HASH 0x9e3779b97f4a7c15ULL
 
-/* An entry's id where no cgroup has it. Real ids start at 1 (the root), and an inode number of all ones is
+/* A row's id where no cgroup has it. Real ids start at 1 (the root), and an inode number of all ones is
  * never given out. */
 #define BERTH_FREE 0ULL
 #define BERTH_REMOVED 0xffffffffffffffffULL
 
-/* One row of a CPU's table. Only that CPU sets an id, and only in a free or removed row; only the reader
- * marks a row removed. */
-struct berth_entry {
+/* One row of a CPU's table, two cache lines. Only that CPU sets an id, and only in a free or removed row;
+ * only the reader marks a row removed. The figures are cumulative since the row was taken; the narrow ones
+ * wrap. */
+struct berth_row {
   __u64 id;
-  __u32 touches; /* moves whenever the row's cell does */
-  __u32 unused;
-};
-
-/* Cumulative since the row was taken; the histogram may wrap. */
-struct berth_cell {
+  __u32 touches; /* moves whenever a figure does, those of berth_counts too */
+  __u32 dispatches;
   __u64 run_ns;
   __u64 delay_ns;
-  __u64 dispatches;
-  __u64 unused;
   __u32 delay[BERTH_DELAY_BUCKETS];
 };
 
@@ -53,13 +48,14 @@ struct berth_cpu {
   __u64 runs;       /* of the switch program */
   __u64 sampled;    /* of these, how many were timed */
   __u64 sampled_ns; /* and what they took */
-  __u64 full;       /* a cgroup found no row */
-  __u64 untracked;  /* a task without storage */
-  __u64 counter_errors;
-  __u64 last[BERTH_HARDWARE_COUNTERS];
   __u32 running;
-  __u32 has_last;
-  __u64 unused[5];
+  __u32 taken;     /* rows, so far */
+  __u64 full;      /* a cgroup found no row */
+  __u64 untracked; /* a task without storage */
+  __u64 counter_errors;
+  __u64 has_last;
+  __u64 last[BERTH_HARDWARE_COUNTERS];
+  __u64 unused[4];
 };
 
 enum berth_event_kind {
@@ -77,12 +73,13 @@ struct berth_event {
   char path[BERTH_EVENT_PATH];
 };
 
-/* One cgroup of a walk. */
+/* One cgroup of a walk. Usage is of the last walk that flushed. */
 #define BERTH_HAS_USAGE 1U
 #define BERTH_HAS_MEMORY 2U
 #define BERTH_HAS_THROTTLING 4U
 
 struct berth_walked {
+  __u64 serial; /* one more than its css has */
   __u64 id;
   __u64 parent;
   __u64 usage_ns;

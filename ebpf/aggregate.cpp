@@ -15,12 +15,17 @@ T read_once(const T& from) {
   return __atomic_load_n(&from, __ATOMIC_RELAXED);
 }
 
-// What a row grew by between two readings. Its figures wrap where they are narrow.
+// What a row grew by between two readings. Of the histogram only what is not zero, as that is little.
 struct Growth {
+  struct Waits {
+    std::uint32_t bucket = 0;
+    std::uint32_t count = 0;
+  };
   std::uint64_t run_ns = 0;
   std::uint64_t delay_ns = 0;
-  std::uint64_t dispatches = 0;
-  std::array<std::uint32_t, model::kDelayBuckets> delay{};
+  std::uint32_t dispatches = 0;
+  std::uint32_t buckets = 0;  // of `waits`
+  std::array<Waits, model::kDelayBuckets> waits;
   std::array<double, BERTH_HARDWARE_COUNTERS> counts{};
   bool counted = false;
 };
@@ -29,8 +34,8 @@ void add_to(CgroupCounters& sum, const Growth& growth) {
   sum.run_ns += growth.run_ns;
   sum.run_delay_ns += growth.delay_ns;
   sum.dispatches += growth.dispatches;
-  for (std::size_t bucket = 0; bucket < model::kDelayBuckets; ++bucket) {
-    sum.delay[bucket] += growth.delay[bucket];
+  for (std::uint32_t at = 0; at < growth.buckets; ++at) {
+    sum.delay[growth.waits[at].bucket] += growth.waits[at].count;
   }
   if (!growth.counted) return;
   if (!sum.hardware) sum.hardware.emplace();
@@ -40,7 +45,8 @@ void add_to(CgroupCounters& sum, const Growth& growth) {
   sum.hardware->llc_misses += growth.counts[3];
 }
 
-Growth growth_of(const berth_cell& cell, berth_cell& before) {
+// Figures that wrapped in between have grown all the same.
+void take_growth(const berth_row& row, berth_row& before, Growth& growth) {
   static_assert(BERTH_DELAY_BUCKETS == model::kDelayBuckets);
   const auto step = [](const auto& now, auto& then) {
     const auto value = read_once(now);
@@ -48,15 +54,25 @@ Growth growth_of(const berth_cell& cell, berth_cell& before) {
     then = value;
     return grown;
   };
-  Growth growth;
-  growth.run_ns = step(cell.run_ns, before.run_ns);
-  growth.delay_ns = step(cell.delay_ns, before.delay_ns);
-  growth.dispatches = step(cell.dispatches, before.dispatches);
-  for (std::size_t bucket = 0; bucket < model::kDelayBuckets; ++bucket) {
-    growth.delay[bucket] = step(cell.delay[bucket], before.delay[bucket]);
+  growth.run_ns = step(row.run_ns, before.run_ns);
+  growth.delay_ns = step(row.delay_ns, before.delay_ns);
+  growth.dispatches = step(row.dispatches, before.dispatches);
+  growth.buckets = 0;
+  for (std::uint32_t bucket = 0; bucket < model::kDelayBuckets; ++bucket) {
+    const std::uint32_t count = step(row.delay[bucket], before.delay[bucket]);
+    growth.waits[growth.buckets] = {bucket, count};
+    growth.buckets += count != 0 ? 1 : 0;
   }
-  return growth;
 }
+
+// Asks for the cache lines of `object` ahead of their use: a reading is little work on much memory.
+template <typename T>
+void prefetch(const T& object, std::size_t bytes = sizeof(T)) {
+  constexpr std::size_t kLine = 64;
+  const char* at = reinterpret_cast<const char*>(&object);
+  for (std::size_t offset = 0; offset < bytes; offset += kLine) __builtin_prefetch(at + offset);
+}
+constexpr std::size_t kAhead = 8;
 
 // Cgroups whose last threads may still be ending keep their rows that many collections.
 constexpr std::uint32_t kGrace = 2;
@@ -84,7 +100,10 @@ void Aggregate::adopt(std::uint32_t node, std::uint64_t parent) {
   const auto found = by_id_.find(parent);
   if (found == by_id_.end() || nodes_[node].parent != kNone) return;
   nodes_[node].parent = found->second;
-  ++nodes_[found->second].children;
+  Node& above = nodes_[found->second];
+  ++above.children;
+  if (above.leaf) above.reading.own = above.reading.subtree;
+  above.leaf = false;
 }
 
 void Aggregate::learn(std::uint64_t id, std::uint64_t parent) {
@@ -124,90 +143,120 @@ void Aggregate::end_scan() {
 }
 
 void Aggregate::reset() {
-  seen_.clear();
+  known_.clear();
   copies_.clear();
   vacant_copies_.clear();
 }
 
-Aggregate::Copy& Aggregate::fresh_copy(Seen& seen) {
-  if (seen.copy == kNone) {
+// Those that are still the same cgroup's keep what was read of them.
+void Aggregate::look_for_rows(const Table& table, Known& known) {
+  std::vector<Taken> now;
+  auto before = known.taken.begin();
+  for (std::uint32_t row = 0; row < table.rows.size(); ++row) {
+    // Pairs with the exchange by which the CPU takes a row: its figures were zeroed before.
+    const std::uint64_t id = __atomic_load_n(&table.rows[row].id, __ATOMIC_ACQUIRE);
+    for (; before != known.taken.end() && before->row < row; ++before) vacant_copies_.push_back(before->copy);
+    if (id == BERTH_FREE || id == BERTH_REMOVED) continue;
+    if (before != known.taken.end() && before->row == row && before->id == id) {
+      now.push_back(*before++);
+      continue;
+    }
+    Taken fresh{.row = row, .id = id, .touches = read_once(table.rows[row].touches) - 1};
     if (vacant_copies_.empty()) {
-      seen.copy = static_cast<std::uint32_t>(copies_.size());
+      fresh.copy = static_cast<std::uint32_t>(copies_.size());
       copies_.emplace_back();
     } else {
-      seen.copy = vacant_copies_.back();
+      fresh.copy = vacant_copies_.back();
       vacant_copies_.pop_back();
+      copies_[fresh.copy] = {};
     }
+    now.push_back(fresh);
   }
-  return copies_[seen.copy] = {};
-}
-
-void Aggregate::release(Seen& seen) {
-  if (seen.copy != kNone) vacant_copies_.push_back(seen.copy);
-  seen = {};
+  for (; before != known.taken.end(); ++before) vacant_copies_.push_back(before->copy);
+  known.taken = std::move(now);
 }
 
 // False where nobody knows the row's cgroup; after a while, the row is then given back.
-bool Aggregate::find_node(Seen& seen, berth_entry& entry) {
-  const auto found = by_id_.find(seen.id);
+bool Aggregate::find_node(Taken& taken, berth_row& row) {
+  const auto found = by_id_.find(taken.id);
   if (found != by_id_.end()) {
-    seen.node = found->second;
-    seen.unknown_in = 0;
+    taken.node = found->second;
+    taken.unknown_in = 0;
     return true;
   }
   ++unknown_;
-  seen.node = kNone;
-  if (seen.unknown_in == 0) seen.unknown_in = collection_;
-  if (collection_ - seen.unknown_in >= kGrace) {
-    __atomic_store_n(&entry.id, BERTH_REMOVED, __ATOMIC_RELEASE);
-    release(seen);
+  taken.node = kNone;
+  if (taken.unknown_in == 0) taken.unknown_in = collection_;
+  if (collection_ - taken.unknown_in >= kGrace) {
+    __atomic_store_n(&row.id, BERTH_REMOVED, __ATOMIC_RELEASE);
+    taken.id = BERTH_REMOVED;
   }
   return false;
 }
 
-void Aggregate::collect_row(const Table& table, std::size_t row, std::size_t at) {
-  berth_entry& entry = table.entries[row];
-  Seen& seen = seen_[at];
-  // Pairs with the exchange by which the CPU takes a row: the cell was zeroed before.
-  const std::uint64_t id = __atomic_load_n(&entry.id, __ATOMIC_ACQUIRE);
-  if (id == BERTH_FREE || id == BERTH_REMOVED) return;
-  const std::uint32_t touches = read_once(entry.touches);
-  if (seen.id != id) {
-    seen = {.id = id, .touches = touches - 1, .copy = seen.copy};
-    fresh_copy(seen);
-  }
-  const bool known = seen.node != kNone && (!dropped_ || nodes_[seen.node].reading.id == id);
-  if (known && seen.touches == touches) return;
-  if (!known && !find_node(seen, entry)) return;
-  seen.touches = touches;
-  Copy& before = copies_[seen.copy];
-  Growth growth = growth_of(table.cells[row], before.cell);
+// True where there is something to collect and a cgroup to credit.
+bool Aggregate::moved(const Table& table, Taken& taken) {
+  const std::uint32_t touches = read_once(table.rows[taken.row].touches);
+  const bool known = taken.node != kNone && (!dropped_ || nodes_[taken.node].reading.id == taken.id);
+  if (known && taken.touches == touches) return false;
+  if (!known && !find_node(taken, table.rows[taken.row])) return false;
+  // Read before the figures: what comes in between makes the row move again.
+  taken.touches = touches;
+  return true;
+}
+
+void Aggregate::collect_row(const Table& table, const Taken& taken) {
+  Copy& before = copies_[taken.copy];
+  Growth growth;
+  take_growth(table.rows[taken.row], before.row, growth);
   if (!table.counts.empty()) {
     growth.counted = true;
     for (std::size_t which = 0; which < BERTH_HARDWARE_COUNTERS; ++which) {
-      const std::uint64_t now = read_once(table.counts[row].count[which]);
+      const std::uint64_t now = read_once(table.counts[taken.row].count[which]);
       growth.counts[which] = static_cast<double>(now - before.counts.count[which]) * table.scale[which];
       before.counts.count[which] = now;
     }
   }
-  add_to(nodes_[seen.node].reading.own, growth);
-  for (std::uint32_t up = seen.node; up != kNone; up = nodes_[up].parent) {
+  if (!nodes_[taken.node].leaf) add_to(nodes_[taken.node].reading.own, growth);
+  for (std::uint32_t up = taken.node; up != kNone; up = nodes_[up].parent) {
     add_to(nodes_[up].reading.subtree, growth);
+  }
+}
+
+void Aggregate::collect_table(const Table& table, Known& known) {
+  if (!known.complete || known.count != table.taken) look_for_rows(table, known);
+  known.complete = true;
+  known.count = table.taken;
+  moved_.clear();
+  std::size_t left = 0;
+  for (std::size_t at = 0; at < known.taken.size(); ++at) {
+    if (at + kAhead < known.taken.size()) prefetch(table.rows[known.taken[at + kAhead].row], 1);
+    Taken& taken = known.taken[at];
+    const bool has_news = moved(table, taken);
+    if (taken.id == BERTH_REMOVED) {
+      vacant_copies_.push_back(taken.copy);
+      continue;
+    }
+    if (has_news) moved_.push_back(static_cast<std::uint32_t>(left));
+    known.taken[left++] = taken;
+  }
+  known.taken.resize(left);
+  for (std::size_t at = 0; at < moved_.size(); ++at) {
+    if (at + kAhead < moved_.size()) {
+      const Taken& later = known.taken[moved_[at + kAhead]];
+      prefetch(table.rows[later.row]);
+      prefetch(copies_[later.copy].row);
+      prefetch(nodes_[later.node]);
+    }
+    collect_row(table, known.taken[moved_[at]]);
   }
 }
 
 void Aggregate::collect(std::span<const Table> tables) {
   ++collection_;
   unknown_ = 0;
-  if (seen_.empty()) {
-    std::size_t rows = 0;
-    for (const Table& table : tables) rows += table.entries.size();
-    seen_.assign(rows, {});
-  }
-  std::size_t at = 0;
-  for (const Table& table : tables) {
-    for (std::size_t row = 0; row < table.entries.size(); ++row) collect_row(table, row, at++);
-  }
+  known_.resize(tables.size());
+  for (std::size_t which = 0; which < tables.size(); ++which) collect_table(tables[which], known_[which]);
   dropped_ = false;
   drop_left();
 }
@@ -236,7 +285,13 @@ void Aggregate::drop_left() {
 const model::CgroupReading* Aggregate::find(std::uint64_t id) const {
   const auto found = by_id_.find(id);
   if (found == by_id_.end() || nodes_[found->second].forgotten) return nullptr;
-  return &nodes_[found->second].reading;
+  return &whole(found->second);
+}
+
+const model::CgroupReading& Aggregate::whole(std::uint32_t node) const {
+  Node& found = nodes_[node];
+  if (found.leaf) found.reading.own = found.reading.subtree;
+  return found.reading;
 }
 
 }  // namespace berth::ebpf

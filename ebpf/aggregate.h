@@ -21,13 +21,13 @@ namespace berth::ebpf {
 // those of the kernel's own cpu.stat do. It touches no kernel interface: tables are memory it is given.
 class Aggregate {
  public:
-  // One CPU's table; all spans have the same length, `counts` may be empty. `entries` is written to: rows of
-  // cgroups that are gone are marked BERTH_REMOVED. `scale` is time enabled / time running of each counter
-  // since the last collection, 1 where nothing was multiplexed.
+  // One CPU's table. `rows` is written to: those of cgroups that are gone are marked BERTH_REMOVED. `counts`
+  // is as long, or empty. `taken` grows with every row that is taken. `scale` is time enabled / time running
+  // of each counter since the last collection, 1 where nothing was multiplexed.
   struct Table {
-    std::span<berth_entry> entries;
-    std::span<const berth_cell> cells;
+    std::span<berth_row> rows;
     std::span<const berth_counts> counts;
+    std::uint32_t taken = 0;
     std::array<double, BERTH_HARDWARE_COUNTERS> scale{1, 1, 1, 1};
   };
 
@@ -56,8 +56,8 @@ class Aggregate {
   // Calls `visit` for every cgroup that was not forgotten, in no order.
   template <typename Visit>
   void for_each(Visit visit) const {
-    for (const Node& node : nodes_) {
-      if (node.reading.id != 0 && !node.forgotten) visit(node.reading);
+    for (std::uint32_t at = 0; at < nodes_.size(); ++at) {
+      if (nodes_[at].reading.id != 0 && !nodes_[at].forgotten) visit(whole(at));
     }
   }
 
@@ -69,38 +69,48 @@ class Aggregate {
     std::uint32_t children = 0;
     std::uint32_t scan = 0;  // the last one that saw it
     bool forgotten = false;
+    // Never had a child. What is its own is then the subtree's too, and kept once: half the memory to write.
+    bool leaf = true;
     model::CgroupReading reading;
   };
-  // What was last read of a row.
-  struct Seen {
+  // A row that is taken, and what was last read of it.
+  struct Taken {
+    std::uint32_t row = 0;
+    std::uint32_t node = kNone;
     std::uint64_t id = 0;
     std::uint32_t touches = 0;
-    std::uint32_t node = kNone;
-    std::uint32_t copy = kNone;
     std::uint32_t unknown_in = 0;  // the collection that first found no cgroup of this id
+    std::uint32_t copy = 0;        // of `copies_`
   };
-  // The row's figures then; only rows that were ever taken have one.
   struct Copy {
-    berth_cell cell{};
+    berth_row row{};
     berth_counts counts{};
+  };
+  struct Known {
+    std::vector<Taken> taken;  // ascending by row
+    std::uint32_t count = 0;   // Table::taken when they were looked for
+    bool complete = false;
   };
   struct Leaving {
     std::uint64_t id = 0;
     std::uint32_t since = 0;
   };
 
+  const model::CgroupReading& whole(std::uint32_t node) const;
   std::uint32_t add(std::uint64_t id, std::uint64_t parent);
   void adopt(std::uint32_t node, std::uint64_t parent);
-  bool find_node(Seen& seen, berth_entry& entry);
-  Copy& fresh_copy(Seen& seen);
-  void release(Seen& seen);
-  void collect_row(const Table& table, std::size_t row, std::size_t at);
+  void look_for_rows(const Table& table, Known& known);
+  bool find_node(Taken& taken, berth_row& row);
+  bool moved(const Table& table, Taken& taken);
+  void collect_row(const Table& table, const Taken& taken);
+  void collect_table(const Table& table, Known& known);
   void drop_left();
 
-  std::vector<Node> nodes_;
+  mutable std::vector<Node> nodes_;  // finding a leaf fills in what is its own
   std::vector<std::uint32_t> vacant_;
   std::unordered_map<std::uint64_t, std::uint32_t> by_id_;
-  std::vector<Seen> seen_;  // of all tables, one after the other
+  std::vector<Known> known_;          // by table
+  std::vector<std::uint32_t> moved_;  // rows of the table under way
   std::vector<Copy> copies_;
   std::vector<std::uint32_t> vacant_copies_;
   std::deque<Leaving> leaving_;

@@ -4,6 +4,7 @@
 #include "ebpf/aggregate.h"
 #include "ebpf/counters.h"
 #include "ebpf/event_ring.h"
+#include "ebpf/resctrl.h"
 #include "ebpf/switch.h"
 #include "ebpf/tree_scan.h"
 #include "ebpf/walker.h"
@@ -23,8 +24,9 @@ using model::Result;
 constexpr std::uint32_t kLeastRows = 1024;
 // A caller that never asks for events must not make this process grow.
 constexpr std::size_t kMostEvents = 16384;
-// Without a walk in the kernel and without events, the tree is read anew that often.
-constexpr std::uint64_t kScanEvery = 10;
+// The kernel's own CPU figures, which cost a flush, and where there are no events the tree, are read that
+// often.
+constexpr std::uint64_t kFullEvery = 10;
 
 std::uint32_t rows_for(std::size_t cgroups) {
   return std::max(kLeastRows, std::bit_ceil(static_cast<std::uint32_t>(4 * cgroups)));
@@ -36,15 +38,17 @@ std::uint64_t thread_cpu_ns() {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-model::CgroupAccounts accounts_of(const berth_walked& walked, std::uint64_t page_bytes) {
-  model::CgroupAccounts accounts;
+// Usage stays what it was where this walk did not ask for it.
+void take_accounts(const berth_walked& walked, std::uint64_t page_bytes, model::CgroupAccounts& accounts) {
   if (walked.has & BERTH_HAS_USAGE) accounts.usage_ns = walked.usage_ns;
+  accounts.memory_bytes.reset();
   if (walked.has & BERTH_HAS_MEMORY) accounts.memory_bytes = walked.memory_pages * page_bytes;
+  accounts.throttled.reset();
+  accounts.throttled_ns.reset();
   if (walked.has & BERTH_HAS_THROTTLING) {
     accounts.throttled = walked.throttled;
     accounts.throttled_ns = walked.throttled_ns;
   }
-  return accounts;
 }
 
 }  // namespace
@@ -61,6 +65,8 @@ struct Collector::State {
   std::vector<std::uint32_t> hints;  // of the walk, by position
   Events pending;
   std::vector<CgroupEvent> drained;
+  bool only_walked = false;  // there are figures that only a walk gives
+  std::uint64_t readings = 0;
   Cost replaced;  // of hooks whose tables were too small
   Cost reads;
   std::uint64_t page_bytes = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
@@ -109,35 +115,40 @@ struct Collector::State {
     return {};
   }
 
-  Result<void> walk() {
-    const auto walked = walker->walk();
+  Result<void> walk(bool with_usage) {
+    const auto walked = walker->walk(with_usage);
     if (!walked) return model::fail(walked.error());
     if (hints.size() < walked->size()) hints.resize(walked->size(), UINT32_MAX);
+    std::uint32_t has = 0;
     aggregate.begin_scan();
     for (std::size_t at = 0; at < walked->size(); ++at) {
       const berth_walked& group = (*walked)[at];
-      aggregate.learn(group.id, group.parent, hints[at]).accounts = accounts_of(group, page_bytes);
+      has |= group.has;
+      take_accounts(group, page_bytes, aggregate.learn(group.id, group.parent, hints[at]).accounts);
     }
     aggregate.end_scan();
+    only_walked = (has & (BERTH_HAS_MEMORY | BERTH_HAS_THROTTLING)) != 0;
     return {};
   }
 
-  // The tree as it is now: by the walk; else by events, where they are complete; else by reading directories.
-  Result<void> update_tree() {
+  // The tree as it is now, by events where they are complete; and what the hook cannot count.
+  Result<void> update_tree(bool full) {
     const bool lost = take_events();
-    if (walker) return walk();
-    const bool unsure = lost || aggregate.unknown() > 0 || (!ring && reads.reads % kScanEvery == 0);
-    return unsure || aggregate.size() == 0 ? scan() : Result<void>{};
+    const bool unsure = lost || aggregate.unknown() > 0 || aggregate.size() == 0;
+    if (walker) return full || unsure || !ring || only_walked ? walk(full) : Result<void>{};
+    return unsure || (full && !ring) ? scan() : Result<void>{};
   }
 
-  Result<void> read_once() {
-    hook->flush();
-    if (auto done = update_tree(); !done) return done;
+  Result<void> read_once(bool full) {
+    full |= readings++ % kFullEvery == 0;
+    hook->flush(full);
+    if (auto done = update_tree(full); !done) return done;
     if (counters) {
       const auto scales = counters->scales();
       for (std::size_t cpu = 0; cpu < tables.size() && cpu < scales.size(); ++cpu)
         tables[cpu].scale = scales[cpu];
     }
+    hook->update(tables);
     aggregate.collect(tables);
     // What a larger table has counted is there from the next reading on.
     if (hook->trouble().full > 0) return start_hook(2 * hook->rows());
@@ -175,7 +186,8 @@ Result<std::unique_ptr<Collector>> Collector::start(Options options) {
   rungs.push_back(
       counters ? Rung{"hardware-counters", "perf", true,
                       state->counters->grouped() ? "" : "each by itself: the PMU has no room for the group"}
-               : Rung{"hardware-counters", "none", false, counters.error().message()});
+               : Rung{"hardware-counters", "none", false,
+                      counters.error().message() + "; " + resctrl_offer(state->options.sys_root)});
 
   auto walker = Walker::start(state->options, rows_for(cgroups));
   if (walker) state->walker = std::move(*walker);
@@ -187,13 +199,13 @@ Result<std::unique_ptr<Collector>> Collector::start(Options options) {
                        : Rung{"cgroup-events", "none", false, ring.error().message()});
 
   // What happened before this one is nobody's rate.
-  if (auto done = state->read_once(); !done) return model::fail(std::move(done.error()));
+  if (auto done = state->read_once(true); !done) return model::fail(std::move(done.error()));
   return std::unique_ptr<Collector>(new Collector(std::move(state)));
 }
 
-Result<void> Collector::read() {
+Result<void> Collector::read(Depth depth) {
   const std::uint64_t begin = thread_cpu_ns();
-  auto done = state_->read_once();
+  auto done = state_->read_once(depth == Depth::full);
   Cost& reads = state_->reads;
   reads.last_read_ns = thread_cpu_ns() - begin;
   reads.read_ns += reads.last_read_ns;

@@ -34,8 +34,10 @@ struct Options {
 
 // One figure, how it is had here, and what stands in the way of a better way.
 struct Rung {
-  std::string figure;  // "run-time", "run-queue-delay", "hardware-counters", "walk", "events"
-  std::string rung;    // "sched_switch", "perf", "iter-css", "iter-cgroup", "none", ...
+  // "run-time", "run-queue-delay": "sched-switch". "hardware-counters": "perf". "usage" (with memory and
+  // throttling): "iter-css" (Linux 6.7), "iter-cgroup". "cgroup-events": "ring-buffer". Any of them: "none".
+  std::string figure;
+  std::string rung;
   bool available = false;
   std::string detail;  // why the better ones are missing; empty on the best
 };
@@ -70,8 +72,11 @@ class Collector {
   Collector(const Collector&) = delete;
   Collector& operator=(const Collector&) = delete;
 
-  // One reading of every cgroup. What find() gave before is void.
-  model::Result<void> read();
+  // One reading of every cgroup. What find() gave before is void. An ordinary one leaves `accounts.usage_ns`
+  // as it was at the last full one, which every tenth is, and may owe a CPU-bound task what it has used since
+  // its CPU last switched, to the next reading; memory and throttling are always current.
+  enum class Depth { ordinary, full };
+  model::Result<void> read(Depth depth = Depth::ordinary);
   // As of the last reading; nullptr for a cgroup that is not there.
   const model::CgroupReading* find(std::uint64_t id) const;
   void for_each(const std::function<void(const model::CgroupReading&)>& visit) const;

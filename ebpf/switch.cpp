@@ -17,14 +17,19 @@ struct Switch::State {
   Owned<bpf_switch> programs;
   std::uint32_t cpus = 0;
   std::uint32_t rows = 0;
+  std::vector<std::uint64_t> runs;  // by CPU, at the last flush
   bool counted = false;
-  MappedArray<berth_entry> entries;
-  MappedArray<berth_cell> cells;
+  MappedArray<berth_row> table;
   MappedArray<berth_counts> counts;
   MappedArray<berth_cpu> per_cpu;
 };
 
 namespace {
+
+// Where that many switches were since the last flush, what the running task has not been credited yet is of
+// the order of half a percent of the time between, and goes to the next reading: not worth an interrupt of
+// the CPU.
+constexpr std::uint64_t kLively = 200;
 
 Result<void> seed(bpf_program* program, const std::filesystem::path& log_directory) {
   return attempt("seed", log_directory, [&] {
@@ -51,6 +56,7 @@ Result<std::unique_ptr<Switch>> Switch::start(std::uint32_t rows, const Options&
   const int cpus = libbpf_num_possible_cpus();
   if (cpus <= 0) return model::fail(model::Error::from_errno(-cpus, "counting the possible CPUs"));
   state->cpus = static_cast<std::uint32_t>(cpus);
+  state->runs.resize(state->cpus);
   state->rows = rows;
   state->counted = counters != nullptr;
   const std::uint32_t all = state->cpus * rows;
@@ -59,8 +65,7 @@ Result<std::unique_ptr<Switch>> Switch::start(std::uint32_t rows, const Options&
     programs.rodata->table_rows = rows;
     programs.rodata->table_shift = 64U - static_cast<std::uint32_t>(std::countr_zero(rows));
     programs.rodata->with_counters = state->counted;
-    bpf_map__set_max_entries(programs.maps.entries, all);
-    bpf_map__set_max_entries(programs.maps.cells, all);
+    bpf_map__set_max_entries(programs.maps.rows, all);
     bpf_map__set_max_entries(programs.maps.counts, state->counted ? all : 1);
     bpf_map__set_max_entries(programs.maps.cpus, state->cpus);
     for (bpf_map* set :
@@ -72,12 +77,9 @@ Result<std::unique_ptr<Switch>> Switch::start(std::uint32_t rows, const Options&
   state->programs = std::move(*loaded);
   auto& maps = state->programs->maps;
 
-  auto entries = MappedArray<berth_entry>::map(maps.entries, all, true);
-  if (!entries) return model::fail(std::move(entries.error()));
-  state->entries = std::move(*entries);
-  auto cells = MappedArray<berth_cell>::map(maps.cells, all, false);
-  if (!cells) return model::fail(std::move(cells.error()));
-  state->cells = std::move(*cells);
+  auto table = MappedArray<berth_row>::map(maps.rows, all, true);
+  if (!table) return model::fail(std::move(table.error()));
+  state->table = std::move(*table);
   auto per_cpu = MappedArray<berth_cpu>::map(maps.cpus, state->cpus, false);
   if (!per_cpu) return model::fail(std::move(per_cpu.error()));
   state->per_cpu = std::move(*per_cpu);
@@ -109,10 +111,13 @@ Result<std::unique_ptr<Switch>> Switch::start(std::uint32_t rows, const Options&
   return std::unique_ptr<Switch>(new Switch(std::move(state)));
 }
 
-void Switch::flush() {
+void Switch::flush(bool all) {
   const int program = bpf_program__fd(state_->programs->progs.flush);
   for (std::uint32_t cpu = 0; cpu < state_->cpus; ++cpu) {
     const berth_cpu& own = state_->per_cpu.data()[cpu];
+    const std::uint64_t runs = __atomic_load_n(&own.runs, __ATOMIC_RELAXED);
+    const bool lively = runs - std::exchange(state_->runs[cpu], runs) >= kLively;
+    if (lively && !all) continue;
     if (__atomic_load_n(&own.running, __ATOMIC_RELAXED) == BERTH_RUNNING_IDLE) continue;
     LIBBPF_OPTS(bpf_test_run_opts, run);
     run.flags = BPF_F_TEST_RUN_ON_CPU;
@@ -126,11 +131,16 @@ std::vector<Aggregate::Table> Switch::tables() const {
   std::vector<Aggregate::Table> all(state_->cpus);
   for (std::uint32_t cpu = 0; cpu < state_->cpus; ++cpu) {
     const std::size_t begin = std::size_t{cpu} * state_->rows;
-    all[cpu].entries = {state_->entries.data() + begin, state_->rows};
-    all[cpu].cells = {state_->cells.data() + begin, state_->rows};
+    all[cpu].rows = {state_->table.data() + begin, state_->rows};
     if (state_->counted) all[cpu].counts = {state_->counts.data() + begin, state_->rows};
   }
   return all;
+}
+
+void Switch::update(std::vector<Aggregate::Table>& tables) const {
+  for (std::uint32_t cpu = 0; cpu < state_->cpus; ++cpu) {
+    tables[cpu].taken = __atomic_load_n(&state_->per_cpu.data()[cpu].taken, __ATOMIC_ACQUIRE);
+  }
 }
 
 std::uint32_t Switch::rows() const { return state_->rows; }

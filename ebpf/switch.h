@@ -21,10 +21,13 @@ class Switch {
                                                       const Counters* counters);
   ~Switch();
 
-  // Credits what the tasks running now have used, on every CPU that is not idle.
-  void flush();
+  // Credits what the tasks running now have used, on every CPU that is not idle; unless `all`, on those only
+  // that switched so rarely since the last call that it matters.
+  void flush(bool all);
   // One a CPU, for Aggregate::collect().
   std::vector<Aggregate::Table> tables() const;
+  // Refreshes what is copied in them.
+  void update(std::vector<Aggregate::Table>& tables) const;
   std::uint32_t rows() const;
   // Times that a cgroup found no row, or a task no storage.
   struct Trouble {

@@ -65,9 +65,9 @@ class IteratorWalker final : public Walker {
     return {};
   }
 
-  Result<std::span<const berth_walked>> walk() override {
+  Result<std::span<const berth_walked>> walk(bool with_usage) override {
     while (true) {
-      if (auto done = run(); !done) return model::fail(std::move(done.error()));
+      if (auto done = run(with_usage); !done) return model::fail(std::move(done.error()));
       const std::uint32_t count = __atomic_load_n(&programs_->bss->walked_count, __ATOMIC_RELAXED);
       if (count == 0)
         return model::fail(model::ErrorKind::io, "walking the cgroups in the kernel found none");
@@ -78,7 +78,7 @@ class IteratorWalker final : public Walker {
   }
 
  private:
-  Result<void> run() {
+  Result<void> run(bool with_usage) {
     // A session over tasks stays at its first one, one over cgroups ends.
     if (kByCgroup || !session_) {
       session_ = {};
@@ -86,6 +86,7 @@ class IteratorWalker final : public Walker {
       if (!session_) return model::fail(model::Error::from_errno(errno, "starting a walk over the cgroups"));
     }
     programs_->bss->walked_count = 0;
+    programs_->bss->with_usage = with_usage;
     std::array<char, 64> nothing{};
     ssize_t got = 0;
     do {
@@ -122,7 +123,7 @@ std::unique_ptr<Walker> try_carrier(const Options& options, std::uint32_t capaci
   }
   auto made = std::make_unique<IteratorWalker<Skeleton>>(options, about.st_ino, std::move(root));
   if (auto loaded = made->load_for(capacity); !loaded) return failed(loaded.error().message());
-  if (auto walked = made->walk(); !walked) return failed(walked.error().message());
+  if (auto walked = made->walk(true); !walked) return failed(walked.error().message());
   made->set_detail(reasons);
   return made;
 }

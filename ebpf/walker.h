@@ -21,8 +21,9 @@ class Walker {
   static model::Result<std::unique_ptr<Walker>> start(const Options& options, std::uint32_t capacity);
   virtual ~Walker() = default;
 
-  // All cgroups, parents before their children. Valid until the next call.
-  virtual model::Result<std::span<const berth_walked>> walk() = 0;
+  // All cgroups, parents before their children. Usage is only there where it is asked for: it costs a flush
+  // of the kernel's own counters. Valid until the next call.
+  virtual model::Result<std::span<const berth_walked>> walk(bool with_usage) = 0;
   // Its name, and why it is not a better one.
   virtual const char* name() const = 0;
   const std::string& detail() const { return detail_; }

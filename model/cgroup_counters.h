@@ -36,7 +36,8 @@ struct CgroupCounters {
 
 // What the kernel itself keeps of a cgroup, descendants included; nullopt where it keeps none.
 struct CgroupAccounts {
-  std::optional<std::uint64_t> usage_ns;      // cpu.stat usage_usec, since the cgroup was made
+  std::optional<std::uint64_t>
+      usage_ns;  // cpu.stat usage_usec, since the cgroup was made; may be some readings old
   std::optional<std::uint64_t> memory_bytes;  // memory.current
   std::optional<std::uint64_t> throttled;     // cpu.stat nr_throttled, of this cgroup's own quota
   std::optional<std::uint64_t> throttled_ns;  // cpu.stat throttled_usec

@@ -33,6 +33,7 @@ struct cgroup;
 struct cgroup_subsys_state {
   struct cgroup* cgroup;
   unsigned int flags;
+  __u64 serial_nr;
   struct cgroup_subsys_state* parent;
 };
 

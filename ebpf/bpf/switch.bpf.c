@@ -34,16 +34,8 @@ struct {
   __uint(map_flags, BPF_F_MMAPABLE);
   __uint(max_entries, 1);
   __type(key, __u32);
-  __type(value, struct berth_entry);
-} entries SEC(".maps");
-
-struct {
-  __uint(type, BPF_MAP_TYPE_ARRAY);
-  __uint(map_flags, BPF_F_MMAPABLE);
-  __uint(max_entries, 1);
-  __type(key, __u32);
-  __type(value, struct berth_cell);
-} cells SEC(".maps");
+  __type(value, struct berth_row);
+} rows SEC(".maps");
 
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -69,41 +61,46 @@ struct event_set {
 } counter0 SEC(".maps"), counter1 SEC(".maps"), counter2 SEC(".maps"), counter3 SEC(".maps");
 
 // The row of `id` on this CPU, taken where it had none; NULL where the table is too full.
-static __always_inline struct berth_entry* find_row(__u32 cpu, __u64 id, __u32* row) {
+static __always_inline struct berth_row* find_row(__u32 cpu, __u64 id, struct berth_cpu* own, __u32* number) {
   const __u32 base = cpu * table_rows;
   const __u32 home = (id * BERTH_HASH) >> table_shift;
-  struct berth_entry* vacant = NULL;
-  __u32 vacant_row = 0;
+  struct berth_row* vacant = NULL;
+  __u32 vacant_number = 0;
   for (__u32 step = 0; step < BERTH_PROBES; step++) {
     const __u32 at = base + ((home + step) & (table_rows - 1));
-    struct berth_entry* entry = bpf_map_lookup_elem(&entries, &at);
-    if (!entry) return NULL;
-    const __u64 holder = entry->id;
+    struct berth_row* row = bpf_map_lookup_elem(&rows, &at);
+    if (!row) return NULL;
+    const __u64 holder = row->id;
     if (holder == id) {
-      *row = at;
-      return entry;
+      *number = at;
+      return row;
     }
     if (holder == BERTH_FREE || holder == BERTH_REMOVED) {
       if (!vacant) {
-        vacant = entry;
-        vacant_row = at;
+        vacant = row;
+        vacant_number = at;
       }
       if (holder == BERTH_FREE) break;
     }
   }
-  if (!vacant) return NULL;
-  // The reader looks only at rows with an id: all is zero before it is set.
-  struct berth_cell* cell = bpf_map_lookup_elem(&cells, &vacant_row);
-  if (!cell) return NULL;
-  __builtin_memset(cell, 0, sizeof(*cell));
+  if (!vacant) {
+    own->full++;
+    return NULL;
+  }
+  // The reader looks only at rows with an id: all else is zero before it is set.
   if (with_counters) {
-    struct berth_counts* count = bpf_map_lookup_elem(&counts, &vacant_row);
+    struct berth_counts* count = bpf_map_lookup_elem(&counts, &vacant_number);
     if (!count) return NULL;
     __builtin_memset(count, 0, sizeof(*count));
   }
   vacant->touches = 0;
+  vacant->dispatches = 0;
+  vacant->run_ns = 0;
+  vacant->delay_ns = 0;
+  __builtin_memset(vacant->delay, 0, sizeof(vacant->delay));
   __sync_lock_test_and_set(&vacant->id, id);
-  *row = vacant_row;
+  own->taken++;
+  *number = vacant_number;
   return vacant;
 }
 
@@ -128,31 +125,26 @@ static __always_inline void credit_task(struct task_struct* task, __u64 id, __u3
     own->untracked++;
     return;
   }
-  __u32 row = 0;
-  struct berth_entry* entry = find_row(cpu, id, &row);
-  if (!entry) {
-    own->full++;
-    return;
-  }
-  struct berth_cell* cell = bpf_map_lookup_elem(&cells, &row);
-  if (!cell) return;
+  __u32 number = 0;
+  struct berth_row* row = find_row(cpu, id, own, &number);
+  if (!row) return;
 
   const __u64 run_ns = task->se.sum_exec_runtime;
   const __u64 delay_ns = task->sched_info.run_delay;
   const __u64 dispatches = task->sched_info.pcount;
   const __u64 waited_ns = delay_ns - seen->delay_ns;
-  cell->run_ns += run_ns - seen->run_ns;
-  cell->delay_ns += waited_ns;
+  row->run_ns += run_ns - seen->run_ns;
+  row->delay_ns += waited_ns;
   // A flush may have credited this dispatch already.
   if (dispatches != seen->dispatches) {
-    cell->dispatches += dispatches - seen->dispatches;
+    row->dispatches += dispatches - seen->dispatches;
     const __u32 bucket = bucket_of(waited_ns);
-    if (bucket < BERTH_DELAY_BUCKETS) cell->delay[bucket]++;
+    if (bucket < BERTH_DELAY_BUCKETS) row->delay[bucket]++;
   }
   seen->run_ns = run_ns;
   seen->delay_ns = delay_ns;
   seen->dispatches = dispatches;
-  entry->touches++;
+  row->touches++;
 }
 
 static __always_inline void credit_counter(void* events, __u32 which, struct berth_cpu* own,
@@ -168,17 +160,17 @@ static __always_inline void credit_counter(void* events, __u32 which, struct ber
 }
 
 static __always_inline void credit_counters(__u64 id, __u32 cpu, struct berth_cpu* own) {
-  __u32 row = 0;
-  struct berth_entry* entry = find_row(cpu, id, &row);
-  if (!entry) return;
-  struct berth_counts* count = bpf_map_lookup_elem(&counts, &row);
+  __u32 number = 0;
+  struct berth_row* row = find_row(cpu, id, own, &number);
+  if (!row) return;
+  struct berth_counts* count = bpf_map_lookup_elem(&counts, &number);
   if (!count) return;
   credit_counter(&counter0, 0, own, count);
   credit_counter(&counter1, 1, own, count);
   credit_counter(&counter2, 2, own, count);
   credit_counter(&counter3, 3, own, count);
   own->has_last = 1;
-  entry->touches++;
+  row->touches++;
 }
 
 SEC("tp_btf/sched_switch")

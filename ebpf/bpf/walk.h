@@ -7,6 +7,8 @@
 
 /* Of the walk under way; beyond the capacity of `walked` it only counts. */
 __u32 walked_count = 0;
+/* Whether this walk flushes, and so knows the usage. */
+__u32 with_usage = 0;
 
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -26,16 +28,24 @@ static __always_inline int note(struct cgroup* cgroup) {
   const __u32 at = walked_count++;
   struct berth_walked* to = bpf_map_lookup_elem(&walked, &at);
   if (!to) return 0;
-  to->id = cgroup->kn->id;
   struct cgroup_subsys_state* parent = cgroup->self.parent;
+  const __u64 serial = cgroup->self.serial_nr + 1; /* the root's is 0, as is a fresh entry's */
+  /* A serial number is given out once, and the cgroup of one keeps its id and parent: no need to look again.
+   */
+  if (to->serial != serial) {
+    to->serial = serial;
+    to->id = cgroup->kn->id;
+    to->parent = parent ? parent->cgroup->kn->id : 0;
+  }
+  __u32 has = 0;
   if (!parent) {
-    to->parent = 0;
-    to->has = 0;
+    to->has = has;
     return 0;
   }
-  to->parent = parent->cgroup->kn->id;
-  __u32 has = BERTH_HAS_USAGE;
-  to->usage_ns = cgroup->bstat.cputime.sum_exec_runtime;
+  if (with_usage) {
+    to->usage_ns = cgroup->bstat.cputime.sum_exec_runtime;
+    has |= BERTH_HAS_USAGE;
+  }
 
   /* Controllers may be left out of a kernel; the first member of what they keep is the css. */
   if (bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id)) {

@@ -12,7 +12,7 @@ int walk(struct bpf_iter__cgroup* ctx) {
   struct cgroup* cgroup = ctx->cgroup;
   if (!cgroup) return 0;
   // The first is the root of the walk, and flushing it flushes all below.
-  if (walked_count == 0) cgroup_rstat_flush(cgroup);
+  if (with_usage && walked_count == 0) cgroup_rstat_flush(cgroup);
   note(cgroup);
   return 0;
 }

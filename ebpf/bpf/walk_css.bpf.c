@@ -37,7 +37,7 @@ int walk(struct bpf_iter__task* ctx) {
   walked_count = 0;
   struct cgroup* root = bpf_cgroup_from_id(root_id);
   if (!root) return 1;
-  FLUSH(root);
+  if (with_usage) FLUSH(root);
   bpf_rcu_read_lock();
   struct bpf_iter_css it;
   bpf_iter_css_new(&it, &root->self, DESCENDANTS_PRE);

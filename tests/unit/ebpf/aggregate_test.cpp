@@ -10,22 +10,23 @@ namespace {
 
 // What the BPF programs would leave in memory.
 struct FakeCpu {
-  explicit FakeCpu(std::size_t rows, bool counted = false) : entries(rows), cells(rows) {
-    if (counted) counts.resize(rows);
+  explicit FakeCpu(std::size_t size, bool counted = false) : rows(size) {
+    if (counted) counts.resize(size);
   }
   void take(std::size_t row, std::uint64_t id) {
-    entries[row] = {.id = id, .touches = 0, .unused = 0};
-    cells[row] = {};
+    rows[row] = {};
+    rows[row].id = id;
     if (!counts.empty()) counts[row] = {};
+    ++taken;
   }
   void run(std::size_t row, std::uint64_t ns) {
-    cells[row].run_ns += ns;
-    ++entries[row].touches;
+    rows[row].run_ns += ns;
+    ++rows[row].touches;
   }
-  Aggregate::Table table() { return {.entries = entries, .cells = cells, .counts = counts, .scale = scale}; }
-  std::vector<berth_entry> entries;
-  std::vector<berth_cell> cells;
+  Aggregate::Table table() { return {.rows = rows, .counts = counts, .taken = taken, .scale = scale}; }
+  std::vector<berth_row> rows;
   std::vector<berth_counts> counts;
+  std::uint32_t taken = 0;
   std::array<double, 4> scale{1, 1, 1, 1};
 };
 
@@ -73,14 +74,30 @@ TEST_F(AggregateTest, AnAncestorsSubtreeHoldsWhatItsDescendantsDid) {
   EXPECT_EQ(subtree(1), 75U);
 }
 
+TEST_F(AggregateTest, ACgroupThatGetsItsFirstChildKeepsWhatIsItsOwn) {
+  aggregate.learn(1, 0);
+  aggregate.learn(2, 1);
+  cpus[0].take(0, 2);
+  cpus[0].run(0, 5);
+  collect();
+  aggregate.learn(3, 2);
+  cpus[0].take(1, 3);
+  cpus[0].run(0, 1);
+  cpus[0].run(1, 70);
+  collect();
+  EXPECT_EQ(own(2), 6U);
+  EXPECT_EQ(subtree(2), 76U);
+  EXPECT_EQ(own(3), 70U);
+}
+
 TEST_F(AggregateTest, AHistogramThatWrapsGoesOn) {
   aggregate.learn(1, 0);
   cpus[0].take(0, 1);
-  cpus[0].cells[0].delay[4] = UINT32_MAX - 1;
+  cpus[0].rows[0].delay[4] = UINT32_MAX - 1;
   cpus[0].run(0, 1);
   collect();
   EXPECT_EQ(aggregate.find(1)->own.delay[4], UINT32_MAX - 1);
-  cpus[0].cells[0].delay[4] += 5;
+  cpus[0].rows[0].delay[4] += 5;
   cpus[0].run(0, 1);
   collect();
   EXPECT_EQ(aggregate.find(1)->own.delay[4], std::uint64_t{UINT32_MAX} + 4);
@@ -89,11 +106,11 @@ TEST_F(AggregateTest, AHistogramThatWrapsGoesOn) {
 TEST_F(AggregateTest, TouchesThatWrapAreSeen) {
   aggregate.learn(1, 0);
   cpus[0].take(0, 1);
-  cpus[0].entries[0].touches = UINT32_MAX;
-  cpus[0].cells[0].run_ns = 10;
+  cpus[0].rows[0].touches = UINT32_MAX;
+  cpus[0].rows[0].run_ns = 10;
   collect();
   cpus[0].run(0, 3);
-  ASSERT_EQ(cpus[0].entries[0].touches, 0U);
+  ASSERT_EQ(cpus[0].rows[0].touches, 0U);
   collect();
   EXPECT_EQ(own(1), 13U);
 }
@@ -119,8 +136,8 @@ TEST_F(AggregateTest, TheRowOfARemovedCgroupIsGivenBackAndOwesItsSuccessorNothin
   cpus[0].run(0, 100);
   collect();
   aggregate.forget(7);
-  for (int i = 0; i < 8 && cpus[0].entries[0].id == 7; ++i) collect();
-  ASSERT_EQ(cpus[0].entries[0].id, BERTH_REMOVED);
+  for (int i = 0; i < 8 && cpus[0].rows[0].id == 7; ++i) collect();
+  ASSERT_EQ(cpus[0].rows[0].id, BERTH_REMOVED);
   EXPECT_EQ(aggregate.size(), 1U);
   aggregate.learn(8, 1);
   cpus[0].take(0, 8);
