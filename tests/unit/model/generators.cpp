@@ -75,6 +75,7 @@ std::vector<UsageSample> samples(int max_samples) {
     sample.memory_bytes = some_bytes();
     if (one_in(2)) sample.progress = *fractions();
     if (one_in(2)) sample.runq_latency_us = *amounts(1e6);
+    if (one_in(2)) sample.runq_latency_p50_us = *amounts(1e6);
     if (one_in(2)) sample.llc_mpki = *amounts(100);
     usage.push_back(sample);
   }

@@ -82,7 +82,7 @@ TEST(SnapshotJson, ReadsEveryMemberOfAWorkload) {
       R"("memory_high_bytes":6,"priority":-7,"evictable":true,"created":8.5,"deadline":9.5,"pinned_at":10.5,)"
       R"("spark":{"app":"a","role":"executor","executor":"1"},"gpus":["g0"],)"
       R"("original":{"cpu_quota":2.5,"memory_high_bytes":null},)"
-      R"("usage":[{"time":1,"cpu":0.5,"memory_bytes":2,"progress":0.25,"runq_latency_us":3.5,"llc_mpki":4.5}])");
+      R"("usage":[{"time":1,"cpu":0.5,"memory_bytes":2,"progress":0.25,"runq_latency_us":3.5,"runq_latency_p50_us":1.5,"llc_mpki":4.5}])");
   Workload expected;
   expected.id = "w";
   expected.service = "s";
@@ -100,7 +100,7 @@ TEST(SnapshotJson, ReadsEveryMemberOfAWorkload) {
   expected.spark = SparkIdentity{"a", SparkRole::executor, "1"};
   expected.gpus = {"g0"};
   expected.original = OriginalLimits{2.5, std::nullopt};
-  expected.usage = {{1, 0.5, 2, 0.25, 3.5, 4.5}};
+  expected.usage = {{1, 0.5, 2, 0.25, 3.5, 1.5, 4.5}};
   EXPECT_EQ(read, expected);
 }
 

@@ -60,6 +60,7 @@ model::Workload best_effort(const std::string& id, double cores_used) {
                      .memory_bytes = 0,
                      .progress = {},
                      .runq_latency_us = {},
+                     .runq_latency_p50_us = {},
                      .llc_mpki = {}}};
   return workload;
 }

@@ -128,6 +128,7 @@ class Drawer {
                                 .memory_bytes = 0,
                                 .progress = {},
                                 .runq_latency_us = {},
+                                .runq_latency_p50_us = {},
                                 .llc_mpki = {}});
     }
     return workload;
