@@ -21,6 +21,34 @@ std::string mode_line(const Document& status) {
   return mode;
 }
 
+// "0.0012 cores of at most 0.005: 0.0004 at context switches, 0.81 ms each reading"
+std::string sampling_line(const Document& sampling, const Document& tick) {
+  auto line = fmt::format("{} cores of at most {}", format_number(number_of(sampling, "cpu"), 4),
+                          format_number(number_of(sampling, "max_cpu"), 4));
+  if (const auto bpf = number_of(sampling, "bpf_cpu"))
+    line += fmt::format(": {} at context switches", format_number(bpf, 4));
+  line += fmt::format(", {} ms each reading", format_number(number_of(sampling, "read_cpu_ms"), 2));
+  const auto configured = number_of(sampling, "configured_interval_s");
+  const auto interval = number_of(tick, "interval_s");
+  if (configured && interval && *interval > *configured)
+    line += fmt::format("; ticks every {} s for that", format_number(interval, 1));
+  return line;
+}
+
+void render_figures(std::ostream& out, const Document& sampling, const Style& style) {
+  const auto& figures = list_of(sampling, "figures");
+  if (figures.empty()) return;
+  out << "\n" << paint(style, Colour::bold, "How figures are had by eBPF") << "\n";
+  for (const Document& figure : figures) {
+    const bool available = flag_of(figure, "available");
+    out << "  " << paint(style, available ? Colour::green : Colour::red, available ? "yes" : "no ") << "  "
+        << fmt::format("{:<20} ", printable(text_of(figure, "figure")))
+        << (available ? "by " + printable(text_of(figure, "rung")) : "");
+    const std::string detail = printable(text_of(figure, "detail"));
+    out << (available && !detail.empty() ? "; " : "") << detail << "\n";
+  }
+}
+
 }  // namespace
 
 void render_status(std::ostream& out, const Document& status, double now, const Style& style) {
@@ -38,6 +66,8 @@ void render_status(std::ostream& out, const Document& status, double now, const 
        fmt::format("{}, {} ticks of {} s, {} ms of CPU each", started ? format_duration(now - *started) : "-",
                    whole(tick, "count"), format_number(number_of(tick, "interval_s"), 1),
                    format_number(number_of(tick, "mean_cpu_ms"), 2)));
+  if (const Document& sampling = member(status, "sampling"); sampling.is_object())
+    line("sampling", sampling_line(sampling, tick));
   const auto memory = number_of(status, "memory_rss_bytes");
   line("memory", memory && *memory >= 0 ? format_bytes(static_cast<std::uint64_t>(*memory)) : "-");
   const Document& workloads = member(status, "workloads");
@@ -64,6 +94,8 @@ void render_status(std::ostream& out, const Document& status, double now, const 
         << fmt::format("{:<20} ", printable(text_of(capability, "name")))
         << printable(text_of(capability, "detail")) << "\n";
   }
+
+  render_figures(out, member(status, "sampling"), style);
 
   const auto& actions = list_of(status, "last_actions");
   out << "\n" << paint(style, Colour::bold, "Last actions") << (actions.empty() ? ": none yet" : "") << "\n";

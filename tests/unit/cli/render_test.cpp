@@ -22,6 +22,9 @@ namespace {
 Document status() {
   return Document::parse(R"({"schema":"berth.status/1","version":"0.1.0","host":"node-a","mode":"observe",
     "started":1000,"tick":{"count":3600,"interval_s":1.0,"last_wall_ms":4.0,"mean_cpu_ms":2.5},
+    "sampling":{"configured_interval_s":0.5,"max_cpu":0.005,"cpu":0.0049,"bpf_cpu":0.0004,"read_cpu_ms":4.5,
+      "figures":[{"figure":"run-time","rung":"sched-switch","available":true,"detail":""},
+                 {"figure":"hardware-counters","rung":"none","available":false,"detail":"no PMU"}]},
     "capabilities":[{"name":"cgroup-v2","available":true,"detail":"/sys/fs/cgroup"},
                     {"name":"cpuset-controller","available":false,"detail":"not enabled; pins are not possible"}],
     "workloads":{"latency-sensitive":3,"best-effort":5,"unmanaged":1},"score_node":0.0825,
@@ -52,6 +55,11 @@ TEST(RenderStatus, SaysWhatANewcomerNeeds) {
   EXPECT_THAT(text, HasSubstr("0.0825"));
   EXPECT_THAT(text, HasSubstr("vCPUs 6-7"));
   EXPECT_THAT(text, HasSubstr("yes  cgroup-v2"));
+  EXPECT_THAT(text,
+              HasSubstr("0.0049 cores of at most 0.0050: 0.0004 at context switches, 4.50 ms each reading; "
+                        "ticks every 1.0 s for that"));
+  EXPECT_THAT(text, HasSubstr("yes  run-time             by sched-switch\n"));
+  EXPECT_THAT(text, HasSubstr("no   hardware-counters    no PMU\n"));
   EXPECT_THAT(text, HasSubstr("no   cpuset-controller    not enabled; pins are not possible"));
   EXPECT_THAT(text, HasSubstr("Last actions: none yet"));
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
