@@ -205,6 +205,7 @@ void Daemon::watch_pressure(sd_event* event, std::function<void()> rose) {
     ++woken_by_pressure_;
     rose();
   });
+  pressure_.follow(observer_->snapshot(), observer_->found());  // of the ticks that were
 }
 
 std::vector<LogEntry> Daemon::decide_and_enforce(double now) {

@@ -58,7 +58,10 @@ Result<std::unique_ptr<Counters>> Counters::try_open(const CounterEvents& events
       if (error == ENOENT || error == EOPNOTSUPP || error == ENODEV || error == EINVAL) {
         return model::fail(model::ErrorKind::unavailable, what + ": this host has no such counter");
       }
-      return model::fail(model::Error::from_errno(error, what));
+      // Debian's kernels ask for CAP_SYS_ADMIN where the setting is above 2, which CAP_PERFMON is not.
+      const char* hint =
+          error == EACCES ? " (kernel.perf_event_paranoid = 2 would let CAP_PERFMON do it)" : "";
+      return model::fail(model::Error::from_errno(error, what + hint));
     }
     if (!opened[0]) continue;
     any = true;

@@ -8,9 +8,11 @@
 
 #include <array>
 #include <bit>
+#include <memory>
 #include <type_traits>
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -108,6 +110,10 @@ class IteratorWalker final : public Walker {
   std::uint32_t capacity_ = 0;
 };
 
+struct FreeBtf {
+  void operator()(btf* types) const { btf__free(types); }
+};
+
 // Appends the reason to `reasons` where this carrier does not work here; one walk is part of the trial.
 template <typename Skeleton>
 std::unique_ptr<Walker> try_carrier(const Options& options, std::uint32_t capacity, std::string& reasons) {
@@ -131,13 +137,22 @@ std::unique_ptr<Walker> try_carrier(const Options& options, std::uint32_t capaci
 }  // namespace
 
 Result<std::unique_ptr<Walker>> Walker::start(const Options& options, std::uint32_t capacity) {
+  const std::unique_ptr<btf, FreeBtf> kernel(btf__load_vmlinux_btf());
+  const auto has = [&](const char* function) {
+    return kernel && btf__find_by_name_kind(kernel.get(), function, BTF_KIND_FUNC) > 0;
+  };
   std::string reasons;
-  if (auto made = try_carrier<bpf_walk_css>(options, capacity, reasons)) return made;
-  std::string older;
-  if (auto made = try_carrier<bpf_walk_css_old>(options, capacity, older)) return made;
-  reasons += "; " + older;
-  if (auto made = try_carrier<bpf_walk_cgroup>(options, capacity, reasons)) return made;
-  return model::fail(model::ErrorKind::unavailable, reasons);
+  std::unique_ptr<Walker> made;
+  if (!has("bpf_iter_css_new")) {
+    reasons = "this kernel has no bpf_iter_css_new (Linux 6.7)";
+  } else if (has("css_rstat_flush")) {
+    made = try_carrier<bpf_walk_css>(options, capacity, reasons);
+  } else {
+    made = try_carrier<bpf_walk_css_old>(options, capacity, reasons);
+  }
+  if (!made) made = try_carrier<bpf_walk_cgroup>(options, capacity, reasons);
+  if (!made) return model::fail(model::ErrorKind::unavailable, reasons);
+  return made;
 }
 
 }  // namespace berth::ebpf
