@@ -371,10 +371,11 @@ TEST_F(EbpfHost, WhatTheCgroupsAreCreditedIsWhatTheProcessorsCounted) {
               last.switches_before - first.switches_after, last.switches_after - first.switches_before);
   const CgroupReading* a = collector->find(inode(tree->path("a")));
   const CgroupReading* b = collector->find(inode(tree->path("b")));
-  // cpu-clock of a group of ordinary processes is the CPU time they used, with interrupts and what a hypervisor
-  // stole, which a busy machine may have much of.
+  // cpu-clock of a group of ordinary processes is the CPU time they used, with interrupts and what a
+  // hypervisor stole, which a busy machine may have much of. It is credited when the group gives up a
+  // processor, run time at every switch: a time slice or two on each may be missing.
   ASSERT_TRUE(a->own.hardware && b->own.hardware);
-  EXPECT_GE(a->own.hardware->instructions, 0.99 * static_cast<double>(a->own.run_ns));
+  EXPECT_GE(a->own.hardware->instructions, 0.9 * static_cast<double>(a->own.run_ns));
   EXPECT_LE(a->own.hardware->instructions, 1.5 * static_cast<double>(a->own.run_ns));
 }
 
