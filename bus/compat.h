@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every difference between sdbus-c++ 1.2 and 2.x that this project meets; BERTH_SDBUS_MAJOR comes from the
-// build.
+// Every difference between sdbus-c++ 1.2 and 2.x that callers of berthd, and its tests, meet;
+// BERTH_SDBUS_MAJOR comes from the build.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <sdbus-c++/sdbus-c++.h>
 #include <systemd/sd-bus.h>
@@ -30,14 +27,6 @@ using InterfaceName = std::string;
 using MethodName = std::string;
 using ReplyError = const sdbus::Error*;
 #endif
-
-inline sdbus::Error make_error(const char* name, const std::string& message) {
-#if BERTH_SDBUS_MAJOR >= 2
-  return sdbus::Error(sdbus::Error::Name{name}, message);
-#else
-  return sdbus::Error(name, message);
-#endif
-}
 
 // What to wait for before the next process_one; `timeout_usec` on CLOCK_MONOTONIC, UINT64_MAX for never.
 struct PollData {
@@ -73,31 +62,8 @@ struct RawMessage : sdbus::Message {
   }
 };
 
-inline bool allows_interaction(const sdbus::Message& message) {
-  return sd_bus_message_get_allow_interactive_authorization(RawMessage::of(message)) > 0;
-}
 inline void allow_interaction(sdbus::Message& message) {
   sd_bus_message_set_allow_interactive_authorization(RawMessage::of(message), 1);
-}
-
-// Who sent the call that `object` is answering right now, and whether he may be asked for a password.
-struct Caller {
-  std::string sender;  // unique bus name
-  bool interactive = false;
-};
-
-inline Caller current_caller(const sdbus::IObject& object) {
-#if BERTH_SDBUS_MAJOR >= 2
-  const sdbus::Message message = object.getCurrentlyProcessedMessage();
-  return {message.getSender(), allows_interaction(message)};
-#else
-  const sdbus::Message* message = object.getCurrentlyProcessedMessage();
-  return {message->getSender(), allows_interaction(*message)};
-#endif
-}
-
-inline std::vector<PropertyName> property_names(const std::vector<std::string>& names) {
-  return std::vector<PropertyName>(names.begin(), names.end());
 }
 
 }  // namespace berth::bus

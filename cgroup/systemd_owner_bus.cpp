@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/systemd_owner_bus.h"
 
+#include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <functional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -22,6 +25,7 @@ constexpr const char* kManagerPath = "/org/freedesktop/systemd1";
 constexpr const char* kManager = "org.freedesktop.systemd1.Manager";
 constexpr const char* kUnit = "org.freedesktop.systemd1.Unit";
 constexpr const char* kProperties = "org.freedesktop.DBus.Properties";
+constexpr auto kConnectTimeout = 2s;
 constexpr auto kReloadTimeout = 20s;  // it reads all units and runs all generators
 
 // sdbus-c++ 1.2 takes plain strings for both, 2.x types of its own.
@@ -67,6 +71,27 @@ model::ErrorKind kind_of(std::string_view name) {
   return model::ErrorKind::io;
 }
 
+// Throws std::system_error where a bus takes the connection and does not answer: sdbus-c++ would wait for it
+// for 25 s and more, and has no way to be told otherwise.
+void require_answering_bus() {
+  const auto check = [](int result) {
+    if (result < 0) throw std::system_error(-result, std::generic_category(), "connecting to the system bus");
+    return result;
+  };
+  sd_bus* raw = nullptr;
+  check(sd_bus_open_system(&raw));
+  const std::unique_ptr<sd_bus, decltype(&sd_bus_close_unref)> trial(raw, sd_bus_close_unref);
+  const auto deadline = std::chrono::steady_clock::now() + kConnectTimeout;
+  while (check(sd_bus_is_ready(raw)) == 0) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::microseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) check(-ETIMEDOUT);
+    if (check(sd_bus_process(raw, nullptr)) == 0) {
+      check(sd_bus_wait(raw, static_cast<std::uint64_t>(left.count())));
+    }
+  }
+}
+
 // Asks for the properties of one interface of one object.
 struct Reader {
   sdbus::IConnection& connection;
@@ -110,6 +135,7 @@ struct SystemdBus::State {
 
   sdbus::IConnection& get() {
     if (!connection) {
+      require_answering_bus();
       connection = sdbus::createSystemBusConnection();
     }
     return *connection;
@@ -130,6 +156,8 @@ struct SystemdBus::State {
       const std::string name = error.getName();
       if (broke_connection(name)) connection.reset();
       return model::fail(kind_of(name), fmt::format("systemd: {}: {} ({})", what, error.getMessage(), name));
+    } catch (const std::system_error& error) {
+      return model::fail(model::ErrorKind::transient, fmt::format("systemd: {}: {}", what, error.what()));
     } catch (const std::exception& error) {
       return model::fail(model::ErrorKind::io, fmt::format("systemd: {}: {}", what, error.what()));
     }

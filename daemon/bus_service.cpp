@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/bus_service.h"
 
-#include "bus/compat.h"
-#include "bus/names.h"
-#include "daemon/bus_service_loop.h"
-#include "daemon/bus_service_objects.h"
-#include "daemon/bus_service_path.h"
+#include "daemon/bus_service_glue.h"
+#include "daemon/bus_service_log_control.h"
+#include "daemon/bus_service_manager.h"
+#include "daemon/bus_service_workloads.h"
 #include "daemon/polkit.h"
 
 #include <chrono>
-#include <cstdlib>
+#include <ctime>
 #include <exception>
-#include <map>
-#include <new>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 namespace berth::daemon {
 
@@ -25,53 +22,119 @@ using model::ErrorKind;
 using model::fail;
 using model::Result;
 
-std::string workload_path(const std::string& id) {
-  char* encoded = nullptr;
-  if (sd_bus_path_encode(bus::kWorkloadPrefix, id.c_str(), &encoded) < 0) throw std::bad_alloc();
-  const std::unique_ptr<char, decltype(&std::free)> owned(encoded, &std::free);
-  return owned.get();
-}
-
 namespace {
 
-// Longest that taking the name or asking the bus about a caller may hold up the loop.
-constexpr std::chrono::seconds kBlockingCallTimeout{5};
+// The last signals still go out, if the bus takes them in time; calls that come meanwhile find nothing any
+// more.
+void send_queued(sd_bus* bus) {
+  sd_bus_detach_event(bus);
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::microseconds(BusService::kAnswerTimeoutUsec);
+  std::uint64_t queued = 0;
+  while (sd_bus_is_ready(bus) > 0 && sd_bus_get_n_queued_write(bus, &queued) >= 0 && queued > 0) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::microseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0 || sd_bus_wait(bus, static_cast<std::uint64_t>(left.count())) < 0) return;
+    if (sd_bus_process(bus, nullptr) < 0) return;
+  }
+}
 
-struct Unref {
+struct CloseBus {
+  void operator()(sd_bus* bus) const {
+    send_queued(bus);
+    sd_bus_close_unref(bus);
+  }
+};
+struct SourceUnref {
   void operator()(sd_event_source* source) const { sd_event_source_disable_unref(source); }
 };
+using Bus = std::unique_ptr<sd_bus, CloseBus>;
+using Source = std::unique_ptr<sd_event_source, SourceUnref>;
+
+// RequestName's replies, of the D-Bus specification.
+constexpr std::uint32_t kPrimaryOwner = 1;
+constexpr std::uint32_t kAlreadyOwner = 4;
+
+std::string name_refused(const sd_bus_error& error) {
+  const std::string_view name = error.name;
+  const char* message = error.message == nullptr ? "" : error.message;
+  if (name == bus::kAccessDenied) {
+    return fmt::format("the bus does not let this user own {}; is {}.conf installed? {}", bus::kServiceName,
+                       bus::kServiceName, message);
+  }
+  return fmt::format("cannot own {} on the bus: {}", bus::kServiceName, message);
+}
 
 }  // namespace
 
 // Members in the order in which they depend on each other; destroyed the other way round.
 struct BusService::State {
-  State(Control& owner, std::unique_ptr<sdbus::IConnection> bus_connection)
-      : control(owner), connection(std::move(bus_connection)), polkit(*connection) {}
+  State(sd_event* event, Control& owner, Bus connection)
+      : control(owner),
+        bus(std::move(connection)),
+        polkit(bus.get()),
+        log_control(bus.get(), control),
+        manager(bus.get(), control, polkit),
+        workloads(bus.get(), control) {
+    for (const WorkloadView& view : control.workloads()) workloads.add(view.id);
+    // Only the daemon's own end closes it: at the loop's end, sd-bus would wait for a bus that may never
+    // read.
+    check(sd_bus_set_close_on_exit(bus.get(), 0), "cannot set up the bus");
+    check(sd_bus_set_method_call_timeout(bus.get(), kAnswerTimeoutUsec), "cannot set up the bus");
 
-  Control& control;
-  std::unique_ptr<sdbus::IConnection> connection;
-  Polkit polkit;
-  std::unique_ptr<LogControlObject> log_control;
-  std::unique_ptr<ManagerObject> manager;
-  std::map<std::string, std::unique_ptr<WorkloadObject>> workloads;
-  std::set<std::string> changed;  // workloads to look at before the loop next waits
-  bool manager_changed = false;
-  std::string lost_because;
-  std::unique_ptr<BusLoop> loop;
-  std::unique_ptr<sd_event_source, Unref> flush;
+    sd_event_source* source = nullptr;
+    check(sd_event_add_defer(event, &source, on_flush, this), "cannot add the bus to the event loop");
+    flush.reset(source);
+    sd_event_source_set_description(source, "bus signals");
+    sd_event_source_set_enabled(source, SD_EVENT_OFF);
+    check(
+        sd_event_add_time_relative(event, &source, CLOCK_MONOTONIC, kAnswerTimeoutUsec, 0, on_silence, this),
+        "cannot add the bus to the event loop");
+    silence.reset(source);
+    sd_event_source_set_description(source, "bus does not answer");
 
-  bool connected() const { return lost_because.empty(); }
-
-  void lose(const std::string& why) {
-    if (!connected()) return;
-    lost_because = why.empty() ? "the connection ended" : why;
-    spdlog::warn("lost the bus: {}", lost_because);
+    sd_bus_slot* slot = nullptr;
+    check(sd_bus_match_signal_async(bus.get(), &slot, "org.freedesktop.DBus.Local", nullptr,
+                                    "org.freedesktop.DBus.Local", "Disconnected", on_disconnected, nullptr,
+                                    this),
+          "cannot watch the bus");
+    disconnected.reset(slot);
+    // Last, so that whoever sees the name finds everything behind it, and polkit has been looked for.
+    check(sd_bus_request_name_async(bus.get(), &slot, bus::kServiceName, 0, on_name, this),
+          "cannot ask for the name");
+    name.reset(slot);
+    check(sd_bus_attach_event(bus.get(), event, SD_EVENT_PRIORITY_NORMAL),
+          "cannot add the bus to the event loop");
   }
 
-  // Runs what sends signals; a bus that cannot take them is a lost one, and the daemon goes on without it.
+  Control& control;
+  Bus bus;
+  Polkit polkit;
+  LogControlObject log_control;
+  ManagerObject manager;
+  WorkloadObjects workloads;
+  std::set<std::string> changed;  // workloads to look at before the loop next waits
+  bool manager_changed = false;
+  Link link = Link::connecting;
+  std::string problem;
+  Source flush;
+  Source silence;
+  Slot disconnected;
+  Slot name;
+
+  void lose(const std::string& why) {
+    if (link == Link::lost) return;
+    link = Link::lost;
+    problem = why;
+    silence.reset();
+    sd_bus_close(bus.get());
+  }
+
+  // Runs what sends signals, of which there are none before somebody can know the name; a bus that cannot
+  // take them is a lost one, and the daemon goes on without it.
   template <typename Send>
   void send(Send what) {
-    if (!connected()) return;
+    if (link != Link::up) return;
     try {
       what();
     } catch (const std::exception& error) {
@@ -79,20 +142,47 @@ struct BusService::State {
     }
   }
 
-  void add(WorkloadView view) {
-    std::string id = view.id;
-    workloads[std::move(id)] = std::make_unique<WorkloadObject>(*connection, control, std::move(view));
-  }
-
   void flush_soon() { sd_event_source_set_enabled(flush.get(), SD_EVENT_ONESHOT); }
 
   void flush_now() {
     send([this] {
-      for (const std::string& id : std::exchange(changed, {})) {
-        if (const auto found = workloads.find(id); found != workloads.end())
-          found->second->announce_changes();
+      for (const std::string& id : std::exchange(changed, {})) workloads.announce_changes(id);
+      if (std::exchange(manager_changed, false)) manager.announce_changes();
+    });
+  }
+
+  static int on_flush(sd_event_source*, void* userdata) {
+    static_cast<State*>(userdata)->flush_now();
+    return 0;
+  }
+
+  static int on_silence(sd_event_source*, std::uint64_t, void* userdata) {
+    static_cast<State*>(userdata)->lose(
+        fmt::format("the bus did not answer for {} s", kAnswerTimeoutUsec / 1'000'000));
+    return 0;
+  }
+
+  static int on_disconnected(sd_bus_message*, void* userdata, sd_bus_error*) {
+    static_cast<State*>(userdata)->lose("the connection was lost");
+    return 0;
+  }
+
+  static int on_name(sd_bus_message* reply, void* userdata, sd_bus_error* error) {
+    return answering(error, [&] {
+      auto& state = *static_cast<State*>(userdata);
+      std::uint32_t given = 0;
+      if (const auto* refused = sd_bus_message_get_error(reply)) {
+        state.lose(name_refused(*refused));
+      } else if (sd_bus_message_read(reply, "u", &given) < 0 ||
+                 (given != kPrimaryOwner && given != kAlreadyOwner)) {
+        state.lose(fmt::format("cannot own {} on the bus: it has an owner; does another berthd run?",
+                               bus::kServiceName));
+      } else if (state.link == Link::connecting) {
+        state.link = Link::up;
+        state.silence.reset();
+        state.flush_soon();
       }
-      if (std::exchange(manager_changed, false)) manager->announce_changes();
+      return 0;
     });
   }
 };
@@ -101,96 +191,56 @@ BusService::BusService(std::unique_ptr<State> state) : state_(std::move(state)) 
 BusService::~BusService() = default;
 
 Result<std::unique_ptr<BusService>> BusService::start(sd_event* event, Control& control) {
-  std::unique_ptr<State> state;
-  try {
-    state = std::make_unique<State>(control, sdbus::createSystemBusConnection());
-  } catch (const std::exception& error) {
-    return fail(ErrorKind::unavailable, fmt::format("cannot connect to the system bus: {}", error.what()));
+  sd_bus* raw = nullptr;
+  if (const int r = sd_bus_open_system_with_description(&raw, "berthd"); r < 0) {
+    return fail(ErrorKind::unavailable,
+                fmt::format("cannot connect to the system bus: {}", std::generic_category().message(-r)));
   }
+  Bus bus(raw);
   try {
-    State& s = *state;
-    s.connection->setMethodCallTimeout(kBlockingCallTimeout);
-    s.log_control = std::make_unique<LogControlObject>(*s.connection, control);
-    s.manager = std::make_unique<ManagerObject>(*s.connection, control, s.polkit);
-    for (WorkloadView& view : control.workloads()) s.add(std::move(view));
-
-    sd_event_source* source = nullptr;
-    const auto on_flush = [](sd_event_source*, void* userdata) {
-      static_cast<State*>(userdata)->flush_now();
-      return 0;
-    };
-    if (const int r = sd_event_add_defer(event, &source, on_flush, &s); r < 0) {
-      return fail(model::Error::from_errno(-r, "cannot add the bus to the event loop"));
-    }
-    s.flush.reset(source);
-    sd_event_source_set_description(source, "bus signals");
-    sd_event_source_set_enabled(source, SD_EVENT_OFF);
-    s.loop = std::make_unique<BusLoop>(event, *s.connection, [&s](const std::string& why) { s.lose(why); });
+    return std::unique_ptr<BusService>(
+        new BusService(std::make_unique<State>(event, control, std::move(bus))));
   } catch (const std::exception& error) {
     return fail(ErrorKind::unavailable, fmt::format("cannot serve the system bus: {}", error.what()));
   }
-  // Last, so that whoever sees the name finds everything behind it.
-  try {
-    state->connection->requestName(bus::ServiceName{bus::kServiceName});
-  } catch (const sdbus::Error& error) {
-    const std::string name = error.getName();
-    if (name == bus::kAccessDenied) {
-      return fail(ErrorKind::permission,
-                  fmt::format("the bus does not let this user own {}; is {}.conf installed? {}",
-                              bus::kServiceName, bus::kServiceName, error.getMessage()));
-    }
-    return fail(ErrorKind::unavailable, fmt::format("cannot own {} on the bus, does another berthd run? {}",
-                                                    bus::kServiceName, error.getMessage()));
-  }
-  return std::unique_ptr<BusService>(new BusService(std::move(state)));
 }
 
-bool BusService::connected() const { return state_->connected(); }
-std::string BusService::lost_because() const { return state_->lost_because; }
+Link BusService::link() const { return state_->link; }
+std::string BusService::problem() const { return state_->problem; }
+std::optional<std::string> BusService::polkit_problem() const { return state_->polkit.problem(); }
 
 void BusService::workload_appeared(const std::string& id) {
-  state_->send([&] {
-    auto view = state_->control.workload(id);
-    if (!view || state_->workloads.contains(id)) return;
-    state_->add(std::move(*view));
-    state_->workloads.at(id)->announce_added();
-    state_->manager_changed = true;
-    state_->flush_soon();
-  });
+  if (!state_->workloads.add(id)) return;
+  state_->send([&] { state_->workloads.announce_added(id); });
+  node_changed();
 }
 
 void BusService::workload_vanished(const std::string& id) {
   state_->send([&] {
-    const auto found = state_->workloads.find(id);
-    if (found == state_->workloads.end()) return;
-    found->second->announce_removed();
-    state_->workloads.erase(found);
-    state_->changed.erase(id);
-    state_->manager_changed = true;
-    state_->flush_soon();
+    if (state_->workloads.contains(id)) state_->workloads.announce_removed(id);
   });
+  if (state_->workloads.remove(id)) node_changed();
+  state_->changed.erase(id);
 }
 
 void BusService::workload_changed(const std::string& id) {
-  if (!connected()) return;
   state_->changed.insert(id);
   state_->flush_soon();
 }
 
 void BusService::pinned(const std::string& workload, const std::string& cpus, const std::string& decision) {
-  state_->send([&] { state_->manager->emitPinned(workload, cpus, decision); });
+  state_->send([&] { state_->manager.pinned(workload, cpus, decision); });
   workload_changed(workload);
 }
 
 void BusService::unpinned(const std::string& workload, const std::string& decision) {
-  state_->send([&] { state_->manager->emitUnpinned(workload, decision); });
+  state_->send([&] { state_->manager.unpinned(workload, decision); });
   workload_changed(workload);
 }
 
 void BusService::mode_changed() { node_changed(); }
 
 void BusService::node_changed() {
-  if (!connected()) return;
   state_->manager_changed = true;
   state_->flush_soon();
 }

@@ -5,6 +5,7 @@
 #include "model/error.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <systemd/sd-event.h>
@@ -12,19 +13,24 @@
 namespace berth::daemon {
 
 // org.berth.Node1 on the system bus (docs/contract.md, D-Bus; org.berth.Node1(5)): the manager, an object per
-// workload, and org.freedesktop.LogControl1. Serves one connection, on the loop's thread; once that is lost,
-// connected() is false, every call here is a no-op, and a new service has to be started.
+// workload, and org.freedesktop.LogControl1. Serves one connection, on the loop's thread, and never waits for
+// it; a new service has to be started once it is lost.
 class BusService final : public Listener {
  public:
-  // Connects, puts every object in place and takes the name. `event` and `control` outlive the service. Error
-  // unavailable where there is no bus, or another process has the name; permission where the bus does not let
-  // this user have it.
+  // How long the bus may take to let the service have its name; a call of the service's own that is answered
+  // while the caller waits takes no longer either.
+  static constexpr std::uint64_t kAnswerTimeoutUsec = 2'000'000;
+
+  // Begins to connect and puts every object in place; link() tells what comes of it. `event` and `control`
+  // outlive the service. Error unavailable where there is no bus to connect to.
   static model::Result<std::unique_ptr<BusService>> start(sd_event* event, Control& control);
+  // Sends what is queued, if the bus takes it within kAnswerTimeoutUsec.
   ~BusService() override;
 
-  bool connected() const override;
-  // Why the connection ended; empty while it stands.
-  std::string lost_because() const;
+  // Lost also where the bus does not answer in time, another process has the name, or this user may not.
+  Link link() const override;
+  std::string problem() const override;
+  std::optional<std::string> polkit_problem() const override;
 
   void workload_appeared(const std::string& id) override;
   void workload_vanished(const std::string& id) override;

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/capabilities.h"
 
-#include <filesystem>
-#include <system_error>
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -18,18 +15,6 @@ Capability given_or(const char* name, const std::optional<std::string>& problem,
                     const char* without) {
   if (!problem) return {name, true, present};
   return {name, false, fmt::format("{}; {}", *problem, without)};
-}
-
-Capability polkit() {
-  // polkitd is started by the bus when it is first asked: what tells is the activation file.
-  for (const char* directory : {"/usr/share", "/usr/local/share", "/lib", "/etc"}) {
-    std::error_code ignored;
-    const auto file =
-        std::filesystem::path(directory) / "dbus-1/system-services/org.freedesktop.PolicyKit1.service";
-    if (std::filesystem::exists(file, ignored))
-      return {"polkit", true, "decides which users may change things"};
-  }
-  return {"polkit", false, "not installed; only root may change things over the bus"};
 }
 
 Capability privileges(const cgroup::Hierarchy& hierarchy) {
@@ -52,7 +37,8 @@ std::vector<Capability> all_capabilities(const cgroup::Hierarchy& hierarchy, con
       Capability{"systemd", false, "not asked while there is no undo journal, as nothing is changed then"}));
   list.push_back(given_or("bus", equipment.bus_problem, "org.berth.Node1 is served",
                           "berth works by its configuration alone and tries again every 10 s"));
-  list.push_back(polkit());
+  list.push_back(given_or("polkit", equipment.polkit_problem, "decides which users may change things",
+                          "only root may change things over the bus"));
   const int threads = topology.max_threads_per_core();
   list.push_back({"smt", threads > 1,
                   threads > 1 ? fmt::format("{} hardware threads per core", threads)

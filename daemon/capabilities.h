@@ -18,6 +18,7 @@ struct Equipment {
   std::optional<std::string> journal_problem;
   std::optional<std::string> decision_log_problem;
   std::optional<std::string> bus_problem;
+  std::optional<std::string> polkit_problem;
 };
 
 // Everything that `berthctl status` lists, always in the same order.

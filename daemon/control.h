@@ -82,15 +82,20 @@ class Control {
   virtual model::Result<void> set_log_level(std::string_view level) = 0;
 };
 
+enum class Link { connecting, up, lost };
+
 // Told by the daemon what happened, on the loop's thread, at the end of the tick or call in which it did. By
 // then Control answers with the new state.
 class Listener {
  public:
   virtual ~Listener() = default;
 
-  // False once whatever carries the news is lost for good; the daemon then drops the listener and makes a new
-  // one later.
-  virtual bool connected() const = 0;
+  // Lost is for good: the daemon then drops the listener and makes a new one later.
+  virtual Link link() const = 0;
+  // Why it is lost.
+  virtual std::string problem() const = 0;
+  // Why polkit cannot be asked who may change things; nullopt where it can.
+  virtual std::optional<std::string> polkit_problem() const = 0;
 
   virtual void workload_appeared(const std::string& id) = 0;
   virtual void workload_vanished(const std::string& id) = 0;

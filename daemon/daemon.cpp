@@ -259,22 +259,23 @@ void Daemon::say_unmanaged(const UnmanagedWorkloads& before) {
 
 void Daemon::connect_bus() {
   const double now = clock_();
-  if (listener_ && !listener_->connected()) {
+  if (listener_ && listener_->link() == Link::up) bus_problem_.reset();
+  if (listener_ && listener_->link() == Link::lost) {
+    say_no_bus(listener_->problem());
     listener_.reset();
-    bus_problem_ = "the connection was lost";
     bus_tried_at_ = now;
   }
   if (listener_ || !bus_starter_ || (now >= bus_tried_at_ && now - bus_tried_at_ < kBusRetry_s)) return;
   bus_tried_at_ = now;
   auto started = bus_starter_(*this);
-  if (!started) {
-    if (bus_problem_ != started.error().message()) spdlog::warn("no bus: {}", started.error().message());
-    bus_problem_ = started.error().message();
-    return;
-  }
+  if (!started) return say_no_bus(started.error().message());
   listener_ = std::move(*started);
-  bus_problem_.reset();
   bus_news_.start(*this, *observer_);
+}
+
+void Daemon::say_no_bus(const std::string& problem) {
+  if (bus_problem_ != problem) spdlog::warn("no bus: {}", problem);
+  bus_problem_ = problem;
 }
 
 void Daemon::leave_loop() {

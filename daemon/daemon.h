@@ -49,6 +49,8 @@ class Daemon final : public Control {
   void serve_bus(BusStarter starter) { bus_starter_ = std::move(starter); }
   // No bus and no pressure from here on: before the event loop that they run on ends.
   void leave_loop();
+  // False while it is not known yet whether the bus answers.
+  bool bus_settled() const { return !listener_ || listener_->link() != Link::connecting; }
   // For the event loop: readable when take_changes() has work.
   int changes_fd() const { return observer_->fd(); }
   void take_changes();
@@ -98,6 +100,8 @@ class Daemon final : public Control {
   void say_findings();
   void say_unmanaged(const UnmanagedWorkloads& before);
   void connect_bus();
+  void say_no_bus(const std::string& problem);
+  std::optional<std::string> bus_problem() const;
   void publish(const std::vector<LogEntry>& entries);
 
   const Pins& pins() const;
@@ -124,7 +128,7 @@ class Daemon final : public Control {
 
   BusStarter bus_starter_;
   BusNews bus_news_;
-  std::optional<std::string> bus_problem_ = "not connected yet";
+  std::optional<std::string> bus_problem_ = "not connected yet";  // as last said; none once it was up
   double bus_tried_at_ = 0;
 
   double started_ = 0;

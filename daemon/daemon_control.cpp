@@ -34,6 +34,12 @@ std::uint64_t resident_bytes(const std::filesystem::path& proc_root) {
 
 }  // namespace
 
+std::optional<std::string> Daemon::bus_problem() const {
+  if (!listener_ || listener_->link() == Link::connecting) return bus_problem_.value_or("not connected yet");
+  if (listener_->link() == Link::lost) return listener_->problem();
+  return std::nullopt;
+}
+
 std::string Daemon::status_json() {
   const auto& snapshot = observer_->snapshot();
   Equipment equipment;
@@ -41,7 +47,8 @@ std::string Daemon::status_json() {
   equipment.pressure_triggers = pressure_.capability();
   equipment.journal_problem = journal_problem_;
   equipment.decision_log_problem = decision_log_->problem();
-  equipment.bus_problem = bus_problem_;
+  equipment.bus_problem = bus_problem();
+  equipment.polkit_problem = equipment.bus_problem ? "not asked without a bus" : listener_->polkit_problem();
 
   StatusReport report;
   report.version = version();

@@ -79,6 +79,13 @@ int on_changes(sd_event_source*, int, std::uint32_t, void* userdata) {
   return 0;
 }
 
+int on_bus_settled(sd_event_source* source, void* userdata) {
+  auto& daemon = *static_cast<Daemon*>(userdata);
+  if (!daemon.bus_settled()) return 0;
+  daemon.notify().ready(daemon.status_line());
+  return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+}
+
 int on_reload(sd_event_source*, const signalfd_siginfo*, void* userdata) {
   (void)static_cast<Daemon*>(userdata)->reload();  // which has said what is wrong
   return 0;
@@ -141,7 +148,11 @@ model::Result<void> run_loop(Daemon& daemon) {
   }
   daemon.watch_pressure(raw, [&wheel] { tick_soon(wheel); });
 
-  daemon.notify().ready(daemon.status_line());
+  // Ready is who can be reached, or knows that nobody can reach him: after every other event source.
+  if (const int r = sd_event_add_post(raw, &source, on_bus_settled, &daemon); r < 0)
+    return failed(r, "ready");
+  const Source ready = source_of(source);
+  on_bus_settled(ready.get(), &daemon);
   const int r = sd_event_loop(raw);
   daemon.stop();
   if (r < 0) return failed(r, "ended");

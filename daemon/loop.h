@@ -11,8 +11,8 @@ namespace berth::daemon {
 void block_signals();
 
 // Turns the wheel until SIGTERM or SIGINT: ticks on the monotonic clock, cgroups that come and go, pressure
-// that rises, SIGHUP, the watchdog, the bus. Tells the service manager READY after the first tick. Error
-// where the kernel refuses an event source.
+// that rises, SIGHUP, the watchdog, the bus. Tells the service manager READY after the first tick, once
+// the bus is served or known not to be. Error where the kernel refuses an event source.
 model::Result<void> run_loop(Daemon& daemon);
 
 }  // namespace berth::daemon

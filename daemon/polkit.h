@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "bus/compat.h"
+#include "daemon/bus_service_glue.h"
 
 #include <cstddef>
 #include <functional>
-#include <memory>
+#include <list>
+#include <optional>
 #include <string>
 
 namespace berth::daemon {
@@ -24,26 +25,46 @@ class Polkit {
   // daemon.
   static constexpr std::size_t kMaxPending = 256;
 
-  // `connection` outlives this object.
-  explicit Polkit(sdbus::IConnection& connection);
-  ~Polkit();
+  // Asks the bus right away whether polkit is there; what is asked of the bus later is answered later. `bus`
+  // outlives this object. Throws std::system_error.
+  explicit Polkit(sd_bus* bus);
   Polkit(const Polkit&) = delete;
   Polkit& operator=(const Polkit&) = delete;
 
-  // Asks whether `caller` may do `action`, and tells `done` once, from the event loop or, where too many
-  // questions are open, at once. Never after this object is gone.
-  void check(const bus::Caller& caller, const std::string& action, std::function<void(Verdict)> done);
+  // Asks whether the sender of `call` may do `action`, and tells `done` once, from the event loop or, where
+  // nothing can be asked, at once. Never after this object is gone.
+  void check(sd_bus_message* call, const std::string& action, std::function<void(const Verdict&)> done);
 
-  std::size_t pending() const { return pending_; }
+  std::size_t pending() const { return questions_.size(); }
+  // Why polkit cannot be asked; nullopt where it runs, or the bus starts it when it is asked.
+  std::optional<std::string> problem() const;
 
  private:
-  struct Question;
-  void ask_polkit(const std::shared_ptr<Question>& question);
-  void answer(const std::shared_ptr<Question>& question, Verdict verdict);
+  struct Question {
+    Polkit& polkit;
+    std::string sender;
+    bool interactive = false;
+    std::string action;
+    std::function<void(const Verdict&)> done;
+    std::list<Question>::iterator self;
+    Slot call;
+  };
+  static int on_user(sd_bus_message* reply, void* userdata, sd_bus_error* error);
+  static int on_authorization(sd_bus_message* reply, void* userdata, sd_bus_error* error);
+  static int on_owner(sd_bus_message* reply, void* userdata, sd_bus_error* error);
+  static int on_owner_changed(sd_bus_message* signal, void* userdata, sd_bus_error* error);
+  static int on_activatable(sd_bus_message* reply, void* userdata, sd_bus_error* error);
+  int ask_user(Question& question);
+  int ask_polkit(Question& question);
+  void answer(Question& question, const Verdict& verdict);
 
-  std::size_t pending_ = 0;
-  std::unique_ptr<sdbus::IProxy> bus_;
-  std::unique_ptr<sdbus::IProxy> authority_;
+  sd_bus* bus_;
+  bool running_ = false;
+  bool activatable_ = false;
+  Slot owner_;
+  Slot owner_changed_;
+  Slot activatable_names_;
+  std::list<Question> questions_;
 };
 
 }  // namespace berth::daemon

@@ -80,6 +80,20 @@ def test_bus_shows_names_that_explain_themselves(berth: Berth) -> None:
         assert re.search(rf"\.{name}\s", shown), shown
 
 
+def test_bus_has_an_object_for_every_workload(berth: Berth) -> None:
+    berth.start_unit("berth-test-be1.service")
+    berth.start()
+    berth.wait_for("berth-test-be1.service")
+    path = "/org/berth/Node1/workload/system_2eslice_2fberth_2dtest_2dbe1_2eservice"
+    assert path in berth.guest.run("busctl tree --list org.berth.Node1").stdout.split()
+    shown = berth.guest.run(f"busctl introspect org.berth.Node1 {path}").stdout
+    assert re.search(r'\.Id\s+property\s+s\s+"system.slice/berth-test-be1.service"', shown), shown
+    assert berth.guest.run(f"busctl get-property org.berth.Node1 {path} org.berth.Node1.Workload Kind").stdout == 's "systemd-service"\n'
+    berth.stop_unit("berth-test-be1.service")
+    berth.guest.poll(lambda: path not in berth.guest.run("busctl tree --list org.berth.Node1").stdout.split(), 20,
+                     what="the object to go")
+
+
 def test_anybody_may_read(berth: Berth) -> None:
     berth.start()
     assert berth.guest.run("berthctl status", user="tester").returncode == 0
@@ -112,6 +126,39 @@ def test_without_polkit_only_root_may_change(berth: Berth) -> None:
         assert berth.guest.run("berthctl mode enforce").returncode == 0
     finally:
         berth.guest.run("systemctl unmask --runtime polkit.service")
+
+
+def test_a_bus_that_never_answers_does_not_hold_up_the_start(berth: Berth) -> None:
+    # systemd listens and starts, for who connects, a service that takes nothing from the socket.
+    berth.guest.write_file("/run/systemd/system/berth-test-silent.socket", "[Socket]\nListenStream=/run/berth-test-silent\n")
+    berth.guest.write_file("/run/systemd/system/berth-test-silent.service", "[Service]\nExecStart=sleep infinity\n")
+    berth.guest.run("mkdir -p /run/systemd/system/berthd.service.d")
+    berth.guest.write_file(
+        "/run/systemd/system/berthd.service.d/bus.conf",
+        "[Service]\nEnvironment=DBUS_SYSTEM_BUS_ADDRESS=unix:path=/run/berth-test-silent\nTimeoutStartSec=15\n",
+    )
+    berth.guest.run("systemctl daemon-reload")
+    berth.guest.run("systemctl start berth-test-silent.socket")
+    try:
+        berth.start()
+        assert berth.guest.run("systemctl is-active berthd.service").stdout.strip() == "active"
+        berth.guest.poll(lambda: "did not answer" in berth.guest.run("journalctl -u berthd.service -b --no-pager").stdout, 20,
+                         what="berthd to say that the bus does not answer")
+    finally:
+        berth.guest.run("rm /run/systemd/system/berthd.service.d/bus.conf")
+        berth.guest.run("systemctl stop berth-test-silent.socket berth-test-silent.service")
+        berth.guest.run("rm /run/systemd/system/berth-test-silent.* && systemctl daemon-reload")
+
+
+def test_settings_of_a_workload_outlive_the_daemon(berth: Berth) -> None:
+    berth.start_unit("berth-test-be1.service")
+    berth.start()
+    berth.wait_for("berth-test-be1.service")
+    workload = "system.slice/berth-test-be1.service"
+    berth.guest.run(f"berthctl set {workload} class=latency-sensitive vcpus=2")
+    for action in ("systemctl restart berthd.service", "systemctl stop berthd.service && systemctl start berthd.service"):
+        berth.guest.run(action)
+        berth.guest.poll(lambda: berth.workloads().get(workload, {}).get("vcpus") == 2, 20, what=f"vcpus after {action}")
 
 
 def test_the_bus_starts_the_daemon_for_a_caller_that_wants_it(berth: Berth) -> None:

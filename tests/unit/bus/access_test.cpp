@@ -117,7 +117,7 @@ TEST_F(Access, AClientThatLeavesWhilePolkitThinksDisturbsNobody) {
   polkit->release(false);
   const std::string status = with_client([] { return Client().get("GetStatus"); });
   EXPECT_EQ(status, control_.status_json());
-  EXPECT_TRUE(service_->connected());
+  EXPECT_EQ(service_->link(), daemon::Link::up);
   EXPECT_EQ(control_.mode_now, "observe");
 }
 

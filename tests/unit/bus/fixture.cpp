@@ -103,12 +103,30 @@ void BusServiceTest::SetUp() {
   bus_ = std::make_unique<PrivateBus>(BERTH_BUS_POLICY);
   ASSERT_GE(sd_event_new(&event_), 0);
   control_.add("system.slice/web@1.service");
+  start_service();
+  if (service_->link() == daemon::Link::lost && !root()) GTEST_SKIP() << service_->problem();
+  ASSERT_EQ(service_->link(), daemon::Link::up) << service_->problem();
+}
+
+void BusServiceTest::start_service() {
   auto service = daemon::BusService::start(event_, control_);
-  if (!service && service.error().kind() == model::ErrorKind::permission && !root()) {
-    GTEST_SKIP() << "only root may own the name: " << service.error().message();
-  }
   ASSERT_TRUE(service) << service.error().message();
   service_ = std::move(*service);
+  serve_until([&] { return service_->link() != daemon::Link::connecting; });
+}
+
+std::string BusServiceTest::problem_of_another() {
+  FakeControl control;
+  sd_event* event = nullptr;
+  sd_event_new(&event);
+  std::string problem;
+  {
+    auto service = daemon::BusService::start(event, control);
+    while (service && (*service)->link() == daemon::Link::connecting) sd_event_run(event, 5000);
+    problem = service ? (*service)->problem() : service.error().message();
+  }
+  sd_event_unref(event);
+  return problem;
 }
 
 void BusServiceTest::TearDown() {

@@ -134,6 +134,10 @@ class BusServiceTest : public testing::Test {
   }
   void serve_until(const std::function<bool()>& enough);
 
+  // Begins to serve, and waits for what comes of it.
+  void start_service();
+  // Why a second service, started and served by the calling thread, has no bus; "" where it has.
+  static std::string problem_of_another();
   static bool root();
 
   std::unique_ptr<PrivateBus> bus_;

@@ -21,8 +21,7 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-// Every member of interface `name` as "interface/method SetMode/arg mode s in": the order does not count, nor
-// do annotations that only the code generator reads.
+// Every member of interface `name` as "interface/method SetMode/arg mode s in", in no order.
 std::set<std::string> members(const std::string& xml, const std::string& name) {
   static const std::regex tag(R"(<(/?)(interface|method|signal|property|arg|annotation)\b([^>]*?)(/?)>)");
   static const std::regex attribute(R"re((\w+)="([^"]*)")re");
@@ -47,8 +46,7 @@ std::set<std::string> members(const std::string& xml, const std::string& name) {
     path.push_back(here);
     std::string whole;
     for (const std::string& part : path) whole += "/" + part;
-    if (path.front() == "interface " + name && here.find("Method.Async") == std::string::npos)
-      found.insert(whole);
+    if (path.front() == "interface " + name) found.insert(whole);
     if (match[4] == "/") path.pop_back();
   }
   return found;

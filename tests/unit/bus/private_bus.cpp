@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,13 +47,14 @@ constexpr const char* kConfiguration =
     <allow send_destination="org.freedesktop.PolicyKit1"/>
   </policy>
   <include>{1}</include>
+  <servicedir>{0}/services</servicedir>
   <limit name="max_replies_per_connection">100000</limit>
 </busconfig>
 )";
 
 }  // namespace
 
-PrivateBus::PrivateBus(const std::filesystem::path& policy_file) {
+PrivateBus::PrivateBus(const std::filesystem::path& policy_file, const std::string& activatable) {
   std::string pattern = (std::filesystem::temp_directory_path() / "berth-bus-XXXXXX").string();
   if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary directory");
   directory_ = pattern;
@@ -59,6 +62,12 @@ PrivateBus::PrivateBus(const std::filesystem::path& policy_file) {
   std::filesystem::permissions(directory_, std::filesystem::perms(0755));
   const std::filesystem::path configuration = directory_ / "bus.conf";
   std::ofstream(configuration) << fmt::format(kConfiguration, directory_.string(), policy_file.string());
+
+  std::filesystem::create_directory(directory_ / "services");
+  if (!activatable.empty()) {
+    std::ofstream(directory_ / "services" / (activatable + ".service"))
+        << fmt::format("[D-BUS Service]\nName={}\nExec=/bin/false\nUser=root\n", activatable);
+  }
 
   int ready[2];
   if (pipe2(ready, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
@@ -98,6 +107,29 @@ void PrivateBus::stop() {
   kill(pid_, SIGTERM);
   waitpid(pid_, nullptr, 0);
   pid_ = -1;
+}
+
+SilentBus::SilentBus() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "berth-silence-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary directory");
+  directory_ = pattern;
+  const std::string path = directory_ / "socket";
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  // The kernel takes connections up to the backlog without anybody's accept().
+  socket_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (socket_ < 0 || bind(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      listen(socket_, 16) != 0) {
+    throw std::runtime_error("cannot listen at " + path);
+  }
+  setenv("DBUS_SYSTEM_BUS_ADDRESS", ("unix:path=" + path).c_str(), 1);
+}
+
+SilentBus::~SilentBus() {
+  close(socket_);
+  std::error_code ignored;
+  std::filesystem::remove_all(directory_, ignored);
 }
 
 }  // namespace berth::test

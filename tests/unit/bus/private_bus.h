@@ -11,8 +11,9 @@ namespace berth::test {
 
 class PrivateBus {
  public:
-  // Starts it and points DBUS_SYSTEM_BUS_ADDRESS at it. Throws std::runtime_error where that fails.
-  explicit PrivateBus(const std::filesystem::path& policy_file);
+  // Starts it and points DBUS_SYSTEM_BUS_ADDRESS at it; it could start whoever owns `activatable`. Throws
+  // std::runtime_error where that fails.
+  explicit PrivateBus(const std::filesystem::path& policy_file, const std::string& activatable = "");
   ~PrivateBus();
   PrivateBus(const PrivateBus&) = delete;
   PrivateBus& operator=(const PrivateBus&) = delete;
@@ -23,6 +24,20 @@ class PrivateBus {
  private:
   std::filesystem::path directory_;
   pid_t pid_ = -1;
+};
+
+// A socket where the system bus should be that takes every connection and never says a word.
+class SilentBus {
+ public:
+  // Points DBUS_SYSTEM_BUS_ADDRESS at it. Throws std::runtime_error where that fails.
+  SilentBus();
+  ~SilentBus();
+  SilentBus(const SilentBus&) = delete;
+  SilentBus& operator=(const SilentBus&) = delete;
+
+ private:
+  std::filesystem::path directory_;
+  int socket_ = -1;
 };
 
 }  // namespace berth::test

@@ -88,6 +88,20 @@ T property(Client& client, const std::string& path, const char* interface, const
   return value.get<T>();
 }
 
+std::vector<std::string> managed_objects(Client& client) {
+  std::map<sdbus::ObjectPath, std::map<std::string, std::map<std::string, sdbus::Variant>>> objects;
+  client.proxy(bus::kManagerPath)
+      ->callMethod("GetManagedObjects")
+      .onInterface("org.freedesktop.DBus.ObjectManager")
+      .storeResultsTo(objects);
+  std::vector<std::string> ids;
+  for (const auto& [path, interfaces] : objects) {
+    const auto workload = interfaces.find(kWorkloadInterface);
+    if (workload != interfaces.end()) ids.push_back(workload->second.at("Id").get<std::string>());
+  }
+  return ids;
+}
+
 }  // namespace
 
 TEST_F(Service, ReadsAnswerWhatTheDaemonSays) {
@@ -151,17 +165,7 @@ TEST_F(Service, ObjectManagerListsTheWorkloads) {
   service_->workload_appeared(kDb);
   const auto ids = with_client([] {
     Client client;
-    std::map<sdbus::ObjectPath, std::map<std::string, std::map<std::string, sdbus::Variant>>> objects;
-    client.proxy(bus::kManagerPath)
-        ->callMethod("GetManagedObjects")
-        .onInterface("org.freedesktop.DBus.ObjectManager")
-        .storeResultsTo(objects);
-    std::vector<std::string> found;
-    for (const auto& [path, interfaces] : objects) {
-      const auto workload = interfaces.find(kWorkloadInterface);
-      if (workload != interfaces.end()) found.push_back(workload->second.at("Id").get<std::string>());
-    }
-    return found;
+    return managed_objects(client);
   });
   EXPECT_EQ(ids, (std::vector<std::string>{kDb, kWeb}));
 }
@@ -279,22 +283,36 @@ TEST_F(Service, AThousandWorkloadsComeAndGo) {
     service_->workload_vanished(id);
   }
   EXPECT_EQ(with_client([] { return Client().get("GetStatus"); }), control_.status_json());
-  EXPECT_TRUE(service_->connected());
+  EXPECT_EQ(service_->link(), daemon::Link::up);
 }
 
 TEST_F(Service, ALostBusIsNoticedAndAnotherOneServed) {
   bus_->stop();
-  serve_until([&] { return !service_->connected(); });
-  EXPECT_NE(service_->lost_because(), "");
+  serve_until([&] { return service_->link() == daemon::Link::lost; });
+  EXPECT_NE(service_->problem(), "");
   service_->pinned(kWeb, "0-3", "d-1");
   service_->workload_vanished(kWeb);
   service_->mode_changed();
 
   bus_ = std::make_unique<PrivateBus>(BERTH_BUS_POLICY);
-  auto again = daemon::BusService::start(event_, control_);
-  ASSERT_TRUE(again) << again.error().message();
-  service_ = std::move(*again);
+  start_service();
   EXPECT_EQ(with_client([] { return Client().get("GetStatus"); }), control_.status_json());
+}
+
+TEST_F(Service, TheLastSignalsGoOutBeforeTheServiceEnds) {
+  constexpr std::size_t kSignals = 5000;  // more than a socket holds
+  std::atomic<bool> listening = false;
+  auto ear = std::async(std::launch::async, [&listening] {
+    Client client;
+    Ear listener(client);
+    listening = true;
+    client.pump([&] { return listener.heard.size() == kSignals; });
+    return listener.heard.size();
+  });
+  serve_until([&] { return listening.load(); });
+  for (std::size_t i = 0; i < kSignals; ++i) service_->unpinned(kWeb, "d-" + std::to_string(i));
+  service_.reset();
+  EXPECT_EQ(ear.get(), kSignals);
 }
 
 TEST_F(Service, ABusLostWhilePolkitThinksIsSurvived) {
@@ -305,7 +323,7 @@ TEST_F(Service, ABusLostWhilePolkitThinksIsSurvived) {
   });
   serve_until([&] { return polkit->questions().size() == 1; });
   bus_->stop();
-  serve_until([&] { return !service_->connected(); });
+  serve_until([&] { return service_->link() == daemon::Link::lost; });
   serve_until([&] { return waiting.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
   EXPECT_NE(waiting.get().error_name, "");
   EXPECT_EQ(control_.mode_now, "observe");
@@ -322,14 +340,7 @@ TEST_F(Service, WithoutABusStartSaysSo) {
 }
 
 TEST_F(Service, ASecondDaemonIsToldThatTheNameIsTaken) {
-  auto second = std::async(std::launch::async, [] {
-    FakeControl control;
-    sd_event* event = nullptr;
-    sd_event_new(&event);
-    auto service = daemon::BusService::start(event, control);
-    sd_event_unref(event);
-    return service ? std::string("started") : service.error().message();
-  });
+  auto second = std::async(std::launch::async, problem_of_another);
   serve_until([&] { return second.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
   EXPECT_NE(second.get().find("does another berthd run"), std::string::npos);
 }
@@ -338,14 +349,85 @@ TEST_F(Service, OnlyRootMayOwnTheName) {
   service_.reset();
   auto started = std::async(std::launch::async, [] {
     become(kNobody);
-    FakeControl control;
-    sd_event* event = nullptr;
-    sd_event_new(&event);
-    auto service = daemon::BusService::start(event, control);
-    sd_event_unref(event);
-    return service ? model::ErrorKind::io : service.error().kind();
+    return problem_of_another();
   });
-  EXPECT_EQ(started.get(), model::ErrorKind::permission);
+  EXPECT_NE(started.get().find("does not let this user own org.berth.Node1"), std::string::npos);
+}
+
+TEST_F(Service, ASilentBusIsGivenUpInTimeAndHoldsUpNobody) {
+  service_.reset();
+  const SilentBus silent;
+  const auto before = std::chrono::steady_clock::now();
+  auto service = daemon::BusService::start(event_, control_);
+  ASSERT_TRUE(service) << service.error().message();
+  EXPECT_EQ((*service)->link(), daemon::Link::connecting);
+  (*service)->workload_vanished(kWeb);
+  (*service)->mode_changed();
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(1));
+  serve_until([&] { return (*service)->link() == daemon::Link::lost; });
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(5));
+  EXPECT_NE((*service)->problem().find("did not answer"), std::string::npos) << (*service)->problem();
+}
+
+TEST_F(Service, WhatHappensBeforeTheBusAnswersIsThereAfterwards) {
+  service_.reset();
+  auto service = daemon::BusService::start(event_, control_);
+  ASSERT_TRUE(service) << service.error().message();
+  control_.add(kDb);
+  (*service)->workload_appeared(kDb);
+  control_.views.erase(kWeb);
+  (*service)->workload_vanished(kWeb);
+  serve_until([&] { return (*service)->link() == daemon::Link::up; });
+  const auto paths = with_client([] {
+    Client client;
+    return managed_objects(client);
+  });
+  EXPECT_EQ(paths, std::vector<std::string>{kDb});
+}
+
+TEST_F(Service, OnlyTheEscapedPathOfALivingWorkloadIsAnObject) {
+  control_.add("web/a");
+  service_->workload_appeared("web/a");
+  const auto id_at = [this](const std::string& path) {
+    return with_client([path] {
+      Client client;
+      try {
+        return property<std::string>(client, path, kWorkloadInterface, "Id");
+      } catch (const sdbus::Error& error) {
+        return std::string(error.getName());
+      }
+    });
+  };
+  const std::string prefix = bus::kWorkloadPrefix;
+  EXPECT_EQ(id_at(prefix + "/web_2fa"), "web/a");
+  const std::string none = "org.freedesktop.DBus.Error.UnknownObject";
+  for (const char* path : {"/web", "/web/a", "/web_2Fa", "/web_2fa/b", "/no_5fsuch", "/_"}) {
+    EXPECT_EQ(id_at(prefix + path), none) << path;
+  }
+  control_.views.erase("web/a");
+  service_->workload_vanished("web/a");
+  EXPECT_EQ(id_at(prefix + "/web_2fa"), none);
+}
+
+TEST_F(Service, PolkitIsSeenComingAndGoing) {
+  EXPECT_TRUE(service_->polkit_problem()) << "this bus has none";
+  {
+    auto polkit = FakePolkit::start(FakePolkit::Answer::yes);
+    serve_until([&] { return !service_->polkit_problem(); });
+    service_.reset();
+    start_service();
+    EXPECT_FALSE(service_->polkit_problem()) << "it was there before";
+  }
+  serve_until([&] { return service_->polkit_problem().has_value(); });
+  EXPECT_NE(service_->polkit_problem()->find("org.freedesktop.PolicyKit1"), std::string::npos);
+}
+
+TEST_F(Service, PolkitThatTheBusCanStartIsThere) {
+  service_.reset();
+  bus_.reset();
+  bus_ = std::make_unique<PrivateBus>(BERTH_BUS_POLICY, "org.freedesktop.PolicyKit1");
+  start_service();
+  EXPECT_FALSE(service_->polkit_problem());
 }
 
 }  // namespace berth::test

@@ -9,6 +9,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 namespace berth::cgroup {
 namespace {
@@ -22,6 +25,16 @@ constexpr const char* kUnit = "web.service";
 constexpr const char* kGroup = "system.slice/web.service";
 
 UnitSetting cpus(const std::string& list) { return setting_of(Attribute::cpus, list); }
+
+// A socket that takes connections, up to its backlog, and never says a word; -1 where that fails.
+int listen_at(const std::filesystem::path& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.string().copy(address.sun_path, sizeof address.sun_path - 1);
+  const int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool bound = bind(listening, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  return bound && listen(listening, 16) == 0 ? listening : -1;
+}
 
 class SystemdOwnerTest : public testing::Test {
  protected:
@@ -368,6 +381,20 @@ TEST(SystemdOwnerConnect, BusWithoutSystemdIsUnavailable) {
   const auto connected = SystemdOwner::connect({});
   ASSERT_FALSE(connected);
   EXPECT_EQ(connected.error().kind(), model::ErrorKind::unavailable);
+}
+
+TEST(SystemdOwnerConnect, SilentBusIsGivenUpInTime) {
+  const ScratchDirectory directory;
+  const auto path = directory.path() / "bus";
+  const int listening = listen_at(path);
+  ASSERT_GE(listening, 0);
+  const SystemBusAddress silent("unix:path=" + path.string());
+  const auto before = std::chrono::steady_clock::now();
+  const auto connected = SystemdOwner::connect({});
+  ASSERT_FALSE(connected);
+  EXPECT_EQ(connected.error().kind(), model::ErrorKind::unavailable);
+  EXPECT_LT(std::chrono::steady_clock::now() - before, 10s);
+  close(listening);
 }
 
 TEST(UnitSettingText, GoesBothWaysWithoutLoss) {

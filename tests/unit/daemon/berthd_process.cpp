@@ -23,33 +23,44 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{20};
 
+int bound_socket(int type, const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+  const int bound = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+  if (bound < 0 || bind(bound, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    throw std::runtime_error("cannot bind " + path);
+  }
+  return bound;
+}
+
 }  // namespace
 
-BerthdProcess::BerthdProcess(const std::vector<std::string>& arguments) {
+BerthdProcess::BerthdProcess(const std::vector<std::string>& arguments, SystemBus bus) {
   std::string name = (std::filesystem::temp_directory_path() / "berthd-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
   directory_ = name;
 
   const std::string path = directory_ / "notify";
-  socket_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
-  if (socket_ < 0 || bind(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    throw std::runtime_error("cannot bind " + path);
+  socket_ = bound_socket(SOCK_DGRAM, path);
+  const std::string bus_path = directory_ / "bus";
+  if (bus == SystemBus::silent) {
+    silent_bus_ = bound_socket(SOCK_STREAM, bus_path);
+    // The kernel takes connections up to the backlog without anybody's accept().
+    if (listen(silent_bus_, 16) != 0) throw std::runtime_error("cannot listen at " + bus_path);
   }
 
   std::vector<std::string> words{BERTHD};
   words.insert(words.end(), arguments.begin(), arguments.end());
   const std::string notify = "NOTIFY_SOCKET=" + path;
-  const std::string no_bus = "DBUS_SYSTEM_BUS_ADDRESS=unix:path=" + (directory_ / "no-bus").string();
+  const std::string bus_address = "DBUS_SYSTEM_BUS_ADDRESS=unix:path=" + bus_path;
   const std::string output = directory_ / "stdout";
   const std::string errors = directory_ / "stderr";
   // All made before the fork: a child of a threaded process may only make system calls.
   std::vector<char*> argv;
   for (auto& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  std::vector<std::string> environment{notify, no_bus, "PATH=/usr/bin:/bin"};
+  std::vector<std::string> environment{notify, bus_address, "PATH=/usr/bin:/bin"};
   for (const char* inherited : {"ASAN_OPTIONS", "UBSAN_OPTIONS", "LD_LIBRARY_PATH", "WATCHDOG_USEC"}) {
     if (const char* value = std::getenv(inherited))
       environment.push_back(std::string(inherited) + "=" + value);
@@ -75,6 +86,7 @@ BerthdProcess::~BerthdProcess() {
     waitpid(pid_, nullptr, 0);
   }
   close(socket_);
+  if (silent_bus_ >= 0) close(silent_bus_);
   std::error_code ignored;
   std::filesystem::remove_all(directory_, ignored);
 }

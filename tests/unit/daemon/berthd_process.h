@@ -9,10 +9,15 @@
 
 namespace berth::daemon::test {
 
-// The berthd program of this build as a child, with a socket of its own to notify, and no system bus.
+enum class SystemBus {
+  none,
+  silent,  // takes connections and never answers
+};
+
+// The berthd program of this build as a child, with a socket of its own to notify.
 class BerthdProcess {
  public:
-  explicit BerthdProcess(const std::vector<std::string>& arguments);
+  explicit BerthdProcess(const std::vector<std::string>& arguments, SystemBus bus = SystemBus::none);
   // Kills what still runs.
   ~BerthdProcess();
   BerthdProcess(const BerthdProcess&) = delete;
@@ -35,6 +40,7 @@ class BerthdProcess {
 
   std::filesystem::path directory_;
   int socket_ = -1;
+  int silent_bus_ = -1;
   pid_t pid_ = -1;
 };
 

@@ -264,6 +264,30 @@ TEST_F(Berthd, WithoutABusItSaysSoOnce) {
   EXPECT_EQ(said.find("no bus", first + 1), std::string::npos) << said;
 }
 
+TEST_F(Berthd, ASilentBusDelaysReadyByTwoSecondsAndNotTheTicks) {
+  load_node("enforce");
+  const auto before = std::chrono::steady_clock::now();
+  BerthdProcess berthd(node.arguments(), test::SystemBus::silent);
+  ASSERT_TRUE(eventually([&] { return pins() != originals; })) << "it works without";
+  EXPECT_NE(berthd.wait_notified("READY=1"), "");
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(10));
+  ASSERT_TRUE(eventually([&] {
+    return berthd.errors().find("no bus: the bus did not answer for 2 s") != std::string::npos;
+  })) << berthd.errors();
+  berthd.signal(SIGTERM);
+  EXPECT_EQ(berthd.wait(), 0);
+  EXPECT_EQ(pins(), originals);
+}
+
+TEST_F(Berthd, ASignalWhileTheBusIsSilentEndsIt) {
+  load_node("enforce");
+  BerthdProcess berthd(node.arguments(), test::SystemBus::silent);
+  ASSERT_TRUE(eventually([&] { return pins() != originals; }));
+  berthd.signal(SIGTERM);
+  EXPECT_EQ(berthd.wait(), 0);
+  EXPECT_EQ(pins(), originals);
+}
+
 TEST_F(Berthd, AReadOnlyStateDirectoryMeansObserve) {
   load_node("enforce");
   // A mount of its own, which root's rights do not override; gone with the namespace of the test's child.

@@ -4,20 +4,24 @@
 #include "fake_node.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace berth::daemon {
 namespace {
 
 struct Heard {
   std::vector<std::string> news;
-  bool connected = true;
+  Link link = Link::up;
+  std::optional<std::string> polkit_problem;
   int started = 0;
 };
 
 class Recorder final : public Listener {
  public:
   explicit Recorder(Heard& heard) : heard_(heard) {}
-  bool connected() const override { return heard_.connected; }
+  Link link() const override { return heard_.link; }
+  std::string problem() const override { return "the cable was cut"; }
+  std::optional<std::string> polkit_problem() const override { return heard_.polkit_problem; }
   void workload_appeared(const std::string& id) override { heard_.news.push_back("appeared " + id); }
   void workload_vanished(const std::string& id) override { heard_.news.push_back("vanished " + id); }
   void workload_changed(const std::string& id) override { heard_.news.push_back("changed " + id); }
@@ -44,9 +48,16 @@ class BusNewsTest : public testing::Test {
     daemon->serve_bus([this](Control&) -> model::Result<std::unique_ptr<Listener>> {
       ++heard.started;
       if (!bus_there) return model::fail(model::ErrorKind::unavailable, "no bus here");
-      heard.connected = true;
+      heard.link = link;
       return std::make_unique<Recorder>(heard);
     });
+  }
+  nlohmann::json capability(const std::string& name) {
+    const auto status = nlohmann::json::parse(daemon->status_json());
+    for (const auto& item : status["capabilities"]) {
+      if (item["name"] == name) return item;
+    }
+    return {};
   }
   std::vector<std::string> tick() {
     heard.news.clear();
@@ -58,6 +69,7 @@ class BusNewsTest : public testing::Test {
   test::FakeNode node;
   Heard heard;
   bool bus_there = true;
+  Link link = Link::up;  // of a bus that was begun with
   std::unique_ptr<Daemon> daemon;
   double now = 1000;
 };
@@ -110,10 +122,10 @@ TEST_F(BusNewsTest, ALostBusIsTakenUpAgain) {
   start();
   tick();
   EXPECT_EQ(heard.started, 1);
-  heard.connected = false;
+  heard.link = Link::lost;
   bus_there = false;
   tick();
-  EXPECT_NE(daemon->status_json().find("the connection was lost"), std::string::npos);
+  EXPECT_NE(daemon->status_json().find("the cable was cut"), std::string::npos);
   for (int i = 0; i < 25; ++i) tick();
   EXPECT_EQ(heard.started, 3) << "every 10 s";
   EXPECT_NE(daemon->status_json().find("no bus here"), std::string::npos);
@@ -122,6 +134,37 @@ TEST_F(BusNewsTest, ALostBusIsTakenUpAgain) {
   EXPECT_EQ(heard.started, 4);
   node.add_group("web/b");
   ASSERT_TRUE(test::eventually([&] { return !tick().empty(); }));
+}
+
+TEST_F(BusNewsTest, ABusThatNeverAnswersIsGivenUpAndTriedAgain) {
+  link = Link::connecting;
+  start();
+  EXPECT_TRUE(daemon->bus_settled()) << "nothing is under way";
+  tick();
+  EXPECT_FALSE(daemon->bus_settled());
+  EXPECT_EQ(capability("bus")["available"], false);
+  heard.link = Link::lost;
+  EXPECT_TRUE(daemon->bus_settled());
+  EXPECT_NE(capability("bus")["detail"].get<std::string>().find("the cable was cut"), std::string::npos);
+  for (int i = 0; i < 9; ++i) tick();
+  EXPECT_EQ(heard.started, 1);
+  link = Link::up;
+  for (int i = 0; i < 3; ++i) tick();
+  EXPECT_EQ(heard.started, 2);
+  EXPECT_EQ(capability("bus")["available"], true);
+}
+
+TEST_F(BusNewsTest, PolkitIsThereWhereTheBusHasIt) {
+  bus_there = false;
+  start();
+  tick();
+  EXPECT_EQ(capability("polkit")["available"], false);
+  bus_there = true;
+  for (int i = 0; i < 11; ++i) tick();
+  EXPECT_EQ(capability("polkit")["available"], true);
+  heard.polkit_problem = "nobody there";
+  EXPECT_EQ(capability("polkit")["available"], false);
+  EXPECT_EQ(capability("polkit")["detail"], "nobody there; only root may change things over the bus");
 }
 
 }  // namespace

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/bus_service_manager.h"
+
+#include <cstddef>
+#include <exception>
+#include <map>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <malloc.h>
+
+namespace berth::daemon {
+
+namespace {
+
+constexpr const char* kInterface = "org.berth.Node1.Manager";
+
+ManagerObject& manager(void* userdata) { return *static_cast<ManagerObject*>(userdata); }
+
+// Answers that cannot be sent are dropped: the caller left, or the bus is about to be found lost.
+void refuse(sd_bus_message* call, const char* name, const std::string& message) {
+  (void)sd_bus_reply_method_errorf(call, name, "%s", message.c_str());
+}
+
+// --- reads ---
+
+// What a document of a thousand workloads was made in lies between what stays: given back, since the next one
+// may be days away.
+constexpr std::size_t kLargeDocument = 64 * 1024;
+
+int reply(sd_bus_message* call, std::string document) {
+  const bool large = document.size() > kLargeDocument;
+  const int r = sd_bus_reply_method_return(call, "s", document.c_str());
+  document = {};
+  if (large) malloc_trim(0);
+  return r;
+}
+
+template <std::string (Control::*Document)()>
+int read(sd_bus_message* call, void* userdata, sd_bus_error* error) {
+  return answering(error, [&] { return reply(call, (manager(userdata).control().*Document)()); });
+}
+
+int read_log(sd_bus_message* call, void* userdata, sd_bus_error* error) {
+  return answering(error, [&] {
+    std::uint32_t limit = 0;
+    if (const int r = sd_bus_message_read(call, "u", &limit); r < 0) return r;
+    return reply(call, manager(userdata).control().log_json(limit));
+  });
+}
+
+template <auto Get>
+int show(sd_bus*, const char*, const char*, const char*, sd_bus_message* reply, void* userdata,
+         sd_bus_error* error) {
+  return answering(error, [&] { return append(reply, (manager(userdata).control().*Get)()); });
+}
+
+template <auto Count>
+int show_count(sd_bus*, const char*, const char*, const char*, sd_bus_message* reply, void* userdata,
+               sd_bus_error* error) {
+  return answering(error, [&] { return append(reply, manager(userdata).control().counts().*Count); });
+}
+
+// --- changes ---
+
+int set_mode(sd_bus_message* call, void* userdata, sd_bus_error* error) {
+  return answering(error, [&] {
+    const char* mode = nullptr;
+    if (const int r = sd_bus_message_read(call, "s", &mode); r < 0) return r;
+    auto& self = manager(userdata);
+    return self.authorised(
+        call, [&control = self.control(), wanted = std::string(mode)] { return control.set_mode(wanted); });
+  });
+}
+
+int set_workload(sd_bus_message* call, void* userdata, sd_bus_error* error) {
+  return answering(error, [&] {
+    const char* id = nullptr;
+    if (int r = sd_bus_message_read(call, "s", &id); r < 0) return r;
+    if (int r = sd_bus_message_enter_container(call, 'a', "{ss}"); r < 0) return r;
+    std::map<std::string, std::string> settings;
+    const char* key = nullptr;
+    const char* value = nullptr;
+    int r = 0;
+    while ((r = sd_bus_message_read(call, "{ss}", &key, &value)) > 0) settings.insert_or_assign(key, value);
+    if (r < 0) return r;
+    auto& self = manager(userdata);
+    return self.authorised(
+        call, [&control = self.control(), workload = std::string(id), wanted = std::move(settings)] {
+          return control.set_workload(workload, wanted);
+        });
+  });
+}
+
+template <auto Change>
+int change(sd_bus_message* call, void* userdata, sd_bus_error* error) {
+  return answering(error, [&] {
+    auto& self = manager(userdata);
+    return self.authorised(call, [&control = self.control()] { return (control.*Change)(); });
+  });
+}
+
+// polkit decides who may, so that sd-bus need not.
+constexpr auto kOpen = SD_BUS_VTABLE_UNPRIVILEGED;
+constexpr auto kAnnounced = SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE;
+#define BERTH_JSON SD_BUS_PARAM(json)
+
+// As bus/org.berth.Node1.xml has it; a test holds the two against each other.
+const sd_bus_vtable kTable[] = {
+    SD_BUS_VTABLE_START(0),
+    SD_BUS_METHOD_WITH_NAMES("GetStatus", "", "", "s", BERTH_JSON, read<&Control::status_json>, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("GetWorkloads", "", "", "s", BERTH_JSON, read<&Control::workloads_json>, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("GetTopology", "", "", "s", BERTH_JSON, read<&Control::topology_json>, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("GetSnapshot", "", "", "s", BERTH_JSON, read<&Control::snapshot_json>, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("GetPlan", "", "", "s", BERTH_JSON, read<&Control::plan_json>, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("GetLog", "u", SD_BUS_PARAM(limit), "s", BERTH_JSON, read_log, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("SetMode", "s", SD_BUS_PARAM(mode), "", "", set_mode, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("SetWorkload", "sa{ss}", SD_BUS_PARAM(workload) SD_BUS_PARAM(settings), "", "",
+                             set_workload, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("Restore", "", "", "s", BERTH_JSON, change<&Control::restore>, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("Reload", "", "", "", "", change<&Control::reload>, kOpen),
+    SD_BUS_PROPERTY("Version", "s", show<&Control::version>, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+    SD_BUS_PROPERTY("Mode", "s", show<&Control::mode>, 0, kAnnounced),
+    SD_BUS_PROPERTY("ScoreNode", "d", show<&Control::score_node>, 0, 0),
+    SD_BUS_PROPERTY("LatencySensitiveWorkloads", "u", show_count<&WorkloadCounts::latency_sensitive>, 0,
+                    kAnnounced),
+    SD_BUS_PROPERTY("BestEffortWorkloads", "u", show_count<&WorkloadCounts::best_effort>, 0, kAnnounced),
+    SD_BUS_PROPERTY("BestEffortCPUs", "s", show<&Control::best_effort_cpus>, 0, kAnnounced),
+    SD_BUS_SIGNAL_WITH_NAMES("Pinned", "sss",
+                             SD_BUS_PARAM(workload) SD_BUS_PARAM(cpus) SD_BUS_PARAM(decision), 0),
+    SD_BUS_SIGNAL_WITH_NAMES("Unpinned", "ss", SD_BUS_PARAM(workload) SD_BUS_PARAM(decision), 0),
+    SD_BUS_VTABLE_END,
+};
+#undef BERTH_JSON
+
+}  // namespace
+
+ManagerObject::ManagerObject(sd_bus* bus, Control& control, Polkit& polkit)
+    : bus_(bus), control_(control), polkit_(polkit), announced_(current()) {
+  sd_bus_slot* slot = nullptr;
+  check(sd_bus_add_object_vtable(bus, &slot, bus::kManagerPath, kInterface, kTable, this),
+        "cannot serve the manager");
+  interface_.reset(slot);
+  check(sd_bus_add_object_manager(bus, &slot, bus::kManagerPath), "cannot serve the object manager");
+  object_manager_.reset(slot);
+}
+
+template <typename Act>
+int ManagerObject::authorised(sd_bus_message* call, Act act) {
+  // std::function wants copies.
+  const std::shared_ptr<sd_bus_message> held(sd_bus_message_ref(call), sd_bus_message_unref);
+  polkit_.check(call, bus::kManageAction, [held, act = std::move(act)](const Verdict& verdict) {
+    if (!verdict.allowed) return refuse(held.get(), verdict.error_name, verdict.message);
+    try {
+      const auto result = act();
+      if (!result) {
+        refuse(held.get(), error_name(result.error()), result.error().message());
+      } else if constexpr (std::is_void_v<typename decltype(act())::value_type>) {
+        (void)sd_bus_reply_method_return(held.get(), "");
+      } else {
+        (void)sd_bus_reply_method_return(held.get(), "s", result->c_str());
+      }
+    } catch (const std::exception& error) {
+      refuse(held.get(), bus::kFailed, error.what());
+    }
+  });
+  return 1;  // answered, or going to be
+}
+
+void ManagerObject::pinned(const std::string& workload, const std::string& cpus,
+                           const std::string& decision) {
+  check(sd_bus_emit_signal(bus_, bus::kManagerPath, kInterface, "Pinned", "sss", workload.c_str(),
+                           cpus.c_str(), decision.c_str()),
+        "Pinned");
+}
+
+void ManagerObject::unpinned(const std::string& workload, const std::string& decision) {
+  check(sd_bus_emit_signal(bus_, bus::kManagerPath, kInterface, "Unpinned", "ss", workload.c_str(),
+                           decision.c_str()),
+        "Unpinned");
+}
+
+ManagerObject::Announced ManagerObject::current() const {
+  return {control_.mode(), control_.counts(), control_.best_effort_cpus()};
+}
+
+void ManagerObject::announce_changes() {
+  Announced now = current();
+  std::vector<std::string> changed;
+  if (now.mode != announced_.mode) changed.emplace_back("Mode");
+  if (now.counts.latency_sensitive != announced_.counts.latency_sensitive) {
+    changed.emplace_back("LatencySensitiveWorkloads");
+  }
+  if (now.counts.best_effort != announced_.counts.best_effort) changed.emplace_back("BestEffortWorkloads");
+  if (now.best_effort_cpus != announced_.best_effort_cpus) changed.emplace_back("BestEffortCPUs");
+  announced_ = std::move(now);
+  emit_changes(bus_, bus::kManagerPath, kInterface, std::move(changed));
+}
+
+}  // namespace berth::daemon

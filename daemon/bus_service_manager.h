@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "daemon/bus_service_glue.h"
+#include "daemon/control.h"
+#include "daemon/polkit.h"
+
+#include <string>
+
+namespace berth::daemon {
+
+// org.berth.Node1.Manager, and the ObjectManager of what is below it.
+class ManagerObject {
+ public:
+  // All outlive this. Throws std::system_error.
+  ManagerObject(sd_bus* bus, Control& control, Polkit& polkit);
+  ManagerObject(const ManagerObject&) = delete;
+  ManagerObject& operator=(const ManagerObject&) = delete;
+
+  // Signals; each throws std::system_error where the bus does not take it.
+  void pinned(const std::string& workload, const std::string& cpus, const std::string& decision);
+  void unpinned(const std::string& workload, const std::string& decision);
+  // One PropertiesChanged with what changed since the last one; none where nothing did.
+  void announce_changes();
+
+  // For the table of the interface.
+  Control& control() { return control_; }
+  // Runs `act` if polkit lets the caller, and answers with its value or error.
+  template <typename Act>
+  int authorised(sd_bus_message* call, Act act);
+
+ private:
+  struct Announced {
+    std::string mode;
+    WorkloadCounts counts;
+    std::string best_effort_cpus;
+  };
+  Announced current() const;
+
+  sd_bus* bus_;
+  Control& control_;
+  Polkit& polkit_;
+  Announced announced_;
+  Slot interface_;
+  Slot object_manager_;
+};
+
+}  // namespace berth::daemon
