@@ -27,6 +27,7 @@ class Families {
   }
   std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
 
+ private:
   // The samples of a family stand together: one call after the other.
   void add(std::string name, std::string help, MetricType type, std::optional<double> value, Labels labels) {
     if (!value) return;
@@ -39,7 +40,6 @@ class Families {
     families_.back().metric.push_back(std::move(sample));
   }
 
- private:
   std::vector<MetricFamily> families_;
 };
 
