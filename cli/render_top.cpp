@@ -165,14 +165,13 @@ std::map<int, std::string> owners(const Document& workloads) {
   return labels;
 }
 
-// The largest picture that leaves half of the height to the workloads.
-Lines processor_lines(const TopFrame& frame, std::size_t height, const Style& style) {
+// The largest picture in at most `room` lines.
+Lines processor_lines(const TopFrame& frame, std::size_t room, const Style& style) {
   RenderOptions options;
   options.colour = style.colour;
   if (style.width > 0) options.width = static_cast<int>(style.width);
   options.use = frame.vcpu_use;
   options.labels = owners(frame.workloads);
-  const std::size_t room = height == 0 ? SIZE_MAX : height / 2;
   Lines lines = split(render_topology(frame.topology, options));
   if (lines.size() <= room) return lines;
   options.labels.clear();
@@ -197,8 +196,12 @@ Layout layout(const TopFrame& frame, const TopView& view, const Style& style) {
   Layout result;
   result.above = node_lines(frame, style);
   result.above.emplace_back();
-  for (std::string& line : processor_lines(frame, view.height, style))
-    result.above.push_back(std::move(line));
+  // A blank line below the processors, the table's titles, the keys.
+  constexpr std::size_t kBelow = 3;
+  const std::size_t least = result.above.size() + kBelow + list_of(frame.workloads, "workloads").size();
+  const std::size_t room =
+      view.height == 0 ? SIZE_MAX : std::max(view.height / 2, view.height - std::min(view.height, least));
+  for (std::string& line : processor_lines(frame, room, style)) result.above.push_back(std::move(line));
   result.above.emplace_back();
   result.rows = SIZE_MAX;
   if (view.height == 0) return result;

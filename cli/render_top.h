@@ -34,8 +34,9 @@ struct TopView {
 TopSort next_sort(TopSort sort);
 
 // The node in a few lines, its processors with use and owner of each vCPU (smaller where they would take more
-// than half of the height), and the workloads, largest of the sorted column first; where not known, last.
-// With a height there are as many lines as that at most, the last one naming the keys.
+// than half of the height and workloads had to give way), and the workloads, largest of the sorted column
+// first; where not known, last. With a height there are as many lines as that at most, the last one naming
+// the keys.
 std::string render_top(const TopFrame& frame, const TopView& view, const Style& style);
 
 // How many workloads a view shows at a time of those that follow its first.

@@ -123,12 +123,24 @@ TEST(RenderTop, FillsTheTerminalExactlyAndScrolls) {
   EXPECT_EQ(order(shown(frame(), view)), (Ids{kIdle})) << "not beyond the last";
 }
 
+TEST(RenderTop, ProcessorsTakeTheRoomThatWorkloadsLeave) {
+  TopView view;
+  auto host = frame("package:2 l3:1 core:2 pu:2");
+  view.height = lines_of(shown(host)) + 1;  // the keys
+  EXPECT_GT(view.height, 24U);
+  EXPECT_THAT(shown(host, view), HasSubstr("thread 1"));
+  EXPECT_EQ(order(shown(host, view)).size(), 3U);
+  --view.height;
+  EXPECT_THAT(shown(host, view), Not(HasSubstr("             web"))) << "the owners go first";
+  EXPECT_EQ(order(shown(host, view)).size(), 3U);
+}
+
 TEST(RenderTop, ALargeHostIsDrawnSmall) {
   TopView view;
-  view.height = 50;
+  view.height = 40;
   auto large = frame("package:2 l3:8 core:8 pu:2");
   const std::string text = shown(large, view, {false, 100});
-  EXPECT_EQ(lines_of(text), 50U);
+  EXPECT_EQ(lines_of(text), 40U);
   EXPECT_THAT(text, HasSubstr("tenths of the time"));
   EXPECT_THAT(text, HasSubstr("  socket 1, LLC 15    240 ????????????????\n"));
   EXPECT_EQ(order(text).size(), 3U);
