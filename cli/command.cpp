@@ -15,6 +15,7 @@ const std::vector<Command>& commands() {
   static const std::vector<Command> table{
       {"status", "Mode, what the host offers, the last actions", declare_status},
       {"list", "The workloads: class, vCPUs, use, pressure, score", declare_list},
+      {"top", "The same, live, with the processors drawn", declare_top},
       {"topology", "The processors, of this host or another one", declare_topology},
       {"snapshot", "The last tick's snapshot, as JSON", declare_snapshot},
       {"plan", "What would be done now, or for a given snapshot, and why", declare_plan},
@@ -24,6 +25,7 @@ const std::vector<Command>& commands() {
       {"check-config", "Read a configuration and report the first error", declare_check_config},
       {"reload", "Make the daemon read its configuration again", declare_reload},
       {"log", "The newest decisions", declare_log},
+      {"metrics", "The daemon's metrics, as text that Prometheus reads", declare_metrics},
   };
   return table;
 }

@@ -43,6 +43,7 @@ int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err)
 Action declare_check_config(CLI::App& app);
 Action declare_list(CLI::App& app);
 Action declare_log(CLI::App& app);
+Action declare_metrics(CLI::App& app);
 Action declare_mode(CLI::App& app);
 Action declare_plan(CLI::App& app);
 Action declare_reload(CLI::App& app);
@@ -50,6 +51,7 @@ Action declare_restore(CLI::App& app);
 Action declare_set(CLI::App& app);
 Action declare_snapshot(CLI::App& app);
 Action declare_status(CLI::App& app);
+Action declare_top(CLI::App& app);
 Action declare_topology(CLI::App& app);
 
 }  // namespace berth::cli

@@ -142,6 +142,10 @@ Outcome<std::string> DaemonClient::log(std::uint32_t limit) {
   return guarded([this, limit] { return state_->manager.GetLog(limit); });
 }
 
+Outcome<std::string> DaemonClient::metrics() {
+  return guarded([this] { return state_->manager.GetMetrics(); });
+}
+
 Outcome<void> DaemonClient::set_mode(const std::string& mode) {
   return guarded([&] { (void)state_->manager.change("SetMode", mode); });
 }

@@ -25,6 +25,8 @@ class DaemonClient {
   Outcome<std::string> snapshot();
   Outcome<std::string> plan();
   Outcome<std::string> log(std::uint32_t limit);
+  // Text, not JSON.
+  Outcome<std::string> metrics();
 
   // These need the right to; problem refused where the daemon says no.
   Outcome<void> set_mode(const std::string& mode);

@@ -80,6 +80,13 @@ std::string shortened(std::string_view label) {
   return text;
 }
 
+// Idle ones stand back, busy ones stand out.
+std::string_view use_colour(double share) {
+  if (share < 0.05) return "2";
+  if (share < 0.6) return "32";
+  return share < 0.9 ? "33" : "31";
+}
+
 class Drawing {
  public:
   Drawing(const Topology& topology, const RenderOptions& options)
@@ -128,6 +135,12 @@ class Drawing {
     return found == options_.labels.end() || found->second.empty() ? nullptr : &found->second;
   }
   std::string kind_name(int efficiency) const;
+  // "43", nullopt where it is not known.
+  std::optional<std::string> percent(const Cpu& cpu) const {
+    const auto found = options_.use.find(cpu.cpu);
+    if (found == options_.use.end()) return std::nullopt;
+    return fmt::format("{:.0f}", std::clamp(found->second, 0.0, 1.0) * 100);
+  }
 
   const Topology& topology_;
   const RenderOptions& options_;
@@ -215,6 +228,7 @@ std::size_t Drawing::cell_width(const Group& group) const {
     for (const Cpu* cpu : column.threads) {
       width = std::max({width, std::to_string(cpu->core).size(),
                         std::to_string(cpu->cpu).size() + (cpu->online && cpu->allowed ? 0U : 1U)});
+      if (const auto text = percent(*cpu)) width = std::max(width, text->size());
       if (const auto* text = label(*cpu)) width = std::max(width, width_of(shortened(*text)));
     }
   }
@@ -311,6 +325,11 @@ std::string Drawing::line_text(const std::vector<Piece>& pieces) {
   for (std::size_t thread = 0; thread < most_threads_; ++thread) {
     out += row(most_threads_ > 1 ? fmt::format("thread {}", thread) : "vCPU", [&](const Column& column) {
       return thread < column.threads.size() ? number(*column.threads[thread]) : Cell{};
+    });
+    out += row("  use %", [&](const Column& column) {
+      const Cpu* cpu = thread < column.threads.size() ? column.threads[thread] : nullptr;
+      const auto text = cpu != nullptr ? percent(*cpu) : std::nullopt;
+      return text ? Cell{coloured(*text, use_colour(options_.use.at(cpu->cpu))), text->size()} : Cell{};
     });
     out += row("", [&](const Column& column) {
       const auto* owner = thread < column.threads.size() ? label(*column.threads[thread]) : nullptr;

@@ -3,7 +3,7 @@
 
 _berthctl() {
     local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
-    local commands="status list topology snapshot plan mode set restore check-config reload log"
+    local commands="status list top topology snapshot plan mode set restore check-config reload log metrics"
     local global="--help --version --json"
     local command="" position=0 i
     for ((i = 1; i < COMP_CWORD; i++)); do
@@ -29,7 +29,7 @@ _berthctl() {
             COMPREPLY=($(compgen -W "interference" -- "$word"))
             return
             ;;
-        --synthetic | -o | -n)
+        --synthetic | --interval | -o | -n)
             return
             ;;
     esac
@@ -40,6 +40,7 @@ _berthctl() {
             options=$global
             values=$commands
             ;;
+        top) options+=" --interval -n --once" ;;
         topology) options+=" --xml --synthetic" ;;
         plan) options+=" --snapshot --config --policy -o" ;;
         log) options+=" -n" ;;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "config/listen_address.h"
 #include "model/error.h"
 #include "model/workload_rule.h"
 #include "policies/settings.h"
@@ -33,6 +34,7 @@ struct Settings {
   ForeignWriter foreign_writer = ForeignWriter::yield;
   std::string log_level = "info";
   double log_retention_s = 7 * 86400.0;  // [log] how long decisions are kept
+  ListenAddress metrics_listen;          // [metrics] where to serve them
   policies::PolicySettings policies;
   std::vector<model::WorkloadRule> rules;  // in the order they are tried
 };

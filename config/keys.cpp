@@ -160,6 +160,21 @@ KeySpec<Target> cpulist_key(std::string name, Field field) {
   return {{std::move(name), "cpulist", std::move(as_toml), ""}, {}, set};
 }
 
+KeySpec<Settings> metrics_listen_key() {
+  auto set = [](Settings& settings, const toml::node& node) -> Refusal {
+    const auto* text = node.as_string();
+    if (text == nullptr) return "";
+    auto address = parse_listen_address(text->get());
+    if (!address) return address.error().message();
+    settings.metrics_listen = *address;
+    return std::nullopt;
+  };
+  return {{"metrics.listen", "string", quote(to_string(Settings().metrics_listen)),
+           "a loopback address with a port, or the path of a socket"},
+          {},
+          set};
+}
+
 std::vector<KeySpec<Settings>> make_setting_specs() {
   using policies::Search;
   using policies::Weighting;
@@ -187,6 +202,8 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
       "log.level", std::move(levels), [](Settings & s) -> auto& { return s.log_level; }));
   specs.push_back(duration_key<Settings>(
       "log.retention", 60, 10 * kYear, [](Settings & s) -> auto& { return s.log_retention_s; }));
+
+  specs.push_back(metrics_listen_key());
 
   specs.push_back(choice_key<Settings, ForeignWriter>(
       "safety.foreign_writer",

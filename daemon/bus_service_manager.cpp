@@ -116,6 +116,8 @@ const sd_bus_vtable kTable[] = {
     SD_BUS_METHOD_WITH_NAMES("GetSnapshot", "", "", "s", BERTH_JSON, read<&Control::snapshot_json>, kOpen),
     SD_BUS_METHOD_WITH_NAMES("GetPlan", "", "", "s", BERTH_JSON, read<&Control::plan_json>, kOpen),
     SD_BUS_METHOD_WITH_NAMES("GetLog", "u", SD_BUS_PARAM(limit), "s", BERTH_JSON, read_log, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("GetMetrics", "", "", "s", SD_BUS_PARAM(text), read<&Control::metrics_text>,
+                             kOpen),
     SD_BUS_METHOD_WITH_NAMES("SetMode", "s", SD_BUS_PARAM(mode), "", "", set_mode, kOpen),
     SD_BUS_METHOD_WITH_NAMES("SetWorkload", "sa{ss}", SD_BUS_PARAM(workload) SD_BUS_PARAM(settings), "", "",
                              set_workload, kOpen),

@@ -54,6 +54,7 @@ std::vector<Capability> all_capabilities(const cgroup::Hierarchy& hierarchy, con
                           "berth stays in observe mode, as it never changes what it could not put back"));
   list.push_back(given_or("decision-log", equipment.decision_log_problem, "decisions are kept",
                           "only the newest decisions are kept, in memory"));
+  if (equipment.metrics) list.push_back(*equipment.metrics);
   list.push_back(privileges(hierarchy));
   return list;
 }

@@ -51,6 +51,8 @@ class Control {
   virtual std::string plan_json() = 0;
   // Newest first, at most `limit` entries; 0 means as many as an answer may hold (10,000).
   virtual std::string log_json(std::size_t limit) = 0;
+  // Not JSON: metrics in the text format of Prometheus.
+  virtual std::string metrics_text() = 0;
 
   // "observe" or "enforce". Error invalid_input for another word; unavailable, saying what is missing, where
   // the host does not let berth enforce.

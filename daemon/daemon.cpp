@@ -55,6 +55,7 @@ Daemon::Daemon(const Options& options, config::Settings settings, cgroup::Hierar
       own_host_(is_own_host(hierarchy_)),
       started_(clock_()),
       config_loaded_(started_),
+      metrics_([this] { return metrics_text(); }),
       pressure_(options.proc_root, settings_.pressure_threshold) {}
 
 Daemon::~Daemon() = default;
@@ -180,6 +181,7 @@ void Daemon::tick() {
   const double wall_before = seconds_of(CLOCK_MONOTONIC);
   const double cpu_before = seconds_of(CLOCK_THREAD_CPUTIME_ID);
   connect_bus();
+  metrics_.keep(settings_.metrics_listen, clock_());
   take_changes();
   decide();
   ++ticks_;
@@ -206,6 +208,11 @@ void Daemon::watch_pressure(sd_event* event, std::function<void()> rose) {
     rose();
   });
   pressure_.follow(observer_->snapshot(), observer_->found());  // of the ticks that were
+}
+
+void Daemon::serve_metrics(sd_event* event) {
+  metrics_.attach(event);
+  metrics_.keep(settings_.metrics_listen, clock_());
 }
 
 std::vector<LogEntry> Daemon::decide_and_enforce(double now) {
@@ -314,6 +321,7 @@ void Daemon::say_no_bus(const std::string& problem) {
 
 void Daemon::leave_loop() {
   pressure_.detach();
+  metrics_.detach();
   listener_.reset();
   bus_starter_ = nullptr;
   bus_problem_ = "not served any more";

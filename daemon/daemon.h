@@ -8,6 +8,7 @@
 #include "daemon/control.h"
 #include "daemon/decision_log.h"
 #include "daemon/enforcer.h"
+#include "daemon/metrics_endpoint.h"
 #include "daemon/notify.h"
 #include "daemon/observer.h"
 #include "daemon/options.h"
@@ -48,7 +49,9 @@ class Daemon final : public Control {
   ~Daemon() override;
 
   void serve_bus(BusStarter starter) { bus_starter_ = std::move(starter); }
-  // No bus and no pressure from here on: before the event loop that they run on ends.
+  // Metrics are served from here on, where the configuration wants it.
+  void serve_metrics(sd_event* event);
+  // No bus, no metrics and no pressure from here on: before the event loop that they run on ends.
   void leave_loop();
   // False while it is not known yet whether the bus answers.
   bool bus_settled() const { return !listener_ || listener_->link() != Link::connecting; }
@@ -74,6 +77,7 @@ class Daemon final : public Control {
   std::string snapshot_json() override;
   std::string plan_json() override;
   std::string log_json(std::size_t limit) override;
+  std::string metrics_text() override;
   model::Result<void> set_mode(std::string_view mode) override;
   model::Result<void> set_workload(const std::string& id,
                                    const std::map<std::string, std::string>& settings) override;
@@ -111,6 +115,7 @@ class Daemon final : public Control {
   std::optional<std::string> bus_problem() const;
   void publish(const std::vector<LogEntry>& entries);
 
+  StatusReport status_report() const;  // without the last actions
   const Pins& pins() const;
   const UnmanagedWorkloads& unmanaged() const;
   Tick last_tick() const { return {*observer_, plan_, pins(), unmanaged()}; }
@@ -140,6 +145,7 @@ class Daemon final : public Control {
 
   double started_ = 0;
   double config_loaded_ = 0;
+  MetricsEndpoint metrics_;
   PressureWatch pressure_;
   SamplingBudget budget_;
   bool slowed_ = false;  // ticks are further apart than configured

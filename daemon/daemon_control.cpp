@@ -5,6 +5,7 @@
 #include "daemon/daemon.h"
 #include "daemon/log_setup.h"
 #include "daemon/message_ids.h"
+#include "daemon/metrics.h"
 #include "model/json.h"
 #include "policies/decide.h"
 
@@ -40,11 +41,12 @@ std::optional<std::string> Daemon::bus_problem() const {
   return std::nullopt;
 }
 
-std::string Daemon::status_json() {
+StatusReport Daemon::status_report() const {
   const auto& snapshot = observer_->snapshot();
   Equipment equipment;
   if (actuators_) equipment.systemd = actuators_->systemd();
   equipment.pressure_triggers = pressure_.capability();
+  equipment.metrics = metrics_.capability();
   equipment.journal_problem = journal_problem_;
   equipment.decision_log_problem = decision_log_->problem();
   equipment.bus_problem = bus_problem();
@@ -60,7 +62,7 @@ std::string Daemon::status_json() {
   report.interval_s = interval_s();
   report.sampling = sampling_report();
   report.last_wall_ms = last_wall_ms_;
-  report.mean_cpu_ms = ticks_ == 0 ? 0 : total_cpu_ms_ / static_cast<double>(ticks_);
+  report.total_cpu_ms = total_cpu_ms_;
   report.capabilities = all_capabilities(hierarchy_, snapshot.topology, equipment);
   report.workloads = counts_;
   report.score_node = score_node();
@@ -70,6 +72,11 @@ std::string Daemon::status_json() {
   report.config_file = options_.config_file.string();
   report.config_loaded = config_loaded_;
   report.config_error = config_error_;
+  return report;
+}
+
+std::string Daemon::status_json() {
+  StatusReport report = status_report();
   report.last_actions = decision_log_->newest(kLastActions);
   return daemon::status_json(report);
 }
@@ -83,6 +90,10 @@ SamplingReport Daemon::sampling_report() const {
   if (observer_->kernel().cost()) report.bpf_cpu = budget_.kernel_cores();
   report.figures = observer_->kernel().rungs();
   return report;
+}
+
+std::string Daemon::metrics_text() {
+  return daemon::metrics_text(status_report(), workload_figures(last_tick()));
 }
 
 std::string Daemon::workloads_json() { return daemon::workloads_json(last_tick()); }
@@ -163,6 +174,7 @@ model::Result<void> Daemon::reload() {
   (void)daemon::set_log_level(settings_.log_level);
   observer_->set_history(settings_.history);
   pressure_.set_share(settings_.pressure_threshold);
+  metrics_.keep(settings_.metrics_listen, config_loaded_);
   for (const auto& warning : observer_->set_rules(settings_.rules).warnings) spdlog::warn("{}", warning);
   decision_log_->set_retention(settings_.log_retention_s);
   reopen_what_failed();

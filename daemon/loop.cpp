@@ -153,6 +153,7 @@ model::Result<void> run_loop(Daemon& daemon) {
   if (const int r = sd_event_source_set_enabled(wheel.timer.get(), SD_EVENT_ON); r < 0) {
     return failed(r, "timer");
   }
+  daemon.serve_metrics(raw);
   daemon.watch_pressure(raw, [&wheel] { tick_soon(wheel); });
 
   // Ready is who can be reached, or knows that nobody can reach him: after every other event source.

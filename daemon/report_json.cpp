@@ -66,14 +66,14 @@ std::string pinned_cpus(const Tick& tick, const std::string& id) {
   return pin == tick.pins.end() ? std::string() : pin->second.cpus.to_string();
 }
 
-const model::PlacedInstance* placed(const model::Plan& plan, const std::string& id) {
+}  // namespace
+
+const model::PlacedInstance* placed_instance(const model::Plan& plan, const std::string& id) {
   if (!plan.findings.interference) return nullptr;
   const auto& instances = plan.findings.interference->instances;
   const auto found = instances.find(id);
   return found == instances.end() ? nullptr : &found->second;
 }
-
-}  // namespace
 
 std::string status_json(const StatusReport& report) {
   json capabilities = json::array();
@@ -81,6 +81,7 @@ std::string status_json(const StatusReport& report) {
     capabilities.push_back(
         {{"name", capability.name}, {"available", capability.available}, {"detail", capability.detail}});
   }
+  const double mean_cpu_ms = report.ticks == 0 ? 0 : report.total_cpu_ms / static_cast<double>(report.ticks);
   return dumped({{"schema", "berth.status/1"},
                  {"version", report.version},
                  {"host", report.host},
@@ -91,7 +92,7 @@ std::string status_json(const StatusReport& report) {
                    {"woken_by_pressure", report.woken_by_pressure},
                    {"interval_s", report.interval_s},
                    {"last_wall_ms", report.last_wall_ms},
-                   {"mean_cpu_ms", report.mean_cpu_ms}}},
+                   {"mean_cpu_ms", mean_cpu_ms}}},
                  {"sampling", sampling_json(report.sampling)},
                  {"capabilities", std::move(capabilities)},
                  {"workloads",
@@ -118,7 +119,7 @@ std::string workloads_json(const Tick& tick) {
     if (found == observer.found().end() || reading == observer.readings().end()) continue;
     const auto left_alone = tick.unmanaged.find(workload.id);
     const bool managed = left_alone == tick.unmanaged.end();
-    const auto* instance = placed(tick.plan, workload.id);
+    const auto* instance = placed_instance(tick.plan, workload.id);
     json item = {{"id", workload.id},
                  {"service", workload.service},
                  {"class", model::to_string(workload.workload_class)},
@@ -203,7 +204,7 @@ std::optional<WorkloadView> workload_view(const Tick& tick, const std::string& i
     view.cpu_cores = workload->usage.back().cpu_cores;
     view.memory_bytes = workload->usage.back().memory_bytes;
   }
-  if (const auto* instance = placed(tick.plan, id)) view.score = instance->score;
+  if (const auto* instance = placed_instance(tick.plan, id)) view.score = instance->score;
   return view;
 }
 

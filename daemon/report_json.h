@@ -38,7 +38,7 @@ struct StatusReport {
   double interval_s = 0;
   SamplingReport sampling;
   double last_wall_ms = 0;
-  double mean_cpu_ms = 0;
+  double total_cpu_ms = 0;  // of all ticks
   std::vector<model::Capability> capabilities;
   WorkloadCounts workloads;
   std::optional<double> score_node;
@@ -58,6 +58,9 @@ struct Tick {
   const Pins& pins;  // after the plan was carried out; the snapshot's are what it was made of
   const UnmanagedWorkloads& unmanaged;
 };
+
+// What the plan says of a workload; nullptr where it is not placed.
+const model::PlacedInstance* placed_instance(const model::Plan& plan, const std::string& id);
 
 // Each one line, without a trailing newline.
 std::string status_json(const StatusReport& report);

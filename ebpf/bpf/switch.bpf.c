@@ -10,7 +10,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 const volatile __u32 table_rows = 1;    // of each CPU; a power of two
 const volatile __u32 table_shift = 63;  // 64 - log2(table_rows)
-const volatile bool with_counters = false;
+const volatile int with_counters = 0; /* no bool: the skeleton would not be C++ */
 
 // Every 256th run is timed.
 #define SAMPLED_MASK 255

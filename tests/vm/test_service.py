@@ -73,6 +73,42 @@ def test_security_exposure_is_low(berth: Berth) -> None:
     assert level and float(level.group(1)) <= 3.0, report
 
 
+def test_metrics_are_served_on_this_host_alone(berth: Berth) -> None:
+    berth.start_unit("berth-test-ls1.service")
+    berth.start(extra='[metrics]\nlisten = "127.0.0.1:9753"')
+    berth.wait_for("berth-test-ls1.service")
+    answer = berth.guest.run("curl -sf -i http://127.0.0.1:9753/metrics", user="tester").stdout
+    assert "text/plain; version=0.0.4" in answer
+    assert re.search(r'^berth_workload_vcpus\{workload="system.slice/berth-test-ls1.service",.*\} 2$', answer, re.M), answer
+    assert berth.guest.run("curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:9753/").stdout == "404"
+    listening = berth.guest.run("ss -Hltnp | grep berthd").stdout
+    assert re.findall(r"\S+:9753", listening) == ["127.0.0.1:9753"], listening
+    # A reload moves it, to where the unit lets it write.
+    socket = "/run/berth/metrics.sock"
+    berth.configure(extra=f'[metrics]\nlisten = "{socket}"')
+    shown = berth.guest.run(f"curl -sf --unix-socket {socket} http://localhost/metrics", user="tester").stdout
+    assert "berth_enforcing 0\n" in shown
+    assert berth.guest.run("curl -s http://127.0.0.1:9753/metrics", check=False).returncode == 7
+    assert "berth_enforcing 0\n" in berth.guest.run("berthctl metrics", user="tester").stdout
+    refused = berth.configure(extra='[metrics]\nlisten = "0.0.0.0:9753"')
+    assert "loopback" in refused.stderr
+    berth.guest.run(f"test -S {socket}")
+    berth.configure()
+    assert berth.guest.run(f"test -e {socket}", check=False).returncode == 1
+
+
+def test_top_shows_the_processors_and_the_workloads(berth: Berth) -> None:
+    berth.start_unit("berth-test-ls1.service", "stress-ng --quiet --cpu 1")
+    berth.start(mode="enforce")
+    berth.wait_for("berth-test-ls1.service")
+    berth.wait_pinned("berth-test-ls1.service")
+    shown = berth.guest.run("berthctl top --once", user="tester").stdout
+    for text in ("socket 1", "thread 1", "use %", "berth-test-ls1", "latency-sensitive"):
+        assert text in shown, shown
+    use = berth.json("top", "--once")["vcpu_use"]
+    assert set(use) == {str(cpu) for cpu in range(8)}
+
+
 def test_bus_shows_names_that_explain_themselves(berth: Berth) -> None:
     berth.start()
     shown = berth.guest.run("busctl introspect org.berth.Node1 /org/berth/Node1").stdout

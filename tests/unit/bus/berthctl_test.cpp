@@ -50,6 +50,9 @@ TEST_F(BerthctlOnTheBus, PrintsTheDaemonsDocuments) {
   EXPECT_EQ(berthctl("plan --json").out, control_.plan_json() + "\n");
   EXPECT_EQ(berthctl("log --json -n 7").out, control_.log_json(7) + "\n");
   EXPECT_EQ(berthctl("log --json").out, control_.log_json(20) + "\n");
+  EXPECT_EQ(berthctl("metrics").out, control_.metrics_text());
+  EXPECT_EQ(json::parse(berthctl("metrics --json").out),
+            (json{{"schema", "berth.metrics/1"}, {"text", control_.metrics_text()}}));
 }
 
 TEST_F(BerthctlOnTheBus, ShowsThemToPeople) {

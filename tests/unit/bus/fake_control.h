@@ -15,8 +15,8 @@ namespace berth::test {
 class FakeControl final : public daemon::Control {
  public:
   std::string status_json() override { return R"({"schema":"berth.status/1","mode":"observe"})"; }
-  std::string workloads_json() override { return R"({"schema":"berth.workloads/1"})"; }
-  std::string topology_json() override { return R"({"schema":"berth.topology/1"})"; }
+  std::string workloads_json() override { return listed; }
+  std::string topology_json() override { return topology; }
   std::string snapshot_json() override {
     return R"({"schema":"berth.snapshot/1","host":"node-a","topology":{"cpus":[{"cpu":0,"core":0,"numa":0,"socket":0}]},"workloads":[]})";
   }
@@ -26,6 +26,10 @@ class FakeControl final : public daemon::Control {
   }
   std::string log_json(std::size_t limit) override {
     return R"({"schema":"berth.log/1","entries":[],"limit":)" + std::to_string(limit) + "}";
+  }
+
+  std::string metrics_text() override {
+    return "# HELP berth_build_info \"quoted\"\n# TYPE berth_build_info gauge\nberth_build_info 1\n";
   }
 
   model::Result<void> set_mode(std::string_view mode) override {
@@ -85,6 +89,9 @@ class FakeControl final : public daemon::Control {
     return view;
   }
 
+  std::string topology =
+      R"({"schema":"berth.topology/1","cpus":[{"cpu":0,"core":0,"llc":0,"numa":0,"socket":0}]})";
+  std::string listed = R"({"schema":"berth.workloads/1"})";
   std::string mode_now = "observe";
   std::optional<double> score;
   daemon::WorkloadCounts counts_now;

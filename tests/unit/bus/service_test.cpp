@@ -107,13 +107,16 @@ std::vector<std::string> managed_objects(Client& client) {
 TEST_F(Service, ReadsAnswerWhatTheDaemonSays) {
   const auto replies = with_client([] {
     Client client;
-    return std::vector<std::string>{client.get("GetWorkloads"), client.get("GetTopology"),
-                                    client.get("GetSnapshot"), client.get("GetPlan"),
-                                    client.change("GetLog", std::uint32_t{7}).text};
+    return std::vector<std::string>{client.get("GetWorkloads"),
+                                    client.get("GetTopology"),
+                                    client.get("GetSnapshot"),
+                                    client.get("GetPlan"),
+                                    client.change("GetLog", std::uint32_t{7}).text,
+                                    client.get("GetMetrics")};
   });
-  EXPECT_EQ(replies,
-            (std::vector<std::string>{control_.workloads_json(), control_.topology_json(),
-                                      control_.snapshot_json(), control_.plan_json(), control_.log_json(7)}));
+  EXPECT_EQ(replies, (std::vector<std::string>{control_.workloads_json(), control_.topology_json(),
+                                               control_.snapshot_json(), control_.plan_json(),
+                                               control_.log_json(7), control_.metrics_text()}));
 }
 
 TEST_F(Service, AnExceptionInTheDaemonIsAnErrorReply) {

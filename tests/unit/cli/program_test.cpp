@@ -67,6 +67,11 @@ TEST_F(Berthctl, WrongUseIsOneLine) {
   expect_complaint(run_shell("berthctl mode panic"), 2, "there are observe and enforce");
   expect_complaint(run_shell("berthctl log -n 0"), 2, "-n");
   expect_complaint(run_shell("berthctl log -n many"), 2, "many");
+  expect_complaint(run_shell("berthctl top --interval soon"), 2, "not a duration");
+  expect_complaint(run_shell("berthctl top --interval 50ms"), 2, "from 100ms to 1h");
+  expect_complaint(run_shell("berthctl top --interval 2h"), 2, "from 100ms to 1h");
+  expect_complaint(run_shell("berthctl top -n 0"), 2, "-n");
+  expect_complaint(run_shell("berthctl top --once -n 2"), 2, "--once");
   expect_complaint(run_shell("berthctl set web"), 2, "settings");
   expect_complaint(run_shell("berthctl set web vcpus"), 2, "KEY=VALUE");
   expect_complaint(run_shell("berthctl set web color=red"), 2, "class, service, vcpus");
@@ -75,8 +80,8 @@ TEST_F(Berthctl, WrongUseIsOneLine) {
 }
 
 TEST_F(Berthctl, WithoutADaemonSaysWhatToDo) {
-  for (const char* command :
-       {"status", "list", "snapshot", "plan", "mode enforce", "set web vcpus=2", "reload", "log"}) {
+  for (const char* command : {"status", "list", "top", "top --json", "snapshot", "plan", "mode enforce",
+                              "set web vcpus=2", "reload", "log", "metrics"}) {
     expect_complaint(run_shell(std::string("berthctl ") + command), 4, "systemctl start berthd");
   }
 }

@@ -509,7 +509,7 @@ TEST_F(DaemonTest, GroupsWhoseNamesAreNoUtf8SpoilNoDocument) {
   const auto listed = json::parse(daemon->workloads_json())["workloads"];
   ASSERT_EQ(listed.size(), 1U);
   EXPECT_EQ(listed[0]["id"], "web/a");
-  EXPECT_NO_THROW(json::parse(daemon->log_json(0)));
+  EXPECT_TRUE(json::parse(daemon->log_json(0)).contains("entries"));
   EXPECT_TRUE(model::parse_snapshot(daemon->snapshot_json()));
   EXPECT_TRUE(model::parse_plan(daemon->plan_json()));
 }

@@ -116,6 +116,29 @@ TEST(Render, LabelsStandBelowTheirVcpus) {
             "                    web        web a-very-lo~   ?[31mbad\n");
 }
 
+TEST(Render, UseStandsBelowItsVcpu) {
+  RenderOptions options;
+  options.use = {{0, 0.004}, {1, 1.0}, {2, 0.43}, {3, 7.0}};
+  options.labels = {{0, "web"}};
+  const auto topology = synthetic("package:1 l3:1 core:3 pu:2");
+  EXPECT_EQ(render_topology(topology, options),
+            "1 socket, 1 LLC domain, 1 NUMA node, 3 cores, 6 vCPUs (2 threads a core)\n"
+            "\n"
+            "socket 0   3 cores, 6 vCPUs, NUMA 0\n"
+            "             LLC 0\n"
+            "  core         0   1   2\n"
+            "  thread 0     0   2   4\n"
+            "    use %      0  43\n"
+            "             web\n"
+            "  thread 1     1   3   5\n"
+            "    use %    100 100\n");
+  options.colour = true;
+  const auto coloured = render_topology(topology, options);
+  EXPECT_NE(coloured.find("\x1b[2m0\x1b[0m"), std::string::npos) << "idle";
+  EXPECT_NE(coloured.find("\x1b[32m43\x1b[0m"), std::string::npos) << "used";
+  EXPECT_NE(coloured.find("\x1b[31m100\x1b[0m"), std::string::npos) << "full";
+}
+
 TEST(Render, AHostWithoutSharedCachesSaysSo) {
   const auto text = render_topology(synthetic("package:2 core:2 pu:1"));
   EXPECT_NE(text.find("no shared last-level cache is known"), std::string::npos);
@@ -147,6 +170,10 @@ RC_GTEST_PROP(Render, HoldsEveryVcpuAndFits, ()) {
   const auto plain = render_topology(topology, options);
   // The first lines are prose of their own length.
   RC_ASSERT(longest_line(plain.substr(plain.find("\nsocket"))) <= static_cast<std::size_t>(options.width));
+  for (const int cpu : labelled) options.use[cpu] = cpu / 100.0;
+  const auto used = render_topology(topology, options);
+  RC_ASSERT(longest_line(used.substr(used.find("\nsocket"))) <= static_cast<std::size_t>(options.width));
+  options.use.clear();
   options.colour = true;
   RC_ASSERT(without_colour(render_topology(topology, options)) == plain);
 

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cli/text.h"
+#include "model/topology.h"
+
+#include <map>
+#include <string>
+
+namespace berth::cli {
+
+// The processors of a large host on few lines: each LLC domain's vCPUs as one character each, ascending, '0'
+// to '9' for the tenths of time that it is busy, '?' where that is not known, 'x' for one that is offline,
+// '!' for one that berth may not use. `use` is a share 0..1.
+std::string render_vcpu_map(const model::Topology& topology, const std::map<int, double>& use,
+                            const Style& style);
+
+}  // namespace berth::cli

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cli/problem.h"
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace berth::cli {
+
+enum class Key { other, up, down, page_up, page_down, home, end, space, quit };
+
+// What woke a wait: a key, a signal, or nothing but time.
+struct Event {
+  enum class Kind { none, key, resized, ended } kind = Kind::none;
+  Key key = Key::other;
+  char character = 0;  // of a key that is one
+  int signal = 0;      // that asks the program to end
+};
+
+// Takes over the terminal on standard input and output: the alternate screen, no echo, keys as they are
+// typed, and the signals that end, stop or resize. Everything is as before when this goes, and while the
+// program is stopped (SIGTSTP).
+class Terminal {
+ public:
+  // Problem failed where standard input or output is none.
+  static Outcome<std::unique_ptr<Terminal>> take();
+  ~Terminal();
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  // Replaces what is shown; lines end in '\n', and what does not fit is cut.
+  void show(const std::string& text);
+  // The next event, or none after `timeout`.
+  Event wait(std::chrono::milliseconds timeout);
+
+  // Rows of the terminal on standard output.
+  static std::size_t rows();
+
+ private:
+  struct State;
+  explicit Terminal(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// The first key of what a terminal sent, and how many bytes of it that is; nullopt for the empty text.
+std::optional<std::pair<Event, std::size_t>> next_key(const std::string& typed);
+
+}  // namespace berth::cli

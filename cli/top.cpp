@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command.h"
+#include "cli/cpu_use.h"
+#include "cli/daemon_client.h"
+#include "cli/render_top.h"
+#include "cli/terminal.h"
+#include "config/units.h"
+#include "model/json.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <unistd.h>
+
+namespace berth::cli {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// Utilisation over less than this is noise: /proc/stat counts in hundredths of a second.
+constexpr milliseconds kShortestLook{200};
+
+struct Arguments {
+  std::string interval = "1";
+  double interval_s = 1;
+  std::uint32_t frames = 0;  // 0: as many as it takes
+  bool once = false;
+};
+
+// Fetches frames; each one's use of vCPUs is that since the one before.
+class Source {
+ public:
+  static Outcome<Source> open() {
+    auto daemon = DaemonClient::connect();
+    if (!daemon) return tl::unexpected(daemon.error());
+    return Source(std::move(*daemon));
+  }
+
+  // When the next frame's figures mean something.
+  Clock::time_point earliest() const { return read_at_ + kShortestLook; }
+
+  Outcome<TopFrame> fetch() {
+    TopFrame frame;
+    const auto status = document(daemon_.status(), "status");
+    if (!status) return tl::unexpected(status.error());
+    const auto workloads = document(daemon_.workloads(), "list of workloads");
+    if (!workloads) return tl::unexpected(workloads.error());
+    const auto topology_text = daemon_.topology();
+    if (!topology_text) return tl::unexpected(topology_text.error());
+    auto topology = model::parse_topology(*topology_text);
+    if (!topology) return problem(Exit::failed, "the daemon's topology: " + topology.error().message());
+    frame.status = *status;
+    frame.workloads = *workloads;
+    frame.topology = std::move(*topology);
+    auto times = read_cpu_times();
+    frame.vcpu_use = cpu_use(times_, times);
+    times_ = std::move(times);
+    read_at_ = Clock::now();
+    const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+    frame.now = now.count();
+    return frame;
+  }
+
+ private:
+  explicit Source(DaemonClient daemon)
+      : daemon_(std::move(daemon)), times_(read_cpu_times()), read_at_(Clock::now()) {}
+
+  static Outcome<Document> document(const Outcome<std::string>& text, const char* what) {
+    if (!text) return tl::unexpected(text.error());
+    return parse_document(*text, what);
+  }
+
+  DaemonClient daemon_;
+  std::map<int, CpuTimes> times_;
+  Clock::time_point read_at_;
+};
+
+void print_json(std::ostream& out, TopFrame& frame) {
+  Document use = Document::object();
+  for (const auto& [cpu, share] : frame.vcpu_use) use[std::to_string(cpu)] = share;
+  const Document line{{"schema", "berth.top/1"},
+                      {"time", frame.now},
+                      {"status", std::move(frame.status)},
+                      {"workloads", std::move(frame.workloads)},
+                      {"vcpu_use", std::move(use)}};
+  out << line.dump(-1, ' ', false, Document::error_handler_t::replace) << "\n" << std::flush;
+}
+
+// Frame after frame, for a file, a pipe or a program.
+Outcome<void> stream(Session& session, Source& source, milliseconds interval, std::uint32_t frames) {
+  Clock::time_point due = source.earliest();
+  for (std::uint32_t i = 0; i < frames && session.out; ++i) {
+    std::this_thread::sleep_until(due);
+    due = std::max(due + interval, Clock::now());
+    auto frame = source.fetch();
+    if (!frame) return tl::unexpected(frame.error());
+    if (session.json) {
+      print_json(session.out, *frame);
+    } else {
+      if (i > 0) session.out << "\n";
+      session.out << render_top(*frame, {}, session.style) << std::flush;
+    }
+  }
+  return {};
+}
+
+// On the terminal, until the user has seen enough.
+class Screen {
+ public:
+  Screen(Terminal& terminal, Source& source, const Style& style)
+      : terminal_(terminal), source_(source), style_(style) {}
+
+  // 0, or the signal that ended it.
+  Outcome<int> run(milliseconds interval, std::uint32_t frames) {
+    Clock::time_point due = source_.earliest();
+    for (;;) {
+      const auto left = std::chrono::duration_cast<milliseconds>(due - Clock::now());
+      if (left.count() <= 0) {
+        auto frame = source_.fetch();
+        if (!frame) return tl::unexpected(frame.error());
+        frame_ = std::move(*frame);
+        fetched_ = true;
+        draw();
+        if (--frames == 0) return 0;
+        due = Clock::now() + interval;
+        continue;
+      }
+      const Event event = terminal_.wait(left + milliseconds(1));
+      if (event.kind == Event::Kind::ended) return event.signal;
+      if (event.kind == Event::Kind::none) continue;
+      if (event.kind == Event::Kind::key && event.key == Key::quit) return 0;
+      if (event.kind == Event::Kind::key && event.key == Key::space) due = source_.earliest();
+      if (event.kind == Event::Kind::key) follow(event);
+      draw();
+    }
+  }
+
+ private:
+  void draw() {
+    if (!fetched_) return;
+    style_.width = terminal_style().width;
+    view_.height = Terminal::rows();
+    terminal_.show(render_top(frame_, view_, style_));
+  }
+
+  void follow(const Event& event) {
+    const std::size_t all = list_of(frame_.workloads, "workloads").size();
+    const std::size_t rows = fetched_ ? workload_rows(frame_, view_, style_) : 0;
+    const std::size_t last = all > rows ? all - rows : 0;
+    const std::size_t page = std::max<std::size_t>(rows, 1);
+    std::size_t& first = view_.first_row;
+    switch (event.key) {
+      case Key::up:
+        first -= std::min<std::size_t>(first, 1);
+        break;
+      case Key::down:
+        ++first;
+        break;
+      case Key::page_up:
+        first -= std::min(first, page);
+        break;
+      case Key::page_down:
+        first += page;
+        break;
+      case Key::home:
+        first = 0;
+        break;
+      case Key::end:
+        first = last;
+        break;
+      case Key::other:
+        if (event.character == 's') view_.sort = next_sort(view_.sort);
+        if (event.character == 'r') view_.reversed = !view_.reversed;
+        break;
+      case Key::space:
+      case Key::quit:
+        break;
+    }
+    first = std::min(first, last);
+  }
+
+  Terminal& terminal_;
+  Source& source_;
+  Style style_;
+  TopFrame frame_;
+  bool fetched_ = false;
+  TopView view_;
+};
+
+Outcome<void> show_top(Session& session, const Arguments& arguments) {
+  auto source = Source::open();
+  if (!source) return tl::unexpected(source.error());
+  const milliseconds interval(static_cast<long>(arguments.interval_s * 1000));
+  const bool on_terminal = isatty(STDOUT_FILENO) != 0;
+  if (session.json || arguments.once || !on_terminal) {
+    const std::uint32_t endless = std::numeric_limits<std::uint32_t>::max();
+    const std::uint32_t frames = arguments.once         ? 1
+                                 : arguments.frames > 0 ? arguments.frames
+                                 : session.json         ? endless
+                                                        : 1;
+    return stream(session, *source, interval, frames);
+  }
+  int signal = 0;
+  {
+    auto terminal = Terminal::take();
+    if (!terminal) return tl::unexpected(terminal.error());
+    const auto ended = Screen(**terminal, *source, session.style).run(interval, arguments.frames);
+    if (!ended) return tl::unexpected(ended.error());
+    signal = *ended;
+  }
+  if (signal != 0) raise(signal);  // so that whoever waits for us sees why
+  return {};
+}
+
+std::string check_interval(const std::string& text) {
+  const auto seconds = config::parse_duration_s(text);
+  if (!seconds) return seconds.error().message();
+  return *seconds >= 0.1 && *seconds <= 3600 ? "" : "an interval is from 100ms to 1h";
+}
+
+}  // namespace
+
+Action declare_top(CLI::App& app) {
+  const auto arguments = std::make_shared<Arguments>();
+  app.add_option("--interval", arguments->interval, "Time between two refreshes, such as 2 or 500ms")
+      ->type_name("DURATION")
+      ->check(CLI::Validator(check_interval, ""))
+      ->capture_default_str();
+  auto* frames = app.add_option("-n", arguments->frames, "End after so many frames")
+                     ->type_name("NUMBER")
+                     ->check(CLI::Range(std::uint32_t{1}, std::numeric_limits<std::uint32_t>::max()));
+  app.add_flag("--once", arguments->once, "Print one frame and end")->excludes(frames);
+  return [arguments](Session& session) {
+    arguments->interval_s = *config::parse_duration_s(arguments->interval);
+    return show_top(session, *arguments);
+  };
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/metrics_server.h"
+
+#include "daemon/http.h"
+#include "daemon/listening_socket.h"
+#include "daemon/metrics.h"
+
+#include <array>
+#include <cerrno>
+#include <ctime>
+#include <exception>
+#include <iterator>
+#include <list>
+#include <string_view>
+#include <utility>
+
+#include <malloc.h>
+#include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace berth::daemon {
+
+namespace {
+
+constexpr std::string_view kPath = "/metrics";
+// Nobody scrapes as often; a process that has run out of descriptors does not spin on a connection that it
+// cannot take.
+constexpr unsigned kMostAcceptsPerSecond = 50;
+// What a client may send after its request, unread, before it is cut off.
+constexpr std::size_t kMostIgnoredBytes = 64 * 1024;
+// What an answer of a thousand workloads was made in lies between what stays: given back.
+constexpr std::size_t kLargeAnswer = 64 * 1024;
+constexpr std::uint64_t kSecondUsec = 1'000'000;
+
+struct SourceUnref {
+  void operator()(sd_event_source* source) const { sd_event_source_disable_unref(source); }
+};
+using Source = std::unique_ptr<sd_event_source, SourceUnref>;
+
+bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
+
+}  // namespace
+
+struct MetricsServer::State {
+  struct Connection {
+    Connection(State& owner, int descriptor) : server(owner), fd(descriptor) {}
+    ~Connection() { close(fd); }
+    Connection(const Connection&) = delete;
+    Connection& operator=(const Connection&) = delete;
+
+    State& server;
+    int fd;
+    std::string request;
+    std::string answer;
+    std::size_t sent = 0;
+    std::size_t ignored = 0;
+    // Read, then write, then wait for the client to close: closing at once could reset the connection before
+    // the client has read the answer (RFC 9112, 9.6).
+    enum class Phase { reading, writing, draining } phase = Phase::reading;
+    std::list<Connection>::iterator self;
+    Source deadline;
+    Source io;  // the first to go, before the descriptor
+  };
+
+  State(sd_event* loop, ListeningSocket listening, std::function<std::string()> make)
+      : event(loop), socket(std::move(listening)), text(std::move(make)) {}
+
+  sd_event* event;
+  ListeningSocket socket;
+  std::function<std::string()> text;
+  std::list<Connection> connections;
+  Source accepting;
+
+  static int on_connection(sd_event_source*, int, std::uint32_t, void* userdata) {
+    static_cast<State*>(userdata)->accept_one();
+    return 0;
+  }
+
+  static int on_ready(sd_event_source*, int, std::uint32_t, void* userdata) {
+    auto& connection = *static_cast<Connection*>(userdata);
+    try {
+      if (connection.server.serve(connection)) return 0;
+    } catch (const std::exception& error) {
+      spdlog::warn("metrics: {}", error.what());
+    }
+    connection.server.drop(connection);
+    return 0;
+  }
+
+  static int on_deadline(sd_event_source*, std::uint64_t, void* userdata) {
+    auto& connection = *static_cast<Connection*>(userdata);
+    connection.server.drop(connection);
+    return 0;
+  }
+
+  void accept_one() {
+    const int fd = accept4(socket.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) return;
+    Connection& connection = connections.emplace_back(*this, fd);
+    connection.self = std::prev(connections.end());
+    sd_event_source* source = nullptr;
+    int r = sd_event_add_io(event, &source, fd, EPOLLIN, on_ready, &connection);
+    if (r >= 0) {
+      connection.io.reset(source);
+      r = sd_event_add_time_relative(event, &source, CLOCK_MONOTONIC, kDeadlineUsec, 0, on_deadline,
+                                     &connection);
+    }
+    if (r < 0) return drop(connection);
+    connection.deadline.reset(source);
+    if (connections.size() >= kMaxConnections) {
+      sd_event_source_set_enabled(accepting.get(), SD_EVENT_OFF);
+    }
+  }
+
+  void drop(Connection& connection) {
+    const bool large = connection.answer.size() > kLargeAnswer;
+    connections.erase(connection.self);
+    sd_event_source_set_enabled(accepting.get(), SD_EVENT_ON);
+    if (large) malloc_trim(0);
+  }
+
+  // False when it is done with.
+  bool serve(Connection& connection) {
+    switch (connection.phase) {
+      case Connection::Phase::reading:
+        return read_request(connection);
+      case Connection::Phase::writing:
+        return write_answer(connection);
+      case Connection::Phase::draining:
+        return drain(connection);
+    }
+    return false;
+  }
+
+  bool read_request(Connection& connection) {
+    std::array<char, kMaxRequestBytes> buffer{};
+    const std::size_t room = kMaxRequestBytes - connection.request.size();
+    const ssize_t count = recv(connection.fd, buffer.data(), room, MSG_DONTWAIT);
+    if (count < 0) return would_block(errno);
+    if (count == 0) return false;
+    connection.request.append(buffer.data(), static_cast<std::size_t>(count));
+    const auto status = judge_request(connection.request, kPath);
+    if (!status) return true;
+    connection.answer = *status == HttpStatus::ok ? http_response(*status, kMetricsContentType, text())
+                                                  : http_response(*status);
+    connection.phase = Connection::Phase::writing;
+    return write_answer(connection);
+  }
+
+  bool write_answer(Connection& connection) {
+    while (connection.sent < connection.answer.size()) {
+      const ssize_t count = send(connection.fd, connection.answer.data() + connection.sent,
+                                 connection.answer.size() - connection.sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (count < 0 && would_block(errno)) {
+        return sd_event_source_set_io_events(connection.io.get(), EPOLLOUT) >= 0;
+      }
+      if (count < 0) return false;
+      connection.sent += static_cast<std::size_t>(count);
+    }
+    connection.phase = Connection::Phase::draining;
+    return shutdown(connection.fd, SHUT_WR) == 0 &&
+           sd_event_source_set_io_events(connection.io.get(), EPOLLIN) >= 0;
+  }
+
+  static bool drain(Connection& connection) {
+    std::array<char, kMaxRequestBytes> buffer{};
+    const ssize_t count = recv(connection.fd, buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (count < 0) return would_block(errno);
+    connection.ignored += static_cast<std::size_t>(count);
+    return count > 0 && connection.ignored <= kMostIgnoredBytes;
+  }
+};
+
+MetricsServer::MetricsServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+MetricsServer::~MetricsServer() = default;
+
+std::uint16_t MetricsServer::port() const { return state_->socket.port(); }
+std::size_t MetricsServer::connections() const { return state_->connections.size(); }
+
+model::Result<std::unique_ptr<MetricsServer>> MetricsServer::start(sd_event* event,
+                                                                   const config::ListenAddress& address,
+                                                                   std::function<std::string()> text) {
+  auto socket = ListeningSocket::open(address);
+  if (!socket) return model::fail(socket.error());
+  auto state = std::make_unique<State>(event, std::move(*socket), std::move(text));
+  sd_event_source* source = nullptr;
+  int r = sd_event_add_io(event, &source, state->socket.fd(), EPOLLIN, State::on_connection, state.get());
+  if (r >= 0) {
+    state->accepting.reset(source);
+    sd_event_source_set_description(source, "metrics");
+    r = sd_event_source_set_ratelimit(source, kSecondUsec, kMostAcceptsPerSecond);
+  }
+  if (r < 0) return model::fail(model::Error::from_errno(-r, "cannot add metrics to the event loop"));
+  return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(state)));
+}
+
+}  // namespace berth::daemon

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "config/listen_address.h"
+#include "model/error.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <systemd/sd-event.h>
+
+namespace berth::daemon {
+
+// Serves GET /metrics over HTTP/1.1 on the loop's thread, to whoever can connect; never waits for anybody.
+class MetricsServer {
+ public:
+  static constexpr std::size_t kMaxConnections = 8;  // further ones wait in the kernel
+  // From accepting a connection to its end.
+  static constexpr std::uint64_t kDeadlineUsec = 5'000'000;
+
+  // Listens from here on; `text` is called for each answer. `event` outlives the server. A socket's file is
+  // made anew where nobody listens on it any more, open to every user who can reach it, and removed in the
+  // end. A port of 0 is any free one. Error names the address and says why nothing can listen there.
+  static model::Result<std::unique_ptr<MetricsServer>> start(sd_event* event,
+                                                             const config::ListenAddress& address,
+                                                             std::function<std::string()> text);
+  // Drops what connections there are.
+  ~MetricsServer();
+  MetricsServer(const MetricsServer&) = delete;
+  MetricsServer& operator=(const MetricsServer&) = delete;
+
+  std::uint16_t port() const;  // 0 for a socket's file
+  std::size_t connections() const;
+
+ private:
+  struct State;
+  explicit MetricsServer(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace berth::daemon
