@@ -161,7 +161,7 @@ TEST(Metrics, AreNamedInTheContractAllOfThem) {
   text << file.rdbuf();
   const std::string contract = text.str();
   std::set<std::string> promised;
-  const std::regex name("`(berth_[a-z_]+)");
+  const std::regex name("`(berth_[a-z0-9_]+)");
   for (std::sregex_iterator it(contract.begin(), contract.end(), name), end; it != end; ++it)
     promised.insert((*it)[1]);
   std::set<std::string> made;
