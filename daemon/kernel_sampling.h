@@ -13,7 +13,7 @@
 namespace berth::daemon {
 
 // What the kernel itself counts of every cgroup, by eBPF, as far as this host lets it; files are what is left
-// (docs/architecture.md, Sampling).
+// (docs/architecture.md, Counting in the kernel).
 class KernelSampling {
  public:
   // Counts nothing; `why` is said of every figure.

@@ -3,7 +3,8 @@
 
 namespace berth::daemon {
 
-// Keeps what sampling costs below a share of one core, by ticking less often (docs/algorithms.md, Sampling).
+// Keeps what sampling costs below a share of one core, by ticking less often (docs/algorithms.md, The cost of
+// sampling).
 class SamplingBudget {
  public:
   // Ticks are never further apart than this, or than they are configured to be.

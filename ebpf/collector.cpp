@@ -29,7 +29,7 @@ constexpr std::size_t kMostEvents = 16384;
 constexpr std::uint64_t kFullEvery = 10;
 
 std::uint32_t rows_for(std::size_t cgroups) {
-  return std::max(kLeastRows, std::bit_ceil(static_cast<std::uint32_t>(4 * cgroups)));
+  return std::max(kLeastRows, std::bit_ceil(static_cast<std::uint32_t>(2 * cgroups)));
 }
 
 std::uint64_t thread_cpu_ns() {

@@ -27,7 +27,8 @@ struct Options {
   std::filesystem::path cgroup_root;        // of the v2 hierarchy
   std::filesystem::path sys_root = "/sys";  // where kernel/btf/vmlinux and fs/resctrl are looked for
   std::filesystem::path log_directory;  // where the verifier's log of a refused program goes; empty: nowhere
-  // The tables hold four times as many; 0 counts those that are there. They grow when they get too full.
+  // The tables, one a CPU of some 180 bytes a row, hold twice as many or more; 0 counts those that are there.
+  // They grow when they get too full.
   std::uint32_t cgroups = 0;
   CounterEvents events = hardware_events();
 };

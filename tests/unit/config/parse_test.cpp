@@ -224,7 +224,8 @@ TEST(Parse, UnknownKeysAreNamedAtEachLevelWithASuggestion) {
       {"[interference]\ndefault_model = {k3 = 1}",
        "b.toml:2:18: unknown key \"k3\" in [interference.default_model]; did you mean \"k1\"?"},
       {"[sampling]\nmatch = 1",
-       "b.toml:2:1: unknown key \"match\" in [sampling]; known there: interval, history, pressure_threshold, ebpf, max_cpu"},
+       "b.toml:2:1: unknown key \"match\" in [sampling]; known there: interval, history, pressure_threshold, "
+       "ebpf, max_cpu"},
       {"interval = 1", "b.toml:1:1: unknown key \"interval\" at the top level; it belongs in [sampling]"},
       {"[workloads]", "b.toml:1:2: unknown key \"workloads\" at the top level; did you mean \"workload\"?"},
       {"[[workload]]\nmatch = \"a\"\nvcpu = 2",
