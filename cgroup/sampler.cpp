@@ -42,6 +42,7 @@ struct KeptFile {
 struct Usage {
   std::uint64_t used_ns = 0;
   std::int64_t read_ns = 0;
+  bool bulk = false;  // counted since somebody else began to, not since the group was made
 };
 
 struct Entry {
@@ -127,14 +128,14 @@ struct Sampler::State {
     const std::int64_t read_ns = monotonic_ns();
     const auto usage_usec = parse_cpu_usage_usec(*text);
     if (!usage_usec) return std::nullopt;
-    return Usage{*usage_usec * 1000, read_ns};
+    return Usage{*usage_usec * 1000, read_ns, false};
   }
 
   // Makes the sample of what was used since the reading before. Whether that was anything; unknown counts as
   // yes.
   static bool take_usage(Entry& entry, const std::optional<Usage>& usage, double now) {
     entry.last.sample.reset();
-    if (!usage || !entry.usage || usage->used_ns < entry.usage->used_ns) {
+    if (!usage || !entry.usage || usage->bulk != entry.usage->bulk || usage->used_ns < entry.usage->used_ns) {
       entry.usage = usage;
       return true;
     }
@@ -242,9 +243,8 @@ std::map<std::string, Sampler::Reading> Sampler::sample(double now, const BulkRe
     if (!entry.last.gone) {
       if (turn || entry.settings_due) State::read_settings(entry);
       const auto* known = bulk.find ? bulk.find(entry.cgroup->id()) : nullptr;
-      const auto usage = known != nullptr && known->accounts.usage_ns
-                             ? std::optional(Usage{*known->accounts.usage_ns, bulk.read_ns})
-                             : state_->read_usage(entry);
+      const auto usage = known != nullptr ? std::optional(Usage{known->subtree.run_ns, bulk.read_ns, true})
+                                          : state_->read_usage(entry);
       if (entry.last.gone) {
         state_->drop_all(entry);
       } else {

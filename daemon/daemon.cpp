@@ -103,6 +103,9 @@ void Daemon::begin_sampling() {
     observer_->use(KernelSampling::off("switched off by sampling.ebpf = false"));
   } else if (!own_host_) {
     observer_->use(KernelSampling::off(hierarchy_.root.string() + " is not this kernel's own cgroup tree"));
+  } else if (std::error_code ignored; std::filesystem::exists(hierarchy_.root / "cgroup.type", ignored)) {
+    // Only the root has no type. The programs would count cgroups that nobody here can see.
+    observer_->use(KernelSampling::off(hierarchy_.root.string() + " is not the root of the cgroup tree"));
   } else {
     observer_->use(KernelSampling::start(hierarchy_.root, options_.sys_root, options_.runtime_dir));
   }
@@ -180,6 +183,7 @@ void Daemon::take_changes() {
 void Daemon::tick() {
   const double wall_before = seconds_of(CLOCK_MONOTONIC);
   const double cpu_before = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+  woken_ = false;
   connect_bus();
   metrics_.keep(settings_.metrics_listen, clock_());
   take_changes();
@@ -204,7 +208,7 @@ void Daemon::decide() {
 void Daemon::watch_pressure(sd_event* event, std::function<void()> rose) {
   pressure_.attach(event, [this, rose = std::move(rose)](const std::string& what) {
     spdlog::debug("pressure on {}", what);
-    ++woken_by_pressure_;
+    if (!std::exchange(woken_, true)) ++woken_by_pressure_;
     rose();
   });
   pressure_.follow(observer_->snapshot(), observer_->found());  // of the ticks that were
@@ -254,9 +258,9 @@ void Daemon::keep_to_budget(double read_cpu_s) {
   const bool slowed = interval > settings_.tick_s;
   if (slowed && !slowed_) {
     spdlog::warn(
-        "sampling every {} s would use {:.4f} cores, more than sampling.max_cpu = {}: ticks are {:.1f} s "
-        "apart",
-        settings_.tick_s, budget_.cores(settings_.tick_s), settings_.sampling_max_cpu, interval);
+        "a reading takes {:.1f} ms of CPU time, too much for one every {} s within sampling.max_cpu = {}: "
+        "ticks are {:.1f} s apart",
+        budget_.read_cpu_s() * 1000, settings_.tick_s, settings_.sampling_max_cpu, interval);
   } else if (!slowed && slowed_) {
     spdlog::info("sampling costs less again: ticks are {} s apart", settings_.tick_s);
   }

@@ -64,6 +64,8 @@ class Daemon final : public Control {
   // For the event loop: readable when take_changes() has work of the kernel's to do; -1 where there is none.
   int kernel_events_fd() const { return observer_->kernel().events_fd(); }
   // Seconds from tick to tick: as configured, or longer where sampling would cost too much.
+  // Whether it is longer.
+  bool slowed() const { return interval_s() > settings_.tick_s; }
   double interval_s() const { return budget_.interval_s(settings_.tick_s, settings_.sampling_max_cpu); }
   Notify& notify() { return notify_; }
   // "enforce: 3 latency-sensitive, 5 best-effort workloads, score 0.08", for the service manager.
@@ -148,8 +150,9 @@ class Daemon final : public Control {
   MetricsEndpoint metrics_;
   PressureWatch pressure_;
   SamplingBudget budget_;
-  bool slowed_ = false;  // ticks are further apart than configured
-  std::uint64_t woken_by_pressure_ = 0;
+  bool slowed_ = false;                  // ticks are further apart than configured
+  std::uint64_t woken_by_pressure_ = 0;  // ticks
+  bool woken_ = false;                   // the next tick is one
   std::optional<std::string> config_error_;
   std::uint64_t ticks_ = 0;
   double last_wall_ms_ = 0;

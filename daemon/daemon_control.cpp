@@ -85,7 +85,7 @@ SamplingReport Daemon::sampling_report() const {
   SamplingReport report;
   report.configured_interval_s = settings_.tick_s;
   report.max_cpu = settings_.sampling_max_cpu;
-  report.cpu = budget_.cores(interval_s());
+  report.cpu = budget_.cores();
   report.read_cpu_ms = budget_.read_cpu_s() * 1000;
   if (observer_->kernel().cost()) report.bpf_cpu = budget_.kernel_cores();
   report.figures = observer_->kernel().rungs();

@@ -39,12 +39,14 @@ KernelSampling KernelSampling::start(const std::filesystem::path& cgroup_root,
 cgroup::BulkReading KernelSampling::read(std::vector<std::string>& messages) {
   if (!counts()) return {};
   if (const auto done = collector_->read(); !done) {
-    messages.push_back(
-        done.error().context("reading what eBPF counted; from here on files are read").message());
-    rungs_ = ebpf::rungs_without(done.error());
-    failed_ = true;
+    if (++failures_ == kMostFailures) {
+      messages.push_back(
+          done.error().context("reading what eBPF counted; from here on files are read").message());
+      rungs_ = ebpf::rungs_without(done.error());
+    }
     return {};
   }
+  failures_ = 0;
   return {monotonic_ns(), [this](std::uint64_t id) { return collector_->find(id); }};
 }
 

@@ -37,11 +37,14 @@ class KernelSampling {
 
  private:
   KernelSampling() = default;
-  bool counts() const { return collector_ && !failed_; }
+  bool counts() const { return collector_ && failures_ < kMostFailures; }
+
+  // Readings in a row that may fail, as for want of memory, before files are read for good.
+  static constexpr int kMostFailures = 5;
 
   std::unique_ptr<ebpf::Collector> collector_;  // stays once it failed, as its descriptor may be watched
-  bool failed_ = false;
-  std::vector<ebpf::Rung> rungs_;  // where nothing is counted
+  int failures_ = 0;                            // in a row
+  std::vector<ebpf::Rung> rungs_;               // where nothing is counted
 };
 
 }  // namespace berth::daemon

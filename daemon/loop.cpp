@@ -47,8 +47,8 @@ struct LeaveLoop {
   ~LeaveLoop() { daemon.leave_loop(); }
 };
 
-// Ticks in step with the first one; those that were slept through are not made up for, and those that
-// pressure brings come in between.
+// Ticks in step with the first one, unless they cost too much for that; those that were slept through are not
+// made up for, and those that pressure brings come in between.
 struct Wheel {
   Daemon& daemon;
   Source timer;
@@ -57,6 +57,7 @@ struct Wheel {
 
   std::uint64_t next_usec() const {
     const std::uint64_t interval = usec(daemon.interval_s());
+    if (daemon.slowed()) return last_usec + interval;
     const std::uint64_t earliest = last_usec + std::min(kShortestGapUsec, interval);
     return first_usec + ((earliest - first_usec) / interval + 1) * interval;
   }
@@ -70,7 +71,8 @@ int on_tick(sd_event_source* source, std::uint64_t, void* userdata) {
 }
 
 void tick_soon(const Wheel& wheel) {
-  const std::uint64_t soon = std::min(wheel.last_usec + kShortestGapUsec, wheel.next_usec());
+  const std::uint64_t gap = std::max(kShortestGapUsec, usec(wheel.daemon.interval_s()) / 10);
+  const std::uint64_t soon = std::min(wheel.last_usec + gap, wheel.next_usec());
   sd_event_source_set_time(wheel.timer.get(), soon);
 }
 

@@ -3,6 +3,7 @@
 
 #include "cgroup/file_descriptor.h"
 
+#include <algorithm>
 #include <cstring>
 #include <ctime>
 #include <optional>
@@ -36,7 +37,10 @@ struct PressureWatch::Watched {
   std::string problem;  // why there is no trigger
   sd_event_source* source = nullptr;
 
-  ~Watched() { sd_event_source_disable_unref(source); }
+  ~Watched() {
+    if (source != nullptr) --owner->live_;
+    sd_event_source_disable_unref(source);
+  }
 };
 
 PressureWatch::PressureWatch(std::filesystem::path proc_root, double share)
@@ -77,12 +81,13 @@ std::unique_ptr<PressureWatch::Watched> PressureWatch::watch(std::string name, s
   made->owner = this;
   made->name = std::move(name);
   made->cgroup_id = cgroup_id;
-  if (workloads_.size() >= kMaxWatched) {
+  if (live_ >= kMaxWatched) {
     made->problem = fmt::format("{} are watched already", kMaxWatched);
     return made;
   }
   auto armed = cgroup::PressureTrigger::arm(
-      directory_fd, file, {kind, static_cast<std::uint32_t>(share_ * kWindowUsec), kWindowUsec});
+      directory_fd, file,
+      {kind, std::max(1U, static_cast<std::uint32_t>(share_ * kWindowUsec)), kWindowUsec});
   if (!armed) {
     made->problem = armed.error().message();
     return made;
@@ -93,7 +98,9 @@ std::unique_ptr<PressureWatch::Watched> PressureWatch::watch(std::string name, s
       r < 0) {
     made->problem = fmt::format("event loop: {}", std::strerror(-r));
     made->trigger.reset();
+    return made;
   }
+  ++live_;
   return made;
 }
 
@@ -107,7 +114,8 @@ void PressureWatch::follow(const model::Snapshot& snapshot,
     if (known == found.end()) continue;
     const cgroup::Cgroup& group = *known->second.cgroup;
     auto watched = before.extract(workload.id);
-    if (!watched.empty() && watched.mapped()->cgroup_id == group.id()) {
+    // What could not be watched is tried again.
+    if (!watched.empty() && watched.mapped()->cgroup_id == group.id() && watched.mapped()->problem.empty()) {
       workloads_.insert(std::move(watched));
     } else {
       workloads_.emplace(workload.id, watch(workload.id, group.id(), group.fd(), "cpu.pressure", Kind::some));
@@ -118,8 +126,9 @@ void PressureWatch::follow(const model::Snapshot& snapshot,
 int PressureWatch::on_event(sd_event_source* source, int, std::uint32_t events, void* userdata) {
   auto& watched = *static_cast<Watched*>(userdata);
   if ((events & EPOLLERR) != 0) {
+    // The next follow() removes it, or arms it anew where only cgroup.pressure was switched off for a while.
     watched.problem = "its cgroup is gone";
-    sd_event_source_set_enabled(source, SD_EVENT_OFF);  // the next follow() removes it
+    sd_event_source_set_enabled(source, SD_EVENT_OFF);
   } else if (watched.trigger->rose(monotonic_ns())) {
     watched.owner->rose_(watched.name);
   }

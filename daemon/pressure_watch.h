@@ -23,8 +23,9 @@ namespace berth::daemon {
 // before attach().
 class PressureWatch {
  public:
-  // At most so many workloads are watched, as each trigger may cost a kernel thread.
-  static constexpr std::size_t kMaxWatched = 512;
+  // At most so many workloads are watched, as each trigger may cost a kernel thread, and its end
+  // the wait for one.
+  static constexpr std::size_t kMaxWatched = 128;
 
   // `share` of a second that tasks must stall for; 0 watches nothing. Of the node /proc/pressure/memory is
   // watched, below `proc_root`.
@@ -55,6 +56,7 @@ class PressureWatch {
   double share_;
   sd_event* event_ = nullptr;
   std::function<void(const std::string&)> rose_;
+  std::size_t live_ = 0;  // triggers; above what counts it down at its end
   std::unique_ptr<Watched> node_;
   std::map<std::string, std::unique_ptr<Watched>> workloads_;  // by id, those that cannot be watched included
 };

@@ -53,7 +53,7 @@ struct berth_cpu {
   __u64 full;      /* a cgroup found no row */
   __u64 untracked; /* a task without storage */
   __u64 counter_errors;
-  __u64 has_last;
+  __u64 has_last; /* a bit a counter */
   __u64 last[BERTH_HARDWARE_COUNTERS];
   __u64 unused[4];
 };

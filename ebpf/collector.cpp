@@ -13,6 +13,7 @@
 #include <bit>
 #include <ctime>
 
+#include <bpf/libbpf.h>
 #include <unistd.h>
 
 namespace berth::ebpf {
@@ -22,11 +23,21 @@ namespace {
 using model::Result;
 
 constexpr std::uint32_t kLeastRows = 1024;
+// Of the tables of all CPUs, which are charged to this process's cgroup.
+constexpr std::uint64_t kMostTableBytes = 384ULL << 20;
 // A caller that never asks for events must not make this process grow.
 constexpr std::size_t kMostEvents = 16384;
 // The kernel's own CPU figures, which cost a flush, and where there are no events the tree, are read that
 // often.
 constexpr std::uint64_t kFullEvery = 10;
+
+// The most rows the table of a CPU may have, a power of two.
+std::uint32_t most_rows(bool with_counts) {
+  const auto cpus = static_cast<std::uint64_t>(std::max(1, libbpf_num_possible_cpus()));
+  const std::uint64_t row_bytes = sizeof(berth_row) + (with_counts ? sizeof(berth_counts) : 0);
+  return static_cast<std::uint32_t>(
+      std::bit_floor(std::max<std::uint64_t>(kMostTableBytes / row_bytes / cpus, 16)));
+}
 
 std::uint32_t rows_for(std::size_t cgroups) {
   return std::max(kLeastRows, std::bit_ceil(static_cast<std::uint32_t>(2 * cgroups)));
@@ -66,13 +77,16 @@ struct Collector::State {
   Events pending;
   std::vector<CgroupEvent> drained;
   bool only_walked = false;  // there are figures that only a walk gives
+  bool full_said = false;
+  bool unsure = false;  // some events were lost since the tree was last read
+  std::uint32_t rows_limit = 0;
   std::uint64_t readings = 0;
   Cost replaced;  // of hooks whose tables were too small
   Cost reads;
   std::uint64_t page_bytes = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 
   Result<void> start_hook(std::uint32_t rows) {
-    auto started = Switch::start(rows, options, counters.get());
+    auto started = Switch::start(std::min(rows, rows_limit), options, counters.get());
     if (!started) return model::fail(std::move(started.error()));
     if (hook) {
       const Cost until_now = hook->cost();
@@ -85,12 +99,13 @@ struct Collector::State {
     return {};
   }
 
-  // Takes in what the ring has; true where some was lost.
-  bool take_events() {
-    if (!ring) return false;
+  // Takes in what the ring has.
+  void take_events() {
+    if (!ring) return;
     drained.clear();
     const bool lost = ring->drain(drained);
     pending.lost |= lost;
+    unsure |= lost;
     for (CgroupEvent& event : drained) {
       if (event.created) {
         aggregate.learn(event.id, event.parent);
@@ -103,7 +118,6 @@ struct Collector::State {
         pending.lost = true;
       }
     }
-    return lost;
   }
 
   Result<void> scan() {
@@ -133,10 +147,28 @@ struct Collector::State {
 
   // The tree as it is now, by events where they are complete; and what the hook cannot count.
   Result<void> update_tree(bool full) {
-    const bool lost = take_events();
-    const bool unsure = lost || aggregate.unknown() > 0 || aggregate.size() == 0;
-    if (walker) return full || unsure || !ring || only_walked ? walk(full) : Result<void>{};
-    return unsure || (full && !ring) ? scan() : Result<void>{};
+    take_events();
+    const bool anew = unsure || aggregate.unknown() > 0 || aggregate.size() == 0;
+    Result<void> done;
+    if (walker) {
+      if (full || anew || !ring || only_walked) done = walk(full);
+    } else if (anew || (full && !ring)) {
+      done = scan();
+    }
+    if (done) unsure = false;
+    return done;
+  }
+
+  // What a larger table counts is there from the next reading on. Where none is to be had, cgroups that find
+  // no row are not counted, and the others are.
+  void grow() {
+    if (hook->trouble().full == 0 || full_said) return;
+    if (hook->rows() < rows_limit && start_hook(2 * hook->rows())) return;
+    full_said = true;
+    for (Rung& rung : rungs) {
+      if (rung.figure == "run-time" || rung.figure == "run-queue-delay")
+        rung.detail = "the tables are full: some cgroups are not counted on every CPU";
+    }
   }
 
   Result<void> read_once(bool full) {
@@ -150,8 +182,7 @@ struct Collector::State {
     }
     hook->update(tables);
     aggregate.collect(tables);
-    // What a larger table has counted is there from the next reading on.
-    if (hook->trouble().full > 0) return start_hook(2 * hook->rows());
+    grow();
     return {};
   }
 };
@@ -178,6 +209,7 @@ Result<std::unique_ptr<Collector>> Collector::start(Options options) {
 
   auto counters = Counters::open(state->options.events);
   if (counters) state->counters = std::move(*counters);
+  state->rows_limit = most_rows(state->counters != nullptr);
   if (auto hook = state->start_hook(rows_for(cgroups)); !hook) {
     return model::fail(hook.error().context("counting at the context switch"));
   }

@@ -54,7 +54,7 @@ Result<std::unique_ptr<EventRing>> EventRing::start(const std::filesystem::path&
   auto opened = attempt("events", log_directory, [&] {
     state->ring.reset(
         ring_buffer__new(bpf_map__fd(state->programs->maps.events), take, &state->taken, nullptr));
-    return state->ring ? 0 : -errno;
+    return state->ring ? 0 : failure();
   });
   if (!opened) return model::fail(std::move(opened.error()));
   return std::unique_ptr<EventRing>(new EventRing(std::move(state)));

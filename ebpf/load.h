@@ -31,6 +31,9 @@ using Owned = std::unique_ptr<Skeleton, Destroy<Skeleton>>;
 model::Result<void> attempt(const std::string& name, const std::filesystem::path& log_directory,
                             const std::function<int()>& step);
 
+// For a step that failed and set errno, as it should have.
+inline int failure() { return errno != 0 ? -errno : -ENOMEM; }
+
 // Opens a skeleton, lets `configure` set its maps' sizes and constants, and loads it.
 template <typename Skeleton, typename Configure>
 model::Result<Owned<Skeleton>> load(const std::string& name, const std::filesystem::path& log_directory,
@@ -38,7 +41,7 @@ model::Result<Owned<Skeleton>> load(const std::string& name, const std::filesyst
   Owned<Skeleton> made;
   auto done = attempt(name, log_directory, [&] {
     made.reset(Skeleton::open());
-    if (!made) return -errno;
+    if (!made) return failure();
     configure(*made);
     return Skeleton::load(made.get());
   });

@@ -98,7 +98,7 @@ Result<std::unique_ptr<Switch>> Switch::start(std::uint32_t rows, const Options&
   const auto attach = [&](const char* name, bpf_program* program, bpf_link*& link) {
     return attempt(name, options.log_directory, [&] {
       link = bpf_program__attach(program);
-      return link ? 0 : -errno;
+      return link ? 0 : failure();
     });
   };
   if (auto done = attach("on_new_task", progs.on_new_task, links.on_new_task); !done) {

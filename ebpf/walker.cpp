@@ -56,7 +56,7 @@ class IteratorWalker final : public Walker {
         how.link_info_len = sizeof(where);
       }
       link.reset(bpf_program__attach_iter((*loaded)->progs.walk, &how));
-      return link ? 0 : -errno;
+      return link ? 0 : failure();
     });
     if (!attached) return model::fail(std::move(attached.error()));
     session_ = {};

@@ -147,30 +147,30 @@ static __always_inline void credit_task(struct task_struct* task, __u64 id, __u3
   row->touches++;
 }
 
+// `count` may be NULL: then nobody is credited, and the next one only with what comes from here on.
 static __always_inline void credit_counter(void* events, __u32 which, struct berth_cpu* own,
                                            struct berth_counts* count) {
   const __u64 now = bpf_perf_event_read(events, BPF_F_CURRENT_CPU);
   // Errors are the last few values, which no counter reaches.
   if ((__s64)now < 0 && (__s64)now > -4096) {
     own->counter_errors++;
+    own->has_last &= ~(1U << which);
     return;
   }
-  if (own->has_last) count->count[which] += now - own->last[which];
+  if (count && (own->has_last & (1U << which))) count->count[which] += now - own->last[which];
   own->last[which] = now;
+  own->has_last |= 1U << which;
 }
 
 static __always_inline void credit_counters(__u64 id, __u32 cpu, struct berth_cpu* own) {
   __u32 number = 0;
   struct berth_row* row = find_row(cpu, id, own, &number);
-  if (!row) return;
-  struct berth_counts* count = bpf_map_lookup_elem(&counts, &number);
-  if (!count) return;
+  struct berth_counts* count = row ? bpf_map_lookup_elem(&counts, &number) : NULL;
   credit_counter(&counter0, 0, own, count);
   credit_counter(&counter1, 1, own, count);
   credit_counter(&counter2, 2, own, count);
   credit_counter(&counter3, 3, own, count);
-  own->has_last = 1;
-  row->touches++;
+  if (row) row->touches++;
 }
 
 SEC("tp_btf/sched_switch")

@@ -12,6 +12,8 @@ from typing import Any
 from guestlib import Guest
 
 DROP_IN = "/etc/berth/berth.toml.d/50-test.toml"
+# An emulated host reads slowly; the budget for that has a test of its own.
+BUDGET = "/etc/berth/berth.toml.d/40-test.toml"
 # Attributes that a resource manager might touch; all of them are compared where nothing may change.
 ATTRIBUTES = ("cpuset.cpus", "cpuset.mems", "cpu.max", "cpu.weight", "memory.high", "memory.max", "memory.low")
 
@@ -49,6 +51,7 @@ class Berth:
     # The daemon
 
     def start(self, mode: str = "observe", extra: str = "", rules: str = RULES) -> None:
+        self.guest.write_file(BUDGET, "sampling.max_cpu = 1\n")
         self.guest.write_file(DROP_IN, f'mode = "{mode}"\n{extra}\n{rules}')
         self.guest.run("systemctl reset-failed berthd.service; systemctl restart berthd.service")
 
@@ -132,6 +135,6 @@ class Berth:
     def clean_up(self) -> None:
         self.guest.run(
             "systemctl stop 'berth-test-*' berthd.service; systemctl reset-failed 'berth-test-*' berthd.service; "
-            f"rm -rf {DROP_IN} /run/systemd/system/berthd.service.d; systemctl daemon-reload; true",
+            f"rm -rf {DROP_IN} {BUDGET} /run/systemd/system/berthd.service.d; systemctl daemon-reload; true",
             check=False,
         )

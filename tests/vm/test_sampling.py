@@ -52,6 +52,8 @@ def test_use_of_cpus_is_what_cpu_stat_says(berth: Berth) -> None:
     cores = (int(after[0]) - int(before[0])) / 1e6 / (end - begin)
     seen = [s["cpu"] for s in last_samples(berth, LS) if begin < s["time"] - 1 and s["time"] < end]
     assert len(seen) >= 5
+    # Each of them, as what was counted once and shown ten times would have the right mean too.
+    assert all(abs(one - cores) < 0.5 * cores for one in seen), (seen, cores)
     mean = sum(seen) / len(seen)
     # The ends of the two spans do not meet; the guest's load is steady otherwise.
     assert abs(mean - cores) < 0.1 * cores, (mean, cores)
@@ -80,4 +82,4 @@ def test_a_budget_that_sampling_passes_makes_ticks_come_less_often(berth: Berth)
     berth.guest.poll(
         lambda: berth.json("status")["tick"]["interval_s"] > 0.1, 60, what="ticks further apart than configured"
     )
-    assert berth.journal("more than sampling.max_cpu")
+    assert berth.journal("within sampling.max_cpu")

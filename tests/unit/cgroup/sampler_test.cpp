@@ -257,7 +257,7 @@ TEST_F(SamplerTest, RemovingAWorkloadClosesItsFiles) {
 class SamplerBulkTest : public SamplerTest {
  protected:
   SamplerBulkTest() {
-    reading.accounts.usage_ns = 1'000'000'000;
+    reading.subtree.run_ns = 1'000'000'000;
     reading.accounts.memory_bytes = 12345;
     bulk.read_ns = 5'000'000'000;
     bulk.find = [this](std::uint64_t id) { return known && id == cgroup_id() ? &reading : nullptr; };
@@ -266,7 +266,7 @@ class SamplerBulkTest : public SamplerTest {
   // One second later the group has used `cores`, and its threads waited once, for 3 us.
   void go_on(double cores, std::uint64_t waited_ns = 1'000'000) {
     bulk.read_ns += 1'000'000'000;
-    *reading.accounts.usage_ns += static_cast<std::uint64_t>(cores * 1e9);
+    reading.subtree.run_ns += static_cast<std::uint64_t>(cores * 1e9);
     reading.subtree.run_delay_ns += waited_ns;
     reading.subtree.delay.at(2) += 1;
   }
@@ -317,15 +317,36 @@ TEST_F(SamplerBulkTest, AGroupItDoesNotKnowIsReadFromFiles) {
   EXPECT_EQ(sample->runq_latency_us, std::nullopt);
 }
 
-TEST_F(SamplerBulkTest, WithoutAccountsTheFilesGiveUsageAndMemory) {
+TEST_F(SamplerBulkTest, WithoutAccountsAFileGivesTheMemory) {
   reading.accounts = {};
   sample_bulk();
-  let_pass(0.005);
-  reading.subtree.delay.at(2) += 1;
+  go_on(0.5);
   const auto sample = sample_bulk().sample;
   ASSERT_TRUE(sample);
+  EXPECT_DOUBLE_EQ(sample->cpu_cores, 0.5);
   EXPECT_EQ(sample->memory_bytes, 4096U);
-  EXPECT_NE(sample->runq_latency_us, std::nullopt);
+}
+
+// The kernel's own usage is not read anew each time.
+TEST_F(SamplerBulkTest, EverySampleIsOfWhatWasCountedSinceTheOneBefore) {
+  reading.accounts.usage_ns = 1;
+  sample_bulk();
+  for (const double cores : {0.5, 1.5, 0.25}) {
+    go_on(cores);
+    EXPECT_DOUBLE_EQ(sample_bulk().sample.value().cpu_cores, cores);
+  }
+}
+
+TEST_F(SamplerBulkTest, WhatTwoSourcesCountedMakesNoRate) {
+  sample_bulk();
+  known = false;
+  tree.write("a", "cpu.stat", cpu_stat(900'000'000));
+  EXPECT_FALSE(sample_bulk().sample) << "from the bulk reading to the file";
+  known = true;
+  go_on(1);
+  EXPECT_FALSE(sample_bulk().sample) << "and back";
+  go_on(1);
+  EXPECT_TRUE(sample_bulk().sample);
 }
 
 TEST_F(SamplerBulkTest, PressureIsReadOnlyWhereThreadsWaited) {

@@ -62,6 +62,7 @@ class FakeNode {
 inline constexpr const char* kMixedLoad = R"(
 [sampling]
 interval = "100ms"
+max_cpu = 1
 [[workload]]
 match = "web/*"
 class = "latency-sensitive"
