@@ -71,7 +71,10 @@ int on_tick(sd_event_source* source, std::uint64_t, void* userdata) {
 }
 
 void tick_soon(const Wheel& wheel) {
-  const std::uint64_t gap = std::max(kShortestGapUsec, usec(wheel.daemon.interval_s()) / 10);
+  // Where ticks cost too much, pressure brings fewer of them too.
+  const std::uint64_t gap = wheel.daemon.slowed()
+                                ? std::max(kShortestGapUsec, usec(wheel.daemon.interval_s()) / 10)
+                                : kShortestGapUsec;
   const std::uint64_t soon = std::min(wheel.last_usec + gap, wheel.next_usec());
   sd_event_source_set_time(wheel.timer.get(), soon);
 }
