@@ -220,7 +220,10 @@ Outcome<void> show_top(Session& session, const Arguments& arguments) {
     if (!ended) return tl::unexpected(ended.error());
     signal = *ended;
   }
-  if (signal != 0) raise(signal);  // so that whoever waits for us sees why
+  if (signal != 0) {
+    std::signal(signal, SIG_DFL);  // nohup(1) has SIGHUP ignored, a script's background job SIGINT
+    raise(signal);                 // so that whoever waits for us sees why
+  }
   return {};
 }
 
