@@ -2,6 +2,9 @@
 #include "ebpf/aggregate.h"
 
 #include <array>
+#include <bit>
+#include <cstddef>
+#include <utility>
 
 namespace berth::ebpf {
 
@@ -15,18 +18,19 @@ T read_once(const T& from) {
   return __atomic_load_n(&from, __ATOMIC_RELAXED);
 }
 
-// What a row grew by between two readings. Of the histogram only what is not zero, as that is little.
+// What a row grew by between two readings. Of the histogram only what is not zero, as that is little; the
+// rest of `waits`, and `counts` where nothing was counted, are never written: there is one of these per row.
 struct Growth {
   struct Waits {
-    std::uint32_t bucket = 0;
-    std::uint32_t count = 0;
+    std::uint32_t bucket;
+    std::uint32_t count;
   };
   std::uint64_t run_ns = 0;
   std::uint64_t delay_ns = 0;
   std::uint32_t dispatches = 0;
   std::uint32_t buckets = 0;  // of `waits`
   std::array<Waits, model::kDelayBuckets> waits;
-  std::array<double, BERTH_HARDWARE_COUNTERS> counts{};
+  std::array<double, BERTH_HARDWARE_COUNTERS> counts;
   bool counted = false;
 };
 
@@ -57,18 +61,27 @@ void take_growth(const berth_row& row, berth_row& before, Growth& growth) {
   growth.run_ns = step(row.run_ns, before.run_ns);
   growth.delay_ns = step(row.delay_ns, before.delay_ns);
   growth.dispatches = step(row.dispatches, before.dispatches);
-  growth.buckets = 0;
-  for (std::uint32_t bucket = 0; bucket < model::kDelayBuckets; ++bucket) {
-    const std::uint32_t count = step(row.delay[bucket], before.delay[bucket]);
-    growth.waits[growth.buckets] = {bucket, count};
-    growth.buckets += count != 0 ? 1 : 0;
+  // Two buckets a load, as most did not grow.
+  using Pair [[gnu::may_alias]] = std::uint64_t;
+  static_assert(offsetof(berth_row, delay) % sizeof(Pair) == 0 && model::kDelayBuckets % 2 == 0);
+  const auto* now = reinterpret_cast<const Pair*>(row.delay);
+  const auto* then = reinterpret_cast<const Pair*>(before.delay);
+  for (std::uint32_t pair = 0; pair < model::kDelayBuckets / 2; ++pair) {
+    const Pair value = read_once(now[pair]);
+    if (value == then[pair]) continue;
+    const auto both = std::bit_cast<std::array<std::uint32_t, 2>>(value);
+    for (std::uint32_t which = 0; which < both.size(); ++which) {
+      const std::uint32_t bucket = 2 * pair + which;
+      const std::uint32_t count = both[which] - std::exchange(before.delay[bucket], both[which]);
+      if (count != 0) growth.waits[growth.buckets++] = {bucket, count};
+    }
   }
 }
 
 // Asks for the cache lines of `object` ahead of their use: a reading is little work on much memory.
+constexpr std::size_t kLine = 64;
 template <typename T>
 void prefetch(const T& object, std::size_t bytes = sizeof(T)) {
-  constexpr std::size_t kLine = 64;
   const char* at = reinterpret_cast<const char*>(&object);
   for (std::size_t offset = 0; offset < bytes; offset += kLine) __builtin_prefetch(at + offset);
 }
@@ -246,7 +259,9 @@ void Aggregate::collect_table(const Table& table, Known& known) {
       const Taken& later = known.taken[moved_[at + kAhead]];
       prefetch(table.rows[later.row]);
       prefetch(copies_[later.copy].row);
-      prefetch(nodes_[later.node]);
+      // Of the cgroup, where its parent stands, and the totals with the short waits: most are.
+      prefetch(nodes_[later.node], 1);
+      prefetch(nodes_[later.node].reading.subtree, 2 * kLine);
     }
     collect_row(table, known.taken[moved_[at]]);
   }
