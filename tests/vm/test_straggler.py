@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A latency-sensitive job that falls behind its deadline gets CPU at the expense of batch work, and everything is given back."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from berth import Berth, cpus_of
+
+MONTE_CARLO = Path(__file__).resolve().parents[1] / "load" / "monte-carlo"
+PROGRAM = "/usr/local/lib/monte-carlo"
+PROGRESS = "/run/berth-test-progress"
+JOB = "berth-test-job.service"
+GREEDY = [f"berth-test-be-{n}.service" for n in "abc"]
+IDLER = "berth-test-be-idler.service"
+BATCH = [*GREEDY, IDLER]
+
+# A job that reports itself, and batch work that holds more than the host has.
+RULES = """
+[[workload]]
+match = "system.slice/berth-test-job*.service"
+class = "latency-sensitive"
+vcpus = 2
+progress = {{file = "{progress}"}}
+deadline = "{deadline}"
+
+[[workload]]
+match = "system.slice/berth-test-be-*.service"
+class = "best-effort"
+"""
+STRAGGLER = '[straggler]\nrestore_hold = "5s"'
+
+
+@pytest.fixture
+def load(berth: Berth) -> Berth:
+    berth.guest.push(MONTE_CARLO, PROGRAM)
+    berth.guest.run(f"rm -f {PROGRESS}*")
+    for unit in GREEDY:
+        berth.start_unit(unit, f"{PROGRAM} --for 3600 --processes 3", "CPUQuota=300%")
+    berth.start_unit(IDLER, "sh -c 'while :; do timeout 0.2 sha256sum /dev/zero; sleep 1; done'", "CPUQuota=200%")
+    return berth
+
+
+def start_berth(berth: Berth, deadline: str = "20s", mode: str = "enforce", extra: str = STRAGGLER) -> None:
+    berth.start(mode, extra=extra, rules=RULES.format(progress=PROGRESS, deadline=deadline))
+    berth.wait_for(*BATCH)
+
+
+def start_job(berth: Berth, samples: int, *properties: str) -> None:
+    berth.start_unit(JOB, f"{PROGRAM} --samples {samples} --processes 4 --progress {PROGRESS} --every 1", *properties)
+
+
+def report(berth: Berth, fraction: float) -> None:
+    berth.guest.run(f"echo {fraction} > {PROGRESS}.new && mv {PROGRESS}.new {PROGRESS}")
+
+
+def limit(berth: Berth, unit: str, name: str = "cpu.max") -> str:
+    return berth.guest.run(f"cat /sys/fs/cgroup/system.slice/{unit}/{name} 2>/dev/null || true").stdout.strip()
+
+
+def limits(berth: Berth) -> dict[str, tuple[str, str]]:
+    return {unit: (limit(berth, unit), limit(berth, unit, "memory.high")) for unit in BATCH}
+
+
+def quota_drop_ins(berth: Berth) -> list[str]:
+    return berth.guest.run(
+        "find /run/systemd/system.control /run/systemd/transient -path '*berth-test*.d/*' "
+        "\\( -name '*CPUQuota*' -o -name '*MemoryHigh*' \\) -newer /run/berth 2>/dev/null || true"
+    ).stdout.split()
+
+
+def task(berth: Berth) -> dict:
+    return berth.json("plan")["findings"]["straggler"]["tasks"].get(f"system.slice/{JOB}", {})
+
+
+def grown(berth: Berth) -> bool:
+    return len(cpus_of(berth.cpuset(JOB))) > 2
+
+
+def stalled_job(berth: Berth) -> None:
+    """A job that says it crawls: it will be a straggler for as long as it lives."""
+    berth.start_unit(JOB, f"sh -c 'n=1; while :; do echo $n/100000 > {PROGRESS}.new; mv {PROGRESS}.new {PROGRESS}; n=$((n+1)); sleep 1; done'")
+
+
+def test_a_job_that_would_be_late_grows_and_everything_is_given_back(load: Berth) -> None:
+    before = limits(load)
+    start_berth(load, deadline="300s")
+    # Its pace under load is not known beforehand: it is made late by a deadline that its first reports do not meet.
+    start_job(load, 100_000)
+    load.guest.poll(lambda: task(load).get("v2"), 60, what="a judgement of the job")
+    finish, now = task(load)["finish"], time.time()
+    load.guest.run(f"berthctl set system.slice/{JOB} deadline={max(5, int((finish - now) * 0.5))}s")
+    load.guest.poll(lambda: grown(load), 60, what="more vCPUs for the job")
+    assert any(limits(load)[unit] != before[unit] for unit in BATCH), "nobody paid"
+    owned = cpus_of(load.cpuset(JOB))
+    assert owned <= {0, 1, 2, 3} or owned <= {4, 5, 6, 7}
+    for unit in BATCH:
+        assert not cpus_of(load.cpuset(unit)) & owned
+    load.stop_unit(JOB)
+    load.guest.poll(lambda: limits(load) == before, 120, what="every limit to be as before")
+    assert load.json("status")["mode"] == "enforce"
+
+
+def test_stopping_in_the_middle_gives_everything_back(load: Berth) -> None:
+    before = limits(load)
+    start_berth(load)
+    stalled_job(load)
+    load.guest.poll(lambda: grown(load) and limits(load) != before, 90, what="growth")
+    load.stop()
+    assert limits(load) == before
+    assert load.cpuset(JOB) == ""
+    assert load.drop_ins() == []
+
+
+def test_a_killed_daemon_gives_everything_back_when_it_comes_again(load: Berth) -> None:
+    before = limits(load)
+    start_berth(load)
+    stalled_job(load)
+    load.guest.poll(lambda: limits(load) != before, 90, what="somebody to pay")
+    load.guest.run("systemctl mask --runtime berthd.service; systemctl kill -s KILL berthd.service; true")
+    load.guest.poll(lambda: load.pid() == 0, 30, what="the daemon to be gone")
+    load.guest.run("systemctl unmask --runtime berthd.service")
+    assert limits(load) != before
+    load.guest.run("berthctl restore")
+    assert limits(load) == before
+
+
+def test_observe_grows_nobody(load: Berth) -> None:
+    before = limits(load)
+    start_berth(load, mode="observe")
+    stalled_job(load)
+    load.guest.poll(lambda: task(load).get("straggler"), 60, what="the straggler to be found")
+    ticks = load.json("status")["tick"]["count"]
+    load.guest.poll(lambda: load.json("status")["tick"]["count"] >= ticks + 5, 60, what="five ticks")
+    assert limits(load) == before
+    assert load.cpuset(JOB) == ""
+
+
+def test_a_batch_task_that_ends_while_it_pays_leaves_nothing(load: Berth) -> None:
+    before = limits(load)
+    start_berth(load)
+    stalled_job(load)
+    load.guest.poll(lambda: limits(load) != before, 90, what="somebody to pay")
+    payer = next(unit for unit in BATCH if limits(load)[unit] != before[unit])
+    load.stop_unit(payer)
+    load.stop_unit(JOB)
+    others = [unit for unit in BATCH if unit != payer]
+    load.guest.poll(lambda: all(limits(load)[u] == before[u] for u in others), 120, what="the others' limits to be as before")
+    load.stop()
+    assert load.json("log", "-n", "1")["entries"] == [] if load.pid() else True
+
+
+def test_a_quota_that_somebody_else_changes_is_theirs(load: Berth) -> None:
+    before = limits(load)
+    start_berth(load)
+    stalled_job(load)
+    load.guest.poll(lambda: limits(load) != before, 90, what="somebody to pay")
+    payer = next(unit for unit in BATCH if limits(load)[unit] != before[unit])
+    load.guest.run(f"systemctl set-property --runtime {payer} CPUQuota=77%")
+    load.guest.poll(lambda: not load.workloads()[f"system.slice/{payer}"]["managed"], 60, what="the payer to be left alone")
+    load.stop()
+    assert limits(load)[payer][0] == "77000 100000"
+    for unit in BATCH:
+        if unit != payer:
+            assert limits(load)[unit] == before[unit]
+
+
+def test_progress_that_jumps_back_is_not_judged(load: Berth) -> None:
+    start_berth(load)
+    load.start_unit(JOB)
+    for fraction in (0.2, 0.4, 0.3, 0.5):
+        report(load, fraction)
+        load.guest.poll(lambda: load.workloads()[f"system.slice/{JOB}"].get("progress") == fraction, 30, what=f"the report {fraction}")
+    judged = load.guest.poll(lambda: task(load), 30, what="the task")
+    assert judged["straggler"] is False
+    assert judged["reason"]
+
+
+def test_a_job_without_progress_is_not_judged(load: Berth) -> None:
+    start_berth(load)
+    load.start_unit(JOB)
+    judged = load.guest.poll(lambda: task(load), 60, what="the task")
+    assert judged["straggler"] is False
+    assert "progress" in judged["reason"]
+
+
+def test_explain_says_who_paid(load: Berth) -> None:
+    before = limits(load)
+    start_berth(load)
+    stalled_job(load)
+    load.guest.poll(lambda: grown(load) and limits(load) != before, 90, what="growth")
+    said = load.guest.run(f"berthctl explain system.slice/{JOB}").stdout
+    assert "v1" in said and "v2" in said and "deadline" in said
+    payer = next(unit for unit in BATCH if limits(load)[unit] != before[unit])
+    assert "reclaim" in load.guest.run(f"berthctl explain system.slice/{payer}").stdout or "preempt" in load.guest.run(
+        f"berthctl explain system.slice/{payer}").stdout
+
+
+def test_a_straggler_that_does_not_fit_is_published(load: Berth) -> None:
+    # It owns the whole of a domain already.
+    rules = RULES.format(progress=PROGRESS, deadline="20s").replace("vcpus = 2", "vcpus = 4")
+    load.start("enforce", extra=STRAGGLER, rules=rules)
+    load.wait_for(*BATCH)
+    stalled_job(load)
+    lacking = load.guest.poll(lambda: load.json("plan")["findings"]["straggler"]["relocate"], 90, what="a relocation")
+    assert lacking[0]["workload"] == f"system.slice/{JOB}"
+    assert lacking[0]["lacks"]["cpu"] > 0
+    load.guest.poll(lambda: JOB in load.journal("cannot|relocat"), 30, what="the journal to say so")
+    metrics = load.guest.run("berthctl metrics").stdout
+    assert "relocat" in metrics
+
+
+def test_memory_headroom_of_a_straggler_grows(load: Berth) -> None:
+    start_berth(load)
+    load.start_unit(
+        JOB,
+        f"sh -c 'head -c 60M /dev/zero | tail -c 59M > /dev/shm/berth-test-fill; n=1; while :; do echo $n/100000 > {PROGRESS}.new; "
+        f"mv {PROGRESS}.new {PROGRESS}; n=$((n+1)); sleep 1; done'",
+        "MemoryHigh=64M",
+    )
+    try:
+        load.guest.poll(lambda: limit(load, JOB, "memory.high") not in ("", str(64 << 20)), 90, what="more memory.high")
+        assert int(limit(load, JOB, "memory.high")) > 64 << 20
+        load.stop()
+        assert limit(load, JOB, "memory.high") == str(64 << 20)
+    finally:
+        load.guest.run("rm -f /dev/shm/berth-test-fill")
