@@ -50,7 +50,8 @@ struct RedundantMemory {
   friend bool operator==(const RedundantMemory&, const RedundantMemory&) = default;
 };
 
-// A best-effort task that does not use what it holds; nullopt for the resource that it does use.
+// A best-effort task that does not use what it holds of one resource at least. Where it does use the other,
+// nothing of that is reclaimable; nullopt where its allocation or its use is not known.
 struct RedundantTask {
   std::optional<RedundantCpu> cpu;
   std::optional<RedundantMemory> memory;
