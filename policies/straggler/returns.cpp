@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/straggler/returns.h"
 
+#include "model/json.h"
 #include "policies/straggler/redundancy.h"
 #include "policies/straggler/restore.h"
 #include "policies/straggler/task.h"
