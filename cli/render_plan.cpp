@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/render_plan.h"
 
+#include "cli/render_straggler.h"
 #include "cli/render_topology.h"
 #include "cli/table.h"
 #include "model/json.h"
@@ -161,6 +162,7 @@ void render_plan(std::ostream& out, const model::Plan& plan, const model::Snapsh
     draw_owners(out, snapshot.topology, *plan.findings.interference, style);
     render_interference(out, *plan.findings.interference, snapshot, style);
   }
+  if (plan.findings.straggler) render_stragglers(out, *plan.findings.straggler, plan.time, style);
 
   heading(out, style, "Actions");
   if (plan.actions.empty()) out << "  none: everything is where it should be\n";

@@ -26,7 +26,7 @@ _berthctl() {
             return
             ;;
         --policy)
-            COMPREPLY=($(compgen -W "interference" -- "$word"))
+            COMPREPLY=($(compgen -W "interference straggler" -- "$word"))
             return
             ;;
         --synthetic | --interval | -o | -n)

@@ -261,6 +261,20 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
   specs.push_back(number_key<Settings>(
       "interference.default_model.k2", 0,
       1000, [=](Settings & s) -> auto& { return interference(s).default_model.k2; }));
+
+  const auto straggler = [](Settings & s) -> auto& { return s.policies.straggler; };
+  specs.push_back(number_key<Settings>(
+      "straggler.max_growth", 1, 100, [=](Settings & s) -> auto& { return straggler(s).max_growth; }));
+  specs.push_back(number_key<Settings>(
+      "straggler.expected_utilisation", 0.01,
+      1, [=](Settings & s) -> auto& { return straggler(s).expected_utilisation; }));
+  specs.push_back(number_key<Settings>(
+      "straggler.preempt_floor", 0.01,
+      model::kMaxCpu + 1, [=](Settings & s) -> auto& { return straggler(s).preempt_floor_cores; }));
+  specs.push_back(duration_key<Settings>(
+      "straggler.restore_hold", 0, kDay, [=](Settings & s) -> auto& { return straggler(s).restore_hold_s; }));
+  specs.push_back(number_key<Settings>(
+      "straggler.restore_step", 0.01, 1, [=](Settings & s) -> auto& { return straggler(s).restore_step; }));
   return specs;
 }
 

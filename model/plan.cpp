@@ -68,4 +68,30 @@ const char* to_string(ModelOrigin origin) {
   return "fitted";
 }
 
+const char* to_string(HeldCause cause) {
+  switch (cause) {
+    case HeldCause::extended:
+      return "extended";
+    case HeldCause::reclaimed:
+      return "reclaimed";
+    case HeldCause::preempted:
+      break;
+  }
+  return "preempted";
+}
+
+const char* to_string(LimitMove::Kind kind) {
+  switch (kind) {
+    case LimitMove::Kind::reclaim:
+      return "reclaim";
+    case LimitMove::Kind::preempt:
+      return "preempt";
+    case LimitMove::Kind::restore:
+      return "restore";
+    case LimitMove::Kind::release:
+      break;
+  }
+  return "release";
+}
+
 }  // namespace berth::model

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "model/cpu_set.h"
+#include "model/straggler_findings.h"
 
 #include <cstdint>
 #include <map>
@@ -119,6 +120,7 @@ struct InterferenceFindings {
 // One member per policy; nullopt where it did not run.
 struct Findings {
   std::optional<InterferenceFindings> interference;
+  std::optional<StragglerFindings> straggler;
   friend bool operator==(const Findings&, const Findings&) = default;
 };
 

@@ -2,6 +2,7 @@
 #include "model/json.h"
 #include "model/json_reader.h"
 #include "model/json_writer.h"
+#include "model/straggler_json.h"
 
 #include <cfloat>
 #include <charconv>
@@ -200,6 +201,8 @@ Result<Plan> parse_plan(std::string_view text) {
     findings.ignore_unknown();
     if (const auto interference = findings.optional("interference"))
       plan.findings.interference = read_interference(*interference);
+    if (const auto straggler = findings.optional("straggler"))
+      plan.findings.straggler = read_straggler(*straggler);
   }
   if (context.failed()) return fail(*context.error());
   return plan;
@@ -214,6 +217,10 @@ std::string to_json(const Plan& plan) {
   if (plan.findings.interference) {
     out.key("interference");
     write_interference(out, *plan.findings.interference);
+  }
+  if (plan.findings.straggler) {
+    out.key("straggler");
+    write_straggler(out, *plan.findings.straggler);
   }
   return out.end_object().end_object().take();
 }

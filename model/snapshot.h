@@ -94,6 +94,7 @@ struct Snapshot {
   std::vector<Workload> workloads;  // ascending by id
   std::vector<PendingWorkload> pending;
   std::vector<SparkApp> spark_apps;
+  std::optional<double> straggler_seen_at;  // epoch seconds of the last tick that found any straggler
 
   friend bool operator==(const Snapshot&, const Snapshot&) = default;
 };

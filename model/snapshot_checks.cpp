@@ -54,6 +54,11 @@ void check_workload(const Workload& workload, const std::string& path, const Top
       context.fail(fmt::format("{}.usage[{}].time", path, index),
                    fmt::format("{} is before the sample above, {}", workload.usage[index].time,
                                workload.usage[index - 1].time));
+  for (std::size_t index = 1; index < workload.progress.size(); ++index)
+    if (workload.progress[index].time < workload.progress[index - 1].time)
+      context.fail(fmt::format("{}.progress[{}].time", path, index),
+                   fmt::format("{} is before the report above, {}", workload.progress[index].time,
+                               workload.progress[index - 1].time));
 }
 
 // Follows parents from a stage that is on or below a cycle until it is surely on it.

@@ -4,6 +4,7 @@
 #include "model/json_writer.h"
 #include "model/snapshot_checks.h"
 #include "model/topology_json.h"
+#include "model/workload_json.h"
 
 #include <algorithm>
 
@@ -15,84 +16,10 @@ namespace {
 
 constexpr const char* kSchema = "berth.snapshot/1";
 
-constexpr double kMaxCores = kMaxCpu + 1;
 constexpr double kMaxSeconds = 253402300799.0;
-constexpr double kMaxMicroseconds = 1e15;
 constexpr double kMaxLoad = 1e9;
-constexpr double kMaxMpki = 1e6;
 constexpr double kMaxCoefficient = 1e6;
-constexpr int kMaxPriority = 1'000'000;
 constexpr int kMaxCount = 1'000'000'000;  // of partitions; of stage ids
-
-constexpr std::array kClasses{WorkloadClass::latency_sensitive, WorkloadClass::best_effort};
-constexpr std::array kRoles{SparkRole::executor, SparkRole::driver};
-
-const char* role_name(SparkRole role) { return role == SparkRole::executor ? "executor" : "driver"; }
-
-UsageSample read_sample(const JsonValue& value) {
-  JsonObject object(value);
-  UsageSample sample;
-  sample.time = object.required("time").epoch();
-  if (const auto cpu = object.optional("cpu")) sample.cpu_cores = cpu->number(0, kMaxCores);
-  if (const auto memory = object.optional("memory_bytes")) sample.memory_bytes = memory->bytes();
-  if (const auto progress = object.nullable("progress")) sample.progress = progress->fraction();
-  if (const auto delay = object.nullable("runq_latency_us"))
-    sample.runq_latency_us = delay->number(0, kMaxMicroseconds);
-  if (const auto delay = object.nullable("runq_latency_p50_us"))
-    sample.runq_latency_p50_us = delay->number(0, kMaxMicroseconds);
-  if (const auto mpki = object.nullable("llc_mpki")) sample.llc_mpki = mpki->number(0, kMaxMpki);
-  return sample;
-}
-
-SparkIdentity read_spark_identity(const JsonValue& value) {
-  JsonObject object(value);
-  SparkIdentity spark;
-  spark.app = object.required("app").name();
-  spark.role = object.required("role").choice(kRoles, role_name);
-  if (const auto executor = object.nullable("executor")) spark.executor = executor->name();
-  if (spark.role == SparkRole::executor && !spark.executor)
-    object.context().fail(object.path_of("executor"), "missing; the role executor needs its id");
-  return spark;
-}
-
-OriginalLimits read_original(const JsonValue& value) {
-  JsonObject object(value);
-  OriginalLimits original;
-  if (const auto quota = object.nullable("cpu_quota"))
-    original.cpu_quota_cores = quota->positive_number(kMaxQuotaCores);
-  if (const auto high = object.nullable("memory_high_bytes")) original.memory_high_bytes = high->bytes();
-  return original;
-}
-
-Workload read_workload(const JsonValue& value) {
-  JsonObject object(value);
-  Workload workload;
-  workload.id = object.required("id").name();
-  const auto service = object.optional("service");
-  workload.service = service ? service->name() : workload.id;
-  workload.workload_class = object.required("class").choice(kClasses, to_string);
-  if (const auto vcpus = object.nullable("vcpus")) workload.vcpus = vcpus->small_integer(1, kMaxCpu + 1);
-  if (const auto memory = object.optional("memory_request_bytes"))
-    workload.memory_request_bytes = memory->bytes();
-  if (const auto cpus = object.optional("cpus")) workload.cpus = cpus->cpulist();
-  if (const auto allowed = object.nullable("allowed_cpus")) workload.allowed_cpus = allowed->cpulist();
-  if (const auto quota = object.nullable("cpu_quota"))
-    workload.cpu_quota_cores = quota->positive_number(kMaxQuotaCores);
-  if (const auto high = object.nullable("memory_high_bytes")) workload.memory_high_bytes = high->bytes();
-  if (const auto priority = object.optional("priority"))
-    workload.priority = priority->small_integer(-kMaxPriority, kMaxPriority);
-  if (const auto evictable = object.optional("evictable")) workload.evictable = evictable->boolean();
-  if (const auto created = object.optional("created")) workload.created = created->epoch();
-  if (const auto deadline = object.nullable("deadline")) workload.deadline = deadline->epoch();
-  if (const auto pinned = object.nullable("pinned_at")) workload.pinned_at = pinned->epoch();
-  if (const auto spark = object.nullable("spark")) workload.spark = read_spark_identity(*spark);
-  if (const auto gpus = object.optional("gpus"))
-    gpus->each([&workload](const JsonValue& gpu) { workload.gpus.push_back(gpu.name()); });
-  if (const auto original = object.nullable("original")) workload.original = read_original(*original);
-  if (const auto usage = object.optional("usage"))
-    usage->each([&workload](const JsonValue& sample) { workload.usage.push_back(read_sample(sample)); });
-  return workload;
-}
 
 PendingWorkload read_pending(const JsonValue& value) {
   JsonObject object(value);
@@ -100,7 +27,7 @@ PendingWorkload read_pending(const JsonValue& value) {
   pending.id = object.required("id").name();
   const auto service = object.optional("service");
   pending.service = service ? service->name() : pending.id;
-  pending.workload_class = object.required("class").choice(kClasses, to_string);
+  pending.workload_class = object.required("class").choice(kWorkloadClasses, to_string);
   if (const auto vcpus = object.nullable("vcpus")) pending.vcpus = vcpus->small_integer(1, kMaxCpu + 1);
   if (const auto memory = object.optional("memory_request_bytes"))
     pending.memory_request_bytes = memory->bytes();
@@ -181,6 +108,7 @@ MemoryState read_memory(const JsonValue& value) {
 void read_load(JsonObject& object, Snapshot& snapshot) {
   if (const auto host = object.optional("host")) snapshot.host = host->line();
   if (const auto time = object.optional("time")) snapshot.time = time->epoch();
+  if (const auto seen = object.nullable("straggler_seen_at")) snapshot.straggler_seen_at = seen->epoch();
   if (const auto load1 = object.optional("load1")) snapshot.load1 = load1->number(0, kMaxLoad);
   if (const auto memory = object.optional("memory")) snapshot.memory = read_memory(*memory);
   if (const auto services = object.optional("services"))
@@ -195,42 +123,6 @@ void read_load(JsonObject& object, Snapshot& snapshot) {
         [&snapshot](const JsonValue& workload) { snapshot.pending.push_back(read_pending(workload)); });
   if (const auto apps = object.optional("spark_apps"))
     apps->each([&snapshot](const JsonValue& app) { snapshot.spark_apps.push_back(read_app(app)); });
-}
-
-void write_workload(JsonWriter& out, const Workload& workload) {
-  out.begin_object().member("id", workload.id);
-  if (!workload.service.empty()) out.member("service", workload.service);
-  out.member("class", to_string(workload.workload_class)).member("vcpus", workload.vcpus);
-  out.member("memory_request_bytes", workload.memory_request_bytes).member("cpus", workload.cpus);
-  out.member_if("allowed_cpus", workload.allowed_cpus).member("cpu_quota", workload.cpu_quota_cores);
-  out.member("memory_high_bytes", workload.memory_high_bytes).member("priority", workload.priority);
-  out.member("evictable", workload.evictable).member("created", workload.created);
-  out.member("deadline", workload.deadline).member_if("pinned_at", workload.pinned_at).key("spark");
-  if (workload.spark) {
-    out.begin_object().member("app", workload.spark->app).member("role", role_name(workload.spark->role));
-    out.member("executor", workload.spark->executor).end_object();
-  } else {
-    out.null();
-  }
-  out.key("gpus").begin_array();
-  for (const std::string& gpu : workload.gpus) out.value(gpu);
-  out.end_array().key("original");
-  if (workload.original) {
-    out.begin_object().member("cpu_quota", workload.original->cpu_quota_cores);
-    out.member("memory_high_bytes", workload.original->memory_high_bytes).end_object();
-  } else {
-    out.null();
-  }
-  out.key("usage").begin_array();
-  for (const UsageSample& sample : workload.usage) {
-    out.begin_object().member("time", sample.time).member("cpu", sample.cpu_cores);
-    out.member("memory_bytes", sample.memory_bytes).member_if("progress", sample.progress);
-    out.member_if("runq_latency_us", sample.runq_latency_us)
-        .member_if("runq_latency_p50_us", sample.runq_latency_p50_us)
-        .member_if("llc_mpki", sample.llc_mpki);
-    out.end_object();
-  }
-  out.end_array().end_object();
 }
 
 void write_app(JsonWriter& out, const SparkApp& app) {
@@ -304,7 +196,8 @@ std::string to_json(const Snapshot& snapshot) {
 
   JsonWriter out;
   out.begin_object().member("schema", kSchema).member("host", snapshot.host).member("time", snapshot.time);
-  out.member("load1", snapshot.load1).key("topology").begin_object();
+  out.member_if("straggler_seen_at", snapshot.straggler_seen_at).member("load1", snapshot.load1);
+  out.key("topology").begin_object();
   write_topology(out, snapshot.topology);
   out.end_object().key("memory").begin_object().member("total_bytes", snapshot.memory.total_bytes);
   out.member("available_bytes", snapshot.memory.available_bytes);

@@ -37,6 +37,29 @@ struct SparkIdentity {
   friend bool operator==(const SparkIdentity&, const SparkIdentity&) = default;
 };
 
+// What a workload said of how far it is, at the time it said so.
+struct ProgressReport {
+  double time = 0;      // epoch seconds
+  double fraction = 0;  // 0..1
+
+  friend bool operator==(const ProgressReport&, const ProgressReport&) = default;
+};
+
+// Why berth holds a limit at another value than its original (docs/algorithms.md, stragglers).
+enum class HeldCause {
+  extended,   // a straggler was given more
+  reclaimed,  // a best-effort workload lends what it does not use
+  preempted,  // a best-effort workload was shrunk below what it uses
+};
+
+struct HeldLimit {
+  HeldCause cause = HeldCause::extended;
+  double since = 0;       // epoch seconds of the first change
+  double changed_at = 0;  // and of the last
+
+  friend bool operator==(const HeldLimit&, const HeldLimit&) = default;
+};
+
 // The limits a workload had before berth first changed them.
 struct OriginalLimits {
   std::optional<double> cpu_quota_cores;
@@ -65,7 +88,13 @@ struct Workload {
   std::optional<SparkIdentity> spark;
   std::vector<std::string> gpus;
   std::optional<OriginalLimits> original;
-  std::vector<UsageSample> usage;  // oldest first
+  std::optional<HeldLimit> held_cpu;     // berth's change of cpu_quota_cores
+  std::optional<HeldLimit> held_memory;  // berth's change of memory_high_bytes
+  std::optional<double> straggled_at;    // epoch seconds of the last tick that found it a straggler
+  // Share of the last sample's time, 0..1, for which its own CPU quota kept it from running.
+  std::optional<double> cpu_throttled;
+  std::vector<ProgressReport> progress;  // the last few, oldest first
+  std::vector<UsageSample> usage;        // oldest first
 
   friend bool operator==(const Workload&, const Workload&) = default;
 };

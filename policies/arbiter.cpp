@@ -111,11 +111,15 @@ bool worth_doing(const model::Action& action, const model::Workload* workload, d
     return !pin->cpus.empty() && pin->cpus != workload->cpus;
   }
   if (std::holds_alternative<model::UnpinAction>(action.what)) return !workload->cpus.empty();
+  // The last bit of the way back is never too small, or a changed limit would stay changed.
+  const auto& original = workload->original;
   if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what)) {
-    return changes(quota->cpu_quota_cores, workload->cpu_quota_cores, min_change);
+    const bool back = original && quota->cpu_quota_cores == original->cpu_quota_cores;
+    return changes(quota->cpu_quota_cores, workload->cpu_quota_cores, back ? 0 : min_change);
   }
   if (const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what)) {
-    return changes(high->memory_high_bytes, workload->memory_high_bytes, min_change);
+    const bool back = original && high->memory_high_bytes == original->memory_high_bytes;
+    return changes(high->memory_high_bytes, workload->memory_high_bytes, back ? 0 : min_change);
   }
   return true;
 }

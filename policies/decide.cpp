@@ -3,6 +3,7 @@
 
 #include "policies/arbiter.h"
 #include "policies/interference/policy.h"
+#include "policies/straggler/policy.h"
 
 #include <algorithm>
 #include <iterator>
@@ -11,7 +12,7 @@
 namespace berth::policies {
 
 const std::vector<std::string>& policy_names() {
-  static const std::vector<std::string> names{"interference"};
+  static const std::vector<std::string> names{"interference", "straggler"};
   return names;
 }
 
@@ -24,8 +25,16 @@ model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settin
   plan.host = snapshot.host;
   plan.time = snapshot.time;
   std::vector<model::Action> proposals;
+  // First, because a task that is given more is also to own more vCPUs.
+  GrownRequests grown;
+  if (runs("straggler")) {
+    StragglerProposal proposal = propose_help(snapshot, settings);
+    grown = grown_requests(proposal.findings);
+    plan.findings.straggler = std::move(proposal.findings);
+    std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
+  }
   if (runs("interference")) {
-    InterferenceProposal proposal = propose_pins(snapshot, settings.interference);
+    InterferenceProposal proposal = propose_pins(snapshot, settings.interference, grown);
     plan.findings.interference = std::move(proposal.findings);
     std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
   }

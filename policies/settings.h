@@ -2,6 +2,7 @@
 #pragma once
 
 #include "policies/interference/settings.h"
+#include "policies/straggler/settings.h"
 
 namespace berth::policies {
 
@@ -14,6 +15,7 @@ struct SafetySettings {
 
 struct PolicySettings {
   InterferenceSettings interference;
+  StragglerSettings straggler;
   SafetySettings safety;
 };
 

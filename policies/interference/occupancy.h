@@ -38,6 +38,9 @@ class Occupancy {
   // Nobody is placed. `node` must outlive this.
   Occupancy(const Node& node, std::vector<Tenant> tenants);
 
+  // Changes how many vCPUs a tenant that has none yet is to get.
+  void ask(int tenant, int vcpus) { tenants_[tenant].vcpus = vcpus; }
+
   // Gives `cpus` (positions, all free and usable) to a tenant that has none.
   void place(int tenant, int region, std::vector<int> cpus);
 

@@ -4,6 +4,7 @@
 #include "model/json.h"
 #include "policies/interference/best_effort.h"
 #include "policies/interference/pressure.h"
+#include "policies/interference/resize.h"
 #include "policies/interference/score.h"
 #include "policies/interference/search.h"
 #include "policies/interference/standing.h"
@@ -30,7 +31,9 @@ struct Instance {
   const model::Workload* workload = nullptr;  // nullptr: pending
   Pressure pressure;
   ModelChoice model;
-  std::string fault;  // why its present pin does not stand; empty without one
+  int grown = 0;        // vCPUs it is to own in place of those it declares; 0: those
+  std::string fault;    // why its present pin does not stand; empty without one
+  std::string resized;  // what became of a pin that stands but for its size
 };
 
 // The instances in the order in which they are served, each with its request.
@@ -70,15 +73,22 @@ BestEffortDemand best_effort_demand(const Workloads& workloads, const Interferen
 class QueueBuilder {
  public:
   QueueBuilder(const model::Snapshot& snapshot, const InterferenceSettings& settings,
-               const Workloads& workloads)
-      : snapshot_(snapshot), settings_(settings), pressures_(service_pressures(snapshot, workloads)) {}
+               const Workloads& workloads, const GrownRequests& grown)
+      : snapshot_(snapshot),
+        settings_(settings),
+        pressures_(service_pressures(snapshot, workloads)),
+        grown_(grown) {}
 
   void add(const std::string& id, const std::string& service, int vcpus, const model::Workload* workload) {
     Instance instance{.id = id,
                       .workload = workload,
                       .pressure = pressures_[service],
                       .model = choose_model(snapshot_, service, settings_.default_model),
-                      .fault = {}};
+                      .grown = 0,
+                      .fault = {},
+                      .resized = {}};
+    if (const auto more = grown_.find(id); more != grown_.end() && more->second > vcpus)
+      instance.grown = more->second;
     queue_.requests.push_back({.vcpus = vcpus,
                                .pressure = instance.pressure.value,
                                .model = instance.model.model,
@@ -91,12 +101,14 @@ class QueueBuilder {
   const model::Snapshot& snapshot_;
   const InterferenceSettings& settings_;
   std::map<std::string, Pressure> pressures_;
+  const GrownRequests& grown_;
   Queue queue_;
 };
 
 Queue make_queue(const model::Snapshot& snapshot, const InterferenceSettings& settings,
-                 const Workloads& workloads, std::vector<model::WorkloadFinding>& unplaceable) {
-  QueueBuilder queue(snapshot, settings, workloads);
+                 const Workloads& workloads, const GrownRequests& grown,
+                 std::vector<model::WorkloadFinding>& unplaceable) {
+  QueueBuilder queue(snapshot, settings, workloads, grown);
   for (const model::Workload* workload : by_age(workloads)) {
     if (!latency_sensitive(workload->workload_class)) continue;
     if (workload->vcpus) {
@@ -119,7 +131,47 @@ Queue make_queue(const model::Snapshot& snapshot, const InterferenceSettings& se
   return queue.take();
 }
 
-// Places those whose pin stands, the oldest first: of two that overlap the older keeps its place.
+// Which way the size of a pin must go, and where, if it is good otherwise.
+struct Fit {
+  Standing standing;  // of a pin that stays as it is
+  std::optional<Resize> resize;
+};
+
+Fit fit_of(const Node& node, const InterferenceSettings& settings, const Instance& instance, int tenant,
+           int declared) {
+  const model::Workload& workload = *instance.workload;
+  const int held = static_cast<int>(workload.cpus.size());
+  const int asked = std::max(declared, instance.grown);
+  Fit fit{.standing = {}, .resize = {}};
+  Resize resize{.tenant = tenant, .held = node.positions(workload.cpus), .vcpus = asked, .region = -1};
+  if (held > asked && asked > 0) {
+    fit.standing.fault = check_vcpus(node, settings, workload);
+    if (!fit.standing.fault.empty()) return fit;
+    const auto regions = node.regions_for(asked, settings.allow_cross_socket);
+    const auto keeps_enough = [&](int region) {
+      return std::count_if(resize.held.begin(), resize.held.end(),
+                           [&](int at) { return node.holds(region, at); }) >= asked;
+    };
+    if (!regions) {
+      fit.standing.fault = regions.error().message();
+    } else if (std::none_of(regions->begin(), regions->end(), keeps_enough)) {
+      fit.standing.fault = "it does not lie in one domain";
+    } else {
+      fit.resize = std::move(resize);
+    }
+  } else if (held < asked && held >= declared) {
+    fit.standing = check_place(node, settings, workload, held);
+    if (!fit.standing.stands()) return fit;
+    resize.region = fit.standing.region;
+    fit.resize = std::move(resize);
+  } else {
+    fit.standing = check_pin(node, settings, workload, asked);
+  }
+  return fit;
+}
+
+// Places those whose pin stands, the oldest first: of two that overlap the older keeps its place. Then those
+// whose pin stands but for its size.
 Occupancy keep_standing(const Node& node, const InterferenceSettings& settings,
                         const BestEffortDemand& demand, Queue& queue) {
   std::vector<Tenant> tenants;
@@ -131,26 +183,40 @@ Occupancy keep_standing(const Node& node, const InterferenceSettings& settings,
                        .cpus = {}});
   }
   Occupancy occupancy(node, std::move(tenants));
+  std::vector<Resize> resizes;
+  std::vector<int> owners(static_cast<std::size_t>(node.size()), -1);
+  int owned = 0;
   for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {
     Instance& instance = queue.instances[i];
     if (instance.workload == nullptr || instance.workload->cpus.empty()) continue;
-    const Standing standing = check_pin(node, settings, *instance.workload);
-    if (!standing.stands()) {
-      instance.fault = standing.fault;
+    Fit fit = fit_of(node, settings, instance, i, queue.requests[i].vcpus);
+    if (!fit.resize && !fit.standing.stands()) {
+      instance.fault = fit.standing.fault;
       continue;
     }
     std::vector<int> cpus = node.positions(instance.workload->cpus);
-    const auto taken =
-        std::find_if(cpus.begin(), cpus.end(), [&](int at) { return occupancy.owner(at) >= 0; });
+    const int keeps = fit.resize ? owned_by({*fit.resize}) : static_cast<int>(cpus.size());
+    const auto taken = std::find_if(cpus.begin(), cpus.end(), [&](int at) { return owners[at] >= 0; });
     if (taken != cpus.end()) {
       instance.fault =
-          fmt::format("vCPU {} belongs to {}", node.cpu(*taken), queue.instances[occupancy.owner(*taken)].id);
-    } else if (occupancy.unowned_count() - std::ssize(cpus) < demand.min_cpus) {
+          fmt::format("vCPU {} belongs to {}", node.cpu(*taken), queue.instances[owners[*taken]].id);
+      continue;
+    }
+    if (node.usable_count() - owned - keeps < demand.min_cpus) {
       instance.fault = fmt::format("it leaves fewer than {} vCPUs to others (be_min_cpus)", demand.min_cpus);
+      continue;
+    }
+    owned += keeps;
+    for (const int position : cpus) owners[position] = i;
+    if (fit.resize) {
+      resizes.push_back(std::move(*fit.resize));
     } else {
-      occupancy.place(i, standing.region, std::move(cpus));
+      occupancy.ask(i, keeps);
+      occupancy.place(i, fit.standing.region, std::move(cpus));
     }
   }
+  const auto texts = resize_pins(resizes, queue.requests, settings, demand, occupancy);
+  for (std::size_t i = 0; i < resizes.size(); ++i) queue.instances[resizes[i].tenant].resized = texts[i];
   return occupancy;
 }
 
@@ -181,7 +247,7 @@ void propose_for(const Instance& instance, const Node& node, const Tenant& tenan
     model::CpuSet cpus = node.cpu_set(tenant.cpus);
     if (cpus == present) return;
     action.what = model::PinAction{.workload = instance.id, .cpus = std::move(cpus)};
-    action.reason = pin_reason(instance, reason);
+    action.reason = pin_reason(instance, instance.resized.empty() ? reason : instance.resized);
   }
   proposal.actions.push_back(std::move(action));
 }
@@ -222,7 +288,8 @@ void report_scores(const Queue& queue, const Placement& placement, const NodeSco
 
 }  // namespace
 
-InterferenceProposal propose_pins(const model::Snapshot& snapshot, const InterferenceSettings& settings) {
+InterferenceProposal propose_pins(const model::Snapshot& snapshot, const InterferenceSettings& settings,
+                                  const GrownRequests& grown) {
   InterferenceProposal proposal;
   proposal.findings.weighting = to_string(settings.weighting);
   proposal.findings.search = to_string(settings.search);
@@ -230,7 +297,7 @@ InterferenceProposal propose_pins(const model::Snapshot& snapshot, const Interfe
   const Workloads workloads = by_id(snapshot);
   const Node node(snapshot.topology, settings.shared_domain);
   const BestEffortDemand demand = best_effort_demand(workloads, settings);
-  Queue queue = make_queue(snapshot, settings, workloads, proposal.findings.unplaceable);
+  Queue queue = make_queue(snapshot, settings, workloads, grown, proposal.findings.unplaceable);
   Occupancy standing = keep_standing(node, settings, demand, queue);
   const PlacementProblem problem{.node = node,
                                  .settings = settings,

@@ -15,34 +15,50 @@ Standing fault(std::string text) { return {.region = -1, .fault = std::move(text
 
 }  // namespace
 
-Standing check_pin(const Node& node, const InterferenceSettings& settings, const model::Workload& workload) {
+std::string check_vcpus(const Node& node, const InterferenceSettings& settings,
+                        const model::Workload& workload) {
   const model::CpuSet& cpus = workload.cpus;
-  if (cpus.empty()) return fault("it is not pinned");
-  const int asked = workload.vcpus.value_or(0);
-  if (static_cast<int>(cpus.size()) != asked) {
-    return fault(fmt::format("it holds {} vCPUs and asks {}", cpus.size(), asked));
-  }
   for (const int cpu : cpus) {
     const int position = node.position(cpu);
-    if (position < 0) return fault(fmt::format("vCPU {} is offline", cpu));
-    if (!node.usable(position)) return fault(fmt::format("vCPU {} is not berth's to use", cpu));
+    if (position < 0) return fmt::format("vCPU {} is offline", cpu);
+    if (!node.usable(position)) return fmt::format("vCPU {} is not berth's to use", cpu);
   }
   if (workload.allowed_cpus && !cpus.is_subset_of(*workload.allowed_cpus)) {
-    return fault(fmt::format("vCPUs {} are not permitted to it any more",
-                             (cpus - *workload.allowed_cpus).to_string()));
+    return fmt::format("vCPUs {} are not permitted to it any more",
+                       (cpus - *workload.allowed_cpus).to_string());
   }
   if (cpus.intersects(settings.reserved_cpus)) {
-    return fault(fmt::format("vCPUs {} are reserved", (cpus & settings.reserved_cpus).to_string()));
+    return fmt::format("vCPUs {} are reserved", (cpus & settings.reserved_cpus).to_string());
   }
-  const auto regions = node.regions_for(asked, settings.allow_cross_socket);
+  return {};
+}
+
+Standing check_place(const Node& node, const InterferenceSettings& settings, const model::Workload& workload,
+                     int vcpus) {
+  if (std::string text = check_vcpus(node, settings, workload); !text.empty()) return fault(std::move(text));
+  const auto regions = node.regions_for(vcpus, settings.allow_cross_socket);
   if (!regions) return fault(regions.error().message());
-  const std::vector<int> positions = node.positions(cpus);
+  const std::vector<int> positions = node.positions(workload.cpus);
   for (const int region : *regions) {
     if (std::all_of(positions.begin(), positions.end(), [&](int at) { return node.holds(region, at); })) {
       return {.region = region, .fault = {}};
     }
   }
   return fault("it does not lie in one domain");
+}
+
+Standing check_pin(const Node& node, const InterferenceSettings& settings, const model::Workload& workload,
+                   int asked) {
+  const model::CpuSet& cpus = workload.cpus;
+  if (cpus.empty()) return fault("it is not pinned");
+  if (static_cast<int>(cpus.size()) != asked) {
+    return fault(fmt::format("it holds {} vCPUs and asks {}", cpus.size(), asked));
+  }
+  return check_place(node, settings, workload, asked);
+}
+
+Standing check_pin(const Node& node, const InterferenceSettings& settings, const model::Workload& workload) {
+  return check_pin(node, settings, workload, workload.vcpus.value_or(0));
 }
 
 }  // namespace berth::policies

@@ -17,8 +17,19 @@ struct Standing {
   bool stands() const { return region >= 0; }
 };
 
-// A pin stands that holds exactly the vCPUs asked for, all usable, permitted and unreserved, inside one
-// region that a request of its size may have (docs/algorithms.md, keeping).
+// A pin stands that holds exactly `asked` vCPUs, all usable, permitted and unreserved, inside one region that
+// a request of its size may have (docs/algorithms.md, keeping).
+Standing check_pin(const Node& node, const InterferenceSettings& settings, const model::Workload& workload,
+                   int asked);
+// With the vCPUs that the workload declares.
 Standing check_pin(const Node& node, const InterferenceSettings& settings, const model::Workload& workload);
+
+// The same but for the number: whether what it holds is good as far as it goes, inside one region that a
+// request of `vcpus` may have.
+Standing check_place(const Node& node, const InterferenceSettings& settings, const model::Workload& workload,
+                     int vcpus);
+// What is wrong with single vCPUs of the pin: offline, forbidden or reserved; empty where nothing is.
+std::string check_vcpus(const Node& node, const InterferenceSettings& settings,
+                        const model::Workload& workload);
 
 }  // namespace berth::policies

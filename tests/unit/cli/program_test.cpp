@@ -127,7 +127,7 @@ TEST_F(Berthctl, SettingsComeFromOptionsAndFiles) {
 TEST_F(Berthctl, WrongSettingsAreNamed) {
   const std::string plan = "berthctl plan --snapshot " + snapshot("worked_example.json");
   expect_complaint(run_shell(plan + " --policy magic"), 2,
-                   "there is no policy \"magic\"; there are interference");
+                   "there is no policy \"magic\"; there are interference, straggler");
   expect_complaint(run_shell(plan + " -o interference.weighing=request"), 2, "weighing");
   expect_complaint(run_shell(plan + " -o interference.window_step=many"), 2, "window_step");
   expect_complaint(run_shell(plan + " -o nonsense"), 2, "nonsense");

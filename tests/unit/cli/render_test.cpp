@@ -201,4 +201,59 @@ TEST(RenderPlan, GivesNoRatioToNothing) {
   EXPECT_THAT(shown_score(0, std::nullopt), HasSubstr("score 0.0000; 0: nobody"));
 }
 
+namespace {
+
+std::string shown_stragglers(const model::StragglerFindings& findings) {
+  model::Snapshot snapshot;
+  model::Plan plan;
+  plan.time = 1000;
+  plan.findings.straggler = findings;
+  return text_of_render([&](std::ostream& out) { render_plan(out, plan, snapshot, {}); });
+}
+
+}  // namespace
+
+TEST(RenderPlan, ShowsWhoIsLateAndWhoPays) {
+  model::StragglerFindings findings;
+  model::StragglerTask& web = findings.tasks["web"];
+  web.straggler = true;
+  web.reason = "straggler: finishes 100.0 s after its deadline";
+  web.v1 = 0.002;
+  web.v2 = 0.001;
+  web.finish = 1400;
+  web.deadline = 1300;
+  web.extension = {.cpu_cores = 2, .memory_bytes = 1 << 30};
+  web.granted = {.cpu_cores = 1.5, .memory_bytes = 0};
+  findings.tasks["done"].reason = "not judged: no deadline";
+  findings.needed = web.extension;
+  findings.idle = {.cpu_cores = 0.5, .memory_bytes = 0};
+  using Kind = model::LimitMove::Kind;
+  findings.moves = {{Kind::reclaim, "batch", {.cpu_cores = 1, .memory_bytes = 0}, "r"},
+                    {Kind::preempt, "other", {.cpu_cores = 0, .memory_bytes = 1 << 20}, "r"}};
+  findings.relocate = {{"web", {.cpu_cores = 0.5, .memory_bytes = 0}}};
+  EXPECT_THAT(
+      shown_stragglers(findings),
+      HasSubstr(
+          "Tasks with deadlines\n"
+          "  TASK  BEFORE %/MIN  NOW %/MIN     FINISHES    DEADLINE                LACKS        GETS\n"
+          "  done             -          -            -           -                    -           -\n"
+          "  web          12.00       6.00  in 6 min 40 s  in 5 min 0 s  2.00 cores, 1.0 GiB  1.50 cores\n"
+          "  done: not judged: no deadline\n"
+          "  web: straggler: finishes 100.0 s after its deadline\n"
+          "  needed 2.00 cores, 1.0 GiB; idle 0.50 cores\n"
+          "  batch lends 1.00 cores\n"
+          "  other gives up 1.0 MiB\n"
+          "  web still lacks 0.50 cores, which this node does not have: another one may\n"));
+}
+
+TEST(RenderPlan, ShowsNothingOfStragglersWhereThereAreNoTasks) {
+  EXPECT_THAT(shown_stragglers({}), Not(HasSubstr("deadline")));
+}
+
+TEST(RenderPlan, ATaskThatStandsStillNeverFinishes) {
+  model::StragglerFindings findings;
+  findings.tasks["web"].v2 = 0.0;
+  EXPECT_THAT(shown_stragglers(findings), HasSubstr("never"));
+}
+
 }  // namespace berth::cli

@@ -82,6 +82,25 @@ std::vector<UsageSample> samples(int max_samples) {
   return usage;
 }
 
+HeldLimit held_limit() {
+  HeldLimit held;
+  held.cause = *gen::element(HeldCause::extended, HeldCause::reclaimed, HeldCause::preempted);
+  held.since = *amounts(1e9);
+  held.changed_at = held.since + *amounts(1e3);
+  return held;
+}
+
+std::vector<ProgressReport> reports() {
+  std::vector<ProgressReport> progress;
+  double time = *amounts(1e9);
+  const int count = count_up_to(5);
+  for (int index = 0; index < count; ++index) {
+    time += *amounts(60);
+    progress.push_back({time, *fractions()});
+  }
+  return progress;
+}
+
 CpuSet some_of(const CpuSet& cpus, int most) {
   const int wanted = count_up_to(most);
   CpuSet chosen;
@@ -125,6 +144,11 @@ Workload workload(const Snapshot& snapshot, const SnapshotShape& shape, CpuSet& 
     if (one_in(2)) original.memory_high_bytes = some_bytes();
     made.original = original;
   }
+  if (one_in(4)) made.held_cpu = held_limit();
+  if (one_in(4)) made.held_memory = held_limit();
+  if (one_in(4)) made.straggled_at = *amounts(1e9);
+  if (one_in(4)) made.cpu_throttled = *fractions();
+  if (one_in(3)) made.progress = reports();
   made.usage = samples(shape.max_samples);
   return made;
 }
@@ -166,6 +190,7 @@ Snapshot snapshot(const SnapshotShape& shape) {
   Snapshot made;
   made.host = one_in(5) ? "" : *names();
   made.time = *amounts(2e9);
+  if (one_in(3)) made.straggler_seen_at = *amounts(2e9);
   made.load1 = *amounts(100);
   made.topology = *topologies(shape.topology);
   made.memory.total_bytes = some_bytes();

@@ -108,6 +108,64 @@ TEST(PlanJson, RefusesADomainThatIsNoNumber) {
                 HasSubstr("is not the number of a domain"));
 }
 
+TEST(PlanJson, WritesStragglerFindingsAsTheContractHasThem) {
+  Plan plan;
+  StragglerFindings& findings = plan.findings.straggler.emplace();
+  StragglerTask& task = findings.tasks["w"];
+  task.straggler = true;
+  task.reason = "late";
+  task.samples = {{1, 0.25}};
+  task.deadline = 90;
+  task.v1 = 0.01;
+  task.v2 = 0.0;
+  task.growth = 2;
+  task.allocation_cores = 4;
+  task.extension = {.cpu_cores = 2, .memory_bytes = 3};
+  task.granted = {.cpu_cores = 1, .memory_bytes = 3};
+  task.vcpus = 5;
+  findings.redundant["b"].cpu = RedundantCpu{0.2, 1.3};
+  findings.redundant["b"].memory = RedundantMemory{0.9, 0};
+  findings.idle = {1, 0};
+  findings.needed = {2, 0};
+  findings.moves.push_back({LimitMove::Kind::reclaim, "b", {1, 0}, "idle"});
+  findings.relocate.push_back({"w", {1, 0}});
+  const std::string text = to_json(plan);
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          R"("findings":{"straggler":{"tasks":{"w":{"straggler":true,"reason":"late","v1":0.01,"v2":0,"finish":null,)"
+          R"("deadline":90,"growth":2,"samples":[{"time":1,"fraction":0.25}],"allocation":4,"allocation_memory_bytes":null,)"
+          R"("extension":2,"extension_memory_bytes":3,"granted":{"cpu":1,"memory":3},"vcpus":5}},)"
+          R"("redundant":{"b":{"cpu":{"utilisation":0.2,"reclaimable":1.3},"memory":{"utilisation":0.9,"reclaimable":0}}},)"
+          R"("idle":{"cpu":1,"memory":0},"needed":{"cpu":2,"memory":0},)"
+          R"("moves":[{"kind":"reclaim","workload":"b","amount":{"cpu":1,"memory":0},"reason":"idle"}],)"
+          R"("relocate":[{"workload":"w","lacks":{"cpu":1,"memory":0}}]}})"));
+  const auto again = parse_plan(text);
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_EQ(*again, plan);
+}
+
+TEST(PlanJson, RefusesStragglerFindingsThatCannotBe) {
+  const auto with = [](const std::string& tasks, const std::string& moves) {
+    return R"({"schema":"berth.plan/1","actions":[],"findings":{"straggler":{"redundant":{},"idle":{},"needed":{},)"
+           R"("relocate":[],"tasks":)" +
+           tasks + R"(,"moves":)" + moves + "}}}";
+  };
+  const std::string where = "$.findings.straggler.";
+  EXPECT_EQ(error_of(with("{}", "[]")), "accepted");
+  EXPECT_EQ(error_of(with(R"({"w":{}})", "[]")), where + "tasks.w.straggler: missing");
+  EXPECT_THAT(error_of(with(R"({"w":{"straggler":true,"granted":{"cpu":-1}}})", "[]")),
+              StartsWith(where + "tasks.w.granted.cpu: -1 is not between"));
+  EXPECT_THAT(error_of(with(R"({"w":{"straggler":true,"vcpus":0}})", "[]")),
+              StartsWith(where + "tasks.w.vcpus: 0 is not between"));
+  EXPECT_THAT(error_of(with("{}", R"([{"kind":"steal","workload":"b","amount":{}}])")),
+              StartsWith(where + "moves[0].kind: expected one of reclaim, preempt, restore, release"));
+  EXPECT_EQ(error_of(with("{}", R"([{"kind":"reclaim","amount":{}}])")),
+            where + "moves[0].workload: missing");
+  EXPECT_EQ(error_of(R"({"schema":"berth.plan/1","actions":[],"findings":{"straggler":{}}})"),
+            where + "tasks: missing");
+}
+
 TEST(PlanJson, ReadsMalformedTextAsASnapshotIsRead) {
   EXPECT_EQ(error_of(""), "$: the document is empty");
   EXPECT_THAT(error_of(std::string(100'000, '[')), HasSubstr("nested deeper than 64 levels"));

@@ -96,6 +96,51 @@ InterferenceFindings some_interference() {
   return findings;
 }
 
+Resources some_resources() { return {*testing::amounts(100), some_bytes()}; }
+
+StragglerTask some_task() {
+  StragglerTask task;
+  task.straggler = *gen::arbitrary<bool>();
+  task.reason = *testing::names();
+  const int samples = *gen::inRange(0, 5);
+  for (int index = 0; index < samples; ++index)
+    task.samples.push_back({*testing::amounts(1e9), *testing::fractions()});
+  if (*gen::arbitrary<bool>()) task.deadline = *testing::amounts(1e9);
+  if (*gen::arbitrary<bool>()) task.v1 = *testing::finite_doubles();
+  if (*gen::arbitrary<bool>()) task.v2 = *testing::finite_doubles();
+  if (*gen::arbitrary<bool>()) task.finish = *testing::finite_doubles();
+  if (*gen::arbitrary<bool>()) task.growth = *testing::amounts(10);
+  if (*gen::arbitrary<bool>()) task.allocation_cores = *testing::amounts(100);
+  if (*gen::arbitrary<bool>()) task.allocation_bytes = some_bytes();
+  task.extension = some_resources();
+  task.granted = some_resources();
+  if (*gen::arbitrary<bool>()) task.vcpus = *gen::inRange(1, 100);
+  return task;
+}
+
+RedundantTask some_redundant() {
+  RedundantTask task;
+  if (*gen::arbitrary<bool>()) task.cpu = RedundantCpu{*testing::amounts(2), *testing::amounts(100)};
+  if (*gen::arbitrary<bool>()) task.memory = RedundantMemory{*testing::amounts(2), some_bytes()};
+  return task;
+}
+
+StragglerFindings some_straggler() {
+  using Kind = LimitMove::Kind;
+  StragglerFindings findings;
+  const int count = *gen::inRange(0, 4);
+  for (int index = 0; index < count; ++index) {
+    findings.tasks.emplace(*testing::names(), some_task());
+    findings.redundant.emplace(*testing::names(), some_redundant());
+    findings.moves.push_back({*gen::element(Kind::reclaim, Kind::preempt, Kind::restore, Kind::release),
+                              *testing::names(), some_resources(), *testing::names()});
+    findings.relocate.push_back({*testing::names(), some_resources()});
+  }
+  findings.idle = some_resources();
+  findings.needed = some_resources();
+  return findings;
+}
+
 RC_GTEST_PROP(RoundTrip, Snapshot, ()) {
   const Snapshot snapshot = *testing::snapshots();
   const std::string text = to_json(snapshot);
@@ -122,6 +167,7 @@ RC_GTEST_PROP(RoundTrip, Plan, ()) {
   const int actions = *gen::inRange(0, 6);
   for (int index = 0; index < actions; ++index) plan.actions.push_back(some_action());
   if (*gen::arbitrary<bool>()) plan.findings.interference = some_interference();
+  if (*gen::arbitrary<bool>()) plan.findings.straggler = some_straggler();
   const std::string text = to_json(plan);
   const auto again = parse_plan(text);
   if (!again) RC_FAIL(again.error().message() + " in " + text);

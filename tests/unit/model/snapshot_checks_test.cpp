@@ -53,6 +53,16 @@ TEST(SnapshotChecks, SamplesOfOneInstantAreLegal) {
   EXPECT_EQ(error_of(workload_document(R"(,"usage":[{"time":2},{"time":2}])")), "accepted");
 }
 
+TEST(SnapshotChecks, ReportsOfProgressOutOfOrder) {
+  EXPECT_EQ(error_of(workload_document(R"(,"progress":[{"time":2,"fraction":0},{"time":1,"fraction":1}])")),
+            "$.workloads[0].progress[1].time: 1 is before the report above, 2");
+}
+
+TEST(SnapshotChecks, ReportsOfOneInstantAndProgressThatFallsAreLegal) {
+  EXPECT_EQ(error_of(workload_document(R"(,"progress":[{"time":2,"fraction":1},{"time":2,"fraction":0}])")),
+            "accepted");
+}
+
 TEST(SnapshotChecks, AGpuThatIsNotThere) {
   EXPECT_EQ(error_of(workload_document(R"(,"gpus":["g0","g1"])")),
             "$.workloads[0].gpus[1]: GPU \"g1\" is not in the topology");

@@ -65,7 +65,7 @@ TEST(SnapshotJson, WhatAWorkloadLeavesOut) {
 TEST(SnapshotJson, NullIsNoValueWhereNoneIsLegal) {
   const Workload bare = workload(
       R"(,"vcpus":null,"allowed_cpus":null,"cpu_quota":null,"memory_high_bytes":null,"deadline":null,"pinned_at":null,)"
-      R"("spark":null,"original":null)");
+      R"("spark":null,"original":null,"held":null,"straggled_at":null,"cpu_throttled":null)");
   EXPECT_EQ(bare, workload(""));
 }
 
@@ -82,6 +82,8 @@ TEST(SnapshotJson, ReadsEveryMemberOfAWorkload) {
       R"("memory_high_bytes":6,"priority":-7,"evictable":true,"created":8.5,"deadline":9.5,"pinned_at":10.5,)"
       R"("spark":{"app":"a","role":"executor","executor":"1"},"gpus":["g0"],)"
       R"("original":{"cpu_quota":2.5,"memory_high_bytes":null},)"
+      R"("held":{"cpu":{"cause":"preempted","since":20,"changed_at":21.5},"memory":{"cause":"extended","since":22}},)"
+      R"("straggled_at":23.5,"cpu_throttled":0.25,"progress":[{"time":24,"fraction":0.5},{"time":25,"fraction":1}],)"
       R"("usage":[{"time":1,"cpu":0.5,"memory_bytes":2,"progress":0.25,"runq_latency_us":3.5,"runq_latency_p50_us":1.5,"llc_mpki":4.5}])");
   Workload expected;
   expected.id = "w";
@@ -100,6 +102,11 @@ TEST(SnapshotJson, ReadsEveryMemberOfAWorkload) {
   expected.spark = SparkIdentity{"a", SparkRole::executor, "1"};
   expected.gpus = {"g0"};
   expected.original = OriginalLimits{2.5, std::nullopt};
+  expected.held_cpu = HeldLimit{HeldCause::preempted, 20, 21.5};
+  expected.held_memory = HeldLimit{HeldCause::extended, 22, 22};
+  expected.straggled_at = 23.5;
+  expected.cpu_throttled = 0.25;
+  expected.progress = {{24, 0.5}, {25, 1}};
   expected.usage = {{1, 0.5, 2, 0.25, 3.5, 1.5, 4.5}};
   EXPECT_EQ(read, expected);
 }
@@ -206,6 +213,42 @@ TEST(SnapshotJson, ProgressOutsideItsRange) {
   EXPECT_THAT(error_of(workload_document(R"(,"usage":[{"time":1,"progress":-0.1}])")),
               HasSubstr("-0.1 is not"));
   EXPECT_EQ(*workload(R"(,"usage":[{"time":1,"progress":1}])").usage[0].progress, 1);
+}
+
+TEST(SnapshotJson, AReportOfProgressOutsideItsRangeOrIncomplete) {
+  EXPECT_EQ(error_of(workload_document(R"(,"progress":[{"time":1,"fraction":1.01}])")),
+            "$.workloads[0].progress[0].fraction: 1.01 is not between 0 and 1");
+  EXPECT_THAT(error_of(workload_document(R"(,"progress":[{"time":1,"fraction":-0.1}])")),
+              HasSubstr("-0.1 is not"));
+  EXPECT_EQ(error_of(workload_document(R"(,"progress":[{"time":1}])")),
+            "$.workloads[0].progress[0].fraction: missing");
+  EXPECT_EQ(error_of(workload_document(R"(,"progress":[{"fraction":1}])")),
+            "$.workloads[0].progress[0].time: missing");
+  EXPECT_EQ(error_of(workload_document(R"(,"progress":0.5)")),
+            "$.workloads[0].progress: expected an array, found a number");
+}
+
+TEST(SnapshotJson, AHeldLimitNeedsACauseAndItsTime) {
+  EXPECT_EQ(error_of(workload_document(R"(,"held":{"cpu":{"since":1}})")),
+            "$.workloads[0].held.cpu.cause: missing");
+  EXPECT_EQ(error_of(workload_document(R"(,"held":{"cpu":{"cause":"reclaimed"}})")),
+            "$.workloads[0].held.cpu.since: missing");
+  EXPECT_THAT(error_of(workload_document(R"(,"held":{"memory":{"cause":"stolen","since":1}})")),
+              StartsWith("$.workloads[0].held.memory.cause: expected one of extended, reclaimed, preempted"));
+  EXPECT_EQ(error_of(workload_document(R"(,"held":{"cpu":{"cause":"reclaimed","since":2,"changed_at":1}})")),
+            "$.workloads[0].held.cpu.changed_at: 1 is before since, 2");
+}
+
+TEST(SnapshotJson, AShareOfTimeAboveAll) {
+  EXPECT_EQ(error_of(workload_document(R"(,"cpu_throttled":1.5)")),
+            "$.workloads[0].cpu_throttled: 1.5 is not between 0 and 1");
+}
+
+TEST(SnapshotJson, WhatOnlyStragglersBringIsNotWrittenWithoutThem) {
+  const std::string text = to_json(parsed(workload_document("")).snapshot);
+  for (const char* member : {"held", "straggled_at", "cpu_throttled", "progress", "straggler_seen_at"})
+    EXPECT_EQ(text.find(member), std::string::npos) << member;
+  EXPECT_EQ(parsed(snapshot_document("", R"(,"straggler_seen_at":7.5)")).snapshot.straggler_seen_at, 7.5);
 }
 
 TEST(SnapshotJson, PressureOutsideItsRange) {

@@ -42,8 +42,15 @@ TEST(Decide, PinsBothClassesBestEffortFirst) {
 }
 
 TEST(Decide, RunsOnlyThePoliciesNamed) {
-  EXPECT_THAT(policy_names(), ElementsAre("interference"));
-  EXPECT_EQ(decide(mixed(), {}, {"interference"}), decide(mixed(), {}));
+  EXPECT_THAT(policy_names(), ElementsAre("interference", "straggler"));
+  const model::Plan both = decide(mixed(), {});
+  EXPECT_TRUE(both.findings.straggler.has_value());
+  model::Plan plan = decide(mixed(), {}, {"interference"});
+  EXPECT_EQ(plan.findings.straggler, std::nullopt);
+  EXPECT_EQ(plan.actions, both.actions);
+  plan = decide(mixed(), {}, {"straggler"});
+  EXPECT_EQ(plan.findings.interference, std::nullopt);
+  EXPECT_THAT(plan.actions, IsEmpty());
 }
 
 TEST(Decide, DoesNothingOnAnIdleNode) {

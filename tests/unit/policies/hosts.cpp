@@ -38,7 +38,8 @@ model::Snapshot snapshot_of(model::Topology topology) {
           .services = {},
           .workloads = {},
           .pending = {},
-          .spark_apps = {}};
+          .spark_apps = {},
+          .straggler_seen_at = {}};
 }
 
 model::Workload latency_sensitive(const std::string& id, int vcpus, double created) {

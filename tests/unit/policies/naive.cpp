@@ -144,21 +144,40 @@ class Naive {
            instance.workload->allowed_cpus->contains(c);
   }
 
+  // The old pins: those of the right size stay, those too large give vCPUs up, the others do not stand. Of
+  // two that overlap the earlier one counts.
   void keep() {
-    for (Instance& instance : all_) {
+    Cpus claimed;
+    std::size_t keeping = 0;
+    std::vector<std::size_t> too_large;
+    for (std::size_t which = 0; which < all_.size(); ++which) {
+      Instance& instance = all_[which];
       if (instance.workload == nullptr || instance.asked <= 0) continue;
       Cpus pin;
       for (int c : instance.workload->cpus) pin.insert(c);
-      bool fine = std::cmp_equal(pin.size(), instance.asked);
-      for (int c : pin) fine = fine && free_to(instance, c) && !owned().contains(c);
-      fine = fine && usable_.size() >= owned().size() + pin.size() + be_min_;
+      const auto asked = static_cast<std::size_t>(instance.asked);
+      bool fine = pin.size() >= asked && !meet(pin, claimed);
+      for (int c : pin) fine = fine && free_to(instance, c);
+      fine = fine && usable_.size() >= keeping + asked + be_min_;
       if (!fine) continue;
       for (const Cpus& region : regions(instance.asked)) {
-        if (!subset(pin, region)) continue;
-        instance.cpus = pin;
-        instance.home = region;
+        const std::size_t inside = pin.size() - minus(pin, region).size();
+        if (pin.size() == asked ? !subset(pin, region) : inside < asked) continue;
+        claimed.insert(pin.begin(), pin.end());
+        keeping += asked;
+        if (pin.size() > asked) {
+          too_large.push_back(which);
+        } else {
+          instance.cpus = pin;
+          instance.home = region;
+        }
         break;
       }
+    }
+    for (const std::size_t which : too_large) {
+      Cpus pin;
+      for (int c : all_[which].workload->cpus) pin.insert(c);
+      best_window(which, minus(online_, pin), 1);
     }
   }
 
@@ -176,29 +195,33 @@ class Naive {
 
   void place(std::size_t which) {
     const int asked = all_[which].asked;
+    if (asked > 0 && usable_.size() >= owned().size() + static_cast<std::size_t>(asked) + be_min_)
+      best_window(which, owned(), static_cast<std::size_t>(set_.window_step));
+  }
+
+  // The least score of all windows of its regions, in vCPUs that are not `taken`.
+  void best_window(std::size_t which, const Cpus& taken, std::size_t step) {
+    const int asked = all_[which].asked;
     std::optional<double> best;
     Cpus best_cpus;
     Cpus best_home;
-    if (asked > 0 && usable_.size() >= owned().size() + static_cast<std::size_t>(asked) + be_min_) {
-      for (const Cpus& region : regions(asked)) {
-        std::vector<int> order;
-        for (int c : minus(region, owned()))
-          if (free_to(all_[which], c)) order.push_back(c);
-        std::sort(order.begin(), order.end(),
-                  [&](int a, int b) { return rank_and_core(a) < rank_and_core(b); });
-        for (std::size_t at = 0; at + static_cast<std::size_t>(asked) <= order.size();
-             at += static_cast<std::size_t>(set_.window_step)) {
-          const auto begin = order.begin() + static_cast<std::ptrdiff_t>(at);
-          all_[which].cpus = Cpus(begin, begin + asked);
-          all_[which].home = region;
-          const double score = domain_score(region);
-          if (!best || score < *best - kTie) {
-            best = score;
-            best_cpus = all_[which].cpus;
-            best_home = region;
-          }
-          all_[which].cpus.clear();
+    for (const Cpus& region : regions(asked)) {
+      std::vector<int> order;
+      for (int c : minus(region, taken))
+        if (free_to(all_[which], c)) order.push_back(c);
+      std::sort(order.begin(), order.end(),
+                [&](int a, int b) { return rank_and_core(a) < rank_and_core(b); });
+      for (std::size_t at = 0; at + static_cast<std::size_t>(asked) <= order.size(); at += step) {
+        const auto begin = order.begin() + static_cast<std::ptrdiff_t>(at);
+        all_[which].cpus = Cpus(begin, begin + asked);
+        all_[which].home = region;
+        const double score = domain_score(region);
+        if (!best || score < *best - kTie) {
+          best = score;
+          best_cpus = all_[which].cpus;
+          best_home = region;
         }
+        all_[which].cpus.clear();
       }
     }
     all_[which].cpus = best_cpus;

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cli/text.h"
+#include "model/straggler_findings.h"
+
+#include <iosfwd>
+
+namespace berth::cli {
+
+// The tasks with deadlines, what those that straggle lack and get, and who pays for it; nothing where there
+// are no tasks and nothing moves. `now`: time of the plan, epoch seconds.
+void render_stragglers(std::ostream& out, const model::StragglerFindings& findings, double now,
+                       const Style& style);
+
+}  // namespace berth::cli

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/workload_json.h"
+
+#include "model/json.h"
+
+#include <fmt/format.h>
+
+namespace berth::model {
+
+namespace {
+
+constexpr double kMaxCores = kMaxCpu + 1;
+constexpr double kMaxMicroseconds = 1e15;
+constexpr double kMaxMpki = 1e6;
+constexpr int kMaxPriority = 1'000'000;
+
+constexpr std::array kRoles{SparkRole::executor, SparkRole::driver};
+constexpr std::array kCauses{HeldCause::extended, HeldCause::reclaimed, HeldCause::preempted};
+
+const char* role_name(SparkRole role) { return role == SparkRole::executor ? "executor" : "driver"; }
+
+UsageSample read_sample(const JsonValue& value) {
+  JsonObject object(value);
+  UsageSample sample;
+  sample.time = object.required("time").epoch();
+  if (const auto cpu = object.optional("cpu")) sample.cpu_cores = cpu->number(0, kMaxCores);
+  if (const auto memory = object.optional("memory_bytes")) sample.memory_bytes = memory->bytes();
+  if (const auto progress = object.nullable("progress")) sample.progress = progress->fraction();
+  if (const auto delay = object.nullable("runq_latency_us"))
+    sample.runq_latency_us = delay->number(0, kMaxMicroseconds);
+  if (const auto delay = object.nullable("runq_latency_p50_us"))
+    sample.runq_latency_p50_us = delay->number(0, kMaxMicroseconds);
+  if (const auto mpki = object.nullable("llc_mpki")) sample.llc_mpki = mpki->number(0, kMaxMpki);
+  return sample;
+}
+
+SparkIdentity read_spark_identity(const JsonValue& value) {
+  JsonObject object(value);
+  SparkIdentity spark;
+  spark.app = object.required("app").name();
+  spark.role = object.required("role").choice(kRoles, role_name);
+  if (const auto executor = object.nullable("executor")) spark.executor = executor->name();
+  if (spark.role == SparkRole::executor && !spark.executor)
+    object.context().fail(object.path_of("executor"), "missing; the role executor needs its id");
+  return spark;
+}
+
+OriginalLimits read_original(const JsonValue& value) {
+  JsonObject object(value);
+  OriginalLimits original;
+  if (const auto quota = object.nullable("cpu_quota"))
+    original.cpu_quota_cores = quota->positive_number(kMaxQuotaCores);
+  if (const auto high = object.nullable("memory_high_bytes")) original.memory_high_bytes = high->bytes();
+  return original;
+}
+
+HeldLimit read_held(const JsonValue& value) {
+  JsonObject object(value);
+  HeldLimit held;
+  held.cause = object.required("cause").choice(kCauses, to_string);
+  held.since = object.required("since").epoch();
+  const auto changed = object.optional("changed_at");
+  held.changed_at = changed ? changed->epoch() : held.since;
+  if (held.changed_at < held.since)
+    object.context().fail(object.path_of("changed_at"),
+                          fmt::format("{} is before since, {}", held.changed_at, held.since));
+  return held;
+}
+
+void read_held_limits(const JsonValue& value, Workload& workload) {
+  JsonObject object(value);
+  if (const auto cpu = object.nullable("cpu")) workload.held_cpu = read_held(*cpu);
+  if (const auto memory = object.nullable("memory")) workload.held_memory = read_held(*memory);
+}
+
+void write_held(JsonWriter& out, const char* resource, const std::optional<HeldLimit>& held) {
+  if (!held) return;
+  out.key(resource).begin_object().member("cause", to_string(held->cause)).member("since", held->since);
+  out.member("changed_at", held->changed_at).end_object();
+}
+
+void write_held_limits(JsonWriter& out, const Workload& workload) {
+  if (!workload.held_cpu && !workload.held_memory) return;
+  out.key("held").begin_object();
+  write_held(out, "cpu", workload.held_cpu);
+  write_held(out, "memory", workload.held_memory);
+  out.end_object();
+}
+
+}  // namespace
+
+ProgressReport read_progress_report(const JsonValue& value) {
+  JsonObject object(value);
+  ProgressReport report;
+  report.time = object.required("time").epoch();
+  report.fraction = object.required("fraction").fraction();
+  return report;
+}
+
+void write_progress(JsonWriter& out, const std::vector<ProgressReport>& reports) {
+  out.begin_array();
+  for (const ProgressReport& report : reports)
+    out.begin_object().member("time", report.time).member("fraction", report.fraction).end_object();
+  out.end_array();
+}
+
+Workload read_workload(const JsonValue& value) {
+  JsonObject object(value);
+  Workload workload;
+  workload.id = object.required("id").name();
+  const auto service = object.optional("service");
+  workload.service = service ? service->name() : workload.id;
+  workload.workload_class = object.required("class").choice(kWorkloadClasses, to_string);
+  if (const auto vcpus = object.nullable("vcpus")) workload.vcpus = vcpus->small_integer(1, kMaxCpu + 1);
+  if (const auto memory = object.optional("memory_request_bytes"))
+    workload.memory_request_bytes = memory->bytes();
+  if (const auto cpus = object.optional("cpus")) workload.cpus = cpus->cpulist();
+  if (const auto allowed = object.nullable("allowed_cpus")) workload.allowed_cpus = allowed->cpulist();
+  if (const auto quota = object.nullable("cpu_quota"))
+    workload.cpu_quota_cores = quota->positive_number(kMaxQuotaCores);
+  if (const auto high = object.nullable("memory_high_bytes")) workload.memory_high_bytes = high->bytes();
+  if (const auto priority = object.optional("priority"))
+    workload.priority = priority->small_integer(-kMaxPriority, kMaxPriority);
+  if (const auto evictable = object.optional("evictable")) workload.evictable = evictable->boolean();
+  if (const auto created = object.optional("created")) workload.created = created->epoch();
+  if (const auto deadline = object.nullable("deadline")) workload.deadline = deadline->epoch();
+  if (const auto pinned = object.nullable("pinned_at")) workload.pinned_at = pinned->epoch();
+  if (const auto spark = object.nullable("spark")) workload.spark = read_spark_identity(*spark);
+  if (const auto gpus = object.optional("gpus"))
+    gpus->each([&workload](const JsonValue& gpu) { workload.gpus.push_back(gpu.name()); });
+  if (const auto original = object.nullable("original")) workload.original = read_original(*original);
+  if (const auto held = object.nullable("held")) read_held_limits(*held, workload);
+  if (const auto straggled = object.nullable("straggled_at")) workload.straggled_at = straggled->epoch();
+  if (const auto share = object.nullable("cpu_throttled")) workload.cpu_throttled = share->fraction();
+  if (const auto progress = object.optional("progress"))
+    progress->each(
+        [&workload](const JsonValue& report) { workload.progress.push_back(read_progress_report(report)); });
+  if (const auto usage = object.optional("usage"))
+    usage->each([&workload](const JsonValue& sample) { workload.usage.push_back(read_sample(sample)); });
+  return workload;
+}
+
+void write_workload(JsonWriter& out, const Workload& workload) {
+  out.begin_object().member("id", workload.id);
+  if (!workload.service.empty()) out.member("service", workload.service);
+  out.member("class", to_string(workload.workload_class)).member("vcpus", workload.vcpus);
+  out.member("memory_request_bytes", workload.memory_request_bytes).member("cpus", workload.cpus);
+  out.member_if("allowed_cpus", workload.allowed_cpus).member("cpu_quota", workload.cpu_quota_cores);
+  out.member("memory_high_bytes", workload.memory_high_bytes).member("priority", workload.priority);
+  out.member("evictable", workload.evictable).member("created", workload.created);
+  out.member("deadline", workload.deadline).member_if("pinned_at", workload.pinned_at).key("spark");
+  if (workload.spark) {
+    out.begin_object().member("app", workload.spark->app).member("role", role_name(workload.spark->role));
+    out.member("executor", workload.spark->executor).end_object();
+  } else {
+    out.null();
+  }
+  out.key("gpus").begin_array();
+  for (const std::string& gpu : workload.gpus) out.value(gpu);
+  out.end_array().key("original");
+  if (workload.original) {
+    out.begin_object().member("cpu_quota", workload.original->cpu_quota_cores);
+    out.member("memory_high_bytes", workload.original->memory_high_bytes).end_object();
+  } else {
+    out.null();
+  }
+  write_held_limits(out, workload);
+  out.member_if("straggled_at", workload.straggled_at).member_if("cpu_throttled", workload.cpu_throttled);
+  if (!workload.progress.empty()) {
+    out.key("progress");
+    write_progress(out, workload.progress);
+  }
+  out.key("usage").begin_array();
+  for (const UsageSample& sample : workload.usage) {
+    out.begin_object().member("time", sample.time).member("cpu", sample.cpu_cores);
+    out.member("memory_bytes", sample.memory_bytes).member_if("progress", sample.progress);
+    out.member_if("runq_latency_us", sample.runq_latency_us)
+        .member_if("runq_latency_p50_us", sample.runq_latency_p50_us)
+        .member_if("llc_mpki", sample.llc_mpki);
+    out.end_object();
+  }
+  out.end_array().end_object();
+}
+
+}  // namespace berth::model

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of the snapshot document that is about one workload, and of a plan's that shows progress. Only the
+// *_json.cpp files of this room include it.
+#pragma once
+
+#include "model/json_reader.h"
+#include "model/json_writer.h"
+#include "model/workload.h"
+
+#include <array>
+#include <vector>
+
+namespace berth::model {
+
+inline constexpr std::array kWorkloadClasses{WorkloadClass::latency_sensitive, WorkloadClass::best_effort};
+
+// An element of "workloads"; errors go to the value's context.
+Workload read_workload(const JsonValue& value);
+void write_workload(JsonWriter& out, const Workload& workload);
+
+// {"time", "fraction"}
+ProgressReport read_progress_report(const JsonValue& value);
+void write_progress(JsonWriter& out, const std::vector<ProgressReport>& reports);
+
+}  // namespace berth::model

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/straggler/decision.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+namespace berth::policies {
+
+namespace {
+
+// Below this an amount of cores is what rounding leaves; of bytes there is no such part.
+constexpr double kNothing = 1e-9;
+
+std::vector<std::size_t> indices(std::size_t count) {
+  std::vector<std::size_t> list(count);
+  std::iota(list.begin(), list.end(), std::size_t{0});
+  return list;
+}
+
+template <typename Key>
+std::vector<std::size_t> sorted_by(std::size_t count, Key key) {
+  std::vector<std::size_t> list = indices(count);
+  std::sort(list.begin(), list.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+  return list;
+}
+
+// Takes from redundant sources until nothing is missing; what is missing still.
+double reclaim(double missing, const std::vector<Source>& sources, std::vector<Taken>& taken) {
+  const auto order = sorted_by(
+      sources.size(), [&](std::size_t i) { return std::tuple(-sources[i].reclaimable, sources[i].id); });
+  for (const std::size_t i : order) {
+    if (missing <= kNothing || sources[i].reclaimable <= 0) break;
+    const double amount = std::min(missing, sources[i].reclaim_most);
+    if (amount <= kNothing) continue;
+    taken.push_back({.source = i, .amount = amount, .preempted = false});
+    missing -= amount;
+  }
+  return missing;
+}
+
+void preempt(double missing, const std::vector<Source>& sources, std::vector<Taken>& taken) {
+  std::vector<double> reclaimed(sources.size(), 0.0);
+  std::vector<char> preempted(sources.size(), 0);
+  for (const Taken& it : taken) reclaimed[it.source] = it.amount;
+  const auto order = sorted_by(sources.size(), [&](std::size_t i) {
+    return std::tuple(sources[i].priority, sources[i].use, sources[i].id);
+  });
+  for (const std::size_t i : order) {
+    if (missing <= kNothing) break;
+    const double amount = std::min(missing, sources[i].preempt_most - reclaimed[i]);
+    if (amount <= kNothing) continue;
+    taken.push_back({.source = i, .amount = reclaimed[i] + amount, .preempted = true});
+    preempted[i] = 1;
+    missing -= amount;
+  }
+  // Whoever lent its spare part before gives all of it for this reason now.
+  std::erase_if(taken, [&](const Taken& it) { return !it.preempted && preempted[it.source] != 0; });
+}
+
+}  // namespace
+
+Division divide(double idle, double pending, const std::vector<Claim>& claims,
+                const std::vector<Source>& sources) {
+  Division result;
+  result.grants.assign(claims.size(), 0.0);
+  double extensions = 0;
+  for (const Claim& claim : claims) extensions += claim.extension;
+  result.needed = extensions + pending;
+  if (result.needed <= 0) return result;
+  if (idle < result.needed) {
+    const double missing = reclaim(result.needed - idle, sources, result.taken);
+    preempt(missing, sources, result.taken);
+  }
+  double left = idle;
+  for (const Taken& it : result.taken) left += it.amount;
+  const auto order =
+      sorted_by(claims.size(), [&](std::size_t i) { return std::tuple(claims[i].deadline, claims[i].id); });
+  for (const std::size_t i : order) {
+    const double missing = claims[i].extension - left;
+    // Sums of cores are rounded: what is short by that alone is not short.
+    result.grants[i] = missing <= kNothing ? claims[i].extension : std::max(0.0, left);
+    left -= result.grants[i];
+  }
+  return result;
+}
+
+}  // namespace berth::policies

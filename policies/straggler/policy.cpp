@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/straggler/policy.h"
+
+#include "policies/straggler/decision.h"
+#include "policies/straggler/domain.h"
+#include "policies/straggler/progress.h"
+#include "policies/straggler/redundancy.h"
+#include "policies/straggler/returns.h"
+#include "policies/straggler/round.h"
+#include "policies/straggler/task.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace berth::policies {
+
+namespace {
+
+using model::Resource;
+using Kind = model::LimitMove::Kind;
+
+constexpr double kNothing = 1e-9;
+
+std::vector<Member> members_of(const model::Snapshot& snapshot, const StragglerSettings& settings) {
+  std::vector<Member> members;
+  members.reserve(snapshot.workloads.size());
+  for (const model::Workload& workload : snapshot.workloads) {
+    members.push_back({.workload = &workload,
+                       .task = judge(workload, snapshot.time, settings.max_growth),
+                       .shares = {share_of(workload, Resource::cpu), share_of(workload, Resource::memory)},
+                       .changed = {}});
+  }
+  std::sort(members.begin(), members.end(),
+            [](const Member& a, const Member& b) { return a.workload->id < b.workload->id; });
+  return members;
+}
+
+double pending_need(const model::Snapshot& snapshot, Resource resource) {
+  double sum = 0;
+  for (const model::PendingWorkload& pending : snapshot.pending) {
+    if (pending.workload_class != model::WorkloadClass::latency_sensitive) continue;
+    sum += resource == Resource::cpu ? pending.vcpus.value_or(0)
+                                     : static_cast<double>(pending.memory_request_bytes);
+  }
+  return sum;
+}
+
+double idle_amount(const Round& round) {
+  double allocated = 0;
+  for (const Member& member : round.members) allocated += member.shares[round.index()].counted();
+  return std::max(0.0, round.capacity - allocated);
+}
+
+// A straggler and what it lacks of one resource.
+struct Wish {
+  Member* member = nullptr;
+  Extension extension;
+};
+
+std::vector<Wish> wishes_of(Round& round, const Node& node, const InterferenceSettings& domains) {
+  std::vector<Wish> wishes;
+  for (Member& member : round.members) {
+    if (!member.straggles() || round.changed(member)) continue;
+    model::StragglerTask& task = *member.task;
+    if (!has_evidence(*member.workload, task, round.now)) continue;
+    const double most =
+        round.resource == Resource::cpu ? domain_cores(node, domains, *member.workload) : round.capacity;
+    Extension extension = extension_of(round.share(member), round.resource, *task.growth, most);
+    if (!extension.note.empty()) task.reason += "; " + extension.note;
+    add(task.extension, round.resource, extension.amount);
+    wishes.push_back({.member = &member, .extension = std::move(extension)});
+  }
+  return wishes;
+}
+
+// What a best-effort task's limit may be lowered to at least when it is preempted; nullopt where it cannot be
+// said.
+std::optional<double> preempt_floor(const Round& round, const Share& share) {
+  if (round.resource == Resource::cpu) return std::max(round.settings.preempt_floor_cores, kLeastQuotaCores);
+  if (!share.last_use) return std::nullopt;
+  return std::ceil(*share.last_use * kMemoryHeadroom);
+}
+
+double reclaim_floor(const Round& round, const Share& share) {
+  if (round.resource == Resource::cpu) return kLeastQuotaCores;
+  return std::ceil(share.max_use.value_or(0) * kMemoryHeadroom);
+}
+
+// Notes which best-effort tasks are redundant, and lists what may be taken from whom.
+std::vector<Source> sources_of(Round& round, std::vector<Member*>& whose) {
+  std::vector<Source> sources;
+  for (Member& member : round.members) {
+    // One that gets its share back this tick is not taken from.
+    if (member.latency_sensitive() || round.changed(member)) continue;
+    const Share& share = round.share(member);
+    const auto redundancy = redundancy_of(share, round.resource, round.settings.expected_utilisation);
+    Source source{.id = member.workload->id,
+                  .priority = member.workload->priority,
+                  .use = share.mean_use.value_or(0),
+                  .reclaimable = redundancy ? redundancy->reclaimable : 0,
+                  .reclaim_most = 0,
+                  .preempt_most = 0};
+    const double present = share.counted();
+    if (source.reclaimable > 0) {
+      source.reclaim_most = std::clamp(present - reclaim_floor(round, share), 0.0, source.reclaimable);
+    }
+    if (const auto floor = preempt_floor(round, share)) source.preempt_most = std::max(0.0, present - *floor);
+    sources.push_back(std::move(source));
+    whose.push_back(&member);
+  }
+  return sources;
+}
+
+void take(Round& round, const Division& division, double idle, const std::vector<Source>& sources,
+          const std::vector<Member*>& whose) {
+  const std::string need = fmt::format("{} needed, {} idle", round.text(division.needed), round.text(idle));
+  for (const Taken& taken : division.taken) {
+    const Source& source = sources[taken.source];
+    Member& member = *whose[taken.source];
+    const Share& share = round.share(member);
+    const double limit = share.counted() - taken.amount;
+    std::string reason = fmt::format("{} {} of {}: ", taken.preempted ? "gives up" : "lends",
+                                     round.text(taken.amount), round.text(share.counted()));
+    if (taken.preempted) {
+      reason += fmt::format("{}, and what is lent does not do; priority {}, uses {}", need, source.priority,
+                            round.text(source.use));
+    } else {
+      reason += fmt::format("{}; it uses {} at most, {:.3g} of what it holds (expected_utilisation {:.3g})",
+                            need, round.text(share.max_use.value_or(0)),
+                            share.max_use.value_or(0) / share.counted(), round.settings.expected_utilisation);
+    }
+    round.note(taken.preempted ? Kind::preempt : Kind::reclaim, member, taken.amount, reason);
+    round.set(member, limit, reason);
+  }
+}
+
+void grant(Round& round, const std::vector<Wish>& wishes, const std::vector<double>& grants) {
+  for (std::size_t i = 0; i < wishes.size(); ++i) {
+    const Extension& extension = wishes[i].extension;
+    const double granted = grants[i];
+    Member& member = *wishes[i].member;
+    model::StragglerTask& task = *member.task;
+    const Share& share = round.share(member);
+    add(task.granted, round.resource, granted);
+    if (extension.amount > kNothing) {
+      task.reason += fmt::format("; {} of {} times its {}: {}", granted < extension.amount ? "a part" : "all",
+                                 fmt::format("{:.3g}", *task.growth), round.text(*share.allocation),
+                                 fmt::format("{} more", round.text(granted)));
+    }
+    if (granted > kNothing && share.limit) round.set(member, *share.limit + granted, task.reason);
+  }
+}
+
+// What every straggler lacks that this node does not give it.
+void relocate(const Round& round, const std::vector<Wish>& wishes, const std::vector<double>& grants,
+              std::map<std::string, model::Resources>& lacks) {
+  for (std::size_t i = 0; i < wishes.size(); ++i) {
+    const double missing = wishes[i].extension.wish - grants[i];
+    const double least = round.resource == Resource::cpu ? kNothing : 1.0;
+    if (missing >= least) add(lacks[wishes[i].member->workload->id], round.resource, missing);
+  }
+}
+
+void note_redundant(const Round& round, const std::vector<Member*>& members,
+                    std::map<std::string, model::RedundantTask>& redundant) {
+  for (const Member* member : members) {
+    const Share& share = member->shares[round.index()];
+    const auto it = redundancy_of(share, round.resource, round.settings.expected_utilisation);
+    if (!it) continue;
+    model::RedundantTask& task = redundant[member->workload->id];
+    if (round.resource == Resource::cpu) {
+      task.cpu = model::RedundantCpu{.utilisation = it->utilisation, .reclaimable_cores = it->reclaimable};
+    } else {
+      task.memory = model::RedundantMemory{.utilisation = it->utilisation,
+                                           .reclaimable_bytes = static_cast<std::uint64_t>(it->reclaimable)};
+    }
+  }
+}
+
+void explain_waiting(std::vector<Member>& members, double now) {
+  for (Member& member : members) {
+    if (member.straggles() && !has_evidence(*member.workload, *member.task, now))
+      member.task->reason += "; it was given more or moved since, and keeps that until two reports follow";
+  }
+}
+
+bool keeps_nothing(const model::RedundantTask& task) {
+  return (!task.cpu || task.cpu->reclaimable_cores <= 0) &&
+         (!task.memory || task.memory->reclaimable_bytes == 0);
+}
+
+}  // namespace
+
+StragglerProposal propose_help(const model::Snapshot& snapshot, const PolicySettings& settings) {
+  StragglerProposal out;
+  std::vector<Member> members = members_of(snapshot, settings.straggler);
+  const bool straggles =
+      std::any_of(members.begin(), members.end(), [](const Member& member) { return member.straggles(); });
+  const bool may_restore =
+      !straggles && is_over(snapshot.straggler_seen_at, snapshot.time, settings.straggler.restore_hold_s);
+  explain_waiting(members, snapshot.time);
+  const Node node(snapshot.topology, settings.interference.shared_domain);
+  std::map<std::string, model::Resources> lacks;
+
+  for (const Resource resource : {Resource::cpu, Resource::memory}) {
+    Round round{.resource = resource,
+                .capacity = capacity_of(snapshot, resource),
+                .now = snapshot.time,
+                .settings = settings.straggler,
+                .members = members,
+                .out = out};
+    return_at_once(round);
+    const std::vector<Wish> wishes = wishes_of(round, node, settings.interference);
+    std::vector<Claim> claims;
+    for (const Wish& wish : wishes) {
+      claims.push_back({.id = wish.member->workload->id,
+                        .deadline = *wish.member->task->deadline,
+                        .extension = wish.extension.amount});
+    }
+    std::vector<Member*> whose;
+    const std::vector<Source> sources = sources_of(round, whose);
+    note_redundant(round, whose, out.findings.redundant);
+    const double idle = idle_amount(round);
+    const Division division = divide(idle, pending_need(snapshot, resource), claims, sources);
+    add(out.findings.idle, resource, idle);
+    add(out.findings.needed, resource, division.needed);
+    take(round, division, idle, sources, whose);
+    grant(round, wishes, division.grants);
+    relocate(round, wishes, division.grants, lacks);
+    end_growth(round);
+    if (may_restore && division.needed <= 0) restore(round);
+  }
+
+  std::erase_if(out.findings.redundant, [](const auto& entry) { return keeps_nothing(entry.second); });
+  for (auto& [id, resources] : lacks) out.findings.relocate.push_back({.workload = id, .lacks = resources});
+  for (Member& member : members) {
+    if (!member.task) continue;
+    model::StragglerTask& task = *member.task;
+    const model::Workload& workload = *member.workload;
+    task.allocation_cores = member.shares[0].allocation;
+    if (const auto& bytes = member.shares[1].allocation)
+      task.allocation_bytes = static_cast<std::uint64_t>(*bytes);
+    const bool ends = growth_ends(workload, member.task, snapshot.time, settings.straggler.restore_hold_s);
+    task.vcpus = vcpus_while_grown(workload, member.shares[0], task.granted.cpu_cores, ends);
+    out.findings.tasks.emplace(workload.id, std::move(task));
+  }
+  return out;
+}
+
+std::map<std::string, int> grown_requests(const model::StragglerFindings& findings) {
+  std::map<std::string, int> requests;
+  for (const auto& [id, task] : findings.tasks)
+    if (task.vcpus) requests.emplace(id, *task.vcpus);
+  return requests;
+}
+
+}  // namespace berth::policies

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "model/plan.h"
+#include "model/snapshot.h"
+#include "policies/settings.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace berth::policies {
+
+struct StragglerProposal {
+  model::StragglerFindings findings;
+  std::vector<model::Action> actions;  // without decision ids; at most one per workload and resource
+};
+
+// Finds the latency-sensitive tasks that would miss their deadline, gives them more, takes it from
+// best-effort ones where nothing is idle, and gives everything back afterwards (docs/algorithms.md,
+// stragglers [HUST]). Of `settings`, [straggler] and the domains of [interference] matter. Pure.
+StragglerProposal propose_help(const model::Snapshot& snapshot, const PolicySettings& settings);
+
+// How many vCPUs the grown tasks are to own, for propose_pins.
+std::map<std::string, int> grown_requests(const model::StragglerFindings& findings);
+
+}  // namespace berth::policies

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/straggler/progress.h"
+
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace berth::policies {
+
+namespace {
+
+using Reports = std::vector<model::ProgressReport>;
+
+constexpr std::size_t kNeeded = 4;
+// A task is silent once it said nothing for this many times its longest gap.
+constexpr double kSilence = 2;
+
+// The last four, a silence counted as one of them.
+Reports judged_reports(Reports reports, double now) {
+  const auto keep_last = [&reports] {
+    if (reports.size() > kNeeded) reports.erase(reports.begin(), reports.end() - kNeeded);
+  };
+  keep_last();
+  double longest = 0;
+  for (std::size_t i = 1; i < reports.size(); ++i)
+    longest = std::max(longest, reports[i].time - reports[i - 1].time);
+  if (reports.size() < 2 || reports.back().fraction >= 1) return reports;
+  if (now - reports.back().time > kSilence * longest) {
+    reports.push_back({.time = now, .fraction = reports.back().fraction});
+    keep_last();
+  }
+  return reports;
+}
+
+// Why these cannot be judged; empty where they can.
+std::string unfit(const Reports& reports) {
+  if (reports.size() < kNeeded) {
+    return fmt::format("not judged: {} report{} of progress, four are needed", reports.size(),
+                       reports.size() == 1 ? "" : "s");
+  }
+  for (std::size_t i = 1; i < reports.size(); ++i) {
+    const model::ProgressReport& before = reports[i - 1];
+    const model::ProgressReport& after = reports[i];
+    if (after.fraction < before.fraction) {
+      return fmt::format("not judged: progress fell from {:.4g} to {:.4g}", before.fraction, after.fraction);
+    }
+    if (after.time <= before.time) return "not judged: two reports of the same time";
+  }
+  return {};
+}
+
+// Seconds as text, to a tenth.
+std::string seconds(double amount) { return fmt::format("{:.1f} s", amount); }
+
+std::string verdict(const model::StragglerTask& task, double last) {
+  if (last >= 1) return "done";
+  const double deadline = *task.deadline;
+  if (*task.v2 > *task.v1) {
+    return fmt::format("no straggler: {:.3g}/s now is faster than {:.3g}/s before", *task.v2, *task.v1);
+  }
+  const std::string speed = fmt::format("{:.3g}/s now, {:.3g}/s before", *task.v2, *task.v1);
+  if (!task.finish) return fmt::format("straggler: it stands still at {:.4g} ({})", last, speed);
+  const double spare = deadline - *task.finish;
+  if (!task.straggler)
+    return fmt::format("no straggler: finishes {} before its deadline ({})", seconds(spare), speed);
+  return fmt::format("straggler: finishes {} after its deadline ({})", seconds(-spare), speed);
+}
+
+}  // namespace
+
+std::vector<model::ProgressReport> reports_of(const model::Workload& workload) {
+  if (!workload.progress.empty()) return workload.progress;
+  Reports reports;
+  for (const model::UsageSample& sample : workload.usage) {
+    if (sample.progress) reports.push_back({.time = sample.time, .fraction = *sample.progress});
+  }
+  return reports;
+}
+
+std::optional<model::StragglerTask> judge(const model::Workload& workload, double now, double max_growth) {
+  if (workload.workload_class != model::WorkloadClass::latency_sensitive) return std::nullopt;
+  Reports reports = reports_of(workload);
+  if (!workload.deadline && reports.empty()) return std::nullopt;
+  model::StragglerTask task;
+  task.deadline = workload.deadline;
+  task.samples = judged_reports(std::move(reports), now);
+  if (!workload.deadline) {
+    task.reason = "not judged: no deadline";
+    return task;
+  }
+  task.reason = unfit(task.samples);
+  if (!task.reason.empty()) return task;
+
+  const model::ProgressReport& s1 = task.samples[0];
+  const model::ProgressReport& s2 = task.samples[1];
+  const model::ProgressReport& s3 = task.samples[2];
+  const model::ProgressReport& s4 = task.samples[3];
+  const double v1 = (s2.fraction - s1.fraction) / (s2.time - s1.time);
+  const double v2 = (s4.fraction - s3.fraction) / (s4.time - s3.time);
+  const double deadline = *workload.deadline;
+  task.v1 = v1;
+  task.v2 = v2;
+  if (v2 > 0) task.finish = (1 - s4.fraction) / v2 + s4.time;
+  const bool in_time = task.finish && *task.finish < deadline;
+  task.straggler = s4.fraction < 1 && !(v2 > v1) && !in_time;
+  task.reason = verdict(task, s4.fraction);
+  if (!task.straggler) return task;
+  const bool hopeless = v2 <= 0 || deadline <= s4.time;
+  const double rho =
+      hopeless ? max_growth : std::min((1 - s4.fraction) / (deadline - s4.time) / v2, max_growth);
+  task.growth = std::max(1.0, rho);  // exactly on its deadline, rounding may say a little less
+  return task;
+}
+
+}  // namespace berth::policies

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "model/plan.h"
+#include "model/workload.h"
+
+#include <optional>
+#include <vector>
+
+namespace berth::policies {
+
+// What the workload said of its progress, oldest first: its own reports where it has any, else what its usage
+// samples carry.
+std::vector<model::ProgressReport> reports_of(const model::Workload& workload);
+
+// Judges a latency-sensitive workload by its last four reports: v1, v2, T, whether it straggles, rho where it
+// does, and why in words (docs/algorithms.md, progress [HUST]). `now`: the snapshot's time, epoch seconds.
+// nullopt for one that has neither deadline nor progress: it is no task.
+std::optional<model::StragglerTask> judge(const model::Workload& workload, double now, double max_growth);
+
+}  // namespace berth::policies

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "policies/straggler/share.h"
+
+#include <optional>
+
+namespace berth::policies {
+
+// Whether a best-effort task leaves what it holds of a resource unused (docs/algorithms.md, redundancy
+// [HUST]).
+struct Redundancy {
+  double utilisation = 0;  // U_c: largest use in the window / allocation
+  double reclaimable = 0;  // R_r: cores or bytes; 0 where it is not redundant
+};
+// nullopt where the allocation or the use is not known.
+std::optional<Redundancy> redundancy_of(const Share& share, model::Resource resource,
+                                        double expected_utilisation);
+
+// Whether a task whose share was reclaimed shows that it wants it back: it is kept from running, or its last
+// use comes near its limit.
+bool presses(const model::Workload& workload, const Share& share, model::Resource resource);
+
+}  // namespace berth::policies

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/straggler/returns.h"
+
+#include "model/json.h"
+#include "policies/straggler/redundancy.h"
+#include "policies/straggler/restore.h"
+#include "policies/straggler/task.h"
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace berth::policies {
+
+namespace {
+
+using Kind = model::LimitMove::Kind;
+
+bool extended(const Share& share) { return share.held && share.held->cause == model::HeldCause::extended; }
+
+// How far the original is from the limit at present; no limit is all of the node.
+double distance(const Round& round, const Share& share) {
+  return std::abs(share.original.value_or(round.capacity) - share.limit.value_or(round.capacity));
+}
+
+void put_back(Round& round, Member& member, Kind kind, const std::string& why) {
+  const Share& share = round.share(member);
+  if (share.limit == share.original) return;
+  const std::string reason = fmt::format("{}; back to {} from {}", why, round.limit_text(share.original),
+                                         round.limit_text(share.limit));
+  round.note(kind, member, distance(round, share), reason);
+  round.set(member, share.original, reason);
+}
+
+// Why a task's growth ends.
+std::string end_of_growth(const Member& member, double hold_s) {
+  if (!member.task) return "it is no task with progress and deadline any more";
+  if (!member.workload->deadline) return "it has no deadline any more";
+  if (member.task->samples.empty()) return "it reports no progress any more";
+  if (member.task->samples.back().fraction >= 1) return "it is done";
+  return fmt::format("it has not straggled for {:.4g} s (restore_hold)", hold_s);
+}
+
+}  // namespace
+
+void return_at_once(Round& round) {
+  for (Member& member : round.members) {
+    const Share& share = round.share(member);
+    if (!share.held) continue;
+    if (member.latency_sensitive() != extended(share)) {
+      put_back(round, member, extended(share) ? Kind::release : Kind::restore,
+               fmt::format("its limit was {} when it was of the other class",
+                           model::to_string(share.held->cause)));
+    } else if (presses(*member.workload, share, round.resource)) {
+      const double throttled =
+          round.resource == model::Resource::cpu ? member.workload->cpu_throttled.value_or(0) : 0.0;
+      put_back(round, member, Kind::restore,
+               fmt::format("what it lent is wanted: it uses {} of {}, throttled for {:.0f} % of the time",
+                           round.text(share.last_use.value_or(0)), round.limit_text(share.limit),
+                           throttled * 100));
+    }
+  }
+}
+
+void end_growth(Round& round) {
+  for (Member& member : round.members) {
+    if (!member.latency_sensitive() || round.changed(member)) continue;
+    const Share& share = round.share(member);
+    const model::Workload& workload = *member.workload;
+    const bool owns_more = round.resource == model::Resource::cpu && !share.limit && workload.vcpus &&
+                           static_cast<int>(workload.cpus.size()) > *workload.vcpus;
+    if (!extended(share) && !owns_more) continue;
+    if (!growth_ends(workload, member.task, round.now, round.settings.restore_hold_s)) continue;
+    const std::string why = end_of_growth(member, round.settings.restore_hold_s);
+    if (extended(share)) {
+      put_back(round, member, Kind::release, why);
+    } else {
+      round.note(Kind::release, member, static_cast<double>(workload.cpus.size()) - *workload.vcpus,
+                 fmt::format("{}; back to {} vCPUs from {}", why, *workload.vcpus, workload.cpus.size()));
+    }
+  }
+}
+
+void restore(Round& round) {
+  std::vector<Lowered> lowered;
+  std::vector<Member*> whose;
+  for (Member& member : round.members) {
+    const Share& share = round.share(member);
+    if (member.latency_sensitive() || round.changed(member) || !share.held || !share.limit) continue;
+    if (share.limit == share.original) continue;
+    lowered.push_back(
+        {.id = member.workload->id, .limit = *share.limit, .original = share.original, .held = *share.held});
+    whose.push_back(&member);
+  }
+  // Without knowing how much there is, a share of it is no measure.
+  const double step = round.capacity > 0 ? round.settings.restore_step * round.capacity
+                                         : std::numeric_limits<double>::infinity();
+  for (const GivenBack& given : give_back(lowered, step, round.capacity)) {
+    Member& member = *whose[given.index];
+    const Lowered& it = lowered[given.index];
+    const std::string reason =
+        fmt::format("no straggler for {:.4g} s (restore_hold): of what was {}, {} goes back, to {} of {}",
+                    round.settings.restore_hold_s, model::to_string(it.held.cause), round.text(given.amount),
+                    round.limit_text(given.limit), round.limit_text(it.original));
+    round.note(Kind::restore, member, given.amount, reason);
+    round.set(member, given.limit, reason);
+  }
+}
+
+}  // namespace berth::policies

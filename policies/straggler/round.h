@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the steps of one decision share: they go through the workloads once for CPU and once for memory.
+#pragma once
+
+#include "policies/settings.h"
+#include "policies/straggler/policy.h"
+#include "policies/straggler/share.h"
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace berth::policies {
+
+struct Member {
+  const model::Workload* workload = nullptr;
+  std::optional<model::StragglerTask> task;  // of a latency-sensitive one that is a task
+  std::array<Share, 2> shares;               // by resource
+  std::array<bool, 2> changed{};             // its limit is changed this tick already
+
+  bool latency_sensitive() const {
+    return workload->workload_class == model::WorkloadClass::latency_sensitive;
+  }
+  bool straggles() const { return task && task->straggler; }
+};
+
+struct Round {
+  model::Resource resource;
+  double capacity = 0;
+  double now = 0;  // epoch seconds
+  const StragglerSettings& settings;
+  std::vector<Member>& members;  // ascending by id
+  StragglerProposal& out;
+
+  std::size_t index() const { return resource == model::Resource::cpu ? 0 : 1; }
+  Share& share(Member& member) const { return member.shares[index()]; }
+  bool changed(const Member& member) const { return member.changed[index()]; }
+  std::string text(double amount) const { return amount_text(resource, amount); }
+  // "2 cores"; "no limit"
+  std::string limit_text(const std::optional<double>& limit) const {
+    return limit ? text(*limit) : "no limit";
+  }
+
+  // Sets a member's limit, once a tick.
+  void set(Member& member, const std::optional<double>& limit, const std::string& reason) {
+    member.changed[index()] = true;
+    out.actions.push_back(set_limit(member.workload->id, resource, limit, reason));
+  }
+  // Notes that a member gives up or gets back `amount`.
+  void note(model::LimitMove::Kind kind, const Member& member, double amount, const std::string& reason) {
+    model::LimitMove move{.kind = kind, .workload = member.workload->id, .amount = {}, .reason = reason};
+    add(move.amount, resource, amount);
+    out.findings.moves.push_back(std::move(move));
+  }
+};
+
+}  // namespace berth::policies

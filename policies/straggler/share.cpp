@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/straggler/share.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace berth::policies {
+
+namespace {
+
+std::optional<double> as_number(const std::optional<std::uint64_t>& bytes) {
+  if (!bytes) return std::nullopt;
+  return static_cast<double>(*bytes);
+}
+
+std::optional<double> cpu_allocation(const model::Workload& workload) {
+  if (workload.cpu_quota_cores) return workload.cpu_quota_cores;
+  const bool owns = workload.workload_class == model::WorkloadClass::latency_sensitive && workload.vcpus &&
+                    !workload.cpus.empty();
+  if (owns) return std::max(*workload.vcpus, static_cast<int>(workload.cpus.size()));
+  if (workload.vcpus) return *workload.vcpus;
+  return std::nullopt;
+}
+
+std::optional<double> memory_allocation(const model::Workload& workload) {
+  if (workload.memory_high_bytes) return as_number(workload.memory_high_bytes);
+  if (workload.memory_request_bytes > 0) return static_cast<double>(workload.memory_request_bytes);
+  return std::nullopt;
+}
+
+}  // namespace
+
+Share share_of(const model::Workload& workload, model::Resource resource) {
+  const bool cpu = resource == model::Resource::cpu;
+  Share share;
+  share.allocation = cpu ? cpu_allocation(workload) : memory_allocation(workload);
+  share.limit = cpu ? workload.cpu_quota_cores : as_number(workload.memory_high_bytes);
+  // Without the original there is nothing to go back to: the limit is then not berth's.
+  if (workload.original) {
+    share.held = cpu ? workload.held_cpu : workload.held_memory;
+    share.original =
+        cpu ? workload.original->cpu_quota_cores : as_number(workload.original->memory_high_bytes);
+  }
+  double sum = 0;
+  for (const model::UsageSample& sample : workload.usage) {
+    const double use = cpu ? sample.cpu_cores : static_cast<double>(sample.memory_bytes);
+    sum += use;
+    share.max_use = std::max(share.max_use.value_or(use), use);
+    share.last_use = use;
+  }
+  if (!workload.usage.empty()) {
+    const double mean = sum / static_cast<double>(workload.usage.size());
+    share.mean_use = cpu ? mean : std::ceil(mean);
+  }
+  return share;
+}
+
+double capacity_of(const model::Snapshot& snapshot, model::Resource resource) {
+  return resource == model::Resource::cpu ? static_cast<double>(snapshot.topology.usable().size())
+                                          : static_cast<double>(snapshot.memory.total_bytes);
+}
+
+std::string amount_text(model::Resource resource, double amount) {
+  if (resource == model::Resource::cpu) return fmt::format("{:.3g} cores", amount);
+  constexpr std::array kUnits{"bytes", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  for (; amount >= 1024 && unit + 1 < kUnits.size(); ++unit) amount /= 1024;
+  return fmt::format("{:.4g} {}", amount, kUnits[unit]);
+}
+
+void add(model::Resources& resources, model::Resource resource, double amount) {
+  if (resource == model::Resource::cpu) {
+    resources.cpu_cores += amount;
+  } else {
+    resources.memory_bytes += static_cast<std::uint64_t>(std::max(0.0, amount));
+  }
+}
+
+model::Action set_limit(const std::string& workload, model::Resource resource, std::optional<double> limit,
+                        std::string reason) {
+  model::Action action{.what = {}, .policy = "straggler", .decision = {}, .reason = std::move(reason)};
+  if (resource == model::Resource::cpu) {
+    action.what = model::SetCpuQuotaAction{.workload = workload, .cpu_quota_cores = limit};
+  } else {
+    model::SetMemoryHighAction set{.workload = workload, .memory_high_bytes = {}};
+    if (limit) set.memory_high_bytes = static_cast<std::uint64_t>(std::ceil(*limit));
+    action.what = std::move(set);
+  }
+  return action;
+}
+
+}  // namespace berth::policies

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "model/plan.h"
+#include "model/snapshot.h"
+
+#include <optional>
+#include <string>
+
+namespace berth::policies {
+
+// What a workload has of one resource and what it does with it. Amounts are cores or bytes; those of bytes
+// are whole numbers.
+struct Share {
+  // nullopt where nothing says it: no limit, nothing asked for.
+  std::optional<double> allocation;
+  std::optional<double> limit;     // quota or memory.high at present; nullopt: none
+  std::optional<double> mean_use;  // over the window; nullopt without samples
+  std::optional<double> max_use;
+  std::optional<double> last_use;
+  std::optional<model::HeldLimit> held;  // while berth holds the limit at another value than its original
+  std::optional<double> original;        // the limit before; nullopt: there was none
+
+  // What it counts for in sums.
+  double counted() const { return allocation.value_or(mean_use.value_or(0)); }
+};
+
+// CPU is allocated by the quota, else by what a pinned latency-sensitive workload owns (the vCPUs declared
+// at least), else by the vCPUs declared; memory by memory.high, else by what is requested
+// (docs/algorithms.md, allocation).
+Share share_of(const model::Workload& workload, model::Resource resource);
+
+// All there is of it on the node: usable vCPUs, or memory.
+double capacity_of(const model::Snapshot& snapshot, model::Resource resource);
+
+// The least limit that is ever set: cpu.max knows no less than 1 ms of its period of 100 ms.
+inline constexpr double kLeastQuotaCores = 0.01;
+// memory.high stays this far above what is in use.
+inline constexpr double kMemoryHeadroom = 1.10;
+
+// "1.5 cores", "512 MiB"
+std::string amount_text(model::Resource resource, double amount);
+// Adds `amount` of one resource.
+void add(model::Resources& resources, model::Resource resource, double amount);
+// Sets the workload's limit, nullopt: none.
+model::Action set_limit(const std::string& workload, model::Resource resource, std::optional<double> limit,
+                        std::string reason);
+
+}  // namespace berth::policies

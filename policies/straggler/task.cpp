@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/straggler/task.h"
+
+#include "policies/straggler/progress.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace berth::policies {
+
+namespace {
+
+// memory.high holds a task back only once its use comes this near.
+constexpr double kMemoryLimits = 0.90;
+
+bool grown(const std::optional<model::HeldLimit>& held) {
+  return held && held->cause == model::HeldCause::extended;
+}
+
+}  // namespace
+
+bool has_evidence(const model::Workload& workload, const model::StragglerTask& task, double now) {
+  if (task.samples.size() < 4) return false;
+  const double third = task.samples[2].time;
+  // A change in the future is a clock that went backwards.
+  const auto before = [&](double change) { return change > now || third >= change; };
+  if (grown(workload.held_cpu) && !before(workload.held_cpu->changed_at)) return false;
+  if (grown(workload.held_memory) && !before(workload.held_memory->changed_at)) return false;
+  return !workload.pinned_at || before(*workload.pinned_at);
+}
+
+Extension extension_of(const Share& share, model::Resource resource, double growth, double most) {
+  const bool cpu = resource == model::Resource::cpu;
+  Extension result;
+  if (!share.allocation) {
+    if (cpu) result.note = "nothing says how much CPU it may use, so that it cannot be given more";
+    return result;
+  }
+  if (!cpu) {
+    const bool limited = share.limit && share.last_use.value_or(0) >= kMemoryLimits * *share.limit;
+    if (!limited) return result;
+  }
+  const double wish = *share.allocation * (growth - 1);
+  result.wish = cpu ? wish : std::floor(wish);
+  result.amount = std::clamp(most - *share.allocation, 0.0, result.wish);
+  if (result.amount < result.wish) {
+    result.note = fmt::format("of {} that it lacks {} allows {}", amount_text(resource, result.wish),
+                              cpu ? "its domain" : "the node's memory", amount_text(resource, result.amount));
+  }
+  return result;
+}
+
+bool is_over(const std::optional<double>& since, double now, double hold_s) {
+  if (!since) return true;
+  const double age = now - *since;
+  return age < 0 || age >= hold_s;
+}
+
+bool growth_ends(const model::Workload& workload, const std::optional<model::StragglerTask>& task, double now,
+                 double hold_s) {
+  if (task && task->straggler) return false;
+  const auto reports = reports_of(workload);
+  if (!workload.deadline || reports.empty() || reports.back().fraction >= 1) return true;
+  return is_over(workload.straggled_at, now, hold_s);
+}
+
+std::optional<int> vcpus_while_grown(const model::Workload& workload, const Share& cpu, double granted,
+                                     bool ends) {
+  if (ends || !workload.vcpus || workload.cpus.empty() || !cpu.allocation) return std::nullopt;
+  const bool owns_more = !cpu.limit && static_cast<int>(workload.cpus.size()) > *workload.vcpus;
+  if (!grown(cpu.held) && !owns_more && granted <= 0) return std::nullopt;
+  // Rounded up, except for what rounding itself left.
+  const int wanted = static_cast<int>(std::ceil(*cpu.allocation + granted - 1e-9));
+  if (wanted <= *workload.vcpus) return std::nullopt;
+  return wanted;
+}
+
+}  // namespace berth::policies

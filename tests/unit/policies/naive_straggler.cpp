@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/policies/naive_straggler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+namespace berth::policies::naive {
+
+namespace {
+
+using model::HeldCause;
+using model::Workload;
+
+constexpr double kTiny = 1e-9;
+
+bool sensitive(const Workload& w) { return w.workload_class == model::WorkloadClass::latency_sensitive; }
+
+class Naive {
+ public:
+  Naive(const model::Snapshot& snapshot, const PolicySettings& settings)
+      : snap_(snapshot), set_(settings.straggler), domains_(settings.interference) {}
+
+  Help run() {
+    for (const Workload& w : snap_.workloads) judge(w);
+    for (const What what : {What::cpu, What::memory}) decide(what);
+    return std::move(out_);
+  }
+
+ private:
+  static std::vector<std::pair<double, double>> said(const Workload& w) {
+    std::vector<std::pair<double, double>> points;
+    for (const auto& r : w.progress) points.emplace_back(r.time, r.fraction);
+    if (points.empty())
+      for (const auto& s : w.usage)
+        if (s.progress) points.emplace_back(s.time, *s.progress);
+    return points;
+  }
+
+  void judge(const Workload& w) {
+    std::vector<std::pair<double, double>> points = said(w);
+    if (!sensitive(w) || (!w.deadline && points.empty())) return;
+    Judged& task = out_.tasks[w.id];
+    while (points.size() > 4) points.erase(points.begin());
+    double gap = 0;
+    for (std::size_t i = 0; i + 1 < points.size(); ++i)
+      gap = std::max(gap, points[i + 1].first - points[i].first);
+    if (points.size() > 1 && points.back().second < 1 && snap_.time - points.back().first > 2 * gap)
+      points.emplace_back(snap_.time, points.back().second);
+    while (points.size() > 4) points.erase(points.begin());
+    third_[w.id] = points.size() < 4 ? 0 : points[2].first;
+    if (!w.deadline || points.size() < 4) return;
+    for (std::size_t i = 0; i < 3; ++i)
+      if (points[i + 1].second < points[i].second || points[i + 1].first <= points[i].first) return;
+    const auto [t1, p1] = points[0];
+    const auto [t2, p2] = points[1];
+    const auto [t3, p3] = points[2];
+    const auto [t4, p4] = points[3];
+    task.v1 = (p2 - p1) / (t2 - t1);
+    task.v2 = (p4 - p3) / (t4 - t3);
+    if (*task.v2 > 0) task.finish = (1 - p4) / *task.v2 + t4;
+    const bool gains = *task.v2 > *task.v1;
+    const bool in_time = task.finish.has_value() && *task.finish < *w.deadline;
+    task.straggler = p4 < 1 && !gains && !in_time;
+    any_ = any_ || task.straggler;
+    rho_[w.id] = set_.max_growth;
+    if (*task.v2 > 0 && *w.deadline > t4)
+      rho_[w.id] = std::max(1.0, std::min(set_.max_growth, (1 - p4) / (*w.deadline - t4) / *task.v2));
+  }
+
+  static std::optional<double> limit(const Workload& w, What what) {
+    if (what == What::cpu) return w.cpu_quota_cores;
+    if (w.memory_high_bytes) return static_cast<double>(*w.memory_high_bytes);
+    return std::nullopt;
+  }
+  static std::optional<double> original(const Workload& w, What what) {
+    if (what == What::cpu) return w.original->cpu_quota_cores;
+    if (w.original->memory_high_bytes) return static_cast<double>(*w.original->memory_high_bytes);
+    return std::nullopt;
+  }
+  static std::optional<model::HeldLimit> held(const Workload& w, What what) {
+    if (!w.original) return std::nullopt;
+    return what == What::cpu ? w.held_cpu : w.held_memory;
+  }
+  static std::optional<double> allocation(const Workload& w, What what) {
+    if (limit(w, what)) return limit(w, what);
+    if (what == What::memory) {
+      if (w.memory_request_bytes == 0) return std::nullopt;
+      return static_cast<double>(w.memory_request_bytes);
+    }
+    if (!w.vcpus) return std::nullopt;
+    if (!sensitive(w) || w.cpus.empty()) return *w.vcpus;
+    return std::max<double>(*w.vcpus, static_cast<double>(w.cpus.size()));
+  }
+  static std::vector<double> uses(const Workload& w, What what) {
+    std::vector<double> list;
+    for (const auto& s : w.usage)
+      list.push_back(what == What::cpu ? s.cpu_cores : static_cast<double>(s.memory_bytes));
+    return list;
+  }
+  static double mean(const Workload& w, What what) {
+    double sum = 0;
+    for (const double use : uses(w, what)) sum += use;
+    if (w.usage.empty()) return 0;
+    sum /= static_cast<double>(w.usage.size());
+    return what == What::cpu ? sum : std::ceil(sum);
+  }
+  static double highest(const Workload& w, What what) {
+    double most = 0;
+    for (const double use : uses(w, what)) most = std::max(most, use);
+    return most;
+  }
+  static double counted(const Workload& w, What what) {
+    const auto a = allocation(w, what);
+    return a ? *a : mean(w, what);
+  }
+  double capacity(What what) const {
+    return what == What::cpu ? static_cast<double>(snap_.topology.usable().size())
+                             : static_cast<double>(snap_.memory.total_bytes);
+  }
+
+  // The most vCPUs it can have inside its domain.
+  double domain(const Workload& w) const {
+    const auto may_own = [&](const model::CpuSet& cpus) {
+      double count = 0;
+      for (const int cpu : cpus& snap_.topology.usable())
+        if (!domains_.reserved_cpus.contains(cpu) && (!w.allowed_cpus || w.allowed_cpus->contains(cpu)))
+          count += 1;
+      return count;
+    };
+    const auto level_of = [&](std::size_t asked) {
+      std::vector<model::CpuSet> list;
+      for (const auto& level : {snap_.topology.domains(domains_.shared_domain), snap_.topology.sockets()}) {
+        std::size_t most = 0;
+        for (const auto& it : level) most = std::max(most, it.cpus.size());
+        if (asked > most) continue;
+        for (const auto& it : level) list.push_back(it.cpus);
+        return list;
+      }
+      if (domains_.allow_cross_socket && asked <= snap_.topology.usable().size())
+        list.push_back(snap_.topology.usable());
+      return list;
+    };
+    double most = may_own(snap_.topology.usable());
+    if (w.vcpus) {
+      std::vector<model::CpuSet> regions = level_of(static_cast<std::size_t>(*w.vcpus));
+      if (!w.cpus.empty() && may_own(w.cpus) == static_cast<double>(w.cpus.size())) {
+        for (const model::CpuSet& region : level_of(w.cpus.size()))
+          if (w.cpus.is_subset_of(region)) {
+            regions = {region};
+            break;
+          }
+      }
+      if (!regions.empty()) most = 0;
+      for (const model::CpuSet& region : regions) most = std::max(most, may_own(region));
+    }
+    return std::max(0.0, std::min(most, capacity(What::cpu) - std::max(1, domains_.be_min_cpus)));
+  }
+
+  bool seen_since(const Workload& w) const {
+    const double third = third_.at(w.id);
+    bool fine = !w.pinned_at || *w.pinned_at > snap_.time || *w.pinned_at <= third;
+    for (const auto& h : {w.held_cpu, w.held_memory})
+      if (h && h->cause == HeldCause::extended)
+        fine = fine && (h->changed_at > snap_.time || h->changed_at <= third);
+    return fine;
+  }
+
+  void decide(What what) {
+    auto& limits = out_.limits[what];
+    const auto change = [&](const Workload& w, std::optional<double> to) {
+      if (to != limit(w, what)) limits[w.id] = to;
+    };
+    // What goes back at once.
+    for (const Workload& w : snap_.workloads) {
+      const auto h = held(w, what);
+      if (!h) continue;
+      const bool belongs = sensitive(w) == (h->cause == HeldCause::extended);
+      bool wants = false;
+      if (h->cause == HeldCause::reclaimed && limit(w, what)) {
+        wants = what == What::cpu && w.cpu_throttled && *w.cpu_throttled > 0.05;
+        wants = wants || (!w.usage.empty() && uses(w, what).back() >= 0.95 * *limit(w, what));
+      }
+      if (!belongs || wants) change(w, original(w, what));
+    }
+    // What is lacking.
+    double sum = 0;
+    for (const auto& p : snap_.pending)
+      if (p.workload_class == model::WorkloadClass::latency_sensitive)
+        sum += what == What::cpu ? p.vcpus.value_or(0) : static_cast<double>(p.memory_request_bytes);
+    std::vector<std::pair<double, const Workload*>> waiting;
+    std::map<std::string, double> wishes;
+    for (const Workload& w : snap_.workloads) {
+      const auto task = out_.tasks.find(w.id);
+      if (task == out_.tasks.end() || !task->second.straggler || limits.contains(w.id)) continue;
+      if (!seen_since(w) || !allocation(w, what)) continue;
+      if (what == What::memory &&
+          (!limit(w, what) || w.usage.empty() || uses(w, what).back() < 0.9 * *limit(w, what)))
+        continue;
+      double e = *allocation(w, what) * (rho_.at(w.id) - 1);
+      if (what == What::memory) e = std::floor(e);
+      wishes[w.id] = e;
+      const double most = what == What::cpu ? domain(w) : capacity(what);
+      e = std::max(0.0, std::min(e, most - *allocation(w, what)));
+      task->second.extension[what] = e;
+      waiting.emplace_back(*w.deadline, &w);
+      sum += e;
+    }
+    out_.needed[what] = sum;
+    double idle = capacity(what);
+    for (const Workload& w : snap_.workloads) idle -= counted(w, what);
+    idle = std::max(0.0, idle);
+    out_.idle[what] = idle;
+    const std::map<std::string, double> taken = collect(what, sum - idle);
+    double have = idle;
+    for (const auto& [id, amount] : taken) have += amount;
+    for (const Workload& w : snap_.workloads)
+      if (taken.contains(w.id)) limits[w.id] = counted(w, what) - taken.at(w.id);
+    std::sort(waiting.begin(), waiting.end(), [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first < b.first : a.second->id < b.second->id;
+    });
+    for (const auto& [deadline, w] : waiting) {
+      Judged& task = out_.tasks[w->id];
+      double gets = std::min(task.extension[what], have);
+      if (task.extension[what] - gets <= kTiny) gets = task.extension[what];
+      task.granted[what] = gets;
+      have = std::max(0.0, have - gets);
+      if (gets > kTiny && limit(*w, what)) limits[w->id] = *limit(*w, what) + gets;
+      if (wishes[w->id] - gets >= (what == What::cpu ? kTiny : 1))
+        out_.lacks[what][w->id] = wishes[w->id] - gets;
+    }
+    finish(what);
+    const bool quiet = !snap_.straggler_seen_at || snap_.time < *snap_.straggler_seen_at ||
+                       snap_.time - *snap_.straggler_seen_at >= set_.restore_hold_s;
+    if (!any_ && quiet && sum <= 0) restore(what);
+  }
+
+  std::map<std::string, double> collect(What what, double missing) {
+    std::map<std::string, double> taken;
+    std::vector<std::pair<double, const Workload*>> lenders;
+    std::vector<const Workload*> others;
+    for (const Workload& w : snap_.workloads) {
+      if (sensitive(w) || out_.limits[what].contains(w.id)) continue;
+      others.push_back(&w);
+      const auto a = allocation(w, what);
+      if (!a || *a <= 0 || w.usage.empty()) continue;
+      if (highest(w, what) / *a >= set_.expected_utilisation) continue;
+      double spare = *a - highest(w, what) / set_.expected_utilisation;
+      if (what == What::memory) spare = std::floor(spare);
+      if (spare < kTiny) continue;
+      out_.reclaimable[what][w.id] = spare;
+      lenders.emplace_back(spare, &w);
+    }
+    std::sort(lenders.begin(), lenders.end(), [](const auto& x, const auto& y) {
+      return x.first != y.first ? x.first > y.first : x.second->id < y.second->id;
+    });
+    for (const auto& [spare, w] : lenders) {
+      if (missing <= kTiny) break;
+      const double keep = what == What::cpu ? 0.01 : std::ceil(1.1 * highest(*w, what));
+      const double amount = std::min({missing, spare, counted(*w, what) - keep});
+      if (amount <= kTiny) continue;
+      taken[w->id] += amount;
+      missing -= amount;
+    }
+    std::sort(others.begin(), others.end(), [&](const Workload* x, const Workload* y) {
+      if (x->priority != y->priority) return x->priority < y->priority;
+      if (mean(*x, what) != mean(*y, what)) return mean(*x, what) < mean(*y, what);
+      return x->id < y->id;
+    });
+    for (const Workload* w : others) {
+      if (missing <= kTiny) break;
+      if (what == What::memory && w->usage.empty()) continue;
+      const double keep = what == What::cpu ? std::max(0.01, set_.preempt_floor_cores)
+                                            : std::ceil(1.1 * uses(*w, what).back());
+      const auto already = taken.find(w->id);
+      const double present = counted(*w, what) - (already == taken.end() ? 0 : already->second);
+      const double amount = std::min(missing, present - keep);
+      if (amount <= kTiny) continue;
+      taken[w->id] += amount;
+      missing -= amount;
+    }
+    return taken;
+  }
+
+  void finish(What what) {
+    for (const Workload& w : snap_.workloads) {
+      const auto h = held(w, what);
+      if (!sensitive(w) || !h || h->cause != HeldCause::extended || out_.limits[what].contains(w.id))
+        continue;
+      const auto points = said(w);
+      const bool none = !w.deadline || points.empty() || points.back().second >= 1;
+      const bool quiet = !w.straggled_at || snap_.time < *w.straggled_at ||
+                         snap_.time - *w.straggled_at >= set_.restore_hold_s;
+      const auto task = out_.tasks.find(w.id);
+      if (task != out_.tasks.end() && task->second.straggler) continue;
+      if ((none || quiet) && limit(w, what) != original(w, what)) out_.limits[what][w.id] = original(w, what);
+    }
+  }
+
+  void restore(What what) {
+    std::vector<const Workload*> order;
+    for (const Workload& w : snap_.workloads) {
+      if (sensitive(w) || !held(w, what) || !limit(w, what) || out_.limits[what].contains(w.id)) continue;
+      if (limit(w, what) != original(w, what)) order.push_back(&w);
+    }
+    std::sort(order.begin(), order.end(), [&](const Workload* x, const Workload* y) {
+      const bool px = held(*x, what)->cause == HeldCause::preempted;
+      const bool py = held(*y, what)->cause == HeldCause::preempted;
+      if (px != py) return px;
+      if (held(*x, what)->since != held(*y, what)->since)
+        return held(*x, what)->since < held(*y, what)->since;
+      return x->id < y->id;
+    });
+    double left = capacity(what) > 0 ? set_.restore_step * capacity(what) : 1e300;
+    for (const Workload* w : order) {
+      const double now = *limit(*w, what);
+      const double goal = std::min(capacity(what), original(*w, what).value_or(capacity(what)));
+      const double way = std::max(0.0, goal - now);
+      if (way <= left + kTiny) {
+        out_.limits[what][w->id] = original(*w, what);
+        left = std::max(0.0, left - way);
+      } else if (left > kTiny) {
+        out_.limits[what][w->id] = now + left;
+        left = 0;
+      }
+    }
+  }
+
+  const model::Snapshot& snap_;
+  const StragglerSettings& set_;
+  const InterferenceSettings& domains_;
+  std::map<std::string, double> third_;
+  std::map<std::string, double> rho_;
+  bool any_ = false;
+  Help out_;
+};
+
+}  // namespace
+
+Help help(const model::Snapshot& snapshot, const PolicySettings& settings) {
+  return Naive(snapshot, settings).run();
+}
+
+}  // namespace berth::policies::naive

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The straggler policy said again, word by word after docs/algorithms.md, with maps and loops and no care for
+// time. Nothing of policies/ is used but the settings.
+#pragma once
+
+#include "model/snapshot.h"
+#include "policies/settings.h"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace berth::policies::naive {
+
+enum class What { cpu, memory };
+
+struct Judged {
+  bool straggler = false;
+  std::optional<double> v1;
+  std::optional<double> v2;
+  std::optional<double> finish;
+  std::map<What, double> extension;
+  std::map<What, double> granted;
+};
+
+struct Help {
+  std::map<std::string, Judged> tasks;
+  std::map<What, double> idle;
+  std::map<What, double> needed;
+  std::map<What, std::map<std::string, double>> reclaimable;  // above 0
+  // New limits by workload; nullopt: none.
+  std::map<What, std::map<std::string, std::optional<double>>> limits;
+  std::map<What, std::map<std::string, double>> lacks;
+};
+
+Help help(const model::Snapshot& snapshot, const PolicySettings& settings);
+
+}  // namespace berth::policies::naive

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// How everything that was changed for stragglers goes back. Eight vCPUs, time 1000.
+#include "policies/decide.h"
+#include "policies/straggler/policy.h"
+#include "tests/unit/policies/hosts.h"
+#include "tests/unit/policies/stragglers.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace berth::policies {
+
+namespace {
+
+using model::HeldCause;
+using testing::batch;
+using ::testing::ElementsAre;
+using testing::good_task;
+using ::testing::HasSubstr;
+using testing::held;
+using ::testing::IsEmpty;
+using testing::kGiB;
+using testing::late_task;
+using testing::limits;
+using testing::moves;
+
+model::Snapshot host(std::vector<model::Workload> workloads, std::optional<double> seen_at = 900) {
+  model::Snapshot snapshot = testing::snapshot_of(testing::host({}));
+  snapshot.memory.total_bytes = 64 * kGiB;
+  snapshot.workloads = std::move(workloads);
+  snapshot.straggler_seen_at = seen_at;
+  return snapshot;
+}
+
+StragglerProposal help(const model::Snapshot& snapshot) { return propose_help(snapshot, {}); }
+
+model::Workload memory_held(model::Workload workload, std::uint64_t high, HeldCause cause,
+                            std::optional<std::uint64_t> original) {
+  workload.memory_high_bytes = high;
+  workload.original = model::OriginalLimits{workload.cpu_quota_cores, original};
+  workload.held_memory = model::HeldLimit{cause, 900, 900};
+  return workload;
+}
+
+}  // namespace
+
+TEST(StragglerReturn, InStepsOfTheNodePreemptedFirstThenTheOldest) {
+  // A step is 0.8 cores.
+  const auto proposal = help(host({held(batch("a", 1, 0), HeldCause::reclaimed, 3, 300),
+                                   held(batch("b", 1, 0), HeldCause::preempted, 1.3, 100),
+                                   held(batch("c", 1, 0), HeldCause::preempted, 1.2, 200)}));
+  EXPECT_THAT(moves(proposal.findings), ElementsAre("restore c 0.2", "restore b 0.3", "restore a 0.3"));
+  EXPECT_THAT(limits(proposal.actions), ElementsAre("c=1.2", "b=1.3", "a=1.3"));
+}
+
+TEST(StragglerReturn, NotBeforeTheHold) {
+  EXPECT_THAT(help(host({held(batch("a", 1, 0), HeldCause::reclaimed, 3)}, 971)).actions, IsEmpty());
+  EXPECT_EQ(help(host({held(batch("a", 1, 0), HeldCause::reclaimed, 3)}, 970)).actions.size(), 1U);
+}
+
+TEST(StragglerReturn, AtOnceWhereNoneWasEverSeenOrTheClockWentBack) {
+  EXPECT_EQ(help(host({held(batch("a", 1, 0), HeldCause::reclaimed, 3)}, std::nullopt)).actions.size(), 1U);
+  EXPECT_EQ(help(host({held(batch("a", 1, 0), HeldCause::reclaimed, 3)}, 2000)).actions.size(), 1U);
+}
+
+TEST(StragglerReturn, NotWhileThereIsAStraggler) {
+  model::Workload waiting = late_task("web", 1);
+  waiting.pinned_at = 999;  // so that it asks for nothing
+  EXPECT_THAT(help(host({held(batch("a", 1, 0), HeldCause::reclaimed, 3), waiting})).actions, IsEmpty());
+}
+
+TEST(StragglerReturn, NotWhilePendingRequestsWait) {
+  model::Snapshot snapshot = host({held(batch("a", 1, 0.6), HeldCause::reclaimed, 3)});
+  snapshot.pending = {testing::pending("new", 1)};
+  EXPECT_THAT(help(snapshot).actions, IsEmpty());
+}
+
+TEST(StragglerReturn, NeverAboveTheOriginal) {
+  EXPECT_THAT(limits(help(host({held(batch("a", 1, 0), HeldCause::preempted, 1.5)})).actions),
+              ElementsAre("a=1.5"));
+}
+
+TEST(StragglerReturn, WithoutALimitBeforeItIsLiftedOnceItIsAsLargeAsTheNode) {
+  EXPECT_THAT(limits(help(host({held(batch("a", 1, 0), HeldCause::preempted, std::nullopt)})).actions),
+              ElementsAre("a=1.8"));
+  EXPECT_THAT(limits(help(host({held(batch("a", 7.5, 0), HeldCause::preempted, std::nullopt)})).actions),
+              ElementsAre("a=none"));
+}
+
+TEST(StragglerReturn, ALimitBeyondTheNodeIsBackAtOnceFromTheNodesSizeOn) {
+  EXPECT_THAT(limits(help(host({held(batch("a", 7.5, 0), HeldCause::preempted, 100)})).actions),
+              ElementsAre("a=100"));
+}
+
+TEST(StragglerReturn, MemoryInStepsOfItsOwn) {
+  const auto proposal = help(host({memory_held(batch("a", 1, 0), kGiB, HeldCause::reclaimed, 20 * kGiB)}));
+  // A tenth of 64 GiB.
+  ASSERT_EQ(proposal.findings.moves.size(), 1U);
+  EXPECT_NEAR(static_cast<double>(proposal.findings.moves[0].amount.memory_bytes) / kGiB, 6.4, 1e-6);
+}
+
+TEST(StragglerReturn, MemoryAtOnceWhereItsSizeIsNotKnown) {
+  model::Snapshot snapshot = host({memory_held(batch("a", 1, 0), kGiB, HeldCause::reclaimed, 20 * kGiB)});
+  snapshot.memory.total_bytes = 0;
+  EXPECT_THAT(limits(help(snapshot).actions), ElementsAre("a=" + std::to_string(20 * kGiB)));
+}
+
+TEST(StragglerReturn, TheLastBitIsWrittenHoweverSmall) {
+  model::Workload nearly = held(batch("a", 2.995, 0), HeldCause::preempted, 3);
+  const model::Plan plan = decide(host({nearly}), {});
+  EXPECT_THAT(limits(plan.actions), ElementsAre("a=3"));
+}
+
+TEST(StragglerReturn, WhatWasLentComesBackAtOnceToWhoIsThrottled) {
+  model::Workload lender = held(batch("a", 1, 0.3), HeldCause::reclaimed, 3);
+  lender.cpu_throttled = 0.06;
+  const auto proposal = help(host({lender, late_task("web", 3)}, 1000));
+  EXPECT_THAT(limits(proposal.actions), ElementsAre("a=3", "web=4"));
+  EXPECT_THAT(moves(proposal.findings), ElementsAre("restore a 2"));
+  // It is not redundant meanwhile, however little it used.
+  EXPECT_THAT(proposal.findings.redundant, IsEmpty());
+  EXPECT_THAT(proposal.findings.moves[0].reason, HasSubstr("throttled for 6 % of the time"));
+}
+
+TEST(StragglerReturn, OrToWhoUsesAllItHas) {
+  EXPECT_THAT(
+      limits(help(host({held(batch("a", 1, 0.95), HeldCause::reclaimed, std::nullopt)}, 1000)).actions),
+      ElementsAre("a=none"));
+  EXPECT_THAT(help(host({held(batch("a", 1, 0.94), HeldCause::reclaimed, 3)}, 1000)).actions, IsEmpty());
+}
+
+TEST(StragglerReturn, AndTheArbiterDampsIt) {
+  model::Workload lender = held(batch("a", 1, 1), HeldCause::reclaimed, std::nullopt);
+  EXPECT_THAT(limits(decide(host({lender}, 1000), {}).actions), ElementsAre("a=1.8"));
+}
+
+TEST(StragglerReturn, APreemptedOneWaitsHoweverItPresses) {
+  model::Workload shrunk = held(batch("a", 1, 1), HeldCause::preempted, 3);
+  shrunk.cpu_throttled = 1;
+  EXPECT_THAT(help(host({shrunk}, 1000)).actions, IsEmpty());
+}
+
+TEST(StragglerReturn, WhoGetsItsShareBackIsNotTakenFromInTheSameTick) {
+  model::Workload lender = held(batch("a", 5, 5), HeldCause::reclaimed, 6);
+  const auto proposal = help(host({lender, late_task("web", 3)}, 1000));
+  EXPECT_THAT(moves(proposal.findings), ElementsAre("restore a 1"));
+  EXPECT_EQ(proposal.findings.relocate.size(), 1U);
+}
+
+TEST(StragglerReturn, MemoryThatWasLentComesBackToo) {
+  model::Workload lender = memory_held(batch("a", 1, 0), 10 * kGiB, HeldCause::reclaimed, std::nullopt);
+  lender.usage.back().memory_bytes = 10 * kGiB - kGiB / 4;
+  EXPECT_THAT(limits(help(host({lender}, 1000)).actions), ElementsAre("a=none"));
+}
+
+TEST(StragglerReturn, AGrownTaskKeepsItForTheHold) {
+  model::Workload web = held(good_task("web", 4), HeldCause::extended, 3);
+  web.straggled_at = 971;
+  EXPECT_THAT(help(host({web}, 971)).actions, IsEmpty());
+  web.straggled_at = 970;
+  const auto proposal = help(host({web}, 970));
+  EXPECT_THAT(limits(proposal.actions), ElementsAre("web=3"));
+  EXPECT_THAT(moves(proposal.findings), ElementsAre("release web 1"));
+  EXPECT_THAT(proposal.actions[0].reason, HasSubstr("has not straggled for 30 s"));
+}
+
+TEST(StragglerReturn, ADoneTaskGivesItBackAtOnce) {
+  model::Workload web = held(good_task("web", 4), HeldCause::extended, std::nullopt);
+  web.straggled_at = 999;
+  web.progress.push_back({1000, 1});
+  const auto proposal = help(host({web}, 999));
+  EXPECT_THAT(limits(proposal.actions), ElementsAre("web=none"));
+  EXPECT_THAT(proposal.actions[0].reason, HasSubstr("it is done"));
+}
+
+TEST(StragglerReturn, SoDoesOneThatIsNoTaskAnyMore) {
+  model::Workload web = held(good_task("web", 4), HeldCause::extended, 3);
+  web.straggled_at = 999;
+  web.deadline.reset();
+  EXPECT_THAT(limits(help(host({web}, 999)).actions), ElementsAre("web=3"));
+  web.deadline = 1300;
+  web.progress.clear();
+  EXPECT_THAT(limits(help(host({web}, 999)).actions), ElementsAre("web=3"));
+  web.deadline.reset();
+  EXPECT_THAT(limits(help(host({web}, 999)).actions), ElementsAre("web=3"));
+}
+
+TEST(StragglerReturn, GrownMemoryGoesBackToo) {
+  model::Workload web = memory_held(good_task("web", 4), 4 * kGiB, HeldCause::extended, 3 * kGiB);
+  EXPECT_THAT(limits(help(host({web})).actions), ElementsAre("web=" + std::to_string(3 * kGiB)));
+}
+
+TEST(StragglerReturn, GrownVcpusGoBackToo) {
+  model::Workload web = testing::pinned(good_task("web", 1), "0-3");
+  web.cpu_quota_cores.reset();
+  web.vcpus = 2;
+  web.straggled_at = 999;
+  model::Plan plan = decide(host({web}, 999), {});
+  EXPECT_THAT(testing::pins(plan), IsEmpty());
+  EXPECT_EQ(plan.findings.straggler->tasks.at("web").vcpus, 4);
+  web.straggled_at = 900;
+  plan = decide(host({web}), {});
+  EXPECT_THAT(testing::pins(plan), ElementsAre("web=0-1"));
+  EXPECT_THAT(moves(*plan.findings.straggler), ElementsAre("release web 2"));
+}
+
+TEST(StragglerReturn, AStragglerKeepsWhatItWasGiven) {
+  model::Workload web = held(late_task("web", 4), HeldCause::extended, 3, 50);
+  web.straggled_at = 10;
+  EXPECT_THAT(help(host({web}, 10)).actions, IsEmpty());
+}
+
+TEST(StragglerReturn, LimitsOfTheOtherClassGoBackAtOnce) {
+  model::Workload was_batch = held(late_task("web", 1), HeldCause::preempted, 3);
+  EXPECT_THAT(limits(help(host({was_batch}, 1000)).actions), ElementsAre("web=3"));
+  model::Workload was_task = held(batch("b", 4, 3), HeldCause::extended, 2);
+  const auto proposal = help(host({was_task}, 1000));
+  EXPECT_THAT(limits(proposal.actions), ElementsAre("b=2"));
+  EXPECT_THAT(moves(proposal.findings), ElementsAre("release b 2"));
+}
+
+TEST(StragglerReturn, WithoutAnOriginalNothingIsDone) {
+  model::Workload unknown = held(batch("a", 1, 1), HeldCause::reclaimed, 3);
+  unknown.original.reset();
+  EXPECT_THAT(help(host({unknown})).actions, IsEmpty());
+}
+
+}  // namespace berth::policies

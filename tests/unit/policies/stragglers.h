@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tasks, and what happens to them from tick to tick, for tests of the straggler policy.
+#pragma once
+
+#include "model/snapshot.h"
+#include "policies/straggler/policy.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace berth::policies::testing {
+
+inline constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+
+// (time, fraction)
+using Points = std::vector<std::pair<double, double>>;
+
+// A latency-sensitive task with a quota that is to be done at `deadline`.
+model::Workload task(const std::string& id, double quota, double deadline, const Points& reports);
+// Its speed halves, and it will be 100 s late: at time 1000, 60 % done, 0.002 and 0.001 per second; to be
+// done at 1300. rho = (0.4 / 300) / 0.001 = 4/3.
+model::Workload late_task(const std::string& id, double quota);
+// Half of the time of late_task: it is 20 % ahead and speeds up.
+model::Workload good_task(const std::string& id, double quota);
+
+// A best-effort workload that used `cores` in each of its samples.
+model::Workload batch(const std::string& id, std::optional<double> quota, double cores);
+model::Workload with_memory(model::Workload workload, std::optional<std::uint64_t> high, std::uint64_t use);
+// A latency-sensitive request.
+model::PendingWorkload pending(const std::string& id, int vcpus);
+// Lowered or raised to its present limits from `original_quota`, `age` seconds before 1000.
+model::Workload held(model::Workload workload, model::HeldCause cause, std::optional<double> original_quota,
+                     double age = 100);
+
+// "workload=limit" of each action, in cores or bytes; "workload=none" where the limit is lifted.
+std::vector<std::string> limits(const std::vector<model::Action>& actions);
+// "kind workload amount" of each move.
+std::vector<std::string> moves(const model::StragglerFindings& findings);
+
+// Makes the snapshot what it would be after the plan was carried out: limits, pins, and the memory of why.
+void carry_out(const model::Plan& plan, model::Snapshot& snapshot);
+
+}  // namespace berth::policies::testing
