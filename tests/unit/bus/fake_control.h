@@ -61,9 +61,11 @@ class FakeControl final : public daemon::Control {
       return model::fail(model::ErrorKind::invalid_input, "progress: not from 0 to 1");
     }
     progress[id] = fraction;
+    ++reports;
     return {};
   }
   std::optional<std::string> workload_of(pid_t pid, uid_t uid) const override {
+    if (home_of_all) return home_of_all;
     const auto found = homes.find({pid, uid});
     return found == homes.end() ? std::nullopt : std::optional(found->second);
   }
@@ -120,6 +122,8 @@ class FakeControl final : public daemon::Control {
   int restores = 0;
   std::map<std::string, std::map<std::string, std::string>> settings;
   std::map<std::string, double> progress;
+  int reports = 0;  // of progress
+  std::optional<std::string> home_of_all;
   std::map<std::pair<pid_t, uid_t>, std::string> homes;  // workload of a process and user
 };
 
