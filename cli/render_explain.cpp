@@ -161,9 +161,11 @@ void render_task(std::ostream& out, const Document& workload, const Style& style
   out << "  "
       << paint(style, straggler ? Colour::yellow : Colour::none, straggler ? "a straggler" : "no straggler")
       << ": " << printable(text_of(task, "reason")) << "\n";
-  if (const auto rho = number_of(task, "rho")) {
-    say(out, fmt::format("rho {:.3f}: of an allocation of {} it lacks {}", *rho,
-                         cores(number_of(task, "allocation_cores")), amount_of(member(task, "extension"))));
+  if (const auto rho = number_of(task, "growth")) {
+    const Document extension{{"cpu", number_of(task, "extension").value_or(0)},
+                             {"memory", number_of(task, "extension_memory_bytes").value_or(0)}};
+    say(out, fmt::format("rho {:.3f}: beside its allocation of {} it needs {}", *rho,
+                         cores(number_of(task, "allocation")), amount_of(extension)));
     const auto vcpus = number_of(task, "vcpus");
     say(out, fmt::format("granted {}{}", amount_of(member(task, "granted")),
                          vcpus ? fmt::format(", on {:.0f} vCPUs", *vcpus) : ""));

@@ -7,7 +7,7 @@ namespace berth::model {
 
 namespace {
 
-const char* to_string(HeldCause cause) {
+const char* word_of(HeldCause cause) {
   switch (cause) {
     case HeldCause::extended:
       return "extended";
@@ -19,7 +19,7 @@ const char* to_string(HeldCause cause) {
   return "";
 }
 
-const char* to_string(LimitMove::Kind kind) {
+const char* word_of(LimitMove::Kind kind) {
   switch (kind) {
     case LimitMove::Kind::reclaim:
       return "reclaim";
@@ -47,7 +47,7 @@ void write_limit(JsonWriter& out, const char* name, const std::optional<T>& pres
   out.key("held");
   if (held) {
     out.begin_object()
-        .member("cause", to_string(held->cause))
+        .member("cause", word_of(held->cause))
         .member("since", held->since)
         .member("changed_at", held->changed_at)
         .end_object();
@@ -81,43 +81,44 @@ void write_pin(JsonWriter& out, const PinExplanation& pin) {
       .end_object();
 }
 
+// This and write_redundant() as in the plan's findings.
 void write_task(JsonWriter& out, const StragglerTask& task) {
-  out.begin_object().member("straggler", task.straggler).member("reason", task.reason);
+  out.begin_object()
+      .member("straggler", task.straggler)
+      .member("reason", task.reason)
+      .member("v1", task.v1)
+      .member("v2", task.v2)
+      .member("finish", task.finish)
+      .member("deadline", task.deadline)
+      .member("growth", task.growth);
   out.key("samples").begin_array();
   for (const ProgressReport& sample : task.samples) {
     out.begin_object().member("time", sample.time).member("fraction", sample.fraction).end_object();
   }
   out.end_array()
-      .member("deadline", task.deadline)
-      .member("v1", task.v1)
-      .member("v2", task.v2)
-      .member("finish", task.finish)
-      .member("rho", task.growth)
-      .member("allocation_cores", task.allocation_cores)
-      .member("allocation_bytes", task.allocation_bytes);
-  write_resources(out, "extension", task.extension);
+      .member("allocation", task.allocation_cores)
+      .member("allocation_memory_bytes", task.allocation_bytes)
+      .member("extension", task.extension.cpu_cores)
+      .member("extension_memory_bytes", task.extension.memory_bytes);
   write_resources(out, "granted", task.granted);
   out.member("vcpus", task.vcpus).end_object();
 }
 
 void write_redundant(JsonWriter& out, const RedundantTask& task) {
-  out.begin_object().key("cpu");
+  out.begin_object();
   if (task.cpu) {
-    out.begin_object()
+    out.key("cpu")
+        .begin_object()
         .member("utilisation", task.cpu->utilisation)
         .member("reclaimable", task.cpu->reclaimable_cores)
         .end_object();
-  } else {
-    out.null();
   }
-  out.key("memory");
   if (task.memory) {
-    out.begin_object()
+    out.key("memory")
+        .begin_object()
         .member("utilisation", task.memory->utilisation)
         .member("reclaimable", task.memory->reclaimable_bytes)
         .end_object();
-  } else {
-    out.null();
   }
   out.end_object();
 }
@@ -181,7 +182,7 @@ void write_workload(JsonWriter& out, const WorkloadExplanation& explained) {
   write_resources(out, "idle", explained.idle);
   out.key("moves").begin_array();
   for (const LimitMove& move : explained.moves) {
-    out.begin_object().member("kind", to_string(move.kind)).member("workload", move.workload);
+    out.begin_object().member("kind", word_of(move.kind)).member("workload", move.workload);
     write_resources(out, "amount", move.amount);
     out.member("reason", move.reason).end_object();
   }
