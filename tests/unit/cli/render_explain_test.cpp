@@ -58,7 +58,7 @@ TEST_F(RenderExplanation, AStragglersFiguresAreThoseItWasJudgedBy) {
   EXPECT_THAT(text, HasSubstr("v1 = (0.2000 - 0.1000) / 10.00 s = 0.010000 per second"));
   EXPECT_THAT(text, HasSubstr("v2 = (0.3500 - 0.3000) / 10.00 s = 0.005000 per second"));
   EXPECT_THAT(text, HasSubstr("(1 - 0.3500) / v2"));
-  EXPECT_THAT(text, HasSubstr("1 min late"));
+  EXPECT_THAT(text, HasSubstr("1 min 0 s late"));
   EXPECT_THAT(text, HasSubstr("a straggler: it slows down and will be late"));
   EXPECT_THAT(text, HasSubstr("rho 1.857: beside its allocation of 2.00 cores it needs 1.71 cores"));
   EXPECT_THAT(text, HasSubstr("granted 1.00 cores, on 3 vCPUs"));
