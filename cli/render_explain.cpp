@@ -73,8 +73,9 @@ void render_identity(std::ostream& out, const Document& workload, const Style& s
   if (vcpus) say(out, fmt::format("asks for {:.0f} vCPU{}", *vcpus, *vcpus == 1 ? "" : "s"));
   if (!pending) {
     const auto memory = number_of(workload, "memory_bytes");
-    say(out, fmt::format("uses {} cores on average{}", number(workload, "mean_cores"),
-                         memory ? " and " + bytes(memory) : ""));
+    const auto used = number_of(workload, "mean_cores");
+    say(out, used ? fmt::format("uses {} on average{}", cores(used), memory ? " and " + bytes(memory) : "")
+                  : "what it uses is not known yet");
   }
   if (const auto why = text_of(workload, "unmanaged"); !why.empty()) {
     say(out, "berth leaves it alone: " + why);

@@ -24,7 +24,7 @@ struct PinExplanation {
 struct WorkloadExplanation {
   Workload workload;  // as in the snapshot, without its samples
   bool pending = false;
-  double mean_cores = 0;                      // over its samples
+  std::optional<double> mean_cores;           // over its samples; nullopt without any
   std::optional<std::uint64_t> memory_bytes;  // in use; nullopt without a sample
   std::optional<std::string> unmanaged;       // why berth leaves it alone
   std::optional<PinExplanation> pin;          // nullopt where it is not placed
@@ -36,8 +36,8 @@ struct WorkloadExplanation {
   std::optional<Resources> lacks;  // what this node cannot give it
   // Its own, and, where a straggler was given something this tick, those of who paid for it.
   std::vector<LimitMove> moves;
-  Resources idle;               // of the node, where the straggler policy ran
-  std::vector<Action> actions;  // of the plan, about this workload
+  std::optional<Resources> idle;  // of the node, where the straggler policy ran
+  std::vector<Action> actions;    // of the plan, about this workload
 };
 
 struct DecisionExplanation {

@@ -170,16 +170,11 @@ void write_workload(JsonWriter& out, const WorkloadExplanation& explained) {
   });
   write_or_null(out, "task", explained.task, write_task);
   write_or_null(out, "redundant", explained.redundant, write_redundant);
-  out.key("lacks");
-  if (explained.lacks) {
-    out.begin_object()
-        .member("cpu", explained.lacks->cpu_cores)
-        .member("memory", explained.lacks->memory_bytes)
-        .end_object();
-  } else {
-    out.null();
-  }
-  write_resources(out, "idle", explained.idle);
+  const auto write_amount = [](JsonWriter& to, const Resources& amount) {
+    to.begin_object().member("cpu", amount.cpu_cores).member("memory", amount.memory_bytes).end_object();
+  };
+  write_or_null(out, "lacks", explained.lacks, write_amount);
+  write_or_null(out, "idle", explained.idle, write_amount);
   out.key("moves").begin_array();
   for (const LimitMove& move : explained.moves) {
     out.begin_object().member("kind", word_of(move.kind)).member("workload", move.workload);

@@ -17,8 +17,10 @@ using model::WorkloadExplanation;
 bool find(const model::Snapshot& snapshot, const std::string& id, WorkloadExplanation& explained) {
   for (const model::Workload& workload : snapshot.workloads) {
     if (workload.id != id) continue;
-    explained.mean_cores = mean_cores(workload);
-    if (!workload.usage.empty()) explained.memory_bytes = workload.usage.back().memory_bytes;
+    if (!workload.usage.empty()) {
+      explained.mean_cores = mean_cores(workload);
+      explained.memory_bytes = workload.usage.back().memory_bytes;
+    }
     explained.workload = workload;
     explained.workload.usage.clear();
     return true;
