@@ -53,7 +53,7 @@ TEST_F(Explain, ABestEffortOneSharesThePool) {
   ASSERT_TRUE(explained.pool);
   EXPECT_EQ(explained.pool->cpus, decided().findings.interference->best_effort.cpus);
   EXPECT_FALSE(explained.pin);
-  EXPECT_DOUBLE_EQ(explained.mean_cores, 1.5);
+  EXPECT_DOUBLE_EQ(explained.mean_cores.value_or(0), 1.5);
 }
 
 TEST_F(Explain, SaysWhyThereIsNoPin) {
