@@ -26,8 +26,9 @@ struct FoundWorkload {
   // is the directory's time, or the start of its oldest process where that is earlier: cgroupfs forgets a
   // directory's time under memory pressure.
   model::Workload identity;
-  std::string matched_by;    // rule origin, "user.berth.class", "kubepods QoS"
-  std::string systemd_unit;  // the unit whose main cgroup this is; empty where none
+  std::string matched_by;     // rule origin, "user.berth.class", "kubepods QoS"
+  std::string systemd_unit;   // the unit whose main cgroup this is; empty where none
+  std::string progress_file;  // as its rule has it, specifiers and all; empty where none
 
   friend bool operator==(const FoundWorkload&, const FoundWorkload&) = default;
 };

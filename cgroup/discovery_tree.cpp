@@ -326,6 +326,7 @@ FoundWorkload Tree::describe(Node& node, std::shared_ptr<Cgroup> cgroup) const {
     identity.memory_request_bytes = rule.memory_bytes.value_or(0);
     identity.priority = rule.priority.value_or(0);
     if (rule.deadline_s) identity.deadline = identity.created + *rule.deadline_s;
+    found.progress_file = rule.progress_file.value_or("");
   }
   found.kind = kind_of(identity.id);
   found.matched_by = verdict.matched_by;

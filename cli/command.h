@@ -41,11 +41,13 @@ const std::vector<Command>& commands();
 int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err);
 
 Action declare_check_config(CLI::App& app);
+Action declare_explain(CLI::App& app);
 Action declare_list(CLI::App& app);
 Action declare_log(CLI::App& app);
 Action declare_metrics(CLI::App& app);
 Action declare_mode(CLI::App& app);
 Action declare_plan(CLI::App& app);
+Action declare_progress(CLI::App& app);
 Action declare_reload(CLI::App& app);
 Action declare_restore(CLI::App& app);
 Action declare_set(CLI::App& app);

@@ -55,13 +55,13 @@ bool is_absence(const std::string& name) {
   return name.starts_with("org.freedesktop.DBus.Error.Spawn.") || name.starts_with("System.Error.E");
 }
 
-Problem to_problem(const sdbus::Error& error) {
+Problem to_problem(const sdbus::Error& error, const char* action) {
   const std::string name = error.getName();
   const std::string& message = error.getMessage();
   if (name == bus::kInvalidInput) return {Exit::wrong_use, message};
   if (name == bus::kAccessDenied || name == bus::kInteractionRequired) {
-    return {Exit::refused, fmt::format("refused: {}; run as root, or have polkit grant you {}", message,
-                                       bus::kManageAction)};
+    return {Exit::refused,
+            fmt::format("refused: {}; run as root, or have polkit grant you {}", message, action)};
   }
   if (is_absence(name))
     return {Exit::unreachable, fmt::format("berthd did not answer ({}); {}", message, kAdvice)};
@@ -69,7 +69,7 @@ Problem to_problem(const sdbus::Error& error) {
 }
 
 template <typename Call>
-auto guarded(Call call) -> Outcome<decltype(call())> {
+auto guarded(Call call, const char* action = bus::kManageAction) -> Outcome<decltype(call())> {
   try {
     if constexpr (std::is_void_v<decltype(call())>) {
       call();
@@ -78,7 +78,7 @@ auto guarded(Call call) -> Outcome<decltype(call())> {
       return call();
     }
   } catch (const sdbus::Error& error) {
-    return tl::unexpected<Problem>(to_problem(error));
+    return tl::unexpected<Problem>(to_problem(error, action));
   }
 }
 
@@ -142,6 +142,10 @@ Outcome<std::string> DaemonClient::log(std::uint32_t limit) {
   return guarded([this, limit] { return state_->manager.GetLog(limit); });
 }
 
+Outcome<std::string> DaemonClient::explain(const std::string& subject) {
+  return guarded([&] { return state_->manager.Explain(subject); });
+}
+
 Outcome<std::string> DaemonClient::metrics() {
   return guarded([this] { return state_->manager.GetMetrics(); });
 }
@@ -152,6 +156,10 @@ Outcome<void> DaemonClient::set_mode(const std::string& mode) {
 Outcome<void> DaemonClient::set_workload(const std::string& id,
                                          const std::map<std::string, std::string>& settings) {
   return guarded([&] { (void)state_->manager.change("SetWorkload", id, settings); });
+}
+Outcome<void> DaemonClient::report_progress(const std::string& id, double fraction) {
+  return guarded([&] { (void)state_->manager.change("ReportProgress", id, fraction); },
+                 bus::kReportProgressAction);
 }
 Outcome<std::string> DaemonClient::restore() {
   return guarded([this] { return state_->manager.change("Restore"); });

@@ -25,12 +25,16 @@ class DaemonClient {
   Outcome<std::string> snapshot();
   Outcome<std::string> plan();
   Outcome<std::string> log(std::uint32_t limit);
+  // Of a workload or a decision; problem failed where there is neither.
+  Outcome<std::string> explain(const std::string& subject);
   // Text, not JSON.
   Outcome<std::string> metrics();
 
   // These need the right to; problem refused where the daemon says no.
   Outcome<void> set_mode(const std::string& mode);
   Outcome<void> set_workload(const std::string& id, const std::map<std::string, std::string>& settings);
+  // "": the caller's own workload, which needs no right.
+  Outcome<void> report_progress(const std::string& id, double fraction);
   Outcome<std::string> restore();
   Outcome<void> reload();
 

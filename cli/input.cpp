@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/input.h"
 
+#include "cli/text.h"
+#include "model/json.h"
+#include "topology/discover.h"
+
 #include <array>
 #include <cerrno>
+#include <ostream>
 #include <system_error>
 
 #include <fcntl.h>
@@ -46,6 +51,15 @@ Outcome<std::string> read_input(const std::string& file) {
   auto text = read_all(fd, file);
   close(fd);
   return text;
+}
+
+Outcome<model::Snapshot> parse_snapshot(std::ostream& err, const std::string& text, const std::string& name) {
+  auto parsed = model::parse_snapshot(text, topology::resolve);
+  if (!parsed) return problem(parsed.error().context(name));
+  for (const std::string& warning : parsed->warnings) {
+    err << "berthctl: warning: " << printable(name) << ": " << printable(warning) << "\n";
+  }
+  return std::move(parsed->snapshot);
 }
 
 Outcome<config::Settings> load_settings(const std::string& file) {

@@ -5,7 +5,6 @@
 #include "cli/render_plan.h"
 #include "model/json.h"
 #include "policies/decide.h"
-#include "topology/discover.h"
 
 #include <algorithm>
 #include <memory>
@@ -31,15 +30,6 @@ struct Arguments {
   // Whether the daemon's own plan is not the one that was asked for.
   bool recompute() const { return snapshot || config || !policies.empty() || !overrides.empty(); }
 };
-
-Outcome<model::Snapshot> parse(const Session& session, const std::string& text, const std::string& name) {
-  auto parsed = model::parse_snapshot(text, topology::resolve);
-  if (!parsed) return problem(parsed.error().context(name));
-  for (const std::string& warning : parsed->warnings) {
-    session.err << "berthctl: warning: " << printable(name) << ": " << printable(warning) << "\n";
-  }
-  return std::move(parsed->snapshot);
-}
 
 // The compiled-in defaults where no file is named, whatever this host is configured for: a plan for a given
 // snapshot is the same everywhere.
@@ -115,7 +105,7 @@ Outcome<void> plan(Session& session, const Arguments& arguments) {
     text = daemon->snapshot();
   }
   if (!text) return tl::unexpected(text.error());
-  const auto snapshot = parse(session, *text, name);
+  const auto snapshot = parse_snapshot(session.err, *text, name);
   if (!snapshot) return tl::unexpected(snapshot.error());
 
   if (daemon && !arguments.recompute()) return show_daemons_plan(session, *daemon, *snapshot);

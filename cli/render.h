@@ -17,6 +17,8 @@ void render_list(std::ostream& out, const Document& workloads, const Style& styl
 // berth.log/1, and the entries of a status.
 void render_log(std::ostream& out, const Document::array_t& entries, const Style& style,
                 const char* indent = "");
+// berth.explain/1.
+void render_explanation(std::ostream& out, const Document& explanation, const Style& style);
 // berth.restore/1.
 void render_restore(std::ostream& out, const Document& report, const Style& style);
 

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Bash completion of berthctl(1); a test holds it against `berthctl --help`.
 
+_berthctl_workloads() {
+    berthctl list --json 2>/dev/null | grep -o '"id":"[^"\\]*"' | cut -d '"' -f 4
+}
+
 _berthctl() {
     local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
-    local commands="status list top topology snapshot plan mode set restore check-config reload log metrics"
+    local commands="status list top topology snapshot plan explain mode set progress restore check-config reload log metrics"
     local global="--help --version --json"
     local command="" position=0 i
     for ((i = 1; i < COMP_CWORD; i++)); do
@@ -43,11 +47,16 @@ _berthctl() {
         top) options+=" --interval -n --once" ;;
         topology) options+=" --xml --synthetic" ;;
         plan) options+=" --snapshot --config --policy -o" ;;
+        explain)
+            options+=" --snapshot --config"
+            ((position == 0)) && values=$(_berthctl_workloads)
+            ;;
+        progress) ((position == 0)) && values="self $(_berthctl_workloads)" ;;
         log) options+=" -n" ;;
         mode) ((position == 0)) && values="observe enforce" ;;
         set)
             if ((position == 0)); then
-                values=$(berthctl list --json 2>/dev/null | grep -o '"id":"[^"\\]*"' | cut -d '"' -f 4)
+                values=$(_berthctl_workloads)
             else
                 compopt -o nospace 2>/dev/null
                 values="class= service= vcpus= deadline= priority= evictable="

@@ -42,7 +42,8 @@ struct Settings {
 // One key the configuration knows; berth.toml(5), the parser and the override option read this one table.
 struct Key {
   std::string name;          // dotted: "interference.window_step"
-  std::string type;          // "integer", "number", "boolean", "string", "cpulist", "duration", "size"
+  std::string type;          // "integer", "number", "boolean", "string", "cpulist", "duration", "size",
+                             // "table"
   std::string default_text;  // as it would be written in TOML
   std::string range;         // in words; empty where the type says it all
 };

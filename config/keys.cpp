@@ -6,6 +6,7 @@
 #include "model/cpu_set.h"
 #include "model/glob.h"
 #include "model/json.h"
+#include "model/progress.h"
 
 #include <cmath>
 #include <cstdint>
@@ -303,6 +304,26 @@ KeySpec<WorkloadRule> service_key() {
   return {{"service", "string", "", ""}, {}, set};
 }
 
+// {file = "PATH"}: a table, so that other sources of progress can stand beside it.
+KeySpec<WorkloadRule> progress_key() {
+  auto set = [](WorkloadRule& rule, const toml::node& node) -> Refusal {
+    const auto* table = node.as_table();
+    if (table == nullptr) return "";
+    for (const auto& [key, value] : *table) {
+      if (key.str() != "file") return fmt::format("unknown key {}; known there: \"file\"", quote(key.str()));
+    }
+    const auto* file = table->get("file");
+    if (file == nullptr) return "it names no file";
+    if (!file->is_string()) return "file wants a path in quotes";
+    const auto& pattern = file->as_string()->get();
+    const auto checked = model::expand_progress_file(pattern, "example@1.service");
+    if (!checked) return fmt::format("file {}: {}", quote(pattern), checked.error().message());
+    rule.progress_file = pattern;
+    return std::nullopt;
+  };
+  return {{"progress", "table", "", "{file = \"PATH\"}"}, {}, set};
+}
+
 std::vector<KeySpec<WorkloadRule>> make_workload_specs() {
   using model::WorkloadClass;
   std::vector<std::pair<std::string, WorkloadClass>> classes;
@@ -324,6 +345,7 @@ std::vector<KeySpec<WorkloadRule>> make_workload_specs() {
       "evictable", [](WorkloadRule & r) -> auto& { return r.evictable; }));
   specs.push_back(duration_key<WorkloadRule>(
       "deadline", 1, 10 * kYear, [](WorkloadRule & r) -> auto& { return r.deadline_s; }));
+  specs.push_back(progress_key());
   return specs;
 }
 

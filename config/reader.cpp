@@ -71,6 +71,8 @@ std::string wanted(const Key& key, const std::vector<std::string>& choices) {
     text += "a duration, such as 10 (seconds) or \"500ms\",";
   } else if (key.type == "size") {
     text += "a size, such as 1073741824 (bytes) or \"1G\"";
+  } else if (key.type == "table") {
+    text += "a table, " + key.range + ",";
   } else {
     text += "a " + key.type;
   }
@@ -90,8 +92,9 @@ template <typename Target>
 std::optional<std::string> refusal_of(const KeySpec<Target>& spec, Target& target, const toml::node& node) {
   const auto hint = spec.set(target, node);
   if (!hint) return std::nullopt;
-  // Free text of the right type: what is wrong with it says more than what was wanted.
-  if (spec.key.type == "string" && spec.choices.empty() && !hint->empty()) {
+  // Free text or a table of the right type: what is wrong with it says more than what was wanted.
+  const bool free_text = spec.key.type == "string" && spec.choices.empty();
+  if ((free_text || spec.key.type == "table") && !hint->empty()) {
     return fmt::format("{}: {}", spec.key.name, on_one_line(*hint));
   }
   return fmt::format("{} {}, got {}{}{}", spec.key.name, wanted(spec.key, spec.choices), described(node),

@@ -15,7 +15,7 @@ bool same(const WorkloadCounts& a, const WorkloadCounts& b) {
 
 // Enough to see a change; remembering a thousand views whole would cost as much memory as their usage.
 std::size_t fingerprint_of(const WorkloadView& view) {
-  std::size_t sum = view.vcpus + (view.managed ? 1U : 0U);
+  std::size_t sum = view.vcpus + (view.managed ? 1U : 0U) + std::hash<double>()(view.progress.value_or(-1));
   for (const auto* text : {&view.service, &view.workload_class, &view.kind, &view.matched_by,
                            &view.pinned_cpus, &view.unmanaged_reason}) {
     sum = sum * 1'000'003 + std::hash<std::string>()(*text);

@@ -51,6 +51,17 @@ int read_log(sd_bus_message* call, void* userdata, sd_bus_error* error) {
   });
 }
 
+int explain(sd_bus_message* call, void* userdata, sd_bus_error* error) {
+  return answering(error, [&] {
+    const char* subject = nullptr;
+    if (const int r = sd_bus_message_read(call, "s", &subject); r < 0) return r;
+    auto document = manager(userdata).control().explain_json(subject);
+    if (document) return reply(call, std::move(*document));
+    refuse(call, error_name(document.error()), document.error().message());
+    return 1;
+  });
+}
+
 template <auto Get>
 int show(sd_bus*, const char*, const char*, const char*, sd_bus_message* reply, void* userdata,
          sd_bus_error* error) {
@@ -94,6 +105,30 @@ int set_workload(sd_bus_message* call, void* userdata, sd_bus_error* error) {
   });
 }
 
+// Whoever runs in a workload speaks for it; an empty name is that workload.
+int report_progress(sd_bus_message* call, void* userdata, sd_bus_error* error) {
+  return answering(error, [&] {
+    const char* id = nullptr;
+    double fraction = 0;
+    if (const int r = sd_bus_message_read(call, "sd", &id, &fraction); r < 0) return r;
+    auto& self = manager(userdata);
+    auto& control = self.control();
+    const auto workload = std::make_shared<std::string>(id);
+    const auto speaks_for_itself = [&control, workload](pid_t pid, uid_t uid) {
+      const auto own = control.workload_of(pid, uid);
+      if (!workload->empty()) return own == *workload;
+      *workload = own.value_or("");
+      return true;
+    };
+    const auto report = [&control, workload, fraction]() -> model::Result<void> {
+      if (!workload->empty()) return control.report_progress(*workload, fraction);
+      return model::fail(model::ErrorKind::gone,
+                         "your process runs in no workload; `berthctl list` shows them");
+    };
+    return self.authorised(call, report, bus::kReportProgressAction, speaks_for_itself);
+  });
+}
+
 template <auto Change>
 int change(sd_bus_message* call, void* userdata, sd_bus_error* error) {
   return answering(error, [&] {
@@ -121,6 +156,9 @@ const sd_bus_vtable kTable[] = {
     SD_BUS_METHOD_WITH_NAMES("SetMode", "s", SD_BUS_PARAM(mode), "", "", set_mode, kOpen),
     SD_BUS_METHOD_WITH_NAMES("SetWorkload", "sa{ss}", SD_BUS_PARAM(workload) SD_BUS_PARAM(settings), "", "",
                              set_workload, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("ReportProgress", "sd", SD_BUS_PARAM(workload) SD_BUS_PARAM(fraction), "", "",
+                             report_progress, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("Explain", "s", SD_BUS_PARAM(subject), "s", BERTH_JSON, explain, kOpen),
     SD_BUS_METHOD_WITH_NAMES("Restore", "", "", "s", BERTH_JSON, change<&Control::restore>, kOpen),
     SD_BUS_METHOD_WITH_NAMES("Reload", "", "", "", "", change<&Control::reload>, kOpen),
     SD_BUS_PROPERTY("Version", "s", show<&Control::version>, 0, SD_BUS_VTABLE_PROPERTY_CONST),
@@ -150,10 +188,10 @@ ManagerObject::ManagerObject(sd_bus* bus, Control& control, Polkit& polkit)
 }
 
 template <typename Act>
-int ManagerObject::authorised(sd_bus_message* call, Act act) {
+int ManagerObject::authorised(sd_bus_message* call, Act act, const char* action, Polkit::Exempt exempt) {
   // std::function wants copies.
   const std::shared_ptr<sd_bus_message> held(sd_bus_message_ref(call), sd_bus_message_unref);
-  polkit_.check(call, bus::kManageAction, [held, act = std::move(act)](const Verdict& verdict) {
+  const auto answer = [held, act = std::move(act)](const Verdict& verdict) {
     if (!verdict.allowed) return refuse(held.get(), verdict.error_name, verdict.message);
     try {
       const auto result = act();
@@ -167,7 +205,8 @@ int ManagerObject::authorised(sd_bus_message* call, Act act) {
     } catch (const std::exception& error) {
       refuse(held.get(), bus::kFailed, error.what());
     }
-  });
+  };
+  polkit_.check(call, action, answer, std::move(exempt));
   return 1;  // answered, or going to be
 }
 

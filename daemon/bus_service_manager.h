@@ -25,9 +25,11 @@ class ManagerObject {
 
   // For the table of the interface.
   Control& control() { return control_; }
-  // Runs `act` if polkit lets the caller, and answers with its value or error.
+  // Runs `act` if polkit lets the caller do `action`, or need not be asked, and answers with its value or
+  // error.
   template <typename Act>
-  int authorised(sd_bus_message* call, Act act);
+  int authorised(sd_bus_message* call, Act act, const char* action = bus::kManageAction,
+                 Polkit::Exempt exempt = {});
 
  private:
   struct Announced {

@@ -63,13 +63,14 @@ const sd_bus_vtable kProperties[] = {
     SD_BUS_PROPERTY("UnmanagedReason", "s", show<&WorkloadView::unmanaged_reason>, 0, kAnnounced),
     SD_BUS_PROPERTY("CPUCores", "d", show<&WorkloadView::cpu_cores>, 0, kMeasured),
     SD_BUS_PROPERTY("MemoryBytes", "t", show<&WorkloadView::memory_bytes>, 0, kMeasured),
+    SD_BUS_PROPERTY("Progress", "d", show<&WorkloadView::progress>, 0, kAnnounced),
     SD_BUS_PROPERTY("Score", "d", show<&WorkloadView::score>, 0, kMeasured),
     SD_BUS_VTABLE_END,
 };
 
 // In the order of WorkloadObjects::announced().
-constexpr std::array<const char*, 7> kNames{"Service",    "Class",   "MatchedBy",      "VCPUs",
-                                            "PinnedCPUs", "Managed", "UnmanagedReason"};
+constexpr std::array<const char*, 8> kNames{"Service",    "Class",   "MatchedBy",       "VCPUs",
+                                            "PinnedCPUs", "Managed", "UnmanagedReason", "Progress"};
 
 }  // namespace
 
@@ -87,10 +88,10 @@ WorkloadObjects::WorkloadObjects(sd_bus* bus, Control& control) : bus_(bus), con
 
 WorkloadObjects::Announced WorkloadObjects::announced(const WorkloadView& view) {
   const std::hash<std::string> hash;
-  return {hash(view.service),         hash(view.workload_class),
-          hash(view.matched_by),      view.vcpus,
-          hash(view.pinned_cpus),     static_cast<std::size_t>(view.managed),
-          hash(view.unmanaged_reason)};
+  return {hash(view.service),          hash(view.workload_class),
+          hash(view.matched_by),       view.vcpus,
+          hash(view.pinned_cpus),      static_cast<std::size_t>(view.managed),
+          hash(view.unmanaged_reason), std::hash<double>()(view.progress.value_or(-1))};
 }
 
 bool WorkloadObjects::add(const std::string& id) {

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include <sys/types.h>
+
 namespace berth::daemon {
 
 // One workload as the last tick left it; a value, safe to keep.
@@ -26,7 +28,8 @@ struct WorkloadView {
   std::string unmanaged_reason;     // empty when managed
   std::optional<double> cpu_cores;  // mean cores over the last tick; nullopt before the second reading
   std::optional<std::uint64_t> memory_bytes;
-  std::optional<double> score;  // interference score; nullopt when not placed
+  std::optional<double> progress;  // 0..1, the newest that it reported
+  std::optional<double> score;     // interference score; nullopt when not placed
 
   friend bool operator==(const WorkloadView&, const WorkloadView&) = default;
 };
@@ -51,6 +54,9 @@ class Control {
   virtual std::string plan_json() = 0;
   // Newest first, at most `limit` entries; 0 means as many as an answer may hold (10,000).
   virtual std::string log_json(std::size_t limit) = 0;
+  // What berth decided of a workload and why, or what became of a decision ("d-..."): berth.explain/1. Error
+  // gone where there is neither.
+  virtual model::Result<std::string> explain_json(const std::string& subject) = 0;
   // Not JSON: metrics in the text format of Prometheus.
   virtual std::string metrics_text() = 0;
 
@@ -61,6 +67,12 @@ class Control {
   // Error gone for a workload there is none of, invalid_input naming the key.
   virtual model::Result<void> set_workload(const std::string& id,
                                            const std::map<std::string, std::string>& settings) = 0;
+  // How far a workload says it is, 0..1; the next tick takes it in. Error gone for a workload there is none
+  // of, invalid_input for another number.
+  virtual model::Result<void> report_progress(const std::string& id, double fraction) = 0;
+  // The workload that a process runs in; nullopt where it is in none, has ended, or is not that user's: its
+  // number may be another process's by now.
+  virtual std::optional<std::string> workload_of(pid_t pid, uid_t uid) const = 0;
   // Puts every changed attribute back and goes to observe, so that the next tick does not change it again;
   // a berth.restore/1 document.
   virtual model::Result<std::string> restore() = 0;

@@ -56,7 +56,8 @@ Daemon::Daemon(const Options& options, config::Settings settings, cgroup::Hierar
       started_(clock_()),
       config_loaded_(started_),
       metrics_([this] { return metrics_text(); }),
-      pressure_(options.proc_root, settings_.pressure_threshold) {}
+      pressure_(options.proc_root, settings_.pressure_threshold),
+      progress_files_(options.proc_root) {}
 
 Daemon::~Daemon() = default;
 
@@ -214,6 +215,14 @@ void Daemon::watch_pressure(sd_event* event, std::function<void()> rose) {
   pressure_.follow(observer_->snapshot(), observer_->found());  // of the ticks that were
 }
 
+void Daemon::watch_progress(sd_event* event) {
+  progress_files_.attach(event, [this] {
+    for (const auto& message : progress_files_.process(observer_->progress(), clock_())) {
+      spdlog::warn("{}", message);
+    }
+  });
+}
+
 void Daemon::serve_metrics(sd_event* event) {
   metrics_.attach(event);
   metrics_.keep(settings_.metrics_listen, clock_());
@@ -249,6 +258,9 @@ void Daemon::look(double now) {
   const auto messages = observer_->read(now);
   keep_to_budget(seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_before);
   for (const auto& message : messages) spdlog::warn("{}", message);
+  for (const auto& message : progress_files_.follow(observer_->found(), observer_->progress(), now)) {
+    spdlog::warn("{}", message);
+  }
 }
 
 void Daemon::keep_to_budget(double read_cpu_s) {
@@ -325,6 +337,7 @@ void Daemon::say_no_bus(const std::string& problem) {
 
 void Daemon::leave_loop() {
   pressure_.detach();
+  progress_files_.detach();
   metrics_.detach();
   listener_.reset();
   bus_starter_ = nullptr;

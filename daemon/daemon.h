@@ -14,6 +14,7 @@
 #include "daemon/options.h"
 #include "daemon/overrides.h"
 #include "daemon/pressure_watch.h"
+#include "daemon/progress_files.h"
 #include "daemon/report_json.h"
 #include "daemon/sampling_budget.h"
 #include "daemon/shadow.h"
@@ -60,6 +61,8 @@ class Daemon final : public Control {
   void take_changes();
   // Calls `rose` on the loop's thread when something is newly under pressure, so that a tick should not wait.
   void watch_pressure(sd_event* event, std::function<void()> rose);
+  // Progress files are read as soon as they change, from here on.
+  void watch_progress(sd_event* event);
   void tick();
   // For the event loop: readable when take_changes() has work of the kernel's to do; -1 where there is none.
   int kernel_events_fd() const { return observer_->kernel().events_fd(); }
@@ -79,10 +82,13 @@ class Daemon final : public Control {
   std::string snapshot_json() override;
   std::string plan_json() override;
   std::string log_json(std::size_t limit) override;
+  model::Result<std::string> explain_json(const std::string& subject) override;
   std::string metrics_text() override;
   model::Result<void> set_mode(std::string_view mode) override;
   model::Result<void> set_workload(const std::string& id,
                                    const std::map<std::string, std::string>& settings) override;
+  model::Result<void> report_progress(const std::string& id, double fraction) override;
+  std::optional<std::string> workload_of(pid_t pid, uid_t uid) const override;
   model::Result<std::string> restore() override;
   model::Result<void> reload() override;
   std::string version() const override;
@@ -149,6 +155,7 @@ class Daemon final : public Control {
   double config_loaded_ = 0;
   MetricsEndpoint metrics_;
   PressureWatch pressure_;
+  ProgressFiles progress_files_;
   SamplingBudget budget_;
   bool slowed_ = false;                  // ticks are further apart than configured
   std::uint64_t woken_by_pressure_ = 0;  // ticks

@@ -6,8 +6,10 @@
 #include "daemon/log_setup.h"
 #include "daemon/message_ids.h"
 #include "daemon/metrics.h"
+#include "daemon/process_cgroup.h"
 #include "model/json.h"
 #include "policies/decide.h"
+#include "policies/explain.h"
 
 #include <fstream>
 #include <utility>
@@ -31,6 +33,10 @@ std::uint64_t resident_bytes(const std::filesystem::path& proc_root) {
   std::uint64_t resident_pages = 0;
   statm >> total_pages >> resident_pages;
   return resident_pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::string no_such_workload(const std::string& id) {
+  return fmt::format("\"{}\": there is no such workload; `berthctl list` shows them", id);
 }
 
 }  // namespace
@@ -106,6 +112,31 @@ std::string Daemon::plan_json() {
   return model::to_json(policies::decide(observer_->snapshot(), settings_.policies));
 }
 
+model::Result<std::string> Daemon::explain_json(const std::string& subject) {
+  const auto& snapshot = observer_->snapshot();
+  const auto& settings = settings_.policies;
+  const auto plan = enforcer_ ? plan_ : policies::decide(snapshot, settings);
+  auto explanation = policies::explain(snapshot, plan, settings, subject);
+  const bool is_workload = explanation.workload && !explanation.decision;
+  const auto entries = is_workload ? std::vector<LogEntry>() : decision_log_->of_decision(subject);
+  if (!entries.empty() && !explanation.decision) {
+    explanation.decision = {.id = subject, .planned = {}};
+    explanation.workload = policies::explain_workload(snapshot, plan, settings, entries.front().workload);
+  }
+  if (!explanation.decision && !explanation.workload) {
+    return model::fail(
+        ErrorKind::gone,
+        fmt::format(
+            "\"{}\" is neither a workload (`berthctl list` shows them) nor a decision (`berthctl log`)",
+            subject));
+  }
+  if (explanation.workload) {
+    const auto left_alone = unmanaged().find(explanation.workload->workload.id);
+    if (left_alone != unmanaged().end()) explanation.workload->unmanaged = left_alone->second.reason;
+  }
+  return daemon::explain_json(explanation, entries);
+}
+
 std::string Daemon::log_json(std::size_t limit) { return daemon::log_json(decision_log_->newest(limit)); }
 
 model::Result<void> Daemon::set_mode(std::string_view mode) {
@@ -131,8 +162,7 @@ model::Result<void> Daemon::set_workload(const std::string& id,
                                          const std::map<std::string, std::string>& settings) {
   const auto found = observer_->found().find(id);
   if (found == observer_->found().end()) {
-    return model::fail(ErrorKind::gone,
-                       fmt::format("\"{}\": there is no such workload; `berthctl list` shows them", id));
+    return model::fail(ErrorKind::gone, no_such_workload(id));
   }
   if (settings.empty()) return model::fail(ErrorKind::invalid_input, "nothing to set");
   auto set = overrides_->set(id, found->second.cgroup->id(), settings);
@@ -140,6 +170,22 @@ model::Result<void> Daemon::set_workload(const std::string& id,
   if (!set) spdlog::warn("settings of {} hold until berthd ends only: {}", id, set.error().message());
   for (const auto& [key, value] : settings) spdlog::info("{}: {} is {} for this run", id, key, value);
   return {};
+}
+
+model::Result<void> Daemon::report_progress(const std::string& id, double fraction) {
+  const auto found = observer_->found().find(id);
+  if (found == observer_->found().end()) return model::fail(ErrorKind::gone, no_such_workload(id));
+  return observer_->progress().add(id, found->second.cgroup->id(), clock_(), fraction);
+}
+
+// Of nested matches the outermost is the workload, so that at most one of a process's groups is one.
+std::optional<std::string> Daemon::workload_of(pid_t pid, uid_t uid) const {
+  auto path = cgroup_of_process(options_.proc_root, pid, uid);
+  while (path && !path->empty()) {
+    if (observer_->found().count(*path) > 0) return path;
+    path->resize(path->find('/') == std::string::npos ? 0 : path->rfind('/'));
+  }
+  return std::nullopt;
 }
 
 model::Result<std::string> Daemon::restore() {

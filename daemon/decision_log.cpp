@@ -2,6 +2,7 @@
 #include "daemon/decision_log.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -22,6 +23,7 @@ constexpr const char* kSchema = R"(
     workload TEXT NOT NULL, attribute TEXT NOT NULL, old TEXT NOT NULL, new TEXT NOT NULL, policy TEXT NOT NULL,
     reason TEXT NOT NULL, result TEXT NOT NULL, error TEXT);
   CREATE INDEX IF NOT EXISTS decisions_by_time ON decisions (time);
+  CREATE INDEX IF NOT EXISTS decisions_by_id ON decisions (decision);
 )";
 
 class Statement {
@@ -55,6 +57,19 @@ class Statement {
  private:
   sqlite3_stmt* statement_ = nullptr;
 };
+
+// Of a row with all columns in the table's order, but the first.
+LogEntry entry_of(const Statement& row) {
+  LogEntry entry;
+  entry.time = sqlite3_column_double(row.get(), 0);
+  int column = 1;
+  for (auto* text : {&entry.decision, &entry.mode, &entry.kind, &entry.workload, &entry.attribute,
+                     &entry.old_value, &entry.new_value, &entry.policy, &entry.reason, &entry.result}) {
+    *text = row.text(column++);
+  }
+  if (sqlite3_column_type(row.get(), column) != SQLITE_NULL) entry.error = row.text(column);
+  return entry;
+}
 
 }  // namespace
 
@@ -150,17 +165,26 @@ std::vector<LogEntry> DecisionLog::newest(std::size_t limit) const {
       "FROM decisions ORDER BY id DESC LIMIT ?");
   if (!select) return entries;
   select.bind(1, static_cast<sqlite3_int64>(limit));
-  while (sqlite3_step(select.get()) == SQLITE_ROW) {
-    LogEntry entry;
-    entry.time = sqlite3_column_double(select.get(), 0);
-    int column = 1;
-    for (auto* text : {&entry.decision, &entry.mode, &entry.kind, &entry.workload, &entry.attribute,
-                       &entry.old_value, &entry.new_value, &entry.policy, &entry.reason, &entry.result}) {
-      *text = select.text(column++);
-    }
-    if (sqlite3_column_type(select.get(), column) != SQLITE_NULL) entry.error = select.text(column);
-    entries.push_back(std::move(entry));
+  while (sqlite3_step(select.get()) == SQLITE_ROW) entries.push_back(entry_of(select));
+  return entries;
+}
+
+std::vector<LogEntry> DecisionLog::of_decision(const std::string& decision) const {
+  std::vector<LogEntry> entries;
+  if (decision.empty()) return entries;
+  if (!database_ || problem_) {
+    std::copy_if(recent_.begin(), recent_.end(), std::back_inserter(entries),
+                 [&decision](const LogEntry& entry) { return entry.decision == decision; });
+    return entries;
   }
+  Statement select(
+      database_->handle,
+      "SELECT time, decision, mode, kind, workload, attribute, old, new, policy, reason, result, error "
+      "FROM decisions WHERE decision = ? ORDER BY id DESC LIMIT ?");
+  if (!select) return entries;
+  select.bind(1, decision);
+  select.bind(2, static_cast<sqlite3_int64>(kMaxInMemory));
+  while (sqlite3_step(select.get()) == SQLITE_ROW) entries.push_back(entry_of(select));
   return entries;
 }
 

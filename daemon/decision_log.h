@@ -31,6 +31,8 @@ class DecisionLog {
   void append(const std::vector<LogEntry>& entries);
   // Newest first; `limit` 0, or above kMaxAnswer, means kMaxAnswer.
   std::vector<LogEntry> newest(std::size_t limit) const;
+  // What became of one decision, newest first, at most kMaxInMemory entries.
+  std::vector<LogEntry> of_decision(const std::string& decision) const;
   // Takes effect at the next append.
   void set_retention(double retention_s) { retention_s_ = retention_s; }
   // Why entries are not stored on disk; nullopt while they are.

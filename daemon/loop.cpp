@@ -160,6 +160,7 @@ model::Result<void> run_loop(Daemon& daemon) {
   }
   daemon.serve_metrics(raw);
   daemon.watch_pressure(raw, [&wheel] { tick_soon(wheel); });
+  daemon.watch_progress(raw);
 
   // Ready is who can be reached, or knows that nobody can reach him: after every other event source.
   if (const int r = sd_event_add_post(raw, &source, on_bus_settled, &daemon); r < 0)

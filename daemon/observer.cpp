@@ -81,6 +81,7 @@ void Observer::follow(const cgroup::Discovery::Changes& changes) {
   if (changes.appeared.empty() && changes.vanished.empty()) return;
   allowed_.refresh();
   for (const auto& id : changes.vanished) sampler_.remove(id);
+  progress_.keep_if([this](const std::string& id, std::uint64_t run) { return cgroup_id(id) == run; });
   for (const auto& id : changes.appeared) {
     const auto workload = found().find(id);
     if (workload != found().end()) sampler_.add(id, workload->second.cgroup);
@@ -166,6 +167,8 @@ const model::Snapshot& Observer::assemble(const Pins& pins, const UnmanagedWorkl
     if (reading.sample && (workload.usage.empty() || workload.usage.back().time < reading.sample->time)) {
       keep_sample(workload.usage, *reading.sample, history_);
     }
+    workload.progress = progress_.of(id, run);
+    if (!workload.usage.empty()) workload.usage.back().progress = progress_.newest(id, run);
     workload.cpu_quota_cores = reading.cpu_quota_cores;
     workload.memory_high_bytes = reading.memory_high_bytes;
     overrides.apply(workload, run);

@@ -8,6 +8,7 @@
 #include "daemon/kernel_sampling.h"
 #include "daemon/overrides.h"
 #include "daemon/pin.h"
+#include "daemon/progress_reports.h"
 #include "model/error.h"
 #include "model/snapshot.h"
 
@@ -51,6 +52,8 @@ class Observer {
   std::vector<std::string> read(double now);
   const Readings& readings() const { return readings_; }
   const std::map<std::string, cgroup::FoundWorkload>& found() const { return discovery_->workloads(); }
+  // What workloads said of their progress; the next assemble() takes it in.
+  ProgressReports& progress() { return progress_; }
   // 0 where there is no such workload.
   std::uint64_t cgroup_id(const std::string& workload) const;
 
@@ -78,6 +81,7 @@ class Observer {
   model::CpuSet online_;
   std::set<std::string> said_;  // what is missing, as long as it is
   Readings readings_;
+  ProgressReports progress_;
   std::map<std::string, std::uint64_t> runs_;  // cgroup id whose samples the snapshot holds
   model::Snapshot snapshot_;
 };

@@ -96,8 +96,8 @@ int Polkit::on_activatable(sd_bus_message* reply, void* userdata, sd_bus_error*)
   return 0;
 }
 
-void Polkit::check(sd_bus_message* call, const std::string& action,
-                   std::function<void(const Verdict&)> done) {
+void Polkit::check(sd_bus_message* call, const std::string& action, std::function<void(const Verdict&)> done,
+                   Exempt exempt) {
   if (pending() >= kMaxPending) {
     done(refuse(bus::kLimitsExceeded, fmt::format("{} questions to polkit are open already", pending())));
     return;
@@ -107,23 +107,25 @@ void Polkit::check(sd_bus_message* call, const std::string& action,
                          sd_bus_message_get_allow_interactive_authorization(call) > 0,
                          action,
                          std::move(done),
+                         std::move(exempt),
+                         0,
                          {},
                          nullptr});
   auto& question = questions_.front();
   question.self = questions_.begin();
-  if (const int r = ask_user(question); r < 0) {
+  if (const int r = ask_bus(question, "GetConnectionUnixUser", on_user); r < 0) {
     answer(question, nobody(question.sender, std::generic_category().message(-r).c_str()));
   }
 }
 
-// The bus knows the sender's uid for certain; what the sender says of itself does not count.
-int Polkit::ask_user(Question& question) {
+// The bus knows the sender's uid and pid for certain; what the sender says of itself does not count.
+int Polkit::ask_bus(Question& question, const char* method, sd_bus_message_handler_t answered) {
   sd_bus_message* raw = nullptr;
-  int r = sd_bus_message_new_method_call(bus_, &raw, kBusName, kBusPath, kBusName, "GetConnectionUnixUser");
+  int r = sd_bus_message_new_method_call(bus_, &raw, kBusName, kBusPath, kBusName, method);
   const Message message(raw);
   if (r >= 0) r = sd_bus_message_append(raw, "s", question.sender.c_str());
   sd_bus_slot* slot = nullptr;
-  if (r >= 0) r = sd_bus_call_async(bus_, &slot, raw, on_user, &question, kSilentTimeoutUsec);
+  if (r >= 0) r = sd_bus_call_async(bus_, &slot, raw, answered, &question, kSilentTimeoutUsec);
   question.call.reset(slot);
   return r;
 }
@@ -136,14 +138,40 @@ int Polkit::on_user(sd_bus_message* reply, void* userdata, sd_bus_error* error) 
       question.polkit.answer(question, nobody(question.sender, text(failure->message)));
     } else if (sd_bus_message_read(reply, "u", &uid) < 0) {
       question.polkit.answer(question, nobody(question.sender, "its answer makes no sense"));
-    } else if (uid == 0) {
-      question.polkit.answer(question, {true, "", {}});
-    } else if (const int r = question.polkit.ask_polkit(question); r < 0) {
-      const auto why = std::generic_category().message(-r);
-      question.polkit.answer(question, polkit_failed("not asked", why.c_str()));
+    } else {
+      question.uid = uid;
+      if (!question.exempt) return question.polkit.go_on(question);
+      if (const int r = question.polkit.ask_bus(question, "GetConnectionUnixProcessID", on_process); r < 0) {
+        return question.polkit.go_on(question);
+      }
     }
     return 0;
   });
+}
+
+int Polkit::on_process(sd_bus_message* reply, void* userdata, sd_bus_error* error) {
+  return answering(error, [&] {
+    auto& question = *static_cast<Question*>(userdata);
+    std::uint32_t pid = 0;
+    const bool known =
+        sd_bus_message_get_error(reply) == nullptr && sd_bus_message_read(reply, "u", &pid) > 0;
+    if (!known || !question.exempt(static_cast<pid_t>(pid), question.uid)) {
+      return question.polkit.go_on(question);
+    }
+    question.polkit.answer(question, {true, "", {}});
+    return 0;
+  });
+}
+
+// Root needs nobody's leave.
+int Polkit::go_on(Question& question) {
+  if (question.uid == 0) {
+    answer(question, {true, "", {}});
+  } else if (const int r = ask_polkit(question); r < 0) {
+    const auto why = std::generic_category().message(-r);
+    answer(question, polkit_failed("not asked", why.c_str()));
+  }
+  return 0;
 }
 
 // CheckAuthorization(in (sa{sv}) subject, in s action_id, in a{ss} details, in u flags, in s cancellation_id,

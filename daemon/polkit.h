@@ -9,6 +9,8 @@
 #include <optional>
 #include <string>
 
+#include <sys/types.h>
+
 namespace berth::daemon {
 
 // The answer to "may this caller do that?".
@@ -31,9 +33,14 @@ class Polkit {
   Polkit(const Polkit&) = delete;
   Polkit& operator=(const Polkit&) = delete;
 
+  // Says of a sender, by process and effective user as the bus knows them, that polkit need not be asked.
+  using Exempt = std::function<bool(pid_t pid, uid_t uid)>;
+
   // Asks whether the sender of `call` may do `action`, and tells `done` once, from the event loop or, where
-  // nothing can be asked, at once. Never after this object is gone.
-  void check(sd_bus_message* call, const std::string& action, std::function<void(const Verdict&)> done);
+  // nothing can be asked, at once. Never after this object is gone. `exempt`, where there is one, is asked
+  // first, of root too.
+  void check(sd_bus_message* call, const std::string& action, std::function<void(const Verdict&)> done,
+             Exempt exempt = {});
 
   std::size_t pending() const { return questions_.size(); }
   // Why polkit cannot be asked; nullopt where it runs, or the bus starts it when it is asked.
@@ -46,15 +53,19 @@ class Polkit {
     bool interactive = false;
     std::string action;
     std::function<void(const Verdict&)> done;
+    Exempt exempt;
+    uid_t uid = 0;  // once it is known
     std::list<Question>::iterator self;
     Slot call;
   };
   static int on_user(sd_bus_message* reply, void* userdata, sd_bus_error* error);
+  static int on_process(sd_bus_message* reply, void* userdata, sd_bus_error* error);
   static int on_authorization(sd_bus_message* reply, void* userdata, sd_bus_error* error);
   static int on_owner(sd_bus_message* reply, void* userdata, sd_bus_error* error);
   static int on_owner_changed(sd_bus_message* signal, void* userdata, sd_bus_error* error);
   static int on_activatable(sd_bus_message* reply, void* userdata, sd_bus_error* error);
-  int ask_user(Question& question);
+  int ask_bus(Question& question, const char* method, sd_bus_message_handler_t answered);
+  int go_on(Question& question);
   int ask_polkit(Question& question);
   void answer(Question& question, const Verdict& verdict);
 

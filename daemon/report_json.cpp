@@ -160,6 +160,12 @@ std::string log_json(const std::vector<LogEntry>& entries) {
   return dumped({{"schema", "berth.log/1"}, {"entries", log_entries(entries)}});
 }
 
+std::string explain_json(const model::Explanation& explanation, const std::vector<LogEntry>& entries) {
+  auto document = json::parse(model::to_json(explanation));
+  if (explanation.decision) document["decision"]["entries"] = log_entries(entries);
+  return dumped(document);
+}
+
 std::string restore_json(const cgroup::RestoreReport& report) {
   json restored = json::array();
   for (const auto& change : report.restored) {
@@ -203,6 +209,7 @@ std::optional<WorkloadView> workload_view(const Tick& tick, const std::string& i
   if (!workload->usage.empty()) {
     view.cpu_cores = workload->usage.back().cpu_cores;
     view.memory_bytes = workload->usage.back().memory_bytes;
+    view.progress = workload->usage.back().progress;
   }
   if (const auto* instance = placed_instance(tick.plan, id)) view.score = instance->score;
   return view;

@@ -8,6 +8,7 @@
 #include "daemon/pin.h"
 #include "ebpf/collector.h"
 #include "model/capability.h"
+#include "model/explanation.h"
 #include "model/plan.h"
 
 #include <cstdint>
@@ -66,6 +67,8 @@ const model::PlacedInstance* placed_instance(const model::Plan& plan, const std:
 std::string status_json(const StatusReport& report);
 std::string workloads_json(const Tick& tick);
 std::string log_json(const std::vector<LogEntry>& entries);
+// With what the log has of its decision.
+std::string explain_json(const model::Explanation& explanation, const std::vector<LogEntry>& entries);
 std::string restore_json(const cgroup::RestoreReport& report);
 
 // Ascending by id.

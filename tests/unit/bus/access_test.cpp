@@ -2,8 +2,11 @@
 // Who may change things, and what the others are told.
 #include "fixture.h"
 
+#include <limits>
 #include <map>
 #include <string>
+
+#include <unistd.h>
 
 namespace berth::test {
 
@@ -148,6 +151,80 @@ TEST_F(Access, ErrorsHaveTheirNames) {
   EXPECT_EQ(outcomes[1].error_name, bus::kNotFound);
   EXPECT_EQ(outcomes[2].error_name, bus::kFailed);
   EXPECT_EQ(outcomes[2].text, "the disk is on fire");
+}
+
+Outcome report(const std::string& workload, double fraction) {
+  return Client().change("ReportProgress", workload, fraction);
+}
+
+TEST_F(Access, AProcessSpeaksForTheWorkloadItRunsInWithoutPolkit) {
+  auto polkit = FakePolkit::start(FakePolkit::Answer::no);
+  control_.homes[{getpid(), kNobody}] = kWeb;
+  const Outcome outcome = with_client_as(kNobody, [] { return report(kWeb, 0.25); });
+  EXPECT_EQ(outcome.error_name, "") << outcome.text;
+  EXPECT_EQ(control_.progress[kWeb], 0.25);
+  EXPECT_TRUE(polkit->questions().empty());
+}
+
+TEST_F(Access, NobodyNeedsToKnowTheNameOfHisOwnWorkload) {
+  control_.homes[{getpid(), kNobody}] = kWeb;
+  EXPECT_EQ(with_client_as(kNobody, [] { return report("", 0.5); }).error_name, "");
+  EXPECT_EQ(control_.progress[kWeb], 0.5);
+  EXPECT_EQ(with_client([] { return report("", 0.6); }).error_name, bus::kNotFound);  // root runs elsewhere
+  control_.homes[{getpid(), 0}] = kWeb;
+  EXPECT_EQ(with_client([] { return report("", 0.7); }).error_name, "");
+  EXPECT_EQ(control_.progress[kWeb], 0.7);
+}
+
+TEST_F(Access, WhoRunsInNoWorkloadIsTold) {
+  const Outcome outcome = with_client_as(kNobody, [] { return report("", 0.5); });
+  EXPECT_EQ(outcome.error_name, bus::kNotFound);
+  EXPECT_NE(outcome.text.find("runs in no workload"), std::string::npos) << outcome.text;
+}
+
+TEST_F(Access, OnesOwnWorkloadIsNoKeyToAnother) {
+  control_.add("system.slice/other.service");
+  control_.homes[{getpid(), kNobody}] = "system.slice/other.service";
+  const Outcome outcome = with_client_as(kNobody, [] { return report(kWeb, 0.25); });
+  EXPECT_EQ(outcome.error_name, bus::kAccessDenied);
+  EXPECT_TRUE(control_.progress.empty());
+}
+
+TEST_F(Access, AProcessOfAnotherUserIsAnother) {
+  control_.homes[{getpid(), kNobody - 1}] = kWeb;
+  EXPECT_EQ(with_client_as(kNobody, [] { return report(kWeb, 0.25); }).error_name, bus::kAccessDenied);
+  EXPECT_TRUE(control_.progress.empty());
+}
+
+TEST_F(Access, PolkitIsAskedWhetherStrangersMayReport) {
+  auto polkit = FakePolkit::start(FakePolkit::Answer::yes);
+  EXPECT_EQ(with_client_as(kNobody, [] { return report(kWeb, 0.25); }).error_name, "");
+  EXPECT_EQ(control_.progress[kWeb], 0.25);
+  ASSERT_EQ(polkit->questions().size(), 1U);
+  EXPECT_EQ(polkit->questions().front().action, "org.berth.node1.report-progress");
+}
+
+TEST_F(Access, RootReportsOfAnyWorkload) {
+  auto polkit = FakePolkit::start(FakePolkit::Answer::never);
+  EXPECT_EQ(with_client([] { return report(kWeb, 1); }).error_name, "");
+  EXPECT_EQ(control_.progress[kWeb], 1);
+  EXPECT_EQ(with_client([] { return report("no/such", 1); }).error_name, bus::kNotFound);
+}
+
+TEST_F(Access, AProgressThatIsNoneIsInvalid) {
+  for (const double bad : {-0.1, 1.1, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_EQ(with_client([bad] { return report(kWeb, bad); }).error_name, bus::kInvalidInput) << bad;
+  }
+  EXPECT_TRUE(control_.progress.empty());
+}
+
+TEST_F(Access, EverybodyMayAskWhy) {
+  const Outcome outcome =
+      with_client_as(kNobody, [] { return Client().change("Explain", std::string(kWeb)); });
+  EXPECT_EQ(outcome.error_name, "") << outcome.text;
+  EXPECT_EQ(outcome.text, control_.explain_json(kWeb).value());
+  EXPECT_EQ(with_client([] { return Client().change("Explain", std::string("no/such")); }).error_name,
+            bus::kNotFound);
 }
 
 TEST_F(Access, LogLevelIsForRootAlone) {

@@ -75,6 +75,30 @@ TEST_F(BerthctlOnTheBus, SwitchesTheMode) {
   EXPECT_EQ(json::parse(berthctl("mode observe --json").out).at("mode"), "observe");
 }
 
+TEST_F(BerthctlOnTheBus, ReportsProgress) {
+  const Ran ran = berthctl(std::string("progress ") + kWeb + " 42/100");
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("42 %"));
+  EXPECT_EQ(control_.progress[kWeb], 0.42);
+  const json document = json::parse(berthctl(std::string("progress --json ") + kWeb + " 0.5").out);
+  EXPECT_EQ(document, (json{{"schema", "berth.progress/1"}, {"workload", kWeb}, {"progress", 0.5}}));
+}
+
+TEST_F(BerthctlOnTheBus, SaysWhyProgressWasNotTaken) {
+  expect_complaint(berthctl(std::string("progress ") + kWeb + " 101/100"), 2, "neither a fraction");
+  expect_complaint(berthctl(std::string("progress ") + kWeb + " nan"), 2, "neither a fraction");
+  expect_complaint(berthctl("progress no/such 0.5"), 1, "no such workload");
+  expect_complaint(berthctl("progress self 0.5"), 1, "runs in no workload");
+  if (!root()) return;
+  expect_complaint(berthctl_as(kNobody, std::string("progress ") + kWeb + " 0.5"), 3,
+                   "org.berth.node1.report-progress");
+}
+
+TEST_F(BerthctlOnTheBus, PrintsTheDaemonsExplanation) {
+  EXPECT_EQ(berthctl(std::string("explain --json ") + kWeb).out, control_.explain_json(kWeb).value() + "\n");
+  expect_complaint(berthctl("explain no/such"), 1, "no such thing");
+}
+
 TEST_F(BerthctlOnTheBus, SetsAWorkload) {
   const Ran ran = berthctl(std::string("set ") + kWeb + " class=best-effort vcpus=2");
   EXPECT_EQ(ran.exit, 0) << ran.err;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace berth::test {
@@ -26,6 +27,11 @@ class FakeControl final : public daemon::Control {
   }
   std::string log_json(std::size_t limit) override {
     return R"({"schema":"berth.log/1","entries":[],"limit":)" + std::to_string(limit) + "}";
+  }
+
+  model::Result<std::string> explain_json(const std::string& subject) override {
+    if (!views.contains(subject)) return model::fail(model::ErrorKind::gone, subject + ": no such thing");
+    return R"({"schema":"berth.explain/1","subject":")" + subject + "\"}";
   }
 
   std::string metrics_text() override {
@@ -48,6 +54,20 @@ class FakeControl final : public daemon::Control {
     }
     settings[id] = values;
     return {};
+  }
+  model::Result<void> report_progress(const std::string& id, double fraction) override {
+    if (!views.contains(id)) return model::fail(model::ErrorKind::gone, id + ": there is no such workload");
+    if (!(fraction >= 0 && fraction <= 1)) {
+      return model::fail(model::ErrorKind::invalid_input, "progress: not from 0 to 1");
+    }
+    progress[id] = fraction;
+    ++reports;
+    return {};
+  }
+  std::optional<std::string> workload_of(pid_t pid, uid_t uid) const override {
+    if (home_of_all) return home_of_all;
+    const auto found = homes.find({pid, uid});
+    return found == homes.end() ? std::nullopt : std::optional(found->second);
   }
   model::Result<std::string> restore() override {
     ++restores;
@@ -101,6 +121,10 @@ class FakeControl final : public daemon::Control {
   bool plan_throws = false;
   int restores = 0;
   std::map<std::string, std::map<std::string, std::string>> settings;
+  std::map<std::string, double> progress;
+  int reports = 0;  // of progress
+  std::optional<std::string> home_of_all;
+  std::map<std::pair<pid_t, uid_t>, std::string> homes;  // workload of a process and user
 };
 
 }  // namespace berth::test

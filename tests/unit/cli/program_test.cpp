@@ -77,11 +77,17 @@ TEST_F(Berthctl, WrongUseIsOneLine) {
   expect_complaint(run_shell("berthctl set web color=red"), 2, "class, service, vcpus");
   expect_complaint(run_shell("berthctl set web vcpus=1 vcpus=2"), 2, "given twice");
   expect_complaint(run_shell("berthctl topology --xml a --synthetic b"), 2, "--xml");
+  expect_complaint(run_shell("berthctl progress web"), 2, "fraction");
+  expect_complaint(run_shell("berthctl progress web 2"), 2, "neither a fraction");
+  expect_complaint(run_shell("berthctl progress web 3/2"), 2, "neither a fraction");
+  expect_complaint(run_shell("berthctl explain"), 2, "subject");
+  expect_complaint(run_shell("berthctl explain web --config x"), 2, "--config needs --snapshot");
 }
 
 TEST_F(Berthctl, WithoutADaemonSaysWhatToDo) {
-  for (const char* command : {"status", "list", "top", "top --json", "snapshot", "plan", "mode enforce",
-                              "set web vcpus=2", "reload", "log", "metrics"}) {
+  for (const char* command :
+       {"status", "list", "top", "top --json", "snapshot", "plan", "mode enforce", "set web vcpus=2",
+        "reload", "log", "metrics", "progress self 0.5", "explain web"}) {
     expect_complaint(run_shell(std::string("berthctl ") + command), 4, "systemctl start berthd");
   }
 }
@@ -90,6 +96,39 @@ TEST_F(Berthctl, PlansAGivenSnapshot) {
   const Ran ran = run_shell("berthctl plan --snapshot " + snapshot("worked_example.json"));
   EXPECT_EQ(ran.exit, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("Score of the node"));
+}
+
+TEST_F(Berthctl, ExplainsAWorkloadOfAGivenSnapshot) {
+  const std::string explain = "berthctl explain --snapshot " + snapshot("worked_example.json");
+  const Ran text = run_shell(explain + " a");
+  EXPECT_EQ(text.exit, 0) << text.err;
+  EXPECT_THAT(text.out, StartsWith("a: latency-sensitive, service hot"));
+  EXPECT_THAT(text.out, HasSubstr("k1 0.400"));
+  EXPECT_THAT(text.out, HasSubstr("given model"));
+  EXPECT_THAT(text.out, HasSubstr("What berth would do with it now"));
+
+  const json document = json::parse(run_shell(explain + " a --json").out);
+  EXPECT_EQ(document.at("schema"), "berth.explain/1");
+  EXPECT_EQ(document.at("workload").at("pin").at("k1"), 0.4);
+  const json action = document.at("workload").at("actions").at(0);
+  const Ran decision = run_shell(explain + " " + action.at("decision").get<std::string>());
+  EXPECT_EQ(decision.exit, 0) << decision.err;
+  EXPECT_THAT(decision.out, HasSubstr("is in the present plan"));
+  EXPECT_THAT(decision.out, HasSubstr(action.at("reason").get<std::string>()));
+
+  expect_complaint(run_shell(explain + " nobody"), 1, "neither a workload");
+  expect_complaint(run_shell("berthctl explain a --snapshot /no/such"), 2, "/no/such");
+  expect_complaint(run_shell("berthctl explain a --snapshot - --config -"), 2, "standard input");
+}
+
+TEST_F(Berthctl, ExplainsWithTheSettingsOfAFile) {
+  const std::string config = file("berth.toml", "[interference.default_model]\nk1 = 0.7\n");
+  const std::string text = file("s.json",
+                                R"({"schema":"berth.snapshot/1","topology":{"cpus":[{"cpu":0},{"cpu":1}]},
+       "workloads":[{"id":"a","class":"latency-sensitive","vcpus":1}]})");
+  const Ran ran = run_shell("berthctl explain a --json --snapshot " + text + " --config " + config);
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_EQ(json::parse(ran.out).at("workload").at("pin").at("k1"), 0.7);
 }
 
 TEST_F(Berthctl, PlansInJsonWhereverTheOptionStands) {

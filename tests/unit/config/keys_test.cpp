@@ -27,7 +27,8 @@ TEST(Keys, EveryKeyIsAcceptedInADocument) {
 }
 
 TEST(Keys, AreUniqueAndOfAKnownType) {
-  const std::set<std::string> types{"integer", "number", "boolean", "string", "cpulist", "duration", "size"};
+  const std::set<std::string> types{"integer", "number",   "boolean", "string",
+                                    "cpulist", "duration", "size",    "table"};
   std::set<std::string> names;
   for (const auto& key : known_keys()) {
     EXPECT_TRUE(names.insert(key.name).second) << key.name;

@@ -41,6 +41,31 @@ TEST(Parse, EmptyDocumentGivesTheDefaults) {
   }
 }
 
+TEST(Parse, AProgressFileIsRead) {
+  for (const char* text : {"[[workload]]\nmatch = \"a\"\nprogress = {file = \"/run/%p/progress\"}",
+                           "[[workload]]\nmatch = \"a\"\n[workload.progress]\nfile = \"/run/%p/progress\"",
+                           "[[workload]]\nmatch = \"a\"\nprogress.file = \"/run/%p/progress\""}) {
+    const auto parsed = parse(text, "b.toml");
+    ASSERT_TRUE(parsed) << parsed.error().message();
+    ASSERT_EQ(parsed->rules.size(), 1U);
+    EXPECT_EQ(parsed->rules.front().progress_file, "/run/%p/progress");
+  }
+}
+
+TEST(Parse, AProgressOfAnotherShapeIsRefused) {
+  const std::string rule = "[[workload]]\nmatch = \"a\"\nprogress = ";
+  const auto refused = [&](const std::string& value) { return error_of(rule + value); };
+  EXPECT_EQ(refused("\"/run/x\""), "b.toml:3:12: progress wants a table, {file = \"PATH\"}, got \"/run/x\"");
+  EXPECT_EQ(refused("3"), "b.toml:3:12: progress wants a table, {file = \"PATH\"}, got 3");
+  EXPECT_EQ(refused("{}"), "b.toml:3:12: progress: it names no file");
+  EXPECT_EQ(refused("{path = \"/run/x\"}"),
+            "b.toml:3:12: progress: unknown key \"path\"; known there: \"file\"");
+  EXPECT_EQ(refused("{file = 3}"), "b.toml:3:12: progress: file wants a path in quotes");
+  EXPECT_EQ(refused("{file = \"x\"}"), "b.toml:3:12: progress: file \"x\": it is not an absolute path");
+  EXPECT_EQ(refused("{file = \"/run/%t\"}"),
+            "b.toml:3:12: progress: file \"/run/%t\": \"%t\" is no specifier; there are %n, %p, %i and %%");
+}
+
 TEST(Parse, EverySettingIsRead) {
   const auto parsed = parse(R"(
 mode = "enforce"

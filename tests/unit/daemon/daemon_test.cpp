@@ -48,6 +48,77 @@ class DaemonTest : public testing::Test {
   double now = 1000;
 };
 
+TEST_F(DaemonTest, ShowsTheProgressThatIsReported) {
+  load_node();
+  start();
+  tick();
+  ASSERT_TRUE(daemon->report_progress("web/a", 0.25));
+  tick();
+  ASSERT_TRUE(test::eventually([&] {
+    tick();
+    return daemon->workload("web/a")->progress == 0.25;
+  }));
+  const auto listed = json::parse(daemon->workloads_json())["workloads"];
+  EXPECT_EQ(listed[1]["progress"], 0.25);
+  EXPECT_EQ(listed[2]["progress"], nullptr);
+  EXPECT_NE(daemon->metrics_text().find("berth_workload_progress_ratio"), std::string::npos);
+  EXPECT_EQ(daemon->report_progress("no/such", 0.5).error().kind(), model::ErrorKind::gone);
+  EXPECT_EQ(daemon->report_progress("web/a", 2).error().kind(), model::ErrorKind::invalid_input);
+}
+
+TEST_F(DaemonTest, ReadsTheProgressFileOfARule) {
+  const auto file = node.state_dir() / "a.progress";
+  node.configure(std::string(test::kMixedLoad) +
+                 "[[workload]]\nmatch = \"job/*\"\nclass = \"latency-sensitive\"\n" +
+                 "progress = {file = \"" + (node.state_dir() / "%n.progress").string() + "\"}\n");
+  node.add_group("job/a");
+  start();
+  tick();
+  std::ofstream(file) << "3/4\n";
+  EXPECT_TRUE(test::eventually([&] {
+    tick();
+    return daemon->workload("job/a")->progress == 0.75;
+  }));
+}
+
+TEST_F(DaemonTest, FindsTheWorkloadOfAProcess) {
+  load_node();
+  start();
+  tick();
+  const auto process = node.proc() / "42";
+  std::filesystem::create_directories(process);
+  std::ofstream(process / "cgroup") << "0::/web/a/inner/most\n";
+  std::ofstream(process / "status") << "Uid:\t1000\t1000\t1000\t1000\n";
+  EXPECT_EQ(daemon->workload_of(42, 1000), "web/a");
+  EXPECT_EQ(daemon->workload_of(42, 1001), std::nullopt);
+  std::ofstream(process / "cgroup") << "0::/web\n";
+  EXPECT_EQ(daemon->workload_of(42, 1000), std::nullopt);
+}
+
+TEST_F(DaemonTest, ExplainsWorkloadsAndDecisions) {
+  load_node();
+  start();
+  tick();
+  auto document = json::parse(daemon->explain_json("web/a").value());
+  EXPECT_EQ(document["schema"], "berth.explain/1");
+  EXPECT_EQ(document["decision"], nullptr);
+  EXPECT_EQ(document["workload"]["id"], "web/a");
+  const auto& pin = document["workload"]["pin"];
+  EXPECT_NEAR(pin["score"].get<double>(),
+              pin["k1"].get<double>() * pin["cpu_sc"].get<double>() +
+                  pin["k2"].get<double>() * pin["cpu_ss"].get<double>(),
+              1e-12);
+
+  const auto entry = json::parse(daemon->log_json(1))["entries"][0];
+  document = json::parse(daemon->explain_json(entry["decision"].get<std::string>()).value());
+  EXPECT_EQ(document["decision"]["id"], entry["decision"]);
+  EXPECT_EQ(document["decision"]["entries"][0], entry);
+  EXPECT_EQ(document["workload"]["id"], entry["workload"]);
+
+  EXPECT_EQ(daemon->explain_json("no/such").error().kind(), model::ErrorKind::gone);
+  EXPECT_EQ(daemon->explain_json("").error().kind(), model::ErrorKind::gone);
+}
+
 TEST_F(DaemonTest, ObserveWritesNothingAndLogsWhatItWouldDo) {
   load_node();
   start();

@@ -63,6 +63,34 @@ TEST_F(ObserverTest, ItsSnapshotCanBeReadBackWhateverTheTreeHolds) {
   EXPECT_EQ(read->snapshot.workloads, snapshot.workloads);
 }
 
+TEST_F(ObserverTest, SnapshotHoldsWhatAWorkloadReported) {
+  node.add_group("web/a");
+  auto observer = start();
+  tick(*observer, 1000);
+  const auto run = observer->cgroup_id("web/a");
+  ASSERT_TRUE(observer->progress().add("web/a", run, 1000.5, 0.25));
+  ASSERT_TRUE(observer->progress().add("web/a", run, 1000.9, 0.5));
+  const auto& workload = only(tick_to_sample(*observer, 1001));
+  EXPECT_EQ(workload.progress, (std::vector<model::ProgressReport>{{1000.5, 0.25}, {1000.9, 0.5}}));
+  EXPECT_EQ(workload.usage.back().progress, 0.5);
+  EXPECT_EQ(only(tick_to_sample(*observer, 1002)).usage.back().progress, 0.5);  // still
+}
+
+TEST_F(ObserverTest, ARunThatEndedLosesItsReports) {
+  node.add_group("web/a");
+  auto observer = start();
+  tick(*observer, 1000);
+  const auto run = observer->cgroup_id("web/a");
+  ASSERT_TRUE(observer->progress().add("web/a", run, 1000.5, 0.9));
+  node.restart_group("web/a");
+  ASSERT_TRUE(test::eventually([&] {
+    tick(*observer, 1001);
+    return observer->cgroup_id("web/a") != run && observer->cgroup_id("web/a") != 0;
+  }));
+  EXPECT_TRUE(only(tick(*observer, 1002)).progress.empty());
+  EXPECT_EQ(observer->progress().newest("web/a", run), std::nullopt);
+}
+
 TEST_F(ObserverTest, SnapshotHoldsHostAndWorkloads) {
   node.add_group("web/a");
   node.add_group("batch/x", "4-7");

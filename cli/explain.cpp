@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/explain.h"
+
+#include "cli/command.h"
+#include "cli/daemon_client.h"
+#include "cli/input.h"
+#include "cli/render.h"
+#include "model/explanation.h"
+#include "policies/decide.h"
+
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace berth::cli {
+
+namespace {
+
+struct Arguments {
+  std::string subject;
+  std::optional<std::string> snapshot;
+  std::optional<std::string> config;
+};
+
+// Of a snapshot in a file, with the compiled-in settings or those of a file.
+Outcome<std::string> explain_file(Session& session, const Arguments& arguments) {
+  if (arguments.snapshot == "-" && arguments.config == "-") {
+    return problem(Exit::wrong_use, "standard input cannot be both the snapshot and the configuration");
+  }
+  config::Settings settings;
+  if (arguments.config) {
+    auto loaded = load_settings(*arguments.config);
+    if (!loaded) return tl::unexpected(loaded.error());
+    settings = std::move(*loaded);
+  }
+  const auto text = read_input(*arguments.snapshot);
+  if (!text) return tl::unexpected(text.error());
+  const auto snapshot = parse_snapshot(session.err, *text, input_name(*arguments.snapshot));
+  if (!snapshot) return tl::unexpected(snapshot.error());
+  const auto plan = policies::decide(*snapshot, settings.policies);
+  const auto explanation = policies::explain(*snapshot, plan, settings.policies, arguments.subject);
+  if (!explanation.workload && !explanation.decision) {
+    return problem(Exit::failed,
+                   fmt::format("\"{}\" is neither a workload of {} nor a decision that it leads to",
+                               arguments.subject, input_name(*arguments.snapshot)));
+  }
+  return model::to_json(explanation);
+}
+
+Outcome<std::string> ask_daemon(const std::string& subject) {
+  auto daemon = DaemonClient::connect();
+  if (!daemon) {
+    return problem(daemon.error().exit,
+                   daemon.error().message + "; or give a file: berthctl explain --snapshot FILE");
+  }
+  return daemon->explain(subject);
+}
+
+Outcome<void> explain(Session& session, const Arguments& arguments) {
+  if (arguments.config && !arguments.snapshot) {
+    return problem(Exit::wrong_use, "--config needs --snapshot: the daemon explains with its own settings");
+  }
+  const auto text = arguments.snapshot ? explain_file(session, arguments) : ask_daemon(arguments.subject);
+  if (!text) return tl::unexpected(text.error());
+  if (session.json) {
+    session.out << *text << "\n";
+    return {};
+  }
+  const auto document = parse_document(*text, "explanation");
+  if (!document) return tl::unexpected(document.error());
+  render_explanation(session.out, *document, session.style);
+  return {};
+}
+
+}  // namespace
+
+Action declare_explain(CLI::App& app) {
+  const auto arguments = std::make_shared<Arguments>();
+  app.add_option("subject", arguments->subject, "A workload's id or a decision's (d-...)")
+      ->required()
+      ->type_name("WORKLOAD|DECISION");
+  app.add_option("--snapshot", arguments->snapshot, "Of this snapshot, - for standard input")
+      ->type_name("FILE");
+  app.add_option("--config", arguments->config, "Settings of this file in place of the defaults")
+      ->type_name("FILE");
+  return [arguments](Session& session) { return explain(session, *arguments); };
+}
+
+}  // namespace berth::cli

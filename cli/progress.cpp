@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/progress.h"
+
+#include "cli/command.h"
+#include "cli/daemon_client.h"
+#include "cli/document.h"
+
+#include <memory>
+#include <ostream>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace berth::cli {
+
+namespace {
+
+struct Arguments {
+  std::string workload;
+  std::string fraction;
+};
+
+Outcome<void> report(Session& session, const Arguments& arguments) {
+  const auto fraction = model::parse_progress(arguments.fraction);
+  if (!fraction) {
+    return problem(Exit::wrong_use,
+                   fmt::format("\"{}\" is {}", arguments.fraction, fraction.error().message()));
+  }
+  auto daemon = DaemonClient::connect();
+  if (!daemon) return tl::unexpected(daemon.error());
+  // On the bus the caller's own workload has no name.
+  const bool own = arguments.workload == "self";
+  const auto done = daemon->report_progress(own ? "" : arguments.workload, *fraction);
+  if (!done) return tl::unexpected(done.error());
+  if (session.json) {
+    session.out << Document{{"schema", "berth.progress/1"},
+                            {"workload", arguments.workload},
+                            {"progress", *fraction}}
+                       .dump()
+                << "\n";
+  } else {
+    session.out << printable(arguments.workload) << ": " << format_share(*fraction) << "\n";
+  }
+  return {};
+}
+
+}  // namespace
+
+Action declare_progress(CLI::App& app) {
+  const auto arguments = std::make_shared<Arguments>();
+  app.add_option("workload", arguments->workload,
+                 "Its id, as `berthctl list` has it, or self: the one that this command runs in")
+      ->required()
+      ->type_name("");
+  app.add_option("fraction", arguments->fraction, "0.42, or DONE/TOTAL such as 42/100")
+      ->required()
+      ->type_name("");
+  return [arguments](Session& session) { return report(session, *arguments); };
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/render.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace berth::cli {
+
+namespace {
+
+using Line = std::string;
+using Amount = std::function<std::string(const std::optional<double>&)>;
+
+void heading(std::ostream& out, const Style& style, std::string_view text) {
+  out << "\n" << paint(style, Colour::bold, text) << "\n";
+}
+
+void say(std::ostream& out, const Line& line) { out << "  " << printable(line) << "\n"; }
+
+std::string number(const Document& object, const char* name, int decimals = 2) {
+  return format_number(number_of(object, name), decimals);
+}
+
+std::string cores(const std::optional<double>& amount) {
+  return amount ? fmt::format("{:.2f} cores", *amount) : "no limit";
+}
+
+std::string bytes(const std::optional<double>& amount) {
+  return amount ? format_bytes(static_cast<std::uint64_t>(std::max(0.0, *amount))) : "no limit";
+}
+
+// "1.20 cores and 1.5 GiB", of which what is 0 is left out.
+std::string amount_of(const Document& resources) {
+  const double cpu = number_of(resources, "cpu").value_or(0);
+  const double memory = number_of(resources, "memory").value_or(0);
+  if (cpu > 0 && memory > 0) return cores(cpu) + " and " + bytes(memory);
+  if (memory > 0) return bytes(memory);
+  return cpu > 0 ? cores(cpu) : "nothing";
+}
+
+const char* cause_in_words(std::string_view cause) {
+  if (cause == "extended") return "a straggler was given more";
+  if (cause == "reclaimed") return "it lends what it does not use";
+  if (cause == "preempted") return "it was shrunk for a straggler";
+  return "berth changed it";
+}
+
+void render_limit(std::ostream& out, const char* name, const Document& limit, const Amount& amount) {
+  Line line = fmt::format("{}: {}", name, amount(number_of(limit, "present")));
+  const Document& held = member(limit, "held");
+  if (held.is_object()) {
+    line += fmt::format(", was {}: {} since {}", amount(number_of(limit, "original")),
+                        cause_in_words(text_of(held, "cause")),
+                        format_time(number_of(held, "since").value_or(0)));
+  }
+  say(out, line);
+}
+
+void render_identity(std::ostream& out, const Document& workload, const Style& style) {
+  const bool pending = flag_of(workload, "pending");
+  out << paint(style, Colour::bold, printable(text_of(workload, "id"))) << ": "
+      << printable(text_of(workload, "class")) << ", service " << printable(text_of(workload, "service"))
+      << (pending ? ", waits to be admitted" : "") << "\n";
+  const auto vcpus = number_of(workload, "vcpus");
+  if (vcpus) say(out, fmt::format("asks for {:.0f} vCPU{}", *vcpus, *vcpus == 1 ? "" : "s"));
+  if (!pending) {
+    const auto memory = number_of(workload, "memory_bytes");
+    const auto used = number_of(workload, "mean_cores");
+    say(out, used ? fmt::format("uses {} on average{}", cores(used), memory ? " and " + bytes(memory) : "")
+                  : "what it uses is not known yet");
+  }
+  if (const auto why = text_of(workload, "unmanaged"); !why.empty()) {
+    say(out, "berth leaves it alone: " + why);
+  }
+}
+
+void render_pin(std::ostream& out, const Document& workload, const Style& style) {
+  const Document& pin = member(workload, "pin");
+  const auto unplaceable = text_of(workload, "unplaceable");
+  if (!pin.is_object() && unplaceable.empty()) return;
+  heading(out, style, "Pin");
+  if (!unplaceable.empty()) say(out, "gets no vCPUs of its own: " + unplaceable);
+  if (!pin.is_object()) return;
+  const auto present = text_of(workload, "cpus");
+  const auto planned = text_of(pin, "cpus");
+  say(out, fmt::format("vCPUs {} in the plan, {}", planned.empty() ? "none" : planned,
+                       present.empty()      ? "not pinned now"
+                       : present == planned ? "where it is pinned now"
+                                            : "pinned to " + present + " now"));
+  if (const auto since = number_of(workload, "pinned_at")) say(out, "pinned since " + format_time(*since));
+  say(out, fmt::format("score {} = k1 {} x cpu_sc {} + k2 {} x cpu_ss {}", number(pin, "score", 4),
+                       number(pin, "k1", 3), number(pin, "cpu_sc", 3), number(pin, "k2", 3),
+                       number(pin, "cpu_ss", 3)));
+  say(out, "cpu_sc: how busy those are that share its cores; cpu_ss: those that share its cache");
+  say(out,
+      fmt::format("k1 and k2 are of the {} model: {}", text_of(pin, "model"), text_of(pin, "model_reason")));
+  say(out, fmt::format("its own pressure on its neighbours is {}: {}", number(pin, "pressure"),
+                       text_of(pin, "pressure_source")));
+}
+
+void render_pool(std::ostream& out, const Document& workload, const Style& style) {
+  const Document& pool = member(workload, "pool");
+  if (!pool.is_object()) return;
+  heading(out, style, "vCPUs");
+  const auto cpus = text_of(pool, "cpus");
+  say(out,
+      fmt::format("shares {} with all best-effort work; they are {} busy",
+                  cpus.empty() ? "no vCPUs" : "vCPUs " + cpus, format_share(number_of(pool, "utilisation"))));
+  if (const auto why = text_of(workload, "unconfined"); !why.empty())
+    say(out, "cannot be kept there: " + why);
+}
+
+// v = (p' - p) / (t' - t) with the samples it is made of.
+Line speed_in_words(const char* name, const Document::array_t& samples, std::size_t first,
+                    const std::optional<double>& speed) {
+  if (!speed || samples.size() < first + 2) return fmt::format("{}: not known", name);
+  const auto of = [&samples](std::size_t index, const char* what) {
+    return number_of(samples[index], what).value_or(0);
+  };
+  return fmt::format("{} = ({:.4f} - {:.4f}) / {:.2f} s = {:.6f} per second", name, of(first + 1, "fraction"),
+                     of(first, "fraction"), of(first + 1, "time") - of(first, "time"), *speed);
+}
+
+Line finish_in_words(const Document& task, const Document& last) {
+  const auto finish = number_of(task, "finish");
+  const auto deadline = number_of(task, "deadline");
+  Line line = finish ? fmt::format("T = (1 - {:.4f}) / v2 after the last report: {}",
+                                   number_of(last, "fraction").value_or(0), format_time(*finish))
+                     : Line("T: never, at this speed");
+  if (!deadline) return line + "; it has no deadline";
+  line += "; deadline " + format_time(*deadline);
+  if (!finish) return line;
+  const double late = *finish - *deadline;
+  return line +
+         fmt::format(", {} {}", format_duration(late < 0 ? -late : late), late < 0 ? "before it" : "late");
+}
+
+void render_task(std::ostream& out, const Document& workload, const Style& style) {
+  const Document& task = member(workload, "task");
+  if (!task.is_object()) return;
+  heading(out, style, "Progress");
+  const auto& samples = list_of(task, "samples");
+  for (const Document& sample : samples) {
+    say(out, fmt::format("{}  {}", format_time(number_of(sample, "time").value_or(0)),
+                         number(sample, "fraction", 4)));
+  }
+  if (samples.size() >= 4) {
+    const std::size_t first = samples.size() - 4;
+    say(out, speed_in_words("v1", samples, first, number_of(task, "v1")));
+    say(out, speed_in_words("v2", samples, first + 2, number_of(task, "v2")));
+    say(out, finish_in_words(task, samples.back()));
+  }
+  const bool straggler = flag_of(task, "straggler");
+  out << "  "
+      << paint(style, straggler ? Colour::yellow : Colour::none, straggler ? "a straggler" : "no straggler")
+      << ": " << printable(text_of(task, "reason")) << "\n";
+  if (const auto rho = number_of(task, "growth")) {
+    const Document extension{{"cpu", number_of(task, "extension").value_or(0)},
+                             {"memory", number_of(task, "extension_memory_bytes").value_or(0)}};
+    say(out, fmt::format("rho {:.3f}: beside its allocation of {} it needs {}", *rho,
+                         cores(number_of(task, "allocation")), amount_of(extension)));
+    const auto vcpus = number_of(task, "vcpus");
+    say(out, fmt::format("granted {}{}", amount_of(member(task, "granted")),
+                         vcpus ? fmt::format(", on {:.0f} vCPUs", *vcpus) : ""));
+    say(out, fmt::format("idle on the node: {}", amount_of(member(workload, "idle"))));
+  }
+  if (const Document& lacks = member(workload, "lacks"); lacks.is_object()) {
+    say(out, "this node cannot give it " + amount_of(lacks));
+  }
+}
+
+void render_redundant(std::ostream& out, const Document& workload, const Style& style) {
+  const Document& redundant = member(workload, "redundant");
+  if (!redundant.is_object()) return;
+  heading(out, style, "What it holds and does not use");
+  if (const Document& cpu = member(redundant, "cpu"); cpu.is_object()) {
+    say(out, fmt::format("CPU: uses {} of its allocation at most, {} could be taken",
+                         format_share(number_of(cpu, "utilisation")), cores(number_of(cpu, "reclaimable"))));
+  }
+  if (const Document& memory = member(redundant, "memory"); memory.is_object()) {
+    say(out,
+        fmt::format("memory: uses {} of its allocation at most, {} could be taken",
+                    format_share(number_of(memory, "utilisation")), bytes(number_of(memory, "reclaimable"))));
+  }
+}
+
+void render_moves(std::ostream& out, const Document& workload, const Style& style) {
+  const auto& moves = list_of(workload, "moves");
+  if (moves.empty()) return;
+  heading(out, style, "Given and taken this tick");
+  for (const Document& move : moves) {
+    say(out, fmt::format("{} {}: {} ({})", text_of(move, "kind"), text_of(move, "workload"),
+                         amount_of(member(move, "amount")), text_of(move, "reason")));
+  }
+}
+
+void render_action(std::ostream& out, const Document& action, const Style& style) {
+  out << "  "
+      << paint(style, Colour::green,
+               printable(fmt::format("{} {}", text_of(action, "kind"), text_of(action, "decision"))))
+      << printable(fmt::format(" {}: {}", text_of(action, "policy"), text_of(action, "reason"))) << "\n";
+}
+
+void render_workload(std::ostream& out, const Document& workload, const Style& style) {
+  render_identity(out, workload, style);
+  const Document& limits = member(workload, "limits");
+  if (limits.is_object() && !flag_of(workload, "pending")) {
+    render_limit(out, "CPU quota", member(limits, "cpu_quota"), cores);
+    render_limit(out, "memory.high", member(limits, "memory_high_bytes"), bytes);
+  }
+  render_pin(out, workload, style);
+  render_pool(out, workload, style);
+  render_task(out, workload, style);
+  render_redundant(out, workload, style);
+  render_moves(out, workload, style);
+  heading(out, style, "What berth would do with it now");
+  const auto& actions = list_of(workload, "actions");
+  if (actions.empty()) say(out, "nothing: it is as it should be");
+  for (const Document& action : actions) render_action(out, action, style);
+}
+
+void render_decision(std::ostream& out, const Document& decision, const Style& style) {
+  out << "Decision " << paint(style, Colour::bold, printable(text_of(decision, "id"))) << "\n";
+  if (const Document& planned = member(decision, "planned"); planned.is_object()) {
+    say(out, "is in the present plan:");
+    render_action(out, planned, style);
+  }
+  const auto& entries = list_of(decision, "entries");
+  if (!entries.empty())
+    say(out, fmt::format("what became of it, in {} mode:", text_of(entries.front(), "mode")));
+  render_log(out, entries, style, "  ");
+}
+
+}  // namespace
+
+void render_explanation(std::ostream& out, const Document& explanation, const Style& style) {
+  const Document& decision = member(explanation, "decision");
+  const Document& workload = member(explanation, "workload");
+  if (decision.is_object()) render_decision(out, decision, style);
+  if (!workload.is_object()) return;
+  if (decision.is_object()) heading(out, style, "The workload now");
+  render_workload(out, workload, style);
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/progress_file.h"
+
+#include "cgroup/file_descriptor.h"
+#include "model/progress.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace berth::daemon {
+
+namespace {
+
+using model::ErrorKind;
+
+std::int64_t nanoseconds(const timespec& time) { return time.tv_sec * 1'000'000'000LL + time.tv_nsec; }
+
+FileState state_from(const struct stat& status) {
+  return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
+          nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)};
+}
+
+model::Result<void> check_regular(mode_t mode) {
+  if (S_ISREG(mode)) return {};
+  const char* what = S_ISDIR(mode)    ? "a directory"
+                     : S_ISLNK(mode)  ? "a symbolic link"
+                     : S_ISFIFO(mode) ? "a FIFO"
+                     : S_ISSOCK(mode) ? "a socket"
+                                      : "a device";
+  return model::fail(ErrorKind::invalid_input, fmt::format("it is {}, not a regular file", what));
+}
+
+std::string_view without_blank_end(std::string_view text) {
+  const auto last = text.find_last_not_of(" \t\r\n");
+  return last == std::string_view::npos ? std::string_view() : text.substr(0, last + 1);
+}
+
+// The last line of `text`, which begins at the file's begin where `whole`; empty where there is none, nullopt
+// where its begin was not read.
+std::optional<std::string_view> last_line(std::string_view text, bool whole) {
+  text = without_blank_end(text);
+  const auto line_break = text.rfind('\n');
+  if (line_break != std::string_view::npos) return text.substr(line_break + 1);
+  return whole || text.empty() ? std::optional(text) : std::nullopt;
+}
+
+model::Result<std::optional<double>> parse_tail(std::string_view text, bool whole) {
+  const auto fail_for = [](std::string_view why) {
+    return model::fail(ErrorKind::invalid_input, fmt::format("its last line is {}", why));
+  };
+  const auto line = last_line(text, whole);
+  if (!line) return fail_for(fmt::format("longer than {} bytes", kProgressTail));
+  if (line->empty()) return std::nullopt;
+  auto fraction = model::parse_progress(*line);
+  if (!fraction && !text.ends_with('\n')) {
+    const auto before =
+        last_line(text.substr(0, static_cast<std::size_t>(line->data() - text.data())), whole);
+    const auto earlier = model::parse_progress(before.value_or(""));
+    if (earlier) return *earlier;
+  }
+  if (!fraction) return fail_for(fraction.error().message());
+  return *fraction;
+}
+
+// mountinfo writes blanks, line breaks and backslashes as \ooo.
+std::string unescaped(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && i + 3 < text.size()) {
+      plain += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
+      i += 3;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
+bool is_below(std::string_view path, std::string_view directory) {
+  if (directory == "/") return true;
+  return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
+}
+
+}  // namespace
+
+model::Result<ProgressReading> read_progress_file(const std::filesystem::path& path) {
+  // First only a handle: to open a device or a FIFO for reading can do things or wait.
+  const cgroup::FileDescriptor handle(open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status {};
+  if (!handle || fstat(handle.get(), &status) != 0) {
+    if (errno == ENOTDIR) return model::fail(ErrorKind::gone, "a part of the path is no directory");
+    return model::fail(model::Error::from_errno(errno, "opening it"));
+  }
+  if (const auto regular = check_regular(status.st_mode); !regular) return model::fail(regular.error());
+  const cgroup::FileDescriptor file(open(fmt::format("/proc/self/fd/{}", handle.get()).c_str(),
+                                         O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+  if (!file || fstat(file.get(), &status) != 0) {
+    return model::fail(model::Error::from_errno(errno, "opening it"));
+  }
+  ProgressReading reading;
+  reading.state = state_from(status);
+  reading.modified = static_cast<double>(reading.state.modified_ns) * 1e-9;
+
+  std::array<char, kProgressTail> buffer{};
+  const auto size = static_cast<off_t>(status.st_size);
+  const off_t from = std::max<off_t>(0, size - static_cast<off_t>(buffer.size()));
+  ssize_t got = -1;
+  do {
+    got = pread(file.get(), buffer.data(), buffer.size(), from);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return model::fail(model::Error::from_errno(errno, "reading it"));
+  auto fraction = parse_tail({buffer.data(), static_cast<std::size_t>(got)}, from == 0);
+  if (!fraction) return model::fail(fraction.error());
+  reading.fraction = *fraction;
+  return reading;
+}
+
+std::optional<FileState> state_of(const std::filesystem::path& path) {
+  struct stat status {};
+  if (lstat(path.c_str(), &status) != 0) return std::nullopt;
+  return state_from(status);
+}
+
+// As systemd sets them up: an empty directory, or one of its own below /tmp/systemd-private-..., is bound
+// over the real one.
+std::optional<std::string> hidden_by_sandbox(const std::filesystem::path& path,
+                                             const std::filesystem::path& proc_root) {
+  std::ifstream mounts(proc_root / "self/mountinfo");
+  std::string innermost;
+  std::string root;
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream fields(line);
+    std::string number;
+    std::string parent;
+    std::string device;
+    std::string mounted;
+    std::string point;
+    fields >> number >> parent >> device >> mounted >> point;
+    point = unescaped(point);
+    // Of two mounts at one place the later one covers the other.
+    if (is_below(path.string(), point) && point.size() >= innermost.size()) {
+      innermost = point;
+      root = mounted;
+    }
+  }
+  const char* setting = root.find("/systemd-private-") != std::string::npos       ? "PrivateTmp="
+                        : root.find("/systemd/inaccessible") != std::string::npos ? "ProtectHome="
+                                                                                  : nullptr;
+  if (setting == nullptr) return std::nullopt;
+  return fmt::format(
+      "the sandbox of berthd.service ({}) hides {} from berthd; progress files work below /run (but "
+      "/run/user), /var (but /var/tmp) and /srv",
+      setting, innermost);
+}
+
+}  // namespace berth::daemon

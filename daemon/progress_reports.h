@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "model/error.h"
+#include "model/workload.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace berth::daemon {
+
+// What each run of a workload said of its progress, whoever carried it here (docs/progress.md). Reports that
+// fall are kept: the policy says that they do.
+class ProgressReports {
+ public:
+  // Kept of a run: the policy looks at four.
+  static constexpr std::size_t kKept = 8;
+  // Of reports closer together than this the first is kept, so that a workload that reports a thousand times
+  // a second is not judged by the last 4 ms; the newest figure and one that says "done" are never lost.
+  static constexpr double kShortestGap_s = 0.2;
+
+  // Takes a report of the run `cgroup_id`; `time` in epoch seconds. One that is older than those kept means
+  // that the clock was set back: those after it are dropped. Error invalid_input where `fraction` is not from
+  // 0 to 1.
+  model::Result<void> add(const std::string& workload, std::uint64_t cgroup_id, double time, double fraction);
+  // Drops the runs of which `lives` (workload, cgroup id) is false.
+  void keep_if(const std::function<bool(const std::string&, std::uint64_t)>& lives);
+
+  // Oldest first; empty where this run never reported.
+  std::vector<model::ProgressReport> of(const std::string& workload, std::uint64_t cgroup_id) const;
+  // The newest figure, kept above or not.
+  std::optional<double> newest(const std::string& workload, std::uint64_t cgroup_id) const;
+
+ private:
+  struct Run {
+    std::uint64_t cgroup_id = 0;
+    std::vector<model::ProgressReport> reports;  // oldest first
+    double newest = 0;
+  };
+  const Run* find(const std::string& workload, std::uint64_t cgroup_id) const;
+
+  std::map<std::string, Run> runs_;
+};
+
+}  // namespace berth::daemon

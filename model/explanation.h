@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why a workload is treated as it is: what the policies found of it and what they found that with, gathered
+// in one place (docs/contract.md, berth.explain/1).
+#pragma once
+
+#include "model/plan.h"
+#include "model/snapshot.h"
+#include "model/straggler_findings.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace berth::model {
+
+// Where the plan has an instance, with the terms of score = k1 * cpu_sc + k2 * cpu_ss.
+struct PinExplanation {
+  PlacedInstance instance;
+  InterferenceModel coefficients;
+  std::string pressure_source;  // in words
+};
+
+struct WorkloadExplanation {
+  Workload workload;  // as in the snapshot, without its samples
+  bool pending = false;
+  std::optional<double> mean_cores;           // over its samples; nullopt without any
+  std::optional<std::uint64_t> memory_bytes;  // in use; nullopt without a sample
+  std::optional<std::string> unmanaged;       // why berth leaves it alone
+  std::optional<PinExplanation> pin;          // nullopt where it is not placed
+  std::optional<std::string> unplaceable;     // why it gets no vCPUs
+  std::optional<std::string> unconfined;      // why it cannot be kept off those of others
+  std::optional<BestEffortPool> pool;         // of a best-effort one: the vCPUs that it shares
+  std::optional<StragglerTask> task;
+  std::optional<RedundantTask> redundant;
+  std::optional<Resources> lacks;  // what this node cannot give it
+  // Its own, and, where a straggler was given something this tick, those of who paid for it.
+  std::vector<LimitMove> moves;
+  std::optional<Resources> idle;  // of the node, where the straggler policy ran
+  std::vector<Action> actions;    // of the plan, about this workload
+};
+
+struct DecisionExplanation {
+  std::string id;
+  std::optional<Action> planned;  // where the present plan holds it
+};
+
+struct Explanation {
+  std::string host;
+  double time = 0;  // of the snapshot
+  std::optional<DecisionExplanation> decision;
+  std::optional<WorkloadExplanation> workload;
+};
+
+// A berth.explain/1 document, on one line without a trailing newline.
+std::string to_json(const Explanation& explanation);
+
+}  // namespace berth::model

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/explain.h"
+
+#include "policies/interference/pressure.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace berth::policies {
+
+namespace {
+
+using model::WorkloadExplanation;
+
+// The workload, or what a pending one will be; false where there is neither.
+bool find(const model::Snapshot& snapshot, const std::string& id, WorkloadExplanation& explained) {
+  for (const model::Workload& workload : snapshot.workloads) {
+    if (workload.id != id) continue;
+    if (!workload.usage.empty()) {
+      explained.mean_cores = mean_cores(workload);
+      explained.memory_bytes = workload.usage.back().memory_bytes;
+    }
+    explained.workload = workload;
+    explained.workload.usage.clear();
+    return true;
+  }
+  for (const model::PendingWorkload& pending : snapshot.pending) {
+    if (pending.id != id) continue;
+    explained.pending = true;
+    explained.workload.id = id;
+    explained.workload.service = pending.service;
+    explained.workload.workload_class = pending.workload_class;
+    explained.workload.vcpus = pending.vcpus;
+    explained.workload.memory_request_bytes = pending.memory_request_bytes;
+    return true;
+  }
+  return false;
+}
+
+std::optional<std::string> reason_for(const std::vector<model::WorkloadFinding>& findings,
+                                      const std::string& id) {
+  for (const model::WorkloadFinding& finding : findings) {
+    if (finding.workload == id) return finding.reason;
+  }
+  return std::nullopt;
+}
+
+template <typename T>
+std::optional<T> value_for(const std::map<std::string, T>& by_id, const std::string& id) {
+  const auto found = by_id.find(id);
+  return found == by_id.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::vector<const model::Workload*> by_id(const model::Snapshot& snapshot) {
+  std::vector<const model::Workload*> workloads;
+  for (const model::Workload& workload : snapshot.workloads) workloads.push_back(&workload);
+  std::sort(workloads.begin(), workloads.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
+  return workloads;
+}
+
+void add_interference(const model::Snapshot& snapshot, const model::InterferenceFindings& findings,
+                      const InterferenceSettings& settings, WorkloadExplanation& explained) {
+  const model::Workload& workload = explained.workload;
+  explained.unplaceable = reason_for(findings.unplaceable, workload.id);
+  explained.unconfined = reason_for(findings.unconfined, workload.id);
+  if (workload.workload_class == model::WorkloadClass::best_effort) explained.pool = findings.best_effort;
+  auto instance = value_for(findings.instances, workload.id);
+  if (!instance) return;
+  auto pressures = service_pressures(snapshot, by_id(snapshot));
+  explained.pin = {.instance = std::move(*instance),
+                   .coefficients = choose_model(snapshot, workload.service, settings.default_model).model,
+                   .pressure_source = pressures[workload.service].source};
+}
+
+bool is_taking(model::LimitMove::Kind kind) {
+  return kind == model::LimitMove::Kind::reclaim || kind == model::LimitMove::Kind::preempt;
+}
+
+void add_straggler(const model::StragglerFindings& findings, WorkloadExplanation& explained) {
+  const std::string& id = explained.workload.id;
+  explained.task = value_for(findings.tasks, id);
+  explained.redundant = value_for(findings.redundant, id);
+  explained.idle = findings.idle;
+  for (const model::Relocation& relocation : findings.relocate) {
+    if (relocation.workload == id) explained.lacks = relocation.lacks;
+  }
+  const bool helped = explained.task && explained.task->granted != model::Resources{};
+  for (const model::LimitMove& move : findings.moves) {
+    if (move.workload == id || (helped && is_taking(move.kind))) explained.moves.push_back(move);
+  }
+}
+
+}  // namespace
+
+std::optional<WorkloadExplanation> explain_workload(const model::Snapshot& snapshot, const model::Plan& plan,
+                                                    const PolicySettings& settings, const std::string& id) {
+  WorkloadExplanation explained;
+  if (!find(snapshot, id, explained)) return std::nullopt;
+  if (plan.findings.interference) {
+    add_interference(snapshot, *plan.findings.interference, settings.interference, explained);
+  }
+  if (plan.findings.straggler) add_straggler(*plan.findings.straggler, explained);
+  for (const model::Action& action : plan.actions) {
+    if (action.workload() != nullptr && *action.workload() == id) explained.actions.push_back(action);
+  }
+  return explained;
+}
+
+model::Explanation explain(const model::Snapshot& snapshot, const model::Plan& plan,
+                           const PolicySettings& settings, const std::string& subject) {
+  model::Explanation explanation{
+      .host = snapshot.host, .time = snapshot.time, .decision = {}, .workload = {}};
+  explanation.workload = explain_workload(snapshot, plan, settings, subject);
+  if (explanation.workload) return explanation;
+  for (const model::Action& action : plan.actions) {
+    if (action.decision != subject) continue;
+    explanation.decision = {.id = subject, .planned = action};
+    if (const auto* id = action.workload()) {
+      explanation.workload = explain_workload(snapshot, plan, settings, *id);
+    }
+    break;
+  }
+  return explanation;
+}
+
+}  // namespace berth::policies

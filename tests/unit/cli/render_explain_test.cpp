@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Explanations in words, of documents as the daemon writes them.
+#include "cli/render.h"
+#include "model/explanation.h"
+
+#include <sstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace berth::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::string text_of(const model::Explanation& explanation) {
+  std::ostringstream out;
+  render_explanation(out, parse_document(model::to_json(explanation), "explanation").value(), {});
+  return out.str();
+}
+
+class RenderExplanation : public testing::Test {
+ protected:
+  RenderExplanation() {
+    explanation.time = 1000;
+    workload.workload.id = "system.slice/report@7.service";
+    workload.workload.service = "report";
+    workload.workload.workload_class = model::WorkloadClass::latency_sensitive;
+    workload.workload.vcpus = 2;
+  }
+  model::Explanation explanation;
+  model::WorkloadExplanation& workload = explanation.workload.emplace();
+};
+
+TEST_F(RenderExplanation, AStragglersFiguresAreThoseItWasJudgedBy) {
+  auto& task = workload.task.emplace();
+  task.straggler = true;
+  task.reason = "it slows down and will be late";
+  task.samples = {{1000, 0.1}, {1010, 0.2}, {1020, 0.3}, {1030, 0.35}};
+  task.v1 = 0.01;
+  task.v2 = 0.005;
+  task.finish = 1160;
+  task.deadline = 1100;
+  task.growth = 1.857;
+  task.allocation_cores = 2;
+  task.extension = {1.714, 0};
+  task.granted = {1, 0};
+  task.vcpus = 3;
+  workload.idle = {0.25, 0};
+  workload.lacks = model::Resources{0.714, 0};
+  workload.moves = {{.kind = model::LimitMove::Kind::reclaim,
+                     .workload = "batch/x",
+                     .amount = {0.75, 0},
+                     .reason = "it uses 20 % of 2 cores"}};
+  const auto text = text_of(explanation);
+  EXPECT_THAT(text, HasSubstr("v1 = (0.2000 - 0.1000) / 10.00 s = 0.010000 per second"));
+  EXPECT_THAT(text, HasSubstr("v2 = (0.3500 - 0.3000) / 10.00 s = 0.005000 per second"));
+  EXPECT_THAT(text, HasSubstr("(1 - 0.3500) / v2"));
+  EXPECT_THAT(text, HasSubstr("1 min 0 s late"));
+  EXPECT_THAT(text, HasSubstr("a straggler: it slows down and will be late"));
+  EXPECT_THAT(text, HasSubstr("rho 1.857: beside its allocation of 2.00 cores it needs 1.71 cores"));
+  EXPECT_THAT(text, HasSubstr("granted 1.00 cores, on 3 vCPUs"));
+  EXPECT_THAT(text, HasSubstr("idle on the node: 0.25 cores"));
+  EXPECT_THAT(text, HasSubstr("this node cannot give it 0.71 cores"));
+  EXPECT_THAT(text, HasSubstr("reclaim batch/x: 0.75 cores (it uses 20 % of 2 cores)"));
+}
+
+TEST_F(RenderExplanation, ATaskThatCannotBeJudgedHasNoFigures) {
+  workload.task.emplace().reason = "two of four reports";
+  workload.task->samples = {{1000, 0.1}, {1010, 0.2}};
+  const auto text = text_of(explanation);
+  EXPECT_THAT(text, HasSubstr("no straggler: two of four reports"));
+  EXPECT_THAT(text, Not(HasSubstr("v1")));
+  EXPECT_THAT(text, Not(HasSubstr("rho")));
+}
+
+TEST_F(RenderExplanation, ALimitThatIsHeldShowsItsOriginalAndWhy) {
+  workload.workload.cpu_quota_cores = 0.5;
+  workload.workload.original =
+      model::OriginalLimits{.cpu_quota_cores = std::nullopt, .memory_high_bytes = {}};
+  workload.workload.held_cpu =
+      model::HeldLimit{.cause = model::HeldCause::preempted, .since = 900, .changed_at = 950};
+  const auto text = text_of(explanation);
+  EXPECT_THAT(text, HasSubstr("CPU quota: 0.50 cores, was no limit: it was shrunk for a straggler since"));
+  EXPECT_THAT(text, HasSubstr("memory.high: no limit\n"));
+}
+
+TEST_F(RenderExplanation, SaysWhatKeepsItFromBeingManaged) {
+  workload.unmanaged = "somebody else changed cpuset.cpus";
+  workload.unplaceable = "no domain has 2 free vCPUs";
+  const auto text = text_of(explanation);
+  EXPECT_THAT(text, HasSubstr("berth leaves it alone: somebody else changed cpuset.cpus"));
+  EXPECT_THAT(text, HasSubstr("gets no vCPUs of its own: no domain has 2 free vCPUs"));
+}
+
+TEST_F(RenderExplanation, BestEffortWorkShowsWhatItDoesNotUse) {
+  workload.workload.workload_class = model::WorkloadClass::best_effort;
+  workload.pool = model::BestEffortPool{.cpus = model::CpuSet::range(2, 7), .utilisation = 0.5};
+  workload.redundant.emplace().cpu = model::RedundantCpu{.utilisation = 0.2, .reclaimable_cores = 1.25};
+  const auto text = text_of(explanation);
+  EXPECT_THAT(text, HasSubstr("shares vCPUs 2-7 with all best-effort work; they are 50 % busy"));
+  EXPECT_THAT(text, HasSubstr("CPU: uses 20 % of its allocation at most, 1.25 cores could be taken"));
+}
+
+}  // namespace
+}  // namespace berth::cli

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/explain.h"
+
+#include "hosts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace berth::policies {
+namespace {
+
+using testing::HasSubstr;
+using namespace testing;  // NOLINT: the hosts
+
+class Explain : public ::testing::Test {
+ protected:
+  Explain() {
+    snapshot = snapshot_of(host({}));
+    snapshot.workloads = {latency_sensitive("a", 2), latency_sensitive("b", 2), best_effort("x", 1.5)};
+  }
+  model::Plan decided() const { return decide(snapshot, settings); }
+  model::WorkloadExplanation of(const std::string& id) const {
+    return explain_workload(snapshot, decided(), settings, id).value();
+  }
+  model::Snapshot snapshot;
+  PolicySettings settings;
+};
+
+TEST_F(Explain, ThePinsTermsGiveItsScore) {
+  snapshot.services["a"].model = model::InterferenceModel{.b0 = 1, .k1 = 0.4, .k2 = 0.2};
+  for (const char* id : {"a", "b"}) {
+    const auto explained = of(id);
+    ASSERT_TRUE(explained.pin);
+    const auto& pin = *explained.pin;
+    EXPECT_DOUBLE_EQ(pin.instance.score,
+                     pin.coefficients.k1 * pin.instance.cpu_sc + pin.coefficients.k2 * pin.instance.cpu_ss);
+    EXPECT_FALSE(pin.pressure_source.empty());
+    EXPECT_FALSE(explained.pool);
+  }
+  EXPECT_EQ(of("a").pin->coefficients.k1, 0.4);
+  EXPECT_EQ(of("b").pin->coefficients.k1, settings.interference.default_model.k1);
+}
+
+TEST_F(Explain, HoldsTheActionsOfThatWorkloadAlone) {
+  const auto explained = of("a");
+  ASSERT_EQ(explained.actions.size(), 1U);
+  EXPECT_EQ(*explained.actions.front().workload(), "a");
+  EXPECT_TRUE(explained.workload.usage.empty());
+}
+
+TEST_F(Explain, ABestEffortOneSharesThePool) {
+  const auto explained = of("x");
+  ASSERT_TRUE(explained.pool);
+  EXPECT_EQ(explained.pool->cpus, decided().findings.interference->best_effort.cpus);
+  EXPECT_FALSE(explained.pin);
+  EXPECT_DOUBLE_EQ(explained.mean_cores.value_or(0), 1.5);
+}
+
+TEST_F(Explain, SaysWhyThereIsNoPin) {
+  snapshot.workloads.front().vcpus = std::nullopt;
+  EXPECT_THAT(of("a").unplaceable.value_or(""), HasSubstr("declares no vcpus"));
+  EXPECT_FALSE(of("a").pin);
+}
+
+TEST_F(Explain, KnowsThoseThatWait) {
+  snapshot.pending.push_back(
+      {.id = "new", .service = "a", .workload_class = {}, .vcpus = 1, .memory_request_bytes = 0});
+  EXPECT_TRUE(of("new").pending);
+  EXPECT_TRUE(of("new").pin);
+}
+
+TEST_F(Explain, AStragglersPayersAreNamed) {
+  auto plan = decided();
+  auto& found = plan.findings.straggler.emplace();
+  found.tasks["a"].straggler = true;
+  found.tasks["a"].granted.cpu_cores = 1;
+  found.tasks["b"].straggler = true;
+  found.moves = {
+      {.kind = model::LimitMove::Kind::reclaim, .workload = "x", .amount = {1, 0}, .reason = "idle"},
+      {.kind = model::LimitMove::Kind::restore, .workload = "y", .amount = {1, 0}, .reason = "over"}};
+  found.relocate = {{.workload = "b", .lacks = {2, 0}}};
+  found.redundant["x"].cpu = model::RedundantCpu{.utilisation = 0.2, .reclaimable_cores = 1};
+  const auto explained = [&](const char* id) {
+    return explain_workload(snapshot, plan, settings, id).value();
+  };
+  ASSERT_EQ(explained("a").moves.size(), 1U);
+  EXPECT_EQ(explained("a").moves.front().workload, "x");
+  EXPECT_FALSE(explained("a").lacks);
+  EXPECT_TRUE(explained("b").moves.empty());
+  EXPECT_EQ(explained("b").lacks, (model::Resources{2, 0}));
+  EXPECT_EQ(explained("x").moves.size(), 1U);
+  EXPECT_TRUE(explained("x").redundant->cpu);
+}
+
+TEST_F(Explain, ADecisionOfThePlanBringsItsWorkload) {
+  const auto plan = decided();
+  const auto& action = plan.actions.front();
+  const auto explanation = explain(snapshot, plan, settings, action.decision);
+  ASSERT_TRUE(explanation.decision);
+  EXPECT_EQ(explanation.decision->planned, action);
+  ASSERT_TRUE(explanation.workload);
+  EXPECT_EQ(explanation.workload->workload.id, *action.workload());
+}
+
+TEST_F(Explain, WhatIsNeitherIsLeftOut) {
+  const auto explanation = explain(snapshot, decided(), settings, "d-nonsense");
+  EXPECT_FALSE(explanation.decision);
+  EXPECT_FALSE(explanation.workload);
+}
+
+}  // namespace
+}  // namespace berth::policies
