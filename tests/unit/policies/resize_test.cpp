@@ -135,7 +135,7 @@ TEST(Resize, OfTwoThatOverlapTheOlderKeepsItsPlace) {
       on_one_llc({pinned(latency_sensitive("a", 1, 2), "0"), pinned(latency_sensitive("b", 1, 1), "0-1")}),
       {});
   EXPECT_TRUE(proposal.findings.instances.at("b").cpus.is_subset_of(testing::cpus("0-1")));
-  EXPECT_FALSE(proposal.findings.instances.at("a").cpus.intersects(testing::cpus("0-1")));
+  EXPECT_FALSE(proposal.findings.instances.at("a").cpus.intersects(proposal.findings.instances.at("b").cpus));
 }
 
 RC_GTEST_PROP(ResizeProperty, GrownPinsKeepWhatTheyHaveAndGetAllThatIsFreeUpToTheirRequest, ()) {

@@ -120,12 +120,12 @@ TEST(Straggler, ThenTheLowestPriorityIsShrunkAndOfEqualOnesTheOneUsingLeast) {
 }
 
 TEST(Straggler, WhatIsLentFirstIsPartOfWhatIsPreempted) {
-  model::Workload web = late_task("web", 4);
-  web.progress.back().fraction = 0.5;  // asks 4 more
-  const auto proposal = help(host({batch("b", 4, 1.2), web}));
-  // Lends 4 - 1.2 / 0.6 = 2, then gives 1.9 more; 0.1 is lacking.
-  EXPECT_THAT(moves(proposal.findings), ElementsAre("preempt b 3.9"));
-  EXPECT_THAT(limits(proposal.actions), UnorderedElementsAre("b=0.1", "web=7"));
+  model::Workload web = late_task("web", 3.5);
+  web.progress.back().fraction = 0.5;  // asks as much again
+  const auto proposal = help(host({batch("b", 4.5, 1.35), web}));
+  // Lends 4.5 - 1.35 / 0.6 = 2.25, then gives 1.25 more.
+  EXPECT_THAT(moves(proposal.findings), ElementsAre("preempt b 3.5"));
+  EXPECT_THAT(limits(proposal.actions), UnorderedElementsAre("b=1", "web=7"));
 }
 
 TEST(Straggler, ManyAndTooLittleTheEarliestDeadlineFirst) {
@@ -198,10 +198,10 @@ TEST(Straggler, WithoutSamplesNobodyIsRedundant) {
 TEST(Straggler, AQuotaIsNeverLoweredToNothing) {
   StragglerSettings settings;
   settings.preempt_floor_cores = 1;
-  model::Workload web = late_task("web", 4);
-  web.progress.back().fraction = 0.5;
-  EXPECT_THAT(limits(help(host({batch("b", 4, 0), web}), settings).actions),
-              UnorderedElementsAre("b=0.01", "web=7.99"));
+  model::Workload web = late_task("web", 3.5);
+  web.progress.back().fraction = 0.5;  // asks as much again
+  EXPECT_THAT(limits(help(host({batch("a", 2, 0), batch("b", 2.5, 0), web}), settings).actions),
+              UnorderedElementsAre("a=0.99", "b=0.01", "web=7"));
 }
 
 TEST(Straggler, GrowthEndsAtTheDomain) {
