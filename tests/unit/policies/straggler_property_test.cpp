@@ -16,6 +16,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -77,6 +78,15 @@ RC_GTEST_PROP(StragglerProperty, IsWhatItsRestatementSays, ()) {
   const testing::RandomCase node = any_case();
   const StragglerProposal real = propose_help(node.snapshot, node.settings);
   const naive::Help expected = naive::help(node.snapshot, node.settings);
+  const auto moved = [&](model::LimitMove::Kind kind) {
+    return std::any_of(real.findings.moves.begin(), real.findings.moves.end(),
+                       [kind](const model::LimitMove& move) { return move.kind == kind; });
+  };
+  RC_CLASSIFY(moved(model::LimitMove::Kind::reclaim), "lent");
+  RC_CLASSIFY(moved(model::LimitMove::Kind::preempt), "preempted");
+  RC_CLASSIFY(moved(model::LimitMove::Kind::restore), "restored");
+  RC_CLASSIFY(moved(model::LimitMove::Kind::release), "released");
+  RC_CLASSIFY(!real.findings.relocate.empty(), "something lacks");
   expect_resources(real.findings.idle, expected.idle);
   expect_resources(real.findings.needed, expected.needed);
   RC_ASSERT(real.findings.tasks.size() == expected.tasks.size());

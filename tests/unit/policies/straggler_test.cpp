@@ -66,7 +66,7 @@ TEST(Straggler, AnIdleNodeHelpsAtOnce) {
   EXPECT_NEAR(proposal.findings.tasks.at("web").granted.cpu_cores, 1, 1e-9);
   EXPECT_THAT(proposal.findings.moves, IsEmpty());
   EXPECT_THAT(proposal.findings.relocate, IsEmpty());
-  EXPECT_THAT(proposal.actions.front().reason, HasSubstr("all of 1.33 times its 3 cores: 1 cores more"));
+  EXPECT_THAT(proposal.actions.front().reason, HasSubstr("all of 1.33 times its 3 cores: 1 core more"));
 }
 
 TEST(Straggler, WhoDoesNotStraggleIsLeftAlone) {
@@ -137,7 +137,7 @@ TEST(Straggler, ManyAndTooLittleTheEarliestDeadlineFirst) {
   EXPECT_NEAR(tasks.at("z").granted.cpu_cores, 1, 1e-9);
   EXPECT_EQ(tasks.at("a").granted.cpu_cores, 0);
   EXPECT_EQ(tasks.at("b").granted.cpu_cores, 0);
-  EXPECT_THAT(tasks.at("z").reason, HasSubstr("a part of 2 times its 3 cores: 1 cores more"));
+  EXPECT_THAT(tasks.at("z").reason, HasSubstr("a part of 2 times its 3 cores: 1 core more"));
   EXPECT_THAT(limits(proposal.actions), ElementsAre("z=4"));
   ASSERT_EQ(proposal.findings.relocate.size(), 3U);
   EXPECT_EQ(proposal.findings.relocate[0].workload, "a");
@@ -214,7 +214,7 @@ TEST(Straggler, GrowthEndsAtTheDomain) {
   const auto& task = proposal.findings.tasks.at("web");
   EXPECT_NEAR(task.extension.cpu_cores, 1, 1e-9);
   EXPECT_EQ(task.vcpus, 4);
-  EXPECT_THAT(task.reason, HasSubstr("of 3 cores that it lacks its domain allows 1 cores"));
+  EXPECT_THAT(task.reason, HasSubstr("of 3 cores that it lacks its domain allows 1 core"));
   ASSERT_EQ(proposal.findings.relocate.size(), 1U);
   EXPECT_NEAR(proposal.findings.relocate[0].lacks.cpu_cores, 2, 1e-9);
 }
