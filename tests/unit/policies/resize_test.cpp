@@ -42,10 +42,12 @@ InterferenceProposal grown(const model::Snapshot& snapshot, const GrownRequests&
 }  // namespace
 
 TEST(Resize, AGrownPinKeepsItsVcpusAndGetsFreeOnes) {
+  InterferenceSettings settings;
+  settings.weighting = Weighting::request;
+  // Its own siblings are free under this weighting, those of b would cost both.
   const auto proposal = grown(
       on_one_llc({pinned(latency_sensitive("a", 2), "2-3"), pinned(latency_sensitive("b", 2, 1), "0-1")}),
-      {{"a", 4}});
-  // Its own siblings cost it (overlap), b's would cost both.
+      {{"a", 4}}, settings);
   EXPECT_THAT(pins(proposal.actions), ElementsAre("a=2-3,6-7"));
   EXPECT_THAT(proposal.actions.front().reason, HasSubstr("grows from 2-3 to 2-3,6-7 in place"));
 }
