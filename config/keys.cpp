@@ -266,9 +266,10 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
   const auto straggler = [](Settings & s) -> auto& { return s.policies.straggler; };
   specs.push_back(number_key<Settings>(
       "straggler.max_growth", 1, 100, [=](Settings & s) -> auto& { return straggler(s).max_growth; }));
+  // What is left above it must not look pressed at once, which begins at 95 % of the limit.
   specs.push_back(number_key<Settings>(
       "straggler.expected_utilisation", 0.01,
-      1, [=](Settings & s) -> auto& { return straggler(s).expected_utilisation; }));
+      0.9, [=](Settings & s) -> auto& { return straggler(s).expected_utilisation; }));
   specs.push_back(number_key<Settings>(
       "straggler.preempt_floor", 0.01,
       model::kMaxCpu + 1, [=](Settings & s) -> auto& { return straggler(s).preempt_floor_cores; }));

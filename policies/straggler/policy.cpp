@@ -147,9 +147,9 @@ void grant(Round& round, const std::vector<Wish>& wishes, const std::vector<doub
     const Share& share = round.share(member);
     add(task.granted, round.resource, granted);
     if (extension.amount > kNothing) {
-      task.reason += fmt::format("; {} of {} times its {}: {}", granted < extension.amount ? "a part" : "all",
-                                 fmt::format("{:.3g}", *task.growth), round.text(*share.allocation),
-                                 fmt::format("{} more", round.text(granted)));
+      task.reason +=
+          fmt::format("; {} of {:.3g} times its {}: {} more", granted < extension.amount ? "a part" : "all",
+                      *task.growth, round.text(*share.allocation), round.text(granted));
     }
     if (granted > kNothing && share.limit) round.set(member, *share.limit + granted, task.reason);
   }
@@ -193,61 +193,74 @@ bool keeps_nothing(const model::RedundantTask& task) {
          (!task.memory || task.memory->reclaimable_bytes == 0);
 }
 
+using Lacks = std::map<std::string, model::Resources>;
+
+void decide_resource(Round& round, double pending, bool may_restore, const Node& node,
+                     const InterferenceSettings& domains, Lacks& lacks) {
+  return_at_once(round);
+  const std::vector<Wish> wishes = wishes_of(round, node, domains);
+  std::vector<Claim> claims;
+  for (const Wish& wish : wishes) {
+    claims.push_back({.id = wish.member->workload->id,
+                      .deadline = *wish.member->task->deadline,
+                      .extension = wish.extension.amount});
+  }
+  std::vector<Member*> whose;
+  const std::vector<Source> sources = sources_of(round, whose);
+  model::StragglerFindings& findings = round.out.findings;
+  note_redundant(round, whose, findings.redundant);
+  const double idle = idle_amount(round);
+  const Division division = divide(idle, pending, claims, sources);
+  add(findings.idle, round.resource, idle);
+  add(findings.needed, round.resource, division.needed);
+  take(round, division, idle, sources, whose);
+  grant(round, wishes, division.grants);
+  relocate(round, wishes, division.grants, lacks);
+  end_growth(round);
+  if (may_restore && division.needed <= 0) restore(round);
+}
+
+void report_tasks(const std::vector<Member>& members, double now, double hold_s,
+                  std::map<std::string, model::StragglerTask>& tasks) {
+  for (const Member& member : members) {
+    if (!member.task) continue;
+    const model::Workload& workload = *member.workload;
+    const Share& cpu = member.shares[0];
+    model::StragglerTask task = *member.task;
+    task.allocation_cores = cpu.allocation;
+    if (const auto& bytes = member.shares[1].allocation)
+      task.allocation_bytes = static_cast<std::uint64_t>(*bytes);
+    const bool ends = growth_ends(workload, member.task, now, hold_s);
+    task.vcpus = vcpus_while_grown(workload, cpu, task.granted.cpu_cores, ends);
+    tasks.emplace(workload.id, std::move(task));
+  }
+}
+
 }  // namespace
 
 StragglerProposal propose_help(const model::Snapshot& snapshot, const PolicySettings& settings) {
   StragglerProposal out;
-  std::vector<Member> members = members_of(snapshot, settings.straggler);
+  const StragglerSettings& own = settings.straggler;
+  std::vector<Member> members = members_of(snapshot, own);
   const bool straggles =
       std::any_of(members.begin(), members.end(), [](const Member& member) { return member.straggles(); });
   const bool may_restore =
-      !straggles && is_over(snapshot.straggler_seen_at, snapshot.time, settings.straggler.restore_hold_s);
+      !straggles && is_over(snapshot.straggler_seen_at, snapshot.time, own.restore_hold_s);
   explain_waiting(members, snapshot.time);
   const Node node(snapshot.topology, settings.interference.shared_domain);
-  std::map<std::string, model::Resources> lacks;
-
+  Lacks lacks;
   for (const Resource resource : {Resource::cpu, Resource::memory}) {
     Round round{.resource = resource,
                 .capacity = capacity_of(snapshot, resource),
                 .now = snapshot.time,
-                .settings = settings.straggler,
+                .settings = own,
                 .members = members,
                 .out = out};
-    return_at_once(round);
-    const std::vector<Wish> wishes = wishes_of(round, node, settings.interference);
-    std::vector<Claim> claims;
-    for (const Wish& wish : wishes) {
-      claims.push_back({.id = wish.member->workload->id,
-                        .deadline = *wish.member->task->deadline,
-                        .extension = wish.extension.amount});
-    }
-    std::vector<Member*> whose;
-    const std::vector<Source> sources = sources_of(round, whose);
-    note_redundant(round, whose, out.findings.redundant);
-    const double idle = idle_amount(round);
-    const Division division = divide(idle, pending_need(snapshot, resource), claims, sources);
-    add(out.findings.idle, resource, idle);
-    add(out.findings.needed, resource, division.needed);
-    take(round, division, idle, sources, whose);
-    grant(round, wishes, division.grants);
-    relocate(round, wishes, division.grants, lacks);
-    end_growth(round);
-    if (may_restore && division.needed <= 0) restore(round);
+    decide_resource(round, pending_need(snapshot, resource), may_restore, node, settings.interference, lacks);
   }
-
   std::erase_if(out.findings.redundant, [](const auto& entry) { return keeps_nothing(entry.second); });
   for (auto& [id, resources] : lacks) out.findings.relocate.push_back({.workload = id, .lacks = resources});
-  for (Member& member : members) {
-    if (!member.task) continue;
-    model::StragglerTask& task = *member.task;
-    const model::Workload& workload = *member.workload;
-    task.allocation_cores = member.shares[0].allocation;
-    if (const auto& bytes = member.shares[1].allocation)
-      task.allocation_bytes = static_cast<std::uint64_t>(*bytes);
-    const bool ends = growth_ends(workload, member.task, snapshot.time, settings.straggler.restore_hold_s);
-    task.vcpus = vcpus_while_grown(workload, member.shares[0], task.granted.cpu_cores, ends);
-    out.findings.tasks.emplace(workload.id, std::move(task));
-  }
+  report_tasks(members, snapshot.time, own.restore_hold_s, out.findings.tasks);
   return out;
 }
 

@@ -15,6 +15,8 @@ using Reports = std::vector<model::ProgressReport>;
 constexpr std::size_t kNeeded = 4;
 // A task is silent once it said nothing for this many times its longest gap.
 constexpr double kSilence = 2;
+// Steady progress differs from report to report by what rounding does to its fractions: that is no gain.
+constexpr double kGain = 1 + 1e-9;
 
 // The last four, a silence counted as one of them.
 Reports judged_reports(Reports reports, double now) {
@@ -56,7 +58,7 @@ std::string seconds(double amount) { return fmt::format("{:.1f} s", amount); }
 std::string verdict(const model::StragglerTask& task, double last) {
   if (last >= 1) return "done";
   const double deadline = *task.deadline;
-  if (*task.v2 > *task.v1) {
+  if (*task.v2 > *task.v1 * kGain) {
     return fmt::format("no straggler: {:.3g}/s now is faster than {:.3g}/s before", *task.v2, *task.v1);
   }
   const std::string speed = fmt::format("{:.3g}/s now, {:.3g}/s before", *task.v2, *task.v1);
@@ -103,7 +105,7 @@ std::optional<model::StragglerTask> judge(const model::Workload& workload, doubl
   task.v2 = v2;
   if (v2 > 0) task.finish = (1 - s4.fraction) / v2 + s4.time;
   const bool in_time = task.finish && *task.finish < deadline;
-  task.straggler = s4.fraction < 1 && !(v2 > v1) && !in_time;
+  task.straggler = s4.fraction < 1 && !(v2 > v1 * kGain) && !in_time;
   task.reason = verdict(task, s4.fraction);
   if (!task.straggler) return task;
   const bool hopeless = v2 <= 0 || deadline <= s4.time;

@@ -47,8 +47,10 @@ struct Round {
     member.changed[index()] = true;
     out.actions.push_back(set_limit(member.workload->id, resource, limit, reason));
   }
-  // Notes that a member gives up or gets back `amount`.
+  // Notes that a member gives up or gets back `amount`, if that is anything: limits beyond the node's size
+  // differ in nothing.
   void note(model::LimitMove::Kind kind, const Member& member, double amount, const std::string& reason) {
+    if (amount <= 0) return;
     model::LimitMove move{.kind = kind, .workload = member.workload->id, .amount = {}, .reason = reason};
     add(move.amount, resource, amount);
     out.findings.moves.push_back(std::move(move));

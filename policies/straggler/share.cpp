@@ -66,7 +66,10 @@ double capacity_of(const model::Snapshot& snapshot, model::Resource resource) {
 }
 
 std::string amount_text(model::Resource resource, double amount) {
-  if (resource == model::Resource::cpu) return fmt::format("{:.3g} cores", amount);
+  if (resource == model::Resource::cpu) {
+    const std::string number = fmt::format("{:.3g}", amount);
+    return number + (number == "1" ? " core" : " cores");
+  }
   constexpr std::array kUnits{"bytes", "KiB", "MiB", "GiB", "TiB"};
   std::size_t unit = 0;
   for (; amount >= 1024 && unit + 1 < kUnits.size(); ++unit) amount /= 1024;

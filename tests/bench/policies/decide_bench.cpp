@@ -2,9 +2,11 @@
 // What a decision costs on a host of 2 sockets x 64 cores x 2 threads.
 #include "policies/decide.h"
 #include "policies/interference/policy.h"
+#include "policies/straggler/policy.h"
 #include "tests/unit/policies/hosts.h"
 #include "tests/unit/policies/naive.h"
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -101,6 +103,33 @@ void BM_DecideFirst1000Full(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(decide(snapshot, settings));
 }
 
+// 100 tasks that are all late, and 900 best-effort workloads that hold more than they use: the most that the
+// straggler policy can have to do.
+model::Snapshot late_host() {
+  model::Snapshot snapshot = large_host(8, 100, 2, 900);
+  snapshot.memory.total_bytes = std::uint64_t{1} << 40;
+  for (model::Workload& workload : snapshot.workloads) {
+    const bool best_effort = workload.workload_class == model::WorkloadClass::best_effort;
+    workload.cpu_quota_cores = best_effort ? 1.5 : 2.0;
+    workload.memory_high_bytes = std::uint64_t{1} << 30;
+    if (best_effort) continue;
+    workload.deadline = snapshot.time + 10;
+    for (int i = 0; i < 4; ++i) workload.progress.push_back({snapshot.time - 40 + 10 * i, 0.1 + 0.1 * i});
+  }
+  return snapshot;
+}
+
+void BM_HelpStragglers1000(benchmark::State& state) {
+  const model::Snapshot snapshot = late_host();
+  for (auto _ : state) benchmark::DoNotOptimize(propose_help(snapshot, {}));
+}
+
+// The whole tick, pins included, which grow for the 100.
+void BM_DecideStragglers1000(benchmark::State& state) {
+  const model::Snapshot snapshot = settled(late_host(), {});
+  for (auto _ : state) benchmark::DoNotOptimize(decide(snapshot, {}));
+}
+
 void cases(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"overlap", "llcs_per_socket"})
       ->ArgsProduct({{0, 1}, {1, 8}})
@@ -114,4 +143,6 @@ BENCHMARK(BM_PlaceOneAmong100Naively)->Apply(cases);
 BENCHMARK(BM_DecideSettled1000)->Apply(cases);
 BENCHMARK(BM_DecideFirst1000)->Apply(cases);
 BENCHMARK(BM_DecideFirst1000Full)->Apply(cases);
+BENCHMARK(BM_HelpStragglers1000)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_DecideStragglers1000)->Unit(benchmark::kMillisecond);
 BENCHMARK_MAIN();

@@ -60,7 +60,7 @@ class Naive {
     task.v1 = (p2 - p1) / (t2 - t1);
     task.v2 = (p4 - p3) / (t4 - t3);
     if (*task.v2 > 0) task.finish = (1 - p4) / *task.v2 + t4;
-    const bool gains = *task.v2 > *task.v1;
+    const bool gains = *task.v2 > *task.v1 * (1 + 1e-9);
     const bool in_time = task.finish.has_value() && *task.finish < *w.deadline;
     task.straggler = p4 < 1 && !gains && !in_time;
     any_ = any_ || task.straggler;

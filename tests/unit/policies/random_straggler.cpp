@@ -30,7 +30,7 @@ class Drawer {
     StragglerSettings& settings = result.settings.straggler;
     if (chance(0.5)) {
       settings = {.max_growth = 1 + 3 * fraction(),
-                  .expected_utilisation = 0.05 + 0.95 * fraction(),
+                  .expected_utilisation = 0.05 + 0.85 * fraction(),
                   .preempt_floor_cores = 0.01 + fraction(),
                   .restore_hold_s = 60.0 * fraction(),
                   .restore_step = 0.01 + 0.5 * fraction()};

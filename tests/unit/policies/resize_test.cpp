@@ -42,10 +42,12 @@ InterferenceProposal grown(const model::Snapshot& snapshot, const GrownRequests&
 }  // namespace
 
 TEST(Resize, AGrownPinKeepsItsVcpusAndGetsFreeOnes) {
+  InterferenceSettings settings;
+  settings.weighting = Weighting::request;
+  // Its own siblings are free under this weighting, those of b would cost both.
   const auto proposal = grown(
       on_one_llc({pinned(latency_sensitive("a", 2), "2-3"), pinned(latency_sensitive("b", 2, 1), "0-1")}),
-      {{"a", 4}});
-  // Its own siblings cost it (overlap), b's would cost both.
+      {{"a", 4}}, settings);
   EXPECT_THAT(pins(proposal.actions), ElementsAre("a=2-3,6-7"));
   EXPECT_THAT(proposal.actions.front().reason, HasSubstr("grows from 2-3 to 2-3,6-7 in place"));
 }
@@ -135,7 +137,7 @@ TEST(Resize, OfTwoThatOverlapTheOlderKeepsItsPlace) {
       on_one_llc({pinned(latency_sensitive("a", 1, 2), "0"), pinned(latency_sensitive("b", 1, 1), "0-1")}),
       {});
   EXPECT_TRUE(proposal.findings.instances.at("b").cpus.is_subset_of(testing::cpus("0-1")));
-  EXPECT_FALSE(proposal.findings.instances.at("a").cpus.intersects(testing::cpus("0-1")));
+  EXPECT_FALSE(proposal.findings.instances.at("a").cpus.intersects(proposal.findings.instances.at("b").cpus));
 }
 
 RC_GTEST_PROP(ResizeProperty, GrownPinsKeepWhatTheyHaveAndGetAllThatIsFreeUpToTheirRequest, ()) {

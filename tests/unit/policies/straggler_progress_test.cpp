@@ -64,6 +64,13 @@ TEST(StragglerProgress, LateButGainingIsNone) {
   EXPECT_THAT(task.reason, HasSubstr("is faster than"));
 }
 
+TEST(StragglerProgress, SteadyProgressIsNoGainWhateverRoundingSays) {
+  // 0.4 - 0.3 is more than 0.2 - 0.1.
+  const auto task = judged(1100, {{700, 0.1}, {800, 0.2}, {900, 0.3}, {1000, 0.4}});
+  EXPECT_GT(*task.v2, *task.v1);
+  EXPECT_TRUE(task.straggler);
+}
+
 TEST(StragglerProgress, GainingAfterTheDeadlineIsNoneEither) {
   EXPECT_FALSE(judged(900, {{700, 0.3}, {800, 0.4}, {900, 0.5}, {1000, 0.7}}).straggler);
 }

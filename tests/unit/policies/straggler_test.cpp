@@ -66,7 +66,7 @@ TEST(Straggler, AnIdleNodeHelpsAtOnce) {
   EXPECT_NEAR(proposal.findings.tasks.at("web").granted.cpu_cores, 1, 1e-9);
   EXPECT_THAT(proposal.findings.moves, IsEmpty());
   EXPECT_THAT(proposal.findings.relocate, IsEmpty());
-  EXPECT_THAT(proposal.actions.front().reason, HasSubstr("all of 1.33 times its 3 cores: 1 cores more"));
+  EXPECT_THAT(proposal.actions.front().reason, HasSubstr("all of 1.33 times its 3 cores: 1 core more"));
 }
 
 TEST(Straggler, WhoDoesNotStraggleIsLeftAlone) {
@@ -120,12 +120,12 @@ TEST(Straggler, ThenTheLowestPriorityIsShrunkAndOfEqualOnesTheOneUsingLeast) {
 }
 
 TEST(Straggler, WhatIsLentFirstIsPartOfWhatIsPreempted) {
-  model::Workload web = late_task("web", 4);
-  web.progress.back().fraction = 0.5;  // asks 4 more
-  const auto proposal = help(host({batch("b", 4, 1.2), web}));
-  // Lends 4 - 1.2 / 0.6 = 2, then gives 1.9 more; 0.1 is lacking.
-  EXPECT_THAT(moves(proposal.findings), ElementsAre("preempt b 3.9"));
-  EXPECT_THAT(limits(proposal.actions), UnorderedElementsAre("b=0.1", "web=7"));
+  model::Workload web = late_task("web", 3.5);
+  web.progress.back().fraction = 0.5;  // asks as much again
+  const auto proposal = help(host({batch("b", 4.5, 1.35), web}));
+  // Lends 4.5 - 1.35 / 0.6 = 2.25, then gives 1.25 more.
+  EXPECT_THAT(moves(proposal.findings), ElementsAre("preempt b 3.5"));
+  EXPECT_THAT(limits(proposal.actions), UnorderedElementsAre("b=1", "web=7"));
 }
 
 TEST(Straggler, ManyAndTooLittleTheEarliestDeadlineFirst) {
@@ -137,7 +137,7 @@ TEST(Straggler, ManyAndTooLittleTheEarliestDeadlineFirst) {
   EXPECT_NEAR(tasks.at("z").granted.cpu_cores, 1, 1e-9);
   EXPECT_EQ(tasks.at("a").granted.cpu_cores, 0);
   EXPECT_EQ(tasks.at("b").granted.cpu_cores, 0);
-  EXPECT_THAT(tasks.at("z").reason, HasSubstr("a part of 2 times its 3 cores: 1 cores more"));
+  EXPECT_THAT(tasks.at("z").reason, HasSubstr("a part of 2 times its 3 cores: 1 core more"));
   EXPECT_THAT(limits(proposal.actions), ElementsAre("z=4"));
   ASSERT_EQ(proposal.findings.relocate.size(), 3U);
   EXPECT_EQ(proposal.findings.relocate[0].workload, "a");
@@ -198,10 +198,10 @@ TEST(Straggler, WithoutSamplesNobodyIsRedundant) {
 TEST(Straggler, AQuotaIsNeverLoweredToNothing) {
   StragglerSettings settings;
   settings.preempt_floor_cores = 1;
-  model::Workload web = late_task("web", 4);
-  web.progress.back().fraction = 0.5;
-  EXPECT_THAT(limits(help(host({batch("b", 4, 0), web}), settings).actions),
-              UnorderedElementsAre("b=0.01", "web=7.99"));
+  model::Workload web = late_task("web", 3.5);
+  web.progress.back().fraction = 0.5;  // asks as much again
+  EXPECT_THAT(limits(help(host({batch("a", 2, 0), batch("b", 2.5, 0), web}), settings).actions),
+              UnorderedElementsAre("a=0.99", "b=0.01", "web=7"));
 }
 
 TEST(Straggler, GrowthEndsAtTheDomain) {
@@ -214,7 +214,7 @@ TEST(Straggler, GrowthEndsAtTheDomain) {
   const auto& task = proposal.findings.tasks.at("web");
   EXPECT_NEAR(task.extension.cpu_cores, 1, 1e-9);
   EXPECT_EQ(task.vcpus, 4);
-  EXPECT_THAT(task.reason, HasSubstr("of 3 cores that it lacks its domain allows 1 cores"));
+  EXPECT_THAT(task.reason, HasSubstr("of 3 cores that it lacks its domain allows 1 core"));
   ASSERT_EQ(proposal.findings.relocate.size(), 1U);
   EXPECT_NEAR(proposal.findings.relocate[0].lacks.cpu_cores, 2, 1e-9);
 }
