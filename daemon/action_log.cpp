@@ -105,7 +105,7 @@ void announce(const LogEntry& entry) {
 }
 
 void announce_event(const char* message_id, int priority, const std::string& message, std::string_view mode,
-                    const std::string& workload) {
+                    const std::string& workload, const std::string& decision) {
   std::vector<std::string> fields{
       "MESSAGE=" + message,
       fmt::format("PRIORITY={}", priority),
@@ -114,6 +114,7 @@ void announce_event(const char* message_id, int priority, const std::string& mes
       fmt::format("BERTH_MODE={}", mode),
   };
   if (!workload.empty()) fields.push_back("BERTH_WORKLOAD=" + workload);
+  if (!decision.empty()) fields.push_back("BERTH_DECISION=" + decision);
   send(fields, priority, message);
 }
 

@@ -298,15 +298,13 @@ void Daemon::say_findings() {
 }
 
 void Daemon::say_stragglers(const StragglerWatch::News& news) {
-  for (const auto& item : news.found) {
-    announce_event(kMessageStragglerFound, LOG_NOTICE,
-                   fmt::format("{} is a straggler: {}", item.workload, item.reason), mode_name(),
-                   item.workload);
-  }
+  const auto say = [this](const char* message_id, int priority, const char* what, const StragglerNews& item) {
+    announce_event(message_id, priority, fmt::format("{} {}: {}", item.workload, what, item.reason),
+                   mode_name(), item.workload, item.decision);
+  };
+  for (const auto& item : news.found) say(kMessageStragglerFound, LOG_NOTICE, "is a straggler", item);
   for (const auto& item : news.relocate) {
-    announce_event(kMessageRelocationNeeded, LOG_WARNING,
-                   fmt::format("{} should run elsewhere: {}", item.workload, item.reason), mode_name(),
-                   item.workload);
+    say(kMessageRelocationNeeded, LOG_WARNING, "should run elsewhere", item);
   }
 }
 

@@ -306,6 +306,7 @@ class SamplerBulkTest : public SamplerTest {
   SamplerBulkTest() {
     reading.subtree.run_ns = 1'000'000'000;
     reading.accounts.memory_bytes = 12345;
+    reading.accounts.throttled = 0;
     bulk.read_ns = 5'000'000'000;
     bulk.find = [this](std::uint64_t id) { return known && id == cgroup_id() ? &reading : nullptr; };
   }
@@ -363,6 +364,7 @@ TEST_F(SamplerBulkTest, ThrottlingComesFromItToo) {
 }
 
 TEST_F(SamplerBulkTest, ThrottlingThatItDoesNotCountComesFromTheFile) {
+  reading.accounts.throttled.reset();
   tree.write("a", "cpu.stat", cpu_stat(1000) + "nr_throttled 3\n");
   sample_bulk();
   go_on(1.5);
