@@ -2,6 +2,7 @@
 #include "cgroup/attribute.h"
 
 #include "model/cpu_set.h"
+#include "model/json.h"
 
 #include <algorithm>
 #include <charconv>
@@ -15,7 +16,7 @@ namespace berth::cgroup {
 
 namespace {
 
-constexpr std::uint64_t kDefaultPeriodUs = 100'000;
+constexpr std::uint64_t kDefaultPeriodUs = CpuMax().period_us;
 // Bounds of kernel/sched/core.c: period 1 ms to 1 s, quota from 1 ms to what its fixed-point arithmetic
 // holds.
 constexpr std::uint64_t kMinPeriodUs = 1'000;
@@ -37,7 +38,19 @@ std::optional<std::uint64_t> parse_number(std::string_view text) {
   return number;
 }
 
-model::Result<std::string> canonical_cpu_max(std::string_view text) {
+std::string memory_text(std::uint64_t bytes) {
+  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  // From LONG_MAX down to whole pages the kernel counts no further, and shows "max".
+  const std::uint64_t largest =
+      static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / page * page;
+  const std::uint64_t whole = bytes / page * page;
+  return whole >= largest ? "max" : fmt::format("{}", whole);
+}
+
+}  // namespace
+
+model::Result<CpuMax> parse_cpu_max(std::string_view untrimmed) {
+  const std::string_view text = trimmed(untrimmed);
   const std::size_t space = text.find(' ');
   const std::string_view quota_text = text.substr(0, space);
   const std::string_view period_text =
@@ -50,26 +63,15 @@ model::Result<std::string> canonical_cpu_max(std::string_view text) {
         fmt::format("cpu.max \"{}\": the period must be a number of microseconds from {} to {}", text,
                     kMinPeriodUs, kMaxPeriodUs));
   }
-  if (quota_text == "max") return fmt::format("max {}", *period);
+  if (quota_text == "max") return CpuMax{std::nullopt, *period};
   const std::optional<std::uint64_t> quota = parse_number(quota_text);
   if (!quota || *quota < kMinQuotaUs || *quota > kMaxQuotaUs) {
     return model::fail(model::ErrorKind::invalid_input,
                        fmt::format("cpu.max \"{}\": the quota must be \"max\" or at least {} microseconds",
                                    text, kMinQuotaUs));
   }
-  return fmt::format("{} {}", *quota, *period);
+  return CpuMax{quota, *period};
 }
-
-std::string memory_text(std::uint64_t bytes) {
-  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  // From LONG_MAX down to whole pages the kernel counts no further, and shows "max".
-  const std::uint64_t largest =
-      static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / page * page;
-  const std::uint64_t whole = bytes / page * page;
-  return whole >= largest ? "max" : fmt::format("{}", whole);
-}
-
-}  // namespace
 
 const char* control_file(Attribute attribute) {
   switch (attribute) {
@@ -122,8 +124,12 @@ model::Result<std::string> canonical_value(Attribute attribute, std::string_view
       if (!cpus) return model::fail(cpus.error().context("cpuset.cpus"));
       return cpus->to_string();
     }
-    case Attribute::cpu_quota:
-      return canonical_cpu_max(value);
+    case Attribute::cpu_quota: {
+      const auto limit = parse_cpu_max(value);
+      if (!limit) return model::fail(limit.error());
+      return limit->quota_us ? fmt::format("{} {}", *limit->quota_us, limit->period_us)
+                             : fmt::format("max {}", limit->period_us);
+    }
     case Attribute::memory_high:
       break;
   }
@@ -136,16 +142,24 @@ model::Result<std::string> canonical_value(Attribute attribute, std::string_view
   return memory_text(*bytes);
 }
 
-std::string cpu_quota_value(std::optional<double> cores) {
-  if (!cores || !(*cores < static_cast<double>(kMaxQuotaUs) / static_cast<double>(kDefaultPeriodUs))) {
-    return unset_value(Attribute::cpu_quota);
+std::string cpu_quota_value(std::optional<double> cores, std::uint64_t period_us) {
+  const auto period = static_cast<double>(period_us);
+  if (!cores || !(*cores < static_cast<double>(kMaxQuotaUs) / period)) {
+    return fmt::format("max {}", period_us);
   }
-  const double quota = std::round(std::max(*cores, 0.0) * static_cast<double>(kDefaultPeriodUs));
-  return fmt::format("{} {}", std::max(static_cast<std::uint64_t>(quota), kMinQuotaUs), kDefaultPeriodUs);
+  const double quota = std::round(std::max(*cores, 0.0) * period);
+  return fmt::format("{} {}", std::max(static_cast<std::uint64_t>(quota), kMinQuotaUs), period_us);
 }
 
 std::string memory_high_value(std::optional<std::uint64_t> bytes) {
   return bytes ? memory_text(*bytes) : unset_value(Attribute::memory_high);
+}
+
+std::optional<double> cores_of(std::string_view cpu_max) {
+  const auto limit = parse_cpu_max(cpu_max);
+  if (!limit || !limit->quota_us) return std::nullopt;
+  const double cores = static_cast<double>(*limit->quota_us) / static_cast<double>(limit->period_us);
+  return cores <= model::kMaxQuotaCores ? std::optional(cores) : std::nullopt;
 }
 
 model::Result<std::string> read_attribute(const Cgroup& cgroup, Attribute attribute) {

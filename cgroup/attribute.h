@@ -32,11 +32,25 @@ const char* unset_value(Attribute attribute);
 // admin-guide/cgroup-v2).
 model::Result<std::string> canonical_value(Attribute attribute, std::string_view text);
 
-// cpu.max for a quota in cores (nullopt: none), with the kernel's default period of 100 ms; at least its
-// minimum, 1 ms.
-std::string cpu_quota_value(std::optional<double> cores);
+// cpu.max in microseconds; what a group has that never had it set, where nothing else is said.
+struct CpuMax {
+  std::optional<std::uint64_t> quota_us;  // nullopt: no limit
+  std::uint64_t period_us = 100'000;
+
+  friend bool operator==(const CpuMax&, const CpuMax&) = default;
+};
+// Of the file's text; error invalid_input as canonical_value().
+model::Result<CpuMax> parse_cpu_max(std::string_view text);
+
+// cpu.max for a quota in cores (nullopt: none) per `period_us`, which is the kernel's default where the group
+// has no period of its own; at least the kernel's minimum of 1 ms.
+std::string cpu_quota_value(std::optional<double> cores, std::uint64_t period_us = CpuMax().period_us);
 // memory.high for a limit in bytes (nullopt: none).
 std::string memory_high_value(std::optional<std::uint64_t> bytes);
+
+// cpu.max in cores; nullopt for "max", for a quota no host reaches (above model::kMaxQuotaCores), and for
+// anything malformed.
+std::optional<double> cores_of(std::string_view cpu_max);
 
 // The attribute's canonical value right now; the unset value where the group lacks the controller. Error gone
 // where the group is.

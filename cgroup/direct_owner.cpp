@@ -4,6 +4,8 @@
 #include "model/cpu_set.h"
 
 #include <cerrno>
+#include <charconv>
+#include <cstdint>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -96,6 +98,16 @@ model::Result<std::string> write_attribute(const Cgroup& cgroup, Attribute attri
   return *all;
 }
 
+std::optional<std::string> burst_above(const Cgroup& cgroup, const std::string& cpu_max) {
+  const auto limit = parse_cpu_max(cpu_max);
+  const auto burst = cgroup.read("cpu.max.burst");
+  if (!limit || !limit->quota_us || !burst) return std::nullopt;
+  std::uint64_t burst_us = 0;
+  std::from_chars(burst->data(), burst->data() + burst->size(), burst_us);
+  if (burst_us <= *limit->quota_us) return std::nullopt;
+  return fmt::format("cpu.max.burst is {} us, and the kernel takes no quota below it", burst_us);
+}
+
 model::Result<void> check_granted(const Cgroup& cgroup, const std::string& cpus,
                                   const std::filesystem::path& cgroup_root) {
   const auto wanted = model::CpuSet::parse(cpus);
@@ -144,7 +156,8 @@ model::Result<void> DirectOwner::set(const Target& target, Attribute attribute, 
     return model::fail(missing_controller(cgroup_root_, cgroup, attribute));
   }
   if (const auto written = write_attribute(cgroup, attribute, value, sys_root_); !written) {
-    return model::fail(written.error());
+    const auto burst = attribute == Attribute::cpu_quota ? burst_above(cgroup, value) : std::nullopt;
+    return model::fail(burst ? written.error().context(*burst) : written.error());
   }
   return attribute == Attribute::cpus ? check_granted(cgroup, value, cgroup_root_) : model::Result<void>();
 }

@@ -4,6 +4,7 @@
 #include "cgroup/attribute.h"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 namespace berth::cgroup {
@@ -42,6 +43,10 @@ class DirectOwner : public Owner {
 // the same effect.
 model::Result<std::string> write_attribute(const Cgroup& cgroup, Attribute attribute,
                                            const std::string& value, const std::filesystem::path& sys_root);
+
+// Why the kernel takes no such cpu.max (EINVAL): cpu.max.burst, which berth never changes, is above the
+// quota. nullopt where it is not (Linux, scheduler/sched-bwc, "burst feature").
+std::optional<std::string> burst_above(const Cgroup& cgroup, const std::string& cpu_max);
 
 // Error where not all vCPUs of `cpus` are granted, naming what is and the group above that withholds the
 // rest.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/discovery_tree.h"
 
+#include "cgroup/attribute.h"
 #include "cgroup/discovery_created.h"
 #include "cgroup/recognise.h"
 #include "cgroup/sampler_parse.h"
@@ -201,7 +202,7 @@ void Tree::judge_node(Node& node) {
         const FileDescriptor fd(open_directory(root_path_ / path));
         if (fd) watch(node, fd.get(), Watched::quota);
       }
-      if (const auto text = read_file(node, "cpu.max")) node.quota = parse_cpu_max(*text);
+      if (const auto text = read_file(node, "cpu.max")) node.quota = cores_of(*text);
     }
     return node.quota;
   };

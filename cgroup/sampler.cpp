@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/sampler.h"
 
+#include "cgroup/attribute.h"
 #include "cgroup/file_descriptor.h"
 #include "cgroup/sampler_parse.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -43,6 +45,13 @@ struct Usage {
   std::uint64_t used_ns = 0;
   std::int64_t read_ns = 0;
   bool bulk = false;  // counted since somebody else began to, not since the group was made
+  std::optional<std::uint64_t> throttled;  // periods cut short by the quota, since the group was made
+};
+
+// The same count, of the reading that cpu_throttled was last reckoned to.
+struct Throttled {
+  std::uint64_t periods = 0;
+  std::int64_t read_ns = 0;
 };
 
 struct Entry {
@@ -53,6 +62,8 @@ struct Entry {
   KeptFile memory_current{"memory.current", {}, false};
   KeptFile cpu_pressure{"cpu.pressure", {}, false};
   std::optional<Usage> usage;  // of the reading before
+  std::optional<Throttled> throttled;
+  std::uint64_t period_us = 0;  // of the quota; 0 where there is none
   // Likewise; kept apart, as most of it is a histogram that a host without it need not hold.
   std::unique_ptr<model::CgroupCounters> counters;
   bool settings_due = true;
@@ -128,7 +139,40 @@ struct Sampler::State {
     const std::int64_t read_ns = monotonic_ns();
     const auto usage_usec = parse_cpu_usage_usec(*text);
     if (!usage_usec) return std::nullopt;
-    return Usage{*usage_usec * 1000, read_ns, false};
+    return Usage{*usage_usec * 1000, read_ns, false,
+                 entry.period_us == 0 ? std::nullopt : parse_nr_throttled(*text)};
+  }
+
+  // What somebody else counted; throttling from the file where they did not see it.
+  std::optional<Usage> taken_usage(Entry& entry, const model::CgroupReading& known, std::int64_t read_ns) {
+    Usage usage{known.subtree.run_ns, read_ns, true, std::nullopt};
+    if (entry.period_us == 0) return usage;
+    usage.throttled = known.accounts.throttled;
+    if (usage.throttled) return usage;
+    std::array<char, 4096> buffer;
+    if (const auto text = read(entry, entry.cpu_stat, buffer)) usage.throttled = parse_nr_throttled(*text);
+    return usage;
+  }
+
+  static void take_throttling(Entry& entry, const std::optional<Usage>& usage) {
+    std::optional<double>& share = entry.last.cpu_throttled;
+    if (!usage || !usage->throttled || entry.period_us == 0) {
+      share.reset();
+      entry.throttled.reset();
+      return;
+    }
+    const Throttled now{*usage->throttled, usage->read_ns};
+    const auto before = entry.throttled;
+    if (before && now.periods >= before->periods) {
+      const std::int64_t interval_ns = now.read_ns - before->read_ns;
+      if (interval_ns < kShortestIntervalNs) return;
+      const double cut_ns =
+          static_cast<double>(now.periods - before->periods) * static_cast<double>(entry.period_us) * 1000;
+      share = std::min(1.0, cut_ns / static_cast<double>(interval_ns));
+    } else {
+      share.reset();
+    }
+    entry.throttled = now;
   }
 
   // Makes the sample of what was used since the reading before. Whether that was anything; unknown counts as
@@ -197,11 +241,23 @@ struct Sampler::State {
     text = std::move(fresh);
   }
 
+  static void read_quota(Entry& entry) {
+    std::string text =
+        canonical_value(Attribute::cpu_quota, entry.cgroup->read("cpu.max").value_or("")).value_or("");
+    if (text == entry.last.cpu_max) return;
+    entry.last.cpu_max = std::move(text);
+    entry.last.cpu_quota_cores = cores_of(entry.last.cpu_max);
+    const auto limit = parse_cpu_max(entry.last.cpu_max);
+    const std::uint64_t period_us = limit && limit->quota_us ? limit->period_us : 0;
+    if (period_us != entry.period_us) entry.throttled.reset();  // counted in other units
+    entry.period_us = period_us;
+  }
+
   static void read_settings(Entry& entry) {
     const Cgroup& cgroup = *entry.cgroup;
     read_cpus(cgroup, "cpuset.cpus", entry.cpus_text, entry.last.cpus);
     read_cpus(cgroup, "cpuset.cpus.effective", entry.effective_text, entry.last.effective_cpus);
-    entry.last.cpu_quota_cores = parse_cpu_max(cgroup.read("cpu.max").value_or(""));
+    read_quota(entry);
     entry.last.memory_high_bytes = parse_bytes(cgroup.read("memory.high").value_or(""));
     for (KeptFile* file : {&entry.cpu_stat, &entry.memory_current, &entry.cpu_pressure})
       file->missing = false;
@@ -243,11 +299,12 @@ std::map<std::string, Sampler::Reading> Sampler::sample(double now, const BulkRe
     if (!entry.last.gone) {
       if (turn || entry.settings_due) State::read_settings(entry);
       const auto* known = bulk.find ? bulk.find(entry.cgroup->id()) : nullptr;
-      const auto usage = known != nullptr ? std::optional(Usage{known->subtree.run_ns, bulk.read_ns, true})
-                                          : state_->read_usage(entry);
+      const auto usage =
+          known != nullptr ? state_->taken_usage(entry, *known, bulk.read_ns) : state_->read_usage(entry);
       if (entry.last.gone) {
         state_->drop_all(entry);
       } else {
+        State::take_throttling(entry, usage);
         const bool moved = State::take_usage(entry, usage, now);
         const bool waited = State::take_counters(entry, known);
         state_->read_memory(entry, known);

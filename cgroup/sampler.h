@@ -51,8 +51,14 @@ class Sampler {
     std::optional<double> cpu_pressure_some_avg10;  // percent; null where there is no PSI
     model::CpuSet cpus;            // cpuset.cpus; empty where unset or without the controller
     model::CpuSet effective_cpus;  // cpuset.cpus.effective; empty without the controller
+    std::string cpu_max;           // canonical text (cgroup/attribute.h); empty without the controller
     std::optional<double> cpu_quota_cores;
     std::optional<std::uint64_t> memory_high_bytes;
+    // Share, 0..1, of the quota's periods since the reading before in which the group used its quota up and
+    // had to wait: nr_throttled (cpu.stat; Linux, scheduler/sched-bwc) times the period, per time. Periods
+    // in which nothing ran count. nullopt without a quota of its own, and where two readings are not to be
+    // had.
+    std::optional<double> cpu_throttled;
     bool gone = false;  // the cgroup vanished between two reads
   };
   // `now` in epoch seconds stamps the samples; rates are over monotonic time. One pass over all workloads.

@@ -45,6 +45,10 @@ std::optional<std::uint64_t> parse_cpu_usage_usec(std::string_view cpu_stat) {
   return number<std::uint64_t>(trimmed(value_of(cpu_stat, "usage_usec")));
 }
 
+std::optional<std::uint64_t> parse_nr_throttled(std::string_view cpu_stat) {
+  return number<std::uint64_t>(trimmed(value_of(cpu_stat, "nr_throttled")));
+}
+
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   const auto bytes = number<std::uint64_t>(trimmed(text));
   return bytes && *bytes <= model::kMaxBytes ? bytes : std::nullopt;
@@ -58,17 +62,6 @@ std::optional<double> parse_some_avg10(std::string_view pressure) {
   const auto percent = number<double>(trimmed(some.substr(0, some.find(' '))));
   if (!percent || !(*percent >= 0 && *percent <= 100)) return std::nullopt;
   return percent;
-}
-
-std::optional<double> parse_cpu_max(std::string_view cpu_max) {
-  const std::string_view text = trimmed(cpu_max);
-  const std::size_t blank = text.find(' ');
-  if (blank == std::string_view::npos) return std::nullopt;
-  const auto quota = number<std::uint64_t>(text.substr(0, blank));
-  const auto period = number<std::uint64_t>(text.substr(blank + 1));
-  if (!quota || !period || *quota == 0 || *period == 0) return std::nullopt;
-  const double cores = static_cast<double>(*quota) / static_cast<double>(*period);
-  return cores <= model::kMaxQuotaCores ? std::optional(cores) : std::nullopt;
 }
 
 std::optional<bool> parse_populated(std::string_view events) {

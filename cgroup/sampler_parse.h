@@ -10,13 +10,12 @@ namespace berth::cgroup {
 
 // `usage_usec` of cpu.stat.
 std::optional<std::uint64_t> parse_cpu_usage_usec(std::string_view cpu_stat);
+// `nr_throttled` of cpu.stat, which only a group with the cpu controller has.
+std::optional<std::uint64_t> parse_nr_throttled(std::string_view cpu_stat);
 // memory.current, and memory.high where "max" is nullopt; so is what no host has (above model::kMaxBytes).
 std::optional<std::uint64_t> parse_bytes(std::string_view text);
 // avg10 of the "some" line of a pressure file, percent.
 std::optional<double> parse_some_avg10(std::string_view pressure);
-// cpu.max in cores; nullopt for "max", for a quota no host reaches (above model::kMaxQuotaCores), and for
-// anything malformed.
-std::optional<double> parse_cpu_max(std::string_view cpu_max);
 // "populated" of cgroup.events.
 std::optional<bool> parse_populated(std::string_view events);
 

@@ -159,10 +159,11 @@ model::Result<void> SystemdOwner::set(const Target& target, Attribute attribute,
                                    "cgroup.controllers of the v2 root tells whether the host has it",
                                    target.unit, controller(attribute)));
   }
+  const auto burst = attribute == Attribute::cpu_quota ? burst_above(*target.cgroup, value) : std::nullopt;
   return model::fail(
       model::ErrorKind::io,
-      fmt::format("systemd took it for {}, but {} reads \"{}\": the kernel refused it (journalctl -u {})",
-                  target.unit, control_file(attribute), *now, target.unit));
+      fmt::format("systemd took it for {}, but {} reads \"{}\": the kernel refused it ({})", target.unit,
+                  control_file(attribute), *now, burst.value_or("journalctl -u " + target.unit)));
 }
 
 model::Result<std::string> SystemdOwner::reset(const Target& target, Attribute attribute,

@@ -213,6 +213,11 @@ std::optional<std::string> Writer::original(const FoundWorkload& target, Attribu
   return record ? std::optional(record->original) : std::nullopt;
 }
 
+std::optional<std::string> Writer::written(const FoundWorkload& target, Attribute attribute) const {
+  const auto record = record_of(target, attribute);
+  return record ? std::optional(record->written) : std::nullopt;
+}
+
 // True where the record has served.
 bool Writer::restore_one(const UndoRecord& record, RestoreReport& report) {
   const auto leave = [&](std::string reason) {

@@ -77,6 +77,8 @@ class Writer {
   Drift drift(const FoundWorkload& target, Attribute attribute, const std::string& current);
   // What the attribute was before berth; nullopt where berth did not change it.
   std::optional<std::string> original(const FoundWorkload& target, Attribute attribute) const;
+  // What berth made of it, as near to what was asked for as its owner can hold; nullopt likewise.
+  std::optional<std::string> written(const FoundWorkload& target, Attribute attribute) const;
 
   // Puts one attribute back, unless somebody else changed it since.
   model::Result<RestoreReport> restore(const std::string& path, Attribute attribute);

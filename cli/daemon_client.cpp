@@ -43,6 +43,10 @@ class ManagerProxy final : public sdbus::ProxyInterfaces<org::berth::Node1::Mana
 
  private:
   void onPinned(const std::string&, const std::string&, const std::string&) override {}
+  void onQuotaChanged(const std::string&, const std::string&, const std::string&, const std::string&,
+                      const std::string&) override {}
+  void onStragglerFound(const std::string&, const std::string&, const std::string&) override {}
+  void onRelocationNeeded(const std::string&, const double&, const uint64_t&, const std::string&) override {}
   void onUnpinned(const std::string&, const std::string&) override {}
 };
 

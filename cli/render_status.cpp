@@ -77,6 +77,11 @@ void render_status(std::ostream& out, const Document& status, double now, const 
   line("score", format_number(number_of(status, "score_node"), 4) + " (0: nobody disturbs anybody)");
   const std::string pool = text_of(status, "best_effort_cpus");
   line("best-effort", pool.empty() ? "-" : "vCPUs " + pool);
+  const Document& held = member(status, "held_limits");
+  line("stragglers", fmt::format("{}, of which {} should run elsewhere", whole(status, "stragglers"),
+                                 whole(status, "relocations")));
+  line("limits", fmt::format("{} extended, {} reclaimed, {} preempted", whole(held, "extended"),
+                             whole(held, "reclaimed"), whole(held, "preempted")));
   line("to undo", whole(status, "undo_records") + " changed attributes");
 
   const Document& config = member(status, "config");

@@ -27,10 +27,15 @@ int priority_of(const LogEntry& entry) {
   return LOG_INFO;
 }
 
+const char* done(const LogEntry& entry) {
+  if (entry.kind == "pin") return "pinned";
+  return entry.kind == "unpin" || entry.kind == "restore" ? "restored" : "set";
+}
+
 const char* message_id_of(const LogEntry& entry) {
   if (entry.kind == "foreign") return kMessageForeignWriter;
   if (entry.kind == "restore" || entry.kind == "unpin") return kMessageRestored;
-  if (entry.result == "applied") return kMessagePinApplied;
+  if (entry.result == "applied") return entry.kind == "pin" ? kMessagePinApplied : kMessageLimitChanged;
   if (entry.result == "failed") return kMessagePinFailed;
   return nullptr;  // only proposed, or overtaken by the workload's end
 }
@@ -64,8 +69,8 @@ std::string describe(const LogEntry& entry) {
     what = fmt::format("would {} {}: {} {} (is {})", entry.kind, entry.workload, entry.attribute,
                        shown(entry.new_value), shown(entry.old_value));
   } else if (entry.result == "applied" || entry.result == "restored") {
-    what = fmt::format("{} {}: {} {} (was {})", entry.kind == "pin" ? "pinned" : "restored", entry.workload,
-                       entry.attribute, shown(entry.new_value), shown(entry.old_value));
+    what = fmt::format("{} {}: {} {} (was {})", done(entry), entry.workload, entry.attribute,
+                       shown(entry.new_value), shown(entry.old_value));
   } else if (entry.result == "gone") {
     what = fmt::format("{} {}: the cgroup is gone", entry.kind, entry.workload);
   } else if (entry.result == "left") {
@@ -100,7 +105,7 @@ void announce(const LogEntry& entry) {
 }
 
 void announce_event(const char* message_id, int priority, const std::string& message, std::string_view mode,
-                    const std::string& workload) {
+                    const std::string& workload, const std::string& decision) {
   std::vector<std::string> fields{
       "MESSAGE=" + message,
       fmt::format("PRIORITY={}", priority),
@@ -109,6 +114,7 @@ void announce_event(const char* message_id, int priority, const std::string& mes
       fmt::format("BERTH_MODE={}", mode),
   };
   if (!workload.empty()) fields.push_back("BERTH_WORKLOAD=" + workload);
+  if (!decision.empty()) fields.push_back("BERTH_DECISION=" + decision);
   send(fields, priority, message);
 }
 

@@ -15,9 +15,9 @@ std::string describe(const LogEntry& entry);
 // that is not the journal. A host without a journal gets the line alone.
 void announce(const LogEntry& entry);
 
-// The same for what is no action: a MESSAGE_ID of daemon/message_ids.h, the mode, and the workload where
-// there is one. `priority` as in syslog(3).
+// The same for what is no action: a MESSAGE_ID of daemon/message_ids.h, the mode, and the workload and the
+// decision where there is one. `priority` as in syslog(3).
 void announce_event(const char* message_id, int priority, const std::string& message, std::string_view mode,
-                    const std::string& workload = "");
+                    const std::string& workload = "", const std::string& decision = "");
 
 }  // namespace berth::daemon

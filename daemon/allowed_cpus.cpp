@@ -40,11 +40,11 @@ const AllowedCpus::Files& AllowedCpus::files(const std::string& path) {
   return read_.emplace(path, std::move(files)).first->second;
 }
 
-AllowedCpus::Permitted AllowedCpus::permitted(const std::string& path, const Pins& pins) {
+AllowedCpus::Permitted AllowedCpus::permitted(const std::string& path, const HeldValues& pins) {
   if (path.empty()) return {files(path).effective, false};
   const Permitted above = permitted(parent_of(path), pins);
   if (const auto pin = pins.find(path); pin != pins.end()) {
-    return {narrowed(above.cpus, pin->second.original), true};
+    return {narrowed(above.cpus, pin->second.original_cpus), true};
   }
   const Files& own = files(path);
   if (above.below_pin) return {narrowed(above.cpus, own.configured.value_or(model::CpuSet())), true};
@@ -53,7 +53,7 @@ AllowedCpus::Permitted AllowedCpus::permitted(const std::string& path, const Pin
 }
 
 std::optional<model::CpuSet> AllowedCpus::of(const std::string& workload, const model::CpuSet& configured,
-                                             const Pins& pins, const model::CpuSet& usable) {
+                                             const HeldValues& pins, const model::CpuSet& usable) {
   auto allowed = narrowed(permitted(parent_of(workload), pins).cpus, configured);
   if (!allowed || usable.is_subset_of(*allowed)) return std::nullopt;
   return allowed;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cgroup/cgroup.h"
-#include "daemon/pin.h"
+#include "daemon/held.h"
 #include "model/cpu_set.h"
 
 #include <filesystem>
@@ -25,7 +25,7 @@ class AllowedCpus {
   // `configured` is cpuset.cpus of the workload, or its original where berth pinned it; empty means unset.
   // nullopt where every vCPU of `usable` is permitted, and without the cpuset controller.
   std::optional<model::CpuSet> of(const std::string& workload, const model::CpuSet& configured,
-                                  const Pins& pins, const model::CpuSet& usable);
+                                  const HeldValues& pins, const model::CpuSet& usable);
 
  private:
   struct Files {
@@ -36,7 +36,7 @@ class AllowedCpus {
     std::optional<model::CpuSet> cpus;  // nullopt: unrestricted
     bool below_pin = false;             // the kernel's effective set speaks of a pin of berth's
   };
-  Permitted permitted(const std::string& path, const Pins& pins);
+  Permitted permitted(const std::string& path, const HeldValues& pins);
   const Files& files(const std::string& path);
 
   std::filesystem::path root_;

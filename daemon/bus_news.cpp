@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/bus_news.h"
 
+#include "cgroup/attribute.h"
+
 #include <functional>
+#include <optional>
 #include <utility>
 
 namespace berth::daemon {
@@ -17,10 +20,30 @@ bool same(const WorkloadCounts& a, const WorkloadCounts& b) {
 std::size_t fingerprint_of(const WorkloadView& view) {
   std::size_t sum = view.vcpus + (view.managed ? 1U : 0U) + std::hash<double>()(view.progress.value_or(-1));
   for (const auto* text : {&view.service, &view.workload_class, &view.kind, &view.matched_by,
-                           &view.pinned_cpus, &view.unmanaged_reason}) {
+                           &view.pinned_cpus, &view.unmanaged_reason, &view.cpu_held, &view.memory_held}) {
     sum = sum * 1'000'003 + std::hash<std::string>()(*text);
   }
+  for (const auto& quota : {view.cpu_quota, view.original_cpu_quota}) {
+    sum = sum * 1'000'003 + std::hash<std::optional<double>>()(quota);
+  }
+  for (const auto& limit : {view.memory_high, view.original_memory_high}) {
+    sum = sum * 1'000'003 + std::hash<std::optional<std::uint64_t>>()(limit);
+  }
   return sum;
+}
+
+// Changes that berth made; somebody else's are none.
+void tell_change(Listener& listener, const LogEntry& entry) {
+  if (entry.kind == "foreign" || (entry.result != "applied" && entry.result != "restored")) return;
+  const auto attribute = cgroup::attribute_of(entry.attribute);
+  if (!attribute) return;
+  if (*attribute != cgroup::Attribute::cpus) {
+    listener.quota_changed(entry.workload, entry.attribute, entry.old_value, entry.new_value, entry.decision);
+  } else if (entry.kind == "pin") {
+    listener.pinned(entry.workload, entry.new_value, entry.decision);
+  } else {
+    listener.unpinned(entry.workload, entry.decision);
+  }
 }
 
 }  // namespace
@@ -43,7 +66,7 @@ void BusNews::start(const Control& control, const Observer& observer) {
 }
 
 void BusNews::tell(Listener& listener, const Control& control, const Observer& observer,
-                   const std::vector<LogEntry>& entries) {
+                   const std::vector<LogEntry>& entries, const StragglerWatch::News& news) {
   auto current = now(control, observer);
   auto before = known_.begin();
   for (const auto& workload : current) {
@@ -65,14 +88,9 @@ void BusNews::tell(Listener& listener, const Control& control, const Observer& o
   for (; before != known_.end(); ++before) listener.workload_vanished(before->id);
   known_ = std::move(current);
 
-  for (const auto& entry : entries) {
-    if (entry.kind == "pin" && entry.result == "applied") {
-      listener.pinned(entry.workload, entry.new_value, entry.decision);
-    } else if ((entry.kind == "unpin" && entry.result == "applied") ||
-               (entry.kind == "restore" && entry.result == "restored")) {
-      listener.unpinned(entry.workload, entry.decision);
-    }
-  }
+  for (const auto& entry : entries) tell_change(listener, entry);
+  for (const auto& item : news.found) listener.straggler_found(item);
+  for (const auto& item : news.relocate) listener.relocation_needed(item);
 
   if (std::exchange(mode_, control.mode()) != control.mode()) listener.mode_changed();
   const bool node_changed =

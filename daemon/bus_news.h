@@ -4,6 +4,7 @@
 #include "daemon/control.h"
 #include "daemon/log_entry.h"
 #include "daemon/observer.h"
+#include "daemon/straggler_watch.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +19,7 @@ class BusNews {
   // The listener knows everything as it is now.
   void start(const Control& control, const Observer& observer);
   void tell(Listener& listener, const Control& control, const Observer& observer,
-            const std::vector<LogEntry>& entries);
+            const std::vector<LogEntry>& entries, const StragglerWatch::News& news);
 
  private:
   struct Known {

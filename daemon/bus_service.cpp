@@ -238,6 +238,21 @@ void BusService::unpinned(const std::string& workload, const std::string& decisi
   workload_changed(workload);
 }
 
+void BusService::quota_changed(const std::string& workload, const std::string& attribute,
+                               const std::string& old_value, const std::string& new_value,
+                               const std::string& decision) {
+  state_->send([&] { state_->manager.quota_changed(workload, attribute, old_value, new_value, decision); });
+  workload_changed(workload);
+}
+
+void BusService::straggler_found(const StragglerNews& news) {
+  state_->send([&] { state_->manager.straggler_found(news); });
+}
+
+void BusService::relocation_needed(const StragglerNews& news) {
+  state_->send([&] { state_->manager.relocation_needed(news); });
+}
+
 void BusService::mode_changed() { node_changed(); }
 
 void BusService::node_changed() {

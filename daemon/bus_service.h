@@ -37,6 +37,10 @@ class BusService final : public Listener {
   void workload_changed(const std::string& id) override;
   void pinned(const std::string& workload, const std::string& cpus, const std::string& decision) override;
   void unpinned(const std::string& workload, const std::string& decision) override;
+  void quota_changed(const std::string& workload, const std::string& attribute, const std::string& old_value,
+                     const std::string& new_value, const std::string& decision) override;
+  void straggler_found(const StragglerNews& news) override;
+  void relocation_needed(const StragglerNews& news) override;
   void mode_changed() override;
   void node_changed() override;
 

@@ -171,6 +171,15 @@ const sd_bus_vtable kTable[] = {
     SD_BUS_SIGNAL_WITH_NAMES("Pinned", "sss",
                              SD_BUS_PARAM(workload) SD_BUS_PARAM(cpus) SD_BUS_PARAM(decision), 0),
     SD_BUS_SIGNAL_WITH_NAMES("Unpinned", "ss", SD_BUS_PARAM(workload) SD_BUS_PARAM(decision), 0),
+    SD_BUS_SIGNAL_WITH_NAMES("QuotaChanged", "sssss",
+                             SD_BUS_PARAM(workload) SD_BUS_PARAM(attribute) SD_BUS_PARAM(before)
+                                 SD_BUS_PARAM(after) SD_BUS_PARAM(decision),
+                             0),
+    SD_BUS_SIGNAL_WITH_NAMES("StragglerFound", "sss",
+                             SD_BUS_PARAM(workload) SD_BUS_PARAM(reason) SD_BUS_PARAM(decision), 0),
+    SD_BUS_SIGNAL_WITH_NAMES(
+        "RelocationNeeded", "sdts",
+        SD_BUS_PARAM(workload) SD_BUS_PARAM(cpu_cores) SD_BUS_PARAM(memory_bytes) SD_BUS_PARAM(decision), 0),
     SD_BUS_VTABLE_END,
 };
 #undef BERTH_JSON
@@ -221,6 +230,27 @@ void ManagerObject::unpinned(const std::string& workload, const std::string& dec
   check(sd_bus_emit_signal(bus_, bus::kManagerPath, kInterface, "Unpinned", "ss", workload.c_str(),
                            decision.c_str()),
         "Unpinned");
+}
+
+void ManagerObject::quota_changed(const std::string& workload, const std::string& attribute,
+                                  const std::string& old_value, const std::string& new_value,
+                                  const std::string& decision) {
+  check(sd_bus_emit_signal(bus_, bus::kManagerPath, kInterface, "QuotaChanged", "sssss", workload.c_str(),
+                           attribute.c_str(), old_value.c_str(), new_value.c_str(), decision.c_str()),
+        "QuotaChanged");
+}
+
+void ManagerObject::straggler_found(const StragglerNews& news) {
+  check(sd_bus_emit_signal(bus_, bus::kManagerPath, kInterface, "StragglerFound", "sss",
+                           news.workload.c_str(), news.reason.c_str(), news.decision.c_str()),
+        "StragglerFound");
+}
+
+void ManagerObject::relocation_needed(const StragglerNews& news) {
+  check(sd_bus_emit_signal(bus_, bus::kManagerPath, kInterface, "RelocationNeeded", "sdts",
+                           news.workload.c_str(), news.lacks.cpu_cores, news.lacks.memory_bytes,
+                           news.decision.c_str()),
+        "RelocationNeeded");
 }
 
 ManagerObject::Announced ManagerObject::current() const {

@@ -20,6 +20,10 @@ class ManagerObject {
   // Signals; each throws std::system_error where the bus does not take it.
   void pinned(const std::string& workload, const std::string& cpus, const std::string& decision);
   void unpinned(const std::string& workload, const std::string& decision);
+  void quota_changed(const std::string& workload, const std::string& attribute, const std::string& old_value,
+                     const std::string& new_value, const std::string& decision);
+  void straggler_found(const StragglerNews& news);
+  void relocation_needed(const StragglerNews& news);
   // One PropertiesChanged with what changed since the last one; none where nothing did.
   void announce_changes();
 

@@ -65,12 +65,20 @@ const sd_bus_vtable kProperties[] = {
     SD_BUS_PROPERTY("MemoryBytes", "t", show<&WorkloadView::memory_bytes>, 0, kMeasured),
     SD_BUS_PROPERTY("Progress", "d", show<&WorkloadView::progress>, 0, kAnnounced),
     SD_BUS_PROPERTY("Score", "d", show<&WorkloadView::score>, 0, kMeasured),
+    SD_BUS_PROPERTY("CPUQuota", "d", show<&WorkloadView::cpu_quota>, 0, kAnnounced),
+    SD_BUS_PROPERTY("OriginalCPUQuota", "d", show<&WorkloadView::original_cpu_quota>, 0, kAnnounced),
+    SD_BUS_PROPERTY("CPUHeld", "s", show<&WorkloadView::cpu_held>, 0, kAnnounced),
+    SD_BUS_PROPERTY("MemoryHigh", "t", show<&WorkloadView::memory_high>, 0, kAnnounced),
+    SD_BUS_PROPERTY("OriginalMemoryHigh", "t", show<&WorkloadView::original_memory_high>, 0, kAnnounced),
+    SD_BUS_PROPERTY("MemoryHeld", "s", show<&WorkloadView::memory_held>, 0, kAnnounced),
     SD_BUS_VTABLE_END,
 };
 
 // In the order of WorkloadObjects::announced().
-constexpr std::array<const char*, 8> kNames{"Service",    "Class",   "MatchedBy",       "VCPUs",
-                                            "PinnedCPUs", "Managed", "UnmanagedReason", "Progress"};
+constexpr std::array<const char*, 14> kNames{
+    "Service", "Class",           "MatchedBy",          "VCPUs",     "PinnedCPUs",
+    "Managed", "UnmanagedReason", "Progress",           "CPUQuota",  "OriginalCPUQuota",
+    "CPUHeld", "MemoryHigh",      "OriginalMemoryHigh", "MemoryHeld"};
 
 }  // namespace
 
@@ -88,10 +96,22 @@ WorkloadObjects::WorkloadObjects(sd_bus* bus, Control& control) : bus_(bus), con
 
 WorkloadObjects::Announced WorkloadObjects::announced(const WorkloadView& view) {
   const std::hash<std::string> hash;
-  return {hash(view.service),          hash(view.workload_class),
-          hash(view.matched_by),       view.vcpus,
-          hash(view.pinned_cpus),      static_cast<std::size_t>(view.managed),
-          hash(view.unmanaged_reason), std::hash<double>()(view.progress.value_or(-1))};
+  const std::hash<std::optional<double>> cores;
+  const std::hash<std::optional<std::uint64_t>> bytes;
+  return {hash(view.service),
+          hash(view.workload_class),
+          hash(view.matched_by),
+          view.vcpus,
+          hash(view.pinned_cpus),
+          static_cast<std::size_t>(view.managed),
+          hash(view.unmanaged_reason),
+          cores(view.progress),
+          cores(view.cpu_quota),
+          cores(view.original_cpu_quota),
+          hash(view.cpu_held),
+          bytes(view.memory_high),
+          bytes(view.original_memory_high),
+          hash(view.memory_held)};
 }
 
 bool WorkloadObjects::add(const std::string& id) {

@@ -34,7 +34,7 @@ class WorkloadObjects {
 
  private:
   // A hash of each property whose changes are announced.
-  using Announced = std::array<std::size_t, 8>;
+  using Announced = std::array<std::size_t, 14>;
   static Announced announced(const WorkloadView& view);
 
   static int find(sd_bus* bus, const char* path, const char* interface, void* userdata, void** found,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "daemon/straggler_watch.h"
 #include "model/error.h"
 
 #include <cstddef>
@@ -30,6 +31,14 @@ struct WorkloadView {
   std::optional<std::uint64_t> memory_bytes;
   std::optional<double> progress;  // 0..1, the newest that it reported
   std::optional<double> score;     // interference score; nullopt when not placed
+  // CPU quota in cores and memory.high in bytes, now and before berth; nullopt: no limit.
+  std::optional<double> cpu_quota;
+  std::optional<std::uint64_t> memory_high;
+  std::optional<double> original_cpu_quota;
+  std::optional<std::uint64_t> original_memory_high;
+  // "extended", "reclaimed" or "preempted" where berth holds the limit, else empty.
+  std::string cpu_held;
+  std::string memory_held;
 
   friend bool operator==(const WorkloadView&, const WorkloadView&) = default;
 };
@@ -117,6 +126,12 @@ class Listener {
   virtual void workload_changed(const std::string& id) = 0;
   virtual void pinned(const std::string& workload, const std::string& cpus, const std::string& decision) = 0;
   virtual void unpinned(const std::string& workload, const std::string& decision) = 0;
+  // `attribute` is "cpu.max" or "memory.high", the values are its text.
+  virtual void quota_changed(const std::string& workload, const std::string& attribute,
+                             const std::string& old_value, const std::string& new_value,
+                             const std::string& decision) = 0;
+  virtual void straggler_found(const StragglerNews& news) = 0;
+  virtual void relocation_needed(const StragglerNews& news) = 0;
   virtual void mode_changed() = 0;
   // Node-wide figures (workload counts, best-effort vCPUs) are not what they were.
   virtual void node_changed() = 0;

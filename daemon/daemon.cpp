@@ -159,9 +159,9 @@ cgroup::RestoreReport Daemon::end_enforcing(const std::string& reason) {
   return report;
 }
 
-const Pins& Daemon::pins() const {
-  static const Pins kNone;
-  return enforcer_ ? enforcer_->pins() : kNone;
+const Holdings& Daemon::holdings() const {
+  static const Holdings kNone;
+  return enforcer_ ? enforcer_->holdings() : kNone;
 }
 
 const UnmanagedWorkloads& Daemon::unmanaged() const {
@@ -199,11 +199,14 @@ void Daemon::decide() {
   const double now = clock_();
   const UnmanagedWorkloads unmanaged_before = unmanaged();
   const auto entries = enforcer_ ? decide_and_enforce(now) : decide_in_shadow(now);
+  const auto news =
+      stragglers_.take(plan_, [this](const std::string& id) { return observer_->cgroup_id(id); });
   pressure_.follow(observer_->snapshot(), observer_->found());
   count_workloads();
   say_findings();
+  say_stragglers(news);
   say_unmanaged(unmanaged_before);
-  publish(entries);
+  publish(entries, news);
 }
 
 void Daemon::watch_pressure(sd_event* event, std::function<void()> rose) {
@@ -232,12 +235,10 @@ std::vector<LogEntry> Daemon::decide_and_enforce(double now) {
   auto entries = enforcer_->follow(observer_->found(), now);
   look(now);
   append(entries, enforcer_->check(observer_->readings(), observer_->found(), settings_.foreign_writer, now));
-  const auto& snapshot = observer_->assemble(pins(), unmanaged(), *overrides_);
+  const auto& snapshot = observer_->assemble(holdings(), unmanaged(), *overrides_, stragglers_);
   plan_ = {};  // the old and the new one need not be there at once
   plan_ = policies::decide(snapshot, settings_.policies);
-  std::erase_if(plan_.actions, [this](const model::Action& action) {
-    return action.workload() != nullptr && unmanaged().count(*action.workload()) > 0;
-  });
+  std::erase_if(plan_.actions, [this](const model::Action& action) { return enforcer_->refuses(action); });
   const std::chrono::milliseconds budget(static_cast<int>(settings_.tick_s * kApplyShare * 1000));
   append(entries, enforcer_->apply(plan_, snapshot, observer_->found(), budget));
   return entries;
@@ -247,9 +248,11 @@ std::vector<LogEntry> Daemon::decide_in_shadow(double now) {
   shadow_.follow(*observer_);
   look(now);
   plan_ = {};
-  plan_ = policies::decide(observer_->assemble(shadow_.pins(), {}, *overrides_), settings_.policies);
+  const auto& snapshot = observer_->assemble(shadow_.holdings(), {}, *overrides_, stragglers_);
+  plan_ = policies::decide(snapshot, settings_.policies);
   auto entries = shadow_.apply(plan_, *observer_);
-  observer_->assemble({}, {}, *overrides_);  // the snapshot that is shown is of what really holds
+  // The snapshot that is shown is of what really holds.
+  observer_->assemble({}, {}, *overrides_, stragglers_);
   return entries;
 }
 
@@ -306,6 +309,17 @@ void Daemon::say_findings() {
   said_findings_ = std::move(current);
 }
 
+void Daemon::say_stragglers(const StragglerWatch::News& news) {
+  const auto say = [this](const char* message_id, int priority, const char* what, const StragglerNews& item) {
+    announce_event(message_id, priority, fmt::format("{} {}: {}", item.workload, what, item.reason),
+                   mode_name(), item.workload, item.decision);
+  };
+  for (const auto& item : news.found) say(kMessageStragglerFound, LOG_NOTICE, "is a straggler", item);
+  for (const auto& item : news.relocate) {
+    say(kMessageRelocationNeeded, LOG_WARNING, "should run elsewhere", item);
+  }
+}
+
 void Daemon::say_unmanaged(const UnmanagedWorkloads& before) {
   for (const auto& [id, item] : unmanaged()) {
     if (before.count(id) > 0) continue;
@@ -344,12 +358,12 @@ void Daemon::leave_loop() {
   bus_problem_ = "not served any more";
 }
 
-void Daemon::publish(const std::vector<LogEntry>& entries) {
+void Daemon::publish(const std::vector<LogEntry>& entries, const StragglerWatch::News& news) {
   for (const auto& entry : entries) announce(entry);
   const bool stored_before = !decision_log_->problem();
   decision_log_->append(entries);
   if (stored_before && decision_log_->problem()) spdlog::warn("decision log: {}", *decision_log_->problem());
-  if (listener_) bus_news_.tell(*listener_, *this, *observer_, entries);
+  if (listener_) bus_news_.tell(*listener_, *this, *observer_, entries, news);
 }
 
 std::string Daemon::status_line() const {

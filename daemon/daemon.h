@@ -18,6 +18,7 @@
 #include "daemon/report_json.h"
 #include "daemon/sampling_budget.h"
 #include "daemon/shadow.h"
+#include "daemon/straggler_watch.h"
 #include "model/error.h"
 #include "model/plan.h"
 
@@ -117,16 +118,17 @@ class Daemon final : public Control {
   SamplingReport sampling_report() const;
   void count_workloads();
   void say_findings();
+  void say_stragglers(const StragglerWatch::News& news);
   void say_unmanaged(const UnmanagedWorkloads& before);
   void connect_bus();
   void say_no_bus(const std::string& problem);
   std::optional<std::string> bus_problem() const;
-  void publish(const std::vector<LogEntry>& entries);
+  void publish(const std::vector<LogEntry>& entries, const StragglerWatch::News& news = {});
 
   StatusReport status_report() const;  // without the last actions
-  const Pins& pins() const;
+  const Holdings& holdings() const;
   const UnmanagedWorkloads& unmanaged() const;
-  Tick last_tick() const { return {*observer_, plan_, pins(), unmanaged()}; }
+  Tick last_tick() const { return {*observer_, plan_, holdings(), unmanaged()}; }
   const char* mode_name() const { return enforcer_ ? "enforce" : "observe"; }
 
   Options options_;
@@ -142,7 +144,8 @@ class Daemon final : public Control {
   Shadow shadow_;                     // while observing
   std::optional<Overrides> overrides_;
   std::unique_ptr<DecisionLog> decision_log_;
-  model::Plan plan_;  // enforcing: carried out; observing: what the shadow would have done
+  model::Plan plan_;           // enforcing: carried out; observing: what the shadow would have done
+  StragglerWatch stragglers_;  // over changes of mode
   WorkloadCounts counts_;
   std::set<std::string> said_findings_;
 

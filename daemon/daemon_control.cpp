@@ -73,6 +73,9 @@ StatusReport Daemon::status_report() const {
   report.workloads = counts_;
   report.score_node = score_node();
   report.best_effort_cpus = best_effort_cpus();
+  report.held = count_held(holdings());
+  report.stragglers = stragglers_.stragglers();
+  report.relocations = stragglers_.relocations();
   report.undo_records = actuators_ ? actuators_->journal().size() : 0;
   report.memory_rss_bytes = resident_bytes(options_.proc_root);
   report.config_file = options_.config_file.string();

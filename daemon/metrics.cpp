@@ -79,6 +79,17 @@ void add_node(Families& families, const StatusReport& status) {
                  status.workloads.unmanaged);
   families.gauge("berth_node_score", "Interference score of the node; 0 where nobody disturbs anybody.",
                  status.score_node);
+  const auto held = [&](model::HeldCause cause, std::size_t number) {
+    families.gauge("berth_held_limits", "CPU quotas and memory limits that berth holds, by why.",
+                   static_cast<double>(number), {{"cause", name_of(cause)}});
+  };
+  held(model::HeldCause::extended, status.held.extended);
+  held(model::HeldCause::reclaimed, status.held.reclaimed);
+  held(model::HeldCause::preempted, status.held.preempted);
+  families.gauge("berth_stragglers", "Workloads that will not finish before their deadline.",
+                 static_cast<double>(status.stragglers));
+  families.gauge("berth_relocations", "Those of them that this node cannot help.",
+                 static_cast<double>(status.relocations));
   families.gauge("berth_undo_records", "Attributes that are not what they were before berth.",
                  static_cast<double>(status.undo_records));
 }
@@ -101,9 +112,11 @@ void add_workloads(Families& families, const std::vector<WorkloadFigures>& workl
   using Figure = std::optional<double>;
   each("berth_workload_cpu_cores", "Mean cores used over the last tick.",
        [](const Figures& w) { return w.cpu_cores; });
-  each("berth_workload_memory_bytes", "Memory in use.", [](const Figures& w) {
-    return w.memory_bytes ? Figure(static_cast<double>(*w.memory_bytes)) : std::nullopt;
-  });
+  const auto bytes = [](const std::optional<std::uint64_t>& amount) {
+    return amount ? Figure(static_cast<double>(*amount)) : std::nullopt;
+  };
+  each("berth_workload_memory_bytes", "Memory in use.",
+       [&](const Figures& w) { return bytes(w.memory_bytes); });
   each("berth_workload_vcpus", "vCPUs asked for.",
        [](const Figures& w) { return w.vcpus ? Figure(*w.vcpus) : std::nullopt; });
   each("berth_workload_pinned_vcpus", "vCPUs that berth bound it to; 0 where it is not bound.",
@@ -116,6 +129,14 @@ void add_workloads(Families& families, const std::vector<WorkloadFigures>& workl
   each("berth_workload_service_pressure_ratio", "Mean use of its service's instances per vCPU asked for.",
        [](const Figures& w) { return w.service_pressure; });
   each("berth_workload_cpu_quota_cores", "CPU quota.", [](const Figures& w) { return w.cpu_quota_cores; });
+  each("berth_workload_cpu_quota_original_cores", "CPU quota before berth changed it.",
+       [](const Figures& w) { return w.original_cpu_quota_cores; });
+  each("berth_workload_cpu_throttled_ratio", "Share of the last tick in which its CPU quota held it up.",
+       [](const Figures& w) { return w.cpu_throttled; });
+  each("berth_workload_memory_high_bytes", "Memory above which it is reclaimed from (memory.high).",
+       [&](const Figures& w) { return bytes(w.memory_high_bytes); });
+  each("berth_workload_memory_high_original_bytes", "The same before berth changed it.",
+       [&](const Figures& w) { return bytes(w.original_memory_high_bytes); });
   each("berth_workload_progress_ratio", "Progress of its task.", [](const Figures& w) { return w.progress; });
   each("berth_workload_runq_latency_seconds",
        "Time that its tasks wait on a run queue before they run; the last tick's 99th percentile.",
@@ -144,9 +165,14 @@ std::vector<WorkloadFigures> workload_figures(const Tick& tick) {
     figures.service = workload.service;
     figures.workload_class = workload.workload_class;
     figures.vcpus = workload.vcpus;
-    figures.cpu_quota_cores = workload.cpu_quota_cores;
-    if (const auto pin = tick.pins.find(workload.id); pin != tick.pins.end()) {
-      figures.pinned_vcpus = pin->second.cpus.size();
+    const Limits limits = limits_of(workload, tick.holdings);
+    figures.cpu_quota_cores = limits.cpu_quota_cores;
+    figures.original_cpu_quota_cores = limits.original.cpu_quota_cores;
+    figures.memory_high_bytes = limits.memory_high_bytes;
+    figures.original_memory_high_bytes = limits.original.memory_high_bytes;
+    figures.cpu_throttled = workload.cpu_throttled;
+    if (const auto* pin = find_held(tick.holdings.cpus, workload.id)) {
+      figures.pinned_vcpus = pin->cpus.size();
     }
     if (const auto* instance = placed_instance(tick.plan, workload.id)) {
       figures.score = instance->score;

@@ -25,6 +25,10 @@ struct WorkloadFigures {
   std::optional<double> cpu_pressure_some_avg10;  // percent
   std::optional<double> service_pressure;         // 0..1
   std::optional<double> cpu_quota_cores;
+  std::optional<double> original_cpu_quota_cores;
+  std::optional<double> cpu_throttled;  // 0..1
+  std::optional<std::uint64_t> memory_high_bytes;
+  std::optional<std::uint64_t> original_memory_high_bytes;
   std::optional<double> progress;  // 0..1
   std::optional<double> runq_latency_us;
   std::optional<double> runq_latency_p50_us;

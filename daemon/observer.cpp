@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/observer.h"
 
+#include "cgroup/sampler_parse.h"
 #include "daemon/host_memory.h"
 #include "topology/discover.h"
 
@@ -33,6 +34,28 @@ void keep_sample(std::vector<model::UsageSample>& usage, const model::UsageSampl
   // At once: growing a thousand rings side by side would leave as much memory in holes as they take.
   usage.reserve(history);
   usage.push_back(sample);
+}
+
+// What is held of this very run.
+const Held* held_now(const HeldValues& values, const std::string& id, std::uint64_t run) {
+  const auto* held = find_held(values, id);
+  return held != nullptr && held->cgroup_id == run ? held : nullptr;
+}
+
+void take_limits(model::Workload& workload, const Held* quota, const Held* memory_high) {
+  if (quota == nullptr && memory_high == nullptr) return;
+  auto& original = workload.original.emplace();
+  original = {workload.cpu_quota_cores, workload.memory_high_bytes};
+  if (quota != nullptr) {
+    workload.cpu_quota_cores = cgroup::cores_of(quota->value);
+    workload.held_cpu = model::HeldLimit{quota->cause, quota->since, quota->changed_at};
+    original.cpu_quota_cores = cgroup::cores_of(quota->original);
+  }
+  if (memory_high != nullptr) {
+    workload.memory_high_bytes = cgroup::parse_bytes(memory_high->value);
+    workload.held_memory = model::HeldLimit{memory_high->cause, memory_high->since, memory_high->changed_at};
+    original.memory_high_bytes = cgroup::parse_bytes(memory_high->original);
+  }
 }
 
 }  // namespace
@@ -153,8 +176,8 @@ void Observer::keep_living_workloads() {
                      [](const model::Workload& a, const model::Workload& b) { return a.id < b.id; });
 }
 
-const model::Snapshot& Observer::assemble(const Pins& pins, const UnmanagedWorkloads& unmanaged,
-                                          const Overrides& overrides) {
+const model::Snapshot& Observer::assemble(const Holdings& holdings, const UnmanagedWorkloads& unmanaged,
+                                          const Overrides& overrides, const StragglerWatch& stragglers) {
   keep_living_workloads();
   for (auto& workload : snapshot_.workloads) {
     const auto& reading = readings_.at(workload.id);
@@ -171,16 +194,21 @@ const model::Snapshot& Observer::assemble(const Pins& pins, const UnmanagedWorkl
     if (!workload.usage.empty()) workload.usage.back().progress = progress_.newest(id, run);
     workload.cpu_quota_cores = reading.cpu_quota_cores;
     workload.memory_high_bytes = reading.memory_high_bytes;
+    workload.cpu_throttled = reading.cpu_throttled;
     overrides.apply(workload, run);
     const model::CpuSet* configured = &reading.cpus;
-    if (const auto pin = pins.find(id); pin != pins.end() && pin->second.cgroup_id == run) {
-      workload.cpus = pin->second.cpus;
-      workload.pinned_at = pin->second.pinned_at;
-      configured = &pin->second.original;
+    if (const auto* pin = held_now(holdings.cpus, id, run)) {
+      workload.cpus = pin->cpus;
+      workload.pinned_at = pin->changed_at;
+      configured = &pin->original_cpus;
     }
-    if (has_cpuset_) workload.allowed_cpus = allowed_.of(id, *configured, pins, snapshot_.topology.usable());
+    take_limits(workload, held_now(holdings.cpu_quota, id, run), held_now(holdings.memory_high, id, run));
+    if (has_cpuset_) {
+      workload.allowed_cpus = allowed_.of(id, *configured, holdings.cpus, snapshot_.topology.usable());
+    }
     if (unmanaged.count(id) > 0) workload.vcpus = std::nullopt;
   }
+  stragglers.mark(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
   return snapshot_;
 }
 

@@ -5,10 +5,11 @@
 #include "cgroup/hierarchy.h"
 #include "cgroup/sampler.h"
 #include "daemon/allowed_cpus.h"
+#include "daemon/held.h"
 #include "daemon/kernel_sampling.h"
 #include "daemon/overrides.h"
-#include "daemon/pin.h"
 #include "daemon/progress_reports.h"
+#include "daemon/straggler_watch.h"
 #include "model/error.h"
 #include "model/snapshot.h"
 
@@ -57,9 +58,10 @@ class Observer {
   // 0 where there is no such workload.
   std::uint64_t cgroup_id(const std::string& workload) const;
 
-  // The snapshot of the last read(). `pins` are what berth gave; `unmanaged` ones ask for no vCPUs.
-  const model::Snapshot& assemble(const Pins& pins, const UnmanagedWorkloads& unmanaged,
-                                  const Overrides& overrides);
+  // The snapshot of the last read(). `holdings` are what berth holds, or would hold: in the snapshot they are
+  // in force, whatever was read. `unmanaged` ones ask for no vCPUs.
+  const model::Snapshot& assemble(const Holdings& holdings, const UnmanagedWorkloads& unmanaged,
+                                  const Overrides& overrides, const StragglerWatch& stragglers = {});
   const model::Snapshot& snapshot() const { return snapshot_; }
 
  private:

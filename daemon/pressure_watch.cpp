@@ -108,18 +108,38 @@ void PressureWatch::follow(const model::Snapshot& snapshot,
                            const std::map<std::string, cgroup::FoundWorkload>& found) {
   if (event_ == nullptr || share_ <= 0) return;
   auto before = std::exchange(workloads_, {});
-  for (const auto& workload : snapshot.workloads) {
-    if (workload.workload_class != model::WorkloadClass::latency_sensitive) continue;
-    const auto known = found.find(workload.id);
-    if (known == found.end()) continue;
-    const cgroup::Cgroup& group = *known->second.cgroup;
-    auto watched = before.extract(workload.id);
-    // What could not be watched is tried again.
-    if (!watched.empty() && watched.mapped()->cgroup_id == group.id() && watched.mapped()->problem.empty()) {
-      workloads_.insert(std::move(watched));
-    } else {
-      workloads_.emplace(workload.id, watch(workload.id, group.id(), group.fd(), "cpu.pressure", Kind::some));
+  const auto each = [&](const char* file, const auto& wanted) {
+    for (const auto& workload : snapshot.workloads) {
+      if (!wanted(workload)) continue;
+      const auto known = found.find(workload.id);
+      if (known != found.end()) watch_workload(known->second, file, before);
     }
+  };
+  const auto lends = [](const std::optional<model::HeldLimit>& held) {
+    return held && held->cause == model::HeldCause::reclaimed;
+  };
+  // Latency-sensitive ones first: should triggers run out, these matter most.
+  each("cpu.pressure", [](const model::Workload& workload) {
+    return workload.workload_class == model::WorkloadClass::latency_sensitive;
+  });
+  each("cpu.pressure", [&](const model::Workload& workload) {
+    return workload.workload_class == model::WorkloadClass::best_effort && lends(workload.held_cpu);
+  });
+  each("memory.pressure", [&](const model::Workload& workload) {
+    return workload.workload_class == model::WorkloadClass::best_effort && lends(workload.held_memory);
+  });
+}
+
+void PressureWatch::watch_workload(const cgroup::FoundWorkload& found, const char* file,
+                                   WatchedWorkloads& before) {
+  const cgroup::Cgroup& group = *found.cgroup;
+  const std::string& id = found.identity.id;
+  auto watched = before.extract(Key(id, file));
+  // What could not be watched is tried again.
+  if (!watched.empty() && watched.mapped()->cgroup_id == group.id() && watched.mapped()->problem.empty()) {
+    workloads_.insert(std::move(watched));
+  } else {
+    workloads_.emplace(Key(id, file), watch(id, group.id(), group.fd(), file, Kind::some));
   }
 }
 
@@ -145,7 +165,7 @@ model::Capability PressureWatch::capability() const {
   if (!node_->problem.empty()) return missing("memory of the node: " + node_->problem);
   std::size_t watched = 0;
   const Watched* failed = nullptr;
-  for (const auto& [id, workload] : workloads_) {
+  for (const auto& [key, workload] : workloads_) {
     if (workload->problem.empty()) {
       ++watched;
     } else {
@@ -153,13 +173,16 @@ model::Capability PressureWatch::capability() const {
     }
   }
   if (failed != nullptr) {
-    return missing(fmt::format("{} of {} latency-sensitive workloads are watched; {}: {}", watched,
-                               workloads_.size(), failed->name, failed->problem));
+    return missing(fmt::format(
+        "{} of {} workloads that are latency-sensitive or lend what they hold are watched; {}: {}", watched,
+        workloads_.size(), failed->name, failed->problem));
   }
-  return {"pressure-triggers", true,
-          fmt::format(
-              "pressure on the node's memory or on one of {} latency-sensitive workloads wakes berth at once",
-              watched)};
+  return {
+      "pressure-triggers", true,
+      fmt::format(
+          "pressure on the node's memory or on one of {} workloads that are latency-sensitive or lend what "
+          "they hold wakes berth at once",
+          watched)};
 }
 
 }  // namespace berth::daemon

@@ -13,14 +13,16 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include <systemd/sd-event.h>
 
 namespace berth::daemon {
 
 // Lets pressure wake the loop between two ticks (docs/architecture.md, Ticks): CPU pressure of each
-// latency-sensitive workload, and memory pressure under which nothing of the node gets on. Watches nothing
-// before attach().
+// latency-sensitive workload, pressure on what a best-effort one lends, so that it gets that back at once,
+// and memory pressure under which nothing of the node gets on. Watches nothing before attach().
 class PressureWatch {
  public:
   // At most so many workloads are watched, as each trigger may cost a kernel thread, and its end
@@ -47,6 +49,11 @@ class PressureWatch {
  private:
   struct Watched;
 
+  // What of a workload is watched: its id and the pressure file.
+  using Key = std::pair<std::string, std::string_view>;
+  using WatchedWorkloads = std::map<Key, std::unique_ptr<Watched>>;
+
+  void watch_workload(const cgroup::FoundWorkload& found, const char* file, WatchedWorkloads& before);
   std::unique_ptr<Watched> watch(std::string name, std::uint64_t cgroup_id, int directory_fd,
                                  const char* file, cgroup::PressureThreshold::Kind kind);
   void watch_node();
@@ -58,7 +65,7 @@ class PressureWatch {
   std::function<void(const std::string&)> rose_;
   std::size_t live_ = 0;  // triggers; above what counts it down at its end
   std::unique_ptr<Watched> node_;
-  std::map<std::string, std::unique_ptr<Watched>> workloads_;  // by id, those that cannot be watched included
+  WatchedWorkloads workloads_;  // those that cannot be watched included
 };
 
 }  // namespace berth::daemon

@@ -4,7 +4,6 @@
 #include "cgroup/attribute.h"
 #include "model/json.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -62,8 +61,12 @@ json sampling_json(const SamplingReport& report) {
 }
 
 std::string pinned_cpus(const Tick& tick, const std::string& id) {
-  const auto pin = tick.pins.find(id);
-  return pin == tick.pins.end() ? std::string() : pin->second.cpus.to_string();
+  const auto* pin = find_held(tick.holdings.cpus, id);
+  return pin == nullptr ? std::string() : pin->value;
+}
+
+json cause_json(const std::optional<model::HeldCause>& cause) {
+  return cause ? json(name_of(*cause)) : json(nullptr);
 }
 
 }  // namespace
@@ -101,6 +104,12 @@ std::string status_json(const StatusReport& report) {
                    {"unmanaged", report.workloads.unmanaged}}},
                  {"score_node", nullable(report.score_node)},
                  {"best_effort_cpus", report.best_effort_cpus},
+                 {"stragglers", report.stragglers},
+                 {"relocations", report.relocations},
+                 {"held_limits",
+                  {{"extended", report.held.extended},
+                   {"reclaimed", report.held.reclaimed},
+                   {"preempted", report.held.preempted}}},
                  {"undo_records", report.undo_records},
                  {"memory_rss_bytes", report.memory_rss_bytes},
                  {"config",
@@ -120,6 +129,7 @@ std::string workloads_json(const Tick& tick) {
     const auto left_alone = tick.unmanaged.find(workload.id);
     const bool managed = left_alone == tick.unmanaged.end();
     const auto* instance = placed_instance(tick.plan, workload.id);
+    const Limits limits = limits_of(workload, tick.holdings);
     json item = {{"id", workload.id},
                  {"service", workload.service},
                  {"class", model::to_string(workload.workload_class)},
@@ -133,7 +143,13 @@ std::string workloads_json(const Tick& tick) {
                  {"pressure", instance == nullptr ? json(nullptr) : json(instance->pressure)},
                  {"cpu_pressure_some_avg10", nullable(reading->second.cpu_pressure_some_avg10)},
                  {"score", instance == nullptr ? json(nullptr) : json(instance->score)},
-                 {"cpu_quota", nullable(workload.cpu_quota_cores)},
+                 {"cpu_quota", nullable(limits.cpu_quota_cores)},
+                 {"cpu_quota_original", nullable(limits.original.cpu_quota_cores)},
+                 {"cpu_held", cause_json(limits.cpu_cause)},
+                 {"cpu_throttled", nullable(workload.cpu_throttled)},
+                 {"memory_high_bytes", nullable(limits.memory_high_bytes)},
+                 {"memory_high_original_bytes", nullable(limits.original.memory_high_bytes)},
+                 {"memory_held", cause_json(limits.memory_cause)},
                  {"progress", nullptr},
                  {"runq_latency_us", nullptr},
                  {"runq_latency_p50_us", nullptr},
@@ -187,13 +203,9 @@ std::string restore_json(const cgroup::RestoreReport& report) {
 }
 
 std::optional<WorkloadView> workload_view(const Tick& tick, const std::string& id) {
-  const auto& workloads = tick.observer.snapshot().workloads;
-  const auto workload =
-      std::lower_bound(workloads.begin(), workloads.end(), id,
-                       [](const model::Workload& w, const std::string& key) { return w.id < key; });
+  const auto* workload = find_workload(tick.observer.snapshot(), id);
   const auto found = tick.observer.found().find(id);
-  if (workload == workloads.end() || workload->id != id || found == tick.observer.found().end())
-    return std::nullopt;
+  if (workload == nullptr || found == tick.observer.found().end()) return std::nullopt;
   WorkloadView view;
   view.id = id;
   view.service = workload->service;
@@ -212,6 +224,13 @@ std::optional<WorkloadView> workload_view(const Tick& tick, const std::string& i
     view.progress = workload->usage.back().progress;
   }
   if (const auto* instance = placed_instance(tick.plan, id)) view.score = instance->score;
+  const Limits limits = limits_of(*workload, tick.holdings);
+  view.cpu_quota = limits.cpu_quota_cores;
+  view.memory_high = limits.memory_high_bytes;
+  view.original_cpu_quota = limits.original.cpu_quota_cores;
+  view.original_memory_high = limits.original.memory_high_bytes;
+  if (limits.cpu_cause) view.cpu_held = name_of(*limits.cpu_cause);
+  if (limits.memory_cause) view.memory_held = name_of(*limits.memory_cause);
   return view;
 }
 

@@ -3,9 +3,9 @@
 
 #include "cgroup/writer.h"
 #include "daemon/control.h"
+#include "daemon/held.h"
 #include "daemon/log_entry.h"
 #include "daemon/observer.h"
-#include "daemon/pin.h"
 #include "ebpf/collector.h"
 #include "model/capability.h"
 #include "model/explanation.h"
@@ -44,6 +44,9 @@ struct StatusReport {
   WorkloadCounts workloads;
   std::optional<double> score_node;
   std::string best_effort_cpus;
+  HeldCounts held;
+  std::size_t stragglers = 0;
+  std::size_t relocations = 0;  // stragglers that this node cannot help
   std::size_t undo_records = 0;
   std::uint64_t memory_rss_bytes = 0;
   std::string config_file;
@@ -56,7 +59,7 @@ struct StatusReport {
 struct Tick {
   const Observer& observer;
   const model::Plan& plan;
-  const Pins& pins;  // after the plan was carried out; the snapshot's are what it was made of
+  const Holdings& holdings;  // after the plan was carried out; the snapshot's are what it was made of
   const UnmanagedWorkloads& unmanaged;
 };
 

@@ -1,52 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/shadow.h"
 
-#include "cgroup/attribute.h"
-
-#include <type_traits>
+#include <utility>
 #include <variant>
-
-#include <fmt/format.h>
 
 namespace berth::daemon {
 
 namespace {
 
-// Attribute and value of an action, as control file and text.
-std::pair<std::string, std::string> change_of(const model::Action& action) {
-  using cgroup::Attribute;
-  return std::visit(
-      [](const auto& what) -> std::pair<std::string, std::string> {
-        using What = std::decay_t<decltype(what)>;
-        if constexpr (std::is_same_v<What, model::PinAction>) {
-          return {cgroup::control_file(Attribute::cpus), what.cpus.to_string()};
-        } else if constexpr (std::is_same_v<What, model::UnpinAction>) {
-          return {cgroup::control_file(Attribute::cpus), ""};
-        } else if constexpr (std::is_same_v<What, model::SetCpuQuotaAction>) {
-          return {cgroup::control_file(Attribute::cpu_quota),
-                  what.cpu_quota_cores ? fmt::format("{} cores", *what.cpu_quota_cores) : "max"};
-        } else if constexpr (std::is_same_v<What, model::SetMemoryHighAction>) {
-          return {cgroup::control_file(Attribute::memory_high),
-                  what.memory_high_bytes ? std::to_string(*what.memory_high_bytes) : "max"};
-        } else {
-          return {};
-        }
-      },
-      action.what);
+// What the attribute that an action changes is now; empty where nobody knows.
+std::string value_now(const Observer::Readings& readings, const std::string& workload,
+                      const std::optional<cgroup::Attribute>& attribute) {
+  const auto reading = readings.find(workload);
+  return attribute && reading != readings.end() ? value_of(reading->second, *attribute) : std::string();
 }
 
 }  // namespace
 
-LogEntry entry_of(const model::Action& action, double time, const char* mode) {
-  auto [attribute, value] = change_of(action);
+LogEntry entry_of(const model::Action& action, double time, const char* mode, const std::string& original) {
   LogEntry entry;
   entry.time = time;
   entry.decision = action.decision;
   entry.mode = mode;
   entry.kind = action.kind();
   if (const auto* workload = action.workload()) entry.workload = *workload;
-  entry.attribute = std::move(attribute);
-  entry.new_value = std::move(value);
+  if (const auto attribute = attribute_of(action)) {
+    entry.attribute = cgroup::control_file(*attribute);
+    entry.new_value = wanted_value(action, original).value_or(original);
+  }
   entry.policy = action.policy;
   entry.reason = action.reason;
   return entry;
@@ -55,39 +36,49 @@ LogEntry entry_of(const model::Action& action, double time, const char* mode) {
 std::vector<LogEntry> observed_entries(const model::Plan& plan, const Observer::Readings& readings) {
   std::vector<LogEntry> entries;
   for (const auto& action : plan.actions) {
-    auto entry = entry_of(action, plan.time, "observe");
+    const auto* workload = action.workload();
+    const auto now = value_now(readings, workload == nullptr ? "" : *workload, attribute_of(action));
+    auto entry = entry_of(action, plan.time, "observe",
+                          std::holds_alternative<model::UnpinAction>(action.what) ? "" : now);
     entry.result = "observed";
-    const auto reading = readings.find(entry.workload);
-    if (reading != readings.end() && entry.attribute == cgroup::control_file(cgroup::Attribute::cpus)) {
-      entry.old_value = reading->second.cpus.to_string();
-    }
+    entry.old_value = now;
     entries.push_back(std::move(entry));
   }
   return entries;
 }
 
 void Shadow::follow(const Observer& observer) {
-  std::erase_if(pins_,
-                [&](const auto& pin) { return observer.cgroup_id(pin.first) != pin.second.cgroup_id; });
+  for (const auto attribute : kAttributes) {
+    std::erase_if(holdings_.of(attribute),
+                  [&](const auto& held) { return observer.cgroup_id(held.first) != held.second.cgroup_id; });
+  }
 }
 
 std::vector<LogEntry> Shadow::apply(const model::Plan& plan, const Observer& observer) {
   auto entries = observed_entries(plan, observer.readings());
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const auto& action = plan.actions[i];
-    const auto held = pins_.find(entries[i].workload);
-    if (held != pins_.end()) entries[i].old_value = held->second.cpus.to_string();
-    if (const auto* pin = std::get_if<model::PinAction>(&action.what)) {
-      const auto reading = observer.readings().find(pin->workload);
-      Pin shadow;
-      shadow.cgroup_id = observer.cgroup_id(pin->workload);
-      shadow.cpus = pin->cpus;
-      if (reading != observer.readings().end()) shadow.original = reading->second.cpus;
-      shadow.pinned_at = plan.time;
-      pins_.insert_or_assign(pin->workload, std::move(shadow));
-    } else if (held != pins_.end() && std::holds_alternative<model::UnpinAction>(action.what)) {
-      pins_.erase(held);
+    const auto attribute = attribute_of(action);
+    if (!attribute) continue;
+    const std::string& id = *action.workload();
+    auto& values = holdings_.of(*attribute);
+    const auto before = values.find(id);
+    const bool held = before != values.end();
+    const std::string original = held ? before->second.original : entries[i].old_value;
+    if (held) entries[i].old_value = before->second.value;
+    const auto wanted = wanted_value(action, original);
+    if (!wanted) {
+      entries[i].new_value = original;
+      if (held) values.erase(before);
+      continue;
     }
+    entries[i].new_value = *wanted;
+    Held now = make_held(*attribute, observer.cgroup_id(id), *wanted, original, plan.time);
+    if (held) now.since = before->second.since;
+    if (*attribute != cgroup::Attribute::cpus) {
+      now.cause = cause_of(plan, observer.snapshot(), id, *attribute, held ? &before->second : nullptr);
+    }
+    values.insert_or_assign(id, std::move(now));
   }
   return entries;
 }

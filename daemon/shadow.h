@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "daemon/held.h"
 #include "daemon/log_entry.h"
 #include "daemon/observer.h"
-#include "daemon/pin.h"
 #include "model/plan.h"
 
 #include <string>
@@ -16,19 +16,21 @@ namespace berth::daemon {
 // enforcing would never take.
 class Shadow {
  public:
-  const Pins& pins() const { return pins_; }
+  const Holdings& holdings() const { return holdings_; }
   // Lets go of workloads that ended.
   void follow(const Observer& observer);
-  // Takes a plan, made of a snapshot with pins(), as carried out. Its actions as log entries (result
+  // Takes a plan, made of a snapshot with holdings(), as carried out. Its actions as log entries (result
   // "observed").
   std::vector<LogEntry> apply(const model::Plan& plan, const Observer& observer);
 
  private:
-  Pins pins_;
+  Holdings holdings_;
 };
 
-// A log entry of `action` with everything but its outcome.
-LogEntry entry_of(const model::Action& action, double time, const char* mode);
+// A log entry of `action` with everything but its outcome. `original` is what a limit that the action changes
+// was before berth, as canonical text.
+LogEntry entry_of(const model::Action& action, double time, const char* mode,
+                  const std::string& original = "");
 // What a plan would do to the cgroups as they are; an entry (result "observed") an action.
 std::vector<LogEntry> observed_entries(const model::Plan& plan, const Observer::Readings& readings);
 

@@ -44,6 +44,19 @@ class Ear final : public sdbus::ProxyInterfaces<org::berth::Node1::Manager_proxy
   void onUnpinned(const std::string& workload, const std::string& decision) override {
     heard.push_back("unpinned " + workload + " " + decision);
   }
+  void onQuotaChanged(const std::string& workload, const std::string& attribute, const std::string& before,
+                      const std::string& after, const std::string& decision) override {
+    heard.push_back(workload + " " + attribute + " " + before + " -> " + after + " " + decision);
+  }
+  void onStragglerFound(const std::string& workload, const std::string& reason,
+                        const std::string& decision) override {
+    heard.push_back("straggler " + workload + " " + reason + " " + decision);
+  }
+  void onRelocationNeeded(const std::string& workload, const double& cpu_cores, const uint64_t& memory_bytes,
+                          const std::string& decision) override {
+    heard.push_back("relocate " + workload + " " + std::to_string(cpu_cores) + " " +
+                    std::to_string(memory_bytes) + " " + decision);
+  }
   void onPropertiesChanged(const bus::InterfaceName&, const Changes& changed,
                            const std::vector<bus::PropertyName>&) override {
     std::string line = "changed";
@@ -197,15 +210,49 @@ TEST_F(Service, SignalsTellWhatChangedOnceAndInOrder) {
   service_->mode_changed();
   service_->node_changed();
   for (int turn = 0; turn < 5; ++turn) sd_event_run(event_, 0);
+  service_->quota_changed(kWeb, "cpu.max", "max 100000", "200000 100000", "d-3");
+  service_->straggler_found({kWeb, "late", {}, "d-3"});
+  service_->relocation_needed({kWeb, "too big", {1.5, 4096}, ""});
+  for (int turn = 0; turn < 5; ++turn) sd_event_run(event_, 0);
   service_->unpinned(kDb, "d-2");
   control_.views.erase(kDb);
   service_->workload_vanished(kDb);
   serve_until([&] { return ear.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
-  EXPECT_EQ(ear.get(),
-            (std::vector<std::string>{
-                "added " + path + " 1 with " + kDb, "pinned " + std::string(kDb) + " 0-3 d-1",
-                "changed LatencySensitiveWorkloads", "changed BestEffortCPUs Mode",
-                "unpinned " + std::string(kDb) + " d-2", "removed " + path + " org.berth.Node1.Workload"}));
+  EXPECT_EQ(
+      ear.get(),
+      (std::vector<std::string>{
+          "added " + path + " 1 with " + kDb, "pinned " + std::string(kDb) + " 0-3 d-1",
+          "changed LatencySensitiveWorkloads", "changed BestEffortCPUs Mode",
+          std::string(kWeb) + " cpu.max max 100000 -> 200000 100000 d-3",
+          "straggler " + std::string(kWeb) + " late d-3", "relocate " + std::string(kWeb) + " 1.500000 4096 ",
+          "unpinned " + std::string(kDb) + " d-2", "removed " + path + " org.berth.Node1.Workload"}));
+}
+
+TEST_F(Service, LimitsAreThereOrMarkedAsNone) {
+  const std::string path = daemon::workload_path(kWeb);
+  const auto limits = [&] {
+    return with_client([&] {
+      Client client;
+      return std::tuple(property<double>(client, path, kWorkloadInterface, "CPUQuota"),
+                        property<double>(client, path, kWorkloadInterface, "OriginalCPUQuota"),
+                        property<std::string>(client, path, kWorkloadInterface, "CPUHeld"),
+                        property<std::uint64_t>(client, path, kWorkloadInterface, "MemoryHigh"),
+                        property<std::uint64_t>(client, path, kWorkloadInterface, "OriginalMemoryHigh"),
+                        property<std::string>(client, path, kWorkloadInterface, "MemoryHeld"));
+    });
+  };
+  constexpr auto kNone = std::numeric_limits<std::uint64_t>::max();
+  const auto none = limits();
+  EXPECT_TRUE(std::isnan(std::get<0>(none)) && std::isnan(std::get<1>(none)));
+  EXPECT_EQ(std::get<3>(none), kNone);
+  EXPECT_EQ(std::get<4>(none), kNone);
+  auto& view = control_.views[kWeb];
+  view.cpu_quota = 2.5;
+  view.original_cpu_quota = 2;
+  view.cpu_held = "extended";
+  view.memory_high = 8192;
+  view.memory_held = "reclaimed";
+  EXPECT_EQ(limits(), std::tuple(2.5, 2.0, std::string("extended"), 8192U, kNone, std::string("reclaimed")));
 }
 
 TEST_F(Service, AWorkloadsChangesAreOneSignalATick) {

@@ -65,6 +65,23 @@ TEST(AttributeValue, QuotaOfCores) {
   EXPECT_EQ(cpu_quota_value(1e300), "max 100000");
 }
 
+TEST(AttributeValue, QuotaOfCoresInAPeriodOfItsOwn) {
+  EXPECT_EQ(cpu_quota_value(1.5, 20'000), "30000 20000");
+  EXPECT_EQ(cpu_quota_value(0.01, 20'000), "1000 20000") << "the kernel's minimum";
+  EXPECT_EQ(cpu_quota_value(std::nullopt, 20'000), "max 20000");
+  EXPECT_EQ(parse_cpu_max("30000 20000\n"), (CpuMax{30'000, 20'000}));
+  EXPECT_EQ(parse_cpu_max("max 20000"), (CpuMax{std::nullopt, 20'000}));
+  EXPECT_FALSE(parse_cpu_max("30000 20"));
+}
+
+TEST(AttributeValue, CoresOfAQuota) {
+  EXPECT_EQ(cores_of("max 100000\n"), std::nullopt);
+  EXPECT_EQ(cores_of("250000 100000\n"), 2.5);
+  EXPECT_EQ(cores_of("1000000000 1000\n"), 1e6);
+  EXPECT_EQ(cores_of("1000000001 1000\n"), std::nullopt);
+  for (const char* text : {"0 100000", "1000 0", "x 100000", ""}) EXPECT_EQ(cores_of(text), std::nullopt);
+}
+
 TEST(AttributeValue, NamesGoBothWays) {
   for (const Attribute attribute : {Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high}) {
     EXPECT_EQ(attribute_of(control_file(attribute)), attribute);

@@ -30,6 +30,17 @@ TEST_F(DirectOwnerTest, WritesAndPutsBack) {
   EXPECT_EQ(tree.get("a", "cpuset.cpus"), "0-3");
 }
 
+TEST_F(DirectOwnerTest, AQuotaLeavesTheBurstAndSaysWhereThatIsInTheWay) {
+  tree.make("a");
+  tree.put("a", "cpu.max.burst", "50000");
+  const FoundWorkload group = tree.found("a");
+  ASSERT_TRUE(owner.set(target(group), Attribute::cpu_quota, "60000 100000"));
+  EXPECT_EQ(tree.get("a", "cpu.max.burst"), "50000");
+  EXPECT_EQ(burst_above(*group.cgroup, "60000 100000"), std::nullopt);
+  EXPECT_EQ(burst_above(*group.cgroup, "max 100000"), std::nullopt);
+  EXPECT_THAT(burst_above(*group.cgroup, "40000 100000").value(), HasSubstr("cpu.max.burst is 50000 us"));
+}
+
 TEST_F(DirectOwnerTest, MissingControllerNamesTheGroupThatWithholdsIt) {
   put_file(tree.root() / "cgroup.subtree_control", "cpuset cpu memory\n");
   put_file(tree.root() / "a/cgroup.subtree_control", "cpu memory\n");

@@ -253,12 +253,60 @@ TEST_F(SamplerTest, RemovingAWorkloadClosesItsFiles) {
   EXPECT_EQ(open_files(), before);
 }
 
+TEST_F(SamplerTest, ThrottlingIsTheShareOfThePeriodsThatWereCutShort) {
+  const auto cut_short = [this](int periods) {
+    tree.write("a", "cpu.stat",
+               cpu_stat(1000) + "nr_periods 0\nnr_throttled " + std::to_string(periods) + "\n");
+  };
+  cut_short(3);
+  const double earliest = monotonic_s();
+  EXPECT_EQ(sample().cpu_throttled, std::nullopt) << "a share of time needs two readings";
+  const double begin = monotonic_s();
+  let_pass(0.25);
+  cut_short(4);
+  const double end = monotonic_s();
+  const auto share = sample().cpu_throttled;
+  const double latest = monotonic_s();
+  ASSERT_TRUE(share);
+  EXPECT_LE(*share, 0.1 / (end - begin));
+  EXPECT_GE(*share, 0.1 / (latest - earliest));
+  let_pass(0.002);
+  cut_short(1000);
+  EXPECT_EQ(sample().cpu_throttled, 1.0) << "the timer of a period may come late";
+  let_pass(0.002);
+  cut_short(0);
+  EXPECT_EQ(sample().cpu_throttled, std::nullopt);
+}
+
+TEST_F(SamplerTest, WithoutAQuotaNothingIsThrottled) {
+  tree.write("a", "cpu.max", "max 100000\n");
+  tree.write("a", "cpu.stat", cpu_stat(1000) + "nr_throttled 3\n");
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(sample().cpu_throttled, std::nullopt);
+    let_pass(0.002);
+  }
+  tree.write("a", "cpu.max", "150000 100000\n");
+  sampler.refresh("a");
+  EXPECT_EQ(sample().cpu_throttled, std::nullopt);
+  let_pass(0.002);
+  EXPECT_EQ(sample().cpu_throttled, 0.0);
+}
+
+TEST_F(SamplerTest, CpuMaxIsToldAsItsText) {
+  EXPECT_EQ(sample().cpu_max, "150000 100000");
+  tree.write("a", "cpu.max", "max 20000\n");
+  sampler.refresh("a");
+  EXPECT_EQ(sample().cpu_max, "max 20000");
+  EXPECT_EQ(sample().cpu_quota_cores, std::nullopt);
+}
+
 // A bulk reading that knows the one group of the fixture.
 class SamplerBulkTest : public SamplerTest {
  protected:
   SamplerBulkTest() {
     reading.subtree.run_ns = 1'000'000'000;
     reading.accounts.memory_bytes = 12345;
+    reading.accounts.throttled = 0;
     bulk.read_ns = 5'000'000'000;
     bulk.find = [this](std::uint64_t id) { return known && id == cgroup_id() ? &reading : nullptr; };
   }
@@ -304,6 +352,24 @@ TEST_F(SamplerBulkTest, CountersGiveTheCacheMisses) {
   go_on(0.1);
   reading.subtree.hardware = model::HardwareCounts{3000, 0, 0, 11};
   EXPECT_EQ(sample_bulk().sample.value().llc_mpki, 2.0);
+}
+
+TEST_F(SamplerBulkTest, ThrottlingComesFromItToo) {
+  tree.write("a", "cpu.stat", "nonsense");
+  reading.accounts.throttled = 7;
+  EXPECT_EQ(sample_bulk().cpu_throttled, std::nullopt);
+  go_on(1.5);
+  *reading.accounts.throttled += 4;
+  EXPECT_DOUBLE_EQ(sample_bulk().cpu_throttled.value(), 0.4);
+}
+
+TEST_F(SamplerBulkTest, ThrottlingThatItDoesNotCountComesFromTheFile) {
+  reading.accounts.throttled.reset();
+  tree.write("a", "cpu.stat", cpu_stat(1000) + "nr_throttled 3\n");
+  sample_bulk();
+  go_on(1.5);
+  tree.write("a", "cpu.stat", cpu_stat(1000) + "nr_throttled 8\n");
+  EXPECT_DOUBLE_EQ(sample_bulk().cpu_throttled.value(), 0.5);
 }
 
 TEST_F(SamplerBulkTest, AGroupItDoesNotKnowIsReadFromFiles) {
@@ -375,16 +441,10 @@ TEST(ControlFiles, UsageIsFoundWhereverItsLineStands) {
   EXPECT_EQ(parse_cpu_usage_usec(""), std::nullopt);
 }
 
-TEST(ControlFiles, QuotasAreInCores) {
-  EXPECT_EQ(parse_cpu_max("max 100000\n"), std::nullopt);
-  EXPECT_EQ(parse_cpu_max("250000 100000\n"), 2.5);
-  EXPECT_EQ(parse_cpu_max("1000000000 1000\n"), 1e6);
-  EXPECT_EQ(parse_cpu_max("1000000001 1000\n"), std::nullopt);
-  EXPECT_EQ(parse_cpu_max("0 100000"), std::nullopt);
-  EXPECT_EQ(parse_cpu_max("1000 0"), std::nullopt);
-  EXPECT_EQ(parse_cpu_max("1000"), std::nullopt);
-  EXPECT_EQ(parse_cpu_max("x 100000"), std::nullopt);
-  EXPECT_EQ(parse_cpu_max(""), std::nullopt);
+TEST(ControlFiles, ThrottledPeriodsAreThoseOfTheGroupsOwnQuota) {
+  EXPECT_EQ(parse_nr_throttled("usage_usec 9\nnr_periods 8\nnr_throttled 7\nthrottled_usec 6\n"), 7U);
+  EXPECT_EQ(parse_nr_throttled("usage_usec 9\nuser_usec 1\n"), std::nullopt);
+  EXPECT_EQ(parse_nr_throttled("nr_throttled -1\n"), std::nullopt);
 }
 
 TEST(ControlFiles, BytesGoAsFarAsDoublesAreExact) {

@@ -28,7 +28,8 @@ Document status() {
     "capabilities":[{"name":"cgroup-v2","available":true,"detail":"/sys/fs/cgroup"},
                     {"name":"cpuset-controller","available":false,"detail":"not enabled; pins are not possible"}],
     "workloads":{"latency-sensitive":3,"best-effort":5,"unmanaged":1},"score_node":0.0825,
-    "best_effort_cpus":"6-7","undo_records":4,"memory_rss_bytes":15728640,
+    "best_effort_cpus":"6-7","undo_records":4,"stragglers":3,"relocations":1,
+    "held_limits":{"extended":2,"reclaimed":4,"preempted":0},"memory_rss_bytes":15728640,
     "config":{"file":"/etc/berth/berth.toml","loaded":1000,"error":null},"last_actions":[]})");
 }
 
@@ -53,6 +54,8 @@ TEST(RenderStatus, SaysWhatANewcomerNeeds) {
   EXPECT_THAT(text, HasSubstr("15.0 MiB"));
   EXPECT_THAT(text, HasSubstr("3 latency-sensitive, 5 best-effort, 1 left alone"));
   EXPECT_THAT(text, HasSubstr("0.0825"));
+  EXPECT_THAT(text, HasSubstr("3, of which 1 should run elsewhere"));
+  EXPECT_THAT(text, HasSubstr("2 extended, 4 reclaimed, 0 preempted"));
   EXPECT_THAT(text, HasSubstr("vCPUs 6-7"));
   EXPECT_THAT(text, HasSubstr("yes  cgroup-v2"));
   EXPECT_THAT(text,

@@ -12,11 +12,8 @@ using model::CpuSet;
 
 const CpuSet kAll = CpuSet::range(0, 7);
 
-Pin pin(const CpuSet& cpus, const CpuSet& original = {}) {
-  Pin pin;
-  pin.cpus = cpus;
-  pin.original = original;
-  return pin;
+Held pin(const CpuSet& cpus, const CpuSet& original = {}) {
+  return make_held(cgroup::Attribute::cpus, 1, cpus.to_string(), original.to_string(), 0);
 }
 
 TEST(AllowedCpus, UnrestrictedIsNothing) {
@@ -48,9 +45,9 @@ TEST(AllowedCpus, PinsOfBerthsOwnDoNotRestrict) {
   node.add_group("web/a/b");
   node.put("web/a", "cpuset.cpus", "4");
   node.put("web/a", "cpuset.cpus.effective", "4");
-  const Pins pins{{"web/a", pin({4})}};
+  const HeldValues pins{{"web/a", pin({4})}};
   EXPECT_EQ(AllowedCpus(node.tree()).of("web/a/b", {}, pins, kAll), std::nullopt);
-  const Pins within{{"web/a", pin({4}, CpuSet{4, 5})}};
+  const HeldValues within{{"web/a", pin({4}, CpuSet{4, 5})}};
   EXPECT_EQ(AllowedCpus(node.tree()).of("web/a/b", {}, within, kAll), (CpuSet{4, 5}));
 }
 
@@ -60,7 +57,7 @@ TEST(AllowedCpus, BelowAPinConfiguredSetsCount) {
   node.put("web/a", "cpuset.cpus.effective", "4");
   node.put("web/a/b", "cpuset.cpus", "1-2");
   node.put("web/a/b", "cpuset.cpus.effective", "4");
-  const Pins pins{{"web/a", pin({4})}};
+  const HeldValues pins{{"web/a", pin({4})}};
   EXPECT_EQ(AllowedCpus(node.tree()).of("web/a/b/c", {}, pins, kAll), (CpuSet{1, 2}));
 }
 

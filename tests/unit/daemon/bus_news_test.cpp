@@ -32,6 +32,17 @@ class Recorder final : public Listener {
   void unpinned(const std::string& workload, const std::string&) override {
     heard_.news.push_back("unpinned " + workload);
   }
+  void quota_changed(const std::string& workload, const std::string& attribute, const std::string& old_value,
+                     const std::string& new_value, const std::string& decision) override {
+    heard_.news.push_back(workload + " " + attribute + " " + old_value + " -> " + new_value +
+                          (decision.starts_with("d-") ? "" : " undecided"));
+  }
+  void straggler_found(const StragglerNews& news) override {
+    heard_.news.push_back("straggler " + news.workload + ": " + news.reason + " " + news.decision);
+  }
+  void relocation_needed(const StragglerNews& news) override {
+    heard_.news.push_back("relocate " + news.workload + " " + news.decision);
+  }
   void mode_changed() override { heard_.news.emplace_back("mode"); }
   void node_changed() override { heard_.news.emplace_back("node"); }
 
@@ -115,6 +126,41 @@ TEST_F(BusNewsTest, PinsAndModes) {
   heard.news.clear();
   ASSERT_TRUE(daemon->set_mode("observe"));
   EXPECT_EQ(heard.news, (News{"changed web/a", "unpinned web/a", "mode"}));
+}
+
+LogEntry change_of(const std::string& kind, const std::string& attribute, const std::string& result) {
+  LogEntry entry;
+  entry.workload = "batch/x";
+  entry.kind = kind;
+  entry.attribute = attribute;
+  entry.old_value = "a";
+  entry.new_value = "b";
+  entry.result = result;
+  entry.decision = kind == "restore" ? "" : "d-1";
+  return entry;
+}
+
+TEST_F(BusNewsTest, LimitsAndStragglers) {
+  start();
+  tick();
+  auto observer = Observer::start(node.hierarchy(), {}, node.proc(), node.sys(), 60);
+  ASSERT_TRUE(observer);
+  Recorder recorder(heard);
+  BusNews news;
+  news.start(*daemon, **observer);
+  heard.news.clear();
+  StragglerWatch::News stragglers;
+  stragglers.found.push_back({"web/a", "late", {}, "d-2"});
+  stragglers.relocate.push_back({"web/b", "too big", {}, ""});
+  news.tell(recorder, *daemon, **observer,
+            {change_of("set-cpu-quota", "cpu.max", "applied"),
+             change_of("set-memory-high", "memory.high", "failed"),
+             change_of("set-cpu-quota", "cpu.max", "observed"), change_of("foreign", "cpu.max", "applied"),
+             change_of("restore", "memory.high", "restored"), change_of("restore", "cpuset.cpus", "restored"),
+             change_of("restore", "memory.high", "left")},
+            stragglers);
+  EXPECT_EQ(heard.news, (News{"batch/x cpu.max a -> b", "batch/x memory.high a -> b undecided",
+                              "unpinned batch/x", "straggler web/a: late d-2", "relocate web/b "}));
 }
 
 TEST_F(BusNewsTest, ALostBusIsTakenUpAgain) {

@@ -35,6 +35,9 @@ StatusReport busy_daemon() {
   status.workloads = {3, 5, 1};
   status.score_node = 0.0825;
   status.undo_records = 4;
+  status.held = {2, 3, 1};
+  status.stragglers = 3;
+  status.relocations = 1;
   status.memory_rss_bytes = 15'728'640;
   status.sampling.cpu = 0.003;
   status.sampling.bpf_cpu = 0.001;
@@ -54,6 +57,10 @@ WorkloadFigures known_workload() {
   workload.cpu_pressure_some_avg10 = 12.5;
   workload.service_pressure = 0.4;
   workload.cpu_quota_cores = 4;
+  workload.original_cpu_quota_cores = 2;
+  workload.cpu_throttled = 0.5;
+  workload.memory_high_bytes = 8192;
+  workload.original_memory_high_bytes = 4096;
   workload.progress = 0.25;
   workload.runq_latency_us = 120;
   workload.runq_latency_p50_us = 20;
@@ -80,6 +87,8 @@ TEST(Metrics, SayWhatTheDaemonIsAndDoes) {
   EXPECT_EQ(only(families, "berth_resident_memory_bytes"), 15'728'640);
   EXPECT_EQ(only(families, "berth_node_score"), 0.0825);
   EXPECT_EQ(only(families, "berth_undo_records"), 4);
+  EXPECT_EQ(only(families, "berth_stragglers"), 3);
+  EXPECT_EQ(only(families, "berth_relocations"), 1);
   EXPECT_EQ(only(families, "berth_unmanaged_workloads"), 1);
   EXPECT_EQ(only(families, "berth_config_error"), 0);
   EXPECT_EQ(only(families, "berth_sampling_cpu_cores"), 0.003);
@@ -97,6 +106,10 @@ TEST(Metrics, CountWorkloadsByClassAndNameCapabilities) {
   for (const auto& sample : families.at("berth_workloads").samples)
     classes[sample.labels.at("class")] = sample.value;
   EXPECT_EQ(classes, (std::map<std::string, double>{{"latency-sensitive", 3}, {"best-effort", 5}}));
+  std::map<std::string, double> held;
+  for (const auto& sample : families.at("berth_held_limits").samples)
+    held[sample.labels.at("cause")] = sample.value;
+  EXPECT_EQ(held, (std::map<std::string, double>{{"extended", 2}, {"reclaimed", 3}, {"preempted", 1}}));
   std::map<std::string, double> capabilities;
   for (const auto& sample : families.at("berth_capability").samples) {
     capabilities[sample.labels.at("name")] = sample.value;
@@ -114,6 +127,10 @@ TEST(Metrics, AreInBaseUnits) {
                                                {"cpu_pressure_ratio", 0.125},
                                                {"service_pressure_ratio", 0.4},
                                                {"cpu_quota_cores", 4},
+                                               {"cpu_quota_original_cores", 2},
+                                               {"cpu_throttled_ratio", 0.5},
+                                               {"memory_high_bytes", 8192},
+                                               {"memory_high_original_bytes", 4096},
                                                {"progress_ratio", 0.25},
                                                {"runq_latency_seconds", 0.00012},
                                                {"runq_latency_p50_seconds", 0.00002},

@@ -22,7 +22,7 @@ class ObserverTest : public testing::Test {
   const model::Snapshot& tick(Observer& observer, double now) {
     observer.take_changes();
     messages = observer.read(now);
-    return observer.assemble(pins, unmanaged, *overrides);
+    return observer.assemble(holdings, unmanaged, *overrides, stragglers);
   }
   // Ticks until there is a sample of that time: rates are not taken over less than a millisecond.
   const model::Snapshot& tick_to_sample(Observer& observer, double now) {
@@ -38,7 +38,8 @@ class ObserverTest : public testing::Test {
   }
 
   test::FakeNode node;
-  Pins pins;
+  Holdings holdings;
+  StragglerWatch stragglers;
   UnmanagedWorkloads unmanaged;
   std::optional<std::string> warning;
   std::optional<Overrides> overrides{std::in_place, node.runtime_dir(), warning};
@@ -147,7 +148,7 @@ TEST_F(ObserverTest, AssemblingTwiceKeepsAReadingOnce) {
   auto observer = start();
   tick_to_sample(*observer, 1001);
   const auto count = only(observer->snapshot()).usage.size();
-  observer->assemble(pins, unmanaged, *overrides);
+  observer->assemble(holdings, unmanaged, *overrides, stragglers);
   EXPECT_EQ(only(observer->snapshot()).usage.size(), count);
 }
 
@@ -179,20 +180,68 @@ TEST_F(ObserverTest, ARestartedWorkloadHasNoPast) {
 TEST_F(ObserverTest, ShowsBerthsPinsOfThisRunOnly) {
   node.add_group("web/a", "2-3");
   auto observer = start();
-  Pin pin;
-  pin.cgroup_id = observer->cgroup_id("web/a");
-  pin.cpus = CpuSet{2, 3};
-  pin.pinned_at = 990;
-  pins["web/a"] = pin;
+  holdings.cpus["web/a"] = make_held(cgroup::Attribute::cpus, observer->cgroup_id("web/a"), "2-3", "", 990);
   const auto& pinned = only(tick(*observer, 1000));
   EXPECT_EQ(pinned.cpus, (CpuSet{2, 3}));
   EXPECT_EQ(pinned.pinned_at, 990);
   EXPECT_EQ(pinned.allowed_cpus, std::nullopt) << "the pin itself must not narrow what is allowed";
 
-  pins["web/a"].cgroup_id += 1;
+  holdings.cpus["web/a"].cgroup_id += 1;
   const auto& other_run = only(tick(*observer, 1001));
   EXPECT_TRUE(other_run.cpus.empty());
   EXPECT_EQ(other_run.allowed_cpus, (CpuSet{2, 3}));
+}
+
+TEST_F(ObserverTest, ShowsHeldLimitsAndWhatTheyWereBefore) {
+  node.add_group("batch/x");
+  node.put("batch/x", "cpu.max", "400000 100000");
+  node.put("batch/x", "memory.high", "8192");
+  auto observer = start();
+  EXPECT_EQ(only(tick(*observer, 1000)).original, std::nullopt);
+  EXPECT_EQ(only(observer->snapshot()).held_cpu, std::nullopt);
+
+  Held quota = make_held(cgroup::Attribute::cpu_quota, observer->cgroup_id("batch/x"), "150000 100000",
+                         "400000 100000", 990);
+  quota.cause = model::HeldCause::preempted;
+  quota.changed_at = 995;
+  holdings.cpu_quota["batch/x"] = quota;
+  const auto& held = only(tick(*observer, 1001));
+  EXPECT_EQ(held.cpu_quota_cores, 1.5) << "what would hold, though it was not written";
+  EXPECT_EQ(held.held_cpu, (model::HeldLimit{model::HeldCause::preempted, 990, 995}));
+  EXPECT_EQ(held.held_memory, std::nullopt);
+  EXPECT_EQ(held.original, (model::OriginalLimits{4.0, 8192}));
+
+  holdings.memory_high["batch/x"] =
+      make_held(cgroup::Attribute::memory_high, observer->cgroup_id("batch/x"), "4096", "max", 990);
+  const auto& both = only(tick(*observer, 1002));
+  EXPECT_EQ(both.memory_high_bytes, 4096U);
+  EXPECT_EQ(both.original, (model::OriginalLimits{4.0, std::nullopt}));
+
+  holdings.cpu_quota["batch/x"].cgroup_id += 1;
+  holdings.memory_high["batch/x"].cgroup_id += 1;
+  const auto& other_run = only(tick(*observer, 1003));
+  EXPECT_EQ(other_run.original, std::nullopt);
+  EXPECT_EQ(other_run.cpu_quota_cores, 4.0);
+}
+
+TEST_F(ObserverTest, RemembersStragglersOfThisRunOnly) {
+  node.add_group("web/a");
+  auto observer = start();
+  EXPECT_EQ(tick(*observer, 1000).straggler_seen_at, std::nullopt);
+  model::Plan plan;
+  plan.time = 1000;
+  plan.findings.straggler.emplace().tasks["web/a"].straggler = true;
+  stragglers.take(plan, [&](const std::string& id) { return observer->cgroup_id(id); });
+  EXPECT_EQ(tick(*observer, 1001).straggler_seen_at, 1000);
+  EXPECT_EQ(only(observer->snapshot()).straggled_at, 1000);
+  const auto run = observer->cgroup_id("web/a");
+  node.restart_group("web/a");
+  ASSERT_TRUE(test::eventually([&] {
+    tick(*observer, 1002);
+    return observer->cgroup_id("web/a") != run && observer->snapshot().workloads.size() == 1;
+  }));
+  EXPECT_EQ(only(observer->snapshot()).straggled_at, std::nullopt);
+  EXPECT_EQ(observer->snapshot().straggler_seen_at, 1000) << "there was one, whatever became of it";
 }
 
 TEST_F(ObserverTest, AnUnmanagedWorkloadAsksForNoVcpus) {

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/held.h"
+
+#include "cgroup/sampler_parse.h"
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace berth::daemon {
+
+using cgroup::Attribute;
+using model::HeldCause;
+
+const HeldValues& Holdings::of(Attribute attribute) const {
+  switch (attribute) {
+    case Attribute::cpus:
+      return cpus;
+    case Attribute::cpu_quota:
+      return cpu_quota;
+    case Attribute::memory_high:
+      break;
+  }
+  return memory_high;
+}
+
+HeldValues& Holdings::of(Attribute attribute) {
+  switch (attribute) {
+    case Attribute::cpus:
+      return cpus;
+    case Attribute::cpu_quota:
+      return cpu_quota;
+    case Attribute::memory_high:
+      break;
+  }
+  return memory_high;
+}
+
+const Held* find_held(const HeldValues& values, const std::string& workload) {
+  const auto found = values.find(workload);
+  return found == values.end() ? nullptr : &found->second;
+}
+
+Held make_held(Attribute attribute, std::uint64_t cgroup_id, std::string value, std::string original,
+               double now) {
+  Held held;
+  held.cgroup_id = cgroup_id;
+  held.value = std::move(value);
+  held.original = std::move(original);
+  if (attribute == Attribute::cpus) {
+    held.cpus = model::CpuSet::parse(held.value).value_or(model::CpuSet());
+    held.original_cpus = model::CpuSet::parse(held.original).value_or(model::CpuSet());
+  }
+  held.since = now;
+  held.changed_at = now;
+  return held;
+}
+
+std::string value_of(const cgroup::Sampler::Reading& reading, Attribute attribute) {
+  switch (attribute) {
+    case Attribute::cpus:
+      return reading.cpus.to_string();
+    case Attribute::cpu_quota:
+      return reading.cpu_max.empty() ? cgroup::unset_value(attribute) : reading.cpu_max;
+    case Attribute::memory_high:
+      break;
+  }
+  return cgroup::memory_high_value(reading.memory_high_bytes);
+}
+
+std::optional<Attribute> attribute_of(const model::Action& action) {
+  return std::visit(
+      [](const auto& what) -> std::optional<Attribute> {
+        using What = std::decay_t<decltype(what)>;
+        if constexpr (std::is_same_v<What, model::PinAction> || std::is_same_v<What, model::UnpinAction>) {
+          return Attribute::cpus;
+        } else if constexpr (std::is_same_v<What, model::SetCpuQuotaAction>) {
+          return Attribute::cpu_quota;
+        } else if constexpr (std::is_same_v<What, model::SetMemoryHighAction>) {
+          return Attribute::memory_high;
+        } else {
+          return std::nullopt;
+        }
+      },
+      action.what);
+}
+
+std::optional<std::string> wanted_value(const model::Action& action, const std::string& original) {
+  std::string value;
+  if (const auto* pin = std::get_if<model::PinAction>(&action.what)) {
+    return pin->cpus.to_string();  // a pin of what it had anyway is a pin
+  }
+  if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what)) {
+    const auto before = cgroup::parse_cpu_max(original);
+    value = cgroup::cpu_quota_value(quota->cpu_quota_cores,
+                                    before ? before->period_us : cgroup::CpuMax().period_us);
+  } else if (const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what)) {
+    value = cgroup::memory_high_value(high->memory_high_bytes);
+  } else {
+    return std::nullopt;
+  }
+  return value == original ? std::nullopt : std::optional(std::move(value));
+}
+
+const model::Workload* find_workload(const model::Snapshot& snapshot, const std::string& id) {
+  const auto found =
+      std::lower_bound(snapshot.workloads.begin(), snapshot.workloads.end(), id,
+                       [](const model::Workload& w, const std::string& key) { return w.id < key; });
+  return found != snapshot.workloads.end() && found->id == id ? &*found : nullptr;
+}
+
+HeldCause cause_of(const model::Plan& plan, const model::Snapshot& snapshot, const std::string& workload,
+                   Attribute attribute, const Held* before) {
+  const auto* subject = find_workload(snapshot, workload);
+  if (subject != nullptr && subject->workload_class == model::WorkloadClass::latency_sensitive) {
+    return HeldCause::extended;
+  }
+  auto cause = before != nullptr ? before->cause : HeldCause::reclaimed;
+  if (!plan.findings.straggler) return cause;
+  using Kind = model::LimitMove::Kind;
+  for (const auto& move : plan.findings.straggler->moves) {
+    if (move.workload != workload) continue;
+    if (attribute == Attribute::cpu_quota ? move.amount.cpu_cores <= 0 : move.amount.memory_bytes == 0)
+      continue;
+    if (move.kind == Kind::reclaim) cause = HeldCause::reclaimed;
+    if (move.kind == Kind::preempt) cause = HeldCause::preempted;
+  }
+  return cause;
+}
+
+Limits limits_of(const model::Workload& seen, const Holdings& holdings) {
+  Limits limits;
+  limits.original =
+      seen.original.value_or(model::OriginalLimits{seen.cpu_quota_cores, seen.memory_high_bytes});
+  // What only the workload's owner set is as it was seen.
+  if (!seen.held_cpu) limits.original.cpu_quota_cores = seen.cpu_quota_cores;
+  if (!seen.held_memory) limits.original.memory_high_bytes = seen.memory_high_bytes;
+  limits.cpu_quota_cores = limits.original.cpu_quota_cores;
+  limits.memory_high_bytes = limits.original.memory_high_bytes;
+  if (const auto* held = find_held(holdings.cpu_quota, seen.id)) {
+    limits.cpu_quota_cores = cgroup::cores_of(held->value);
+    limits.original.cpu_quota_cores = cgroup::cores_of(held->original);
+    limits.cpu_cause = held->cause;
+  }
+  if (const auto* held = find_held(holdings.memory_high, seen.id)) {
+    limits.memory_high_bytes = cgroup::parse_bytes(held->value);
+    limits.original.memory_high_bytes = cgroup::parse_bytes(held->original);
+    limits.memory_cause = held->cause;
+  }
+  return limits;
+}
+
+HeldCounts count_held(const Holdings& holdings) {
+  HeldCounts counts;
+  for (const auto* values : {&holdings.cpu_quota, &holdings.memory_high}) {
+    for (const auto& [id, held] : *values) {
+      switch (held.cause) {
+        case HeldCause::extended:
+          ++counts.extended;
+          break;
+        case HeldCause::reclaimed:
+          ++counts.reclaimed;
+          break;
+        case HeldCause::preempted:
+          ++counts.preempted;
+          break;
+      }
+    }
+  }
+  return counts;
+}
+
+const char* name_of(HeldCause cause) {
+  switch (cause) {
+    case HeldCause::extended:
+      return "extended";
+    case HeldCause::reclaimed:
+      return "reclaimed";
+    case HeldCause::preempted:
+      break;
+  }
+  return "preempted";
+}
+
+}  // namespace berth::daemon

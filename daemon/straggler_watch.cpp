@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/straggler_watch.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace berth::daemon {
+
+namespace {
+
+// The id of what the plan does to the workload, growth before anything else.
+std::string decision_of(const model::Plan& plan, const std::string& workload) {
+  for (const auto& action : plan.actions) {
+    if (action.policy == "straggler" && action.workload() != nullptr && *action.workload() == workload) {
+      return action.decision;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+// True where it is news.
+bool StragglerWatch::see(SeenRuns& seen, const std::string& id, std::uint64_t run, double now) {
+  auto& last = seen[id];
+  const bool news = last.cgroup_id != run || now - last.at >= kQuiet_s || now < last.at;
+  last = {run, now};
+  return news;
+}
+
+StragglerWatch::News StragglerWatch::take(const model::Plan& plan, const RunOf& run_of) {
+  const auto ended = [&](const auto& item) { return run_of(item.first) != item.second.cgroup_id; };
+  std::erase_if(straggled_, ended);
+  std::erase_if(relocated_, ended);
+  stragglers_ = 0;
+  relocations_ = 0;
+  News news;
+  const auto& findings = plan.findings.straggler;
+  if (!findings) return news;
+  for (const auto& [id, task] : findings->tasks) {
+    const auto run = run_of(id);
+    if (!task.straggler || run == 0) continue;
+    ++stragglers_;
+    seen_at_ = plan.time;
+    if (see(straggled_, id, run, plan.time)) {
+      news.found.push_back({id, task.reason, {}, decision_of(plan, id)});
+    }
+  }
+  for (const auto& relocation : findings->relocate) {
+    const auto run = run_of(relocation.workload);
+    if (run == 0) continue;
+    ++relocations_;
+    if (!see(relocated_, relocation.workload, run, plan.time)) continue;
+    news.relocate.push_back({relocation.workload,
+                             fmt::format("this node lacks {:.2f} cores and {} bytes for it to finish in time",
+                                         relocation.lacks.cpu_cores, relocation.lacks.memory_bytes),
+                             relocation.lacks, decision_of(plan, relocation.workload)});
+  }
+  return news;
+}
+
+void StragglerWatch::mark(model::Snapshot& snapshot, const RunOf& run_of) const {
+  snapshot.straggler_seen_at = seen_at_;
+  for (auto& workload : snapshot.workloads) {
+    const auto seen = straggled_.find(workload.id);
+    workload.straggled_at = seen != straggled_.end() && seen->second.cgroup_id == run_of(workload.id)
+                                ? std::optional(seen->second.at)
+                                : std::nullopt;
+  }
+}
+
+}  // namespace berth::daemon

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "model/plan.h"
+#include "model/snapshot.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace berth::daemon {
+
+// A straggler, or one that this node cannot help, as it is first found.
+struct StragglerNews {
+  std::string workload;
+  std::string reason;
+  model::Resources lacks;  // of a relocation
+  std::string decision;    // of what is done about it; empty where nothing is
+
+  friend bool operator==(const StragglerNews&, const StragglerNews&) = default;
+};
+
+// What earlier ticks found of stragglers, for the next one to restore by, and what is new of it, for people.
+// Each is kept for one run of the workload.
+class StragglerWatch {
+ public:
+  // What has not been found for so long is news when it is found again.
+  static constexpr double kQuiet_s = 30;
+  using RunOf = std::function<std::uint64_t(const std::string& workload)>;  // 0 where there is none
+
+  struct News {
+    std::vector<StragglerNews> found;
+    std::vector<StragglerNews> relocate;
+  };
+  // Takes a plan's findings. A plan without the policy is one that found nothing.
+  News take(const model::Plan& plan, const RunOf& run_of);
+
+  // Fills in straggled_at and straggler_seen_at.
+  void mark(model::Snapshot& snapshot, const RunOf& run_of) const;
+
+  // Of the last plan.
+  std::size_t stragglers() const { return stragglers_; }
+  std::size_t relocations() const { return relocations_; }
+
+ private:
+  struct Seen {
+    std::uint64_t cgroup_id = 0;
+    double at = 0;  // epoch seconds of the last tick that found it
+  };
+  using SeenRuns = std::map<std::string, Seen>;  // by workload id
+  static bool see(SeenRuns& seen, const std::string& id, std::uint64_t run, double now);
+
+  SeenRuns straggled_;
+  SeenRuns relocated_;
+  std::optional<double> seen_at_;
+  std::size_t stragglers_ = 0;
+  std::size_t relocations_ = 0;
+};
+
+}  // namespace berth::daemon

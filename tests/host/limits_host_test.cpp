@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+// Limits through a real systemd and a real kernel, without a policy: run by tests/vm/test_limits.py in a
+// guest.
+#include "cgroup/sampler.h"
+#include "config/config.h"
+#include "daemon/actuators.h"
+#include "daemon/enforcer.h"
+#include "daemon/observer.h"
+#include "daemon/overrides.h"
+#include "daemon/pressure_watch.h"
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace berth::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+constexpr const char* kUnit = "berth-test-limits.service";
+constexpr const char* kId = "system.slice/berth-test-limits.service";
+const fs::path kGroup = fs::path("/sys/fs/cgroup") / kId;
+constexpr const char* kRules = R"(
+[[workload]]
+match = "system.slice/berth-test-limits.service"
+class = "best-effort"
+[[workload]]
+match = "system.slice/berth-test-limits.service/own"
+class = "best-effort"
+)";
+
+std::string output_of(const std::string& command) {
+  FILE* pipe = popen(command.c_str(), "r");  // NOLINT(cert-env33-c): our own words
+  if (pipe == nullptr) throw std::runtime_error(command);
+  std::array<char, 4096> buffer{};
+  std::string text;
+  while (const auto size = fread(buffer.data(), 1, buffer.size(), pipe)) text.append(buffer.data(), size);
+  const int status = pclose(pipe);
+  if (status != 0) throw std::runtime_error(command + ": " + std::to_string(status) + " " + text);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+std::string content(const fs::path& file) {
+  std::ifstream stream(file);
+  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+bool eventually(const std::function<bool()>& done) {
+  const auto deadline = std::chrono::steady_clock::now() + 30s;
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(20ms);
+  }
+  return true;
+}
+
+std::string shown(const char* property) {
+  return output_of(std::string("systemctl show -P ") + property + " " + kUnit);
+}
+
+// What systemd keeps of runtime properties of the unit; the transient unit's own settings aside.
+std::set<std::string> drop_ins() {
+  std::set<std::string> names;
+  for (const char* root : {"/run/systemd/system.control", "/run/systemd/transient"}) {
+    std::error_code none;
+    for (const auto& file : fs::directory_iterator(fs::path(root) / (std::string(kUnit) + ".d"), none)) {
+      names.insert(file.path().filename());
+    }
+  }
+  return names;
+}
+
+// What a berthd holds, with plans in the test's hands.
+struct Engine {
+  explicit Engine(const fs::path& state) {
+    auto found = cgroup::find_hierarchy({}, "/proc");
+    if (!found) throw std::runtime_error(found.error().message());
+    auto opened = Actuators::open(*found, state, "/sys", true);
+    if (!opened) throw std::runtime_error(opened.error().message());
+    actuators = std::move(*opened);
+    auto started = Observer::start(*found, config::parse(kRules, "rules").value().rules, "/proc", "/sys", 60);
+    if (!started) throw std::runtime_error(started.error().message());
+    observer = std::move(*started);
+    std::optional<std::string> ignored;
+    overrides.emplace(state, ignored);
+    enforcer.emplace(actuators->writer(), [this](const std::string& id) { observer->read_again(id); });
+  }
+
+  std::vector<LogEntry> look(config::ForeignWriter on_foreign = config::ForeignWriter::yield) {
+    now += 1;
+    observer->take_changes();
+    auto entries = enforcer->follow(observer->found(), now);
+    observer->read_again(kId);
+    observer->read(now);
+    auto more = enforcer->check(observer->readings(), observer->found(), on_foreign, now);
+    entries.insert(entries.end(), more.begin(), more.end());
+    observer->assemble(enforcer->holdings(), enforcer->unmanaged(), *overrides);
+    return entries;
+  }
+  std::vector<LogEntry> apply(
+      std::vector<std::variant<model::SetCpuQuotaAction, model::SetMemoryHighAction>> wanted) {
+    model::Plan plan;
+    plan.time = now;
+    for (const auto& item : wanted) {
+      std::visit(
+          [&](const auto& what) {
+            plan.actions.push_back({what, "straggler", "d-1", "because"});
+          },
+          item);
+    }
+    return enforcer->apply(plan, observer->snapshot(), observer->found(), 5s);
+  }
+  std::vector<LogEntry> quota(std::optional<double> cores) {
+    return apply({model::SetCpuQuotaAction{kId, cores}});
+  }
+  std::vector<LogEntry> memory(std::optional<std::uint64_t> bytes) {
+    return apply({model::SetMemoryHighAction{kId, bytes}});
+  }
+
+  std::unique_ptr<Actuators> actuators;
+  std::unique_ptr<Observer> observer;
+  std::optional<Overrides> overrides;
+  std::optional<Enforcer> enforcer;
+  double now = 1000;
+};
+
+class LimitsHostTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0 || !fs::exists("/run/systemd/system")) GTEST_SKIP() << "needs root and systemd";
+    std::string name = "/tmp/berth-limits-XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    state = name;
+  }
+  void TearDown() override {
+    std::system((std::string("systemctl stop ") + kUnit + " 2>/dev/null").c_str());  // NOLINT(cert-env33-c)
+    fs::remove("/run/systemd/system/" + std::string(kUnit));
+    std::system("systemctl daemon-reload");  // NOLINT(cert-env33-c)
+    fs::remove_all(state);
+  }
+  static void start_transient(const std::string& properties = "",
+                              const std::string& command = "sleep infinity") {
+    output_of("systemd-run --quiet --collect --unit=" + std::string(kUnit) + " " + properties + " " +
+              command);
+  }
+  static void start_configured(const std::string& settings) {
+    std::ofstream("/run/systemd/system/" + std::string(kUnit))
+        << "[Service]\nExecStart=/usr/bin/sleep infinity\n"
+        << settings;
+    output_of("systemctl daemon-reload && systemctl start " + std::string(kUnit));
+  }
+  Engine& start() {
+    engine.reset();
+    engine = std::make_unique<Engine>(state);
+    engine->look();
+    return *engine;
+  }
+  static std::string cpu_max() { return content(kGroup / "cpu.max"); }
+  static std::string memory_high() { return content(kGroup / "memory.high"); }
+
+  fs::path state;
+  std::unique_ptr<Engine> engine;
+};
+
+constexpr std::uint64_t kMemory = 256ULL << 20;
+
+TEST_F(LimitsHostTest, LimitsOfAUnitAreRuntimePropertiesAndLeaveNothingBehind) {
+  start_transient();
+  const auto before = drop_ins();
+  Engine& berth = start();
+  const auto entries =
+      berth.apply({model::SetCpuQuotaAction{kId, 1.5}, model::SetMemoryHighAction{kId, kMemory}});
+  for (const auto& entry : entries) EXPECT_EQ(entry.result, "applied") << entry.error.value_or("");
+  EXPECT_EQ(cpu_max(), "150000 100000");
+  EXPECT_EQ(memory_high(), std::to_string(kMemory));
+  EXPECT_EQ(shown("CPUQuotaPerSecUSec"), "1.500000s");
+  EXPECT_EQ(shown("MemoryHigh"), std::to_string(kMemory));
+  EXPECT_NE(drop_ins(), before);
+  berth.look();
+  EXPECT_EQ(berth.observer->snapshot().workloads.at(0).cpu_quota_cores, 1.5);
+
+  berth.quota(1.2345);
+  EXPECT_EQ(cpu_max(), "123000 100000") << "whole percents, which is what systemd's drop-in holds";
+  output_of("systemctl daemon-reload");
+  EXPECT_TRUE(berth.look().empty());
+  EXPECT_TRUE(berth.look().empty()) << "and so nobody changed it";
+  EXPECT_EQ(cpu_max(), "123000 100000");
+
+  berth.apply({model::SetCpuQuotaAction{kId, std::nullopt}, model::SetMemoryHighAction{kId, std::nullopt}});
+  EXPECT_TRUE(!fs::exists(kGroup / "cpu.max") || cpu_max() == "max 100000");
+  EXPECT_EQ(memory_high(), "max");
+  EXPECT_EQ(drop_ins(), before);
+  EXPECT_EQ(shown("NeedDaemonReload"), "no");
+  EXPECT_EQ(berth.actuators->journal().size(), 0U);
+}
+
+TEST_F(LimitsHostTest, ABurstIsLeftAloneAndBoundsTheQuota) {
+  start_transient("-p CPUQuota=200%");
+  std::ofstream(kGroup / "cpu.max.burst") << 50000;
+  Engine& berth = start();
+  berth.quota(1);
+  EXPECT_EQ(cpu_max(), "100000 100000");
+  EXPECT_EQ(content(kGroup / "cpu.max.burst"), "50000");
+  const auto entries = berth.quota(0.4);
+  ASSERT_FALSE(entries.empty());
+  EXPECT_EQ(entries[0].result, "failed");
+  EXPECT_NE(entries[0].error.value_or("").find("cpu.max.burst is 50000 us"), std::string::npos)
+      << entries[0].error.value_or("");
+  EXPECT_EQ(cpu_max(), "200000 100000") << "what cannot be managed is not kept where berth once put it";
+  EXPECT_EQ(content(kGroup / "cpu.max.burst"), "50000");
+  EXPECT_TRUE(berth.enforcer->unmanaged().empty());
+}
+
+TEST_F(LimitsHostTest, AUnitsOwnLimitsAndPeriodComeBack) {
+  start_configured("CPUQuota=350%\nCPUQuotaPeriodSec=20ms\nMemoryHigh=1G\n");
+  ASSERT_EQ(cpu_max(), "70000 20000");
+  Engine& berth = start();
+  berth.apply({model::SetCpuQuotaAction{kId, 0.5}, model::SetMemoryHighAction{kId, kMemory}});
+  EXPECT_EQ(cpu_max(), "10000 20000");
+  EXPECT_EQ(memory_high(), std::to_string(kMemory));
+  berth.look();
+  berth.apply({model::SetCpuQuotaAction{kId, 3.5}, model::SetMemoryHighAction{kId, 1ULL << 30}});
+  EXPECT_EQ(cpu_max(), "70000 20000");
+  EXPECT_EQ(memory_high(), std::to_string(1ULL << 30));
+  EXPECT_TRUE(drop_ins().empty());
+  EXPECT_EQ(shown("NeedDaemonReload"), "no");
+}
+
+TEST_F(LimitsHostTest, LimitsFollowAUnitThatRestarts) {
+  start_configured("");
+  Engine& berth = start();
+  berth.apply({model::SetCpuQuotaAction{kId, 0.5}, model::SetMemoryHighAction{kId, kMemory}});
+  const auto run = berth.observer->cgroup_id(kId);
+  output_of("systemctl restart " + std::string(kUnit));
+  ASSERT_TRUE(eventually([&] {
+    berth.look();
+    return berth.observer->cgroup_id(kId) != run && berth.enforcer->holdings().cpu_quota.count(kId) == 1;
+  }));
+  EXPECT_EQ(cpu_max(), "50000 100000");
+  EXPECT_EQ(berth.enforcer->holdings().memory_high.at(kId).cgroup_id, berth.observer->cgroup_id(kId));
+  EXPECT_TRUE(berth.enforcer->unmanaged().empty());
+  berth.apply({model::SetCpuQuotaAction{kId, std::nullopt}, model::SetMemoryHighAction{kId, std::nullopt}});
+  EXPECT_EQ(memory_high(), "max");
+  EXPECT_TRUE(drop_ins().empty());
+}
+
+TEST_F(LimitsHostTest, WhatAKilledDaemonHeldIsPutBackByTheNext) {
+  start_configured("MemoryHigh=1G\n");
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    Engine doomed(state);
+    doomed.look();
+    doomed.apply({model::SetCpuQuotaAction{kId, 0.5}, model::SetMemoryHighAction{kId, kMemory}});
+    kill(getpid(), SIGKILL);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  ASSERT_EQ(cpu_max(), "50000 100000");
+  ASSERT_EQ(memory_high(), std::to_string(kMemory));
+  Engine next(state);
+  EXPECT_EQ(next.actuators->journal().size(), 2U);
+  const auto report = next.actuators->writer().restore_all();
+  EXPECT_EQ(report.restored.size(), 2U);
+  EXPECT_TRUE(report.left.empty());
+  EXPECT_EQ(memory_high(), std::to_string(1ULL << 30));
+  EXPECT_TRUE(!fs::exists(kGroup / "cpu.max") || cpu_max() == "max 100000");
+  EXPECT_TRUE(drop_ins().empty());
+}
+
+TEST_F(LimitsHostTest, AForeignWriterIsYieldedToAndTheOtherLimitGivenBack) {
+  start_configured("");
+  Engine& berth = start();
+  berth.apply({model::SetCpuQuotaAction{kId, 0.5}, model::SetMemoryHighAction{kId, kMemory}});
+  output_of("systemctl set-property --runtime " + std::string(kUnit) + " CPUQuota=80%");
+  EXPECT_TRUE(berth.look().empty()) << "may be systemd on its way";
+  const auto entries = berth.look();
+  ASSERT_EQ(entries.size(), 2U);
+  EXPECT_EQ(entries[0].kind + " " + entries[0].attribute + " " + entries[0].result, "foreign cpu.max left");
+  EXPECT_EQ(entries[1].kind + " " + entries[1].attribute + " " + entries[1].result,
+            "restore memory.high restored");
+  EXPECT_EQ(cpu_max(), "80000 100000");
+  EXPECT_EQ(memory_high(), "max");
+  EXPECT_EQ(berth.actuators->journal().size(), 0U);
+  EXPECT_EQ(drop_ins(), std::set<std::string>{"50-CPUQuota.conf"}) << "theirs";
+}
+
+TEST_F(LimitsHostTest, AForeignWriterIsOverruledWhereConfigured) {
+  start_configured("");
+  Engine& berth = start();
+  berth.memory(kMemory);
+  output_of("systemctl set-property --runtime " + std::string(kUnit) + " MemoryHigh=2G");
+  berth.look(config::ForeignWriter::reassert);
+  berth.look(config::ForeignWriter::reassert);
+  EXPECT_EQ(memory_high(), std::to_string(kMemory));
+  berth.memory(std::nullopt);
+  EXPECT_EQ(memory_high(), "max");
+  EXPECT_TRUE(drop_ins().empty());
+}
+
+TEST_F(LimitsHostTest, AGroupThatIsNoUnitIsWrittenDirectly) {
+  std::ofstream(state / "delegated.sh") << "cd " << kGroup.string() << R"(
+mkdir own main
+echo $$ > main/cgroup.procs
+echo "+cpu +memory" > cgroup.subtree_control
+sh -c 'echo $$ > own/cgroup.procs; exec sleep infinity' &
+wait
+)";
+  start_transient("-p Delegate=yes", "sh " + (state / "delegated.sh").string());
+  const fs::path own = kGroup / "own";
+  ASSERT_TRUE(
+      eventually([&] { return fs::exists(own / "cpu.max") && !content(own / "cgroup.procs").empty(); }));
+  auto found = cgroup::Cgroup::open("/sys/fs/cgroup", std::string(kId) + "/own");
+  ASSERT_TRUE(found);
+  cgroup::FoundWorkload group;
+  group.cgroup = *found;
+  group.identity.id = std::string(kId) + "/own";
+  Engine& berth = start();
+  auto& writer = berth.actuators->writer();
+  ASSERT_TRUE(writer.set(group, cgroup::Attribute::cpu_quota, "12345 20000"));
+  ASSERT_TRUE(writer.set(group, cgroup::Attribute::memory_high, std::to_string(kMemory)));
+  EXPECT_EQ(content(own / "cpu.max"), "12345 20000");
+  EXPECT_EQ(content(own / "memory.high"), std::to_string(kMemory));
+  EXPECT_EQ(writer.restore_all().restored.size(), 2U);
+  EXPECT_EQ(content(own / "cpu.max"), "max 100000");
+  EXPECT_EQ(content(own / "memory.high"), "max");
+}
+
+TEST_F(LimitsHostTest, AQuotaThatIsTooSmallShowsAsThrottlingAndAsPressureThatWakes) {
+  start_transient("", "sh -c 'while :; do :; done'");
+  Engine& berth = start();
+  berth.quota(0.2);
+  berth.look();
+  std::this_thread::sleep_for(1500ms);
+  berth.look();
+  const auto workload = berth.observer->snapshot().workloads.at(0);
+  ASSERT_TRUE(workload.cpu_throttled);
+  EXPECT_GT(*workload.cpu_throttled, 0.5);
+  EXPECT_EQ(workload.held_cpu.value().cause, model::HeldCause::reclaimed);
+
+  sd_event* event = nullptr;
+  ASSERT_GE(sd_event_new(&event), 0);
+  std::vector<std::string> risen;
+  {
+    PressureWatch watch("/proc", 0.1);
+    watch.attach(event, [&](const std::string& what) { risen.push_back(what); });
+    watch.follow(berth.observer->snapshot(), berth.observer->found());
+    EXPECT_TRUE(watch.capability().available) << watch.capability().detail;
+    const auto deadline = std::chrono::steady_clock::now() + 20s;
+    while (risen.empty() && std::chrono::steady_clock::now() < deadline) sd_event_run(event, 500'000);
+    watch.detach();
+  }
+  sd_event_unref(event);
+  ASSERT_FALSE(risen.empty());
+  EXPECT_EQ(risen.front(), kId);
+}
+
+}  // namespace
+}  // namespace berth::daemon
