@@ -76,8 +76,13 @@ void render_stragglers(std::ostream& out, const model::StragglerFindings& findin
   out << "\n" << paint(style, Colour::bold, "Tasks with deadlines") << "\n";
   if (findings.tasks.empty()) out << "  none\n";
   if (!findings.tasks.empty()) list_tasks(out, findings, now, style);
-  if (findings.needed != model::Resources{}) {
-    out << "  needed " << amounts(findings.needed) << "; idle " << amounts(findings.idle) << "\n";
+  if (findings.needed.cpu_cores > 0) {
+    out << fmt::format("  {:.2f} cores are needed, {:.2f} are idle\n", findings.needed.cpu_cores,
+                       findings.idle.cpu_cores);
+  }
+  if (findings.needed.memory_bytes > 0) {
+    out << "  " << format_bytes(findings.needed.memory_bytes) << " of memory are needed, "
+        << format_bytes(findings.idle.memory_bytes) << " are idle\n";
   }
   for (const model::LimitMove& move : findings.moves) {
     out << "  " << printable(move.workload) << " " << kind_text(move.kind) << " " << amounts(move.amount)

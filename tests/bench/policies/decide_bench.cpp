@@ -121,7 +121,7 @@ model::Snapshot late_host() {
 
 void BM_HelpStragglers1000(benchmark::State& state) {
   const model::Snapshot snapshot = late_host();
-  for (auto _ : state) benchmark::DoNotOptimize(propose_help(snapshot, {}));
+  for (auto _ : state) benchmark::DoNotOptimize(propose_help(snapshot, PolicySettings()));
 }
 
 // The whole tick, pins included, which grow for the 100.

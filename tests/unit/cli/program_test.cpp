@@ -147,6 +147,23 @@ TEST_F(Berthctl, PlansFromStandardInput) {
   EXPECT_EQ(from_pipe.out, from_file.out);
 }
 
+TEST_F(Berthctl, PlansHelpForStragglers) {
+  const std::string plan = "berthctl plan --snapshot " + snapshot("stragglers.json");
+  EXPECT_THAT(run_shell(plan).out, HasSubstr("system.slice/b.service lends 1.00 cores\n"));
+  // The worked example of docs/algorithms.md.
+  const auto findings = [](const Ran& ran) { return json::parse(ran.out).at("findings"); };
+  const json given = findings(run_shell(plan + " --json --policy straggler"));
+  EXPECT_FALSE(given.contains("interference"));
+  const json& web = given.at("straggler").at("tasks").at("system.slice/web.service");
+  EXPECT_EQ(web.at("straggler"), true);
+  EXPECT_NEAR(web.at("finish").get<double>(), 1790001400, 0.001);
+  EXPECT_NEAR(web.at("extension").get<double>(), 1, 1e-6);
+  EXPECT_NEAR(web.at("granted").at("cpu").get<double>(), 1, 1e-6);
+  const json capped = findings(run_shell(plan + " --json -o straggler.max_growth=1.2"));
+  EXPECT_NEAR(capped.at("straggler").at("tasks").at("system.slice/web.service").at("growth").get<double>(),
+              1.2, 1e-9);
+}
+
 TEST_F(Berthctl, SettingsComeFromOptionsAndFiles) {
   const std::string plan = "berthctl plan --json --snapshot " + snapshot("worked_example.json");
   const auto weighting = [](const Ran& ran) {

@@ -238,12 +238,13 @@ TEST(RenderPlan, ShowsWhoIsLateAndWhoPays) {
       shown_stragglers(findings),
       HasSubstr(
           "Tasks with deadlines\n"
-          "  TASK  BEFORE %/MIN  NOW %/MIN     FINISHES    DEADLINE                LACKS        GETS\n"
-          "  done             -          -            -           -                    -           -\n"
+          "  TASK  BEFORE %/MIN  NOW %/MIN       FINISHES      DEADLINE                LACKS        GETS\n"
+          "  done             -          -              -             -                    -           -\n"
           "  web          12.00       6.00  in 6 min 40 s  in 5 min 0 s  2.00 cores, 1.0 GiB  1.50 cores\n"
           "  done: not judged: no deadline\n"
           "  web: straggler: finishes 100.0 s after its deadline\n"
-          "  needed 2.00 cores, 1.0 GiB; idle 0.50 cores\n"
+          "  2.00 cores are needed, 0.50 are idle\n"
+          "  1.0 GiB of memory are needed, 0 B are idle\n"
           "  batch lends 1.00 cores\n"
           "  other gives up 1.0 MiB\n"
           "  web still lacks 0.50 cores, which this node does not have: another one may\n"));

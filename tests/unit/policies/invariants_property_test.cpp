@@ -10,6 +10,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -104,8 +105,11 @@ RC_GTEST_PROP(PlanProperty, ReachesWhatItsFindingsShow, ()) {
 
 RC_GTEST_PROP(PlanProperty, HasNothingMoreToDoOnceItIsCarriedOut, ()) {
   testing::RandomCase node = any_case();
-  testing::apply(decide(node.snapshot, node.settings), node.snapshot);
-  RC_ASSERT(decide(node.snapshot, node.settings).actions.empty());
+  // Of limits that change there is one of its own, in straggler_property_test.cpp: pending requests take
+  // them.
+  const std::vector<std::string> only{"interference"};
+  testing::apply(decide(node.snapshot, node.settings, only), node.snapshot);
+  RC_ASSERT(decide(node.snapshot, node.settings, only).actions.empty());
 }
 
 RC_GTEST_PROP(PlanProperty, IsTheSameForTheSameSnapshotInWhateverOrder, ()) {

@@ -94,7 +94,7 @@ TEST(StragglerSimulation, ASquareWaveBringsFewWritesAndEverythingGoesBack) {
   EXPECT_LT(simulation.lowest_, 4);
   for (int tick = 0; tick < 120; ++tick) simulation.tick(750);
   EXPECT_TRUE(simulation.as_it_was());
-  for (const auto& [id, count] : simulation.writes_) EXPECT_LE(count, 40) << id;
+  for (const auto& [id, count] : simulation.writes_) EXPECT_LE(count, 6) << id;
   const auto before = simulation.writes_;
   for (int tick = 0; tick < 200; ++tick) simulation.tick(750);
   EXPECT_EQ(simulation.writes_, before);
