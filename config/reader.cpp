@@ -72,7 +72,7 @@ std::string wanted(const Key& key, const std::vector<std::string>& choices) {
   } else if (key.type == "size") {
     text += "a size, such as 1073741824 (bytes) or \"1G\"";
   } else if (key.type == "table") {
-    text += "a table, " + key.range + ",";
+    text += "a table, " + key.range;
   } else {
     text += "a " + key.type;
   }

@@ -258,7 +258,7 @@ TEST(Parse, UnknownKeysAreNamedAtEachLevelWithASuggestion) {
       {"[[workload]]\nmatch = \"a\"\ncolour = 2",
        "b.toml:3:1: unknown key \"colour\" in [[workload]]; known there: match, class, service, vcpus, "
        "memory, "
-       "priority, evictable, deadline"},
+       "priority, evictable, deadline, progress"},
   });
 }
 

@@ -9,8 +9,8 @@
 namespace berth::policies {
 namespace {
 
-using testing::HasSubstr;
-using namespace testing;  // NOLINT: the hosts
+using ::testing::HasSubstr;
+using namespace berth::policies::testing;  // NOLINT: the hosts
 
 class Explain : public ::testing::Test {
  protected:
