@@ -46,6 +46,7 @@ _berthctl() {
         log) options+=" -n" ;;
         mode) ((position == 0)) && values="observe enforce" ;;
         set)
+            options+=" --reset"
             if ((position == 0)); then
                 values=$(berthctl list --json 2>/dev/null | grep -o '"id":"[^"\\]*"' | cut -d '"' -f 4)
             else
