@@ -143,7 +143,7 @@ std::vector<WorkloadFigures> workload_figures(const Tick& tick) {
     figures.id = workload.id;
     figures.service = workload.service;
     figures.workload_class = workload.workload_class;
-    figures.vcpus = workload.vcpus;
+    figures.vcpus = vcpus_asked_for(tick, workload);
     figures.cpu_quota_cores = workload.cpu_quota_cores;
     if (const auto pin = tick.pins.find(workload.id); pin != tick.pins.end()) {
       figures.pinned_vcpus = pin->second.cpus.size();

@@ -66,7 +66,24 @@ std::string pinned_cpus(const Tick& tick, const std::string& id) {
   return pin == tick.pins.end() ? std::string() : pin->second.cpus.to_string();
 }
 
+std::vector<std::string> overridden_keys(const Tick& tick, const std::string& id) {
+  const auto found = tick.observer.found().find(id);
+  if (found == tick.observer.found().end()) return {};
+  return tick.overrides.keys(id, found->second.cgroup->id());
+}
+
 }  // namespace
+
+std::optional<int> vcpus_asked_for(const Tick& tick, const model::Workload& workload) {
+  if (workload.vcpus || tick.unmanaged.count(workload.id) == 0) return workload.vcpus;
+  const auto found = tick.observer.found().find(workload.id);
+  if (found == tick.observer.found().end()) return std::nullopt;
+  model::Workload asked;
+  asked.id = workload.id;
+  asked.vcpus = found->second.identity.vcpus;
+  tick.overrides.apply(asked, found->second.cgroup->id());
+  return asked.vcpus;
+}
 
 const model::PlacedInstance* placed_instance(const model::Plan& plan, const std::string& id) {
   if (!plan.findings.interference) return nullptr;
@@ -86,6 +103,7 @@ std::string status_json(const StatusReport& report) {
                  {"version", report.version},
                  {"host", report.host},
                  {"mode", report.mode},
+                 {"enforce_problem", nullable(report.enforce_problem)},
                  {"started", report.started},
                  {"tick",
                   {{"count", report.ticks},
@@ -102,10 +120,12 @@ std::string status_json(const StatusReport& report) {
                  {"score_node", nullable(report.score_node)},
                  {"best_effort_cpus", report.best_effort_cpus},
                  {"undo_records", report.undo_records},
+                 {"overridden_workloads", report.overridden},
                  {"memory_rss_bytes", report.memory_rss_bytes},
                  {"config",
                   {{"file", report.config_file},
                    {"loaded", report.config_loaded},
+                   {"mode", report.config_mode},
                    {"error", nullable(report.config_error)}}},
                  {"last_actions", log_entries(report.last_actions)}});
 }
@@ -125,7 +145,8 @@ std::string workloads_json(const Tick& tick) {
                  {"class", model::to_string(workload.workload_class)},
                  {"kind", cgroup::to_string(found->second.kind)},
                  {"matched_by", found->second.matched_by},
-                 {"vcpus", nullable(workload.vcpus)},
+                 {"vcpus", nullable(vcpus_asked_for(tick, workload))},
+                 {"overridden", overridden_keys(tick, workload.id)},
                  {"pinned_cpus", pinned_cpus(tick, workload.id)},
                  {"effective_cpus", reading->second.effective_cpus.to_string()},
                  {"cpu_cores", nullptr},
@@ -144,7 +165,7 @@ std::string workloads_json(const Tick& tick) {
     if (!workload.usage.empty()) {
       const auto& sample = workload.usage.back();
       item["cpu_cores"] = sample.cpu_cores;
-      item["memory_bytes"] = sample.memory_bytes;
+      item["memory_bytes"] = nullable(sample.memory_bytes);
       item["progress"] = nullable(sample.progress);
       item["runq_latency_us"] = nullable(sample.runq_latency_us);
       item["runq_latency_p50_us"] = nullable(sample.runq_latency_p50_us);
@@ -194,7 +215,7 @@ std::optional<WorkloadView> workload_view(const Tick& tick, const std::string& i
   view.workload_class = model::to_string(workload->workload_class);
   view.kind = cgroup::to_string(found->second.kind);
   view.matched_by = found->second.matched_by;
-  view.vcpus = static_cast<std::uint32_t>(workload->vcpus.value_or(0));
+  view.vcpus = static_cast<std::uint32_t>(vcpus_asked_for(tick, *workload).value_or(0));
   view.pinned_cpus = pinned_cpus(tick, id);
   if (const auto left_alone = tick.unmanaged.find(id); left_alone != tick.unmanaged.end()) {
     view.managed = false;
