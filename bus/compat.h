@@ -18,6 +18,7 @@ using ServiceName = sdbus::ServiceName;
 using PropertyName = sdbus::PropertyName;
 using InterfaceName = sdbus::InterfaceName;
 using MethodName = sdbus::MethodName;
+using ErrorName = sdbus::Error::Name;
 // What a reply handler is handed: true and dereferenceable where the call failed.
 using ReplyError = std::optional<sdbus::Error>;
 #else
@@ -25,6 +26,7 @@ using ServiceName = std::string;
 using PropertyName = std::string;
 using InterfaceName = std::string;
 using MethodName = std::string;
+using ErrorName = std::string;
 using ReplyError = const sdbus::Error*;
 #endif
 

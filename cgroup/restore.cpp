@@ -9,7 +9,9 @@
 namespace berth::cgroup {
 
 model::Result<RestoreReport> restore_host(const RestorePaths& paths) {
-  if (!UndoJournal::exists(paths.state_dir)) return RestoreReport{};
+  const auto exists = UndoJournal::exists(paths.state_dir);
+  if (!exists) return model::fail(exists.error());
+  if (!*exists) return RestoreReport{};
   const auto boot_id = read_boot_id(paths.proc_root);
   if (!boot_id) return model::fail(boot_id.error());
   const auto journal = UndoJournal::open(paths.state_dir, *boot_id);

@@ -218,12 +218,12 @@ struct Sampler::State {
   void read_memory(Entry& entry, const model::CgroupReading* bulk) {
     if (!entry.last.sample) return;
     if (bulk != nullptr && bulk->accounts.memory_bytes) {
-      entry.last.sample->memory_bytes = *bulk->accounts.memory_bytes;
+      entry.last.sample->memory_bytes = bulk->accounts.memory_bytes;
       return;
     }
     std::array<char, 4096> buffer;
     const auto text = read(entry, entry.memory_current, buffer);
-    if (text) entry.last.sample->memory_bytes = parse_bytes(*text).value_or(0);
+    entry.last.sample->memory_bytes = text ? parse_bytes(*text) : std::nullopt;
   }
 
   void read_pressure(Entry& entry, bool due) {

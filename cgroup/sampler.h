@@ -46,7 +46,7 @@ class Sampler {
 
   struct Reading {
     // nullopt on the first reading (a rate needs two, 1 ms apart at least), where cpu.stat cannot be read,
-    // and where usage went backwards. memory_bytes is 0 where there is no memory controller.
+    // and where usage went backwards. memory_bytes is nullopt where there is no memory controller.
     std::optional<model::UsageSample> sample;
     std::optional<double> cpu_pressure_some_avg10;  // percent; null where there is no PSI
     model::CpuSet cpus;            // cpuset.cpus; empty where unset or without the controller

@@ -64,9 +64,14 @@ struct UndoJournal::State {
 UndoJournal::UndoJournal(std::unique_ptr<State> state) : state_(std::move(state)) {}
 UndoJournal::~UndoJournal() = default;
 
-bool UndoJournal::exists(const std::filesystem::path& state_dir) {
-  std::error_code ignored;
-  return std::filesystem::exists(state_dir / kUndoFile, ignored);
+model::Result<bool> UndoJournal::exists(const std::filesystem::path& state_dir) {
+  const std::filesystem::path file = state_dir / kUndoFile;
+  std::error_code error;
+  const bool found = std::filesystem::exists(file, error);
+  if (!error) return found;
+  auto failed = model::Error::from_errno(error.value(), "cannot look at " + file.string());
+  if (failed.kind() != model::ErrorKind::permission) return model::fail(std::move(failed));
+  return model::fail(failed.kind(), failed.message() + "; run as root");
 }
 
 model::Result<std::unique_ptr<UndoJournal>> UndoJournal::open(const std::filesystem::path& state_dir,

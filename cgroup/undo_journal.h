@@ -41,8 +41,9 @@ class UndoJournal {
   // boot left is set aside as undo.db.damaged: its records are void anyhow.
   static model::Result<std::unique_ptr<UndoJournal>> open(const std::filesystem::path& state_dir,
                                                           const std::string& boot_id);
-  // True where STATE_DIR holds a journal at all.
-  static bool exists(const std::filesystem::path& state_dir);
+  // True where STATE_DIR holds a journal at all. Error where that cannot be seen, as by a user who may not
+  // enter it: records may be there.
+  static model::Result<bool> exists(const std::filesystem::path& state_dir);
   ~UndoJournal();
 
   // Durable on return. Keeps original and note of an existing record and replaces the rest. Records of a unit

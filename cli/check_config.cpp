@@ -32,7 +32,7 @@ Outcome<void> check_config(Session& session, const std::string& named) {
   if (session.json) return {};
   std::error_code ignored;
   const bool present = file == "-" || std::filesystem::exists(file, ignored);
-  session.out << printable(file) << ": "
+  session.out << printable(input_name(file)) << ": "
               << (present ? "valid" : "there is no such file: the defaults hold, with any drop-ins") << "\n";
   session.out << fmt::format("mode {}, a tick every {} s, {} [[workload]] rule{}\n",
                              settings->mode == config::Mode::enforce ? "enforce" : "observe",
@@ -45,10 +45,13 @@ Outcome<void> check_config(Session& session, const std::string& named) {
 
 Action declare_check_config(CLI::App& app) {
   const auto file = std::make_shared<std::string>();
-  app.add_option("file", *file, "Configuration file, - for standard input")
-      ->type_name("FILE")
-      ->default_str(config::kDefaultFile);
-  return [file](Session& session) { return check_config(session, *file); };
+  const auto* named = app.add_option("file", *file, "Configuration file, - for standard input")
+                          ->type_name("FILE")
+                          ->default_str(config::kDefaultFile);
+  return [file, named](Session& session) -> Outcome<void> {
+    if (named->count() > 0 && file->empty()) return problem(Exit::wrong_use, "the file's name is empty");
+    return check_config(session, *file);
+  };
 }
 
 }  // namespace berth::cli

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.h"
 
+#include "model/name.h"
+
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <ostream>
 #include <string_view>
@@ -34,8 +37,11 @@ const std::vector<Command>& commands() {
 
 namespace {
 
+// What was typed may be as long as the kernel takes; two paths with what is wrong about them fit.
+constexpr std::size_t kMostComplaintBytes = 1000;
+
 int complain(std::ostream& err, Exit exit, const std::string& message) {
-  err << "berthctl: " << printable(message) << "\n";
+  err << "berthctl: " << printable(model::shortened(message, kMostComplaintBytes)) << "\n";
   return static_cast<int>(exit);
 }
 
@@ -43,6 +49,15 @@ int complain(std::ostream& err, Exit exit, const std::string& message) {
 const char* first_word(int argc, const char* const* argv) {
   for (int i = 1; i < argc; ++i) {
     if (argv[i][0] != '-') return argv[i];
+  }
+  return nullptr;
+}
+
+// An option before any command that there is not, or nullptr: the parser would only miss the command.
+const char* unknown_option(int argc, const char* const* argv) {
+  constexpr std::array<std::string_view, 4> kOptions{"--json", "--version", "--help", "-h"};
+  for (int i = 1; i < argc && argv[i][0] == '-'; ++i) {
+    if (std::find(kOptions.begin(), kOptions.end(), argv[i]) == kOptions.end()) return argv[i];
   }
   return nullptr;
 }
@@ -66,6 +81,7 @@ int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err)
   for (const Command& command : commands()) {
     CLI::App* parser = app.add_subcommand(command.name, command.summary);
     parser->group("Subcommands");
+    parser->add_flag("--json", json, "Print JSON instead of text");
     parsers.emplace_back(parser, command.declare(*parser));
   }
 
@@ -73,10 +89,15 @@ int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err)
     return complain(err, Exit::wrong_use,
                     fmt::format("there is no command \"{}\" (berthctl --help lists the commands)", word));
   }
+  if (const char* option = unknown_option(argc, argv)) {
+    return complain(err, Exit::wrong_use,
+                    fmt::format("there is no option \"{}\" before a command (see berthctl --help)", option));
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& wanted) {  // --help, --version
-    return app.exit(wanted, out, err);
+    const int status = app.exit(wanted, out, err);
+    return out.flush() ? status : complain(err, Exit::failed, "cannot write the output");
   } catch (const CLI::ParseError& error) {
     return complain(err, Exit::wrong_use, std::string(error.what()) + " (see berthctl --help)");
   }

@@ -4,19 +4,27 @@
 #include "bus/compat.h"
 #include "bus/names.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <initializer_list>
+#include <optional>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 #include <manager_proxy.h>
+#include <systemd/sd-bus.h>
 #include <unistd.h>
 
 namespace berth::cli {
 
 namespace {
 
+constexpr std::chrono::seconds kBusTimeout{2};
 constexpr std::chrono::seconds kReadTimeout{10};
-// Somebody may have to type a password, and putting everything back takes its time.
+// Somebody may have to type a password, and putting everything back takes its time. Only a daemon that
+// answers is given as long.
 constexpr std::chrono::seconds kChangeTimeout{120};
 
 constexpr const char* kAdvice = "is berthd running? systemctl start berthd";
@@ -30,6 +38,11 @@ class ManagerProxy final : public sdbus::ProxyInterfaces<org::berth::Node1::Mana
   // The generated calls cannot say that polkit may ask the user.
   template <typename... Arguments>
   std::string change(const char* method, const Arguments&... arguments) {
+    getProxy()
+        .callMethod("Ping")
+        .onInterface("org.freedesktop.DBus.Peer")
+        .withTimeout(kReadTimeout)
+        .storeResultsTo();
     auto message = getProxy().createMethodCall(bus::InterfaceName{Manager_proxy::INTERFACE_NAME},
                                                bus::MethodName{method});
     (void)(message << ... << arguments);
@@ -41,6 +54,27 @@ class ManagerProxy final : public sdbus::ProxyInterfaces<org::berth::Node1::Mana
     return text;
   }
 
+  std::string ask(const char* method, std::chrono::seconds timeout) {
+    std::string text;
+    getProxy()
+        .callMethod(method)
+        .onInterface(Manager_proxy::INTERFACE_NAME)
+        .withTimeout(timeout)
+        .storeResultsTo(text);
+    return text;
+  }
+
+  template <typename Answered>
+  sdbus::PendingAsyncCall ask_soon(const char* method, std::chrono::seconds timeout, Answered answered) {
+    return getProxy()
+        .callMethodAsync(method)
+        .onInterface(Manager_proxy::INTERFACE_NAME)
+        .withTimeout(timeout)
+        .uponReplyInvoke([answered = std::move(answered)](bus::ReplyError error, std::string text) {
+          answered(error, text);
+        });
+  }
+
  private:
   void onPinned(const std::string&, const std::string&, const std::string&) override {}
   void onQuotaChanged(const std::string&, const std::string&, const std::string&, const std::string&,
@@ -50,13 +84,22 @@ class ManagerProxy final : public sdbus::ProxyInterfaces<org::berth::Node1::Mana
   void onUnpinned(const std::string&, const std::string&) override {}
 };
 
+bool is_one_of(const std::string& name, std::initializer_list<const char*> errors) {
+  return std::any_of(errors.begin(), errors.end(), [&](const char* error) {
+    return name == std::string("org.freedesktop.DBus.Error.") + error;
+  });
+}
+
+// The daemon is on the bus and does not answer.
+bool is_silence(const std::string& name) {
+  return is_one_of(name, {"NoReply", "Timeout", "TimedOut"}) || name == "System.Error.ETIMEDOUT";
+}
+
 // Errors of the bus itself, by which the daemon is not there (any more) to answer.
 bool is_absence(const std::string& name) {
-  for (const char* absent : {"ServiceUnknown", "NameHasNoOwner", "NoReply", "Timeout", "TimedOut",
-                             "Disconnected", "NoServer", "IOError", "FileNotFound"}) {
-    if (name == std::string("org.freedesktop.DBus.Error.") + absent) return true;
-  }
-  return name.starts_with("org.freedesktop.DBus.Error.Spawn.") || name.starts_with("System.Error.E");
+  return is_one_of(name, {"ServiceUnknown", "NameHasNoOwner", "Disconnected", "NoServer", "IOError",
+                          "FileNotFound"}) ||
+         name.starts_with("org.freedesktop.DBus.Error.Spawn.") || name.starts_with("System.Error.E");
 }
 
 Problem to_problem(const sdbus::Error& error, const char* action) {
@@ -67,9 +110,41 @@ Problem to_problem(const sdbus::Error& error, const char* action) {
     return {Exit::refused,
             fmt::format("refused: {}; run as root, or have polkit grant you {}", message, action)};
   }
+  if (is_silence(name)) {
+    return {Exit::unreachable,
+            fmt::format("berthd does not answer ({}); systemctl status berthd shows what it does", message)};
+  }
   if (is_absence(name))
     return {Exit::unreachable, fmt::format("berthd did not answer ({}); {}", message, kAdvice)};
   return {Exit::failed, message.empty() ? name : message};
+}
+
+// 0, or the negative errno of sd-bus where the bus cannot be reached or takes the connection and is silent:
+// sdbus-c++ would wait for it for 25 s a message, and has no way to be told otherwise.
+int try_bus() {
+  sd_bus* raw = nullptr;
+  if (const int r = sd_bus_open_system(&raw); r < 0) return r;
+  const std::unique_ptr<sd_bus, decltype(&sd_bus_close_unref)> trial(raw, sd_bus_close_unref);
+  const auto deadline = std::chrono::steady_clock::now() + kBusTimeout;
+  for (;;) {
+    if (const int ready = sd_bus_is_ready(raw); ready != 0) return std::min(ready, 0);
+    const auto left =
+        std::chrono::duration_cast<std::chrono::microseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return -ETIMEDOUT;
+    int r = sd_bus_process(raw, nullptr);
+    if (r == 0) r = sd_bus_wait(raw, static_cast<std::uint64_t>(left.count()));
+    if (r < 0) return r;
+  }
+}
+
+// At most a second, `deadline_usec` being of CLOCK_MONOTONIC.
+std::chrono::milliseconds until(std::uint64_t deadline_usec) {
+  using std::chrono::microseconds;
+  const auto now =
+      std::chrono::duration_cast<microseconds>(std::chrono::steady_clock::now().time_since_epoch());
+  const auto now_usec = static_cast<std::uint64_t>(now.count());
+  const std::uint64_t left = deadline_usec > now_usec ? deadline_usec - now_usec : 0;
+  return std::chrono::milliseconds(std::min<std::uint64_t>(left / 1000 + 1, 1000));
 }
 
 template <typename Call>
@@ -91,8 +166,37 @@ auto guarded(Call call, const char* action = bus::kManageAction) -> Outcome<decl
 struct DaemonClient::State {
   explicit State(std::unique_ptr<sdbus::IConnection> bus)
       : connection(std::move(bus)), manager(*connection) {}
+
+  // A document that a method without arguments returns.
+  Outcome<std::string> ask(const char* method) {
+    return guarded([&] { return waiter ? ask_and_wait(method) : manager.ask(method, kReadTimeout); });
+  }
+
+  std::string ask_and_wait(const char* method) {
+    // Shared with a reply that comes after it was given up.
+    const auto answer = std::make_shared<std::optional<std::string>>();
+    const auto failure = std::make_shared<std::optional<sdbus::Error>>();
+    auto call = manager.ask_soon(method, kReadTimeout, [answer, failure](auto&& error, const auto& text) {
+      if (error) {
+        failure->emplace(*error);
+      } else {
+        answer->emplace(text);
+      }
+    });
+    while (!*answer && !*failure) {
+      if (bus::process_one(*connection)) continue;
+      const bus::PollData data = bus::poll_data(*connection);
+      if (waiter(data.fd, data.events, until(data.timeout_usec))) continue;
+      call.cancel();
+      throw sdbus::Error(bus::ErrorName{"org.berth.Node1.Error.GivenUp"}, "given up");
+    }
+    if (*failure) throw **failure;
+    return **answer;
+  }
+
   std::unique_ptr<sdbus::IConnection> connection;
   ManagerProxy manager;
+  Waiter waiter;
 };
 
 DaemonClient::DaemonClient(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -101,6 +205,12 @@ DaemonClient::DaemonClient(DaemonClient&&) noexcept = default;
 DaemonClient& DaemonClient::operator=(DaemonClient&&) noexcept = default;
 
 Outcome<DaemonClient> DaemonClient::connect() {
+  if (const int r = try_bus(); r < 0) {
+    const std::string why = r == -ETIMEDOUT
+                                ? fmt::format("it does not answer within {} s", kBusTimeout.count())
+                                : std::generic_category().message(-r);
+    return problem(Exit::unreachable, fmt::format("cannot reach the system bus ({}); {}", why, kAdvice));
+  }
   std::unique_ptr<State> state;
   try {
     state = std::make_unique<State>(sdbus::createSystemBusConnection());
@@ -127,21 +237,13 @@ Outcome<DaemonClient> DaemonClient::connect() {
   return DaemonClient(std::move(state));
 }
 
-Outcome<std::string> DaemonClient::status() {
-  return guarded([this] { return state_->manager.GetStatus(); });
-}
-Outcome<std::string> DaemonClient::workloads() {
-  return guarded([this] { return state_->manager.GetWorkloads(); });
-}
-Outcome<std::string> DaemonClient::topology() {
-  return guarded([this] { return state_->manager.GetTopology(); });
-}
-Outcome<std::string> DaemonClient::snapshot() {
-  return guarded([this] { return state_->manager.GetSnapshot(); });
-}
-Outcome<std::string> DaemonClient::plan() {
-  return guarded([this] { return state_->manager.GetPlan(); });
-}
+void DaemonClient::wait_by(Waiter waiter) { state_->waiter = std::move(waiter); }
+
+Outcome<std::string> DaemonClient::status() { return state_->ask("GetStatus"); }
+Outcome<std::string> DaemonClient::workloads() { return state_->ask("GetWorkloads"); }
+Outcome<std::string> DaemonClient::topology() { return state_->ask("GetTopology"); }
+Outcome<std::string> DaemonClient::snapshot() { return state_->ask("GetSnapshot"); }
+Outcome<std::string> DaemonClient::plan() { return state_->ask("GetPlan"); }
 Outcome<std::string> DaemonClient::log(std::uint32_t limit) {
   return guarded([this, limit] { return state_->manager.GetLog(limit); });
 }

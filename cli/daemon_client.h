@@ -3,7 +3,9 @@
 
 #include "cli/problem.h"
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,11 +15,18 @@ namespace berth::cli {
 // berthd over the system bus. Every answer is a JSON document of docs/contract.md.
 class DaemonClient {
  public:
+  // Waits for `events` of poll(2) on `fd`, at most so long, and does what else is due; false to give the
+  // question up.
+  using Waiter = std::function<bool(int fd, short events, std::chrono::milliseconds timeout)>;
+
   // Problem unreachable where there is no bus or no berthd on it; never starts one.
   static Outcome<DaemonClient> connect();
   ~DaemonClient();
   DaemonClient(DaemonClient&&) noexcept;
   DaemonClient& operator=(DaemonClient&&) noexcept;
+
+  // Reads wait by `waiter` from here on, and fail where it gives up. It must outlive the reads.
+  void wait_by(Waiter waiter);
 
   Outcome<std::string> status();
   Outcome<std::string> workloads();

@@ -14,11 +14,30 @@ std::string whole(const Document& object, const char* name) {
   return format_number(number_of(object, name), 0);
 }
 
+// "1 tick", "- ticks".
+std::string counted(const Document& object, const char* name, const char* unit) {
+  const auto number = number_of(object, name);
+  return fmt::format("{} {}{}", whole(object, name), unit, number == 1.0 ? "" : "s");
+}
+
 std::string mode_line(const Document& status) {
   const std::string mode = text_of(status, "mode");
-  if (mode == "observe") return "observe: decides and publishes, changes nothing (berthctl mode enforce)";
+  const bool possible = text_of(status, "enforce_problem").empty();
+  if (mode == "observe") {
+    return std::string("observe: decides and publishes, changes nothing") +
+           (possible ? " (berthctl mode enforce)" : "");
+  }
   if (mode == "enforce") return "enforce: carries out what it decides";
   return mode;
+}
+
+// What the file asks for, where that is not what is done; "" where it is.
+std::string configured_line(const Document& status) {
+  const std::string configured = text_of(member(status, "config"), "mode");
+  if (configured.empty() || configured == text_of(status, "mode")) return "";
+  const std::string problem = text_of(status, "enforce_problem");
+  if (configured == "enforce" && !problem.empty()) return "enforce, not possible: " + problem;
+  return configured + ", switched by hand since, or by an option of berthd's";
 }
 
 // "0.0012 cores of at most 0.005: 0.0004 at context switches, 0.81 ms each reading"
@@ -59,12 +78,15 @@ void render_status(std::ostream& out, const Document& status, double now, const 
                printable(fmt::format("berthd {} on {}", text_of(status, "version"), text_of(status, "host"))))
       << "\n";
   line("mode", mode_line(status), text_of(status, "mode") == "enforce" ? Colour::green : Colour::yellow);
+  if (const std::string configured = configured_line(status); !configured.empty()) {
+    line("configured", configured, Colour::yellow);
+  }
 
   const Document& tick = member(status, "tick");
   const auto started = number_of(status, "started");
   line("running",
-       fmt::format("{}, {} ticks of {} s, {} ms of CPU each", started ? format_duration(now - *started) : "-",
-                   whole(tick, "count"), format_number(number_of(tick, "interval_s"), 1),
+       fmt::format("{}, {} of {} s, {} ms of CPU each", started ? format_duration(now - *started) : "-",
+                   counted(tick, "count", "tick"), format_number(number_of(tick, "interval_s"), 1),
                    format_number(number_of(tick, "mean_cpu_ms"), 2)));
   if (const Document& sampling = member(status, "sampling"); sampling.is_object())
     line("sampling", sampling_line(sampling, tick));
@@ -82,7 +104,10 @@ void render_status(std::ostream& out, const Document& status, double now, const 
                                  whole(status, "relocations")));
   line("limits", fmt::format("{} extended, {} reclaimed, {} preempted", whole(held, "extended"),
                              whole(held, "reclaimed"), whole(held, "preempted")));
-  line("to undo", whole(status, "undo_records") + " changed attributes");
+  line("to undo", counted(status, "undo_records", "changed attribute"));
+  if (number_of(status, "overridden_workloads").value_or(0) > 0) {
+    line("set by hand", counted(status, "overridden_workloads", "workload") + " (berthctl set)");
+  }
 
   const Document& config = member(status, "config");
   const auto loaded = number_of(config, "loaded");

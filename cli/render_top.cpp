@@ -214,8 +214,9 @@ Layout layout(const TopFrame& frame, const TopView& view, const Style& style) {
 
 std::string footer(const TopView& view, std::size_t first, std::size_t shown, std::size_t all,
                    const Style& style) {
-  const std::string range = shown == all
-                                ? fmt::format("{} workloads", all)
+  const std::string range = shown == all ? fmt::format("{} workload{}", all, all == 1 ? "" : "s")
+                            : shown == 0
+                                ? fmt::format("no room for {} workload{}", all, all == 1 ? "" : "s")
                                 : fmt::format("workloads {}-{} of {}", first + 1, first + shown, all);
   return paint(style, Colour::dim,
                fmt::format("{} by {}{}   q quit  s sort  r reverse  arrows scroll  space refresh", range,
@@ -230,11 +231,7 @@ TopSort next_sort(TopSort sort) {
   return next == kSortColumns.end() ? kSortColumns.front().sort : next->sort;
 }
 
-std::size_t workload_rows(const TopFrame& frame, const TopView& view, const Style& style) {
-  return layout(frame, view, style).rows;
-}
-
-std::string render_top(const TopFrame& frame, const TopView& view, const Style& style) {
+TopPage render_top(const TopFrame& frame, const TopView& view, const Style& style) {
   Layout page = layout(frame, view, style);
   auto rows = sorted_workloads(frame, view);
   const std::size_t all = rows.size();
@@ -256,9 +253,10 @@ std::string render_top(const TopFrame& frame, const TopView& view, const Style& 
     lines.resize(room);  // the keys stand on the last line
     lines.push_back(footer(view, first, shown, all, style));
   }
-  std::string text;
-  for (const std::string& line : lines) text += line + '\n';
-  return text;
+  TopPage result;
+  result.rows = page.rows;
+  for (const std::string& line : lines) result.text += line + '\n';
+  return result;
 }
 
 }  // namespace berth::cli

@@ -37,9 +37,10 @@ TopSort next_sort(TopSort sort);
 // than half of the height and workloads had to give way), and the workloads, largest of the sorted column
 // first; where not known, last. With a height there are as many lines as that at most, the last one naming
 // the keys.
-std::string render_top(const TopFrame& frame, const TopView& view, const Style& style);
-
-// How many workloads a view shows at a time of those that follow its first.
-std::size_t workload_rows(const TopFrame& frame, const TopView& view, const Style& style);
+struct TopPage {
+  std::string text;
+  std::size_t rows = 0;  // workloads that it has room for
+};
+TopPage render_top(const TopFrame& frame, const TopView& view, const Style& style);
 
 }  // namespace berth::cli

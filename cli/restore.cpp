@@ -41,12 +41,21 @@ Outcome<void> restore_without_daemon(const Session& session, const std::vector<s
   arguments.push_back(nullptr);
   session.out.flush();
   execv(arguments[0], arguments.data());
-  return problem(Exit::failed,
-                 fmt::format("no daemon on the bus, and cannot run {} to restore without it: {}", words[0],
-                             std::generic_category().message(errno)));
+  if (errno == ENOENT) {
+    return problem(Exit::failed,
+                   fmt::format("{}berthd(8), which puts back, is not installed here ({} is not there)",
+                               options.empty() ? "no daemon is on the bus, and " : "", words[0]));
+  }
+  return problem(Exit::failed, fmt::format("cannot run {} to restore without the daemon: {}", words[0],
+                                           std::generic_category().message(errno)));
 }
 
 Outcome<void> restore(Session& session, const std::vector<std::string>& options) {
+  if (!options.empty() && !options.front().starts_with('-')) {
+    return problem(Exit::wrong_use,
+                   fmt::format("restore takes nothing but options of berthd(8) behind --, and \"{}\" is none",
+                               options.front()));
+  }
   if (!options.empty()) return restore_without_daemon(session, options);
   auto daemon = DaemonClient::connect();
   if (!daemon) {

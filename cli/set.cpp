@@ -2,6 +2,7 @@
 #include "cli/command.h"
 #include "cli/daemon_client.h"
 #include "cli/document.h"
+#include "model/name.h"
 
 #include <algorithm>
 #include <array>
@@ -34,6 +35,16 @@ Outcome<std::map<std::string, std::string>> parse_settings(const std::vector<std
       return problem(Exit::wrong_use,
                      fmt::format("there is no setting \"{}\"; there are {}", key, fmt::join(kKeys, ", ")));
     }
+    if (equals + 1 == assignment.size()) {
+      return problem(Exit::wrong_use,
+                     fmt::format("\"{}\" has no value; --reset takes settings back", assignment));
+    }
+    // The bus would refuse it without a word on which it was.
+    const std::string value = assignment.substr(equals + 1);
+    if (!model::is_name(value)) {
+      return problem(Exit::wrong_use,
+                     fmt::format("{}=\"{}\": must be text without control characters", key, value));
+    }
     if (!settings.emplace(key, assignment.substr(equals + 1)).second) {
       return problem(Exit::wrong_use, fmt::format("\"{}\" is given twice", key));
     }
@@ -41,10 +52,27 @@ Outcome<std::map<std::string, std::string>> parse_settings(const std::vector<std
   return settings;
 }
 
-Outcome<void> set(Session& session, const std::string& workload,
-                  const std::vector<std::string>& assignments) {
-  const auto settings = parse_settings(assignments);
+struct Arguments {
+  std::string workload;
+  std::vector<std::string> assignments;
+  bool reset = false;
+};
+
+Outcome<void> set(Session& session, const Arguments& arguments) {
+  const auto& [workload, assignments, reset] = arguments;
+  if (assignments.empty() && !reset) {
+    return problem(Exit::wrong_use, "there is nothing to set; KEY=VALUE sets, --reset takes settings back");
+  }
+  if (!model::is_name(workload)) {
+    return problem(Exit::wrong_use,
+                   fmt::format("\"{}\" is no workload's id; `berthctl list` shows them", workload));
+  }
+  auto settings = parse_settings(assignments);
   if (!settings) return tl::unexpected(settings.error());
+  // An empty value takes a setting back.
+  for (const char* key : kKeys) {
+    if (reset) settings->emplace(key, "");
+  }
   auto daemon = DaemonClient::connect();
   if (!daemon) return tl::unexpected(daemon.error());
   const auto done = daemon->set_workload(workload, *settings);
@@ -53,16 +81,14 @@ Outcome<void> set(Session& session, const std::string& workload,
     session.out << Document{{"schema", "berth.set/1"}, {"workload", workload}, {"settings", *settings}}.dump()
                 << "\n";
   } else {
-    session.out << printable(workload) << ": " << printable(fmt::format("{}", fmt::join(assignments, " ")))
-                << ", until it ends\n";
+    std::string said = reset ? "as configured" : "";
+    if (!assignments.empty()) {
+      said += fmt::format("{}{}, until it ends", reset ? " but for " : "", fmt::join(assignments, " "));
+    }
+    session.out << printable(workload) << ": " << printable(said) << "\n";
   }
   return {};
 }
-
-struct Arguments {
-  std::string workload;
-  std::vector<std::string> assignments;
-};
 
 }  // namespace
 
@@ -72,9 +98,9 @@ Action declare_set(CLI::App& app) {
       ->required()
       ->type_name("");
   app.add_option("settings", arguments->assignments, "class, service, vcpus, deadline, priority, evictable")
-      ->required()
       ->type_name("KEY=VALUE");
-  return [arguments](Session& session) { return set(session, arguments->workload, arguments->assignments); };
+  app.add_flag("--reset", arguments->reset, "Take back what was set before");
+  return [arguments](Session& session) { return set(session, *arguments); };
 }
 
 }  // namespace berth::cli

@@ -39,12 +39,21 @@ std::vector<std::size_t> Table::widths(const Style& style) const {
     total -= widths[i] + kGap;
     widths[i] = 0;
   }
-  for (std::size_t i = 0; i < columns_.size() && total > style.width; ++i) {
-    if (!columns_[i].shrinks || widths[i] <= kLeast) continue;
-    const std::size_t cut = std::min(total - style.width, widths[i] - kLeast);
-    widths[i] -= cut;
-    total -= cut;
+  // The widest of the others before the first, by which rows are told apart.
+  std::vector<std::size_t> shrinking;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    if (columns_[i].shrinks && widths[i] > kLeast) shrinking.push_back(i);
   }
+  const bool first = !shrinking.empty() && shrinking.front() == 0;
+  if (first) shrinking.erase(shrinking.begin());
+  while (total > style.width && !shrinking.empty()) {
+    const auto widest = *std::max_element(shrinking.begin(), shrinking.end(),
+                                          [&](auto a, auto b) { return widths[a] < widths[b]; });
+    if (widths[widest] <= kLeast) break;
+    --widths[widest];
+    --total;
+  }
+  if (first && total > style.width) widths[0] -= std::min(total - style.width, widths[0] - kLeast);
   return widths;
 }
 

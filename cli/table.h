@@ -15,8 +15,9 @@ enum class Align { left, right };
 struct Column {
   std::string title;
   Align align = Align::left;
-  bool shrinks = false;  // gives way on a narrow terminal, losing the beginning of its texts
-  bool spare = false;    // left out on a narrow terminal where every cell is "-"
+  // Gives way on a narrow terminal, losing the beginning of its texts; the first column after the others.
+  bool shrinks = false;
+  bool spare = false;  // left out on a narrow terminal where every cell is "-"
 };
 
 struct Cell {

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
@@ -26,19 +27,13 @@ constexpr std::string_view kHome = "\x1b[H";
 constexpr std::string_view kClearLine = "\x1b[K";
 constexpr std::string_view kClearBelow = "\x1b[J";
 
-void write_all(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t count = write(STDOUT_FILENO, text.data(), text.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EAGAIN) {
-      pollfd writable{STDOUT_FILENO, POLLOUT, 0};
-      poll(&writable, 1, -1);
-      continue;
-    }
-    if (count <= 0) return;  // the terminal went away, which SIGHUP says too
-    text.remove_prefix(static_cast<std::size_t>(count));
-  }
-}
+// A terminal that takes no output, as after Ctrl-S, is given so long to take the last of it.
+constexpr std::chrono::milliseconds kPatience{200};
+// As much as a terminal that can take something takes at once (a pseudo terminal of Linux takes more).
+constexpr std::size_t kChunk = 128;
+
+// The terminal on standard output again, not blocking for this program alone; -1 where it may not be opened.
+int open_unblocked() { return open("/proc/self/fd/1", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); }
 
 sigset_t handled_signals() {
   sigset_t signals;
@@ -92,24 +87,66 @@ struct Terminal::State {
   termios before{};
   sigset_t mask_before{};
   int signals = -1;
+  int screen = -1;  // where it is written to
+  bool blocks = false;
+  bool stuck = false;  // it takes no output
   bool entered = false;
+  std::optional<Event> held;  // that came while it was written to
   bool input_ended = false;
   std::string typed;
+
+  ~State() {
+    if (signals >= 0) close(signals);
+    if (screen >= 0 && screen != STDOUT_FILENO) close(screen);
+  }
+
+  // Waits until something can be written; false where it is not worth waiting any longer.
+  bool writable(bool heeding_signals) {
+    std::array<pollfd, 2> waited{pollfd{screen, POLLOUT, 0}, pollfd{signals, POLLIN, 0}};
+    for (;;) {
+      const int limit = heeding_signals ? -1 : static_cast<int>(kPatience.count());
+      const int count = poll(waited.data(), heeding_signals ? 2 : 1, limit);
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) return false;
+      if (waited[0].revents != 0) return (waited[0].revents & POLLOUT) != 0;
+      stuck = true;
+      held = take_signal();
+      if (held->kind == Event::Kind::ended) return false;
+    }
+  }
+
+  // The terminal may go away meanwhile, which SIGHUP says too.
+  void write_all(std::string_view text, bool heeding_signals) {
+    while (!text.empty()) {
+      if (!writable(heeding_signals)) {
+        stuck = true;
+        return;
+      }
+      const ssize_t count = write(screen, text.data(), blocks ? std::min(text.size(), kChunk) : text.size());
+      if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      if (count <= 0) return;
+      stuck = false;
+      text.remove_prefix(static_cast<std::size_t>(count));
+    }
+  }
+
+  // Changing the settings after what was written would wait for a terminal that does not take it.
+  void set(const termios& settings) const { tcsetattr(STDIN_FILENO, stuck ? TCSANOW : TCSAFLUSH, &settings); }
 
   void enter() {
     termios raw = before;
     raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
     raw.c_cc[VMIN] = 1;
     raw.c_cc[VTIME] = 0;
-    tcsetattr(STDIN_FILENO, TCSAFLUSH, &raw);
-    write_all(kEnter);
+    set(raw);
+    write_all(kEnter, false);
     entered = true;
   }
 
   void leave() {
     if (!entered) return;
-    write_all(kLeave);
-    tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
+    write_all(kLeave, false);
+    set(before);
     entered = false;
   }
 
@@ -160,6 +197,9 @@ Outcome<std::unique_ptr<Terminal>> Terminal::take() {
   if (state->signals < 0) {
     return problem(Exit::failed, "signalfd: " + std::generic_category().message(errno));
   }
+  state->screen = open_unblocked();
+  state->blocks = state->screen < 0;
+  if (state->blocks) state->screen = STDOUT_FILENO;
   sigprocmask(SIG_BLOCK, &signals, &state->mask_before);
   state->enter();
   return std::unique_ptr<Terminal>(new Terminal(std::move(state)));
@@ -167,7 +207,6 @@ Outcome<std::unique_ptr<Terminal>> Terminal::take() {
 
 Terminal::~Terminal() {
   state_->leave();
-  close(state_->signals);
   sigprocmask(SIG_SETMASK, &state_->mask_before, nullptr);
 }
 
@@ -183,16 +222,19 @@ void Terminal::show(const std::string& text) {
     begin = end + 1;
   }
   if (row < height) screen += std::string("\r\n") + std::string(kClearBelow);
-  write_all(screen);
+  state_->write_all(screen, true);
 }
 
-Event Terminal::wait(std::chrono::milliseconds timeout) {
+Event Terminal::wait(std::chrono::milliseconds timeout, int fd, short events) {
+  if (state_->held) return *std::exchange(state_->held, std::nullopt);
   if (!state_->typed.empty()) return state_->take_key();
-  std::array<pollfd, 2> waited{pollfd{state_->signals, POLLIN, 0}, pollfd{STDIN_FILENO, POLLIN, 0}};
+  std::array<pollfd, 3> waited{pollfd{state_->signals, POLLIN, 0}, pollfd{STDIN_FILENO, POLLIN, 0},
+                               pollfd{fd, events, 0}};
   const int count = poll(waited.data(), waited.size(), static_cast<int>(timeout.count()));
   if (count <= 0) return {};
   if (waited[0].revents != 0) return state_->take_signal();
-  Event event = state_->take_key();
+  if (waited[1].revents == 0) return {};
+  const Event event = state_->take_key();
   if (state_->input_ended) return {Event::Kind::ended, Key::other, 0, SIGHUP};
   return event;
 }

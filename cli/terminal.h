@@ -33,10 +33,11 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  // Replaces what is shown; lines end in '\n', and what does not fit is cut.
+  // Replaces what is shown; lines end in '\n', and what does not fit is cut. A terminal that does not read
+  // is waited for until an event comes.
   void show(const std::string& text);
-  // The next event, or none after `timeout`.
-  Event wait(std::chrono::milliseconds timeout);
+  // The next event, or none after `timeout`, or where there are `events` of poll(2) on `fd`.
+  Event wait(std::chrono::milliseconds timeout, int fd = -1, short events = 0);
 
   // Rows of the terminal on standard output.
   static std::size_t rows();

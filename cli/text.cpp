@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -74,6 +75,22 @@ std::size_t columns_of(char32_t character) {
   return columns < 0 ? 1 : static_cast<std::size_t>(columns);
 }
 
+// Of no width, or that reorder what stands around them: a name with them looks like another name.
+bool is_unseen(char32_t character) {
+  constexpr std::array<std::pair<char32_t, char32_t>, 9> kRanges{{{0x00AD, 0x00AD},
+                                                                  {0x061C, 0x061C},
+                                                                  {0x180E, 0x180E},
+                                                                  {0x200B, 0x200F},
+                                                                  {0x2028, 0x202E},
+                                                                  {0x2060, 0x206F},
+                                                                  {0xFEFF, 0xFEFF},
+                                                                  {0xFFF9, 0xFFFB},
+                                                                  {0xE0000, 0xE007F}}};
+  return std::any_of(kRanges.begin(), kRanges.end(), [character](const auto& range) {
+    return character >= range.first && character <= range.second;
+  });
+}
+
 }  // namespace
 
 Style terminal_style() {
@@ -102,7 +119,7 @@ std::string printable(std::string_view text) {
     const char32_t character = next_character(text, at);
     if (character == U'\n' || character == U'\t') {
       safe += ' ';
-    } else if (character < 0x20 || (character >= 0x7F && character < 0xA0)) {
+    } else if (character < 0x20 || (character >= 0x7F && character < 0xA0) || is_unseen(character)) {
       safe += '?';
     } else if (character == kReplacement) {
       safe += "\xEF\xBF\xBD";

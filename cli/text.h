@@ -24,7 +24,8 @@ Style terminal_style();
 // `text` in `colour`, or as it is where the style has none.
 std::string paint(const Style& style, Colour colour, std::string_view text);
 
-// `text` on one line and safe on a terminal: control characters and malformed UTF-8 replaced. Names of
+// `text` on one line and safe on a terminal: control characters, those that are not seen or turn the
+// direction of writing, and malformed UTF-8 replaced. Names of
 // cgroups may hold anything.
 std::string printable(std::string_view text);
 // Columns that `text`, printable, takes on a terminal.

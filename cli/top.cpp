@@ -14,12 +14,13 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include <CLI/CLI.hpp>
+#include <poll.h>
 #include <unistd.h>
 
 namespace berth::cli {
@@ -48,6 +49,7 @@ class Source {
     return Source(std::move(*daemon));
   }
 
+  void wait_by(DaemonClient::Waiter waiter) { daemon_.wait_by(std::move(waiter)); }
   // When the next frame's figures mean something.
   Clock::time_point earliest() const { return read_at_ + kShortestLook; }
 
@@ -57,14 +59,11 @@ class Source {
     if (!status) return tl::unexpected(status.error());
     const auto workloads = document(daemon_.workloads(), "list of workloads");
     if (!workloads) return tl::unexpected(workloads.error());
-    const auto topology_text = daemon_.topology();
-    if (!topology_text) return tl::unexpected(topology_text.error());
-    auto topology = model::parse_topology(*topology_text);
-    if (!topology) return problem(Exit::failed, "the daemon's topology: " + topology.error().message());
+    auto times = read_cpu_times();
+    if (const auto known = know_topology(*status, times); !known) return tl::unexpected(known.error());
     frame.status = *status;
     frame.workloads = *workloads;
-    frame.topology = std::move(*topology);
-    auto times = read_cpu_times();
+    frame.topology = topology_;
     frame.vcpu_use = cpu_use(times_, times);
     times_ = std::move(times);
     read_at_ = Clock::now();
@@ -77,6 +76,22 @@ class Source {
   explicit Source(DaemonClient daemon)
       : daemon_(std::move(daemon)), times_(read_cpu_times()), read_at_(Clock::now()) {}
 
+  // Asks for it where it can have changed: by another run of the daemon, or other processors online.
+  Outcome<void> know_topology(const Document& status, const std::map<int, CpuTimes>& times) {
+    const auto started = number_of(status, "started");
+    const bool same_cpus = std::equal(times.begin(), times.end(), times_.begin(), times_.end(),
+                                      [](const auto& a, const auto& b) { return a.first == b.first; });
+    if (topology_known_ && same_cpus && started == started_) return {};
+    const auto text = daemon_.topology();
+    if (!text) return tl::unexpected(text.error());
+    auto topology = model::parse_topology(*text);
+    if (!topology) return problem(Exit::failed, "the daemon's topology: " + topology.error().message());
+    topology_ = std::move(*topology);
+    topology_known_ = true;
+    started_ = started;
+    return {};
+  }
+
   static Outcome<Document> document(const Outcome<std::string>& text, const char* what) {
     if (!text) return tl::unexpected(text.error());
     return parse_document(*text, what);
@@ -85,6 +100,9 @@ class Source {
   DaemonClient daemon_;
   std::map<int, CpuTimes> times_;
   Clock::time_point read_at_;
+  model::Topology topology_;
+  bool topology_known_ = false;
+  std::optional<double> started_;  // when the daemon was that it is of
 };
 
 void print_json(std::ostream& out, TopFrame& frame) {
@@ -98,11 +116,26 @@ void print_json(std::ostream& out, TopFrame& frame) {
   out << line.dump(-1, ' ', false, Document::error_handler_t::replace) << "\n" << std::flush;
 }
 
+// Until `due`; false where nobody reads standard output any more.
+bool wait_for_next(Clock::time_point due) {
+  pollfd reader{STDOUT_FILENO, 0, 0};
+  for (;;) {
+    const auto left = std::chrono::ceil<milliseconds>(due - Clock::now());
+    if (left.count() <= 0) return true;
+    poll(&reader, 1, static_cast<int>(left.count()));
+    if ((reader.revents & POLLERR) != 0) return false;
+    if (reader.revents != 0) reader.fd = -1;  // nothing that could say more
+  }
+}
+
 // Frame after frame, for a file, a pipe or a program.
 Outcome<void> stream(Session& session, Source& source, milliseconds interval, std::uint32_t frames) {
   Clock::time_point due = source.earliest();
   for (std::uint32_t i = 0; i < frames && session.out; ++i) {
-    std::this_thread::sleep_until(due);
+    if (!wait_for_next(due)) {
+      raise(SIGPIPE);  // as writing would; where that is ignored, this is the end as well
+      return {};
+    }
     due = std::max(due + interval, Clock::now());
     auto frame = source.fetch();
     if (!frame) return tl::unexpected(frame.error());
@@ -110,7 +143,7 @@ Outcome<void> stream(Session& session, Source& source, milliseconds interval, st
       print_json(session.out, *frame);
     } else {
       if (i > 0) session.out << "\n";
-      session.out << render_top(*frame, {}, session.style) << std::flush;
+      session.out << render_top(*frame, {}, session.style).text << std::flush;
     }
   }
   return {};
@@ -120,46 +153,66 @@ Outcome<void> stream(Session& session, Source& source, milliseconds interval, st
 class Screen {
  public:
   Screen(Terminal& terminal, Source& source, const Style& style)
-      : terminal_(terminal), source_(source), style_(style) {}
+      : terminal_(terminal), source_(source), style_(style) {
+    // Keys and signals are heeded while the daemon is slow to answer, too.
+    source_.wait_by([this](int fd, short events, milliseconds timeout) {
+      handle(terminal_.wait(timeout, fd, events));
+      return !ended_;
+    });
+  }
+  ~Screen() { source_.wait_by({}); }
+  Screen(const Screen&) = delete;
+  Screen& operator=(const Screen&) = delete;
 
   // 0, or the signal that ended it.
   Outcome<int> run(milliseconds interval, std::uint32_t frames) {
-    Clock::time_point due = source_.earliest();
-    for (;;) {
-      const auto left = std::chrono::duration_cast<milliseconds>(due - Clock::now());
-      if (left.count() <= 0) {
-        auto frame = source_.fetch();
-        if (!frame) return tl::unexpected(frame.error());
-        frame_ = std::move(*frame);
-        fetched_ = true;
-        draw();
-        if (--frames == 0) return 0;
-        due = Clock::now() + interval;
+    due_ = source_.earliest();
+    while (!ended_) {
+      const auto left = std::chrono::duration_cast<milliseconds>(due_ - Clock::now());
+      if (left.count() > 0) {
+        handle(terminal_.wait(left + milliseconds(1)));
         continue;
       }
-      const Event event = terminal_.wait(left + milliseconds(1));
-      if (event.kind == Event::Kind::ended) return event.signal;
-      if (event.kind == Event::Kind::none) continue;
-      if (event.kind == Event::Kind::key && event.key == Key::quit) return 0;
-      if (event.kind == Event::Kind::key && event.key == Key::space) due = source_.earliest();
-      if (event.kind == Event::Kind::key) follow(event);
+      auto frame = source_.fetch();
+      if (ended_) break;
+      if (!frame) return tl::unexpected(frame.error());
+      frame_ = std::move(*frame);
+      fetched_ = true;
       draw();
+      if (--frames == 0) return 0;
+      due_ = Clock::now() + interval;
     }
+    return *ended_;
   }
 
  private:
+  void handle(const Event& event) {
+    if (event.kind == Event::Kind::none) return;
+    if (event.kind == Event::Kind::ended) {
+      ended_ = event.signal;
+      return;
+    }
+    if (event.kind == Event::Kind::key && event.key == Key::quit) {
+      ended_ = 0;
+      return;
+    }
+    if (event.kind == Event::Kind::key) follow(event);
+    draw();
+  }
+
   void draw() {
     if (!fetched_) return;
     style_.width = terminal_style().width;
     view_.height = Terminal::rows();
-    terminal_.show(render_top(frame_, view_, style_));
+    const TopPage page = render_top(frame_, view_, style_);
+    rows_ = page.rows;
+    terminal_.show(page.text);
   }
 
   void follow(const Event& event) {
     const std::size_t all = list_of(frame_.workloads, "workloads").size();
-    const std::size_t rows = fetched_ ? workload_rows(frame_, view_, style_) : 0;
-    const std::size_t last = all > rows ? all - rows : 0;
-    const std::size_t page = std::max<std::size_t>(rows, 1);
+    const std::size_t last = all > rows_ ? all - rows_ : 0;
+    const std::size_t page = std::max<std::size_t>(rows_, 1);
     std::size_t& first = view_.first_row;
     switch (event.key) {
       case Key::up:
@@ -185,6 +238,8 @@ class Screen {
         if (event.character == 'r') view_.reversed = !view_.reversed;
         break;
       case Key::space:
+        due_ = source_.earliest();
+        break;
       case Key::quit:
         break;
     }
@@ -197,6 +252,9 @@ class Screen {
   TopFrame frame_;
   bool fetched_ = false;
   TopView view_;
+  std::size_t rows_ = 0;  // workloads that the frame drawn last has room for
+  Clock::time_point due_;
+  std::optional<int> ended_;  // 0, or the signal that asked for it
 };
 
 Outcome<void> show_top(Session& session, const Arguments& arguments) {

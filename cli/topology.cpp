@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.h"
+#include "cli/input.h"
 #include "cli/render_topology.h"
 #include "model/json.h"
 #include "topology/discover.h"
@@ -27,8 +28,15 @@ RenderOptions drawing(const Style& style) {
   return options;
 }
 
+model::Result<model::Topology> from_xml(const std::string& file) {
+  if (file != "-") return topology::from_xml(file);
+  const auto xml = read_input(file);
+  if (!xml) return model::fail(model::ErrorKind::invalid_input, xml.error().message);
+  return topology::from_xml_text(*xml, input_name(file));
+}
+
 Outcome<void> show_topology(Session& session, const Arguments& arguments) {
-  const auto topology = arguments.xml         ? topology::from_xml(*arguments.xml)
+  const auto topology = arguments.xml         ? from_xml(*arguments.xml)
                         : arguments.synthetic ? topology::from_synthetic(*arguments.synthetic)
                                               : topology::discover();
   if (!topology) {
@@ -48,7 +56,8 @@ Outcome<void> show_topology(Session& session, const Arguments& arguments) {
 
 Action declare_topology(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
-  auto* xml = app.add_option("--xml", arguments->xml, "Of an hwloc XML export")->type_name("FILE");
+  auto* xml = app.add_option("--xml", arguments->xml, "Of an hwloc XML export, - for standard input")
+                  ->type_name("FILE");
   app.add_option("--synthetic", arguments->synthetic, "Of an hwloc synthetic description")
       ->type_name("DESC")
       ->excludes(xml);

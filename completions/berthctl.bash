@@ -55,6 +55,7 @@ _berthctl() {
         log) options+=" -n" ;;
         mode) ((position == 0)) && values="observe enforce" ;;
         set)
+            options+=" --reset"
             if ((position == 0)); then
                 values=$(_berthctl_workloads)
             else

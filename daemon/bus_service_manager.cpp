@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include <malloc.h>
-
 namespace berth::daemon {
 
 namespace {
@@ -26,16 +24,8 @@ void refuse(sd_bus_message* call, const char* name, const std::string& message) 
 
 // --- reads ---
 
-// What a document of a thousand workloads was made in lies between what stays: given back, since the next one
-// may be days away.
-constexpr std::size_t kLargeDocument = 64 * 1024;
-
-int reply(sd_bus_message* call, std::string document) {
-  const bool large = document.size() > kLargeDocument;
-  const int r = sd_bus_reply_method_return(call, "s", document.c_str());
-  document = {};
-  if (large) malloc_trim(0);
-  return r;
+int reply(sd_bus_message* call, const std::string& document) {
+  return sd_bus_reply_method_return(call, "s", document.c_str());
 }
 
 template <std::string (Control::*Document)()>

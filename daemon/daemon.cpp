@@ -93,6 +93,7 @@ model::Result<std::unique_ptr<Daemon>> Daemon::start(const Options& options, con
   }
   if (daemon->settings_.mode == config::Mode::enforce && !options.observe) {
     if (const auto begun = daemon->begin_enforcing(); !begun) {
+      daemon->mode_follows_ = true;
       spdlog::error("cannot enforce: {}; staying in observe mode", begun.error().message());
     }
   }
@@ -139,18 +140,24 @@ model::Result<void> Daemon::begin_enforcing() {
       return model::fail(ErrorKind::unavailable, "there is no undo journal: " + opened.error().message());
     }
   }
-  if (hierarchy_.controllers.count("cpuset") == 0) {
-    return model::fail(
-        ErrorKind::unavailable,
-        fmt::format("{} has no cpuset controller, so nothing can be pinned", hierarchy_.root.string()));
-  }
+  if (const auto problem = enforce_problem()) return model::fail(ErrorKind::unavailable, *problem);
+  drop_documents();
   enforcer_.emplace(actuators_->writer(), [this](const std::string& id) { observer_->read_again(id); });
   shadow_ = {};
   return {};
 }
 
+std::optional<std::string> Daemon::enforce_problem() const {
+  if (!actuators_) return "there is no undo journal: " + journal_problem_.value_or("not opened");
+  if (hierarchy_.controllers.count("cpuset") == 0) {
+    return fmt::format("{} has no cpuset controller, so nothing can be pinned", hierarchy_.root.string());
+  }
+  return std::nullopt;
+}
+
 cgroup::RestoreReport Daemon::end_enforcing(const std::string& reason) {
   const char* mode = mode_name();  // while it was done
+  drop_documents();
   enforcer_.reset();
   if (!actuators_) return {};
   auto report = actuators_->writer().restore_all();
@@ -179,12 +186,14 @@ void Daemon::take_changes() {
     spdlog::debug("{} vanished", id);
   }
   for (const auto& id : changes.appeared) spdlog::debug("{} appeared", id);
+  if (!changes.vanished.empty() || !changes.appeared.empty()) drop_documents();
 }
 
 void Daemon::tick() {
   const double wall_before = seconds_of(CLOCK_MONOTONIC);
   const double cpu_before = seconds_of(CLOCK_THREAD_CPUTIME_ID);
   woken_ = false;
+  drop_documents();
   connect_bus();
   metrics_.keep(settings_.metrics_listen, clock_());
   take_changes();
@@ -330,7 +339,11 @@ void Daemon::say_unmanaged(const UnmanagedWorkloads& before) {
 
 void Daemon::connect_bus() {
   const double now = clock_();
-  if (listener_ && listener_->link() == Link::up) bus_problem_.reset();
+  if (listener_ && listener_->link() == Link::up) {
+    if (bus_problem_said_) spdlog::info("the bus is back");
+    bus_problem_.reset();
+    bus_problem_said_ = false;
+  }
   if (listener_ && listener_->link() == Link::lost) {
     say_no_bus(listener_->problem());
     listener_.reset();
@@ -347,6 +360,7 @@ void Daemon::connect_bus() {
 void Daemon::say_no_bus(const std::string& problem) {
   if (bus_problem_ != problem) spdlog::warn("no bus: {}", problem);
   bus_problem_ = problem;
+  bus_problem_said_ = true;
 }
 
 void Daemon::leave_loop() {

@@ -41,6 +41,14 @@ using BusStarter = std::function<model::Result<std::unique_ptr<Listener>>(Contro
 double epoch_now();
 using Clock = std::function<double()>;
 
+// What was asked for since the last tick, made once for all who ask before the next.
+struct Documents {
+  std::optional<std::string> workloads;
+  std::optional<std::string> snapshot;
+  std::optional<std::string> plan;
+  std::optional<std::string> metrics;
+};
+
 // The wheel: each tick observes, decides, and carries out or only logs. Knows nothing of event loops.
 class Daemon final : public Control {
  public:
@@ -108,6 +116,9 @@ class Daemon final : public Control {
   void begin_sampling();
   model::Result<void> open_actuators();
   model::Result<void> begin_enforcing();
+  // Why the host could not be enforced on now; nullopt where it could.
+  std::optional<std::string> enforce_problem() const;
+  model::Result<void> follow_configured_mode();
   cgroup::RestoreReport end_enforcing(const std::string& reason);
   void reopen_what_failed();
   void decide();
@@ -125,10 +136,12 @@ class Daemon final : public Control {
   std::optional<std::string> bus_problem() const;
   void publish(const std::vector<LogEntry>& entries, const StragglerWatch::News& news = {});
 
+  // Where what they say has changed.
+  void drop_documents();
   StatusReport status_report() const;  // without the last actions
   const Holdings& holdings() const;
   const UnmanagedWorkloads& unmanaged() const;
-  Tick last_tick() const { return {*observer_, plan_, holdings(), unmanaged()}; }
+  Tick last_tick() const { return {*observer_, plan_, holdings(), unmanaged(), *overrides_}; }
   const char* mode_name() const { return enforcer_ ? "enforce" : "observe"; }
 
   Options options_;
@@ -152,6 +165,7 @@ class Daemon final : public Control {
   BusStarter bus_starter_;
   BusNews bus_news_;
   std::optional<std::string> bus_problem_ = "not connected yet";  // as last said; none once it was up
+  bool bus_problem_said_ = false;
   double bus_tried_at_ = 0;
 
   double started_ = 0;
@@ -164,6 +178,8 @@ class Daemon final : public Control {
   std::uint64_t woken_by_pressure_ = 0;  // ticks
   bool woken_ = false;                   // the next tick is one
   std::optional<std::string> config_error_;
+  bool mode_follows_ = false;  // the configured mode is new, or could not be had so far
+  Documents documents_;
   std::uint64_t ticks_ = 0;
   double last_wall_ms_ = 0;
   double total_cpu_ms_ = 0;

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <spdlog/spdlog.h>
 #include <syslog.h>
 #include <unistd.h>
@@ -26,6 +27,8 @@ using model::ErrorKind;
 namespace {
 
 constexpr std::size_t kLastActions = 5;
+// What a document of a thousand workloads is made in lies between what stays: given back, once a tick.
+constexpr std::size_t kLargeDocument = 64 * 1024;
 
 std::uint64_t resident_bytes(const std::filesystem::path& proc_root) {
   std::ifstream statm(proc_root / "self/statm");
@@ -39,7 +42,26 @@ std::string no_such_workload(const std::string& id) {
   return fmt::format("\"{}\": there is no such workload; `berthctl list` shows them", id);
 }
 
+template <typename Make>
+const std::string& made_once(std::optional<std::string>& document, Make make) {
+  if (!document) {
+    document = make();
+    if (document->size() > kLargeDocument) malloc_trim(0);
+  }
+  return *document;
+}
+
 }  // namespace
+
+void Daemon::drop_documents() {
+  std::size_t bytes = 0;
+  for (const auto* document :
+       {&documents_.workloads, &documents_.snapshot, &documents_.plan, &documents_.metrics}) {
+    if (*document) bytes += (*document)->size();
+  }
+  documents_ = {};
+  if (bytes > kLargeDocument) malloc_trim(0);
+}
 
 std::optional<std::string> Daemon::bus_problem() const {
   if (!listener_ || listener_->link() == Link::connecting) return bus_problem_.value_or("not connected yet");
@@ -77,10 +99,15 @@ StatusReport Daemon::status_report() const {
   report.stragglers = stragglers_.stragglers();
   report.relocations = stragglers_.relocations();
   report.undo_records = actuators_ ? actuators_->journal().size() : 0;
+  for (const auto& [id, workload] : observer_->found()) {
+    if (!overrides_->keys(id, workload.cgroup->id()).empty()) ++report.overridden;
+  }
   report.memory_rss_bytes = resident_bytes(options_.proc_root);
   report.config_file = options_.config_file.string();
   report.config_loaded = config_loaded_;
   report.config_error = config_error_;
+  report.config_mode = settings_.mode == config::Mode::enforce ? "enforce" : "observe";
+  report.enforce_problem = enforce_problem();
   return report;
 }
 
@@ -102,17 +129,24 @@ SamplingReport Daemon::sampling_report() const {
 }
 
 std::string Daemon::metrics_text() {
-  return daemon::metrics_text(status_report(), workload_figures(last_tick()));
+  return made_once(documents_.metrics,
+                   [this] { return daemon::metrics_text(status_report(), workload_figures(last_tick())); });
 }
 
-std::string Daemon::workloads_json() { return daemon::workloads_json(last_tick()); }
+std::string Daemon::workloads_json() {
+  return made_once(documents_.workloads, [this] { return daemon::workloads_json(last_tick()); });
+}
 std::string Daemon::topology_json() { return model::to_json(observer_->snapshot().topology); }
-std::string Daemon::snapshot_json() { return model::to_json(observer_->snapshot()); }
+std::string Daemon::snapshot_json() {
+  return made_once(documents_.snapshot, [this] { return model::to_json(observer_->snapshot()); });
+}
 
 std::string Daemon::plan_json() {
-  if (enforcer_) return model::to_json(plan_);
-  // What enforcing from now on would begin with: the plan of the snapshot that is shown.
-  return model::to_json(policies::decide(observer_->snapshot(), settings_.policies));
+  return made_once(documents_.plan, [this] {
+    if (enforcer_) return model::to_json(plan_);
+    // What enforcing from now on would begin with: the plan of the snapshot that is shown.
+    return model::to_json(policies::decide(observer_->snapshot(), settings_.policies));
+  });
 }
 
 model::Result<std::string> Daemon::explain_json(const std::string& subject) {
@@ -147,11 +181,13 @@ model::Result<void> Daemon::set_mode(std::string_view mode) {
     return model::fail(ErrorKind::invalid_input,
                        fmt::format("mode \"{}\": must be observe or enforce", mode));
   }
+  if (mode == "observe") mode_follows_ = false;
   if (mode == mode_name()) return {};
   if (mode == "enforce") {
     if (auto begun = begin_enforcing(); !begun) {
       return model::fail(begun.error().context("cannot enforce"));
     }
+    mode_follows_ = false;
   } else {
     end_enforcing("switched to observe mode");
   }
@@ -171,7 +207,14 @@ model::Result<void> Daemon::set_workload(const std::string& id,
   auto set = overrides_->set(id, found->second.cgroup->id(), settings);
   if (!set && set.error().kind() == ErrorKind::invalid_input) return set;
   if (!set) spdlog::warn("settings of {} hold until berthd ends only: {}", id, set.error().message());
-  for (const auto& [key, value] : settings) spdlog::info("{}: {} is {} for this run", id, key, value);
+  drop_documents();
+  for (const auto& [key, value] : settings) {
+    if (value.empty()) {
+      spdlog::info("{}: {} is as configured again", id, key);
+    } else {
+      spdlog::info("{}: {} is {} for this run", id, key, value);
+    }
+  }
   return {};
 }
 
@@ -193,6 +236,7 @@ std::optional<std::string> Daemon::workload_of(pid_t pid, uid_t uid) const {
 
 model::Result<std::string> Daemon::restore() {
   const bool enforced = enforcer_.has_value();
+  mode_follows_ = false;
   const auto report = end_enforcing("asked for");
   if (enforced) {
     announce_event(kMessageModeChanged, LOG_NOTICE,
@@ -215,8 +259,9 @@ model::Result<void> Daemon::reload() {
     notify_.ready(status_line());
     return model::fail(loaded.error());
   }
-  const bool mode_differs = loaded->mode != settings_.mode;
+  mode_follows_ |= loaded->mode != settings_.mode;
   settings_ = std::move(*loaded);
+  drop_documents();
   config_error_.reset();
   config_loaded_ = clock_();
   // Known words only, so this cannot fail: the configuration checked it.
@@ -233,13 +278,18 @@ model::Result<void> Daemon::reload() {
   }
   announce_event(kMessageReloaded, LOG_INFO, fmt::format("reloaded {}", options_.config_file.string()),
                  mode_name());
-  // A mode chosen over the bus stays, unless the file now says something else than it did.
-  if (mode_differs && !options_.observe) {
-    const auto switched = set_mode(settings_.mode == config::Mode::enforce ? "enforce" : "observe");
-    if (!switched) spdlog::error("{}; staying in observe mode", switched.error().message());
-  }
+  const auto followed = follow_configured_mode();
   notify_.ready(status_line());
-  return {};
+  return followed;
+}
+
+model::Result<void> Daemon::follow_configured_mode() {
+  // A mode chosen over the bus stays, unless the file now says something else than it did.
+  if (!mode_follows_ || options_.observe) return {};
+  const auto switched = set_mode(settings_.mode == config::Mode::enforce ? "enforce" : "observe");
+  if (switched) return {};
+  spdlog::error("{}; staying in observe mode", switched.error().message());
+  return model::fail(switched.error().context("the configuration was taken over, but"));
 }
 
 void Daemon::reopen_what_failed() {

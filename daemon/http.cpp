@@ -10,6 +10,7 @@ namespace berth::daemon {
 namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
+constexpr std::string_view kHead = "HEAD";
 
 bool is_visible(char c) { return c > ' ' && c < '\x7F'; }
 
@@ -43,6 +44,17 @@ std::optional<RequestLine> parse_request_line(std::string_view line) {
   const bool known = parsed.version == "HTTP/1.1" || parsed.version == "HTTP/1.0";
   if (!is_token(parsed.method) || parsed.target.empty() || !visible || !known) return std::nullopt;
   return parsed;
+}
+
+// Of the origin form, or of the absolute one, which a server has to take (RFC 9112, 3.2.2); without the
+// query.
+std::string_view path_of(std::string_view target) {
+  constexpr std::string_view kScheme = "http://";
+  if (equal_ignoring_case(target.substr(0, kScheme.size()), kScheme)) {
+    target.remove_prefix(kScheme.size());
+    target.remove_prefix(std::min(target.find('/'), target.size()));
+  }
+  return target.substr(0, target.find('?'));
 }
 
 // Header lines, without the empty one that ends them. RFC 9112, 3.2: one Host, which 1.0 does not know.
@@ -97,18 +109,22 @@ std::optional<HttpStatus> judge_request(std::string_view received, std::string_v
   const auto request = parse_request_line(received.substr(0, line_end));
   const auto fields = received.substr(line_end + kLineEnd.size(), head_end - line_end);
   if (!request || !are_fields(fields, request->version == "HTTP/1.1")) return HttpStatus::bad_request;
-  if (request->target.substr(0, request->target.find('?')) != path) return HttpStatus::not_found;
-  return request->method == "GET" ? HttpStatus::ok : HttpStatus::method_not_allowed;
+  if (path_of(request->target) != path) return HttpStatus::not_found;
+  return request->method == "GET" || request->method == kHead ? HttpStatus::ok
+                                                              : HttpStatus::method_not_allowed;
 }
 
-std::string http_response(HttpStatus status, std::string_view content_type, std::string_view body) {
+bool wants_body(std::string_view request) { return request.substr(0, request.find(' ')) != kHead; }
+
+std::string http_response(HttpStatus status, std::string_view content_type, std::string_view body,
+                          bool with_body) {
   const std::string explanation = fmt::format("{}\n", reason(status));
   const bool ok = status == HttpStatus::ok;
   const std::string_view shown = ok ? body : explanation;
   return fmt::format(
       "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}Connection: close\r\n\r\n{}",
       static_cast<int>(status), reason(status), ok ? content_type : "text/plain; charset=utf-8", shown.size(),
-      status == HttpStatus::method_not_allowed ? "Allow: GET\r\n" : "", shown);
+      status == HttpStatus::method_not_allowed ? "Allow: GET, HEAD\r\n" : "", with_body ? shown : "");
 }
 
 }  // namespace berth::daemon

@@ -66,6 +66,17 @@ bool is_left_behind(const std::string& path, const SocketAddress& address) {
   return refused;
 }
 
+// Reading is open to everybody, over the bus too; the directory may say otherwise. By the mask, since
+// chmod(2) on the path afterwards could meet a link that somebody put there meanwhile.
+int bind_for_all(int fd, const SocketAddress& where) {
+  const mode_t mask = umask(0111);
+  const int bound = bind(fd, where.get(), where.length);
+  const int error = errno;
+  umask(mask);
+  errno = error;
+  return bound;
+}
+
 }  // namespace
 
 ListeningSocket::ListeningSocket(ListeningSocket&& other) noexcept
@@ -94,14 +105,20 @@ model::Result<ListeningSocket> ListeningSocket::open(const ListenAddress& addres
   const int yes = 1;
   // Connections of an earlier run may still be in TIME_WAIT.
   if (!local && setsockopt(opened.fd_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0) return failed();
-  int bound = bind(opened.fd_, where.get(), where.length);
+  int bound = bind_for_all(opened.fd_, where);
   if (bound != 0 && errno == EADDRINUSE && local) {
+    struct stat there {};
+    if (lstat(address.path.c_str(), &there) == 0 && !S_ISSOCK(there.st_mode)) {
+      return model::fail(
+          model::ErrorKind::io,
+          fmt::format("cannot listen on {}: a file that is no socket is there", config::to_string(address)));
+    }
     if (!is_left_behind(address.path, where)) {
       errno = EADDRINUSE;
       return failed();
     }
     if (unlink(address.path.c_str()) != 0) return failed();
-    bound = bind(opened.fd_, where.get(), where.length);
+    bound = bind_for_all(opened.fd_, where);
   }
   if (bound != 0) return failed();
   if (local) {
@@ -110,8 +127,11 @@ model::Result<ListeningSocket> ListeningSocket::open(const ListenAddress& addres
     opened.path_ = address.path;
     opened.device_ = file.st_dev;
     opened.inode_ = file.st_ino;
-    // Reading is open to everybody, over the bus too; the directory may say otherwise.
-    if (chmod(address.path.c_str(), 0666) != 0) return failed();
+    if (!S_ISSOCK(file.st_mode)) {
+      opened.path_.clear();
+      errno = EADDRINUSE;
+      return failed();
+    }
   } else {
     sockaddr_storage own{};
     socklen_t length = sizeof own;

@@ -60,7 +60,11 @@ ExitStatus start(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return static_cast<int>(berth::daemon::start(argc, argv));
+    const auto status = berth::daemon::start(argc, argv);
+    // What was printed may only now turn out not to have been written.
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return static_cast<int>(status);
+    fmt::print(stderr, "berthd: cannot write the output\n");
+    return static_cast<int>(berth::daemon::ExitStatus::failed);
   } catch (const std::exception& error) {
     // Nothing but memory running out comes this far; the unit's ExecStopPost= puts everything back.
     fmt::print(stderr, "berthd: {}\n", error.what());

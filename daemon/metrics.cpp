@@ -164,7 +164,7 @@ std::vector<WorkloadFigures> workload_figures(const Tick& tick) {
     figures.id = workload.id;
     figures.service = workload.service;
     figures.workload_class = workload.workload_class;
-    figures.vcpus = workload.vcpus;
+    figures.vcpus = vcpus_asked_for(tick, workload);
     const Limits limits = limits_of(workload, tick.holdings);
     figures.cpu_quota_cores = limits.cpu_quota_cores;
     figures.original_cpu_quota_cores = limits.original.cpu_quota_cores;

@@ -39,6 +39,9 @@ void MetricsEndpoint::keep(const config::ListenAddress& wanted, double now) {
 
 std::optional<model::Capability> MetricsEndpoint::capability() const {
   if (address_.kind == Kind::none) return std::nullopt;
+  if (server_ && !server_->problem().empty()) {
+    return model::Capability{"metrics", false, "cannot take connections: " + server_->problem()};
+  }
   if (server_) {
     return model::Capability{"metrics", true, fmt::format("served on {}", config::to_string(address_))};
   }

@@ -5,6 +5,7 @@
 #include "daemon/listening_socket.h"
 #include "daemon/metrics.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <ctime>
@@ -12,9 +13,9 @@
 #include <iterator>
 #include <list>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
-#include <malloc.h>
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -30,8 +31,6 @@ constexpr std::string_view kPath = "/metrics";
 constexpr unsigned kMostAcceptsPerSecond = 50;
 // What a client may send after its request, unread, before it is cut off.
 constexpr std::size_t kMostIgnoredBytes = 64 * 1024;
-// What an answer of a thousand workloads was made in lies between what stays: given back.
-constexpr std::size_t kLargeAnswer = 64 * 1024;
 constexpr std::uint64_t kSecondUsec = 1'000'000;
 
 struct SourceUnref {
@@ -71,10 +70,16 @@ struct MetricsServer::State {
   ListeningSocket socket;
   std::function<std::string()> text;
   std::list<Connection> connections;
+  std::string problem;
   Source accepting;
 
   static int on_connection(sd_event_source*, int, std::uint32_t, void* userdata) {
-    static_cast<State*>(userdata)->accept_one();
+    auto& server = *static_cast<State*>(userdata);
+    try {
+      server.accept_one();
+    } catch (const std::exception& error) {
+      server.say(error.what());
+    }
     return 0;
   }
 
@@ -95,30 +100,52 @@ struct MetricsServer::State {
     return 0;
   }
 
+  // Once for as long as it is so.
+  void say(const std::string& why) {
+    if (problem.empty()) spdlog::warn("metrics: cannot take connections: {}", why);
+    problem = why;
+  }
+
+  // Who has not even asked gives way to who comes, so that silent clients starve nobody. False where all
+  // connections are being answered.
+  bool make_room() {
+    if (connections.size() < kMaxConnections) return true;
+    const auto oldest = std::find_if(connections.begin(), connections.end(), [](const Connection& item) {
+      return item.phase == Connection::Phase::reading;
+    });
+    if (oldest == connections.end()) return false;
+    drop(*oldest);
+    return true;
+  }
+
   void accept_one() {
+    if (!make_room()) {
+      sd_event_source_set_enabled(accepting.get(), SD_EVENT_OFF);
+      return;
+    }
     const int fd = accept4(socket.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) return;
+    if (fd < 0) {
+      // The client left again, or the system lacks what it takes.
+      if (!would_block(errno) && errno != ECONNABORTED) say(std::generic_category().message(errno));
+      return;
+    }
+    problem.clear();
     Connection& connection = connections.emplace_back(*this, fd);
     connection.self = std::prev(connections.end());
     sd_event_source* source = nullptr;
     int r = sd_event_add_io(event, &source, fd, EPOLLIN, on_ready, &connection);
     if (r >= 0) {
       connection.io.reset(source);
-      r = sd_event_add_time_relative(event, &source, CLOCK_MONOTONIC, kDeadlineUsec, 0, on_deadline,
+      r = sd_event_add_time_relative(event, &source, CLOCK_MONOTONIC, kRequestDeadlineUsec, 0, on_deadline,
                                      &connection);
     }
     if (r < 0) return drop(connection);
     connection.deadline.reset(source);
-    if (connections.size() >= kMaxConnections) {
-      sd_event_source_set_enabled(accepting.get(), SD_EVENT_OFF);
-    }
   }
 
   void drop(Connection& connection) {
-    const bool large = connection.answer.size() > kLargeAnswer;
     connections.erase(connection.self);
     sd_event_source_set_enabled(accepting.get(), SD_EVENT_ON);
-    if (large) malloc_trim(0);
   }
 
   // False when it is done with.
@@ -143,9 +170,11 @@ struct MetricsServer::State {
     connection.request.append(buffer.data(), static_cast<std::size_t>(count));
     const auto status = judge_request(connection.request, kPath);
     if (!status) return true;
-    connection.answer = *status == HttpStatus::ok ? http_response(*status, kMetricsContentType, text())
-                                                  : http_response(*status);
+    const bool ok = *status == HttpStatus::ok;
+    connection.answer = http_response(*status, ok ? kMetricsContentType : "", ok ? text() : std::string(),
+                                      wants_body(connection.request));
     connection.phase = Connection::Phase::writing;
+    if (sd_event_source_set_time_relative(connection.deadline.get(), kAnswerDeadlineUsec) < 0) return false;
     return write_answer(connection);
   }
 
@@ -177,6 +206,7 @@ MetricsServer::MetricsServer(std::unique_ptr<State> state) : state_(std::move(st
 MetricsServer::~MetricsServer() = default;
 
 std::uint16_t MetricsServer::port() const { return state_->socket.port(); }
+const std::string& MetricsServer::problem() const { return state_->problem; }
 std::size_t MetricsServer::connections() const { return state_->connections.size(); }
 
 model::Result<std::unique_ptr<MetricsServer>> MetricsServer::start(sd_event* event,

@@ -17,9 +17,12 @@ namespace berth::daemon {
 // Serves GET /metrics over HTTP/1.1 on the loop's thread, to whoever can connect; never waits for anybody.
 class MetricsServer {
  public:
-  static constexpr std::size_t kMaxConnections = 8;  // further ones wait in the kernel
-  // From accepting a connection to its end.
-  static constexpr std::uint64_t kDeadlineUsec = 5'000'000;
+  // The next one takes the place of the oldest that has not asked yet; where all are being answered it waits
+  // in the kernel.
+  static constexpr std::size_t kMaxConnections = 8;
+  // From accepting a connection to the end of its request, and from there to the end of the connection.
+  static constexpr std::uint64_t kRequestDeadlineUsec = 2'000'000;
+  static constexpr std::uint64_t kAnswerDeadlineUsec = 5'000'000;
 
   // Listens from here on; `text` is called for each answer. `event` outlives the server. A socket's file is
   // made anew where nobody listens on it any more, open to every user who can reach it, and removed in the
@@ -34,6 +37,8 @@ class MetricsServer {
 
   std::uint16_t port() const;  // 0 for a socket's file
   std::size_t connections() const;
+  // Why nobody can be taken just now; empty where nothing is known to be wrong.
+  const std::string& problem() const;
 
  private:
   struct State;

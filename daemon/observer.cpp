@@ -3,6 +3,7 @@
 
 #include "cgroup/sampler_parse.h"
 #include "daemon/host_memory.h"
+#include "model/name.h"
 #include "topology/discover.h"
 
 #include <algorithm>
@@ -23,7 +24,8 @@ constexpr double kAllowedLifetime_s = 10;
 std::string host_name() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
-  return name.data();
+  // The kernel takes any bytes; the documents do not.
+  return name[0] == '\0' ? "localhost" : model::to_name(name.data());
 }
 
 void keep_sample(std::vector<model::UsageSample>& usage, const model::UsageSample& sample,

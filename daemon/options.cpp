@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <iostream>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include <CLI/CLI.hpp>
@@ -66,6 +67,15 @@ std::variant<Options, ExitStatus> parse_options(int argc, const char* const* arg
     return wrong_use(e.what());
   }
 
+  // CLI11 takes an empty argument for one that is not there.
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word.empty() || (word.starts_with("--") && word.ends_with("="))) {
+      return wrong_use(
+          fmt::format("{}: a name that is empty", i > 1 && word.empty() ? argv[i - 1] : argv[i]));
+    }
+  }
+
   const bool checking = check->count() > 0;
   if (int{checking} + int{once} + int{restore} > 1) {
     return wrong_use("--check-config, --once and --restore exclude each other");
@@ -77,10 +87,11 @@ std::variant<Options, ExitStatus> parse_options(int argc, const char* const* arg
 
   const std::string& named = checked_file.empty() ? config_file : checked_file;
   options.config_file = named.empty() ? config::kDefaultFile : named;
-  std::error_code ignored;
+  std::error_code error;
   // Only the default file may be missing: a file that was named and is not there is a mistake.
-  if (!named.empty() && !std::filesystem::exists(options.config_file, ignored)) {
-    return wrong_use(fmt::format("{}: there is no such configuration file", named));
+  if (!named.empty() && !std::filesystem::exists(options.config_file, error)) {
+    return wrong_use(
+        fmt::format("{}: {}", named, error ? error.message() : "there is no such configuration file"));
   }
   return options;
 }

@@ -4,13 +4,18 @@
 #include "config/units.h"
 #include "model/cpu_set.h"
 #include "model/json.h"
+#include "model/name.h"
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <charconv>
 #include <fstream>
 #include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 namespace berth::daemon {
@@ -25,22 +30,23 @@ constexpr int kMaxPriority = 1'000'000;
 constexpr double kMinDeadline_s = 1;
 constexpr double kMaxDeadline_s = 10.0 * 365 * 86400;
 
+constexpr std::size_t kMostQuotedBytes = 80;
+
 tl::unexpected<model::Error> bad(const std::string& key, const std::string& value, std::string_view takes) {
-  return model::fail(ErrorKind::invalid_input, fmt::format("{}=\"{}\": must be {}", key, value, takes));
+  return model::fail(ErrorKind::invalid_input, fmt::format("{}=\"{}\": must be {}", key,
+                                                           model::shortened(value, kMostQuotedBytes), takes));
 }
+
+constexpr std::array<std::string_view, 6> kKeys{"class",    "service",  "vcpus",
+                                                "deadline", "priority", "evictable"};
+
+bool is_key(std::string_view key) { return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end(); }
 
 std::optional<int> to_int(const std::string& text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
-}
-
-bool is_plain(const std::string& text) {
-  for (const char c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return false;
-  }
-  return true;
 }
 
 }  // namespace
@@ -53,7 +59,7 @@ model::Result<Override> parse_override(const std::map<std::string, std::string>&
       if (!parsed) return bad(key, value, "latency-sensitive or best-effort");
       result.workload_class = *parsed;
     } else if (key == "service") {
-      if (value.empty() || value.size() > kMaxServiceLength || !is_plain(value)) {
+      if (value.size() > kMaxServiceLength || !model::is_name(value)) {
         return bad(key, value, fmt::format("a name of 1 to {} printable characters", kMaxServiceLength));
       }
       result.service = value;
@@ -80,11 +86,9 @@ model::Result<Override> parse_override(const std::map<std::string, std::string>&
       if (value != "true" && value != "false") return bad(key, value, "true or false");
       result.evictable = value == "true";
     } else {
-      return model::fail(
-          ErrorKind::invalid_input,
-          fmt::format(
-              "\"{}\": no such setting; there are class, service, vcpus, deadline, priority, evictable",
-              key));
+      return model::fail(ErrorKind::invalid_input,
+                         fmt::format("\"{}\": no such setting; there are {}",
+                                     model::shortened(key, kMostQuotedBytes), fmt::join(kKeys, ", ")));
     }
   }
   return result;
@@ -92,10 +96,17 @@ model::Result<Override> parse_override(const std::map<std::string, std::string>&
 
 Overrides::Overrides(const std::filesystem::path& runtime_dir, std::optional<std::string>& warning)
     : file_(runtime_dir / "overrides.json") {
-  std::error_code absent;
-  if (!std::filesystem::exists(file_, absent)) return;
+  std::error_code error;
+  if (!std::filesystem::exists(file_, error)) {
+    if (error) warning = fmt::format("{}: {}", file_.string(), error.message());
+    return;
+  }
   try {
     std::ifstream stream(file_);
+    if (!stream) {
+      warning = fmt::format("{}: {}", file_.string(), std::generic_category().message(errno));
+      return;
+    }
     const auto document = nlohmann::json::parse(stream);
     for (const auto& [workload, run] : document.items()) {
       Run read{run.at("cgroup").get<std::uint64_t>(),
@@ -120,11 +131,26 @@ model::Result<void> Overrides::set(const std::string& workload, std::uint64_t cg
   if (const auto known = runs_.find(workload); known != runs_.end() && known->second.cgroup_id == cgroup_id) {
     run.settings.insert(known->second.settings.begin(), known->second.settings.end());
   }
+  // What is taken back has to be the name of something as well.
+  std::erase_if(run.settings,
+                [](const auto& setting) { return setting.second.empty() && is_key(setting.first); });
   auto parsed = parse_override(run.settings);
   if (!parsed) return model::fail(parsed.error());
   run.parsed = std::move(*parsed);
-  runs_.insert_or_assign(workload, std::move(run));
+  if (run.settings.empty()) {
+    runs_.erase(workload);
+  } else {
+    runs_.insert_or_assign(workload, std::move(run));
+  }
   return save();
+}
+
+std::vector<std::string> Overrides::keys(const std::string& workload, std::uint64_t cgroup_id) const {
+  std::vector<std::string> keys;
+  const auto run = runs_.find(workload);
+  if (run == runs_.end() || run->second.cgroup_id != cgroup_id) return keys;
+  for (const auto& [key, value] : run->second.settings) keys.push_back(key);
+  return keys;
 }
 
 void Overrides::forget(const std::string& workload, std::uint64_t living_cgroup_id) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace berth::daemon {
 
@@ -32,7 +33,8 @@ class Overrides {
   // Reads what an earlier daemon left; a file that cannot be read is as good as none, and `warning` says so.
   Overrides(const std::filesystem::path& runtime_dir, std::optional<std::string>& warning);
 
-  // Adds `settings` to the override of the run `cgroup_id` of `workload`. All or nothing; error invalid_input
+  // Adds `settings` to the override of the run `cgroup_id` of `workload`, and takes back those whose value is
+  // empty. All or nothing; error invalid_input
   // names the key. A file that cannot be written is an error of its own kind (io, permission), the override
   // being in force.
   model::Result<void> set(const std::string& workload, std::uint64_t cgroup_id,
@@ -43,6 +45,8 @@ class Overrides {
   void keep_if(const std::function<bool(const std::string&, std::uint64_t)>& lives);
 
   void apply(model::Workload& workload, std::uint64_t cgroup_id) const;
+  // What is set of that run, ascending; empty where nothing is.
+  std::vector<std::string> keys(const std::string& workload, std::uint64_t cgroup_id) const;
 
  private:
   struct Run {

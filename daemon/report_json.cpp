@@ -69,7 +69,24 @@ json cause_json(const std::optional<model::HeldCause>& cause) {
   return cause ? json(name_of(*cause)) : json(nullptr);
 }
 
+std::vector<std::string> overridden_keys(const Tick& tick, const std::string& id) {
+  const auto found = tick.observer.found().find(id);
+  if (found == tick.observer.found().end()) return {};
+  return tick.overrides.keys(id, found->second.cgroup->id());
+}
+
 }  // namespace
+
+std::optional<int> vcpus_asked_for(const Tick& tick, const model::Workload& workload) {
+  if (workload.vcpus || tick.unmanaged.count(workload.id) == 0) return workload.vcpus;
+  const auto found = tick.observer.found().find(workload.id);
+  if (found == tick.observer.found().end()) return std::nullopt;
+  model::Workload asked;
+  asked.id = workload.id;
+  asked.vcpus = found->second.identity.vcpus;
+  tick.overrides.apply(asked, found->second.cgroup->id());
+  return asked.vcpus;
+}
 
 const model::PlacedInstance* placed_instance(const model::Plan& plan, const std::string& id) {
   if (!plan.findings.interference) return nullptr;
@@ -89,6 +106,7 @@ std::string status_json(const StatusReport& report) {
                  {"version", report.version},
                  {"host", report.host},
                  {"mode", report.mode},
+                 {"enforce_problem", nullable(report.enforce_problem)},
                  {"started", report.started},
                  {"tick",
                   {{"count", report.ticks},
@@ -111,10 +129,12 @@ std::string status_json(const StatusReport& report) {
                    {"reclaimed", report.held.reclaimed},
                    {"preempted", report.held.preempted}}},
                  {"undo_records", report.undo_records},
+                 {"overridden_workloads", report.overridden},
                  {"memory_rss_bytes", report.memory_rss_bytes},
                  {"config",
                   {{"file", report.config_file},
                    {"loaded", report.config_loaded},
+                   {"mode", report.config_mode},
                    {"error", nullable(report.config_error)}}},
                  {"last_actions", log_entries(report.last_actions)}});
 }
@@ -135,7 +155,8 @@ std::string workloads_json(const Tick& tick) {
                  {"class", model::to_string(workload.workload_class)},
                  {"kind", cgroup::to_string(found->second.kind)},
                  {"matched_by", found->second.matched_by},
-                 {"vcpus", nullable(workload.vcpus)},
+                 {"vcpus", nullable(vcpus_asked_for(tick, workload))},
+                 {"overridden", overridden_keys(tick, workload.id)},
                  {"pinned_cpus", pinned_cpus(tick, workload.id)},
                  {"effective_cpus", reading->second.effective_cpus.to_string()},
                  {"cpu_cores", nullptr},
@@ -160,7 +181,7 @@ std::string workloads_json(const Tick& tick) {
     if (!workload.usage.empty()) {
       const auto& sample = workload.usage.back();
       item["cpu_cores"] = sample.cpu_cores;
-      item["memory_bytes"] = sample.memory_bytes;
+      item["memory_bytes"] = nullable(sample.memory_bytes);
       item["progress"] = nullable(sample.progress);
       item["runq_latency_us"] = nullable(sample.runq_latency_us);
       item["runq_latency_p50_us"] = nullable(sample.runq_latency_p50_us);
@@ -212,7 +233,7 @@ std::optional<WorkloadView> workload_view(const Tick& tick, const std::string& i
   view.workload_class = model::to_string(workload->workload_class);
   view.kind = cgroup::to_string(found->second.kind);
   view.matched_by = found->second.matched_by;
-  view.vcpus = static_cast<std::uint32_t>(workload->vcpus.value_or(0));
+  view.vcpus = static_cast<std::uint32_t>(vcpus_asked_for(tick, *workload).value_or(0));
   view.pinned_cpus = pinned_cpus(tick, id);
   if (const auto left_alone = tick.unmanaged.find(id); left_alone != tick.unmanaged.end()) {
     view.managed = false;

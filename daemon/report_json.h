@@ -48,11 +48,14 @@ struct StatusReport {
   std::size_t stragglers = 0;
   std::size_t relocations = 0;  // stragglers that this node cannot help
   std::size_t undo_records = 0;
+  std::size_t overridden = 0;  // workloads with settings of their run
   std::uint64_t memory_rss_bytes = 0;
   std::string config_file;
   double config_loaded = 0;
   std::optional<std::string> config_error;
-  std::vector<LogEntry> last_actions;  // newest first
+  std::string config_mode;                     // what it asks for
+  std::optional<std::string> enforce_problem;  // why enforcing is not possible on this host
+  std::vector<LogEntry> last_actions;          // newest first
 };
 
 // What a tick left, for those who ask between two.
@@ -61,7 +64,12 @@ struct Tick {
   const model::Plan& plan;
   const Holdings& holdings;  // after the plan was carried out; the snapshot's are what it was made of
   const UnmanagedWorkloads& unmanaged;
+  const Overrides& overrides;
 };
+
+// vCPUs asked for, of a workload that is left alone too: a snapshot's has none then, so that no policy counts
+// it in.
+std::optional<int> vcpus_asked_for(const Tick& tick, const model::Workload& workload);
 
 // What the plan says of a workload; nullptr where it is not placed.
 const model::PlacedInstance* placed_instance(const model::Plan& plan, const std::string& id);

@@ -3,6 +3,8 @@
 
 #include "model/json.h"
 
+#include <algorithm>
+
 namespace berth::model {
 
 namespace {
@@ -20,6 +22,20 @@ bool is_noncharacter(std::string_view sequence) {
   unsigned code = static_cast<unsigned char>(sequence[0]) & (sequence.size() == 3 ? 0x0FU : 0x07U);
   for (const char c : sequence.substr(1)) code = code << 6 | (static_cast<unsigned char>(c) & 0x3FU);
   return (code >= 0xFDD0 && code <= 0xFDEF) || (code & 0xFFFE) == 0xFFFE;
+}
+
+// C0, DEL, and C1 (U+0080 to U+009F), which a terminal may obey as well.
+bool is_control(std::string_view sequence) {
+  const auto first = static_cast<unsigned char>(sequence[0]);
+  if (sequence.size() == 2) return first == 0xC2 && static_cast<unsigned char>(sequence[1]) < 0xA0;
+  return first < 0x20 || first == 0x7F;
+}
+
+// Bytes of what a name can hold at `at`, 0 where it cannot.
+std::size_t name_length(std::string_view text, std::size_t at) {
+  const std::size_t length = utf8_length(text, at);
+  const std::string_view sequence = text.substr(at, length);
+  return length == 0 || is_control(sequence) || is_noncharacter(sequence) ? 0 : length;
 }
 
 }  // namespace
@@ -43,13 +59,35 @@ std::size_t utf8_length(std::string_view text, std::size_t at) {
 bool is_name(std::string_view text) {
   if (text.empty() || text.size() > kMaxNameBytes) return false;
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = utf8_length(text, at);
-    const auto first = static_cast<unsigned char>(text[at]);
-    if (length == 0 || first < 0x20 || first == 0x7F || is_noncharacter(text.substr(at, length)))
-      return false;
+    const std::size_t length = name_length(text, at);
+    if (length == 0) return false;
     at += length;
   }
   return true;
+}
+
+std::string to_name(std::string_view text) {
+  std::string name;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = name_length(text, at);
+    if (name.size() + std::max<std::size_t>(length, 1) > kMaxNameBytes) break;
+    length == 0 ? name += '?' : name += text.substr(at, length);
+    // What is well-formed and no name is one character.
+    at += length == 0 ? std::max<std::size_t>(utf8_length(text, at), 1) : length;
+  }
+  return name.empty() ? "?" : name;
+}
+
+std::string shortened(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  const auto continues_character = [&](std::size_t at) {
+    return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+  };
+  std::size_t first = most / 2;
+  std::size_t last = text.size() - most / 2;
+  while (first > 0 && continues_character(first)) --first;
+  while (continues_character(last)) ++last;
+  return std::string(text.substr(0, first)) + "…" + std::string(text.substr(last));
 }
 
 }  // namespace berth::model

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace berth::model {
@@ -13,5 +14,13 @@ std::size_t utf8_length(std::string_view text, std::size_t at);
 // control characters, which a snapshot does not take, and without noncharacters (U+FFFE), which the bus does
 // not (utf8_is_valid of systemd). The kernel allows any bytes but '/' and a line break in a cgroup's name.
 bool is_name(std::string_view text);
+
+// `text` with "?" for each character that a name cannot hold, cut where it would be too long; "?" for
+// nothing.
+std::string to_name(std::string_view text);
+
+// `text`, or its beginning and end with "…" between where it has more than `most` bytes: for what is quoted
+// in a message.
+std::string shortened(std::string_view text, std::size_t most);
 
 }  // namespace berth::model

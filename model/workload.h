@@ -15,10 +15,10 @@ enum class WorkloadClass { latency_sensitive, best_effort };
 // One reading of a workload, averaged since the one before. A figure that could not be had is nullopt, never
 // 0.
 struct UsageSample {
-  double time = 0;                 // epoch seconds
-  double cpu_cores = 0;            // mean cores used
-  std::uint64_t memory_bytes = 0;  // memory.current
-  std::optional<double> progress;  // 0..1
+  double time = 0;                            // epoch seconds
+  double cpu_cores = 0;                       // mean cores used
+  std::optional<std::uint64_t> memory_bytes;  // memory.current
+  std::optional<double> progress;             // 0..1
   // How long threads that were ready waited for a vCPU: the 99th percentile and the median of all waits.
   std::optional<double> runq_latency_us;
   std::optional<double> runq_latency_p50_us;

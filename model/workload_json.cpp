@@ -24,7 +24,7 @@ UsageSample read_sample(const JsonValue& value) {
   UsageSample sample;
   sample.time = object.required("time").epoch();
   if (const auto cpu = object.optional("cpu")) sample.cpu_cores = cpu->number(0, kMaxCores);
-  if (const auto memory = object.optional("memory_bytes")) sample.memory_bytes = memory->bytes();
+  if (const auto memory = object.nullable("memory_bytes")) sample.memory_bytes = memory->bytes();
   if (const auto progress = object.nullable("progress")) sample.progress = progress->fraction();
   if (const auto delay = object.nullable("runq_latency_us"))
     sample.runq_latency_us = delay->number(0, kMaxMicroseconds);
@@ -173,7 +173,7 @@ void write_workload(JsonWriter& out, const Workload& workload) {
   out.key("usage").begin_array();
   for (const UsageSample& sample : workload.usage) {
     out.begin_object().member("time", sample.time).member("cpu", sample.cpu_cores);
-    out.member("memory_bytes", sample.memory_bytes).member_if("progress", sample.progress);
+    out.member_if("memory_bytes", sample.memory_bytes).member_if("progress", sample.progress);
     out.member_if("runq_latency_us", sample.runq_latency_us)
         .member_if("runq_latency_p50_us", sample.runq_latency_p50_us)
         .member_if("llc_mpki", sample.llc_mpki);

@@ -55,9 +55,13 @@ Result<Topology> from_xml(const fs::path& file) {
   }
   auto xml = read_file(file, kLargestXml);
   if (!xml) return fail(xml.error());
-  auto tree = load_xml(*xml, file.native());
+  return from_xml_text(*xml, file.native());
+}
+
+Result<Topology> from_xml_text(const std::string& xml, const std::string& name) {
+  auto tree = load_xml(xml, name);
   if (!tree) return fail(tree.error());
-  return topology_of(*tree, {}, file.native());
+  return topology_of(*tree, {}, name);
 }
 
 Result<Topology> from_synthetic(const std::string& description) {

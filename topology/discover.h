@@ -16,6 +16,8 @@ model::Result<model::Topology> discover(const std::filesystem::path& sys_root = 
                                         const std::filesystem::path& proc_root = "/proc");
 // An hwloc XML export (lstopo FILE.xml). Error names the file.
 model::Result<model::Topology> from_xml(const std::filesystem::path& file);
+// The text of one, called `name` in errors.
+model::Result<model::Topology> from_xml_text(const std::string& xml, const std::string& name);
 // An hwloc synthetic description ("package:2 l3:1 core:4 pu:2"). Error quotes it.
 model::Result<model::Topology> from_synthetic(const std::string& description);
 // For model::parse_snapshot.

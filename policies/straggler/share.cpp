@@ -47,14 +47,17 @@ Share share_of(const model::Workload& workload, model::Resource resource) {
         cpu ? workload.original->cpu_quota_cores : as_number(workload.original->memory_high_bytes);
   }
   double sum = 0;
+  std::size_t known = 0;
   for (const model::UsageSample& sample : workload.usage) {
-    const double use = cpu ? sample.cpu_cores : static_cast<double>(sample.memory_bytes);
-    sum += use;
-    share.max_use = std::max(share.max_use.value_or(use), use);
+    const std::optional<double> use = cpu ? sample.cpu_cores : as_number(sample.memory_bytes);
+    if (!use) continue;
+    sum += *use;
+    ++known;
+    share.max_use = std::max(share.max_use.value_or(*use), *use);
     share.last_use = use;
   }
-  if (!workload.usage.empty()) {
-    const double mean = sum / static_cast<double>(workload.usage.size());
+  if (known > 0) {
+    const double mean = sum / static_cast<double>(known);
     share.mean_use = cpu ? mean : std::ceil(mean);
   }
   return share;

@@ -3,7 +3,9 @@
 #include "../cli/program.h"
 #include "fixture.h"
 
+#include <chrono>
 #include <filesystem>
+#include <future>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -106,6 +108,20 @@ TEST_F(BerthctlOnTheBus, SetsAWorkload) {
             (std::map<std::string, std::string>{{"class", "best-effort"}, {"vcpus", "2"}}));
 }
 
+TEST_F(BerthctlOnTheBus, TakesBackWhatWasSet) {
+  const Ran ran = berthctl(std::string("set ") + kWeb + " --reset priority=3");
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_EQ(control_.settings[kWeb], (std::map<std::string, std::string>{{"class", ""},
+                                                                         {"deadline", ""},
+                                                                         {"evictable", ""},
+                                                                         {"priority", "3"},
+                                                                         {"service", ""},
+                                                                         {"vcpus", ""}}));
+  EXPECT_EQ(berthctl(std::string("set ") + kWeb + " --reset").exit, 0);
+  expect_complaint(berthctl(std::string("set ") + kWeb), 2, "--reset");
+  expect_complaint(berthctl(std::string("set ") + kWeb + " vcpus="), 2, "no value");
+}
+
 TEST_F(BerthctlOnTheBus, RestoresThroughTheDaemon) {
   const Ran ran = berthctl("restore");
   EXPECT_EQ(ran.exit, 0) << ran.err;
@@ -144,6 +160,27 @@ TEST_F(BerthctlOnTheBus, ABusWithoutADaemonIsUnreachable) {
   service_.reset();
   expect_complaint(berthctl("status"), 4, "systemctl start berthd");
   expect_complaint(berthctl("mode enforce"), 4, "systemctl start berthd");
+}
+
+TEST_F(BerthctlOnTheBus, ADaemonThatIsStoppedIsNotCalledAbsent) {
+  // It has the name, and nobody serves it.
+  auto status = std::async(std::launch::async, [] { return run_shell("berthctl status"); });
+  const Ran reload = run_shell("berthctl reload");
+  for (const Ran& ran : {reload, status.get()}) {
+    expect_complaint(ran, 4, "berthd does not answer");
+    EXPECT_EQ(ran.err.find("systemctl start"), std::string::npos) << ran.err;
+  }
+}
+
+TEST(BerthctlWithoutABus, ASilentBusIsGivenUpSoon) {
+  const SilentBus silence;
+  const auto begin = std::chrono::steady_clock::now();
+  for (const char* command : {"status", "mode enforce"}) {
+    const Ran ran = run_shell(std::string("berthctl ") + command);
+    EXPECT_EQ(ran.exit, 4);
+    EXPECT_THAT(ran.err, HasSubstr("it does not answer within 2 s"));
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
 }  // namespace berth::test

@@ -152,7 +152,7 @@ TEST_F(SamplerTest, AFileThatAppearsLaterIsPickedUp) {
   let_pass(0.002);
   auto reading = sample();
   ASSERT_TRUE(reading.sample);
-  EXPECT_EQ(reading.sample->memory_bytes, 0U);
+  EXPECT_EQ(reading.sample->memory_bytes, std::nullopt);
   EXPECT_EQ(reading.cpu_pressure_some_avg10, std::nullopt);
 
   tree.write("a", "memory.current", "12288\n");

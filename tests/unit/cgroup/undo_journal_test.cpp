@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/undo_journal.h"
 
+#include "cgroup/restore.h"
 #include "child_process.h"
 #include "write_fixture.h"
 
@@ -43,6 +44,36 @@ TEST_F(UndoJournalTest, KeepsRecordsAcrossReopening) {
   const auto journal = open();
   ASSERT_THAT(journal->records(), SizeIs(1));
   EXPECT_EQ(journal->records()[0], direct("a", UINT64_MAX));
+}
+
+TEST_F(UndoJournalTest, IsNotSaidToBeMissingWhereItCannotBeSeen) {
+  EXPECT_EQ(UndoJournal::exists(state.path()).value(), false);
+  open();
+  EXPECT_EQ(UndoJournal::exists(state.path()).value(), true);
+
+  const auto loop = state.path() / "loop";  // fails for root too
+  std::filesystem::create_symlink(loop, loop);
+  const auto unseen = UndoJournal::exists(loop);
+  ASSERT_FALSE(unseen);
+  EXPECT_THAT(unseen.error().message(), HasSubstr("cannot look at " + (loop / "undo.db").string()));
+}
+
+TEST_F(UndoJournalTest, WhoMayNotEnterTheStateDirectoryIsToldToBeRoot) {
+  if (geteuid() != 0) GTEST_SKIP() << "another user's directory needs root";
+  open();
+  std::filesystem::permissions(state.path(), std::filesystem::perms::owner_all);
+  constexpr uid_t kNobody = 65534;
+  ASSERT_EQ(seteuid(kNobody), 0);
+  const auto unseen = UndoJournal::exists(state.path());
+  RestorePaths paths;
+  paths.state_dir = state.path();
+  const auto restored = restore_host(paths);
+  ASSERT_EQ(seteuid(0), 0);
+  ASSERT_FALSE(unseen);
+  EXPECT_EQ(unseen.error().kind(), model::ErrorKind::permission);
+  EXPECT_THAT(unseen.error().message(), HasSubstr("undo.db: Permission denied; run as root"));
+  ASSERT_FALSE(restored) << "nothing to restore, it said";
+  EXPECT_EQ(restored.error().message(), unseen.error().message());
 }
 
 TEST_F(UndoJournalTest, KeepsTheFirstOriginal) {

@@ -2,6 +2,7 @@
 // The real program: what it prints, and its exit status, without a daemon.
 #include "program.h"
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -306,11 +307,71 @@ TEST_F(Berthctl, RestoreWithoutADaemonRunsBerthd) {
   EXPECT_EQ(run_shell((bin / "berthctl").string() + " restore").out, "--restore\n");
 }
 
-TEST_F(Berthctl, AClosedPipeIsNoCrash) {
+TEST_F(Berthctl, AClosedPipeEndsItWithoutAWord) {
   const Ran ran = run_shell(
       "berthctl topology --synthetic 'package:4 l3:1 core:64 pu:2' --json | head -c 10; "
       "exit ${PIPESTATUS[0]}");
-  EXPECT_LT(ran.exit, 128);
+  EXPECT_EQ(ran.exit, 128 + SIGPIPE);
+  EXPECT_EQ(ran.err, "");
+}
+
+TEST_F(Berthctl, AFullDiskIsAFailure) {
+  for (const char* command : {"--help", "--version", "plan --help", "topology --synthetic pu:2"}) {
+    expect_complaint(run_shell(std::string("berthctl ") + command + " > /dev/full"), 1,
+                     "cannot write the output");
+  }
+}
+
+TEST_F(Berthctl, AnUnknownOptionIsNamed) {
+  expect_complaint(run_shell("berthctl --jsn"), 2, "--jsn");
+  expect_complaint(run_shell("berthctl --jsn list"), 2, "--jsn");
+  expect_complaint(run_shell("berthctl list --jsn"), 2, "--jsn");
+}
+
+TEST_F(Berthctl, ArgumentsThatNoBusCarriesAreNamed) {
+  expect_complaint(run_shell("berthctl set web service=$'\\xff'"), 2, "service=");
+  expect_complaint(run_shell("berthctl set $'w\\xff' vcpus=1"), 2, "is no workload's id");
+  expect_complaint(run_shell("berthctl set '' vcpus=1"), 2, "is no workload's id");
+}
+
+TEST_F(Berthctl, WhatIsQuotedInAComplaintIsBounded) {
+  const Ran ran = run_shell("berthctl set web $(printf 'a%.0s' {1..100000})=1");
+  expect_complaint(ran, 2, "there is no setting");
+  EXPECT_LT(ran.err.size(), 1100U);
+  EXPECT_THAT(ran.err, HasSubstr("evictable")) << "what helps is still there";
+}
+
+TEST_F(Berthctl, RestoreTakesNothingButOptionsOfTheDaemon) {
+  expect_complaint(run_shell("berthctl restore foo"), 2, "foo");
+  const auto bin = directory_ / "bin";
+  std::filesystem::create_directories(bin);
+  std::filesystem::copy_file(BERTHCTL, bin / "berthctl");
+  expect_complaint(run_shell((bin / "berthctl").string() + " restore -- --state-dir /x"), 1, "not installed");
+}
+
+TEST_F(Berthctl, TheFileToCheckHasAName) {
+  expect_complaint(run_shell("berthctl check-config ''"), 2, "empty");
+  const Ran ran = run_shell("berthctl check-config -", "mode = \"observe\"\n");
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_THAT(ran.out, StartsWith("standard input: valid"));
+}
+
+TEST_F(Berthctl, ReadsATopologyFromStandardInput) {
+  const std::string xml =
+      R"(<?xml version="1.0"?><!DOCTYPE topology SYSTEM "hwloc2.dtd"><topology version="2.0">)"
+      R"(<object type="Machine" os_index="0" cpuset="0x1" complete_cpuset="0x1" )"
+      R"(allowed_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1" allowed_nodeset="0x1" gp_index="1">)"
+      R"(<object type="NUMANode" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" )"
+      R"(complete_nodeset="0x1" gp_index="4" local_memory="1024"/>)"
+      R"(<object type="Package" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" )"
+      R"(complete_nodeset="0x1" gp_index="2"><object type="Core" os_index="0" cpuset="0x1" )"
+      R"(complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1" gp_index="3">)"
+      R"(<object type="PU" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" )"
+      R"(complete_nodeset="0x1" gp_index="5"/></object></object></object></topology>)";
+  const Ran ran = run_shell("berthctl topology --xml - --json", xml);
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_EQ(json::parse(ran.out).at("cpus").size(), 1U);
+  expect_complaint(run_shell("berthctl topology --xml -", "nonsense"), 2, "standard input");
 }
 
 TEST_F(Berthctl, NoColourWhereNobodyLooks) {

@@ -68,6 +68,34 @@ TEST(RenderStatus, SaysWhatANewcomerNeeds) {
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
 }
 
+TEST(RenderStatus, OneOfAThingIsOne) {
+  Document document = status();
+  document["undo_records"] = 1;
+  document["tick"]["count"] = 1;
+  document["overridden_workloads"] = 1;
+  EXPECT_THAT(shown(document), HasSubstr("1 changed attribute\n"));
+  EXPECT_THAT(shown(document), HasSubstr(", 1 tick of"));
+  EXPECT_THAT(shown(document), HasSubstr("1 workload (berthctl set)"));
+  EXPECT_THAT(shown(status()), Not(HasSubstr("set by hand")));
+}
+
+TEST(RenderStatus, AdvisesToEnforceOnlyWhereThatIsPossible) {
+  Document document = status();
+  document["config"]["mode"] = "observe";
+  EXPECT_THAT(shown(document), Not(HasSubstr("configured ")));
+  document["enforce_problem"] = "no cpuset controller";
+  EXPECT_THAT(shown(document), Not(HasSubstr("berthctl mode enforce")));
+  document["config"]["mode"] = "enforce";
+  EXPECT_THAT(shown(document), HasSubstr("configured    enforce, not possible: no cpuset controller"));
+}
+
+TEST(RenderStatus, SaysWhereTheFileAsksForAnotherMode) {
+  Document document = status();
+  document["config"]["mode"] = "enforce";
+  EXPECT_THAT(shown(document), HasSubstr("configured    enforce, switched by hand"));
+  EXPECT_THAT(shown(document), HasSubstr("berthctl mode enforce"));
+}
+
 TEST(RenderStatus, AFailedReloadIsShown) {
   Document document = status();
   document["config"]["error"] = "/etc/berth/berth.toml:3:1: unknown key";

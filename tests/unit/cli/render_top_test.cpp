@@ -42,7 +42,7 @@ TopFrame frame(const std::string& processors = "package:1 l3:1 core:2 pu:1") {
 }
 
 std::string shown(const TopFrame& what, const TopView& view = {}, const Style& style = {}) {
-  return render_top(what, view, style);
+  return render_top(what, view, style).text;
 }
 
 // The first words of the lines below the table's titles.
@@ -114,13 +114,20 @@ TEST(RenderTop, FillsTheTerminalExactlyAndScrolls) {
     EXPECT_EQ(lines_of(shown(frame(), view)), height) << height;
   }
   view.height = 15;
-  EXPECT_EQ(workload_rows(frame(), view, {}), order(shown(frame(), view)).size());
+  EXPECT_EQ(render_top(frame(), view, {}).rows, order(shown(frame(), view)).size());
   EXPECT_EQ(order(shown(frame(), view)), (Ids{kSort}));
   EXPECT_THAT(shown(frame(), view), HasSubstr("workloads 1-1 of 3 by CPU   q quit"));
   view.first_row = 1;
   EXPECT_EQ(order(shown(frame(), view)), (Ids{kWeb}));
   view.first_row = 1000;
   EXPECT_EQ(order(shown(frame(), view)), (Ids{kIdle})) << "not beyond the last";
+}
+
+TEST(RenderTop, WithoutRoomForWorkloadsItSaysHowManyThereAre) {
+  TopView view;
+  view.height = 4;
+  EXPECT_EQ(render_top(frame(), view, {}).rows, 0U);
+  EXPECT_THAT(shown(frame(), view), HasSubstr("no room for 3 workloads by CPU"));
 }
 
 TEST(RenderTop, ProcessorsTakeTheRoomThatWorkloadsLeave) {

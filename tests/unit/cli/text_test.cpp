@@ -19,6 +19,16 @@ TEST(Text, ControlCharactersNeverReachTheTerminal) {
             "?31m");  // the one-character CSI
 }
 
+TEST(Text, WhatIsNotSeenOrTurnsTheDirectionIsReplaced) {
+  EXPECT_EQ(printable("web\xE2\x80\xAEgpj"), "web?gpj");  // U+202E
+  EXPECT_EQ(printable("w\xE2\x80\x8B"
+                      "eb"),
+            "w?eb");                                         // U+200B
+  EXPECT_EQ(printable("\xE2\x81\xA6x\xE2\x81\xA9"), "?x?");  // U+2066, U+2069
+  EXPECT_EQ(printable("\xEF\xBB\xBFx"), "?x");               // U+FEFF
+  EXPECT_EQ(printable("\xE2\x80\x90"), "\xE2\x80\x90");      // a hyphen
+}
+
 TEST(Text, MalformedUtf8IsReplaced) {
   EXPECT_EQ(printable("a\xff"
                       "b"),
@@ -101,6 +111,21 @@ TEST_F(TableText, NarrowTerminalsCutWhatMayShrink) {
   EXPECT_EQ(printed(table, 20),
             "WORKLOAD         CPU\n"
             "…web@1.service  1.00\n");
+}
+
+TEST_F(TableText, TheFirstColumnShrinksLastAndTheWidestOfTheOthersFirst) {
+  Table table(
+      {{"WORKLOAD", Align::left, true}, {"SERVICE", Align::left, true}, {"PINNED", Align::left, true}});
+  table.add({"batch.slice/batch-sort.scope", "batch.slice/batch-sort.scope", "0-1,4-5,8-9,12-13"});
+  EXPECT_EQ(printed(table, 70),
+            "WORKLOAD                      SERVICE                PINNED\n"
+            "batch.slice/batch-sort.scope  …ice/batch-sort.scope  0-1,4-5,8-9,12-13\n");
+  EXPECT_EQ(printed(table, 56),
+            "WORKLOAD                      SERVICE       PINNED\n"
+            "batch.slice/batch-sort.scope  …-sort.scope  …5,8-9,12-13\n");
+  EXPECT_EQ(printed(table, 50),
+            "WORKLOAD                SERVICE       PINNED\n"
+            "…lice/batch-sort.scope  …-sort.scope  …5,8-9,12-13\n");
 }
 
 TEST_F(TableText, NarrowTerminalsLeaveOutSpareColumnsOfDashes) {

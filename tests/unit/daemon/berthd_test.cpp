@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 
 #include <gtest/gtest.h>
@@ -250,6 +251,20 @@ TEST_F(Berthd, ASecondOneOnTheSameStateEnds) {
   const auto second = run_berthd(node.arguments());
   EXPECT_EQ(second.status, 1);
   EXPECT_NE(second.errors.find("pid " + std::to_string(first.pid())), std::string::npos) << second.errors;
+}
+
+TEST_F(Berthd, AFullDiskIsAFailureOfWhatPrints) {
+  load_node("observe");
+  const std::string errors = node.state_dir() / "errors";
+  for (const char* what : {"--once", "--once --json", "--restore", "--check-config", "--help", "--version"}) {
+    std::string command = BERTHD;
+    for (const auto& argument : node.arguments()) command += " '" + argument + "'";
+    command += std::string(" ") + what + " >/dev/full 2>'" + errors + "'";
+    const int status = std::system(command.c_str());
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << what << ": " << status;
+    const std::string said = test::read_text(errors);
+    EXPECT_NE(said.find("berthd: cannot write"), std::string::npos) << what << ": " << said;
+  }
 }
 
 TEST_F(Berthd, WithoutABusItSaysSoOnce) {

@@ -311,6 +311,60 @@ TEST_F(DaemonTest, ReloadFollowsTheFilesModeButNotOverAModeChosenMeanwhile) {
   EXPECT_EQ(daemon->mode(), "observe");
 }
 
+TEST_F(DaemonTest, AReloadThatCannotEnforceSaysSoUntilItCan) {
+  load_node();
+  node.put("", "cgroup.controllers", "cpu memory");
+  start();
+  EXPECT_TRUE(daemon->reload());
+  configure("mode = \"enforce\"\n");
+  for (int i = 0; i < 2; ++i) {
+    const auto reloaded = daemon->reload();
+    ASSERT_FALSE(reloaded) << i;
+    EXPECT_NE(reloaded.error().message().find("taken over, but: cannot enforce: "), std::string::npos)
+        << reloaded.error().message();
+  }
+  const auto status = json::parse(daemon->status_json());
+  EXPECT_EQ(status["mode"], "observe");
+  EXPECT_EQ(status["config"]["mode"], "enforce");
+  EXPECT_TRUE(status["config"]["error"].is_null()) << "the file itself is right";
+  EXPECT_NE(status["enforce_problem"].get<std::string>().find("cpuset"), std::string::npos);
+  ASSERT_TRUE(daemon->set_mode("observe"));
+  EXPECT_TRUE(daemon->reload()) << "somebody has decided otherwise since";
+}
+
+TEST_F(DaemonTest, AfterARestoreTheStatusTellsWhatTheFileAsksFor) {
+  load_node();
+  configure("mode = \"enforce\"\n");
+  start();
+  tick();
+  ASSERT_TRUE(daemon->restore());
+  const auto status = json::parse(daemon->status_json());
+  EXPECT_EQ(status["mode"], "observe");
+  EXPECT_EQ(status["config"]["mode"], "enforce");
+  EXPECT_TRUE(status["enforce_problem"].is_null());
+  EXPECT_TRUE(daemon->reload());
+  EXPECT_EQ(daemon->mode(), "observe") << "the file says what it said before";
+}
+
+TEST_F(DaemonTest, DocumentsAreMadeOnceATick) {
+  load_node();
+  start();
+  tick();
+  const auto figures = daemon->metrics_text();
+  const auto list = daemon->workloads_json();
+  const auto plan = daemon->plan_json();
+  std::ofstream(node.proc() / "self/statm") << "2000 1700 100 1 0 1 0\n";
+  EXPECT_EQ(daemon->metrics_text(), figures);
+  EXPECT_EQ(daemon->workloads_json(), list);
+  EXPECT_EQ(daemon->plan_json(), plan);
+  ASSERT_TRUE(daemon->set_mode("enforce"));
+  const auto enforcing = daemon->metrics_text();
+  EXPECT_NE(enforcing, figures) << "the mode is another one";
+  tick();
+  EXPECT_NE(daemon->metrics_text(), enforcing);
+  EXPECT_NE(daemon->workloads_json(), list);
+}
+
 TEST_F(DaemonTest, ObserveOptionHoldsAgainstTheConfiguration) {
   load_node();
   configure("mode = \"enforce\"\n");
@@ -545,6 +599,62 @@ TEST_F(DaemonTest, WorkloadsHaveEveryMember) {
   EXPECT_FALSE(web["matched_by"].get<std::string>().empty());
   EXPECT_TRUE(document["workloads"][0]["vcpus"].is_null());
   EXPECT_TRUE(document["workloads"][0]["score"].is_null());
+}
+
+TEST_F(DaemonTest, WhatWasSetOfARunIsShownAndCanBeTakenBack) {
+  load_node();
+  start();
+  tick();
+  const auto listed = [&] { return json::parse(daemon->workloads_json())["workloads"][1]; };
+  EXPECT_EQ(listed()["overridden"], json::array());
+  ASSERT_TRUE(daemon->set_workload("web/a", {{"vcpus", "3"}, {"priority", "5"}}));
+  EXPECT_EQ(listed()["overridden"], (json{"priority", "vcpus"}));
+  EXPECT_EQ(json::parse(daemon->status_json())["overridden_workloads"], 1);
+  tick();
+  EXPECT_EQ(listed()["vcpus"], 3);
+  ASSERT_TRUE(daemon->set_workload("web/a", {{"vcpus", ""}, {"priority", ""}, {"class", ""}}));
+  tick();
+  EXPECT_EQ(listed()["overridden"], json::array());
+  EXPECT_EQ(listed()["vcpus"], 2);
+  EXPECT_EQ(json::parse(daemon->status_json())["overridden_workloads"], 0);
+}
+
+TEST_F(DaemonTest, AWorkloadLeftAloneKeepsTheVcpusItAskedFor) {
+  load_node();
+  configure("mode = \"enforce\"\n");
+  start();
+  tick();
+  node.put("web/a", "cpuset.cpus", "7");
+  ASSERT_TRUE(test::eventually([&] {
+    tick();
+    return !daemon->workload("web/a")->managed;
+  }));
+  tick();
+  EXPECT_EQ(json::parse(daemon->workloads_json())["workloads"][1]["vcpus"], 2);
+  EXPECT_EQ(daemon->workload("web/a")->vcpus, 2U);
+  EXPECT_NE(daemon->metrics_text().find("berth_workload_vcpus{workload=\"web/a\""), std::string::npos);
+}
+
+TEST_F(DaemonTest, MemoryThatCannotBeReadIsUnknownAndNot0) {
+  load_node();
+  std::filesystem::remove(node.tree() / "web/a/memory.current");
+  start();
+  tick();
+  ASSERT_TRUE(test::eventually([&] {
+    tick();
+    return daemon->workload("web/a")->cpu_cores.has_value();
+  }));
+  EXPECT_EQ(daemon->workload("web/a")->memory_bytes, std::nullopt);
+  EXPECT_EQ(daemon->workload("web/b")->memory_bytes, 1048576U);
+  const auto listed = json::parse(daemon->workloads_json())["workloads"];
+  EXPECT_TRUE(listed[1]["memory_bytes"].is_null());
+  EXPECT_EQ(listed[2]["memory_bytes"], 1048576);
+  const auto snapshot = json::parse(daemon->snapshot_json())["workloads"];
+  EXPECT_FALSE(snapshot[1]["usage"][0].contains("memory_bytes"));
+  EXPECT_TRUE(snapshot[2]["usage"][0].contains("memory_bytes"));
+  const auto metrics = daemon->metrics_text();
+  EXPECT_EQ(metrics.find("berth_workload_memory_bytes{workload=\"web/a\""), std::string::npos);
+  EXPECT_NE(metrics.find("berth_workload_memory_bytes{workload=\"web/b\""), std::string::npos);
 }
 
 TEST_F(DaemonTest, TopologyIsTheContractsDocument) {

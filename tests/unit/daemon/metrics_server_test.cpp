@@ -18,6 +18,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -169,6 +170,43 @@ TEST_F(MetricsServerTest, RefusesOtherPlacesMethodsAndGarbage) {
   EXPECT_TRUE(asked(kGet).starts_with("HTTP/1.1 200 "));
 }
 
+TEST_F(MetricsServerTest, AnswersHeadWithoutABody) {
+  start();
+  const std::string whole = asked(kGet);
+  const std::string head = asked("HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(head, whole.substr(0, whole.find("\r\n\r\n") + 4));
+  const std::string refused = asked("HEAD / HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_TRUE(refused.starts_with("HTTP/1.1 404 "));
+  EXPECT_TRUE(refused.ends_with("\r\n\r\n")) << refused;
+}
+
+TEST_F(MetricsServerTest, TakesTheAbsoluteFormOfAnAddress) {
+  start();
+  EXPECT_TRUE(asked("GET http://x/metrics HTTP/1.1\r\nHost: x\r\n\r\n").starts_with("HTTP/1.1 200 "));
+  EXPECT_TRUE(asked("GET HTTP://x:1/metrics?a HTTP/1.1\r\nHost: x\r\n\r\n").starts_with("HTTP/1.1 200 "));
+  EXPECT_TRUE(asked("GET http://x HTTP/1.1\r\nHost: x\r\n\r\n").starts_with("HTTP/1.1 404 "));
+}
+
+TEST_F(MetricsServerTest, SaysOnceThatItCanTakeNobody) {
+  start();
+  Client client(AF_INET);
+  ASSERT_TRUE(client.connect_to(server_->port()));
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const bool said = serve_until([&] { return !server_->problem().empty(); });
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_TRUE(said);
+  bool asked = false;
+  EXPECT_TRUE(serve_until([&] {
+    if (!asked) asked = client.say(kGet) == kGet.size();
+    return client.ended();
+  })) << "it waited in the kernel";
+  EXPECT_TRUE(client.heard.starts_with("HTTP/1.1 200 "));
+  EXPECT_EQ(server_->problem(), "");
+}
+
 TEST_F(MetricsServerTest, AnOversizedRequestIsRefusedWithoutBeingKept) {
   start();
   const std::string answer = asked("GET /metrics HTTP/1.1\r\nX: " + std::string(3 * kMaxRequestBytes, 'a'));
@@ -210,36 +248,73 @@ TEST_F(MetricsServerTest, ALargeAnswerArrivesWhole) {
   EXPECT_EQ(answer.size() - answer.find("\r\n\r\n") - 4, body_.size());
 }
 
-TEST_F(MetricsServerTest, SlowClientsWaitForNobodyAndAreCutOffAtTheDeadline) {
-  body_ = std::string(32 << 20, 'b');
+TEST_F(MetricsServerTest, WhoOnlyConnectsGivesWayToWhoAsks) {
   start();
-  std::list<Client> slow;
-  // Silent ones, one that drips, one that never reads; as many as there may be.
-  for (std::size_t i = 0; i < MetricsServer::kMaxConnections; ++i) {
-    slow.emplace_back(AF_INET);
-    if (i == 1) slow.back().take_little();
-    ASSERT_TRUE(slow.back().connect_to(server_->port()));
+  std::list<Client> silent;
+  for (std::size_t i = 0; i < 2 * MetricsServer::kMaxConnections; ++i) {
+    silent.emplace_back(AF_INET);
+    ASSERT_TRUE(silent.back().connect_to(server_->port()));
   }
-  const auto begin = Clock::now();
-  ASSERT_TRUE(serve_until([&] { return server_->connections() == MetricsServer::kMaxConnections; }));
-  ASSERT_EQ(std::next(slow.begin())->say(kGet), kGet.size());
   Client late(AF_INET);
   ASSERT_TRUE(late.connect_to(server_->port()));
+  const auto begin = Clock::now();
   bool asked = false;
-  int dripped = 0;
   std::size_t most = 0;
+  EXPECT_TRUE(serve_until([&] {
+    if (!asked) asked = late.say(kGet) == kGet.size();
+    most = std::max(most, server_->connections());
+    return late.ended();
+  }));
+  EXPECT_LT(Clock::now() - begin, std::chrono::microseconds(MetricsServer::kRequestDeadlineUsec));
+  EXPECT_TRUE(late.heard.starts_with("HTTP/1.1 200 "));
+  EXPECT_LE(most, MetricsServer::kMaxConnections);
+}
+
+TEST_F(MetricsServerTest, ARequestThatDripsIsCutOffAtItsDeadline) {
+  start();
+  Client client(AF_INET);
+  ASSERT_TRUE(client.connect_to(server_->port()));
+  const auto begin = Clock::now();
+  int dripped = 0;
   EXPECT_TRUE(serve_until([&] {
     // A byte every 100 ms: never silent for long, and never done.
     if (Clock::now() - begin > std::chrono::milliseconds(100) * dripped) {
-      dripped += static_cast<int>(slow.front().say("G"));
+      dripped += static_cast<int>(client.say("G"));
     }
+    return client.ended();
+  }));
+  const std::chrono::duration<double> taken = Clock::now() - begin;
+  EXPECT_GT(taken.count(), 1.5);
+  EXPECT_LT(taken.count(), 4.5) << "less than an answer has";
+}
+
+TEST_F(MetricsServerTest, WhoDoesNotReadTheAnswerIsCutOffAtTheDeadline) {
+  body_ = std::string(16 << 20, 'b');
+  start();
+  std::list<Client> slow;
+  for (std::size_t i = 0; i < MetricsServer::kMaxConnections; ++i) {
+    slow.emplace_back(AF_INET);
+    slow.back().take_little();
+    ASSERT_TRUE(slow.back().connect_to(server_->port()));
+    bool asked = false;
+    ASSERT_TRUE(serve_until([&] {
+      if (!asked) asked = slow.back().say(kGet) == kGet.size();
+      return answers_ == static_cast<int>(i) + 1;
+    }));
+  }
+  const auto begin = Clock::now();
+  Client late(AF_INET);
+  ASSERT_TRUE(late.connect_to(server_->port()));
+  bool asked = false;
+  std::size_t most = 0;
+  EXPECT_TRUE(serve_until([&] {
     if (!asked) asked = late.say(kGet) == kGet.size();
     most = std::max(most, server_->connections());
     return late.ended();
   })) << "the ninth is served once the others are cut off";
   EXPECT_EQ(most, MetricsServer::kMaxConnections);
   const std::chrono::duration<double> taken = Clock::now() - begin;
-  EXPECT_GT(taken.count(), 4);
+  EXPECT_GT(taken.count(), 3);
   EXPECT_LT(taken.count(), 10);
   EXPECT_TRUE(late.heard.starts_with("HTTP/1.1 200 "));
   EXPECT_TRUE(serve_until([&] { return server_->connections() == 0; }));
@@ -271,7 +346,10 @@ TEST_F(MetricsServerTest, ASocketLeftBehindIsReplacedAndNothingElse) {
   server_.reset();
 
   std::ofstream(address.path) << "precious";
-  EXPECT_FALSE(ListeningSocket::open(address));
+  const auto refused = ListeningSocket::open(address);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message().find("a file that is no socket is there"), std::string::npos)
+      << refused.error().message();
   EXPECT_TRUE(std::filesystem::exists(address.path));
 }
 

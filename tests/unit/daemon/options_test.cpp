@@ -84,6 +84,24 @@ TEST(Options, MistakesAreAnsweredWithOneLine) {
   EXPECT_NE(refusal({"--check-config", "/there/is/none"}).find("/there/is/none"), std::string::npos);
 }
 
+TEST(Options, AnEmptyNameIsAMistakeAndNotTheDefault) {
+  EXPECT_NE(refusal({"--config", ""}).find("--config: a name that is empty"), std::string::npos);
+  EXPECT_NE(refusal({"--config="}).find("empty"), std::string::npos);
+  EXPECT_NE(refusal({"--check-config", ""}).find("--check-config: a name that is empty"), std::string::npos);
+  EXPECT_NE(refusal({"--once", "--state-dir", ""}).find("empty"), std::string::npos);
+}
+
+TEST(Options, AFileThatCannotBeSeenIsNotCalledMissing) {
+  const test::FakeNode node;
+  const auto loop = node.runtime_dir() / "loop";
+  std::filesystem::create_symlink(loop, loop);
+  const std::string file = loop / "berth.toml";
+  for (const char* option : {"--config", "--check-config"}) {
+    const std::string said = refusal({option, file.c_str()});
+    EXPECT_NE(said.find(file + ": Too many levels"), std::string::npos) << said;
+  }
+}
+
 TEST(Options, HelpAndVersionEndWell) {
   for (const char* option : {"--help", "--version"}) {
     testing::internal::CaptureStdout();

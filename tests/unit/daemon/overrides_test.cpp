@@ -47,6 +47,16 @@ TEST(Overrides, SetEveryKeyOfAWorkload) {
   EXPECT_TRUE(workload.evictable);
 }
 
+TEST(Overrides, AFileThatCannotBeSeenIsNotAMissingOne) {
+  const test::FakeNode node;
+  const auto loop = node.runtime_dir() / "loop";
+  std::filesystem::create_symlink(loop, loop);
+  std::optional<std::string> warning;
+  const Overrides unseen(loop, warning);
+  ASSERT_TRUE(warning);
+  EXPECT_NE(warning->find("overrides.json: "), std::string::npos) << *warning;
+}
+
 TEST(Overrides, HoldForTheRunOnly) {
   const test::FakeNode node;
   auto overrides = fresh(node);
@@ -67,6 +77,29 @@ TEST(Overrides, AddUpWithinARun) {
   EXPECT_EQ(applied(overrides, 8).priority, 0);
 }
 
+TEST(Overrides, AnEmptyValueTakesItBack) {
+  const test::FakeNode node;
+  auto overrides = fresh(node);
+  ASSERT_TRUE(overrides.set("web/a", 7, {{"vcpus", "3"}, {"priority", "1"}}));
+  EXPECT_EQ(overrides.keys("web/a", 7), (std::vector<std::string>{"priority", "vcpus"}));
+  EXPECT_TRUE(overrides.keys("web/a", 8).empty()) << "another run";
+  ASSERT_TRUE(overrides.set("web/a", 7, {{"vcpus", ""}}));
+  EXPECT_EQ(applied(overrides, 7).vcpus, std::nullopt);
+  EXPECT_EQ(applied(overrides, 7).priority, 1);
+  ASSERT_TRUE(overrides.set("web/a", 7, {{"priority", ""}, {"service", ""}}));
+  EXPECT_TRUE(overrides.keys("web/a", 7).empty());
+  EXPECT_TRUE(fresh(node).keys("web/a", 7).empty());
+  EXPECT_FALSE(overrides.set("web/a", 7, {{"colour", ""}})) << "there is no such thing to take back";
+}
+
+TEST(Overrides, AValueIsQuotedAsFarAsItHelps) {
+  const test::FakeNode node;
+  const auto set = fresh(node).set("web/a", 7, {{"vcpus", std::string(100'000, '9')}});
+  ASSERT_FALSE(set);
+  EXPECT_LT(set.error().message().size(), 200U);
+  EXPECT_NE(set.error().message().find("must be an integer"), std::string::npos);
+}
+
 TEST(Overrides, OutliveTheDaemon) {
   const test::FakeNode node;
   ASSERT_TRUE(fresh(node).set("web/a", 7, {{"vcpus", "3"}}));
@@ -79,11 +112,13 @@ TEST(Overrides, OutliveTheDaemon) {
 TEST(Overrides, RefuseBadValuesWhole) {
   const test::FakeNode node;
   auto overrides = fresh(node);
-  const std::vector<Settings> wrong{
-      {{"vcpus", "0"}},         {{"vcpus", "2.5"}},     {{"vcpus", "9999999999"}}, {{"class", "vip"}},
-      {{"evictable", "yes"}},   {{"priority", "high"}}, {{"deadline", "-1s"}},     {{"service", ""}},
-      {{"service", "a\nb"}},    {{"colour", "red"}},    {{"deadline", "0"}},       {{"deadline", "4000d"}},
-      {{"priority", "1000001"}}};
+  const std::vector<Settings> wrong{{{"vcpus", "0"}},          {{"vcpus", "2.5"}},
+                                    {{"vcpus", "9999999999"}}, {{"class", "vip"}},
+                                    {{"evictable", "yes"}},    {{"priority", "high"}},
+                                    {{"deadline", "-1s"}},     {{"service", std::string(257, 'a')}},
+                                    {{"service", "a\nb"}},     {{"colour", "red"}},
+                                    {{"deadline", "0"}},       {{"deadline", "4000d"}},
+                                    {{"priority", "1000001"}}};
   for (const auto& settings : wrong) {
     auto with_a_good_one = settings;
     with_a_good_one.emplace("priority", "9");

@@ -96,6 +96,34 @@ TEST(BerthTomlPage, DocumentsEveryDefault) {
   }
 }
 
+// Of one key, to the next one's.
+std::string entry(const std::string& body, const std::string& key) {
+  std::size_t begin = body.find(".It Ic " + key + " ");
+  if (begin == std::string::npos) begin = body.find(".It Ic " + key + "\n");
+  if (begin == std::string::npos) return "";
+  return body.substr(begin, std::min(body.find("\n.It ", begin), body.find("\n.El", begin)) - begin + 1);
+}
+
+// Choices and names are said in words.
+void expect_range(const berth::config::Key& key, const std::string& text) {
+  if (key.type != "integer" && key.type != "number" && key.type != "duration") return;
+  ASSERT_FALSE(key.range.empty()) << key.name;
+  EXPECT_NE(text.find("\nFrom " + key.range + ".\n"), std::string::npos)
+      << "expected in berth.toml.5, of " << key.name << ": From " << key.range << ".";
+}
+
+TEST(BerthTomlPage, DocumentsEveryRange) {
+  const std::string text = page("berth.toml.5");
+  for (const auto& key : berth::config::known_keys()) {
+    const std::size_t dot = key.name.find('.');
+    if (dot == std::string::npos) continue;
+    const std::string body = section(text, "[" + key.name.substr(0, dot) + "]");
+    expect_range(key, entry(body, key.name.substr(dot + 1)));
+  }
+  const std::string rules = section(text, "[[workload]]");
+  for (const auto& key : berth::config::known_workload_keys()) expect_range(key, entry(rules, key.name));
+}
+
 TEST(BerthTomlPage, DocumentsEveryWorkloadKeyAndNoOther) {
   Names known;
   for (const auto& key : berth::config::known_workload_keys()) known.insert(key.name);

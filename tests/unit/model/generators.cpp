@@ -72,7 +72,7 @@ std::vector<UsageSample> samples(int max_samples) {
     UsageSample sample;
     sample.time = time;
     sample.cpu_cores = *amounts(8);
-    sample.memory_bytes = some_bytes();
+    if (!one_in(4)) sample.memory_bytes = some_bytes();
     if (one_in(2)) sample.progress = *fractions();
     if (one_in(2)) sample.runq_latency_us = *amounts(1e6);
     if (one_in(2)) sample.runq_latency_p50_us = *amounts(1e6);

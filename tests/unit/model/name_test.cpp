@@ -28,6 +28,26 @@ TEST(Name, RefusesControlCharacters) {
   EXPECT_FALSE(is_name(std::string("a\0b", 3)));
 }
 
+TEST(Name, RefusesTheControlCharactersOfTwoBytes) {
+  EXPECT_FALSE(is_name("\xC2\x80"));
+  EXPECT_FALSE(
+      is_name("a\xC2\x9B"
+              "31m"));  // the one-character CSI
+  EXPECT_FALSE(is_name("\xC2\x9F"));
+  EXPECT_TRUE(is_name("\xC2\xA0"));  // the first that is none
+  EXPECT_TRUE(is_name("\xC3\x80"));
+}
+
+TEST(Name, IsMadeOfAnyBytes) {
+  EXPECT_EQ(to_name("node-a"), "node-a");
+  EXPECT_EQ(to_name("caf\xC3\xA9"), "caf\xC3\xA9");
+  EXPECT_EQ(to_name("a\x1b[31m\xff\xC2\x9B"), "a?[31m??");
+  EXPECT_EQ(to_name(""), "?");
+  EXPECT_EQ(to_name(std::string(2 * kMaxNameBytes, 'a')), std::string(kMaxNameBytes, 'a'));
+  const std::string accents = to_name("a" + std::string(kMaxNameBytes, '\x01') + "\xC3\xA9");
+  EXPECT_TRUE(is_name(accents));
+}
+
 TEST(Name, RefusesNoncharactersAndTakesTheirNeighbours) {
   EXPECT_FALSE(is_name("\xEF\xBF\xBE"));      // U+FFFE
   EXPECT_FALSE(is_name("\xEF\xB7\x90"));      // U+FDD0
@@ -35,6 +55,13 @@ TEST(Name, RefusesNoncharactersAndTakesTheirNeighbours) {
   EXPECT_FALSE(is_name("\xF0\x9F\xBF\xBF"));  // U+1FFFF
   EXPECT_TRUE(is_name("\xEF\xBF\xBD"));       // U+FFFD
   EXPECT_TRUE(is_name("\xEF\xB7\xB0"));       // U+FDF0
+}
+
+TEST(Name, IsShortenedInTheMiddleAndBetweenCharacters) {
+  EXPECT_EQ(shortened("abcdef", 6), "abcdef");
+  EXPECT_EQ(shortened("abcdefg", 4), "ab…fg");
+  EXPECT_EQ(shortened("a\xC3\xA9\xC3\xA9\xC3\xA9z", 4), "a…z");
+  EXPECT_EQ(shortened(std::string(1000, '\x80'), 10), "…");
 }
 
 TEST(Name, IsOneByteAtLeastAndNoLongerThanAPath) {

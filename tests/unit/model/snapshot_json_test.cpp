@@ -111,6 +111,15 @@ TEST(SnapshotJson, ReadsEveryMemberOfAWorkload) {
   EXPECT_EQ(read, expected);
 }
 
+TEST(SnapshotJson, MemoryOfASampleMayBeUnknown) {
+  for (const char* sample : {R"({"time":1})", R"({"time":1,"memory_bytes":null})"}) {
+    const Workload read = workload(std::string(R"(,"usage":[)") + sample + "]");
+    ASSERT_EQ(read.usage.size(), 1U);
+    EXPECT_EQ(read.usage[0].memory_bytes, std::nullopt) << sample;
+  }
+  EXPECT_EQ(workload(R"(,"usage":[{"time":1,"memory_bytes":0}])").usage[0].memory_bytes, 0U);
+}
+
 TEST(SnapshotJson, MemoryIsAllAvailableUnlessSaid) {
   EXPECT_EQ(parsed(snapshot_document("", R"(,"memory":{"total_bytes":5})")).snapshot.memory.available_bytes,
             5u);

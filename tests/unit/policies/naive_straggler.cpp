@@ -95,15 +95,18 @@ class Naive {
   }
   static std::vector<double> uses(const Workload& w, What what) {
     std::vector<double> list;
-    for (const auto& s : w.usage)
-      list.push_back(what == What::cpu ? s.cpu_cores : static_cast<double>(s.memory_bytes));
+    for (const auto& s : w.usage) {
+      if (what == What::cpu) list.push_back(s.cpu_cores);
+      if (what == What::memory && s.memory_bytes) list.push_back(static_cast<double>(*s.memory_bytes));
+    }
     return list;
   }
   static double mean(const Workload& w, What what) {
     double sum = 0;
     for (const double use : uses(w, what)) sum += use;
-    if (w.usage.empty()) return 0;
-    sum /= static_cast<double>(w.usage.size());
+    const std::size_t known = uses(w, what).size();
+    if (known == 0) return 0;
+    sum /= static_cast<double>(known);
     return what == What::cpu ? sum : std::ceil(sum);
   }
   static double highest(const Workload& w, What what) {
