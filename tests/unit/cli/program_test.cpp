@@ -309,7 +309,8 @@ TEST_F(Berthctl, RestoreWithoutADaemonRunsBerthd) {
 
 TEST_F(Berthctl, AClosedPipeEndsItWithoutAWord) {
   const Ran ran = run_shell(
-      "berthctl topology --synthetic 'package:4 l3:1 core:64 pu:2' --json | head -c 10; "
+      // More than a pipe holds.
+      "berthctl topology --synthetic 'package:4 l3:1 core:512 pu:2' --json | head -c 10; "
       "exit ${PIPESTATUS[0]}");
   EXPECT_EQ(ran.exit, 128 + SIGPIPE);
   EXPECT_EQ(ran.err, "");
