@@ -7,12 +7,12 @@ import pytest
 
 from berth import Berth
 
+LS, IDLE = "berth-test-ls1.service", "berth-test-be1.service"
+
+
 @pytest.fixture
 def berth(sampling_berth: Berth) -> Berth:
     return sampling_berth
-
-
-LS, IDLE = "berth-test-ls1.service", "berth-test-be1.service"
 
 
 def figures(berth: Berth) -> dict[str, dict[str, Any]]:

@@ -247,11 +247,11 @@ class Guest:
     def install(self, staging: Path) -> None:
         """Unpacks a `DESTDIR` over the guest and makes the system take notice, as a package would.
 
-        Unless the vCPUs take turns (Topology.round_robin), berthd counts without eBPF there: attaching to sched_switch
+        Where several vCPUs execute at the same time (Topology), berthd counts without eBPF: attaching to sched_switch
         patches the kernel's text.
         """
         self.push(staging, "/")
-        self.write_file(EBPF_CONFIG, f"sampling.ebpf = {'true' if self.topology.round_robin else 'false'}\n")
+        self.write_file(EBPF_CONFIG, f"sampling.ebpf = {'true' if self.topology.may_patch_its_kernel else 'false'}\n")
         self.run(
             "systemd-sysusers && systemd-tmpfiles --create && journalctl --update-catalog && ldconfig && systemctl daemon-reload"
             " && systemctl reload dbus && { systemctl try-restart polkit || true; }"

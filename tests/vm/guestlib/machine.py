@@ -40,6 +40,10 @@ class Topology:
     def cpus(self) -> int:
         return self.sockets * self.cores * self.threads
 
+    @property
+    def may_patch_its_kernel(self) -> bool:
+        return self.round_robin or self.cpus == 1
+
     def arguments(self) -> list[str]:
         if self.cpus % self.numa_nodes or self.memory_mib % self.numa_nodes:
             raise GuestError(f"{self} does not divide evenly into NUMA nodes")
