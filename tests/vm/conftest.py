@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from berth import Berth
-from guestlib import Guest
+from guestlib import TOPOLOGIES, VARIANTS, Guest
 
 
 @pytest.fixture(scope="session")
@@ -27,6 +27,36 @@ def guest() -> Iterator[Guest]:
 @pytest.fixture
 def berth(guest: Guest) -> Iterator[Berth]:
     """The berth that is installed in the guest; stopped and its test units gone after each test."""
+    yield from installed(guest)
+
+
+@pytest.fixture(scope="module", params=VARIANTS)
+def sampling_guest(request: pytest.FixtureRequest) -> Iterator[Guest]:
+    """A guest in which eBPF can be attached, of each kernel in turn: docs/development.md has why not in the other one.
+
+    BERTH_SAMPLING_GUEST names one that runs already.
+    """
+    if name := os.environ.get("BERTH_SAMPLING_GUEST"):
+        booted = Guest.attach(name)
+        if not booted.image.path.name.startswith(f"{request.param}-"):
+            pytest.skip(f"guest {name} has another kernel")
+        yield booted
+        return
+    staging = os.environ.get("BERTH_STAGING")
+    if not staging:
+        pytest.skip("no berth for a guest of its own; give tests/vm/run --staging")
+    topology = TOPOLOGIES["round-robin"]
+    with Guest.boot(f"sampling-{request.param}-{os.getpid()}", topology=topology, variant=request.param) as booted:
+        booted.install(Path(staging))
+        yield booted
+
+
+@pytest.fixture
+def sampling_berth(sampling_guest: Guest) -> Iterator[Berth]:
+    yield from installed(sampling_guest)
+
+
+def installed(guest: Guest) -> Iterator[Berth]:
     if guest.run("command -v berthd", check=False).returncode != 0:
         if os.environ.get("BERTH_STAGING"):
             pytest.fail("the staging tree was installed and has no berthd")

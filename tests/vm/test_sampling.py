@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What berthd measures by eBPF in the sandbox of its unit, against what the kernel's files say."""
 
-import os
 from typing import Any
 
 import pytest
 
 from berth import Berth
 
-pytestmark = pytest.mark.skipif(
-    "BERTH_VM_EBPF" not in os.environ,
-    reason="an emulated kernel may hang while its text is patched (guestlib's Guest.install says how); BERTH_VM_EBPF=1 runs it all the same",
-)
-
-EBPF = "sampling.ebpf = true"
 LS, IDLE = "berth-test-ls1.service", "berth-test-be1.service"
+
+
+@pytest.fixture
+def berth(sampling_berth: Berth) -> Berth:
+    return sampling_berth
 
 
 def figures(berth: Berth) -> dict[str, dict[str, Any]]:
@@ -27,7 +25,7 @@ def last_samples(berth: Berth, unit: str) -> list[dict[str, Any]]:
 
 
 def test_the_kernel_counts_for_the_service(berth: Berth) -> None:
-    berth.start(extra=EBPF)
+    berth.start()
     for name, figure in figures(berth).items():
         if name == "hardware-counters":  # the guest has no PMU: said, with the reason, and never a 0
             assert not figure["available"] and figure["detail"], figure
@@ -39,7 +37,7 @@ def test_waits_for_a_cpu_are_seen_where_there_are_any(berth: Berth) -> None:
     # Two hogs on one vCPU wait for each other; the other workload sleeps.
     berth.start_unit(LS, "taskset -c 1 stress-ng --quiet --cpu 2")
     berth.start_unit(IDLE)
-    berth.start(extra=EBPF)
+    berth.start()
     berth.wait_for(LS, IDLE)
     berth.guest.poll(
         lambda: (last_samples(berth, LS)[-1].get("runq_latency_us") or 0) > 500, 60, what="waits of half a time slice and more"
@@ -50,7 +48,7 @@ def test_waits_for_a_cpu_are_seen_where_there_are_any(berth: Berth) -> None:
 
 def test_use_of_cpus_is_what_cpu_stat_says(berth: Berth) -> None:
     berth.start_unit(LS, "stress-ng --quiet --cpu 1")
-    berth.start(extra=EBPF)
+    berth.start()
     berth.wait_for(LS)
     usage = f"awk '/usage_usec/ {{print $2}}' /sys/fs/cgroup/system.slice/{LS}/cpu.stat"
     before = berth.guest.run(f"{usage}; date +%s.%N").stdout.split()
@@ -69,7 +67,7 @@ def test_use_of_cpus_is_what_cpu_stat_says(berth: Berth) -> None:
 
 
 def test_what_sampling_costs_is_shown(berth: Berth) -> None:
-    berth.start(extra=EBPF)
+    berth.start()
     berth.guest.poll(lambda: berth.json("status")["tick"]["count"] > 3, 60, what="a few ticks")
     sampling = berth.json("status")["sampling"]
     assert sampling["read_cpu_ms"] > 0
@@ -87,7 +85,7 @@ def test_switched_off_it_reads_files(berth: Berth) -> None:
 
 
 def test_a_budget_that_sampling_passes_makes_ticks_come_less_often(berth: Berth) -> None:
-    berth.start(extra='[sampling]\nebpf = true\ninterval = "100ms"\nmax_cpu = 0.0001')
+    berth.start(extra='[sampling]\ninterval = "100ms"\nmax_cpu = 0.0001')
     berth.guest.poll(
         lambda: berth.json("status")["tick"]["interval_s"] > 0.1, 60, what="ticks further apart than configured"
     )

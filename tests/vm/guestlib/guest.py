@@ -26,6 +26,7 @@ from .machine import Topology, command_line, death_notice, is_qemu, qmp, spawn
 # Emulation is slow and shared: these are for a busy machine, not for a usual one.
 BOOT_DEADLINE = 240.0
 COMMAND_TIMEOUT = 120.0
+EBPF_CONFIG = "/etc/berth/berth.toml.d/30-guest.toml"
 
 Command = str | Sequence[str]
 T = TypeVar("T")
@@ -246,12 +247,11 @@ class Guest:
     def install(self, staging: Path) -> None:
         """Unpacks a `DESTDIR` over the guest and makes the system take notice, as a package would.
 
-        berthd counts without eBPF there: attaching to sched_switch patches the kernel's text, and QEMU's emulation was
-        seen to go on executing the breakpoint that patching passes through, every vCPU in exc_int3 at __schedule for ever,
-        after some 50 attachments on a busy machine.
+        Where several vCPUs execute at the same time (Topology), berthd counts without eBPF: attaching to sched_switch
+        patches the kernel's text.
         """
         self.push(staging, "/")
-        self.write_file("/etc/berth/berth.toml.d/30-guest.toml", "sampling.ebpf = false\n")
+        self.write_file(EBPF_CONFIG, f"sampling.ebpf = {'true' if self.topology.may_patch_its_kernel else 'false'}\n")
         self.run(
             "systemd-sysusers && systemd-tmpfiles --create && journalctl --update-catalog && ldconfig && systemctl daemon-reload"
             " && systemctl reload dbus && { systemctl try-restart polkit || true; }"
