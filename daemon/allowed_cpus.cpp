@@ -54,7 +54,11 @@ AllowedCpus::Permitted AllowedCpus::permitted(const std::string& path, const Hel
 
 std::optional<model::CpuSet> AllowedCpus::of(const std::string& workload, const model::CpuSet& configured,
                                              const HeldValues& pins, const model::CpuSet& usable) {
-  auto allowed = narrowed(permitted(parent_of(workload), pins).cpus, configured);
+  if (auto parent = parent_of(workload); parent != parent_) {
+    by_parent_ = permitted(parent, pins);
+    parent_ = std::move(parent);
+  }
+  auto allowed = narrowed(by_parent_.cpus, configured);
   if (!allowed || usable.is_subset_of(*allowed)) return std::nullopt;
   return allowed;
 }

@@ -20,7 +20,13 @@ class AllowedCpus {
  public:
   explicit AllowedCpus(std::filesystem::path cgroup_root) : root_(std::move(cgroup_root)) {}
 
-  void refresh() { read_.clear(); }
+  void refresh() {
+    read_.clear();
+    begin_pass();
+  }
+  // To be called before of() where pins may have changed since the last call: what a parent permits is worked
+  // out once for the workloads in it that follow each other.
+  void begin_pass() { parent_.reset(); }
 
   // `configured` is cpuset.cpus of the workload, or its original where berth pinned it; empty means unset.
   // nullopt where every vCPU of `usable` is permitted, and without the cpuset controller.
@@ -41,6 +47,8 @@ class AllowedCpus {
 
   std::filesystem::path root_;
   std::map<std::string, Files> read_;
+  std::optional<std::string> parent_;  // of the last call of of(), in this pass
+  Permitted by_parent_;
 };
 
 }  // namespace berth::daemon

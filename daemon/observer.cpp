@@ -3,6 +3,7 @@
 
 #include "cgroup/sampler_parse.h"
 #include "daemon/host_memory.h"
+#include "daemon/in_order.h"
 #include "model/name.h"
 #include "topology/discover.h"
 
@@ -38,12 +39,7 @@ void keep_sample(std::vector<model::UsageSample>& usage, const model::UsageSampl
   usage.push_back(sample);
 }
 
-// What is held of this very run.
-const Held* held_now(const HeldValues& values, const std::string& id, std::uint64_t run) {
-  const auto* held = find_held(values, id);
-  return held != nullptr && held->cgroup_id == run ? held : nullptr;
-}
-
+// `quota`, `memory_high`: what is held of this very run, or null.
 void take_limits(model::Workload& workload, const Held* quota, const Held* memory_high) {
   if (quota == nullptr && memory_high == nullptr) return;
   auto& original = workload.original.emplace();
@@ -159,19 +155,27 @@ std::vector<std::string> Observer::read(double now) {
 // The snapshot's workloads are those that can be read now, ascending, each with the past of this very run.
 void Observer::keep_living_workloads() {
   auto& workloads = snapshot_.workloads;
-  const auto lives = [this](const std::string& id, std::uint64_t run) {
-    const auto found_workload = found().find(id);
-    const auto reading = readings_.find(id);
-    return found_workload != found().end() && found_workload->second.cgroup->id() == run &&
-           reading != readings_.end() && !reading->second.gone;
+  const auto lives = [](const cgroup::FoundWorkload* found_workload, const cgroup::Sampler::Reading* reading,
+                        std::uint64_t run) {
+    return found_workload != nullptr && found_workload->cgroup->id() == run && reading != nullptr &&
+           !reading->gone;
   };
-  std::erase_if(runs_, [&](const auto& item) { return !lives(item.first, item.second); });
-  std::erase_if(workloads, [this](const model::Workload& workload) { return runs_.count(workload.id) == 0; });
+  {
+    InOrder finds(found());
+    InOrder readings(readings_);
+    std::erase_if(runs_, [&](const auto& item) {
+      return !lives(finds.find(item.first), readings.find(item.first), item.second);
+    });
+  }
+  InOrder runs(runs_);
+  std::erase_if(workloads,
+                [&](const model::Workload& workload) { return runs.find(workload.id) == nullptr; });
   if (workloads.size() == found().size()) return;
   const auto old_size = static_cast<std::ptrdiff_t>(workloads.size());
+  InOrder readings(readings_);
   for (const auto& [id, found_workload] : found()) {
     const auto run = found_workload.cgroup->id();
-    if (!lives(id, run) || !runs_.emplace(id, run).second) continue;
+    if (!lives(&found_workload, readings.find(id), run) || !runs_.emplace(id, run).second) continue;
     workloads.push_back(found_workload.identity);
   }
   std::inplace_merge(workloads.begin(), workloads.begin() + old_size, workloads.end(),
@@ -181,13 +185,23 @@ void Observer::keep_living_workloads() {
 const model::Snapshot& Observer::assemble(const Holdings& holdings, const UnmanagedWorkloads& unmanaged,
                                           const Overrides& overrides, const StragglerWatch& stragglers) {
   keep_living_workloads();
+  allowed_.begin_pass();
+  InOrder readings(readings_);
+  InOrder finds(found());
+  InOrder pins(holdings.cpus);
+  InOrder quotas(holdings.cpu_quota);
+  InOrder memory_limits(holdings.memory_high);
   for (auto& workload : snapshot_.workloads) {
-    const auto& reading = readings_.at(workload.id);
+    const auto& reading = *readings.find(workload.id);
+    const auto& found_workload = *finds.find(workload.id);
     auto usage = std::move(workload.usage);
-    workload = found().at(workload.id).identity;
+    workload = found_workload.identity;
     workload.usage = std::move(usage);
     const std::string& id = workload.id;
-    const std::uint64_t run = runs_.at(id);
+    const std::uint64_t run = found_workload.cgroup->id();
+    const auto of_this_run = [run](const Held* held) {
+      return held != nullptr && held->cgroup_id == run ? held : nullptr;
+    };
     // A snapshot assembled twice holds a reading once.
     if (reading.sample && (workload.usage.empty() || workload.usage.back().time < reading.sample->time)) {
       keep_sample(workload.usage, *reading.sample, history_);
@@ -199,12 +213,12 @@ const model::Snapshot& Observer::assemble(const Holdings& holdings, const Unmana
     workload.cpu_throttled = reading.cpu_throttled;
     overrides.apply(workload, run);
     const model::CpuSet* configured = &reading.cpus;
-    if (const auto* pin = held_now(holdings.cpus, id, run)) {
+    if (const auto* pin = of_this_run(pins.find(id))) {
       workload.cpus = pin->cpus;
       workload.pinned_at = pin->changed_at;
       configured = &pin->original_cpus;
     }
-    take_limits(workload, held_now(holdings.cpu_quota, id, run), held_now(holdings.memory_high, id, run));
+    take_limits(workload, of_this_run(quotas.find(id)), of_this_run(memory_limits.find(id)));
     if (has_cpuset_) {
       workload.allowed_cpus = allowed_.of(id, *configured, holdings.cpus, snapshot_.topology.usable());
     }

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A latency-sensitive job that falls behind its deadline gets CPU at the expense of batch work, and everything is given back."""
 
-import json
 import time
 from pathlib import Path
 
@@ -61,13 +60,6 @@ def limit(berth: Berth, unit: str, name: str = "cpu.max") -> str:
 
 def limits(berth: Berth) -> dict[str, tuple[str, str]]:
     return {unit: (limit(berth, unit), limit(berth, unit, "memory.high")) for unit in BATCH}
-
-
-def quota_drop_ins(berth: Berth) -> list[str]:
-    return berth.guest.run(
-        "find /run/systemd/system.control /run/systemd/transient -path '*berth-test*.d/*' "
-        "\\( -name '*CPUQuota*' -o -name '*MemoryHigh*' \\) -newer /run/berth 2>/dev/null || true"
-    ).stdout.split()
 
 
 def task(berth: Berth) -> dict:
@@ -148,7 +140,7 @@ def test_a_batch_task_that_ends_while_it_pays_leaves_nothing(load: Berth) -> Non
     others = [unit for unit in BATCH if unit != payer]
     load.guest.poll(lambda: all(limits(load)[u] == before[u] for u in others), 120, what="the others' limits to be as before")
     load.stop()
-    assert load.json("log", "-n", "1")["entries"] == [] if load.pid() else True
+    assert load.guest.run(f"ls -d /run/systemd/system.control/{payer}.d 2>/dev/null || true").stdout == ""
 
 
 def test_a_quota_that_somebody_else_changes_is_theirs(load: Berth) -> None:
