@@ -184,9 +184,9 @@ def test_explain_says_who_paid(load: Berth) -> None:
     load.guest.poll(lambda: grown(load) and limits(load) != before, 90, what="growth")
     said = load.guest.run(f"berthctl explain system.slice/{JOB}").stdout
     assert "v1" in said and "v2" in said and "deadline" in said
+    print(said)
     payer = next(unit for unit in BATCH if limits(load)[unit] != before[unit])
-    assert "reclaim" in load.guest.run(f"berthctl explain system.slice/{payer}").stdout or "preempt" in load.guest.run(
-        f"berthctl explain system.slice/{payer}").stdout
+    assert "straggler" in load.guest.run(f"berthctl explain system.slice/{payer}").stdout
 
 
 def test_a_straggler_that_does_not_fit_is_published(load: Berth) -> None:
@@ -207,7 +207,7 @@ def test_memory_headroom_of_a_straggler_grows(load: Berth) -> None:
     start_berth(load)
     load.start_unit(
         JOB,
-        f"sh -c 'head -c 60M /dev/zero | tail -c 59M > /dev/shm/berth-test-fill; n=1; while :; do echo $n/100000 > {PROGRESS}.new; "
+        f"sh -c 'head -c 59M /dev/zero > /dev/shm/berth-test-fill; n=1; while :; do echo $n/100000 > {PROGRESS}.new; "
         f"mv {PROGRESS}.new {PROGRESS}; n=$((n+1)); sleep 1; done'",
         "MemoryHigh=64M",
     )
