@@ -123,7 +123,8 @@ HeldCause cause_of(const model::Plan& plan, const model::Snapshot& snapshot, con
     if (move.workload != workload) continue;
     if (attribute == Attribute::cpu_quota ? move.amount.cpu_cores <= 0 : move.amount.memory_bytes == 0)
       continue;
-    if (move.kind == Kind::reclaim) cause = HeldCause::reclaimed;
+    // One that was preempted and lends a little more would otherwise have a claim on all of it at once.
+    if (move.kind == Kind::reclaim && cause != HeldCause::preempted) cause = HeldCause::reclaimed;
     if (move.kind == Kind::preempt) cause = HeldCause::preempted;
   }
   return cause;
@@ -169,18 +170,6 @@ HeldCounts count_held(const Holdings& holdings) {
     }
   }
   return counts;
-}
-
-const char* name_of(HeldCause cause) {
-  switch (cause) {
-    case HeldCause::extended:
-      return "extended";
-    case HeldCause::reclaimed:
-      return "reclaimed";
-    case HeldCause::preempted:
-      break;
-  }
-  return "preempted";
 }
 
 }  // namespace berth::daemon

@@ -101,6 +101,7 @@ class Drawer {
     if (sensitive && chance(0.85)) made.progress = progress(snapshot.time, calm);
     if (chance(0.4)) draw_held(snapshot, made);
     if (chance(0.3)) made.straggled_at = snapshot.time - number(-2, 60);
+    if (chance(0.3)) made.pressed_at = snapshot.time - number(-2, 60);
     if (chance(0.2)) made.cpu_throttled = chance(0.5) ? 0.0 : fraction();
     return made;
   }
