@@ -190,7 +190,7 @@ RC_GTEST_PROP(StragglerProperty, LowersNobodyBelowItsFloor, ()) {
       RC_ASSERT(limit >= 0.01 - 1e-9);
       if (preempted) RC_ASSERT(limit >= node.settings.straggler.preempt_floor_cores - 1e-9);
     } else {
-      RC_ASSERT(limit >= 1.1 * static_cast<double>(workload.usage.back().memory_bytes) - 1);
+      RC_ASSERT(limit >= 1.1 * static_cast<double>(workload.usage.back().memory_bytes.value()) - 1);
     }
   }
 }
