@@ -13,29 +13,25 @@ namespace berth::daemon {
 using cgroup::Attribute;
 using model::HeldCause;
 
-const HeldValues& Holdings::of(Attribute attribute) const {
+namespace {
+
+template <typename Some>
+auto& values_of(Some& holdings, Attribute attribute) {
   switch (attribute) {
     case Attribute::cpus:
-      return cpus;
+      return holdings.cpus;
     case Attribute::cpu_quota:
-      return cpu_quota;
+      return holdings.cpu_quota;
     case Attribute::memory_high:
       break;
   }
-  return memory_high;
+  return holdings.memory_high;
 }
 
-HeldValues& Holdings::of(Attribute attribute) {
-  switch (attribute) {
-    case Attribute::cpus:
-      return cpus;
-    case Attribute::cpu_quota:
-      return cpu_quota;
-    case Attribute::memory_high:
-      break;
-  }
-  return memory_high;
-}
+}  // namespace
+
+const HeldValues& Holdings::of(Attribute attribute) const { return values_of(*this, attribute); }
+HeldValues& Holdings::of(Attribute attribute) { return values_of(*this, attribute); }
 
 const Held* find_held(const HeldValues& values, const std::string& workload) {
   const auto found = values.find(workload);
