@@ -5,12 +5,12 @@
 #include "cli/daemon_client.h"
 #include "cli/input.h"
 #include "cli/render.h"
+#include "cli/show_document.h"
 #include "model/explanation.h"
 #include "policies/decide.h"
 
 #include <memory>
 #include <optional>
-#include <ostream>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -66,14 +66,9 @@ Outcome<void> explain(Session& session, const Arguments& arguments) {
   }
   const auto text = arguments.snapshot ? explain_file(session, arguments) : ask_daemon(arguments.subject);
   if (!text) return tl::unexpected(text.error());
-  if (session.json) {
-    session.out << *text << "\n";
-    return {};
-  }
-  const auto document = parse_document(*text, "explanation");
-  if (!document) return tl::unexpected(document.error());
-  render_explanation(session.out, *document, session.style);
-  return {};
+  return show_document(session, *text, "explanation", [&session](const Document& document) {
+    render_explanation(session.out, document, session.style);
+  });
 }
 
 }  // namespace

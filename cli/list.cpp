@@ -2,8 +2,7 @@
 #include "cli/command.h"
 #include "cli/daemon_client.h"
 #include "cli/render.h"
-
-#include <ostream>
+#include "cli/show_document.h"
 
 namespace berth::cli {
 
@@ -14,14 +13,9 @@ Outcome<void> show_list(Session& session) {
   if (!daemon) return tl::unexpected(daemon.error());
   const auto text = daemon->workloads();
   if (!text) return tl::unexpected(text.error());
-  if (session.json) {
-    session.out << *text << "\n";
-    return {};
-  }
-  const auto workloads = parse_document(*text, "list of workloads");
-  if (!workloads) return tl::unexpected(workloads.error());
-  render_list(session.out, *workloads, session.style);
-  return {};
+  return show_document(session, *text, "list of workloads", [&session](const Document& workloads) {
+    render_list(session.out, workloads, session.style);
+  });
 }
 
 }  // namespace

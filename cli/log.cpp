@@ -2,6 +2,7 @@
 #include "cli/command.h"
 #include "cli/daemon_client.h"
 #include "cli/render.h"
+#include "cli/show_document.h"
 
 #include <cstdint>
 #include <memory>
@@ -20,16 +21,11 @@ Outcome<void> show_log(Session& session, std::uint32_t limit) {
   if (!daemon) return tl::unexpected(daemon.error());
   const auto text = daemon->log(limit);
   if (!text) return tl::unexpected(text.error());
-  if (session.json) {
-    session.out << *text << "\n";
-    return {};
-  }
-  const auto log = parse_document(*text, "log");
-  if (!log) return tl::unexpected(log.error());
-  const auto& entries = list_of(*log, "entries");
-  if (entries.empty()) session.out << "Nothing was decided yet.\n";
-  render_log(session.out, entries, session.style);
-  return {};
+  return show_document(session, *text, "log", [&session](const Document& log) {
+    const auto& entries = list_of(log, "entries");
+    if (entries.empty()) session.out << "Nothing was decided yet.\n";
+    render_log(session.out, entries, session.style);
+  });
 }
 
 }  // namespace

@@ -179,8 +179,10 @@ void render_task(std::ostream& out, const Document& workload, const Style& style
 
 void render_redundant(std::ostream& out, const Document& workload, const Style& style) {
   const Document& redundant = member(workload, "redundant");
-  if (!redundant.is_object()) return;
+  const auto keeping = text_of(workload, "keeping");
+  if (!redundant.is_object() && keeping.empty()) return;
   heading(out, style, "What it holds and does not use");
+  if (!keeping.empty()) say(out, "keeps it: " + keeping);
   if (const Document& cpu = member(redundant, "cpu"); cpu.is_object()) {
     say(out, fmt::format("CPU: uses {} of its allocation at most, {} could be taken",
                          format_share(number_of(cpu, "utilisation")), cores(number_of(cpu, "reclaimable"))));

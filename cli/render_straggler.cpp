@@ -39,6 +39,8 @@ const char* kind_text(model::LimitMove::Kind kind) {
       return "lends";
     case model::LimitMove::Kind::preempt:
       return "gives up";
+    case model::LimitMove::Kind::recall:
+      return "wants back";
     case model::LimitMove::Kind::restore:
       return "gets back";
     case model::LimitMove::Kind::release:

@@ -2,11 +2,11 @@
 #include "cli/command.h"
 #include "cli/daemon_client.h"
 #include "cli/render.h"
+#include "cli/show_document.h"
 
 #include <cerrno>
 #include <filesystem>
 #include <memory>
-#include <ostream>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -64,14 +64,9 @@ Outcome<void> restore(Session& session, const std::vector<std::string>& options)
   }
   const auto text = daemon->restore();
   if (!text) return tl::unexpected(text.error());
-  if (session.json) {
-    session.out << *text << "\n";
-    return {};
-  }
-  const auto report = parse_document(*text, "report");
-  if (!report) return tl::unexpected(report.error());
-  render_restore(session.out, *report, session.style);
-  return {};
+  return show_document(session, *text, "report", [&session](const Document& report) {
+    render_restore(session.out, report, session.style);
+  });
 }
 
 }  // namespace

@@ -2,9 +2,9 @@
 #include "cli/command.h"
 #include "cli/daemon_client.h"
 #include "cli/render.h"
+#include "cli/show_document.h"
 
 #include <chrono>
-#include <ostream>
 
 namespace berth::cli {
 
@@ -15,15 +15,10 @@ Outcome<void> show_status(Session& session) {
   if (!daemon) return tl::unexpected(daemon.error());
   const auto text = daemon->status();
   if (!text) return tl::unexpected(text.error());
-  if (session.json) {
-    session.out << *text << "\n";
-    return {};
-  }
-  const auto status = parse_document(*text, "status");
-  if (!status) return tl::unexpected(status.error());
-  const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
-  render_status(session.out, *status, now.count(), session.style);
-  return {};
+  return show_document(session, *text, "status", [&session](const Document& status) {
+    const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+    render_status(session.out, status, now.count(), session.style);
+  });
 }
 
 }  // namespace

@@ -13,29 +13,25 @@ namespace berth::daemon {
 using cgroup::Attribute;
 using model::HeldCause;
 
-const HeldValues& Holdings::of(Attribute attribute) const {
+namespace {
+
+template <typename Some>
+auto& values_of(Some& holdings, Attribute attribute) {
   switch (attribute) {
     case Attribute::cpus:
-      return cpus;
+      return holdings.cpus;
     case Attribute::cpu_quota:
-      return cpu_quota;
+      return holdings.cpu_quota;
     case Attribute::memory_high:
       break;
   }
-  return memory_high;
+  return holdings.memory_high;
 }
 
-HeldValues& Holdings::of(Attribute attribute) {
-  switch (attribute) {
-    case Attribute::cpus:
-      return cpus;
-    case Attribute::cpu_quota:
-      return cpu_quota;
-    case Attribute::memory_high:
-      break;
-  }
-  return memory_high;
-}
+}  // namespace
+
+const HeldValues& Holdings::of(Attribute attribute) const { return values_of(*this, attribute); }
+HeldValues& Holdings::of(Attribute attribute) { return values_of(*this, attribute); }
 
 const Held* find_held(const HeldValues& values, const std::string& workload) {
   const auto found = values.find(workload);
@@ -123,7 +119,8 @@ HeldCause cause_of(const model::Plan& plan, const model::Snapshot& snapshot, con
     if (move.workload != workload) continue;
     if (attribute == Attribute::cpu_quota ? move.amount.cpu_cores <= 0 : move.amount.memory_bytes == 0)
       continue;
-    if (move.kind == Kind::reclaim) cause = HeldCause::reclaimed;
+    // One that was preempted and lends a little more would otherwise have a claim on all of it at once.
+    if (move.kind == Kind::reclaim && cause != HeldCause::preempted) cause = HeldCause::reclaimed;
     if (move.kind == Kind::preempt) cause = HeldCause::preempted;
   }
   return cause;
@@ -169,18 +166,6 @@ HeldCounts count_held(const Holdings& holdings) {
     }
   }
   return counts;
-}
-
-const char* name_of(HeldCause cause) {
-  switch (cause) {
-    case HeldCause::extended:
-      return "extended";
-    case HeldCause::reclaimed:
-      return "reclaimed";
-    case HeldCause::preempted:
-      break;
-  }
-  return "preempted";
 }
 
 }  // namespace berth::daemon

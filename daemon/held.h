@@ -69,7 +69,7 @@ const model::Workload* find_workload(const model::Snapshot& snapshot, const std:
 
 // Why the plan, made of the snapshot, has a workload's limit changed: a latency-sensitive one is given more,
 // a best-effort one lends or loses what the straggler policy's moves say. Where these say nothing, what it
-// was `before` (a part given back leaves the cause), or reclaimed.
+// was `before` (a part given back leaves the cause), or reclaimed. What was preempted stays so.
 model::HeldCause cause_of(const model::Plan& plan, const model::Snapshot& snapshot,
                           const std::string& workload, cgroup::Attribute attribute, const Held* before);
 
@@ -91,9 +91,6 @@ struct HeldCounts {
   std::size_t preempted = 0;
 };
 HeldCounts count_held(const Holdings& holdings);
-
-// "extended", "reclaimed", "preempted".
-const char* name_of(model::HeldCause cause);
 
 // A workload that berth leaves alone although a rule names it.
 struct Unmanaged {

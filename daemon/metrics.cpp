@@ -81,7 +81,7 @@ void add_node(Families& families, const StatusReport& status) {
                  status.score_node);
   const auto held = [&](model::HeldCause cause, std::size_t number) {
     families.gauge("berth_held_limits", "CPU quotas and memory limits that berth holds, by why.",
-                   static_cast<double>(number), {{"cause", name_of(cause)}});
+                   static_cast<double>(number), {{"cause", model::to_string(cause)}});
   };
   held(model::HeldCause::extended, status.held.extended);
   held(model::HeldCause::reclaimed, status.held.reclaimed);

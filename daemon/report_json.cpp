@@ -66,7 +66,7 @@ std::string pinned_cpus(const Tick& tick, const std::string& id) {
 }
 
 json cause_json(const std::optional<model::HeldCause>& cause) {
-  return cause ? json(name_of(*cause)) : json(nullptr);
+  return cause ? json(model::to_string(*cause)) : json(nullptr);
 }
 
 std::vector<std::string> overridden_keys(const Tick& tick, const std::string& id) {
@@ -250,8 +250,8 @@ std::optional<WorkloadView> workload_view(const Tick& tick, const std::string& i
   view.memory_high = limits.memory_high_bytes;
   view.original_cpu_quota = limits.original.cpu_quota_cores;
   view.original_memory_high = limits.original.memory_high_bytes;
-  if (limits.cpu_cause) view.cpu_held = name_of(*limits.cpu_cause);
-  if (limits.memory_cause) view.memory_held = name_of(*limits.memory_cause);
+  if (limits.cpu_cause) view.cpu_held = model::to_string(*limits.cpu_cause);
+  if (limits.memory_cause) view.memory_held = model::to_string(*limits.memory_cause);
   return view;
 }
 

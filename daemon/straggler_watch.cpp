@@ -33,6 +33,7 @@ StragglerWatch::News StragglerWatch::take(const model::Plan& plan, const RunOf& 
   const auto ended = [&](const auto& item) { return run_of(item.first) != item.second.cgroup_id; };
   std::erase_if(straggled_, ended);
   std::erase_if(relocated_, ended);
+  std::erase_if(pressed_, ended);
   stragglers_ = 0;
   relocations_ = 0;
   News news;
@@ -57,16 +58,26 @@ StragglerWatch::News StragglerWatch::take(const model::Plan& plan, const RunOf& 
                                          relocation.lacks.cpu_cores, relocation.lacks.memory_bytes),
                              relocation.lacks, decision_of(plan, relocation.workload)});
   }
+  for (const auto& move : findings->moves) {
+    const auto run = run_of(move.workload);
+    if (move.kind == model::LimitMove::Kind::recall && run != 0) pressed_[move.workload] = {run, plan.time};
+  }
   return news;
+}
+
+std::optional<double> StragglerWatch::last_of(const SeenRuns& seen, const std::string& id,
+                                              std::uint64_t run) {
+  const auto found = seen.find(id);
+  if (found == seen.end() || found->second.cgroup_id != run) return std::nullopt;
+  return found->second.at;
 }
 
 void StragglerWatch::mark(model::Snapshot& snapshot, const RunOf& run_of) const {
   snapshot.straggler_seen_at = seen_at_;
   for (auto& workload : snapshot.workloads) {
-    const auto seen = straggled_.find(workload.id);
-    workload.straggled_at = seen != straggled_.end() && seen->second.cgroup_id == run_of(workload.id)
-                                ? std::optional(seen->second.at)
-                                : std::nullopt;
+    const auto run = run_of(workload.id);
+    workload.straggled_at = last_of(straggled_, workload.id, run);
+    workload.pressed_at = last_of(pressed_, workload.id, run);
   }
 }
 

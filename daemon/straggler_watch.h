@@ -24,7 +24,8 @@ struct StragglerNews {
   friend bool operator==(const StragglerNews&, const StragglerNews&) = default;
 };
 
-// What earlier ticks found of stragglers, for the next one to restore by, and what is new of it, for people.
+// What earlier ticks found of stragglers and of those that lent them something, for the next one to take and
+// restore by, and what is new of it, for people.
 // Each is kept for one run of the workload.
 class StragglerWatch {
  public:
@@ -39,7 +40,7 @@ class StragglerWatch {
   // Takes a plan's findings. A plan without the policy is one that found nothing.
   News take(const model::Plan& plan, const RunOf& run_of);
 
-  // Fills in straggled_at and straggler_seen_at.
+  // Fills in straggled_at, pressed_at and straggler_seen_at.
   void mark(model::Snapshot& snapshot, const RunOf& run_of) const;
 
   // Of the last plan.
@@ -52,10 +53,13 @@ class StragglerWatch {
     double at = 0;  // epoch seconds of the last tick that found it
   };
   using SeenRuns = std::map<std::string, Seen>;  // by workload id
+  // When that run was last found.
+  static std::optional<double> last_of(const SeenRuns& seen, const std::string& id, std::uint64_t run);
   static bool see(SeenRuns& seen, const std::string& id, std::uint64_t run, double now);
 
   SeenRuns straggled_;
   SeenRuns relocated_;
+  SeenRuns pressed_;
   std::optional<double> seen_at_;
   std::size_t stragglers_ = 0;
   std::size_t relocations_ = 0;

@@ -33,7 +33,8 @@ struct WorkloadExplanation {
   std::optional<BestEffortPool> pool;         // of a best-effort one: the vCPUs that it shares
   std::optional<StragglerTask> task;
   std::optional<RedundantTask> redundant;
-  std::optional<Resources> lacks;  // what this node cannot give it
+  std::optional<std::string> keeping;  // why it lends nothing although it would be redundant
+  std::optional<Resources> lacks;      // what this node cannot give it
   // Its own, and, where a straggler was given something this tick, those of who paid for it.
   std::vector<LimitMove> moves;
   std::optional<Resources> idle;  // of the node, where the straggler policy ran

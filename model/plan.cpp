@@ -86,6 +86,8 @@ const char* to_string(LimitMove::Kind kind) {
       return "reclaim";
     case LimitMove::Kind::preempt:
       return "preempt";
+    case LimitMove::Kind::recall:
+      return "recall";
     case LimitMove::Kind::restore:
       return "restore";
     case LimitMove::Kind::release:

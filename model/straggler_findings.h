@@ -60,7 +60,8 @@ struct RedundantTask {
 
 // What one workload gives up, or gets back, this tick.
 struct LimitMove {
-  enum class Kind { reclaim, preempt, restore, release };  // release: a straggler's growth taken back
+  // recall: it wants back what it lent; release: a straggler's growth taken back.
+  enum class Kind { reclaim, preempt, recall, restore, release };
   Kind kind = Kind::reclaim;
   std::string workload;
   Resources amount;
@@ -78,9 +79,11 @@ struct Relocation {
 struct StragglerFindings {
   std::map<std::string, StragglerTask> tasks;  // every latency-sensitive workload with a deadline or progress
   std::map<std::string, RedundantTask> redundant;  // by workload id
-  Resources idle;                                  // R_idle
-  Resources needed;                                // R_ne
-  std::vector<LimitMove> moves;                    // in the order in which they were decided
+  // Best-effort workloads that would be redundant, and why they lend nothing all the same.
+  std::map<std::string, std::string> keeping;
+  Resources idle;                // R_idle
+  Resources needed;              // R_ne
+  std::vector<LimitMove> moves;  // in the order in which they were decided
   std::vector<Relocation> relocate;
   friend bool operator==(const StragglerFindings&, const StragglerFindings&) = default;
 };

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = LimitMove::Kind;
 
-constexpr std::array kKinds{Kind::reclaim, Kind::preempt, Kind::restore, Kind::release};
+constexpr std::array kKinds{Kind::reclaim, Kind::preempt, Kind::recall, Kind::restore, Kind::release};
 
 double read_amount(const JsonValue& value) { return value.number(0, DBL_MAX); }
 double read_figure(const JsonValue& value) { return value.number(-DBL_MAX, DBL_MAX); }
@@ -91,8 +91,35 @@ Relocation read_relocation(const JsonValue& value) {
   return relocation;
 }
 
-void write_resources(JsonWriter& out, const char* name, const Resources& resources) {
-  out.key(name).begin_object().member("cpu", resources.cpu_cores);
+}  // namespace
+
+StragglerFindings read_straggler(const JsonValue& value) {
+  JsonObject object(value);
+  object.ignore_unknown();
+  StragglerFindings findings;
+  object.required("tasks").each_member([&findings](const std::string& id, const JsonValue& task) {
+    findings.tasks.emplace(id, read_task(task));
+  });
+  object.required("redundant").each_member([&findings](const std::string& id, const JsonValue& task) {
+    findings.redundant.emplace(id, read_redundant(task));
+  });
+  if (const auto keeping = object.optional("keeping")) {
+    keeping->each_member([&findings](const std::string& id, const JsonValue& reason) {
+      findings.keeping.emplace(id, reason.text());
+    });
+  }
+  findings.idle = read_resources(object.required("idle"));
+  findings.needed = read_resources(object.required("needed"));
+  if (const auto moves = object.optional("moves"))
+    moves->each([&findings](const JsonValue& move) { findings.moves.push_back(read_move(move)); });
+  object.required("relocate").each([&findings](const JsonValue& relocation) {
+    findings.relocate.push_back(read_relocation(relocation));
+  });
+  return findings;
+}
+
+void write_resources(JsonWriter& out, const Resources& resources) {
+  out.begin_object().member("cpu", resources.cpu_cores);
   out.member("memory", resources.memory_bytes).end_object();
 }
 
@@ -104,7 +131,7 @@ void write_task(JsonWriter& out, const StragglerTask& task) {
   out.member("allocation", task.allocation_cores).member("allocation_memory_bytes", task.allocation_bytes);
   out.member("extension", task.extension.cpu_cores);
   out.member("extension_memory_bytes", task.extension.memory_bytes);
-  write_resources(out, "granted", task.granted);
+  write_resources(out.key("granted"), task.granted);
   out.member("vcpus", task.vcpus).end_object();
 }
 
@@ -121,26 +148,14 @@ void write_redundant(JsonWriter& out, const RedundantTask& task) {
   out.end_object();
 }
 
-}  // namespace
-
-StragglerFindings read_straggler(const JsonValue& value) {
-  JsonObject object(value);
-  object.ignore_unknown();
-  StragglerFindings findings;
-  object.required("tasks").each_member([&findings](const std::string& id, const JsonValue& task) {
-    findings.tasks.emplace(id, read_task(task));
-  });
-  object.required("redundant").each_member([&findings](const std::string& id, const JsonValue& task) {
-    findings.redundant.emplace(id, read_redundant(task));
-  });
-  findings.idle = read_resources(object.required("idle"));
-  findings.needed = read_resources(object.required("needed"));
-  if (const auto moves = object.optional("moves"))
-    moves->each([&findings](const JsonValue& move) { findings.moves.push_back(read_move(move)); });
-  object.required("relocate").each([&findings](const JsonValue& relocation) {
-    findings.relocate.push_back(read_relocation(relocation));
-  });
-  return findings;
+void write_moves(JsonWriter& out, const std::vector<LimitMove>& moves) {
+  out.begin_array();
+  for (const LimitMove& move : moves) {
+    out.begin_object().member("kind", to_string(move.kind)).member("workload", move.workload);
+    write_resources(out.key("amount"), move.amount);
+    out.member("reason", move.reason).end_object();
+  }
+  out.end_array();
 }
 
 void write_straggler(JsonWriter& out, const StragglerFindings& findings) {
@@ -154,19 +169,16 @@ void write_straggler(JsonWriter& out, const StragglerFindings& findings) {
     out.key(id);
     write_redundant(out, task);
   }
+  out.end_object().key("keeping").begin_object();
+  for (const auto& [id, reason] : findings.keeping) out.member(id, reason);
   out.end_object();
-  write_resources(out, "idle", findings.idle);
-  write_resources(out, "needed", findings.needed);
-  out.key("moves").begin_array();
-  for (const LimitMove& move : findings.moves) {
-    out.begin_object().member("kind", to_string(move.kind)).member("workload", move.workload);
-    write_resources(out, "amount", move.amount);
-    out.member("reason", move.reason).end_object();
-  }
-  out.end_array().key("relocate").begin_array();
+  write_resources(out.key("idle"), findings.idle);
+  write_resources(out.key("needed"), findings.needed);
+  write_moves(out.key("moves"), findings.moves);
+  out.key("relocate").begin_array();
   for (const Relocation& relocation : findings.relocate) {
     out.begin_object().member("workload", relocation.workload);
-    write_resources(out, "lacks", relocation.lacks);
+    write_resources(out.key("lacks"), relocation.lacks);
     out.end_object();
   }
   out.end_array().end_object();

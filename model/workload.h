@@ -91,6 +91,7 @@ struct Workload {
   std::optional<HeldLimit> held_cpu;     // berth's change of cpu_quota_cores
   std::optional<HeldLimit> held_memory;  // berth's change of memory_high_bytes
   std::optional<double> straggled_at;    // epoch seconds of the last tick that found it a straggler
+  std::optional<double> pressed_at;      // and of the last at which it wanted back what it lent
   // Share of the last sample's time, 0..1, for which its own CPU quota kept it from running.
   std::optional<double> cpu_throttled;
   std::vector<ProgressReport> progress;  // the last few, oldest first

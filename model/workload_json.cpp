@@ -73,17 +73,11 @@ void read_held_limits(const JsonValue& value, Workload& workload) {
   if (const auto memory = object.nullable("memory")) workload.held_memory = read_held(*memory);
 }
 
-void write_held(JsonWriter& out, const char* resource, const std::optional<HeldLimit>& held) {
-  if (!held) return;
-  out.key(resource).begin_object().member("cause", to_string(held->cause)).member("since", held->since);
-  out.member("changed_at", held->changed_at).end_object();
-}
-
 void write_held_limits(JsonWriter& out, const Workload& workload) {
   if (!workload.held_cpu && !workload.held_memory) return;
   out.key("held").begin_object();
-  write_held(out, "cpu", workload.held_cpu);
-  write_held(out, "memory", workload.held_memory);
+  if (workload.held_cpu) write_held(out.key("cpu"), *workload.held_cpu);
+  if (workload.held_memory) write_held(out.key("memory"), *workload.held_memory);
   out.end_object();
 }
 
@@ -102,6 +96,11 @@ void write_progress(JsonWriter& out, const std::vector<ProgressReport>& reports)
   for (const ProgressReport& report : reports)
     out.begin_object().member("time", report.time).member("fraction", report.fraction).end_object();
   out.end_array();
+}
+
+void write_held(JsonWriter& out, const HeldLimit& held) {
+  out.begin_object().member("cause", to_string(held.cause)).member("since", held.since);
+  out.member("changed_at", held.changed_at).end_object();
 }
 
 Workload read_workload(const JsonValue& value) {
@@ -131,6 +130,7 @@ Workload read_workload(const JsonValue& value) {
   if (const auto original = object.nullable("original")) workload.original = read_original(*original);
   if (const auto held = object.nullable("held")) read_held_limits(*held, workload);
   if (const auto straggled = object.nullable("straggled_at")) workload.straggled_at = straggled->epoch();
+  if (const auto pressed = object.nullable("pressed_at")) workload.pressed_at = pressed->epoch();
   if (const auto share = object.nullable("cpu_throttled")) workload.cpu_throttled = share->fraction();
   if (const auto progress = object.optional("progress"))
     progress->each(
@@ -165,7 +165,8 @@ void write_workload(JsonWriter& out, const Workload& workload) {
     out.null();
   }
   write_held_limits(out, workload);
-  out.member_if("straggled_at", workload.straggled_at).member_if("cpu_throttled", workload.cpu_throttled);
+  out.member_if("straggled_at", workload.straggled_at).member_if("pressed_at", workload.pressed_at);
+  out.member_if("cpu_throttled", workload.cpu_throttled);
   if (!workload.progress.empty()) {
     out.key("progress");
     write_progress(out, workload.progress);

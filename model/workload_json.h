@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the snapshot document that is about one workload, and of a plan's that shows progress. Only the
-// *_json.cpp files of this room include it.
+// The part of the snapshot document that is about one workload, and what other documents show of it in the
+// same words. Only the *_json.cpp files of this room include it.
 #pragma once
 
 #include "model/json_reader.h"
@@ -21,5 +21,8 @@ void write_workload(JsonWriter& out, const Workload& workload);
 // {"time", "fraction"}
 ProgressReport read_progress_report(const JsonValue& value);
 void write_progress(JsonWriter& out, const std::vector<ProgressReport>& reports);
+
+// {"cause", "since", "changed_at"}
+void write_held(JsonWriter& out, const HeldLimit& held);
 
 }  // namespace berth::model

@@ -81,6 +81,7 @@ void add_straggler(const model::StragglerFindings& findings, WorkloadExplanation
   const std::string& id = explained.workload.id;
   explained.task = value_for(findings.tasks, id);
   explained.redundant = value_for(findings.redundant, id);
+  explained.keeping = value_for(findings.keeping, id);
   explained.idle = findings.idle;
   for (const model::Relocation& relocation : findings.relocate) {
     if (relocation.workload == id) explained.lacks = relocation.lacks;

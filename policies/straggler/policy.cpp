@@ -90,6 +90,12 @@ double reclaim_floor(const Round& round, const Share& share) {
   return std::ceil(share.max_use.value_or(0) * kMemoryHeadroom);
 }
 
+// Who wanted back what it lent keeps it for a while. Its use over the window need not show why: one that
+// works in short bursts would lend and get back in turns.
+bool pressed_lately(const Round& round, const Member& member) {
+  return !is_over(member.workload->pressed_at, round.now, round.settings.restore_hold_s);
+}
+
 // Notes which best-effort tasks are redundant, and lists what may be taken from whom.
 std::vector<Source> sources_of(Round& round, std::vector<Member*>& whose) {
   std::vector<Source> sources;
@@ -101,7 +107,7 @@ std::vector<Source> sources_of(Round& round, std::vector<Member*>& whose) {
     Source source{.id = member.workload->id,
                   .priority = member.workload->priority,
                   .use = share.mean_use.value_or(0),
-                  .reclaimable = redundancy ? redundancy->reclaimable : 0,
+                  .reclaimable = redundancy && !pressed_lately(round, member) ? redundancy->reclaimable : 0,
                   .reclaim_most = 0,
                   .preempt_most = 0};
     const double present = share.counted();
@@ -166,12 +172,19 @@ void relocate(const Round& round, const std::vector<Wish>& wishes, const std::ve
 }
 
 void note_redundant(const Round& round, const std::vector<Member*>& members,
-                    std::map<std::string, model::RedundantTask>& redundant) {
+                    model::StragglerFindings& findings) {
   for (const Member* member : members) {
     const Share& share = member->shares[round.index()];
-    const auto it = redundancy_of(share, round.resource, round.settings.expected_utilisation);
+    auto it = redundancy_of(share, round.resource, round.settings.expected_utilisation);
     if (!it) continue;
-    model::RedundantTask& task = redundant[member->workload->id];
+    const std::string& id = member->workload->id;
+    if (it->reclaimable > 0 && pressed_lately(round, *member)) {
+      it->reclaimable = 0;
+      findings.keeping[id] = fmt::format(
+          "it wanted back what it lent {:.1f} s ago, and lends nothing for {:.4g} s (restore_hold)",
+          round.now - *member->workload->pressed_at, round.settings.restore_hold_s);
+    }
+    model::RedundantTask& task = findings.redundant[id];
     if (round.resource == Resource::cpu) {
       task.cpu = model::RedundantCpu{.utilisation = it->utilisation, .reclaimable_cores = it->reclaimable};
     } else {
@@ -208,7 +221,7 @@ void decide_resource(Round& round, double pending, bool may_restore, const Node&
   std::vector<Member*> whose;
   const std::vector<Source> sources = sources_of(round, whose);
   model::StragglerFindings& findings = round.out.findings;
-  note_redundant(round, whose, findings.redundant);
+  note_redundant(round, whose, findings);
   const double idle = idle_amount(round);
   const Division division = divide(idle, pending, claims, sources);
   add(findings.idle, round.resource, idle);

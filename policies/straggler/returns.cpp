@@ -57,7 +57,7 @@ void return_at_once(Round& round) {
     } else if (presses(*member.workload, share, round.resource)) {
       const double throttled =
           round.resource == model::Resource::cpu ? member.workload->cpu_throttled.value_or(0) : 0.0;
-      put_back(round, member, Kind::restore,
+      put_back(round, member, Kind::recall,
                fmt::format("what it lent is wanted: it uses {} of {}, throttled for {:.0f} % of the time",
                            round.text(share.last_use.value_or(0)), round.limit_text(share.limit),
                            throttled * 100));

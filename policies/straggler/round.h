@@ -48,9 +48,9 @@ struct Round {
     out.actions.push_back(set_limit(member.workload->id, resource, limit, reason));
   }
   // Notes that a member gives up or gets back `amount`, if that is anything: limits beyond the node's size
-  // differ in nothing.
+  // differ in nothing. That it wants something back is noted always, for later ticks to know.
   void note(model::LimitMove::Kind kind, const Member& member, double amount, const std::string& reason) {
-    if (amount <= 0) return;
+    if (amount <= 0 && kind != model::LimitMove::Kind::recall) return;
     model::LimitMove move{.kind = kind, .workload = member.workload->id, .amount = {}, .reason = reason};
     add(move.amount, resource, amount);
     out.findings.moves.push_back(std::move(move));

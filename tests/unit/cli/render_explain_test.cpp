@@ -104,5 +104,11 @@ TEST_F(RenderExplanation, BestEffortWorkShowsWhatItDoesNotUse) {
   EXPECT_THAT(text, HasSubstr("CPU: uses 20 % of its allocation at most, 1.25 cores could be taken"));
 }
 
+TEST_F(RenderExplanation, SaysWhyItLendsNothing) {
+  workload.keeping = "it wanted back what it lent 3.0 s ago";
+  EXPECT_THAT(text_of(explanation), HasSubstr("What it holds and does not use\n"
+                                              "  keeps it: it wanted back what it lent 3.0 s ago\n"));
+}
+
 }  // namespace
 }  // namespace berth::cli

@@ -260,7 +260,8 @@ TEST(RenderPlan, ShowsWhoIsLateAndWhoPays) {
   findings.idle = {.cpu_cores = 0.5, .memory_bytes = 0};
   using Kind = model::LimitMove::Kind;
   findings.moves = {{Kind::reclaim, "batch", {.cpu_cores = 1, .memory_bytes = 0}, "r"},
-                    {Kind::preempt, "other", {.cpu_cores = 0, .memory_bytes = 1 << 20}, "r"}};
+                    {Kind::preempt, "other", {.cpu_cores = 0, .memory_bytes = 1 << 20}, "r"},
+                    {Kind::recall, "third", {.cpu_cores = 2, .memory_bytes = 0}, "r"}};
   findings.relocate = {{"web", {.cpu_cores = 0.5, .memory_bytes = 0}}};
   EXPECT_THAT(
       shown_stragglers(findings),
@@ -275,6 +276,7 @@ TEST(RenderPlan, ShowsWhoIsLateAndWhoPays) {
           "  1.0 GiB of memory are needed, 0 B are idle\n"
           "  batch lends 1.00 cores\n"
           "  other gives up 1.0 MiB\n"
+          "  third wants back 2.00 cores\n"
           "  web still lacks 0.50 cores, which this node does not have: another one may\n"));
 }
 

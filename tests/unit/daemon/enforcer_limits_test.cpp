@@ -131,6 +131,11 @@ TEST_F(EnforcerLimitsTest, KnowsWhyAndSinceWhenItHoldsALimit) {
   carry_out(more);
   EXPECT_EQ(cause("batch/x"), HeldCause::preempted) << "the last move";
   look();
+  auto lending = plan_of({quota_of("batch/x", 0.75)});
+  lending.findings.straggler.emplace().moves = {move_of("batch/x", Kind::reclaim, {0.25, 0})};
+  carry_out(lending);
+  EXPECT_EQ(cause("batch/x"), HeldCause::preempted) << "it has no claim on what it lost before";
+  look();
   auto giving = plan_of({quota_of("batch/x", 1.5)});
   giving.findings.straggler.emplace().moves = {move_of("batch/x", Kind::restore, {0.5, 0})};
   carry_out(giving);

@@ -52,6 +52,21 @@ TEST_F(StragglerWatchTest, RemembersWhenEachWasLastFound) {
   EXPECT_EQ(watch.stragglers(), 0U);
 }
 
+TEST_F(StragglerWatchTest, RemembersWhenEachLastWantedBackWhatItLent) {
+  using Kind = model::LimitMove::Kind;
+  auto plan = plan_at(10, {});
+  plan.findings.straggler->moves = {{Kind::recall, "a", {1, 0}, ""}, {Kind::reclaim, "b", {1, 0}, ""}};
+  take(plan);
+  take(plan_at(11, {}));
+  EXPECT_EQ(marked().workloads[0].pressed_at, 10);
+  EXPECT_EQ(marked().workloads[1].pressed_at, std::nullopt);
+  plan.time = 12;
+  take(plan);
+  EXPECT_EQ(marked().workloads[0].pressed_at, 12);
+  runs["a"] = 7;
+  EXPECT_EQ(marked().workloads[0].pressed_at, std::nullopt);
+}
+
 TEST_F(StragglerWatchTest, SaysWhatBeginsAndNotWhatLasts) {
   auto plan = plan_at(10, {"a"}, {"a"});
   plan.actions.push_back({model::PinAction{"a", {0}}, "interference", "d-1", ""});

@@ -125,9 +125,11 @@ TEST(PlanJson, WritesStragglerFindingsAsTheContractHasThem) {
   task.vcpus = 5;
   findings.redundant["b"].cpu = RedundantCpu{0.2, 1.3};
   findings.redundant["b"].memory = RedundantMemory{0.9, 0};
+  findings.keeping["c"] = "wanted";
   findings.idle = {1, 0};
   findings.needed = {2, 0};
   findings.moves.push_back({LimitMove::Kind::reclaim, "b", {1, 0}, "idle"});
+  findings.moves.push_back({LimitMove::Kind::recall, "c", {0, 4}, "wanted"});
   findings.relocate.push_back({"w", {1, 0}});
   const std::string text = to_json(plan);
   EXPECT_THAT(
@@ -137,8 +139,9 @@ TEST(PlanJson, WritesStragglerFindingsAsTheContractHasThem) {
           R"("deadline":90,"growth":2,"samples":[{"time":1,"fraction":0.25}],"allocation":4,"allocation_memory_bytes":null,)"
           R"("extension":2,"extension_memory_bytes":3,"granted":{"cpu":1,"memory":3},"vcpus":5}},)"
           R"("redundant":{"b":{"cpu":{"utilisation":0.2,"reclaimable":1.3},"memory":{"utilisation":0.9,"reclaimable":0}}},)"
-          R"("idle":{"cpu":1,"memory":0},"needed":{"cpu":2,"memory":0},)"
-          R"("moves":[{"kind":"reclaim","workload":"b","amount":{"cpu":1,"memory":0},"reason":"idle"}],)"
+          R"("keeping":{"c":"wanted"},"idle":{"cpu":1,"memory":0},"needed":{"cpu":2,"memory":0},)"
+          R"("moves":[{"kind":"reclaim","workload":"b","amount":{"cpu":1,"memory":0},"reason":"idle"},)"
+          R"({"kind":"recall","workload":"c","amount":{"cpu":0,"memory":4},"reason":"wanted"}],)"
           R"("relocate":[{"workload":"w","lacks":{"cpu":1,"memory":0}}]}})"));
   const auto again = parse_plan(text);
   ASSERT_TRUE(again) << again.error().message();
@@ -158,8 +161,9 @@ TEST(PlanJson, RefusesStragglerFindingsThatCannotBe) {
               StartsWith(where + "tasks.w.granted.cpu: -1 is not between"));
   EXPECT_THAT(error_of(with(R"({"w":{"straggler":true,"vcpus":0}})", "[]")),
               StartsWith(where + "tasks.w.vcpus: 0 is not between"));
-  EXPECT_THAT(error_of(with("{}", R"([{"kind":"steal","workload":"b","amount":{}}])")),
-              StartsWith(where + "moves[0].kind: expected one of reclaim, preempt, restore, release"));
+  EXPECT_THAT(
+      error_of(with("{}", R"([{"kind":"steal","workload":"b","amount":{}}])")),
+      StartsWith(where + "moves[0].kind: expected one of reclaim, preempt, recall, restore, release"));
   EXPECT_EQ(error_of(with("{}", R"([{"kind":"reclaim","amount":{}}])")),
             where + "moves[0].workload: missing");
   EXPECT_EQ(error_of(R"({"schema":"berth.plan/1","actions":[],"findings":{"straggler":{}}})"),

@@ -132,8 +132,10 @@ StragglerFindings some_straggler() {
   for (int index = 0; index < count; ++index) {
     findings.tasks.emplace(*testing::names(), some_task());
     findings.redundant.emplace(*testing::names(), some_redundant());
-    findings.moves.push_back({*gen::element(Kind::reclaim, Kind::preempt, Kind::restore, Kind::release),
-                              *testing::names(), some_resources(), *testing::names()});
+    findings.keeping.emplace(*testing::names(), *testing::names());
+    findings.moves.push_back(
+        {*gen::element(Kind::reclaim, Kind::preempt, Kind::recall, Kind::restore, Kind::release),
+         *testing::names(), some_resources(), *testing::names()});
     findings.relocate.push_back({*testing::names(), some_resources()});
   }
   findings.idle = some_resources();

@@ -252,6 +252,10 @@ class Naive {
       double spare = *a - highest(w, what) / set_.expected_utilisation;
       if (what == What::memory) spare = std::floor(spare);
       if (spare < kTiny) continue;
+      if (w.pressed_at && snap_.time >= *w.pressed_at && snap_.time - *w.pressed_at < set_.restore_hold_s) {
+        out_.keeping.insert(w.id);
+        continue;
+      }
       out_.reclaimable[what][w.id] = spare;
       lenders.emplace_back(spare, &w);
     }

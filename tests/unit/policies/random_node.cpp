@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/policies/random_node.h"
 
+#include "tests/unit/policies/draws.h"
 #include "tests/unit/policies/hosts.h"
 
 #include <algorithm>
 #include <iterator>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,9 +14,9 @@ namespace berth::policies::testing {
 
 namespace {
 
-class Drawer {
+class Drawer : private Draws {
  public:
-  explicit Drawer(std::uint64_t seed) : random_(seed) {}
+  using Draws::Draws;
 
   RandomCase draw() {
     draw_settings();
@@ -43,12 +43,6 @@ class Drawer {
   }
 
  private:
-  int number(int first, int last) {
-    // Not std::uniform_int_distribution: its results differ between libraries, and a seed should not.
-    return first + static_cast<int>(random_() % static_cast<std::uint64_t>(last - first + 1));
-  }
-  double fraction() { return static_cast<double>(random_() % 1000001) / 1e6; }
-  bool chance(double p) { return fraction() < p; }
   std::string service() { return "service-" + std::to_string(number(0, 3)); }
   int request() { return chance(0.93) ? number(1, 4) : number(-1, 16); }
 
@@ -146,7 +140,6 @@ class Drawer {
     return cpus;
   }
 
-  std::mt19937_64 random_;
   PolicySettings settings_;
 };
 

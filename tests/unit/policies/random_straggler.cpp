@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/policies/random_straggler.h"
 
+#include "tests/unit/policies/draws.h"
 #include "tests/unit/policies/hosts.h"
 
 #include <algorithm>
-#include <random>
 #include <string>
 
 namespace berth::policies::testing {
@@ -13,9 +13,9 @@ namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
-class Drawer {
+class Drawer : private Draws {
  public:
-  explicit Drawer(std::uint64_t seed) : random_(seed) {}
+  using Draws::Draws;
 
   RandomCase draw() {
     RandomCase result{.snapshot = snapshot_of(host({.sockets = number(1, 2),
@@ -56,11 +56,6 @@ class Drawer {
   }
 
  private:
-  int number(int first, int last) {
-    return first + static_cast<int>(random_() % static_cast<std::uint64_t>(last - first + 1));
-  }
-  double fraction() { return static_cast<double>(random_() % 1000001) / 1e6; }
-  bool chance(double p) { return fraction() < p; }
   std::uint64_t bytes(double most_gib) {
     return static_cast<std::uint64_t>(most_gib * kGiB * fraction()) + 1;
   }
@@ -101,6 +96,7 @@ class Drawer {
     if (sensitive && chance(0.85)) made.progress = progress(snapshot.time, calm);
     if (chance(0.4)) draw_held(snapshot, made);
     if (chance(0.3)) made.straggled_at = snapshot.time - number(-2, 60);
+    if (chance(0.3)) made.pressed_at = snapshot.time - number(-2, 60);
     if (chance(0.2)) made.cpu_throttled = chance(0.5) ? 0.0 : fraction();
     return made;
   }
@@ -157,7 +153,6 @@ class Drawer {
     made.original = original;
   }
 
-  std::mt19937_64 random_;
   model::CpuSet free_;
 };
 

@@ -84,6 +84,7 @@ RC_GTEST_PROP(StragglerProperty, IsWhatItsRestatementSays, ()) {
   };
   RC_CLASSIFY(moved(model::LimitMove::Kind::reclaim), "lent");
   RC_CLASSIFY(moved(model::LimitMove::Kind::preempt), "preempted");
+  RC_CLASSIFY(moved(model::LimitMove::Kind::recall), "recalled");
   RC_CLASSIFY(moved(model::LimitMove::Kind::restore), "restored");
   RC_CLASSIFY(moved(model::LimitMove::Kind::release), "released");
   RC_CLASSIFY(!real.findings.relocate.empty(), "something lacks");
@@ -115,6 +116,10 @@ RC_GTEST_PROP(StragglerProperty, IsWhatItsRestatementSays, ()) {
       RC_ASSERT(near(amount, reclaimable.contains(workload.id) ? reclaimable.at(workload.id) : 0.0));
     }
   }
+  std::set<std::string> keeping;
+  for (const auto& [id, reason] : real.findings.keeping) keeping.insert(id);
+  RC_CLASSIFY(!keeping.empty(), "somebody keeps its share");
+  RC_ASSERT(keeping == expected.keeping);
   std::map<Key, double> lacks;
   for (const model::Relocation& it : real.findings.relocate) {
     if (it.lacks.cpu_cores > 0) lacks[{What::cpu, it.workload}] = it.lacks.cpu_cores;
@@ -195,7 +200,7 @@ RC_GTEST_PROP(StragglerProperty, GivesNothingBackAboveItsOriginal, ()) {
   const StragglerProposal proposal = propose_help(node.snapshot, node.settings);
   const auto limits = limits_of(proposal.actions);
   for (const model::LimitMove& move : proposal.findings.moves) {
-    if (move.kind != model::LimitMove::Kind::restore && move.kind != model::LimitMove::Kind::release)
+    if (move.kind == model::LimitMove::Kind::reclaim || move.kind == model::LimitMove::Kind::preempt)
       continue;
     const model::Workload& workload = find(node.snapshot, move.workload);
     if (!workload.original) continue;

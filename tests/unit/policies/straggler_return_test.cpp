@@ -120,10 +120,49 @@ TEST(StragglerReturn, WhatWasLentComesBackAtOnceToWhoIsThrottled) {
   lender.cpu_throttled = 0.06;
   const auto proposal = help(host({lender, late_task("web", 3)}, 1000));
   EXPECT_THAT(limits(proposal.actions), ElementsAre("a=3", "web=4"));
-  EXPECT_THAT(moves(proposal.findings), ElementsAre("restore a 2"));
+  EXPECT_THAT(moves(proposal.findings), ElementsAre("recall a 2"));
   // It is not redundant meanwhile, however little it used.
   EXPECT_THAT(proposal.findings.redundant, IsEmpty());
   EXPECT_THAT(proposal.findings.moves[0].reason, HasSubstr("throttled for 6 % of the time"));
+}
+
+TEST(StragglerReturn, WhoWantedItBackIsNotRedundantForTheHold) {
+  model::Workload bursty = batch("a", 3, 0.3);
+  bursty.pressed_at = 971;
+  auto proposal = help(host({bursty, batch("b", 2, 0.6), late_task("web", 3)}, 1000));
+  // Without that it could lend more than b, and would be asked first.
+  EXPECT_THAT(limits(proposal.actions), ElementsAre("b=1", "web=4"));
+  EXPECT_FALSE(proposal.findings.redundant.contains("a"));
+  EXPECT_EQ(proposal.findings.keeping.at("a"),
+            "it wanted back what it lent 29.0 s ago, and lends nothing for 30 s (restore_hold)");
+  bursty.pressed_at = 970;
+  proposal = help(host({bursty, batch("b", 2, 0.6), late_task("web", 3)}, 1000));
+  EXPECT_THAT(limits(proposal.actions), ElementsAre("a=2", "web=4"));
+  EXPECT_THAT(proposal.findings.keeping, IsEmpty());
+}
+
+TEST(StragglerReturn, OneThatUsesWhatItHoldsHasNothingToKeep) {
+  model::Workload busy = batch("a", 3, 2.5);
+  busy.pressed_at = 999;
+  EXPECT_THAT(help(host({busy}, 1000)).findings.keeping, IsEmpty());
+}
+
+TEST(StragglerReturn, AClockThatWentBackKeepsNothing) {
+  model::Workload bursty = batch("a", 3, 0.3);
+  bursty.pressed_at = 2000;
+  EXPECT_THAT(limits(help(host({bursty, batch("b", 2, 2), late_task("web", 3)}, 1000)).actions),
+              ElementsAre("a=2", "web=4"));
+}
+
+TEST(StragglerReturn, WhoWantedItBackCanStillBePreempted) {
+  model::Workload bursty = batch("a", 5, 0.3);
+  bursty.pressed_at = 999;
+  EXPECT_THAT(moves(help(host({bursty, late_task("web", 3)}, 1000)).findings), ElementsAre("preempt a 1"));
+}
+
+TEST(StragglerReturn, WhatNeverHadALimitIsWantedBackTooWhereTheNodeLimitsIt) {
+  model::Workload wide = held(batch("a", 8, 7.9), HeldCause::reclaimed, std::nullopt);
+  EXPECT_THAT(moves(help(host({wide}, 1000)).findings), ElementsAre("recall a 0"));
 }
 
 TEST(StragglerReturn, OrToWhoUsesAllItHas) {
@@ -147,7 +186,7 @@ TEST(StragglerReturn, APreemptedOneWaitsHoweverItPresses) {
 TEST(StragglerReturn, WhoGetsItsShareBackIsNotTakenFromInTheSameTick) {
   model::Workload lender = held(batch("a", 5, 5), HeldCause::reclaimed, 6);
   const auto proposal = help(host({lender, late_task("web", 3)}, 1000));
-  EXPECT_THAT(moves(proposal.findings), ElementsAre("restore a 1"));
+  EXPECT_THAT(moves(proposal.findings), ElementsAre("recall a 1"));
   EXPECT_EQ(proposal.findings.relocate.size(), 1U);
 }
 

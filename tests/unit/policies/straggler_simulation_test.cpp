@@ -9,6 +9,7 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -82,6 +83,42 @@ class Simulation {
   std::map<std::string, int> writes_;
 };
 
+// A job that works in one of ten periods of its quota, for all of that at once: it uses a tenth of what it
+// had at first, and any less throttles it in each burst. Beside it a request for one vCPU that waits all the
+// time, and `rest`, which has what is left of the eight.
+class Bursts {
+ public:
+  explicit Bursts(model::Workload rest) {
+    snapshot_ = testing::snapshot_of(testing::host({}));
+    snapshot_.memory.total_bytes = 64 * testing::kGiB;
+    snapshot_.pending = {testing::pending("new", 1)};
+    model::Workload bursty = testing::batch("bursty", kFull, 0);
+    bursty.priority = 1;
+    snapshot_.workloads = {bursty, std::move(rest)};
+    for (model::Workload& workload : snapshot_.workloads) workload.usage.clear();
+  }
+
+  void tick() {
+    snapshot_.time += 1;
+    for (model::Workload& workload : snapshot_.workloads) {
+      const bool bursty = workload.id == "bursty";
+      const double limit = *workload.cpu_quota_cores;
+      model::UsageSample& sample = workload.usage.emplace_back();
+      sample.time = snapshot_.time;
+      sample.cpu_cores = bursty ? limit / 10 : limit;
+      workload.cpu_throttled = bursty && limit >= kFull ? 0.0 : 0.1;
+      if (workload.usage.size() > kWindow) workload.usage.erase(workload.usage.begin());
+    }
+    const model::Plan plan = policies::decide(snapshot_, {});
+    for (const model::Action& action : plan.actions) ++writes_[*action.workload()];
+    testing::carry_out(plan, snapshot_);
+  }
+
+  static constexpr double kFull = 1.2;
+  model::Snapshot snapshot_;
+  std::map<std::string, int> writes_;
+};
+
 }  // namespace
 
 TEST(StragglerSimulation, ASquareWaveBringsFewWritesAndEverythingGoesBack) {
@@ -122,6 +159,32 @@ TEST(StragglerSimulation, ATaskThatHangsIsGivenNoMoreThanOnceForIt) {
   }
   EXPECT_LE(simulation.writes_["web"], before + 1);
   EXPECT_GE(*simulation.snapshot_.workloads[2].cpu_quota_cores, *quota);
+}
+
+TEST(StragglerSimulation, ABurstyLenderBesideALastingNeedGetsItBackOnce) {
+  // The other job is lower in priority and uses all it has.
+  Bursts simulation(testing::batch("rest", 6.8, 0));
+  for (int tick = 0; tick < 500; ++tick) simulation.tick();
+  EXPECT_GT(simulation.writes_["bursty"], 0);
+  for (const auto& [id, count] : simulation.writes_) EXPECT_LE(count, 4) << id;
+  EXPECT_EQ(simulation.snapshot_.workloads[0].cpu_quota_cores, Bursts::kFull);
+  EXPECT_DOUBLE_EQ(*simulation.snapshot_.workloads[1].cpu_quota_cores, 5.8);
+}
+
+TEST(StragglerSimulation, ABurstyLenderWithNobodyElseToTakeFromIsPreempted) {
+  Bursts simulation(testing::task("rest", 6.8, kStart + 300, {}));
+  for (int tick = 0; tick < 500; ++tick) simulation.tick();
+  EXPECT_GT(simulation.writes_["bursty"], 0);
+  for (const auto& [id, count] : simulation.writes_) EXPECT_LE(count, 6) << id;
+  EXPECT_EQ(simulation.snapshot_.workloads[0].held_cpu->cause, model::HeldCause::preempted);
+}
+
+TEST(StragglerSimulation, ABurstyLenderBesideANeedThatIsNeverMetStaysPreempted) {
+  Bursts simulation(testing::task("rest", 6.8, kStart + 300, {}));
+  simulation.snapshot_.pending = {testing::pending("new", 3)};
+  for (int tick = 0; tick < 500; ++tick) simulation.tick();
+  for (const auto& [id, count] : simulation.writes_) EXPECT_LE(count, 6) << id;
+  EXPECT_EQ(simulation.snapshot_.workloads[0].held_cpu->cause, model::HeldCause::preempted);
 }
 
 }  // namespace berth::policies

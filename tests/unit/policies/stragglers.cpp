@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/policies/stragglers.h"
 
+#include "model/json.h"
 #include "tests/unit/policies/hosts.h"
 
 #include <algorithm>
@@ -16,10 +17,11 @@ model::HeldCause cause_of(const model::Plan& plan, const model::Workload& worklo
   for (const model::LimitMove& move : plan.findings.straggler->moves) {
     const bool same = cpu ? move.amount.cpu_cores > 0 : move.amount.memory_bytes > 0;
     if (move.workload != workload.id || !same) continue;
-    if (move.kind == model::LimitMove::Kind::reclaim) return model::HeldCause::reclaimed;
-    if (move.kind == model::LimitMove::Kind::preempt) return model::HeldCause::preempted;
-    // On the way back it stays held for what it was held for.
     const auto& before = cpu ? workload.held_cpu : workload.held_memory;
+    const bool was_preempted = before && before->cause == model::HeldCause::preempted;
+    if (move.kind == model::LimitMove::Kind::preempt || was_preempted) return model::HeldCause::preempted;
+    if (move.kind == model::LimitMove::Kind::reclaim) return model::HeldCause::reclaimed;
+    // On the way back it stays held for what it was held for.
     if (before) return before->cause;
   }
   return model::HeldCause::extended;
@@ -102,12 +104,7 @@ std::vector<std::string> moves(const model::StragglerFindings& findings) {
   for (const model::LimitMove& move : findings.moves) {
     const double amount =
         move.amount.memory_bytes > 0 ? static_cast<double>(move.amount.memory_bytes) : move.amount.cpu_cores;
-    list.push_back(fmt::format("{} {} {:.6g}",
-                               move.kind == model::LimitMove::Kind::reclaim   ? "reclaim"
-                               : move.kind == model::LimitMove::Kind::preempt ? "preempt"
-                               : move.kind == model::LimitMove::Kind::restore ? "restore"
-                                                                              : "release",
-                               move.workload, amount));
+    list.push_back(fmt::format("{} {} {:.6g}", model::to_string(move.kind), move.workload, amount));
   }
   return list;
 }
@@ -142,6 +139,9 @@ void carry_out(const model::Plan& plan, model::Snapshot& snapshot) {
     if (!task.straggler) continue;
     by_id.at(id)->straggled_at = snapshot.time;
     snapshot.straggler_seen_at = snapshot.time;
+  }
+  for (const model::LimitMove& move : plan.findings.straggler->moves) {
+    if (move.kind == model::LimitMove::Kind::recall) by_id.at(move.workload)->pressed_at = snapshot.time;
   }
 }
 
