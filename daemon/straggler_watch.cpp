@@ -19,6 +19,13 @@ std::string decision_of(const model::Plan& plan, const std::string& workload) {
   return {};
 }
 
+std::string text_of(const model::Resources& amount) {
+  const std::string cores = fmt::format("{:.2f} cores", amount.cpu_cores);
+  if (amount.memory_bytes == 0) return cores;
+  const std::string bytes = fmt::format("{} bytes", amount.memory_bytes);
+  return amount.cpu_cores > 0 ? cores + " and " + bytes : bytes;
+}
+
 }  // namespace
 
 // True where it is news.
@@ -53,10 +60,10 @@ StragglerWatch::News StragglerWatch::take(const model::Plan& plan, const RunOf& 
     if (run == 0) continue;
     ++relocations_;
     if (!see(relocated_, relocation.workload, run, plan.time)) continue;
-    news.relocate.push_back({relocation.workload,
-                             fmt::format("this node lacks {:.2f} cores and {} bytes for it to finish in time",
-                                         relocation.lacks.cpu_cores, relocation.lacks.memory_bytes),
-                             relocation.lacks, decision_of(plan, relocation.workload)});
+    news.relocate.push_back(
+        {relocation.workload,
+         fmt::format("this node lacks {} for it to finish in time", text_of(relocation.lacks)),
+         relocation.lacks, decision_of(plan, relocation.workload)});
   }
   for (const auto& move : findings->moves) {
     const auto run = run_of(move.workload);
