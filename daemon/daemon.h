@@ -47,6 +47,7 @@ struct Documents {
   std::optional<std::string> snapshot;
   std::optional<std::string> plan;
   std::optional<std::string> metrics;
+  std::optional<model::Plan> decided;  // of observe mode
 };
 
 // The wheel: each tick observes, decides, and carries out or only logs. Knows nothing of event loops.
@@ -138,6 +139,7 @@ class Daemon final : public Control {
 
   // Where what they say has changed.
   void drop_documents();
+  const model::Plan& plan_to_show();
   StatusReport status_report() const;  // without the last actions
   const Holdings& holdings() const;
   const UnmanagedWorkloads& unmanaged() const;

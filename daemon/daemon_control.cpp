@@ -142,17 +142,20 @@ std::string Daemon::snapshot_json() {
 }
 
 std::string Daemon::plan_json() {
-  return made_once(documents_.plan, [this] {
-    if (enforcer_) return model::to_json(plan_);
-    // What enforcing from now on would begin with: the plan of the snapshot that is shown.
-    return model::to_json(policies::decide(observer_->snapshot(), settings_.policies));
-  });
+  return made_once(documents_.plan, [this] { return model::to_json(plan_to_show()); });
+}
+
+// In observe mode what enforcing from now on would begin with: the plan of the snapshot that is shown.
+const model::Plan& Daemon::plan_to_show() {
+  if (enforcer_) return plan_;
+  if (!documents_.decided) documents_.decided = policies::decide(observer_->snapshot(), settings_.policies);
+  return *documents_.decided;
 }
 
 model::Result<std::string> Daemon::explain_json(const std::string& subject) {
   const auto& snapshot = observer_->snapshot();
   const auto& settings = settings_.policies;
-  const auto plan = enforcer_ ? plan_ : policies::decide(snapshot, settings);
+  const model::Plan& plan = plan_to_show();
   auto explanation = policies::explain(snapshot, plan, settings, subject);
   const bool is_workload = explanation.workload && !explanation.decision;
   const auto entries = is_workload ? std::vector<LogEntry>() : decision_log_->of_decision(subject);
@@ -219,6 +222,7 @@ model::Result<void> Daemon::set_workload(const std::string& id,
 }
 
 model::Result<void> Daemon::report_progress(const std::string& id, double fraction) {
+  take_changes();  // a run that has just begun is not the one before
   const auto found = observer_->found().find(id);
   if (found == observer_->found().end()) return model::fail(ErrorKind::gone, no_such_workload(id));
   return observer_->progress().add(id, found->second.cgroup->id(), clock_(), fraction);

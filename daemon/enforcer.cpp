@@ -73,14 +73,37 @@ void Enforcer::settle(std::vector<LogEntry>& entries, double now) {
 void Enforcer::release(const std::string& id, Attribute attribute, double now, const std::string& reason,
                        std::vector<LogEntry>& entries) {
   holdings_.of(attribute).erase(id);
-  attempts_.erase({id, attribute});
   auto report = writer_.restore(id, attribute);
   read_again_(id);
-  if (!report) return;   // berth never wrote
+  if (!report) {  // berth never wrote
+    attempts_.erase({id, attribute});
+    return;
+  }
+  if (report->left.empty()) {
+    attempts_.erase({id, attribute});
+  } else if (!worth_saying(++attempts_[{id, attribute}])) {  // release_forgotten() tries again
+    return;
+  }
   report->gone.clear();  // that it is gone is the occasion, not news
   auto more = entries_of(*report, now, kEnforce, reason);
   std::move(more.begin(), more.end(), std::back_inserter(entries));
   settle_ = true;
+}
+
+// Changes of which it is not known whether they were made, and that nobody asks for any more.
+void Enforcer::release_forgotten(const model::Plan& plan, std::vector<LogEntry>& entries) {
+  std::set<Key> forgotten;
+  for (const auto& [key, attempts] : attempts_) {
+    if (find_held(holdings_.of(key.second), key.first) == nullptr) forgotten.insert(key);
+  }
+  for (const auto& action : plan.actions) {
+    const auto* id = action.workload();
+    if (id == nullptr || forgotten.empty()) continue;
+    for (const Attribute attribute : kAttributes) forgotten.erase({*id, attribute});
+  }
+  for (const auto& [id, attribute] : forgotten) {
+    release(id, attribute, plan.time, "an attempt to change it had no known end", entries);
+  }
 }
 
 // What berth does not manage keeps nothing of berth's. What an alarm is about stays as it is.

@@ -66,6 +66,7 @@ class Enforcer {
   struct Batch;
 
   // enforcer.cpp: what is held, and what is let go of.
+  void release_forgotten(const model::Plan& plan, std::vector<LogEntry>& entries);
   void settle(std::vector<LogEntry>& entries, double now);
   void release(const std::string& id, cgroup::Attribute attribute, double now, const std::string& reason,
                std::vector<LogEntry>& entries);

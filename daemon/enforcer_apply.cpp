@@ -75,6 +75,7 @@ std::vector<LogEntry> Enforcer::apply(const model::Plan& plan, const model::Snap
     }
   }
   flush(batch);
+  release_forgotten(plan, batch.finished);
   settle(batch.finished, plan.time);
   return std::move(batch.finished);
 }
@@ -85,6 +86,10 @@ void Enforcer::pin(const cgroup::FoundWorkload& target, const model::PinAction& 
   const Held* held = find_held(holdings_.cpus, id);
   const CpuSet held_cpus =
       held != nullptr && is_latency_sensitive(batch.snapshot, id) ? held->cpus : CpuSet();
+  if (held != nullptr && held->ticks_foreign > 0) {  // somebody else's, perhaps: the next tick knows
+    batch.stuck |= held_cpus;
+    return;
+  }
   if (action.cpus.intersects(batch.moving) || batch.requests.size() >= kBatchSize) flush(batch);
   if (action.cpus.intersects(batch.stuck - held_cpus)) {
     batch.stuck |= held_cpus;
@@ -102,10 +107,15 @@ void Enforcer::pin(const cgroup::FoundWorkload& target, const model::PinAction& 
 
 void Enforcer::limit(const cgroup::FoundWorkload& target, const model::Action& action, Attribute attribute,
                      Batch& batch) {
+  // Settings are read again now and then only, and a value that somebody else set is not berth's to replace.
+  const Held* held = find_held(holdings_.of(attribute), target.identity.id);
+  const auto present = cgroup::read_attribute(*target.cgroup, attribute);
+  if (held != nullptr && present && *present != held->value) {
+    read_again_(target.identity.id);
+    return;
+  }
   const auto recorded = writer_.original(target, attribute);
-  const std::string original =
-      recorded ? *recorded
-               : cgroup::read_attribute(*target.cgroup, attribute).value_or(cgroup::unset_value(attribute));
+  const std::string original = recorded ? *recorded : present.value_or(cgroup::unset_value(attribute));
   LogEntry entry = entry_of(action, batch.plan.time, kEnforce, original);
   if (auto wanted = wanted_value(action, original)) {
     if (batch.requests.size() >= kBatchSize) flush(batch);
@@ -146,6 +156,10 @@ void Enforcer::take_result(const cgroup::Request& request, const cgroup::SetResu
     return;
   }
   attempts_.erase({id, attribute});
+  if (unmanaged_.count(id) > 0) {  // since an earlier one of this batch failed
+    release(id, attribute, batch.plan.time, "the workload is left alone", batch.finished);
+    return;
+  }
   const std::string value = writer_.written(target, attribute).value_or(request.value);
   // A limit that its owner cannot hold any nearer is no news.
   if (attribute != Attribute::cpus && !*result && (before == nullptr || before->value == value)) return;

@@ -36,6 +36,7 @@ std::vector<LogEntry> Enforcer::check(const Observer::Readings& readings, const 
         held.ticks_foreign = 0;
         continue;
       }
+      if (!target->second.cgroup->is_current()) continue;  // gone while it was read
       LogEntry entry = blank_entry(now, "foreign", id, attribute, "foreign-writer");
       entry.old_value = held.value;
       entry.new_value = value_of(reading->second, attribute);

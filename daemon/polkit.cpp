@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/polkit.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -167,6 +168,12 @@ int Polkit::on_process(sd_bus_message* reply, void* userdata, sd_bus_error* erro
 int Polkit::go_on(Question& question) {
   if (question.uid == 0) {
     answer(question, {true, "", {}});
+  } else if (std::count_if(questions_.begin(), questions_.end(), [&](const Question& other) {
+               return other.uid == question.uid;
+             }) > static_cast<std::ptrdiff_t>(kMaxPerUser)) {
+    answer(question,
+           refuse(bus::kLimitsExceeded,
+                  fmt::format("user {} has {} questions to polkit open already", question.uid, kMaxPerUser)));
   } else if (const int r = ask_polkit(question); r < 0) {
     const auto why = std::generic_category().message(-r);
     answer(question, polkit_failed("not asked", why.c_str()));

@@ -26,6 +26,8 @@ class Polkit {
   // Questions under way at once; more are refused, so that a flood of calls costs the flooder and not the
   // daemon.
   static constexpr std::size_t kMaxPending = 256;
+  // And of one user, so that he cannot keep others from theirs.
+  static constexpr std::size_t kMaxPerUser = 32;
 
   // Asks the bus right away whether polkit is there; what is asked of the bus later is answered later. `bus`
   // outlives this object. Throws std::system_error.

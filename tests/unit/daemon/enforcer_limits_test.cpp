@@ -240,6 +240,30 @@ TEST_F(EnforcerLimitsTest, YieldLeavesAForeignQuotaAndGivesTheRestBack) {
   EXPECT_TRUE(entries.empty());
 }
 
+TEST_F(EnforcerLimitsTest, WhatSomebodyElseHasJustSetIsNotReplaced) {
+  node.add_group("batch/x");
+  start();
+  look();
+  carry_out(plan_of({quota_of("batch/x", 1)}));
+  look();
+  node.put("batch/x", "cpu.max", "77000 100000");
+  carry_out(plan_of({quota_of("batch/x", 1.5)}));
+  EXPECT_EQ(quota("batch/x"), "77000 100000");
+  EXPECT_TRUE(entries.empty());
+}
+
+TEST_F(EnforcerLimitsTest, AWorkloadThatCannotBePinnedKeepsNoLimitOfTheSamePlan) {
+  node.add_group("web/x");
+  start();
+  look();
+  make_unwritable("web/x", "cpuset.cpus");
+  carry_out(plan_of({pin_of("web/x", {0, 1}), quota_of("web/x", 2)}));
+  EXPECT_EQ(quota("web/x"), "max 100000");
+  EXPECT_EQ(enforcer->unmanaged().count("web/x"), 1U);
+  EXPECT_TRUE(enforcer->holdings().cpu_quota.empty());
+  EXPECT_EQ(actuators->journal().size(), 0U);
+}
+
 TEST_F(EnforcerLimitsTest, ReassertWritesAForeignLimitAgain) {
   node.add_group("batch/x");
   start();
