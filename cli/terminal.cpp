@@ -150,17 +150,6 @@ struct Terminal::State {
     entered = false;
   }
 
-  // As if the signal had not been caught: the kernel ignores it where nobody could let us go on.
-  static void stop() {
-    sigset_t only;
-    sigemptyset(&only);
-    sigaddset(&only, SIGTSTP);
-    std::signal(SIGTSTP, SIG_DFL);
-    raise(SIGTSTP);
-    sigprocmask(SIG_UNBLOCK, &only, nullptr);
-    sigprocmask(SIG_BLOCK, &only, nullptr);
-  }
-
   Event take_signal() {
     signalfd_siginfo info{};
     if (read(signals, &info, sizeof info) != sizeof info) return {};
@@ -168,7 +157,7 @@ struct Terminal::State {
     switch (signal) {
       case SIGTSTP:
         leave();
-        stop();
+        raise(SIGSTOP);
         enter();
         return {Event::Kind::resized, Key::other, 0, 0};
       case SIGCONT:  // perhaps after a SIGSTOP that nobody saw coming
