@@ -115,6 +115,22 @@ TEST(StragglerReturn, TheLastBitIsWrittenHoweverSmall) {
   EXPECT_THAT(limits(plan.actions), ElementsAre("a=3"));
 }
 
+TEST(StragglerReturn, AStepBackIsWrittenHoweverSmall) {
+  PolicySettings settings;
+  settings.safety.be_quota_rise = 0.004;
+  model::Workload shrunk = held(batch("a", 4, 0), HeldCause::preempted, 8);
+  EXPECT_THAT(limits(decide(host({shrunk}), settings).actions), ElementsAre("a=4.032"));
+  shrunk.original->cpu_quota_cores.reset();
+  EXPECT_THAT(limits(decide(host({shrunk}), settings).actions), ElementsAre("a=4.032"));
+}
+
+TEST(StragglerReturn, AboveTheNodesSizeALimitGoesBackInOneStep) {
+  const model::Workload shrunk = held(batch("a", 85, 0), HeldCause::preempted, 100);
+  EXPECT_THAT(limits(decide(host({shrunk}), {}).actions), ElementsAre("a=100"));
+  const model::Workload nearly = held(batch("a", 7.5, 0), HeldCause::preempted, 100);
+  EXPECT_THAT(limits(decide(host({nearly}), {}).actions), ElementsAre("a=100"));
+}
+
 TEST(StragglerReturn, WhatWasLentComesBackAtOnceToWhoIsThrottled) {
   model::Workload lender = held(batch("a", 1, 0.3), HeldCause::reclaimed, 3);
   lender.cpu_throttled = 0.06;
