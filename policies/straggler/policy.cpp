@@ -27,12 +27,15 @@ constexpr double kNothing = 1e-9;
 
 std::vector<Member> members_of(const model::Snapshot& snapshot, const StragglerSettings& settings) {
   std::vector<Member> members;
+  const double cores = capacity_of(snapshot, Resource::cpu);
+  const double bytes = capacity_of(snapshot, Resource::memory);
   members.reserve(snapshot.workloads.size());
   for (const model::Workload& workload : snapshot.workloads) {
-    members.push_back({.workload = &workload,
-                       .task = judge(workload, snapshot.time, settings.max_growth),
-                       .shares = {share_of(workload, Resource::cpu), share_of(workload, Resource::memory)},
-                       .changed = {}});
+    members.push_back(
+        {.workload = &workload,
+         .task = judge(workload, snapshot.time, settings.max_growth),
+         .shares = {share_of(workload, Resource::cpu, cores), share_of(workload, Resource::memory, bytes)},
+         .changed = {}});
   }
   std::sort(members.begin(), members.end(),
             [](const Member& a, const Member& b) { return a.workload->id < b.workload->id; });

@@ -6,6 +6,7 @@
 #include "policies/straggler/restore.h"
 #include "policies/straggler/task.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -21,9 +22,14 @@ using Kind = model::LimitMove::Kind;
 
 bool extended(const Share& share) { return share.held && share.held->cause == model::HeldCause::extended; }
 
-// How far the original is from the limit at present; no limit is all of the node.
+// How far the original is from the limit at present; no limit, or one beyond the node's size, is all of the
+// node.
 double distance(const Round& round, const Share& share) {
-  return std::abs(share.original.value_or(round.capacity) - share.limit.value_or(round.capacity));
+  const auto in_effect = [&round](const std::optional<double>& limit) {
+    if (round.capacity <= 0) return limit.value_or(0);
+    return std::min(limit.value_or(round.capacity), round.capacity);
+  };
+  return std::abs(in_effect(share.original) - in_effect(share.limit));
 }
 
 void put_back(Round& round, Member& member, Kind kind, const std::string& why) {

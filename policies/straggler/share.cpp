@@ -35,10 +35,11 @@ std::optional<double> memory_allocation(const model::Workload& workload) {
 
 }  // namespace
 
-Share share_of(const model::Workload& workload, model::Resource resource) {
+Share share_of(const model::Workload& workload, model::Resource resource, double capacity) {
   const bool cpu = resource == model::Resource::cpu;
   Share share;
   share.allocation = cpu ? cpu_allocation(workload) : memory_allocation(workload);
+  if (share.allocation && capacity > 0) share.allocation = std::min(*share.allocation, capacity);
   share.limit = cpu ? workload.cpu_quota_cores : as_number(workload.memory_high_bytes);
   // Without the original there is nothing to go back to: the limit is then not berth's.
   if (workload.original) {

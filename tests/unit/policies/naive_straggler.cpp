@@ -83,7 +83,12 @@ class Naive {
     if (!w.original) return std::nullopt;
     return what == What::cpu ? w.held_cpu : w.held_memory;
   }
-  static std::optional<double> allocation(const Workload& w, What what) {
+  std::optional<double> allocation(const Workload& w, What what) const {
+    const auto a = granted_on_paper(w, what);
+    if (!a || capacity(what) <= 0) return a;
+    return std::min(*a, capacity(what));
+  }
+  static std::optional<double> granted_on_paper(const Workload& w, What what) {
     if (limit(w, what)) return limit(w, what);
     if (what == What::memory) {
       if (w.memory_request_bytes == 0) return std::nullopt;
@@ -114,7 +119,7 @@ class Naive {
     for (const double use : uses(w, what)) most = std::max(most, use);
     return most;
   }
-  static double counted(const Workload& w, What what) {
+  double counted(const Workload& w, What what) const {
     const auto a = allocation(w, what);
     return a ? *a : mean(w, what);
   }

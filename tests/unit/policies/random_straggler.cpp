@@ -68,7 +68,7 @@ class Drawer : private Draws {
     const bool sensitive = made.workload_class == model::WorkloadClass::latency_sensitive;
     made.priority = number(0, 2);
     if (chance(0.6)) made.vcpus = number(1, 3);
-    if (chance(0.55)) made.cpu_quota_cores = 0.01 + 4 * fraction();
+    if (chance(0.55)) made.cpu_quota_cores = 0.01 + (chance(0.05) ? 100 : 4) * fraction();
     if (chance(0.4)) made.memory_request_bytes = bytes(8);
     if (chance(0.5)) made.memory_high_bytes = bytes(8);
     if (sensitive && made.vcpus && chance(0.6)) {

@@ -187,6 +187,13 @@ TEST(Straggler, BestEffortWorkWithDeclaredVcpusLendsFromThese) {
               UnorderedElementsAre("b=4", "web=4"));
 }
 
+TEST(Straggler, AQuotaBeyondTheNodeCountsAsTheNode) {
+  const auto proposal = help(host({batch("b", 100, 0.6), late_task("web", 1)}));
+  // Of eight cores it can lend 8 - 0.6 / 0.6 = 7; 1/3 is missing. A lowered 98.67 would give nobody anything.
+  EXPECT_NEAR(proposal.findings.redundant.at("b").cpu->reclaimable_cores, 7, 1e-9);
+  EXPECT_THAT(limits(proposal.actions), UnorderedElementsAre("b=7.66667", "web=1.33333"));
+}
+
 TEST(Straggler, WithoutSamplesNobodyIsRedundant) {
   model::Workload unknown = batch("b", 5, 0);
   unknown.usage.clear();
