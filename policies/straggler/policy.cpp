@@ -80,17 +80,19 @@ std::vector<Wish> wishes_of(Round& round, const Node& node, const InterferenceSe
   return wishes;
 }
 
+double memory_floor(double use) { return std::max(kLeastMemoryBytes, std::ceil(use * kMemoryHeadroom)); }
+
 // What a best-effort task's limit may be lowered to at least when it is preempted; nullopt where it cannot be
 // said.
 std::optional<double> preempt_floor(const Round& round, const Share& share) {
   if (round.resource == Resource::cpu) return std::max(round.settings.preempt_floor_cores, kLeastQuotaCores);
   if (!share.last_use) return std::nullopt;
-  return std::ceil(*share.last_use * kMemoryHeadroom);
+  return memory_floor(*share.last_use);
 }
 
 double reclaim_floor(const Round& round, const Share& share) {
   if (round.resource == Resource::cpu) return kLeastQuotaCores;
-  return std::ceil(share.max_use.value_or(0) * kMemoryHeadroom);
+  return memory_floor(share.max_use.value_or(0));
 }
 
 // Who wanted back what it lent keeps it for a while. Its use over the window need not show why: one that

@@ -14,6 +14,7 @@ using model::HeldCause;
 using model::Workload;
 
 constexpr double kTiny = 1e-9;
+constexpr double kMiB = 1024.0 * 1024;
 
 bool sensitive(const Workload& w) { return w.workload_class == model::WorkloadClass::latency_sensitive; }
 
@@ -188,7 +189,8 @@ class Naive {
       bool wants = false;
       if (h->cause == HeldCause::reclaimed && limit(w, what)) {
         wants = what == What::cpu && w.cpu_throttled && *w.cpu_throttled > 0.05;
-        wants = wants || (!w.usage.empty() && uses(w, what).back() >= 0.95 * *limit(w, what));
+        wants = wants || (!w.usage.empty() && uses(w, what).back() > 0 &&
+                          uses(w, what).back() >= 0.95 * *limit(w, what));
       }
       if (!belongs || wants) change(w, original(w, what));
     }
@@ -269,7 +271,7 @@ class Naive {
     });
     for (const auto& [spare, w] : lenders) {
       if (missing <= kTiny) break;
-      const double keep = what == What::cpu ? 0.01 : std::ceil(1.1 * highest(*w, what));
+      const double keep = what == What::cpu ? 0.01 : std::max(16 * kMiB, std::ceil(1.1 * highest(*w, what)));
       const double amount = std::min({missing, spare, counted(*w, what) - keep});
       if (amount <= kTiny) continue;
       taken[w->id] += amount;
@@ -284,7 +286,7 @@ class Naive {
       if (missing <= kTiny) break;
       if (what == What::memory && w->usage.empty()) continue;
       const double keep = what == What::cpu ? std::max(0.01, set_.preempt_floor_cores)
-                                            : std::ceil(1.1 * uses(*w, what).back());
+                                            : std::max(16 * kMiB, std::ceil(1.1 * uses(*w, what).back()));
       const auto already = taken.find(w->id);
       const double present = counted(*w, what) - (already == taken.end() ? 0 : already->second);
       const double amount = std::min(missing, present - keep);

@@ -57,7 +57,8 @@ class Drawer : private Draws {
 
  private:
   std::uint64_t bytes(double most_gib) {
-    return static_cast<std::uint64_t>(most_gib * kGiB * fraction()) + 1;
+    const double most = chance(0.05) ? 0.03 : most_gib;  // now and then next to nothing
+    return static_cast<std::uint64_t>(most * kGiB * fraction()) + 1;
   }
 
   model::Workload workload(const model::Snapshot& snapshot, int index, bool calm) {

@@ -212,6 +212,12 @@ TEST(StragglerReturn, MemoryThatWasLentComesBackToo) {
   EXPECT_THAT(limits(help(host({lender}, 1000)).actions), ElementsAre("a=none"));
 }
 
+TEST(StragglerReturn, WhoUsesNoMemoryWantsNoneBack) {
+  model::Workload lender = memory_held(batch("a", 1, 0), 0, HeldCause::reclaimed, std::nullopt);
+  lender.usage.back().memory_bytes = 0;
+  EXPECT_THAT(help(host({lender}, 1000)).actions, IsEmpty());
+}
+
 TEST(StragglerReturn, AGrownTaskKeepsItForTheHold) {
   model::Workload web = held(good_task("web", 4), HeldCause::extended, 3);
   web.straggled_at = 971;

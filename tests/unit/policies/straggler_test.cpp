@@ -340,6 +340,17 @@ TEST(Straggler, MemoryIsTakenDownToItsUseAndATenth) {
             proposal.findings.tasks.at("web").extension.memory_bytes);
 }
 
+TEST(Straggler, MemoryIsNotTakenBelowSixteenMebibytes) {
+  const std::uint64_t mebibyte = std::uint64_t{1} << 20;
+  model::Snapshot snapshot = host({with_memory(batch("lends", 1, 1), 40 * mebibyte, 0),
+                                   with_memory(batch("used", 1, 1), 18 * mebibyte, 12 * mebibyte),
+                                   with_memory(late_task("web", 1), 300 * mebibyte, 300 * mebibyte)});
+  snapshot.memory.total_bytes = 358 * mebibyte;  // 100 MiB are missing
+  const auto text = [&](const char* id) { return std::string(id) + "=" + std::to_string(16 * mebibyte); };
+  EXPECT_THAT(limits(help(snapshot).actions), UnorderedElementsAre(text("lends"), text("used"), "web=1.33333",
+                                                                   "web=" + std::to_string(326 * mebibyte)));
+}
+
 TEST(Straggler, MemoryThatIsUsedIsNotTaken) {
   model::Snapshot snapshot = host({with_memory(batch("a", 1, 1), 10 * kGiB, 10 * kGiB),
                                    with_memory(late_task("web", 1), 54 * kGiB, 54 * kGiB)});
