@@ -33,7 +33,7 @@ std::vector<Member> members_of(const model::Snapshot& snapshot, const StragglerS
   for (const model::Workload& workload : snapshot.workloads) {
     members.push_back(
         {.workload = &workload,
-         .task = judge(workload, snapshot.time, settings.max_growth),
+         .task = judge(workload, snapshot.time, settings),
          .shares = {share_of(workload, Resource::cpu, cores), share_of(workload, Resource::memory, bytes)},
          .changed = {}});
   }

@@ -47,8 +47,14 @@ class Naive {
     double gap = 0;
     for (std::size_t i = 0; i + 1 < points.size(); ++i)
       gap = std::max(gap, points[i + 1].first - points[i].first);
-    if (points.size() > 1 && points.back().second < 1 && snap_.time - points.back().first > 2 * gap)
-      points.emplace_back(snap_.time, points.back().second);
+    if (points.size() > 1 && points.back().second < 1 && snap_.time - points.back().first > 2 * gap) {
+      const auto [time, done] = points.back();
+      const auto [earlier, less] = points[points.size() - 2];
+      const bool stands = done <= less || time <= earlier;
+      const bool late =
+          !stands && w.deadline && snap_.time + (1 - done) * (time - earlier) / (done - less) >= *w.deadline;
+      if (stands || late || snap_.time - time >= set_.restore_hold_s) points.emplace_back(snap_.time, done);
+    }
     while (points.size() > 4) points.erase(points.begin());
     third_[w.id] = points.size() < 4 ? 0 : points[2].first;
     if (!w.deadline || points.size() < 4) return;
