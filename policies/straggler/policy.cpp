@@ -52,9 +52,12 @@ double pending_need(const model::Snapshot& snapshot, Resource resource) {
   return sum;
 }
 
+// With what goes back this tick: nobody else can have that.
 double idle_amount(const Round& round) {
+  const std::size_t index = round.index();
   double allocated = 0;
-  for (const Member& member : round.members) allocated += member.shares[round.index()].counted();
+  for (const Member& member : round.members)
+    allocated += round.changed(member) ? member.counts[index] : member.shares[index].counted();
   return std::max(0.0, round.capacity - allocated);
 }
 
@@ -216,6 +219,7 @@ using Lacks = std::map<std::string, model::Resources>;
 void decide_resource(Round& round, double pending, bool may_restore, const Node& node,
                      const InterferenceSettings& domains, Lacks& lacks) {
   return_at_once(round);
+  end_growth(round);
   const std::vector<Wish> wishes = wishes_of(round, node, domains);
   std::vector<Claim> claims;
   for (const Wish& wish : wishes) {
@@ -234,7 +238,6 @@ void decide_resource(Round& round, double pending, bool may_restore, const Node&
   take(round, division, idle, sources, whose);
   grant(round, wishes, division.grants);
   relocate(round, wishes, division.grants, lacks);
-  end_growth(round);
   if (may_restore && division.needed <= 0) restore(round);
 }
 

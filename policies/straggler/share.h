@@ -15,6 +15,7 @@ struct Share {
   // nullopt where nothing says it: no limit, nothing asked for. The node's capacity at most: a limit beyond
   // that limits nothing.
   std::optional<double> allocation;
+  std::optional<double> asked;     // the allocation that it would have without a limit
   std::optional<double> limit;     // quota or memory.high at present; nullopt: none
   std::optional<double> mean_use;  // over the window; nullopt without samples
   std::optional<double> max_use;
@@ -24,6 +25,8 @@ struct Share {
 
   // What it counts for in sums.
   double counted() const { return allocation.value_or(mean_use.value_or(0)); }
+  // The same under another limit. Who loses its limit is not thought to take less than before.
+  double counted_under(const std::optional<double>& other) const;
 };
 
 // CPU is allocated by the quota, else by what a pinned latency-sensitive workload owns (the vCPUs declared

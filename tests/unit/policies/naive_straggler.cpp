@@ -200,6 +200,7 @@ class Naive {
       }
       if (!belongs || wants) change(w, original(w, what));
     }
+    finish(what);
     // What is lacking.
     double sum = 0;
     for (const auto& p : snap_.pending)
@@ -225,7 +226,19 @@ class Naive {
     }
     out_.needed[what] = sum;
     double idle = capacity(what);
-    for (const Workload& w : snap_.workloads) idle -= counted(w, what);
+    for (const Workload& w : snap_.workloads) {
+      const auto back = limits.find(w.id);
+      if (back == limits.end()) {
+        idle -= counted(w, what);
+      } else if (back->second) {
+        idle -= *back->second;
+      } else {
+        Workload free = w;
+        free.cpu_quota_cores.reset();
+        free.memory_high_bytes.reset();
+        idle -= std::max(counted(w, what), counted(free, what));
+      }
+    }
     idle = std::max(0.0, idle);
     out_.idle[what] = idle;
     const std::map<std::string, double> taken = collect(what, sum - idle);
@@ -246,7 +259,6 @@ class Naive {
       if (wishes[w->id] - gets >= (what == What::cpu ? kTiny : 1))
         out_.lacks[what][w->id] = wishes[w->id] - gets;
     }
-    finish(what);
     const bool quiet = !snap_.straggler_seen_at || snap_.time < *snap_.straggler_seen_at ||
                        snap_.time - *snap_.straggler_seen_at >= set_.restore_hold_s;
     if (!any_ && quiet && sum <= 0) restore(what);

@@ -199,6 +199,26 @@ TEST(StragglerReturn, APreemptedOneWaitsHoweverItPresses) {
   EXPECT_THAT(help(host({shrunk}, 1000)).actions, IsEmpty());
 }
 
+TEST(StragglerReturn, WhatGoesBackIsNotIdleInTheSameTick) {
+  // Of eight cores two are idle, and the lender wants just these.
+  model::Workload lender = held(batch("l", 1, 0.3), HeldCause::reclaimed, 3);
+  lender.cpu_throttled = 0.06;
+  model::Workload web = late_task("a", 4);
+  web.progress = {{700, 0.3}, {800, 0.4}, {900, 0.4}, {1000, 0.4}};  // asks for as much again
+  const auto proposal = help(host({web, lender, testing::task("x", 1, 1300, {})}, 1000));
+  EXPECT_EQ(proposal.findings.idle.cpu_cores, 0);
+  EXPECT_THAT(limits(proposal.actions), ElementsAre("l=3"));
+  ASSERT_EQ(proposal.findings.relocate.size(), 1U);
+}
+
+TEST(StragglerReturn, WhatATaskGivesBackIsIdleInTheSameTick) {
+  model::Workload done = held(good_task("done", 4), HeldCause::extended, 3);
+  done.straggled_at = 900;
+  const auto proposal = help(host({done, late_task("web", 3), testing::task("x", 1, 1300, {})}, 1000));
+  EXPECT_NEAR(proposal.findings.idle.cpu_cores, 1, 1e-9);
+  EXPECT_THAT(limits(proposal.actions), ElementsAre("done=3", "web=4"));
+}
+
 TEST(StragglerReturn, WhoGetsItsShareBackIsNotTakenFromInTheSameTick) {
   model::Workload lender = held(batch("a", 5, 5), HeldCause::reclaimed, 6);
   const auto proposal = help(host({lender, late_task("web", 3)}, 1000));
