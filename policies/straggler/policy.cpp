@@ -75,7 +75,8 @@ std::vector<Wish> wishes_of(Round& round, const Node& node, const InterferenceSe
     if (!has_evidence(*member.workload, task, round.now)) continue;
     const double most =
         round.resource == Resource::cpu ? domain_cores(node, domains, *member.workload) : round.capacity;
-    Extension extension = extension_of(round.share(member), round.resource, *task.growth, most);
+    Extension extension =
+        extension_of(round.share(member), round.resource, *task.growth, most, round.min_change);
     if (!extension.note.empty()) task.reason += "; " + extension.note;
     add(task.extension, round.resource, extension.amount);
     wishes.push_back({.member = &member, .extension = std::move(extension)});
@@ -225,7 +226,9 @@ void decide_resource(Round& round, double pending, bool may_restore, const Node&
   for (const Wish& wish : wishes) {
     claims.push_back({.id = wish.member->workload->id,
                       .deadline = *wish.member->task->deadline,
-                      .extension = wish.extension.amount});
+                      .extension = wish.extension.amount,
+                      .least = wish.extension.least,
+                      .whole = round.share(*wish.member).whole});
   }
   std::vector<Member*> whose;
   const std::vector<Source> sources = sources_of(round, whose);
@@ -274,6 +277,7 @@ StragglerProposal propose_help(const model::Snapshot& snapshot, const PolicySett
     Round round{.resource = resource,
                 .capacity = capacity_of(snapshot, resource),
                 .now = snapshot.time,
+                .min_change = settings.safety.min_change,
                 .settings = own,
                 .members = members,
                 .out = out};

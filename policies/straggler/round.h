@@ -29,7 +29,8 @@ struct Member {
 struct Round {
   model::Resource resource;
   double capacity = 0;
-  double now = 0;  // epoch seconds
+  double now = 0;         // epoch seconds
+  double min_change = 0;  // 0..1: the share of a limit that a change comes to at least
   const StragglerSettings& settings;
   std::vector<Member>& members;  // ascending by id
   StragglerProposal& out;

@@ -18,10 +18,13 @@ std::optional<double> as_number(const std::optional<std::uint64_t>& bytes) {
   return static_cast<double>(*bytes);
 }
 
+bool owns_vcpus(const model::Workload& workload) {
+  return workload.workload_class == model::WorkloadClass::latency_sensitive && workload.vcpus &&
+         !workload.cpus.empty();
+}
+
 std::optional<double> cpu_asked(const model::Workload& workload) {
-  const bool owns = workload.workload_class == model::WorkloadClass::latency_sensitive && workload.vcpus &&
-                    !workload.cpus.empty();
-  if (owns) return std::max(*workload.vcpus, static_cast<int>(workload.cpus.size()));
+  if (owns_vcpus(workload)) return std::max(*workload.vcpus, static_cast<int>(workload.cpus.size()));
   if (workload.vcpus) return *workload.vcpus;
   return std::nullopt;
 }
@@ -43,6 +46,7 @@ Share share_of(const model::Workload& workload, model::Resource resource, double
   Share share;
   share.asked = cpu ? cpu_asked(workload) : memory_asked(workload);
   share.limit = cpu ? workload.cpu_quota_cores : as_number(workload.memory_high_bytes);
+  share.whole = cpu && !share.limit && owns_vcpus(workload);
   share.allocation = share.limit ? share.limit : share.asked;
   if (share.allocation && capacity > 0) share.allocation = std::min(*share.allocation, capacity);
   // Without the original there is nothing to go back to: the limit is then not berth's.

@@ -17,6 +17,7 @@ struct Share {
   std::optional<double> allocation;
   std::optional<double> asked;     // the allocation that it would have without a limit
   std::optional<double> limit;     // quota or memory.high at present; nullopt: none
+  bool whole = false;              // its CPU allocation is the vCPUs it owns, which change one by one
   std::optional<double> mean_use;  // over the window; nullopt without samples
   std::optional<double> max_use;
   std::optional<double> last_use;

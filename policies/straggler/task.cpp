@@ -31,7 +31,8 @@ bool has_evidence(const model::Workload& workload, const model::StragglerTask& t
   return !workload.pinned_at || before(*workload.pinned_at);
 }
 
-Extension extension_of(const Share& share, model::Resource resource, double growth, double most) {
+Extension extension_of(const Share& share, model::Resource resource, double growth, double most,
+                       double min_change) {
   const bool cpu = resource == model::Resource::cpu;
   Extension result;
   if (!share.allocation) {
@@ -42,9 +43,20 @@ Extension extension_of(const Share& share, model::Resource resource, double grow
     const bool limited = share.limit && share.last_use.value_or(0) >= kMemoryLimits * *share.limit;
     if (!limited) return result;
   }
-  const double wish = *share.allocation * (growth - 1);
-  result.wish = cpu ? wish : std::floor(wish);
+  result.wish = *share.allocation * (growth - 1);
+  // Rounded up, except for what rounding itself left.
+  if (share.whole) result.wish = std::ceil(result.wish - 1e-9);
+  if (!cpu) result.wish = std::floor(result.wish);
+  if (share.limit) result.least = min_change * *share.limit;
+  if (result.wish < result.least) {
+    if (cpu && result.wish > 0) {
+      result.note = fmt::format("what it lacks is less than {:.3g} of its quota (min_change)", min_change);
+    }
+    result.wish = 0;
+    return result;
+  }
   result.amount = std::clamp(most - *share.allocation, 0.0, result.wish);
+  if (result.amount < result.least) result.amount = 0;
   if (result.amount < result.wish) {
     result.note = fmt::format("of {} that it lacks {} allows {}", amount_text(resource, result.wish),
                               cpu ? "its domain" : "the node's memory", amount_text(resource, result.amount));

@@ -21,7 +21,10 @@ bool sensitive(const Workload& w) { return w.workload_class == model::WorkloadCl
 class Naive {
  public:
   Naive(const model::Snapshot& snapshot, const PolicySettings& settings)
-      : snap_(snapshot), set_(settings.straggler), domains_(settings.interference) {}
+      : snap_(snapshot),
+        set_(settings.straggler),
+        domains_(settings.interference),
+        min_change_(settings.safety.min_change) {}
 
   Help run() {
     for (const Workload& w : snap_.workloads) judge(w);
@@ -135,6 +138,13 @@ class Naive {
                              : static_cast<double>(snap_.memory.total_bytes);
   }
 
+  // Its vCPUs are its allocation: it gets them one by one.
+  static bool by_vcpus(const Workload& w, What what) {
+    return what == What::cpu && !w.cpu_quota_cores && w.vcpus && !w.cpus.empty();
+  }
+  // A limit that changes by less is left as it is.
+  double least(const Workload& w, What what) const { return min_change_ * limit(w, what).value_or(0); }
+
   // The most vCPUs it can have inside its domain.
   double domain(const Workload& w) const {
     const auto may_own = [&](const model::CpuSet& cpus) {
@@ -217,9 +227,12 @@ class Naive {
         continue;
       double e = *allocation(w, what) * (rho_.at(w.id) - 1);
       if (what == What::memory) e = std::floor(e);
+      if (by_vcpus(w, what)) e = std::ceil(e - kTiny);
+      if (e < least(w, what)) e = 0;
       wishes[w.id] = e;
       const double most = what == What::cpu ? domain(w) : capacity(what);
       e = std::max(0.0, std::min(e, most - *allocation(w, what)));
+      if (e < least(w, what)) e = 0;
       task->second.extension[what] = e;
       waiting.emplace_back(*w.deadline, &w);
       sum += e;
@@ -253,6 +266,8 @@ class Naive {
       Judged& task = out_.tasks[w->id];
       double gets = std::min(task.extension[what], have);
       if (task.extension[what] - gets <= kTiny) gets = task.extension[what];
+      if (by_vcpus(*w, what)) gets = std::floor(gets + kTiny);
+      if (gets < least(*w, what)) gets = 0;
       task.granted[what] = gets;
       have = std::max(0.0, have - gets);
       if (gets > kTiny && limit(*w, what)) limits[w->id] = *limit(*w, what) + gets;
@@ -362,6 +377,7 @@ class Naive {
   const model::Snapshot& snap_;
   const StragglerSettings& set_;
   const InterferenceSettings& domains_;
+  double min_change_;
   std::map<std::string, double> third_;
   std::map<std::string, double> rho_;
   bool any_ = false;

@@ -35,6 +35,7 @@ class Drawer : private Draws {
                   .restore_hold_s = 60.0 * fraction(),
                   .restore_step = 0.01 + 0.5 * fraction()};
     }
+    if (chance(0.3)) result.settings.safety.min_change = 0.2 * fraction();
     InterferenceSettings& domains = result.settings.interference;
     domains.allow_cross_socket = chance(0.2);
     domains.shared_domain = chance(0.8) ? model::DomainKind::llc : model::DomainKind::socket;

@@ -267,6 +267,40 @@ TEST(Straggler, AQuotaBelowItsVcpusGrowsWithoutMoreOfThem) {
   EXPECT_THAT(testing::pins(plan), IsEmpty());
 }
 
+TEST(Straggler, GrowthTooSmallToBeWrittenMovesNoPin) {
+  model::Workload web = late_and_pinned("web", "0-3");
+  web.cpu_quota_cores = 4;
+  web.deadline = 1398;  // rho is 400 / 398
+  const model::Plan plan = decide(host({web}), {});
+  EXPECT_THAT(plan.actions, IsEmpty());
+  const auto& task = plan.findings.straggler->tasks.at("web");
+  EXPECT_EQ(task.vcpus, std::nullopt);
+  EXPECT_THAT(task.reason, HasSubstr("what it lacks is less than 0.01 of its quota (min_change)"));
+  EXPECT_THAT(plan.findings.straggler->relocate, IsEmpty());
+}
+
+TEST(Straggler, APartTooSmallToBeWrittenIsNotGranted) {
+  model::Workload web = late_and_pinned("web", "0-3");
+  web.cpu_quota_cores = 4;
+  // 0.02 cores are idle; the one who asks later can use them.
+  const model::Plan plan = decide(host({web, late_task("xerox", 1), testing::task("z", 2.98, 1300, {})}), {});
+  EXPECT_EQ(plan.findings.straggler->tasks.at("web").granted.cpu_cores, 0);
+  EXPECT_EQ(plan.findings.straggler->tasks.at("web").vcpus, std::nullopt);
+  EXPECT_THAT(limits(plan.actions), ElementsAre("xerox=1.02"));
+  EXPECT_EQ(plan.findings.straggler->relocate.size(), 2U);
+}
+
+TEST(Straggler, WithoutAQuotaItAsksForWholeVcpus) {
+  // 2 x 4/3 = 2.67 are three vCPUs, so that one core is missing.
+  auto proposal = help(host({batch("b", 6, 6), late_and_pinned("web", "0-1")}));
+  EXPECT_THAT(moves(proposal.findings), ElementsAre("preempt b 1"));
+  EXPECT_EQ(proposal.findings.tasks.at("web").vcpus, 3);
+  // A part of a vCPU is none.
+  proposal = help(host({late_and_pinned("web", "0-1"), testing::task("x", 5.5, 1300, {})}));
+  EXPECT_EQ(proposal.findings.tasks.at("web").granted.cpu_cores, 0);
+  EXPECT_EQ(proposal.findings.tasks.at("web").vcpus, std::nullopt);
+}
+
 TEST(Straggler, LowersBeforeItRaises) {
   const model::Plan plan = decide(host({batch("b", 5, 0.5), late_task("web", 3)}), {});
   EXPECT_THAT(limits(plan.actions), ElementsAre("b=4", "web=4"));
