@@ -67,19 +67,32 @@ struct Wish {
   Extension extension;
 };
 
-std::vector<Wish> wishes_of(Round& round, const Node& node, const InterferenceSettings& domains) {
-  std::vector<Wish> wishes;
+// Stragglers that ask for more now, the earliest deadline first: who comes first takes the domain's room.
+std::vector<Member*> claimants(const Round& round) {
+  std::vector<Member*> list;
   for (Member& member : round.members) {
-    if (!member.straggles() || round.changed(member)) continue;
-    model::StragglerTask& task = *member.task;
-    if (!has_evidence(*member.workload, task, round.now)) continue;
-    const double most =
-        round.resource == Resource::cpu ? domain_cores(node, domains, *member.workload) : round.capacity;
-    Extension extension =
-        extension_of(round.share(member), round.resource, *task.growth, most, round.min_change);
+    if (member.straggles() && !round.changed(member) &&
+        has_evidence(*member.workload, *member.task, round.now))
+      list.push_back(&member);
+  }
+  std::stable_sort(list.begin(), list.end(),
+                   [](const Member* a, const Member* b) { return *a->task->deadline < *b->task->deadline; });
+  return list;
+}
+
+std::vector<Wish> wishes_of(Round& round, Domains& domains) {
+  const bool cpu = round.resource == Resource::cpu;
+  std::vector<Wish> wishes;
+  for (Member* member : claimants(round)) {
+    model::StragglerTask& task = *member->task;
+    const Share& share = round.share(*member);
+    const double most = cpu ? domains.most(*member->workload) : round.capacity;
+    Extension extension = extension_of(share, round.resource, *task.growth, most, round.min_change);
+    if (cpu && extension.amount > 0)
+      domains.claim(*member->workload, vcpus_for(*share.allocation + extension.amount));
     if (!extension.note.empty()) task.reason += "; " + extension.note;
     add(task.extension, round.resource, extension.amount);
-    wishes.push_back({.member = &member, .extension = std::move(extension)});
+    wishes.push_back({.member = member, .extension = std::move(extension)});
   }
   return wishes;
 }
@@ -217,11 +230,10 @@ bool keeps_nothing(const model::RedundantTask& task) {
 
 using Lacks = std::map<std::string, model::Resources>;
 
-void decide_resource(Round& round, double pending, bool may_restore, const Node& node,
-                     const InterferenceSettings& domains, Lacks& lacks) {
+void decide_resource(Round& round, double pending, bool may_restore, Domains& domains, Lacks& lacks) {
   return_at_once(round);
   end_growth(round);
-  const std::vector<Wish> wishes = wishes_of(round, node, domains);
+  const std::vector<Wish> wishes = wishes_of(round, domains);
   std::vector<Claim> claims;
   for (const Wish& wish : wishes) {
     claims.push_back({.id = wish.member->workload->id,
@@ -272,6 +284,7 @@ StragglerProposal propose_help(const model::Snapshot& snapshot, const PolicySett
       !straggles && is_over(snapshot.straggler_seen_at, snapshot.time, own.restore_hold_s);
   explain_waiting(members, snapshot.time);
   const Node node(snapshot.topology, settings.interference.shared_domain);
+  Domains domains(node, settings.interference, snapshot.workloads);
   Lacks lacks;
   for (const Resource resource : {Resource::cpu, Resource::memory}) {
     Round round{.resource = resource,
@@ -281,7 +294,7 @@ StragglerProposal propose_help(const model::Snapshot& snapshot, const PolicySett
                 .settings = own,
                 .members = members,
                 .out = out};
-    decide_resource(round, pending_need(snapshot, resource), may_restore, node, settings.interference, lacks);
+    decide_resource(round, pending_need(snapshot, resource), may_restore, domains, lacks);
   }
   std::erase_if(out.findings.redundant, [](const auto& entry) { return keeps_nothing(entry.second); });
   for (auto& [id, resources] : lacks) out.findings.relocate.push_back({.workload = id, .lacks = resources});

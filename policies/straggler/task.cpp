@@ -21,6 +21,11 @@ bool grown(const std::optional<model::HeldLimit>& held) {
 
 }  // namespace
 
+int vcpus_for(double cores) {
+  // Except for what rounding itself left.
+  return static_cast<int>(std::ceil(cores - 1e-9));
+}
+
 bool has_evidence(const model::Workload& workload, const model::StragglerTask& task, double now) {
   if (task.samples.size() < 4) return false;
   const double third = task.samples[2].time;
@@ -44,8 +49,7 @@ Extension extension_of(const Share& share, model::Resource resource, double grow
     if (!limited) return result;
   }
   result.wish = *share.allocation * (growth - 1);
-  // Rounded up, except for what rounding itself left.
-  if (share.whole) result.wish = std::ceil(result.wish - 1e-9);
+  if (share.whole) result.wish = vcpus_for(result.wish);
   if (!cpu) result.wish = std::floor(result.wish);
   if (share.limit) result.least = min_change * *share.limit;
   if (result.wish < result.least) {
@@ -83,8 +87,7 @@ std::optional<int> vcpus_while_grown(const model::Workload& workload, const Shar
   if (ends || !workload.vcpus || workload.cpus.empty() || !cpu.allocation) return std::nullopt;
   const bool owns_more = !cpu.limit && static_cast<int>(workload.cpus.size()) > *workload.vcpus;
   if (!grown(cpu.held) && !owns_more && granted <= 0) return std::nullopt;
-  // Rounded up, except for what rounding itself left.
-  const int wanted = static_cast<int>(std::ceil(*cpu.allocation + granted - 1e-9));
+  const int wanted = vcpus_for(*cpu.allocation + granted);
   if (wanted <= *workload.vcpus) return std::nullopt;
   return wanted;
 }

@@ -11,6 +11,9 @@
 
 namespace berth::policies {
 
+// Cores as whole vCPUs, rounded up.
+int vcpus_for(double cores);
+
 // Whether a straggler's four reports tell what it does with what it has: the last two were made since berth
 // last gave it more or moved it. Without that the same slow stretch would be answered again at every tick.
 bool has_evidence(const model::Workload& workload, const model::StragglerTask& task, double now);

@@ -145,14 +145,23 @@ class Naive {
   // A limit that changes by less is left as it is.
   double least(const Workload& w, What what) const { return min_change_ * limit(w, what).value_or(0); }
 
-  // The most vCPUs it can have inside its domain.
-  double domain(const Workload& w) const {
+  // The most vCPUs it can have inside its domain. Where its pin lies is noted for the claims.
+  double domain(const Workload& w) {
+    model::CpuSet others;
+    for (const Workload& other : snap_.workloads)
+      if (sensitive(other) && other.id != w.id) others |= other.cpus;
     const auto may_own = [&](const model::CpuSet& cpus) {
       double count = 0;
       for (const int cpu : cpus& snap_.topology.usable())
         if (!domains_.reserved_cpus.contains(cpu) && (!w.allowed_cpus || w.allowed_cpus->contains(cpu)))
           count += 1;
       return count;
+    };
+    const auto room = [&](const model::CpuSet& cpus) {
+      double left = may_own(cpus - others);
+      for (const auto& [region, vcpus] : claims_)
+        if (region.intersects(cpus)) left -= vcpus;
+      return left;
     };
     const auto level_of = [&](std::size_t asked) {
       std::vector<model::CpuSet> list;
@@ -167,20 +176,24 @@ class Naive {
         list.push_back(snap_.topology.usable());
       return list;
     };
-    double most = may_own(snap_.topology.usable());
+    double most = room(snap_.topology.usable());
     if (w.vcpus) {
       std::vector<model::CpuSet> regions = level_of(static_cast<std::size_t>(*w.vcpus));
       if (!w.cpus.empty() && may_own(w.cpus) == static_cast<double>(w.cpus.size())) {
         for (const model::CpuSet& region : level_of(w.cpus.size()))
           if (w.cpus.is_subset_of(region)) {
             regions = {region};
+            place_[w.id] = region;
             break;
           }
       }
       if (!regions.empty()) most = 0;
-      for (const model::CpuSet& region : regions) most = std::max(most, may_own(region));
+      for (const model::CpuSet& region : regions) most = std::max(most, room(region));
     }
-    return std::max(0.0, std::min(most, capacity(What::cpu) - std::max(1, domains_.be_min_cpus)));
+    double node = capacity(What::cpu) - std::max(1, domains_.be_min_cpus) -
+                  static_cast<double>((others & snap_.topology.usable()).size());
+    for (const auto& [region, vcpus] : claims_) node -= vcpus;
+    return std::max(0.0, std::min(most, node));
   }
 
   bool seen_since(const Workload& w) const {
@@ -225,6 +238,13 @@ class Naive {
       if (what == What::memory &&
           (!limit(w, what) || w.usage.empty() || uses(w, what).back() < 0.9 * *limit(w, what)))
         continue;
+      waiting.emplace_back(*w.deadline, &w);
+    }
+    std::sort(waiting.begin(), waiting.end(), [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first < b.first : a.second->id < b.second->id;
+    });
+    for (const auto& [deadline, waits] : waiting) {
+      const Workload& w = *waits;
       double e = *allocation(w, what) * (rho_.at(w.id) - 1);
       if (what == What::memory) e = std::floor(e);
       if (by_vcpus(w, what)) e = std::ceil(e - kTiny);
@@ -233,9 +253,11 @@ class Naive {
       const double most = what == What::cpu ? domain(w) : capacity(what);
       e = std::max(0.0, std::min(e, most - *allocation(w, what)));
       if (e < least(w, what)) e = 0;
-      task->second.extension[what] = e;
-      waiting.emplace_back(*w.deadline, &w);
+      out_.tasks[w.id].extension[what] = e;
       sum += e;
+      if (what == What::memory || e <= 0 || !place_.contains(w.id)) continue;
+      const double more = std::ceil(*allocation(w, what) + e - kTiny) - static_cast<double>(w.cpus.size());
+      if (more > 0) claims_.emplace_back(place_.at(w.id), more);
     }
     out_.needed[what] = sum;
     double idle = capacity(what);
@@ -259,9 +281,6 @@ class Naive {
     for (const auto& [id, amount] : taken) have += amount;
     for (const Workload& w : snap_.workloads)
       if (taken.contains(w.id)) limits[w.id] = counted(w, what) - taken.at(w.id);
-    std::sort(waiting.begin(), waiting.end(), [](const auto& a, const auto& b) {
-      return a.first != b.first ? a.first < b.first : a.second->id < b.second->id;
-    });
     for (const auto& [deadline, w] : waiting) {
       Judged& task = out_.tasks[w->id];
       double gets = std::min(task.extension[what], have);
@@ -380,6 +399,8 @@ class Naive {
   double min_change_;
   std::map<std::string, double> third_;
   std::map<std::string, double> rho_;
+  std::map<std::string, model::CpuSet> place_;            // the region that a standing pin lies in
+  std::vector<std::pair<model::CpuSet, double>> claims_;  // vCPUs set aside in a region
   bool any_ = false;
   Help out_;
 };

@@ -226,6 +226,37 @@ TEST(Straggler, GrowthEndsAtTheDomain) {
   EXPECT_NEAR(proposal.findings.relocate[0].lacks.cpu_cores, 2, 1e-9);
 }
 
+TEST(Straggler, VcpusThatOthersOwnAreNoRoomToGrow) {
+  // LLC domains 0-7 and 8-15; web and db fill the first one.
+  model::Snapshot snapshot =
+      testing::snapshot_of(testing::host({.llcs_per_socket = 2, .cores_per_llc = 8, .threads_per_core = 1}));
+  model::Workload web = late_and_pinned("web", "0-3");
+  web.cpu_quota_cores = 4;
+  web.progress.back().fraction = 0.5;  // wants as much again
+  model::Workload db = testing::pinned(testing::latency_sensitive("db", 4), "4-7");
+  snapshot.workloads = {batch("c", 8, 7.5), db, web};
+  const auto proposal = help(snapshot);
+  EXPECT_THAT(proposal.actions, IsEmpty());
+  EXPECT_EQ(proposal.findings.needed.cpu_cores, 0);
+  ASSERT_EQ(proposal.findings.relocate.size(), 1U);
+  EXPECT_NEAR(proposal.findings.relocate[0].lacks.cpu_cores, 4, 1e-9);
+}
+
+TEST(Straggler, OfADomainsRoomTheEarliestDeadlineTakesFirst) {
+  // Each wants two more of the four that are free, of which one stays with best-effort work.
+  model::Workload first = late_and_pinned("z", "0-1");
+  model::Workload second = late_and_pinned("a", "2-3");
+  first.deadline = 1299;
+  first.progress.back().fraction = second.progress.back().fraction = 0.5;
+  const auto proposal = help(host({second, first}));
+  EXPECT_EQ(proposal.findings.tasks.at("z").vcpus, 4);
+  EXPECT_EQ(proposal.findings.tasks.at("a").vcpus, 3);
+  EXPECT_EQ(proposal.findings.needed.cpu_cores, 3);
+  ASSERT_EQ(proposal.findings.relocate.size(), 1U);
+  EXPECT_EQ(proposal.findings.relocate[0].workload, "a");
+  EXPECT_NEAR(proposal.findings.relocate[0].lacks.cpu_cores, 1, 1e-9);
+}
+
 TEST(Straggler, OneThatIsNotPinnedMayHaveTheNodeLessWhatIsKept) {
   model::Workload web = late_task("web", 6);
   web.progress.back().fraction = 0.5;
@@ -281,9 +312,9 @@ TEST(Straggler, GrowthTooSmallToBeWrittenMovesNoPin) {
 
 TEST(Straggler, APartTooSmallToBeWrittenIsNotGranted) {
   model::Workload web = late_and_pinned("web", "0-3");
-  web.cpu_quota_cores = 4;
+  web.cpu_quota_cores = 2.5;
   // 0.02 cores are idle; the one who asks later can use them.
-  const model::Plan plan = decide(host({web, late_task("xerox", 1), testing::task("z", 2.98, 1300, {})}), {});
+  const model::Plan plan = decide(host({web, late_task("xerox", 1), testing::task("z", 4.48, 1300, {})}), {});
   EXPECT_EQ(plan.findings.straggler->tasks.at("web").granted.cpu_cores, 0);
   EXPECT_EQ(plan.findings.straggler->tasks.at("web").vcpus, std::nullopt);
   EXPECT_THAT(limits(plan.actions), ElementsAre("xerox=1.02"));
