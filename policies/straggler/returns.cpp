@@ -76,8 +76,10 @@ void end_growth(Round& round) {
     if (!member.latency_sensitive() || round.changed(member)) continue;
     const Share& share = round.share(member);
     const model::Workload& workload = *member.workload;
-    const bool owns_more = round.resource == model::Resource::cpu && !share.limit && workload.vcpus &&
-                           static_cast<int>(workload.cpus.size()) > *workload.vcpus;
+    // A larger pin alone is no growth of one that never was a task: it gets its size without a word about it.
+    const bool was_task = member.task || workload.straggled_at;
+    const bool owns_more = was_task && round.resource == model::Resource::cpu && !share.limit &&
+                           workload.vcpus && static_cast<int>(workload.cpus.size()) > *workload.vcpus;
     if (!extended(share) && !owns_more) continue;
     if (!growth_ends(workload, member.task, round.now, round.settings.restore_hold_s)) continue;
     const std::string why = end_of_growth(member, round.settings.restore_hold_s);

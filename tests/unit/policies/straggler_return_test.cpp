@@ -289,6 +289,13 @@ TEST(StragglerReturn, GrownVcpusGoBackToo) {
   EXPECT_THAT(moves(*plan.findings.straggler), ElementsAre("release web 2"));
 }
 
+TEST(StragglerReturn, APinTooLargeOfOneThatNeverWasATaskIsNoGrowth) {
+  model::Workload web = testing::pinned(testing::latency_sensitive("web", 2), "0-3");
+  const model::Plan plan = decide(host({web}, std::nullopt), {});
+  EXPECT_THAT(testing::pins(plan), ElementsAre("web=0-1"));
+  EXPECT_THAT(moves(*plan.findings.straggler), IsEmpty());
+}
+
 TEST(StragglerReturn, AStragglerKeepsWhatItWasGiven) {
   model::Workload web = held(late_task("web", 4), HeldCause::extended, 3, 50);
   web.straggled_at = 10;
