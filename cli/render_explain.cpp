@@ -156,7 +156,8 @@ void render_task(std::ostream& out, const Document& workload, const Style& style
     const std::size_t first = samples.size() - 4;
     say(out, speed_in_words("v1", samples, first, number_of(task, "v1")));
     say(out, speed_in_words("v2", samples, first + 2, number_of(task, "v2")));
-    say(out, finish_in_words(task, samples.back()));
+    // Without v2 it was not judged; the reason below says why.
+    if (number_of(task, "v2")) say(out, finish_in_words(task, samples.back()));
   }
   const bool straggler = flag_of(task, "straggler");
   out << "  "
@@ -165,8 +166,11 @@ void render_task(std::ostream& out, const Document& workload, const Style& style
   if (const auto rho = number_of(task, "growth")) {
     const Document extension{{"cpu", number_of(task, "extension").value_or(0)},
                              {"memory", number_of(task, "extension_memory_bytes").value_or(0)}};
-    say(out, fmt::format("rho {:.3f}: beside its allocation of {} it needs {}", *rho,
-                         cores(number_of(task, "allocation")), amount_of(extension)));
+    const auto allocation = number_of(task, "allocation");
+    say(out, fmt::format(
+                 "rho {:.3f}: beside {} it needs {}", *rho,
+                 allocation ? "its allocation of " + cores(allocation) : "a CPU allocation that is not known",
+                 amount_of(extension)));
     const auto vcpus = number_of(task, "vcpus");
     say(out, fmt::format("granted {}{}", amount_of(member(task, "granted")),
                          vcpus ? fmt::format(", on {:.0f} vCPUs", *vcpus) : ""));

@@ -82,8 +82,8 @@ std::vector<model::Action> strongest_per_target(const WorkloadIndex& workloads,
   return actions;
 }
 
-// A best-effort quota comes back by be_quota_rise of the node a tick; lifting it counts as a rise to the
-// whole node.
+// A best-effort quota comes back by be_quota_rise of the node a tick. One as large as the node limits
+// nothing: beyond that, and lifting it, counts as a rise to the whole node.
 void limit_rise(const model::Workload& workload, const model::Topology& topology, double be_quota_rise,
                 model::Action& action) {
   auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what);
@@ -91,7 +91,7 @@ void limit_rise(const model::Workload& workload, const model::Topology& topology
   if (!workload.cpu_quota_cores) return;
   const auto node_cores = static_cast<double>(topology.usable().size());
   const double most = *workload.cpu_quota_cores + be_quota_rise * node_cores;
-  if (quota->cpu_quota_cores.value_or(node_cores) <= most) return;
+  if (std::min(quota->cpu_quota_cores.value_or(node_cores), node_cores) <= most) return;
   quota->cpu_quota_cores = most;
   action.reason += fmt::format("; held to +{:.3g} cores this tick (be_quota_rise {:.3g} of {} vCPUs)",
                                be_quota_rise * node_cores, be_quota_rise, node_cores);
@@ -105,21 +105,33 @@ bool changes(const std::optional<Limit>& wanted, const std::optional<Limit>& pre
   return difference > 0 && difference >= min_change * before;
 }
 
+// Whether a limit comes nearer to what it was before berth changed it. Such a step is never too small, or a
+// changed limit could stay changed.
+template <typename Limit>
+bool goes_back(const std::optional<Limit>& wanted, const std::optional<Limit>& present,
+               const std::optional<Limit>& original) {
+  if (wanted == original) return true;
+  if (!wanted || !present) return false;
+  if (!original) return *wanted > *present;
+  return (*present < *wanted && *wanted < *original) || (*original < *wanted && *wanted < *present);
+}
+
 bool worth_doing(const model::Action& action, const model::Workload* workload, double min_change) {
   if (workload == nullptr) return true;
   if (const auto* pin = std::get_if<model::PinAction>(&action.what)) {
     return !pin->cpus.empty() && pin->cpus != workload->cpus;
   }
   if (std::holds_alternative<model::UnpinAction>(action.what)) return !workload->cpus.empty();
-  // The last bit of the way back is never too small, or a changed limit would stay changed.
   const auto& original = workload->original;
   if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what)) {
-    const bool back = original && quota->cpu_quota_cores == original->cpu_quota_cores;
-    return changes(quota->cpu_quota_cores, workload->cpu_quota_cores, back ? 0 : min_change);
+    const auto& present = workload->cpu_quota_cores;
+    const bool back = original && goes_back(quota->cpu_quota_cores, present, original->cpu_quota_cores);
+    return changes(quota->cpu_quota_cores, present, back ? 0 : min_change);
   }
   if (const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what)) {
-    const bool back = original && high->memory_high_bytes == original->memory_high_bytes;
-    return changes(high->memory_high_bytes, workload->memory_high_bytes, back ? 0 : min_change);
+    const auto& present = workload->memory_high_bytes;
+    const bool back = original && goes_back(high->memory_high_bytes, present, original->memory_high_bytes);
+    return changes(high->memory_high_bytes, present, back ? 0 : min_change);
   }
   return true;
 }

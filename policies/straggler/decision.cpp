@@ -2,6 +2,7 @@
 #include "policies/straggler/decision.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <tuple>
 
@@ -79,8 +80,11 @@ Division divide(double idle, double pending, const std::vector<Claim>& claims,
   for (const std::size_t i : order) {
     const double missing = claims[i].extension - left;
     // Sums of cores are rounded: what is short by that alone is not short.
-    result.grants[i] = missing <= kNothing ? claims[i].extension : std::max(0.0, left);
-    left -= result.grants[i];
+    double grant = missing <= kNothing ? claims[i].extension : std::max(0.0, left);
+    if (claims[i].whole) grant = std::floor(grant + kNothing);
+    if (grant < claims[i].least) grant = 0;
+    result.grants[i] = grant;
+    left -= grant;
   }
   return result;
 }

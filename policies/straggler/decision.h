@@ -12,6 +12,8 @@ struct Claim {
   std::string id;
   double deadline = 0;
   double extension = 0;
+  double least = 0;    // a smaller part of it is of no use
+  bool whole = false;  // only whole cores are
 };
 
 // A best-effort task that something may be taken from.

@@ -4,41 +4,80 @@
 #include "policies/interference/standing.h"
 
 #include <algorithm>
-#include <vector>
 
 namespace berth::policies {
 
 namespace {
 
-int ownable(const Node& node, const InterferenceSettings& settings, const model::Workload& workload,
-            int region) {
-  const std::vector<int>& window = node.region(region).window;
-  return static_cast<int>(std::count_if(window.begin(), window.end(), [&](int position) {
-    const int cpu = node.cpu(position);
-    return !settings.reserved_cpus.contains(cpu) &&
-           (!workload.allowed_cpus || workload.allowed_cpus->contains(cpu));
-  }));
+// The region that a task's pin lies in; -1 where it has none that is good as far as it goes.
+int region_of_pin(const Node& node, const InterferenceSettings& settings, const model::Workload& task) {
+  if (!task.vcpus || task.cpus.empty()) return -1;
+  return check_place(node, settings, task, static_cast<int>(task.cpus.size())).region;
 }
 
 // Regions it may grow in.
 std::vector<int> regions_of(const Node& node, const InterferenceSettings& settings,
-                            const model::Workload& workload) {
-  if (!workload.vcpus) return {node.whole()};
-  if (!workload.cpus.empty()) {
-    const Standing place = check_place(node, settings, workload, static_cast<int>(workload.cpus.size()));
-    if (place.stands()) return {place.region};
-  }
-  const auto regions = node.regions_for(*workload.vcpus, settings.allow_cross_socket);
+                            const model::Workload& task) {
+  if (!task.vcpus) return {node.whole()};
+  if (const int region = region_of_pin(node, settings, task); region >= 0) return {region};
+  const auto regions = node.regions_for(*task.vcpus, settings.allow_cross_socket);
   return regions ? *regions : std::vector<int>{node.whole()};
+}
+
+// Regions are the same, nested, or apart.
+bool overlap(const Node& node, int a, int b) {
+  const auto inside = [&node](int inner, int outer) {
+    const std::vector<int>& cpus = node.region(inner).cpus;
+    return !cpus.empty() && node.holds(outer, cpus.front());
+  };
+  return inside(a, b) || inside(b, a);
+}
+
+model::CpuSet owned_by_others(const std::vector<model::Workload>& workloads, const model::Workload& task) {
+  model::CpuSet owned;
+  for (const model::Workload& other : workloads) {
+    const bool owns = other.workload_class == model::WorkloadClass::latency_sensitive;
+    if (owns && other.id != task.id) owned |= other.cpus;
+  }
+  return owned;
 }
 
 }  // namespace
 
-int domain_cores(const Node& node, const InterferenceSettings& settings, const model::Workload& workload) {
+Domains::Domains(const Node& node, const InterferenceSettings& settings,
+                 const std::vector<model::Workload>& workloads)
+    : node_(node), settings_(settings), workloads_(workloads) {}
+
+int Domains::room(const model::Workload& task, int region, const model::CpuSet& others) const {
+  const std::vector<int>& window = node_.region(region).window;
+  const auto ownable = std::count_if(window.begin(), window.end(), [&](int position) {
+    const int cpu = node_.cpu(position);
+    return !settings_.reserved_cpus.contains(cpu) && !others.contains(cpu) &&
+           (!task.allowed_cpus || task.allowed_cpus->contains(cpu));
+  });
+  int left = static_cast<int>(ownable);
+  for (const Claim& claim : claims_)
+    if (overlap(node_, claim.region, region)) left -= claim.vcpus;
+  return left;
+}
+
+int Domains::most(const model::Workload& task) const {
+  const model::CpuSet others = owned_by_others(workloads_, task);
   int most = 0;
-  for (const int region : regions_of(node, settings, workload))
-    most = std::max(most, ownable(node, settings, workload, region));
-  return std::clamp(node.usable_count() - std::max(1, settings.be_min_cpus), 0, most);
+  for (const int region : regions_of(node_, settings_, task))
+    most = std::max(most, room(task, region, others));
+  const std::vector<int>& usable = node_.region(node_.whole()).window;
+  const auto taken = std::count_if(usable.begin(), usable.end(),
+                                   [&](int position) { return others.contains(node_.cpu(position)); });
+  int ownable = node_.usable_count() - std::max(1, settings_.be_min_cpus) - static_cast<int>(taken);
+  for (const Claim& claim : claims_) ownable -= claim.vcpus;
+  return std::clamp(ownable, 0, most);
+}
+
+void Domains::claim(const model::Workload& task, int vcpus) {
+  const int region = region_of_pin(node_, settings_, task);
+  const int needed = vcpus - static_cast<int>(task.cpus.size());
+  if (region >= 0 && needed > 0) claims_.push_back({.region = region, .vcpus = needed});
 }
 
 }  // namespace berth::policies

@@ -5,12 +5,38 @@
 #include "policies/interference/node.h"
 #include "policies/interference/settings.h"
 
+#include <vector>
+
 namespace berth::policies {
 
-// The most vCPUs a latency-sensitive task can have without leaving its domain: of the region that its pin
-// lies in, or of the largest its request may be placed in, those that it may own; on the whole node for one
-// that is never pinned. be_min_cpus vCPUs of the node always stay with others (docs/algorithms.md,
-// extension).
-int domain_cores(const Node& node, const InterferenceSettings& settings, const model::Workload& workload);
+// How far latency-sensitive tasks can grow inside their domains (docs/algorithms.md, extension). Whoever is
+// asked about first may claim the vCPUs that are free; the next one finds what is left.
+class Domains {
+ public:
+  // Keeps references to all three.
+  Domains(const Node& node, const InterferenceSettings& settings,
+          const std::vector<model::Workload>& workloads);
+
+  // The most vCPUs a task can have without leaving its domain: of the region that its pin lies in, or of the
+  // largest its request may be placed in, or on the whole node for one that is never pinned, those that it
+  // may own and that neither another latency-sensitive pin nor a claim holds. be_min_cpus vCPUs of the node
+  // always stay with others.
+  int most(const model::Workload& task) const;
+
+  // Sets aside the free vCPUs that a pinned task needs to own `vcpus` in all.
+  void claim(const model::Workload& task, int vcpus);
+
+ private:
+  struct Claim {
+    int region = 0;
+    int vcpus = 0;
+  };
+  int room(const model::Workload& task, int region, const model::CpuSet& others) const;
+
+  const Node& node_;
+  const InterferenceSettings& settings_;
+  const std::vector<model::Workload>& workloads_;
+  std::vector<Claim> claims_;
+};
 
 }  // namespace berth::policies

@@ -27,12 +27,15 @@ constexpr double kNothing = 1e-9;
 
 std::vector<Member> members_of(const model::Snapshot& snapshot, const StragglerSettings& settings) {
   std::vector<Member> members;
+  const double cores = capacity_of(snapshot, Resource::cpu);
+  const double bytes = capacity_of(snapshot, Resource::memory);
   members.reserve(snapshot.workloads.size());
   for (const model::Workload& workload : snapshot.workloads) {
-    members.push_back({.workload = &workload,
-                       .task = judge(workload, snapshot.time, settings.max_growth),
-                       .shares = {share_of(workload, Resource::cpu), share_of(workload, Resource::memory)},
-                       .changed = {}});
+    members.push_back(
+        {.workload = &workload,
+         .task = judge(workload, snapshot.time, settings),
+         .shares = {share_of(workload, Resource::cpu, cores), share_of(workload, Resource::memory, bytes)},
+         .changed = {}});
   }
   std::sort(members.begin(), members.end(),
             [](const Member& a, const Member& b) { return a.workload->id < b.workload->id; });
@@ -49,9 +52,12 @@ double pending_need(const model::Snapshot& snapshot, Resource resource) {
   return sum;
 }
 
+// With what goes back this tick: nobody else can have that.
 double idle_amount(const Round& round) {
+  const std::size_t index = round.index();
   double allocated = 0;
-  for (const Member& member : round.members) allocated += member.shares[round.index()].counted();
+  for (const Member& member : round.members)
+    allocated += round.changed(member) ? member.counts[index] : member.shares[index].counted();
   return std::max(0.0, round.capacity - allocated);
 }
 
@@ -61,33 +67,49 @@ struct Wish {
   Extension extension;
 };
 
-std::vector<Wish> wishes_of(Round& round, const Node& node, const InterferenceSettings& domains) {
-  std::vector<Wish> wishes;
+// Stragglers that ask for more now, the earliest deadline first: who comes first takes the domain's room.
+std::vector<Member*> claimants(const Round& round) {
+  std::vector<Member*> list;
   for (Member& member : round.members) {
-    if (!member.straggles() || round.changed(member)) continue;
-    model::StragglerTask& task = *member.task;
-    if (!has_evidence(*member.workload, task, round.now)) continue;
-    const double most =
-        round.resource == Resource::cpu ? domain_cores(node, domains, *member.workload) : round.capacity;
-    Extension extension = extension_of(round.share(member), round.resource, *task.growth, most);
+    if (member.straggles() && !round.changed(member) &&
+        has_evidence(*member.workload, *member.task, round.now))
+      list.push_back(&member);
+  }
+  std::stable_sort(list.begin(), list.end(),
+                   [](const Member* a, const Member* b) { return *a->task->deadline < *b->task->deadline; });
+  return list;
+}
+
+std::vector<Wish> wishes_of(Round& round, Domains& domains) {
+  const bool cpu = round.resource == Resource::cpu;
+  std::vector<Wish> wishes;
+  for (Member* member : claimants(round)) {
+    model::StragglerTask& task = *member->task;
+    const Share& share = round.share(*member);
+    const double most = cpu ? domains.most(*member->workload) : round.capacity;
+    Extension extension = extension_of(share, round.resource, *task.growth, most, round.min_change);
+    if (cpu && extension.amount > 0)
+      domains.claim(*member->workload, vcpus_for(*share.allocation + extension.amount));
     if (!extension.note.empty()) task.reason += "; " + extension.note;
     add(task.extension, round.resource, extension.amount);
-    wishes.push_back({.member = &member, .extension = std::move(extension)});
+    wishes.push_back({.member = member, .extension = std::move(extension)});
   }
   return wishes;
 }
+
+double memory_floor(double use) { return std::max(kLeastMemoryBytes, std::ceil(use * kMemoryHeadroom)); }
 
 // What a best-effort task's limit may be lowered to at least when it is preempted; nullopt where it cannot be
 // said.
 std::optional<double> preempt_floor(const Round& round, const Share& share) {
   if (round.resource == Resource::cpu) return std::max(round.settings.preempt_floor_cores, kLeastQuotaCores);
   if (!share.last_use) return std::nullopt;
-  return std::ceil(*share.last_use * kMemoryHeadroom);
+  return memory_floor(*share.last_use);
 }
 
 double reclaim_floor(const Round& round, const Share& share) {
   if (round.resource == Resource::cpu) return kLeastQuotaCores;
-  return std::ceil(share.max_use.value_or(0) * kMemoryHeadroom);
+  return memory_floor(share.max_use.value_or(0));
 }
 
 // Who wanted back what it lent keeps it for a while. Its use over the window need not show why: one that
@@ -208,15 +230,17 @@ bool keeps_nothing(const model::RedundantTask& task) {
 
 using Lacks = std::map<std::string, model::Resources>;
 
-void decide_resource(Round& round, double pending, bool may_restore, const Node& node,
-                     const InterferenceSettings& domains, Lacks& lacks) {
+void decide_resource(Round& round, double pending, bool may_restore, Domains& domains, Lacks& lacks) {
   return_at_once(round);
-  const std::vector<Wish> wishes = wishes_of(round, node, domains);
+  end_growth(round);
+  const std::vector<Wish> wishes = wishes_of(round, domains);
   std::vector<Claim> claims;
   for (const Wish& wish : wishes) {
     claims.push_back({.id = wish.member->workload->id,
                       .deadline = *wish.member->task->deadline,
-                      .extension = wish.extension.amount});
+                      .extension = wish.extension.amount,
+                      .least = wish.extension.least,
+                      .whole = round.share(*wish.member).whole});
   }
   std::vector<Member*> whose;
   const std::vector<Source> sources = sources_of(round, whose);
@@ -229,7 +253,6 @@ void decide_resource(Round& round, double pending, bool may_restore, const Node&
   take(round, division, idle, sources, whose);
   grant(round, wishes, division.grants);
   relocate(round, wishes, division.grants, lacks);
-  end_growth(round);
   if (may_restore && division.needed <= 0) restore(round);
 }
 
@@ -261,15 +284,17 @@ StragglerProposal propose_help(const model::Snapshot& snapshot, const PolicySett
       !straggles && is_over(snapshot.straggler_seen_at, snapshot.time, own.restore_hold_s);
   explain_waiting(members, snapshot.time);
   const Node node(snapshot.topology, settings.interference.shared_domain);
+  Domains domains(node, settings.interference, snapshot.workloads);
   Lacks lacks;
   for (const Resource resource : {Resource::cpu, Resource::memory}) {
     Round round{.resource = resource,
                 .capacity = capacity_of(snapshot, resource),
                 .now = snapshot.time,
+                .min_change = settings.safety.min_change,
                 .settings = own,
                 .members = members,
                 .out = out};
-    decide_resource(round, pending_need(snapshot, resource), may_restore, node, settings.interference, lacks);
+    decide_resource(round, pending_need(snapshot, resource), may_restore, domains, lacks);
   }
   std::erase_if(out.findings.redundant, [](const auto& entry) { return keeps_nothing(entry.second); });
   for (auto& [id, resources] : lacks) out.findings.relocate.push_back({.workload = id, .lacks = resources});

@@ -2,6 +2,7 @@
 #include "policies/straggler/progress.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 #include <fmt/format.h>
@@ -18,8 +19,20 @@ constexpr double kSilence = 2;
 // Steady progress differs from report to report by what rounding does to its fractions: that is no gain.
 constexpr double kGain = 1 + 1e-9;
 
+// Whether a task that last spoke `reports` and was silent since would be late if it went on as before now, or
+// was silent for `hold_s`: a pause for a checkpoint says nothing of a task that has hours left.
+bool silence_counts(const Reports& reports, double now, double deadline, double hold_s) {
+  const model::ProgressReport& last = reports.back();
+  const model::ProgressReport& before = reports[reports.size() - 2];
+  if (now - last.time >= hold_s) return true;
+  const double gained = last.fraction - before.fraction;
+  const double gap = last.time - before.time;
+  if (gained <= 0 || gap <= 0) return true;
+  return now + (1 - last.fraction) * gap / gained >= deadline;
+}
+
 // The last four, a silence counted as one of them.
-Reports judged_reports(Reports reports, double now) {
+Reports judged_reports(Reports reports, double now, double deadline, double hold_s) {
   const auto keep_last = [&reports] {
     if (reports.size() > kNeeded) reports.erase(reports.begin(), reports.end() - kNeeded);
   };
@@ -28,7 +41,7 @@ Reports judged_reports(Reports reports, double now) {
   for (std::size_t i = 1; i < reports.size(); ++i)
     longest = std::max(longest, reports[i].time - reports[i - 1].time);
   if (reports.size() < 2 || reports.back().fraction >= 1) return reports;
-  if (now - reports.back().time > kSilence * longest) {
+  if (now - reports.back().time > kSilence * longest && silence_counts(reports, now, deadline, hold_s)) {
     reports.push_back({.time = now, .fraction = reports.back().fraction});
     keep_last();
   }
@@ -80,13 +93,16 @@ std::vector<model::ProgressReport> reports_of(const model::Workload& workload) {
   return reports;
 }
 
-std::optional<model::StragglerTask> judge(const model::Workload& workload, double now, double max_growth) {
+std::optional<model::StragglerTask> judge(const model::Workload& workload, double now,
+                                          const StragglerSettings& settings) {
   if (workload.workload_class != model::WorkloadClass::latency_sensitive) return std::nullopt;
   Reports reports = reports_of(workload);
   if (!workload.deadline && reports.empty()) return std::nullopt;
   model::StragglerTask task;
   task.deadline = workload.deadline;
-  task.samples = judged_reports(std::move(reports), now);
+  task.samples = judged_reports(std::move(reports), now,
+                                workload.deadline.value_or(std::numeric_limits<double>::infinity()),
+                                settings.restore_hold_s);
   if (!workload.deadline) {
     task.reason = "not judged: no deadline";
     return task;
@@ -109,8 +125,8 @@ std::optional<model::StragglerTask> judge(const model::Workload& workload, doubl
   task.reason = verdict(task, s4.fraction);
   if (!task.straggler) return task;
   const bool hopeless = v2 <= 0 || deadline <= s4.time;
-  const double rho =
-      hopeless ? max_growth : std::min((1 - s4.fraction) / (deadline - s4.time) / v2, max_growth);
+  const double rho = hopeless ? settings.max_growth
+                              : std::min((1 - s4.fraction) / (deadline - s4.time) / v2, settings.max_growth);
   task.growth = std::max(1.0, rho);  // exactly on its deadline, rounding may say a little less
   return task;
 }

@@ -3,6 +3,7 @@
 
 #include "model/plan.h"
 #include "model/workload.h"
+#include "policies/straggler/settings.h"
 
 #include <optional>
 #include <vector>
@@ -15,7 +16,9 @@ std::vector<model::ProgressReport> reports_of(const model::Workload& workload);
 
 // Judges a latency-sensitive workload by its last four reports: v1, v2, T, whether it straggles, rho where it
 // does, and why in words (docs/algorithms.md, progress [HUST]). `now`: the snapshot's time, epoch seconds.
-// nullopt for one that has neither deadline nor progress: it is no task.
-std::optional<model::StragglerTask> judge(const model::Workload& workload, double now, double max_growth);
+// `settings`: max_growth and restore_hold_s count. nullopt for one that has neither deadline nor progress: it
+// is no task.
+std::optional<model::StragglerTask> judge(const model::Workload& workload, double now,
+                                          const StragglerSettings& settings);
 
 }  // namespace berth::policies

@@ -30,7 +30,8 @@ std::optional<Redundancy> redundancy_of(const Share& share, model::Resource reso
 bool presses(const model::Workload& workload, const Share& share, model::Resource resource) {
   if (!share.held || share.held->cause != model::HeldCause::reclaimed || !share.limit) return false;
   if (resource == model::Resource::cpu && workload.cpu_throttled.value_or(0) > kThrottled) return true;
-  return share.last_use && *share.last_use >= kNearLimit * *share.limit;
+  // Nothing used is no pressure, however low the limit.
+  return share.last_use.value_or(0) > 0 && *share.last_use >= kNearLimit * *share.limit;
 }
 
 }  // namespace berth::policies

@@ -6,6 +6,7 @@
 #include "policies/straggler/restore.h"
 #include "policies/straggler/task.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -21,9 +22,14 @@ using Kind = model::LimitMove::Kind;
 
 bool extended(const Share& share) { return share.held && share.held->cause == model::HeldCause::extended; }
 
-// How far the original is from the limit at present; no limit is all of the node.
+// How far the original is from the limit at present; no limit, or one beyond the node's size, is all of the
+// node.
 double distance(const Round& round, const Share& share) {
-  return std::abs(share.original.value_or(round.capacity) - share.limit.value_or(round.capacity));
+  const auto in_effect = [&round](const std::optional<double>& limit) {
+    if (round.capacity <= 0) return limit.value_or(0);
+    return std::min(limit.value_or(round.capacity), round.capacity);
+  };
+  return std::abs(in_effect(share.original) - in_effect(share.limit));
 }
 
 void put_back(Round& round, Member& member, Kind kind, const std::string& why) {
@@ -70,8 +76,10 @@ void end_growth(Round& round) {
     if (!member.latency_sensitive() || round.changed(member)) continue;
     const Share& share = round.share(member);
     const model::Workload& workload = *member.workload;
-    const bool owns_more = round.resource == model::Resource::cpu && !share.limit && workload.vcpus &&
-                           static_cast<int>(workload.cpus.size()) > *workload.vcpus;
+    // A larger pin alone is no growth of one that never was a task: it gets its size without a word about it.
+    const bool was_task = member.task || workload.straggled_at;
+    const bool owns_more = was_task && round.resource == model::Resource::cpu && !share.limit &&
+                           workload.vcpus && static_cast<int>(workload.cpus.size()) > *workload.vcpus;
     if (!extended(share) && !owns_more) continue;
     if (!growth_ends(workload, member.task, round.now, round.settings.restore_hold_s)) continue;
     const std::string why = end_of_growth(member, round.settings.restore_hold_s);

@@ -18,6 +18,7 @@ struct Member {
   std::optional<model::StragglerTask> task;  // of a latency-sensitive one that is a task
   std::array<Share, 2> shares;               // by resource
   std::array<bool, 2> changed{};             // its limit is changed this tick already
+  std::array<double, 2> counts{};            // what it counts for under the changed limit
 
   bool latency_sensitive() const {
     return workload->workload_class == model::WorkloadClass::latency_sensitive;
@@ -28,7 +29,8 @@ struct Member {
 struct Round {
   model::Resource resource;
   double capacity = 0;
-  double now = 0;  // epoch seconds
+  double now = 0;         // epoch seconds
+  double min_change = 0;  // 0..1: the share of a limit that a change comes to at least
   const StragglerSettings& settings;
   std::vector<Member>& members;  // ascending by id
   StragglerProposal& out;
@@ -45,6 +47,7 @@ struct Round {
   // Sets a member's limit, once a tick.
   void set(Member& member, const std::optional<double>& limit, const std::string& reason) {
     member.changed[index()] = true;
+    member.counts[index()] = share(member).counted_under(limit);
     out.actions.push_back(set_limit(member.workload->id, resource, limit, reason));
   }
   // Notes that a member gives up or gets back `amount`, if that is anything: limits beyond the node's size

@@ -18,28 +18,37 @@ std::optional<double> as_number(const std::optional<std::uint64_t>& bytes) {
   return static_cast<double>(*bytes);
 }
 
-std::optional<double> cpu_allocation(const model::Workload& workload) {
-  if (workload.cpu_quota_cores) return workload.cpu_quota_cores;
-  const bool owns = workload.workload_class == model::WorkloadClass::latency_sensitive && workload.vcpus &&
-                    !workload.cpus.empty();
-  if (owns) return std::max(*workload.vcpus, static_cast<int>(workload.cpus.size()));
+bool owns_vcpus(const model::Workload& workload) {
+  return workload.workload_class == model::WorkloadClass::latency_sensitive && workload.vcpus &&
+         !workload.cpus.empty();
+}
+
+std::optional<double> cpu_asked(const model::Workload& workload) {
+  if (owns_vcpus(workload)) return std::max(*workload.vcpus, static_cast<int>(workload.cpus.size()));
   if (workload.vcpus) return *workload.vcpus;
   return std::nullopt;
 }
 
-std::optional<double> memory_allocation(const model::Workload& workload) {
-  if (workload.memory_high_bytes) return as_number(workload.memory_high_bytes);
+std::optional<double> memory_asked(const model::Workload& workload) {
   if (workload.memory_request_bytes > 0) return static_cast<double>(workload.memory_request_bytes);
   return std::nullopt;
 }
 
 }  // namespace
 
-Share share_of(const model::Workload& workload, model::Resource resource) {
+double Share::counted_under(const std::optional<double>& other) const {
+  if (other) return *other;
+  return std::max(counted(), asked.value_or(mean_use.value_or(0)));
+}
+
+Share share_of(const model::Workload& workload, model::Resource resource, double capacity) {
   const bool cpu = resource == model::Resource::cpu;
   Share share;
-  share.allocation = cpu ? cpu_allocation(workload) : memory_allocation(workload);
+  share.asked = cpu ? cpu_asked(workload) : memory_asked(workload);
   share.limit = cpu ? workload.cpu_quota_cores : as_number(workload.memory_high_bytes);
+  share.whole = cpu && !share.limit && owns_vcpus(workload);
+  share.allocation = share.limit ? share.limit : share.asked;
+  if (share.allocation && capacity > 0) share.allocation = std::min(*share.allocation, capacity);
   // Without the original there is nothing to go back to: the limit is then not berth's.
   if (workload.original) {
     share.held = cpu ? workload.held_cpu : workload.held_memory;

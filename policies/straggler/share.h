@@ -12,9 +12,12 @@ namespace berth::policies {
 // What a workload has of one resource and what it does with it. Amounts are cores or bytes; those of bytes
 // are whole numbers.
 struct Share {
-  // nullopt where nothing says it: no limit, nothing asked for.
+  // nullopt where nothing says it: no limit, nothing asked for. The node's capacity at most: a limit beyond
+  // that limits nothing.
   std::optional<double> allocation;
+  std::optional<double> asked;     // the allocation that it would have without a limit
   std::optional<double> limit;     // quota or memory.high at present; nullopt: none
+  bool whole = false;              // its CPU allocation is the vCPUs it owns, which change one by one
   std::optional<double> mean_use;  // over the window; nullopt without samples
   std::optional<double> max_use;
   std::optional<double> last_use;
@@ -23,12 +26,14 @@ struct Share {
 
   // What it counts for in sums.
   double counted() const { return allocation.value_or(mean_use.value_or(0)); }
+  // The same under another limit. Who loses its limit is not thought to take less than before.
+  double counted_under(const std::optional<double>& other) const;
 };
 
 // CPU is allocated by the quota, else by what a pinned latency-sensitive workload owns (the vCPUs declared
 // at least), else by the vCPUs declared; memory by memory.high, else by what is requested
-// (docs/algorithms.md, allocation).
-Share share_of(const model::Workload& workload, model::Resource resource);
+// (docs/algorithms.md, allocation). `capacity`: of the node, cores or bytes; 0 where it is not known.
+Share share_of(const model::Workload& workload, model::Resource resource, double capacity);
 
 // All there is of it on the node: usable vCPUs, or memory.
 double capacity_of(const model::Snapshot& snapshot, model::Resource resource);
@@ -37,6 +42,8 @@ double capacity_of(const model::Snapshot& snapshot, model::Resource resource);
 inline constexpr double kLeastQuotaCores = 0.01;
 // memory.high stays this far above what is in use.
 inline constexpr double kMemoryHeadroom = 1.10;
+// Nor is it ever set below this: the least that a process with its libraries lives in.
+inline constexpr double kLeastMemoryBytes = 16.0 * 1024 * 1024;
 
 // "1.5 cores", "512 MiB"
 std::string amount_text(model::Resource resource, double amount);

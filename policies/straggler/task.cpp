@@ -21,6 +21,11 @@ bool grown(const std::optional<model::HeldLimit>& held) {
 
 }  // namespace
 
+int vcpus_for(double cores) {
+  // Except for what rounding itself left.
+  return static_cast<int>(std::ceil(cores - 1e-9));
+}
+
 bool has_evidence(const model::Workload& workload, const model::StragglerTask& task, double now) {
   if (task.samples.size() < 4) return false;
   const double third = task.samples[2].time;
@@ -31,7 +36,8 @@ bool has_evidence(const model::Workload& workload, const model::StragglerTask& t
   return !workload.pinned_at || before(*workload.pinned_at);
 }
 
-Extension extension_of(const Share& share, model::Resource resource, double growth, double most) {
+Extension extension_of(const Share& share, model::Resource resource, double growth, double most,
+                       double min_change) {
   const bool cpu = resource == model::Resource::cpu;
   Extension result;
   if (!share.allocation) {
@@ -42,9 +48,19 @@ Extension extension_of(const Share& share, model::Resource resource, double grow
     const bool limited = share.limit && share.last_use.value_or(0) >= kMemoryLimits * *share.limit;
     if (!limited) return result;
   }
-  const double wish = *share.allocation * (growth - 1);
-  result.wish = cpu ? wish : std::floor(wish);
+  result.wish = *share.allocation * (growth - 1);
+  if (share.whole) result.wish = vcpus_for(result.wish);
+  if (!cpu) result.wish = std::floor(result.wish);
+  if (share.limit) result.least = min_change * *share.limit;
+  if (result.wish < result.least) {
+    if (cpu && result.wish > 0) {
+      result.note = fmt::format("what it lacks is less than {:.3g} of its quota (min_change)", min_change);
+    }
+    result.wish = 0;
+    return result;
+  }
   result.amount = std::clamp(most - *share.allocation, 0.0, result.wish);
+  if (result.amount < result.least) result.amount = 0;
   if (result.amount < result.wish) {
     result.note = fmt::format("of {} that it lacks {} allows {}", amount_text(resource, result.wish),
                               cpu ? "its domain" : "the node's memory", amount_text(resource, result.amount));
@@ -71,8 +87,7 @@ std::optional<int> vcpus_while_grown(const model::Workload& workload, const Shar
   if (ends || !workload.vcpus || workload.cpus.empty() || !cpu.allocation) return std::nullopt;
   const bool owns_more = !cpu.limit && static_cast<int>(workload.cpus.size()) > *workload.vcpus;
   if (!grown(cpu.held) && !owns_more && granted <= 0) return std::nullopt;
-  // Rounded up, except for what rounding itself left.
-  const int wanted = static_cast<int>(std::ceil(*cpu.allocation + granted - 1e-9));
+  const int wanted = vcpus_for(*cpu.allocation + granted);
   if (wanted <= *workload.vcpus) return std::nullopt;
   return wanted;
 }

@@ -76,6 +76,24 @@ TEST_F(RenderExplanation, ATaskThatCannotBeJudgedHasNoFigures) {
   EXPECT_THAT(text, Not(HasSubstr("rho")));
 }
 
+TEST_F(RenderExplanation, OfATaskThatIsNotJudgedNoFinishIsShown) {
+  workload.task.emplace().reason = "not judged: progress fell from 0.2 to 0.1";
+  workload.task->samples = {{1000, 0.1}, {1010, 0.2}, {1020, 0.1}, {1030, 0.2}};
+  auto text = text_of(explanation);
+  EXPECT_THAT(text, HasSubstr("no straggler: not judged: progress fell"));
+  EXPECT_THAT(text, Not(HasSubstr("T: never")));
+  workload.task->v1 = workload.task->v2 = 0;
+  text = text_of(explanation);
+  EXPECT_THAT(text, HasSubstr("T: never, at this speed"));
+}
+
+TEST_F(RenderExplanation, AnAllocationThatIsNotKnownIsNoLimit) {
+  workload.task.emplace().straggler = true;
+  workload.task->growth = 2;
+  EXPECT_THAT(text_of(explanation),
+              HasSubstr("rho 2.000: beside a CPU allocation that is not known it needs"));
+}
+
 TEST_F(RenderExplanation, ALimitThatIsHeldShowsItsOriginalAndWhy) {
   workload.workload.cpu_quota_cores = 0.5;
   workload.workload.original =

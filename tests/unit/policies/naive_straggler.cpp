@@ -14,13 +14,17 @@ using model::HeldCause;
 using model::Workload;
 
 constexpr double kTiny = 1e-9;
+constexpr double kMiB = 1024.0 * 1024;
 
 bool sensitive(const Workload& w) { return w.workload_class == model::WorkloadClass::latency_sensitive; }
 
 class Naive {
  public:
   Naive(const model::Snapshot& snapshot, const PolicySettings& settings)
-      : snap_(snapshot), set_(settings.straggler), domains_(settings.interference) {}
+      : snap_(snapshot),
+        set_(settings.straggler),
+        domains_(settings.interference),
+        min_change_(settings.safety.min_change) {}
 
   Help run() {
     for (const Workload& w : snap_.workloads) judge(w);
@@ -46,8 +50,14 @@ class Naive {
     double gap = 0;
     for (std::size_t i = 0; i + 1 < points.size(); ++i)
       gap = std::max(gap, points[i + 1].first - points[i].first);
-    if (points.size() > 1 && points.back().second < 1 && snap_.time - points.back().first > 2 * gap)
-      points.emplace_back(snap_.time, points.back().second);
+    if (points.size() > 1 && points.back().second < 1 && snap_.time - points.back().first > 2 * gap) {
+      const auto [time, done] = points.back();
+      const auto [earlier, less] = points[points.size() - 2];
+      const bool stands = done <= less || time <= earlier;
+      const bool late =
+          !stands && w.deadline && snap_.time + (1 - done) * (time - earlier) / (done - less) >= *w.deadline;
+      if (stands || late || snap_.time - time >= set_.restore_hold_s) points.emplace_back(snap_.time, done);
+    }
     while (points.size() > 4) points.erase(points.begin());
     third_[w.id] = points.size() < 4 ? 0 : points[2].first;
     if (!w.deadline || points.size() < 4) return;
@@ -83,7 +93,12 @@ class Naive {
     if (!w.original) return std::nullopt;
     return what == What::cpu ? w.held_cpu : w.held_memory;
   }
-  static std::optional<double> allocation(const Workload& w, What what) {
+  std::optional<double> allocation(const Workload& w, What what) const {
+    const auto a = granted_on_paper(w, what);
+    if (!a || capacity(what) <= 0) return a;
+    return std::min(*a, capacity(what));
+  }
+  static std::optional<double> granted_on_paper(const Workload& w, What what) {
     if (limit(w, what)) return limit(w, what);
     if (what == What::memory) {
       if (w.memory_request_bytes == 0) return std::nullopt;
@@ -114,7 +129,7 @@ class Naive {
     for (const double use : uses(w, what)) most = std::max(most, use);
     return most;
   }
-  static double counted(const Workload& w, What what) {
+  double counted(const Workload& w, What what) const {
     const auto a = allocation(w, what);
     return a ? *a : mean(w, what);
   }
@@ -123,14 +138,30 @@ class Naive {
                              : static_cast<double>(snap_.memory.total_bytes);
   }
 
-  // The most vCPUs it can have inside its domain.
-  double domain(const Workload& w) const {
+  // Its vCPUs are its allocation: it gets them one by one.
+  static bool by_vcpus(const Workload& w, What what) {
+    return what == What::cpu && !w.cpu_quota_cores && w.vcpus && !w.cpus.empty();
+  }
+  // A limit that changes by less is left as it is.
+  double least(const Workload& w, What what) const { return min_change_ * limit(w, what).value_or(0); }
+
+  // The most vCPUs it can have inside its domain. Where its pin lies is noted for the claims.
+  double domain(const Workload& w) {
+    model::CpuSet others;
+    for (const Workload& other : snap_.workloads)
+      if (sensitive(other) && other.id != w.id) others |= other.cpus;
     const auto may_own = [&](const model::CpuSet& cpus) {
       double count = 0;
       for (const int cpu : cpus& snap_.topology.usable())
         if (!domains_.reserved_cpus.contains(cpu) && (!w.allowed_cpus || w.allowed_cpus->contains(cpu)))
           count += 1;
       return count;
+    };
+    const auto room = [&](const model::CpuSet& cpus) {
+      double left = may_own(cpus - others);
+      for (const auto& [region, vcpus] : claims_)
+        if (region.intersects(cpus)) left -= vcpus;
+      return left;
     };
     const auto level_of = [&](std::size_t asked) {
       std::vector<model::CpuSet> list;
@@ -145,20 +176,24 @@ class Naive {
         list.push_back(snap_.topology.usable());
       return list;
     };
-    double most = may_own(snap_.topology.usable());
+    double most = room(snap_.topology.usable());
     if (w.vcpus) {
       std::vector<model::CpuSet> regions = level_of(static_cast<std::size_t>(*w.vcpus));
       if (!w.cpus.empty() && may_own(w.cpus) == static_cast<double>(w.cpus.size())) {
         for (const model::CpuSet& region : level_of(w.cpus.size()))
           if (w.cpus.is_subset_of(region)) {
             regions = {region};
+            place_[w.id] = region;
             break;
           }
       }
       if (!regions.empty()) most = 0;
-      for (const model::CpuSet& region : regions) most = std::max(most, may_own(region));
+      for (const model::CpuSet& region : regions) most = std::max(most, room(region));
     }
-    return std::max(0.0, std::min(most, capacity(What::cpu) - std::max(1, domains_.be_min_cpus)));
+    double node = capacity(What::cpu) - std::max(1, domains_.be_min_cpus) -
+                  static_cast<double>((others & snap_.topology.usable()).size());
+    for (const auto& [region, vcpus] : claims_) node -= vcpus;
+    return std::max(0.0, std::min(most, node));
   }
 
   bool seen_since(const Workload& w) const {
@@ -183,10 +218,12 @@ class Naive {
       bool wants = false;
       if (h->cause == HeldCause::reclaimed && limit(w, what)) {
         wants = what == What::cpu && w.cpu_throttled && *w.cpu_throttled > 0.05;
-        wants = wants || (!w.usage.empty() && uses(w, what).back() >= 0.95 * *limit(w, what));
+        wants = wants || (!w.usage.empty() && uses(w, what).back() > 0 &&
+                          uses(w, what).back() >= 0.95 * *limit(w, what));
       }
       if (!belongs || wants) change(w, original(w, what));
     }
+    finish(what);
     // What is lacking.
     double sum = 0;
     for (const auto& p : snap_.pending)
@@ -201,18 +238,42 @@ class Naive {
       if (what == What::memory &&
           (!limit(w, what) || w.usage.empty() || uses(w, what).back() < 0.9 * *limit(w, what)))
         continue;
+      waiting.emplace_back(*w.deadline, &w);
+    }
+    std::sort(waiting.begin(), waiting.end(), [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first < b.first : a.second->id < b.second->id;
+    });
+    for (const auto& [deadline, waits] : waiting) {
+      const Workload& w = *waits;
       double e = *allocation(w, what) * (rho_.at(w.id) - 1);
       if (what == What::memory) e = std::floor(e);
+      if (by_vcpus(w, what)) e = std::ceil(e - kTiny);
+      if (e < least(w, what)) e = 0;
       wishes[w.id] = e;
       const double most = what == What::cpu ? domain(w) : capacity(what);
       e = std::max(0.0, std::min(e, most - *allocation(w, what)));
-      task->second.extension[what] = e;
-      waiting.emplace_back(*w.deadline, &w);
+      if (e < least(w, what)) e = 0;
+      out_.tasks[w.id].extension[what] = e;
       sum += e;
+      if (what == What::memory || e <= 0 || !place_.contains(w.id)) continue;
+      const double more = std::ceil(*allocation(w, what) + e - kTiny) - static_cast<double>(w.cpus.size());
+      if (more > 0) claims_.emplace_back(place_.at(w.id), more);
     }
     out_.needed[what] = sum;
     double idle = capacity(what);
-    for (const Workload& w : snap_.workloads) idle -= counted(w, what);
+    for (const Workload& w : snap_.workloads) {
+      const auto back = limits.find(w.id);
+      if (back == limits.end()) {
+        idle -= counted(w, what);
+      } else if (back->second) {
+        idle -= *back->second;
+      } else {
+        Workload free = w;
+        free.cpu_quota_cores.reset();
+        free.memory_high_bytes.reset();
+        idle -= std::max(counted(w, what), counted(free, what));
+      }
+    }
     idle = std::max(0.0, idle);
     out_.idle[what] = idle;
     const std::map<std::string, double> taken = collect(what, sum - idle);
@@ -220,20 +281,18 @@ class Naive {
     for (const auto& [id, amount] : taken) have += amount;
     for (const Workload& w : snap_.workloads)
       if (taken.contains(w.id)) limits[w.id] = counted(w, what) - taken.at(w.id);
-    std::sort(waiting.begin(), waiting.end(), [](const auto& a, const auto& b) {
-      return a.first != b.first ? a.first < b.first : a.second->id < b.second->id;
-    });
     for (const auto& [deadline, w] : waiting) {
       Judged& task = out_.tasks[w->id];
       double gets = std::min(task.extension[what], have);
       if (task.extension[what] - gets <= kTiny) gets = task.extension[what];
+      if (by_vcpus(*w, what)) gets = std::floor(gets + kTiny);
+      if (gets < least(*w, what)) gets = 0;
       task.granted[what] = gets;
       have = std::max(0.0, have - gets);
       if (gets > kTiny && limit(*w, what)) limits[w->id] = *limit(*w, what) + gets;
       if (wishes[w->id] - gets >= (what == What::cpu ? kTiny : 1))
         out_.lacks[what][w->id] = wishes[w->id] - gets;
     }
-    finish(what);
     const bool quiet = !snap_.straggler_seen_at || snap_.time < *snap_.straggler_seen_at ||
                        snap_.time - *snap_.straggler_seen_at >= set_.restore_hold_s;
     if (!any_ && quiet && sum <= 0) restore(what);
@@ -264,7 +323,7 @@ class Naive {
     });
     for (const auto& [spare, w] : lenders) {
       if (missing <= kTiny) break;
-      const double keep = what == What::cpu ? 0.01 : std::ceil(1.1 * highest(*w, what));
+      const double keep = what == What::cpu ? 0.01 : std::max(16 * kMiB, std::ceil(1.1 * highest(*w, what)));
       const double amount = std::min({missing, spare, counted(*w, what) - keep});
       if (amount <= kTiny) continue;
       taken[w->id] += amount;
@@ -279,7 +338,7 @@ class Naive {
       if (missing <= kTiny) break;
       if (what == What::memory && w->usage.empty()) continue;
       const double keep = what == What::cpu ? std::max(0.01, set_.preempt_floor_cores)
-                                            : std::ceil(1.1 * uses(*w, what).back());
+                                            : std::max(16 * kMiB, std::ceil(1.1 * uses(*w, what).back()));
       const auto already = taken.find(w->id);
       const double present = counted(*w, what) - (already == taken.end() ? 0 : already->second);
       const double amount = std::min(missing, present - keep);
@@ -337,8 +396,11 @@ class Naive {
   const model::Snapshot& snap_;
   const StragglerSettings& set_;
   const InterferenceSettings& domains_;
+  double min_change_;
   std::map<std::string, double> third_;
   std::map<std::string, double> rho_;
+  std::map<std::string, model::CpuSet> place_;            // the region that a standing pin lies in
+  std::vector<std::pair<model::CpuSet, double>> claims_;  // vCPUs set aside in a region
   bool any_ = false;
   Help out_;
 };

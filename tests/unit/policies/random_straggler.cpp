@@ -35,6 +35,7 @@ class Drawer : private Draws {
                   .restore_hold_s = 60.0 * fraction(),
                   .restore_step = 0.01 + 0.5 * fraction()};
     }
+    if (chance(0.3)) result.settings.safety.min_change = 0.2 * fraction();
     InterferenceSettings& domains = result.settings.interference;
     domains.allow_cross_socket = chance(0.2);
     domains.shared_domain = chance(0.8) ? model::DomainKind::llc : model::DomainKind::socket;
@@ -57,7 +58,8 @@ class Drawer : private Draws {
 
  private:
   std::uint64_t bytes(double most_gib) {
-    return static_cast<std::uint64_t>(most_gib * kGiB * fraction()) + 1;
+    const double most = chance(0.05) ? 0.03 : most_gib;  // now and then next to nothing
+    return static_cast<std::uint64_t>(most * kGiB * fraction()) + 1;
   }
 
   model::Workload workload(const model::Snapshot& snapshot, int index, bool calm) {
@@ -68,7 +70,7 @@ class Drawer : private Draws {
     const bool sensitive = made.workload_class == model::WorkloadClass::latency_sensitive;
     made.priority = number(0, 2);
     if (chance(0.6)) made.vcpus = number(1, 3);
-    if (chance(0.55)) made.cpu_quota_cores = 0.01 + 4 * fraction();
+    if (chance(0.55)) made.cpu_quota_cores = 0.01 + (chance(0.05) ? 100 : 4) * fraction();
     if (chance(0.4)) made.memory_request_bytes = bytes(8);
     if (chance(0.5)) made.memory_high_bytes = bytes(8);
     if (sensitive && made.vcpus && chance(0.6)) {

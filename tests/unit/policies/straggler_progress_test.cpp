@@ -19,7 +19,7 @@ using testing::task;
 constexpr double kNow = 1000;
 
 model::StragglerTask judged(const model::Workload& workload, double now = kNow) {
-  const auto result = judge(workload, now, 2.0);
+  const auto result = judge(workload, now, {});
   if (!result) ADD_FAILURE() << "it is no task";
   return result.value_or(model::StragglerTask{});
 }
@@ -144,13 +144,13 @@ TEST(StragglerProgress, WithoutDeadlineAndProgressItIsNoTask) {
   model::Workload workload = testing::late_task("t", 2);
   workload.deadline.reset();
   workload.progress.clear();
-  EXPECT_EQ(judge(workload, kNow, 2.0), std::nullopt);
+  EXPECT_EQ(judge(workload, kNow, {}), std::nullopt);
 }
 
 TEST(StragglerProgress, BestEffortWorkIsNoTask) {
   model::Workload workload = testing::late_task("t", 2);
   workload.workload_class = model::WorkloadClass::best_effort;
-  EXPECT_EQ(judge(workload, kNow, 2.0), std::nullopt);
+  EXPECT_EQ(judge(workload, kNow, {}), std::nullopt);
 }
 
 TEST(StragglerProgress, UsageSamplesSpeakWhereTheWorkloadDoesNot) {
@@ -178,6 +178,22 @@ TEST(StragglerProgress, ALongSilenceIsASampleOfItsOwn) {
   EXPECT_EQ(task.v2, 0.0);
   // Twice the gap is not longer than twice.
   EXPECT_EQ(judged(1100, reports, 999).samples.back().time, 949);
+}
+
+TEST(StragglerProgress, APauseSaysNothingOfATaskThatHasTimeLeft) {
+  // A report a second, then 2.5 s for a checkpoint; ten hours are left for what takes 40 s.
+  const Points reports{{994.5, 0.3}, {995.5, 0.4}, {996.5, 0.59}, {997.5, 0.6}};
+  const auto task = judged(37000, reports);
+  EXPECT_FALSE(task.straggler);
+  EXPECT_EQ(task.samples.back().time, 997.5);
+  // From 1000 on it needs 40 s more: with no more than that left, the pause counts.
+  EXPECT_FALSE(judged(1040.1, reports).straggler);
+  EXPECT_TRUE(judged(1040, reports).straggler);
+  // So does one as long as restore_hold, and one of a task that did not move before.
+  EXPECT_FALSE(judged(37000, reports, 1027).straggler);
+  EXPECT_TRUE(judged(37000, reports, 1027.5).straggler);
+  EXPECT_EQ(judged(37000, {{994.5, 0.3}, {995.5, 0.4}, {996.5, 0.6}, {997.5, 0.6}}).samples.back().time,
+            1000);
 }
 
 TEST(StragglerProgress, TheLongestGapIsTheMeasureOfSilence) {

@@ -115,6 +115,22 @@ TEST(StragglerReturn, TheLastBitIsWrittenHoweverSmall) {
   EXPECT_THAT(limits(plan.actions), ElementsAre("a=3"));
 }
 
+TEST(StragglerReturn, AStepBackIsWrittenHoweverSmall) {
+  PolicySettings settings;
+  settings.safety.be_quota_rise = 0.004;
+  model::Workload shrunk = held(batch("a", 4, 0), HeldCause::preempted, 8);
+  EXPECT_THAT(limits(decide(host({shrunk}), settings).actions), ElementsAre("a=4.032"));
+  shrunk.original->cpu_quota_cores.reset();
+  EXPECT_THAT(limits(decide(host({shrunk}), settings).actions), ElementsAre("a=4.032"));
+}
+
+TEST(StragglerReturn, AboveTheNodesSizeALimitGoesBackInOneStep) {
+  const model::Workload shrunk = held(batch("a", 85, 0), HeldCause::preempted, 100);
+  EXPECT_THAT(limits(decide(host({shrunk}), {}).actions), ElementsAre("a=100"));
+  const model::Workload nearly = held(batch("a", 7.5, 0), HeldCause::preempted, 100);
+  EXPECT_THAT(limits(decide(host({nearly}), {}).actions), ElementsAre("a=100"));
+}
+
 TEST(StragglerReturn, WhatWasLentComesBackAtOnceToWhoIsThrottled) {
   model::Workload lender = held(batch("a", 1, 0.3), HeldCause::reclaimed, 3);
   lender.cpu_throttled = 0.06;
@@ -183,6 +199,26 @@ TEST(StragglerReturn, APreemptedOneWaitsHoweverItPresses) {
   EXPECT_THAT(help(host({shrunk}, 1000)).actions, IsEmpty());
 }
 
+TEST(StragglerReturn, WhatGoesBackIsNotIdleInTheSameTick) {
+  // Of eight cores two are idle, and the lender wants just these.
+  model::Workload lender = held(batch("l", 1, 0.3), HeldCause::reclaimed, 3);
+  lender.cpu_throttled = 0.06;
+  model::Workload web = late_task("a", 4);
+  web.progress = {{700, 0.3}, {800, 0.4}, {900, 0.4}, {1000, 0.4}};  // asks for as much again
+  const auto proposal = help(host({web, lender, testing::task("x", 1, 1300, {})}, 1000));
+  EXPECT_EQ(proposal.findings.idle.cpu_cores, 0);
+  EXPECT_THAT(limits(proposal.actions), ElementsAre("l=3"));
+  ASSERT_EQ(proposal.findings.relocate.size(), 1U);
+}
+
+TEST(StragglerReturn, WhatATaskGivesBackIsIdleInTheSameTick) {
+  model::Workload done = held(good_task("done", 4), HeldCause::extended, 3);
+  done.straggled_at = 900;
+  const auto proposal = help(host({done, late_task("web", 3), testing::task("x", 1, 1300, {})}, 1000));
+  EXPECT_NEAR(proposal.findings.idle.cpu_cores, 1, 1e-9);
+  EXPECT_THAT(limits(proposal.actions), ElementsAre("done=3", "web=4"));
+}
+
 TEST(StragglerReturn, WhoGetsItsShareBackIsNotTakenFromInTheSameTick) {
   model::Workload lender = held(batch("a", 5, 5), HeldCause::reclaimed, 6);
   const auto proposal = help(host({lender, late_task("web", 3)}, 1000));
@@ -194,6 +230,12 @@ TEST(StragglerReturn, MemoryThatWasLentComesBackToo) {
   model::Workload lender = memory_held(batch("a", 1, 0), 10 * kGiB, HeldCause::reclaimed, std::nullopt);
   lender.usage.back().memory_bytes = 10 * kGiB - kGiB / 4;
   EXPECT_THAT(limits(help(host({lender}, 1000)).actions), ElementsAre("a=none"));
+}
+
+TEST(StragglerReturn, WhoUsesNoMemoryWantsNoneBack) {
+  model::Workload lender = memory_held(batch("a", 1, 0), 0, HeldCause::reclaimed, std::nullopt);
+  lender.usage.back().memory_bytes = 0;
+  EXPECT_THAT(help(host({lender}, 1000)).actions, IsEmpty());
 }
 
 TEST(StragglerReturn, AGrownTaskKeepsItForTheHold) {
@@ -245,6 +287,13 @@ TEST(StragglerReturn, GrownVcpusGoBackToo) {
   plan = decide(host({web}), {});
   EXPECT_THAT(testing::pins(plan), ElementsAre("web=0-1"));
   EXPECT_THAT(moves(*plan.findings.straggler), ElementsAre("release web 2"));
+}
+
+TEST(StragglerReturn, APinTooLargeOfOneThatNeverWasATaskIsNoGrowth) {
+  model::Workload web = testing::pinned(testing::latency_sensitive("web", 2), "0-3");
+  const model::Plan plan = decide(host({web}, std::nullopt), {});
+  EXPECT_THAT(testing::pins(plan), ElementsAre("web=0-1"));
+  EXPECT_THAT(moves(*plan.findings.straggler), IsEmpty());
 }
 
 TEST(StragglerReturn, AStragglerKeepsWhatItWasGiven) {

@@ -187,6 +187,13 @@ TEST(Straggler, BestEffortWorkWithDeclaredVcpusLendsFromThese) {
               UnorderedElementsAre("b=4", "web=4"));
 }
 
+TEST(Straggler, AQuotaBeyondTheNodeCountsAsTheNode) {
+  const auto proposal = help(host({batch("b", 100, 0.6), late_task("web", 1)}));
+  // Of eight cores it can lend 8 - 0.6 / 0.6 = 7; 1/3 is missing. A lowered 98.67 would give nobody anything.
+  EXPECT_NEAR(proposal.findings.redundant.at("b").cpu->reclaimable_cores, 7, 1e-9);
+  EXPECT_THAT(limits(proposal.actions), UnorderedElementsAre("b=7.66667", "web=1.33333"));
+}
+
 TEST(Straggler, WithoutSamplesNobodyIsRedundant) {
   model::Workload unknown = batch("b", 5, 0);
   unknown.usage.clear();
@@ -217,6 +224,37 @@ TEST(Straggler, GrowthEndsAtTheDomain) {
   EXPECT_THAT(task.reason, HasSubstr("of 3 cores that it lacks its domain allows 1 core"));
   ASSERT_EQ(proposal.findings.relocate.size(), 1U);
   EXPECT_NEAR(proposal.findings.relocate[0].lacks.cpu_cores, 2, 1e-9);
+}
+
+TEST(Straggler, VcpusThatOthersOwnAreNoRoomToGrow) {
+  // LLC domains 0-7 and 8-15; web and db fill the first one.
+  model::Snapshot snapshot =
+      testing::snapshot_of(testing::host({.llcs_per_socket = 2, .cores_per_llc = 8, .threads_per_core = 1}));
+  model::Workload web = late_and_pinned("web", "0-3");
+  web.cpu_quota_cores = 4;
+  web.progress.back().fraction = 0.5;  // wants as much again
+  model::Workload db = testing::pinned(testing::latency_sensitive("db", 4), "4-7");
+  snapshot.workloads = {batch("c", 8, 7.5), db, web};
+  const auto proposal = help(snapshot);
+  EXPECT_THAT(proposal.actions, IsEmpty());
+  EXPECT_EQ(proposal.findings.needed.cpu_cores, 0);
+  ASSERT_EQ(proposal.findings.relocate.size(), 1U);
+  EXPECT_NEAR(proposal.findings.relocate[0].lacks.cpu_cores, 4, 1e-9);
+}
+
+TEST(Straggler, OfADomainsRoomTheEarliestDeadlineTakesFirst) {
+  // Each wants two more of the four that are free, of which one stays with best-effort work.
+  model::Workload first = late_and_pinned("z", "0-1");
+  model::Workload second = late_and_pinned("a", "2-3");
+  first.deadline = 1299;
+  first.progress.back().fraction = second.progress.back().fraction = 0.5;
+  const auto proposal = help(host({second, first}));
+  EXPECT_EQ(proposal.findings.tasks.at("z").vcpus, 4);
+  EXPECT_EQ(proposal.findings.tasks.at("a").vcpus, 3);
+  EXPECT_EQ(proposal.findings.needed.cpu_cores, 3);
+  ASSERT_EQ(proposal.findings.relocate.size(), 1U);
+  EXPECT_EQ(proposal.findings.relocate[0].workload, "a");
+  EXPECT_NEAR(proposal.findings.relocate[0].lacks.cpu_cores, 1, 1e-9);
 }
 
 TEST(Straggler, OneThatIsNotPinnedMayHaveTheNodeLessWhatIsKept) {
@@ -258,6 +296,40 @@ TEST(Straggler, AQuotaBelowItsVcpusGrowsWithoutMoreOfThem) {
   EXPECT_EQ(plan.findings.straggler->tasks.at("web").vcpus, std::nullopt);
   EXPECT_THAT(limits(plan.actions), ElementsAre("web=2"));
   EXPECT_THAT(testing::pins(plan), IsEmpty());
+}
+
+TEST(Straggler, GrowthTooSmallToBeWrittenMovesNoPin) {
+  model::Workload web = late_and_pinned("web", "0-3");
+  web.cpu_quota_cores = 4;
+  web.deadline = 1398;  // rho is 400 / 398
+  const model::Plan plan = decide(host({web}), {});
+  EXPECT_THAT(plan.actions, IsEmpty());
+  const auto& task = plan.findings.straggler->tasks.at("web");
+  EXPECT_EQ(task.vcpus, std::nullopt);
+  EXPECT_THAT(task.reason, HasSubstr("what it lacks is less than 0.01 of its quota (min_change)"));
+  EXPECT_THAT(plan.findings.straggler->relocate, IsEmpty());
+}
+
+TEST(Straggler, APartTooSmallToBeWrittenIsNotGranted) {
+  model::Workload web = late_and_pinned("web", "0-3");
+  web.cpu_quota_cores = 2.5;
+  // 0.02 cores are idle; the one who asks later can use them.
+  const model::Plan plan = decide(host({web, late_task("xerox", 1), testing::task("z", 4.48, 1300, {})}), {});
+  EXPECT_EQ(plan.findings.straggler->tasks.at("web").granted.cpu_cores, 0);
+  EXPECT_EQ(plan.findings.straggler->tasks.at("web").vcpus, std::nullopt);
+  EXPECT_THAT(limits(plan.actions), ElementsAre("xerox=1.02"));
+  EXPECT_EQ(plan.findings.straggler->relocate.size(), 2U);
+}
+
+TEST(Straggler, WithoutAQuotaItAsksForWholeVcpus) {
+  // 2 x 4/3 = 2.67 are three vCPUs, so that one core is missing.
+  auto proposal = help(host({batch("b", 6, 6), late_and_pinned("web", "0-1")}));
+  EXPECT_THAT(moves(proposal.findings), ElementsAre("preempt b 1"));
+  EXPECT_EQ(proposal.findings.tasks.at("web").vcpus, 3);
+  // A part of a vCPU is none.
+  proposal = help(host({late_and_pinned("web", "0-1"), testing::task("x", 5.5, 1300, {})}));
+  EXPECT_EQ(proposal.findings.tasks.at("web").granted.cpu_cores, 0);
+  EXPECT_EQ(proposal.findings.tasks.at("web").vcpus, std::nullopt);
 }
 
 TEST(Straggler, LowersBeforeItRaises) {
@@ -331,6 +403,17 @@ TEST(Straggler, MemoryIsTakenDownToItsUseAndATenth) {
   EXPECT_NEAR(static_cast<double>(proposal.findings.moves[0].amount.memory_bytes) / kGiB, 16, 1e-6);
   EXPECT_EQ(proposal.findings.tasks.at("web").granted.memory_bytes,
             proposal.findings.tasks.at("web").extension.memory_bytes);
+}
+
+TEST(Straggler, MemoryIsNotTakenBelowSixteenMebibytes) {
+  const std::uint64_t mebibyte = std::uint64_t{1} << 20;
+  model::Snapshot snapshot = host({with_memory(batch("lends", 1, 1), 40 * mebibyte, 0),
+                                   with_memory(batch("used", 1, 1), 18 * mebibyte, 12 * mebibyte),
+                                   with_memory(late_task("web", 1), 300 * mebibyte, 300 * mebibyte)});
+  snapshot.memory.total_bytes = 358 * mebibyte;  // 100 MiB are missing
+  const auto text = [&](const char* id) { return std::string(id) + "=" + std::to_string(16 * mebibyte); };
+  EXPECT_THAT(limits(help(snapshot).actions), UnorderedElementsAre(text("lends"), text("used"), "web=1.33333",
+                                                                   "web=" + std::to_string(326 * mebibyte)));
 }
 
 TEST(Straggler, MemoryThatIsUsedIsNotTaken) {
