@@ -14,8 +14,9 @@ namespace {
 
 using nlohmann::json;
 
-template <typename T>
-json nullable(const std::optional<T>& value) {
+// Of a std::optional or a Maybe.
+template <typename Optional>
+json nullable(const Optional& value) {
   return value ? json(*value) : json(nullptr);
 }
 

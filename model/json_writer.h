@@ -43,8 +43,9 @@ class JsonWriter {
     return key(name).value(content);
   }
   // Nothing where there is no value, for members that are usually absent.
-  template <typename T>
-  JsonWriter& member_if(std::string_view name, const std::optional<T>& maybe) {
+  // `maybe`: a std::optional or a Maybe.
+  template <typename Optional>
+  JsonWriter& member_if(std::string_view name, const Optional& maybe) {
     return maybe ? member(name, *maybe) : *this;
   }
 

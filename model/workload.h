@@ -2,6 +2,7 @@
 #pragma once
 
 #include "model/cpu_set.h"
+#include "model/maybe.h"
 
 #include <cstdint>
 #include <optional>
@@ -15,14 +16,14 @@ enum class WorkloadClass { latency_sensitive, best_effort };
 // One reading of a workload, averaged since the one before. A figure that could not be had is nullopt, never
 // 0.
 struct UsageSample {
-  double time = 0;                            // epoch seconds
-  double cpu_cores = 0;                       // mean cores used
-  std::optional<std::uint64_t> memory_bytes;  // memory.current
-  std::optional<double> progress;             // 0..1
+  double time = 0;                    // epoch seconds
+  double cpu_cores = 0;               // mean cores used
+  Maybe<std::uint64_t> memory_bytes;  // memory.current
+  Maybe<double> progress;             // 0..1
   // How long threads that were ready waited for a vCPU: the 99th percentile and the median of all waits.
-  std::optional<double> runq_latency_us;
-  std::optional<double> runq_latency_p50_us;
-  std::optional<double> llc_mpki;  // LLC misses per kilo instruction
+  Maybe<double> runq_latency_us;
+  Maybe<double> runq_latency_p50_us;
+  Maybe<double> llc_mpki;  // LLC misses per kilo instruction
 
   friend bool operator==(const UsageSample&, const UsageSample&) = default;
 };
