@@ -58,8 +58,7 @@ class Drawer : private Draws {
 
  private:
   std::uint64_t bytes(double most_gib) {
-    const double most = chance(0.05) ? 0.03 : most_gib;  // now and then next to nothing
-    return static_cast<std::uint64_t>(most * kGiB * fraction()) + 1;
+    return static_cast<std::uint64_t>(most_gib * kGiB * fraction()) + 1;
   }
 
   model::Workload workload(const model::Snapshot& snapshot, int index, bool calm) {
@@ -72,7 +71,7 @@ class Drawer : private Draws {
     if (chance(0.6)) made.vcpus = number(1, 3);
     if (chance(0.55)) made.cpu_quota_cores = 0.01 + (chance(0.05) ? 100 : 4) * fraction();
     if (chance(0.4)) made.memory_request_bytes = bytes(8);
-    if (chance(0.5)) made.memory_high_bytes = bytes(8);
+    if (chance(0.5)) made.memory_high_bytes = bytes(chance(0.1) ? 0.03 : 8);
     if (sensitive && made.vcpus && chance(0.6)) {
       for (int i = number(1, 4); i > 0 && !free_.empty(); --i) {
         const int cpu =
