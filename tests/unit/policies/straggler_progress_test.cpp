@@ -160,7 +160,7 @@ TEST(StragglerProgress, UsageSamplesSpeakWhereTheWorkloadDoesNot) {
     sample.time = report.time;
     sample.progress = report.fraction;
     workload.usage.push_back(sample);
-    sample.progress.reset();  // one in between without
+    sample.progress = std::nullopt;  // one in between without
     workload.usage.push_back(sample);
   }
   const auto reported = judged(workload);
