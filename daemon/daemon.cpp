@@ -72,7 +72,6 @@ model::Result<std::unique_ptr<Daemon>> Daemon::start(const Options& options, con
                                   options.sys_root, daemon->settings_.history);
   if (!observer) return model::fail(observer.error());
   daemon->observer_ = std::move(*observer);
-  daemon->begin_sampling();
   daemon->decision_log_ = std::make_unique<DecisionLog>(options.state_dir, daemon->settings_.log_retention_s);
   if (const auto& problem = daemon->decision_log_->problem()) spdlog::warn("decision log: {}", *problem);
   std::optional<std::string> warning;
