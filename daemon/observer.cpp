@@ -128,6 +128,7 @@ void Observer::refresh_topology(std::vector<std::string>& messages) {
   online_ = std::move(*online);
   snapshot_.topology = std::move(*topology);
   allowed_.refresh();
+  kernel_.follow_cpus(messages);
 }
 
 std::vector<std::string> Observer::read(double now) {

@@ -77,7 +77,7 @@ class Observer {
   bool has_cpuset_;
   std::unique_ptr<cgroup::Discovery> discovery_;
   cgroup::Sampler sampler_;
-  KernelSampling kernel_ = KernelSampling::off("not begun");
+  KernelSampling kernel_ = KernelSampling::off("begins once berthd is ready");
   AllowedCpus allowed_;
   double allowed_read_at_ = 0;
   model::CpuSet online_;
