@@ -14,6 +14,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <spdlog/spdlog.h>
 #include <syslog.h>
 
@@ -113,6 +114,8 @@ void Daemon::begin_sampling() {
   for (const auto& rung : observer_->kernel().rungs()) {
     if (!rung.available) spdlog::info("{} by eBPF: {}", rung.figure, rung.detail);
   }
+  // Of the kernel's types, which take some ten MiB, nothing is needed any more.
+  malloc_trim(0);
 }
 
 model::Result<void> Daemon::open_actuators() {

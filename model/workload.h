@@ -21,9 +21,9 @@ struct UsageSample {
   Maybe<std::uint64_t> memory_bytes;  // memory.current
   Maybe<double> progress;             // 0..1
   // How long threads that were ready waited for a vCPU: the 99th percentile and the median of all waits.
-  Maybe<double> runq_latency_us;
-  Maybe<double> runq_latency_p50_us;
-  Maybe<double> llc_mpki;  // LLC misses per kilo instruction
+  Maybe<float> runq_latency_us;
+  Maybe<float> runq_latency_p50_us;
+  Maybe<float> llc_mpki;  // LLC misses per kilo instruction
 
   friend bool operator==(const UsageSample&, const UsageSample&) = default;
 };
