@@ -244,7 +244,8 @@ std::vector<LogEntry> Daemon::decide_and_enforce(double now) {
   auto entries = enforcer_->follow(observer_->found(), now);
   look(now);
   append(entries, enforcer_->check(observer_->readings(), observer_->found(), settings_.foreign_writer, now));
-  const auto& snapshot = observer_->assemble(holdings(), unmanaged(), *overrides_, stragglers_);
+  const auto& snapshot =
+      observer_->assemble(holdings(), unmanaged(), *overrides_, stragglers_, enforcer_->refused());
   plan_ = {};  // the old and the new one need not be there at once
   plan_ = policies::decide(snapshot, settings_.policies);
   std::erase_if(plan_.actions, [this](const model::Action& action) { return enforcer_->refuses(action); });

@@ -12,7 +12,6 @@
 #include <cmath>
 #include <map>
 #include <optional>
-#include <random>
 #include <set>
 #include <string>
 #include <utility>
@@ -215,15 +214,6 @@ RC_GTEST_PROP(StragglerProperty, GivesNothingBackAboveItsOriginal, ()) {
         RC_ASSERT(limit.value() <= static_cast<double>(*workload.original->memory_high_bytes));
     }
   }
-}
-
-RC_GTEST_PROP(StragglerProperty, IsTheSameForTheSameSnapshotInWhateverOrder, ()) {
-  testing::RandomCase node = any_case();
-  const model::Plan plan = decide(node.snapshot, node.settings);
-  RC_ASSERT(decide(node.snapshot, node.settings) == plan);
-  std::mt19937_64 random(*testing::any_seed());
-  std::shuffle(node.snapshot.workloads.begin(), node.snapshot.workloads.end(), random);
-  RC_ASSERT(decide(node.snapshot, node.settings) == plan);
 }
 
 RC_GTEST_PROP(StragglerProperty, GrownInstancesKeepTheirVcpusAndShareNone, ()) {
