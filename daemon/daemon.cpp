@@ -229,7 +229,8 @@ void Daemon::watch_pressure(sd_event* event, std::function<void()> rose) {
 
 void Daemon::watch_progress(sd_event* event) {
   progress_files_.attach(event, [this] {
-    for (const auto& message : progress_files_.process(observer_->progress(), clock_())) {
+    take_changes();  // what a run that has just begun says is not the one's before
+    for (const auto& message : progress_files_.process(observer_->found(), observer_->progress(), clock_())) {
       spdlog::warn("{}", message);
     }
   });
