@@ -23,6 +23,7 @@ using testing::good_task;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::kGiB;
+using testing::late_and_pinned;
 using testing::late_task;
 using testing::limits;
 using testing::moves;
@@ -44,14 +45,6 @@ StragglerProposal help(const model::Snapshot& snapshot, const StragglerSettings&
 
 model::Workload with_priority(model::Workload workload, int priority) {
   workload.priority = priority;
-  return workload;
-}
-
-// Two vCPUs of its own, no quota.
-model::Workload late_and_pinned(const std::string& id, const std::string& cpulist) {
-  model::Workload workload = testing::pinned(late_task(id, 1), cpulist);
-  workload.cpu_quota_cores.reset();
-  workload.vcpus = static_cast<int>(workload.cpus.size());
   return workload;
 }
 
@@ -106,64 +99,6 @@ TEST(Straggler, TheOtherResourceOfARedundantTaskIsShownToo) {
   const auto proposal = help(host({with_memory(batch("b", 5, 0.5), 10 * kGiB, 9 * kGiB)}));
   EXPECT_NEAR(proposal.findings.redundant.at("b").memory->utilisation, 0.9, 1e-9);
   EXPECT_EQ(proposal.findings.redundant.at("b").memory->reclaimable_bytes, 0U);
-}
-
-TEST(Straggler, WhoseLimitCannotBeChangedLendsNothingAndSaysSo) {
-  model::Workload b = batch("b", 3, 0.3);
-  b.fixed.cpu = true;
-  const auto proposal = help(host({batch("a", 2, 0.6), b, late_task("web", 3)}));
-  EXPECT_THAT(moves(proposal.findings), ElementsAre("reclaim a 1"));
-  EXPECT_EQ(proposal.findings.keeping.at("b"), "berth cannot change its CPU quota");
-  EXPECT_FALSE(proposal.findings.redundant.contains("b"));
-  b.fixed = {.cpu = false, .memory = true};
-  EXPECT_THAT(moves(help(host({batch("a", 2, 0.6), b, late_task("web", 3)})).findings),
-              ElementsAre("reclaim b 1"));
-}
-
-TEST(Straggler, WhoseLimitCannotBeChangedIsNotShrunk) {
-  model::Workload b = batch("b", 5, 3);
-  b.fixed.cpu = true;
-  const auto proposal = help(host({b, late_task("web", 3)}));
-  EXPECT_THAT(proposal.actions, IsEmpty());
-  EXPECT_THAT(proposal.findings.moves, IsEmpty());
-  ASSERT_EQ(proposal.findings.relocate.size(), 1U);
-  EXPECT_NEAR(proposal.findings.relocate[0].lacks.cpu_cores, 1, 1e-9);
-}
-
-TEST(Straggler, OneWhoseQuotaCannotBeChangedClaimsNothing) {
-  model::Workload fixed = late_task("fixed", 3);
-  fixed.fixed.cpu = true;
-  const auto proposal = help(host({batch("b", 5, 3), fixed}));
-  EXPECT_THAT(proposal.actions, IsEmpty());
-  EXPECT_EQ(proposal.findings.needed, model::Resources{});
-  EXPECT_THAT(proposal.findings.relocate, IsEmpty()) << "the node may have it";
-  EXPECT_TRUE(proposal.findings.tasks.at("fixed").straggler);
-  EXPECT_THAT(proposal.findings.tasks.at("fixed").reason, HasSubstr("berth cannot change its CPU quota"));
-}
-
-TEST(Straggler, VcpusOfItsOwnGrowThoughAQuotaCouldNotBeSet) {
-  model::Workload web = late_and_pinned("web", "0-1");
-  web.fixed.cpu = true;
-  const auto proposal = help(host({web}));
-  EXPECT_EQ(proposal.findings.tasks.at("web").vcpus, 3);
-}
-
-TEST(Straggler, ALimitThatCannotBeChangedIsNotGivenBackEither) {
-  model::Workload b = testing::held(batch("b", 1, 0.1), HeldCause::reclaimed, 3);
-  EXPECT_THAT(moves(help(host({b})).findings), ElementsAre("restore b 0.8"));
-  b.fixed.cpu = true;
-  EXPECT_THAT(help(host({b})).actions, IsEmpty());
-  EXPECT_THAT(help(host({b})).findings.moves, IsEmpty());
-}
-
-TEST(Straggler, OneWithNothingThatCouldGrowYetTakesNothingFromOthers) {
-  model::Workload web = late_task("web", 1);
-  web.cpu_quota_cores.reset();
-  web.vcpus = 3;  // and no pin
-  const auto proposal = help(host({batch("b", 5, 3), web}));
-  EXPECT_THAT(proposal.findings.moves, IsEmpty());
-  EXPECT_EQ(proposal.findings.needed, model::Resources{});
-  EXPECT_THAT(proposal.findings.tasks.at("web").reason, HasSubstr("neither a quota nor vCPUs of its own"));
 }
 
 TEST(Straggler, ThenTheLowestPriorityIsShrunkAndOfEqualOnesTheOneUsingLeast) {
