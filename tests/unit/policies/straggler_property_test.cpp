@@ -252,8 +252,10 @@ RC_GTEST_PROP(StragglerProperty, ComesToRestWhereNothingChanges, ()) {
   // Who is throttled whatever its quota will never have done with asking.
   for (model::Workload& workload : node.snapshot.workloads) workload.cpu_throttled.reset();
   std::string last;
-  // Each step back is a hundredth of the node at least.
-  for (int tick = 0; tick < 160; ++tick) {
+  // Each step back is a hundredth of the node at least, and each workload may have as much to get back as the
+  // node has.
+  const std::size_t ticks = 60 + 100 * node.snapshot.workloads.size();
+  for (std::size_t tick = 0; tick < ticks; ++tick) {
     const model::Plan plan = decide(node.snapshot, node.settings);
     testing::carry_out(plan, node.snapshot);
     node.snapshot.time += 100;
