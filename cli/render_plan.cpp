@@ -54,7 +54,8 @@ std::string describe(const model::Action& action) {
       action.what);
 }
 
-// The last part of a cgroup path, less the unit's suffix: "web@1" of "system.slice/web@1.service".
+// The last part of a cgroup path, less the unit's suffix: "web@1" of
+// "system.slice/system-web.slice/web@1.service".
 std::string short_name(const std::string& id) {
   std::string name = id.substr(id.rfind('/') + 1);  // npos + 1 is 0
   for (const std::string_view suffix : {".service", ".scope"}) {

@@ -231,7 +231,8 @@ void Daemon::watch_pressure(sd_event* event, std::function<void()> rose) {
 
 void Daemon::watch_progress(sd_event* event) {
   progress_files_.attach(event, [this] {
-    for (const auto& message : progress_files_.process(observer_->progress(), clock_())) {
+    take_changes();  // what a run that has just begun says is not the one's before
+    for (const auto& message : progress_files_.process(observer_->found(), observer_->progress(), clock_())) {
       spdlog::warn("{}", message);
     }
   });
@@ -246,7 +247,8 @@ std::vector<LogEntry> Daemon::decide_and_enforce(double now) {
   auto entries = enforcer_->follow(observer_->found(), now);
   look(now);
   append(entries, enforcer_->check(observer_->readings(), observer_->found(), settings_.foreign_writer, now));
-  const auto& snapshot = observer_->assemble(holdings(), unmanaged(), *overrides_, stragglers_);
+  const auto& snapshot =
+      observer_->assemble(holdings(), unmanaged(), *overrides_, stragglers_, enforcer_->refused());
   plan_ = {};  // the old and the new one need not be there at once
   plan_ = policies::decide(snapshot, settings_.policies);
   std::erase_if(plan_.actions, [this](const model::Action& action) { return enforcer_->refuses(action); });

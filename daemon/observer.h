@@ -59,9 +59,11 @@ class Observer {
   std::uint64_t cgroup_id(const std::string& workload) const;
 
   // The snapshot of the last read(). `holdings` are what berth holds, or would hold: in the snapshot they are
-  // in force, whatever was read. `unmanaged` ones ask for no vCPUs.
+  // in force, whatever was read. `unmanaged` ones ask for no vCPUs, and their limits are fixed, as are the
+  // `refused` ones.
   const model::Snapshot& assemble(const Holdings& holdings, const UnmanagedWorkloads& unmanaged,
-                                  const Overrides& overrides, const StragglerWatch& stragglers = {});
+                                  const Overrides& overrides, const StragglerWatch& stragglers = {},
+                                  const RefusedLimits& refused = {});
   const model::Snapshot& snapshot() const { return snapshot_; }
 
  private:

@@ -69,6 +69,14 @@ struct OriginalLimits {
   friend bool operator==(const OriginalLimits&, const OriginalLimits&) = default;
 };
 
+// Which limits berth cannot change: it leaves the workload alone, or the host refuses the write.
+struct FixedLimits {
+  bool cpu = false;     // the quota
+  bool memory = false;  // memory.high
+
+  friend bool operator==(const FixedLimits&, const FixedLimits&) = default;
+};
+
 // One cgroup v2 subtree that holds one container, systemd unit or Spark executor.
 struct Workload {
   std::string id;       // cgroup path below the v2 root, without a leading slash
@@ -91,8 +99,10 @@ struct Workload {
   std::optional<OriginalLimits> original;
   std::optional<HeldLimit> held_cpu;     // berth's change of cpu_quota_cores
   std::optional<HeldLimit> held_memory;  // berth's change of memory_high_bytes
-  std::optional<double> straggled_at;    // epoch seconds of the last tick that found it a straggler
-  std::optional<double> pressed_at;      // and of the last at which it wanted back what it lent
+  FixedLimits fixed;
+  std::optional<double> straggled_at;   // epoch seconds of the last tick that found it a straggler
+  std::optional<double> pressed_at;     // and of the last at which it wanted back what it lent
+  std::optional<double> progressed_at;  // epoch seconds since when its progress is what it is
   // Share of the last sample's time, 0..1, for which its own CPU quota kept it from running.
   std::optional<double> cpu_throttled;
   std::vector<ProgressReport> progress;  // the last few, oldest first

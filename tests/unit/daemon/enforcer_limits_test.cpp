@@ -161,12 +161,15 @@ TEST_F(EnforcerLimitsTest, WithoutTheControllerALimitFailsOnceAndThePinStays) {
   EXPECT_TRUE(enforcer->refuses(wanted.actions[1]));
   EXPECT_FALSE(enforcer->refuses(wanted.actions[0]));
   look();
+  const auto fixed = [this] { return observer->snapshot().workloads.at(0).fixed; };
+  EXPECT_EQ(fixed(), (model::FixedLimits{.cpu = true, .memory = false})) << "for the policies to know";
   carry_out(plan_of({quota_of("web/a", 2)}));
   EXPECT_TRUE(entries.empty()) << "said once";
 
   node.put("web/a", "cpu.max", "max 100000");
   enforcer->retry_failed();
   look();
+  EXPECT_EQ(fixed(), model::FixedLimits{});
   carry_out(plan_of({quota_of("web/a", 2)}));
   EXPECT_EQ(quota("web/a"), "200000 100000");
 }
