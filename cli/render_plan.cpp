@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/render_plan.h"
 
+#include "cli/render_oversell.h"
+#include "cli/render_placement.h"
 #include "cli/render_straggler.h"
 #include "cli/render_topology.h"
 #include "cli/table.h"
@@ -164,6 +166,8 @@ void render_plan(std::ostream& out, const model::Plan& plan, const model::Snapsh
     render_interference(out, *plan.findings.interference, snapshot, style);
   }
   if (plan.findings.straggler) render_stragglers(out, *plan.findings.straggler, plan.time, style);
+  if (plan.findings.oversell) render_oversell(out, *plan.findings.oversell, style);
+  if (plan.findings.placement) render_placement(out, *plan.findings.placement, style);
 
   heading(out, style, "Actions");
   if (plan.actions.empty()) out << "  none: everything is where it should be\n";

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "model/cpu_set.h"
+#include "model/oversell.h"
+#include "model/placement_findings.h"
 #include "model/straggler_findings.h"
 
 #include <cstdint>
@@ -48,7 +50,6 @@ struct EvictAction {
 };
 
 enum class Resource { cpu, memory };
-enum class SchedulingState { schedule, no_schedule, evict };
 
 struct AdvertiseAction {
   Resource resource = Resource::cpu;
@@ -121,6 +122,8 @@ struct InterferenceFindings {
 struct Findings {
   std::optional<InterferenceFindings> interference;
   std::optional<StragglerFindings> straggler;
+  std::optional<OversellFindings> oversell;
+  std::optional<PlacementFindings> placement;
   friend bool operator==(const Findings&, const Findings&) = default;
 };
 

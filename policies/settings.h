@@ -2,6 +2,8 @@
 #pragma once
 
 #include "policies/interference/settings.h"
+#include "policies/oversell/settings.h"
+#include "policies/placement/settings.h"
 #include "policies/straggler/settings.h"
 
 namespace berth::policies {
@@ -16,6 +18,8 @@ struct SafetySettings {
 struct PolicySettings {
   InterferenceSettings interference;
   StragglerSettings straggler;
+  OversellSettings oversell;
+  PlacementSettings placement;
   SafetySettings safety;
 };
 
