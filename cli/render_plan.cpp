@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/render_plan.h"
 
+#include "cli/render_spark.h"
 #include "cli/render_straggler.h"
 #include "cli/render_topology.h"
 #include "cli/table.h"
@@ -163,6 +164,7 @@ void render_plan(std::ostream& out, const model::Plan& plan, const model::Snapsh
     render_interference(out, *plan.findings.interference, snapshot, style);
   }
   if (plan.findings.straggler) render_stragglers(out, *plan.findings.straggler, plan.time, style);
+  if (plan.findings.spark) render_spark(out, *plan.findings.spark, style);
 
   heading(out, style, "Actions");
   if (plan.actions.empty()) out << "  none: everything is where it should be\n";

@@ -30,7 +30,7 @@ _berthctl() {
             return
             ;;
         --policy)
-            COMPREPLY=($(compgen -W "interference straggler" -- "$word"))
+            COMPREPLY=($(compgen -W "interference straggler spark" -- "$word"))
             return
             ;;
         --synthetic | --interval | -o | -n)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "model/cpu_set.h"
+#include "model/spark_findings.h"
 #include "model/straggler_findings.h"
 
 #include <cstdint>
@@ -121,6 +122,7 @@ struct InterferenceFindings {
 struct Findings {
   std::optional<InterferenceFindings> interference;
   std::optional<StragglerFindings> straggler;
+  std::optional<SparkFindings> spark;
   friend bool operator==(const Findings&, const Findings&) = default;
 };
 

@@ -2,6 +2,7 @@
 #include "model/json.h"
 #include "model/json_reader.h"
 #include "model/json_writer.h"
+#include "model/spark_json.h"
 #include "model/straggler_json.h"
 
 #include <cfloat>
@@ -203,6 +204,7 @@ Result<Plan> parse_plan(std::string_view text) {
       plan.findings.interference = read_interference(*interference);
     if (const auto straggler = findings.optional("straggler"))
       plan.findings.straggler = read_straggler(*straggler);
+    if (const auto spark = findings.optional("spark")) plan.findings.spark = read_spark(*spark);
   }
   if (context.failed()) return fail(*context.error());
   return plan;
@@ -222,6 +224,7 @@ std::string to_json(const Plan& plan) {
     out.key("straggler");
     write_straggler(out, *plan.findings.straggler);
   }
+  if (plan.findings.spark) write_spark(out.key("spark"), *plan.findings.spark);
   return out.end_object().end_object().take();
 }
 

@@ -3,6 +3,7 @@
 
 #include "policies/arbiter.h"
 #include "policies/interference/policy.h"
+#include "policies/spark/policy.h"
 #include "policies/straggler/policy.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 namespace berth::policies {
 
 const std::vector<std::string>& policy_names() {
-  static const std::vector<std::string> names{"interference", "straggler"};
+  static const std::vector<std::string> names{"interference", "straggler", "spark"};
   return names;
 }
 
@@ -36,6 +37,11 @@ model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settin
   if (runs("interference")) {
     InterferenceProposal proposal = propose_pins(snapshot, settings.interference, grown);
     plan.findings.interference = std::move(proposal.findings);
+    std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
+  }
+  if (runs("spark")) {
+    SparkProposal proposal = propose_evictions(snapshot, settings.spark);
+    plan.findings.spark = std::move(proposal.findings);
     std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
   }
   plan.actions = arbitrate(snapshot, std::move(proposals), settings);

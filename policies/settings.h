@@ -2,6 +2,7 @@
 #pragma once
 
 #include "policies/interference/settings.h"
+#include "policies/spark/settings.h"
 #include "policies/straggler/settings.h"
 
 namespace berth::policies {
@@ -16,6 +17,7 @@ struct SafetySettings {
 struct PolicySettings {
   InterferenceSettings interference;
   StragglerSettings straggler;
+  SparkSettings spark;
   SafetySettings safety;
 };
 

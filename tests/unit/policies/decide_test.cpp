@@ -42,7 +42,7 @@ TEST(Decide, PinsBothClassesBestEffortFirst) {
 }
 
 TEST(Decide, RunsOnlyThePoliciesNamed) {
-  EXPECT_THAT(policy_names(), ElementsAre("interference", "straggler"));
+  EXPECT_THAT(policy_names(), ElementsAre("interference", "straggler", "spark"));
   const model::Plan both = decide(mixed(), {});
   EXPECT_TRUE(both.findings.straggler.has_value());
   model::Plan plan = decide(mixed(), {}, {"interference"});
