@@ -3,6 +3,7 @@
 
 #include "cli/render_oversell.h"
 #include "cli/render_placement.h"
+#include "cli/render_spark.h"
 #include "cli/render_straggler.h"
 #include "cli/render_topology.h"
 #include "cli/table.h"
@@ -166,6 +167,7 @@ void render_plan(std::ostream& out, const model::Plan& plan, const model::Snapsh
     render_interference(out, *plan.findings.interference, snapshot, style);
   }
   if (plan.findings.straggler) render_stragglers(out, *plan.findings.straggler, plan.time, style);
+  if (plan.findings.spark) render_spark(out, *plan.findings.spark, style);
   if (plan.findings.oversell) render_oversell(out, *plan.findings.oversell, style);
   if (plan.findings.placement) render_placement(out, *plan.findings.placement, style);
 

@@ -214,6 +214,8 @@ const model::Snapshot& Observer::assemble(const Holdings& holdings, const Unmana
     workload.cpu_quota_cores = reading.cpu_quota_cores;
     workload.memory_high_bytes = reading.memory_high_bytes;
     workload.cpu_throttled = reading.cpu_throttled;
+    workload.cpu_time_s = reading.cpu_time_s;
+    workload.cache_bytes = reading.cache_bytes;
     overrides.apply(workload, run);
     const model::CpuSet* configured = &reading.cpus;
     if (const auto* pin = of_this_run(pins.find(id))) {

@@ -105,8 +105,10 @@ struct Workload {
   std::optional<double> progressed_at;  // epoch seconds since when its progress is what it is
   // Share of the last sample's time, 0..1, for which its own CPU quota kept it from running.
   std::optional<double> cpu_throttled;
-  std::vector<ProgressReport> progress;  // the last few, oldest first
-  std::vector<UsageSample> usage;        // oldest first
+  std::optional<double> cpu_time_s;          // CPU time used since it was made, seconds
+  std::optional<std::uint64_t> cache_bytes;  // page cache that it has not used of late (inactive_file)
+  std::vector<ProgressReport> progress;      // the last few, oldest first
+  std::vector<UsageSample> usage;            // oldest first
 
   friend bool operator==(const Workload&, const Workload&) = default;
 };

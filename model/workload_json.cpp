@@ -12,6 +12,7 @@ namespace {
 constexpr double kMaxCores = kMaxCpu + 1;
 constexpr double kMaxMicroseconds = 1e15;
 constexpr double kMaxMpki = 1e6;
+constexpr double kMaxCpuSeconds = 1e15;
 constexpr int kMaxPriority = 1'000'000;
 
 constexpr std::array kRoles{SparkRole::executor, SparkRole::driver};
@@ -147,6 +148,8 @@ Workload read_workload(const JsonValue& value) {
   if (const auto pressed = object.nullable("pressed_at")) workload.pressed_at = pressed->epoch();
   if (const auto since = object.nullable("progressed_at")) workload.progressed_at = since->epoch();
   if (const auto share = object.nullable("cpu_throttled")) workload.cpu_throttled = share->fraction();
+  if (const auto used = object.nullable("cpu_time_s")) workload.cpu_time_s = used->number(0, kMaxCpuSeconds);
+  if (const auto cache = object.nullable("cache_bytes")) workload.cache_bytes = cache->bytes();
   if (const auto progress = object.optional("progress"))
     progress->each(
         [&workload](const JsonValue& report) { workload.progress.push_back(read_progress_report(report)); });
@@ -183,7 +186,8 @@ void write_workload(JsonWriter& out, const Workload& workload) {
   write_fixed_limits(out, workload.fixed);
   out.member_if("straggled_at", workload.straggled_at).member_if("pressed_at", workload.pressed_at);
   out.member_if("progressed_at", workload.progressed_at);
-  out.member_if("cpu_throttled", workload.cpu_throttled);
+  out.member_if("cpu_throttled", workload.cpu_throttled).member_if("cpu_time_s", workload.cpu_time_s);
+  out.member_if("cache_bytes", workload.cache_bytes);
   if (!workload.progress.empty()) {
     out.key("progress");
     write_progress(out, workload.progress);

@@ -76,6 +76,16 @@ TEST_F(EnforcerLimitsTest, AQuotaKeepsTheWorkloadsPeriodAndItsBurst) {
   EXPECT_EQ(node.get("batch/x", "cpu.max.burst"), "5000");
 }
 
+TEST_F(EnforcerLimitsTest, ASqueezedCacheIsNoLoan) {
+  node.add_group("batch/x");
+  start();
+  look();
+  auto plan = plan_of({memory_of("batch/x", 8192)});
+  plan.findings.spark.emplace().reclaim = {{"batch/x", 4096, "because"}};
+  carry_out(plan);
+  EXPECT_EQ(cause("batch/x", Attribute::memory_high), HeldCause::preempted);
+}
+
 TEST_F(EnforcerLimitsTest, TheOriginalValueIsARestoreThatLeavesNothing) {
   node.add_group("batch/x");
   node.put("batch/x", "cpu.max", "150500 100000");
