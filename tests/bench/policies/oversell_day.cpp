@@ -4,13 +4,13 @@
 //
 //   bench-oversell-day [DAYS [SEED]]
 //
-// The generator, one tick a minute, 32 vCPUs and 128 GiB:
+// The generator, one tick a minute, 32 vCPUs and 96 GiB:
 // - eight services of 2 cores and 8 GiB with a tide (a sine over the day, all within three hours of each
 //   other) of 20 to 70 % of what they ask for, and about ten bursts a day of 5 to 20 minutes that hit all of
 //   them at once with 30 % more; memory follows both, by less.
-// - jobs of 1 to 4 cores and 2 to 8 GiB, three hours long on average (exponential), that use a skewed share
-// of
-//   what they ask for (most little, few all), memory rising over the first half hour; noise of 10 %.
+// - jobs of 1 to 4 cores and 3 to 10 GiB, three hours long on average (exponential), that use a skewed share
+//   of what they ask for (most little, few all; 20 to 100 % of CPU, 40 to 100 % of memory), memory rising
+//   over the first half hour; in a burst a fifth more of both; noise of 10 %.
 // A job starts as soon as what is asked for, its own included, is within what is advertised of both resources
 // and both take work. At the evict threshold jobs are ended in the policy's order, as many as it says.
 #include "policies/oversell/peak.h"
@@ -42,7 +42,7 @@ namespace testing = berth::policies::testing;
 constexpr int kMinutes = 24 * 60;
 constexpr double kMinute = 60;
 constexpr double kCores = 32;
-constexpr double kMemoryGib = 128;
+constexpr double kMemoryGib = 96;
 constexpr std::size_t kWindow = 60;
 constexpr double kEvict = 0.95;
 
@@ -84,9 +84,9 @@ Day draw_day(std::uint64_t seed) {
     const double skew = draws.fraction();
     const double memory_skew = draws.fraction();
     day.jobs.push_back({.cores = draws.number(1, 4) * 1.0,
-                        .gib = draws.number(2, 8) * 1.0,
-                        .cpu_share = 0.1 + 0.9 * std::pow(skew, 3),
-                        .memory_share = 0.2 + 0.8 * memory_skew * memory_skew,
+                        .gib = draws.number(3, 10) * 1.0,
+                        .cpu_share = 0.2 + 0.8 * skew * skew,
+                        .memory_share = 0.4 + 0.6 * memory_skew * memory_skew,
                         .minutes = 5 - 180 * std::log(1 - 0.999999 * draws.fraction()),
                         .noise = static_cast<std::uint64_t>(draws.number(0, 1 << 30))});
   }
@@ -120,7 +120,9 @@ void sample(Task& task, const Day& day, int minute) {
     cpu = 0.2 + 0.5 * tide + 0.3 * burst;
     memory = 0.5 + 0.3 * tide + 0.15 * burst;
   } else {
-    memory *= std::min(1.0, 0.2 + (minute - task.started) / 30.0);
+    const double burst = 1 + 0.2 * day.burst[static_cast<std::size_t>(minute)];
+    cpu *= burst;
+    memory *= burst * std::min(1.0, 0.2 + (minute - task.started) / 30.0);
   }
   model::UsageSample made;
   made.time = minute * kMinute;
@@ -332,7 +334,7 @@ int main(int argc, char** argv) {
                                 {"percentile", Way::policy, PeakMethod::percentile},
                                 {"normal", Way::policy, PeakMethod::normal},
                                 {"max", Way::policy, PeakMethod::max}};
-  std::printf("%d days, seed %llu; of 32 cores and 128 GiB\n", days, static_cast<unsigned long long>(seed));
+  std::printf("%d days, seed %llu; of 32 cores and 96 GiB\n", days, static_cast<unsigned long long>(seed));
   std::printf("%-16s %10s %10s %8s %8s %8s %8s %9s %9s %9s %9s\n", "", "asked CPU", "asked mem", "gain CPU",
               "gain mem", "used CPU", "used mem", "crossings", "evict min", "evictions", "CPU full");
   double base_cores = 0;

@@ -80,7 +80,7 @@ TEST_F(EnforcerLimitsTest, ASqueezedCacheIsNoLoan) {
   node.add_group("batch/x");
   start();
   look();
-  auto plan = plan_of({memory_of("batch/x", 8192)});
+  plan = plan_of({memory_of("batch/x", 8192)});
   plan.findings.spark.emplace().reclaim = {{"batch/x", 4096, "because"}};
   carry_out(plan);
   EXPECT_EQ(cause("batch/x", Attribute::memory_high), HeldCause::preempted);
