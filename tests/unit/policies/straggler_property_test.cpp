@@ -259,8 +259,7 @@ RC_GTEST_PROP(StragglerProperty, ComesToRestWhereNothingChanges, ()) {
   // node has.
   const std::size_t ticks = 60 + 100 * node.snapshot.workloads.size();
   for (std::size_t tick = 0; tick < ticks; ++tick) {
-    // Alone: as long as memory is wanted, somebody else keeps caches squeezed.
-    const model::Plan plan = decide(node.snapshot, node.settings, {"straggler", "interference"});
+    const model::Plan plan = decide(node.snapshot, node.settings);
     testing::carry_out(plan, node.snapshot);
     node.snapshot.time += 100;
     last.clear();
