@@ -41,7 +41,7 @@ int open_retrying(int directory, const char* name, int flags) {
 
 }  // namespace
 
-Cgroup::Cgroup(std::filesystem::path root, std::string path, FileDescriptor fd, std::uint64_t id)
+Cgroup::Cgroup(std::string root, std::string path, FileDescriptor fd, std::uint64_t id)
     : root_(std::move(root)), path_(std::move(path)), fd_(std::move(fd)), id_(id) {}
 
 model::Result<std::shared_ptr<Cgroup>> Cgroup::open(const std::filesystem::path& root,
@@ -64,7 +64,7 @@ model::Result<std::shared_ptr<Cgroup>> Cgroup::open(const std::filesystem::path&
     return model::fail(
         model::Error::from_errno(errno, fmt::format("reading the id of cgroup {}", full.string())));
   }
-  return std::shared_ptr<Cgroup>(new Cgroup(root, path, std::move(owned), status.st_ino));
+  return std::shared_ptr<Cgroup>(new Cgroup(root.string(), path, std::move(owned), status.st_ino));
 }
 
 model::Result<std::string> Cgroup::read(const std::string& file) const {
@@ -109,7 +109,7 @@ bool Cgroup::has(const std::string& file) const {
 
 bool Cgroup::is_current() const {
   struct stat status {};
-  const int error = path_.empty() ? stat(root_.c_str(), &status) : lstat((root_ / path_).c_str(), &status);
+  const int error = path_.empty() ? stat(root_.c_str(), &status) : lstat((root_ + "/" + path_).c_str(), &status);
   return error == 0 && S_ISDIR(status.st_mode) && status.st_ino == id_;
 }
 

@@ -36,9 +36,9 @@ class Cgroup {
   bool is_current() const;
 
  private:
-  Cgroup(std::filesystem::path root, std::string path, FileDescriptor fd, std::uint64_t id);
+  Cgroup(std::string root, std::string path, FileDescriptor fd, std::uint64_t id);
 
-  std::filesystem::path root_;
+  std::string root_;  // a path object would hold each of its components as well
   std::string path_;
   FileDescriptor fd_;
   std::uint64_t id_ = 0;

@@ -18,14 +18,30 @@ namespace berth::cgroup {
 
 // A cgroup that a rule, a mark or its QoS class makes a workload, and that holds processes: an empty one is
 // none, so that a service that stopped frees its vCPUs though its cgroup stays.
+// What a workload is by its rule and by the kernel, as in model::Workload; it is kept for each of thousands of
+// workloads, of which that also says how they fare.
+struct Identity {
+  std::string id;
+  std::string service;
+  model::WorkloadClass workload_class = model::WorkloadClass::best_effort;
+  // Those not given by a rule are those of the first cpu.max quota seen, rounded up: later quotas may be
+  // berth's own.
+  std::optional<int> vcpus;
+  std::uint64_t memory_request_bytes = 0;
+  int priority = 0;
+  bool evictable = false;
+  // Epoch seconds: the directory's time, or the start of its oldest process where that is earlier: cgroupfs
+  // forgets a directory's time under memory pressure.
+  double created = 0;
+  std::optional<double> deadline;  // epoch seconds
+
+  friend bool operator==(const Identity&, const Identity&) = default;
+};
+
 struct FoundWorkload {
   std::shared_ptr<Cgroup> cgroup;
   Kind kind = Kind::other;
-  // id, service, class, vcpus, memory, priority, evictable, created, deadline; no samples. vcpus not given by
-  // a rule are those of the first cpu.max quota seen, rounded up: later quotas may be berth's own. `created`
-  // is the directory's time, or the start of its oldest process where that is earlier: cgroupfs forgets a
-  // directory's time under memory pressure.
-  model::Workload identity;
+  Identity identity;
   std::string matched_by;     // rule origin, "user.berth.class", "kubepods QoS"
   std::string systemd_unit;   // the unit whose main cgroup this is; empty where none
   std::string progress_file;  // as its rule has it, specifiers and all; empty where none

@@ -314,7 +314,7 @@ FoundWorkload Tree::describe(Node& node, std::shared_ptr<Cgroup> cgroup) const {
   const Verdict& verdict = *node.verdict;
   FoundWorkload found;
   found.cgroup = std::move(cgroup);
-  model::Workload& identity = found.identity;
+  Identity& identity = found.identity;
   identity.id = node.path();
   identity.service = service_name(identity.id);
   identity.workload_class = verdict.workload_class;

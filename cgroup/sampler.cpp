@@ -70,13 +70,14 @@ struct Entry {
   // As last read; a list is parsed again only where its text differs.
   std::string cpus_text;
   std::string effective_text;
-  Sampler::Reading last;
+  Sampler::Reading* last = nullptr;  // what State::readings holds of it; none before the first sample
 };
 
 }  // namespace
 
 struct Sampler::State {
   std::map<std::string, Entry> entries;
+  Readings readings;
   std::size_t kept = 0;
   std::size_t max_kept = 0;
   unsigned round = 0;
@@ -133,7 +134,7 @@ struct Sampler::State {
     const auto text = read(entry, entry.cpu_stat, buffer);
     if (!text) {
       // Every living cgroup has cpu.stat; only a tree that is not cgroupfs may lack it and still be there.
-      entry.last.gone = errno == ENODEV || (errno == ENOENT && !entry.cgroup->is_current());
+      entry.last->gone = errno == ENODEV || (errno == ENOENT && !entry.cgroup->is_current());
       return std::nullopt;
     }
     const std::int64_t read_ns = monotonic_ns();
@@ -157,7 +158,7 @@ struct Sampler::State {
   // `usage` may be counted from when somebody began to; the kernel counts from when the group was made.
   static void take_cpu_time(Entry& entry, const std::optional<Usage>& usage, const model::CgroupReading* bulk,
                             bool due) {
-    std::optional<double>& time = entry.last.cpu_time_s;
+    std::optional<double>& time = entry.last->cpu_time_s;
     if (usage && !usage->bulk) {
       time = static_cast<double>(usage->used_ns) * 1e-9;
     } else if (bulk != nullptr && bulk->accounts.usage_ns) {
@@ -169,7 +170,7 @@ struct Sampler::State {
   }
 
   static void take_throttling(Entry& entry, const std::optional<Usage>& usage) {
-    std::optional<double>& share = entry.last.cpu_throttled;
+    std::optional<double>& share = entry.last->cpu_throttled;
     if (!usage || !usage->throttled || entry.period_us == 0) {
       share.reset();
       entry.throttled.reset();
@@ -192,7 +193,7 @@ struct Sampler::State {
   // Makes the sample of what was used since the reading before. Whether that was anything; unknown counts as
   // yes.
   static bool take_usage(Entry& entry, const std::optional<Usage>& usage, double now) {
-    entry.last.sample.reset();
+    entry.last->sample.reset();
     if (!usage || !entry.usage || usage->bulk != entry.usage->bulk || usage->used_ns < entry.usage->used_ns) {
       entry.usage = usage;
       return true;
@@ -200,7 +201,7 @@ struct Sampler::State {
     const std::uint64_t used_ns = usage->used_ns - entry.usage->used_ns;
     const std::int64_t interval_ns = usage->read_ns - entry.usage->read_ns;
     if (interval_ns < kShortestIntervalNs) return used_ns > 0;
-    model::UsageSample& sample = entry.last.sample.emplace();
+    model::UsageSample& sample = entry.last->sample.emplace();
     sample.time = now;
     sample.cpu_cores = static_cast<double>(used_ns) / static_cast<double>(interval_ns);
     entry.usage = usage;
@@ -219,8 +220,8 @@ struct Sampler::State {
       entry.counters = std::make_unique<model::CgroupCounters>(counters);
       return true;
     }
-    if (!entry.last.sample) return true;
-    model::UsageSample& sample = *entry.last.sample;
+    if (!entry.last->sample) return true;
+    model::UsageSample& sample = *entry.last->sample;
     sample.runq_latency_us = model::delay_quantile_us(entry.counters->delay, counters.delay, 0.99);
     sample.runq_latency_p50_us = model::delay_quantile_us(entry.counters->delay, counters.delay, 0.5);
     sample.llc_mpki = model::llc_mpki(*entry.counters, counters);
@@ -230,18 +231,18 @@ struct Sampler::State {
   }
 
   void read_memory(Entry& entry, const model::CgroupReading* bulk) {
-    if (!entry.last.sample) return;
+    if (!entry.last->sample) return;
     if (bulk != nullptr && bulk->accounts.memory_bytes) {
-      entry.last.sample->memory_bytes = bulk->accounts.memory_bytes;
+      entry.last->sample->memory_bytes = bulk->accounts.memory_bytes;
       return;
     }
     std::array<char, 4096> buffer;
     const auto text = read(entry, entry.memory_current, buffer);
-    entry.last.sample->memory_bytes = text ? parse_bytes(*text) : std::nullopt;
+    entry.last->sample->memory_bytes = text ? parse_bytes(*text) : std::nullopt;
   }
 
   void read_pressure(Entry& entry, bool due) {
-    std::optional<double>& pressure = entry.last.cpu_pressure_some_avg10;
+    std::optional<double>& pressure = entry.last->cpu_pressure_some_avg10;
     if (!due && pressure && *pressure == 0) return;
     std::array<char, 4096> buffer;
     const auto text = read(entry, entry.cpu_pressure, buffer);
@@ -258,10 +259,10 @@ struct Sampler::State {
   static void read_quota(Entry& entry) {
     std::string text =
         canonical_value(Attribute::cpu_quota, entry.cgroup->read("cpu.max").value_or("")).value_or("");
-    if (text == entry.last.cpu_max) return;
-    entry.last.cpu_max = std::move(text);
-    entry.last.cpu_quota_cores = cores_of(entry.last.cpu_max);
-    const auto limit = parse_cpu_max(entry.last.cpu_max);
+    if (text == entry.last->cpu_max) return;
+    entry.last->cpu_max = std::move(text);
+    entry.last->cpu_quota_cores = cores_of(entry.last->cpu_max);
+    const auto limit = parse_cpu_max(entry.last->cpu_max);
     const std::uint64_t period_us = limit && limit->quota_us ? limit->period_us : 0;
     if (period_us != entry.period_us) entry.throttled.reset();  // counted in other units
     entry.period_us = period_us;
@@ -269,14 +270,31 @@ struct Sampler::State {
 
   static void read_settings(Entry& entry) {
     const Cgroup& cgroup = *entry.cgroup;
-    read_cpus(cgroup, "cpuset.cpus", entry.cpus_text, entry.last.cpus);
-    read_cpus(cgroup, "cpuset.cpus.effective", entry.effective_text, entry.last.effective_cpus);
+    read_cpus(cgroup, "cpuset.cpus", entry.cpus_text, entry.last->cpus);
+    read_cpus(cgroup, "cpuset.cpus.effective", entry.effective_text, entry.last->effective_cpus);
     read_quota(entry);
-    entry.last.memory_high_bytes = parse_bytes(cgroup.read("memory.high").value_or(""));
-    entry.last.cache_bytes = parse_inactive_file(cgroup.read("memory.stat").value_or(""));
+    entry.last->memory_high_bytes = parse_bytes(cgroup.read("memory.high").value_or(""));
+    entry.last->cache_bytes = parse_inactive_file(cgroup.read("memory.stat").value_or(""));
     for (KeptFile* file : {&entry.cpu_stat, &entry.memory_current, &entry.cpu_pressure})
       file->missing = false;
     entry.settings_due = false;
+  }
+
+  // `turn`: what is read in every kSettingsPeriod-th sample only is read now.
+  void read_entry(Entry& entry, double now, const BulkReading& bulk, bool turn) {
+    if (turn || entry.settings_due) read_settings(entry);
+    const auto* known = bulk.find ? bulk.find(entry.cgroup->id()) : nullptr;
+    const auto usage = known != nullptr ? taken_usage(entry, *known, bulk.read_ns) : read_usage(entry);
+    if (entry.last->gone) {
+      drop_all(entry);
+      return;
+    }
+    take_cpu_time(entry, usage, known, turn);
+    take_throttling(entry, usage);
+    const bool moved = take_usage(entry, usage, now);
+    const bool waited = take_counters(entry, known);
+    read_memory(entry, known);
+    read_pressure(entry, (moved && waited) || turn);
   }
 };
 
@@ -288,7 +306,10 @@ Sampler& Sampler::operator=(Sampler&&) noexcept = default;
 void Sampler::add(const std::string& id, std::shared_ptr<Cgroup> cgroup) {
   const auto found = state_->entries.find(id);
   if (found != state_->entries.end()) {
-    if (found->second.cgroup->id() == cgroup->id() && !found->second.last.gone) return;
+    if (found->second.cgroup->id() == cgroup->id() &&
+        (found->second.last == nullptr || !found->second.last->gone)) {
+      return;
+    }
     remove(id);
   }
   state_->entries.emplace(id, Entry(std::move(cgroup)));
@@ -299,6 +320,7 @@ void Sampler::remove(const std::string& id) {
   if (found == state_->entries.end()) return;
   state_->drop_all(found->second);
   state_->entries.erase(found);
+  state_->readings.erase(id);
 }
 
 void Sampler::refresh(const std::string& id) {
@@ -306,35 +328,20 @@ void Sampler::refresh(const std::string& id) {
   if (found != state_->entries.end()) found->second.settings_due = true;
 }
 
-std::map<std::string, Sampler::Reading> Sampler::sample(double now, const BulkReading& bulk) {
-  std::map<std::string, Reading> readings;
+const Sampler::Readings& Sampler::readings() const { return state_->readings; }
+
+const Sampler::Readings& Sampler::sample(double now, const BulkReading& bulk) {
   unsigned position = state_->round++ % kSettingsPeriod;
   for (auto& [id, entry] : state_->entries) {
     const bool turn = position++ % kSettingsPeriod == 0;
-    if (!entry.last.gone) {
-      if (turn || entry.settings_due) State::read_settings(entry);
-      const auto* known = bulk.find ? bulk.find(entry.cgroup->id()) : nullptr;
-      const auto usage =
-          known != nullptr ? state_->taken_usage(entry, *known, bulk.read_ns) : state_->read_usage(entry);
-      if (entry.last.gone) {
-        state_->drop_all(entry);
-      } else {
-        State::take_cpu_time(entry, usage, known, turn);
-        State::take_throttling(entry, usage);
-        const bool moved = State::take_usage(entry, usage, now);
-        const bool waited = State::take_counters(entry, known);
-        state_->read_memory(entry, known);
-        state_->read_pressure(entry, (moved && waited) || turn);
-      }
+    if (entry.last == nullptr) entry.last = &state_->readings[id];
+    if (!entry.last->gone) state_->read_entry(entry, now, bulk, turn);
+    if (entry.last->gone) {
+      *entry.last = {};
+      entry.last->gone = true;
     }
-    if (entry.last.gone) {
-      Reading gone;
-      gone.gone = true;
-      entry.last = gone;
-    }
-    readings.emplace_hint(readings.end(), id, entry.last);
   }
-  return readings;
+  return state_->readings;
 }
 
 }  // namespace berth::cgroup

@@ -66,9 +66,13 @@ class Sampler {
     std::optional<std::uint64_t> cache_bytes;
     bool gone = false;  // the cgroup vanished between two reads
   };
+  using Readings = std::map<std::string, Reading>;  // by id
   // `now` in epoch seconds stamps the samples; rates are over monotonic time. One pass over all workloads.
-  // What `bulk` has is not read from files, and what no file tells is taken from it.
-  std::map<std::string, Reading> sample(double now, const BulkReading& bulk = {});
+  // What `bulk` has is not read from files, and what no file tells is taken from it. Says what readings()
+  // then does.
+  const Readings& sample(double now, const BulkReading& bulk = {});
+  // Of the last sample, of the workloads that were there then and still are.
+  const Readings& readings() const;
 
  private:
   struct State;

@@ -39,6 +39,21 @@ void keep_sample(std::vector<model::UsageSample>& usage, const model::UsageSampl
   usage.push_back(sample);
 }
 
+// Nothing yet of how it fares.
+model::Workload workload_of(const cgroup::Identity& identity) {
+  model::Workload workload;
+  workload.id = identity.id;
+  workload.service = identity.service;
+  workload.workload_class = identity.workload_class;
+  workload.vcpus = identity.vcpus;
+  workload.memory_request_bytes = identity.memory_request_bytes;
+  workload.priority = identity.priority;
+  workload.evictable = identity.evictable;
+  workload.created = identity.created;
+  workload.deadline = identity.deadline;
+  return workload;
+}
+
 // `quota`, `memory_high`: what is held of this very run, or null.
 void take_limits(model::Workload& workload, const Held* quota, const Held* memory_high) {
   if (quota == nullptr && memory_high == nullptr) return;
@@ -144,8 +159,7 @@ std::vector<std::string> Observer::read(double now) {
   snapshot_.load1 = load.load1;
   snapshot_.time = now;
 
-  readings_.clear();  // before the new ones are made, not after
-  readings_ = sampler_.sample(now, kernel_.read(messages));
+  sampler_.sample(now, kernel_.read(messages));
   if (now - allowed_read_at_ >= kAllowedLifetime_s || now < allowed_read_at_) {
     allowed_.refresh();
     allowed_read_at_ = now;
@@ -163,7 +177,7 @@ void Observer::keep_living_workloads() {
   };
   {
     InOrder finds(found());
-    InOrder readings(readings_);
+    InOrder readings(sampler_.readings());
     std::erase_if(runs_, [&](const auto& item) {
       return !lives(finds.find(item.first), readings.find(item.first), item.second);
     });
@@ -173,11 +187,11 @@ void Observer::keep_living_workloads() {
                 [&](const model::Workload& workload) { return runs.find(workload.id) == nullptr; });
   if (workloads.size() == found().size()) return;
   const auto old_size = static_cast<std::ptrdiff_t>(workloads.size());
-  InOrder readings(readings_);
+  InOrder readings(sampler_.readings());
   for (const auto& [id, found_workload] : found()) {
     const auto run = found_workload.cgroup->id();
     if (!lives(&found_workload, readings.find(id), run) || !runs_.emplace(id, run).second) continue;
-    workloads.push_back(found_workload.identity);
+    workloads.push_back(workload_of(found_workload.identity));
   }
   std::inplace_merge(workloads.begin(), workloads.begin() + old_size, workloads.end(),
                      [](const model::Workload& a, const model::Workload& b) { return a.id < b.id; });
@@ -188,7 +202,7 @@ const model::Snapshot& Observer::assemble(const Holdings& holdings, const Unmana
                                           const RefusedLimits& refused) {
   keep_living_workloads();
   allowed_.begin_pass();
-  InOrder readings(readings_);
+  InOrder readings(sampler_.readings());
   InOrder finds(found());
   InOrder pins(holdings.cpus);
   InOrder quotas(holdings.cpu_quota);
@@ -197,7 +211,7 @@ const model::Snapshot& Observer::assemble(const Holdings& holdings, const Unmana
     const auto& reading = *readings.find(workload.id);
     const auto& found_workload = *finds.find(workload.id);
     auto usage = std::move(workload.usage);
-    workload = found_workload.identity;
+    workload = workload_of(found_workload.identity);
     workload.usage = std::move(usage);
     const std::string& id = workload.id;
     const std::uint64_t run = found_workload.cgroup->id();

@@ -27,7 +27,7 @@ namespace berth::daemon {
 // Turns the host into a snapshot, tick by tick, keeping each workload's last samples.
 class Observer {
  public:
-  using Readings = std::map<std::string, cgroup::Sampler::Reading>;  // by workload id
+  using Readings = cgroup::Sampler::Readings;
 
   // Error where the host has no processors that could be read, or the tree cannot be watched.
   static model::Result<std::unique_ptr<Observer>> start(const cgroup::Hierarchy& hierarchy,
@@ -51,7 +51,7 @@ class Observer {
   // Reads host and workloads; `now` in epoch seconds. Returns what could not be read or has changed for the
   // worse, each said once.
   std::vector<std::string> read(double now);
-  const Readings& readings() const { return readings_; }
+  const Readings& readings() const { return sampler_.readings(); }
   const std::map<std::string, cgroup::FoundWorkload>& found() const { return discovery_->workloads(); }
   // What workloads said of their progress; the next assemble() takes it in.
   ProgressReports& progress() { return progress_; }
@@ -84,7 +84,6 @@ class Observer {
   double allowed_read_at_ = 0;
   model::CpuSet online_;
   std::set<std::string> said_;  // what is missing, as long as it is
-  Readings readings_;
   ProgressReports progress_;
   std::map<std::string, std::uint64_t> runs_;  // cgroup id whose samples the snapshot holds
   model::Snapshot snapshot_;

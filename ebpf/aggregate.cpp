@@ -107,6 +107,8 @@ std::uint32_t Aggregate::add(std::uint64_t id, std::uint64_t parent) {
   std::uint32_t at = 0;
   if (vacant_.empty()) {
     at = static_cast<std::uint32_t>(nodes_.size());
+    // Doubling would leave up to half of the largest table empty.
+    if (at == nodes_.capacity()) nodes_.reserve(at + at / 4 + 16);
     nodes_.emplace_back();
   } else {
     at = vacant_.back();

@@ -71,7 +71,8 @@ struct SparkFindings {
   EvictionTrigger trigger = EvictionTrigger::none;
   std::string reason;                                   // the comparison that decided, in words
   std::map<std::string, SparkAppFigures> apps;          // by application id
-  std::map<std::string, EvictionCandidate> candidates;  // by workload id
+  // By workload id: Spark's, and, where there is a trigger, every best-effort workload.
+  std::map<std::string, EvictionCandidate> candidates;
   std::vector<std::string> order;                       // of every candidate, first victim first
   std::vector<MemoryTaken> reclaim;                     // caches that are squeezed first
   std::vector<MemoryTaken> victims;                     // the first of `order`, as many as the need takes

@@ -43,7 +43,7 @@ struct Group {
   std::uint64_t bytes = 0;
 };
 
-std::vector<Group> groups_of(const model::Snapshot& snapshot) {
+std::vector<Group> groups_of(const model::Snapshot& snapshot, Priced priced) {
   std::map<std::string, Group> of_apps;
   std::vector<Group> groups;
   for (const model::Workload& workload : snapshot.workloads) {
@@ -54,7 +54,7 @@ std::vector<Group> groups_of(const model::Snapshot& snapshot) {
       group.app = workload.spark->app;
       group.members.push_back(&workload);
       group.bytes = std::min(group.bytes + memory_of(workload), model::kMaxBytes);
-    } else {
+    } else if (priced == Priced::all) {
       groups.push_back({.name = workload.id,
                         .app = std::nullopt,
                         .members = {&workload},
@@ -172,8 +172,9 @@ double cpu_seconds_of(const model::Workload& workload, double now) {
   return mean_cores(workload) * std::max(0.0, now - since);
 }
 
-Candidates candidates_of(const model::Snapshot& snapshot, const SparkSettings& settings, double delta) {
-  return Order(snapshot, settings, delta).make(groups_of(snapshot));
+Candidates candidates_of(const model::Snapshot& snapshot, const SparkSettings& settings, double delta,
+                         Priced priced) {
+  return Order(snapshot, settings, delta).make(groups_of(snapshot, priced));
 }
 
 }  // namespace berth::policies

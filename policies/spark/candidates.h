@@ -18,9 +18,15 @@ struct Candidates {
   std::vector<std::string> order;                               // ids, first victim first
 };
 
+enum class Priced {
+  all,
+  spark,  // those that are Spark's alone: a node with a thousand others need not price them while nobody goes
+};
+
 // Applications by their cost, those of nobody by CPU seconds used so far; in an application executors before
 // drivers, each by its own cost. `delta`: see app_figures. Ties by id.
-Candidates candidates_of(const model::Snapshot& snapshot, const SparkSettings& settings, double delta);
+Candidates candidates_of(const model::Snapshot& snapshot, const SparkSettings& settings, double delta,
+                         Priced priced);
 
 // CPU seconds that the workload used so far: counted, else what it used of late as if ever since it was made,
 // else over the samples that there are.

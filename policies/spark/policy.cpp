@@ -135,7 +135,9 @@ SparkProposal propose_evictions(const model::Snapshot& snapshot, const SparkSett
   findings.complexity = to_string(settings.complexity);
   findings.rank = to_string(settings.rank);
   judge(snapshot, settings, findings);
-  Candidates candidates = candidates_of(snapshot, settings, findings.delta);
+  Candidates candidates =
+      candidates_of(snapshot, settings, findings.delta,
+                    findings.trigger == EvictionTrigger::none ? Priced::spark : Priced::all);
   findings.apps = std::move(candidates.apps);
   findings.candidates = std::move(candidates.by_workload);
   findings.order = std::move(candidates.order);

@@ -174,10 +174,14 @@ class Naive {
   }
 
   void order() {
+    const bool wanted = snap_.memory.total_bytes > 0 &&
+                        (std::ceil(out_.growth) + std::ceil(set_.reserve * static_cast<double>(snap_.memory.total_bytes)) >
+                             static_cast<double>(snap_.memory.available_bytes) ||
+                         snap_.memory.psi_full_avg10 > set_.psi_full);
     std::map<std::string, std::vector<const Workload*>> apps;
     std::vector<std::pair<std::pair<double, std::string>, std::vector<const Workload*>>> groups;
     for (const Workload& w : snap_.workloads) {
-      if (!best_effort(w)) continue;
+      if (!best_effort(w) || (!w.spark && !wanted)) continue;
       if (w.spark) {
         apps[w.spark->app].push_back(&w);
       } else {

@@ -235,8 +235,14 @@ TEST(Eviction, TakesNobodyWithoutANeed) {
   const auto findings = find(snapshot(8 * kGiB, {other("b", 1)}));
   EXPECT_EQ(findings.trigger, model::EvictionTrigger::none);
   EXPECT_EQ(findings.need_bytes, 0U);
-  EXPECT_THAT(findings.order, ElementsAre("b"));
+  EXPECT_THAT(findings.order, IsEmpty());
   EXPECT_THAT(findings.victims, IsEmpty());
+}
+
+TEST(Eviction, PricesSparkAloneWithoutANeed) {
+  const auto findings = find(snapshot(8 * kGiB, {of_spark("e1", "app-etl", "1"), other("b", 1)}, {etl()}));
+  EXPECT_THAT(findings.order, ElementsAre("e1"));
+  EXPECT_EQ(findings.candidates.size(), 1U);
 }
 
 TEST(Eviction, TakesExecutorsOfTheCheapestApplicationThenItsDriver) {
