@@ -97,4 +97,9 @@ void render_spark(std::ostream& out, const model::SparkFindings& findings, const
   }
 }
 
+void render_spark_list(std::ostream& out, const model::SparkFindings& findings, const Style& style) {
+  if (findings.apps.empty()) out << "No Spark applications: no driver on this host tells of any.\n";
+  render_spark(out, findings, style);
+}
+
 }  // namespace berth::cli

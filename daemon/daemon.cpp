@@ -73,6 +73,7 @@ model::Result<std::unique_ptr<Daemon>> Daemon::start(const Options& options, con
   if (!observer) return model::fail(observer.error());
   daemon->observer_ = std::move(*observer);
   daemon->begin_sampling();
+  daemon->watch_spark();
   daemon->decision_log_ = std::make_unique<DecisionLog>(options.state_dir, daemon->settings_.log_retention_s);
   if (const auto& problem = daemon->decision_log_->problem()) spdlog::warn("decision log: {}", *problem);
   std::optional<std::string> warning;
@@ -114,6 +115,11 @@ void Daemon::begin_sampling() {
   for (const auto& rung : observer_->kernel().rungs()) {
     if (!rung.available) spdlog::info("{} by eBPF: {}", rung.figure, rung.detail);
   }
+}
+
+void Daemon::watch_spark() {
+  spark_.keep(options_.proc_root,
+              settings_.spark_watch ? std::optional(settings_.spark_interval_s) : std::nullopt);
 }
 
 model::Result<void> Daemon::open_actuators() {
@@ -267,8 +273,9 @@ std::vector<LogEntry> Daemon::decide_in_shadow(double now) {
 
 void Daemon::look(double now) {
   const double cpu_before = seconds_of(CLOCK_THREAD_CPUTIME_ID);
-  const auto messages = observer_->read(now);
+  auto messages = observer_->read(now);
   keep_to_budget(seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_before);
+  observer_->set_spark(spark_.newest(messages));
   for (const auto& message : messages) spdlog::warn("{}", message);
   for (const auto& message : progress_files_.follow(observer_->found(), observer_->progress(), now)) {
     spdlog::warn("{}", message);

@@ -272,6 +272,7 @@ model::Result<void> Daemon::reload() {
   (void)daemon::set_log_level(settings_.log_level);
   observer_->set_history(settings_.history);
   pressure_.set_share(settings_.pressure_threshold);
+  watch_spark();
   metrics_.keep(settings_.metrics_listen, config_loaded_);
   for (const auto& warning : observer_->set_rules(settings_.rules).warnings) spdlog::warn("{}", warning);
   decision_log_->set_retention(settings_.log_retention_s);

@@ -186,6 +186,14 @@ const model::Snapshot& Observer::assemble(const Holdings& holdings, const Unmana
                                           const Overrides& overrides, const StragglerWatch& stragglers) {
   keep_living_workloads();
   allowed_.begin_pass();
+  std::map<std::string, model::SparkIdentity> spark;
+  if (spark_) {
+    spark = spark::identities(*spark_, [this](const std::string& id) { return found().count(id) > 0; });
+  }
+  if (spark_ != spark_shown_) {  // a hundred thousand tasks are not copied every tick
+    snapshot_.spark_apps = spark_ ? spark_->apps : std::vector<model::SparkApp>();
+    spark_shown_ = spark_;
+  }
   InOrder readings(readings_);
   InOrder finds(found());
   InOrder pins(holdings.cpus);
@@ -206,6 +214,7 @@ const model::Snapshot& Observer::assemble(const Holdings& holdings, const Unmana
     if (reading.sample && (workload.usage.empty() || workload.usage.back().time < reading.sample->time)) {
       keep_sample(workload.usage, *reading.sample, history_);
     }
+    if (const auto identity = spark.find(id); identity != spark.end()) workload.spark = identity->second;
     workload.progress = progress_.of(id, run);
     if (!workload.usage.empty()) workload.usage.back().progress = progress_.newest(id, run);
     workload.cpu_quota_cores = reading.cpu_quota_cores;

@@ -64,6 +64,21 @@ TEST_F(ObserverTest, ItsSnapshotCanBeReadBackWhateverTheTreeHolds) {
   EXPECT_EQ(read->snapshot.workloads, snapshot.workloads);
 }
 
+TEST_F(ObserverTest, SnapshotHoldsWhatSparkDriversTell) {
+  node.add_group("batch/e1");
+  auto observer = start();
+  const model::SparkIdentity executor{"app-1", model::SparkRole::executor, "1"};
+  auto seen = std::make_shared<spark::Observation>();
+  seen->apps = {{.id = "app-1", .calculated_time_s = 5, .stages = {}, .running = {}}};
+  seen->members = {{"batch/e1/jvm", spark::ProcessKind::executor, executor}};
+  observer->set_spark(seen);
+  EXPECT_EQ(only(tick(*observer, 1000)).spark, executor);
+  EXPECT_EQ(observer->snapshot().spark_apps, seen->apps);
+  observer->set_spark(nullptr);
+  EXPECT_EQ(only(tick(*observer, 1001)).spark, std::nullopt);
+  EXPECT_TRUE(observer->snapshot().spark_apps.empty());
+}
+
 TEST_F(ObserverTest, SnapshotHoldsWhatAWorkloadReported) {
   node.add_group("web/a");
   auto observer = start();
