@@ -48,6 +48,7 @@ Action declare_metrics(CLI::App& app);
 Action declare_mode(CLI::App& app);
 Action declare_plan(CLI::App& app);
 Action declare_progress(CLI::App& app);
+Action declare_rank(CLI::App& app);
 Action declare_reload(CLI::App& app);
 Action declare_restore(CLI::App& app);
 Action declare_set(CLI::App& app);

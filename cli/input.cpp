@@ -5,6 +5,7 @@
 #include "model/json.h"
 #include "topology/discover.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <ostream>
@@ -62,6 +63,33 @@ Outcome<model::Snapshot> parse_snapshot(std::ostream& err, const std::string& te
   return std::move(parsed->snapshot);
 }
 
+std::vector<std::string_view> split_documents(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  std::vector<std::string_view> documents;
+  while ((text = text.substr(std::min(text.find_first_not_of(kBlanks), text.size()))), !text.empty()) {
+    int depth = 0;
+    bool in_string = false;
+    std::size_t end = 0;
+    while (end < text.size()) {
+      const char c = text[end++];
+      if (in_string) {
+        if (c == '\\') ++end;
+        in_string = c != '"';
+      } else if (c == '"') {
+        in_string = true;
+      } else if (c == '{' || c == '[') {
+        ++depth;
+      } else if ((c == '}' || c == ']') && --depth <= 0) {
+        break;
+      }
+    }
+    end = std::min(end, text.size());
+    documents.push_back(text.substr(0, end));
+    text.remove_prefix(end);
+  }
+  return documents;
+}
+
 Outcome<config::Settings> load_settings(const std::string& file) {
   if (file == "-") {
     const auto text = read_input(file);
@@ -74,6 +102,20 @@ Outcome<config::Settings> load_settings(const std::string& file) {
   auto settings = config::load(file.empty() ? config::kDefaultFile : file);
   if (!settings) return problem(settings.error());
   return std::move(*settings);
+}
+
+Outcome<policies::PolicySettings> policy_settings(const std::optional<std::string>& file,
+                                                  const std::vector<std::string>& overrides) {
+  config::Settings settings;
+  if (file) {
+    auto loaded = load_settings(*file);
+    if (!loaded) return tl::unexpected(loaded.error());
+    settings = std::move(*loaded);
+  }
+  for (const std::string& assignment : overrides) {
+    if (const auto done = config::override_setting(settings, assignment); !done) return problem(done.error());
+  }
+  return settings.policies;
 }
 
 }  // namespace berth::cli

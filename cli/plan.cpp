@@ -31,21 +31,6 @@ struct Arguments {
   bool recompute() const { return snapshot || config || !policies.empty() || !overrides.empty(); }
 };
 
-// The compiled-in defaults where no file is named, whatever this host is configured for: a plan for a given
-// snapshot is the same everywhere.
-Outcome<policies::PolicySettings> settings_of(const Arguments& arguments) {
-  config::Settings settings;
-  if (arguments.config) {
-    auto loaded = load_settings(*arguments.config);
-    if (!loaded) return tl::unexpected(loaded.error());
-    settings = std::move(*loaded);
-  }
-  for (const std::string& assignment : arguments.overrides) {
-    if (const auto done = config::override_setting(settings, assignment); !done) return problem(done.error());
-  }
-  return settings.policies;
-}
-
 Outcome<void> check_policies(const std::vector<std::string>& names) {
   const auto& known = policies::policy_names();
   for (const std::string& name : names) {
@@ -86,7 +71,7 @@ Outcome<void> plan(Session& session, const Arguments& arguments) {
   if (arguments.snapshot == "-" && arguments.config == "-") {
     return problem(Exit::wrong_use, "standard input cannot be both the snapshot and the configuration");
   }
-  const auto settings = settings_of(arguments);
+  const auto settings = policy_settings(arguments.config, arguments.overrides);
   if (!settings) return tl::unexpected(settings.error());
 
   std::optional<DaemonClient> daemon;

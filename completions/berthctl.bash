@@ -7,7 +7,7 @@ _berthctl_workloads() {
 
 _berthctl() {
     local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
-    local commands="status list top topology snapshot plan explain mode set progress restore check-config reload log metrics"
+    local commands="status list top topology snapshot plan explain rank mode set progress restore check-config reload log metrics"
     local global="--help --version --json"
     local command="" position=0 i
     for ((i = 1; i < COMP_CWORD; i++)); do
@@ -24,13 +24,13 @@ _berthctl() {
     done
 
     case $previous in
-        --snapshot | --config | --xml)
+        --snapshot | --config | --xml | --request)
             compopt -o filenames 2>/dev/null
             COMPREPLY=($(compgen -f -- "$word"))
             return
             ;;
         --policy)
-            COMPREPLY=($(compgen -W "interference straggler spark" -- "$word"))
+            COMPREPLY=($(compgen -W "interference straggler spark oversell placement" -- "$word"))
             return
             ;;
         --synthetic | --interval | -o | -n)
@@ -51,6 +51,12 @@ _berthctl() {
         explain)
             options+=" --snapshot --config"
             ((position == 0)) && values=$(_berthctl_workloads)
+            ;;
+        rank)
+            options+=" --request --snapshot --config -o"
+            compopt -o filenames 2>/dev/null
+            [[ $word == -* ]] || COMPREPLY=($(compgen -f -- "$word"))
+            [[ $word == -* ]] || return
             ;;
         progress) ((position == 0)) && values="self $(_berthctl_workloads)" ;;
         log) options+=" -n" ;;

@@ -116,7 +116,7 @@ KeySpec<Target> size_key(std::string name, Field field) {
     field(target) = *bytes;
     return std::nullopt;
   };
-  return {{std::move(name), "size", "", ""}, {}, set};
+  return {{std::move(name), "size", default_text<Target>(field, kPlain), ""}, {}, set};
 }
 
 template <typename Target, typename Value, typename Field>
@@ -308,6 +308,36 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
   specs.push_back(number_key<Settings>(
       "straggler.restore_step", 0.01, 1, [=](Settings & s) -> auto& { return straggler(s).restore_step; }));
   add_spark_specs(specs);
+
+  const auto oversell = [](Settings & s) -> auto& { return s.policies.oversell; };
+  using policies::PeakMethod;
+  specs.push_back(choice_key<Settings, PeakMethod>(
+      "oversell.peak",
+      {{"max", PeakMethod::max},
+       {"percentile", PeakMethod::percentile},
+       {"normal", PeakMethod::normal},
+       {"weighted", PeakMethod::weighted}},
+      [=](Settings & s) -> auto& { return oversell(s).peak; }));
+  specs.push_back(duration_key<Settings>(
+      "oversell.warmup", 0, kDay, [=](Settings & s) -> auto& { return oversell(s).warmup_s; }));
+  specs.push_back(number_key<Settings>(
+      "oversell.max_factor", 1, 10, [=](Settings & s) -> auto& { return oversell(s).max_factor; }));
+  specs.push_back(number_key<Settings>(
+      "oversell.factor_rise", 0.001, 1, [=](Settings & s) -> auto& { return oversell(s).factor_rise; }));
+  // The ranges of these two keep the one below the other.
+  specs.push_back(number_key<Settings>(
+      "oversell.stop_threshold", 0.1,
+      0.9, [=](Settings & s) -> auto& { return oversell(s).stop_threshold; }));
+  specs.push_back(number_key<Settings>(
+      "oversell.reserve", 0.01, 0.09, [=](Settings & s) -> auto& { return oversell(s).reserve; }));
+  specs.push_back(size_key<Settings>(
+      "oversell.memory_cap", [=](Settings & s) -> auto& { return oversell(s).memory_cap_bytes; }));
+  specs.push_back(boolean_key<Settings>(
+      "oversell.evict_highest", [=](Settings & s) -> auto& { return oversell(s).evict_highest; }));
+
+  specs.push_back(boolean_key<Settings>(
+      "placement.avoid_gpu_nodes",
+      [](Settings & s) -> auto& { return s.policies.placement.avoid_gpu_nodes; }));
   return specs;
 }
 

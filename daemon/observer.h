@@ -62,9 +62,11 @@ class Observer {
   std::uint64_t cgroup_id(const std::string& workload) const;
 
   // The snapshot of the last read(). `holdings` are what berth holds, or would hold: in the snapshot they are
-  // in force, whatever was read. `unmanaged` ones ask for no vCPUs.
+  // in force, whatever was read. `unmanaged` ones ask for no vCPUs, and their limits are fixed, as are the
+  // `refused` ones.
   const model::Snapshot& assemble(const Holdings& holdings, const UnmanagedWorkloads& unmanaged,
-                                  const Overrides& overrides, const StragglerWatch& stragglers = {});
+                                  const Overrides& overrides, const StragglerWatch& stragglers = {},
+                                  const RefusedLimits& refused = {});
   const model::Snapshot& snapshot() const { return snapshot_; }
 
  private:
@@ -80,7 +82,7 @@ class Observer {
   bool has_cpuset_;
   std::unique_ptr<cgroup::Discovery> discovery_;
   cgroup::Sampler sampler_;
-  KernelSampling kernel_ = KernelSampling::off("not begun");
+  KernelSampling kernel_ = KernelSampling::off("begins once berthd is ready");
   AllowedCpus allowed_;
   double allowed_read_at_ = 0;
   model::CpuSet online_;
@@ -89,7 +91,7 @@ class Observer {
   ProgressReports progress_;
   std::shared_ptr<const spark::Observation> spark_;
   std::shared_ptr<const spark::Observation> spark_shown_;  // whose applications the snapshot holds
-  std::map<std::string, std::uint64_t> runs_;  // cgroup id whose samples the snapshot holds
+  std::map<std::string, std::uint64_t> runs_;              // cgroup id whose samples the snapshot holds
   model::Snapshot snapshot_;
 };
 

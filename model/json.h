@@ -3,6 +3,7 @@
 #pragma once
 
 #include "model/error.h"
+#include "model/placement_findings.h"
 #include "model/plan.h"
 #include "model/snapshot.h"
 
@@ -67,6 +68,17 @@ std::string spark_json(const Plan& plan);
 // The "topology" member alone, with `schema: "berth.topology/1"`.
 std::string to_json(const Topology& topology);
 Result<Topology> parse_topology(std::string_view text);
+
+struct ParsedRequest {
+  PendingWorkload request;
+  std::vector<std::string> warnings;
+};
+
+// Reads a berth.request/1 document: the members of a pending workload, of which `vcpus` is required, `id` is
+// "request" and the class latency-sensitive unless given. Errors as of parse_snapshot.
+Result<ParsedRequest> parse_request(std::string_view text);
+// A berth.rank/1 document, on one line.
+std::string to_json(const Ranking& ranking);
 
 // Names used in JSON, configuration and on the bus.
 const char* to_string(EvictionStep step);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "model/cpu_set.h"
+#include "model/oversell.h"
+#include "model/placement_findings.h"
 #include "model/spark_findings.h"
 #include "model/straggler_findings.h"
 
@@ -49,7 +51,6 @@ struct EvictAction {
 };
 
 enum class Resource { cpu, memory };
-enum class SchedulingState { schedule, no_schedule, evict };
 
 struct AdvertiseAction {
   Resource resource = Resource::cpu;
@@ -123,6 +124,8 @@ struct Findings {
   std::optional<InterferenceFindings> interference;
   std::optional<StragglerFindings> straggler;
   std::optional<SparkFindings> spark;
+  std::optional<OversellFindings> oversell;
+  std::optional<PlacementFindings> placement;
   friend bool operator==(const Findings&, const Findings&) = default;
 };
 

@@ -2,6 +2,8 @@
 #include "model/json.h"
 #include "model/json_reader.h"
 #include "model/json_writer.h"
+#include "model/oversell_json.h"
+#include "model/placement_json.h"
 #include "model/spark_json.h"
 #include "model/straggler_json.h"
 
@@ -17,8 +19,6 @@ namespace {
 constexpr const char* kSchema = "berth.plan/1";
 
 constexpr std::array kSteps{EvictionStep::decommission, EvictionStep::terminate, EvictionStep::kill};
-constexpr std::array kResources{Resource::cpu, Resource::memory};
-constexpr std::array kStates{SchedulingState::schedule, SchedulingState::no_schedule, SchedulingState::evict};
 constexpr std::array kOrigins{ModelOrigin::fallback, ModelOrigin::given, ModelOrigin::fitted};
 
 double read_figure(const JsonValue& value) { return value.number(-DBL_MAX, DBL_MAX); }
@@ -205,6 +205,10 @@ Result<Plan> parse_plan(std::string_view text) {
     if (const auto straggler = findings.optional("straggler"))
       plan.findings.straggler = read_straggler(*straggler);
     if (const auto spark = findings.optional("spark")) plan.findings.spark = read_spark(*spark);
+    if (const auto oversell = findings.optional("oversell"))
+      plan.findings.oversell = read_oversell(*oversell);
+    if (const auto placement = findings.optional("placement"))
+      plan.findings.placement = read_placement(*placement);
   }
   if (context.failed()) return fail(*context.error());
   return plan;
@@ -225,6 +229,14 @@ std::string to_json(const Plan& plan) {
     write_straggler(out, *plan.findings.straggler);
   }
   if (plan.findings.spark) write_spark(out.key("spark"), *plan.findings.spark);
+  if (plan.findings.oversell) {
+    out.key("oversell");
+    write_oversell(out, *plan.findings.oversell);
+  }
+  if (plan.findings.placement) {
+    out.key("placement");
+    write_placement(out, *plan.findings.placement);
+  }
   return out.end_object().end_object().take();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "model/oversell.h"
 #include "model/topology.h"
 #include "model/workload.h"
 
@@ -43,6 +44,10 @@ struct PendingWorkload {
   WorkloadClass workload_class = WorkloadClass::latency_sensitive;
   std::optional<int> vcpus;
   std::uint64_t memory_request_bytes = 0;
+  int gpus = 0;                                         // how many, all on one NUMA node
+  std::uint64_t gpu_memory_bytes = 0;                   // that must be free on each
+  std::optional<std::string> gpu_model = std::nullopt;  // glob; nullopt: any
+  bool gpu_exclusive = true;                            // nobody else may use them
 
   friend bool operator==(const PendingWorkload&, const PendingWorkload&) = default;
 };
@@ -95,6 +100,7 @@ struct Snapshot {
   std::vector<PendingWorkload> pending;
   std::vector<SparkApp> spark_apps;
   std::optional<double> straggler_seen_at;  // epoch seconds of the last tick that found any straggler
+  Advertised advertised = {};               // as it was before this tick
 
   friend bool operator==(const Snapshot&, const Snapshot&) = default;
 };

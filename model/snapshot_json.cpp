@@ -2,6 +2,8 @@
 #include "model/json.h"
 #include "model/json_reader.h"
 #include "model/json_writer.h"
+#include "model/oversell_json.h"
+#include "model/pending_json.h"
 #include "model/snapshot_checks.h"
 #include "model/topology_json.h"
 #include "model/workload_json.h"
@@ -20,19 +22,6 @@ constexpr double kMaxSeconds = 253402300799.0;
 constexpr double kMaxLoad = 1e9;
 constexpr double kMaxCoefficient = 1e6;
 constexpr int kMaxCount = 1'000'000'000;  // of partitions; of stage ids
-
-PendingWorkload read_pending(const JsonValue& value) {
-  JsonObject object(value);
-  PendingWorkload pending;
-  pending.id = object.required("id").name();
-  const auto service = object.optional("service");
-  pending.service = service ? service->name() : pending.id;
-  pending.workload_class = object.required("class").choice(kWorkloadClasses, to_string);
-  if (const auto vcpus = object.nullable("vcpus")) pending.vcpus = vcpus->small_integer(1, kMaxCpu + 1);
-  if (const auto memory = object.optional("memory_request_bytes"))
-    pending.memory_request_bytes = memory->bytes();
-  return pending;
-}
 
 ServiceProfile read_profile(const JsonValue& value) {
   JsonObject object(value);
@@ -109,6 +98,8 @@ void read_load(JsonObject& object, Snapshot& snapshot) {
   if (const auto host = object.optional("host")) snapshot.host = host->line();
   if (const auto time = object.optional("time")) snapshot.time = time->epoch();
   if (const auto seen = object.nullable("straggler_seen_at")) snapshot.straggler_seen_at = seen->epoch();
+  if (const auto advertised = object.nullable("advertised"))
+    snapshot.advertised = read_advertised(*advertised);
   if (const auto load1 = object.optional("load1")) snapshot.load1 = load1->number(0, kMaxLoad);
   if (const auto memory = object.optional("memory")) snapshot.memory = read_memory(*memory);
   if (const auto services = object.optional("services"))
@@ -197,6 +188,10 @@ std::string to_json(const Snapshot& snapshot) {
   JsonWriter out;
   out.begin_object().member("schema", kSchema).member("host", snapshot.host).member("time", snapshot.time);
   out.member_if("straggler_seen_at", snapshot.straggler_seen_at).member("load1", snapshot.load1);
+  if (snapshot.advertised != Advertised()) {
+    out.key("advertised");
+    write_advertised(out, snapshot.advertised);
+  }
   out.key("topology").begin_object();
   write_topology(out, snapshot.topology);
   out.end_object().key("memory").begin_object().member("total_bytes", snapshot.memory.total_bytes);
@@ -207,10 +202,9 @@ std::string to_json(const Snapshot& snapshot) {
   for (const Workload* workload : workloads) write_workload(out, *workload);
   out.end_array().key("pending").begin_array();
   for (const PendingWorkload& pending : snapshot.pending) {
-    out.begin_object().member("id", pending.id);
-    if (!pending.service.empty()) out.member("service", pending.service);
-    out.member("class", to_string(pending.workload_class)).member("vcpus", pending.vcpus);
-    out.member("memory_request_bytes", pending.memory_request_bytes).end_object();
+    out.begin_object();
+    write_pending_members(out, pending);
+    out.end_object();
   }
   out.end_array().key("spark_apps").begin_array();
   for (const SparkApp& app : snapshot.spark_apps) write_app(out, app);

@@ -3,6 +3,8 @@
 
 #include "policies/arbiter.h"
 #include "policies/interference/policy.h"
+#include "policies/oversell/policy.h"
+#include "policies/placement/rank.h"
 #include "policies/spark/policy.h"
 #include "policies/straggler/policy.h"
 
@@ -13,7 +15,7 @@
 namespace berth::policies {
 
 const std::vector<std::string>& policy_names() {
-  static const std::vector<std::string> names{"interference", "straggler", "spark"};
+  static const std::vector<std::string> names{"interference", "straggler", "spark", "oversell", "placement"};
   return names;
 }
 
@@ -34,8 +36,21 @@ model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settin
     plan.findings.straggler = std::move(proposal.findings);
     std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
   }
+  // Only where it is asked for: nobody keeps yet what is advertised from tick to tick.
+  if (!only.empty() && runs("oversell")) {
+    OversellProposal proposal = propose_advertising(snapshot, settings);
+    plan.findings.oversell = std::move(proposal.findings);
+    std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
+  }
+  // Before pins too: what is pending gets its vCPUs near its GPUs.
+  PendingBins bins;
+  if (runs("placement")) {
+    PlacementProposal proposal = propose_places(snapshot, settings);
+    bins = std::move(proposal.bins);
+    plan.findings.placement = std::move(proposal.findings);
+  }
   if (runs("interference")) {
-    InterferenceProposal proposal = propose_pins(snapshot, settings.interference, grown);
+    InterferenceProposal proposal = propose_pins(snapshot, settings.interference, grown, bins);
     plan.findings.interference = std::move(proposal.findings);
     std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
   }

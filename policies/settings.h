@@ -2,6 +2,8 @@
 #pragma once
 
 #include "policies/interference/settings.h"
+#include "policies/oversell/settings.h"
+#include "policies/placement/settings.h"
 #include "policies/spark/settings.h"
 #include "policies/straggler/settings.h"
 
@@ -18,6 +20,8 @@ struct PolicySettings {
   InterferenceSettings interference;
   StragglerSettings straggler;
   SparkSettings spark;
+  OversellSettings oversell;
+  PlacementSettings placement;
   SafetySettings safety;
 };
 

@@ -4,9 +4,11 @@
 #include "model/plan.h"
 #include "model/snapshot.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 namespace berth::policies {
 
@@ -30,5 +32,13 @@ class WorkloadIndex {
  private:
   std::unordered_map<std::string_view, const model::Workload*> by_id_;
 };
+
+// The snapshot's workloads ascending by id, for sums that must not depend on the order in which they came.
+inline std::vector<const model::Workload*> workloads_by_id(const model::Snapshot& snapshot) {
+  std::vector<const model::Workload*> workloads;
+  for (const model::Workload& workload : snapshot.workloads) workloads.push_back(&workload);
+  std::sort(workloads.begin(), workloads.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
+  return workloads;
+}
 
 }  // namespace berth::policies

@@ -73,11 +73,12 @@ BestEffortDemand best_effort_demand(const Workloads& workloads, const Interferen
 class QueueBuilder {
  public:
   QueueBuilder(const model::Snapshot& snapshot, const InterferenceSettings& settings,
-               const Workloads& workloads, const GrownRequests& grown)
+               const Workloads& workloads, const GrownRequests& grown, const PendingBins& bins)
       : snapshot_(snapshot),
         settings_(settings),
         pressures_(service_pressures(snapshot, workloads)),
-        grown_(grown) {}
+        grown_(grown),
+        bins_(bins) {}
 
   void add(const std::string& id, const std::string& service, int vcpus, const model::Workload* workload) {
     Instance instance{.id = id,
@@ -92,23 +93,29 @@ class QueueBuilder {
     queue_.requests.push_back({.vcpus = vcpus,
                                .pressure = instance.pressure.value,
                                .model = instance.model.model,
-                               .allowed = workload == nullptr ? std::nullopt : workload->allowed_cpus});
+                               .allowed = workload == nullptr ? bin_of(id) : workload->allowed_cpus});
     queue_.instances.push_back(std::move(instance));
   }
   Queue take() { return std::move(queue_); }
 
  private:
+  std::optional<model::CpuSet> bin_of(const std::string& id) const {
+    const auto found = bins_.find(id);
+    return found == bins_.end() ? std::nullopt : std::optional(found->second);
+  }
+
   const model::Snapshot& snapshot_;
   const InterferenceSettings& settings_;
   std::map<std::string, Pressure> pressures_;
   const GrownRequests& grown_;
+  const PendingBins& bins_;
   Queue queue_;
 };
 
 Queue make_queue(const model::Snapshot& snapshot, const InterferenceSettings& settings,
-                 const Workloads& workloads, const GrownRequests& grown,
+                 const Workloads& workloads, const GrownRequests& grown, const PendingBins& bins,
                  std::vector<model::WorkloadFinding>& unplaceable) {
-  QueueBuilder queue(snapshot, settings, workloads, grown);
+  QueueBuilder queue(snapshot, settings, workloads, grown, bins);
   for (const model::Workload* workload : by_age(workloads)) {
     if (!latency_sensitive(workload->workload_class)) continue;
     if (workload->vcpus) {
@@ -289,7 +296,7 @@ void report_scores(const Queue& queue, const Placement& placement, const NodeSco
 }  // namespace
 
 InterferenceProposal propose_pins(const model::Snapshot& snapshot, const InterferenceSettings& settings,
-                                  const GrownRequests& grown) {
+                                  const GrownRequests& grown, const PendingBins& bins) {
   InterferenceProposal proposal;
   proposal.findings.weighting = to_string(settings.weighting);
   proposal.findings.search = to_string(settings.search);
@@ -297,7 +304,7 @@ InterferenceProposal propose_pins(const model::Snapshot& snapshot, const Interfe
   const Workloads workloads = by_id(snapshot);
   const Node node(snapshot.topology, settings.shared_domain);
   const BestEffortDemand demand = best_effort_demand(workloads, settings);
-  Queue queue = make_queue(snapshot, settings, workloads, grown, proposal.findings.unplaceable);
+  Queue queue = make_queue(snapshot, settings, workloads, grown, bins, proposal.findings.unplaceable);
   Occupancy standing = keep_standing(node, settings, demand, queue);
   const PlacementProblem problem{.node = node,
                                  .settings = settings,

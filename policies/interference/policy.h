@@ -20,9 +20,12 @@ struct InterferenceProposal {
 // for as long as it is a straggler.
 using GrownRequests = std::map<std::string, int>;
 
+// vCPUs that pending workloads are limited to, by id: those of the NUMA node that placement gave them.
+using PendingBins = std::map<std::string, model::CpuSet>;
+
 // Places every latency-sensitive workload where the interference score is least, keeps those that stand well,
 // and confines best-effort ones to the rest (docs/algorithms.md, interference). Pure.
 InterferenceProposal propose_pins(const model::Snapshot& snapshot, const InterferenceSettings& settings,
-                                  const GrownRequests& grown = {});
+                                  const GrownRequests& grown = {}, const PendingBins& bins = {});
 
 }  // namespace berth::policies

@@ -2,6 +2,7 @@
 #include "policies/spark/candidates.h"
 
 #include "model/json.h"
+#include "policies/interference/pressure.h"
 #include "policies/spark/cost.h"
 
 #include <algorithm>
@@ -167,11 +168,8 @@ class Order {
 double cpu_seconds_of(const model::Workload& workload, double now) {
   if (workload.cpu_time_s) return *workload.cpu_time_s;
   if (workload.usage.empty()) return 0;
-  double cores = 0;
-  for (const model::UsageSample& sample : workload.usage) cores += sample.cpu_cores;
-  cores /= static_cast<double>(workload.usage.size());
   const double since = workload.created > 0 ? workload.created : workload.usage.front().time;
-  return cores * std::max(0.0, now - since);
+  return mean_cores(workload) * std::max(0.0, now - since);
 }
 
 Candidates candidates_of(const model::Snapshot& snapshot, const SparkSettings& settings, double delta) {

@@ -114,8 +114,7 @@ void squeeze_or_choose(const model::Snapshot& snapshot, SparkProposal& out) {
 
 // Half the threshold: what was squeezed does not go back while it would have to be taken again.
 void keep_squeezed(const model::Snapshot& snapshot, const SparkSettings& settings, SparkProposal& out) {
-  if (out.findings.trigger == EvictionTrigger::none && out.findings.psi_full_avg10 <= settings.psi_full / 2)
-    return;
+  if (out.findings.psi_full_avg10 <= settings.psi_full / 2) return;
   for (const model::Workload& workload : snapshot.workloads) {
     if (workload.workload_class != model::WorkloadClass::best_effort || !workload.memory_high_bytes) continue;
     if (!workload.held_memory || workload.held_memory->cause != model::HeldCause::preempted) continue;

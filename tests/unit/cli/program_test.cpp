@@ -99,6 +99,58 @@ TEST_F(Berthctl, PlansAGivenSnapshot) {
   EXPECT_THAT(ran.out, HasSubstr("Score of the node"));
 }
 
+TEST_F(Berthctl, RanksTheHostsOfGivenSnapshots) {
+  const std::string request =
+      file("request.json", R"({"schema":"berth.request/1","vcpus":2,"memory_request_bytes":1048576})");
+  const std::string rank = "berthctl rank --request " + request + " --snapshot ";
+  const Ran text = run_shell(rank + snapshot("two_sockets.json") + " " + snapshot("small.json"));
+  EXPECT_EQ(text.exit, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("node-a"));
+  EXPECT_THAT(text.out, HasSubstr("small NUMA node 0: asks 2 vCPUs"));
+
+  const json document = json::parse(run_shell(rank + snapshot("two_sockets.json") + " --json").out);
+  EXPECT_EQ(document.at("schema"), "berth.rank/1");
+  EXPECT_EQ(document.at("request").at("vcpus"), 2);
+  EXPECT_EQ(document.at("fitting").size(), 2U);
+  EXPECT_EQ(document.at("fitting").at(0).at("host"), "node-a");
+}
+
+TEST_F(Berthctl, RanksManyHostsOfOneFile) {
+  const std::string request = file("request.json", R"({"schema":"berth.request/1","vcpus":1})");
+  const auto host = [](const std::string& name) {
+    return R"({"schema":"berth.snapshot/1","host":")" + name +
+           R"(","topology":{"cpus":[{"cpu":0},{"cpu":1}]},"workloads":[]})";
+  };
+  const std::string rank = "berthctl rank --json --request " + request + " --snapshot -";
+  const Ran both = run_shell(rank, host("b{") + "\n\n  " + host("a") + "\n");
+  EXPECT_EQ(both.exit, 0) << both.err;
+  EXPECT_EQ(json::parse(both.out).at("fitting").at(1).at("host"), "b{");
+  expect_complaint(run_shell(rank, host("a") + host("a")), 2, "has the host \"a\" already");
+  expect_complaint(run_shell(rank, host("a") + "{"), 2, "standard input, document 2");
+  expect_complaint(run_shell(rank, " \n"), 2, "holds no snapshot");
+}
+
+TEST_F(Berthctl, ARequestThatFitsNowhereIsRefusedWithTheReasonsShown) {
+  const std::string request = file("request.json", R"({"schema":"berth.request/1","vcpus":500})");
+  const Ran ran =
+      run_shell("berthctl rank --request " + request + " --snapshot " + snapshot("two_sockets.json"));
+  expect_complaint(ran, 3, "fits nowhere: 2 NUMA nodes on 1 host rejected");
+  EXPECT_THAT(ran.out, HasSubstr("asks 500 vCPUs"));
+}
+
+TEST_F(Berthctl, AWrongRequestIsNamedByItsPath) {
+  const std::string snapshots = " --snapshot " + snapshot("small.json");
+  const auto rank = [&](const std::string& text) {
+    return run_shell("berthctl rank --request " + file("request.json", text) + snapshots);
+  };
+  expect_complaint(rank(R"({"schema":"berth.request/1"})"), 2, "request.json: $.vcpus: missing");
+  expect_complaint(rank(R"({"schema":"berth.request/1","vcpus":0})"), 2, "$.vcpus");
+  expect_complaint(rank("{"), 2, "request.json");
+  expect_complaint(run_shell("berthctl rank" + snapshots), 2, "--request");
+  expect_complaint(run_shell("berthctl rank --request - --snapshot -"), 2, "one thing only");
+  expect_complaint(run_shell("berthctl rank --request /no/such" + snapshots), 2, "/no/such");
+}
+
 TEST_F(Berthctl, ExplainsAWorkloadOfAGivenSnapshot) {
   const std::string explain = "berthctl explain --snapshot " + snapshot("worked_example.json");
   const Ran text = run_shell(explain + " a");

@@ -146,8 +146,10 @@ Workload workload(const Snapshot& snapshot, const SnapshotShape& shape, CpuSet& 
   }
   if (one_in(4)) made.held_cpu = held_limit();
   if (one_in(4)) made.held_memory = held_limit();
+  made.fixed = {.cpu = one_in(6), .memory = one_in(6)};
   if (one_in(4)) made.straggled_at = *amounts(1e9);
   if (one_in(4)) made.pressed_at = *amounts(1e9);
+  if (one_in(4)) made.progressed_at = *amounts(1e9);
   if (one_in(4)) made.cpu_throttled = *fractions();
   if (one_in(4)) made.cpu_time_s = *amounts(1e15);
   if (one_in(4)) made.cache_bytes = static_cast<std::uint64_t>(*gen::inRange(0, 1 << 30));
@@ -163,7 +165,19 @@ PendingWorkload pending(int index) {
   made.workload_class = *gen::element(WorkloadClass::latency_sensitive, WorkloadClass::best_effort);
   if (!one_in(4)) made.vcpus = *gen::inRange(1, 5);
   made.memory_request_bytes = some_bytes();
+  if (one_in(2)) return made;
+  made.gpus = *gen::inRange(1, 9);
+  made.gpu_memory_bytes = some_bytes();
+  if (one_in(2)) made.gpu_model = "NVIDIA *";
+  made.gpu_exclusive = one_in(2);
   return made;
+}
+
+std::optional<AdvertisedResource> advertised() {
+  if (one_in(2)) return std::nullopt;
+  return AdvertisedResource{
+      1 + *fractions(),
+      *gen::element(SchedulingState::schedule, SchedulingState::no_schedule, SchedulingState::evict)};
 }
 
 SparkApp spark_app(int index) {
@@ -199,6 +213,7 @@ Snapshot snapshot(const SnapshotShape& shape) {
   made.memory.total_bytes = some_bytes();
   made.memory.available_bytes = std::min(made.memory.total_bytes, some_bytes());
   made.memory.psi_full_avg10 = *amounts(100);
+  made.advertised = {advertised(), advertised()};
   for (const char* service : {"web", "db"}) {
     if (one_in(2)) continue;
     ServiceProfile profile;

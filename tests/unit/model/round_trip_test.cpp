@@ -191,6 +191,71 @@ SparkFindings some_spark() {
   return findings;
 }
 
+OversoldResource some_oversold() {
+  OversoldResource resource;
+  resource.capacity = *testing::amounts(1e12);
+  resource.request = *testing::amounts(1e12);
+  if (*gen::arbitrary<bool>()) resource.percentile = *testing::amounts(1e12);
+  if (*gen::arbitrary<bool>()) resource.normal = *testing::amounts(1e12);
+  if (*gen::arbitrary<bool>()) resource.weighted = *testing::finite_doubles();
+  resource.warming = *testing::amounts(1e12);
+  resource.peak = *testing::amounts(1e12);
+  resource.wanted = 1 + *testing::fractions();
+  resource.factor = 1 + *testing::fractions();
+  resource.utilisation = *testing::fractions();
+  resource.state =
+      *gen::element(SchedulingState::schedule, SchedulingState::no_schedule, SchedulingState::evict);
+  resource.reason = *testing::names();
+  return resource;
+}
+
+OversellFindings some_oversell() {
+  OversellFindings findings;
+  findings.method = "max";
+  findings.samples = *gen::inRange(0, 3600);
+  findings.cpu = some_oversold();
+  findings.memory = some_oversold();
+  findings.stop_threshold = *testing::fractions();
+  findings.evict_threshold = *testing::fractions();
+  findings.evict_count = *gen::inRange(0, 3);
+  const int count = *gen::inRange(0, 4);
+  for (int index = 0; index < count; ++index) {
+    const std::string id = *testing::names();
+    findings.order.push_back(id);
+    OversellCandidate candidate{.stage = *gen::inRange(1, 4),
+                                .priority = *gen::inRange(-100, 100),
+                                .cost = *testing::amounts(1e9),
+                                .memory_bytes = some_bytes()};
+    if (*gen::arbitrary<bool>()) candidate.running_priority = *testing::amounts(1e9);
+    findings.candidates.emplace(id, candidate);
+    findings.warming.emplace(*testing::names(), *testing::amounts(600));
+  }
+  return findings;
+}
+
+PlacementFindings some_placement() {
+  PlacementFindings findings;
+  for (int left = *gen::inRange(0, 3); left > 0; --left) {
+    BinRanking& bins = findings.pending[*testing::names()];
+    for (int bin = *gen::inRange(0, 3); bin > 0; --bin) {
+      bins.fitting.push_back({.host = *testing::names(),
+                              .numa = *gen::inRange(0, 8),
+                              .cpus = some_cpus(),
+                              .gpus = {*testing::names()},
+                              .cpu_left_cores = *testing::amounts(100),
+                              .memory_left_bytes = some_bytes(),
+                              .free_share = *testing::fractions(),
+                              .gpus_total = *gen::inRange(0, 9),
+                              .gpus_left = *gen::inRange(0, 9),
+                              .gpu_memory_left_bytes = some_bytes(),
+                              .reason = *testing::names()});
+      bins.rejected.push_back(
+          {.host = *testing::names(), .numa = *gen::inRange(0, 8), .reason = *testing::names()});
+    }
+  }
+  return findings;
+}
+
 RC_GTEST_PROP(RoundTrip, Snapshot, ()) {
   const Snapshot snapshot = *testing::snapshots();
   const std::string text = to_json(snapshot);
@@ -219,6 +284,8 @@ RC_GTEST_PROP(RoundTrip, Plan, ()) {
   if (*gen::arbitrary<bool>()) plan.findings.interference = some_interference();
   if (*gen::arbitrary<bool>()) plan.findings.straggler = some_straggler();
   if (*gen::arbitrary<bool>()) plan.findings.spark = some_spark();
+  if (*gen::arbitrary<bool>()) plan.findings.oversell = some_oversell();
+  if (*gen::arbitrary<bool>()) plan.findings.placement = some_placement();
   const std::string text = to_json(plan);
   const auto again = parse_plan(text);
   if (!again) RC_FAIL(again.error().message() + " in " + text);

@@ -42,12 +42,14 @@ TEST(Decide, PinsBothClassesBestEffortFirst) {
 }
 
 TEST(Decide, RunsOnlyThePoliciesNamed) {
-  EXPECT_THAT(policy_names(), ElementsAre("interference", "straggler", "spark"));
+  EXPECT_THAT(policy_names(), ElementsAre("interference", "straggler", "spark", "oversell", "placement"));
   const model::Plan both = decide(mixed(), {});
   EXPECT_TRUE(both.findings.straggler.has_value());
   model::Plan plan = decide(mixed(), {}, {"interference"});
   EXPECT_EQ(plan.findings.straggler, std::nullopt);
-  EXPECT_EQ(plan.actions, both.actions);
+  EXPECT_EQ(plan.findings.oversell, std::nullopt);
+  EXPECT_EQ(plan.findings.placement, std::nullopt);
+  EXPECT_EQ(pins(plan), pins(both));
   plan = decide(mixed(), {}, {"straggler"});
   EXPECT_EQ(plan.findings.interference, std::nullopt);
   EXPECT_THAT(plan.actions, IsEmpty());

@@ -331,33 +331,33 @@ TEST(Squeezing, IsOfNoUseWhereMemoryIsNeeded) {
   EXPECT_THAT(victims(proposal.findings), ElementsAre("a"));
 }
 
-TEST(Squeezing, IsGivenTimeToShow) {
+// Everybody stalls; the one best-effort workload has been squeezed since then, and last 5 s ago.
+model::Snapshot squeezed_since(double time) {
   model::Snapshot node = snapshot(8 * kGiB, {other("a", 1, 4 * kGiB)});
   node.memory.psi_full_avg10 = 20;
   model::Workload& squeezed = node.workloads[0];
   squeezed.memory_high_bytes = 3 * kGiB;
   squeezed.original = model::OriginalLimits{};
   squeezed.held_memory =
-      model::HeldLimit{.cause = model::HeldCause::preempted, .since = 990, .changed_at = 995};
+      model::HeldLimit{.cause = model::HeldCause::preempted, .since = time, .changed_at = 995};
+  return node;
+}
+
+TEST(Squeezing, IsGivenTimeToShow) {
+  model::Snapshot node = squeezed_since(990);
   const SparkProposal waiting = propose_evictions(node, {});
   EXPECT_THAT(waiting.findings.victims, IsEmpty());
   // Kept, so that nobody gives it back meanwhile.
   ASSERT_EQ(waiting.actions.size(), 1U);
   EXPECT_EQ(std::get<model::SetMemoryHighAction>(waiting.actions[0].what).memory_high_bytes, 3 * kGiB);
-  squeezed.held_memory->changed_at = 990;
+  node.workloads[0].held_memory->changed_at = 990;
   EXPECT_THAT(victims(find(node)), ElementsAre("a"));
   node.memory.psi_full_avg10 = 5;
   EXPECT_THAT(propose_evictions(node, {}).actions, IsEmpty());
 }
 
 TEST(Squeezing, HoldsOffGivingBackAndYieldsToWhoTakesMore) {
-  model::Snapshot node = snapshot(8 * kGiB, {other("a", 1, 4 * kGiB)});
-  node.memory.psi_full_avg10 = 20;
-  model::Workload& squeezed = node.workloads[0];
-  squeezed.memory_high_bytes = 3 * kGiB;
-  squeezed.original = model::OriginalLimits{};
-  squeezed.held_memory =
-      model::HeldLimit{.cause = model::HeldCause::preempted, .since = 900, .changed_at = 995};
+  const model::Snapshot node = squeezed_since(900);
   // The straggler policy would give back, as nobody straggles.
   EXPECT_THAT(decide(node, {}, {"spark", "straggler"}).actions, IsEmpty());
   EXPECT_EQ(decide(node, {}, {"straggler"}).actions.size(), 1U);

@@ -55,6 +55,7 @@ class Simulation {
     }
     const model::Plan plan = decide(snapshot_, {});
     for (const model::Action& action : plan.actions) {
+      if (action.workload() == nullptr) continue;  // advertised
       ++writes_[*action.workload()];
       if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what)) {
         ASSERT_TRUE(quota->cpu_quota_cores.has_value());
@@ -110,7 +111,9 @@ class Bursts {
       if (workload.usage.size() > kWindow) workload.usage.erase(workload.usage.begin());
     }
     const model::Plan plan = policies::decide(snapshot_, {});
-    for (const model::Action& action : plan.actions) ++writes_[*action.workload()];
+    for (const model::Action& action : plan.actions) {
+      if (action.workload() != nullptr) ++writes_[*action.workload()];
+    }
     testing::carry_out(plan, snapshot_);
   }
 

@@ -61,7 +61,8 @@ std::string FakeDriver::tasks_json(const std::string& path) {
   int attempt_id = 0;
   int offset = 0;
   int length = 20;
-  std::sscanf(path.c_str(), "/stages/%d/%d/taskList?offset=%d&length=%d", &stage_id, &attempt_id, &offset, &length);
+  std::sscanf(path.c_str(), "/stages/%d/%d/taskList?offset=%d&length=%d", &stage_id, &attempt_id, &offset,
+              &length);
   json list = json::array();
   for (const FakeStage& stage : stages) {
     if (stage.id != stage_id || stage.attempt != attempt_id) continue;

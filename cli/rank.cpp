@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/placement/rank.h"
+
+#include "cli/command.h"
+#include "cli/daemon_client.h"
+#include "cli/input.h"
+#include "cli/render_placement.h"
+#include "model/json.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace berth::cli {
+
+namespace {
+
+struct Arguments {
+  std::string request;
+  std::vector<std::string> snapshots;
+  std::optional<std::string> config;
+  std::vector<std::string> overrides;
+};
+
+Outcome<void> check_standard_input(const Arguments& arguments) {
+  auto readers = std::count(arguments.snapshots.begin(), arguments.snapshots.end(), "-");
+  readers += arguments.request == "-" ? 1 : 0;
+  readers += arguments.config == "-" ? 1 : 0;
+  if (readers > 1) return problem(Exit::wrong_use, "standard input can be read for one thing only");
+  return {};
+}
+
+Outcome<model::PendingWorkload> read_request(Session& session, const std::string& file) {
+  const auto text = read_input(file);
+  if (!text) return tl::unexpected(text.error());
+  auto parsed = model::parse_request(*text);
+  if (!parsed) return problem(parsed.error().context(input_name(file)));
+  for (const std::string& warning : parsed->warnings) {
+    session.err << "berthctl: warning: " << printable(input_name(file)) << ": " << printable(warning) << "\n";
+  }
+  return std::move(parsed->request);
+}
+
+// The hosts of all snapshots, one after the other: only what ranking needs of each is kept.
+class Hosts {
+ public:
+  Hosts(Session& session, const policies::PolicySettings& settings)
+      : session_(session), settings_(settings) {}
+
+  Outcome<void> add_file(const std::string& file) {
+    const auto text = read_input(file);
+    if (!text) return tl::unexpected(text.error());
+    const auto documents = split_documents(*text);
+    if (documents.empty()) return problem(Exit::wrong_use, input_name(file) + ": it holds no snapshot");
+    for (std::size_t i = 0; i < documents.size(); ++i) {
+      const std::string name =
+          documents.size() == 1 ? input_name(file) : fmt::format("{}, document {}", input_name(file), i + 1);
+      if (auto added = add(std::string(documents[i]), name); !added) return added;
+    }
+    return {};
+  }
+
+  Outcome<void> add(const std::string& text, const std::string& name) {
+    const auto snapshot = parse_snapshot(session_.err, text, name);
+    if (!snapshot) return tl::unexpected(snapshot.error());
+    if (const auto [first, fresh] = names_.emplace(snapshot->host, name); !fresh) {
+      return problem(Exit::wrong_use, fmt::format("{}: $.host: {} has the host \"{}\" already", name,
+                                                  first->second, snapshot->host));
+    }
+    policies::Host host(*snapshot, settings_);
+    policies::take_best(host, snapshot->pending);
+    hosts_.push_back(std::move(host));
+    return {};
+  }
+
+  const std::vector<policies::Host>& all() const { return hosts_; }
+
+ private:
+  Session& session_;
+  const policies::PolicySettings& settings_;
+  std::vector<policies::Host> hosts_;
+  std::map<std::string, std::string> names_;  // by host, where it was read
+};
+
+Outcome<void> add_own_host(Hosts& hosts) {
+  auto daemon = DaemonClient::connect();
+  if (!daemon) {
+    return problem(daemon.error().exit,
+                   daemon.error().message + "; or give files: berthctl rank --snapshot FILE...");
+  }
+  const auto text = daemon->snapshot();
+  if (!text) return tl::unexpected(text.error());
+  return hosts.add(*text, "the daemon's snapshot");
+}
+
+Outcome<void> rank(Session& session, const Arguments& arguments) {
+  if (const auto checked = check_standard_input(arguments); !checked) return checked;
+  const auto settings = policy_settings(arguments.config, arguments.overrides);
+  if (!settings) return tl::unexpected(settings.error());
+  auto request = read_request(session, arguments.request);
+  if (!request) return tl::unexpected(request.error());
+
+  Hosts hosts(session, *settings);
+  if (arguments.snapshots.empty()) {
+    if (auto added = add_own_host(hosts); !added) return added;
+  }
+  for (const std::string& file : arguments.snapshots) {
+    if (auto added = hosts.add_file(file); !added) return added;
+  }
+
+  const model::Ranking ranking{.request = *request, .bins = policies::rank_bins(*request, hosts.all())};
+  if (session.json) {
+    session.out << model::to_json(ranking) << "\n";
+  } else {
+    render_ranking(session.out, ranking, session.style);
+  }
+  if (!ranking.bins.fitting.empty()) return {};
+  const std::size_t bins = ranking.bins.rejected.size();
+  return problem(Exit::refused,
+                 fmt::format("\"{}\" fits nowhere: {} NUMA node{} on {} host{} rejected", request->id, bins,
+                             bins == 1 ? "" : "s", hosts.all().size(), hosts.all().size() == 1 ? "" : "s"));
+}
+
+}  // namespace
+
+Action declare_rank(CLI::App& app) {
+  const auto arguments = std::make_shared<Arguments>();
+  app.add_option("--request", arguments->request, "What is to start, - for standard input")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--snapshot", arguments->snapshots,
+                 "Hosts to choose from, one or more snapshots a file, - for standard input")
+      ->type_name("FILE ...");
+  app.add_option("--config", arguments->config, "Settings of this file in place of the defaults")
+      ->type_name("FILE");
+  app.add_option("-o", arguments->overrides, "Override one setting; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  return [arguments](Session& session) { return rank(session, *arguments); };
+}
+
+}  // namespace berth::cli

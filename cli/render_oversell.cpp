@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/render_oversell.h"
+
+#include "cli/table.h"
+#include "model/json.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <ostream>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace berth::cli {
+
+namespace {
+
+std::string amount(bool cpu, double value) {
+  return cpu ? fmt::format("{:.2f} cores", value)
+             : format_bytes(static_cast<std::uint64_t>(std::max(0.0, value)));
+}
+
+Colour colour_of(model::SchedulingState state) {
+  switch (state) {
+    case model::SchedulingState::schedule:
+      return Colour::green;
+    case model::SchedulingState::no_schedule:
+      return Colour::yellow;
+    case model::SchedulingState::evict:
+      break;
+  }
+  return Colour::red;
+}
+
+void list_candidates(std::ostream& out, const model::OversellFindings& findings, const Style& style) {
+  Table table({{"", Align::right},
+               {"WORKLOAD", Align::left, true},
+               {"STAGE", Align::right},
+               {"PRIORITY", Align::right},
+               {"CPU SECONDS LOST", Align::right},
+               {"MEMORY", Align::right}},
+              "  ");
+  int place = 0;
+  for (const std::string& id : findings.order) {
+    const bool goes = ++place <= findings.evict_count;
+    const auto found = findings.candidates.find(id);
+    const model::OversellCandidate candidate =
+        found == findings.candidates.end() ? model::OversellCandidate() : found->second;
+    table.add({fmt::format("{}", place), Cell(id, goes ? Colour::red : Colour::none),
+               fmt::format("{}", candidate.stage), fmt::format("{}", candidate.priority),
+               format_number(candidate.cost, 0), format_bytes(candidate.memory_bytes)});
+  }
+  table.print(out, style);
+}
+
+}  // namespace
+
+void render_oversell(std::ostream& out, const model::OversellFindings& findings, const Style& style) {
+  out << "\n" << paint(style, Colour::bold, "What the node can hold") << "\n";
+  Table table({{"RESOURCE"},
+               {"STATE"},
+               {"IN USE", Align::right},
+               {"ASKED FOR", Align::right},
+               {"PEAK", Align::right},
+               {"FACTOR", Align::right},
+               {"ADVERTISED", Align::right}},
+              "  ");
+  for (const bool cpu : {true, false}) {
+    const model::OversoldResource& resource = cpu ? findings.cpu : findings.memory;
+    table.add({cpu ? "CPU" : "memory", Cell(model::to_string(resource.state), colour_of(resource.state)),
+               format_share(resource.utilisation), amount(cpu, resource.request), amount(cpu, resource.peak),
+               fmt::format("x{:.2f}", resource.factor), amount(cpu, resource.factor * resource.capacity)});
+  }
+  table.print(out, style);
+  for (const model::OversoldResource* resource : {&findings.cpu, &findings.memory})
+    out << "  " << paint(style, Colour::dim, printable(resource->reason)) << "\n";
+  if (findings.memory.state != model::SchedulingState::evict) return;
+  out << "\n" << paint(style, Colour::bold, "Who would have to go") << "\n";
+  if (findings.order.empty()) {
+    out << "  nobody may be evicted\n";
+    return;
+  }
+  list_candidates(out, findings, style);
+  out << paint(style, Colour::dim,
+               fmt::format("  The first {} in this order. berth evicts nobody yet: this is for whoever does.",
+                           findings.evict_count))
+      << "\n";
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/render_placement.h"
+
+#include "cli/table.h"
+#include "model/json.h"
+
+#include <algorithm>
+#include <ostream>
+#include <string>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace berth::cli {
+
+namespace {
+
+std::string bin_name(const std::string& host, int numa) {
+  return fmt::format("{} NUMA node {}", host.empty() ? "this host" : host, numa);
+}
+
+std::string request_text(const model::PendingWorkload& request) {
+  std::string text = fmt::format("{}, {} vCPU{}", model::to_string(request.workload_class),
+                                 request.vcpus.value_or(0), request.vcpus == 1 ? "" : "s");
+  if (request.memory_request_bytes > 0) text += ", " + format_bytes(request.memory_request_bytes);
+  if (request.gpus == 0) return text;
+  text += fmt::format(", {} GPU{}", request.gpus, request.gpus == 1 ? "" : "s");
+  if (request.gpu_model) text += " like " + *request.gpu_model;
+  if (request.gpu_memory_bytes > 0) text += " with " + format_bytes(request.gpu_memory_bytes) + " free";
+  return text + (request.gpu_exclusive ? "" : ", shared");
+}
+
+void list_bins(std::ostream& out, const model::BinRanking& bins, const Style& style) {
+  if (!bins.fitting.empty()) {
+    const bool any_gpus = std::any_of(bins.fitting.begin(), bins.fitting.end(),
+                                      [](const auto& bin) { return bin.gpus_total > 0; });
+    Table table({{"", Align::right},
+                 {"HOST", Align::left, true},
+                 {"NUMA", Align::right},
+                 {"VCPUS", Align::left, true},
+                 {"GPUS", Align::left, true, true},
+                 {"CPU LEFT", Align::right},
+                 {"MEMORY LEFT", Align::right},
+                 {"FREE", Align::right},
+                 {"GPUS LEFT", Align::right, false, true}},
+                "  ");
+    int place = 0;
+    for (const model::FittingBin& bin : bins.fitting) {
+      table.add({fmt::format("{}", ++place), bin.host.empty() ? "-" : bin.host, fmt::format("{}", bin.numa),
+                 bin.cpus.to_string(), bin.gpus.empty() ? "-" : fmt::format("{}", fmt::join(bin.gpus, " ")),
+                 format_number(bin.cpu_left_cores, 1), format_bytes(bin.memory_left_bytes),
+                 format_share(bin.free_share),
+                 any_gpus ? fmt::format("{} of {}", bin.gpus_left, bin.gpus_total) : "-"});
+    }
+    table.print(out, style);
+  }
+  for (const model::RejectedBin& bin : bins.rejected) {
+    out << "  " << paint(style, Colour::yellow, printable(bin_name(bin.host, bin.numa))) << ": "
+        << paint(style, Colour::dim, printable(bin.reason)) << "\n";
+  }
+}
+
+}  // namespace
+
+void render_ranking(std::ostream& out, const model::Ranking& ranking, const Style& style) {
+  const model::PendingWorkload& request = ranking.request;
+  out << paint(style, Colour::bold, printable(request.id)) << ": " << printable(request_text(request))
+      << "\n";
+  list_bins(out, ranking.bins, style);
+  if (ranking.bins.fitting.empty()) return;
+  out << paint(style, Colour::dim, "  Best: " + printable(ranking.bins.fitting.front().reason)) << "\n";
+}
+
+void render_placement(std::ostream& out, const model::PlacementFindings& findings, const Style& style) {
+  if (findings.pending.empty()) return;
+  out << "\n" << paint(style, Colour::bold, "Where pending work would go") << "\n";
+  for (const auto& [id, bins] : findings.pending) {
+    out << "  " << paint(style, bins.fitting.empty() ? Colour::red : Colour::none, printable(id)) << ": ";
+    if (bins.fitting.empty()) {
+      out << "nowhere\n";
+    } else {
+      const model::FittingBin& best = bins.fitting.front();
+      out << fmt::format("NUMA node {}, vCPUs {}", best.numa, best.cpus.to_string());
+      if (!best.gpus.empty()) out << printable(fmt::format(", GPUs {}", fmt::join(best.gpus, " ")));
+      out << "\n      " << paint(style, Colour::dim, printable(best.reason)) << "\n";
+    }
+    for (const model::RejectedBin& bin : bins.rejected) {
+      out << "      "
+          << paint(style, Colour::dim, printable(fmt::format("not NUMA node {}: {}", bin.numa, bin.reason)))
+          << "\n";
+    }
+  }
+}
+
+}  // namespace berth::cli

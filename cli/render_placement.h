@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cli/text.h"
+#include "model/placement_findings.h"
+
+#include <iosfwd>
+
+namespace berth::cli {
+
+// The answer to `berthctl rank`.
+void render_ranking(std::ostream& out, const model::Ranking& ranking, const Style& style);
+// The part of a plan that says where pending work would go; nothing where none is pending.
+void render_placement(std::ostream& out, const model::PlacementFindings& findings, const Style& style);
+
+}  // namespace berth::cli

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a node says that it can hold, and how it came to that (docs/algorithms.md, overselling).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace berth::model {
+
+// Whether a node takes new work: yes; no; no, and some of what is there has to go.
+enum class SchedulingState { schedule, no_schedule, evict };
+
+struct AdvertisedResource {
+  double factor = 1;  // what is advertised is this times the capacity
+  SchedulingState state = SchedulingState::schedule;
+  friend bool operator==(const AdvertisedResource&, const AdvertisedResource&) = default;
+};
+
+// nullopt: nothing yet.
+struct Advertised {
+  std::optional<AdvertisedResource> cpu = std::nullopt;
+  std::optional<AdvertisedResource> memory = std::nullopt;
+  friend bool operator==(const Advertised&, const Advertised&) = default;
+};
+
+// Amounts are cores, or bytes.
+struct OversoldResource {
+  double capacity = 0;
+  double request = 0;  // sum of what the workloads asked for
+  // The peak by each method; nullopt without a sample time that is common to all workloads.
+  std::optional<double> percentile = std::nullopt;
+  std::optional<double> normal = std::nullopt;
+  std::optional<double> weighted = std::nullopt;
+  double warming = 0;      // of the peak: requests that stand for a use which is not known yet
+  double peak = 0;         // by the method that is set; the request where nothing is known
+  double wanted = 1;       // request / peak, within 1 and the largest factor
+  double factor = 1;       // what of it is advertised now
+  double utilisation = 0;  // 0..1 and, of overcommitted memory, beyond
+  SchedulingState state = SchedulingState::schedule;
+  std::string reason;  // in words
+  friend bool operator==(const OversoldResource&, const OversoldResource&) = default;
+};
+
+// A best-effort workload that may be evicted.
+struct OversellCandidate {
+  int stage = 1;  // 1: marked evictable, 2: of lower priority than others, 3: of the highest priority
+  int priority = 0;
+  double cost = 0;  // what evicting it throws away, in CPU seconds
+  std::uint64_t memory_bytes = 0;
+  std::optional<double> running_priority = std::nullopt;  // age / (reserved / used), of stage 3
+  friend bool operator==(const OversellCandidate&, const OversellCandidate&) = default;
+};
+
+struct OversellFindings {
+  std::string method;                     // "weighted", "percentile", "normal", "max"
+  int samples = 0;                        // common sample times
+  std::map<std::string, double> warming;  // ids whose request stands for their use; their age in seconds
+  OversoldResource cpu;
+  OversoldResource memory;
+  double stop_threshold = 0;
+  double evict_threshold = 0;                           // of memory
+  int evict_count = 0;                                  // how many of `order` have to go
+  std::vector<std::string> order;                       // ids, first victim first
+  std::map<std::string, OversellCandidate> candidates;  // by id, those of `order`
+  friend bool operator==(const OversellFindings&, const OversellFindings&) = default;
+};
+
+}  // namespace berth::model

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where work that is to start would go (docs/algorithms.md, placement).
+#pragma once
+
+#include "model/cpu_set.h"
+#include "model/snapshot.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace berth::model {
+
+// A NUMA node of a host that a request fits in, with what is left there once it is placed.
+struct FittingBin {
+  std::string host;
+  int numa = 0;
+  // Latency-sensitive: the vCPUs it would own; best-effort: those there that nobody owns.
+  CpuSet cpus;
+  std::vector<std::string> gpus;  // ids of those it would get
+  double cpu_left_cores = 0;
+  std::uint64_t memory_left_bytes = 0;  // of the host
+  double free_share = 0;  // mean of CPU left and memory left, each as a share of what there is; 0..1
+  int gpus_total = 0;     // whoever has them
+  int gpus_left = 0;      // healthy ones that nobody uses
+  std::uint64_t gpu_memory_left_bytes = 0;  // on those it would get, beyond what it asked for
+  std::string reason;                       // in words: what put it at its place
+  friend bool operator==(const FittingBin&, const FittingBin&) = default;
+};
+
+struct RejectedBin {
+  std::string host;
+  int numa = 0;
+  std::string reason;
+  friend bool operator==(const RejectedBin&, const RejectedBin&) = default;
+};
+
+// Every bin is in one of the two.
+struct BinRanking {
+  std::vector<FittingBin> fitting;    // best first
+  std::vector<RejectedBin> rejected;  // by host, then NUMA node
+  friend bool operator==(const BinRanking&, const BinRanking&) = default;
+};
+
+// The answer to one request.
+struct Ranking {
+  PendingWorkload request;
+  BinRanking bins;
+  friend bool operator==(const Ranking&, const Ranking&) = default;
+};
+
+struct PlacementFindings {
+  // By the id of the pending workload; each in its best bin, in the order of the snapshot, before the next
+  // one is looked at.
+  std::map<std::string, BinRanking> pending;
+  friend bool operator==(const PlacementFindings&, const PlacementFindings&) = default;
+};
+
+}  // namespace berth::model

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/placement_json.h"
+
+#include "model/json.h"
+#include "model/pending_json.h"
+#include "model/workload_json.h"
+
+#include <cfloat>
+
+namespace berth::model {
+
+namespace {
+
+constexpr const char* kRequestSchema = "berth.request/1";
+constexpr const char* kRankSchema = "berth.rank/1";
+
+FittingBin read_fitting(const JsonValue& value) {
+  JsonObject object(value);
+  object.ignore_unknown();
+  FittingBin bin;
+  bin.host = object.required("host").line();
+  bin.numa = object.required("numa").small_integer(0, kMaxCpu);
+  bin.cpus = object.required("cpus").cpulist();
+  if (const auto gpus = object.optional("gpus"))
+    gpus->each([&bin](const JsonValue& gpu) { bin.gpus.push_back(gpu.name()); });
+  bin.cpu_left_cores = object.required("cpu_left").number(-DBL_MAX, DBL_MAX);
+  bin.memory_left_bytes = object.required("memory_left_bytes").bytes();
+  bin.free_share = object.required("free_share").number(-DBL_MAX, DBL_MAX);
+  if (const auto total = object.optional("gpus_total")) bin.gpus_total = total->small_integer(0, kMaxCpu + 1);
+  if (const auto left = object.optional("gpus_left")) bin.gpus_left = left->small_integer(0, kMaxCpu + 1);
+  if (const auto left = object.optional("gpu_memory_left_bytes")) bin.gpu_memory_left_bytes = left->bytes();
+  if (const auto reason = object.optional("reason")) bin.reason = reason->text();
+  return bin;
+}
+
+RejectedBin read_rejected(const JsonValue& value) {
+  JsonObject object(value);
+  object.ignore_unknown();
+  RejectedBin bin;
+  bin.host = object.required("host").line();
+  bin.numa = object.required("numa").small_integer(0, kMaxCpu);
+  bin.reason = object.required("reason").text();
+  return bin;
+}
+
+// "fitting" and "rejected", into an object that is open.
+void write_bins(JsonWriter& out, const BinRanking& bins) {
+  out.key("fitting").begin_array();
+  for (const FittingBin& bin : bins.fitting) {
+    out.begin_object().member("host", bin.host).member("numa", bin.numa).member("cpus", bin.cpus);
+    out.key("gpus").begin_array();
+    for (const std::string& gpu : bin.gpus) out.value(gpu);
+    out.end_array().member("cpu_left", bin.cpu_left_cores);
+    out.member("memory_left_bytes", bin.memory_left_bytes).member("free_share", bin.free_share);
+    out.member("gpus_total", bin.gpus_total).member("gpus_left", bin.gpus_left);
+    out.member("gpu_memory_left_bytes", bin.gpu_memory_left_bytes).member("reason", bin.reason).end_object();
+  }
+  out.end_array().key("rejected").begin_array();
+  for (const RejectedBin& bin : bins.rejected) {
+    out.begin_object().member("host", bin.host).member("numa", bin.numa);
+    out.member("reason", bin.reason).end_object();
+  }
+  out.end_array();
+}
+
+}  // namespace
+
+PlacementFindings read_placement(const JsonValue& value) {
+  JsonObject object(value);
+  object.ignore_unknown();
+  PlacementFindings findings;
+  object.required("pending").each_member([&findings](const std::string& id, const JsonValue& given) {
+    JsonObject ranking(given);
+    ranking.ignore_unknown();
+    BinRanking& bins = findings.pending[id];
+    ranking.required("fitting").each(
+        [&bins](const JsonValue& bin) { bins.fitting.push_back(read_fitting(bin)); });
+    ranking.required("rejected").each([&bins](const JsonValue& bin) {
+      bins.rejected.push_back(read_rejected(bin));
+    });
+  });
+  return findings;
+}
+
+void write_placement(JsonWriter& out, const PlacementFindings& findings) {
+  out.begin_object().key("pending").begin_object();
+  for (const auto& [id, bins] : findings.pending) {
+    out.key(id).begin_object();
+    write_bins(out, bins);
+    out.end_object();
+  }
+  out.end_object().end_object();
+}
+
+Result<ParsedRequest> parse_request(std::string_view text) {
+  const auto root = parse_json(text);
+  if (!root) return fail(root.error());
+  ReadContext context;
+  const JsonValue document(context, *root);
+  ParsedRequest parsed;
+  PendingWorkload& request = parsed.request;
+  {
+    JsonObject object(document);
+    object.require_schema(kRequestSchema);
+    const auto id = object.optional("id");
+    request.id = id ? id->name() : "request";
+    if (const auto given = object.optional("class"))
+      request.workload_class = given->choice(kWorkloadClasses, to_string);
+    read_pending_members(object, request);
+    if (!context.failed() && !request.vcpus) context.fail(object.path_of("vcpus"), "missing");
+  }
+  if (context.failed()) return fail(*context.error());
+  parsed.warnings = context.take_warnings();
+  return parsed;
+}
+
+std::string to_json(const Ranking& ranking) {
+  JsonWriter out;
+  out.begin_object().member("schema", kRankSchema).key("request").begin_object();
+  write_pending_members(out, ranking.request);
+  out.end_object();
+  write_bins(out, ranking.bins);
+  return out.end_object().take();
+}
+
+}  // namespace berth::model

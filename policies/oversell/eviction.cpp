@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/oversell/eviction.h"
+
+#include "policies/interference/pressure.h"
+#include "policies/oversell/demand.h"
+#include "policies/workload_index.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+namespace berth::policies {
+
+namespace {
+
+double age_of(const model::Workload& workload, double now) { return std::max(0.0, now - workload.created); }
+
+double memory_use(const model::Workload& workload) {
+  return latest_use(workload, model::Resource::memory).value_or(0);
+}
+
+// Low for who is young and holds much more than it uses.
+double running_priority(const model::Workload& workload, double now) {
+  const double reserved =
+      request_of(workload, model::Resource::memory, std::numeric_limits<double>::infinity());
+  const double used = memory_use(workload);
+  if (reserved <= 0) return age_of(workload, now);
+  return age_of(workload, now) * used / reserved;
+}
+
+}  // namespace
+
+double cpu_seconds_so_far(const model::Workload& workload, double now) {
+  return mean_cores(workload) * age_of(workload, now);
+}
+
+EvictionOrder eviction_order(const model::Snapshot& snapshot, bool evict_highest, const EvictionCost& cost) {
+  std::vector<const model::Workload*> present;
+  std::optional<int> highest;
+  for (const model::Workload& workload : snapshot.workloads) {
+    if (workload.workload_class != model::WorkloadClass::best_effort) continue;
+    present.push_back(&workload);
+    if (!workload.evictable) highest = std::max(highest.value_or(workload.priority), workload.priority);
+  }
+  // Stage, then priority in stage 2, then cost or running priority, then id.
+  using Key = std::tuple<int, int, double, std::string>;
+  std::vector<Key> keys;
+  EvictionOrder result;
+  for (const model::Workload* workload : present) {
+    model::OversellCandidate candidate{.stage = workload->evictable             ? 1
+                                                : workload->priority < *highest ? 2
+                                                                                : 3,
+                                       .priority = workload->priority,
+                                       .cost = cost(*workload),
+                                       .memory_bytes = static_cast<std::uint64_t>(memory_use(*workload))};
+    if (candidate.stage == 3) {
+      if (!evict_highest) continue;
+      candidate.running_priority = running_priority(*workload, snapshot.time);
+    }
+    keys.emplace_back(candidate.stage, candidate.stage == 2 ? candidate.priority : 0,
+                      candidate.running_priority.value_or(candidate.cost), workload->id);
+    result.candidates.emplace(workload->id, candidate);
+  }
+  std::sort(keys.begin(), keys.end());
+  for (Key& key : keys) result.order.push_back(std::move(std::get<3>(key)));
+  return result;
+}
+
+int eviction_count(const model::Snapshot& snapshot, double excess_bytes, int candidates) {
+  double sum = 0;
+  int known = 0;
+  for (const model::Workload* workload : workloads_by_id(snapshot)) {
+    if (workload->workload_class != model::WorkloadClass::best_effort) continue;
+    const auto use = latest_use(*workload, model::Resource::memory);
+    if (!use) continue;
+    sum += *use;
+    ++known;
+  }
+  double wanted = 1;
+  if (sum > 0) wanted = std::max(1.0, std::ceil(excess_bytes / (sum / known)));
+  return static_cast<int>(std::min(wanted, static_cast<double>(candidates)));
+}
+
+}  // namespace berth::policies

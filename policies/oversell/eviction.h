@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "model/oversell.h"
+#include "model/snapshot.h"
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace berth::policies {
+
+// What evicting a best-effort workload throws away, in CPU seconds.
+using EvictionCost = std::function<double(const model::Workload&)>;
+// What a plain one has used so far: its age times its mean use over the window, since nobody counted before.
+double cpu_seconds_so_far(const model::Workload& workload, double now);
+
+struct EvictionOrder {
+  std::vector<std::string> order;                              // first victim first
+  std::map<std::string, model::OversellCandidate> candidates;  // those of `order`, by id
+};
+
+// Best-effort workloads in the order in which they would have to go: those marked evictable, then those of
+// less than the highest priority among the others, then, where wished, those of the highest
+// (docs/algorithms.md, overselling). Latency-sensitive ones are never among them.
+EvictionOrder eviction_order(const model::Snapshot& snapshot, bool evict_highest, const EvictionCost& cost);
+
+// How many have to go for `excess_bytes` of memory to come back, by what the best-effort workloads use on
+// average: 1 at least, `candidates` at most.
+int eviction_count(const model::Snapshot& snapshot, double excess_bytes, int candidates);
+
+}  // namespace berth::policies

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/oversell/policy.h"
+
+#include "model/json.h"
+#include "policies/oversell/demand.h"
+#include "policies/oversell/peak.h"
+#include "policies/straggler/share.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace berth::policies {
+
+namespace {
+
+using model::OversoldResource;
+using model::Resource;
+using model::SchedulingState;
+
+// How far utilisation has to fall below the stop threshold before work is taken again.
+constexpr double kHysteresis = 0.05;
+
+// Where both are compared, so that a state does not hang on the last bit of a quotient.
+constexpr double kRounding = 1e-12;
+
+struct Thresholds {
+  double stop = 0;
+  double evict = 0;  // of memory
+};
+
+// One resource of the node at this tick.
+struct Reading {
+  Resource resource = Resource::cpu;
+  Demand demand;
+  double capacity = 0;
+  double utilisation = 0;
+  double weighted = 0;  // utilisation of both resources together
+  std::optional<model::AdvertisedResource> before;
+};
+
+double peak_of(OversoldResource& found, const Reading& reading, PeakMethod method) {
+  const Demand& demand = reading.demand;
+  found.warming = demand.warming;
+  found.percentile = percentile_peak(demand.series);
+  found.normal = normal_peak(demand.series);
+  // Who warms up is in it with its use.
+  found.weighted = reading.weighted * reading.capacity - demand.warming_use;
+  if (method == PeakMethod::weighted) return std::max(0.0, *found.weighted) + demand.warming;
+  // Nothing is known of anybody's use: all count with their requests.
+  if (!found.percentile) return demand.request;
+  switch (method) {
+    case PeakMethod::percentile:
+      return *found.percentile + demand.warming;
+    case PeakMethod::normal:
+      return *found.normal + demand.warming;
+    default:
+      return std::max(*found.percentile, *found.normal) + demand.warming;
+  }
+}
+
+double wanted_factor(double request, double peak, double most) {
+  if (request <= 0) return 1;
+  return peak > 0 ? std::clamp(request / peak, 1.0, most) : most;
+}
+
+SchedulingState state_of(const Reading& reading, const Thresholds& thresholds) {
+  if (reading.resource == Resource::memory && reading.utilisation >= thresholds.evict - kRounding)
+    return SchedulingState::evict;
+  const bool was_closed = reading.before && reading.before->state != SchedulingState::schedule;
+  const double opens_below = thresholds.stop - (was_closed ? kHysteresis : 0);
+  return reading.utilisation >= opens_below - kRounding ? SchedulingState::no_schedule
+                                                        : SchedulingState::schedule;
+}
+
+std::string state_text(const OversoldResource& found, const Reading& reading, const Thresholds& thresholds) {
+  const double used = 100 * found.utilisation;
+  switch (found.state) {
+    case SchedulingState::schedule:
+      return fmt::format("{:.1f} % is in use, less than {:.4g} %", used, 100 * thresholds.stop);
+    case SchedulingState::no_schedule:
+      if (found.utilisation < thresholds.stop - kRounding) {
+        return fmt::format("{:.1f} % is in use, and it takes no work until that is below {:.4g} %", used,
+                           100 * (thresholds.stop - kHysteresis));
+      }
+      return fmt::format("{:.1f} % is in use, {:.4g} % or more: it takes no work", used,
+                         100 * thresholds.stop);
+    case SchedulingState::evict:
+      break;
+  }
+  return fmt::format("{:.1f} % of {} is in use, {:.4g} % or more", used,
+                     amount_text(reading.resource, reading.capacity), 100 * thresholds.evict);
+}
+
+std::string describe(const OversoldResource& found, const Reading& reading, const OversellSettings& settings,
+                     const Thresholds& thresholds) {
+  std::string text =
+      fmt::format("{} asked for, peak {} ({} of {} sample{}", amount_text(reading.resource, found.request),
+                  amount_text(reading.resource, found.peak), to_string(settings.peak),
+                  reading.demand.series.size(), reading.demand.series.size() == 1 ? "" : "s");
+  if (found.warming > 0)
+    text += fmt::format(", {} of it requests of young work", amount_text(reading.resource, found.warming));
+  text += fmt::format("): factor {:.3g}", found.wanted);
+  if (found.factor < found.wanted) text += fmt::format(", {:.3g} for now", found.factor);
+  return text + "; " + state_text(found, reading, thresholds);
+}
+
+OversoldResource judge(const Reading& reading, const OversellSettings& settings,
+                       const Thresholds& thresholds) {
+  OversoldResource found;
+  found.capacity = reading.capacity;
+  found.request = reading.demand.request;
+  found.peak = peak_of(found, reading, settings.peak);
+  found.wanted = wanted_factor(found.request, found.peak, settings.max_factor);
+  // Down at once, up slowly: what was promised too much is already given out.
+  const double before = reading.before ? reading.before->factor : 1;
+  found.factor = std::min(found.wanted, before + settings.factor_rise);
+  found.utilisation = reading.utilisation;
+  found.state = state_of(reading, thresholds);
+  found.reason = describe(found, reading, settings, thresholds);
+  return found;
+}
+
+// Until something is advertised, there is what there is.
+bool is_news(const OversoldResource& found, const std::optional<model::AdvertisedResource>& said,
+             double min_change) {
+  const model::AdvertisedResource before = said.value_or(model::AdvertisedResource());
+  if (before.state != found.state) return true;
+  if (before.factor == found.factor) return false;
+  // To 1 always: that is where overselling ends.
+  return found.factor == 1 || std::abs(found.factor - before.factor) >= min_change * before.factor;
+}
+
+}  // namespace
+
+OversellProposal propose_advertising(const model::Snapshot& snapshot, const PolicySettings& settings,
+                                     const EvictionCost& cost) {
+  const OversellSettings& own = settings.oversell;
+  const auto cpus = static_cast<double>(snapshot.topology.usable().size());
+  const auto total = static_cast<double>(snapshot.memory.total_bytes);
+  const auto limit = static_cast<double>(own.memory_cap_bytes);
+  const double cap = limit > 0 ? std::min(limit, total) : total;
+  const Thresholds thresholds{.stop = own.stop_threshold, .evict = 1 - own.reserve};
+
+  Reading cpu{.resource = Resource::cpu,
+              .demand = demand_of(snapshot, Resource::cpu, cpus, own.warmup_s),
+              .capacity = cpus,
+              .before = snapshot.advertised.cpu};
+  Reading memory{.resource = Resource::memory,
+                 .demand = demand_of(snapshot, Resource::memory, cap, own.warmup_s),
+                 .capacity = cap,
+                 .before = snapshot.advertised.memory};
+  cpu.utilisation = cpus > 0 ? cpu.demand.latest / cpus : 0;
+  if (cap > 0) memory.utilisation = (total - static_cast<double>(snapshot.memory.available_bytes)) / cap;
+  cpu.weighted = memory.weighted =
+      weighted_utilisation(cpu.utilisation, memory.utilisation, snapshot.load1, cpus);
+
+  OversellProposal proposal;
+  model::OversellFindings& findings = proposal.findings;
+  findings.method = to_string(own.peak);
+  findings.samples = static_cast<int>(cpu.demand.series.size());
+  for (const model::Workload& workload : snapshot.workloads) {
+    if (is_warming(workload, Resource::cpu, snapshot.time, own.warmup_s))
+      findings.warming.emplace(workload.id, std::max(0.0, snapshot.time - workload.created));
+  }
+  findings.cpu = judge(cpu, own, thresholds);
+  findings.memory = judge(memory, own, thresholds);
+  findings.stop_threshold = thresholds.stop;
+  findings.evict_threshold = thresholds.evict;
+  const EvictionCost used = [&](const model::Workload& it) { return cpu_seconds_so_far(it, snapshot.time); };
+  EvictionOrder order = eviction_order(snapshot, own.evict_highest, cost ? cost : used);
+  if (findings.memory.state == SchedulingState::evict) {
+    findings.evict_count = eviction_count(snapshot, (memory.utilisation - thresholds.evict) * cap,
+                                          static_cast<int>(order.order.size()));
+    findings.memory.reason +=
+        fmt::format(": {} of {} candidates would have to go", findings.evict_count, order.order.size());
+  }
+  findings.order = std::move(order.order);
+  findings.candidates = std::move(order.candidates);
+
+  for (const Reading* reading : {&cpu, &memory}) {
+    const OversoldResource& found = reading->resource == Resource::cpu ? findings.cpu : findings.memory;
+    if (!is_news(found, reading->before, settings.safety.min_change)) continue;
+    proposal.actions.push_back({.what = model::AdvertiseAction{.resource = reading->resource,
+                                                               .factor = found.factor,
+                                                               .capacity = found.factor * found.capacity,
+                                                               .state = found.state},
+                                .policy = "oversell",
+                                .decision = {},
+                                .reason = found.reason});
+  }
+  return proposal;
+}
+
+}  // namespace berth::policies

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/placement/candidate.h"
+
+#include "model/json.h"
+#include "policies/placement/gpus.h"
+#include "policies/straggler/share.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include <fmt/format.h>
+
+namespace berth::policies {
+
+namespace {
+
+constexpr double kRounding = 1e-9;
+
+std::string memory_text(std::uint64_t bytes) {
+  return amount_text(model::Resource::memory, static_cast<double>(bytes));
+}
+
+double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+// Rounding must not decide between bins that are alike.
+double rounded(double figure) { return std::round(figure * 1e9); }
+
+std::array<double, 3> order_of(const Candidate& candidate, const Bin& bin,
+                               const model::PendingWorkload& request, const PlacementSettings& settings) {
+  if (request.gpus > 0) {
+    return {static_cast<double>(candidate.gpus_left), static_cast<double>(candidate.gpu_memory_left),
+            rounded(candidate.cpu_left)};
+  }
+  if (bin.gpus.empty() || !settings.avoid_gpu_nodes) return {0, -rounded(candidate.free_share), 0};
+  return {1, static_cast<double>(candidate.gpus_left), 0};
+}
+
+bool sensitive(const model::PendingWorkload& request) {
+  return request.workload_class == model::WorkloadClass::latency_sensitive;
+}
+
+std::string count(int number, const char* noun) {
+  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
+}
+
+}  // namespace
+
+Candidate consider(const Host& on, std::size_t host, std::size_t bin, const model::PendingWorkload& request) {
+  const Bin& home = on.bins()[bin];
+  Candidate candidate{.host = host, .bin = bin, .gpus = {}};
+  if (!on.open()) {
+    candidate.lack = Lack::closed;
+    return candidate;
+  }
+  if (sensitive(request) && !request.vcpus) {
+    candidate.lack = Lack::vcpus_declared;
+    return candidate;
+  }
+  candidate.cpu_left = on.free_cores(home, request.workload_class) - request.vcpus.value_or(0);
+  // Shares of cores are sums: a request that fits exactly must not fail by their last bit.
+  if (candidate.cpu_left < 0 && candidate.cpu_left > -kRounding) candidate.cpu_left = 0;
+  if (candidate.cpu_left < 0 || home.unowned.empty()) {
+    candidate.lack = Lack::cpu;
+    return candidate;
+  }
+  const std::uint64_t free_memory = on.free_memory_bytes();
+  if (request.memory_request_bytes > free_memory) {
+    candidate.lack = Lack::memory;
+    return candidate;
+  }
+  candidate.memory_left = free_memory - request.memory_request_bytes;
+  candidate.free_share =
+      (share(candidate.cpu_left, on.total_cores(home, request.workload_class)) +
+       share(static_cast<double>(candidate.memory_left), static_cast<double>(on.total_memory_bytes()))) /
+      2;
+  if (request.gpus > 0) {
+    candidate.gpus = choose_gpus(home, request);
+    if (std::ssize(candidate.gpus) < request.gpus) {
+      candidate.lack = Lack::gpus;
+      return candidate;
+    }
+  }
+  candidate.gpus_left = static_cast<int>(
+      std::count_if(home.gpus.begin(), home.gpus.end(), [](const BinGpu& gpu) { return gpu.idle(); }));
+  for (const std::size_t index : candidate.gpus) {
+    const BinGpu& gpu = home.gpus[index];
+    candidate.gpus_left -= gpu.idle() ? 1 : 0;
+    candidate.gpu_memory_left =
+        std::min(model::kMaxBytes, candidate.gpu_memory_left + gpu.free_bytes - request.gpu_memory_bytes);
+  }
+  candidate.order = order_of(candidate, home, request, on.settings().placement);
+  return candidate;
+}
+
+std::string describe_lack(const Host& on, const Candidate& candidate, const model::PendingWorkload& request) {
+  const Bin& bin = on.bins()[candidate.bin];
+  switch (candidate.lack) {
+    case Lack::nothing:
+      break;
+    case Lack::closed:
+      return on.closed();
+    case Lack::vcpus_declared:
+      return "declares no vcpus; a pin needs their number";
+    case Lack::cpu: {
+      const double free = std::max(0.0, on.free_cores(bin, request.workload_class));
+      return fmt::format("asks {}; {:.3g} of {:.4g} are free", count(request.vcpus.value_or(0), "vCPU"), free,
+                         on.total_cores(bin, request.workload_class));
+    }
+    case Lack::memory:
+      if (on.total_memory_bytes() == 0) {
+        return fmt::format("asks {} of memory; it is not known how much the host has",
+                           memory_text(request.memory_request_bytes));
+      }
+      return fmt::format("asks {} of memory; {} of {} are free on the host",
+                         memory_text(request.memory_request_bytes), memory_text(on.free_memory_bytes()),
+                         memory_text(on.total_memory_bytes()));
+    case Lack::gpus:
+      return describe_missing_gpus(bin, request);
+  }
+  return {};
+}
+
+std::string describe_place(const Host& on, const Candidate& candidate,
+                           const model::PendingWorkload& request) {
+  const Bin& bin = on.bins()[candidate.bin];
+  if (request.gpus > 0) {
+    return fmt::format("leaves {} idle, {} on those it gets, {:.4g} of {:.4g} vCPUs",
+                       count(candidate.gpus_left, "GPU"), memory_text(candidate.gpu_memory_left),
+                       candidate.cpu_left, on.total_cores(bin, request.workload_class));
+  }
+  const std::string left = fmt::format("leaves {:.4g} of {:.4g} vCPUs, {} of memory ({:.0f} % of both free)",
+                                       candidate.cpu_left, on.total_cores(bin, request.workload_class),
+                                       memory_text(candidate.memory_left), 100 * candidate.free_share);
+  if (bin.gpus.empty()) return left;
+  return fmt::format("{}, near {}, {} idle", left, count(static_cast<int>(bin.gpus.size()), "GPU"),
+                     candidate.gpus_left);
+}
+
+bool better(std::span<const Host> hosts, const Candidate& a, const Candidate& b) {
+  if (a.order != b.order) return a.order < b.order;
+  const Host& on_a = hosts[a.host];
+  const Host& on_b = hosts[b.host];
+  if (const int names = on_a.name().compare(on_b.name()); names != 0) return names < 0;
+  return on_a.bins()[a.bin].numa < on_b.bins()[b.bin].numa;
+}
+
+}  // namespace berth::policies

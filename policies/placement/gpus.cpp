@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/placement/gpus.h"
+
+#include "model/glob.h"
+#include "policies/straggler/share.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+#include <fmt/format.h>
+
+namespace berth::policies {
+
+namespace {
+
+enum class Verdict { fits, unhealthy, other_model, held, shared, little_memory };
+
+Verdict verdict_on(const BinGpu& gpu, const model::PendingWorkload& request) {
+  if (!gpu.healthy) return Verdict::unhealthy;
+  if (request.gpu_model && !model::glob_match(*request.gpu_model, gpu.model)) return Verdict::other_model;
+  if (gpu.holder) return Verdict::held;
+  if (request.gpu_exclusive && gpu.users > 0) return Verdict::shared;
+  return gpu.free_bytes < request.gpu_memory_bytes ? Verdict::little_memory : Verdict::fits;
+}
+
+}  // namespace
+
+std::vector<std::size_t> choose_gpus(const Bin& bin, const model::PendingWorkload& request) {
+  std::vector<std::size_t> fitting;
+  for (std::size_t index = 0; index < bin.gpus.size(); ++index) {
+    if (verdict_on(bin.gpus[index], request) == Verdict::fits) fitting.push_back(index);
+  }
+  std::sort(fitting.begin(), fitting.end(), [&bin](std::size_t a, std::size_t b) {
+    const BinGpu& first = bin.gpus[a];
+    const BinGpu& second = bin.gpus[b];
+    return std::tuple(first.idle(), first.free_bytes, a) < std::tuple(second.idle(), second.free_bytes, b);
+  });
+  if (std::ssize(fitting) > request.gpus) fitting.resize(static_cast<std::size_t>(request.gpus));
+  std::sort(fitting.begin(), fitting.end());
+  return fitting;
+}
+
+std::string describe_missing_gpus(const Bin& bin, const model::PendingWorkload& request) {
+  const std::string asked = fmt::format("asks {} GPU{}", request.gpus, request.gpus == 1 ? "" : "s");
+  if (bin.gpus.empty()) return asked + "; there is none here";
+  std::array<int, 6> counts{};
+  for (const BinGpu& gpu : bin.gpus) ++counts[static_cast<std::size_t>(verdict_on(gpu, request))];
+  std::string text = fmt::format("{}; of {} here {} will do", asked, bin.gpus.size(), counts[0]);
+  const std::string memory =
+      amount_text(model::Resource::memory, static_cast<double>(request.gpu_memory_bytes));
+  const std::array<std::string, 6> why{"",     "unhealthy",        "of another model",
+                                       "held", "shared by others", "with less than " + memory + " free"};
+  for (std::size_t verdict = 1; verdict < why.size(); ++verdict) {
+    if (counts[verdict] > 0) text += fmt::format(", {} {}", counts[verdict], why[verdict]);
+  }
+  return text;
+}
+
+}  // namespace berth::policies

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/placement/host.h"
+
+#include "model/json.h"
+#include "policies/interference/policy.h"
+#include "policies/straggler/policy.h"
+#include "policies/straggler/share.h"
+#include "policies/workload_index.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace berth::policies {
+
+namespace {
+
+bool latency_sensitive(model::WorkloadClass workload_class) {
+  return workload_class == model::WorkloadClass::latency_sensitive;
+}
+
+double factor_of(const std::optional<model::AdvertisedResource>& advertised) {
+  return advertised ? advertised->factor : 1;
+}
+
+std::uint64_t less(std::uint64_t from, std::uint64_t amount) { return from - std::min(from, amount); }
+
+// What it asked for or what it uses, whichever is more.
+std::uint64_t claimed_memory(const model::Workload& workload) {
+  std::uint64_t claim = workload.memory_request_bytes;
+  for (auto sample = workload.usage.rbegin(); sample != workload.usage.rend(); ++sample) {
+    if (!sample->memory_bytes) continue;
+    claim = std::max<std::uint64_t>(claim, *sample->memory_bytes);
+    break;
+  }
+  return claim;
+}
+
+}  // namespace
+
+Host::Host(const model::Snapshot& snapshot, const PolicySettings& settings)
+    : name_(snapshot.host),
+      settings_(&settings),
+      node_(std::make_shared<Node>(snapshot.topology, settings.interference.shared_domain)),
+      unowned_(node_->usable_count()),
+      memory_total_(static_cast<std::uint64_t>(factor_of(snapshot.advertised.memory) *
+                                               static_cast<double>(snapshot.memory.total_bytes))),
+      memory_available_(snapshot.memory.available_bytes),
+      advertised_(snapshot.advertised),
+      services_(snapshot.services),
+      pressures_(service_pressures(snapshot, workloads_by_id(snapshot))) {
+  best_effort_.min_cpus = std::max(1, settings.interference.be_min_cpus);
+  best_effort_.avoid_siblings = settings.interference.be_avoid_siblings;
+  add_bins(snapshot);
+  add_gpus(snapshot);
+  add_tenants(snapshot);
+  open_ = closed().empty();
+}
+
+void Host::add_bins(const model::Snapshot& snapshot) {
+  std::map<int, Bin> bins;
+  for (const model::Cpu& cpu : snapshot.topology.cpus()) {
+    if (cpu.online && cpu.allowed) bins[cpu.numa].cpus.insert(cpu.cpu);
+  }
+  for (const model::Gpu& gpu : snapshot.topology.gpus()) {
+    if (gpu.numa) bins[*gpu.numa];
+  }
+  for (auto& [numa, bin] : bins) {
+    bin.numa = numa;
+    bin.unowned = bin.cpus;
+    bin.ownable = static_cast<int>((bin.cpus - settings_->interference.reserved_cpus).size());
+    bins_.push_back(std::move(bin));
+  }
+}
+
+// A GPU of which the kernel does not know where it is, as on hosts with one NUMA node, is in the first bin.
+void Host::add_gpus(const model::Snapshot& snapshot) {
+  std::unordered_map<std::string, int> users;
+  for (const model::Workload& workload : snapshot.workloads) {
+    for (const std::string& gpu : workload.gpus) ++users[gpu];
+  }
+  for (const model::Gpu& gpu : snapshot.topology.gpus()) {
+    const auto home = std::find_if(bins_.begin(), bins_.end(),
+                                   [&](const Bin& bin) { return !gpu.numa || bin.numa == *gpu.numa; });
+    home->gpus.push_back({.id = gpu.id,
+                          .model = gpu.model,
+                          .free_bytes = less(gpu.memory_bytes, gpu.memory_used_bytes),
+                          .healthy = gpu.healthy,
+                          .holder = gpu.holder,
+                          .users = users[gpu.id]});
+  }
+  for (Bin& bin : bins_) {
+    std::sort(bin.gpus.begin(), bin.gpus.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  }
+}
+
+void Host::add_tenants(const model::Snapshot& snapshot) {
+  // The plan's, not the present pins: a host that only observes has none.
+  const auto grown = grown_requests(propose_help(snapshot, *settings_).findings);
+  const InterferenceProposal pins = propose_pins(snapshot, settings_->interference, grown);
+  for (const model::Workload* workload : workloads_by_id(snapshot)) {
+    memory_claimed_ += claimed_memory(*workload);
+    const bool sensitive = latency_sensitive(workload->workload_class);
+    if (!sensitive) best_effort_.use_cores += mean_cores(*workload);
+    const auto placed = pins.findings.instances.find(workload->id);
+    if (placed != pins.findings.instances.end()) {
+      tenants_.push_back(
+          tenant_on(placed->second.cpus, placed->second.pressure, model_of(workload->service)));
+      own(placed->second.cpus);
+    }
+  }
+  model::CpuSet shared;
+  for (const Bin& bin : bins_) shared |= bin.unowned;
+  for (const model::Workload* workload : workloads_by_id(snapshot)) {
+    if (pins.findings.instances.contains(workload->id)) continue;
+    const double cores = share_of(*workload, model::Resource::cpu, node_->usable_count()).counted();
+    const model::CpuSet over = workload->allowed_cpus ? shared & *workload->allowed_cpus : shared;
+    spread(cores, over.empty() ? snapshot.topology.usable() : over);
+  }
+}
+
+Tenant Host::tenant_on(const model::CpuSet& cpus, double pressure,
+                       const model::InterferenceModel& model) const {
+  Tenant tenant{.vcpus = static_cast<int>(cpus.size()),
+                .pressure = pressure,
+                .model = model,
+                .region = node_->whole(),
+                .cpus = node_->positions(cpus)};
+  const auto regions = node_->regions_for(tenant.vcpus, settings_->interference.allow_cross_socket);
+  for (const int region : regions.value_or(std::vector<int>())) {
+    const auto inside = [&](int position) { return node_->holds(region, position); };
+    if (!std::all_of(tenant.cpus.begin(), tenant.cpus.end(), inside)) continue;
+    tenant.region = region;
+    break;
+  }
+  return tenant;
+}
+
+void Host::own(const model::CpuSet& cpus) {
+  unowned_ -= static_cast<int>(cpus.size());
+  for (Bin& bin : bins_) {
+    const model::CpuSet here = cpus & bin.unowned;
+    bin.claimed_cores += static_cast<double>(here.size());
+    bin.unowned -= here;
+    bin.ownable = static_cast<int>((bin.unowned - settings_->interference.reserved_cpus).size());
+  }
+}
+
+// Evenly, as the kernel does.
+void Host::spread(double cores, const model::CpuSet& over) {
+  for (Bin& bin : bins_) {
+    const auto here = static_cast<double>((bin.cpus & over).size());
+    bin.claimed_cores += cores * here / static_cast<double>(over.size());
+  }
+}
+
+double Host::free_cores(const Bin& bin, model::WorkloadClass workload_class) const {
+  if (!latency_sensitive(workload_class)) return total_cores(bin, workload_class) - bin.claimed_cores;
+  return std::clamp(unowned_ - best_effort_.min_cpus, 0, bin.ownable);
+}
+
+// Who owns vCPUs shares them with nobody, so that only best-effort work is oversold.
+double Host::total_cores(const Bin& bin, model::WorkloadClass workload_class) const {
+  const auto cores = static_cast<double>(bin.cpus.size());
+  return latency_sensitive(workload_class) ? cores : cores * factor_of(advertised_.cpu);
+}
+
+std::string Host::closed() const {
+  const auto is_closed = [](const std::optional<model::AdvertisedResource>& it) {
+    return it && it->state != model::SchedulingState::schedule;
+  };
+  if (is_closed(advertised_.memory))
+    return fmt::format("the host's memory is in state {}", model::to_string(advertised_.memory->state));
+  if (is_closed(advertised_.cpu))
+    return fmt::format("the host's CPU is in state {}", model::to_string(advertised_.cpu->state));
+  return {};
+}
+
+std::uint64_t Host::free_memory_bytes() const {
+  return std::min(less(memory_total_, memory_claimed_), memory_available_);
+}
+
+Pressure Host::pressure_of(const std::string& service) const {
+  const auto known = pressures_.find(service);
+  if (known != pressures_.end()) return known->second;
+  const auto profile = services_.find(service);
+  if (profile == services_.end() || !profile->second.pressure) return {.source = "no samples yet"};
+  return {.value = std::clamp(*profile->second.pressure, 0.0, 1.0), .source = "given"};
+}
+
+model::InterferenceModel Host::model_of(const std::string& service) const {
+  const auto profile = services_.find(service);
+  const bool given = profile != services_.end() && profile->second.model;
+  return given ? *profile->second.model : settings_->interference.default_model;
+}
+
+void Host::take(std::size_t bin, const model::PendingWorkload& newcomer, const model::CpuSet& cpus,
+                const std::vector<std::size_t>& gpus) {
+  Bin& home = bins_[bin];
+  if (latency_sensitive(newcomer.workload_class)) {
+    tenants_.push_back(tenant_on(cpus, pressure_of(newcomer.service).value, model_of(newcomer.service)));
+    own(cpus);
+  } else {
+    home.claimed_cores += newcomer.vcpus.value_or(0);
+  }
+  memory_claimed_ += newcomer.memory_request_bytes;
+  memory_available_ = less(memory_available_, newcomer.memory_request_bytes);
+  for (const std::size_t index : gpus) {
+    BinGpu& gpu = home.gpus[index];
+    if (newcomer.gpu_exclusive) {
+      gpu.holder = newcomer.id;
+    } else {
+      ++gpu.users;
+    }
+    gpu.free_bytes = less(gpu.free_bytes, newcomer.gpu_memory_bytes);
+  }
+}
+
+}  // namespace berth::policies

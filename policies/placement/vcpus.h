@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "model/cpu_set.h"
+#include "policies/placement/host.h"
+
+#include <cstddef>
+#include <string>
+
+namespace berth::policies {
+
+struct VcpuChoice {
+  model::CpuSet cpus;  // empty where none can be had
+  std::string reason;  // in words: why these, or why none
+};
+
+// The vCPUs of a bin for a newcomer: of latency-sensitive work those that the interference search chooses
+// among the bin's, beside everybody who is there, who stays (docs/algorithms.md, window search); of
+// best-effort work the bin's part of the pool, which is shared.
+VcpuChoice choose_vcpus(const Host& host, std::size_t bin, const model::PendingWorkload& request);
+
+}  // namespace berth::policies

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Placement said again, word by word after docs/algorithms.md, with sets and loops and no care for time. The
+// vCPUs come from the naive restatement of the interference policy.
+#pragma once
+
+#include "model/snapshot.h"
+#include "policies/settings.h"
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace berth::policies::naive {
+
+struct Place {
+  std::string host;
+  int numa = 0;
+  std::set<int> cpus;
+  std::vector<std::string> gpus;
+  double cpu_left = 0;
+  double memory_left = 0;
+};
+
+struct Places {
+  std::vector<Place> fitting;                      // best first
+  std::set<std::pair<std::string, int>> rejected;  // host, NUMA node
+};
+
+// Of snapshots without anything pending.
+Places rank(const model::PendingWorkload& request, const std::vector<model::Snapshot>& hosts,
+            const PolicySettings& settings);
+
+}  // namespace berth::policies::naive

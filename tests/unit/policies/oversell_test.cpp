@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/decide.h"
+#include "policies/oversell/demand.h"
+#include "policies/oversell/peak.h"
+#include "policies/oversell/policy.h"
+#include "tests/unit/policies/draws.h"
+#include "tests/unit/policies/gpu_hosts.h"
+#include "tests/unit/policies/seeds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace berth::policies {
+
+namespace {
+
+using model::SchedulingState;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::kGiB;
+using ::testing::UnorderedElementsAre;
+
+// Running for long, with a sample a second up to now; GiB in use.
+model::Workload task(const std::string& id, std::vector<double> cores, double gib = 1) {
+  model::Workload made = testing::best_effort(id);
+  made.usage.clear();
+  double time = 1000 - static_cast<double>(cores.size());
+  for (const double use : cores) {
+    model::UsageSample sample;
+    sample.time = ++time;
+    sample.cpu_cores = use;
+    sample.memory_bytes = static_cast<std::uint64_t>(gib * static_cast<double>(kGiB));
+    made.usage.push_back(sample);
+  }
+  return made;
+}
+
+model::Workload asking(model::Workload workload, double cores, double gib = 0) {
+  workload.cpu_quota_cores = cores;
+  workload.memory_request_bytes = static_cast<std::uint64_t>(gib * static_cast<double>(kGiB));
+  return workload;
+}
+
+// 16 vCPUs, 64 GiB.
+model::Snapshot node(std::vector<model::Workload> workloads, double memory_used = 0.1) {
+  model::Snapshot snapshot = testing::gpu_host("a", {});
+  snapshot.workloads = std::move(workloads);
+  snapshot.memory.available_bytes =
+      static_cast<std::uint64_t>((1 - memory_used) * static_cast<double>(snapshot.memory.total_bytes));
+  return snapshot;
+}
+
+model::OversellFindings findings(const model::Snapshot& snapshot, const PolicySettings& settings = {}) {
+  return propose_advertising(snapshot, settings).findings;
+}
+
+PolicySettings with(PeakMethod method) {
+  PolicySettings settings;
+  settings.oversell.peak = method;
+  settings.oversell.factor_rise = 1;
+  return settings;
+}
+
+std::vector<model::AdvertiseAction> advertised(const model::Snapshot& snapshot) {
+  std::vector<model::AdvertiseAction> actions;
+  for (const model::Action& action : propose_advertising(snapshot, {}).actions)
+    actions.push_back(std::get<model::AdvertiseAction>(action.what));
+  return actions;
+}
+
+}  // namespace
+
+TEST(OversellPeak, PercentileIsTheNearestRank) {
+  std::vector<double> series;
+  for (int i = 1; i <= 20; ++i) series.push_back(i);
+  EXPECT_EQ(percentile_peak(series), 19);
+  series.push_back(21);
+  EXPECT_EQ(percentile_peak(series), 20);
+  EXPECT_EQ(percentile_peak({3}), 3);
+  EXPECT_EQ(percentile_peak({}), std::nullopt);
+}
+
+TEST(OversellPeak, NormalIsMeanAndThreePopulationDeviations) {
+  EXPECT_DOUBLE_EQ(normal_peak({1, 3}).value(), 2 + 3 * 1.0);
+  EXPECT_EQ(normal_peak({}), std::nullopt);
+}
+
+TEST(OversellPeak, WeightFollowsTheLoadWithinItsLimits) {
+  EXPECT_DOUBLE_EQ(weighted_utilisation(0.5, 0.1, 8, 16), 0.5 * 0.5 + 0.5 * 0.1);
+  EXPECT_DOUBLE_EQ(weighted_utilisation(0.5, 0.1, 0, 16), 0.2 * 0.5 + 0.8 * 0.1);
+  EXPECT_DOUBLE_EQ(weighted_utilisation(0.5, 0.1, 100, 16), 0.8 * 0.5 + 0.2 * 0.1);
+}
+
+TEST(Oversell, SumsUseAtTheTimesThatAllHave) {
+  model::Workload late = task("b", {5, 6});
+  late.usage.front().time = 990;  // nobody else has that
+  const auto found = findings(node({task("a", {1, 2, 3}), late}));
+  EXPECT_EQ(found.samples, 1);
+  EXPECT_DOUBLE_EQ(found.cpu.percentile.value(), 3 + 6);
+}
+
+TEST(Oversell, EachMethodGivesItsFactor) {
+  // 12 cores asked for; series 2, 4: p95 4, mean 3 and three deviations 6.
+  const model::Snapshot snapshot = node({asking(task("a", {2, 4}), 12)}, 0.25);
+  EXPECT_DOUBLE_EQ(findings(snapshot, with(PeakMethod::percentile)).cpu.peak, 4);
+  EXPECT_DOUBLE_EQ(findings(snapshot, with(PeakMethod::normal)).cpu.peak, 6);
+  EXPECT_DOUBLE_EQ(findings(snapshot, with(PeakMethod::max)).cpu.peak, 6);
+  // load1 is 0: 0.2 * 4 / 16 + 0.8 * 0.25 = 0.25 of the node.
+  EXPECT_DOUBLE_EQ(findings(snapshot, with(PeakMethod::weighted)).cpu.peak, 0.25 * 16);
+  const model::Snapshot less = node({asking(task("a", {5, 10}), 12)});
+  EXPECT_DOUBLE_EQ(findings(less, with(PeakMethod::percentile)).cpu.wanted, 1.2);
+  EXPECT_DOUBLE_EQ(findings(less, with(PeakMethod::percentile)).cpu.factor, 1.2);
+  EXPECT_DOUBLE_EQ(findings(less, with(PeakMethod::normal)).cpu.factor, 1);
+}
+
+TEST(Oversell, AFactorIsNeverBelowOneNorAboveTheLargest) {
+  EXPECT_EQ(findings(node({asking(task("a", {15, 15}), 2)})).cpu.wanted, 1);
+  EXPECT_EQ(findings(node({asking(task("a", {0, 0}), 2)})).cpu.wanted, 1.5);
+  EXPECT_EQ(findings(node({})).cpu.wanted, 1);
+}
+
+TEST(Oversell, YoungWorkCountsWithWhatItAskedFor) {
+  model::Workload young = asking(task("b", {1}), 6, 8);
+  young.created = 401;  // 599 s old
+  model::Snapshot snapshot = node({asking(task("a", {2, 4}), 6, 4), young});
+  const auto found = findings(snapshot, with(PeakMethod::percentile));
+  EXPECT_EQ(found.samples, 2);
+  EXPECT_DOUBLE_EQ(found.cpu.peak, 4 + 6);
+  EXPECT_DOUBLE_EQ(found.cpu.warming, 6);
+  EXPECT_DOUBLE_EQ(found.memory.peak, 9.0 * kGiB);
+  EXPECT_DOUBLE_EQ(found.warming.at("b"), 599);
+  // By the weighted method in place of its use: (0.2 * 5 / 16 + 0.8 * 0.1) * 16 is 2.28 cores, 1 of them its.
+  EXPECT_NEAR(findings(snapshot, with(PeakMethod::weighted)).cpu.peak, 2.28 - 1 + 6, 1e-9);
+  snapshot.workloads[1].created = 400;
+  EXPECT_THAT(findings(snapshot).warming, IsEmpty());
+}
+
+TEST(Oversell, WithoutACommonSampleRequestsCount) {
+  model::Workload never_seen = asking(task("b", {}), 6);
+  EXPECT_DOUBLE_EQ(findings(node({asking(task("a", {1}), 6), never_seen}), with(PeakMethod::max)).cpu.peak,
+                   7);
+  model::Workload elsewhere = asking(task("b", {1}), 6);
+  elsewhere.usage.front().time = 1;
+  const auto found = findings(node({asking(task("a", {1}), 6), elsewhere}), with(PeakMethod::max));
+  EXPECT_EQ(found.cpu.percentile, std::nullopt);
+  EXPECT_EQ(found.cpu.wanted, 1);
+}
+
+TEST(Oversell, WhatWasAskedForIsNotWhatBerthLeftOfIt) {
+  model::Workload lender = asking(task("a", {1}), 2);
+  lender.held_cpu = {.cause = model::HeldCause::reclaimed, .since = 900, .changed_at = 900};
+  lender.original = {.cpu_quota_cores = 8, .memory_high_bytes = {}};
+  EXPECT_DOUBLE_EQ(findings(node({lender})).cpu.request, 8);
+}
+
+TEST(Oversell, TheFactorFallsAtOnceAndRisesSlowly) {
+  model::Snapshot snapshot = node({asking(task("a", {4, 4}), 6)});
+  EXPECT_DOUBLE_EQ(findings(snapshot).cpu.factor, 1.02);
+  snapshot.advertised.cpu = {.factor = 1.3};
+  EXPECT_DOUBLE_EQ(findings(snapshot).cpu.factor, 1.32);
+  snapshot.workloads = {asking(task("a", {6, 6}), 6)};
+  EXPECT_DOUBLE_EQ(findings(snapshot).cpu.factor, 1);
+}
+
+TEST(Oversell, TakesNoWorkFromTheThresholdUntilWellBelowIt) {
+  const auto state = [](double used, SchedulingState before) {
+    model::Snapshot snapshot = node({}, used);
+    snapshot.advertised.memory = {.factor = 1, .state = before};
+    return findings(snapshot).memory.state;
+  };
+  EXPECT_EQ(state(0.84, SchedulingState::schedule), SchedulingState::schedule);
+  EXPECT_EQ(state(0.851, SchedulingState::schedule), SchedulingState::no_schedule);
+  EXPECT_EQ(state(0.81, SchedulingState::no_schedule), SchedulingState::no_schedule);
+  EXPECT_EQ(state(0.79, SchedulingState::no_schedule), SchedulingState::schedule);
+  EXPECT_EQ(state(0.951, SchedulingState::schedule), SchedulingState::evict);
+  EXPECT_EQ(state(0.94, SchedulingState::evict), SchedulingState::no_schedule);
+  EXPECT_EQ(state(0.79, SchedulingState::evict), SchedulingState::schedule);
+}
+
+TEST(Oversell, CpuClosesTheNodeButNeverEvicts) {
+  const auto found = findings(node({task("a", {16, 16})}));
+  EXPECT_EQ(found.cpu.state, SchedulingState::no_schedule);
+  EXPECT_EQ(found.evict_count, 0);
+}
+
+TEST(Oversell, AMemoryCapIsWhatCounts) {
+  PolicySettings settings;
+  settings.oversell.memory_cap_bytes = 32 * kGiB;
+  const auto found = findings(node({}, 0.45), settings);
+  EXPECT_DOUBLE_EQ(found.memory.capacity, 32.0 * kGiB);
+  EXPECT_NEAR(found.memory.utilisation, 0.9, 1e-9);
+  settings.oversell.memory_cap_bytes = 1024 * kGiB;  // more than there is
+  EXPECT_DOUBLE_EQ(findings(node({}, 0.45), settings).memory.capacity, 64.0 * kGiB);
+}
+
+TEST(Oversell, CountsWhoHasToGoByWhatBestEffortWorkUses) {
+  model::Workload web = task("web", {1}, 30);
+  web.workload_class = model::WorkloadClass::latency_sensitive;
+  const auto evictable = [](const std::string& id, double gib) {
+    model::Workload made = task(id, {1}, gib);
+    made.evictable = true;
+    return made;
+  };
+  // 0.98 of 64 GiB: 0.03 * 64 = 1.92 GiB too much; best-effort work uses 1 GiB on average.
+  const std::vector<model::Workload> all{web, evictable("a", 0.5), evictable("b", 1), evictable("c", 1.5)};
+  EXPECT_EQ(findings(node(all, 0.98)).evict_count, 2);
+  EXPECT_EQ(findings(node(all, 0.9501)).evict_count, 1);
+  EXPECT_EQ(findings(node(all, 0.94)).evict_count, 0);
+  EXPECT_EQ(findings(node({web}, 0.98)).evict_count, 0);
+  EXPECT_THAT(findings(node(all, 0.98)).memory.reason, HasSubstr("2 of 3 candidates would have to go"));
+}
+
+TEST(Oversell, EvictableFirstThenLowerPrioritiesThenTheHighestWhereWished) {
+  const auto with_priority = [](model::Workload workload, int priority) {
+    workload.priority = priority;
+    return workload;
+  };
+  model::Workload marked = with_priority(task("marked", {9}), 50);
+  marked.evictable = true;
+  model::Workload web = task("web", {1});
+  web.workload_class = model::WorkloadClass::latency_sensitive;
+  web.evictable = true;
+  // Of priority 10: young holds a quarter of what it asked for, old uses all of it.
+  model::Workload young = with_priority(asking(task("young", {1}, 1), 1, 4), 10);
+  young.created = 100;
+  const model::Workload old = with_priority(asking(task("old", {1}, 4), 1, 4), 10);
+  const model::Snapshot snapshot =
+      node({marked, web, young, old, with_priority(task("low-dear", {3}), 1),
+            with_priority(task("low-cheap", {2}), 1), with_priority(task("mid", {1}), 5)});
+  EXPECT_THAT(findings(snapshot).order, ElementsAre("marked", "low-cheap", "low-dear", "mid"));
+  PolicySettings settings;
+  settings.oversell.evict_highest = true;
+  const auto found = findings(snapshot, settings);
+  EXPECT_THAT(found.order, ElementsAre("marked", "low-cheap", "low-dear", "mid", "young", "old"));
+  EXPECT_DOUBLE_EQ(found.candidates.at("young").running_priority.value(), 900 * 0.25);
+  EXPECT_EQ(found.candidates.at("mid").stage, 2);
+  EXPECT_DOUBLE_EQ(found.candidates.at("low-dear").cost, 3 * 1000);
+}
+
+TEST(Oversell, TakesACostFromOutside) {
+  const auto evictable = [](const std::string& id) {
+    model::Workload made = task(id, {1});
+    made.evictable = true;
+    return made;
+  };
+  const EvictionCost cost = [](const model::Workload& it) { return it.id == "b" ? 1.0 : 2.0; };
+  EXPECT_THAT(propose_advertising(node({evictable("a"), evictable("b")}), {}, cost).findings.order,
+              ElementsAre("b", "a"));
+}
+
+TEST(Oversell, AdvertisesWhatIsNew) {
+  model::Snapshot snapshot = node({asking(task("a", {4, 4}), 6, 1)});
+  EXPECT_THAT(advertised(snapshot),
+              ElementsAre(model::AdvertiseAction{model::Resource::cpu, 1.02, 1.02 * 16, {}}));
+  snapshot.advertised.cpu = {.factor = 1.5};
+  EXPECT_THAT(advertised(snapshot), IsEmpty());
+  snapshot.advertised.cpu = {.factor = 1.495};  // less than min_change away
+  EXPECT_THAT(advertised(snapshot), IsEmpty());
+  snapshot.workloads = {asking(task("a", {6, 6}), 6, 1)};
+  snapshot.advertised.cpu = {.factor = 1.005};  // back to what there is, however near
+  EXPECT_THAT(advertised(snapshot), ElementsAre(model::AdvertiseAction{model::Resource::cpu, 1, 16, {}}));
+}
+
+TEST(Oversell, NothingIsEvictedAndThePlanSaysWhoWould) {
+  model::Workload batch = task("batch", {1}, 40);
+  batch.evictable = true;
+  const model::Plan plan = decide(node({batch}, 0.99), {}, {"oversell"});
+  for (const model::Action& action : plan.actions) EXPECT_STREQ(action.kind(), "advertise");
+  EXPECT_EQ(plan.findings.oversell->evict_count, 1);
+  EXPECT_THAT(plan.findings.oversell->order, ElementsAre("batch"));
+}
+
+// Said again with sums and sorting alone.
+RC_GTEST_PROP(OversellProperty, IsWhatItsRestatementSays, ()) {
+  testing::Draws draws(*testing::any_seed());
+  const int samples = draws.number(1, 40);
+  model::Snapshot snapshot = node({}, draws.fraction());
+  std::vector<double> series(static_cast<std::size_t>(samples), 0.0);
+  double request = 0;
+  double young = 0;
+  for (int i = draws.number(1, 6); i > 0; --i) {
+    std::vector<double> cores;
+    for (int s = 0; s < samples; ++s) cores.push_back(5 * draws.fraction());
+    model::Workload made = asking(task("w" + std::to_string(i), cores), 1 + 7 * draws.fraction());
+    const bool is_young = draws.chance(0.2);
+    if (is_young) made.created = 990;
+    request += *made.cpu_quota_cores;
+    young += is_young ? *made.cpu_quota_cores : 0;
+    for (int s = 0; s < samples && !is_young; ++s)
+      series[static_cast<std::size_t>(s)] += cores[static_cast<std::size_t>(s)];
+    snapshot.workloads.push_back(made);
+  }
+  const double before = 1 + draws.fraction() / 2;
+  snapshot.advertised.cpu = {.factor = before};
+  double mean = 0;
+  for (const double use : series) mean += use / samples;
+  double variance = 0;
+  for (const double use : series) variance += (use - mean) * (use - mean) / samples;
+  std::sort(series.begin(), series.end());
+  const double p95 = series[static_cast<std::size_t>(std::ceil(samples * 95 / 100.0)) - 1];
+  const bool all_young = young == request;
+  const double peak = all_young ? request : std::max(p95, mean + 3 * std::sqrt(variance)) + young;
+  const double wanted = std::min(1.5, std::max(1.0, request / peak));
+  const auto found = findings(snapshot).cpu;
+  RC_ASSERT(std::abs(found.request - request) < 1e-9);
+  RC_ASSERT(std::abs(found.peak - peak) < 1e-9);
+  RC_ASSERT(std::abs(found.wanted - wanted) < 1e-9);
+  RC_ASSERT(std::abs(found.factor - std::min(wanted, before + 0.02)) < 1e-9);
+}
+
+}  // namespace berth::policies

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/decide.h"
+#include "policies/placement/rank.h"
+#include "tests/unit/policies/gpu_hosts.h"
+
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace berth::policies {
+
+namespace {
+
+using testing::best_effort;
+using ::testing::ElementsAre;
+using testing::gpu;
+using testing::gpu_host;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::kGiB;
+using testing::latency_sensitive;
+using testing::pinned;
+using testing::request;
+
+model::BinRanking rank(const model::PendingWorkload& request, const std::vector<model::Snapshot>& snapshots,
+                       const PolicySettings& settings = {}) {
+  std::vector<Host> hosts;
+  for (const model::Snapshot& snapshot : snapshots) {
+    hosts.emplace_back(snapshot, settings);
+    take_best(hosts.back(), snapshot.pending);
+  }
+  return rank_bins(request, hosts);
+}
+
+// "a/0", best first.
+std::vector<std::string> names(const model::BinRanking& ranking) {
+  std::vector<std::string> list;
+  for (const auto& bin : ranking.fitting) list.push_back(fmt::format("{}/{}", bin.host, bin.numa));
+  return list;
+}
+
+std::string why_not(const model::BinRanking& ranking, const std::string& bin) {
+  for (const auto& rejected : ranking.rejected) {
+    if (fmt::format("{}/{}", rejected.host, rejected.numa) == bin) return rejected.reason;
+  }
+  return "not rejected";
+}
+
+model::Workload using_gpus(model::Workload workload, std::vector<std::string> gpus) {
+  workload.gpus = std::move(gpus);
+  return workload;
+}
+
+}  // namespace
+
+TEST(Placement, SpreadsCpuWorkToWhereMostIsFree) {
+  model::Snapshot a = gpu_host("a", {});
+  model::Snapshot b = gpu_host("b", {});
+  a.workloads = {pinned(latency_sensitive("web", 5), "0-3,8")};
+  b.memory.available_bytes = 32 * kGiB;
+  // Of CPU and memory: a/0 1 of 8 and 64, a/1 6 of 8 and 64, b/0 and b/1 6 of 8 and 32 of 64 GiB.
+  const auto ranking = rank(request(2), {b, a});
+  EXPECT_THAT(names(ranking), ElementsAre("a/1", "b/0", "b/1", "a/0"));
+  EXPECT_DOUBLE_EQ(ranking.fitting[0].free_share, (6.0 / 8 + 1) / 2);
+  EXPECT_DOUBLE_EQ(ranking.fitting[3].free_share, (1.0 / 8 + 1) / 2);
+  EXPECT_EQ(ranking.fitting[3].cpu_left_cores, 1);
+}
+
+TEST(Placement, BreaksTiesByHostThenByNumaNode) {
+  EXPECT_THAT(names(rank(request(1), {gpu_host("b", {}), gpu_host("a", {})})),
+              ElementsAre("a/0", "a/1", "b/0", "b/1"));
+}
+
+TEST(Placement, LeavesCoresNearGpusToGpuWorkWhileOthersAreFree) {
+  model::Snapshot host = gpu_host("a", {gpu("g0", 0)});
+  host.workloads = {pinned(latency_sensitive("web", 4), "4-7")};  // NUMA node 1 has the lesser part free
+  EXPECT_THAT(names(rank(request(2), {host})), ElementsAre("a/1", "a/0"));
+  PolicySettings settings;
+  settings.placement.avoid_gpu_nodes = false;
+  EXPECT_THAT(names(rank(request(2), {host}, settings)), ElementsAre("a/0", "a/1"));
+}
+
+TEST(Placement, CpuWorkThatFitsNowhereElseGoesWhereFewestGpusAreFree) {
+  const model::Snapshot a = gpu_host("a", {gpu("g0", 0), gpu("g1", 0), gpu("g2", 1), gpu("g3", 1)});
+  model::Snapshot b = gpu_host("b", {gpu("g0", 0), gpu("g1", 0), gpu("g2", 1), gpu("g3", 1)});
+  b.workloads = {using_gpus(best_effort("train"), {"g2"})};
+  EXPECT_THAT(names(rank(request(2), {a, b})), ElementsAre("b/1", "a/0", "a/1", "b/0"));
+}
+
+TEST(Placement, GpuWorkGoesWhereFewestGpusAreLeftThenLeastOfTheirMemoryThenLeastCpu) {
+  const auto pair = [](const std::string& name, std::uint64_t gib) {
+    return gpu_host(name, {gpu("g0", 0, gib), gpu("g1", 0, gib)});
+  };
+  EXPECT_THAT(names(rank(request(1, 1), {pair("a", 80), gpu_host("b", {gpu("g0", 0)})})),
+              ElementsAre("b/0", "a/0"));
+  model::PendingWorkload small = request(1, 1);
+  small.gpu_memory_bytes = 20 * kGiB;
+  const auto by_memory = rank(small, {pair("a", 80), pair("b", 24)});
+  EXPECT_THAT(names(by_memory), ElementsAre("b/0", "a/0"));
+  EXPECT_EQ(by_memory.fitting[0].gpu_memory_left_bytes, 4 * kGiB);
+  EXPECT_EQ(by_memory.fitting[0].gpus_left, 1);
+  model::Snapshot busy = pair("b", 80);
+  busy.workloads = {pinned(latency_sensitive("web", 2), "0-1")};
+  EXPECT_THAT(names(rank(request(1, 1), {pair("a", 80), busy})), ElementsAre("b/0", "a/0"));
+}
+
+TEST(Placement, TakesTheSmallestGpusThatDo) {
+  model::PendingWorkload wanted = request(1, 2);
+  wanted.gpu_memory_bytes = 20 * kGiB;
+  const auto ranking =
+      rank(wanted, {gpu_host("a", {gpu("g0", 0, 80), gpu("g1", 0, 24), gpu("g2", 0, 16), gpu("g3", 0, 40)})});
+  ASSERT_THAT(names(ranking), ElementsAre("a/0"));
+  EXPECT_THAT(ranking.fitting[0].gpus, ElementsAre("g1", "g3"));
+}
+
+TEST(Placement, SaysOfEachGpuWhatIsWrongWithIt) {
+  std::vector<model::Gpu> gpus{gpu("g0", 0), gpu("g1", 0), gpu("g2", 0), gpu("g3", 0), gpu("g4", 0, 10)};
+  gpus[0].healthy = false;
+  gpus[1].model = "NVIDIA A10";
+  gpus[2].holder = "train";
+  model::Snapshot host = gpu_host("a", gpus);
+  host.workloads = {using_gpus(best_effort("infer"), {"g3"}), best_effort("train")};
+  model::PendingWorkload wanted = request(1, 1);
+  wanted.gpu_model = "*H100*";
+  wanted.gpu_memory_bytes = 40 * kGiB;
+  const auto ranking = rank(wanted, {host});
+  EXPECT_THAT(ranking.fitting, IsEmpty());
+  EXPECT_EQ(why_not(ranking, "a/0"),
+            "asks 1 GPU; of 5 here 0 will do, 1 unhealthy, 1 of another model, 1 held, 1 shared by others, "
+            "1 with less than 40 GiB free");
+  EXPECT_EQ(why_not(ranking, "a/1"), "asks 1 GPU; there is none here");
+}
+
+TEST(Placement, WhoSharesGpusGoesToThoseThatAreSharedAlready) {
+  model::Snapshot host = gpu_host("a", {gpu("g0", 0), gpu("g1", 0)});
+  host.workloads = {using_gpus(best_effort("infer"), {"g1"})};
+  model::PendingWorkload wanted = request(1, 1);
+  wanted.gpu_exclusive = false;
+  const auto ranking = rank(wanted, {host});
+  ASSERT_THAT(names(ranking), ElementsAre("a/0"));
+  EXPECT_THAT(ranking.fitting[0].gpus, ElementsAre("g1"));
+  EXPECT_EQ(ranking.fitting[0].gpus_left, 1);
+}
+
+TEST(Placement, AGpuOfUnknownPlaceIsInTheFirstNode) {
+  std::vector<model::Gpu> gpus{gpu("g0", 0)};
+  gpus[0].numa.reset();
+  EXPECT_THAT(names(rank(request(1, 1), {gpu_host("a", gpus)})), ElementsAre("a/0"));
+}
+
+TEST(Placement, CountsTheVcpusThatThePlanGivesToWhoeverRunsThere) {
+  model::Snapshot host = gpu_host("a", {});
+  host.workloads = {latency_sensitive("db", 6)};  // not pinned yet: a host that observes
+  const auto ranking = rank(request(4), {host});
+  EXPECT_THAT(names(ranking), ElementsAre("a/1"));
+  EXPECT_EQ(why_not(ranking, "a/0"), "asks 4 vCPUs; 2 of 8 are free");
+}
+
+TEST(Placement, KeepsWhatMustStayWithBestEffortWork) {
+  model::Snapshot host = gpu_host("a", {});
+  host.workloads = {pinned(latency_sensitive("db", 8), "0-3,8-11")};
+  PolicySettings settings;
+  settings.interference.be_min_cpus = 3;
+  EXPECT_THAT(names(rank(request(5), {host}, settings)), ElementsAre("a/1"));
+  EXPECT_EQ(why_not(rank(request(6), {host}, settings), "a/1"), "asks 6 vCPUs; 5 of 8 are free");
+  settings.interference.reserved_cpus = testing::cpus("4-7");
+  EXPECT_EQ(why_not(rank(request(5), {host}, settings), "a/1"), "asks 5 vCPUs; 4 of 8 are free");
+}
+
+TEST(Placement, WantsOneDomainInsideTheNode) {
+  model::Snapshot host =
+      testing::snapshot_of(testing::host({.sockets = 1, .llcs_per_socket = 2, .cores_per_llc = 4}));
+  host.host = "a";
+  host.workloads = {pinned(latency_sensitive("x", 5), "0-3,8"), pinned(latency_sensitive("y", 5), "4-7,12")};
+  const auto ranking = rank(request(4), {host});  // 6 are free, 3 in each cache
+  EXPECT_THAT(ranking.fitting, IsEmpty());
+  EXPECT_THAT(why_not(ranking, "a/0"), HasSubstr("asks 4 vCPUs in one domain"));
+}
+
+TEST(Placement, BestEffortWorkCountsWithWhatItHoldsAndSharesWhatNobodyOwns) {
+  model::Snapshot host = gpu_host("a", {});
+  host.workloads = {best_effort("batch", 1), pinned(latency_sensitive("web", 4), "0-3")};
+  host.workloads[0].cpu_quota_cores = 6;
+  model::PendingWorkload wanted = request(3);
+  wanted.workload_class = model::WorkloadClass::best_effort;
+  // 12 vCPUs are shared, so that the 6 cores of batch count 2 on node 0 and 4 on node 1.
+  const auto ranking = rank(wanted, {host});
+  EXPECT_THAT(names(ranking), ElementsAre("a/1"));
+  EXPECT_EQ(ranking.fitting[0].cpus.to_string(), "4-7,12-15");
+  EXPECT_DOUBLE_EQ(ranking.fitting[0].cpu_left_cores, 1);
+  EXPECT_EQ(why_not(ranking, "a/0"), "asks 3 vCPUs; 2 of 8 are free");
+}
+
+TEST(Placement, OversoldCpuIsForBestEffortWorkOnly) {
+  model::Snapshot host = gpu_host("a", {});
+  host.advertised.cpu = {.factor = 1.5, .state = model::SchedulingState::schedule};
+  model::PendingWorkload wanted = request(10);
+  EXPECT_THAT(names(rank(wanted, {host})), IsEmpty());
+  wanted.workload_class = model::WorkloadClass::best_effort;
+  EXPECT_THAT(names(rank(wanted, {host})), ElementsAre("a/0", "a/1"));
+}
+
+TEST(Placement, MemoryIsWhatIsNeitherClaimedNorInUse) {
+  model::Snapshot host = gpu_host("a", {});
+  host.workloads = {best_effort("batch", 1)};
+  host.workloads[0].memory_request_bytes = 40 * kGiB;
+  const auto ranking = rank(request(1, 0, 30), {host});
+  EXPECT_EQ(why_not(ranking, "a/0"), "asks 30 GiB of memory; 24 GiB of 64 GiB are free on the host");
+  EXPECT_THAT(names(rank(request(1, 0, 24), {host})), ElementsAre("a/0", "a/1"));
+  host.advertised.memory = {.factor = 1.25, .state = model::SchedulingState::schedule};
+  EXPECT_THAT(names(rank(request(1, 0, 30), {host})), ElementsAre("a/0", "a/1"));
+  host.memory.available_bytes = 8 * kGiB;
+  EXPECT_THAT(names(rank(request(1, 0, 24), {host})), IsEmpty());
+}
+
+TEST(Placement, AHostThatTakesNoWorkIsRejected) {
+  model::Snapshot host = gpu_host("a", {});
+  host.advertised.memory = {.factor = 1, .state = model::SchedulingState::no_schedule};
+  const auto ranking = rank(request(1), {host, gpu_host("b", {})});
+  EXPECT_THAT(names(ranking), ElementsAre("b/0", "b/1"));
+  EXPECT_EQ(why_not(ranking, "a/1"), "the host's memory is in state no-schedule");
+}
+
+TEST(Placement, WhatIsPendingComesFirst) {
+  model::Snapshot host = gpu_host("a", {gpu("g0", 0)});
+  host.pending = {request(2, 1)};
+  const auto ranking = rank(request(2, 1), {host});
+  EXPECT_THAT(ranking.fitting, IsEmpty());
+  EXPECT_EQ(why_not(ranking, "a/0"), "asks 1 GPU; of 1 here 0 will do, 1 held");
+}
+
+TEST(Placement, ThePlanGivesPendingWorkVcpusNearItsGpus) {
+  model::Snapshot host = gpu_host("a", {gpu("g0", 1)});
+  host.pending = {request(2, 1)};
+  const model::Plan plan = decide(host, {});
+  const model::BinRanking& ranking = plan.findings.placement->pending.at("new");
+  ASSERT_THAT(names(ranking), ElementsAre("a/1"));
+  EXPECT_TRUE(ranking.fitting[0].cpus.is_subset_of(testing::cpus("4-7,12-15")));
+  EXPECT_EQ(plan.findings.interference->instances.at("new").cpus, ranking.fitting[0].cpus);
+}
+
+TEST(Placement, PendingWorkThatFitsNowhereTakesNothing) {
+  model::Snapshot host = gpu_host("a", {gpu("g0", 1)});
+  host.pending = {request(2, 2), request(2, 1)};
+  host.pending[1].id = "other";
+  const auto findings = propose_places(host, {}).findings.pending;
+  EXPECT_THAT(names(findings.at("new")), IsEmpty());
+  EXPECT_THAT(names(findings.at("other")), ElementsAre("a/1"));
+}
+
+TEST(Placement, PendingWorkWithoutVcpusSaysSo) {
+  model::Snapshot host = gpu_host("a", {});
+  host.pending = {request(1)};
+  host.pending[0].vcpus.reset();
+  EXPECT_EQ(why_not(propose_places(host, {}).findings.pending.at("new"), "a/0"),
+            "declares no vcpus; a pin needs their number");
+}
+
+}  // namespace berth::policies
