@@ -163,7 +163,7 @@ model::Result<std::string> Daemon::explain_json(const std::string& subject) {
     explanation.decision = {.id = subject, .planned = {}};
     explanation.workload = policies::explain_workload(snapshot, plan, settings, entries.front().workload);
   }
-  if (!explanation.decision && !explanation.workload) {
+  if (!explanation.decision && !explanation.workload && !explanation.application) {
     return model::fail(
         ErrorKind::gone,
         fmt::format(

@@ -188,9 +188,9 @@ const model::Snapshot& Observer::assemble(const Holdings& holdings, const Unmana
                                           const RefusedLimits& refused) {
   keep_living_workloads();
   allowed_.begin_pass();
-  std::map<std::string, model::SparkIdentity> spark;
+  std::map<std::string, spark::Occupancy> spark;
   if (spark_) {
-    spark = spark::identities(*spark_, [this](const std::string& id) { return found().count(id) > 0; });
+    spark = spark::occupancies(*spark_, [this](const std::string& id) { return found().count(id) > 0; });
   }
   if (spark_ != spark_shown_) {  // a hundred thousand tasks are not copied every tick
     snapshot_.spark_apps = spark_ ? spark_->apps : std::vector<model::SparkApp>();
@@ -216,7 +216,10 @@ const model::Snapshot& Observer::assemble(const Holdings& holdings, const Unmana
     if (reading.sample && (workload.usage.empty() || workload.usage.back().time < reading.sample->time)) {
       keep_sample(workload.usage, *reading.sample, history_);
     }
-    if (const auto identity = spark.find(id); identity != spark.end()) workload.spark = identity->second;
+    if (const auto occupancy = spark.find(id); occupancy != spark.end()) {
+      workload.spark = occupancy->second.identity;
+      workload.spared = occupancy->second.spared;
+    }
     workload.progress = progress_.of(id, run);
     workload.progressed_at = progress_.unchanged_since(id, run);
     if (!workload.usage.empty()) workload.usage.back().progress = progress_.newest(id, run);

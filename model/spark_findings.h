@@ -73,6 +73,7 @@ struct SparkFindings {
   std::map<std::string, SparkAppFigures> apps;          // by application id
   std::map<std::string, EvictionCandidate> candidates;  // by workload id
   std::vector<std::string> order;                       // of every candidate, first victim first
+  std::map<std::string, std::string> spared;            // best-effort, but nobody's candidate: id and why
   std::vector<MemoryTaken> reclaim;                     // caches that are squeezed first
   std::vector<MemoryTaken> victims;                     // the first of `order`, as many as the need takes
   friend bool operator==(const SparkFindings&, const SparkFindings&) = default;

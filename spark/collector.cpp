@@ -4,19 +4,74 @@
 #include "spark/endpoints.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace berth::spark {
 
 namespace {
 
 constexpr double kFirstWait_s = 2;
+constexpr std::size_t kNamed = 4;
+
+// "executor 0 of app-1 (pid 7)", "Worker (pid 9)".
+std::string text_of(const Member& member) {
+  const model::SparkIdentity& is = member.identity;
+  if (is.executor) return fmt::format("executor {} of {} (pid {})", *is.executor, is.app, member.pid);
+  if (!is.app.empty()) return fmt::format("the driver of {} (pid {})", is.app, member.pid);
+  return fmt::format("{} (pid {})", member.name, member.pid);
+}
+
+// "a, b, c"; of many the first few.
+std::string list_of(std::vector<std::string> parts, std::size_t more) {
+  if (parts.size() > kNamed) {
+    more += parts.size() - kNamed;
+    parts.resize(kNamed);
+  }
+  std::string list = fmt::format("{}", fmt::join(parts, ", "));
+  return more > 0 ? fmt::format("{} and {} more", list, more) : list;
+}
+
+// Those of the workload's own cgroup and of all below it.
+template <typename Take>
+void each_within(const std::map<std::string, Bystanders>& bystanders, const std::string& workload,
+                 Take take) {
+  if (const auto own = bystanders.find(workload); own != bystanders.end()) take(own->second);
+  const std::string below = workload + "/";
+  for (auto at = bystanders.lower_bound(below); at != bystanders.end() && at->first.starts_with(below); ++at)
+    take(at->second);
+}
+
+Occupancy occupancy_of(const std::vector<const Member*>& members, const std::string& workload,
+                       const Observation& observation) {
+  Occupancy found;
+  std::vector<std::string> parts;
+  std::size_t more = 0;
+  for (const Member* member : members) parts.push_back(text_of(*member));
+  if (observation.bystanders) {
+    each_within(*observation.bystanders, workload, [&](const Bystanders& others) {
+      parts.push_back(fmt::format("{} (pid {})", others.name, others.pid));
+      more += others.count - 1;
+    });
+  }
+  const Member& only = *members.front();
+  if (members.size() == 1 && !only.identity.app.empty()) found.identity = only.identity;
+  if (parts.size() + more > 1) {
+    found.spared = "its cgroup is shared by " + list_of(std::move(parts), more);
+  } else if (only.kind == ProcessKind::service) {
+    found.spared = fmt::format("Spark's {} (pid {}) serves executors elsewhere", only.name, only.pid);
+  } else if (!found.identity) {
+    found.spared = fmt::format("{} (pid {}) drives an application that is not known", only.name, only.pid);
+  }
+  return found;
+}
 
 }  // namespace
 
-std::map<std::string, model::SparkIdentity> identities(
-    const Observation& observation, const std::function<bool(const std::string& id)>& is_workload) {
+std::map<std::string, Occupancy> occupancies(const Observation& observation,
+                                             const std::function<bool(const std::string& id)>& is_workload) {
   std::map<std::string, std::vector<const Member*>> by_workload;
   for (const Member& member : observation.members) {
     std::string path = member.cgroup;
@@ -26,11 +81,9 @@ std::map<std::string, model::SparkIdentity> identities(
     }
     if (!path.empty()) by_workload[path].push_back(&member);
   }
-  std::map<std::string, model::SparkIdentity> found;
-  for (const auto& [workload, members] : by_workload) {
-    const Member& only = *members.front();
-    if (members.size() == 1 && !only.identity.app.empty()) found.emplace(workload, only.identity);
-  }
+  std::map<std::string, Occupancy> found;
+  for (const auto& [workload, members] : by_workload)
+    found.emplace(workload, occupancy_of(members, workload, observation));
   return found;
 }
 
@@ -38,6 +91,11 @@ void Collector::look(double now) {
   if (looked_at_ != 0 && now >= looked_at_ && now - looked_at_ < kLookAgain_s) return;
   looked_at_ = now;
   processes_ = find_processes(proc_root_);
+  bystanders_.reset();
+  if (!processes_.empty()) {
+    bystanders_ =
+        std::make_shared<const std::map<std::string, Bystanders>>(find_bystanders(proc_root_, processes_));
+  }
   std::set<ProcessId> alive;
   for (const Process& process : processes_) {
     if (process.what.kind != ProcessKind::driver) continue;
@@ -80,6 +138,7 @@ void Collector::ask(const ProcessId& id, Known& known, double now) {
 Observation Collector::collect(double now) {
   look(now);
   Observation found;
+  found.bystanders = bystanders_;
   std::map<ProcessId, std::string> app_of;
   std::map<std::string, const Known*> by_app;
   for (auto& [id, known] : drivers_) {
@@ -94,7 +153,11 @@ Observation Collector::collect(double now) {
   for (const auto& [id, known] : by_app)
     if (auto app = known->driver.app(now)) found.apps.push_back(*std::move(app));
   for (const Process& process : processes_) {
-    Member member{.cgroup = process.cgroup, .kind = process.what.kind, .identity = {}};
+    Member member{.pid = process.pid,
+                  .name = process.what.name,
+                  .cgroup = process.cgroup,
+                  .kind = process.what.kind,
+                  .identity = {}};
     if (process.what.kind == ProcessKind::executor) {
       member.identity = {process.what.app, model::SparkRole::executor, process.what.executor};
     } else if (const auto app = app_of.find({process.pid, process.started}); app != app_of.end()) {

@@ -2,12 +2,15 @@
 #pragma once
 
 #include "model/snapshot.h"
+#include "spark/bystanders.h"
 #include "spark/driver.h"
 #include "spark/process.h"
 
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,6 +20,8 @@ namespace berth::spark {
 
 // A Spark process's cgroup and what it is there.
 struct Member {
+  pid_t pid = 0;
+  std::string name;    // of its main class, without the package
   std::string cgroup;  // path below the v2 root
   ProcessKind kind = ProcessKind::service;
   model::SparkIdentity identity;  // of executors, and of drivers that said their application
@@ -27,15 +32,27 @@ struct Member {
 struct Observation {
   std::vector<model::SparkApp> apps;  // ascending by id
   std::vector<Member> members;        // ascending by pid
+  // Who else lives where; empty where there are no members.
+  std::shared_ptr<const std::map<std::string, Bystanders>> bystanders;
   std::vector<std::string> problems;  // of drivers that cannot be read, ascending
   friend bool operator==(const Observation&, const Observation&) = default;
 };
 
-// Which workload is which executor or driver: the one whose cgroup, or one above it, is the workload's, where
-// no other Spark process lives in the same workload. A standalone Worker's executors share its cgroup, and
-// are nobody's by themselves.
-std::map<std::string, model::SparkIdentity> identities(
-    const Observation& observation, const std::function<bool(const std::string& id)>& is_workload);
+// What Spark has in a workload.
+struct Occupancy {
+  std::optional<model::SparkIdentity> identity;  // of its only Spark process
+  std::optional<std::string>
+      spared;  // what would end with it, where that is more than that process; in words
+  friend bool operator==(const Occupancy&, const Occupancy&) = default;
+};
+
+// Of the workloads with Spark processes, by id; a process lives in the innermost one whose cgroup is its own
+// or above it. An executor or driver with nothing else in its workload is all of it. Whatever else is killed
+// with more than was meant: a standalone Worker's cgroup, which its executors share unless each is started in
+// one of its own, a service, whose executors' output it may keep, and a driver that nobody knows the
+// application of.
+std::map<std::string, Occupancy> occupancies(const Observation& observation,
+                                             const std::function<bool(const std::string& id)>& is_workload);
 
 // Finds Spark processes and reads what their drivers say. Blocks as long as they take.
 //
@@ -72,6 +89,7 @@ class Collector {
   Get get_;
   double looked_at_ = 0;
   std::vector<Process> processes_;
+  std::shared_ptr<const std::map<std::string, Bystanders>> bystanders_;
   std::map<ProcessId, Known> drivers_;
 };
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spark/http_get.h"
 
-#include <mutex>
+#include "spark/libcurl.h"
 
-#include <curl/curl.h>
 #include <fmt/format.h>
 
 namespace berth::spark {
@@ -11,6 +10,7 @@ namespace berth::spark {
 struct HttpClient::State {
   HttpLimits limits;
   const std::atomic<bool>* stop = nullptr;
+  LibCurl curl;
   CURL* handle = nullptr;
   curl_slist* headers = nullptr;
   std::string body;
@@ -52,50 +52,57 @@ model::ErrorKind kind_of(CURLcode code) {
 }  // namespace
 
 HttpClient::HttpClient(HttpLimits limits, const std::atomic<bool>& stop) : state_(std::make_unique<State>()) {
-  static std::once_flag once;
-  std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
   state_->limits = limits;
   state_->stop = &stop;
-  state_->handle = curl_easy_init();
-  if (state_->handle == nullptr) return;
-  CURL* handle = state_->handle;
-  state_->headers = curl_slist_append(nullptr, "Accept: application/json");
-  curl_easy_setopt(handle, CURLOPT_HTTPHEADER, state_->headers);
-  curl_easy_setopt(handle, CURLOPT_USERAGENT, "berthd");
-  curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http");
-  curl_easy_setopt(handle, CURLOPT_FOLLOWLOCATION, 0L);
-  curl_easy_setopt(handle, CURLOPT_PROXY, "");
-  curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(limits.connect.count()));
-  curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(limits.whole.count()));
-  curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
-  curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, given_up);
-  curl_easy_setopt(handle, CURLOPT_XFERINFODATA, state_.get());
-  curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, take);
-  curl_easy_setopt(handle, CURLOPT_WRITEDATA, state_.get());
 }
 
 HttpClient::~HttpClient() {
-  if (state_->handle != nullptr) curl_easy_cleanup(state_->handle);
-  curl_slist_free_all(state_->headers);
+  if (state_->handle == nullptr) return;
+  state_->curl.easy_cleanup(state_->handle);
+  state_->curl.slist_free_all(state_->headers);
+}
+
+model::Result<void> HttpClient::open() {
+  if (state_->handle != nullptr) return {};
+  const auto loaded = load_libcurl();
+  if (!loaded) return model::fail(loaded.error());
+  const LibCurl& curl = state_->curl = *loaded;
+  CURL* handle = state_->handle = curl.easy_init();
+  if (handle == nullptr)
+    return model::fail(model::ErrorKind::unavailable, "libcurl has no memory for a connection");
+  state_->headers = curl.slist_append(nullptr, "Accept: application/json");
+  curl.easy_setopt(handle, CURLOPT_HTTPHEADER, state_->headers);
+  curl.easy_setopt(handle, CURLOPT_USERAGENT, "berthd");
+  curl.easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http");
+  curl.easy_setopt(handle, CURLOPT_FOLLOWLOCATION, 0L);
+  curl.easy_setopt(handle, CURLOPT_PROXY, "");
+  curl.easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+  curl.easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(state_->limits.connect.count()));
+  curl.easy_setopt(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(state_->limits.whole.count()));
+  curl.easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
+  curl.easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, given_up);
+  curl.easy_setopt(handle, CURLOPT_XFERINFODATA, state_.get());
+  curl.easy_setopt(handle, CURLOPT_WRITEFUNCTION, take);
+  curl.easy_setopt(handle, CURLOPT_WRITEDATA, state_.get());
+  return {};
 }
 
 model::Result<std::string> HttpClient::get(const std::string& url) {
   const auto error = [&](model::ErrorKind kind, const std::string& why) {
     return model::fail(kind, fmt::format("GET {}: {}", url, why));
   };
-  if (state_->handle == nullptr) return error(model::ErrorKind::unavailable, "libcurl cannot be set up");
+  if (const auto opened = open(); !opened) return error(opened.error().kind(), opened.error().message());
   state_->body.clear();
   state_->too_long = false;
-  curl_easy_setopt(state_->handle, CURLOPT_URL, url.c_str());
-  const CURLcode code = curl_easy_perform(state_->handle);
+  state_->curl.easy_setopt(state_->handle, CURLOPT_URL, url.c_str());
+  const CURLcode code = state_->curl.easy_perform(state_->handle);
   if (state_->too_long) {
     return error(model::ErrorKind::invalid_input,
                  fmt::format("the answer is longer than {} bytes", state_->limits.body_bytes));
   }
-  if (code != CURLE_OK) return error(kind_of(code), curl_easy_strerror(code));
+  if (code != CURLE_OK) return error(kind_of(code), state_->curl.easy_strerror(code));
   long status = 0;
-  curl_easy_getinfo(state_->handle, CURLINFO_RESPONSE_CODE, &status);
+  state_->curl.easy_getinfo(state_->handle, CURLINFO_RESPONSE_CODE, &status);
   if (status != 200) return error(model::ErrorKind::refused, fmt::format("status {}", status));
   return std::move(state_->body);
 }

@@ -18,7 +18,7 @@ struct HttpLimits {
 };
 
 // Plain HTTP with one kept connection per server, for one thread. Follows no redirect, asks no proxy, speaks
-// nothing but http.
+// nothing but http. Nothing of libcurl is in memory before the first request.
 class HttpClient {
  public:
   // `stop`: once true, what is under way is given up at once; must outlive the client.
@@ -29,12 +29,14 @@ class HttpClient {
 
   // The body of a 200. Blocks. Errors: `refused` for any other status (what it was is in the message: a 302
   // or 403 of a filter), `gone` where nobody answers, `transient` where it took too long or was given up,
-  // `invalid_input` for a body beyond its limit, `io` for the rest.
+  // `invalid_input` for a body beyond its limit, `unavailable` where there is no libcurl, `io` for the rest.
   model::Result<std::string> get(const std::string& url);
 
   struct State;
 
  private:
+  model::Result<void> open();
+
   std::unique_ptr<State> state_;
 };
 

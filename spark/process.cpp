@@ -2,14 +2,11 @@
 #include "spark/process.h"
 
 #include "model/name.h"
+#include "spark/proc_files.h"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <fstream>
-#include <iterator>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 namespace berth::spark {
@@ -58,15 +55,6 @@ std::string value_of(const std::vector<std::string>& arguments, std::size_t begi
   return "";
 }
 
-std::string read_start(const std::filesystem::path& file, std::size_t most) {
-  std::ifstream stream(file, std::ios::binary);
-  std::string text;
-  std::array<char, 4096> chunk{};
-  while (text.size() < most && stream.read(chunk.data(), chunk.size()).gcount() > 0)
-    text.append(chunk.data(), static_cast<std::size_t>(stream.gcount()));
-  return text;
-}
-
 std::vector<std::string> split_at_nul(const std::string& text) {
   std::vector<std::string> parts;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -75,34 +63,6 @@ std::vector<std::string> split_at_nul(const std::string& text) {
     begin = end + 1;
   }
   return parts;
-}
-
-template <typename T>
-std::optional<T> number(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-// Field 22 of stat(5); what precedes the last ')' is the name, which may hold anything.
-std::optional<std::uint64_t> start_of(const std::filesystem::path& process) {
-  const std::string text = read_start(process / "stat", 4096);
-  std::size_t at = text.rfind(')');
-  if (at == std::string::npos) return std::nullopt;
-  for (int field = 2; field < 22; ++field) {
-    at = text.find(' ', at + 1);
-    if (at == std::string::npos) return std::nullopt;
-  }
-  const std::size_t end = std::min(text.find_first_of(" \n", at + 1), text.size());
-  return number<std::uint64_t>(std::string_view(text).substr(at + 1, end - at - 1));
-}
-
-std::optional<std::string> cgroup_of(const std::filesystem::path& process) {
-  std::ifstream stream(process / "cgroup");
-  for (std::string line; std::getline(stream, line);)
-    if (line.starts_with("0::/")) return line.substr(4);
-  return std::nullopt;
 }
 
 }  // namespace
@@ -114,10 +74,14 @@ std::optional<Recognised> recognise(const std::vector<std::string>& arguments) {
   const std::size_t at = main_class(arguments);
   if (at == arguments.size()) return std::nullopt;
   const std::string& name = arguments[at];
-  if (among(kServices, name)) return Recognised{};
-  if (among(kDrivers, name)) return Recognised{.kind = ProcessKind::driver, .app = "", .executor = ""};
+  const std::string called = name.substr(name.rfind('.') + 1);
+  if (among(kServices, name))
+    return Recognised{.kind = ProcessKind::service, .name = called, .app = "", .executor = ""};
+  if (among(kDrivers, name))
+    return Recognised{.kind = ProcessKind::driver, .name = called, .app = "", .executor = ""};
   if (!among(kExecutors, name)) return std::nullopt;
   Recognised executor{.kind = ProcessKind::executor,
+                      .name = called,
                       .app = value_of(arguments, at + 1, "--app-id"),
                       .executor = value_of(arguments, at + 1, "--executor-id")};
   if (!model::is_name(executor.app) || !model::is_name(executor.executor)) return std::nullopt;
@@ -126,26 +90,23 @@ std::optional<Recognised> recognise(const std::vector<std::string>& arguments) {
 
 std::vector<Process> find_processes(const std::filesystem::path& proc_root) {
   std::vector<Process> processes;
-  std::error_code error;
-  std::filesystem::directory_iterator entry(proc_root, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    const std::filesystem::path& path = entry->path();
-    const auto pid = number<pid_t>(path.filename().string());
-    if (!pid || *pid <= 0) continue;
+  for (const pid_t pid : pids_of(proc_root)) {
+    const auto path = proc_root / std::to_string(pid);
     const auto arguments = read_start(path / "cmdline", kMostCommandLine);
     // Nearly every process: no more than one file is read of it.
     if (arguments.find("org.apache.spark.") == std::string::npos) continue;
     auto what = recognise(split_at_nul(arguments));
-    const auto started = start_of(path);
+    const auto stat = read_stat(path);
     auto cgroup = cgroup_of(path);
-    if (!what || !started || !cgroup) continue;
+    if (!what || !stat || !cgroup) continue;
     // Whoever had the pid when its start was read is the one that the rest is of.
-    if (read_start(path / "cmdline", kMostCommandLine) != arguments || start_of(path) != started) continue;
+    const auto again = read_stat(path);
+    if (read_start(path / "cmdline", kMostCommandLine) != arguments || !again ||
+        again->started != stat->started)
+      continue;
     processes.push_back(
-        {.pid = *pid, .started = *started, .cgroup = *std::move(cgroup), .what = *std::move(what)});
+        {.pid = pid, .started = stat->started, .cgroup = *std::move(cgroup), .what = *std::move(what)});
   }
-  std::sort(processes.begin(), processes.end(),
-            [](const Process& a, const Process& b) { return a.pid < b.pid; });
   return processes;
 }
 

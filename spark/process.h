@@ -18,6 +18,7 @@ enum class ProcessKind { executor, driver, service };
 // What a command line says of itself. Nothing in it is to be trusted: any user can write one.
 struct Recognised {
   ProcessKind kind = ProcessKind::service;
+  std::string name;      // of its main class, without the package: "Worker"
   std::string app;       // of an executor; a driver is asked
   std::string executor;  // of an executor
   friend bool operator==(const Recognised&, const Recognised&) = default;

@@ -177,7 +177,7 @@ class Naive {
     std::map<std::string, std::vector<const Workload*>> apps;
     std::vector<std::pair<std::pair<double, std::string>, std::vector<const Workload*>>> groups;
     for (const Workload& w : snap_.workloads) {
-      if (!best_effort(w)) continue;
+      if (!best_effort(w) || w.spared) continue;
       if (w.spark) {
         apps[w.spark->app].push_back(&w);
       } else {

@@ -5,7 +5,9 @@
 #include "tests/unit/spark/fake_proc.h"
 
 #include <bit>
-#include <set>
+#include <map>
+#include <memory>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +18,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Pair;
 using ::testing::SizeIs;
 
 constexpr double kNow = 1'790'000'060;
@@ -59,6 +60,16 @@ TEST_F(CollectorTest, FindsApplicationsAndWhoBelongsToThem) {
             (model::SparkIdentity{driver.id, model::SparkRole::driver, std::nullopt}));
   EXPECT_EQ(found.members[1].identity, (model::SparkIdentity{driver.id, model::SparkRole::executor, "0"}));
   EXPECT_EQ(found.members[2].identity.app, "");
+}
+
+TEST_F(CollectorTest, SeesWhoElseLivesWhereSparkDoes) {
+  proc.add_plain(4, "cron", "system.slice/cron.service");
+  EXPECT_EQ(collector().collect(kNow).bystanders, nullptr);
+  proc.add(20, test::standalone_executor("app-1", "0"), "e0.scope");
+  const Observation found = collector().collect(kNow);
+  ASSERT_NE(found.bystanders, nullptr);
+  EXPECT_THAT(*found.bystanders,
+              ElementsAre(std::make_pair("system.slice/cron.service", Bystanders{4, "cron", 1})));
 }
 
 TEST_F(CollectorTest, AsksNobodyWhereThereIsNoDriver) {
@@ -124,16 +135,66 @@ TEST_F(CollectorTest, WhereADriverListensUnseenTheUsualPortsAreTried) {
   EXPECT_EQ(found.members[1].identity.app, "");
 }
 
-TEST(Identities, AreOfWorkloadsWithOneSparkProcess) {
-  const model::SparkIdentity executor{"app-1", model::SparkRole::executor, "0"};
-  Observation found;
-  found.members = {
-      {"pod/c1/sub", ProcessKind::executor, executor},     {"worker.service", ProcessKind::service, {}},
-      {"worker.service", ProcessKind::executor, executor}, {"other.service", ProcessKind::service, {}},
-      {"elsewhere", ProcessKind::executor, executor},      {"", ProcessKind::executor, executor}};
-  const std::set<std::string> workloads{"pod/c1", "worker.service", "other.service"};
-  EXPECT_THAT(identities(found, [&](const std::string& id) { return workloads.count(id) > 0; }),
-              ElementsAre(Pair("pod/c1", executor)));
+class OccupanciesTest : public ::testing::Test {
+ protected:
+  static Member executor_at(const std::string& cgroup, pid_t pid = 7) {
+    return {pid, "CoarseGrainedExecutorBackend", cgroup, ProcessKind::executor, kExecutor};
+  }
+  static Member worker_at(const std::string& cgroup) {
+    return {5, "Worker", cgroup, ProcessKind::service, {}};
+  }
+  void others(std::map<std::string, Bystanders> found) {
+    seen.bystanders = std::make_shared<const std::map<std::string, Bystanders>>(std::move(found));
+  }
+  Occupancy of(const std::string& workload) {
+    const auto found = occupancies(seen, [&](const std::string& id) { return id == workload; });
+    EXPECT_LE(found.size(), 1U);
+    return found.empty() ? Occupancy() : found.begin()->second;
+  }
+
+  static inline const model::SparkIdentity kExecutor{"app-1", model::SparkRole::executor, "0"};
+  Observation seen;
+};
+
+TEST_F(OccupanciesTest, AnExecutorAloneIsItsWorkload) {
+  seen.members = {executor_at("pod/c1/sub"), executor_at("elsewhere"), executor_at("")};
+  others({{"pod/c10", {3, "x", 1}}, {"pod", {4, "y", 1}}, {"pod/c", {4, "y", 1}}});
+  EXPECT_EQ(of("pod/c1"), (Occupancy{kExecutor, std::nullopt}));
+}
+
+TEST_F(OccupanciesTest, WhatAWorkerSharesWithItsExecutorsIsSpared) {
+  seen.members = {worker_at("worker.service"), executor_at("worker.service")};
+  EXPECT_EQ(of("worker.service"),
+            (Occupancy{std::nullopt, "its cgroup is shared by Worker (pid 5), executor 0 of app-1 (pid 7)"}));
+}
+
+TEST_F(OccupanciesTest, WhatOthersLiveInIsSpared) {
+  seen.members = {executor_at("e.scope/jvm")};
+  others({{"e.scope/agent", {3, "agent", 1}}});
+  EXPECT_EQ(of("e.scope"),
+            (Occupancy{kExecutor, "its cgroup is shared by executor 0 of app-1 (pid 7), agent (pid 3)"}));
+  others({{"e.scope", {3, "bash", 2}}, {"e.scope/a", {4, "vim", 3}}});
+  EXPECT_EQ(of("e.scope").spared,
+            "its cgroup is shared by executor 0 of app-1 (pid 7), bash (pid 3), vim (pid 4) and 3 more");
+}
+
+TEST_F(OccupanciesTest, OfManyTheFirstFewAreNamed) {
+  for (pid_t pid = 1; pid <= 100; ++pid) seen.members.push_back(executor_at("s", pid));
+  EXPECT_THAT(of("s").spared.value_or(""), HasSubstr("(pid 4) and 96 more"));
+}
+
+TEST_F(OccupanciesTest, ServicesAreSpared) {
+  seen.members = {worker_at("worker.service")};
+  EXPECT_EQ(of("worker.service"),
+            (Occupancy{std::nullopt, "Spark's Worker (pid 5) serves executors elsewhere"}));
+}
+
+TEST_F(OccupanciesTest, ADriverOfNobodyKnowsWhatIsSpared) {
+  seen.members = {{9, "SparkSubmit", "d.scope", ProcessKind::driver, {}}};
+  EXPECT_EQ(of("d.scope"),
+            (Occupancy{std::nullopt, "SparkSubmit (pid 9) drives an application that is not known"}));
+  seen.members[0].identity = {"app-1", model::SparkRole::driver, std::nullopt};
+  EXPECT_EQ(of("d.scope"), (Occupancy{seen.members[0].identity, std::nullopt}));
 }
 
 }  // namespace

@@ -31,17 +31,30 @@ class FakeProc {
   const std::filesystem::path& root() const { return root_; }
 
   void add(int pid, const std::vector<std::string>& arguments, const std::string& cgroup,
-           std::uint64_t started = 100) const {
+           std::uint64_t started = 100, int parent = 1) const {
     std::string line;
     for (const std::string& argument : arguments) line += argument + '\0';
     write(pid, "cmdline", line);
     write(pid, "stat",
-          std::to_string(pid) + " (java (x) y) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 " +
-              std::to_string(started) + " 20 21\n");
+          std::to_string(pid) + " (java (x) y) S " + std::to_string(parent) +
+              " 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 " + std::to_string(started) + " 20 21\n");
     write(pid, "cgroup", "1:cpu:/elsewhere\n0::/" + cgroup + "\n");
     std::filesystem::create_directories(root_ / std::to_string(pid) / "ns");
     std::filesystem::create_directories(root_ / std::to_string(pid) / "fd");
     link(pid, "ns/net", "net:[1]");
+  }
+  // A process of no interest.
+  void add_plain(int pid, const std::string& name, const std::string& cgroup, int parent = 1,
+                 char state = 'S', int threads = 1) const {
+    write(pid, "cmdline", name + '\0');
+    write(pid, "stat",
+          std::to_string(pid) + " (" + name + ") " + state + " " + std::to_string(parent) +
+              " 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 " + std::to_string(threads) + " 18 100 20 21\n");
+    write(pid, "cgroup", "0::/" + cgroup + "\n");
+  }
+  // Its pid in each PID namespace, from the outermost one on.
+  void set_namespaces(int pid, const std::string& pids) const {
+    write(pid, "status", "Name:\tx\nNStgid:\t" + pids + "\nNSpid:\t" + pids + "\nNSpgid:\t1\n");
   }
   void remove(int pid) const { std::filesystem::remove_all(root_ / std::to_string(pid)); }
   // Listens at an address as /proc/net/tcp has it, "0100007F:0FC8".

@@ -10,11 +10,15 @@ namespace {
 
 using test::FakeProc;
 
-const Recognised kService{};
-const Recognised kDriver{.kind = ProcessKind::driver, .app = "", .executor = ""};
-
-Recognised executor(const std::string& app, const std::string& id) {
-  return {.kind = ProcessKind::executor, .app = app, .executor = id};
+Recognised service(const std::string& name) {
+  return {.kind = ProcessKind::service, .name = name, .app = "", .executor = ""};
+}
+Recognised driver(const std::string& name) {
+  return {.kind = ProcessKind::driver, .name = name, .app = "", .executor = ""};
+}
+Recognised executor(const std::string& app, const std::string& id,
+                    const std::string& name = "CoarseGrainedExecutorBackend") {
+  return {.kind = ProcessKind::executor, .name = name, .app = app, .executor = id};
 }
 
 TEST(Recognise, AStandaloneExecutor) {
@@ -28,7 +32,7 @@ TEST(Recognise, AnExecutorOnYarn) {
                  "org.apache.spark.executor.YarnCoarseGrainedExecutorBackend", "--driver-url",
                  "spark://CoarseGrainedScheduler@node-1:40001", "--executor-id", "12", "--hostname", "node-2",
                  "--cores", "4", "--app-id", "application_1790000000000_0042", "--resourceProfileId", "0"}),
-      executor("application_1790000000000_0042", "12"));
+      executor("application_1790000000000_0042", "12", "YarnCoarseGrainedExecutorBackend"));
 }
 
 TEST(Recognise, AnExecutorOnKubernetes) {
@@ -38,24 +42,26 @@ TEST(Recognise, AnExecutorOnKubernetes) {
                  "--driver-url", "spark://CoarseGrainedScheduler@etl-driver-svc.jobs.svc:7078",
                  "--executor-id", "1", "--cores", "1", "--app-id", "spark-f2a1c0", "--hostname", "10.1.2.3",
                  "--podName", "etl-exec-1"}),
-      executor("spark-f2a1c0", "1"));
+      executor("spark-f2a1c0", "1", "KubernetesExecutorBackend"));
 }
 
 TEST(Recognise, Drivers) {
-  EXPECT_EQ(recognise(test::client_driver()), kDriver);
+  EXPECT_EQ(recognise(test::client_driver()), driver("SparkSubmit"));
   EXPECT_EQ(recognise({"java", "-cp", "x", "org.apache.spark.deploy.worker.DriverWrapper",
                        "spark://Worker@h:1", "/w/app.jar", "Main"}),
-            kDriver);
+            driver("DriverWrapper"));
   EXPECT_EQ(recognise({"java", "org.apache.spark.deploy.yarn.ApplicationMaster", "--class", "Main"}),
-            kDriver);
+            driver("ApplicationMaster"));
 }
 
 TEST(Recognise, WhatMustOutliveItsExecutors) {
-  EXPECT_EQ(recognise(test::worker()), kService);
+  EXPECT_EQ(recognise(test::worker()), service("Worker"));
   for (const char* name :
-       {"org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.ExternalShuffleService",
-        "org.apache.spark.deploy.yarn.ExecutorLauncher"})
-    EXPECT_EQ(recognise({"java", "-Xmx1g", name, "--host", "x"}), kService) << name;
+       {"deploy.master.Master", "deploy.ExternalShuffleService", "deploy.yarn.ExecutorLauncher"}) {
+    const std::string whole = std::string("org.apache.spark.") + name;
+    EXPECT_EQ(recognise({"java", "-Xmx1g", whole, "--host", "x"}),
+              service(whole.substr(whole.rfind('.') + 1)));
+  }
 }
 
 TEST(Recognise, OnlyAJvmByItsMainClass) {
@@ -90,8 +96,9 @@ TEST(FindProcesses, TakesThoseOfSparkWithTheirCgroup) {
   proc.write(7, "cmdline", "");  // a kernel thread
   const auto found = find_processes(proc.root());
   ASSERT_EQ(found.size(), 2U);
-  EXPECT_EQ(found[0],
-            (Process{.pid = 3, .started = 100, .cgroup = "user.slice/shell.scope", .what = kDriver}));
+  EXPECT_EQ(
+      found[0],
+      (Process{.pid = 3, .started = 100, .cgroup = "user.slice/shell.scope", .what = driver("SparkSubmit")}));
   EXPECT_EQ(found[1], (Process{.pid = 20,
                                .started = 777,
                                .cgroup = "system.slice/spark-worker.service",
