@@ -43,7 +43,7 @@ Outcome<std::string> explain_file(Session& session, const Arguments& arguments) 
   if (!snapshot) return tl::unexpected(snapshot.error());
   const auto plan = policies::decide(*snapshot, settings.policies);
   const auto explanation = policies::explain(*snapshot, plan, settings.policies, arguments.subject);
-  if (!explanation.workload && !explanation.decision) {
+  if (!explanation.workload && !explanation.decision && !explanation.application) {
     return problem(Exit::failed,
                    fmt::format("\"{}\" is neither a workload of {} nor a decision that it leads to",
                                arguments.subject, input_name(*arguments.snapshot)));
@@ -75,9 +75,10 @@ Outcome<void> explain(Session& session, const Arguments& arguments) {
 
 Action declare_explain(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
-  app.add_option("subject", arguments->subject, "A workload's id or a decision's (d-...)")
+  app.add_option("subject", arguments->subject,
+                 "A workload's id, a Spark application's, or a decision's (d-...)")
       ->required()
-      ->type_name("WORKLOAD|DECISION");
+      ->type_name("WORKLOAD|APPLICATION|DECISION");
   app.add_option("--snapshot", arguments->snapshot, "Of this snapshot, - for standard input")
       ->type_name("FILE");
   app.add_option("--config", arguments->config, "Settings of this file in place of the defaults")

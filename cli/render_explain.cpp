@@ -220,6 +220,56 @@ void render_payers(std::ostream& out, const Document& workload, const Style& sty
   }
 }
 
+// Costs may be below 0.
+std::string seconds(const std::optional<double>& amount) {
+  return amount ? fmt::format("{:.4g} s", *amount) : "not known";
+}
+
+void render_application(std::ostream& out, const Document& application, const Style& style) {
+  if (!application.is_object()) return;
+  const Document& figures = member(application, "figures");
+  heading(out, style, "Spark application " + printable(text_of(application, "id")));
+  say(out,
+      fmt::format("{} of {} stages done", number(figures, "stages_done", 1), number(figures, "stages", 0)));
+  say(out, fmt::format("cost {} = recalculation {} - delta {} x remaining {}",
+                       seconds(number_of(figures, "cost")), seconds(number_of(figures, "recalculation")),
+                       number(application, "delta", 4), seconds(number_of(figures, "remaining"))));
+  say(out,
+      fmt::format("recalculation: {} to compute again, {} to move again",
+                  seconds(number_of(figures, "computation")), bytes(number_of(figures, "transmission"))));
+  const auto frees = number_of(figures, "frees_bytes").value_or(0);
+  const auto each = number_of(figures, "cost_per_byte");
+  if (frees > 0 && each) {
+    say(out,
+        fmt::format("its workloads here use {}: {} for each GiB", bytes(frees), seconds(*each * (1U << 30))));
+  }
+  const auto& workloads = list_of(application, "workloads");
+  if (workloads.empty()) say(out, "nothing of it on this node can be evicted");
+  for (std::size_t i = 0; i < workloads.size(); ++i) {
+    if (workloads[i].is_string()) say(out, fmt::format("{}. {}", i + 1, workloads[i].get<std::string>()));
+  }
+}
+
+void render_eviction(std::ostream& out, const Document& workload, const Style& style) {
+  const Document& eviction = member(workload, "eviction");
+  if (!eviction.is_object()) return;
+  heading(out, style, "Eviction");
+  if (const auto why = text_of(eviction, "spared"); !why.empty()) {
+    say(out, "is never evicted: " + why);
+    return;
+  }
+  const Document& candidate = member(eviction, "candidate");
+  say(out, fmt::format("costs {}: {}", seconds(number_of(candidate, "cost")), text_of(candidate, "reason")));
+  say(out, fmt::format("frees {}", bytes(number_of(candidate, "frees_bytes"))));
+  out << "  "
+      << paint(style, flag_of(eviction, "victim") ? Colour::yellow : Colour::none,
+               fmt::format("number {} of {} to go{}", number(eviction, "position", 0),
+                           number(eviction, "candidates", 0),
+                           flag_of(eviction, "victim") ? ", and would go now" : ""))
+      << ": " << printable(text_of(eviction, "memory")) << "\n";
+  render_application(out, member(workload, "application"), style);
+}
+
 void render_action(std::ostream& out, const Document& action, const Style& style) {
   out << "  "
       << paint(style, Colour::green,
@@ -240,6 +290,7 @@ void render_workload(std::ostream& out, const Document& workload, const Style& s
   render_redundant(out, workload, style);
   render_moves(out, workload, style);
   render_payers(out, workload, style);
+  render_eviction(out, workload, style);
   heading(out, style, "What berth would do with it now");
   const auto& actions = list_of(workload, "actions");
   if (actions.empty()) say(out, "nothing: it is as it should be");
@@ -264,6 +315,7 @@ void render_explanation(std::ostream& out, const Document& explanation, const St
   const Document& decision = member(explanation, "decision");
   const Document& workload = member(explanation, "workload");
   if (decision.is_object()) render_decision(out, decision, style);
+  render_application(out, member(explanation, "application"), style);
   if (!workload.is_object()) return;
   if (decision.is_object()) heading(out, style, "The workload now");
   render_workload(out, workload, style);

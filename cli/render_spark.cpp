@@ -73,11 +73,26 @@ void list_order(std::ostream& out, const model::SparkFindings& findings, const S
   }
 }
 
+void list_spared(std::ostream& out, const model::SparkFindings& findings, const Style& style) {
+  std::size_t shown = 0;
+  for (const auto& [id, reason] : findings.spared) {
+    if (shown++ == kShownBeyondVictims) {
+      out << paint(style, Colour::dim,
+                   fmt::format("  and {} more that are spared", findings.spared.size() - kShownBeyondVictims))
+          << "\n";
+      return;
+    }
+    out << "  " << printable(id) << " is spared: " << printable(reason) << "\n";
+  }
+}
+
 }  // namespace
 
 void render_spark(std::ostream& out, const model::SparkFindings& findings, const Style& style) {
   if (!findings.apps.empty()) list_apps(out, findings, style);
-  if (findings.candidates.empty() && findings.trigger == model::EvictionTrigger::none) return;
+  if (findings.candidates.empty() && findings.spared.empty() &&
+      findings.trigger == model::EvictionTrigger::none)
+    return;
   out << "\n"
       << paint(style, Colour::bold, "Memory, and who would be evicted first") << "\n  "
       << paint(style, findings.trigger == model::EvictionTrigger::none ? Colour::none : Colour::yellow,
@@ -88,13 +103,19 @@ void render_spark(std::ostream& out, const model::SparkFindings& findings, const
   }
   if (findings.candidates.empty()) {
     out << "  there is no best-effort workload that could go\n";
-    return;
+  } else {
+    list_order(out, findings, style);
   }
-  list_order(out, findings, style);
+  list_spared(out, findings, style);
   if (!findings.victims.empty()) {
     out << paint(style, Colour::dim, "  berth evicts nobody by itself yet: this is whom it would choose.")
         << "\n";
   }
+}
+
+void render_spark_list(std::ostream& out, const model::SparkFindings& findings, const Style& style) {
+  if (findings.apps.empty()) out << "No Spark applications: no driver on this host tells of any.\n";
+  render_spark(out, findings, style);
 }
 
 }  // namespace berth::cli

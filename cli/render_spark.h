@@ -12,4 +12,7 @@ namespace berth::cli {
 // where nobody could be evicted and nothing is needed.
 void render_spark(std::ostream& out, const model::SparkFindings& findings, const Style& style);
 
+// For a list of them alone: says so where there are none.
+void render_spark_list(std::ostream& out, const model::SparkFindings& findings, const Style& style);
+
 }  // namespace berth::cli

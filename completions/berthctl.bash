@@ -44,6 +44,7 @@ _berthctl() {
             options=$global
             values=$commands
             ;;
+        list) options+=" --spark" ;;
         top) options+=" --interval -n --once" ;;
         topology) options+=" --xml --synthetic" ;;
         plan) options+=" --snapshot --config --policy -o" ;;

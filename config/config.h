@@ -35,6 +35,8 @@ struct Settings {
   std::string log_level = "info";
   double log_retention_s = 7 * 86400.0;  // [log] how long decisions are kept
   ListenAddress metrics_listen;          // [metrics] where to serve them
+  bool spark_watch = true;               // [spark] ask drivers of this host
+  double spark_interval_s = 2.0;         // [spark] how often
   policies::PolicySettings policies;
   std::vector<model::WorkloadRule> rules;  // in the order they are tried
 };

@@ -179,6 +179,10 @@ KeySpec<Settings> metrics_listen_key() {
 void add_spark_specs(std::vector<KeySpec<Settings>>& specs) {
   using policies::Complexity;
   using policies::EvictionRank;
+  specs.push_back(boolean_key<Settings>(
+      "spark.watch", [](Settings & s) -> auto& { return s.spark_watch; }));
+  specs.push_back(duration_key<Settings>(
+      "spark.interval", 0.1, 3600, [](Settings & s) -> auto& { return s.spark_interval_s; }));
   const auto spark = [](Settings & s) -> auto& { return s.policies.spark; };
   specs.push_back(choice_key<Settings, Complexity>(
       "spark.complexity", {{"pooled", Complexity::pooled}, {"mean-of-ratios", Complexity::mean_of_ratios}},

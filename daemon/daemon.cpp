@@ -73,6 +73,7 @@ model::Result<std::unique_ptr<Daemon>> Daemon::start(const Options& options, con
                                   options.sys_root, daemon->settings_.history);
   if (!observer) return model::fail(observer.error());
   daemon->observer_ = std::move(*observer);
+  daemon->watch_spark();
   daemon->decision_log_ = std::make_unique<DecisionLog>(options.state_dir, daemon->settings_.log_retention_s);
   if (const auto& problem = daemon->decision_log_->problem()) spdlog::warn("decision log: {}", *problem);
   std::optional<std::string> warning;
@@ -116,6 +117,11 @@ void Daemon::begin_sampling() {
   }
   // Of the kernel's types, which take some ten MiB, nothing is needed any more.
   malloc_trim(0);
+}
+
+void Daemon::watch_spark() {
+  spark_.keep(options_.proc_root,
+              settings_.spark_watch ? std::optional(settings_.spark_interval_s) : std::nullopt);
 }
 
 model::Result<void> Daemon::open_actuators() {
@@ -271,8 +277,9 @@ std::vector<LogEntry> Daemon::decide_in_shadow(double now) {
 
 void Daemon::look(double now) {
   const double cpu_before = seconds_of(CLOCK_THREAD_CPUTIME_ID);
-  const auto messages = observer_->read(now);
+  auto messages = observer_->read(now);
   keep_to_budget(seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_before);
+  observer_->set_spark(spark_.newest(messages));
   for (const auto& message : messages) spdlog::warn("{}", message);
   for (const auto& message : progress_files_.follow(observer_->found(), observer_->progress(), now)) {
     spdlog::warn("{}", message);

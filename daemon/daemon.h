@@ -18,6 +18,7 @@
 #include "daemon/report_json.h"
 #include "daemon/sampling_budget.h"
 #include "daemon/shadow.h"
+#include "daemon/spark_watch.h"
 #include "daemon/straggler_watch.h"
 #include "model/error.h"
 #include "model/plan.h"
@@ -127,6 +128,7 @@ class Daemon final : public Control {
   std::vector<LogEntry> decide_and_enforce(double now);
   std::vector<LogEntry> decide_in_shadow(double now);
   void look(double now);
+  void watch_spark();
   void keep_to_budget(double read_cpu_s);
   SamplingReport sampling_report() const;
   void count_workloads();
@@ -176,6 +178,7 @@ class Daemon final : public Control {
   MetricsEndpoint metrics_;
   PressureWatch pressure_;
   ProgressFiles progress_files_;
+  SparkWatch spark_;
   SamplingBudget budget_;
   bool slowed_ = false;                  // ticks are further apart than configured
   std::uint64_t woken_by_pressure_ = 0;  // ticks

@@ -163,7 +163,7 @@ model::Result<std::string> Daemon::explain_json(const std::string& subject) {
     explanation.decision = {.id = subject, .planned = {}};
     explanation.workload = policies::explain_workload(snapshot, plan, settings, entries.front().workload);
   }
-  if (!explanation.decision && !explanation.workload) {
+  if (!explanation.decision && !explanation.workload && !explanation.application) {
     return model::fail(
         ErrorKind::gone,
         fmt::format(
@@ -272,6 +272,7 @@ model::Result<void> Daemon::reload() {
   (void)daemon::set_log_level(settings_.log_level);
   observer_->set_history(settings_.history);
   pressure_.set_share(settings_.pressure_threshold);
+  watch_spark();
   metrics_.keep(settings_.metrics_listen, config_loaded_);
   for (const auto& warning : observer_->set_rules(settings_.rules).warnings) spdlog::warn("{}", warning);
   decision_log_->set_retention(settings_.log_retention_s);

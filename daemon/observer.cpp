@@ -202,6 +202,14 @@ const model::Snapshot& Observer::assemble(const Holdings& holdings, const Unmana
                                           const RefusedLimits& refused) {
   keep_living_workloads();
   allowed_.begin_pass();
+  std::map<std::string, spark::Occupancy> spark;
+  if (spark_) {
+    spark = spark::occupancies(*spark_, [this](const std::string& id) { return found().count(id) > 0; });
+  }
+  if (spark_ != spark_shown_) {  // a hundred thousand tasks are not copied every tick
+    snapshot_.spark_apps = spark_ ? spark_->apps : std::vector<model::SparkApp>();
+    spark_shown_ = spark_;
+  }
   InOrder readings(sampler_.readings());
   InOrder finds(found());
   InOrder pins(holdings.cpus);
@@ -221,6 +229,10 @@ const model::Snapshot& Observer::assemble(const Holdings& holdings, const Unmana
     // A snapshot assembled twice holds a reading once.
     if (reading.sample && (workload.usage.empty() || workload.usage.back().time < reading.sample->time)) {
       keep_sample(workload.usage, *reading.sample, history_);
+    }
+    if (const auto occupancy = spark.find(id); occupancy != spark.end()) {
+      workload.spark = occupancy->second.identity;
+      workload.spared = occupancy->second.spared;
     }
     workload.progress = progress_.of(id, run);
     workload.progressed_at = progress_.unchanged_since(id, run);

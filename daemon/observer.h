@@ -12,6 +12,7 @@
 #include "daemon/straggler_watch.h"
 #include "model/error.h"
 #include "model/snapshot.h"
+#include "spark/collector.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -55,6 +56,8 @@ class Observer {
   const std::map<std::string, cgroup::FoundWorkload>& found() const { return discovery_->workloads(); }
   // What workloads said of their progress; the next assemble() takes it in.
   ProgressReports& progress() { return progress_; }
+  // What the next assemble() takes applications, executors and drivers from; null: there are none.
+  void set_spark(std::shared_ptr<const spark::Observation> spark) { spark_ = std::move(spark); }
   // 0 where there is no such workload.
   std::uint64_t cgroup_id(const std::string& workload) const;
 
@@ -85,7 +88,9 @@ class Observer {
   model::CpuSet online_;
   std::set<std::string> said_;  // what is missing, as long as it is
   ProgressReports progress_;
-  std::map<std::string, std::uint64_t> runs_;  // cgroup id whose samples the snapshot holds
+  std::shared_ptr<const spark::Observation> spark_;
+  std::shared_ptr<const spark::Observation> spark_shown_;  // whose applications the snapshot holds
+  std::map<std::string, std::uint64_t> runs_;              // cgroup id whose samples the snapshot holds
   model::Snapshot snapshot_;
 };
 

@@ -13,9 +13,12 @@
 #include "daemon/shadow.h"
 #include "model/json.h"
 #include "policies/decide.h"
+#include "spark/http_get.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -71,11 +74,23 @@ ExitStatus run_once(const Options& options, const config::Settings& settings) {
     if (!capability.available) spdlog::warn("{}: {}", capability.name, capability.detail);
   }
 
+  // Of a driver with much to tell the first pages only: nobody waits here for the rest.
+  const std::atomic<bool> never{false};
+  spark::HttpClient client({}, never);
+  spark::Collector drivers(options.proc_root, [&client](const std::string& url) { return client.get(url); });
+  const auto ask_drivers = [&] {
+    if (!settings.spark_watch) return;
+    auto found = std::make_shared<const spark::Observation>(drivers.collect(epoch_now()));
+    say(found->problems);
+    (*observer)->set_spark(std::move(found));
+  };
+
   const double first = epoch_now();
   say((*observer)->read(first));
   const double pause_s = std::min(kBetweenReadings_s, settings.tick_s);
   poll(nullptr, 0, static_cast<int>(pause_s * 1000));
   say((*observer)->read(epoch_now()));
+  ask_drivers();
 
   // What runs with settings made over the bus is seen as the daemon sees it.
   std::optional<std::string> ignored;

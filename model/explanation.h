@@ -5,8 +5,10 @@
 
 #include "model/plan.h"
 #include "model/snapshot.h"
+#include "model/spark_findings.h"
 #include "model/straggler_findings.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,6 +30,24 @@ struct Payer {
   Resources amount;  // of one resource
 };
 
+// What evicting it would cost, and how near it is to that.
+struct EvictionExplanation {
+  std::optional<EvictionCandidate> candidate;  // nullopt where it is spared
+  std::optional<std::string> spared;           // why
+  std::size_t position = 0;                    // among the candidates, from 1; 0 where it is none
+  std::size_t candidates = 0;
+  bool victim = false;  // it would go now
+  std::string memory;   // whether memory is wanted, in words
+};
+
+// A Spark application whose driver is known.
+struct ApplicationExplanation {
+  std::string id;
+  SparkAppFigures figures;
+  double delta = 0;                    // of the remaining time that is weighed against the cost
+  std::vector<std::string> workloads;  // its candidates on this node, first victim first
+};
+
 struct WorkloadExplanation {
   Workload workload;  // as in the snapshot, without its samples
   bool pending = false;
@@ -46,8 +66,10 @@ struct WorkloadExplanation {
   std::vector<LimitMove> moves;
   // Who pays at present, whoever it was taken for and when; of a straggler that is grown.
   std::vector<Payer> payers;
-  std::optional<Resources> idle;  // of the node, where the straggler policy ran
-  std::vector<Action> actions;    // of the plan, about this workload
+  std::optional<Resources> idle;                      // of the node, where the straggler policy ran
+  std::vector<Action> actions;                        // of the plan, about this workload
+  std::optional<EvictionExplanation> eviction;        // of a best-effort one, where the Spark policy ran
+  std::optional<ApplicationExplanation> application;  // whose executor or driver it is
 };
 
 struct DecisionExplanation {
@@ -60,6 +82,7 @@ struct Explanation {
   double time = 0;  // of the snapshot
   std::optional<DecisionExplanation> decision;
   std::optional<WorkloadExplanation> workload;
+  std::optional<ApplicationExplanation> application;  // where that was asked for
 };
 
 // A berth.explain/1 document, on one line without a trailing newline.

@@ -2,6 +2,7 @@
 #include "model/explanation.h"
 #include "model/json.h"
 #include "model/json_writer.h"
+#include "model/spark_json.h"
 #include "model/straggler_json.h"
 #include "model/workload_json.h"
 
@@ -71,6 +72,22 @@ void write_payers(JsonWriter& out, const std::vector<Payer>& payers) {
   out.end_array();
 }
 
+void write_eviction(JsonWriter& out, const EvictionExplanation& eviction) {
+  out.begin_object().member("position", std::uint64_t{eviction.position});
+  out.member("candidates", std::uint64_t{eviction.candidates}).member("victim", eviction.victim);
+  out.member("spared", eviction.spared).member("memory", eviction.memory);
+  write_or_null(out, "candidate", eviction.candidate, write_candidate);
+  out.end_object();
+}
+
+void write_application(JsonWriter& out, const ApplicationExplanation& application) {
+  out.begin_object().member("id", application.id).member("delta", application.delta);
+  write_app_figures(out.key("figures"), application.figures);
+  out.key("workloads").begin_array();
+  for (const std::string& id : application.workloads) out.value(id);
+  out.end_array().end_object();
+}
+
 void write_explained(JsonWriter& out, const WorkloadExplanation& explained) {
   const Workload& workload = explained.workload;
   out.begin_object()
@@ -103,6 +120,8 @@ void write_explained(JsonWriter& out, const WorkloadExplanation& explained) {
   write_or_null(out, "idle", explained.idle, write_resources);
   write_moves(out.key("moves"), explained.moves);
   write_payers(out.key("payers"), explained.payers);
+  write_or_null(out, "eviction", explained.eviction, write_eviction);
+  write_or_null(out, "application", explained.application, write_application);
   out.key("actions").begin_array();
   for (const Action& action : explained.actions) write_action(out, action);
   out.end_array().end_object();
@@ -123,6 +142,7 @@ std::string to_json(const Explanation& explanation) {
                   to.key("entries").begin_array().end_array().end_object();
                 });
   write_or_null(out, "workload", explanation.workload, write_explained);
+  write_or_null(out, "application", explanation.application, write_application);
   out.end_object();
   return out.take();
 }

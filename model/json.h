@@ -61,6 +61,10 @@ std::string to_json(const Snapshot& snapshot);
 Result<Plan> parse_plan(std::string_view text);
 std::string to_json(const Plan& plan);
 
+// The "spark" findings alone, with `schema: "berth.spark/1"`, host and time of the plan; empty findings where
+// the policy did not run.
+std::string spark_json(const Plan& plan);
+
 // The "topology" member alone, with `schema: "berth.topology/1"`.
 std::string to_json(const Topology& topology);
 Result<Topology> parse_topology(std::string_view text);

@@ -240,4 +240,11 @@ std::string to_json(const Plan& plan) {
   return out.end_object().end_object().take();
 }
 
+std::string spark_json(const Plan& plan) {
+  JsonWriter out;
+  out.begin_object().member("schema", "berth.spark/1").member("host", plan.host).member("time", plan.time);
+  write_spark(out.key("spark"), plan.findings.spark.value_or(SparkFindings()));
+  return out.end_object().take();
+}
+
 }  // namespace berth::model

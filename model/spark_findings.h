@@ -74,6 +74,7 @@ struct SparkFindings {
   // By workload id: Spark's, and, where there is a trigger, every best-effort workload.
   std::map<std::string, EvictionCandidate> candidates;
   std::vector<std::string> order;                       // of every candidate, first victim first
+  std::map<std::string, std::string> spared;            // best-effort, but nobody's candidate: id and why
   std::vector<MemoryTaken> reclaim;                     // caches that are squeezed first
   std::vector<MemoryTaken> victims;                     // the first of `order`, as many as the need takes
   friend bool operator==(const SparkFindings&, const SparkFindings&) = default;

@@ -55,14 +55,6 @@ SparkAppFigures read_app(const JsonValue& value) {
   return app;
 }
 
-void write_app(JsonWriter& out, const SparkAppFigures& app) {
-  out.begin_object().member("computation", app.computation_s).member("transmission", app.transmission_bytes);
-  out.member("recalculation", app.recalculation_s).member("remaining", app.remaining_s);
-  out.member("cost", app.cost_s).member("stages", std::uint64_t{app.stages});
-  out.member("stages_done", app.stages_done).member("frees_bytes", app.frees_bytes);
-  out.member("cost_per_byte", app.cost_per_byte).end_object();
-}
-
 EvictionCandidate read_candidate(const JsonValue& value) {
   JsonObject object(value);
   object.ignore_unknown();
@@ -75,13 +67,6 @@ EvictionCandidate read_candidate(const JsonValue& value) {
   candidate.frees_bytes = object.required("frees_bytes").bytes();
   if (const auto reason = object.optional("reason")) candidate.reason = reason->text();
   return candidate;
-}
-
-void write_candidate(JsonWriter& out, const EvictionCandidate& candidate) {
-  out.begin_object().member("kind", to_string(candidate.kind)).member("app", candidate.app);
-  out.member("lost", candidate.lost_s).member("running", candidate.running_s);
-  out.member("cost", candidate.cost_s).member("frees_bytes", candidate.frees_bytes);
-  out.member("reason", candidate.reason).end_object();
 }
 
 std::vector<MemoryTaken> read_taken(const JsonValue& value) {
@@ -108,6 +93,21 @@ void write_taken(JsonWriter& out, const std::vector<MemoryTaken>& list) {
 
 }  // namespace
 
+void write_app_figures(JsonWriter& out, const SparkAppFigures& app) {
+  out.begin_object().member("computation", app.computation_s).member("transmission", app.transmission_bytes);
+  out.member("recalculation", app.recalculation_s).member("remaining", app.remaining_s);
+  out.member("cost", app.cost_s).member("stages", std::uint64_t{app.stages});
+  out.member("stages_done", app.stages_done).member("frees_bytes", app.frees_bytes);
+  out.member("cost_per_byte", app.cost_per_byte).end_object();
+}
+
+void write_candidate(JsonWriter& out, const EvictionCandidate& candidate) {
+  out.begin_object().member("kind", to_string(candidate.kind)).member("app", candidate.app);
+  out.member("lost", candidate.lost_s).member("running", candidate.running_s);
+  out.member("cost", candidate.cost_s).member("frees_bytes", candidate.frees_bytes);
+  out.member("reason", candidate.reason).end_object();
+}
+
 SparkFindings read_spark(const JsonValue& value) {
   JsonObject object(value);
   object.ignore_unknown();
@@ -133,6 +133,11 @@ SparkFindings read_spark(const JsonValue& value) {
     });
   }
   object.required("order").each([&findings](const JsonValue& id) { findings.order.push_back(id.name()); });
+  if (const auto spared = object.optional("spared")) {
+    spared->each_member([&findings](const std::string& id, const JsonValue& reason) {
+      findings.spared.emplace(id, reason.text());
+    });
+  }
   if (const auto reclaim = object.optional("reclaim")) findings.reclaim = read_taken(*reclaim);
   if (const auto victims = object.optional("victims")) findings.victims = read_taken(*victims);
   return findings;
@@ -146,12 +151,14 @@ void write_spark(JsonWriter& out, const SparkFindings& findings) {
   out.member("need_bytes", findings.need_bytes).member("psi_full_avg10", findings.psi_full_avg10);
   out.member("trigger", to_string(findings.trigger)).member("reason", findings.reason);
   out.key("apps").begin_object();
-  for (const auto& [id, app] : findings.apps) write_app(out.key(id), app);
+  for (const auto& [id, app] : findings.apps) write_app_figures(out.key(id), app);
   out.end_object().key("candidates").begin_object();
   for (const auto& [id, candidate] : findings.candidates) write_candidate(out.key(id), candidate);
   out.end_object().key("order").begin_array();
   for (const std::string& id : findings.order) out.value(id);
-  write_taken(out.end_array().key("reclaim"), findings.reclaim);
+  out.end_array().key("spared").begin_object();
+  for (const auto& [id, reason] : findings.spared) out.member(id, reason);
+  write_taken(out.end_object().key("reclaim"), findings.reclaim);
   write_taken(out.key("victims"), findings.victims);
   out.end_object();
 }

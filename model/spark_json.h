@@ -11,5 +11,7 @@ namespace berth::model {
 // "findings.spark"; errors go to the value's context, unknown members are ignored.
 SparkFindings read_spark(const JsonValue& value);
 void write_spark(JsonWriter& out, const SparkFindings& findings);
+void write_app_figures(JsonWriter& out, const SparkAppFigures& app);
+void write_candidate(JsonWriter& out, const EvictionCandidate& candidate);
 
 }  // namespace berth::model

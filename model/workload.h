@@ -95,6 +95,8 @@ struct Workload {
   std::optional<double> deadline;   // epoch seconds
   std::optional<double> pinned_at;  // epoch seconds of berth's last change of `cpus`
   std::optional<SparkIdentity> spark;
+  std::optional<std::string>
+      spared;  // why it is never evicted: what else would end with it; nullopt: it may be
   std::vector<std::string> gpus;
   std::optional<OriginalLimits> original;
   std::optional<HeldLimit> held_cpu;     // berth's change of cpu_quota_cores

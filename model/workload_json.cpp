@@ -139,6 +139,7 @@ Workload read_workload(const JsonValue& value) {
   if (const auto deadline = object.nullable("deadline")) workload.deadline = deadline->epoch();
   if (const auto pinned = object.nullable("pinned_at")) workload.pinned_at = pinned->epoch();
   if (const auto spark = object.nullable("spark")) workload.spark = read_spark_identity(*spark);
+  if (const auto spared = object.nullable("spared")) workload.spared = spared->text();
   if (const auto gpus = object.optional("gpus"))
     gpus->each([&workload](const JsonValue& gpu) { workload.gpus.push_back(gpu.name()); });
   if (const auto original = object.nullable("original")) workload.original = read_original(*original);
@@ -173,6 +174,7 @@ void write_workload(JsonWriter& out, const Workload& workload) {
   } else {
     out.null();
   }
+  out.member_if("spared", workload.spared);
   out.key("gpus").begin_array();
   for (const std::string& gpu : workload.gpus) out.value(gpu);
   out.end_array().key("original");

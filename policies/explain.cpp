@@ -116,6 +116,37 @@ void add_payers(const model::Snapshot& snapshot, WorkloadExplanation& explained)
   }
 }
 
+std::optional<model::ApplicationExplanation> explain_application(const model::SparkFindings& findings,
+                                                                 const std::string& id) {
+  auto figures = value_for(findings.apps, id);
+  if (!figures) return std::nullopt;
+  model::ApplicationExplanation explained{
+      .id = id, .figures = *figures, .delta = findings.delta, .workloads = {}};
+  for (const std::string& workload : findings.order) {
+    const auto candidate = findings.candidates.find(workload);
+    if (candidate != findings.candidates.end() && candidate->second.app == id)
+      explained.workloads.push_back(workload);
+  }
+  return explained;
+}
+
+void add_eviction(const model::SparkFindings& findings, WorkloadExplanation& explained) {
+  const std::string& id = explained.workload.id;
+  model::EvictionExplanation eviction{.candidate = value_for(findings.candidates, id),
+                                      .spared = value_for(findings.spared, id),
+                                      .candidates = findings.order.size(),
+                                      .memory = findings.reason};
+  if (!eviction.candidate && !eviction.spared) return;
+  const auto place = std::find(findings.order.begin(), findings.order.end(), id);
+  if (place != findings.order.end())
+    eviction.position = static_cast<std::size_t>(place - findings.order.begin()) + 1;
+  eviction.victim = std::any_of(findings.victims.begin(), findings.victims.end(),
+                                [&](const model::MemoryTaken& taken) { return taken.workload == id; });
+  explained.eviction = std::move(eviction);
+  if (explained.workload.spark)
+    explained.application = explain_application(findings, explained.workload.spark->app);
+}
+
 }  // namespace
 
 std::optional<WorkloadExplanation> explain_workload(const model::Snapshot& snapshot, const model::Plan& plan,
@@ -126,6 +157,7 @@ std::optional<WorkloadExplanation> explain_workload(const model::Snapshot& snaps
     add_interference(snapshot, *plan.findings.interference, settings.interference, explained);
   }
   if (plan.findings.straggler) add_straggler(*plan.findings.straggler, explained);
+  if (plan.findings.spark) add_eviction(*plan.findings.spark, explained);
   add_payers(snapshot, explained);
   for (const model::Action& action : plan.actions) {
     if (action.workload() != nullptr && *action.workload() == id) explained.actions.push_back(action);
@@ -136,9 +168,11 @@ std::optional<WorkloadExplanation> explain_workload(const model::Snapshot& snaps
 model::Explanation explain(const model::Snapshot& snapshot, const model::Plan& plan,
                            const PolicySettings& settings, const std::string& subject) {
   model::Explanation explanation{
-      .host = snapshot.host, .time = snapshot.time, .decision = {}, .workload = {}};
+      .host = snapshot.host, .time = snapshot.time, .decision = {}, .workload = {}, .application = {}};
   explanation.workload = explain_workload(snapshot, plan, settings, subject);
   if (explanation.workload) return explanation;
+  if (plan.findings.spark) explanation.application = explain_application(*plan.findings.spark, subject);
+  if (explanation.application) return explanation;
   for (const model::Action& action : plan.actions) {
     if (action.decision != subject) continue;
     explanation.decision = {.id = subject, .planned = action};

@@ -18,8 +18,8 @@ std::optional<model::WorkloadExplanation> explain_workload(const model::Snapshot
                                                            const PolicySettings& settings,
                                                            const std::string& id);
 
-// Of a workload's id, or of a decision in the plan and the workload it is about; neither member is set where
-// `subject` is neither.
+// Of a workload's id, of a Spark application's, or of a decision in the plan and the workload it is about; no
+// member is set where `subject` is none of these.
 model::Explanation explain(const model::Snapshot& snapshot, const model::Plan& plan,
                            const PolicySettings& settings, const std::string& subject);
 

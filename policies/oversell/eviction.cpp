@@ -41,7 +41,7 @@ EvictionOrder eviction_order(const model::Snapshot& snapshot, bool evict_highest
   std::vector<const model::Workload*> present;
   std::optional<int> highest;
   for (const model::Workload& workload : snapshot.workloads) {
-    if (workload.workload_class != model::WorkloadClass::best_effort) continue;
+    if (workload.workload_class != model::WorkloadClass::best_effort || workload.spared) continue;
     present.push_back(&workload);
     if (!workload.evictable) highest = std::max(highest.value_or(workload.priority), workload.priority);
   }

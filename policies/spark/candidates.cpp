@@ -47,7 +47,7 @@ std::vector<Group> groups_of(const model::Snapshot& snapshot, Priced priced) {
   std::map<std::string, Group> of_apps;
   std::vector<Group> groups;
   for (const model::Workload& workload : snapshot.workloads) {
-    if (workload.workload_class != model::WorkloadClass::best_effort) continue;
+    if (workload.workload_class != model::WorkloadClass::best_effort || workload.spared) continue;
     if (workload.spark) {
       Group& group = of_apps[workload.spark->app];
       group.name = workload.spark->app;

@@ -11,7 +11,8 @@
 
 namespace berth::policies {
 
-// Best-effort workloads, which alone can be evicted, in the order of eviction (docs/algorithms.md, Spark).
+// Best-effort workloads, which alone can be evicted, but for those that are spared, in the order of eviction
+// (docs/algorithms.md, Spark).
 struct Candidates {
   std::map<std::string, model::SparkAppFigures> apps;           // all that the snapshot has, by id
   std::map<std::string, model::EvictionCandidate> by_workload;  // by id

@@ -141,6 +141,10 @@ SparkProposal propose_evictions(const model::Snapshot& snapshot, const SparkSett
   findings.apps = std::move(candidates.apps);
   findings.candidates = std::move(candidates.by_workload);
   findings.order = std::move(candidates.order);
+  for (const model::Workload& workload : snapshot.workloads) {
+    if (workload.workload_class == model::WorkloadClass::best_effort && workload.spared)
+      findings.spared.emplace(workload.id, *workload.spared);
+  }
   if (findings.trigger == EvictionTrigger::need) choose_victims(findings);
   if (findings.trigger == EvictionTrigger::pressure) squeeze_or_choose(snapshot, out);
   keep_squeezed(snapshot, settings, out);

@@ -34,6 +34,63 @@ class RenderExplanation : public testing::Test {
   model::WorkloadExplanation& workload = explanation.workload.emplace();
 };
 
+model::ApplicationExplanation some_application() {
+  model::ApplicationExplanation application{
+      .id = "app-1", .figures = {}, .delta = 0.25, .workloads = {"e2", "d"}};
+  application.figures.computation_s = 40;
+  application.figures.transmission_bytes = 1 << 20;
+  application.figures.recalculation_s = 42;
+  application.figures.remaining_s = 36;
+  application.figures.cost_s = 33;
+  application.figures.stages = 2;
+  application.figures.stages_done = 1.25;
+  application.figures.frees_bytes = std::uint64_t{3} << 30;
+  application.figures.cost_per_byte = 11.0 / (1U << 30);
+  return application;
+}
+
+TEST_F(RenderExplanation, AVictimsCostIsTermByTerm) {
+  model::EvictionCandidate candidate;
+  candidate.cost_s = 16;
+  candidate.frees_bytes = 1 << 30;
+  candidate.reason = "14 s of completed tasks, to be done again, and 2 s in running ones";
+  workload.eviction = {.candidate = candidate,
+                       .spared = {},
+                       .position = 1,
+                       .candidates = 9,
+                       .victim = true,
+                       .memory = "1 GiB is missing"};
+  workload.application = some_application();
+  const auto text = text_of(explanation);
+  EXPECT_THAT(text, HasSubstr("costs 16 s: 14 s of completed tasks"));
+  EXPECT_THAT(text, HasSubstr("frees 1.0 GiB"));
+  EXPECT_THAT(text, HasSubstr("number 1 of 9 to go, and would go now: 1 GiB is missing"));
+  EXPECT_THAT(text, HasSubstr("cost 33 s = recalculation 42 s - delta 0.2500 x remaining 36 s"));
+}
+
+TEST_F(RenderExplanation, WhatIsSparedSaysWhy) {
+  workload.eviction = {.candidate = {},
+                       .spared = "its cgroup is shared",
+                       .position = 0,
+                       .candidates = 9,
+                       .victim = false,
+                       .memory = "none"};
+  const auto text = text_of(explanation);
+  EXPECT_THAT(text, HasSubstr("is never evicted: its cgroup is shared"));
+  EXPECT_THAT(text, Not(HasSubstr("to go")));
+}
+
+TEST_F(RenderExplanation, AnApplicationByItself) {
+  explanation.workload.reset();
+  explanation.application = some_application();
+  const auto text = text_of(explanation);
+  EXPECT_THAT(text, HasSubstr("Spark application app-1"));
+  EXPECT_THAT(text, HasSubstr("1.2 of 2 stages done"));
+  EXPECT_THAT(text, HasSubstr("40 s to compute again, 1.0 MiB to move again"));
+  EXPECT_THAT(text, HasSubstr("3.0 GiB: 11 s for each GiB"));
+  EXPECT_THAT(text, HasSubstr("1. e2\n  2. d\n"));
+}
+
 TEST_F(RenderExplanation, AStragglersFiguresAreThoseItWasJudgedBy) {
   auto& task = workload.task.emplace();
   task.straggler = true;

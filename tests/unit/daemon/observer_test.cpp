@@ -64,6 +64,37 @@ TEST_F(ObserverTest, ItsSnapshotCanBeReadBackWhateverTheTreeHolds) {
   EXPECT_EQ(read->snapshot.workloads, snapshot.workloads);
 }
 
+TEST_F(ObserverTest, SnapshotHoldsWhatSparkDriversTell) {
+  node.add_group("batch/e1");
+  auto observer = start();
+  const model::SparkIdentity executor{"app-1", model::SparkRole::executor, "1"};
+  auto seen = std::make_shared<spark::Observation>();
+  seen->apps = {{.id = "app-1", .calculated_time_s = 5, .stages = {}, .running = {}}};
+  seen->members = {{7, "Executor", "batch/e1/jvm", spark::ProcessKind::executor, executor}};
+  observer->set_spark(seen);
+  EXPECT_EQ(only(tick(*observer, 1000)).spark, executor);
+  EXPECT_EQ(only(observer->snapshot()).spared, std::nullopt);
+  EXPECT_EQ(observer->snapshot().spark_apps, seen->apps);
+  observer->set_spark(nullptr);
+  EXPECT_EQ(only(tick(*observer, 1001)).spark, std::nullopt);
+  EXPECT_TRUE(observer->snapshot().spark_apps.empty());
+}
+
+TEST_F(ObserverTest, SnapshotSaysWhatIsSpared) {
+  node.add_group("worker");
+  auto observer = start();
+  auto seen = std::make_shared<spark::Observation>();
+  seen->members = {
+      {5, "Worker", "worker", spark::ProcessKind::service, {}},
+      {7, "Executor", "worker", spark::ProcessKind::executor, {"a", model::SparkRole::executor, "0"}}};
+  observer->set_spark(seen);
+  EXPECT_EQ(only(tick(*observer, 1000)).spared,
+            "its cgroup is shared by Worker (pid 5), executor 0 of a (pid 7)");
+  EXPECT_EQ(only(observer->snapshot()).spark, std::nullopt);
+  observer->set_spark(nullptr);
+  EXPECT_EQ(only(tick(*observer, 1001)).spared, std::nullopt);
+}
+
 TEST_F(ObserverTest, SnapshotHoldsWhatAWorkloadReported) {
   node.add_group("web/a");
   auto observer = start();

@@ -136,6 +136,7 @@ Workload workload(const Snapshot& snapshot, const SnapshotShape& shape, CpuSet& 
     if (spark.role == SparkRole::executor) spark.executor = *names();
     made.spark = spark;
   }
+  if (one_in(6)) made.spared = "is shared by " + *names();
   for (const Gpu& gpu : snapshot.topology.gpus())
     if (one_in(4)) made.gpus.push_back(gpu.id);
   if (one_in(3)) {

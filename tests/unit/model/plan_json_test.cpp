@@ -188,6 +188,7 @@ TEST(PlanJson, WritesSparkFindingsAsTheContractHasThem) {
   EvictionCandidate& candidate = findings.candidates["w"];
   candidate = {EvictionCandidate::Kind::executor, "a", 9, 1.5, 10.5, 4, "why"};
   findings.order = {"w"};
+  findings.spared = {{"s", "is shared"}};
   findings.reclaim = {{"b", 5, "cache"}};
   findings.victims = {{"w", 4, "first"}};
   const std::string text = to_json(plan);
@@ -200,7 +201,7 @@ TEST(PlanJson, WritesSparkFindingsAsTheContractHasThem) {
           R"("apps":{"a":{"computation":20,"transmission":1e+06,"recalculation":20.008,"remaining":60,"cost":8.008,)"
           R"("stages":4,"stages_done":2.5,"frees_bytes":4,"cost_per_byte":2.002}},)"
           R"("candidates":{"w":{"kind":"executor","app":"a","lost":9,"running":1.5,"cost":10.5,"frees_bytes":4,"reason":"why"}},)"
-          R"("order":["w"],"reclaim":[{"workload":"b","bytes":5,"reason":"cache"}],)"
+          R"("order":["w"],"spared":{"s":"is shared"},"reclaim":[{"workload":"b","bytes":5,"reason":"cache"}],)"
           R"("victims":[{"workload":"w","bytes":4,"reason":"first"}]}})"));
   const auto again = parse_plan(text);
   ASSERT_TRUE(again) << again.error().message();

@@ -65,7 +65,7 @@ TEST(SnapshotJson, WhatAWorkloadLeavesOut) {
 TEST(SnapshotJson, NullIsNoValueWhereNoneIsLegal) {
   const Workload bare = workload(
       R"(,"vcpus":null,"allowed_cpus":null,"cpu_quota":null,"memory_high_bytes":null,"deadline":null,"pinned_at":null,)"
-      R"("spark":null,"original":null,"held":null,"fixed":null,"straggled_at":null,"pressed_at":null,"progressed_at":null,"cpu_throttled":null,"cpu_time_s":null,"cache_bytes":null)");
+      R"("spark":null,"spared":null,"original":null,"held":null,"fixed":null,"straggled_at":null,"pressed_at":null,"progressed_at":null,"cpu_throttled":null,"cpu_time_s":null,"cache_bytes":null)");
   EXPECT_EQ(bare, workload(""));
 }
 
@@ -80,7 +80,7 @@ TEST(SnapshotJson, ReadsEveryMemberOfAWorkload) {
   const Workload read = workload(
       R"(,"service":"s","vcpus":4,"memory_request_bytes":5,"cpus":"0-1","allowed_cpus":"0-3","cpu_quota":1.5,)"
       R"("memory_high_bytes":6,"priority":-7,"evictable":true,"created":8.5,"deadline":9.5,"pinned_at":10.5,)"
-      R"("spark":{"app":"a","role":"executor","executor":"1"},"gpus":["g0"],)"
+      R"("spark":{"app":"a","role":"executor","executor":"1"},"spared":"is shared","gpus":["g0"],)"
       R"("original":{"cpu_quota":2.5,"memory_high_bytes":null},)"
       R"("held":{"cpu":{"cause":"preempted","since":20,"changed_at":21.5},"memory":{"cause":"extended","since":22}},)"
       R"("fixed":{"cpu":false,"memory":true},)"
@@ -101,6 +101,7 @@ TEST(SnapshotJson, ReadsEveryMemberOfAWorkload) {
   expected.deadline = 9.5;
   expected.pinned_at = 10.5;
   expected.spark = SparkIdentity{"a", SparkRole::executor, "1"};
+  expected.spared = "is shared";
   expected.gpus = {"g0"};
   expected.original = OriginalLimits{2.5, std::nullopt};
   expected.held_cpu = HeldLimit{HeldCause::preempted, 20, 21.5};

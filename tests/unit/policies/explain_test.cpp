@@ -128,6 +128,40 @@ TEST_F(Explain, ADecisionOfThePlanBringsItsWorkload) {
   EXPECT_EQ(explanation.workload->workload.id, *action.workload());
 }
 
+TEST_F(Explain, SaysWhatEvictingItWouldCostAndWhetherItGoes) {
+  model::Workload executor = testing::best_effort("e1");
+  executor.spark = model::SparkIdentity{"app-1", model::SparkRole::executor, "1"};
+  executor.usage.back().memory_bytes = 100;
+  model::Workload worker = testing::best_effort("worker");
+  worker.spared = "is shared";
+  snapshot.workloads = {executor, worker};
+  snapshot.memory = {.total_bytes = 1000, .available_bytes = 10, .psi_full_avg10 = 0};
+  snapshot.spark_apps = {
+      {.id = "app-1",
+       .calculated_time_s = 5,
+       .stages =
+           {{.id = 0, .parents = {}, .partitions = 2, .shuffle_write_bytes = 8, .tasks = {{"1", 4, 3}}}},
+       .running = {{"1", 2}}}};
+  const auto plan = decided();
+  const auto found = explain(snapshot, plan, settings, "e1").workload.value();
+  ASSERT_TRUE(found.eviction);
+  EXPECT_EQ(found.eviction->position, 1U);
+  EXPECT_EQ(found.eviction->candidates, 1U);
+  EXPECT_TRUE(found.eviction->victim);
+  EXPECT_DOUBLE_EQ(found.eviction->candidate.value().cost_s, 5);
+  EXPECT_EQ(found.eviction->memory, plan.findings.spark->reason);
+  ASSERT_TRUE(found.application);
+  EXPECT_EQ(found.application->workloads, std::vector<std::string>{"e1"});
+  const auto spared = explain(snapshot, plan, settings, "worker").workload.value();
+  EXPECT_EQ(spared.eviction.value().spared, "is shared");
+  EXPECT_EQ(spared.eviction->position, 0U);
+  EXPECT_FALSE(spared.eviction->victim);
+  EXPECT_FALSE(spared.application);
+  const auto app = explain(snapshot, plan, settings, "app-1");
+  EXPECT_FALSE(app.workload);
+  EXPECT_DOUBLE_EQ(app.application.value().figures.computation_s, 3);
+}
+
 TEST_F(Explain, WhatIsNeitherIsLeftOut) {
   const auto explanation = explain(snapshot, decided(), settings, "d-nonsense");
   EXPECT_FALSE(explanation.decision);

@@ -181,7 +181,7 @@ class Naive {
     std::map<std::string, std::vector<const Workload*>> apps;
     std::vector<std::pair<std::pair<double, std::string>, std::vector<const Workload*>>> groups;
     for (const Workload& w : snap_.workloads) {
-      if (!best_effort(w) || (!w.spark && !wanted)) continue;
+      if (!best_effort(w) || w.spared || (!w.spark && !wanted)) continue;
       if (w.spark) {
         apps[w.spark->app].push_back(&w);
       } else {

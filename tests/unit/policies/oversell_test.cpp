@@ -245,6 +245,15 @@ TEST(Oversell, EvictableFirstThenLowerPrioritiesThenTheHighestWhereWished) {
   EXPECT_DOUBLE_EQ(found.candidates.at("low-dear").cost, 3 * 1000);
 }
 
+TEST(Oversell, NeverTakesWhatIsSpared) {
+  model::Workload shared = task("shared", {1}, 40);
+  shared.evictable = true;
+  shared.spared = "its cgroup is shared";
+  model::Workload marked = task("marked", {9}, 1);
+  marked.evictable = true;
+  EXPECT_THAT(findings(node({shared, marked}, 0.99)).order, ElementsAre("marked"));
+}
+
 TEST(Oversell, TakesACostFromOutside) {
   const auto evictable = [](const std::string& id) {
     model::Workload made = task(id, {1});

@@ -74,6 +74,7 @@ class Drawer : private Draws {
     made.id = id;
     made.service = id;
     if (chance(0.05)) made.workload_class = model::WorkloadClass::latency_sensitive;
+    if (chance(0.1)) made.spared = "others live in it";
     if (chance(0.5)) made.cpu_time_s = 1000 * fraction();
     if (chance(0.5)) made.created = now - number(-5, 500);
     if (chance(0.4)) made.cache_bytes = bytes(2);

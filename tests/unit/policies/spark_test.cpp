@@ -285,6 +285,23 @@ TEST(Eviction, SparesLatencySensitiveExecutors) {
   EXPECT_THAT(find(snapshot(0, {serving, other("b", 1)}, {etl()})).order, ElementsAre("b"));
 }
 
+TEST(Eviction, LeavesOutWhatIsSparedAndSaysWhy) {
+  model::Workload worker = other("worker", 0);
+  worker.spared = "is shared";
+  model::Workload executor = of_spark("e1", "app-etl", "1");
+  executor.spared = "is shared too";
+  model::Workload serving = other("web-2", 0);
+  serving.workload_class = model::WorkloadClass::latency_sensitive;
+  serving.spared = "is no candidate anyway";
+  const auto findings = find(snapshot(0, {worker, executor, serving, other("b", 1)}, {etl()}));
+  EXPECT_THAT(findings.order, ElementsAre("b"));
+  EXPECT_THAT(victims(findings), ElementsAre("b"));
+  EXPECT_EQ(findings.candidates.count("worker"), 0U);
+  EXPECT_EQ(findings.spared,
+            (std::map<std::string, std::string>{{"e1", "is shared too"}, {"worker", "is shared"}}));
+  EXPECT_EQ(findings.apps.at("app-etl").frees_bytes, 0U);
+}
+
 TEST(Eviction, PricesAnUnknownApplicationByItsCpuTime) {
   model::Workload unknown = of_spark("x", "app-x", "1");
   unknown.cpu_time_s = 12;

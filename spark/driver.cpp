@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spark/driver.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace berth::spark {
+
+namespace {
+
+using Status = RestStage::Status;
+
+constexpr std::size_t kMostEndpoints = 32;  // a driver listens at four or five
+constexpr std::size_t kMostStages = 20'000;
+
+// For a URL's path; ids are letters, digits, "-", "_" and "." where Spark makes them.
+std::string escaped(const std::string& text) {
+  std::string path;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '_' || c == '.';
+    path += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return path;
+}
+
+bool is_true(const std::map<std::string, std::string>& properties, const char* name) {
+  const auto found = properties.find(name);
+  return found != properties.end() && found->second == "true";
+}
+
+}  // namespace
+
+model::Result<void> Driver::find_server(const Get& get, const std::set<std::string>& taken) {
+  std::optional<model::Error> last;
+  for (std::size_t i = 0; i < std::min(endpoints_.size(), kMostEndpoints); ++i) {
+    const std::string root = "http://" + endpoints_[i] + "/api/v1/applications";
+    const auto body = get(root);
+    const auto found = body ? parse_applications(*body) : model::fail(body.error());
+    if (!found) {
+      last = body ? found.error().context("GET " + root) : found.error();
+      // Said rather than that another port speaks no HTTP.
+      if (body || body.error().kind() == model::ErrorKind::refused) break;
+      continue;
+    }
+    if (found->size() != 1) continue;  // a driver has one; something else has all or none
+    const RestApplication& app = found->front();
+    if (taken.count(app.id) > 0) continue;
+    id_ = app.id;
+    started_ = app.started;
+    base_ = root + "/" + escaped(app.id) + (app.attempt.empty() ? "" : "/" + escaped(app.attempt));
+    return {};
+  }
+  if (last) return model::fail(*last);
+  return model::fail(model::ErrorKind::gone, "no application is to be found where the driver listens");
+}
+
+// Whether shuffle output outlives its executor (Spark's docs/configuration.md).
+model::Result<void> Driver::read_settings(const Get& get) {
+  const auto body = get(base_ + "/environment");
+  if (!body) return model::fail(body.error());
+  const auto properties = parse_properties(*body);
+  if (!properties) return model::fail(properties.error().context("GET " + base_ + "/environment"));
+  shuffle_service_ = is_true(*properties, "spark.shuffle.service.enabled");
+  migration_ = is_true(*properties, "spark.decommission.enabled") &&
+               is_true(*properties, "spark.storage.decommission.enabled") &&
+               is_true(*properties, "spark.storage.decommission.shuffleBlocks.enabled");
+  settings_read_ = true;
+  return {};
+}
+
+// Active ones alone are few; all of them are listed where these have changed.
+model::Result<void> Driver::read_stages(const Get& get, double now) {
+  const auto list = [&](const std::string& query) -> model::Result<std::vector<RestStage>> {
+    const std::string url = base_ + "/stages" + query;
+    const auto body = get(url);
+    if (!body) return model::fail(body.error());
+    auto stages = parse_stages(*body);
+    if (!stages) return model::fail(stages.error().context("GET " + url));
+    if (stages->size() > kMostStages)
+      return model::fail(model::ErrorKind::invalid_input, fmt::format("more than {} stages", kMostStages));
+    return stages;
+  };
+  const bool all = listed_at_ == 0 || now - listed_at_ >= kListAgain_s || now < listed_at_;
+  auto active = list(all ? "" : "?status=active");
+  if (!active) return model::fail(active.error());
+  if (!all) {
+    std::set<AttemptId> before;
+    std::set<AttemptId> after;
+    for (const auto& [id, attempt] : attempts_)
+      if (attempt.stage.status == Status::active) before.insert(id);
+    for (const RestStage& stage : *active) after.insert({stage.id, stage.attempt});
+    if (before != after) {
+      listed_at_ = 0;
+      return read_stages(get, now);
+    }
+  }
+  if (all) {
+    const auto body = get(base_ + "/jobs");
+    if (!body) return model::fail(body.error());
+    auto jobs = parse_jobs(*body);
+    if (!jobs) return model::fail(jobs.error().context("GET " + base_ + "/jobs"));
+    jobs_ = std::move(*jobs);
+    listed_at_ = now;
+    // Pending stages may turn out to be skipped, and an application forgets its oldest ones.
+    std::set<AttemptId> listed;
+    for (const RestStage& stage : *active) listed.insert({stage.id, stage.attempt});
+    std::erase_if(attempts_, [&](const auto& item) {
+      return listed.count(item.first) == 0 && item.second.stage.status == Status::pending;
+    });
+    for (auto& [id, attempt] : attempts_) {
+      if (listed.count(id) > 0) continue;
+      attempt.stage.status = Status::complete;
+      attempt.read = true;
+    }
+  }
+  for (const RestStage& stage : *active) {
+    Attempt& attempt = attempts_[{stage.id, stage.attempt}];
+    if (attempt.stage.status != stage.status) attempt.next = attempt.first_open;
+    attempt.stage = stage;
+  }
+  return {};
+}
+
+model::Result<void> Driver::read_page(const Get& get, Attempt& attempt, std::size_t offset, int& pages) {
+  ++pages;
+  const std::string url = fmt::format("{}/stages/{}/{}/taskList?offset={}&length={}", base_, attempt.stage.id,
+                                      attempt.stage.attempt, offset, kPageTasks);
+  const auto body = get(url);
+  if (!body) return model::fail(body.error());
+  const auto page = parse_tasks(*body);
+  if (!page) return model::fail(page.error().context("GET " + url));
+  const auto& tasks = *page;
+  // It can only have more of them than asked for by lying.
+  const std::size_t count = std::min(tasks.size(), static_cast<std::size_t>(kPageTasks));
+  const std::size_t known = attempt.tasks.size();
+  attempt.tasks.resize(std::max(known, offset + count));
+  tasks_ += attempt.tasks.size() - known;
+  for (std::size_t i = 0; i < count; ++i) attempt.tasks[offset + i] = tasks[i];
+  while (attempt.first_open < attempt.tasks.size() && attempt.tasks[attempt.first_open].finished)
+    ++attempt.first_open;
+  const bool over = attempt.stage.status == Status::complete || attempt.stage.status == Status::failed;
+  // Tasks that an abandoned attempt left running are not waited for.
+  if (over && count < static_cast<std::size_t>(kPageTasks)) attempt.read = true;
+  if (tasks_ > kMostTasks)
+    return model::fail(model::ErrorKind::invalid_input, fmt::format("more than {} tasks", kMostTasks));
+  return {};
+}
+
+model::Result<void> Driver::read_tasks(const Get& get) {
+  int pages = 0;
+  bool all_read = true;
+  for (const bool active : {true, false}) {
+    for (auto& [id, attempt] : attempts_) {
+      if (attempt.read || attempt.stage.status == Status::pending) continue;
+      if ((attempt.stage.status == Status::active) != active) continue;
+      std::size_t offset = active ? attempt.first_open : attempt.next;
+      while (pages < kPagesPerRound && !attempt.read) {
+        const std::size_t asked = offset;
+        if (const auto done = read_page(get, attempt, asked, pages); !done) return done;
+        attempt.next = asked + kPageTasks;
+        if (attempt.tasks.size() < attempt.next) break;
+        // Of a running stage the page of the first open task and the newest ones; what is open between them
+        // comes round. So one task that takes long neither hides those after it nor has them read again.
+        offset = active ? std::max(attempt.next, attempt.tasks.size() - kPageTasks / 2) : attempt.next;
+      }
+      if (!active && !attempt.read) all_read = false;
+    }
+  }
+  caught_up_ = caught_up_ || all_read;
+  return {};
+}
+
+model::Result<void> Driver::read(const Get& get, double now, const std::set<std::string>& taken) {
+  if (base_.empty()) {
+    if (auto found = find_server(get, taken); !found) return found;
+  }
+  if (!settings_read_) {
+    if (auto done = read_settings(get); !done) return done;
+  }
+  if (auto done = read_stages(get, now); !done) return done;
+  return read_tasks(get);
+}
+
+// Without an event log nobody tells which stage reads what: in each job, ids are in the order of need, and
+// the one before stands for all.
+std::map<int, std::vector<int>> Driver::parents() const {
+  std::set<int> ids;
+  for (const auto& [id, attempt] : attempts_) ids.insert(id.first);
+  std::map<int, std::vector<int>> parents;
+  for (const std::vector<int>& job : jobs_) {
+    std::optional<int> before;
+    for (const int id : job) {
+      if (ids.count(id) == 0 || before == id) continue;
+      std::vector<int>& of_stage = parents[id];
+      if (before && std::find(of_stage.begin(), of_stage.end(), *before) == of_stage.end())
+        of_stage.push_back(*before);
+      before = id;
+    }
+  }
+  return parents;
+}
+
+std::optional<model::SparkApp> Driver::app(double now) const {
+  if (!caught_up_) return std::nullopt;
+  model::SparkApp app;
+  app.id = id_;
+  app.calculated_time_s = std::clamp(now - started_, 0.0, now);
+  app.shuffle_service = shuffle_service_;
+  app.migration = migration_;
+  const auto readers = parents();
+  std::map<int, std::map<int, model::SparkTask>> done;  // by stage and partition; the newest attempt's
+  for (const auto& [id, attempt] : attempts_) {
+    if (app.stages.empty() || app.stages.back().id != id.first) {
+      model::SparkStage& stage = app.stages.emplace_back();
+      stage.id = id.first;
+      if (const auto found = readers.find(id.first); found != readers.end()) stage.parents = found->second;
+    }
+    model::SparkStage& stage = app.stages.back();
+    stage.partitions = std::max(stage.partitions, attempt.stage.tasks);
+    stage.shuffle_write_bytes += attempt.stage.shuffle_write_bytes;
+    for (const RestTask& task : attempt.tasks) {
+      if (task.status == RestTask::Status::succeeded) {
+        done[id.first][task.partition] = {task.executor, task.input_bytes, task.run_s};
+      } else if (task.status == RestTask::Status::running && attempt.stage.status == Status::active) {
+        app.running.push_back({task.executor, task.run_s});
+      }
+    }
+  }
+  for (model::SparkStage& stage : app.stages) {
+    for (auto& [partition, task] : done[stage.id]) {
+      // A retry of a few partitions is numbered as the whole is; what lies beyond is none of it.
+      if (partition < stage.partitions) stage.tasks.push_back(std::move(task));
+    }
+  }
+  return app;
+}
+
+}  // namespace berth::spark

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spark/http_get.h"
+
+#include "spark/libcurl.h"
+
+#include <fmt/format.h>
+
+namespace berth::spark {
+
+struct HttpClient::State {
+  HttpLimits limits;
+  const std::atomic<bool>* stop = nullptr;
+  LibCurl curl;
+  CURL* handle = nullptr;
+  curl_slist* headers = nullptr;
+  std::string body;
+  bool too_long = false;
+};
+
+namespace {
+
+std::size_t take(char* data, std::size_t size, std::size_t count, void* user) {
+  auto& state = *static_cast<HttpClient::State*>(user);
+  if (state.body.size() + size * count > state.limits.body_bytes) {
+    state.too_long = true;
+    return 0;
+  }
+  state.body.append(data, size * count);
+  return size * count;
+}
+
+int given_up(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  return static_cast<HttpClient::State*>(user)->stop->load() ? 1 : 0;
+}
+
+model::ErrorKind kind_of(CURLcode code) {
+  switch (code) {
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_GOT_NOTHING:
+    case CURLE_RECV_ERROR:
+    case CURLE_PARTIAL_FILE:
+      return model::ErrorKind::gone;
+    case CURLE_OPERATION_TIMEDOUT:
+    case CURLE_ABORTED_BY_CALLBACK:
+      return model::ErrorKind::transient;
+    default:
+      return model::ErrorKind::io;
+  }
+}
+
+}  // namespace
+
+HttpClient::HttpClient(HttpLimits limits, const std::atomic<bool>& stop) : state_(std::make_unique<State>()) {
+  state_->limits = limits;
+  state_->stop = &stop;
+}
+
+HttpClient::~HttpClient() {
+  if (state_->handle == nullptr) return;
+  state_->curl.easy_cleanup(state_->handle);
+  state_->curl.slist_free_all(state_->headers);
+}
+
+model::Result<void> HttpClient::open() {
+  if (state_->handle != nullptr) return {};
+  const auto loaded = load_libcurl();
+  if (!loaded) return model::fail(loaded.error());
+  const LibCurl& curl = state_->curl = *loaded;
+  CURL* handle = state_->handle = curl.easy_init();
+  if (handle == nullptr)
+    return model::fail(model::ErrorKind::unavailable, "libcurl has no memory for a connection");
+  state_->headers = curl.slist_append(nullptr, "Accept: application/json");
+  curl.easy_setopt(handle, CURLOPT_HTTPHEADER, state_->headers);
+  curl.easy_setopt(handle, CURLOPT_USERAGENT, "berthd");
+  curl.easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http");
+  curl.easy_setopt(handle, CURLOPT_FOLLOWLOCATION, 0L);
+  curl.easy_setopt(handle, CURLOPT_PROXY, "");
+  curl.easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+  curl.easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(state_->limits.connect.count()));
+  curl.easy_setopt(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(state_->limits.whole.count()));
+  curl.easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
+  curl.easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, given_up);
+  curl.easy_setopt(handle, CURLOPT_XFERINFODATA, state_.get());
+  curl.easy_setopt(handle, CURLOPT_WRITEFUNCTION, take);
+  curl.easy_setopt(handle, CURLOPT_WRITEDATA, state_.get());
+  return {};
+}
+
+model::Result<std::string> HttpClient::get(const std::string& url) {
+  const auto error = [&](model::ErrorKind kind, const std::string& why) {
+    return model::fail(kind, fmt::format("GET {}: {}", url, why));
+  };
+  if (const auto opened = open(); !opened) return error(opened.error().kind(), opened.error().message());
+  state_->body.clear();
+  state_->too_long = false;
+  state_->curl.easy_setopt(state_->handle, CURLOPT_URL, url.c_str());
+  const CURLcode code = state_->curl.easy_perform(state_->handle);
+  if (state_->too_long) {
+    return error(model::ErrorKind::invalid_input,
+                 fmt::format("the answer is longer than {} bytes", state_->limits.body_bytes));
+  }
+  if (code != CURLE_OK) return error(kind_of(code), state_->curl.easy_strerror(code));
+  long status = 0;
+  state_->curl.easy_getinfo(state_->handle, CURLINFO_RESPONSE_CODE, &status);
+  if (status != 200) return error(model::ErrorKind::refused, fmt::format("status {}", status));
+  return std::move(state_->body);
+}
+
+}  // namespace berth::spark

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "model/error.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+namespace berth::spark {
+
+struct HttpLimits {
+  std::chrono::milliseconds connect{500};
+  std::chrono::milliseconds whole{3000};  // from the first byte asked to the last one read
+  std::size_t body_bytes = std::size_t{8} << 20;
+};
+
+// Plain HTTP with one kept connection per server, for one thread. Follows no redirect, asks no proxy, speaks
+// nothing but http. Nothing of libcurl is in memory before the first request.
+class HttpClient {
+ public:
+  // `stop`: once true, what is under way is given up at once; must outlive the client.
+  HttpClient(HttpLimits limits, const std::atomic<bool>& stop);
+  ~HttpClient();
+  HttpClient(const HttpClient&) = delete;
+  HttpClient& operator=(const HttpClient&) = delete;
+
+  // The body of a 200. Blocks. Errors: `refused` for any other status (what it was is in the message: a 302
+  // or 403 of a filter), `gone` where nobody answers, `transient` where it took too long or was given up,
+  // `invalid_input` for a body beyond its limit, `unavailable` where there is no libcurl, `io` for the rest.
+  model::Result<std::string> get(const std::string& url);
+
+  struct State;
+
+ private:
+  model::Result<void> open();
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace berth::spark

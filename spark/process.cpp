@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spark/process.h"
+
+#include "model/name.h"
+#include "spark/proc_files.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace berth::spark {
+
+namespace {
+
+// Class paths are long, but /proc/PID/cmdline can be as long as its owner wants.
+constexpr std::size_t kMostCommandLine = std::size_t{1} << 20;
+
+// Main classes (Spark's source, core/, resource-managers/).
+constexpr std::array kExecutors{
+    "org.apache.spark.executor.CoarseGrainedExecutorBackend",
+    "org.apache.spark.executor.YarnCoarseGrainedExecutorBackend",
+    "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend",
+};
+constexpr std::array kDrivers{
+    "org.apache.spark.deploy.SparkSubmit",
+    "org.apache.spark.deploy.worker.DriverWrapper",
+    "org.apache.spark.deploy.yarn.ApplicationMaster",
+};
+constexpr std::array kServices{
+    "org.apache.spark.deploy.master.Master",          "org.apache.spark.deploy.worker.Worker",
+    "org.apache.spark.deploy.ExternalShuffleService", "org.apache.spark.deploy.yarn.ExecutorLauncher",
+    "org.apache.spark.deploy.history.HistoryServer",
+};
+// Options of java(1) whose value is an argument of its own.
+constexpr std::array kWithValue{"-cp",           "-classpath",    "--class-path", "-p",
+                                "--module-path", "--add-modules", "--add-opens",  "--add-exports"};
+
+template <typename Names>
+bool among(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Position of the main class; the number of arguments where there is none.
+std::size_t main_class(const std::vector<std::string>& arguments) {
+  std::size_t at = 1;
+  while (at < arguments.size() && arguments[at].starts_with("-"))
+    at += among(kWithValue, arguments[at]) ? 2 : 1;
+  return std::min(at, arguments.size());
+}
+
+std::string value_of(const std::vector<std::string>& arguments, std::size_t begin, std::string_view option) {
+  for (std::size_t i = begin; i + 1 < arguments.size(); ++i)
+    if (arguments[i] == option) return arguments[i + 1];
+  return "";
+}
+
+std::vector<std::string> split_at_nul(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\0', begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::optional<Recognised> recognise(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) return std::nullopt;
+  const std::string& program = arguments.front();
+  if (program.substr(program.rfind('/') + 1) != "java") return std::nullopt;
+  const std::size_t at = main_class(arguments);
+  if (at == arguments.size()) return std::nullopt;
+  const std::string& name = arguments[at];
+  const std::string called = name.substr(name.rfind('.') + 1);
+  if (among(kServices, name))
+    return Recognised{.kind = ProcessKind::service, .name = called, .app = "", .executor = ""};
+  if (among(kDrivers, name))
+    return Recognised{.kind = ProcessKind::driver, .name = called, .app = "", .executor = ""};
+  if (!among(kExecutors, name)) return std::nullopt;
+  Recognised executor{.kind = ProcessKind::executor,
+                      .name = called,
+                      .app = value_of(arguments, at + 1, "--app-id"),
+                      .executor = value_of(arguments, at + 1, "--executor-id")};
+  if (!model::is_name(executor.app) || !model::is_name(executor.executor)) return std::nullopt;
+  return executor;
+}
+
+std::vector<Process> find_processes(const std::filesystem::path& proc_root) {
+  std::vector<Process> processes;
+  for (const pid_t pid : pids_of(proc_root)) {
+    const auto path = proc_root / std::to_string(pid);
+    const auto arguments = read_start(path / "cmdline", kMostCommandLine);
+    // Nearly every process: no more than one file is read of it.
+    if (arguments.find("org.apache.spark.") == std::string::npos) continue;
+    auto what = recognise(split_at_nul(arguments));
+    const auto stat = read_stat(path);
+    auto cgroup = cgroup_of(path);
+    if (!what || !stat || !cgroup) continue;
+    // Whoever had the pid when its start was read is the one that the rest is of.
+    const auto again = read_stat(path);
+    if (read_start(path / "cmdline", kMostCommandLine) != arguments || !again ||
+        again->started != stat->started)
+      continue;
+    processes.push_back(
+        {.pid = pid, .started = stat->started, .cgroup = *std::move(cgroup), .what = *std::move(what)});
+  }
+  return processes;
+}
+
+}  // namespace berth::spark

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "model/workload.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace berth::spark {
+
+enum class ProcessKind { executor, driver, service };
+
+// What a command line says of itself. Nothing in it is to be trusted: any user can write one.
+struct Recognised {
+  ProcessKind kind = ProcessKind::service;
+  std::string name;      // of its main class, without the package: "Worker"
+  std::string app;       // of an executor; a driver is asked
+  std::string executor;  // of an executor
+  friend bool operator==(const Recognised&, const Recognised&) = default;
+};
+
+// Executors, drivers and the services that must outlive them (Master, Worker, external shuffle service, the
+// launcher that YARN starts in client mode), by the main class of a JVM's command line, of Spark 3 and 4 on
+// standalone clusters, YARN and Kubernetes. nullopt for everything else, and for an executor that does not
+// name its application and itself.
+std::optional<Recognised> recognise(const std::vector<std::string>& arguments);
+
+struct Process {
+  pid_t pid = 0;
+  std::uint64_t started = 0;  // field 22 of /proc/PID/stat: with the pid it names one process of this boot
+  std::string cgroup;         // path in the v2 tree, without a leading slash; empty for the root
+  Recognised what;
+  friend bool operator==(const Process&, const Process&) = default;
+};
+
+// The Spark processes there are, ascending by pid. One that ends meanwhile is left out.
+std::vector<Process> find_processes(const std::filesystem::path& proc_root);
+
+}  // namespace berth::spark

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a driver's REST API answers, as far as it is of use (Spark's docs/monitoring.md; Spark 3 and 4). A
+// driver is any user's program: what is missing, of a wrong type or impossible is an error that names it, and
+// unknown members are ignored.
+#pragma once
+
+#include "model/error.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace berth::spark {
+
+struct RestApplication {
+  std::string id;
+  std::string attempt;  // empty where the resource manager knows none
+  double started = 0;   // epoch seconds
+};
+// GET /api/v1/applications; those that run.
+model::Result<std::vector<RestApplication>> parse_applications(std::string_view text);
+
+struct RestStage {
+  enum class Status { pending, active, complete, failed };
+  int id = 0;
+  int attempt = 0;
+  Status status = Status::pending;
+  int tasks = 0;      // 1 at least
+  int completed = 0;  // partitions
+  std::uint64_t shuffle_write_bytes = 0;
+};
+// GET .../stages; without those that were skipped, and without stages of no task.
+model::Result<std::vector<RestStage>> parse_stages(std::string_view text);
+
+// GET .../jobs: the stages of each, ascending.
+model::Result<std::vector<std::vector<int>>> parse_jobs(std::string_view text);
+
+struct RestTask {
+  enum class Status { running, succeeded, other };
+  int partition = 0;
+  Status status = Status::other;
+  std::string executor;
+  double run_s = 0;  // of a running one, so far
+  std::uint64_t input_bytes = 0;
+  bool finished = false;  // whatever came of it
+};
+// GET .../stages/ID/ATTEMPT/taskList, in its order: that of being launched.
+model::Result<std::vector<RestTask>> parse_tasks(std::string_view text);
+
+// GET .../environment: sparkProperties.
+model::Result<std::map<std::string, std::string>> parse_properties(std::string_view text);
+
+}  // namespace berth::spark

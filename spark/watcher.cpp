@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spark/watcher.h"
+
+#include "spark/http_get.h"
+
+#include <chrono>
+#include <csignal>
+#include <utility>
+
+#include <pthread.h>
+
+namespace berth::spark {
+
+Watcher::Watcher(const std::filesystem::path& proc_root, double interval_s) {
+  // Signals are the event loop's.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this, proc_root, interval_s] { run(proc_root, interval_s); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Watcher::~Watcher() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+std::shared_ptr<const Observation> Watcher::latest() const {
+  const std::lock_guard lock(mutex_);
+  return latest_;
+}
+
+void Watcher::run(const std::filesystem::path& proc_root, double interval_s) {
+  HttpClient client({}, stop_);
+  Collector collector(proc_root, [&client](const std::string& url) { return client.get(url); });
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    lock.unlock();
+    const double now =
+        std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+    auto found = std::make_shared<const Observation>(collector.collect(now));
+    lock.lock();
+    latest_ = std::move(found);
+    wake_.wait_for(lock, std::chrono::duration<double>(interval_s), [this] { return stop_.load(); });
+  }
+}
+
+}  // namespace berth::spark

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "spark/collector.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace berth::spark {
+
+// Collects on a thread of its own and hands back values: drivers answer when they like.
+class Watcher {
+ public:
+  // Looks every `interval_s` seconds.
+  Watcher(const std::filesystem::path& proc_root, double interval_s);
+  // Gives up what is under way, within about a second.
+  ~Watcher();
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+
+  // The newest; null before there is any.
+  std::shared_ptr<const Observation> latest() const;
+
+ private:
+  void run(const std::filesystem::path& proc_root, double interval_s);
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::atomic<bool> stop_{false};
+  std::shared_ptr<const Observation> latest_;
+  std::thread thread_;
+};
+
+}  // namespace berth::spark

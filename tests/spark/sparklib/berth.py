@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""berthd beside the cluster: one tick of it, or a daemon on a message bus of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from .groups import Groups
+from .waiting import until
+
+CONFIG = f"""[sampling]
+interval = 0.5
+[spark]
+interval = 1.0
+[[workload]]
+match = "{Groups.NAME}/*"
+class = "best-effort"
+"""
+BUS = """<busconfig><type>system</type><listen>unix:path={path}</listen><auth>EXTERNAL</auth>
+<policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/>
+<allow own="*"/></policy></busconfig>"""
+
+
+def config_file(directory: Path) -> Path:
+    path = directory / "berth.toml"
+    path.write_text(CONFIG)
+    return path
+
+
+def own_dirs(directory: Path) -> list[str]:
+    for name in ("state", "run"):
+        (directory / name).mkdir(exist_ok=True)
+    return ["--state-dir", str(directory / "state"), "--runtime-dir", str(directory / "run")]
+
+
+def berthd_once(build: Path, directory: Path) -> dict:
+    """The plan of `berthd --once --json`; an AssertionError where it does not end well, or soon."""
+    command = [str(build / "daemon" / "berthd"), "--once", "--json", "--config", str(config_file(directory)), *own_dirs(directory)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, f"exit {done.returncode}\n{done.stderr[-3000:]}"
+    return json.loads(done.stdout)
+
+
+class Berthd:
+    """A daemon that observes, and berthctl that talks to it."""
+
+    def __init__(self, build: Path, directory: Path) -> None:
+        self.build, self.directory = build, directory
+        bus = directory / "bus"
+        (directory / "bus.conf").write_text(BUS.format(path=bus))
+        self.bus = subprocess.Popen(
+            ["dbus-daemon", "--config-file", str(directory / "bus.conf"), "--nofork", "--nopidfile"], stderr=subprocess.DEVNULL
+        )
+        until("the bus listens", bus.exists, 20, 0.02)
+        notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        notify.bind(str(directory / "notify"))
+        notify.settimeout(60)
+        self.environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "DBUS_SYSTEM_BUS_ADDRESS": f"unix:path={bus}"}
+        self.log = directory / "berthd.log"
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [str(build / "daemon" / "berthd"), "--observe", "--config", str(config_file(directory)), *own_dirs(directory)],
+                env={**self.environment, "NOTIFY_SOCKET": str(directory / "notify")}, stdout=log, stderr=log,
+            )
+        while b"READY=1" not in notify.recv(4096):
+            pass
+        notify.close()
+
+    def ctl(self, *arguments: str) -> str:
+        done = subprocess.run(
+            [str(self.build / "cli" / "berthctl"), *arguments], env=self.environment, capture_output=True, text=True, timeout=20, check=False
+        )
+        assert done.returncode == 0, f"berthctl {' '.join(arguments)}: exit {done.returncode}\n{done.stderr}"
+        return done.stdout
+
+    def spark(self) -> dict:
+        """What `berthctl list --spark` has to say."""
+        return json.loads(self.ctl("list", "--spark", "--json"))["spark"]
+
+    def answers_in(self) -> float:
+        """Seconds that a question takes."""
+        begun = time.monotonic()
+        self.ctl("status", "--json")
+        return time.monotonic() - begun
+
+    def stop(self) -> None:
+        """Ends it as the service manager does; an AssertionError where it had ended by itself, or failed."""
+        try:
+            assert self.process.poll() is None, f"berthd ended by itself: {self.process.returncode}\n{self.log.read_text()[-3000:]}"
+            self.process.terminate()
+            assert self.process.wait(timeout=30) == 0, self.log.read_text()[-3000:]
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
+            self.bus.terminate()
+            self.bus.wait()

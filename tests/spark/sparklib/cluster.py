@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A standalone cluster: a Master, a Worker, and applications whose drivers run beside them (client mode)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+from .groups import Groups
+from .waiting import until
+
+APP = Path(__file__).resolve().parent.parent / "app.py"
+# A JVM takes what it can get: here it is to start fast, and leave room for the others.
+SMALL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=48m -Xss512k"
+
+
+def environment(home: Path) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": os.environ.get("HOME", "/root"),
+        "LANG": "C.UTF-8",
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": SMALL_JVM,
+        "PYTHONPATH": str(home.parent),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYSPARK_PYTHON": sys.executable,
+        **({"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}),
+    }
+
+
+class Logged:
+    """A process in a cgroup of its own, whose output goes to a file."""
+
+    def __init__(self, name: str, command: list[str], home: Path, directory: Path, groups: Groups) -> None:
+        self.log = directory / f"{name}.log"
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                command, env=environment(home), cwd=directory, stdin=subprocess.DEVNULL, stdout=log,
+                stderr=subprocess.STDOUT, preexec_fn=groups.enter(name), start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def says(self, pattern: str, seconds: float = 120) -> str:
+        """What the pattern's group matched first in its output."""
+
+        def look() -> str | None:
+            found = re.search(pattern, self.log.read_text(), re.MULTILINE)
+            if not found and self.process.poll() is not None:
+                raise AssertionError(f"{self.log.name}: ended with {self.process.returncode}\n{self.log.read_text()[-3000:]}")
+            return found.group(1) if found else None
+
+        return until(f"{pattern!r} in {self.log}", look, seconds)
+
+
+class Cluster:
+    """One Master and one Worker with four cores, on free ports of the loopback."""
+
+    def __init__(self, home: Path, directory: Path, groups: Groups) -> None:
+        self.home, self.directory, self.groups = home, directory, groups
+        spark_class = str(home / "bin" / "spark-class")
+        address = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+        self.master = Logged(
+            "master", [spark_class, "org.apache.spark.deploy.master.Master", *address], home, directory, groups
+        )
+        self.url = self.master.says(r"Starting Spark master at (spark://\S+)")
+        self.worker = Logged(
+            "worker",
+            [spark_class, "org.apache.spark.deploy.worker.Worker", *address, "--cores", "4", "--memory", "3g",
+             "--work-dir", str(directory / "work"), self.url],
+            home, directory, groups,
+        )
+        self.worker.says(r"(Successfully registered with master)")
+
+    def submit(self, name: str, *arguments: str, cores: int = 1, conf: dict[str, str] | None = None) -> Application:
+        return Application(self, name, list(arguments), cores, conf or {})
+
+
+class Application(Logged):
+    """app.py, its driver in a cgroup named like it; its executors live in the Worker's, as they do by default."""
+
+    def __init__(self, cluster: Cluster, name: str, arguments: list[str], cores: int, conf: dict[str, str]) -> None:
+        settings = {
+            "spark.ui.port": "0",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.executor.memory": "512m",
+            "spark.executor.cores": "1",
+            "spark.cores.max": str(cores),
+            "spark.executor.extraJavaOptions": SMALL_JVM,
+            "spark.driver.extraJavaOptions": SMALL_JVM,
+            "spark.sql.shuffle.partitions": "4",
+            # Later stages are there from the start of their job.
+            "spark.sql.adaptive.enabled": "false",
+            **conf,
+        }
+        command = [str(cluster.home / "bin" / "spark-submit"), "--master", cluster.url, "--name", name,
+                   "--driver-memory", "512m"]
+        for key, value in settings.items():
+            command += ["--conf", f"{key}={value}"]
+        super().__init__(name, [*command, str(APP), *arguments], cluster.home, cluster.directory, cluster.groups)
+        self.id = self.says(r"^application (\S+)")
+        self.web = self.says(r"^web (\S+)")
+
+    def rest(self, path: str) -> object:
+        """What the driver itself answers, to compare with."""
+        url = f"{self.web}/api/v1/applications/{self.id}/{path}"
+        with urllib.request.urlopen(url, timeout=20) as answer:
+            return json.load(answer)
+
+    def executor_pids(self) -> dict[str, int]:
+        """Of its executors on this machine, by their id."""
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                arguments = (entry / "cmdline").read_text().split("\0")
+            except OSError:
+                continue
+            if "--app-id" in arguments and self.id in arguments and "--executor-id" in arguments:
+                found[arguments[arguments.index("--executor-id") + 1]] = int(entry.name)
+        return found
+
+    def cpu_seconds(self) -> float:
+        """What its driver's JVM has used so far."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

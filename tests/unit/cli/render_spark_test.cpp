@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/render_spark.h"
+
+#include <sstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace berth::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string list_of(const model::SparkFindings& findings) {
+  std::ostringstream out;
+  render_spark_list(out, findings, {});
+  return out.str();
+}
+
+TEST(RenderSpark, SaysThatThereIsNone) {
+  EXPECT_EQ(list_of({}), "No Spark applications: no driver on this host tells of any.\n");
+}
+
+TEST(RenderSpark, NamesWhoIsSparedAndWhy) {
+  model::SparkFindings findings;
+  findings.reason = "nothing is missing";
+  findings.spared = {{"worker.service", "its cgroup is shared by\x1b[2J others"}};
+  const std::string text = list_of(findings);
+  EXPECT_THAT(text, HasSubstr("there is no best-effort workload that could go"));
+  EXPECT_THAT(text, HasSubstr("worker.service is spared: its cgroup is shared by"));
+  EXPECT_THAT(text, Not(HasSubstr("\x1b"))) << "nothing reaches the terminal as it came";
+}
+
+TEST(RenderSpark, OfManyThatAreSparedNamesTheFirst) {
+  model::SparkFindings findings;
+  for (int i = 10; i < 30; ++i) findings.spared.emplace("w" + std::to_string(i), "is shared");
+  const std::string text = list_of(findings);
+  EXPECT_THAT(text, HasSubstr("w14 is spared"));
+  EXPECT_THAT(text, Not(HasSubstr("w15")));
+  EXPECT_THAT(text, HasSubstr("and 15 more that are spared"));
+}
+
+}  // namespace
+}  // namespace berth::cli

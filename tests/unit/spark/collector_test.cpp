@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spark/collector.h"
+
+#include "tests/unit/spark/fake_driver.h"
+#include "tests/unit/spark/fake_proc.h"
+
+#include <bit>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace berth::spark {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr double kNow = 1'790'000'060;
+
+class CollectorTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::endian::native != std::endian::little)
+      GTEST_SKIP() << "the tables here are of a little-endian host";
+    driver.stages = {{.id = 0, .status = "ACTIVE", .tasks = 2, .list = {{"0"}}}};
+  }
+  void add_driver(int pid = 10) {
+    proc.add(pid, test::client_driver(), "driver.scope");
+    proc.listen(pid, 11, "0100007F:0FC8");
+  }
+  Collector collector() {
+    return Collector(proc.root(), [this](const std::string& url) -> model::Result<std::string> {
+      ++requests;
+      if (failing) return model::fail(model::ErrorKind::transient, "GET " + url + ": took too long");
+      return driver.get(url);
+    });
+  }
+
+  test::FakeProc proc;
+  test::FakeDriver driver;
+  bool failing = false;
+  int requests = 0;
+};
+
+TEST_F(CollectorTest, FindsApplicationsAndWhoBelongsToThem) {
+  add_driver();
+  proc.add(20, test::standalone_executor(driver.id, "0"), "e0.scope");
+  proc.add(30, test::worker(), "worker.service");
+  const Observation found = collector().collect(kNow);
+  EXPECT_THAT(found.problems, IsEmpty());
+  ASSERT_THAT(found.apps, SizeIs(1));
+  EXPECT_EQ(found.apps[0].id, driver.id);
+  ASSERT_THAT(found.members, SizeIs(3));
+  EXPECT_EQ(found.members[0].identity,
+            (model::SparkIdentity{driver.id, model::SparkRole::driver, std::nullopt}));
+  EXPECT_EQ(found.members[1].identity, (model::SparkIdentity{driver.id, model::SparkRole::executor, "0"}));
+  EXPECT_EQ(found.members[2].identity.app, "");
+}
+
+TEST_F(CollectorTest, SeesWhoElseLivesWhereSparkDoes) {
+  proc.add_plain(4, "cron", "system.slice/cron.service");
+  EXPECT_EQ(collector().collect(kNow).bystanders, nullptr);
+  proc.add(20, test::standalone_executor("app-1", "0"), "e0.scope");
+  const Observation found = collector().collect(kNow);
+  ASSERT_NE(found.bystanders, nullptr);
+  EXPECT_THAT(*found.bystanders,
+              ElementsAre(std::make_pair("system.slice/cron.service", Bystanders{4, "cron", 1})));
+}
+
+TEST_F(CollectorTest, AsksNobodyWhereThereIsNoDriver) {
+  proc.add(20, test::standalone_executor("app-1", "0"), "e0.scope");
+  const Observation found = collector().collect(kNow);
+  EXPECT_EQ(requests, 0);
+  EXPECT_THAT(found.apps, IsEmpty());
+  EXPECT_THAT(found.members, SizeIs(1));
+}
+
+TEST_F(CollectorTest, ADriverThatFailsIsAskedLessAndLessAndForgottenAfterAWhile) {
+  add_driver();
+  Collector collecting = collector();
+  EXPECT_THAT(collecting.collect(kNow).apps, SizeIs(1));
+  failing = true;
+  requests = 0;
+  Observation found = collecting.collect(kNow + 2);
+  EXPECT_THAT(found.problems, ElementsAre(HasSubstr("Spark driver, pid 10: GET ")));
+  EXPECT_THAT(found.apps, SizeIs(1)) << "what it said last";
+  EXPECT_EQ(requests, 1);
+  for (double after = 3; after < 40; ++after) found = collecting.collect(kNow + after);
+  EXPECT_THAT(found.apps, IsEmpty());
+  EXPECT_THAT(found.members[0].identity.app, driver.id) << "it still is that application's";
+  EXPECT_LE(requests, 6);
+  failing = false;
+  for (double after = 40; after < 110; ++after) found = collecting.collect(kNow + after);
+  EXPECT_THAT(found.apps, SizeIs(1));
+  EXPECT_THAT(found.problems, IsEmpty());
+}
+
+TEST_F(CollectorTest, ADriverThatIsGoneIsForgotten) {
+  add_driver();
+  Collector collecting = collector();
+  collecting.collect(kNow);
+  proc.remove(10);
+  const Observation found = collecting.collect(kNow + Collector::kLookAgain_s);
+  EXPECT_EQ(found, Observation());
+}
+
+TEST_F(CollectorTest, AServerThatComesAfterItsProcessIsFound) {
+  proc.add(10, test::client_driver(), "driver.scope");
+  Collector collecting = collector();
+  EXPECT_THAT(collecting.collect(kNow).apps, IsEmpty());
+  proc.listen(10, 11, "0100007F:0FC8");
+  for (double after = 1; after < 30; ++after) collecting.collect(kNow + after);
+  EXPECT_THAT(collecting.collect(kNow + 30).apps, SizeIs(1));
+}
+
+TEST_F(CollectorTest, WhereADriverListensUnseenTheUsualPortsAreTried) {
+  proc.add(10, test::client_driver(), "driver.scope");
+  std::filesystem::remove_all(proc.root() / "10" / "fd");
+  Collector collecting = collector();
+  Observation found = collecting.collect(kNow);
+  EXPECT_THAT(found.apps, SizeIs(1));
+  EXPECT_EQ(found.members[0].identity.role, model::SparkRole::driver);
+  // With a second one nobody knows which is which.
+  proc.add(12, test::client_driver(), "other.scope");
+  std::filesystem::remove_all(proc.root() / "12" / "fd");
+  found = collecting.collect(kNow + Collector::kLookAgain_s);
+  EXPECT_THAT(found.apps, SizeIs(1));
+  ASSERT_THAT(found.members, SizeIs(2));
+  EXPECT_EQ(found.members[0].identity.app, "");
+  EXPECT_EQ(found.members[1].identity.app, "");
+}
+
+class OccupanciesTest : public ::testing::Test {
+ protected:
+  static Member executor_at(const std::string& cgroup, pid_t pid = 7) {
+    return {pid, "CoarseGrainedExecutorBackend", cgroup, ProcessKind::executor, kExecutor};
+  }
+  static Member worker_at(const std::string& cgroup) {
+    return {5, "Worker", cgroup, ProcessKind::service, {}};
+  }
+  void others(std::map<std::string, Bystanders> found) {
+    seen.bystanders = std::make_shared<const std::map<std::string, Bystanders>>(std::move(found));
+  }
+  Occupancy of(const std::string& workload) {
+    const auto found = occupancies(seen, [&](const std::string& id) { return id == workload; });
+    EXPECT_LE(found.size(), 1U);
+    return found.empty() ? Occupancy() : found.begin()->second;
+  }
+
+  static inline const model::SparkIdentity kExecutor{"app-1", model::SparkRole::executor, "0"};
+  Observation seen;
+};
+
+TEST_F(OccupanciesTest, AnExecutorAloneIsItsWorkload) {
+  seen.members = {executor_at("pod/c1/sub"), executor_at("elsewhere"), executor_at("")};
+  others({{"pod/c10", {3, "x", 1}}, {"pod", {4, "y", 1}}, {"pod/c", {4, "y", 1}}});
+  EXPECT_EQ(of("pod/c1"), (Occupancy{kExecutor, std::nullopt}));
+}
+
+TEST_F(OccupanciesTest, WhatAWorkerSharesWithItsExecutorsIsSpared) {
+  seen.members = {worker_at("worker.service"), executor_at("worker.service")};
+  EXPECT_EQ(of("worker.service"),
+            (Occupancy{std::nullopt, "its cgroup is shared by Worker (pid 5), executor 0 of app-1 (pid 7)"}));
+}
+
+TEST_F(OccupanciesTest, WhatOthersLiveInIsSpared) {
+  seen.members = {executor_at("e.scope/jvm")};
+  others({{"e.scope/agent", {3, "agent", 1}}});
+  EXPECT_EQ(of("e.scope"),
+            (Occupancy{kExecutor, "its cgroup is shared by executor 0 of app-1 (pid 7), agent (pid 3)"}));
+  others({{"e.scope", {3, "bash", 2}}, {"e.scope/a", {4, "vim", 3}}});
+  EXPECT_EQ(of("e.scope").spared,
+            "its cgroup is shared by executor 0 of app-1 (pid 7), bash (pid 3), vim (pid 4) and 3 more");
+}
+
+TEST_F(OccupanciesTest, OfManyTheFirstFewAreNamed) {
+  for (pid_t pid = 1; pid <= 100; ++pid) seen.members.push_back(executor_at("s", pid));
+  EXPECT_THAT(of("s").spared.value_or(""), HasSubstr("(pid 4) and 96 more"));
+}
+
+TEST_F(OccupanciesTest, ServicesAreSpared) {
+  seen.members = {worker_at("worker.service")};
+  EXPECT_EQ(of("worker.service"),
+            (Occupancy{std::nullopt, "Spark's Worker (pid 5) serves executors elsewhere"}));
+}
+
+TEST_F(OccupanciesTest, ADriverOfNobodyKnowsWhatIsSpared) {
+  seen.members = {{9, "SparkSubmit", "d.scope", ProcessKind::driver, {}}};
+  EXPECT_EQ(of("d.scope"),
+            (Occupancy{std::nullopt, "SparkSubmit (pid 9) drives an application that is not known"}));
+  seen.members[0].identity = {"app-1", model::SparkRole::driver, std::nullopt};
+  EXPECT_EQ(of("d.scope"), (Occupancy{seen.members[0].identity, std::nullopt}));
+}
+
+}  // namespace
+}  // namespace berth::spark

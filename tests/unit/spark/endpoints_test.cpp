@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spark/endpoints.h"
+
+#include "tests/unit/spark/fake_proc.h"
+#include "tests/unit/spark/http_server.h"
+
+#include <bit>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace berth::spark {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class EndpointsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::endian::native != std::endian::little)
+      GTEST_SKIP() << "the tables here are of a little-endian host";
+    proc.add(5, test::client_driver(), "a");
+  }
+  test::FakeProc proc;
+};
+
+TEST_F(EndpointsTest, AreThoseThatTheProcessListensAt) {
+  proc.listen(5, 11, "0100007F:0FC8");
+  proc.listen(5, 12, "00000000:0FC9");
+  proc.listen(5, 13, "0500000A:0FCA");
+  proc.listen(5, 14, "0100007F:0FCB", "01");  // connected
+  EXPECT_THAT(listening_endpoints(proc.root(), 5).value(),
+              ElementsAre("10.0.0.5:4042", "127.0.0.1:4040", "127.0.0.1:4041"));
+}
+
+TEST_F(EndpointsTest, AreNotThoseOfOthersInTheSameTable) {
+  proc.listen(5, 11, "0100007F:0FC8");
+  std::filesystem::remove(proc.root() / "5" / "fd" / "11");
+  proc.link(5, "fd/3", "/dev/null");
+  EXPECT_THAT(listening_endpoints(proc.root(), 5).value(), IsEmpty());
+}
+
+TEST_F(EndpointsTest, OfIpv6AreReadToo) {
+  proc.listen(5, 11, "00000000000000000000000000000000:0FC8", "0A", "tcp6");
+  proc.listen(5, 12, "0000000000000000FFFF00000100007F:0FC9", "0A", "tcp6");
+  proc.listen(5, 13, "00000000000000000000000001000000:0FCA", "0A", "tcp6");
+  EXPECT_THAT(listening_endpoints(proc.root(), 5).value(),
+              ElementsAre("127.0.0.1:4040", "127.0.0.1:4041", "[::1]:4042"));
+}
+
+TEST_F(EndpointsTest, OfAnotherNetworkNamespaceAreNotThisHosts) {
+  proc.listen(5, 11, "0100007F:0FC8");
+  proc.link(5, "ns/net", "net:[2]");
+  EXPECT_THAT(listening_endpoints(proc.root(), 5).value(), IsEmpty());
+}
+
+TEST_F(EndpointsTest, OfATableThatIsNoneAreNone) {
+  proc.listen(5, 11, "0100007F");
+  proc.listen(5, 12, "0100007Z:0FC8");
+  proc.listen(5, 13, "0100007F:10FC8");
+  proc.listen(5, 14, "0100007F:0000");
+  EXPECT_THAT(listening_endpoints(proc.root(), 5).value(), IsEmpty());
+  EXPECT_EQ(listening_endpoints(proc.root(), 6), std::nullopt);
+  std::filesystem::remove_all(proc.root() / "5" / "fd");
+  EXPECT_EQ(listening_endpoints(proc.root(), 5), std::nullopt);
+}
+
+TEST(Endpoints, OfThisProcessAreFoundInTheRealTable) {
+  const test::HttpServer server([](const std::string&) { return test::answer("{}"); });
+  EXPECT_THAT(listening_endpoints("/proc", getpid()).value(),
+              Contains("127.0.0.1:" + std::to_string(server.port())));
+}
+
+}  // namespace
+}  // namespace berth::spark

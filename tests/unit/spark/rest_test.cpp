@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spark/rest.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace berth::spark {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+template <typename T>
+std::string problem(const model::Result<T>& result) {
+  return result ? "none" : result.error().message();
+}
+
+TEST(RestApplications, AreThoseThatRun) {
+  const auto applications = parse_applications(
+      R"([{"id":"a","attempts":[{"completed":false,"startTimeEpoch":1500}]},
+          {"id":"b","attempts":[{"completed":true,"startTimeEpoch":1500}]},
+          {"id":"c","attempts":[{"attemptId":"2","startTimeEpoch":2500},{"attemptId":"1","completed":true}]}])");
+  ASSERT_TRUE(applications) << problem(applications);
+  ASSERT_EQ(applications->size(), 2U);
+  EXPECT_EQ((*applications)[0].id, "a");
+  EXPECT_DOUBLE_EQ((*applications)[0].started, 1.5);
+  EXPECT_EQ((*applications)[1].attempt, "2");
+}
+
+TEST(RestApplications, WithoutWhatIsNeededAreAnError) {
+  EXPECT_EQ(problem(parse_applications("nonsense")), "the answer is not JSON");
+  EXPECT_EQ(problem(parse_applications("{}")), "the list of applications is not an array");
+  EXPECT_EQ(problem(parse_applications(R"([{"attempts":[]}])")), "id is missing, or no name");
+  EXPECT_EQ(problem(parse_applications(R"([{"id":"a\u0000b"}])")), "id is missing, or no name");
+  EXPECT_EQ(problem(parse_applications(R"([{"id":"a"}])")), "attempts is missing, or no list");
+  EXPECT_EQ(problem(parse_applications(R"([{"id":"a","attempts":[5]}])")), "an element is not an object");
+  EXPECT_EQ(problem(parse_applications(R"([{"id":"a","attempts":[{}]}])")), "startTimeEpoch is missing");
+  EXPECT_EQ(problem(parse_applications(R"([{"id":"a","attempts":[{"startTimeEpoch":-5}]}])")),
+            "startTimeEpoch is out of range");
+}
+
+TEST(RestTasks, HaveTheirRunTimeAndEverythingTheyRead) {
+  const auto tasks = parse_tasks(
+      R"([{"index":4,"partitionId":7,"status":"SUCCESS","executorId":"3","duration":1300,
+           "taskMetrics":{"executorRunTime":1200,"inputMetrics":{"bytesRead":5},
+                          "shuffleReadMetrics":{"remoteBytesRead":6,"localBytesRead":7}}},
+          {"index":4,"partitionId":-1,"status":"RUNNING","executorId":"driver","duration":300},
+          {"index":5,"status":"SUCCESS","executorId":"3","duration":900},
+          {"index":6,"status":"GET RESULT","executorId":"3","taskMetrics":null},
+          {"index":7,"status":"KILLED","executorId":"3"}])");
+  ASSERT_TRUE(tasks) << problem(tasks);
+  ASSERT_EQ(tasks->size(), 5U);
+  EXPECT_EQ((*tasks)[0].partition, 7);
+  EXPECT_DOUBLE_EQ((*tasks)[0].run_s, 1.2);
+  EXPECT_EQ((*tasks)[0].input_bytes, 18U);
+  EXPECT_EQ((*tasks)[1].partition, 4);
+  EXPECT_EQ((*tasks)[1].status, RestTask::Status::running);
+  EXPECT_FALSE((*tasks)[1].finished);
+  EXPECT_DOUBLE_EQ((*tasks)[2].run_s, 0.9) << "no metrics: the time that it took in all";
+  EXPECT_FALSE((*tasks)[3].finished);
+  EXPECT_TRUE((*tasks)[4].finished);
+  EXPECT_EQ((*tasks)[4].status, RestTask::Status::other);
+}
+
+TEST(RestTasks, OfWrongTypesAreAnError) {
+  const auto with = [](const std::string& members) {
+    return problem(parse_tasks(R"([{"status":"SUCCESS","executorId":"1","index":0,)" + members + "}]"));
+  };
+  EXPECT_EQ(with(R"("taskMetrics":5)"), "taskMetrics is not an object");
+  EXPECT_EQ(with(R"("taskMetrics":{"executorRunTime":"1"})"), "executorRunTime is not a number");
+  EXPECT_EQ(with(R"("taskMetrics":{"executorRunTime":-1})"), "executorRunTime is out of range");
+  EXPECT_EQ(with(R"("taskMetrics":{"inputMetrics":{"bytesRead":1e30}})"), "bytesRead is out of range");
+  EXPECT_EQ(with(R"("taskMetrics":{"inputMetrics":{"bytesRead":-1}})"), "none") << "Spark's unknown";
+  EXPECT_EQ(with(R"("duration":[])"), "duration is not a number");
+  EXPECT_EQ(problem(parse_tasks(R"([{"status":"SUCCESS","executorId":"1"}])")), "index is missing");
+  EXPECT_EQ(problem(parse_tasks(R"([{"status":"SUCCESS","index":0}])")), "executorId is missing, or no name");
+  EXPECT_EQ(problem(parse_tasks("[null]")), "an element is not an object");
+}
+
+TEST(RestJobs, AreTheirStages) {
+  EXPECT_THAT(*parse_jobs(R"([{"stageIds":[3,1]},{"stageIds":[]}])"),
+              ElementsAre(ElementsAre(1, 3), IsEmpty()));
+  EXPECT_EQ(problem(parse_jobs(R"([{"jobId":1}])")), "stageIds is missing");
+  EXPECT_EQ(problem(parse_jobs(R"([{"stageIds":[1.5]}])")), "stageIds holds what is no stage");
+  EXPECT_EQ(problem(parse_jobs(R"([{"stageIds":[99999999999]}])")), "stageIds holds what is no stage");
+}
+
+TEST(RestProperties, ArePairs) {
+  EXPECT_EQ(parse_properties(R"({"sparkProperties":[["a","b"]]})")->at("a"), "b");
+  EXPECT_EQ(problem(parse_properties("{}")), "sparkProperties is missing");
+  EXPECT_EQ(problem(parse_properties("[]")), "an element is not an object");
+  EXPECT_EQ(problem(parse_properties(R"({"sparkProperties":[["a"]]})")),
+            "sparkProperties holds what is no pair of texts");
+}
+
+TEST(Rest, ManyNestedLevelsDoNoHarm) {
+  EXPECT_EQ(problem(parse_stages(std::string(1'000'000, '['))), "the answer is nested too deeply");
+  EXPECT_EQ(problem(parse_stages(R"(["[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"[["])")),
+            "an element is not an object");
+}
+
+}  // namespace
+}  // namespace berth::spark

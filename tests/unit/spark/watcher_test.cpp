@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spark/watcher.h"
+
+#include "tests/unit/spark/fake_driver.h"
+#include "tests/unit/spark/fake_proc.h"
+#include "tests/unit/spark/http_server.h"
+
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace berth::spark {
+namespace {
+
+using namespace std::chrono_literals;
+
+bool becomes_true(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + 30s;
+  while (std::chrono::steady_clock::now() < end) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(5ms);
+  }
+  return false;
+}
+
+std::string kernel_address(std::uint16_t port) {
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "0100007F:%04X", static_cast<unsigned>(port));
+  return text.data();
+}
+
+class WatcherTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::endian::native != std::endian::little)
+      GTEST_SKIP() << "the tables here are of a little-endian host";
+    proc.add(10, test::client_driver(), "driver.scope");
+  }
+  test::FakeProc proc;
+};
+
+TEST_F(WatcherTest, HandsBackWhatADriverSaysOverHttp) {
+  test::FakeDriver driver;
+  driver.stages = {{.id = 0, .status = "COMPLETE", .tasks = 1, .list = {{"0"}}}};
+  const test::HttpServer server([&driver](const std::string& path) {
+    const auto body = driver.get("http://127.0.0.1" + path);
+    return body ? test::answer(*body) : test::answer("", "404 Not Found");
+  });
+  proc.listen(10, 11, kernel_address(server.port()));
+  const Watcher watcher(proc.root(), 0.01);
+  EXPECT_TRUE(becomes_true([&] { return watcher.latest() && watcher.latest()->apps.size() == 1; }));
+}
+
+TEST_F(WatcherTest, ADriverThatSaysNothingHoldsNobodyUp) {
+  const test::HttpServer server(
+      [](const std::string&) { return test::Sent{.bytes = "", .endless = false, .hang = true}; });
+  proc.listen(10, 11, kernel_address(server.port()));
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    const Watcher watcher(proc.root(), 0.01);
+    EXPECT_EQ(watcher.latest(), nullptr);
+  }
+  // Given up long before the client's own limit of 3 s and its repetitions are through.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 20s);
+}
+
+}  // namespace
+}  // namespace berth::spark
