@@ -68,6 +68,7 @@ std::vector<std::size_t> readers_first(const std::vector<std::vector<std::size_t
 struct Part {
   std::size_t tasks = 0;
   double run_s = 0;
+  bool goes = false;  // its output, with the executor
 };
 
 }  // namespace
@@ -116,31 +117,40 @@ model::SparkAppFigures app_figures(const model::SparkApp& app, const SparkSettin
 std::map<std::string, ExecutorLoss> executor_losses(const model::SparkApp& app,
                                                     const SparkSettings& settings) {
   std::map<std::string, ExecutorLoss> losses;
-  std::map<std::string, std::unordered_map<std::size_t, Part>> parts;
+  const auto children = children_of(app);
+  const auto order = readers_first(children);
+  std::vector<std::size_t> place(order.size());  // of a stage in that order
+  for (std::size_t at = 0; at < order.size(); ++at) place[order[at]] = at;
+  // Of each executor by place. An application may have thousands of executors and stages, so that only the
+  // stages which an executor had a part in are looked at for it.
+  std::unordered_map<std::string, std::map<std::size_t, Part>> parts;
+  std::vector<bool> awaited(app.stages.size(), false);  // whoever is lost, somebody has yet to read it
   for (std::size_t i = 0; i < app.stages.size(); ++i) {
-    for (const model::SparkTask& task : app.stages[i].tasks) {
-      Part& part = parts[task.executor][i];
+    const model::SparkStage& stage = app.stages[i];
+    awaited[i] = children[i].empty() ? stage.shuffle_write_bytes > 0
+                                     : std::any_of(children[i].begin(), children[i].end(),
+                                                   [&](std::size_t c) { return !complete(app.stages[c]); });
+    for (const model::SparkTask& task : stage.tasks) {
+      Part& part = parts[task.executor][place[i]];
       ++part.tasks;
       part.run_s += task.duration_s;
     }
   }
-  const auto children = children_of(app);
-  const auto order = readers_first(children);
-  for (const auto& [executor, of_stages] : parts) {
+  for (auto& [executor, of_stages] : parts) {
     double run_s = 0;
     double move_bytes = 0;
-    std::vector<bool> runs_again(app.stages.size(), false);  // some of its tasks have to
-    for (const std::size_t i : order) {
+    for (auto& [at, part] : of_stages) {
+      const std::size_t i = order[at];
+      const auto goes_too = [&](std::size_t child) {
+        const auto other = of_stages.find(place[child]);
+        return other != of_stages.end() && other->second.goes;
+      };
+      part.goes = !app.shuffle_service &&
+                  (awaited[i] || std::any_of(children[i].begin(), children[i].end(), goes_too));
+      if (!part.goes) continue;
       const model::SparkStage& stage = app.stages[i];
-      const auto part = of_stages.find(i);
-      const bool wanted = children[i].empty() ? stage.shuffle_write_bytes > 0
-                                              : std::any_of(children[i].begin(), children[i].end(),
-                                                            [&](std::size_t c) { return runs_again[c]; });
-      const bool goes = wanted && part != of_stages.end() && !app.shuffle_service;
-      runs_again[i] = !complete(stage) || goes;
-      if (!goes) continue;
-      run_s += part->second.run_s;
-      move_bytes += static_cast<double>(stage.shuffle_write_bytes) * static_cast<double>(part->second.tasks) /
+      run_s += part.run_s;
+      move_bytes += static_cast<double>(stage.shuffle_write_bytes) * static_cast<double>(part.tasks) /
                     static_cast<double>(stage.tasks.size());
     }
     losses[executor].lost_s = app.migration ? std::min(run_s, settings.beta_s_per_byte * move_bytes) : run_s;

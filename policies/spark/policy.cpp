@@ -116,8 +116,10 @@ void squeeze_or_choose(const model::Snapshot& snapshot, SparkProposal& out) {
 void keep_squeezed(const model::Snapshot& snapshot, const SparkSettings& settings, SparkProposal& out) {
   if (out.findings.psi_full_avg10 <= settings.psi_full / 2) return;
   for (const model::Workload& workload : snapshot.workloads) {
-    if (workload.workload_class != model::WorkloadClass::best_effort || !workload.memory_high_bytes) continue;
-    if (!workload.held_memory || workload.held_memory->cause != model::HeldCause::preempted) continue;
+    if (workload.workload_class != model::WorkloadClass::best_effort || workload.fixed.memory) continue;
+    if (!workload.memory_high_bytes || !workload.held_memory ||
+        workload.held_memory->cause != model::HeldCause::preempted)
+      continue;
     const bool squeezed_anew =
         std::any_of(out.actions.begin(), out.actions.end(),
                     [&](const model::Action& action) { return *action.workload() == workload.id; });

@@ -26,6 +26,7 @@ class Naive {
     for (const SparkApp& app : snap_.spark_apps) out_.apps[app.id] = worth(app);
     order();
     decide();
+    keep();
     return std::move(out_);
   }
 
@@ -174,10 +175,11 @@ class Naive {
   }
 
   void order() {
-    const bool wanted = snap_.memory.total_bytes > 0 &&
-                        (std::ceil(out_.growth) + std::ceil(set_.reserve * static_cast<double>(snap_.memory.total_bytes)) >
-                             static_cast<double>(snap_.memory.available_bytes) ||
-                         snap_.memory.psi_full_avg10 > set_.psi_full);
+    const bool wanted =
+        snap_.memory.total_bytes > 0 &&
+        (std::ceil(out_.growth) + std::ceil(set_.reserve * static_cast<double>(snap_.memory.total_bytes)) >
+             static_cast<double>(snap_.memory.available_bytes) ||
+         snap_.memory.psi_full_avg10 > set_.psi_full);
     std::map<std::string, std::vector<const Workload*>> apps;
     std::vector<std::pair<std::pair<double, std::string>, std::vector<const Workload*>>> groups;
     for (const Workload& w : snap_.workloads) {
@@ -235,6 +237,19 @@ class Naive {
     }
   }
 
+  static double high(const Workload& w) {
+    return w.memory_high_bytes ? static_cast<double>(*w.memory_high_bytes)
+                               : std::numeric_limits<double>::infinity();
+  }
+
+  void keep() {
+    if (snap_.memory.psi_full_avg10 <= set_.psi_full / 2) return;
+    for (const Workload& w : snap_.workloads) {
+      if (!best_effort(w) || w.fixed.memory || !w.memory_high_bytes || out_.limits.contains(w.id)) continue;
+      if (w.held_memory && w.held_memory->cause == model::HeldCause::preempted) out_.kept[w.id] = high(w);
+    }
+  }
+
   void decide() {
     const auto total = static_cast<double>(snap_.memory.total_bytes);
     if (total <= 0) return;
@@ -244,21 +259,19 @@ class Naive {
     if (out_.need > 0) return take_victims();
     if (snap_.memory.psi_full_avg10 <= set_.psi_full) return;
     for (const Workload& w : snap_.workloads) {
-      if (!best_effort(w) || !w.held_memory) continue;
+      if (!best_effort(w) || !w.held_memory || w.fixed.memory) continue;
       const double ago = snap_.time - w.held_memory->changed_at;
       if (ago >= 0 && ago < 10) return;
     }
     std::vector<std::pair<double, const Workload*>> caches;
-    double sum = 0;
     for (const Workload& w : snap_.workloads) {
-      if (!best_effort(w) || !w.cache_bytes || w.usage.empty() || !w.usage.back().memory_bytes) continue;
+      if (!best_effort(w) || w.fixed.memory) continue;
+      if (!w.cache_bytes || w.usage.empty() || !w.usage.back().memory_bytes) continue;
       const double spare = static_cast<double>(*w.usage.back().memory_bytes) - 16 * kMiB;
       const double part = std::min(static_cast<double>(*w.cache_bytes), spare);
       if (part <= 0) continue;
       caches.emplace_back(part, &w);
-      sum += part;
     }
-    if (reserve <= 0 || sum < reserve) return take_victims();
     std::sort(caches.begin(), caches.end(), [](const auto& a, const auto& b) {
       return a.first != b.first ? a.first > b.first : a.second->id < b.second->id;
     });
@@ -266,9 +279,14 @@ class Naive {
     for (const auto& [part, w] : caches) {
       if (missing <= 0) break;
       const double taken = std::min(part, missing);
+      const double limit = static_cast<double>(*w->usage.back().memory_bytes) - taken;
+      if (high(*w) <= limit) continue;
       missing -= taken;
-      out_.limits[w->id] = static_cast<double>(*w->usage.back().memory_bytes) - taken;
+      out_.limits[w->id] = limit;
     }
+    if (reserve > 0 && missing <= 0) return;
+    out_.limits.clear();
+    take_victims();
   }
 
   const model::Snapshot& snap_;

@@ -210,6 +210,15 @@ TEST(MemoryDemand, LooksAtTheLastSamplesOnly) {
   EXPECT_TRUE(demand.rising);
 }
 
+TEST(MemoryDemand, CountsInstantsAndNotReadings) {
+  model::Workload web = sensitive({kGiB, 2 * kGiB, 3 * kGiB});
+  web.usage[1].time = web.usage[2].time;
+  const auto demand = demand_of(snapshot(kGiB, {web}), 2);
+  EXPECT_EQ(demand.samples, 2U);
+  EXPECT_DOUBLE_EQ(demand.mean_bytes, 2.0 * kGiB);  // 1 and 3: of two at one time the last
+  EXPECT_TRUE(demand.rising);
+}
+
 TEST(MemoryDemand, ANewWorkloadIsARise) {
   model::Workload fresh = sensitive({kGiB});
   fresh.id = "web-2";
@@ -360,6 +369,46 @@ TEST(Squeezing, IsGivenTimeToShow) {
   EXPECT_THAT(victims(find(node)), ElementsAre("a"));
   node.memory.psi_full_avg10 = 5;
   EXPECT_THAT(propose_evictions(node, {}).actions, IsEmpty());
+}
+
+TEST(Squeezing, RaisesNoLimit) {
+  // Its limit asks more of it than the 819 MiB of the reserve would: it is being squeezed already.
+  model::Snapshot node = squeezed_since(900);
+  model::Workload& squeezed = node.workloads[0];
+  squeezed.held_memory->changed_at = 900;
+  squeezed.cache_bytes = kGiB;
+  const SparkProposal proposal = propose_evictions(node, {});
+  ASSERT_EQ(proposal.actions.size(), 1U);
+  EXPECT_EQ(std::get<model::SetMemoryHighAction>(proposal.actions[0].what).memory_high_bytes, 3 * kGiB);
+  EXPECT_THAT(proposal.findings.reclaim, IsEmpty());
+  EXPECT_THAT(victims(proposal.findings), ElementsAre("a"));
+  // Another one gives what this one does not.
+  node.workloads.push_back(other("b", 2, 4 * kGiB));
+  node.workloads[1].cache_bytes = kGiB;
+  const SparkProposal both = propose_evictions(node, {});
+  ASSERT_EQ(both.findings.reclaim.size(), 1U);
+  EXPECT_EQ(both.findings.reclaim[0].workload, "b");
+  EXPECT_THAT(both.findings.victims, IsEmpty());
+}
+
+TEST(Squeezing, TakesNothingFromWhomBerthLeavesAlone) {
+  model::Snapshot node = snapshot(8 * kGiB, {other("a", 1, 4 * kGiB), other("b", 2, 4 * kGiB)});
+  node.memory.psi_full_avg10 = 20;
+  node.workloads[0].cache_bytes = 2 * kGiB;
+  node.workloads[0].fixed.memory = true;
+  EXPECT_THAT(propose_evictions(node, {}).actions, IsEmpty());
+  node.workloads[1].cache_bytes = kGiB;
+  const SparkProposal proposal = propose_evictions(node, {});
+  ASSERT_EQ(proposal.actions.size(), 1U);
+  EXPECT_EQ(*proposal.actions[0].workload(), "b");
+}
+
+TEST(Squeezing, WaitsForNoLimitThatBerthCannotChange) {
+  model::Snapshot node = squeezed_since(990);
+  node.workloads[0].fixed.memory = true;
+  const SparkProposal proposal = propose_evictions(node, {});
+  EXPECT_THAT(proposal.actions, IsEmpty());
+  EXPECT_THAT(victims(proposal.findings), ElementsAre("a"));
 }
 
 TEST(Squeezing, HoldsOffGivingBackAndYieldsToWhoTakesMore) {
