@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/oversell/demand.h"
 
+#include "policies/interference/pressure.h"
 #include "policies/workload_index.h"
 
 #include <algorithm>
@@ -59,10 +60,13 @@ double request_of(const model::Workload& workload, model::Resource resource, dou
 }
 
 std::optional<double> latest_use(const model::Workload& workload, model::Resource resource) {
-  for (auto sample = workload.usage.rbegin(); sample != workload.usage.rend(); ++sample) {
-    if (const auto use = use_in(*sample, resource)) return use;
+  if (resource == model::Resource::cpu) {
+    if (workload.usage.empty()) return std::nullopt;
+    return workload.usage.back().cpu_cores;
   }
-  return std::nullopt;
+  const auto bytes = latest_memory(workload);
+  if (!bytes) return std::nullopt;
+  return static_cast<double>(*bytes);
 }
 
 bool is_warming(const model::Workload& workload, model::Resource resource, double now, double warmup_s) {
