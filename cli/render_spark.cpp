@@ -78,11 +78,13 @@ void list_order(std::ostream& out, const model::SparkFindings& findings, const S
 void render_spark(std::ostream& out, const model::SparkFindings& findings, const Style& style) {
   if (!findings.apps.empty()) list_apps(out, findings, style);
   if (findings.candidates.empty() && findings.trigger == model::EvictionTrigger::none) return;
+  const bool wanted = findings.trigger != model::EvictionTrigger::none;
+  // As long as no memory is wanted, nobody else is priced.
+  const char* heading = wanted ? "Memory, and who would be evicted first"
+                               : "Memory, and which of Spark's workloads would be evicted first";
   out << "\n"
-      << paint(style, Colour::bold, "Memory, and who would be evicted first") << "\n  "
-      << paint(style, findings.trigger == model::EvictionTrigger::none ? Colour::none : Colour::yellow,
-               printable(findings.reason))
-      << "\n";
+      << paint(style, Colour::bold, heading) << "\n  "
+      << paint(style, wanted ? Colour::yellow : Colour::none, printable(findings.reason)) << "\n";
   for (const model::MemoryTaken& taken : findings.reclaim) {
     out << "  " << printable(taken.workload) << " gives up " << printable(taken.reason) << "\n";
   }
