@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -66,6 +67,7 @@ std::vector<std::size_t> readers_first(const std::vector<std::vector<std::size_t
 
 // What one executor did of one stage.
 struct Part {
+  std::size_t place = 0;  // of the stage, in the order of readers_first()
   std::size_t tasks = 0;
   double run_s = 0;
   bool goes = false;  // its output, with the executor
@@ -123,27 +125,29 @@ std::map<std::string, ExecutorLoss> executor_losses(const model::SparkApp& app,
   for (std::size_t at = 0; at < order.size(); ++at) place[order[at]] = at;
   // Of each executor by place. An application may have thousands of executors and stages, so that only the
   // stages which an executor had a part in are looked at for it.
-  std::unordered_map<std::string, std::map<std::size_t, Part>> parts;
+  std::unordered_map<std::string_view, std::vector<Part>> parts;
   std::vector<bool> awaited(app.stages.size(), false);  // whoever is lost, somebody has yet to read it
-  for (std::size_t i = 0; i < app.stages.size(); ++i) {
+  for (const std::size_t i : order) {
     const model::SparkStage& stage = app.stages[i];
     awaited[i] = children[i].empty() ? stage.shuffle_write_bytes > 0
                                      : std::any_of(children[i].begin(), children[i].end(),
                                                    [&](std::size_t c) { return !complete(app.stages[c]); });
     for (const model::SparkTask& task : stage.tasks) {
-      Part& part = parts[task.executor][place[i]];
-      ++part.tasks;
-      part.run_s += task.duration_s;
+      std::vector<Part>& of_stages = parts[task.executor];
+      if (of_stages.empty() || of_stages.back().place != place[i]) of_stages.push_back({.place = place[i]});
+      ++of_stages.back().tasks;
+      of_stages.back().run_s += task.duration_s;
     }
   }
   for (auto& [executor, of_stages] : parts) {
     double run_s = 0;
     double move_bytes = 0;
-    for (auto& [at, part] : of_stages) {
-      const std::size_t i = order[at];
+    for (Part& part : of_stages) {
+      const std::size_t i = order[part.place];
       const auto goes_too = [&](std::size_t child) {
-        const auto other = of_stages.find(place[child]);
-        return other != of_stages.end() && other->second.goes;
+        const auto other = std::lower_bound(of_stages.begin(), of_stages.end(), place[child],
+                                            [](const Part& a, std::size_t at) { return a.place < at; });
+        return other != of_stages.end() && other->place == place[child] && other->goes;
       };
       part.goes = !app.shuffle_service &&
                   (awaited[i] || std::any_of(children[i].begin(), children[i].end(), goes_too));
@@ -153,7 +157,8 @@ std::map<std::string, ExecutorLoss> executor_losses(const model::SparkApp& app,
       move_bytes += static_cast<double>(stage.shuffle_write_bytes) * static_cast<double>(part.tasks) /
                     static_cast<double>(stage.tasks.size());
     }
-    losses[executor].lost_s = app.migration ? std::min(run_s, settings.beta_s_per_byte * move_bytes) : run_s;
+    losses[std::string(executor)].lost_s =
+        app.migration ? std::min(run_s, settings.beta_s_per_byte * move_bytes) : run_s;
   }
   for (const model::SparkRunningTask& task : app.running) losses[task.executor].running_s += task.elapsed_s;
   return losses;
