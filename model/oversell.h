@@ -30,7 +30,8 @@ struct Advertised {
 struct OversoldResource {
   double capacity = 0;
   double request = 0;  // sum of what the workloads asked for
-  // The peak by each method; nullopt without a sample time that is common to all workloads.
+  int samples = 0;     // sample times that are common to those whose use counts
+  // The peak by each method, without `warming`; the first two nullopt without a common sample.
   std::optional<double> percentile = std::nullopt;
   std::optional<double> normal = std::nullopt;
   std::optional<double> weighted = std::nullopt;
@@ -55,9 +56,9 @@ struct OversellCandidate {
 };
 
 struct OversellFindings {
-  std::string method;                     // "weighted", "percentile", "normal", "max"
-  int samples = 0;                        // common sample times
-  std::map<std::string, double> warming;  // ids whose request stands for their use; their age in seconds
+  std::string method;  // "weighted", "percentile", "normal", "max"
+  // Ids whose request stands for their use of either resource; their age in seconds.
+  std::map<std::string, double> warming;
   OversoldResource cpu;
   OversoldResource memory;
   double stop_threshold = 0;

@@ -39,6 +39,7 @@ OversoldResource read_oversold(const JsonValue& value) {
   };
   figure("capacity", resource.capacity);
   figure("request", resource.request);
+  if (const auto samples = object.optional("samples")) resource.samples = samples->small_integer(0, 1 << 30);
   figure("percentile", resource.percentile);
   figure("normal", resource.normal);
   figure("weighted", resource.weighted);
@@ -54,6 +55,7 @@ OversoldResource read_oversold(const JsonValue& value) {
 
 void write_oversold(JsonWriter& out, const OversoldResource& resource) {
   out.begin_object().member("capacity", resource.capacity).member("request", resource.request);
+  out.member("samples", resource.samples);
   out.member("percentile", resource.percentile).member("normal", resource.normal);
   out.member("weighted", resource.weighted).member("warming", resource.warming);
   out.member("peak", resource.peak).member("wanted", resource.wanted).member("factor", resource.factor);
@@ -96,7 +98,6 @@ OversellFindings read_oversell(const JsonValue& value) {
   object.ignore_unknown();
   OversellFindings findings;
   if (const auto method = object.optional("method")) findings.method = method->line();
-  if (const auto samples = object.optional("samples")) findings.samples = samples->small_integer(0, 1 << 30);
   if (const auto warming = object.optional("warming"))
     warming->each_member([&findings](const std::string& id, const JsonValue& age) {
       findings.warming.emplace(id, read_figure(age));
@@ -115,7 +116,7 @@ OversellFindings read_oversell(const JsonValue& value) {
 }
 
 void write_oversell(JsonWriter& out, const OversellFindings& findings) {
-  out.begin_object().member("method", findings.method).member("samples", findings.samples);
+  out.begin_object().member("method", findings.method);
   out.key("warming").begin_object();
   for (const auto& [id, age] : findings.warming) out.member(id, age);
   out.end_object().key("cpu");

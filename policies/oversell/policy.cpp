@@ -2,6 +2,7 @@
 #include "policies/oversell/policy.h"
 
 #include "model/json.h"
+#include "policies/memory_capacity.h"
 #include "policies/oversell/demand.h"
 #include "policies/oversell/peak.h"
 #include "policies/straggler/share.h"
@@ -47,9 +48,9 @@ double peak_of(OversoldResource& found, const Reading& reading, PeakMethod metho
   found.warming = demand.warming;
   found.percentile = percentile_peak(demand.series);
   found.normal = normal_peak(demand.series);
-  // Who warms up is in it with its use.
-  found.weighted = reading.weighted * reading.capacity - demand.warming_use;
-  if (method == PeakMethod::weighted) return std::max(0.0, *found.weighted) + demand.warming;
+  // Who warms up is in it with its use, which may be more than its share.
+  found.weighted = std::max(0.0, reading.weighted * reading.capacity - demand.warming_use);
+  if (method == PeakMethod::weighted) return *found.weighted + demand.warming;
   // Nothing is known of anybody's use: all count with their requests.
   if (!found.percentile) return demand.request;
   switch (method) {
@@ -102,7 +103,8 @@ std::string describe(const OversoldResource& found, const Reading& reading, cons
                   amount_text(reading.resource, found.peak), to_string(settings.peak),
                   reading.demand.series.size(), reading.demand.series.size() == 1 ? "" : "s");
   if (found.warming > 0)
-    text += fmt::format(", {} of it requests of young work", amount_text(reading.resource, found.warming));
+    text += fmt::format(", {} of it requests of work that is young or was never seen using any",
+                        amount_text(reading.resource, found.warming));
   text += fmt::format("): factor {:.3g}", found.wanted);
   if (found.factor < found.wanted) text += fmt::format(", {:.3g} for now", found.factor);
   return text + "; " + state_text(found, reading, thresholds);
@@ -113,6 +115,7 @@ OversoldResource judge(const Reading& reading, const OversellSettings& settings,
   OversoldResource found;
   found.capacity = reading.capacity;
   found.request = reading.demand.request;
+  found.samples = static_cast<int>(reading.demand.series.size());
   found.peak = peak_of(found, reading, settings.peak);
   found.wanted = wanted_factor(found.request, found.peak, settings.max_factor);
   // Down at once, up slowly: what was promised too much is already given out.
@@ -130,8 +133,9 @@ bool is_news(const OversoldResource& found, const std::optional<model::Advertise
   const model::AdvertisedResource before = said.value_or(model::AdvertisedResource());
   if (before.state != found.state) return true;
   if (before.factor == found.factor) return false;
-  // To 1 always: that is where overselling ends.
-  return found.factor == 1 || std::abs(found.factor - before.factor) >= min_change * before.factor;
+  // To 1 always: that is where overselling ends. By what is wanted, because a small step of a long way may be
+  // less than the least change.
+  return found.factor == 1 || std::abs(found.wanted - before.factor) >= min_change * before.factor;
 }
 
 }  // namespace
@@ -141,8 +145,7 @@ OversellProposal propose_advertising(const model::Snapshot& snapshot, const Poli
   const OversellSettings& own = settings.oversell;
   const auto cpus = static_cast<double>(snapshot.topology.usable().size());
   const auto total = static_cast<double>(snapshot.memory.total_bytes);
-  const auto limit = static_cast<double>(own.memory_cap_bytes);
-  const double cap = limit > 0 ? std::min(limit, total) : total;
+  const auto cap = static_cast<double>(memory_capacity(snapshot.memory, own));
   const Thresholds thresholds{.stop = own.stop_threshold, .evict = 1 - own.reserve};
 
   Reading cpu{.resource = Resource::cpu,
@@ -161,9 +164,11 @@ OversellProposal propose_advertising(const model::Snapshot& snapshot, const Poli
   OversellProposal proposal;
   model::OversellFindings& findings = proposal.findings;
   findings.method = to_string(own.peak);
-  findings.samples = static_cast<int>(cpu.demand.series.size());
   for (const model::Workload& workload : snapshot.workloads) {
-    if (is_warming(workload, Resource::cpu, snapshot.time, own.warmup_s))
+    const auto warms = [&](Resource resource) {
+      return is_warming(workload, resource, snapshot.time, own.warmup_s);
+    };
+    if (warms(Resource::cpu) || warms(Resource::memory))
       findings.warming.emplace(workload.id, std::max(0.0, snapshot.time - workload.created));
   }
   findings.cpu = judge(cpu, own, thresholds);

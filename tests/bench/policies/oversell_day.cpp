@@ -27,6 +27,7 @@
 #include <numbers>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace {
@@ -184,6 +185,8 @@ class Node {
     settings_.oversell.peak = method;
     snapshot_ = testing::snapshot_of(testing::host({.sockets = 1, .cores_per_llc = 16}));
     snapshot_.memory.total_bytes = static_cast<std::uint64_t>(kMemoryGib) * kGiB;
+    snapshot_.advertised.cpu.emplace();
+    snapshot_.advertised.memory.emplace();
     for (std::size_t i = 0; i < day.services.size(); ++i)
       start(day.services[i], "service-" + std::to_string(i), -kMinutes);
   }
@@ -197,9 +200,15 @@ class Node {
       cpu_peak_.add(use.cores);
       memory_peak_.add(use.gib);
       fill_snapshot(use);
-      const auto findings = policies::propose_advertising(snapshot_, settings_).findings;
-      snapshot_.advertised.cpu = advertised(findings.cpu, cpu_peak_);
-      snapshot_.advertised.memory = advertised(findings.memory, memory_peak_);
+      const policies::OversellProposal proposal = policies::propose_advertising(snapshot_, settings_);
+      const model::OversellFindings& findings = proposal.findings;
+      if (way_ == Way::policy) {
+        for (const model::Action& action : proposal.actions)
+          remember(std::get<model::AdvertiseAction>(action.what));
+      } else {
+        snapshot_.advertised.cpu = advertised(findings.cpu, cpu_peak_);
+        snapshot_.advertised.memory = advertised(findings.memory, memory_peak_);
+      }
       count(use, above);
       for (int i = 0; i < findings.evict_count; ++i) {
         const std::string& victim = findings.order[static_cast<std::size_t>(i)];
@@ -254,9 +263,15 @@ class Node {
     }
   }
 
+  // A scheduler knows what was advertised, and no finding.
+  void remember(const model::AdvertiseAction& said) {
+    auto& resource =
+        said.resource == model::Resource::cpu ? snapshot_.advertised.cpu : snapshot_.advertised.memory;
+    resource = {.factor = said.factor, .state = said.state};
+  }
+
   model::AdvertisedResource advertised(const model::OversoldResource& found, const DecayingPeak& peak) const {
     double factor = 1;
-    if (way_ == Way::policy) factor = found.factor;
     if (way_ == Way::fixed) factor = 1.2;
     if (way_ == Way::decaying) {
       // In what the workloads asked for, as the policy counts it; bytes there, GiB here.

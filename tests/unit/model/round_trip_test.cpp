@@ -195,6 +195,7 @@ OversoldResource some_oversold() {
   OversoldResource resource;
   resource.capacity = *testing::amounts(1e12);
   resource.request = *testing::amounts(1e12);
+  resource.samples = *gen::inRange(0, 3600);
   if (*gen::arbitrary<bool>()) resource.percentile = *testing::amounts(1e12);
   if (*gen::arbitrary<bool>()) resource.normal = *testing::amounts(1e12);
   if (*gen::arbitrary<bool>()) resource.weighted = *testing::finite_doubles();
@@ -212,7 +213,6 @@ OversoldResource some_oversold() {
 OversellFindings some_oversell() {
   OversellFindings findings;
   findings.method = "max";
-  findings.samples = *gen::inRange(0, 3600);
   findings.cpu = some_oversold();
   findings.memory = some_oversold();
   findings.stop_threshold = *testing::fractions();
