@@ -81,12 +81,12 @@ TEST_F(ObserverTest, SnapshotHoldsWhatSparkDriversTell) {
 }
 
 TEST_F(ObserverTest, SnapshotSaysWhatIsSpared) {
-  node.add_group("worker");
+  node.add_group("batch/w");
   auto observer = start();
   auto seen = std::make_shared<spark::Observation>();
   seen->members = {
-      {5, "Worker", "worker", spark::ProcessKind::service, {}},
-      {7, "Executor", "worker", spark::ProcessKind::executor, {"a", model::SparkRole::executor, "0"}}};
+      {5, "Worker", "batch/w", spark::ProcessKind::service, {}},
+      {7, "Executor", "batch/w", spark::ProcessKind::executor, {"a", model::SparkRole::executor, "0"}}};
   observer->set_spark(seen);
   EXPECT_EQ(only(tick(*observer, 1000)).spared,
             "its cgroup is shared by Worker (pid 5), executor 0 of a (pid 7)");
