@@ -26,6 +26,7 @@ const std::vector<Command>& commands() {
       {"rank", "Where work that is to start would go, on one or many hosts, best first", declare_rank},
       {"mode", "Switch between observing and enforcing", declare_mode},
       {"set", "Change how one workload is treated, for this run of it", declare_set},
+      {"evict", "End a best-effort workload, gently first", declare_evict},
       {"progress", "Report how far a workload's task is", declare_progress},
       {"restore", "Put back every attribute that berth changed", declare_restore},
       {"check-config", "Read a configuration and report the first error", declare_check_config},

@@ -44,6 +44,8 @@ class DaemonClient {
   Outcome<void> set_workload(const std::string& id, const std::map<std::string, std::string>& settings);
   // "": the caller's own workload, which needs no right.
   Outcome<void> report_progress(const std::string& id, double fraction);
+  // The decision's id.
+  Outcome<std::string> evict(const std::string& id);
   Outcome<std::string> restore();
   Outcome<void> reload();
 

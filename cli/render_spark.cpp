@@ -92,7 +92,7 @@ void render_spark(std::ostream& out, const model::SparkFindings& findings, const
   }
   list_order(out, findings, style);
   if (!findings.victims.empty()) {
-    out << paint(style, Colour::dim, "  berth evicts nobody by itself yet: this is whom it would choose.")
+    out << paint(style, Colour::dim, "  With spark.evict = true they go, one at a time, as long as it takes.")
         << "\n";
   }
 }

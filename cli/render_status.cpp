@@ -104,6 +104,11 @@ void render_status(std::ostream& out, const Document& status, double now, const 
                                  whole(status, "relocations")));
   line("limits", fmt::format("{} extended, {} reclaimed, {} preempted", whole(held, "extended"),
                              whole(held, "reclaimed"), whole(held, "preempted")));
+  const Document& evictions = member(status, "evictions");
+  if (number_of(evictions, "under_way").value_or(0) + number_of(evictions, "end").value_or(0) > 0) {
+    line("evictions", fmt::format("{} under way, {} ended, of which {} killed", whole(evictions, "under_way"),
+                                  whole(evictions, "end"), whole(evictions, "kill")));
+  }
   line("to undo", counted(status, "undo_records", "changed attribute"));
   if (number_of(status, "overridden_workloads").value_or(0) > 0) {
     line("set by hand", counted(status, "overridden_workloads", "workload") + " (berthctl set)");

@@ -7,7 +7,7 @@ _berthctl_workloads() {
 
 _berthctl() {
     local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
-    local commands="status list top topology snapshot plan explain rank mode set progress restore check-config reload log metrics"
+    local commands="status list top topology snapshot plan explain rank mode set evict progress restore check-config reload log metrics"
     local global="--help --version --json"
     local command="" position=0 i
     for ((i = 1; i < COMP_CWORD; i++)); do
@@ -56,6 +56,10 @@ _berthctl() {
             compopt -o filenames 2>/dev/null
             [[ $word == -* ]] || COMPREPLY=($(compgen -f -- "$word"))
             [[ $word == -* ]] || return
+            ;;
+        evict)
+            options+=" --yes"
+            ((position == 0)) && values=$(_berthctl_workloads)
             ;;
         progress) ((position == 0)) && values="self $(_berthctl_workloads)" ;;
         log) options+=" -n" ;;

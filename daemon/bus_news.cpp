@@ -3,6 +3,8 @@
 
 #include "cgroup/attribute.h"
 
+#include <charconv>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -35,6 +37,13 @@ std::size_t fingerprint_of(const WorkloadView& view) {
 // Changes that berth made; somebody else's are none.
 void tell_change(Listener& listener, const LogEntry& entry) {
   if (entry.kind == "foreign" || (entry.result != "applied" && entry.result != "restored")) return;
+  if (entry.kind == "evict") {
+    std::uint64_t memory_bytes = 0;
+    (void)std::from_chars(entry.old_value.data(), entry.old_value.data() + entry.old_value.size(),
+                          memory_bytes);
+    listener.evicted(entry.workload, entry.attribute, memory_bytes, entry.decision);
+    return;
+  }
   const auto attribute = cgroup::attribute_of(entry.attribute);
   if (!attribute) return;
   if (*attribute != cgroup::Attribute::cpus) {

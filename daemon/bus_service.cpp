@@ -245,6 +245,11 @@ void BusService::quota_changed(const std::string& workload, const std::string& a
   workload_changed(workload);
 }
 
+void BusService::evicted(const std::string& workload, const std::string& step, std::uint64_t memory_bytes,
+                         const std::string& decision) {
+  state_->send([&] { state_->manager.evicted(workload, step, memory_bytes, decision); });
+}
+
 void BusService::straggler_found(const StragglerNews& news) {
   state_->send([&] { state_->manager.straggler_found(news); });
 }

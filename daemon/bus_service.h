@@ -39,6 +39,8 @@ class BusService final : public Listener {
   void unpinned(const std::string& workload, const std::string& decision) override;
   void quota_changed(const std::string& workload, const std::string& attribute, const std::string& old_value,
                      const std::string& new_value, const std::string& decision) override;
+  void evicted(const std::string& workload, const std::string& step, std::uint64_t memory_bytes,
+               const std::string& decision) override;
   void straggler_found(const StragglerNews& news) override;
   void relocation_needed(const StragglerNews& news) override;
   void mode_changed() override;

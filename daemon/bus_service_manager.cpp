@@ -148,6 +148,18 @@ int report_progress(sd_bus_message* call, void* userdata, sd_bus_error* error) {
   });
 }
 
+int evict(sd_bus_message* call, void* userdata, sd_bus_error* error) {
+  return answering(error, [&] {
+    const char* id = nullptr;
+    if (const int r = sd_bus_message_read(call, "s", &id); r < 0) return r;
+    if (is_too_long(call, "workload's name", id)) return 1;
+    auto& self = manager(userdata);
+    return self.authorised(
+        call, [&control = self.control(), workload = std::string(id)] { return control.evict(workload); },
+        bus::kEvictAction);
+  });
+}
+
 template <auto Change>
 int change(sd_bus_message* call, void* userdata, sd_bus_error* error) {
   return answering(error, [&] {
@@ -177,6 +189,7 @@ const sd_bus_vtable kTable[] = {
                              set_workload, kOpen),
     SD_BUS_METHOD_WITH_NAMES("ReportProgress", "sd", SD_BUS_PARAM(workload) SD_BUS_PARAM(fraction), "", "",
                              report_progress, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("Evict", "s", SD_BUS_PARAM(workload), "s", SD_BUS_PARAM(decision), evict, kOpen),
     SD_BUS_METHOD_WITH_NAMES("Explain", "s", SD_BUS_PARAM(subject), "s", BERTH_JSON, explain, kOpen),
     SD_BUS_METHOD_WITH_NAMES("Restore", "", "", "s", BERTH_JSON, change<&Control::restore>, kOpen),
     SD_BUS_METHOD_WITH_NAMES("Reload", "", "", "", "", change<&Control::reload>, kOpen),
@@ -194,6 +207,9 @@ const sd_bus_vtable kTable[] = {
                              SD_BUS_PARAM(workload) SD_BUS_PARAM(attribute) SD_BUS_PARAM(before)
                                  SD_BUS_PARAM(after) SD_BUS_PARAM(decision),
                              0),
+    SD_BUS_SIGNAL_WITH_NAMES(
+        "Evicted", "ssts",
+        SD_BUS_PARAM(workload) SD_BUS_PARAM(step) SD_BUS_PARAM(memory_bytes) SD_BUS_PARAM(decision), 0),
     SD_BUS_SIGNAL_WITH_NAMES("StragglerFound", "sss",
                              SD_BUS_PARAM(workload) SD_BUS_PARAM(reason) SD_BUS_PARAM(decision), 0),
     SD_BUS_SIGNAL_WITH_NAMES(
@@ -257,6 +273,13 @@ void ManagerObject::quota_changed(const std::string& workload, const std::string
   check(sd_bus_emit_signal(bus_, bus::kManagerPath, kInterface, "QuotaChanged", "sssss", workload.c_str(),
                            attribute.c_str(), old_value.c_str(), new_value.c_str(), decision.c_str()),
         "QuotaChanged");
+}
+
+void ManagerObject::evicted(const std::string& workload, const std::string& step, std::uint64_t memory_bytes,
+                            const std::string& decision) {
+  check(sd_bus_emit_signal(bus_, bus::kManagerPath, kInterface, "Evicted", "ssts", workload.c_str(),
+                           step.c_str(), memory_bytes, decision.c_str()),
+        "Evicted");
 }
 
 void ManagerObject::straggler_found(const StragglerNews& news) {

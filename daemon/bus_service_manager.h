@@ -5,6 +5,7 @@
 #include "daemon/control.h"
 #include "daemon/polkit.h"
 
+#include <cstdint>
 #include <string>
 
 namespace berth::daemon {
@@ -22,6 +23,8 @@ class ManagerObject {
   void unpinned(const std::string& workload, const std::string& decision);
   void quota_changed(const std::string& workload, const std::string& attribute, const std::string& old_value,
                      const std::string& new_value, const std::string& decision);
+  void evicted(const std::string& workload, const std::string& step, std::uint64_t memory_bytes,
+               const std::string& decision);
   void straggler_found(const StragglerNews& news);
   void relocation_needed(const StragglerNews& news);
   // One PropertiesChanged with what changed since the last one; none where nothing did.

@@ -82,6 +82,9 @@ class Control {
   // The workload that a process runs in; nullopt where it is in none, has ended, or is not that user's: its
   // number may be another process's by now.
   virtual std::optional<std::string> workload_of(pid_t pid, uid_t uid) const = 0;
+  // Ends a best-effort workload, step by step (daemon/evictor.h); the decision's id. Error gone for a
+  // workload there is none of, refused, saying why, for one that is not evicted, and in observe mode.
+  virtual model::Result<std::string> evict(const std::string& id) = 0;
   // Puts every changed attribute back and goes to observe, so that the next tick does not change it again;
   // a berth.restore/1 document.
   virtual model::Result<std::string> restore() = 0;
@@ -130,6 +133,9 @@ class Listener {
   virtual void quota_changed(const std::string& workload, const std::string& attribute,
                              const std::string& old_value, const std::string& new_value,
                              const std::string& decision) = 0;
+  // `step` is "decommission", "terminate", "kill" or "end", `memory_bytes` what it used just before.
+  virtual void evicted(const std::string& workload, const std::string& step, std::uint64_t memory_bytes,
+                       const std::string& decision) = 0;
   virtual void straggler_found(const StragglerNews& news) = 0;
   virtual void relocation_needed(const StragglerNews& news) = 0;
   virtual void mode_changed() = 0;

@@ -54,6 +54,9 @@ Daemon::Daemon(const Options& options, config::Settings settings, cgroup::Hierar
       settings_(std::move(settings)),
       hierarchy_(std::move(hierarchy)),
       own_host_(is_own_host(hierarchy_)),
+      evictor_({.proc_root = options_.proc_root,
+                .units = [this] { return actuators_ ? actuators_->units() : nullptr; },
+                .monotonic = [] { return seconds_of(CLOCK_MONOTONIC); }}),
       started_(clock_()),
       config_loaded_(started_),
       metrics_([this] { return metrics_text(); }),
@@ -160,6 +163,8 @@ std::optional<std::string> Daemon::enforce_problem() const {
 cgroup::RestoreReport Daemon::end_enforcing(const std::string& reason) {
   const char* mode = mode_name();  // while it was done
   drop_documents();
+  if (const auto abandoned = evictor_.abandon(clock_(), reason); !abandoned.empty()) publish(abandoned);
+  eviction_timer_.arm(std::nullopt);
   enforcer_.reset();
   if (!actuators_) return {};
   auto report = actuators_->writer().restore_all();
@@ -247,11 +252,14 @@ std::vector<LogEntry> Daemon::decide_and_enforce(double now) {
   auto entries = enforcer_->follow(observer_->found(), now);
   look(now);
   append(entries, enforcer_->check(observer_->readings(), observer_->found(), settings_.foreign_writer, now));
-  const auto& snapshot =
-      observer_->assemble(holdings(), unmanaged(), *overrides_, stragglers_, enforcer_->refused());
+  evictor_.forget_departed(observer_->found());
+  append(entries, evictor_.advance(now));
+  const auto& snapshot = observer_->assemble(holdings(), unmanaged(), *overrides_, stragglers_,
+                                             enforcer_->refused(), evictor_.marks());
   plan_ = {};  // the old and the new one need not be there at once
   plan_ = policies::decide(snapshot, settings_.policies);
   std::erase_if(plan_.actions, [this](const model::Action& action) { return enforcer_->refuses(action); });
+  append(entries, carry_out_evictions(now));
   const std::chrono::milliseconds budget(static_cast<int>(settings_.tick_s * kApplyShare * 1000));
   append(entries, enforcer_->apply(plan_, snapshot, observer_->found(), budget));
   return entries;
@@ -261,7 +269,8 @@ std::vector<LogEntry> Daemon::decide_in_shadow(double now) {
   shadow_.follow(*observer_);
   look(now);
   plan_ = {};
-  const auto& snapshot = observer_->assemble(shadow_.holdings(), {}, *overrides_, stragglers_);
+  const auto& snapshot =
+      observer_->assemble(shadow_.holdings(), {}, *overrides_, stragglers_, {}, shadow_.evictions());
   plan_ = policies::decide(snapshot, settings_.policies);
   auto entries = shadow_.apply(plan_, *observer_);
   // The snapshot that is shown is of what really holds.
@@ -370,6 +379,7 @@ void Daemon::say_no_bus(const std::string& problem) {
 void Daemon::leave_loop() {
   pressure_.detach();
   progress_files_.detach();
+  eviction_timer_.detach();
   metrics_.detach();
   listener_.reset();
   bus_starter_ = nullptr;

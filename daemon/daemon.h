@@ -8,6 +8,8 @@
 #include "daemon/control.h"
 #include "daemon/decision_log.h"
 #include "daemon/enforcer.h"
+#include "daemon/eviction_timer.h"
+#include "daemon/evictor.h"
 #include "daemon/metrics_endpoint.h"
 #include "daemon/notify.h"
 #include "daemon/observer.h"
@@ -71,6 +73,8 @@ class Daemon final : public Control {
   void take_changes();
   // Calls `rose` on the loop's thread when something is newly under pressure, so that a tick should not wait.
   void watch_pressure(sd_event* event, std::function<void()> rose);
+  // Evictions go on between ticks, from here on.
+  void watch_evictions(sd_event* event);
   // Progress files are read as soon as they change, from here on.
   void watch_progress(sd_event* event);
   void tick();
@@ -101,6 +105,7 @@ class Daemon final : public Control {
                                    const std::map<std::string, std::string>& settings) override;
   model::Result<void> report_progress(const std::string& id, double fraction) override;
   std::optional<std::string> workload_of(pid_t pid, uid_t uid) const override;
+  model::Result<std::string> evict(const std::string& id) override;
   model::Result<std::string> restore() override;
   model::Result<void> reload() override;
   std::string version() const override;
@@ -126,6 +131,8 @@ class Daemon final : public Control {
   void decide();
   std::vector<LogEntry> decide_and_enforce(double now);
   std::vector<LogEntry> decide_in_shadow(double now);
+  std::vector<LogEntry> carry_out_evictions(double now);
+  void advance_evictions();
   void look(double now);
   void keep_to_budget(double read_cpu_s);
   SamplingReport sampling_report() const;
@@ -157,7 +164,9 @@ class Daemon final : public Control {
   std::unique_ptr<Actuators> actuators_;  // null: journal_problem_ says why
   std::optional<std::string> journal_problem_;
   std::optional<Enforcer> enforcer_;  // while enforcing
-  Shadow shadow_;                     // while observing
+  Evictor evictor_;                   // evicts nobody while observing
+  EvictionTimer eviction_timer_;
+  Shadow shadow_;  // while observing
   std::optional<Overrides> overrides_;
   std::unique_ptr<DecisionLog> decision_log_;
   model::Plan plan_;           // enforcing: carried out; observing: what the shadow would have done

@@ -22,8 +22,8 @@ class Families {
   void gauge(std::string name, std::string help, std::optional<double> value, Labels labels = {}) {
     add(std::move(name), std::move(help), MetricType::Gauge, value, std::move(labels));
   }
-  void counter(std::string name, std::string help, double value) {
-    add(std::move(name), std::move(help), MetricType::Counter, value, {});
+  void counter(std::string name, std::string help, double value, Labels labels = {}) {
+    add(std::move(name), std::move(help), MetricType::Counter, value, std::move(labels));
   }
   std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
 
@@ -90,6 +90,16 @@ void add_node(Families& families, const StatusReport& status) {
                  static_cast<double>(status.stragglers));
   families.gauge("berth_relocations", "Those of them that this node cannot help.",
                  static_cast<double>(status.relocations));
+  const auto step = [&](const char* name, std::uint64_t number) {
+    families.counter("berth_evictions_total", "Steps of evictions since berthd started, by step.",
+                     static_cast<double>(number), {{"step", name}});
+  };
+  step("decommission", status.evictions.decommission);
+  step("terminate", status.evictions.terminate);
+  step("kill", status.evictions.kill);
+  step("end", status.evictions.ended);
+  families.gauge("berth_evictions_under_way", "Workloads that are being evicted.",
+                 static_cast<double>(status.evictions.under_way));
   families.gauge("berth_undo_records", "Attributes that are not what they were before berth.",
                  static_cast<double>(status.undo_records));
 }

@@ -185,7 +185,7 @@ void Observer::keep_living_workloads() {
 
 const model::Snapshot& Observer::assemble(const Holdings& holdings, const UnmanagedWorkloads& unmanaged,
                                           const Overrides& overrides, const StragglerWatch& stragglers,
-                                          const RefusedLimits& refused) {
+                                          const RefusedLimits& refused, const EvictionMarks& evictions) {
   keep_living_workloads();
   allowed_.begin_pass();
   InOrder readings(readings_);
@@ -231,8 +231,14 @@ const model::Snapshot& Observer::assemble(const Holdings& holdings, const Unmana
     if (left_alone) workload.vcpus = std::nullopt;
     const auto fixed = [&](cgroup::Attribute limit) { return left_alone || refused.count({id, limit}) > 0; };
     workload.fixed = {.cpu = fixed(cgroup::Attribute::cpu_quota),
-                      .memory = fixed(cgroup::Attribute::memory_high)};
+                      .memory = fixed(cgroup::Attribute::memory_high),
+                      .life = left_alone || is_never_evicted(id)};
+    if (const auto* mark = evictions.of(id, run)) {
+      workload.evicted_at = mark->evicted_at;
+      if (!mark->evicted_at) workload.fixed.life = true;
+    }
   }
+  snapshot_.eviction_ended_at = evictions.ended_at;
   stragglers.mark(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
   return snapshot_;
 }

@@ -5,6 +5,7 @@
 #include "cgroup/hierarchy.h"
 #include "cgroup/sampler.h"
 #include "daemon/allowed_cpus.h"
+#include "daemon/eviction_marks.h"
 #include "daemon/held.h"
 #include "daemon/kernel_sampling.h"
 #include "daemon/overrides.h"
@@ -63,7 +64,7 @@ class Observer {
   // `refused` ones.
   const model::Snapshot& assemble(const Holdings& holdings, const UnmanagedWorkloads& unmanaged,
                                   const Overrides& overrides, const StragglerWatch& stragglers = {},
-                                  const RefusedLimits& refused = {});
+                                  const RefusedLimits& refused = {}, const EvictionMarks& evictions = {});
   const model::Snapshot& snapshot() const { return snapshot_; }
 
  private:

@@ -62,7 +62,8 @@ struct OversellFindings {
   OversoldResource memory;
   double stop_threshold = 0;
   double evict_threshold = 0;                           // of memory
-  int evict_count = 0;                                  // how many of `order` have to go
+  std::uint64_t freeing_bytes = 0;                      // memory of workloads that are being evicted
+  int evict_count = 0;                                  // how many more of `order` have to go
   std::vector<std::string> order;                       // ids, first victim first
   std::map<std::string, OversellCandidate> candidates;  // by id, those of `order`
   friend bool operator==(const OversellFindings&, const OversellFindings&) = default;

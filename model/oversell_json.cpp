@@ -105,6 +105,7 @@ OversellFindings read_oversell(const JsonValue& value) {
   findings.memory = read_oversold(object.required("memory"));
   if (const auto stop = object.optional("stop_threshold")) findings.stop_threshold = read_figure(*stop);
   if (const auto evict = object.optional("evict_threshold")) findings.evict_threshold = read_figure(*evict);
+  if (const auto freeing = object.optional("freeing_bytes")) findings.freeing_bytes = freeing->bytes();
   findings.evict_count = object.required("evict_count").small_integer(0, 1 << 30);
   object.required("order").each([&findings](const JsonValue& id) { findings.order.push_back(id.name()); });
   if (const auto candidates = object.optional("candidates"))
@@ -123,6 +124,7 @@ void write_oversell(JsonWriter& out, const OversellFindings& findings) {
   out.key("memory");
   write_oversold(out, findings.memory);
   out.member("stop_threshold", findings.stop_threshold).member("evict_threshold", findings.evict_threshold);
+  out.member("freeing_bytes", findings.freeing_bytes);
   out.member("evict_count", findings.evict_count).key("order").begin_array();
   for (const std::string& id : findings.order) out.value(id);
   out.end_array().key("candidates").begin_object();

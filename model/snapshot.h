@@ -99,8 +99,9 @@ struct Snapshot {
   std::vector<Workload> workloads;  // ascending by id
   std::vector<PendingWorkload> pending;
   std::vector<SparkApp> spark_apps;
-  std::optional<double> straggler_seen_at;  // epoch seconds of the last tick that found any straggler
-  Advertised advertised = {};               // as it was before this tick
+  std::optional<double> straggler_seen_at;       // epoch seconds of the last tick that found any straggler
+  Advertised advertised = {};                    // as it was before this tick
+  std::optional<double> eviction_ended_at = {};  // epoch seconds: when the last evicted workload had ended
 
   friend bool operator==(const Snapshot&, const Snapshot&) = default;
 };

@@ -98,6 +98,7 @@ void read_load(JsonObject& object, Snapshot& snapshot) {
   if (const auto host = object.optional("host")) snapshot.host = host->line();
   if (const auto time = object.optional("time")) snapshot.time = time->epoch();
   if (const auto seen = object.nullable("straggler_seen_at")) snapshot.straggler_seen_at = seen->epoch();
+  if (const auto ended = object.nullable("eviction_ended_at")) snapshot.eviction_ended_at = ended->epoch();
   if (const auto advertised = object.nullable("advertised"))
     snapshot.advertised = read_advertised(*advertised);
   if (const auto load1 = object.optional("load1")) snapshot.load1 = load1->number(0, kMaxLoad);
@@ -187,7 +188,8 @@ std::string to_json(const Snapshot& snapshot) {
 
   JsonWriter out;
   out.begin_object().member("schema", kSchema).member("host", snapshot.host).member("time", snapshot.time);
-  out.member_if("straggler_seen_at", snapshot.straggler_seen_at).member("load1", snapshot.load1);
+  out.member_if("straggler_seen_at", snapshot.straggler_seen_at);
+  out.member_if("eviction_ended_at", snapshot.eviction_ended_at).member("load1", snapshot.load1);
   if (snapshot.advertised != Advertised()) {
     out.key("advertised");
     write_advertised(out, snapshot.advertised);

@@ -66,6 +66,7 @@ struct SparkFindings {
   std::uint64_t growth_bytes = 0;
   std::uint64_t available_bytes = 0;
   std::uint64_t reserve_bytes = 0;
+  std::uint64_t freeing_bytes = 0;  // what workloads use that are being evicted
   std::uint64_t need_bytes = 0;
   double psi_full_avg10 = 0;  // percent
   EvictionTrigger trigger = EvictionTrigger::none;

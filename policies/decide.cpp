@@ -5,6 +5,8 @@
 #include "policies/interference/policy.h"
 #include "policies/oversell/policy.h"
 #include "policies/placement/rank.h"
+#include "policies/spark/candidates.h"
+#include "policies/spark/demand.h"
 #include "policies/spark/policy.h"
 #include "policies/straggler/policy.h"
 
@@ -18,6 +20,19 @@ const std::vector<std::string>& policy_names() {
   static const std::vector<std::string> names{"interference", "straggler", "spark", "oversell", "placement"};
   return names;
 }
+
+namespace {
+
+// Who costs what is one question, whichever policy asks.
+EvictionCost cost_of_evicting(const model::Snapshot& snapshot, const SparkSettings& settings) {
+  const double delta = delta_of(demand_of(snapshot, settings.window));
+  return [priced = candidates_of(snapshot, settings, delta).by_workload](const model::Workload& workload) {
+    const auto found = priced.find(workload.id);
+    return found == priced.end() ? 0 : found->second.cost_s;
+  };
+}
+
+}  // namespace
 
 model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settings,
                    const std::vector<std::string>& only) {
@@ -36,9 +51,16 @@ model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settin
     plan.findings.straggler = std::move(proposal.findings);
     std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
   }
-  // Only where it is asked for: nobody keeps yet what is advertised from tick to tick.
-  if (!only.empty() && runs("oversell")) {
-    OversellProposal proposal = propose_advertising(snapshot, settings);
+  // Advertises only where it is asked for: nobody keeps yet what is advertised from tick to tick.
+  const bool advertises = !only.empty() && runs("oversell");
+  if (advertises || (settings.oversell.evict && runs("oversell"))) {
+    OversellProposal proposal =
+        propose_advertising(snapshot, settings, cost_of_evicting(snapshot, settings.spark));
+    if (!advertises) {
+      std::erase_if(proposal.actions, [](const model::Action& action) {
+        return std::holds_alternative<model::AdvertiseAction>(action.what);
+      });
+    }
     plan.findings.oversell = std::move(proposal.findings);
     std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
   }

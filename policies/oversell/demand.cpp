@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/oversell/demand.h"
 
+#include "policies/victim.h"
 #include "policies/workload_index.h"
 
 #include <algorithm>
@@ -56,13 +57,6 @@ double request_of(const model::Workload& workload, model::Resource resource, dou
   auto request = asked_for(workload, resource);
   if (!request) request = mean_use(workload, resource);
   return std::min(request.value_or(0), capacity);
-}
-
-std::optional<double> latest_use(const model::Workload& workload, model::Resource resource) {
-  for (auto sample = workload.usage.rbegin(); sample != workload.usage.rend(); ++sample) {
-    if (const auto use = use_in(*sample, resource)) return use;
-  }
-  return std::nullopt;
 }
 
 bool is_warming(const model::Workload& workload, model::Resource resource, double now, double warmup_s) {

@@ -13,8 +13,6 @@ namespace berth::policies {
 // quota, else its vCPUs; memory: what it requests, else its memory.high; else what it uses on average. Cores
 // or bytes, `capacity` at most.
 double request_of(const model::Workload& workload, model::Resource resource, double capacity);
-// What it uses by its newest sample that says so; nullopt without one.
-std::optional<double> latest_use(const model::Workload& workload, model::Resource resource);
 
 // The node's demand for one resource, in cores or bytes (docs/algorithms.md, overselling).
 struct Demand {

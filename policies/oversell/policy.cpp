@@ -5,6 +5,8 @@
 #include "policies/oversell/demand.h"
 #include "policies/oversell/peak.h"
 #include "policies/straggler/share.h"
+#include "policies/victim.h"
+#include "policies/workload_index.h"
 
 #include <algorithm>
 #include <cmath>
@@ -134,6 +136,34 @@ bool is_news(const OversoldResource& found, const std::optional<model::Advertise
   return found.factor == 1 || std::abs(found.factor - before.factor) >= min_change * before.factor;
 }
 
+// How many have to go, beyond those that are going already, and the first of them: one at a time, as the
+// next tick knows better.
+void choose_victims(const model::Snapshot& snapshot, const PolicySettings& settings, double excess_bytes,
+                    OversellProposal& proposal) {
+  model::OversellFindings& findings = proposal.findings;
+  const WorkloadIndex workloads(snapshot);
+  std::vector<const model::Workload*> candidates;
+  for (const std::string& id : findings.order) {
+    const model::Workload* workload = workloads.find(id);
+    if (can_be_evicted(*workload)) candidates.push_back(workload);
+  }
+  const auto freeing = static_cast<double>(findings.freeing_bytes);
+  std::string& reason = findings.memory.reason;
+  if (freeing > excess_bytes) {
+    reason += fmt::format(": {} of it is on its way out", amount_text(Resource::memory, freeing));
+    return;
+  }
+  findings.evict_count =
+      eviction_count(snapshot, excess_bytes - freeing, static_cast<int>(candidates.size()));
+  reason += fmt::format(": {} of {} candidates would have to go", findings.evict_count, candidates.size());
+  if (!settings.oversell.evict || candidates.empty()) return;
+  const model::OversellCandidate& first = findings.candidates.at(candidates.front()->id);
+  proposal.actions.push_back(
+      eviction_of(*candidates.front(), settings.spark.grace_s, true, "oversell",
+                  fmt::format("{}; the first of stage {}, priority {}, {:.4g} s of work lost", reason,
+                              first.stage, first.priority, first.cost)));
+}
+
 }  // namespace
 
 OversellProposal propose_advertising(const model::Snapshot& snapshot, const PolicySettings& settings,
@@ -170,16 +200,14 @@ OversellProposal propose_advertising(const model::Snapshot& snapshot, const Poli
   findings.memory = judge(memory, own, thresholds);
   findings.stop_threshold = thresholds.stop;
   findings.evict_threshold = thresholds.evict;
-  const EvictionCost used = [&](const model::Workload& it) { return cpu_seconds_so_far(it, snapshot.time); };
+  const EvictionCost used = [&](const model::Workload& it) { return cpu_seconds_used(it, snapshot.time); };
   EvictionOrder order = eviction_order(snapshot, own.evict_highest, cost ? cost : used);
-  if (findings.memory.state == SchedulingState::evict) {
-    findings.evict_count = eviction_count(snapshot, (memory.utilisation - thresholds.evict) * cap,
-                                          static_cast<int>(order.order.size()));
-    findings.memory.reason +=
-        fmt::format(": {} of {} candidates would have to go", findings.evict_count, order.order.size());
-  }
   findings.order = std::move(order.order);
   findings.candidates = std::move(order.candidates);
+  findings.freeing_bytes = memory_being_freed(snapshot);
+  if (findings.memory.state == SchedulingState::evict) {
+    choose_victims(snapshot, settings, (memory.utilisation - thresholds.evict) * cap, proposal);
+  }
 
   for (const Reading* reading : {&cpu, &memory}) {
     const OversoldResource& found = reading->resource == Resource::cpu ? findings.cpu : findings.memory;

@@ -22,8 +22,4 @@ struct Candidates {
 // drivers, each by its own cost. `delta`: see app_figures. Ties by id.
 Candidates candidates_of(const model::Snapshot& snapshot, const SparkSettings& settings, double delta);
 
-// CPU seconds that the workload used so far: counted, else what it used of late as if ever since it was made,
-// else over the samples that there are.
-double cpu_seconds_of(const model::Workload& workload, double now);
-
 }  // namespace berth::policies

@@ -16,7 +16,9 @@ namespace berth::policies {
 namespace {
 
 std::uint64_t can_give(const model::Workload& workload) {
-  if (!workload.cache_bytes || workload.usage.empty() || !workload.usage.back().memory_bytes) return 0;
+  if (workload.evicted_at || !workload.cache_bytes || workload.usage.empty() ||
+      !workload.usage.back().memory_bytes)
+    return 0;
   const std::uint64_t use = *workload.usage.back().memory_bytes;
   const auto least = static_cast<std::uint64_t>(kLeastMemoryBytes);
   return use > least ? std::min(*workload.cache_bytes, use - least) : 0;

@@ -194,6 +194,7 @@ TEST_F(Access, WhatIsTooLongIsRefusedBeforePolkitIsAsked) {
                                 client.change("SetWorkload", std::string(kWeb), Settings{{"vcpus", longest}}),
                                 client.change("SetWorkload", std::string(kWeb), many),
                                 client.change("ReportProgress", longest, 0.5),
+                                client.change("Evict", longest),
                                 client.change("Explain", longest)};
   });
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.error_name, bus::kInvalidInput) << outcome.text;
@@ -206,8 +207,10 @@ TEST_F(Access, ErrorsHaveTheirNames) {
     return std::vector<Outcome>{
         client.change("SetMode", std::string("panic")),
         client.change("SetWorkload", std::string("no/such"), Settings{{"vcpus", "2"}}),
-        client.change("Reload")};
+        client.change("Reload"), client.change("Evict", std::string(kWeb))};
   });
+  EXPECT_EQ(outcomes[3].error_name, bus::kRefused);
+  EXPECT_NE(outcomes[3].text.find("latency-sensitive"), std::string::npos);
   EXPECT_EQ(outcomes[0].error_name, bus::kInvalidInput);
   EXPECT_EQ(outcomes[0].text, "there is no mode \"panic\"");
   EXPECT_EQ(outcomes[1].error_name, bus::kNotFound);

@@ -96,6 +96,29 @@ TEST_F(BerthctlOnTheBus, SaysWhyProgressWasNotTaken) {
                    "org.berth.node1.report-progress");
 }
 
+TEST_F(BerthctlOnTheBus, Evicts) {
+  control_.add("batch.service").workload_class = "best-effort";
+  const Ran ran = berthctl("evict --yes batch.service");
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("d-0123456789ab"));
+  EXPECT_EQ(
+      json::parse(berthctl("evict --yes --json batch.service").out),
+      (json{{"schema", "berth.evict/1"}, {"workload", "batch.service"}, {"decision", "d-0123456789ab"}}));
+  EXPECT_EQ(control_.evicted.size(), 2U);
+}
+
+TEST_F(BerthctlOnTheBus, EvictsNobodyWithoutConsent) {
+  control_.add("batch.service").workload_class = "best-effort";
+  expect_complaint(berthctl("evict batch.service < /dev/null"), 2, "--yes");
+  expect_complaint(berthctl(std::string("evict --yes ") + kWeb), 3, "it is latency-sensitive");
+  expect_complaint(berthctl("evict --yes no/such"), 1, "no such workload");
+  expect_complaint(berthctl("evict --yes"), 2, "workload");
+  if (root()) {
+    expect_complaint(berthctl_as(kNobody, "evict --yes batch.service"), 3, "org.berth.node1.evict");
+  }
+  EXPECT_TRUE(control_.evicted.empty());
+}
+
 TEST_F(BerthctlOnTheBus, PrintsTheDaemonsExplanation) {
   EXPECT_EQ(berthctl(std::string("explain --json ") + kWeb).out, control_.explain_json(kWeb).value() + "\n");
   expect_complaint(berthctl("explain no/such"), 1, "no such thing");

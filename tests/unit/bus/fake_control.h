@@ -69,6 +69,14 @@ class FakeControl final : public daemon::Control {
     const auto found = homes.find({pid, uid});
     return found == homes.end() ? std::nullopt : std::optional(found->second);
   }
+  model::Result<std::string> evict(const std::string& id) override {
+    if (!views.contains(id)) return model::fail(model::ErrorKind::gone, id + ": there is no such workload");
+    if (views.at(id).workload_class != "best-effort") {
+      return model::fail(model::ErrorKind::refused, id + ": it is latency-sensitive");
+    }
+    evicted.push_back(id);
+    return std::string("d-0123456789ab");
+  }
   model::Result<std::string> restore() override {
     ++restores;
     return std::string(R"({"schema":"berth.restore/1"})");
@@ -123,6 +131,7 @@ class FakeControl final : public daemon::Control {
   std::map<std::string, std::map<std::string, std::string>> settings;
   std::map<std::string, double> progress;
   int reports = 0;  // of progress
+  std::vector<std::string> evicted;
   std::optional<std::string> home_of_all;
   std::map<std::pair<pid_t, uid_t>, std::string> homes;  // workload of a process and user
 };

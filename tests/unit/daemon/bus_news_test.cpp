@@ -37,6 +37,11 @@ class Recorder final : public Listener {
     heard_.news.push_back(workload + " " + attribute + " " + old_value + " -> " + new_value +
                           (decision.starts_with("d-") ? "" : " undecided"));
   }
+  void evicted(const std::string& workload, const std::string& step, std::uint64_t memory_bytes,
+               const std::string& decision) override {
+    heard_.news.push_back("evicted " + workload + " " + step + " " + std::to_string(memory_bytes) + " " +
+                          decision);
+  }
   void straggler_found(const StragglerNews& news) override {
     heard_.news.push_back("straggler " + news.workload + ": " + news.reason + " " + news.decision);
   }

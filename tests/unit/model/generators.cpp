@@ -146,7 +146,8 @@ Workload workload(const Snapshot& snapshot, const SnapshotShape& shape, CpuSet& 
   }
   if (one_in(4)) made.held_cpu = held_limit();
   if (one_in(4)) made.held_memory = held_limit();
-  made.fixed = {.cpu = one_in(6), .memory = one_in(6)};
+  made.fixed = {.cpu = one_in(6), .memory = one_in(6), .life = one_in(6)};
+  if (one_in(4)) made.evicted_at = *amounts(1e9);
   if (one_in(4)) made.straggled_at = *amounts(1e9);
   if (one_in(4)) made.pressed_at = *amounts(1e9);
   if (one_in(4)) made.progressed_at = *amounts(1e9);
@@ -208,6 +209,7 @@ Snapshot snapshot(const SnapshotShape& shape) {
   made.host = one_in(5) ? "" : *names();
   made.time = *amounts(2e9);
   if (one_in(3)) made.straggler_seen_at = *amounts(2e9);
+  if (one_in(3)) made.eviction_ended_at = *amounts(2e9);
   made.load1 = *amounts(100);
   made.topology = *topologies(shape.topology);
   made.memory.total_bytes = some_bytes();

@@ -158,6 +158,7 @@ SparkFindings some_spark() {
   findings.growth_bytes = some_bytes();
   findings.available_bytes = some_bytes();
   findings.reserve_bytes = some_bytes();
+  findings.freeing_bytes = some_bytes();
   findings.need_bytes = some_bytes();
   findings.psi_full_avg10 = *testing::amounts(100);
   findings.trigger = *gen::element(EvictionTrigger::none, EvictionTrigger::need, EvictionTrigger::pressure);

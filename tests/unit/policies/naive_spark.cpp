@@ -220,11 +220,15 @@ class Naive {
                          [&](const Workload& w) { return w.id == id; });
   }
 
+  static bool may_go(const Workload& w) {
+    return !w.evicted_at && !w.fixed.life && !(w.fixed.cpu && w.fixed.memory) && last_memory(w) > 0;
+  }
+
   void take_victims() {
     double freed = 0;
     for (const std::string& id : out_.order) {
       const double bytes = last_memory(find(id));
-      if (bytes <= 0) continue;
+      if (!may_go(find(id))) continue;
       if (!out_.victims.empty() && freed >= out_.need) return;
       out_.victims.push_back(id);
       freed += bytes;
@@ -235,10 +239,18 @@ class Naive {
     const auto total = static_cast<double>(snap_.memory.total_bytes);
     if (total <= 0) return;
     const double reserve = std::ceil(set_.reserve * total);
-    out_.need =
-        std::max(0.0, std::ceil(out_.growth) + reserve - static_cast<double>(snap_.memory.available_bytes));
+    double going = 0;
+    for (const Workload& w : snap_.workloads)
+      if (w.evicted_at) going += last_memory(w);
+    out_.need = std::max(
+        0.0, std::ceil(out_.growth) + reserve - going - static_cast<double>(snap_.memory.available_bytes));
     if (out_.need > 0) return take_victims();
     if (snap_.memory.psi_full_avg10 <= set_.psi_full) return;
+    for (const Workload& w : snap_.workloads)
+      if (w.evicted_at) return;
+    if (snap_.eviction_ended_at && *snap_.eviction_ended_at <= snap_.time &&
+        snap_.time - *snap_.eviction_ended_at < 10)
+      return;
     for (const Workload& w : snap_.workloads) {
       if (!best_effort(w) || !w.held_memory) continue;
       const double ago = snap_.time - w.held_memory->changed_at;
@@ -247,7 +259,9 @@ class Naive {
     std::vector<std::pair<double, const Workload*>> caches;
     double sum = 0;
     for (const Workload& w : snap_.workloads) {
-      if (!best_effort(w) || !w.cache_bytes || w.usage.empty() || !w.usage.back().memory_bytes) continue;
+      if (!best_effort(w) || w.evicted_at || !w.cache_bytes || w.usage.empty() ||
+          !w.usage.back().memory_bytes)
+        continue;
       const double spare = static_cast<double>(*w.usage.back().memory_bytes) - 16 * kMiB;
       const double part = std::min(static_cast<double>(*w.cache_bytes), spare);
       if (part <= 0) continue;

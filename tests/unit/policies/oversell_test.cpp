@@ -11,6 +11,7 @@
 #include <cmath>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -31,6 +32,7 @@ using ::testing::UnorderedElementsAre;
 // Running for long, with a sample a second up to now; GiB in use.
 model::Workload task(const std::string& id, std::vector<double> cores, double gib = 1) {
   model::Workload made = testing::best_effort(id);
+  made.created = 1;
   made.usage.clear();
   double time = 1000 - static_cast<double>(cores.size());
   for (const double use : cores) {
@@ -242,7 +244,7 @@ TEST(Oversell, EvictableFirstThenLowerPrioritiesThenTheHighestWhereWished) {
   EXPECT_THAT(found.order, ElementsAre("marked", "low-cheap", "low-dear", "mid", "young", "old"));
   EXPECT_DOUBLE_EQ(found.candidates.at("young").running_priority.value(), 900 * 0.25);
   EXPECT_EQ(found.candidates.at("mid").stage, 2);
-  EXPECT_DOUBLE_EQ(found.candidates.at("low-dear").cost, 3 * 1000);
+  EXPECT_DOUBLE_EQ(found.candidates.at("low-dear").cost, 3 * 999);
 }
 
 TEST(Oversell, TakesACostFromOutside) {
@@ -267,6 +269,88 @@ TEST(Oversell, AdvertisesWhatIsNew) {
   snapshot.workloads = {asking(task("a", {6, 6}), 6, 1)};
   snapshot.advertised.cpu = {.factor = 1.005};  // back to what there is, however near
   EXPECT_THAT(advertised(snapshot), ElementsAre(model::AdvertiseAction{model::Resource::cpu, 1, 16, {}}));
+}
+
+std::vector<model::EvictAction> evictions(const model::Plan& plan) {
+  std::vector<model::EvictAction> list;
+  for (const model::Action& action : plan.actions) {
+    if (const auto* evict = std::get_if<model::EvictAction>(&action.what)) list.push_back(*evict);
+  }
+  return list;
+}
+
+// Three that use 1 GiB each and are marked; a is the cheapest.
+model::Snapshot full_node(double memory_used) {
+  std::vector<model::Workload> all{task("a", {1}), task("b", {2}), task("c", {3})};
+  for (model::Workload& workload : all) workload.evictable = true;
+  return node(all, memory_used);
+}
+
+PolicySettings evicting() {
+  PolicySettings settings;
+  settings.oversell.evict = true;
+  return settings;
+}
+
+TEST(OversellEviction, TakesTheFirstInAnEmergency) {
+  const model::Plan plan = decide(full_node(0.98), evicting());
+  ASSERT_EQ(evictions(plan).size(), 1U);
+  EXPECT_EQ(evictions(plan)[0], (model::EvictAction{"a", model::EvictionStep::terminate, kGiB, 1}));
+  EXPECT_EQ(plan.actions.front().policy, "oversell");
+  EXPECT_THAT(plan.actions.front().reason, HasSubstr("2 of 3 candidates would have to go"));
+  for (const model::Action& action : plan.actions) {
+    EXPECT_STRNE(action.kind(), "advertise") << "what is evicted is one thing, what is advertised another";
+  }
+}
+
+TEST(OversellEviction, IsOffUnlessTheConfigurationSaysSo) {
+  EXPECT_THAT(evictions(decide(full_node(0.99), {})), IsEmpty());
+  EXPECT_THAT(evictions(decide(full_node(0.99), {}, {"oversell"})), IsEmpty());
+  EXPECT_THAT(evictions(decide(full_node(0.94), evicting())), IsEmpty()) << "below the threshold";
+  EXPECT_THAT(evictions(decide(full_node(0.99), evicting(), {"interference"})), IsEmpty());
+}
+
+TEST(OversellEviction, CountsWhoIsOnHisWayOutAsGone) {
+  model::Snapshot snapshot = full_node(0.98);  // 1.92 GiB too much
+  snapshot.workloads[0].evicted_at = 999;
+  const auto one_left = decide(snapshot, evicting());
+  ASSERT_EQ(evictions(one_left).size(), 1U);
+  EXPECT_EQ(evictions(one_left)[0].workload, "b");
+  EXPECT_EQ(one_left.findings.oversell->evict_count, 1);
+  EXPECT_EQ(one_left.findings.oversell->freeing_bytes, kGiB);
+  snapshot.workloads[1].evicted_at = 1000;
+  const auto enough = decide(snapshot, evicting());
+  EXPECT_THAT(evictions(enough), IsEmpty());
+  EXPECT_EQ(enough.findings.oversell->evict_count, 0);
+}
+
+TEST(OversellEviction, PassesOverWhoCannotBeEvictedOrFreesNothing) {
+  model::Snapshot snapshot = full_node(0.99);
+  snapshot.workloads[0].fixed.life = true;
+  snapshot.workloads[1] = task("b", {2}, 0);
+  snapshot.workloads[1].evictable = true;
+  EXPECT_EQ(evictions(decide(snapshot, evicting())).at(0).workload, "c");
+  snapshot.workloads[2].fixed = {.cpu = true, .memory = true};
+  EXPECT_THAT(evictions(decide(snapshot, evicting())), IsEmpty());
+}
+
+TEST(OversellEviction, PricesExecutorsAsTheSparkPolicyDoes) {
+  model::Snapshot snapshot = full_node(0.98);
+  snapshot.workloads[2].spark = model::SparkIdentity{"app", model::SparkRole::executor, "1"};
+  snapshot.spark_apps.emplace_back().id = "app";  // has nothing to lose yet
+  const auto found = evictions(decide(snapshot, evicting()));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0], (model::EvictAction{"c", model::EvictionStep::decommission, kGiB, 1}));
+}
+
+TEST(OversellEviction, BothPoliciesTogetherTakeOne) {
+  model::Snapshot snapshot = full_node(0.98);
+  snapshot.workloads[0].evictable = false;  // of the highest priority: the other policy's alone
+  PolicySettings settings = evicting();
+  settings.spark.evict = true;
+  const auto found = decide(snapshot, settings);
+  ASSERT_EQ(evictions(found).size(), 1U);
+  EXPECT_EQ(evictions(found)[0].workload, "b");
 }
 
 TEST(Oversell, NothingIsEvictedAndThePlanSaysWhoWould) {

@@ -36,6 +36,9 @@ class Drawer : private Draws {
       settings.reserve = 0.3 * fraction();
       settings.psi_full = 20 * fraction();
     }
+    settings.evict = chance(0.5);
+    settings.grace_s = chance(0.5) ? 30 : 0.5;
+    if (chance(0.3)) snapshot.eviction_ended_at = snapshot.time - number(-5, 20);
     const int apps = number(0, 3);
     for (int i = 0; i < apps; ++i) {
       const std::string id = "app-" + std::to_string(i);
@@ -85,6 +88,8 @@ class Drawer : private Draws {
                            .since = now - 100,
                            .changed_at = now - number(-5, 40)};
     }
+    if (chance(0.08)) made.evicted_at = now - number(0, 20);
+    made.fixed = {.cpu = chance(0.1), .memory = chance(0.1), .life = chance(0.1)};
     const bool climbs = chance(0.5);
     double use = chance(0.1) ? 0.01 : 2 * fraction();
     for (int i = number(0, 10); i > 0; --i) {

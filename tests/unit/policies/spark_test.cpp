@@ -3,6 +3,7 @@
 #include "policies/spark/cost.h"
 #include "policies/spark/demand.h"
 #include "policies/spark/policy.h"
+#include "policies/victim.h"
 #include "tests/unit/policies/hosts.h"
 
 #include <initializer_list>
@@ -225,10 +226,10 @@ TEST(MemoryDemand, OfNobodyIsNothing) {
 TEST(CpuSeconds, AreCountedOrElseGuessedFromLateUse) {
   model::Workload workload = using_memory(testing::best_effort("b"), kGiB);
   workload.created = 900;
-  EXPECT_DOUBLE_EQ(cpu_seconds_of(workload, 1000), 100);
+  EXPECT_DOUBLE_EQ(cpu_seconds_used(workload, 1000), 100);
   workload.cpu_time_s = 7;
-  EXPECT_DOUBLE_EQ(cpu_seconds_of(workload, 1000), 7);
-  EXPECT_DOUBLE_EQ(cpu_seconds_of(model::Workload{}, 1000), 0);
+  EXPECT_DOUBLE_EQ(cpu_seconds_used(workload, 1000), 7);
+  EXPECT_DOUBLE_EQ(cpu_seconds_used(model::Workload{}, 1000), 0);
 }
 
 TEST(Eviction, TakesNobodyWithoutANeed) {
@@ -303,6 +304,69 @@ TEST(Eviction, UnderPressureAloneTakesOne) {
   const auto findings = find(node);
   EXPECT_EQ(findings.trigger, model::EvictionTrigger::pressure);
   EXPECT_THAT(victims(findings), ElementsAre("a"));
+}
+
+// The workload that the plan evicts; "" where none.
+std::string evicted(const model::Snapshot& node, const SparkSettings& settings = {.evict = true}) {
+  std::string id;
+  for (const model::Action& action : propose_evictions(node, settings).actions) {
+    if (const auto* evict = std::get_if<model::EvictAction>(&action.what)) id += evict->workload;
+  }
+  return id;
+}
+
+TEST(Eviction, TakesTheFirstVictimWhereItIsToldTo) {
+  const auto node = snapshot(0, {other("a", 1), other("b", 2)});
+  EXPECT_EQ(evicted(node, {}), "");
+  const auto actions = propose_evictions(node, {.evict = true}).actions;
+  ASSERT_EQ(actions.size(), 1U);
+  const auto& evict = std::get<model::EvictAction>(actions[0].what);
+  EXPECT_EQ(evict.workload, "a");
+  EXPECT_EQ(evict.how, model::EvictionStep::terminate);
+  EXPECT_EQ(evict.grace_s, 30) << "a need that is foreseen leaves time";
+  EXPECT_THAT(actions[0].reason, HasSubstr("is missing; "));
+}
+
+TEST(Eviction, UnderPressureThereIsLittleTime) {
+  model::Snapshot node = snapshot(0, {of_spark("e1", "app-etl", "1")}, {etl()});
+  node.memory.psi_full_avg10 = 50;
+  const auto actions = propose_evictions(node, {.evict = true}).actions;
+  ASSERT_EQ(actions.size(), 1U);
+  const auto& evict = std::get<model::EvictAction>(actions[0].what);
+  EXPECT_EQ(evict.how, model::EvictionStep::decommission);
+  EXPECT_EQ(evict.grace_s, 1);
+}
+
+TEST(Eviction, CountsWhoIsOnHisWayOutAsFree) {
+  model::Snapshot node = snapshot(0, {other("a", 1), other("b", 2)});  // 0.8 GiB missing
+  node.workloads[0].evicted_at = 999;
+  EXPECT_EQ(evicted(node), "") << "a uses 1 GiB";
+  EXPECT_EQ(find(node).freeing_bytes, kGiB);
+  EXPECT_EQ(evicted(node, {.reserve = 0.1, .evict = true}), "b");
+}
+
+TEST(Eviction, PassesOverWhoCannotBeEvicted) {
+  model::Snapshot node = snapshot(0, {other("a", 1), other("b", 2)});
+  node.workloads[0].fixed.life = true;
+  EXPECT_EQ(evicted(node), "b");
+  node.workloads[1].fixed = {.cpu = true, .memory = true};
+  EXPECT_EQ(evicted(node), "");
+  EXPECT_THAT(find(node).order, ElementsAre("a", "b")) << "the order stays the order";
+}
+
+TEST(Eviction, PressureIsGivenTimeToShowWhatTheLastOneBrought) {
+  model::Snapshot node = snapshot(8 * kGiB, {other("a", 1), other("b", 2)});
+  node.memory.psi_full_avg10 = 50;
+  EXPECT_EQ(evicted(node), "a");
+  node.workloads[0].evicted_at = node.time - 100;
+  EXPECT_EQ(evicted(node), "") << "while it is ending";
+  node.workloads[0].evicted_at.reset();
+  node.eviction_ended_at = node.time - 9;
+  EXPECT_EQ(evicted(node), "");
+  node.eviction_ended_at = node.time - 10;
+  EXPECT_EQ(evicted(node), "a");
+  node.eviction_ended_at = node.time + 100;  // the clock was set back
+  EXPECT_EQ(evicted(node), "a");
 }
 
 TEST(Squeezing, TakesTheLargestCachesBeforeAnybodyGoes) {
