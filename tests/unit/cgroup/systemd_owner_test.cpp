@@ -307,9 +307,9 @@ TEST_F(SystemdOwnerTest, AUnitIsStoppedWithoutThoseThatRequireIt) {
 
 TEST_F(SystemdOwnerTest, AUnitThatOthersWouldEndWithIsNotStopped) {
   systemd->add(kUnit, {kGroup, {}, false, {"top.service", "idle.service"}});
-  systemd->add("idle.service", {""});
+  systemd->add("idle.service", {"", {}, false});
   ASSERT_TRUE(owner->stop_unit(kUnit)) << "what does not run does not end";
-  systemd->add("top.service", {"system.slice/top.service"});
+  systemd->add("top.service", {"system.slice/top.service", {}, false});
   const auto refused = owner->stop_unit(kUnit);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind(), model::ErrorKind::refused);

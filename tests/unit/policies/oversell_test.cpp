@@ -362,6 +362,58 @@ TEST(Oversell, NothingIsEvictedAndThePlanSaysWhoWould) {
   EXPECT_THAT(plan.findings.oversell->order, ElementsAre("batch"));
 }
 
+// Whom docs/algorithms.md would evict, said again by striking everybody off who is behind somebody else; ""
+// for nobody.
+std::string evicted_first(const model::Snapshot& snapshot) {
+  const auto total = static_cast<double>(snapshot.memory.total_bytes);
+  double free = static_cast<double>(snapshot.memory.available_bytes);
+  const bool full = total - free >= 0.95 * total - 1e-3;
+  const auto use = [](const model::Workload& it) {
+    return it.usage.empty() ? 0.0 : static_cast<double>(it.usage.back().memory_bytes.value_or(0));
+  };
+  for (const model::Workload& it : snapshot.workloads)
+    if (it.evicted_at) free += use(it);
+  if (!full || total - free < 0.95 * total) return "";
+  const auto best_effort = [](const model::Workload& it) {
+    return it.workload_class == model::WorkloadClass::best_effort;
+  };
+  int highest = -1000;
+  for (const model::Workload& it : snapshot.workloads)
+    if (best_effort(it) && !it.evictable) highest = std::max(highest, it.priority);
+  const model::Workload* first = nullptr;
+  for (const model::Workload& it : snapshot.workloads) {
+    if (!best_effort(it) || it.evicted_at || it.fixed.life || use(it) <= 0) continue;
+    if (!it.evictable && it.priority == highest) continue;
+    const auto goes_before = [&it](const model::Workload& other) {
+      if (it.evictable != other.evictable) return it.evictable;
+      if (!it.evictable && it.priority != other.priority) return it.priority < other.priority;
+      return *it.cpu_time_s != *other.cpu_time_s ? *it.cpu_time_s < *other.cpu_time_s : it.id < other.id;
+    };
+    if (first == nullptr || goes_before(*first)) first = &it;
+  }
+  return first == nullptr ? "" : first->id;
+}
+
+RC_GTEST_PROP(OversellProperty, EvictsWhomItsRestatementSays, ()) {
+  testing::Draws draws(*testing::any_seed());
+  model::Snapshot snapshot = node({}, 0.9 + 0.1 * draws.fraction());
+  for (int i = draws.number(0, 8); i > 0; --i) {
+    model::Workload made = task("w" + std::to_string(i), {1}, draws.chance(0.1) ? 0 : 3 * draws.fraction());
+    if (draws.chance(0.2)) made.workload_class = model::WorkloadClass::latency_sensitive;
+    made.evictable = draws.chance(0.3);
+    made.priority = draws.number(0, 3);
+    made.cpu_time_s = draws.number(0, 5);
+    made.fixed.life = draws.chance(0.2);
+    if (draws.chance(0.15)) made.evicted_at = 999;
+    snapshot.workloads.push_back(made);
+  }
+  const std::vector<model::EvictAction> found = evictions(decide(snapshot, evicting()));
+  const std::string expected = evicted_first(snapshot);
+  RC_CLASSIFY(!expected.empty(), "an eviction");
+  RC_ASSERT(found.size() == (expected.empty() ? 0U : 1U));
+  if (!expected.empty()) RC_ASSERT(found[0].workload == expected);
+}
+
 // Said again with sums and sorting alone.
 RC_GTEST_PROP(OversellProperty, IsWhatItsRestatementSays, ()) {
   testing::Draws draws(*testing::any_seed());
