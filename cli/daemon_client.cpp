@@ -81,6 +81,8 @@ class ManagerProxy final : public sdbus::ProxyInterfaces<org::berth::Node1::Mana
                       const std::string&) override {}
   void onStragglerFound(const std::string&, const std::string&, const std::string&) override {}
   void onRelocationNeeded(const std::string&, const double&, const uint64_t&, const std::string&) override {}
+  void onSchedulingStateChanged(const std::string&, const std::string&, const std::string&,
+                                const std::string&, const std::string&) override {}
   void onUnpinned(const std::string&, const std::string&) override {}
 };
 

@@ -22,6 +22,7 @@ std::string shown(const std::string& value) { return value.empty() ? "unset" : v
 
 int priority_of(const LogEntry& entry) {
   if (entry.result == "failed") return LOG_WARNING;
+  if (entry.kind == "advertise") return entry.new_value == "evict" ? LOG_WARNING : LOG_NOTICE;
   if (entry.result == "left" && entry.kind == "restore") return LOG_WARNING;
   if (entry.result == "left") return entry.error ? LOG_ALERT : LOG_NOTICE;
   return LOG_INFO;
@@ -35,6 +36,7 @@ const char* done(const LogEntry& entry) {
 const char* message_id_of(const LogEntry& entry) {
   if (entry.kind == "foreign") return kMessageForeignWriter;
   if (entry.kind == "restore" || entry.kind == "unpin") return kMessageRestored;
+  if (entry.kind == "advertise") return kMessageSchedulingState;
   if (entry.result == "applied") return entry.kind == "pin" ? kMessagePinApplied : kMessageLimitChanged;
   if (entry.result == "failed") return kMessagePinFailed;
   return nullptr;  // only proposed, or overtaken by the workload's end
@@ -65,6 +67,9 @@ std::string describe(const LogEntry& entry) {
   std::string what;
   if (entry.kind == "foreign") {
     what = entry.workload;
+  } else if (entry.kind == "advertise") {
+    what = fmt::format("{} is in state {} (was {})", entry.attribute == "cpu" ? "the CPU" : "memory",
+                       entry.new_value, shown(entry.old_value));
   } else if (entry.result == "observed") {
     what = fmt::format("would {} {}: {} {} (is {})", entry.kind, entry.workload, entry.attribute,
                        shown(entry.new_value), shown(entry.old_value));

@@ -253,6 +253,12 @@ void BusService::relocation_needed(const StragglerNews& news) {
   state_->send([&] { state_->manager.relocation_needed(news); });
 }
 
+void BusService::scheduling_state_changed(const std::string& resource, const std::string& before,
+                                          const std::string& after, const std::string& reason,
+                                          const std::string& decision) {
+  state_->send([&] { state_->manager.scheduling_state_changed(resource, before, after, reason, decision); });
+}
+
 void BusService::mode_changed() { node_changed(); }
 
 void BusService::node_changed() {

@@ -41,6 +41,9 @@ class BusService final : public Listener {
                      const std::string& new_value, const std::string& decision) override;
   void straggler_found(const StragglerNews& news) override;
   void relocation_needed(const StragglerNews& news) override;
+  void scheduling_state_changed(const std::string& resource, const std::string& before,
+                                const std::string& after, const std::string& reason,
+                                const std::string& decision) override;
   void mode_changed() override;
   void node_changed() override;
 

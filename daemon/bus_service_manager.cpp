@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/bus_service_manager.h"
 
+#include "model/json.h"
+
 #include <cstddef>
 #include <exception>
 #include <map>
@@ -62,6 +64,28 @@ template <auto Count>
 int show_count(sd_bus*, const char*, const char*, const char*, sd_bus_message* reply, void* userdata,
                sd_bus_error* error) {
   return answering(error, [&] { return append(reply, manager(userdata).control().counts().*Count); });
+}
+
+model::AdvertisedResource said(const Control& control, model::Resource resource) {
+  const model::Advertised advertised = control.advertised();
+  const auto& it = resource == model::Resource::cpu ? advertised.cpu : advertised.memory;
+  return it.value_or(model::AdvertisedResource());
+}
+
+template <model::Resource Which>
+int show_state(sd_bus*, const char*, const char*, const char*, sd_bus_message* reply, void* userdata,
+               sd_bus_error* error) {
+  return answering(error, [&] {
+    return append(reply, std::string(model::to_string(said(manager(userdata).control(), Which).state)));
+  });
+}
+
+template <model::Resource Which>
+int show_factor(sd_bus*, const char*, const char*, const char*, sd_bus_message* reply, void* userdata,
+                sd_bus_error* error) {
+  return answering(error, [&] {
+    return append(reply, std::optional<double>(said(manager(userdata).control(), Which).factor));
+  });
 }
 
 // --- changes ---
@@ -158,6 +182,10 @@ const sd_bus_vtable kTable[] = {
                     kAnnounced),
     SD_BUS_PROPERTY("BestEffortWorkloads", "u", show_count<&WorkloadCounts::best_effort>, 0, kAnnounced),
     SD_BUS_PROPERTY("BestEffortCPUs", "s", show<&Control::best_effort_cpus>, 0, kAnnounced),
+    SD_BUS_PROPERTY("CPUState", "s", show_state<model::Resource::cpu>, 0, kAnnounced),
+    SD_BUS_PROPERTY("MemoryState", "s", show_state<model::Resource::memory>, 0, kAnnounced),
+    SD_BUS_PROPERTY("CPUFactor", "d", show_factor<model::Resource::cpu>, 0, kAnnounced),
+    SD_BUS_PROPERTY("MemoryFactor", "d", show_factor<model::Resource::memory>, 0, kAnnounced),
     SD_BUS_SIGNAL_WITH_NAMES("Pinned", "sss",
                              SD_BUS_PARAM(workload) SD_BUS_PARAM(cpus) SD_BUS_PARAM(decision), 0),
     SD_BUS_SIGNAL_WITH_NAMES("Unpinned", "ss", SD_BUS_PARAM(workload) SD_BUS_PARAM(decision), 0),
@@ -170,6 +198,10 @@ const sd_bus_vtable kTable[] = {
     SD_BUS_SIGNAL_WITH_NAMES(
         "RelocationNeeded", "sdts",
         SD_BUS_PARAM(workload) SD_BUS_PARAM(cpu_cores) SD_BUS_PARAM(memory_bytes) SD_BUS_PARAM(decision), 0),
+    SD_BUS_SIGNAL_WITH_NAMES("SchedulingStateChanged", "sssss",
+                             SD_BUS_PARAM(resource) SD_BUS_PARAM(before) SD_BUS_PARAM(after)
+                                 SD_BUS_PARAM(reason) SD_BUS_PARAM(decision),
+                             0),
     SD_BUS_VTABLE_END,
 };
 #undef BERTH_JSON
@@ -243,8 +275,16 @@ void ManagerObject::relocation_needed(const StragglerNews& news) {
         "RelocationNeeded");
 }
 
+void ManagerObject::scheduling_state_changed(const std::string& resource, const std::string& before,
+                                             const std::string& after, const std::string& reason,
+                                             const std::string& decision) {
+  check(sd_bus_emit_signal(bus_, bus::kManagerPath, kInterface, "SchedulingStateChanged", "sssss",
+                           resource.c_str(), before.c_str(), after.c_str(), reason.c_str(), decision.c_str()),
+        "SchedulingStateChanged");
+}
+
 ManagerObject::Announced ManagerObject::current() const {
-  return {control_.mode(), control_.counts(), control_.best_effort_cpus()};
+  return {control_.mode(), control_.counts(), control_.best_effort_cpus(), control_.advertised()};
 }
 
 void ManagerObject::announce_changes() {
@@ -256,6 +296,14 @@ void ManagerObject::announce_changes() {
   }
   if (now.counts.best_effort != announced_.counts.best_effort) changed.emplace_back("BestEffortWorkloads");
   if (now.best_effort_cpus != announced_.best_effort_cpus) changed.emplace_back("BestEffortCPUs");
+  const auto announce = [&](const char* state, const char* factor, const auto& before, const auto& after) {
+    const auto old = before.value_or(model::AdvertisedResource());
+    const auto present = after.value_or(model::AdvertisedResource());
+    if (present.state != old.state) changed.emplace_back(state);
+    if (present.factor != old.factor) changed.emplace_back(factor);
+  };
+  announce("CPUState", "CPUFactor", announced_.advertised.cpu, now.advertised.cpu);
+  announce("MemoryState", "MemoryFactor", announced_.advertised.memory, now.advertised.memory);
   announced_ = std::move(now);
   emit_changes(bus_, bus::kManagerPath, kInterface, std::move(changed));
 }

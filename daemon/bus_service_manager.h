@@ -24,6 +24,9 @@ class ManagerObject {
                      const std::string& new_value, const std::string& decision);
   void straggler_found(const StragglerNews& news);
   void relocation_needed(const StragglerNews& news);
+  void scheduling_state_changed(const std::string& resource, const std::string& before,
+                                const std::string& after, const std::string& reason,
+                                const std::string& decision);
   // One PropertiesChanged with what changed since the last one; none where nothing did.
   void announce_changes();
 
@@ -40,6 +43,7 @@ class ManagerObject {
     std::string mode;
     WorkloadCounts counts;
     std::string best_effort_cpus;
+    model::Advertised advertised;
   };
   Announced current() const;
 

@@ -3,6 +3,7 @@
 
 #include "daemon/straggler_watch.h"
 #include "model/error.h"
+#include "model/oversell.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -94,6 +95,8 @@ class Control {
   virtual WorkloadCounts counts() const = 0;
   // cpulist; empty before the first tick.
   virtual std::string best_effort_cpus() const = 0;
+  // What the node says that it can hold; nothing before the first tick that says so.
+  virtual model::Advertised advertised() const = 0;
   // Ascending by id.
   virtual std::vector<WorkloadView> workloads() const = 0;
   // nullopt where there is no such workload.
@@ -132,8 +135,12 @@ class Listener {
                              const std::string& decision) = 0;
   virtual void straggler_found(const StragglerNews& news) = 0;
   virtual void relocation_needed(const StragglerNews& news) = 0;
+  // `resource` is "cpu" or "memory", the states are those of docs/contract.md.
+  virtual void scheduling_state_changed(const std::string& resource, const std::string& before,
+                                        const std::string& after, const std::string& reason,
+                                        const std::string& decision) = 0;
   virtual void mode_changed() = 0;
-  // Node-wide figures (workload counts, best-effort vCPUs) are not what they were.
+  // Node-wide figures (workload counts, best-effort vCPUs, what is advertised) are not what they were.
   virtual void node_changed() = 0;
 };
 

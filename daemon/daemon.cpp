@@ -53,6 +53,7 @@ Daemon::Daemon(const Options& options, config::Settings settings, cgroup::Hierar
       settings_(std::move(settings)),
       hierarchy_(std::move(hierarchy)),
       own_host_(is_own_host(hierarchy_)),
+      advertising_(options.runtime_dir),
       started_(clock_()),
       config_loaded_(started_),
       metrics_([this] { return metrics_text(); }),
@@ -207,7 +208,9 @@ void Daemon::tick() {
 void Daemon::decide() {
   const double now = clock_();
   const UnmanagedWorkloads unmanaged_before = unmanaged();
-  const auto entries = enforcer_ ? decide_and_enforce(now) : decide_in_shadow(now);
+  observer_->set_advertised(advertising_.advertised());
+  auto entries = enforcer_ ? decide_and_enforce(now) : decide_in_shadow(now);
+  append(entries, advertise());
   const auto news =
       stragglers_.take(plan_, [this](const std::string& id) { return observer_->cgroup_id(id); });
   pressure_.follow(observer_->snapshot(), observer_->found());
@@ -216,6 +219,14 @@ void Daemon::decide() {
   say_stragglers(news);
   say_unmanaged(unmanaged_before);
   publish(entries, news);
+}
+
+std::vector<LogEntry> Daemon::advertise() {
+  auto entries = advertising_.take(plan_, mode_name());
+  const auto written = advertising_.write(plan_, mode_name());
+  if (!written && !state_file_fails_) spdlog::warn("{}", written.error().message());
+  state_file_fails_ = !written;
+  return entries;
 }
 
 void Daemon::watch_pressure(sd_event* event, std::function<void()> rose) {
@@ -260,6 +271,7 @@ std::vector<LogEntry> Daemon::decide_in_shadow(double now) {
   const auto& snapshot = observer_->assemble(shadow_.holdings(), {}, *overrides_, stragglers_);
   plan_ = policies::decide(snapshot, settings_.policies);
   auto entries = shadow_.apply(plan_, *observer_);
+  std::erase_if(entries, [](const LogEntry& entry) { return entry.kind == "advertise"; });  // see advertise()
   // The snapshot that is shown is of what really holds.
   observer_->assemble({}, {}, *overrides_, stragglers_);
   return entries;
@@ -391,6 +403,7 @@ std::string Daemon::status_line() const {
 
 void Daemon::stop() {
   notify_.stopping();
+  advertising_.remove();
   end_enforcing("berthd stops");
 }
 

@@ -4,6 +4,7 @@
 #include "cgroup/hierarchy.h"
 #include "config/config.h"
 #include "daemon/actuators.h"
+#include "daemon/advertising.h"
 #include "daemon/bus_news.h"
 #include "daemon/control.h"
 #include "daemon/decision_log.h"
@@ -106,6 +107,7 @@ class Daemon final : public Control {
   std::optional<double> score_node() const override;
   WorkloadCounts counts() const override { return counts_; }
   std::string best_effort_cpus() const override;
+  model::Advertised advertised() const override { return advertising_.advertised(); }
   std::vector<WorkloadView> workloads() const override;
   std::optional<WorkloadView> workload(const std::string& id) const override;
   std::string log_level() const override;
@@ -129,6 +131,7 @@ class Daemon final : public Control {
   void keep_to_budget(double read_cpu_s);
   SamplingReport sampling_report() const;
   void count_workloads();
+  std::vector<LogEntry> advertise();
   void say_findings();
   void say_stragglers(const StragglerWatch::News& news);
   void say_unmanaged(const UnmanagedWorkloads& before);
@@ -161,6 +164,8 @@ class Daemon final : public Control {
   std::unique_ptr<DecisionLog> decision_log_;
   model::Plan plan_;           // enforcing: carried out; observing: what the shadow would have done
   StragglerWatch stragglers_;  // over changes of mode
+  Advertising advertising_;    // likewise
+  bool state_file_fails_ = false;
   WorkloadCounts counts_;
   std::set<std::string> said_findings_;
 

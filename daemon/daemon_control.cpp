@@ -98,6 +98,8 @@ StatusReport Daemon::status_report() const {
   report.held = count_held(holdings());
   report.stragglers = stragglers_.stragglers();
   report.relocations = stragglers_.relocations();
+  report.oversell = plan_.findings.oversell;
+  report.advertised = advertising_.advertised();
   report.undo_records = actuators_ ? actuators_->journal().size() : 0;
   for (const auto& [id, workload] : observer_->found()) {
     if (!overrides_->keys(id, workload.cgroup->id()).empty()) ++report.overridden;

@@ -63,6 +63,8 @@ class Observer {
   const model::Snapshot& assemble(const Holdings& holdings, const UnmanagedWorkloads& unmanaged,
                                   const Overrides& overrides, const StragglerWatch& stragglers = {});
   const model::Snapshot& snapshot() const { return snapshot_; }
+  // What the node says at present, for the snapshots from here on.
+  void set_advertised(const model::Advertised& advertised) { snapshot_.advertised = advertised; }
 
  private:
   Observer(const cgroup::Hierarchy& hierarchy, std::filesystem::path proc_root,

@@ -47,6 +47,9 @@ struct StatusReport {
   HeldCounts held;
   std::size_t stragglers = 0;
   std::size_t relocations = 0;  // stragglers that this node cannot help
+  // Of the last plan, where the policy ran; and what of it is advertised.
+  std::optional<model::OversellFindings> oversell;
+  model::Advertised advertised;
   std::size_t undo_records = 0;
   std::size_t overridden = 0;  // workloads with settings of their run
   std::uint64_t memory_rss_bytes = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/shadow.h"
 
+#include "model/json.h"
+
 #include <utility>
 #include <variant>
 
@@ -27,6 +29,10 @@ LogEntry entry_of(const model::Action& action, double time, const char* mode, co
   if (const auto attribute = attribute_of(action)) {
     entry.attribute = cgroup::control_file(*attribute);
     entry.new_value = wanted_value(action, original).value_or(original);
+  }
+  if (const auto* advertised = std::get_if<model::AdvertiseAction>(&action.what)) {
+    entry.attribute = model::to_string(advertised->resource);
+    entry.new_value = model::to_string(advertised->state);
   }
   entry.policy = action.policy;
   entry.reason = action.reason;

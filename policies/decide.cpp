@@ -35,8 +35,7 @@ model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settin
     plan.findings.straggler = std::move(proposal.findings);
     std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
   }
-  // Only where it is asked for: nobody keeps yet what is advertised from tick to tick.
-  if (!only.empty() && runs("oversell")) {
+  if (runs("oversell")) {
     OversellProposal proposal = propose_advertising(snapshot, settings);
     plan.findings.oversell = std::move(proposal.findings);
     std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));

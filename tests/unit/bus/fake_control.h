@@ -82,6 +82,7 @@ class FakeControl final : public daemon::Control {
   std::optional<double> score_node() const override { return score; }
   daemon::WorkloadCounts counts() const override { return counts_now; }
   std::string best_effort_cpus() const override { return pool; }
+  model::Advertised advertised() const override { return said; }
   std::vector<daemon::WorkloadView> workloads() const override {
     std::vector<daemon::WorkloadView> all;
     for (const auto& [id, view] : views) all.push_back(view);
@@ -116,6 +117,7 @@ class FakeControl final : public daemon::Control {
   std::optional<double> score;
   daemon::WorkloadCounts counts_now;
   std::string pool = "0-7";
+  model::Advertised said;
   std::map<std::string, daemon::WorkloadView> views;
   std::string level = "info";
   bool plan_throws = false;

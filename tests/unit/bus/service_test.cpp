@@ -57,6 +57,11 @@ class Ear final : public sdbus::ProxyInterfaces<org::berth::Node1::Manager_proxy
     heard.push_back("relocate " + workload + " " + std::to_string(cpu_cores) + " " +
                     std::to_string(memory_bytes) + " " + decision);
   }
+  void onSchedulingStateChanged(const std::string& resource, const std::string& before,
+                                const std::string& after, const std::string& reason,
+                                const std::string& decision) override {
+    heard.push_back(resource + " " + before + " -> " + after + " " + reason + " " + decision);
+  }
   void onPropertiesChanged(const bus::InterfaceName&, const Changes& changed,
                            const std::vector<bus::PropertyName>&) override {
     std::string line = "changed";
@@ -214,6 +219,10 @@ TEST_F(Service, SignalsTellWhatChangedOnceAndInOrder) {
   service_->straggler_found({kWeb, "late", {}, "d-3"});
   service_->relocation_needed({kWeb, "too big", {1.5, 4096}, ""});
   for (int turn = 0; turn < 5; ++turn) sd_event_run(event_, 0);
+  control_.said.memory = {.factor = 1.2, .state = model::SchedulingState::no_schedule};
+  service_->scheduling_state_changed("memory", "schedule", "no-schedule", "full", "d-4");
+  service_->node_changed();
+  for (int turn = 0; turn < 5; ++turn) sd_event_run(event_, 0);
   service_->unpinned(kDb, "d-2");
   control_.views.erase(kDb);
   service_->workload_vanished(kDb);
@@ -225,6 +234,7 @@ TEST_F(Service, SignalsTellWhatChangedOnceAndInOrder) {
           "changed LatencySensitiveWorkloads", "changed BestEffortCPUs Mode",
           std::string(kWeb) + " cpu.max max 100000 -> 200000 100000 d-3",
           "straggler " + std::string(kWeb) + " late d-3", "relocate " + std::string(kWeb) + " 1.500000 4096 ",
+          "memory schedule -> no-schedule full d-4", "changed MemoryFactor MemoryState",
           "unpinned " + std::string(kDb) + " d-2", "removed " + path + " org.berth.Node1.Workload"}));
 }
 

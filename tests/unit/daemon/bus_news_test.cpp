@@ -43,6 +43,12 @@ class Recorder final : public Listener {
   void relocation_needed(const StragglerNews& news) override {
     heard_.news.push_back("relocate " + news.workload + " " + news.decision);
   }
+  void scheduling_state_changed(const std::string& resource, const std::string& before,
+                                const std::string& after, const std::string&,
+                                const std::string& decision) override {
+    heard_.news.push_back(resource + " " + before + " -> " + after +
+                          (decision.starts_with("d-") ? "" : " undecided"));
+  }
   void mode_changed() override { heard_.news.emplace_back("mode"); }
   void node_changed() override { heard_.news.emplace_back("node"); }
 
