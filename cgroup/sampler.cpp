@@ -154,6 +154,20 @@ struct Sampler::State {
     return usage;
   }
 
+  // `usage` may be counted from when somebody began to; the kernel counts from when the group was made.
+  static void take_cpu_time(Entry& entry, const std::optional<Usage>& usage, const model::CgroupReading* bulk,
+                            bool due) {
+    std::optional<double>& time = entry.last.cpu_time_s;
+    if (usage && !usage->bulk) {
+      time = static_cast<double>(usage->used_ns) * 1e-9;
+    } else if (bulk != nullptr && bulk->accounts.usage_ns) {
+      time = static_cast<double>(*bulk->accounts.usage_ns) * 1e-9;
+    } else if (due || !time) {
+      const auto used = parse_cpu_usage_usec(entry.cgroup->read("cpu.stat").value_or(""));
+      time = used ? std::optional(static_cast<double>(*used) * 1e-6) : std::nullopt;
+    }
+  }
+
   static void take_throttling(Entry& entry, const std::optional<Usage>& usage) {
     std::optional<double>& share = entry.last.cpu_throttled;
     if (!usage || !usage->throttled || entry.period_us == 0) {
@@ -259,6 +273,7 @@ struct Sampler::State {
     read_cpus(cgroup, "cpuset.cpus.effective", entry.effective_text, entry.last.effective_cpus);
     read_quota(entry);
     entry.last.memory_high_bytes = parse_bytes(cgroup.read("memory.high").value_or(""));
+    entry.last.cache_bytes = parse_inactive_file(cgroup.read("memory.stat").value_or(""));
     for (KeptFile* file : {&entry.cpu_stat, &entry.memory_current, &entry.cpu_pressure})
       file->missing = false;
     entry.settings_due = false;
@@ -304,6 +319,7 @@ std::map<std::string, Sampler::Reading> Sampler::sample(double now, const BulkRe
       if (entry.last.gone) {
         state_->drop_all(entry);
       } else {
+        State::take_cpu_time(entry, usage, known, turn);
         State::take_throttling(entry, usage);
         const bool moved = State::take_usage(entry, usage, now);
         const bool waited = State::take_counters(entry, known);

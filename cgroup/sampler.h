@@ -26,9 +26,10 @@ struct BulkReading {
 // RLIMIT_NOFILE; what is beyond is opened for each reading).
 //
 // What costs is read only where it can have changed: pressure where the usage moved (and, where it is known,
-// threads waited), or where there was pressure before; the settings (cpuset.cpus, cpuset.cpus.effective,
-// cpu.max, memory.high) in the first sample, after refresh(), and every kSettingsPeriod samples, a share of
-// the workloads each time, which is also when a file that was missing is tried again.
+// threads waited), or where there was pressure before; the page cache and the settings (cpuset.cpus,
+// cpuset.cpus.effective, cpu.max, memory.high) in the first sample, after refresh(), and every
+// kSettingsPeriod samples, a share of the workloads each time, which is also when a file that was missing is
+// tried again.
 class Sampler {
  public:
   static constexpr unsigned kSettingsPeriod = 10;
@@ -59,6 +60,10 @@ class Sampler {
     // in which nothing ran count. nullopt without a quota of its own, and where two readings are not to be
     // had.
     std::optional<double> cpu_throttled;
+    // CPU time used since the group was made, seconds; nullopt where cpu.stat cannot be read.
+    std::optional<double> cpu_time_s;
+    // inactive_file of memory.stat, read with the settings; nullopt without the memory controller.
+    std::optional<std::uint64_t> cache_bytes;
     bool gone = false;  // the cgroup vanished between two reads
   };
   // `now` in epoch seconds stamps the samples; rates are over monotonic time. One pass over all workloads.

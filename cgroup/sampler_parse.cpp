@@ -49,6 +49,10 @@ std::optional<std::uint64_t> parse_nr_throttled(std::string_view cpu_stat) {
   return number<std::uint64_t>(trimmed(value_of(cpu_stat, "nr_throttled")));
 }
 
+std::optional<std::uint64_t> parse_inactive_file(std::string_view memory_stat) {
+  return parse_bytes(value_of(memory_stat, "inactive_file"));
+}
+
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   const auto bytes = number<std::uint64_t>(trimmed(text));
   return bytes && *bytes <= model::kMaxBytes ? bytes : std::nullopt;

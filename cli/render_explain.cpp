@@ -208,6 +208,18 @@ void render_moves(std::ostream& out, const Document& workload, const Style& styl
   }
 }
 
+void render_payers(std::ostream& out, const Document& workload, const Style& style) {
+  const auto& payers = list_of(workload, "payers");
+  if (payers.empty()) return;
+  heading(out, style, "Who pays for stragglers at present");
+  for (const Document& payer : payers) {
+    const Document& held = member(payer, "held");
+    say(out, fmt::format("{} has {} less: {} since {}", text_of(payer, "workload"),
+                         amount_of(member(payer, "amount")), cause_in_words(text_of(held, "cause")),
+                         format_time(number_of(held, "since").value_or(0))));
+  }
+}
+
 void render_action(std::ostream& out, const Document& action, const Style& style) {
   out << "  "
       << paint(style, Colour::green,
@@ -227,6 +239,7 @@ void render_workload(std::ostream& out, const Document& workload, const Style& s
   render_task(out, workload, style);
   render_redundant(out, workload, style);
   render_moves(out, workload, style);
+  render_payers(out, workload, style);
   heading(out, style, "What berth would do with it now");
   const auto& actions = list_of(workload, "actions");
   if (actions.empty()) say(out, "nothing: it is as it should be");

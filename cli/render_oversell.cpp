@@ -44,8 +44,8 @@ void list_candidates(std::ostream& out, const model::OversellFindings& findings,
   for (const std::string& id : findings.order) {
     const bool goes = ++place <= findings.evict_count;
     const auto found = findings.candidates.find(id);
-    const model::EvictionCandidate candidate =
-        found == findings.candidates.end() ? model::EvictionCandidate() : found->second;
+    const model::OversellCandidate candidate =
+        found == findings.candidates.end() ? model::OversellCandidate() : found->second;
     table.add({fmt::format("{}", place), Cell(id, goes ? Colour::red : Colour::none),
                fmt::format("{}", candidate.stage), fmt::format("{}", candidate.priority),
                format_number(candidate.cost, 0), format_bytes(candidate.memory_bytes)});

@@ -3,6 +3,7 @@
 
 #include "cli/render_oversell.h"
 #include "cli/render_placement.h"
+#include "cli/render_spark.h"
 #include "cli/render_straggler.h"
 #include "cli/render_topology.h"
 #include "cli/table.h"
@@ -56,7 +57,8 @@ std::string describe(const model::Action& action) {
       action.what);
 }
 
-// The last part of a cgroup path, less the unit's suffix: "web@1" of "system.slice/web@1.service".
+// The last part of a cgroup path, less the unit's suffix: "web@1" of
+// "system.slice/system-web.slice/web@1.service".
 std::string short_name(const std::string& id) {
   std::string name = id.substr(id.rfind('/') + 1);  // npos + 1 is 0
   for (const std::string_view suffix : {".service", ".scope"}) {
@@ -165,6 +167,7 @@ void render_plan(std::ostream& out, const model::Plan& plan, const model::Snapsh
     render_interference(out, *plan.findings.interference, snapshot, style);
   }
   if (plan.findings.straggler) render_stragglers(out, *plan.findings.straggler, plan.time, style);
+  if (plan.findings.spark) render_spark(out, *plan.findings.spark, style);
   if (plan.findings.oversell) render_oversell(out, *plan.findings.oversell, style);
   if (plan.findings.placement) render_placement(out, *plan.findings.placement, style);
 

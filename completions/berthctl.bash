@@ -30,7 +30,7 @@ _berthctl() {
             return
             ;;
         --policy)
-            COMPREPLY=($(compgen -W "interference straggler oversell placement" -- "$word"))
+            COMPREPLY=($(compgen -W "interference straggler spark oversell placement" -- "$word"))
             return
             ;;
         --synthetic | --interval | -o | -n)

@@ -176,6 +176,32 @@ KeySpec<Settings> metrics_listen_key() {
           set};
 }
 
+void add_spark_specs(std::vector<KeySpec<Settings>>& specs) {
+  using policies::Complexity;
+  using policies::EvictionRank;
+  const auto spark = [](Settings & s) -> auto& { return s.policies.spark; };
+  specs.push_back(choice_key<Settings, Complexity>(
+      "spark.complexity", {{"pooled", Complexity::pooled}, {"mean-of-ratios", Complexity::mean_of_ratios}},
+      [=](Settings & s) -> auto& { return spark(s).complexity; }));
+  specs.push_back(choice_key<Settings, EvictionRank>(
+      "spark.rank", {{"cost-per-byte", EvictionRank::cost_per_byte}, {"cost", EvictionRank::cost}},
+      [=](Settings & s) -> auto& { return spark(s).rank; }));
+  specs.push_back(number_key<Settings>(
+      "spark.alpha", 0, 1000, [=](Settings & s) -> auto& { return spark(s).alpha; }));
+  specs.push_back(number_key<Settings>(
+      "spark.beta", 0, 1, [=](Settings & s) -> auto& { return spark(s).beta_s_per_byte; }));
+  specs.push_back(number_key<Settings>(
+      "spark.gamma", 0, 1000, [=](Settings & s) -> auto& { return spark(s).gamma; }));
+  specs.push_back(number_key<Settings>(
+      "spark.z", 0, 10, [=](Settings & s) -> auto& { return spark(s).z; }));
+  specs.push_back(integer_key<Settings>(
+      "spark.window", 2, 3600, [=](Settings & s) -> auto& { return spark(s).window; }));
+  specs.push_back(number_key<Settings>(
+      "spark.reserve", 0, 0.9, [=](Settings & s) -> auto& { return spark(s).reserve; }));
+  specs.push_back(number_key<Settings>(
+      "spark.psi_full", 0, 100, [=](Settings & s) -> auto& { return spark(s).psi_full; }));
+}
+
 std::vector<KeySpec<Settings>> make_setting_specs() {
   using policies::Search;
   using policies::Weighting;
@@ -277,6 +303,7 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
       "straggler.restore_hold", 0, kDay, [=](Settings & s) -> auto& { return straggler(s).restore_hold_s; }));
   specs.push_back(number_key<Settings>(
       "straggler.restore_step", 0.01, 1, [=](Settings & s) -> auto& { return straggler(s).restore_step; }));
+  add_spark_specs(specs);
 
   const auto oversell = [](Settings & s) -> auto& { return s.policies.oversell; };
   using policies::PeakMethod;

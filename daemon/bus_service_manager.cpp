@@ -7,9 +7,12 @@
 #include <exception>
 #include <map>
 #include <memory>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace berth::daemon {
 
@@ -22,6 +25,19 @@ ManagerObject& manager(void* userdata) { return *static_cast<ManagerObject*>(use
 // Answers that cannot be sent are dropped: the caller left, or the bus is about to be found lost.
 void refuse(sd_bus_message* call, const char* name, const std::string& message) {
   (void)sd_bus_reply_method_errorf(call, name, "%s", message.c_str());
+}
+
+// What a caller hands over is kept until polkit has answered, 128 MiB if the bus has its way, so it is
+// measured before that. No id is longer (docs/contract.md), and no workload has as many settings.
+constexpr std::size_t kLongestText = model::kMaxNameBytes;
+constexpr std::size_t kMostSettings = 64;
+
+// True where it is too long; the caller has been told then.
+bool is_too_long(sd_bus_message* call, const char* what, std::string_view text) {
+  if (text.size() <= kLongestText) return false;
+  refuse(call, bus::kInvalidInput,
+         fmt::format("the {} is {} bytes long, more than {}", what, text.size(), kLongestText));
+  return true;
 }
 
 // --- reads ---
@@ -47,6 +63,7 @@ int explain(sd_bus_message* call, void* userdata, sd_bus_error* error) {
   return answering(error, [&] {
     const char* subject = nullptr;
     if (const int r = sd_bus_message_read(call, "s", &subject); r < 0) return r;
+    if (is_too_long(call, "subject", subject)) return 1;
     auto document = manager(userdata).control().explain_json(subject);
     if (document) return reply(call, std::move(*document));
     refuse(call, error_name(document.error()), document.error().message());
@@ -94,6 +111,7 @@ int set_mode(sd_bus_message* call, void* userdata, sd_bus_error* error) {
   return answering(error, [&] {
     const char* mode = nullptr;
     if (const int r = sd_bus_message_read(call, "s", &mode); r < 0) return r;
+    if (is_too_long(call, "mode", mode)) return 1;
     auto& self = manager(userdata);
     return self.authorised(
         call, [&control = self.control(), wanted = std::string(mode)] { return control.set_mode(wanted); });
@@ -104,12 +122,20 @@ int set_workload(sd_bus_message* call, void* userdata, sd_bus_error* error) {
   return answering(error, [&] {
     const char* id = nullptr;
     if (int r = sd_bus_message_read(call, "s", &id); r < 0) return r;
+    if (is_too_long(call, "workload's name", id)) return 1;
     if (int r = sd_bus_message_enter_container(call, 'a', "{ss}"); r < 0) return r;
     std::map<std::string, std::string> settings;
     const char* key = nullptr;
     const char* value = nullptr;
     int r = 0;
-    while ((r = sd_bus_message_read(call, "{ss}", &key, &value)) > 0) settings.insert_or_assign(key, value);
+    while ((r = sd_bus_message_read(call, "{ss}", &key, &value)) > 0) {
+      if (is_too_long(call, "name of a setting", key) || is_too_long(call, "value of a setting", value))
+        return 1;
+      if (settings.insert_or_assign(key, value); settings.size() > kMostSettings) {
+        refuse(call, bus::kInvalidInput, fmt::format("more than {} settings at once", kMostSettings));
+        return 1;
+      }
+    }
     if (r < 0) return r;
     auto& self = manager(userdata);
     return self.authorised(
@@ -125,6 +151,7 @@ int report_progress(sd_bus_message* call, void* userdata, sd_bus_error* error) {
     const char* id = nullptr;
     double fraction = 0;
     if (const int r = sd_bus_message_read(call, "sd", &id, &fraction); r < 0) return r;
+    if (is_too_long(call, "workload's name", id)) return 1;
     auto& self = manager(userdata);
     auto& control = self.control();
     const auto workload = std::make_shared<std::string>(id);

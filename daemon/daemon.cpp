@@ -14,6 +14,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <spdlog/spdlog.h>
 #include <syslog.h>
 
@@ -73,7 +74,6 @@ model::Result<std::unique_ptr<Daemon>> Daemon::start(const Options& options, con
                                   options.sys_root, daemon->settings_.history);
   if (!observer) return model::fail(observer.error());
   daemon->observer_ = std::move(*observer);
-  daemon->begin_sampling();
   daemon->decision_log_ = std::make_unique<DecisionLog>(options.state_dir, daemon->settings_.log_retention_s);
   if (const auto& problem = daemon->decision_log_->problem()) spdlog::warn("decision log: {}", *problem);
   std::optional<std::string> warning;
@@ -115,6 +115,8 @@ void Daemon::begin_sampling() {
   for (const auto& rung : observer_->kernel().rungs()) {
     if (!rung.available) spdlog::info("{} by eBPF: {}", rung.figure, rung.detail);
   }
+  // Of the kernel's types, which take some ten MiB, nothing is needed any more.
+  malloc_trim(0);
 }
 
 model::Result<void> Daemon::open_actuators() {
@@ -240,7 +242,8 @@ void Daemon::watch_pressure(sd_event* event, std::function<void()> rose) {
 
 void Daemon::watch_progress(sd_event* event) {
   progress_files_.attach(event, [this] {
-    for (const auto& message : progress_files_.process(observer_->progress(), clock_())) {
+    take_changes();  // what a run that has just begun says is not the one's before
+    for (const auto& message : progress_files_.process(observer_->found(), observer_->progress(), clock_())) {
       spdlog::warn("{}", message);
     }
   });
@@ -255,7 +258,8 @@ std::vector<LogEntry> Daemon::decide_and_enforce(double now) {
   auto entries = enforcer_->follow(observer_->found(), now);
   look(now);
   append(entries, enforcer_->check(observer_->readings(), observer_->found(), settings_.foreign_writer, now));
-  const auto& snapshot = observer_->assemble(holdings(), unmanaged(), *overrides_, stragglers_);
+  const auto& snapshot =
+      observer_->assemble(holdings(), unmanaged(), *overrides_, stragglers_, enforcer_->refused());
   plan_ = {};  // the old and the new one need not be there at once
   plan_ = policies::decide(snapshot, settings_.policies);
   std::erase_if(plan_.actions, [this](const model::Action& action) { return enforcer_->refuses(action); });

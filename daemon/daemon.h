@@ -75,12 +75,14 @@ class Daemon final : public Control {
   // Progress files are read as soon as they change, from here on.
   void watch_progress(sd_event* event);
   void tick();
+  // From here on the kernel counts, where it can; until then, files are read.
+  void begin_sampling();
   // For the event loop: readable when take_changes() has work of the kernel's to do; -1 where there is none.
   int kernel_events_fd() const { return observer_->kernel().events_fd(); }
   // Seconds from tick to tick: as configured, or longer where sampling would cost too much.
+  double interval_s() const { return budget_.interval_s(settings_.tick_s, settings_.sampling_max_cpu); }
   // Whether it is longer.
   bool slowed() const { return interval_s() > settings_.tick_s; }
-  double interval_s() const { return budget_.interval_s(settings_.tick_s, settings_.sampling_max_cpu); }
   Notify& notify() { return notify_; }
   // "enforce: 3 latency-sensitive, 5 best-effort workloads, score 0.08", for the service manager.
   std::string status_line() const;
@@ -116,7 +118,6 @@ class Daemon final : public Control {
  private:
   Daemon(const Options& options, config::Settings settings, cgroup::Hierarchy hierarchy, Clock clock);
 
-  void begin_sampling();
   model::Result<void> open_actuators();
   model::Result<void> begin_enforcing();
   // Why the host could not be enforced on now; nullopt where it could.

@@ -36,6 +36,7 @@ class Enforcer {
   const Holdings& holdings() const { return holdings_; }
   const HeldValues& pins() const { return holdings_.cpus; }
   const UnmanagedWorkloads& unmanaged() const { return unmanaged_; }
+  const RefusedLimits& refused() const { return refused_; }
   // True where nothing comes of it: the workload is unmanaged, or the host does not let it have such a limit,
   // which was said when it was tried.
   bool refuses(const model::Action& action) const;
@@ -95,7 +96,7 @@ class Enforcer {
   std::function<void(const std::string&)> read_again_;
   Holdings holdings_;
   UnmanagedWorkloads unmanaged_;
-  std::map<Key, std::uint64_t> refused_;   // limits that cannot be had, by the cgroup that was tried
+  RefusedLimits refused_;
   std::map<Key, std::uint32_t> attempts_;  // failed ones since the last success
   bool settle_ = false;                    // systemd may have to read its units again
 };

@@ -113,6 +113,12 @@ HeldCause cause_of(const model::Plan& plan, const model::Snapshot& snapshot, con
     return HeldCause::extended;
   }
   auto cause = before != nullptr ? before->cause : HeldCause::reclaimed;
+  if (plan.findings.spark && attribute == Attribute::memory_high) {
+    // A squeezed cache is no loan: its owner has no claim on it while memory is short.
+    for (const auto& taken : plan.findings.spark->reclaim) {
+      if (taken.workload == workload) return HeldCause::preempted;
+    }
+  }
   if (!plan.findings.straggler) return cause;
   using Kind = model::LimitMove::Kind;
   for (const auto& move : plan.findings.straggler->moves) {

@@ -14,6 +14,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace berth::daemon {
 
@@ -102,6 +103,9 @@ struct Unmanaged {
   cgroup::Attribute attribute = cgroup::Attribute::cpus;
   std::optional<Held> held;
 };
+
+// Limits that the host does not let berth change: workload id and which, with the cgroup that was tried.
+using RefusedLimits = std::map<std::pair<std::string, cgroup::Attribute>, std::uint64_t>;
 
 using UnmanagedWorkloads = std::map<std::string, Unmanaged>;  // by workload id
 

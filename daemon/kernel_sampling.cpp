@@ -50,6 +50,11 @@ cgroup::BulkReading KernelSampling::read(std::vector<std::string>& messages) {
   return {monotonic_ns(), [this](std::uint64_t id) { return collector_->find(id); }};
 }
 
+void KernelSampling::follow_cpus(std::vector<std::string>& messages) {
+  if (!counts()) return;
+  if (const auto done = collector_->follow_cpus(); !done) messages.push_back(done.error().message());
+}
+
 std::vector<std::string> KernelSampling::take_changed_paths() {
   std::vector<std::string> paths;
   if (!collector_) return paths;

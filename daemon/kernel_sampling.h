@@ -25,6 +25,8 @@ class KernelSampling {
   // All cgroups as they are now; valid until the next call. Adds to `messages` why there is none any more,
   // once.
   cgroup::BulkReading read(std::vector<std::string>& messages);
+  // To be called after vCPUs went on- or offline. Adds to `messages` what cannot be counted any more.
+  void follow_cpus(std::vector<std::string>& messages);
   // Readable when cgroups came or went; -1 where the kernel does not say so.
   int events_fd() const { return collector_ ? collector_->events_fd() : -1; }
   // Paths where cgroups came or went since the last call.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <ctime>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -84,10 +85,35 @@ int on_changes(sd_event_source*, int, std::uint32_t, void* userdata) {
   return 0;
 }
 
+// What is left to do once the bus is settled.
+struct Readiness {
+  Daemon& daemon;
+  Source settled;
+  Source kernel_changes;
+};
+
+// Loading the programs takes longer than all of the start before it, and the first tick does not need them.
+void begin_sampling(Readiness& readiness) {
+  auto& daemon = readiness.daemon;
+  daemon.begin_sampling();
+  if (daemon.kernel_events_fd() < 0) return;
+  sd_event_source* source = nullptr;
+  const int r = sd_event_add_io(sd_event_source_get_event(readiness.settled.get()), &source,
+                                daemon.kernel_events_fd(), EPOLLIN, on_changes, &daemon);
+  if (r < 0) {
+    // inotify tells of them too, later.
+    spdlog::warn("cannot watch what the kernel says of cgroups: {}", std::generic_category().message(-r));
+    return;
+  }
+  readiness.kernel_changes = Source(source);
+}
+
 int on_bus_settled(sd_event_source* source, void* userdata) {
-  auto& daemon = *static_cast<Daemon*>(userdata);
-  if (!daemon.bus_settled()) return 0;
-  daemon.notify().ready(daemon.status_line());
+  auto& readiness = *static_cast<Readiness*>(userdata);
+  if (!readiness.daemon.bus_settled()) return 0;
+  readiness.daemon.notify().ready(readiness.daemon.status_line());
+  // Whoever asks what is sampled is answered after this.
+  begin_sampling(readiness);
   return sd_event_source_set_enabled(source, SD_EVENT_OFF);
 }
 
@@ -132,13 +158,6 @@ model::Result<void> run_loop(Daemon& daemon) {
     return failed(r, "cannot watch cgroups");
   }
   const Source changes = source_of(source);
-  Source kernel_changes;
-  if (daemon.kernel_events_fd() >= 0) {
-    if (const int r = sd_event_add_io(raw, &source, daemon.kernel_events_fd(), EPOLLIN, on_changes, &daemon);
-        r < 0)
-      return failed(r, "cannot watch what the kernel says of cgroups");
-    kernel_changes = source_of(source);
-  }
   if (const int r = sd_event_set_watchdog(raw, 1); r < 0) return failed(r, "cannot serve the watchdog");
 
   daemon.serve_bus([raw](Control& control) -> model::Result<std::unique_ptr<Listener>> {
@@ -163,10 +182,11 @@ model::Result<void> run_loop(Daemon& daemon) {
   daemon.watch_progress(raw);
 
   // Ready is who can be reached, or knows that nobody can reach him: after every other event source.
-  if (const int r = sd_event_add_post(raw, &source, on_bus_settled, &daemon); r < 0)
+  Readiness readiness{daemon, nullptr, nullptr};
+  if (const int r = sd_event_add_post(raw, &source, on_bus_settled, &readiness); r < 0)
     return failed(r, "ready");
-  const Source ready = source_of(source);
-  on_bus_settled(ready.get(), &daemon);
+  readiness.settled = source_of(source);
+  on_bus_settled(readiness.settled.get(), &readiness);
   const int r = sd_event_loop(raw);
   daemon.stop();
   if (r < 0) return failed(r, "ended");

@@ -128,6 +128,7 @@ void Observer::refresh_topology(std::vector<std::string>& messages) {
   online_ = std::move(*online);
   snapshot_.topology = std::move(*topology);
   allowed_.refresh();
+  kernel_.follow_cpus(messages);
 }
 
 std::vector<std::string> Observer::read(double now) {
@@ -183,7 +184,8 @@ void Observer::keep_living_workloads() {
 }
 
 const model::Snapshot& Observer::assemble(const Holdings& holdings, const UnmanagedWorkloads& unmanaged,
-                                          const Overrides& overrides, const StragglerWatch& stragglers) {
+                                          const Overrides& overrides, const StragglerWatch& stragglers,
+                                          const RefusedLimits& refused) {
   keep_living_workloads();
   allowed_.begin_pass();
   InOrder readings(readings_);
@@ -207,10 +209,13 @@ const model::Snapshot& Observer::assemble(const Holdings& holdings, const Unmana
       keep_sample(workload.usage, *reading.sample, history_);
     }
     workload.progress = progress_.of(id, run);
+    workload.progressed_at = progress_.unchanged_since(id, run);
     if (!workload.usage.empty()) workload.usage.back().progress = progress_.newest(id, run);
     workload.cpu_quota_cores = reading.cpu_quota_cores;
     workload.memory_high_bytes = reading.memory_high_bytes;
     workload.cpu_throttled = reading.cpu_throttled;
+    workload.cpu_time_s = reading.cpu_time_s;
+    workload.cache_bytes = reading.cache_bytes;
     overrides.apply(workload, run);
     const model::CpuSet* configured = &reading.cpus;
     if (const auto* pin = of_this_run(pins.find(id))) {
@@ -222,7 +227,11 @@ const model::Snapshot& Observer::assemble(const Holdings& holdings, const Unmana
     if (has_cpuset_) {
       workload.allowed_cpus = allowed_.of(id, *configured, holdings.cpus, snapshot_.topology.usable());
     }
-    if (unmanaged.count(id) > 0) workload.vcpus = std::nullopt;
+    const bool left_alone = unmanaged.count(id) > 0;
+    if (left_alone) workload.vcpus = std::nullopt;
+    const auto fixed = [&](cgroup::Attribute limit) { return left_alone || refused.count({id, limit}) > 0; };
+    workload.fixed = {.cpu = fixed(cgroup::Attribute::cpu_quota),
+                      .memory = fixed(cgroup::Attribute::memory_high)};
   }
   stragglers.mark(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
   return snapshot_;

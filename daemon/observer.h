@@ -59,9 +59,11 @@ class Observer {
   std::uint64_t cgroup_id(const std::string& workload) const;
 
   // The snapshot of the last read(). `holdings` are what berth holds, or would hold: in the snapshot they are
-  // in force, whatever was read. `unmanaged` ones ask for no vCPUs.
+  // in force, whatever was read. `unmanaged` ones ask for no vCPUs, and their limits are fixed, as are the
+  // `refused` ones.
   const model::Snapshot& assemble(const Holdings& holdings, const UnmanagedWorkloads& unmanaged,
-                                  const Overrides& overrides, const StragglerWatch& stragglers = {});
+                                  const Overrides& overrides, const StragglerWatch& stragglers = {},
+                                  const RefusedLimits& refused = {});
   const model::Snapshot& snapshot() const { return snapshot_; }
   // What the node says at present, for the snapshots from here on.
   void set_advertised(const model::Advertised& advertised) { snapshot_.advertised = advertised; }
@@ -79,7 +81,7 @@ class Observer {
   bool has_cpuset_;
   std::unique_ptr<cgroup::Discovery> discovery_;
   cgroup::Sampler sampler_;
-  KernelSampling kernel_ = KernelSampling::off("not begun");
+  KernelSampling kernel_ = KernelSampling::off("begins once berthd is ready");
   AllowedCpus allowed_;
   double allowed_read_at_ = 0;
   model::CpuSet online_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/progress_file.h"
 
-#include "cgroup/file_descriptor.h"
 #include "model/progress.h"
 
 #include <algorithm>
@@ -20,6 +19,7 @@ namespace berth::daemon {
 
 namespace {
 
+using cgroup::FileDescriptor;
 using model::ErrorKind;
 
 std::int64_t nanoseconds(const timespec& time) { return time.tv_sec * 1'000'000'000LL + time.tv_nsec; }
@@ -92,17 +92,16 @@ bool is_below(std::string_view path, std::string_view directory) {
 
 }  // namespace
 
-model::Result<ProgressReading> read_progress_file(const std::filesystem::path& path) {
-  // First only a handle: to open a device or a FIFO for reading can do things or wait.
-  const cgroup::FileDescriptor handle(open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+model::Result<ProgressReading> read_progress_file(const FileDescriptor& handle) {
+  // Of a handle the kind is known before it is opened: to open a device or a FIFO for reading can do things
+  // or wait.
   struct stat status {};
-  if (!handle || fstat(handle.get(), &status) != 0) {
-    if (errno == ENOTDIR) return model::fail(ErrorKind::gone, "a part of the path is no directory");
-    return model::fail(model::Error::from_errno(errno, "opening it"));
+  if (fstat(handle.get(), &status) != 0) {
+    return model::fail(model::Error::from_errno(errno, "looking at it"));
   }
   if (const auto regular = check_regular(status.st_mode); !regular) return model::fail(regular.error());
-  const cgroup::FileDescriptor file(open(fmt::format("/proc/self/fd/{}", handle.get()).c_str(),
-                                         O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+  const FileDescriptor file(open(fmt::format("/proc/self/fd/{}", handle.get()).c_str(),
+                                 O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   if (!file || fstat(file.get(), &status) != 0) {
     return model::fail(model::Error::from_errno(errno, "opening it"));
   }
@@ -124,9 +123,11 @@ model::Result<ProgressReading> read_progress_file(const std::filesystem::path& p
   return reading;
 }
 
-std::optional<FileState> state_of(const std::filesystem::path& path) {
+model::Result<FileState> state_of(const FileDescriptor& handle) {
   struct stat status {};
-  if (lstat(path.c_str(), &status) != 0) return std::nullopt;
+  if (fstat(handle.get(), &status) != 0) {
+    return model::fail(model::Error::from_errno(errno, "looking at it"));
+  }
   return state_from(status);
 }
 

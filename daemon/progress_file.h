@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "cgroup/file_descriptor.h"
 #include "model/error.h"
 
 #include <cstddef>
@@ -33,14 +34,14 @@ struct ProgressReading {
 inline constexpr std::size_t kProgressTail = 4096;
 
 // The last line that is not blank, as model::parse_progress() takes it. A last line without its line break
-// counts where it parses; otherwise it is half written, and the one before it counts. Never blocks on what is
-// no regular file, and opens nothing else: no device, FIFO or socket, nor a symbolic link's target. Error
-// gone where there is no such file; invalid_input where it is no such text or no regular file, saying what it
+// counts where it parses; otherwise it is half written, and the one before it counts. `handle`: of
+// walk_to(). Never blocks on what is no regular file, and opens nothing else: no device, FIFO or socket, nor
+// a symbolic link's target. Error invalid_input where it is no such text or no regular file, saying what it
 // is; otherwise the system's.
-model::Result<ProgressReading> read_progress_file(const std::filesystem::path& path);
+model::Result<ProgressReading> read_progress_file(const cgroup::FileDescriptor& handle);
 
-// The file's state without reading it; nullopt where there is none.
-std::optional<FileState> state_of(const std::filesystem::path& path);
+// The file's state without reading it.
+model::Result<FileState> state_of(const cgroup::FileDescriptor& handle);
 
 // Why berthd cannot see what others see at `path`, by PROC_ROOT/self/mountinfo: its unit's ProtectHome= or
 // PrivateTmp= (systemd.exec(5)); nullopt where no such thing is in the way.

@@ -3,6 +3,7 @@
 
 #include "model/progress.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -23,11 +24,13 @@ namespace {
 constexpr std::uint32_t kDirectoryEvents =
     IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
 // Writes and truncations; whatever comes after it, a file is read again after its last one.
-constexpr std::uint32_t kFileEvents = IN_MODIFY | IN_DONT_FOLLOW;
+constexpr std::uint32_t kFileEvents = IN_MODIFY;
 
 // A workload that writes without pause wakes berthd no more often; ticks see the rest.
 constexpr std::uint64_t kWakeWindowUsec = 1'000'000;
 constexpr unsigned kWakesPerWindow = 20;
+
+constexpr int kMostLooks = 4;
 
 // Clocks of a file system and of /proc's starting times are this far apart at most.
 constexpr double kClockGrain_s = 0.1;
@@ -84,6 +87,14 @@ int ProgressFiles::on_event(sd_event_source*, int, std::uint32_t, void* userdata
 std::vector<std::string> ProgressFiles::follow(const std::map<std::string, cgroup::FoundWorkload>& found,
                                                ProgressReports& reports, double now) {
   std::vector<std::string> messages;
+  keep_watching(found, messages);
+  for (const auto& [id, watched] : workloads_) check(*watched, false, reports, now, messages);
+  return messages;
+}
+
+// Of these runs of workloads, and no others.
+void ProgressFiles::keep_watching(const std::map<std::string, cgroup::FoundWorkload>& found,
+                                  std::vector<std::string>& messages) {
   auto before = std::exchange(workloads_, {});
   for (const auto& [id, workload] : found) {
     if (workload.progress_file.empty()) continue;
@@ -111,11 +122,10 @@ std::vector<std::string> ProgressFiles::follow(const std::map<std::string, cgrou
     put_watch(*watched, watched->directory_watch, -1);
     put_watch(*watched, watched->file_watch, -1);
   }
-  for (const auto& [id, watched] : workloads_) check(*watched, false, reports, now, messages);
-  return messages;
 }
 
-std::vector<std::string> ProgressFiles::process(ProgressReports& reports, double now) {
+std::vector<std::string> ProgressFiles::process(const std::map<std::string, cgroup::FoundWorkload>& found,
+                                                ProgressReports& reports, double now) {
   std::vector<std::string> messages;
   std::set<Watched*> touched;
   // The kernel aligns events for this; what does not fit keeps the descriptor readable.
@@ -128,7 +138,17 @@ std::vector<std::string> ProgressFiles::process(ProgressReports& reports, double
     take_event(event.wd, event.mask, event.len > 0 ? name : "", touched);
     at += static_cast<ssize_t>(sizeof event + event.len);
   }
-  for (Watched* watched : touched) check(*watched, true, reports, now, messages);
+  const bool all_current = std::all_of(touched.begin(), touched.end(), [&found](const Watched* watched) {
+    const auto run = found.find(watched->id);
+    return run != found.end() && run->second.cgroup->id() == watched->cgroup_id;
+  });
+  std::set<std::string> changed;
+  for (const Watched* watched : touched) changed.insert(watched->id);
+  if (!all_current) keep_watching(found, messages);
+  for (const auto& id : changed) {
+    const auto watched = workloads_.find(id);
+    if (watched != workloads_.end()) check(*watched->second, true, reports, now, messages);
+  }
   return messages;
 }
 
@@ -165,27 +185,28 @@ void ProgressFiles::put_watch(Watched& watched, int& slot, int watch) {
 }
 
 // Again at every look: a directory further up may have been replaced, which no watch tells.
-void ProgressFiles::watch_path(Watched& watched) {
-  if (!inotify_) return;
-  auto directory = watched.path.parent_path();
-  auto awaited = watched.path.filename();
-  int watch = inotify_add_watch(inotify_.get(), directory.c_str(), kDirectoryEvents);
-  while (watch < 0 && (errno == ENOENT || errno == ENOTDIR) && directory.has_relative_path()) {
-    awaited = directory.filename();
-    directory = directory.parent_path();
-    watch = inotify_add_watch(inotify_.get(), directory.c_str(), kDirectoryEvents);
-  }
-  put_watch(watched, watched.directory_watch, watch);
-  watched.awaited = awaited.string();
-  put_watch(watched, watched.file_watch,
-            inotify_add_watch(inotify_.get(), watched.path.c_str(), kFileEvents));
+// Whether the directory's watch is a new one.
+bool ProgressFiles::watch_way(Watched& watched, const WayToFile& way) {
+  if (!inotify_) return false;
+  const int before = watched.directory_watch;
+  const auto add = [this](const cgroup::FileDescriptor& handle, std::uint32_t events) {
+    return inotify_add_watch(inotify_.get(), fmt::format("/proc/self/fd/{}", handle.get()).c_str(), events);
+  };
+  put_watch(watched, watched.directory_watch, way.directory ? add(way.directory, kDirectoryEvents) : -1);
+  watched.awaited = way.awaited;
+  put_watch(watched, watched.file_watch, way.file ? add(*way.file, kFileEvents) : -1);
+  return watched.directory_watch != before;
 }
 
-void ProgressFiles::missing(Watched& watched, std::vector<std::string>& messages) {
+void ProgressFiles::unreachable(Watched& watched, const model::Error& error,
+                                std::vector<std::string>& messages) {
   watched.seen.reset();
-  if (!watched.said.insert("missing").second) return;
+  const bool missing = error.kind() == model::ErrorKind::gone;
+  if (!watched.said.insert(missing ? "missing" : "unreachable: " + error.message()).second) return;
   if (const auto hidden = hidden_by_sandbox(watched.path, proc_root_)) {
     watched.say(*hidden, messages);
+  } else if (!missing) {
+    watched.say(error.message(), messages);
   } else {
     spdlog::info("{}: there is no progress file {} yet", watched.id, watched.path.string());
   }
@@ -194,15 +215,19 @@ void ProgressFiles::missing(Watched& watched, std::vector<std::string>& messages
 void ProgressFiles::check(Watched& watched, bool changed, ProgressReports& reports, double now,
                           std::vector<std::string>& messages) {
   if (watched.path.empty()) return;
-  watch_path(watched);
-  const auto state = state_of(watched.path);
-  if (!state) return missing(watched, messages);
+  WayToFile way = walk_to(watched.path);
+  // What came between the look and the watch, nobody tells; who keeps moving directories waits for the tick.
+  for (int looks = 1; watch_way(watched, way) && looks < kMostLooks; ++looks) way = walk_to(watched.path);
+  if (!way.file) return unreachable(watched, way.file.error(), messages);
+  const auto state = state_of(*way.file);
+  if (!state) return unreachable(watched, state.error(), messages);
   // Two writes within the grain of the file system's clock leave the same state.
-  if (!changed && state == watched.seen) return;
-  watched.seen = state;
-  const auto reading = read_progress_file(watched.path);
+  if (!changed && *state == watched.seen) return;
+  const auto reading = read_progress_file(*way.file);
   if (!reading) {
-    if (reading.error().kind() == model::ErrorKind::gone) return missing(watched, messages);
+    // What stands there does not become better by being read again; that it could not be read may.
+    const bool read = reading.error().kind() == model::ErrorKind::invalid_input;
+    watched.seen = read ? std::optional(*state) : std::nullopt;
     return watched.say(reading.error().message(), messages);
   }
   watched.seen = reading->state;

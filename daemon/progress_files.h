@@ -4,6 +4,7 @@
 #include "cgroup/discovery.h"
 #include "cgroup/file_descriptor.h"
 #include "daemon/progress_file.h"
+#include "daemon/progress_path.h"
 #include "daemon/progress_reports.h"
 
 #include <cstdint>
@@ -40,17 +41,21 @@ class ProgressFiles {
   // last written before the workload began is an earlier run's. Returns what is wrong, each said once a run.
   std::vector<std::string> follow(const std::map<std::string, cgroup::FoundWorkload>& found,
                                   ProgressReports& reports, double now);
-  // Takes in what inotify has to tell; never blocks.
-  std::vector<std::string> process(ProgressReports& reports, double now);
+  // Takes in what inotify has to tell; never blocks. `found` tells which run of a workload it is that writes
+  // now: a restarted one is followed from here on.
+  std::vector<std::string> process(const std::map<std::string, cgroup::FoundWorkload>& found,
+                                   ProgressReports& reports, double now);
 
  private:
   struct Watched;
 
-  void watch_path(Watched& watched);
+  void keep_watching(const std::map<std::string, cgroup::FoundWorkload>& found,
+                     std::vector<std::string>& messages);
+  bool watch_way(Watched& watched, const WayToFile& way);
   void put_watch(Watched& watched, int& slot, int watch);
   void check(Watched& watched, bool changed, ProgressReports& reports, double now,
              std::vector<std::string>& messages);
-  void missing(Watched& watched, std::vector<std::string>& messages);
+  void unreachable(Watched& watched, const model::Error& error, std::vector<std::string>& messages);
   void take_event(int watch, std::uint32_t mask, const std::string& name, std::set<Watched*>& touched);
   static int on_event(sd_event_source* source, int fd, std::uint32_t events, void* userdata);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/progress_reports.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace berth::daemon {
@@ -13,7 +15,9 @@ model::Result<void> ProgressReports::add(const std::string& workload, std::uint6
                        fmt::format("progress {}: must be from 0 to 1", fraction));
   }
   Run& run = runs_[workload];
-  if (run.cgroup_id != cgroup_id) run = {.cgroup_id = cgroup_id, .reports = {}, .newest = 0};
+  const bool first = run.cgroup_id != cgroup_id;
+  if (first) run = {.cgroup_id = cgroup_id, .reports = {}, .newest = 0, .since = time};
+  run.since = first || run.newest != fraction ? time : std::min(run.since, time);
   run.newest = fraction;
   auto& reports = run.reports;
   std::erase_if(reports, [time](const model::ProgressReport& report) { return report.time > time; });
@@ -49,6 +53,12 @@ std::vector<model::ProgressReport> ProgressReports::of(const std::string& worklo
 std::optional<double> ProgressReports::newest(const std::string& workload, std::uint64_t cgroup_id) const {
   const auto* run = find(workload, cgroup_id);
   return run == nullptr ? std::nullopt : std::optional(run->newest);
+}
+
+std::optional<double> ProgressReports::unchanged_since(const std::string& workload,
+                                                       std::uint64_t cgroup_id) const {
+  const auto* run = find(workload, cgroup_id);
+  return run == nullptr ? std::nullopt : std::optional(run->since);
 }
 
 }  // namespace berth::daemon

@@ -35,12 +35,15 @@ class ProgressReports {
   std::vector<model::ProgressReport> of(const std::string& workload, std::uint64_t cgroup_id) const;
   // The newest figure, kept above or not.
   std::optional<double> newest(const std::string& workload, std::uint64_t cgroup_id) const;
+  // Since when that figure is what it is, epoch seconds.
+  std::optional<double> unchanged_since(const std::string& workload, std::uint64_t cgroup_id) const;
 
  private:
   struct Run {
     std::uint64_t cgroup_id = 0;
     std::vector<model::ProgressReport> reports;  // oldest first
     double newest = 0;
+    double since = 0;  // epoch seconds of the first report of it
   };
   const Run* find(const std::string& workload, std::uint64_t cgroup_id) const;
 

@@ -21,9 +21,10 @@
 #define BERTH_FREE 0ULL
 #define BERTH_REMOVED 0xffffffffffffffffULL
 
-/* One row of a CPU's table, two cache lines. Only that CPU sets an id, and only in a free or removed row;
- * only the reader marks a row removed. The figures are cumulative since the row was taken; the narrow ones
- * wrap. */
+/* One row of a CPU's table, two cache lines, of which short waits need only the first. Only that CPU sets an
+ * id, and only in a free or removed row; only the reader marks a row removed. The figures are cumulative
+ * since the row was taken; the narrow ones wrap. A wait is counted in `delay` only with a dispatch, or
+ * several. */
 struct berth_row {
   __u64 id;
   __u32 touches; /* moves whenever a figure does, those of berth_counts too */

@@ -159,6 +159,33 @@ struct Collector::State {
     return done;
   }
 
+  Rung counter_rung(const Result<void>& opened) const {
+    if (!opened) {
+      return {"hardware-counters", "none", false,
+              opened.error().message() + "; " + resctrl_offer(options.sys_root)};
+    }
+    return {"hardware-counters", "perf", true,
+            counters->grouped() ? "" : "each by itself: the PMU has no room for the group"};
+  }
+
+  Result<void> open_counters() {
+    auto opened = Counters::open(options.events);
+    if (!opened) return model::fail(std::move(opened.error()));
+    counters = std::move(*opened);
+    return {};
+  }
+
+  // The old ones are given up first, since the PMU may not have room for both.
+  Result<void> reopen_counters() {
+    counters.reset();
+    if (auto done = hook->use(nullptr); !done) return done;
+    const auto opened = open_counters();
+    for (Rung& rung : rungs) {
+      if (rung.figure == "hardware-counters") rung = counter_rung(opened);
+    }
+    return opened ? hook->use(counters.get()) : opened;
+  }
+
   // What a larger table counts is there from the next reading on. Where none is to be had, cgroups that find
   // no row are not counted, and the others are.
   void grow() {
@@ -207,19 +234,14 @@ Result<std::unique_ptr<Collector>> Collector::start(Options options) {
   state->options = std::move(options);
   auto& rungs = state->rungs;
 
-  auto counters = Counters::open(state->options.events);
-  if (counters) state->counters = std::move(*counters);
+  const auto counters = state->open_counters();
   state->rows_limit = most_rows(state->counters != nullptr);
   if (auto hook = state->start_hook(rows_for(cgroups)); !hook) {
     return model::fail(hook.error().context("counting at the context switch"));
   }
   rungs.push_back({"run-time", "sched-switch", true, ""});
   rungs.push_back({"run-queue-delay", "sched-switch", true, ""});
-  rungs.push_back(
-      counters ? Rung{"hardware-counters", "perf", true,
-                      state->counters->grouped() ? "" : "each by itself: the PMU has no room for the group"}
-               : Rung{"hardware-counters", "none", false,
-                      counters.error().message() + "; " + resctrl_offer(state->options.sys_root)});
+  rungs.push_back(state->counter_rung(counters));
 
   auto walker = Walker::start(state->options, rows_for(cgroups));
   if (walker) state->walker = std::move(*walker);
@@ -243,6 +265,12 @@ Result<void> Collector::read(Depth depth) {
   reads.read_ns += reads.last_read_ns;
   ++reads.reads;
   return done;
+}
+
+Result<void> Collector::follow_cpus() {
+  if (!state_->counters) return {};
+  return state_->reopen_counters().map_error(
+      [](const model::Error& error) { return error.context("counting anew after CPUs came or went"); });
 }
 
 const model::CgroupReading* Collector::find(std::uint64_t id) const { return state_->aggregate.find(id); }

@@ -78,6 +78,10 @@ class Collector {
   // its CPU last switched, to the next reading; memory and throttling are always current.
   enum class Depth { ordinary, full };
   model::Result<void> read(Depth depth = Depth::ordinary);
+  // To be called after CPUs went on- or offline: the performance events of a CPU end with it. Error
+  // where they cannot be had again, which the rung says too.
+  model::Result<void> follow_cpus();
+
   // As of the last reading; nullptr for a cgroup that is not there.
   const model::CgroupReading* find(std::uint64_t id) const;
   void for_each(const std::function<void(const model::CgroupReading&)>& visit) const;

@@ -45,6 +45,19 @@ Result<void> seed(bpf_program* program, const std::filesystem::path& log_directo
   });
 }
 
+std::array<int, BERTH_HARDWARE_COUNTERS> counter_maps(const bpf_switch& programs) {
+  return {bpf_map__fd(programs.maps.counter0), bpf_map__fd(programs.maps.counter1),
+          bpf_map__fd(programs.maps.counter2), bpf_map__fd(programs.maps.counter3)};
+}
+
+// Runs the flush program on a CPU; nothing happens where that one is offline.
+void flush_cpu(const bpf_switch& programs, std::uint32_t cpu) {
+  LIBBPF_OPTS(bpf_test_run_opts, run);
+  run.flags = BPF_F_TEST_RUN_ON_CPU;
+  run.cpu = cpu;
+  bpf_prog_test_run_opts(bpf_program__fd(programs.progs.flush), &run);
+}
+
 }  // namespace
 
 Switch::Switch(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -87,9 +100,9 @@ Result<std::unique_ptr<Switch>> Switch::start(std::uint32_t rows, const Options&
     auto counts = MappedArray<berth_counts>::map(maps.counts, all, false);
     if (!counts) return model::fail(std::move(counts.error()));
     state->counts = std::move(*counts);
-    auto given = counters->give_to({bpf_map__fd(maps.counter0), bpf_map__fd(maps.counter1),
-                                    bpf_map__fd(maps.counter2), bpf_map__fd(maps.counter3)});
-    if (!given) return model::fail(std::move(given.error()));
+    if (auto given = counters->give_to(counter_maps(*state->programs)); !given) {
+      return model::fail(std::move(given.error()));
+    }
   }
 
   // New tasks first, then those that are there, and only then the switch: no task is credited its past.
@@ -111,19 +124,24 @@ Result<std::unique_ptr<Switch>> Switch::start(std::uint32_t rows, const Options&
   return std::unique_ptr<Switch>(new Switch(std::move(state)));
 }
 
+Result<void> Switch::use(const Counters* counters) {
+  const auto maps = counter_maps(*state_->programs);
+  for (std::uint32_t cpu = 0; cpu < state_->cpus; ++cpu) {
+    for (const int map : maps) bpf_map_delete_elem(map, &cpu);  // fails where the CPU had none
+    // Finds no event, and so forgets what the old one had counted: the new one begins at zero.
+    flush_cpu(*state_->programs, cpu);
+  }
+  return counters ? counters->give_to(maps) : Result<void>{};
+}
+
 void Switch::flush(bool all) {
-  const int program = bpf_program__fd(state_->programs->progs.flush);
   for (std::uint32_t cpu = 0; cpu < state_->cpus; ++cpu) {
     const berth_cpu& own = state_->per_cpu.data()[cpu];
     const std::uint64_t runs = __atomic_load_n(&own.runs, __ATOMIC_RELAXED);
     const bool lively = runs - std::exchange(state_->runs[cpu], runs) >= kLively;
     if (lively && !all) continue;
     if (__atomic_load_n(&own.running, __ATOMIC_RELAXED) == BERTH_RUNNING_IDLE) continue;
-    LIBBPF_OPTS(bpf_test_run_opts, run);
-    run.flags = BPF_F_TEST_RUN_ON_CPU;
-    run.cpu = cpu;
-    // Fails for a CPU that is offline, where nothing runs.
-    bpf_prog_test_run_opts(program, &run);
+    flush_cpu(*state_->programs, cpu);
   }
 }
 

@@ -21,6 +21,9 @@ class Switch {
                                                       const Counters* counters);
   ~Switch();
 
+  // Reads these from here on, or none; not before start() was given some. What was counted stays.
+  model::Result<void> use(const Counters* counters);
+
   // Credits what the tasks running now have used, on every CPU that is not idle; unless `all`, on those only
   // that switched so rarely since the last call that it matters.
   void flush(bool all);

@@ -21,6 +21,13 @@ struct PinExplanation {
   std::string pressure_source;  // in words
 };
 
+// Best-effort work that has less of a resource for the sake of stragglers.
+struct Payer {
+  std::string workload;
+  HeldLimit held;
+  Resources amount;  // of one resource
+};
+
 struct WorkloadExplanation {
   Workload workload;  // as in the snapshot, without its samples
   bool pending = false;
@@ -37,6 +44,8 @@ struct WorkloadExplanation {
   std::optional<Resources> lacks;      // what this node cannot give it
   // Its own, and, where a straggler was given something this tick, those of who paid for it.
   std::vector<LimitMove> moves;
+  // Who pays at present, whoever it was taken for and when; of a straggler that is grown.
+  std::vector<Payer> payers;
   std::optional<Resources> idle;  // of the node, where the straggler policy ran
   std::vector<Action> actions;    // of the plan, about this workload
 };

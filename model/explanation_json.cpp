@@ -60,6 +60,17 @@ void write_action(JsonWriter& out, const Action& action) {
       .end_object();
 }
 
+void write_payers(JsonWriter& out, const std::vector<Payer>& payers) {
+  out.begin_array();
+  for (const Payer& payer : payers) {
+    out.begin_object().member("workload", payer.workload);
+    write_held(out.key("held"), payer.held);
+    write_resources(out.key("amount"), payer.amount);
+    out.end_object();
+  }
+  out.end_array();
+}
+
 void write_explained(JsonWriter& out, const WorkloadExplanation& explained) {
   const Workload& workload = explained.workload;
   out.begin_object()
@@ -91,6 +102,7 @@ void write_explained(JsonWriter& out, const WorkloadExplanation& explained) {
   write_or_null(out, "lacks", explained.lacks, write_resources);
   write_or_null(out, "idle", explained.idle, write_resources);
   write_moves(out.key("moves"), explained.moves);
+  write_payers(out.key("payers"), explained.payers);
   out.key("actions").begin_array();
   for (const Action& action : explained.actions) write_action(out, action);
   out.end_array().end_object();

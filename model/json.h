@@ -83,6 +83,8 @@ const char* to_string(SchedulingState state);
 const char* to_string(ModelOrigin origin);
 const char* to_string(HeldCause cause);
 const char* to_string(LimitMove::Kind kind);
+const char* to_string(EvictionCandidate::Kind kind);
+const char* to_string(EvictionTrigger trigger);
 const char* to_string(WorkloadClass workload_class);
 Result<WorkloadClass> parse_workload_class(std::string_view name);
 

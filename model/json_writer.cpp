@@ -86,6 +86,13 @@ JsonWriter& JsonWriter::value(double number) {
   return *this;
 }
 
+JsonWriter& JsonWriter::value(float number) {
+  if (!std::isfinite(number)) return null();
+  separate();
+  append_number(out_, number);
+  return *this;
+}
+
 JsonWriter& JsonWriter::value(int number) {
   separate();
   append_number(out_, number);

@@ -27,6 +27,7 @@ class JsonWriter {
   JsonWriter& value(const std::string& text) { return value(std::string_view(text)); }
   // The shortest text that reads back as the same number; null for what is not finite.
   JsonWriter& value(double number);
+  JsonWriter& value(float number);
   JsonWriter& value(int number);
   JsonWriter& value(std::uint64_t number);
   JsonWriter& value(bool flag);

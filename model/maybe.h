@@ -10,32 +10,34 @@ namespace berth::model {
 
 // A figure that may be unknown, in the room of the figure alone, where std::optional takes twice that: a
 // daemon keeps tens of thousands of samples. Not-a-number stands for unknown, and 2^64 - 1 in whole numbers;
-// neither is a figure. Otherwise as std::optional, into and from which it converts.
+// neither is a figure. Otherwise as std::optional, into and from which it converts; a Maybe<float>, for
+// figures measured to a few digits, into and from that of double.
 template <typename T>
 class Maybe {
-  static_assert(std::is_same_v<T, double> || std::is_same_v<T, std::uint64_t>);
+  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::uint64_t>);
+  using Whole = std::conditional_t<std::is_same_v<T, float>, double, T>;
 
  public:
   constexpr Maybe() = default;
   constexpr Maybe(std::nullopt_t) {}
-  constexpr Maybe(T value) : value_(value) {}
-  constexpr Maybe(const std::optional<T>& value) : value_(value.value_or(kUnknown)) {}
+  constexpr Maybe(Whole value) : value_(static_cast<T>(value)) {}
+  constexpr Maybe(const std::optional<Whole>& value) : value_(value ? static_cast<T>(*value) : kUnknown) {}
 
   constexpr bool has_value() const {
-    if constexpr (std::is_same_v<T, double>) {
+    if constexpr (std::is_floating_point_v<T>) {
       return value_ == value_;
     } else {
       return value_ != kUnknown;
     }
   }
   constexpr explicit operator bool() const { return has_value(); }
-  constexpr operator std::optional<T>() const {
-    return has_value() ? std::optional<T>(value_) : std::nullopt;
+  constexpr operator std::optional<Whole>() const {
+    return has_value() ? std::optional<Whole>(value_) : std::nullopt;
   }
   constexpr const T& operator*() const { return value_; }
-  constexpr T value_or(T other) const { return has_value() ? value_ : other; }
+  constexpr Whole value_or(Whole other) const { return has_value() ? Whole{value_} : other; }
   // Throws std::bad_optional_access where it is unknown.
-  constexpr T value() const { return std::optional<T>(*this).value(); }
+  constexpr Whole value() const { return std::optional<Whole>(*this).value(); }
 
   // Unknown is equal to unknown.
   friend constexpr bool operator==(const Maybe& a, const Maybe& b) {

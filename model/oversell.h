@@ -45,13 +45,13 @@ struct OversoldResource {
 };
 
 // A best-effort workload that may be evicted.
-struct EvictionCandidate {
+struct OversellCandidate {
   int stage = 1;  // 1: marked evictable, 2: of lower priority than others, 3: of the highest priority
   int priority = 0;
   double cost = 0;  // what evicting it throws away, in CPU seconds
   std::uint64_t memory_bytes = 0;
   std::optional<double> running_priority = std::nullopt;  // age / (reserved / used), of stage 3
-  friend bool operator==(const EvictionCandidate&, const EvictionCandidate&) = default;
+  friend bool operator==(const OversellCandidate&, const OversellCandidate&) = default;
 };
 
 struct OversellFindings {
@@ -64,7 +64,7 @@ struct OversellFindings {
   double evict_threshold = 0;                           // of memory
   int evict_count = 0;                                  // how many of `order` have to go
   std::vector<std::string> order;                       // ids, first victim first
-  std::map<std::string, EvictionCandidate> candidates;  // by id, those of `order`
+  std::map<std::string, OversellCandidate> candidates;  // by id, those of `order`
   friend bool operator==(const OversellFindings&, const OversellFindings&) = default;
 };
 

@@ -61,10 +61,10 @@ void write_oversold(JsonWriter& out, const OversoldResource& resource) {
   out.member("reason", resource.reason).end_object();
 }
 
-EvictionCandidate read_candidate(const JsonValue& value) {
+OversellCandidate read_candidate(const JsonValue& value) {
   JsonObject object(value);
   object.ignore_unknown();
-  EvictionCandidate candidate;
+  OversellCandidate candidate;
   candidate.stage = object.required("stage").small_integer(1, 3);
   candidate.priority = object.required("priority").small_integer(-1'000'000, 1'000'000);
   candidate.cost = read_figure(object.required("cost"));

@@ -96,4 +96,28 @@ const char* to_string(LimitMove::Kind kind) {
   return "release";
 }
 
+const char* to_string(EvictionCandidate::Kind kind) {
+  switch (kind) {
+    case EvictionCandidate::Kind::executor:
+      return "executor";
+    case EvictionCandidate::Kind::driver:
+      return "driver";
+    case EvictionCandidate::Kind::other:
+      break;
+  }
+  return "other";
+}
+
+const char* to_string(EvictionTrigger trigger) {
+  switch (trigger) {
+    case EvictionTrigger::none:
+      return "none";
+    case EvictionTrigger::need:
+      return "need";
+    case EvictionTrigger::pressure:
+      break;
+  }
+  return "pressure";
+}
+
 }  // namespace berth::model

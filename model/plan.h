@@ -4,6 +4,7 @@
 #include "model/cpu_set.h"
 #include "model/oversell.h"
 #include "model/placement_findings.h"
+#include "model/spark_findings.h"
 #include "model/straggler_findings.h"
 
 #include <cstdint>
@@ -122,6 +123,7 @@ struct InterferenceFindings {
 struct Findings {
   std::optional<InterferenceFindings> interference;
   std::optional<StragglerFindings> straggler;
+  std::optional<SparkFindings> spark;
   std::optional<OversellFindings> oversell;
   std::optional<PlacementFindings> placement;
   friend bool operator==(const Findings&, const Findings&) = default;

@@ -4,6 +4,7 @@
 #include "model/json_writer.h"
 #include "model/oversell_json.h"
 #include "model/placement_json.h"
+#include "model/spark_json.h"
 #include "model/straggler_json.h"
 
 #include <cfloat>
@@ -203,6 +204,7 @@ Result<Plan> parse_plan(std::string_view text) {
       plan.findings.interference = read_interference(*interference);
     if (const auto straggler = findings.optional("straggler"))
       plan.findings.straggler = read_straggler(*straggler);
+    if (const auto spark = findings.optional("spark")) plan.findings.spark = read_spark(*spark);
     if (const auto oversell = findings.optional("oversell"))
       plan.findings.oversell = read_oversell(*oversell);
     if (const auto placement = findings.optional("placement"))
@@ -226,6 +228,7 @@ std::string to_json(const Plan& plan) {
     out.key("straggler");
     write_straggler(out, *plan.findings.straggler);
   }
+  if (plan.findings.spark) write_spark(out.key("spark"), *plan.findings.spark);
   if (plan.findings.oversell) {
     out.key("oversell");
     write_oversell(out, *plan.findings.oversell);

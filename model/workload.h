@@ -21,9 +21,9 @@ struct UsageSample {
   Maybe<std::uint64_t> memory_bytes;  // memory.current
   Maybe<double> progress;             // 0..1
   // How long threads that were ready waited for a vCPU: the 99th percentile and the median of all waits.
-  Maybe<double> runq_latency_us;
-  Maybe<double> runq_latency_p50_us;
-  Maybe<double> llc_mpki;  // LLC misses per kilo instruction
+  Maybe<float> runq_latency_us;
+  Maybe<float> runq_latency_p50_us;
+  Maybe<float> llc_mpki;  // LLC misses per kilo instruction
 
   friend bool operator==(const UsageSample&, const UsageSample&) = default;
 };
@@ -69,6 +69,14 @@ struct OriginalLimits {
   friend bool operator==(const OriginalLimits&, const OriginalLimits&) = default;
 };
 
+// Which limits berth cannot change: it leaves the workload alone, or the host refuses the write.
+struct FixedLimits {
+  bool cpu = false;     // the quota
+  bool memory = false;  // memory.high
+
+  friend bool operator==(const FixedLimits&, const FixedLimits&) = default;
+};
+
 // One cgroup v2 subtree that holds one container, systemd unit or Spark executor.
 struct Workload {
   std::string id;       // cgroup path below the v2 root, without a leading slash
@@ -91,12 +99,16 @@ struct Workload {
   std::optional<OriginalLimits> original;
   std::optional<HeldLimit> held_cpu;     // berth's change of cpu_quota_cores
   std::optional<HeldLimit> held_memory;  // berth's change of memory_high_bytes
-  std::optional<double> straggled_at;    // epoch seconds of the last tick that found it a straggler
-  std::optional<double> pressed_at;      // and of the last at which it wanted back what it lent
+  FixedLimits fixed;
+  std::optional<double> straggled_at;   // epoch seconds of the last tick that found it a straggler
+  std::optional<double> pressed_at;     // and of the last at which it wanted back what it lent
+  std::optional<double> progressed_at;  // epoch seconds since when its progress is what it is
   // Share of the last sample's time, 0..1, for which its own CPU quota kept it from running.
   std::optional<double> cpu_throttled;
-  std::vector<ProgressReport> progress;  // the last few, oldest first
-  std::vector<UsageSample> usage;        // oldest first
+  std::optional<double> cpu_time_s;          // CPU time used since it was made, seconds
+  std::optional<std::uint64_t> cache_bytes;  // page cache that it has not used of late (inactive_file)
+  std::vector<ProgressReport> progress;      // the last few, oldest first
+  std::vector<UsageSample> usage;            // oldest first
 
   friend bool operator==(const Workload&, const Workload&) = default;
 };

@@ -12,6 +12,7 @@ namespace {
 constexpr double kMaxCores = kMaxCpu + 1;
 constexpr double kMaxMicroseconds = 1e15;
 constexpr double kMaxMpki = 1e6;
+constexpr double kMaxCpuSeconds = 1e15;
 constexpr int kMaxPriority = 1'000'000;
 
 constexpr std::array kRoles{SparkRole::executor, SparkRole::driver};
@@ -73,12 +74,25 @@ void read_held_limits(const JsonValue& value, Workload& workload) {
   if (const auto memory = object.nullable("memory")) workload.held_memory = read_held(*memory);
 }
 
+FixedLimits read_fixed_limits(const JsonValue& value) {
+  JsonObject object(value);
+  FixedLimits fixed;
+  if (const auto cpu = object.optional("cpu")) fixed.cpu = cpu->boolean();
+  if (const auto memory = object.optional("memory")) fixed.memory = memory->boolean();
+  return fixed;
+}
+
 void write_held_limits(JsonWriter& out, const Workload& workload) {
   if (!workload.held_cpu && !workload.held_memory) return;
   out.key("held").begin_object();
   if (workload.held_cpu) write_held(out.key("cpu"), *workload.held_cpu);
   if (workload.held_memory) write_held(out.key("memory"), *workload.held_memory);
   out.end_object();
+}
+
+void write_fixed_limits(JsonWriter& out, const FixedLimits& fixed) {
+  if (fixed == FixedLimits{}) return;
+  out.key("fixed").begin_object().member("cpu", fixed.cpu).member("memory", fixed.memory).end_object();
 }
 
 }  // namespace
@@ -129,9 +143,13 @@ Workload read_workload(const JsonValue& value) {
     gpus->each([&workload](const JsonValue& gpu) { workload.gpus.push_back(gpu.name()); });
   if (const auto original = object.nullable("original")) workload.original = read_original(*original);
   if (const auto held = object.nullable("held")) read_held_limits(*held, workload);
+  if (const auto fixed = object.nullable("fixed")) workload.fixed = read_fixed_limits(*fixed);
   if (const auto straggled = object.nullable("straggled_at")) workload.straggled_at = straggled->epoch();
   if (const auto pressed = object.nullable("pressed_at")) workload.pressed_at = pressed->epoch();
+  if (const auto since = object.nullable("progressed_at")) workload.progressed_at = since->epoch();
   if (const auto share = object.nullable("cpu_throttled")) workload.cpu_throttled = share->fraction();
+  if (const auto used = object.nullable("cpu_time_s")) workload.cpu_time_s = used->number(0, kMaxCpuSeconds);
+  if (const auto cache = object.nullable("cache_bytes")) workload.cache_bytes = cache->bytes();
   if (const auto progress = object.optional("progress"))
     progress->each(
         [&workload](const JsonValue& report) { workload.progress.push_back(read_progress_report(report)); });
@@ -165,8 +183,11 @@ void write_workload(JsonWriter& out, const Workload& workload) {
     out.null();
   }
   write_held_limits(out, workload);
+  write_fixed_limits(out, workload.fixed);
   out.member_if("straggled_at", workload.straggled_at).member_if("pressed_at", workload.pressed_at);
-  out.member_if("cpu_throttled", workload.cpu_throttled);
+  out.member_if("progressed_at", workload.progressed_at);
+  out.member_if("cpu_throttled", workload.cpu_throttled).member_if("cpu_time_s", workload.cpu_time_s);
+  out.member_if("cache_bytes", workload.cache_bytes);
   if (!workload.progress.empty()) {
     out.key("progress");
     write_progress(out, workload.progress);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -65,10 +66,17 @@ Precedence precedence_of(const model::Action& action, const model::Workload* wor
   return Precedence::pin;
 }
 
+// Of two that take memory from a best-effort workload the one that takes more also does what the other wants.
+std::uint64_t taking_limit(const model::Action& action, Precedence precedence) {
+  const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what);
+  return precedence == Precedence::reclaim && high != nullptr ? high->memory_high_bytes.value_or(0) : 0;
+}
+
 std::vector<model::Action> strongest_per_target(const WorkloadIndex& workloads,
                                                 std::vector<model::Action> proposals) {
   const auto rank = [&](const model::Action& action) {
-    return std::make_tuple(precedence_of(action, workloads.find(action)), action.policy,
+    const Precedence precedence = precedence_of(action, workloads.find(action));
+    return std::make_tuple(precedence, taking_limit(action, precedence), action.policy,
                            std::string(action.kind()), value_text(action), action.reason);
   };
   std::map<Target, model::Action> chosen;

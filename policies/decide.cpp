@@ -5,6 +5,7 @@
 #include "policies/interference/policy.h"
 #include "policies/oversell/policy.h"
 #include "policies/placement/rank.h"
+#include "policies/spark/policy.h"
 #include "policies/straggler/policy.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@
 namespace berth::policies {
 
 const std::vector<std::string>& policy_names() {
-  static const std::vector<std::string> names{"interference", "straggler", "oversell", "placement"};
+  static const std::vector<std::string> names{"interference", "straggler", "spark", "oversell", "placement"};
   return names;
 }
 
@@ -50,6 +51,11 @@ model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settin
   if (runs("interference")) {
     InterferenceProposal proposal = propose_pins(snapshot, settings.interference, grown, bins);
     plan.findings.interference = std::move(proposal.findings);
+    std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
+  }
+  if (runs("spark")) {
+    SparkProposal proposal = propose_evictions(snapshot, settings.spark);
+    plan.findings.spark = std::move(proposal.findings);
     std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
   }
   plan.actions = arbitrate(snapshot, std::move(proposals), settings);

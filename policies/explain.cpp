@@ -2,6 +2,7 @@
 #include "policies/explain.h"
 
 #include "policies/interference/pressure.h"
+#include "policies/straggler/share.h"
 
 #include <algorithm>
 #include <utility>
@@ -92,6 +93,29 @@ void add_straggler(const model::StragglerFindings& findings, WorkloadExplanation
   }
 }
 
+bool is_grown(const WorkloadExplanation& explained) {
+  const model::Workload& workload = explained.workload;
+  if (is_growth(workload.held_cpu) || is_growth(workload.held_memory)) return true;
+  return explained.task && (explained.task->vcpus || explained.task->granted != model::Resources{});
+}
+
+// What lies in one pot is nobody's in particular: all that is held for stragglers, by whom it was taken from.
+void add_payers(const model::Snapshot& snapshot, WorkloadExplanation& explained) {
+  if (!is_grown(explained)) return;
+  for (const model::Workload* workload : by_id(snapshot)) {
+    if (workload->workload_class != model::WorkloadClass::best_effort) continue;
+    for (const model::Resource resource : {model::Resource::cpu, model::Resource::memory}) {
+      const double capacity = capacity_of(snapshot, resource);
+      const Share share = share_of(*workload, resource, capacity);
+      const double amount = distance_from_original(share, capacity);
+      if (!share.held || is_growth(share.held) || amount <= kNothing) continue;
+      model::Payer payer{.workload = workload->id, .held = *share.held, .amount = {}};
+      add(payer.amount, resource, amount);
+      explained.payers.push_back(std::move(payer));
+    }
+  }
+}
+
 }  // namespace
 
 std::optional<WorkloadExplanation> explain_workload(const model::Snapshot& snapshot, const model::Plan& plan,
@@ -102,6 +126,7 @@ std::optional<WorkloadExplanation> explain_workload(const model::Snapshot& snaps
     add_interference(snapshot, *plan.findings.interference, settings.interference, explained);
   }
   if (plan.findings.straggler) add_straggler(*plan.findings.straggler, explained);
+  add_payers(snapshot, explained);
   for (const model::Action& action : plan.actions) {
     if (action.workload() != nullptr && *action.workload() == id) explained.actions.push_back(action);
   }

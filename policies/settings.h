@@ -4,6 +4,7 @@
 #include "policies/interference/settings.h"
 #include "policies/oversell/settings.h"
 #include "policies/placement/settings.h"
+#include "policies/spark/settings.h"
 #include "policies/straggler/settings.h"
 
 namespace berth::policies {
@@ -18,6 +19,7 @@ struct SafetySettings {
 struct PolicySettings {
   InterferenceSettings interference;
   StragglerSettings straggler;
+  SparkSettings spark;
   OversellSettings oversell;
   PlacementSettings placement;
   SafetySettings safety;

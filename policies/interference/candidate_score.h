@@ -9,6 +9,9 @@
 
 namespace berth::policies {
 
+// Scores nearer than this are a tie.
+inline constexpr double kTie = 1e-9;
+
 // Scores one tenant's candidates in one region: score_domain with the candidate placed, as evaluate() would
 // give it, at a cost that depends on the candidate's size only. The work that all candidates share is done
 // once, on construction; the occupancy must not change meanwhile.

@@ -14,9 +14,6 @@ namespace berth::policies {
 
 namespace {
 
-// As for new instances: rounding must not decide.
-constexpr double kTie = 1e-9;
-
 struct Best {
   int region = -1;
   std::vector<int> cpus;

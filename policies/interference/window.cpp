@@ -11,9 +11,6 @@ namespace berth::policies {
 
 namespace {
 
-// Scores nearer than this are a tie, which the order of candidates decides: rounding must not.
-constexpr double kTie = 1e-9;
-
 struct Candidate {
   int region = -1;
   std::vector<int> cpus;

@@ -50,7 +50,7 @@ EvictionOrder eviction_order(const model::Snapshot& snapshot, bool evict_highest
   std::vector<Key> keys;
   EvictionOrder result;
   for (const model::Workload* workload : present) {
-    model::EvictionCandidate candidate{.stage = workload->evictable             ? 1
+    model::OversellCandidate candidate{.stage = workload->evictable             ? 1
                                                 : workload->priority < *highest ? 2
                                                                                 : 3,
                                        .priority = workload->priority,

@@ -18,7 +18,7 @@ double cpu_seconds_so_far(const model::Workload& workload, double now);
 
 struct EvictionOrder {
   std::vector<std::string> order;                              // first victim first
-  std::map<std::string, model::EvictionCandidate> candidates;  // those of `order`, by id
+  std::map<std::string, model::OversellCandidate> candidates;  // those of `order`, by id
 };
 
 // Best-effort workloads in the order in which they would have to go: those marked evictable, then those of

@@ -15,8 +15,8 @@ struct VcpuChoice {
 };
 
 // The vCPUs of a bin for a newcomer: of latency-sensitive work those that the interference search chooses
-// among the bin's, beside everybody who is there, who stays (docs/algorithms.md, window search); of best-effort work
-// the bin's part of the pool, which is shared.
+// among the bin's, beside everybody who is there, who stays (docs/algorithms.md, window search); of
+// best-effort work the bin's part of the pool, which is shared.
 VcpuChoice choose_vcpus(const Host& host, std::size_t bin, const model::PendingWorkload& request);
 
 }  // namespace berth::policies

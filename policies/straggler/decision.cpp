@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/straggler/decision.h"
 
+#include "policies/straggler/share.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -9,9 +11,6 @@
 namespace berth::policies {
 
 namespace {
-
-// Below this an amount of cores is what rounding leaves; of bytes there is no such part.
-constexpr double kNothing = 1e-9;
 
 std::vector<std::size_t> indices(std::size_t count) {
   std::vector<std::size_t> list(count);

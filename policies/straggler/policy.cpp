@@ -23,8 +23,6 @@ namespace {
 using model::Resource;
 using Kind = model::LimitMove::Kind;
 
-constexpr double kNothing = 1e-9;
-
 std::vector<Member> members_of(const model::Snapshot& snapshot, const StragglerSettings& settings) {
   std::vector<Member> members;
   const double cores = capacity_of(snapshot, Resource::cpu);
@@ -112,10 +110,43 @@ double reclaim_floor(const Round& round, const Share& share) {
   return memory_floor(share.max_use.value_or(0));
 }
 
-// Who wanted back what it lent keeps it for a while. Its use over the window need not show why: one that
-// works in short bursts would lend and get back in turns.
-bool pressed_lately(const Round& round, const Member& member) {
-  return !is_over(member.workload->pressed_at, round.now, round.settings.restore_hold_s);
+// Why one that leaves a part unused lends nothing all the same; empty where it lends.
+std::string why_it_keeps(const Round& round, const Member& member) {
+  if (round.share(member).fixed) {
+    return fmt::format("berth cannot change its {}",
+                       round.resource == Resource::cpu ? "CPU quota" : "memory.high");
+  }
+  // Who wanted back what it lent keeps it for a while. Its use over the window need not show why: one that
+  // works in short bursts would lend and get back in turns.
+  if (!is_over(member.workload->pressed_at, round.now, round.settings.restore_hold_s)) {
+    return fmt::format(
+        "it wanted back what it lent {:.1f} s ago, and lends nothing for {:.4g} s (restore_hold)",
+        round.now - *member.workload->pressed_at, round.settings.restore_hold_s);
+  }
+  return {};
+}
+
+// What a best-effort task can lend. Notes it where that is anything, and why where it lends nothing of it.
+double reclaimable_of(Round& round, const Member& member) {
+  auto found = redundancy_of(round.share(member), round.resource, round.settings.expected_utilisation);
+  if (!found) return 0;
+  model::StragglerFindings& findings = round.out.findings;
+  const std::string& id = member.workload->id;
+  if (found->reclaimable > 0) {
+    if (std::string reason = why_it_keeps(round, member); !reason.empty()) {
+      found->reclaimable = 0;
+      findings.keeping[id] = std::move(reason);
+    }
+  }
+  model::RedundantTask& task = findings.redundant[id];
+  if (round.resource == Resource::cpu) {
+    task.cpu =
+        model::RedundantCpu{.utilisation = found->utilisation, .reclaimable_cores = found->reclaimable};
+  } else {
+    task.memory = model::RedundantMemory{.utilisation = found->utilisation,
+                                         .reclaimable_bytes = static_cast<std::uint64_t>(found->reclaimable)};
+  }
+  return found->reclaimable;
 }
 
 // Notes which best-effort tasks are redundant, and lists what may be taken from whom.
@@ -125,11 +156,12 @@ std::vector<Source> sources_of(Round& round, std::vector<Member*>& whose) {
     // One that gets its share back this tick is not taken from.
     if (member.latency_sensitive() || round.changed(member)) continue;
     const Share& share = round.share(member);
-    const auto redundancy = redundancy_of(share, round.resource, round.settings.expected_utilisation);
+    const double reclaimable = reclaimable_of(round, member);
+    if (share.fixed) continue;
     Source source{.id = member.workload->id,
                   .priority = member.workload->priority,
                   .use = share.mean_use.value_or(0),
-                  .reclaimable = redundancy && !pressed_lately(round, member) ? redundancy->reclaimable : 0,
+                  .reclaimable = reclaimable,
                   .reclaim_most = 0,
                   .preempt_most = 0};
     const double present = share.counted();
@@ -193,29 +225,6 @@ void relocate(const Round& round, const std::vector<Wish>& wishes, const std::ve
   }
 }
 
-void note_redundant(const Round& round, const std::vector<Member*>& members,
-                    model::StragglerFindings& findings) {
-  for (const Member* member : members) {
-    const Share& share = member->shares[round.index()];
-    auto it = redundancy_of(share, round.resource, round.settings.expected_utilisation);
-    if (!it) continue;
-    const std::string& id = member->workload->id;
-    if (it->reclaimable > 0 && pressed_lately(round, *member)) {
-      it->reclaimable = 0;
-      findings.keeping[id] = fmt::format(
-          "it wanted back what it lent {:.1f} s ago, and lends nothing for {:.4g} s (restore_hold)",
-          round.now - *member->workload->pressed_at, round.settings.restore_hold_s);
-    }
-    model::RedundantTask& task = findings.redundant[id];
-    if (round.resource == Resource::cpu) {
-      task.cpu = model::RedundantCpu{.utilisation = it->utilisation, .reclaimable_cores = it->reclaimable};
-    } else {
-      task.memory = model::RedundantMemory{.utilisation = it->utilisation,
-                                           .reclaimable_bytes = static_cast<std::uint64_t>(it->reclaimable)};
-    }
-  }
-}
-
 void explain_waiting(std::vector<Member>& members, double now) {
   for (Member& member : members) {
     if (member.straggles() && !has_evidence(*member.workload, *member.task, now))
@@ -245,7 +254,6 @@ void decide_resource(Round& round, double pending, bool may_restore, Domains& do
   std::vector<Member*> whose;
   const std::vector<Source> sources = sources_of(round, whose);
   model::StragglerFindings& findings = round.out.findings;
-  note_redundant(round, whose, findings);
   const double idle = idle_amount(round);
   const Division division = divide(idle, pending, claims, sources);
   add(findings.idle, round.resource, idle);

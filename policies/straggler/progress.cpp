@@ -16,8 +16,26 @@ using Reports = std::vector<model::ProgressReport>;
 constexpr std::size_t kNeeded = 4;
 // A task is silent once it said nothing for this many times its longest gap.
 constexpr double kSilence = 2;
+// One that got nowhere for so many times restore_hold, and so many times its longest gap, is given up.
+constexpr double kPatience = 10;
+constexpr double kPatientGaps = 4;
 // Steady progress differs from report to report by what rounding does to its fractions: that is no gain.
 constexpr double kGain = 1 + 1e-9;
+
+// What the workload said of its progress, oldest first: the last four of its own reports where it has any,
+// else of what its usage samples carry.
+Reports last_reports(const model::Workload& workload) {
+  Reports reports;
+  if (!workload.progress.empty()) {
+    const auto kept = std::min(workload.progress.size(), kNeeded);
+    reports.assign(workload.progress.end() - static_cast<std::ptrdiff_t>(kept), workload.progress.end());
+    return reports;
+  }
+  for (auto it = workload.usage.rbegin(); it != workload.usage.rend() && reports.size() < kNeeded; ++it)
+    if (it->progress) reports.push_back({.time = it->time, .fraction = *it->progress});
+  std::reverse(reports.begin(), reports.end());
+  return reports;
+}
 
 // Whether a task that last spoke `reports` and was silent since would be late if it went on as before now, or
 // was silent for `hold_s`: a pause for a checkpoint says nothing of a task that has hours left.
@@ -31,21 +49,29 @@ bool silence_counts(const Reports& reports, double now, double deadline, double 
   return now + (1 - last.fraction) * gap / gained >= deadline;
 }
 
-// The last four, a silence counted as one of them.
-Reports judged_reports(Reports reports, double now, double deadline, double hold_s) {
-  const auto keep_last = [&reports] {
-    if (reports.size() > kNeeded) reports.erase(reports.begin(), reports.end() - kNeeded);
-  };
-  keep_last();
+double longest_gap(const Reports& reports) {
   double longest = 0;
   for (std::size_t i = 1; i < reports.size(); ++i)
     longest = std::max(longest, reports[i].time - reports[i - 1].time);
+  return longest;
+}
+
+// Of the last four reports, those to judge by: a silence counts as one.
+Reports with_silence(Reports reports, double now, double deadline, double hold_s) {
   if (reports.size() < 2 || reports.back().fraction >= 1) return reports;
-  if (now - reports.back().time > kSilence * longest && silence_counts(reports, now, deadline, hold_s)) {
-    reports.push_back({.time = now, .fraction = reports.back().fraction});
-    keep_last();
-  }
+  if (now - reports.back().time <= kSilence * longest_gap(reports)) return reports;
+  if (!silence_counts(reports, now, deadline, hold_s)) return reports;
+  reports.push_back({.time = now, .fraction = reports.back().fraction});
+  if (reports.size() > kNeeded) reports.erase(reports.begin());
   return reports;
+}
+
+// For how long a task that said these last has got nowhere.
+double stands_for(const model::Workload& workload, const Reports& reports, double now) {
+  double since = reports.back().time;
+  for (auto it = reports.rbegin(); it != reports.rend() && it->fraction == reports.back().fraction; ++it)
+    since = it->time;
+  return now - std::min(since, workload.progressed_at.value_or(since));
 }
 
 // Why these cannot be judged; empty where they can.
@@ -72,37 +98,33 @@ std::string verdict(const model::StragglerTask& task, double last) {
   if (last >= 1) return "done";
   const double deadline = *task.deadline;
   if (*task.v2 > *task.v1 * kGain) {
-    return fmt::format("no straggler: {:.3g}/s now is faster than {:.3g}/s before", *task.v2, *task.v1);
+    return fmt::format("{:.3g}/s now is faster than {:.3g}/s before", *task.v2, *task.v1);
   }
   const std::string speed = fmt::format("{:.3g}/s now, {:.3g}/s before", *task.v2, *task.v1);
-  if (!task.finish) return fmt::format("straggler: it stands still at {:.4g} ({})", last, speed);
+  if (!task.finish) return fmt::format("it stands still at {:.4g} ({})", last, speed);
   const double spare = deadline - *task.finish;
-  if (!task.straggler)
-    return fmt::format("no straggler: finishes {} before its deadline ({})", seconds(spare), speed);
-  return fmt::format("straggler: finishes {} after its deadline ({})", seconds(-spare), speed);
+  if (!task.straggler) return fmt::format("finishes {} before its deadline ({})", seconds(spare), speed);
+  return fmt::format("finishes {} after its deadline ({})", seconds(-spare), speed);
 }
 
 }  // namespace
 
-std::vector<model::ProgressReport> reports_of(const model::Workload& workload) {
-  if (!workload.progress.empty()) return workload.progress;
-  Reports reports;
-  for (const model::UsageSample& sample : workload.usage) {
-    if (sample.progress) reports.push_back({.time = sample.time, .fraction = *sample.progress});
-  }
-  return reports;
+std::optional<double> last_progress(const model::Workload& workload) {
+  if (!workload.progress.empty()) return workload.progress.back().fraction;
+  for (auto it = workload.usage.rbegin(); it != workload.usage.rend(); ++it)
+    if (it->progress) return *it->progress;
+  return std::nullopt;
 }
 
 std::optional<model::StragglerTask> judge(const model::Workload& workload, double now,
                                           const StragglerSettings& settings) {
   if (workload.workload_class != model::WorkloadClass::latency_sensitive) return std::nullopt;
-  Reports reports = reports_of(workload);
-  if (!workload.deadline && reports.empty()) return std::nullopt;
+  const Reports said = last_reports(workload);
+  if (!workload.deadline && said.empty()) return std::nullopt;
   model::StragglerTask task;
   task.deadline = workload.deadline;
-  task.samples = judged_reports(std::move(reports), now,
-                                workload.deadline.value_or(std::numeric_limits<double>::infinity()),
-                                settings.restore_hold_s);
+  task.samples = with_silence(said, now, workload.deadline.value_or(std::numeric_limits<double>::infinity()),
+                              settings.restore_hold_s);
   if (!workload.deadline) {
     task.reason = "not judged: no deadline";
     return task;
@@ -124,6 +146,13 @@ std::optional<model::StragglerTask> judge(const model::Workload& workload, doubl
   task.straggler = s4.fraction < 1 && !(v2 > v1 * kGain) && !in_time;
   task.reason = verdict(task, s4.fraction);
   if (!task.straggler) return task;
+  const double stands = stands_for(workload, said, now);
+  if (stands > std::max(kPatience * settings.restore_hold_s, kPatientGaps * longest_gap(said))) {
+    task.straggler = false;
+    task.reason = fmt::format("given up until it moves again: it has stood at {:.4g} for {}", s4.fraction,
+                              seconds(stands));
+    return task;
+  }
   const bool hopeless = v2 <= 0 || deadline <= s4.time;
   const double rho = hopeless ? settings.max_growth
                               : std::min((1 - s4.fraction) / (deadline - s4.time) / v2, settings.max_growth);

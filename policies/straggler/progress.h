@@ -6,13 +6,12 @@
 #include "policies/straggler/settings.h"
 
 #include <optional>
-#include <vector>
 
 namespace berth::policies {
 
-// What the workload said of its progress, oldest first: its own reports where it has any, else what its usage
-// samples carry.
-std::vector<model::ProgressReport> reports_of(const model::Workload& workload);
+// The newest figure that the workload said of its progress, or that its usage samples carry; nullopt where
+// there is none.
+std::optional<double> last_progress(const model::Workload& workload);
 
 // Judges a latency-sensitive workload by its last four reports: v1, v2, T, whether it straggles, rho where it
 // does, and why in words (docs/algorithms.md, progress [HUST]). `now`: the snapshot's time, epoch seconds.

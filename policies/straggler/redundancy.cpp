@@ -7,9 +7,6 @@ namespace berth::policies {
 
 namespace {
 
-// A share reclaimed to the last leaves a utilisation that equals the expected one but for rounding.
-constexpr double kLeastCores = 1e-9;
-
 constexpr double kThrottled = 0.05;  // of the time
 constexpr double kNearLimit = 0.95;  // of the limit
 
@@ -23,7 +20,8 @@ std::optional<Redundancy> redundancy_of(const Share& share, model::Resource reso
   if (result.utilisation >= expected_utilisation) return result;
   const double spare = *share.allocation - *share.max_use / expected_utilisation;
   result.reclaimable = resource == model::Resource::memory ? std::floor(spare) : spare;
-  if (result.reclaimable < kLeastCores) result.reclaimable = 0;
+  // A share reclaimed to the last leaves a utilisation that equals the expected one but for rounding.
+  if (result.reclaimable < kNothing) result.reclaimable = 0;
   return result;
 }
 

@@ -7,12 +7,6 @@
 
 namespace berth::policies {
 
-namespace {
-
-constexpr double kNothing = 1e-9;
-
-}  // namespace
-
 std::vector<GivenBack> give_back(const std::vector<Lowered>& lowered, double step, double capacity) {
   std::vector<std::size_t> order(lowered.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

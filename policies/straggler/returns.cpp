@@ -7,7 +7,6 @@
 #include "policies/straggler/task.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
@@ -20,24 +19,12 @@ namespace {
 
 using Kind = model::LimitMove::Kind;
 
-bool extended(const Share& share) { return share.held && share.held->cause == model::HeldCause::extended; }
-
-// How far the original is from the limit at present; no limit, or one beyond the node's size, is all of the
-// node.
-double distance(const Round& round, const Share& share) {
-  const auto in_effect = [&round](const std::optional<double>& limit) {
-    if (round.capacity <= 0) return limit.value_or(0);
-    return std::min(limit.value_or(round.capacity), round.capacity);
-  };
-  return std::abs(in_effect(share.original) - in_effect(share.limit));
-}
-
 void put_back(Round& round, Member& member, Kind kind, const std::string& why) {
   const Share& share = round.share(member);
   if (share.limit == share.original) return;
   const std::string reason = fmt::format("{}; back to {} from {}", why, round.limit_text(share.original),
                                          round.limit_text(share.limit));
-  round.note(kind, member, distance(round, share), reason);
+  round.note(kind, member, distance_from_original(share, round.capacity), reason);
   round.set(member, share.original, reason);
 }
 
@@ -56,8 +43,8 @@ void return_at_once(Round& round) {
   for (Member& member : round.members) {
     const Share& share = round.share(member);
     if (!share.held) continue;
-    if (member.latency_sensitive() != extended(share)) {
-      put_back(round, member, extended(share) ? Kind::release : Kind::restore,
+    if (member.latency_sensitive() != is_growth(share.held)) {
+      put_back(round, member, is_growth(share.held) ? Kind::release : Kind::restore,
                fmt::format("its limit was {} when it was of the other class",
                            model::to_string(share.held->cause)));
     } else if (presses(*member.workload, share, round.resource)) {
@@ -80,10 +67,10 @@ void end_growth(Round& round) {
     const bool was_task = member.task || workload.straggled_at;
     const bool owns_more = was_task && round.resource == model::Resource::cpu && !share.limit &&
                            workload.vcpus && static_cast<int>(workload.cpus.size()) > *workload.vcpus;
-    if (!extended(share) && !owns_more) continue;
+    if (!is_growth(share.held) && !owns_more) continue;
     if (!growth_ends(workload, member.task, round.now, round.settings.restore_hold_s)) continue;
     const std::string why = end_of_growth(member, round.settings.restore_hold_s);
-    if (extended(share)) {
+    if (is_growth(share.held)) {
       put_back(round, member, Kind::release, why);
     } else {
       round.note(Kind::release, member, static_cast<double>(workload.cpus.size()) - *workload.vcpus,
@@ -109,10 +96,17 @@ void restore(Round& round) {
   for (const GivenBack& given : give_back(lowered, step, round.capacity)) {
     Member& member = *whose[given.index];
     const Lowered& it = lowered[given.index];
-    const std::string reason =
-        fmt::format("no straggler for {:.4g} s (restore_hold): of what was {}, {} goes back, to {} of {}",
-                    round.settings.restore_hold_s, model::to_string(it.held.cause), round.text(given.amount),
-                    round.limit_text(given.limit), round.limit_text(it.original));
+    std::string reason =
+        fmt::format("no straggler for {:.4g} s (restore_hold): ", round.settings.restore_hold_s);
+    if (given.amount > kNothing) {
+      reason +=
+          fmt::format("of what was {}, {} goes back, to {} of {}", model::to_string(it.held.cause),
+                      round.text(given.amount), round.limit_text(given.limit), round.limit_text(it.original));
+    } else {
+      // Both are beyond the node's size.
+      reason += fmt::format("its limit, which was {}, goes back to {}", model::to_string(it.held.cause),
+                            round.limit_text(given.limit));
+    }
     round.note(Kind::restore, member, given.amount, reason);
     round.set(member, given.limit, reason);
   }

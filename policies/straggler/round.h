@@ -37,6 +37,7 @@ struct Round {
 
   std::size_t index() const { return resource == model::Resource::cpu ? 0 : 1; }
   Share& share(Member& member) const { return member.shares[index()]; }
+  const Share& share(const Member& member) const { return member.shares[index()]; }
   bool changed(const Member& member) const { return member.changed[index()]; }
   std::string text(double amount) const { return amount_text(resource, amount); }
   // "2 cores"; "no limit"

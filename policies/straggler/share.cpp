@@ -49,8 +49,9 @@ Share share_of(const model::Workload& workload, model::Resource resource, double
   share.whole = cpu && !share.limit && owns_vcpus(workload);
   share.allocation = share.limit ? share.limit : share.asked;
   if (share.allocation && capacity > 0) share.allocation = std::min(*share.allocation, capacity);
+  share.fixed = cpu ? workload.fixed.cpu : workload.fixed.memory;
   // Without the original there is nothing to go back to: the limit is then not berth's.
-  if (workload.original) {
+  if (workload.original && !share.fixed) {
     share.held = cpu ? workload.held_cpu : workload.held_memory;
     share.original =
         cpu ? workload.original->cpu_quota_cores : as_number(workload.original->memory_high_bytes);
@@ -70,6 +71,18 @@ Share share_of(const model::Workload& workload, model::Resource resource, double
     share.mean_use = cpu ? mean : std::ceil(mean);
   }
   return share;
+}
+
+bool is_growth(const std::optional<model::HeldLimit>& held) {
+  return held && held->cause == model::HeldCause::extended;
+}
+
+double distance_from_original(const Share& share, double capacity) {
+  const auto in_effect = [capacity](const std::optional<double>& limit) {
+    if (capacity <= 0) return limit.value_or(0);
+    return std::min(limit.value_or(capacity), capacity);
+  };
+  return std::abs(in_effect(share.original) - in_effect(share.limit));
 }
 
 double capacity_of(const model::Snapshot& snapshot, model::Resource resource) {

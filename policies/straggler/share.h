@@ -17,6 +17,7 @@ struct Share {
   std::optional<double> allocation;
   std::optional<double> asked;     // the allocation that it would have without a limit
   std::optional<double> limit;     // quota or memory.high at present; nullopt: none
+  bool fixed = false;              // berth cannot change the limit
   bool whole = false;              // its CPU allocation is the vCPUs it owns, which change one by one
   std::optional<double> mean_use;  // over the window; nullopt without samples
   std::optional<double> max_use;
@@ -34,6 +35,16 @@ struct Share {
 // at least), else by the vCPUs declared; memory by memory.high, else by what is requested
 // (docs/algorithms.md, allocation). `capacity`: of the node, cores or bytes; 0 where it is not known.
 Share share_of(const model::Workload& workload, model::Resource resource, double capacity);
+
+// Whether a limit is held because a straggler was given more.
+bool is_growth(const std::optional<model::HeldLimit>& held);
+
+// How far the original is from the limit at present; no limit, or one beyond the node's size, is all of the
+// node.
+double distance_from_original(const Share& share, double capacity);
+
+// Below this an amount of cores is what rounding leaves; of bytes there is no such part.
+inline constexpr double kNothing = 1e-9;
 
 // All there is of it on the node: usable vCPUs, or memory.
 double capacity_of(const model::Snapshot& snapshot, model::Resource resource);

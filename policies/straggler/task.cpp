@@ -15,10 +15,6 @@ namespace {
 // memory.high holds a task back only once its use comes this near.
 constexpr double kMemoryLimits = 0.90;
 
-bool grown(const std::optional<model::HeldLimit>& held) {
-  return held && held->cause == model::HeldCause::extended;
-}
-
 }  // namespace
 
 int vcpus_for(double cores) {
@@ -31,8 +27,8 @@ bool has_evidence(const model::Workload& workload, const model::StragglerTask& t
   const double third = task.samples[2].time;
   // A change in the future is a clock that went backwards.
   const auto before = [&](double change) { return change > now || third >= change; };
-  if (grown(workload.held_cpu) && !before(workload.held_cpu->changed_at)) return false;
-  if (grown(workload.held_memory) && !before(workload.held_memory->changed_at)) return false;
+  if (is_growth(workload.held_cpu) && !before(workload.held_cpu->changed_at)) return false;
+  if (is_growth(workload.held_memory) && !before(workload.held_memory->changed_at)) return false;
   return !workload.pinned_at || before(*workload.pinned_at);
 }
 
@@ -47,6 +43,16 @@ Extension extension_of(const Share& share, model::Resource resource, double grow
   if (!cpu) {
     const bool limited = share.limit && share.last_use.value_or(0) >= kMemoryLimits * *share.limit;
     if (!limited) return result;
+  }
+  // Were vCPUs of best-effort tasks taken for it now, nothing would tell the next tick that it was helped.
+  if (cpu && !share.limit && !share.whole) {
+    result.note = "it has neither a quota nor vCPUs of its own that could grow";
+    return result;
+  }
+  // vCPUs of its own can grow all the same.
+  if (share.fixed && !share.whole) {
+    result.note = fmt::format("berth cannot change its {}", cpu ? "CPU quota" : "memory.high");
+    return result;
   }
   result.wish = *share.allocation * (growth - 1);
   if (share.whole) result.wish = vcpus_for(result.wish);
@@ -77,8 +83,7 @@ bool is_over(const std::optional<double>& since, double now, double hold_s) {
 bool growth_ends(const model::Workload& workload, const std::optional<model::StragglerTask>& task, double now,
                  double hold_s) {
   if (task && task->straggler) return false;
-  const auto reports = reports_of(workload);
-  if (!workload.deadline || reports.empty() || reports.back().fraction >= 1) return true;
+  if (!workload.deadline || last_progress(workload).value_or(1) >= 1) return true;
   return is_over(workload.straggled_at, now, hold_s);
 }
 
@@ -86,7 +91,7 @@ std::optional<int> vcpus_while_grown(const model::Workload& workload, const Shar
                                      bool ends) {
   if (ends || !workload.vcpus || workload.cpus.empty() || !cpu.allocation) return std::nullopt;
   const bool owns_more = !cpu.limit && static_cast<int>(workload.cpus.size()) > *workload.vcpus;
-  if (!grown(cpu.held) && !owns_more && granted <= 0) return std::nullopt;
+  if (!is_growth(cpu.held) && !owns_more && granted <= 0) return std::nullopt;
   const int wanted = vcpus_for(*cpu.allocation + granted);
   if (wanted <= *workload.vcpus) return std::nullopt;
   return wanted;

@@ -114,6 +114,14 @@ class EbpfHost : public ::testing::Test {
     made.log_directory = logs;
     return made;
   }
+  Options with_software_events() const {
+    Options made = options();
+    made.events = {{{PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK},
+                    {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES},
+                    {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS},
+                    {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS}}};
+    return made;
+  }
   // A machine that cannot load the programs cannot run these tests; it says so in words.
   void start(const Options& with) {
     auto started = Collector::start(with);
@@ -289,12 +297,7 @@ TEST_F(EbpfHost, CgroupsThatComeAndGoAreToldInOrder) {
 
 // Software events in the slots of the hardware ones: the same path, on machines without a PMU.
 TEST_F(EbpfHost, WhatTheCgroupsAreCreditedIsWhatTheProcessorsCounted) {
-  Options with = options();
-  with.events = {{{PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK},
-                  {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES},
-                  {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS},
-                  {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS}}};
-  start(with);
+  start(with_software_events());
   if (!collector) return;
   const auto counters = std::find_if(collector->rungs().begin(), collector->rungs().end(),
                                      [](const Rung& rung) { return rung.figure == "hardware-counters"; });
@@ -377,6 +380,38 @@ TEST_F(EbpfHost, WhatTheCgroupsAreCreditedIsWhatTheProcessorsCounted) {
   ASSERT_TRUE(a->own.hardware && b->own.hardware);
   EXPECT_GE(a->own.hardware->instructions, 0.9 * static_cast<double>(a->own.run_ns));
   EXPECT_LE(a->own.hardware->instructions, 1.5 * static_cast<double>(a->own.run_ns));
+}
+
+TEST_F(EbpfHost, CountersGoOnAfterProcessorsCameOrWent) {
+  start(with_software_events());
+  if (!collector) return;
+  tree->make("a");
+  Process busy([] {
+    spin(200'000);
+    usleep(100);
+  });
+  busy.move_to(tree->path("a"));
+  const auto id = inode(tree->path("a"));
+  // Clock ticks, in ns, that the group is credited until it has got some.
+  const auto credited = [&] {
+    const auto before = reading(id).subtree.hardware;
+    const double deadline = now_s() + 10;
+    auto after = before;
+    while (now_s() < deadline && (!after || after == before)) {
+      usleep(10'000);
+      after = reading(id).subtree.hardware;
+    }
+    return after ? after->instructions - (before ? before->instructions : 0) : 0.0;
+  };
+  const double begin = now_s();
+  EXPECT_GT(credited(), 0);
+  for (int change = 0; change < 3; ++change) {
+    const auto done = collector->follow_cpus();
+    ASSERT_TRUE(done) << done.error().message();
+    EXPECT_GT(credited(), 0);
+  }
+  // A counter that begins anew must not look like one that wrapped.
+  EXPECT_LE(reading(id).subtree.hardware->instructions, (now_s() - begin) * 1.5e9);
 }
 
 std::size_t open_files() {

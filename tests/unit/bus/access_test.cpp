@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who may change things, and what the others are told.
+#include "daemon/polkit.h"
 #include "fixture.h"
 
+#include <atomic>
 #include <limits>
 #include <map>
 #include <string>
@@ -136,6 +138,66 @@ TEST_F(Access, ReadsAreAnsweredWhilePolkitThinks) {
   serve_until([&] { return waiting.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
   EXPECT_EQ(waiting.get().error_name, "");
   EXPECT_EQ(control_.mode_now, "enforce");
+}
+
+TEST_F(Access, OneUsersQuestionsAreLimitedAndKeepNobodyFromTheirs) {
+  constexpr std::size_t kAllowed = daemon::Polkit::kMaxPerUser;
+  constexpr std::size_t kCalls = kAllowed + 5;
+  constexpr uid_t kSomebodyElse = 1;
+  auto polkit = FakePolkit::start(FakePolkit::Answer::never);
+  std::atomic<std::size_t> refused = 0;
+  std::atomic<std::size_t> granted = 0;
+  auto flood = std::async(std::launch::async, [&] {
+    become(kNobody);
+    Client client;
+    auto manager = client.proxy(bus::kManagerPath);
+    for (std::size_t i = 0; i < kCalls; ++i) {
+      manager->callMethodAsync("SetMode")
+          .onInterface(kManagerInterface)
+          .withArguments(std::string("enforce"))
+          .uponReplyInvoke([&](bus::ReplyError error) {
+            if (!error) ++granted;
+            if (error && error->getName() == bus::kLimitsExceeded) ++refused;
+          });
+    }
+    return client.pump([&] { return granted + refused == kCalls; });
+  });
+  serve_until([&] { return refused == kCalls - kAllowed && polkit->questions().size() == kAllowed; });
+  EXPECT_EQ(granted, 0U);
+  // Another user is asked about, and root served.
+  auto other = std::async(std::launch::async, [] {
+    become(kSomebodyElse);
+    return Client().change("SetMode", std::string("enforce"));
+  });
+  serve_until([&] { return polkit->questions().size() == kAllowed + 1; });
+  EXPECT_EQ(with_client([] { return Client().change("Restore"); }).error_name, "");
+  polkit->release(true);
+  const auto ready = [](const auto& future) {
+    return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  };
+  serve_until([&] { return ready(flood) && ready(other); });
+  EXPECT_TRUE(flood.get());
+  EXPECT_EQ(other.get().error_name, "");
+  EXPECT_EQ(granted, kAllowed);
+}
+
+TEST_F(Access, WhatIsTooLongIsRefusedBeforePolkitIsAsked) {
+  auto polkit = FakePolkit::start(FakePolkit::Answer::never);
+  const auto outcomes = with_client_as(kNobody, [] {
+    Client client;
+    const std::string longest(4097, 'x');
+    Settings many;
+    for (int i = 0; i <= 64; ++i) many[std::to_string(i)] = "1";
+    return std::vector<Outcome>{client.change("SetMode", longest),
+                                client.change("SetWorkload", longest, Settings{}),
+                                client.change("SetWorkload", std::string(kWeb), Settings{{longest, "2"}}),
+                                client.change("SetWorkload", std::string(kWeb), Settings{{"vcpus", longest}}),
+                                client.change("SetWorkload", std::string(kWeb), many),
+                                client.change("ReportProgress", longest, 0.5),
+                                client.change("Explain", longest)};
+  });
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.error_name, bus::kInvalidInput) << outcome.text;
+  EXPECT_TRUE(polkit->questions().empty());
 }
 
 TEST_F(Access, ErrorsHaveTheirNames) {

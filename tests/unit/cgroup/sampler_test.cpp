@@ -52,6 +52,8 @@ class SamplerTest : public ::testing::Test {
     tree.write("a", "cpuset.cpus.effective", "0-1\n");
     tree.write("a", "cpu.max", "150000 100000\n");
     tree.write("a", "memory.high", "8192\n");
+    tree.write("a", "memory.stat",
+               "anon 1024\nfile 3072\ninactive_anon 0\ninactive_file 2048\nactive_file 1024\n");
     sampler.add("a", Cgroup::open(tree.root(), "a").value());
   }
   Sampler::Reading sample(double now = 10) { return sampler.sample(now).at("a"); }
@@ -68,6 +70,8 @@ TEST_F(SamplerTest, TheFirstReadingHasNoRateButEverythingElse) {
   EXPECT_EQ(reading.effective_cpus, (model::CpuSet{0, 1}));
   EXPECT_EQ(reading.cpu_quota_cores, 1.5);
   EXPECT_EQ(reading.memory_high_bytes, 8192U);
+  EXPECT_EQ(reading.cache_bytes, 2048U);
+  EXPECT_DOUBLE_EQ(reading.cpu_time_s.value(), 1e-3);
   EXPECT_FALSE(reading.gone);
 }
 
@@ -127,6 +131,20 @@ TEST_F(SamplerTest, SettingsAreReadInTurnsAndAfterARefresh) {
   tree.write("a", "cpuset.cpus", "5\n");
   sampler.refresh("a");
   EXPECT_EQ(sample().cpus, model::CpuSet{5});
+}
+
+TEST_F(SamplerTest, CpuTimeFollowsAndTheCacheIsReadInTurns) {
+  sample();
+  tree.write("a", "cpu.stat", cpu_stat(2'500'000));
+  tree.write("a", "memory.stat", "inactive_file 7\n");
+  const auto next = sample();
+  EXPECT_DOUBLE_EQ(next.cpu_time_s.value(), 2.5);
+  EXPECT_EQ(next.cache_bytes, 2048U);
+  sampler.refresh("a");
+  EXPECT_EQ(sample().cache_bytes, 7U);
+  std::filesystem::remove(tree.root() / "a" / "memory.stat");
+  sampler.refresh("a");
+  EXPECT_EQ(sample().cache_bytes, std::nullopt);
 }
 
 TEST_F(SamplerTest, MaxMeansNoLimit) {
@@ -372,6 +390,12 @@ TEST_F(SamplerBulkTest, ThrottlingThatItDoesNotCountComesFromTheFile) {
   EXPECT_DOUBLE_EQ(sample_bulk().cpu_throttled.value(), 0.5);
 }
 
+TEST_F(SamplerBulkTest, CpuTimeIsTheKernelsOwnCountFromThereOrFromTheFile) {
+  EXPECT_DOUBLE_EQ(sample_bulk().cpu_time_s.value(), 1e-3);
+  reading.accounts.usage_ns = 3'000'000'000;
+  EXPECT_DOUBLE_EQ(sample_bulk().cpu_time_s.value(), 3);
+}
+
 TEST_F(SamplerBulkTest, AGroupItDoesNotKnowIsReadFromFiles) {
   known = false;
   sample_bulk();
@@ -445,6 +469,13 @@ TEST(ControlFiles, ThrottledPeriodsAreThoseOfTheGroupsOwnQuota) {
   EXPECT_EQ(parse_nr_throttled("usage_usec 9\nnr_periods 8\nnr_throttled 7\nthrottled_usec 6\n"), 7U);
   EXPECT_EQ(parse_nr_throttled("usage_usec 9\nuser_usec 1\n"), std::nullopt);
   EXPECT_EQ(parse_nr_throttled("nr_throttled -1\n"), std::nullopt);
+}
+
+TEST(ControlFiles, TheCacheNotUsedOfLateIsOneLineOfMemoryStat) {
+  EXPECT_EQ(parse_inactive_file("anon 1\ninactive_file 20\nactive_file 3\n"), 20U);
+  EXPECT_EQ(parse_inactive_file("xinactive_file 20\n"), std::nullopt);
+  EXPECT_EQ(parse_inactive_file("inactive_file -1\n"), std::nullopt);
+  EXPECT_EQ(parse_inactive_file(""), std::nullopt);
 }
 
 TEST(ControlFiles, BytesGoAsFarAsDoublesAreExact) {

@@ -70,7 +70,8 @@ TEST(BashCompletion, OffersModesAndSettings) {
   EXPECT_EQ(completed("mode", ""), (Names{"observe", "enforce"}));
   EXPECT_EQ(completed("mode", "e"), (Names{"enforce"}));
   EXPECT_EQ(completed("set web", "c"), (Names{"class="}));
-  EXPECT_EQ(completed("plan --policy", ""), (Names{"interference", "straggler", "oversell", "placement"}));
+  EXPECT_EQ(completed("plan --policy", ""),
+            (Names{"interference", "straggler", "spark", "oversell", "placement"}));
 }
 
 TEST(ZshCompletion, NamesEveryCommandAndOption) {

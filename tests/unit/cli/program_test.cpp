@@ -217,6 +217,26 @@ TEST_F(Berthctl, PlansHelpForStragglers) {
               1.2, 1e-9);
 }
 
+TEST_F(Berthctl, OrdersWhoWouldBeEvicted) {
+  const std::string plan = "berthctl plan --policy spark --snapshot " + snapshot("spark.json");
+  const std::string text = run_shell(plan).out;
+  EXPECT_THAT(text, HasSubstr("1.032 GiB is missing"));
+  EXPECT_THAT(text, HasSubstr("evicts nobody by itself"));
+  // The worked example of docs/algorithms.md.
+  const auto spark = [](const Ran& ran) { return json::parse(ran.out).at("findings").at("spark"); };
+  const json given = spark(run_shell(plan + " --json"));
+  EXPECT_EQ(given.at("order"), (json{"spark/ml/1", "spark/etl/2", "spark/etl/1", "spark/etl/driver",
+                                     "system.slice/backup.service"}));
+  EXPECT_EQ(given.at("victims").size(), 1U);
+  EXPECT_NEAR(given.at("apps").at("app-etl").at("cost").get<double>(), 33.0923, 1e-3);
+  EXPECT_NEAR(given.at("apps").at("app-ml").at("remaining").get<double>(), 29400, 1e-6);
+  const json published =
+      spark(run_shell(plan + " --json -o spark.complexity=mean-of-ratios -o spark.rank=cost"));
+  EXPECT_NEAR(published.at("apps").at("app-etl").at("computation").get<double>(), 44.6667, 1e-3);
+  // One that has to be kept free twice: more victims.
+  EXPECT_EQ(spark(run_shell(plan + " --json -o spark.reserve=0.2")).at("victims").size(), 3U);
+}
+
 TEST_F(Berthctl, SettingsComeFromOptionsAndFiles) {
   const std::string plan = "berthctl plan --json --snapshot " + snapshot("worked_example.json");
   const auto weighting = [](const Ran& ran) {
@@ -236,7 +256,7 @@ TEST_F(Berthctl, SettingsComeFromOptionsAndFiles) {
 TEST_F(Berthctl, WrongSettingsAreNamed) {
   const std::string plan = "berthctl plan --snapshot " + snapshot("worked_example.json");
   expect_complaint(run_shell(plan + " --policy magic"), 2,
-                   "there is no policy \"magic\"; there are interference, straggler");
+                   "there is no policy \"magic\"; there are interference, straggler, spark");
   expect_complaint(run_shell(plan + " -o interference.weighing=request"), 2, "weighing");
   expect_complaint(run_shell(plan + " -o interference.window_step=many"), 2, "window_step");
   expect_complaint(run_shell(plan + " -o nonsense"), 2, "nonsense");

@@ -122,6 +122,19 @@ TEST_F(RenderExplanation, BestEffortWorkShowsWhatItDoesNotUse) {
   EXPECT_THAT(text, HasSubstr("CPU: uses 20 % of its allocation at most, 1.25 cores could be taken"));
 }
 
+TEST_F(RenderExplanation, WhoPaysIsNamedWithHowMuchAndWhy) {
+  workload.payers = {{.workload = "batch/x",
+                      .held = {.cause = model::HeldCause::reclaimed, .since = 900, .changed_at = 950},
+                      .amount = {0.75, 0}},
+                     {.workload = "batch/y",
+                      .held = {.cause = model::HeldCause::preempted, .since = 900, .changed_at = 950},
+                      .amount = {0, 1 << 20}}};
+  const auto text = text_of(explanation);
+  EXPECT_THAT(text, HasSubstr("Who pays for stragglers at present\n"
+                              "  batch/x has 0.75 cores less: it lends what it does not use since"));
+  EXPECT_THAT(text, HasSubstr("  batch/y has 1.0 MiB less: it was shrunk for a straggler since"));
+}
+
 TEST_F(RenderExplanation, SaysWhyItLendsNothing) {
   workload.keeping = "it wanted back what it lent 3.0 s ago";
   EXPECT_THAT(text_of(explanation), HasSubstr("What it holds and does not use\n"

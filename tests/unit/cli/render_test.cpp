@@ -248,7 +248,7 @@ TEST(RenderPlan, ShowsWhoIsLateAndWhoPays) {
   model::StragglerFindings findings;
   model::StragglerTask& web = findings.tasks["web"];
   web.straggler = true;
-  web.reason = "straggler: finishes 100.0 s after its deadline";
+  web.reason = "finishes 100.0 s after its deadline";
   web.v1 = 0.002;
   web.v2 = 0.001;
   web.finish = 1400;
@@ -271,7 +271,7 @@ TEST(RenderPlan, ShowsWhoIsLateAndWhoPays) {
           "  done             -          -              -             -                    -           -\n"
           "  web          12.00       6.00  in 6 min 40 s  in 5 min 0 s  2.00 cores, 1.0 GiB  1.50 cores\n"
           "  done: not judged: no deadline\n"
-          "  web: straggler: finishes 100.0 s after its deadline\n"
+          "  web: finishes 100.0 s after its deadline\n"
           "  2.00 cores are needed, 0.50 are idle\n"
           "  1.0 GiB of memory are needed, 0 B are idle\n"
           "  batch lends 1.00 cores\n"

@@ -76,6 +76,16 @@ TEST_F(EnforcerLimitsTest, AQuotaKeepsTheWorkloadsPeriodAndItsBurst) {
   EXPECT_EQ(node.get("batch/x", "cpu.max.burst"), "5000");
 }
 
+TEST_F(EnforcerLimitsTest, ASqueezedCacheIsNoLoan) {
+  node.add_group("batch/x");
+  start();
+  look();
+  plan = plan_of({memory_of("batch/x", 8192)});
+  plan.findings.spark.emplace().reclaim = {{"batch/x", 4096, "because"}};
+  carry_out(plan);
+  EXPECT_EQ(cause("batch/x", Attribute::memory_high), HeldCause::preempted);
+}
+
 TEST_F(EnforcerLimitsTest, TheOriginalValueIsARestoreThatLeavesNothing) {
   node.add_group("batch/x");
   node.put("batch/x", "cpu.max", "150500 100000");
@@ -161,12 +171,15 @@ TEST_F(EnforcerLimitsTest, WithoutTheControllerALimitFailsOnceAndThePinStays) {
   EXPECT_TRUE(enforcer->refuses(wanted.actions[1]));
   EXPECT_FALSE(enforcer->refuses(wanted.actions[0]));
   look();
+  const auto fixed = [this] { return observer->snapshot().workloads.at(0).fixed; };
+  EXPECT_EQ(fixed(), (model::FixedLimits{.cpu = true, .memory = false})) << "for the policies to know";
   carry_out(plan_of({quota_of("web/a", 2)}));
   EXPECT_TRUE(entries.empty()) << "said once";
 
   node.put("web/a", "cpu.max", "max 100000");
   enforcer->retry_failed();
   look();
+  EXPECT_EQ(fixed(), model::FixedLimits{});
   carry_out(plan_of({quota_of("web/a", 2)}));
   EXPECT_EQ(quota("web/a"), "200000 100000");
 }

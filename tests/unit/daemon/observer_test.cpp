@@ -253,6 +253,21 @@ TEST_F(ObserverTest, AnUnmanagedWorkloadAsksForNoVcpus) {
   EXPECT_EQ(only(tick(*observer, 1001)).vcpus, 2);
 }
 
+TEST_F(ObserverTest, TellsWhichLimitsBerthCannotChange) {
+  node.add_group("web/a");
+  auto observer = start();
+  const auto fixed = [&](const RefusedLimits& refused) {
+    observer->read(1000);
+    observer->assemble(holdings, unmanaged, *overrides, stragglers, refused);
+    return only(observer->snapshot()).fixed;
+  };
+  EXPECT_EQ(fixed({}), model::FixedLimits{});
+  EXPECT_EQ(fixed({{{"web/a", cgroup::Attribute::cpu_quota}, 1}}),
+            (model::FixedLimits{.cpu = true, .memory = false}));
+  unmanaged["web/a"].reason = "a foreign writer";
+  EXPECT_EQ(fixed({}), (model::FixedLimits{.cpu = true, .memory = true}));
+}
+
 TEST_F(ObserverTest, AppliesOverrides) {
   node.add_group("web/a");
   auto observer = start();

@@ -61,7 +61,7 @@ class ProgressFilesTest : public testing::Test {
   }
   std::vector<std::string> tick() { return files.follow(found, reports, epoch()); }
   // Only by what inotify tells.
-  std::vector<std::string> event() { return files.process(reports, epoch()); }
+  std::vector<std::string> event() { return files.process(found, reports, epoch()); }
   std::optional<double> newest(const std::string& id = kJob) {
     return reports.newest(id, found.at(id).cgroup->id());
   }
@@ -268,6 +268,71 @@ TEST_F(ProgressFilesTest, TheSameFigureWrittenAgainIsAReportButChmodIsNone) {
   ASSERT_EQ(utimensat(AT_FDCWD, file().c_str(), times, 0), 0);
   files.follow(found, reports, created + 2000);
   EXPECT_EQ(reports.of(kJob, run).size(), 2U);
+}
+
+TEST_F(ProgressFilesTest, WhatARestartedWorkloadWritesBetweenTicksIsItsOwn) {
+  write(file(), "0.9\n");
+  tick();
+  const auto earlier = found.at(kJob).cgroup->id();
+  fs::rename(tree.root() / kJob, tree.root() / "keeps-the-inode");
+  tree.make(kJob);
+  created = epoch();
+  add(kJob, (base / "%p-%i").string());
+  write(file(), "0.1\n");
+  EXPECT_TRUE(comes(0.1));
+  EXPECT_TRUE(reports.of(kJob, earlier).empty());
+}
+
+TEST_F(ProgressFilesTest, LinksOfRootOnTheWayAreFollowed) {
+  fs::create_directories(base / "real/deep");
+  fs::create_directory_symlink("real", base / "relative");
+  fs::create_directory_symlink(base / "relative/deep", base / "absolute");
+  add(kJob, (base / "absolute/f").string());
+  EXPECT_THAT(tick(), IsEmpty());
+  write(base / "real/deep/f", "0.1\n");
+  EXPECT_TRUE(comes(0.1));
+}
+
+TEST_F(ProgressFilesTest, LinksOfOthersOnTheWayAreNot) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can make somebody else's link";
+  fs::create_directory(base / "real");
+  write(base / "real/f", "0.1\n");
+  fs::create_directory_symlink("real", base / "link");
+  ASSERT_EQ(lchown((base / "link").c_str(), 65534, 65534), 0);
+  add(kJob, (base / "link/f").string());
+  EXPECT_THAT(tick(),
+              ElementsAre(HasSubstr("\"link\" on the way is not followed: it belongs to user 65534")));
+  EXPECT_THAT(tick(), IsEmpty());
+  EXPECT_EQ(newest(), std::nullopt);
+  fs::remove(base / "link");
+  fs::rename(base / "real", base / "link");
+  tick();
+  EXPECT_EQ(newest(), 0.1);
+}
+
+TEST_F(ProgressFilesTest, ACircleOfLinksEnds) {
+  fs::create_directory_symlink("b", base / "a");
+  fs::create_directory_symlink("a", base / "b");
+  add(kJob, (base / "a/f").string());
+  EXPECT_THAT(tick(), ElementsAre(HasSubstr("symbolic links")));
+}
+
+TEST_F(ProgressFilesTest, APartThatIsNoDirectoryYetIsWaitedFor) {
+  write(base / "dir", "in the way");
+  add(kJob, (base / "dir/f").string());
+  EXPECT_THAT(tick(), IsEmpty());
+  fs::remove(base / "dir");
+  fs::create_directory(base / "dir");
+  event();
+  write(base / "dir/f", "0.1\n");
+  EXPECT_TRUE(comes(0.1));
+}
+
+TEST_F(ProgressFilesTest, WhatCannotBeReachedIsSaidAndIsNoMissingFile) {
+  const std::string name(300, 'x');  // longer than any file system takes
+  add(kJob, (base / name / "f").string());
+  EXPECT_THAT(tick(), ElementsAre(HasSubstr("too long")));
+  EXPECT_THAT(tick(), IsEmpty());
 }
 
 TEST_F(ProgressFilesTest, WhatAnEarlierRunLeftIsNotThisOnes) {

@@ -71,6 +71,19 @@ TEST(ProgressReports, AClockThatIsSetBackLeavesNoReportOfTheFuture) {
   EXPECT_EQ(reports.of("a", 7), (Reports{{10, 0.1}, {11, 0.11}, {12, 0.4}}));
 }
 
+TEST(ProgressReports, ItIsKnownSinceWhenTheNewestFigureStands) {
+  ProgressReports reports;
+  EXPECT_EQ(reports.unchanged_since("a", 7), std::nullopt);
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(reports.add("a", 7, 10 + i, 0.5));
+  EXPECT_EQ(reports.unchanged_since("a", 7), 10) << "though only the last eight are kept";
+  ASSERT_TRUE(reports.add("a", 7, 29.1, 0.6));
+  EXPECT_EQ(reports.unchanged_since("a", 7), 29.1) << "though it came too soon to be kept";
+  ASSERT_TRUE(reports.add("a", 7, 5, 0.6));
+  EXPECT_EQ(reports.unchanged_since("a", 7), 5) << "the clock was set back";
+  ASSERT_TRUE(reports.add("a", 8, 40, 0.6));
+  EXPECT_EQ(reports.unchanged_since("a", 8), 40);
+}
+
 TEST(ProgressReports, EveryRunHasItsOwn) {
   ProgressReports reports;
   ASSERT_TRUE(reports.add("a", 7, 10, 0.9));

@@ -23,6 +23,11 @@ struct FakeCpu {
     rows[row].run_ns += ns;
     ++rows[row].touches;
   }
+  void wait(std::size_t row, std::size_t bucket, std::uint32_t times) {
+    rows[row].dispatches += times;
+    rows[row].delay[bucket] += times;
+    ++rows[row].touches;
+  }
   Aggregate::Table table() { return {.rows = rows, .counts = counts, .taken = taken, .scale = scale}; }
   std::vector<berth_row> rows;
   std::vector<berth_counts> counts;
@@ -90,15 +95,43 @@ TEST_F(AggregateTest, ACgroupThatGetsItsFirstChildKeepsWhatIsItsOwn) {
   EXPECT_EQ(own(3), 70U);
 }
 
+TEST_F(AggregateTest, LongAndShortWaitsAreCounted) {
+  aggregate.learn(1, 0);
+  cpus[0].take(0, 1);
+  model::DelayHistogram counted{};
+  for (std::size_t bucket = 0; bucket < counted.size(); ++bucket) {
+    for (const std::size_t other : {bucket, counted.size() - 1 - bucket}) {
+      cpus[0].wait(0, other, 3);
+      counted[other] += 3;
+    }
+    collect();
+    EXPECT_EQ(aggregate.find(1)->own.delay, counted);
+  }
+  EXPECT_EQ(aggregate.find(1)->own.dispatches, 6 * counted.size());
+}
+
+TEST_F(AggregateTest, AWaitThatIsCountedBeforeItsDispatchHidesNone) {
+  aggregate.learn(1, 0);
+  cpus[0].take(0, 1);
+  // As where the CPU counts a short wait while the row is read: the dispatch that was read is of the long
+  // one.
+  cpus[0].wait(0, 20, 1);
+  ++cpus[0].rows[0].delay[0];
+  collect();
+  ++cpus[0].rows[0].dispatches;
+  cpus[0].run(0, 1);
+  collect();
+  EXPECT_EQ(aggregate.find(1)->own.delay[0], 1U);
+  EXPECT_EQ(aggregate.find(1)->own.delay[20], 1U);
+}
+
 TEST_F(AggregateTest, AHistogramThatWrapsGoesOn) {
   aggregate.learn(1, 0);
   cpus[0].take(0, 1);
-  cpus[0].rows[0].delay[4] = UINT32_MAX - 1;
-  cpus[0].run(0, 1);
+  cpus[0].wait(0, 4, UINT32_MAX - 1);
   collect();
   EXPECT_EQ(aggregate.find(1)->own.delay[4], UINT32_MAX - 1);
-  cpus[0].rows[0].delay[4] += 5;
-  cpus[0].run(0, 1);
+  cpus[0].wait(0, 4, 5);
   collect();
   EXPECT_EQ(aggregate.find(1)->own.delay[4], std::uint64_t{UINT32_MAX} + 4);
 }

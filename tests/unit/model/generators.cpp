@@ -146,9 +146,13 @@ Workload workload(const Snapshot& snapshot, const SnapshotShape& shape, CpuSet& 
   }
   if (one_in(4)) made.held_cpu = held_limit();
   if (one_in(4)) made.held_memory = held_limit();
+  made.fixed = {.cpu = one_in(6), .memory = one_in(6)};
   if (one_in(4)) made.straggled_at = *amounts(1e9);
   if (one_in(4)) made.pressed_at = *amounts(1e9);
+  if (one_in(4)) made.progressed_at = *amounts(1e9);
   if (one_in(4)) made.cpu_throttled = *fractions();
+  if (one_in(4)) made.cpu_time_s = *amounts(1e15);
+  if (one_in(4)) made.cache_bytes = static_cast<std::uint64_t>(*gen::inRange(0, 1 << 30));
   if (one_in(3)) made.progress = reports();
   made.usage = samples(shape.max_samples);
   return made;

@@ -170,6 +170,70 @@ TEST(PlanJson, RefusesStragglerFindingsThatCannotBe) {
             where + "tasks: missing");
 }
 
+TEST(PlanJson, WritesSparkFindingsAsTheContractHasThem) {
+  Plan plan;
+  SparkFindings& findings = plan.findings.spark.emplace();
+  findings.complexity = "pooled";
+  findings.rank = "cost";
+  findings.demand = {4, 10, 2, 12, 0.5, true};
+  findings.delta = 0.2;
+  findings.growth_bytes = 2;
+  findings.available_bytes = 1;
+  findings.reserve_bytes = 3;
+  findings.need_bytes = 4;
+  findings.psi_full_avg10 = 1.5;
+  findings.trigger = EvictionTrigger::need;
+  findings.reason = "short";
+  findings.apps["a"] = {20, 1000000, 20.008, 4, 2.5, 60, 8.008, 4, 2.002};
+  EvictionCandidate& candidate = findings.candidates["w"];
+  candidate = {EvictionCandidate::Kind::executor, "a", 9, 1.5, 10.5, 4, "why"};
+  findings.order = {"w"};
+  findings.reclaim = {{"b", 5, "cache"}};
+  findings.victims = {{"w", 4, "first"}};
+  const std::string text = to_json(plan);
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          R"("findings":{"spark":{"complexity":"pooled","rank":"cost","demand":{"samples":4,"mean_bytes":10,"sd_bytes":2,)"
+          R"("latest_bytes":12,"slope_bytes_per_s":0.5,"rising":true},"delta":0.2,"growth_bytes":2,"available_bytes":1,)"
+          R"("reserve_bytes":3,"need_bytes":4,"psi_full_avg10":1.5,"trigger":"need","reason":"short",)"
+          R"("apps":{"a":{"computation":20,"transmission":1e+06,"recalculation":20.008,"remaining":60,"cost":8.008,)"
+          R"("stages":4,"stages_done":2.5,"frees_bytes":4,"cost_per_byte":2.002}},)"
+          R"("candidates":{"w":{"kind":"executor","app":"a","lost":9,"running":1.5,"cost":10.5,"frees_bytes":4,"reason":"why"}},)"
+          R"("order":["w"],"reclaim":[{"workload":"b","bytes":5,"reason":"cache"}],)"
+          R"("victims":[{"workload":"w","bytes":4,"reason":"first"}]}})"));
+  const auto again = parse_plan(text);
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_EQ(*again, plan);
+}
+
+TEST(PlanJson, ReadsTheLeastThatSparkFindingsHold) {
+  const std::string document =
+      R"({"schema":"berth.plan/1","actions":[],"findings":{"spark":{"delta":0.1,"growth_bytes":0,"need_bytes":0,"apps":)"
+      R"({"app-1":{"computation":20.0,"transmission":1000000,"recalculation":20.008,"remaining":60.0,"cost":14.008}},"order":["w"]}}})";
+  const auto plan = parse_plan(document);
+  ASSERT_TRUE(plan) << plan.error().message();
+  EXPECT_EQ(plan->findings.spark->apps.at("app-1").cost_s, 14.008);
+  EXPECT_EQ(plan->findings.spark->trigger, EvictionTrigger::none);
+}
+
+TEST(PlanJson, RefusesSparkFindingsThatCannotBe) {
+  const auto with = [](const std::string& members) {
+    return R"({"schema":"berth.plan/1","actions":[],"findings":{"spark":{"delta":0,"growth_bytes":0,"need_bytes":0,)" +
+           members + "}}}";
+  };
+  const std::string where = "$.findings.spark.";
+  EXPECT_EQ(error_of(with(R"("apps":{},"order":[])")), "accepted");
+  EXPECT_EQ(error_of(with(R"("apps":{})")), where + "order: missing");
+  EXPECT_EQ(error_of(with(R"("apps":{"a":{}},"order":[])")), where + "apps.a.computation: missing");
+  EXPECT_THAT(error_of(with(R"("apps":{},"order":[],"trigger":"whim")")),
+              StartsWith(where + "trigger: expected one of none, need, pressure"));
+  EXPECT_THAT(error_of(with(R"("apps":{},"order":[],"candidates":{"w":{"kind":"x"}})")),
+              StartsWith(where + "candidates.w.kind: expected one of executor, driver, other"));
+  EXPECT_THAT(error_of(with(R"("apps":{},"order":[],"victims":[{"workload":"w","bytes":-1}])")),
+              StartsWith(where + "victims[0].bytes: "));
+}
+
 TEST(PlanJson, ReadsMalformedTextAsASnapshotIsRead) {
   EXPECT_EQ(error_of(""), "$: the document is empty");
   EXPECT_THAT(error_of(std::string(100'000, '[')), HasSubstr("nested deeper than 64 levels"));

@@ -143,6 +143,54 @@ StragglerFindings some_straggler() {
   return findings;
 }
 
+SparkFindings some_spark() {
+  using Kind = EvictionCandidate::Kind;
+  SparkFindings findings;
+  findings.complexity = *testing::names();
+  findings.rank = *testing::names();
+  findings.demand = {static_cast<std::size_t>(*gen::inRange(0, 100)),
+                     *testing::amounts(1e12),
+                     *testing::amounts(1e12),
+                     some_bytes(),
+                     *testing::finite_doubles(),
+                     *gen::arbitrary<bool>()};
+  findings.delta = *testing::amounts(3);
+  findings.growth_bytes = some_bytes();
+  findings.available_bytes = some_bytes();
+  findings.reserve_bytes = some_bytes();
+  findings.need_bytes = some_bytes();
+  findings.psi_full_avg10 = *testing::amounts(100);
+  findings.trigger = *gen::element(EvictionTrigger::none, EvictionTrigger::need, EvictionTrigger::pressure);
+  findings.reason = *testing::names();
+  const int count = *gen::inRange(0, 4);
+  for (int index = 0; index < count; ++index) {
+    SparkAppFigures app{*testing::amounts(1e9),
+                        *testing::amounts(1e15),
+                        *testing::amounts(1e9),
+                        static_cast<std::size_t>(index),
+                        *testing::amounts(9),
+                        *testing::amounts(1e9),
+                        *testing::finite_doubles(),
+                        some_bytes(),
+                        std::nullopt};
+    if (*gen::arbitrary<bool>()) app.cost_per_byte = *testing::finite_doubles();
+    findings.apps.emplace(*testing::names(), app);
+    EvictionCandidate candidate;
+    candidate.kind = *gen::element(Kind::executor, Kind::driver, Kind::other);
+    if (*gen::arbitrary<bool>()) candidate.app = *testing::names();
+    candidate.lost_s = *testing::amounts(1e9);
+    candidate.running_s = *testing::amounts(1e9);
+    candidate.cost_s = *testing::finite_doubles();
+    candidate.frees_bytes = some_bytes();
+    candidate.reason = *testing::names();
+    findings.candidates.emplace(*testing::names(), candidate);
+    findings.order.push_back(*testing::names());
+    findings.reclaim.push_back({*testing::names(), some_bytes(), *testing::names()});
+    findings.victims.push_back({*testing::names(), some_bytes(), *testing::names()});
+  }
+  return findings;
+}
+
 OversoldResource some_oversold() {
   OversoldResource resource;
   resource.capacity = *testing::amounts(1e12);
@@ -174,7 +222,7 @@ OversellFindings some_oversell() {
   for (int index = 0; index < count; ++index) {
     const std::string id = *testing::names();
     findings.order.push_back(id);
-    EvictionCandidate candidate{.stage = *gen::inRange(1, 4),
+    OversellCandidate candidate{.stage = *gen::inRange(1, 4),
                                 .priority = *gen::inRange(-100, 100),
                                 .cost = *testing::amounts(1e9),
                                 .memory_bytes = some_bytes()};
@@ -235,6 +283,7 @@ RC_GTEST_PROP(RoundTrip, Plan, ()) {
   for (int index = 0; index < actions; ++index) plan.actions.push_back(some_action());
   if (*gen::arbitrary<bool>()) plan.findings.interference = some_interference();
   if (*gen::arbitrary<bool>()) plan.findings.straggler = some_straggler();
+  if (*gen::arbitrary<bool>()) plan.findings.spark = some_spark();
   if (*gen::arbitrary<bool>()) plan.findings.oversell = some_oversell();
   if (*gen::arbitrary<bool>()) plan.findings.placement = some_placement();
   const std::string text = to_json(plan);

@@ -65,7 +65,7 @@ TEST(SnapshotJson, WhatAWorkloadLeavesOut) {
 TEST(SnapshotJson, NullIsNoValueWhereNoneIsLegal) {
   const Workload bare = workload(
       R"(,"vcpus":null,"allowed_cpus":null,"cpu_quota":null,"memory_high_bytes":null,"deadline":null,"pinned_at":null,)"
-      R"("spark":null,"original":null,"held":null,"straggled_at":null,"pressed_at":null,"cpu_throttled":null)");
+      R"("spark":null,"original":null,"held":null,"fixed":null,"straggled_at":null,"pressed_at":null,"progressed_at":null,"cpu_throttled":null,"cpu_time_s":null,"cache_bytes":null)");
   EXPECT_EQ(bare, workload(""));
 }
 
@@ -83,7 +83,8 @@ TEST(SnapshotJson, ReadsEveryMemberOfAWorkload) {
       R"("spark":{"app":"a","role":"executor","executor":"1"},"gpus":["g0"],)"
       R"("original":{"cpu_quota":2.5,"memory_high_bytes":null},)"
       R"("held":{"cpu":{"cause":"preempted","since":20,"changed_at":21.5},"memory":{"cause":"extended","since":22}},)"
-      R"("straggled_at":23.5,"pressed_at":23.75,"cpu_throttled":0.25,"progress":[{"time":24,"fraction":0.5},{"time":25,"fraction":1}],)"
+      R"("fixed":{"cpu":false,"memory":true},)"
+      R"("straggled_at":23.5,"pressed_at":23.75,"progressed_at":23.875,"cpu_throttled":0.25,"cpu_time_s":12.5,"cache_bytes":4096,"progress":[{"time":24,"fraction":0.5},{"time":25,"fraction":1}],)"
       R"("usage":[{"time":1,"cpu":0.5,"memory_bytes":2,"progress":0.25,"runq_latency_us":3.5,"runq_latency_p50_us":1.5,"llc_mpki":4.5}])");
   Workload expected;
   expected.id = "w";
@@ -104,9 +105,13 @@ TEST(SnapshotJson, ReadsEveryMemberOfAWorkload) {
   expected.original = OriginalLimits{2.5, std::nullopt};
   expected.held_cpu = HeldLimit{HeldCause::preempted, 20, 21.5};
   expected.held_memory = HeldLimit{HeldCause::extended, 22, 22};
+  expected.fixed = {.cpu = false, .memory = true};
   expected.straggled_at = 23.5;
   expected.pressed_at = 23.75;
+  expected.progressed_at = 23.875;
   expected.cpu_throttled = 0.25;
+  expected.cpu_time_s = 12.5;
+  expected.cache_bytes = 4096;
   expected.progress = {{24, 0.5}, {25, 1}};
   expected.usage = {{1, 0.5, 2, 0.25, 3.5, 1.5, 4.5}};
   EXPECT_EQ(read, expected);
@@ -254,10 +259,17 @@ TEST(SnapshotJson, AShareOfTimeAboveAll) {
             "$.workloads[0].cpu_throttled: 1.5 is not between 0 and 1");
 }
 
+TEST(SnapshotJson, CpuTimeAndCacheBelowNothing) {
+  EXPECT_EQ(error_of(workload_document(R"(,"cpu_time_s":-1)")),
+            "$.workloads[0].cpu_time_s: -1 is not between 0 and 1000000000000000");
+  EXPECT_THAT(error_of(workload_document(R"(,"cache_bytes":-1)")),
+              StartsWith("$.workloads[0].cache_bytes: "));
+}
+
 TEST(SnapshotJson, WhatOnlyStragglersBringIsNotWrittenWithoutThem) {
   const std::string text = to_json(parsed(workload_document("")).snapshot);
-  for (const char* member :
-       {"held", "straggled_at", "pressed_at", "cpu_throttled", "progress", "straggler_seen_at"})
+  for (const char* member : {"held", "fixed", "straggled_at", "pressed_at", "cpu_throttled", "progress",
+                             "progressed_at", "straggler_seen_at"})
     EXPECT_EQ(text.find(member), std::string::npos) << member;
   EXPECT_EQ(parsed(snapshot_document("", R"(,"straggler_seen_at":7.5)")).snapshot.straggler_seen_at, 7.5);
 }

@@ -42,7 +42,7 @@ TEST(Decide, PinsBothClassesBestEffortFirst) {
 }
 
 TEST(Decide, RunsOnlyThePoliciesNamed) {
-  EXPECT_THAT(policy_names(), ElementsAre("interference", "straggler", "oversell", "placement"));
+  EXPECT_THAT(policy_names(), ElementsAre("interference", "straggler", "spark", "oversell", "placement"));
   const model::Plan both = decide(mixed(), {});
   EXPECT_TRUE(both.findings.straggler.has_value());
   model::Plan plan = decide(mixed(), {}, {"interference"});

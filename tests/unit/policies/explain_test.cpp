@@ -95,6 +95,29 @@ TEST_F(Explain, AStragglersPayersAreNamed) {
   EXPECT_EQ(explained("b").keeping, "wanted back");
 }
 
+TEST_F(Explain, WhoPaysIsToldAsLongAsTheStragglerIsGrown) {
+  auto& x = snapshot.workloads[2];
+  x.cpu_quota_cores = 1.5;
+  x.memory_high_bytes = 1024;
+  x.original = model::OriginalLimits{.cpu_quota_cores = 4, .memory_high_bytes = 3072};
+  x.held_cpu = model::HeldLimit{.cause = model::HeldCause::reclaimed, .since = 900, .changed_at = 950};
+  x.held_memory = model::HeldLimit{.cause = model::HeldCause::preempted, .since = 910, .changed_at = 910};
+  snapshot.memory.total_bytes = 1 << 20;
+  EXPECT_TRUE(of("a").payers.empty()) << "it was given nothing";
+  snapshot.workloads[0].held_cpu =
+      model::HeldLimit{.cause = model::HeldCause::extended, .since = 900, .changed_at = 900};
+  const auto payers = of("a").payers;
+  ASSERT_EQ(payers.size(), 2U);
+  EXPECT_EQ(payers[0].workload, "x");
+  EXPECT_EQ(payers[0].held, *x.held_cpu);
+  EXPECT_EQ(payers[0].amount, (model::Resources{2.5, 0}));
+  EXPECT_EQ(payers[1].amount, (model::Resources{0, 2048}));
+  EXPECT_TRUE(of("x").payers.empty());
+  // No limit before is all of the node: eight vCPUs.
+  x.original->cpu_quota_cores.reset();
+  EXPECT_EQ(of("a").payers[0].amount, (model::Resources{6.5, 0}));
+}
+
 TEST_F(Explain, ADecisionOfThePlanBringsItsWorkload) {
   const auto plan = decided();
   const auto& action = plan.actions.front();

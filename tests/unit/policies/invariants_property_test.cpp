@@ -3,6 +3,7 @@
 #include "policies/decide.h"
 #include "tests/unit/policies/hosts.h"
 #include "tests/unit/policies/random_node.h"
+#include "tests/unit/policies/random_straggler.h"
 #include "tests/unit/policies/seeds.h"
 
 #include <algorithm>
@@ -113,12 +114,13 @@ RC_GTEST_PROP(PlanProperty, HasNothingMoreToDoOnceItIsCarriedOut, ()) {
 }
 
 RC_GTEST_PROP(PlanProperty, IsTheSameForTheSameSnapshotInWhateverOrder, ()) {
-  testing::RandomCase node = any_case();
-  const model::Plan plan = decide(node.snapshot, node.settings);
-  RC_ASSERT(decide(node.snapshot, node.settings) == plan);
-  std::mt19937_64 random(*testing::any_seed());
-  std::shuffle(node.snapshot.workloads.begin(), node.snapshot.workloads.end(), random);
-  RC_ASSERT(decide(node.snapshot, node.settings) == plan);
+  for (testing::RandomCase node : {any_case(), testing::random_straggler_case(*testing::any_seed())}) {
+    const model::Plan plan = decide(node.snapshot, node.settings);
+    RC_ASSERT(decide(node.snapshot, node.settings) == plan);
+    std::mt19937_64 random(*testing::any_seed());
+    std::shuffle(node.snapshot.workloads.begin(), node.snapshot.workloads.end(), random);
+    RC_ASSERT(decide(node.snapshot, node.settings) == plan);
+  }
 }
 
 }  // namespace berth::policies

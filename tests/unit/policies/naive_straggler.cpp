@@ -50,6 +50,10 @@ class Naive {
     double gap = 0;
     for (std::size_t i = 0; i + 1 < points.size(); ++i)
       gap = std::max(gap, points[i + 1].first - points[i].first);
+    double stood_since = points.empty() ? 0 : points.back().first;
+    for (std::size_t i = points.size(); i-- > 0 && points[i].second == points.back().second;)
+      stood_since = points[i].first;
+    if (w.progressed_at) stood_since = std::min(stood_since, *w.progressed_at);
     if (points.size() > 1 && points.back().second < 1 && snap_.time - points.back().first > 2 * gap) {
       const auto [time, done] = points.back();
       const auto [earlier, less] = points[points.size() - 2];
@@ -73,6 +77,7 @@ class Naive {
     const bool gains = *task.v2 > *task.v1 * (1 + 1e-9);
     const bool in_time = task.finish.has_value() && *task.finish < *w.deadline;
     task.straggler = p4 < 1 && !gains && !in_time;
+    if (snap_.time - stood_since > std::max(10 * set_.restore_hold_s, 4 * gap)) task.straggler = false;
     any_ = any_ || task.straggler;
     rho_[w.id] = set_.max_growth;
     if (*task.v2 > 0 && *w.deadline > t4)
@@ -84,13 +89,14 @@ class Naive {
     if (w.memory_high_bytes) return static_cast<double>(*w.memory_high_bytes);
     return std::nullopt;
   }
+  static bool fixed(const Workload& w, What what) { return what == What::cpu ? w.fixed.cpu : w.fixed.memory; }
   static std::optional<double> original(const Workload& w, What what) {
     if (what == What::cpu) return w.original->cpu_quota_cores;
     if (w.original->memory_high_bytes) return static_cast<double>(*w.original->memory_high_bytes);
     return std::nullopt;
   }
   static std::optional<model::HeldLimit> held(const Workload& w, What what) {
-    if (!w.original) return std::nullopt;
+    if (!w.original || fixed(w, what)) return std::nullopt;
     return what == What::cpu ? w.held_cpu : w.held_memory;
   }
   std::optional<double> allocation(const Workload& w, What what) const {
@@ -238,6 +244,8 @@ class Naive {
       if (what == What::memory &&
           (!limit(w, what) || w.usage.empty() || uses(w, what).back() < 0.9 * *limit(w, what)))
         continue;
+      if (what == What::cpu && !limit(w, what) && !by_vcpus(w, what)) continue;
+      if (fixed(w, what) && !by_vcpus(w, what)) continue;
       waiting.emplace_back(*w.deadline, &w);
     }
     std::sort(waiting.begin(), waiting.end(), [](const auto& a, const auto& b) {
@@ -304,13 +312,17 @@ class Naive {
     std::vector<const Workload*> others;
     for (const Workload& w : snap_.workloads) {
       if (sensitive(w) || out_.limits[what].contains(w.id)) continue;
-      others.push_back(&w);
+      if (!fixed(w, what)) others.push_back(&w);
       const auto a = allocation(w, what);
       if (!a || *a <= 0 || w.usage.empty()) continue;
       if (highest(w, what) / *a >= set_.expected_utilisation) continue;
       double spare = *a - highest(w, what) / set_.expected_utilisation;
       if (what == What::memory) spare = std::floor(spare);
       if (spare < kTiny) continue;
+      if (fixed(w, what)) {
+        out_.keeping.insert(w.id);
+        continue;
+      }
       if (w.pressed_at && snap_.time >= *w.pressed_at && snap_.time - *w.pressed_at < set_.restore_hold_s) {
         out_.keeping.insert(w.id);
         continue;

@@ -96,6 +96,8 @@ class Drawer : private Draws {
     if (chance(0.8)) made.deadline = snapshot.time + number(-20, 300);
     if (sensitive && chance(0.85)) made.progress = progress(snapshot.time, calm);
     if (chance(0.4)) draw_held(snapshot, made);
+    if (!made.progress.empty() && chance(0.3)) made.progressed_at = snapshot.time - number(-5, 700);
+    made.fixed = {.cpu = chance(0.15), .memory = chance(0.15)};
     if (chance(0.3)) made.straggled_at = snapshot.time - number(-2, 60);
     if (chance(0.3)) made.pressed_at = snapshot.time - number(-2, 60);
     if (chance(0.2)) made.cpu_throttled = chance(0.5) ? 0.0 : fraction();

@@ -210,4 +210,38 @@ TEST(StragglerProgress, OneReportAndSilenceIsNotJudged) {
   EXPECT_EQ(judged(1100, {{10, 0.3}}).samples.size(), 1U);
 }
 
+TEST(StragglerProgress, ATaskThatFellSilentForGoodIsGivenUp) {
+  // A report a second until 700: what takes ten times restore_hold, 300 s, is more than a pause.
+  const Points reports{{697, 0.3}, {698, 0.4}, {699, 0.5}, {700, 0.6}};
+  EXPECT_TRUE(judged(1100, reports, 1000).straggler);
+  const auto task = judged(1100, reports, 1000.1);
+  EXPECT_FALSE(task.straggler);
+  EXPECT_EQ(task.growth, std::nullopt);
+  EXPECT_EQ(task.reason, "given up until it moves again: it has stood at 0.6 for 300.1 s");
+}
+
+TEST(StragglerProgress, OneThatReportsSeldomIsGivenMoreTime) {
+  const Points reports{{400, 0.3}, {500, 0.4}, {600, 0.5}, {700, 0.6}};
+  EXPECT_TRUE(judged(1000, reports, 1100).straggler);
+  EXPECT_FALSE(judged(1000, reports, 1100.1).straggler);
+}
+
+TEST(StragglerProgress, OneThatReportsTheSameForEverIsGivenUpToo) {
+  model::Workload workload = testing::task("t", 2, 1100, {{997, 0.6}, {998, 0.6}, {999, 0.6}, {1000, 0.6}});
+  EXPECT_TRUE(judged(workload).straggler);
+  workload.progressed_at = 700;
+  EXPECT_TRUE(judged(workload).straggler);
+  workload.progressed_at = 699.9;
+  EXPECT_FALSE(judged(workload).straggler);
+  // It moves again.
+  workload.progress = {{998, 0.6}, {999, 0.6}, {999.5, 0.6}, {1000, 0.6}};
+  workload.progress.push_back({1001, 0.601});
+  workload.progressed_at = 1001;
+  EXPECT_THAT(judged(workload).reason, ::testing::Not(::testing::HasSubstr("given up")));
+}
+
+TEST(StragglerProgress, OneThatIsLateButMovesIsNotGivenUp) {
+  EXPECT_TRUE(judged(200, {{400, 0.3}, {600, 0.31}, {800, 0.32}, {1000, 0.33}}).straggler);
+}
+
 }  // namespace berth::policies

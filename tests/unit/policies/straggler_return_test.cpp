@@ -317,4 +317,21 @@ TEST(StragglerReturn, WithoutAnOriginalNothingIsDone) {
   EXPECT_THAT(help(host({unknown})).actions, IsEmpty());
 }
 
+TEST(StragglerReturn, AReporterThatDiedHoldsUpNobodysRestore) {
+  model::Workload dead = late_task("dead", 2);
+  dead.progress = {{597, 0.3}, {598, 0.4}, {599, 0.5}, {600, 0.6}};
+  dead.straggled_at = 900;
+  model::Snapshot snapshot = host({held(batch("b", 1, 0.1), HeldCause::reclaimed, 1.5), dead});
+  snapshot.straggler_seen_at = 900;
+  EXPECT_THAT(moves(help(snapshot).findings), ElementsAre("restore b 0.5"));
+}
+
+TEST(StragglerReturn, WhatIsBeyondTheNodesSizeGoesBackWithoutAnAmount) {
+  model::Workload b = held(batch("b", 12, 0.1), HeldCause::reclaimed, 20);
+  const auto proposal = help(host({b}));
+  ASSERT_EQ(proposal.actions.size(), 1U);
+  EXPECT_EQ(proposal.actions[0].reason,
+            "no straggler for 30 s (restore_hold): its limit, which was reclaimed, goes back to 20 cores");
+}
+
 }  // namespace berth::policies

@@ -23,6 +23,7 @@ using testing::good_task;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::kGiB;
+using testing::late_and_pinned;
 using testing::late_task;
 using testing::limits;
 using testing::moves;
@@ -44,14 +45,6 @@ StragglerProposal help(const model::Snapshot& snapshot, const StragglerSettings&
 
 model::Workload with_priority(model::Workload workload, int priority) {
   workload.priority = priority;
-  return workload;
-}
-
-// Two vCPUs of its own, no quota.
-model::Workload late_and_pinned(const std::string& id, const std::string& cpulist) {
-  model::Workload workload = testing::pinned(late_task(id, 1), cpulist);
-  workload.cpu_quota_cores.reset();
-  workload.vcpus = static_cast<int>(workload.cpus.size());
   return workload;
 }
 

@@ -53,6 +53,13 @@ model::Workload late_task(const std::string& id, double quota) {
   return task(id, quota, 1300, {{700, 0.3}, {800, 0.5}, {900, 0.5}, {1000, 0.6}});
 }
 
+model::Workload late_and_pinned(const std::string& id, const std::string& cpulist) {
+  model::Workload workload = pinned(late_task(id, 1), cpulist);
+  workload.cpu_quota_cores.reset();
+  workload.vcpus = static_cast<int>(workload.cpus.size());
+  return workload;
+}
+
 model::Workload good_task(const std::string& id, double quota) {
   return task(id, quota, 1300, {{700, 0.3}, {800, 0.4}, {900, 0.5}, {1000, 0.7}});
 }

@@ -23,6 +23,8 @@ model::Workload task(const std::string& id, double quota, double deadline, const
 // Its speed halves, and it will be 100 s late: at time 1000, 60 % done, 0.002 and 0.001 per second; to be
 // done at 1300. rho = (0.4 / 300) / 0.001 = 4/3.
 model::Workload late_task(const std::string& id, double quota);
+// The same with the vCPUs of the cpulist for its own, and no quota.
+model::Workload late_and_pinned(const std::string& id, const std::string& cpulist);
 // Half of the time of late_task: it is 20 % ahead and speeds up.
 model::Workload good_task(const std::string& id, double quota);
 

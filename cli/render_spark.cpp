@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/render_spark.h"
+
+#include "cli/table.h"
+#include "model/json.h"
+
+#include <algorithm>
+#include <ostream>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace berth::cli {
+
+namespace {
+
+// What comes after the victims says how close the others are; all of it is in the JSON.
+constexpr std::size_t kShownBeyondVictims = 5;
+
+// Rounded where it is long: "12 s", "3 h 4 min"; costs may be below 0.
+std::string seconds(double value) {
+  if (value < 0) return "-" + seconds(-value);
+  return value < 120 ? fmt::format("{:.1f} s", value) : format_duration(value);
+}
+
+std::string per_gib(const std::optional<double>& per_byte) {
+  return per_byte ? fmt::format("{:.2f} s", *per_byte * (1U << 30)) : "-";
+}
+
+void list_apps(std::ostream& out, const model::SparkFindings& findings, const Style& style) {
+  out << "\n" << paint(style, Colour::bold, "Spark applications") << "\n";
+  Table table({{"APPLICATION", Align::left, true},
+               {"STAGES DONE", Align::right},
+               {"TO COMPUTE AGAIN", Align::right},
+               {"TO MOVE AGAIN", Align::right},
+               {"REMAINING", Align::right},
+               {"COST", Align::right},
+               {"FREES", Align::right},
+               {"COST/GIB", Align::right}},
+              "  ");
+  for (const auto& [id, app] : findings.apps) {
+    table.add({id, fmt::format("{:.1f} of {}", app.stages_done, app.stages), seconds(app.computation_s),
+               format_bytes(static_cast<std::uint64_t>(app.transmission_bytes)), seconds(app.remaining_s),
+               seconds(app.cost_s), app.frees_bytes > 0 ? format_bytes(app.frees_bytes) : "-",
+               per_gib(app.cost_per_byte)});
+  }
+  table.print(out, style);
+}
+
+void list_order(std::ostream& out, const model::SparkFindings& findings, const Style& style) {
+  Table table({{"WORKLOAD", Align::left, true},
+               {"KIND"},
+               {"APPLICATION", Align::left, true, true},
+               {"COST", Align::right},
+               {"FREES", Align::right},
+               {""}},
+              "  ");
+  const std::size_t most = findings.victims.size() + kShownBeyondVictims;
+  for (std::size_t i = 0; i < std::min(most, findings.order.size()); ++i) {
+    const std::string& id = findings.order[i];
+    const auto candidate = findings.candidates.find(id);
+    if (candidate == findings.candidates.end()) continue;
+    const bool victim = std::any_of(findings.victims.begin(), findings.victims.end(),
+                                    [&](const model::MemoryTaken& taken) { return taken.workload == id; });
+    table.add({Cell(id, victim ? Colour::yellow : Colour::none), model::to_string(candidate->second.kind),
+               candidate->second.app.value_or("-"), seconds(candidate->second.cost_s),
+               candidate->second.frees_bytes > 0 ? format_bytes(candidate->second.frees_bytes) : "-",
+               victim ? "would go" : ""});
+  }
+  table.print(out, style);
+  if (findings.order.size() > most) {
+    out << paint(style, Colour::dim, fmt::format("  and {} more", findings.order.size() - most)) << "\n";
+  }
+}
+
+}  // namespace
+
+void render_spark(std::ostream& out, const model::SparkFindings& findings, const Style& style) {
+  if (!findings.apps.empty()) list_apps(out, findings, style);
+  if (findings.candidates.empty() && findings.trigger == model::EvictionTrigger::none) return;
+  out << "\n"
+      << paint(style, Colour::bold, "Memory, and who would be evicted first") << "\n  "
+      << paint(style, findings.trigger == model::EvictionTrigger::none ? Colour::none : Colour::yellow,
+               printable(findings.reason))
+      << "\n";
+  for (const model::MemoryTaken& taken : findings.reclaim) {
+    out << "  " << printable(taken.workload) << " gives up " << printable(taken.reason) << "\n";
+  }
+  if (findings.candidates.empty()) {
+    out << "  there is no best-effort workload that could go\n";
+    return;
+  }
+  list_order(out, findings, style);
+  if (!findings.victims.empty()) {
+    out << paint(style, Colour::dim, "  berth evicts nobody by itself yet: this is whom it would choose.")
+        << "\n";
+  }
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace berth::model {
+
+// The memory that latency-sensitive workloads use in all, and where it goes. Bytes.
+struct MemoryDemand {
+  std::size_t samples = 0;  // looked at; of none, nothing below is known and all of it is 0
+  double mean_bytes = 0;    // M
+  double sd_bytes = 0;      // population standard deviation
+  std::uint64_t latest_bytes = 0;
+  double slope_bytes_per_s = 0;  // of the least-squares line
+  bool rising = false;
+  friend bool operator==(const MemoryDemand&, const MemoryDemand&) = default;
+};
+
+// What an application would lose in all (docs/algorithms.md, Spark). Seconds, where nothing else is said.
+struct SparkAppFigures {
+  double computation_s = 0;
+  double transmission_bytes = 0;
+  double recalculation_s = 0;
+  std::size_t stages = 0;  // X
+  double stages_done = 0;  // W
+  double remaining_s = 0;
+  double cost_s = 0;
+  std::uint64_t frees_bytes = 0;        // what its executors and driver on this node use
+  std::optional<double> cost_per_byte;  // nullopt where they use nothing that is known
+  friend bool operator==(const SparkAppFigures&, const SparkAppFigures&) = default;
+};
+
+// A best-effort workload that could be evicted.
+struct EvictionCandidate {
+  enum class Kind { executor, driver, other };
+  Kind kind = Kind::other;
+  std::optional<std::string> app;  // of a Spark workload
+  double lost_s = 0;     // executor: run time of completed tasks whose output goes with it, or its move
+  double running_s = 0;  // executor: what its running tasks have taken so far
+  double cost_s = 0;     // the sum; a driver's: its application's; else CPU seconds used so far
+  std::uint64_t frees_bytes = 0;
+  std::string reason;  // the cost in words
+  friend bool operator==(const EvictionCandidate&, const EvictionCandidate&) = default;
+};
+
+// Who would be evicted now, or squeezed, for how much.
+struct MemoryTaken {
+  std::string workload;
+  std::uint64_t bytes = 0;
+  std::string reason;
+  friend bool operator==(const MemoryTaken&, const MemoryTaken&) = default;
+};
+
+enum class EvictionTrigger { none, need, pressure };
+
+struct SparkFindings {
+  std::string complexity;
+  std::string rank;
+  MemoryDemand demand;
+  double delta = 0;
+  std::uint64_t growth_bytes = 0;
+  std::uint64_t available_bytes = 0;
+  std::uint64_t reserve_bytes = 0;
+  std::uint64_t need_bytes = 0;
+  double psi_full_avg10 = 0;  // percent
+  EvictionTrigger trigger = EvictionTrigger::none;
+  std::string reason;                                   // the comparison that decided, in words
+  std::map<std::string, SparkAppFigures> apps;          // by application id
+  std::map<std::string, EvictionCandidate> candidates;  // by workload id
+  std::vector<std::string> order;                       // of every candidate, first victim first
+  std::vector<MemoryTaken> reclaim;                     // caches that are squeezed first
+  std::vector<MemoryTaken> victims;                     // the first of `order`, as many as the need takes
+  friend bool operator==(const SparkFindings&, const SparkFindings&) = default;
+};
+
+}  // namespace berth::model

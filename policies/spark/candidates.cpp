@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/spark/candidates.h"
+
+#include "model/json.h"
+#include "policies/interference/pressure.h"
+#include "policies/spark/cost.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace berth::policies {
+
+namespace {
+
+using Kind = model::EvictionCandidate::Kind;
+
+std::uint64_t memory_of(const model::Workload& workload) {
+  for (auto sample = workload.usage.rbegin(); sample != workload.usage.rend(); ++sample) {
+    if (sample->memory_bytes) return *sample->memory_bytes;
+  }
+  return 0;
+}
+
+// What is compared. Whoever frees nothing that is known is of no help, and comes last.
+double rank_key(double cost_s, std::uint64_t bytes, EvictionRank rank) {
+  if (bytes == 0) return std::numeric_limits<double>::infinity();
+  return rank == EvictionRank::cost ? cost_s : cost_s / static_cast<double>(bytes);
+}
+
+// What is evicted one after the other before anything else: an application's workloads on this node, or one
+// workload that is of none.
+struct Group {
+  std::string name;
+  std::optional<std::string> app;
+  std::vector<const model::Workload*> members;
+  double cost_s = 0;
+  std::uint64_t bytes = 0;
+};
+
+std::vector<Group> groups_of(const model::Snapshot& snapshot) {
+  std::map<std::string, Group> of_apps;
+  std::vector<Group> groups;
+  for (const model::Workload& workload : snapshot.workloads) {
+    if (workload.workload_class != model::WorkloadClass::best_effort) continue;
+    if (workload.spark) {
+      Group& group = of_apps[workload.spark->app];
+      group.name = workload.spark->app;
+      group.app = workload.spark->app;
+      group.members.push_back(&workload);
+      group.bytes = std::min(group.bytes + memory_of(workload), model::kMaxBytes);
+    } else {
+      groups.push_back({.name = workload.id,
+                        .app = std::nullopt,
+                        .members = {&workload},
+                        .cost_s = cpu_seconds_of(workload, snapshot.time),
+                        .bytes = memory_of(workload)});
+    }
+  }
+  for (auto& [id, group] : of_apps) groups.push_back(std::move(group));
+  return groups;
+}
+
+class Order {
+ public:
+  Order(const model::Snapshot& snapshot, const SparkSettings& settings, double delta)
+      : now_(snapshot.time), settings_(settings) {
+    for (const model::SparkApp& app : snapshot.spark_apps) {
+      apps_.emplace(app.id, &app);
+      out_.apps.emplace(app.id, app_figures(app, settings, delta));
+    }
+  }
+
+  Candidates make(std::vector<Group> groups) {
+    for (Group& group : groups) {
+      if (group.app) take_app(group);
+    }
+    std::sort(groups.begin(), groups.end(), [this](const Group& a, const Group& b) {
+      return std::make_tuple(rank_key(a.cost_s, a.bytes, settings_.rank), std::cref(a.name),
+                             a.app.has_value()) < std::make_tuple(rank_key(b.cost_s, b.bytes, settings_.rank),
+                                                                  std::cref(b.name), b.app.has_value());
+    });
+    for (const Group& group : groups) take_members(group);
+    return std::move(out_);
+  }
+
+ private:
+  void take_app(Group& group) {
+    const auto figures = out_.apps.find(*group.app);
+    if (figures == out_.apps.end()) {  // its driver could not be asked
+      for (const model::Workload* member : group.members) group.cost_s += cpu_seconds_of(*member, now_);
+      return;
+    }
+    group.cost_s = figures->second.cost_s;
+    figures->second.frees_bytes = group.bytes;
+    if (group.bytes > 0) figures->second.cost_per_byte = group.cost_s / static_cast<double>(group.bytes);
+  }
+
+  model::EvictionCandidate candidate_of(const Group& group, const model::Workload& workload) {
+    model::EvictionCandidate made;
+    made.app = group.app;
+    made.frees_bytes = memory_of(workload);
+    if (workload.spark) {
+      made.kind = workload.spark->role == model::SparkRole::driver ? Kind::driver : Kind::executor;
+    }
+    const auto app = group.app ? apps_.find(*group.app) : apps_.end();
+    if (app == apps_.end()) {
+      made.cost_s = cpu_seconds_of(workload, now_);
+      made.reason = fmt::format("{:.4g} CPU seconds used so far", made.cost_s);
+      if (group.app) made.reason += "; nothing is known of its application";
+    } else if (made.kind == Kind::driver) {
+      made.cost_s = group.cost_s;
+      made.reason = fmt::format("all of its application is lost: {:.4g} s", made.cost_s);
+    } else {
+      price_executor(*app->second, workload.spark->executor.value_or(""), made);
+    }
+    return made;
+  }
+
+  void price_executor(const model::SparkApp& app, const std::string& executor,
+                      model::EvictionCandidate& made) {
+    auto [losses, fresh] = losses_.try_emplace(app.id);
+    if (fresh) losses->second = executor_losses(app, settings_);
+    if (const auto loss = losses->second.find(executor); loss != losses->second.end()) {
+      made.lost_s = loss->second.lost_s;
+      made.running_s = loss->second.running_s;
+    }
+    made.cost_s = made.lost_s + made.running_s;
+    const char* how = app.shuffle_service ? "which the shuffle service keeps"
+                      : app.migration     ? "or its move"
+                                          : "to be done again";
+    made.reason = fmt::format("{:.4g} s of completed tasks, {}, and {:.4g} s in running ones", made.lost_s,
+                              how, made.running_s);
+  }
+
+  void take_members(const Group& group) {
+    using Entry = std::tuple<bool, double, std::string, model::EvictionCandidate>;
+    std::vector<Entry> members;
+    for (const model::Workload* workload : group.members) {
+      model::EvictionCandidate candidate = candidate_of(group, *workload);
+      const double key = rank_key(candidate.cost_s, candidate.frees_bytes, settings_.rank);
+      members.emplace_back(candidate.kind == Kind::driver, key, workload->id, std::move(candidate));
+    }
+    std::sort(members.begin(), members.end(), [](const Entry& a, const Entry& b) {
+      return std::tie(std::get<0>(a), std::get<1>(a), std::get<2>(a)) <
+             std::tie(std::get<0>(b), std::get<1>(b), std::get<2>(b));
+    });
+    for (Entry& member : members) {
+      out_.order.push_back(std::get<2>(member));
+      out_.by_workload.emplace(std::get<2>(member), std::move(std::get<3>(member)));
+    }
+  }
+
+  double now_;
+  const SparkSettings& settings_;
+  std::map<std::string, const model::SparkApp*> apps_;
+  std::map<std::string, std::map<std::string, ExecutorLoss>> losses_;
+  Candidates out_;
+};
+
+}  // namespace
+
+double cpu_seconds_of(const model::Workload& workload, double now) {
+  if (workload.cpu_time_s) return *workload.cpu_time_s;
+  if (workload.usage.empty()) return 0;
+  const double since = workload.created > 0 ? workload.created : workload.usage.front().time;
+  return mean_cores(workload) * std::max(0.0, now - since);
+}
+
+Candidates candidates_of(const model::Snapshot& snapshot, const SparkSettings& settings, double delta) {
+  return Order(snapshot, settings, delta).make(groups_of(snapshot));
+}
+
+}  // namespace berth::policies

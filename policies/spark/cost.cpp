@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/spark/cost.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace berth::policies {
+
+namespace {
+
+// W may be 0, of an application that has only begun.
+constexpr double kLeastDone = 0.01;
+
+double share_done(const model::SparkStage& stage) {
+  return stage.partitions > 0 ? static_cast<double>(stage.tasks.size()) / stage.partitions : 0.0;
+}
+
+bool complete(const model::SparkStage& stage) {
+  return stage.tasks.size() >= static_cast<std::size_t>(std::max(0, stage.partitions));
+}
+
+// By position of the stage: positions of those that read what it wrote.
+std::vector<std::vector<std::size_t>> children_of(const model::SparkApp& app) {
+  std::unordered_map<int, std::size_t> position;
+  for (std::size_t i = 0; i < app.stages.size(); ++i) position.emplace(app.stages[i].id, i);
+  std::vector<std::vector<std::size_t>> children(app.stages.size());
+  for (std::size_t i = 0; i < app.stages.size(); ++i) {
+    for (const int parent : app.stages[i].parents) {
+      const auto found = position.find(parent);
+      if (found != position.end() && found->second != i) children[found->second].push_back(i);
+    }
+  }
+  return children;
+}
+
+// Positions, whoever reads before what it reads.
+std::vector<std::size_t> readers_first(const std::vector<std::vector<std::size_t>>& children) {
+  std::vector<std::size_t> order;
+  enum class Mark { unseen, open, done };
+  std::vector<Mark> marks(children.size(), Mark::unseen);
+  // Depth first with a stack of its own: a job may be tens of thousands of stages deep.
+  std::vector<std::pair<std::size_t, std::size_t>> stack;
+  for (std::size_t start = 0; start < children.size(); ++start) {
+    if (marks[start] != Mark::unseen) continue;
+    marks[start] = Mark::open;
+    stack.emplace_back(start, 0);
+    while (!stack.empty()) {
+      const std::size_t stage = stack.back().first;
+      if (stack.back().second == children[stage].size()) {
+        marks[stage] = Mark::done;
+        order.push_back(stage);
+        stack.pop_back();
+        continue;
+      }
+      const std::size_t child = children[stage][stack.back().second++];
+      if (marks[child] != Mark::unseen) continue;
+      marks[child] = Mark::open;
+      stack.emplace_back(child, 0);
+    }
+  }
+  return order;
+}
+
+// What one executor did of one stage.
+struct Part {
+  std::size_t tasks = 0;
+  double run_s = 0;
+};
+
+}  // namespace
+
+double computation_of(const model::SparkStage& stage, Complexity complexity) {
+  double run_s = 0;
+  double without_input_s = 0;
+  double input_bytes = 0;
+  double ratios = 0;
+  std::size_t with_input = 0;
+  for (const model::SparkTask& task : stage.tasks) {
+    run_s += task.duration_s;
+    if (task.input_bytes == 0) {
+      without_input_s += task.duration_s;
+    } else {
+      input_bytes += static_cast<double>(task.input_bytes);
+      ratios += task.duration_s / static_cast<double>(task.input_bytes);
+      ++with_input;
+    }
+  }
+  if (complexity == Complexity::pooled || with_input == 0) return run_s;
+  return input_bytes * (ratios / static_cast<double>(with_input)) + without_input_s;
+}
+
+model::SparkAppFigures app_figures(const model::SparkApp& app, const SparkSettings& settings, double delta) {
+  model::SparkAppFigures figures;
+  const auto children = children_of(app);
+  for (std::size_t i = 0; i < app.stages.size(); ++i) {
+    const model::SparkStage& stage = app.stages[i];
+    figures.computation_s += computation_of(stage, settings.complexity);
+    double read = 0;
+    for (const std::size_t child : children[i]) read = std::max(read, share_done(app.stages[child]));
+    figures.transmission_bytes += static_cast<double>(stage.shuffle_write_bytes) * read;
+    figures.stages_done += share_done(stage);
+  }
+  figures.stages = app.stages.size();
+  figures.recalculation_s =
+      settings.alpha * figures.computation_s + settings.beta_s_per_byte * figures.transmission_bytes;
+  const double left = std::max(0.0, static_cast<double>(figures.stages) - figures.stages_done);
+  figures.remaining_s =
+      settings.gamma * app.calculated_time_s * left / std::max(figures.stages_done, kLeastDone);
+  figures.cost_s = figures.recalculation_s - delta * figures.remaining_s;
+  return figures;
+}
+
+std::map<std::string, ExecutorLoss> executor_losses(const model::SparkApp& app,
+                                                    const SparkSettings& settings) {
+  std::map<std::string, ExecutorLoss> losses;
+  std::map<std::string, std::unordered_map<std::size_t, Part>> parts;
+  for (std::size_t i = 0; i < app.stages.size(); ++i) {
+    for (const model::SparkTask& task : app.stages[i].tasks) {
+      Part& part = parts[task.executor][i];
+      ++part.tasks;
+      part.run_s += task.duration_s;
+    }
+  }
+  const auto children = children_of(app);
+  const auto order = readers_first(children);
+  for (const auto& [executor, of_stages] : parts) {
+    double run_s = 0;
+    double move_bytes = 0;
+    std::vector<bool> runs_again(app.stages.size(), false);  // some of its tasks have to
+    for (const std::size_t i : order) {
+      const model::SparkStage& stage = app.stages[i];
+      const auto part = of_stages.find(i);
+      const bool wanted = children[i].empty() ? stage.shuffle_write_bytes > 0
+                                              : std::any_of(children[i].begin(), children[i].end(),
+                                                            [&](std::size_t c) { return runs_again[c]; });
+      const bool goes = wanted && part != of_stages.end() && !app.shuffle_service;
+      runs_again[i] = !complete(stage) || goes;
+      if (!goes) continue;
+      run_s += part->second.run_s;
+      move_bytes += static_cast<double>(stage.shuffle_write_bytes) * static_cast<double>(part->second.tasks) /
+                    static_cast<double>(stage.tasks.size());
+    }
+    losses[executor].lost_s = app.migration ? std::min(run_s, settings.beta_s_per_byte * move_bytes) : run_s;
+  }
+  for (const model::SparkRunningTask& task : app.running) losses[task.executor].running_s += task.elapsed_s;
+  return losses;
+}
+
+}  // namespace berth::policies

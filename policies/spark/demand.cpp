@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/spark/demand.h"
+
+#include "model/json.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <iterator>
+#include <set>
+#include <vector>
+
+namespace berth::policies {
+
+namespace {
+
+// Less of a rise over the whole window, of the mean, is rounding.
+constexpr double kNoRise = 1e-9;
+
+std::vector<double> last_times(const std::vector<const model::Workload*>& workloads, std::size_t window) {
+  std::set<double> times;
+  for (const model::Workload* workload : workloads) {
+    // Its last `window` readings are the only ones that can be among the last `window` of all.
+    std::size_t taken = 0;
+    for (auto sample = workload->usage.rbegin(); sample != workload->usage.rend() && taken < window;
+         ++sample) {
+      if (!sample->memory_bytes) continue;
+      times.insert(sample->time);
+      ++taken;
+    }
+  }
+  const std::size_t skip = times.size() > window ? times.size() - window : 0;
+  return {std::next(times.begin(), static_cast<std::ptrdiff_t>(skip)), times.end()};
+}
+
+}  // namespace
+
+model::MemoryDemand demand_of(const model::Snapshot& snapshot, int window) {
+  std::vector<const model::Workload*> workloads;
+  for (const model::Workload& workload : snapshot.workloads) {
+    if (workload.workload_class == model::WorkloadClass::latency_sensitive) workloads.push_back(&workload);
+  }
+  const std::vector<double> times = last_times(workloads, static_cast<std::size_t>(std::max(1, window)));
+  model::MemoryDemand demand;
+  demand.samples = times.size();
+  if (times.empty()) return demand;
+
+  std::vector<double> sums(times.size(), 0.0);
+  for (const model::Workload* workload : workloads) {
+    double bytes = 0;
+    auto sample = workload->usage.begin();
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      for (; sample != workload->usage.end() && sample->time <= times[i]; ++sample) {
+        if (sample->memory_bytes) bytes = static_cast<double>(*sample->memory_bytes);
+      }
+      sums[i] += bytes;
+    }
+  }
+  const auto count = static_cast<double>(times.size());
+  double mean_time = 0;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    demand.mean_bytes += sums[i];
+    mean_time += (times[i] - times[0]) / count;
+  }
+  demand.mean_bytes /= count;
+  double squares = 0;
+  double time_squares = 0;
+  double products = 0;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const double off = sums[i] - demand.mean_bytes;
+    const double time_off = times[i] - times[0] - mean_time;
+    squares += off * off;
+    time_squares += time_off * time_off;
+    products += off * time_off;
+  }
+  demand.sd_bytes = std::sqrt(squares / count);
+  demand.latest_bytes =
+      static_cast<std::uint64_t>(std::min(sums.back(), static_cast<double>(model::kMaxBytes)));
+  if (time_squares > 0) demand.slope_bytes_per_s = products / time_squares;
+  demand.rising = demand.slope_bytes_per_s * (times.back() - times.front()) > kNoRise * demand.mean_bytes;
+  return demand;
+}
+
+double delta_of(const model::MemoryDemand& demand) {
+  return demand.rising && demand.mean_bytes > 0 ? demand.sd_bytes / demand.mean_bytes : 0.0;
+}
+
+std::uint64_t growth_of(const model::MemoryDemand& demand, double z) {
+  if (!demand.rising) return 0;
+  const double growth = demand.mean_bytes + z * demand.sd_bytes - static_cast<double>(demand.latest_bytes);
+  return static_cast<std::uint64_t>(
+      std::clamp(std::ceil(growth), 0.0, static_cast<double>(model::kMaxBytes)));
+}
+
+}  // namespace berth::policies

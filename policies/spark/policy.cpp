@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/spark/policy.h"
+
+#include "model/json.h"
+#include "policies/spark/candidates.h"
+#include "policies/spark/demand.h"
+#include "policies/spark/squeeze.h"
+#include "policies/straggler/share.h"
+#include "policies/workload_index.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace berth::policies {
+
+namespace {
+
+using model::EvictionTrigger;
+
+// What psi_full_avg10 looks back on: what was done within it does not show in it yet.
+constexpr double kPressureWindow_s = 10;
+
+std::string bytes_text(std::uint64_t bytes) {
+  return amount_text(model::Resource::memory, static_cast<double>(bytes));
+}
+
+// Fills in what is needed, and why or why not.
+void judge(const model::Snapshot& snapshot, const SparkSettings& settings, model::SparkFindings& out) {
+  out.available_bytes = snapshot.memory.available_bytes;
+  out.psi_full_avg10 = snapshot.memory.psi_full_avg10;
+  out.demand = demand_of(snapshot, settings.window);
+  out.delta = delta_of(out.demand);
+  out.growth_bytes = growth_of(out.demand, settings.z);
+  if (snapshot.memory.total_bytes == 0) {
+    out.reason = "how much memory this node has is not known";
+    return;
+  }
+  out.reserve_bytes = static_cast<std::uint64_t>(
+      std::ceil(settings.reserve * static_cast<double>(snapshot.memory.total_bytes)));
+  const std::uint64_t wanted = out.growth_bytes + out.reserve_bytes;
+  const std::string comparison = fmt::format(
+      "latency-sensitive workloads are expected to want {} more (z {:.3g}); {} is available, {} of it in "
+      "reserve",
+      bytes_text(out.growth_bytes), settings.z, bytes_text(out.available_bytes),
+      bytes_text(out.reserve_bytes));
+  if (wanted > out.available_bytes) {
+    out.need_bytes = std::min(wanted - out.available_bytes, model::kMaxBytes);
+    out.trigger = EvictionTrigger::need;
+    out.reason = fmt::format("{}: {} is missing", comparison, bytes_text(out.need_bytes));
+  } else if (out.psi_full_avg10 > settings.psi_full) {
+    out.trigger = EvictionTrigger::pressure;
+    out.reason =
+        fmt::format("for {:.3g} % of the last 10 s nothing got on for want of memory (psi_full {:.3g})",
+                    out.psi_full_avg10, settings.psi_full);
+  } else {
+    out.reason = comparison + ": nothing is missing";
+  }
+}
+
+// Who goes, for a need of any size: a pressure alone takes one at a time.
+void choose_victims(model::SparkFindings& out) {
+  std::uint64_t freed = 0;
+  for (const std::string& id : out.order) {
+    if (!out.victims.empty() && freed >= out.need_bytes) break;
+    const model::EvictionCandidate& candidate = out.candidates.at(id);
+    if (candidate.frees_bytes == 0) continue;
+    freed += candidate.frees_bytes;
+    out.victims.push_back(
+        {.workload = id,
+         .bytes = candidate.frees_bytes,
+         .reason = fmt::format("{}; with it {} is freed", candidate.reason, bytes_text(freed))});
+  }
+}
+
+model::Action limit_to(const std::string& workload, std::uint64_t bytes, std::string reason) {
+  return {.what = model::SetMemoryHighAction{.workload = workload, .memory_high_bytes = bytes},
+          .policy = "spark",
+          .decision = {},
+          .reason = std::move(reason)};
+}
+
+// What the page cache holds counts as available already, so squeezing it meets no need; but where everybody
+// stalls for memory it says whose cache goes first.
+void squeeze_or_choose(const model::Snapshot& snapshot, SparkProposal& out) {
+  model::SparkFindings& findings = out.findings;
+  const double ago = squeezed_ago(snapshot);
+  if (ago < kPressureWindow_s) {
+    findings.reason += fmt::format("; a memory limit was changed {:.3g} s ago, which is to show first", ago);
+    return;
+  }
+  const std::uint64_t target = findings.reserve_bytes;
+  auto taken = squeeze(snapshot, target);
+  std::uint64_t sum = 0;
+  for (const model::MemoryTaken& part : taken) sum += part.bytes;
+  if (target == 0 || sum < target) {
+    findings.reason +=
+        fmt::format("; caches have {} to give up of {} (the reserve)", bytes_text(sum), bytes_text(target));
+    choose_victims(findings);
+    return;
+  }
+  const WorkloadIndex workloads(snapshot);
+  for (const model::MemoryTaken& part : taken) {
+    const std::uint64_t use = *workloads.find(part.workload)->usage.back().memory_bytes;
+    out.actions.push_back(
+        limit_to(part.workload, use - part.bytes, fmt::format("{}; {}", findings.reason, part.reason)));
+  }
+  findings.reason += fmt::format("; caches give up {}", bytes_text(sum));
+  findings.reclaim = std::move(taken);
+}
+
+// Half the threshold: what was squeezed does not go back while it would have to be taken again.
+void keep_squeezed(const model::Snapshot& snapshot, const SparkSettings& settings, SparkProposal& out) {
+  if (out.findings.psi_full_avg10 <= settings.psi_full / 2) return;
+  for (const model::Workload& workload : snapshot.workloads) {
+    if (workload.workload_class != model::WorkloadClass::best_effort || !workload.memory_high_bytes) continue;
+    if (!workload.held_memory || workload.held_memory->cause != model::HeldCause::preempted) continue;
+    const bool squeezed_anew =
+        std::any_of(out.actions.begin(), out.actions.end(),
+                    [&](const model::Action& action) { return *action.workload() == workload.id; });
+    if (squeezed_anew) continue;
+    out.actions.push_back(limit_to(workload.id, *workload.memory_high_bytes,
+                                   fmt::format("kept as long as memory is short: {}", out.findings.reason)));
+  }
+}
+
+}  // namespace
+
+SparkProposal propose_evictions(const model::Snapshot& snapshot, const SparkSettings& settings) {
+  SparkProposal out;
+  model::SparkFindings& findings = out.findings;
+  findings.complexity = to_string(settings.complexity);
+  findings.rank = to_string(settings.rank);
+  judge(snapshot, settings, findings);
+  Candidates candidates = candidates_of(snapshot, settings, findings.delta);
+  findings.apps = std::move(candidates.apps);
+  findings.candidates = std::move(candidates.by_workload);
+  findings.order = std::move(candidates.order);
+  if (findings.trigger == EvictionTrigger::need) choose_victims(findings);
+  if (findings.trigger == EvictionTrigger::pressure) squeeze_or_choose(snapshot, out);
+  keep_squeezed(snapshot, settings, out);
+  return out;
+}
+
+}  // namespace berth::policies

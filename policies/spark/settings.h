@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace berth::policies {
+
+// How the work in a stage's completed tasks is measured: their run time, or the published form, what they
+// read times their mean seconds per byte.
+enum class Complexity { pooled, mean_of_ratios };
+
+// What the cheapest victim is: by cost for each byte it frees, or the published form, by cost alone.
+enum class EvictionRank { cost_per_byte, cost };
+
+// The [spark] table; defaults and meaning in berth.toml(5) and docs/algorithms.md.
+struct SparkSettings {
+  Complexity complexity = Complexity::pooled;
+  EvictionRank rank = EvictionRank::cost_per_byte;
+  double alpha = 1.0;
+  double beta_s_per_byte = 8e-9;  // 1 Gbit/s
+  double gamma = 1.0;
+  double z = 2.0;          // standard deviations of memory demand that are kept free for
+  int window = 60;         // samples of it
+  double reserve = 0.05;   // of the node's memory
+  double psi_full = 10.0;  // percent of 10 s in which nobody gets on for want of memory
+};
+
+inline const char* to_string(Complexity complexity) {
+  return complexity == Complexity::pooled ? "pooled" : "mean-of-ratios";
+}
+inline const char* to_string(EvictionRank rank) {
+  return rank == EvictionRank::cost_per_byte ? "cost-per-byte" : "cost";
+}
+
+}  // namespace berth::policies

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "model/snapshot.h"
+#include "model/spark_findings.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace berth::policies {
+
+// Page cache that best-effort workloads could be made to give up, of the largest first, until it comes to
+// `bytes`; less where there is not as much. Nobody is left with less than a process lives in.
+std::vector<model::MemoryTaken> squeeze(const model::Snapshot& snapshot, std::uint64_t bytes);
+
+// Seconds since a best-effort workload's memory limit was last lowered or given back in part; infinity where
+// none is held.
+double squeezed_ago(const model::Snapshot& snapshot);
+
+}  // namespace berth::policies

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Documents of docs/contract.md.
+#include "daemon_fixture.h"
+#include "model/json.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace berth::daemon {
+namespace {
+
+using DaemonTest = test::DaemonFixture;
+using nlohmann::json;
+
+TEST_F(DaemonTest, StatusHasEveryMember) {
+  load_node();
+  start();
+  tick();
+  const auto status = json::parse(daemon->status_json());
+  EXPECT_EQ(status["schema"], "berth.status/1");
+  EXPECT_EQ(status["mode"], "observe");
+  EXPECT_EQ(status["started"], 1000);
+  EXPECT_EQ(status["tick"]["count"], 1);
+  EXPECT_EQ(status["tick"]["interval_s"], 0.1);
+  EXPECT_GT(status["tick"]["last_wall_ms"], 0);
+  EXPECT_GT(status["tick"]["mean_cpu_ms"], 0);
+  EXPECT_EQ(status["workloads"]["latency-sensitive"], 2);
+  EXPECT_EQ(status["workloads"]["best-effort"], 1);
+  EXPECT_EQ(status["workloads"]["unmanaged"], 0);
+  EXPECT_TRUE(status["score_node"].is_number());
+  EXPECT_EQ(status["undo_records"], 0);
+  EXPECT_EQ(status["memory_rss_bytes"], 500 * sysconf(_SC_PAGESIZE));
+  EXPECT_EQ(status["config"]["file"], node.config_file().string());
+  EXPECT_EQ(status["config"]["loaded"], 1000);
+  EXPECT_EQ(status["last_actions"].size(), 3U);
+  for (const char* name : {"version", "host", "best_effort_cpus"}) {
+    EXPECT_FALSE(status[name].get<std::string>().empty()) << name;
+  }
+  std::vector<std::string> names;
+  for (const auto& item : status["capabilities"]) {
+    names.push_back(item["name"]);
+    EXPECT_TRUE(item["available"].is_boolean());
+    EXPECT_FALSE(item["detail"].get<std::string>().empty()) << item["name"];
+  }
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"cgroup-v2", "cpuset-controller", "cpu-controller", "memory-controller",
+                                      "psi", "pressure-triggers", "systemd", "bus", "polkit", "smt", "llc",
+                                      "undo-journal", "decision-log", "privileges"}));
+}
+
+TEST_F(DaemonTest, WorkloadsHaveEveryMember) {
+  load_node();
+  configure("mode = \"enforce\"\n");
+  start();
+  tick();
+  node.use_cpu("web/a", 1);
+  ASSERT_TRUE(test::eventually([&] {
+    tick();
+    return daemon->workload("web/a")->cpu_cores.value_or(0) > 0;
+  }));
+  const auto document = json::parse(daemon->workloads_json());
+  EXPECT_EQ(document["schema"], "berth.workloads/1");
+  EXPECT_EQ(document["time"], now);
+  ASSERT_EQ(document["workloads"].size(), 3U);
+  const auto& web = document["workloads"][1];
+  EXPECT_EQ(web["id"], "web/a");
+  EXPECT_EQ(web["service"], "web");
+  EXPECT_EQ(web["class"], "latency-sensitive");
+  EXPECT_EQ(web["vcpus"], 2);
+  EXPECT_EQ(web["pinned_cpus"], node.cpus("web/a"));
+  EXPECT_EQ(web["effective_cpus"], "0-7");
+  EXPECT_GT(web["cpu_cores"], 0);
+  EXPECT_EQ(web["memory_bytes"], 1048576);
+  EXPECT_EQ(web["cpu_pressure_some_avg10"], 2.5);
+  EXPECT_TRUE(web["pressure"].is_number());
+  EXPECT_TRUE(web["score"].is_number());
+  EXPECT_TRUE(web["progress"].is_null());
+  EXPECT_EQ(web["managed"], true);
+  EXPECT_TRUE(web["unmanaged_reason"].is_null());
+  EXPECT_FALSE(web["matched_by"].get<std::string>().empty());
+  EXPECT_TRUE(document["workloads"][0]["vcpus"].is_null());
+  EXPECT_TRUE(document["workloads"][0]["score"].is_null());
+}
+
+TEST_F(DaemonTest, MemoryThatCannotBeReadIsUnknownAndNot0) {
+  load_node();
+  std::filesystem::remove(node.tree() / "web/a/memory.current");
+  start();
+  tick();
+  ASSERT_TRUE(test::eventually([&] {
+    tick();
+    return daemon->workload("web/a")->cpu_cores.has_value();
+  }));
+  EXPECT_EQ(daemon->workload("web/a")->memory_bytes, std::nullopt);
+  EXPECT_EQ(daemon->workload("web/b")->memory_bytes, 1048576U);
+  const auto listed = json::parse(daemon->workloads_json())["workloads"];
+  EXPECT_TRUE(listed[1]["memory_bytes"].is_null());
+  EXPECT_EQ(listed[2]["memory_bytes"], 1048576);
+  const auto snapshot = json::parse(daemon->snapshot_json())["workloads"];
+  EXPECT_FALSE(snapshot[1]["usage"][0].contains("memory_bytes"));
+  EXPECT_TRUE(snapshot[2]["usage"][0].contains("memory_bytes"));
+  const auto metrics = daemon->metrics_text();
+  EXPECT_EQ(metrics.find("berth_workload_memory_bytes{workload=\"web/a\""), std::string::npos);
+  EXPECT_NE(metrics.find("berth_workload_memory_bytes{workload=\"web/b\""), std::string::npos);
+}
+
+TEST_F(DaemonTest, TopologyIsTheContractsDocument) {
+  start();
+  const auto topology = model::parse_topology(daemon->topology_json());
+  ASSERT_TRUE(topology);
+  EXPECT_EQ(topology->usable(), model::CpuSet::range(0, 7));
+}
+
+TEST_F(DaemonTest, LogIsNewestFirstAndLimited) {
+  load_node();
+  configure("mode = \"enforce\"\n");
+  start();
+  tick();
+  ASSERT_TRUE(daemon->set_mode("observe"));
+  const auto log = json::parse(daemon->log_json(2));
+  EXPECT_EQ(log["schema"], "berth.log/1");
+  ASSERT_EQ(log["entries"].size(), 2U);
+  EXPECT_EQ(log["entries"][0]["kind"], "restore");
+  const auto first = json::parse(daemon->log_json(0))["entries"].back();
+  for (const char* member : {"time", "decision", "mode", "kind", "workload", "attribute", "old", "new",
+                             "policy", "reason", "result", "error"}) {
+    EXPECT_TRUE(first.contains(member)) << member;
+  }
+  EXPECT_EQ(first["decision"].get<std::string>().substr(0, 2), "d-");
+}
+
+TEST_F(DaemonTest, GroupsWhoseNamesAreNoUtf8SpoilNoDocument) {
+  node.add_group("web/\xff\xfe");
+  node.add_group("web/a");
+  start();
+  tick();
+  const auto listed = json::parse(daemon->workloads_json())["workloads"];
+  ASSERT_EQ(listed.size(), 1U);
+  EXPECT_EQ(listed[0]["id"], "web/a");
+  EXPECT_TRUE(json::parse(daemon->log_json(0)).contains("entries"));
+  EXPECT_TRUE(model::parse_snapshot(daemon->snapshot_json()));
+  EXPECT_TRUE(model::parse_plan(daemon->plan_json()));
+}
+
+TEST_F(DaemonTest, DocumentsAreMadeOnceATick) {
+  load_node();
+  start();
+  tick();
+  const auto figures = daemon->metrics_text();
+  const auto list = daemon->workloads_json();
+  const auto plan = daemon->plan_json();
+  std::ofstream(node.proc() / "self/statm") << "2000 1700 100 1 0 1 0\n";
+  EXPECT_EQ(daemon->metrics_text(), figures);
+  EXPECT_EQ(daemon->workloads_json(), list);
+  EXPECT_EQ(daemon->plan_json(), plan);
+  ASSERT_TRUE(daemon->set_mode("enforce"));
+  const auto enforcing = daemon->metrics_text();
+  EXPECT_NE(enforcing, figures) << "the mode is another one";
+  tick();
+  EXPECT_NE(daemon->metrics_text(), enforcing);
+  EXPECT_NE(daemon->workloads_json(), list);
+}
+
+TEST_F(DaemonTest, ExplainsWorkloadsAndDecisions) {
+  load_node();
+  start();
+  tick();
+  auto document = json::parse(daemon->explain_json("web/a").value());
+  EXPECT_EQ(document["schema"], "berth.explain/1");
+  EXPECT_EQ(document["decision"], nullptr);
+  EXPECT_EQ(document["workload"]["id"], "web/a");
+  const auto& pin = document["workload"]["pin"];
+  EXPECT_NEAR(pin["score"].get<double>(),
+              pin["k1"].get<double>() * pin["cpu_sc"].get<double>() +
+                  pin["k2"].get<double>() * pin["cpu_ss"].get<double>(),
+              1e-12);
+
+  const auto entry = json::parse(daemon->log_json(1))["entries"][0];
+  document = json::parse(daemon->explain_json(entry["decision"].get<std::string>()).value());
+  EXPECT_EQ(document["decision"]["id"], entry["decision"]);
+  EXPECT_EQ(document["decision"]["entries"][0], entry);
+  EXPECT_EQ(document["workload"]["id"], entry["workload"]);
+
+  EXPECT_EQ(daemon->explain_json("no/such").error().kind(), model::ErrorKind::gone);
+  EXPECT_EQ(daemon->explain_json("").error().kind(), model::ErrorKind::gone);
+}
+
+}  // namespace
+}  // namespace berth::daemon

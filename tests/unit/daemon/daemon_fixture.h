@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// A daemon on a fake node, ticked by hand. Its clock stands unless tick() moves it on.
+#pragma once
+
+#include "daemon/daemon.h"
+#include "fake_node.h"
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace berth::daemon::test {
+
+class DaemonFixture : public testing::Test {
+ protected:
+  void configure(const std::string& head) { node.configure(head + kMixedLoad); }
+  Daemon& start() {
+    auto started = Daemon::start(node.options(), node.settings(), [this] { return now; });
+    if (!started) throw std::runtime_error(started.error().message());
+    daemon = std::move(*started);
+    return *daemon;
+  }
+  void tick() {
+    now += 1;
+    daemon->tick();
+  }
+  void load_node() {
+    node.add_group("web/a");
+    node.add_group("web/b");
+    node.add_group("batch/x", "0-7");
+  }
+  nlohmann::json capability(const std::string& name) {
+    const auto status = nlohmann::json::parse(daemon->status_json());
+    for (const auto& item : status["capabilities"]) {
+      if (item["name"] == name) return item;
+    }
+    return nullptr;
+  }
+
+  FakeNode node;
+  std::unique_ptr<Daemon> daemon;
+  double now = 1000;
+};
+
+}  // namespace berth::daemon::test

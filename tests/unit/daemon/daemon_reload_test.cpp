@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a reload of the configuration changes, and what it leaves.
+#include "daemon_fixture.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace berth::daemon {
+namespace {
+
+using DaemonTest = test::DaemonFixture;
+using nlohmann::json;
+
+TEST_F(DaemonTest, ReloadTakesNewSettings) {
+  load_node();
+  start();
+  tick();
+  EXPECT_EQ(daemon->counts().latency_sensitive, 2U);
+  node.configure("[sampling]\ninterval = \"3s\"\n[[workload]]\nmatch = \"web/*\"\nclass = \"best-effort\"\n");
+  ASSERT_TRUE(daemon->reload());
+  EXPECT_DOUBLE_EQ(daemon->interval_s(), 3);
+  tick();
+  EXPECT_EQ(daemon->counts().latency_sensitive, 0U);
+  EXPECT_EQ(daemon->counts().best_effort, 2U);
+  EXPECT_TRUE(json::parse(daemon->status_json())["config"]["error"].is_null());
+}
+
+TEST_F(DaemonTest, ReloadThatFailsKeepsTheOldSettings) {
+  load_node();
+  start();
+  node.configure("mode = \"enforce\"\n[sampling]\nintervall = \"3s\"\n");
+  const auto reloaded = daemon->reload();
+  ASSERT_FALSE(reloaded);
+  EXPECT_EQ(reloaded.error().kind(), model::ErrorKind::invalid_input);
+  EXPECT_DOUBLE_EQ(daemon->interval_s(), 0.1);
+  EXPECT_EQ(daemon->mode(), "observe");
+  tick();
+  EXPECT_EQ(daemon->counts().latency_sensitive, 2U);
+  const std::string error = json::parse(daemon->status_json())["config"]["error"];
+  EXPECT_NE(error.find("berth.toml:3:"), std::string::npos) << error;
+  EXPECT_NE(daemon->status_line().find("rejected"), std::string::npos);
+
+  configure("");
+  ASSERT_TRUE(daemon->reload());
+  EXPECT_TRUE(json::parse(daemon->status_json())["config"]["error"].is_null());
+}
+
+TEST_F(DaemonTest, ReloadFollowsTheFilesModeButNotOverAModeChosenMeanwhile) {
+  load_node();
+  start();
+  ASSERT_TRUE(daemon->set_mode("enforce"));
+  ASSERT_TRUE(daemon->reload());
+  EXPECT_EQ(daemon->mode(), "enforce") << "the file says what it said before";
+  configure("mode = \"enforce\"\n");
+  ASSERT_TRUE(daemon->reload());
+  configure("mode = \"observe\"\n");
+  ASSERT_TRUE(daemon->reload());
+  EXPECT_EQ(daemon->mode(), "observe");
+}
+
+TEST_F(DaemonTest, AReloadThatCannotEnforceSaysSoUntilItCan) {
+  load_node();
+  node.put("", "cgroup.controllers", "cpu memory");
+  start();
+  EXPECT_TRUE(daemon->reload());
+  configure("mode = \"enforce\"\n");
+  for (int i = 0; i < 2; ++i) {
+    const auto reloaded = daemon->reload();
+    ASSERT_FALSE(reloaded) << i;
+    EXPECT_NE(reloaded.error().message().find("taken over, but: cannot enforce: "), std::string::npos)
+        << reloaded.error().message();
+  }
+  const auto status = json::parse(daemon->status_json());
+  EXPECT_EQ(status["mode"], "observe");
+  EXPECT_EQ(status["config"]["mode"], "enforce");
+  EXPECT_TRUE(status["config"]["error"].is_null()) << "the file itself is right";
+  EXPECT_NE(status["enforce_problem"].get<std::string>().find("cpuset"), std::string::npos);
+  ASSERT_TRUE(daemon->set_mode("observe"));
+  EXPECT_TRUE(daemon->reload()) << "somebody has decided otherwise since";
+}
+
+TEST_F(DaemonTest, AfterARestoreTheStatusTellsWhatTheFileAsksFor) {
+  load_node();
+  configure("mode = \"enforce\"\n");
+  start();
+  tick();
+  ASSERT_TRUE(daemon->restore());
+  const auto status = json::parse(daemon->status_json());
+  EXPECT_EQ(status["mode"], "observe");
+  EXPECT_EQ(status["config"]["mode"], "enforce");
+  EXPECT_TRUE(status["enforce_problem"].is_null());
+  EXPECT_TRUE(daemon->reload());
+  EXPECT_EQ(daemon->mode(), "observe") << "the file says what it said before";
+}
+
+}  // namespace
+}  // namespace berth::daemon

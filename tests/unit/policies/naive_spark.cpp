@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/policies/naive_spark.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <utility>
+
+namespace berth::policies::naive {
+
+namespace {
+
+using model::SparkApp;
+using model::SparkStage;
+using model::Workload;
+
+constexpr double kMiB = 1024.0 * 1024;
+
+class Naive {
+ public:
+  Naive(const model::Snapshot& snapshot, const SparkSettings& settings) : snap_(snapshot), set_(settings) {}
+
+  Eviction run() {
+    predict();
+    for (const SparkApp& app : snap_.spark_apps) out_.apps[app.id] = worth(app);
+    order();
+    decide();
+    return std::move(out_);
+  }
+
+ private:
+  static bool best_effort(const Workload& w) { return w.workload_class == model::WorkloadClass::best_effort; }
+
+  static double last_memory(const Workload& w) {
+    double bytes = 0;
+    for (const auto& s : w.usage)
+      if (s.memory_bytes) bytes = static_cast<double>(*s.memory_bytes);
+    return bytes;
+  }
+
+  void predict() {
+    std::set<double> times;
+    for (const Workload& w : snap_.workloads)
+      for (const auto& s : w.usage)
+        if (!best_effort(w) && s.memory_bytes) times.insert(s.time);
+    while (times.size() > static_cast<std::size_t>(set_.window)) times.erase(times.begin());
+    std::vector<double> sums;
+    for (const double time : times) {
+      double sum = 0;
+      for (const Workload& w : snap_.workloads) {
+        double seen = 0;
+        for (const auto& s : w.usage)
+          if (!best_effort(w) && s.memory_bytes && s.time <= time)
+            seen = static_cast<double>(*s.memory_bytes);
+        sum += seen;
+      }
+      sums.push_back(sum);
+    }
+    if (sums.empty()) return;
+    const auto n = static_cast<double>(sums.size());
+    double mean = 0;
+    for (const double s : sums) mean += s / n;
+    double variance = 0;
+    for (const double s : sums) variance += (s - mean) * (s - mean) / n;
+    double mean_time = 0;
+    for (const double t : times) mean_time += t / n;
+    double up = 0;
+    double down = 0;
+    std::size_t i = 0;
+    for (const double t : times) {
+      up += (t - mean_time) * (sums[i++] - mean);
+      down += (t - mean_time) * (t - mean_time);
+    }
+    if (down <= 0) return;
+    if (up / down * (*times.rbegin() - *times.begin()) <= 1e-9 * mean) return;
+    out_.delta = mean > 0 ? std::sqrt(variance) / mean : 0;
+    out_.growth = std::max(0.0, mean + set_.z * std::sqrt(variance) - sums.back());
+  }
+
+  static std::vector<const SparkStage*> children(const SparkApp& app, const SparkStage& stage) {
+    std::vector<const SparkStage*> list;
+    for (const SparkStage& other : app.stages)
+      if (std::count(other.parents.begin(), other.parents.end(), stage.id) > 0) list.push_back(&other);
+    return list;
+  }
+
+  static double done(const SparkStage& stage) {
+    return static_cast<double>(stage.tasks.size()) / static_cast<double>(stage.partitions);
+  }
+
+  AppWorth worth(const SparkApp& app) const {
+    AppWorth w;
+    for (const SparkStage& stage : app.stages) {
+      double read = 0;
+      double ratio = 0;
+      double with = 0;
+      for (const auto& task : stage.tasks) {
+        const auto input = static_cast<double>(task.input_bytes);
+        if (set_.complexity == Complexity::pooled || task.input_bytes == 0) {
+          w.computation += task.duration_s;
+        } else {
+          read += input;
+          ratio += task.duration_s / input;
+          with += 1;
+        }
+      }
+      if (with > 0) w.computation += read * ratio / with;
+      double most = 0;
+      for (const SparkStage* child : children(app, stage)) most = std::max(most, done(*child));
+      w.transmission += static_cast<double>(stage.shuffle_write_bytes) * most;
+      w.done += done(stage);
+    }
+    w.recalculation = set_.alpha * w.computation + set_.beta_s_per_byte * w.transmission;
+    w.remaining = set_.gamma * app.calculated_time_s * (static_cast<double>(app.stages.size()) - w.done) /
+                  std::max(w.done, 0.01);
+    w.cost = w.recalculation - out_.delta * w.remaining;
+    return w;
+  }
+
+  static bool has_part(const SparkStage& stage, const std::string& executor) {
+    return std::any_of(stage.tasks.begin(), stage.tasks.end(),
+                       [&](const auto& task) { return task.executor == executor; });
+  }
+
+  // Whether what the executor wrote in this stage has yet to be read, and goes with it.
+  static bool goes(const SparkApp& app, const SparkStage& stage, const std::string& executor) {
+    if (app.shuffle_service || !has_part(stage, executor)) return false;
+    const auto readers = children(app, stage);
+    if (readers.empty()) return stage.shuffle_write_bytes > 0;
+    return std::any_of(readers.begin(), readers.end(), [&](const SparkStage* reader) {
+      return reader->tasks.size() < static_cast<std::size_t>(reader->partitions) ||
+             goes(app, *reader, executor);
+    });
+  }
+
+  double executor_cost(const SparkApp& app, const std::string& executor) const {
+    double run = 0;
+    double moved = 0;
+    for (const SparkStage& stage : app.stages) {
+      if (!goes(app, stage, executor)) continue;
+      double count = 0;
+      for (const auto& task : stage.tasks) {
+        if (task.executor != executor) continue;
+        run += task.duration_s;
+        count += 1;
+      }
+      moved +=
+          static_cast<double>(stage.shuffle_write_bytes) * count / static_cast<double>(stage.tasks.size());
+    }
+    double cost = app.migration ? std::min(run, set_.beta_s_per_byte * moved) : run;
+    for (const auto& task : app.running)
+      if (task.executor == executor) cost += task.elapsed_s;
+    return cost;
+  }
+
+  double cpu_seconds(const Workload& w) const {
+    if (w.cpu_time_s) return *w.cpu_time_s;
+    if (w.usage.empty()) return 0;
+    double mean = 0;
+    for (const auto& s : w.usage) mean += s.cpu_cores / static_cast<double>(w.usage.size());
+    return mean * std::max(0.0, snap_.time - (w.created > 0 ? w.created : w.usage.front().time));
+  }
+
+  const SparkApp* app_of(const Workload& w) const {
+    for (const SparkApp& app : snap_.spark_apps)
+      if (w.spark && app.id == w.spark->app) return &app;
+    return nullptr;
+  }
+
+  double key(double cost, double bytes) const {
+    if (bytes <= 0) return std::numeric_limits<double>::infinity();
+    return set_.rank == EvictionRank::cost ? cost : cost / bytes;
+  }
+
+  void order() {
+    std::map<std::string, std::vector<const Workload*>> apps;
+    std::vector<std::pair<std::pair<double, std::string>, std::vector<const Workload*>>> groups;
+    for (const Workload& w : snap_.workloads) {
+      if (!best_effort(w)) continue;
+      if (w.spark) {
+        apps[w.spark->app].push_back(&w);
+      } else {
+        out_.costs[w.id] = cpu_seconds(w);
+        groups.push_back({{key(out_.costs[w.id], last_memory(w)), w.id}, {&w}});
+      }
+    }
+    for (auto& [id, members] : apps) {
+      const SparkApp* app = app_of(*members.front());
+      double cost = app != nullptr ? out_.apps[id].cost : 0;
+      double bytes = 0;
+      for (const Workload* w : members) {
+        bytes += last_memory(*w);
+        if (app == nullptr) {
+          cost += cpu_seconds(*w);
+          out_.costs[w->id] = cpu_seconds(*w);
+        } else if (w->spark->role == model::SparkRole::driver) {
+          out_.costs[w->id] = out_.apps[id].cost;
+        } else {
+          out_.costs[w->id] = executor_cost(*app, w->spark->executor.value_or(""));
+        }
+      }
+      std::sort(members.begin(), members.end(), [&](const Workload* a, const Workload* b) {
+        const bool a_drives = a->spark->role == model::SparkRole::driver;
+        const bool b_drives = b->spark->role == model::SparkRole::driver;
+        if (a_drives != b_drives) return b_drives;
+        const double a_key = key(out_.costs[a->id], last_memory(*a));
+        const double b_key = key(out_.costs[b->id], last_memory(*b));
+        return a_key != b_key ? a_key < b_key : a->id < b->id;
+      });
+      groups.push_back({{key(cost, bytes), id}, members});
+    }
+    std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (const auto& [rank, members] : groups)
+      for (const Workload* w : members) out_.order.push_back(w->id);
+  }
+
+  const Workload& find(const std::string& id) const {
+    return *std::find_if(snap_.workloads.begin(), snap_.workloads.end(),
+                         [&](const Workload& w) { return w.id == id; });
+  }
+
+  void take_victims() {
+    double freed = 0;
+    for (const std::string& id : out_.order) {
+      const double bytes = last_memory(find(id));
+      if (bytes <= 0) continue;
+      if (!out_.victims.empty() && freed >= out_.need) return;
+      out_.victims.push_back(id);
+      freed += bytes;
+    }
+  }
+
+  void decide() {
+    const auto total = static_cast<double>(snap_.memory.total_bytes);
+    if (total <= 0) return;
+    const double reserve = std::ceil(set_.reserve * total);
+    out_.need =
+        std::max(0.0, std::ceil(out_.growth) + reserve - static_cast<double>(snap_.memory.available_bytes));
+    if (out_.need > 0) return take_victims();
+    if (snap_.memory.psi_full_avg10 <= set_.psi_full) return;
+    for (const Workload& w : snap_.workloads) {
+      if (!best_effort(w) || !w.held_memory) continue;
+      const double ago = snap_.time - w.held_memory->changed_at;
+      if (ago >= 0 && ago < 10) return;
+    }
+    std::vector<std::pair<double, const Workload*>> caches;
+    double sum = 0;
+    for (const Workload& w : snap_.workloads) {
+      if (!best_effort(w) || !w.cache_bytes || w.usage.empty() || !w.usage.back().memory_bytes) continue;
+      const double spare = static_cast<double>(*w.usage.back().memory_bytes) - 16 * kMiB;
+      const double part = std::min(static_cast<double>(*w.cache_bytes), spare);
+      if (part <= 0) continue;
+      caches.emplace_back(part, &w);
+      sum += part;
+    }
+    if (reserve <= 0 || sum < reserve) return take_victims();
+    std::sort(caches.begin(), caches.end(), [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first > b.first : a.second->id < b.second->id;
+    });
+    double missing = reserve;
+    for (const auto& [part, w] : caches) {
+      if (missing <= 0) break;
+      const double taken = std::min(part, missing);
+      missing -= taken;
+      out_.limits[w->id] = static_cast<double>(*w->usage.back().memory_bytes) - taken;
+    }
+  }
+
+  const model::Snapshot& snap_;
+  const SparkSettings& set_;
+  Eviction out_;
+};
+
+}  // namespace
+
+Eviction evict(const model::Snapshot& snapshot, const SparkSettings& settings) {
+  return Naive(snapshot, settings).run();
+}
+
+}  // namespace berth::policies::naive

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Spark policy said again, word by word after docs/algorithms.md, with maps and loops and no care for
+// time. Nothing of policies/ is used but the settings.
+#pragma once
+
+#include "model/snapshot.h"
+#include "policies/settings.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace berth::policies::naive {
+
+struct AppWorth {
+  double computation = 0;
+  double transmission = 0;
+  double recalculation = 0;
+  double done = 0;
+  double remaining = 0;
+  double cost = 0;
+};
+
+struct Eviction {
+  double delta = 0;
+  double growth = 0;
+  double need = 0;
+  std::map<std::string, AppWorth> apps;
+  std::map<std::string, double> costs;  // by workload id
+  std::vector<std::string> order;
+  std::vector<std::string> victims;
+  std::map<std::string, double> limits;  // of squeezed workloads, bytes
+};
+
+Eviction evict(const model::Snapshot& snapshot, const SparkSettings& settings);
+
+}  // namespace berth::policies::naive

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Spark policy against its plain restatement, and what holds of it whatever the node.
+#include "model/json.h"
+#include "policies/decide.h"
+#include "policies/spark/policy.h"
+#include "tests/unit/policies/naive_spark.h"
+#include "tests/unit/policies/random_spark.h"
+#include "tests/unit/policies/seeds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+#include <variant>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace berth::policies {
+
+namespace {
+
+testing::RandomCase any_case() { return testing::random_spark_case(*testing::any_seed()); }
+
+bool near(double a, double b) { return std::abs(a - b) <= 1e-6 * std::max({1.0, std::abs(a), std::abs(b)}); }
+
+const model::Workload& find(const model::Snapshot& snapshot, const std::string& id) {
+  return *std::find_if(snapshot.workloads.begin(), snapshot.workloads.end(),
+                       [&](const auto& workload) { return workload.id == id; });
+}
+
+double limit_of(const model::Action& action) {
+  const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what);
+  RC_ASSERT(high != nullptr);
+  RC_ASSERT(high->memory_high_bytes.has_value());
+  return static_cast<double>(*high->memory_high_bytes);
+}
+
+}  // namespace
+
+RC_GTEST_PROP(SparkProperty, IsWhatItsRestatementSays, ()) {
+  const testing::RandomCase node = any_case();
+  const SparkProposal real = propose_evictions(node.snapshot, node.settings.spark);
+  const model::SparkFindings& findings = real.findings;
+  const naive::Eviction expected = naive::evict(node.snapshot, node.settings.spark);
+  RC_CLASSIFY(findings.trigger == model::EvictionTrigger::need, "a need");
+  RC_CLASSIFY(findings.trigger == model::EvictionTrigger::pressure, "a pressure");
+  RC_CLASSIFY(!findings.reclaim.empty(), "caches squeezed");
+  RC_CLASSIFY(findings.delta > 0, "demand climbs");
+  RC_CLASSIFY(findings.victims.size() > 1, "several victims");
+  RC_ASSERT(near(findings.delta, expected.delta));
+  RC_ASSERT(near(static_cast<double>(findings.growth_bytes), std::ceil(expected.growth)));
+  RC_ASSERT(near(static_cast<double>(findings.need_bytes), expected.need));
+  RC_ASSERT(findings.apps.size() == expected.apps.size());
+  for (const auto& [id, app] : findings.apps) {
+    const naive::AppWorth& same = expected.apps.at(id);
+    RC_ASSERT(near(app.computation_s, same.computation));
+    RC_ASSERT(near(app.transmission_bytes, same.transmission));
+    RC_ASSERT(near(app.recalculation_s, same.recalculation));
+    RC_ASSERT(near(app.stages_done, same.done));
+    RC_ASSERT(near(app.remaining_s, same.remaining));
+    RC_ASSERT(near(app.cost_s, same.cost));
+  }
+  RC_ASSERT(findings.candidates.size() == expected.costs.size());
+  for (const auto& [id, candidate] : findings.candidates)
+    RC_ASSERT(near(candidate.cost_s, expected.costs.at(id)));
+  RC_ASSERT(findings.order == expected.order);
+  std::vector<std::string> victims;
+  for (const model::MemoryTaken& victim : findings.victims) victims.push_back(victim.workload);
+  RC_ASSERT(victims == expected.victims);
+  RC_ASSERT(findings.reclaim.size() == expected.limits.size());
+  for (const model::Action& action : real.actions) {
+    const auto squeezed = expected.limits.find(*action.workload());
+    if (squeezed != expected.limits.end()) {
+      RC_ASSERT(near(limit_of(action), squeezed->second));
+    } else {  // held on to
+      RC_ASSERT(limit_of(action) ==
+                static_cast<double>(find(node.snapshot, *action.workload()).memory_high_bytes.value_or(0)));
+    }
+  }
+}
+
+RC_GTEST_PROP(SparkProperty, NobodyLatencySensitiveGoesAndADriverGoesAfterItsExecutors, ()) {
+  const testing::RandomCase node = any_case();
+  const model::SparkFindings findings = propose_evictions(node.snapshot, node.settings.spark).findings;
+  std::set<std::string> driven;  // applications whose driver had its turn
+  std::set<std::string> seen;
+  for (const std::string& id : findings.order) {
+    const model::Workload& workload = find(node.snapshot, id);
+    RC_ASSERT(workload.workload_class == model::WorkloadClass::best_effort);
+    RC_ASSERT(seen.insert(id).second);
+    if (!workload.spark) continue;
+    if (workload.spark->role == model::SparkRole::driver) {
+      driven.insert(workload.spark->app);
+    } else {
+      RC_ASSERT(!driven.contains(workload.spark->app));
+    }
+  }
+  RC_ASSERT(findings.victims.size() <= findings.order.size());
+}
+
+RC_GTEST_PROP(SparkProperty, AllVictimsAreNeeded, ()) {
+  const testing::RandomCase node = any_case();
+  const model::SparkFindings findings = propose_evictions(node.snapshot, node.settings.spark).findings;
+  std::uint64_t freed = 0;
+  for (std::size_t i = 0; i < findings.victims.size(); ++i) {
+    RC_ASSERT(i == 0 || freed < findings.need_bytes);
+    freed += findings.victims[i].bytes;
+  }
+}
+
+// A driver that says the same work in another order of stages is worth the same.
+RC_GTEST_PROP(SparkProperty, TheOrderOfStagesInTheSnapshotDoesNotMatter, ()) {
+  testing::RandomCase node = any_case();
+  const auto before = propose_evictions(node.snapshot, node.settings.spark).findings;
+  for (model::SparkApp& app : node.snapshot.spark_apps) std::reverse(app.stages.begin(), app.stages.end());
+  const auto after = propose_evictions(node.snapshot, node.settings.spark).findings;
+  for (const auto& [id, candidate] : before.candidates)
+    RC_ASSERT(near(candidate.cost_s, after.candidates.at(id).cost_s));
+}
+
+// No plan says that anybody is evicted as long as nothing does it, and what it says can be read back.
+RC_GTEST_PROP(SparkProperty, APlanEvictsNobodyAndReadsBack, ()) {
+  const testing::RandomCase node = any_case();
+  const model::Plan plan = decide(node.snapshot, node.settings);
+  for (const model::Action& action : plan.actions)
+    RC_ASSERT(!std::holds_alternative<model::EvictAction>(action.what));
+  const auto again = model::parse_plan(model::to_json(plan));
+  if (!again) RC_FAIL(again.error().message());
+  RC_ASSERT(*again == plan);
+}
+
+}  // namespace berth::policies

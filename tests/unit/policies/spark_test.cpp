@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/spark/candidates.h"
+#include "policies/spark/cost.h"
+#include "policies/spark/demand.h"
+#include "policies/spark/policy.h"
+#include "tests/unit/policies/hosts.h"
+
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace berth::policies {
+
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+
+model::SparkStage stage(int id, std::vector<int> parents, int partitions, std::uint64_t shuffle,
+                        std::vector<model::SparkTask> tasks) {
+  return {.id = id,
+          .parents = std::move(parents),
+          .partitions = partitions,
+          .shuffle_write_bytes = shuffle,
+          .tasks = std::move(tasks)};
+}
+
+// Stage 0 is complete, 36 s; stage 1 reads it and has one task of four.
+model::SparkApp etl() {
+  model::SparkApp app;
+  app.id = "app-etl";
+  app.calculated_time_s = 60;
+  app.stages = {
+      stage(0, {}, 4, 1'000'000'000, {{"1", 1000, 10}, {"1", 1000, 12}, {"2", 2000, 8}, {"2", 0, 6}}),
+      stage(1, {0}, 4, 0, {{"1", 0, 4}})};
+  app.running = {{"1", 3}, {"2", 2}};
+  return app;
+}
+
+model::UsageSample sample(double time, std::uint64_t bytes) {
+  model::UsageSample made;
+  made.time = time;
+  made.cpu_cores = 1;
+  made.memory_bytes = bytes;
+  return made;
+}
+
+model::Workload using_memory(model::Workload workload, std::uint64_t bytes) {
+  workload.usage = {sample(1000, bytes)};
+  return workload;
+}
+
+model::Workload of_spark(const std::string& id, const std::string& app, const std::string& executor,
+                         std::uint64_t bytes = kGiB) {
+  model::Workload made = using_memory(testing::best_effort(id), bytes);
+  made.spark = model::SparkIdentity{app, model::SparkRole::executor, executor};
+  if (executor.empty()) made.spark = model::SparkIdentity{app, model::SparkRole::driver, std::nullopt};
+  return made;
+}
+
+model::Workload other(const std::string& id, double cpu_time_s, std::uint64_t bytes = kGiB) {
+  model::Workload made = using_memory(testing::best_effort(id), bytes);
+  made.cpu_time_s = cpu_time_s;
+  return made;
+}
+
+model::Workload sensitive(std::initializer_list<std::uint64_t> bytes) {
+  model::Workload made = testing::latency_sensitive("web", 1);
+  made.usage.clear();
+  for (const std::uint64_t each : bytes) {
+    const double time = 1000 - static_cast<double>(bytes.size() - 1 - made.usage.size());
+    made.usage.push_back(sample(time, each));
+  }
+  return made;
+}
+
+// 16 GiB, of which so much is available; at time 1000.
+model::Snapshot snapshot(std::uint64_t available, std::vector<model::Workload> workloads,
+                         std::vector<model::SparkApp> apps = {}) {
+  model::Snapshot made = testing::snapshot_of(testing::host({}));
+  made.time = 1000;
+  made.memory.total_bytes = 16 * kGiB;
+  made.memory.available_bytes = available;
+  made.workloads = std::move(workloads);
+  made.spark_apps = std::move(apps);
+  return made;
+}
+
+model::SparkFindings find(const model::Snapshot& snapshot, const SparkSettings& settings = {}) {
+  return propose_evictions(snapshot, settings).findings;
+}
+
+std::vector<std::string> victims(const model::SparkFindings& findings) {
+  std::vector<std::string> ids;
+  for (const model::MemoryTaken& victim : findings.victims) ids.push_back(victim.workload);
+  return ids;
+}
+
+}  // namespace
+
+TEST(SparkCost, PoolsRunTimesOrTakesTheMeanOfRatios) {
+  const model::SparkStage first = etl().stages[0];
+  EXPECT_DOUBLE_EQ(computation_of(first, Complexity::pooled), 36);
+  // 4000 bytes times the mean of 10, 12 and 4 ms/byte, and 6 s of the task without input.
+  EXPECT_NEAR(computation_of(first, Complexity::mean_of_ratios), 4000 * (0.026 / 3) + 6, 1e-9);
+  EXPECT_DOUBLE_EQ(computation_of(etl().stages[1], Complexity::mean_of_ratios), 4);
+}
+
+TEST(SparkCost, IsRecalculationLessWhatRemainsByHowFastDemandClimbs) {
+  const model::SparkAppFigures level = app_figures(etl(), {}, 0);
+  EXPECT_DOUBLE_EQ(level.computation_s, 40);
+  EXPECT_DOUBLE_EQ(level.transmission_bytes, 250e6);
+  EXPECT_DOUBLE_EQ(level.recalculation_s, 42);
+  EXPECT_EQ(level.stages, 2U);
+  EXPECT_DOUBLE_EQ(level.stages_done, 1.25);
+  EXPECT_DOUBLE_EQ(level.remaining_s, 36);
+  EXPECT_DOUBLE_EQ(level.cost_s, 42);
+  EXPECT_DOUBLE_EQ(app_figures(etl(), {}, 0.5).cost_s, 24);
+}
+
+TEST(SparkCost, OfAnApplicationWithoutStagesIsNothing) {
+  model::SparkApp app;
+  app.calculated_time_s = 10;
+  EXPECT_DOUBLE_EQ(app_figures(app, {}, 1).cost_s, 0);
+  EXPECT_THAT(executor_losses(app, {}), IsEmpty());
+}
+
+TEST(SparkCost, OfAnApplicationThatHasDoneNothingRemainsAHundredTimesItsTime) {
+  model::SparkApp app;
+  app.calculated_time_s = 3;
+  app.stages = {stage(0, {}, 10, 0, {})};
+  EXPECT_DOUBLE_EQ(app_figures(app, {}, 1).remaining_s, 300);
+}
+
+TEST(ExecutorLoss, IsOutputThatIsYetToBeReadAndWhatRuns) {
+  const auto losses = executor_losses(etl(), {});
+  // What executor 1 did of stage 1 is with the driver already.
+  EXPECT_DOUBLE_EQ(losses.at("1").lost_s, 22);
+  EXPECT_DOUBLE_EQ(losses.at("1").running_s, 3);
+  EXPECT_DOUBLE_EQ(losses.at("2").lost_s, 14);
+}
+
+TEST(ExecutorLoss, DoesNotCountWhatWasReadAlready) {
+  model::SparkApp app = etl();
+  app.stages[1].tasks.resize(4, {"2", 0, 5});
+  EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("1").lost_s, 0);
+}
+
+TEST(ExecutorLoss, CountsWhatLostOutputWasMadeOf) {
+  model::SparkApp app = etl();
+  app.stages[1] = stage(1, {0}, 2, 10, {{"1", 0, 4}, {"2", 0, 5}});
+  app.stages.push_back(stage(2, {1}, 1, 0, {}));
+  const auto losses = executor_losses(app, {});
+  EXPECT_DOUBLE_EQ(losses.at("1").lost_s, 22 + 4);
+  EXPECT_DOUBLE_EQ(losses.at("2").lost_s, 14 + 5);
+}
+
+TEST(ExecutorLoss, CountsAShuffleThatWaitsForItsReader) {
+  model::SparkApp app = etl();
+  app.stages.pop_back();
+  EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("1").lost_s, 22);
+}
+
+TEST(ExecutorLoss, IsRunningTasksAloneWithAShuffleService) {
+  model::SparkApp app = etl();
+  app.shuffle_service = true;
+  const ExecutorLoss loss = executor_losses(app, {}).at("1");
+  EXPECT_DOUBLE_EQ(loss.lost_s, 0);
+  EXPECT_DOUBLE_EQ(loss.running_s, 3);
+}
+
+TEST(ExecutorLoss, IsTheMoveOfItsBlocksWhereTheyMigrateAndThatIsLess) {
+  model::SparkApp app = etl();
+  app.migration = true;
+  EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("1").lost_s, 4);  // 500 MB at 8 ns a byte
+  app.stages[0].shuffle_write_bytes = 100'000'000'000;
+  EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("1").lost_s, 22);
+}
+
+TEST(MemoryDemand, PredictsWhileItRises) {
+  const auto rising = demand_of(snapshot(0, {sensitive({2 * kGiB, 4 * kGiB, 4 * kGiB, 4 * kGiB})}), 60);
+  EXPECT_EQ(rising.samples, 4U);
+  EXPECT_TRUE(rising.rising);
+  EXPECT_NEAR(delta_of(rising), 0.24744, 1e-5);
+  EXPECT_NEAR(static_cast<double>(growth_of(rising, 2)) / kGiB, 1.23205, 1e-4);
+  const auto falling = demand_of(snapshot(0, {sensitive({4 * kGiB, 2 * kGiB})}), 60);
+  EXPECT_FALSE(falling.rising);
+  EXPECT_EQ(growth_of(falling, 2), 0U);
+  EXPECT_EQ(delta_of(falling), 0);
+}
+
+TEST(MemoryDemand, OfLevelUseIsNoRise) {
+  const auto level = demand_of(snapshot(0, {sensitive({kGiB + 7, kGiB + 7, kGiB + 7})}), 60);
+  EXPECT_FALSE(level.rising);
+  EXPECT_EQ(level.sd_bytes, 0);
+}
+
+TEST(MemoryDemand, LooksAtTheLastSamplesOnly) {
+  const auto demand = demand_of(snapshot(0, {sensitive({9 * kGiB, kGiB, 2 * kGiB})}), 2);
+  EXPECT_EQ(demand.samples, 2U);
+  EXPECT_TRUE(demand.rising);
+}
+
+TEST(MemoryDemand, ANewWorkloadIsARise) {
+  model::Workload fresh = sensitive({kGiB});
+  fresh.id = "web-2";
+  EXPECT_TRUE(demand_of(snapshot(0, {sensitive({kGiB, kGiB, kGiB}), fresh}), 60).rising);
+}
+
+TEST(MemoryDemand, OfNobodyIsNothing) {
+  const auto none = demand_of(snapshot(0, {other("b", 1)}), 60);
+  EXPECT_EQ(none.samples, 0U);
+  EXPECT_FALSE(none.rising);
+}
+
+TEST(CpuSeconds, AreCountedOrElseGuessedFromLateUse) {
+  model::Workload workload = using_memory(testing::best_effort("b"), kGiB);
+  workload.created = 900;
+  EXPECT_DOUBLE_EQ(cpu_seconds_of(workload, 1000), 100);
+  workload.cpu_time_s = 7;
+  EXPECT_DOUBLE_EQ(cpu_seconds_of(workload, 1000), 7);
+  EXPECT_DOUBLE_EQ(cpu_seconds_of(model::Workload{}, 1000), 0);
+}
+
+TEST(Eviction, TakesNobodyWithoutANeed) {
+  const auto findings = find(snapshot(8 * kGiB, {other("b", 1)}));
+  EXPECT_EQ(findings.trigger, model::EvictionTrigger::none);
+  EXPECT_EQ(findings.need_bytes, 0U);
+  EXPECT_THAT(findings.order, ElementsAre("b"));
+  EXPECT_THAT(findings.victims, IsEmpty());
+}
+
+TEST(Eviction, TakesExecutorsOfTheCheapestApplicationThenItsDriver) {
+  model::SparkApp dear = etl();
+  dear.id = "app-dear";
+  for (auto& task : dear.stages[0].tasks) task.duration_s *= 100;
+  const auto findings =
+      find(snapshot(0,
+                    {of_spark("d1", "app-dear", "1"), of_spark("driver", "app-etl", "", kMiB),
+                     of_spark("e1", "app-etl", "1"), of_spark("e2", "app-etl", "2")},
+                    {dear, etl()}),
+           {.reserve = 0.125});  // 2 GiB
+  EXPECT_THAT(findings.order, ElementsAre("e2", "e1", "driver", "d1"));
+  EXPECT_THAT(victims(findings), ElementsAre("e2", "e1"));
+  EXPECT_THAT(findings.victims[1].reason, HasSubstr("with it 2 GiB is freed"));
+  const auto more = find(snapshot(0,
+                                  {of_spark("d1", "app-dear", "1"), of_spark("driver", "app-etl", "", kMiB),
+                                   of_spark("e1", "app-etl", "1"), of_spark("e2", "app-etl", "2")},
+                                  {dear, etl()}),
+                         {.reserve = 0.1250001});
+  EXPECT_THAT(victims(more), ElementsAre("e2", "e1", "driver"));
+}
+
+TEST(Eviction, RanksByCostForEachByteOrByCostAlone) {
+  const auto node = snapshot(0, {other("dear-and-large", 20, 8 * kGiB), other("cheap-and-small", 10, kGiB)});
+  EXPECT_THAT(find(node).order, ElementsAre("dear-and-large", "cheap-and-small"));
+  EXPECT_THAT(find(node, {.rank = EvictionRank::cost}).order,
+              ElementsAre("cheap-and-small", "dear-and-large"));
+}
+
+TEST(Eviction, TakesWhoFreesNothingLastAndNeverAsAVictim) {
+  const auto findings = find(snapshot(0, {other("nothing", 0, 0), other("some", 100, kMiB)}));
+  EXPECT_THAT(findings.order, ElementsAre("some", "nothing"));
+  EXPECT_THAT(victims(findings), ElementsAre("some"));
+}
+
+TEST(Eviction, SparesLatencySensitiveExecutors) {
+  model::Workload serving = of_spark("e1", "app-etl", "1");
+  serving.workload_class = model::WorkloadClass::latency_sensitive;
+  EXPECT_THAT(find(snapshot(0, {serving, other("b", 1)}, {etl()})).order, ElementsAre("b"));
+}
+
+TEST(Eviction, PricesAnUnknownApplicationByItsCpuTime) {
+  model::Workload unknown = of_spark("x", "app-x", "1");
+  unknown.cpu_time_s = 12;
+  const auto findings = find(snapshot(0, {unknown}));
+  EXPECT_DOUBLE_EQ(findings.candidates.at("x").cost_s, 12);
+  EXPECT_THAT(findings.candidates.at("x").reason, HasSubstr("nothing is known of its application"));
+}
+
+TEST(Eviction, DoesNothingWhereTheNodesMemoryIsNotKnown) {
+  model::Snapshot node = snapshot(0, {other("b", 1)});
+  node.memory = {.total_bytes = 0, .available_bytes = 0, .psi_full_avg10 = 50};
+  const auto findings = find(node);
+  EXPECT_EQ(findings.trigger, model::EvictionTrigger::none);
+  EXPECT_THAT(findings.victims, IsEmpty());
+}
+
+TEST(Eviction, UnderPressureAloneTakesOne) {
+  model::Snapshot node = snapshot(8 * kGiB, {other("a", 1), other("b", 2)});
+  node.memory.psi_full_avg10 = 10;
+  EXPECT_THAT(find(node).victims, IsEmpty());
+  node.memory.psi_full_avg10 = 10.5;
+  const auto findings = find(node);
+  EXPECT_EQ(findings.trigger, model::EvictionTrigger::pressure);
+  EXPECT_THAT(victims(findings), ElementsAre("a"));
+}
+
+TEST(Squeezing, TakesTheLargestCachesBeforeAnybodyGoes) {
+  model::Snapshot node = snapshot(8 * kGiB, {other("a", 1, 4 * kGiB), other("b", 2, 4 * kGiB)});
+  node.memory.psi_full_avg10 = 20;
+  node.workloads[0].cache_bytes = kGiB / 2;
+  node.workloads[1].cache_bytes = kGiB / 4;
+  SparkSettings settings;
+  settings.reserve = 0.0390625;  // 640 MiB
+  const SparkProposal proposal = propose_evictions(node, settings);
+  EXPECT_THAT(proposal.findings.victims, IsEmpty());
+  ASSERT_EQ(proposal.actions.size(), 2U);
+  const auto high = [&](std::size_t i) {
+    return std::get<model::SetMemoryHighAction>(proposal.actions[i].what);
+  };
+  EXPECT_EQ(high(0).workload, "a");
+  EXPECT_EQ(high(0).memory_high_bytes, 4 * kGiB - kGiB / 2);
+  EXPECT_EQ(high(1).memory_high_bytes, 4 * kGiB - kGiB / 8);  // what is still missing
+}
+
+TEST(Squeezing, IsOfNoUseWhereMemoryIsNeeded) {
+  model::Snapshot node = snapshot(0, {other("a", 1, 4 * kGiB)});
+  node.workloads[0].cache_bytes = 3 * kGiB;
+  const SparkProposal proposal = propose_evictions(node, {});
+  EXPECT_THAT(proposal.actions, IsEmpty());
+  EXPECT_THAT(victims(proposal.findings), ElementsAre("a"));
+}
+
+// Everybody stalls; the one best-effort workload has been squeezed since then, and last 5 s ago.
+model::Snapshot squeezed_since(double time) {
+  model::Snapshot node = snapshot(8 * kGiB, {other("a", 1, 4 * kGiB)});
+  node.memory.psi_full_avg10 = 20;
+  model::Workload& squeezed = node.workloads[0];
+  squeezed.memory_high_bytes = 3 * kGiB;
+  squeezed.original = model::OriginalLimits{};
+  squeezed.held_memory =
+      model::HeldLimit{.cause = model::HeldCause::preempted, .since = time, .changed_at = 995};
+  return node;
+}
+
+TEST(Squeezing, IsGivenTimeToShow) {
+  model::Snapshot node = squeezed_since(990);
+  const SparkProposal waiting = propose_evictions(node, {});
+  EXPECT_THAT(waiting.findings.victims, IsEmpty());
+  // Kept, so that nobody gives it back meanwhile.
+  ASSERT_EQ(waiting.actions.size(), 1U);
+  EXPECT_EQ(std::get<model::SetMemoryHighAction>(waiting.actions[0].what).memory_high_bytes, 3 * kGiB);
+  node.workloads[0].held_memory->changed_at = 990;
+  EXPECT_THAT(victims(find(node)), ElementsAre("a"));
+  node.memory.psi_full_avg10 = 5;
+  EXPECT_THAT(propose_evictions(node, {}).actions, IsEmpty());
+}
+
+TEST(Squeezing, HoldsOffGivingBackAndYieldsToWhoTakesMore) {
+  const model::Snapshot node = squeezed_since(900);
+  // The straggler policy would give back, as nobody straggles.
+  EXPECT_THAT(decide(node, {}, {"spark", "straggler"}).actions, IsEmpty());
+  EXPECT_EQ(decide(node, {}, {"straggler"}).actions.size(), 1U);
+}
+
+}  // namespace berth::policies
