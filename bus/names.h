@@ -11,6 +11,7 @@ inline constexpr const char* kWorkloadPrefix = "/org/berth/Node1/workload";
 inline constexpr const char* kLogControlPath = "/org/freedesktop/LogControl1";
 
 inline constexpr const char* kManageAction = "org.berth.node1.manage";
+inline constexpr const char* kAdmitAction = "org.berth.node1.admit";
 inline constexpr const char* kReportProgressAction = "org.berth.node1.report-progress";
 
 inline constexpr const char* kInvalidInput = "org.berth.Node1.Error.InvalidInput";

@@ -24,6 +24,7 @@ const std::vector<Command>& commands() {
       {"plan", "What would be done now, or for a given snapshot, and why", declare_plan},
       {"explain", "Why a workload is treated as it is, or a decision was made", declare_explain},
       {"rank", "Where work that is to start would go, on one or many hosts, best first", declare_rank},
+      {"admit", "Ask to start new work on this host, and have its place kept", declare_admit},
       {"mode", "Switch between observing and enforcing", declare_mode},
       {"set", "Change how one workload is treated, for this run of it", declare_set},
       {"progress", "Report how far a workload's task is", declare_progress},

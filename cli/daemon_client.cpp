@@ -269,6 +269,9 @@ Outcome<void> DaemonClient::report_progress(const std::string& id, double fracti
   return guarded([&] { (void)state_->manager.change("ReportProgress", id, fraction); },
                  bus::kReportProgressAction);
 }
+Outcome<std::string> DaemonClient::admit(const std::string& request, double hold_s) {
+  return guarded([&] { return state_->manager.change("Admit", request, hold_s); }, bus::kAdmitAction);
+}
 Outcome<std::string> DaemonClient::restore() {
   return guarded([this] { return state_->manager.change("Restore"); });
 }

@@ -122,6 +122,8 @@ void render_status(std::ostream& out, const Document& status, double now, const 
     line("node memory", advertised_line(member(advertised, "memory")),
          state_colour(member(advertised, "memory")));
   }
+  if (number_of(status, "reservations").value_or(0) > 0)
+    line("waited for", counted(status, "reservations", "admitted workload"));
   line("to undo", counted(status, "undo_records", "changed attribute"));
   if (number_of(status, "overridden_workloads").value_or(0) > 0) {
     line("set by hand", counted(status, "overridden_workloads", "workload") + " (berthctl set)");

@@ -331,6 +331,8 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
   specs.push_back(boolean_key<Settings>(
       "oversell.evict_highest", [=](Settings & s) -> auto& { return oversell(s).evict_highest; }));
 
+  specs.push_back(duration_key<Settings>(
+      "placement.hold", 1, kDay, [](Settings & s) -> auto& { return s.policies.placement.hold_s; }));
   specs.push_back(boolean_key<Settings>(
       "placement.avoid_gpu_nodes",
       [](Settings & s) -> auto& { return s.policies.placement.avoid_gpu_nodes; }));

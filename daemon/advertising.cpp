@@ -2,14 +2,11 @@
 #include "daemon/advertising.h"
 
 #include "daemon/report_json.h"
+#include "daemon/staged_file.h"
 #include "model/json.h"
 
-#include <cerrno>
-#include <fstream>
 #include <system_error>
 #include <utility>
-
-#include <fmt/format.h>
 
 namespace berth::daemon {
 
@@ -42,21 +39,7 @@ std::vector<LogEntry> Advertising::take(const model::Plan& plan, const char* mod
 
 model::Result<void> Advertising::write(const model::Plan& plan, const char* mode) const {
   if (!plan.findings.oversell) return {};
-  std::filesystem::path staged = file_;
-  staged += ".new";
-  {
-    std::ofstream out(staged, std::ios::trunc);
-    out << state_json(plan, advertised_, mode) << "\n";
-    out.flush();
-    if (!out) return model::fail(model::ErrorKind::io, fmt::format("cannot write {}", staged.string()));
-  }
-  std::error_code failed;
-  std::filesystem::rename(staged, file_, failed);
-  if (failed) {
-    return model::fail(model::ErrorKind::io,
-                       fmt::format("cannot replace {}: {}", file_.string(), failed.message()));
-  }
-  return {};
+  return replace_file(file_, state_json(plan, advertised_, mode) + "\n", Readers::everybody);
 }
 
 void Advertising::remove() const {

@@ -31,12 +31,15 @@ void refuse(sd_bus_message* call, const char* name, const std::string& message) 
 // measured before that. No id is longer (docs/contract.md), and no workload has as many settings.
 constexpr std::size_t kLongestText = model::kMaxNameBytes;
 constexpr std::size_t kMostSettings = 64;
+// Of a request for admission: its three names are that long at most, and escaped at worst.
+constexpr std::size_t kLongestRequest = std::size_t{128} * 1024;
 
 // True where it is too long; the caller has been told then.
-bool is_too_long(sd_bus_message* call, const char* what, std::string_view text) {
-  if (text.size() <= kLongestText) return false;
+bool is_too_long(sd_bus_message* call, const char* what, std::string_view text,
+                 std::size_t most = kLongestText) {
+  if (text.size() <= most) return false;
   refuse(call, bus::kInvalidInput,
-         fmt::format("the {} is {} bytes long, more than {}", what, text.size(), kLongestText));
+         fmt::format("the {} is {} bytes long, more than {}", what, text.size(), most));
   return true;
 }
 
@@ -170,6 +173,22 @@ int report_progress(sd_bus_message* call, void* userdata, sd_bus_error* error) {
   });
 }
 
+int admit(sd_bus_message* call, void* userdata, sd_bus_error* error) {
+  return answering(error, [&] {
+    const char* request = nullptr;
+    double hold_s = 0;
+    if (const int r = sd_bus_message_read(call, "sd", &request, &hold_s); r < 0) return r;
+    if (is_too_long(call, "request", request, kLongestRequest)) return 1;
+    auto& self = manager(userdata);
+    return self.authorised(
+        call,
+        [&control = self.control(), wanted = std::string(request), hold_s] {
+          return control.admit(wanted, hold_s);
+        },
+        bus::kAdmitAction);
+  });
+}
+
 template <auto Change>
 int change(sd_bus_message* call, void* userdata, sd_bus_error* error) {
   return answering(error, [&] {
@@ -200,6 +219,8 @@ const sd_bus_vtable kTable[] = {
     SD_BUS_METHOD_WITH_NAMES("ReportProgress", "sd", SD_BUS_PARAM(workload) SD_BUS_PARAM(fraction), "", "",
                              report_progress, kOpen),
     SD_BUS_METHOD_WITH_NAMES("Explain", "s", SD_BUS_PARAM(subject), "s", BERTH_JSON, explain, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("Admit", "sd", SD_BUS_PARAM(request) SD_BUS_PARAM(hold_seconds), "s", BERTH_JSON,
+                             admit, kOpen),
     SD_BUS_METHOD_WITH_NAMES("Restore", "", "", "s", BERTH_JSON, change<&Control::restore>, kOpen),
     SD_BUS_METHOD_WITH_NAMES("Reload", "", "", "", "", change<&Control::reload>, kOpen),
     SD_BUS_PROPERTY("Version", "s", show<&Control::version>, 0, SD_BUS_VTABLE_PROPERTY_CONST),

@@ -80,6 +80,10 @@ class Control {
   // How far a workload says it is, 0..1; the next tick takes it in. Error gone for a workload there is none
   // of, invalid_input for another number.
   virtual model::Result<void> report_progress(const std::string& id, double fraction) = 0;
+  // Whether a workload that is to start may (a berth.request/1 document): a berth.admission/1 document. If
+  // so, its place is held for so many seconds (1 to 86400; 0: as configured) or until it comes. Error
+  // invalid_input.
+  virtual model::Result<std::string> admit(const std::string& request, double hold_s) = 0;
   // The workload that a process runs in; nullopt where it is in none, has ended, or is not that user's: its
   // number may be another process's by now.
   virtual std::optional<std::string> workload_of(pid_t pid, uid_t uid) const = 0;

@@ -85,6 +85,7 @@ model::Result<std::unique_ptr<Daemon>> Daemon::start(const Options& options, con
         return living && (*living)->id() == cgroup_id;
       });
 
+  daemon->open_learned();
   if (const auto opened = daemon->open_actuators(); !opened) {
     if (opened.error().kind() == ErrorKind::refused) return model::fail(opened.error());
     spdlog::warn("undo journal: {}; staying in observe mode", opened.error().message());
@@ -147,6 +148,7 @@ model::Result<void> Daemon::begin_enforcing() {
   drop_documents();
   enforcer_.emplace(actuators_->writer(), [this](const std::string& id) { observer_->read_again(id); });
   shadow_ = {};
+  reservations_->set_room({});  // what was only observed has made none
   return {};
 }
 
@@ -162,6 +164,7 @@ cgroup::RestoreReport Daemon::end_enforcing(const std::string& reason) {
   const char* mode = mode_name();  // while it was done
   drop_documents();
   enforcer_.reset();
+  reservations_->set_room({});  // it is given back with all the rest
   if (!actuators_) return {};
   auto report = actuators_->writer().restore_all();
   for (const auto& change : report.restored) observer_->read_again(change.workload);
@@ -189,6 +192,7 @@ void Daemon::take_changes() {
     spdlog::debug("{} vanished", id);
   }
   for (const auto& id : changes.appeared) spdlog::debug("{} appeared", id);
+  arrived_.insert(arrived_.end(), changes.appeared.begin(), changes.appeared.end());
   if (!changes.vanished.empty() || !changes.appeared.empty()) drop_documents();
 }
 
@@ -211,8 +215,14 @@ void Daemon::decide() {
   const double now = clock_();
   const UnmanagedWorkloads unmanaged_before = unmanaged();
   observer_->set_advertised(advertising_.advertised());
+  observer_->set_used_shares(used_shares_->all());
+  end_reservations(now);
+  meet_reservations();
+  observer_->set_pending(reservations_->pending());
   auto entries = enforcer_ ? decide_and_enforce(now) : decide_in_shadow(now);
   append(entries, advertise());
+  learn_shares();
+  if (plan_.findings.straggler) reservations_->set_room(plan_.findings.straggler->room);
   const auto news =
       stragglers_.take(plan_, [this](const std::string& id) { return observer_->cgroup_id(id); });
   pressure_.follow(observer_->snapshot(), observer_->found());
@@ -229,6 +239,40 @@ std::vector<LogEntry> Daemon::advertise() {
   if (!written && !state_file_fails_) spdlog::warn("{}", written.error().message());
   state_file_fails_ = !written;
   return entries;
+}
+
+void Daemon::learn_shares() {
+  if (!used_shares_->take(plan_)) return;
+  const auto saved = used_shares_->save();
+  if (!saved && !shares_file_fails_) spdlog::warn("{}", saved.error().message());
+  shares_file_fails_ = !saved;
+}
+
+// What an earlier daemon learned of this node, and promised.
+void Daemon::open_learned() {
+  const auto say = [](const char* what, const std::optional<std::string>& warning) {
+    if (warning) spdlog::warn("{} lost: {}", what, *warning);
+  };
+  std::optional<std::string> warning;
+  used_shares_.emplace(options_.state_dir, clock_(), warning);
+  say("what the last day was like is", warning);
+  warning.reset();
+  reservations_.emplace(options_.runtime_dir, warning);
+  say("some reservations are", warning);
+  warning.reset();
+  // Without the boot's id nothing is of this boot for certain.
+  if (const auto boot = cgroup::read_boot_id(options_.proc_root))
+    observer_->set_past(take_usage(options_.state_dir, *boot, clock_(), warning));
+  say("the samples of before are", warning);
+}
+
+void Daemon::save_learned() {
+  if (const auto saved = used_shares_->save(); !saved) spdlog::warn("{}", saved.error().message());
+  const auto boot = cgroup::read_boot_id(options_.proc_root);
+  if (!boot) return;
+  const auto saved = save_usage(options_.state_dir, *boot, observer_->snapshot(),
+                                [this](const std::string& id) { return observer_->cgroup_id(id); });
+  if (!saved) spdlog::warn("{}", saved.error().message());
 }
 
 void Daemon::watch_pressure(sd_event* event, std::function<void()> rose) {
@@ -277,6 +321,7 @@ std::vector<LogEntry> Daemon::decide_in_shadow(double now) {
   auto entries = shadow_.apply(plan_, *observer_);
   std::erase_if(entries, [](const LogEntry& entry) { return entry.kind == "advertise"; });  // see advertise()
   // The snapshot that is shown is of what really holds.
+  show_pending();
   observer_->assemble({}, {}, *overrides_, stragglers_);
   return entries;
 }
@@ -408,6 +453,7 @@ std::string Daemon::status_line() const {
 void Daemon::stop() {
   notify_.stopping();
   advertising_.remove();
+  save_learned();
   end_enforcing("berthd stops");
 }
 

@@ -17,11 +17,14 @@
 #include "daemon/pressure_watch.h"
 #include "daemon/progress_files.h"
 #include "daemon/report_json.h"
+#include "daemon/reservations.h"
 #include "daemon/sampling_budget.h"
 #include "daemon/shadow.h"
 #include "daemon/straggler_watch.h"
+#include "daemon/used_shares.h"
 #include "model/error.h"
 #include "model/plan.h"
+#include "policies/placement/host.h"
 
 #include <cstdint>
 #include <functional>
@@ -49,6 +52,7 @@ struct Documents {
   std::optional<std::string> plan;
   std::optional<std::string> metrics;
   std::optional<model::Plan> decided;  // of observe mode
+  std::optional<policies::Host> host;  // for those who want to be let in
 };
 
 // The wheel: each tick observes, decides, and carries out or only logs. Knows nothing of event loops.
@@ -101,6 +105,7 @@ class Daemon final : public Control {
   model::Result<void> set_workload(const std::string& id,
                                    const std::map<std::string, std::string>& settings) override;
   model::Result<void> report_progress(const std::string& id, double fraction) override;
+  model::Result<std::string> admit(const std::string& request, double hold_s) override;
   std::optional<std::string> workload_of(pid_t pid, uid_t uid) const override;
   model::Result<std::string> restore() override;
   model::Result<void> reload() override;
@@ -133,6 +138,14 @@ class Daemon final : public Control {
   SamplingReport sampling_report() const;
   void count_workloads();
   std::vector<LogEntry> advertise();
+  void learn_shares();
+  void open_learned();
+  void save_learned();
+  void end_reservations(double now);
+  void meet_reservations();
+  void show_pending();
+  policies::Host& host_for_newcomers();
+  model::Admission judge_newcomer(const model::PendingWorkload& request);
   void say_findings();
   void say_stragglers(const StragglerWatch::News& news);
   void say_unmanaged(const UnmanagedWorkloads& before);
@@ -167,6 +180,10 @@ class Daemon final : public Control {
   StragglerWatch stragglers_;  // over changes of mode
   Advertising advertising_;    // likewise
   bool state_file_fails_ = false;
+  std::optional<UsedShares> used_shares_;
+  bool shares_file_fails_ = false;
+  std::optional<Reservations> reservations_;
+  std::vector<std::string> arrived_;  // workloads that no tick has taken in yet
   WorkloadCounts counts_;
   std::set<std::string> said_findings_;
 

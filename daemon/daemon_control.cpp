@@ -100,6 +100,7 @@ StatusReport Daemon::status_report() const {
   report.relocations = stragglers_.relocations();
   report.oversell = plan_.findings.oversell;
   report.advertised = advertising_.advertised();
+  report.reservations = reservations_->size();
   report.undo_records = actuators_ ? actuators_->journal().size() : 0;
   for (const auto& [id, workload] : observer_->found()) {
     if (!overrides_->keys(id, workload.cgroup->id()).empty()) ++report.overridden;

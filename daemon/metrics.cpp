@@ -113,6 +113,8 @@ void add_node(Families& families, const StatusReport& status) {
   families.gauge("berth_relocations", "Those of them that this node cannot help.",
                  static_cast<double>(status.relocations));
   if (status.oversell) add_advertised(families, *status.oversell, status.advertised);
+  families.gauge("berth_reservations", "Workloads that were let in and have not come yet.",
+                 static_cast<double>(status.reservations));
   families.gauge("berth_undo_records", "Attributes that are not what they were before berth.",
                  static_cast<double>(status.undo_records));
 }

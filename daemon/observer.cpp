@@ -178,7 +178,10 @@ void Observer::keep_living_workloads() {
     const auto run = found_workload.cgroup->id();
     if (!lives(&found_workload, readings.find(id), run) || !runs_.emplace(id, run).second) continue;
     workloads.push_back(found_workload.identity);
+    if (const auto past = past_.find(id); past != past_.end() && past->second.cgroup_id == run)
+      workloads.back().usage = std::move(past->second.usage);
   }
+  past_.clear();
   std::inplace_merge(workloads.begin(), workloads.begin() + old_size, workloads.end(),
                      [](const model::Workload& a, const model::Workload& b) { return a.id < b.id; });
 }

@@ -8,6 +8,7 @@
 #include "daemon/held.h"
 #include "daemon/kernel_sampling.h"
 #include "daemon/overrides.h"
+#include "daemon/past_usage.h"
 #include "daemon/progress_reports.h"
 #include "daemon/straggler_watch.h"
 #include "model/error.h"
@@ -67,6 +68,11 @@ class Observer {
   const model::Snapshot& snapshot() const { return snapshot_; }
   // What the node says at present, for the snapshots from here on.
   void set_advertised(const model::Advertised& advertised) { snapshot_.advertised = advertised; }
+  // What the last day was like, and who is waited for; likewise.
+  void set_used_shares(std::vector<model::UsedShare> shares) { snapshot_.used_shares = std::move(shares); }
+  void set_pending(std::vector<model::PendingWorkload> pending) { snapshot_.pending = std::move(pending); }
+  // What a former daemon saw of runs that go on; the first assemble() takes it in.
+  void set_past(std::map<std::string, PastUsage> past) { past_ = std::move(past); }
 
  private:
   Observer(const cgroup::Hierarchy& hierarchy, std::filesystem::path proc_root,
@@ -89,6 +95,7 @@ class Observer {
   Readings readings_;
   ProgressReports progress_;
   std::map<std::string, std::uint64_t> runs_;  // cgroup id whose samples the snapshot holds
+  std::map<std::string, PastUsage> past_;
   model::Snapshot snapshot_;
 };
 

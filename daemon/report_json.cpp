@@ -151,6 +151,7 @@ std::string status_json(const StatusReport& report) {
          {"reclaimed", report.held.reclaimed},
          {"preempted", report.held.preempted}}},
        {"advertised", report.oversell ? advertised_json(*report.oversell, report.advertised) : json(nullptr)},
+       {"reservations", report.reservations},
        {"undo_records", report.undo_records},
        {"overridden_workloads", report.overridden},
        {"memory_rss_bytes", report.memory_rss_bytes},

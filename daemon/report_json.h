@@ -50,6 +50,7 @@ struct StatusReport {
   // Of the last plan, where the policy ran; and what of it is advertised.
   std::optional<model::OversellFindings> oversell;
   model::Advertised advertised;
+  std::size_t reservations = 0;
   std::size_t undo_records = 0;
   std::size_t overridden = 0;  // workloads with settings of their run
   std::uint64_t memory_rss_bytes = 0;

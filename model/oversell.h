@@ -34,7 +34,11 @@ struct OversoldResource {
   std::optional<double> percentile = std::nullopt;
   std::optional<double> normal = std::nullopt;
   std::optional<double> weighted = std::nullopt;
-  double warming = 0;      // of the peak: requests that stand for a use which is not known yet
+  // The peak that the last day's shares make of what is asked for now; nullopt without enough of them.
+  std::optional<double> remembered = std::nullopt;
+  double warming = 0;  // of the peak: requests that stand for a use which is not known yet
+  // What those whose use is known use now, of what they asked for; nullopt where that is nothing.
+  std::optional<double> used_share = std::nullopt;
   double peak = 0;         // by the method that is set; the request where nothing is known
   double wanted = 1;       // request / peak, within 1 and the largest factor
   double factor = 1;       // what of it is advertised now

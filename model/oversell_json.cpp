@@ -42,7 +42,9 @@ OversoldResource read_oversold(const JsonValue& value) {
   figure("percentile", resource.percentile);
   figure("normal", resource.normal);
   figure("weighted", resource.weighted);
+  figure("remembered", resource.remembered);
   figure("warming", resource.warming);
+  figure("used_share", resource.used_share);
   resource.peak = read_figure(object.required("peak"));
   figure("wanted", resource.wanted);
   resource.factor = read_figure(object.required("factor"));
@@ -55,7 +57,8 @@ OversoldResource read_oversold(const JsonValue& value) {
 void write_oversold(JsonWriter& out, const OversoldResource& resource) {
   out.begin_object().member("capacity", resource.capacity).member("request", resource.request);
   out.member("percentile", resource.percentile).member("normal", resource.normal);
-  out.member("weighted", resource.weighted).member("warming", resource.warming);
+  out.member("weighted", resource.weighted).member("remembered", resource.remembered);
+  out.member("warming", resource.warming).member("used_share", resource.used_share);
   out.member("peak", resource.peak).member("wanted", resource.wanted).member("factor", resource.factor);
   out.member("utilisation", resource.utilisation).member("state", to_string(resource.state));
   out.member("reason", resource.reason).end_object();

@@ -130,6 +130,14 @@ Demand demand_of(const model::Snapshot& snapshot, model::Resource resource, doub
       series.add(*workload, resource);
     }
   }
+  // Who was let in and is not there yet will want what it asked for.
+  for (const model::PendingWorkload& pending : snapshot.pending) {
+    const double request = std::min(capacity, resource == model::Resource::cpu
+                                                  ? pending.vcpus.value_or(0)
+                                                  : static_cast<double>(pending.memory_request_bytes));
+    demand.request += request;
+    demand.warming += request;
+  }
   demand.series = series.take();
   return demand;
 }

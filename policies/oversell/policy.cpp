@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -21,9 +22,6 @@ using model::OversoldResource;
 using model::Resource;
 using model::SchedulingState;
 
-// How far utilisation has to fall below the stop threshold before work is taken again.
-constexpr double kHysteresis = 0.05;
-
 // Where both are compared, so that a state does not hang on the last bit of a quotient.
 constexpr double kRounding = 1e-12;
 
@@ -32,9 +30,13 @@ struct Thresholds {
   double evict = 0;  // of memory
 };
 
+// Of fewer values the 95th percentile is the largest, and one burst would count for a day.
+constexpr std::size_t kLeastShares = 20;
+
 // One resource of the node at this tick.
 struct Reading {
   Resource resource = Resource::cpu;
+  std::vector<double> shares;  // of the last day
   Demand demand;
   double capacity = 0;
   double utilisation = 0;
@@ -42,6 +44,21 @@ struct Reading {
   std::optional<model::AdvertisedResource> before;
 };
 
+// The peak of a series by the method; nullopt of an empty one.
+std::optional<double> peak_by(const std::vector<double>& series, PeakMethod method) {
+  if (series.empty()) return std::nullopt;
+  switch (method) {
+    case PeakMethod::percentile:
+      return percentile_peak(series);
+    case PeakMethod::normal:
+      return normal_peak(series);
+    default:
+      return std::max(*percentile_peak(series), *normal_peak(series));
+  }
+}
+
+// Of a day's shares the peak is what the tides of the day make of the present request: the window alone is
+// too short to see them.
 double peak_of(OversoldResource& found, const Reading& reading, PeakMethod method) {
   const Demand& demand = reading.demand;
   found.warming = demand.warming;
@@ -50,16 +67,11 @@ double peak_of(OversoldResource& found, const Reading& reading, PeakMethod metho
   // Who warms up is in it with its use.
   found.weighted = reading.weighted * reading.capacity - demand.warming_use;
   if (method == PeakMethod::weighted) return std::max(0.0, *found.weighted) + demand.warming;
+  if (const auto share = peak_by(reading.shares, method); share && reading.shares.size() >= kLeastShares)
+    found.remembered = std::min(*share, 1.0) * (demand.request - demand.warming) + demand.warming;
   // Nothing is known of anybody's use: all count with their requests.
   if (!found.percentile) return demand.request;
-  switch (method) {
-    case PeakMethod::percentile:
-      return *found.percentile + demand.warming;
-    case PeakMethod::normal:
-      return *found.normal + demand.warming;
-    default:
-      return std::max(*found.percentile, *found.normal) + demand.warming;
-  }
+  return std::max(*peak_by(demand.series, method) + demand.warming, found.remembered.value_or(0));
 }
 
 double wanted_factor(double request, double peak, double most) {
@@ -71,7 +83,7 @@ SchedulingState state_of(const Reading& reading, const Thresholds& thresholds) {
   if (reading.resource == Resource::memory && reading.utilisation >= thresholds.evict - kRounding)
     return SchedulingState::evict;
   const bool was_closed = reading.before && reading.before->state != SchedulingState::schedule;
-  const double opens_below = thresholds.stop - (was_closed ? kHysteresis : 0);
+  const double opens_below = thresholds.stop - (was_closed ? kStopHysteresis : 0);
   return reading.utilisation >= opens_below - kRounding ? SchedulingState::no_schedule
                                                         : SchedulingState::schedule;
 }
@@ -84,7 +96,7 @@ std::string state_text(const OversoldResource& found, const Reading& reading, co
     case SchedulingState::no_schedule:
       if (found.utilisation < thresholds.stop - kRounding) {
         return fmt::format("{:.1f} % is in use, and it takes no work until that is below {:.4g} %", used,
-                           100 * (thresholds.stop - kHysteresis));
+                           100 * (thresholds.stop - kStopHysteresis));
       }
       return fmt::format("{:.1f} % is in use, {:.4g} % or more: it takes no work", used,
                          100 * thresholds.stop);
@@ -101,6 +113,7 @@ std::string describe(const OversoldResource& found, const Reading& reading, cons
       fmt::format("{} asked for, peak {} ({} of {} sample{}", amount_text(reading.resource, found.request),
                   amount_text(reading.resource, found.peak), to_string(settings.peak),
                   reading.demand.series.size(), reading.demand.series.size() == 1 ? "" : "s");
+  if (found.remembered && found.peak == *found.remembered) text += ", as the last day had it";
   if (found.warming > 0)
     text += fmt::format(", {} of it requests of young work", amount_text(reading.resource, found.warming));
   text += fmt::format("): factor {:.3g}", found.wanted);
@@ -113,6 +126,8 @@ OversoldResource judge(const Reading& reading, const OversellSettings& settings,
   OversoldResource found;
   found.capacity = reading.capacity;
   found.request = reading.demand.request;
+  if (const double known = found.request - reading.demand.warming; known > 0)
+    found.used_share = std::max(0.0, reading.demand.latest - reading.demand.warming_use) / known;
   found.peak = peak_of(found, reading, settings.peak);
   found.wanted = wanted_factor(found.request, found.peak, settings.max_factor);
   // Down at once, up slowly: what was promised too much is already given out.
@@ -146,13 +161,19 @@ OversellProposal propose_advertising(const model::Snapshot& snapshot, const Poli
   const Thresholds thresholds{.stop = own.stop_threshold, .evict = 1 - own.reserve};
 
   Reading cpu{.resource = Resource::cpu,
+              .shares = {},
               .demand = demand_of(snapshot, Resource::cpu, cpus, own.warmup_s),
               .capacity = cpus,
               .before = snapshot.advertised.cpu};
   Reading memory{.resource = Resource::memory,
+                 .shares = {},
                  .demand = demand_of(snapshot, Resource::memory, cap, own.warmup_s),
                  .capacity = cap,
                  .before = snapshot.advertised.memory};
+  for (const model::UsedShare& share : snapshot.used_shares) {
+    cpu.shares.push_back(share.cpu);
+    memory.shares.push_back(share.memory);
+  }
   cpu.utilisation = cpus > 0 ? cpu.demand.latest / cpus : 0;
   if (cap > 0) memory.utilisation = (total - static_cast<double>(snapshot.memory.available_bytes)) / cap;
   cpu.weighted = memory.weighted =

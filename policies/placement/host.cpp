@@ -25,6 +25,13 @@ double factor_of(const std::optional<model::AdvertisedResource>& advertised) {
   return advertised ? advertised->factor : 1;
 }
 
+// What of the memory may be used.
+double memory_cap(const model::Snapshot& snapshot, const OversellSettings& settings) {
+  const auto total = static_cast<double>(snapshot.memory.total_bytes);
+  const auto cap = static_cast<double>(settings.memory_cap_bytes);
+  return cap > 0 ? std::min(cap, total) : total;
+}
+
 std::uint64_t less(std::uint64_t from, std::uint64_t amount) { return from - std::min(from, amount); }
 
 // What it asked for or what it uses, whichever is more.
@@ -46,7 +53,7 @@ Host::Host(const model::Snapshot& snapshot, const PolicySettings& settings)
       node_(std::make_shared<Node>(snapshot.topology, settings.interference.shared_domain)),
       unowned_(node_->usable_count()),
       memory_total_(static_cast<std::uint64_t>(factor_of(snapshot.advertised.memory) *
-                                               static_cast<double>(snapshot.memory.total_bytes))),
+                                               memory_cap(snapshot, settings.oversell))),
       memory_available_(snapshot.memory.available_bytes),
       advertised_(snapshot.advertised),
       services_(snapshot.services),

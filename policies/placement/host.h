@@ -60,6 +60,7 @@ class Host {
   // Why the host takes no work at all; empty where it does.
   std::string closed() const;
   bool open() const { return open_; }
+  const model::Advertised& advertised() const { return advertised_; }
 
   // What choosing vCPUs needs: the node, those who own some, and what best-effort work there is.
   const Node& node() const { return *node_; }

@@ -69,6 +69,12 @@ class FakeControl final : public daemon::Control {
     const auto found = homes.find({pid, uid});
     return found == homes.end() ? std::nullopt : std::optional(found->second);
   }
+  model::Result<std::string> admit(const std::string& request, double hold_s) override {
+    if (request.find('{') == std::string::npos)
+      return model::fail(model::ErrorKind::invalid_input, "the request: no JSON");
+    asked.emplace_back(request, hold_s);
+    return admission;
+  }
   model::Result<std::string> restore() override {
     ++restores;
     return std::string(R"({"schema":"berth.restore/1"})");
@@ -122,6 +128,8 @@ class FakeControl final : public daemon::Control {
   std::string level = "info";
   bool plan_throws = false;
   int restores = 0;
+  std::string admission = R"({"schema":"berth.admission/1"})";
+  std::vector<std::pair<std::string, double>> asked;  // to be let in
   std::map<std::string, std::map<std::string, std::string>> settings;
   std::map<std::string, double> progress;
   int reports = 0;  // of progress

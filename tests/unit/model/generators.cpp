@@ -165,6 +165,8 @@ PendingWorkload pending(int index) {
   made.workload_class = *gen::element(WorkloadClass::latency_sensitive, WorkloadClass::best_effort);
   if (!one_in(4)) made.vcpus = *gen::inRange(1, 5);
   made.memory_request_bytes = some_bytes();
+  if (one_in(3)) made.room_cpu_cores = *amounts(8);
+  if (one_in(3)) made.room_memory_bytes = some_bytes();
   if (one_in(2)) return made;
   made.gpus = *gen::inRange(1, 9);
   made.gpu_memory_bytes = some_bytes();
@@ -214,6 +216,9 @@ Snapshot snapshot(const SnapshotShape& shape) {
   made.memory.available_bytes = std::min(made.memory.total_bytes, some_bytes());
   made.memory.psi_full_avg10 = *amounts(100);
   made.advertised = {advertised(), advertised()};
+  const int spans = count_up_to(3);
+  for (int i = 0; i < spans; ++i)
+    made.used_shares.push_back({.time = 300.0 * i, .cpu = *fractions(), .memory = *fractions()});
   for (const char* service : {"web", "db"}) {
     if (one_in(2)) continue;
     ServiceProfile profile;

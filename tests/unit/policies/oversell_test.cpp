@@ -143,6 +143,50 @@ TEST(Oversell, YoungWorkCountsWithWhatItAskedFor) {
   EXPECT_THAT(findings(snapshot).warming, IsEmpty());
 }
 
+TEST(Oversell, WhoIsWaitedForCountsWithWhatItAskedFor) {
+  model::Snapshot snapshot = node({asking(task("a", {2, 4}), 12, 4)});
+  snapshot.pending = {testing::request(3, 0, 8)};
+  const auto found = findings(snapshot, with(PeakMethod::percentile));
+  EXPECT_DOUBLE_EQ(found.cpu.request, 15);
+  EXPECT_DOUBLE_EQ(found.cpu.warming, 3);
+  EXPECT_DOUBLE_EQ(found.cpu.peak, 4 + 3);
+  EXPECT_DOUBLE_EQ(found.memory.request, 12.0 * kGiB);
+  EXPECT_DOUBLE_EQ(found.memory.peak, 9.0 * kGiB);
+}
+
+TEST(Oversell, TheTidesOfTheDayCountForWhatIsAskedForNow) {
+  // In use now 2 of 10 cores; in the day's spans of five minutes half of what was asked for then, in two 0.8.
+  model::Snapshot snapshot = node({asking(task("a", {2, 2}), 10, 10)});
+  EXPECT_EQ(findings(snapshot).cpu.remembered, std::nullopt);
+  EXPECT_DOUBLE_EQ(*findings(snapshot).cpu.used_share, 0.2);
+  for (int i = 0; i < 20; ++i) {
+    // Of fewer than twenty nothing can be told.
+    EXPECT_EQ(findings(snapshot).cpu.remembered, std::nullopt);
+    snapshot.used_shares.push_back({.time = 300.0 * i, .cpu = i < 18 ? 0.5 : 0.8, .memory = 0.5});
+  }
+  const auto found = findings(snapshot, with(PeakMethod::percentile));
+  EXPECT_DOUBLE_EQ(*found.cpu.remembered, 8);
+  EXPECT_DOUBLE_EQ(found.cpu.peak, 8);
+  EXPECT_DOUBLE_EQ(found.cpu.wanted, 1.25);
+  EXPECT_THAT(found.cpu.reason, HasSubstr("as the last day had it"));
+  EXPECT_DOUBLE_EQ(*found.memory.remembered, 5.0 * kGiB);
+  // Mean 0.53 and three deviations of 0.09.
+  EXPECT_NEAR(*findings(snapshot, with(PeakMethod::normal)).cpu.remembered, 8, 1e-9);
+  // The larger of the window's and the day's.
+  snapshot.workloads = {asking(task("a", {9, 9}), 10, 10)};
+  EXPECT_DOUBLE_EQ(findings(snapshot, with(PeakMethod::percentile)).cpu.peak, 9);
+}
+
+TEST(Oversell, TheDayKnowsNothingOfYoungWork) {
+  model::Workload young = asking(task("b", {1}), 6, 8);
+  young.created = 900;
+  model::Snapshot snapshot = node({asking(task("a", {2, 2}), 10, 10), young});
+  snapshot.used_shares.assign(20, {.time = 0, .cpu = 0.5, .memory = 0.5});
+  const auto found = findings(snapshot, with(PeakMethod::percentile));
+  EXPECT_DOUBLE_EQ(*found.cpu.used_share, 0.2);
+  EXPECT_DOUBLE_EQ(*found.cpu.remembered, 5 + 6);
+}
+
 TEST(Oversell, WithoutACommonSampleRequestsCount) {
   model::Workload never_seen = asking(task("b", {}), 6);
   EXPECT_DOUBLE_EQ(findings(node({asking(task("a", {1}), 6), never_seen}), with(PeakMethod::max)).cpu.peak,
