@@ -61,8 +61,8 @@ TEST(Admission, WhoWasLetInIsThereForTheNextOne) {
 
 TEST(Admission, SaysHowManyVcpusWouldDo) {
   model::Snapshot snapshot = gpu_host("a", {});
-  snapshot.workloads = {pinned(latency_sensitive("web", 6), "0-5"),
-                        pinned(latency_sensitive("db", 5), "8-12")};
+  snapshot.workloads = {pinned(latency_sensitive("web", 6), "0-3,8-9"),
+                        pinned(latency_sensitive("db", 5), "4-7,12")};
   const auto answer = ask(snapshot, request(4));
   EXPECT_FALSE(answer.admitted);
   EXPECT_THAT(answer.reason, HasSubstr("NUMA node 0: asks 4 vCPUs; 2 of 8 are free"));
