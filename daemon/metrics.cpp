@@ -86,7 +86,7 @@ void add_advertised(Families& families, const model::OversellFindings& findings,
        [](const Found& found, const Said&) { return found.utilisation; });
   each("berth_takes_work", "1 while the node takes new work, 0 while it does not.",
        [](const Found&, const Said& said) { return said.state == model::SchedulingState::schedule ? 1 : 0; });
-  families.gauge("berth_evict_count", "Best-effort workloads that would have to go for memory.",
+  families.gauge("berth_workloads_to_evict", "Best-effort workloads that would have to go for memory.",
                  findings.evict_count);
 }
 
