@@ -109,7 +109,8 @@ bool Cgroup::has(const std::string& file) const {
 
 bool Cgroup::is_current() const {
   struct stat status {};
-  const int error = path_.empty() ? stat(root_.c_str(), &status) : lstat((root_ + "/" + path_).c_str(), &status);
+  const int error =
+      path_.empty() ? stat(root_.c_str(), &status) : lstat((root_ + "/" + path_).c_str(), &status);
   return error == 0 && S_ISDIR(status.st_mode) && status.st_ino == id_;
 }
 

@@ -18,8 +18,8 @@ namespace berth::cgroup {
 
 // A cgroup that a rule, a mark or its QoS class makes a workload, and that holds processes: an empty one is
 // none, so that a service that stopped frees its vCPUs though its cgroup stays.
-// What a workload is by its rule and by the kernel, as in model::Workload; it is kept for each of thousands of
-// workloads, of which that also says how they fare.
+// What a workload is by its rule and by the kernel, as in model::Workload; it is kept for each of thousands
+// of workloads, of which that also says how they fare.
 struct Identity {
   std::string id;
   std::string service;

@@ -248,6 +248,16 @@ model::Result<bool> SystemdOwner::merged(const Target& target, Attribute attribu
   return *setting == both;
 }
 
+model::Result<void> SystemdOwner::stop_unit(const std::string& unit) {
+  const auto bound = state_->bus->running_bound_units(unit);
+  if (!bound) return model::fail(bound.error());
+  if (!bound->empty()) {
+    return model::fail(model::ErrorKind::refused, fmt::format("{} would end with {}, as it is bound to it",
+                                                              fmt::join(*bound, ", "), unit));
+  }
+  return state_->bus->stop(unit);
+}
+
 model::Result<void> SystemdOwner::settle() {
   std::set<std::string> units;
   units.swap(state_->touched);

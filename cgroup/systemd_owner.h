@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cgroup/attribute.h"
+#include "cgroup/unit_stopper.h"
 
 #include <chrono>
 #include <filesystem>
@@ -13,7 +14,7 @@ namespace berth::cgroup {
 // Changes units through systemd's bus interface (org.freedesktop.systemd1(5)), at run time only:
 // AllowedCPUs=, CPUQuota=, MemoryHigh=. systemd applies a property to the unit's group before it answers, so
 // one reading back tells.
-class SystemdOwner : public Owner {
+class SystemdOwner : public Owner, public UnitStopper {
  public:
   struct Options {
     std::filesystem::path run_dir = "/run/systemd";  // where systemd keeps runtime drop-ins
@@ -42,6 +43,7 @@ class SystemdOwner : public Owner {
                              const std::string& written, const std::string& current) override;
   // One daemon-reload, if a unit whose drop-in was removed says that it needs one.
   model::Result<void> settle() override;
+  model::Result<void> stop_unit(const std::string& unit) override;
 
  private:
   struct State;

@@ -63,6 +63,9 @@ model::ErrorKind kind_of(std::string_view name) {
       name.ends_with(".ETIMEDOUT") || broke_connection(name)) {
     return model::ErrorKind::transient;
   }
+  if (name.ends_with(".OnlyByDependency") || name.ends_with(".JobTypeNotApplicable")) {
+    return model::ErrorKind::refused;
+  }
   if (name.ends_with(".AccessDenied") || name.ends_with(".InteractiveAuthorizationRequired")) {
     return model::ErrorKind::permission;
   }
@@ -228,6 +231,32 @@ model::Result<void> SystemdBus::reload() {
         .onInterface(kManager)
         .withTimeout(kReloadTimeout);
   });
+}
+
+model::Result<void> SystemdBus::stop(const std::string& unit) {
+  return state_->guarded(fmt::format("stopping {}", unit), [&](sdbus::IConnection& connection) {
+    sdbus::ObjectPath job;
+    make_proxy(connection, kManagerPath)
+        ->callMethod("StopUnit")
+        .onInterface(kManager)
+        .withTimeout(state_->timeout)
+        .withArguments(unit, std::string("ignore-requirements"))
+        .storeResultsTo(job);
+  });
+}
+
+model::Result<std::vector<std::string>> SystemdBus::running_bound_units(const std::string& unit) {
+  return state_->guarded(fmt::format("reading what is bound to {}", unit),
+                         [&](sdbus::IConnection& connection) {
+                           std::vector<std::string> running;
+                           const Reader reader{connection, unit_path(unit), kUnit, state_->timeout};
+                           for (const auto& name : reader.get<std::vector<std::string>>("BoundBy")) {
+                             const Reader bound{connection, unit_path(name), kUnit, state_->timeout};
+                             const auto state = bound.get<std::string>("ActiveState");
+                             if (state != "inactive" && state != "failed") running.push_back(name);
+                           }
+                           return running;
+                         });
 }
 
 }  // namespace berth::cgroup

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace berth::cgroup {
 
@@ -27,6 +28,10 @@ class SystemdBus {
   model::Result<bool> is_loaded(const std::string& unit);
   model::Result<bool> needs_reload(const std::string& unit);
   model::Result<void> reload();
+  // Queues a stop job for this unit alone (StopUnit, mode "ignore-requirements").
+  model::Result<void> stop(const std::string& unit);
+  // Units that systemd itself ends when this one ends (BoundBy=), of those that run.
+  model::Result<std::vector<std::string>> running_bound_units(const std::string& unit);
 
  private:
   struct State;

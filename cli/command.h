@@ -40,7 +40,9 @@ const std::vector<Command>& commands();
 // `err`.
 int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err);
 
+Action declare_admit(CLI::App& app);
 Action declare_check_config(CLI::App& app);
+Action declare_evict(CLI::App& app);
 Action declare_explain(CLI::App& app);
 Action declare_list(CLI::App& app);
 Action declare_log(CLI::App& app);

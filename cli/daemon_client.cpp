@@ -79,8 +79,11 @@ class ManagerProxy final : public sdbus::ProxyInterfaces<org::berth::Node1::Mana
   void onPinned(const std::string&, const std::string&, const std::string&) override {}
   void onQuotaChanged(const std::string&, const std::string&, const std::string&, const std::string&,
                       const std::string&) override {}
+  void onEvicted(const std::string&, const std::string&, const uint64_t&, const std::string&) override {}
   void onStragglerFound(const std::string&, const std::string&, const std::string&) override {}
   void onRelocationNeeded(const std::string&, const double&, const uint64_t&, const std::string&) override {}
+  void onSchedulingStateChanged(const std::string&, const std::string&, const std::string&,
+                                const std::string&, const std::string&) override {}
   void onUnpinned(const std::string&, const std::string&) override {}
 };
 
@@ -106,6 +109,7 @@ Problem to_problem(const sdbus::Error& error, const char* action) {
   const std::string name = error.getName();
   const std::string& message = error.getMessage();
   if (name == bus::kInvalidInput) return {Exit::wrong_use, message};
+  if (name == bus::kRefused) return {Exit::refused, "refused: " + message};
   if (name == bus::kAccessDenied || name == bus::kInteractionRequired) {
     return {Exit::refused,
             fmt::format("refused: {}; run as root, or have polkit grant you {}", message, action)};
@@ -266,6 +270,12 @@ Outcome<void> DaemonClient::set_workload(const std::string& id,
 Outcome<void> DaemonClient::report_progress(const std::string& id, double fraction) {
   return guarded([&] { (void)state_->manager.change("ReportProgress", id, fraction); },
                  bus::kReportProgressAction);
+}
+Outcome<std::string> DaemonClient::evict(const std::string& id) {
+  return guarded([&] { return state_->manager.change("Evict", id); }, bus::kEvictAction);
+}
+Outcome<std::string> DaemonClient::admit(const std::string& request, double hold_s) {
+  return guarded([&] { return state_->manager.change("Admit", request, hold_s); }, bus::kAdmitAction);
 }
 Outcome<std::string> DaemonClient::restore() {
   return guarded([this] { return state_->manager.change("Restore"); });

@@ -44,6 +44,10 @@ class DaemonClient {
   Outcome<void> set_workload(const std::string& id, const std::map<std::string, std::string>& settings);
   // "": the caller's own workload, which needs no right.
   Outcome<void> report_progress(const std::string& id, double fraction);
+  // The decision's id.
+  Outcome<std::string> evict(const std::string& id);
+  // A berth.admission/1 document, of a refusal too; `hold_s` 0: as the daemon is configured.
+  Outcome<std::string> admit(const std::string& request, double hold_s);
   Outcome<std::string> restore();
   Outcome<void> reload();
 

@@ -44,7 +44,11 @@ void render_log(std::ostream& out, const Document::array_t& entries, const Style
     out << indent << (time ? format_time(*time) : "-") << "  "
         << paint(style, colour_of(result), fmt::format("{:<8}", printable(result))) << "  "
         << printable(fmt::format("{} {}", text_of(entry, "kind"), text_of(entry, "workload")));
-    if (const std::string attribute = text_of(entry, "attribute"); !attribute.empty()) {
+    const std::string attribute = text_of(entry, "attribute");
+    if (text_of(entry, "kind") == "evict") {
+      const std::string by = text_of(entry, "new");
+      out << printable(fmt::format("  {}{}{}", attribute, by.empty() ? "" : " by ", by));
+    } else if (!attribute.empty()) {
       out << printable(
           fmt::format("  {}: {} -> {}", attribute, value_of(entry, "old"), value_of(entry, "new")));
     }

@@ -82,7 +82,7 @@ void render_oversell(std::ostream& out, const model::OversellFindings& findings,
   }
   list_candidates(out, findings, style);
   out << paint(style, Colour::dim,
-               fmt::format("  The first {} in this order. berth evicts nobody yet: this is for whoever does.",
+               fmt::format("  The first {} in this order. With oversell.evict = true they go, one at a time.",
                            findings.evict_count))
       << "\n";
 }

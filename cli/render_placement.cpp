@@ -71,6 +71,28 @@ void render_ranking(std::ostream& out, const model::Ranking& ranking, const Styl
   out << paint(style, Colour::dim, "  Best: " + printable(ranking.bins.fitting.front().reason)) << "\n";
 }
 
+void render_admission(std::ostream& out, const model::Admission& admission, const Style& style) {
+  const model::PendingWorkload& request = admission.request;
+  out << paint(style, Colour::bold, printable(request.id)) << ": " << printable(request_text(request))
+      << "\n";
+  if (admission.admitted) {
+    std::string place = "admitted";
+    if (admission.until) place += ", its place is held until " + format_time(*admission.until);
+    if (!admission.bins.fitting.empty()) {
+      const model::FittingBin& best = admission.bins.fitting.front();
+      place += fmt::format(": NUMA node {}, vCPUs {}", best.numa, best.cpus.to_string());
+      if (!best.gpus.empty()) place += fmt::format(", GPUs {}", fmt::join(best.gpus, " "));
+    }
+    out << "  " << paint(style, Colour::green, printable(place)) << "\n";
+    out << "      " << paint(style, Colour::dim, printable(admission.reason)) << "\n";
+    return;
+  }
+  list_bins(out, admission.bins, style);
+  if (admission.change.empty()) return;
+  out << "  What would have to change, any of:\n";
+  for (const std::string& change : admission.change) out << "    - " << printable(change) << "\n";
+}
+
 void render_placement(std::ostream& out, const model::PlacementFindings& findings, const Style& style) {
   if (findings.pending.empty()) return;
   out << "\n" << paint(style, Colour::bold, "Where pending work would go") << "\n";

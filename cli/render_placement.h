@@ -10,6 +10,8 @@ namespace berth::cli {
 
 // The answer to `berthctl rank`.
 void render_ranking(std::ostream& out, const model::Ranking& ranking, const Style& style);
+// The answer to `berthctl admit`.
+void render_admission(std::ostream& out, const model::Admission& admission, const Style& style);
 // The part of a plan that says where pending work would go; nothing where none is pending.
 void render_placement(std::ostream& out, const model::PlacementFindings& findings, const Style& style);
 

@@ -93,11 +93,13 @@ void render_spark(std::ostream& out, const model::SparkFindings& findings, const
   if (findings.candidates.empty() && findings.spared.empty() &&
       findings.trigger == model::EvictionTrigger::none)
     return;
+  const bool wanted = findings.trigger != model::EvictionTrigger::none;
+  // As long as no memory is wanted, nobody else is priced.
+  const char* heading = wanted ? "Memory, and who would be evicted first"
+                               : "Memory, and which of Spark's workloads would be evicted first";
   out << "\n"
-      << paint(style, Colour::bold, "Memory, and who would be evicted first") << "\n  "
-      << paint(style, findings.trigger == model::EvictionTrigger::none ? Colour::none : Colour::yellow,
-               printable(findings.reason))
-      << "\n";
+      << paint(style, Colour::bold, heading) << "\n  "
+      << paint(style, wanted ? Colour::yellow : Colour::none, printable(findings.reason)) << "\n";
   for (const model::MemoryTaken& taken : findings.reclaim) {
     out << "  " << printable(taken.workload) << " gives up " << printable(taken.reason) << "\n";
   }
@@ -108,7 +110,7 @@ void render_spark(std::ostream& out, const model::SparkFindings& findings, const
   }
   list_spared(out, findings, style);
   if (!findings.victims.empty()) {
-    out << paint(style, Colour::dim, "  berth evicts nobody by itself yet: this is whom it would choose.")
+    out << paint(style, Colour::dim, "  With spark.evict = true they go, one at a time, as long as it takes.")
         << "\n";
   }
 }

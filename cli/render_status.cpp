@@ -68,6 +68,19 @@ void render_figures(std::ostream& out, const Document& sampling, const Style& st
   }
 }
 
+// "schedule, 52 % in use, x1.20 advertised"
+std::string advertised_line(const Document& resource) {
+  return fmt::format("{}, {} in use, x{} advertised", text_of(resource, "state"),
+                     format_share(number_of(resource, "utilisation")),
+                     format_number(number_of(resource, "factor"), 2));
+}
+
+Colour state_colour(const Document& resource) {
+  const std::string state = text_of(resource, "state");
+  if (state == "schedule") return Colour::none;
+  return state == "evict" ? Colour::red : Colour::yellow;
+}
+
 }  // namespace
 
 void render_status(std::ostream& out, const Document& status, double now, const Style& style) {
@@ -104,6 +117,18 @@ void render_status(std::ostream& out, const Document& status, double now, const 
                                  whole(status, "relocations")));
   line("limits", fmt::format("{} extended, {} reclaimed, {} preempted", whole(held, "extended"),
                              whole(held, "reclaimed"), whole(held, "preempted")));
+  const Document& evictions = member(status, "evictions");
+  if (number_of(evictions, "under_way").value_or(0) + number_of(evictions, "end").value_or(0) > 0) {
+    line("evictions", fmt::format("{} under way, {} ended, of which {} killed", whole(evictions, "under_way"),
+                                  whole(evictions, "end"), whole(evictions, "kill")));
+  }
+  if (const Document& advertised = member(status, "advertised"); advertised.is_object()) {
+    line("node CPU", advertised_line(member(advertised, "cpu")), state_colour(member(advertised, "cpu")));
+    line("node memory", advertised_line(member(advertised, "memory")),
+         state_colour(member(advertised, "memory")));
+  }
+  if (number_of(status, "reservations").value_or(0) > 0)
+    line("waited for", counted(status, "reservations", "admitted workload"));
   line("to undo", counted(status, "undo_records", "changed attribute"));
   if (number_of(status, "overridden_workloads").value_or(0) > 0) {
     line("set by hand", counted(status, "overridden_workloads", "workload") + " (berthctl set)");

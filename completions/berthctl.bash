@@ -7,7 +7,7 @@ _berthctl_workloads() {
 
 _berthctl() {
     local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
-    local commands="status list top topology snapshot plan explain rank mode set progress restore check-config reload log metrics"
+    local commands="status list top topology snapshot plan explain rank admit mode set evict progress restore check-config reload log metrics"
     local global="--help --version --json"
     local command="" position=0 i
     for ((i = 1; i < COMP_CWORD; i++)); do
@@ -54,6 +54,16 @@ _berthctl() {
             ;;
         rank)
             options+=" --request --snapshot --config -o"
+            compopt -o filenames 2>/dev/null
+            [[ $word == -* ]] || COMPREPLY=($(compgen -f -- "$word"))
+            [[ $word == -* ]] || return
+            ;;
+        evict)
+            options+=" --yes"
+            ((position == 0)) && values=$(_berthctl_workloads)
+            ;;
+        admit)
+            options+=" --request --hold"
             compopt -o filenames 2>/dev/null
             [[ $word == -* ]] || COMPREPLY=($(compgen -f -- "$word"))
             [[ $word == -* ]] || return

@@ -204,6 +204,10 @@ void add_spark_specs(std::vector<KeySpec<Settings>>& specs) {
       "spark.reserve", 0, 0.9, [=](Settings & s) -> auto& { return spark(s).reserve; }));
   specs.push_back(number_key<Settings>(
       "spark.psi_full", 0, 100, [=](Settings & s) -> auto& { return spark(s).psi_full; }));
+  specs.push_back(boolean_key<Settings>(
+      "spark.evict", [=](Settings & s) -> auto& { return spark(s).evict; }));
+  specs.push_back(duration_key<Settings>(
+      "spark.grace", 0, 3600, [=](Settings & s) -> auto& { return spark(s).grace_s; }));
 }
 
 std::vector<KeySpec<Settings>> make_setting_specs() {
@@ -330,11 +334,15 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
       0.9, [=](Settings & s) -> auto& { return oversell(s).stop_threshold; }));
   specs.push_back(number_key<Settings>(
       "oversell.reserve", 0.01, 0.09, [=](Settings & s) -> auto& { return oversell(s).reserve; }));
+  specs.push_back(boolean_key<Settings>(
+      "oversell.evict", [=](Settings & s) -> auto& { return oversell(s).evict; }));
   specs.push_back(size_key<Settings>(
       "oversell.memory_cap", [=](Settings & s) -> auto& { return oversell(s).memory_cap_bytes; }));
   specs.push_back(boolean_key<Settings>(
       "oversell.evict_highest", [=](Settings & s) -> auto& { return oversell(s).evict_highest; }));
 
+  specs.push_back(duration_key<Settings>(
+      "placement.hold", 1, kDay, [](Settings & s) -> auto& { return s.policies.placement.hold_s; }));
   specs.push_back(boolean_key<Settings>(
       "placement.avoid_gpu_nodes",
       [](Settings & s) -> auto& { return s.policies.placement.avoid_gpu_nodes; }));

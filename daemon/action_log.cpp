@@ -22,6 +22,8 @@ std::string shown(const std::string& value) { return value.empty() ? "unset" : v
 
 int priority_of(const LogEntry& entry) {
   if (entry.result == "failed") return LOG_WARNING;
+  if (entry.kind == "evict" && entry.result == "applied") return LOG_NOTICE;
+  if (entry.kind == "advertise") return entry.new_value == "evict" ? LOG_WARNING : LOG_NOTICE;
   if (entry.result == "left" && entry.kind == "restore") return LOG_WARNING;
   if (entry.result == "left") return entry.error ? LOG_ALERT : LOG_NOTICE;
   return LOG_INFO;
@@ -33,8 +35,13 @@ const char* done(const LogEntry& entry) {
 }
 
 const char* message_id_of(const LogEntry& entry) {
+  if (entry.kind == "evict") {
+    if (entry.result == "failed") return kMessageEvictionFailed;
+    return entry.result == "observed" || entry.result == "gone" ? nullptr : kMessageEvicted;
+  }
   if (entry.kind == "foreign") return kMessageForeignWriter;
   if (entry.kind == "restore" || entry.kind == "unpin") return kMessageRestored;
+  if (entry.kind == "advertise") return kMessageSchedulingState;
   if (entry.result == "applied") return entry.kind == "pin" ? kMessagePinApplied : kMessageLimitChanged;
   if (entry.result == "failed") return kMessagePinFailed;
   return nullptr;  // only proposed, or overtaken by the workload's end
@@ -59,12 +66,27 @@ void send(const std::vector<std::string>& fields, int priority, const std::strin
   if (!stderr_is_journal()) spdlog::log(level_of(priority), "{}", message);
 }
 
+// "evict a.service: terminate by StopUnit", "evict a.service: end".
+std::string eviction_text(const LogEntry& entry) {
+  std::string what = fmt::format("{} {}: {}", entry.result == "observed" ? "would evict" : "evict",
+                                 entry.workload, entry.attribute);
+  if (!entry.new_value.empty()) what += " by " + entry.new_value;
+  if (entry.result == "failed" || entry.result == "left" || entry.result == "gone")
+    what += fmt::format(" ({})", entry.result);
+  return what;
+}
+
 }  // namespace
 
 std::string describe(const LogEntry& entry) {
   std::string what;
-  if (entry.kind == "foreign") {
+  if (entry.kind == "evict") {
+    what = eviction_text(entry);
+  } else if (entry.kind == "foreign") {
     what = entry.workload;
+  } else if (entry.kind == "advertise") {
+    what = fmt::format("{} is in state {} (was {})", entry.attribute == "cpu" ? "the CPU" : "memory",
+                       entry.new_value, shown(entry.old_value));
   } else if (entry.result == "observed") {
     what = fmt::format("would {} {}: {} {} (is {})", entry.kind, entry.workload, entry.attribute,
                        shown(entry.new_value), shown(entry.old_value));

@@ -5,6 +5,7 @@
 #include "cgroup/hierarchy.h"
 #include "cgroup/systemd_owner.h"
 #include "cgroup/undo_journal.h"
+#include "cgroup/unit_stopper.h"
 #include "cgroup/writer.h"
 #include "model/capability.h"
 #include "model/error.h"
@@ -27,6 +28,8 @@ class Actuators {
 
   cgroup::Writer& writer() { return writer_; }
   const cgroup::UndoJournal& journal() const { return *journal_; }
+  // nullptr where units are not stopped through systemd, but by signals.
+  cgroup::UnitStopper* units() { return systemd_.get(); }
   const model::Capability& systemd() const { return systemd_capability_; }
 
  private:

@@ -3,6 +3,8 @@
 
 #include "cgroup/attribute.h"
 
+#include <charconv>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -34,7 +36,19 @@ std::size_t fingerprint_of(const WorkloadView& view) {
 
 // Changes that berth made; somebody else's are none.
 void tell_change(Listener& listener, const LogEntry& entry) {
+  if (entry.kind == "advertise") {
+    listener.scheduling_state_changed(entry.attribute, entry.old_value, entry.new_value, entry.reason,
+                                      entry.decision);
+    return;
+  }
   if (entry.kind == "foreign" || (entry.result != "applied" && entry.result != "restored")) return;
+  if (entry.kind == "evict") {
+    std::uint64_t memory_bytes = 0;
+    (void)std::from_chars(entry.old_value.data(), entry.old_value.data() + entry.old_value.size(),
+                          memory_bytes);
+    listener.evicted(entry.workload, entry.attribute, memory_bytes, entry.decision);
+    return;
+  }
   const auto attribute = cgroup::attribute_of(entry.attribute);
   if (!attribute) return;
   if (*attribute != cgroup::Attribute::cpus) {
@@ -63,6 +77,7 @@ void BusNews::start(const Control& control, const Observer& observer) {
   mode_ = control.mode();
   best_effort_cpus_ = control.best_effort_cpus();
   counts_ = control.counts();
+  advertised_ = control.advertised();
 }
 
 void BusNews::tell(Listener& listener, const Control& control, const Observer& observer,
@@ -93,10 +108,12 @@ void BusNews::tell(Listener& listener, const Control& control, const Observer& o
   for (const auto& item : news.relocate) listener.relocation_needed(item);
 
   if (std::exchange(mode_, control.mode()) != control.mode()) listener.mode_changed();
-  const bool node_changed =
-      !same(counts_, control.counts()) || best_effort_cpus_ != control.best_effort_cpus();
+  const bool node_changed = !same(counts_, control.counts()) ||
+                            best_effort_cpus_ != control.best_effort_cpus() ||
+                            advertised_ != control.advertised();
   counts_ = control.counts();
   best_effort_cpus_ = control.best_effort_cpus();
+  advertised_ = control.advertised();
   if (node_changed) listener.node_changed();
 }
 

@@ -33,6 +33,7 @@ class BusNews {
   std::string mode_;
   std::string best_effort_cpus_;
   WorkloadCounts counts_;
+  model::Advertised advertised_;
 };
 
 }  // namespace berth::daemon

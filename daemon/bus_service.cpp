@@ -245,12 +245,23 @@ void BusService::quota_changed(const std::string& workload, const std::string& a
   workload_changed(workload);
 }
 
+void BusService::evicted(const std::string& workload, const std::string& step, std::uint64_t memory_bytes,
+                         const std::string& decision) {
+  state_->send([&] { state_->manager.evicted(workload, step, memory_bytes, decision); });
+}
+
 void BusService::straggler_found(const StragglerNews& news) {
   state_->send([&] { state_->manager.straggler_found(news); });
 }
 
 void BusService::relocation_needed(const StragglerNews& news) {
   state_->send([&] { state_->manager.relocation_needed(news); });
+}
+
+void BusService::scheduling_state_changed(const std::string& resource, const std::string& before,
+                                          const std::string& after, const std::string& reason,
+                                          const std::string& decision) {
+  state_->send([&] { state_->manager.scheduling_state_changed(resource, before, after, reason, decision); });
 }
 
 void BusService::mode_changed() { node_changed(); }

@@ -39,8 +39,13 @@ class BusService final : public Listener {
   void unpinned(const std::string& workload, const std::string& decision) override;
   void quota_changed(const std::string& workload, const std::string& attribute, const std::string& old_value,
                      const std::string& new_value, const std::string& decision) override;
+  void evicted(const std::string& workload, const std::string& step, std::uint64_t memory_bytes,
+               const std::string& decision) override;
   void straggler_found(const StragglerNews& news) override;
   void relocation_needed(const StragglerNews& news) override;
+  void scheduling_state_changed(const std::string& resource, const std::string& before,
+                                const std::string& after, const std::string& reason,
+                                const std::string& decision) override;
   void mode_changed() override;
   void node_changed() override;
 

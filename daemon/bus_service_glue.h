@@ -53,7 +53,7 @@ inline const char* error_name(const model::Error& error) {
     case model::ErrorKind::gone:
       return bus::kNotFound;
     case model::ErrorKind::refused:
-      return bus::kAccessDenied;
+      return bus::kRefused;
     case model::ErrorKind::io:
     case model::ErrorKind::transient:
     case model::ErrorKind::permission:

@@ -31,12 +31,15 @@ void refuse(sd_bus_message* call, const char* name, const std::string& message) 
 // measured before that. No id is longer (docs/contract.md), and no workload has as many settings.
 constexpr std::size_t kLongestText = model::kMaxNameBytes;
 constexpr std::size_t kMostSettings = 64;
+// Of a request for admission: its three names are that long at most, and escaped at worst.
+constexpr std::size_t kLongestRequest = std::size_t{128} * 1024;
 
 // True where it is too long; the caller has been told then.
-bool is_too_long(sd_bus_message* call, const char* what, std::string_view text) {
-  if (text.size() <= kLongestText) return false;
+bool is_too_long(sd_bus_message* call, const char* what, std::string_view text,
+                 std::size_t most = kLongestText) {
+  if (text.size() <= most) return false;
   refuse(call, bus::kInvalidInput,
-         fmt::format("the {} is {} bytes long, more than {}", what, text.size(), kLongestText));
+         fmt::format("the {} is {} bytes long, more than {}", what, text.size(), most));
   return true;
 }
 
@@ -81,6 +84,28 @@ template <auto Count>
 int show_count(sd_bus*, const char*, const char*, const char*, sd_bus_message* reply, void* userdata,
                sd_bus_error* error) {
   return answering(error, [&] { return append(reply, manager(userdata).control().counts().*Count); });
+}
+
+model::AdvertisedResource said(const Control& control, model::Resource resource) {
+  const model::Advertised advertised = control.advertised();
+  const auto& it = resource == model::Resource::cpu ? advertised.cpu : advertised.memory;
+  return it.value_or(model::AdvertisedResource());
+}
+
+template <model::Resource Which>
+int show_state(sd_bus*, const char*, const char*, const char*, sd_bus_message* reply, void* userdata,
+               sd_bus_error* error) {
+  return answering(error, [&] {
+    return append(reply, std::string(model::to_string(said(manager(userdata).control(), Which).state)));
+  });
+}
+
+template <model::Resource Which>
+int show_factor(sd_bus*, const char*, const char*, const char*, sd_bus_message* reply, void* userdata,
+                sd_bus_error* error) {
+  return answering(error, [&] {
+    return append(reply, std::optional<double>(said(manager(userdata).control(), Which).factor));
+  });
 }
 
 // --- changes ---
@@ -148,6 +173,34 @@ int report_progress(sd_bus_message* call, void* userdata, sd_bus_error* error) {
   });
 }
 
+int evict(sd_bus_message* call, void* userdata, sd_bus_error* error) {
+  return answering(error, [&] {
+    const char* id = nullptr;
+    if (const int r = sd_bus_message_read(call, "s", &id); r < 0) return r;
+    if (is_too_long(call, "workload's name", id)) return 1;
+    auto& self = manager(userdata);
+    return self.authorised(
+        call, [&control = self.control(), workload = std::string(id)] { return control.evict(workload); },
+        bus::kEvictAction);
+  });
+}
+
+int admit(sd_bus_message* call, void* userdata, sd_bus_error* error) {
+  return answering(error, [&] {
+    const char* request = nullptr;
+    double hold_s = 0;
+    if (const int r = sd_bus_message_read(call, "sd", &request, &hold_s); r < 0) return r;
+    if (is_too_long(call, "request", request, kLongestRequest)) return 1;
+    auto& self = manager(userdata);
+    return self.authorised(
+        call,
+        [&control = self.control(), wanted = std::string(request), hold_s] {
+          return control.admit(wanted, hold_s);
+        },
+        bus::kAdmitAction);
+  });
+}
+
 template <auto Change>
 int change(sd_bus_message* call, void* userdata, sd_bus_error* error) {
   return answering(error, [&] {
@@ -177,7 +230,10 @@ const sd_bus_vtable kTable[] = {
                              set_workload, kOpen),
     SD_BUS_METHOD_WITH_NAMES("ReportProgress", "sd", SD_BUS_PARAM(workload) SD_BUS_PARAM(fraction), "", "",
                              report_progress, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("Evict", "s", SD_BUS_PARAM(workload), "s", SD_BUS_PARAM(decision), evict, kOpen),
     SD_BUS_METHOD_WITH_NAMES("Explain", "s", SD_BUS_PARAM(subject), "s", BERTH_JSON, explain, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("Admit", "sd", SD_BUS_PARAM(request) SD_BUS_PARAM(hold_seconds), "s", BERTH_JSON,
+                             admit, kOpen),
     SD_BUS_METHOD_WITH_NAMES("Restore", "", "", "s", BERTH_JSON, change<&Control::restore>, kOpen),
     SD_BUS_METHOD_WITH_NAMES("Reload", "", "", "", "", change<&Control::reload>, kOpen),
     SD_BUS_PROPERTY("Version", "s", show<&Control::version>, 0, SD_BUS_VTABLE_PROPERTY_CONST),
@@ -187,6 +243,10 @@ const sd_bus_vtable kTable[] = {
                     kAnnounced),
     SD_BUS_PROPERTY("BestEffortWorkloads", "u", show_count<&WorkloadCounts::best_effort>, 0, kAnnounced),
     SD_BUS_PROPERTY("BestEffortCPUs", "s", show<&Control::best_effort_cpus>, 0, kAnnounced),
+    SD_BUS_PROPERTY("CPUState", "s", show_state<model::Resource::cpu>, 0, kAnnounced),
+    SD_BUS_PROPERTY("MemoryState", "s", show_state<model::Resource::memory>, 0, kAnnounced),
+    SD_BUS_PROPERTY("CPUFactor", "d", show_factor<model::Resource::cpu>, 0, kAnnounced),
+    SD_BUS_PROPERTY("MemoryFactor", "d", show_factor<model::Resource::memory>, 0, kAnnounced),
     SD_BUS_SIGNAL_WITH_NAMES("Pinned", "sss",
                              SD_BUS_PARAM(workload) SD_BUS_PARAM(cpus) SD_BUS_PARAM(decision), 0),
     SD_BUS_SIGNAL_WITH_NAMES("Unpinned", "ss", SD_BUS_PARAM(workload) SD_BUS_PARAM(decision), 0),
@@ -194,11 +254,18 @@ const sd_bus_vtable kTable[] = {
                              SD_BUS_PARAM(workload) SD_BUS_PARAM(attribute) SD_BUS_PARAM(before)
                                  SD_BUS_PARAM(after) SD_BUS_PARAM(decision),
                              0),
+    SD_BUS_SIGNAL_WITH_NAMES(
+        "Evicted", "ssts",
+        SD_BUS_PARAM(workload) SD_BUS_PARAM(step) SD_BUS_PARAM(memory_bytes) SD_BUS_PARAM(decision), 0),
     SD_BUS_SIGNAL_WITH_NAMES("StragglerFound", "sss",
                              SD_BUS_PARAM(workload) SD_BUS_PARAM(reason) SD_BUS_PARAM(decision), 0),
     SD_BUS_SIGNAL_WITH_NAMES(
         "RelocationNeeded", "sdts",
         SD_BUS_PARAM(workload) SD_BUS_PARAM(cpu_cores) SD_BUS_PARAM(memory_bytes) SD_BUS_PARAM(decision), 0),
+    SD_BUS_SIGNAL_WITH_NAMES("SchedulingStateChanged", "sssss",
+                             SD_BUS_PARAM(resource) SD_BUS_PARAM(before) SD_BUS_PARAM(after)
+                                 SD_BUS_PARAM(reason) SD_BUS_PARAM(decision),
+                             0),
     SD_BUS_VTABLE_END,
 };
 #undef BERTH_JSON
@@ -259,6 +326,13 @@ void ManagerObject::quota_changed(const std::string& workload, const std::string
         "QuotaChanged");
 }
 
+void ManagerObject::evicted(const std::string& workload, const std::string& step, std::uint64_t memory_bytes,
+                            const std::string& decision) {
+  check(sd_bus_emit_signal(bus_, bus::kManagerPath, kInterface, "Evicted", "ssts", workload.c_str(),
+                           step.c_str(), memory_bytes, decision.c_str()),
+        "Evicted");
+}
+
 void ManagerObject::straggler_found(const StragglerNews& news) {
   check(sd_bus_emit_signal(bus_, bus::kManagerPath, kInterface, "StragglerFound", "sss",
                            news.workload.c_str(), news.reason.c_str(), news.decision.c_str()),
@@ -272,8 +346,16 @@ void ManagerObject::relocation_needed(const StragglerNews& news) {
         "RelocationNeeded");
 }
 
+void ManagerObject::scheduling_state_changed(const std::string& resource, const std::string& before,
+                                             const std::string& after, const std::string& reason,
+                                             const std::string& decision) {
+  check(sd_bus_emit_signal(bus_, bus::kManagerPath, kInterface, "SchedulingStateChanged", "sssss",
+                           resource.c_str(), before.c_str(), after.c_str(), reason.c_str(), decision.c_str()),
+        "SchedulingStateChanged");
+}
+
 ManagerObject::Announced ManagerObject::current() const {
-  return {control_.mode(), control_.counts(), control_.best_effort_cpus()};
+  return {control_.mode(), control_.counts(), control_.best_effort_cpus(), control_.advertised()};
 }
 
 void ManagerObject::announce_changes() {
@@ -285,6 +367,14 @@ void ManagerObject::announce_changes() {
   }
   if (now.counts.best_effort != announced_.counts.best_effort) changed.emplace_back("BestEffortWorkloads");
   if (now.best_effort_cpus != announced_.best_effort_cpus) changed.emplace_back("BestEffortCPUs");
+  const auto announce = [&](const char* state, const char* factor, const auto& before, const auto& after) {
+    const auto old = before.value_or(model::AdvertisedResource());
+    const auto present = after.value_or(model::AdvertisedResource());
+    if (present.state != old.state) changed.emplace_back(state);
+    if (present.factor != old.factor) changed.emplace_back(factor);
+  };
+  announce("CPUState", "CPUFactor", announced_.advertised.cpu, now.advertised.cpu);
+  announce("MemoryState", "MemoryFactor", announced_.advertised.memory, now.advertised.memory);
   announced_ = std::move(now);
   emit_changes(bus_, bus::kManagerPath, kInterface, std::move(changed));
 }

@@ -5,6 +5,7 @@
 #include "daemon/control.h"
 #include "daemon/polkit.h"
 
+#include <cstdint>
 #include <string>
 
 namespace berth::daemon {
@@ -22,8 +23,13 @@ class ManagerObject {
   void unpinned(const std::string& workload, const std::string& decision);
   void quota_changed(const std::string& workload, const std::string& attribute, const std::string& old_value,
                      const std::string& new_value, const std::string& decision);
+  void evicted(const std::string& workload, const std::string& step, std::uint64_t memory_bytes,
+               const std::string& decision);
   void straggler_found(const StragglerNews& news);
   void relocation_needed(const StragglerNews& news);
+  void scheduling_state_changed(const std::string& resource, const std::string& before,
+                                const std::string& after, const std::string& reason,
+                                const std::string& decision);
   // One PropertiesChanged with what changed since the last one; none where nothing did.
   void announce_changes();
 
@@ -40,6 +46,7 @@ class ManagerObject {
     std::string mode;
     WorkloadCounts counts;
     std::string best_effort_cpus;
+    model::Advertised advertised;
   };
   Announced current() const;
 

@@ -3,6 +3,7 @@
 
 #include "daemon/straggler_watch.h"
 #include "model/error.h"
+#include "model/oversell.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -79,9 +80,16 @@ class Control {
   // How far a workload says it is, 0..1; the next tick takes it in. Error gone for a workload there is none
   // of, invalid_input for another number.
   virtual model::Result<void> report_progress(const std::string& id, double fraction) = 0;
+  // Whether a workload that is to start may (a berth.request/1 document): a berth.admission/1 document. If
+  // so, its place is held for so many seconds (1 to 86400; 0: as configured) or until it comes. Error
+  // invalid_input.
+  virtual model::Result<std::string> admit(const std::string& request, double hold_s) = 0;
   // The workload that a process runs in; nullopt where it is in none, has ended, or is not that user's: its
   // number may be another process's by now.
   virtual std::optional<std::string> workload_of(pid_t pid, uid_t uid) const = 0;
+  // Ends a best-effort workload, step by step (daemon/evictor.h); the decision's id. Error gone for a
+  // workload there is none of, refused, saying why, for one that is not evicted, and in observe mode.
+  virtual model::Result<std::string> evict(const std::string& id) = 0;
   // Puts every changed attribute back and goes to observe, so that the next tick does not change it again;
   // a berth.restore/1 document.
   virtual model::Result<std::string> restore() = 0;
@@ -94,6 +102,8 @@ class Control {
   virtual WorkloadCounts counts() const = 0;
   // cpulist; empty before the first tick.
   virtual std::string best_effort_cpus() const = 0;
+  // What the node says that it can hold; nothing before the first tick that says so.
+  virtual model::Advertised advertised() const = 0;
   // Ascending by id.
   virtual std::vector<WorkloadView> workloads() const = 0;
   // nullopt where there is no such workload.
@@ -130,10 +140,17 @@ class Listener {
   virtual void quota_changed(const std::string& workload, const std::string& attribute,
                              const std::string& old_value, const std::string& new_value,
                              const std::string& decision) = 0;
+  // `step` is "decommission", "terminate", "kill" or "end", `memory_bytes` what it used just before.
+  virtual void evicted(const std::string& workload, const std::string& step, std::uint64_t memory_bytes,
+                       const std::string& decision) = 0;
   virtual void straggler_found(const StragglerNews& news) = 0;
   virtual void relocation_needed(const StragglerNews& news) = 0;
+  // `resource` is "cpu" or "memory", the states are those of docs/contract.md.
+  virtual void scheduling_state_changed(const std::string& resource, const std::string& before,
+                                        const std::string& after, const std::string& reason,
+                                        const std::string& decision) = 0;
   virtual void mode_changed() = 0;
-  // Node-wide figures (workload counts, best-effort vCPUs) are not what they were.
+  // Node-wide figures (workload counts, best-effort vCPUs, what is advertised) are not what they were.
   virtual void node_changed() = 0;
 };
 

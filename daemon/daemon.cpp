@@ -54,6 +54,10 @@ Daemon::Daemon(const Options& options, config::Settings settings, cgroup::Hierar
       settings_(std::move(settings)),
       hierarchy_(std::move(hierarchy)),
       own_host_(is_own_host(hierarchy_)),
+      evictor_({.proc_root = options_.proc_root,
+                .units = [this] { return actuators_ ? actuators_->units() : nullptr; },
+                .monotonic = [] { return seconds_of(CLOCK_MONOTONIC); }}),
+      advertising_(options.runtime_dir),
       started_(clock_()),
       config_loaded_(started_),
       metrics_([this] { return metrics_text(); }),
@@ -85,6 +89,7 @@ model::Result<std::unique_ptr<Daemon>> Daemon::start(const Options& options, con
         return living && (*living)->id() == cgroup_id;
       });
 
+  daemon->open_learned();
   if (const auto opened = daemon->open_actuators(); !opened) {
     if (opened.error().kind() == ErrorKind::refused) return model::fail(opened.error());
     spdlog::warn("undo journal: {}; staying in observe mode", opened.error().message());
@@ -152,6 +157,7 @@ model::Result<void> Daemon::begin_enforcing() {
   drop_documents();
   enforcer_.emplace(actuators_->writer(), [this](const std::string& id) { observer_->read_again(id); });
   shadow_ = {};
+  reservations_->set_room({});  // what was only observed has made none
   return {};
 }
 
@@ -166,7 +172,10 @@ std::optional<std::string> Daemon::enforce_problem() const {
 cgroup::RestoreReport Daemon::end_enforcing(const std::string& reason) {
   const char* mode = mode_name();  // while it was done
   drop_documents();
+  if (const auto abandoned = evictor_.abandon(clock_(), reason); !abandoned.empty()) publish(abandoned);
+  eviction_timer_.arm(std::nullopt);
   enforcer_.reset();
+  reservations_->set_room({});  // it is given back with all the rest
   if (!actuators_) return {};
   auto report = actuators_->writer().restore_all();
   for (const auto& change : report.restored) observer_->read_again(change.workload);
@@ -194,6 +203,7 @@ void Daemon::take_changes() {
     spdlog::debug("{} vanished", id);
   }
   for (const auto& id : changes.appeared) spdlog::debug("{} appeared", id);
+  arrived_.insert(arrived_.end(), changes.appeared.begin(), changes.appeared.end());
   if (!changes.vanished.empty() || !changes.appeared.empty()) drop_documents();
 }
 
@@ -215,7 +225,15 @@ void Daemon::tick() {
 void Daemon::decide() {
   const double now = clock_();
   const UnmanagedWorkloads unmanaged_before = unmanaged();
-  const auto entries = enforcer_ ? decide_and_enforce(now) : decide_in_shadow(now);
+  observer_->set_advertised(advertising_.advertised());
+  observer_->set_used_shares(used_shares_->all());
+  end_reservations(now);
+  meet_reservations();
+  observer_->set_pending(reservations_->pending());
+  auto entries = enforcer_ ? decide_and_enforce(now) : decide_in_shadow(now);
+  append(entries, advertise());
+  learn_shares();
+  if (plan_.findings.straggler) reservations_->set_room(plan_.findings.straggler->room);
   const auto news =
       stragglers_.take(plan_, [this](const std::string& id) { return observer_->cgroup_id(id); });
   pressure_.follow(observer_->snapshot(), observer_->found());
@@ -224,6 +242,48 @@ void Daemon::decide() {
   say_stragglers(news);
   say_unmanaged(unmanaged_before);
   publish(entries, news);
+}
+
+std::vector<LogEntry> Daemon::advertise() {
+  auto entries = advertising_.take(plan_, mode_name());
+  const auto written = advertising_.write(plan_, mode_name());
+  if (!written && !state_file_fails_) spdlog::warn("{}", written.error().message());
+  state_file_fails_ = !written;
+  return entries;
+}
+
+void Daemon::learn_shares() {
+  if (!used_shares_->take(plan_)) return;
+  const auto saved = used_shares_->save();
+  if (!saved && !shares_file_fails_) spdlog::warn("{}", saved.error().message());
+  shares_file_fails_ = !saved;
+}
+
+// What an earlier daemon learned of this node, and promised.
+void Daemon::open_learned() {
+  const auto say = [](const char* what, const std::optional<std::string>& warning) {
+    if (warning) spdlog::warn("{} lost: {}", what, *warning);
+  };
+  std::optional<std::string> warning;
+  used_shares_.emplace(options_.state_dir, clock_(), warning);
+  say("what the last day was like is", warning);
+  warning.reset();
+  reservations_.emplace(options_.runtime_dir, warning);
+  say("some reservations are", warning);
+  warning.reset();
+  // Without the boot's id nothing is of this boot for certain.
+  if (const auto boot = cgroup::read_boot_id(options_.proc_root))
+    observer_->set_past(take_usage(options_.state_dir, *boot, clock_(), warning));
+  say("the samples of before are", warning);
+}
+
+void Daemon::save_learned() {
+  if (const auto saved = used_shares_->save(); !saved) spdlog::warn("{}", saved.error().message());
+  const auto boot = cgroup::read_boot_id(options_.proc_root);
+  if (!boot) return;
+  const auto saved = save_usage(options_.state_dir, *boot, observer_->snapshot(),
+                                [this](const std::string& id) { return observer_->cgroup_id(id); });
+  if (!saved) spdlog::warn("{}", saved.error().message());
 }
 
 void Daemon::watch_pressure(sd_event* event, std::function<void()> rose) {
@@ -253,11 +313,14 @@ std::vector<LogEntry> Daemon::decide_and_enforce(double now) {
   auto entries = enforcer_->follow(observer_->found(), now);
   look(now);
   append(entries, enforcer_->check(observer_->readings(), observer_->found(), settings_.foreign_writer, now));
-  const auto& snapshot =
-      observer_->assemble(holdings(), unmanaged(), *overrides_, stragglers_, enforcer_->refused());
+  evictor_.forget_departed(observer_->found());
+  append(entries, evictor_.advance(now));
+  const auto& snapshot = observer_->assemble(holdings(), unmanaged(), *overrides_, stragglers_,
+                                             enforcer_->refused(), evictor_.marks());
   plan_ = {};  // the old and the new one need not be there at once
   plan_ = policies::decide(snapshot, settings_.policies);
   std::erase_if(plan_.actions, [this](const model::Action& action) { return enforcer_->refuses(action); });
+  append(entries, carry_out_evictions(now));
   const std::chrono::milliseconds budget(static_cast<int>(settings_.tick_s * kApplyShare * 1000));
   append(entries, enforcer_->apply(plan_, snapshot, observer_->found(), budget));
   return entries;
@@ -267,10 +330,13 @@ std::vector<LogEntry> Daemon::decide_in_shadow(double now) {
   shadow_.follow(*observer_);
   look(now);
   plan_ = {};
-  const auto& snapshot = observer_->assemble(shadow_.holdings(), {}, *overrides_, stragglers_);
+  const auto& snapshot =
+      observer_->assemble(shadow_.holdings(), {}, *overrides_, stragglers_, {}, shadow_.evictions());
   plan_ = policies::decide(snapshot, settings_.policies);
   auto entries = shadow_.apply(plan_, *observer_);
+  std::erase_if(entries, [](const LogEntry& entry) { return entry.kind == "advertise"; });  // see advertise()
   // The snapshot that is shown is of what really holds.
+  show_pending();
   observer_->assemble({}, {}, *overrides_, stragglers_);
   return entries;
 }
@@ -377,6 +443,7 @@ void Daemon::say_no_bus(const std::string& problem) {
 void Daemon::leave_loop() {
   pressure_.detach();
   progress_files_.detach();
+  eviction_timer_.detach();
   metrics_.detach();
   listener_.reset();
   bus_starter_ = nullptr;
@@ -402,6 +469,8 @@ std::string Daemon::status_line() const {
 
 void Daemon::stop() {
   notify_.stopping();
+  advertising_.remove();
+  save_learned();
   end_enforcing("berthd stops");
 }
 

@@ -4,10 +4,13 @@
 #include "cgroup/hierarchy.h"
 #include "config/config.h"
 #include "daemon/actuators.h"
+#include "daemon/advertising.h"
 #include "daemon/bus_news.h"
 #include "daemon/control.h"
 #include "daemon/decision_log.h"
 #include "daemon/enforcer.h"
+#include "daemon/eviction_timer.h"
+#include "daemon/evictor.h"
 #include "daemon/metrics_endpoint.h"
 #include "daemon/notify.h"
 #include "daemon/observer.h"
@@ -16,12 +19,15 @@
 #include "daemon/pressure_watch.h"
 #include "daemon/progress_files.h"
 #include "daemon/report_json.h"
+#include "daemon/reservations.h"
 #include "daemon/sampling_budget.h"
 #include "daemon/shadow.h"
 #include "daemon/spark_watch.h"
 #include "daemon/straggler_watch.h"
+#include "daemon/used_shares.h"
 #include "model/error.h"
 #include "model/plan.h"
+#include "policies/placement/host.h"
 
 #include <cstdint>
 #include <functional>
@@ -49,6 +55,7 @@ struct Documents {
   std::optional<std::string> plan;
   std::optional<std::string> metrics;
   std::optional<model::Plan> decided;  // of observe mode
+  std::optional<policies::Host> host;  // for those who want to be let in
 };
 
 // The wheel: each tick observes, decides, and carries out or only logs. Knows nothing of event loops.
@@ -72,6 +79,8 @@ class Daemon final : public Control {
   void take_changes();
   // Calls `rose` on the loop's thread when something is newly under pressure, so that a tick should not wait.
   void watch_pressure(sd_event* event, std::function<void()> rose);
+  // Evictions go on between ticks, from here on.
+  void watch_evictions(sd_event* event);
   // Progress files are read as soon as they change, from here on.
   void watch_progress(sd_event* event);
   void tick();
@@ -101,7 +110,9 @@ class Daemon final : public Control {
   model::Result<void> set_workload(const std::string& id,
                                    const std::map<std::string, std::string>& settings) override;
   model::Result<void> report_progress(const std::string& id, double fraction) override;
+  model::Result<std::string> admit(const std::string& request, double hold_s) override;
   std::optional<std::string> workload_of(pid_t pid, uid_t uid) const override;
+  model::Result<std::string> evict(const std::string& id) override;
   model::Result<std::string> restore() override;
   model::Result<void> reload() override;
   std::string version() const override;
@@ -109,6 +120,7 @@ class Daemon final : public Control {
   std::optional<double> score_node() const override;
   WorkloadCounts counts() const override { return counts_; }
   std::string best_effort_cpus() const override;
+  model::Advertised advertised() const override { return advertising_.advertised(); }
   std::vector<WorkloadView> workloads() const override;
   std::optional<WorkloadView> workload(const std::string& id) const override;
   std::string log_level() const override;
@@ -127,11 +139,22 @@ class Daemon final : public Control {
   void decide();
   std::vector<LogEntry> decide_and_enforce(double now);
   std::vector<LogEntry> decide_in_shadow(double now);
+  std::vector<LogEntry> carry_out_evictions(double now);
+  void advance_evictions();
   void look(double now);
   void watch_spark();
   void keep_to_budget(double read_cpu_s);
   SamplingReport sampling_report() const;
   void count_workloads();
+  std::vector<LogEntry> advertise();
+  void learn_shares();
+  void open_learned();
+  void save_learned();
+  void end_reservations(double now);
+  void meet_reservations();
+  void show_pending();
+  policies::Host& host_for_newcomers();
+  model::Admission judge_newcomer(const model::PendingWorkload& request);
   void say_findings();
   void say_stragglers(const StragglerWatch::News& news);
   void say_unmanaged(const UnmanagedWorkloads& before);
@@ -159,11 +182,19 @@ class Daemon final : public Control {
   std::unique_ptr<Actuators> actuators_;  // null: journal_problem_ says why
   std::optional<std::string> journal_problem_;
   std::optional<Enforcer> enforcer_;  // while enforcing
-  Shadow shadow_;                     // while observing
+  Evictor evictor_;                   // evicts nobody while observing
+  EvictionTimer eviction_timer_;
+  Shadow shadow_;  // while observing
   std::optional<Overrides> overrides_;
   std::unique_ptr<DecisionLog> decision_log_;
   model::Plan plan_;           // enforcing: carried out; observing: what the shadow would have done
   StragglerWatch stragglers_;  // over changes of mode
+  Advertising advertising_;    // likewise
+  bool state_file_fails_ = false;
+  std::optional<UsedShares> used_shares_;
+  bool shares_file_fails_ = false;
+  std::optional<Reservations> reservations_;
+  std::vector<std::string> arrived_;  // workloads that no tick has taken in yet
   WorkloadCounts counts_;
   std::set<std::string> said_findings_;
 

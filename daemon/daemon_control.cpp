@@ -98,6 +98,10 @@ StatusReport Daemon::status_report() const {
   report.held = count_held(holdings());
   report.stragglers = stragglers_.stragglers();
   report.relocations = stragglers_.relocations();
+  report.evictions = evictor_.counts();
+  report.oversell = plan_.findings.oversell;
+  report.advertised = advertising_.advertised();
+  report.reservations = reservations_->size();
   report.undo_records = actuators_ ? actuators_->journal().size() : 0;
   for (const auto& [id, workload] : observer_->found()) {
     if (!overrides_->keys(id, workload.cgroup->id()).empty()) ++report.overridden;
@@ -279,6 +283,7 @@ model::Result<void> Daemon::reload() {
   reopen_what_failed();
   if (enforcer_) {
     enforcer_->retry_failed();
+    evictor_.retry_failed();
     if (settings_.foreign_writer == config::ForeignWriter::reassert) enforcer_->retry_foreign();
   }
   announce_event(kMessageReloaded, LOG_INFO, fmt::format("reloaded {}", options_.config_file.string()),

@@ -51,7 +51,8 @@ std::vector<LogEntry> Enforcer::apply(const model::Plan& plan, const model::Snap
   Batch batch{plan, snapshot, std::chrono::steady_clock::now() + budget};
   for (const auto& action : plan.actions) {
     const auto* id = action.workload();
-    if (id == nullptr || refuses(action)) continue;
+    // Evictions are the evictor's.
+    if (id == nullptr || refuses(action) || std::holds_alternative<model::EvictAction>(action.what)) continue;
     const auto target = found.find(*id);
     if (target == found.end()) {
       LogEntry entry = entry_of(action, plan.time, kEnforce);

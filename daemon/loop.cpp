@@ -180,6 +180,7 @@ model::Result<void> run_loop(Daemon& daemon) {
   daemon.serve_metrics(raw);
   daemon.watch_pressure(raw, [&wheel] { tick_soon(wheel); });
   daemon.watch_progress(raw);
+  daemon.watch_evictions(raw);
 
   // Ready is who can be reached, or knows that nobody can reach him: after every other event source.
   Readiness readiness{daemon, nullptr, nullptr};

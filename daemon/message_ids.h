@@ -9,6 +9,8 @@ inline constexpr const char* kMessagePinApplied = "a998b598a88d4d0898bbce5a4f225
 inline constexpr const char* kMessagePinFailed = "bb291500b1bc4a3190e2dad8eda7a636";
 inline constexpr const char* kMessageLimitChanged = "898e7f4f34304537ab83429fb71651e4";
 inline constexpr const char* kMessageRestored = "d0617e38ec504dfc91ca547842518ca5";
+inline constexpr const char* kMessageEvicted = "544ad8e4e39d49aba60712e563477e06";
+inline constexpr const char* kMessageEvictionFailed = "35f9e61025f74ea1add81cc73539145a";
 inline constexpr const char* kMessageForeignWriter = "e1eb8528728d4f75bf12a7293a68555a";
 inline constexpr const char* kMessageUnmanaged = "9059e1b5b0b848f9aa997f3026912b16";
 inline constexpr const char* kMessageModeChanged = "6f5eaf208b6e4021937fbe12ee18b9dd";
@@ -16,5 +18,6 @@ inline constexpr const char* kMessageReloaded = "ac0921d941de4a939e1d3b5b2f13d05
 inline constexpr const char* kMessageReloadRejected = "9cdde9a3cb3146879c3d44b70220065c";
 inline constexpr const char* kMessageStragglerFound = "7b413b1c45384dce84195ef69729f3d3";
 inline constexpr const char* kMessageRelocationNeeded = "1a045d8c01e34eefa7ec71e80bf5d5ee";
+inline constexpr const char* kMessageSchedulingState = "94f2b2c410ee43c1892bb90293589ac3";
 
 }  // namespace berth::daemon

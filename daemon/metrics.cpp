@@ -22,8 +22,8 @@ class Families {
   void gauge(std::string name, std::string help, std::optional<double> value, Labels labels = {}) {
     add(std::move(name), std::move(help), MetricType::Gauge, value, std::move(labels));
   }
-  void counter(std::string name, std::string help, double value) {
-    add(std::move(name), std::move(help), MetricType::Counter, value, {});
+  void counter(std::string name, std::string help, double value, Labels labels = {}) {
+    add(std::move(name), std::move(help), MetricType::Counter, value, std::move(labels));
   }
   std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
 
@@ -68,6 +68,28 @@ void add_daemon(Families& families, const StatusReport& status) {
   }
 }
 
+void add_advertised(Families& families, const model::OversellFindings& findings,
+                    const model::Advertised& advertised) {
+  const auto each = [&](const char* name, const char* help, auto figure) {
+    for (const bool cpu : {true, false}) {
+      const auto& said = cpu ? advertised.cpu : advertised.memory;
+      families.gauge(name, help,
+                     figure(cpu ? findings.cpu : findings.memory, said.value_or(model::AdvertisedResource())),
+                     {{"resource", cpu ? "cpu" : "memory"}});
+    }
+  };
+  using Found = model::OversoldResource;
+  using Said = model::AdvertisedResource;
+  each("berth_oversell_factor", "What is advertised, as a multiple of what there is.",
+       [](const Found&, const Said& said) { return said.factor; });
+  each("berth_oversell_utilisation_ratio", "Share of what there is that is in use.",
+       [](const Found& found, const Said&) { return found.utilisation; });
+  each("berth_takes_work", "1 while the node takes new work, 0 while it does not.",
+       [](const Found&, const Said& said) { return said.state == model::SchedulingState::schedule ? 1 : 0; });
+  families.gauge("berth_workloads_to_evict", "Best-effort workloads that would have to go for memory.",
+                 findings.evict_count);
+}
+
 void add_node(Families& families, const StatusReport& status) {
   const auto count = [&](model::WorkloadClass workload_class, std::uint32_t number) {
     families.gauge("berth_workloads", "Workloads that berth manages.", number,
@@ -90,6 +112,19 @@ void add_node(Families& families, const StatusReport& status) {
                  static_cast<double>(status.stragglers));
   families.gauge("berth_relocations", "Those of them that this node cannot help.",
                  static_cast<double>(status.relocations));
+  const auto step = [&](const char* name, std::uint64_t number) {
+    families.counter("berth_evictions_total", "Steps of evictions since berthd started, by step.",
+                     static_cast<double>(number), {{"step", name}});
+  };
+  step("decommission", status.evictions.decommission);
+  step("terminate", status.evictions.terminate);
+  step("kill", status.evictions.kill);
+  step("end", status.evictions.ended);
+  families.gauge("berth_evictions_under_way", "Workloads that are being evicted.",
+                 static_cast<double>(status.evictions.under_way));
+  if (status.oversell) add_advertised(families, *status.oversell, status.advertised);
+  families.gauge("berth_reservations", "Workloads that were let in and have not come yet.",
+                 static_cast<double>(status.reservations));
   families.gauge("berth_undo_records", "Attributes that are not what they were before berth.",
                  static_cast<double>(status.undo_records));
 }

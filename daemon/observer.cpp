@@ -39,21 +39,6 @@ void keep_sample(std::vector<model::UsageSample>& usage, const model::UsageSampl
   usage.push_back(sample);
 }
 
-// Nothing yet of how it fares.
-model::Workload workload_of(const cgroup::Identity& identity) {
-  model::Workload workload;
-  workload.id = identity.id;
-  workload.service = identity.service;
-  workload.workload_class = identity.workload_class;
-  workload.vcpus = identity.vcpus;
-  workload.memory_request_bytes = identity.memory_request_bytes;
-  workload.priority = identity.priority;
-  workload.evictable = identity.evictable;
-  workload.created = identity.created;
-  workload.deadline = identity.deadline;
-  return workload;
-}
-
 // `quota`, `memory_high`: what is held of this very run, or null.
 void take_limits(model::Workload& workload, const Held* quota, const Held* memory_high) {
   if (quota == nullptr && memory_high == nullptr) return;
@@ -72,6 +57,20 @@ void take_limits(model::Workload& workload, const Held* quota, const Held* memor
 }
 
 }  // namespace
+
+model::Workload fresh_workload(const cgroup::Identity& identity) {
+  model::Workload workload;
+  workload.id = identity.id;
+  workload.service = identity.service;
+  workload.workload_class = identity.workload_class;
+  workload.vcpus = identity.vcpus;
+  workload.memory_request_bytes = identity.memory_request_bytes;
+  workload.priority = identity.priority;
+  workload.evictable = identity.evictable;
+  workload.created = identity.created;
+  workload.deadline = identity.deadline;
+  return workload;
+}
 
 Observer::Observer(const cgroup::Hierarchy& hierarchy, std::filesystem::path proc_root,
                    std::filesystem::path sys_root, int history)
@@ -191,15 +190,18 @@ void Observer::keep_living_workloads() {
   for (const auto& [id, found_workload] : found()) {
     const auto run = found_workload.cgroup->id();
     if (!lives(&found_workload, readings.find(id), run) || !runs_.emplace(id, run).second) continue;
-    workloads.push_back(workload_of(found_workload.identity));
+    workloads.push_back(fresh_workload(found_workload.identity));
+    if (const auto past = past_.find(id); past != past_.end() && past->second.cgroup_id == run)
+      workloads.back().usage = std::move(past->second.usage);
   }
+  past_.clear();
   std::inplace_merge(workloads.begin(), workloads.begin() + old_size, workloads.end(),
                      [](const model::Workload& a, const model::Workload& b) { return a.id < b.id; });
 }
 
 const model::Snapshot& Observer::assemble(const Holdings& holdings, const UnmanagedWorkloads& unmanaged,
                                           const Overrides& overrides, const StragglerWatch& stragglers,
-                                          const RefusedLimits& refused) {
+                                          const RefusedLimits& refused, const EvictionMarks& evictions) {
   keep_living_workloads();
   allowed_.begin_pass();
   std::map<std::string, spark::Occupancy> spark;
@@ -219,7 +221,7 @@ const model::Snapshot& Observer::assemble(const Holdings& holdings, const Unmana
     const auto& reading = *readings.find(workload.id);
     const auto& found_workload = *finds.find(workload.id);
     auto usage = std::move(workload.usage);
-    workload = workload_of(found_workload.identity);
+    workload = fresh_workload(found_workload.identity);
     workload.usage = std::move(usage);
     const std::string& id = workload.id;
     const std::uint64_t run = found_workload.cgroup->id();
@@ -257,8 +259,14 @@ const model::Snapshot& Observer::assemble(const Holdings& holdings, const Unmana
     if (left_alone) workload.vcpus = std::nullopt;
     const auto fixed = [&](cgroup::Attribute limit) { return left_alone || refused.count({id, limit}) > 0; };
     workload.fixed = {.cpu = fixed(cgroup::Attribute::cpu_quota),
-                      .memory = fixed(cgroup::Attribute::memory_high)};
+                      .memory = fixed(cgroup::Attribute::memory_high),
+                      .life = left_alone || is_never_evicted(id)};
+    if (const auto* mark = evictions.of(id, run)) {
+      workload.evicted_at = mark->evicted_at;
+      if (!mark->evicted_at) workload.fixed.life = true;
+    }
   }
+  snapshot_.eviction_ended_at = evictions.ended_at;
   stragglers.mark(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
   return snapshot_;
 }

@@ -5,9 +5,11 @@
 #include "cgroup/hierarchy.h"
 #include "cgroup/sampler.h"
 #include "daemon/allowed_cpus.h"
+#include "daemon/eviction_marks.h"
 #include "daemon/held.h"
 #include "daemon/kernel_sampling.h"
 #include "daemon/overrides.h"
+#include "daemon/past_usage.h"
 #include "daemon/progress_reports.h"
 #include "daemon/straggler_watch.h"
 #include "model/error.h"
@@ -24,6 +26,9 @@
 #include <vector>
 
 namespace berth::daemon {
+
+// What is known of a workload before anything of how it fares.
+model::Workload fresh_workload(const cgroup::Identity& identity);
 
 // Turns the host into a snapshot, tick by tick, keeping each workload's last samples.
 class Observer {
@@ -66,8 +71,15 @@ class Observer {
   // `refused` ones.
   const model::Snapshot& assemble(const Holdings& holdings, const UnmanagedWorkloads& unmanaged,
                                   const Overrides& overrides, const StragglerWatch& stragglers = {},
-                                  const RefusedLimits& refused = {});
+                                  const RefusedLimits& refused = {}, const EvictionMarks& evictions = {});
   const model::Snapshot& snapshot() const { return snapshot_; }
+  // What the node says at present, for the snapshots from here on.
+  void set_advertised(const model::Advertised& advertised) { snapshot_.advertised = advertised; }
+  // What the last day was like, and who is waited for; likewise.
+  void set_used_shares(std::vector<model::UsedShare> shares) { snapshot_.used_shares = std::move(shares); }
+  void set_pending(std::vector<model::PendingWorkload> pending) { snapshot_.pending = std::move(pending); }
+  // What a former daemon saw of runs that go on; the first assemble() takes it in.
+  void set_past(std::map<std::string, PastUsage> past) { past_ = std::move(past); }
 
  private:
   Observer(const cgroup::Hierarchy& hierarchy, std::filesystem::path proc_root,
@@ -91,6 +103,7 @@ class Observer {
   std::shared_ptr<const spark::Observation> spark_;
   std::shared_ptr<const spark::Observation> spark_shown_;  // whose applications the snapshot holds
   std::map<std::string, std::uint64_t> runs_;              // cgroup id whose samples the snapshot holds
+  std::map<std::string, PastUsage> past_;
   model::Snapshot snapshot_;
 };
 

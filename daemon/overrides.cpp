@@ -2,6 +2,7 @@
 #include "daemon/overrides.h"
 
 #include "config/units.h"
+#include "daemon/staged_file.h"
 #include "model/cpu_set.h"
 #include "model/json.h"
 #include "model/name.h"
@@ -184,19 +185,7 @@ model::Result<void> Overrides::save() const {
   for (const auto& [workload, run] : runs_) {
     document[workload] = {{"cgroup", run.cgroup_id}, {"settings", run.settings}};
   }
-  // Staged and renamed, so that a reader never meets half a file.
-  auto staged = file_;
-  staged += ".new";
-  {
-    std::ofstream stream(staged, std::ios::trunc);
-    stream << document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
-    stream.close();
-    if (!stream) return model::fail(ErrorKind::io, fmt::format("{}: cannot be written", staged.string()));
-  }
-  std::error_code failed;
-  std::filesystem::rename(staged, file_, failed);
-  if (failed) return model::fail(model::Error::from_errno(failed.value(), file_.string()));
-  return {};
+  return replace_file(file_, document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace berth::daemon

@@ -2,6 +2,7 @@
 #include "daemon/report_json.h"
 
 #include "cgroup/attribute.h"
+#include "daemon/advertising.h"
 #include "model/json.h"
 
 #include <utility>
@@ -61,6 +62,25 @@ json sampling_json(const SamplingReport& report) {
           {"figures", std::move(figures)}};
 }
 
+json advertised_json(const model::OversoldResource& found,
+                     const std::optional<model::AdvertisedResource>& advertised) {
+  const auto said = advertised.value_or(model::AdvertisedResource());
+  return {{"state", model::to_string(said.state)},
+          {"factor", said.factor},
+          {"capacity", found.capacity},
+          {"advertised", said.factor * found.capacity},
+          {"requested", found.request},
+          {"peak", found.peak},
+          {"utilisation", found.utilisation}};
+}
+
+// Its members are those of a state document.
+json advertised_json(const model::OversellFindings& findings, const model::Advertised& advertised) {
+  return {{"cpu", advertised_json(findings.cpu, advertised.cpu)},
+          {"memory", advertised_json(findings.memory, advertised.memory)},
+          {"evict_count", findings.evict_count}};
+}
+
 std::string pinned_cpus(const Tick& tick, const std::string& id) {
   const auto* pin = find_held(tick.holdings.cpus, id);
   return pin == nullptr ? std::string() : pin->value;
@@ -103,41 +123,56 @@ std::string status_json(const StatusReport& report) {
         {{"name", capability.name}, {"available", capability.available}, {"detail", capability.detail}});
   }
   const double mean_cpu_ms = report.ticks == 0 ? 0 : report.total_cpu_ms / static_cast<double>(report.ticks);
-  return dumped({{"schema", "berth.status/1"},
-                 {"version", report.version},
-                 {"host", report.host},
-                 {"mode", report.mode},
-                 {"enforce_problem", nullable(report.enforce_problem)},
-                 {"started", report.started},
-                 {"tick",
-                  {{"count", report.ticks},
-                   {"woken_by_pressure", report.woken_by_pressure},
-                   {"interval_s", report.interval_s},
-                   {"last_wall_ms", report.last_wall_ms},
-                   {"mean_cpu_ms", mean_cpu_ms}}},
-                 {"sampling", sampling_json(report.sampling)},
-                 {"capabilities", std::move(capabilities)},
-                 {"workloads",
-                  {{"latency-sensitive", report.workloads.latency_sensitive},
-                   {"best-effort", report.workloads.best_effort},
-                   {"unmanaged", report.workloads.unmanaged}}},
-                 {"score_node", nullable(report.score_node)},
-                 {"best_effort_cpus", report.best_effort_cpus},
-                 {"stragglers", report.stragglers},
-                 {"relocations", report.relocations},
-                 {"held_limits",
-                  {{"extended", report.held.extended},
-                   {"reclaimed", report.held.reclaimed},
-                   {"preempted", report.held.preempted}}},
-                 {"undo_records", report.undo_records},
-                 {"overridden_workloads", report.overridden},
-                 {"memory_rss_bytes", report.memory_rss_bytes},
-                 {"config",
-                  {{"file", report.config_file},
-                   {"loaded", report.config_loaded},
-                   {"mode", report.config_mode},
-                   {"error", nullable(report.config_error)}}},
-                 {"last_actions", log_entries(report.last_actions)}});
+  return dumped(
+      {{"schema", "berth.status/1"},
+       {"version", report.version},
+       {"host", report.host},
+       {"mode", report.mode},
+       {"enforce_problem", nullable(report.enforce_problem)},
+       {"started", report.started},
+       {"tick",
+        {{"count", report.ticks},
+         {"woken_by_pressure", report.woken_by_pressure},
+         {"interval_s", report.interval_s},
+         {"last_wall_ms", report.last_wall_ms},
+         {"mean_cpu_ms", mean_cpu_ms}}},
+       {"sampling", sampling_json(report.sampling)},
+       {"capabilities", std::move(capabilities)},
+       {"workloads",
+        {{"latency-sensitive", report.workloads.latency_sensitive},
+         {"best-effort", report.workloads.best_effort},
+         {"unmanaged", report.workloads.unmanaged}}},
+       {"score_node", nullable(report.score_node)},
+       {"best_effort_cpus", report.best_effort_cpus},
+       {"stragglers", report.stragglers},
+       {"relocations", report.relocations},
+       {"evictions",
+        {{"under_way", report.evictions.under_way},
+         {"decommission", report.evictions.decommission},
+         {"terminate", report.evictions.terminate},
+         {"kill", report.evictions.kill},
+         {"end", report.evictions.ended}}},
+       {"held_limits",
+        {{"extended", report.held.extended},
+         {"reclaimed", report.held.reclaimed},
+         {"preempted", report.held.preempted}}},
+       {"advertised", report.oversell ? advertised_json(*report.oversell, report.advertised) : json(nullptr)},
+       {"reservations", report.reservations},
+       {"undo_records", report.undo_records},
+       {"overridden_workloads", report.overridden},
+       {"memory_rss_bytes", report.memory_rss_bytes},
+       {"config",
+        {{"file", report.config_file},
+         {"loaded", report.config_loaded},
+         {"mode", report.config_mode},
+         {"error", nullable(report.config_error)}}},
+       {"last_actions", log_entries(report.last_actions)}});
+}
+
+std::string state_json(const model::Plan& plan, const model::Advertised& advertised, const char* mode) {
+  json document = {{"schema", "berth.state/1"}, {"host", plan.host}, {"time", plan.time}, {"mode", mode}};
+  if (plan.findings.oversell) document.update(advertised_json(*plan.findings.oversell, advertised));
+  return dumped(document);
 }
 
 std::string workloads_json(const Tick& tick) {

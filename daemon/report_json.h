@@ -3,6 +3,7 @@
 
 #include "cgroup/writer.h"
 #include "daemon/control.h"
+#include "daemon/evictor.h"
 #include "daemon/held.h"
 #include "daemon/log_entry.h"
 #include "daemon/observer.h"
@@ -47,6 +48,11 @@ struct StatusReport {
   HeldCounts held;
   std::size_t stragglers = 0;
   std::size_t relocations = 0;  // stragglers that this node cannot help
+  EvictionCounts evictions;
+  // Of the last plan, where the policy ran; and what of it is advertised.
+  std::optional<model::OversellFindings> oversell;
+  model::Advertised advertised;
+  std::size_t reservations = 0;
   std::size_t undo_records = 0;
   std::size_t overridden = 0;  // workloads with settings of their run
   std::uint64_t memory_rss_bytes = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/shadow.h"
 
+#include "model/json.h"
+
 #include <utility>
 #include <variant>
 
@@ -28,6 +30,13 @@ LogEntry entry_of(const model::Action& action, double time, const char* mode, co
     entry.attribute = cgroup::control_file(*attribute);
     entry.new_value = wanted_value(action, original).value_or(original);
   }
+  if (const auto* eviction = std::get_if<model::EvictAction>(&action.what)) {
+    entry.attribute = model::to_string(eviction->how);
+  }
+  if (const auto* advertised = std::get_if<model::AdvertiseAction>(&action.what)) {
+    entry.attribute = model::to_string(advertised->resource);
+    entry.new_value = model::to_string(advertised->state);
+  }
   entry.policy = action.policy;
   entry.reason = action.reason;
   return entry;
@@ -52,6 +61,8 @@ void Shadow::follow(const Observer& observer) {
     std::erase_if(holdings_.of(attribute),
                   [&](const auto& held) { return observer.cgroup_id(held.first) != held.second.cgroup_id; });
   }
+  std::erase_if(evictions_.by_workload,
+                [&](const auto& mark) { return observer.cgroup_id(mark.first) != mark.second.cgroup_id; });
 }
 
 std::vector<LogEntry> Shadow::apply(const model::Plan& plan, const Observer& observer) {
@@ -59,6 +70,10 @@ std::vector<LogEntry> Shadow::apply(const model::Plan& plan, const Observer& obs
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const auto& action = plan.actions[i];
     const auto attribute = attribute_of(action);
+    if (std::holds_alternative<model::EvictAction>(action.what)) {
+      const std::string& id = *action.workload();
+      evictions_.by_workload[id] = {.cgroup_id = observer.cgroup_id(id), .evicted_at = plan.time};
+    }
     if (!attribute) continue;
     const std::string& id = *action.workload();
     auto& values = holdings_.of(*attribute);

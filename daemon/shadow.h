@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "daemon/eviction_marks.h"
 #include "daemon/held.h"
 #include "daemon/log_entry.h"
 #include "daemon/observer.h"
@@ -17,6 +18,8 @@ namespace berth::daemon {
 class Shadow {
  public:
   const Holdings& holdings() const { return holdings_; }
+  // Whom it would be evicting: memory that berth would have freed counts as free, though here it never is.
+  const EvictionMarks& evictions() const { return evictions_; }
   // Lets go of workloads that ended.
   void follow(const Observer& observer);
   // Takes a plan, made of a snapshot with holdings(), as carried out. Its actions as log entries (result
@@ -25,6 +28,7 @@ class Shadow {
 
  private:
   Holdings holdings_;
+  EvictionMarks evictions_;
 };
 
 // A log entry of `action` with everything but its outcome. `original` is what a limit that the action changes

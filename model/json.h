@@ -79,6 +79,10 @@ struct ParsedRequest {
 Result<ParsedRequest> parse_request(std::string_view text);
 // A berth.rank/1 document, on one line.
 std::string to_json(const Ranking& ranking);
+// A berth.admission/1 document, on one line.
+std::string to_json(const Admission& admission);
+// Reads one; unknown members are ignored.
+Result<Admission> parse_admission(std::string_view text);
 
 // Names used in JSON, configuration and on the bus.
 const char* to_string(EvictionStep step);

@@ -30,11 +30,16 @@ struct Advertised {
 struct OversoldResource {
   double capacity = 0;
   double request = 0;  // sum of what the workloads asked for
-  // The peak by each method; nullopt without a sample time that is common to all workloads.
+  int samples = 0;     // sample times that are common to those whose use counts
+  // The peak by each method, without `warming`; the first two nullopt without a common sample.
   std::optional<double> percentile = std::nullopt;
   std::optional<double> normal = std::nullopt;
   std::optional<double> weighted = std::nullopt;
-  double warming = 0;      // of the peak: requests that stand for a use which is not known yet
+  // The peak that the last day's shares make of what is asked for now; nullopt without enough of them.
+  std::optional<double> remembered = std::nullopt;
+  double warming = 0;  // of the peak: requests that stand for a use which is not known yet
+  // What those whose use is known use now, of what they asked for; nullopt where that is nothing.
+  std::optional<double> used_share = std::nullopt;
   double peak = 0;         // by the method that is set; the request where nothing is known
   double wanted = 1;       // request / peak, within 1 and the largest factor
   double factor = 1;       // what of it is advertised now
@@ -55,14 +60,15 @@ struct OversellCandidate {
 };
 
 struct OversellFindings {
-  std::string method;                     // "weighted", "percentile", "normal", "max"
-  int samples = 0;                        // common sample times
-  std::map<std::string, double> warming;  // ids whose request stands for their use; their age in seconds
+  std::string method;  // "weighted", "percentile", "normal", "max"
+  // Ids whose request stands for their use of either resource; their age in seconds.
+  std::map<std::string, double> warming;
   OversoldResource cpu;
   OversoldResource memory;
   double stop_threshold = 0;
   double evict_threshold = 0;                           // of memory
-  int evict_count = 0;                                  // how many of `order` have to go
+  std::uint64_t freeing_bytes = 0;                      // memory of workloads that are being evicted
+  int evict_count = 0;                                  // how many more of `order` have to go
   std::vector<std::string> order;                       // ids, first victim first
   std::map<std::string, OversellCandidate> candidates;  // by id, those of `order`
   friend bool operator==(const OversellFindings&, const OversellFindings&) = default;

@@ -39,10 +39,13 @@ OversoldResource read_oversold(const JsonValue& value) {
   };
   figure("capacity", resource.capacity);
   figure("request", resource.request);
+  if (const auto samples = object.optional("samples")) resource.samples = samples->small_integer(0, 1 << 30);
   figure("percentile", resource.percentile);
   figure("normal", resource.normal);
   figure("weighted", resource.weighted);
+  figure("remembered", resource.remembered);
   figure("warming", resource.warming);
+  figure("used_share", resource.used_share);
   resource.peak = read_figure(object.required("peak"));
   figure("wanted", resource.wanted);
   resource.factor = read_figure(object.required("factor"));
@@ -54,8 +57,10 @@ OversoldResource read_oversold(const JsonValue& value) {
 
 void write_oversold(JsonWriter& out, const OversoldResource& resource) {
   out.begin_object().member("capacity", resource.capacity).member("request", resource.request);
+  out.member("samples", resource.samples);
   out.member("percentile", resource.percentile).member("normal", resource.normal);
-  out.member("weighted", resource.weighted).member("warming", resource.warming);
+  out.member("weighted", resource.weighted).member("remembered", resource.remembered);
+  out.member("warming", resource.warming).member("used_share", resource.used_share);
   out.member("peak", resource.peak).member("wanted", resource.wanted).member("factor", resource.factor);
   out.member("utilisation", resource.utilisation).member("state", to_string(resource.state));
   out.member("reason", resource.reason).end_object();
@@ -96,7 +101,6 @@ OversellFindings read_oversell(const JsonValue& value) {
   object.ignore_unknown();
   OversellFindings findings;
   if (const auto method = object.optional("method")) findings.method = method->line();
-  if (const auto samples = object.optional("samples")) findings.samples = samples->small_integer(0, 1 << 30);
   if (const auto warming = object.optional("warming"))
     warming->each_member([&findings](const std::string& id, const JsonValue& age) {
       findings.warming.emplace(id, read_figure(age));
@@ -105,6 +109,7 @@ OversellFindings read_oversell(const JsonValue& value) {
   findings.memory = read_oversold(object.required("memory"));
   if (const auto stop = object.optional("stop_threshold")) findings.stop_threshold = read_figure(*stop);
   if (const auto evict = object.optional("evict_threshold")) findings.evict_threshold = read_figure(*evict);
+  if (const auto freeing = object.optional("freeing_bytes")) findings.freeing_bytes = freeing->bytes();
   findings.evict_count = object.required("evict_count").small_integer(0, 1 << 30);
   object.required("order").each([&findings](const JsonValue& id) { findings.order.push_back(id.name()); });
   if (const auto candidates = object.optional("candidates"))
@@ -115,7 +120,7 @@ OversellFindings read_oversell(const JsonValue& value) {
 }
 
 void write_oversell(JsonWriter& out, const OversellFindings& findings) {
-  out.begin_object().member("method", findings.method).member("samples", findings.samples);
+  out.begin_object().member("method", findings.method);
   out.key("warming").begin_object();
   for (const auto& [id, age] : findings.warming) out.member(id, age);
   out.end_object().key("cpu");
@@ -123,6 +128,7 @@ void write_oversell(JsonWriter& out, const OversellFindings& findings) {
   out.key("memory");
   write_oversold(out, findings.memory);
   out.member("stop_threshold", findings.stop_threshold).member("evict_threshold", findings.evict_threshold);
+  out.member("freeing_bytes", findings.freeing_bytes);
   out.member("evict_count", findings.evict_count).key("order").begin_array();
   for (const std::string& id : findings.order) out.value(id);
   out.end_array().key("candidates").begin_object();

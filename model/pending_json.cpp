@@ -36,6 +36,11 @@ PendingWorkload read_pending(const JsonValue& value) {
   pending.id = object.required("id").name();
   pending.workload_class = object.required("class").choice(kWorkloadClasses, to_string);
   read_pending_members(object, pending);
+  if (const auto room = object.optional("room")) {
+    JsonObject made(*room);
+    if (const auto cores = made.optional("cpu")) pending.room_cpu_cores = cores->number(0, kMaxCpu + 1);
+    if (const auto bytes = made.optional("memory_bytes")) pending.room_memory_bytes = bytes->bytes();
+  }
   return pending;
 }
 
@@ -44,6 +49,10 @@ void write_pending_members(JsonWriter& out, const PendingWorkload& pending) {
   if (!pending.service.empty()) out.member("service", pending.service);
   out.member("class", to_string(pending.workload_class)).member("vcpus", pending.vcpus);
   out.member("memory_request_bytes", pending.memory_request_bytes);
+  if (pending.room_cpu_cores > 0 || pending.room_memory_bytes > 0) {
+    out.key("room").begin_object().member("cpu", pending.room_cpu_cores);
+    out.member("memory_bytes", pending.room_memory_bytes).end_object();
+  }
   if (pending.gpus == 0) return;
   out.member("gpus", pending.gpus).member("gpu_memory_bytes", pending.gpu_memory_bytes);
   out.member("gpu_model", pending.gpu_model).member("gpu_exclusive", pending.gpu_exclusive);

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,19 @@ struct Ranking {
   PendingWorkload request;
   BinRanking bins;
   friend bool operator==(const Ranking&, const Ranking&) = default;
+};
+
+// Whether a host takes a workload that is to start.
+struct Admission {
+  std::string host;
+  double time = 0;  // epoch seconds
+  PendingWorkload request;
+  bool admitted = false;
+  std::string reason;               // in words: what put it in its place, or why it is refused
+  std::vector<std::string> change;  // of a refusal: what would have to change, each of which may do
+  std::optional<double> until;      // epoch seconds: how long its place is held for it
+  BinRanking bins;                  // it has the first one that fits
+  friend bool operator==(const Admission&, const Admission&) = default;
 };
 
 struct PlacementFindings {

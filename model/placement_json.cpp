@@ -13,6 +13,7 @@ namespace {
 
 constexpr const char* kRequestSchema = "berth.request/1";
 constexpr const char* kRankSchema = "berth.rank/1";
+constexpr const char* kAdmissionSchema = "berth.admission/1";
 
 FittingBin read_fitting(const JsonValue& value) {
   JsonObject object(value);
@@ -41,6 +42,17 @@ RejectedBin read_rejected(const JsonValue& value) {
   bin.numa = object.required("numa").small_integer(0, kMaxCpu);
   bin.reason = object.required("reason").text();
   return bin;
+}
+
+// "fitting" and "rejected", of an object that is open.
+BinRanking read_bins(JsonObject& object) {
+  BinRanking bins;
+  object.required("fitting").each(
+      [&bins](const JsonValue& bin) { bins.fitting.push_back(read_fitting(bin)); });
+  object.required("rejected").each([&bins](const JsonValue& bin) {
+    bins.rejected.push_back(read_rejected(bin));
+  });
+  return bins;
 }
 
 // "fitting" and "rejected", into an object that is open.
@@ -72,12 +84,7 @@ PlacementFindings read_placement(const JsonValue& value) {
   object.required("pending").each_member([&findings](const std::string& id, const JsonValue& given) {
     JsonObject ranking(given);
     ranking.ignore_unknown();
-    BinRanking& bins = findings.pending[id];
-    ranking.required("fitting").each(
-        [&bins](const JsonValue& bin) { bins.fitting.push_back(read_fitting(bin)); });
-    ranking.required("rejected").each([&bins](const JsonValue& bin) {
-      bins.rejected.push_back(read_rejected(bin));
-    });
+    findings.pending[id] = read_bins(ranking);
   });
   return findings;
 }
@@ -121,6 +128,43 @@ std::string to_json(const Ranking& ranking) {
   out.end_object();
   write_bins(out, ranking.bins);
   return out.end_object().take();
+}
+
+std::string to_json(const Admission& admission) {
+  JsonWriter out;
+  out.begin_object().member("schema", kAdmissionSchema).member("host", admission.host);
+  out.member("time", admission.time).key("request").begin_object();
+  write_pending_members(out, admission.request);
+  out.end_object().member("admitted", admission.admitted).member("until", admission.until);
+  out.member("reason", admission.reason).key("change").begin_array();
+  for (const std::string& change : admission.change) out.value(change);
+  out.end_array();
+  write_bins(out, admission.bins);
+  return out.end_object().take();
+}
+
+Result<Admission> parse_admission(std::string_view text) {
+  const auto root = parse_json(text);
+  if (!root) return fail(root.error());
+  ReadContext context;
+  const JsonValue document(context, *root);
+  Admission admission;
+  {
+    JsonObject object(document);
+    object.ignore_unknown();
+    object.require_schema(kAdmissionSchema);
+    admission.host = object.required("host").line();
+    admission.time = object.required("time").epoch();
+    admission.request = read_pending(object.required("request"));
+    admission.admitted = object.required("admitted").boolean();
+    if (const auto until = object.nullable("until")) admission.until = until->epoch();
+    admission.reason = object.required("reason").text();
+    object.required("change").each(
+        [&admission](const JsonValue& change) { admission.change.push_back(change.text()); });
+    admission.bins = read_bins(object);
+  }
+  if (context.failed()) return fail(*context.error());
+  return admission;
 }
 
 }  // namespace berth::model

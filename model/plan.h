@@ -43,10 +43,12 @@ struct SetMemoryHighAction {
 
 enum class EvictionStep { decommission, terminate, kill };
 
+// End a workload, beginning with the step `how`; each step has `grace_s` before the next.
 struct EvictAction {
   std::string workload;
   EvictionStep how = EvictionStep::terminate;
   std::uint64_t frees_bytes = 0;
+  double grace_s = 30;
   friend bool operator==(const EvictAction&, const EvictAction&) = default;
 };
 

@@ -46,9 +46,10 @@ Action read_action(const JsonValue& value) {
     if (const auto high = object.nullable("memory_high_bytes")) set.memory_high_bytes = high->bytes();
     action.what = std::move(set);
   } else if (kind == "evict") {
-    EvictAction evict{workload(), EvictionStep::terminate, 0};
+    EvictAction evict{.workload = workload()};
     evict.how = object.required("how").choice(kSteps, to_string);
     evict.frees_bytes = object.required("frees_bytes").bytes();
+    if (const auto grace = object.optional("grace_s")) evict.grace_s = grace->number(0, DBL_MAX);
     action.what = std::move(evict);
   } else if (kind == "advertise") {
     AdvertiseAction advertise;
@@ -140,6 +141,7 @@ struct ActionMembers {
   }
   void operator()(const EvictAction& action) const {
     out.member("how", to_string(action.how)).member("frees_bytes", action.frees_bytes);
+    out.member("grace_s", action.grace_s);
   }
   void operator()(const AdvertiseAction& action) const {
     out.member("resource", to_string(action.resource)).member("factor", action.factor);

@@ -48,6 +48,9 @@ struct PendingWorkload {
   std::uint64_t gpu_memory_bytes = 0;                   // that must be free on each
   std::optional<std::string> gpu_model = std::nullopt;  // glob; nullopt: any
   bool gpu_exclusive = true;                            // nobody else may use them
+  // What earlier ticks have made room for, taking it from best-effort work.
+  double room_cpu_cores = 0;
+  std::uint64_t room_memory_bytes = 0;
 
   friend bool operator==(const PendingWorkload&, const PendingWorkload&) = default;
 };
@@ -88,6 +91,16 @@ struct SparkApp {
   friend bool operator==(const SparkApp&, const SparkApp&) = default;
 };
 
+// How much of what workloads had asked for was in use, at most, in the five minutes from `time` on: of
+// CPU the highest mean of a minute, of memory the highest reading. May be above 1.
+struct UsedShare {
+  double time = 0;  // epoch seconds
+  double cpu = 0;
+  double memory = 0;
+
+  friend bool operator==(const UsedShare&, const UsedShare&) = default;
+};
+
 // The node as one tick saw it; policies read nothing else.
 struct Snapshot {
   std::string host;
@@ -99,8 +112,10 @@ struct Snapshot {
   std::vector<Workload> workloads;  // ascending by id
   std::vector<PendingWorkload> pending;
   std::vector<SparkApp> spark_apps;
-  std::optional<double> straggler_seen_at;  // epoch seconds of the last tick that found any straggler
-  Advertised advertised = {};               // as it was before this tick
+  std::optional<double> straggler_seen_at;       // epoch seconds of the last tick that found any straggler
+  Advertised advertised = {};                    // as it was before this tick
+  std::vector<UsedShare> used_shares = {};       // of the last day, oldest first
+  std::optional<double> eviction_ended_at = {};  // epoch seconds: when the last evicted workload had ended
 
   friend bool operator==(const Snapshot&, const Snapshot&) = default;
 };

@@ -21,6 +21,7 @@ constexpr const char* kSchema = "berth.snapshot/1";
 constexpr double kMaxSeconds = 253402300799.0;
 constexpr double kMaxLoad = 1e9;
 constexpr double kMaxCoefficient = 1e6;
+constexpr double kMaxShare = 1e6;         // far above what makes sense
 constexpr int kMaxCount = 1'000'000'000;  // of partitions; of stage ids
 
 ServiceProfile read_profile(const JsonValue& value) {
@@ -79,6 +80,15 @@ SparkApp read_app(const JsonValue& value) {
   return app;
 }
 
+UsedShare read_used_share(const JsonValue& value) {
+  JsonObject object(value);
+  UsedShare share;
+  share.time = object.required("time").epoch();
+  share.cpu = object.required("cpu").number(0, kMaxShare);
+  share.memory = object.required("memory").number(0, kMaxShare);
+  return share;
+}
+
 MemoryState read_memory(const JsonValue& value) {
   JsonObject object(value);
   MemoryState memory;
@@ -98,8 +108,12 @@ void read_load(JsonObject& object, Snapshot& snapshot) {
   if (const auto host = object.optional("host")) snapshot.host = host->line();
   if (const auto time = object.optional("time")) snapshot.time = time->epoch();
   if (const auto seen = object.nullable("straggler_seen_at")) snapshot.straggler_seen_at = seen->epoch();
+  if (const auto ended = object.nullable("eviction_ended_at")) snapshot.eviction_ended_at = ended->epoch();
   if (const auto advertised = object.nullable("advertised"))
     snapshot.advertised = read_advertised(*advertised);
+  if (const auto shares = object.optional("used_shares"))
+    shares->each(
+        [&snapshot](const JsonValue& share) { snapshot.used_shares.push_back(read_used_share(share)); });
   if (const auto load1 = object.optional("load1")) snapshot.load1 = load1->number(0, kMaxLoad);
   if (const auto memory = object.optional("memory")) snapshot.memory = read_memory(*memory);
   if (const auto services = object.optional("services"))
@@ -187,10 +201,19 @@ std::string to_json(const Snapshot& snapshot) {
 
   JsonWriter out;
   out.begin_object().member("schema", kSchema).member("host", snapshot.host).member("time", snapshot.time);
-  out.member_if("straggler_seen_at", snapshot.straggler_seen_at).member("load1", snapshot.load1);
+  out.member_if("straggler_seen_at", snapshot.straggler_seen_at);
+  out.member_if("eviction_ended_at", snapshot.eviction_ended_at).member("load1", snapshot.load1);
   if (snapshot.advertised != Advertised()) {
     out.key("advertised");
     write_advertised(out, snapshot.advertised);
+  }
+  if (!snapshot.used_shares.empty()) {
+    out.key("used_shares").begin_array();
+    for (const UsedShare& share : snapshot.used_shares) {
+      out.begin_object().member("time", share.time).member("cpu", share.cpu);
+      out.member("memory", share.memory).end_object();
+    }
+    out.end_array();
   }
   out.key("topology").begin_object();
   write_topology(out, snapshot.topology);

@@ -66,17 +66,18 @@ struct SparkFindings {
   std::uint64_t growth_bytes = 0;
   std::uint64_t available_bytes = 0;
   std::uint64_t reserve_bytes = 0;
+  std::uint64_t freeing_bytes = 0;  // what workloads use that are being evicted
   std::uint64_t need_bytes = 0;
   double psi_full_avg10 = 0;  // percent
   EvictionTrigger trigger = EvictionTrigger::none;
-  std::string reason;                                   // the comparison that decided, in words
-  std::map<std::string, SparkAppFigures> apps;          // by application id
+  std::string reason;                           // the comparison that decided, in words
+  std::map<std::string, SparkAppFigures> apps;  // by application id
   // By workload id: Spark's, and, where there is a trigger, every best-effort workload.
   std::map<std::string, EvictionCandidate> candidates;
-  std::vector<std::string> order;                       // of every candidate, first victim first
-  std::map<std::string, std::string> spared;            // best-effort, but nobody's candidate: id and why
-  std::vector<MemoryTaken> reclaim;                     // caches that are squeezed first
-  std::vector<MemoryTaken> victims;                     // the first of `order`, as many as the need takes
+  std::vector<std::string> order;             // of every candidate, first victim first
+  std::map<std::string, std::string> spared;  // best-effort, but nobody's candidate: id and why
+  std::vector<MemoryTaken> reclaim;           // caches that are squeezed first
+  std::vector<MemoryTaken> victims;           // the first of `order`, as many as the need takes
   friend bool operator==(const SparkFindings&, const SparkFindings&) = default;
 };
 

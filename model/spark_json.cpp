@@ -120,6 +120,7 @@ SparkFindings read_spark(const JsonValue& value) {
   if (const auto available = object.optional("available_bytes"))
     findings.available_bytes = available->bytes();
   if (const auto reserve = object.optional("reserve_bytes")) findings.reserve_bytes = reserve->bytes();
+  if (const auto freeing = object.optional("freeing_bytes")) findings.freeing_bytes = freeing->bytes();
   findings.need_bytes = object.required("need_bytes").bytes();
   if (const auto psi = object.optional("psi_full_avg10")) findings.psi_full_avg10 = psi->number(0, 100);
   if (const auto trigger = object.optional("trigger"))
@@ -148,6 +149,7 @@ void write_spark(JsonWriter& out, const SparkFindings& findings) {
   write_demand(out, findings.demand);
   out.member("delta", findings.delta).member("growth_bytes", findings.growth_bytes);
   out.member("available_bytes", findings.available_bytes).member("reserve_bytes", findings.reserve_bytes);
+  out.member("freeing_bytes", findings.freeing_bytes);
   out.member("need_bytes", findings.need_bytes).member("psi_full_avg10", findings.psi_full_avg10);
   out.member("trigger", to_string(findings.trigger)).member("reason", findings.reason);
   out.key("apps").begin_object();

@@ -81,6 +81,8 @@ struct StragglerFindings {
   std::map<std::string, RedundantTask> redundant;  // by workload id
   // Best-effort workloads that would be redundant, and why they lend nothing all the same.
   std::map<std::string, std::string> keeping;
+  // By the id of each latency-sensitive workload that is pending: what this and earlier ticks made room for.
+  std::map<std::string, Resources> room;
   Resources idle;                // R_idle
   Resources needed;              // R_ne
   std::vector<LimitMove> moves;  // in the order in which they were decided

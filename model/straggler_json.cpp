@@ -108,6 +108,11 @@ StragglerFindings read_straggler(const JsonValue& value) {
       findings.keeping.emplace(id, reason.text());
     });
   }
+  if (const auto room = object.optional("room")) {
+    room->each_member([&findings](const std::string& id, const JsonValue& made) {
+      findings.room.emplace(id, read_resources(made));
+    });
+  }
   findings.idle = read_resources(object.required("idle"));
   findings.needed = read_resources(object.required("needed"));
   if (const auto moves = object.optional("moves"))
@@ -172,6 +177,11 @@ void write_straggler(JsonWriter& out, const StragglerFindings& findings) {
   out.end_object().key("keeping").begin_object();
   for (const auto& [id, reason] : findings.keeping) out.member(id, reason);
   out.end_object();
+  if (!findings.room.empty()) {
+    out.key("room").begin_object();
+    for (const auto& [id, room] : findings.room) write_resources(out.key(id), room);
+    out.end_object();
+  }
   write_resources(out.key("idle"), findings.idle);
   write_resources(out.key("needed"), findings.needed);
   write_moves(out.key("moves"), findings.moves);

@@ -69,10 +69,11 @@ struct OriginalLimits {
   friend bool operator==(const OriginalLimits&, const OriginalLimits&) = default;
 };
 
-// Which limits berth cannot change: it leaves the workload alone, or the host refuses the write.
+// What berth cannot change: it leaves the workload alone, or the host refuses the write.
 struct FixedLimits {
   bool cpu = false;     // the quota
   bool memory = false;  // memory.high
+  bool life = false;    // it cannot be evicted
 
   friend bool operator==(const FixedLimits&, const FixedLimits&) = default;
 };
@@ -105,6 +106,7 @@ struct Workload {
   std::optional<double> straggled_at;   // epoch seconds of the last tick that found it a straggler
   std::optional<double> pressed_at;     // and of the last at which it wanted back what it lent
   std::optional<double> progressed_at;  // epoch seconds since when its progress is what it is
+  std::optional<double> evicted_at;     // epoch seconds since when berth has been evicting it
   // Share of the last sample's time, 0..1, for which its own CPU quota kept it from running.
   std::optional<double> cpu_throttled;
   std::optional<double> cpu_time_s;          // CPU time used since it was made, seconds

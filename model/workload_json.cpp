@@ -79,6 +79,7 @@ FixedLimits read_fixed_limits(const JsonValue& value) {
   FixedLimits fixed;
   if (const auto cpu = object.optional("cpu")) fixed.cpu = cpu->boolean();
   if (const auto memory = object.optional("memory")) fixed.memory = memory->boolean();
+  if (const auto life = object.optional("life")) fixed.life = life->boolean();
   return fixed;
 }
 
@@ -92,7 +93,8 @@ void write_held_limits(JsonWriter& out, const Workload& workload) {
 
 void write_fixed_limits(JsonWriter& out, const FixedLimits& fixed) {
   if (fixed == FixedLimits{}) return;
-  out.key("fixed").begin_object().member("cpu", fixed.cpu).member("memory", fixed.memory).end_object();
+  out.key("fixed").begin_object().member("cpu", fixed.cpu).member("memory", fixed.memory);
+  out.member("life", fixed.life).end_object();
 }
 
 }  // namespace
@@ -148,6 +150,7 @@ Workload read_workload(const JsonValue& value) {
   if (const auto straggled = object.nullable("straggled_at")) workload.straggled_at = straggled->epoch();
   if (const auto pressed = object.nullable("pressed_at")) workload.pressed_at = pressed->epoch();
   if (const auto since = object.nullable("progressed_at")) workload.progressed_at = since->epoch();
+  if (const auto since = object.nullable("evicted_at")) workload.evicted_at = since->epoch();
   if (const auto share = object.nullable("cpu_throttled")) workload.cpu_throttled = share->fraction();
   if (const auto used = object.nullable("cpu_time_s")) workload.cpu_time_s = used->number(0, kMaxCpuSeconds);
   if (const auto cache = object.nullable("cache_bytes")) workload.cache_bytes = cache->bytes();
@@ -187,7 +190,7 @@ void write_workload(JsonWriter& out, const Workload& workload) {
   write_held_limits(out, workload);
   write_fixed_limits(out, workload.fixed);
   out.member_if("straggled_at", workload.straggled_at).member_if("pressed_at", workload.pressed_at);
-  out.member_if("progressed_at", workload.progressed_at);
+  out.member_if("progressed_at", workload.progressed_at).member_if("evicted_at", workload.evicted_at);
   out.member_if("cpu_throttled", workload.cpu_throttled).member_if("cpu_time_s", workload.cpu_time_s);
   out.member_if("cache_bytes", workload.cache_bytes);
   if (!workload.progress.empty()) {

@@ -210,12 +210,28 @@ void hold_moves(const model::Snapshot& snapshot, const WorkloadIndex& workloads,
   }
 }
 
+// One victim at a time: whoever is to go next is decided when the first one shows. By the policy's name, as
+// elsewhere.
+void keep_one_eviction(std::vector<model::Action>& actions) {
+  const model::Action* kept = nullptr;
+  for (const model::Action& action : actions) {
+    if (!std::holds_alternative<model::EvictAction>(action.what)) continue;
+    if (kept == nullptr || action.policy < kept->policy) kept = &action;
+  }
+  if (kept == nullptr) return;
+  const std::string workload = *kept->workload();
+  std::erase_if(actions, [&](const model::Action& action) {
+    return std::holds_alternative<model::EvictAction>(action.what) && *action.workload() != workload;
+  });
+}
+
 }  // namespace
 
 std::vector<model::Action> arbitrate(const model::Snapshot& snapshot, std::vector<model::Action> proposals,
                                      const PolicySettings& settings) {
   const WorkloadIndex workloads(snapshot);
   std::vector<model::Action> actions = strongest_per_target(workloads, std::move(proposals));
+  keep_one_eviction(actions);
   hold_moves(snapshot, workloads, settings, actions);
   for (model::Action& action : actions) {
     const model::Workload* workload = workloads.find(action);

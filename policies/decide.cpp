@@ -5,11 +5,17 @@
 #include "policies/interference/policy.h"
 #include "policies/oversell/policy.h"
 #include "policies/placement/rank.h"
+#include "policies/spark/candidates.h"
+#include "policies/spark/demand.h"
 #include "policies/spark/policy.h"
 #include "policies/straggler/policy.h"
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace berth::policies {
@@ -18,6 +24,25 @@ const std::vector<std::string>& policy_names() {
   static const std::vector<std::string> names{"interference", "straggler", "spark", "oversell", "placement"};
   return names;
 }
+
+namespace {
+
+// Who costs what is one question, whichever policy asks.
+EvictionCost cost_of_evicting(const model::Snapshot& snapshot, const SparkSettings& settings) {
+  using Prices = std::map<std::string, model::EvictionCandidate>;
+  // On the first question: at most ticks there is none.
+  return [&snapshot, &settings,
+          prices = std::make_shared<std::optional<Prices>>()](const model::Workload& workload) {
+    if (!*prices) {
+      const double delta = delta_of(demand_of(snapshot, settings.window));
+      *prices = candidates_of(snapshot, settings, delta, Priced::all).by_workload;
+    }
+    const auto found = (*prices)->find(workload.id);
+    return found == (*prices)->end() ? 0 : found->second.cost_s;
+  };
+}
+
+}  // namespace
 
 model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settings,
                    const std::vector<std::string>& only) {
@@ -36,9 +61,9 @@ model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settin
     plan.findings.straggler = std::move(proposal.findings);
     std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
   }
-  // Only where it is asked for: nobody keeps yet what is advertised from tick to tick.
-  if (!only.empty() && runs("oversell")) {
-    OversellProposal proposal = propose_advertising(snapshot, settings);
+  if (runs("oversell")) {
+    OversellProposal proposal =
+        propose_advertising(snapshot, settings, cost_of_evicting(snapshot, settings.spark));
     plan.findings.oversell = std::move(proposal.findings);
     std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
   }

@@ -2,6 +2,7 @@
 #include "spark/collector.h"
 
 #include "spark/endpoints.h"
+#include "spark/shared_now.h"
 
 #include <algorithm>
 #include <utility>
@@ -24,6 +25,18 @@ std::string text_of(const Member& member) {
   return fmt::format("{} (pid {})", member.name, member.pid);
 }
 
+// As its command line says; a driver's does not say its application.
+Member member_of(const Process& process) {
+  Member member{.pid = process.pid,
+                .name = process.what.name,
+                .cgroup = process.cgroup,
+                .kind = process.what.kind,
+                .identity = {}};
+  if (process.what.kind == ProcessKind::executor)
+    member.identity = {process.what.app, model::SparkRole::executor, process.what.executor};
+  return member;
+}
+
 // "a, b, c"; of many the first few.
 std::string list_of(std::vector<std::string> parts, std::size_t more) {
   if (parts.size() > kNamed) {
@@ -44,27 +57,33 @@ void each_within(const std::map<std::string, Bystanders>& bystanders, const std:
     take(at->second);
 }
 
-Occupancy occupancy_of(const std::vector<const Member*>& members, const std::string& workload,
-                       const Observation& observation) {
-  Occupancy found;
+// Why whoever kills the workload would hit more than one executor or driver; nullopt where that is not so.
+std::optional<std::string> more_than_one(const std::vector<const Member*>& members,
+                                         const std::string& workload,
+                                         const std::map<std::string, Bystanders>* bystanders) {
   std::vector<std::string> parts;
   std::size_t more = 0;
   for (const Member* member : members) parts.push_back(text_of(*member));
-  if (observation.bystanders) {
-    each_within(*observation.bystanders, workload, [&](const Bystanders& others) {
+  if (bystanders != nullptr) {
+    each_within(*bystanders, workload, [&](const Bystanders& others) {
       parts.push_back(fmt::format("{} (pid {})", others.name, others.pid));
       more += others.count - 1;
     });
   }
+  if (parts.size() + more > 1) return "its cgroup is shared by " + list_of(std::move(parts), more);
   const Member& only = *members.front();
+  if (only.kind != ProcessKind::service) return std::nullopt;
+  return fmt::format("Spark's {} (pid {}) serves executors elsewhere", only.name, only.pid);
+}
+
+Occupancy occupancy_of(const std::vector<const Member*>& members, const std::string& workload,
+                       const Observation& observation) {
+  const Member& only = *members.front();
+  Occupancy found;
   if (members.size() == 1 && !only.identity.app.empty()) found.identity = only.identity;
-  if (parts.size() + more > 1) {
-    found.spared = "its cgroup is shared by " + list_of(std::move(parts), more);
-  } else if (only.kind == ProcessKind::service) {
-    found.spared = fmt::format("Spark's {} (pid {}) serves executors elsewhere", only.name, only.pid);
-  } else if (!found.identity) {
+  found.spared = more_than_one(members, workload, observation.bystanders.get());
+  if (!found.spared && !found.identity)
     found.spared = fmt::format("{} (pid {}) drives an application that is not known", only.name, only.pid);
-  }
   return found;
 }
 
@@ -116,6 +135,20 @@ void Collector::look(double now) {
   std::erase_if(drivers_, [&](const auto& item) { return alive.count(item.first) == 0; });
 }
 
+std::optional<std::string> shared_now(const std::filesystem::path& proc_root, const std::string& workload) {
+  const auto processes = find_processes(proc_root);
+  std::vector<Member> members;
+  for (const Process& process : processes) {
+    if (process.cgroup == workload || process.cgroup.starts_with(workload + "/"))
+      members.push_back(member_of(process));
+  }
+  if (members.empty()) return std::nullopt;
+  std::vector<const Member*> here;
+  for (const Member& member : members) here.push_back(&member);
+  const auto bystanders = find_bystanders(proc_root, processes);
+  return more_than_one(here, workload, &bystanders);
+}
+
 void Collector::ask(const ProcessId& id, Known& known, double now) {
   if (now < known.ask_at && known.ask_at - now <= kLongestWait_s) return;
   std::set<std::string> taken;
@@ -153,16 +186,9 @@ Observation Collector::collect(double now) {
   for (const auto& [id, known] : by_app)
     if (auto app = known->driver.app(now)) found.apps.push_back(*std::move(app));
   for (const Process& process : processes_) {
-    Member member{.pid = process.pid,
-                  .name = process.what.name,
-                  .cgroup = process.cgroup,
-                  .kind = process.what.kind,
-                  .identity = {}};
-    if (process.what.kind == ProcessKind::executor) {
-      member.identity = {process.what.app, model::SparkRole::executor, process.what.executor};
-    } else if (const auto app = app_of.find({process.pid, process.started}); app != app_of.end()) {
+    Member member = member_of(process);
+    if (const auto app = app_of.find({process.pid, process.started}); app != app_of.end())
       member.identity = {app->second, model::SparkRole::driver, std::nullopt};
-    }
     found.members.push_back(std::move(member));
   }
   return found;

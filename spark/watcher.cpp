@@ -11,7 +11,27 @@
 
 namespace berth::spark {
 
-Watcher::Watcher(const std::filesystem::path& proc_root, double interval_s) {
+namespace {
+
+double epoch_now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// Which processes there are, without what drivers say.
+Observation processes_alone(const std::filesystem::path& proc_root) {
+  Collector collector(proc_root, [](const std::string&) -> model::Result<std::string> {
+    return model::fail(model::ErrorKind::unavailable, "not asked yet");
+  });
+  Observation found = collector.collect(epoch_now());
+  found.problems.clear();
+  return found;
+}
+
+}  // namespace
+
+Watcher::Watcher(const std::filesystem::path& proc_root, double interval_s)
+    // Before anything is decided about a workload, it is known to be Spark's.
+    : latest_(std::make_shared<const Observation>(processes_alone(proc_root))) {
   // Signals are the event loop's.
   sigset_t all;
   sigset_t before;
@@ -41,9 +61,7 @@ void Watcher::run(const std::filesystem::path& proc_root, double interval_s) {
   std::unique_lock lock(mutex_);
   while (!stop_) {
     lock.unlock();
-    const double now =
-        std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-    auto found = std::make_shared<const Observation>(collector.collect(now));
+    auto found = std::make_shared<const Observation>(collector.collect(epoch_now()));
     lock.lock();
     latest_ = std::move(found);
     wake_.wait_for(lock, std::chrono::duration<double>(interval_s), [this] { return stop_.load(); });

@@ -101,7 +101,7 @@ class QueueBuilder {
  private:
   std::optional<model::CpuSet> bin_of(const std::string& id) const {
     const auto found = bins_.find(id);
-    return found == bins_.end() ? std::nullopt : std::optional(found->second);
+    return found == bins_.end() ? std::nullopt : std::optional(found->second.cpus);
   }
 
   const model::Snapshot& snapshot_;
@@ -129,10 +129,13 @@ Queue make_queue(const model::Snapshot& snapshot, const InterferenceSettings& se
   }
   for (const model::PendingWorkload& pending : snapshot.pending) {
     if (!latency_sensitive(pending.workload_class)) continue;
-    if (pending.vcpus) {
-      queue.add(pending.id, pending.service, *pending.vcpus, nullptr);
-    } else {
+    const auto bin = bins.find(pending.id);
+    if (!pending.vcpus) {
       unplaceable.push_back({pending.id, "declares no vcpus; a pin needs their number"});
+    } else if (bin != bins.end() && !bin->second.rejection.empty()) {
+      unplaceable.push_back({pending.id, bin->second.rejection});
+    } else {
+      queue.add(pending.id, pending.service, *pending.vcpus, nullptr);
     }
   }
   return queue.take();

@@ -20,8 +20,13 @@ struct InterferenceProposal {
 // for as long as it is a straggler.
 using GrownRequests = std::map<std::string, int>;
 
-// vCPUs that pending workloads are limited to, by id: those of the NUMA node that placement gave them.
-using PendingBins = std::map<std::string, model::CpuSet>;
+// Where a pending workload may go, as placement found: the vCPUs of one NUMA node; or nowhere, and why.
+struct PendingBin {
+  model::CpuSet cpus;
+  std::string rejection;  // in words; empty where there is a place
+};
+// By id. Whoever is not in it may go anywhere.
+using PendingBins = std::map<std::string, PendingBin>;
 
 // Places every latency-sensitive workload where the interference score is least, keeps those that stand well,
 // and confines best-effort ones to the rest (docs/algorithms.md, interference). Pure.

@@ -30,6 +30,13 @@ double mean_cores(const model::Workload& workload) {
   return sum / static_cast<double>(workload.usage.size());
 }
 
+std::optional<std::uint64_t> latest_memory(const model::Workload& workload) {
+  for (auto sample = workload.usage.rbegin(); sample != workload.usage.rend(); ++sample) {
+    if (sample->memory_bytes) return *sample->memory_bytes;
+  }
+  return std::nullopt;
+}
+
 std::map<std::string, Pressure> service_pressures(const model::Snapshot& snapshot,
                                                   const std::vector<const model::Workload*>& workloads) {
   std::map<std::string, Measured> measured;

@@ -4,7 +4,9 @@
 #include "model/plan.h"
 #include "model/snapshot.h"
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,9 @@ inline constexpr double kUnknownPressure = 0.5;
 
 // Mean cores used over the samples a workload has; 0 without any.
 double mean_cores(const model::Workload& workload);
+
+// Bytes by the newest sample that says so; nullopt without one.
+std::optional<std::uint64_t> latest_memory(const model::Workload& workload);
 
 struct Pressure {
   double value = kUnknownPressure;  // 0..1

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/oversell/demand.h"
 
+#include "policies/victim.h"
 #include "policies/workload_index.h"
 
 #include <algorithm>
@@ -56,13 +57,6 @@ double request_of(const model::Workload& workload, model::Resource resource, dou
   auto request = asked_for(workload, resource);
   if (!request) request = mean_use(workload, resource);
   return std::min(request.value_or(0), capacity);
-}
-
-std::optional<double> latest_use(const model::Workload& workload, model::Resource resource) {
-  for (auto sample = workload.usage.rbegin(); sample != workload.usage.rend(); ++sample) {
-    if (const auto use = use_in(*sample, resource)) return use;
-  }
-  return std::nullopt;
 }
 
 bool is_warming(const model::Workload& workload, model::Resource resource, double now, double warmup_s) {
@@ -129,6 +123,14 @@ Demand demand_of(const model::Snapshot& snapshot, model::Resource resource, doub
     } else {
       series.add(*workload, resource);
     }
+  }
+  // Who was let in and is not there yet will want what it asked for.
+  for (const model::PendingWorkload& pending : snapshot.pending) {
+    const double request = std::min(capacity, resource == model::Resource::cpu
+                                                  ? pending.vcpus.value_or(0)
+                                                  : static_cast<double>(pending.memory_request_bytes));
+    demand.request += request;
+    demand.warming += request;
   }
   demand.series = series.take();
   return demand;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/oversell/eviction.h"
 
-#include "policies/interference/pressure.h"
 #include "policies/oversell/demand.h"
+#include "policies/victim.h"
 #include "policies/workload_index.h"
 
 #include <algorithm>
@@ -18,24 +18,16 @@ namespace {
 
 double age_of(const model::Workload& workload, double now) { return std::max(0.0, now - workload.created); }
 
-double memory_use(const model::Workload& workload) {
-  return latest_use(workload, model::Resource::memory).value_or(0);
-}
-
 // Low for who is young and holds much more than it uses.
 double running_priority(const model::Workload& workload, double now) {
   const double reserved =
       request_of(workload, model::Resource::memory, std::numeric_limits<double>::infinity());
-  const double used = memory_use(workload);
+  const auto used = static_cast<double>(memory_in_use(workload));
   if (reserved <= 0) return age_of(workload, now);
   return age_of(workload, now) * used / reserved;
 }
 
 }  // namespace
-
-double cpu_seconds_so_far(const model::Workload& workload, double now) {
-  return mean_cores(workload) * age_of(workload, now);
-}
 
 EvictionOrder eviction_order(const model::Snapshot& snapshot, bool evict_highest, const EvictionCost& cost) {
   std::vector<const model::Workload*> present;
@@ -55,7 +47,7 @@ EvictionOrder eviction_order(const model::Snapshot& snapshot, bool evict_highest
                                                                                 : 3,
                                        .priority = workload->priority,
                                        .cost = cost(*workload),
-                                       .memory_bytes = static_cast<std::uint64_t>(memory_use(*workload))};
+                                       .memory_bytes = memory_in_use(*workload)};
     if (candidate.stage == 3) {
       if (!evict_highest) continue;
       candidate.running_priority = running_priority(*workload, snapshot.time);
@@ -73,7 +65,7 @@ int eviction_count(const model::Snapshot& snapshot, double excess_bytes, int can
   double sum = 0;
   int known = 0;
   for (const model::Workload* workload : workloads_by_id(snapshot)) {
-    if (workload->workload_class != model::WorkloadClass::best_effort) continue;
+    if (workload->workload_class != model::WorkloadClass::best_effort || workload->evicted_at) continue;
     const auto use = latest_use(*workload, model::Resource::memory);
     if (!use) continue;
     sum += *use;

@@ -13,8 +13,6 @@ namespace berth::policies {
 
 // What evicting a best-effort workload throws away, in CPU seconds.
 using EvictionCost = std::function<double(const model::Workload&)>;
-// What a plain one has used so far: its age times its mean use over the window, since nobody counted before.
-double cpu_seconds_so_far(const model::Workload& workload, double now);
 
 struct EvictionOrder {
   std::vector<std::string> order;                              // first victim first
@@ -27,7 +25,7 @@ struct EvictionOrder {
 EvictionOrder eviction_order(const model::Snapshot& snapshot, bool evict_highest, const EvictionCost& cost);
 
 // How many have to go for `excess_bytes` of memory to come back, by what the best-effort workloads use on
-// average: 1 at least, `candidates` at most.
+// average that are not going already: 1 at least, `candidates` at most.
 int eviction_count(const model::Snapshot& snapshot, double excess_bytes, int candidates);
 
 }  // namespace berth::policies

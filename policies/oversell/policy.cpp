@@ -2,12 +2,16 @@
 #include "policies/oversell/policy.h"
 
 #include "model/json.h"
+#include "policies/memory_capacity.h"
 #include "policies/oversell/demand.h"
 #include "policies/oversell/peak.h"
 #include "policies/straggler/share.h"
+#include "policies/victim.h"
+#include "policies/workload_index.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -21,9 +25,6 @@ using model::OversoldResource;
 using model::Resource;
 using model::SchedulingState;
 
-// How far utilisation has to fall below the stop threshold before work is taken again.
-constexpr double kHysteresis = 0.05;
-
 // Where both are compared, so that a state does not hang on the last bit of a quotient.
 constexpr double kRounding = 1e-12;
 
@@ -32,9 +33,13 @@ struct Thresholds {
   double evict = 0;  // of memory
 };
 
+// Of fewer values the 95th percentile is the largest, and one burst would count for a day.
+constexpr std::size_t kLeastShares = 20;
+
 // One resource of the node at this tick.
 struct Reading {
   Resource resource = Resource::cpu;
+  std::vector<double> shares;  // of the last day
   Demand demand;
   double capacity = 0;
   double utilisation = 0;
@@ -42,24 +47,34 @@ struct Reading {
   std::optional<model::AdvertisedResource> before;
 };
 
+// The peak of a series by the method; nullopt of an empty one.
+std::optional<double> peak_by(const std::vector<double>& series, PeakMethod method) {
+  if (series.empty()) return std::nullopt;
+  switch (method) {
+    case PeakMethod::percentile:
+      return percentile_peak(series);
+    case PeakMethod::normal:
+      return normal_peak(series);
+    default:
+      return std::max(*percentile_peak(series), *normal_peak(series));
+  }
+}
+
+// Of a day's shares the peak is what the tides of the day make of the present request: the window alone is
+// too short to see them.
 double peak_of(OversoldResource& found, const Reading& reading, PeakMethod method) {
   const Demand& demand = reading.demand;
   found.warming = demand.warming;
   found.percentile = percentile_peak(demand.series);
   found.normal = normal_peak(demand.series);
-  // Who warms up is in it with its use.
-  found.weighted = reading.weighted * reading.capacity - demand.warming_use;
-  if (method == PeakMethod::weighted) return std::max(0.0, *found.weighted) + demand.warming;
+  // Who warms up is in it with its use, which may be more than its share.
+  found.weighted = std::max(0.0, reading.weighted * reading.capacity - demand.warming_use);
+  if (method == PeakMethod::weighted) return *found.weighted + demand.warming;
+  if (const auto share = peak_by(reading.shares, method); share && reading.shares.size() >= kLeastShares)
+    found.remembered = std::min(*share, 1.0) * (demand.request - demand.warming) + demand.warming;
   // Nothing is known of anybody's use: all count with their requests.
   if (!found.percentile) return demand.request;
-  switch (method) {
-    case PeakMethod::percentile:
-      return *found.percentile + demand.warming;
-    case PeakMethod::normal:
-      return *found.normal + demand.warming;
-    default:
-      return std::max(*found.percentile, *found.normal) + demand.warming;
-  }
+  return std::max(*peak_by(demand.series, method) + demand.warming, found.remembered.value_or(0));
 }
 
 double wanted_factor(double request, double peak, double most) {
@@ -71,7 +86,7 @@ SchedulingState state_of(const Reading& reading, const Thresholds& thresholds) {
   if (reading.resource == Resource::memory && reading.utilisation >= thresholds.evict - kRounding)
     return SchedulingState::evict;
   const bool was_closed = reading.before && reading.before->state != SchedulingState::schedule;
-  const double opens_below = thresholds.stop - (was_closed ? kHysteresis : 0);
+  const double opens_below = thresholds.stop - (was_closed ? kStopHysteresis : 0);
   return reading.utilisation >= opens_below - kRounding ? SchedulingState::no_schedule
                                                         : SchedulingState::schedule;
 }
@@ -84,7 +99,7 @@ std::string state_text(const OversoldResource& found, const Reading& reading, co
     case SchedulingState::no_schedule:
       if (found.utilisation < thresholds.stop - kRounding) {
         return fmt::format("{:.1f} % is in use, and it takes no work until that is below {:.4g} %", used,
-                           100 * (thresholds.stop - kHysteresis));
+                           100 * (thresholds.stop - kStopHysteresis));
       }
       return fmt::format("{:.1f} % is in use, {:.4g} % or more: it takes no work", used,
                          100 * thresholds.stop);
@@ -101,8 +116,10 @@ std::string describe(const OversoldResource& found, const Reading& reading, cons
       fmt::format("{} asked for, peak {} ({} of {} sample{}", amount_text(reading.resource, found.request),
                   amount_text(reading.resource, found.peak), to_string(settings.peak),
                   reading.demand.series.size(), reading.demand.series.size() == 1 ? "" : "s");
+  if (found.remembered && found.peak == *found.remembered) text += ", as the last day had it";
   if (found.warming > 0)
-    text += fmt::format(", {} of it requests of young work", amount_text(reading.resource, found.warming));
+    text += fmt::format(", {} of it requests of work that is young or was never seen using any",
+                        amount_text(reading.resource, found.warming));
   text += fmt::format("): factor {:.3g}", found.wanted);
   if (found.factor < found.wanted) text += fmt::format(", {:.3g} for now", found.factor);
   return text + "; " + state_text(found, reading, thresholds);
@@ -113,6 +130,9 @@ OversoldResource judge(const Reading& reading, const OversellSettings& settings,
   OversoldResource found;
   found.capacity = reading.capacity;
   found.request = reading.demand.request;
+  found.samples = static_cast<int>(reading.demand.series.size());
+  if (const double known = found.request - reading.demand.warming; known > 0)
+    found.used_share = std::max(0.0, reading.demand.latest - reading.demand.warming_use) / known;
   found.peak = peak_of(found, reading, settings.peak);
   found.wanted = wanted_factor(found.request, found.peak, settings.max_factor);
   // Down at once, up slowly: what was promised too much is already given out.
@@ -130,8 +150,37 @@ bool is_news(const OversoldResource& found, const std::optional<model::Advertise
   const model::AdvertisedResource before = said.value_or(model::AdvertisedResource());
   if (before.state != found.state) return true;
   if (before.factor == found.factor) return false;
-  // To 1 always: that is where overselling ends.
-  return found.factor == 1 || std::abs(found.factor - before.factor) >= min_change * before.factor;
+  // To 1 always: that is where overselling ends. By what is wanted, because a small step of a long way may be
+  // less than the least change.
+  return found.factor == 1 || std::abs(found.wanted - before.factor) >= min_change * before.factor;
+}
+
+// How many have to go, beyond those that are going already, and the first of them: one at a time, as the
+// next tick knows better.
+void choose_victims(const model::Snapshot& snapshot, const PolicySettings& settings, double excess_bytes,
+                    OversellProposal& proposal) {
+  model::OversellFindings& findings = proposal.findings;
+  const WorkloadIndex workloads(snapshot);
+  std::vector<const model::Workload*> candidates;
+  for (const std::string& id : findings.order) {
+    const model::Workload* workload = workloads.find(id);
+    if (can_be_evicted(*workload)) candidates.push_back(workload);
+  }
+  const auto freeing = static_cast<double>(findings.freeing_bytes);
+  std::string& reason = findings.memory.reason;
+  if (freeing > excess_bytes) {
+    reason += fmt::format(": {} of it is on its way out", amount_text(Resource::memory, freeing));
+    return;
+  }
+  findings.evict_count =
+      eviction_count(snapshot, excess_bytes - freeing, static_cast<int>(candidates.size()));
+  reason += fmt::format(": {} of {} candidates would have to go", findings.evict_count, candidates.size());
+  if (!settings.oversell.evict || candidates.empty()) return;
+  const model::OversellCandidate& first = findings.candidates.at(candidates.front()->id);
+  proposal.actions.push_back(
+      eviction_of(*candidates.front(), settings.spark.grace_s, true, "oversell",
+                  fmt::format("{}; the first of stage {}, priority {}, {:.4g} s of work lost", reason,
+                              first.stage, first.priority, first.cost)));
 }
 
 }  // namespace
@@ -141,18 +190,23 @@ OversellProposal propose_advertising(const model::Snapshot& snapshot, const Poli
   const OversellSettings& own = settings.oversell;
   const auto cpus = static_cast<double>(snapshot.topology.usable().size());
   const auto total = static_cast<double>(snapshot.memory.total_bytes);
-  const auto limit = static_cast<double>(own.memory_cap_bytes);
-  const double cap = limit > 0 ? std::min(limit, total) : total;
+  const auto cap = static_cast<double>(memory_capacity(snapshot.memory, own));
   const Thresholds thresholds{.stop = own.stop_threshold, .evict = 1 - own.reserve};
 
   Reading cpu{.resource = Resource::cpu,
+              .shares = {},
               .demand = demand_of(snapshot, Resource::cpu, cpus, own.warmup_s),
               .capacity = cpus,
               .before = snapshot.advertised.cpu};
   Reading memory{.resource = Resource::memory,
+                 .shares = {},
                  .demand = demand_of(snapshot, Resource::memory, cap, own.warmup_s),
                  .capacity = cap,
                  .before = snapshot.advertised.memory};
+  for (const model::UsedShare& share : snapshot.used_shares) {
+    cpu.shares.push_back(share.cpu);
+    memory.shares.push_back(share.memory);
+  }
   cpu.utilisation = cpus > 0 ? cpu.demand.latest / cpus : 0;
   if (cap > 0) memory.utilisation = (total - static_cast<double>(snapshot.memory.available_bytes)) / cap;
   cpu.weighted = memory.weighted =
@@ -161,25 +215,28 @@ OversellProposal propose_advertising(const model::Snapshot& snapshot, const Poli
   OversellProposal proposal;
   model::OversellFindings& findings = proposal.findings;
   findings.method = to_string(own.peak);
-  findings.samples = static_cast<int>(cpu.demand.series.size());
   for (const model::Workload& workload : snapshot.workloads) {
-    if (is_warming(workload, Resource::cpu, snapshot.time, own.warmup_s))
+    const auto warms = [&](Resource resource) {
+      return is_warming(workload, resource, snapshot.time, own.warmup_s);
+    };
+    if (warms(Resource::cpu) || warms(Resource::memory))
       findings.warming.emplace(workload.id, std::max(0.0, snapshot.time - workload.created));
   }
   findings.cpu = judge(cpu, own, thresholds);
   findings.memory = judge(memory, own, thresholds);
   findings.stop_threshold = thresholds.stop;
   findings.evict_threshold = thresholds.evict;
-  const EvictionCost used = [&](const model::Workload& it) { return cpu_seconds_so_far(it, snapshot.time); };
-  EvictionOrder order = eviction_order(snapshot, own.evict_highest, cost ? cost : used);
-  if (findings.memory.state == SchedulingState::evict) {
-    findings.evict_count = eviction_count(snapshot, (memory.utilisation - thresholds.evict) * cap,
-                                          static_cast<int>(order.order.size()));
-    findings.memory.reason +=
-        fmt::format(": {} of {} candidates would have to go", findings.evict_count, order.order.size());
+  findings.freeing_bytes = memory_being_freed(snapshot);
+  const EvictionCost used = [&](const model::Workload& it) { return cpu_seconds_used(it, snapshot.time); };
+  // A node with a thousand workloads need not price them while it has room.
+  if (findings.memory.state != SchedulingState::schedule) {
+    EvictionOrder order = eviction_order(snapshot, own.evict_highest, cost ? cost : used);
+    findings.order = std::move(order.order);
+    findings.candidates = std::move(order.candidates);
   }
-  findings.order = std::move(order.order);
-  findings.candidates = std::move(order.candidates);
+  if (findings.memory.state == SchedulingState::evict) {
+    choose_victims(snapshot, settings, (memory.utilisation - thresholds.evict) * cap, proposal);
+  }
 
   for (const Reading* reading : {&cpu, &memory}) {
     const OversoldResource& found = reading->resource == Resource::cpu ? findings.cpu : findings.memory;

@@ -10,6 +10,9 @@
 
 namespace berth::policies {
 
+// How far utilisation has to fall below the stop threshold before work is taken again.
+inline constexpr double kStopHysteresis = 0.05;
+
 struct OversellProposal {
   model::OversellFindings findings;
   std::vector<model::Action> actions;  // without decision ids; the arbiter gives them

@@ -17,6 +17,7 @@ struct OversellSettings {
   double stop_threshold = 0.85;        // utilisation from which no new work is taken
   double reserve = 0.05;               // share of the memory that use must not reach
   std::uint64_t memory_cap_bytes = 0;  // memory that may be used; 0: all there is
+  bool evict = false;                  // the plan ends work where memory in use passes the threshold
   bool evict_highest = false;          // best-effort work of the highest priority may be evicted too
 };
 

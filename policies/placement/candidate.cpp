@@ -71,7 +71,7 @@ Candidate consider(const Host& on, std::size_t host, std::size_t bin, const mode
   }
   candidate.memory_left = free_memory - request.memory_request_bytes;
   candidate.free_share =
-      (share(candidate.cpu_left, on.total_cores(home, request.workload_class)) +
+      (share(candidate.cpu_left, on.size_cores(home, request.workload_class)) +
        share(static_cast<double>(candidate.memory_left), static_cast<double>(on.total_memory_bytes()))) /
       2;
   if (request.gpus > 0) {

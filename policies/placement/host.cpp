@@ -3,6 +3,7 @@
 
 #include "model/json.h"
 #include "policies/interference/policy.h"
+#include "policies/memory_capacity.h"
 #include "policies/straggler/policy.h"
 #include "policies/straggler/share.h"
 #include "policies/workload_index.h"
@@ -27,15 +28,23 @@ double factor_of(const std::optional<model::AdvertisedResource>& advertised) {
 
 std::uint64_t less(std::uint64_t from, std::uint64_t amount) { return from - std::min(from, amount); }
 
+// Neither part is more than that, but many of them may be.
+std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return std::min(model::kMaxBytes, a + b); }
+
 // What it asked for or what it uses, whichever is more.
 std::uint64_t claimed_memory(const model::Workload& workload) {
-  std::uint64_t claim = workload.memory_request_bytes;
-  for (auto sample = workload.usage.rbegin(); sample != workload.usage.rend(); ++sample) {
-    if (!sample->memory_bytes) continue;
-    claim = std::max<std::uint64_t>(claim, *sample->memory_bytes);
-    break;
-  }
-  return claim;
+  return std::max(workload.memory_request_bytes, latest_memory(workload).value_or(0));
+}
+
+std::uint64_t advertised_memory(const model::Snapshot& snapshot, const OversellSettings& settings) {
+  const auto capacity = static_cast<double>(memory_capacity(snapshot.memory, settings));
+  return static_cast<std::uint64_t>(
+      std::min(factor_of(snapshot.advertised.memory) * capacity, static_cast<double>(model::kMaxBytes)));
+}
+
+// Memory that may not be used is not there.
+std::uint64_t available_memory(const model::MemoryState& memory, const OversellSettings& settings) {
+  return less(memory.available_bytes, memory.total_bytes - memory_capacity(memory, settings));
 }
 
 }  // namespace
@@ -45,9 +54,8 @@ Host::Host(const model::Snapshot& snapshot, const PolicySettings& settings)
       settings_(&settings),
       node_(std::make_shared<Node>(snapshot.topology, settings.interference.shared_domain)),
       unowned_(node_->usable_count()),
-      memory_total_(static_cast<std::uint64_t>(factor_of(snapshot.advertised.memory) *
-                                               static_cast<double>(snapshot.memory.total_bytes))),
-      memory_available_(snapshot.memory.available_bytes),
+      memory_total_(advertised_memory(snapshot, settings.oversell)),
+      memory_available_(available_memory(snapshot.memory, settings.oversell)),
       advertised_(snapshot.advertised),
       services_(snapshot.services),
       pressures_(service_pressures(snapshot, workloads_by_id(snapshot))) {
@@ -100,8 +108,9 @@ void Host::add_tenants(const model::Snapshot& snapshot) {
   // The plan's, not the present pins: a host that only observes has none.
   const auto grown = grown_requests(propose_help(snapshot, *settings_).findings);
   const InterferenceProposal pins = propose_pins(snapshot, settings_->interference, grown);
+  Claim anywhere;
   for (const model::Workload* workload : workloads_by_id(snapshot)) {
-    memory_claimed_ += claimed_memory(*workload);
+    memory_claimed_ = sum(memory_claimed_, claimed_memory(*workload));
     const bool sensitive = latency_sensitive(workload->workload_class);
     if (!sensitive) best_effort_.use_cores += mean_cores(*workload);
     const auto placed = pins.findings.instances.find(workload->id);
@@ -109,16 +118,19 @@ void Host::add_tenants(const model::Snapshot& snapshot) {
       tenants_.push_back(
           tenant_on(placed->second.cpus, placed->second.pressure, model_of(workload->service)));
       own(placed->second.cpus);
+      continue;
+    }
+    // Fewer than none asked for is no room for others.
+    const double cores =
+        std::max(0.0, share_of(*workload, model::Resource::cpu, node_->usable_count()).counted());
+    if (workload->allowed_cpus) {
+      claims_.push_back({.cores = cores, .within = workload->allowed_cpus});
+    } else {
+      anywhere.cores += cores;
     }
   }
-  model::CpuSet shared;
-  for (const Bin& bin : bins_) shared |= bin.unowned;
-  for (const model::Workload* workload : workloads_by_id(snapshot)) {
-    if (pins.findings.instances.contains(workload->id)) continue;
-    const double cores = share_of(*workload, model::Resource::cpu, node_->usable_count()).counted();
-    const model::CpuSet over = workload->allowed_cpus ? shared & *workload->allowed_cpus : shared;
-    spread(cores, over.empty() ? snapshot.topology.usable() : over);
-  }
+  claims_.push_back(std::move(anywhere));
+  spread_claims();
 }
 
 Tenant Host::tenant_on(const model::CpuSet& cpus, double pressure,
@@ -141,18 +153,28 @@ Tenant Host::tenant_on(const model::CpuSet& cpus, double pressure,
 void Host::own(const model::CpuSet& cpus) {
   unowned_ -= static_cast<int>(cpus.size());
   for (Bin& bin : bins_) {
-    const model::CpuSet here = cpus & bin.unowned;
-    bin.claimed_cores += static_cast<double>(here.size());
-    bin.unowned -= here;
+    bin.unowned -= cpus;
     bin.ownable = static_cast<int>((bin.unowned - settings_->interference.reserved_cpus).size());
   }
 }
 
-// Evenly, as the kernel does.
-void Host::spread(double cores, const model::CpuSet& over) {
+// Evenly, as the kernel does, over what nobody owns; anew whenever that becomes less.
+void Host::spread_claims() {
+  model::CpuSet usable;
+  model::CpuSet shared;
   for (Bin& bin : bins_) {
-    const auto here = static_cast<double>((bin.cpus & over).size());
-    bin.claimed_cores += cores * here / static_cast<double>(over.size());
+    usable |= bin.cpus;
+    shared |= bin.unowned;
+    bin.claimed_cores = 0;
+  }
+  for (const Claim& claim : claims_) {
+    model::CpuSet over = claim.within ? shared & *claim.within : shared;
+    if (over.empty()) over = usable;
+    if (over.empty()) continue;
+    for (Bin& bin : bins_) {
+      const auto here = static_cast<double>((bin.cpus & over).size());
+      bin.claimed_cores += claim.cores * here / static_cast<double>(over.size());
+    }
   }
 }
 
@@ -163,6 +185,11 @@ double Host::free_cores(const Bin& bin, model::WorkloadClass workload_class) con
 
 // Who owns vCPUs shares them with nobody, so that only best-effort work is oversold.
 double Host::total_cores(const Bin& bin, model::WorkloadClass workload_class) const {
+  if (latency_sensitive(workload_class)) return static_cast<double>(bin.cpus.size());
+  return static_cast<double>(bin.unowned.size()) * factor_of(advertised_.cpu);
+}
+
+double Host::size_cores(const Bin& bin, model::WorkloadClass workload_class) const {
   const auto cores = static_cast<double>(bin.cpus.size());
   return latency_sensitive(workload_class) ? cores : cores * factor_of(advertised_.cpu);
 }
@@ -203,9 +230,11 @@ void Host::take(std::size_t bin, const model::PendingWorkload& newcomer, const m
     tenants_.push_back(tenant_on(cpus, pressure_of(newcomer.service).value, model_of(newcomer.service)));
     own(cpus);
   } else {
-    home.claimed_cores += newcomer.vcpus.value_or(0);
+    const int cores = std::min(newcomer.vcpus.value_or(0), node_->usable_count());
+    claims_.push_back({.cores = static_cast<double>(cores), .within = home.cpus});
   }
-  memory_claimed_ += newcomer.memory_request_bytes;
+  spread_claims();
+  memory_claimed_ = sum(memory_claimed_, newcomer.memory_request_bytes);
   memory_available_ = less(memory_available_, newcomer.memory_request_bytes);
   for (const std::size_t index : gpus) {
     BinGpu& gpu = home.gpus[index];

@@ -34,7 +34,7 @@ struct Bin {
   model::CpuSet cpus;        // usable
   model::CpuSet unowned;     // of these, those that no latency-sensitive instance owns
   int ownable = 0;           // of these, how many are not reserved
-  double claimed_cores = 0;  // what everybody who may run there counts for
+  double claimed_cores = 0;  // what those who own none and may run there count for
   std::vector<BinGpu> gpus;  // ascending by id
 };
 
@@ -49,17 +49,20 @@ class Host {
   const PolicySettings& settings() const { return *settings_; }
   const std::vector<Bin>& bins() const { return bins_; }  // ascending by NUMA node
 
-  // Cores that a newcomer of this class can have in a bin, and what there would be without anybody: vCPUs
-  // that nobody owns and that may be given out, or what the claims leave of what is advertised. May be
-  // negative for best-effort work.
+  // Cores that a newcomer of this class can have in a bin, and what that is a part of: of its vCPUs those
+  // that nobody owns and that may be given out; or, of what is advertised of those that nobody owns, what the
+  // claims leave. May be negative for best-effort work.
   double free_cores(const Bin& bin, model::WorkloadClass workload_class) const;
   double total_cores(const Bin& bin, model::WorkloadClass workload_class) const;
+  // The same if nobody owned any: what bins are compared by.
+  double size_cores(const Bin& bin, model::WorkloadClass workload_class) const;
   // Of the host: neither claimed nor in use.
   std::uint64_t free_memory_bytes() const;
   std::uint64_t total_memory_bytes() const { return memory_total_; }  // as advertised
   // Why the host takes no work at all; empty where it does.
   std::string closed() const;
   bool open() const { return open_; }
+  const model::Advertised& advertised() const { return advertised_; }
 
   // What choosing vCPUs needs: the node, those who own some, and what best-effort work there is.
   const Node& node() const { return *node_; }
@@ -73,11 +76,17 @@ class Host {
             const std::vector<std::size_t>& gpus);
 
  private:
+  // What somebody counts for who owns no vCPUs, and where he may run; nullopt: anywhere.
+  struct Claim {
+    double cores = 0;
+    std::optional<model::CpuSet> within;
+  };
+
   void add_bins(const model::Snapshot& snapshot);
   void add_tenants(const model::Snapshot& snapshot);
   void add_gpus(const model::Snapshot& snapshot);
   void own(const model::CpuSet& cpus);
-  void spread(double cores, const model::CpuSet& over);
+  void spread_claims();
   Tenant tenant_on(const model::CpuSet& cpus, double pressure, const model::InterferenceModel& model) const;
 
   std::string name_;
@@ -86,10 +95,11 @@ class Host {
   std::vector<Bin> bins_;
   std::vector<Tenant> tenants_;
   BestEffortDemand best_effort_;
+  std::vector<Claim> claims_;
   int unowned_ = 0;  // usable vCPUs that no instance owns
   std::uint64_t memory_total_ = 0;
   std::uint64_t memory_claimed_ = 0;
-  std::uint64_t memory_available_ = 0;
+  std::uint64_t memory_available_ = 0;  // of what may be used
   model::Advertised advertised_;
   bool open_ = true;
   std::map<std::string, model::ServiceProfile> services_;

@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace berth::policies {
 
 namespace {
@@ -94,16 +96,33 @@ std::map<std::string, model::BinRanking> take_best(Host& host,
   return rankings;
 }
 
+namespace {
+
+std::string rejection_of(const model::BinRanking& ranking) {
+  std::string text = "fits in no NUMA node";
+  const char* separator = ": ";
+  for (const model::RejectedBin& bin : ranking.rejected) {
+    text += fmt::format("{}node {}: {}", separator, bin.numa, bin.reason);
+    separator = "; ";
+  }
+  return text;
+}
+
+}  // namespace
+
 PlacementProposal propose_places(const model::Snapshot& snapshot, const PolicySettings& settings) {
   PlacementProposal proposal;
   if (snapshot.pending.empty()) return proposal;
   Host host(snapshot, settings);
   proposal.findings.pending = take_best(host, snapshot.pending);
   for (const auto& [id, ranking] : proposal.findings.pending) {
-    if (ranking.fitting.empty()) continue;
+    if (ranking.fitting.empty()) {
+      proposal.bins.emplace(id, PendingBin{.cpus = {}, .rejection = rejection_of(ranking)});
+      continue;
+    }
     const int numa = ranking.fitting.front().numa;
     for (const Bin& bin : host.bins()) {
-      if (bin.numa == numa) proposal.bins.emplace(id, bin.cpus);
+      if (bin.numa == numa) proposal.bins.emplace(id, PendingBin{.cpus = bin.cpus, .rejection = {}});
     }
   }
   return proposal;

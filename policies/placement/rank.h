@@ -23,7 +23,7 @@ std::map<std::string, model::BinRanking> take_best(Host& host,
 
 struct PlacementProposal {
   model::PlacementFindings findings;
-  PendingBins bins;  // of those that fit somewhere
+  PendingBins bins;  // of everybody pending
 };
 
 // Places what is pending on the snapshot's host (docs/algorithms.md, placement). Pure.

@@ -2,8 +2,8 @@
 #include "policies/spark/candidates.h"
 
 #include "model/json.h"
-#include "policies/interference/pressure.h"
 #include "policies/spark/cost.h"
+#include "policies/victim.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -19,13 +19,6 @@ namespace berth::policies {
 namespace {
 
 using Kind = model::EvictionCandidate::Kind;
-
-std::uint64_t memory_of(const model::Workload& workload) {
-  for (auto sample = workload.usage.rbegin(); sample != workload.usage.rend(); ++sample) {
-    if (sample->memory_bytes) return *sample->memory_bytes;
-  }
-  return 0;
-}
 
 // What is compared. Whoever frees nothing that is known is of no help, and comes last.
 double rank_key(double cost_s, std::uint64_t bytes, EvictionRank rank) {
@@ -53,13 +46,13 @@ std::vector<Group> groups_of(const model::Snapshot& snapshot, Priced priced) {
       group.name = workload.spark->app;
       group.app = workload.spark->app;
       group.members.push_back(&workload);
-      group.bytes = std::min(group.bytes + memory_of(workload), model::kMaxBytes);
+      group.bytes = std::min(group.bytes + memory_in_use(workload), model::kMaxBytes);
     } else if (priced == Priced::all) {
       groups.push_back({.name = workload.id,
                         .app = std::nullopt,
                         .members = {&workload},
-                        .cost_s = cpu_seconds_of(workload, snapshot.time),
-                        .bytes = memory_of(workload)});
+                        .cost_s = cpu_seconds_used(workload, snapshot.time),
+                        .bytes = memory_in_use(workload)});
     }
   }
   for (auto& [id, group] : of_apps) groups.push_back(std::move(group));
@@ -93,7 +86,7 @@ class Order {
   void take_app(Group& group) {
     const auto figures = out_.apps.find(*group.app);
     if (figures == out_.apps.end()) {  // its driver could not be asked
-      for (const model::Workload* member : group.members) group.cost_s += cpu_seconds_of(*member, now_);
+      for (const model::Workload* member : group.members) group.cost_s += cpu_seconds_used(*member, now_);
       return;
     }
     group.cost_s = figures->second.cost_s;
@@ -104,13 +97,13 @@ class Order {
   model::EvictionCandidate candidate_of(const Group& group, const model::Workload& workload) {
     model::EvictionCandidate made;
     made.app = group.app;
-    made.frees_bytes = memory_of(workload);
+    made.frees_bytes = memory_in_use(workload);
     if (workload.spark) {
       made.kind = workload.spark->role == model::SparkRole::driver ? Kind::driver : Kind::executor;
     }
     const auto app = group.app ? apps_.find(*group.app) : apps_.end();
     if (app == apps_.end()) {
-      made.cost_s = cpu_seconds_of(workload, now_);
+      made.cost_s = cpu_seconds_used(workload, now_);
       made.reason = fmt::format("{:.4g} CPU seconds used so far", made.cost_s);
       if (group.app) made.reason += "; nothing is known of its application";
     } else if (made.kind == Kind::driver) {
@@ -164,13 +157,6 @@ class Order {
 };
 
 }  // namespace
-
-double cpu_seconds_of(const model::Workload& workload, double now) {
-  if (workload.cpu_time_s) return *workload.cpu_time_s;
-  if (workload.usage.empty()) return 0;
-  const double since = workload.created > 0 ? workload.created : workload.usage.front().time;
-  return mean_cores(workload) * std::max(0.0, now - since);
-}
 
 Candidates candidates_of(const model::Snapshot& snapshot, const SparkSettings& settings, double delta,
                          Priced priced) {

@@ -29,8 +29,4 @@ enum class Priced {
 Candidates candidates_of(const model::Snapshot& snapshot, const SparkSettings& settings, double delta,
                          Priced priced);
 
-// CPU seconds that the workload used so far: counted, else what it used of late as if ever since it was made,
-// else over the samples that there are.
-double cpu_seconds_of(const model::Workload& workload, double now);
-
 }  // namespace berth::policies

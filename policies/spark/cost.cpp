@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -66,8 +67,10 @@ std::vector<std::size_t> readers_first(const std::vector<std::vector<std::size_t
 
 // What one executor did of one stage.
 struct Part {
+  std::size_t place = 0;  // of the stage, in the order of readers_first()
   std::size_t tasks = 0;
   double run_s = 0;
+  bool goes = false;  // its output, with the executor
 };
 
 }  // namespace
@@ -116,34 +119,46 @@ model::SparkAppFigures app_figures(const model::SparkApp& app, const SparkSettin
 std::map<std::string, ExecutorLoss> executor_losses(const model::SparkApp& app,
                                                     const SparkSettings& settings) {
   std::map<std::string, ExecutorLoss> losses;
-  std::map<std::string, std::unordered_map<std::size_t, Part>> parts;
-  for (std::size_t i = 0; i < app.stages.size(); ++i) {
-    for (const model::SparkTask& task : app.stages[i].tasks) {
-      Part& part = parts[task.executor][i];
-      ++part.tasks;
-      part.run_s += task.duration_s;
-    }
-  }
   const auto children = children_of(app);
   const auto order = readers_first(children);
-  for (const auto& [executor, of_stages] : parts) {
+  std::vector<std::size_t> place(order.size());  // of a stage in that order
+  for (std::size_t at = 0; at < order.size(); ++at) place[order[at]] = at;
+  // Of each executor by place. An application may have thousands of executors and stages, so that only the
+  // stages which an executor had a part in are looked at for it.
+  std::unordered_map<std::string_view, std::vector<Part>> parts;
+  std::vector<bool> awaited(app.stages.size(), false);  // whoever is lost, somebody has yet to read it
+  for (const std::size_t i : order) {
+    const model::SparkStage& stage = app.stages[i];
+    awaited[i] = children[i].empty() ? stage.shuffle_write_bytes > 0
+                                     : std::any_of(children[i].begin(), children[i].end(),
+                                                   [&](std::size_t c) { return !complete(app.stages[c]); });
+    for (const model::SparkTask& task : stage.tasks) {
+      std::vector<Part>& of_stages = parts[task.executor];
+      if (of_stages.empty() || of_stages.back().place != place[i]) of_stages.push_back({.place = place[i]});
+      ++of_stages.back().tasks;
+      of_stages.back().run_s += task.duration_s;
+    }
+  }
+  for (auto& [executor, of_stages] : parts) {
     double run_s = 0;
     double move_bytes = 0;
-    std::vector<bool> runs_again(app.stages.size(), false);  // some of its tasks have to
-    for (const std::size_t i : order) {
+    for (Part& part : of_stages) {
+      const std::size_t i = order[part.place];
+      const auto goes_too = [&](std::size_t child) {
+        const auto other = std::lower_bound(of_stages.begin(), of_stages.end(), place[child],
+                                            [](const Part& a, std::size_t at) { return a.place < at; });
+        return other != of_stages.end() && other->place == place[child] && other->goes;
+      };
+      part.goes = !app.shuffle_service &&
+                  (awaited[i] || std::any_of(children[i].begin(), children[i].end(), goes_too));
+      if (!part.goes) continue;
       const model::SparkStage& stage = app.stages[i];
-      const auto part = of_stages.find(i);
-      const bool wanted = children[i].empty() ? stage.shuffle_write_bytes > 0
-                                              : std::any_of(children[i].begin(), children[i].end(),
-                                                            [&](std::size_t c) { return runs_again[c]; });
-      const bool goes = wanted && part != of_stages.end() && !app.shuffle_service;
-      runs_again[i] = !complete(stage) || goes;
-      if (!goes) continue;
-      run_s += part->second.run_s;
-      move_bytes += static_cast<double>(stage.shuffle_write_bytes) * static_cast<double>(part->second.tasks) /
+      run_s += part.run_s;
+      move_bytes += static_cast<double>(stage.shuffle_write_bytes) * static_cast<double>(part.tasks) /
                     static_cast<double>(stage.tasks.size());
     }
-    losses[executor].lost_s = app.migration ? std::min(run_s, settings.beta_s_per_byte * move_bytes) : run_s;
+    losses[std::string(executor)].lost_s =
+        app.migration ? std::min(run_s, settings.beta_s_per_byte * move_bytes) : run_s;
   }
   for (const model::SparkRunningTask& task : app.running) losses[task.executor].running_s += task.elapsed_s;
   return losses;

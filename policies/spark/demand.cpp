@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <iterator>
+#include <limits>
 #include <set>
 #include <vector>
 
@@ -20,12 +21,14 @@ constexpr double kNoRise = 1e-9;
 std::vector<double> last_times(const std::vector<const model::Workload*>& workloads, std::size_t window) {
   std::set<double> times;
   for (const model::Workload* workload : workloads) {
-    // Its last `window` readings are the only ones that can be among the last `window` of all.
+    // The last `window` instants at which it was read are the only ones that can be among the last `window`
+    // of all.
     std::size_t taken = 0;
+    double before = std::numeric_limits<double>::infinity();
     for (auto sample = workload->usage.rbegin(); sample != workload->usage.rend() && taken < window;
          ++sample) {
-      if (!sample->memory_bytes) continue;
-      times.insert(sample->time);
+      if (!sample->memory_bytes || sample->time == before) continue;
+      times.insert(before = sample->time);
       ++taken;
     }
   }

@@ -6,10 +6,12 @@
 #include "policies/spark/demand.h"
 #include "policies/spark/squeeze.h"
 #include "policies/straggler/share.h"
+#include "policies/victim.h"
 #include "policies/workload_index.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -31,6 +33,7 @@ std::string bytes_text(std::uint64_t bytes) {
 // Fills in what is needed, and why or why not.
 void judge(const model::Snapshot& snapshot, const SparkSettings& settings, model::SparkFindings& out) {
   out.available_bytes = snapshot.memory.available_bytes;
+  out.freeing_bytes = memory_being_freed(snapshot);
   out.psi_full_avg10 = snapshot.memory.psi_full_avg10;
   out.demand = demand_of(snapshot, settings.window);
   out.delta = delta_of(out.demand);
@@ -42,13 +45,15 @@ void judge(const model::Snapshot& snapshot, const SparkSettings& settings, model
   out.reserve_bytes = static_cast<std::uint64_t>(
       std::ceil(settings.reserve * static_cast<double>(snapshot.memory.total_bytes)));
   const std::uint64_t wanted = out.growth_bytes + out.reserve_bytes;
-  const std::string comparison = fmt::format(
+  const std::uint64_t free = out.available_bytes + out.freeing_bytes;
+  std::string comparison = fmt::format(
       "latency-sensitive workloads are expected to want {} more (z {:.3g}); {} is available, {} of it in "
       "reserve",
       bytes_text(out.growth_bytes), settings.z, bytes_text(out.available_bytes),
       bytes_text(out.reserve_bytes));
-  if (wanted > out.available_bytes) {
-    out.need_bytes = std::min(wanted - out.available_bytes, model::kMaxBytes);
+  if (out.freeing_bytes > 0) comparison += fmt::format(", {} on its way", bytes_text(out.freeing_bytes));
+  if (wanted > free) {
+    out.need_bytes = std::min(wanted - free, model::kMaxBytes);
     out.trigger = EvictionTrigger::need;
     out.reason = fmt::format("{}: {} is missing", comparison, bytes_text(out.need_bytes));
   } else if (out.psi_full_avg10 > settings.psi_full) {
@@ -62,12 +67,12 @@ void judge(const model::Snapshot& snapshot, const SparkSettings& settings, model
 }
 
 // Who goes, for a need of any size: a pressure alone takes one at a time.
-void choose_victims(model::SparkFindings& out) {
+void choose_victims(const WorkloadIndex& workloads, model::SparkFindings& out) {
   std::uint64_t freed = 0;
   for (const std::string& id : out.order) {
     if (!out.victims.empty() && freed >= out.need_bytes) break;
     const model::EvictionCandidate& candidate = out.candidates.at(id);
-    if (candidate.frees_bytes == 0) continue;
+    if (!can_be_evicted(*workloads.find(id))) continue;
     freed += candidate.frees_bytes;
     out.victims.push_back(
         {.workload = id,
@@ -83,10 +88,27 @@ model::Action limit_to(const std::string& workload, std::uint64_t bytes, std::st
           .reason = std::move(reason)};
 }
 
+// 0 while anybody is being evicted; infinite where nobody was.
+double eviction_ended_ago(const model::Snapshot& snapshot) {
+  for (const model::Workload& workload : snapshot.workloads) {
+    if (workload.evicted_at) return 0;
+  }
+  // An end in the future is one before the clock was set back.
+  const double ago = snapshot.time - snapshot.eviction_ended_at.value_or(snapshot.time + 1);
+  return ago < 0 ? std::numeric_limits<double>::infinity() : ago;
+}
+
 // What the page cache holds counts as available already, so squeezing it meets no need; but where everybody
 // stalls for memory it says whose cache goes first.
-void squeeze_or_choose(const model::Snapshot& snapshot, SparkProposal& out) {
+void squeeze_or_choose(const model::Snapshot& snapshot, const WorkloadIndex& workloads, SparkProposal& out) {
   model::SparkFindings& findings = out.findings;
+  if (const double ended_ago = eviction_ended_ago(snapshot); ended_ago < kPressureWindow_s) {
+    findings.reason +=
+        ended_ago > 0
+            ? fmt::format("; an evicted workload ended {:.3g} s ago, which is to show first", ended_ago)
+            : "; a workload is being evicted, which is to show first";
+    return;
+  }
   const double ago = squeezed_ago(snapshot);
   if (ago < kPressureWindow_s) {
     findings.reason += fmt::format("; a memory limit was changed {:.3g} s ago, which is to show first", ago);
@@ -99,10 +121,9 @@ void squeeze_or_choose(const model::Snapshot& snapshot, SparkProposal& out) {
   if (target == 0 || sum < target) {
     findings.reason +=
         fmt::format("; caches have {} to give up of {} (the reserve)", bytes_text(sum), bytes_text(target));
-    choose_victims(findings);
+    choose_victims(workloads, findings);
     return;
   }
-  const WorkloadIndex workloads(snapshot);
   for (const model::MemoryTaken& part : taken) {
     const std::uint64_t use = *workloads.find(part.workload)->usage.back().memory_bytes;
     out.actions.push_back(
@@ -116,11 +137,15 @@ void squeeze_or_choose(const model::Snapshot& snapshot, SparkProposal& out) {
 void keep_squeezed(const model::Snapshot& snapshot, const SparkSettings& settings, SparkProposal& out) {
   if (out.findings.psi_full_avg10 <= settings.psi_full / 2) return;
   for (const model::Workload& workload : snapshot.workloads) {
-    if (workload.workload_class != model::WorkloadClass::best_effort || !workload.memory_high_bytes) continue;
-    if (!workload.held_memory || workload.held_memory->cause != model::HeldCause::preempted) continue;
+    if (workload.workload_class != model::WorkloadClass::best_effort || workload.fixed.memory) continue;
+    if (!workload.memory_high_bytes || !workload.held_memory ||
+        workload.held_memory->cause != model::HeldCause::preempted)
+      continue;
     const bool squeezed_anew =
-        std::any_of(out.actions.begin(), out.actions.end(),
-                    [&](const model::Action& action) { return *action.workload() == workload.id; });
+        std::any_of(out.actions.begin(), out.actions.end(), [&](const model::Action& action) {
+          const auto* limit = std::get_if<model::SetMemoryHighAction>(&action.what);
+          return limit != nullptr && limit->workload == workload.id;
+        });
     if (squeezed_anew) continue;
     out.actions.push_back(limit_to(workload.id, *workload.memory_high_bytes,
                                    fmt::format("kept as long as memory is short: {}", out.findings.reason)));
@@ -145,8 +170,16 @@ SparkProposal propose_evictions(const model::Snapshot& snapshot, const SparkSett
     if (workload.workload_class == model::WorkloadClass::best_effort && workload.spared)
       findings.spared.emplace(workload.id, *workload.spared);
   }
-  if (findings.trigger == EvictionTrigger::need) choose_victims(findings);
-  if (findings.trigger == EvictionTrigger::pressure) squeeze_or_choose(snapshot, out);
+  const WorkloadIndex workloads(snapshot);
+  if (findings.trigger == EvictionTrigger::need) choose_victims(workloads, findings);
+  if (findings.trigger == EvictionTrigger::pressure) squeeze_or_choose(snapshot, workloads, out);
+  if (settings.evict && !findings.victims.empty()) {
+    // The next tick sees what became of the first before it takes a second.
+    const model::MemoryTaken& first = findings.victims.front();
+    out.actions.push_back(eviction_of(*workloads.find(first.workload), settings.grace_s,
+                                      findings.psi_full_avg10 > settings.psi_full, "spark",
+                                      findings.reason + "; " + first.reason));
+  }
   keep_squeezed(snapshot, settings, out);
   return out;
 }

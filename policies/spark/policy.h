@@ -11,13 +11,13 @@ namespace berth::policies {
 
 struct SparkProposal {
   model::SparkFindings findings;
-  std::vector<model::Action> actions;  // without decision ids; at most one per workload
+  std::vector<model::Action> actions;  // without decision ids; at most one per workload, one eviction in all
 };
 
 // What each best-effort workload, Spark executors and drivers above all, would cost to evict, whether memory
 // must be freed for latency-sensitive ones, and who would go for it (docs/algorithms.md, Spark [USTC]). The
-// actions are memory limits that squeeze caches. Evictions are findings alone (`victims`): nothing carries
-// them out, and a plan holds what can be done. Pure.
+// actions are memory limits that squeeze caches and, where `evict` is set, the eviction of the first victim:
+// the next is chosen when that shows, or at the next tick. Pure.
 SparkProposal propose_evictions(const model::Snapshot& snapshot, const SparkSettings& settings);
 
 }  // namespace berth::policies

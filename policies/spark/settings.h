@@ -21,6 +21,8 @@ struct SparkSettings {
   int window = 60;         // samples of it
   double reserve = 0.05;   // of the node's memory
   double psi_full = 10.0;  // percent of 10 s in which nobody gets on for want of memory
+  bool evict = false;      // the plan ends work where memory is wanted
+  double grace_s = 30.0;   // what an evicted workload has to end by itself, after each step
 };
 
 inline const char* to_string(Complexity complexity) {

@@ -16,6 +16,7 @@ namespace berth::policies {
 namespace {
 
 std::uint64_t can_give(const model::Workload& workload) {
+  if (workload.fixed.memory || workload.evicted_at) return 0;
   if (!workload.cache_bytes || workload.usage.empty() || !workload.usage.back().memory_bytes) return 0;
   const std::uint64_t use = *workload.usage.back().memory_bytes;
   const auto least = static_cast<std::uint64_t>(kLeastMemoryBytes);
@@ -38,6 +39,9 @@ std::vector<model::MemoryTaken> squeeze(const model::Snapshot& snapshot, std::ui
   for (const auto& [cache, workload] : caches) {
     if (missing == 0) break;
     const std::uint64_t part = std::min(cache, missing);
+    const std::uint64_t limit = *workload->usage.back().memory_bytes - part;
+    // It is squeezed as far as that already, and this would let go of it.
+    if (workload->memory_high_bytes && *workload->memory_high_bytes <= limit) continue;
     missing -= part;
     taken.push_back(
         {.workload = workload->id,
@@ -52,7 +56,8 @@ std::vector<model::MemoryTaken> squeeze(const model::Snapshot& snapshot, std::ui
 double squeezed_ago(const model::Snapshot& snapshot) {
   double ago = std::numeric_limits<double>::infinity();
   for (const model::Workload& workload : snapshot.workloads) {
-    if (workload.workload_class != model::WorkloadClass::best_effort || !workload.held_memory) continue;
+    if (workload.workload_class != model::WorkloadClass::best_effort || workload.fixed.memory) continue;
+    if (!workload.held_memory) continue;
     // A change in the future is one before the clock was set back.
     if (const double age = snapshot.time - workload.held_memory->changed_at; age >= 0)
       ago = std::min(ago, age);

@@ -10,11 +10,12 @@
 namespace berth::policies {
 
 // Page cache that best-effort workloads could be made to give up, of the largest first, until it comes to
-// `bytes`; less where there is not as much. Nobody is left with less than a process lives in.
+// `bytes`; less where there is not as much. Nobody is left with less than a process lives in, and nobody's
+// limit is raised for it: who is held at less already gives nothing more.
 std::vector<model::MemoryTaken> squeeze(const model::Snapshot& snapshot, std::uint64_t bytes);
 
 // Seconds since a best-effort workload's memory limit was last lowered or given back in part; infinity where
-// none is held.
+// none is held. A limit that berth cannot change does not count.
 double squeezed_ago(const model::Snapshot& snapshot);
 
 }  // namespace berth::policies

@@ -85,6 +85,7 @@ Division divide(double idle, double pending, const std::vector<Claim>& claims,
     result.grants[i] = grant;
     left -= grant;
   }
+  result.left = std::max(0.0, left);
   return result;
 }
 

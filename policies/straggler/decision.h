@@ -36,6 +36,7 @@ struct Division {
   double needed = 0;           // R_ne
   std::vector<Taken> taken;    // in the order of deciding; no source twice
   std::vector<double> grants;  // by claim
+  double left = 0;             // of what was idle or taken, for the pending requests
 };
 
 // Grants the claims out of `idle` where that covers them and the `pending` requests; otherwise takes what is

@@ -40,20 +40,56 @@ std::vector<Member> members_of(const model::Snapshot& snapshot, const StragglerS
   return members;
 }
 
-double pending_need(const model::Snapshot& snapshot, Resource resource) {
-  double sum = 0;
+// What one who is waited for asks of a resource, and what of that there is room for.
+struct Awaited {
+  std::string id;
+  double asked = 0;
+  double room = 0;
+};
+
+std::vector<Awaited> awaited_in(const model::Snapshot& snapshot, Resource resource) {
+  const bool cpu = resource == Resource::cpu;
+  std::vector<Awaited> list;
   for (const model::PendingWorkload& pending : snapshot.pending) {
     if (pending.workload_class != model::WorkloadClass::latency_sensitive) continue;
-    sum += resource == Resource::cpu ? pending.vcpus.value_or(0)
-                                     : static_cast<double>(pending.memory_request_bytes);
+    const double asked = cpu ? pending.vcpus.value_or(0) : static_cast<double>(pending.memory_request_bytes);
+    const double room = cpu ? pending.room_cpu_cores : static_cast<double>(pending.room_memory_bytes);
+    list.push_back({.id = pending.id, .asked = asked, .room = std::min(asked, room)});
+  }
+  return list;
+}
+
+// Who got back what it lent has taken it from the room that was made, the last one's first.
+void lose_room(std::vector<Awaited>& awaited, double recalled) {
+  for (auto it = awaited.rbegin(); it != awaited.rend(); ++it) {
+    const double lost = std::min(it->room, recalled);
+    it->room -= lost;
+    recalled -= lost;
+  }
+}
+
+void gain_room(std::vector<Awaited>& awaited, double left) {
+  for (Awaited& it : awaited) {
+    const double gained = std::clamp(it.asked - it.room, 0.0, std::max(0.0, left));
+    it.room += gained;
+    left -= gained;
+  }
+}
+
+double recalled_amount(const Round& round) {
+  double sum = 0;
+  for (const model::LimitMove& move : round.out.findings.moves) {
+    if (move.kind != Kind::recall) continue;
+    sum += round.resource == Resource::cpu ? move.amount.cpu_cores
+                                           : static_cast<double>(move.amount.memory_bytes);
   }
   return sum;
 }
 
-// With what goes back this tick: nobody else can have that.
-double idle_amount(const Round& round) {
+// With what goes back this tick, and the room that is made: nobody else can have that.
+double idle_amount(const Round& round, double room) {
   const std::size_t index = round.index();
-  double allocated = 0;
+  double allocated = room;
   for (const Member& member : round.members)
     allocated += round.changed(member) ? member.counts[index] : member.shares[index].counted();
   return std::max(0.0, round.capacity - allocated);
@@ -239,9 +275,17 @@ bool keeps_nothing(const model::RedundantTask& task) {
 
 using Lacks = std::map<std::string, model::Resources>;
 
-void decide_resource(Round& round, double pending, bool may_restore, Domains& domains, Lacks& lacks) {
+void decide_resource(Round& round, std::vector<Awaited> awaited, bool may_restore, Domains& domains,
+                     Lacks& lacks) {
   return_at_once(round);
   end_growth(round);
+  lose_room(awaited, recalled_amount(round));
+  double asked = 0;
+  double room = 0;
+  for (const Awaited& it : awaited) {
+    asked += it.asked;
+    room += it.room;
+  }
   const std::vector<Wish> wishes = wishes_of(round, domains);
   std::vector<Claim> claims;
   for (const Wish& wish : wishes) {
@@ -254,14 +298,17 @@ void decide_resource(Round& round, double pending, bool may_restore, Domains& do
   std::vector<Member*> whose;
   const std::vector<Source> sources = sources_of(round, whose);
   model::StragglerFindings& findings = round.out.findings;
-  const double idle = idle_amount(round);
-  const Division division = divide(idle, pending, claims, sources);
+  const double idle = idle_amount(round, room);
+  const Division division = divide(idle, asked - room, claims, sources);
   add(findings.idle, round.resource, idle);
-  add(findings.needed, round.resource, division.needed);
+  add(findings.needed, round.resource, division.needed + room);
   take(round, division, idle, sources, whose);
   grant(round, wishes, division.grants);
   relocate(round, wishes, division.grants, lacks);
-  if (may_restore && division.needed <= 0) restore(round);
+  gain_room(awaited, division.left);
+  for (const Awaited& it : awaited) add(findings.room[it.id], round.resource, it.room);
+  // What room was made for is needed until it is there.
+  if (may_restore && division.needed + room <= 0) restore(round);
 }
 
 void report_tasks(const std::vector<Member>& members, double now, double hold_s,
@@ -302,7 +349,7 @@ StragglerProposal propose_help(const model::Snapshot& snapshot, const PolicySett
                 .settings = own,
                 .members = members,
                 .out = out};
-    decide_resource(round, pending_need(snapshot, resource), may_restore, domains, lacks);
+    decide_resource(round, awaited_in(snapshot, resource), may_restore, domains, lacks);
   }
   std::erase_if(out.findings.redundant, [](const auto& entry) { return keeps_nothing(entry.second); });
   for (auto& [id, resources] : lacks) out.findings.relocate.push_back({.workload = id, .lacks = resources});

@@ -4,6 +4,9 @@
 //
 //   bench-oversell-day [DAYS [SEED]]
 //
+// The days follow each other on the same node, so that from the second one on the day before is known. Of the
+// policy's methods each is run with what the daemon remembers of the last day, and without.
+//
 // The generator, one tick a minute, 32 vCPUs and 96 GiB:
 // - eight services of 2 cores and 8 GiB with a tide (a sine over the day, all within three hours of each
 //   other) of 20 to 70 % of what they ask for, and about ten bursts a day of 5 to 20 minutes that hit all of
@@ -27,6 +30,7 @@
 #include <numbers>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace {
@@ -45,6 +49,7 @@ constexpr double kCores = 32;
 constexpr double kMemoryGib = 96;
 constexpr std::size_t kWindow = 60;
 constexpr double kEvict = 0.95;
+constexpr int kOtherNoise = 1'000'000'000;  // further than any day
 
 struct Profile {
   bool service = false;
@@ -58,12 +63,12 @@ struct Profile {
 };
 
 struct Day {
-  std::vector<Profile> services;
-  std::vector<double> burst;  // by minute, 0 or 1
-  std::vector<Profile> jobs;  // in the order in which they queue
+  std::vector<Profile> services;  // whose tides come every day
+  std::vector<double> burst;      // by minute, 0 or 1
+  std::vector<Profile> jobs;      // in the order in which they queue
 };
 
-Day draw_day(std::uint64_t seed) {
+Day draw_days(std::uint64_t seed, int days) {
   Draws draws(seed);
   Day day;
   for (int i = 0; i < 8; ++i) {
@@ -73,14 +78,15 @@ Day draw_day(std::uint64_t seed) {
                             .phase = draws.number(0, 180) * 1.0,
                             .noise = static_cast<std::uint64_t>(draws.number(0, 1 << 30))});
   }
-  day.burst.assign(kMinutes, 0);
-  for (int i = 0; i < 10; ++i) {
-    const int start = draws.number(0, kMinutes - 1);
+  const int minutes = days * kMinutes;
+  day.burst.assign(static_cast<std::size_t>(minutes), 0);
+  for (int i = 0; i < 10 * days; ++i) {
+    const int start = draws.number(0, minutes - 1);
     const int length = draws.number(5, 20);
-    for (int t = start; t < std::min(kMinutes, start + length); ++t)
+    for (int t = start; t < std::min(minutes, start + length); ++t)
       day.burst[static_cast<std::size_t>(t)] = 1;
   }
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 2000 * days; ++i) {
     const double skew = draws.fraction();
     const double memory_skew = draws.fraction();
     day.jobs.push_back({.cores = draws.number(1, 4) * 1.0,
@@ -128,7 +134,7 @@ void sample(Task& task, const Day& day, int minute) {
   made.time = minute * kMinute;
   made.cpu_cores = it.cores * std::clamp(cpu * (1 + 0.1 * noise(it, minute)), 0.0, 1.0);
   made.memory_bytes = static_cast<std::uint64_t>(
-      it.gib * std::clamp(memory * (1 + 0.1 * noise(it, minute + kMinutes)), 0.0, 1.0) *
+      it.gib * std::clamp(memory * (1 + 0.1 * noise(it, minute + kOtherNoise)), 0.0, 1.0) *
       static_cast<double>(kGiB));
   task.usage.push_back(made);
   if (task.usage.size() > kWindow) task.usage.pop_front();
@@ -145,6 +151,7 @@ class DecayingPeak {
   void add(double value) {
     for (auto& [seen, weight] : samples_) weight *= kDecay;
     samples_.emplace_back(value, 1.0);
+    if (samples_.size() > kMost) samples_.erase(samples_.begin());
   }
   double peak() const {
     auto sorted = samples_;
@@ -160,11 +167,12 @@ class DecayingPeak {
   }
 
  private:
-  static constexpr double kDecay = 0.99903773;  // 0.5 ^ (1 / 720)
+  static constexpr double kDecay = 0.99903773;        // 0.5 ^ (1 / 720)
+  static constexpr std::size_t kMost = 4 * kMinutes;  // what is older weighs 1/256
   std::vector<std::pair<double, double>> samples_;
 };
 
-enum class Way { none, fixed, decaying, policy };
+enum class Way { none, fixed, decaying, window, policy };
 
 struct Tally {
   double requested_cores = 0;  // core minutes
@@ -184,22 +192,34 @@ class Node {
     settings_.oversell.peak = method;
     snapshot_ = testing::snapshot_of(testing::host({.sockets = 1, .cores_per_llc = 16}));
     snapshot_.memory.total_bytes = static_cast<std::uint64_t>(kMemoryGib) * kGiB;
+    snapshot_.advertised.cpu.emplace();
+    snapshot_.advertised.memory.emplace();
     for (std::size_t i = 0; i < day.services.size(); ++i)
       start(day.services[i], "service-" + std::to_string(i), -kMinutes);
   }
 
-  Tally run() {
+  // Of the first day, and of all later ones.
+  std::pair<Tally, Tally> run(int days) {
     bool above = false;
-    for (minute_ = 0; minute_ < kMinutes; ++minute_) {
+    Tally first;
+    for (minute_ = 0; minute_ < days * kMinutes; ++minute_) {
+      if (minute_ == kMinutes) first = std::exchange(tally_, {});
       std::erase_if(tasks_, [&](const Task& task) { return minute_ - task.started > task.profile.minutes; });
       for (Task& task : tasks_) sample(task, day_, minute_);
       Use use = in_use();
       cpu_peak_.add(use.cores);
       memory_peak_.add(use.gib);
       fill_snapshot(use);
-      const auto findings = policies::propose_advertising(snapshot_, settings_).findings;
-      snapshot_.advertised.cpu = advertised(findings.cpu, cpu_peak_);
-      snapshot_.advertised.memory = advertised(findings.memory, memory_peak_);
+      const policies::OversellProposal proposal = policies::propose_advertising(snapshot_, settings_);
+      const model::OversellFindings& findings = proposal.findings;
+      if (way_ == Way::policy) remember(findings);
+      if (way_ == Way::policy || way_ == Way::window) {
+        for (const model::Action& action : proposal.actions)
+          remember(std::get<model::AdvertiseAction>(action.what));
+      } else {
+        snapshot_.advertised.cpu = advertised(findings.cpu, cpu_peak_);
+        snapshot_.advertised.memory = advertised(findings.memory, memory_peak_);
+      }
       count(use, above);
       for (int i = 0; i < findings.evict_count; ++i) {
         const std::string& victim = findings.order[static_cast<std::size_t>(i)];
@@ -208,12 +228,24 @@ class Node {
       }
       admit();
     }
-    return tally_;
+    if (days == 1) std::swap(first, tally_);
+    return {first, tally_};
   }
 
  private:
   void start(const Profile& profile, std::string id, int when) {
     tasks_.push_back({.profile = profile, .started = when, .id = std::move(id), .usage = {}});
+  }
+
+  // As berthd does (daemon/used_shares.h).
+  void remember(const model::OversellFindings& findings) {
+    if (!findings.cpu.used_share || !findings.memory.used_share) return;
+    auto& shares = snapshot_.used_shares;
+    const double begins = std::floor(minute_ / 5.0) * 5 * kMinute;
+    if (shares.empty() || shares.back().time < begins) shares.push_back({.time = begins});
+    shares.back().cpu = std::max(shares.back().cpu, *findings.cpu.used_share);
+    shares.back().memory = std::max(shares.back().memory, *findings.memory.used_share);
+    if (shares.front().time <= begins - kMinutes * kMinute) shares.erase(shares.begin());
   }
 
   Use in_use() const {
@@ -254,9 +286,15 @@ class Node {
     }
   }
 
+  // A scheduler knows what was advertised, and no finding.
+  void remember(const model::AdvertiseAction& said) {
+    auto& resource =
+        said.resource == model::Resource::cpu ? snapshot_.advertised.cpu : snapshot_.advertised.memory;
+    resource = {.factor = said.factor, .state = said.state};
+  }
+
   model::AdvertisedResource advertised(const model::OversoldResource& found, const DecayingPeak& peak) const {
     double factor = 1;
-    if (way_ == Way::policy) factor = found.factor;
     if (way_ == Way::fixed) factor = 1.2;
     if (way_ == Way::decaying) {
       // In what the workloads asked for, as the policy counts it; bytes there, GiB here.
@@ -305,57 +343,54 @@ class Node {
   Tally tally_;
 };
 
-void add(Tally& sum, const Tally& more) {
-  sum.requested_cores += more.requested_cores;
-  sum.requested_gib += more.requested_gib;
-  sum.used_cores += more.used_cores;
-  sum.used_gib += more.used_gib;
-  sum.evict_minutes += more.evict_minutes;
-  sum.crossings += more.crossings;
-  sum.evictions += more.evictions;
-  sum.oom_minutes += more.oom_minutes;
-  sum.starved_minutes += more.starved_minutes;
+struct Case {
+  const char* name;
+  Way way;
+  PeakMethod method;
+};
+
+void print(const Case& it, const Tally& sum, const Tally& base, double minutes) {
+  const auto of = [minutes](double amount, double all) { return 100 * amount / minutes / all; };
+  const double days = minutes / kMinutes;
+  std::printf("%-22s %9.1f%% %9.1f%% %+7.1f%% %+7.1f%% %7.1f%% %7.1f%% %9.1f %9.1f %9.1f %8.1f%%\n", it.name,
+              of(sum.requested_cores, kCores), of(sum.requested_gib, kMemoryGib),
+              100 * (sum.requested_cores / base.requested_cores - 1),
+              100 * (sum.requested_gib / base.requested_gib - 1), of(sum.used_cores, kCores),
+              of(sum.used_gib, kMemoryGib), static_cast<double>(sum.crossings) / days,
+              static_cast<double>(sum.evict_minutes) / days, static_cast<double>(sum.evictions) / days,
+              100 * static_cast<double>(sum.starved_minutes) / minutes);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int days = argc > 1 ? std::atoi(argv[1]) : 20;
+  const int days = argc > 1 ? std::max(1, std::atoi(argv[1])) : 10;
   const std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
-  struct Case {
-    const char* name;
-    Way way;
-    PeakMethod method;
-  };
   const std::vector<Case> cases{{"none", Way::none, PeakMethod::max},
                                 {"fixed 1.2", Way::fixed, PeakMethod::max},
                                 {"p98 x 1.1, 12 h", Way::decaying, PeakMethod::max},
                                 {"weighted", Way::policy, PeakMethod::weighted},
+                                {"percentile, window", Way::window, PeakMethod::percentile},
+                                {"normal, window", Way::window, PeakMethod::normal},
+                                {"max, window", Way::window, PeakMethod::max},
                                 {"percentile", Way::policy, PeakMethod::percentile},
                                 {"normal", Way::policy, PeakMethod::normal},
                                 {"max", Way::policy, PeakMethod::max}};
-  std::printf("%d days, seed %llu; of 32 cores and 96 GiB\n", days, static_cast<unsigned long long>(seed));
-  std::printf("%-16s %10s %10s %8s %8s %8s %8s %9s %9s %9s %9s\n", "", "asked CPU", "asked mem", "gain CPU",
-              "gain mem", "used CPU", "used mem", "crossings", "evict min", "evictions", "CPU full");
-  double base_cores = 0;
-  double base_gib = 0;
-  for (const Case& it : cases) {
-    Tally sum;
-    for (int day = 0; day < days; ++day) {
-      const Day drawn = draw_day(seed * 1'000'003 + static_cast<std::uint64_t>(day));
-      add(sum, Node(drawn, it.way, it.method).run());
+  const Day drawn = draw_days(seed * 1'000'003, days);
+  std::vector<std::pair<Tally, Tally>> tallies;
+  tallies.reserve(cases.size());
+  for (const Case& it : cases) tallies.push_back(Node(drawn, it.way, it.method).run(days));
+  for (const bool later : {false, true}) {
+    if (later && days == 1) break;
+    std::printf("%s, seed %llu; of 32 cores and 96 GiB; crossings, minutes and evictions a day\n",
+                later ? "every day after that" : "the first day", static_cast<unsigned long long>(seed));
+    std::printf("%-22s %10s %10s %8s %8s %8s %8s %9s %9s %9s %9s\n", "", "asked CPU", "asked mem", "gain CPU",
+                "gain mem", "used CPU", "used mem", "crossings", "evict min", "evictions", "CPU full");
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      const auto& base = later ? tallies[0].second : tallies[0].first;
+      print(cases[i], later ? tallies[i].second : tallies[i].first, base,
+            (later ? days - 1.0 : 1.0) * kMinutes);
     }
-    const double minutes = static_cast<double>(days) * kMinutes;
-    if (it.way == Way::none) {
-      base_cores = sum.requested_cores;
-      base_gib = sum.requested_gib;
-    }
-    std::printf("%-16s %9.1f%% %9.1f%% %+7.1f%% %+7.1f%% %7.1f%% %7.1f%% %9ld %9ld %9ld %8.1f%%\n", it.name,
-                100 * sum.requested_cores / minutes / kCores, 100 * sum.requested_gib / minutes / kMemoryGib,
-                100 * (sum.requested_cores / base_cores - 1), 100 * (sum.requested_gib / base_gib - 1),
-                100 * sum.used_cores / minutes / kCores, 100 * sum.used_gib / minutes / kMemoryGib,
-                sum.crossings, sum.evict_minutes, sum.evictions,
-                100 * static_cast<double>(sum.starved_minutes) / minutes);
   }
   return 0;
 }

@@ -54,8 +54,10 @@ TEST_F(Access, EveryChangeIsRefusedToOthers) {
     Client client;
     return std::vector<Outcome>{client.change("SetMode", std::string("enforce")),
                                 client.change("SetWorkload", std::string(kWeb), Settings{{"vcpus", "2"}}),
-                                client.change("Restore"), client.change("Reload")};
+                                client.change("Restore"), client.change("Reload"),
+                                client.change("Admit", std::string("{}"), 0.0)};
   });
+  EXPECT_TRUE(control_.asked.empty());
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.error_name, bus::kAccessDenied) << outcome.text;
   EXPECT_EQ(control_.mode_now, "observe");
   EXPECT_TRUE(control_.settings.empty());
@@ -77,6 +79,27 @@ TEST_F(Access, PolkitIsAskedAboutTheSenderAndTheAction) {
   EXPECT_EQ(question.subject_name, sender);
   EXPECT_EQ(question.action, "org.berth.node1.manage");
   EXPECT_EQ(question.flags, 0U);
+}
+
+TEST_F(Access, AdmissionHasAnActionOfItsOwn) {
+  auto polkit = FakePolkit::start(FakePolkit::Answer::yes);
+  const Outcome outcome =
+      with_client_as(kNobody, [] { return Client().change("Admit", std::string("{\"vcpus\": 1}"), 30.0); });
+  EXPECT_EQ(outcome.text, control_.admission) << outcome.error_name;
+  ASSERT_EQ(polkit->questions().size(), 1U);
+  EXPECT_EQ(polkit->questions().front().action, "org.berth.node1.admit");
+  ASSERT_EQ(control_.asked.size(), 1U);
+  EXPECT_EQ(control_.asked[0], std::pair(std::string("{\"vcpus\": 1}"), 30.0));
+}
+
+TEST_F(Access, ARequestThatIsNoneOrTooLongIsRefused) {
+  const auto outcomes = with_client([] {
+    Client client;
+    return std::vector<Outcome>{client.change("Admit", std::string("no"), 0.0),
+                                client.change("Admit", std::string(200'000, '{'), 0.0)};
+  });
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.error_name, bus::kInvalidInput) << outcome.text;
+  EXPECT_TRUE(control_.asked.empty());
 }
 
 TEST_F(Access, PolkitMayAskForAPasswordOnlyIfTheCallAllowsIt) {
@@ -194,6 +217,7 @@ TEST_F(Access, WhatIsTooLongIsRefusedBeforePolkitIsAsked) {
                                 client.change("SetWorkload", std::string(kWeb), Settings{{"vcpus", longest}}),
                                 client.change("SetWorkload", std::string(kWeb), many),
                                 client.change("ReportProgress", longest, 0.5),
+                                client.change("Evict", longest),
                                 client.change("Explain", longest)};
   });
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.error_name, bus::kInvalidInput) << outcome.text;
@@ -206,8 +230,10 @@ TEST_F(Access, ErrorsHaveTheirNames) {
     return std::vector<Outcome>{
         client.change("SetMode", std::string("panic")),
         client.change("SetWorkload", std::string("no/such"), Settings{{"vcpus", "2"}}),
-        client.change("Reload")};
+        client.change("Reload"), client.change("Evict", std::string(kWeb))};
   });
+  EXPECT_EQ(outcomes[3].error_name, bus::kRefused);
+  EXPECT_NE(outcomes[3].text.find("latency-sensitive"), std::string::npos);
   EXPECT_EQ(outcomes[0].error_name, bus::kInvalidInput);
   EXPECT_EQ(outcomes[0].text, "there is no mode \"panic\"");
   EXPECT_EQ(outcomes[1].error_name, bus::kNotFound);

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <string>
 
@@ -96,6 +97,29 @@ TEST_F(BerthctlOnTheBus, SaysWhyProgressWasNotTaken) {
                    "org.berth.node1.report-progress");
 }
 
+TEST_F(BerthctlOnTheBus, Evicts) {
+  control_.add("batch.service").workload_class = "best-effort";
+  const Ran ran = berthctl("evict --yes batch.service");
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("d-0123456789ab"));
+  EXPECT_EQ(
+      json::parse(berthctl("evict --yes --json batch.service").out),
+      (json{{"schema", "berth.evict/1"}, {"workload", "batch.service"}, {"decision", "d-0123456789ab"}}));
+  EXPECT_EQ(control_.evicted.size(), 2U);
+}
+
+TEST_F(BerthctlOnTheBus, EvictsNobodyWithoutConsent) {
+  control_.add("batch.service").workload_class = "best-effort";
+  expect_complaint(berthctl("evict batch.service < /dev/null"), 2, "--yes");
+  expect_complaint(berthctl(std::string("evict --yes ") + kWeb), 3, "it is latency-sensitive");
+  expect_complaint(berthctl("evict --yes no/such"), 1, "no such workload");
+  expect_complaint(berthctl("evict --yes"), 2, "workload");
+  if (root()) {
+    expect_complaint(berthctl_as(kNobody, "evict --yes batch.service"), 3, "org.berth.node1.evict");
+  }
+  EXPECT_TRUE(control_.evicted.empty());
+}
+
 TEST_F(BerthctlOnTheBus, PrintsTheDaemonsExplanation) {
   EXPECT_EQ(berthctl(std::string("explain --json ") + kWeb).out, control_.explain_json(kWeb).value() + "\n");
   expect_complaint(berthctl("explain no/such"), 1, "no such thing");
@@ -120,6 +144,30 @@ TEST_F(BerthctlOnTheBus, TakesBackWhatWasSet) {
   EXPECT_EQ(berthctl(std::string("set ") + kWeb + " --reset").exit, 0);
   expect_complaint(berthctl(std::string("set ") + kWeb), 2, "--reset");
   expect_complaint(berthctl(std::string("set ") + kWeb + " vcpus="), 2, "no value");
+}
+
+TEST_F(BerthctlOnTheBus, AsksToBeLetInAndEndsByTheAnswer) {
+  const std::string file = ::testing::TempDir() + "berth-request.json";
+  std::ofstream(file) << R"({"schema": "berth.request/1", "id": "job", "vcpus": 2})";
+  const std::string head =
+      R"({"schema":"berth.admission/1","host":"a","time":1,"request":{"id":"job","class":"best-effort","vcpus":2},)";
+  control_.admission =
+      head + R"("admitted":true,"until":31,"reason":"it fits","change":[],"fitting":[],"rejected":[]})";
+  const Ran let_in = berthctl("admit --hold 30s --request " + file);
+  EXPECT_EQ(let_in.exit, 0) << let_in.err;
+  EXPECT_THAT(let_in.out, HasSubstr("admitted, its place is held until"));
+  ASSERT_EQ(control_.asked.size(), 1U);
+  EXPECT_EQ(control_.asked[0].second, 30);
+  control_.admission = head +
+                       R"("admitted":false,"until":null,"reason":"it is full","change":["ask for less"],)"
+                       R"("fitting":[],"rejected":[{"host":"a","numa":0,"reason":"full"}]})";
+  const Ran refused = berthctl("admit --request " + file);
+  EXPECT_EQ(refused.exit, 3);
+  EXPECT_THAT(refused.out, HasSubstr("ask for less"));
+  EXPECT_THAT(refused.err, HasSubstr("\"job\" is refused: it is full"));
+  EXPECT_EQ(berthctl("admit --json --request " + file).out, control_.admission + "\n");
+  EXPECT_EQ(berthctl("admit --hold soon --request " + file).exit, 2);
+  EXPECT_EQ(berthctl("admit --request /nowhere").exit, 2);
 }
 
 TEST_F(BerthctlOnTheBus, RestoresThroughTheDaemon) {

@@ -69,6 +69,20 @@ class FakeControl final : public daemon::Control {
     const auto found = homes.find({pid, uid});
     return found == homes.end() ? std::nullopt : std::optional(found->second);
   }
+  model::Result<std::string> evict(const std::string& id) override {
+    if (!views.contains(id)) return model::fail(model::ErrorKind::gone, id + ": there is no such workload");
+    if (views.at(id).workload_class != "best-effort") {
+      return model::fail(model::ErrorKind::refused, id + ": it is latency-sensitive");
+    }
+    evicted.push_back(id);
+    return std::string("d-0123456789ab");
+  }
+  model::Result<std::string> admit(const std::string& request, double hold_s) override {
+    if (request.find('{') == std::string::npos)
+      return model::fail(model::ErrorKind::invalid_input, "the request: no JSON");
+    asked.emplace_back(request, hold_s);
+    return admission;
+  }
   model::Result<std::string> restore() override {
     ++restores;
     return std::string(R"({"schema":"berth.restore/1"})");
@@ -82,6 +96,7 @@ class FakeControl final : public daemon::Control {
   std::optional<double> score_node() const override { return score; }
   daemon::WorkloadCounts counts() const override { return counts_now; }
   std::string best_effort_cpus() const override { return pool; }
+  model::Advertised advertised() const override { return said; }
   std::vector<daemon::WorkloadView> workloads() const override {
     std::vector<daemon::WorkloadView> all;
     for (const auto& [id, view] : views) all.push_back(view);
@@ -116,13 +131,17 @@ class FakeControl final : public daemon::Control {
   std::optional<double> score;
   daemon::WorkloadCounts counts_now;
   std::string pool = "0-7";
+  model::Advertised said;
   std::map<std::string, daemon::WorkloadView> views;
   std::string level = "info";
   bool plan_throws = false;
   int restores = 0;
+  std::string admission = R"({"schema":"berth.admission/1"})";
+  std::vector<std::pair<std::string, double>> asked;  // to be let in
   std::map<std::string, std::map<std::string, std::string>> settings;
   std::map<std::string, double> progress;
   int reports = 0;  // of progress
+  std::vector<std::string> evicted;
   std::optional<std::string> home_of_all;
   std::map<std::pair<pid_t, uid_t>, std::string> homes;  // workload of a process and user
 };

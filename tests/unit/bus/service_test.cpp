@@ -48,6 +48,10 @@ class Ear final : public sdbus::ProxyInterfaces<org::berth::Node1::Manager_proxy
                       const std::string& after, const std::string& decision) override {
     heard.push_back(workload + " " + attribute + " " + before + " -> " + after + " " + decision);
   }
+  void onEvicted(const std::string& workload, const std::string& step, const uint64_t& memory_bytes,
+                 const std::string& decision) override {
+    heard.push_back("evicted " + workload + " " + step + " " + std::to_string(memory_bytes) + " " + decision);
+  }
   void onStragglerFound(const std::string& workload, const std::string& reason,
                         const std::string& decision) override {
     heard.push_back("straggler " + workload + " " + reason + " " + decision);
@@ -56,6 +60,11 @@ class Ear final : public sdbus::ProxyInterfaces<org::berth::Node1::Manager_proxy
                           const std::string& decision) override {
     heard.push_back("relocate " + workload + " " + std::to_string(cpu_cores) + " " +
                     std::to_string(memory_bytes) + " " + decision);
+  }
+  void onSchedulingStateChanged(const std::string& resource, const std::string& before,
+                                const std::string& after, const std::string& reason,
+                                const std::string& decision) override {
+    heard.push_back(resource + " " + before + " -> " + after + " " + reason + " " + decision);
   }
   void onPropertiesChanged(const bus::InterfaceName&, const Changes& changed,
                            const std::vector<bus::PropertyName>&) override {
@@ -211,8 +220,13 @@ TEST_F(Service, SignalsTellWhatChangedOnceAndInOrder) {
   service_->node_changed();
   for (int turn = 0; turn < 5; ++turn) sd_event_run(event_, 0);
   service_->quota_changed(kWeb, "cpu.max", "max 100000", "200000 100000", "d-3");
+  service_->evicted(kWeb, "terminate", 4096, "d-3");
   service_->straggler_found({kWeb, "late", {}, "d-3"});
   service_->relocation_needed({kWeb, "too big", {1.5, 4096}, ""});
+  for (int turn = 0; turn < 5; ++turn) sd_event_run(event_, 0);
+  control_.said.memory = {.factor = 1.2, .state = model::SchedulingState::no_schedule};
+  service_->scheduling_state_changed("memory", "schedule", "no-schedule", "full", "d-4");
+  service_->node_changed();
   for (int turn = 0; turn < 5; ++turn) sd_event_run(event_, 0);
   service_->unpinned(kDb, "d-2");
   control_.views.erase(kDb);
@@ -224,7 +238,9 @@ TEST_F(Service, SignalsTellWhatChangedOnceAndInOrder) {
           "added " + path + " 1 with " + kDb, "pinned " + std::string(kDb) + " 0-3 d-1",
           "changed LatencySensitiveWorkloads", "changed BestEffortCPUs Mode",
           std::string(kWeb) + " cpu.max max 100000 -> 200000 100000 d-3",
+          "evicted " + std::string(kWeb) + " terminate 4096 d-3",
           "straggler " + std::string(kWeb) + " late d-3", "relocate " + std::string(kWeb) + " 1.500000 4096 ",
+          "memory schedule -> no-schedule full d-4", "changed MemoryFactor MemoryState",
           "unpinned " + std::string(kDb) + " d-2", "removed " + path + " org.berth.Node1.Workload"}));
 }
 

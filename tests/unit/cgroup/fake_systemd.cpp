@@ -137,12 +137,32 @@ int FakeSystemd::handle(sd_bus_message* message) {
   if (sd_bus_message_is_method_call(message, "org.freedesktop.systemd1.Manager", "SetUnitProperties") > 0) {
     return handle_set(message);
   }
+  if (sd_bus_message_is_method_call(message, "org.freedesktop.systemd1.Manager", "StopUnit") > 0) {
+    return handle_stop(message);
+  }
   if (sd_bus_message_is_method_call(message, "org.freedesktop.systemd1.Manager", "Reload") > 0) {
     for (auto& [name, unit] : units_) load(name, unit);
     ++reloads_;
     return sd_bus_reply_method_return(message, "");
   }
   return 0;
+}
+
+int FakeSystemd::handle_stop(sd_bus_message* message) {
+  const char* name = nullptr;
+  const char* mode = nullptr;
+  if (const int read = sd_bus_message_read(message, "ss", &name, &mode); read < 0) return read;
+  const auto found = units_.find(name);
+  if (found == units_.end()) {
+    return sd_bus_reply_method_errorf(message, "org.freedesktop.systemd1.NoSuchUnit", "Unit %s not loaded.",
+                                      name);
+  }
+  if (found->second.refuses_stop) {
+    return sd_bus_reply_method_errorf(message, "org.freedesktop.systemd1.OnlyByDependency",
+                                      "Operation refused, unit %s may be requested by dependency only", name);
+  }
+  stops_.push_back(std::string(name) + " " + mode);
+  return sd_bus_reply_method_return(message, "o", "/org/freedesktop/systemd1/job/1");
 }
 
 int FakeSystemd::handle_get(sd_bus_message* message) {
@@ -153,6 +173,25 @@ int FakeSystemd::handle_get(sd_bus_message* message) {
   if (name == "Version") return sd_bus_reply_method_return(message, "v", "s", "252 (stand-in)");
   const std::string unit_name = unit_of(message);
   const auto found = units_.find(unit_name);
+  if (name == "ActiveState") {
+    const bool runs = found != units_.end() && !found->second.cgroup.empty();
+    return sd_bus_reply_method_return(message, "v", "s", runs ? "active" : "inactive");
+  }
+  if (name == "BoundBy") {
+    std::vector<char*> names;
+    if (found != units_.end()) {
+      for (std::string& bound : found->second.bound_by) names.push_back(bound.data());
+    }
+    names.push_back(nullptr);
+    sd_bus_message* reply = nullptr;
+    if (const int made = sd_bus_message_new_method_return(message, &reply); made < 0) return made;
+    sd_bus_message_open_container(reply, 'v', "as");
+    sd_bus_message_append_strv(reply, names.data());
+    sd_bus_message_close_container(reply);
+    const int sent = sd_bus_send(nullptr, reply, nullptr);
+    sd_bus_message_unref(reply);
+    return sent < 0 ? sent : 1;
+  }
   if (name == "LoadState") {
     return sd_bus_reply_method_return(message, "v", "s", found == units_.end() ? "not-found" : "loaded");
   }
@@ -354,6 +393,11 @@ bool FakeSystemd::need_reload(const std::string& name) const {
 int FakeSystemd::reloads() const {
   const std::lock_guard lock(mutex_);
   return reloads_;
+}
+
+std::vector<std::string> FakeSystemd::stops() const {
+  const std::lock_guard lock(mutex_);
+  return stops_;
 }
 
 int FakeSystemd::changes() const {

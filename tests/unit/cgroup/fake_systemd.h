@@ -56,6 +56,8 @@ class FakeSystemd {
     std::string cgroup;     // path in the tree; empty while it does not run
     UnitSetting unit_file;  // what its file says
     bool transient = false;
+    std::vector<std::string> bound_by{};  // units that end with it
+    bool refuses_stop = false;            // RefuseManualStop=
     UnitSetting live{};
     std::set<std::string> known_drop_ins{};  // as of the last reload or change
   };
@@ -78,6 +80,8 @@ class FakeSystemd {
   bool need_reload(const std::string& name) const;
   int reloads() const;
   int changes() const;
+  // Units that were to be stopped, each with the mode of its job.
+  std::vector<std::string> stops() const;
   // Takes calls and never answers them.
   void fall_silent(bool silent);
   // Takes a setting, and the kernel refuses it: the control file stays as it is.
@@ -87,6 +91,7 @@ class FakeSystemd {
   int handle(sd_bus_message* message);
   int handle_get(sd_bus_message* message);
   int handle_set(sd_bus_message* message);
+  int handle_stop(sd_bus_message* message);
   void run();
   // Callers hold the mutex.
   void apply(Unit& unit, Attribute attribute) const;
@@ -100,6 +105,7 @@ class FakeSystemd {
   std::map<std::string, Unit> units_;
   int reloads_ = 0;
   int changes_ = 0;
+  std::vector<std::string> stops_;
   bool silent_ = false;
   bool refuse_ = false;
   bool stop_ = false;

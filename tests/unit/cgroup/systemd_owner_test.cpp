@@ -299,6 +299,32 @@ TEST_F(SystemdOwnerTest, KernelsRefusalShowsAndIsTakenBack) {
   EXPECT_EQ(journal->size(), 0U);
 }
 
+TEST_F(SystemdOwnerTest, AUnitIsStoppedWithoutThoseThatRequireIt) {
+  add();
+  ASSERT_TRUE(owner->stop_unit(kUnit));
+  EXPECT_EQ(systemd->stops(), (std::vector<std::string>{"web.service ignore-requirements"}));
+}
+
+TEST_F(SystemdOwnerTest, AUnitThatOthersWouldEndWithIsNotStopped) {
+  systemd->add(kUnit, {kGroup, {}, false, {"top.service", "idle.service"}});
+  systemd->add("idle.service", {"", {}, false});
+  ASSERT_TRUE(owner->stop_unit(kUnit)) << "what does not run does not end";
+  systemd->add("top.service", {"system.slice/top.service", {}, false});
+  const auto refused = owner->stop_unit(kUnit);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind(), model::ErrorKind::refused);
+  EXPECT_THAT(refused.error().message(), HasSubstr("top.service would end with web.service"));
+  EXPECT_THAT(systemd->stops(), SizeIs(1));
+}
+
+TEST_F(SystemdOwnerTest, WhyAUnitWasNotStoppedIsTold) {
+  EXPECT_EQ(owner->stop_unit("no-such.service").error().kind(), model::ErrorKind::gone);
+  systemd->add(kUnit, {kGroup, {}, false, {}, true});
+  EXPECT_EQ(owner->stop_unit(kUnit).error().kind(), model::ErrorKind::refused);
+  systemd->fall_silent(true);
+  EXPECT_EQ(owner->stop_unit(kUnit).error().kind(), model::ErrorKind::transient);
+}
+
 TEST_F(SystemdOwnerTest, SilentSystemdIsTransientAndAskedOnlyOnce) {
   add();
   systemd->add("other.service", {"system.slice/other.service", {}, false});

@@ -128,6 +128,7 @@ TEST_F(Berthctl, RanksManyHostsOfOneFile) {
   expect_complaint(run_shell(rank, host("a") + host("a")), 2, "has the host \"a\" already");
   expect_complaint(run_shell(rank, host("a") + "{"), 2, "standard input, document 2");
   expect_complaint(run_shell(rank, " \n"), 2, "holds no snapshot");
+  expect_complaint(run_shell(rank + " --config -"), 2, "for one thing only");
 }
 
 TEST_F(Berthctl, ARequestThatFitsNowhereIsRefusedWithTheReasonsShown) {
@@ -224,7 +225,12 @@ TEST_F(Berthctl, OrdersWhoWouldBeEvicted) {
   const std::string plan = "berthctl plan --policy spark --snapshot " + snapshot("spark.json");
   const std::string text = run_shell(plan).out;
   EXPECT_THAT(text, HasSubstr("1.032 GiB is missing"));
-  EXPECT_THAT(text, HasSubstr("evicts nobody by itself"));
+  EXPECT_THAT(text, HasSubstr("With spark.evict = true they go"));
+  EXPECT_THAT(text, HasSubstr("Memory, and who would be evicted first\n"));
+  // Where nothing is missing, others than Spark's are not priced, and it says so.
+  const std::string enough = run_shell(plan + " -o spark.z=0 -o spark.reserve=0.01").out;
+  EXPECT_THAT(enough, HasSubstr("Memory, and which of Spark's workloads would be evicted first\n"));
+  EXPECT_THAT(enough, ::testing::Not(HasSubstr("backup")));
   // The worked example of docs/algorithms.md.
   const auto spark = [](const Ran& ran) { return json::parse(ran.out).at("findings").at("spark"); };
   const json given = spark(run_shell(plan + " --json"));

@@ -37,11 +37,22 @@ class Recorder final : public Listener {
     heard_.news.push_back(workload + " " + attribute + " " + old_value + " -> " + new_value +
                           (decision.starts_with("d-") ? "" : " undecided"));
   }
+  void evicted(const std::string& workload, const std::string& step, std::uint64_t memory_bytes,
+               const std::string& decision) override {
+    heard_.news.push_back("evicted " + workload + " " + step + " " + std::to_string(memory_bytes) + " " +
+                          decision);
+  }
   void straggler_found(const StragglerNews& news) override {
     heard_.news.push_back("straggler " + news.workload + ": " + news.reason + " " + news.decision);
   }
   void relocation_needed(const StragglerNews& news) override {
     heard_.news.push_back("relocate " + news.workload + " " + news.decision);
+  }
+  void scheduling_state_changed(const std::string& resource, const std::string& before,
+                                const std::string& after, const std::string&,
+                                const std::string& decision) override {
+    heard_.news.push_back(resource + " " + before + " -> " + after +
+                          (decision.starts_with("d-") ? "" : " undecided"));
   }
   void mode_changed() override { heard_.news.emplace_back("mode"); }
   void node_changed() override { heard_.news.emplace_back("node"); }

@@ -38,6 +38,7 @@ StatusReport busy_daemon() {
   status.held = {2, 3, 1};
   status.stragglers = 3;
   status.relocations = 1;
+  status.oversell.emplace();
   status.memory_rss_bytes = 15'728'640;
   status.sampling.cpu = 0.003;
   status.sampling.bpf_cpu = 0.001;

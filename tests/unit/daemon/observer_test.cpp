@@ -81,12 +81,12 @@ TEST_F(ObserverTest, SnapshotHoldsWhatSparkDriversTell) {
 }
 
 TEST_F(ObserverTest, SnapshotSaysWhatIsSpared) {
-  node.add_group("worker");
+  node.add_group("batch/worker");
   auto observer = start();
   auto seen = std::make_shared<spark::Observation>();
   seen->members = {
-      {5, "Worker", "worker", spark::ProcessKind::service, {}},
-      {7, "Executor", "worker", spark::ProcessKind::executor, {"a", model::SparkRole::executor, "0"}}};
+      {5, "Worker", "batch/worker", spark::ProcessKind::service, {}},
+      {7, "Executor", "batch/worker", spark::ProcessKind::executor, {"a", model::SparkRole::executor, "0"}}};
   observer->set_spark(seen);
   EXPECT_EQ(only(tick(*observer, 1000)).spared,
             "its cgroup is shared by Worker (pid 5), executor 0 of a (pid 7)");
@@ -296,7 +296,7 @@ TEST_F(ObserverTest, TellsWhichLimitsBerthCannotChange) {
   EXPECT_EQ(fixed({{{"web/a", cgroup::Attribute::cpu_quota}, 1}}),
             (model::FixedLimits{.cpu = true, .memory = false}));
   unmanaged["web/a"].reason = "a foreign writer";
-  EXPECT_EQ(fixed({}), (model::FixedLimits{.cpu = true, .memory = true}));
+  EXPECT_EQ(fixed({}), (model::FixedLimits{.cpu = true, .memory = true, .life = true}));
 }
 
 TEST_F(ObserverTest, AppliesOverrides) {

@@ -42,6 +42,24 @@ class ShadowTest : public testing::Test {
   Shadow shadow;
 };
 
+TEST_F(ShadowTest, RemembersWhomItWouldBeEvicting) {
+  const auto before = node.tree_bytes();
+  const auto entries = apply(
+      1000, {model::EvictAction{"batch/x", model::EvictionStep::terminate, 1, 30}, "spark", "d-1", "why"});
+  ASSERT_EQ(entries.size(), 1U);
+  EXPECT_EQ(entries[0].kind, "evict");
+  EXPECT_EQ(entries[0].attribute, "terminate");
+  EXPECT_EQ(entries[0].result, "observed");
+  observer->assemble({}, {}, *overrides, {}, {}, shadow.evictions());
+  EXPECT_EQ(workload().evicted_at, 1000);
+  EXPECT_EQ(node.tree_bytes(), before);
+  node.restart_group("batch/x");
+  ASSERT_TRUE(test::eventually([&] {
+    look(1001);
+    return shadow.evictions().by_workload.empty();
+  })) << "the next run is another one";
+}
+
 TEST_F(ShadowTest, HoldsLimitsThatItNeverWrote) {
   const auto before = node.tree_bytes();
   const auto entries = apply(1000, quota_of(1.5));

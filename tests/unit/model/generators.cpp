@@ -147,7 +147,8 @@ Workload workload(const Snapshot& snapshot, const SnapshotShape& shape, CpuSet& 
   }
   if (one_in(4)) made.held_cpu = held_limit();
   if (one_in(4)) made.held_memory = held_limit();
-  made.fixed = {.cpu = one_in(6), .memory = one_in(6)};
+  made.fixed = {.cpu = one_in(6), .memory = one_in(6), .life = one_in(6)};
+  if (one_in(4)) made.evicted_at = *amounts(1e9);
   if (one_in(4)) made.straggled_at = *amounts(1e9);
   if (one_in(4)) made.pressed_at = *amounts(1e9);
   if (one_in(4)) made.progressed_at = *amounts(1e9);
@@ -166,6 +167,8 @@ PendingWorkload pending(int index) {
   made.workload_class = *gen::element(WorkloadClass::latency_sensitive, WorkloadClass::best_effort);
   if (!one_in(4)) made.vcpus = *gen::inRange(1, 5);
   made.memory_request_bytes = some_bytes();
+  if (one_in(3)) made.room_cpu_cores = *amounts(8);
+  if (one_in(3)) made.room_memory_bytes = some_bytes();
   if (one_in(2)) return made;
   made.gpus = *gen::inRange(1, 9);
   made.gpu_memory_bytes = some_bytes();
@@ -209,12 +212,16 @@ Snapshot snapshot(const SnapshotShape& shape) {
   made.host = one_in(5) ? "" : *names();
   made.time = *amounts(2e9);
   if (one_in(3)) made.straggler_seen_at = *amounts(2e9);
+  if (one_in(3)) made.eviction_ended_at = *amounts(2e9);
   made.load1 = *amounts(100);
   made.topology = *topologies(shape.topology);
   made.memory.total_bytes = some_bytes();
   made.memory.available_bytes = std::min(made.memory.total_bytes, some_bytes());
   made.memory.psi_full_avg10 = *amounts(100);
   made.advertised = {advertised(), advertised()};
+  const int spans = count_up_to(3);
+  for (int i = 0; i < spans; ++i)
+    made.used_shares.push_back({.time = 300.0 * i, .cpu = *fractions(), .memory = *fractions()});
   for (const char* service : {"web", "db"}) {
     if (one_in(2)) continue;
     ServiceProfile profile;

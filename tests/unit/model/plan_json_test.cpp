@@ -46,7 +46,10 @@ TEST(PlanJson, ReadsEveryKindOfAction) {
   EXPECT_EQ(only_action(R"("kind":"set-memory-high","workload":"w","memory_high_bytes":5)").what,
             decltype(Action::what)(SetMemoryHighAction{"w", 5}));
   EXPECT_EQ(only_action(R"("kind":"evict","workload":"w","how":"kill","frees_bytes":5)").what,
-            decltype(Action::what)(EvictAction{"w", EvictionStep::kill, 5}));
+            decltype(Action::what)(EvictAction{"w", EvictionStep::kill, 5, 30}));
+  EXPECT_EQ(
+      only_action(R"("kind":"evict","workload":"w","how":"decommission","frees_bytes":5,"grace_s":1.5)").what,
+      decltype(Action::what)(EvictAction{"w", EvictionStep::decommission, 5, 1.5}));
   EXPECT_EQ(
       only_action(
           R"("kind":"advertise","resource":"memory","factor":1.2,"capacity":9.5,"state":"no-schedule")")
@@ -180,6 +183,7 @@ TEST(PlanJson, WritesSparkFindingsAsTheContractHasThem) {
   findings.growth_bytes = 2;
   findings.available_bytes = 1;
   findings.reserve_bytes = 3;
+  findings.freeing_bytes = 2;
   findings.need_bytes = 4;
   findings.psi_full_avg10 = 1.5;
   findings.trigger = EvictionTrigger::need;
@@ -197,7 +201,7 @@ TEST(PlanJson, WritesSparkFindingsAsTheContractHasThem) {
       HasSubstr(
           R"("findings":{"spark":{"complexity":"pooled","rank":"cost","demand":{"samples":4,"mean_bytes":10,"sd_bytes":2,)"
           R"("latest_bytes":12,"slope_bytes_per_s":0.5,"rising":true},"delta":0.2,"growth_bytes":2,"available_bytes":1,)"
-          R"("reserve_bytes":3,"need_bytes":4,"psi_full_avg10":1.5,"trigger":"need","reason":"short",)"
+          R"("reserve_bytes":3,"freeing_bytes":2,"need_bytes":4,"psi_full_avg10":1.5,"trigger":"need","reason":"short",)"
           R"("apps":{"a":{"computation":20,"transmission":1e+06,"recalculation":20.008,"remaining":60,"cost":8.008,)"
           R"("stages":4,"stages_done":2.5,"frees_bytes":4,"cost_per_byte":2.002}},)"
           R"("candidates":{"w":{"kind":"executor","app":"a","lost":9,"running":1.5,"cost":10.5,"frees_bytes":4,"reason":"why"}},)"

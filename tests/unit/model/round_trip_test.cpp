@@ -158,6 +158,7 @@ SparkFindings some_spark() {
   findings.growth_bytes = some_bytes();
   findings.available_bytes = some_bytes();
   findings.reserve_bytes = some_bytes();
+  findings.freeing_bytes = some_bytes();
   findings.need_bytes = some_bytes();
   findings.psi_full_avg10 = *testing::amounts(100);
   findings.trigger = *gen::element(EvictionTrigger::none, EvictionTrigger::need, EvictionTrigger::pressure);
@@ -196,6 +197,7 @@ OversoldResource some_oversold() {
   OversoldResource resource;
   resource.capacity = *testing::amounts(1e12);
   resource.request = *testing::amounts(1e12);
+  resource.samples = *gen::inRange(0, 3600);
   if (*gen::arbitrary<bool>()) resource.percentile = *testing::amounts(1e12);
   if (*gen::arbitrary<bool>()) resource.normal = *testing::amounts(1e12);
   if (*gen::arbitrary<bool>()) resource.weighted = *testing::finite_doubles();
@@ -213,7 +215,6 @@ OversoldResource some_oversold() {
 OversellFindings some_oversell() {
   OversellFindings findings;
   findings.method = "max";
-  findings.samples = *gen::inRange(0, 3600);
   findings.cpu = some_oversold();
   findings.memory = some_oversold();
   findings.stop_threshold = *testing::fractions();

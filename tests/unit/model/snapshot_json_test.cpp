@@ -65,7 +65,7 @@ TEST(SnapshotJson, WhatAWorkloadLeavesOut) {
 TEST(SnapshotJson, NullIsNoValueWhereNoneIsLegal) {
   const Workload bare = workload(
       R"(,"vcpus":null,"allowed_cpus":null,"cpu_quota":null,"memory_high_bytes":null,"deadline":null,"pinned_at":null,)"
-      R"("spark":null,"spared":null,"original":null,"held":null,"fixed":null,"straggled_at":null,"pressed_at":null,"progressed_at":null,"cpu_throttled":null,"cpu_time_s":null,"cache_bytes":null)");
+      R"("spark":null,"spared":null,"original":null,"held":null,"fixed":null,"straggled_at":null,"pressed_at":null,"progressed_at":null,"evicted_at":null,"cpu_throttled":null,"cpu_time_s":null,"cache_bytes":null)");
   EXPECT_EQ(bare, workload(""));
 }
 
@@ -83,8 +83,8 @@ TEST(SnapshotJson, ReadsEveryMemberOfAWorkload) {
       R"("spark":{"app":"a","role":"executor","executor":"1"},"spared":"is shared","gpus":["g0"],)"
       R"("original":{"cpu_quota":2.5,"memory_high_bytes":null},)"
       R"("held":{"cpu":{"cause":"preempted","since":20,"changed_at":21.5},"memory":{"cause":"extended","since":22}},)"
-      R"("fixed":{"cpu":false,"memory":true},)"
-      R"("straggled_at":23.5,"pressed_at":23.75,"progressed_at":23.875,"cpu_throttled":0.25,"cpu_time_s":12.5,"cache_bytes":4096,"progress":[{"time":24,"fraction":0.5},{"time":25,"fraction":1}],)"
+      R"("fixed":{"cpu":false,"memory":true,"life":true},)"
+      R"("straggled_at":23.5,"pressed_at":23.75,"progressed_at":23.875,"evicted_at":22.5,"cpu_throttled":0.25,"cpu_time_s":12.5,"cache_bytes":4096,"progress":[{"time":24,"fraction":0.5},{"time":25,"fraction":1}],)"
       R"("usage":[{"time":1,"cpu":0.5,"memory_bytes":2,"progress":0.25,"runq_latency_us":3.5,"runq_latency_p50_us":1.5,"llc_mpki":4.5}])");
   Workload expected;
   expected.id = "w";
@@ -106,7 +106,8 @@ TEST(SnapshotJson, ReadsEveryMemberOfAWorkload) {
   expected.original = OriginalLimits{2.5, std::nullopt};
   expected.held_cpu = HeldLimit{HeldCause::preempted, 20, 21.5};
   expected.held_memory = HeldLimit{HeldCause::extended, 22, 22};
-  expected.fixed = {.cpu = false, .memory = true};
+  expected.fixed = {.cpu = false, .memory = true, .life = true};
+  expected.evicted_at = 22.5;
   expected.straggled_at = 23.5;
   expected.pressed_at = 23.75;
   expected.progressed_at = 23.875;
@@ -269,10 +270,11 @@ TEST(SnapshotJson, CpuTimeAndCacheBelowNothing) {
 
 TEST(SnapshotJson, WhatOnlyStragglersBringIsNotWrittenWithoutThem) {
   const std::string text = to_json(parsed(workload_document("")).snapshot);
-  for (const char* member : {"held", "fixed", "straggled_at", "pressed_at", "cpu_throttled", "progress",
-                             "progressed_at", "straggler_seen_at"})
+  for (const char* member : {"evicted_at", "eviction_ended_at", "held", "fixed", "straggled_at", "pressed_at",
+                             "cpu_throttled", "progress", "progressed_at", "straggler_seen_at"})
     EXPECT_EQ(text.find(member), std::string::npos) << member;
   EXPECT_EQ(parsed(snapshot_document("", R"(,"straggler_seen_at":7.5)")).snapshot.straggler_seen_at, 7.5);
+  EXPECT_EQ(parsed(snapshot_document("", R"(,"eviction_ended_at":7.5)")).snapshot.eviction_ended_at, 7.5);
 }
 
 TEST(SnapshotJson, PressureOutsideItsRange) {

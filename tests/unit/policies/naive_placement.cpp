@@ -101,12 +101,9 @@ class Fitting {
       const int least = std::max(1, settings_.interference.be_min_cpus);
       return std::max(0, std::min(static_cast<int>(ownable.size()), static_cast<int>(free_.size()) - least));
     }
-    double there = cpu_factor() * static_cast<double>(here_.size());
+    double there = cpu_factor() * static_cast<double>(both(free_, here_).size());
     for (const auto& workload : host_.workloads) {
-      if (const auto placed = outcome_.placed.find(workload.id); placed != outcome_.placed.end()) {
-        there -= static_cast<double>(both(placed->second, here_).size());
-        continue;
-      }
+      if (outcome_.placed.contains(workload.id)) continue;
       Set over = free_;
       if (workload.allowed_cpus) {
         for (const int cpu : usable_) {
@@ -124,15 +121,21 @@ class Fitting {
     const auto node = static_cast<double>(usable_.size());
     if (workload.cpu_quota_cores) return std::min(node, *workload.cpu_quota_cores);
     if (!workload.vcpus) return mean_use(workload);
-    double cores = *workload.vcpus;
+    double cores = std::max(0, *workload.vcpus);
     if (workload.workload_class == model::WorkloadClass::latency_sensitive && !workload.cpus.empty())
       cores = std::max(cores, static_cast<double>(workload.cpus.size()));
     return std::min(node, cores);
   }
 
+  double usable_memory() const {
+    const auto cap = static_cast<double>(settings_.oversell.memory_cap_bytes);
+    const auto total = static_cast<double>(host_.memory.total_bytes);
+    return cap > 0 && cap < total ? cap : total;
+  }
+
   double memory_total() const {
     const double factor = host_.advertised.memory ? host_.advertised.memory->factor : 1;
-    return std::floor(factor * static_cast<double>(host_.memory.total_bytes));
+    return std::floor(factor * usable_memory());
   }
 
   double memory_there() const {
@@ -145,8 +148,9 @@ class Fitting {
       }
       claimed += std::max(claim, last.value_or(0));
     }
-    return std::min(std::max(0.0, memory_total() - claimed),
-                    static_cast<double>(host_.memory.available_bytes));
+    const double unusable = static_cast<double>(host_.memory.total_bytes) - usable_memory();
+    return std::max(0.0, std::min(memory_total() - claimed,
+                                  static_cast<double>(host_.memory.available_bytes) - unusable));
   }
 
   bool is_here(const model::Gpu& gpu) const {

@@ -26,6 +26,7 @@ class Naive {
     for (const SparkApp& app : snap_.spark_apps) out_.apps[app.id] = worth(app);
     order();
     decide();
+    keep();
     return std::move(out_);
   }
 
@@ -174,10 +175,8 @@ class Naive {
   }
 
   void order() {
-    const bool wanted = snap_.memory.total_bytes > 0 &&
-                        (std::ceil(out_.growth) + std::ceil(set_.reserve * static_cast<double>(snap_.memory.total_bytes)) >
-                             static_cast<double>(snap_.memory.available_bytes) ||
-                         snap_.memory.psi_full_avg10 > set_.psi_full);
+    const bool wanted =
+        snap_.memory.total_bytes > 0 && (need() > 0 || snap_.memory.psi_full_avg10 > set_.psi_full);
     std::map<std::string, std::vector<const Workload*>> apps;
     std::vector<std::pair<std::pair<double, std::string>, std::vector<const Workload*>>> groups;
     for (const Workload& w : snap_.workloads) {
@@ -224,51 +223,83 @@ class Naive {
                          [&](const Workload& w) { return w.id == id; });
   }
 
+  static bool may_go(const Workload& w) {
+    return !w.evicted_at && !w.fixed.life && !(w.fixed.cpu && w.fixed.memory) && last_memory(w) > 0;
+  }
+
   void take_victims() {
     double freed = 0;
     for (const std::string& id : out_.order) {
       const double bytes = last_memory(find(id));
-      if (bytes <= 0) continue;
+      if (!may_go(find(id))) continue;
       if (!out_.victims.empty() && freed >= out_.need) return;
       out_.victims.push_back(id);
       freed += bytes;
     }
   }
 
+  static double high(const Workload& w) {
+    return w.memory_high_bytes ? static_cast<double>(*w.memory_high_bytes)
+                               : std::numeric_limits<double>::infinity();
+  }
+
+  void keep() {
+    if (snap_.memory.psi_full_avg10 <= set_.psi_full / 2) return;
+    for (const Workload& w : snap_.workloads) {
+      if (!best_effort(w) || w.fixed.memory || !w.memory_high_bytes || out_.limits.contains(w.id)) continue;
+      if (w.held_memory && w.held_memory->cause == model::HeldCause::preempted) out_.kept[w.id] = high(w);
+    }
+  }
+
+  double reserve() const { return std::ceil(set_.reserve * static_cast<double>(snap_.memory.total_bytes)); }
+
+  double need() const {
+    double going = 0;
+    for (const Workload& w : snap_.workloads)
+      if (w.evicted_at) going += last_memory(w);
+    return std::max(
+        0.0, std::ceil(out_.growth) + reserve() - going - static_cast<double>(snap_.memory.available_bytes));
+  }
+
   void decide() {
-    const auto total = static_cast<double>(snap_.memory.total_bytes);
-    if (total <= 0) return;
-    const double reserve = std::ceil(set_.reserve * total);
-    out_.need =
-        std::max(0.0, std::ceil(out_.growth) + reserve - static_cast<double>(snap_.memory.available_bytes));
+    if (snap_.memory.total_bytes == 0) return;
+    out_.need = need();
     if (out_.need > 0) return take_victims();
     if (snap_.memory.psi_full_avg10 <= set_.psi_full) return;
+    for (const Workload& w : snap_.workloads)
+      if (w.evicted_at) return;
+    if (snap_.eviction_ended_at && *snap_.eviction_ended_at <= snap_.time &&
+        snap_.time - *snap_.eviction_ended_at < 10)
+      return;
     for (const Workload& w : snap_.workloads) {
-      if (!best_effort(w) || !w.held_memory) continue;
+      if (!best_effort(w) || !w.held_memory || w.fixed.memory) continue;
       const double ago = snap_.time - w.held_memory->changed_at;
       if (ago >= 0 && ago < 10) return;
     }
     std::vector<std::pair<double, const Workload*>> caches;
-    double sum = 0;
     for (const Workload& w : snap_.workloads) {
-      if (!best_effort(w) || !w.cache_bytes || w.usage.empty() || !w.usage.back().memory_bytes) continue;
+      if (!best_effort(w) || w.fixed.memory || w.evicted_at) continue;
+      if (!w.cache_bytes || w.usage.empty() || !w.usage.back().memory_bytes) continue;
       const double spare = static_cast<double>(*w.usage.back().memory_bytes) - 16 * kMiB;
       const double part = std::min(static_cast<double>(*w.cache_bytes), spare);
       if (part <= 0) continue;
       caches.emplace_back(part, &w);
-      sum += part;
     }
-    if (reserve <= 0 || sum < reserve) return take_victims();
     std::sort(caches.begin(), caches.end(), [](const auto& a, const auto& b) {
       return a.first != b.first ? a.first > b.first : a.second->id < b.second->id;
     });
-    double missing = reserve;
+    double missing = reserve();
     for (const auto& [part, w] : caches) {
       if (missing <= 0) break;
       const double taken = std::min(part, missing);
+      const double limit = static_cast<double>(*w->usage.back().memory_bytes) - taken;
+      if (high(*w) <= limit) continue;
       missing -= taken;
-      out_.limits[w->id] = static_cast<double>(*w->usage.back().memory_bytes) - taken;
+      out_.limits[w->id] = limit;
     }
+    if (reserve() > 0 && missing <= 0) return;
+    out_.limits.clear();
+    take_victims();
   }
 
   const model::Snapshot& snap_;

@@ -29,7 +29,8 @@ struct Eviction {
   std::map<std::string, double> costs;  // by workload id
   std::vector<std::string> order;
   std::vector<std::string> victims;
-  std::map<std::string, double> limits;  // of squeezed workloads, bytes
+  std::map<std::string, double> limits;  // of workloads that are squeezed now, bytes
+  std::map<std::string, double> kept;    // and of those that stay squeezed
 };
 
 Eviction evict(const model::Snapshot& snapshot, const SparkSettings& settings);

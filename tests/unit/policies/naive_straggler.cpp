@@ -144,6 +144,15 @@ class Naive {
                              : static_cast<double>(snap_.memory.total_bytes);
   }
 
+  // How far its limit is from its original; none is all of the node.
+  double distance(const Workload& w, What what) const {
+    const auto in_effect = [&](const std::optional<double>& limit) {
+      if (capacity(what) <= 0) return limit.value_or(0);
+      return std::min(limit.value_or(capacity(what)), capacity(what));
+    };
+    return std::abs(in_effect(original(w, what)) - in_effect(limit(w, what)));
+  }
+
   // Its vCPUs are its allocation: it gets them one by one.
   static bool by_vcpus(const Workload& w, What what) {
     return what == What::cpu && !w.cpu_quota_cores && w.vcpus && !w.cpus.empty();
@@ -232,9 +241,29 @@ class Naive {
     finish(what);
     // What is lacking.
     double sum = 0;
-    for (const auto& p : snap_.pending)
-      if (p.workload_class == model::WorkloadClass::latency_sensitive)
-        sum += what == What::cpu ? p.vcpus.value_or(0) : static_cast<double>(p.memory_request_bytes);
+    const auto asked = [&](const model::PendingWorkload& p) {
+      return what == What::cpu ? p.vcpus.value_or(0) : static_cast<double>(p.memory_request_bytes);
+    };
+    std::vector<std::pair<const model::PendingWorkload*, double>> awaited;
+    for (const auto& p : snap_.pending) {
+      if (p.workload_class != model::WorkloadClass::latency_sensitive) continue;
+      sum += asked(p);
+      const double room = what == What::cpu ? p.room_cpu_cores : static_cast<double>(p.room_memory_bytes);
+      awaited.emplace_back(&p, std::min(asked(p), room));
+    }
+    // What is taken back is lost from the last room that was made.
+    for (const Workload& w : snap_.workloads) {
+      const auto h = held(w, what);
+      if (!h || !limits.contains(w.id) || h->cause != HeldCause::reclaimed || sensitive(w)) continue;
+      double recalled = distance(w, what);
+      for (auto it = awaited.rbegin(); it != awaited.rend(); ++it) {
+        const double lost = std::min(it->second, recalled);
+        it->second -= lost;
+        recalled -= lost;
+      }
+    }
+    double room = 0;
+    for (const auto& [p, made] : awaited) room += made;
     std::vector<std::pair<double, const Workload*>> waiting;
     std::map<std::string, double> wishes;
     for (const Workload& w : snap_.workloads) {
@@ -268,7 +297,7 @@ class Naive {
       if (more > 0) claims_.emplace_back(place_.at(w.id), more);
     }
     out_.needed[what] = sum;
-    double idle = capacity(what);
+    double idle = capacity(what) - room;
     for (const Workload& w : snap_.workloads) {
       const auto back = limits.find(w.id);
       if (back == limits.end()) {
@@ -284,7 +313,7 @@ class Naive {
     }
     idle = std::max(0.0, idle);
     out_.idle[what] = idle;
-    const std::map<std::string, double> taken = collect(what, sum - idle);
+    const std::map<std::string, double> taken = collect(what, sum - room - idle);
     double have = idle;
     for (const auto& [id, amount] : taken) have += amount;
     for (const Workload& w : snap_.workloads)
@@ -300,6 +329,11 @@ class Naive {
       if (gets > kTiny && limit(*w, what)) limits[w->id] = *limit(*w, what) + gets;
       if (wishes[w->id] - gets >= (what == What::cpu ? kTiny : 1))
         out_.lacks[what][w->id] = wishes[w->id] - gets;
+    }
+    for (const auto& [p, made] : awaited) {
+      const double gained = std::min(asked(*p) - made, have);
+      out_.room[what][p->id] = made + gained;
+      have -= gained;
     }
     const bool quiet = !snap_.straggler_seen_at || snap_.time < *snap_.straggler_seen_at ||
                        snap_.time - *snap_.straggler_seen_at >= set_.restore_hold_s;

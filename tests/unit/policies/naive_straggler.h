@@ -30,6 +30,7 @@ struct Help {
   std::map<What, double> needed;
   std::map<What, std::map<std::string, double>> reclaimable;  // above 0
   std::set<std::string> keeping;
+  std::map<What, std::map<std::string, double>> room;  // of who is waited for
   // New limits by workload; nullopt: none.
   std::map<What, std::map<std::string, std::optional<double>>> limits;
   std::map<What, std::map<std::string, double>> lacks;

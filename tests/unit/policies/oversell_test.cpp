@@ -8,9 +8,10 @@
 #include "tests/unit/policies/seeds.h"
 
 #include <algorithm>
-#include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -26,11 +27,13 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::kGiB;
+using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
 // Running for long, with a sample a second up to now; GiB in use.
 model::Workload task(const std::string& id, std::vector<double> cores, double gib = 1) {
   model::Workload made = testing::best_effort(id);
+  made.created = 1;
   made.usage.clear();
   double time = 1000 - static_cast<double>(cores.size());
   for (const double use : cores) {
@@ -103,7 +106,7 @@ TEST(Oversell, SumsUseAtTheTimesThatAllHave) {
   model::Workload late = task("b", {5, 6});
   late.usage.front().time = 990;  // nobody else has that
   const auto found = findings(node({task("a", {1, 2, 3}), late}));
-  EXPECT_EQ(found.samples, 1);
+  EXPECT_EQ(found.cpu.samples, 1);
   EXPECT_DOUBLE_EQ(found.cpu.percentile.value(), 3 + 6);
 }
 
@@ -132,7 +135,7 @@ TEST(Oversell, YoungWorkCountsWithWhatItAskedFor) {
   young.created = 401;  // 599 s old
   model::Snapshot snapshot = node({asking(task("a", {2, 4}), 6, 4), young});
   const auto found = findings(snapshot, with(PeakMethod::percentile));
-  EXPECT_EQ(found.samples, 2);
+  EXPECT_EQ(found.cpu.samples, 2);
   EXPECT_DOUBLE_EQ(found.cpu.peak, 4 + 6);
   EXPECT_DOUBLE_EQ(found.cpu.warming, 6);
   EXPECT_DOUBLE_EQ(found.memory.peak, 9.0 * kGiB);
@@ -141,6 +144,75 @@ TEST(Oversell, YoungWorkCountsWithWhatItAskedFor) {
   EXPECT_NEAR(findings(snapshot, with(PeakMethod::weighted)).cpu.peak, 2.28 - 1 + 6, 1e-9);
   snapshot.workloads[1].created = 400;
   EXPECT_THAT(findings(snapshot).warming, IsEmpty());
+}
+
+TEST(Oversell, WhatWasNeverSeenOfEitherResourceCountsWithWhatItAskedFor) {
+  model::Workload old = asking(task("old", {1, 2}), 6, 8);
+  for (model::UsageSample& sample : old.usage) sample.memory_bytes = std::nullopt;
+  const auto found = findings(node({old, task("seen", {1, 2})}));
+  EXPECT_THAT(found.warming, UnorderedElementsAre(Pair("old", 999.0)));
+  EXPECT_DOUBLE_EQ(found.cpu.warming, 0);
+  EXPECT_DOUBLE_EQ(found.memory.warming, 8.0 * kGiB);
+  EXPECT_EQ(found.cpu.samples, 2);
+  EXPECT_EQ(found.memory.samples, 2);
+  EXPECT_THAT(found.memory.reason,
+              HasSubstr("8 GiB of it requests of work that is young or was never seen using any"));
+}
+
+TEST(Oversell, ThereIsNoPeakBelowNothing) {
+  // All of the node's CPU, and less of its memory: both together are less than what the young one uses.
+  model::Workload young = asking(task("y", {16}), 4);
+  young.created = 900;
+  const auto found = findings(node({young}), with(PeakMethod::weighted));
+  EXPECT_DOUBLE_EQ(*found.cpu.weighted, 0);
+  EXPECT_DOUBLE_EQ(found.cpu.peak, 4);
+  EXPECT_NEAR(*found.memory.weighted, (0.2 + 0.8 * 0.1) * 64 * kGiB - kGiB, 1);
+  // Unlike the others it needs no common sample.
+  EXPECT_EQ(found.cpu.percentile, std::nullopt);
+}
+
+TEST(Oversell, WhoIsWaitedForCountsWithWhatItAskedFor) {
+  model::Snapshot snapshot = node({asking(task("a", {2, 4}), 12, 4)});
+  snapshot.pending = {testing::request(3, 0, 8)};
+  const auto found = findings(snapshot, with(PeakMethod::percentile));
+  EXPECT_DOUBLE_EQ(found.cpu.request, 15);
+  EXPECT_DOUBLE_EQ(found.cpu.warming, 3);
+  EXPECT_DOUBLE_EQ(found.cpu.peak, 4 + 3);
+  EXPECT_DOUBLE_EQ(found.memory.request, 12.0 * kGiB);
+  EXPECT_DOUBLE_EQ(found.memory.peak, 9.0 * kGiB);
+}
+
+TEST(Oversell, TheTidesOfTheDayCountForWhatIsAskedForNow) {
+  // In use now 2 of 10 cores; in the day's spans of five minutes half of what was asked for then, in two 0.8.
+  model::Snapshot snapshot = node({asking(task("a", {2, 2}), 10, 10)});
+  EXPECT_EQ(findings(snapshot).cpu.remembered, std::nullopt);
+  EXPECT_DOUBLE_EQ(*findings(snapshot).cpu.used_share, 0.2);
+  for (int i = 0; i < 20; ++i) {
+    // Of fewer than twenty nothing can be told.
+    EXPECT_EQ(findings(snapshot).cpu.remembered, std::nullopt);
+    snapshot.used_shares.push_back({.time = 300.0 * i, .cpu = i < 18 ? 0.5 : 0.8, .memory = 0.5});
+  }
+  const auto found = findings(snapshot, with(PeakMethod::percentile));
+  EXPECT_DOUBLE_EQ(*found.cpu.remembered, 8);
+  EXPECT_DOUBLE_EQ(found.cpu.peak, 8);
+  EXPECT_DOUBLE_EQ(found.cpu.wanted, 1.25);
+  EXPECT_THAT(found.cpu.reason, HasSubstr("as the last day had it"));
+  EXPECT_DOUBLE_EQ(*found.memory.remembered, 5.0 * kGiB);
+  // Mean 0.53 and three deviations of 0.09.
+  EXPECT_NEAR(*findings(snapshot, with(PeakMethod::normal)).cpu.remembered, 8, 1e-9);
+  // The larger of the window's and the day's.
+  snapshot.workloads = {asking(task("a", {9, 9}), 10, 10)};
+  EXPECT_DOUBLE_EQ(findings(snapshot, with(PeakMethod::percentile)).cpu.peak, 9);
+}
+
+TEST(Oversell, TheDayKnowsNothingOfYoungWork) {
+  model::Workload young = asking(task("b", {1}), 6, 8);
+  young.created = 900;
+  model::Snapshot snapshot = node({asking(task("a", {2, 2}), 10, 10), young});
+  snapshot.used_shares.assign(20, {.time = 0, .cpu = 0.5, .memory = 0.5});
+  const auto found = findings(snapshot, with(PeakMethod::percentile));
+  EXPECT_DOUBLE_EQ(*found.cpu.used_share, 0.2);
+  EXPECT_DOUBLE_EQ(*found.cpu.remembered, 5 + 6);
 }
 
 TEST(Oversell, WithoutACommonSampleRequestsCount) {
@@ -234,7 +306,8 @@ TEST(Oversell, EvictableFirstThenLowerPrioritiesThenTheHighestWhereWished) {
   const model::Workload old = with_priority(asking(task("old", {1}, 4), 1, 4), 10);
   const model::Snapshot snapshot =
       node({marked, web, young, old, with_priority(task("low-dear", {3}), 1),
-            with_priority(task("low-cheap", {2}), 1), with_priority(task("mid", {1}), 5)});
+            with_priority(task("low-cheap", {2}), 1), with_priority(task("mid", {1}), 5)},
+           0.9);
   EXPECT_THAT(findings(snapshot).order, ElementsAre("marked", "low-cheap", "low-dear", "mid"));
   PolicySettings settings;
   settings.oversell.evict_highest = true;
@@ -242,7 +315,7 @@ TEST(Oversell, EvictableFirstThenLowerPrioritiesThenTheHighestWhereWished) {
   EXPECT_THAT(found.order, ElementsAre("marked", "low-cheap", "low-dear", "mid", "young", "old"));
   EXPECT_DOUBLE_EQ(found.candidates.at("young").running_priority.value(), 900 * 0.25);
   EXPECT_EQ(found.candidates.at("mid").stage, 2);
-  EXPECT_DOUBLE_EQ(found.candidates.at("low-dear").cost, 3 * 1000);
+  EXPECT_DOUBLE_EQ(found.candidates.at("low-dear").cost, 3 * 999);
 }
 
 TEST(Oversell, NeverTakesWhatIsSpared) {
@@ -261,7 +334,7 @@ TEST(Oversell, TakesACostFromOutside) {
     return made;
   };
   const EvictionCost cost = [](const model::Workload& it) { return it.id == "b" ? 1.0 : 2.0; };
-  EXPECT_THAT(propose_advertising(node({evictable("a"), evictable("b")}), {}, cost).findings.order,
+  EXPECT_THAT(propose_advertising(node({evictable("a"), evictable("b")}, 0.9), {}, cost).findings.order,
               ElementsAre("b", "a"));
 }
 
@@ -278,6 +351,107 @@ TEST(Oversell, AdvertisesWhatIsNew) {
   EXPECT_THAT(advertised(snapshot), ElementsAre(model::AdvertiseAction{model::Resource::cpu, 1, 16, {}}));
 }
 
+TEST(Oversell, WhatIsAdvertisedComesToWhatIsWantedHoweverSmallTheSteps) {
+  for (const double rise : {0.02, 0.005}) {
+    PolicySettings settings;
+    settings.oversell.max_factor = 3;
+    settings.oversell.factor_rise = rise;
+    model::Snapshot snapshot =
+        node({asking(task("a", {1}), 16), asking(task("b", {1}), 16), asking(task("c", {1}), 16)});
+    snapshot.advertised.cpu.emplace();
+    for (int tick = 0; tick < 500; ++tick) {
+      // What is remembered is what was advertised, not what was found.
+      for (const model::Action& action : propose_advertising(snapshot, settings).actions) {
+        const auto& said = std::get<model::AdvertiseAction>(action.what);
+        auto& resource =
+            said.resource == model::Resource::cpu ? snapshot.advertised.cpu : snapshot.advertised.memory;
+        resource = {.factor = said.factor, .state = said.state};
+      }
+    }
+    EXPECT_GT(snapshot.advertised.cpu->factor, 3 / 1.01) << rise;
+    EXPECT_LE(snapshot.advertised.cpu->factor, 3) << rise;
+  }
+}
+
+std::vector<model::EvictAction> evictions(const model::Plan& plan) {
+  std::vector<model::EvictAction> list;
+  for (const model::Action& action : plan.actions) {
+    if (const auto* evict = std::get_if<model::EvictAction>(&action.what)) list.push_back(*evict);
+  }
+  return list;
+}
+
+// Three that use 1 GiB each and are marked; a is the cheapest.
+model::Snapshot full_node(double memory_used) {
+  std::vector<model::Workload> all{task("a", {1}), task("b", {2}), task("c", {3})};
+  for (model::Workload& workload : all) workload.evictable = true;
+  return node(all, memory_used);
+}
+
+PolicySettings evicting() {
+  PolicySettings settings;
+  settings.oversell.evict = true;
+  return settings;
+}
+
+TEST(OversellEviction, TakesTheFirstInAnEmergency) {
+  const model::Plan plan = decide(full_node(0.98), evicting());
+  ASSERT_EQ(evictions(plan).size(), 1U);
+  EXPECT_EQ(evictions(plan)[0], (model::EvictAction{"a", model::EvictionStep::terminate, kGiB, 1}));
+  EXPECT_EQ(plan.actions.front().policy, "oversell");
+  EXPECT_THAT(plan.actions.front().reason, HasSubstr("2 of 3 candidates would have to go"));
+}
+
+TEST(OversellEviction, IsOffUnlessTheConfigurationSaysSo) {
+  EXPECT_THAT(evictions(decide(full_node(0.99), {})), IsEmpty());
+  EXPECT_THAT(evictions(decide(full_node(0.99), {}, {"oversell"})), IsEmpty());
+  EXPECT_THAT(evictions(decide(full_node(0.94), evicting())), IsEmpty()) << "below the threshold";
+  EXPECT_THAT(evictions(decide(full_node(0.99), evicting(), {"interference"})), IsEmpty());
+}
+
+TEST(OversellEviction, CountsWhoIsOnHisWayOutAsGone) {
+  model::Snapshot snapshot = full_node(0.98);  // 1.92 GiB too much
+  snapshot.workloads[0].evicted_at = 999;
+  const auto one_left = decide(snapshot, evicting());
+  ASSERT_EQ(evictions(one_left).size(), 1U);
+  EXPECT_EQ(evictions(one_left)[0].workload, "b");
+  EXPECT_EQ(one_left.findings.oversell->evict_count, 1);
+  EXPECT_EQ(one_left.findings.oversell->freeing_bytes, kGiB);
+  snapshot.workloads[1].evicted_at = 1000;
+  const auto enough = decide(snapshot, evicting());
+  EXPECT_THAT(evictions(enough), IsEmpty());
+  EXPECT_EQ(enough.findings.oversell->evict_count, 0);
+}
+
+TEST(OversellEviction, PassesOverWhoCannotBeEvictedOrFreesNothing) {
+  model::Snapshot snapshot = full_node(0.99);
+  snapshot.workloads[0].fixed.life = true;
+  snapshot.workloads[1] = task("b", {2}, 0);
+  snapshot.workloads[1].evictable = true;
+  EXPECT_EQ(evictions(decide(snapshot, evicting())).at(0).workload, "c");
+  snapshot.workloads[2].fixed = {.cpu = true, .memory = true};
+  EXPECT_THAT(evictions(decide(snapshot, evicting())), IsEmpty());
+}
+
+TEST(OversellEviction, PricesExecutorsAsTheSparkPolicyDoes) {
+  model::Snapshot snapshot = full_node(0.98);
+  snapshot.workloads[2].spark = model::SparkIdentity{"app", model::SparkRole::executor, "1"};
+  snapshot.spark_apps.emplace_back().id = "app";  // has nothing to lose yet
+  const auto found = evictions(decide(snapshot, evicting()));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0], (model::EvictAction{"c", model::EvictionStep::decommission, kGiB, 1}));
+}
+
+TEST(OversellEviction, BothPoliciesTogetherTakeOne) {
+  model::Snapshot snapshot = full_node(0.98);
+  snapshot.workloads[0].evictable = false;  // of the highest priority: the other policy's alone
+  PolicySettings settings = evicting();
+  settings.spark.evict = true;
+  const auto found = decide(snapshot, settings);
+  ASSERT_EQ(evictions(found).size(), 1U);
+  EXPECT_EQ(evictions(found)[0].workload, "b");
+}
+
 TEST(Oversell, NothingIsEvictedAndThePlanSaysWhoWould) {
   model::Workload batch = task("batch", {1}, 40);
   batch.evictable = true;
@@ -287,42 +461,56 @@ TEST(Oversell, NothingIsEvictedAndThePlanSaysWhoWould) {
   EXPECT_THAT(plan.findings.oversell->order, ElementsAre("batch"));
 }
 
-// Said again with sums and sorting alone.
-RC_GTEST_PROP(OversellProperty, IsWhatItsRestatementSays, ()) {
+// Whom docs/algorithms.md would evict, said again by striking everybody off who is behind somebody else; ""
+// for nobody.
+std::string evicted_first(const model::Snapshot& snapshot) {
+  const auto total = static_cast<double>(snapshot.memory.total_bytes);
+  double free = static_cast<double>(snapshot.memory.available_bytes);
+  const bool full = total - free >= 0.95 * total - 1e-3;
+  const auto use = [](const model::Workload& it) {
+    return it.usage.empty() ? 0.0 : static_cast<double>(it.usage.back().memory_bytes.value_or(0));
+  };
+  for (const model::Workload& it : snapshot.workloads)
+    if (it.evicted_at) free += use(it);
+  if (!full || total - free < 0.95 * total) return "";
+  const auto best_effort = [](const model::Workload& it) {
+    return it.workload_class == model::WorkloadClass::best_effort;
+  };
+  int highest = -1000;
+  for (const model::Workload& it : snapshot.workloads)
+    if (best_effort(it) && !it.evictable) highest = std::max(highest, it.priority);
+  const model::Workload* first = nullptr;
+  for (const model::Workload& it : snapshot.workloads) {
+    if (!best_effort(it) || it.evicted_at || it.fixed.life || use(it) <= 0) continue;
+    if (!it.evictable && it.priority == highest) continue;
+    const auto goes_before = [&it](const model::Workload& other) {
+      if (it.evictable != other.evictable) return it.evictable;
+      if (!it.evictable && it.priority != other.priority) return it.priority < other.priority;
+      return *it.cpu_time_s != *other.cpu_time_s ? *it.cpu_time_s < *other.cpu_time_s : it.id < other.id;
+    };
+    if (first == nullptr || goes_before(*first)) first = &it;
+  }
+  return first == nullptr ? "" : first->id;
+}
+
+RC_GTEST_PROP(OversellProperty, EvictsWhomItsRestatementSays, ()) {
   testing::Draws draws(*testing::any_seed());
-  const int samples = draws.number(1, 40);
-  model::Snapshot snapshot = node({}, draws.fraction());
-  std::vector<double> series(static_cast<std::size_t>(samples), 0.0);
-  double request = 0;
-  double young = 0;
-  for (int i = draws.number(1, 6); i > 0; --i) {
-    std::vector<double> cores;
-    for (int s = 0; s < samples; ++s) cores.push_back(5 * draws.fraction());
-    model::Workload made = asking(task("w" + std::to_string(i), cores), 1 + 7 * draws.fraction());
-    const bool is_young = draws.chance(0.2);
-    if (is_young) made.created = 990;
-    request += *made.cpu_quota_cores;
-    young += is_young ? *made.cpu_quota_cores : 0;
-    for (int s = 0; s < samples && !is_young; ++s)
-      series[static_cast<std::size_t>(s)] += cores[static_cast<std::size_t>(s)];
+  model::Snapshot snapshot = node({}, 0.9 + 0.1 * draws.fraction());
+  for (int i = draws.number(0, 8); i > 0; --i) {
+    model::Workload made = task("w" + std::to_string(i), {1}, draws.chance(0.1) ? 0 : 3 * draws.fraction());
+    if (draws.chance(0.2)) made.workload_class = model::WorkloadClass::latency_sensitive;
+    made.evictable = draws.chance(0.3);
+    made.priority = draws.number(0, 3);
+    made.cpu_time_s = draws.number(0, 5);
+    made.fixed.life = draws.chance(0.2);
+    if (draws.chance(0.15)) made.evicted_at = 999;
     snapshot.workloads.push_back(made);
   }
-  const double before = 1 + draws.fraction() / 2;
-  snapshot.advertised.cpu = {.factor = before};
-  double mean = 0;
-  for (const double use : series) mean += use / samples;
-  double variance = 0;
-  for (const double use : series) variance += (use - mean) * (use - mean) / samples;
-  std::sort(series.begin(), series.end());
-  const double p95 = series[static_cast<std::size_t>(std::ceil(samples * 95 / 100.0)) - 1];
-  const bool all_young = young == request;
-  const double peak = all_young ? request : std::max(p95, mean + 3 * std::sqrt(variance)) + young;
-  const double wanted = std::min(1.5, std::max(1.0, request / peak));
-  const auto found = findings(snapshot).cpu;
-  RC_ASSERT(std::abs(found.request - request) < 1e-9);
-  RC_ASSERT(std::abs(found.peak - peak) < 1e-9);
-  RC_ASSERT(std::abs(found.wanted - wanted) < 1e-9);
-  RC_ASSERT(std::abs(found.factor - std::min(wanted, before + 0.02)) < 1e-9);
+  const std::vector<model::EvictAction> found = evictions(decide(snapshot, evicting()));
+  const std::string expected = evicted_first(snapshot);
+  RC_CLASSIFY(!expected.empty(), "an eviction");
+  RC_ASSERT(found.size() == (expected.empty() ? 0U : 1U));
+  if (!expected.empty()) RC_ASSERT(found[0].workload == expected);
 }
 
 }  // namespace berth::policies

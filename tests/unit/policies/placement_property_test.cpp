@@ -4,12 +4,16 @@
 #include "policies/placement/rank.h"
 #include "tests/unit/policies/draws.h"
 #include "tests/unit/policies/gpu_hosts.h"
+#include "tests/unit/policies/naive.h"
 #include "tests/unit/policies/naive_placement.h"
 #include "tests/unit/policies/random_node.h"
 #include "tests/unit/policies/seeds.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -28,6 +32,7 @@ struct Fleet {
   std::vector<model::Snapshot> hosts;
   PolicySettings settings;
   model::PendingWorkload request;
+  std::vector<model::PendingWorkload> queue;  // others, of both classes
 };
 
 class FleetDrawer : private testing::Draws {
@@ -43,7 +48,13 @@ class FleetDrawer : private testing::Draws {
       fleet.hosts.push_back(equipped(std::move(node.snapshot), count));
     }
     fleet.settings.placement.avoid_gpu_nodes = chance(0.8);
+    if (chance(0.3))
+      fleet.settings.oversell.memory_cap_bytes = static_cast<std::uint64_t>(number(1, 70)) * kGiB;
     fleet.request = request();
+    for (int i = number(1, 6); i > 0; --i) {
+      fleet.queue.push_back(request());
+      fleet.queue.back().id = "waiting-" + std::to_string(i);
+    }
     return fleet;
   }
 
@@ -127,23 +138,111 @@ RC_GTEST_PROP(PlacementProperty, IsWhatItsRestatementSays, ()) {
   RC_ASSERT(rejected == expected.rejected);
 }
 
+// Kept beside the host by what it was told alone: who owns what, who shares a bin, whose memory and GPUs.
 RC_GTEST_PROP(PlacementProperty, NobodyTakesMoreThanThereIs, ()) {
-  Fleet fleet = any_fleet();
+  const Fleet fleet = any_fleet();
+  const model::Snapshot& start = fleet.hosts.front();
+  const InterferenceSettings& settings = fleet.settings.interference;
   Host host = hosts_of(fleet).front();
-  std::set<int> owned;
+  model::CpuSet unowned = start.topology.usable();
+  const auto node = static_cast<double>(unowned.size());
+  for (const auto& [id, cpus] : naive::place(start, settings).placed) {
+    for (const int cpu : cpus) unowned.erase(cpu);
+  }
+  const double factor = start.advertised.cpu ? start.advertised.cpu->factor : 1;
+  std::uint64_t memory_left = start.memory.available_bytes;
+  std::map<int, double> shared;  // cores of best-effort newcomers, by NUMA node
   std::set<std::string> held;
+  int taken = 0;
   for (int i = 0; i < 20; ++i) {
-    fleet.request.id = "new-" + std::to_string(i);
-    const auto ranking = take_best(host, {fleet.request}).at(fleet.request.id);
-    if (ranking.fitting.empty()) break;
+    model::PendingWorkload request = fleet.queue[static_cast<std::size_t>(i) % fleet.queue.size()];
+    request.id = "new-" + std::to_string(i);
+    const auto ranking = take_best(host, {request}).at(request.id);
+    if (ranking.fitting.empty()) continue;
+    ++taken;
     const model::FittingBin& best = ranking.fitting.front();
-    if (fleet.request.workload_class == model::WorkloadClass::latency_sensitive) {
-      RC_ASSERT(static_cast<int>(best.cpus.size()) == fleet.request.vcpus.value());
-      for (const int cpu : best.cpus) RC_ASSERT(owned.insert(cpu).second);
+    model::CpuSet here;
+    for (const auto& cpu : start.topology.cpus()) {
+      if (cpu.numa == best.numa) here.insert(cpu.cpu);
     }
-    RC_ASSERT(static_cast<int>(best.gpus.size()) == fleet.request.gpus);
-    for (const auto& gpu : best.gpus) RC_ASSERT(held.insert(gpu).second || !fleet.request.gpu_exclusive);
-    RC_ASSERT(best.cpu_left_cores >= 0);
+    RC_ASSERT(best.cpus.is_subset_of(here & unowned));
+    if (request.workload_class == model::WorkloadClass::latency_sensitive) {
+      RC_ASSERT(static_cast<int>(best.cpus.size()) == request.vcpus.value());
+      RC_ASSERT(!best.cpus.intersects(settings.reserved_cpus));
+      unowned -= best.cpus;
+      RC_ASSERT(static_cast<int>(unowned.size()) >= std::max(1, settings.be_min_cpus));
+    } else {
+      // Who runs anywhere counts evenly on all that nobody owns now.
+      const auto part = static_cast<double>((here & unowned).size());
+      double cores = shared[best.numa] + *request.vcpus;
+      shared[best.numa] += std::min<double>(*request.vcpus, node);
+      for (const model::Workload& workload : start.workloads) {
+        const bool anywhere = workload.workload_class == model::WorkloadClass::best_effort &&
+                              workload.cpu_quota_cores && !workload.allowed_cpus;
+        if (!anywhere) continue;
+        cores += std::min(*workload.cpu_quota_cores, node) * part / static_cast<double>(unowned.size());
+      }
+      RC_ASSERT(cores <= factor * part + 1e-6);
+    }
+    RC_ASSERT(request.memory_request_bytes <= memory_left);
+    memory_left -= request.memory_request_bytes;
+    RC_ASSERT(static_cast<int>(best.gpus.size()) == request.gpus);
+    for (const auto& gpu : best.gpus) RC_ASSERT(held.insert(gpu).second || !request.gpu_exclusive);
+  }
+  RC_CLASSIFY(taken > 2, "several are taken");
+}
+
+// As a workload that came last and may only be in the bin that it was given.
+model::Workload running(const model::PendingWorkload& newcomer, const model::FittingBin& bin, int index,
+                        model::Snapshot& host) {
+  model::Workload made;
+  made.id = newcomer.id;
+  made.service = newcomer.service;
+  made.workload_class = newcomer.workload_class;
+  made.vcpus = newcomer.vcpus;
+  made.created = 1e8 + index;
+  made.memory_request_bytes = newcomer.memory_request_bytes;
+  made.allowed_cpus.emplace();
+  for (const auto& cpu : host.topology.cpus()) {
+    if (cpu.numa == bin.numa) made.allowed_cpus->insert(cpu.cpu);
+  }
+  host.memory.available_bytes -= std::min(host.memory.available_bytes, newcomer.memory_request_bytes);
+  std::vector<model::Gpu> gpus = host.topology.gpus();
+  for (model::Gpu& gpu : gpus) {
+    if (std::find(bin.gpus.begin(), bin.gpus.end(), gpu.id) == bin.gpus.end()) continue;
+    gpu.memory_used_bytes += newcomer.gpu_memory_bytes;
+    if (newcomer.gpu_exclusive) {
+      gpu.holder = newcomer.id;
+    } else {
+      made.gpus.push_back(gpu.id);
+    }
+  }
+  host.topology = model::Topology::make(host.topology.cpus(), std::move(gpus)).value();
+  return made;
+}
+
+// Who was let in counts at once as it will when it runs.
+RC_GTEST_PROP(PlacementProperty, PendingFirstThenRankIsRunningThenRank, ()) {
+  const Fleet fleet = any_fleet();
+  model::Snapshot then = fleet.hosts.front();
+  std::vector<Host> host{Host(then, fleet.settings)};
+  int taken = 0;
+  for (const model::PendingWorkload& newcomer : fleet.queue) {
+    const auto ranking = take_best(host.front(), {newcomer}).at(newcomer.id);
+    if (!ranking.fitting.empty())
+      then.workloads.push_back(running(newcomer, ranking.fitting.front(), taken++, then));
+  }
+  RC_CLASSIFY(taken > 1, "several are taken");
+  const model::BinRanking pending = rank_bins(fleet.request, host);
+  const naive::Places runs = naive::rank(fleet.request, {then}, fleet.settings);
+  RC_ASSERT(pending.fitting.size() == runs.fitting.size());
+  for (std::size_t i = 0; i < pending.fitting.size(); ++i) {
+    const model::FittingBin& bin = pending.fitting[i];
+    RC_ASSERT(bin.numa == runs.fitting[i].numa);
+    RC_ASSERT(as_set(bin.cpus) == runs.fitting[i].cpus);
+    RC_ASSERT(bin.gpus == runs.fitting[i].gpus);
+    RC_ASSERT(std::abs(bin.cpu_left_cores - runs.fitting[i].cpu_left) < 1e-6);
+    RC_ASSERT(static_cast<double>(bin.memory_left_bytes) == runs.fitting[i].memory_left);
   }
 }
 
@@ -154,15 +253,43 @@ RC_GTEST_PROP(PlacementProperty, DoesNotDependOnTheOrderOfHosts, ()) {
   RC_ASSERT(rank_bins(fleet.request, hosts_of(fleet)) == before);
 }
 
-// What interference finds for pending work is what placement promised it.
+std::vector<model::Action> pins_of(const model::Plan& plan) {
+  std::vector<model::Action> actions;
+  std::copy_if(plan.actions.begin(), plan.actions.end(), std::back_inserter(actions),
+               [](const model::Action& action) { return action.policy == "interference"; });
+  return actions;
+}
+
+// What interference finds for pending work is what placement promised it; of who was promised nothing it
+// finds nothing, and nobody makes room.
 RC_GTEST_PROP(PlacementProperty, ThePlanPlacesPendingWorkWherePlacementDoes, ()) {
   Fleet fleet = any_fleet();
   model::Snapshot& host = fleet.hosts.front();
-  host.pending = {fleet.request};
+  host.pending = fleet.queue;
+  if (host.pending.size() > 3) host.pending.resize(3);
   const model::Plan plan = decide(host, fleet.settings);
-  const auto& fitting = plan.findings.placement->pending.at("new").fitting;
-  if (fitting.empty() || fleet.request.workload_class == model::WorkloadClass::best_effort) return;
-  RC_ASSERT(plan.findings.interference->instances.at("new").cpus == fitting.front().cpus);
+  const model::InterferenceFindings& found = *plan.findings.interference;
+  int sensitive = 0;
+  int rejected = 0;
+  for (const model::PendingWorkload& newcomer : host.pending) {
+    if (newcomer.workload_class == model::WorkloadClass::best_effort) continue;
+    ++sensitive;
+    const auto& fitting = plan.findings.placement->pending.at(newcomer.id).fitting;
+    if (!fitting.empty()) {
+      RC_ASSERT(found.instances.at(newcomer.id).cpus == fitting.front().cpus);
+      continue;
+    }
+    ++rejected;
+    RC_ASSERT(!found.instances.contains(newcomer.id));
+    RC_ASSERT(std::any_of(found.unplaceable.begin(), found.unplaceable.end(),
+                          [&](const auto& one) { return one.workload == newcomer.id; }));
+  }
+  RC_CLASSIFY(rejected > 0 && rejected < sensitive, "one has no place, another has");
+  // Without those who have no place all others are pinned alike.
+  std::erase_if(host.pending, [&](const auto& newcomer) {
+    return plan.findings.placement->pending.at(newcomer.id).fitting.empty();
+  });
+  RC_ASSERT(pins_of(decide(host, fleet.settings)) == pins_of(plan));
 }
 
 }  // namespace berth::policies

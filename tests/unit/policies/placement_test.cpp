@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "model/json.h"
 #include "policies/decide.h"
 #include "policies/placement/rank.h"
 #include "tests/unit/policies/gpu_hosts.h"
@@ -191,7 +192,7 @@ TEST(Placement, BestEffortWorkCountsWithWhatItHoldsAndSharesWhatNobodyOwns) {
   EXPECT_THAT(names(ranking), ElementsAre("a/1"));
   EXPECT_EQ(ranking.fitting[0].cpus.to_string(), "4-7,12-15");
   EXPECT_DOUBLE_EQ(ranking.fitting[0].cpu_left_cores, 1);
-  EXPECT_EQ(why_not(ranking, "a/0"), "asks 3 vCPUs; 2 of 8 are free");
+  EXPECT_EQ(why_not(ranking, "a/0"), "asks 3 vCPUs; 2 of 4 are free");
 }
 
 TEST(Placement, OversoldCpuIsForBestEffortWorkOnly) {
@@ -201,6 +202,60 @@ TEST(Placement, OversoldCpuIsForBestEffortWorkOnly) {
   EXPECT_THAT(names(rank(wanted, {host})), IsEmpty());
   wanted.workload_class = model::WorkloadClass::best_effort;
   EXPECT_THAT(names(rank(wanted, {host})), ElementsAre("a/0", "a/1"));
+}
+
+TEST(Placement, OnlyWhatNobodyOwnsIsOversold) {
+  model::Snapshot host = gpu_host("a", {});
+  host.advertised.cpu = {.factor = 1.5, .state = model::SchedulingState::schedule};
+  host.workloads = {pinned(latency_sensitive("web", 8), "0-3,8-11"),
+                    pinned(latency_sensitive("db", 7), "4-7,12-14")};
+  model::PendingWorkload wanted = request(2);
+  wanted.workload_class = model::WorkloadClass::best_effort;
+  const auto ranking = rank(wanted, {host});
+  EXPECT_THAT(names(ranking), IsEmpty());
+  EXPECT_EQ(why_not(ranking, "a/0"), "asks 2 vCPUs; 0 of 0 are free");
+  EXPECT_EQ(why_not(ranking, "a/1"), "asks 2 vCPUs; 1.5 of 1.5 are free");
+  wanted.vcpus = 1;
+  EXPECT_THAT(names(rank(wanted, {host})), ElementsAre("a/1"));
+}
+
+TEST(Placement, BestEffortWorkKeepsToTheRestWherePendingWorkIsToOwn) {
+  model::Snapshot host = gpu_host("a", {});
+  host.workloads = {best_effort("batch")};
+  host.workloads[0].cpu_quota_cores = 8;
+  host.pending = {request(8)};
+  model::PendingWorkload wanted = request(1);
+  wanted.workload_class = model::WorkloadClass::best_effort;
+  // The 8 cores of batch were 4 on each node, and are all on node 1 then.
+  const auto ranking = rank(wanted, {host});
+  EXPECT_THAT(names(ranking), IsEmpty());
+  EXPECT_EQ(why_not(ranking, "a/0"), "asks 1 vCPU; 0 of 0 are free");
+  EXPECT_EQ(why_not(ranking, "a/1"), "asks 1 vCPU; 0 of 8 are free");
+}
+
+TEST(Placement, MemoryThatMayNotBeUsedIsNotThere) {
+  const model::Snapshot host = gpu_host("a", {});
+  PolicySettings settings;
+  settings.oversell.memory_cap_bytes = 40 * kGiB;
+  EXPECT_EQ(why_not(rank(request(1, 0, 50), {host}, settings), "a/0"),
+            "asks 50 GiB of memory; 40 GiB of 40 GiB are free on the host");
+  model::Snapshot used = host;
+  used.memory.available_bytes = 34 * kGiB;  // 30 of the 40 are in use
+  EXPECT_EQ(why_not(rank(request(1, 0, 11), {used}, settings), "a/0"),
+            "asks 11 GiB of memory; 10 GiB of 40 GiB are free on the host");
+  used.memory.available_bytes = 4 * kGiB;
+  EXPECT_EQ(why_not(rank(request(1, 0, 1), {used}, settings), "a/0"),
+            "asks 1 GiB of memory; 0 bytes of 40 GiB are free on the host");
+}
+
+TEST(Placement, AnySumOfClaimsIsTooMuch) {
+  model::Snapshot host = gpu_host("a", {});
+  for (int i = 0; i < 2048; ++i) {
+    host.workloads.push_back(best_effort(fmt::format("w{:04}", i)));
+    host.workloads.back().memory_request_bytes = model::kMaxBytes;  // 2^64 in all
+  }
+  EXPECT_EQ(why_not(rank(request(1, 0, 1), {host}), "a/0"),
+            "asks 1 GiB of memory; 0 bytes of 64 GiB are free on the host");
 }
 
 TEST(Placement, MemoryIsWhatIsNeitherClaimedNorInUse) {
@@ -249,6 +304,24 @@ TEST(Placement, PendingWorkThatFitsNowhereTakesNothing) {
   const auto findings = propose_places(host, {}).findings.pending;
   EXPECT_THAT(names(findings.at("new")), IsEmpty());
   EXPECT_THAT(names(findings.at("other")), ElementsAre("a/1"));
+}
+
+TEST(Placement, ThePlanMakesNoRoomForPendingWorkThatFitsNowhere) {
+  model::Snapshot host = gpu_host("a", {});
+  host.topology = testing::host({.cores_per_llc = 8, .threads_per_core = 1});
+  host.workloads = {best_effort("batch")};
+  host.pending = {request(6, 1), request(6)};
+  host.pending[1].id = "other";
+  const model::Plan plan = decide(host, {});
+  const model::InterferenceFindings& found = *plan.findings.interference;
+  ASSERT_TRUE(found.instances.contains("other"));
+  EXPECT_FALSE(found.instances.contains("new"));
+  ASSERT_EQ(found.unplaceable.size(), 1U);
+  EXPECT_EQ(found.unplaceable[0].workload, "new");
+  EXPECT_EQ(found.unplaceable[0].reason, "fits in no NUMA node: node 0: asks 1 GPU; there is none here");
+  EXPECT_THAT(testing::pins(plan), ElementsAre("batch=6-7"));
+  host.pending.pop_back();
+  EXPECT_THAT(testing::pins(decide(host, {})), IsEmpty());
 }
 
 TEST(Placement, PendingWorkWithoutVcpusSaysSo) {

@@ -36,6 +36,9 @@ class Drawer : private Draws {
       settings.reserve = 0.3 * fraction();
       settings.psi_full = 20 * fraction();
     }
+    settings.evict = chance(0.5);
+    settings.grace_s = chance(0.5) ? 30 : 0.5;
+    if (chance(0.3)) snapshot.eviction_ended_at = snapshot.time - number(-5, 20);
     const int apps = number(0, 3);
     for (int i = 0; i < apps; ++i) {
       const std::string id = "app-" + std::to_string(i);
@@ -86,18 +89,20 @@ class Drawer : private Draws {
                            .since = now - 100,
                            .changed_at = now - number(-5, 40)};
     }
+    if (chance(0.08)) made.evicted_at = now - number(0, 20);
+    made.fixed = {.cpu = chance(0.1), .memory = chance(0.1), .life = chance(0.1)};
     const bool climbs = chance(0.5);
     double use = chance(0.1) ? 0.01 : 2 * fraction();
     for (int i = number(0, 10); i > 0; --i) {
       model::UsageSample& sample = made.usage.emplace_back();
-      sample.time = now - (chance(0.9) ? i : i + 0.5);
+      sample.time = now - (chance(0.8) ? i : chance(0.5) ? i + 0.5 : i + 1);  // some twice
       sample.cpu_cores = 2 * fraction();
       if (chance(0.95)) sample.memory_bytes = static_cast<std::uint64_t>(use * kGiB);
       use += climbs ? 0.2 * fraction() : 0.2 * (fraction() - 0.5);
       use = std::max(0.0, use);
     }
-    std::sort(made.usage.begin(), made.usage.end(),
-              [](const auto& a, const auto& b) { return a.time < b.time; });
+    std::stable_sort(made.usage.begin(), made.usage.end(),
+                     [](const auto& a, const auto& b) { return a.time < b.time; });
     return made;
   }
 

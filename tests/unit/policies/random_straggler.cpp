@@ -51,6 +51,8 @@ class Drawer : private Draws {
           chance(0.7) ? model::WorkloadClass::latency_sensitive : model::WorkloadClass::best_effort;
       if (chance(0.8)) pending.vcpus = number(1, 3);
       if (chance(0.5)) pending.memory_request_bytes = bytes(4);
+      if (chance(0.3)) pending.room_cpu_cores = number(0, 3);
+      if (chance(0.3)) pending.room_memory_bytes = bytes(4);
       snapshot.pending.push_back(std::move(pending));
     }
     return result;

@@ -70,15 +70,31 @@ RC_GTEST_PROP(SparkProperty, IsWhatItsRestatementSays, ()) {
   for (const model::MemoryTaken& victim : findings.victims) victims.push_back(victim.workload);
   RC_ASSERT(victims == expected.victims);
   RC_ASSERT(findings.reclaim.size() == expected.limits.size());
+  const bool evicts = node.settings.spark.evict && !expected.victims.empty();
+  RC_CLASSIFY(evicts, "an eviction");
+  int evictions = 0;
+  RC_CLASSIFY(!expected.kept.empty(), "somebody is kept squeezed");
+  std::map<std::string, double> limits = expected.limits;
+  limits.insert(expected.kept.begin(), expected.kept.end());
+  RC_ASSERT(real.actions.size() == limits.size() + (evicts ? 1 : 0));
   for (const model::Action& action : real.actions) {
-    const auto squeezed = expected.limits.find(*action.workload());
-    if (squeezed != expected.limits.end()) {
-      RC_ASSERT(near(limit_of(action), squeezed->second));
-    } else {  // held on to
-      RC_ASSERT(limit_of(action) ==
-                static_cast<double>(find(node.snapshot, *action.workload()).memory_high_bytes.value_or(0)));
+    if (const auto* evict = std::get_if<model::EvictAction>(&action.what)) {
+      ++evictions;
+      RC_ASSERT(evict->workload == expected.victims.front());
+      const auto& victim = find(node.snapshot, evict->workload);
+      const bool executor = victim.spark && victim.spark->role == model::SparkRole::executor;
+      RC_ASSERT((evict->how == model::EvictionStep::decommission) == executor);
+      const bool emergency = node.snapshot.memory.psi_full_avg10 > node.settings.spark.psi_full;
+      RC_ASSERT(evict->grace_s ==
+                (emergency ? std::min(1.0, node.settings.spark.grace_s) : node.settings.spark.grace_s));
+      RC_ASSERT(evict->frees_bytes == findings.victims.front().bytes);
+      continue;
     }
+    RC_ASSERT(limits.contains(*action.workload()));
+    RC_ASSERT(near(limit_of(action), limits.at(*action.workload())));
+    limits.erase(*action.workload());
   }
+  RC_ASSERT(evictions == (evicts ? 1 : 0));
 }
 
 RC_GTEST_PROP(SparkProperty, NobodyLatencySensitiveGoesAndADriverGoesAfterItsExecutors, ()) {
@@ -120,12 +136,25 @@ RC_GTEST_PROP(SparkProperty, TheOrderOfStagesInTheSnapshotDoesNotMatter, ()) {
     RC_ASSERT(near(candidate.cost_s, after.candidates.at(id).cost_s));
 }
 
-// No plan says that anybody is evicted as long as nothing does it, and what it says can be read back.
-RC_GTEST_PROP(SparkProperty, APlanEvictsNobodyAndReadsBack, ()) {
-  const testing::RandomCase node = any_case();
+// Nobody is evicted where no policy is told to, nobody who must not be, and one at a time; and what a plan
+// says can be read back.
+RC_GTEST_PROP(SparkProperty, APlanEvictsOneAtMostAndReadsBack, ()) {
+  testing::RandomCase node = any_case();
+  node.settings.oversell.evict = *rc::gen::arbitrary<bool>();
+  node.settings.oversell.evict_highest = *rc::gen::arbitrary<bool>();
   const model::Plan plan = decide(node.snapshot, node.settings);
-  for (const model::Action& action : plan.actions)
-    RC_ASSERT(!std::holds_alternative<model::EvictAction>(action.what));
+  int evictions = 0;
+  for (const model::Action& action : plan.actions) {
+    if (!std::holds_alternative<model::EvictAction>(action.what)) continue;
+    ++evictions;
+    const model::Workload& victim = find(node.snapshot, *action.workload());
+    RC_ASSERT(victim.workload_class == model::WorkloadClass::best_effort);
+    RC_ASSERT(!victim.evicted_at && !victim.fixed.life);
+    const bool oversell = action.policy == "oversell";
+    RC_ASSERT((oversell ? node.settings.oversell.evict : node.settings.spark.evict));
+  }
+  RC_CLASSIFY(evictions == 1, "an eviction");
+  RC_ASSERT(evictions <= 1);
   const auto again = model::parse_plan(model::to_json(plan));
   if (!again) RC_FAIL(again.error().message());
   RC_ASSERT(*again == plan);

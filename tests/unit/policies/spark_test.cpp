@@ -3,6 +3,7 @@
 #include "policies/spark/cost.h"
 #include "policies/spark/demand.h"
 #include "policies/spark/policy.h"
+#include "policies/victim.h"
 #include "tests/unit/policies/hosts.h"
 
 #include <initializer_list>
@@ -210,6 +211,15 @@ TEST(MemoryDemand, LooksAtTheLastSamplesOnly) {
   EXPECT_TRUE(demand.rising);
 }
 
+TEST(MemoryDemand, CountsInstantsAndNotReadings) {
+  model::Workload web = sensitive({kGiB, 2 * kGiB, 3 * kGiB});
+  web.usage[1].time = web.usage[2].time;
+  const auto demand = demand_of(snapshot(kGiB, {web}), 2);
+  EXPECT_EQ(demand.samples, 2U);
+  EXPECT_DOUBLE_EQ(demand.mean_bytes, 2.0 * kGiB);  // 1 and 3: of two at one time the last
+  EXPECT_TRUE(demand.rising);
+}
+
 TEST(MemoryDemand, ANewWorkloadIsARise) {
   model::Workload fresh = sensitive({kGiB});
   fresh.id = "web-2";
@@ -225,10 +235,10 @@ TEST(MemoryDemand, OfNobodyIsNothing) {
 TEST(CpuSeconds, AreCountedOrElseGuessedFromLateUse) {
   model::Workload workload = using_memory(testing::best_effort("b"), kGiB);
   workload.created = 900;
-  EXPECT_DOUBLE_EQ(cpu_seconds_of(workload, 1000), 100);
+  EXPECT_DOUBLE_EQ(cpu_seconds_used(workload, 1000), 100);
   workload.cpu_time_s = 7;
-  EXPECT_DOUBLE_EQ(cpu_seconds_of(workload, 1000), 7);
-  EXPECT_DOUBLE_EQ(cpu_seconds_of(model::Workload{}, 1000), 0);
+  EXPECT_DOUBLE_EQ(cpu_seconds_used(workload, 1000), 7);
+  EXPECT_DOUBLE_EQ(cpu_seconds_used(model::Workload{}, 1000), 0);
 }
 
 TEST(Eviction, TakesNobodyWithoutANeed) {
@@ -328,6 +338,69 @@ TEST(Eviction, UnderPressureAloneTakesOne) {
   EXPECT_THAT(victims(findings), ElementsAre("a"));
 }
 
+// The workload that the plan evicts; "" where none.
+std::string evicted(const model::Snapshot& node, const SparkSettings& settings = {.evict = true}) {
+  std::string id;
+  for (const model::Action& action : propose_evictions(node, settings).actions) {
+    if (const auto* evict = std::get_if<model::EvictAction>(&action.what)) id += evict->workload;
+  }
+  return id;
+}
+
+TEST(Eviction, TakesTheFirstVictimWhereItIsToldTo) {
+  const auto node = snapshot(0, {other("a", 1), other("b", 2)});
+  EXPECT_EQ(evicted(node, {}), "");
+  const auto actions = propose_evictions(node, {.evict = true}).actions;
+  ASSERT_EQ(actions.size(), 1U);
+  const auto& evict = std::get<model::EvictAction>(actions[0].what);
+  EXPECT_EQ(evict.workload, "a");
+  EXPECT_EQ(evict.how, model::EvictionStep::terminate);
+  EXPECT_EQ(evict.grace_s, 30) << "a need that is foreseen leaves time";
+  EXPECT_THAT(actions[0].reason, HasSubstr("is missing; "));
+}
+
+TEST(Eviction, UnderPressureThereIsLittleTime) {
+  model::Snapshot node = snapshot(0, {of_spark("e1", "app-etl", "1")}, {etl()});
+  node.memory.psi_full_avg10 = 50;
+  const auto actions = propose_evictions(node, {.evict = true}).actions;
+  ASSERT_EQ(actions.size(), 1U);
+  const auto& evict = std::get<model::EvictAction>(actions[0].what);
+  EXPECT_EQ(evict.how, model::EvictionStep::decommission);
+  EXPECT_EQ(evict.grace_s, 1);
+}
+
+TEST(Eviction, CountsWhoIsOnHisWayOutAsFree) {
+  model::Snapshot node = snapshot(0, {other("a", 1), other("b", 2)});  // 0.8 GiB missing
+  node.workloads[0].evicted_at = 999;
+  EXPECT_EQ(evicted(node), "") << "a uses 1 GiB";
+  EXPECT_EQ(find(node).freeing_bytes, kGiB);
+  EXPECT_EQ(evicted(node, {.reserve = 0.1, .evict = true}), "b");
+}
+
+TEST(Eviction, PassesOverWhoCannotBeEvicted) {
+  model::Snapshot node = snapshot(0, {other("a", 1), other("b", 2)});
+  node.workloads[0].fixed.life = true;
+  EXPECT_EQ(evicted(node), "b");
+  node.workloads[1].fixed = {.cpu = true, .memory = true};
+  EXPECT_EQ(evicted(node), "");
+  EXPECT_THAT(find(node).order, ElementsAre("a", "b")) << "the order stays the order";
+}
+
+TEST(Eviction, PressureIsGivenTimeToShowWhatTheLastOneBrought) {
+  model::Snapshot node = snapshot(8 * kGiB, {other("a", 1), other("b", 2)});
+  node.memory.psi_full_avg10 = 50;
+  EXPECT_EQ(evicted(node), "a");
+  node.workloads[0].evicted_at = node.time - 100;
+  EXPECT_EQ(evicted(node), "") << "while it is ending";
+  node.workloads[0].evicted_at.reset();
+  node.eviction_ended_at = node.time - 9;
+  EXPECT_EQ(evicted(node), "");
+  node.eviction_ended_at = node.time - 10;
+  EXPECT_EQ(evicted(node), "a");
+  node.eviction_ended_at = node.time + 100;  // the clock was set back
+  EXPECT_EQ(evicted(node), "a");
+}
+
 TEST(Squeezing, TakesTheLargestCachesBeforeAnybodyGoes) {
   model::Snapshot node = snapshot(8 * kGiB, {other("a", 1, 4 * kGiB), other("b", 2, 4 * kGiB)});
   node.memory.psi_full_avg10 = 20;
@@ -377,6 +450,46 @@ TEST(Squeezing, IsGivenTimeToShow) {
   EXPECT_THAT(victims(find(node)), ElementsAre("a"));
   node.memory.psi_full_avg10 = 5;
   EXPECT_THAT(propose_evictions(node, {}).actions, IsEmpty());
+}
+
+TEST(Squeezing, RaisesNoLimit) {
+  // Its limit asks more of it than the 819 MiB of the reserve would: it is being squeezed already.
+  model::Snapshot node = squeezed_since(900);
+  model::Workload& squeezed = node.workloads[0];
+  squeezed.held_memory->changed_at = 900;
+  squeezed.cache_bytes = kGiB;
+  const SparkProposal proposal = propose_evictions(node, {});
+  ASSERT_EQ(proposal.actions.size(), 1U);
+  EXPECT_EQ(std::get<model::SetMemoryHighAction>(proposal.actions[0].what).memory_high_bytes, 3 * kGiB);
+  EXPECT_THAT(proposal.findings.reclaim, IsEmpty());
+  EXPECT_THAT(victims(proposal.findings), ElementsAre("a"));
+  // Another one gives what this one does not.
+  node.workloads.push_back(other("b", 2, 4 * kGiB));
+  node.workloads[1].cache_bytes = kGiB;
+  const SparkProposal both = propose_evictions(node, {});
+  ASSERT_EQ(both.findings.reclaim.size(), 1U);
+  EXPECT_EQ(both.findings.reclaim[0].workload, "b");
+  EXPECT_THAT(both.findings.victims, IsEmpty());
+}
+
+TEST(Squeezing, TakesNothingFromWhomBerthLeavesAlone) {
+  model::Snapshot node = snapshot(8 * kGiB, {other("a", 1, 4 * kGiB), other("b", 2, 4 * kGiB)});
+  node.memory.psi_full_avg10 = 20;
+  node.workloads[0].cache_bytes = 2 * kGiB;
+  node.workloads[0].fixed.memory = true;
+  EXPECT_THAT(propose_evictions(node, {}).actions, IsEmpty());
+  node.workloads[1].cache_bytes = kGiB;
+  const SparkProposal proposal = propose_evictions(node, {});
+  ASSERT_EQ(proposal.actions.size(), 1U);
+  EXPECT_EQ(*proposal.actions[0].workload(), "b");
+}
+
+TEST(Squeezing, WaitsForNoLimitThatBerthCannotChange) {
+  model::Snapshot node = squeezed_since(990);
+  node.workloads[0].fixed.memory = true;
+  const SparkProposal proposal = propose_evictions(node, {});
+  EXPECT_THAT(proposal.actions, IsEmpty());
+  EXPECT_THAT(victims(proposal.findings), ElementsAre("a"));
 }
 
 TEST(Squeezing, HoldsOffGivingBackAndYieldsToWhoTakesMore) {

@@ -166,6 +166,39 @@ TEST(Straggler, PendingRequestsAloneReclaimToo) {
   EXPECT_THAT(moves(help(snapshot).findings), ElementsAre("reclaim b 2"));
 }
 
+TEST(Straggler, RoomIsMadeForPendingRequestsOnce) {
+  // Promised are 12 cores of 8: what is taken leaves nothing idle.
+  model::Snapshot snapshot = host({batch("b", 8, 0.6), batch("c", 4, 3)});
+  snapshot.pending = {testing::pending("new", 2)};
+  const auto first = help(snapshot);
+  EXPECT_THAT(moves(first.findings), ElementsAre("reclaim b 2"));
+  EXPECT_NEAR(first.findings.room.at("new").cpu_cores, 2, 1e-9);
+  snapshot.pending[0].room_cpu_cores = 2;
+  snapshot.workloads[0].cpu_quota_cores = 6;
+  const auto then = help(snapshot);
+  EXPECT_THAT(moves(then.findings), IsEmpty());
+  EXPECT_NEAR(then.findings.needed.cpu_cores, 2, 1e-9);
+  EXPECT_NEAR(then.findings.room.at("new").cpu_cores, 2, 1e-9);
+}
+
+TEST(Straggler, RoomThatIsMadeIsNobodyElses) {
+  model::Snapshot snapshot = host({batch("b", 2, 2), late_task("web", 3)});
+  snapshot.pending = {testing::pending("new", 3)};
+  snapshot.pending[0].room_cpu_cores = 3;
+  EXPECT_NEAR(help(snapshot).findings.idle.cpu_cores, 0, 1e-9);
+}
+
+TEST(Straggler, WhatIsRecalledIsTakenFromTheRoom) {
+  model::Workload lender = testing::held(batch("b", 6, 6), model::HeldCause::reclaimed, 8, 100);
+  lender.cpu_throttled = 0.5;
+  model::Snapshot snapshot = host({lender, batch("c", 4, 0.1)});
+  snapshot.pending = {testing::pending("new", 2)};
+  snapshot.pending[0].room_cpu_cores = 2;
+  const auto proposal = help(snapshot);
+  EXPECT_THAT(moves(proposal.findings), ElementsAre("recall b 2", "reclaim c 2"));
+  EXPECT_NEAR(proposal.findings.room.at("new").cpu_cores, 2, 1e-9);
+}
+
 TEST(Straggler, BestEffortWorkWithoutAnyLimitCountsByItsUseAndCanBeShrunkFromThere) {
   const auto proposal = help(host({batch("b", std::nullopt, 5), late_task("web", 3)}));
   EXPECT_NEAR(proposal.findings.idle.cpu_cores, 0, 1e-9);

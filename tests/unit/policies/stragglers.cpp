@@ -147,6 +147,12 @@ void carry_out(const model::Plan& plan, model::Snapshot& snapshot) {
     by_id.at(id)->straggled_at = snapshot.time;
     snapshot.straggler_seen_at = snapshot.time;
   }
+  for (model::PendingWorkload& pending : snapshot.pending) {
+    const auto room = plan.findings.straggler->room.find(pending.id);
+    if (room == plan.findings.straggler->room.end()) continue;
+    pending.room_cpu_cores = room->second.cpu_cores;
+    pending.room_memory_bytes = room->second.memory_bytes;
+  }
   for (const model::LimitMove& move : plan.findings.straggler->moves) {
     if (move.kind == model::LimitMove::Kind::recall) by_id.at(move.workload)->pressed_at = snapshot.time;
   }

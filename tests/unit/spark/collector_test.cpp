@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spark/collector.h"
 
+#include "spark/shared_now.h"
 #include "tests/unit/spark/fake_driver.h"
 #include "tests/unit/spark/fake_proc.h"
 
@@ -195,6 +196,23 @@ TEST_F(OccupanciesTest, ADriverOfNobodyKnowsWhatIsSpared) {
             (Occupancy{std::nullopt, "SparkSubmit (pid 9) drives an application that is not known"}));
   seen.members[0].identity = {"app-1", model::SparkRole::driver, std::nullopt};
   EXPECT_EQ(of("d.scope"), (Occupancy{seen.members[0].identity, std::nullopt}));
+}
+
+TEST(SharedNow, IsAskedOfTheProcessesThereAre) {
+  const test::FakeProc proc;
+  proc.add_plain(3, "sleep", "batch.scope");
+  proc.add(20, test::standalone_executor("app-1", "0"), "e0.scope/jvm");
+  proc.add(21, test::client_driver(), "driver.scope");
+  EXPECT_EQ(shared_now(proc.root(), "batch.scope"), std::nullopt) << "nothing of Spark's";
+  EXPECT_EQ(shared_now(proc.root(), "e0.scope"), std::nullopt);
+  EXPECT_EQ(shared_now(proc.root(), "driver.scope"), std::nullopt);
+  proc.add(22, test::worker(), "e0.scope");
+  EXPECT_EQ(shared_now(proc.root(), "e0.scope"),
+            "its cgroup is shared by executor 0 of app-1 (pid 20), Worker (pid 22)");
+  proc.add_plain(23, "vim", "driver.scope");
+  EXPECT_EQ(shared_now(proc.root(), "driver.scope"),
+            "its cgroup is shared by SparkSubmit (pid 21), vim (pid 23)");
+  EXPECT_EQ(shared_now(proc.root() / "nowhere", "e0.scope"), std::nullopt);
 }
 
 }  // namespace

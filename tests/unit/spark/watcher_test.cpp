@@ -63,7 +63,9 @@ TEST_F(WatcherTest, ADriverThatSaysNothingHoldsNobodyUp) {
   const auto begin = std::chrono::steady_clock::now();
   {
     const Watcher watcher(proc.root(), 0.01);
-    EXPECT_EQ(watcher.latest(), nullptr);
+    ASSERT_NE(watcher.latest(), nullptr);
+    EXPECT_EQ(watcher.latest()->members.size(), 1U) << "the process is known at once";
+    EXPECT_TRUE(watcher.latest()->apps.empty());
   }
   // Given up long before the client's own limit of 3 s and its repetitions are through.
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 20s);

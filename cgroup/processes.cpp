@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cgroup/processes.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace berth::cgroup {
+
+namespace {
+
+// Debian 12's C library has no wrappers for these.
+int open_handle(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
+int send(int handle, int signal) {
+  return static_cast<int>(syscall(SYS_pidfd_send_signal, handle, signal, nullptr, 0));
+}
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const { closedir(directory); }
+};
+
+std::optional<std::string> read_at(int directory, const char* name) {
+  const FileDescriptor fd(openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd) return std::nullopt;
+  std::string content;
+  std::array<char, 4096> chunk{};
+  while (true) {
+    const ssize_t n = ::read(fd.get(), chunk.data(), chunk.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return std::nullopt;
+    if (n == 0) return content;
+    content.append(chunk.data(), static_cast<std::size_t>(n));
+  }
+}
+
+void add_numbers(std::string_view text, std::set<pid_t>& pids) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    pid_t pid = 0;
+    // 0 is a process of another pid namespace, which has no number here.
+    if (std::from_chars(text.data(), text.data() + end, pid).ec == std::errc() && pid > 0) pids.insert(pid);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+// Numbers of the processes in an open group and below it. What vanishes on the way has none.
+void add_group(int directory, std::set<pid_t>& pids) {
+  if (const auto content = read_at(directory, "cgroup.procs")) add_numbers(*content, pids);
+  // Its own offset in the directory, and the descriptor goes with the stream.
+  const int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (copy < 0) return;
+  const std::unique_ptr<DIR, CloseDirectory> stream(fdopendir(copy));
+  if (!stream) {
+    close(copy);
+    return;
+  }
+  while (const dirent* entry = readdir(stream.get())) {
+    if (entry->d_type != DT_DIR || entry->d_name[0] == '.') continue;
+    const FileDescriptor child(
+        openat(directory, &entry->d_name[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (child) add_group(child.get(), pids);
+  }
+}
+
+std::set<pid_t> numbers_of(const Cgroup& cgroup) {
+  std::set<pid_t> pids;
+  add_group(cgroup.fd(), pids);
+  return pids;
+}
+
+bool is_alive(const Process& process) {
+  pollfd ended{process.handle.get(), POLLIN, 0};
+  return poll(&ended, 1, 0) == 0;
+}
+
+}  // namespace
+
+model::Result<Processes> Processes::of(const Cgroup& cgroup) {
+  if (const auto own = cgroup.read("cgroup.procs"); !own && own.error().kind() == model::ErrorKind::gone)
+    return model::fail(own.error());
+  Processes found;
+  for (const pid_t pid : numbers_of(cgroup)) {
+    if (found.processes_.size() == kMost) break;
+    FileDescriptor handle(open_handle(pid));
+    if (!handle && errno != ESRCH && errno != EINVAL) {
+      return model::fail(
+          model::Error::from_errno(errno, fmt::format("holding process {} of \"{}\"", pid, cgroup.path())));
+    }
+    if (handle) found.processes_.push_back({pid, std::move(handle)});
+  }
+  // A number could have changed hands between the list and the handle. Who is listed now has had it since.
+  const std::set<pid_t> listed = numbers_of(cgroup);
+  std::erase_if(found.processes_,
+                [&](const Process& process) { return listed.count(process.pid) == 0 || !is_alive(process); });
+  return found;
+}
+
+bool Processes::contains(pid_t pid) const {
+  return std::any_of(processes_.begin(), processes_.end(),
+                     [pid](const Process& process) { return process.pid == pid; });
+}
+
+bool Processes::any_alive() const { return std::any_of(processes_.begin(), processes_.end(), is_alive); }
+
+model::Result<void> signal_process(const Process& process, int signal) {
+  if (send(process.handle.get(), signal) == 0) return {};
+  return model::fail(
+      model::Error::from_errno(errno, fmt::format("sending signal {} to process {}", signal, process.pid)));
+}
+
+model::Result<void> Processes::signal(int signal) const {
+  model::Result<void> result;
+  for (const Process& process : processes_) {
+    auto sent = signal_process(process, signal);
+    if (!sent && sent.error().kind() != model::ErrorKind::gone) result = std::move(sent);
+  }
+  return result;
+}
+
+model::Result<bool> is_populated(const Cgroup& cgroup) {
+  const auto events = cgroup.read("cgroup.events");
+  if (!events) return model::fail(events.error());
+  return events->find("populated 0") == std::string::npos;
+}
+
+model::Result<void> kill_all(const Cgroup& cgroup) {
+  if (cgroup.has("cgroup.kill")) return cgroup.write("cgroup.kill", "1");
+  const auto processes = Processes::of(cgroup);
+  if (!processes) return model::fail(processes.error());
+  return processes->signal(SIGKILL);
+}
+
+}  // namespace berth::cgroup

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cgroup/cgroup.h"
+#include "cgroup/file_descriptor.h"
+#include "model/error.h"
+
+#include <cstddef>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace berth::cgroup {
+
+// One process, held so that whoever gets its number later is never taken for it (pidfd_open(2)).
+struct Process {
+  pid_t pid = 0;
+  FileDescriptor handle;
+};
+
+// The processes of a cgroup and of all below it (cgroup.procs of each), as they were when this was made.
+class Processes {
+ public:
+  // More than these of one group are not held: who is beyond gets no signal, and cgroup.kill still takes all.
+  static constexpr std::size_t kMost = 1024;
+
+  // Error gone where the group vanished.
+  static model::Result<Processes> of(const Cgroup& cgroup);
+
+  const std::vector<Process>& all() const { return processes_; }
+  bool empty() const { return processes_.empty(); }
+  bool contains(pid_t pid) const;
+  // Whether any of them still runs; false where there was none.
+  bool any_alive() const;
+  // Sends `signal` to each. Those that ended meanwhile do not count. Error as of the last that the kernel did
+  // not let us signal, or did not for want of anything else; the others have got it.
+  model::Result<void> signal(int signal) const;
+
+ private:
+  std::vector<Process> processes_;
+};
+
+// Sends `signal` to one process; error gone where it has ended.
+model::Result<void> signal_process(const Process& process, int signal);
+
+// Whether anything runs in the group or below it (cgroup.events). Error gone where the group vanished.
+model::Result<bool> is_populated(const Cgroup& cgroup);
+
+// Ends every process of the group and of all below it at once, forks under way included (cgroup.kill, Linux
+// 5.14; without that file by SIGKILL to each). Reaches this very group, or fails with ENODEV where it was
+// removed: never one that took over its path.
+model::Result<void> kill_all(const Cgroup& cgroup);
+
+}  // namespace berth::cgroup

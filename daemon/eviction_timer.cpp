@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/eviction_timer.h"
+
+#include <ctime>
+#include <system_error>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+namespace berth::daemon {
+
+namespace {
+
+constexpr std::uint64_t kAccuracyUsec = 20'000;
+
+}  // namespace
+
+EvictionTimer::~EvictionTimer() { detach(); }
+
+void EvictionTimer::attach(sd_event* event, std::function<void()> due) {
+  detach();
+  due_ = std::move(due);
+  if (const int r = sd_event_add_time(event, &source_, CLOCK_MONOTONIC, 0, kAccuracyUsec, on_time, this);
+      r < 0) {
+    source_ = nullptr;
+    spdlog::warn("evictions go on at ticks alone: no timer: {}", std::generic_category().message(-r));
+    return;
+  }
+  sd_event_source_set_enabled(source_, SD_EVENT_OFF);
+}
+
+void EvictionTimer::detach() { source_ = sd_event_source_disable_unref(source_); }
+
+void EvictionTimer::arm(std::optional<double> seconds) {
+  if (source_ == nullptr) return;
+  if (!seconds) {
+    sd_event_source_set_enabled(source_, SD_EVENT_OFF);
+    return;
+  }
+  sd_event_source_set_time_relative(source_, static_cast<std::uint64_t>(*seconds * 1e6));
+  sd_event_source_set_enabled(source_, SD_EVENT_ONESHOT);
+}
+
+int EvictionTimer::on_time(sd_event_source*, std::uint64_t, void* userdata) {
+  static_cast<EvictionTimer*>(userdata)->due_();
+  return 0;
+}
+
+}  // namespace berth::daemon

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/reservations.h"
+
+#include "daemon/staged_file.h"
+#include "model/json.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace berth::daemon {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::array<std::string_view, 3> kUnitSuffixes{".service", ".scope", ".slice"};
+
+bool is_name_of(std::string_view directory, std::string_view name) {
+  if (directory == name) return true;
+  if (!directory.starts_with(name)) return false;
+  directory.remove_prefix(name.size());
+  return std::find(kUnitSuffixes.begin(), kUnitSuffixes.end(), directory) != kUnitSuffixes.end();
+}
+
+// As a request of berth.request/1, so that it is read back as strictly as it came.
+json to_document(const Reservation& reservation) {
+  const model::PendingWorkload& request = reservation.request;
+  json document = {
+      {"schema", "berth.request/1"},        {"id", request.id},
+      {"service", request.service},         {"class", model::to_string(request.workload_class)},
+      {"vcpus", request.vcpus.value_or(1)}, {"memory_request_bytes", request.memory_request_bytes}};
+  if (request.gpus > 0) {
+    document["gpus"] = request.gpus;
+    document["gpu_memory_bytes"] = request.gpu_memory_bytes;
+    if (request.gpu_model) document["gpu_model"] = *request.gpu_model;
+    document["gpu_exclusive"] = request.gpu_exclusive;
+  }
+  return {{"since", reservation.since}, {"hold_s", reservation.hold_s}, {"request", std::move(document)}};
+}
+
+model::Result<Reservation> read_one(const json& element) {
+  auto parsed = model::parse_request(element.at("request").dump());
+  if (!parsed) return model::fail(parsed.error());
+  Reservation read{.request = std::move(parsed->request),
+                   .since = element.at("since").get<double>(),
+                   .hold_s = element.at("hold_s").get<double>()};
+  if (!(read.hold_s > 0) || !std::isfinite(read.until())) {
+    return model::fail(model::ErrorKind::invalid_input, "it has no time limit");
+  }
+  return read;
+}
+
+}  // namespace
+
+bool is_meant(const std::string& request, const std::string& workload) {
+  if (request == workload) return true;
+  std::string_view rest = workload;
+  while (!rest.empty()) {
+    const std::size_t slash = rest.find('/');
+    if (is_name_of(rest.substr(0, slash), request)) return true;
+    rest = slash == std::string_view::npos ? std::string_view() : rest.substr(slash + 1);
+  }
+  return false;
+}
+
+Reservations::Reservations(const std::filesystem::path& runtime_dir, std::optional<std::string>& warning)
+    : file_(runtime_dir / "reservations.json") {
+  std::error_code error;
+  if (!std::filesystem::exists(file_, error)) {
+    if (error) warning = fmt::format("{}: {}", file_.string(), error.message());
+    return;
+  }
+  try {
+    std::ifstream stream(file_);
+    if (!stream) {
+      warning = fmt::format("{}: {}", file_.string(), std::generic_category().message(errno));
+      return;
+    }
+    for (const json& element : json::parse(stream)) {
+      auto read = read_one(element);
+      if (!read) {
+        warning = fmt::format("{}: {}", file_.string(), read.error().message());
+      } else if (held_.size() < kMost && !find(read->request.id)) {
+        held_.push_back(std::move(*read));
+      }
+    }
+  } catch (const json::exception& e) {
+    warning = fmt::format("{}: {}", file_.string(), e.what());
+  }
+}
+
+model::Result<void> Reservations::hold(Reservation reservation) {
+  const auto same = [&](const Reservation& held) { return held.request.id == reservation.request.id; };
+  std::erase_if(held_, same);
+  if (held_.size() >= kMost) {
+    return model::fail(model::ErrorKind::refused,
+                       fmt::format("{} workloads are waited for already; wait until some have come", kMost));
+  }
+  held_.push_back(std::move(reservation));
+  return save();
+}
+
+bool Reservations::release(const std::string& id) {
+  return !remove_if([&](const Reservation& held) { return held.request.id == id; }).empty();
+}
+
+std::vector<Reservation> Reservations::expire(double now) {
+  for (Reservation& held : held_) held.since = std::min(held.since, now);
+  return remove_if([now](const Reservation& held) { return now >= held.until(); });
+}
+
+std::vector<Reservation> Reservations::meet(const std::string& came) {
+  bool met = false;
+  return remove_if([&](const Reservation& held) {
+    if (met || !is_meant(held.request.id, came)) return false;
+    met = true;
+    return true;
+  });
+}
+
+std::optional<Reservation> Reservations::find(const std::string& id) const {
+  const auto found = std::find_if(held_.begin(), held_.end(),
+                                  [&](const Reservation& held) { return held.request.id == id; });
+  if (found == held_.end()) return std::nullopt;
+  return *found;
+}
+
+std::vector<model::PendingWorkload> Reservations::pending() const {
+  std::vector<model::PendingWorkload> list;
+  for (const Reservation& held : held_) list.push_back(held.request);
+  return list;
+}
+
+std::vector<model::PendingWorkload> Reservations::requests() const {
+  auto list = pending();
+  for (model::PendingWorkload& request : list) {
+    request.room_cpu_cores = 0;
+    request.room_memory_bytes = 0;
+  }
+  return list;
+}
+
+void Reservations::set_room(const std::map<std::string, model::Resources>& room) {
+  for (Reservation& held : held_) {
+    const auto made = room.find(held.request.id);
+    const model::Resources amount = made == room.end() ? model::Resources() : made->second;
+    held.request.room_cpu_cores = amount.cpu_cores;
+    held.request.room_memory_bytes = amount.memory_bytes;
+  }
+}
+
+// The file is a convenience then: one too many comes to its end after a restart too.
+std::vector<Reservation> Reservations::remove_if(const std::function<bool(const Reservation&)>& ends) {
+  std::vector<Reservation> removed;
+  std::vector<Reservation> kept;
+  for (Reservation& held : held_) (ends(held) ? removed : kept).push_back(std::move(held));
+  held_ = std::move(kept);
+  if (!removed.empty()) (void)save();
+  return removed;
+}
+
+model::Result<void> Reservations::save() const {
+  json document = json::array();
+  for (const Reservation& held : held_) document.push_back(to_document(held));
+  return replace_file(file_, document.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace berth::daemon

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/placement/admission.h"
+
+#include "model/json.h"
+#include "policies/oversell/policy.h"
+#include "policies/placement/candidate.h"
+#include "policies/placement/rank.h"
+#include "policies/straggler/share.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace berth::policies {
+
+namespace {
+
+using model::Resource;
+using model::SchedulingState;
+
+std::string bytes_text(std::uint64_t bytes) {
+  return amount_text(Resource::memory, static_cast<double>(bytes));
+}
+
+void say_once(std::vector<std::string>& list, std::string text) {
+  if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(std::move(text));
+}
+
+void open_resource(const Host& host, Resource resource, std::vector<std::string>& change) {
+  const auto& said = resource == Resource::cpu ? host.advertised().cpu : host.advertised().memory;
+  if (!said || said->state == SchedulingState::schedule) return;
+  const double opens = host.settings().oversell.stop_threshold - kStopHysteresis;
+  say_once(change, fmt::format("{} in use has to fall below {:.4g} % of what there is (state {})",
+                               resource == Resource::cpu ? "the CPU" : "the memory", 100 * opens,
+                               model::to_string(said->state)));
+}
+
+// What would let the request into this bin, of what it lacks first.
+void remedy(const Host& host, const Candidate& candidate, const model::PendingWorkload& request,
+            std::vector<std::string>& change) {
+  const Bin& bin = host.bins()[candidate.bin];
+  switch (candidate.lack) {
+    case Lack::closed:
+      open_resource(host, Resource::memory, change);
+      open_resource(host, Resource::cpu, change);
+      break;
+    case Lack::cpu: {
+      const double free = std::max(0.0, std::floor(host.free_cores(bin, request.workload_class) + 1e-9));
+      const double missing = request.vcpus.value_or(0) - free;
+      if (free < 1 || missing <= 0) {
+        say_once(change, fmt::format("vCPUs have to become free on NUMA node {}", bin.numa));
+      } else {
+        say_once(change,
+                 fmt::format("ask for {:.0f} vCPU{} at most, or {:.0f} more have to become free on NUMA "
+                             "node {}",
+                             free, free == 1 ? "" : "s", missing, bin.numa));
+      }
+      break;
+    }
+    case Lack::memory: {
+      const std::uint64_t free = host.free_memory_bytes();
+      say_once(change, fmt::format("ask for {} of memory at most, or {} more has to become free",
+                                   bytes_text(free), bytes_text(request.memory_request_bytes - free)));
+      break;
+    }
+    case Lack::gpus:
+      say_once(change, fmt::format("on NUMA node {} GPUs have to become free, or ask for others: {}",
+                                   bin.numa, describe_lack(host, candidate, request)));
+      break;
+    case Lack::vcpus_declared:
+      say_once(change, "declare vcpus");
+      break;
+    case Lack::nothing:
+      // By its figures it fits; its vCPUs cannot be had near each other.
+      say_once(change,
+               fmt::format("ask for fewer vCPUs, or latency-sensitive work has to leave some that share "
+                           "a cache on NUMA node {}",
+                           bin.numa));
+      break;
+  }
+}
+
+void refuse(const Host& host, const model::PendingWorkload& newcomer, model::Admission& answer) {
+  for (std::size_t bin = 0; bin < host.bins().size(); ++bin)
+    remedy(host, consider(host, 0, bin, newcomer), newcomer, answer.change);
+  if (!host.open()) {
+    answer.reason = host.closed() + ": it takes no work";
+    return;
+  }
+  for (const model::RejectedBin& rejected : answer.bins.rejected) {
+    if (!answer.reason.empty()) answer.reason += "; ";
+    answer.reason += fmt::format("NUMA node {}: {}", rejected.numa, rejected.reason);
+  }
+}
+
+}  // namespace
+
+model::Admission admit(Host& host, const model::PendingWorkload& newcomer) {
+  model::Admission answer;
+  answer.host = host.name();
+  answer.request = newcomer;
+  const Host before = host;
+  answer.bins = take_best(host, {newcomer}).at(newcomer.id);
+  answer.admitted = !answer.bins.fitting.empty();
+  if (answer.admitted) {
+    answer.reason = answer.bins.fitting.front().reason;
+  } else {
+    refuse(before, newcomer, answer);
+  }
+  return answer;
+}
+
+}  // namespace berth::policies

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/victim.h"
+
+#include "model/json.h"
+#include "policies/interference/pressure.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace berth::policies {
+
+namespace {
+
+constexpr double kEmergencyGrace_s = 1;
+
+}  // namespace
+
+std::optional<double> latest_use(const model::Workload& workload, model::Resource resource) {
+  if (resource == model::Resource::cpu) {
+    if (workload.usage.empty()) return std::nullopt;
+    return workload.usage.back().cpu_cores;
+  }
+  const auto bytes = latest_memory(workload);
+  if (!bytes) return std::nullopt;
+  return static_cast<double>(*bytes);
+}
+
+std::uint64_t memory_in_use(const model::Workload& workload) { return latest_memory(workload).value_or(0); }
+
+double cpu_seconds_used(const model::Workload& workload, double now) {
+  if (workload.cpu_time_s) return *workload.cpu_time_s;
+  if (workload.usage.empty()) return 0;
+  const double since = workload.created > 0 ? workload.created : workload.usage.front().time;
+  return mean_cores(workload) * std::max(0.0, now - since);
+}
+
+bool can_be_evicted(const model::Workload& workload) {
+  const model::FixedLimits& fixed = workload.fixed;
+  return workload.workload_class == model::WorkloadClass::best_effort && !workload.spared &&
+         !workload.evicted_at && !fixed.life && !(fixed.cpu && fixed.memory) && memory_in_use(workload) > 0;
+}
+
+std::uint64_t memory_being_freed(const model::Snapshot& snapshot) {
+  std::uint64_t bytes = 0;
+  for (const model::Workload& workload : snapshot.workloads) {
+    if (workload.evicted_at) bytes = std::min(bytes + memory_in_use(workload), model::kMaxBytes);
+  }
+  return bytes;
+}
+
+model::Action eviction_of(const model::Workload& workload, double grace_s, bool emergency, const char* policy,
+                          std::string reason) {
+  const bool executor = workload.spark && workload.spark->role == model::SparkRole::executor;
+  return {.what = model::EvictAction{.workload = workload.id,
+                                     .how = executor ? model::EvictionStep::decommission
+                                                     : model::EvictionStep::terminate,
+                                     .frees_bytes = memory_in_use(workload),
+                                     .grace_s = emergency ? std::min(grace_s, kEmergencyGrace_s) : grace_s},
+          .policy = policy,
+          .decision = {},
+          .reason = std::move(reason)};
+}
+
+}  // namespace berth::policies

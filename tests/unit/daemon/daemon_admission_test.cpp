@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is let in, and what its reservation does until it comes.
+#include "daemon_fixture.h"
+
+#include <cmath>
+#include <fstream>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace berth::daemon {
+namespace {
+
+using nlohmann::json;
+
+class AdmissionTest : public test::DaemonFixture {
+ protected:
+  static std::string request(const std::string& id, int vcpus = 2) {
+    return json{{"schema", "berth.request/1"}, {"id", id}, {"vcpus", vcpus}}.dump();
+  }
+  json admit(const std::string& text, double hold_s = 0) {
+    const auto answer = daemon->admit(text, hold_s);
+    if (!answer) throw std::runtime_error(answer.error().message());
+    return json::parse(*answer);
+  }
+  json snapshot() { return json::parse(daemon->snapshot_json()); }
+  std::set<std::string> pending() {
+    std::set<std::string> ids;
+    const json shown = snapshot();
+    for (const auto& item : shown["pending"]) ids.insert(item["id"].get<std::string>());
+    return ids;
+  }
+  void set_available(int kib) {
+    std::ofstream(node.proc() / "meminfo")
+        << "MemTotal: 16384 kB\nMemFree: 1 kB\nMemAvailable: " << kib << " kB\n";
+  }
+};
+
+}  // namespace
+
+TEST_F(AdmissionTest, HoldsAPlaceUntilTheWorkloadComes) {
+  node.add_group("batch/x");
+  start();
+  tick();
+  const json answer = admit(request("web/new"));
+  EXPECT_EQ(answer["schema"], "berth.admission/1");
+  EXPECT_EQ(answer["admitted"], true);
+  EXPECT_EQ(answer["until"], now + 120);
+  EXPECT_FALSE(answer["fitting"][0]["cpus"].get<std::string>().empty());
+  EXPECT_EQ(pending(), std::set<std::string>{"web/new"});
+  tick();
+  // The plan keeps its vCPUs free of others.
+  const auto plan = json::parse(daemon->plan_json());
+  EXPECT_TRUE(plan["findings"]["interference"]["instances"].contains("web/new"));
+  EXPECT_EQ(json::parse(daemon->status_json())["reservations"], 1);
+  EXPECT_NE(daemon->metrics_text().find("berth_reservations 1"), std::string::npos);
+  node.add_group("web/new");
+  ASSERT_TRUE(test::eventually([&] {
+    tick();
+    return pending().empty();
+  }));
+  EXPECT_EQ(snapshot()["workloads"].size(), 2U);
+}
+
+TEST_F(AdmissionTest, APlaceIsFreeAgainWhenItsTimeIsOver) {
+  start();
+  tick();
+  EXPECT_EQ(admit(request("a", 4), 5)["admitted"], true);
+  EXPECT_EQ(admit(request("b", 4))["admitted"], false);
+  for (int i = 0; i < 5; ++i) tick();
+  EXPECT_TRUE(pending().empty());
+  EXPECT_EQ(admit(request("b", 4))["admitted"], true);
+}
+
+TEST_F(AdmissionTest, AHundredWhoAskAtOnceAreGivenWhatThereIsAndNoMore) {
+  start();
+  tick();
+  int admitted = 0;
+  std::set<std::string> cpus;
+  for (int i = 0; i < 100; ++i) {
+    const json answer = admit(request("job-" + std::to_string(i), 1));
+    if (answer["admitted"] != true) {
+      EXPECT_FALSE(answer["reason"].get<std::string>().empty());
+      EXPECT_FALSE(answer["change"].empty());
+      continue;
+    }
+    ++admitted;
+    EXPECT_TRUE(cpus.insert(answer["fitting"][0]["cpus"].get<std::string>()).second);
+  }
+  EXPECT_EQ(admitted, 7);  // of eight vCPUs one stays with best-effort work
+  EXPECT_EQ(pending().size(), 7U);
+  tick();
+  EXPECT_EQ(pending().size(), 7U);
+}
+
+TEST_F(AdmissionTest, ANodeInStateNoScheduleLetsNobodyIn) {
+  start();
+  set_available(1600);
+  tick();
+  const json answer = admit(request("a", 1));
+  EXPECT_EQ(answer["admitted"], false);
+  EXPECT_EQ(answer["until"], nullptr);
+  EXPECT_NE(answer["reason"].get<std::string>().find("memory is in state no-schedule"), std::string::npos);
+  EXPECT_NE(answer["change"][0].get<std::string>().find("80 %"), std::string::npos);
+  EXPECT_TRUE(pending().empty());
+  set_available(8192);
+  tick();
+  EXPECT_EQ(admit(request("a", 1))["admitted"], true);
+}
+
+TEST_F(AdmissionTest, WhoRunsAlreadyIsNotLetInAgain) {
+  node.add_group("web/a");
+  start();
+  tick();
+  const json answer = admit(request("web/a"));
+  EXPECT_EQ(answer["admitted"], false);
+  EXPECT_NE(answer["reason"].get<std::string>().find("runs already"), std::string::npos);
+}
+
+TEST_F(AdmissionTest, AskingAgainHoldsThePlaceAnewAndOnce) {
+  start();
+  tick();
+  EXPECT_EQ(admit(request("a", 4), 5)["admitted"], true);
+  tick();
+  const json again = admit(request("a", 4), 5);
+  EXPECT_EQ(again["admitted"], true);
+  EXPECT_EQ(again["until"], now + 5);
+  EXPECT_EQ(pending().size(), 1U);
+  // What was promised stands, whatever has come to the node since.
+  set_available(1600);
+  tick();
+  EXPECT_EQ(admit(request("a", 4), 5)["admitted"], true);
+  // Another request of that name is another one.
+  EXPECT_EQ(admit(request("a", 3), 5)["admitted"], false);
+  EXPECT_TRUE(pending().empty());
+}
+
+TEST_F(AdmissionTest, PromisesOutliveTheDaemon) {
+  start();
+  tick();
+  EXPECT_EQ(admit(request("a", 4))["admitted"], true);
+  daemon->stop();
+  daemon.reset();
+  start();
+  tick();
+  EXPECT_EQ(pending(), std::set<std::string>{"a"});
+  EXPECT_EQ(admit(request("b", 4))["admitted"], false);
+}
+
+TEST_F(AdmissionTest, BadRequestsAreErrors) {
+  start();
+  tick();
+  for (const char* text :
+       {"", "{}", R"({"schema": "berth.request/1"})", R"({"schema": "berth.request/1", "vcpus": 0})"}) {
+    const auto answer = daemon->admit(text, 0);
+    ASSERT_FALSE(answer) << text;
+    EXPECT_EQ(answer.error().kind(), model::ErrorKind::invalid_input);
+  }
+  for (const double hold_s : {-1.0, 0.5, 1e6, std::nan("")})
+    EXPECT_FALSE(daemon->admit(request("a"), hold_s));
+  EXPECT_TRUE(pending().empty());
+}
+
+TEST_F(AdmissionTest, RoomIsMadeOnceWhereMoreIsPromisedThanThereIs) {
+  configure("mode = \"enforce\"\n");
+  node.add_group("batch/x");
+  node.add_group("batch/y");
+  node.put("batch/x", "cpu.max", "800000 100000");
+  node.put("batch/y", "cpu.max", "800000 100000");
+  start();
+  tick();
+  EXPECT_EQ(admit(request("web/new", 2))["admitted"], true);
+  for (int i = 0; i < 3; ++i) tick();
+  const auto quotas = [&] { return node.get("batch/x", "cpu.max") + ", " + node.get("batch/y", "cpu.max"); };
+  const std::string made = quotas();
+  EXPECT_NE(made, "800000 100000, 800000 100000");
+  EXPECT_EQ(snapshot()["pending"][0]["room"]["cpu"], 2);
+  for (int i = 0; i < 10; ++i) tick();
+  EXPECT_EQ(quotas(), made);
+}
+
+}  // namespace berth::daemon

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workloads are ended: by hand and by memory, gently first, the right ones, and nobody else."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from berth import Berth
+
+MIB = 1 << 20
+ID = "0123456789abcdef" * 4
+RULES = """
+[[workload]]
+match = "system.slice/berth-test-ls*.service"
+class = "latency-sensitive"
+vcpus = 2
+
+[[workload]]
+match = "system.slice/berth-test-be-first.service"
+class = "best-effort"
+evictable = true
+
+[[workload]]
+match = "system.slice/berth-test-be-low.service"
+class = "best-effort"
+priority = 1
+
+[[workload]]
+match = "system.slice/berth-test-be*.service"
+class = "best-effort"
+priority = 10
+
+[[workload]]
+match = "machine.slice/libpod-*.scope"
+class = "best-effort"
+
+[[workload]]
+match = "berthtest/*"
+class = "best-effort"
+"""
+SHORT = "[spark]\ngrace = 3"
+
+
+def main_pid(berth: Berth, unit: str) -> int:
+    return int(berth.guest.run(f"systemctl show -P MainPID {unit}").stdout)
+
+
+def state(berth: Berth, unit: str) -> str:
+    return berth.guest.run(f"systemctl show -P ActiveState {unit}").stdout.strip()
+
+
+def evictions(berth: Berth) -> list[dict[str, Any]]:
+    """What the running berthd did to anybody's life, oldest first."""
+    started = berth.json("status")["started"]
+    entries = berth.json("log", "-n", "200")["entries"]
+    return [e for e in reversed(entries) if e["kind"] == "evict" and e["time"] >= started]
+
+
+def steps(berth: Berth, workload: str) -> list[str]:
+    """What was done to it, oldest first: "terminate StopUnit"."""
+    return [
+        f"{e['attribute']} {e['new']}".strip() + ("" if e["result"] == "applied" else f" {e['result']}")
+        for e in evictions(berth)
+        if e["workload"] == workload
+    ]
+
+
+def ended(berth: Berth, workload: str) -> bool:
+    return bool(steps(berth, workload)) and steps(berth, workload)[-1].startswith("end")
+
+
+def wait_listed(berth: Berth, *ids: str) -> None:
+    berth.guest.poll(lambda: set(ids) <= set(berth.workloads()), 60, what=f"berthd to list {ids}")
+
+
+def wait_ended(berth: Berth, workload: str) -> list[str]:
+    berth.guest.poll(lambda: ended(berth, workload), 60, what=f"{workload} to end: {steps(berth, workload)}")
+    return steps(berth, workload)
+
+
+def start_in_group(berth: Berth, name: str, command: str) -> int:
+    """A container as a runtime without systemd makes it: a cgroup of its own, and a process of somebody else's in it."""
+    script = f"echo $$ > /sys/fs/cgroup/berthtest/{name}/cgroup.procs; exec setpriv --reuid=65534 --clear-groups {command}"
+    return int(
+        berth.guest.run(
+            "cd /sys/fs/cgroup; mkdir -p berthtest; "
+            "for group in . berthtest; do echo '+cpuset +cpu +memory' > $group/cgroup.subtree_control; done; "
+            f"mkdir -p berthtest/{name}; "
+            f"setsid sh -c {shlex.quote(script)} </dev/null >/dev/null 2>&1 & echo $!"
+        ).stdout
+    )
+
+
+def alive(berth: Berth, pid: int) -> bool:
+    return berth.guest.run(f"kill -0 {pid}", check=False).returncode == 0
+
+
+@pytest.fixture
+def others(berth: Berth) -> Iterator[dict[str, int]]:
+    """A latency-sensitive service and one that is no workload at all, which nothing here may touch."""
+    units = ("berth-test-ls-web.service", "berth-test-unmanaged.service")
+    for unit in units:
+        berth.start_unit(unit)
+    pids = {unit: main_pid(berth, unit) for unit in units}
+    yield pids
+    assert {unit: main_pid(berth, unit) for unit in units} == pids
+    berth.guest.run(
+        "test -d /sys/fs/cgroup/berthtest || exit 0; cd /sys/fs/cgroup/berthtest && "
+        "for g in */; do echo 1 > $g/cgroup.kill; done; sleep 1; rmdir */ ../berthtest; true",
+        check=False,
+    )
+
+
+def test_a_service_is_evicted_by_hand(berth: Berth, others: dict[str, int]) -> None:
+    unit, workload = "berth-test-be-a.service", "system.slice/berth-test-be-a.service"
+    berth.start_unit(unit, "stress-ng --vm 1 --vm-bytes 32M --vm-hang 0 --quiet")
+    berth.start_unit("berth-test-be-b.service")
+    bystander = main_pid(berth, "berth-test-be-b.service")
+    berth.start("observe", SHORT, RULES)
+    wait_listed(berth, workload)
+    refused = berth.guest.run(f"berthctl evict --yes {workload}", check=False)
+    assert refused.returncode == 3 and "observe mode" in refused.stderr
+    assert state(berth, unit) == "active"
+
+    berth.guest.run("berthctl mode enforce")
+    assert berth.guest.run(f"berthctl evict {workload} </dev/null", check=False).returncode == 2
+    assert berth.guest.run("berthctl evict --yes system.slice/berth-test-ls-web.service", check=False).returncode == 3
+    assert berth.guest.run("berthctl evict --yes system.slice/berth-test-unmanaged.service", check=False).returncode == 1
+    nobody = berth.guest.run(f"setpriv --reuid=65534 --clear-groups berthctl evict --yes {workload}", check=False)
+    assert nobody.returncode == 3 and "org.berth.node1.evict" in nobody.stderr
+    decision = json.loads(berth.guest.run(f"berthctl evict --yes --json {workload}").stdout)["decision"]
+    assert wait_ended(berth, workload) == ["terminate StopUnit", "end"]
+    assert state(berth, unit) in ("inactive", "failed")
+    assert main_pid(berth, "berth-test-be-b.service") == bystander
+    entries = berth.json("explain", decision)["decision"]["entries"]
+    assert {e["policy"] for e in entries} == {"operator"}
+    journal = berth.guest.run(f"journalctl -o json BERTH_DECISION={decision}").stdout.splitlines()
+    assert {json.loads(line)["BERTH_ATTRIBUTE"] for line in journal} == {"terminate", "end"}
+    assert 'berth_evictions_total{step="end"} 1' in berth.guest.run("berthctl metrics").stdout
+    # Nothing of it is left with systemd.
+    berth.guest.poll(lambda: not [d for d in berth.drop_ins() if "be-a" in d], 30, what="its drop-ins to go")
+
+
+def test_a_container_with_a_scope_of_its_own(berth: Berth, others: dict[str, int]) -> None:
+    scope = f"libpod-{ID}.scope"
+    workload = f"machine.slice/{scope}"
+    berth.guest.run(
+        f"systemd-run --quiet --scope --slice=machine.slice --unit={scope} stress-ng --cpu 1 --cpu-load 1 --quiet "
+        "</dev/null >/dev/null 2>&1 &"
+    )
+    berth.start("enforce", SHORT, RULES)
+    wait_listed(berth, workload)
+    berth.guest.run(f"berthctl evict --yes {workload}")
+    assert wait_ended(berth, workload) == ["terminate StopUnit", "end"]
+    assert state(berth, scope) in ("inactive", "failed")
+    berth.guest.run(f"systemctl reset-failed {scope}", check=False)
+
+
+def test_a_container_without_a_unit_gets_signals(berth: Berth, others: dict[str, int]) -> None:
+    berth.start("enforce", SHORT, RULES)
+    heeds = start_in_group(berth, "heeds", "sleep infinity")
+    ignores = start_in_group(berth, "ignores", "sh -c 'trap \"\" TERM; while :; do sleep 1; done'")
+    wait_listed(berth, "berthtest/heeds", "berthtest/ignores")
+    berth.guest.run("berthctl evict --yes berthtest/heeds")
+    assert wait_ended(berth, "berthtest/heeds") == ["terminate SIGTERM", "end"]
+    assert not alive(berth, heeds) and alive(berth, ignores)
+    berth.guest.run("berthctl evict --yes berthtest/ignores")
+    assert wait_ended(berth, "berthtest/ignores") == ["terminate SIGTERM", "kill cgroup.kill", "end"]
+    assert not alive(berth, ignores)
+
+
+def test_a_unit_that_ignores_being_stopped_is_killed_by_its_cgroup(berth: Berth, others: dict[str, int]) -> None:
+    unit, workload = "berth-test-be-deaf.service", "system.slice/berth-test-be-deaf.service"
+    berth.guest.write_file("/root/deaf", "#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 1; done\n")
+    berth.start_unit(unit, "sh /root/deaf")
+    berth.start("enforce", SHORT, RULES)
+    wait_listed(berth, workload)
+    begun = time.monotonic()
+    berth.guest.run(f"berthctl evict --yes {workload}")
+    assert wait_ended(berth, workload) == ["terminate StopUnit", "kill cgroup.kill", "end"]
+    assert time.monotonic() - begun < 60, "long before TimeoutStopSec=90"
+    assert state(berth, unit) in ("inactive", "failed")
+
+
+def test_restart_always_does_not_bring_it_back(berth: Berth, others: dict[str, int]) -> None:
+    unit, workload = "berth-test-be-again.service", "system.slice/berth-test-be-again.service"
+    berth.guest.write_file(
+        f"/run/systemd/system/{unit}", "[Service]\nExecStart=sleep infinity\nRestart=always\nRestartSec=100ms\n"
+    )
+    berth.guest.run(f"systemctl daemon-reload; systemctl start {unit}")
+    try:
+        first = main_pid(berth, unit)
+        berth.guest.run(f"kill -9 {first}")
+        berth.guest.poll(lambda: main_pid(berth, unit) not in (0, first), 30, what="systemd to start it anew")
+        berth.start("enforce", SHORT, RULES)
+        wait_listed(berth, workload)
+        berth.guest.run(f"berthctl evict --yes {workload}")
+        assert wait_ended(berth, workload) == ["terminate StopUnit", "end"]
+        time.sleep(3)
+        assert state(berth, unit) == "inactive" and main_pid(berth, unit) == 0
+        berth.guest.run(f"systemctl start {unit}")
+        assert state(berth, unit) == "active", "it is as good as before"
+    finally:
+        berth.guest.run(f"systemctl stop {unit}; rm -f /run/systemd/system/{unit}; systemctl daemon-reload", check=False)
+
+
+def test_others_that_are_bound_to_it_keep_a_unit(berth: Berth, others: dict[str, int]) -> None:
+    unit, workload = "berth-test-be-base.service", "system.slice/berth-test-be-base.service"
+    berth.start_unit(unit)
+    berth.start_unit("berth-test-ls-on-top.service", "sleep infinity", f"BindsTo={unit}", f"After={unit}")
+    pids = [main_pid(berth, unit), main_pid(berth, "berth-test-ls-on-top.service")]
+    berth.start("enforce", SHORT, RULES)
+    wait_listed(berth, workload)
+    refused = berth.guest.run(f"berthctl evict --yes {workload}", check=False)
+    assert refused.returncode == 3 and "bound to it" in refused.stderr, refused.stderr
+    assert [main_pid(berth, unit), main_pid(berth, "berth-test-ls-on-top.service")] == pids
+
+
+def test_a_cgroup_that_was_replaced_meanwhile_is_not_hit(berth: Berth, others: dict[str, int]) -> None:
+    deaf = "sh -c 'trap \"\" TERM; while :; do sleep 1; done'"
+    berth.start("enforce", "[spark]\ngrace = 10", RULES)
+    old = start_in_group(berth, "reborn", deaf)
+    wait_listed(berth, "berthtest/reborn")
+    berth.guest.run("berthctl evict --yes berthtest/reborn")
+    berth.guest.run(
+        "cd /sys/fs/cgroup/berthtest && echo 1 > reborn/cgroup.kill && "
+        "for i in $(seq 100); do rmdir reborn 2>/dev/null && break; sleep 0.1; done; test ! -d reborn"
+    )
+    new = start_in_group(berth, "reborn", deaf)
+    assert not alive(berth, old)
+    time.sleep(15)
+    assert alive(berth, new)
+    assert steps(berth, "berthtest/reborn") == ["terminate SIGTERM", "end"]
+
+
+def memory(berth: Berth) -> tuple[int, int]:
+    text = berth.guest.run("cat /proc/meminfo").stdout
+    total, available = (int(re.search(rf"{name}:\s+(\d+)", text)[1]) << 10 for name in ("MemTotal", "MemAvailable"))
+    return total, available
+
+
+def hold(berth: Berth, unit: str, mib: int) -> None:
+    """A service that uses so much memory."""
+    berth.start_unit(unit, f"stress-ng --vm 1 --vm-bytes {mib}M --vm-hang 0 --vm-keep --vm-method write64 --quiet")
+
+    def used() -> int:
+        return int(berth.guest.run(f"cat /sys/fs/cgroup/system.slice/{unit}/memory.current").stdout)
+
+    berth.guest.poll(lambda: used() > mib * MIB, 120, what=f"{unit} to use {mib} MiB")
+
+
+def test_a_squeeze_evicts_the_right_ones_one_at_a_time(berth: Berth, others: dict[str, int]) -> None:
+    size = 160
+    victims = ["first", "low", "high"]  # marked; of lower priority; of the highest, which stays
+    units = [f"berth-test-be-{name}.service" for name in victims]
+    ids = [f"system.slice/{unit}" for unit in units]
+    for unit in units:
+        hold(berth, unit, size)
+    high = main_pid(berth, units[2])
+    berth.start("enforce", SHORT, RULES)
+    wait_listed(berth, *ids)
+    total, available = memory(berth)
+    # Two of the three have to go: one and a half times what one uses is too much.
+    cap = int((total - available - 1.5 * size * MIB) / 0.95)
+    settings = f"{SHORT}\n[oversell]\nmemory_cap = {cap}"
+    berth.configure("enforce", settings, RULES)
+    time.sleep(5)
+    assert all(not steps(berth, workload) for workload in ids), "it is not told to evict"
+
+    berth.configure("enforce", f"{settings}\nevict = true", RULES)
+    for workload in ids[:2]:
+        assert wait_ended(berth, workload)[0] == "terminate StopUnit"
+    time.sleep(5)
+    assert steps(berth, ids[2]) == [] and main_pid(berth, units[2]) == high
+    entries = evictions(berth)
+    assert [e["workload"] for e in entries if e["attribute"] == "terminate"] == ids[:2]
+    assert {e["policy"] for e in entries} == {"oversell"} and all("%" in e["reason"] or e["attribute"] == "end" for e in entries)
+
+
+def test_stopping_midway_leaves_nothing_half_done(berth: Berth, others: dict[str, int]) -> None:
+    deaf = "sh -c 'trap \"\" TERM; while :; do sleep 1; done'"
+    before = berth.attributes()
+    berth.start("enforce", "[spark]\ngrace = 5", RULES)
+    pid = start_in_group(berth, "midway", deaf)
+    wait_listed(berth, "berthtest/midway")
+    berth.guest.run("berthctl evict --yes berthtest/midway")
+    berth.stop()
+    time.sleep(8)
+    assert alive(berth, pid), "the next step is nobody's without berthd"
+    # Groups get controllers, and so attributes, where a child wants them; none may have another value.
+    after = berth.attributes()
+    assert {path: after[path] for path in before if path in after} == {p: v for p, v in before.items() if p in after}

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a host says that it can hold: published, kept over restarts, true to what is in use; and who is let in."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from berth import Berth
+from guestlib import Guest
+
+STATE = "/run/berth/state.json"
+SQUEEZE = "/dev/shm/berth-squeeze"
+BE = "berth-test-be-load.service"
+EAR = "berth-test-ear.service"
+NODE = "org.berth.Node1 /org/berth/Node1 org.berth.Node1.Manager"
+MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def nobody_waited_for(berth: Berth, guest: Guest) -> None:
+    """What a test before this one was promised is none of this one's business."""
+    guest.run("systemctl stop berthd.service; rm -f /run/berth/reservations.json", check=False)
+
+
+@pytest.fixture
+def load(berth: Berth, guest: Guest) -> Any:
+    yield
+    guest.run(f"rm -f {SQUEEZE} {SQUEEZE}.more; systemctl stop {EAR} {BE}; true", check=False)
+
+
+def state(guest: Guest) -> dict[str, Any]:
+    return json.loads(guest.run(f"cat {STATE}").stdout)
+
+
+def wait_state(guest: Guest, resource: str, wanted: str) -> dict[str, Any]:
+    guest.poll(lambda: state(guest)[resource]["state"] == wanted, 60, what=f"{resource} to be in state {wanted}")
+    return state(guest)
+
+
+def bus_property(guest: Guest, name: str) -> str:
+    return guest.run(f"busctl get-property {NODE} {name}").stdout.split(maxsplit=1)[1].strip().strip('"')
+
+
+def fill(guest: Guest, name: str, size: float) -> None:
+    guest.run(f"dd if=/dev/zero of={name} bs=1M count={round(size / MIB)} status=none", timeout=120)
+
+
+def test_state_is_there_for_everybody_and_never_half(berth: Berth, guest: Guest) -> None:
+    berth.start()
+    guest.poll(lambda: guest.run(f"test -e {STATE}", check=False).returncode == 0, 60, what=STATE)
+    said = state(guest)
+    assert said["schema"] == "berth.state/1"
+    for resource, name in (("cpu", "CPU"), ("memory", "Memory")):
+        assert bus_property(guest, f"{name}State") == said[resource]["state"]
+        assert float(bus_property(guest, f"{name}Factor")) >= 1
+    assert said["cpu"]["capacity"] == 8
+    assert guest.run(f"setpriv --reuid=65534 --clear-groups cat {STATE}").stdout.startswith("{")
+    # Read again and again over several ticks: always whole, and not always the same file.
+    seen = guest.run(
+        f"for i in $(seq 300); do stat -c %i {STATE}; "
+        f"""case "$(cat {STATE})" in '{{"'*'}}') ;; *) echo torn ;; esac; done | sort | uniq -c""",
+        timeout=120,
+    ).stdout
+    assert "torn" not in seen
+    assert len(seen.splitlines()) > 1, seen
+    berth.stop()
+    assert guest.run(f"test -e {STATE}", check=False).returncode != 0
+
+
+def test_a_memory_squeeze_closes_the_node_and_opens_it_again(berth: Berth, guest: Guest, load: None) -> None:
+    berth.start()
+    guest.poll(lambda: guest.run(f"test -e {STATE}", check=False).returncode == 0, 60, what=STATE)
+    before = state(guest)["memory"]
+    used = before["utilisation"] * before["capacity"]
+    # So that what the guest uses anyway is 70 % of what may be used, and little has to be filled.
+    cap = used / 0.7
+    berth.start(extra=f"oversell.memory_cap = {round(cap)}")
+    wait_state(guest, "memory", "schedule")
+    guest.run(
+        f"systemd-run --quiet --collect --unit={EAR} busctl --json=short monitor "
+        """--match="type='signal',member='SchedulingStateChanged'" """
+    )
+    request = '{"schema": "berth.request/1", "id": "berth-test-be-new.service", "class": "best-effort", "vcpus": 1}'
+    fill(guest, SQUEEZE, 0.19 * cap)
+    closed = wait_state(guest, "memory", "no-schedule")["memory"]
+    assert 0.85 <= closed["utilisation"] < 0.95
+    assert bus_property(guest, "MemoryState") == "no-schedule"
+    refused = guest.run(f"echo '{request}' | berthctl admit --request -", check=False)
+    assert refused.returncode == 3, refused
+    assert "memory is in state no-schedule" in refused.stderr
+    assert "has to fall below 80 %" in refused.stdout
+    assert "berth_takes_work{resource=\"memory\"} 0" in guest.run("berthctl metrics").stdout
+    guest.run(f"rm {SQUEEZE}")
+    wait_state(guest, "memory", "schedule")
+    assert guest.run(f"echo '{request}' | berthctl admit --request - --hold 1s").returncode == 0
+    changes = [entry for entry in berth.json("log", "-n", "50")["entries"] if entry["kind"] == "advertise"]
+    assert [(c["old"], c["new"]) for c in reversed(changes) if c["attribute"] == "memory"][-2:] == [
+        ("schedule", "no-schedule"),
+        ("no-schedule", "schedule"),
+    ]
+    heard = [
+        json.loads(line)["payload"]["data"]
+        for line in guest.run(f"journalctl -u {EAR} -o cat").stdout.splitlines()
+        if '"SchedulingStateChanged"' in line
+    ]
+    assert [(h[0], h[1], h[2]) for h in heard if h[0] == "memory"] == [
+        ("memory", "schedule", "no-schedule"),
+        ("memory", "no-schedule", "schedule"),
+    ]
+    assert all(h[4].startswith("d-") for h in heard)
+    assert "memory is in state no-schedule" in berth.journal("is in state")
+
+
+def test_the_factor_falls_at_once_and_climbs_slowly(berth: Berth, guest: Guest, load: None) -> None:
+    berth.start(extra='oversell.warmup = "0s"\nsampling.history = 8')
+    # Four cores asked for and hardly used, until told otherwise.
+    guest.run("rm -f /run/berth-test-go")
+    guest.write_file(
+        "/root/berth-test-load",
+        "#!/bin/sh\nfor i in 1 2 3 4; do (while :; do while [ -e /run/berth-test-go ]; do :; done; sleep 0.2; done) & done; wait\n",
+    )
+    berth.start_unit(BE, "/bin/sh /root/berth-test-load", "CPUQuota=400%")
+    berth.wait_for(BE)
+
+    def factor() -> float:
+        return state(guest)["cpu"]["factor"]
+
+    guest.poll(lambda: factor() > 1.1, 120, what="a factor above 1.1")
+    points = []
+    for _ in range(6):
+        now = state(guest)
+        points.append((now["time"], now["cpu"]["factor"]))
+    for (earlier, low), (later, high) in zip(points, points[1:]):
+        assert high >= low
+        # No tick is shorter than a second.
+        assert high - low <= 0.02 * (later - earlier + 1) + 1e-9, points
+    guest.poll(lambda: factor() > 1.2, 120, what="a factor above 1.2")
+    high = factor()
+    guest.run("touch /run/berth-test-go")
+    guest.poll(lambda: factor() < high - 0.1, 60, what="the factor to fall")
+    guest.poll(lambda: factor() == 1, 60, what="the factor to be 1 under load")
+    guest.run("rm /run/berth-test-go")
+    guest.poll(lambda: 1 < factor() < 1.1, 120, what="the factor to begin to climb")
+    guest.poll(lambda: factor() > 1.1, 120, what="a factor above 1.1 again")
+
+
+def test_a_hundred_callers_get_what_there_is_until_their_time_is_over(berth: Berth, guest: Guest) -> None:
+    berth.start()
+    guest.poll(lambda: guest.run(f"test -e {STATE}", check=False).returncode == 0, 60, what=STATE)
+    guest.write_file(
+        "/root/berth-test-ask",
+        '#!/bin/sh\necho "{\\"schema\\": \\"berth.request/1\\", \\"id\\": \\"job-$1\\", \\"vcpus\\": 1}" |\n'
+        "berthctl admit --request - --hold 90s --json > /run/berth-test-answer.$1 2>/dev/null\n"
+        # A hundred processes at once keep an emulated host busy for longer than berthctl waits: then it asks again.
+        'status=$?; [ $status = 4 ] && exec sh "$0" "$1"; echo $status\n',
+    )
+    statuses = guest.run("seq 100 | xargs -P 100 -n 1 sh /root/berth-test-ask", timeout=300).stdout.split()
+    assert sorted(set(statuses)) == ["0", "3"], statuses
+    # Of eight vCPUs one stays with best-effort work.
+    assert statuses.count("0") == 7
+    answers = [json.loads(line) for line in guest.run("cat /run/berth-test-answer.*").stdout.splitlines()]
+    assert len(answers) == 100
+    let_in = [a for a in answers if a["admitted"]]
+    assert len({a["fitting"][0]["cpus"] for a in let_in}) == 7
+    assert all(a["reason"] and a["change"] for a in answers if not a["admitted"])
+    assert {p["id"] for p in berth.json("snapshot")["pending"]} == {a["request"]["id"] for a in let_in}
+    # A restart breaks no promise, and their time ends all the same.
+    guest.run("systemctl restart berthd.service; rm -f /run/berth-test-answer.*")
+    assert len(berth.json("snapshot")["pending"]) == 7
+    guest.poll(lambda: not berth.json("snapshot")["pending"], 150, what="the reservations to expire")
+
+
+def test_what_comes_takes_its_place(berth: Berth, guest: Guest, load: None) -> None:
+    berth.start()
+    guest.poll(lambda: guest.run(f"test -e {STATE}", check=False).returncode == 0, 60, what=STATE)
+    request = f'{{"schema": "berth.request/1", "id": "{BE}", "class": "best-effort", "vcpus": 1}}'
+    guest.run(f"echo '{request}' | berthctl admit --request -")
+    assert berth.json("status")["reservations"] == 1
+    berth.start_unit(BE)
+    berth.wait_for(BE)
+    assert berth.json("status")["reservations"] == 0
+    again = guest.run(f"echo '{request}' | berthctl admit --request -", check=False)
+    assert again.returncode == 3
+    assert "runs already" in again.stderr
+
+
+def test_samples_outlive_a_restart(berth: Berth, guest: Guest, load: None) -> None:
+    berth.start()
+    berth.start_unit(BE)
+    berth.wait_for(BE)
+
+    def samples() -> int:
+        listed = {w["id"]: w for w in berth.json("snapshot")["workloads"]}
+        return len(listed[f"system.slice/{BE}"]["usage"])
+
+    guest.poll(lambda: samples() >= 10, 120, what="ten samples")
+    guest.run("systemctl restart berthd.service")
+    assert samples() >= 10
+    assert json.loads(guest.run("cat /var/lib/berth/used_shares.json").stdout)["schema"] == "berth.used-shares/1"

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spark as berthd sees it from inside its unit, which may not look into other users' processes. A JVM is too slow for an emulated host:
+tests/spark has a real cluster, and here programs go by the names of Spark's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from berth import Berth
+
+FAKE = Path(__file__).resolve().parents[1] / "spark" / "fake_driver.py"
+PLACE = "/run/berth-test-spark"
+DRIVER = "berth-test-be-driver.service"
+EXECUTOR = "berth-test-be-executor.service"
+SHARED = "berth-test-be-shared.service"
+EXECUTOR_NAME = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
+
+
+def spark(berth: Berth) -> Any:
+    return berth.json("list", "--spark")["spark"]
+
+
+def start(berth: Berth, unit: str, name: str, arguments: str, before: str = "") -> None:
+    command = f"{before} exec -a java python3 {name} {arguments}"
+    berth.start_unit(unit, f"bash -c '{command}'", "User=tester", f"WorkingDirectory={PLACE}")
+
+
+def test_the_sandboxed_daemon_asks_a_driver_and_spares_what_is_shared(berth: Berth) -> None:
+    berth.guest.run(f"mkdir -p -m 777 {PLACE}")
+    berth.guest.write_file(f"{PLACE}/org.apache.spark.deploy.SparkSubmit", FAKE.read_text())
+    berth.guest.write_file(f"{PLACE}/{EXECUTOR_NAME}", "import time\ntime.sleep(36000)\n")
+    start(berth, DRIVER, "org.apache.spark.deploy.SparkSubmit", "honest asked 4040")
+    start(berth, EXECUTOR, EXECUTOR_NAME, "--app-id app-fake --executor-id 0")
+    start(berth, SHARED, EXECUTOR_NAME, "--app-id app-fake --executor-id 1", "(sleep 36000 &);")
+    berth.start(extra="[spark]\ninterval = 0.5\n")
+    berth.guest.poll(lambda: "app-fake" in spark(berth)["apps"], 120, what="berthd to know the application")
+    found = spark(berth)
+    assert found["apps"]["app-fake"]["computation"] == 1.5
+    assert found["apps"]["app-fake"]["stages_done"] == 1
+    assert found["candidates"][f"system.slice/{DRIVER}"]["kind"] == "driver"
+    assert found["candidates"][f"system.slice/{EXECUTOR}"]["kind"] == "executor"
+    assert f"system.slice/{SHARED}" not in found["candidates"]
+    assert "sleep (pid " in found["spared"][f"system.slice/{SHARED}"]
+    assert found["order"].index(f"system.slice/{EXECUTOR}") < found["order"].index(f"system.slice/{DRIVER}")
+    berth.guest.run(f"systemctl stop {DRIVER}")
+    berth.guest.poll(lambda: spark(berth)["apps"] == {}, 120, what="berthd to forget the application")
