@@ -4,6 +4,7 @@
 #include "daemon/action_log.h"
 #include "daemon/log_setup.h"
 #include "daemon/message_ids.h"
+#include "daemon/resident_memory.h"
 #include "policies/decide.h"
 
 #include <algorithm>
@@ -14,7 +15,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <malloc.h>
 #include <spdlog/spdlog.h>
 #include <syslog.h>
 
@@ -121,7 +121,7 @@ void Daemon::begin_sampling() {
     if (!rung.available) spdlog::info("{} by eBPF: {}", rung.figure, rung.detail);
   }
   // Of the kernel's types, which take some ten MiB, nothing is needed any more.
-  malloc_trim(0);
+  release_start_memory();
 }
 
 void Daemon::watch_spark() {
