@@ -44,6 +44,12 @@ void append(std::vector<LogEntry>& entries, std::vector<LogEntry> more) {
   entries.insert(entries.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
+// sd_booted(3) without its library call: the test that it documents.
+bool runs_systemd() {
+  std::error_code ignored;
+  return std::filesystem::is_directory("/run/systemd/system", ignored);
+}
+
 }  // namespace
 
 double epoch_now() { return seconds_of(CLOCK_REALTIME); }
@@ -56,6 +62,7 @@ Daemon::Daemon(const Options& options, config::Settings settings, cgroup::Hierar
       own_host_(is_own_host(hierarchy_)),
       evictor_({.proc_root = options_.proc_root,
                 .units = [this] { return actuators_ ? actuators_->units() : nullptr; },
+                .systemd_runs = own_host_ && runs_systemd(),
                 .monotonic = [] { return seconds_of(CLOCK_MONOTONIC); }}),
       advertising_(options.runtime_dir),
       started_(clock_()),
@@ -317,6 +324,7 @@ std::vector<LogEntry> Daemon::decide_and_enforce(double now) {
   append(entries, evictor_.advance(now));
   const auto& snapshot = observer_->assemble(holdings(), unmanaged(), *overrides_, stragglers_,
                                              enforcer_->refused(), evictor_.marks());
+  append(entries, let_go_of_spared(now));
   plan_ = {};  // the old and the new one need not be there at once
   plan_ = policies::decide(snapshot, settings_.policies);
   std::erase_if(plan_.actions, [this](const model::Action& action) { return enforcer_->refuses(action); });

@@ -140,6 +140,8 @@ class Daemon final : public Control {
   std::vector<LogEntry> decide_and_enforce(double now);
   std::vector<LogEntry> decide_in_shadow(double now);
   std::vector<LogEntry> carry_out_evictions(double now);
+  // Of victims that became latency-sensitive, or are left alone, since.
+  std::vector<LogEntry> let_go_of_spared(double now);
   void advance_evictions();
   void look(double now);
   void watch_spark();

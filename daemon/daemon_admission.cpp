@@ -124,6 +124,10 @@ model::Admission Daemon::judge_newcomer(const model::PendingWorkload& request) {
     answer.reason = "it was let in before; now there would be no place: " + answer.reason;
     documents_.host.reset();
   }
+  if (!answer.admitted) {  // what was promised before stands
+    (void)reservations_->hold(*before);
+    documents_.host.reset();
+  }
   return answer;
 }
 

@@ -222,6 +222,9 @@ model::Result<void> Daemon::set_workload(const std::string& id,
       spdlog::info("{}: {} is {} for this run", id, key, value);
     }
   }
+  const auto wanted = settings.find("class");
+  if (wanted != settings.end() && wanted->second == "latency-sensitive")
+    publish(evictor_.let_go(id, clock_(), "it is latency-sensitive now"));
   return {};
 }
 

@@ -44,6 +44,8 @@ model::Result<std::string> Daemon::evict(const std::string& id) {
   model::Action action{.what = eviction, .policy = "operator", .decision = {}, .reason = "asked for by hand"};
   action.decision = policies::decision_id(now, action);
   auto entries = evictor_.begin(target, workload, action, now);
+  if (!entries && entries.error().kind() == ErrorKind::transient)
+    return model::fail(ErrorKind::refused, entries.error().message());
   if (!entries) return model::fail(entries.error());
   drop_documents();
   publish(*entries);
@@ -56,6 +58,11 @@ model::Result<std::string> Daemon::evict(const std::string& id) {
 
 std::vector<LogEntry> Daemon::carry_out_evictions(double now) {
   std::vector<LogEntry> entries;
+  // Memory was read before a victim was seen to have ended: the next tick knows what came of it.
+  if (evictor_.marks().ended_at == now) {
+    eviction_timer_.arm(evictor_.due_s());
+    return entries;
+  }
   for (const auto& action : plan_.actions) {
     if (!std::holds_alternative<model::EvictAction>(action.what)) continue;
     const auto target = observer_->found().find(*action.workload());
@@ -70,10 +77,24 @@ std::vector<LogEntry> Daemon::carry_out_evictions(double now) {
     entry.result = begun.error().kind() == ErrorKind::gone ? "gone" : "failed";
     entry.error = begun.error().message();
     // Somebody else is to be chosen.
-    if (begun.error().kind() != ErrorKind::gone) evictor_.spare(target->second);
+    if (begun.error().kind() != ErrorKind::gone && begun.error().kind() != ErrorKind::transient)
+      evictor_.spare(target->second);
     entries.push_back(std::move(entry));
   }
   eviction_timer_.arm(evictor_.due_s());
+  return entries;
+}
+
+std::vector<LogEntry> Daemon::let_go_of_spared(double now) {
+  std::vector<LogEntry> entries;
+  for (const model::Workload& workload : observer_->snapshot().workloads) {
+    if (!workload.evicted_at) continue;
+    const bool sensitive = workload.workload_class == model::WorkloadClass::latency_sensitive;
+    if (!sensitive && !workload.fixed.life) continue;
+    auto left =
+        evictor_.let_go(workload.id, now, sensitive ? "it is latency-sensitive now" : "it is left alone now");
+    std::move(left.begin(), left.end(), std::back_inserter(entries));
+  }
   return entries;
 }
 

@@ -50,8 +50,6 @@ std::optional<std::string> Evictor::refusal(const cgroup::FoundWorkload& target,
   if (workload.workload_class != model::WorkloadClass::best_effort)
     return "it is latency-sensitive, and only best-effort workloads are evicted";
   if (workload.spared) return *workload.spared;
-  // What the snapshot says of it can be seconds old.
-  if (auto shared = spark::shared_now(options_.proc_root, workload.id)) return shared;
   if (is_never_evicted(workload.id)) return "it is a slice, which holds other units, or berth's own";
   if (const auto under_way = victims_.find(workload.id);
       under_way != victims_.end() && under_way->second.cgroup->id() == target.cgroup->id()) {
@@ -72,6 +70,10 @@ model::Result<std::vector<LogEntry>> Evictor::begin(const cgroup::FoundWorkload&
   if (eviction == nullptr) return model::fail(ErrorKind::invalid_input, "not an eviction");
   if (const auto why = refusal(target, workload)) {
     return model::fail(ErrorKind::refused, fmt::format("{} is not evicted: {}", id, *why));
+  }
+  // What the snapshot says of it can be seconds old; and it may be alone again soon.
+  if (const auto shared = spark::shared_now(options_.proc_root, id)) {
+    return model::fail(ErrorKind::transient, fmt::format("{} is not evicted now: {}", id, *shared));
   }
   auto processes = cgroup::Processes::of(*target.cgroup);
   if (!processes) return model::fail(processes.error());
@@ -146,9 +148,9 @@ bool Evictor::has_ended(Victim& victim, double now, std::vector<LogEntry>& entri
 void Evictor::end(Victim& victim, LogEntry entry, std::vector<LogEntry>& entries) {
   marks_.ended_at = entry.time;
   marks_.by_workload.erase(entry.workload);
+  if (entry.result != "left") ++counts_.ended;
   entries.push_back(std::move(entry));
   victim.over = true;
-  ++counts_.ended;
 }
 
 void Evictor::wait_for_next(Victim& victim, EvictionStep next) {
@@ -191,6 +193,10 @@ bool Evictor::decommission(Victim& victim, double now, std::vector<LogEntry>& en
 void Evictor::terminate(Victim& victim, double now, std::vector<LogEntry>& entries) {
   LogEntry entry = entry_of(victim, now, "terminate");
   cgroup::UnitStopper* units = victim.unit.empty() ? nullptr : options_.units();
+  if (units == nullptr && !victim.unit.empty() && options_.systemd_runs) {
+    return give_up(victim, std::move(entry), "systemd, which might start it anew, cannot be asked to stop it",
+                   entries);
+  }
   if (units != nullptr) {
     entry.new_value = "StopUnit";
     const auto stopped = units->stop_unit(victim.unit);
@@ -268,6 +274,17 @@ std::vector<LogEntry> Evictor::abandon(double now, const std::string& reason) {
   victims_.clear();
   marks_ = {};
   return entries;
+}
+
+std::vector<LogEntry> Evictor::let_go(const std::string& id, double now, const std::string& reason) {
+  const auto found = victims_.find(id);
+  marks_.by_workload.erase(id);
+  if (found == victims_.end()) return {};
+  LogEntry entry = entry_of(found->second, now, model::to_string(found->second.next));
+  entry.result = "left";
+  entry.reason = fmt::format("{}: this next step is not taken", reason);
+  victims_.erase(found);
+  return {std::move(entry)};
 }
 
 void Evictor::spare(const cgroup::FoundWorkload& target) {

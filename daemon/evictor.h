@@ -32,7 +32,7 @@ struct EvictionCounts {
 };
 
 // Ends workloads, one step after the other, each with time to go by itself before the next
-// (docs/architecture.md, eviction):
+// (docs/architecture.md, ending a workload):
 // decommission (SIGPWR, once, to a Spark executor that handles it), terminate (systemd stops its own unit;
 // anything else gets SIGTERM), kill (cgroup.kill). Nothing blocks: due() says when advance() has work. What
 // is signalled is held by pidfd and cgroup directory, so that a successor is never hit. Nobody's life depends
@@ -41,8 +41,11 @@ class Evictor {
  public:
   struct Options {
     std::filesystem::path proc_root = "/proc";
-    std::function<cgroup::UnitStopper*()> units;  // nullptr: units get signals, like everybody else
-    std::function<double()> monotonic;            // seconds
+    std::function<cgroup::UnitStopper*()> units;  // nullptr where systemd cannot be asked
+    // Whether systemd runs this host: then a unit that it cannot be asked to stop is left, as it would start
+    // it anew; elsewhere what looks like a unit gets signals, like everybody else.
+    bool systemd_runs = false;
+    std::function<double()> monotonic;  // seconds
   };
   explicit Evictor(Options options) : options_(std::move(options)) {}
 
@@ -64,6 +67,8 @@ class Evictor {
   std::vector<LogEntry> abandon(double now, const std::string& reason);
 
   const EvictionMarks& marks() const { return marks_; }
+  // Takes no further step against a workload that must not be evicted any more.
+  std::vector<LogEntry> let_go(const std::string& id, double now, const std::string& reason);
   // Has later snapshots say of this run that it cannot be evicted.
   void spare(const cgroup::FoundWorkload& target);
   // Forgets runs that are over.

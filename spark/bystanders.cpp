@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spark/bystanders.h"
 
+#include "model/name.h"
 #include "spark/proc_files.h"
 
 #include <algorithm>
@@ -69,7 +70,7 @@ std::map<std::string, Bystanders> find_bystanders(const std::filesystem::path& p
     Bystanders& here = found[*cgroup];
     if (here.count++ == 0) {
       here.pid = pid;
-      here.name = stat.name;
+      here.name = model::to_name(stat.name);
     }
   }
   return found;

@@ -5,6 +5,7 @@
 #include "spark/shared_now.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -174,15 +175,18 @@ Observation Collector::collect(double now) {
   found.bystanders = bystanders_;
   std::map<ProcessId, std::string> app_of;
   std::map<std::string, const Known*> by_app;
+  std::set<std::string> disputed;
   for (auto& [id, known] : drivers_) {
     ask(id, known, now);
     if (!known.problem.empty()) found.problems.push_back(known.problem);
     const std::string& app = known.driver.app_id();
     if (app.empty()) continue;
     if (!known.guessed || drivers_.size() == 1) app_of[id] = app;
-    // Of two that say the same id, the lower pid is believed.
-    if (now - known.read_at < kKept_s) by_app.emplace(app, &known);
+    if (now - known.read_at >= kKept_s) continue;
+    if (!by_app.emplace(app, &known).second) disputed.insert(app);
   }
+  // Of two that say the same id, at least one lies.
+  for (const std::string& app : disputed) by_app.erase(app);
   for (const auto& [id, known] : by_app)
     if (auto app = known->driver.app(now)) found.apps.push_back(*std::move(app));
   for (const Process& process : processes_) {

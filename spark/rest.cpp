@@ -23,8 +23,10 @@ constexpr int kMostPartitions = 1'000'000'000;
 
 // Whether brackets nest deeper than any of these answers has reason to: what is parsed is kept on the heap,
 // and a driver could have us build a million levels of nothing.
-bool too_deep(std::string_view text) {
+bool too_deep_or_many(std::string_view text) {
   constexpr int kMostLevels = 32;
+  constexpr std::size_t kMostValues = 500'000;  // some 90 MB once parsed
+  std::size_t values = 0;
   int level = 0;
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -34,7 +36,10 @@ bool too_deep(std::string_view text) {
       quoted = c != '"';
     } else if (c == '"') {
       quoted = true;
+    } else if (c == ',') {
+      if (++values > kMostValues) return true;
     } else if (c == '[' || c == '{') {
+      if (++values > kMostValues) return true;
       if (++level > kMostLevels) return true;
     } else if (c == ']' || c == '}') {
       --level;
@@ -47,8 +52,8 @@ bool too_deep(std::string_view text) {
 class Reader {
  public:
   explicit Reader(std::string_view text) {
-    if (too_deep(text)) {
-      fail("", "is nested too deeply");
+    if (too_deep_or_many(text)) {
+      fail("", "is nested too deeply, or of too many values");
       return;
     }
     root_ = json::parse(text, nullptr, false);

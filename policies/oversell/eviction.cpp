@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -37,8 +38,15 @@ EvictionOrder eviction_order(const model::Snapshot& snapshot, bool evict_highest
     present.push_back(&workload);
     if (!workload.evictable) highest = std::max(highest.value_or(workload.priority), workload.priority);
   }
-  // Stage, then priority in stage 2, then cost or running priority, then id.
-  using Key = std::tuple<int, int, double, std::string>;
+  // A driver goes after the executors of its application that can go, which are worth less without it.
+  std::map<std::string, double> dearest;
+  for (const model::Workload* workload : present) {
+    if (!workload->spark || workload->spark->role != model::SparkRole::executor) continue;
+    auto [most, fresh] = dearest.try_emplace(workload->spark->app, cost(*workload));
+    if (!fresh) most->second = std::max(most->second, cost(*workload));
+  }
+  // Stage, then priority in stage 2, then cost or running priority, then executors before drivers, then id.
+  using Key = std::tuple<int, int, double, bool, std::string>;
   std::vector<Key> keys;
   EvictionOrder result;
   for (const model::Workload* workload : present) {
@@ -52,12 +60,18 @@ EvictionOrder eviction_order(const model::Snapshot& snapshot, bool evict_highest
       if (!evict_highest) continue;
       candidate.running_priority = running_priority(*workload, snapshot.time);
     }
-    keys.emplace_back(candidate.stage, candidate.stage == 2 ? candidate.priority : 0,
-                      candidate.running_priority.value_or(candidate.cost), workload->id);
+    const bool driver = workload->spark && workload->spark->role == model::SparkRole::driver;
+    double key = candidate.running_priority.value_or(candidate.cost);
+    if (const auto most = driver ? dearest.find(workload->spark->app) : dearest.end();
+        most != dearest.end() && candidate.stage < 3) {
+      key = std::max(key, most->second);
+    }
+    keys.emplace_back(candidate.stage, candidate.stage == 2 ? candidate.priority : 0, key, driver,
+                      workload->id);
     result.candidates.emplace(workload->id, candidate);
   }
   std::sort(keys.begin(), keys.end());
-  for (Key& key : keys) result.order.push_back(std::move(std::get<3>(key)));
+  for (Key& key : keys) result.order.push_back(std::move(std::get<4>(key)));
   return result;
 }
 

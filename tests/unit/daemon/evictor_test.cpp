@@ -148,6 +148,21 @@ TEST_F(EvictorTest, AUnitThatSystemdDoesNotStopIsLeftAndSpared) {
   EXPECT_EQ(evictor.marks().of(kId, target.cgroup->id()), nullptr);
 }
 
+TEST_F(EvictorTest, AUnitIsLeftWhereItsSystemdCannotBeAsked) {
+  Child child;
+  run_in_it({&child});
+  target.systemd_unit = "x.service";
+  Evictor alone{{.proc_root = "/proc",
+                 .units = [] { return nullptr; },
+                 .systemd_runs = true,
+                 .monotonic = [this] { return now; }}};
+  const auto begun = alone.begin(target, workload, action_of(), now);
+  ASSERT_TRUE(begun);
+  EXPECT_EQ(begun->front().result, "failed");
+  EXPECT_EQ(child.died_of(), 0);
+  EXPECT_FALSE(was_killed());
+}
+
 TEST_F(EvictorTest, AUnitThatSystemdHasForgottenIsSignalled) {
   Child child;
   run_in_it({&child});
@@ -362,6 +377,17 @@ TEST_F(EvictorTest, WhatIsAbandonedGoesNoFurther) {
   EXPECT_EQ(after(100), Told{});
   EXPECT_FALSE(was_killed());
   EXPECT_TRUE(evictor.marks().by_workload.empty());
+}
+
+TEST_F(EvictorTest, WhoIsLetGoGetsNoFurtherStep) {
+  Child child([] { std::signal(SIGTERM, SIG_IGN); });
+  run_in_it({&child});
+  begin();
+  EXPECT_EQ(told(evictor.let_go(kId, now, "it is latency-sensitive now")), (Told{"kill left"}));
+  EXPECT_EQ(after(100), Told{});
+  EXPECT_FALSE(was_killed());
+  EXPECT_EQ(evictor.marks().of(kId, target.cgroup->id()), nullptr);
+  EXPECT_TRUE(evictor.let_go(kId, now, "again").empty());
 }
 
 TEST_F(EvictorTest, OneThatEvenKillingDoesNotEndIsGivenUp) {

@@ -442,6 +442,16 @@ TEST(OversellEviction, PricesExecutorsAsTheSparkPolicyDoes) {
   EXPECT_EQ(found[0], (model::EvictAction{"c", model::EvictionStep::decommission, kGiB, 1}));
 }
 
+TEST(OversellEviction, ADriverGoesAfterItsExecutors) {
+  model::Snapshot snapshot = full_node(0.98);
+  snapshot.workloads[0].spark = model::SparkIdentity{"app", model::SparkRole::driver, std::nullopt};
+  snapshot.workloads[2].spark = model::SparkIdentity{"app", model::SparkRole::executor, "1"};
+  // Nothing is completed, so the application is worth nothing yet, and its executor what it is at.
+  snapshot.spark_apps.emplace_back().id = "app";
+  snapshot.spark_apps.back().running = {{"1", 5}};
+  EXPECT_THAT(decide(snapshot, evicting()).findings.oversell->order, ElementsAre("c", "a", "b"));
+}
+
 TEST(OversellEviction, BothPoliciesTogetherTakeOne) {
   model::Snapshot snapshot = full_node(0.98);
   snapshot.workloads[0].evictable = false;  // of the highest priority: the other policy's alone

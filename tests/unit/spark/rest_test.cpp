@@ -97,7 +97,8 @@ TEST(RestProperties, ArePairs) {
 }
 
 TEST(Rest, ManyNestedLevelsDoNoHarm) {
-  EXPECT_EQ(problem(parse_stages(std::string(1'000'000, '['))), "the answer is nested too deeply");
+  EXPECT_EQ(problem(parse_stages(std::string(1'000'000, '['))),
+            "the answer is nested too deeply, or of too many values");
   EXPECT_EQ(problem(parse_stages(R"(["[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"[["])")),
             "an element is not an object");
 }
