@@ -171,13 +171,22 @@ void Collector::ask(const ProcessId& id, Known& known, double now) {
 
 Observation Collector::collect(double now) {
   look(now);
+  for (auto& [id, known] : drivers_) ask(id, known, now);
+  return observation(now);
+}
+
+Observation Collector::processes(double now) {
+  look(now);
+  return observation(now);
+}
+
+Observation Collector::observation(double now) const {
   Observation found;
   found.bystanders = bystanders_;
   std::map<ProcessId, std::string> app_of;
   std::map<std::string, const Known*> by_app;
   std::set<std::string> disputed;
-  for (auto& [id, known] : drivers_) {
-    ask(id, known, now);
+  for (const auto& [id, known] : drivers_) {
     if (!known.problem.empty()) found.problems.push_back(known.problem);
     const std::string& app = known.driver.app_id();
     if (app.empty()) continue;

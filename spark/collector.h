@@ -70,6 +70,8 @@ class Collector {
 
   // `now`: epoch seconds.
   Observation collect(double now);
+  // Which processes there are, and what is known of them, without asking any driver.
+  Observation processes(double now);
 
  private:
   struct Known {
@@ -84,6 +86,7 @@ class Collector {
 
   void look(double now);
   void ask(const ProcessId& id, Known& known, double now);
+  Observation observation(double now) const;
 
   std::filesystem::path proc_root_;
   Get get_;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spark/watcher.h"
 
-#include "spark/http_get.h"
-
 #include <chrono>
 #include <csignal>
 #include <utility>
@@ -17,27 +15,18 @@ double epoch_now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// Which processes there are, without what drivers say.
-Observation processes_alone(const std::filesystem::path& proc_root) {
-  Collector collector(proc_root, [](const std::string&) -> model::Result<std::string> {
-    return model::fail(model::ErrorKind::unavailable, "not asked yet");
-  });
-  Observation found = collector.collect(epoch_now());
-  found.problems.clear();
-  return found;
-}
-
 }  // namespace
 
 Watcher::Watcher(const std::filesystem::path& proc_root, double interval_s)
-    // Before anything is decided about a workload, it is known to be Spark's.
-    : latest_(std::make_shared<const Observation>(processes_alone(proc_root))) {
+    : collector_(proc_root, [this](const std::string& url) { return client_.get(url); }),
+      // Before anything is decided about a workload, it is known to be Spark's.
+      latest_(std::make_shared<const Observation>(collector_.processes(epoch_now()))) {
   // Signals are the event loop's.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this, proc_root, interval_s] { run(proc_root, interval_s); });
+  thread_ = std::thread([this, interval_s] { run(interval_s); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
@@ -55,13 +44,11 @@ std::shared_ptr<const Observation> Watcher::latest() const {
   return latest_;
 }
 
-void Watcher::run(const std::filesystem::path& proc_root, double interval_s) {
-  HttpClient client({}, stop_);
-  Collector collector(proc_root, [&client](const std::string& url) { return client.get(url); });
+void Watcher::run(double interval_s) {
   std::unique_lock lock(mutex_);
   while (!stop_) {
     lock.unlock();
-    auto found = std::make_shared<const Observation>(collector.collect(epoch_now()));
+    auto found = std::make_shared<const Observation>(collector_.collect(epoch_now()));
     lock.lock();
     latest_ = std::move(found);
     wake_.wait_for(lock, std::chrono::duration<double>(interval_s), [this] { return stop_.load(); });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "spark/collector.h"
+#include "spark/http_get.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -26,11 +27,14 @@ class Watcher {
   std::shared_ptr<const Observation> latest() const;
 
  private:
-  void run(const std::filesystem::path& proc_root, double interval_s);
+  void run(double interval_s);
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::atomic<bool> stop_{false};
+  // The thread's own, once it runs.
+  HttpClient client_{{}, stop_};
+  Collector collector_;
   std::shared_ptr<const Observation> latest_;
   std::thread thread_;
 };
