@@ -81,6 +81,7 @@ struct Sampler::State {
   std::size_t kept = 0;
   std::size_t max_kept = 0;
   unsigned round = 0;
+  bool caches_wanted = false;
 
   // Content of the file in `buffer`; nullopt with errno where it cannot be read.
   std::optional<std::string_view> read(const Entry& entry, KeptFile& file, std::array<char, 4096>& buffer) {
@@ -274,15 +275,25 @@ struct Sampler::State {
     read_cpus(cgroup, "cpuset.cpus.effective", entry.effective_text, entry.last->effective_cpus);
     read_quota(entry);
     entry.last->memory_high_bytes = parse_bytes(cgroup.read("memory.high").value_or(""));
-    entry.last->cache_bytes = parse_inactive_file(cgroup.read("memory.stat").value_or(""));
     for (KeptFile* file : {&entry.cpu_stat, &entry.memory_current, &entry.cpu_pressure})
       file->missing = false;
     entry.settings_due = false;
   }
 
+  void read_cache(Entry& entry, bool due) const {
+    std::optional<std::uint64_t>& cache = entry.last->cache_bytes;
+    if (!caches_wanted) {
+      cache.reset();
+    } else if (due || !cache) {
+      cache = parse_inactive_file(entry.cgroup->read("memory.stat").value_or(""));
+    }
+  }
+
   // `turn`: what is read in every kSettingsPeriod-th sample only is read now.
   void read_entry(Entry& entry, double now, const BulkReading& bulk, bool turn) {
-    if (turn || entry.settings_due) read_settings(entry);
+    const bool due = turn || entry.settings_due;
+    if (due) read_settings(entry);
+    read_cache(entry, due);
     const auto* known = bulk.find ? bulk.find(entry.cgroup->id()) : nullptr;
     const auto usage = known != nullptr ? taken_usage(entry, *known, bulk.read_ns) : read_usage(entry);
     if (entry.last->gone) {
@@ -327,6 +338,8 @@ void Sampler::refresh(const std::string& id) {
   const auto found = state_->entries.find(id);
   if (found != state_->entries.end()) found->second.settings_due = true;
 }
+
+void Sampler::want_caches(bool wanted) { state_->caches_wanted = wanted; }
 
 const Sampler::Readings& Sampler::readings() const { return state_->readings; }
 

@@ -26,10 +26,10 @@ struct BulkReading {
 // RLIMIT_NOFILE; what is beyond is opened for each reading).
 //
 // What costs is read only where it can have changed: pressure where the usage moved (and, where it is known,
-// threads waited), or where there was pressure before; the page cache and the settings (cpuset.cpus,
-// cpuset.cpus.effective, cpu.max, memory.high) in the first sample, after refresh(), and every
-// kSettingsPeriod samples, a share of the workloads each time, which is also when a file that was missing is
-// tried again.
+// threads waited), or where there was pressure before; the settings (cpuset.cpus, cpuset.cpus.effective,
+// cpu.max, memory.high) in the first sample, after refresh(), and every kSettingsPeriod samples, a share of
+// the workloads each time, which is also when a file that was missing is tried again; the page cache, which
+// costs more than all the rest, as often while it is wanted.
 class Sampler {
  public:
   static constexpr unsigned kSettingsPeriod = 10;
@@ -44,6 +44,8 @@ class Sampler {
   void remove(const std::string& id);
   // The next sample reads the settings of this workload afresh; for after a write.
   void refresh(const std::string& id);
+  // Whether the samples from here on tell the page cache; the next one tells all of it, if so.
+  void want_caches(bool wanted);
 
   struct Reading {
     // nullopt on the first reading (a rate needs two, 1 ms apart at least), where cpu.stat cannot be read,
@@ -62,7 +64,7 @@ class Sampler {
     std::optional<double> cpu_throttled;
     // CPU time used since the group was made, seconds; nullopt where cpu.stat cannot be read.
     std::optional<double> cpu_time_s;
-    // inactive_file of memory.stat, read with the settings; nullopt without the memory controller.
+    // inactive_file of memory.stat; nullopt without the memory controller, and where it is not wanted.
     std::optional<std::uint64_t> cache_bytes;
     bool gone = false;  // the cgroup vanished between two reads
   };

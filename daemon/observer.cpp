@@ -158,6 +158,7 @@ std::vector<std::string> Observer::read(double now) {
   snapshot_.load1 = load.load1;
   snapshot_.time = now;
 
+  sampler_.want_caches(load.memory.psi_full_avg10 > 0);  // nobody else asks for them
   sampler_.sample(now, kernel_.read(messages));
   if (now - allowed_read_at_ >= kAllowedLifetime_s || now < allowed_read_at_) {
     allowed_.refresh();

@@ -8,6 +8,7 @@
 #include <bit>
 
 #include <bpf/bpf.h>
+#include <sched.h>
 
 namespace berth::ebpf {
 
@@ -135,11 +136,13 @@ Result<void> Switch::use(const Counters* counters) {
 }
 
 void Switch::flush(bool all) {
+  const int here = sched_getcpu();
   for (std::uint32_t cpu = 0; cpu < state_->cpus; ++cpu) {
     const berth_cpu& own = state_->per_cpu.data()[cpu];
     const std::uint64_t runs = __atomic_load_n(&own.runs, __ATOMIC_RELAXED);
     const bool lively = runs - std::exchange(state_->runs[cpu], runs) >= kLively;
-    if (lively && !all) continue;
+    // Here the running task is the reader.
+    if ((lively || static_cast<int>(cpu) == here) && !all) continue;
     if (__atomic_load_n(&own.running, __ATOMIC_RELAXED) == BERTH_RUNNING_IDLE) continue;
     flush_cpu(*state_->programs, cpu);
   }

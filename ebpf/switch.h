@@ -25,7 +25,7 @@ class Switch {
   model::Result<void> use(const Counters* counters);
 
   // Credits what the tasks running now have used, on every CPU that is not idle; unless `all`, on those only
-  // that switched so rarely since the last call that it matters.
+  // where it matters: that switched rarely since the last call, and are not the caller's own.
   void flush(bool all);
   // One a CPU, for Aggregate::collect().
   std::vector<Aggregate::Table> tables() const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a reading of N cgroups costs, against reading a kept descriptor of each one's cpu.stat, and against
-// the cgroup room's sampler. "Active" is when a process has been in each since the last reading. All take
-// turns.
+// the cgroup room's sampler. "Active" is when a process has been in each since the last reading, on one vCPU
+// or on every one in turn, as the threads of a container are. All take turns.
 #include "cgroup/cgroup.h"
 #include "cgroup/sampler.h"
 #include "ebpf/collector.h"
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -65,16 +66,22 @@ void run(int count) {
   auto started = Collector::start(options);
   if (!started) throw std::runtime_error(started.error().message());
   Collector& collector = **started;
-  const auto visit_all = [&] {
+  const auto visit_all = [&](int cpus) {
     const pid_t visitor = fork();
     if (visitor == 0) {
       // The descriptors kept for the rivals leave no room for one more.
       close_range(3, ~0U, 0);
-      for (int i = 0; i < count; ++i) {
-        std::ofstream procs(tree.path("g" + std::to_string(i)) / "cgroup.procs");
-        procs << 0;
-        if (!procs.flush()) _exit(1);
-        usleep(1);
+      for (int cpu = 0; cpu < cpus; ++cpu) {
+        cpu_set_t here;
+        CPU_ZERO(&here);
+        CPU_SET(cpu, &here);
+        if (sched_setaffinity(0, sizeof(here), &here) != 0) _exit(1);
+        for (int i = 0; i < count; ++i) {
+          std::ofstream procs(tree.path("g" + std::to_string(i)) / "cgroup.procs");
+          procs << 0;
+          if (!procs.flush()) _exit(1);
+          usleep(1);
+        }
       }
       _exit(0);
     }
@@ -82,14 +89,15 @@ void run(int count) {
     waitpid(visitor, &status, 0);
     if (status != 0) throw std::runtime_error("the visitor could not be everywhere");
   };
+  const int all_cpus = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   // All of them have rows, as on a host where all containers run.
-  visit_all();
-  for (const bool active : {false, true}) {
+  visit_all(all_cpus);
+  for (const int cpus : {0, 1, all_cpus}) {
     std::vector<double> files_us;
     std::vector<double> sampler_us;
     std::vector<double> collector_us;
     const auto timed = [&](std::vector<double>& to, const auto& work) {
-      if (active) visit_all();
+      if (cpus > 0) visit_all(cpus);
       const double begin = cpu_us();
       work();
       to.push_back(cpu_us() - begin);
@@ -103,8 +111,9 @@ void run(int count) {
       });
     }
     const double own = median(collector_us);
-    std::printf("%6d %-7s %12.0f %12.0f %12.0f %10.1f %10.1f\n", count, active ? "active" : "idle", own,
-                median(files_us), median(sampler_us), median(files_us) / own, median(sampler_us) / own);
+    const std::string load = cpus == 0 ? "idle" : "on " + std::to_string(cpus);
+    std::printf("%6d %-7s %12.0f %12.0f %12.0f %10.1f %10.1f\n", count, load.c_str(), own, median(files_us),
+                median(sampler_us), median(files_us) / own, median(sampler_us) / own);
   }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the hook adds to a context switch, beside what a hook that does nothing adds, and what the usual three
 // hooks add. One byte goes to and fro between two processes on one CPU, each in a cgroup of its own; CPU time
-// of both. All cases take turns, many times, so that what else the machine does meets them alike.
+// of both. All cases take turns, many times and each time in the other direction, so that what else the
+// machine does meets them alike.
 #include "cgroup/hierarchy.h"
 #include "ebpf/collector.h"
 #include "ebpf/load.h"
@@ -24,8 +25,8 @@
 namespace berth::ebpf {
 namespace {
 
-constexpr int kRoundTrips = 20'000;
-constexpr int kTurns = 15;
+constexpr int kRoundTrips = 10'000;
+constexpr int kTurns = 101;
 
 double cpu_ns(const rusage& used) {
   const auto of = [](const timeval& time) {
@@ -124,17 +125,18 @@ void run() {
   std::map<std::string, std::vector<double>> costs;
   std::map<std::string, std::vector<double>> added;
   for (int turn = 0; turn < kTurns; ++turn) {
-    double bare = 0;
-    for (const auto& [name, attach] : cases) {
+    for (std::size_t at = 0; at < cases.size(); ++at) {
+      const auto& [name, attach] = cases[turn % 2 == 0 ? at : cases.size() - 1 - at];
       const auto attached = attach();
-      const double cost = ping_pong(tree);
-      if (!attached) bare = cost;
-      costs[name].push_back(cost);
-      added[name].push_back(cost - bare);
+      costs[name].push_back(ping_pong(tree));
+    }
+    for (const auto& [name, attach] : cases) {
+      added[name].push_back(costs[name].back() - costs[cases.front().first].back());
     }
   }
   const double nop = median(added["a hook that does nothing"]);
-  std::printf("%-28s %12s %12s %10s\n", "median of 15", "ns a switch", "added", "of nop's");
+  std::printf("%-28s %12s %12s %10s\n", ("median of " + std::to_string(kTurns)).c_str(), "ns a switch",
+              "added", "of nop's");
   for (const auto& [name, attach] : cases) {
     std::printf("%-28s %12.0f %12.0f %10.2f\n", name.c_str(), median(costs[name]), median(added[name]),
                 median(added[name]) / nop);

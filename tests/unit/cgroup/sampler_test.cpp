@@ -63,6 +63,7 @@ class SamplerTest : public ::testing::Test {
 };
 
 TEST_F(SamplerTest, TheFirstReadingHasNoRateButEverythingElse) {
+  sampler.want_caches(true);
   const auto reading = sample();
   EXPECT_FALSE(reading.sample);
   EXPECT_EQ(reading.cpu_pressure_some_avg10, 1.5);
@@ -133,13 +134,25 @@ TEST_F(SamplerTest, SettingsAreReadInTurnsAndAfterARefresh) {
   EXPECT_EQ(sample().cpus, model::CpuSet{5});
 }
 
-TEST_F(SamplerTest, CpuTimeFollowsAndTheCacheIsReadInTurns) {
+TEST_F(SamplerTest, CpuTimeFollows) {
   sample();
   tree.write("a", "cpu.stat", cpu_stat(2'500'000));
+  EXPECT_DOUBLE_EQ(sample().cpu_time_s.value(), 2.5);
+}
+
+TEST_F(SamplerTest, TheCacheIsReadOnlyWhileItIsWanted) {
+  EXPECT_EQ(sample().cache_bytes, std::nullopt);
+  sampler.want_caches(true);
+  EXPECT_EQ(sample().cache_bytes, 2048U);
+  sampler.want_caches(false);
+  EXPECT_EQ(sample().cache_bytes, std::nullopt);
+}
+
+TEST_F(SamplerTest, TheCacheIsReadInTurns) {
+  sampler.want_caches(true);
+  sample();
   tree.write("a", "memory.stat", "inactive_file 7\n");
-  const auto next = sample();
-  EXPECT_DOUBLE_EQ(next.cpu_time_s.value(), 2.5);
-  EXPECT_EQ(next.cache_bytes, 2048U);
+  EXPECT_EQ(sample().cache_bytes, 2048U);
   sampler.refresh("a");
   EXPECT_EQ(sample().cache_bytes, 7U);
   std::filesystem::remove(tree.root() / "a" / "memory.stat");
