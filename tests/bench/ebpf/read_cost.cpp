@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -20,6 +21,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 namespace berth::ebpf {
@@ -50,13 +52,64 @@ std::uint64_t pread_all(const std::vector<Fd>& files) {
   return sum;
 }
 
+// A process that goes through all groups whenever asked. It is made once, and early: after a fork the reader
+// would pay for a fault on each page that it writes.
+class Visitor {
+ public:
+  Visitor(const cgroup::test::RealTree& tree, int groups) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw std::runtime_error("socketpair");
+    child_ = fork();
+    if (child_ == 0) {
+      char cpus = 0;
+      while (read(ends[1], &cpus, 1) == 1) {
+        for (int cpu = 0; cpu < cpus; ++cpu) go_through(tree, groups, cpu);
+        if (write(ends[1], &cpus, 1) != 1) _exit(1);
+      }
+      _exit(0);
+    }
+    close(ends[1]);
+    end_ = Fd(ends[0]);
+  }
+  ~Visitor() {
+    kill(child_, SIGKILL);
+    waitpid(child_, nullptr, 0);
+  }
+  Visitor(const Visitor&) = delete;
+  Visitor& operator=(const Visitor&) = delete;
+
+  void visit_all(int cpus) {
+    char how_many = static_cast<char>(cpus);
+    if (write(end_.get(), &how_many, 1) != 1 || read(end_.get(), &how_many, 1) != 1)
+      throw std::runtime_error("the visitor could not be everywhere");
+  }
+
+ private:
+  static void go_through(const cgroup::test::RealTree& tree, int groups, int cpu) {
+    cpu_set_t here;
+    CPU_ZERO(&here);
+    CPU_SET(cpu, &here);
+    if (sched_setaffinity(0, sizeof(here), &here) != 0) _exit(1);
+    for (int i = 0; i < groups; ++i) {
+      std::ofstream procs(tree.path("g" + std::to_string(i)) / "cgroup.procs");
+      procs << 0;
+      if (!procs.flush()) _exit(1);
+      usleep(1);
+    }
+  }
+
+  pid_t child_ = -1;
+  Fd end_;
+};
+
 void run(int count) {
   const cgroup::test::RealTree tree;
+  for (int i = 0; i < count; ++i) tree.make("g" + std::to_string(i));
+  Visitor visitor(tree, count);
   std::vector<Fd> files;
   cgroup::Sampler sampler;
   for (int i = 0; i < count; ++i) {
     const std::string name = "g" + std::to_string(i);
-    tree.make(name);
     files.emplace_back(open((tree.path(name) / "cpu.stat").c_str(), O_RDONLY | O_CLOEXEC));
     if (!files.back()) throw std::runtime_error("open");
     sampler.add(name, cgroup::Cgroup::open(tree.hierarchy().root, tree.id(name)).value());
@@ -66,38 +119,15 @@ void run(int count) {
   auto started = Collector::start(options);
   if (!started) throw std::runtime_error(started.error().message());
   Collector& collector = **started;
-  const auto visit_all = [&](int cpus) {
-    const pid_t visitor = fork();
-    if (visitor == 0) {
-      // The descriptors kept for the rivals leave no room for one more.
-      close_range(3, ~0U, 0);
-      for (int cpu = 0; cpu < cpus; ++cpu) {
-        cpu_set_t here;
-        CPU_ZERO(&here);
-        CPU_SET(cpu, &here);
-        if (sched_setaffinity(0, sizeof(here), &here) != 0) _exit(1);
-        for (int i = 0; i < count; ++i) {
-          std::ofstream procs(tree.path("g" + std::to_string(i)) / "cgroup.procs");
-          procs << 0;
-          if (!procs.flush()) _exit(1);
-          usleep(1);
-        }
-      }
-      _exit(0);
-    }
-    int status = 0;
-    waitpid(visitor, &status, 0);
-    if (status != 0) throw std::runtime_error("the visitor could not be everywhere");
-  };
   const int all_cpus = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   // All of them have rows, as on a host where all containers run.
-  visit_all(all_cpus);
+  visitor.visit_all(all_cpus);
   for (const int cpus : {0, 1, all_cpus}) {
     std::vector<double> files_us;
     std::vector<double> sampler_us;
     std::vector<double> collector_us;
     const auto timed = [&](std::vector<double>& to, const auto& work) {
-      if (cpus > 0) visit_all(cpus);
+      if (cpus > 0) visitor.visit_all(cpus);
       const double begin = cpu_us();
       work();
       to.push_back(cpu_us() - begin);
