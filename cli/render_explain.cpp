@@ -77,6 +77,9 @@ void render_identity(std::ostream& out, const Document& workload, const Style& s
     say(out, used ? fmt::format("uses {} on average{}", cores(used), memory ? " and " + bytes(memory) : "")
                   : "what it uses is not known yet");
   }
+  for (const Document& gpu : list_of(workload, "gpus")) {
+    if (gpu.is_string()) say(out, "has processes on GPU " + gpu.get<std::string>());
+  }
   if (const auto why = text_of(workload, "unmanaged"); !why.empty()) {
     say(out, "berth leaves it alone: " + why);
   }

@@ -2,7 +2,11 @@
 #include "cli/render.h"
 #include "cli/table.h"
 
+#include <algorithm>
 #include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace berth::cli {
 
@@ -15,33 +19,52 @@ std::string bytes_of(const Document& object, const char* name) {
   return bytes && *bytes >= 0 ? format_bytes(static_cast<std::uint64_t>(*bytes)) : "-";
 }
 
+std::string gpus_of(const Document& workload) {
+  std::string text;
+  for (const Document& gpu : list_of(workload, "gpus")) {
+    if (gpu.is_string()) text += (text.empty() ? "" : " ") + gpu.get<std::string>();
+  }
+  return text;
+}
+
 }  // namespace
 
 void render_list(std::ostream& out, const Document& workloads, const Style& style) {
-  Table table({{"WORKLOAD", Align::left, true},
-               {"CLASS"},
-               {"SERVICE", Align::left, true},
-               {"VCPUS", Align::right},
-               {"PINNED", Align::left, true},
-               {"CPU", Align::right},
-               {"MEMORY", Align::right},
-               {"PRESSURE", Align::right},
-               {"SCORE", Align::right},
-               {"QUOTA", Align::right, false, true},
-               {"PROGRESS", Align::right, false, true}});
+  const auto& list = list_of(workloads, "workloads");
+  const bool any_gpus = std::any_of(list.begin(), list.end(),
+                                    [](const Document& workload) { return !gpus_of(workload).empty(); });
+  std::vector<Column> columns{{"WORKLOAD", Align::left, true},
+                              {"CLASS"},
+                              {"SERVICE", Align::left, true},
+                              {"VCPUS", Align::right},
+                              {"PINNED", Align::left, true},
+                              {"CPU", Align::right},
+                              {"MEMORY", Align::right},
+                              {"PRESSURE", Align::right},
+                              {"SCORE", Align::right},
+                              {"QUOTA", Align::right, false, true},
+                              {"PROGRESS", Align::right, false, true}};
+  if (any_gpus) columns.push_back({"GPUS", Align::left, true});
+  Table table(columns);
   bool left_alone = false;
-  for (const Document& workload : list_of(workloads, "workloads")) {
+  for (const Document& workload : list) {
     const bool managed = !member(workload, "managed").is_boolean() || flag_of(workload, "managed");
     left_alone = left_alone || !managed;
     const bool latency = text_of(workload, "class") == "latency-sensitive";
-    table.add(
-        {Cell(or_dash(text_of(workload, "id")) + (managed ? "" : " *"), managed ? Colour::none : Colour::dim),
-         Cell(or_dash(text_of(workload, "class")), latency ? Colour::yellow : Colour::none),
-         or_dash(text_of(workload, "service")), format_number(number_of(workload, "vcpus"), 0),
-         or_dash(text_of(workload, "pinned_cpus")), format_number(number_of(workload, "cpu_cores"), 2),
-         bytes_of(workload, "memory_bytes"), format_number(number_of(workload, "pressure"), 2),
-         format_number(number_of(workload, "score"), 3), format_number(number_of(workload, "cpu_quota"), 2),
-         format_share(number_of(workload, "progress"))});
+    std::vector<Cell> row{
+        Cell(or_dash(text_of(workload, "id")) + (managed ? "" : " *"), managed ? Colour::none : Colour::dim),
+        Cell(or_dash(text_of(workload, "class")), latency ? Colour::yellow : Colour::none),
+        or_dash(text_of(workload, "service")),
+        format_number(number_of(workload, "vcpus"), 0),
+        or_dash(text_of(workload, "pinned_cpus")),
+        format_number(number_of(workload, "cpu_cores"), 2),
+        bytes_of(workload, "memory_bytes"),
+        format_number(number_of(workload, "pressure"), 2),
+        format_number(number_of(workload, "score"), 3),
+        format_number(number_of(workload, "cpu_quota"), 2),
+        format_share(number_of(workload, "progress"))};
+    if (any_gpus) row.emplace_back(or_dash(gpus_of(workload)));
+    table.add(std::move(row));
   }
   if (table.empty()) {
     out << "No workloads: nothing on this host matches a rule.\n";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/render.h"
+#include "cli/render_gpus.h"
 #include "cli/table.h"
 
 #include <ostream>
@@ -141,6 +142,8 @@ void render_status(std::ostream& out, const Document& status, double now, const 
   if (const std::string error = text_of(config, "error"); !error.empty()) {
     line("", "not taken over: " + error, Colour::red);
   }
+
+  render_gpus(out, status, style);
 
   out << "\n" << paint(style, Colour::bold, "What the host offers") << "\n";
   for (const Document& capability : list_of(status, "capabilities")) {

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.h"
 #include "cli/input.h"
+#include "cli/render_gpus.h"
 #include "cli/render_topology.h"
 #include "model/json.h"
 #include "topology/discover.h"
+#include "topology/gpu_inventory.h"
 
 #include <memory>
 #include <optional>
 #include <ostream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -35,10 +39,24 @@ model::Result<model::Topology> from_xml(const std::string& file) {
   return topology::from_xml_text(*xml, input_name(file));
 }
 
+// That long somebody may wait for the drivers of GPUs.
+constexpr double kGpuPatience_s = 3;
+
+model::Result<model::Topology> of_this_host() {
+  auto topology = topology::discover();
+  if (!topology) return topology;
+  topology::GpuInventory inventory({});
+  inventory.settle(topology->cpus(), kGpuPatience_s);
+  std::vector<model::Gpu> gpus;
+  for (const auto& known : inventory.gpus()) gpus.push_back(known.gpu);
+  if (auto taken = topology->set_gpus(std::move(gpus)); !taken) return model::fail(taken.error());
+  return topology;
+}
+
 Outcome<void> show_topology(Session& session, const Arguments& arguments) {
   const auto topology = arguments.xml         ? from_xml(*arguments.xml)
                         : arguments.synthetic ? topology::from_synthetic(*arguments.synthetic)
-                                              : topology::discover();
+                                              : of_this_host();
   if (!topology) {
     // Whatever is wrong with something that was named on the command line is wrong use.
     const bool named = arguments.xml || arguments.synthetic;
@@ -49,6 +67,7 @@ Outcome<void> show_topology(Session& session, const Arguments& arguments) {
     return {};
   }
   session.out << render_topology(*topology, drawing(session.style));
+  render_gpus(session.out, topology->gpus(), session.style);
   return {};
 }
 

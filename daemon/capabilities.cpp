@@ -49,6 +49,7 @@ std::vector<Capability> all_capabilities(const cgroup::Hierarchy& hierarchy, con
            ? fmt::format("{} domains share a last-level cache",
                          topology.domains(model::DomainKind::llc).size())
            : "the host does not say which vCPUs share a last-level cache; sockets take its place"});
+  list.push_back(equipment.gpus);
   list.push_back(given_or("undo-journal", equipment.journal_problem,
                           "originals are recorded before each first write",
                           "berth stays in observe mode, as it never changes what it could not put back"));

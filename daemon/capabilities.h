@@ -15,6 +15,7 @@ namespace berth::daemon {
 struct Equipment {
   std::optional<model::Capability> systemd;
   model::Capability pressure_triggers;
+  model::Capability gpus;
   std::optional<model::Capability> metrics;  // nullopt where nobody wants them served
   std::optional<std::string> journal_problem;
   std::optional<std::string> decision_log_problem;

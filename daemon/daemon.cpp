@@ -353,6 +353,7 @@ void Daemon::look(double now) {
   const double cpu_before = seconds_of(CLOCK_THREAD_CPUTIME_ID);
   auto messages = observer_->read(now);
   keep_to_budget(seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_before);
+  say_gpus();
   observer_->set_spark(spark_.newest(messages));
   for (const auto& message : messages) spdlog::warn("{}", message);
   for (const auto& message : progress_files_.follow(observer_->found(), observer_->progress(), now)) {
@@ -411,6 +412,13 @@ void Daemon::say_stragglers(const StragglerWatch::News& news) {
   for (const auto& item : news.found) say(kMessageStragglerFound, LOG_NOTICE, "is a straggler", item);
   for (const auto& item : news.relocate) {
     say(kMessageRelocationNeeded, LOG_WARNING, "should run elsewhere", item);
+  }
+}
+
+void Daemon::say_gpus() {
+  for (const auto& news : observer_->take_gpu_news()) {
+    announce_event(news.healthy ? kMessageGpuHealthy : kMessageGpuUnhealthy,
+                   news.healthy ? LOG_NOTICE : LOG_WARNING, news.text, mode_name());
   }
 }
 

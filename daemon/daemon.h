@@ -159,6 +159,7 @@ class Daemon final : public Control {
   model::Admission judge_newcomer(const model::PendingWorkload& request);
   void say_findings();
   void say_stragglers(const StragglerWatch::News& news);
+  void say_gpus();
   void say_unmanaged(const UnmanagedWorkloads& before);
   void connect_bus();
   void say_no_bus(const std::string& problem);

@@ -27,6 +27,10 @@ bool is_same_request(model::PendingWorkload held, const model::PendingWorkload& 
   return held == request;
 }
 
+std::vector<std::string> gpus_of(const model::Admission& answer) {
+  return answer.bins.fitting.empty() ? std::vector<std::string>() : answer.bins.fitting.front().gpus;
+}
+
 }  // namespace
 
 void Daemon::end_reservations(double now) {
@@ -39,8 +43,14 @@ void Daemon::end_reservations(double now) {
 // Not before the tick that takes them in as workloads: in between, their place would be nobody's.
 void Daemon::meet_reservations() {
   for (const auto& id : std::exchange(arrived_, {})) {
-    for (const Reservation& met : reservations_->meet(id))
+    for (const Reservation& met : reservations_->meet(id)) {
       spdlog::info("{} has come, as {}; its place is its own now", met.request.id, id);
+      observer_->keep_gpus({.workload = id,
+                            .cgroup_id = observer_->cgroup_id(id),
+                            .gpus = met.gpus,
+                            .exclusive = met.request.gpu_exclusive,
+                            .until = met.until()});
+    }
   }
 }
 
@@ -76,8 +86,8 @@ model::Result<std::string> Daemon::admit(const std::string& request, double hold
   answer.time = now;
   if (answer.admitted) {
     auto host = std::move(documents_.host);
-    const auto held =
-        reservations_->hold({.request = std::move(parsed->request), .since = now, .hold_s = hold_s});
+    const auto held = reservations_->hold(
+        {.request = std::move(parsed->request), .since = now, .hold_s = hold_s, .gpus = gpus_of(answer)});
     if (!held && held.error().kind() == ErrorKind::refused) {
       answer.admitted = false;
       answer.reason = held.error().message();

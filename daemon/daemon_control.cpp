@@ -74,6 +74,7 @@ StatusReport Daemon::status_report() const {
   Equipment equipment;
   if (actuators_) equipment.systemd = actuators_->systemd();
   equipment.pressure_triggers = pressure_.capability();
+  equipment.gpus = observer_->gpu_capability();
   equipment.metrics = metrics_.capability();
   equipment.journal_problem = journal_problem_;
   equipment.decision_log_problem = decision_log_->problem();
@@ -95,6 +96,7 @@ StatusReport Daemon::status_report() const {
   report.workloads = counts_;
   report.score_node = score_node();
   report.best_effort_cpus = best_effort_cpus();
+  report.gpus = gpu_reports(snapshot);
   report.held = count_held(holdings());
   report.stragglers = stragglers_.stragglers();
   report.relocations = stragglers_.relocations();

@@ -90,6 +90,34 @@ void add_advertised(Families& families, const model::OversellFindings& findings,
                  findings.evict_count);
 }
 
+void add_gpus(Families& families, const std::vector<GpuReport>& gpus) {
+  const auto each = [&](const char* name, const char* help, auto figure) {
+    for (const auto& report : gpus) {
+      families.gauge(name, help, figure(report),
+                     {{"gpu", report.gpu.id}, {"vendor", report.gpu.vendor}, {"model", report.gpu.model}});
+    }
+  };
+  using Figure = std::optional<double>;
+  const auto bytes = [](const std::optional<std::uint64_t>& amount) {
+    return amount ? Figure(static_cast<double>(*amount)) : std::nullopt;
+  };
+  each("berth_gpu_healthy",
+       "1 where new work may be given to the GPU, 0 where not; berthctl status says why.",
+       [](const GpuReport& report) { return report.gpu.healthy ? 1 : 0; });
+  each("berth_gpu_memory_bytes", "Memory of the GPU.",
+       [&](const GpuReport& report) { return bytes(report.gpu.memory_bytes); });
+  each("berth_gpu_memory_used_bytes", "Memory of the GPU that is in use.",
+       [&](const GpuReport& report) { return bytes(report.gpu.memory_used_bytes); });
+  each("berth_gpu_utilisation_ratio", "Share of time in which the GPU was busy, as its driver says.",
+       [](const GpuReport& report) { return report.gpu.utilisation; });
+  each("berth_gpu_workloads", "Workloads that use the GPU.",
+       [](const GpuReport& report) { return static_cast<double>(report.workloads.size()); });
+  each("berth_gpu_other_processes", "Processes that use the GPU and belong to no workload.",
+       [](const GpuReport& report) {
+         return report.gpu.other_processes ? Figure(*report.gpu.other_processes) : std::nullopt;
+       });
+}
+
 void add_node(Families& families, const StatusReport& status) {
   const auto count = [&](model::WorkloadClass workload_class, std::uint32_t number) {
     families.gauge("berth_workloads", "Workloads that berth manages.", number,
@@ -188,6 +216,7 @@ std::string metrics_text(const StatusReport& status, const std::vector<WorkloadF
   Families families;
   add_daemon(families, status);
   add_node(families, status);
+  add_gpus(families, status.gpus);
   add_workloads(families, workloads);
   return families.text();
 }

@@ -78,7 +78,9 @@ Observer::Observer(const cgroup::Hierarchy& hierarchy, std::filesystem::path pro
       sys_root_(std::move(sys_root)),
       history_(static_cast<std::size_t>(history)),
       has_cpuset_(hierarchy.controllers.count("cpuset") > 0),
-      allowed_(hierarchy.root) {
+      allowed_(hierarchy.root),
+      gpus_({.sys_root = sys_root_, .proc_root = proc_root_}),
+      gpu_holders_(proc_root_) {
   snapshot_.host = host_name();
 }
 
@@ -141,6 +143,7 @@ void Observer::refresh_topology(std::vector<std::string>& messages) {
       fmt::format("online vCPUs are now {} (were {})", online->to_string(), online_.to_string()));
   online_ = std::move(*online);
   snapshot_.topology = std::move(*topology);
+  gpus_.look_at_bus_again();
   allowed_.refresh();
   kernel_.follow_cpus(messages);
 }
@@ -148,6 +151,8 @@ void Observer::refresh_topology(std::vector<std::string>& messages) {
 std::vector<std::string> Observer::read(double now) {
   std::vector<std::string> messages;
   refresh_topology(messages);
+  gpus_.look(snapshot_.topology.cpus());
+  gpu_holders_.follow(gpus_);
 
   const auto load = read_host_load(proc_root_);
   for (const auto& message : load.missing) {
@@ -267,6 +272,7 @@ const model::Snapshot& Observer::assemble(const Holdings& holdings, const Unmana
       if (!mark->evicted_at) workload.fixed.life = true;
     }
   }
+  gpu_holders_.join(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
   snapshot_.eviction_ended_at = evictions.ended_at;
   stragglers.mark(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
   return snapshot_;

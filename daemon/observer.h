@@ -6,6 +6,7 @@
 #include "cgroup/sampler.h"
 #include "daemon/allowed_cpus.h"
 #include "daemon/eviction_marks.h"
+#include "daemon/gpu_holders.h"
 #include "daemon/held.h"
 #include "daemon/kernel_sampling.h"
 #include "daemon/overrides.h"
@@ -15,6 +16,7 @@
 #include "model/error.h"
 #include "model/snapshot.h"
 #include "spark/collector.h"
+#include "topology/gpu_inventory.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -63,6 +65,12 @@ class Observer {
   ProgressReports& progress() { return progress_; }
   // What the next assemble() takes applications, executors and drivers from; null: there are none.
   void set_spark(std::shared_ptr<const spark::Observation> spark) { spark_ = std::move(spark); }
+  // GPUs whose health is not what it was, since the last call.
+  std::vector<topology::GpuNews> take_gpu_news() { return gpus_.take_news(); }
+  // Waits until the drivers of the GPUs have answered, at most so long.
+  void wait_for_gpus(double most_s) { gpus_.settle(snapshot_.topology.cpus(), most_s); }
+  void keep_gpus(GpuPromise promise) { gpu_holders_.keep(std::move(promise)); }
+  model::Capability gpu_capability() const { return gpus_.capability(); }
   // 0 where there is no such workload.
   std::uint64_t cgroup_id(const std::string& workload) const;
 
@@ -98,6 +106,8 @@ class Observer {
   AllowedCpus allowed_;
   double allowed_read_at_ = 0;
   model::CpuSet online_;
+  topology::GpuInventory gpus_;
+  GpuHolders gpu_holders_;
   std::set<std::string> said_;  // what is missing, as long as it is
   ProgressReports progress_;
   std::shared_ptr<const spark::Observation> spark_;

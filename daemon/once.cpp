@@ -32,6 +32,8 @@ namespace {
 
 // A rate needs two readings; this far apart they tell enough of who is busy.
 constexpr double kBetweenReadings_s = 0.25;
+// That long somebody may wait for the drivers of GPUs.
+constexpr double kGpuPatience_s = 3;
 
 ExitStatus failed(const model::Error& error) {
   fmt::print(stderr, "berthd: {}\n", error.message());
@@ -89,7 +91,9 @@ ExitStatus run_once(const Options& options, const config::Settings& settings) {
   say((*observer)->read(first));
   const double pause_s = std::min(kBetweenReadings_s, settings.tick_s);
   poll(nullptr, 0, static_cast<int>(pause_s * 1000));
+  (*observer)->wait_for_gpus(kGpuPatience_s);
   say((*observer)->read(epoch_now()));
+  for (const auto& news : (*observer)->take_gpu_news()) spdlog::warn("{}", news.text);
   ask_drivers();
 
   // What runs with settings made over the bus is seen as the daemon sees it.

@@ -5,6 +5,7 @@
 #include "daemon/advertising.h"
 #include "model/json.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -42,6 +43,25 @@ json log_entries(const std::vector<LogEntry>& entries) {
                     {"reason", entry.reason},
                     {"result", entry.result},
                     {"error", nullable(entry.error)}});
+  }
+  return list;
+}
+
+json gpu_list(const std::vector<GpuReport>& reports) {
+  json list = json::array();
+  for (const auto& [gpu, workloads] : reports) {
+    list.push_back({{"id", gpu.id},
+                    {"vendor", gpu.vendor},
+                    {"model", gpu.model},
+                    {"numa", nullable(gpu.numa)},
+                    {"memory_bytes", nullable(gpu.memory_bytes)},
+                    {"memory_used_bytes", nullable(gpu.memory_used_bytes)},
+                    {"utilisation", nullable(gpu.utilisation)},
+                    {"healthy", gpu.healthy},
+                    {"problem", nullable(gpu.problem)},
+                    {"holder", nullable(gpu.holder)},
+                    {"workloads", workloads},
+                    {"other_processes", nullable(gpu.other_processes)}});
   }
   return list;
 }
@@ -98,6 +118,19 @@ std::vector<std::string> overridden_keys(const Tick& tick, const std::string& id
 
 }  // namespace
 
+std::vector<GpuReport> gpu_reports(const model::Snapshot& snapshot) {
+  std::vector<GpuReport> reports;
+  for (const auto& gpu : snapshot.topology.gpus()) reports.push_back({gpu, {}});
+  if (reports.empty()) return reports;
+  for (const auto& workload : snapshot.workloads) {
+    for (auto& report : reports) {
+      if (std::find(workload.gpus.begin(), workload.gpus.end(), report.gpu.id) != workload.gpus.end())
+        report.workloads.push_back(workload.id);
+    }
+  }
+  return reports;
+}
+
 std::optional<int> vcpus_asked_for(const Tick& tick, const model::Workload& workload) {
   if (workload.vcpus || tick.unmanaged.count(workload.id) == 0) return workload.vcpus;
   const auto found = tick.observer.found().find(workload.id);
@@ -144,6 +177,7 @@ std::string status_json(const StatusReport& report) {
          {"unmanaged", report.workloads.unmanaged}}},
        {"score_node", nullable(report.score_node)},
        {"best_effort_cpus", report.best_effort_cpus},
+       {"gpus", gpu_list(report.gpus)},
        {"stragglers", report.stragglers},
        {"relocations", report.relocations},
        {"evictions",
@@ -211,6 +245,7 @@ std::string workloads_json(const Tick& tick) {
                  {"runq_latency_us", nullptr},
                  {"runq_latency_p50_us", nullptr},
                  {"llc_mpki", nullptr},
+                 {"gpus", workload.gpus},
                  {"priority", workload.priority},
                  {"managed", managed},
                  {"unmanaged_reason", managed ? json(nullptr) : json(left_alone->second.reason)}};

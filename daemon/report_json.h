@@ -29,6 +29,14 @@ struct SamplingReport {
   std::vector<ebpf::Rung> figures;
 };
 
+// A GPU, and the workloads that use it, ascending.
+struct GpuReport {
+  model::Gpu gpu;
+  std::vector<std::string> workloads;
+};
+// As the snapshot has them.
+std::vector<GpuReport> gpu_reports(const model::Snapshot& snapshot);
+
 // What berth.status/1 holds (docs/contract.md).
 struct StatusReport {
   std::string version;
@@ -45,6 +53,7 @@ struct StatusReport {
   WorkloadCounts workloads;
   std::optional<double> score_node;
   std::string best_effort_cpus;
+  std::vector<GpuReport> gpus;
   HeldCounts held;
   std::size_t stragglers = 0;
   std::size_t relocations = 0;  // stragglers that this node cannot help

@@ -45,7 +45,10 @@ json to_document(const Reservation& reservation) {
     if (request.gpu_model) document["gpu_model"] = *request.gpu_model;
     document["gpu_exclusive"] = request.gpu_exclusive;
   }
-  return {{"since", reservation.since}, {"hold_s", reservation.hold_s}, {"request", std::move(document)}};
+  return {{"since", reservation.since},
+          {"hold_s", reservation.hold_s},
+          {"request", std::move(document)},
+          {"gpus", reservation.gpus}};
 }
 
 model::Result<Reservation> read_one(const json& element) {
@@ -53,7 +56,8 @@ model::Result<Reservation> read_one(const json& element) {
   if (!parsed) return model::fail(parsed.error());
   Reservation read{.request = std::move(parsed->request),
                    .since = element.at("since").get<double>(),
-                   .hold_s = element.at("hold_s").get<double>()};
+                   .hold_s = element.at("hold_s").get<double>(),
+                   .gpus = element.value("gpus", std::vector<std::string>())};
   if (!(read.hold_s > 0) || !std::isfinite(read.until())) {
     return model::fail(model::ErrorKind::invalid_input, "it has no time limit");
   }

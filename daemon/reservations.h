@@ -18,8 +18,9 @@ namespace berth::daemon {
 // The place that is kept for a workload which was let in and has not come yet.
 struct Reservation {
   model::PendingWorkload request;
-  double since = 0;   // epoch seconds
-  double hold_s = 0;  // from then on
+  double since = 0;                    // epoch seconds
+  double hold_s = 0;                   // from then on
+  std::vector<std::string> gpus = {};  // those that it was told it would get
 
   double until() const { return since + hold_s; }
 };

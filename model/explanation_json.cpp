@@ -102,6 +102,9 @@ void write_explained(JsonWriter& out, const WorkloadExplanation& explained) {
       .member("mean_cores", explained.mean_cores)
       .member("memory_bytes", explained.memory_bytes)
       .member("unmanaged", explained.unmanaged);
+  out.key("gpus").begin_array();
+  for (const std::string& gpu : workload.gpus) out.value(gpu);
+  out.end_array();
   out.key("limits").begin_object();
   write_limit(out, "cpu_quota", workload.cpu_quota_cores, workload.original, &OriginalLimits::cpu_quota_cores,
               workload.held_cpu);

@@ -75,11 +75,13 @@ Result<void> check_gpus(const std::vector<Gpu>& gpus) {
       return wrong("gpus", index, fmt::format("GPU {} is already at gpus[{}]", gpu.id, other->second));
     if (gpu.numa && !index_in_range(*gpu.numa))
       return wrong("gpus", index, fmt::format("NUMA node {} is not between 0 and {}", *gpu.numa, kMaxCpu));
-    if (gpu.memory_used_bytes > gpu.memory_bytes)
+    if (gpu.memory_bytes && gpu.memory_used_bytes > gpu.memory_bytes)
       return wrong("gpus", index,
-                   fmt::format("{} bytes used of {}", gpu.memory_used_bytes, gpu.memory_bytes));
-    if (!(gpu.utilisation >= 0 && gpu.utilisation <= 1))
-      return wrong("gpus", index, fmt::format("utilisation {} is not between 0 and 1", gpu.utilisation));
+                   fmt::format("{} bytes used of {}", *gpu.memory_used_bytes, *gpu.memory_bytes));
+    if (gpu.utilisation && !(*gpu.utilisation >= 0 && *gpu.utilisation <= 1))
+      return wrong("gpus", index, fmt::format("utilisation {} is not between 0 and 1", *gpu.utilisation));
+    if (gpu.other_processes && *gpu.other_processes < 0)
+      return wrong("gpus", index, fmt::format("{} other processes", *gpu.other_processes));
   }
   return {};
 }
@@ -135,6 +137,12 @@ Result<Topology> Topology::make(std::vector<Cpu> cpus, std::vector<Gpu> gpus) {
     for (const auto& threads : threads_of)
       if (rank < threads.size()) topology.window_order_.push_back(threads[rank]);
   return topology;
+}
+
+Result<void> Topology::set_gpus(std::vector<Gpu> gpus) {
+  if (auto checked = check_gpus(gpus); !checked) return checked;
+  gpus_ = std::move(gpus);
+  return {};
 }
 
 const Cpu* Topology::find(int cpu) const {

@@ -26,16 +26,20 @@ struct Cpu {
   friend bool operator==(const Cpu&, const Cpu&) = default;
 };
 
+// What could not be had of it is nullopt, never 0.
 struct Gpu {
-  std::string id;  // PCI address, "0000:3b:00.0"
-  std::string vendor;
+  std::string id;      // PCI address, "0000:3b:00.0"
+  std::string vendor;  // "nvidia", "amd", "intel"
   std::string model;
   std::optional<int> numa;
-  std::uint64_t memory_bytes = 0;
-  std::uint64_t memory_used_bytes = 0;
-  double utilisation = 0;  // 0..1
+  std::optional<std::uint64_t> memory_bytes = std::nullopt;
+  std::optional<std::uint64_t> memory_used_bytes = std::nullopt;
+  std::optional<double> utilisation = std::nullopt;  // 0..1
   bool healthy = true;
-  std::optional<std::string> holder;  // workload id
+  std::optional<std::string> holder = std::nullopt;   // id of the workload that has it alone
+  std::optional<std::string> problem = std::nullopt;  // why it is not healthy
+  // Processes that use it and belong to no workload.
+  std::optional<int> other_processes = std::nullopt;
 
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };
@@ -60,6 +64,9 @@ class Topology {
   Topology() = default;
   // Error invalid_input names the index in `cpus` or `gpus` that breaks the invariant ("cpus[3]: ...").
   static Result<Topology> make(std::vector<Cpu> cpus, std::vector<Gpu> gpus = {});
+
+  // Error as of make(); they then stay as they were.
+  Result<void> set_gpus(std::vector<Gpu> gpus);
 
   const std::vector<Cpu>& cpus() const { return cpus_; }
   const std::vector<Gpu>& gpus() const { return gpus_; }

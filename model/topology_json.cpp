@@ -8,6 +8,7 @@ namespace berth::model {
 namespace {
 
 constexpr const char* kSchema = "berth.topology/1";
+constexpr int kMostProcesses = 1 << 22;  // the kernel's own limit of process numbers
 
 Cpu read_cpu(const JsonValue& value) {
   JsonObject object(value);
@@ -34,11 +35,14 @@ Gpu read_gpu(const JsonValue& value) {
   if (const auto vendor = object.optional("vendor")) gpu.vendor = vendor->line();
   if (const auto model = object.optional("model")) gpu.model = model->line();
   if (const auto numa = object.nullable("numa")) gpu.numa = numa->small_integer(0, kMaxCpu);
-  if (const auto memory = object.optional("memory_bytes")) gpu.memory_bytes = memory->bytes();
-  if (const auto used = object.optional("memory_used_bytes")) gpu.memory_used_bytes = used->bytes();
-  if (const auto utilisation = object.optional("utilisation")) gpu.utilisation = utilisation->fraction();
+  if (const auto memory = object.nullable("memory_bytes")) gpu.memory_bytes = memory->bytes();
+  if (const auto used = object.nullable("memory_used_bytes")) gpu.memory_used_bytes = used->bytes();
+  if (const auto utilisation = object.nullable("utilisation")) gpu.utilisation = utilisation->fraction();
   if (const auto healthy = object.optional("healthy")) gpu.healthy = healthy->boolean();
   if (const auto holder = object.nullable("holder")) gpu.holder = holder->name();
+  if (const auto problem = object.nullable("problem")) gpu.problem = problem->text();
+  if (const auto others = object.nullable("other_processes"))
+    gpu.other_processes = others->small_integer(0, kMostProcesses);
   return gpu;
 }
 
@@ -105,7 +109,8 @@ void write_topology(JsonWriter& out, const Topology& topology) {
     out.begin_object().member("id", gpu.id).member("vendor", gpu.vendor).member("model", gpu.model);
     out.member("numa", gpu.numa).member("memory_bytes", gpu.memory_bytes);
     out.member("memory_used_bytes", gpu.memory_used_bytes).member("utilisation", gpu.utilisation);
-    out.member("healthy", gpu.healthy).member("holder", gpu.holder).end_object();
+    out.member("healthy", gpu.healthy).member("holder", gpu.holder);
+    out.member_if("problem", gpu.problem).member_if("other_processes", gpu.other_processes).end_object();
   }
   out.end_array();
 }

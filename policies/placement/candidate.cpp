@@ -86,8 +86,9 @@ Candidate consider(const Host& on, std::size_t host, std::size_t bin, const mode
   for (const std::size_t index : candidate.gpus) {
     const BinGpu& gpu = home.gpus[index];
     candidate.gpus_left -= gpu.idle() ? 1 : 0;
-    candidate.gpu_memory_left =
-        std::min(model::kMaxBytes, candidate.gpu_memory_left + gpu.free_bytes - request.gpu_memory_bytes);
+    candidate.gpu_memory_left = std::min(
+        model::kMaxBytes, candidate.gpu_memory_left + gpu.free_bytes.value_or(request.gpu_memory_bytes) -
+                              request.gpu_memory_bytes);
   }
   candidate.order = order_of(candidate, home, request, on.settings().placement);
   return candidate;

@@ -14,14 +14,16 @@ namespace berth::policies {
 
 namespace {
 
-enum class Verdict { fits, unhealthy, other_model, held, shared, little_memory };
+enum class Verdict { fits, unhealthy, other_model, held, shared, little_memory, unknown_memory };
 
 Verdict verdict_on(const BinGpu& gpu, const model::PendingWorkload& request) {
   if (!gpu.healthy) return Verdict::unhealthy;
   if (request.gpu_model && !model::glob_match(*request.gpu_model, gpu.model)) return Verdict::other_model;
   if (gpu.holder) return Verdict::held;
   if (request.gpu_exclusive && gpu.users > 0) return Verdict::shared;
-  return gpu.free_bytes < request.gpu_memory_bytes ? Verdict::little_memory : Verdict::fits;
+  // Nothing asked for is there whatever there is.
+  if (!gpu.free_bytes) return request.gpu_memory_bytes == 0 ? Verdict::fits : Verdict::unknown_memory;
+  return *gpu.free_bytes < request.gpu_memory_bytes ? Verdict::little_memory : Verdict::fits;
 }
 
 }  // namespace
@@ -44,13 +46,18 @@ std::vector<std::size_t> choose_gpus(const Bin& bin, const model::PendingWorkloa
 std::string describe_missing_gpus(const Bin& bin, const model::PendingWorkload& request) {
   const std::string asked = fmt::format("asks {} GPU{}", request.gpus, request.gpus == 1 ? "" : "s");
   if (bin.gpus.empty()) return asked + "; there is none here";
-  std::array<int, 6> counts{};
+  std::array<int, 7> counts{};
   for (const BinGpu& gpu : bin.gpus) ++counts[static_cast<std::size_t>(verdict_on(gpu, request))];
   std::string text = fmt::format("{}; of {} here {} will do", asked, bin.gpus.size(), counts[0]);
   const std::string memory =
       amount_text(model::Resource::memory, static_cast<double>(request.gpu_memory_bytes));
-  const std::array<std::string, 6> why{"",     "unhealthy",        "of another model",
-                                       "held", "shared by others", "with less than " + memory + " free"};
+  const std::array<std::string, 7> why{"",
+                                       "unhealthy",
+                                       "of another model",
+                                       "held",
+                                       "shared by others",
+                                       "with less than " + memory + " free",
+                                       "of which it is not known how much memory is free"};
   for (std::size_t verdict = 1; verdict < why.size(); ++verdict) {
     if (counts[verdict] > 0) text += fmt::format(", {} {}", counts[verdict], why[verdict]);
   }

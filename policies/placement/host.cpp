@@ -28,6 +28,11 @@ double factor_of(const std::optional<model::AdvertisedResource>& advertised) {
 
 std::uint64_t less(std::uint64_t from, std::uint64_t amount) { return from - std::min(from, amount); }
 
+std::optional<std::uint64_t> free_memory(const model::Gpu& gpu) {
+  if (!gpu.memory_bytes || !gpu.memory_used_bytes) return std::nullopt;
+  return less(*gpu.memory_bytes, *gpu.memory_used_bytes);
+}
+
 // Neither part is more than that, but many of them may be.
 std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return std::min(model::kMaxBytes, a + b); }
 
@@ -94,10 +99,10 @@ void Host::add_gpus(const model::Snapshot& snapshot) {
                                    [&](const Bin& bin) { return !gpu.numa || bin.numa == *gpu.numa; });
     home->gpus.push_back({.id = gpu.id,
                           .model = gpu.model,
-                          .free_bytes = less(gpu.memory_bytes, gpu.memory_used_bytes),
+                          .free_bytes = free_memory(gpu),
                           .healthy = gpu.healthy,
                           .holder = gpu.holder,
-                          .users = users[gpu.id]});
+                          .users = users[gpu.id] + (gpu.other_processes.value_or(0) > 0 ? 1 : 0)});
   }
   for (Bin& bin : bins_) {
     std::sort(bin.gpus.begin(), bin.gpus.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
@@ -243,7 +248,7 @@ void Host::take(std::size_t bin, const model::PendingWorkload& newcomer, const m
     } else {
       ++gpu.users;
     }
-    gpu.free_bytes = less(gpu.free_bytes, newcomer.gpu_memory_bytes);
+    if (gpu.free_bytes) gpu.free_bytes = less(*gpu.free_bytes, newcomer.gpu_memory_bytes);
   }
 }
 

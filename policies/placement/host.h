@@ -19,10 +19,10 @@ namespace berth::policies {
 struct BinGpu {
   std::string id;
   std::string model;
-  std::uint64_t free_bytes = 0;
+  std::optional<std::uint64_t> free_bytes;  // nullopt: not known
   bool healthy = true;
   std::optional<std::string> holder;  // who has it alone
-  int users = 0;                      // workloads that share it
+  int users = 0;                      // workloads that share it, and whoever else is on it as one more
 
   // Nobody uses it.
   bool idle() const { return healthy && !holder && users == 0; }

@@ -290,4 +290,34 @@ TEST(RenderPlan, ATaskThatStandsStillNeverFinishes) {
   EXPECT_THAT(shown_stragglers(findings), HasSubstr("never"));
 }
 
+TEST(RenderStatus, GpusAreShownWithWhoUsesThemAndWhatIsWrong) {
+  auto document = status();
+  document["gpus"] = Document::parse(R"([
+    {"id":"0000:3b:00.0","vendor":"nvidia","model":"NVIDIA H100","numa":1,"memory_bytes":85899345920,
+     "memory_used_bytes":2147483648,"utilisation":0.4,"healthy":true,"holder":"batch/x","workloads":["batch/x"]},
+    {"id":"0000:5e:00.0","vendor":"nvidia","model":"NVIDIA H100","numa":null,"memory_bytes":null,
+     "healthy":false,"problem":"it is lost\u001b[2J","holder":null,"workloads":["a","b"],"other_processes":1},
+    {"id":"0000:03:00.0","vendor":"intel","model":"","memory_bytes":100,"healthy":true,"other_processes":2}])");
+  const auto text = text_of_render([&](std::ostream& out) { render_status(out, document, 2000, {}); });
+  EXPECT_THAT(text,
+              HasSubstr("\nGPUs\n"
+                        "  0000:3b:00.0  NVIDIA H100, NUMA node 1, 2.0 GiB of 80.0 GiB in use, 40 % busy\n"
+                        "      held by batch/x\n"
+                        "  0000:5e:00.0  NVIDIA H100, memory not known\n"
+                        "      unhealthy: it is lost?[2J\n"
+                        "      shared by a, b and 1 process of no workload\n"
+                        "  0000:03:00.0  intel, 100 B\n"
+                        "      used by 2 processes of no workload\n"));
+  EXPECT_THAT(text_of_render([](std::ostream& out) { render_status(out, status(), 2000, {}); }),
+              Not(HasSubstr("GPU")));
+}
+
+TEST(RenderList, GpusAreAColumnWhereAnybodyUsesOne) {
+  const auto document = Document::parse(R"({"workloads":[{"id":"a","gpus":["0000:3b:00.0","0000:5e:00.0"]},
+                                                         {"id":"b","gpus":[]}]})");
+  const auto text = text_of_render([&](std::ostream& out) { render_list(out, document, {}); });
+  EXPECT_THAT(text, HasSubstr("  GPUS\n"));
+  EXPECT_THAT(text, HasSubstr("  0000:3b:00.0 0000:5e:00.0\n"));
+}
+
 }  // namespace berth::cli

@@ -61,7 +61,8 @@ BerthdProcess::BerthdProcess(const std::vector<std::string>& arguments, SystemBu
   for (auto& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   std::vector<std::string> environment{notify, bus_address, "PATH=/usr/bin:/bin"};
-  for (const char* inherited : {"ASAN_OPTIONS", "UBSAN_OPTIONS", "LD_LIBRARY_PATH", "WATCHDOG_USEC"}) {
+  for (const char* inherited :
+       {"ASAN_OPTIONS", "UBSAN_OPTIONS", "LD_LIBRARY_PATH", "FAKE_NVML", "WATCHDOG_USEC"}) {
     if (const char* value = std::getenv(inherited))
       environment.push_back(std::string(inherited) + "=" + value);
   }

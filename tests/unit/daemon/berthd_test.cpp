@@ -3,6 +3,7 @@
 #include "berthd_process.h"
 #include "fake_node.h"
 #include "model/json.h"
+#include "tests/unit/topology/fake_gpus.h"
 
 #include <algorithm>
 #include <chrono>
@@ -348,6 +349,50 @@ TEST_F(Berthd, ServesTheWatchdog) {
   unsetenv("WATCHDOG_USEC");
   EXPECT_NE(berthd.wait_notified("WATCHDOG=1"), "");
   EXPECT_NE(berthd.wait_notified("WATCHDOG=1"), "");
+}
+
+// NVIDIA's library is found by its name, as on a host that has it.
+class BerthdWithGpus : public Berthd {
+ protected:
+  void SetUp() override {
+    setenv("LD_LIBRARY_PATH", FAKE_NVML_DIR, 1);
+    berth::test::add_pci(node.host(), "0000:3b:00.0", {});
+    nvml.add("0000:3b:00.0");
+  }
+  void TearDown() override { unsetenv("LD_LIBRARY_PATH"); }
+  berth::test::FakeNvml nvml;
+};
+
+TEST_F(BerthdWithGpus, SaysWhatIsWrongWithAGpu) {
+  load_node("observe");
+  nvml.write("0000:3b:00.0/handle", "15");
+  BerthdProcess berthd(node.arguments());
+  ASSERT_NE(berthd.wait_notified("READY=1"), "");
+  EXPECT_TRUE(eventually([&] {
+    return berthd.errors().find("GPU 0000:3b:00.0 (PCI 10de:2330) is unhealthy: NVML: GPU is lost") !=
+           std::string::npos;
+  })) << berthd.errors();
+  berthd.signal(SIGTERM);
+  EXPECT_EQ(berthd.wait(), 0);
+}
+
+TEST_F(BerthdWithGpus, ADriverThatHangsKeepsItNeitherFromItsWorkNorFromItsEnd) {
+  load_node("enforce");
+  nvml.write("hang", "");
+  BerthdProcess berthd(node.arguments());
+  ASSERT_NE(berthd.wait_notified("READY=1"), "");
+  EXPECT_NE(pins(), originals);
+  berthd.signal(SIGTERM);
+  EXPECT_EQ(berthd.wait(), 0);
+  EXPECT_EQ(pins(), originals);
+}
+
+TEST_F(BerthdWithGpus, OnceWaitsForTheirDrivers) {
+  load_node("observe");
+  nvml.write("0000:3b:00.0/handle", "15");
+  const auto ended = run_berthd(arguments({"--once"}));
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_NE(ended.errors.find("NVML: GPU is lost"), std::string::npos) << ended.errors;
 }
 
 }  // namespace

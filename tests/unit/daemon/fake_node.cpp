@@ -92,6 +92,10 @@ void FakeNode::set_online(int count) {
   host_.set_cpus(cpus);
 }
 
+void FakeNode::add_process(int pid, const std::string& path) const {
+  write_text(proc() / std::to_string(pid) / "cgroup", "0::/" + path + "\n");
+}
+
 cgroup::Hierarchy FakeNode::hierarchy() const {
   auto hierarchy = tree_.hierarchy();
   hierarchy.proc_root = proc();

@@ -44,6 +44,11 @@ class FakeNode {
   // vCPUs 0 to count - 1 only.
   void set_online(int count);
 
+  // /sys of the host.
+  const berth::test::FakeHost& host() const { return host_; }
+  // Makes a process of that number run in the group.
+  void add_process(int pid, const std::string& path) const;
+
   cgroup::Hierarchy hierarchy() const;
   Options options() const;
   config::Settings settings() const;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/model/generators.h"
 
+#include "model/json.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -54,10 +56,12 @@ std::vector<Gpu> gpu_list(int nodes) {
     gpu.vendor = *gen::element<std::string>("nvidia", "amd", "");
     gpu.model = *names();
     if (!one_in(3)) gpu.numa = *gen::inRange(0, nodes);
-    gpu.memory_bytes = some_bytes();
-    gpu.memory_used_bytes = std::min(gpu.memory_bytes, some_bytes());
-    gpu.utilisation = *fractions();
+    if (!one_in(4)) gpu.memory_bytes = some_bytes();
+    if (!one_in(4)) gpu.memory_used_bytes = std::min(gpu.memory_bytes.value_or(kMaxBytes), some_bytes());
+    if (!one_in(4)) gpu.utilisation = *fractions();
     gpu.healthy = !one_in(4);
+    if (!gpu.healthy) gpu.problem = *names();
+    if (one_in(2)) gpu.other_processes = *gen::inRange(0, 5);
     gpus.push_back(gpu);
   }
   return gpus;

@@ -72,8 +72,33 @@ TEST(TopologyJson, GpusThatCannotBe) {
               StartsWith("$.topology.gpus[1]: GPU g is already"));
   EXPECT_THAT(error_of(with_topology(R"({"cpus":[{"cpu":0}],"gpus":[{"id":"g","utilisation":2}]})")),
               StartsWith("$.topology.gpus[0].utilisation: 2 is not between"));
-  EXPECT_THAT(error_of(with_topology(R"({"cpus":[{"cpu":0}],"gpus":[{"id":"g","memory_used_bytes":1}]})")),
+  EXPECT_THAT(error_of(with_topology(
+                  R"({"cpus":[{"cpu":0}],"gpus":[{"id":"g","memory_bytes":0,"memory_used_bytes":1}]})")),
               StartsWith("$.topology.gpus[0]: 1 bytes used of 0"));
+}
+
+TEST(TopologyJson, OfAGpuWhatIsNotKnownIsNull) {
+  const auto snapshot =
+      parsed(R"({"cpus":[{"cpu":0}],"gpus":[{"id":"g","memory_bytes":null,"utilisation":null}]})");
+  ASSERT_TRUE(snapshot);
+  const auto& gpu = snapshot->snapshot.topology.gpus().front();
+  EXPECT_EQ(gpu.memory_bytes, std::nullopt);
+  EXPECT_EQ(gpu.memory_used_bytes, std::nullopt);
+  EXPECT_EQ(gpu.utilisation, std::nullopt);
+  EXPECT_THAT(to_json(snapshot->snapshot.topology),
+              HasSubstr(R"("numa":null,"memory_bytes":null,"memory_used_bytes":null,"utilisation":null,)"
+                        R"("healthy":true,"holder":null}])"));
+}
+
+TEST(TopologyJson, OfAGpuItIsSaidWhatIsWrongWithItAndHowManyOthersUseIt) {
+  const auto snapshot = parsed(
+      R"({"cpus":[{"cpu":0}],"gpus":[{"id":"g","healthy":false,"problem":"it is lost","other_processes":2}]})");
+  ASSERT_TRUE(snapshot);
+  const auto& gpu = snapshot->snapshot.topology.gpus().front();
+  EXPECT_EQ(gpu.problem, "it is lost");
+  EXPECT_EQ(gpu.other_processes, 2);
+  EXPECT_THAT(error_of(with_topology(R"({"cpus":[{"cpu":0}],"gpus":[{"id":"g","other_processes":-1}]})")),
+              StartsWith("$.topology.gpus[0].other_processes"));
 }
 
 TEST(TopologyJson, AReferenceIsHandedToTheResolver) {

@@ -168,6 +168,26 @@ TEST(Topology, RefusesGpusThatCannotBe) {
   busy.utilisation = 1.5;
   EXPECT_THAT(refusal(eight(), {busy}), StartsWith("gpus[0]: utilisation 1.5"));
   EXPECT_THAT(refusal(eight(), {Gpu{}}), StartsWith("gpus[0]: the id is empty"));
+  Gpu shared = gpu;
+  shared.other_processes = -1;
+  EXPECT_EQ(refusal(eight(), {shared}), "gpus[0]: -1 other processes");
+}
+
+TEST(Topology, GpusAreReplacedUnlessTheyCannotBe) {
+  auto topology = Topology::make(eight()).value();
+  Gpu gpu;
+  gpu.id = "0000:3b:00.0";
+  ASSERT_TRUE(topology.set_gpus({gpu}));
+  EXPECT_EQ(topology.gpus(), (std::vector<Gpu>{gpu}));
+  EXPECT_FALSE(topology.set_gpus({gpu, gpu}));
+  EXPECT_EQ(topology.gpus(), (std::vector<Gpu>{gpu}));
+}
+
+TEST(Topology, OfAGpuNothingButItsIdNeedBeKnown) {
+  Gpu gpu;
+  gpu.id = "0000:3b:00.0";
+  gpu.memory_used_bytes = 11;  // of nobody knows how much
+  EXPECT_TRUE(Topology::make(eight(), {gpu}));
 }
 
 TEST(Topology, TheDefaultOneIsEmpty) {

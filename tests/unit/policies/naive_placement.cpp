@@ -79,8 +79,7 @@ class Fitting {
       any = true;
       const bool taken = std::find(found.gpus.begin(), found.gpus.end(), gpu.id) != found.gpus.end();
       if (idle(gpu) && !taken) ++idle_left;
-      if (taken)
-        memory += static_cast<double>(gpu.memory_bytes - gpu.memory_used_bytes - request_.gpu_memory_bytes);
+      if (taken) memory += static_cast<double>(free_of(gpu) - request_.gpu_memory_bytes);
     }
     if (request_.gpus > 0) return {idle_left, memory, std::round(found.cpu_left * 1e9)};
     if (any && settings_.placement.avoid_gpu_nodes) return {1e12, idle_left, 0};
@@ -163,8 +162,16 @@ class Fitting {
     return first == numa_;
   }
 
+  static bool memory_is_known(const model::Gpu& gpu) {
+    return gpu.memory_bytes.has_value() && gpu.memory_used_bytes.has_value();
+  }
+  // 0 where it is not known, which is as much as a request may ask of such a GPU.
+  static std::uint64_t free_of(const model::Gpu& gpu) {
+    return memory_is_known(gpu) ? *gpu.memory_bytes - *gpu.memory_used_bytes : 0;
+  }
+
   int users(const model::Gpu& gpu) const {
-    int count = 0;
+    int count = gpu.other_processes.value_or(0) > 0 ? 1 : 0;
     for (const auto& workload : host_.workloads)
       count += static_cast<int>(std::count(workload.gpus.begin(), workload.gpus.end(), gpu.id));
     return count;
@@ -173,18 +180,18 @@ class Fitting {
   bool idle(const model::Gpu& gpu) const { return gpu.healthy && !gpu.holder && users(gpu) == 0; }
 
   bool find_gpus(Place& found) const {
-    std::vector<std::tuple<bool, std::uint64_t, std::string>> good;
+    std::vector<std::tuple<bool, bool, std::uint64_t, std::string>> good;
     for (const auto& gpu : host_.topology.gpus()) {
-      const std::uint64_t free = gpu.memory_bytes - gpu.memory_used_bytes;
+      const std::uint64_t free = free_of(gpu);
       if (!is_here(gpu) || !gpu.healthy || gpu.holder || free < request_.gpu_memory_bytes) continue;
       if (request_.gpu_exclusive && users(gpu) > 0) continue;
       if (request_.gpu_model && !model::glob_match(*request_.gpu_model, gpu.model)) continue;
-      good.emplace_back(idle(gpu), free, gpu.id);
+      good.emplace_back(idle(gpu), memory_is_known(gpu), free, gpu.id);
     }
     std::sort(good.begin(), good.end());
     if (static_cast<int>(good.size()) < request_.gpus) return false;
     for (int i = 0; i < request_.gpus; ++i)
-      found.gpus.push_back(std::get<2>(good[static_cast<std::size_t>(i)]));
+      found.gpus.push_back(std::get<3>(good[static_cast<std::size_t>(i)]));
     std::sort(found.gpus.begin(), found.gpus.end());
     return true;
   }

@@ -70,7 +70,10 @@ class FleetDrawer : private testing::Draws {
       model::Gpu gpu = testing::gpu("g" + std::to_string(count), number(0, 2), chance(0.5) ? 80 : 24);
       if (chance(0.2)) gpu.numa.reset();
       if (chance(0.3)) gpu.model = "NVIDIA A10";
-      if (chance(0.3)) gpu.memory_used_bytes = gpu.memory_bytes / static_cast<unsigned>(number(1, 4));
+      if (chance(0.3)) gpu.memory_used_bytes = *gpu.memory_bytes / static_cast<unsigned>(number(1, 4));
+      if (chance(0.1)) gpu.memory_bytes.reset();
+      if (chance(0.1)) gpu.memory_used_bytes.reset();
+      if (chance(0.2)) gpu.other_processes = number(0, 2);
       gpu.healthy = chance(0.9);
       if (chance(0.1)) gpu.holder = host.workloads.front().id;
       gpus.push_back(std::move(gpu));
@@ -210,7 +213,7 @@ model::Workload running(const model::PendingWorkload& newcomer, const model::Fit
   std::vector<model::Gpu> gpus = host.topology.gpus();
   for (model::Gpu& gpu : gpus) {
     if (std::find(bin.gpus.begin(), bin.gpus.end(), gpu.id) == bin.gpus.end()) continue;
-    gpu.memory_used_bytes += newcomer.gpu_memory_bytes;
+    if (gpu.memory_used_bytes) *gpu.memory_used_bytes += newcomer.gpu_memory_bytes;
     if (newcomer.gpu_exclusive) {
       gpu.holder = newcomer.id;
     } else {

@@ -135,6 +135,30 @@ TEST(Placement, SaysOfEachGpuWhatIsWrongWithIt) {
   EXPECT_EQ(why_not(ranking, "a/1"), "asks 1 GPU; there is none here");
 }
 
+TEST(Placement, AGpuOfUnknownMemoryDoesForWhoAsksForNone) {
+  model::Gpu unknown = gpu("g0", 0);
+  unknown.memory_used_bytes.reset();
+  EXPECT_THAT(names(rank(request(1, 1), {gpu_host("a", {unknown})})), ElementsAre("a/0"));
+  model::PendingWorkload wanted = request(1, 1);
+  wanted.gpu_memory_bytes = 1;
+  const auto ranking = rank(wanted, {gpu_host("a", {unknown})});
+  EXPECT_THAT(ranking.fitting, IsEmpty());
+  EXPECT_THAT(why_not(ranking, "a/0"), HasSubstr("1 of which it is not known how much memory is free"));
+}
+
+TEST(Placement, ProcessesOfNoWorkloadShareTheirGpu) {
+  model::Gpu busy = gpu("g0", 0);
+  busy.other_processes = 2;
+  const auto ranking = rank(request(1, 1), {gpu_host("a", {busy})});
+  EXPECT_THAT(ranking.fitting, IsEmpty());
+  EXPECT_THAT(why_not(ranking, "a/0"), HasSubstr("1 shared by others"));
+  model::PendingWorkload sharing = request(1, 1);
+  sharing.gpu_exclusive = false;
+  EXPECT_THAT(names(rank(sharing, {gpu_host("a", {busy})})), ElementsAre("a/0"));
+  busy.other_processes = 0;
+  EXPECT_THAT(names(rank(request(1, 1), {gpu_host("a", {busy})})), ElementsAre("a/0"));
+}
+
 TEST(Placement, WhoSharesGpusGoesToThoseThatAreSharedAlready) {
   model::Snapshot host = gpu_host("a", {gpu("g0", 0), gpu("g1", 0)});
   host.workloads = {using_gpus(best_effort("infer"), {"g1"})};

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/render_gpus.h"
+
+#include <optional>
+#include <ostream>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace berth::cli {
+
+namespace {
+
+std::string memory_text(const model::Gpu& gpu) {
+  if (!gpu.memory_bytes) return "memory not known";
+  if (!gpu.memory_used_bytes) return format_bytes(*gpu.memory_bytes);
+  return fmt::format("{} of {} in use", format_bytes(*gpu.memory_used_bytes),
+                     format_bytes(*gpu.memory_bytes));
+}
+
+// "NVIDIA H100, NUMA node 0, 12.0 GiB of 80.0 GiB in use, 43 % busy"
+std::string figures_text(const model::Gpu& gpu) {
+  std::string text = gpu.model.empty() ? gpu.vendor : gpu.model;
+  if (gpu.numa) text += fmt::format(", NUMA node {}", *gpu.numa);
+  text += ", " + memory_text(gpu);
+  if (gpu.utilisation) text += fmt::format(", {} busy", format_share(gpu.utilisation));
+  return text;
+}
+
+void render_gpu(std::ostream& out, const model::Gpu& gpu, const std::string& users, const Style& style) {
+  out << "  " << paint(style, gpu.healthy ? Colour::green : Colour::red, printable(gpu.id)) << "  "
+      << printable(figures_text(gpu)) << "\n";
+  if (!gpu.healthy) {
+    const std::string why = gpu.problem.value_or("");
+    out << "      " << paint(style, Colour::red, printable("unhealthy" + (why.empty() ? why : ": " + why)))
+        << "\n";
+  }
+  if (!users.empty()) out << "      " << printable(users) << "\n";
+}
+
+void heading(std::ostream& out, const Style& style) {
+  out << "\n" << paint(style, Colour::bold, "GPUs") << "\n";
+}
+
+std::optional<std::uint64_t> bytes_of(const Document& object, const char* name) {
+  const auto number = number_of(object, name);
+  return number && *number >= 0 ? std::optional(static_cast<std::uint64_t>(*number)) : std::nullopt;
+}
+
+model::Gpu gpu_of(const Document& document) {
+  model::Gpu gpu;
+  gpu.id = text_of(document, "id");
+  gpu.vendor = text_of(document, "vendor");
+  gpu.model = text_of(document, "model");
+  if (const auto numa = number_of(document, "numa")) gpu.numa = static_cast<int>(*numa);
+  gpu.memory_bytes = bytes_of(document, "memory_bytes");
+  gpu.memory_used_bytes = bytes_of(document, "memory_used_bytes");
+  gpu.utilisation = number_of(document, "utilisation");
+  gpu.healthy = flag_of(document, "healthy");
+  gpu.problem = text_of(document, "problem");
+  return gpu;
+}
+
+// "held by a", "shared by a, b and 2 other processes"; "" where nobody is known to use it.
+std::string users_of(const Document& document) {
+  std::string users;
+  std::size_t count = 0;
+  for (const Document& workload : list_of(document, "workloads")) {
+    if (!workload.is_string()) continue;
+    users += (count++ > 0 ? ", " : "") + workload.get<std::string>();
+  }
+  const double others = number_of(document, "other_processes").value_or(0);
+  if (others > 0)
+    users += fmt::format("{}{:.0f} process{} of no workload", count > 0 ? " and " : "", others,
+                         others > 1 ? "es" : "");
+  if (users.empty()) return users;
+  const bool held = !text_of(document, "holder").empty();
+  return (held ? "held by " : count > 1 ? "shared by " : "used by ") + users;
+}
+
+}  // namespace
+
+void render_gpus(std::ostream& out, const std::vector<model::Gpu>& gpus, const Style& style) {
+  if (gpus.empty()) return;
+  heading(out, style);
+  for (const model::Gpu& gpu : gpus) render_gpu(out, gpu, "", style);
+}
+
+void render_gpus(std::ostream& out, const Document& status, const Style& style) {
+  const auto& gpus = list_of(status, "gpus");
+  if (gpus.empty()) return;
+  heading(out, style);
+  for (const Document& gpu : gpus) render_gpu(out, gpu_of(gpu), users_of(gpu), style);
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host's GPUs over time: found, asked, lost, back.
+#include "topology/gpu_inventory.h"
+
+#include "fake_gpus.h"
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace berth::topology {
+namespace {
+
+using test::add_pci;
+using test::comes_true;
+
+constexpr const char* kId = "0000:3b:00.0";
+
+class GpuInventoryTest : public testing::Test {
+ protected:
+  GpuOptions options() const {
+    return {.sys_root = host.sys(),
+            .proc_root = host.proc(),
+            .nvml_library = FAKE_NVML_DIR "/libnvidia-ml.so.1",
+            .scan_s = 0,
+            .nvml_s = 0.002,
+            .drm_s = 0.002};
+  }
+  const model::Gpu& only(const GpuInventory& inventory) const {
+    EXPECT_EQ(inventory.gpus().size(), 1U);
+    return inventory.gpus().front().gpu;
+  }
+  // Looks until its one GPU is so.
+  testing::AssertionResult becomes(GpuInventory& inventory, const std::optional<std::string>& problem) {
+    const bool done = comes_true([&] {
+      inventory.look(cpus);
+      return inventory.gpus().size() == 1 && inventory.gpus().front().gpu.problem == problem;
+    });
+    if (done) return testing::AssertionSuccess();
+    return testing::AssertionFailure() << inventory.gpus().front().gpu.problem.value_or("healthy");
+  }
+  static std::vector<std::string> texts(GpuInventory& inventory) {
+    std::vector<std::string> list;
+    for (const auto& news : inventory.take_news()) list.push_back(news.text);
+    return list;
+  }
+
+  test::FakeHost host;
+  test::FakeNvml nvml;
+  std::vector<model::Cpu> cpus{{.cpu = 0, .core = 0, .llc = {}, .efficiency = {}}};
+};
+
+TEST_F(GpuInventoryTest, AHostWithoutGpusHasNone) {
+  GpuInventory inventory(options());
+  inventory.settle(cpus, 20);
+  EXPECT_TRUE(inventory.settled());
+  EXPECT_TRUE(inventory.gpus().empty());
+  EXPECT_FALSE(inventory.capability().available);
+  EXPECT_TRUE(inventory.take_news().empty());
+}
+
+TEST_F(GpuInventoryTest, AGpuIsUnhealthyUntilItsDriverWasAskedAndNothingIsSaidOfThat) {
+  add_pci(host, kId, {});
+  nvml.add(kId);
+  nvml.write("hang", "");
+  GpuInventory inventory(options());
+  inventory.look(cpus);
+  EXPECT_FALSE(only(inventory).healthy);
+  EXPECT_FALSE(inventory.settled());
+  nvml.remove("hang");
+  inventory.settle(cpus, 20);
+  EXPECT_TRUE(only(inventory).healthy);
+  EXPECT_EQ(only(inventory).model, "NVIDIA H100");
+  EXPECT_EQ(only(inventory).numa, 0);
+  EXPECT_EQ(only(inventory).memory_used_bytes, 80U);
+  EXPECT_EQ(inventory.capability(), (model::Capability{"gpus", true, "1 of 1 healthy"}));
+  EXPECT_TRUE(inventory.take_news().empty());
+}
+
+TEST_F(GpuInventoryTest, AGpuThatIsLostIsSaidOnceAndItsReturnOnce) {
+  add_pci(host, kId, {});
+  nvml.add(kId);
+  GpuInventory inventory(options());
+  ASSERT_TRUE(becomes(inventory, std::nullopt));
+  nvml.write(std::string(kId) + "/handle", "15");
+  ASSERT_TRUE(becomes(inventory, "NVML: GPU is lost"));
+  inventory.look(cpus);
+  EXPECT_EQ(texts(inventory),
+            std::vector<std::string>{"GPU 0000:3b:00.0 (NVIDIA H100) is unhealthy: NVML: GPU is lost"});
+  EXPECT_EQ(inventory.capability().detail, "0 of 1 healthy");
+  nvml.remove(std::string(kId) + "/handle");
+  ASSERT_TRUE(becomes(inventory, std::nullopt));
+  inventory.look(cpus);
+  EXPECT_EQ(texts(inventory), std::vector<std::string>{"GPU 0000:3b:00.0 (NVIDIA H100) is healthy again"});
+}
+
+TEST_F(GpuInventoryTest, AGpuThatLeavesTheBusStaysListed) {
+  add_pci(host, kId, {});
+  nvml.add(kId);
+  nvml.write(std::string(kId) + "/compute", "41");
+  GpuInventory inventory(options());
+  ASSERT_TRUE(becomes(inventory, std::nullopt));
+  EXPECT_EQ(inventory.gpus().front().pids, std::vector<pid_t>{41});
+  host.remove(test::pci_file(kId));
+  nvml.remove(kId);
+  ASSERT_TRUE(becomes(inventory, "it is no longer on the PCI bus, or has lost its driver"));
+  EXPECT_EQ(only(inventory).model, "NVIDIA H100");
+  EXPECT_EQ(only(inventory).memory_bytes, std::nullopt);
+  EXPECT_TRUE(inventory.gpus().front().pids.empty());
+  EXPECT_EQ(texts(inventory).size(), 1U);
+  add_pci(host, kId, {});
+  nvml.add(kId);
+  ASSERT_TRUE(becomes(inventory, std::nullopt));
+  EXPECT_EQ(texts(inventory), std::vector<std::string>{"GPU 0000:3b:00.0 (NVIDIA H100) is healthy again"});
+}
+
+TEST_F(GpuInventoryTest, AnotherCardInTheSameSlotIsNotTakenForTheOldOne) {
+  add_pci(host, kId, {});
+  nvml.add(kId);
+  GpuInventory inventory(options());
+  ASSERT_TRUE(becomes(inventory, std::nullopt));
+  nvml.remove(std::string(kId) + "/name");
+  add_pci(host, kId, {.device = "0x1eb8"});
+  inventory.look(cpus);
+  EXPECT_EQ(only(inventory).model, "PCI 10de:1eb8");
+  EXPECT_FALSE(only(inventory).healthy) << "what is known is of the card before";
+  ASSERT_TRUE(becomes(inventory, std::nullopt));
+  EXPECT_EQ(only(inventory).model, "PCI 10de:1eb8");
+  EXPECT_TRUE(inventory.take_news().empty());
+}
+
+TEST_F(GpuInventoryTest, ADriverThatHangsMakesItsGpusUnhealthyAndNobodyElses) {
+  add_pci(host, kId, {});
+  add_pci(host, "0000:03:00.0", test::amd_gpu());
+  nvml.add(kId);
+  nvml.write("hang", "");
+  auto impatient = options();
+  impatient.patience_s = 0.05;
+  auto inventory = std::make_unique<GpuInventory>(impatient);
+  ASSERT_TRUE(comes_true([&] {
+    inventory->look(cpus);
+    return inventory->settled();
+  }));
+  ASSERT_EQ(inventory->gpus().size(), 2U);
+  EXPECT_TRUE(inventory->gpus()[0].gpu.healthy);
+  EXPECT_EQ(inventory->gpus()[1].gpu.problem, "its driver has not answered for more than 0 s");
+  const auto begin = std::chrono::steady_clock::now();
+  inventory.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
+}
+
+TEST_F(GpuInventoryTest, WithoutNvmlGpusAreListedAndWhyNoMoreIsKnown) {
+  add_pci(host, kId, {});
+  auto without = options();
+  without.nvml_library = FAKE_NVML_DIR "/no-such-library.so.1";
+  GpuInventory inventory(without);
+  inventory.settle(cpus, 20);
+  EXPECT_TRUE(only(inventory).healthy);
+  EXPECT_EQ(only(inventory).memory_bytes, std::nullopt);
+  EXPECT_FALSE(inventory.gpus().front().all_pids);
+  EXPECT_FALSE(inventory.capability().available);
+  EXPECT_NE(inventory.capability().detail.find("no-such-library.so.1"), std::string::npos)
+      << inventory.capability().detail;
+}
+
+TEST_F(GpuInventoryTest, NvmlIsNotLoadedForAGpuThatItDoesNotDrive) {
+  add_pci(host, kId, {.driver = "vfio-pci"});
+  auto without = options();
+  without.nvml_library = FAKE_NVML_DIR "/no-such-library.so.1";
+  GpuInventory inventory(without);
+  inventory.settle(cpus, 20);
+  EXPECT_EQ(inventory.capability(), (model::Capability{"gpus", true, "0 of 1 healthy"}));
+  EXPECT_EQ(texts(inventory).size(), 1U);
+}
+
+TEST_F(GpuInventoryTest, EightGpusOfOneHost) {
+  for (int i = 1; i <= 8; ++i) {
+    const std::string id = "0000:0" + std::to_string(i) + ":00.0";
+    add_pci(host, id, {});
+    nvml.add(id);
+  }
+  GpuInventory inventory(options());
+  inventory.settle(cpus, 20);
+  ASSERT_EQ(inventory.gpus().size(), 8U);
+  for (const auto& known : inventory.gpus()) {
+    EXPECT_TRUE(known.gpu.healthy) << known.gpu.id;
+    EXPECT_TRUE(known.all_pids) << known.gpu.id;
+  }
+}
+
+}  // namespace
+}  // namespace berth::topology

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is made of what NVML says, of a stand-in for it.
+#include "topology/nvml.h"
+
+#include "fake_gpus.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace berth::topology {
+namespace {
+
+constexpr const char* kWhole = FAKE_NVML_DIR "/libnvidia-ml.so.1";
+constexpr const char* kId = "0000:3b:00.0";
+
+PciGpu gpu(const std::string& id) { return {.id = id, .pci_id = "10de:2330", .driver = "nvidia", .numa = 0}; }
+
+class NvmlTest : public testing::Test {
+ protected:
+  GpuReadings read(const std::string& library = kWhole) { return nvml_reader(library)({gpu(kId)}); }
+  GpuReading only(const std::string& library = kWhole) {
+    auto readings = read(library);
+    EXPECT_EQ(readings.missing, std::nullopt);
+    return readings.gpus.at(kId);
+  }
+  test::FakeNvml nvml;
+};
+
+TEST_F(NvmlTest, AHealthyGpuIsReadWhole) {
+  nvml.add(kId);
+  nvml.write(std::string(kId) + "/compute", "30 10");
+  nvml.write(std::string(kId) + "/graphics", "10");
+  nvml.write(std::string(kId) + "/mps", "20");
+  const auto reading = only();
+  EXPECT_EQ(reading.model, "NVIDIA H100");
+  EXPECT_EQ(reading.memory_bytes, 100U);
+  EXPECT_EQ(reading.memory_used_bytes, 80U);
+  EXPECT_EQ(reading.utilisation, 0.4);
+  EXPECT_EQ(reading.problem, std::nullopt);
+  EXPECT_EQ(reading.pids, (std::vector<pid_t>{10, 20, 30}));
+  EXPECT_TRUE(reading.all_pids);
+}
+
+TEST_F(NvmlTest, TheOldAndTheThirdListsOfProcessesAreReadTheirOwnWay) {
+  nvml.add(kId);
+  nvml.write(std::string(kId) + "/compute", "10 20 30");
+  for (const char* library : {"libfake-nvml-old.so", "libfake-nvml-v3.so"}) {
+    const auto reading = only(std::string(FAKE_NVML_DIR "/") + library);
+    EXPECT_EQ(reading.pids, (std::vector<pid_t>{10, 20, 30})) << library;
+    EXPECT_TRUE(reading.all_pids) << library;
+  }
+}
+
+TEST_F(NvmlTest, WithoutTheLibraryThatIsSaid) {
+  const auto readings = read(FAKE_NVML_DIR "/no-such-library.so.1");
+  EXPECT_TRUE(readings.gpus.empty());
+  ASSERT_TRUE(readings.missing);
+  EXPECT_NE(readings.missing->find("no-such-library.so.1"), std::string::npos) << *readings.missing;
+}
+
+TEST_F(NvmlTest, ALibraryThatIsNotNvmlIsSaid) {
+  nvml.add(kId);
+  for (const char* library : {FAKE_NVML_DIR "/libfake-nvml-broken.so", "libdl.so.2"}) {
+    const auto readings = read(library);
+    EXPECT_TRUE(readings.gpus.empty()) << library;
+    EXPECT_EQ(readings.missing, std::string(library) + ": lacks functions that NVML has");
+  }
+}
+
+TEST_F(NvmlTest, WithoutItsDriverThatIsSaidAndMendsItself) {
+  nvml.add(kId);
+  nvml.write("init", "9");
+  const auto reader = nvml_reader(kWhole);
+  EXPECT_EQ(reader({gpu(kId)}).missing, "NVML: Driver Not Loaded");
+  nvml.remove("init");
+  EXPECT_EQ(reader({gpu(kId)}).missing, std::nullopt);
+  nvml.write(std::string(kId) + "/error", "9");
+  EXPECT_EQ(reader({gpu(kId)}).missing, "NVML: the driver went away");
+  nvml.remove(std::string(kId) + "/error");
+  EXPECT_EQ(reader({gpu(kId)}).gpus.size(), 1U);
+}
+
+TEST_F(NvmlTest, AGpuItDoesNotKnowIsUnhealthy) {
+  const auto reading = only();
+  EXPECT_EQ(reading.problem, "NVML: Not Found");
+  EXPECT_EQ(reading.memory_bytes, std::nullopt);
+  EXPECT_FALSE(reading.all_pids);
+}
+
+TEST_F(NvmlTest, ALostGpuIsUnhealthyWhicheverCallSaysSo) {
+  nvml.add(kId);
+  for (const char* file : {"/handle", "/error"}) {
+    nvml.write(std::string(kId) + file, "15");
+    EXPECT_EQ(only().problem, "NVML: GPU is lost") << file;
+    nvml.remove(std::string(kId) + file);
+  }
+  EXPECT_EQ(only().problem, std::nullopt);
+}
+
+TEST_F(NvmlTest, ErrorsOfItsMemoryMakeAGpuUnhealthy) {
+  nvml.add(kId);
+  nvml.write(std::string(kId) + "/ecc", "1");
+  EXPECT_EQ(only().problem, "NVML: memory errors that ECC could not correct; a reset clears them");
+  nvml.write(std::string(kId) + "/ecc", "0");
+  nvml.write(std::string(kId) + "/remap_failed", "1");
+  EXPECT_EQ(only().problem, "NVML: a bad row of its memory could not be remapped");
+}
+
+TEST_F(NvmlTest, WhatIsNotSupportedIsNotKnown) {
+  nvml.write(std::string(kId) + "/name", "");
+  const auto reading = only();
+  EXPECT_EQ(reading.model, std::nullopt);
+  EXPECT_EQ(reading.memory_bytes, std::nullopt);
+  EXPECT_EQ(reading.utilisation, std::nullopt);
+  EXPECT_EQ(reading.problem, std::nullopt);
+  EXPECT_FALSE(reading.all_pids);
+}
+
+TEST_F(NvmlTest, FiguresThatCannotBeAreNotKnown) {
+  nvml.add(kId);
+  nvml.write(std::string(kId) + "/util", "101");
+  nvml.write(std::string(kId) + "/used", "101");
+  EXPECT_EQ(only().utilisation, std::nullopt);
+  EXPECT_EQ(only().memory_bytes, 100U);
+  EXPECT_EQ(only().memory_used_bytes, std::nullopt);
+  for (const char* total : {"0", "18446744073709551615"}) {
+    nvml.write(std::string(kId) + "/total", total);
+    EXPECT_EQ(only().memory_bytes, std::nullopt) << total;
+  }
+}
+
+TEST_F(NvmlTest, ANameWithoutAnEndIsCut) {
+  nvml.add(kId);
+  nvml.write(std::string(kId) + "/name", std::string(100'000, 'x'));
+  const auto name = only().model;
+  ASSERT_TRUE(name);
+  EXPECT_EQ(name->find_first_not_of('x'), std::string::npos);
+  EXPECT_LT(name->size(), 200U);
+}
+
+TEST_F(NvmlTest, ANameIsSafeToShow) {
+  nvml.add(kId);
+  nvml.write(std::string(kId) + "/name", "A\x1b[2J\xff");
+  EXPECT_EQ(only().model, "A?[2J?");
+}
+
+TEST_F(NvmlTest, MoreProcessesThanThereIsRoomForAreNotKnown) {
+  nvml.add(kId);
+  std::string pids;
+  for (int pid = 1; pid <= 2000; ++pid) pids += fmt::format("{} ", pid);
+  nvml.write(std::string(kId) + "/compute", pids);
+  EXPECT_FALSE(only().all_pids);
+  EXPECT_TRUE(only().pids.empty());
+}
+
+TEST_F(NvmlTest, ACountThatCannotBeIsNotBelieved) {
+  nvml.add(kId);
+  for (const char* count : {"1025", "4294967295"}) {
+    nvml.write(std::string(kId) + "/compute", "10");
+    nvml.write(std::string(kId) + "/compute_count", count);
+    EXPECT_FALSE(only().all_pids) << count;
+    EXPECT_TRUE(only().pids.empty()) << count;
+  }
+}
+
+TEST_F(NvmlTest, NumbersThatAreNoProcessesAreLeftOut) {
+  nvml.add(kId);
+  nvml.write(std::string(kId) + "/compute", "0 4294967295 2147483648 7");
+  EXPECT_EQ(only().pids, std::vector<pid_t>{7});
+}
+
+TEST_F(NvmlTest, AnErrorWithoutTextIsANumber) {
+  nvml.add(kId);
+  nvml.write(std::string(kId) + "/handle", "77");
+  EXPECT_EQ(only().problem, "NVML: error 77");
+}
+
+TEST_F(NvmlTest, EightAreReadTogetherAndOneThatIsLostKeepsNobody) {
+  std::vector<PciGpu> gpus;
+  for (int i = 0; i < 8; ++i) {
+    gpus.push_back(gpu(fmt::format("0000:{}0:00.0", i)));
+    nvml.add(gpus.back().id);
+  }
+  nvml.write("0000:30:00.0/handle", "15");
+  const auto readings = nvml_reader(kWhole)(gpus);
+  ASSERT_EQ(readings.gpus.size(), 8U);
+  for (const auto& [id, reading] : readings.gpus) {
+    EXPECT_EQ(reading.problem.has_value(), id == "0000:30:00.0") << id;
+  }
+}
+
+// Whatever numbers it lists, what comes out are processes, ascending, each once, all of those listed.
+RC_GTEST_PROP(NvmlProperty, ListsOfProcessesComeOutAsTheyWere, (std::vector<std::uint32_t> listed)) {
+  const test::FakeNvml nvml;
+  nvml.add(kId);
+  if (listed.size() > 1024) listed.resize(1024);
+  std::string words;
+  std::set<pid_t> expected;
+  for (const std::uint32_t pid : listed) {
+    words += fmt::format("{} ", pid);
+    if (pid > 0 && pid <= 0x7fffffffU) expected.insert(static_cast<pid_t>(pid));
+  }
+  nvml.write(std::string(kId) + "/compute", words);
+  const auto readings = nvml_reader(kWhole)({gpu(kId)});
+  RC_ASSERT(readings.gpus.at(kId).pids == std::vector<pid_t>(expected.begin(), expected.end()));
+}
+
+}  // namespace
+}  // namespace berth::topology

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/gpu_inventory.h"
+
+#include "topology/drm.h"
+#include "topology/gpus.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace berth::topology {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kNotAsked = "its driver has not answered yet";
+
+std::string named(const model::Gpu& gpu) { return fmt::format("GPU {} ({})", gpu.id, gpu.model); }
+
+}  // namespace
+
+GpuInventory::GpuInventory(GpuOptions options) : options_(std::move(options)) {}
+
+bool GpuInventory::has_nvml(const PciGpu& gpu) {
+  return gpu.vendor == GpuVendor::nvidia && gpu.driver == "nvidia";
+}
+
+void GpuInventory::look(const std::vector<model::Cpu>& cpus) {
+  const auto now = Clock::now();
+  if (!scanned_at_ || now - *scanned_at_ >= std::chrono::duration<double>(options_.scan_s)) {
+    scanned_at_ = now;
+    scan(cpus);
+  }
+  take(nvml_);
+  take(drm_);
+  settled_ = true;
+  gpus_.clear();
+  for (auto& [id, known] : known_) {
+    KnownGpu seen = describe(known);
+    if (seen.gpu.problem == kNotAsked) {
+      settled_ = false;
+    } else {
+      note(known, seen.gpu);
+    }
+    gpus_.push_back(std::move(seen));
+  }
+}
+
+void GpuInventory::scan(const std::vector<model::Cpu>& cpus) {
+  std::vector<PciGpu> by_nvml;
+  std::vector<PciGpu> by_drm;
+  auto found = find_gpus(options_.sys_root, cpus);
+  for (auto& [id, known] : known_) {
+    known.came = false;
+    known.present = std::any_of(found.begin(), found.end(),
+                                [&known = known](const PciGpu& gpu) { return gpu.id == known.pci.id; }) &&
+                    known.present;
+  }
+  for (PciGpu& gpu : found) {
+    // Cards that are exchanged for ever would otherwise be remembered for ever.
+    if (known_.count(gpu.id) == 0 && known_.size() >= kMostGpus) continue;
+    if (has_nvml(gpu)) by_nvml.push_back(gpu);
+    if (gpu.vendor != GpuVendor::nvidia) by_drm.push_back(gpu);
+    Known& known = known_[gpu.id];
+    if (known.pci.pci_id != gpu.pci_id) known.model.reset();  // another card in the same slot
+    known.came = !known.present || known.pci != gpu;
+    known.present = true;
+    known.pci = std::move(gpu);
+  }
+  keep_reader(nvml_, nvml_reader(options_.nvml_library), std::move(by_nvml), options_.nvml_s);
+  keep_reader(drm_, drm_reader(options_.sys_root, options_.proc_root), std::move(by_drm), options_.drm_s);
+}
+
+// A reader that has nothing to read any more keeps its thread: what was there comes back.
+void GpuInventory::keep_reader(Reader& reader, const ReadGpus& read, std::vector<PciGpu> gpus,
+                               double interval_s) {
+  if (!reader.watcher && gpus.empty()) return;
+  if (!reader.watcher) reader.watcher = std::make_unique<GpuWatcher>(read, gpus, interval_s);
+  const std::uint64_t list = reader.watcher->set_gpus(std::move(gpus));
+  for (auto& [id, known] : known_) {
+    if (known.came && &reader_of(known.pci) == &reader) known.list = list;
+  }
+}
+
+void GpuInventory::take(Reader& reader) {
+  if (!reader.watcher) return;
+  auto latest = reader.watcher->latest();
+  const bool hangs = reader.watcher->waiting_s() > options_.patience_s;
+  if (latest != reader.latest || hangs != reader.hangs) ++reading_;
+  reader.latest = std::move(latest);
+  reader.hangs = hangs;
+}
+
+KnownGpu GpuInventory::describe(Known& known) {
+  KnownGpu seen;
+  seen.gpu = gpu_of(known.pci);
+  const bool asked = has_nvml(known.pci) || known.pci.vendor != GpuVendor::nvidia;
+  const Reader& reader = reader_of(known.pci);
+  // What was read before it came is of another time.
+  const GpuReadings* latest =
+      asked && reader.latest && reader.latest->list >= known.list ? reader.latest.get() : nullptr;
+  const GpuReading* reading = nullptr;
+  if (latest != nullptr) {
+    const auto found = latest->gpus.find(known.pci.id);
+    if (found != latest->gpus.end()) reading = &found->second;
+  }
+  if (reading != nullptr && reading->model) known.model = reading->model;
+  if (known.model) seen.gpu.model = *known.model;
+  if (!known.present) {
+    seen.gpu.problem = "it is no longer on the PCI bus, or has lost its driver";
+  } else if (asked && reader.hangs) {
+    seen.gpu.problem = fmt::format("its driver has not answered for more than {:.0f} s", options_.patience_s);
+  } else if (reading != nullptr) {
+    seen.gpu.memory_bytes = reading->memory_bytes;
+    seen.gpu.memory_used_bytes = reading->memory_used_bytes;
+    seen.gpu.utilisation = reading->utilisation;
+    seen.gpu.problem = reading->problem;
+    seen.pids = reading->pids;
+    seen.all_pids = reading->all_pids;
+  } else if (asked && (latest == nullptr || !latest->missing)) {
+    seen.gpu.problem = kNotAsked;
+  }
+  seen.gpu.healthy = !seen.gpu.problem;
+  return seen;
+}
+
+void GpuInventory::note(Known& known, const model::Gpu& gpu) {
+  if (gpu.problem == known.problem) return;
+  known.problem = gpu.problem;
+  const std::string text = gpu.problem ? fmt::format("{} is unhealthy: {}", named(gpu), *gpu.problem)
+                                       : fmt::format("{} is healthy again", named(gpu));
+  news_.push_back({.gpu = gpu.id, .healthy = gpu.healthy, .text = text});
+}
+
+void GpuInventory::settle(const std::vector<model::Cpu>& cpus, double most_s) {
+  const auto deadline = Clock::now() + std::chrono::duration<double>(most_s);
+  look(cpus);
+  while (!settled_ && Clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    look(cpus);
+  }
+}
+
+std::vector<GpuNews> GpuInventory::take_news() { return std::exchange(news_, {}); }
+
+model::Capability GpuInventory::capability() const {
+  model::Capability capability{"gpus", !gpus_.empty(), "none that work can be given to is on the PCI bus"};
+  if (gpus_.empty()) return capability;
+  const auto healthy =
+      std::count_if(gpus_.begin(), gpus_.end(), [](const KnownGpu& known) { return known.gpu.healthy; });
+  capability.detail = fmt::format("{} of {} healthy", healthy, gpus_.size());
+  for (const Reader* reader : {&nvml_, &drm_}) {
+    if (!reader->latest || !reader->latest->missing) continue;
+    capability.available = false;
+    capability.detail += "; " + *reader->latest->missing;
+    if (reader == &nvml_) capability.detail += "; of NVIDIA's nothing but their place is known";
+  }
+  return capability;
+}
+
+}  // namespace berth::topology

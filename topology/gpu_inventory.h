@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "model/capability.h"
+#include "model/topology.h"
+#include "topology/gpu_watcher.h"
+#include "topology/nvml.h"
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace berth::topology {
+
+// Where GPUs are looked for, and how often.
+struct GpuOptions {
+  std::filesystem::path sys_root = "/sys";
+  std::filesystem::path proc_root = "/proc";
+  std::string nvml_library = kNvmlLibrary;
+  double scan_s = 10;      // from one look at the PCI bus to the next
+  double nvml_s = 5;       // pauses between readings
+  double drm_s = 10;       // likewise; these look at every process
+  double patience_s = 30;  // for a reading, before its GPUs count as unhealthy
+};
+
+struct KnownGpu {
+  model::Gpu gpu;           // without holder and other processes
+  std::vector<pid_t> pids;  // processes that use it, ascending
+  bool all_pids = false;    // there are no others
+};
+
+// A GPU whose health is not what it was.
+struct GpuNews {
+  std::string gpu;
+  bool healthy = true;
+  std::string text;  // one line
+};
+
+// The host's GPUs. The bus is looked at by who calls, which never blocks; drivers are asked by threads, one
+// for NVML and one for all others, which only hosts with such GPUs have. A GPU that was seen once stays
+// listed.
+class GpuInventory {
+ public:
+  explicit GpuInventory(GpuOptions options);
+
+  // Takes in what is new. `cpus` give NUMA nodes their numbers.
+  void look(const std::vector<model::Cpu>& cpus);
+  // The next look() is at the bus too: `cpus` are not what they were.
+  void look_at_bus_again() { scanned_at_.reset(); }
+  // As of the last look(), ascending by id. Until its driver was asked once, a GPU is unhealthy.
+  const std::vector<KnownGpu>& gpus() const { return gpus_; }
+  // Another number whenever the processes may be others.
+  std::uint64_t reading() const { return reading_; }
+  // Whether every driver has answered once, or will not in time.
+  bool settled() const { return settled_; }
+  // Waits for that, at most so long, looking.
+  void settle(const std::vector<model::Cpu>& cpus, double most_s);
+  // Since the last call, each once; of a GPU that was healthy from the start nothing.
+  std::vector<GpuNews> take_news();
+  model::Capability capability() const;
+
+ private:
+  struct Known {
+    PciGpu pci;
+    bool present = false;
+    bool came = false;                   // with the present look at the bus
+    std::uint64_t list = 0;              // of its reader, from which on readings are of this very device
+    std::optional<std::string> model;    // its driver's word for it, which it keeps when it is gone
+    std::optional<std::string> problem;  // as last said
+  };
+  struct Reader {
+    std::unique_ptr<GpuWatcher> watcher;  // null: there is none of its GPUs
+    std::shared_ptr<const GpuReadings> latest;
+    bool hangs = false;
+  };
+
+  void scan(const std::vector<model::Cpu>& cpus);
+  void keep_reader(Reader& reader, const ReadGpus& read, std::vector<PciGpu> gpus, double interval_s);
+  Reader& reader_of(const PciGpu& gpu) { return gpu.vendor == GpuVendor::nvidia ? nvml_ : drm_; }
+  void take(Reader& reader);
+  static bool has_nvml(const PciGpu& gpu);
+  KnownGpu describe(Known& known);
+  void note(Known& known, const model::Gpu& gpu);
+
+  GpuOptions options_;
+  std::optional<std::chrono::steady_clock::time_point> scanned_at_;
+  std::map<std::string, Known> known_;
+  Reader nvml_;
+  Reader drm_;
+  std::vector<KnownGpu> gpus_;
+  std::uint64_t reading_ = 0;
+  bool settled_ = true;
+  std::vector<GpuNews> news_;
+};
+
+}  // namespace berth::topology

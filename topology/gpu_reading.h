@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "topology/gpus.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace berth::topology {
+
+// What its driver says of a GPU at one time; nullopt is what it does not say.
+struct GpuReading {
+  std::optional<std::string> model;
+  std::optional<std::uint64_t> memory_bytes;
+  std::optional<std::uint64_t> memory_used_bytes;
+  std::optional<double> utilisation;   // 0..1
+  std::optional<std::string> problem;  // why no work should be given to it; the same words while it lasts
+  std::vector<pid_t> pids;             // processes that use it, ascending
+  bool all_pids = false;               // there are no others
+};
+
+struct GpuReadings {
+  std::map<std::string, GpuReading> gpus;  // by id; nothing of one that cannot be asked
+  std::optional<std::string> missing;      // why some or all of it cannot be had on this host
+  std::uint64_t list = 0;                  // number of the list of GPUs that was read (GpuWatcher)
+};
+
+// Reads those GPUs; may take as long as it likes.
+using ReadGpus = std::function<GpuReadings(const std::vector<PciGpu>& gpus)>;
+
+}  // namespace berth::topology

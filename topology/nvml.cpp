@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/nvml.h"
+
+#include "model/error.h"
+#include "model/json.h"
+#include "model/name.h"
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+namespace berth::topology {
+
+namespace {
+
+// Of NVML's binary interface what is called here: NVIDIA keeps it, and versions functions whose structures
+// change.
+struct Device;
+using Return = int;
+constexpr Return kSuccess = 0;
+constexpr Return kUninitialized = 1;
+constexpr Return kNotSupported = 3;
+constexpr Return kDriverNotLoaded = 9;
+constexpr Return kTimeout = 10;
+constexpr Return kIrqIssue = 11;
+constexpr Return kGpuIsLost = 15;
+constexpr Return kResetRequired = 16;
+constexpr Return kVersionMismatch = 18;
+constexpr int kUncorrectedError = 1;  // nvmlMemoryErrorType_t
+constexpr int kVolatileCounter = 0;   // nvmlEccCounterType_t: since the driver was loaded
+
+struct Memory {
+  unsigned long long total;
+  unsigned long long free;
+  unsigned long long used;
+};
+struct Utilisation {
+  unsigned gpu;  // percent
+  unsigned memory;
+};
+// nvmlProcessInfo_v1_t and _v2_t; only the number is read.
+struct ProcessV1 {
+  unsigned pid;
+  unsigned long long used_memory;
+};
+struct ProcessV2 {
+  unsigned pid;
+  unsigned long long used_memory;
+  unsigned gpu_instance;
+  unsigned compute_instance;
+};
+static_assert(sizeof(ProcessV1) == 16 && sizeof(ProcessV2) == 24);
+// Drivers 535.43 to 535.86 write a longer one through _v3; there is room for it.
+constexpr std::size_t kLongestProcess = 32;
+constexpr unsigned kMostProcesses = 1024;
+constexpr std::size_t kNameRoom = 128;
+
+struct Functions {
+  Return (*init)() = nullptr;
+  Return (*shutdown)() = nullptr;
+  const char* (*error_string)(Return) = nullptr;
+  Return (*handle_by_pci)(const char*, Device**) = nullptr;
+  Return (*name)(Device*, char*, unsigned) = nullptr;
+  Return (*memory)(Device*, Memory*) = nullptr;
+  Return (*utilisation)(Device*, Utilisation*) = nullptr;
+  Return (*ecc_errors)(Device*, int, int, unsigned long long*) = nullptr;
+  Return (*remapped_rows)(Device*, unsigned*, unsigned*, unsigned*, unsigned*) = nullptr;
+};
+
+// One of the three lists of processes.
+struct ProcessList {
+  Return (*get)(Device*, unsigned*, void*) = nullptr;  // null: this library has no such list
+  std::size_t stride = 0;
+};
+
+template <typename Function>
+bool take(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  return function != nullptr;
+}
+
+// _v2 before _v3: both write the same structure, but for the drivers said above.
+ProcessList process_list(void* library, const std::string& name) {
+  ProcessList list;
+  if (take(library, (name + "_v2").c_str(), list.get) || take(library, (name + "_v3").c_str(), list.get)) {
+    list.stride = sizeof(ProcessV2);
+  } else if (take(library, name.c_str(), list.get)) {
+    list.stride = sizeof(ProcessV1);
+  }
+  return list;
+}
+
+class Nvml {
+ public:
+  static model::Result<std::unique_ptr<Nvml>> load(const std::string& name);
+
+  // Error where the driver does not answer at all.
+  model::Result<void> begin();
+  // Lets go of the driver, so that it can be unloaded and GPUs be reset; begin() takes it up again.
+  void end();
+  // Whether a call found that the driver went away since begin().
+  bool driver_gone() const { return driver_gone_; }
+  GpuReading read(const std::string& id);
+
+ private:
+  // Whether the figure is there. Notes what the call's failure says of the GPU or the driver.
+  bool got(Return result, GpuReading& reading);
+  std::string text_of(Return result) const;
+  void read_memory(Device* device, GpuReading& reading);
+  void read_health(Device* device, GpuReading& reading);
+  void read_processes(Device* device, GpuReading& reading);
+
+  Functions call_;
+  std::array<ProcessList, 3> processes_;
+  bool begun_ = false;
+  bool driver_gone_ = false;
+  std::vector<std::byte> room_ = std::vector<std::byte>(kMostProcesses * kLongestProcess);
+};
+
+model::Result<std::unique_ptr<Nvml>> Nvml::load(const std::string& name) {
+  // Never unloaded: a call that hangs may return after all.
+  void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (library == nullptr) {
+    const char* said = dlerror();
+    return model::fail(model::ErrorKind::unavailable, said == nullptr ? name + ": cannot be loaded" : said);
+  }
+  std::unique_ptr<Nvml> nvml(new Nvml());
+  Functions& call = nvml->call_;
+  const auto needed = [&](const char* symbol, auto& function) { return take(library, symbol, function); };
+  if (!needed("nvmlInit_v2", call.init) || !needed("nvmlShutdown", call.shutdown) ||
+      !needed("nvmlErrorString", call.error_string) ||
+      !needed("nvmlDeviceGetHandleByPciBusId_v2", call.handle_by_pci)) {
+    return model::fail(model::ErrorKind::unavailable, name + ": lacks functions that NVML has");
+  }
+  // What a library does not have is a figure that is not had.
+  take(library, "nvmlDeviceGetName", call.name);
+  take(library, "nvmlDeviceGetMemoryInfo", call.memory);
+  take(library, "nvmlDeviceGetUtilizationRates", call.utilisation);
+  take(library, "nvmlDeviceGetTotalEccErrors", call.ecc_errors);
+  take(library, "nvmlDeviceGetRemappedRows", call.remapped_rows);
+  nvml->processes_ = {process_list(library, "nvmlDeviceGetComputeRunningProcesses"),
+                      process_list(library, "nvmlDeviceGetGraphicsRunningProcesses"),
+                      process_list(library, "nvmlDeviceGetMPSComputeRunningProcesses")};
+  return nvml;
+}
+
+std::string Nvml::text_of(Return result) const {
+  constexpr std::size_t kLongest = 200;
+  const char* text = call_.error_string(result);
+  if (text == nullptr) return fmt::format("error {}", result);
+  return model::to_name(std::string_view(text, strnlen(text, kLongest)));
+}
+
+model::Result<void> Nvml::begin() {
+  if (begun_) return {};
+  if (const Return result = call_.init(); result != kSuccess)
+    return model::fail(model::ErrorKind::unavailable, "NVML: " + text_of(result));
+  begun_ = true;
+  driver_gone_ = false;
+  return {};
+}
+
+void Nvml::end() {
+  if (std::exchange(begun_, false)) call_.shutdown();
+}
+
+bool Nvml::got(Return result, GpuReading& reading) {
+  switch (result) {
+    case kUninitialized:
+    case kDriverNotLoaded:
+    case kVersionMismatch:
+      driver_gone_ = true;
+      break;
+    case kTimeout:
+    case kIrqIssue:
+    case kGpuIsLost:
+    case kResetRequired:
+      if (!reading.problem) reading.problem = "NVML: " + text_of(result);
+      break;
+    default:
+      break;
+  }
+  return result == kSuccess;
+}
+
+void Nvml::read_memory(Device* device, GpuReading& reading) {
+  Memory memory{};
+  if (call_.memory == nullptr || !got(call_.memory(device, &memory), reading)) return;
+  // GPUs that share the host's memory have none of their own.
+  if (memory.total == 0 || memory.total > model::kMaxBytes) return;
+  reading.memory_bytes = memory.total;
+  if (memory.used <= memory.total) reading.memory_used_bytes = memory.used;
+}
+
+void Nvml::read_health(Device* device, GpuReading& reading) {
+  unsigned long long errors = 0;
+  const bool has_ecc = call_.ecc_errors != nullptr &&
+                       got(call_.ecc_errors(device, kUncorrectedError, kVolatileCounter, &errors), reading);
+  if (has_ecc && errors > 0 && !reading.problem) {
+    reading.problem = "NVML: memory errors that ECC could not correct; a reset clears them";
+  }
+  unsigned corrected = 0;
+  unsigned uncorrected = 0;
+  unsigned pending = 0;
+  unsigned failed = 0;
+  const bool remaps = call_.remapped_rows != nullptr &&
+                      got(call_.remapped_rows(device, &corrected, &uncorrected, &pending, &failed), reading);
+  if (remaps && failed != 0 && !reading.problem) {
+    reading.problem = "NVML: a bad row of its memory could not be remapped";
+  }
+}
+
+void Nvml::read_processes(Device* device, GpuReading& reading) {
+  reading.all_pids = processes_.front().get != nullptr;
+  for (const ProcessList& list : processes_) {
+    if (list.get == nullptr) continue;
+    unsigned count = kMostProcesses;
+    const Return result = list.get(device, &count, room_.data());
+    // A GPU that cannot draw has no processes that do; one without MPS none of it.
+    if (result == kNotSupported && list.get != processes_.front().get) continue;
+    if (!got(result, reading) || count > kMostProcesses) {
+      reading.all_pids = false;
+      continue;
+    }
+    for (unsigned i = 0; i < count; ++i) {
+      unsigned pid = 0;
+      std::memcpy(&pid, room_.data() + i * list.stride, sizeof pid);
+      if (pid > 0 && pid <= INT_MAX) reading.pids.push_back(static_cast<pid_t>(pid));
+    }
+  }
+  std::sort(reading.pids.begin(), reading.pids.end());
+  reading.pids.erase(std::unique(reading.pids.begin(), reading.pids.end()), reading.pids.end());
+}
+
+GpuReading Nvml::read(const std::string& id) {
+  GpuReading reading;
+  Device* device = nullptr;
+  const Return found = call_.handle_by_pci(id.c_str(), &device);
+  if (!got(found, reading) || device == nullptr) {
+    if (!reading.problem) reading.problem = "NVML: " + text_of(found);
+    return reading;
+  }
+  std::array<char, kNameRoom> name{};
+  if (call_.name != nullptr && got(call_.name(device, name.data(), kNameRoom - 1), reading) &&
+      name[0] != '\0') {
+    reading.model = model::to_name(std::string_view(name.data(), strnlen(name.data(), kNameRoom - 1)));
+  }
+  read_memory(device, reading);
+  Utilisation use{};
+  if (call_.utilisation != nullptr && got(call_.utilisation(device, &use), reading) && use.gpu <= 100) {
+    reading.utilisation = use.gpu / 100.0;
+  }
+  read_health(device, reading);
+  read_processes(device, reading);
+  return reading;
+}
+
+class NvmlReader {
+ public:
+  explicit NvmlReader(std::string library) : library_(std::move(library)) {}
+
+  GpuReadings operator()(const std::vector<PciGpu>& gpus) {
+    GpuReadings readings;
+    if (!nvml_) {
+      auto loaded = Nvml::load(library_);
+      if (!loaded) {
+        readings.missing = loaded.error().message();
+        return readings;
+      }
+      nvml_ = std::move(*loaded);
+    }
+    bool any_problem = false;
+    if (const auto begun = nvml_->begin(); !begun) {
+      readings.missing = begun.error().message();
+      return readings;
+    }
+    for (const PciGpu& gpu : gpus) {
+      GpuReading reading = nvml_->read(gpu.id);
+      if (nvml_->driver_gone()) {
+        nvml_->end();
+        readings.gpus.clear();
+        readings.missing = "NVML: the driver went away";
+        return readings;
+      }
+      any_problem = any_problem || reading.problem;
+      readings.gpus.emplace(gpu.id, std::move(reading));
+    }
+    // A GPU that somebody wants to reset must not be held open.
+    if (any_problem || gpus.empty()) nvml_->end();
+    return readings;
+  }
+
+ private:
+  std::string library_;
+  std::unique_ptr<Nvml> nvml_;
+};
+
+}  // namespace
+
+ReadGpus nvml_reader(std::string library) {
+  // std::function copies.
+  auto reader = std::make_shared<NvmlReader>(std::move(library));
+  return [reader](const std::vector<PciGpu>& gpus) { return (*reader)(gpus); };
+}
+
+}  // namespace berth::topology
