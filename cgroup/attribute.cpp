@@ -3,9 +3,9 @@
 
 #include "model/cpu_set.h"
 #include "model/json.h"
+#include "model/number.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -31,13 +31,6 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
 }
 
-std::optional<std::uint64_t> parse_number(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
-  return number;
-}
-
 std::string memory_text(std::uint64_t bytes) {
   const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   // From LONG_MAX down to whole pages the kernel counts no further, and shows "max".
@@ -56,7 +49,7 @@ model::Result<CpuMax> parse_cpu_max(std::string_view untrimmed) {
   const std::string_view period_text =
       space == std::string_view::npos ? std::string_view() : trimmed(text.substr(space));
   const std::optional<std::uint64_t> period =
-      space == std::string_view::npos ? kDefaultPeriodUs : parse_number(period_text);
+      space == std::string_view::npos ? kDefaultPeriodUs : model::to_number<std::uint64_t>(period_text);
   if (!period || *period < kMinPeriodUs || *period > kMaxPeriodUs) {
     return model::fail(
         model::ErrorKind::invalid_input,
@@ -64,7 +57,7 @@ model::Result<CpuMax> parse_cpu_max(std::string_view untrimmed) {
                     kMinPeriodUs, kMaxPeriodUs));
   }
   if (quota_text == "max") return CpuMax{std::nullopt, *period};
-  const std::optional<std::uint64_t> quota = parse_number(quota_text);
+  const std::optional<std::uint64_t> quota = model::to_number<std::uint64_t>(quota_text);
   if (!quota || *quota < kMinQuotaUs || *quota > kMaxQuotaUs) {
     return model::fail(model::ErrorKind::invalid_input,
                        fmt::format("cpu.max \"{}\": the quota must be \"max\" or at least {} microseconds",
@@ -134,7 +127,7 @@ model::Result<std::string> canonical_value(Attribute attribute, std::string_view
       break;
   }
   if (value == "max") return "max";
-  const std::optional<std::uint64_t> bytes = parse_number(value);
+  const std::optional<std::uint64_t> bytes = model::to_number<std::uint64_t>(value);
   if (!bytes) {
     return model::fail(model::ErrorKind::invalid_input,
                        fmt::format("memory.high \"{}\": must be \"max\" or a number of bytes", value));

@@ -2,10 +2,9 @@
 #include "cgroup/sampler_parse.h"
 
 #include "model/json.h"
+#include "model/number.h"
 
-#include <charconv>
 #include <cstddef>
-#include <system_error>
 
 namespace berth::cgroup {
 
@@ -31,22 +30,14 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-template <typename T>
-std::optional<T> number(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 }  // namespace
 
 std::optional<std::uint64_t> parse_cpu_usage_usec(std::string_view cpu_stat) {
-  return number<std::uint64_t>(trimmed(value_of(cpu_stat, "usage_usec")));
+  return model::to_number<std::uint64_t>(trimmed(value_of(cpu_stat, "usage_usec")));
 }
 
 std::optional<std::uint64_t> parse_nr_throttled(std::string_view cpu_stat) {
-  return number<std::uint64_t>(trimmed(value_of(cpu_stat, "nr_throttled")));
+  return model::to_number<std::uint64_t>(trimmed(value_of(cpu_stat, "nr_throttled")));
 }
 
 std::optional<std::uint64_t> parse_inactive_file(std::string_view memory_stat) {
@@ -54,7 +45,7 @@ std::optional<std::uint64_t> parse_inactive_file(std::string_view memory_stat) {
 }
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
-  const auto bytes = number<std::uint64_t>(trimmed(text));
+  const auto bytes = model::to_number<std::uint64_t>(trimmed(text));
   return bytes && *bytes <= model::kMaxBytes ? bytes : std::nullopt;
 }
 
@@ -63,7 +54,7 @@ std::optional<double> parse_some_avg10(std::string_view pressure) {
   constexpr std::string_view key = "avg10=";
   if (!some.starts_with(key)) return std::nullopt;
   some.remove_prefix(key.size());
-  const auto percent = number<double>(trimmed(some.substr(0, some.find(' '))));
+  const auto percent = model::to_number<double>(trimmed(some.substr(0, some.find(' '))));
   if (!percent || !(*percent >= 0 && *percent <= 100)) return std::nullopt;
   return percent;
 }

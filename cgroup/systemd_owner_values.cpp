@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/systemd_owner_values.h"
 
+#include "model/number.h"
+
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,12 +17,7 @@ constexpr std::uint64_t kDefaultPeriodUs = 100'000;
 constexpr std::uint64_t kMinQuotaUs = 1'000;
 constexpr std::uint64_t kPercentUs = kSecondUs / 100;  // of a CPU, in microseconds per second
 
-std::optional<std::uint64_t> number(std::string_view text) {
-  std::uint64_t result = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return result;
-}
+std::optional<std::uint64_t> number(std::string_view text) { return model::to_number<std::uint64_t>(text); }
 
 std::pair<std::string_view, std::string_view> split(std::string_view text, char separator) {
   const std::size_t at = text.find(separator);

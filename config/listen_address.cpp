@@ -2,9 +2,9 @@
 #include "config/listen_address.h"
 
 #include "config/wording.h"
+#include "model/number.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include <arpa/inet.h>
@@ -19,11 +19,8 @@ using model::ErrorKind;
 using model::fail;
 
 std::optional<std::uint16_t> port_of(std::string_view text) {
-  unsigned port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (error != std::errc() || end != text.data() + text.size() || port < 1 || port > 65535)
-    return std::nullopt;
-  return static_cast<std::uint16_t>(port);
+  const auto port = model::to_number<std::uint16_t>(text);
+  return port == 0 ? std::nullopt : port;
 }
 
 model::Result<ListenAddress> socket_path(std::string_view text) {

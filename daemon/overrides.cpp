@@ -6,13 +6,10 @@
 #include "model/cpu_set.h"
 #include "model/json.h"
 #include "model/name.h"
+#include "model/number.h"
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <charconv>
-#include <fstream>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -32,6 +29,8 @@ constexpr double kMinDeadline_s = 1;
 constexpr double kMaxDeadline_s = 10.0 * 365 * 86400;
 
 constexpr std::size_t kMostQuotedBytes = 80;
+// Thousands of workloads with all settings.
+constexpr std::uintmax_t kMostBytes = std::uintmax_t{16} << 20;
 
 tl::unexpected<model::Error> bad(const std::string& key, const std::string& value, std::string_view takes) {
   return model::fail(ErrorKind::invalid_input, fmt::format("{}=\"{}\": must be {}", key,
@@ -42,13 +41,6 @@ constexpr std::array<std::string_view, 6> kKeys{"class",    "service",  "vcpus",
                                                 "deadline", "priority", "evictable"};
 
 bool is_key(std::string_view key) { return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end(); }
-
-std::optional<int> to_int(const std::string& text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 }  // namespace
 
@@ -65,7 +57,7 @@ model::Result<Override> parse_override(const std::map<std::string, std::string>&
       }
       result.service = value;
     } else if (key == "vcpus") {
-      const auto number = to_int(value);
+      const auto number = model::to_number<int>(value);
       if (!number || *number < 1 || *number > model::kMaxCpu + 1) {
         return bad(key, value, fmt::format("an integer from 1 to {}", model::kMaxCpu + 1));
       }
@@ -78,7 +70,7 @@ model::Result<Override> parse_override(const std::map<std::string, std::string>&
       }
       result.deadline_s = *seconds;
     } else if (key == "priority") {
-      const auto number = to_int(value);
+      const auto number = model::to_number<int>(value);
       if (!number || *number < -kMaxPriority || *number > kMaxPriority) {
         return bad(key, value, fmt::format("an integer from {} to {}", -kMaxPriority, kMaxPriority));
       }
@@ -97,33 +89,22 @@ model::Result<Override> parse_override(const std::map<std::string, std::string>&
 
 Overrides::Overrides(const std::filesystem::path& runtime_dir, std::optional<std::string>& warning)
     : file_(runtime_dir / "overrides.json") {
-  std::error_code error;
-  if (!std::filesystem::exists(file_, error)) {
-    if (error) warning = fmt::format("{}: {}", file_.string(), error.message());
-    return;
-  }
-  try {
-    std::ifstream stream(file_);
-    if (!stream) {
-      warning = fmt::format("{}: {}", file_.string(), std::generic_category().message(errno));
-      return;
-    }
-    const auto document = nlohmann::json::parse(stream);
+  warning = read_document(file_, kMostBytes, [this](const nlohmann::json& document) {
+    std::optional<std::string> wrong;
     for (const auto& [workload, run] : document.items()) {
       Run read{run.at("cgroup").get<std::uint64_t>(),
                run.at("settings").get<std::map<std::string, std::string>>(),
                {}};
       auto parsed = parse_override(read.settings);
       if (!parsed) {
-        warning = fmt::format("{}: {}: {}", file_.string(), workload, parsed.error().message());
+        wrong = fmt::format("{}: {}", workload, parsed.error().message());
         continue;
       }
       read.parsed = std::move(*parsed);
       runs_.emplace(workload, std::move(read));
     }
-  } catch (const nlohmann::json::exception& e) {
-    warning = fmt::format("{}: {}", file_.string(), e.what());
-  }
+    return wrong;
+  });
 }
 
 model::Result<void> Overrides::set(const std::string& workload, std::uint64_t cgroup_id,

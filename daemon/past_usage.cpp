@@ -3,9 +3,7 @@
 
 #include "daemon/staged_file.h"
 
-#include <cerrno>
 #include <cmath>
-#include <fstream>
 #include <iterator>
 #include <system_error>
 #include <utility>
@@ -111,33 +109,18 @@ std::map<std::string, PastUsage> take_usage(const std::filesystem::path& state_d
                                             std::optional<std::string>& warning) {
   const std::filesystem::path file = file_in(state_dir);
   std::map<std::string, PastUsage> by_id;
-  std::error_code error;
-  const std::uintmax_t bytes = std::filesystem::file_size(file, error);
-  if (error == std::errc::no_such_file_or_directory) return by_id;
-  if (error || bytes > kMostBytes) {
-    warning = fmt::format("{}: {}", file.string(), error ? error.message() : "it is too large to be berth's");
-    return by_id;
-  }
-  try {
-    std::ifstream stream(file);
-    if (!stream) {
-      warning = fmt::format("{}: {}", file.string(), std::generic_category().message(errno));
-      return by_id;
+  warning = read_document(file, kMostBytes, [&](const json& document) -> std::optional<std::string> {
+    if (document.at("schema") != kSchema) return fmt::format("it is no {} document", kSchema);
+    if (document.at("boot") != boot_id) return std::nullopt;
+    for (const auto& [id, element] : document.at("workloads").items()) {
+      PastUsage past = read_past(element, now);
+      if (!past.usage.empty()) by_id.emplace(id, std::move(past));
     }
-    const json document = json::parse(stream);
-    if (document.at("schema") != kSchema) {
-      warning = fmt::format("{}: it is no {} document", file.string(), kSchema);
-    } else if (document.at("boot") == boot_id) {
-      for (const auto& [id, element] : document.at("workloads").items()) {
-        PastUsage past = read_past(element, now);
-        if (!past.usage.empty()) by_id.emplace(id, std::move(past));
-      }
-    }
-  } catch (const json::exception& e) {
-    by_id.clear();
-    warning = fmt::format("{}: {}", file.string(), e.what());
-  }
-  std::filesystem::remove(file, error);
+    return std::nullopt;
+  });
+  if (warning) by_id.clear();
+  std::error_code ignored;
+  std::filesystem::remove(file, ignored);
   return by_id;
 }
 

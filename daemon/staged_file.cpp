@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/staged_file.h"
 
+#include <cerrno>
 #include <fstream>
 #include <system_error>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace berth::daemon {
 
@@ -29,6 +31,24 @@ model::Result<void> replace_file(const std::filesystem::path& file, std::string_
                        fmt::format("cannot replace {}: {}", file.string(), failed.message()));
   }
   return {};
+}
+
+std::optional<std::string> read_document(const std::filesystem::path& file, std::uintmax_t most_bytes,
+                                         const TakeDocument& take) {
+  const auto problem = [&file](const std::string& why) { return fmt::format("{}: {}", file.string(), why); };
+  std::error_code error;
+  const std::uintmax_t bytes = std::filesystem::file_size(file, error);
+  if (error == std::errc::no_such_file_or_directory) return std::nullopt;
+  if (error) return problem(error.message());
+  if (bytes > most_bytes) return problem("it is too large to be berth's");
+  std::ifstream stream(file);
+  if (!stream) return problem(std::generic_category().message(errno));
+  try {
+    const auto wrong = take(nlohmann::json::parse(stream));
+    return wrong ? std::optional(problem(*wrong)) : std::nullopt;
+  } catch (const nlohmann::json::exception& e) {
+    return problem(e.what());
+  }
 }
 
 }  // namespace berth::daemon

@@ -3,8 +3,14 @@
 
 #include "model/error.h"
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
 #include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
 
 namespace berth::daemon {
 
@@ -15,5 +21,12 @@ enum class Readers { owner, everybody };
 // the file.
 model::Result<void> replace_file(const std::filesystem::path& file, std::string_view text,
                                  Readers readers = Readers::owner);
+
+// Reads back what replace_file() wrote, a JSON document of `most_bytes` at most, and hands it to `take`,
+// which says what is wrong with it, and may let the JSON library's exceptions through. What kept the file
+// from being read, "FILE: why"; nullopt where it was read, and where there is none.
+using TakeDocument = std::function<std::optional<std::string>(const nlohmann::json&)>;
+std::optional<std::string> read_document(const std::filesystem::path& file, std::uintmax_t most_bytes,
+                                         const TakeDocument& take);
 
 }  // namespace berth::daemon

@@ -4,11 +4,8 @@
 #include "daemon/staged_file.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdint>
-#include <fstream>
-#include <system_error>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -31,25 +28,8 @@ bool is_share(double value) { return value >= 0 && value <= kMostShare; }
 UsedShares::UsedShares(const std::filesystem::path& state_dir, double now,
                        std::optional<std::string>& warning)
     : file_(state_dir / "used_shares.json") {
-  std::error_code error;
-  const std::uintmax_t bytes = std::filesystem::file_size(file_, error);
-  if (error == std::errc::no_such_file_or_directory) return;
-  if (error || bytes > kMostBytes) {
-    warning =
-        fmt::format("{}: {}", file_.string(), error ? error.message() : "it is too large to be berth's");
-    return;
-  }
-  try {
-    std::ifstream stream(file_);
-    if (!stream) {
-      warning = fmt::format("{}: {}", file_.string(), std::generic_category().message(errno));
-      return;
-    }
-    const json document = json::parse(stream);
-    if (document.at("schema") != kSchema) {
-      warning = fmt::format("{}: it is no {} document", file_.string(), kSchema);
-      return;
-    }
+  warning = read_document(file_, kMostBytes, [this](const json& document) -> std::optional<std::string> {
+    if (document.at("schema") != kSchema) return fmt::format("it is no {} document", kSchema);
     for (const json& element : document.at("shares")) {
       const model::UsedShare share{.time = element.at(0).get<double>(),
                                    .cpu = element.at(1).get<double>(),
@@ -58,10 +38,9 @@ UsedShares::UsedShares(const std::filesystem::path& state_dir, double now,
       if (std::isfinite(share.time) && is_share(share.cpu) && is_share(share.memory) && follows)
         entries_.push_back(share);
     }
-  } catch (const json::exception& e) {
-    entries_.clear();
-    warning = fmt::format("{}: {}", file_.string(), e.what());
-  }
+    return std::nullopt;
+  });
+  if (warning) entries_.clear();
   forget_old(now);
 }
 

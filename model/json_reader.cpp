@@ -83,9 +83,9 @@ class Builder : public nlohmann::json_sax<json> {
 
   bool key(string_t& name) override {
     Frame& frame = stack_.back();
-    const auto [member, fresh] = frame.container->emplace(name, nullptr);
+    const auto [member, fresh] = frame.container->emplace(std::move(name), nullptr);
     frame.slot = &*member;
-    frame.name = name;
+    frame.name = &member.key();
     return fresh || refuse("given twice");
   }
 
@@ -105,7 +105,7 @@ class Builder : public nlohmann::json_sax<json> {
   struct Frame {
     json* container;
     json* slot = nullptr;  // of the member being read
-    std::string name;
+    const std::string* name = nullptr;
   };
 
   static std::string printable(std::string_view text) {
@@ -120,7 +120,7 @@ class Builder : public nlohmann::json_sax<json> {
     std::string path = "$";
     for (const Frame& frame : stack_) {
       if (frame.container->is_object()) {
-        if (frame.slot != nullptr) append_member(path, frame.name);
+        if (frame.slot != nullptr) append_member(path, *frame.name);
       } else {
         // A container that is open is the array's last element already; anything else is still to come.
         const bool inside = &frame != &stack_.back();
@@ -158,7 +158,7 @@ class Builder : public nlohmann::json_sax<json> {
       return refuse(fmt::format("nested deeper than {} levels", kMaxJsonDepth));
     json* opened = put(std::move(container));
     if (opened == nullptr) return false;
-    stack_.push_back({opened, nullptr, {}});
+    stack_.push_back({opened, nullptr, nullptr});
     return true;
   }
 

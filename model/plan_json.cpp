@@ -2,13 +2,13 @@
 #include "model/json.h"
 #include "model/json_reader.h"
 #include "model/json_writer.h"
+#include "model/number.h"
 #include "model/oversell_json.h"
 #include "model/placement_json.h"
 #include "model/spark_json.h"
 #include "model/straggler_json.h"
 
 #include <cfloat>
-#include <charconv>
 
 #include <fmt/format.h>
 
@@ -94,10 +94,9 @@ PlacedInstance read_instance(const JsonValue& value) {
 }
 
 int read_domain_id(const std::string& name, const JsonValue& value) {
-  int id = -1;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
+  const int id = to_number<int>(name).value_or(-1);
   // Only the spelling to_json gives, or "1" and "01" would be one domain.
-  if (error != std::errc() || end != name.data() + name.size() || id < 0 || std::to_string(id) != name)
+  if (id < 0 || std::to_string(id) != name)
     value.fail(fmt::format("{} is not the number of a domain", in_quotes(name)));
   return id;
 }

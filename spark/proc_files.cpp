@@ -1,33 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spark/proc_files.h"
 
+#include "model/number.h"
+
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <fstream>
 #include <string_view>
 #include <system_error>
 
 namespace berth::spark {
 
-namespace {
-
-template <typename T>
-std::optional<T> number(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-}  // namespace
-
 std::vector<pid_t> pids_of(const std::filesystem::path& proc_root) {
   std::vector<pid_t> pids;
   std::error_code error;
   std::filesystem::directory_iterator entry(proc_root, error);
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    const auto pid = number<pid_t>(entry->path().filename().string());
+    const auto pid = model::to_number<pid_t>(entry->path().filename().string());
     if (pid && *pid > 0) pids.push_back(*pid);
   }
   std::sort(pids.begin(), pids.end());
@@ -57,9 +46,9 @@ std::optional<Stat> read_stat(const std::filesystem::path& process) {
     rest.remove_prefix(end);
   }
   if (fields.size() < 20 || fields[0].size() != 1) return std::nullopt;
-  const auto parent = number<pid_t>(fields[1]);
-  const auto threads = number<int>(fields[17]);
-  const auto started = number<std::uint64_t>(fields[19]);
+  const auto parent = model::to_number<pid_t>(fields[1]);
+  const auto threads = model::to_number<int>(fields[17]);
+  const auto started = model::to_number<std::uint64_t>(fields[19]);
   if (!parent || !threads || !started) return std::nullopt;
   return Stat{.name = text.substr(open + 1, close - open - 1),
               .state = fields[0].front(),
