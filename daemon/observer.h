@@ -63,8 +63,9 @@ class Observer {
   const std::map<std::string, cgroup::FoundWorkload>& found() const { return discovery_->workloads(); }
   // What workloads said of their progress; the next assemble() takes it in.
   ProgressReports& progress() { return progress_; }
-  // What the next assemble() takes applications, executors and drivers from; null: there are none.
-  void set_spark(std::shared_ptr<const spark::Observation> spark) { spark_ = std::move(spark); }
+  // What the next assemble() takes applications, executors and drivers from; null: there are none. The
+  // progress of applications is that of the workloads they run in, where these say nothing themselves.
+  void set_spark(std::shared_ptr<const spark::Observation> spark);
   // GPUs whose health is not what it was, since the last call.
   std::vector<topology::GpuNews> take_gpu_news() { return gpus_.take_news(); }
   // Waits until the drivers of the GPUs have answered, at most so long.
@@ -94,6 +95,7 @@ class Observer {
            std::filesystem::path sys_root, int history);
   void follow(const cgroup::Discovery::Changes& changes);
   void keep_living_workloads();
+  void take_progress(const spark::Observation& spark);
   void refresh_topology(std::vector<std::string>& messages);
 
   std::filesystem::path proc_root_;

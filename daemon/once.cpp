@@ -11,6 +11,7 @@
 #include "daemon/overrides.h"
 #include "daemon/report_json.h"
 #include "daemon/shadow.h"
+#include "daemon/user_file.h"
 #include "model/json.h"
 #include "policies/decide.h"
 #include "spark/http_get.h"
@@ -34,6 +35,9 @@ namespace {
 constexpr double kBetweenReadings_s = 0.25;
 // That long somebody may wait for the drivers of GPUs.
 constexpr double kGpuPatience_s = 3;
+
+// Of asking drivers: a few silent ones must not keep others from being heard, nor anybody waiting for long.
+constexpr int kMostRounds = 5;
 
 ExitStatus failed(const model::Error& error) {
   fmt::print(stderr, "berthd: {}\n", error.message());
@@ -79,12 +83,15 @@ ExitStatus run_once(const Options& options, const config::Settings& settings) {
   // Of a driver with much to tell the first pages only: nobody waits here for the rest.
   const std::atomic<bool> never{false};
   spark::HttpClient client({}, never);
-  spark::Collector drivers(options.proc_root, [&client](const std::string& url) { return client.get(url); });
+  spark::Collector drivers(
+      options.proc_root, [&client](const std::string& url) { return client.get(url); }, open_user_file);
   const auto ask_drivers = [&] {
     if (!settings.spark_watch) return;
-    auto found = std::make_shared<const spark::Observation>(drivers.collect(epoch_now()));
-    say(found->problems);
-    (*observer)->set_spark(std::move(found));
+    spark::Observation found;
+    for (int round = 0; round == 0 || (round < kMostRounds && drivers.goes_on()); ++round)
+      found = drivers.collect(epoch_now());
+    say(found.problems);
+    (*observer)->set_spark(std::make_shared<const spark::Observation>(std::move(found)));
   };
 
   const double first = epoch_now();

@@ -8,15 +8,17 @@
 namespace berth::daemon {
 
 model::Result<void> ProgressReports::add(const std::string& workload, std::uint64_t cgroup_id, double time,
-                                         double fraction) {
+                                         double fraction, Source source) {
   // Written so that NaN, which compares with nothing, is refused.
   if (!(fraction >= 0 && fraction <= 1)) {
     return model::fail(model::ErrorKind::invalid_input,
                        fmt::format("progress {}: must be from 0 to 1", fraction));
   }
   Run& run = runs_[workload];
-  const bool first = run.cgroup_id != cgroup_id;
-  if (first) run = {.cgroup_id = cgroup_id, .reports = {}, .newest = 0, .since = time};
+  const bool known = run.cgroup_id == cgroup_id;
+  if (known && run.source == Source::own && source == Source::counted) return {};
+  const bool first = !known || run.source != source;
+  if (first) run = {.cgroup_id = cgroup_id, .source = source, .reports = {}, .newest = 0, .since = time};
   run.since = first || run.newest != fraction ? time : std::min(run.since, time);
   run.newest = fraction;
   auto& reports = run.reports;

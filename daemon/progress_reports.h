@@ -24,10 +24,15 @@ class ProgressReports {
   // a second is not judged by the last 4 ms; the newest figure and one that says "done" are never lost.
   static constexpr double kShortestGap_s = 0.2;
 
+  // Who says it: the workload, or a Spark driver of which its tasks were counted.
+  enum class Source { own, counted };
+
   // Takes a report of the run `cgroup_id`; `time` in epoch seconds. One that is older than those kept means
-  // that the clock was set back: those after it are dropped. Error invalid_input where `fraction` is not from
-  // 0 to 1.
-  model::Result<void> add(const std::string& workload, std::uint64_t cgroup_id, double time, double fraction);
+  // that the clock was set back: those after it are dropped. A run that says something itself is believed
+  // alone: what was counted of it is dropped, before and from then on. Error invalid_input where `fraction`
+  // is not from 0 to 1.
+  model::Result<void> add(const std::string& workload, std::uint64_t cgroup_id, double time, double fraction,
+                          Source source = Source::own);
   // Drops the runs of which `lives` (workload, cgroup id) is false.
   void keep_if(const std::function<bool(const std::string&, std::uint64_t)>& lives);
 
@@ -41,6 +46,7 @@ class ProgressReports {
  private:
   struct Run {
     std::uint64_t cgroup_id = 0;
+    Source source = Source::own;
     std::vector<model::ProgressReport> reports;  // oldest first
     double newest = 0;
     double since = 0;  // epoch seconds of the first report of it

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/spark_watch.h"
 
+#include "daemon/user_file.h"
+
 #include <utility>
 
 namespace berth::daemon {
@@ -9,7 +11,7 @@ void SparkWatch::keep(const std::filesystem::path& proc_root, std::optional<doub
   if (interval_s == interval_s_) return;
   interval_s_ = interval_s;
   watcher_.reset();
-  if (interval_s) watcher_ = std::make_unique<spark::Watcher>(proc_root, *interval_s);
+  if (interval_s) watcher_ = std::make_unique<spark::Watcher>(proc_root, *interval_s, open_user_file);
 }
 
 std::shared_ptr<const spark::Observation> SparkWatch::newest(std::vector<std::string>& messages) {

@@ -2,9 +2,11 @@
 #include "spark/collector.h"
 
 #include "spark/endpoints.h"
+#include "spark/proc_files.h"
 #include "spark/shared_now.h"
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 #include <utility>
 
@@ -77,6 +79,22 @@ std::optional<std::string> more_than_one(const std::vector<const Member*>& membe
   return fmt::format("Spark's {} (pid {}) serves executors elsewhere", only.name, only.pid);
 }
 
+using MembersByWorkload = std::map<std::string, std::vector<const Member*>>;
+
+MembersByWorkload members_by_workload(const Observation& observation,
+                                      const std::function<bool(const std::string& id)>& is_workload) {
+  MembersByWorkload by_workload;
+  for (const Member& member : observation.members) {
+    std::string path = member.cgroup;
+    while (!path.empty() && !is_workload(path)) {
+      const std::size_t slash = path.rfind('/');
+      path.resize(slash == std::string::npos ? 0 : slash);
+    }
+    if (!path.empty()) by_workload[path].push_back(&member);
+  }
+  return by_workload;
+}
+
 Occupancy occupancy_of(const std::vector<const Member*>& members, const std::string& workload,
                        const Observation& observation) {
   const Member& only = *members.front();
@@ -92,18 +110,21 @@ Occupancy occupancy_of(const std::vector<const Member*>& members, const std::str
 
 std::map<std::string, Occupancy> occupancies(const Observation& observation,
                                              const std::function<bool(const std::string& id)>& is_workload) {
-  std::map<std::string, std::vector<const Member*>> by_workload;
-  for (const Member& member : observation.members) {
-    std::string path = member.cgroup;
-    while (!path.empty() && !is_workload(path)) {
-      const std::size_t slash = path.rfind('/');
-      path.resize(slash == std::string::npos ? 0 : slash);
-    }
-    if (!path.empty()) by_workload[path].push_back(&member);
-  }
   std::map<std::string, Occupancy> found;
-  for (const auto& [workload, members] : by_workload)
+  for (const auto& [workload, members] : members_by_workload(observation, is_workload))
     found.emplace(workload, occupancy_of(members, workload, observation));
+  return found;
+}
+
+std::map<std::string, std::string> only_applications(
+    const Observation& observation, const std::function<bool(const std::string& id)>& is_workload) {
+  std::map<std::string, std::string> found;
+  for (const auto& [workload, members] : members_by_workload(observation, is_workload)) {
+    std::set<std::string> apps;  // "" of a driver that has not said
+    for (const Member* member : members)
+      if (member->kind != ProcessKind::service) apps.insert(member->identity.app);
+    if (apps.size() == 1 && !apps.begin()->empty()) found.emplace(workload, *apps.begin());
+  }
   return found;
 }
 
@@ -119,21 +140,36 @@ void Collector::look(double now) {
   std::set<ProcessId> alive;
   for (const Process& process : processes_) {
     if (process.what.kind != ProcessKind::driver) continue;
-    const ProcessId id{process.pid, process.started};
-    alive.insert(id);
-    const auto known = drivers_.find(id);
-    // Until it has an application: its web server comes after the process does.
-    if (known != drivers_.end() && !known->second.driver.app_id().empty()) continue;
-    const auto endpoints = listening_endpoints(proc_root_, process.pid);
-    Known fresh{.driver = Driver(endpoints ? *endpoints : usual_endpoints()),
-                .guessed = !endpoints,
-                .read_at = 0,
-                .ask_at = known == drivers_.end() ? now : known->second.ask_at,
-                .wait_s = known == drivers_.end() ? 0 : known->second.wait_s,
-                .problem = known == drivers_.end() ? "" : known->second.problem};
-    drivers_.insert_or_assign(id, std::move(fresh));
+    alive.insert({process.pid, process.started});
+    meet(process, now);
   }
   std::erase_if(drivers_, [&](const auto& item) { return alive.count(item.first) == 0; });
+}
+
+void Collector::meet(const Process& process, double now) {
+  const ProcessId id{process.pid, process.started};
+  const auto known = drivers_.find(id);
+  // Until it has an application: its web server comes after the process does.
+  if (known != drivers_.end() && !known->second.driver.app_id().empty()) return;
+  const auto own = listening_endpoints(proc_root_, process.pid);
+  auto endpoints = own ? *own : usual_endpoints(proc_root_, process.pid);
+  if (known != drivers_.end() && known->second.endpoints == endpoints) return;
+  const auto user = user_of(proc_root_ / std::to_string(process.pid));
+  Known fresh{.driver = Driver(endpoints, user, open_),
+              .endpoints = endpoints,
+              .guessed_of = own || endpoints.empty() ? std::nullopt : user,
+              .asked = 0,
+              .read_at = 0,
+              .ask_at = now,
+              .wait_s = 0,
+              .problem = {}};
+  if (known != drivers_.end()) {
+    fresh.asked = known->second.asked;
+    fresh.ask_at = known->second.ask_at;
+    fresh.wait_s = known->second.wait_s;
+    fresh.problem = known->second.problem;
+  }
+  drivers_.insert_or_assign(id, std::move(fresh));
 }
 
 std::optional<std::string> shared_now(const std::filesystem::path& proc_root, const std::string& workload) {
@@ -150,18 +186,36 @@ std::optional<std::string> shared_now(const std::filesystem::path& proc_root, co
   return more_than_one(here, workload, &bystanders);
 }
 
-void Collector::ask(const ProcessId& id, Known& known, double now) {
-  if (now < known.ask_at && known.ask_at - now <= kLongestWait_s) return;
+Collector::Collector(std::filesystem::path proc_root, Get get, OpenFile open, Clock clock)
+    : proc_root_(std::move(proc_root)),
+      get_(std::move(get)),
+      open_(std::move(open)),
+      clock_(std::move(clock)) {}
+
+Collector::Clock Collector::steady_clock() {
+  return [] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  };
+}
+
+void Collector::ask(const ProcessId& id, Known& known, double now, double round_ends) {
+  known.asked = ++turns_;
+  const double turn_ends = std::min(clock_() + kTurn_s, round_ends);
   std::set<std::string> taken;
   for (const auto& [other, its] : drivers_)
     if (other != id && !its.driver.app_id().empty()) taken.insert(its.driver.app_id());
   // One that is known by its process is asked whatever others say.
-  const auto done = known.driver.read(get_, now, known.guessed ? taken : std::set<std::string>());
+  const auto done = known.driver.read(get_, now, known.guessed_of ? taken : std::set<std::string>(),
+                                      [&] { return clock_() >= turn_ends; });
   if (done) {
     known.read_at = now;
     known.wait_s = 0;
     known.ask_at = now;
     known.problem.clear();
+    return;
+  }
+  if (known.driver.searching()) {
+    known.ask_at = now;
     return;
   }
   known.wait_s = std::clamp(known.wait_s * 2, kFirstWait_s, kLongestWait_s);
@@ -171,8 +225,29 @@ void Collector::ask(const ProcessId& id, Known& known, double now) {
 
 Observation Collector::collect(double now) {
   look(now);
-  for (auto& [id, known] : drivers_) ask(id, known, now);
+  const double round_ends = clock_() + kRound_s;
+  std::vector<std::pair<const ProcessId, Known>*> due;
+  for (auto& item : drivers_) {
+    const double wait_s = item.second.ask_at - now;
+    if (wait_s <= 0 || wait_s > kLongestWait_s) due.push_back(&item);
+  }
+  std::sort(due.begin(), due.end(), [](const auto* a, const auto* b) {
+    const auto key = [](const Known& known) {
+      return std::make_pair(known.driver.app_id().empty() || known.wait_s > 0, known.asked);
+    };
+    return std::make_pair(key(a->second), a->first) < std::make_pair(key(b->second), b->first);
+  });
+  for (auto* item : due) {
+    if (clock_() >= round_ends) break;
+    ask(item->first, item->second, now, round_ends);
+  }
   return observation(now);
+}
+
+bool Collector::goes_on() const {
+  return std::any_of(drivers_.begin(), drivers_.end(), [](const auto& item) {
+    return item.second.asked == 0 || item.second.driver.searching();
+  });
 }
 
 Observation Collector::processes(double now) {
@@ -186,18 +261,25 @@ Observation Collector::observation(double now) const {
   std::map<ProcessId, std::string> app_of;
   std::map<std::string, const Known*> by_app;
   std::set<std::string> disputed;
+  std::map<uid_t, int> guessed_of;
+  for (const auto& [id, known] : drivers_)
+    if (known.guessed_of) ++guessed_of[*known.guessed_of];
   for (const auto& [id, known] : drivers_) {
     if (!known.problem.empty()) found.problems.push_back(known.problem);
+    if (const std::string& problem = known.driver.log_problem(); !problem.empty())
+      found.problems.push_back(fmt::format("Spark driver, pid {}: {}", id.first, problem));
     const std::string& app = known.driver.app_id();
     if (app.empty()) continue;
-    if (!known.guessed || drivers_.size() == 1) app_of[id] = app;
+    if (!known.guessed_of || guessed_of[*known.guessed_of] == 1) app_of[id] = app;
     if (now - known.read_at >= kKept_s) continue;
     if (!by_app.emplace(app, &known).second) disputed.insert(app);
   }
   // Of two that say the same id, at least one lies.
   for (const std::string& app : disputed) by_app.erase(app);
-  for (const auto& [id, known] : by_app)
+  for (const auto& [id, known] : by_app) {
     if (auto app = known->driver.app(now)) found.apps.push_back(*std::move(app));
+    if (const auto& progress = known->driver.progress()) found.progress.emplace(id, *progress);
+  }
   for (const Process& process : processes_) {
     Member member = member_of(process);
     if (const auto app = app_of.find({process.pid, process.started}); app != app_of.end())

@@ -6,6 +6,7 @@
 #include "spark/driver.h"
 #include "spark/process.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -32,6 +33,8 @@ struct Member {
 struct Observation {
   std::vector<model::SparkApp> apps;  // ascending by id
   std::vector<Member> members;        // ascending by pid
+  // Of applications, by id (Driver::progress).
+  std::map<std::string, model::ProgressReport> progress;
   // Who else lives where; empty where there are no members.
   std::shared_ptr<const std::map<std::string, Bystanders>> bystanders;
   std::vector<std::string> problems;  // of drivers that cannot be read, ascending
@@ -54,42 +57,66 @@ struct Occupancy {
 std::map<std::string, Occupancy> occupancies(const Observation& observation,
                                              const std::function<bool(const std::string& id)>& is_workload);
 
+// By workload, the one application that all its executors and drivers are of; nothing of a workload where
+// they are of several, or a driver is of nobody knows which. Services may be there too.
+std::map<std::string, std::string> only_applications(
+    const Observation& observation, const std::function<bool(const std::string& id)>& is_workload);
+
 // Finds Spark processes and reads what their drivers say. Blocks as long as they take.
 //
-// Where nobody says at which address a driver listens, the usual ports of the loopback are tried.
-// Applications found so are what they are; but of several drivers it is then not known which one is whose,
-// and none of them is called a driver.
+// Where nobody says at which address a driver listens, the usual ports are tried, as far as the driver's user
+// listens there. Applications found so are that user's; but of several such drivers of one user it is then
+// not known which one is whose, and none of them is called a driver.
+//
+// Drivers are asked by turns. A turn is over soon, and so is a round: who has more to tell, and who was not
+// asked any more, goes on in the next one. Those that answer come before those that did not, and of each kind
+// first whoever was asked longest ago, so that a thousand silent ones hold up nobody.
 class Collector {
  public:
+  using Clock = std::function<double()>;  // monotonic, seconds
+
   static constexpr double kLookAgain_s = 10;    // for processes
+  static constexpr double kTurn_s = 3;          // what can wait is not begun after that
+  static constexpr double kRound_s = 6;         // no turn is begun after that
   static constexpr double kLongestWait_s = 60;  // before a driver that failed is asked again
   static constexpr double kKept_s = 30;         // what a driver said, after it has failed
 
-  Collector(std::filesystem::path proc_root, Get get)
-      : proc_root_(std::move(proc_root)), get_(std::move(get)) {}
+  // `open`: opens event logs; without it none is read.
+  Collector(std::filesystem::path proc_root, Get get, OpenFile open = {}, Clock clock = steady_clock());
+
+  static Clock steady_clock();
 
   // `now`: epoch seconds.
   Observation collect(double now);
+  // Whether the next round has more to say than what is new by then: a driver was not asked yet, or not at
+  // all of its endpoints.
+  bool goes_on() const;
   // Which processes there are, and what is known of them, without asking any driver.
   Observation processes(double now);
 
  private:
   struct Known {
     Driver driver;
-    bool guessed = false;  // where it listens is not known, and what was found may be another's
-    double read_at = 0;    // the last time that it went well
-    double ask_at = 0;     // not before
-    double wait_s = 0;     // doubled with each failure
-    std::string problem;   // of the last time
+    std::vector<std::string> endpoints;
+    std::optional<uid_t> guessed_of;  // where it listens is not known, and may be another's of this user
+    std::uint64_t asked = 0;          // in which turn, of all that there were
+    double read_at = 0;               // the last time that it went well
+    double ask_at = 0;                // not before
+    double wait_s = 0;                // doubled with each failure
+    std::string problem;              // of the last time
   };
   using ProcessId = std::pair<pid_t, std::uint64_t>;
 
   void look(double now);
-  void ask(const ProcessId& id, Known& known, double now);
+  void meet(const Process& process, double now);
+  void ask(const ProcessId& id, Known& known, double now, double round_ends);
   Observation observation(double now) const;
 
   std::filesystem::path proc_root_;
   Get get_;
+  OpenFile open_;
+  Clock clock_;
+  std::uint64_t turns_ = 0;
   double looked_at_ = 0;
   std::vector<Process> processes_;
   std::shared_ptr<const std::map<std::string, Bystanders>> bystanders_;

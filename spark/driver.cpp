@@ -2,6 +2,7 @@
 #include "spark/driver.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -32,26 +33,36 @@ bool is_true(const std::map<std::string, std::string>& properties, const char* n
 
 }  // namespace
 
-model::Result<void> Driver::find_server(const Get& get, const std::set<std::string>& taken) {
+model::Result<void> Driver::find_server(const Get& get, const std::set<std::string>& taken,
+                                        const std::function<bool()>& over) {
   std::optional<model::Error> last;
-  for (std::size_t i = 0; i < std::min(endpoints_.size(), kMostEndpoints); ++i) {
-    const std::string root = "http://" + endpoints_[i] + "/api/v1/applications";
+  const std::size_t count = std::min(endpoints_.size(), kMostEndpoints);
+  const std::size_t first = next_endpoint_;
+  for (; next_endpoint_ < count; ++next_endpoint_) {
+    if (next_endpoint_ > first && over()) {
+      return model::fail(model::ErrorKind::transient,
+                         fmt::format("{} of {} endpoints tried", next_endpoint_, count));
+    }
+    const std::string root = "http://" + endpoints_[next_endpoint_] + "/api/v1/applications";
     const auto body = get(root);
     const auto found = body ? parse_applications(*body) : model::fail(body.error());
     if (!found) {
       last = body ? found.error().context("GET " + root) : found.error();
       // Said rather than that another port speaks no HTTP.
-      if (body || body.error().kind() == model::ErrorKind::refused) break;
+      if (!said_ && (body || body.error().kind() == model::ErrorKind::refused)) said_ = last;
       continue;
     }
     if (found->size() != 1) continue;  // a driver has one; something else has all or none
     const RestApplication& app = found->front();
     if (taken.count(app.id) > 0) continue;
     id_ = app.id;
+    attempt_ = app.attempt;
     started_ = app.started;
     base_ = root + "/" + escaped(app.id) + (app.attempt.empty() ? "" : "/" + escaped(app.attempt));
     return {};
   }
+  next_endpoint_ = 0;
+  if (const auto said = std::exchange(said_, std::nullopt)) last = said;
   if (last) return model::fail(*last);
   return model::fail(model::ErrorKind::gone, "no application is to be found where the driver listens");
 }
@@ -66,6 +77,14 @@ model::Result<void> Driver::read_settings(const Get& get) {
   migration_ = is_true(*properties, "spark.decommission.enabled") &&
                is_true(*properties, "spark.storage.decommission.enabled") &&
                is_true(*properties, "spark.storage.decommission.shuffleBlocks.enabled");
+  if (open_ && user_) {
+    const auto place = event_log_of(*properties, id_, attempt_);
+    if (!place) {
+      log_problem_ = "event log: " + place.error().message();
+    } else if (*place) {
+      log_file_.emplace(**place, *user_, open_);
+    }
+  }
   settings_read_ = true;
   return {};
 }
@@ -107,7 +126,8 @@ model::Result<void> Driver::read_stages(const Get& get, double now) {
     std::set<AttemptId> listed;
     for (const RestStage& stage : *active) listed.insert({stage.id, stage.attempt});
     std::erase_if(attempts_, [&](const auto& item) {
-      return listed.count(item.first) == 0 && item.second.stage.status == Status::pending;
+      const Status status = item.second.stage.status;
+      return listed.count(item.first) == 0 && (status == Status::pending || status == Status::skipped);
     });
     for (auto& [id, attempt] : attempts_) {
       if (listed.count(id) > 0) continue;
@@ -148,15 +168,15 @@ model::Result<void> Driver::read_page(const Get& get, Attempt& attempt, std::siz
   return {};
 }
 
-model::Result<void> Driver::read_tasks(const Get& get) {
+model::Result<void> Driver::read_tasks(const Get& get, const std::function<bool()>& over) {
   int pages = 0;
   bool all_read = true;
   for (const bool active : {true, false}) {
     for (auto& [id, attempt] : attempts_) {
-      if (attempt.read || attempt.stage.status == Status::pending) continue;
+      if (attempt.read || attempt.stage.status == Status::pending || is_left_out(id.first, attempt)) continue;
       if ((attempt.stage.status == Status::active) != active) continue;
       std::size_t offset = active ? attempt.first_open : attempt.next;
-      while (pages < kPagesPerRound && !attempt.read) {
+      while (pages < kPagesPerRound && !attempt.read && (pages == 0 || !over())) {
         const std::size_t asked = offset;
         if (const auto done = read_page(get, attempt, asked, pages); !done) return done;
         attempt.next = asked + kPageTasks;
@@ -172,34 +192,88 @@ model::Result<void> Driver::read_tasks(const Get& get) {
   return {};
 }
 
-model::Result<void> Driver::read(const Get& get, double now, const std::set<std::string>& taken) {
+// Of those in the stages that run.
+double Driver::usual_task_s() const {
+  double sum_s = 0;
+  double count = 0;
+  for (const auto& [id, attempt] : attempts_) {
+    if (attempt.stage.status != Status::active) continue;
+    for (const RestTask& task : attempt.tasks) {
+      if (task.status != RestTask::Status::succeeded) continue;
+      sum_s += task.run_s;
+      ++count;
+    }
+  }
+  return count > 0 ? sum_s / count : 0;
+}
+
+void Driver::count(double now) {
+  double all = 1;  // the end of the application
+  double done = 0;
+  for (auto at = attempts_.begin(); at != attempts_.end();) {
+    const int id = at->first.first;
+    const RestStage* newest = nullptr;  // the last attempt tells what is left; it may be of a few partitions
+    int partitions = 0;
+    for (; at != attempts_.end() && at->first.first == id; ++at) {
+      if (is_left_out(id, at->second)) continue;
+      newest = &at->second.stage;
+      partitions = std::max(partitions, newest->tasks);
+    }
+    if (newest == nullptr) continue;
+    const int left = newest->status == Status::complete ? 0 : std::max(0, newest->tasks - newest->completed);
+    all += partitions;
+    done += partitions - std::min(left, partitions);
+  }
+  const double fraction = done / all;
+  if (progress_ && now >= progress_->time) {
+    if (fraction == progress_->fraction) return;
+    const double wave_s = std::min(usual_task_s(), kLongestWave_s);
+    if (fraction > progress_->fraction && now - progress_->time < wave_s) return;
+  }
+  progress_ = model::ProgressReport{.time = now, .fraction = fraction};
+}
+
+model::Result<void> Driver::read(const Get& get, double now, const std::set<std::string>& taken,
+                                 const std::function<bool()>& over) {
   if (base_.empty()) {
-    if (auto found = find_server(get, taken); !found) return found;
+    if (auto found = find_server(get, taken, over); !found) return found;
   }
   if (!settings_read_) {
     if (auto done = read_settings(get); !done) return done;
   }
   if (auto done = read_stages(get, now); !done) return done;
-  return read_tasks(get);
+  read_log();
+  draw_graph();
+  count(now);
+  return read_tasks(get, over);
 }
 
-// Without an event log nobody tells which stage reads what: in each job, ids are in the order of need, and
-// the one before stands for all.
-std::map<int, std::vector<int>> Driver::parents() const {
-  std::set<int> ids;
-  for (const auto& [id, attempt] : attempts_) ids.insert(id.first);
-  std::map<int, std::vector<int>> parents;
-  for (const std::vector<int>& job : jobs_) {
-    std::optional<int> before;
-    for (const int id : job) {
-      if (ids.count(id) == 0 || before == id) continue;
-      std::vector<int>& of_stage = parents[id];
-      if (before && std::find(of_stage.begin(), of_stage.end(), *before) == of_stage.end())
-        of_stage.push_back(*before);
-      before = id;
+// It only says more of stages that are known anyway: what is wrong with it does not fail the round.
+void Driver::read_log() {
+  if (!log_file_) return;
+  const auto done = log_file_->read([this](std::string_view bytes) { log_.take(bytes); });
+  log_problem_ = done ? "" : "event log: " + done.error().message();
+}
+
+void Driver::draw_graph() {
+  std::map<int, KnownStage> stages;
+  for (const auto& [id, attempt] : attempts_) {
+    KnownStage& stage = stages[id.first];
+    const Status status = attempt.stage.status;
+    if (status == Status::skipped) {
+      stage.state = KnownStage::State::skipped;
+    } else if (status != Status::pending) {
+      stage.state = KnownStage::State::ran;
     }
+    stage.complete = status == Status::complete;  // the last attempt's word
+    stage.wrote = stage.wrote || attempt.stage.shuffle_write_bytes > 0;
+    stage.rdd = attempt.stage.rdd;
   }
-  return parents;
+  graph_ = graph_of(stages, jobs_, log_.parents());
+}
+
+bool Driver::is_left_out(int stage, const Attempt& attempt) const {
+  return attempt.stage.status == Status::skipped || graph_.stands_for.count(stage) > 0;
 }
 
 std::optional<model::SparkApp> Driver::app(double now) const {
@@ -209,13 +283,14 @@ std::optional<model::SparkApp> Driver::app(double now) const {
   app.calculated_time_s = std::clamp(now - started_, 0.0, now);
   app.shuffle_service = shuffle_service_;
   app.migration = migration_;
-  const auto readers = parents();
   std::map<int, std::map<int, model::SparkTask>> done;  // by stage and partition; the newest attempt's
   for (const auto& [id, attempt] : attempts_) {
+    if (is_left_out(id.first, attempt)) continue;
     if (app.stages.empty() || app.stages.back().id != id.first) {
       model::SparkStage& stage = app.stages.emplace_back();
       stage.id = id.first;
-      if (const auto found = readers.find(id.first); found != readers.end()) stage.parents = found->second;
+      if (const auto found = graph_.parents.find(id.first); found != graph_.parents.end())
+        stage.parents = found->second;
     }
     model::SparkStage& stage = app.stages.back();
     stage.partitions = std::max(stage.partitions, attempt.stage.tasks);

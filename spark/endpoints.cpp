@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spark/endpoints.h"
 
+#include "spark/proc_files.h"
+
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -11,12 +13,16 @@
 #include <sstream>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <arpa/inet.h>
 
 namespace berth::spark {
 
 namespace {
+
+constexpr std::uint16_t kFirstPort = 4040;
+constexpr std::uint16_t kLastPort = 4056;
 
 // Of all descriptors of a process, /proc/PID/fd: "socket:[INODE]".
 std::optional<std::set<std::string>> socket_inodes(const std::filesystem::path& process) {
@@ -66,9 +72,16 @@ std::string host_of(std::string_view text) {
   return "[" + std::string(inet_ntop(AF_INET6, bytes.data(), name.data(), name.size())) + "]";
 }
 
+struct Listening {
+  std::string host;
+  std::uint16_t port = 0;
+  std::string user;
+  std::string inode;  // of the socket, the same in every network namespace's table
+  std::string endpoint() const { return host + ":" + std::to_string(port); }
+};
+
 // Lines of /proc/PID/net/tcp (Documentation/networking/proc_net_tcp).
-void add_endpoints(const std::filesystem::path& table, const std::set<std::string>& inodes,
-                   std::set<std::string>& endpoints) {
+void add_listening(const std::filesystem::path& table, std::vector<Listening>& found) {
   std::ifstream stream(table);
   std::string line;
   std::getline(stream, line);  // titles
@@ -80,11 +93,28 @@ void add_endpoints(const std::filesystem::path& table, const std::set<std::strin
     const std::string_view local = fields[1];
     const std::size_t colon = local.find(':');
     const bool listens = fields[3] == "0A";
-    if (!words || !listens || colon == std::string::npos || inodes.count(fields[9]) == 0) continue;
+    if (!words || !listens || colon == std::string::npos) continue;
     const auto port = hexadecimal<std::uint16_t>(local.substr(colon + 1));
-    const std::string host = host_of(local.substr(0, colon));
-    if (port && *port > 0 && !host.empty()) endpoints.insert(host + ":" + std::to_string(*port));
+    std::string host = host_of(local.substr(0, colon));
+    if (port && *port > 0 && !host.empty())
+      found.push_back({.host = std::move(host), .port = *port, .user = fields[7], .inode = fields[9]});
   }
+}
+
+// In the process's network namespace.
+std::vector<Listening> listening_near(const std::filesystem::path& process) {
+  std::vector<Listening> found;
+  add_listening(process / "net" / "tcp", found);
+  add_listening(process / "net" / "tcp6", found);
+  return found;
+}
+
+template <typename Accept>
+std::vector<std::string> endpoints_among(const std::vector<Listening>& sockets, Accept accept) {
+  std::set<std::string> endpoints;
+  for (const Listening& socket : sockets)
+    if (accept(socket)) endpoints.insert(socket.endpoint());
+  return std::vector<std::string>(endpoints.begin(), endpoints.end());
 }
 
 }  // namespace
@@ -100,18 +130,22 @@ std::optional<std::vector<std::string>> listening_endpoints(const std::filesyste
   if (theirs != ours) return std::vector<std::string>();
   const auto inodes = socket_inodes(process);
   if (!inodes) return std::nullopt;
-  std::set<std::string> endpoints;
-  if (!inodes->empty()) {
-    add_endpoints(process / "net" / "tcp", *inodes, endpoints);
-    add_endpoints(process / "net" / "tcp6", *inodes, endpoints);
-  }
-  return std::vector<std::string>(endpoints.begin(), endpoints.end());
+  if (inodes->empty()) return std::vector<std::string>();
+  return endpoints_among(listening_near(process),
+                         [&](const Listening& socket) { return inodes->count(socket.inode) > 0; });
 }
 
-std::vector<std::string> usual_endpoints() {
-  std::vector<std::string> endpoints;
-  for (int port = 4040; port <= 4056; ++port) endpoints.push_back("127.0.0.1:" + std::to_string(port));
-  return endpoints;
+std::vector<std::string> usual_endpoints(const std::filesystem::path& proc_root, pid_t pid) {
+  const auto process = proc_root / std::to_string(pid);
+  const auto uid = user_of(process);
+  if (!uid) return {};
+  std::set<std::string> near_it;  // /proc/PID/ns/net would say the same, but not to everybody
+  for (const Listening& socket : listening_near(process)) near_it.insert(socket.inode);
+  const std::string user = std::to_string(*uid);
+  return endpoints_among(listening_near(proc_root / "self"), [&](const Listening& socket) {
+    return socket.port >= kFirstPort && socket.port <= kLastPort && socket.user == user &&
+           near_it.count(socket.inode) > 0;
+  });
 }
 
 }  // namespace berth::spark

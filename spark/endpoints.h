@@ -17,8 +17,10 @@ namespace berth::spark {
 std::optional<std::vector<std::string>> listening_endpoints(const std::filesystem::path& proc_root,
                                                             pid_t pid);
 
-// Where drivers put their web server unless told otherwise: 4040, or one of the 16 ports after it
-// (spark.ui.port, spark.port.maxRetries).
-std::vector<std::string> usual_endpoints();
+// For a process of which that cannot be told: where somebody listens at the ports that drivers put their web
+// server at unless told otherwise, 4040 or one of the 16 after it (spark.ui.port, spark.port.maxRetries), in
+// this host's network namespace and the process's both, by a socket that belongs to the process's own user.
+// All of that anybody may see.
+std::vector<std::string> usual_endpoints(const std::filesystem::path& proc_root, pid_t pid);
 
 }  // namespace berth::spark

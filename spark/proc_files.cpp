@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <sstream>
 #include <string_view>
 #include <system_error>
 
@@ -55,6 +56,18 @@ std::optional<Stat> read_stat(const std::filesystem::path& process) {
               .parent = *parent,
               .threads = *threads,
               .started = *started};
+}
+
+std::optional<uid_t> user_of(const std::filesystem::path& process) {
+  std::ifstream stream(process / "status");
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.starts_with("Uid:")) continue;
+    std::istringstream words(line.substr(4));
+    std::string user;  // real, effective, saved, of the file system
+    for (int i = 0; i < 4; ++i) words >> user;
+    return words ? number<uid_t>(user) : std::nullopt;
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> cgroup_of(const std::filesystem::path& process) {

@@ -29,6 +29,9 @@ struct Stat {
 };
 std::optional<Stat> read_stat(const std::filesystem::path& process);
 
+// Whom files and sockets that it makes now belong to, as seen from here (Uid of /proc/PID/status, the last).
+std::optional<uid_t> user_of(const std::filesystem::path& process);
+
 // Path in the v2 tree, without a leading slash; empty for its root.
 std::optional<std::string> cgroup_of(const std::filesystem::path& process);
 

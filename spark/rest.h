@@ -23,15 +23,16 @@ struct RestApplication {
 model::Result<std::vector<RestApplication>> parse_applications(std::string_view text);
 
 struct RestStage {
-  enum class Status { pending, active, complete, failed };
+  enum class Status { pending, active, complete, failed, skipped };
   int id = 0;
   int attempt = 0;
   Status status = Status::pending;
   int tasks = 0;      // 1 at least
   int completed = 0;  // partitions
   std::uint64_t shuffle_write_bytes = 0;
+  int rdd = -1;  // that it computes; -1 where it does not say
 };
-// GET .../stages; without those that were skipped, and without stages of no task.
+// GET .../stages; without stages of no task.
 model::Result<std::vector<RestStage>> parse_stages(std::string_view text);
 
 // GET .../jobs: the stages of each, ascending.

@@ -17,8 +17,9 @@ double epoch_now() {
 
 }  // namespace
 
-Watcher::Watcher(const std::filesystem::path& proc_root, double interval_s)
-    : collector_(proc_root, [this](const std::string& url) { return client_.get(url); }),
+Watcher::Watcher(const std::filesystem::path& proc_root, double interval_s, OpenFile open)
+    : collector_(
+          proc_root, [this](const std::string& url) { return client_.get(url); }, std::move(open)),
       // Before anything is decided about a workload, it is known to be Spark's.
       latest_(std::make_shared<const Observation>(collector_.processes(epoch_now()))) {
   // Signals are the event loop's.

@@ -16,8 +16,8 @@ namespace berth::spark {
 // Collects on a thread of its own and hands back values: drivers answer when they like.
 class Watcher {
  public:
-  // Looks every `interval_s` seconds.
-  Watcher(const std::filesystem::path& proc_root, double interval_s);
+  // Looks every `interval_s` seconds. `open`, which the thread calls: see Collector.
+  Watcher(const std::filesystem::path& proc_root, double interval_s, OpenFile open = {});
   // Gives up what is under way, within about a second.
   ~Watcher();
   Watcher(const Watcher&) = delete;

@@ -43,5 +43,8 @@ def test_the_sandboxed_daemon_asks_a_driver_and_spares_what_is_shared(berth: Ber
     assert f"system.slice/{SHARED}" not in found["candidates"]
     assert "sleep (pid " in found["spared"][f"system.slice/{SHARED}"]
     assert found["order"].index(f"system.slice/{EXECUTOR}") < found["order"].index(f"system.slice/{DRIVER}")
+    # One task is done; the end of the application is counted as another.
+    progress = {item["id"]: item["progress"] for item in berth.json("list")["workloads"]}
+    assert {progress[f"system.slice/{unit}"] for unit in (DRIVER, EXECUTOR)} == {0.5}
     berth.guest.run(f"systemctl stop {DRIVER}")
     berth.guest.poll(lambda: spark(berth)["apps"] == {}, 120, what="berthd to forget the application")

@@ -26,9 +26,9 @@ BUS = """<busconfig><type>system</type><listen>unix:path={path}</listen><auth>EX
 <allow own="*"/></policy></busconfig>"""
 
 
-def config_file(directory: Path) -> Path:
+def config_file(directory: Path, text: str = CONFIG) -> Path:
     path = directory / "berth.toml"
-    path.write_text(CONFIG)
+    path.write_text(text)
     return path
 
 
@@ -49,7 +49,7 @@ def berthd_once(build: Path, directory: Path) -> dict:
 class Berthd:
     """A daemon that observes, and berthctl that talks to it."""
 
-    def __init__(self, build: Path, directory: Path) -> None:
+    def __init__(self, build: Path, directory: Path, config: str = CONFIG) -> None:
         self.build, self.directory = build, directory
         bus = directory / "bus"
         (directory / "bus.conf").write_text(BUS.format(path=bus))
@@ -64,7 +64,7 @@ class Berthd:
         self.log = directory / "berthd.log"
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [str(build / "daemon" / "berthd"), "--observe", "--config", str(config_file(directory)), *own_dirs(directory)],
+                [str(build / "daemon" / "berthd"), "--observe", "--config", str(config_file(directory, config)), *own_dirs(directory)],
                 env={**self.environment, "NOTIFY_SOCKET": str(directory / "notify")}, stdout=log, stderr=log,
             )
         while b"READY=1" not in notify.recv(4096):

@@ -63,9 +63,11 @@ class Logged:
 
 
 class Cluster:
-    """One Master and one Worker with four cores, on free ports of the loopback."""
+    """One Master and one Worker, on free ports of the loopback."""
 
-    def __init__(self, home: Path, directory: Path, groups: Groups) -> None:
+    SMALL_JVM = SMALL_JVM
+
+    def __init__(self, home: Path, directory: Path, groups: Groups, cores: int = 4, memory: str = "3g") -> None:
         self.home, self.directory, self.groups = home, directory, groups
         spark_class = str(home / "bin" / "spark-class")
         address = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
@@ -75,20 +77,24 @@ class Cluster:
         self.url = self.master.says(r"Starting Spark master at (spark://\S+)")
         self.worker = Logged(
             "worker",
-            [spark_class, "org.apache.spark.deploy.worker.Worker", *address, "--cores", "4", "--memory", "3g",
+            [spark_class, "org.apache.spark.deploy.worker.Worker", *address, "--cores", str(cores), "--memory", memory,
              "--work-dir", str(directory / "work"), self.url],
             home, directory, groups,
         )
         self.worker.says(r"(Successfully registered with master)")
 
-    def submit(self, name: str, *arguments: str, cores: int = 1, conf: dict[str, str] | None = None) -> Application:
-        return Application(self, name, list(arguments), cores, conf or {})
+    def submit(
+        self, name: str, *arguments: str, cores: int = 1, conf: dict[str, str] | None = None, app: Path = APP
+    ) -> Application:
+        return Application(self, name, app, list(arguments), cores, conf or {})
 
 
 class Application(Logged):
-    """app.py, its driver in a cgroup named like it; its executors live in the Worker's, as they do by default."""
+    """A program, its driver in a cgroup named like it; its executors live in the Worker's, as they do by default."""
 
-    def __init__(self, cluster: Cluster, name: str, arguments: list[str], cores: int, conf: dict[str, str]) -> None:
+    def __init__(
+        self, cluster: Cluster, name: str, program: Path, arguments: list[str], cores: int, conf: dict[str, str]
+    ) -> None:
         settings = {
             "spark.ui.port": "0",
             "spark.ui.showConsoleProgress": "false",
@@ -106,7 +112,7 @@ class Application(Logged):
                    "--driver-memory", "512m"]
         for key, value in settings.items():
             command += ["--conf", f"{key}={value}"]
-        super().__init__(name, [*command, str(APP), *arguments], cluster.home, cluster.directory, cluster.groups)
+        super().__init__(name, [*command, str(program), *arguments], cluster.home, cluster.directory, cluster.groups)
         self.id = self.says(r"^application (\S+)")
         self.web = self.says(r"^web (\S+)")
 

@@ -80,6 +80,32 @@ TEST_F(ObserverTest, SnapshotHoldsWhatSparkDriversTell) {
   EXPECT_TRUE(observer->snapshot().spark_apps.empty());
 }
 
+TEST_F(ObserverTest, AWorkloadOnSparkIsAsFarAsItsApplication) {
+  node.add_group("web/report");
+  auto observer = start();
+  tick(*observer, 1000);
+  const double now = observer->found().at("web/report").identity.created + 10;
+  const auto counted = [](double time, double fraction) {
+    auto seen = std::make_shared<spark::Observation>();
+    seen->members = {
+        {5, "Worker", "web/report", spark::ProcessKind::service, {}},
+        {7, "Executor", "web/report", spark::ProcessKind::executor, {"a", model::SparkRole::executor, "0"}}};
+    seen->progress = {{"a", {time, fraction}}, {"b", {time, 0.9}}};
+    return seen;
+  };
+  observer->set_spark(counted(now - 20, 0.8));
+  EXPECT_TRUE(only(tick(*observer, now)).progress.empty()) << "counted before the workload was there";
+  observer->set_spark(counted(now + 1, 0.25));
+  observer->set_spark(counted(now + 2, 0.5));
+  observer->set_spark(counted(now + 2, 0.5));
+  const std::vector<model::ProgressReport> both{{now + 1, 0.25}, {now + 2, 0.5}};
+  EXPECT_EQ(only(tick(*observer, now + 3)).progress, both);
+  // What it says itself goes before.
+  ASSERT_TRUE(observer->progress().add("web/report", observer->cgroup_id("web/report"), now + 4, 0.1));
+  observer->set_spark(counted(now + 5, 0.6));
+  EXPECT_EQ(only(tick(*observer, now + 6)).progress, (std::vector<model::ProgressReport>{{now + 4, 0.1}}));
+}
+
 TEST_F(ObserverTest, SnapshotSaysWhatIsSpared) {
   node.add_group("batch/worker");
   auto observer = start();

@@ -71,6 +71,21 @@ TEST(ProgressReports, AClockThatIsSetBackLeavesNoReportOfTheFuture) {
   EXPECT_EQ(reports.of("a", 7), (Reports{{10, 0.1}, {11, 0.11}, {12, 0.4}}));
 }
 
+TEST(ProgressReports, WhoSaysSomethingHimselfIsBelievedAlone) {
+  using Source = ProgressReports::Source;
+  ProgressReports reports;
+  ASSERT_TRUE(reports.add("a", 7, 10, 0.1, Source::counted));
+  ASSERT_TRUE(reports.add("a", 7, 12, 0.2, Source::counted));
+  EXPECT_EQ(reports.of("a", 7), (Reports{{10, 0.1}, {12, 0.2}}));
+  ASSERT_TRUE(reports.add("a", 7, 13, 0.7));
+  ASSERT_TRUE(reports.add("a", 7, 14, 0.3, Source::counted));
+  EXPECT_EQ(reports.of("a", 7), (Reports{{13, 0.7}}));
+  EXPECT_EQ(reports.newest("a", 7), 0.7);
+  EXPECT_EQ(reports.unchanged_since("a", 7), 13);
+  ASSERT_TRUE(reports.add("a", 8, 15, 0.05, Source::counted));
+  EXPECT_EQ(reports.of("a", 8), (Reports{{15, 0.05}})) << "another run is another matter";
+}
+
 TEST(ProgressReports, ItIsKnownSinceWhenTheNewestFigureStands) {
   ProgressReports reports;
   EXPECT_EQ(reports.unchanged_since("a", 7), std::nullopt);

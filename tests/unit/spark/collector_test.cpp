@@ -5,6 +5,7 @@
 #include "tests/unit/spark/fake_driver.h"
 #include "tests/unit/spark/fake_proc.h"
 
+#include <algorithm>
 #include <bit>
 #include <map>
 #include <memory>
@@ -34,17 +35,32 @@ class CollectorTest : public ::testing::Test {
     proc.add(pid, test::client_driver(), "driver.scope");
     proc.listen(pid, 11, "0100007F:0FC8");
   }
+  // As another user's looks to who has not the right to see its descriptors.
+  void add_unseen_driver(int pid, const std::string& cgroup) {
+    proc.add(pid, test::client_driver(), cgroup);
+    proc.listen(pid, 11, "0100007F:0FC8");
+    std::filesystem::remove_all(proc.root() / std::to_string(pid) / "fd");
+  }
   Collector collector() {
-    return Collector(proc.root(), [this](const std::string& url) -> model::Result<std::string> {
+    const auto get = [this](const std::string& url) -> model::Result<std::string> {
       ++requests;
-      if (failing) return model::fail(model::ErrorKind::transient, "GET " + url + ": took too long");
+      const bool says_nothing = std::any_of(silent.begin(), silent.end(), [&](const std::string& endpoint) {
+        return url.find(endpoint) != std::string::npos;
+      });
+      clock += says_nothing ? 3 : slow_s;
+      if (failing || says_nothing)
+        return model::fail(model::ErrorKind::transient, "GET " + url + ": took too long");
       return driver.get(url);
-    });
+    };
+    return Collector(proc.root(), get, {}, [this] { return clock; });
   }
 
   test::FakeProc proc;
   test::FakeDriver driver;
   bool failing = false;
+  std::vector<std::string> silent;  // endpoints, each with a slash
+  double slow_s = 0;                // for each answer
+  double clock = 5000;              // monotonic, seconds
   int requests = 0;
 };
 
@@ -120,20 +136,105 @@ TEST_F(CollectorTest, AServerThatComesAfterItsProcessIsFound) {
 }
 
 TEST_F(CollectorTest, WhereADriverListensUnseenTheUsualPortsAreTried) {
-  proc.add(10, test::client_driver(), "driver.scope");
-  std::filesystem::remove_all(proc.root() / "10" / "fd");
+  add_unseen_driver(10, "driver.scope");
   Collector collecting = collector();
   Observation found = collecting.collect(kNow);
   EXPECT_THAT(found.apps, SizeIs(1));
   EXPECT_EQ(found.members[0].identity.role, model::SparkRole::driver);
-  // With a second one nobody knows which is which.
-  proc.add(12, test::client_driver(), "other.scope");
-  std::filesystem::remove_all(proc.root() / "12" / "fd");
+  EXPECT_EQ(found.members[0].identity.app, driver.id);
+  // With a second one of the same user nobody knows which is which.
+  add_unseen_driver(12, "other.scope");
   found = collecting.collect(kNow + Collector::kLookAgain_s);
   EXPECT_THAT(found.apps, SizeIs(1));
   ASSERT_THAT(found.members, SizeIs(2));
   EXPECT_EQ(found.members[0].identity.app, "");
   EXPECT_EQ(found.members[1].identity.app, "");
+}
+
+TEST_F(CollectorTest, WhatAnotherUserSaysAtTheUsualPortsIsNotTheDrivers) {
+  add_unseen_driver(10, "driver.scope");
+  proc.set_user(10, 1001);
+  Collector collecting = collector();
+  const Observation found = collecting.collect(kNow);
+  EXPECT_EQ(requests, 0);
+  EXPECT_THAT(found.apps, IsEmpty());
+  EXPECT_THAT(found.problems, ElementsAre(HasSubstr("no application is to be found")));
+}
+
+TEST_F(CollectorTest, AnotherUsersUnseenDriverLeavesNoDoubtWhoseAnApplicationIs) {
+  add_unseen_driver(10, "driver.scope");
+  add_unseen_driver(12, "other.scope");
+  proc.set_user(12, 1001);
+  const Observation found = collector().collect(kNow);
+  ASSERT_THAT(found.members, SizeIs(2));
+  EXPECT_EQ(found.members[0].identity.app, driver.id);
+  EXPECT_EQ(found.members[1].identity.app, "");
+}
+
+TEST_F(CollectorTest, ASilentSocketTakesOneTurnAndTheSearchGoesOnBehindIt) {
+  add_driver();
+  proc.listen(10, 12, "0100007F:0001");
+  proc.listen(10, 13, "0100007F:0002");
+  Collector collecting = collector();
+  silent = {"127.0.0.1:1/", "127.0.0.1:2/"};
+  EXPECT_THAT(collecting.collect(kNow).apps, IsEmpty());
+  EXPECT_EQ(requests, 1);
+  EXPECT_TRUE(collecting.goes_on());
+  EXPECT_THAT(collecting.collect(kNow + 1).apps, IsEmpty());
+  EXPECT_EQ(requests, 2);
+  const Observation found = collecting.collect(kNow + 2);
+  EXPECT_THAT(found.apps, SizeIs(1));
+  EXPECT_THAT(found.problems, IsEmpty());
+  EXPECT_FALSE(collecting.goes_on());
+}
+
+TEST_F(CollectorTest, SilentDriversHoldUpNobodyForLongerThanARound) {
+  for (int pid = 100; pid < 140; ++pid) {
+    proc.add(pid, test::client_driver(), "silent.scope");
+    proc.listen(pid, pid, "0100007F:0001");
+  }
+  silent = {"127.0.0.1:1/"};
+  proc.add(200, test::client_driver(), "driver.scope");
+  proc.listen(200, 11, "0100007F:0FC8");
+  Collector collecting = collector();
+  Observation found;
+  int rounds = 0;
+  for (; found.apps.empty() && rounds < 40; ++rounds) {
+    const double begun = clock;
+    found = collecting.collect(kNow + rounds);
+    EXPECT_LE(clock - begun, Collector::kRound_s + Collector::kTurn_s);
+  }
+  EXPECT_LT(rounds, 25) << "everybody gets his turn";
+  for (; rounds < 80; ++rounds) {
+    requests = 0;
+    found = collecting.collect(kNow + rounds);
+    EXPECT_THAT(found.apps, SizeIs(1));
+    EXPECT_GE(requests, 1) << "who answers is asked in every round";
+  }
+}
+
+TEST_F(CollectorTest, ADriverThatAnswersSlowlyIsReadBitByBit) {
+  add_driver();
+  driver.stages = {{.id = 0, .status = "COMPLETE", .tasks = 600, .list = std::vector<test::FakeTask>(600)}};
+  slow_s = 2;
+  Collector collecting = collector();
+  Observation found;
+  int rounds = 0;
+  for (; found.apps.empty() && rounds < 20; ++rounds) {
+    requests = 0;
+    found = collecting.collect(kNow + rounds);
+    EXPECT_LE(requests, 5);
+    EXPECT_THAT(found.problems, IsEmpty());
+  }
+  ASSERT_THAT(found.apps, SizeIs(1));
+  EXPECT_THAT(found.apps[0].stages[0].tasks, SizeIs(600));
+}
+
+TEST_F(CollectorTest, ApplicationsTellTheirProgress) {
+  add_driver();
+  const Observation found = collector().collect(kNow);
+  EXPECT_THAT(found.progress, ElementsAre(std::make_pair(
+                                  driver.id, model::ProgressReport{.time = kNow, .fraction = 1.0 / 3})));
 }
 
 class OccupanciesTest : public ::testing::Test {
@@ -196,6 +297,22 @@ TEST_F(OccupanciesTest, ADriverOfNobodyKnowsWhatIsSpared) {
             (Occupancy{std::nullopt, "SparkSubmit (pid 9) drives an application that is not known"}));
   seen.members[0].identity = {"app-1", model::SparkRole::driver, std::nullopt};
   EXPECT_EQ(of("d.scope"), (Occupancy{seen.members[0].identity, std::nullopt}));
+}
+
+TEST_F(OccupanciesTest, AWorkloadWhoseExecutorsAndDriversAreOfOneApplicationIsThatApplications) {
+  const auto only = [this] {
+    return only_applications(seen, [](const std::string& id) { return id == "s"; });
+  };
+  seen.members = {worker_at("s"), executor_at("s/1", 7), executor_at("s/2", 8)};
+  EXPECT_THAT(only(), ElementsAre(std::make_pair("s", "app-1")));
+  seen.members.push_back({9, "SparkSubmit", "s", ProcessKind::driver, {}});
+  EXPECT_THAT(only(), IsEmpty()) << "a driver of nobody knows which";
+  seen.members.back().identity = {"app-1", model::SparkRole::driver, std::nullopt};
+  EXPECT_THAT(only(), ElementsAre(std::make_pair("s", "app-1")));
+  seen.members.back().identity.app = "app-2";
+  EXPECT_THAT(only(), IsEmpty());
+  seen.members = {worker_at("s"), executor_at("elsewhere")};
+  EXPECT_THAT(only(), IsEmpty());
 }
 
 TEST(SharedNow, IsAskedOfTheProcessesThereAre) {

@@ -4,10 +4,16 @@
 #include "tests/unit/spark/fake_driver.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
 #include <string>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace berth::spark {
 namespace {
@@ -88,6 +94,82 @@ TEST_F(DriverTest, ChainsTheStagesOfEachJobOnly) {
   EXPECT_EQ(round(), "");
   EXPECT_THAT(app().stages[1].parents, ElementsAre(0));
   EXPECT_THAT(app().stages[2].parents, IsEmpty());
+}
+
+// As adaptive execution has it.
+TEST_F(DriverTest, StagesThatAreNotRunAgainCountOnceAndLeadToTheirReaders) {
+  fake.stages = {stage(0, "COMPLETE", 2, {{}, {}}, 100), stage(1, "SKIPPED", 2, {}),
+                 stage(2, "COMPLETE", 2, {{}, {}}, 100), stage(3, "PENDING", 2, {}),
+                 stage(4, "ACTIVE", 3, {{}})};
+  fake.stages[1].rdd = fake.stages[0].rdd = 77;
+  fake.stages[3].rdd = fake.stages[2].rdd = 88;
+  fake.jobs = {{0}, {1, 2}, {3, 4}};
+  EXPECT_EQ(round(), "");
+  const model::SparkApp read = app();
+  ASSERT_EQ(read.stages.size(), 3U);
+  EXPECT_EQ(read.stages[1].id, 2);
+  EXPECT_THAT(read.stages[1].parents, ElementsAre(0));
+  EXPECT_EQ(read.stages[2].id, 4);
+  EXPECT_THAT(read.stages[2].parents, ElementsAre(2));
+  EXPECT_DOUBLE_EQ(driver.progress()->fraction, 5.0 / 8);
+}
+
+class LoggingDriverTest : public DriverTest {
+ protected:
+  LoggingDriverTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "berth-events-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+    directory = name;
+    fake.properties = {{"spark.eventLog.enabled", "true"}, {"spark.eventLog.dir", "file://" + name}};
+    fake.stages = {stage(0, "COMPLETE", 1, {{}}, 9), stage(1, "COMPLETE", 1, {{}}, 9),
+                   stage(2, "ACTIVE", 1, {})};
+    fake.jobs = {{0, 1, 2}};
+  }
+  ~LoggingDriverTest() override {
+    std::error_code ignored;
+    std::filesystem::remove_all(directory, ignored);
+  }
+  void read(double now = kNow) {
+    EXPECT_TRUE(logging.read([this](const std::string& url) { return fake.get(url); }, now));
+  }
+  std::vector<int> parents_of_last() {
+    const auto found = logging.app(kNow);
+    return found ? found->stages.back().parents : std::vector<int>{-1};
+  }
+  static model::Result<cgroup::FileDescriptor> open_plainly(const std::filesystem::path& path) {
+    cgroup::FileDescriptor opened(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!opened) return model::fail(model::Error::from_errno(errno, path.string()));
+    return opened;
+  }
+
+  std::filesystem::path directory;
+  Driver logging{{"127.0.0.1:4040"}, geteuid(), open_plainly};
+};
+
+TEST_F(LoggingDriverTest, TakesWhatStagesReadFromItsEventLog) {
+  std::ofstream log(directory / (fake.id + ".inprogress"));
+  read();
+  EXPECT_THAT(parents_of_last(), ElementsAre(1)) << "the order, until the log says more";
+  EXPECT_EQ(logging.log_problem(), "");
+  log << R"({"Event":"SparkListenerJobStart","Job ID":0,"Stage Infos":[)"
+      << R"({"Stage ID":2,"Parent IDs":[0,1]},{"Stage ID":1,"Parent IDs":[]},{"Stage ID":0,"Parent IDs":[]}]})"
+      << std::endl;
+  read(kNow + 2);
+  EXPECT_THAT(parents_of_last(), ElementsAre(0, 1));
+  EXPECT_THAT(logging.app(kNow)->stages[1].parents, IsEmpty());
+}
+
+TEST_F(LoggingDriverTest, SaysWhyItsEventLogIsNotReadAndIsReadWithoutIt) {
+  read();
+  EXPECT_THAT(logging.log_problem(), HasSubstr("is not there"));
+  std::ofstream(directory / (fake.id + ".zstd")) << "x";
+  read(kNow + 2);
+  EXPECT_THAT(logging.log_problem(), HasSubstr("compressed"));
+  EXPECT_THAT(parents_of_last(), ElementsAre(1));
+  fake.properties[1].second = "hdfs://nn/logs";
+  logging = Driver({"127.0.0.1:4040"}, geteuid(), open_plainly);
+  read();
+  EXPECT_THAT(logging.log_problem(), HasSubstr("hdfs://nn/logs is no directory of this host"));
 }
 
 TEST_F(DriverTest, KnowsWhatOutlivesAnExecutor) {
@@ -213,6 +295,106 @@ TEST_F(DriverTest, LooksForItsServerAmongAllEndpoints) {
   EXPECT_TRUE(done) << done.error().message();
   EXPECT_EQ(many.app_id(), fake.id);
   EXPECT_EQ(hosts.back(), "127.0.0.1:4040");
+}
+
+TEST_F(DriverTest, IsFoundBehindOneThatRefuses) {
+  Driver many{{"127.0.0.1:1", "127.0.0.1:4040"}};
+  const Get get = [&](const std::string& url) -> model::Result<std::string> {
+    if (url.starts_with("http://127.0.0.1:1/")) return model::fail(model::ErrorKind::refused, "status 404");
+    return fake.get(url);
+  };
+  EXPECT_TRUE(many.read(get, kNow));
+  EXPECT_EQ(many.app_id(), fake.id);
+}
+
+TEST_F(DriverTest, ASearchThatIsToPauseGoesOnWhereItWas) {
+  Driver many{{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:4040"}};
+  std::vector<std::string> asked;
+  const Get get = [&](const std::string& url) -> model::Result<std::string> {
+    asked.push_back(url.substr(7, url.find('/', 7) - 7));
+    if (asked.back() == "127.0.0.1:1") return model::fail(model::ErrorKind::refused, "status 403");
+    if (asked.back() == "127.0.0.1:2") return model::fail(model::ErrorKind::gone, "nobody");
+    return model::fail(model::ErrorKind::gone, "nobody yet");
+  };
+  const auto over = [] { return true; };
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_FALSE(many.read(get, kNow, {}, over));
+    EXPECT_TRUE(many.searching());
+  }
+  const auto end = many.read(get, kNow, {}, over);
+  ASSERT_FALSE(end);
+  EXPECT_FALSE(many.searching());
+  EXPECT_THAT(end.error().message(), HasSubstr("status 403")) << "which tells more than that nobody is there";
+  EXPECT_THAT(asked, ElementsAre("127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:4040"));
+}
+
+TEST_F(DriverTest, ATurnThatIsOverEndsAfterAPage) {
+  fake.stages = {stage(0, "COMPLETE", 600, std::vector<FakeTask>(600))};
+  const Get get = [this](const std::string& url) { return fake.get(url); };
+  int rounds = 0;
+  for (; !driver.app(kNow) && rounds < 10; ++rounds) {
+    fake.asked.clear();
+    EXPECT_TRUE(driver.read(get, kNow + rounds, {}, [] { return true; }));
+    EXPECT_EQ(pages(), 1U);
+  }
+  EXPECT_EQ(rounds, 3);
+  EXPECT_EQ(app().stages[0].tasks.size(), 600U);
+}
+
+class ProgressTest : public DriverTest {
+ protected:
+  // Counted now, or earlier.
+  double fraction(double now = kNow) {
+    EXPECT_EQ(round(now), "");
+    EXPECT_TRUE(driver.progress().has_value());
+    return driver.progress() ? driver.progress()->fraction : -1;
+  }
+};
+
+TEST_F(ProgressTest, IsWhatIsDoneOfAllTasksThatAreKnown) {
+  EXPECT_FALSE(driver.progress());
+  fake.stages = {stage(0, "COMPLETE", 4, {{}, {}, {}, {}}),
+                 stage(1, "ACTIVE", 3, {{}, {}, {"0", "RUNNING"}, {"0", "FAILED"}}),
+                 stage(2, "PENDING", 2, {}), stage(3, "SKIPPED", 50, {})};
+  EXPECT_DOUBLE_EQ(fraction(), 6.0 / 10);
+  EXPECT_EQ(driver.progress()->time, kNow);
+}
+
+TEST_F(ProgressTest, IsNeverOneWhileTheApplicationRuns) {
+  fake.stages = {stage(0, "COMPLETE", 1, {{}})};
+  EXPECT_DOUBLE_EQ(fraction(), 0.5);
+}
+
+TEST_F(ProgressTest, FallsAtOnceWhereStagesAppear) {
+  fake.stages = {stage(0, "COMPLETE", 9, std::vector<FakeTask>(9))};
+  EXPECT_DOUBLE_EQ(fraction(), 0.9);
+  fake.stages.push_back(stage(1, "ACTIVE", 10, {}));
+  EXPECT_DOUBLE_EQ(fraction(kNow + 0.1), 0.45);
+}
+
+TEST_F(ProgressTest, FallsWhereAStageIsDoneAgainInPart) {
+  fake.stages = {stage(0, "COMPLETE", 9, std::vector<FakeTask>(9))};
+  EXPECT_DOUBLE_EQ(fraction(), 0.9);
+  FakeStage again = stage(0, "ACTIVE", 3, {{}});
+  again.attempt = 1;
+  fake.stages.push_back(again);
+  EXPECT_DOUBLE_EQ(fraction(kNow + 2), 0.7);
+}
+
+TEST_F(ProgressTest, IsCountedAgainOnceATasksUsualTimeIsOver) {
+  fake.stages = {stage(0, "ACTIVE", 9, {{"0", "SUCCESS", 10'000}, {"1", "RUNNING"}})};
+  EXPECT_DOUBLE_EQ(fraction(), 0.1);
+  // Of the same wave.
+  fake.stages[0].list[1] = {"1", "SUCCESS", 10'000};
+  EXPECT_DOUBLE_EQ(fraction(kNow + 2), 0.1);
+  EXPECT_DOUBLE_EQ(fraction(kNow + 11), 0.2);
+  EXPECT_EQ(driver.progress()->time, kNow + 11);
+  // Nothing new is no report.
+  EXPECT_DOUBLE_EQ(fraction(kNow + 60), 0.2);
+  EXPECT_EQ(driver.progress()->time, kNow + 11);
+  // A clock that was set back does not silence it.
+  EXPECT_DOUBLE_EQ(fraction(kNow - 1000), 0.2);
+  EXPECT_EQ(driver.progress()->time, kNow - 1000);
 }
 
 TEST_F(DriverTest, SaysWhatIsInItsWay) {

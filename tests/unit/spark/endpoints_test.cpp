@@ -67,6 +67,51 @@ TEST_F(EndpointsTest, OfATableThatIsNoneAreNone) {
   EXPECT_EQ(listening_endpoints(proc.root(), 5), std::nullopt);
 }
 
+// Of another user's process: its descriptors cannot be seen.
+class UsualEndpointsTest : public EndpointsTest {
+ protected:
+  void SetUp() override {
+    EndpointsTest::SetUp();
+    std::filesystem::remove_all(proc.root() / "5" / "fd");
+  }
+  void add(int inode, const std::string& local, int user = 1000) const {
+    proc.add_socket("5", inode, local, user);
+    proc.add_socket("self", inode, local, user);
+  }
+};
+
+TEST_F(UsualEndpointsTest, AreWhereTheDriversUserListensAtSparksPorts) {
+  add(11, "0100007F:0FC8");
+  add(12, "00000000:0FD8");
+  add(13, "0100007F:0FC7");
+  add(14, "0100007F:0FD9");
+  add(15, "0100007F:1F90");
+  EXPECT_THAT(usual_endpoints(proc.root(), 5), ElementsAre("127.0.0.1:4040", "127.0.0.1:4056"));
+}
+
+TEST_F(UsualEndpointsTest, AreNotThoseOfOtherUsers) {
+  add(11, "0100007F:0FC8", 0);
+  add(12, "0100007F:0FC9", 1001);
+  EXPECT_THAT(usual_endpoints(proc.root(), 5), IsEmpty());
+  proc.set_user(5, 1001);
+  EXPECT_THAT(usual_endpoints(proc.root(), 5), ElementsAre("127.0.0.1:4041"));
+}
+
+TEST_F(UsualEndpointsTest, AreOfTheNetworkNamespaceThatTheDriverAndThisHostShare) {
+  proc.add_socket("5", 11, "0100007F:0FC8", 1000);
+  proc.add_socket("self", 12, "0100007F:0FC8", 1000);
+  EXPECT_THAT(usual_endpoints(proc.root(), 5), IsEmpty()) << "the same address, but another socket";
+}
+
+TEST_F(UsualEndpointsTest, OfAProcessWhoseUserIsNotKnownAreNone) {
+  add(11, "0100007F:0FC8");
+  proc.write(5, "status", "Name:\tjava\nUid:\t1000\t1000\n");
+  EXPECT_THAT(usual_endpoints(proc.root(), 5), IsEmpty());
+  proc.write(5, "status", "Uid:\t1000\t1000\t1000\t-1\n");
+  EXPECT_THAT(usual_endpoints(proc.root(), 5), IsEmpty());
+  EXPECT_THAT(usual_endpoints(proc.root(), 6), IsEmpty());
+}
+
 TEST(Endpoints, OfThisProcessAreFoundInTheRealTable) {
   const test::HttpServer server([](const std::string&) { return test::answer("{}"); });
   EXPECT_THAT(listening_endpoints("/proc", getpid()).value(),

@@ -38,20 +38,21 @@ std::string FakeDriver::stages_json(const std::string& query) const {
   json list = json::array();
   for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {  // newest first, as Spark has them
     if (query == "?status=active" && stage->status != "ACTIVE") continue;
-    list.push_back({{"status", stage->status},
-                    {"stageId", stage->id},
-                    {"attemptId", stage->attempt},
-                    {"numTasks", stage->tasks},
-                    {"numActiveTasks", 0},
-                    {"numCompleteTasks", completed_of(*stage)},
-                    {"numFailedTasks", 0},
-                    {"numKilledTasks", 0},
-                    {"numCompletedIndices", completed_of(*stage)},
-                    {"executorRunTime", 0},
-                    {"shuffleWriteBytes", stage->shuffle_write},
-                    {"name", "count at etl.py:7"},
-                    {"rddIds", json::array({1, 2})},
-                    {"accumulatorUpdates", json::array()}});
+    list.push_back(
+        {{"status", stage->status},
+         {"stageId", stage->id},
+         {"attemptId", stage->attempt},
+         {"numTasks", stage->tasks},
+         {"numActiveTasks", 0},
+         {"numCompleteTasks", completed_of(*stage)},
+         {"numFailedTasks", 0},
+         {"numKilledTasks", 0},
+         {"numCompletedIndices", completed_of(*stage)},
+         {"executorRunTime", 0},
+         {"shuffleWriteBytes", stage->shuffle_write},
+         {"name", "count at etl.py:7"},
+         {"rddIds", json::array({stage->rdd >= 0 ? stage->rdd : 10 * stage->id, 10 * stage->id + 1})},
+         {"accumulatorUpdates", json::array()}});
   }
   return list.dump(2);
 }

@@ -26,6 +26,7 @@ struct FakeStage {
   int tasks = 0;
   std::uint64_t shuffle_write = 0;
   std::vector<FakeTask> list;  // in the order of being launched
+  int rdd = -1;                // that it computes; -1: one of its own
 };
 
 // Answers as the web server of a Spark 3.5 driver does, with the members that its REST API documents.

@@ -39,6 +39,7 @@ class FakeProc {
           std::to_string(pid) + " (java (x) y) S " + std::to_string(parent) +
               " 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 " + std::to_string(started) + " 20 21\n");
     write(pid, "cgroup", "1:cpu:/elsewhere\n0::/" + cgroup + "\n");
+    set_user(pid, 1000);
     std::filesystem::create_directories(root_ / std::to_string(pid) / "ns");
     std::filesystem::create_directories(root_ / std::to_string(pid) / "fd");
     link(pid, "ns/net", "net:[1]");
@@ -52,6 +53,11 @@ class FakeProc {
               " 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 " + std::to_string(threads) + " 18 100 20 21\n");
     write(pid, "cgroup", "0::/" + cgroup + "\n");
   }
+  void set_user(int pid, int user) const {
+    const std::string same = "\t" + std::to_string(user);
+    write(pid, "status",
+          "Name:\tjava\nPid:\t" + std::to_string(pid) + "\nUid:\t7" + same + same + same + "\n");
+  }
   // Its pid in each PID namespace, from the outermost one on.
   void set_namespaces(int pid, const std::string& pids) const {
     write(pid, "status", "Name:\tx\nNStgid:\t" + pids + "\nNSpid:\t" + pids + "\nNSpgid:\t1\n");
@@ -61,16 +67,21 @@ class FakeProc {
   void listen(int pid, int inode, const std::string& local, const std::string& state = "0A",
               const std::string& table = "tcp") const {
     link(pid, "fd/" + std::to_string(inode), "socket:[" + std::to_string(inode) + "]");
-    const auto file = root_ / std::to_string(pid) / "net" / table;
+    add_socket(std::to_string(pid), inode, local, 1000, state, table);
+    add_socket("self", inode, local, 1000, state, table);
+  }
+  // As the table near `process` has it, whoever holds it.
+  void add_socket(const std::string& process, int inode, const std::string& local, int user,
+                  const std::string& state = "0A", const std::string& table = "tcp") const {
+    const auto file = root_ / process / "net" / table;
     std::filesystem::create_directories(file.parent_path());
     const bool fresh = !std::filesystem::exists(file);
     std::ofstream stream(file, std::ios::app);
     if (fresh)
       stream << "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout "
                 "inode\n";
-    stream << "   0: " << local << " 00000000:0000 " << state
-           << " 00000000:00000000 00:00000000 00000000  1000        0 " << inode
-           << " 1 0000000000000000 100 0 0 10 0\n";
+    stream << "   0: " << local << " 00000000:0000 " << state << " 00000000:00000000 00:00000000 00000000  "
+           << user << "        0 " << inode << " 1 0000000000000000 100 0 0 10 0\n";
   }
   void link(int pid, const std::string& name, const std::string& target) const {
     std::error_code ignored;

@@ -84,8 +84,8 @@ TEST(RestJobs, AreTheirStages) {
   EXPECT_THAT(*parse_jobs(R"([{"stageIds":[3,1]},{"stageIds":[]}])"),
               ElementsAre(ElementsAre(1, 3), IsEmpty()));
   EXPECT_EQ(problem(parse_jobs(R"([{"jobId":1}])")), "stageIds is missing");
-  EXPECT_EQ(problem(parse_jobs(R"([{"stageIds":[1.5]}])")), "stageIds holds what is no stage");
-  EXPECT_EQ(problem(parse_jobs(R"([{"stageIds":[99999999999]}])")), "stageIds holds what is no stage");
+  EXPECT_EQ(problem(parse_jobs(R"([{"stageIds":[1.5]}])")), "stageIds holds what is no id");
+  EXPECT_EQ(problem(parse_jobs(R"([{"stageIds":[99999999999]}])")), "stageIds holds what is no id");
 }
 
 TEST(RestProperties, ArePairs) {

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spark/stage_graph.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <set>
+
+namespace berth::spark {
+
+namespace {
+
+using State = KnownStage::State;
+
+std::map<int, int> stands_for(const std::map<int, KnownStage>& stages,
+                              const std::vector<std::vector<int>>& jobs) {
+  std::map<int, std::set<std::size_t>> jobs_of;
+  for (std::size_t job = 0; job < jobs.size(); ++job)
+    for (const int id : jobs[job]) jobs_of[id].insert(job);
+  // Two stages of one job compute the same RDD for two shuffles: neither stands for the other.
+  const auto share_a_job = [&](int a, int b) {
+    const auto& of_b = jobs_of[b];
+    return std::any_of(jobs_of[a].begin(), jobs_of[a].end(),
+                       [&](std::size_t job) { return of_b.count(job) > 0; });
+  };
+  std::map<int, int> found;
+  std::map<int, int> writers;  // by RDD, the last one so far
+  for (const auto& [id, stage] : stages) {
+    if (stage.rdd < 0) continue;
+    if (stage.state == State::ran) {
+      if (stage.wrote && stage.complete) writers[stage.rdd] = id;
+      continue;
+    }
+    const auto writer = writers.find(stage.rdd);
+    if (writer != writers.end() && !share_a_job(id, writer->second)) found.emplace(id, writer->second);
+  }
+  return found;
+}
+
+}  // namespace
+
+StageGraph graph_of(const std::map<int, KnownStage>& stages, const std::vector<std::vector<int>>& jobs,
+                    const std::map<int, std::vector<int>>& logged) {
+  StageGraph graph{.stands_for = stands_for(stages, jobs), .parents = {}};
+  const auto counts = [&](int id) {
+    const auto stage = stages.find(id);
+    return stage != stages.end() && stage->second.state != State::skipped && graph.stands_for.count(id) == 0;
+  };
+  // Whose output it is; nullopt of a stage that nobody knows.
+  const auto resolved = [&](int id) -> std::optional<int> {
+    if (const auto other = graph.stands_for.find(id); other != graph.stands_for.end()) return other->second;
+    return counts(id) ? std::optional(id) : std::nullopt;
+  };
+  std::map<int, std::set<int>> parents;
+  for (const auto& [id, its] : logged) {
+    if (!counts(id)) continue;
+    for (const int parent : its) {
+      const auto known = resolved(parent);
+      if (known && *known < id) parents[id].insert(*known);
+    }
+  }
+  for (const std::vector<int>& job : jobs) {
+    std::optional<int> before;
+    for (const int id : job) {
+      const auto known = resolved(id);
+      if (!known) continue;
+      if (before && *before < id && *before != *known && counts(id) && logged.count(id) == 0)
+        parents[id].insert(*before);
+      before = known;
+    }
+  }
+  for (const auto& [id, its] : parents) graph.parents.emplace(id, std::vector<int>(its.begin(), its.end()));
+  return graph;
+}
+
+}  // namespace berth::spark

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""app.py SHAPE GO: an application of the shape that is given as JSON (realspark/scenario.py). It says "ready" once it has its executors,
+begins its delay after the file GO is there, and says what it came to and how long that took, its delay included.
+
+Its tasks sleep instead of computing, so that more of them than there are CPUs take the time they are meant to; what they write and read is real.
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from pyspark import SparkContext
+
+SCENARIO = Path(__file__).resolve().parent / "realspark" / "scenario.py"
+sys.path.insert(0, str(SCENARIO.parent))
+from scenario import MODULUS, Shape, value_of, written  # noqa: E402, as executors import what they are sent
+
+
+def step(shape: Shape, stage: int):
+    """What a task of the stage does."""
+    tasks, task_s, block_bytes = shape.tasks, shape.task_s, shape.block_bytes
+
+    def work(index, rows):
+        read = [(value, len(data)) for _, (value, data) in rows]
+        time.sleep(task_s)
+        value = value_of(stage, index, read)
+        for to in range(tasks):
+            yield to, (written(value, to), os.urandom(block_bytes))
+
+    return work
+
+
+def last_step(shape: Shape, stage: int):
+    task_s = shape.task_s
+
+    def work(index, rows):
+        read = [(value, len(data)) for _, (value, data) in rows]
+        time.sleep(task_s)
+        yield value_of(stage, index, read)
+
+    return work
+
+
+def run_job(context: SparkContext, shape: Shape, stages: int) -> int:
+    blocks = context.parallelize([], shape.tasks).mapPartitionsWithIndex(step(shape, 0))
+    for stage in range(1, stages - 1):
+        blocks = blocks.partitionBy(shape.tasks, int).mapPartitionsWithIndex(step(shape, stage))
+    return sum(blocks.partitionBy(shape.tasks, int).mapPartitionsWithIndex(last_step(shape, stages - 1)).collect())
+
+
+def main() -> None:
+    shape, go = Shape(**json.loads(sys.argv[1])), Path(sys.argv[2])
+    context = SparkContext.getOrCreate()
+    context.addPyFile(str(SCENARIO))
+    print("application", context.applicationId, flush=True)
+    print("web", context.uiWebUrl, flush=True)
+    executors = context._jsc.sc().getExecutorMemoryStatus()
+    while executors.size() < shape.executors + 1:  # the driver is one of them
+        time.sleep(0.1)
+        executors = context._jsc.sc().getExecutorMemoryStatus()
+    print("ready", flush=True)
+    while not go.exists():
+        time.sleep(0.02)
+    begun = time.monotonic()
+    time.sleep(shape.delay_s)
+    total = sum(run_job(context, shape, stages) for stages in shape.jobs()) % MODULUS
+    print("took", time.monotonic() - begun, flush=True)
+    print("total", total, flush=True)
+    context.stop()
+
+
+if __name__ == "__main__":
+    main()
