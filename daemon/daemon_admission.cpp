@@ -82,12 +82,16 @@ model::Result<std::string> Daemon::admit(const std::string& request, double hold
   take_changes();
   const double now = clock_();
   end_reservations(now);
+  const auto before = reservations_->find(parsed->request.id);
   model::Admission answer = judge_newcomer(parsed->request);
   answer.time = now;
   if (answer.admitted) {
     auto host = std::move(documents_.host);
+    // What was let in before and would find no place now keeps what it was told.
+    auto gpus = gpus_of(answer);
+    if (gpus.empty() && before) gpus = before->gpus;
     const auto held = reservations_->hold(
-        {.request = std::move(parsed->request), .since = now, .hold_s = hold_s, .gpus = gpus_of(answer)});
+        {.request = std::move(parsed->request), .since = now, .hold_s = hold_s, .gpus = std::move(gpus)});
     if (!held && held.error().kind() == ErrorKind::refused) {
       answer.admitted = false;
       answer.reason = held.error().message();

@@ -56,29 +56,29 @@ void GpuHolders::join(model::Snapshot& snapshot, const RunOf& run_of) {
     bool shares = false;  // who is alone would let others have it too
   };
   std::map<std::string, Users> users;  // by GPU
-  std::set<std::string> at_work;
   for (const auto& known : gpus_) {
     const auto cgroups = cgroups_.find(known.gpu.id);
     if (known.pids.empty() || cgroups == cgroups_.end()) continue;
     for (const std::string& path : cgroups->second) {
       if (const auto* workload = workload_around(snapshot, path)) {
         users[known.gpu.id].workloads.insert(workload->id);
-        at_work.insert(workload->id);
       } else {
         ++users[known.gpu.id].others;
       }
     }
   }
+  // Who shares does so for as long as it runs.
   std::erase_if(promises_, [&](const GpuPromise& promise) {
-    return snapshot.time >= promise.until || run_of(promise.workload) != promise.cgroup_id;
+    return (promise.exclusive && snapshot.time >= promise.until) ||
+           run_of(promise.workload) != promise.cgroup_id;
   });
   for (const GpuPromise& promise : promises_) {
-    if (at_work.count(promise.workload) > 0 || workload_at(snapshot, promise.workload) == nullptr) continue;
+    if (workload_at(snapshot, promise.workload) == nullptr) continue;
     for (const std::string& gpu : promise.gpus) {
       Users& of = users[gpu];
-      if (of.others > 0 || !of.workloads.empty()) continue;
-      of.workloads.insert(promise.workload);
-      of.shares = !promise.exclusive;
+      if (of.others > 0) continue;
+      if (of.workloads.empty() && snapshot.time < promise.until) of.workloads.insert(promise.workload);
+      of.shares |= !promise.exclusive && of.workloads == std::set{promise.workload};
     }
   }
 

@@ -15,7 +15,7 @@
 
 namespace berth::daemon {
 
-// GPUs of a workload that was let in: they are its own although it has not begun to use them, for so long.
+// GPUs of a workload that was let in: each is its own although it has not begun to use it, for so long.
 struct GpuPromise {
   std::string workload;
   std::uint64_t cgroup_id = 0;  // of the run that was let in
@@ -36,8 +36,8 @@ class GpuHolders {
   void keep(GpuPromise promise);
   // Puts the GPUs of the last follow() into the snapshot, and into its workloads those that they use: in a
   // workload runs what is in its cgroup or below. One that is alone on a GPU is its holder; where several, or
-  // others beside it, use a GPU, or nobody can tell, it has none. Processes of no workload are counted. As
-  // long as a promise holds whose workload uses no GPU, what of it nobody uses counts as used by that.
+  // others beside it, use a GPU, or nobody can tell, or it was let in to share, it has none. Processes of no
+  // workload are counted. As long as a promise holds, what of it nobody uses counts as used by its workload.
   // `run_of` gives the cgroup id of a workload.
   void join(model::Snapshot& snapshot, const RunOf& run_of);
 

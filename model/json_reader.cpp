@@ -237,6 +237,8 @@ void JsonValue::expect_one_of(const std::string& names) const {
   fail(fmt::format("expected one of {}, found {}", names, in_quotes(text())));
 }
 
+bool JsonValue::is_null() const { return value_ != nullptr && value_->is_null(); }
+
 bool JsonValue::boolean() const {
   const json* value = expect(&json::is_boolean, "true or false");
   return value != nullptr && value->get<bool>();

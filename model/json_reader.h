@@ -57,6 +57,7 @@ class JsonValue {
   void fail(std::string_view why) const { context_->fail(path(), why); }
   ReadContext& context() const { return *context_; }
 
+  bool is_null() const;
   bool boolean() const;
   // Finite, lowest..highest, both included.
   double number(double lowest, double highest) const;

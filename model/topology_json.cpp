@@ -36,7 +36,10 @@ Gpu read_gpu(const JsonValue& value) {
   if (const auto model = object.optional("model")) gpu.model = model->line();
   if (const auto numa = object.nullable("numa")) gpu.numa = numa->small_integer(0, kMaxCpu);
   if (const auto memory = object.nullable("memory_bytes")) gpu.memory_bytes = memory->bytes();
-  if (const auto used = object.nullable("memory_used_bytes")) gpu.memory_used_bytes = used->bytes();
+  // Whoever writes a size and no use means none; only null means that it is not known.
+  const auto used = object.optional("memory_used_bytes");
+  if (!used && gpu.memory_bytes) gpu.memory_used_bytes = 0;
+  if (used && !used->is_null()) gpu.memory_used_bytes = used->bytes();
   if (const auto utilisation = object.nullable("utilisation")) gpu.utilisation = utilisation->fraction();
   if (const auto healthy = object.optional("healthy")) gpu.healthy = healthy->boolean();
   if (const auto holder = object.nullable("holder")) gpu.holder = holder->name();

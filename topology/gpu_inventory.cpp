@@ -120,8 +120,9 @@ KnownGpu GpuInventory::describe(Known& known) {
     seen.gpu.problem = reading->problem;
     seen.pids = reading->pids;
     seen.all_pids = reading->all_pids;
-  } else if (asked && (latest == nullptr || !latest->missing)) {
-    seen.gpu.problem = kNotAsked;
+  } else if (asked) {
+    // Who uses it cannot be told either, so it is not given to anybody.
+    seen.gpu.problem = latest != nullptr && latest->missing ? *latest->missing : kNotAsked;
   }
   seen.gpu.healthy = !seen.gpu.problem;
   return seen;

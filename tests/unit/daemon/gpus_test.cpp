@@ -156,7 +156,7 @@ TEST_F(GpusOfADaemon, AnIdleOneIsAdmittedOnTheNodeItIsNearTo) {
   EXPECT_EQ(document["fitting"][0]["numa"], 1);
 }
 
-TEST_F(GpusOfADaemon, WhoWasLetInKeepsItsGpuUntilItUsesOneOrItsTimeIsOver) {
+TEST_F(GpusOfADaemon, WhoWasLetInKeepsItsGpuUntilItsTimeIsOver) {
   use(kFirst, "41");
   start_settled();
   const char* request =
@@ -174,6 +174,43 @@ TEST_F(GpusOfADaemon, WhoWasLetInKeepsItsGpuUntilItUsesOneOrItsTimeIsOver) {
   tick();
   EXPECT_EQ(gpu(1)["holder"], nullptr);
   EXPECT_EQ(gpus_of("batch/train"), json::array());
+}
+
+TEST_F(GpusOfADaemon, WhoWasLetInToShareLetsOthersInWhenItWorksToo) {
+  use(kFirst, "41");
+  start_settled();
+  const char* request =
+      R"({"schema":"berth.request/1","id":"train","class":"best-effort","vcpus":1,"gpus":1,"gpu_exclusive":false})";
+  ASSERT_EQ(json::parse(daemon->admit(request, 60).value())["admitted"], true);
+  node.add_group("batch/train");
+  node.add_process(45, "batch/train");
+  use(kSecond, "45");
+  tick();
+  now += 61;
+  ASSERT_TRUE(test::eventually([this] {
+    tick();
+    return gpus_of("batch/train") == json::array({kSecond});
+  }));
+  EXPECT_EQ(gpu(1)["holder"], nullptr);
+  const char* another =
+      R"({"schema":"berth.request/1","id":"next","class":"best-effort","vcpus":1,"gpus":1,"gpu_exclusive":false})";
+  EXPECT_EQ(json::parse(daemon->admit(another, 60).value())["admitted"], true);
+}
+
+TEST_F(GpusOfADaemon, WhatWasPromisedIsKeptWhileTheRunOpensOneGpuAfterTheOther) {
+  for (const char* id : {kFirst, kSecond}) add_pci(node.host(), id, {.local_cpulist = "0-1,4-5"});
+  start_settled();
+  const char* request =
+      R"({"schema":"berth.request/1","id":"train","class":"best-effort","vcpus":1,"gpus":2})";
+  ASSERT_EQ(json::parse(daemon->admit(request, 60).value())["admitted"], true);
+  node.add_group("batch/train");
+  node.add_process(45, "batch/train");
+  use(kFirst, "45");
+  ASSERT_TRUE(test::eventually([this] {
+    tick();
+    return gpu(0)["holder"] == "batch/train";
+  }));
+  EXPECT_EQ(gpu(1)["holder"], "batch/train");
 }
 
 TEST_F(GpusOfADaemon, AnotherRunOfWhoWasLetInWasNotLetIn) {

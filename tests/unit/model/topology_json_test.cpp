@@ -90,6 +90,12 @@ TEST(TopologyJson, OfAGpuWhatIsNotKnownIsNull) {
                         R"("healthy":true,"holder":null}])"));
 }
 
+TEST(TopologyJson, AGpuWithASizeAndNoUseIsAllFree) {
+  const auto snapshot = parsed(R"({"cpus":[{"cpu":0}],"gpus":[{"id":"g","memory_bytes":8}]})");
+  ASSERT_TRUE(snapshot);
+  EXPECT_EQ(snapshot->snapshot.topology.gpus().front().memory_used_bytes, 0U);
+}
+
 TEST(TopologyJson, OfAGpuItIsSaidWhatIsWrongWithItAndHowManyOthersUseIt) {
   const auto snapshot = parsed(
       R"({"cpus":[{"cpu":0}],"gpus":[{"id":"g","healthy":false,"problem":"it is lost","other_processes":2}]})");
