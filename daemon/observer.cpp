@@ -173,22 +173,27 @@ std::vector<std::string> Observer::read(double now) {
 }
 
 void Observer::set_spark(std::shared_ptr<const spark::Observation> spark) {
-  if (spark && spark != spark_) take_progress(*spark);
+  if (spark != spark_) take_progress(spark.get());
   spark_ = std::move(spark);
 }
 
-void Observer::take_progress(const spark::Observation& spark) {
-  if (spark.progress.empty()) return;
+void Observer::take_progress(const spark::Observation* spark) {
+  std::set<std::string> counted;
   const auto is_workload = [this](const std::string& id) { return found().count(id) > 0; };
-  for (const auto& [id, app] : spark::only_applications(spark, is_workload)) {
-    const auto report = spark.progress.find(app);
-    if (report == spark.progress.end()) continue;
+  const auto applications = spark != nullptr && !spark->progress.empty()
+                                ? spark::only_applications(*spark, is_workload)
+                                : std::map<std::string, std::string>();
+  for (const auto& [id, app] : applications) {
+    const auto report = spark->progress.find(app);
+    if (report == spark->progress.end()) continue;
     const auto& workload = found().at(id);
     // What was counted before this run began is an earlier one's.
     if (report->second.time < workload.identity.created) continue;
     (void)progress_.add(id, workload.cgroup->id(), report->second.time, report->second.fraction,
                         ProgressReports::Source::counted);
+    counted.insert(id);
   }
+  progress_.keep_counted_of(counted);
 }
 
 // The snapshot's workloads are those that can be read now, ascending, each with the past of this very run.

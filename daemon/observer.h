@@ -95,7 +95,7 @@ class Observer {
            std::filesystem::path sys_root, int history);
   void follow(const cgroup::Discovery::Changes& changes);
   void keep_living_workloads();
-  void take_progress(const spark::Observation& spark);
+  void take_progress(const spark::Observation* spark);  // null: there are no applications
   void refresh_topology(std::vector<std::string>& messages);
 
   std::filesystem::path proc_root_;

@@ -40,6 +40,12 @@ void ProgressReports::keep_if(const std::function<bool(const std::string&, std::
   std::erase_if(runs_, [&](const auto& item) { return !lives(item.first, item.second.cgroup_id); });
 }
 
+void ProgressReports::keep_counted_of(const std::set<std::string>& workloads) {
+  std::erase_if(runs_, [&](const auto& item) {
+    return item.second.source == Source::counted && workloads.count(item.first) == 0;
+  });
+}
+
 const ProgressReports::Run* ProgressReports::find(const std::string& workload,
                                                   std::uint64_t cgroup_id) const {
   const auto run = runs_.find(workload);

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,8 @@ class ProgressReports {
                           Source source = Source::own);
   // Drops the runs of which `lives` (workload, cgroup id) is false.
   void keep_if(const std::function<bool(const std::string&, std::uint64_t)>& lives);
+  // Drops what was counted of all workloads but these: whose driver cannot be asked does not stand still.
+  void keep_counted_of(const std::set<std::string>& workloads);
 
   // Oldest first; empty where this run never reported.
   std::vector<model::ProgressReport> of(const std::string& workload, std::uint64_t cgroup_id) const;

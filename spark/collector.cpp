@@ -231,12 +231,19 @@ Observation Collector::collect(double now) {
     const double wait_s = item.second.ask_at - now;
     if (wait_s <= 0 || wait_s > kLongestWait_s) due.push_back(&item);
   }
-  std::sort(due.begin(), due.end(), [](const auto* a, const auto* b) {
-    const auto key = [](const Known& known) {
-      return std::make_pair(known.driver.app_id().empty() || known.wait_s > 0, known.asked);
-    };
+  const auto is_uncertain = [](const Known& known) {
+    return known.driver.app_id().empty() || known.wait_s > 0;
+  };
+  std::sort(due.begin(), due.end(), [&](const auto* a, const auto* b) {
+    const auto key = [&](const Known& known) { return std::make_pair(is_uncertain(known), known.asked); };
     return std::make_pair(key(a->second), a->first) < std::make_pair(key(b->second), b->first);
   });
+  // Those that answer slowly do not keep the others from ever being heard.
+  if (++rounds_ % 2 == 0) {
+    const auto first = std::find_if(due.begin(), due.end(),
+                                    [&](const auto* item) { return is_uncertain(item->second); });
+    if (first != due.end()) std::rotate(due.begin(), first, first + 1);
+  }
   for (auto* item : due) {
     if (clock_() >= round_ends) break;
     ask(item->first, item->second, now, round_ends);

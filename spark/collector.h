@@ -117,6 +117,7 @@ class Collector {
   OpenFile open_;
   Clock clock_;
   std::uint64_t turns_ = 0;
+  std::uint64_t rounds_ = 0;
   double looked_at_ = 0;
   std::vector<Process> processes_;
   std::shared_ptr<const std::map<std::string, Bystanders>> bystanders_;

@@ -240,19 +240,22 @@ model::Result<void> Driver::read(const Get& get, double now, const std::set<std:
   }
   if (!settings_read_) {
     if (auto done = read_settings(get); !done) return done;
+    if (over()) return {};
   }
   if (auto done = read_stages(get, now); !done) return done;
-  read_log();
+  read_log(now);
   draw_graph();
   count(now);
   return read_tasks(get, over);
 }
 
 // It only says more of stages that are known anyway: what is wrong with it does not fail the round.
-void Driver::read_log() {
-  if (!log_file_) return;
+void Driver::read_log(double now) {
+  const bool waits = now < log_again_at_ && log_again_at_ - now <= kListAgain_s;
+  if (!log_file_ || waits) return;
   const auto done = log_file_->read([this](std::string_view bytes) { log_.take(bytes); });
   log_problem_ = done ? "" : "event log: " + done.error().message();
+  log_again_at_ = done ? 0 : now + kListAgain_s;
 }
 
 void Driver::draw_graph() {

@@ -80,7 +80,7 @@ class Driver {
   model::Result<void> read_tasks(const Get& get, const std::function<bool()>& over);
   double usual_task_s() const;
   void count(double now);
-  void read_log();
+  void read_log(double now);
   void draw_graph();
   bool is_left_out(int stage, const Attempt& attempt) const;
 
@@ -101,6 +101,7 @@ class Driver {
   std::optional<EventLogFile> log_file_;
   EventLog log_;
   std::string log_problem_;
+  double log_again_at_ = 0;  // after a problem
   StageGraph graph_;
   double listed_at_ = 0;
   std::size_t tasks_ = 0;

@@ -86,6 +86,17 @@ TEST(ProgressReports, WhoSaysSomethingHimselfIsBelievedAlone) {
   EXPECT_EQ(reports.of("a", 8), (Reports{{15, 0.05}})) << "another run is another matter";
 }
 
+TEST(ProgressReports, WhatIsNotCountedAnyMoreIsForgotten) {
+  ProgressReports reports;
+  ASSERT_TRUE(reports.add("a", 7, 10, 0.5, Source::counted));
+  ASSERT_TRUE(reports.add("b", 8, 10, 0.5, Source::counted));
+  ASSERT_TRUE(reports.add("c", 9, 10, 0.5));
+  reports.keep_counted_of({"b"});
+  EXPECT_EQ(reports.newest("a", 7), std::nullopt);
+  EXPECT_EQ(reports.newest("b", 8), 0.5);
+  EXPECT_EQ(reports.newest("c", 9), 0.5);
+}
+
 TEST(ProgressReports, ItIsKnownSinceWhenTheNewestFigureStands) {
   ProgressReports reports;
   EXPECT_EQ(reports.unchanged_since("a", 7), std::nullopt);

@@ -213,6 +213,19 @@ TEST_F(CollectorTest, SilentDriversHoldUpNobodyForLongerThanARound) {
   }
 }
 
+TEST_F(CollectorTest, DriversThatAnswerSlowlyKeepNobodyFromBeingHeard) {
+  for (int pid = 100; pid < 103; ++pid) {
+    proc.add(pid, test::client_driver(), "silent.scope");
+    proc.listen(pid, pid, "0100007F:0001");
+  }
+  silent = {"127.0.0.1:1/"};
+  add_driver();
+  slow_s = 2.9;
+  Collector collecting = collector();
+  for (int rounds = 0; collecting.goes_on() && rounds < 40; ++rounds) collecting.collect(kNow + rounds);
+  EXPECT_FALSE(collecting.goes_on()) << "each had its turn";
+}
+
 TEST_F(CollectorTest, ADriverThatAnswersSlowlyIsReadBitByBit) {
   add_driver();
   driver.stages = {{.id = 0, .status = "COMPLETE", .tasks = 600, .list = std::vector<test::FakeTask>(600)}};

@@ -164,6 +164,8 @@ TEST_F(LoggingDriverTest, SaysWhyItsEventLogIsNotReadAndIsReadWithoutIt) {
   EXPECT_THAT(logging.log_problem(), HasSubstr("is not there"));
   std::ofstream(directory / (fake.id + ".zstd")) << "x";
   read(kNow + 2);
+  EXPECT_THAT(logging.log_problem(), HasSubstr("is not there")) << "it is not looked for in every round";
+  read(kNow + 2 + Driver::kListAgain_s);
   EXPECT_THAT(logging.log_problem(), HasSubstr("compressed"));
   EXPECT_THAT(parents_of_last(), ElementsAre(1));
   fake.properties[1].second = "hdfs://nn/logs";
