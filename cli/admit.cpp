@@ -3,8 +3,10 @@
 #include "cli/daemon_client.h"
 #include "cli/input.h"
 #include "cli/render_placement.h"
+#include "cli/show_document.h"
 #include "config/units.h"
 #include "model/json.h"
+#include "model/name.h"
 
 #include <memory>
 #include <ostream>
@@ -20,6 +22,8 @@ namespace {
 struct Arguments {
   std::string request;
   std::string hold;
+  std::string cancel;
+  bool list = false;
 };
 
 Outcome<double> hold_seconds(const Arguments& arguments) {
@@ -54,21 +58,63 @@ Outcome<void> admit(Session& session, const Arguments& arguments) {
     session.out << *answered << "\n";
   } else {
     render_admission(session.out, *admission, session.style);
+    const auto document = parse_document(*answered, "answer");
+    if (!document) return tl::unexpected(document.error());
+    if (const std::string decision = text_of(*document, "decision"); !decision.empty())
+      session.out << "  " << paint(session.style, Colour::dim, printable("Decision " + decision)) << "\n";
   }
   if (admission->admitted) return {};
   return problem(Exit::refused,
                  fmt::format("\"{}\" is refused: {}", admission->request.id, admission->reason));
 }
 
+Outcome<void> list(Session& session) {
+  auto daemon = DaemonClient::connect();
+  if (!daemon) return tl::unexpected(daemon.error());
+  const auto text = daemon->reservations();
+  if (!text) return tl::unexpected(text.error());
+  return show_document(session, *text, "list of reservations", [&session](const Document& reservations) {
+    render_reservations(session.out, reservations, session.style);
+  });
+}
+
+Outcome<void> cancel(Session& session, const std::string& id) {
+  if (!model::is_name(id)) {
+    return problem(Exit::wrong_use,
+                   fmt::format("\"{}\" is no request's id; `berthctl admit --list` shows them", id));
+  }
+  auto daemon = DaemonClient::connect();
+  if (!daemon) return tl::unexpected(daemon.error());
+  const auto decision = daemon->cancel_reservation(id);
+  if (!decision) return tl::unexpected(decision.error());
+  if (session.json) {
+    session.out << Document{{"schema", "berth.cancel/1"}, {"id", id}, {"decision", *decision}}.dump() << "\n";
+  } else {
+    session.out << printable(fmt::format("{}: its place is free again ({})", id, *decision)) << "\n";
+  }
+  return {};
+}
+
 }  // namespace
 
 Action declare_admit(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
-  app.add_option("--request", arguments->request, "What is to start, - for standard input")
-      ->required()
-      ->type_name("FILE");
-  app.add_option("--hold", arguments->hold, "How long its place is kept for it")->type_name("DURATION");
-  return [arguments](Session& session) { return admit(session, *arguments); };
+  auto* request = app.add_option("--request", arguments->request, "What is to start, - for standard input")
+                      ->type_name("FILE");
+  app.add_option("--hold", arguments->hold, "How long its place is kept for it")
+      ->type_name("DURATION")
+      ->needs(request);
+  auto* list_all = app.add_flag("--list", arguments->list, "Show who has a place kept, and until when");
+  list_all->excludes(request);
+  auto* cancelled =
+      app.add_option("--cancel", arguments->cancel, "Keep the place of this request no longer, by its id");
+  cancelled->type_name("ID")->excludes(request)->excludes(list_all);
+  return [arguments, cancelled](Session& session) -> Outcome<void> {
+    if (arguments->list) return list(session);
+    if (cancelled->count() > 0) return cancel(session, arguments->cancel);
+    if (!arguments->request.empty()) return admit(session, *arguments);
+    return problem(Exit::wrong_use, "--request, --list or --cancel is needed (see berthctl admit --help)");
+  };
 }
 
 }  // namespace berth::cli

@@ -248,6 +248,7 @@ Outcome<std::string> DaemonClient::workloads() { return state_->ask("GetWorkload
 Outcome<std::string> DaemonClient::topology() { return state_->ask("GetTopology"); }
 Outcome<std::string> DaemonClient::snapshot() { return state_->ask("GetSnapshot"); }
 Outcome<std::string> DaemonClient::plan() { return state_->ask("GetPlan"); }
+Outcome<std::string> DaemonClient::reservations() { return state_->ask("GetReservations"); }
 Outcome<std::string> DaemonClient::log(std::uint32_t limit) {
   return guarded([this, limit] { return state_->manager.GetLog(limit); });
 }
@@ -276,6 +277,9 @@ Outcome<std::string> DaemonClient::evict(const std::string& id) {
 }
 Outcome<std::string> DaemonClient::admit(const std::string& request, double hold_s) {
   return guarded([&] { return state_->manager.change("Admit", request, hold_s); }, bus::kAdmitAction);
+}
+Outcome<std::string> DaemonClient::cancel_reservation(const std::string& id) {
+  return guarded([&] { return state_->manager.change("CancelReservation", id); }, bus::kAdmitAction);
 }
 Outcome<std::string> DaemonClient::restore() {
   return guarded([this] { return state_->manager.change("Restore"); });

@@ -33,6 +33,7 @@ class DaemonClient {
   Outcome<std::string> topology();
   Outcome<std::string> snapshot();
   Outcome<std::string> plan();
+  Outcome<std::string> reservations();
   Outcome<std::string> log(std::uint32_t limit);
   // Of a workload or a decision; problem failed where there is neither.
   Outcome<std::string> explain(const std::string& subject);
@@ -48,6 +49,8 @@ class DaemonClient {
   Outcome<std::string> evict(const std::string& id);
   // A berth.admission/1 document, of a refusal too; `hold_s` 0: as the daemon is configured.
   Outcome<std::string> admit(const std::string& request, double hold_s);
+  // The decision that had let it in; problem failed where no place is held for it.
+  Outcome<std::string> cancel_reservation(const std::string& id);
   Outcome<std::string> restore();
   Outcome<void> reload();
 

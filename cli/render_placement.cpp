@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <ostream>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -91,6 +92,35 @@ void render_admission(std::ostream& out, const model::Admission& admission, cons
   if (admission.change.empty()) return;
   out << "  What would have to change, any of:\n";
   for (const std::string& change : admission.change) out << "    - " << printable(change) << "\n";
+}
+
+void render_reservations(std::ostream& out, const Document& reservations, const Style& style) {
+  const auto or_dash = [](std::string text) { return text.empty() ? std::string("-") : std::move(text); };
+  Table table({{"REQUEST", Align::left, true},
+               {"CLASS"},
+               {"VCPUS", Align::right},
+               {"MEMORY", Align::right},
+               {"GPUS", Align::right, false, true},
+               {"NUMA", Align::right},
+               {"ON", Align::left, true},
+               {"UNTIL"},
+               {"DECISION"}});
+  for (const Document& held : list_of(reservations, "reservations")) {
+    const Document& request = member(held, "request");
+    const Document& place = member(held, "place");
+    const auto until = number_of(held, "until");
+    const auto bytes = static_cast<std::uint64_t>(number_of(request, "memory_request_bytes").value_or(0));
+    table.add({or_dash(text_of(request, "id")), or_dash(text_of(request, "class")),
+               format_number(number_of(request, "vcpus"), 0), bytes > 0 ? format_bytes(bytes) : "-",
+               format_number(number_of(request, "gpus"), 0), format_number(number_of(place, "numa"), 0),
+               or_dash(text_of(place, "cpus")), until ? format_time(*until) : "-",
+               or_dash(text_of(held, "decision"))});
+  }
+  if (table.empty()) {
+    out << "No place is kept for anybody.\n";
+    return;
+  }
+  table.print(out, style);
 }
 
 void render_placement(std::ostream& out, const model::PlacementFindings& findings, const Style& style) {

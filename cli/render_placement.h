@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "cli/document.h"
 #include "cli/text.h"
 #include "model/placement_findings.h"
 
@@ -10,6 +11,8 @@ namespace berth::cli {
 
 // The answer to `berthctl rank`.
 void render_ranking(std::ostream& out, const model::Ranking& ranking, const Style& style);
+// berth.reservations/1.
+void render_reservations(std::ostream& out, const Document& reservations, const Style& style);
 // The answer to `berthctl admit`.
 void render_admission(std::ostream& out, const model::Admission& admission, const Style& style);
 // The part of a plan that says where pending work would go; nothing where none is pending.

@@ -33,7 +33,7 @@ _berthctl() {
             COMPREPLY=($(compgen -W "interference straggler spark oversell placement" -- "$word"))
             return
             ;;
-        --synthetic | --interval | -o | -n)
+        --synthetic | --interval | --hold | --cancel | -o | -n)
             return
             ;;
     esac
@@ -63,7 +63,7 @@ _berthctl() {
             ((position == 0)) && values=$(_berthctl_workloads)
             ;;
         admit)
-            options+=" --request --hold"
+            options+=" --request --hold --list --cancel"
             compopt -o filenames 2>/dev/null
             [[ $word == -* ]] || COMPREPLY=($(compgen -f -- "$word"))
             [[ $word == -* ]] || return

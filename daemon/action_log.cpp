@@ -42,6 +42,7 @@ const char* message_id_of(const LogEntry& entry) {
   if (entry.kind == "foreign") return kMessageForeignWriter;
   if (entry.kind == "restore" || entry.kind == "unpin") return kMessageRestored;
   if (entry.kind == "advertise") return kMessageSchedulingState;
+  if (entry.kind == kAdmit) return kMessageAdmission;
   if (entry.result == "applied") return entry.kind == "pin" ? kMessagePinApplied : kMessageLimitChanged;
   if (entry.result == "failed") return kMessagePinFailed;
   return nullptr;  // only proposed, or overtaken by the workload's end
@@ -76,12 +77,20 @@ std::string eviction_text(const LogEntry& entry) {
   return what;
 }
 
+// "admit web: held", "admit web: came", "admit web: refused".
+std::string admission_text(const LogEntry& entry) {
+  return fmt::format("admit {}: {}", entry.workload,
+                     entry.new_value.empty() ? entry.result : entry.new_value);
+}
+
 }  // namespace
 
 std::string describe(const LogEntry& entry) {
   std::string what;
   if (entry.kind == "evict") {
     what = eviction_text(entry);
+  } else if (entry.kind == kAdmit) {
+    what = admission_text(entry);
   } else if (entry.kind == "foreign") {
     what = entry.workload;
   } else if (entry.kind == "advertise") {

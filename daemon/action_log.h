@@ -8,6 +8,9 @@
 
 namespace berth::daemon {
 
+// LogEntry::kind of what becomes of a request for admission (docs/contract.md, berth.log/1).
+inline constexpr const char* kAdmit = "admit";
+
 // One line for people: "pinned system.slice/web.service to 0-1 (was 0-7): ...".
 std::string describe(const LogEntry& entry);
 

@@ -201,6 +201,19 @@ int admit(sd_bus_message* call, void* userdata, sd_bus_error* error) {
   });
 }
 
+int cancel_reservation(sd_bus_message* call, void* userdata, sd_bus_error* error) {
+  return answering(error, [&] {
+    const char* id = nullptr;
+    if (const int r = sd_bus_message_read(call, "s", &id); r < 0) return r;
+    if (is_too_long(call, "request's id", id)) return 1;
+    auto& self = manager(userdata);
+    return self.authorised(
+        call,
+        [&control = self.control(), wanted = std::string(id)] { return control.cancel_reservation(wanted); },
+        bus::kAdmitAction);
+  });
+}
+
 template <auto Change>
 int change(sd_bus_message* call, void* userdata, sd_bus_error* error) {
   return answering(error, [&] {
@@ -234,6 +247,10 @@ const sd_bus_vtable kTable[] = {
     SD_BUS_METHOD_WITH_NAMES("Explain", "s", SD_BUS_PARAM(subject), "s", BERTH_JSON, explain, kOpen),
     SD_BUS_METHOD_WITH_NAMES("Admit", "sd", SD_BUS_PARAM(request) SD_BUS_PARAM(hold_seconds), "s", BERTH_JSON,
                              admit, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("GetReservations", "", "", "s", BERTH_JSON, read<&Control::reservations_json>,
+                             kOpen),
+    SD_BUS_METHOD_WITH_NAMES("CancelReservation", "s", SD_BUS_PARAM(request_id), "s", SD_BUS_PARAM(decision),
+                             cancel_reservation, kOpen),
     SD_BUS_METHOD_WITH_NAMES("Restore", "", "", "s", BERTH_JSON, change<&Control::restore>, kOpen),
     SD_BUS_METHOD_WITH_NAMES("Reload", "", "", "", "", change<&Control::reload>, kOpen),
     SD_BUS_PROPERTY("Version", "s", show<&Control::version>, 0, SD_BUS_VTABLE_PROPERTY_CONST),

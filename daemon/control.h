@@ -84,6 +84,11 @@ class Control {
   // so, its place is held for so many seconds (1 to 86400; 0: as configured) or until it comes. Error
   // invalid_input.
   virtual model::Result<std::string> admit(const std::string& request, double hold_s) = 0;
+  // Those that were let in and have not come yet: a berth.reservations/1 document.
+  virtual std::string reservations_json() = 0;
+  // Ends a reservation before its time; the decision that had made it. Error gone where there is none of
+  // that id.
+  virtual model::Result<std::string> cancel_reservation(const std::string& id) = 0;
   // The workload that a process runs in; nullopt where it is in none, has ended, or is not that user's: its
   // number may be another process's by now.
   virtual std::optional<std::string> workload_of(pid_t pid, uid_t uid) const = 0;

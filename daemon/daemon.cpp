@@ -235,7 +235,7 @@ void Daemon::decide() {
   observer_->set_advertised(advertising_.advertised());
   observer_->set_used_shares(used_shares_->all());
   end_reservations(now);
-  meet_reservations();
+  meet_reservations(now);
   observer_->set_pending(reservations_->pending());
   auto entries = enforcer_ ? decide_and_enforce(now) : decide_in_shadow(now);
   append(entries, advertise());
@@ -466,11 +466,15 @@ void Daemon::leave_loop() {
   bus_problem_ = "not served any more";
 }
 
-void Daemon::publish(const std::vector<LogEntry>& entries, const StragglerWatch::News& news) {
+void Daemon::record(const std::vector<LogEntry>& entries) {
   for (const auto& entry : entries) announce(entry);
   const bool stored_before = !decision_log_->problem();
   decision_log_->append(entries);
   if (stored_before && decision_log_->problem()) spdlog::warn("decision log: {}", *decision_log_->problem());
+}
+
+void Daemon::publish(const std::vector<LogEntry>& entries, const StragglerWatch::News& news) {
+  record(entries);
   if (listener_) bus_news_.tell(*listener_, *this, *observer_, entries, news);
 }
 

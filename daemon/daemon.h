@@ -56,6 +56,7 @@ struct Documents {
   std::optional<std::string> metrics;
   std::optional<model::Plan> decided;  // of observe mode
   std::optional<policies::Host> host;  // for those who want to be let in
+  std::optional<std::string> reservations;
 };
 
 // The wheel: each tick observes, decides, and carries out or only logs. Knows nothing of event loops.
@@ -111,6 +112,8 @@ class Daemon final : public Control {
                                    const std::map<std::string, std::string>& settings) override;
   model::Result<void> report_progress(const std::string& id, double fraction) override;
   model::Result<std::string> admit(const std::string& request, double hold_s) override;
+  std::string reservations_json() override;
+  model::Result<std::string> cancel_reservation(const std::string& id) override;
   std::optional<std::string> workload_of(pid_t pid, uid_t uid) const override;
   model::Result<std::string> evict(const std::string& id) override;
   model::Result<std::string> restore() override;
@@ -153,8 +156,9 @@ class Daemon final : public Control {
   void open_learned();
   void save_learned();
   void end_reservations(double now);
-  void meet_reservations();
+  void meet_reservations(double now);
   void show_pending();
+  policies::Host host_as_advertised();
   policies::Host& host_for_newcomers();
   model::Admission judge_newcomer(const model::PendingWorkload& request);
   void say_findings();
@@ -165,6 +169,8 @@ class Daemon final : public Control {
   void say_no_bus(const std::string& problem);
   std::optional<std::string> bus_problem() const;
   void publish(const std::vector<LogEntry>& entries, const StragglerWatch::News& news = {});
+  // Journal and decision log alone.
+  void record(const std::vector<LogEntry>& entries);
 
   // Where what they say has changed.
   void drop_documents();

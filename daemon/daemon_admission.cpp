@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who is let in, and how long its place is kept.
+#include "daemon/action_log.h"
 #include "daemon/daemon.h"
 #include "model/json.h"
+#include "policies/decision_id.h"
 #include "policies/placement/admission.h"
 #include "policies/placement/rank.h"
 
@@ -9,6 +11,8 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
 namespace berth::daemon {
@@ -19,6 +23,10 @@ namespace {
 
 constexpr double kLeastHold_s = 1;
 constexpr double kMostHold_s = 86400;
+
+constexpr const char* kPlacement = "placement";
+constexpr const char* kReservation = "reservation";
+constexpr const char* kHeld = "held";
 
 // The same, but for what the daemon itself has come to.
 bool is_same_request(model::PendingWorkload held, const model::PendingWorkload& request) {
@@ -31,20 +39,73 @@ std::vector<std::string> gpus_of(const model::Admission& answer) {
   return answer.bins.fitting.empty() ? std::vector<std::string>() : answer.bins.fitting.front().gpus;
 }
 
+LogEntry entry_of(double now, const char* mode, const std::string& id, std::string decision,
+                  std::string reason) {
+  LogEntry entry;
+  entry.time = now;
+  entry.decision = std::move(decision);
+  entry.mode = mode;
+  entry.kind = kAdmit;
+  entry.workload = id;
+  entry.policy = kPlacement;
+  entry.reason = std::move(reason);
+  entry.result = "applied";
+  return entry;
+}
+
+// Of a place that is held no longer; `how` is "came", "expired", "cancelled" or "replaced".
+LogEntry end_of(const Reservation& held, double now, const char* mode, const char* how, std::string reason) {
+  LogEntry entry = entry_of(now, mode, held.request.id, held.decision, std::move(reason));
+  entry.attribute = kReservation;
+  entry.old_value = kHeld;
+  entry.new_value = how;
+  return entry;
+}
+
+LogEntry entry_of(const model::Admission& answer, const std::string& decision, const char* mode,
+                  bool was_held, double hold_s) {
+  LogEntry entry = entry_of(answer.time, mode, answer.request.id, decision, answer.reason);
+  if (answer.admitted) {
+    entry.attribute = kReservation;
+    entry.old_value = was_held ? kHeld : "";
+    entry.new_value = kHeld;
+    entry.reason += fmt::format("; its place is held for {:.4g} s", hold_s);
+  } else {
+    entry.result = "refused";
+    if (!answer.change.empty())
+      entry.reason += fmt::format("; what would have to change, any of: {}", fmt::join(answer.change, "; "));
+  }
+  return entry;
+}
+
+// The policy's answer, and the decision that it is in the log.
+std::string to_json(const model::Admission& answer, const std::string& decision) {
+  auto document = nlohmann::json::parse(model::to_json(answer));
+  document["decision"] = decision;
+  return document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 }  // namespace
 
 void Daemon::end_reservations(double now) {
-  const auto ended = reservations_->expire(now);
-  for (const Reservation& it : ended)
-    spdlog::info("{} has not come within {:.4g} s; its place is free again", it.request.id, it.hold_s);
-  if (!ended.empty()) drop_documents();
+  std::vector<LogEntry> entries;
+  for (const Reservation& it : reservations_->expire(now)) {
+    entries.push_back(
+        end_of(it, now, mode_name(), "expired",
+               fmt::format("it has not come within {:.4g} s; its place is free again", it.hold_s)));
+  }
+  if (entries.empty()) return;
+  drop_documents();
+  record(entries);
 }
 
 // Not before the tick that takes them in as workloads: in between, their place would be nobody's.
-void Daemon::meet_reservations() {
+void Daemon::meet_reservations(double now) {
+  std::vector<LogEntry> entries;
   for (const auto& id : std::exchange(arrived_, {})) {
     for (const Reservation& met : reservations_->meet(id)) {
-      spdlog::info("{} has come, as {}; its place is its own now", met.request.id, id);
+      entries.push_back(end_of(met, now, mode_name(), "came",
+                               fmt::format("it is here, as {}; its place is its own now", id)));
       observer_->keep_gpus({.workload = id,
                             .cgroup_id = observer_->cgroup_id(id),
                             .gpus = met.gpus,
@@ -52,6 +113,7 @@ void Daemon::meet_reservations() {
                             .until = met.until()});
     }
   }
+  record(entries);
 }
 
 // What was only observed has made no room.
@@ -59,14 +121,20 @@ void Daemon::show_pending() {
   observer_->set_pending(enforcer_ ? reservations_->pending() : reservations_->requests());
 }
 
-// As it is now, with everybody who is waited for in its place. Made once for all who ask between two ticks.
-policies::Host& Daemon::host_for_newcomers() {
-  if (documents_.host) return *documents_.host;
+// As it is now, with what it says of itself since the last tick.
+policies::Host Daemon::host_as_advertised() {
   show_pending();
   const model::Advertised shown = observer_->snapshot().advertised;
   observer_->set_advertised(advertising_.advertised());
-  documents_.host.emplace(observer_->snapshot(), settings_.policies);
+  policies::Host host(observer_->snapshot(), settings_.policies);
   observer_->set_advertised(shown);
+  return host;
+}
+
+// With everybody who is waited for in its place. Made once for all who ask between two ticks.
+policies::Host& Daemon::host_for_newcomers() {
+  if (documents_.host) return *documents_.host;
+  documents_.host.emplace(host_as_advertised());
   policies::take_best(*documents_.host, reservations_->pending());
   return *documents_.host;
 }
@@ -83,15 +151,24 @@ model::Result<std::string> Daemon::admit(const std::string& request, double hold
   const double now = clock_();
   end_reservations(now);
   const auto before = reservations_->find(parsed->request.id);
+  const bool renewed = before && is_same_request(before->request, parsed->request);
   model::Admission answer = judge_newcomer(parsed->request);
   answer.time = now;
+  std::string decision = renewed ? before->decision : "";
+  if (decision.empty()) {
+    decision = policies::decision_id(now, kPlacement, kAdmit, answer.request.id,
+                                     answer.admitted ? kHeld : "refused");
+  }
   if (answer.admitted) {
     auto host = std::move(documents_.host);
     // What was let in before and would find no place now keeps what it was told.
     auto gpus = gpus_of(answer);
     if (gpus.empty() && before) gpus = before->gpus;
-    const auto held = reservations_->hold(
-        {.request = std::move(parsed->request), .since = now, .hold_s = hold_s, .gpus = std::move(gpus)});
+    const auto held = reservations_->hold({.request = std::move(parsed->request),
+                                           .since = now,
+                                           .hold_s = hold_s,
+                                           .gpus = std::move(gpus),
+                                           .decision = decision});
     if (!held && held.error().kind() == ErrorKind::refused) {
       answer.admitted = false;
       answer.reason = held.error().message();
@@ -105,13 +182,46 @@ model::Result<std::string> Daemon::admit(const std::string& request, double hold
     documents_.host = std::move(host);
   }
   show_pending();
-  if (answer.admitted) {
-    spdlog::info("{} is admitted: {}; its place is held for {:.4g} s", answer.request.id, answer.reason,
-                 hold_s);
-  } else {
-    spdlog::info("{} is refused: {}", answer.request.id, answer.reason);
+  std::vector<LogEntry> entries;
+  if (before && !renewed && answer.admitted) {
+    entries.push_back(end_of(*before, now, mode_name(), "replaced",
+                             fmt::format("another request of that name was let in ({})", decision)));
   }
-  return model::to_json(answer);
+  entries.push_back(entry_of(answer, decision, mode_name(), renewed, hold_s));
+  record(entries);
+  return to_json(answer, decision);
+}
+
+std::string Daemon::reservations_json() {
+  end_reservations(clock_());
+  if (documents_.reservations) return *documents_.reservations;
+  policies::Host host = host_as_advertised();
+  std::map<std::string, model::FittingBin> places;
+  for (const auto& [id, bins] : policies::take_best(host, reservations_->pending())) {
+    if (!bins.fitting.empty()) places.emplace(id, bins.fitting.front());
+  }
+  documents_.reservations =
+      daemon::reservations_json(observer_->snapshot().host, clock_(), *reservations_, places);
+  return *documents_.reservations;
+}
+
+model::Result<std::string> Daemon::cancel_reservation(const std::string& id) {
+  const double now = clock_();
+  end_reservations(now);
+  const auto held = reservations_->find(id);
+  if (!held) {
+    return model::fail(ErrorKind::gone,
+                       fmt::format("\"{}\": no place is held for it; `berthctl admit --list` shows those "
+                                   "that are",
+                                   id));
+  }
+  (void)reservations_->release(id);
+  drop_documents();
+  show_pending();
+  LogEntry entry = end_of(*held, now, mode_name(), "cancelled", "asked for by hand; its place is free again");
+  entry.policy = "operator";
+  record({entry});
+  return held->decision;
 }
 
 model::Admission Daemon::judge_newcomer(const model::PendingWorkload& request) {

@@ -55,8 +55,8 @@ const std::string& made_once(std::optional<std::string>& document, Make make) {
 
 void Daemon::drop_documents() {
   std::size_t bytes = 0;
-  for (const auto* document :
-       {&documents_.workloads, &documents_.snapshot, &documents_.plan, &documents_.metrics}) {
+  for (const auto* document : {&documents_.workloads, &documents_.snapshot, &documents_.plan,
+                               &documents_.metrics, &documents_.reservations}) {
     if (*document) bytes += (*document)->size();
   }
   documents_ = {};

@@ -11,14 +11,14 @@ struct LogEntry {
   double time = 0;       // epoch seconds
   std::string decision;  // empty where no decision led to it (a restore, a foreign writer)
   std::string mode;      // "observe" or "enforce"
-  std::string kind;      // model::Action::kind(), "restore" or "foreign"
+  std::string kind;      // model::Action::kind(), "restore", "foreign", "admit"
   std::string workload;
   std::string attribute;  // the control file
   std::string old_value;
   std::string new_value;
   std::string policy;
   std::string reason;
-  std::string result;  // "applied", "failed", "observed", "restored", "left", "gone"
+  std::string result;  // "applied", "failed", "observed", "restored", "left", "gone", "refused"
   std::optional<std::string> error;
 
   friend bool operator==(const LogEntry&, const LogEntry&) = default;

@@ -18,6 +18,7 @@ inline constexpr const char* kMessageReloaded = "ac0921d941de4a939e1d3b5b2f13d05
 inline constexpr const char* kMessageReloadRejected = "9cdde9a3cb3146879c3d44b70220065c";
 inline constexpr const char* kMessageStragglerFound = "7b413b1c45384dce84195ef69729f3d3";
 inline constexpr const char* kMessageRelocationNeeded = "1a045d8c01e34eefa7ec71e80bf5d5ee";
+inline constexpr const char* kMessageAdmission = "2c09573f57fa4b769bf9d545e2dd7247";
 inline constexpr const char* kMessageSchedulingState = "94f2b2c410ee43c1892bb90293589ac3";
 inline constexpr const char* kMessageGpuUnhealthy = "973633c74cc74f79aec4bac8e8055a65";
 inline constexpr const char* kMessageGpuHealthy = "f81d337ea1ab4948a624eddb3b8587a6";

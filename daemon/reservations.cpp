@@ -6,12 +6,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -23,6 +19,9 @@ namespace {
 
 using nlohmann::json;
 
+// As many requests as there may be, with names as long as they may be.
+constexpr std::uintmax_t kMostBytes = std::uintmax_t{64} << 20;
+
 constexpr std::array<std::string_view, 3> kUnitSuffixes{".service", ".scope", ".slice"};
 
 bool is_name_of(std::string_view directory, std::string_view name) {
@@ -33,7 +32,7 @@ bool is_name_of(std::string_view directory, std::string_view name) {
 }
 
 // As a request of berth.request/1, so that it is read back as strictly as it came.
-json to_document(const Reservation& reservation) {
+json request_of(const Reservation& reservation) {
   const model::PendingWorkload& request = reservation.request;
   json document = {
       {"schema", "berth.request/1"},        {"id", request.id},
@@ -45,10 +44,23 @@ json to_document(const Reservation& reservation) {
     if (request.gpu_model) document["gpu_model"] = *request.gpu_model;
     document["gpu_exclusive"] = request.gpu_exclusive;
   }
+  return document;
+}
+
+json to_document(const Reservation& reservation) {
   return {{"since", reservation.since},
           {"hold_s", reservation.hold_s},
-          {"request", std::move(document)},
-          {"gpus", reservation.gpus}};
+          {"decision", reservation.decision},
+          {"gpus", reservation.gpus},
+          {"request", request_of(reservation)}};
+}
+
+json place_of(const model::FittingBin& bin) {
+  return {{"numa", bin.numa}, {"cpus", bin.cpus.to_string()}, {"gpus", bin.gpus}};
+}
+
+std::string dumped(const json& document) {
+  return document.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 model::Result<Reservation> read_one(const json& element) {
@@ -57,7 +69,8 @@ model::Result<Reservation> read_one(const json& element) {
   Reservation read{.request = std::move(parsed->request),
                    .since = element.at("since").get<double>(),
                    .hold_s = element.at("hold_s").get<double>(),
-                   .gpus = element.value("gpus", std::vector<std::string>())};
+                   .gpus = element.value("gpus", std::vector<std::string>()),
+                   .decision = element.value("decision", std::string())};
   if (!(read.hold_s > 0) || !std::isfinite(read.until())) {
     return model::fail(model::ErrorKind::invalid_input, "it has no time limit");
   }
@@ -79,28 +92,18 @@ bool is_meant(const std::string& request, const std::string& workload) {
 
 Reservations::Reservations(const std::filesystem::path& runtime_dir, std::optional<std::string>& warning)
     : file_(runtime_dir / "reservations.json") {
-  std::error_code error;
-  if (!std::filesystem::exists(file_, error)) {
-    if (error) warning = fmt::format("{}: {}", file_.string(), error.message());
-    return;
-  }
-  try {
-    std::ifstream stream(file_);
-    if (!stream) {
-      warning = fmt::format("{}: {}", file_.string(), std::generic_category().message(errno));
-      return;
-    }
-    for (const json& element : json::parse(stream)) {
+  warning = read_document(file_, kMostBytes, [this](const json& document) {
+    std::optional<std::string> wrong;
+    for (const json& element : document) {
       auto read = read_one(element);
       if (!read) {
-        warning = fmt::format("{}: {}", file_.string(), read.error().message());
+        wrong = read.error().message();
       } else if (held_.size() < kMost && !find(read->request.id)) {
         held_.push_back(std::move(*read));
       }
     }
-  } catch (const json::exception& e) {
-    warning = fmt::format("{}: {}", file_.string(), e.what());
-  }
+    return wrong;
+  });
 }
 
 model::Result<void> Reservations::hold(Reservation reservation) {
@@ -176,7 +179,24 @@ std::vector<Reservation> Reservations::remove_if(const std::function<bool(const 
 model::Result<void> Reservations::save() const {
   json document = json::array();
   for (const Reservation& held : held_) document.push_back(to_document(held));
-  return replace_file(file_, document.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+  return replace_file(file_, dumped(document) + "\n");
+}
+
+std::string reservations_json(const std::string& host, double time, const Reservations& reservations,
+                              const std::map<std::string, model::FittingBin>& places) {
+  json list = json::array();
+  for (const Reservation& held : reservations.all()) {
+    const auto place = places.find(held.request.id);
+    list.push_back({{"request", request_of(held)},
+                    {"decision", held.decision},
+                    {"since", held.since},
+                    {"until", held.until()},
+                    {"place", place == places.end() ? json(nullptr) : place_of(place->second)}});
+  }
+  return dumped({{"schema", "berth.reservations/1"},
+                 {"host", host},
+                 {"time", time},
+                 {"reservations", std::move(list)}});
 }
 
 }  // namespace berth::daemon

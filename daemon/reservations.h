@@ -2,6 +2,7 @@
 #pragma once
 
 #include "model/error.h"
+#include "model/placement_findings.h"
 #include "model/snapshot.h"
 #include "model/straggler_findings.h"
 
@@ -21,6 +22,7 @@ struct Reservation {
   double since = 0;                    // epoch seconds
   double hold_s = 0;                   // from then on
   std::vector<std::string> gpus = {};  // those that it was told it would get
+  std::string decision = {};           // that let it in
 
   double until() const { return since + hold_s; }
 };
@@ -65,5 +67,10 @@ class Reservations {
   std::filesystem::path file_;
   std::vector<Reservation> held_;
 };
+
+// A berth.reservations/1 document: oldest first, each with its place by `places`, which is by request id and
+// lacks those that have none.
+std::string reservations_json(const std::string& host, double time, const Reservations& reservations,
+                              const std::map<std::string, model::FittingBin>& places);
 
 }  // namespace berth::daemon

@@ -4,6 +4,7 @@
 #include "model/plan.h"
 
 #include <string>
+#include <string_view>
 
 namespace berth::policies {
 
@@ -11,6 +12,9 @@ namespace berth::policies {
 // and value: the same snapshot and settings name their decisions the same again, so that a replay finds them
 // in the log.
 std::string decision_id(double snapshot_time, const model::Action& action);
+// The same of a decision that is no action of a plan: of `kind` on the workload, with this outcome.
+std::string decision_id(double time, std::string_view policy, std::string_view kind,
+                        std::string_view workload, std::string_view outcome);
 
 // What the action sets, as text ("0-3", "none"); empty where the kind says it all.
 std::string value_text(const model::Action& action);

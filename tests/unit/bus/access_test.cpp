@@ -54,9 +54,12 @@ TEST_F(Access, EveryChangeIsRefusedToOthers) {
     Client client;
     return std::vector<Outcome>{client.change("SetMode", std::string("enforce")),
                                 client.change("SetWorkload", std::string(kWeb), Settings{{"vcpus", "2"}}),
-                                client.change("Restore"), client.change("Reload"),
-                                client.change("Admit", std::string("{}"), 0.0)};
+                                client.change("Restore"),
+                                client.change("Reload"),
+                                client.change("Admit", std::string("{}"), 0.0),
+                                client.change("CancelReservation", std::string("job"))};
   });
+  EXPECT_TRUE(control_.cancelled.empty());
   EXPECT_TRUE(control_.asked.empty());
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.error_name, bus::kAccessDenied) << outcome.text;
   EXPECT_EQ(control_.mode_now, "observe");
@@ -90,6 +93,27 @@ TEST_F(Access, AdmissionHasAnActionOfItsOwn) {
   EXPECT_EQ(polkit->questions().front().action, "org.berth.node1.admit");
   ASSERT_EQ(control_.asked.size(), 1U);
   EXPECT_EQ(control_.asked[0], std::pair(std::string("{\"vcpus\": 1}"), 30.0));
+}
+
+TEST_F(Access, WhoMayAskForAPlaceMayGiveItUp) {
+  auto polkit = FakePolkit::start(FakePolkit::Answer::yes);
+  const auto outcomes = with_client_as(kNobody, [] {
+    Client client;
+    return std::vector<Outcome>{client.change("CancelReservation", std::string("job")),
+                                client.change("CancelReservation", std::string("other")),
+                                client.change("CancelReservation", std::string(4097, 'x'))};
+  });
+  EXPECT_EQ(outcomes[0].text, "d-0123456789ab") << outcomes[0].error_name;
+  EXPECT_EQ(outcomes[1].error_name, bus::kNotFound);
+  EXPECT_EQ(outcomes[2].error_name, bus::kInvalidInput);
+  EXPECT_EQ(control_.cancelled, std::vector<std::string>{"job"});
+  ASSERT_EQ(polkit->questions().size(), 2U);
+  EXPECT_EQ(polkit->questions().front().action, "org.berth.node1.admit");
+}
+
+TEST_F(Access, EverybodyMaySeeForWhomAPlaceIsKept) {
+  const std::string shown = with_client_as(kNobody, [] { return Client().get("GetReservations"); });
+  EXPECT_EQ(shown, control_.reservations);
 }
 
 TEST_F(Access, ARequestThatIsNoneOrTooLongIsRefused) {

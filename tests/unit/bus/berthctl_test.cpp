@@ -170,6 +170,36 @@ TEST_F(BerthctlOnTheBus, AsksToBeLetInAndEndsByTheAnswer) {
   EXPECT_EQ(berthctl("admit --request /nowhere").exit, 2);
 }
 
+TEST_F(BerthctlOnTheBus, ShowsForWhomAPlaceIsKept) {
+  EXPECT_THAT(berthctl("admit --list").out, HasSubstr("No place is kept"));
+  control_.reservations =
+      R"({"schema":"berth.reservations/1","host":"a","time":1,"reservations":[{"request":{"id":"job","class":"best-effort",)"
+      R"("vcpus":2,"memory_request_bytes":1048576},"decision":"d-0123456789ab","since":1,"until":121,)"
+      R"("place":{"numa":1,"cpus":"4-7","gpus":[]}},{"request":{"id":"other"},"place":null}]})";
+  const Ran listed = berthctl("admit --list");
+  EXPECT_EQ(listed.exit, 0) << listed.err;
+  EXPECT_THAT(listed.out, HasSubstr("4-7"));
+  EXPECT_THAT(listed.out, HasSubstr("1.0 MiB"));
+  EXPECT_THAT(listed.out, HasSubstr("d-0123456789ab"));
+  EXPECT_EQ(berthctl("admit --list --json").out, control_.reservations + "\n");
+}
+
+TEST_F(BerthctlOnTheBus, GivesAPlaceUp) {
+  const Ran ran = berthctl("admit --cancel job");
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("its place is free again (d-0123456789ab)"));
+  EXPECT_EQ(berthctl("admit --cancel job --json").out,
+            R"({"decision":"d-0123456789ab","id":"job","schema":"berth.cancel/1"})"
+            "\n");
+  EXPECT_EQ(control_.cancelled.size(), 2U);
+  expect_complaint(berthctl("admit --cancel other"), 1, "no place is held");
+  expect_complaint(berthctl("admit --cancel ''"), 2, "no request's id");
+  expect_complaint(berthctl("admit"), 2, "--request, --list or --cancel");
+  EXPECT_EQ(berthctl("admit --list --cancel job").exit, 2);
+  EXPECT_EQ(berthctl("admit --list --request /dev/null").exit, 2);
+  EXPECT_EQ(control_.cancelled.size(), 2U);
+}
+
 TEST_F(BerthctlOnTheBus, RestoresThroughTheDaemon) {
   const Ran ran = berthctl("restore");
   EXPECT_EQ(ran.exit, 0) << ran.err;

@@ -83,6 +83,12 @@ class FakeControl final : public daemon::Control {
     asked.emplace_back(request, hold_s);
     return admission;
   }
+  std::string reservations_json() override { return reservations; }
+  model::Result<std::string> cancel_reservation(const std::string& id) override {
+    if (id != "job") return model::fail(model::ErrorKind::gone, id + ": no place is held for it");
+    cancelled.push_back(id);
+    return std::string("d-0123456789ab");
+  }
   model::Result<std::string> restore() override {
     ++restores;
     return std::string(R"({"schema":"berth.restore/1"})");
@@ -138,6 +144,9 @@ class FakeControl final : public daemon::Control {
   int restores = 0;
   std::string admission = R"({"schema":"berth.admission/1"})";
   std::vector<std::pair<std::string, double>> asked;  // to be let in
+  std::string reservations =
+      R"({"schema":"berth.reservations/1","host":"node-a","time":1,"reservations":[]})";
+  std::vector<std::string> cancelled;
   std::map<std::string, std::map<std::string, std::string>> settings;
   std::map<std::string, double> progress;
   int reports = 0;  // of progress

@@ -2,10 +2,12 @@
 // Who is let in, and what its reservation does until it comes.
 #include "daemon_fixture.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -30,6 +32,18 @@ class AdmissionTest : public test::DaemonFixture {
     const json shown = snapshot();
     for (const auto& item : shown["pending"]) ids.insert(item["id"].get<std::string>());
     return ids;
+  }
+  // What was done of admissions, oldest first: "job-1 held", "job-2 refused".
+  std::vector<std::string> steps() {
+    std::vector<std::string> said;
+    for (const auto& entry : json::parse(daemon->log_json(100))["entries"]) {
+      if (entry["kind"] != "admit") continue;
+      const auto became = entry["new"].get<std::string>();
+      said.push_back(entry["workload"].get<std::string>() + " " +
+                     (became.empty() ? entry["result"].get<std::string>() : became));
+    }
+    std::reverse(said.begin(), said.end());
+    return said;
   }
   void set_available(int kib) {
     std::ofstream(node.proc() / "meminfo")
@@ -146,6 +160,72 @@ TEST_F(AdmissionTest, PromisesOutliveTheDaemon) {
   tick();
   EXPECT_EQ(pending(), std::set<std::string>{"a"});
   EXPECT_EQ(admit(request("b", 4))["admitted"], false);
+}
+
+TEST_F(AdmissionTest, APlaceThatIsGivenUpIsTheNextOnes) {
+  start();
+  tick();
+  const json first = admit(request("a", 4));
+  EXPECT_EQ(admit(request("b", 4))["admitted"], false);
+  const auto cancelled = daemon->cancel_reservation("a");
+  ASSERT_TRUE(cancelled);
+  EXPECT_EQ(*cancelled, first["decision"]);
+  EXPECT_TRUE(pending().empty());
+  EXPECT_EQ(admit(request("b", 4))["admitted"], true);
+  const auto again = daemon->cancel_reservation("a");
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().kind(), model::ErrorKind::gone);
+}
+
+TEST_F(AdmissionTest, ThoseWaitedForAreListedWithTheirPlaces) {
+  start();
+  tick();
+  const json first = admit(request("a", 3), 30);
+  const auto list = [&] { return json::parse(daemon->reservations_json()); };
+  ASSERT_EQ(list()["reservations"].size(), 1U);
+  const json shown = list()["reservations"][0];
+  EXPECT_EQ(shown["request"]["id"], "a");
+  EXPECT_EQ(shown["decision"], first["decision"]);
+  EXPECT_EQ(shown["until"], now + 30);
+  EXPECT_EQ(shown["place"]["cpus"], first["fitting"][0]["cpus"]);
+  admit(request("b", 2));
+  EXPECT_EQ(list()["reservations"].size(), 2U);
+  set_available(1600);
+  tick();
+  EXPECT_EQ(list()["reservations"][0]["place"], nullptr);
+  now += 40;
+  EXPECT_EQ(list()["reservations"].size(), 1U);
+}
+
+TEST_F(AdmissionTest, TheLogHasEachAnswerAndWhatBecomesOfThePlace) {
+  start();
+  tick();
+  const json first = admit(request("a", 3), 5);
+  const json refused = admit(request("b", 5));
+  admit(request("a", 3), 5);
+  const json other = admit(request("a", 2), 5);
+  EXPECT_NE(other["decision"], first["decision"]);
+  admit(request("web/c", 1));
+  ASSERT_TRUE(daemon->cancel_reservation("web/c"));
+  for (int i = 0; i < 5; ++i) tick();
+  admit(request("web/d", 1));
+  node.add_group("web/d");
+  ASSERT_TRUE(test::eventually([&] {
+    tick();
+    return pending().empty();
+  }));
+  EXPECT_EQ(steps(),
+            (std::vector<std::string>{"a held", "b refused", "a held", "a replaced", "a held", "web/c held",
+                                      "web/c cancelled", "a expired", "web/d held", "web/d came"}));
+  const auto entries_of = [&](const json& answer) {
+    return json::parse(*daemon->explain_json(answer["decision"].get<std::string>()))["decision"]["entries"];
+  };
+  ASSERT_EQ(entries_of(refused).size(), 1U);
+  EXPECT_NE(entries_of(refused)[0]["reason"].get<std::string>().find("would have to change"),
+            std::string::npos);
+  ASSERT_EQ(entries_of(first).size(), 3U);
+  EXPECT_EQ(entries_of(first)[0]["new"], "replaced");
+  EXPECT_EQ(entries_of(other)[0]["new"], "expired");
 }
 
 TEST_F(AdmissionTest, BadRequestsAreErrors) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace berth::daemon {
 namespace {
@@ -30,6 +31,32 @@ class ReservationsTest : public testing::Test {
 };
 
 }  // namespace
+
+TEST_F(ReservationsTest, OfADaemonThatDidNotKeepTheDecisionAreReadAllTheSame) {
+  std::ofstream(node.runtime_dir() / "reservations.json")
+      << R"([{"since": 1, "hold_s": 5, "request": {"schema": "berth.request/1", "id": "a", "vcpus": 1}}])";
+  const auto read = open();
+  EXPECT_EQ(warning, std::nullopt);
+  ASSERT_EQ(read.size(), 1U);
+  EXPECT_EQ(read.all()[0].decision, "");
+}
+
+TEST_F(ReservationsTest, AreShownWithTheirPlaces) {
+  auto held = open();
+  ASSERT_TRUE(held.hold(reservation("a")));
+  ASSERT_TRUE(held.hold(reservation("b", 101)));
+  model::FittingBin place;
+  place.numa = 1;
+  place.cpus = {4, 5};
+  const auto shown = nlohmann::json::parse(reservations_json("node-a", 103, held, {{"b", place}}));
+  EXPECT_EQ(shown["schema"], "berth.reservations/1");
+  EXPECT_EQ(shown["host"], "node-a");
+  ASSERT_EQ(shown["reservations"].size(), 2U);
+  EXPECT_EQ(shown["reservations"][0]["place"], nullptr);
+  EXPECT_EQ(shown["reservations"][1]["place"]["cpus"], "4-5");
+  EXPECT_EQ(shown["reservations"][1]["until"], 111);
+  EXPECT_EQ(shown["reservations"][1]["request"]["memory_request_bytes"], 4096);
+}
 
 TEST(ReservationMatch, GoesByPathOrByTheNameOfADirectoryInIt) {
   EXPECT_TRUE(is_meant("system.slice/web.service", "system.slice/web.service"));
@@ -95,6 +122,7 @@ TEST_F(ReservationsTest, AreNotWithoutEnd) {
 
 TEST_F(ReservationsTest, OutliveTheDaemon) {
   auto written = reservation("a");
+  written.decision = "d-0123456789ab";
   written.request.workload_class = model::WorkloadClass::best_effort;
   written.request.gpus = 2;
   written.request.gpu_memory_bytes = 7;
@@ -106,6 +134,7 @@ TEST_F(ReservationsTest, OutliveTheDaemon) {
   ASSERT_EQ(read.size(), 1U);
   EXPECT_EQ(read.all()[0].request, written.request);
   EXPECT_EQ(read.all()[0].until(), 110);
+  EXPECT_EQ(read.all()[0].decision, "d-0123456789ab");
 }
 
 TEST_F(ReservationsTest, ADamagedFileIsAsGoodAsNone) {
