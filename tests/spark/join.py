@@ -14,7 +14,8 @@ def main() -> None:
     print(f"web {spark.sparkContext.uiWebUrl}", flush=True)
     left = spark.range(0, 1000, 1, 3).selectExpr("id % 10 AS k", "id")
     right = spark.range(0, 100, 1, 2).selectExpr("id AS k", "id AS other")
-    print(f"rows {len(left.join(right, "k").collect())}", flush=True)
+    rows = len(left.join(right, "k").collect())
+    print(f"rows {rows}", flush=True)
     print("ready", flush=True)
     while not Path(sys.argv[1]).exists():
         time.sleep(0.1)
