@@ -19,8 +19,8 @@ HOURS_MS = 36_000_000
 def main() -> None:
     rounds, tasks, what, file = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], Path(sys.argv[4])
     spark = SparkSession.builder.getOrCreate()
-    print("application", spark.sparkContext.applicationId, flush=True)
-    print("web", spark.sparkContext.uiWebUrl, flush=True)
+    print(f"application {spark.sparkContext.applicationId}", flush=True)
+    print(f"web {spark.sparkContext.uiWebUrl}", flush=True)
     total = 0
     for _ in range(rounds):
         groups = spark.range(0, ROWS, 1, tasks).selectExpr("id % 97 AS k", "id").groupBy("k").sum("id").collect()
@@ -31,7 +31,7 @@ def main() -> None:
         spark.range(0, 6, 1, 6).selectExpr(f"{sleep} AS slept").groupBy("slept").count().collect()
     while not file.exists():
         time.sleep(0.1)
-    print("total", total, flush=True)
+    print(f"total {total}", flush=True)
     spark.stop()
 
 

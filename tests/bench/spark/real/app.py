@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """app.py SHAPE GO: an application of the shape that is given as JSON (realspark/scenario.py). It says "ready" once it has its executors,
 begins its delay after the file GO is there, and says what it came to and how long that took, its delay included.
+(Each line is one text: Spark hands on what comes to it, and its own log goes between two.)
 
 Its tasks sleep instead of computing, so that more of them than there are CPUs take the time they are meant to; what they write and read is real.
 """
@@ -54,8 +55,8 @@ def main() -> None:
     shape, go = Shape(**json.loads(sys.argv[1])), Path(sys.argv[2])
     context = SparkContext.getOrCreate()
     context.addPyFile(str(SCENARIO))
-    print("application", context.applicationId, flush=True)
-    print("web", context.uiWebUrl, flush=True)
+    print(f"application {context.applicationId}", flush=True)
+    print(f"web {context.uiWebUrl}", flush=True)
     executors = context._jsc.sc().getExecutorMemoryStatus()
     while executors.size() < shape.executors + 1:  # the driver is one of them
         time.sleep(0.1)
@@ -66,8 +67,8 @@ def main() -> None:
     begun = time.monotonic()
     time.sleep(shape.delay_s)
     total = sum(run_job(context, shape, stages) for stages in shape.jobs()) % MODULUS
-    print("took", time.monotonic() - begun, flush=True)
-    print("total", total, flush=True)
+    print(f"took {time.monotonic() - begun}", flush=True)
+    print(f"total {total}", flush=True)
     context.stop()
 
 
