@@ -64,8 +64,8 @@ def say(berth: Berth, name: str, text: str) -> None:
     berth.guest.write_file(f"{NVML}/{GPU}/{name}", text)
 
 
-def admit(berth: Berth) -> int:
-    request = {"schema": "berth.request/1", "id": "train", "class": "best-effort", "vcpus": 1, "gpus": 1}
+def admit(berth: Berth, name: str) -> int:
+    request = {"schema": "berth.request/1", "id": name, "class": "best-effort", "vcpus": 1, "gpus": 1}
     berth.guest.write_file("/run/berth-test-gpus/request.json", json.dumps(request))
     return berth.guest.run("berthctl admit --request /run/berth-test-gpus/request.json", check=False).returncode
 
@@ -90,10 +90,10 @@ def test_a_gpu_is_shown_with_who_holds_it(gpu_berth: Berth) -> None:
     assert GPU in gpu_berth.guest.run("berthctl list").stdout
     assert f"has processes on GPU {GPU}" in gpu_berth.guest.run(f"berthctl explain {holder}").stdout
     assert f'berth_gpu_workloads{{gpu="{GPU}",vendor="nvidia",model="NVIDIA H100"}} 1\n' in gpu_berth.guest.run("berthctl metrics").stdout
-    assert admit(gpu_berth) == 3
+    assert admit(gpu_berth, "train") == 3
     gpu_berth.stop_unit(UNIT)
     say(gpu_berth, "compute", "")
-    gpu_berth.guest.poll(lambda: admit(gpu_berth) == 0, 60, what="the GPU to be free")
+    gpu_berth.guest.poll(lambda: admit(gpu_berth, "train") == 0, 60, what="the GPU to be free")
 
 
 def test_a_lost_gpu_is_unhealthy_until_it_returns(gpu_berth: Berth) -> None:
@@ -102,7 +102,7 @@ def test_a_lost_gpu_is_unhealthy_until_it_returns(gpu_berth: Berth) -> None:
     say(gpu_berth, "handle", "15")
     gpu_berth.guest.poll(lambda: not gpu_berth.json("status")["gpus"][0]["healthy"], 60, what="the GPU to be lost")
     assert "unhealthy: NVML: GPU is lost" in gpu_berth.guest.run("berthctl status").stdout
-    assert admit(gpu_berth) == 3
+    assert admit(gpu_berth, "other") == 3
     gpu_berth.guest.run(f"rm {NVML}/{GPU}/handle")
     gpu_berth.guest.poll(lambda: gpu_berth.json("status")["gpus"][0]["healthy"], 60, what="the GPU to return")
     said = gpu_berth.journal(GPU).splitlines()

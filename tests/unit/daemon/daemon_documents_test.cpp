@@ -51,7 +51,7 @@ TEST_F(DaemonTest, StatusHasEveryMember) {
   EXPECT_EQ(names,
             (std::vector<std::string>{"cgroup-v2", "cpuset-controller", "cpu-controller", "memory-controller",
                                       "psi", "pressure-triggers", "systemd", "bus", "polkit", "smt", "llc",
-                                      "undo-journal", "decision-log", "privileges"}));
+                                      "gpus", "undo-journal", "decision-log", "privileges"}));
 }
 
 TEST_F(DaemonTest, WorkloadsHaveEveryMember) {

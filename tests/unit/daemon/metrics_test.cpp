@@ -33,6 +33,13 @@ StatusReport busy_daemon() {
   status.total_cpu_ms = 4500;
   status.capabilities = {{"cgroup-v2", true, "/sys/fs/cgroup"}, {"llc", false, "not said"}};
   status.workloads = {3, 5, 1};
+  model::Gpu gpu;
+  gpu.id = "0000:3b:00.0";
+  gpu.memory_bytes = 100;
+  gpu.memory_used_bytes = 80;
+  gpu.utilisation = 0.4;
+  gpu.other_processes = 2;
+  status.gpus = {{gpu, {"web"}}};
   status.score_node = 0.0825;
   status.undo_records = 4;
   status.held = {2, 3, 1};
