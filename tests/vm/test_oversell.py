@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -171,6 +172,53 @@ def test_a_hundred_callers_get_what_there_is_until_their_time_is_over(berth: Ber
     guest.run("systemctl restart berthd.service; rm -f /run/berth-test-answer.*")
     assert len(berth.json("snapshot")["pending"]) == 7
     guest.poll(lambda: not berth.json("snapshot")["pending"], 150, what="the reservations to expire")
+
+
+def test_promises_to_a_hundred_callers_add_up_to_what_there_is(berth: Berth, guest: Guest) -> None:
+    """Memory, in several sizes; straight over the bus, and some give their place up again meanwhile."""
+    berth.start()
+    guest.poll(lambda: guest.run(f"test -e {STATE}", check=False).returncode == 0, 60, what=STATE)
+    whole = {"schema": "berth.request/1", "id": "all", "class": "best-effort", "vcpus": 1, "memory_request_bytes": 1 << 50}
+    refused = guest.run(f"echo '{json.dumps(whole)}' | berthctl admit --request - --json", check=False)
+    assert refused.returncode == 3
+    free = max(float(n) * MIB * 1024 for n in re.findall(r"ask for ([\d.]+) GiB of memory at most", refused.stdout))
+    unit = round(free / 6)
+    guest.write_file(
+        "/root/berth-test-ask",
+        "#!/bin/sh\nbytes=$(($1 % 3 + 1))\n"
+        f'request="{{\\"schema\\": \\"berth.request/1\\", \\"id\\": \\"job-$1\\", \\"class\\": \\"best-effort\\", '
+        f'\\"vcpus\\": 1, \\"memory_request_bytes\\": $((bytes * {unit}))}}"\n'
+        f'until busctl --timeout=100 --json=short call {NODE} Admit sd "$request" 300 > /run/berth-test-answer.$1; do :; done\n'
+        # Every other one changes its mind, whatever it was told.
+        f"[ $(($1 % 2)) = 0 ] && busctl --timeout=100 call {NODE} CancelReservation s job-$1 2>/dev/null\nexit 0\n",
+    )
+    guest.run("rm -f /run/berth-test-answer.*; seq 100 | xargs -P 100 -n 1 sh /root/berth-test-ask", timeout=300)
+    answers = [json.loads(json.loads(line)["data"][0]) for line in guest.run("cat /run/berth-test-answer.*").stdout.splitlines()]
+    assert len(answers) == 100
+    let_in = {a["request"]["id"]: a["request"]["memory_request_bytes"] for a in answers if a["admitted"]}
+    kept = {id_: size for id_, size in let_in.items() if int(id_.removeprefix("job-")) % 2}
+    held = {r["request"]["id"]: r["request"]["memory_request_bytes"] for r in berth.json("admit", "--list")["reservations"]}
+    assert held == kept
+    print(f"{sum(kept.values())} of {free:.0f} bytes are promised, to {len(kept)} of {len(let_in)} who were let in")
+    assert sum(kept.values()) <= free + unit, "what is free moves a little; a request more would be a unit at least"
+    assert all("has to become free" in " ".join(a["change"]) for a in answers if not a["admitted"])
+    # Not one more of the smallest size, and one where somebody gives up his place.
+    small = {**whole, "id": "late", "memory_request_bytes": unit}
+    ask = f"echo '{json.dumps(small)}' | berthctl admit --request - --hold 5min"
+    while guest.run(ask, check=False).returncode == 0:
+        small["id"] += "r"
+        ask = f"echo '{json.dumps(small)}' | berthctl admit --request - --hold 5min"
+        assert len(small["id"]) < 20
+    assert guest.run(f"berthctl admit --cancel {next(iter(kept))}").returncode == 0
+    assert guest.run(ask, check=False).returncode == 0
+    # All of it can be read up later.
+    entries = [e for e in berth.json("log", "-n", "1000")["entries"] if e["kind"] == "admit"]
+    refusal = next(a for a in answers if not a["admitted"])
+    assert [e for e in entries if e["decision"] == refusal["decision"] and e["result"] == "refused"]
+    cancelled = berth.json("explain", next(a["decision"] for a in answers if a["request"]["id"] in let_in.keys() - kept.keys()))
+    assert [e["new"] for e in cancelled["decision"]["entries"]][:2] == ["cancelled", "held"]
+    nobody = guest.run(f"setpriv --reuid=65534 --clear-groups berthctl admit --cancel {small['id']}", check=False)
+    assert nobody.returncode == 3 and "org.berth.node1.admit" in nobody.stderr
 
 
 def test_what_comes_takes_its_place(berth: Berth, guest: Guest, load: None) -> None:

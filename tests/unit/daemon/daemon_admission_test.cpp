@@ -36,7 +36,8 @@ class AdmissionTest : public test::DaemonFixture {
   // What was done of admissions, oldest first: "job-1 held", "job-2 refused".
   std::vector<std::string> steps() {
     std::vector<std::string> said;
-    for (const auto& entry : json::parse(daemon->log_json(100))["entries"]) {
+    const json log = json::parse(daemon->log_json(100));
+    for (const auto& entry : log["entries"]) {
       if (entry["kind"] != "admit") continue;
       const auto became = entry["new"].get<std::string>();
       said.push_back(entry["workload"].get<std::string>() + " " +
@@ -203,6 +204,7 @@ TEST_F(AdmissionTest, TheLogHasEachAnswerAndWhatBecomesOfThePlace) {
   const json first = admit(request("a", 3), 5);
   const json refused = admit(request("b", 5));
   admit(request("a", 3), 5);
+  tick();
   const json other = admit(request("a", 2), 5);
   EXPECT_NE(other["decision"], first["decision"]);
   admit(request("web/c", 1));

@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A squeeze by processes that hold memory takes a host from taking work to taking none, to ending some, and back."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from berth import Berth
+from guestlib import Guest
+
+MIB = 1 << 20
+STATE = "/run/berth/state.json"
+NODE = "org.berth.Node1 /org/berth/Node1 org.berth.Node1.Manager"
+EAR = "berth-test-ear.service"
+LS = "berth-test-ls-web.service"
+UNMANAGED = "berth-test-unmanaged.service"
+HIGH = "berth-test-be-high.service"
+# Best-effort, of the highest priority as well: what presses is never a candidate.
+PRESS = ("berth-test-be-high-press-1.service", "berth-test-be-high-press-2.service")
+# As they have to go: those marked evictable, then by priority, and alike ones by the CPU time that would be lost; their
+# names are in another order.
+VICTIMS = (
+    "berth-test-be-first-b.service",
+    "berth-test-be-first-a.service",
+    "berth-test-be-low.service",
+    "berth-test-be-mid-b.service",
+    "berth-test-be-mid-a.service",
+)
+DEAR = (VICTIMS[1], VICTIMS[4])
+RULES = """
+[[workload]]
+match = "system.slice/berth-test-ls*.service"
+class = "latency-sensitive"
+vcpus = 2
+
+[[workload]]
+match = "system.slice/berth-test-be-first*.service"
+class = "best-effort"
+priority = 10
+evictable = true
+
+[[workload]]
+match = "system.slice/berth-test-be-mid*.service"
+class = "best-effort"
+priority = 5
+
+[[workload]]
+match = "system.slice/berth-test-be-low.service"
+class = "best-effort"
+priority = 1
+
+[[workload]]
+match = "system.slice/berth-test-be*.service"
+class = "best-effort"
+priority = 10
+"""
+SIZE = 80
+
+
+def workload(unit: str) -> str:
+    return f"system.slice/{unit}"
+
+
+def holder(mib: int) -> str:
+    return f"stress-ng --vm 1 --vm-bytes {mib}M --vm-hang 0 --vm-keep --vm-method write64 --quiet"
+
+
+def used_by(guest: Guest, unit: str) -> int:
+    return int(guest.run(f"cat /sys/fs/cgroup/system.slice/{unit}/memory.current 2>/dev/null || echo 0").stdout)
+
+
+def wait_held(guest: Guest, unit: str, mib: int) -> None:
+    guest.poll(lambda: used_by(guest, unit) > mib * MIB, 180, what=f"{unit} to hold {mib} MiB")
+
+
+def in_use(guest: Guest) -> int:
+    text = guest.run("cat /proc/meminfo").stdout
+    total, available = (int(re.search(rf"{name}:\s+(\d+)", text)[1]) << 10 for name in ("MemTotal", "MemAvailable"))
+    return total - available
+
+
+def main_pid(guest: Guest, unit: str) -> int:
+    return int(guest.run(f"systemctl show -P MainPID {unit}").stdout)
+
+
+def active(guest: Guest, unit: str) -> bool:
+    return guest.run(f"systemctl is-active --quiet {unit}", check=False).returncode == 0
+
+
+def memory_state(guest: Guest) -> dict[str, Any]:
+    return json.loads(guest.run(f"cat {STATE}").stdout)["memory"]
+
+
+def expect_state(guest: Guest, wanted: str) -> dict[str, Any]:
+    """In the file, on the bus and as a metric."""
+    guest.poll(lambda: memory_state(guest)["state"] == wanted, 90, what=f"memory to be in state {wanted}")
+    shown = guest.run(f"busctl get-property {NODE} MemoryState").stdout.split()[1].strip('"')
+    takes_work = f'berth_takes_work{{resource="memory"}} {int(wanted == "schedule")}'
+    assert shown == wanted
+    assert takes_work in guest.run("berthctl metrics").stdout
+    return memory_state(guest)
+
+
+def logged(berth: Berth, kind: str) -> list[dict[str, Any]]:
+    """What the running berthd logged of that kind, oldest first."""
+    started = berth.json("status")["started"]
+    entries = berth.json("log", "-n", "500")["entries"]
+    return [e for e in reversed(entries) if e["kind"] == kind and e["time"] >= started]
+
+
+def steps(berth: Berth) -> list[tuple[str, str]]:
+    """Of all victims; one that the host keeps from ending within the second that it gets is killed."""
+    taken = [(e["workload"].removeprefix("system.slice/"), e["attribute"]) for e in logged(berth, "evict")]
+    return [step for step in taken if step[1] != "kill"]
+
+
+def terminated(berth: Berth) -> list[str]:
+    return [unit for unit, step in steps(berth) if step == "terminate"]
+
+
+def heard(guest: Guest, signal: str) -> list[list[Any]]:
+    lines = guest.run(
+        f"journalctl _SYSTEMD_INVOCATION_ID=$(systemctl show -P InvocationID {EAR}) -o cat --grep {signal}", check=False
+    ).stdout.splitlines()
+    messages = [json.loads(line) for line in lines]
+    return [message["payload"]["data"] for message in messages if message["member"] == signal]
+
+
+def untouched(berth: Berth, units: tuple[str, ...]) -> dict[str, Any]:
+    """All that eviction could have done to them: their process, how often it was started, and each limit's bytes."""
+    limits = berth.attributes()
+    return {
+        unit: (
+            berth.guest.run(f"systemctl show -p MainPID -p NRestarts -p ActiveEnterTimestampMonotonic {unit}").stdout,
+            {path: value for path, value in limits.items() if f"/{unit}/" in path},
+        )
+        for unit in units
+    }
+
+
+@pytest.fixture
+def node(berth: Berth) -> Iterator[Guest]:
+    """Work of every kind, each holding memory, and nobody else's doing with it."""
+    guest = berth.guest
+    for unit in (LS, UNMANAGED):
+        berth.start_unit(unit, holder(40))
+    burn = "timeout 15 sh -c 'while :; do :; done'; exec "
+    for unit in (*VICTIMS, HIGH):
+        command = holder(SIZE)
+        if unit in DEAR:
+            command = burn + command
+        guest.write_file(
+            f"/run/systemd/system/{unit}",
+            f"[Service]\nExecStart=sh -c {shlex.quote(command)}\nRestart=always\nRestartSec=100ms\n",
+        )
+    guest.run(f"rm -f /run/berth/reservations.json; systemctl daemon-reload; systemctl start {' '.join((*VICTIMS, HIGH))}")
+    for unit in (*VICTIMS, HIGH):
+        wait_held(guest, unit, SIZE)
+    wait_held(guest, LS, 40)
+    yield guest
+    units = " ".join((*VICTIMS, HIGH))
+    guest.run(
+        f"systemctl stop {units} {' '.join(PRESS)} {EAR}; rm -f /run/systemd/system/berth-test-be-*.service; "
+        "systemctl daemon-reload; true",
+        check=False,
+    )
+
+
+def start_with_room(berth: Berth) -> int:
+    """berth, with so much memory to go by that three quarters of it are in use; returns that, in bytes."""
+    cap = round(in_use(berth.guest) / 0.75)
+    berth.start("enforce", settings(cap), RULES)
+    wanted = {workload(unit) for unit in (*VICTIMS, HIGH, LS)}
+    berth.guest.poll(lambda: wanted <= set(berth.workloads()), 90, what=f"berthd to list {sorted(wanted)}")
+    berth.wait_pinned(LS, *VICTIMS, HIGH)
+    return cap
+
+
+def settings(cap: int, evict: bool = False) -> str:
+    return f"oversell.memory_cap = {cap}\noversell.evict = {str(evict).lower()}\nspark.grace = 3"
+
+
+def press(berth: Berth, unit: str, target: float) -> None:
+    """Holds so much that this is in use."""
+    overhead = 12 * MIB
+    mib = max(8, round((target - in_use(berth.guest) - overhead) / MIB))
+    berth.start_unit(unit, holder(mib))
+    wait_held(berth.guest, unit, mib)
+
+
+def test_a_squeeze_walks_through_all_states_and_back(berth: Berth, node: Guest) -> None:
+    guest = node
+    cap = start_with_room(berth)
+    victim = sum(used_by(guest, unit) for unit in VICTIMS) / len(VICTIMS)
+    expect_state(guest, "schedule")
+    bystanders = (LS, UNMANAGED, HIGH)
+    before = untouched(berth, bystanders)
+    guest.run(
+        f"systemd-run --quiet --collect --unit={EAR} busctl --json=short monitor "
+        """--match="type='signal',interface='org.berth.Node1.Manager'" """
+    )
+    promised = '{"schema": "berth.request/1", "id": "berth-test-later.service", "class": "best-effort", "vcpus": 1}'
+    guest.run(f"echo '{promised}' | berthctl admit --request - --hold 20s")
+
+    # Closed: work that asks is turned away, and nobody is harmed.
+    press(berth, PRESS[0], 0.9 * cap)
+    closed = expect_state(guest, "no-schedule")
+    assert 0.85 <= closed["utilisation"] < 0.95
+    refused = guest.run(f"echo '{promised.replace('later', 'other')}' | berthctl admit --request -", check=False)
+    assert refused.returncode == 3 and "memory is in state no-schedule" in refused.stderr, refused
+    assert not terminated(berth)
+
+    # Above the threshold, and not told to evict: named, and not done.
+    press(berth, PRESS[1], 0.95 * cap + 2.5 * victim)
+    assert expect_state(guest, "evict")["utilisation"] >= 0.95
+    oversell = berth.json("plan")["findings"]["oversell"]
+    assert oversell["order"] == [workload(unit) for unit in VICTIMS], oversell["candidates"]
+    figures = [oversell["candidates"][workload(unit)] for unit in VICTIMS]
+    assert [(f["stage"], f["priority"]) for f in figures] == [(1, 10), (1, 10), (2, 1), (2, 5), (2, 5)]
+    assert figures[0]["cost"] < figures[1]["cost"] and figures[3]["cost"] < figures[4]["cost"], figures
+    assert oversell["evict_count"] >= 2
+    assert json.loads(guest.run(f"cat {STATE}").stdout)["evict_count"] >= 2
+    assert not [a for a in berth.json("plan")["actions"] if a["kind"] == "evict"]
+    ticks = berth.json("status")["tick"]["count"]
+    guest.poll(lambda: berth.json("status")["tick"]["count"] >= ticks + 5, 60, what="five ticks")
+    assert not steps(berth)
+
+    # Told to: in that order, one after the other, as many as it takes.
+    assert berth.configure("enforce", settings(cap, evict=True), RULES).returncode == 0
+    expect_state(guest, "no-schedule")
+    gone = terminated(berth)
+    print("evicted:", gone)
+    assert gone == list(VICTIMS[: len(gone)]) and 2 <= len(gone) <= 4, gone
+    guest.poll(lambda: len([s for s in steps(berth) if s[1] == "end"]) == len(gone), 60, what="the last one's end")
+    assert steps(berth) == [(unit, step) for unit in gone for step in ("terminate", "end")]
+    for entry in logged(berth, "evict"):
+        if entry["attribute"] != "terminate":
+            continue
+        assert entry["policy"] == "oversell" and entry["new"] == "StopUnit"
+        # Each by what was in use then.
+        assert float(re.search(r"([\d.]+) % of \S+ \S+ is in use", entry["reason"])[1]) >= 95, entry["reason"]
+        told = guest.run(f"journalctl -o json BERTH_DECISION={entry['decision']}").stdout.splitlines()
+        done = [json.loads(line)["BERTH_ATTRIBUTE"] for line in told]
+        assert (done[0], done[-1]) == ("terminate", "end"), done
+        assert berth.json("explain", entry["decision"])["decision"]["entries"]
+    assert [e[0] for e in heard(guest, "Evicted") if e[1] == "end"] == [workload(unit) for unit in gone]
+    # systemd was asked to stop them, and so does not start them anew.
+    time.sleep(2)
+    assert [unit for unit in VICTIMS if active(guest, unit)] == list(VICTIMS[len(gone) :])
+    assert untouched(berth, bystanders) == before
+
+    # Back.
+    guest.run(f"systemctl stop {' '.join(PRESS)}")
+    expect_state(guest, "schedule")
+    walked = ["schedule", "no-schedule", "evict", "no-schedule", "schedule"]
+    changes = [e for e in logged(berth, "advertise") if e["attribute"] == "memory"]
+    assert [(e["old"], e["new"]) for e in changes] == list(zip(walked, walked[1:])), changes
+    told = [e for e in heard(guest, "SchedulingStateChanged") if e[0] == "memory"]
+    assert [(e[1], e[2], e[4]) for e in told] == [(e["old"], e["new"], e["decision"]) for e in changes]
+    assert untouched(berth, bystanders) == before
+    # What was promised before stood all the while, and ended by its time.
+    guest.poll(lambda: not berth.json("admit", "--list")["reservations"], 60, what="the reservation to expire")
+    answers = [e for e in logged(berth, "admit") if e["workload"] == "berth-test-later.service"]
+    assert [e["new"] for e in answers] == ["held", "expired"]
+
+
+def test_a_victim_that_is_started_again_under_pressure_goes_again_and_nobody_else(berth: Berth, node: Guest) -> None:
+    guest = node
+    cap = start_with_room(berth)
+    victim = sum(used_by(guest, unit) for unit in VICTIMS) / len(VICTIMS)
+    others = (*VICTIMS[1:], LS, UNMANAGED, HIGH)
+    assert berth.configure("enforce", settings(cap, evict=True), RULES).returncode == 0
+    before = untouched(berth, others)
+    press(berth, PRESS[0], 0.95 * cap + 0.5 * victim)
+    for times in (1, 2):
+        guest.poll(lambda: terminated(berth) == [VICTIMS[0]] * times, 90, what=f"{VICTIMS[0]} to go, time {times}")
+        guest.poll(lambda: not active(guest, VICTIMS[0]), 60, what="its end")
+        expect_state(guest, "no-schedule")
+        if times == 1:
+            guest.run(f"systemctl start {VICTIMS[0]}")
+    assert terminated(berth) == [VICTIMS[0]] * 2
+    assert untouched(berth, others) == before
+    guest.run(f"systemctl stop {PRESS[0]}")
+    expect_state(guest, "schedule")
