@@ -120,7 +120,7 @@ void Enforcer::found_foreign(const cgroup::FoundWorkload& target, Attribute attr
                       what,
                       attribute,
                       {}};
-  entry.reason = what + "; left alone until it restarts";
+  entry.reason = what + "; left alone until it restarts, or enforcing begins anew";
   entry.result = "left";
   if (alarm) {
     // The record stays: should the value come back, berth goes on where it was.

@@ -65,7 +65,7 @@ std::optional<uid_t> user_of(const std::filesystem::path& process) {
     std::istringstream words(line.substr(4));
     std::string user;  // real, effective, saved, of the file system
     for (int i = 0; i < 4; ++i) words >> user;
-    return words ? number<uid_t>(user) : std::nullopt;
+    return words ? model::to_number<uid_t>(user) : std::nullopt;
   }
   return std::nullopt;
 }
