@@ -240,8 +240,8 @@ Observation Collector::collect(double now) {
   });
   // Those that answer slowly do not keep the others from ever being heard.
   if (++rounds_ % 2 == 0) {
-    const auto first = std::find_if(due.begin(), due.end(),
-                                    [&](const auto* item) { return is_uncertain(item->second); });
+    const auto first =
+        std::find_if(due.begin(), due.end(), [&](const auto* item) { return is_uncertain(item->second); });
     if (first != due.end()) std::rotate(due.begin(), first, first + 1);
   }
   for (auto* item : due) {

@@ -240,7 +240,6 @@ model::Result<void> Driver::read(const Get& get, double now, const std::set<std:
   }
   if (!settings_read_) {
     if (auto done = read_settings(get); !done) return done;
-    if (over()) return {};
   }
   if (auto done = read_stages(get, now); !done) return done;
   read_log(now);

@@ -87,6 +87,7 @@ TEST(ProgressReports, WhoSaysSomethingHimselfIsBelievedAlone) {
 }
 
 TEST(ProgressReports, WhatIsNotCountedAnyMoreIsForgotten) {
+  using Source = ProgressReports::Source;
   ProgressReports reports;
   ASSERT_TRUE(reports.add("a", 7, 10, 0.5, Source::counted));
   ASSERT_TRUE(reports.add("b", 8, 10, 0.5, Source::counted));
