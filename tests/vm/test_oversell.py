@@ -182,7 +182,7 @@ def test_promises_to_a_hundred_callers_add_up_to_what_there_is(berth: Berth, gue
     refused = guest.run(f"echo '{json.dumps(whole)}' | berthctl admit --request - --json", check=False)
     assert refused.returncode == 3
     free = max(float(n) * MIB * 1024 for n in re.findall(r"ask for ([\d.]+) GiB of memory at most", refused.stdout))
-    unit = round(free / 6)
+    unit = round(free / 6.5)
     guest.write_file(
         "/root/berth-test-ask",
         "#!/bin/sh\nbytes=$(($1 % 3 + 1))\n"
@@ -200,7 +200,8 @@ def test_promises_to_a_hundred_callers_add_up_to_what_there_is(berth: Berth, gue
     held = {r["request"]["id"]: r["request"]["memory_request_bytes"] for r in berth.json("admit", "--list")["reservations"]}
     assert held == kept
     print(f"{sum(kept.values())} of {free:.0f} bytes are promised, to {len(kept)} of {len(let_in)} who were let in")
-    assert sum(kept.values()) <= free + unit, "what is free moves a little; a request more would be a unit at least"
+    assert kept and let_in.keys() - kept.keys(), let_in
+    assert sum(kept.values()) <= free + unit / 4, "what is free moves a little; a request more would be a unit at least"
     assert all("has to become free" in " ".join(a["change"]) for a in answers if not a["admitted"])
     # Not one more of the smallest size, and one where somebody gives up his place.
     small = {**whole, "id": "late", "memory_request_bytes": unit}
