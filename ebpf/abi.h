@@ -44,19 +44,24 @@ enum berth_running {
   BERTH_RUNNING_TASK = 2,
 };
 
-/* Of one CPU; written there only, on cache lines of its own. */
+/* Of one CPU, on cache lines of its own, the first of which is all that a switch without counters needs.
+ * Where its table lies is set before the program is attached; the rest is written on that CPU only. */
 struct berth_cpu {
-  __u64 runs;       /* of the switch program */
-  __u64 sampled;    /* of these, how many were timed */
-  __u64 sampled_ns; /* and what they took */
+  __u64 runs; /* of the switch program */
   __u32 running;
-  __u32 taken;     /* rows, so far */
-  __u64 full;      /* a cgroup found no row */
-  __u64 untracked; /* a task without storage */
+  __u32 first_row;
+  __u32 row_mask;    /* rows of the table less one: a power of two less one */
+  __u32 row_shift;   /* 64 less its log2 */
+  __u32 taken;       /* rows, so far */
+  __u32 place_shift; /* 32 less log2 of the number of tasks' places */
+  __u64 sampled;     /* of the runs, how many were timed */
+  __u64 sampled_ns;  /* and what they took */
+  __u64 full;        /* a cgroup found no row */
+  __u64 untracked;   /* a task without place and storage */
   __u64 counter_errors;
   __u64 has_last; /* a bit a counter */
   __u64 last[BERTH_HARDWARE_COUNTERS];
-  __u64 unused[4];
+  __u64 spare[2];
 };
 
 enum berth_event_kind {

@@ -4,6 +4,7 @@
 #include "ebpf/load.h"
 #include "switch.skel.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -74,11 +75,15 @@ Result<std::unique_ptr<Switch>> Switch::start(std::uint32_t rows, const Options&
   state->rows = rows;
   state->counted = counters != nullptr;
   const std::uint32_t all = state->cpus * rows;
+  const std::uint32_t places = std::bit_ceil(std::clamp(options.tasks, 2U, 1U << 20));
+  const std::uint32_t place_shift = 32U - static_cast<std::uint32_t>(std::countr_zero(places));
 
   auto loaded = load<bpf_switch>("switch", options.log_directory, [&](bpf_switch& programs) {
-    programs.rodata->table_rows = rows;
-    programs.rodata->table_shift = 64U - static_cast<std::uint32_t>(std::countr_zero(rows));
+    programs.rodata->place_shift = place_shift;
     programs.rodata->with_counters = state->counted;
+    bpf_program__set_autoload(state->counted ? programs.progs.on_switch : programs.progs.on_switch_counted,
+                              false);
+    bpf_map__set_max_entries(programs.maps.places, places);
     bpf_map__set_max_entries(programs.maps.rows, all);
     bpf_map__set_max_entries(programs.maps.counts, state->counted ? all : 1);
     bpf_map__set_max_entries(programs.maps.cpus, state->cpus);
@@ -94,9 +99,16 @@ Result<std::unique_ptr<Switch>> Switch::start(std::uint32_t rows, const Options&
   auto table = MappedArray<berth_row>::map(maps.rows, all, true);
   if (!table) return model::fail(std::move(table.error()));
   state->table = std::move(*table);
-  auto per_cpu = MappedArray<berth_cpu>::map(maps.cpus, state->cpus, false);
+  auto per_cpu = MappedArray<berth_cpu>::map(maps.cpus, state->cpus, true);
   if (!per_cpu) return model::fail(std::move(per_cpu.error()));
   state->per_cpu = std::move(*per_cpu);
+  for (std::uint32_t cpu = 0; cpu < state->cpus; ++cpu) {
+    berth_cpu& own = state->per_cpu.data()[cpu];
+    own.first_row = cpu * rows;
+    own.row_mask = rows - 1;
+    own.row_shift = 64U - static_cast<std::uint32_t>(std::countr_zero(rows));
+    own.place_shift = place_shift;
+  }
   if (counters) {
     auto counts = MappedArray<berth_counts>::map(maps.counts, all, false);
     if (!counts) return model::fail(std::move(counts.error()));
@@ -106,7 +118,8 @@ Result<std::unique_ptr<Switch>> Switch::start(std::uint32_t rows, const Options&
     }
   }
 
-  // New tasks first, then those that are there, and only then the switch: no task is credited its past.
+  // Tasks that end and new ones first, then those that are there, and only then the switch: no task is
+  // credited its past.
   auto& links = state->programs->links;
   auto& progs = state->programs->progs;
   const auto attach = [&](const char* name, bpf_program* program, bpf_link*& link) {
@@ -115,13 +128,17 @@ Result<std::unique_ptr<Switch>> Switch::start(std::uint32_t rows, const Options&
       return link ? 0 : failure();
     });
   };
+  if (auto done = attach("on_free_task", progs.on_free_task, links.on_free_task); !done) {
+    return model::fail(std::move(done.error()));
+  }
   if (auto done = attach("on_new_task", progs.on_new_task, links.on_new_task); !done) {
     return model::fail(std::move(done.error()));
   }
   if (auto done = seed(progs.seed, options.log_directory); !done) return model::fail(std::move(done.error()));
-  if (auto done = attach("on_switch", progs.on_switch, links.on_switch); !done) {
-    return model::fail(std::move(done.error()));
-  }
+  auto switched = state->counted
+                      ? attach("on_switch_counted", progs.on_switch_counted, links.on_switch_counted)
+                      : attach("on_switch", progs.on_switch, links.on_switch);
+  if (!switched) return model::fail(std::move(switched.error()));
   return std::unique_ptr<Switch>(new Switch(std::move(state)));
 }
 

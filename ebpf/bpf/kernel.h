@@ -73,11 +73,15 @@ struct sched_info {
 
 struct task_struct {
   int pid;
+  unsigned int flags;
   unsigned int __state;
   struct sched_entity se;
   struct sched_info sched_info;
   struct css_set* cgroups;
 };
+
+/* include/linux/sched.h */
+#define PF_IDLE 0x2
 
 struct page_counter {
   atomic_long_t usage;

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // One hook on the context switch: what a task used and how long it waited is the growth of the kernel's own
-// counters since the task was last seen, credited to the cgroup it is in. Each CPU writes a table of its own,
-// so nothing is atomic.
+// counters since the task was last seen, credited to the cgroup it is in. Each CPU writes rows of its own,
+// so that no credit is atomic.
 #include "ebpf/abi.h"
 #include "ebpf/bpf/kernel.h"
 
 // The kernel offers its tracing helpers to GPL programs only.
 char LICENSE[] SEC("license") = "GPL";
 
-const volatile __u32 table_rows = 1;    // of each CPU; a power of two
-const volatile __u32 table_shift = 63;  // 64 - log2(table_rows)
-const volatile int with_counters = 0; /* no bool: the skeleton would not be C++ */
+const volatile __u32 place_shift = 31;  // 32 less log2 of the number of places
+const volatile int with_counters = 0;   /* no bool: the skeleton would not be C++ */
 
 // Every 256th run is timed.
 #define SAMPLED_MASK 255
@@ -22,6 +21,26 @@ struct seen {
   __u64 dispatches;
 };
 
+// Most tasks have a place here, found by their address without a call; it is the task's from its birth, or
+// the start, until the kernel frees it.
+struct place {
+  __u64 task;  // its address; 0 where vacant
+  struct seen seen;
+};
+
+// 2^32 divided by the golden ratio.
+#define BERTH_HASH_32 0x9e3779b9U
+
+// Mappable only so that it begins with a page: no place is on two cache lines then.
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct place);
+} places SEC(".maps");
+
+// The others, whose place another task had.
 struct {
   __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
   __uint(map_flags, BPF_F_NO_PREALLOC);
@@ -60,53 +79,64 @@ struct event_set {
   __type(value, __u32);
 } counter0 SEC(".maps"), counter1 SEC(".maps"), counter2 SEC(".maps"), counter3 SEC(".maps");
 
-// The row of `id` on this CPU, taken where it had none; NULL where the table is too full.
-static __always_inline struct berth_row* find_row(__u32 cpu, __u64 id, struct berth_cpu* own, __u32* number) {
-  const __u32 base = cpu * table_rows;
-  const __u32 home = (id * BERTH_HASH) >> table_shift;
-  struct berth_row* vacant = NULL;
-  __u32 vacant_number = 0;
+static __always_inline __u32 row_number(const struct berth_cpu* own, __u64 id, __u32 step) {
+  return own->first_row + ((((__u32)((id * BERTH_HASH) >> own->row_shift)) + step) & own->row_mask);
+}
+
+// The row of `id` where it is not the first that the hash names, taken where it had none; its number, or a
+// negative one where the table is too full. A function of its own, so that most switches do not pay for it.
+static __noinline long search_row(struct berth_cpu* own, __u64 id) {
+  long vacant_number = -1;
+  if (!own) return -1;
   for (__u32 step = 0; step < BERTH_PROBES; step++) {
-    const __u32 at = base + ((home + step) & (table_rows - 1));
+    const __u32 at = row_number(own, id, step);
     struct berth_row* row = bpf_map_lookup_elem(&rows, &at);
-    if (!row) return NULL;
+    if (!row) return -1;
     const __u64 holder = row->id;
-    if (holder == id) {
-      *number = at;
-      return row;
-    }
+    if (holder == id) return at;
     if (holder == BERTH_FREE || holder == BERTH_REMOVED) {
-      if (!vacant) {
-        vacant = row;
-        vacant_number = at;
-      }
+      if (vacant_number < 0) vacant_number = at;
       if (holder == BERTH_FREE) break;
     }
   }
-  if (!vacant) {
+  if (vacant_number < 0) {
     own->full++;
-    return NULL;
+    return -1;
   }
+  const __u32 at = vacant_number;
   // The reader looks only at rows with an id: all else is zero before it is set.
   if (with_counters) {
-    struct berth_counts* count = bpf_map_lookup_elem(&counts, &vacant_number);
-    if (!count) return NULL;
+    struct berth_counts* count = bpf_map_lookup_elem(&counts, &at);
+    if (!count) return -1;
     __builtin_memset(count, 0, sizeof(*count));
   }
-  vacant->touches = 0;
-  vacant->dispatches = 0;
-  vacant->run_ns = 0;
-  vacant->delay_ns = 0;
-  __builtin_memset(vacant->delay, 0, sizeof(vacant->delay));
-  __sync_lock_test_and_set(&vacant->id, id);
+  struct berth_row* row = bpf_map_lookup_elem(&rows, &at);
+  if (!row) return -1;
+  row->touches = 0;
+  row->dispatches = 0;
+  row->run_ns = 0;
+  row->delay_ns = 0;
+  __builtin_memset(row->delay, 0, sizeof(row->delay));
+  __sync_lock_test_and_set(&row->id, id);
   own->taken++;
-  *number = vacant_number;
-  return vacant;
+  return at;
+}
+
+// The row of `id` on this CPU, taken where it had none; NULL where the table is too full.
+static __always_inline struct berth_row* find_row(__u64 id, struct berth_cpu* own, __u32* number) {
+  *number = row_number(own, id, 0);
+  struct berth_row* row = bpf_map_lookup_elem(&rows, number);
+  if (row && row->id == id) return row;
+  const long found = search_row(own, id);
+  if (found < 0) return NULL;
+  *number = found;
+  return bpf_map_lookup_elem(&rows, number);
 }
 
 static __always_inline __u32 bucket_of(__u64 delay_ns) {
   __u64 rest = delay_ns >> 10;
   __u32 bucket = 0;
+  if (rest < 2) return rest;
   if (rest >> 32) return BERTH_DELAY_BUCKETS - 1;
   __u32 low = rest;
   if (low >> 16) bucket += 16, low >>= 16;
@@ -118,15 +148,37 @@ static __always_inline __u32 bucket_of(__u64 delay_ns) {
   return bucket < BERTH_DELAY_BUCKETS ? bucket : BERTH_DELAY_BUCKETS - 1;
 }
 
-static __always_inline void credit_task(struct task_struct* task, __u64 id, __u32 cpu,
-                                        struct berth_cpu* own) {
-  struct seen* seen = bpf_task_storage_get(&tasks, task, 0, 0);
+// The verifier lets nobody calculate with a pointer to a task, but takes its lower half for a number.
+static __always_inline struct place* place_of(struct task_struct* task, __u32 shift) {
+  const __u32 address = (__u32)(__u64)task;
+  const __u32 at = (address * BERTH_HASH_32) >> shift;
+  return bpf_map_lookup_elem(&places, &at);
+}
+
+static __always_inline struct seen* find_seen(struct task_struct* task, __u32 shift) {
+  struct place* place = place_of(task, shift);
+  if (place && place->task == (__u64)task) return &place->seen;
+  return bpf_task_storage_get(&tasks, task, 0, 0);
+}
+
+// Zero for a task that was not known.
+static __always_inline struct seen* make_seen(struct task_struct* task) {
+  struct place* place = place_of(task, place_shift);
+  if (place) {
+    const __u64 holder = __sync_val_compare_and_swap(&place->task, 0, (__u64)task);
+    if (holder == 0 || holder == (__u64)task) return &place->seen;
+  }
+  return bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+static __always_inline void credit_task(struct task_struct* task, __u64 id, struct berth_cpu* own) {
+  struct seen* seen = find_seen(task, own->place_shift);
   if (!seen) {
     own->untracked++;
     return;
   }
   __u32 number = 0;
-  struct berth_row* row = find_row(cpu, id, own, &number);
+  struct berth_row* row = find_row(id, own, &number);
   if (!row) return;
 
   const __u64 run_ns = task->se.sum_exec_runtime;
@@ -138,7 +190,8 @@ static __always_inline void credit_task(struct task_struct* task, __u64 id, __u3
   // A flush may have credited this dispatch already.
   if (dispatches != seen->dispatches) {
     row->dispatches += dispatches - seen->dispatches;
-    const __u32 bucket = bucket_of(waited_ns);
+    __u32 bucket = bucket_of(waited_ns);
+    barrier_var(bucket);  // or the compiler, who knows its limit, would not test it for the verifier
     if (bucket < BERTH_DELAY_BUCKETS) row->delay[bucket]++;
   }
   seen->run_ns = run_ns;
@@ -162,9 +215,9 @@ static __always_inline void credit_counter(void* events, __u32 which, struct ber
   own->has_last |= 1U << which;
 }
 
-static __always_inline void credit_counters(__u64 id, __u32 cpu, struct berth_cpu* own) {
+static __always_inline void credit_counters(__u64 id, struct berth_cpu* own) {
   __u32 number = 0;
-  struct berth_row* row = find_row(cpu, id, own, &number);
+  struct berth_row* row = find_row(id, own, &number);
   struct berth_counts* count = row ? bpf_map_lookup_elem(&counts, &number) : NULL;
   credit_counter(&counter0, 0, own, count);
   credit_counter(&counter1, 1, own, count);
@@ -173,24 +226,38 @@ static __always_inline void credit_counters(__u64 id, __u32 cpu, struct berth_cp
   if (row) row->touches++;
 }
 
-SEC("tp_btf/sched_switch")
-int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_struct* next) {
+// As the kernel's is_idle_task(). The flags lie beside what the scheduler has just looked at; the pid does
+// not.
+static __always_inline bool is_idle(const struct task_struct* task) { return task->flags & PF_IDLE; }
+
+static __always_inline int switched(struct task_struct* prev, struct task_struct* next, bool counted) {
   const __u32 cpu = bpf_get_smp_processor_id();
   struct berth_cpu* own = bpf_map_lookup_elem(&cpus, &cpu);
   if (!own) return 0;
   const bool timed = (own->runs++ & SAMPLED_MASK) == 0;
   const __u64 begin = timed ? bpf_ktime_get_ns() : 0;
 
-  own->running = next->pid ? BERTH_RUNNING_TASK : BERTH_RUNNING_IDLE;
+  own->running = is_idle(next) ? BERTH_RUNNING_IDLE : BERTH_RUNNING_TASK;
   const __u64 id = prev->cgroups->dfl_cgrp->kn->id;
-  if (prev->pid) credit_task(prev, id, cpu, own);
-  if (with_counters && next->cgroups->dfl_cgrp->kn->id != id) credit_counters(id, cpu, own);
+  if (!is_idle(prev)) credit_task(prev, id, own);
+  if (counted && next->cgroups->dfl_cgrp->kn->id != id) credit_counters(id, own);
 
   if (timed) {
     own->sampled++;
     own->sampled_ns += bpf_ktime_get_ns() - begin;
   }
   return 0;
+}
+
+// One of the two is loaded: a constant is a load on each switch, too.
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_struct* next) {
+  return switched(prev, next, false);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch_counted, bool preempt, struct task_struct* prev, struct task_struct* next) {
+  return switched(prev, next, true);
 }
 
 // Never attached: run on a CPU before a reading, it credits what the task running there has used so far.
@@ -201,16 +268,25 @@ int flush(void* unused) {
   if (!own) return 0;
   struct task_struct* task = bpf_get_current_task_btf();
   const __u64 id = task->cgroups->dfl_cgrp->kn->id;
-  if (task->pid) credit_task(task, id, cpu, own);
-  if (with_counters) credit_counters(id, cpu, own);
+  if (!is_idle(task)) credit_task(task, id, own);
+  if (with_counters) credit_counters(id, own);
   return 0;
 }
 
-// Storage is made where allocating is harmless, not on the switch, under the run queue's lock. This hook sees
-// every task, the kernel's own workers too, before it first runs.
+// Places are taken and storage is made where that is harmless, not on the switch, under the run queue's lock.
+// This hook sees every task, the kernel's own workers too, before it first runs.
 SEC("tp_btf/task_newtask")
 int BPF_PROG(on_new_task, struct task_struct* task) {
-  bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+  struct seen* seen = make_seen(task);
+  if (seen) __builtin_memset(seen, 0, sizeof(*seen));
+  return 0;
+}
+
+// After the task's last switch, and before its address is another's.
+SEC("tp_btf/sched_process_free")
+int BPF_PROG(on_free_task, struct task_struct* task) {
+  struct place* place = place_of(task, place_shift);
+  if (place && place->task == (__u64)task) place->task = 0;
   return 0;
 }
 
@@ -219,7 +295,7 @@ SEC("iter/task")
 int seed(struct bpf_iter__task* ctx) {
   struct task_struct* task = ctx->task;
   if (!task) return 0;
-  struct seen* seen = bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+  struct seen* seen = make_seen(task);
   if (!seen) return 0;
   seen->run_ns = task->se.sum_exec_runtime;
   seen->delay_ns = task->sched_info.run_delay;

@@ -1,255 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The BPF programs on this machine's own kernel, against what the kernel itself says. Needs root; makes
-// groups named berth-host-PID and removes them.
-#include "cgroup/hierarchy.h"
-#include "ebpf/collector.h"
+// Groups that come and go, counters, and what the programs need, on this machine's own kernel.
 #include "ebpf/load.h"
 #include "refused.skel.h"
-#include "tests/host/real_tree.h"
+#include "tests/host/ebpf_fixture.h"
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <memory>
+#include <vector>
 
-#include <gtest/gtest.h>
-#include <linux/perf_event.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-namespace berth::ebpf {
+namespace berth::ebpf::test {
 namespace {
-
-using cgroup::test::Process;
-using cgroup::test::RealTree;
-using model::CgroupReading;
-
-std::uint64_t inode(const std::filesystem::path& path) {
-  struct stat about {};
-  if (stat(path.c_str(), &about) != 0) throw std::runtime_error("stat " + path.string());
-  return about.st_ino;
-}
-
-void spin(unsigned times) {
-  volatile unsigned sink = 0;
-  for (unsigned n = 0; n < times; ++n) sink = sink + n;
-}
-
-double now_s() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
-}
-
-std::uint64_t usage_ns(const std::filesystem::path& group) {
-  std::ifstream file(group / "cpu.stat");
-  std::string name;
-  std::uint64_t value = 0;
-  while (file >> name >> value) {
-    if (name == "usage_usec") return value * 1000;
-  }
-  throw std::runtime_error("no usage in " + group.string());
-}
-
-// /proc/PID/schedstat: time run, time waited, both ns, and dispatches.
-struct SchedStat {
-  std::uint64_t run_ns = 0, delay_ns = 0, dispatches = 0;
-};
-SchedStat schedstat(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/schedstat");
-  SchedStat read;
-  if (!(file >> read.run_ns >> read.delay_ns >> read.dispatches)) throw std::runtime_error("schedstat");
-  return read;
-}
-
-void pin(pid_t pid, int cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
-  if (sched_setaffinity(pid, sizeof(set), &set) != 0) throw std::runtime_error("sched_setaffinity");
-}
-
-// Off every processor, so that all clocks of the kernel stand.
-void freeze(const std::vector<Process>& processes) {
-  for (const Process& process : processes) kill(process.pid(), SIGSTOP);
-  for (const Process& process : processes) {
-    int status = 0;
-    waitpid(process.pid(), &status, WUNTRACED);
-    // The stop is reported shortly before the process has left its processor.
-    while (true) {
-      std::ifstream file("/proc/" + std::to_string(process.pid()) + "/stat");
-      std::string all((std::istreambuf_iterator<char>(file)), {});
-      if (all.find(") T ") != std::string::npos) break;
-      usleep(1000);
-    }
-  }
-  usleep(20'000);
-}
-
-void thaw(const std::vector<Process>& processes) {
-  for (const Process& process : processes) kill(process.pid(), SIGCONT);
-}
-
-class EbpfHost : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (geteuid() != 0) GTEST_SKIP() << "needs root";
-    logs = (std::filesystem::temp_directory_path() / "berth-ebpf-XXXXXX").string();
-    ASSERT_TRUE(mkdtemp(logs.data()));
-    tree = std::make_unique<RealTree>();
-  }
-  void TearDown() override {
-    if (!logs.empty()) std::filesystem::remove_all(logs);
-  }
-  Options options() const {
-    Options made;
-    made.cgroup_root = tree->hierarchy().root;
-    made.log_directory = logs;
-    return made;
-  }
-  Options with_software_events() const {
-    Options made = options();
-    made.events = {{{PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK},
-                    {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES},
-                    {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS},
-                    {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS}}};
-    return made;
-  }
-  // A machine that cannot load the programs cannot run these tests; it says so in words.
-  void start(const Options& with) {
-    auto started = Collector::start(with);
-    if (!started && started.error().kind() == model::ErrorKind::unavailable) {
-      GTEST_SKIP() << started.error().message();
-    }
-    ASSERT_TRUE(started) << started.error().message();
-    collector = std::move(*started);
-  }
-  CgroupReading reading(std::uint64_t id) {
-    const auto done = collector->read(Collector::Depth::full);
-    if (!done) throw std::runtime_error(done.error().message());
-    const CgroupReading* found = collector->find(id);
-    return found ? *found : CgroupReading{};
-  }
-
-  std::string logs;
-  std::unique_ptr<RealTree> tree;
-  std::unique_ptr<Collector> collector;
-};
-
-struct Difference {
-  double run = 0, delay = 0, usage = 0;
-};
-
-// `count` processes in one group for 2 s, moved about by `disturb`; what was counted against what the kernel
-// says, as fractions of the latter.
-class AccuracyTest : public EbpfHost {
- protected:
-  void measure(int count, const std::function<void(std::vector<Process>&)>& disturb) {
-    start(options());
-    if (!collector) return;
-    tree->make("a");
-    const std::uint64_t id = inode(tree->path("a"));
-    std::vector<Process> processes;
-    for (int i = 0; i < count; ++i) {
-      processes.emplace_back([i] {
-        // Some compute, some sleep in between.
-        spin(2'000'000);
-        if (i % 2) usleep(300);
-      });
-      processes.back().move_to(tree->path("a"));
-    }
-    freeze(processes);
-    const CgroupReading before = reading(id);
-    SchedStat kernel_before = sum(processes);
-    const std::uint64_t usage_before = usage_ns(tree->path("a"));
-    thaw(processes);
-    const double end = now_s() + 2;
-    while (now_s() < end) disturb(processes);
-    freeze(processes);
-    const CgroupReading after = reading(id);
-    const SchedStat kernel_after = sum(processes);
-    const std::uint64_t usage_after = usage_ns(tree->path("a"));
-
-    const auto run = static_cast<double>(kernel_after.run_ns - kernel_before.run_ns);
-    const auto delay = static_cast<double>(kernel_after.delay_ns - kernel_before.delay_ns);
-    const auto usage = static_cast<double>(usage_after - usage_before);
-    ASSERT_GT(run, 2e8) << "the machine is too busy to compare";
-    ASSERT_GT(delay, 1e8) << "nothing waited";
-    EXPECT_NEAR(static_cast<double>(after.own.run_ns - before.own.run_ns), run, 0.005 * run);
-    EXPECT_NEAR(static_cast<double>(after.own.run_delay_ns - before.own.run_delay_ns), delay, 0.005 * delay);
-    EXPECT_NEAR(static_cast<double>(after.own.run_ns - before.own.run_ns), usage, 0.005 * usage);
-    const auto dispatches = static_cast<double>(kernel_after.dispatches - kernel_before.dispatches);
-    EXPECT_NEAR(static_cast<double>(after.own.dispatches - before.own.dispatches), dispatches,
-                0.005 * dispatches + 2);
-    if (after.accounts.usage_ns && before.accounts.usage_ns) {
-      EXPECT_NEAR(static_cast<double>(*after.accounts.usage_ns - *before.accounts.usage_ns), usage, 2000);
-    }
-    // The histogram holds every dispatch, and its mean is the sum's.
-    std::uint64_t entries = 0;
-    for (std::size_t bucket = 0; bucket < model::kDelayBuckets; ++bucket) {
-      entries += after.own.delay[bucket] - before.own.delay[bucket];
-    }
-    EXPECT_NEAR(static_cast<double>(entries), dispatches, 0.005 * dispatches + 2);
-    std::printf("run %+.4f %%, delay %+.4f %%, usage %+.4f %%, %.0f dispatches, p50 %.1f us, p99 %.1f us\n",
-                100 * (static_cast<double>(after.own.run_ns - before.own.run_ns) / run - 1),
-                100 * (static_cast<double>(after.own.run_delay_ns - before.own.run_delay_ns) / delay - 1),
-                100 * (static_cast<double>(after.own.run_ns - before.own.run_ns) / usage - 1), dispatches,
-                model::delay_quantile_us(before.own.delay, after.own.delay, 0.5).value_or(-1),
-                model::delay_quantile_us(before.own.delay, after.own.delay, 0.99).value_or(-1));
-  }
-  static SchedStat sum(const std::vector<Process>& processes) {
-    SchedStat all;
-    for (const Process& process : processes) {
-      const SchedStat one = schedstat(process.pid());
-      all.run_ns += one.run_ns;
-      all.delay_ns += one.delay_ns;
-      all.dispatches += one.dispatches;
-    }
-    return all;
-  }
-};
-
-TEST_F(AccuracyTest, PinnedProcessesRunAndWaitAsTheKernelSays) {
-  measure(4, [first = true](std::vector<Process>& processes) mutable {
-    if (std::exchange(first, false)) {
-      for (const Process& process : processes) pin(process.pid(), 0);
-    }
-    usleep(10'000);
-  });
-}
-
-TEST_F(AccuracyTest, MigratingProcessesRunAndWaitAsTheKernelSays) {
-  const int cpus = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  if (cpus < 2) GTEST_SKIP() << "one processor";
-  measure(2 * cpus + 1, [cpus, turn = 0](std::vector<Process>& processes) mutable {
-    for (const Process& process : processes) pin(process.pid(), turn++ % cpus);
-    usleep(2'000);
-  });
-}
-
-TEST_F(EbpfHost, ATaskThatNeverLeavesItsProcessorIsCountedToo) {
-  start(options());
-  if (!collector) return;
-  tree->make("a");
-  const std::uint64_t id = inode(tree->path("a"));
-  Process burner([] {});
-  burner.move_to(tree->path("a"));
-  const CgroupReading before = reading(id);
-  const std::uint64_t usage_before = usage_ns(tree->path("a"));
-  const double end = now_s() + 1;
-  while (now_s() < end) usleep(10'000);
-  const CgroupReading after = reading(id);
-  const auto usage = static_cast<double>(usage_ns(tree->path("a")) - usage_before);
-  // Both stand at the last tick or switch; 10 ms is more than a tick.
-  EXPECT_NEAR(static_cast<double>(after.own.run_ns - before.own.run_ns), usage, 0.005 * usage + 1e7);
-}
 
 TEST_F(EbpfHost, AParentsSubtreeHoldsItsChildren) {
   start(options());
@@ -599,4 +365,4 @@ TEST_F(EbpfHost, TheVerifiersLogOfARefusedProgramIsKept) {
 }
 
 }  // namespace
-}  // namespace berth::ebpf
+}  // namespace berth::ebpf::test

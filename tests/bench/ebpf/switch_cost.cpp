@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
@@ -26,7 +27,6 @@ namespace berth::ebpf {
 namespace {
 
 constexpr int kRoundTrips = 10'000;
-constexpr int kTurns = 101;
 
 double cpu_ns(const rusage& used) {
   const auto of = [](const timeval& time) {
@@ -111,7 +111,7 @@ std::unique_ptr<Collector> collector(const cgroup::test::RealTree& tree, bool co
   return std::move(*started);
 }
 
-void run() {
+void run(int turns) {
   const cgroup::test::RealTree tree;
   tree.make("a");
   tree.make("b");
@@ -124,7 +124,7 @@ void run() {
   };
   std::map<std::string, std::vector<double>> costs;
   std::map<std::string, std::vector<double>> added;
-  for (int turn = 0; turn < kTurns; ++turn) {
+  for (int turn = 0; turn < turns; ++turn) {
     for (std::size_t at = 0; at < cases.size(); ++at) {
       const auto& [name, attach] = cases[turn % 2 == 0 ? at : cases.size() - 1 - at];
       const auto attached = attach();
@@ -135,7 +135,7 @@ void run() {
     }
   }
   const double nop = median(added["a hook that does nothing"]);
-  std::printf("%-28s %12s %12s %10s\n", ("median of " + std::to_string(kTurns)).c_str(), "ns a switch",
+  std::printf("%-28s %12s %12s %10s\n", ("median of " + std::to_string(turns)).c_str(), "ns a switch",
               "added", "of nop's");
   for (const auto& [name, attach] : cases) {
     std::printf("%-28s %12.0f %12.0f %10.2f\n", name.c_str(), median(costs[name]), median(added[name]),
@@ -146,7 +146,7 @@ void run() {
 }  // namespace
 }  // namespace berth::ebpf
 
-int main() {
-  berth::ebpf::run();
+int main(int argc, char** argv) {
+  berth::ebpf::run(argc > 1 ? std::max(1, std::atoi(argv[1])) : 101);
   return 0;
 }
