@@ -273,8 +273,10 @@ Observation Collector::observation(double now) const {
     if (known.guessed_of) ++guessed_of[*known.guessed_of];
   for (const auto& [id, known] : drivers_) {
     if (!known.problem.empty()) found.problems.push_back(known.problem);
-    if (const std::string& problem = known.driver.log_problem(); !problem.empty())
-      found.problems.push_back(fmt::format("Spark driver, pid {}: {}", id.first, problem));
+    for (const std::string& problem : {known.driver.log_problem(), known.driver.cached_problem()}) {
+      if (!problem.empty())
+        found.problems.push_back(fmt::format("Spark driver, pid {}: {}", id.first, problem));
+    }
     const std::string& app = known.driver.app_id();
     if (app.empty()) continue;
     if (!known.guessed_of || guessed_of[*known.guessed_of] == 1) app_of[id] = app;

@@ -121,6 +121,8 @@ model::Result<void> Driver::read_stages(const Get& get, double now) {
     auto jobs = parse_jobs(*body);
     if (!jobs) return model::fail(jobs.error().context("GET " + base_ + "/jobs"));
     jobs_ = std::move(*jobs);
+    const auto kept = read_cached(get, *active);
+    cached_problem_ = kept ? "" : "kept RDDs: " + kept.error().message();
     listed_at_ = now;
     // Pending stages may turn out to be skipped, and an application forgets its oldest ones.
     std::set<AttemptId> listed;
@@ -139,6 +141,29 @@ model::Result<void> Driver::read_stages(const Get& get, double now) {
     Attempt& attempt = attempts_[{stage.id, stage.attempt}];
     if (attempt.stage.status != stage.status) attempt.next = attempt.first_open;
     attempt.stage = stage;
+    attempt.stage.rdds = {};  // of a stage they may be hundreds
+  }
+  return {};
+}
+
+// Of the stages that go through an RDD which is kept, the earliest of those with the most tasks has computed
+// it: take(1) and show() look at a partition or two. It only says what stages are worth that are known
+// anyway: what is wrong with it does not fail the round.
+model::Result<void> Driver::read_cached(const Get& get, const std::vector<RestStage>& stages) {
+  const auto body = get(base_ + "/storage/rdd");
+  if (!body) return model::fail(body.error());
+  const auto cached = parse_cached(*body);
+  if (!cached) return model::fail(cached.error().context("GET " + base_ + "/storage/rdd"));
+  const std::set<int> kept(cached->begin(), cached->end());
+  std::erase_if(cached_by_, [&](const auto& item) { return kept.count(item.first) == 0; });
+  for (const RestStage& stage : stages) {
+    if (stage.status == Status::pending || stage.status == Status::skipped) continue;
+    for (const int rdd : stage.rdds) {
+      if (kept.count(rdd) == 0) continue;
+      const std::pair<int, int> candidate{-stage.tasks, stage.id};
+      const auto best = cached_by_.emplace(rdd, candidate).first;
+      best->second = std::min(best->second, candidate);
+    }
   }
   return {};
 }
@@ -173,7 +198,8 @@ model::Result<void> Driver::read_tasks(const Get& get, const std::function<bool(
   bool all_read = true;
   for (const bool active : {true, false}) {
     for (auto& [id, attempt] : attempts_) {
-      if (attempt.read || attempt.stage.status == Status::pending || is_left_out(id.first, attempt)) continue;
+      const Status status = attempt.stage.status;
+      if (attempt.read || status == Status::pending || status == Status::skipped) continue;
       if ((attempt.stage.status == Status::active) != active) continue;
       std::size_t offset = active ? attempt.first_open : attempt.next;
       while (pages < kPagesPerRound && !attempt.read && (pages == 0 || !over())) {
@@ -270,6 +296,7 @@ void Driver::draw_graph() {
     stage.complete = status == Status::complete;  // the last attempt's word
     stage.wrote = stage.wrote || attempt.stage.shuffle_write_bytes > 0;
     stage.rdd = attempt.stage.rdd;
+    stage.tasks = std::max(stage.tasks, attempt.stage.tasks);
   }
   graph_ = graph_of(stages, jobs_, log_.parents());
 }
@@ -287,25 +314,32 @@ std::optional<model::SparkApp> Driver::app(double now) const {
   app.migration = migration_;
   std::map<int, std::map<int, model::SparkTask>> done;  // by stage and partition; the newest attempt's
   for (const auto& [id, attempt] : attempts_) {
-    if (is_left_out(id.first, attempt)) continue;
-    if (app.stages.empty() || app.stages.back().id != id.first) {
-      model::SparkStage& stage = app.stages.emplace_back();
-      stage.id = id.first;
-      if (const auto found = graph_.parents.find(id.first); found != graph_.parents.end())
-        stage.parents = found->second;
+    // Of a stage that another stands for, there are tasks where it did again what that one had lost.
+    const auto other = graph_.stands_for.find(id.first);
+    const int of = other == graph_.stands_for.end() ? id.first : other->second;
+    if (of == id.first && attempt.stage.status != Status::skipped) {
+      if (app.stages.empty() || app.stages.back().id != id.first) {
+        model::SparkStage& stage = app.stages.emplace_back();
+        stage.id = id.first;
+        if (const auto found = graph_.parents.find(id.first); found != graph_.parents.end())
+          stage.parents = found->second;
+      }
+      model::SparkStage& stage = app.stages.back();
+      stage.partitions = std::max(stage.partitions, attempt.stage.tasks);
+      stage.shuffle_write_bytes += attempt.stage.shuffle_write_bytes;
     }
-    model::SparkStage& stage = app.stages.back();
-    stage.partitions = std::max(stage.partitions, attempt.stage.tasks);
-    stage.shuffle_write_bytes += attempt.stage.shuffle_write_bytes;
     for (const RestTask& task : attempt.tasks) {
       if (task.status == RestTask::Status::succeeded) {
-        done[id.first][task.partition] = {task.executor, task.input_bytes, task.run_s};
+        done[of][task.partition] = {task.executor, task.input_bytes, task.run_s};
       } else if (task.status == RestTask::Status::running && attempt.stage.status == Status::active) {
         app.running.push_back({task.executor, task.run_s});
       }
     }
   }
+  std::set<int> cached;
+  for (const auto& [rdd, by] : cached_by_) cached.insert(by.second);
   for (model::SparkStage& stage : app.stages) {
+    stage.cached = cached.count(stage.id) > 0;
     for (auto& [partition, task] : done[stage.id]) {
       // A retry of a few partitions is numbered as the whole is; what lies beyond is none of it.
       if (partition < stage.partitions) stage.tasks.push_back(std::move(task));

@@ -60,6 +60,8 @@ class Driver {
   // Why its event log is not read though it writes one; empty where it is. Then the order of stages in their
   // jobs stands for what they read.
   const std::string& log_problem() const { return log_problem_; }
+  // Why it is not known what its executors keep; empty where it is.
+  const std::string& cached_problem() const { return cached_problem_; }
 
  private:
   // A stage's attempt: its tasks in the order of being launched.
@@ -76,6 +78,7 @@ class Driver {
                                   const std::function<bool()>& over);
   model::Result<void> read_settings(const Get& get);
   model::Result<void> read_stages(const Get& get, double now);
+  model::Result<void> read_cached(const Get& get, const std::vector<RestStage>& stages);
   model::Result<void> read_page(const Get& get, Attempt& attempt, std::size_t offset, int& pages);
   model::Result<void> read_tasks(const Get& get, const std::function<bool()>& over);
   double usual_task_s() const;
@@ -98,6 +101,9 @@ class Driver {
   bool migration_ = false;
   std::map<AttemptId, Attempt> attempts_;
   std::vector<std::vector<int>> jobs_;
+  // Of RDDs that executors keep: the stage that computed it, after its number of tasks, negative.
+  std::map<int, std::pair<int, int>> cached_by_;
+  std::string cached_problem_;
   std::optional<EventLogFile> log_file_;
   EventLog log_;
   std::string log_problem_;

@@ -53,8 +53,8 @@ model::Result<std::vector<RestStage>> parse_stages(std::string_view text) {
       stage.completed = in.integer(element, "numCompletedIndices", 0);
       stage.shuffle_write_bytes = in.bytes(element, "shuffleWriteBytes");
       if (const json* rdds = in.member(element, "rddIds"); rdds != nullptr) {
-        const auto ids = in.integers(*rdds, "rddIds");
-        if (!ids.empty()) stage.rdd = ids.front();
+        stage.rdds = in.integers(*rdds, "rddIds");
+        if (!stage.rdds.empty()) stage.rdd = stage.rdds.front();
       }
       if (in.failed()) break;
       if (status == "ACTIVE") stage.status = RestStage::Status::active;
@@ -65,6 +65,20 @@ model::Result<std::vector<RestStage>> parse_stages(std::string_view text) {
     }
   }
   return in.result(std::move(stages));
+}
+
+model::Result<std::vector<int>> parse_cached(std::string_view text) {
+  Reader in(text);
+  std::vector<int> rdds;
+  if (const json* list = in.array(in.root(), "the list of RDDs")) {
+    for (const json& element : *list) {
+      const int id = in.integer(element, "id");
+      const int kept = in.integer(element, "numCachedPartitions", 0);
+      if (in.failed()) break;
+      if (kept > 0) rdds.push_back(id);
+    }
+  }
+  return in.result(std::move(rdds));
 }
 
 model::Result<std::vector<std::vector<int>>> parse_jobs(std::string_view text) {

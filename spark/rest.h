@@ -30,10 +30,14 @@ struct RestStage {
   int tasks = 0;      // 1 at least
   int completed = 0;  // partitions
   std::uint64_t shuffle_write_bytes = 0;
-  int rdd = -1;  // that it computes; -1 where it does not say
+  int rdd = -1;           // that it computes; -1 where it does not say
+  std::vector<int> rdds;  // all that it goes through, that one first
 };
 // GET .../stages; without stages of no task.
 model::Result<std::vector<RestStage>> parse_stages(std::string_view text);
+
+// GET .../storage/rdd: those of which partitions are kept on executors.
+model::Result<std::vector<int>> parse_cached(std::string_view text);
 
 // GET .../jobs: the stages of each, ascending.
 model::Result<std::vector<std::vector<int>>> parse_jobs(std::string_view text);

@@ -27,12 +27,17 @@ std::map<int, int> stands_for(const std::map<int, KnownStage>& stages,
   std::map<int, int> writers;  // by RDD, the last one so far
   for (const auto& [id, stage] : stages) {
     if (stage.rdd < 0) continue;
-    if (stage.state == State::ran) {
-      if (stage.wrote && stage.complete) writers[stage.rdd] = id;
-      continue;
-    }
     const auto writer = writers.find(stage.rdd);
-    if (writer != writers.end() && !share_a_job(id, writer->second)) found.emplace(id, writer->second);
+    const bool there = writer != writers.end() && !share_a_job(id, writer->second);
+    if (stage.state == State::ran) {
+      if (there && stage.wrote && stage.tasks < stages.at(writer->second).tasks) {
+        found.emplace(id, writer->second);
+      } else if (stage.wrote && stage.complete) {
+        writers[stage.rdd] = id;
+      }
+    } else if (there) {
+      found.emplace(id, writer->second);
+    }
   }
   return found;
 }

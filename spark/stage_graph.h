@@ -13,13 +13,15 @@ struct KnownStage {
   bool complete = false;
   bool wrote = false;  // to the shuffle
   int rdd = -1;        // that it computes; -1 where that is not known
+  int tasks = 0;
 };
 
 struct StageGraph {
   // Stages that are not run because an earlier one's output is still there, and which one that is. The output
   // of an RDD is written to the shuffle once; each later job that reads it has a stage of its own for that,
   // which is pending as long as the job runs, and is called skipped then. With adaptive execution every
-  // stage's parents are such ones.
+  // stage's parents are such ones. Where part of that output was lost with an executor, such a stage runs,
+  // with as many tasks as that takes: what they did is the earlier one's.
   std::map<int, int> stands_for;
   std::map<int, std::vector<int>>
       parents;  // of stages that ran or are to run, ascending; each one among them

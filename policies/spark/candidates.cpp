@@ -26,14 +26,25 @@ double rank_key(double cost_s, std::uint64_t bytes, EvictionRank rank) {
   return rank == EvictionRank::cost ? cost_s : cost_s / static_cast<double>(bytes);
 }
 
-// What is evicted one after the other before anything else: an application's workloads on this node, or one
-// workload that is of none.
+// An application's workloads on this node, or one workload that is of none.
 struct Group {
   std::string name;
   std::optional<std::string> app;
   std::vector<const model::Workload*> members;
   double cost_s = 0;
   std::uint64_t bytes = 0;
+};
+
+// Whose turn it is: ascending by key, executors before drivers of the same, who frees more first, by id.
+struct Turn {
+  double key = 0;
+  bool driver = false;
+  std::uint64_t bytes = 0;
+  std::string id;
+
+  friend bool operator<(const Turn& a, const Turn& b) {
+    return std::tie(a.key, a.driver, b.bytes, a.id) < std::tie(b.key, b.driver, a.bytes, b.id);
+  }
 };
 
 std::vector<Group> groups_of(const model::Snapshot& snapshot, Priced priced) {
@@ -62,7 +73,7 @@ std::vector<Group> groups_of(const model::Snapshot& snapshot, Priced priced) {
 class Order {
  public:
   Order(const model::Snapshot& snapshot, const SparkSettings& settings, double delta)
-      : now_(snapshot.time), settings_(settings) {
+      : now_(snapshot.time), delta_(delta), settings_(settings) {
     for (const model::SparkApp& app : snapshot.spark_apps) {
       apps_.emplace(app.id, &app);
       out_.apps.emplace(app.id, app_figures(app, settings, delta));
@@ -72,6 +83,10 @@ class Order {
   Candidates make(std::vector<Group> groups) {
     for (Group& group : groups) {
       if (group.app) take_app(group);
+    }
+    if (settings_.rank == EvictionRank::loss_per_byte) {
+      take_one_by_one(groups);
+      return std::move(out_);
     }
     std::sort(groups.begin(), groups.end(), [this](const Group& a, const Group& b) {
       return std::make_tuple(rank_key(a.cost_s, a.bytes, settings_.rank), std::cref(a.name),
@@ -131,6 +146,41 @@ class Order {
                               how, made.running_s);
   }
 
+  // An application costs less where demand climbs and it has long to go; each of its executors less by its
+  // part of that. Seconds for each byte that the application holds here.
+  double stays_per_byte(const Group& group) const {
+    const auto figures = group.app ? out_.apps.find(*group.app) : out_.apps.end();
+    if (figures == out_.apps.end() || group.bytes == 0) return 0;
+    return delta_ * figures->second.remaining_s / static_cast<double>(group.bytes);
+  }
+
+  void take_one_by_one(const std::vector<Group>& groups) {
+    std::vector<Turn> turns;
+    for (const Group& group : groups) {
+      const std::size_t first = turns.size();
+      const double less = stays_per_byte(group);
+      double dearest = -std::numeric_limits<double>::infinity();  // of its executors
+      for (const model::Workload* workload : group.members) {
+        model::EvictionCandidate candidate = candidate_of(group, *workload);
+        double key = rank_key(candidate.cost_s, candidate.frees_bytes, settings_.rank);
+        const bool driver = candidate.kind == Kind::driver;
+        if (!driver) {
+          key -= less;
+          dearest = std::max(dearest, key);
+          if (less > 0 && candidate.frees_bytes > 0)
+            candidate.reason += fmt::format("; {:.4g} s less, for as long as it would stay",
+                                            less * static_cast<double>(candidate.frees_bytes));
+        }
+        turns.push_back({key, driver, candidate.frees_bytes, workload->id});
+        out_.by_workload.emplace(workload->id, std::move(candidate));
+      }
+      for (std::size_t i = first; i < turns.size(); ++i)
+        if (turns[i].driver) turns[i].key = std::max(turns[i].key, dearest);
+    }
+    std::sort(turns.begin(), turns.end());
+    for (Turn& turn : turns) out_.order.push_back(std::move(turn.id));
+  }
+
   void take_members(const Group& group) {
     using Entry = std::tuple<bool, double, std::string, model::EvictionCandidate>;
     std::vector<Entry> members;
@@ -150,6 +200,7 @@ class Order {
   }
 
   double now_;
+  double delta_;
   const SparkSettings& settings_;
   std::map<std::string, const model::SparkApp*> apps_;
   std::map<std::string, std::map<std::string, ExecutorLoss>> losses_;

@@ -24,8 +24,10 @@ enum class Priced {
   spark,  // those that are Spark's alone: a node with a thousand others need not price them while nobody goes
 };
 
-// Applications by their cost, those of nobody by CPU seconds used so far; in an application executors before
-// drivers, each by its own cost. `delta`: see app_figures. Ties by id.
+// One by one, executors by what is lost with them, or application by application, as `settings.rank` says; a
+// driver after the executors of its application in any case, and what is nobody's by CPU seconds used so far.
+// `delta`: see app_figures. Of equals the one that frees more goes first, where each is for itself; then by
+// id.
 Candidates candidates_of(const model::Snapshot& snapshot, const SparkSettings& settings, double delta,
                          Priced priced);
 

@@ -65,12 +65,22 @@ std::vector<std::size_t> readers_first(const std::vector<std::vector<std::size_t
   return order;
 }
 
+// Whether a stage's output has yet to be read, whoever is lost. Between two jobs of a program that goes over
+// the same data again and again nobody waits for it, but the latest stage has read it, as others have.
+bool is_awaited(const model::SparkApp& app, std::size_t stage, const std::vector<std::size_t>& readers,
+                std::size_t latest) {
+  if (readers.empty()) return app.stages[stage].shuffle_write_bytes > 0;
+  if (std::any_of(readers.begin(), readers.end(), [&](std::size_t i) { return !complete(app.stages[i]); }))
+    return true;
+  return readers.size() > 1 && std::find(readers.begin(), readers.end(), latest) != readers.end();
+}
+
 // What one executor did of one stage.
 struct Part {
   std::size_t place = 0;  // of the stage, in the order of readers_first()
   std::size_t tasks = 0;
   double run_s = 0;
-  bool goes = false;  // its output, with the executor
+  bool goes = false;  // its output, with the executor: others have to do it again
 };
 
 }  // namespace
@@ -126,12 +136,14 @@ std::map<std::string, ExecutorLoss> executor_losses(const model::SparkApp& app,
   // Of each executor by place. An application may have thousands of executors and stages, so that only the
   // stages which an executor had a part in are looked at for it.
   std::unordered_map<std::string_view, std::vector<Part>> parts;
-  std::vector<bool> awaited(app.stages.size(), false);  // whoever is lost, somebody has yet to read it
+  std::vector<bool> awaited(app.stages.size(), false);
+  const auto latest = static_cast<std::size_t>(
+      std::max_element(app.stages.begin(), app.stages.end(),
+                       [](const model::SparkStage& a, const model::SparkStage& b) { return a.id < b.id; }) -
+      app.stages.begin());
   for (const std::size_t i : order) {
     const model::SparkStage& stage = app.stages[i];
-    awaited[i] = children[i].empty() ? stage.shuffle_write_bytes > 0
-                                     : std::any_of(children[i].begin(), children[i].end(),
-                                                   [&](std::size_t c) { return !complete(app.stages[c]); });
+    awaited[i] = is_awaited(app, i, children[i], latest);
     for (const model::SparkTask& task : stage.tasks) {
       std::vector<Part>& of_stages = parts[task.executor];
       if (of_stages.empty() || of_stages.back().place != place[i]) of_stages.push_back({.place = place[i]});
@@ -140,25 +152,31 @@ std::map<std::string, ExecutorLoss> executor_losses(const model::SparkApp& app,
     }
   }
   for (auto& [executor, of_stages] : parts) {
-    double run_s = 0;
+    double kept_s = 0;  // what the program keeps is served by nobody else, and not moved
+    double written_s = 0;
     double move_bytes = 0;
     for (Part& part : of_stages) {
       const std::size_t i = order[part.place];
+      const model::SparkStage& stage = app.stages[i];
       const auto goes_too = [&](std::size_t child) {
         const auto other = std::lower_bound(of_stages.begin(), of_stages.end(), place[child],
                                             [](const Part& a, std::size_t at) { return a.place < at; });
         return other != of_stages.end() && other->place == place[child] && other->goes;
       };
-      part.goes = !app.shuffle_service &&
-                  (awaited[i] || std::any_of(children[i].begin(), children[i].end(), goes_too));
+      part.goes =
+          stage.cached || (!app.shuffle_service &&
+                           (awaited[i] || std::any_of(children[i].begin(), children[i].end(), goes_too)));
       if (!part.goes) continue;
-      const model::SparkStage& stage = app.stages[i];
-      run_s += part.run_s;
+      if (stage.cached) {
+        kept_s += part.run_s;
+        continue;
+      }
+      written_s += part.run_s;
       move_bytes += static_cast<double>(stage.shuffle_write_bytes) * static_cast<double>(part.tasks) /
                     static_cast<double>(stage.tasks.size());
     }
     losses[std::string(executor)].lost_s =
-        app.migration ? std::min(run_s, settings.beta_s_per_byte * move_bytes) : run_s;
+        kept_s + (app.migration ? std::min(written_s, settings.beta_s_per_byte * move_bytes) : written_s);
   }
   for (const model::SparkRunningTask& task : app.running) losses[task.executor].running_s += task.elapsed_s;
   return losses;

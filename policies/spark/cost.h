@@ -27,8 +27,9 @@ struct ExecutorLoss {
 
 // By executor id: of each that has a task. A stage's output goes with an executor where a later stage has
 // yet to read it: one that is not complete, or one of which something goes too; or where what it wrote to the
-// shuffle has no reader yet. What went to the driver or to a file is there to stay, and an external shuffle
-// service keeps everything.
+// shuffle has no reader yet, or several of which one is the latest stage, or the program has it kept. What
+// went to the driver or to a file is there to stay, and an external shuffle service keeps what was written to
+// the shuffle.
 std::map<std::string, ExecutorLoss> executor_losses(const model::SparkApp& app,
                                                     const SparkSettings& settings);
 

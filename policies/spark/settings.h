@@ -7,13 +7,14 @@ namespace berth::policies {
 // read times their mean seconds per byte.
 enum class Complexity { pooled, mean_of_ratios };
 
-// What the cheapest victim is: by cost for each byte it frees, or the published form, by cost alone.
-enum class EvictionRank { cost_per_byte, cost };
+// What the cheapest victim is: the executor that loses the least for each byte it frees, whosever it is; or
+// one of the application that costs the least, for each byte or, the published form, in all.
+enum class EvictionRank { loss_per_byte, cost_per_byte, cost };
 
 // The [spark] table; defaults and meaning in berth.toml(5) and docs/algorithms.md.
 struct SparkSettings {
   Complexity complexity = Complexity::pooled;
-  EvictionRank rank = EvictionRank::cost_per_byte;
+  EvictionRank rank = EvictionRank::loss_per_byte;
   double alpha = 1.0;
   double beta_s_per_byte = 8e-9;  // 1 Gbit/s
   double gamma = 1.0;
@@ -29,6 +30,7 @@ inline const char* to_string(Complexity complexity) {
   return complexity == Complexity::pooled ? "pooled" : "mean-of-ratios";
 }
 inline const char* to_string(EvictionRank rank) {
+  if (rank == EvictionRank::loss_per_byte) return "loss-per-byte";
   return rank == EvictionRank::cost_per_byte ? "cost-per-byte" : "cost";
 }
 

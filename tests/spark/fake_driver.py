@@ -19,6 +19,7 @@ TASK = {"index": 0, "partitionId": 0, "status": "SUCCESS", "executorId": "0", "t
 TRUTHS = {
     APPLICATIONS: [{"id": "app-fake", "attempts": [{"startTimeEpoch": time.time() * 1000, "completed": False}]}],
     f"{APPLICATIONS}/app-fake/environment": {"sparkProperties": []},
+    f"{APPLICATIONS}/app-fake/storage/rdd": [],
     f"{APPLICATIONS}/app-fake/jobs": [{"stageIds": [0]}],
     f"{APPLICATIONS}/app-fake/stages": [STAGE],
     f"{APPLICATIONS}/app-fake/stages?status=active": [],

@@ -46,22 +46,25 @@ model::Workload workload(const std::string& id, double created, double bytes, do
   return made;
 }
 
-// One application: a chain of stages, some of them joins of two earlier ones; done up to some task.
+// One application, done up to some task: a job that is a chain of stages, some of them joins of two earlier
+// ones; or many jobs of two stages, of which those to come are not known.
 void add_application(Draws& draws, int number, model::Snapshot& snapshot) {
   const std::string id = "app-" + std::to_string(1000 + number);
   model::SparkApp app;
   app.id = id;
   const int executors = draws.number(1, 8);
-  const int stages = draws.number(2, 12);
+  const bool one_job = draws.chance(0.5);
+  const int stages = one_job ? draws.number(2, 12) : 2 * draws.number(1, 6);
   const double part_done = draws.fraction();
   int left = 0;
   for (int i = 0; i < stages; ++i) {
     model::SparkStage& stage = app.stages.emplace_back();
     stage.id = i;
-    if (i > 0 && draws.chance(0.9)) stage.parents.push_back(i - 1);
-    if (i > 1 && draws.chance(0.2)) stage.parents.push_back(draws.number(0, i - 2));
+    if (one_job ? i > 0 && draws.chance(0.9) : i % 2 == 1) stage.parents.push_back(i - 1);
+    if (one_job && i > 1 && draws.chance(0.2)) stage.parents.push_back(draws.number(0, i - 2));
     stage.partitions = draws.number(4, 60);
-    if (i + 1 < stages) stage.shuffle_write_bytes = static_cast<std::uint64_t>(spread(draws, 300 * kMiB, 1));
+    if (one_job ? i + 1 < stages : i % 2 == 0)
+      stage.shuffle_write_bytes = static_cast<std::uint64_t>(spread(draws, 300 * kMiB, 1));
     left += stage.partitions;
   }
   left = static_cast<int>(part_done * left);
@@ -82,6 +85,8 @@ void add_application(Draws& draws, int number, model::Snapshot& snapshot) {
       left = -1;
     }
   }
+  while (!one_job && app.stages.size() > 2 && app.stages[app.stages.size() - 2].tasks.empty())
+    app.stages.resize(app.stages.size() - 2);
   app.calculated_time_s = run_s / executors;
   const double created = snapshot.time - app.calculated_time_s;
   const double bytes = spread(draws, 2000 * kMiB, 0.7);
@@ -221,9 +226,10 @@ std::vector<std::string> berth_order(const model::Snapshot& snapshot, policies::
 
 int main() {
   const std::vector<std::pair<const char*, Method>> methods{
-      {"berth", [](const auto& it, auto) { return berth_order(it, policies::EvictionRank::cost_per_byte); }},
-      {"berth, rank = cost",
-       [](const auto& it, auto) { return berth_order(it, policies::EvictionRank::cost); }},
+      {"berth", [](const auto& it, auto) { return berth_order(it, policies::EvictionRank::loss_per_byte); }},
+      {"rank = cost-per-byte",
+       [](const auto& it, auto) { return berth_order(it, policies::EvictionRank::cost_per_byte); }},
+      {"rank = cost", [](const auto& it, auto) { return berth_order(it, policies::EvictionRank::cost); }},
       {"random",
        [](const auto& it, auto seed) {
          Draws draws(seed + 1000);

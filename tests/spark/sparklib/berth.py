@@ -67,9 +67,16 @@ class Berthd:
                 [str(build / "daemon" / "berthd"), "--observe", "--config", str(config_file(directory, config)), *own_dirs(directory)],
                 env={**self.environment, "NOTIFY_SOCKET": str(directory / "notify")}, stdout=log, stderr=log,
             )
-        while b"READY=1" not in notify.recv(4096):
-            pass
-        notify.close()
+        try:
+            while b"READY=1" not in notify.recv(4096):
+                pass
+        except BaseException:  # whoever is interrupted here leaves nothing behind
+            for process in (self.process, self.bus):
+                process.kill()
+                process.wait()
+            raise
+        finally:
+            notify.close()
 
     def ctl(self, *arguments: str) -> str:
         done = subprocess.run(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -84,9 +85,13 @@ class Cluster:
         self.worker.says(r"(Successfully registered with master)")
 
     def submit(
-        self, name: str, *arguments: str, cores: int = 1, conf: dict[str, str] | None = None, app: Path = APP
+        self, name: str, *arguments: str, cores: int = 1, conf: dict[str, str] | None = None, app: Path = APP, wait: bool = True
     ) -> Application:
-        return Application(self, name, app, list(arguments), cores, conf or {})
+        """Starts it; with `wait`, until it says its id and address."""
+        application = Application(self, name, app, list(arguments), cores, conf or {})
+        if wait:
+            _ = application.id, application.web
+        return application
 
 
 class Application(Logged):
@@ -113,8 +118,14 @@ class Application(Logged):
         for key, value in settings.items():
             command += ["--conf", f"{key}={value}"]
         super().__init__(name, [*command, str(program), *arguments], cluster.home, cluster.directory, cluster.groups)
-        self.id = self.says(r"^application (\S+)")
-        self.web = self.says(r"^web (\S+)")
+
+    @functools.cached_property
+    def id(self) -> str:
+        return self.says(r"^application (\S+)")
+
+    @functools.cached_property
+    def web(self) -> str:
+        return self.says(r"^web (\S+)")
 
     def rest(self, path: str) -> object:
         """What the driver itself answers, to compare with."""

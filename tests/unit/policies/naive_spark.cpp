@@ -126,9 +126,15 @@ class Naive {
 
   // Whether what the executor wrote in this stage has yet to be read, and goes with it.
   static bool goes(const SparkApp& app, const SparkStage& stage, const std::string& executor) {
-    if (app.shuffle_service || !has_part(stage, executor)) return false;
+    if (!has_part(stage, executor)) return false;
+    if (stage.cached) return true;
+    if (app.shuffle_service) return false;
     const auto readers = children(app, stage);
     if (readers.empty()) return stage.shuffle_write_bytes > 0;
+    int latest = 0;
+    for (const SparkStage& other : app.stages) latest = std::max(latest, other.id);
+    for (const SparkStage* reader : readers)
+      if (readers.size() > 1 && reader->id == latest) return true;
     return std::any_of(readers.begin(), readers.end(), [&](const SparkStage* reader) {
       return reader->tasks.size() < static_cast<std::size_t>(reader->partitions) ||
              goes(app, *reader, executor);
@@ -137,19 +143,20 @@ class Naive {
 
   double executor_cost(const SparkApp& app, const std::string& executor) const {
     double run = 0;
+    double kept = 0;
     double moved = 0;
     for (const SparkStage& stage : app.stages) {
       if (!goes(app, stage, executor)) continue;
       double count = 0;
       for (const auto& task : stage.tasks) {
         if (task.executor != executor) continue;
-        run += task.duration_s;
-        count += 1;
+        (stage.cached ? kept : run) += task.duration_s;
+        if (!stage.cached) count += 1;
       }
       moved +=
           static_cast<double>(stage.shuffle_write_bytes) * count / static_cast<double>(stage.tasks.size());
     }
-    double cost = app.migration ? std::min(run, set_.beta_s_per_byte * moved) : run;
+    double cost = kept + (app.migration ? std::min(run, set_.beta_s_per_byte * moved) : run);
     for (const auto& task : app.running)
       if (task.executor == executor) cost += task.elapsed_s;
     return cost;
@@ -178,7 +185,7 @@ class Naive {
     const bool wanted =
         snap_.memory.total_bytes > 0 && (need() > 0 || snap_.memory.psi_full_avg10 > set_.psi_full);
     std::map<std::string, std::vector<const Workload*>> apps;
-    std::vector<std::pair<std::pair<double, std::string>, std::vector<const Workload*>>> groups;
+    Groups groups;
     for (const Workload& w : snap_.workloads) {
       if (!best_effort(w) || w.spared || (!w.spark && !wanted)) continue;
       if (w.spark) {
@@ -204,19 +211,49 @@ class Naive {
         }
       }
       std::sort(members.begin(), members.end(), [&](const Workload* a, const Workload* b) {
-        const bool a_drives = a->spark->role == model::SparkRole::driver;
-        const bool b_drives = b->spark->role == model::SparkRole::driver;
-        if (a_drives != b_drives) return b_drives;
+        if (drives(*a) != drives(*b)) return drives(*b);
         const double a_key = key(out_.costs[a->id], last_memory(*a));
         const double b_key = key(out_.costs[b->id], last_memory(*b));
         return a_key != b_key ? a_key < b_key : a->id < b->id;
       });
       groups.push_back({{key(cost, bytes), id}, members});
     }
+    if (set_.rank == EvictionRank::loss_per_byte) return order_one_by_one(groups);
     std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     for (const auto& [rank, members] : groups)
       for (const Workload* w : members) out_.order.push_back(w->id);
   }
+
+  using Groups = std::vector<std::pair<std::pair<double, std::string>, std::vector<const Workload*>>>;
+
+  void order_one_by_one(const Groups& groups) {
+    std::map<std::string, double> keys;
+    std::vector<const Workload*> all;
+    for (const auto& [rank, members] : groups) {
+      double held = 0;
+      double dearest = -std::numeric_limits<double>::infinity();
+      for (const Workload* w : members) held += last_memory(*w);
+      for (const Workload* w : members) {
+        all.push_back(w);
+        if (drives(*w)) continue;
+        keys[w->id] = key(out_.costs[w->id], last_memory(*w));
+        if (app_of(*w) != nullptr && held > 0)
+          keys[w->id] -= out_.delta * out_.apps[w->spark->app].remaining / held;
+        dearest = std::max(dearest, keys[w->id]);
+      }
+      for (const Workload* w : members)
+        if (drives(*w)) keys[w->id] = std::max(dearest, key(out_.costs[w->id], last_memory(*w)));
+    }
+    std::sort(all.begin(), all.end(), [&](const Workload* a, const Workload* b) {
+      if (keys[a->id] != keys[b->id]) return keys[a->id] < keys[b->id];
+      if (drives(*a) != drives(*b)) return drives(*b);
+      if (last_memory(*a) != last_memory(*b)) return last_memory(*a) > last_memory(*b);
+      return a->id < b->id;
+    });
+    for (const Workload* w : all) out_.order.push_back(w->id);
+  }
+
+  static bool drives(const Workload& w) { return w.spark && w.spark->role == model::SparkRole::driver; }
 
   const Workload& find(const std::string& id) const {
     return *std::find_if(snap_.workloads.begin(), snap_.workloads.end(),

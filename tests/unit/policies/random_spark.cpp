@@ -26,7 +26,9 @@ class Drawer : private Draws {
     snapshot.memory.psi_full_avg10 = chance(0.5) ? 0 : 30 * fraction();
     SparkSettings& settings = result.settings.spark;
     settings.complexity = chance(0.5) ? Complexity::pooled : Complexity::mean_of_ratios;
-    settings.rank = chance(0.5) ? EvictionRank::cost_per_byte : EvictionRank::cost;
+    settings.rank = chance(0.6)   ? EvictionRank::loss_per_byte
+                    : chance(0.5) ? EvictionRank::cost_per_byte
+                                  : EvictionRank::cost;
     if (chance(0.5)) {
       settings.alpha = 2 * fraction();
       settings.beta_s_per_byte = 1e-7 * fraction();
@@ -120,6 +122,7 @@ class Drawer : private Draws {
         if (chance(0.4)) stage.parents.push_back(parent);
       stage.partitions = number(1, 8);
       if (chance(0.6)) stage.shuffle_write_bytes = bytes(1);
+      stage.cached = chance(0.2);
       const int completed = chance(0.4) ? stage.partitions : number(0, stage.partitions);
       for (int task = 0; task < completed; ++task) {
         // Now and then one of an executor that is gone, or elsewhere.

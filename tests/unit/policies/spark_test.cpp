@@ -179,6 +179,27 @@ TEST(ExecutorLoss, IsRunningTasksAloneWithAShuffleService) {
   EXPECT_DOUBLE_EQ(loss.running_s, 3);
 }
 
+TEST(ExecutorLoss, CountsBetweenTwoJobsWhatOneAfterAnotherHasRead) {
+  model::SparkApp app = etl();
+  app.stages[1].tasks.resize(4, {"2", 0, 5});
+  app.stages.push_back(stage(2, {0}, 1, 0, {{"2", 0, 5}}));
+  EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("1").lost_s, 22);
+  app.stages.push_back(stage(3, {}, 1, 0, {{"2", 0, 5}}));  // the program has gone on to something else
+  EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("1").lost_s, 0);
+}
+
+TEST(ExecutorLoss, CountsWhatTheProgramKeepsThereAndWhatThatWasMadeOf) {
+  model::SparkApp app = etl();
+  app.stages[1].tasks.resize(4, {"2", 0, 5});
+  app.stages[1].cached = true;
+  EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("1").lost_s, 22 + 4);
+  EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("2").lost_s, 14 + 15);
+  app.migration = true;
+  EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("1").lost_s, 4 + 4) << "blocks of the shuffle alone move";
+  app.shuffle_service = true;
+  EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("1").lost_s, 4) << "and outlive it";
+}
+
 TEST(ExecutorLoss, IsTheMoveOfItsBlocksWhereTheyMigrateAndThatIsLess) {
   model::SparkApp app = etl();
   app.migration = true;
@@ -264,7 +285,7 @@ TEST(Eviction, TakesExecutorsOfTheCheapestApplicationThenItsDriver) {
                     {of_spark("d1", "app-dear", "1"), of_spark("driver", "app-etl", "", kMiB),
                      of_spark("e1", "app-etl", "1"), of_spark("e2", "app-etl", "2")},
                     {dear, etl()}),
-           {.reserve = 0.125});  // 2 GiB
+           {.rank = EvictionRank::cost_per_byte, .reserve = 0.125});  // 2 GiB
   EXPECT_THAT(findings.order, ElementsAre("e2", "e1", "driver", "d1"));
   EXPECT_THAT(victims(findings), ElementsAre("e2", "e1"));
   EXPECT_THAT(findings.victims[1].reason, HasSubstr("with it 2 GiB is freed"));
@@ -272,8 +293,64 @@ TEST(Eviction, TakesExecutorsOfTheCheapestApplicationThenItsDriver) {
                                   {of_spark("d1", "app-dear", "1"), of_spark("driver", "app-etl", "", kMiB),
                                    of_spark("e1", "app-etl", "1"), of_spark("e2", "app-etl", "2")},
                                   {dear, etl()}),
-                         {.reserve = 0.1250001});
+                         {.rank = EvictionRank::cost_per_byte, .reserve = 0.1250001});
   EXPECT_THAT(victims(more), ElementsAre("e2", "e1", "driver"));
+}
+
+// Has computed 4000 s of which nobody reads anything any more, and runs a job that began just now.
+model::SparkApp on_its_next_job() {
+  model::SparkApp app = etl();
+  app.id = "app-next";
+  app.stages[0].tasks = {{"1", 0, 1000}, {"1", 0, 1000}, {"2", 0, 1000}, {"2", 0, 1000}};
+  app.stages[1].tasks.resize(4, {"1", 0, 5});
+  app.stages.push_back(stage(2, {}, 4, 0, {}));
+  app.running = {{"1", 1}, {"2", 0.5}};
+  return app;
+}
+
+TEST(Eviction, TakesWhoLosesLeastWhateverItsApplicationHasComputed) {
+  const auto node = snapshot(
+      0,
+      {of_spark("driver", "app-next", ""), of_spark("e1", "app-etl", "1"), of_spark("e2", "app-etl", "2"),
+       of_spark("n1", "app-next", "1"), of_spark("n2", "app-next", "2")},
+      {etl(), on_its_next_job()});
+  EXPECT_THAT(find(node).order, ElementsAre("n2", "n1", "e2", "e1", "driver"));
+  EXPECT_THAT(find(node, {.rank = EvictionRank::cost_per_byte}).order,
+              ElementsAre("e2", "e1", "n2", "n1", "driver"));
+}
+
+TEST(Eviction, TakesADriverAfterTheDearestOfItsExecutorsHoweverMuchItFrees) {
+  model::SparkApp dear = on_its_next_job();
+  dear.running = {{"1", 1000}};
+  const auto findings =
+      find(snapshot(0,
+                    {of_spark("driver", "app-etl", "", 8 * kGiB), of_spark("e1", "app-etl", "1"),
+                     of_spark("e2", "app-etl", "2"), of_spark("n1", "app-next", "1")},
+                    {etl(), dear}));
+  EXPECT_LT(findings.candidates.at("driver").cost_s / 8, findings.candidates.at("e2").cost_s);
+  EXPECT_THAT(findings.order, ElementsAre("e2", "e1", "driver", "n1"));
+}
+
+TEST(Eviction, TakesTheLargestOfThoseWhoLoseNothing) {
+  model::SparkApp idle = on_its_next_job();
+  idle.running.clear();
+  const auto findings = find(snapshot(
+      0, {of_spark("n1", "app-next", "1", kGiB), of_spark("n2", "app-next", "2", 2 * kGiB)}, {idle}));
+  EXPECT_THAT(findings.order, ElementsAre("n2", "n1"));
+}
+
+TEST(Eviction, TakesRatherWhoWouldStayLongWhereDemandClimbs) {
+  model::SparkApp lengthy = etl();
+  lengthy.id = "app-lengthy";
+  lengthy.calculated_time_s = 6000;
+  std::vector<model::Workload> workloads{of_spark("e1", "app-etl", "1"), of_spark("l1", "app-lengthy", "1")};
+  lengthy.running[0].elapsed_s += 1;
+  EXPECT_THAT(find(snapshot(0, workloads, {etl(), lengthy})).order, ElementsAre("e1", "l1"));
+  workloads.push_back(sensitive({2 * kGiB, 4 * kGiB, 4 * kGiB, 4 * kGiB}));
+  const auto findings = find(snapshot(0, workloads, {etl(), lengthy}));
+  EXPECT_THAT(findings.order, ElementsAre("l1", "e1"));
+  EXPECT_DOUBLE_EQ(findings.candidates.at("l1").cost_s, 26) << "it loses as much as before";
+  EXPECT_THAT(findings.candidates.at("l1").reason, HasSubstr("890.8 s less, for as long as it would stay"));
 }
 
 TEST(Eviction, RanksByCostForEachByteOrByCostAlone) {

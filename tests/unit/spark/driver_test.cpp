@@ -114,6 +114,60 @@ TEST_F(DriverTest, StagesThatAreNotRunAgainCountOnceAndLeadToTheirReaders) {
   EXPECT_DOUBLE_EQ(driver.progress()->fraction, 5.0 / 8);
 }
 
+TEST_F(DriverTest, TheFirstStageThroughAKeptRddHasComputedIt) {
+  fake.stages = {stage(0, "COMPLETE", 1, {{}}, 9), stage(1, "COMPLETE", 1, {{}}), stage(2, "ACTIVE", 1, {}),
+                 stage(3, "PENDING", 1, {})};
+  fake.jobs = {{0, 1}, {2}, {3}};
+  for (const std::size_t reader : {1, 2, 3}) fake.stages[reader].through = {77, 78};
+  fake.stages[3].through.push_back(79);
+  fake.cached = {{77, 1}, {78, 0}, {79, 1}};
+  EXPECT_EQ(round(), "");
+  EXPECT_FALSE(app().stages[0].cached);
+  EXPECT_TRUE(app().stages[1].cached);
+  EXPECT_FALSE(app().stages[2].cached) << "it reads what is kept";
+  EXPECT_FALSE(app().stages[3].cached) << "it has computed nothing yet";
+  fake.cached.clear();  // unpersist()
+  EXPECT_EQ(round(kNow + Driver::kListAgain_s), "");
+  EXPECT_FALSE(app().stages[1].cached);
+}
+
+TEST_F(DriverTest, WhoOnlyLookedAtAPartOfAKeptRddHasNotComputedIt) {
+  fake.stages = {stage(0, "COMPLETE", 1, {{"0", "SUCCESS", 10}}),
+                 stage(1, "COMPLETE", 2, {{"0", "SUCCESS", 900}, {"1", "SUCCESS", 900}})};
+  fake.jobs = {{0}, {1}};
+  for (auto& it : fake.stages) it.through = {77};
+  fake.cached = {{77, 2}};
+  EXPECT_EQ(round(), "");
+  EXPECT_FALSE(app().stages[0].cached) << "take(1)";
+  EXPECT_TRUE(app().stages[1].cached);
+}
+
+TEST_F(DriverTest, WithoutWordOfKeptRddsTheRestIsReadAllTheSame) {
+  fake.stages = {stage(0, "COMPLETE", 1, {{"0", "SUCCESS", 10}})};
+  fake.jobs = {{0}};
+  fake.instead["/storage/rdd"] = R"([{"id": -1}])";
+  EXPECT_EQ(round(), "");
+  EXPECT_THAT(driver.cached_problem(), HasSubstr("/storage/rdd: id is out of range"));
+  EXPECT_EQ(app().stages.size(), 1U);
+  EXPECT_EQ(app().stages[0].tasks.size(), 1U);
+}
+
+TEST_F(DriverTest, WhatIsComputedAgainForALaterJobIsTheEarlierStages) {
+  fake.stages = {stage(0, "COMPLETE", 2, {{"0", "SUCCESS", 1000}, {"1", "SUCCESS", 1000}}, 100),
+                 stage(1, "COMPLETE", 1, {{}}), stage(2, "COMPLETE", 1, {{"2", "SUCCESS", 3000}}, 50),
+                 stage(3, "ACTIVE", 2, {})};
+  fake.stages[2].rdd = fake.stages[0].rdd = 77;
+  fake.jobs = {{0, 1}, {2, 3}};
+  EXPECT_EQ(round(), "");
+  const model::SparkApp read = app();
+  ASSERT_EQ(read.stages.size(), 3U);
+  ASSERT_EQ(read.stages[0].tasks.size(), 2U);
+  EXPECT_EQ(read.stages[0].tasks[0].executor, "2") << "its first partition was lost";
+  EXPECT_EQ(read.stages[0].tasks[1].executor, "1");
+  EXPECT_EQ(read.stages[2].id, 3);
+  EXPECT_THAT(read.stages[2].parents, ElementsAre(0));
+}
+
 class LoggingDriverTest : public DriverTest {
  protected:
   LoggingDriverTest() {

@@ -38,21 +38,22 @@ std::string FakeDriver::stages_json(const std::string& query) const {
   json list = json::array();
   for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {  // newest first, as Spark has them
     if (query == "?status=active" && stage->status != "ACTIVE") continue;
-    list.push_back(
-        {{"status", stage->status},
-         {"stageId", stage->id},
-         {"attemptId", stage->attempt},
-         {"numTasks", stage->tasks},
-         {"numActiveTasks", 0},
-         {"numCompleteTasks", completed_of(*stage)},
-         {"numFailedTasks", 0},
-         {"numKilledTasks", 0},
-         {"numCompletedIndices", completed_of(*stage)},
-         {"executorRunTime", 0},
-         {"shuffleWriteBytes", stage->shuffle_write},
-         {"name", "count at etl.py:7"},
-         {"rddIds", json::array({stage->rdd >= 0 ? stage->rdd : 10 * stage->id, 10 * stage->id + 1})},
-         {"accumulatorUpdates", json::array()}});
+    json rdds = json::array({stage->rdd >= 0 ? stage->rdd : 10 * stage->id, 10 * stage->id + 1});
+    for (const int rdd : stage->through) rdds.push_back(rdd);
+    list.push_back({{"status", stage->status},
+                    {"stageId", stage->id},
+                    {"attemptId", stage->attempt},
+                    {"numTasks", stage->tasks},
+                    {"numActiveTasks", 0},
+                    {"numCompleteTasks", completed_of(*stage)},
+                    {"numFailedTasks", 0},
+                    {"numKilledTasks", 0},
+                    {"numCompletedIndices", completed_of(*stage)},
+                    {"executorRunTime", 0},
+                    {"shuffleWriteBytes", stage->shuffle_write},
+                    {"name", "count at etl.py:7"},
+                    {"rddIds", rdds},
+                    {"accumulatorUpdates", json::array()}});
   }
   return list.dump(2);
 }
@@ -110,6 +111,19 @@ model::Result<std::string> FakeDriver::get(const std::string& url) {
   const std::string name = path.substr(0, path.find('?'));
   if (instead.count(name) > 0) return instead.at(name);
   if (name == "/stages") return stages_json(path.substr(name.size()));
+  if (name == "/storage/rdd") {
+    json list = json::array();
+    for (const auto& [rdd, partitions] : cached) {
+      list.push_back({{"id", rdd},
+                      {"name", "PythonRDD"},
+                      {"numPartitions", 4},
+                      {"numCachedPartitions", partitions},
+                      {"storageLevel", "Memory Serialized 1x Replicated"},
+                      {"memoryUsed", 100},
+                      {"diskUsed", 0}});
+    }
+    return list.dump();
+  }
   if (name == "/jobs") {
     json list = json::array();
     int job = 0;

@@ -25,8 +25,9 @@ struct FakeStage {
   std::string status = "COMPLETE";
   int tasks = 0;
   std::uint64_t shuffle_write = 0;
-  std::vector<FakeTask> list;  // in the order of being launched
-  int rdd = -1;                // that it computes; -1: one of its own
+  std::vector<FakeTask> list;     // in the order of being launched
+  int rdd = -1;                   // that it computes; -1: one of its own
+  std::vector<int> through = {};  // other RDDs
 };
 
 // Answers as the web server of a Spark 3.5 driver does, with the members that its REST API documents.
@@ -37,6 +38,7 @@ struct FakeDriver {
   bool completed = false;
   std::vector<FakeStage> stages;
   std::vector<std::vector<int>> jobs;
+  std::map<int, int> cached;  // RDD -> partitions that are kept
   std::vector<std::pair<std::string, std::string>> properties;
   std::map<std::string, std::string> instead;  // path below the application -> body
   int page_limit = 1'000'000;                  // a driver may give fewer tasks than asked for

@@ -88,6 +88,17 @@ TEST(RestJobs, AreTheirStages) {
   EXPECT_EQ(problem(parse_jobs(R"([{"stageIds":[99999999999]}])")), "stageIds holds what is no id");
 }
 
+TEST(RestCached, AreThoseOfWhichPartitionsAreKept) {
+  EXPECT_THAT(
+      *parse_cached(
+          R"([{"id":7,"numPartitions":4,"numCachedPartitions":2},{"id":8,"numCachedPartitions":0},{"id":9}])"),
+      ElementsAre(7));
+  EXPECT_EQ(problem(parse_cached(R"([{"numCachedPartitions":2}])")), "id is missing");
+  EXPECT_EQ(problem(parse_cached(R"([{"id":7,"numCachedPartitions":"all"}])")),
+            "numCachedPartitions is not a number");
+  EXPECT_EQ(problem(parse_cached("{}")), "the list of RDDs is not an array");
+}
+
 TEST(RestProperties, ArePairs) {
   EXPECT_EQ(parse_properties(R"({"sparkProperties":[["a","b"]]})")->at("a"), "b");
   EXPECT_EQ(problem(parse_properties("{}")), "sparkProperties is missing");

@@ -64,6 +64,22 @@ TEST(StageGraph, WhatIsStillToBeWrittenIsStoodForByNobody) {
   EXPECT_THAT(graph_of({{0, mapped(-1)}, {1, pending(-1)}}, {{0}, {1}}, {}).stands_for, IsEmpty());
 }
 
+TEST(StageGraph, WhatRunsAgainForAPartThatWasLostIsTheEarlierStages) {
+  auto whole = mapped(1);
+  whole.tasks = 4;
+  auto part = mapped(1);
+  part.tasks = 2;
+  const std::vector<std::vector<int>> jobs{{0, 1}, {2, 3}, {4, 5}};
+  const auto graph = graph_of(
+      {{0, whole}, {1, running(2)}, {2, part}, {3, running(3)}, {4, pending(1)}, {5, running(4)}}, jobs, {});
+  EXPECT_THAT(graph.stands_for, ElementsAre(Pair(2, 0), Pair(4, 0)));
+  EXPECT_THAT(graph.parents,
+              ElementsAre(Pair(1, ElementsAre(0)), Pair(3, ElementsAre(0)), Pair(5, ElementsAre(0))));
+  // All of it: for all that is known, another shuffle.
+  part.tasks = 4;
+  EXPECT_THAT(graph_of({{0, whole}, {2, part}}, jobs, {}).stands_for, IsEmpty());
+}
+
 TEST(StageGraph, SkippedStagesThatStandForNobodyAreNobodysParents) {
   const auto graph = graph_of({{0, skipped(1)}, {1, running(2)}}, {{0, 1}}, {{1, {0}}});
   EXPECT_THAT(graph.parents, IsEmpty());

@@ -9,6 +9,8 @@ import subprocess
 from pathlib import Path
 
 POLICIES = ["berth", "random", "largest", "youngest", "sum"]
+# berth's other orders: by application, as published and for each byte.
+RANKS = ["cost", "cost-per-byte"]
 NOTHING = "nothing"  # no policy: nobody is killed
 
 
@@ -21,9 +23,11 @@ def memory_of(workload: dict) -> int:
     return workload["usage"][-1]["memory_bytes"]
 
 
-def berth_order(snapshot: dict, berthctl: Path) -> list[str]:
+def berth_order(snapshot: dict, berthctl: Path, rank: str | None = None) -> list[str]:
     """What the policy itself says, of that snapshot."""
     command = [str(berthctl), "plan", "--snapshot", "-", "--policy", "spark", "--json"]
+    if rank:
+        command += ["-o", f"spark.rank={rank}"]
     done = subprocess.run(command, input=json.dumps(snapshot), capture_output=True, text=True, timeout=60, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"berthctl plan: exit {done.returncode}: {done.stderr.strip()}")
@@ -32,9 +36,10 @@ def berth_order(snapshot: dict, berthctl: Path) -> list[str]:
 
 def order_of(policy: str, snapshot: dict, seed: int, berthctl: Path) -> list[str]:
     executors = spark_workloads(snapshot)
-    if policy == "berth":
+    if policy == "berth" or policy in RANKS:
         known = {item["id"] for item in executors}
-        return [workload for workload in berth_order(snapshot, berthctl) if workload in known]
+        order = berth_order(snapshot, berthctl, policy if policy in RANKS else None)
+        return [workload for workload in order if workload in known]
     if policy == "random":
         ids = sorted(item["id"] for item in executors)
         random.Random(seed + 1000).shuffle(ids)

@@ -12,7 +12,7 @@ from pathlib import Path
 class Work:
     """Of one application, in task seconds."""
 
-    useful_s: float  # the first success of each partition of each stage
+    useful_s: float  # the first success of each partition of what each stage computes
     again_s: float  # every further success of one
     failed_s: float  # tasks that failed or were killed
 
@@ -24,8 +24,12 @@ class Work:
 def work_of(log: Path) -> Work:
     useful = again = failed = 0.0
     seen = set()
+    computes = {}  # a stage's RDD: a later job has another number for what is computed again
     with log.open(encoding="utf-8") as lines:
         for line in lines:
+            if '"SparkListenerStageSubmitted"' in line[:60]:
+                stage = json.loads(line)["Stage Info"]
+                computes[stage["Stage ID"]] = stage["RDD Info"][0]["RDD ID"]
             if '"SparkListenerTaskEnd"' not in line[:60]:
                 continue
             event = json.loads(line)
@@ -33,7 +37,7 @@ def work_of(log: Path) -> Work:
             if reason == "Success":
                 run_s = event["Task Metrics"]["Executor Run Time"] / 1000
                 # Not the index: of a stage that is tried again that counts only what is missing.
-                partition = (event["Stage ID"], info["Partition ID"])
+                partition = (computes[event["Stage ID"]], info["Partition ID"])
                 if partition in seen:
                     again += run_s
                 else:

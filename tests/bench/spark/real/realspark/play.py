@@ -19,7 +19,7 @@ APP = Path(__file__).resolve().parent.parent / "app.py"
 CONFIG = f"""[sampling]
 interval = 0.5
 [spark]
-interval = 1.0
+interval = 0.5
 [[workload]]
 match = "{Groups.NAME}/executor-*"
 class = "best-effort"
@@ -78,6 +78,7 @@ class Stage:
         logs = place / "events"
         logs.mkdir(parents=True)
         go = place / "go"
+        # All at once: starting takes longer than anything else.
         apps = {shape.name: self._submit(shape, go, logs) for shape in shapes}
         for shape in shapes:
             apps[shape.name].says("^(ready)", 180)
@@ -114,7 +115,7 @@ class Stage:
 
     def _submit(self, shape: Shape, go: Path, logs: Path):
         return self.cluster.submit(
-            f"{shape.name}-{self.played}", shape.as_text(), str(go), cores=shape.executors, app=APP,
+            f"{shape.name}-{self.played}", shape.as_text(), str(go), cores=shape.executors, app=APP, wait=False,
             conf={
                 "spark.eventLog.enabled": "true",
                 "spark.eventLog.compress": "false",
