@@ -3,6 +3,7 @@
 
 #include "model/json.h"
 #include "model/name.h"
+#include "model/number.h"
 #include "topology/drm_clients.h"
 #include "topology/sysfs.h"
 
@@ -31,11 +32,8 @@ std::string trimmed(std::string text) {
 std::optional<std::uint64_t> read_number(const fs::path& file, std::uint64_t most) {
   const auto read = read_file(file, kLargestAttribute);
   if (!read) return std::nullopt;
-  const std::string text = trimmed(*read);
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value > most) return std::nullopt;
-  return value;
+  const auto value = model::to_number<std::uint64_t>(trimmed(*read));
+  return value && *value <= most ? value : std::nullopt;
 }
 
 bool sleeps(const fs::path& device) {

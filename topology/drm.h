@@ -15,7 +15,8 @@ namespace berth::topology {
 // - processes that have a client of the GPU open with which they have worked or hold memory, by
 //   PROC_ROOT/PID/fdinfo (Documentation/gpu/drm-usage-stats.rst), and those that amdkfd says hold memory for
 //   compute (SYS_ROOT/class/kfd/kfd). The former shows only processes that the reader might trace: without
-//   CAP_SYS_PTRACE not those of others, and then `all_pids` is false and `missing` says so.
+//   CAP_SYS_PTRACE not those of others, and then `all_pids` is false and `missing` says so. Where process 1
+//   is hidden, those of other users are not even tried.
 ReadGpus drm_reader(std::filesystem::path sys_root, std::filesystem::path proc_root);
 
 }  // namespace berth::topology

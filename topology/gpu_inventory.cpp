@@ -18,6 +18,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* kNotAsked = "its driver has not answered yet";
 
+// Its NUMA node is the numbering of the vCPUs, which may change under it.
+bool is_same_device(PciGpu one, const PciGpu& other) {
+  one.numa = other.numa;
+  return one == other;
+}
+
 std::string named(const model::Gpu& gpu) { return fmt::format("GPU {} ({})", gpu.id, gpu.model); }
 
 }  // namespace
@@ -66,7 +72,7 @@ void GpuInventory::scan(const std::vector<model::Cpu>& cpus) {
     if (gpu.vendor != GpuVendor::nvidia) by_drm.push_back(gpu);
     Known& known = known_[gpu.id];
     if (known.pci.pci_id != gpu.pci_id) known.model.reset();  // another card in the same slot
-    known.came = !known.present || known.pci != gpu;
+    known.came = !known.present || !is_same_device(known.pci, gpu);
     known.present = true;
     known.pci = std::move(gpu);
   }
@@ -77,8 +83,14 @@ void GpuInventory::scan(const std::vector<model::Cpu>& cpus) {
 // A reader that has nothing to read any more keeps its thread: what was there comes back.
 void GpuInventory::keep_reader(Reader& reader, const ReadGpus& read, std::vector<PciGpu> gpus,
                                double interval_s) {
-  if (!reader.watcher && gpus.empty()) return;
-  if (!reader.watcher) reader.watcher = std::make_unique<GpuWatcher>(read, gpus, interval_s);
+  if (!reader.watcher) {
+    reader.failure.reset();
+    if (gpus.empty()) return;
+    auto watcher = std::make_unique<GpuWatcher>(read, gpus, interval_s);
+    reader.failure = watcher->failure();
+    if (reader.failure) return;  // the next look at the bus tries again
+    reader.watcher = std::move(watcher);
+  }
   const std::uint64_t list = reader.watcher->set_gpus(std::move(gpus));
   for (auto& [id, known] : known_) {
     if (known.came && &reader_of(known.pci) == &reader) known.list = list;
@@ -111,6 +123,8 @@ KnownGpu GpuInventory::describe(Known& known) {
   if (known.model) seen.gpu.model = *known.model;
   if (!known.present) {
     seen.gpu.problem = "it is no longer on the PCI bus, or has lost its driver";
+  } else if (asked && reader.failure) {
+    seen.gpu.problem = "its driver cannot be asked: " + *reader.failure;
   } else if (asked && reader.hangs) {
     seen.gpu.problem = fmt::format("its driver has not answered for more than {:.0f} s", options_.patience_s);
   } else if (reading != nullptr) {
@@ -154,6 +168,10 @@ model::Capability GpuInventory::capability() const {
       std::count_if(gpus_.begin(), gpus_.end(), [](const KnownGpu& known) { return known.gpu.healthy; });
   capability.detail = fmt::format("{} of {} healthy", healthy, gpus_.size());
   for (const Reader* reader : {&nvml_, &drm_}) {
+    if (reader->failure) {
+      capability.available = false;
+      capability.detail += "; " + *reader->failure;
+    }
     if (!reader->latest || !reader->latest->missing) continue;
     capability.available = false;
     capability.detail += "; " + *reader->latest->missing;

@@ -76,7 +76,8 @@ class GpuInventory {
     std::optional<std::string> problem;  // as last said
   };
   struct Reader {
-    std::unique_ptr<GpuWatcher> watcher;  // null: there is none of its GPUs
+    std::unique_ptr<GpuWatcher> watcher;  // null: there is none of its GPUs, or it failed
+    std::optional<std::string> failure;   // why there is no watcher though it has GPUs
     std::shared_ptr<const GpuReadings> latest;
     bool hangs = false;
   };

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -35,10 +36,15 @@ GpuWatcher::GpuWatcher(ReadGpus read, std::vector<PciGpu> gpus, double interval_
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  // Not joined: see the destructor.
-  std::thread([state = state_, read = std::move(read), interval_s] {
-    run(state, read, interval_s);
-  }).detach();
+  try {
+    // Not joined: see the destructor.
+    std::thread([state = state_, read = std::move(read), interval_s] {
+      run(state, read, interval_s);
+    }).detach();
+  } catch (const std::system_error& error) {
+    state_->ended = true;
+    failure_ = "no thread can be had: " + error.code().message();
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

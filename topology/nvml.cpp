@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -108,6 +109,12 @@ class Nvml {
   void end();
   // Whether a call found that the driver went away since begin().
   bool driver_gone() const { return driver_gone_; }
+  // Whether read() found memory errors on one of these that it has not found gone since: their count goes
+  // with the last who lets go.
+  bool counted_errors(const std::vector<PciGpu>& gpus) const {
+    return std::any_of(gpus.begin(), gpus.end(),
+                       [this](const PciGpu& gpu) { return counted_errors_.count(gpu.id) > 0; });
+  }
   GpuReading read(const std::string& id);
 
  private:
@@ -115,13 +122,14 @@ class Nvml {
   bool got(Return result, GpuReading& reading);
   std::string text_of(Return result) const;
   void read_memory(Device* device, GpuReading& reading);
-  void read_health(Device* device, GpuReading& reading);
+  void read_health(const std::string& id, Device* device, GpuReading& reading);
   void read_processes(Device* device, GpuReading& reading);
 
   Functions call_;
   std::array<ProcessList, 3> processes_;
   bool begun_ = false;
   bool driver_gone_ = false;
+  std::set<std::string> counted_errors_;  // GPUs
   std::vector<std::byte> room_ = std::vector<std::byte>(kMostProcesses * kLongestProcess);
 };
 
@@ -200,12 +208,18 @@ void Nvml::read_memory(Device* device, GpuReading& reading) {
   if (memory.used <= memory.total) reading.memory_used_bytes = memory.used;
 }
 
-void Nvml::read_health(Device* device, GpuReading& reading) {
+void Nvml::read_health(const std::string& id, Device* device, GpuReading& reading) {
   unsigned long long errors = 0;
   const bool has_ecc = call_.ecc_errors != nullptr &&
                        got(call_.ecc_errors(device, kUncorrectedError, kVolatileCounter, &errors), reading);
-  if (has_ecc && errors > 0 && !reading.problem) {
-    reading.problem = "NVML: memory errors that ECC could not correct; a reset clears them";
+  if (has_ecc && errors == 0) counted_errors_.erase(id);
+  if (has_ecc && errors > 0) {
+    counted_errors_.insert(id);
+    if (!reading.problem) {
+      reading.problem =
+          "NVML: memory errors that ECC could not correct; a reset clears them, for which berthd has to be "
+          "stopped";
+    }
   }
   unsigned corrected = 0;
   unsigned uncorrected = 0;
@@ -258,7 +272,7 @@ GpuReading Nvml::read(const std::string& id) {
   if (call_.utilisation != nullptr && got(call_.utilisation(device, &use), reading) && use.gpu <= 100) {
     reading.utilisation = use.gpu / 100.0;
   }
-  read_health(device, reading);
+  read_health(id, device, reading);
   read_processes(device, reading);
   return reading;
 }
@@ -293,8 +307,9 @@ class NvmlReader {
       any_problem = any_problem || reading.problem;
       readings.gpus.emplace(gpu.id, std::move(reading));
     }
-    // A GPU that somebody wants to reset must not be held open.
-    if (any_problem || gpus.empty()) nvml_->end();
+    // A GPU that somebody wants to reset must not be held open. But where nobody else holds it, the driver
+    // forgets the errors that it counted, and the GPU would seem well.
+    if ((any_problem && !nvml_->counted_errors(gpus)) || gpus.empty()) nvml_->end();
     return readings;
   }
 

@@ -127,6 +127,28 @@ TEST_F(Drm, ProcessesThatCannotBeLookedAtAreSaidToBeThere) {
   EXPECT_NE(readings.missing->find("CAP_SYS_PTRACE"), std::string::npos);
 }
 
+TEST_F(Drm, WhereTheFirstProcessIsHiddenOnlyOnesOwnAreLookedAt) {
+  add_process(1, "/dev/null", "");
+  add_process(41, "/dev/dri/renderD128", kAtWork);
+  add_process(42, "/dev/dri/renderD128", kAtWork);
+  fs::permissions(host.proc() / "1/fd", fs::perms::none);
+  fs::permissions(host.root(), fs::perms(0755));
+  const bool is_root = ::geteuid() == 0;
+  if (is_root) {
+    ASSERT_EQ(::chown((host.proc() / "41").c_str(), 65534, 65534), 0);
+    ASSERT_EQ(::seteuid(65534), 0);
+  }
+  const auto readings = read();
+  if (is_root) {
+    ASSERT_EQ(::seteuid(0), 0);
+  }
+  fs::permissions(host.proc() / "1/fd", fs::perms::owner_all);
+  EXPECT_FALSE(readings.gpus.at(kId).all_pids);
+  // Those of 42 could be read, but it is another user's where there are two.
+  EXPECT_EQ(readings.gpus.at(kId).pids, is_root ? std::vector<pid_t>{41} : (std::vector<pid_t>{41, 42}));
+  EXPECT_TRUE(readings.missing);
+}
+
 TEST_F(Drm, AProcessThatComputesIsFoundByAmdkfd) {
   host.write("class/kfd/kfd/topology/nodes/0/gpu_id", "0\n");
   host.write("class/kfd/kfd/topology/nodes/0/properties", "cpu_cores_count 8\nlocation_id 0\n");

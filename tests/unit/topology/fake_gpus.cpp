@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake_gpus.h"
 
+#include <cstddef>
 #include <cstdlib>
 #include <fstream>
 #include <stdexcept>
 #include <system_error>
 
 #include <poll.h>
+#include <pthread.h>
 #include <unistd.h>
 
 namespace berth::test {
@@ -69,6 +71,23 @@ void FakeNvml::write(const std::string& path, const std::string& text) const {
 }
 
 void FakeNvml::remove(const std::string& path) const { fs::remove_all(root_ / path); }
+
+bool FakeNvml::has(const std::string& path) const { return fs::exists(root_ / path); }
+
+NoThreads::NoThreads() {
+  if (::pthread_getattr_default_np(&before_) != 0) throw std::runtime_error("pthread_getattr_default_np");
+  pthread_attr_t huge;
+  ::pthread_getattr_default_np(&huge);
+  ::pthread_attr_setstacksize(&huge, std::size_t{1} << 52U);
+  const int error = ::pthread_setattr_default_np(&huge);
+  ::pthread_attr_destroy(&huge);
+  if (error != 0) throw std::runtime_error("pthread_setattr_default_np");
+}
+
+NoThreads::~NoThreads() {
+  ::pthread_setattr_default_np(&before_);
+  ::pthread_attr_destroy(&before_);
+}
 
 bool comes_true(const std::function<bool()>& done) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);

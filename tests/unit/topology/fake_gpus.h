@@ -11,6 +11,8 @@
 #include <map>
 #include <string>
 
+#include <pthread.h>
+
 namespace berth::test {
 
 struct FakePci {
@@ -47,9 +49,22 @@ class FakeNvml {
   // A file of the stand-in, as "0000:3b:00.0/compute".
   void write(const std::string& path, const std::string& text) const;
   void remove(const std::string& path) const;
+  bool has(const std::string& path) const;
 
  private:
   std::filesystem::path root_;
+};
+
+// As long as it lives no thread can be started: their stacks would be larger than any address space.
+class NoThreads {
+ public:
+  NoThreads();
+  ~NoThreads();
+  NoThreads(const NoThreads&) = delete;
+  NoThreads& operator=(const NoThreads&) = delete;
+
+ private:
+  pthread_attr_t before_;
 };
 
 // Polls until `done`, at most 20 s; false where it never was.

@@ -9,6 +9,9 @@
 //   ID/name total used util ecc remap_failed   figures; not supported without
 //   ID/compute graphics mps                    numbers of processes, in words; not supported without
 //   ID/compute_count                           how many of them it claims there are
+//   let-go               is there once nvmlShutdown was called, which takes every ID/ecc back to 0, as a
+//   driver
+//                        does that nobody uses any more
 //
 // Built as FAKE_NVML_OLD it has the lists of processes of 2012 and no remapping of rows, as FAKE_NVML_V3 the
 // third lists only, as FAKE_NVML_BROKEN it lacks its start.
@@ -25,6 +28,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <poll.h>
@@ -103,7 +107,14 @@ extern "C" {
 int nvmlInit_v2() { return code_in(root() / "init"); }
 #endif
 
-int nvmlShutdown() { return 0; }
+int nvmlShutdown() {
+  std::error_code error;
+  for (fs::directory_iterator entry(root(), error), end; !error && entry != end; entry.increment(error)) {
+    if (fs::exists(entry->path() / "ecc")) std::ofstream(entry->path() / "ecc") << "0";
+  }
+  std::ofstream(root() / "let-go") << "";
+  return 0;
+}
 
 const char* nvmlErrorString(int code) {
   switch (code) {

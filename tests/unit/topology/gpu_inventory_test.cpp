@@ -151,6 +151,43 @@ TEST_F(GpuInventoryTest, ADriverThatHangsMakesItsGpusUnhealthyAndNobodyElses) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
 }
 
+TEST_F(GpuInventoryTest, WithoutAThreadForItsDriverThatIsSaidAndTriedAgain) {
+  add_pci(host, kId, {});
+  nvml.add(kId);
+  GpuInventory inventory(options());
+  {
+    const test::NoThreads none;
+    for (int i = 0; i < 3; ++i) inventory.look(cpus);
+    EXPECT_FALSE(only(inventory).healthy);
+    EXPECT_TRUE(inventory.settled());
+  }
+  const auto said = texts(inventory);
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_NE(said[0].find("is unhealthy: its driver cannot be asked: no thread can be had: "),
+            std::string::npos)
+      << said[0];
+  ASSERT_TRUE(becomes(inventory, std::nullopt));
+  EXPECT_EQ(texts(inventory), std::vector<std::string>{"GPU 0000:3b:00.0 (NVIDIA H100) is healthy again"});
+}
+
+TEST_F(GpuInventoryTest, AGpuWhoseNumaNodeIsRenumberedKeepsWhatWasRead) {
+  cpus.push_back({.cpu = 1, .core = 1, .llc = {}, .efficiency = {}});
+  add_pci(host, kId, {.local_cpulist = "1"});
+  nvml.add(kId);
+  GpuInventory inventory(options());
+  ASSERT_TRUE(becomes(inventory, std::nullopt));
+  EXPECT_EQ(only(inventory).numa, 0);
+  // So that nothing newer than what was read before can be had.
+  nvml.write("hang", "");
+  cpus[1].numa = 1;
+  inventory.look(cpus);
+  EXPECT_EQ(only(inventory).numa, 1);
+  EXPECT_TRUE(only(inventory).healthy) << only(inventory).problem.value_or("");
+  EXPECT_EQ(only(inventory).memory_used_bytes, 80U);
+  EXPECT_TRUE(inventory.take_news().empty());
+  nvml.remove("hang");
+}
+
 TEST_F(GpuInventoryTest, WithoutNvmlGpusAreListedAndWhyNoMoreIsKnown) {
   add_pci(host, kId, {});
   auto without = options();

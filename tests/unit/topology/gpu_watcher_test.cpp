@@ -86,6 +86,21 @@ TEST_F(GpuWatcherTest, ADriverThatHangsKeepsWhatWasReadBefore) {
   EXPECT_TRUE(comes_true([&] { return watcher.waiting_s() < 0.02; }));
 }
 
+TEST_F(GpuWatcherTest, WithoutAThreadItSaysWhyAndReadsNothing) {
+  const test::NoThreads none;
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    GpuWatcher watcher(reader(), one, 0.001);
+    ASSERT_TRUE(watcher.failure());
+    EXPECT_TRUE(watcher.failure()->starts_with("no thread can be had: ")) << *watcher.failure();
+    EXPECT_EQ(watcher.latest(), nullptr);
+    EXPECT_EQ(watcher.waiting_s(), 0);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(900))
+      << "nobody is waited for";
+  EXPECT_EQ(driver->count(&Driver::asked), 0);
+}
+
 TEST_F(GpuWatcherTest, ItsEndDoesNotWaitForADriverThatHangs) {
   driver->let(true);
   const auto begin = std::chrono::steady_clock::now();

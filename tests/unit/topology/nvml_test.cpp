@@ -106,10 +106,38 @@ TEST_F(NvmlTest, ALostGpuIsUnhealthyWhicheverCallSaysSo) {
 TEST_F(NvmlTest, ErrorsOfItsMemoryMakeAGpuUnhealthy) {
   nvml.add(kId);
   nvml.write(std::string(kId) + "/ecc", "1");
-  EXPECT_EQ(only().problem, "NVML: memory errors that ECC could not correct; a reset clears them");
+  EXPECT_EQ(only().problem,
+            "NVML: memory errors that ECC could not correct; a reset clears them, for which berthd has to be "
+            "stopped");
   nvml.write(std::string(kId) + "/ecc", "0");
   nvml.write(std::string(kId) + "/remap_failed", "1");
   EXPECT_EQ(only().problem, "NVML: a bad row of its memory could not be remapped");
+}
+
+TEST_F(NvmlTest, ErrorsAreNotForgottenBetweenReadings) {
+  nvml.add(kId);
+  nvml.add("0000:5e:00.0");
+  nvml.write(std::string(kId) + "/ecc", "1");
+  const auto reader = nvml_reader(kWhole);
+  const std::vector<PciGpu> both{gpu(kId), gpu("0000:5e:00.0")};
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(reader(both).gpus.at(kId).problem) << "reading " << i;
+  // Nor where another GPU would be let go of.
+  nvml.write("0000:5e:00.0/handle", "15");
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(reader(both).gpus.at(kId).problem) << "reading " << i;
+  EXPECT_FALSE(nvml.has("let-go"));
+  // A reset by somebody who found it free.
+  nvml.write(std::string(kId) + "/ecc", "0");
+  EXPECT_EQ(reader(both).gpus.at(kId).problem, std::nullopt);
+}
+
+TEST_F(NvmlTest, ALostGpuIsLetGoOfSoThatItCanBeReset) {
+  nvml.add(kId);
+  const auto reader = nvml_reader(kWhole);
+  EXPECT_EQ(reader({gpu(kId)}).gpus.at(kId).problem, std::nullopt);
+  EXPECT_FALSE(nvml.has("let-go"));
+  nvml.write(std::string(kId) + "/handle", "15");
+  EXPECT_EQ(reader({gpu(kId)}).gpus.at(kId).problem, "NVML: GPU is lost");
+  EXPECT_TRUE(nvml.has("let-go"));
 }
 
 TEST_F(NvmlTest, WhatIsNotSupportedIsNotKnown) {
