@@ -71,11 +71,13 @@ Result<Topology> parse_topology(std::string_view text);
 
 struct ParsedRequest {
   PendingWorkload request;
+  bool named = false;  // an id was given
   std::vector<std::string> warnings;
 };
 
 // Reads a berth.request/1 document: the members of a pending workload, of which `vcpus` is required, `id` is
-// "request" and the class latency-sensitive unless given. Errors as of parse_snapshot.
+// "request" (admission requires one) and the class latency-sensitive unless given. Errors as of
+// parse_snapshot.
 Result<ParsedRequest> parse_request(std::string_view text);
 // A berth.rank/1 document, on one line.
 std::string to_json(const Ranking& ranking);

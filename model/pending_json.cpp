@@ -41,6 +41,9 @@ PendingWorkload read_pending(const JsonValue& value) {
     if (const auto cores = made.optional("cpu")) pending.room_cpu_cores = cores->number(0, kMaxCpu + 1);
     if (const auto bytes = made.optional("memory_bytes")) pending.room_memory_bytes = bytes->bytes();
   }
+  if (const auto told = object.optional("told_gpus")) {
+    told->each([&pending](const JsonValue& id) { pending.told_gpus.push_back(id.name()); });
+  }
   return pending;
 }
 
@@ -52,6 +55,11 @@ void write_pending_members(JsonWriter& out, const PendingWorkload& pending) {
   if (pending.room_cpu_cores > 0 || pending.room_memory_bytes > 0) {
     out.key("room").begin_object().member("cpu", pending.room_cpu_cores);
     out.member("memory_bytes", pending.room_memory_bytes).end_object();
+  }
+  if (!pending.told_gpus.empty()) {
+    out.key("told_gpus").begin_array();
+    for (const std::string& id : pending.told_gpus) out.value(id);
+    out.end_array();
   }
   if (pending.gpus == 0) return;
   out.member("gpus", pending.gpus).member("gpu_memory_bytes", pending.gpu_memory_bytes);

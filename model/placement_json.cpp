@@ -111,6 +111,7 @@ Result<ParsedRequest> parse_request(std::string_view text) {
     object.require_schema(kRequestSchema);
     const auto id = object.optional("id");
     request.id = id ? id->name() : "request";
+    parsed.named = id.has_value();
     if (const auto given = object.optional("class"))
       request.workload_class = given->choice(kWorkloadClasses, to_string);
     read_pending_members(object, request);

@@ -48,6 +48,8 @@ struct PendingWorkload {
   std::uint64_t gpu_memory_bytes = 0;                   // that must be free on each
   std::optional<std::string> gpu_model = std::nullopt;  // glob; nullopt: any
   bool gpu_exclusive = true;                            // nobody else may use them
+  // Ids of those that it was told it would get: these and no others.
+  std::vector<std::string> told_gpus = {};
   // What earlier ticks have made room for, taking it from best-effort work.
   double room_cpu_cores = 0;
   std::uint64_t room_memory_bytes = 0;
@@ -68,6 +70,7 @@ struct SparkStage {
   std::vector<int> parents;
   int partitions = 0;
   std::uint64_t shuffle_write_bytes = 0;
+  bool cached = false;           // what it computed is kept on its executors for later stages, by the program
   std::vector<SparkTask> tasks;  // completed ones
 
   friend bool operator==(const SparkStage&, const SparkStage&) = default;

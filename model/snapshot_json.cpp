@@ -6,6 +6,7 @@
 #include "model/pending_json.h"
 #include "model/snapshot_checks.h"
 #include "model/topology_json.h"
+#include "model/usage_json.h"
 #include "model/workload_json.h"
 
 #include <algorithm>
@@ -49,6 +50,7 @@ SparkStage read_stage(const JsonValue& value) {
   stage.partitions = object.required("partitions").small_integer(1, kMaxCount);
   if (const auto written = object.optional("shuffle_write_bytes"))
     stage.shuffle_write_bytes = written->bytes();
+  if (const auto cached = object.optional("cached")) stage.cached = cached->boolean();
   if (const auto tasks = object.optional("tasks"))
     tasks->each([&stage](const JsonValue& element) {
       JsonObject task(element);
@@ -138,7 +140,9 @@ void write_app(JsonWriter& out, const SparkApp& app) {
     out.begin_object().member("id", stage.id).key("parents").begin_array();
     for (const int parent : stage.parents) out.value(parent);
     out.end_array().member("partitions", stage.partitions);
-    out.member("shuffle_write_bytes", stage.shuffle_write_bytes).key("tasks").begin_array();
+    out.member("shuffle_write_bytes", stage.shuffle_write_bytes);
+    if (stage.cached) out.member("cached", true);
+    out.key("tasks").begin_array();
     for (const SparkTask& task : stage.tasks) {
       out.begin_object().member("executor", task.executor).member("input_bytes", task.input_bytes);
       out.member("duration_s", task.duration_s).end_object();
@@ -166,7 +170,11 @@ void write_services(JsonWriter& out, const std::map<std::string, ServiceProfile>
 
 }  // namespace
 
-Result<ParsedSnapshot> parse_snapshot(std::string_view text, const TopologyResolver& resolve) {
+namespace {
+
+// `taken` are the samples that `text` lacks.
+Result<ParsedSnapshot> read_snapshot(std::string_view text, const TopologyResolver& resolve,
+                                     TextWithoutUsage& taken) {
   const auto root = parse_json(text);
   if (!root) return fail(root.error());
   ReadContext context;
@@ -184,12 +192,28 @@ Result<ParsedSnapshot> parse_snapshot(std::string_view text, const TopologyResol
     if (topology) parsed.snapshot.topology = *std::move(topology);
     if (!context.failed()) read_load(object, parsed.snapshot);
   }
-  if (!context.failed()) check_snapshot(parsed.snapshot, context);
+  if (!context.failed()) {
+    for (auto& [workload, usage] : taken.usage)
+      parsed.snapshot.workloads.at(workload).usage = std::move(usage);
+    check_snapshot(parsed.snapshot, context);
+  }
   if (context.failed()) return fail(*context.error());
   std::sort(parsed.snapshot.workloads.begin(), parsed.snapshot.workloads.end(),
             [](const Workload& a, const Workload& b) { return a.id < b.id; });
   parsed.warnings = context.take_warnings();
   return parsed;
+}
+
+}  // namespace
+
+Result<ParsedSnapshot> parse_snapshot(std::string_view text, const TopologyResolver& resolve) {
+  if (auto taken = take_usage(text)) {
+    auto parsed = read_snapshot(taken->text, resolve, *taken);
+    if (parsed) return parsed;
+  }
+  // What is wrong, and where, only the whole text tells.
+  TextWithoutUsage nothing;
+  return read_snapshot(text, resolve, nothing);
 }
 
 std::string to_json(const Snapshot& snapshot) {

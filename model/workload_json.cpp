@@ -2,6 +2,7 @@
 #include "model/workload_json.h"
 
 #include "model/json.h"
+#include "model/usage_json.h"
 
 #include <fmt/format.h>
 
@@ -9,9 +10,6 @@ namespace berth::model {
 
 namespace {
 
-constexpr double kMaxCores = kMaxCpu + 1;
-constexpr double kMaxMicroseconds = 1e15;
-constexpr double kMaxMpki = 1e6;
 constexpr double kMaxCpuSeconds = 1e15;
 constexpr int kMaxPriority = 1'000'000;
 
@@ -19,21 +17,6 @@ constexpr std::array kRoles{SparkRole::executor, SparkRole::driver};
 constexpr std::array kCauses{HeldCause::extended, HeldCause::reclaimed, HeldCause::preempted};
 
 const char* role_name(SparkRole role) { return role == SparkRole::executor ? "executor" : "driver"; }
-
-UsageSample read_sample(const JsonValue& value) {
-  JsonObject object(value);
-  UsageSample sample;
-  sample.time = object.required("time").epoch();
-  if (const auto cpu = object.optional("cpu")) sample.cpu_cores = cpu->number(0, kMaxCores);
-  if (const auto memory = object.nullable("memory_bytes")) sample.memory_bytes = memory->bytes();
-  if (const auto progress = object.nullable("progress")) sample.progress = progress->fraction();
-  if (const auto delay = object.nullable("runq_latency_us"))
-    sample.runq_latency_us = delay->number(0, kMaxMicroseconds);
-  if (const auto delay = object.nullable("runq_latency_p50_us"))
-    sample.runq_latency_p50_us = delay->number(0, kMaxMicroseconds);
-  if (const auto mpki = object.nullable("llc_mpki")) sample.llc_mpki = mpki->number(0, kMaxMpki);
-  return sample;
-}
 
 SparkIdentity read_spark_identity(const JsonValue& value) {
   JsonObject object(value);

@@ -34,10 +34,14 @@ double cpu_seconds_used(const model::Workload& workload, double now) {
   return mean_cores(workload) * std::max(0.0, now - since);
 }
 
-bool can_be_evicted(const model::Workload& workload) {
+bool may_be_ended(const model::Workload& workload) {
   const model::FixedLimits& fixed = workload.fixed;
   return workload.workload_class == model::WorkloadClass::best_effort && !workload.spared &&
-         !workload.evicted_at && !fixed.life && !(fixed.cpu && fixed.memory) && memory_in_use(workload) > 0;
+         !workload.evicted_at && !fixed.life && !(fixed.cpu && fixed.memory);
+}
+
+bool can_be_evicted(const model::Workload& workload) {
+  return may_be_ended(workload) && memory_in_use(workload) > 0;
 }
 
 std::uint64_t memory_being_freed(const model::Snapshot& snapshot) {

@@ -19,7 +19,9 @@ std::uint64_t memory_in_use(const model::Workload& workload);
 // else over the samples that there are.
 double cpu_seconds_used(const model::Workload& workload, double now);
 
-// Whether berth may end it: best-effort, not left alone, not ending already, and of some use.
+// Whether berth may end it: best-effort, not left alone, not ending already.
+bool may_be_ended(const model::Workload& workload);
+// And whether that is known to free memory.
 bool can_be_evicted(const model::Workload& workload);
 // Memory of workloads that berth is evicting. It counts as free: it is about to be, and nobody else is to go
 // for it meanwhile.

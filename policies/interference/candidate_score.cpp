@@ -12,10 +12,10 @@ namespace {
 // in its domain, or out of reach; its score in each of the three cases is known beforehand.
 class RequestScorer : public CandidateScorer {
  public:
-  RequestScorer(const Occupancy& occupancy, int tenant, int region)
+  RequestScorer(const Occupancy& occupancy, const Tenant& tenant, int region)
       : occupancy_(occupancy),
         node_(occupancy.node()),
-        tenant_(occupancy.tenant(tenant)),
+        tenant_(tenant),
         region_(region),
         on_core_(static_cast<int>(occupancy.tenants().size())),
         reached_(static_cast<int>(node_.regions().size())),
@@ -122,11 +122,11 @@ struct Channels {
 // pressure, and a candidate changes the pressure of its own vCPUs and ends the sparing of their siblings.
 class OverlapScorer : public CandidateScorer {
  public:
-  OverlapScorer(const Occupancy& occupancy, const BestEffortDemand& demand, int tenant, int region)
+  OverlapScorer(const Occupancy& occupancy, const BestEffortDemand& demand, const Tenant& tenant, int region)
       : occupancy_(occupancy),
         node_(occupancy.node()),
         demand_(demand),
-        tenant_(occupancy.tenant(tenant)),
+        tenant_(tenant),
         region_(region),
         own_(node_.size()),
         cores_(node_.core_count()),
@@ -226,7 +226,8 @@ class OverlapScorer : public CandidateScorer {
 }  // namespace
 
 std::unique_ptr<CandidateScorer> make_scorer(const Occupancy& occupancy, Weighting weighting,
-                                             const BestEffortDemand& demand, int tenant, int region) {
+                                             const BestEffortDemand& demand, const Tenant& tenant,
+                                             int region) {
   if (weighting == Weighting::request) return std::make_unique<RequestScorer>(occupancy, tenant, region);
   return std::make_unique<OverlapScorer>(occupancy, demand, tenant, region);
 }

@@ -26,8 +26,9 @@ class CandidateScorer {
   virtual double score(const std::vector<int>& cpus) = 0;
 };
 
-// `tenant` must not be placed yet.
+// `tenant` is not placed yet, and need not be one of the occupancy's; both must outlive the scorer.
 std::unique_ptr<CandidateScorer> make_scorer(const Occupancy& occupancy, Weighting weighting,
-                                             const BestEffortDemand& demand, int tenant, int region);
+                                             const BestEffortDemand& demand, const Tenant& tenant,
+                                             int region);
 
 }  // namespace berth::policies

@@ -36,6 +36,13 @@ void Occupancy::place(int tenant, int region, std::vector<int> cpus) {
   ++placed_count_;
 }
 
+void Occupancy::add(Tenant placed) {
+  const int region = placed.region;
+  std::vector<int> cpus = std::exchange(placed.cpus, {});
+  tenants_.push_back(std::move(placed));
+  place(static_cast<int>(tenants_.size()) - 1, region, std::move(cpus));
+}
+
 std::vector<int> Occupancy::tenants_in(int region) const {
   std::vector<int> found;
   for (const int position : node_->region(region).cpus) {

@@ -43,6 +43,8 @@ class Occupancy {
 
   // Gives `cpus` (positions, all free and usable) to a tenant that has none.
   void place(int tenant, int region, std::vector<int> cpus);
+  // One more, with the vCPUs that it has; the last one from now on.
+  void add(Tenant placed);
 
   const Node& node() const { return *node_; }
   const std::vector<Tenant>& tenants() const { return tenants_; }

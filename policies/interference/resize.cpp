@@ -54,7 +54,8 @@ class Resizer {
   // Tries `base` with each window of `width` out of `choice`.
   void try_windows(const Resize& resize, int region, const std::vector<int>& base,
                    const std::vector<int>& choice, std::ptrdiff_t width, Best& best) {
-    const auto scorer = make_scorer(occupancy_, settings_.weighting, demand_, resize.tenant, region);
+    const auto scorer =
+        make_scorer(occupancy_, settings_.weighting, demand_, occupancy_.tenant(resize.tenant), region);
     for (std::ptrdiff_t at = 0; at + width <= std::ssize(choice); ++at) {
       std::vector<int> cpus = base;
       cpus.insert(cpus.end(), choice.begin() + at, choice.begin() + at + width);

@@ -35,6 +35,17 @@ struct Placement {
   std::optional<double> gap;
 };
 
+// Where one request is placed best; nowhere where `region` is negative.
+struct WindowChoice {
+  int region = -1;
+  std::vector<int> cpus;  // positions
+  std::string reason;     // in words: why there, or why nowhere
+};
+
+// The best of a request's windows, beside everybody who is placed, who stays [SJTU]. Pure.
+WindowChoice choose_window(const Occupancy& occupancy, const InterferenceSettings& settings,
+                           const BestEffortDemand& best_effort, const PlacementRequest& request);
+
 // Pure; owns at most usable - best_effort.min_cpus vCPUs when it started so.
 using SearchFunction = Placement (*)(const PlacementProblem&);
 

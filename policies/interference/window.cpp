@@ -31,30 +31,39 @@ struct Choice {
   int candidates = 0;
 };
 
-std::vector<int> free_window(const PlacementProblem& problem, const Occupancy& occupancy, int request,
-                             int region) {
-  const Node& node = problem.node;
-  const auto& allowed = problem.requests[request].allowed;
+// Who looks for a place, and in what.
+struct WindowSearch {
+  const Occupancy& occupancy;
+  const InterferenceSettings& settings;
+  const BestEffortDemand& best_effort;
+  const PlacementRequest& request;
+  const Tenant& newcomer;
+
+  const Node& node() const { return occupancy.node(); }
+};
+
+std::vector<int> free_window(const WindowSearch& search, int region) {
+  const Node& node = search.node();
+  const auto& allowed = search.request.allowed;
   std::vector<int> free;
   for (const int position : node.region(region).window) {
     const int cpu = node.cpu(position);
-    if (occupancy.owner(position) >= 0 || problem.settings.reserved_cpus.contains(cpu)) continue;
+    if (search.occupancy.owner(position) >= 0 || search.settings.reserved_cpus.contains(cpu)) continue;
     if (allowed && !allowed->contains(cpu)) continue;
     free.push_back(position);
   }
   return free;
 }
 
-RegionResult search_region(const PlacementProblem& problem, const Occupancy& occupancy, int request,
-                           int region) {
-  const std::vector<int> free = free_window(problem, occupancy, request, region);
-  const std::ptrdiff_t width = problem.requests[request].vcpus;
-  const std::ptrdiff_t step = std::max(1, problem.settings.window_step);
+RegionResult search_region(const WindowSearch& search, int region) {
+  const std::vector<int> free = free_window(search, region);
+  const std::ptrdiff_t width = search.request.vcpus;
+  const std::ptrdiff_t step = std::max(1, search.settings.window_step);
   RegionResult result{.free = static_cast<int>(free.size()), .candidates = 0, .best = {}, .second = {}};
   if (std::ssize(free) < width) return result;
 
   const auto scorer =
-      make_scorer(occupancy, problem.settings.weighting, problem.best_effort, request, region);
+      make_scorer(search.occupancy, search.settings.weighting, search.best_effort, search.newcomer, region);
   for (std::ptrdiff_t at = 0; at + width <= std::ssize(free); at += step) {
     Candidate candidate{.region = region, .cpus = {free.begin() + at, free.begin() + at + width}, .score = 0};
     candidate.score = scorer->score(candidate.cpus);
@@ -84,8 +93,8 @@ Choice choose(std::vector<RegionResult>& results) {
   return choice;
 }
 
-std::string describe(const PlacementProblem& problem, const Choice& choice) {
-  const Node& node = problem.node;
+std::string describe(const WindowSearch& search, const Choice& choice) {
+  const Node& node = search.node();
   const auto place = [&](const Candidate& candidate) {
     return fmt::format("{} of {}", node.cpu_set(candidate.cpus).to_string(),
                        node.region(candidate.region).name);
@@ -93,45 +102,54 @@ std::string describe(const PlacementProblem& problem, const Choice& choice) {
   std::string text = fmt::format("placed on {}: score_domain {:.4g}", place(choice.best), choice.best.score);
   if (choice.rival) text += fmt::format(" against {:.4g} on {}", choice.rival->score, place(*choice.rival));
   return text + fmt::format(" ({} candidate{}, weighting {})", choice.candidates,
-                            choice.candidates == 1 ? "" : "s", to_string(problem.settings.weighting));
+                            choice.candidates == 1 ? "" : "s", to_string(search.settings.weighting));
 }
 
-std::string nothing_free(const PlacementProblem& problem, int request, const std::vector<int>& regions,
+std::string nothing_free(const WindowSearch& search, const std::vector<int>& regions,
                          const std::vector<RegionResult>& results) {
   std::size_t most = 0;
   for (std::size_t i = 1; i < results.size(); ++i) {
     if (results[i].free > results[most].free) most = i;
   }
-  const PlacementRequest& wanted = problem.requests[request];
-  const Region& region = problem.node.region(regions[most]);
+  const PlacementRequest& wanted = search.request;
+  const Region& region = search.node().region(regions[most]);
   return fmt::format("asks {} vCPUs in one domain; {} has the most free, {} of {}{}", wanted.vcpus,
                      region.name, results[most].free, region.window.size(),
                      wanted.allowed ? fmt::format(" (allowed CPUs {})", wanted.allowed->to_string()) : "");
 }
 
-// Places one request if it can be placed; says what it did.
-std::string serve(const PlacementProblem& problem, Occupancy& occupancy, int request) {
-  const int vcpus = problem.requests[request].vcpus;
-  if (vcpus <= 0) return fmt::format("asks {} vCPUs; a pin needs at least 1", vcpus);
-  const auto regions = problem.node.regions_for(vcpus, problem.settings.allow_cross_socket);
-  if (!regions) return regions.error().message();
-  if (occupancy.unowned_count() - vcpus < problem.best_effort.min_cpus) {
-    return fmt::format("asks {} vCPUs; {} of {} are unowned, and {} must stay so (be_min_cpus)", vcpus,
-                       occupancy.unowned_count(), problem.node.usable_count(), problem.best_effort.min_cpus);
-  }
-  std::vector<RegionResult> results;
-  for (const int region : *regions) results.push_back(search_region(problem, occupancy, request, region));
-  if (std::none_of(results.begin(), results.end(),
-                   [](const RegionResult& it) { return it.best.has_value(); })) {
-    return nothing_free(problem, request, *regions, results);
-  }
-  Choice choice = choose(results);
-  std::string reason = describe(problem, choice);
-  occupancy.place(request, choice.best.region, std::move(choice.best.cpus));
-  return reason;
-}
+WindowChoice nowhere(std::string reason) { return {.region = -1, .cpus = {}, .reason = std::move(reason)}; }
 
 }  // namespace
+
+WindowChoice choose_window(const Occupancy& occupancy, const InterferenceSettings& settings,
+                           const BestEffortDemand& best_effort, const PlacementRequest& request) {
+  const Node& node = occupancy.node();
+  const int vcpus = request.vcpus;
+  if (vcpus <= 0) return nowhere(fmt::format("asks {} vCPUs; a pin needs at least 1", vcpus));
+  const auto regions = node.regions_for(vcpus, settings.allow_cross_socket);
+  if (!regions) return nowhere(regions.error().message());
+  if (occupancy.unowned_count() - vcpus < best_effort.min_cpus) {
+    return nowhere(fmt::format("asks {} vCPUs; {} of {} are unowned, and {} must stay so (be_min_cpus)",
+                               vcpus, occupancy.unowned_count(), node.usable_count(), best_effort.min_cpus));
+  }
+  const Tenant newcomer{
+      .vcpus = vcpus, .pressure = request.pressure, .model = request.model, .region = -1, .cpus = {}};
+  const WindowSearch search{.occupancy = occupancy,
+                            .settings = settings,
+                            .best_effort = best_effort,
+                            .request = request,
+                            .newcomer = newcomer};
+  std::vector<RegionResult> results;
+  for (const int region : *regions) results.push_back(search_region(search, region));
+  if (std::none_of(results.begin(), results.end(),
+                   [](const RegionResult& it) { return it.best.has_value(); })) {
+    return nowhere(nothing_free(search, *regions, results));
+  }
+  Choice choice = choose(results);
+  std::string reason = describe(search, choice);
+  return {.region = choice.best.region, .cpus = std::move(choice.best.cpus), .reason = std::move(reason)};
+}
 
 Placement search_window(const PlacementProblem& problem) {
   Placement result{.occupancy = problem.standing,
@@ -139,8 +157,11 @@ Placement search_window(const PlacementProblem& problem) {
                    .lower_bound = {},
                    .gap = {}};
   for (int request = 0; request < static_cast<int>(problem.requests.size()); ++request) {
-    if (!result.occupancy.placed(request))
-      result.reasons[request] = serve(problem, result.occupancy, request);
+    if (result.occupancy.placed(request)) continue;
+    WindowChoice choice =
+        choose_window(result.occupancy, problem.settings, problem.best_effort, problem.requests[request]);
+    result.reasons[request] = std::move(choice.reason);
+    if (choice.region >= 0) result.occupancy.place(request, choice.region, std::move(choice.cpus));
   }
   return result;
 }

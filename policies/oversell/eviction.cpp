@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/oversell/eviction.h"
 
+#include "policies/interference/pressure.h"
 #include "policies/oversell/demand.h"
 #include "policies/victim.h"
 #include "policies/workload_index.h"
@@ -38,15 +39,21 @@ EvictionOrder eviction_order(const model::Snapshot& snapshot, bool evict_highest
     present.push_back(&workload);
     if (!workload.evictable) highest = std::max(highest.value_or(workload.priority), workload.priority);
   }
+  // Whether its memory is unknown, then its cost.
+  using Worth = std::pair<bool, double>;
+  const auto worth_of = [&cost](const model::Workload& workload) {
+    return Worth(!latest_memory(workload), cost(workload));
+  };
   // A driver goes after the executors of its application that can go, which are worth less without it.
-  std::map<std::string, double> dearest;
+  std::map<std::string, Worth> dearest;
   for (const model::Workload* workload : present) {
     if (!workload->spark || workload->spark->role != model::SparkRole::executor) continue;
-    auto [most, fresh] = dearest.try_emplace(workload->spark->app, cost(*workload));
-    if (!fresh) most->second = std::max(most->second, cost(*workload));
+    auto [most, fresh] = dearest.try_emplace(workload->spark->app, worth_of(*workload));
+    if (!fresh) most->second = std::max(most->second, worth_of(*workload));
   }
-  // Stage, then priority in stage 2, then cost or running priority, then executors before drivers, then id.
-  using Key = std::tuple<int, int, double, bool, std::string>;
+  // Stage, then priority in stage 2, then who is known, then cost or running priority, then executors before
+  // drivers, then id.
+  using Key = std::tuple<int, int, Worth, bool, std::string>;
   std::vector<Key> keys;
   EvictionOrder result;
   for (const model::Workload* workload : present) {
@@ -61,7 +68,7 @@ EvictionOrder eviction_order(const model::Snapshot& snapshot, bool evict_highest
       candidate.running_priority = running_priority(*workload, snapshot.time);
     }
     const bool driver = workload->spark && workload->spark->role == model::SparkRole::driver;
-    double key = candidate.running_priority.value_or(candidate.cost);
+    Worth key(!latest_memory(*workload), candidate.running_priority.value_or(candidate.cost));
     if (const auto most = driver ? dearest.find(workload->spark->app) : dearest.end();
         most != dearest.end() && candidate.stage < 3) {
       key = std::max(key, most->second);

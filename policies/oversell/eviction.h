@@ -20,8 +20,9 @@ struct EvictionOrder {
 };
 
 // Best-effort workloads in the order in which they would have to go: those marked evictable, then those of
-// less than the highest priority among the others, then, where wished, those of the highest
-// (docs/algorithms.md, overselling). Latency-sensitive ones are never among them.
+// less than the highest priority among the others, then, where wished, those of the highest; of alike ones
+// those last of which no memory is known yet (docs/algorithms.md, overselling). Latency-sensitive ones are
+// never among them.
 EvictionOrder eviction_order(const model::Snapshot& snapshot, bool evict_highest, const EvictionCost& cost);
 
 // How many have to go for `excess_bytes` of memory to come back, by what the best-effort workloads use on

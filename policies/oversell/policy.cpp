@@ -2,6 +2,7 @@
 #include "policies/oversell/policy.h"
 
 #include "model/json.h"
+#include "policies/interference/pressure.h"
 #include "policies/memory_capacity.h"
 #include "policies/oversell/demand.h"
 #include "policies/oversell/peak.h"
@@ -155,6 +156,16 @@ bool is_news(const OversoldResource& found, const std::optional<model::Advertise
   return found.factor == 1 || std::abs(found.wanted - before.factor) >= min_change * before.factor;
 }
 
+// Of who has just begun there is no sample yet; he is none of which it is not known.
+constexpr double kUnreadFor_s = 10;
+
+// Who is known to use nothing frees nothing.
+bool may_free_memory(const model::Workload& workload, double now) {
+  const auto used = latest_memory(workload);
+  const bool young = workload.created > 0 && now - workload.created < kUnreadFor_s;
+  return used ? *used > 0 : !young;
+}
+
 // How many have to go, beyond those that are going already, and the first of them: one at a time, as the
 // next tick knows better.
 void choose_victims(const model::Snapshot& snapshot, const PolicySettings& settings, double excess_bytes,
@@ -164,7 +175,7 @@ void choose_victims(const model::Snapshot& snapshot, const PolicySettings& setti
   std::vector<const model::Workload*> candidates;
   for (const std::string& id : findings.order) {
     const model::Workload* workload = workloads.find(id);
-    if (can_be_evicted(*workload)) candidates.push_back(workload);
+    if (may_be_ended(*workload) && may_free_memory(*workload, snapshot.time)) candidates.push_back(workload);
   }
   const auto freeing = static_cast<double>(findings.freeing_bytes);
   std::string& reason = findings.memory.reason;
@@ -175,6 +186,11 @@ void choose_victims(const model::Snapshot& snapshot, const PolicySettings& setti
   findings.evict_count =
       eviction_count(snapshot, excess_bytes - freeing, static_cast<int>(candidates.size()));
   reason += fmt::format(": {} of {} candidates would have to go", findings.evict_count, candidates.size());
+  const auto ends_unknown = [](const model::Workload& it) { return it.evicted_at && !latest_memory(it); };
+  if (std::any_of(snapshot.workloads.begin(), snapshot.workloads.end(), ends_unknown)) {
+    reason += "; one is ending of which it is not known what that frees, which is to show first";
+    return;
+  }
   if (!settings.oversell.evict || candidates.empty()) return;
   const model::OversellCandidate& first = findings.candidates.at(candidates.front()->id);
   proposal.actions.push_back(

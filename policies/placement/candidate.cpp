@@ -86,9 +86,10 @@ Candidate consider(const Host& on, std::size_t host, std::size_t bin, const mode
   for (const std::size_t index : candidate.gpus) {
     const BinGpu& gpu = home.gpus[index];
     candidate.gpus_left -= gpu.idle() ? 1 : 0;
-    candidate.gpu_memory_left = std::min(
-        model::kMaxBytes, candidate.gpu_memory_left + gpu.free_bytes.value_or(request.gpu_memory_bytes) -
-                              request.gpu_memory_bytes);
+    // Of one that was told there may be less by now.
+    const std::uint64_t free = gpu.free_bytes.value_or(0);
+    const std::uint64_t left = free > request.gpu_memory_bytes ? free - request.gpu_memory_bytes : 0;
+    candidate.gpu_memory_left = std::min(model::kMaxBytes, candidate.gpu_memory_left + left);
   }
   candidate.order = order_of(candidate, home, request, on.settings().placement);
   return candidate;

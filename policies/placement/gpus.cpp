@@ -19,8 +19,8 @@ enum class Verdict { fits, unhealthy, other_model, held, shared, little_memory, 
 Verdict verdict_on(const BinGpu& gpu, const model::PendingWorkload& request) {
   if (!gpu.healthy) return Verdict::unhealthy;
   if (request.gpu_model && !model::glob_match(*request.gpu_model, gpu.model)) return Verdict::other_model;
-  if (gpu.holder) return Verdict::held;
-  if (request.gpu_exclusive && gpu.users > 0) return Verdict::shared;
+  if (gpu.holder || gpu.promised) return Verdict::held;
+  if (request.gpu_exclusive && gpu.users + gpu.promised_shares > 0) return Verdict::shared;
   // Nothing asked for is there whatever there is.
   if (!gpu.free_bytes) return request.gpu_memory_bytes == 0 ? Verdict::fits : Verdict::unknown_memory;
   return *gpu.free_bytes < request.gpu_memory_bytes ? Verdict::little_memory : Verdict::fits;
@@ -30,6 +30,13 @@ Verdict verdict_on(const BinGpu& gpu, const model::PendingWorkload& request) {
 
 std::vector<std::size_t> choose_gpus(const Bin& bin, const model::PendingWorkload& request) {
   std::vector<std::size_t> fitting;
+  if (!request.told_gpus.empty()) {
+    for (std::size_t index = 0; index < bin.gpus.size(); ++index) {
+      const auto& told = request.told_gpus;
+      if (std::find(told.begin(), told.end(), bin.gpus[index].id) != told.end()) fitting.push_back(index);
+    }
+    return fitting;
+  }
   for (std::size_t index = 0; index < bin.gpus.size(); ++index) {
     if (verdict_on(bin.gpus[index], request) == Verdict::fits) fitting.push_back(index);
   }

@@ -58,6 +58,7 @@ Host::Host(const model::Snapshot& snapshot, const PolicySettings& settings)
     : name_(snapshot.host),
       settings_(&settings),
       node_(std::make_shared<Node>(snapshot.topology, settings.interference.shared_domain)),
+      occupancy_(*node_, {}),
       unowned_(node_->usable_count()),
       memory_total_(advertised_memory(snapshot, settings.oversell)),
       memory_available_(available_memory(snapshot.memory, settings.oversell)),
@@ -120,8 +121,7 @@ void Host::add_tenants(const model::Snapshot& snapshot) {
     if (!sensitive) best_effort_.use_cores += mean_cores(*workload);
     const auto placed = pins.findings.instances.find(workload->id);
     if (placed != pins.findings.instances.end()) {
-      tenants_.push_back(
-          tenant_on(placed->second.cpus, placed->second.pressure, model_of(workload->service)));
+      occupancy_.add(tenant_on(placed->second.cpus, placed->second.pressure, model_of(workload->service)));
       own(placed->second.cpus);
       continue;
     }
@@ -163,24 +163,25 @@ void Host::own(const model::CpuSet& cpus) {
   }
 }
 
-// Evenly, as the kernel does, over what nobody owns; anew whenever that becomes less.
-void Host::spread_claims() {
-  model::CpuSet usable;
-  model::CpuSet shared;
+// Evenly, as the kernel does, over what nobody owns.
+void Host::spread(const Claim& claim) {
+  model::CpuSet over;
+  for (const Bin& bin : bins_) over |= bin.unowned;
+  if (claim.within) over &= *claim.within;
+  if (over.empty()) {
+    for (const Bin& bin : bins_) over |= bin.cpus;
+  }
+  if (over.empty()) return;
   for (Bin& bin : bins_) {
-    usable |= bin.cpus;
-    shared |= bin.unowned;
-    bin.claimed_cores = 0;
+    const auto here = static_cast<double>((bin.cpus & over).size());
+    bin.claimed_cores += claim.cores * here / static_cast<double>(over.size());
   }
-  for (const Claim& claim : claims_) {
-    model::CpuSet over = claim.within ? shared & *claim.within : shared;
-    if (over.empty()) over = usable;
-    if (over.empty()) continue;
-    for (Bin& bin : bins_) {
-      const auto here = static_cast<double>((bin.cpus & over).size());
-      bin.claimed_cores += claim.cores * here / static_cast<double>(over.size());
-    }
-  }
+}
+
+// Anew whenever what nobody owns becomes less.
+void Host::spread_claims() {
+  for (Bin& bin : bins_) bin.claimed_cores = 0;
+  for (const Claim& claim : claims_) spread(claim);
 }
 
 double Host::free_cores(const Bin& bin, model::WorkloadClass workload_class) const {
@@ -232,13 +233,14 @@ void Host::take(std::size_t bin, const model::PendingWorkload& newcomer, const m
                 const std::vector<std::size_t>& gpus) {
   Bin& home = bins_[bin];
   if (latency_sensitive(newcomer.workload_class)) {
-    tenants_.push_back(tenant_on(cpus, pressure_of(newcomer.service).value, model_of(newcomer.service)));
+    occupancy_.add(tenant_on(cpus, pressure_of(newcomer.service).value, model_of(newcomer.service)));
     own(cpus);
+    spread_claims();
   } else {
     const int cores = std::min(newcomer.vcpus.value_or(0), node_->usable_count());
     claims_.push_back({.cores = static_cast<double>(cores), .within = home.cpus});
+    spread(claims_.back());
   }
-  spread_claims();
   memory_claimed_ = sum(memory_claimed_, newcomer.memory_request_bytes);
   memory_available_ = less(memory_available_, newcomer.memory_request_bytes);
   for (const std::size_t index : gpus) {
@@ -249,6 +251,33 @@ void Host::take(std::size_t bin, const model::PendingWorkload& newcomer, const m
       ++gpu.users;
     }
     if (gpu.free_bytes) gpu.free_bytes = less(*gpu.free_bytes, newcomer.gpu_memory_bytes);
+  }
+}
+
+void Host::promise(const model::PendingWorkload& newcomer) {
+  for (Bin& bin : bins_) {
+    for (BinGpu& gpu : bin.gpus) {
+      const auto& told = newcomer.told_gpus;
+      if (std::find(told.begin(), told.end(), gpu.id) == told.end()) continue;
+      gpu.promised |= newcomer.gpu_exclusive;
+      gpu.promised_shares += newcomer.gpu_exclusive ? 0 : 1;
+    }
+  }
+}
+
+void Host::claim(const model::PendingWorkload& newcomer) {
+  const int cores = std::min(newcomer.vcpus.value_or(0), node_->usable_count());
+  if (latency_sensitive(newcomer.workload_class)) unowned_ -= std::min(cores, unowned_);
+  claims_.push_back({.cores = static_cast<double>(cores), .within = {}});
+  spread(claims_.back());
+  memory_claimed_ = sum(memory_claimed_, newcomer.memory_request_bytes);
+  memory_available_ = less(memory_available_, newcomer.memory_request_bytes);
+  const auto& told = newcomer.told_gpus;
+  for (Bin& bin : bins_) {
+    for (BinGpu& gpu : bin.gpus) {
+      if (gpu.free_bytes && std::find(told.begin(), told.end(), gpu.id) != told.end())
+        gpu.free_bytes = less(*gpu.free_bytes, newcomer.gpu_memory_bytes);
+    }
   }
 }
 

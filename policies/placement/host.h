@@ -23,9 +23,12 @@ struct BinGpu {
   bool healthy = true;
   std::optional<std::string> holder;  // who has it alone
   int users = 0;                      // workloads that share it, and whoever else is on it as one more
+  // It was told to somebody who has not come yet: alone, or to share it, to so many.
+  bool promised = false;
+  int promised_shares = 0;
 
-  // Nobody uses it.
-  bool idle() const { return healthy && !holder && users == 0; }
+  // Nobody uses it, or will.
+  bool idle() const { return healthy && !holder && users == 0 && !promised && promised_shares == 0; }
 };
 
 // One NUMA node: a request is placed in one whole (docs/algorithms.md, placement).
@@ -66,7 +69,7 @@ class Host {
 
   // What choosing vCPUs needs: the node, those who own some, and what best-effort work there is.
   const Node& node() const { return *node_; }
-  const std::vector<Tenant>& tenants() const { return tenants_; }
+  const Occupancy& occupancy() const { return occupancy_; }
   const BestEffortDemand& best_effort() const { return best_effort_; }
   Pressure pressure_of(const std::string& service) const;
   model::InterferenceModel model_of(const std::string& service) const;
@@ -74,6 +77,11 @@ class Host {
   // Lets a newcomer have `cpus` (best-effort work owns none) and `gpus`, indices into the bin's.
   void take(std::size_t bin, const model::PendingWorkload& newcomer, const model::CpuSet& cpus,
             const std::vector<std::size_t>& gpus);
+
+  // Keeps the GPUs that a newcomer was told for it, whether it has a place now or not.
+  void promise(const model::PendingWorkload& newcomer);
+  // Keeps what a newcomer was promised and has no place for now: nobody else is to have it meanwhile.
+  void claim(const model::PendingWorkload& newcomer);
 
  private:
   // What somebody counts for who owns no vCPUs, and where he may run; nullopt: anywhere.
@@ -86,6 +94,7 @@ class Host {
   void add_tenants(const model::Snapshot& snapshot);
   void add_gpus(const model::Snapshot& snapshot);
   void own(const model::CpuSet& cpus);
+  void spread(const Claim& claim);
   void spread_claims();
   Tenant tenant_on(const model::CpuSet& cpus, double pressure, const model::InterferenceModel& model) const;
 
@@ -93,7 +102,7 @@ class Host {
   const PolicySettings* settings_;
   std::shared_ptr<const Node> node_;  // never changes, so that copies share it
   std::vector<Bin> bins_;
-  std::vector<Tenant> tenants_;
+  Occupancy occupancy_;  // of who owns vCPUs
   BestEffortDemand best_effort_;
   std::vector<Claim> claims_;
   int unowned_ = 0;  // usable vCPUs that no instance owns

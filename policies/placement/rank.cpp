@@ -78,6 +78,7 @@ model::BinRanking rank_bins(const model::PendingWorkload& request, std::span<con
 std::map<std::string, model::BinRanking> take_best(Host& host,
                                                    const std::vector<model::PendingWorkload>& pending) {
   std::map<std::string, model::BinRanking> rankings;
+  for (const model::PendingWorkload& newcomer : pending) host.promise(newcomer);
   for (const model::PendingWorkload& newcomer : pending) {
     model::BinRanking ranking = rank_bins(newcomer, std::span<const Host>(&host, 1));
     if (!ranking.fitting.empty()) {
@@ -94,6 +95,13 @@ std::map<std::string, model::BinRanking> take_best(Host& host,
     rankings.emplace(newcomer.id, std::move(ranking));
   }
   return rankings;
+}
+
+void take_promised(Host& host, const std::vector<model::PendingWorkload>& awaited) {
+  const auto places = take_best(host, awaited);
+  for (const model::PendingWorkload& newcomer : awaited) {
+    if (places.at(newcomer.id).fitting.empty()) host.claim(newcomer);
+  }
 }
 
 namespace {

@@ -17,9 +17,12 @@ namespace berth::policies {
 model::BinRanking rank_bins(const model::PendingWorkload& request, std::span<const Host> hosts);
 
 // Lets each of `pending`, in this order, have its best bin of the host, and takes it; by id, how the bins
-// stood for it. Who fits nowhere takes nothing.
+// stood for it. Who fits nowhere takes nothing; GPUs that one was told are nobody else's.
 std::map<std::string, model::BinRanking> take_best(Host& host,
                                                    const std::vector<model::PendingWorkload>& pending);
+
+// As take_best(), of those who were let in: who finds no place at present keeps what he was promised.
+void take_promised(Host& host, const std::vector<model::PendingWorkload>& awaited);
 
 struct PlacementProposal {
   model::PlacementFindings findings;

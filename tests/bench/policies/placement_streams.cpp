@@ -124,17 +124,22 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-bool place(Strategy strategy, std::vector<Host>& hosts, const model::PendingWorkload& request) {
-  std::vector<Candidate> fitting;
+// The bins that fit, the best of them again and again until vCPUs can be had there.
+bool place(Strategy strategy, std::vector<Host>& hosts, const model::PendingWorkload& request,
+           std::vector<Candidate>& fitting) {
+  fitting.clear();
   for (std::size_t host = 0; host < hosts.size(); ++host) {
     for (std::size_t bin = 0; bin < hosts[host].bins().size(); ++bin) {
       Candidate candidate = berth::policies::consider(hosts[host], host, bin, request);
       if (candidate.lack == Lack::nothing) fitting.push_back(std::move(candidate));
     }
   }
-  std::sort(fitting.begin(), fitting.end(),
-            [&](const Candidate& a, const Candidate& b) { return comes_first(strategy, hosts, a, b); });
-  for (const Candidate& candidate : fitting) {
+  const auto first = [&](const Candidate& a, const Candidate& b) {
+    return comes_first(strategy, hosts, a, b);
+  };
+  for (; !fitting.empty(); fitting.pop_back()) {
+    std::swap(*std::min_element(fitting.begin(), fitting.end(), first), fitting.back());
+    const Candidate& candidate = fitting.back();
     Host& host = hosts[candidate.host];
     const auto choice = berth::policies::choose_vcpus(host, candidate.bin, request);
     if (choice.cpus.empty()) continue;
@@ -144,12 +149,12 @@ bool place(Strategy strategy, std::vector<Host>& hosts, const model::PendingWork
   return false;
 }
 
-Outcome run(Strategy strategy, const Stream& stream, const PolicySettings& settings) {
-  std::vector<Host> hosts;
-  for (const model::Snapshot& snapshot : stream.hosts) hosts.emplace_back(snapshot, settings);
+// `hosts`: as they are before the stream.
+Outcome run(Strategy strategy, const Stream& stream, std::vector<Host> hosts) {
   Outcome outcome;
+  std::vector<Candidate> fitting;
   for (const model::PendingWorkload& request : stream.requests) {
-    if (!place(strategy, hosts, request)) continue;
+    if (!place(strategy, hosts, request, fitting)) continue;
     (request.gpus > 0 ? outcome.gpu_requests : outcome.cpu_requests) += 1;
     outcome.gpus += request.gpus;
   }
@@ -176,17 +181,22 @@ int main(int argc, char** argv) {
   std::array<Outcome, strategies> totals{};
   std::array<long, strategies> better_than{};
   std::array<long, strategies> worse_than{};
+  std::array<long, strategies> worse_in_both{};  // of these: fewer GPUs given out as well
   long gpu_requests = 0;
   for (long i = 0; i < streams; ++i) {
     const Stream stream = draw_stream(seed * 1'000'003 + static_cast<std::uint64_t>(i), load);
     for (const auto& request : stream.requests) gpu_requests += request.gpus > 0 ? 1 : 0;
-    long own = 0;
+    std::vector<Host> hosts;
+    for (const model::Snapshot& snapshot : stream.hosts) hosts.emplace_back(snapshot, settings);
+    Outcome own;
     for (int strategy = 0; strategy < strategies; ++strategy) {
       const auto at = static_cast<std::size_t>(strategy);
-      const Outcome outcome = run(static_cast<Strategy>(strategy), stream, settings);
-      if (strategy == berth_own) own = outcome.gpu_requests;
-      better_than[at] += own > outcome.gpu_requests ? 1 : 0;
-      worse_than[at] += own < outcome.gpu_requests ? 1 : 0;
+      const Outcome outcome = run(static_cast<Strategy>(strategy), stream, hosts);
+      if (strategy == berth_own) own = outcome;
+      better_than[at] += own.gpu_requests > outcome.gpu_requests ? 1 : 0;
+      const bool worse = own.gpu_requests < outcome.gpu_requests;
+      worse_than[at] += worse ? 1 : 0;
+      worse_in_both[at] += worse && own.gpus < outcome.gpus ? 1 : 0;
       totals[at].gpu_requests += outcome.gpu_requests;
       totals[at].gpus += outcome.gpus;
       totals[at].cpu_requests += outcome.cpu_requests;
@@ -196,12 +206,13 @@ int main(int argc, char** argv) {
   }
   std::printf("%ld streams, seed %llu, load %.3g, %ld GPU requests\n", streams,
               static_cast<unsigned long long>(seed), load, gpu_requests);
-  std::printf("%-10s %12s %9s %12s %9s %9s %12s %12s\n", "", "GPU requests", "GPUs", "CPU requests", "idle",
-              "fragments", "berth better", "berth worse");
+  std::printf("%-10s %12s %9s %12s %9s %9s %12s %12s %13s\n", "", "GPU requests", "GPUs", "CPU requests",
+              "idle", "fragments", "berth better", "berth worse", "worse in both");
   for (std::size_t at = 0; at < strategies; ++at) {
     const Outcome& total = totals[at];
-    std::printf("%-10s %12ld %9ld %12ld %9ld %9ld %12ld %12ld\n", kNames[at], total.gpu_requests, total.gpus,
-                total.cpu_requests, total.gpus_idle, total.fragments, better_than[at], worse_than[at]);
+    std::printf("%-10s %12ld %9ld %12ld %9ld %9ld %12ld %12ld %13ld\n", kNames[at], total.gpu_requests,
+                total.gpus, total.cpu_requests, total.gpus_idle, total.fragments, better_than[at],
+                worse_than[at], worse_in_both[at]);
   }
   return 0;
 }

@@ -178,6 +178,7 @@ PendingWorkload pending(int index) {
   made.gpu_memory_bytes = some_bytes();
   if (one_in(2)) made.gpu_model = "NVIDIA *";
   made.gpu_exclusive = one_in(2);
+  if (one_in(3)) made.told_gpus = {"0000:17:00.0", "0000:65:00.0"};
   return made;
 }
 
@@ -202,6 +203,7 @@ SparkApp spark_app(int index) {
       if (one_in(2)) stage.parents.push_back(earlier.id);
     stage.partitions = *gen::inRange(1, 5);
     stage.shuffle_write_bytes = some_bytes();
+    stage.cached = one_in(2);
     const int tasks = count_up_to(stage.partitions);
     for (int task = 0; task < tasks; ++task) stage.tasks.push_back({*names(), some_bytes(), *amounts(1e4)});
     app.stages.push_back(stage);

@@ -433,6 +433,49 @@ TEST(OversellEviction, PassesOverWhoCannotBeEvictedOrFreesNothing) {
   EXPECT_THAT(evictions(decide(snapshot, evicting())), IsEmpty());
 }
 
+// As it is before its first sample.
+model::Workload unseen(model::Workload workload) {
+  workload.usage.clear();
+  return workload;
+}
+
+TEST(OversellEviction, OfAlikeOnesWhoseUseIsNotKnownGoesLast) {
+  model::Snapshot snapshot = full_node(0.98);
+  snapshot.workloads[0] = unseen(snapshot.workloads[0]);
+  snapshot.workloads.push_back(task("low", {1}));
+  snapshot.workloads.push_back(unseen(task("d-low", {1})));
+  snapshot.workloads.push_back(task("high", {1}));
+  snapshot.workloads.back().priority = 1;
+  const auto plan = decide(snapshot, evicting());
+  EXPECT_THAT(plan.findings.oversell->order, ElementsAre("b", "c", "a", "low", "d-low"));
+  EXPECT_EQ(evictions(plan).at(0).workload, "b");
+}
+
+TEST(OversellEviction, WhoseUseIsNotKnownGoesBeforeHigherPrioritiesAndIsWaitedFor) {
+  model::Snapshot snapshot = full_node(0.98);
+  snapshot.workloads = {unseen(snapshot.workloads[0]), task("b", {1}), task("c", {1})};
+  snapshot.workloads[2].priority = 1;
+  const auto first = decide(snapshot, evicting());
+  ASSERT_EQ(evictions(first).size(), 1U);
+  EXPECT_EQ(evictions(first)[0], (model::EvictAction{"a", model::EvictionStep::terminate, 0, 1}));
+  snapshot.workloads[0].evicted_at = 999;
+  const auto meanwhile = decide(snapshot, evicting());
+  EXPECT_THAT(evictions(meanwhile), IsEmpty());
+  EXPECT_GE(meanwhile.findings.oversell->evict_count, 1);
+  EXPECT_THAT(meanwhile.findings.oversell->memory.reason, HasSubstr("which is to show first"));
+  snapshot.workloads.erase(snapshot.workloads.begin());
+  EXPECT_EQ(evictions(decide(snapshot, evicting())).at(0).workload, "b");
+}
+
+TEST(OversellEviction, ADriverGoesAfterAnExecutorOfWhichNothingIsKnown) {
+  model::Snapshot snapshot = full_node(0.98);
+  snapshot.workloads[0].spark = model::SparkIdentity{"app", model::SparkRole::driver, std::nullopt};
+  snapshot.workloads[2] = unseen(snapshot.workloads[2]);
+  snapshot.workloads[2].spark = model::SparkIdentity{"app", model::SparkRole::executor, "1"};
+  snapshot.spark_apps.emplace_back().id = "app";
+  EXPECT_THAT(decide(snapshot, evicting()).findings.oversell->order, ElementsAre("b", "c", "a"));
+}
+
 TEST(OversellEviction, PricesExecutorsAsTheSparkPolicyDoes) {
   model::Snapshot snapshot = full_node(0.98);
   snapshot.workloads[2].spark = model::SparkIdentity{"app", model::SparkRole::executor, "1"};
@@ -483,6 +526,9 @@ std::string evicted_first(const model::Snapshot& snapshot) {
   for (const model::Workload& it : snapshot.workloads)
     if (it.evicted_at) free += use(it);
   if (!full || total - free < 0.95 * total) return "";
+  const auto unknown = [](const model::Workload& it) { return it.usage.empty(); };
+  for (const model::Workload& it : snapshot.workloads)
+    if (it.evicted_at && unknown(it)) return "";
   const auto best_effort = [](const model::Workload& it) {
     return it.workload_class == model::WorkloadClass::best_effort;
   };
@@ -491,11 +537,13 @@ std::string evicted_first(const model::Snapshot& snapshot) {
     if (best_effort(it) && !it.evictable) highest = std::max(highest, it.priority);
   const model::Workload* first = nullptr;
   for (const model::Workload& it : snapshot.workloads) {
-    if (!best_effort(it) || it.evicted_at || it.fixed.life || use(it) <= 0) continue;
+    if (!best_effort(it) || it.evicted_at || it.fixed.life || (!unknown(it) && use(it) <= 0)) continue;
+    if (unknown(it) && it.created > 0 && snapshot.time - it.created < 10) continue;
     if (!it.evictable && it.priority == highest) continue;
-    const auto goes_before = [&it](const model::Workload& other) {
+    const auto goes_before = [&it, &unknown](const model::Workload& other) {
       if (it.evictable != other.evictable) return it.evictable;
       if (!it.evictable && it.priority != other.priority) return it.priority < other.priority;
+      if (unknown(it) != unknown(other)) return unknown(other);
       return *it.cpu_time_s != *other.cpu_time_s ? *it.cpu_time_s < *other.cpu_time_s : it.id < other.id;
     };
     if (first == nullptr || goes_before(*first)) first = &it;
@@ -514,6 +562,8 @@ RC_GTEST_PROP(OversellProperty, EvictsWhomItsRestatementSays, ()) {
     made.cpu_time_s = draws.number(0, 5);
     made.fixed.life = draws.chance(0.2);
     if (draws.chance(0.15)) made.evicted_at = 999;
+    if (draws.chance(0.15)) made.usage.clear();
+    if (draws.chance(0.3)) made.created = snapshot.time - draws.number(0, 20);
     snapshot.workloads.push_back(made);
   }
   const std::vector<model::EvictAction> found = evictions(decide(snapshot, evicting()));

@@ -31,7 +31,7 @@ model::BinRanking rank(const model::PendingWorkload& request, const std::vector<
   std::vector<Host> hosts;
   for (const model::Snapshot& snapshot : snapshots) {
     hosts.emplace_back(snapshot, settings);
-    take_best(hosts.back(), snapshot.pending);
+    take_promised(hosts.back(), snapshot.pending);
   }
   return rank_bins(request, hosts);
 }
@@ -157,6 +157,43 @@ TEST(Placement, ProcessesOfNoWorkloadShareTheirGpu) {
   EXPECT_THAT(names(rank(sharing, {gpu_host("a", {busy})})), ElementsAre("a/0"));
   busy.other_processes = 0;
   EXPECT_THAT(names(rank(request(1, 1), {gpu_host("a", {busy})})), ElementsAre("a/0"));
+}
+
+TEST(Placement, VcpusPromisedToOneWithoutAPlaceAreNobodyElses) {
+  model::Snapshot host = gpu_host("a", {});
+  host.pending = {request(9)};  // more than a node of eight can hold
+  host.pending.front().id = "awaited";
+  // Of sixteen nine are promised, and one stays with best-effort work.
+  EXPECT_THAT(names(rank(request(6), {host})), ElementsAre("a/0", "a/1"));
+  EXPECT_THAT(rank(request(7), {host}).fitting, IsEmpty());
+}
+
+TEST(Placement, GpusPromisedToOneWithoutAPlaceAreNobodyElses) {
+  model::Snapshot host = gpu_host("a", {gpu("g0", 0), gpu("g1", 0)});
+  host.pending = {request(1, 1, 100)};  // more memory than the host has
+  host.pending.front().id = "awaited";
+  host.pending.front().told_gpus = {"g0"};
+  const auto ranking = rank(request(1, 1), {host});
+  ASSERT_EQ(ranking.fitting.size(), 1U);
+  EXPECT_THAT(ranking.fitting.front().gpus, ElementsAre("g1"));
+  EXPECT_THAT(why_not(rank(request(1, 2), {host}), "a/0"), HasSubstr("1 held"));
+}
+
+TEST(Placement, MemoryOfASharedGpuIsPromisedToo) {
+  model::Snapshot host = gpu_host("a", {gpu("g0", 0)});
+  model::PendingWorkload sharing = request(1, 1, 100);
+  sharing.id = "awaited";
+  sharing.gpu_exclusive = false;
+  sharing.gpu_memory_bytes = 40 * kGiB;
+  sharing.told_gpus = {"g0"};
+  host.pending = {sharing};
+  model::PendingWorkload another = request(1, 1);
+  another.gpu_exclusive = false;
+  another.gpu_memory_bytes = 40 * kGiB;
+  EXPECT_THAT(names(rank(another, {host})), ElementsAre("a/0"));
+  another.gpu_memory_bytes = 41 * kGiB;
+  EXPECT_THAT(why_not(rank(another, {host}), "a/0"), HasSubstr("1 with less than"));
+  EXPECT_THAT(why_not(rank(request(1, 1), {host}), "a/0"), HasSubstr("1 shared by others"));
 }
 
 TEST(Placement, WhoSharesGpusGoesToThoseThatAreSharedAlready) {
