@@ -25,6 +25,8 @@ namespace {
 using model::ErrorKind;
 
 constexpr double kBusRetry_s = 10;
+// Ticks that are that many times as far apart as configured are worth a word.
+constexpr double kNoticeablySlower = 1.25;
 // Share of the tick's interval that changing cgroups may take; what is left waits for the next tick.
 constexpr double kApplyShare = 0.5;
 
@@ -236,7 +238,7 @@ void Daemon::decide() {
   observer_->set_used_shares(used_shares_->all());
   end_reservations(now);
   meet_reservations(now);
-  observer_->set_pending(reservations_->pending());
+  observer_->set_pending(with_gpus(reservations_->pending()));
   auto entries = enforcer_ ? decide_and_enforce(now) : decide_in_shadow(now);
   append(entries, advertise());
   learn_shares();
@@ -365,16 +367,18 @@ void Daemon::keep_to_budget(double read_cpu_s) {
   const auto cost = observer_->kernel().cost();
   budget_.add(read_cpu_s, cost ? static_cast<double>(cost->bpf_ns) * 1e-9 : 0, seconds_of(CLOCK_MONOTONIC));
   const double interval = interval_s();
-  const bool slowed = interval > settings_.tick_s;
-  if (slowed && !slowed_) {
+  // What swings about the limit is not said every few seconds.
+  if (interval >= kNoticeablySlower * settings_.tick_s && !slowed_said_) {
+    slowed_said_ = true;
     spdlog::warn(
         "a reading takes {:.1f} ms of CPU time, too much for one every {} s within sampling.max_cpu = {}: "
         "ticks are {:.1f} s apart",
         budget_.read_cpu_s() * 1000, settings_.tick_s, settings_.sampling_max_cpu, interval);
-  } else if (!slowed && slowed_) {
+  } else if (slowed_said_ &&
+             budget_.interval_s(0, settings_.sampling_max_cpu) < settings_.tick_s / kNoticeablySlower) {
+    slowed_said_ = false;
     spdlog::info("sampling costs less again: ticks are {} s apart", settings_.tick_s);
   }
-  slowed_ = slowed;
 }
 
 void Daemon::count_workloads() {
@@ -450,8 +454,9 @@ void Daemon::connect_bus() {
   bus_news_.start(*this, *observer_);
 }
 
+// Once until it is back: the same trouble is worded differently by each connection.
 void Daemon::say_no_bus(const std::string& problem) {
-  if (bus_problem_ != problem) spdlog::warn("no bus: {}", problem);
+  if (!bus_problem_said_) spdlog::warn("no bus: {}", problem);
   bus_problem_ = problem;
   bus_problem_said_ = true;
 }

@@ -30,6 +30,7 @@
 #include "policies/placement/host.h"
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -159,6 +160,9 @@ class Daemon final : public Control {
   void meet_reservations(double now);
   void show_pending();
   policies::Host host_as_advertised();
+  std::vector<std::string> kept_gpus(const Reservation& reservation) const;
+  std::vector<model::PendingWorkload> with_gpus(std::vector<model::PendingWorkload> awaited) const;
+  policies::Host host_with_promises(const std::string& but);
   policies::Host& host_for_newcomers();
   model::Admission judge_newcomer(const model::PendingWorkload& request);
   void say_findings();
@@ -175,6 +179,7 @@ class Daemon final : public Control {
   // Where what they say has changed.
   void drop_documents();
   const model::Plan& plan_to_show();
+  const model::Action* shown_action(const std::string& decision) const;
   StatusReport status_report() const;  // without the last actions
   const Holdings& holdings() const;
   const UnmanagedWorkloads& unmanaged() const;
@@ -220,12 +225,13 @@ class Daemon final : public Control {
   ProgressFiles progress_files_;
   SparkWatch spark_;
   SamplingBudget budget_;
-  bool slowed_ = false;                  // ticks are further apart than configured
+  bool slowed_said_ = false;
   std::uint64_t woken_by_pressure_ = 0;  // ticks
   bool woken_ = false;                   // the next tick is one
   std::optional<std::string> config_error_;
   bool mode_follows_ = false;  // the configured mode is new, or could not be had so far
   Documents documents_;
+  std::deque<std::vector<model::Action>> shown_;  // of the plans that were asked for last, newest first
   std::uint64_t ticks_ = 0;
   double last_wall_ms_ = 0;
   double total_cpu_ms_ = 0;

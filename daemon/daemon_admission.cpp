@@ -28,13 +28,6 @@ constexpr const char* kPlacement = "placement";
 constexpr const char* kReservation = "reservation";
 constexpr const char* kHeld = "held";
 
-// The same, but for what the daemon itself has come to.
-bool is_same_request(model::PendingWorkload held, const model::PendingWorkload& request) {
-  held.room_cpu_cores = request.room_cpu_cores;
-  held.room_memory_bytes = request.room_memory_bytes;
-  return held == request;
-}
-
 std::vector<std::string> gpus_of(const model::Admission& answer) {
   return answer.bins.fitting.empty() ? std::vector<std::string>() : answer.bins.fitting.front().gpus;
 }
@@ -89,7 +82,12 @@ std::string to_json(const model::Admission& answer, const std::string& decision)
 
 void Daemon::end_reservations(double now) {
   std::vector<LogEntry> entries;
-  for (const Reservation& it : reservations_->expire(now)) {
+  // Who has come and is not met yet is not late.
+  const auto has_come = [this](const std::string& id) {
+    return std::any_of(arrived_.begin(), arrived_.end(),
+                       [&](const std::string& came) { return is_meant(id, came); });
+  };
+  for (const Reservation& it : reservations_->expire(now, has_come)) {
     entries.push_back(
         end_of(it, now, mode_name(), "expired",
                fmt::format("it has not come within {:.4g} s; its place is free again", it.hold_s)));
@@ -103,11 +101,13 @@ void Daemon::end_reservations(double now) {
 void Daemon::meet_reservations(double now) {
   std::vector<LogEntry> entries;
   for (const auto& id : std::exchange(arrived_, {})) {
+    const std::uint64_t run = observer_->cgroup_id(id);
+    if (run == 0) continue;  // and gone again: the next start finds the place
     for (const Reservation& met : reservations_->meet(id)) {
       entries.push_back(end_of(met, now, mode_name(), "came",
                                fmt::format("it is here, as {}; its place is its own now", id)));
       observer_->keep_gpus({.workload = id,
-                            .cgroup_id = observer_->cgroup_id(id),
+                            .cgroup_id = run,
                             .gpus = met.gpus,
                             .exclusive = met.request.gpu_exclusive,
                             .until = met.until()});
@@ -116,9 +116,27 @@ void Daemon::meet_reservations(double now) {
   record(entries);
 }
 
+// The GPUs that one who is waited for was told it would get, as long as these are well; else none.
+std::vector<std::string> Daemon::kept_gpus(const Reservation& reservation) const {
+  const auto& gpus = observer_->snapshot().topology.gpus();
+  const auto is_well = [&gpus](const std::string& id) {
+    return std::any_of(gpus.begin(), gpus.end(),
+                       [&id](const model::Gpu& gpu) { return gpu.id == id && gpu.healthy && !gpu.holder; });
+  };
+  const auto& told = reservation.gpus;
+  return std::all_of(told.begin(), told.end(), is_well) ? told : std::vector<std::string>();
+}
+
+// All who are waited for, with these.
+std::vector<model::PendingWorkload> Daemon::with_gpus(std::vector<model::PendingWorkload> awaited) const {
+  for (std::size_t at = 0; at < awaited.size(); ++at)
+    awaited[at].told_gpus = kept_gpus(reservations_->all()[at]);
+  return awaited;
+}
+
 // What was only observed has made no room.
 void Daemon::show_pending() {
-  observer_->set_pending(enforcer_ ? reservations_->pending() : reservations_->requests());
+  observer_->set_pending(with_gpus(enforcer_ ? reservations_->pending() : reservations_->requests()));
 }
 
 // As it is now, with what it says of itself since the last tick.
@@ -131,11 +149,19 @@ policies::Host Daemon::host_as_advertised() {
   return host;
 }
 
-// With everybody who is waited for in its place. Made once for all who ask between two ticks.
+// As it is for a newcomer: with everybody else who is waited for in its place, or, for want of one at
+// present, with what was promised him kept.
+policies::Host Daemon::host_with_promises(const std::string& but) {
+  policies::Host host = host_as_advertised();
+  auto others = observer_->snapshot().pending;
+  std::erase_if(others, [&](const model::PendingWorkload& held) { return held.id == but; });
+  policies::take_promised(host, others);
+  return host;
+}
+
+// Made once for all who ask between two ticks.
 policies::Host& Daemon::host_for_newcomers() {
-  if (documents_.host) return *documents_.host;
-  documents_.host.emplace(host_as_advertised());
-  policies::take_best(*documents_.host, reservations_->pending());
+  if (!documents_.host) documents_.host.emplace(host_with_promises({}));
   return *documents_.host;
 }
 
@@ -147,6 +173,10 @@ model::Result<std::string> Daemon::admit(const std::string& request, double hold
   }
   auto parsed = model::parse_request(request);
   if (!parsed) return model::fail(parsed.error().context("the request"));
+  if (!parsed->named) {
+    return model::fail(ErrorKind::invalid_input,
+                       "the request: $.id: missing; it says which cgroup the place is kept for");
+  }
   take_changes();
   const double now = clock_();
   end_reservations(now);
@@ -154,16 +184,20 @@ model::Result<std::string> Daemon::admit(const std::string& request, double hold
   const bool renewed = before && is_same_request(before->request, parsed->request);
   model::Admission answer = judge_newcomer(parsed->request);
   answer.time = now;
-  std::string decision = renewed ? before->decision : "";
+  std::string decision = renewed && answer.admitted ? before->decision : "";
   if (decision.empty()) {
     decision = policies::decision_id(now, kPlacement, kAdmit, answer.request.id,
                                      answer.admitted ? kHeld : "refused");
   }
   if (answer.admitted) {
     auto host = std::move(documents_.host);
+    if (before) {  // what was taken of others to make room is not taken again
+      parsed->request.room_cpu_cores = before->request.room_cpu_cores;
+      parsed->request.room_memory_bytes = before->request.room_memory_bytes;
+    }
     // What was let in before and would find no place now keeps what it was told.
     auto gpus = gpus_of(answer);
-    if (gpus.empty() && before) gpus = before->gpus;
+    if (gpus.empty() && renewed) gpus = before->gpus;
     const auto held = reservations_->hold({.request = std::move(parsed->request),
                                            .since = now,
                                            .hold_s = hold_s,
@@ -193,11 +227,12 @@ model::Result<std::string> Daemon::admit(const std::string& request, double hold
 }
 
 std::string Daemon::reservations_json() {
+  take_changes();
   end_reservations(clock_());
   if (documents_.reservations) return *documents_.reservations;
   policies::Host host = host_as_advertised();
   std::map<std::string, model::FittingBin> places;
-  for (const auto& [id, bins] : policies::take_best(host, reservations_->pending())) {
+  for (const auto& [id, bins] : policies::take_best(host, observer_->snapshot().pending)) {
     if (!bins.fitting.empty()) places.emplace(id, bins.fitting.front());
   }
   documents_.reservations =
@@ -206,6 +241,7 @@ std::string Daemon::reservations_json() {
 }
 
 model::Result<std::string> Daemon::cancel_reservation(const std::string& id) {
+  take_changes();
   const double now = clock_();
   end_reservations(now);
   const auto held = reservations_->find(id);
@@ -239,19 +275,20 @@ model::Admission Daemon::judge_newcomer(const model::PendingWorkload& request) {
   const auto before = reservations_->find(request.id);
   if (!before) return policies::admit(host_for_newcomers(), request);
   // Asked again, it is judged without itself; what was promised for the very same stands.
-  (void)reservations_->release(request.id);
+  const bool same = is_same_request(before->request, request);
+  model::PendingWorkload again = request;
+  if (same) again.told_gpus = kept_gpus(*before);
   drop_documents();
-  answer = policies::admit(host_for_newcomers(), request);
-  if (!answer.admitted && is_same_request(before->request, request)) {
+  documents_.host.emplace(host_with_promises(request.id));
+  answer = policies::admit(*documents_.host, again);
+  answer.request = request;
+  if (!answer.admitted && same) {
     answer.admitted = true;
     answer.change.clear();
     answer.reason = "it was let in before; now there would be no place: " + answer.reason;
     documents_.host.reset();
   }
-  if (!answer.admitted) {  // what was promised before stands
-    (void)reservations_->hold(*before);
-    documents_.host.reset();
-  }
+  if (!answer.admitted) documents_.host.reset();  // what was promised before stands
   return answer;
 }
 

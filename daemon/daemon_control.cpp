@@ -15,6 +15,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <malloc.h>
 #include <spdlog/spdlog.h>
 #include <syslog.h>
@@ -25,6 +26,9 @@ namespace berth::daemon {
 using model::ErrorKind;
 
 namespace {
+
+constexpr std::size_t kShownPlans = 16;
+constexpr std::size_t kShownActions = 2000;  // of all of them but the newest
 
 constexpr std::size_t kLastActions = 5;
 // What a document of a thousand workloads is made in lies between what stays: given back, once a tick.
@@ -148,7 +152,17 @@ std::string Daemon::snapshot_json() {
 }
 
 std::string Daemon::plan_json() {
-  return made_once(documents_.plan, [this] { return model::to_json(plan_to_show()); });
+  return made_once(documents_.plan, [this] {
+    const model::Plan& plan = plan_to_show();
+    shown_.push_front(plan.actions);
+    std::size_t actions = 0;
+    std::erase_if(shown_, [&](const std::vector<model::Action>& of) {
+      actions += of.size();
+      return actions > kShownActions && &of != &shown_.front();
+    });
+    if (shown_.size() > kShownPlans) shown_.pop_back();
+    return model::to_json(plan);
+  });
 }
 
 // In observe mode what enforcing from now on would begin with: the plan of the snapshot that is shown.
@@ -156,6 +170,16 @@ const model::Plan& Daemon::plan_to_show() {
   if (enforcer_) return plan_;
   if (!documents_.decided) documents_.decided = policies::decide(observer_->snapshot(), settings_.policies);
   return *documents_.decided;
+}
+
+// Of a plan that somebody was shown and that is not today's any more; nullptr where there is none.
+const model::Action* Daemon::shown_action(const std::string& decision) const {
+  for (const auto& actions : shown_) {
+    const auto found = std::find_if(actions.begin(), actions.end(),
+                                    [&](const model::Action& action) { return action.decision == decision; });
+    if (found != actions.end()) return &*found;
+  }
+  return nullptr;
 }
 
 model::Result<std::string> Daemon::explain_json(const std::string& subject) {
@@ -168,6 +192,13 @@ model::Result<std::string> Daemon::explain_json(const std::string& subject) {
   if (!entries.empty() && !explanation.decision) {
     explanation.decision = {.id = subject, .planned = {}};
     explanation.workload = policies::explain_workload(snapshot, plan, settings, entries.front().workload);
+  }
+  if (!explanation.decision && !explanation.workload && !explanation.application) {
+    if (const model::Action* shown = shown_action(subject)) {
+      explanation.decision = {.id = subject, .planned = *shown};
+      if (const auto* id = shown->workload())
+        explanation.workload = policies::explain_workload(snapshot, plan, settings, *id);
+    }
   }
   if (!explanation.decision && !explanation.workload && !explanation.application) {
     return model::fail(
@@ -217,13 +248,11 @@ model::Result<void> Daemon::set_workload(const std::string& id,
   if (!set && set.error().kind() == ErrorKind::invalid_input) return set;
   if (!set) spdlog::warn("settings of {} hold until berthd ends only: {}", id, set.error().message());
   drop_documents();
+  std::vector<std::string> changed;
   for (const auto& [key, value] : settings) {
-    if (value.empty()) {
-      spdlog::info("{}: {} is as configured again", id, key);
-    } else {
-      spdlog::info("{}: {} is {} for this run", id, key, value);
-    }
+    changed.push_back(value.empty() ? key + " as configured" : fmt::format("{} {}", key, value));
   }
+  spdlog::info("{}: {}, for this run", id, fmt::join(changed, ", "));
   const auto wanted = settings.find("class");
   if (wanted != settings.end() && wanted->second == "latency-sensitive")
     publish(evictor_.let_go(id, clock_(), "it is latency-sensitive now"));
@@ -283,7 +312,9 @@ model::Result<void> Daemon::reload() {
   pressure_.set_share(settings_.pressure_threshold);
   watch_spark();
   metrics_.keep(settings_.metrics_listen, config_loaded_);
-  for (const auto& warning : observer_->set_rules(settings_.rules).warnings) spdlog::warn("{}", warning);
+  const auto changes = observer_->set_rules(settings_.rules);
+  for (const auto& warning : changes.warnings) spdlog::warn("{}", warning);
+  arrived_.insert(arrived_.end(), changes.appeared.begin(), changes.appeared.end());
   decision_log_->set_retention(settings_.log_retention_s);
   reopen_what_failed();
   if (enforcer_) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/gpu_holders.h"
 
+#include "daemon/held.h"
 #include "spark/proc_files.h"
 
 #include <algorithm>
@@ -11,18 +12,11 @@ namespace berth::daemon {
 
 namespace {
 
-model::Workload* workload_at(model::Snapshot& snapshot, const std::string& id) {
-  const auto found = std::lower_bound(
-      snapshot.workloads.begin(), snapshot.workloads.end(), id,
-      [](const model::Workload& workload, const std::string& wanted) { return workload.id < wanted; });
-  return found != snapshot.workloads.end() && found->id == id ? &*found : nullptr;
-}
-
 // The one that the group at `path` is, or is in; null where there is none. At most one of a group's ancestors
 // is a workload.
 model::Workload* workload_around(model::Snapshot& snapshot, std::string path) {
   while (!path.empty()) {
-    if (auto* workload = workload_at(snapshot, path)) return workload;
+    if (auto* workload = find_workload(snapshot, path)) return workload;
     const auto slash = path.rfind('/');
     path.resize(slash == std::string::npos ? 0 : slash);
   }
@@ -73,7 +67,7 @@ void GpuHolders::join(model::Snapshot& snapshot, const RunOf& run_of) {
            run_of(promise.workload) != promise.cgroup_id;
   });
   for (const GpuPromise& promise : promises_) {
-    if (workload_at(snapshot, promise.workload) == nullptr) continue;
+    if (find_workload(snapshot, promise.workload) == nullptr) continue;
     for (const std::string& gpu : promise.gpus) {
       Users& of = users[gpu];
       if (of.others > 0) continue;
@@ -87,7 +81,7 @@ void GpuHolders::join(model::Snapshot& snapshot, const RunOf& run_of) {
   for (const auto& known : gpus_) {
     model::Gpu gpu = known.gpu;
     const Users& of = users[gpu.id];
-    for (const std::string& id : of.workloads) workload_at(snapshot, id)->gpus.push_back(gpu.id);
+    for (const std::string& id : of.workloads) find_workload(snapshot, id)->gpus.push_back(gpu.id);
     if (known.all_pids || of.others > 0) gpu.other_processes = of.others;
     if (known.all_pids && of.others == 0 && of.workloads.size() == 1 && !of.shares)
       gpu.holder = *of.workloads.begin();

@@ -99,11 +99,15 @@ std::optional<std::string> wanted_value(const model::Action& action, const std::
   return value == original ? std::nullopt : std::optional(std::move(value));
 }
 
-const model::Workload* find_workload(const model::Snapshot& snapshot, const std::string& id) {
+model::Workload* find_workload(model::Snapshot& snapshot, const std::string& id) {
   const auto found =
       std::lower_bound(snapshot.workloads.begin(), snapshot.workloads.end(), id,
                        [](const model::Workload& w, const std::string& key) { return w.id < key; });
   return found != snapshot.workloads.end() && found->id == id ? &*found : nullptr;
+}
+
+const model::Workload* find_workload(const model::Snapshot& snapshot, const std::string& id) {
+  return find_workload(const_cast<model::Snapshot&>(snapshot), id);  // which only looks
 }
 
 HeldCause cause_of(const model::Plan& plan, const model::Snapshot& snapshot, const std::string& workload,

@@ -67,6 +67,7 @@ std::optional<std::string> wanted_value(const model::Action& action, const std::
 
 // nullptr where there is none such.
 const model::Workload* find_workload(const model::Snapshot& snapshot, const std::string& id);
+model::Workload* find_workload(model::Snapshot& snapshot, const std::string& id);
 
 // Why the plan, made of the snapshot, has a workload's limit changed: a latency-sensitive one is given more,
 // a best-effort one lends or loses what the straggler policy's moves say. Where these say nothing, what it

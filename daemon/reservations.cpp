@@ -79,6 +79,12 @@ model::Result<Reservation> read_one(const json& element) {
 
 }  // namespace
 
+bool is_same_request(model::PendingWorkload held, const model::PendingWorkload& request) {
+  held.room_cpu_cores = request.room_cpu_cores;
+  held.room_memory_bytes = request.room_memory_bytes;
+  return held == request;
+}
+
 bool is_meant(const std::string& request, const std::string& workload) {
   if (request == workload) return true;
   std::string_view rest = workload;
@@ -107,8 +113,14 @@ Reservations::Reservations(const std::filesystem::path& runtime_dir, std::option
 }
 
 model::Result<void> Reservations::hold(Reservation reservation) {
-  const auto same = [&](const Reservation& held) { return held.request.id == reservation.request.id; };
-  std::erase_if(held_, same);
+  const auto same = std::find_if(held_.begin(), held_.end(), [&](const Reservation& held) {
+    return held.request.id == reservation.request.id;
+  });
+  if (same != held_.end() && is_same_request(same->request, reservation.request)) {
+    *same = std::move(reservation);
+    return save();
+  }
+  if (same != held_.end()) held_.erase(same);
   if (held_.size() >= kMost) {
     return model::fail(model::ErrorKind::refused,
                        fmt::format("{} workloads are waited for already; wait until some have come", kMost));
@@ -121,9 +133,11 @@ bool Reservations::release(const std::string& id) {
   return !remove_if([&](const Reservation& held) { return held.request.id == id; }).empty();
 }
 
-std::vector<Reservation> Reservations::expire(double now) {
+std::vector<Reservation> Reservations::expire(double now,
+                                              const std::function<bool(const std::string&)>& has_come) {
   for (Reservation& held : held_) held.since = std::min(held.since, now);
-  return remove_if([now](const Reservation& held) { return now >= held.until(); });
+  return remove_if(
+      [&](const Reservation& held) { return now >= held.until() && !has_come(held.request.id); });
 }
 
 std::vector<Reservation> Reservations::meet(const std::string& came) {

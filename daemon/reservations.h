@@ -27,12 +27,15 @@ struct Reservation {
   double until() const { return since + hold_s; }
 };
 
+// Whether one asks the same as what is held, whatever the daemon has come to since.
+bool is_same_request(model::PendingWorkload held, const model::PendingWorkload& request);
+
 // Whether a workload's id (its cgroup path) is meant by a request's: it is the same, or one of its
 // directories has that name, with or without the suffix of a systemd unit.
 bool is_meant(const std::string& request, const std::string& workload);
 
-// Reservations, oldest first, each until its workload comes or its time is over. Kept in
-// RUNTIME_DIR/reservations.json, so that a restart of the daemon breaks no promise.
+// Reservations, in the order in which they were let in, each until its workload comes or its time is over.
+// Kept in RUNTIME_DIR/reservations.json, so that a restart of the daemon breaks no promise.
 class Reservations {
  public:
   static constexpr std::size_t kMost = 1000;
@@ -40,14 +43,14 @@ class Reservations {
   // Reads what an earlier daemon left; a file that cannot be read is as good as none, and `warning` says so.
   Reservations(const std::filesystem::path& runtime_dir, std::optional<std::string>& warning);
 
-  // Adds one; one of the same id is replaced, and comes last. Error refused where there are kMost; io where
-  // it could not be written down, the reservation being in force.
+  // Adds one, last; one of the same id is replaced, and keeps its turn if it asks the same. Error refused
+  // where there are kMost; io where it could not be written down, the reservation being in force.
   model::Result<void> hold(Reservation reservation);
   // Ends it; false where there is none.
   bool release(const std::string& id);
   // Ends those whose time is over, and returns them. One made in the future, before the clock was set back,
-  // lasts its time from now on.
-  std::vector<Reservation> expire(double now);
+  // lasts its time from now on. Those whose id `has_come` are left to meet().
+  std::vector<Reservation> expire(double now, const std::function<bool(const std::string&)>& has_come);
   // Ends those that `came` (a workload's id) meets, at most one each, the oldest, and returns them.
   std::vector<Reservation> meet(const std::string& came);
 

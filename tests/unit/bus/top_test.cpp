@@ -182,9 +182,9 @@ TEST_F(Top, FollowsKeysAndLeavesTheTerminalAsItWas) {
   EXPECT_FALSE(top.cooked());
   EXPECT_THAT(top.shown(), Not(HasSubstr("\nberth on"))) << "drawn over, not below";
   top.type("s");
-  wait_for(top, "by pressure");
+  wait_for(top, "by waiting");
   top.type("r");
-  wait_for(top, "by pressure, reversed");
+  wait_for(top, "by waiting, reversed");
   top.type("q");
   serve_until([&] { return top.ended(); });
   EXPECT_TRUE(WIFEXITED(top.status) && WEXITSTATUS(top.status) == 0) << top.status;

@@ -260,6 +260,18 @@ TEST_F(AdmissionTest, RoomIsMadeOnceWhereMoreIsPromisedThanThereIs) {
   EXPECT_EQ(snapshot()["pending"][0]["room"]["cpu"], 2);
   for (int i = 0; i < 10; ++i) tick();
   EXPECT_EQ(quotas(), made);
+  EXPECT_EQ(admit(request("web/new", 2))["admitted"], true) << "asked again";
+  for (int i = 0; i < 3; ++i) tick();
+  EXPECT_EQ(quotas(), made);
+}
+
+TEST_F(AdmissionTest, WhatHasNoNameIsNotWaitedFor) {
+  start();
+  tick();
+  const auto answer = daemon->admit(R"({"schema":"berth.request/1","vcpus":1})", 60);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().kind(), model::ErrorKind::invalid_input);
+  EXPECT_NE(answer.error().message().find("$.id: missing"), std::string::npos) << answer.error().message();
 }
 
 }  // namespace berth::daemon

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,33 @@ namespace {
 
 using DaemonTest = test::DaemonFixture;
 using nlohmann::json;
+
+// The JSON of docs/contract.md that has this schema, as it stands there.
+std::vector<std::string> examples_of(const std::string& schema) {
+  std::ifstream file(BERTH_DOCS "/contract.md");
+  const std::string contract((std::istreambuf_iterator<char>(file)), {});
+  const std::string fence = "```json\n";
+  std::vector<std::string> found;
+  for (std::size_t at = contract.find(fence); at != std::string::npos; at = contract.find(fence, at)) {
+    at += fence.size();
+    const std::string block = contract.substr(at, contract.find("```", at) - at);
+    if (block.starts_with("{\"schema\": \"" + schema)) found.push_back(block);
+  }
+  return found;
+}
+
+TEST(ContractExamples, OfWhatIsReadAreRead) {
+  for (const std::string& example : examples_of("berth.snapshot/1")) {
+    const auto parsed = model::parse_snapshot(example);
+    ASSERT_TRUE(parsed) << parsed.error().message();
+    EXPECT_TRUE(parsed->warnings.empty());
+  }
+  for (const std::string& example : examples_of("berth.request/1")) {
+    const auto parsed = model::parse_request(example);
+    EXPECT_TRUE(parsed) << parsed.error().message();
+  }
+  EXPECT_EQ(examples_of("berth.snapshot/1").size() + examples_of("berth.request/1").size(), 2U);
+}
 
 TEST_F(DaemonTest, StatusHasEveryMember) {
   load_node();

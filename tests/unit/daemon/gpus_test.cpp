@@ -4,6 +4,7 @@
 #include "model/json.h"
 #include "tests/unit/topology/fake_gpus.h"
 
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -211,6 +212,74 @@ TEST_F(GpusOfADaemon, WhatWasPromisedIsKeptWhileTheRunOpensOneGpuAfterTheOther) 
     return gpu(0)["holder"] == "batch/train";
   }));
   EXPECT_EQ(gpu(1)["holder"], "batch/train");
+}
+
+TEST_F(GpusOfADaemon, NoGpuIsPromisedToTwo) {
+  for (const char* id : {kFirst, kSecond}) add_pci(node.host(), id, {.local_cpulist = "0-1,4-5"});
+  start_settled();
+  const auto told = [this](const std::string& id) {
+    const auto answer = json::parse(daemon
+                                        ->admit(R"({"schema":"berth.request/1","id":")" + id +
+                                                    R"(","class":"best-effort","vcpus":1,"gpus":1})",
+                                                60)
+                                        .value());
+    EXPECT_EQ(answer["admitted"], true) << answer;
+    return answer["fitting"][0]["gpus"][0].get<std::string>();
+  };
+  const std::string of_one = told("one");
+  const std::string of_two = told("two");
+  EXPECT_NE(of_one, of_two);
+  EXPECT_EQ(told("one"), of_one) << "asked again";
+  ASSERT_TRUE(daemon->cancel_reservation("one"));
+  EXPECT_EQ(told("three"), of_one) << "the second one's is its own";
+}
+
+TEST_F(GpusOfADaemon, WhoAsksAgainIsToldTheSameAlthoughAnotherIsIdleNow) {
+  for (const char* id : {kFirst, kSecond}) add_pci(node.host(), id, {.local_cpulist = "0-1,4-5"});
+  use(kFirst, "41");
+  start_settled();
+  const char* request =
+      R"({"schema":"berth.request/1","id":"train","class":"best-effort","vcpus":1,"gpus":1})";
+  const auto told = [&] { return json::parse(daemon->admit(request, 86400).value())["fitting"][0]["gpus"]; };
+  EXPECT_EQ(told(), json::array({kSecond}));
+  use(kFirst, "");
+  ASSERT_TRUE(test::eventually([this] {
+    tick();
+    return gpu(0)["holder"] == nullptr;
+  }));
+  EXPECT_EQ(told(), json::array({kSecond}));
+  EXPECT_EQ(snapshot()["pending"][0]["told_gpus"], json::array({kSecond}));
+}
+
+TEST_F(GpusOfADaemon, WhatWasPromisedIsKeptWhileItHasNoPlace) {
+  use(kFirst, "41");
+  start_settled();
+  const auto admitted = [this](const std::string& id, std::uint64_t memory) {
+    const json request = {
+        {"schema", "berth.request/1"},   {"id", id}, {"class", "best-effort"}, {"vcpus", 1}, {"gpus", 1},
+        {"memory_request_bytes", memory}};
+    return json::parse(daemon->admit(request.dump(), 60).value())["admitted"].get<bool>();
+  };
+  EXPECT_TRUE(admitted("train", 6 << 20));
+  std::ofstream(node.proc() / "meminfo") << "MemTotal: 16384 kB\nMemFree: 1 kB\nMemAvailable: 6000 kB\n";
+  tick();
+  EXPECT_FALSE(admitted("next", 1 << 20));
+  EXPECT_TRUE(admitted("train", 6 << 20)) << "asked again";
+}
+
+TEST_F(GpusOfADaemon, WhoAsksForNoneAnyMoreKeepsNone) {
+  use(kFirst, "41");
+  start_settled();
+  const auto admit = [this](const char* more) {
+    const std::string request =
+        std::string(R"({"schema":"berth.request/1","id":"train","class":"best-effort","vcpus":1)") + more +
+        "}";
+    EXPECT_EQ(json::parse(daemon->admit(request, 60).value())["admitted"], true);
+  };
+  admit(R"(,"gpus":1)");
+  EXPECT_EQ(snapshot()["pending"][0]["told_gpus"], json::array({kSecond}));
+  admit("");
+  EXPECT_FALSE(snapshot()["pending"][0].contains("told_gpus"));
 }
 
 TEST_F(GpusOfADaemon, AnotherRunOfWhoWasLetInWasNotLetIn) {

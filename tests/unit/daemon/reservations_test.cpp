@@ -69,22 +69,43 @@ TEST(ReservationMatch, GoesByPathOrByTheNameOfADirectoryInIt) {
   EXPECT_FALSE(is_meant("eb.service", "system.slice/web.service"));
 }
 
+bool nobody(const std::string&) { return false; }
+
 TEST_F(ReservationsTest, LastForTheirTime) {
   auto held = open();
   ASSERT_TRUE(held.hold(reservation("a")));
   ASSERT_TRUE(held.hold(reservation("b", 105)));
-  EXPECT_TRUE(held.expire(109.9).empty());
-  const auto ended = held.expire(110);
+  EXPECT_TRUE(held.expire(109.9, nobody).empty());
+  const auto ended = held.expire(110, nobody);
   ASSERT_EQ(ended.size(), 1U);
   EXPECT_EQ(ended[0].request.id, "a");
   EXPECT_EQ(held.pending().size(), 1U);
 }
 
+TEST_F(ReservationsTest, WhoHasComeIsNotLate) {
+  auto held = open();
+  ASSERT_TRUE(held.hold(reservation("a")));
+  ASSERT_TRUE(held.hold(reservation("b")));
+  const auto ended = held.expire(110, [](const std::string& id) { return id == "a"; });
+  ASSERT_EQ(ended.size(), 1U);
+  EXPECT_EQ(ended[0].request.id, "b");
+}
+
+TEST_F(ReservationsTest, OneThatIsRenewedKeepsItsTurn) {
+  auto held = open();
+  ASSERT_TRUE(held.hold(reservation("a")));
+  ASSERT_TRUE(held.hold(reservation("b")));
+  ASSERT_TRUE(held.hold(reservation("a", 105)));
+  ASSERT_EQ(held.size(), 2U);
+  EXPECT_EQ(held.all()[0].request.id, "a");
+  EXPECT_EQ(held.all()[0].since, 105);
+}
+
 TEST_F(ReservationsTest, LastNoLongerWhereTheClockIsSetBack) {
   auto held = open();
   ASSERT_TRUE(held.hold(reservation("a", 5000)));
-  EXPECT_TRUE(held.expire(100).empty());
-  EXPECT_EQ(held.expire(110).size(), 1U);
+  EXPECT_TRUE(held.expire(100, nobody).empty());
+  EXPECT_EQ(held.expire(110, nobody).size(), 1U);
 }
 
 TEST_F(ReservationsTest, EndWhenTheirWorkloadComesOneForEach) {
@@ -108,6 +129,17 @@ TEST_F(ReservationsTest, OneOfTheSameIdIsReplaced) {
   EXPECT_EQ(held.find("a")->request.vcpus, 4);
   EXPECT_TRUE(held.release("a"));
   EXPECT_FALSE(held.release("a"));
+}
+
+TEST_F(ReservationsTest, OneThatAsksForSomethingElseIsTheLast) {
+  auto held = open();
+  ASSERT_TRUE(held.hold(reservation("a")));
+  ASSERT_TRUE(held.hold(reservation("b")));
+  auto larger = reservation("a", 103);
+  larger.request.vcpus = 4;
+  ASSERT_TRUE(held.hold(larger));
+  ASSERT_EQ(held.size(), 2U);
+  EXPECT_EQ(held.all()[1].request.id, "a");
 }
 
 TEST_F(ReservationsTest, AreNotWithoutEnd) {
