@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.h"
-#include "cli/daemon_client.h"
 #include "cli/document.h"
-#include "model/name.h"
+#include "cli/workload_name.h"
 
 #include <iostream>
 #include <memory>
@@ -23,14 +22,14 @@ struct Arguments {
 };
 
 // Whoever is not there to be asked has to have said so beforehand.
-Outcome<void> confirm(const Session& session, const Arguments& arguments) {
+Outcome<void> can_ask(const Arguments& arguments) {
+  if (arguments.yes || (isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0)) return {};
+  return problem(Exit::wrong_use, "there is no terminal to ask on: --yes evicts without asking");
+}
+
+Outcome<void> confirm(const Session& session, const Arguments& arguments, const std::string& id) {
   if (arguments.yes) return {};
-  if (isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0) {
-    return problem(Exit::wrong_use, "there is no terminal to ask on: --yes evicts without asking");
-  }
-  session.err << fmt::format("Evict {}? What it has not stored is lost. [y/N] ",
-                             printable(arguments.workload))
-              << std::flush;
+  session.err << fmt::format("Evict {}? What it has not stored is lost. [y/N] ", printable(id)) << std::flush;
   std::string answer;
   std::getline(std::cin, answer);
   if (answer == "y" || answer == "Y" || answer == "yes") return {};
@@ -38,24 +37,19 @@ Outcome<void> confirm(const Session& session, const Arguments& arguments) {
 }
 
 Outcome<void> evict(Session& session, const Arguments& arguments) {
-  if (!model::is_name(arguments.workload)) {
-    return problem(Exit::wrong_use,
-                   fmt::format("\"{}\" is no workload's id; `berthctl list` shows them", arguments.workload));
-  }
-  if (auto confirmed = confirm(session, arguments); !confirmed) return confirmed;
-  auto daemon = DaemonClient::connect();
-  if (!daemon) return tl::unexpected(daemon.error());
-  const auto decision = daemon->evict(arguments.workload);
+  if (auto asked = can_ask(arguments); !asked) return asked;
+  auto addressed = address(arguments.workload);
+  if (!addressed) return tl::unexpected(addressed.error());
+  auto& [daemon, id] = *addressed;
+  if (auto confirmed = confirm(session, arguments, id); !confirmed) return confirmed;
+  const auto decision = daemon.evict(id);
   if (!decision) return tl::unexpected(decision.error());
   if (session.json) {
-    session.out << Document{{"schema", "berth.evict/1"},
-                            {"workload", arguments.workload},
-                            {"decision", *decision}}
-                       .dump()
+    session.out << Document{{"schema", "berth.evict/1"}, {"workload", id}, {"decision", *decision}}.dump()
                 << "\n";
   } else {
     session.out << fmt::format("{}: asked to end ({}); berthctl explain {} tells what becomes of it\n",
-                               printable(arguments.workload), printable(*decision), printable(*decision));
+                               printable(id), printable(*decision), printable(*decision));
   }
   return {};
 }
@@ -65,7 +59,7 @@ Outcome<void> evict(Session& session, const Arguments& arguments) {
 Action declare_evict(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
   app.footer("Asks first. Refused in observe mode, and for workloads that are not best-effort.");
-  app.add_option("workload", arguments->workload, "Its id, as `berthctl list` has it")
+  app.add_option("workload", arguments->workload, "Its id, as `berthctl list` has it, or its last component")
       ->required()
       ->type_name("");
   app.add_flag("--yes", arguments->yes, "Do not ask");

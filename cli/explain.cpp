@@ -2,16 +2,17 @@
 #include "policies/explain.h"
 
 #include "cli/command.h"
-#include "cli/daemon_client.h"
 #include "cli/input.h"
 #include "cli/render.h"
 #include "cli/show_document.h"
+#include "cli/workload_name.h"
 #include "model/explanation.h"
 #include "policies/decide.h"
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -41,8 +42,12 @@ Outcome<std::string> explain_file(Session& session, const Arguments& arguments) 
   if (!text) return tl::unexpected(text.error());
   const auto snapshot = parse_snapshot(session.err, *text, input_name(*arguments.snapshot));
   if (!snapshot) return tl::unexpected(snapshot.error());
+  std::vector<std::string> ids;
+  for (const model::Workload& workload : snapshot->workloads) ids.push_back(workload.id);
+  const auto subject = meant_by(arguments.subject, ids);
+  if (!subject) return tl::unexpected(subject.error());
   const auto plan = policies::decide(*snapshot, settings.policies);
-  const auto explanation = policies::explain(*snapshot, plan, settings.policies, arguments.subject);
+  const auto explanation = policies::explain(*snapshot, plan, settings.policies, *subject);
   if (!explanation.workload && !explanation.decision && !explanation.application) {
     return problem(Exit::failed,
                    fmt::format("\"{}\" is neither a workload of {} nor a decision that it leads to",
@@ -52,12 +57,13 @@ Outcome<std::string> explain_file(Session& session, const Arguments& arguments) 
 }
 
 Outcome<std::string> ask_daemon(const std::string& subject) {
-  auto daemon = DaemonClient::connect();
-  if (!daemon) {
-    return problem(daemon.error().exit,
-                   daemon.error().message + "; or give a file: berthctl explain --snapshot FILE");
+  auto addressed = address(subject);
+  if (!addressed && addressed.error().exit == Exit::unreachable) {
+    return problem(Exit::unreachable,
+                   addressed.error().message + "; or give a file: berthctl explain --snapshot FILE");
   }
-  return daemon->explain(subject);
+  if (!addressed) return tl::unexpected(addressed.error());
+  return addressed->daemon.explain(addressed->id);
 }
 
 Outcome<void> explain(Session& session, const Arguments& arguments) {
@@ -75,8 +81,9 @@ Outcome<void> explain(Session& session, const Arguments& arguments) {
 
 Action declare_explain(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
-  app.add_option("subject", arguments->subject,
-                 "A workload's id, a Spark application's, or a decision's (d-...)")
+  app.add_option(
+         "subject", arguments->subject,
+         "A workload's id or the last component of one, a Spark application's, or a decision's (d-...)")
       ->required()
       ->type_name("WORKLOAD|APPLICATION|DECISION");
   app.add_option("--snapshot", arguments->snapshot, "Of this snapshot, - for standard input")

@@ -2,8 +2,8 @@
 #include "model/progress.h"
 
 #include "cli/command.h"
-#include "cli/daemon_client.h"
 #include "cli/document.h"
+#include "cli/workload_name.h"
 
 #include <memory>
 #include <ostream>
@@ -27,20 +27,20 @@ Outcome<void> report(Session& session, const Arguments& arguments) {
     return problem(Exit::wrong_use,
                    fmt::format("\"{}\" is {}", arguments.fraction, fraction.error().message()));
   }
-  auto daemon = DaemonClient::connect();
-  if (!daemon) return tl::unexpected(daemon.error());
   // On the bus the caller's own workload has no name.
   const bool own = arguments.workload == "self";
-  const auto done = daemon->report_progress(own ? "" : arguments.workload, *fraction);
+  const auto as_own = [](DaemonClient daemon) { return Addressed{std::move(daemon), ""}; };
+  auto addressed = own ? DaemonClient::connect().map(as_own) : address(arguments.workload);
+  if (!addressed) return tl::unexpected(addressed.error());
+  const auto done = addressed->daemon.report_progress(addressed->id, *fraction);
   if (!done) return tl::unexpected(done.error());
+  const std::string& workload = own ? arguments.workload : addressed->id;
   if (session.json) {
-    session.out << Document{{"schema", "berth.progress/1"},
-                            {"workload", arguments.workload},
-                            {"progress", *fraction}}
-                       .dump()
-                << "\n";
+    session.out
+        << Document{{"schema", "berth.progress/1"}, {"workload", workload}, {"progress", *fraction}}.dump()
+        << "\n";
   } else {
-    session.out << printable(arguments.workload) << ": " << format_share(*fraction) << "\n";
+    session.out << printable(workload) << ": " << format_share(*fraction) << "\n";
   }
   return {};
 }
@@ -49,8 +49,9 @@ Outcome<void> report(Session& session, const Arguments& arguments) {
 
 Action declare_progress(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
-  app.add_option("workload", arguments->workload,
-                 "Its id, as `berthctl list` has it, or self: the one that this command runs in")
+  app.add_option(
+         "workload", arguments->workload,
+         "Its id, as `berthctl list` has it, its last component, or self: the one that this command runs in")
       ->required()
       ->type_name("");
   app.add_option("fraction", arguments->fraction, "0.42, or DONE/TOTAL such as 42/100")

@@ -76,7 +76,7 @@ class Hosts {
                                                   first->second, snapshot->host));
     }
     policies::Host host(*snapshot, settings_);
-    policies::take_best(host, snapshot->pending);
+    policies::take_promised(host, snapshot->pending);
     hosts_.push_back(std::move(host));
     return {};
   }

@@ -28,7 +28,7 @@ struct SortColumn {
 
 constexpr std::array kSortColumns{
     SortColumn{TopSort::cpu, "CPU", "cpu_cores"},
-    SortColumn{TopSort::pressure, "pressure", "cpu_pressure_some_avg10"},
+    SortColumn{TopSort::pressure, "waiting", "cpu_pressure_some_avg10"},
     SortColumn{TopSort::runq, "run-queue delay", "runq_latency_us"},
     SortColumn{TopSort::llc, "LLC misses", "llc_mpki"},
     SortColumn{TopSort::score, "score", "score"},
@@ -242,7 +242,8 @@ TopPage render_top(const TopFrame& frame, const TopView& view, const Style& styl
 
   Lines lines = std::move(page.above);
   if (all == 0) {
-    lines.emplace_back("No workloads: nothing on this host matches a rule.");
+    lines.emplace_back(
+        "No workloads: no rule, mark or QoS class makes one; see [[workload]] in berth.toml(5).");
   } else {
     std::ostringstream table;
     table_of(rows).print(table, style);

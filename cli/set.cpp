@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.h"
-#include "cli/daemon_client.h"
 #include "cli/document.h"
+#include "cli/workload_name.h"
 #include "model/name.h"
 
 #include <algorithm>
@@ -63,29 +63,26 @@ Outcome<void> set(Session& session, const Arguments& arguments) {
   if (assignments.empty() && !reset) {
     return problem(Exit::wrong_use, "there is nothing to set; KEY=VALUE sets, --reset takes settings back");
   }
-  if (!model::is_name(workload)) {
-    return problem(Exit::wrong_use,
-                   fmt::format("\"{}\" is no workload's id; `berthctl list` shows them", workload));
-  }
   auto settings = parse_settings(assignments);
   if (!settings) return tl::unexpected(settings.error());
   // An empty value takes a setting back.
   for (const char* key : kKeys) {
     if (reset) settings->emplace(key, "");
   }
-  auto daemon = DaemonClient::connect();
-  if (!daemon) return tl::unexpected(daemon.error());
-  const auto done = daemon->set_workload(workload, *settings);
+  auto addressed = address(workload);
+  if (!addressed) return tl::unexpected(addressed.error());
+  auto& [daemon, id] = *addressed;
+  const auto done = daemon.set_workload(id, *settings);
   if (!done) return tl::unexpected(done.error());
   if (session.json) {
-    session.out << Document{{"schema", "berth.set/1"}, {"workload", workload}, {"settings", *settings}}.dump()
+    session.out << Document{{"schema", "berth.set/1"}, {"workload", id}, {"settings", *settings}}.dump()
                 << "\n";
   } else {
     std::string said = reset ? "as configured" : "";
     if (!assignments.empty()) {
       said += fmt::format("{}{}, until it ends", reset ? " but for " : "", fmt::join(assignments, " "));
     }
-    session.out << printable(workload) << ": " << printable(said) << "\n";
+    session.out << printable(id) << ": " << printable(said) << "\n";
   }
   return {};
 }
@@ -94,7 +91,7 @@ Outcome<void> set(Session& session, const Arguments& arguments) {
 
 Action declare_set(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
-  app.add_option("workload", arguments->workload, "Its id, as `berthctl list` has it")
+  app.add_option("workload", arguments->workload, "Its id, as `berthctl list` has it, or its last component")
       ->required()
       ->type_name("");
   app.add_option("settings", arguments->assignments, "class, service, vcpus, deadline, priority, evictable")

@@ -188,7 +188,10 @@ void add_spark_specs(std::vector<KeySpec<Settings>>& specs) {
       "spark.complexity", {{"pooled", Complexity::pooled}, {"mean-of-ratios", Complexity::mean_of_ratios}},
       [=](Settings & s) -> auto& { return spark(s).complexity; }));
   specs.push_back(choice_key<Settings, EvictionRank>(
-      "spark.rank", {{"cost-per-byte", EvictionRank::cost_per_byte}, {"cost", EvictionRank::cost}},
+      "spark.rank",
+      {{"loss-per-byte", EvictionRank::loss_per_byte},
+       {"cost-per-byte", EvictionRank::cost_per_byte},
+       {"cost", EvictionRank::cost}},
       [=](Settings & s) -> auto& { return spark(s).rank; }));
   specs.push_back(number_key<Settings>(
       "spark.alpha", 0, 1000, [=](Settings & s) -> auto& { return spark(s).alpha; }));

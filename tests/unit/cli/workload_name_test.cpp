@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/workload_name.h"
+
+#include <gtest/gtest.h>
+
+namespace berth::cli {
+namespace {
+
+const std::vector<std::string> kIds{"system.slice/nginx.service",
+                                    "system.slice/batch.service",
+                                    "user.slice/batch.scope",
+                                    "machine.slice/web",
+                                    "web",
+                                    "machine.slice/web/nginx.service.d"};
+
+TEST(WorkloadName, AWorkloadsIdMeansThatOneAlone) { EXPECT_EQ(meant_by("web", kIds).value(), "web"); }
+
+TEST(WorkloadName, TheLastComponentIsEnoughWithOrWithoutTheUnitsSuffix) {
+  EXPECT_EQ(meant_by("nginx.service", kIds).value(), "system.slice/nginx.service");
+  EXPECT_EQ(meant_by("nginx", kIds).value(), "system.slice/nginx.service");
+}
+
+TEST(WorkloadName, SeveralThatMayBeMeantAreAllNamed) {
+  const auto none = meant_by("batch", kIds);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().exit, Exit::wrong_use);
+  EXPECT_EQ(none.error().message,
+            "\"batch\" may be any of system.slice/batch.service, user.slice/batch.scope");
+}
+
+TEST(WorkloadName, WhatMeansNoneIsLeftAsItIs) {
+  EXPECT_EQ(meant_by("ngin", kIds).value(), "ngin");
+  EXPECT_EQ(meant_by("slice/nginx.service", kIds).value(), "slice/nginx.service");
+  EXPECT_EQ(meant_by("web", {}).value(), "web");
+}
+
+}  // namespace
+}  // namespace berth::cli
