@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import time
 from subprocess import CompletedProcess
 from typing import Any
 
@@ -29,6 +30,50 @@ vcpus = 2
 match = "system.slice/berth-test-be*.service"
 class = "best-effort"
 """
+
+# Of best-effort work some is marked evictable, and the rest is of three priorities.
+EVICTION_RULES = """
+[[workload]]
+match = "system.slice/berth-test-ls*.service"
+class = "latency-sensitive"
+vcpus = 2
+
+[[workload]]
+match = "system.slice/berth-test-be-first*.service"
+class = "best-effort"
+priority = 10
+evictable = true
+
+[[workload]]
+match = "system.slice/berth-test-be-low.service"
+class = "best-effort"
+priority = 1
+
+[[workload]]
+match = "system.slice/berth-test-be-mid*.service"
+class = "best-effort"
+priority = 5
+
+[[workload]]
+match = "system.slice/berth-test-be*.service"
+class = "best-effort"
+priority = 10
+
+[[workload]]
+match = "machine.slice/libpod-*.scope"
+class = "best-effort"
+
+[[workload]]
+match = "berthtest/*"
+class = "best-effort"
+"""
+
+MIB = 1 << 20
+
+
+def holder(mib: int) -> str:
+    """A command that holds so much memory."""
+    return f"stress-ng --vm 1 --vm-bytes {mib}M --vm-hang 0 --vm-keep --vm-method write64 --quiet"
 
 
 def cpus_of(cpulist: str) -> set[int]:
@@ -86,6 +131,12 @@ class Berth:
     def log_of(self, unit: str) -> list[dict[str, Any]]:
         return [e for e in self.json("log", "-n", "200")["entries"] if e["workload"] == f"system.slice/{unit}"]
 
+    def logged(self, kind: str) -> list[dict[str, Any]]:
+        """What the running berthd logged of that kind, oldest first."""
+        started = self.json("status")["started"]
+        entries = self.json("log", "-n", "500")["entries"]
+        return [e for e in reversed(entries) if e["kind"] == kind and e["time"] >= started]
+
     def journal(self, pattern: str) -> str:
         """What the running berthd wrote to the journal, lines that match."""
         return self.guest.run(
@@ -117,6 +168,28 @@ class Berth:
             for path, value in found.items()
         }
 
+    def memory_in_use(self) -> int:
+        text = self.guest.run("cat /proc/meminfo").stdout
+        total, available = (int(re.search(rf"{name}:\s+(\d+)", text)[1]) << 10 for name in ("MemTotal", "MemAvailable"))
+        return total - available
+
+    def settled_memory_in_use(self) -> int:
+        """Once it stays the same to a hundredth, for three readings: what ran before is given back little by little."""
+        readings: list[int] = []
+
+        def same() -> bool:
+            readings.append(self.memory_in_use())
+            time.sleep(1)
+            last = readings[-4:]
+            return len(last) == 4 and max(last) - min(last) < 0.01 * last[-1]
+
+        self.guest.poll(same, 120, what="the memory in use to settle")
+        return readings[-1]
+
+    def memory_of(self, unit: str) -> int:
+        """memory.current of a unit of system.slice; 0 where it does not run."""
+        return int(self.guest.run(f"cat /sys/fs/cgroup/system.slice/{unit}/memory.current 2>/dev/null || echo 0").stdout)
+
     def drop_ins(self) -> list[str]:
         """What systemd keeps of runtime properties of test units."""
         return self.guest.run(
@@ -128,6 +201,14 @@ class Berth:
     def start_unit(self, unit: str, command: str = "sleep infinity", *properties: str) -> None:
         options = " ".join(f"--property={p}" for p in properties)
         self.guest.run(f"systemd-run --quiet --collect --unit={unit} {options} {command}")
+
+    def wait_held(self, unit: str, mib: int) -> None:
+        self.guest.poll(lambda: self.memory_of(unit) > mib * MIB, 180, what=f"{unit} to hold {mib} MiB")
+
+    def hold(self, unit: str, mib: int) -> None:
+        """A service that uses so much memory."""
+        self.start_unit(unit, holder(mib))
+        self.wait_held(unit, mib)
 
     def stop_unit(self, unit: str) -> None:
         self.guest.run(f"systemctl stop {unit}")

@@ -24,6 +24,18 @@ def guest() -> Iterator[Guest]:
         yield booted
 
 
+@pytest.fixture(autouse=True)
+def another_guest_where_one_hung(request: pytest.FixtureRequest) -> None:
+    """A test that met the silence of a guest runs again (tests/vm/run), and the ones after it run: in another one."""
+    for name in {"guest", "sampling_guest"} & set(request.fixturenames):
+        hung: Guest = request.getfixturevalue(name)
+        if hung.silent:
+            print("the guest hung: booting another")
+            hung.replace()
+            if staging := os.environ.get("BERTH_STAGING"):
+                hung.install(Path(staging))
+
+
 @pytest.fixture
 def berth(guest: Guest) -> Iterator[Berth]:
     """The berth that is installed in the guest; stopped and its test units gone after each test."""

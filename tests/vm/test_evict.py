@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import time
 from collections.abc import Iterator
@@ -12,39 +11,9 @@ from typing import Any
 
 import pytest
 
-from berth import Berth
+from berth import EVICTION_RULES, MIB, Berth
 
-MIB = 1 << 20
 ID = "0123456789abcdef" * 4
-RULES = """
-[[workload]]
-match = "system.slice/berth-test-ls*.service"
-class = "latency-sensitive"
-vcpus = 2
-
-[[workload]]
-match = "system.slice/berth-test-be-first.service"
-class = "best-effort"
-evictable = true
-
-[[workload]]
-match = "system.slice/berth-test-be-low.service"
-class = "best-effort"
-priority = 1
-
-[[workload]]
-match = "system.slice/berth-test-be*.service"
-class = "best-effort"
-priority = 10
-
-[[workload]]
-match = "machine.slice/libpod-*.scope"
-class = "best-effort"
-
-[[workload]]
-match = "berthtest/*"
-class = "best-effort"
-"""
 SHORT = "[spark]\ngrace = 3"
 
 
@@ -56,18 +25,11 @@ def state(berth: Berth, unit: str) -> str:
     return berth.guest.run(f"systemctl show -P ActiveState {unit}").stdout.strip()
 
 
-def evictions(berth: Berth) -> list[dict[str, Any]]:
-    """What the running berthd did to anybody's life, oldest first."""
-    started = berth.json("status")["started"]
-    entries = berth.json("log", "-n", "200")["entries"]
-    return [e for e in reversed(entries) if e["kind"] == "evict" and e["time"] >= started]
-
-
 def steps(berth: Berth, workload: str) -> list[str]:
     """What was done to it, oldest first: "terminate StopUnit"."""
     return [
         f"{e['attribute']} {e['new']}".strip() + ("" if e["result"] == "applied" else f" {e['result']}")
-        for e in evictions(berth)
+        for e in berth.logged("evict")
         if e["workload"] == workload
     ]
 
@@ -123,7 +85,7 @@ def test_a_service_is_evicted_by_hand(berth: Berth, others: dict[str, int]) -> N
     berth.start_unit(unit, "stress-ng --vm 1 --vm-bytes 32M --vm-hang 0 --quiet")
     berth.start_unit("berth-test-be-b.service")
     bystander = main_pid(berth, "berth-test-be-b.service")
-    berth.start("observe", SHORT, RULES)
+    berth.start("observe", SHORT, EVICTION_RULES)
     wait_listed(berth, workload)
     refused = berth.guest.run(f"berthctl evict --yes {workload}", check=False)
     assert refused.returncode == 3 and "observe mode" in refused.stderr
@@ -155,7 +117,7 @@ def test_a_container_with_a_scope_of_its_own(berth: Berth, others: dict[str, int
         f"systemd-run --quiet --scope --slice=machine.slice --unit={scope} stress-ng --cpu 1 --cpu-load 1 --quiet "
         "</dev/null >/dev/null 2>&1 &"
     )
-    berth.start("enforce", SHORT, RULES)
+    berth.start("enforce", SHORT, EVICTION_RULES)
     wait_listed(berth, workload)
     berth.guest.run(f"berthctl evict --yes {workload}")
     assert wait_ended(berth, workload) == ["terminate StopUnit", "end"]
@@ -164,7 +126,7 @@ def test_a_container_with_a_scope_of_its_own(berth: Berth, others: dict[str, int
 
 
 def test_a_container_without_a_unit_gets_signals(berth: Berth, others: dict[str, int]) -> None:
-    berth.start("enforce", SHORT, RULES)
+    berth.start("enforce", SHORT, EVICTION_RULES)
     heeds = start_in_group(berth, "heeds", "sleep infinity")
     ignores = start_in_group(berth, "ignores", "sh -c 'trap \"\" TERM; while :; do sleep 1; done'")
     wait_listed(berth, "berthtest/heeds", "berthtest/ignores")
@@ -180,7 +142,7 @@ def test_a_unit_that_ignores_being_stopped_is_killed_by_its_cgroup(berth: Berth,
     unit, workload = "berth-test-be-deaf.service", "system.slice/berth-test-be-deaf.service"
     berth.guest.write_file("/root/deaf", "#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 1; done\n")
     berth.start_unit(unit, "sh /root/deaf")
-    berth.start("enforce", SHORT, RULES)
+    berth.start("enforce", SHORT, EVICTION_RULES)
     wait_listed(berth, workload)
     begun = time.monotonic()
     berth.guest.run(f"berthctl evict --yes {workload}")
@@ -199,7 +161,7 @@ def test_restart_always_does_not_bring_it_back(berth: Berth, others: dict[str, i
         first = main_pid(berth, unit)
         berth.guest.run(f"kill -9 {first}")
         berth.guest.poll(lambda: main_pid(berth, unit) not in (0, first), 30, what="systemd to start it anew")
-        berth.start("enforce", SHORT, RULES)
+        berth.start("enforce", SHORT, EVICTION_RULES)
         wait_listed(berth, workload)
         berth.guest.run(f"berthctl evict --yes {workload}")
         assert wait_ended(berth, workload) == ["terminate StopUnit", "end"]
@@ -216,7 +178,7 @@ def test_others_that_are_bound_to_it_keep_a_unit(berth: Berth, others: dict[str,
     berth.start_unit(unit)
     berth.start_unit("berth-test-ls-on-top.service", "sleep infinity", f"BindsTo={unit}", f"After={unit}")
     pids = [main_pid(berth, unit), main_pid(berth, "berth-test-ls-on-top.service")]
-    berth.start("enforce", SHORT, RULES)
+    berth.start("enforce", SHORT, EVICTION_RULES)
     wait_listed(berth, workload)
     refused = berth.guest.run(f"berthctl evict --yes {workload}", check=False)
     assert refused.returncode == 3 and "bound to it" in refused.stderr, refused.stderr
@@ -225,7 +187,7 @@ def test_others_that_are_bound_to_it_keep_a_unit(berth: Berth, others: dict[str,
 
 def test_a_cgroup_that_was_replaced_meanwhile_is_not_hit(berth: Berth, others: dict[str, int]) -> None:
     deaf = "sh -c 'trap \"\" TERM; while :; do sleep 1; done'"
-    berth.start("enforce", "[spark]\ngrace = 10", RULES)
+    berth.start("enforce", "[spark]\ngrace = 10", EVICTION_RULES)
     old = start_in_group(berth, "reborn", deaf)
     wait_listed(berth, "berthtest/reborn")
     berth.guest.run("berthctl evict --yes berthtest/reborn")
@@ -240,46 +202,30 @@ def test_a_cgroup_that_was_replaced_meanwhile_is_not_hit(berth: Berth, others: d
     assert steps(berth, "berthtest/reborn") == ["terminate SIGTERM", "end"]
 
 
-def memory(berth: Berth) -> tuple[int, int]:
-    text = berth.guest.run("cat /proc/meminfo").stdout
-    total, available = (int(re.search(rf"{name}:\s+(\d+)", text)[1]) << 10 for name in ("MemTotal", "MemAvailable"))
-    return total, available
-
-
-def hold(berth: Berth, unit: str, mib: int) -> None:
-    """A service that uses so much memory."""
-    berth.start_unit(unit, f"stress-ng --vm 1 --vm-bytes {mib}M --vm-hang 0 --vm-keep --vm-method write64 --quiet")
-
-    def used() -> int:
-        return int(berth.guest.run(f"cat /sys/fs/cgroup/system.slice/{unit}/memory.current").stdout)
-
-    berth.guest.poll(lambda: used() > mib * MIB, 120, what=f"{unit} to use {mib} MiB")
-
-
 def test_a_squeeze_evicts_the_right_ones_one_at_a_time(berth: Berth, others: dict[str, int]) -> None:
     size = 160
     victims = ["first", "low", "high"]  # marked; of lower priority; of the highest, which stays
     units = [f"berth-test-be-{name}.service" for name in victims]
     ids = [f"system.slice/{unit}" for unit in units]
     for unit in units:
-        hold(berth, unit, size)
+        berth.hold(unit, size)
     high = main_pid(berth, units[2])
-    berth.start("enforce", SHORT, RULES)
+    berth.start("enforce", SHORT, EVICTION_RULES)
     wait_listed(berth, *ids)
-    total, available = memory(berth)
+    used = berth.settled_memory_in_use()
     # Two of the three have to go: one and a half times what one uses is too much.
-    cap = int((total - available - 1.5 * size * MIB) / 0.95)
+    cap = int((used - 1.5 * size * MIB) / 0.95)
     settings = f"{SHORT}\n[oversell]\nmemory_cap = {cap}"
-    berth.configure("enforce", settings, RULES)
+    berth.configure("enforce", settings, EVICTION_RULES)
     time.sleep(5)
     assert all(not steps(berth, workload) for workload in ids), "it is not told to evict"
 
-    berth.configure("enforce", f"{settings}\nevict = true", RULES)
+    berth.configure("enforce", f"{settings}\nevict = true", EVICTION_RULES)
     for workload in ids[:2]:
         assert wait_ended(berth, workload)[0] == "terminate StopUnit"
     time.sleep(5)
     assert steps(berth, ids[2]) == [] and main_pid(berth, units[2]) == high
-    entries = evictions(berth)
+    entries = berth.logged("evict")
     assert [e["workload"] for e in entries if e["attribute"] == "terminate"] == ids[:2]
     assert {e["policy"] for e in entries} == {"oversell"} and all("%" in e["reason"] or e["attribute"] == "end" for e in entries)
 
@@ -287,7 +233,7 @@ def test_a_squeeze_evicts_the_right_ones_one_at_a_time(berth: Berth, others: dic
 def test_stopping_midway_leaves_nothing_half_done(berth: Berth, others: dict[str, int]) -> None:
     deaf = "sh -c 'trap \"\" TERM; while :; do sleep 1; done'"
     before = berth.attributes()
-    berth.start("enforce", "[spark]\ngrace = 5", RULES)
+    berth.start("enforce", "[spark]\ngrace = 5", EVICTION_RULES)
     pid = start_in_group(berth, "midway", deaf)
     wait_listed(berth, "berthtest/midway")
     berth.guest.run("berthctl evict --yes berthtest/midway")

@@ -23,13 +23,14 @@ def cases() -> list[str]:
     return [line.split("#")[0].strip() for line in listing.splitlines() if line.startswith("  ")]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def program(guest: Guest) -> str:
     """The program in the guest; berthd's libraries are what it needs."""
     if not PROGRAM.exists():
         pytest.skip(f"{PROGRAM} is not built")
     guest.run("systemctl stop berthd.service", check=False)
-    guest.push(PROGRAM, IN_GUEST)
+    if guest.run(["test", "-x", IN_GUEST], check=False).returncode != 0:
+        guest.push(PROGRAM, IN_GUEST)
     return IN_GUEST
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from berth import Berth
+from berth import MIB, Berth
 from guestlib import Guest
 
 STATE = "/run/berth/state.json"
@@ -17,7 +17,6 @@ SQUEEZE = "/dev/shm/berth-squeeze"
 BE = "berth-test-be-load.service"
 EAR = "berth-test-ear.service"
 NODE = "org.berth.Node1 /org/berth/Node1 org.berth.Node1.Manager"
-MIB = 1 << 20
 
 
 @pytest.fixture(autouse=True)
@@ -74,8 +73,7 @@ def test_state_is_there_for_everybody_and_never_half(berth: Berth, guest: Guest)
 def test_a_memory_squeeze_closes_the_node_and_opens_it_again(berth: Berth, guest: Guest, load: None) -> None:
     berth.start()
     guest.poll(lambda: guest.run(f"test -e {STATE}", check=False).returncode == 0, 60, what=STATE)
-    before = state(guest)["memory"]
-    used = before["utilisation"] * before["capacity"]
+    used = berth.settled_memory_in_use()
     # So that what the guest uses anyway is 70 % of what may be used, and little has to be filled.
     cap = used / 0.7
     berth.start(extra=f"oversell.memory_cap = {round(cap)}")

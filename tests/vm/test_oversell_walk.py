@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from berth import Berth
+from berth import EVICTION_RULES, MIB, Berth, holder
 from guestlib import Guest
 
-MIB = 1 << 20
 STATE = "/run/berth/state.json"
 NODE = "org.berth.Node1 /org/berth/Node1 org.berth.Node1.Manager"
 EAR = "berth-test-ear.service"
@@ -34,56 +33,11 @@ VICTIMS = (
     "berth-test-be-mid-a.service",
 )
 DEAR = (VICTIMS[1], VICTIMS[4])
-RULES = """
-[[workload]]
-match = "system.slice/berth-test-ls*.service"
-class = "latency-sensitive"
-vcpus = 2
-
-[[workload]]
-match = "system.slice/berth-test-be-first*.service"
-class = "best-effort"
-priority = 10
-evictable = true
-
-[[workload]]
-match = "system.slice/berth-test-be-mid*.service"
-class = "best-effort"
-priority = 5
-
-[[workload]]
-match = "system.slice/berth-test-be-low.service"
-class = "best-effort"
-priority = 1
-
-[[workload]]
-match = "system.slice/berth-test-be*.service"
-class = "best-effort"
-priority = 10
-"""
 SIZE = 80
 
 
 def workload(unit: str) -> str:
     return f"system.slice/{unit}"
-
-
-def holder(mib: int) -> str:
-    return f"stress-ng --vm 1 --vm-bytes {mib}M --vm-hang 0 --vm-keep --vm-method write64 --quiet"
-
-
-def used_by(guest: Guest, unit: str) -> int:
-    return int(guest.run(f"cat /sys/fs/cgroup/system.slice/{unit}/memory.current 2>/dev/null || echo 0").stdout)
-
-
-def wait_held(guest: Guest, unit: str, mib: int) -> None:
-    guest.poll(lambda: used_by(guest, unit) > mib * MIB, 180, what=f"{unit} to hold {mib} MiB")
-
-
-def in_use(guest: Guest) -> int:
-    text = guest.run("cat /proc/meminfo").stdout
-    total, available = (int(re.search(rf"{name}:\s+(\d+)", text)[1]) << 10 for name in ("MemTotal", "MemAvailable"))
-    return total - available
 
 
 def active(guest: Guest, unit: str) -> bool:
@@ -104,16 +58,9 @@ def expect_state(guest: Guest, wanted: str) -> dict[str, Any]:
     return memory_state(guest)
 
 
-def logged(berth: Berth, kind: str) -> list[dict[str, Any]]:
-    """What the running berthd logged of that kind, oldest first."""
-    started = berth.json("status")["started"]
-    entries = berth.json("log", "-n", "500")["entries"]
-    return [e for e in reversed(entries) if e["kind"] == kind and e["time"] >= started]
-
-
 def steps(berth: Berth) -> list[tuple[str, str]]:
     """Of all victims; one that the host keeps from ending within the second that it gets is killed."""
-    taken = [(e["workload"].removeprefix("system.slice/"), e["attribute"]) for e in logged(berth, "evict")]
+    taken = [(e["workload"].removeprefix("system.slice/"), e["attribute"]) for e in berth.logged("evict")]
     return [step for step in taken if step[1] != "kill"]
 
 
@@ -158,8 +105,8 @@ def node(berth: Berth) -> Iterator[Guest]:
         )
     guest.run(f"rm -f /run/berth/reservations.json; systemctl daemon-reload; systemctl start {' '.join((*VICTIMS, HIGH))}")
     for unit in (*VICTIMS, HIGH):
-        wait_held(guest, unit, SIZE)
-    wait_held(guest, LS, 40)
+        berth.wait_held(unit, SIZE)
+    berth.wait_held(LS, 40)
     yield guest
     units = " ".join((*VICTIMS, HIGH))
     guest.run(
@@ -171,8 +118,8 @@ def node(berth: Berth) -> Iterator[Guest]:
 
 def start_with_room(berth: Berth) -> int:
     """berth, with so much memory to go by that three quarters of it are in use; returns that, in bytes."""
-    cap = round(in_use(berth.guest) / 0.75)
-    berth.start("enforce", settings(cap), RULES)
+    cap = round(berth.settled_memory_in_use() / 0.75)
+    berth.start("enforce", settings(cap), EVICTION_RULES)
     wanted = {workload(unit) for unit in (*VICTIMS, HIGH, LS)}
     berth.guest.poll(lambda: wanted <= set(berth.workloads()), 90, what=f"berthd to list {sorted(wanted)}")
     berth.wait_pinned(LS, *VICTIMS, HIGH)
@@ -186,15 +133,14 @@ def settings(cap: int, evict: bool = False) -> str:
 def press(berth: Berth, unit: str, target: float) -> None:
     """Holds so much that this is in use."""
     overhead = 12 * MIB
-    mib = max(8, round((target - in_use(berth.guest) - overhead) / MIB))
-    berth.start_unit(unit, holder(mib))
-    wait_held(berth.guest, unit, mib)
+    mib = max(8, round((target - berth.memory_in_use() - overhead) / MIB))
+    berth.hold(unit, mib)
 
 
 def test_a_squeeze_walks_through_all_states_and_back(berth: Berth, node: Guest) -> None:
     guest = node
     cap = start_with_room(berth)
-    victim = sum(used_by(guest, unit) for unit in VICTIMS) / len(VICTIMS)
+    victim = sum(berth.memory_of(unit) for unit in VICTIMS) / len(VICTIMS)
     expect_state(guest, "schedule")
     bystanders = (LS, UNMANAGED, HIGH)
     before = untouched(berth, bystanders)
@@ -229,7 +175,7 @@ def test_a_squeeze_walks_through_all_states_and_back(berth: Berth, node: Guest) 
     assert not steps(berth)
 
     # Told to: in that order, one after the other, as many as it takes.
-    assert berth.configure("enforce", settings(cap, evict=True), RULES).returncode == 0
+    assert berth.configure("enforce", settings(cap, evict=True), EVICTION_RULES).returncode == 0
     expect_state(guest, "no-schedule")
     gone = terminated(berth)
     print("evicted:", gone)
@@ -237,7 +183,7 @@ def test_a_squeeze_walks_through_all_states_and_back(berth: Berth, node: Guest) 
     guest.poll(lambda: len([s for s in steps(berth) if s[1] == "end"]) == len(gone), 60, what="the last one's end")
     for unit in gone:
         assert [step for name, step in steps(berth) if name == unit] == ["terminate", "end"]
-    for entry in logged(berth, "evict"):
+    for entry in berth.logged("evict"):
         if entry["attribute"] != "terminate":
             continue
         assert entry["policy"] == "oversell" and entry["new"] == "StopUnit"
@@ -257,23 +203,23 @@ def test_a_squeeze_walks_through_all_states_and_back(berth: Berth, node: Guest) 
     guest.run(f"systemctl stop {' '.join(PRESS)}")
     expect_state(guest, "schedule")
     walked = ["schedule", "no-schedule", "evict", "no-schedule", "schedule"]
-    changes = [e for e in logged(berth, "advertise") if e["attribute"] == "memory"]
+    changes = [e for e in berth.logged("advertise") if e["attribute"] == "memory"]
     assert [(e["old"], e["new"]) for e in changes] == list(zip(walked, walked[1:])), changes
     told = [e for e in heard(guest, "SchedulingStateChanged") if e[0] == "memory"]
     assert [(e[1], e[2], e[4]) for e in told] == [(e["old"], e["new"], e["decision"]) for e in changes]
     assert untouched(berth, bystanders) == before
     # What was promised before stood all the while, and ended by its time.
     guest.poll(lambda: not berth.json("admit", "--list")["reservations"], 60, what="the reservation to expire")
-    answers = [e for e in logged(berth, "admit") if e["workload"] == "berth-test-later.service"]
+    answers = [e for e in berth.logged("admit") if e["workload"] == "berth-test-later.service"]
     assert [e["new"] for e in answers] == ["held", "expired"]
 
 
 def test_a_victim_that_is_started_again_under_pressure_goes_again_and_nobody_else(berth: Berth, node: Guest) -> None:
     guest = node
     cap = start_with_room(berth)
-    victim = sum(used_by(guest, unit) for unit in VICTIMS) / len(VICTIMS)
+    victim = sum(berth.memory_of(unit) for unit in VICTIMS) / len(VICTIMS)
     others = (*VICTIMS[1:], LS, UNMANAGED, HIGH)
-    assert berth.configure("enforce", settings(cap, evict=True), RULES).returncode == 0
+    assert berth.configure("enforce", settings(cap, evict=True), EVICTION_RULES).returncode == 0
     before = untouched(berth, others)
     press(berth, PRESS[0], 0.95 * cap + 0.5 * victim)
     for times in (1, 2):
@@ -283,7 +229,7 @@ def test_a_victim_that_is_started_again_under_pressure_goes_again_and_nobody_els
         if times == 1:
             # Of what has no reading yet nobody can tell what ending it would free.
             guest.run(f"systemctl stop {PRESS[0]}; systemctl start {VICTIMS[0]}")
-            wait_held(guest, VICTIMS[0], SIZE)
+            berth.wait_held(VICTIMS[0], SIZE)
             seen = workload(VICTIMS[0])
             guest.poll(lambda: (berth.workloads().get(seen) or {}).get("memory_bytes"), 60, what=f"{seen} to be read")
             press(berth, PRESS[0], 0.95 * cap + 0.5 * victim)

@@ -197,6 +197,17 @@ def test_settings_of_a_workload_outlive_the_daemon(berth: Berth) -> None:
         berth.guest.poll(lambda: berth.workloads().get(workload, {}).get("vcpus") == 2, 20, what=f"vcpus after {action}")
 
 
+def test_a_workload_may_be_named_by_its_unit(berth: Berth) -> None:
+    berth.start_unit("berth-test-be1.service")
+    berth.start()
+    berth.wait_for("berth-test-be1.service")
+    said = berth.guest.run("berthctl set berth-test-be1 priority=3").stdout
+    assert said.startswith("system.slice/berth-test-be1.service: priority=3"), said
+    assert "system.slice/berth-test-be1.service" in berth.guest.run("berthctl explain berth-test-be1.service").stdout
+    missing = berth.guest.run("berthctl set berth-test priority=3", check=False)
+    assert missing.returncode == 1 and "no such workload" in missing.stderr, missing
+
+
 def test_the_bus_starts_the_daemon_for_a_caller_that_wants_it(berth: Berth) -> None:
     berth.start()
     berth.stop()

@@ -14,6 +14,10 @@ class GuestError(Exception):
     """The guest, its image or the way to it failed; not the command run in it."""
 
 
+class GuestSilent(GuestError):
+    """QEMU runs and its guest does not even greet any more: QEMU 7.2 hangs now and then where several vCPUs execute at the same time."""
+
+
 class CommandFailed(GuestError):
     """A command in the guest returned another status than 0."""
 

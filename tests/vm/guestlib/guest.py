@@ -19,13 +19,15 @@ from subprocess import CompletedProcess
 from types import TracebackType
 from typing import IO, TypeVar
 
-from .errors import CommandFailed, GuestError, tail
+from .errors import CommandFailed, GuestError, GuestSilent, tail
 from .image import Image, ensure_image
 from .machine import Topology, command_line, death_notice, is_qemu, qmp, spawn
 
 # Emulation is slow and shared: these are for a busy machine, not for a usual one.
 BOOT_DEADLINE = 240.0
 COMMAND_TIMEOUT = 120.0
+# A guest that has not greeted for so long has hung.
+SILENCE = 60.0
 EBPF_CONFIG = "/etc/berth/berth.toml.d/30-guest.toml"
 
 Command = str | Sequence[str]
@@ -50,6 +52,8 @@ class Guest:
         self.port: int = facts["port"]
         self.topology = Topology(**facts["topology"])
         self.image = Image(Path(facts["image"]))
+        self.kernel_arguments: str = facts["kernel_arguments"]
+        self.silent = False  # found hung by run()
         self._process: subprocess.Popen[bytes] | None = None
 
     # Life
@@ -78,7 +82,13 @@ class Guest:
             process = spawn(command, state / "qemu.log", owned=owned)
             try:
                 port = ask_port(state, process)
-                facts = {"pid": process.pid, "port": port, "image": str(image.path), "topology": vars(topology)}
+                facts = {
+                    "pid": process.pid,
+                    "port": port,
+                    "image": str(image.path),
+                    "topology": vars(topology),
+                    "kernel_arguments": kernel_arguments,
+                }
                 (state / "guest.json").write_text(json.dumps(facts))
                 guest = cls(state)
                 guest._process = process
@@ -118,6 +128,12 @@ class Guest:
         self.wait_ready(deadline)
         with qmp(self.state / "qmp") as control:
             control.execute("set-action", reboot="shutdown")
+
+    def replace(self) -> None:
+        """Ends a guest that hung, and boots another in its place: nothing of what was installed in it is there."""
+        name, variant = self.state.name, self.image.path.name.rsplit("-", 1)[0]
+        self.down()
+        self.__dict__.update(Guest.boot(name, topology=self.topology, variant=variant, kernel_arguments=self.kernel_arguments).__dict__)
 
     def alive(self) -> bool:
         if self._process is not None:
@@ -161,13 +177,19 @@ class Guest:
     ) -> CompletedProcess[str]:
         """Runs a command (a string is for the shell) as root or `user`, and returns its output as text."""
         text = as_text(command, user)
+        if self.silent:
+            raise GuestSilent(f"the guest has hung before: {text}")
         words = self.ssh(text, timeout)
         try:
             result = subprocess.run(
                 words, input=input, capture_output=True, text=True, errors="replace", timeout=timeout + 10, check=False
             )
         except subprocess.TimeoutExpired as error:
-            raise self._failure(f"no end within {timeout:g} s of: {text}") from error
+            message = f"no end within {timeout:g} s of: {text}"
+            self.silent = self.alive() and not greets(self.port, SILENCE)
+            if self.silent:
+                raise GuestSilent(f"{message}\nand the guest is silent\n{tail(self.state / 'console.log', 15)}") from error
+            raise self._failure(message) from error
         return self._judge(CompletedProcess(text, result.returncode, result.stdout, result.stderr), check, timeout)
 
     def stream(self, command: Command, *, user: str | None = None) -> int:
