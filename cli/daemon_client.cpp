@@ -22,7 +22,8 @@ namespace berth::cli {
 namespace {
 
 constexpr std::chrono::seconds kBusTimeout{2};
-constexpr std::chrono::seconds kReadTimeout{10};
+// As long as D-Bus's own libraries wait: an overloaded host is when one wants to know most.
+constexpr std::chrono::seconds kReadTimeout{25};
 // Somebody may have to type a password, and putting everything back takes its time. Only a daemon that
 // answers is given as long.
 constexpr std::chrono::seconds kChangeTimeout{120};

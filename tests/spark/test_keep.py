@@ -19,7 +19,7 @@ def kept(berthd: Berthd, app: Application) -> dict[int, bool]:
         apps = json.loads(berthd.ctl("snapshot", "--json"))["spark_apps"]
         return next((item["stages"] for item in apps if item["id"] == app.id), None)
 
-    return {stage["id"]: stage["cached"] for stage in until("its stages are known", stages)}
+    return {stage["id"]: stage.get("cached", False) for stage in until("its stages are known", stages)}
 
 
 def test_the_stage_that_computed_what_is_kept_is_known(scene: Scene, berthd: Berthd, tmp_path: Path) -> None:

@@ -10,7 +10,22 @@ from pathlib import Path
 import pytest
 
 from berth import Berth
-from guestlib import TOPOLOGIES, VARIANTS, Guest
+from guestlib import TOPOLOGIES, VARIANTS, Guest, GuestError
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """With a failure goes what berthd wrote last."""
+    outcome = yield
+    report = outcome.get_result()
+    subject = next((value for value in getattr(item, "funcargs", {}).values() if isinstance(value, Berth)), None)
+    if report.when != "call" or not report.failed or subject is None or subject.guest.silent:
+        return
+    try:
+        said = subject.guest.run("journalctl -u berthd -n 80 --no-pager -o short-precise; uptime", check=False, timeout=60)
+        report.sections.append(("berthd's journal", said.stdout))
+    except GuestError as error:
+        report.sections.append(("berthd's journal", str(error)))
 
 
 @pytest.fixture(scope="session")
