@@ -37,14 +37,15 @@ def environment(home: Path) -> dict[str, str]:
 
 
 class Logged:
-    """A process in a cgroup of its own, whose output goes to a file."""
+    """A process in a cgroup of its own, whose output and log go to files."""
 
     def __init__(self, name: str, command: list[str], home: Path, directory: Path, groups: Groups) -> None:
-        self.log = directory / f"{name}.log"
-        with self.log.open("w") as log:
+        # Apart, since a JVM writes lines of either into the middle of the other's.
+        self.out, self.log = directory / f"{name}.out", directory / f"{name}.log"
+        with self.out.open("w") as out, self.log.open("w") as log:
             self.process = subprocess.Popen(
-                command, env=environment(home), cwd=directory, stdin=subprocess.DEVNULL, stdout=log,
-                stderr=subprocess.STDOUT, preexec_fn=groups.enter(name), start_new_session=True,
+                command, env=environment(home), cwd=directory, stdin=subprocess.DEVNULL, stdout=out,
+                stderr=log, preexec_fn=groups.enter(name), start_new_session=True,
             )
 
     @property
@@ -52,11 +53,13 @@ class Logged:
         return self.process.pid
 
     def says(self, pattern: str, seconds: float = 120) -> str:
-        """What the pattern's group matched first in its output."""
+        """What the pattern's group matched first in its output's or its log's whole lines."""
 
         def look() -> str | None:
-            found = re.search(pattern, self.log.read_text(), re.MULTILINE)
-            if not found and self.process.poll() is not None:
+            ended = self.process.poll() is not None
+            lines = "".join(file.read_text().rpartition("\n")[0] + "\n" for file in (self.out, self.log))
+            found = re.search(pattern, lines, re.MULTILINE)
+            if not found and ended:
                 raise AssertionError(f"{self.log.name}: ended with {self.process.returncode}\n{self.log.read_text()[-3000:]}")
             return found.group(1) if found else None
 
