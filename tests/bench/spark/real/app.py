@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""app.py SHAPE GO: an application of the shape that is given as JSON (realspark/scenario.py). It says "ready" once it has its executors,
-begins its delay after the file GO is there, and says what it came to and how long that took, its delay included.
-(Each line is one text: Spark hands on what comes to it, and its own log goes between two.)
+"""app.py SHAPE GO: an application of the shape that is given as JSON (realspark/scenario.py). It says "ready" once it has its executors and they have run
+something, begins its delay after the file GO is there, and says what it came to and how long that took, its delay included.
 
 Its tasks sleep instead of computing, so that more of them than there are CPUs take the time they are meant to; what they write and read is real.
 """
@@ -10,6 +9,7 @@ import json
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from pyspark import SparkContext
@@ -66,6 +66,8 @@ def main() -> None:
     while executors.size() < shape.executors + 1:  # the driver is one of them
         time.sleep(0.1)
         executors = context._jsc.sc().getExecutorMemoryStatus()
+    # What JVMs and Python's workers load, they load before anything is timed.
+    run_job(context, replace(shape, task_s=0, block_bytes=1), 3)
     print("ready", flush=True)
     while not go.exists():
         time.sleep(0.02)

@@ -64,6 +64,11 @@ def resident_bytes(pids: list[int]) -> int:
     return total
 
 
+def with_tasks(snapshot: dict) -> list[str]:
+    """Applications, all of whose stages there are have done something."""
+    return [app["id"] for app in snapshot["spark_apps"] if app["stages"] and all(stage["tasks"] for stage in app["stages"])]
+
+
 class Stage:
     """A cluster, berthd beside it, and rounds that are played there one after the other."""
 
@@ -95,6 +100,8 @@ class Stage:
         try:
             # Its next look at the processes is no more than 10 s away: it is to see each where it is now.
             until("berthd knows every executor", lambda: len(spark_workloads(self._snapshot(berthd))) == len(names), 60)
+            # Nor is a driver's web server, asked for the first time, to do its loading meanwhile.
+            until("berthd knows what each has done", lambda: len(with_tasks(self._snapshot(berthd))) == len(shapes), 120)
             go.touch()
             time.sleep(evict_at_s)
             victims, freed, need = ([], 0, 0) if policy == NOTHING else self._evict(berthd, policy, seed, share, names, place)
