@@ -6,6 +6,7 @@
 #include "policies/victim.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -25,6 +26,9 @@ double rank_key(double cost_s, std::uint64_t bytes, EvictionRank rank) {
   if (bytes == 0) return std::numeric_limits<double>::infinity();
   return rank == EvictionRank::cost ? cost_s : cost_s / static_cast<double>(bytes);
 }
+
+// nullopt of one that is of no help.
+std::optional<double> known(double key) { return std::isfinite(key) ? std::optional(key) : std::nullopt; }
 
 // An application's workloads on this node, or one workload that is of none.
 struct Group {
@@ -178,14 +182,19 @@ class Order {
         if (turns[i].driver) turns[i].key = std::max(turns[i].key, dearest);
     }
     std::sort(turns.begin(), turns.end());
-    for (Turn& turn : turns) out_.order.push_back(std::move(turn.id));
+    for (Turn& turn : turns) {
+      out_.by_workload.at(turn.id).rank_key = known(turn.key);
+      out_.order.push_back(std::move(turn.id));
+    }
   }
 
   void take_members(const Group& group) {
+    const auto group_key = known(rank_key(group.cost_s, group.bytes, settings_.rank));
     using Entry = std::tuple<bool, double, std::string, model::EvictionCandidate>;
     std::vector<Entry> members;
     for (const model::Workload* workload : group.members) {
       model::EvictionCandidate candidate = candidate_of(group, *workload);
+      candidate.rank_key = group_key;
       const double key = rank_key(candidate.cost_s, candidate.frees_bytes, settings_.rank);
       members.emplace_back(candidate.kind == Kind::driver, key, workload->id, std::move(candidate));
     }
