@@ -120,7 +120,7 @@ model::Result<void> Driver::read_stages(const Get& get, double now) {
     if (!body) return model::fail(body.error());
     auto jobs = parse_jobs(*body);
     if (!jobs) return model::fail(jobs.error().context("GET " + base_ + "/jobs"));
-    jobs_ = std::move(*jobs);
+    take_jobs(*jobs);
     const auto kept = read_cached(get, *active);
     cached_problem_ = kept ? "" : "kept RDDs: " + kept.error().message();
     listed_at_ = now;
@@ -142,8 +142,30 @@ model::Result<void> Driver::read_stages(const Get& get, double now) {
     if (attempt.stage.status != stage.status) attempt.next = attempt.first_open;
     attempt.stage = stage;
     attempt.stage.rdds = {};  // of a stage they may be hundreds
+    // It has done nothing, and will not.
+    if (is_given_up(stage) && stage.completed == 0) attempt.stage.status = Status::skipped;
   }
   return {};
+}
+
+void Driver::take_jobs(const std::vector<RestJob>& jobs) {
+  jobs_.clear();
+  job_of_.clear();
+  going_on_.clear();
+  for (const RestJob& job : jobs) {
+    jobs_.push_back(job.stages);
+    for (const int stage : job.stages) {
+      if (!job.over) going_on_.insert(stage);
+      if (job.id < 0) continue;
+      const auto known = job_of_.emplace(stage, job.id).first;
+      known->second = std::min(known->second, job.id);
+    }
+  }
+}
+
+// A job that failed, or was cancelled, leaves stages behind that will never be complete.
+bool Driver::is_given_up(const RestStage& newest) const {
+  return newest.status == Status::failed && going_on_.count(newest.id) == 0;
 }
 
 // Of the stages that go through an RDD which is kept, the earliest of those with the most tasks has computed
@@ -234,21 +256,38 @@ double Driver::usual_task_s() const {
 }
 
 void Driver::count(double now) {
-  double all = 1;  // the end of the application
-  double done = 0;
+  struct Tally {
+    int partitions = 0;
+    int left = 0;
+  };
+  std::map<int, Tally> tallies;  // by stage; what another does again for it is its own
   for (auto at = attempts_.begin(); at != attempts_.end();) {
     const int id = at->first.first;
+    const int of = stood_for_by(id);
     const RestStage* newest = nullptr;  // the last attempt tells what is left; it may be of a few partitions
     int partitions = 0;
     for (; at != attempts_.end() && at->first.first == id; ++at) {
-      if (is_left_out(id, at->second)) continue;
-      newest = &at->second.stage;
-      partitions = std::max(partitions, newest->tasks);
+      const RestStage& stage = at->second.stage;
+      if (stage.status == Status::skipped || (of != id && stage.status == Status::pending)) continue;
+      newest = &stage;
+      partitions = std::max(partitions, stage.tasks);
     }
     if (newest == nullptr) continue;
-    const int left = newest->status == Status::complete ? 0 : std::max(0, newest->tasks - newest->completed);
-    all += partitions;
-    done += partitions - std::min(left, partitions);
+    int left = newest->status == Status::complete ? 0 : std::max(0, newest->tasks - newest->completed);
+    left = std::min(left, partitions);
+    if (is_given_up(*newest)) {
+      partitions -= left;
+      left = 0;
+    }
+    Tally& tally = tallies[of];
+    if (of == id) tally.partitions = partitions;
+    tally.left += left;
+  }
+  double all = 1;  // the end of the application
+  double done = 0;
+  for (const auto& [id, tally] : tallies) {
+    all += tally.partitions;
+    done += tally.partitions - std::min(tally.left, tally.partitions);
   }
   const double fraction = done / all;
   if (progress_ && now >= progress_->time) {
@@ -289,7 +328,7 @@ void Driver::draw_graph() {
     KnownStage& stage = stages[id.first];
     const Status status = attempt.stage.status;
     if (status == Status::skipped) {
-      stage.state = KnownStage::State::skipped;
+      if (stage.state != KnownStage::State::ran) stage.state = KnownStage::State::skipped;
     } else if (status != Status::pending) {
       stage.state = KnownStage::State::ran;
     }
@@ -301,8 +340,10 @@ void Driver::draw_graph() {
   graph_ = graph_of(stages, jobs_, log_.parents());
 }
 
-bool Driver::is_left_out(int stage, const Attempt& attempt) const {
-  return attempt.stage.status == Status::skipped || graph_.stands_for.count(stage) > 0;
+// The stage itself where no earlier one stands for it.
+int Driver::stood_for_by(int stage) const {
+  const auto other = graph_.stands_for.find(stage);
+  return other == graph_.stands_for.end() ? stage : other->second;
 }
 
 std::optional<model::SparkApp> Driver::app(double now) const {
@@ -313,20 +354,31 @@ std::optional<model::SparkApp> Driver::app(double now) const {
   app.shuffle_service = shuffle_service_;
   app.migration = migration_;
   std::map<int, std::map<int, model::SparkTask>> done;  // by stage and partition; the newest attempt's
+  std::set<int> given_up;
   for (const auto& [id, attempt] : attempts_) {
     // Of a stage that another stands for, there are tasks where it did again what that one had lost.
-    const auto other = graph_.stands_for.find(id.first);
-    const int of = other == graph_.stands_for.end() ? id.first : other->second;
+    const int of = stood_for_by(id.first);
     if (of == id.first && attempt.stage.status != Status::skipped) {
       if (app.stages.empty() || app.stages.back().id != id.first) {
         model::SparkStage& stage = app.stages.emplace_back();
         stage.id = id.first;
         if (const auto found = graph_.parents.find(id.first); found != graph_.parents.end())
           stage.parents = found->second;
+        if (const auto found = job_of_.find(id.first); found != job_of_.end()) stage.job = found->second;
       }
       model::SparkStage& stage = app.stages.back();
       stage.partitions = std::max(stage.partitions, attempt.stage.tasks);
       stage.shuffle_write_bytes += attempt.stage.shuffle_write_bytes;
+      if (is_given_up(attempt.stage)) {
+        given_up.insert(id.first);
+      } else {
+        given_up.erase(id.first);  // a later attempt goes on
+      }
+    }
+    if (attempt.stage.status == Status::active) {
+      // What an earlier attempt had done, and is lost. A copy of a task (speculation) takes nothing from it.
+      for (const RestTask& task : attempt.tasks)
+        if (task.status != RestTask::Status::succeeded) done[of].erase(task.partition);
     }
     for (const RestTask& task : attempt.tasks) {
       if (task.status == RestTask::Status::succeeded) {
@@ -344,6 +396,8 @@ std::optional<model::SparkApp> Driver::app(double now) const {
       // A retry of a few partitions is numbered as the whole is; what lies beyond is none of it.
       if (partition < stage.partitions) stage.tasks.push_back(std::move(task));
     }
+    // The rest of it nobody waits for.
+    if (given_up.count(stage.id) > 0) stage.partitions = std::max(1, static_cast<int>(stage.tasks.size()));
   }
   return app;
 }

@@ -85,7 +85,9 @@ class Driver {
   void count(double now);
   void read_log(double now);
   void draw_graph();
-  bool is_left_out(int stage, const Attempt& attempt) const;
+  void take_jobs(const std::vector<RestJob>& jobs);
+  bool is_given_up(const RestStage& newest) const;
+  int stood_for_by(int stage) const;
 
   std::vector<std::string> endpoints_;
   std::optional<uid_t> user_;
@@ -100,7 +102,9 @@ class Driver {
   bool shuffle_service_ = false;
   bool migration_ = false;
   std::map<AttemptId, Attempt> attempts_;
-  std::vector<std::vector<int>> jobs_;
+  std::vector<std::vector<int>> jobs_;  // stages of each
+  std::map<int, int> job_of_;           // a stage's first
+  std::set<int> going_on_;              // stages of jobs that are not over
   // Of RDDs that executors keep: the stage that computed it, after its number of tasks, negative.
   std::map<int, std::pair<int, int>> cached_by_;
   std::string cached_problem_;

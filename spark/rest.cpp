@@ -81,9 +81,9 @@ model::Result<std::vector<int>> parse_cached(std::string_view text) {
   return in.result(std::move(rdds));
 }
 
-model::Result<std::vector<std::vector<int>>> parse_jobs(std::string_view text) {
+model::Result<std::vector<RestJob>> parse_jobs(std::string_view text) {
   Reader in(text);
-  std::vector<std::vector<int>> jobs;
+  std::vector<RestJob> jobs;
   if (const json* list = in.array(in.root(), "the list of jobs")) {
     for (const json& element : *list) {
       const json* ids = in.member(element, "stageIds");
@@ -91,8 +91,12 @@ model::Result<std::vector<std::vector<int>>> parse_jobs(std::string_view text) {
         in.fail("stageIds", "is missing");
         break;
       }
-      std::vector<int>& job = jobs.emplace_back(in.integers(*ids, "stageIds"));
-      std::sort(job.begin(), job.end());
+      RestJob& job = jobs.emplace_back();
+      job.stages = in.integers(*ids, "stageIds");
+      std::sort(job.stages.begin(), job.stages.end());
+      job.id = in.integer(element, "jobId", -1);
+      const std::string status = in.member(element, "status") == nullptr ? "" : in.name(element, "status");
+      job.over = status == "SUCCEEDED" || status == "FAILED";
       if (in.failed()) break;
     }
   }

@@ -39,8 +39,13 @@ model::Result<std::vector<RestStage>> parse_stages(std::string_view text);
 // GET .../storage/rdd: those of which partitions are kept on executors.
 model::Result<std::vector<int>> parse_cached(std::string_view text);
 
-// GET .../jobs: the stages of each, ascending.
-model::Result<std::vector<std::vector<int>>> parse_jobs(std::string_view text);
+struct RestJob {
+  int id = -1;              // -1 where it does not say
+  bool over = false;        // whatever came of it
+  std::vector<int> stages;  // ascending
+};
+// GET .../jobs.
+model::Result<std::vector<RestJob>> parse_jobs(std::string_view text);
 
 struct RestTask {
   enum class Status { running, succeeded, other };

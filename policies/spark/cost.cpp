@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -65,14 +66,34 @@ std::vector<std::size_t> readers_first(const std::vector<std::vector<std::size_t
   return order;
 }
 
-// Whether a stage's output has yet to be read, whoever is lost. Between two jobs of a program that goes over
-// the same data again and again nobody waits for it, but the latest stage has read it, as others have.
+// Where it is not known, each stage is for itself.
+int job_of(const model::SparkStage& stage) { return stage.job >= 0 ? stage.job : -1 - stage.id; }
+
+// What the program does at present: jobs that go on, and the latest, which may be over.
+std::unordered_set<int> present_jobs(const model::SparkApp& app) {
+  std::unordered_set<int> jobs;
+  const model::SparkStage* latest = nullptr;
+  for (const model::SparkStage& stage : app.stages) {
+    if (latest == nullptr || stage.id > latest->id) latest = &stage;
+    if (!complete(stage)) jobs.insert(job_of(stage));
+  }
+  if (latest != nullptr) jobs.insert(job_of(*latest));
+  return jobs;
+}
+
+// Whether a stage's output has yet to be read, whoever is lost. Of a program that goes over the same data
+// again and again nobody waits for it between two jobs, nor once the job at hand has read it; but several
+// jobs have, and the present one is among them.
 bool is_awaited(const model::SparkApp& app, std::size_t stage, const std::vector<std::size_t>& readers,
-                std::size_t latest) {
+                const std::unordered_set<int>& present) {
   if (readers.empty()) return app.stages[stage].shuffle_write_bytes > 0;
-  if (std::any_of(readers.begin(), readers.end(), [&](std::size_t i) { return !complete(app.stages[i]); }))
-    return true;
-  return readers.size() > 1 && std::find(readers.begin(), readers.end(), latest) != readers.end();
+  const auto any = [&](auto holds) {
+    return std::any_of(readers.begin(), readers.end(), [&](std::size_t i) { return holds(app.stages[i]); });
+  };
+  if (any([](const model::SparkStage& reader) { return !complete(reader); })) return true;
+  const int first = job_of(app.stages[readers.front()]);
+  return any([&](const model::SparkStage& reader) { return job_of(reader) != first; }) &&
+         any([&](const model::SparkStage& reader) { return present.count(job_of(reader)) > 0; });
 }
 
 // What one executor did of one stage.
@@ -137,13 +158,10 @@ std::map<std::string, ExecutorLoss> executor_losses(const model::SparkApp& app,
   // stages which an executor had a part in are looked at for it.
   std::unordered_map<std::string_view, std::vector<Part>> parts;
   std::vector<bool> awaited(app.stages.size(), false);
-  const auto latest = static_cast<std::size_t>(
-      std::max_element(app.stages.begin(), app.stages.end(),
-                       [](const model::SparkStage& a, const model::SparkStage& b) { return a.id < b.id; }) -
-      app.stages.begin());
+  const auto present = present_jobs(app);
   for (const std::size_t i : order) {
     const model::SparkStage& stage = app.stages[i];
-    awaited[i] = is_awaited(app, i, children[i], latest);
+    awaited[i] = is_awaited(app, i, children[i], present);
     for (const model::SparkTask& task : stage.tasks) {
       std::vector<Part>& of_stages = parts[task.executor];
       if (of_stages.empty() || of_stages.back().place != place[i]) of_stages.push_back({.place = place[i]});

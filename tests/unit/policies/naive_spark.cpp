@@ -124,6 +124,25 @@ class Naive {
                        [&](const auto& task) { return task.executor == executor; });
   }
 
+  // By jobs more than one, of which one is the latest or still has something to do.
+  static bool is_read_again_and_again(const SparkApp& app, const std::vector<const SparkStage*>& readers) {
+    const auto name = [](const SparkStage& stage) {
+      return stage.job >= 0 ? "job " + std::to_string(stage.job) : "stage " + std::to_string(stage.id);
+    };
+    std::map<int, std::string> by_id;
+    std::set<std::string> at_present;
+    for (const SparkStage& stage : app.stages) {
+      by_id[stage.id] = name(stage);
+      if (done(stage) < 1) at_present.insert(name(stage));
+    }
+    at_present.insert(by_id.rbegin()->second);
+    std::set<std::string> reading;
+    for (const SparkStage* reader : readers) reading.insert(name(*reader));
+    return reading.size() > 1 && std::any_of(reading.begin(), reading.end(), [&](const std::string& job) {
+      return at_present.contains(job);
+    });
+  }
+
   // Whether what the executor wrote in this stage has yet to be read, and goes with it.
   static bool goes(const SparkApp& app, const SparkStage& stage, const std::string& executor) {
     if (!has_part(stage, executor)) return false;
@@ -131,10 +150,7 @@ class Naive {
     if (app.shuffle_service) return false;
     const auto readers = children(app, stage);
     if (readers.empty()) return stage.shuffle_write_bytes > 0;
-    int latest = 0;
-    for (const SparkStage& other : app.stages) latest = std::max(latest, other.id);
-    for (const SparkStage* reader : readers)
-      if (readers.size() > 1 && reader->id == latest) return true;
+    if (is_read_again_and_again(app, readers)) return true;
     return std::any_of(readers.begin(), readers.end(), [&](const SparkStage* reader) {
       return reader->tasks.size() < static_cast<std::size_t>(reader->partitions) ||
              goes(app, *reader, executor);

@@ -115,6 +115,7 @@ class Drawer : private Draws {
     made.shuffle_service = chance(0.15);
     made.migration = chance(0.25);
     const int stages = number(0, 6);
+    const int jobs = number(0, 3);  // 0: not known
     for (int i = 0; i < stages; ++i) {
       model::SparkStage& stage = made.stages.emplace_back();
       stage.id = i;
@@ -122,6 +123,7 @@ class Drawer : private Draws {
         if (chance(0.4)) stage.parents.push_back(parent);
       stage.partitions = number(1, 8);
       if (chance(0.6)) stage.shuffle_write_bytes = bytes(1);
+      if (jobs > 0) stage.job = std::min(i / 2, jobs);
       stage.cached = chance(0.2);
       const int completed = chance(0.4) ? stage.partitions : number(0, stage.partitions);
       for (int task = 0; task < completed; ++task) {

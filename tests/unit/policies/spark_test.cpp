@@ -188,6 +188,32 @@ TEST(ExecutorLoss, CountsBetweenTwoJobsWhatOneAfterAnotherHasRead) {
   EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("1").lost_s, 0);
 }
 
+TEST(ExecutorLoss, CountsWhatJobsReadOneAfterAnotherUntilTheProgramGoesOnToSomethingElse) {
+  model::SparkApp app = etl();
+  app.stages[1].tasks.resize(4, {"2", 0, 5});
+  app.stages[0].job = app.stages[1].job = 0;
+  app.stages.push_back(stage(2, {0}, 1, 7, {{"2", 0, 5}}));
+  app.stages.push_back(stage(3, {2}, 1, 0, {}));
+  app.stages[2].job = app.stages[3].job = 1;
+  EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("1").lost_s, 22) << "though the one that runs reads another";
+  app.stages[3].tasks = {{"2", 0, 5}};
+  EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("1").lost_s, 22) << "the next one may come";
+  app.stages.push_back(stage(4, {}, 1, 0, {}));
+  app.stages[4].job = 2;
+  EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("1").lost_s, 0);
+  app.stages[3].tasks.clear();
+  EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("1").lost_s, 22) << "two jobs at once";
+}
+
+TEST(ExecutorLoss, DoesNotCountWhatOneJobHasReadTwice) {
+  model::SparkApp app = etl();
+  app.stages[1].tasks.resize(4, {"2", 0, 5});
+  app.stages.push_back(stage(2, {0}, 1, 7, {{"2", 0, 5}}));
+  app.stages.push_back(stage(3, {2}, 1, 0, {}));
+  for (auto& its : app.stages) its.job = 0;
+  EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("1").lost_s, 0);
+}
+
 TEST(ExecutorLoss, CountsWhatTheProgramKeepsThereAndWhatThatWasMadeOf) {
   model::SparkApp app = etl();
   app.stages[1].tasks.resize(4, {"2", 0, 5});

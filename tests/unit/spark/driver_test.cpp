@@ -299,6 +299,48 @@ TEST_F(DriverTest, AStageThatIsTriedAgainIsOneStage) {
   EXPECT_EQ(app().stages[0].shuffle_write_bytes, 150U);
 }
 
+TEST_F(DriverTest, WhatARetryIsAtIsNotDone) {
+  fake.stages = {stage(0, "COMPLETE", 3, {{"0"}, {"1"}, {"1"}}, 100)};
+  FakeStage again = stage(0, "ACTIVE", 2, {{"0", "RUNNING"}, {"0", "SUCCESS"}, {"2", "RUNNING"}}, 50);
+  again.attempt = 1;
+  again.list[0].partition = 1;
+  again.list[1].partition = 2;
+  again.list[2].partition = 2;  // a copy of what is done
+  fake.stages.push_back(again);
+  fake.jobs = {{0}};
+  EXPECT_EQ(round(), "");
+  ASSERT_EQ(app().stages.size(), 1U);
+  EXPECT_THAT(app().stages[0].tasks, ElementsAre(model::SparkTask{"0", 0, 1}, model::SparkTask{"0", 0, 1}));
+  EXPECT_EQ(app().stages[0].partitions, 3);
+}
+
+TEST_F(DriverTest, WhatALaterJobIsComputingAgainIsNotDone) {
+  fake.stages = {stage(0, "COMPLETE", 2, {{"0"}, {"1"}}, 100), stage(1, "COMPLETE", 1, {{}}),
+                 stage(2, "ACTIVE", 1, {{"2", "RUNNING"}}, 50), stage(3, "PENDING", 2, {})};
+  fake.stages[2].rdd = fake.stages[0].rdd = 77;
+  fake.jobs = {{0, 1}, {2, 3}};
+  EXPECT_EQ(round(), "");
+  ASSERT_EQ(app().stages.size(), 3U);
+  EXPECT_THAT(app().stages[0].tasks, ElementsAre(model::SparkTask{"1", 0, 1}));
+}
+
+TEST_F(DriverTest, StagesOfAJobThatFailedAreWaitedForByNobody) {
+  fake.stages = {stage(0, "COMPLETE", 1, {{}}, 9), stage(1, "FAILED", 4, {{}, {"0", "KILLED"}}),
+                 stage(2, "FAILED", 4, {{"0", "KILLED"}})};
+  fake.jobs = {{0, 1, 2}};
+  EXPECT_EQ(round(), "");
+  EXPECT_EQ(app().stages.size(), 3U);
+  EXPECT_EQ(app().stages[1].partitions, 4) << "as long as the job goes on, it may be tried again";
+  EXPECT_DOUBLE_EQ(driver.progress()->fraction, 2.0 / 10);
+  fake.job_status[0] = "FAILED";
+  EXPECT_EQ(round(kNow + Driver::kListAgain_s), "");
+  ASSERT_EQ(app().stages.size(), 2U);
+  EXPECT_EQ(app().stages[1].partitions, 1);
+  EXPECT_EQ(app().stages[1].tasks.size(), 1U);
+  EXPECT_EQ(app().stages[1].job, 0);
+  EXPECT_EQ(driver.progress()->fraction, 2.0 / 3);
+}
+
 TEST_F(DriverTest, AnAttemptOfTheApplicationIsPartOfItsAddress) {
   fake.attempt = "2";
   fake.id = "application_1_0001";

@@ -74,7 +74,7 @@ std::string FakeDriver::tasks_json(const std::string& path) {
       json one{{"taskId", 1000 + i},
                {"index", i},
                {"attempt", 0},
-               {"partitionId", i},
+               {"partitionId", task.partition >= 0 ? task.partition : i},
                {"launchTime", "2026-11-21T10:15:03.000GMT"},
                {"duration", task.run_ms + 50},
                {"executorId", task.executor},
@@ -127,7 +127,12 @@ model::Result<std::string> FakeDriver::get(const std::string& url) {
   if (name == "/jobs") {
     json list = json::array();
     int job = 0;
-    for (const auto& ids : jobs) list.push_back({{"jobId", job++}, {"status", "RUNNING"}, {"stageIds", ids}});
+    for (const auto& ids : jobs) {
+      const auto status = job_status.find(job);
+      list.push_back({{"jobId", job++},
+                      {"status", status == job_status.end() ? "RUNNING" : status->second},
+                      {"stageIds", ids}});
+    }
     return list.dump();
   }
   if (name == "/environment") {

@@ -17,6 +17,7 @@ struct FakeTask {
   double run_ms = 1000;
   std::uint64_t input = 0;
   std::uint64_t shuffle_read = 0;
+  int partition = -1;  // -1: as many as come before it
 };
 
 struct FakeStage {
@@ -38,6 +39,7 @@ struct FakeDriver {
   bool completed = false;
   std::vector<FakeStage> stages;
   std::vector<std::vector<int>> jobs;
+  std::map<int, std::string> job_status;  // by number; the others run
   std::map<int, int> cached;  // RDD -> partitions that are kept
   std::vector<std::pair<std::string, std::string>> properties;
   std::map<std::string, std::string> instead;  // path below the application -> body

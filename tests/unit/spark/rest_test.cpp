@@ -81,8 +81,17 @@ TEST(RestTasks, OfWrongTypesAreAnError) {
 }
 
 TEST(RestJobs, AreTheirStages) {
-  EXPECT_THAT(*parse_jobs(R"([{"stageIds":[3,1]},{"stageIds":[]}])"),
-              ElementsAre(ElementsAre(1, 3), IsEmpty()));
+  const auto jobs = *parse_jobs(
+      R"([{"jobId":4,"status":"RUNNING","stageIds":[3,1]},{"jobId":3,"status":"FAILED","stageIds":[]},{"stageIds":[2]}])");
+  ASSERT_EQ(jobs.size(), 3U);
+  EXPECT_THAT(jobs[0].stages, ElementsAre(1, 3));
+  EXPECT_EQ(jobs[0].id, 4);
+  EXPECT_FALSE(jobs[0].over);
+  EXPECT_THAT(jobs[1].stages, IsEmpty());
+  EXPECT_TRUE(jobs[1].over);
+  EXPECT_EQ(jobs[2].id, -1);
+  EXPECT_FALSE(jobs[2].over);
+  EXPECT_EQ(problem(parse_jobs(R"([{"jobId":[],"stageIds":[]}])")), "jobId is not a number");
   EXPECT_EQ(problem(parse_jobs(R"([{"jobId":1}])")), "stageIds is missing");
   EXPECT_EQ(problem(parse_jobs(R"([{"stageIds":[1.5]}])")), "stageIds holds what is no id");
   EXPECT_EQ(problem(parse_jobs(R"([{"stageIds":[99999999999]}])")), "stageIds holds what is no id");
