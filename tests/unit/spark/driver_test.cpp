@@ -479,6 +479,21 @@ TEST_F(ProgressTest, FallsWhereAStageIsDoneAgainInPart) {
   EXPECT_DOUBLE_EQ(fraction(kNow + 2), 0.7);
 }
 
+TEST_F(ProgressTest, FallsWhereALaterJobDoesAgainWhatWasLost) {
+  fake.stages = {stage(0, "COMPLETE", 8, std::vector<FakeTask>(8), 100), stage(1, "COMPLETE", 1, {{}})};
+  fake.jobs = {{0, 1}};
+  EXPECT_DOUBLE_EQ(fraction(), 0.9);
+  fake.stages.push_back(stage(2, "ACTIVE", 3, {{}, {"1", "RUNNING"}}, 40));
+  fake.stages.push_back(stage(3, "PENDING", 10, {}));
+  fake.stages[2].rdd = fake.stages[0].rdd = 77;
+  fake.jobs.push_back({2, 3});
+  EXPECT_DOUBLE_EQ(fraction(kNow + 2), 7.0 / 20) << "two of the eight are missing";
+  fake.stages[2].status = "COMPLETE";
+  fake.stages[2].list = std::vector<FakeTask>(3);
+  fake.stages[3].status = "ACTIVE";
+  EXPECT_DOUBLE_EQ(fraction(kNow + 4), 9.0 / 20);
+}
+
 TEST_F(ProgressTest, IsCountedAgainOnceATasksUsualTimeIsOver) {
   fake.stages = {stage(0, "ACTIVE", 9, {{"0", "SUCCESS", 10'000}, {"1", "RUNNING"}})};
   EXPECT_DOUBLE_EQ(fraction(), 0.1);
