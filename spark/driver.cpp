@@ -2,6 +2,8 @@
 #include "spark/driver.h"
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -26,9 +28,18 @@ std::string escaped(const std::string& text) {
   return path;
 }
 
-bool is_true(const std::map<std::string, std::string>& properties, const char* name) {
+bool is_true(const std::map<std::string, std::string>& properties, const char* name, bool otherwise = false) {
   const auto found = properties.find(name);
-  return found != properties.end() && found->second == "true";
+  return found == properties.end() ? otherwise : found->second == "true";
+}
+
+// "3.5.3", "4.0.0-preview1"; false of one that cannot be read.
+bool is_at_least(const std::string& version, int major, int minor) {
+  const char* const end = version.data() + version.size();
+  std::pair<int, int> said;
+  const auto [dot, error] = std::from_chars(version.data(), end, said.first);
+  if (error != std::errc() || dot == end || *dot != '.') return false;
+  return std::from_chars(dot + 1, end, said.second).ec == std::errc() && said >= std::pair(major, minor);
 }
 
 }  // namespace
@@ -58,6 +69,7 @@ model::Result<void> Driver::find_server(const Get& get, const std::set<std::stri
     id_ = app.id;
     attempt_ = app.attempt;
     started_ = app.started;
+    version_ = app.version;
     base_ = root + "/" + escaped(app.id) + (app.attempt.empty() ? "" : "/" + escaped(app.attempt));
     return {};
   }
@@ -67,7 +79,8 @@ model::Result<void> Driver::find_server(const Get& get, const std::set<std::stri
   return model::fail(model::ErrorKind::gone, "no application is to be found where the driver listens");
 }
 
-// Whether shuffle output outlives its executor (Spark's docs/configuration.md).
+// Whether shuffle output outlives its executor (Spark's docs/configuration.md). That blocks of the shuffle
+// move where blocks do is the default since 3.4 (docs/core-migration-guide.md).
 model::Result<void> Driver::read_settings(const Get& get) {
   const auto body = get(base_ + "/environment");
   if (!body) return model::fail(body.error());
@@ -76,7 +89,8 @@ model::Result<void> Driver::read_settings(const Get& get) {
   shuffle_service_ = is_true(*properties, "spark.shuffle.service.enabled");
   migration_ = is_true(*properties, "spark.decommission.enabled") &&
                is_true(*properties, "spark.storage.decommission.enabled") &&
-               is_true(*properties, "spark.storage.decommission.shuffleBlocks.enabled");
+               is_true(*properties, "spark.storage.decommission.shuffleBlocks.enabled",
+                       is_at_least(version_, 3, 4));
   if (open_ && user_) {
     const auto place = event_log_of(*properties, id_, attempt_);
     if (!place) {

@@ -98,6 +98,7 @@ class Driver {
   std::string id_;
   std::string attempt_;
   double started_ = 0;
+  std::string version_;
   bool settings_read_ = false;
   bool shuffle_service_ = false;
   bool migration_ = false;

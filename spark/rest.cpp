@@ -31,6 +31,8 @@ model::Result<std::vector<RestApplication>> parse_applications(std::string_view 
       if (const json* attempt = in.member(last, "attemptId"); attempt != nullptr)
         application.attempt = in.name(last, "attemptId");
       application.started = in.number(last, "startTimeEpoch", kMostMilliseconds) / 1000;
+      const json* version = in.member(last, "appSparkVersion");
+      if (version != nullptr && version->is_string()) application.version = version->get<std::string>();
       const json* completed = in.member(last, "completed");
       if (completed == nullptr || !completed->is_boolean() || !completed->get<bool>())
         applications.push_back(std::move(application));

@@ -18,6 +18,7 @@ struct RestApplication {
   std::string id;
   std::string attempt;  // empty where the resource manager knows none
   double started = 0;   // epoch seconds
+  std::string version;  // of Spark: "3.5.3"; empty where it does not say
 };
 // GET /api/v1/applications; those that run.
 model::Result<std::vector<RestApplication>> parse_applications(std::string_view text);

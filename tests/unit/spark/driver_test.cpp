@@ -238,6 +238,28 @@ TEST_F(DriverTest, KnowsWhatOutlivesAnExecutor) {
   EXPECT_TRUE(app().migration);
 }
 
+TEST_F(DriverTest, BlocksOfTheShuffleMoveByDefaultSinceSpark34) {
+  using Properties = std::vector<std::pair<std::string, std::string>>;
+  const auto moves = [this](const std::string& version, const Properties& properties) {
+    fake.version = version;
+    fake.properties = properties;
+    driver = Driver{{"127.0.0.1:4040"}};
+    EXPECT_EQ(round(), "");
+    return app().migration;
+  };
+  const Properties on{{"spark.decommission.enabled", "true"}, {"spark.storage.decommission.enabled", "true"}};
+  for (const char* version : {"3.4.0", "3.10.1", "4.0.0-preview1", "3.5.1-amzn-0"})
+    EXPECT_TRUE(moves(version, on)) << version;
+  for (const char* version : {"3.3.2", "3.1.1", "2.4.8", "unknown", "3", "3.x", "-"})
+    EXPECT_FALSE(moves(version, on)) << version;
+  EXPECT_FALSE(moves("3.5.3", {on[0]})) << "no blocks move at all";
+  Properties said = on;
+  said.emplace_back("spark.storage.decommission.shuffleBlocks.enabled", "false");
+  EXPECT_FALSE(moves("3.5.3", said));
+  said.back().second = "true";
+  EXPECT_TRUE(moves("3.3.2", said));
+}
+
 TEST_F(DriverTest, ReadsFinishedStagesOnceAndOfTheOthersWhatIsNew) {
   fake.stages = {stage(0, "COMPLETE", 300, std::vector<FakeTask>(300)), stage(1, "ACTIVE", 2000, {{}, {}})};
   EXPECT_EQ(round(), "");

@@ -26,7 +26,7 @@ std::string FakeDriver::applications() const {
            {"duration", 0},
            {"sparkUser", "alice"},
            {"completed", completed},
-           {"appSparkVersion", "3.5.3"},
+           {"appSparkVersion", version},
            {"startTimeEpoch", started_ms},
            {"endTimeEpoch", -1},
            {"lastUpdatedEpoch", started_ms}};

@@ -37,6 +37,7 @@ struct FakeDriver {
   std::string attempt;
   std::int64_t started_ms = 1'790'000'000'000;
   bool completed = false;
+  std::string version = "3.5.3";
   std::vector<FakeStage> stages;
   std::vector<std::vector<int>> jobs;
   std::map<int, std::string> job_status;  // by number; the others run

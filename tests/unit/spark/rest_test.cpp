@@ -22,12 +22,14 @@ TEST(RestApplications, AreThoseThatRun) {
   const auto applications = parse_applications(
       R"([{"id":"a","attempts":[{"completed":false,"startTimeEpoch":1500}]},
           {"id":"b","attempts":[{"completed":true,"startTimeEpoch":1500}]},
-          {"id":"c","attempts":[{"attemptId":"2","startTimeEpoch":2500},{"attemptId":"1","completed":true}]}])");
+          {"id":"c","attempts":[{"attemptId":"2","startTimeEpoch":2500,"appSparkVersion":"3.5.3"},{"attemptId":"1","completed":true}]}])");
   ASSERT_TRUE(applications) << problem(applications);
   ASSERT_EQ(applications->size(), 2U);
   EXPECT_EQ((*applications)[0].id, "a");
   EXPECT_DOUBLE_EQ((*applications)[0].started, 1.5);
+  EXPECT_EQ((*applications)[0].version, "");
   EXPECT_EQ((*applications)[1].attempt, "2");
+  EXPECT_EQ((*applications)[1].version, "3.5.3");
 }
 
 TEST(RestApplications, WithoutWhatIsNeededAreAnError) {
