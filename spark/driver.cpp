@@ -16,6 +16,8 @@ using Status = RestStage::Status;
 
 constexpr std::size_t kMostEndpoints = 32;  // a driver listens at four or five
 constexpr std::size_t kMostStages = 20'000;
+constexpr int kMostBlocks = 4'000;  // of an RDD; its answer is some 800 KB then
+constexpr int kRddsPerRound = 2;
 
 // For a URL's path; ids are letters, digits, "-", "_" and "." where Spark makes them.
 std::string escaped(const std::string& text) {
@@ -87,10 +89,11 @@ model::Result<void> Driver::read_settings(const Get& get) {
   const auto properties = parse_properties(*body);
   if (!properties) return model::fail(properties.error().context("GET " + base_ + "/environment"));
   shuffle_service_ = is_true(*properties, "spark.shuffle.service.enabled");
-  migration_ = is_true(*properties, "spark.decommission.enabled") &&
-               is_true(*properties, "spark.storage.decommission.enabled") &&
-               is_true(*properties, "spark.storage.decommission.shuffleBlocks.enabled",
-                       is_at_least(version_, 3, 4));
+  keeps_disk_blocks_ = shuffle_service_ && is_true(*properties, "spark.shuffle.service.fetch.rdd.enabled");
+  migration_ =
+      is_true(*properties, "spark.decommission.enabled") &&
+      is_true(*properties, "spark.storage.decommission.enabled") &&
+      is_true(*properties, "spark.storage.decommission.shuffleBlocks.enabled", is_at_least(version_, 3, 4));
   if (open_ && user_) {
     const auto place = event_log_of(*properties, id_, attempt_);
     if (!place) {
@@ -190,7 +193,15 @@ model::Result<void> Driver::read_cached(const Get& get, const std::vector<RestSt
   if (!body) return model::fail(body.error());
   const auto cached = parse_cached(*body);
   if (!cached) return model::fail(cached.error().context("GET " + base_ + "/storage/rdd"));
-  const std::set<int> kept(cached->begin(), cached->end());
+  std::set<int> kept;
+  for (const RestRdd& rdd : *cached) {
+    kept.insert(rdd.id);
+    Kept& known = kept_[rdd.id];
+    if (known.rdd != rdd) known.changed = true;
+    known.rdd = rdd;
+    if (rdd.kept > kMostBlocks) known.known = false;  // it is not looked at any more
+  }
+  std::erase_if(kept_, [&](const auto& item) { return kept.count(item.first) == 0; });
   std::erase_if(cached_by_, [&](const auto& item) { return kept.count(item.first) == 0; });
   for (const RestStage& stage : stages) {
     if (stage.status == Status::pending || stage.status == Status::skipped) continue;
@@ -202,6 +213,39 @@ model::Result<void> Driver::read_cached(const Get& get, const std::vector<RestSt
     }
   }
   return {};
+}
+
+// Where the partitions are that executors keep: a bounded number of those that changed, or were not looked at
+// for a while, longest ago first. Of one that cannot be read it is not known, which fails nothing else.
+void Driver::read_blocks(const Get& get, double now, const std::function<bool()>& over) {
+  for (int asked = 0; asked < kRddsPerRound && !over(); ++asked) {
+    Kept* next = nullptr;
+    for (auto& [id, kept] : kept_) {
+      const bool waits = !kept.changed && now >= kept.read_at && now - kept.read_at < kListAgain_s;
+      if (waits || cached_by_.count(id) == 0 || kept.rdd.kept > kMostBlocks) continue;
+      if (next == nullptr || kept.read_at < next->read_at) next = &kept;
+    }
+    if (next == nullptr) return;
+    next->read_at = now;
+    next->changed = false;
+    next->known = false;
+    const std::string url = fmt::format("{}/storage/rdd/{}", base_, next->rdd.id);
+    const auto body = get(url);
+    const auto blocks = body ? parse_blocks(*body) : model::fail(body.error());
+    if (!blocks) {
+      // The program may have let go of it since.
+      if (body || body.error().kind() != model::ErrorKind::refused)
+        cached_problem_ =
+            "kept RDDs: " + (body ? blocks.error().context("GET " + url) : blocks.error()).message();
+      continue;
+    }
+    next->known = true;
+    next->alone.clear();
+    for (const RestBlock& block : *blocks) {
+      const bool outlives = keeps_disk_blocks_ && block.disk_bytes > 0;
+      if (block.executors.size() == 1 && !outlives) next->alone[block.partition] = block.executors.front();
+    }
+  }
 }
 
 model::Result<void> Driver::read_page(const Get& get, Attempt& attempt, std::size_t offset, int& pages) {
@@ -324,7 +368,9 @@ model::Result<void> Driver::read(const Get& get, double now, const std::set<std:
   read_log(now);
   draw_graph();
   count(now);
-  return read_tasks(get, over);
+  if (auto done = read_tasks(get, over); !done) return done;
+  read_blocks(get, now, over);
+  return {};
 }
 
 // It only says more of stages that are known anyway: what is wrong with it does not fail the round.
@@ -358,6 +404,21 @@ void Driver::draw_graph() {
 int Driver::stood_for_by(int stage) const {
   const auto other = graph_.stands_for.find(stage);
   return other == graph_.stands_for.end() ? stage : other->second;
+}
+
+// Who alone keeps something that a stage's task computed of its RDDs. What is not known to be elsewhere is
+// where it was computed; and so is one of other partitions than the stage has.
+std::vector<std::string> Driver::keepers(const std::vector<const Kept*>& rdds, int partitions, int partition,
+                                         const std::string& ran) {
+  std::set<std::string> executors;
+  for (const Kept* kept : rdds) {
+    if (!kept->known || kept->rdd.partitions != partitions) {
+      executors.insert(ran);
+    } else if (const auto alone = kept->alone.find(partition); alone != kept->alone.end()) {
+      executors.insert(alone->second);
+    }
+  }
+  return {executors.begin(), executors.end()};
 }
 
 std::optional<model::SparkApp> Driver::app(double now) const {
@@ -402,13 +463,16 @@ std::optional<model::SparkApp> Driver::app(double now) const {
       }
     }
   }
-  std::set<int> cached;
-  for (const auto& [rdd, by] : cached_by_) cached.insert(by.second);
+  std::map<int, std::vector<const Kept*>> kept_of;  // by stage
+  for (const auto& [rdd, by] : cached_by_) kept_of[by.second].push_back(&kept_.at(rdd));
   for (model::SparkStage& stage : app.stages) {
-    stage.cached = cached.count(stage.id) > 0;
+    const std::vector<const Kept*>& kept = kept_of[stage.id];
     for (auto& [partition, task] : done[stage.id]) {
       // A retry of a few partitions is numbered as the whole is; what lies beyond is none of it.
-      if (partition < stage.partitions) stage.tasks.push_back(std::move(task));
+      if (partition >= stage.partitions) continue;
+      task.kept_by = keepers(kept, stage.partitions, partition, task.executor);
+      stage.cached = stage.cached || !task.kept_by.empty();
+      stage.tasks.push_back(std::move(task));
     }
     // The rest of it nobody waits for.
     if (given_up.count(stage.id) > 0) stage.partitions = std::max(1, static_cast<int>(stage.tasks.size()));

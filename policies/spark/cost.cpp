@@ -96,13 +96,47 @@ bool is_awaited(const model::SparkApp& app, std::size_t stage, const std::vector
          any([&](const model::SparkStage& reader) { return present.count(job_of(reader)) > 0; });
 }
 
-// What one executor did of one stage.
+// What one executor has of one stage.
 struct Part {
   std::size_t place = 0;  // of the stage, in the order of readers_first()
-  std::size_t tasks = 0;
-  double run_s = 0;
-  bool goes = false;  // its output, with the executor: others have to do it again
+  std::size_t tasks = 0;  // that it ran, and keeps nothing of
+  double run_s = 0;       // of those
+  bool keeps = false;     // what tasks computed, for later stages, as nobody else does
+  double kept_s = 0;      // run time of those, whoever ran them
+  bool goes = false;      // some of it, with the executor: others have to do it again
 };
+
+// Of each executor by place. An application may have thousands of executors and stages, so that only the
+// stages which an executor had a part in are looked at for it.
+using Parts = std::unordered_map<std::string_view, std::vector<Part>>;
+
+void add_parts(const model::SparkStage& stage, std::size_t place, Parts& parts) {
+  const auto part_of = [&](const std::string& executor) -> Part& {
+    std::vector<Part>& of_stages = parts[executor];
+    if (of_stages.empty() || of_stages.back().place != place) of_stages.push_back({.place = place});
+    return of_stages.back();
+  };
+  const bool said = std::any_of(stage.tasks.begin(), stage.tasks.end(),
+                                [](const model::SparkTask& task) { return !task.kept_by.empty(); });
+  for (const model::SparkTask& task : stage.tasks) {
+    const auto keep = [&](const std::string& executor) {
+      Part& part = part_of(executor);
+      part.keeps = true;
+      part.kept_s += task.duration_s;
+    };
+    bool kept_there = stage.cached && !said;
+    if (kept_there) keep(task.executor);
+    for (auto keeper = task.kept_by.begin(); stage.cached && keeper != task.kept_by.end(); ++keeper) {
+      if (std::find(task.kept_by.begin(), keeper, *keeper) != keeper) continue;
+      keep(*keeper);
+      if (*keeper == task.executor) kept_there = true;
+    }
+    if (kept_there) continue;
+    Part& part = part_of(task.executor);
+    ++part.tasks;
+    part.run_s += task.duration_s;
+  }
+}
 
 }  // namespace
 
@@ -154,23 +188,15 @@ std::map<std::string, ExecutorLoss> executor_losses(const model::SparkApp& app,
   const auto order = readers_first(children);
   std::vector<std::size_t> place(order.size());  // of a stage in that order
   for (std::size_t at = 0; at < order.size(); ++at) place[order[at]] = at;
-  // Of each executor by place. An application may have thousands of executors and stages, so that only the
-  // stages which an executor had a part in are looked at for it.
-  std::unordered_map<std::string_view, std::vector<Part>> parts;
+  Parts parts;
   std::vector<bool> awaited(app.stages.size(), false);
   const auto present = present_jobs(app);
   for (const std::size_t i : order) {
-    const model::SparkStage& stage = app.stages[i];
     awaited[i] = is_awaited(app, i, children[i], present);
-    for (const model::SparkTask& task : stage.tasks) {
-      std::vector<Part>& of_stages = parts[task.executor];
-      if (of_stages.empty() || of_stages.back().place != place[i]) of_stages.push_back({.place = place[i]});
-      ++of_stages.back().tasks;
-      of_stages.back().run_s += task.duration_s;
-    }
+    add_parts(app.stages[i], place[i], parts);
   }
   for (auto& [executor, of_stages] : parts) {
-    double kept_s = 0;  // what the program keeps is served by nobody else, and not moved
+    ExecutorLoss& loss = losses[std::string(executor)];
     double written_s = 0;
     double move_bytes = 0;
     for (Part& part : of_stages) {
@@ -181,20 +207,17 @@ std::map<std::string, ExecutorLoss> executor_losses(const model::SparkApp& app,
                                             [](const Part& a, std::size_t at) { return a.place < at; });
         return other != of_stages.end() && other->place == place[child] && other->goes;
       };
-      part.goes =
-          stage.cached || (!app.shuffle_service &&
-                           (awaited[i] || std::any_of(children[i].begin(), children[i].end(), goes_too)));
-      if (!part.goes) continue;
-      if (stage.cached) {
-        kept_s += part.run_s;
-        continue;
-      }
+      const bool shuffle_goes = part.tasks > 0 && !app.shuffle_service &&
+                                (awaited[i] || std::any_of(children[i].begin(), children[i].end(), goes_too));
+      part.goes = part.keeps || shuffle_goes;
+      loss.kept_s += part.kept_s;  // it is served by nobody else, and not moved
+      if (!shuffle_goes) continue;
       written_s += part.run_s;
       move_bytes += static_cast<double>(stage.shuffle_write_bytes) * static_cast<double>(part.tasks) /
                     static_cast<double>(stage.tasks.size());
     }
-    losses[std::string(executor)].lost_s =
-        kept_s + (app.migration ? std::min(written_s, settings.beta_s_per_byte * move_bytes) : written_s);
+    if (app.migration) written_s = std::min(written_s, settings.beta_s_per_byte * move_bytes);
+    loss.lost_s = loss.kept_s + written_s;
   }
   for (const model::SparkRunningTask& task : app.running) losses[task.executor].running_s += task.elapsed_s;
   return losses;

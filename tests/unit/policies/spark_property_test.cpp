@@ -122,8 +122,7 @@ RC_GTEST_PROP(SparkProperty, TheOrderAscendsByTheFigureThatItShows, ()) {
   const model::SparkFindings findings = propose_evictions(node.snapshot, node.settings.spark).findings;
   double last = -std::numeric_limits<double>::infinity();
   for (const std::string& id : findings.order) {
-    const double key =
-        findings.candidates.at(id).rank_key.value_or(std::numeric_limits<double>::infinity());
+    const double key = findings.candidates.at(id).rank_key.value_or(std::numeric_limits<double>::infinity());
     RC_ASSERT(key >= last);
     last = key;
   }

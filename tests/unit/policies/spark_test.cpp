@@ -226,6 +226,33 @@ TEST(ExecutorLoss, CountsWhatTheProgramKeepsThereAndWhatThatWasMadeOf) {
   EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("1").lost_s, 4) << "and outlive it";
 }
 
+TEST(ExecutorLoss, CountsWhatIsKeptWithWhoAloneKeepsItNow) {
+  model::SparkApp app = etl();
+  app.stages[1].tasks.resize(4, {"2", 0, 5});
+  app.stages[1].cached = true;
+  // Of the four tasks 4, 5, 5, 5: the first was computed again by executor 3, two are where they were, and
+  // the last one is at two executors.
+  app.stages[1].tasks[0].kept_by = {"3"};
+  app.stages[1].tasks[1].kept_by = app.stages[1].tasks[2].kept_by = {"2"};
+  const auto losses = executor_losses(app, {});
+  EXPECT_DOUBLE_EQ(losses.at("1").lost_s, 0) << "nobody reads what it wrote either";
+  EXPECT_DOUBLE_EQ(losses.at("2").lost_s, 14 + 10) << "with what the kept ones read of its own";
+  EXPECT_DOUBLE_EQ(losses.at("2").kept_s, 10);
+  EXPECT_DOUBLE_EQ(losses.at("3").lost_s, 4);
+}
+
+TEST(ExecutorLoss, CountsATaskOnceThatIsKeptAndShuffled) {
+  model::SparkApp app = etl();
+  app.stages[0].cached = true;
+  app.stages[0].tasks[0].kept_by = {"1", "2", "1"};
+  const auto losses = executor_losses(app, {});
+  EXPECT_DOUBLE_EQ(losses.at("1").lost_s, 22);
+  EXPECT_DOUBLE_EQ(losses.at("1").kept_s, 10);
+  EXPECT_DOUBLE_EQ(losses.at("2").lost_s, 14 + 10);
+  app.shuffle_service = true;
+  EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("2").lost_s, 10);
+}
+
 TEST(ExecutorLoss, IsTheMoveOfItsBlocksWhereTheyMigrateAndThatIsLess) {
   model::SparkApp app = etl();
   app.migration = true;

@@ -152,6 +152,79 @@ TEST_F(DriverTest, WithoutWordOfKeptRddsTheRestIsReadAllTheSame) {
   EXPECT_EQ(app().stages[0].tasks.size(), 1U);
 }
 
+TEST_F(DriverTest, WhatIsKeptIsWhereItIsNow) {
+  fake.stages = {stage(0, "COMPLETE", 4, {{"0"}, {"0"}, {"1"}, {"1"}})};
+  fake.stages[0].through = {77};
+  fake.jobs = {{0}};
+  fake.cached = {{77, 3}};
+  fake.blocks[77] = {{0, {"0"}}, {1, {"0", "1"}}, {2, {"2"}}};
+  EXPECT_EQ(round(), "");
+  EXPECT_TRUE(app().stages[0].cached);
+  const auto keepers = [this] {
+    std::vector<std::vector<std::string>> all;
+    for (const model::SparkTask& task : app().stages[0].tasks) all.push_back(task.kept_by);
+    return all;
+  };
+  EXPECT_THAT(keepers(), ElementsAre(ElementsAre("0"), IsEmpty(), ElementsAre("2"), IsEmpty()));
+  // It is asked again where something has changed, or after a while.
+  fake.asked.clear();
+  fake.blocks[77] = {{1, {"1"}}};
+  EXPECT_EQ(round(kNow + 2), "");
+  EXPECT_THAT(fake.asked, Not(Contains("/storage/rdd/77")));
+  EXPECT_EQ(round(kNow + Driver::kListAgain_s), "");
+  EXPECT_THAT(keepers(), ElementsAre(IsEmpty(), ElementsAre("1"), IsEmpty(), IsEmpty()));
+  fake.cached = {{77, 4}};
+  fake.blocks.clear();  // unpersist()
+  fake.stages.push_back(stage(1, "ACTIVE", 1, {}));
+  EXPECT_EQ(round(kNow + Driver::kListAgain_s + 2), "");
+  EXPECT_EQ(driver.cached_problem(), "");
+  EXPECT_THAT(keepers(), ElementsAre(ElementsAre("0"), ElementsAre("0"), ElementsAre("1"), ElementsAre("1")))
+      << "where it is not known, who computed it is taken to keep it";
+}
+
+TEST_F(DriverTest, WhatNobodyKeepsAloneIsNotLostWithAnybody) {
+  fake.stages = {stage(0, "COMPLETE", 4, {{"0"}, {"0"}, {"1"}, {"1"}})};
+  fake.stages[0].through = {77};
+  fake.jobs = {{0}};
+  fake.cached = {{77, 2}};
+  fake.blocks[77] = {{0, {"0", "1"}}, {1, {"1"}, 100}};
+  fake.properties = {{"spark.shuffle.service.enabled", "true"},
+                     {"spark.shuffle.service.fetch.rdd.enabled", "true"}};
+  EXPECT_EQ(round(), "");
+  EXPECT_FALSE(app().stages[0].cached) << "of the one there is a copy, the other is on the service's disk";
+}
+
+TEST_F(DriverTest, OfManyKeptRddsAFewAreLookedAtInARound) {
+  fake.stages = {stage(0, "COMPLETE", 4, std::vector<FakeTask>(4))};
+  fake.jobs = {{0}};
+  for (int rdd = 70; rdd < 75; ++rdd) {
+    fake.stages[0].through.push_back(rdd);
+    fake.cached[rdd] = 1;
+    fake.blocks[rdd] = {{0, {"0"}}};
+  }
+  fake.cached[74] = 1'000'000;
+  const auto looked_at = [&](double now) {
+    fake.asked.clear();
+    EXPECT_EQ(round(now), "");
+    return std::count_if(fake.asked.begin(), fake.asked.end(),
+                         [](const std::string& path) { return path.starts_with("/storage/rdd/"); });
+  };
+  EXPECT_EQ(looked_at(kNow), 2);
+  EXPECT_EQ(looked_at(kNow + 2), 2);
+  EXPECT_EQ(looked_at(kNow + 4), 0) << "one is too large to be asked for";
+}
+
+TEST_F(DriverTest, WhatADriverSaysWrongOfItsBlocksFailsNothingElse) {
+  fake.stages = {stage(0, "COMPLETE", 4, std::vector<FakeTask>(4))};
+  fake.stages[0].through = {77};
+  fake.jobs = {{0}};
+  fake.cached = {{77, 4}};
+  fake.instead["/storage/rdd/77"] = R"({"partitions":[{"blockName":"rdd_77_0"}]})";
+  EXPECT_EQ(round(), "");
+  EXPECT_THAT(driver.cached_problem(), HasSubstr("/storage/rdd/77: executors is missing"));
+  EXPECT_TRUE(app().stages[0].cached);
+}
+
 TEST_F(DriverTest, WhatIsComputedAgainForALaterJobIsTheEarlierStages) {
   fake.stages = {stage(0, "COMPLETE", 2, {{"0", "SUCCESS", 1000}, {"1", "SUCCESS", 1000}}, 100),
                  stage(1, "COMPLETE", 1, {{}}), stage(2, "COMPLETE", 1, {{"2", "SUCCESS", 3000}}, 50),

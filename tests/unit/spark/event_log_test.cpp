@@ -228,7 +228,8 @@ TEST_F(EventLogFileTest, WhatSomebodyElseCompactedIsPassedOver) {
   write(base + "1_app-1", "one\n");
   EXPECT_EQ(read(), "one\n");
   std::filesystem::remove(root / (base + "1_app-1"));
-  std::filesystem::create_directories(root / (base + "2_app-1.compact"));  // it is refused like another user's
+  std::filesystem::create_directories(root /
+                                      (base + "2_app-1.compact"));  // it is refused like another user's
   EXPECT_EQ(read(), "");
   write(base + "4_app-1", "four\n");
   EXPECT_EQ(read(), "\nfour\n");

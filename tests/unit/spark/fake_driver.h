@@ -31,6 +31,13 @@ struct FakeStage {
   std::vector<int> through = {};  // other RDDs
 };
 
+// A kept partition.
+struct FakeBlock {
+  int partition = 0;
+  std::vector<std::string> executors;
+  std::uint64_t disk = 0;
+};
+
 // Answers as the web server of a Spark 3.5 driver does, with the members that its REST API documents.
 struct FakeDriver {
   std::string id = "app-20261121101500-0000";
@@ -40,8 +47,10 @@ struct FakeDriver {
   std::string version = "3.5.3";
   std::vector<FakeStage> stages;
   std::vector<std::vector<int>> jobs;
-  std::map<int, std::string> job_status;  // by number; the others run
-  std::map<int, int> cached;  // RDD -> partitions that are kept
+  std::map<int, std::string> job_status;         // by number; the others run
+  std::map<int, int> cached;                     // RDD -> partitions that are kept
+  std::map<int, std::vector<FakeBlock>> blocks;  // RDD -> the same, one by one
+  int rdd_partitions = 4;                        // of each RDD
   std::vector<std::pair<std::string, std::string>> properties;
   std::map<std::string, std::string> instead;  // path below the application -> body
   int page_limit = 1'000'000;                  // a driver may give fewer tasks than asked for
@@ -56,6 +65,7 @@ struct FakeDriver {
 
  private:
   std::string stages_json(const std::string& query) const;
+  model::Result<std::string> rdd_json(const std::string& path) const;
   std::string tasks_json(const std::string& path);
 };
 
