@@ -136,18 +136,26 @@ class Order {
 
   void price_executor(const model::SparkApp& app, const std::string& executor,
                       model::EvictionCandidate& made) {
+    double kept_s = 0;
     auto [losses, fresh] = losses_.try_emplace(app.id);
     if (fresh) losses->second = executor_losses(app, settings_);
     if (const auto loss = losses->second.find(executor); loss != losses->second.end()) {
       made.lost_s = loss->second.lost_s;
       made.running_s = loss->second.running_s;
+      kept_s = loss->second.kept_s;
     }
     made.cost_s = made.lost_s + made.running_s;
-    const char* how = app.shuffle_service ? "which the shuffle service keeps"
-                      : app.migration     ? "or its move"
-                                          : "to be done again";
-    made.reason = fmt::format("{:.4g} s of completed tasks, {}, and {:.4g} s in running ones", made.lost_s,
-                              how, made.running_s);
+    made.reason = fmt::format("{:.4g} s of completed tasks{}, and {:.4g} s in running ones", made.lost_s,
+                              what_is_lost(app, made.lost_s, kept_s), made.running_s);
+  }
+
+  static std::string what_is_lost(const model::SparkApp& app, double lost_s, double kept_s) {
+    const char* how = app.shuffle_service ? ", as the shuffle service has what they wrote"
+                      : app.migration     ? ", or its move"
+                                          : ", to be done again";
+    if (kept_s <= 0) return how;
+    if (app.shuffle_service || kept_s >= lost_s) return ", which it alone keeps for later stages";
+    return fmt::format(", {:.4g} s of it kept for later stages by it alone{}", kept_s, how);
   }
 
   // An application costs less where demand climbs and it has long to go; each of its executors less by its

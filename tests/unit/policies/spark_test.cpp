@@ -406,6 +406,27 @@ TEST(Eviction, TakesRatherWhoWouldStayLongWhereDemandClimbs) {
   EXPECT_THAT(findings.candidates.at("l1").reason, HasSubstr("890.8 s less, for as long as it would stay"));
 }
 
+TEST(Eviction, SaysWhatAnExecutorLoses) {
+  model::SparkApp app = etl();
+  const auto reason = [&] {
+    return find(snapshot(0, {of_spark("e1", "app-etl", "1")}, {app})).candidates.at("e1").reason;
+  };
+  EXPECT_EQ(reason(), "22 s of completed tasks, to be done again, and 3 s in running ones");
+  app.migration = true;
+  EXPECT_EQ(reason(), "4 s of completed tasks, or its move, and 3 s in running ones");
+  app.shuffle_service = true;
+  EXPECT_EQ(reason(),
+            "0 s of completed tasks, as the shuffle service has what they wrote, and 3 s in running ones");
+  app.stages[1].cached = true;
+  EXPECT_EQ(reason(),
+            "4 s of completed tasks, which it alone keeps for later stages, and 3 s in running ones");
+  app.migration = app.shuffle_service = false;
+  EXPECT_EQ(
+      reason(),
+      "26 s of completed tasks, 4 s of it kept for later stages by it alone, to be done again, and 3 s in "
+      "running ones");
+}
+
 TEST(Eviction, RanksByCostForEachByteOrByCostAlone) {
   const auto node = snapshot(0, {other("dear-and-large", 20, 8 * kGiB), other("cheap-and-small", 10, kGiB)});
   EXPECT_THAT(find(node).order, ElementsAre("dear-and-large", "cheap-and-small"));
