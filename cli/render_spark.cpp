@@ -47,12 +47,23 @@ void list_apps(std::ostream& out, const model::SparkFindings& findings, const St
   table.print(out, style);
 }
 
+// What the order ascends by, as `rank` says it.
+std::string rank_heading(const std::string& rank) {
+  if (rank == "cost") return "RANK";
+  return rank == "cost-per-byte" ? "RANK/GIB" : "LOSS/GIB";
+}
+std::string rank_text(const std::string& rank, const std::optional<double>& key) {
+  if (rank == "cost") return key ? seconds(*key) : "-";
+  return per_gib(key);
+}
+
 void list_order(std::ostream& out, const model::SparkFindings& findings, const Style& style) {
   Table table({{"WORKLOAD", Align::left, true},
                {"KIND"},
                {"APPLICATION", Align::left, true, true},
                {"COST", Align::right},
                {"FREES", Align::right},
+               {rank_heading(findings.rank), Align::right},
                {""}},
               "  ");
   const std::size_t most = findings.victims.size() + kShownBeyondVictims;
@@ -65,7 +76,7 @@ void list_order(std::ostream& out, const model::SparkFindings& findings, const S
     table.add({Cell(id, victim ? Colour::yellow : Colour::none), model::to_string(candidate->second.kind),
                candidate->second.app.value_or("-"), seconds(candidate->second.cost_s),
                candidate->second.frees_bytes > 0 ? format_bytes(candidate->second.frees_bytes) : "-",
-               victim ? "would go" : ""});
+               rank_text(findings.rank, candidate->second.rank_key), victim ? "would go" : ""});
   }
   table.print(out, style);
   if (findings.order.size() > most) {

@@ -61,6 +61,9 @@ struct SparkTask {
   std::string executor;
   std::uint64_t input_bytes = 0;
   double duration_s = 0;
+  // Of a stage that is `cached`: executors each of which alone keeps something that the task computed. Where
+  // no task of the stage has any, whoever ran a task keeps it.
+  std::vector<std::string> kept_by = {};
 
   friend bool operator==(const SparkTask&, const SparkTask&) = default;
 };
@@ -70,7 +73,8 @@ struct SparkStage {
   std::vector<int> parents;
   int partitions = 0;
   std::uint64_t shuffle_write_bytes = 0;
-  bool cached = false;           // what it computed is kept on its executors for later stages, by the program
+  bool cached = false;           // what it computed is kept on executors for later stages, by the program
+  int job = -1;                  // that it was made for; -1 where that is not known
   std::vector<SparkTask> tasks;  // completed ones
 
   friend bool operator==(const SparkStage&, const SparkStage&) = default;

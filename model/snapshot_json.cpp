@@ -51,6 +51,7 @@ SparkStage read_stage(const JsonValue& value) {
   if (const auto written = object.optional("shuffle_write_bytes"))
     stage.shuffle_write_bytes = written->bytes();
   if (const auto cached = object.optional("cached")) stage.cached = cached->boolean();
+  if (const auto job = object.optional("job")) stage.job = job->small_integer(0, kMaxCount);
   if (const auto tasks = object.optional("tasks"))
     tasks->each([&stage](const JsonValue& element) {
       JsonObject task(element);
@@ -58,6 +59,8 @@ SparkStage read_stage(const JsonValue& value) {
       read.executor = task.required("executor").name();
       if (const auto input = task.optional("input_bytes")) read.input_bytes = input->bytes();
       read.duration_s = task.required("duration_s").number(0, kMaxSeconds);
+      if (const auto keepers = task.optional("kept_by"))
+        keepers->each([&read](const JsonValue& keeper) { read.kept_by.push_back(keeper.name()); });
     });
   return stage;
 }
@@ -142,10 +145,17 @@ void write_app(JsonWriter& out, const SparkApp& app) {
     out.end_array().member("partitions", stage.partitions);
     out.member("shuffle_write_bytes", stage.shuffle_write_bytes);
     if (stage.cached) out.member("cached", true);
+    if (stage.job >= 0) out.member("job", stage.job);
     out.key("tasks").begin_array();
     for (const SparkTask& task : stage.tasks) {
       out.begin_object().member("executor", task.executor).member("input_bytes", task.input_bytes);
-      out.member("duration_s", task.duration_s).end_object();
+      out.member("duration_s", task.duration_s);
+      if (!task.kept_by.empty()) {
+        out.key("kept_by").begin_array();
+        for (const std::string& keeper : task.kept_by) out.value(keeper);
+        out.end_array();
+      }
+      out.end_object();
     }
     out.end_array().end_object();
   }

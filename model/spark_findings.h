@@ -44,6 +44,10 @@ struct EvictionCandidate {
   double running_s = 0;  // executor: what its running tasks have taken so far
   double cost_s = 0;     // the sum; a driver's: its application's; else CPU seconds used so far
   std::uint64_t frees_bytes = 0;
+  // What `order` ascends by: seconds for each byte that is freed or, as `rank` says, seconds; its own where
+  // each goes for itself, else its application's. nullopt where that frees nothing that is known, and comes
+  // last.
+  std::optional<double> rank_key = {};
   std::string reason;  // the cost in words
   friend bool operator==(const EvictionCandidate&, const EvictionCandidate&) = default;
 };

@@ -65,6 +65,7 @@ EvictionCandidate read_candidate(const JsonValue& value) {
   candidate.running_s = read_amount(object.required("running"));
   candidate.cost_s = read_figure(object.required("cost"));
   candidate.frees_bytes = object.required("frees_bytes").bytes();
+  if (const auto key = object.nullable("rank_key")) candidate.rank_key = read_figure(*key);
   if (const auto reason = object.optional("reason")) candidate.reason = reason->text();
   return candidate;
 }
@@ -105,7 +106,7 @@ void write_candidate(JsonWriter& out, const EvictionCandidate& candidate) {
   out.begin_object().member("kind", to_string(candidate.kind)).member("app", candidate.app);
   out.member("lost", candidate.lost_s).member("running", candidate.running_s);
   out.member("cost", candidate.cost_s).member("frees_bytes", candidate.frees_bytes);
-  out.member("reason", candidate.reason).end_object();
+  out.member("rank_key", candidate.rank_key).member("reason", candidate.reason).end_object();
 }
 
 SparkFindings read_spark(const JsonValue& value) {

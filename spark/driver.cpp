@@ -2,6 +2,8 @@
 #include "spark/driver.h"
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,6 +16,8 @@ using Status = RestStage::Status;
 
 constexpr std::size_t kMostEndpoints = 32;  // a driver listens at four or five
 constexpr std::size_t kMostStages = 20'000;
+constexpr int kMostBlocks = 4'000;  // of an RDD; its answer is some 800 KB then
+constexpr int kRddsPerRound = 2;
 
 // For a URL's path; ids are letters, digits, "-", "_" and "." where Spark makes them.
 std::string escaped(const std::string& text) {
@@ -26,9 +30,18 @@ std::string escaped(const std::string& text) {
   return path;
 }
 
-bool is_true(const std::map<std::string, std::string>& properties, const char* name) {
+bool is_true(const std::map<std::string, std::string>& properties, const char* name, bool otherwise = false) {
   const auto found = properties.find(name);
-  return found != properties.end() && found->second == "true";
+  return found == properties.end() ? otherwise : found->second == "true";
+}
+
+// "3.5.3", "4.0.0-preview1"; false of one that cannot be read.
+bool is_at_least(const std::string& version, int major, int minor) {
+  const char* const end = version.data() + version.size();
+  std::pair<int, int> said;
+  const auto [dot, error] = std::from_chars(version.data(), end, said.first);
+  if (error != std::errc() || dot == end || *dot != '.') return false;
+  return std::from_chars(dot + 1, end, said.second).ec == std::errc() && said >= std::pair(major, minor);
 }
 
 }  // namespace
@@ -58,6 +71,7 @@ model::Result<void> Driver::find_server(const Get& get, const std::set<std::stri
     id_ = app.id;
     attempt_ = app.attempt;
     started_ = app.started;
+    version_ = app.version;
     base_ = root + "/" + escaped(app.id) + (app.attempt.empty() ? "" : "/" + escaped(app.attempt));
     return {};
   }
@@ -67,16 +81,19 @@ model::Result<void> Driver::find_server(const Get& get, const std::set<std::stri
   return model::fail(model::ErrorKind::gone, "no application is to be found where the driver listens");
 }
 
-// Whether shuffle output outlives its executor (Spark's docs/configuration.md).
+// Whether shuffle output outlives its executor (Spark's docs/configuration.md). That blocks of the shuffle
+// move where blocks do is the default since 3.4 (docs/core-migration-guide.md).
 model::Result<void> Driver::read_settings(const Get& get) {
   const auto body = get(base_ + "/environment");
   if (!body) return model::fail(body.error());
   const auto properties = parse_properties(*body);
   if (!properties) return model::fail(properties.error().context("GET " + base_ + "/environment"));
   shuffle_service_ = is_true(*properties, "spark.shuffle.service.enabled");
-  migration_ = is_true(*properties, "spark.decommission.enabled") &&
-               is_true(*properties, "spark.storage.decommission.enabled") &&
-               is_true(*properties, "spark.storage.decommission.shuffleBlocks.enabled");
+  keeps_disk_blocks_ = shuffle_service_ && is_true(*properties, "spark.shuffle.service.fetch.rdd.enabled");
+  migration_ =
+      is_true(*properties, "spark.decommission.enabled") &&
+      is_true(*properties, "spark.storage.decommission.enabled") &&
+      is_true(*properties, "spark.storage.decommission.shuffleBlocks.enabled", is_at_least(version_, 3, 4));
   if (open_ && user_) {
     const auto place = event_log_of(*properties, id_, attempt_);
     if (!place) {
@@ -120,7 +137,7 @@ model::Result<void> Driver::read_stages(const Get& get, double now) {
     if (!body) return model::fail(body.error());
     auto jobs = parse_jobs(*body);
     if (!jobs) return model::fail(jobs.error().context("GET " + base_ + "/jobs"));
-    jobs_ = std::move(*jobs);
+    take_jobs(*jobs);
     const auto kept = read_cached(get, *active);
     cached_problem_ = kept ? "" : "kept RDDs: " + kept.error().message();
     listed_at_ = now;
@@ -142,8 +159,30 @@ model::Result<void> Driver::read_stages(const Get& get, double now) {
     if (attempt.stage.status != stage.status) attempt.next = attempt.first_open;
     attempt.stage = stage;
     attempt.stage.rdds = {};  // of a stage they may be hundreds
+    // It has done nothing, and will not.
+    if (is_given_up(stage) && stage.completed == 0) attempt.stage.status = Status::skipped;
   }
   return {};
+}
+
+void Driver::take_jobs(const std::vector<RestJob>& jobs) {
+  jobs_.clear();
+  job_of_.clear();
+  going_on_.clear();
+  for (const RestJob& job : jobs) {
+    jobs_.push_back(job.stages);
+    for (const int stage : job.stages) {
+      if (!job.over) going_on_.insert(stage);
+      if (job.id < 0) continue;
+      const auto known = job_of_.emplace(stage, job.id).first;
+      known->second = std::min(known->second, job.id);
+    }
+  }
+}
+
+// A job that failed, or was cancelled, leaves stages behind that will never be complete.
+bool Driver::is_given_up(const RestStage& newest) const {
+  return newest.status == Status::failed && going_on_.count(newest.id) == 0;
 }
 
 // Of the stages that go through an RDD which is kept, the earliest of those with the most tasks has computed
@@ -154,7 +193,15 @@ model::Result<void> Driver::read_cached(const Get& get, const std::vector<RestSt
   if (!body) return model::fail(body.error());
   const auto cached = parse_cached(*body);
   if (!cached) return model::fail(cached.error().context("GET " + base_ + "/storage/rdd"));
-  const std::set<int> kept(cached->begin(), cached->end());
+  std::set<int> kept;
+  for (const RestRdd& rdd : *cached) {
+    kept.insert(rdd.id);
+    Kept& known = kept_[rdd.id];
+    if (known.rdd != rdd) known.changed = true;
+    known.rdd = rdd;
+    if (rdd.kept > kMostBlocks) known.known = false;  // it is not looked at any more
+  }
+  std::erase_if(kept_, [&](const auto& item) { return kept.count(item.first) == 0; });
   std::erase_if(cached_by_, [&](const auto& item) { return kept.count(item.first) == 0; });
   for (const RestStage& stage : stages) {
     if (stage.status == Status::pending || stage.status == Status::skipped) continue;
@@ -166,6 +213,39 @@ model::Result<void> Driver::read_cached(const Get& get, const std::vector<RestSt
     }
   }
   return {};
+}
+
+// Where the partitions are that executors keep: a bounded number of those that changed, or were not looked at
+// for a while, longest ago first. Of one that cannot be read it is not known, which fails nothing else.
+void Driver::read_blocks(const Get& get, double now, const std::function<bool()>& over) {
+  for (int asked = 0; asked < kRddsPerRound && !over(); ++asked) {
+    Kept* next = nullptr;
+    for (auto& [id, kept] : kept_) {
+      const bool waits = !kept.changed && now >= kept.read_at && now - kept.read_at < kListAgain_s;
+      if (waits || cached_by_.count(id) == 0 || kept.rdd.kept > kMostBlocks) continue;
+      if (next == nullptr || kept.read_at < next->read_at) next = &kept;
+    }
+    if (next == nullptr) return;
+    next->read_at = now;
+    next->changed = false;
+    next->known = false;
+    const std::string url = fmt::format("{}/storage/rdd/{}", base_, next->rdd.id);
+    const auto body = get(url);
+    const auto blocks = body ? parse_blocks(*body) : model::fail(body.error());
+    if (!blocks) {
+      // The program may have let go of it since.
+      if (body || body.error().kind() != model::ErrorKind::refused)
+        cached_problem_ =
+            "kept RDDs: " + (body ? blocks.error().context("GET " + url) : blocks.error()).message();
+      continue;
+    }
+    next->known = true;
+    next->alone.clear();
+    for (const RestBlock& block : *blocks) {
+      const bool outlives = keeps_disk_blocks_ && block.disk_bytes > 0;
+      if (block.executors.size() == 1 && !outlives) next->alone[block.partition] = block.executors.front();
+    }
+  }
 }
 
 model::Result<void> Driver::read_page(const Get& get, Attempt& attempt, std::size_t offset, int& pages) {
@@ -234,21 +314,38 @@ double Driver::usual_task_s() const {
 }
 
 void Driver::count(double now) {
-  double all = 1;  // the end of the application
-  double done = 0;
+  struct Tally {
+    int partitions = 0;
+    int left = 0;
+  };
+  std::map<int, Tally> tallies;  // by stage; what another does again for it is its own
   for (auto at = attempts_.begin(); at != attempts_.end();) {
     const int id = at->first.first;
+    const int of = stood_for_by(id);
     const RestStage* newest = nullptr;  // the last attempt tells what is left; it may be of a few partitions
     int partitions = 0;
     for (; at != attempts_.end() && at->first.first == id; ++at) {
-      if (is_left_out(id, at->second)) continue;
-      newest = &at->second.stage;
-      partitions = std::max(partitions, newest->tasks);
+      const RestStage& stage = at->second.stage;
+      if (stage.status == Status::skipped || (of != id && stage.status == Status::pending)) continue;
+      newest = &stage;
+      partitions = std::max(partitions, stage.tasks);
     }
     if (newest == nullptr) continue;
-    const int left = newest->status == Status::complete ? 0 : std::max(0, newest->tasks - newest->completed);
-    all += partitions;
-    done += partitions - std::min(left, partitions);
+    int left = newest->status == Status::complete ? 0 : std::max(0, newest->tasks - newest->completed);
+    left = std::min(left, partitions);
+    if (is_given_up(*newest)) {
+      partitions -= left;
+      left = 0;
+    }
+    Tally& tally = tallies[of];
+    if (of == id) tally.partitions = partitions;
+    tally.left += left;
+  }
+  double all = 1;  // the end of the application
+  double done = 0;
+  for (const auto& [id, tally] : tallies) {
+    all += tally.partitions;
+    done += tally.partitions - std::min(tally.left, tally.partitions);
   }
   const double fraction = done / all;
   if (progress_ && now >= progress_->time) {
@@ -271,7 +368,9 @@ model::Result<void> Driver::read(const Get& get, double now, const std::set<std:
   read_log(now);
   draw_graph();
   count(now);
-  return read_tasks(get, over);
+  if (auto done = read_tasks(get, over); !done) return done;
+  read_blocks(get, now, over);
+  return {};
 }
 
 // It only says more of stages that are known anyway: what is wrong with it does not fail the round.
@@ -289,7 +388,7 @@ void Driver::draw_graph() {
     KnownStage& stage = stages[id.first];
     const Status status = attempt.stage.status;
     if (status == Status::skipped) {
-      stage.state = KnownStage::State::skipped;
+      if (stage.state != KnownStage::State::ran) stage.state = KnownStage::State::skipped;
     } else if (status != Status::pending) {
       stage.state = KnownStage::State::ran;
     }
@@ -301,8 +400,25 @@ void Driver::draw_graph() {
   graph_ = graph_of(stages, jobs_, log_.parents());
 }
 
-bool Driver::is_left_out(int stage, const Attempt& attempt) const {
-  return attempt.stage.status == Status::skipped || graph_.stands_for.count(stage) > 0;
+// The stage itself where no earlier one stands for it.
+int Driver::stood_for_by(int stage) const {
+  const auto other = graph_.stands_for.find(stage);
+  return other == graph_.stands_for.end() ? stage : other->second;
+}
+
+// Who alone keeps something that a stage's task computed of its RDDs. What is not known to be elsewhere is
+// where it was computed; and so is one of other partitions than the stage has.
+std::vector<std::string> Driver::keepers(const std::vector<const Kept*>& rdds, int partitions, int partition,
+                                         const std::string& ran) {
+  std::set<std::string> executors;
+  for (const Kept* kept : rdds) {
+    if (!kept->known || kept->rdd.partitions != partitions) {
+      executors.insert(ran);
+    } else if (const auto alone = kept->alone.find(partition); alone != kept->alone.end()) {
+      executors.insert(alone->second);
+    }
+  }
+  return {executors.begin(), executors.end()};
 }
 
 std::optional<model::SparkApp> Driver::app(double now) const {
@@ -313,20 +429,31 @@ std::optional<model::SparkApp> Driver::app(double now) const {
   app.shuffle_service = shuffle_service_;
   app.migration = migration_;
   std::map<int, std::map<int, model::SparkTask>> done;  // by stage and partition; the newest attempt's
+  std::set<int> given_up;
   for (const auto& [id, attempt] : attempts_) {
     // Of a stage that another stands for, there are tasks where it did again what that one had lost.
-    const auto other = graph_.stands_for.find(id.first);
-    const int of = other == graph_.stands_for.end() ? id.first : other->second;
+    const int of = stood_for_by(id.first);
     if (of == id.first && attempt.stage.status != Status::skipped) {
       if (app.stages.empty() || app.stages.back().id != id.first) {
         model::SparkStage& stage = app.stages.emplace_back();
         stage.id = id.first;
         if (const auto found = graph_.parents.find(id.first); found != graph_.parents.end())
           stage.parents = found->second;
+        if (const auto found = job_of_.find(id.first); found != job_of_.end()) stage.job = found->second;
       }
       model::SparkStage& stage = app.stages.back();
       stage.partitions = std::max(stage.partitions, attempt.stage.tasks);
       stage.shuffle_write_bytes += attempt.stage.shuffle_write_bytes;
+      if (is_given_up(attempt.stage)) {
+        given_up.insert(id.first);
+      } else {
+        given_up.erase(id.first);  // a later attempt goes on
+      }
+    }
+    if (attempt.stage.status == Status::active) {
+      // What an earlier attempt had done, and is lost. A copy of a task (speculation) takes nothing from it.
+      for (const RestTask& task : attempt.tasks)
+        if (task.status != RestTask::Status::succeeded) done[of].erase(task.partition);
     }
     for (const RestTask& task : attempt.tasks) {
       if (task.status == RestTask::Status::succeeded) {
@@ -336,14 +463,19 @@ std::optional<model::SparkApp> Driver::app(double now) const {
       }
     }
   }
-  std::set<int> cached;
-  for (const auto& [rdd, by] : cached_by_) cached.insert(by.second);
+  std::map<int, std::vector<const Kept*>> kept_of;  // by stage
+  for (const auto& [rdd, by] : cached_by_) kept_of[by.second].push_back(&kept_.at(rdd));
   for (model::SparkStage& stage : app.stages) {
-    stage.cached = cached.count(stage.id) > 0;
+    const std::vector<const Kept*>& kept = kept_of[stage.id];
     for (auto& [partition, task] : done[stage.id]) {
       // A retry of a few partitions is numbered as the whole is; what lies beyond is none of it.
-      if (partition < stage.partitions) stage.tasks.push_back(std::move(task));
+      if (partition >= stage.partitions) continue;
+      task.kept_by = keepers(kept, stage.partitions, partition, task.executor);
+      stage.cached = stage.cached || !task.kept_by.empty();
+      stage.tasks.push_back(std::move(task));
     }
+    // The rest of it nobody waits for.
+    if (given_up.count(stage.id) > 0) stage.partitions = std::max(1, static_cast<int>(stage.tasks.size()));
   }
   return app;
 }

@@ -73,19 +73,32 @@ class Driver {
     bool read = false;           // nothing more will come
   };
   using AttemptId = std::pair<int, int>;  // stage, attempt
+  // An RDD of which executors keep partitions.
+  struct Kept {
+    RestRdd rdd;
+    bool changed = true;  // since it was looked at where they are
+    double read_at = 0;
+    bool known = false;
+    std::map<int, std::string> alone;  // by partition: the executor that nobody else has it beside
+  };
 
   model::Result<void> find_server(const Get& get, const std::set<std::string>& taken,
                                   const std::function<bool()>& over);
   model::Result<void> read_settings(const Get& get);
   model::Result<void> read_stages(const Get& get, double now);
   model::Result<void> read_cached(const Get& get, const std::vector<RestStage>& stages);
+  void read_blocks(const Get& get, double now, const std::function<bool()>& over);
   model::Result<void> read_page(const Get& get, Attempt& attempt, std::size_t offset, int& pages);
   model::Result<void> read_tasks(const Get& get, const std::function<bool()>& over);
   double usual_task_s() const;
   void count(double now);
   void read_log(double now);
   void draw_graph();
-  bool is_left_out(int stage, const Attempt& attempt) const;
+  void take_jobs(const std::vector<RestJob>& jobs);
+  bool is_given_up(const RestStage& newest) const;
+  int stood_for_by(int stage) const;
+  static std::vector<std::string> keepers(const std::vector<const Kept*>& rdds, int partitions, int partition,
+                                          const std::string& ran);
 
   std::vector<std::string> endpoints_;
   std::optional<uid_t> user_;
@@ -96,13 +109,18 @@ class Driver {
   std::string id_;
   std::string attempt_;
   double started_ = 0;
+  std::string version_;
   bool settings_read_ = false;
   bool shuffle_service_ = false;
+  bool keeps_disk_blocks_ = false;  // the shuffle service, of RDDs too
   bool migration_ = false;
   std::map<AttemptId, Attempt> attempts_;
-  std::vector<std::vector<int>> jobs_;
+  std::vector<std::vector<int>> jobs_;  // stages of each
+  std::map<int, int> job_of_;           // a stage's first
+  std::set<int> going_on_;              // stages of jobs that are not over
   // Of RDDs that executors keep: the stage that computed it, after its number of tasks, negative.
   std::map<int, std::pair<int, int>> cached_by_;
+  std::map<int, Kept> kept_;
   std::string cached_problem_;
   std::optional<EventLogFile> log_file_;
   EventLog log_;

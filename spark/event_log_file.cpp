@@ -8,6 +8,7 @@
 #include <charconv>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -26,6 +27,8 @@ constexpr std::size_t kChunk = std::size_t{128} << 10;
 constexpr int kMostEntries = 10'000;
 constexpr std::array kCodecs{"zstd", "lz4", "lzf", "snappy"};
 constexpr const char* kInProgress = ".inprogress";
+constexpr const char* kCompact = ".compact";
+constexpr int kMostPartsAtOnce = 100;
 
 std::string sanitised(const std::string& name) {
   std::string clean;
@@ -44,9 +47,10 @@ std::string sanitised(const std::string& name) {
 struct Part {
   std::uint64_t index = 0;
   std::string codec;  // empty of a plain one
+  bool compact = false;
 };
 
-// events_INDEX_NAME[.CODEC]
+// events_INDEX_NAME[.CODEC][.compact]; not one that is still being compacted (.inprogress).
 std::optional<Part> part_of(std::string_view entry, const std::string& name) {
   constexpr std::string_view kStart = "events_";
   if (!entry.starts_with(kStart)) return std::nullopt;
@@ -57,12 +61,15 @@ std::optional<Part> part_of(std::string_view entry, const std::string& name) {
   entry.remove_prefix(static_cast<std::size_t>(end - entry.data()));
   if (!entry.starts_with("_" + name)) return std::nullopt;
   entry.remove_prefix(name.size() + 1);
+  part.compact = entry.ends_with(kCompact);
+  if (part.compact) entry.remove_suffix(std::string_view(kCompact).size());
   for (const char* codec : kCodecs)
     if (entry == std::string(".") + codec) part.codec = codec;
   return entry.empty() || !part.codec.empty() ? std::optional(part) : std::nullopt;
 }
 
-model::Result<void> compressed(const std::string& codec) {
+// An error, of whatever was to be had.
+auto compressed(const std::string& codec) {
   return model::fail(
       ErrorKind::unavailable,
       fmt::format("it is compressed ({}), and only plain ones are read (spark.eventLog.compress)", codec));
@@ -112,29 +119,71 @@ std::filesystem::path EventLogFile::part_path(std::uint64_t part) const {
   return place_.directory / ("eventlog_v2_" + place_.name) / fmt::format("events_{}_{}", part, place_.name);
 }
 
-// The first one that is left: old ones may have been compacted away.
-model::Result<void> EventLogFile::find_first_part(const FileDescriptor& directory) {
-  const int copy = fcntl(directory.get(), F_DUPFD_CLOEXEC, 0);
+// Which part goes on where the next by number is not there, or is not known. A history server compacts old
+// parts while the log is written (EventLogFileCompactor.scala): what is still of use of all up to one goes
+// into one file, which is named like the last of them, and they are removed. So of compacted files the last
+// one that is new is the next, else the first plain one that is left. One that the driver's user cannot have
+// written is passed over.
+model::Result<bool> EventLogFile::find_part(std::optional<std::uint64_t> after) {
+  const auto directory = open_own(place_.directory / ("eventlog_v2_" + place_.name), S_IFDIR);
+  if (!directory) return model::fail(directory.error());
+  const int copy = fcntl(directory->get(), F_DUPFD_CLOEXEC, 0);
   const std::unique_ptr<DIR, int (*)(DIR*)> list(copy < 0 ? nullptr : fdopendir(copy), closedir);
   if (!list) {
     const int problem = errno;
     if (copy >= 0) close(copy);
     return model::fail(model::Error::from_errno(problem, "listing its directory"));
   }
-  std::optional<Part> first;
+  std::optional<Part> compact;
+  std::vector<Part> plain;
   int entries = 0;
   while (const dirent* entry = readdir(list.get())) {
     if (++entries > kMostEntries) break;
     const auto part = part_of(static_cast<const char*>(entry->d_name), place_.name);
-    if (part && (!first || part->index < first->index)) first = part;
+    if (!part || (after && part->index <= *after)) continue;
+    if (!part->compact) {
+      plain.push_back(*part);
+    } else if (!compact || part->index > compact->index) {
+      compact = part;
+    }
   }
-  if (!first) return model::fail(ErrorKind::gone, "its directory holds no events");
+  if (compact) {
+    if (!compact->codec.empty()) return compressed(compact->codec);
+    auto file = open_own(part_path(compact->index).string() + kCompact, S_IFREG);
+    if (file) {
+      next_ = Next{std::move(*file), compact->index};
+      return true;
+    }
+    if (file.error().kind() == ErrorKind::gone) return false;  // by the next compaction
+    if (file.error().kind() != ErrorKind::refused) return model::fail(file.error());
+    std::erase_if(plain, [&](const Part& part) { return part.index <= compact->index; });
+  }
+  const auto first = std::min_element(plain.begin(), plain.end(),
+                                      [](const Part& a, const Part& b) { return a.index < b.index; });
+  if (first == plain.end()) return false;
   if (!first->codec.empty()) return compressed(first->codec);
   auto file = open_own(part_path(first->index), S_IFREG);
+  if (!file && file.error().kind() == ErrorKind::gone) return false;
   if (!file) return model::fail(file.error());
-  file_ = std::move(*file);
-  part_ = first->index;
-  return {};
+  next_ = Next{std::move(*file), first->index};
+  return true;
+}
+
+// Whether the log goes on in another file, which is open then.
+model::Result<bool> EventLogFile::find_next() {
+  if (!part_) return false;
+  auto file = open_own(part_path(*part_ + 1), S_IFREG);
+  if (!file && file.error().kind() == ErrorKind::gone) return find_part(part_);
+  if (!file) return model::fail(file.error());
+  next_ = Next{std::move(*file), *part_ + 1};
+  return true;
+}
+
+void EventLogFile::go_on() {
+  file_ = std::move(next_->file);
+  part_ = next_->part;
+  offset_ = 0;
+  next_.reset();
 }
 
 model::Result<void> EventLogFile::find() {
@@ -147,7 +196,13 @@ model::Result<void> EventLogFile::find() {
     return {};
   }
   const auto rolled = open_own(place_.directory / ("eventlog_v2_" + place_.name), S_IFDIR);
-  if (rolled) return find_first_part(*rolled);
+  if (rolled) {
+    const auto found = find_part(std::nullopt);
+    if (!found) return model::fail(found.error());
+    if (!*found) return model::fail(ErrorKind::gone, "its directory holds no events");
+    go_on();
+    return {};
+  }
   if (rolled.error().kind() != ErrorKind::gone) return model::fail(rolled.error());
   for (const char* codec : kCodecs)
     for (const char* ending : {kInProgress, ""})
@@ -155,31 +210,28 @@ model::Result<void> EventLogFile::find() {
   return model::fail(ErrorKind::gone, fmt::format("{} is not there, or hidden from berthd", plain.string()));
 }
 
-// Whether the log goes on in another file, which is open then.
-bool EventLogFile::next_part() {
-  if (!part_) return false;
-  auto file = open_own(part_path(*part_ + 1), S_IFREG);
-  if (!file) return false;
-  file_ = std::move(*file);
-  offset_ = 0;
-  ++*part_;
-  return true;
-}
-
 model::Result<void> EventLogFile::read(const std::function<void(std::string_view)>& take) {
   if (!file_) {
     if (auto found = find(); !found) return found;
   }
+  int parts = 0;
   std::string buffer(kChunk, '\0');
   for (std::size_t taken = 0; taken < kMostBytes;) {
     const ssize_t got =
         pread(file_.get(), buffer.data(), std::min(buffer.size(), kMostBytes - taken), offset_);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return model::fail(model::Error::from_errno(errno, "reading " + place_.name));
-    if (got == 0) {
-      if (!next_part()) return {};
+    if (got == 0 && next_) {
+      if (++parts > kMostPartsAtOnce) return {};
+      go_on();
       take("\n");
       continue;
+    }
+    if (got == 0) {
+      const auto found = find_next();
+      if (!found) return model::fail(found.error());
+      if (!*found) return {};
+      continue;  // with what was written to this one before the next was begun
     }
     take(std::string_view(buffer).substr(0, static_cast<std::size_t>(got)));
     offset_ += got;

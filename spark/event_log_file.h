@@ -34,8 +34,10 @@ struct EventLogPlace {
 model::Result<std::optional<EventLogPlace>> event_log_of(const std::map<std::string, std::string>& properties,
                                                          const std::string& app, const std::string& attempt);
 
-// Reads an event log as it grows, one file or rolled over many (spark.eventLog.rolling.enabled). Only what
-// belongs to the driver's own user is read: it names the file, and could name anybody's.
+// Reads an event log as it grows, one file or rolled over many (spark.eventLog.rolling.enabled), of which a
+// history server may compact old ones meanwhile (spark.history.fs.eventLog.rolling.maxFilesToRetain): what is
+// read then may come twice. Only what belongs to the driver's own user is read: it names the file, and could
+// name anybody's. What somebody else compacted is passed over.
 class EventLogFile {
  public:
   static constexpr std::size_t kMostBytes = std::size_t{8} << 20;  // at once
@@ -50,8 +52,9 @@ class EventLogFile {
  private:
   model::Result<void> find();
   model::Result<cgroup::FileDescriptor> open_own(const std::filesystem::path& path, mode_t kind) const;
-  model::Result<void> find_first_part(const cgroup::FileDescriptor& directory);
-  bool next_part();
+  model::Result<bool> find_part(std::optional<std::uint64_t> after);
+  model::Result<bool> find_next();
+  void go_on();
   std::filesystem::path part_path(std::uint64_t part) const;
 
   EventLogPlace place_;
@@ -60,6 +63,11 @@ class EventLogFile {
   cgroup::FileDescriptor file_;
   off_t offset_ = 0;
   std::optional<std::uint64_t> part_;  // of one that is rolled over
+  struct Next {
+    cgroup::FileDescriptor file;
+    std::uint64_t part = 0;
+  };
+  std::optional<Next> next_;  // once the part at hand will not grow any more
 };
 
 }  // namespace berth::spark

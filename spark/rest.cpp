@@ -4,6 +4,8 @@
 #include "spark/json_reader.h"
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 
 namespace berth::spark {
 
@@ -31,6 +33,8 @@ model::Result<std::vector<RestApplication>> parse_applications(std::string_view 
       if (const json* attempt = in.member(last, "attemptId"); attempt != nullptr)
         application.attempt = in.name(last, "attemptId");
       application.started = in.number(last, "startTimeEpoch", kMostMilliseconds) / 1000;
+      const json* version = in.member(last, "appSparkVersion");
+      if (version != nullptr && version->is_string()) application.version = version->get<std::string>();
       const json* completed = in.member(last, "completed");
       if (completed == nullptr || !completed->is_boolean() || !completed->get<bool>())
         applications.push_back(std::move(application));
@@ -67,23 +71,61 @@ model::Result<std::vector<RestStage>> parse_stages(std::string_view text) {
   return in.result(std::move(stages));
 }
 
-model::Result<std::vector<int>> parse_cached(std::string_view text) {
+model::Result<std::vector<RestRdd>> parse_cached(std::string_view text) {
   Reader in(text);
-  std::vector<int> rdds;
+  std::vector<RestRdd> rdds;
   if (const json* list = in.array(in.root(), "the list of RDDs")) {
     for (const json& element : *list) {
-      const int id = in.integer(element, "id");
-      const int kept = in.integer(element, "numCachedPartitions", 0);
+      RestRdd rdd;
+      rdd.id = in.integer(element, "id");
+      rdd.partitions = in.integer(element, "numPartitions", 0);
+      rdd.kept = in.integer(element, "numCachedPartitions", 0);
+      rdd.memory_bytes = in.bytes(element, "memoryUsed");
+      rdd.disk_bytes = in.bytes(element, "diskUsed");
       if (in.failed()) break;
-      if (kept > 0) rdds.push_back(id);
+      if (rdd.kept > 0) rdds.push_back(rdd);
     }
   }
   return in.result(std::move(rdds));
 }
 
-model::Result<std::vector<std::vector<int>>> parse_jobs(std::string_view text) {
+model::Result<std::vector<RestBlock>> parse_blocks(std::string_view text) {
   Reader in(text);
-  std::vector<std::vector<int>> jobs;
+  std::vector<RestBlock> blocks;
+  const json* list = in.failed() ? nullptr : in.member(in.root(), "partitions");
+  if (list == nullptr || in.array(*list, "partitions") == nullptr) {
+    in.fail("partitions", "is missing");
+    return in.result(std::move(blocks));
+  }
+  for (const json& element : *list) {
+    RestBlock& block = blocks.emplace_back();
+    const std::string name = in.name(element, "blockName");  // rdd_ID_PARTITION
+    const std::size_t start = name.rfind('_') + 1;
+    const char* const end = name.data() + name.size();
+    const auto [stopped, error] = std::from_chars(name.data() + start, end, block.partition);
+    if (start == 0 || error != std::errc() || stopped != end || block.partition < 0)
+      in.fail("blockName", "names no partition");
+    block.disk_bytes = in.bytes(element, "diskUsed");
+    const json* executors = in.member(element, "executors");
+    if (executors == nullptr || in.array(*executors, "executors") == nullptr) {
+      in.fail("executors", "is missing");
+      break;
+    }
+    for (const json& executor : *executors) {
+      if (!executor.is_string() || !model::is_name(executor.get_ref<const std::string&>())) {
+        in.fail("executors", "holds what is no name");
+        break;
+      }
+      block.executors.push_back(executor.get<std::string>());
+    }
+    if (in.failed()) break;
+  }
+  return in.result(std::move(blocks));
+}
+
+model::Result<std::vector<RestJob>> parse_jobs(std::string_view text) {
+  Reader in(text);
+  std::vector<RestJob> jobs;
   if (const json* list = in.array(in.root(), "the list of jobs")) {
     for (const json& element : *list) {
       const json* ids = in.member(element, "stageIds");
@@ -91,8 +133,12 @@ model::Result<std::vector<std::vector<int>>> parse_jobs(std::string_view text) {
         in.fail("stageIds", "is missing");
         break;
       }
-      std::vector<int>& job = jobs.emplace_back(in.integers(*ids, "stageIds"));
-      std::sort(job.begin(), job.end());
+      RestJob& job = jobs.emplace_back();
+      job.stages = in.integers(*ids, "stageIds");
+      std::sort(job.stages.begin(), job.stages.end());
+      job.id = in.integer(element, "jobId", -1);
+      const std::string status = in.member(element, "status") == nullptr ? "" : in.name(element, "status");
+      job.over = status == "SUCCEEDED" || status == "FAILED";
       if (in.failed()) break;
     }
   }

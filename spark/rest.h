@@ -18,6 +18,7 @@ struct RestApplication {
   std::string id;
   std::string attempt;  // empty where the resource manager knows none
   double started = 0;   // epoch seconds
+  std::string version;  // of Spark: "3.5.3"; empty where it does not say
 };
 // GET /api/v1/applications; those that run.
 model::Result<std::vector<RestApplication>> parse_applications(std::string_view text);
@@ -36,11 +37,33 @@ struct RestStage {
 // GET .../stages; without stages of no task.
 model::Result<std::vector<RestStage>> parse_stages(std::string_view text);
 
+struct RestRdd {
+  int id = 0;
+  int partitions = 0;
+  int kept = 0;  // of these
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t disk_bytes = 0;
+  friend bool operator==(const RestRdd&, const RestRdd&) = default;
+};
 // GET .../storage/rdd: those of which partitions are kept on executors.
-model::Result<std::vector<int>> parse_cached(std::string_view text);
+model::Result<std::vector<RestRdd>> parse_cached(std::string_view text);
 
-// GET .../jobs: the stages of each, ascending.
-model::Result<std::vector<std::vector<int>>> parse_jobs(std::string_view text);
+// A partition that is kept.
+struct RestBlock {
+  int partition = 0;
+  std::vector<std::string> executors;  // each has all of it
+  std::uint64_t disk_bytes = 0;        // of all of them together
+};
+// GET .../storage/rdd/ID.
+model::Result<std::vector<RestBlock>> parse_blocks(std::string_view text);
+
+struct RestJob {
+  int id = -1;              // -1 where it does not say
+  bool over = false;        // whatever came of it
+  std::vector<int> stages;  // ascending
+};
+// GET .../jobs.
+model::Result<std::vector<RestJob>> parse_jobs(std::string_view text);
 
 struct RestTask {
   enum class Status { running, succeeded, other };

@@ -6,6 +6,7 @@
 #include "policies/victim.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -25,6 +26,9 @@ double rank_key(double cost_s, std::uint64_t bytes, EvictionRank rank) {
   if (bytes == 0) return std::numeric_limits<double>::infinity();
   return rank == EvictionRank::cost ? cost_s : cost_s / static_cast<double>(bytes);
 }
+
+// nullopt of one that is of no help.
+std::optional<double> known(double key) { return std::isfinite(key) ? std::optional(key) : std::nullopt; }
 
 // An application's workloads on this node, or one workload that is of none.
 struct Group {
@@ -132,18 +136,26 @@ class Order {
 
   void price_executor(const model::SparkApp& app, const std::string& executor,
                       model::EvictionCandidate& made) {
+    double kept_s = 0;
     auto [losses, fresh] = losses_.try_emplace(app.id);
     if (fresh) losses->second = executor_losses(app, settings_);
     if (const auto loss = losses->second.find(executor); loss != losses->second.end()) {
       made.lost_s = loss->second.lost_s;
       made.running_s = loss->second.running_s;
+      kept_s = loss->second.kept_s;
     }
     made.cost_s = made.lost_s + made.running_s;
-    const char* how = app.shuffle_service ? "which the shuffle service keeps"
-                      : app.migration     ? "or its move"
-                                          : "to be done again";
-    made.reason = fmt::format("{:.4g} s of completed tasks, {}, and {:.4g} s in running ones", made.lost_s,
-                              how, made.running_s);
+    made.reason = fmt::format("{:.4g} s of completed tasks{}, and {:.4g} s in running ones", made.lost_s,
+                              what_is_lost(app, made.lost_s, kept_s), made.running_s);
+  }
+
+  static std::string what_is_lost(const model::SparkApp& app, double lost_s, double kept_s) {
+    const char* how = app.shuffle_service ? ", as the shuffle service has what they wrote"
+                      : app.migration     ? ", or its move"
+                                          : ", to be done again";
+    if (kept_s <= 0) return how;
+    if (app.shuffle_service || kept_s >= lost_s) return ", which it alone keeps for later stages";
+    return fmt::format(", {:.4g} s of it kept for later stages by it alone{}", kept_s, how);
   }
 
   // An application costs less where demand climbs and it has long to go; each of its executors less by its
@@ -178,14 +190,19 @@ class Order {
         if (turns[i].driver) turns[i].key = std::max(turns[i].key, dearest);
     }
     std::sort(turns.begin(), turns.end());
-    for (Turn& turn : turns) out_.order.push_back(std::move(turn.id));
+    for (Turn& turn : turns) {
+      out_.by_workload.at(turn.id).rank_key = known(turn.key);
+      out_.order.push_back(std::move(turn.id));
+    }
   }
 
   void take_members(const Group& group) {
+    const auto group_key = known(rank_key(group.cost_s, group.bytes, settings_.rank));
     using Entry = std::tuple<bool, double, std::string, model::EvictionCandidate>;
     std::vector<Entry> members;
     for (const model::Workload* workload : group.members) {
       model::EvictionCandidate candidate = candidate_of(group, *workload);
+      candidate.rank_key = group_key;
       const double key = rank_key(candidate.cost_s, candidate.frees_bytes, settings_.rank);
       members.emplace_back(candidate.kind == Kind::driver, key, workload->id, std::move(candidate));
     }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -65,23 +66,77 @@ std::vector<std::size_t> readers_first(const std::vector<std::vector<std::size_t
   return order;
 }
 
-// Whether a stage's output has yet to be read, whoever is lost. Between two jobs of a program that goes over
-// the same data again and again nobody waits for it, but the latest stage has read it, as others have.
-bool is_awaited(const model::SparkApp& app, std::size_t stage, const std::vector<std::size_t>& readers,
-                std::size_t latest) {
-  if (readers.empty()) return app.stages[stage].shuffle_write_bytes > 0;
-  if (std::any_of(readers.begin(), readers.end(), [&](std::size_t i) { return !complete(app.stages[i]); }))
-    return true;
-  return readers.size() > 1 && std::find(readers.begin(), readers.end(), latest) != readers.end();
+// Where it is not known, each stage is for itself.
+int job_of(const model::SparkStage& stage) { return stage.job >= 0 ? stage.job : -1 - stage.id; }
+
+// What the program does at present: jobs that go on, and the latest, which may be over.
+std::unordered_set<int> present_jobs(const model::SparkApp& app) {
+  std::unordered_set<int> jobs;
+  const model::SparkStage* latest = nullptr;
+  for (const model::SparkStage& stage : app.stages) {
+    if (latest == nullptr || stage.id > latest->id) latest = &stage;
+    if (!complete(stage)) jobs.insert(job_of(stage));
+  }
+  if (latest != nullptr) jobs.insert(job_of(*latest));
+  return jobs;
 }
 
-// What one executor did of one stage.
+// Whether a stage's output has yet to be read, whoever is lost. Of a program that goes over the same data
+// again and again nobody waits for it between two jobs, nor once the job at hand has read it; but several
+// jobs have, and the present one is among them.
+bool is_awaited(const model::SparkApp& app, std::size_t stage, const std::vector<std::size_t>& readers,
+                const std::unordered_set<int>& present) {
+  if (readers.empty()) return app.stages[stage].shuffle_write_bytes > 0;
+  const auto any = [&](auto holds) {
+    return std::any_of(readers.begin(), readers.end(), [&](std::size_t i) { return holds(app.stages[i]); });
+  };
+  if (any([](const model::SparkStage& reader) { return !complete(reader); })) return true;
+  const int first = job_of(app.stages[readers.front()]);
+  return any([&](const model::SparkStage& reader) { return job_of(reader) != first; }) &&
+         any([&](const model::SparkStage& reader) { return present.count(job_of(reader)) > 0; });
+}
+
+// What one executor has of one stage.
 struct Part {
   std::size_t place = 0;  // of the stage, in the order of readers_first()
-  std::size_t tasks = 0;
-  double run_s = 0;
-  bool goes = false;  // its output, with the executor: others have to do it again
+  std::size_t tasks = 0;  // that it ran, and keeps nothing of
+  double run_s = 0;       // of those
+  bool keeps = false;     // what tasks computed, for later stages, as nobody else does
+  double kept_s = 0;      // run time of those, whoever ran them
+  bool goes = false;      // some of it, with the executor: others have to do it again
 };
+
+// Of each executor by place. An application may have thousands of executors and stages, so that only the
+// stages which an executor had a part in are looked at for it.
+using Parts = std::unordered_map<std::string_view, std::vector<Part>>;
+
+void add_parts(const model::SparkStage& stage, std::size_t place, Parts& parts) {
+  const auto part_of = [&](const std::string& executor) -> Part& {
+    std::vector<Part>& of_stages = parts[executor];
+    if (of_stages.empty() || of_stages.back().place != place) of_stages.push_back({.place = place});
+    return of_stages.back();
+  };
+  const bool said = std::any_of(stage.tasks.begin(), stage.tasks.end(),
+                                [](const model::SparkTask& task) { return !task.kept_by.empty(); });
+  for (const model::SparkTask& task : stage.tasks) {
+    const auto keep = [&](const std::string& executor) {
+      Part& part = part_of(executor);
+      part.keeps = true;
+      part.kept_s += task.duration_s;
+    };
+    bool kept_there = stage.cached && !said;
+    if (kept_there) keep(task.executor);
+    for (auto keeper = task.kept_by.begin(); stage.cached && keeper != task.kept_by.end(); ++keeper) {
+      if (std::find(task.kept_by.begin(), keeper, *keeper) != keeper) continue;
+      keep(*keeper);
+      if (*keeper == task.executor) kept_there = true;
+    }
+    if (kept_there) continue;
+    Part& part = part_of(task.executor);
+    ++part.tasks;
+    part.run_s += task.duration_s;
+  }
+}
 
 }  // namespace
 
@@ -133,26 +188,15 @@ std::map<std::string, ExecutorLoss> executor_losses(const model::SparkApp& app,
   const auto order = readers_first(children);
   std::vector<std::size_t> place(order.size());  // of a stage in that order
   for (std::size_t at = 0; at < order.size(); ++at) place[order[at]] = at;
-  // Of each executor by place. An application may have thousands of executors and stages, so that only the
-  // stages which an executor had a part in are looked at for it.
-  std::unordered_map<std::string_view, std::vector<Part>> parts;
+  Parts parts;
   std::vector<bool> awaited(app.stages.size(), false);
-  const auto latest = static_cast<std::size_t>(
-      std::max_element(app.stages.begin(), app.stages.end(),
-                       [](const model::SparkStage& a, const model::SparkStage& b) { return a.id < b.id; }) -
-      app.stages.begin());
+  const auto present = present_jobs(app);
   for (const std::size_t i : order) {
-    const model::SparkStage& stage = app.stages[i];
-    awaited[i] = is_awaited(app, i, children[i], latest);
-    for (const model::SparkTask& task : stage.tasks) {
-      std::vector<Part>& of_stages = parts[task.executor];
-      if (of_stages.empty() || of_stages.back().place != place[i]) of_stages.push_back({.place = place[i]});
-      ++of_stages.back().tasks;
-      of_stages.back().run_s += task.duration_s;
-    }
+    awaited[i] = is_awaited(app, i, children[i], present);
+    add_parts(app.stages[i], place[i], parts);
   }
   for (auto& [executor, of_stages] : parts) {
-    double kept_s = 0;  // what the program keeps is served by nobody else, and not moved
+    ExecutorLoss& loss = losses[std::string(executor)];
     double written_s = 0;
     double move_bytes = 0;
     for (Part& part : of_stages) {
@@ -163,20 +207,17 @@ std::map<std::string, ExecutorLoss> executor_losses(const model::SparkApp& app,
                                             [](const Part& a, std::size_t at) { return a.place < at; });
         return other != of_stages.end() && other->place == place[child] && other->goes;
       };
-      part.goes =
-          stage.cached || (!app.shuffle_service &&
-                           (awaited[i] || std::any_of(children[i].begin(), children[i].end(), goes_too)));
-      if (!part.goes) continue;
-      if (stage.cached) {
-        kept_s += part.run_s;
-        continue;
-      }
+      const bool shuffle_goes = part.tasks > 0 && !app.shuffle_service &&
+                                (awaited[i] || std::any_of(children[i].begin(), children[i].end(), goes_too));
+      part.goes = part.keeps || shuffle_goes;
+      loss.kept_s += part.kept_s;  // it is served by nobody else, and not moved
+      if (!shuffle_goes) continue;
       written_s += part.run_s;
       move_bytes += static_cast<double>(stage.shuffle_write_bytes) * static_cast<double>(part.tasks) /
                     static_cast<double>(stage.tasks.size());
     }
-    losses[std::string(executor)].lost_s =
-        kept_s + (app.migration ? std::min(written_s, settings.beta_s_per_byte * move_bytes) : written_s);
+    if (app.migration) written_s = std::min(written_s, settings.beta_s_per_byte * move_bytes);
+    loss.lost_s = loss.kept_s + written_s;
   }
   for (const model::SparkRunningTask& task : app.running) losses[task.executor].running_s += task.elapsed_s;
   return losses;

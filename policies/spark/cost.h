@@ -22,14 +22,15 @@ model::SparkAppFigures app_figures(const model::SparkApp& app, const SparkSettin
 struct ExecutorLoss {
   double lost_s = 0;     // run time of its completed tasks that others would have to do again, or, where its
                          // shuffle blocks move away first, the time of that if it is less
+  double kept_s = 0;     // part of it: for what the program has it keep, and it alone keeps
   double running_s = 0;  // what its running tasks have taken so far
 };
 
-// By executor id: of each that has a task. A stage's output goes with an executor where a later stage has
-// yet to read it: one that is not complete, or one of which something goes too; or where what it wrote to the
-// shuffle has no reader yet, or several of which one is the latest stage, or the program has it kept. What
-// went to the driver or to a file is there to stay, and an external shuffle service keeps what was written to
-// the shuffle.
+// By executor id: of each that has a task, or keeps what one computed. A stage's output goes with an executor
+// where a later stage has yet to read it: one that is not complete, or one of which something goes too; or
+// where what it wrote to the shuffle has no reader yet, or several jobs have read it, the present one among
+// them; or the program has it kept, and no other executor does. What went to the driver or to a file is there
+// to stay, and an external shuffle service keeps what was written to the shuffle.
 std::map<std::string, ExecutorLoss> executor_losses(const model::SparkApp& app,
                                                     const SparkSettings& settings);
 

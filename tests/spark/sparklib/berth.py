@@ -10,7 +10,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from .groups import Groups
+from .groups import Groups, v2_root
 from .waiting import until
 
 CONFIG = f"""[sampling]
@@ -46,10 +46,21 @@ def berthd_once(build: Path, directory: Path) -> dict:
     return json.loads(done.stdout)
 
 
-class Berthd:
-    """A daemon that observes, and berthctl that talks to it."""
+def with_cpuset(directory: Path) -> list[str]:
+    """The start of a command for which the v2 tree has a cpuset controller, in a mount namespace of its own: without one berthd would not enforce
+    anything. Nothing is pinned where all work is best-effort, and evictions need no controller."""
+    root = v2_root()
+    assert root is not None
+    controllers = directory / "cgroup.controllers"
+    controllers.write_text("cpuset\n")
+    script = 'mount --bind "$0" "$1" && shift && exec "$@"'
+    return ["unshare", "--mount", "sh", "-c", script, str(controllers), str(root / "cgroup.controllers")]
 
-    def __init__(self, build: Path, directory: Path, config: str = CONFIG) -> None:
+
+class Berthd:
+    """A daemon that observes, or with `enforce` also evicts, and berthctl that talks to it."""
+
+    def __init__(self, build: Path, directory: Path, config: str = CONFIG, enforce: bool = False) -> None:
         self.build, self.directory = build, directory
         bus = directory / "bus"
         (directory / "bus.conf").write_text(BUS.format(path=bus))
@@ -62,9 +73,11 @@ class Berthd:
         notify.settimeout(60)
         self.environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "DBUS_SYSTEM_BUS_ADDRESS": f"unix:path={bus}"}
         self.log = directory / "berthd.log"
+        config = str(config_file(directory, 'mode = "enforce"\n' + config if enforce else config))
+        mode = with_cpuset(directory) if enforce else []
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [str(build / "daemon" / "berthd"), "--observe", "--config", str(config_file(directory, config)), *own_dirs(directory)],
+                [*mode, str(build / "daemon" / "berthd"), *([] if enforce else ["--observe"]), "--config", config, *own_dirs(directory)],
                 env={**self.environment, "NOTIFY_SOCKET": str(directory / "notify")}, stdout=log, stderr=log,
             )
         try:

@@ -10,6 +10,7 @@
 namespace berth::cli {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -21,6 +22,28 @@ std::string list_of(const model::SparkFindings& findings) {
 
 TEST(RenderSpark, SaysThatThereIsNone) {
   EXPECT_EQ(list_of({}), "No Spark applications: no driver on this host tells of any.\n");
+}
+
+TEST(RenderSpark, ShowsTheFigureThatTheOrderGoesBy) {
+  constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+  model::SparkFindings findings;
+  findings.rank = "loss-per-byte";
+  findings.order = {"e", "d"};
+  findings.candidates["e"] = {.kind = model::EvictionCandidate::Kind::executor,
+                              .app = "app-1",
+                              .cost_s = 20,
+                              .frees_bytes = 2 * kGiB,
+                              .rank_key = 7.25 / kGiB};
+  findings.candidates["d"] = {.kind = model::EvictionCandidate::Kind::driver, .app = "app-1", .cost_s = 40};
+  const std::string text = list_of(findings);
+  EXPECT_THAT(text, ContainsRegex("COST +FREES +LOSS/GIB"));
+  EXPECT_THAT(text, ContainsRegex("e +executor +app-1 +20.0 s +2 GiB +7.25 s"));
+  EXPECT_THAT(text, ContainsRegex("d +driver +app-1 +40.0 s +- +-"));
+  findings.rank = "cost-per-byte";
+  EXPECT_THAT(list_of(findings), ContainsRegex("FREES +RANK/GIB"));
+  findings.rank = "cost";
+  findings.candidates["e"].rank_key = 40;
+  EXPECT_THAT(list_of(findings), ContainsRegex("FREES +RANK *\n.*2 GiB +40.0 s"));
 }
 
 TEST(RenderSpark, NamesWhoIsSparedAndWhy) {

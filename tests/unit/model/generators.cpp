@@ -204,8 +204,12 @@ SparkApp spark_app(int index) {
     stage.partitions = *gen::inRange(1, 5);
     stage.shuffle_write_bytes = some_bytes();
     stage.cached = one_in(2);
+    if (one_in(2)) stage.job = id;
     const int tasks = count_up_to(stage.partitions);
-    for (int task = 0; task < tasks; ++task) stage.tasks.push_back({*names(), some_bytes(), *amounts(1e4)});
+    for (int task = 0; task < tasks; ++task) {
+      stage.tasks.push_back({*names(), some_bytes(), *amounts(1e4)});
+      if (one_in(2)) stage.tasks.back().kept_by = {*names()};
+    }
     app.stages.push_back(stage);
   }
   const int running = count_up_to(2);

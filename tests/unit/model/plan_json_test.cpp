@@ -190,7 +190,7 @@ TEST(PlanJson, WritesSparkFindingsAsTheContractHasThem) {
   findings.reason = "short";
   findings.apps["a"] = {20, 1000000, 20.008, 4, 2.5, 60, 8.008, 4, 2.002};
   EvictionCandidate& candidate = findings.candidates["w"];
-  candidate = {EvictionCandidate::Kind::executor, "a", 9, 1.5, 10.5, 4, "why"};
+  candidate = {EvictionCandidate::Kind::executor, "a", 9, 1.5, 10.5, 4, 2.625, "why"};
   findings.order = {"w"};
   findings.spared = {{"s", "is shared"}};
   findings.reclaim = {{"b", 5, "cache"}};
@@ -204,7 +204,7 @@ TEST(PlanJson, WritesSparkFindingsAsTheContractHasThem) {
           R"("reserve_bytes":3,"freeing_bytes":2,"need_bytes":4,"psi_full_avg10":1.5,"trigger":"need","reason":"short",)"
           R"("apps":{"a":{"computation":20,"transmission":1e+06,"recalculation":20.008,"remaining":60,"cost":8.008,)"
           R"("stages":4,"stages_done":2.5,"frees_bytes":4,"cost_per_byte":2.002}},)"
-          R"("candidates":{"w":{"kind":"executor","app":"a","lost":9,"running":1.5,"cost":10.5,"frees_bytes":4,"reason":"why"}},)"
+          R"("candidates":{"w":{"kind":"executor","app":"a","lost":9,"running":1.5,"cost":10.5,"frees_bytes":4,"rank_key":2.625,"reason":"why"}},)"
           R"("order":["w"],"spared":{"s":"is shared"},"reclaim":[{"workload":"b","bytes":5,"reason":"cache"}],)"
           R"("victims":[{"workload":"w","bytes":4,"reason":"first"}]}})"));
   const auto again = parse_plan(text);

@@ -184,6 +184,7 @@ SparkFindings some_spark() {
     candidate.running_s = *testing::amounts(1e9);
     candidate.cost_s = *testing::finite_doubles();
     candidate.frees_bytes = some_bytes();
+    if (*gen::arbitrary<bool>()) candidate.rank_key = *testing::finite_doubles();
     candidate.reason = *testing::names();
     findings.candidates.emplace(*testing::names(), candidate);
     findings.order.push_back(*testing::names());

@@ -119,22 +119,48 @@ class Naive {
     return w;
   }
 
-  static bool has_part(const SparkStage& stage, const std::string& executor) {
+  // Whether it goes with the executor what the task computed, and the program has kept.
+  static bool keeps(const SparkStage& stage, const model::SparkTask& task, const std::string& executor) {
+    if (!stage.cached) return false;
+    for (const auto& other : stage.tasks)
+      if (!other.kept_by.empty()) return std::count(task.kept_by.begin(), task.kept_by.end(), executor) > 0;
+    return task.executor == executor;
+  }
+
+  static bool goes(const SparkApp& app, const SparkStage& stage, const std::string& executor) {
     return std::any_of(stage.tasks.begin(), stage.tasks.end(),
-                       [&](const auto& task) { return task.executor == executor; });
+                       [&](const auto& task) { return keeps(stage, task, executor); }) ||
+           writing_goes(app, stage, executor);
+  }
+
+  // By jobs more than one, of which one is the latest or still has something to do.
+  static bool is_read_again_and_again(const SparkApp& app, const std::vector<const SparkStage*>& readers) {
+    const auto name = [](const SparkStage& stage) {
+      return stage.job >= 0 ? "job " + std::to_string(stage.job) : "stage " + std::to_string(stage.id);
+    };
+    std::map<int, std::string> by_id;
+    std::set<std::string> at_present;
+    for (const SparkStage& stage : app.stages) {
+      by_id[stage.id] = name(stage);
+      if (done(stage) < 1) at_present.insert(name(stage));
+    }
+    at_present.insert(by_id.rbegin()->second);
+    std::set<std::string> reading;
+    for (const SparkStage* reader : readers) reading.insert(name(*reader));
+    return reading.size() > 1 && std::any_of(reading.begin(), reading.end(), [&](const std::string& job) {
+             return at_present.contains(job);
+           });
   }
 
   // Whether what the executor wrote in this stage has yet to be read, and goes with it.
-  static bool goes(const SparkApp& app, const SparkStage& stage, const std::string& executor) {
-    if (!has_part(stage, executor)) return false;
-    if (stage.cached) return true;
-    if (app.shuffle_service) return false;
+  static bool writing_goes(const SparkApp& app, const SparkStage& stage, const std::string& executor) {
+    if (app.shuffle_service || std::none_of(stage.tasks.begin(), stage.tasks.end(), [&](const auto& task) {
+          return task.executor == executor && !keeps(stage, task, executor);
+        }))
+      return false;
     const auto readers = children(app, stage);
     if (readers.empty()) return stage.shuffle_write_bytes > 0;
-    int latest = 0;
-    for (const SparkStage& other : app.stages) latest = std::max(latest, other.id);
-    for (const SparkStage* reader : readers)
-      if (readers.size() > 1 && reader->id == latest) return true;
+    if (is_read_again_and_again(app, readers)) return true;
     return std::any_of(readers.begin(), readers.end(), [&](const SparkStage* reader) {
       return reader->tasks.size() < static_cast<std::size_t>(reader->partitions) ||
              goes(app, *reader, executor);
@@ -146,13 +172,17 @@ class Naive {
     double kept = 0;
     double moved = 0;
     for (const SparkStage& stage : app.stages) {
-      if (!goes(app, stage, executor)) continue;
+      const bool written = writing_goes(app, stage, executor);
       double count = 0;
       for (const auto& task : stage.tasks) {
-        if (task.executor != executor) continue;
-        (stage.cached ? kept : run) += task.duration_s;
-        if (!stage.cached) count += 1;
+        if (keeps(stage, task, executor)) {
+          kept += task.duration_s;
+        } else if (written && task.executor == executor) {
+          run += task.duration_s;
+          count += 1;
+        }
       }
+      if (!written) continue;
       moved +=
           static_cast<double>(stage.shuffle_write_bytes) * count / static_cast<double>(stage.tasks.size());
     }

@@ -115,6 +115,7 @@ class Drawer : private Draws {
     made.shuffle_service = chance(0.15);
     made.migration = chance(0.25);
     const int stages = number(0, 6);
+    const int jobs = number(0, 3);  // 0: not known
     for (int i = 0; i < stages; ++i) {
       model::SparkStage& stage = made.stages.emplace_back();
       stage.id = i;
@@ -122,12 +123,16 @@ class Drawer : private Draws {
         if (chance(0.4)) stage.parents.push_back(parent);
       stage.partitions = number(1, 8);
       if (chance(0.6)) stage.shuffle_write_bytes = bytes(1);
+      if (jobs > 0) stage.job = std::min(i / 2, jobs);
       stage.cached = chance(0.2);
+      const bool said = chance(0.5);  // by whom it is kept
       const int completed = chance(0.4) ? stage.partitions : number(0, stage.partitions);
       for (int task = 0; task < completed; ++task) {
         // Now and then one of an executor that is gone, or elsewhere.
         stage.tasks.push_back({std::to_string(number(0, std::max(executors, 1))),
                                chance(0.3) ? 0 : bytes(0.1), 100 * fraction()});
+        for (int i = said ? number(0, 2) : 0; i > 0; --i)
+          stage.tasks.back().kept_by.push_back(std::to_string(number(0, std::max(executors, 1))));
       }
     }
     if (chance(0.5)) std::reverse(made.stages.begin(), made.stages.end());

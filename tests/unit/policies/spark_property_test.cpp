@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -114,6 +115,17 @@ RC_GTEST_PROP(SparkProperty, NobodyLatencySensitiveGoesAndADriverGoesAfterItsExe
     }
   }
   RC_ASSERT(findings.victims.size() <= findings.order.size());
+}
+
+RC_GTEST_PROP(SparkProperty, TheOrderAscendsByTheFigureThatItShows, ()) {
+  const testing::RandomCase node = any_case();
+  const model::SparkFindings findings = propose_evictions(node.snapshot, node.settings.spark).findings;
+  double last = -std::numeric_limits<double>::infinity();
+  for (const std::string& id : findings.order) {
+    const double key = findings.candidates.at(id).rank_key.value_or(std::numeric_limits<double>::infinity());
+    RC_ASSERT(key >= last);
+    last = key;
+  }
 }
 
 RC_GTEST_PROP(SparkProperty, AllVictimsAreNeeded, ()) {

@@ -188,6 +188,32 @@ TEST(ExecutorLoss, CountsBetweenTwoJobsWhatOneAfterAnotherHasRead) {
   EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("1").lost_s, 0);
 }
 
+TEST(ExecutorLoss, CountsWhatJobsReadOneAfterAnotherUntilTheProgramGoesOnToSomethingElse) {
+  model::SparkApp app = etl();
+  app.stages[1].tasks.resize(4, {"2", 0, 5});
+  app.stages[0].job = app.stages[1].job = 0;
+  app.stages.push_back(stage(2, {0}, 1, 7, {{"2", 0, 5}}));
+  app.stages.push_back(stage(3, {2}, 1, 0, {}));
+  app.stages[2].job = app.stages[3].job = 1;
+  EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("1").lost_s, 22) << "though the one that runs reads another";
+  app.stages[3].tasks = {{"2", 0, 5}};
+  EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("1").lost_s, 22) << "the next one may come";
+  app.stages.push_back(stage(4, {}, 1, 0, {}));
+  app.stages[4].job = 2;
+  EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("1").lost_s, 0);
+  app.stages[3].tasks.clear();
+  EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("1").lost_s, 22) << "two jobs at once";
+}
+
+TEST(ExecutorLoss, DoesNotCountWhatOneJobHasReadTwice) {
+  model::SparkApp app = etl();
+  app.stages[1].tasks.resize(4, {"2", 0, 5});
+  app.stages.push_back(stage(2, {0}, 1, 7, {{"2", 0, 5}}));
+  app.stages.push_back(stage(3, {2}, 1, 0, {}));
+  for (auto& its : app.stages) its.job = 0;
+  EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("1").lost_s, 0);
+}
+
 TEST(ExecutorLoss, CountsWhatTheProgramKeepsThereAndWhatThatWasMadeOf) {
   model::SparkApp app = etl();
   app.stages[1].tasks.resize(4, {"2", 0, 5});
@@ -198,6 +224,33 @@ TEST(ExecutorLoss, CountsWhatTheProgramKeepsThereAndWhatThatWasMadeOf) {
   EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("1").lost_s, 4 + 4) << "blocks of the shuffle alone move";
   app.shuffle_service = true;
   EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("1").lost_s, 4) << "and outlive it";
+}
+
+TEST(ExecutorLoss, CountsWhatIsKeptWithWhoAloneKeepsItNow) {
+  model::SparkApp app = etl();
+  app.stages[1].tasks.resize(4, {"2", 0, 5});
+  app.stages[1].cached = true;
+  // Of the four tasks 4, 5, 5, 5: the first was computed again by executor 3, two are where they were, and
+  // the last one is at two executors.
+  app.stages[1].tasks[0].kept_by = {"3"};
+  app.stages[1].tasks[1].kept_by = app.stages[1].tasks[2].kept_by = {"2"};
+  const auto losses = executor_losses(app, {});
+  EXPECT_DOUBLE_EQ(losses.at("1").lost_s, 0) << "nobody reads what it wrote either";
+  EXPECT_DOUBLE_EQ(losses.at("2").lost_s, 14 + 10) << "with what the kept ones read of its own";
+  EXPECT_DOUBLE_EQ(losses.at("2").kept_s, 10);
+  EXPECT_DOUBLE_EQ(losses.at("3").lost_s, 4);
+}
+
+TEST(ExecutorLoss, CountsATaskOnceThatIsKeptAndShuffled) {
+  model::SparkApp app = etl();
+  app.stages[0].cached = true;
+  app.stages[0].tasks[0].kept_by = {"1", "2", "1"};
+  const auto losses = executor_losses(app, {});
+  EXPECT_DOUBLE_EQ(losses.at("1").lost_s, 22);
+  EXPECT_DOUBLE_EQ(losses.at("1").kept_s, 10);
+  EXPECT_DOUBLE_EQ(losses.at("2").lost_s, 14 + 10);
+  app.shuffle_service = true;
+  EXPECT_DOUBLE_EQ(executor_losses(app, {}).at("2").lost_s, 10);
 }
 
 TEST(ExecutorLoss, IsTheMoveOfItsBlocksWhereTheyMigrateAndThatIsLess) {
@@ -351,6 +404,27 @@ TEST(Eviction, TakesRatherWhoWouldStayLongWhereDemandClimbs) {
   EXPECT_THAT(findings.order, ElementsAre("l1", "e1"));
   EXPECT_DOUBLE_EQ(findings.candidates.at("l1").cost_s, 26) << "it loses as much as before";
   EXPECT_THAT(findings.candidates.at("l1").reason, HasSubstr("890.8 s less, for as long as it would stay"));
+}
+
+TEST(Eviction, SaysWhatAnExecutorLoses) {
+  model::SparkApp app = etl();
+  const auto reason = [&] {
+    return find(snapshot(0, {of_spark("e1", "app-etl", "1")}, {app})).candidates.at("e1").reason;
+  };
+  EXPECT_EQ(reason(), "22 s of completed tasks, to be done again, and 3 s in running ones");
+  app.migration = true;
+  EXPECT_EQ(reason(), "4 s of completed tasks, or its move, and 3 s in running ones");
+  app.shuffle_service = true;
+  EXPECT_EQ(reason(),
+            "0 s of completed tasks, as the shuffle service has what they wrote, and 3 s in running ones");
+  app.stages[1].cached = true;
+  EXPECT_EQ(reason(),
+            "4 s of completed tasks, which it alone keeps for later stages, and 3 s in running ones");
+  app.migration = app.shuffle_service = false;
+  EXPECT_EQ(
+      reason(),
+      "26 s of completed tasks, 4 s of it kept for later stages by it alone, to be done again, and 3 s in "
+      "running ones");
 }
 
 TEST(Eviction, RanksByCostForEachByteOrByCostAlone) {

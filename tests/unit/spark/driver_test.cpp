@@ -152,6 +152,79 @@ TEST_F(DriverTest, WithoutWordOfKeptRddsTheRestIsReadAllTheSame) {
   EXPECT_EQ(app().stages[0].tasks.size(), 1U);
 }
 
+TEST_F(DriverTest, WhatIsKeptIsWhereItIsNow) {
+  fake.stages = {stage(0, "COMPLETE", 4, {{"0"}, {"0"}, {"1"}, {"1"}})};
+  fake.stages[0].through = {77};
+  fake.jobs = {{0}};
+  fake.cached = {{77, 3}};
+  fake.blocks[77] = {{0, {"0"}}, {1, {"0", "1"}}, {2, {"2"}}};
+  EXPECT_EQ(round(), "");
+  EXPECT_TRUE(app().stages[0].cached);
+  const auto keepers = [this] {
+    std::vector<std::vector<std::string>> all;
+    for (const model::SparkTask& task : app().stages[0].tasks) all.push_back(task.kept_by);
+    return all;
+  };
+  EXPECT_THAT(keepers(), ElementsAre(ElementsAre("0"), IsEmpty(), ElementsAre("2"), IsEmpty()));
+  // It is asked again where something has changed, or after a while.
+  fake.asked.clear();
+  fake.blocks[77] = {{1, {"1"}}};
+  EXPECT_EQ(round(kNow + 2), "");
+  EXPECT_THAT(fake.asked, Not(Contains("/storage/rdd/77")));
+  EXPECT_EQ(round(kNow + Driver::kListAgain_s), "");
+  EXPECT_THAT(keepers(), ElementsAre(IsEmpty(), ElementsAre("1"), IsEmpty(), IsEmpty()));
+  fake.cached = {{77, 4}};
+  fake.blocks.clear();  // unpersist()
+  fake.stages.push_back(stage(1, "ACTIVE", 1, {}));
+  EXPECT_EQ(round(kNow + Driver::kListAgain_s + 2), "");
+  EXPECT_EQ(driver.cached_problem(), "");
+  EXPECT_THAT(keepers(), ElementsAre(ElementsAre("0"), ElementsAre("0"), ElementsAre("1"), ElementsAre("1")))
+      << "where it is not known, who computed it is taken to keep it";
+}
+
+TEST_F(DriverTest, WhatNobodyKeepsAloneIsNotLostWithAnybody) {
+  fake.stages = {stage(0, "COMPLETE", 4, {{"0"}, {"0"}, {"1"}, {"1"}})};
+  fake.stages[0].through = {77};
+  fake.jobs = {{0}};
+  fake.cached = {{77, 2}};
+  fake.blocks[77] = {{0, {"0", "1"}}, {1, {"1"}, 100}};
+  fake.properties = {{"spark.shuffle.service.enabled", "true"},
+                     {"spark.shuffle.service.fetch.rdd.enabled", "true"}};
+  EXPECT_EQ(round(), "");
+  EXPECT_FALSE(app().stages[0].cached) << "of the one there is a copy, the other is on the service's disk";
+}
+
+TEST_F(DriverTest, OfManyKeptRddsAFewAreLookedAtInARound) {
+  fake.stages = {stage(0, "COMPLETE", 4, std::vector<FakeTask>(4))};
+  fake.jobs = {{0}};
+  for (int rdd = 70; rdd < 75; ++rdd) {
+    fake.stages[0].through.push_back(rdd);
+    fake.cached[rdd] = 1;
+    fake.blocks[rdd] = {{0, {"0"}}};
+  }
+  fake.cached[74] = 1'000'000;
+  const auto looked_at = [&](double now) {
+    fake.asked.clear();
+    EXPECT_EQ(round(now), "");
+    return std::count_if(fake.asked.begin(), fake.asked.end(),
+                         [](const std::string& path) { return path.starts_with("/storage/rdd/"); });
+  };
+  EXPECT_EQ(looked_at(kNow), 2);
+  EXPECT_EQ(looked_at(kNow + 2), 2);
+  EXPECT_EQ(looked_at(kNow + 4), 0) << "one is too large to be asked for";
+}
+
+TEST_F(DriverTest, WhatADriverSaysWrongOfItsBlocksFailsNothingElse) {
+  fake.stages = {stage(0, "COMPLETE", 4, std::vector<FakeTask>(4))};
+  fake.stages[0].through = {77};
+  fake.jobs = {{0}};
+  fake.cached = {{77, 4}};
+  fake.instead["/storage/rdd/77"] = R"({"partitions":[{"blockName":"rdd_77_0"}]})";
+  EXPECT_EQ(round(), "");
+  EXPECT_THAT(driver.cached_problem(), HasSubstr("/storage/rdd/77: executors is missing"));
+  EXPECT_TRUE(app().stages[0].cached);
+}
+
 TEST_F(DriverTest, WhatIsComputedAgainForALaterJobIsTheEarlierStages) {
   fake.stages = {stage(0, "COMPLETE", 2, {{"0", "SUCCESS", 1000}, {"1", "SUCCESS", 1000}}, 100),
                  stage(1, "COMPLETE", 1, {{}}), stage(2, "COMPLETE", 1, {{"2", "SUCCESS", 3000}}, 50),
@@ -238,6 +311,28 @@ TEST_F(DriverTest, KnowsWhatOutlivesAnExecutor) {
   EXPECT_TRUE(app().migration);
 }
 
+TEST_F(DriverTest, BlocksOfTheShuffleMoveByDefaultSinceSpark34) {
+  using Properties = std::vector<std::pair<std::string, std::string>>;
+  const auto moves = [this](const std::string& version, const Properties& properties) {
+    fake.version = version;
+    fake.properties = properties;
+    driver = Driver{{"127.0.0.1:4040"}};
+    EXPECT_EQ(round(), "");
+    return app().migration;
+  };
+  const Properties on{{"spark.decommission.enabled", "true"}, {"spark.storage.decommission.enabled", "true"}};
+  for (const char* version : {"3.4.0", "3.10.1", "4.0.0-preview1", "3.5.1-amzn-0"})
+    EXPECT_TRUE(moves(version, on)) << version;
+  for (const char* version : {"3.3.2", "3.1.1", "2.4.8", "unknown", "3", "3.x", "-"})
+    EXPECT_FALSE(moves(version, on)) << version;
+  EXPECT_FALSE(moves("3.5.3", {on[0]})) << "no blocks move at all";
+  Properties said = on;
+  said.emplace_back("spark.storage.decommission.shuffleBlocks.enabled", "false");
+  EXPECT_FALSE(moves("3.5.3", said));
+  said.back().second = "true";
+  EXPECT_TRUE(moves("3.3.2", said));
+}
+
 TEST_F(DriverTest, ReadsFinishedStagesOnceAndOfTheOthersWhatIsNew) {
   fake.stages = {stage(0, "COMPLETE", 300, std::vector<FakeTask>(300)), stage(1, "ACTIVE", 2000, {{}, {}})};
   EXPECT_EQ(round(), "");
@@ -297,6 +392,48 @@ TEST_F(DriverTest, AStageThatIsTriedAgainIsOneStage) {
   EXPECT_EQ(app().stages[0].partitions, 4);
   EXPECT_EQ(app().stages[0].tasks.size(), 2U);
   EXPECT_EQ(app().stages[0].shuffle_write_bytes, 150U);
+}
+
+TEST_F(DriverTest, WhatARetryIsAtIsNotDone) {
+  fake.stages = {stage(0, "COMPLETE", 3, {{"0"}, {"1"}, {"1"}}, 100)};
+  FakeStage again = stage(0, "ACTIVE", 2, {{"0", "RUNNING"}, {"0", "SUCCESS"}, {"2", "RUNNING"}}, 50);
+  again.attempt = 1;
+  again.list[0].partition = 1;
+  again.list[1].partition = 2;
+  again.list[2].partition = 2;  // a copy of what is done
+  fake.stages.push_back(again);
+  fake.jobs = {{0}};
+  EXPECT_EQ(round(), "");
+  ASSERT_EQ(app().stages.size(), 1U);
+  EXPECT_THAT(app().stages[0].tasks, ElementsAre(model::SparkTask{"0", 0, 1}, model::SparkTask{"0", 0, 1}));
+  EXPECT_EQ(app().stages[0].partitions, 3);
+}
+
+TEST_F(DriverTest, WhatALaterJobIsComputingAgainIsNotDone) {
+  fake.stages = {stage(0, "COMPLETE", 2, {{"0"}, {"1"}}, 100), stage(1, "COMPLETE", 1, {{}}),
+                 stage(2, "ACTIVE", 1, {{"2", "RUNNING"}}, 50), stage(3, "PENDING", 2, {})};
+  fake.stages[2].rdd = fake.stages[0].rdd = 77;
+  fake.jobs = {{0, 1}, {2, 3}};
+  EXPECT_EQ(round(), "");
+  ASSERT_EQ(app().stages.size(), 3U);
+  EXPECT_THAT(app().stages[0].tasks, ElementsAre(model::SparkTask{"1", 0, 1}));
+}
+
+TEST_F(DriverTest, StagesOfAJobThatFailedAreWaitedForByNobody) {
+  fake.stages = {stage(0, "COMPLETE", 1, {{}}, 9), stage(1, "FAILED", 4, {{}, {"0", "KILLED"}}),
+                 stage(2, "FAILED", 4, {{"0", "KILLED"}})};
+  fake.jobs = {{0, 1, 2}};
+  EXPECT_EQ(round(), "");
+  EXPECT_EQ(app().stages.size(), 3U);
+  EXPECT_EQ(app().stages[1].partitions, 4) << "as long as the job goes on, it may be tried again";
+  EXPECT_DOUBLE_EQ(driver.progress()->fraction, 2.0 / 10);
+  fake.job_status[0] = "FAILED";
+  EXPECT_EQ(round(kNow + Driver::kListAgain_s), "");
+  ASSERT_EQ(app().stages.size(), 2U);
+  EXPECT_EQ(app().stages[1].partitions, 1);
+  EXPECT_EQ(app().stages[1].tasks.size(), 1U);
+  EXPECT_EQ(app().stages[1].job, 0);
+  EXPECT_EQ(driver.progress()->fraction, 2.0 / 3);
 }
 
 TEST_F(DriverTest, AnAttemptOfTheApplicationIsPartOfItsAddress) {
@@ -435,6 +572,21 @@ TEST_F(ProgressTest, FallsWhereAStageIsDoneAgainInPart) {
   again.attempt = 1;
   fake.stages.push_back(again);
   EXPECT_DOUBLE_EQ(fraction(kNow + 2), 0.7);
+}
+
+TEST_F(ProgressTest, FallsWhereALaterJobDoesAgainWhatWasLost) {
+  fake.stages = {stage(0, "COMPLETE", 8, std::vector<FakeTask>(8), 100), stage(1, "COMPLETE", 1, {{}})};
+  fake.jobs = {{0, 1}};
+  EXPECT_DOUBLE_EQ(fraction(), 0.9);
+  fake.stages.push_back(stage(2, "ACTIVE", 3, {{}, {"1", "RUNNING"}}, 40));
+  fake.stages.push_back(stage(3, "PENDING", 10, {}));
+  fake.stages[2].rdd = fake.stages[0].rdd = 77;
+  fake.jobs.push_back({2, 3});
+  EXPECT_DOUBLE_EQ(fraction(kNow + 2), 7.0 / 20) << "two of the eight are missing";
+  fake.stages[2].status = "COMPLETE";
+  fake.stages[2].list = std::vector<FakeTask>(3);
+  fake.stages[3].status = "ACTIVE";
+  EXPECT_DOUBLE_EQ(fraction(kNow + 4), 9.0 / 20);
 }
 
 TEST_F(ProgressTest, IsCountedAgainOnceATasksUsualTimeIsOver) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
+#include <utility>
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -172,6 +173,76 @@ TEST_F(EventLogFileTest, GoesOnInTheNextPart) {
   write("eventlog_v2_app-1/events_3_app-1", "three\n");
   EXPECT_EQ(read(), "more\nthree\n");
   EXPECT_EQ(read(), "");
+}
+
+TEST_F(EventLogFileTest, APartIsReadToItsEndBeforeTheNext) {
+  const std::string base = "eventlog_v2_app-1/events_";
+  bool rolled_over = false;
+  file = EventLogFile({root, "app-1"}, geteuid(), [&](const std::filesystem::path& path) {
+    if (path.filename() == "events_2_app-1" && !std::exchange(rolled_over, true)) {
+      write(base + "1_app-1", "at the last moment\n");
+      write(base + "2_app-1", "two\n");
+    }
+    return open_plainly(path);
+  });
+  write(base + "1_app-1", "one\n");
+  EXPECT_EQ(read(), "one\nat the last moment\n\ntwo\n");
+}
+
+TEST_F(EventLogFileTest, GoesOnWhereOldPartsAreCompactedMeanwhile) {
+  const std::string base = "eventlog_v2_app-1/events_";
+  for (int part = 1; part <= 2; ++part) write(base + std::to_string(part) + "_app-1", std::to_string(part));
+  EXPECT_EQ(read(), "1\n2");
+  // The one at hand, and others that were never read, go into one.
+  for (int part = 3; part <= 6; ++part) write(base + std::to_string(part) + "_app-1", std::to_string(part));
+  write(base + "4_app-1.compact.inprogress", "1");
+  std::filesystem::rename(root / (base + "4_app-1.compact.inprogress"), root / (base + "4_app-1.compact"));
+  for (int part = 1; part <= 4; ++part)
+    std::filesystem::remove(root / (base + std::to_string(part) + "_app-1"));
+  EXPECT_EQ(read(), "\n1\n5\n6") << "what is of use of 3 and 4 is in the compacted one";
+  // Then what was compacted goes into the next, and all that was read.
+  write(base + "7_app-1", "7");
+  write(base + "5_app-1.compact", "1");
+  std::filesystem::remove(root / (base + "4_app-1.compact"));
+  std::filesystem::remove(root / (base + "5_app-1"));
+  EXPECT_EQ(read(), "\n7");
+  write(base + "8_app-1", "8");
+  write(base + "7_app-1.compact", "17");
+  for (int part = 6; part <= 7; ++part)
+    std::filesystem::remove(root / (base + std::to_string(part) + "_app-1"));
+  EXPECT_EQ(read(), "\n8") << "7 was read while it was there";
+}
+
+TEST_F(EventLogFileTest, BeginsWithWhatWasCompactedLast) {
+  const std::string base = "eventlog_v2_app-1/events_";
+  write(base + "2_app-1.compact", "old\n");
+  write(base + "5_app-1.compact", "1 to 5\n");
+  write(base + "5_app-1", "not removed yet\n");
+  write(base + "9_app-1.compact.inprogress", "not there yet\n");
+  write(base + "6_app-1", "six\n");
+  EXPECT_EQ(read(), "1 to 5\n\nsix\n");
+}
+
+TEST_F(EventLogFileTest, WhatSomebodyElseCompactedIsPassedOver) {
+  const std::string base = "eventlog_v2_app-1/events_";
+  write(base + "1_app-1", "one\n");
+  EXPECT_EQ(read(), "one\n");
+  std::filesystem::remove(root / (base + "1_app-1"));
+  std::filesystem::create_directories(root /
+                                      (base + "2_app-1.compact"));  // it is refused like another user's
+  EXPECT_EQ(read(), "");
+  write(base + "4_app-1", "four\n");
+  EXPECT_EQ(read(), "\nfour\n");
+}
+
+TEST_F(EventLogFileTest, WhereTheNextPartIsNotReadableItSaysSo) {
+  write("eventlog_v2_app-1/events_1_app-1", "one\n");
+  EXPECT_EQ(read(), "one\n");
+  write("eventlog_v2_app-1/events_2_app-1.zstd", "x");
+  EXPECT_THAT(read(), HasSubstr("compressed (zstd)"));
+  std::filesystem::remove(root / "eventlog_v2_app-1/events_2_app-1.zstd");
+  write("eventlog_v2_app-1/events_3_app-1.compact", "three\n");
+  EXPECT_EQ(read(), "\nthree\n");
 }
 
 TEST_F(EventLogFileTest, OneThatIsCompressedIsNotRead) {

@@ -26,7 +26,7 @@ std::string FakeDriver::applications() const {
            {"duration", 0},
            {"sparkUser", "alice"},
            {"completed", completed},
-           {"appSparkVersion", "3.5.3"},
+           {"appSparkVersion", version},
            {"startTimeEpoch", started_ms},
            {"endTimeEpoch", -1},
            {"lastUpdatedEpoch", started_ms}};
@@ -74,7 +74,7 @@ std::string FakeDriver::tasks_json(const std::string& path) {
       json one{{"taskId", 1000 + i},
                {"index", i},
                {"attempt", 0},
-               {"partitionId", i},
+               {"partitionId", task.partition >= 0 ? task.partition : i},
                {"launchTime", "2026-11-21T10:15:03.000GMT"},
                {"duration", task.run_ms + 50},
                {"executorId", task.executor},
@@ -98,6 +98,21 @@ std::string FakeDriver::tasks_json(const std::string& path) {
   return list.dump(2);
 }
 
+model::Result<std::string> FakeDriver::rdd_json(const std::string& path) const {
+  const int rdd = std::stoi(path.substr(path.rfind('/') + 1));
+  const auto kept = blocks.find(rdd);
+  if (kept == blocks.end()) return model::fail(model::ErrorKind::refused, "GET " + path + ": status 404");
+  json partitions = json::array();
+  for (const FakeBlock& block : kept->second) {
+    partitions.push_back({{"blockName", "rdd_" + std::to_string(rdd) + "_" + std::to_string(block.partition)},
+                          {"storageLevel", "Memory Serialized 1x Replicated"},
+                          {"memoryUsed", 100},
+                          {"diskUsed", block.disk},
+                          {"executors", block.executors}});
+  }
+  return json{{"id", rdd}, {"numPartitions", rdd_partitions}, {"partitions", partitions}}.dump(2);
+}
+
 model::Result<std::string> FakeDriver::get(const std::string& url) {
   constexpr const char* kApi = "/api/v1/applications";
   const std::size_t at = url.find(kApi);
@@ -116,7 +131,7 @@ model::Result<std::string> FakeDriver::get(const std::string& url) {
     for (const auto& [rdd, partitions] : cached) {
       list.push_back({{"id", rdd},
                       {"name", "PythonRDD"},
-                      {"numPartitions", 4},
+                      {"numPartitions", rdd_partitions},
                       {"numCachedPartitions", partitions},
                       {"storageLevel", "Memory Serialized 1x Replicated"},
                       {"memoryUsed", 100},
@@ -124,10 +139,16 @@ model::Result<std::string> FakeDriver::get(const std::string& url) {
     }
     return list.dump();
   }
+  if (name.starts_with("/storage/rdd/")) return rdd_json(name);
   if (name == "/jobs") {
     json list = json::array();
     int job = 0;
-    for (const auto& ids : jobs) list.push_back({{"jobId", job++}, {"status", "RUNNING"}, {"stageIds", ids}});
+    for (const auto& ids : jobs) {
+      const auto status = job_status.find(job);
+      list.push_back({{"jobId", job++},
+                      {"status", status == job_status.end() ? "RUNNING" : status->second},
+                      {"stageIds", ids}});
+    }
     return list.dump();
   }
   if (name == "/environment") {

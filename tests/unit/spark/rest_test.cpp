@@ -22,12 +22,14 @@ TEST(RestApplications, AreThoseThatRun) {
   const auto applications = parse_applications(
       R"([{"id":"a","attempts":[{"completed":false,"startTimeEpoch":1500}]},
           {"id":"b","attempts":[{"completed":true,"startTimeEpoch":1500}]},
-          {"id":"c","attempts":[{"attemptId":"2","startTimeEpoch":2500},{"attemptId":"1","completed":true}]}])");
+          {"id":"c","attempts":[{"attemptId":"2","startTimeEpoch":2500,"appSparkVersion":"3.5.3"},{"attemptId":"1","completed":true}]}])");
   ASSERT_TRUE(applications) << problem(applications);
   ASSERT_EQ(applications->size(), 2U);
   EXPECT_EQ((*applications)[0].id, "a");
   EXPECT_DOUBLE_EQ((*applications)[0].started, 1.5);
+  EXPECT_EQ((*applications)[0].version, "");
   EXPECT_EQ((*applications)[1].attempt, "2");
+  EXPECT_EQ((*applications)[1].version, "3.5.3");
 }
 
 TEST(RestApplications, WithoutWhatIsNeededAreAnError) {
@@ -81,8 +83,17 @@ TEST(RestTasks, OfWrongTypesAreAnError) {
 }
 
 TEST(RestJobs, AreTheirStages) {
-  EXPECT_THAT(*parse_jobs(R"([{"stageIds":[3,1]},{"stageIds":[]}])"),
-              ElementsAre(ElementsAre(1, 3), IsEmpty()));
+  const auto jobs = *parse_jobs(
+      R"([{"jobId":4,"status":"RUNNING","stageIds":[3,1]},{"jobId":3,"status":"FAILED","stageIds":[]},{"stageIds":[2]}])");
+  ASSERT_EQ(jobs.size(), 3U);
+  EXPECT_THAT(jobs[0].stages, ElementsAre(1, 3));
+  EXPECT_EQ(jobs[0].id, 4);
+  EXPECT_FALSE(jobs[0].over);
+  EXPECT_THAT(jobs[1].stages, IsEmpty());
+  EXPECT_TRUE(jobs[1].over);
+  EXPECT_EQ(jobs[2].id, -1);
+  EXPECT_FALSE(jobs[2].over);
+  EXPECT_EQ(problem(parse_jobs(R"([{"jobId":[],"stageIds":[]}])")), "jobId is not a number");
   EXPECT_EQ(problem(parse_jobs(R"([{"jobId":1}])")), "stageIds is missing");
   EXPECT_EQ(problem(parse_jobs(R"([{"stageIds":[1.5]}])")), "stageIds holds what is no id");
   EXPECT_EQ(problem(parse_jobs(R"([{"stageIds":[99999999999]}])")), "stageIds holds what is no id");
@@ -91,12 +102,39 @@ TEST(RestJobs, AreTheirStages) {
 TEST(RestCached, AreThoseOfWhichPartitionsAreKept) {
   EXPECT_THAT(
       *parse_cached(
-          R"([{"id":7,"numPartitions":4,"numCachedPartitions":2},{"id":8,"numCachedPartitions":0},{"id":9}])"),
-      ElementsAre(7));
+          R"([{"id":7,"numPartitions":4,"numCachedPartitions":2,"memoryUsed":9,"diskUsed":8},{"id":8,"numCachedPartitions":0},{"id":9}])"),
+      ElementsAre(RestRdd{.id = 7, .partitions = 4, .kept = 2, .memory_bytes = 9, .disk_bytes = 8}));
   EXPECT_EQ(problem(parse_cached(R"([{"numCachedPartitions":2}])")), "id is missing");
   EXPECT_EQ(problem(parse_cached(R"([{"id":7,"numCachedPartitions":"all"}])")),
             "numCachedPartitions is not a number");
   EXPECT_EQ(problem(parse_cached("{}")), "the list of RDDs is not an array");
+}
+
+TEST(RestBlocks, AreWhereTheyAre) {
+  const auto blocks = parse_blocks(
+      R"({"id":7,"partitions":[{"blockName":"rdd_7_3","diskUsed":5,"executors":["0","driver"]},
+                               {"blockName":"rdd_7_0","executors":[]}]})");
+  ASSERT_TRUE(blocks) << problem(blocks);
+  ASSERT_EQ(blocks->size(), 2U);
+  EXPECT_EQ((*blocks)[0].partition, 3);
+  EXPECT_EQ((*blocks)[0].disk_bytes, 5U);
+  EXPECT_THAT((*blocks)[0].executors, ElementsAre("0", "driver"));
+  EXPECT_THAT((*blocks)[1].executors, IsEmpty());
+}
+
+TEST(RestBlocks, OfALiarAreAnError) {
+  const auto with = [](const std::string& block) {
+    return problem(parse_blocks(R"({"partitions":[)" + block + "]}"));
+  };
+  EXPECT_EQ(problem(parse_blocks("[]")), "an element is not an object");
+  EXPECT_EQ(problem(parse_blocks("{}")), "partitions is missing");
+  EXPECT_EQ(problem(parse_blocks(R"({"partitions":{}})")), "partitions is not an array");
+  EXPECT_EQ(with(R"({"executors":[]})"), "blockName is missing, or no name");
+  for (const char* name : {"rdd", "rdd_", "rdd_7_x", "rdd_7_-1", "rdd_7_3x", "rdd_7_99999999999"})
+    EXPECT_EQ(with(R"({"executors":[],"blockName":")" + std::string(name) + "\"}"),
+              "blockName names no partition");
+  EXPECT_EQ(with(R"({"blockName":"rdd_7_3"})"), "executors is missing");
+  EXPECT_EQ(with(R"({"blockName":"rdd_7_3","executors":[7]})"), "executors holds what is no name");
 }
 
 TEST(RestProperties, ArePairs) {
