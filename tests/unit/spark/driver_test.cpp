@@ -78,6 +78,7 @@ TEST_F(DriverTest, ReadsStagesTasksAndSettings) {
                                                .parents = {},
                                                .partitions = 2,
                                                .shuffle_write_bytes = 4096,
+                                               .job = 0,
                                                .tasks = {{"0", 120, 1.5}, {"1", 0, 2.5}}}));
   EXPECT_THAT(read.stages[1].parents, ElementsAre(0));
   EXPECT_THAT(read.stages[1].tasks, ElementsAre(model::SparkTask{"1", 0, 0.5}));
@@ -162,13 +163,14 @@ TEST_F(DriverTest, WhatIsKeptIsWhereItIsNow) {
   EXPECT_TRUE(app().stages[0].cached);
   const auto keepers = [this] {
     std::vector<std::vector<std::string>> all;
-    for (const model::SparkTask& task : app().stages[0].tasks) all.push_back(task.kept_by);
+    const model::SparkApp read = app();
+    for (const model::SparkTask& task : read.stages[0].tasks) all.push_back(task.kept_by);
     return all;
   };
   EXPECT_THAT(keepers(), ElementsAre(ElementsAre("0"), IsEmpty(), ElementsAre("2"), IsEmpty()));
   // It is asked again where something has changed, or after a while.
   fake.asked.clear();
-  fake.blocks[77] = {{1, {"1"}}};
+  fake.blocks[77] = {test::FakeBlock{1, {"1"}}};
   EXPECT_EQ(round(kNow + 2), "");
   EXPECT_THAT(fake.asked, Not(Contains("/storage/rdd/77")));
   EXPECT_EQ(round(kNow + Driver::kListAgain_s), "");
@@ -200,7 +202,7 @@ TEST_F(DriverTest, OfManyKeptRddsAFewAreLookedAtInARound) {
   for (int rdd = 70; rdd < 75; ++rdd) {
     fake.stages[0].through.push_back(rdd);
     fake.cached[rdd] = 1;
-    fake.blocks[rdd] = {{0, {"0"}}};
+    fake.blocks[rdd] = {test::FakeBlock{0, {"0"}}};
   }
   fake.cached[74] = 1'000'000;
   const auto looked_at = [&](double now) {
