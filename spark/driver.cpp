@@ -16,8 +16,7 @@ using Status = RestStage::Status;
 
 constexpr std::size_t kMostEndpoints = 32;  // a driver listens at four or five
 constexpr std::size_t kMostStages = 20'000;
-constexpr int kMostBlocks = 4'000;  // of an RDD; its answer is some 800 KB then
-constexpr int kRddsPerRound = 2;
+constexpr std::size_t kMostRdds = 200;  // that executors keep something of
 
 // For a URL's path; ids are letters, digits, "-", "_" and "." where Spark makes them.
 std::string escaped(const std::string& text) {
@@ -150,7 +149,7 @@ model::Result<void> Driver::read_stages(const Get& get, double now) {
     });
     for (auto& [id, attempt] : attempts_) {
       if (listed.count(id) > 0) continue;
-      attempt.stage.status = Status::complete;
+      if (attempt.stage.status != Status::failed) attempt.stage.status = Status::complete;
       attempt.read = true;
     }
   }
@@ -189,63 +188,34 @@ bool Driver::is_given_up(const RestStage& newest) const {
 // it: take(1) and show() look at a partition or two. It only says what stages are worth that are known
 // anyway: what is wrong with it does not fail the round.
 model::Result<void> Driver::read_cached(const Get& get, const std::vector<RestStage>& stages) {
+  // Where it cannot be read it is not known any more where they are.
+  for (auto& [id, kept] : kept_) kept.known = false;
   const auto body = get(base_ + "/storage/rdd");
   if (!body) return model::fail(body.error());
   const auto cached = parse_cached(*body);
   if (!cached) return model::fail(cached.error().context("GET " + base_ + "/storage/rdd"));
-  std::set<int> kept;
+  kept_.clear();
   for (const RestRdd& rdd : *cached) {
-    kept.insert(rdd.id);
-    Kept& known = kept_[rdd.id];
-    if (known.rdd != rdd) known.changed = true;
-    known.rdd = rdd;
-    if (rdd.kept > kMostBlocks) known.known = false;  // it is not looked at any more
+    if (kept_.size() >= kMostRdds) break;
+    Kept& kept = kept_[rdd.id];
+    kept = {.partitions = rdd.partitions, .known = rdd.blocks.has_value(), .alone = {}};
+    if (!rdd.blocks) continue;
+    for (const RestBlock& block : *rdd.blocks) {
+      const bool outlives = keeps_disk_blocks_ && block.disk_bytes > 0;
+      if (block.executors.size() == 1 && !outlives) kept.alone[block.partition] = block.executors.front();
+    }
   }
-  std::erase_if(kept_, [&](const auto& item) { return kept.count(item.first) == 0; });
-  std::erase_if(cached_by_, [&](const auto& item) { return kept.count(item.first) == 0; });
+  std::erase_if(cached_by_, [&](const auto& item) { return kept_.count(item.first) == 0; });
   for (const RestStage& stage : stages) {
     if (stage.status == Status::pending || stage.status == Status::skipped) continue;
     for (const int rdd : stage.rdds) {
-      if (kept.count(rdd) == 0) continue;
+      if (kept_.count(rdd) == 0) continue;
       const std::pair<int, int> candidate{-stage.tasks, stage.id};
       const auto best = cached_by_.emplace(rdd, candidate).first;
       best->second = std::min(best->second, candidate);
     }
   }
   return {};
-}
-
-// Where the partitions are that executors keep: a bounded number of those that changed, or were not looked at
-// for a while, longest ago first. Of one that cannot be read it is not known, which fails nothing else.
-void Driver::read_blocks(const Get& get, double now, const std::function<bool()>& over) {
-  for (int asked = 0; asked < kRddsPerRound && !over(); ++asked) {
-    Kept* next = nullptr;
-    for (auto& [id, kept] : kept_) {
-      const bool waits = !kept.changed && now >= kept.read_at && now - kept.read_at < kListAgain_s;
-      if (waits || cached_by_.count(id) == 0 || kept.rdd.kept > kMostBlocks) continue;
-      if (next == nullptr || kept.read_at < next->read_at) next = &kept;
-    }
-    if (next == nullptr) return;
-    next->read_at = now;
-    next->changed = false;
-    next->known = false;
-    const std::string url = fmt::format("{}/storage/rdd/{}", base_, next->rdd.id);
-    const auto body = get(url);
-    const auto blocks = body ? parse_blocks(*body) : model::fail(body.error());
-    if (!blocks) {
-      // The program may have let go of it since.
-      if (body || body.error().kind() != model::ErrorKind::refused)
-        cached_problem_ =
-            "kept RDDs: " + (body ? blocks.error().context("GET " + url) : blocks.error()).message();
-      continue;
-    }
-    next->known = true;
-    next->alone.clear();
-    for (const RestBlock& block : *blocks) {
-      const bool outlives = keeps_disk_blocks_ && block.disk_bytes > 0;
-      if (block.executors.size() == 1 && !outlives) next->alone[block.partition] = block.executors.front();
-    }
-  }
 }
 
 model::Result<void> Driver::read_page(const Get& get, Attempt& attempt, std::size_t offset, int& pages) {
@@ -315,8 +285,8 @@ double Driver::usual_task_s() const {
 
 void Driver::count(double now) {
   struct Tally {
-    int partitions = 0;
-    int left = 0;
+    std::int64_t partitions = 0;
+    std::int64_t left = 0;
   };
   std::map<int, Tally> tallies;  // by stage; what another does again for it is its own
   for (auto at = attempts_.begin(); at != attempts_.end();) {
@@ -344,8 +314,8 @@ void Driver::count(double now) {
   double all = 1;  // the end of the application
   double done = 0;
   for (const auto& [id, tally] : tallies) {
-    all += tally.partitions;
-    done += tally.partitions - std::min(tally.left, tally.partitions);
+    all += static_cast<double>(tally.partitions);
+    done += static_cast<double>(tally.partitions - std::min(tally.left, tally.partitions));
   }
   const double fraction = done / all;
   if (progress_ && now >= progress_->time) {
@@ -368,9 +338,7 @@ model::Result<void> Driver::read(const Get& get, double now, const std::set<std:
   read_log(now);
   draw_graph();
   count(now);
-  if (auto done = read_tasks(get, over); !done) return done;
-  read_blocks(get, now, over);
-  return {};
+  return read_tasks(get, over);
 }
 
 // It only says more of stages that are known anyway: what is wrong with it does not fail the round.
@@ -412,7 +380,7 @@ std::vector<std::string> Driver::keepers(const std::vector<const Kept*>& rdds, i
                                          const std::string& ran) {
   std::set<std::string> executors;
   for (const Kept* kept : rdds) {
-    if (!kept->known || kept->rdd.partitions != partitions) {
+    if (!kept->known || kept->partitions != partitions) {
       executors.insert(ran);
     } else if (const auto alone = kept->alone.find(partition); alone != kept->alone.end()) {
       executors.insert(alone->second);
@@ -475,8 +443,11 @@ std::optional<model::SparkApp> Driver::app(double now) const {
       stage.tasks.push_back(std::move(task));
     }
     // The rest of it nobody waits for.
-    if (given_up.count(stage.id) > 0) stage.partitions = std::max(1, static_cast<int>(stage.tasks.size()));
+    if (given_up.count(stage.id) > 0) stage.partitions = static_cast<int>(stage.tasks.size());
   }
+  std::erase_if(app.stages, [&](const model::SparkStage& stage) {
+    return given_up.count(stage.id) > 0 && stage.tasks.empty();
+  });
   return app;
 }
 

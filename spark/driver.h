@@ -75,10 +75,8 @@ class Driver {
   using AttemptId = std::pair<int, int>;  // stage, attempt
   // An RDD of which executors keep partitions.
   struct Kept {
-    RestRdd rdd;
-    bool changed = true;  // since it was looked at where they are
-    double read_at = 0;
-    bool known = false;
+    int partitions = 0;
+    bool known = false;                // where they are
     std::map<int, std::string> alone;  // by partition: the executor that nobody else has it beside
   };
 
@@ -87,7 +85,6 @@ class Driver {
   model::Result<void> read_settings(const Get& get);
   model::Result<void> read_stages(const Get& get, double now);
   model::Result<void> read_cached(const Get& get, const std::vector<RestStage>& stages);
-  void read_blocks(const Get& get, double now, const std::function<bool()>& over);
   model::Result<void> read_page(const Get& get, Attempt& attempt, std::size_t offset, int& pages);
   model::Result<void> read_tasks(const Get& get, const std::function<bool()>& over);
   double usual_task_s() const;

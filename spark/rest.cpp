@@ -71,33 +71,12 @@ model::Result<std::vector<RestStage>> parse_stages(std::string_view text) {
   return in.result(std::move(stages));
 }
 
-model::Result<std::vector<RestRdd>> parse_cached(std::string_view text) {
-  Reader in(text);
-  std::vector<RestRdd> rdds;
-  if (const json* list = in.array(in.root(), "the list of RDDs")) {
-    for (const json& element : *list) {
-      RestRdd rdd;
-      rdd.id = in.integer(element, "id");
-      rdd.partitions = in.integer(element, "numPartitions", 0);
-      rdd.kept = in.integer(element, "numCachedPartitions", 0);
-      rdd.memory_bytes = in.bytes(element, "memoryUsed");
-      rdd.disk_bytes = in.bytes(element, "diskUsed");
-      if (in.failed()) break;
-      if (rdd.kept > 0) rdds.push_back(rdd);
-    }
-  }
-  return in.result(std::move(rdds));
-}
+namespace {
 
-model::Result<std::vector<RestBlock>> parse_blocks(std::string_view text) {
-  Reader in(text);
+std::vector<RestBlock> read_blocks(Reader& in, const json& list) {
   std::vector<RestBlock> blocks;
-  const json* list = in.failed() ? nullptr : in.member(in.root(), "partitions");
-  if (list == nullptr || in.array(*list, "partitions") == nullptr) {
-    in.fail("partitions", "is missing");
-    return in.result(std::move(blocks));
-  }
-  for (const json& element : *list) {
+  if (in.array(list, "partitions") == nullptr) return blocks;
+  for (const json& element : list) {
     RestBlock& block = blocks.emplace_back();
     const std::string name = in.name(element, "blockName");  // rdd_ID_PARTITION
     const std::size_t start = name.rfind('_') + 1;
@@ -120,7 +99,27 @@ model::Result<std::vector<RestBlock>> parse_blocks(std::string_view text) {
     }
     if (in.failed()) break;
   }
-  return in.result(std::move(blocks));
+  return blocks;
+}
+
+}  // namespace
+
+model::Result<std::vector<RestRdd>> parse_cached(std::string_view text) {
+  Reader in(text);
+  std::vector<RestRdd> rdds;
+  if (const json* list = in.array(in.root(), "the list of RDDs")) {
+    for (const json& element : *list) {
+      RestRdd rdd;
+      rdd.id = in.integer(element, "id");
+      rdd.partitions = in.integer(element, "numPartitions", 0);
+      const int kept = in.integer(element, "numCachedPartitions", 0);
+      const json* blocks = in.failed() ? nullptr : in.member(element, "partitions");
+      if (blocks != nullptr && !blocks->is_null()) rdd.blocks = read_blocks(in, *blocks);
+      if (in.failed()) break;
+      if (kept > 0) rdds.push_back(std::move(rdd));
+    }
+  }
+  return in.result(std::move(rdds));
 }
 
 model::Result<std::vector<RestJob>> parse_jobs(std::string_view text) {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,25 +38,22 @@ struct RestStage {
 // GET .../stages; without stages of no task.
 model::Result<std::vector<RestStage>> parse_stages(std::string_view text);
 
-struct RestRdd {
-  int id = 0;
-  int partitions = 0;
-  int kept = 0;  // of these
-  std::uint64_t memory_bytes = 0;
-  std::uint64_t disk_bytes = 0;
-  friend bool operator==(const RestRdd&, const RestRdd&) = default;
-};
-// GET .../storage/rdd: those of which partitions are kept on executors.
-model::Result<std::vector<RestRdd>> parse_cached(std::string_view text);
-
 // A partition that is kept.
 struct RestBlock {
   int partition = 0;
   std::vector<std::string> executors;  // each has all of it
   std::uint64_t disk_bytes = 0;        // of all of them together
+  friend bool operator==(const RestBlock&, const RestBlock&) = default;
 };
-// GET .../storage/rdd/ID.
-model::Result<std::vector<RestBlock>> parse_blocks(std::string_view text);
+
+struct RestRdd {
+  int id = 0;
+  int partitions = 0;
+  std::optional<std::vector<RestBlock>> blocks = {};  // nullopt where it does not say where they are
+  friend bool operator==(const RestRdd&, const RestRdd&) = default;
+};
+// GET .../storage/rdd: those of which partitions are kept on executors.
+model::Result<std::vector<RestRdd>> parse_cached(std::string_view text);
 
 struct RestJob {
   int id = -1;              // -1 where it does not say

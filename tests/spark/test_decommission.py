@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from conftest import Scene
-from sparklib import Application, Berthd, until
+from sparklib import CONFIG, Application, Berthd, until
 
 ROWS = 100_000
 
@@ -27,7 +27,8 @@ def steps(berthd: Berthd, workload: str) -> list[str]:
 def test_a_driver_sees_that_its_executor_was_decommissioned(scene: Scene, build: Path, tmp_path: Path) -> None:
     end = tmp_path / "end"
     app = scene.cluster.submit("gentle", "2", "4", "wait", str(end), cores=1, conf={"spark.decommission.enabled": "true"})
-    berthd = Berthd(build, tmp_path, enforce=True)
+    # Who takes longer than its grace is terminated, and on a slow machine it may.
+    berthd = Berthd(build, tmp_path, config=CONFIG.replace("[spark]\n", '[spark]\ngrace = "120s"\n'), enforce=True)
     try:
         app.says("^(ready)")
         assert list(executors(app)) == ["0"]

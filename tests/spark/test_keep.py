@@ -28,6 +28,8 @@ def test_the_stage_that_computed_what_is_kept_is_known(scene: Scene, berthd: Ber
     try:
         app.says("^(ready)")
         assert [item["numCachedPartitions"] for item in app.rest("storage/rdd")] == [2]
+        # The list itself tells where they are.
+        assert [[block["executors"] for block in item["partitions"]] for item in app.rest("storage/rdd")] == [[["0"], ["0"]]]
         until("it is known", lambda: kept(berthd, app) == {0: True, 1: False})
         drop.touch()
         until("it is let go of", lambda: kept(berthd, app) == {0: False, 1: False, 2: False})

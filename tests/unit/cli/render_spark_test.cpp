@@ -33,8 +33,10 @@ TEST(RenderSpark, ShowsTheFigureThatTheOrderGoesBy) {
                               .app = "app-1",
                               .cost_s = 20,
                               .frees_bytes = 2 * kGiB,
-                              .rank_key = 7.25 / kGiB};
-  findings.candidates["d"] = {.kind = model::EvictionCandidate::Kind::driver, .app = "app-1", .cost_s = 40};
+                              .rank_key = 7.25 / kGiB,
+                              .reason = {}};
+  findings.candidates["d"] = {
+      .kind = model::EvictionCandidate::Kind::driver, .app = "app-1", .cost_s = 40, .reason = {}};
   const std::string text = list_of(findings);
   EXPECT_THAT(text, ContainsRegex("COST +FREES +LOSS/GIB"));
   EXPECT_THAT(text, ContainsRegex("e +executor +app-1 +20.0 s +2 GiB +7.25 s"));

@@ -131,7 +131,7 @@ class Drawer : private Draws {
         // Now and then one of an executor that is gone, or elsewhere.
         stage.tasks.push_back({std::to_string(number(0, std::max(executors, 1))),
                                chance(0.3) ? 0 : bytes(0.1), 100 * fraction()});
-        for (int i = said ? number(0, 2) : 0; i > 0; --i)
+        for (int keepers = said ? number(0, 2) : 0; keepers > 0; --keepers)
           stage.tasks.back().kept_by.push_back(std::to_string(number(0, std::max(executors, 1))));
       }
     }

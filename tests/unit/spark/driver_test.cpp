@@ -168,15 +168,11 @@ TEST_F(DriverTest, WhatIsKeptIsWhereItIsNow) {
     return all;
   };
   EXPECT_THAT(keepers(), ElementsAre(ElementsAre("0"), IsEmpty(), ElementsAre("2"), IsEmpty()));
-  // It is asked again where something has changed, or after a while.
-  fake.asked.clear();
   fake.blocks[77] = {test::FakeBlock{1, {"1"}}};
-  EXPECT_EQ(round(kNow + 2), "");
-  EXPECT_THAT(fake.asked, Not(Contains("/storage/rdd/77")));
   EXPECT_EQ(round(kNow + Driver::kListAgain_s), "");
   EXPECT_THAT(keepers(), ElementsAre(IsEmpty(), ElementsAre("1"), IsEmpty(), IsEmpty()));
   fake.cached = {{77, 4}};
-  fake.blocks.clear();  // unpersist()
+  fake.blocks.clear();  // of an older Spark
   fake.stages.push_back(stage(1, "ACTIVE", 1, {}));
   EXPECT_EQ(round(kNow + Driver::kListAgain_s + 2), "");
   EXPECT_EQ(driver.cached_problem(), "");
@@ -196,35 +192,46 @@ TEST_F(DriverTest, WhatNobodyKeepsAloneIsNotLostWithAnybody) {
   EXPECT_FALSE(app().stages[0].cached) << "of the one there is a copy, the other is on the service's disk";
 }
 
-TEST_F(DriverTest, OfManyKeptRddsAFewAreLookedAtInARound) {
-  fake.stages = {stage(0, "COMPLETE", 4, std::vector<FakeTask>(4))};
-  fake.jobs = {{0}};
-  for (int rdd = 70; rdd < 75; ++rdd) {
-    fake.stages[0].through.push_back(rdd);
+TEST_F(DriverTest, OfVeryManyKeptRddsTheFirstCount) {
+  fake.stages = {stage(0, "COMPLETE", 4, std::vector<FakeTask>(4)),
+                 stage(1, "COMPLETE", 4, std::vector<FakeTask>(4))};
+  fake.jobs = {{0}, {1}};
+  for (int rdd = 0; rdd < 1000; ++rdd) {
+    fake.stages[rdd < 200 ? 0 : 1].through.push_back(rdd);
     fake.cached[rdd] = 1;
     fake.blocks[rdd] = {test::FakeBlock{0, {"0"}}};
   }
-  fake.cached[74] = 1'000'000;
-  const auto looked_at = [&](double now) {
-    fake.asked.clear();
-    EXPECT_EQ(round(now), "");
-    return std::count_if(fake.asked.begin(), fake.asked.end(),
-                         [](const std::string& path) { return path.starts_with("/storage/rdd/"); });
-  };
-  EXPECT_EQ(looked_at(kNow), 2);
-  EXPECT_EQ(looked_at(kNow + 2), 2);
-  EXPECT_EQ(looked_at(kNow + 4), 0) << "one is too large to be asked for";
+  EXPECT_EQ(round(), "");
+  EXPECT_TRUE(app().stages[0].cached);
+  EXPECT_FALSE(app().stages[1].cached);
 }
 
-TEST_F(DriverTest, WhatADriverSaysWrongOfItsBlocksFailsNothingElse) {
+TEST_F(DriverTest, WhereWhatIsKeptCannotBeReadWhoComputedItKeepsIt) {
   fake.stages = {stage(0, "COMPLETE", 4, std::vector<FakeTask>(4))};
   fake.stages[0].through = {77};
   fake.jobs = {{0}};
-  fake.cached = {{77, 4}};
-  fake.instead["/storage/rdd/77"] = R"({"partitions":[{"blockName":"rdd_77_0"}]})";
+  fake.cached = {{77, 1}};
+  fake.blocks[77] = {test::FakeBlock{0, {"9"}}};
   EXPECT_EQ(round(), "");
-  EXPECT_THAT(driver.cached_problem(), HasSubstr("/storage/rdd/77: executors is missing"));
-  EXPECT_TRUE(app().stages[0].cached);
+  EXPECT_THAT(app().stages[0].tasks[0].kept_by, ElementsAre("9"));
+  fake.instead["/storage/rdd"] =
+      R"([{"id":77,"numCachedPartitions":1,"partitions":[{"blockName":"rdd_77_0"}]}])";
+  EXPECT_EQ(round(kNow + Driver::kListAgain_s), "");
+  EXPECT_THAT(driver.cached_problem(), HasSubstr("/storage/rdd: executors is missing"));
+  EXPECT_THAT(app().stages[0].tasks[0].kept_by, ElementsAre(app().stages[0].tasks[0].executor));
+}
+
+TEST_F(DriverTest, AFailedStageThatItsDriverForgetsStaysFailed) {
+  fake.stages = {stage(0, "FAILED", 4, {{"0"}}), stage(1, "ACTIVE", 1, {})};
+  fake.jobs = {{0}, {1}};
+  fake.job_status[0] = "FAILED";
+  EXPECT_EQ(round(), "");
+  EXPECT_EQ(app().stages[0].partitions, 1) << "nobody waits for the rest";
+  fake.stages.erase(fake.stages.begin());
+  fake.jobs.erase(fake.jobs.begin());
+  EXPECT_EQ(round(kNow + Driver::kListAgain_s), "");
+  EXPECT_EQ(app().stages[0].id, 0);
+  EXPECT_EQ(app().stages[0].partitions, 1);
 }
 
 TEST_F(DriverTest, WhatIsComputedAgainForALaterJobIsTheEarlierStages) {

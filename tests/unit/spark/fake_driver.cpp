@@ -98,19 +98,16 @@ std::string FakeDriver::tasks_json(const std::string& path) {
   return list.dump(2);
 }
 
-model::Result<std::string> FakeDriver::rdd_json(const std::string& path) const {
-  const int rdd = std::stoi(path.substr(path.rfind('/') + 1));
-  const auto kept = blocks.find(rdd);
-  if (kept == blocks.end()) return model::fail(model::ErrorKind::refused, "GET " + path + ": status 404");
+static json blocks_json(int rdd, const std::vector<FakeBlock>& blocks) {
   json partitions = json::array();
-  for (const FakeBlock& block : kept->second) {
+  for (const FakeBlock& block : blocks) {
     partitions.push_back({{"blockName", "rdd_" + std::to_string(rdd) + "_" + std::to_string(block.partition)},
                           {"storageLevel", "Memory Serialized 1x Replicated"},
                           {"memoryUsed", 100},
                           {"diskUsed", block.disk},
                           {"executors", block.executors}});
   }
-  return json{{"id", rdd}, {"numPartitions", rdd_partitions}, {"partitions", partitions}}.dump(2);
+  return partitions;
 }
 
 model::Result<std::string> FakeDriver::get(const std::string& url) {
@@ -136,10 +133,10 @@ model::Result<std::string> FakeDriver::get(const std::string& url) {
                       {"storageLevel", "Memory Serialized 1x Replicated"},
                       {"memoryUsed", 100},
                       {"diskUsed", 0}});
+      if (blocks.count(rdd) > 0) list.back()["partitions"] = blocks_json(rdd, blocks.at(rdd));
     }
     return list.dump();
   }
-  if (name.starts_with("/storage/rdd/")) return rdd_json(name);
   if (name == "/jobs") {
     json list = json::array();
     int job = 0;

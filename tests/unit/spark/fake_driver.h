@@ -65,7 +65,6 @@ struct FakeDriver {
 
  private:
   std::string stages_json(const std::string& query) const;
-  model::Result<std::string> rdd_json(const std::string& path) const;
   std::string tasks_json(const std::string& path);
 };
 

@@ -102,39 +102,36 @@ TEST(RestJobs, AreTheirStages) {
 TEST(RestCached, AreThoseOfWhichPartitionsAreKept) {
   EXPECT_THAT(
       *parse_cached(
-          R"([{"id":7,"numPartitions":4,"numCachedPartitions":2,"memoryUsed":9,"diskUsed":8},{"id":8,"numCachedPartitions":0},{"id":9}])"),
-      ElementsAre(RestRdd{.id = 7, .partitions = 4, .kept = 2, .memory_bytes = 9, .disk_bytes = 8}));
+          R"([{"id":7,"numPartitions":4,"numCachedPartitions":2},{"id":8,"numCachedPartitions":0},{"id":9}])"),
+      ElementsAre(RestRdd{.id = 7, .partitions = 4}));
   EXPECT_EQ(problem(parse_cached(R"([{"numCachedPartitions":2}])")), "id is missing");
   EXPECT_EQ(problem(parse_cached(R"([{"id":7,"numCachedPartitions":"all"}])")),
             "numCachedPartitions is not a number");
   EXPECT_EQ(problem(parse_cached("{}")), "the list of RDDs is not an array");
 }
 
-TEST(RestBlocks, AreWhereTheyAre) {
-  const auto blocks = parse_blocks(
-      R"({"id":7,"partitions":[{"blockName":"rdd_7_3","diskUsed":5,"executors":["0","driver"]},
-                               {"blockName":"rdd_7_0","executors":[]}]})");
-  ASSERT_TRUE(blocks) << problem(blocks);
-  ASSERT_EQ(blocks->size(), 2U);
-  EXPECT_EQ((*blocks)[0].partition, 3);
-  EXPECT_EQ((*blocks)[0].disk_bytes, 5U);
-  EXPECT_THAT((*blocks)[0].executors, ElementsAre("0", "driver"));
-  EXPECT_THAT((*blocks)[1].executors, IsEmpty());
+TEST(RestCached, AreWhereTheirPartitionsAre) {
+  const auto cached = parse_cached(
+      R"([{"id":7,"numCachedPartitions":2,"partitions":[{"blockName":"rdd_7_3","diskUsed":5,"executors":["0","driver"]},
+                                                        {"blockName":"rdd_7_0","executors":[]}]}])");
+  ASSERT_TRUE(cached) << problem(cached);
+  ASSERT_EQ(cached->size(), 1U);
+  EXPECT_THAT(*cached->front().blocks,
+              ElementsAre(RestBlock{.partition = 3, .executors = {"0", "driver"}, .disk_bytes = 5},
+                          RestBlock{.partition = 0, .executors = {}}));
 }
 
-TEST(RestBlocks, OfALiarAreAnError) {
-  const auto with = [](const std::string& block) {
-    return problem(parse_blocks(R"({"partitions":[)" + block + "]}"));
+TEST(RestCached, OfALiarAreAnError) {
+  const auto with = [](const std::string& partitions) {
+    return problem(parse_cached(R"([{"id":7,"numCachedPartitions":1,"partitions":)" + partitions + "}]"));
   };
-  EXPECT_EQ(problem(parse_blocks("[]")), "an element is not an object");
-  EXPECT_EQ(problem(parse_blocks("{}")), "partitions is missing");
-  EXPECT_EQ(problem(parse_blocks(R"({"partitions":{}})")), "partitions is not an array");
-  EXPECT_EQ(with(R"({"executors":[]})"), "blockName is missing, or no name");
+  EXPECT_EQ(with("{}"), "partitions is not an array");
+  EXPECT_EQ(with(R"([{"executors":[]}])"), "blockName is missing, or no name");
   for (const char* name : {"rdd", "rdd_", "rdd_7_x", "rdd_7_-1", "rdd_7_3x", "rdd_7_99999999999"})
-    EXPECT_EQ(with(R"({"executors":[],"blockName":")" + std::string(name) + "\"}"),
+    EXPECT_EQ(with(R"([{"executors":[],"blockName":")" + std::string(name) + "\"}]"),
               "blockName names no partition");
-  EXPECT_EQ(with(R"({"blockName":"rdd_7_3"})"), "executors is missing");
-  EXPECT_EQ(with(R"({"blockName":"rdd_7_3","executors":[7]})"), "executors holds what is no name");
+  EXPECT_EQ(with(R"([{"blockName":"rdd_7_3"}])"), "executors is missing");
+  EXPECT_EQ(with(R"([{"blockName":"rdd_7_3","executors":[7]}])"), "executors holds what is no name");
 }
 
 TEST(RestProperties, ArePairs) {
