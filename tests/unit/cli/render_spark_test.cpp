@@ -39,13 +39,13 @@ TEST(RenderSpark, ShowsTheFigureThatTheOrderGoesBy) {
       .kind = model::EvictionCandidate::Kind::driver, .app = "app-1", .cost_s = 40, .reason = {}};
   const std::string text = list_of(findings);
   EXPECT_THAT(text, ContainsRegex("COST +FREES +LOSS/GIB"));
-  EXPECT_THAT(text, ContainsRegex("e +executor +app-1 +20.0 s +2 GiB +7.25 s"));
+  EXPECT_THAT(text, ContainsRegex("e +executor +app-1 +20.0 s +2.0 GiB +7.25 s"));
   EXPECT_THAT(text, ContainsRegex("d +driver +app-1 +40.0 s +- +-"));
   findings.rank = "cost-per-byte";
   EXPECT_THAT(list_of(findings), ContainsRegex("FREES +RANK/GIB"));
   findings.rank = "cost";
   findings.candidates["e"].rank_key = 40;
-  EXPECT_THAT(list_of(findings), ContainsRegex("FREES +RANK *\n.*2 GiB +40.0 s"));
+  EXPECT_THAT(list_of(findings), ContainsRegex("FREES +RANK *\n.*2.0 GiB +40.0 s"));
 }
 
 TEST(RenderSpark, NamesWhoIsSparedAndWhy) {
