@@ -6,6 +6,7 @@
 #include "cgroup/discovery_watch.h"
 #include "cgroup/file_descriptor.h"
 #include "cgroup/hierarchy.h"
+#include "cgroup/leaf.h"
 #include "cgroup/rules.h"
 
 #include <cstddef>
@@ -42,6 +43,7 @@ struct Node {
   int events_watch = -1;              // of cgroup.events, where there is a verdict
   int quota_watch = -1;               // of cpu.max, while the verdict waits for it
   std::unique_ptr<RawMarks> marks;    // null where unset
+  std::unique_ptr<LeafMark> leaf_of;  // as its mark says, whoever set it; null where unset
   std::vector<std::string> refusals;  // of its marks, as said last
   std::optional<double> quota;        // the first one seen, where it matters
   std::optional<double> created;
@@ -91,6 +93,13 @@ class Tree {
   void refresh_populated(Node& node);
   void judge_node(Node& node);
   void judge_all(Node& node);
+  // Leaves of `origin` (cgroup/leaf.h) are what that is.
+  void judge_leaves_of(const Node& origin);
+  // The path that the node is judged by: its own, or that of the one that it is a leaf of; nullopt of a leaf
+  // that does not say of which.
+  std::optional<std::string> judged_path(const Node& node) const;
+  // nullptr where it is not known.
+  const Node* find(std::string_view path) const;
   // Makes workloads of the nodes that are to be one: with a verdict, none above that has one (`outer`), and
   // with processes.
   void settle(Node& node, const Node* outer);

@@ -9,13 +9,24 @@
 namespace berth::cgroup {
 
 model::Result<RestoreReport> restore_host(const RestorePaths& paths) {
+  // Leaves are known by their marks, not by the journal.
+  const auto put_back = [&paths] {
+    return put_back_leaves(paths.cgroup_root, kernel_hands(paths.proc_root));
+  };
   const auto exists = UndoJournal::exists(paths.state_dir);
   if (!exists) return model::fail(exists.error());
-  if (!*exists) return RestoreReport{};
+  if (!*exists) {
+    RestoreReport report;
+    report.leaves = put_back();
+    return report;
+  }
   const auto boot_id = read_boot_id(paths.proc_root);
   if (!boot_id) return model::fail(boot_id.error());
   const auto journal = UndoJournal::open(paths.state_dir, *boot_id);
-  if (!journal) return model::fail(journal.error());
+  if (!journal) {
+    if (journal.error().kind() != model::ErrorKind::refused) put_back();
+    return model::fail(journal.error());
+  }
 
   const std::vector<UndoRecord> records = (*journal)->records();
   const bool units =
@@ -38,6 +49,8 @@ model::Result<RestoreReport> restore_host(const RestorePaths& paths) {
   Writer writer(paths.cgroup_root, **journal, direct, systemd.get());
   RestoreReport report = writer.restore_all();
   report.warnings.insert(report.warnings.begin(), warnings.begin(), warnings.end());
+  // After their limits.
+  report.leaves = put_back();
   return report;
 }
 

@@ -2,11 +2,14 @@
 #pragma once
 
 #include "cgroup/attribute.h"
+#include "cgroup/scope_maker.h"
 #include "cgroup/systemd_owner_values.h"
 #include "model/error.h"
 
 #include <chrono>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +35,11 @@ class SystemdBus {
   model::Result<void> stop(const std::string& unit);
   // Units that systemd itself ends when this one ends (BoundBy=), of those that run.
   model::Result<std::vector<std::string>> running_bound_units(const std::string& unit);
+  // Queues a start job for a transient scope (StartTransientUnit, mode "fail").
+  model::Result<void> start_scope(const Scope& scope);
+  // See ScopeMaker. Of these three calls each is given up after half a second.
+  model::Result<UnitTraits> traits(const std::string& unit, const std::set<Attribute>& held);
+  model::Result<std::vector<std::string>> part_of(const std::string& unit);
 
  private:
   struct State;

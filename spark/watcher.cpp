@@ -45,14 +45,25 @@ std::shared_ptr<const Observation> Watcher::latest() const {
   return latest_;
 }
 
+void Watcher::look_again() {
+  {
+    const std::lock_guard lock(mutex_);
+    look_again_ = true;
+  }
+  wake_.notify_all();
+}
+
 void Watcher::run(double interval_s) {
   std::unique_lock lock(mutex_);
   while (!stop_) {
+    const bool again = std::exchange(look_again_, false);
     lock.unlock();
+    if (again) collector_.look_again();
     auto found = std::make_shared<const Observation>(collector_.collect(epoch_now()));
     lock.lock();
     latest_ = std::move(found);
-    wake_.wait_for(lock, std::chrono::duration<double>(interval_s), [this] { return stop_.load(); });
+    wake_.wait_for(lock, std::chrono::duration<double>(interval_s),
+                   [this] { return stop_.load() || look_again_; });
   }
 }
 

@@ -86,6 +86,11 @@ class DiscoveryTest : public ::testing::Test {
   bool mark(const std::string& path, const std::string& name, const std::string& value) const {
     return setxattr((tree.root() / path).c_str(), name.c_str(), value.data(), value.size(), 0) == 0;
   }
+  bool mark_leaf(const std::string& leaf, const std::string& origin) const {
+    struct stat status {};
+    if (stat((tree.root() / origin).c_str(), &status) != 0) return false;
+    return mark(leaf, "user.berth.leaf_of", std::to_string(status.st_ino) + " " + origin);
+  }
   // All of `text` in one warning.
   testing::AssertionResult warned(const Ids& text) const {
     for (const std::string& warning : changes.warnings) {
@@ -486,6 +491,90 @@ TEST_F(DiscoveryTest, AWorkloadMayHoldGroupsThatCannotBeNamed) {
   tree.make("a/job/\xff");
   start({best_effort("a/*")});
   EXPECT_EQ(ids(), (Ids{"a/job"}));
+}
+
+constexpr const char* kLeaf = "spark/berth-executor-7-100";
+
+TEST_F(DiscoveryTest, ALeafIsWhatItWasTakenOutOf) {
+  auto worker = best_effort("spark/worker*");
+  worker.priority = 3;
+  worker.service = "spark-worker";
+  worker.evictable = true;
+  worker.vcpus = 8;
+  worker.memory_bytes = std::uint64_t{16} << 30;
+  tree.make("spark/worker");
+  tree.make(kLeaf);
+  if (!mark_leaf(kLeaf, "spark/worker")) GTEST_SKIP() << "no user attributes on this file system";
+  start({worker, rule("spark/berth-*", WorkloadClass::latency_sensitive, "berth.toml:9")});
+  ASSERT_EQ(ids(), (Ids{kLeaf, "spark/worker"})) << "a workload of its own";
+  const auto& leaf = found(kLeaf);
+  EXPECT_EQ(leaf.leaf_of, "spark/worker");
+  EXPECT_EQ(leaf.identity.workload_class, WorkloadClass::best_effort);
+  EXPECT_EQ(leaf.identity.priority, 3);
+  EXPECT_EQ(leaf.identity.service, "spark-worker");
+  EXPECT_TRUE(leaf.identity.evictable);
+  EXPECT_EQ(leaf.matched_by, "berth.toml:1");
+  EXPECT_EQ(found("spark/worker").leaf_of, "");
+  EXPECT_EQ(found("spark/worker").identity.vcpus, 8);
+  EXPECT_EQ(found("spark/worker").identity.memory_request_bytes, std::uint64_t{16} << 30);
+  EXPECT_EQ(leaf.identity.vcpus, std::nullopt) << "what is asked for is asked for once";
+  EXPECT_EQ(leaf.identity.memory_request_bytes, 0U);
+}
+
+TEST_F(DiscoveryTest, ALeafTakesItsOriginsNameAsService) {
+  tree.make("system.slice/worker@1.service");
+  const std::string leaf = "system.slice/berth-executor-7-100.scope";
+  tree.make(leaf);
+  if (!mark_leaf(leaf, "system.slice/worker@1.service"))
+    GTEST_SKIP() << "no user attributes on this file system";
+  start({best_effort("system.slice/worker@*.service")});
+  ASSERT_TRUE(has(leaf));
+  EXPECT_EQ(found(leaf).identity.service, "worker");
+  EXPECT_EQ(found(leaf).systemd_unit, "berth-executor-7-100.scope");
+}
+
+TEST_F(DiscoveryTest, ALeafIsNothingBeforeItIsMarked) {
+  tree.make("spark/worker");
+  tree.make(kLeaf);
+  start({best_effort("spark/*")});
+  EXPECT_EQ(ids(), Ids{"spark/worker"});
+  if (!mark_leaf(kLeaf, "spark/worker")) GTEST_SKIP() << "no user attributes on this file system";
+  ASSERT_TRUE(wait([&] { return has(kLeaf); }));
+  EXPECT_EQ(found(kLeaf).leaf_of, "spark/worker");
+}
+
+TEST_F(DiscoveryTest, ALeafFollowsTheMarksOfItsOrigin) {
+  tree.make("spark/worker");
+  tree.make(kLeaf);
+  if (!mark_leaf(kLeaf, "spark/worker")) GTEST_SKIP() << "no user attributes on this file system";
+  start({});
+  EXPECT_EQ(ids(), Ids{});
+  ASSERT_TRUE(mark("spark/worker", "user.berth.class", "best-effort"));
+  ASSERT_TRUE(wait([&] { return has(kLeaf); }));
+  EXPECT_EQ(found(kLeaf).matched_by, "user.berth.class");
+  ASSERT_EQ(removexattr((tree.root() / "spark/worker").c_str(), "user.berth.class"), 0);
+  ASSERT_TRUE(wait([&] { return !has(kLeaf); }));
+}
+
+TEST_F(DiscoveryTest, ALeafIsNothingToAnotherOfThatPath) {
+  tree.make("spark/worker");
+  tree.make(kLeaf);
+  if (!mark(kLeaf, "user.berth.leaf_of", "1 spark/worker"))
+    GTEST_SKIP() << "no user attributes on this file system";
+  start({best_effort("spark/*")});
+  EXPECT_EQ(ids(), Ids{"spark/worker"});
+}
+
+TEST_F(DiscoveryTest, AUsersCgroupIsNoLeafWhateverItSays) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give directories away";
+  tree.make("spark/worker");
+  tree.make(kLeaf);
+  if (!mark_leaf(kLeaf, "spark/worker")) GTEST_SKIP() << "no user attributes on this file system";
+  ASSERT_EQ(chown((tree.root() / kLeaf).c_str(), 1000, 1000), 0);
+  start({rule("spark/worker", WorkloadClass::best_effort), best_effort("spark/berth-*")});
+  ASSERT_EQ(ids(), (Ids{kLeaf, "spark/worker"}));
+  EXPECT_EQ(found(kLeaf).leaf_of, "");
+  EXPECT_EQ(found(kLeaf).identity.service, "berth-executor-7-100") << "by its own name";
 }
 
 }  // namespace

@@ -423,6 +423,54 @@ TEST(SystemdOwnerConnect, SilentBusIsGivenUpInTime) {
   close(listening);
 }
 
+TEST_F(SystemdOwnerTest, AScopeIsAskedForAndNotWaitedFor) {
+  const Scope scope{.unit = "berth-executor-7-70.scope",
+                    .description = "executor 0",
+                    .slice = "system.slice",
+                    .part_of = "spark-worker.service",
+                    .pid = 7,
+                    .weight = 33,
+                    .timeout_stop_us = 7000};
+  ASSERT_TRUE(owner->start_scope(scope));
+  EXPECT_EQ(systemd->starts(),
+            std::vector<std::string>{"berth-executor-7-70.scope fail\nPIDs=7,\nDescription=executor 0\n"
+                                     "Slice=system.slice\nPartOf=spark-worker.service,\n"
+                                     "TimeoutStopUSec=7000\nCPUWeight=33\nIOWeight=33\n"
+                                     "CollectMode=inactive-or-failed\n"});
+  const auto again = owner->start_scope(scope);
+  ASSERT_FALSE(again);
+  EXPECT_THAT(again.error().message(), HasSubstr("already exists"));
+  EXPECT_EQ(again.error().kind(), model::ErrorKind::refused);
+  EXPECT_EQ(*owner->part_of("berth-executor-7-70.scope"), std::vector<std::string>{"whole.service"});
+}
+
+TEST_F(SystemdOwnerTest, WhatConfinesAUnitIsNamed) {
+  FakeSystemd::Unit unit{kGroup, cpus(""), false};
+  const auto told = [&](const std::set<Attribute>& held = {}) {
+    systemd->add(kUnit, unit);
+    const auto found = owner->traits(kUnit, held);
+    return found ? found->bound.value_or("nothing") : found.error().message();
+  };
+  EXPECT_EQ(told(), "nothing");
+  for (const char* name : {"MemoryMax", "Delegate", "IPAddressDeny", "RestrictFileSystems", "DeviceAllow",
+                           "KillMode", "OOMPolicy"}) {
+    unit.confined = {name};
+    EXPECT_EQ(told(), std::string(kUnit) + " has " + name + "= set");
+  }
+  unit.confined = {};
+  unit.tasks_max = 100;
+  EXPECT_EQ(told(), std::string(kUnit) + " has TasksMax=100");
+  unit.tasks_max = kInfinity;
+  EXPECT_EQ(told(), "nothing");
+  unit.unit_file.memory_high_bytes = 1 << 20;
+  EXPECT_EQ(told(), std::string(kUnit) + " has MemoryHigh= set");
+  EXPECT_EQ(told({Attribute::memory_high}), "nothing") << "it is berth's";
+  EXPECT_EQ(owner->traits(kUnit, {})->main_pid, 4);
+  EXPECT_EQ(owner->traits(kUnit, {})->timeout_stop_us, 7000U);
+  systemd->fall_silent(true);
+  EXPECT_EQ(owner->traits(kUnit, {}).error().kind(), model::ErrorKind::transient);
+}
+
 TEST(UnitSettingText, GoesBothWaysWithoutLoss) {
   for (const auto& [attribute, value] :
        {std::pair(Attribute::cpus, "0-3,8191"), std::pair(Attribute::cpus, ""),
