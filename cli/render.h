@@ -10,6 +10,10 @@
 
 namespace berth::cli {
 
+// Instead of a table of them.
+inline constexpr const char* kNoWorkloads =
+    "No workloads: no rule, mark or QoS class makes one; see [[workload]] in berth.toml(5).";
+
 // berth.status/1; `now` in epoch seconds, for ages.
 void render_status(std::ostream& out, const Document& status, double now, const Style& style);
 // berth.workloads/1.

@@ -67,7 +67,7 @@ void render_list(std::ostream& out, const Document& workloads, const Style& styl
     table.add(std::move(row));
   }
   if (table.empty()) {
-    out << "No workloads: no rule, mark or QoS class makes one; see [[workload]] in berth.toml(5).\n";
+    out << kNoWorkloads << "\n";
     return;
   }
   table.print(out, style);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/render_top.h"
 
+#include "cli/render.h"
 #include "cli/render_topology.h"
 #include "cli/render_vcpu_map.h"
 #include "cli/table.h"
@@ -242,8 +243,7 @@ TopPage render_top(const TopFrame& frame, const TopView& view, const Style& styl
 
   Lines lines = std::move(page.above);
   if (all == 0) {
-    lines.emplace_back(
-        "No workloads: no rule, mark or QoS class makes one; see [[workload]] in berth.toml(5).");
+    lines.emplace_back(kNoWorkloads);
   } else {
     std::ostringstream table;
     table_of(rows).print(table, style);

@@ -250,7 +250,7 @@ model::Result<void> Driver::read_tasks(const Get& get, const std::function<bool(
     for (auto& [id, attempt] : attempts_) {
       const Status status = attempt.stage.status;
       if (attempt.read || status == Status::pending || status == Status::skipped) continue;
-      if ((attempt.stage.status == Status::active) != active) continue;
+      if ((status == Status::active) != active) continue;
       std::size_t offset = active ? attempt.first_open : attempt.next;
       while (pages < kPagesPerRound && !attempt.read && (pages == 0 || !over())) {
         const std::size_t asked = offset;
