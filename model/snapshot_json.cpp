@@ -178,10 +178,6 @@ void write_services(JsonWriter& out, const std::map<std::string, ServiceProfile>
   out.end_object();
 }
 
-}  // namespace
-
-namespace {
-
 // `taken` are the samples that `text` lacks.
 Result<ParsedSnapshot> read_snapshot(std::string_view text, const TopologyResolver& resolve,
                                      TextWithoutUsage& taken) {
