@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/recognise.h"
 
+#include "cgroup/path.h"
 #include "model/name.h"
 
 #include <algorithm>
@@ -13,16 +14,6 @@ namespace {
 
 constexpr std::size_t kContainerId = 64;  // hex digits of a container's full id
 constexpr std::size_t kShortId = 12;      // as `podman ps` and `docker ps` show it
-
-std::string_view last_component(std::string_view path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string_view::npos ? path : path.substr(slash + 1);
-}
-
-std::string_view parent_of(std::string_view path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
-}
 
 std::string_view first_component(std::string_view path) { return path.substr(0, path.find('/')); }
 
@@ -63,7 +54,7 @@ bool is_pod(std::string_view name) {
 }
 
 bool below_kubepods(std::string_view path) {
-  for (std::string_view rest = path; !rest.empty(); rest = parent_of(rest)) {
+  for (std::string_view rest = path; !rest.empty(); rest = parent_path(rest)) {
     if (is_kubepods(last_component(rest))) return true;
   }
   return false;
@@ -83,7 +74,7 @@ Container container_of(std::string_view path) {
     if (const auto id = scope_id(name, prefix.text); !id.empty()) return {prefix.kind, id};
   }
   if (!is_container_id(name)) return {};
-  const std::string_view parent = parent_of(path);
+  const std::string_view parent = parent_path(path);
   if (last_component(parent) == "docker") return {Kind::docker, name};
   if (is_pod(last_component(parent)) && below_kubepods(parent)) return {Kind::cri, name};
   return {};
@@ -190,10 +181,10 @@ std::string systemd_unit(std::string_view path) {
 
 std::optional<PodQos> pod_qos(std::string_view path) {
   if (container_of(path).id.empty()) return std::nullopt;
-  const std::string_view pod_path = parent_of(path);
+  const std::string_view pod_path = parent_path(path);
   const std::string_view pod = last_component(pod_path);
   if (!is_pod(pod) || !below_kubepods(pod_path)) return std::nullopt;
-  const std::string_view group = last_component(parent_of(pod_path));
+  const std::string_view group = last_component(parent_path(pod_path));
   const auto is_class = [&](std::string_view name) {
     return group == name || (group.ends_with(".slice") &&
                              without_suffix(group).ends_with(std::string("kubepods-").append(name)));
@@ -206,8 +197,8 @@ std::optional<PodQos> pod_qos(std::string_view path) {
 
 bool is_inner_container(std::string_view path) {
   if (last_component(path) != "container") return false;
-  const Container outer = container_of(parent_of(path));
-  return !outer.id.empty() && last_component(parent_of(path)).ends_with(".scope");
+  const Container outer = container_of(parent_path(path));
+  return !outer.id.empty() && last_component(parent_path(path)).ends_with(".scope");
 }
 
 bool is_container_monitor(std::string_view path) {

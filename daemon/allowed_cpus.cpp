@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/allowed_cpus.h"
 
+#include "cgroup/path.h"
+
 #include <utility>
 
 namespace berth::daemon {
 
 namespace {
-
-std::string parent_of(const std::string& path) {
-  const auto slash = path.rfind('/');
-  return slash == std::string::npos ? std::string() : path.substr(0, slash);
-}
 
 std::optional<model::CpuSet> read_cpus(const cgroup::Cgroup& cgroup, const char* file) {
   const auto text = cgroup.read(file);
@@ -42,7 +39,7 @@ const AllowedCpus::Files& AllowedCpus::files(const std::string& path) {
 
 AllowedCpus::Permitted AllowedCpus::permitted(const std::string& path, const HeldValues& pins) {
   if (path.empty()) return {files(path).effective, false};
-  const Permitted above = permitted(parent_of(path), pins);
+  const Permitted above = permitted(std::string(cgroup::parent_path(path)), pins);
   if (const auto pin = pins.find(path); pin != pins.end()) {
     return {narrowed(above.cpus, pin->second.original_cpus), true};
   }
@@ -54,7 +51,7 @@ AllowedCpus::Permitted AllowedCpus::permitted(const std::string& path, const Hel
 
 std::optional<model::CpuSet> AllowedCpus::of(const std::string& workload, const model::CpuSet& configured,
                                              const HeldValues& pins, const model::CpuSet& usable) {
-  if (auto parent = parent_of(workload); parent != parent_) {
+  if (std::string parent(cgroup::parent_path(workload)); parent != parent_) {
     by_parent_ = permitted(parent, pins);
     parent_ = std::move(parent);
   }
