@@ -152,6 +152,7 @@ model::Result<void> Driver::read_stages(const Get& get, double now) {
       if (attempt.stage.status != Status::failed) attempt.stage.status = Status::complete;
       attempt.read = true;
     }
+    forget_oldest(listed);
   }
   for (const RestStage& stage : *active) {
     Attempt& attempt = attempts_[{stage.id, stage.attempt}];
@@ -162,6 +163,21 @@ model::Result<void> Driver::read_stages(const Get& get, double now) {
     if (is_given_up(stage) && stage.completed == 0) attempt.stage.status = Status::skipped;
   }
   return {};
+}
+
+// What the driver has forgotten itself, where there is no room for all of it: an application may run for
+// months.
+void Driver::forget_oldest(const std::set<AttemptId>& listed) {
+  for (auto at = attempts_.begin(); at != attempts_.end();) {
+    if (attempts_.size() <= kMostStages && tasks_ <= kMostTasks / 2) return;
+    if (listed.count(at->first) > 0) {
+      ++at;
+      continue;
+    }
+    if (at->second.stage.status == Status::complete) forgotten_partitions_ += at->second.stage.tasks;
+    tasks_ -= at->second.tasks.size();
+    at = attempts_.erase(at);
+  }
 }
 
 void Driver::take_jobs(const std::vector<RestJob>& jobs) {
@@ -311,8 +327,8 @@ void Driver::count(double now) {
     if (of == id) tally.partitions = partitions;
     tally.left += left;
   }
-  double all = 1;  // the end of the application
-  double done = 0;
+  auto done = static_cast<double>(forgotten_partitions_);
+  double all = 1 + done;  // one more for the end of the application
   for (const auto& [id, tally] : tallies) {
     all += static_cast<double>(tally.partitions);
     done += static_cast<double>(tally.partitions - std::min(tally.left, tally.partitions));

@@ -91,6 +91,7 @@ class Driver {
   void count(double now);
   void read_log(double now);
   void draw_graph();
+  void forget_oldest(const std::set<AttemptId>& listed);
   void take_jobs(const std::vector<RestJob>& jobs);
   bool is_given_up(const RestStage& newest) const;
   int stood_for_by(int stage) const;
@@ -125,7 +126,8 @@ class Driver {
   double log_again_at_ = 0;  // after a problem
   StageGraph graph_;
   double listed_at_ = 0;
-  std::size_t tasks_ = 0;
+  std::size_t tasks_ = 0;  // of all attempts
+  std::int64_t forgotten_partitions_ = 0;
   bool caught_up_ = false;
   std::optional<model::ProgressReport> progress_;
 };

@@ -658,6 +658,28 @@ TEST_F(DriverTest, MoreTasksThanAPageHoldsAreNotTaken) {
   EXPECT_FALSE(driver.app(kNow));
 }
 
+TEST_F(DriverTest, AnApplicationThatRunsForLongIsFollowedOn) {
+  // More tasks in all than are kept of one application, of stages that the driver itself forgets.
+  constexpr int kStages = 900;
+  constexpr int kAtATime = 100;
+  constexpr int kTasks = Driver::kPageTasks - 1;
+  static_assert(kStages * std::size_t{kTasks} > Driver::kMostTasks);
+  double now = kNow;
+  for (int first = 0; first < kStages; first += kAtATime) {
+    fake.stages.clear();
+    for (int id = first; id < first + kAtATime; ++id)
+      fake.stages.push_back(stage(id, "COMPLETE", kTasks, std::vector<FakeTask>(kTasks)));
+    now += Driver::kListAgain_s;
+    for (int pages = 0; pages < kAtATime; pages += Driver::kPagesPerRound) ASSERT_EQ(round(now += 0.1), "");
+  }
+  const auto stages = app(now).stages;
+  EXPECT_EQ(stages.back().id, kStages - 1);
+  EXPECT_EQ(stages.back().tasks.size(), std::size_t{kTasks});
+  EXPECT_GT(stages.front().id, 0) << "the oldest are forgotten";
+  constexpr double kAll = kStages * double{kTasks};
+  EXPECT_DOUBLE_EQ(driver.progress()->fraction, kAll / (kAll + 1)) << "but not that they were done";
+}
+
 TEST_F(DriverTest, PartitionsBeyondTheStageAreNoneOfIt) {
   fake.stages = {stage(0, "COMPLETE", 1, {{}, {}, {}})};
   EXPECT_EQ(round(), "");
