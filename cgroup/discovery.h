@@ -45,6 +45,7 @@ struct FoundWorkload {
   std::string matched_by;     // rule origin, "user.berth.class", "kubepods QoS"
   std::string systemd_unit;   // the unit whose main cgroup this is; empty where none
   std::string progress_file;  // as its rule has it, specifiers and all; empty where none
+  std::string leaf_of;        // the cgroup that berth took its processes out of (cgroup/leaf.h); mostly empty
 
   friend bool operator==(const FoundWorkload&, const FoundWorkload&) = default;
 };

@@ -3,6 +3,7 @@
 
 #include "cgroup/attribute.h"
 #include "cgroup/discovery_created.h"
+#include "cgroup/leaf.h"
 #include "cgroup/recognise.h"
 #include "cgroup/sampler_parse.h"
 #include "model/name.h"
@@ -125,7 +126,9 @@ void Tree::visit(Node& parent, const std::string& name) {
 void Tree::visit_settled(Node& parent, const std::string& name) {
   visit(parent, name);
   const auto child = parent.children.find(name);
-  if (child != parent.children.end()) settle(*child->second, outer_verdict(*child->second));
+  if (child == parent.children.end()) return;
+  settle(*child->second, outer_verdict(*child->second));
+  judge_leaves_of(*child->second);
 }
 
 // The watch comes before the listing, so that a child made in between is seen by one of them.
@@ -147,7 +150,7 @@ void Tree::scan(Node& node, DirectoryStream stream) {
     if (!std::binary_search(names.begin(), names.end(), name)) gone.push_back(name);
   }
   for (const std::string& name : gone) remove_child(node, name);
-  for (const std::string& name : names) visit(node, name);
+  for (const std::string& name : names) visit(node, name);  // in order: a leaf after what it is of
 }
 
 // Owner and marks, and what follows from them for this node.
@@ -177,6 +180,7 @@ void Tree::examine_again(Node& node) {
   examine(node, fd.get());
   if (before != std::pair(node.uid, node.closed)) judge_all(node);
   settle(node, outer_verdict(node));
+  judge_leaves_of(node);
 }
 
 void Tree::refresh_populated(Node& node) {
@@ -192,9 +196,12 @@ void Tree::refresh_populated(Node& node) {
 void Tree::judge_node(Node& node) {
   if (node.depth == 0) return;
   const std::string path = node.path();
-  const Ownership owner = ownership(node);
-  const Marks marks = node.marks ? judge_marks(*node.marks, owner) : Marks();
-  warn_refusals(node, marks);
+  const std::string judged = judged_path(node);
+  const Node* origin = judged != path ? find(judged) : nullptr;
+  const Ownership owner = ownership(origin != nullptr ? *origin : node);
+  const RawMarks* raw = origin != nullptr && !node.marks ? origin->marks.get() : node.marks.get();
+  const Marks marks = raw != nullptr ? judge_marks(*raw, owner) : Marks();
+  if (origin == nullptr) warn_refusals(node, marks);
   const auto quota = [&]() -> std::optional<double> {
     if (!node.quota) {
       // Watched before it is read, so that a quota set in between is not missed.
@@ -206,7 +213,7 @@ void Tree::judge_node(Node& node) {
     }
     return node.quota;
   };
-  Judgement judgement = judge(path, owner, marks, rules_, quota);
+  Judgement judgement = judge(judged, owner, marks, rules_, quota);
   warn_conflicts(node, judgement);
   if (is_inner_container(path)) {
     // Its scope is the workload. A rule that was meant for it has to name that.
@@ -229,6 +236,33 @@ void Tree::judge_node(Node& node) {
     if (fd) watch(node, fd.get(), Watched::events);
   }
   refresh_populated(node);
+}
+
+std::string Tree::judged_path(const Node& node) const {
+  std::string path = node.path();
+  auto leaf = leaf_at(path);
+  // Where that is gone, its rules still hold.
+  return leaf && ownership(node).trusted ? std::move(leaf->origin) : path;
+}
+
+void Tree::judge_leaves_of(const Node& origin) {
+  if (!origin.parent) return;
+  const std::string named = leaf_prefix(origin.name);
+  const auto& siblings = origin.parent->children;
+  for (auto at = siblings.lower_bound(named); at != siblings.end() && at->first.starts_with(named); ++at) {
+    judge_node(*at->second);
+    settle(*at->second, outer_verdict(*at->second));
+  }
+}
+
+const Node* Tree::find(std::string_view path) const {
+  const Node* node = &root_;
+  while (node != nullptr && !path.empty()) {
+    const auto child = node->children.find(path.substr(0, path.find('/')));
+    node = child == node->children.end() ? nullptr : child->second.get();
+    path.remove_prefix(std::min(path.find('/'), path.size() - 1) + 1);
+  }
+  return node;
 }
 
 void Tree::judge_all(Node& node) {
@@ -316,7 +350,9 @@ FoundWorkload Tree::describe(Node& node, std::shared_ptr<Cgroup> cgroup) const {
   found.cgroup = std::move(cgroup);
   Identity& identity = found.identity;
   identity.id = node.path();
-  identity.service = service_name(identity.id);
+  const std::string named = judged_path(node);
+  if (named != identity.id) found.leaf_of = named;
+  identity.service = service_name(named);
   identity.workload_class = verdict.workload_class;
   identity.vcpus = verdict.vcpus;
   identity.evictable = verdict.evictable;
@@ -328,6 +364,12 @@ FoundWorkload Tree::describe(Node& node, std::shared_ptr<Cgroup> cgroup) const {
     identity.priority = rule.priority.value_or(0);
     if (rule.deadline_s) identity.deadline = identity.created + *rule.deadline_s;
     found.progress_file = rule.progress_file.value_or("");
+  }
+  // What the rule asks for, and what is written there, is of the whole.
+  if (!found.leaf_of.empty()) {
+    identity.vcpus.reset();
+    identity.memory_request_bytes = 0;
+    found.progress_file.clear();
   }
   found.kind = kind_of(identity.id);
   found.matched_by = verdict.matched_by;

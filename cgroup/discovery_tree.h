@@ -91,6 +91,12 @@ class Tree {
   void refresh_populated(Node& node);
   void judge_node(Node& node);
   void judge_all(Node& node);
+  // Leaves of `origin` (cgroup/leaf.h) are what that is.
+  void judge_leaves_of(const Node& origin);
+  // The path that the node is judged by: its own, or that of the one that it is a leaf of.
+  std::string judged_path(const Node& node) const;
+  // nullptr where it is not known.
+  const Node* find(std::string_view path) const;
   // Makes workloads of the nodes that are to be one: with a verdict, none above that has one (`outer`), and
   // with processes.
   void settle(Node& node, const Node* outer);

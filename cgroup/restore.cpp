@@ -5,13 +5,17 @@
 #include "cgroup/systemd_owner.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace berth::cgroup {
 
-model::Result<RestoreReport> restore_host(const RestorePaths& paths) {
+namespace {
+
+// What the journal knows.
+model::Result<RestoreReport> restore_recorded(const RestorePaths& paths) {
   const auto exists = UndoJournal::exists(paths.state_dir);
   if (!exists) return model::fail(exists.error());
-  if (!*exists) return RestoreReport{};
+  if (!*exists) return RestoreReport();
   const auto boot_id = read_boot_id(paths.proc_root);
   if (!boot_id) return model::fail(boot_id.error());
   const auto journal = UndoJournal::open(paths.state_dir, *boot_id);
@@ -38,6 +42,17 @@ model::Result<RestoreReport> restore_host(const RestorePaths& paths) {
   Writer writer(paths.cgroup_root, **journal, direct, systemd.get());
   RestoreReport report = writer.restore_all();
   report.warnings.insert(report.warnings.begin(), warnings.begin(), warnings.end());
+  return report;
+}
+
+}  // namespace
+
+model::Result<RestoreReport> restore_host(const RestorePaths& paths) {
+  auto report = restore_recorded(paths);
+  if (!report && report.error().kind() == model::ErrorKind::refused) return report;
+  // After their limits, and whatever became of those: leaves are known by their names.
+  auto leaves = put_back_leaves(paths.cgroup_root, kernel_hands(paths.proc_root));
+  if (report) report->leaves = std::move(leaves);
   return report;
 }
 

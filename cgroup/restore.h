@@ -17,9 +17,10 @@ struct RestorePaths {
   std::filesystem::path systemd_run_dir = "/run/systemd";
 };
 
-// Puts back everything the undo journal knows, without a daemon. An empty report where there is no journal.
-// Error where the journal cannot be opened, a running berthd holding it included. A unit's record stays, and
-// is reported as left, while systemd cannot be reached.
+// Puts back everything the undo journal knows, and the processes of every leaf (cgroup/leaf.h), without a
+// daemon. Where the journal cannot be opened that is an error, though the leaves are put back. Error refused,
+// and nothing done, where a running berthd holds it. A unit's record stays, and is reported as left, while
+// systemd cannot be reached.
 model::Result<RestoreReport> restore_host(const RestorePaths& paths);
 
 }  // namespace berth::cgroup

@@ -258,6 +258,12 @@ model::Result<void> SystemdOwner::stop_unit(const std::string& unit) {
   return state_->bus->stop(unit);
 }
 
+model::Result<void> SystemdOwner::start_scope(const Scope& scope) { return state_->bus->start_scope(scope); }
+
+model::Result<UnitTraits> SystemdOwner::traits(const std::string& unit, const std::set<Attribute>& held) {
+  return state_->bus->traits(unit, held);
+}
+
 model::Result<void> SystemdOwner::settle() {
   std::set<std::string> units;
   units.swap(state_->touched);

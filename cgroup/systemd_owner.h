@@ -2,19 +2,22 @@
 #pragma once
 
 #include "cgroup/attribute.h"
-#include "cgroup/unit_stopper.h"
+#include "cgroup/scope_maker.h"
 
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 namespace berth::cgroup {
 
 // Changes units through systemd's bus interface (org.freedesktop.systemd1(5)), at run time only:
 // AllowedCPUs=, CPUQuota=, MemoryHigh=. systemd applies a property to the unit's group before it answers, so
 // one reading back tells.
-class SystemdOwner : public Owner, public UnitStopper {
+class SystemdOwner : public Owner, public ScopeMaker {
  public:
   struct Options {
     std::filesystem::path run_dir = "/run/systemd";  // where systemd keeps runtime drop-ins
@@ -44,6 +47,8 @@ class SystemdOwner : public Owner, public UnitStopper {
   // One daemon-reload, if a unit whose drop-in was removed says that it needs one.
   model::Result<void> settle() override;
   model::Result<void> stop_unit(const std::string& unit) override;
+  model::Result<void> start_scope(const Scope& scope) override;
+  model::Result<UnitTraits> traits(const std::string& unit, const std::set<Attribute>& held) override;
 
  private:
   struct State;

@@ -2,11 +2,14 @@
 #include "cgroup/systemd_owner_bus.h"
 
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -26,7 +29,8 @@ constexpr const char* kManager = "org.freedesktop.systemd1.Manager";
 constexpr const char* kUnit = "org.freedesktop.systemd1.Unit";
 constexpr const char* kProperties = "org.freedesktop.DBus.Properties";
 constexpr auto kConnectTimeout = 2s;
-constexpr auto kReloadTimeout = 20s;  // it reads all units and runs all generators
+constexpr auto kScopeTimeout = 500ms;  // the event loop waits, and what is not done now is done later
+constexpr auto kReloadTimeout = 20s;   // it reads all units and runs all generators
 
 // sdbus-c++ 1.2 takes plain strings for both, 2.x types of its own.
 std::unique_ptr<sdbus::IProxy> make_proxy(sdbus::IConnection& connection, const std::string& path) {
@@ -63,7 +67,8 @@ model::ErrorKind kind_of(std::string_view name) {
       name.ends_with(".ETIMEDOUT") || broke_connection(name)) {
     return model::ErrorKind::transient;
   }
-  if (name.ends_with(".OnlyByDependency") || name.ends_with(".JobTypeNotApplicable")) {
+  if (name.ends_with(".OnlyByDependency") || name.ends_with(".UnitExists") ||
+      name.ends_with(".JobTypeNotApplicable")) {
     return model::ErrorKind::refused;
   }
   if (name.ends_with(".AccessDenied") || name.ends_with(".InteractiveAuthorizationRequired")) {
@@ -130,11 +135,102 @@ std::vector<Setting> properties_of(Attribute attribute, const UnitSetting& setti
   return {Setting{std::string("MemoryHigh"), sdbus::Variant(setting.memory_high_bytes)}};
 }
 
+using Properties = std::map<std::string, sdbus::Variant>;
+
+// A setting that confines a unit, or favours it, and what it reads where nobody has set it.
+struct Bound {
+  const char* name;
+  std::function<bool(const sdbus::Variant& value)> is_unset;
+};
+
+template <typename T>
+Bound unless(const char* name, T unset) {
+  return {name, [unset](const sdbus::Variant& value) { return value.get<T>() == unset; }};
+}
+
+template <typename... T>
+Bound unless_list(const char* name) {
+  if constexpr (sizeof...(T) == 1) {
+    return {name, [](const sdbus::Variant& value) { return value.get<std::vector<T...>>().empty(); }};
+  } else {
+    return {name, [](const sdbus::Variant& value) {
+              return value.get<std::vector<sdbus::Struct<T...>>>().empty();
+            }};
+  }
+}
+
+// Whether it is a list of what is allowed, and the list: empty, it denies nothing.
+Bound unless_named(const char* name) {
+  using List = sdbus::Struct<bool, std::vector<std::string>>;
+  return {name, [](const sdbus::Variant& value) {
+            const auto list = value.get<List>();
+            return !std::get<0>(list) && std::get<1>(list).empty();
+          }};
+}
+
+// What a cgroup's own control files do not show, or show together with what is there by default
+// (org.freedesktop.systemd1(5), systemd.resource-control(5)). A systemd that does not know one does not have
+// it set.
+const std::vector<Bound>& bounds() {
+  using Bytes = std::vector<std::uint8_t>;
+  static const std::vector<Bound> all{
+      unless<std::uint64_t>("MemoryMax", kInfinity),
+      unless<std::uint64_t>("MemorySwapMax", kInfinity),
+      unless<std::uint64_t>("MemoryZSwapMax", kInfinity),
+      unless_list<std::uint8_t>("AllowedMemoryNodes"),
+      unless<std::uint64_t>("StartupMemoryHigh", kInfinity),
+      unless<std::uint64_t>("StartupMemoryMax", kInfinity),
+      unless<std::uint64_t>("StartupMemorySwapMax", kInfinity),
+      unless<std::uint64_t>("StartupMemoryZSwapMax", kInfinity),
+      unless_list<std::uint8_t>("StartupAllowedCPUs"),
+      unless_list<std::uint8_t>("StartupAllowedMemoryNodes"),
+      unless<std::uint64_t>("CPUWeight", kInfinity),
+      unless<std::uint64_t>("StartupCPUWeight", kInfinity),
+      unless<std::uint64_t>("IOWeight", kInfinity),
+      unless<std::uint64_t>("StartupIOWeight", kInfinity),
+      unless_list<std::string, std::uint64_t>("IODeviceWeight"),
+      unless_list<std::string, std::uint64_t>("IODeviceLatencyTargetUSec"),
+      unless_list<std::string, std::uint64_t>("IOReadBandwidthMax"),
+      unless_list<std::string, std::uint64_t>("IOWriteBandwidthMax"),
+      unless_list<std::string, std::uint64_t>("IOReadIOPSMax"),
+      unless_list<std::string, std::uint64_t>("IOWriteIOPSMax"),
+      unless<std::string>("DevicePolicy", "auto"),
+      unless_list<std::string, std::string>("DeviceAllow"),
+      unless_list<std::int32_t, Bytes, std::uint32_t>("IPAddressAllow"),
+      unless_list<std::int32_t, Bytes, std::uint32_t>("IPAddressDeny"),
+      unless_list<std::string>("IPIngressFilterPath"),
+      unless_list<std::string>("IPEgressFilterPath"),
+      unless_named("RestrictFileSystems"),
+      unless_named("RestrictNetworkInterfaces"),
+      unless_list<std::string, std::string>("BPFProgram"),
+      unless_list<std::int32_t, std::int32_t, std::uint16_t, std::uint16_t>("SocketBindAllow"),
+      unless_list<std::int32_t, std::int32_t, std::uint16_t, std::uint16_t>("SocketBindDeny"),
+      unless_list<std::int32_t, std::int32_t, std::string, std::string>("NFTSet"),
+      unless<bool>("Delegate", false),
+      unless<std::uint64_t>("RuntimeMaxUSec", kInfinity),
+      unless<std::string>("KillMode", "control-group"),
+      unless<std::int32_t>("KillSignal", SIGTERM),
+      unless<bool>("SendSIGKILL", true),
+      unless<bool>("SendSIGHUP", false),
+      unless<std::string>("OOMPolicy", "stop"),
+      unless<std::string>("ManagedOOMSwap", "auto"),
+      unless<std::string>("ManagedOOMMemoryPressure", "auto"),
+      unless<std::string>("ManagedOOMPreference", "none"),
+  };
+  return all;
+}
+
+bool is_set(const Properties& properties, const Bound& bound) {
+  const auto found = properties.find(bound.name);
+  return found != properties.end() && !bound.is_unset(found->second);
+}
+
 }  // namespace
 
 struct SystemdBus::State {
   std::chrono::milliseconds timeout{};
   std::unique_ptr<sdbus::IConnection> connection;
+  std::optional<std::uint64_t> default_tasks_max;
 
   sdbus::IConnection& get() {
     if (!connection) {
@@ -257,6 +353,91 @@ model::Result<std::vector<std::string>> SystemdBus::running_bound_units(const st
                            }
                            return running;
                          });
+}
+
+model::Result<bool> SystemdBus::is_process_of(pid_t pid, const std::string& unit) {
+  return state_->guarded(fmt::format("asking whose process {} is", pid), [&](sdbus::IConnection& connection) {
+    sdbus::ObjectPath path;
+    make_proxy(connection, kManagerPath)
+        ->callMethod("GetUnitByPID")
+        .onInterface(kManager)
+        .withTimeout(kScopeTimeout)
+        .withArguments(static_cast<std::uint32_t>(pid))
+        .storeResultsTo(path);
+    return path == unit_path(unit);
+  });
+}
+
+model::Result<void> SystemdBus::start_scope(const Scope& scope) {
+  const auto same = is_process_of(scope.pid, scope.stopped_with);
+  if (!same) return model::fail(same.error());
+  if (!*same)
+    return model::fail(model::ErrorKind::io, fmt::format("systemd: to it, process {} is none of {}",
+                                                         scope.pid, scope.stopped_with));
+  return state_->guarded(fmt::format("starting {}", scope.unit), [&](sdbus::IConnection& connection) {
+    using Names = std::vector<std::string>;
+    const std::vector<std::uint32_t> pids{static_cast<std::uint32_t>(scope.pid)};
+    std::vector<Setting> properties{
+        Setting{std::string("PIDs"), sdbus::Variant(pids)},
+        Setting{std::string("Description"), sdbus::Variant(scope.description)},
+        Setting{std::string("Slice"), sdbus::Variant(scope.slice)},
+        Setting{std::string("StopPropagatedFrom"), sdbus::Variant(Names{scope.stopped_with})},
+        Setting{std::string("TimeoutStopUSec"), sdbus::Variant(scope.timeout_stop_us)},
+        Setting{std::string("TasksMax"), sdbus::Variant(scope.tasks_max)},
+        Setting{std::string("CollectMode"), sdbus::Variant(std::string("inactive-or-failed"))},
+    };
+    const auto weigh = [&](const char* name, const std::optional<int>& weight) {
+      if (weight)
+        properties.push_back(Setting{std::string(name), sdbus::Variant(static_cast<std::uint64_t>(*weight))});
+    };
+    weigh("CPUWeight", scope.cpu_weight);
+    weigh("IOWeight", scope.io_weight);
+    const std::vector<sdbus::Struct<std::string, std::vector<Setting>>> no_others;
+    sdbus::ObjectPath job;
+    make_proxy(connection, kManagerPath)
+        ->callMethod("StartTransientUnit")
+        .onInterface(kManager)
+        .withTimeout(kScopeTimeout)
+        .withArguments(scope.unit, std::string("fail"), properties, no_others)
+        .storeResultsTo(job);
+  });
+}
+
+model::Result<UnitTraits> SystemdBus::traits(const std::string& unit, const std::set<Attribute>& held) {
+  return state_->guarded(fmt::format("reading properties of {}", unit), [&](sdbus::IConnection& connection) {
+    Properties properties;
+    make_proxy(connection, unit_path(unit))
+        ->callMethod("GetAll")
+        .onInterface(kProperties)
+        .withTimeout(kScopeTimeout)
+        .withArguments(unit_interface(unit))
+        .storeResultsTo(properties);
+    UnitTraits traits;
+    if (const auto pid = properties.find("MainPID"); pid != properties.end())
+      traits.main_pid = static_cast<pid_t>(pid->second.get<std::uint32_t>());
+    if (const auto timeout = properties.find("TimeoutStopUSec"); timeout != properties.end())
+      traits.timeout_stop_us = timeout->second.get<std::uint64_t>();
+    std::vector<Bound> all = bounds();
+    if (!held.contains(Attribute::cpus)) all.push_back(unless_list<std::uint8_t>("AllowedCPUs"));
+    if (!held.contains(Attribute::cpu_quota))
+      all.push_back(unless<std::uint64_t>("CPUQuotaPerSecUSec", kInfinity));
+    if (!held.contains(Attribute::memory_high)) all.push_back(unless<std::uint64_t>("MemoryHigh", kInfinity));
+    for (const Bound& bound : all) {
+      if (!is_set(properties, bound)) continue;
+      traits.bound = fmt::format("{} has {}= set", unit, bound.name);
+      return traits;
+    }
+    // Each executor may have what all of them had together; less would be a limit of its own.
+    if (!state_->default_tasks_max)
+      state_->default_tasks_max =
+          Reader{connection, kManagerPath, kManager, kScopeTimeout}.get<std::uint64_t>("DefaultTasksMax");
+    if (const auto tasks = properties.find("TasksMax"); tasks != properties.end()) {
+      traits.tasks_max = tasks->second.get<std::uint64_t>();
+      if (traits.tasks_max != *state_->default_tasks_max && traits.tasks_max != kInfinity)
+        traits.bound = fmt::format("{} has TasksMax={}", unit, traits.tasks_max);
+    }
+    return traits;
+  });
 }
 
 }  // namespace berth::cgroup

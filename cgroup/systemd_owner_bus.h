@@ -2,11 +2,14 @@
 #pragma once
 
 #include "cgroup/attribute.h"
+#include "cgroup/scope_maker.h"
 #include "cgroup/systemd_owner_values.h"
 #include "model/error.h"
 
 #include <chrono>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +35,13 @@ class SystemdBus {
   model::Result<void> stop(const std::string& unit);
   // Units that systemd itself ends when this one ends (BoundBy=), of those that run.
   model::Result<std::vector<std::string>> running_bound_units(const std::string& unit);
+  // Of these three each question is given up after half a second. Whether to systemd, whose PID namespace may
+  // be another one, the process is of that unit.
+  model::Result<bool> is_process_of(pid_t pid, const std::string& unit);
+  // Queues a start job for a transient scope (StartTransientUnit, mode "fail"). See ScopeMaker.
+  model::Result<void> start_scope(const Scope& scope);
+  // See ScopeMaker.
+  model::Result<UnitTraits> traits(const std::string& unit, const std::set<Attribute>& held);
 
  private:
   struct State;

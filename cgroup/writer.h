@@ -3,6 +3,7 @@
 
 #include "cgroup/attribute.h"
 #include "cgroup/discovery.h"
+#include "cgroup/leaf.h"
 #include "cgroup/undo_journal.h"
 #include "model/error.h"
 
@@ -37,6 +38,7 @@ struct RestoreReport {
   std::vector<Left> left;
   std::vector<std::string> gone;      // cgroups that no longer exist: nothing to put back
   std::vector<std::string> warnings;  // everything is back, but something beside it failed
+  std::vector<PutBack> leaves;        // cgroups that berth had made for executors
 };
 
 // A value that berth did not write.

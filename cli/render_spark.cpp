@@ -97,6 +97,14 @@ void list_spared(std::ostream& out, const model::SparkFindings& findings, const 
   }
 }
 
+void list_held(std::ostream& out, const model::SparkFindings& findings) {
+  std::size_t shown = 0;
+  for (const auto& [id, reason] : findings.held) {
+    if (shown++ == kShownBeyondVictims) return;
+    out << "  " << printable(id) << " is held: " << printable(reason) << "\n";
+  }
+}
+
 }  // namespace
 
 void render_spark(std::ostream& out, const model::SparkFindings& findings, const Style& style) {
@@ -120,6 +128,7 @@ void render_spark(std::ostream& out, const model::SparkFindings& findings, const
     list_order(out, findings, style);
   }
   list_spared(out, findings, style);
+  list_held(out, findings);
   if (!findings.victims.empty()) {
     out << paint(style, Colour::dim, "  With spark.evict = true they go, one at a time, as long as it takes.")
         << "\n";

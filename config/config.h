@@ -37,6 +37,7 @@ struct Settings {
   ListenAddress metrics_listen;          // [metrics] where to serve them
   bool spark_watch = true;               // [spark] ask drivers of this host
   double spark_interval_s = 2.0;         // [spark] how often
+  bool spark_leaf = true;                // [spark] give executors cgroups of their own
   policies::PolicySettings policies;
   std::vector<model::WorkloadRule> rules;  // in the order they are tried
 };

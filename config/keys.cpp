@@ -183,6 +183,8 @@ void add_spark_specs(std::vector<KeySpec<Settings>>& specs) {
       "spark.watch", [](Settings & s) -> auto& { return s.spark_watch; }));
   specs.push_back(duration_key<Settings>(
       "spark.interval", 0.1, 3600, [](Settings & s) -> auto& { return s.spark_interval_s; }));
+  specs.push_back(choice_key<Settings, bool>(
+      "spark.leaf", {{"auto", true}, {"never", false}}, [](Settings & s) -> auto& { return s.spark_leaf; }));
   const auto spark = [](Settings & s) -> auto& { return s.policies.spark; };
   specs.push_back(choice_key<Settings, Complexity>(
       "spark.complexity", {{"pooled", Complexity::pooled}, {"mean-of-ratios", Complexity::mean_of_ratios}},
@@ -211,6 +213,8 @@ void add_spark_specs(std::vector<KeySpec<Settings>>& specs) {
       "spark.evict", [=](Settings & s) -> auto& { return spark(s).evict; }));
   specs.push_back(duration_key<Settings>(
       "spark.grace", 0, 3600, [=](Settings & s) -> auto& { return spark(s).grace_s; }));
+  specs.push_back(duration_key<Settings>(
+      "spark.hold", 0, kDay, [=](Settings & s) -> auto& { return spark(s).hold_s; }));
 }
 
 std::vector<KeySpec<Settings>> make_setting_specs() {

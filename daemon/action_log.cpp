@@ -43,6 +43,7 @@ const char* message_id_of(const LogEntry& entry) {
   if (entry.kind == "restore" || entry.kind == "unpin") return kMessageRestored;
   if (entry.kind == "advertise") return kMessageSchedulingState;
   if (entry.kind == kAdmit) return kMessageAdmission;
+  if (entry.kind == "leaf") return nullptr;
   if (entry.result == "applied") return entry.kind == "pin" ? kMessagePinApplied : kMessageLimitChanged;
   if (entry.result == "failed") return kMessagePinFailed;
   return nullptr;  // only proposed, or overtaken by the workload's end
@@ -96,6 +97,8 @@ std::string describe(const LogEntry& entry) {
   } else if (entry.kind == "advertise") {
     what = fmt::format("{} is in state {} (was {})", entry.attribute == "cpu" ? "the CPU" : "memory",
                        entry.new_value, shown(entry.old_value));
+  } else if (entry.kind == "leaf" && entry.result == "applied") {
+    what = fmt::format("made cgroup {} beside {}", entry.new_value, entry.old_value);
   } else if (entry.result == "observed") {
     what = fmt::format("would {} {}: {} {} (is {})", entry.kind, entry.workload, entry.attribute,
                        shown(entry.new_value), shown(entry.old_value));

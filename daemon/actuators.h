@@ -3,6 +3,7 @@
 
 #include "cgroup/direct_owner.h"
 #include "cgroup/hierarchy.h"
+#include "cgroup/scope_maker.h"
 #include "cgroup/systemd_owner.h"
 #include "cgroup/undo_journal.h"
 #include "cgroup/unit_stopper.h"
@@ -30,6 +31,8 @@ class Actuators {
   const cgroup::UndoJournal& journal() const { return *journal_; }
   // nullptr where units are not stopped through systemd, but by signals.
   cgroup::UnitStopper* units() { return systemd_.get(); }
+  // nullptr where systemd cannot be asked.
+  cgroup::ScopeMaker* scopes() { return systemd_.get(); }
   const model::Capability& systemd() const { return systemd_capability_; }
 
  private:

@@ -6,6 +6,7 @@
 #include "daemon/message_ids.h"
 #include "daemon/resident_memory.h"
 #include "policies/decide.h"
+#include "policies/spark/hold.h"
 
 #include <algorithm>
 #include <chrono>
@@ -66,6 +67,12 @@ Daemon::Daemon(const Options& options, config::Settings settings, cgroup::Hierar
                 .units = [this] { return actuators_ ? actuators_->units() : nullptr; },
                 .systemd_runs = own_host_ && runs_systemd(),
                 .monotonic = [] { return seconds_of(CLOCK_MONOTONIC); }}),
+      leaves_({.cgroup_root = hierarchy_.root,
+               .proc_root = options_.proc_root,
+               .scopes = [this] { return actuators_ ? actuators_->scopes() : nullptr; },
+               .systemd_runs = own_host_ && runs_systemd(),
+               .monotonic = [] { return seconds_of(CLOCK_MONOTONIC); },
+               .hands = cgroup::kernel_hands(options_.proc_root)}),
       advertising_(options.runtime_dir),
       started_(clock_()),
       config_loaded_(started_),
@@ -153,6 +160,7 @@ model::Result<void> Daemon::open_actuators() {
     publish(entries_of(actuators_->writer().restore_all(), clock_(), mode_name(),
                        "left behind by an earlier run"));
   }
+  publish(put_back_leaves("left behind by an earlier run"));
   return {};
 }
 
@@ -187,6 +195,9 @@ cgroup::RestoreReport Daemon::end_enforcing(const std::string& reason) {
   reservations_->set_room({});  // it is given back with all the rest
   if (!actuators_) return {};
   auto report = actuators_->writer().restore_all();
+  report.leaves = leaves_.put_back();
+  if (leaves_.take_moved()) spark_.look_again();
+  observer_->set_leaf_problems({});
   for (const auto& change : report.restored) observer_->read_again(change.workload);
   publish(entries_of(report, clock_(), mode, reason));
   return report;
@@ -324,16 +335,39 @@ std::vector<LogEntry> Daemon::decide_and_enforce(double now) {
   append(entries, enforcer_->check(observer_->readings(), observer_->found(), settings_.foreign_writer, now));
   evictor_.forget_departed(observer_->found());
   append(entries, evictor_.advance(now));
+  // What comes in the place of the evicted is to be known soon.
+  if (!evictor_.marks().apps.empty()) spark_.look_again();
   const auto& snapshot = observer_->assemble(holdings(), unmanaged(), *overrides_, stragglers_,
                                              enforcer_->refused(), evictor_.marks());
   append(entries, let_go_of_spared(now));
   plan_ = {};  // the old and the new one need not be there at once
   plan_ = policies::decide(snapshot, settings_.policies);
   std::erase_if(plan_.actions, [this](const model::Action& action) { return enforcer_->refuses(action); });
+  evictor_.look_at_memory(policies::is_memory_short(snapshot, plan_), now, settings_.policies.spark.hold_s);
   append(entries, carry_out_evictions(now));
   const std::chrono::milliseconds budget(static_cast<int>(settings_.tick_s * kApplyShare * 1000));
   append(entries, enforcer_->apply(plan_, snapshot, observer_->found(), budget));
+  append(entries, divide_executors(now));
   return entries;
+}
+
+std::vector<LogEntry> Daemon::divide_executors(double now) {
+  const auto* seen = observer_->latest_spark();
+  if (!makes_leaves() || seen == nullptr) return {};
+  auto entries = leaves_.tick(
+      {.seen = *seen, .found = observer_->found(), .snapshot = observer_->snapshot(), .holdings = holdings()},
+      now);
+  if (leaves_.take_moved()) spark_.look_again();
+  observer_->set_leaf_problems(leaves_.problems());
+  return entries;
+}
+
+std::vector<LogEntry> Daemon::put_back_leaves(const std::string& reason) {
+  cgroup::RestoreReport report;
+  report.leaves = leaves_.put_back();
+  if (leaves_.take_moved()) spark_.look_again();
+  observer_->set_leaf_problems({});
+  return entries_of(report, clock_(), mode_name(), reason);
 }
 
 std::vector<LogEntry> Daemon::decide_in_shadow(double now) {
@@ -343,6 +377,7 @@ std::vector<LogEntry> Daemon::decide_in_shadow(double now) {
   const auto& snapshot =
       observer_->assemble(shadow_.holdings(), {}, *overrides_, stragglers_, {}, shadow_.evictions());
   plan_ = policies::decide(snapshot, settings_.policies);
+  shadow_.look_at_memory(policies::is_memory_short(snapshot, plan_), now, settings_.policies.spark.hold_s);
   auto entries = shadow_.apply(plan_, *observer_);
   std::erase_if(entries, [](const LogEntry& entry) { return entry.kind == "advertise"; });  // see advertise()
   // The snapshot that is shown is of what really holds.

@@ -11,6 +11,7 @@
 #include "daemon/enforcer.h"
 #include "daemon/eviction_timer.h"
 #include "daemon/evictor.h"
+#include "daemon/leaves.h"
 #include "daemon/metrics_endpoint.h"
 #include "daemon/notify.h"
 #include "daemon/observer.h"
@@ -147,6 +148,10 @@ class Daemon final : public Control {
   // Of victims that became latency-sensitive, or are left alone, since.
   std::vector<LogEntry> let_go_of_spared(double now);
   void advance_evictions();
+  // Whether executors are to have cgroups of their own.
+  bool makes_leaves() const { return settings_.spark_watch && settings_.spark_leaf; }
+  std::vector<LogEntry> divide_executors(double now);
+  std::vector<LogEntry> put_back_leaves(const std::string& reason);
   void look(double now);
   void watch_spark();
   void keep_to_budget(double read_cpu_s);
@@ -198,6 +203,7 @@ class Daemon final : public Control {
   std::optional<Enforcer> enforcer_;  // while enforcing
   Evictor evictor_;                   // evicts nobody while observing
   EvictionTimer eviction_timer_;
+  Leaves leaves_;
   Shadow shadow_;  // while observing
   std::optional<Overrides> overrides_;
   std::unique_ptr<DecisionLog> decision_log_;

@@ -317,6 +317,7 @@ model::Result<void> Daemon::reload() {
   arrived_.insert(arrived_.end(), changes.appeared.begin(), changes.appeared.end());
   decision_log_->set_retention(settings_.log_retention_s);
   reopen_what_failed();
+  if (enforcer_ && !makes_leaves()) publish(put_back_leaves("spark.leaf is never, or spark.watch false"));
   if (enforcer_) {
     enforcer_->retry_failed();
     evictor_.retry_failed();

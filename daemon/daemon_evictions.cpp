@@ -30,6 +30,8 @@ model::Result<std::string> Daemon::evict(const std::string& id) {
     return model::fail(ErrorKind::refused, fmt::format("{} is left alone: {}", id, left->second.reason));
   }
   model::Workload workload = fresh_workload(target.identity);
+  if (!target.leaf_of.empty())
+    overrides_->apply_to_leaf(workload, target.leaf_of, observer_->cgroup_id(target.leaf_of));
   overrides_->apply(workload, target.cgroup->id());
   model::EvictAction eviction{.workload = id, .grace_s = settings_.policies.spark.grace_s};
   if (const auto* known = find_workload(observer_->snapshot(), id)) {
@@ -41,7 +43,7 @@ model::Result<std::string> Daemon::evict(const std::string& id) {
     eviction.how = model::EvictionStep::decommission;
   }
   const double now = clock_();
-  model::Action action{.what = eviction, .policy = "operator", .decision = {}, .reason = "asked for by hand"};
+  model::Action action{.what = eviction, .policy = kByHand, .decision = {}, .reason = "asked for by hand"};
   action.decision = policies::decision_id(now, action);
   auto entries = evictor_.begin(target, workload, action, now);
   if (!entries && entries.error().kind() == ErrorKind::transient)

@@ -43,6 +43,12 @@ std::vector<LogEntry> entries_of(const cgroup::RestoreReport& report, double now
   for (const auto& left : report.left) {
     add(left.workload, cgroup::control_file(left.attribute), "left").error = left.reason;
   }
+  for (const auto& leaf : report.leaves) {
+    LogEntry& entry = add(leaf.leaf, "cgroup.procs", leaf.problem ? "left" : "restored");
+    entry.old_value = leaf.leaf;
+    entry.new_value = leaf.origin;
+    entry.error = leaf.problem;
+  }
   for (const auto& path : report.gone) add(path, "", "gone");
   for (const auto& warning : report.warnings) add("", "", "failed").error = warning;
   return entries;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/evictor.h"
 
+#include "cgroup/leaf.h"
 #include "daemon/enforcer_log.h"
 #include "daemon/executor_process.h"
 #include "daemon/shadow.h"
@@ -32,10 +33,6 @@ constexpr double kRetry_s = 1;
 constexpr std::uint32_t kMostFailures = 5;
 // SIGKILL takes effect once its target leaves the kernel, which one that waits for a dead disk never does.
 constexpr double kKillPatience_s = 60;
-
-// On the cgroup, so that it ends with that and holds over a restart of berthd: a second SIGPWR ends a JVM
-// that is still handling the first.
-constexpr const char* kDecommissioned = "user.berth.decommissioned";
 
 std::string memory_in_use(const cgroup::Cgroup& cgroup) {
   auto text = cgroup.read("memory.current").value_or("");
@@ -91,6 +88,8 @@ model::Result<std::vector<LogEntry>> Evictor::begin(const cgroup::FoundWorkload&
                 .next_at = begun,
                 .last = std::move(*processes)};
   marks_.by_workload[id] = {.cgroup_id = target.cgroup->id(), .evicted_at = now};
+  // Who ends somebody by hand says nothing of what comes in its place.
+  if (workload.spark && action.policy != kByHand) marks_.apps[workload.spark->app] = now;
   std::vector<LogEntry> entries;
   take(victim, now, entries);
   if (!victim.over) victims_.insert_or_assign(id, std::move(victim));
@@ -180,7 +179,7 @@ bool Evictor::decommission(Victim& victim, double now, std::vector<LogEntry>& en
   });
   if (executor == all.end()) return false;
   // Marked before, not after: better not at all than twice.
-  if (fsetxattr(victim.cgroup->fd(), kDecommissioned, "1", 1, XATTR_CREATE) != 0) return false;
+  if (fsetxattr(victim.cgroup->fd(), cgroup::kDecommissionedMark, "1", 1, XATTR_CREATE) != 0) return false;
   if (!cgroup::signal_process(*executor, SIGPWR)) return false;
   LogEntry entry = entry_of(victim, now, "decommission");
   entry.new_value = "SIGPWR";

@@ -123,6 +123,10 @@ HeldCause cause_of(const model::Plan& plan, const model::Snapshot& snapshot, con
       if (taken.workload == workload) return HeldCause::preempted;
     }
   }
+  // Nor has one that came in place of an evicted one any on what it does not have yet.
+  if (plan.findings.spark && attribute == Attribute::cpu_quota &&
+      plan.findings.spark->held.contains(workload))
+    return HeldCause::preempted;
   if (!plan.findings.straggler) return cause;
   using Kind = model::LimitMove::Kind;
   for (const auto& move : plan.findings.straggler->moves) {

@@ -11,7 +11,7 @@ struct LogEntry {
   double time = 0;       // epoch seconds
   std::string decision;  // empty where no decision led to it (a restore, a foreign writer)
   std::string mode;      // "observe" or "enforce"
-  std::string kind;      // model::Action::kind(), "restore", "foreign", "admit"
+  std::string kind;      // model::Action::kind(), "restore", "foreign", "admit", "leaf"
   std::string workload;
   std::string attribute;  // the control file
   std::string old_value;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/observer.h"
 
+#include "cgroup/leaf.h"
 #include "cgroup/sampler_parse.h"
 #include "daemon/host_memory.h"
 #include "daemon/in_order.h"
+#include "daemon/process_memory.h"
 #include "model/name.h"
 #include "topology/discover.h"
 
@@ -37,6 +39,13 @@ void keep_sample(std::vector<model::UsageSample>& usage, const model::UsageSampl
   // At once: growing a thousand rings side by side would leave as much memory in holes as they take.
   usage.reserve(history);
   usage.push_back(sample);
+}
+
+// What was allocated before its processes came stays charged to where they were, and yet is freed with them.
+void count_resident(const std::filesystem::path& proc_root, const cgroup::Cgroup& leaf,
+                    model::UsageSample& sample) {
+  const auto resident = private_memory_bytes(proc_root, cgroup::pids_in(leaf));
+  if (resident && (!sample.memory_bytes || *sample.memory_bytes < *resident)) sample.memory_bytes = *resident;
 }
 
 // `quota`, `memory_high`: what is held of this very run, or null.
@@ -251,6 +260,7 @@ const model::Snapshot& Observer::assemble(const Holdings& holdings, const Unmana
     const auto& reading = *readings.find(workload.id);
     const auto& found_workload = *finds.find(workload.id);
     auto usage = std::move(workload.usage);
+    const auto leaf_since = workload.leaf_since;
     workload = fresh_workload(found_workload.identity);
     workload.usage = std::move(usage);
     const std::string& id = workload.id;
@@ -258,14 +268,21 @@ const model::Snapshot& Observer::assemble(const Holdings& holdings, const Unmana
     const auto of_this_run = [run](const Held* held) {
       return held != nullptr && held->cgroup_id == run ? held : nullptr;
     };
+    if (!found_workload.leaf_of.empty()) workload.leaf_since = leaf_since.value_or(snapshot_.time);
     // A snapshot assembled twice holds a reading once.
     if (reading.sample && (workload.usage.empty() || workload.usage.back().time < reading.sample->time)) {
-      keep_sample(workload.usage, *reading.sample, history_);
+      auto sample = *reading.sample;
+      if (!found_workload.leaf_of.empty()) count_resident(proc_root_, *found_workload.cgroup, sample);
+      keep_sample(workload.usage, sample, history_);
     }
     if (const auto occupancy = spark.find(id); occupancy != spark.end()) {
       workload.spark = occupancy->second.identity;
       workload.spared = occupancy->second.spared;
+    } else if (!found_workload.leaf_of.empty() && (!spark_ || spark_->looked_at <= *workload.leaf_since)) {
+      workload.spared = "berth has made it of an executor, and has not looked at that since";
     }
+    const auto leafless = leaf_problems_.find(id);
+    if (workload.spared && leafless != leaf_problems_.end()) *workload.spared += "; " + leafless->second;
     workload.progress = progress_.of(id, run);
     workload.progressed_at = progress_.unchanged_since(id, run);
     if (!workload.usage.empty()) workload.usage.back().progress = progress_.newest(id, run);
@@ -274,6 +291,8 @@ const model::Snapshot& Observer::assemble(const Holdings& holdings, const Unmana
     workload.cpu_throttled = reading.cpu_throttled;
     workload.cpu_time_s = reading.cpu_time_s;
     workload.cache_bytes = reading.cache_bytes;
+    if (!found_workload.leaf_of.empty())
+      overrides.apply_to_leaf(workload, found_workload.leaf_of, cgroup_id(found_workload.leaf_of));
     overrides.apply(workload, run);
     const model::CpuSet* configured = &reading.cpus;
     if (const auto* pin = of_this_run(pins.find(id))) {
@@ -288,8 +307,10 @@ const model::Snapshot& Observer::assemble(const Holdings& holdings, const Unmana
     const bool left_alone = unmanaged.count(id) > 0;
     if (left_alone) workload.vcpus = std::nullopt;
     const auto fixed = [&](cgroup::Attribute limit) { return left_alone || refused.count({id, limit}) > 0; };
+    // Of what a leaf holds most may be charged elsewhere, where its memory.high does not reach.
+    const bool leaf = !found_workload.leaf_of.empty();
     workload.fixed = {.cpu = fixed(cgroup::Attribute::cpu_quota),
-                      .memory = fixed(cgroup::Attribute::memory_high),
+                      .memory = leaf || fixed(cgroup::Attribute::memory_high),
                       .life = left_alone || is_never_evicted(id)};
     if (const auto* mark = evictions.of(id, run)) {
       workload.evicted_at = mark->evicted_at;
@@ -298,6 +319,7 @@ const model::Snapshot& Observer::assemble(const Holdings& holdings, const Unmana
   }
   gpu_holders_.join(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
   snapshot_.eviction_ended_at = evictions.ended_at;
+  snapshot_.spark_evicted = evictions.apps;
   stragglers.mark(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
   return snapshot_;
 }

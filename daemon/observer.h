@@ -66,6 +66,7 @@ class Observer {
   // What the next assemble() takes applications, executors and drivers from; null: there are none. The
   // progress of applications is that of the workloads they run in, where these say nothing themselves.
   void set_spark(std::shared_ptr<const spark::Observation> spark);
+  const spark::Observation* latest_spark() const { return spark_.get(); }
   // GPUs whose health is not what it was, since the last call.
   std::vector<topology::GpuNews> take_gpu_news() { return gpus_.take_news(); }
   // Waits until the drivers of the GPUs have answered, at most so long.
@@ -87,6 +88,10 @@ class Observer {
   // What the last day was like, and who is waited for; likewise.
   void set_used_shares(std::vector<model::UsedShare> shares) { snapshot_.used_shares = std::move(shares); }
   void set_pending(std::vector<model::PendingWorkload> pending) { snapshot_.pending = std::move(pending); }
+  // By workload: why executors in it have no cgroups of their own; likewise.
+  void set_leaf_problems(std::map<std::string, std::string> problems) {
+    leaf_problems_ = std::move(problems);
+  }
   // What a former daemon saw of runs that go on; the first assemble() takes it in.
   void set_past(std::map<std::string, PastUsage> past) { past_ = std::move(past); }
 
@@ -116,6 +121,7 @@ class Observer {
   std::shared_ptr<const spark::Observation> spark_shown_;  // whose applications the snapshot holds
   std::map<std::string, std::uint64_t> runs_;              // cgroup id whose samples the snapshot holds
   std::map<std::string, PastUsage> past_;
+  std::map<std::string, std::string> leaf_problems_;
   model::Snapshot snapshot_;
 };
 

@@ -149,8 +149,19 @@ void Overrides::keep_if(const std::function<bool(const std::string&, std::uint64
   if (dropped > 0) (void)save();
 }
 
+void Overrides::apply_to_leaf(model::Workload& workload, const std::string& origin,
+                              std::uint64_t cgroup_id) const {
+  const auto vcpus = workload.vcpus;
+  apply_of(origin, cgroup_id, workload);
+  workload.vcpus = vcpus;
+}
+
 void Overrides::apply(model::Workload& workload, std::uint64_t cgroup_id) const {
-  const auto run = runs_.find(workload.id);
+  apply_of(workload.id, cgroup_id, workload);
+}
+
+void Overrides::apply_of(const std::string& id, std::uint64_t cgroup_id, model::Workload& workload) const {
+  const auto run = runs_.find(id);
   if (run == runs_.end() || run->second.cgroup_id != cgroup_id) return;
   const Override& set = run->second.parsed;
   if (set.workload_class) workload.workload_class = *set.workload_class;

@@ -45,6 +45,9 @@ class Overrides {
   void keep_if(const std::function<bool(const std::string&, std::uint64_t)>& lives);
 
   void apply(model::Workload& workload, std::uint64_t cgroup_id) const;
+  // What was set of the run `cgroup_id` of `origin`, of which `workload` is a leaf: all but the vCPUs, which
+  // are asked for by the whole.
+  void apply_to_leaf(model::Workload& workload, const std::string& origin, std::uint64_t cgroup_id) const;
   // What is set of that run, ascending; empty where nothing is.
   std::vector<std::string> keys(const std::string& workload, std::uint64_t cgroup_id) const;
 
@@ -55,6 +58,7 @@ class Overrides {
     Override parsed;
   };
   model::Result<void> save() const;
+  void apply_of(const std::string& id, std::uint64_t cgroup_id, model::Workload& workload) const;
 
   std::filesystem::path file_;
   std::map<std::string, Run> runs_;

@@ -288,6 +288,16 @@ std::string restore_json(const cgroup::RestoreReport& report) {
                     {"attribute", cgroup::control_file(kept.attribute)},
                     {"reason", kept.reason}});
   }
+  for (const auto& leaf : report.leaves) {
+    if (leaf.problem) {
+      left.push_back({{"workload", leaf.leaf}, {"attribute", "cgroup.procs"}, {"reason", *leaf.problem}});
+    } else {
+      restored.push_back({{"workload", leaf.leaf},
+                          {"attribute", "cgroup.procs"},
+                          {"before", leaf.leaf},
+                          {"after", leaf.origin}});
+    }
+  }
   return dumped({{"schema", "berth.restore/1"},
                  {"restored", std::move(restored)},
                  {"left", std::move(left)},

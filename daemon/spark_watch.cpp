@@ -25,4 +25,8 @@ std::shared_ptr<const spark::Observation> SparkWatch::newest(std::vector<std::st
   return found;
 }
 
+void SparkWatch::look_again() {
+  if (watcher_) watcher_->look_again();
+}
+
 }  // namespace berth::daemon

@@ -21,6 +21,8 @@ class SparkWatch {
   // The newest observation; null where there is none. What drivers do wrong is added to `messages`, each once
   // as long as it lasts.
   std::shared_ptr<const spark::Observation> newest(std::vector<std::string>& messages);
+  // Processes were moved: what is known of where they are does not hold any more.
+  void look_again();
 
  private:
   std::optional<double> interval_s_;

@@ -123,6 +123,8 @@ struct Snapshot {
   Advertised advertised = {};                    // as it was before this tick
   std::vector<UsedShare> used_shares = {};       // of the last day, oldest first
   std::optional<double> eviction_ended_at = {};  // epoch seconds: when the last evicted workload had ended
+  // By application: epoch seconds when berth last began to evict an executor or driver of it here.
+  std::map<std::string, double> spark_evicted = {};
 
   friend bool operator==(const Snapshot&, const Snapshot&) = default;
 };

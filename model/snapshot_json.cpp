@@ -114,6 +114,10 @@ void read_load(JsonObject& object, Snapshot& snapshot) {
   if (const auto time = object.optional("time")) snapshot.time = time->epoch();
   if (const auto seen = object.nullable("straggler_seen_at")) snapshot.straggler_seen_at = seen->epoch();
   if (const auto ended = object.nullable("eviction_ended_at")) snapshot.eviction_ended_at = ended->epoch();
+  if (const auto evicted = object.optional("spark_evicted"))
+    evicted->each_member([&snapshot](const std::string& app, const JsonValue& time) {
+      snapshot.spark_evicted.emplace(app, time.epoch());
+    });
   if (const auto advertised = object.nullable("advertised"))
     snapshot.advertised = read_advertised(*advertised);
   if (const auto shares = object.optional("used_shares"))
@@ -232,7 +236,13 @@ std::string to_json(const Snapshot& snapshot) {
   JsonWriter out;
   out.begin_object().member("schema", kSchema).member("host", snapshot.host).member("time", snapshot.time);
   out.member_if("straggler_seen_at", snapshot.straggler_seen_at);
-  out.member_if("eviction_ended_at", snapshot.eviction_ended_at).member("load1", snapshot.load1);
+  out.member_if("eviction_ended_at", snapshot.eviction_ended_at);
+  if (!snapshot.spark_evicted.empty()) {
+    out.key("spark_evicted").begin_object();
+    for (const auto& [app, time] : snapshot.spark_evicted) out.member(app, time);
+    out.end_object();
+  }
+  out.member("load1", snapshot.load1);
   if (snapshot.advertised != Advertised()) {
     out.key("advertised");
     write_advertised(out, snapshot.advertised);

@@ -80,8 +80,10 @@ struct SparkFindings {
   std::map<std::string, EvictionCandidate> candidates;
   std::vector<std::string> order;             // of every candidate, first victim first
   std::map<std::string, std::string> spared;  // best-effort, but nobody's candidate: id and why
-  std::vector<MemoryTaken> reclaim;           // caches that are squeezed first
-  std::vector<MemoryTaken> victims;           // the first of `order`, as many as the need takes
+  // Executors that came in place of evicted ones, and are kept slow for a while: id and why.
+  std::map<std::string, std::string> held = {};
+  std::vector<MemoryTaken> reclaim;  // caches that are squeezed first
+  std::vector<MemoryTaken> victims;  // the first of `order`, as many as the need takes
   friend bool operator==(const SparkFindings&, const SparkFindings&) = default;
 };
 

@@ -140,6 +140,11 @@ SparkFindings read_spark(const JsonValue& value) {
       findings.spared.emplace(id, reason.text());
     });
   }
+  if (const auto held = object.optional("held")) {
+    held->each_member([&findings](const std::string& id, const JsonValue& reason) {
+      findings.held.emplace(id, reason.text());
+    });
+  }
   if (const auto reclaim = object.optional("reclaim")) findings.reclaim = read_taken(*reclaim);
   if (const auto victims = object.optional("victims")) findings.victims = read_taken(*victims);
   return findings;
@@ -161,7 +166,13 @@ void write_spark(JsonWriter& out, const SparkFindings& findings) {
   for (const std::string& id : findings.order) out.value(id);
   out.end_array().key("spared").begin_object();
   for (const auto& [id, reason] : findings.spared) out.member(id, reason);
-  write_taken(out.end_object().key("reclaim"), findings.reclaim);
+  out.end_object();
+  if (!findings.held.empty()) {
+    out.key("held").begin_object();
+    for (const auto& [id, reason] : findings.held) out.member(id, reason);
+    out.end_object();
+  }
+  write_taken(out.key("reclaim"), findings.reclaim);
   write_taken(out.key("victims"), findings.victims);
   out.end_object();
 }

@@ -92,7 +92,9 @@ struct Workload {
   std::optional<std::uint64_t> memory_high_bytes;
   int priority = 0;
   bool evictable = false;
-  double created = 0;               // epoch seconds
+  double created = 0;  // epoch seconds
+  // Epoch seconds since when it has a cgroup of its own, of a Spark executor that berth has moved there.
+  std::optional<double> leaf_since;
   std::optional<double> deadline;   // epoch seconds
   std::optional<double> pinned_at;  // epoch seconds of berth's last change of `cpus`
   std::optional<SparkIdentity> spark;

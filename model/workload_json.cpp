@@ -122,6 +122,7 @@ Workload read_workload(const JsonValue& value) {
   if (const auto evictable = object.optional("evictable")) workload.evictable = evictable->boolean();
   if (const auto created = object.optional("created")) workload.created = created->epoch();
   if (const auto deadline = object.nullable("deadline")) workload.deadline = deadline->epoch();
+  if (const auto since = object.nullable("leaf_since")) workload.leaf_since = since->epoch();
   if (const auto pinned = object.nullable("pinned_at")) workload.pinned_at = pinned->epoch();
   if (const auto spark = object.nullable("spark")) workload.spark = read_spark_identity(*spark);
   if (const auto spared = object.nullable("spared")) workload.spared = spared->text();
@@ -153,6 +154,7 @@ void write_workload(JsonWriter& out, const Workload& workload) {
   out.member_if("allowed_cpus", workload.allowed_cpus).member("cpu_quota", workload.cpu_quota_cores);
   out.member("memory_high_bytes", workload.memory_high_bytes).member("priority", workload.priority);
   out.member("evictable", workload.evictable).member("created", workload.created);
+  out.member_if("leaf_since", workload.leaf_since);
   out.member("deadline", workload.deadline).member_if("pinned_at", workload.pinned_at).key("spark");
   if (workload.spark) {
     out.begin_object().member("app", workload.spark->app).member("role", role_name(workload.spark->role));

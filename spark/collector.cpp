@@ -20,21 +20,14 @@ namespace {
 constexpr double kFirstWait_s = 2;
 constexpr std::size_t kNamed = 4;
 
-// "executor 0 of app-1 (pid 7)", "Worker (pid 9)".
-std::string text_of(const Member& member) {
-  const model::SparkIdentity& is = member.identity;
-  if (is.executor) return fmt::format("executor {} of {} (pid {})", *is.executor, is.app, member.pid);
-  if (!is.app.empty()) return fmt::format("the driver of {} (pid {})", is.app, member.pid);
-  return fmt::format("{} (pid {})", member.name, member.pid);
-}
-
 // As its command line says; a driver's does not say its application.
 Member member_of(const Process& process) {
   Member member{.pid = process.pid,
                 .name = process.what.name,
                 .cgroup = process.cgroup,
                 .kind = process.what.kind,
-                .identity = {}};
+                .identity = {},
+                .started = process.started};
   if (process.what.kind == ProcessKind::executor)
     member.identity = {process.what.app, model::SparkRole::executor, process.what.executor};
   return member;
@@ -107,6 +100,13 @@ Occupancy occupancy_of(const std::vector<const Member*>& members, const std::str
 }
 
 }  // namespace
+
+std::string text_of(const Member& member) {
+  const model::SparkIdentity& is = member.identity;
+  if (is.executor) return fmt::format("executor {} of {} (pid {})", *is.executor, is.app, member.pid);
+  if (!is.app.empty()) return fmt::format("the driver of {} (pid {})", is.app, member.pid);
+  return fmt::format("{} (pid {})", member.name, member.pid);
+}
 
 std::map<std::string, Occupancy> occupancies(const Observation& observation,
                                              const std::function<bool(const std::string& id)>& is_workload) {
@@ -264,6 +264,7 @@ Observation Collector::processes(double now) {
 
 Observation Collector::observation(double now) const {
   Observation found;
+  found.looked_at = looked_at_;
   found.bystanders = bystanders_;
   std::map<ProcessId, std::string> app_of;
   std::map<std::string, const Known*> by_app;

@@ -26,8 +26,12 @@ struct Member {
   std::string cgroup;  // path below the v2 root
   ProcessKind kind = ProcessKind::service;
   model::SparkIdentity identity;  // of executors, and of drivers that said their application
+  std::uint64_t started = 0;      // with the pid it names one process of this boot
   friend bool operator==(const Member&, const Member&) = default;
 };
+
+// "executor 0 of app-1 (pid 7)", "Worker (pid 9)".
+std::string text_of(const Member& member);
 
 // What was found at one time.
 struct Observation {
@@ -38,6 +42,7 @@ struct Observation {
   // Who else lives where; empty where there are no members.
   std::shared_ptr<const std::map<std::string, Bystanders>> bystanders;
   std::vector<std::string> problems;  // of drivers that cannot be read, ascending
+  double looked_at = 0;               // epoch seconds: when the processes were
   friend bool operator==(const Observation&, const Observation&) = default;
 };
 
@@ -91,6 +96,8 @@ class Collector {
   // Whether the next round has more to say than what is new by then: a driver was not asked yet, or not at
   // all of its endpoints.
   bool goes_on() const;
+  // The next round looks through the processes, however long ago the last look was.
+  void look_again() { looked_at_ = 0; }
   // Which processes there are, and what is known of them, without asking any driver.
   Observation processes(double now);
 

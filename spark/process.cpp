@@ -88,24 +88,28 @@ std::optional<Recognised> recognise(const std::vector<std::string>& arguments) {
   return executor;
 }
 
+std::optional<Process> find_process(const std::filesystem::path& proc_root, pid_t pid) {
+  const auto path = proc_root / std::to_string(pid);
+  const auto arguments = read_start(path / "cmdline", kMostCommandLine);
+  // Nearly every process: no more than one file is read of it.
+  if (arguments.find("org.apache.spark.") == std::string::npos) return std::nullopt;
+  auto what = recognise(split_at_nul(arguments));
+  const auto stat = read_stat(path);
+  auto cgroup = cgroup_of(path);
+  if (!what || !stat || !cgroup) return std::nullopt;
+  // Whoever had the pid when its start was read is the one that the rest is of.
+  const auto again = read_stat(path);
+  if (read_start(path / "cmdline", kMostCommandLine) != arguments || !again ||
+      again->started != stat->started)
+    return std::nullopt;
+  return Process{
+      .pid = pid, .started = stat->started, .cgroup = *std::move(cgroup), .what = *std::move(what)};
+}
+
 std::vector<Process> find_processes(const std::filesystem::path& proc_root) {
   std::vector<Process> processes;
   for (const pid_t pid : pids_of(proc_root)) {
-    const auto path = proc_root / std::to_string(pid);
-    const auto arguments = read_start(path / "cmdline", kMostCommandLine);
-    // Nearly every process: no more than one file is read of it.
-    if (arguments.find("org.apache.spark.") == std::string::npos) continue;
-    auto what = recognise(split_at_nul(arguments));
-    const auto stat = read_stat(path);
-    auto cgroup = cgroup_of(path);
-    if (!what || !stat || !cgroup) continue;
-    // Whoever had the pid when its start was read is the one that the rest is of.
-    const auto again = read_stat(path);
-    if (read_start(path / "cmdline", kMostCommandLine) != arguments || !again ||
-        again->started != stat->started)
-      continue;
-    processes.push_back(
-        {.pid = pid, .started = stat->started, .cgroup = *std::move(cgroup), .what = *std::move(what)});
+    if (auto process = find_process(proc_root, pid)) processes.push_back(*std::move(process));
   }
   return processes;
 }

@@ -38,6 +38,9 @@ struct Process {
   friend bool operator==(const Process&, const Process&) = default;
 };
 
+// The one of this pid; nullopt where that is none of Spark's, or has just ended.
+std::optional<Process> find_process(const std::filesystem::path& proc_root, pid_t pid);
+
 // The Spark processes there are, ascending by pid. One that ends meanwhile is left out.
 std::vector<Process> find_processes(const std::filesystem::path& proc_root);
 

@@ -45,14 +45,30 @@ std::shared_ptr<const Observation> Watcher::latest() const {
   return latest_;
 }
 
+void Watcher::look_again() {
+  {
+    const std::lock_guard lock(mutex_);
+    look_again_ = true;
+  }
+  wake_.notify_all();
+}
+
 void Watcher::run(double interval_s) {
+  using Clock = std::chrono::steady_clock;
+  const auto interval =
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(interval_s));
+  auto ask_at = Clock::now();
   std::unique_lock lock(mutex_);
   while (!stop_) {
+    if (std::exchange(look_again_, false)) collector_.look_again();
     lock.unlock();
-    auto found = std::make_shared<const Observation>(collector_.collect(epoch_now()));
+    const bool ask = Clock::now() >= ask_at;
+    auto found = std::make_shared<const Observation>(ask ? collector_.collect(epoch_now())
+                                                         : collector_.processes(epoch_now()));
+    if (ask) ask_at = Clock::now() + interval;
     lock.lock();
     latest_ = std::move(found);
-    wake_.wait_for(lock, std::chrono::duration<double>(interval_s), [this] { return stop_.load(); });
+    wake_.wait_until(lock, ask_at, [this] { return stop_.load() || look_again_; });
   }
 }
 

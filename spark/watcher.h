@@ -25,6 +25,8 @@ class Watcher {
 
   // The newest; null before there is any.
   std::shared_ptr<const Observation> latest() const;
+  // Looks through the processes at once, as there may be others by now, and asks no driver for that.
+  void look_again();
 
  private:
   void run(double interval_s);
@@ -32,6 +34,7 @@ class Watcher {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::atomic<bool> stop_{false};
+  bool look_again_ = false;
   // The thread's own, once it runs.
   HttpClient client_{{}, stop_};
   Collector collector_;

@@ -59,8 +59,13 @@ double request_of(const model::Workload& workload, model::Resource resource, dou
   return std::min(request.value_or(0), capacity);
 }
 
+double known_since(const model::Workload& workload) {
+  // What an executor used before it had a cgroup of its own is not known.
+  return std::max(workload.created, workload.leaf_since.value_or(workload.created));
+}
+
 bool is_warming(const model::Workload& workload, model::Resource resource, double now, double warmup_s) {
-  return now - workload.created < warmup_s || !latest_use(workload, resource);
+  return now - known_since(workload) < warmup_s || !latest_use(workload, resource);
 }
 
 namespace {

@@ -23,7 +23,10 @@ struct Demand {
   double latest = 0;           // summed use of everybody at present
 };
 
-// Who is pending, is younger than `warmup_s`, or was never seen using the resource, counts with its request.
+// Epoch seconds from which on its use was seen, at the earliest.
+double known_since(const model::Workload& workload);
+// Who is pending, is known for less than `warmup_s`, or was never seen using the resource, counts with its
+// request.
 bool is_warming(const model::Workload& workload, model::Resource resource, double now, double warmup_s);
 Demand demand_of(const model::Snapshot& snapshot, model::Resource resource, double capacity, double warmup_s);
 

@@ -236,7 +236,7 @@ OversellProposal propose_advertising(const model::Snapshot& snapshot, const Poli
       return is_warming(workload, resource, snapshot.time, own.warmup_s);
     };
     if (warms(Resource::cpu) || warms(Resource::memory))
-      findings.warming.emplace(workload.id, std::max(0.0, snapshot.time - workload.created));
+      findings.warming.emplace(workload.id, std::max(0.0, snapshot.time - known_since(workload)));
   }
   findings.cpu = judge(cpu, own, thresholds);
   findings.memory = judge(memory, own, thresholds);

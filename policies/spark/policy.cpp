@@ -4,6 +4,7 @@
 #include "model/json.h"
 #include "policies/spark/candidates.h"
 #include "policies/spark/demand.h"
+#include "policies/spark/hold.h"
 #include "policies/spark/squeeze.h"
 #include "policies/straggler/share.h"
 #include "policies/victim.h"
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -133,6 +135,25 @@ void squeeze_or_choose(const model::Snapshot& snapshot, const WorkloadIndex& wor
   findings.reclaim = std::move(taken);
 }
 
+void hold_replacements(const model::Snapshot& snapshot, const WorkloadIndex& workloads,
+                       const SparkSettings& settings, SparkProposal& out) {
+  for (const std::string& id : replacements_to_hold(snapshot, settings)) {
+    const model::Workload& workload = *workloads.find(id);
+    const bool goes = std::any_of(out.actions.begin(), out.actions.end(), [&](const model::Action& action) {
+      return std::holds_alternative<model::EvictAction>(action.what) && *action.workload() == id;
+    });
+    if (goes) continue;
+    const std::string& app = workload.spark->app;
+    const std::string reason = fmt::format(
+        "it came in place of an executor of {} that was evicted {:.0f} s ago, and is held as long as memory "
+        "is short, and {:.4g} s after that (hold): {}",
+        app, std::max(0.0, snapshot.time - snapshot.spark_evicted.at(app)), settings.hold_s,
+        out.findings.reason);
+    if (auto action = hold(workload, reason)) out.actions.push_back(*std::move(action));
+    out.findings.held.emplace(id, reason);
+  }
+}
+
 // Half the threshold: what was squeezed does not go back while it would have to be taken again.
 void keep_squeezed(const model::Snapshot& snapshot, const SparkSettings& settings, SparkProposal& out) {
   if (out.findings.psi_full_avg10 <= settings.psi_full / 2) return;
@@ -180,6 +201,7 @@ SparkProposal propose_evictions(const model::Snapshot& snapshot, const SparkSett
                                       findings.psi_full_avg10 > settings.psi_full, "spark",
                                       findings.reason + "; " + first.reason));
   }
+  hold_replacements(snapshot, workloads, settings, out);
   keep_squeezed(snapshot, settings, out);
   return out;
 }

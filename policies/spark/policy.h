@@ -11,13 +11,15 @@ namespace berth::policies {
 
 struct SparkProposal {
   model::SparkFindings findings;
-  std::vector<model::Action> actions;  // without decision ids; at most one per workload, one eviction in all
+  std::vector<model::Action>
+      actions;  // without decision ids; at most one per workload and limit, one eviction in all
 };
 
 // What each best-effort workload, Spark executors and drivers above all, would cost to evict, whether memory
 // must be freed for latency-sensitive ones, and who would go for it (docs/algorithms.md, Spark [USTC]). The
-// actions are memory limits that squeeze caches and, where `evict` is set, the eviction of the first victim:
-// the next is chosen when that shows, or at the next tick. Pure.
+// actions are memory limits that squeeze caches, CPU quotas of executors that came in place of evicted ones
+// and, where `evict` is set, the eviction of the first victim: the next is chosen when that shows, or at the
+// next tick. Pure.
 SparkProposal propose_evictions(const model::Snapshot& snapshot, const SparkSettings& settings);
 
 }  // namespace berth::policies

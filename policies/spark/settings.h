@@ -24,6 +24,7 @@ struct SparkSettings {
   double psi_full = 10.0;  // percent of 10 s in which nobody gets on for want of memory
   bool evict = false;      // the plan ends work where memory is wanted
   double grace_s = 30.0;   // what an evicted workload has to end by itself, after each step
+  double hold_s = 60.0;    // how long what comes in place of an evicted executor is held; 0: not at all
 };
 
 inline const char* to_string(Complexity complexity) {

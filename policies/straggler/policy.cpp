@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/straggler/policy.h"
 
+#include "policies/spark/hold.h"
 #include "policies/straggler/decision.h"
 #include "policies/straggler/domain.h"
 #include "policies/straggler/progress.h"
@@ -23,7 +24,8 @@ namespace {
 using model::Resource;
 using Kind = model::LimitMove::Kind;
 
-std::vector<Member> members_of(const model::Snapshot& snapshot, const StragglerSettings& settings) {
+std::vector<Member> members_of(const model::Snapshot& snapshot, const PolicySettings& settings) {
+  const auto held = replacements_to_hold(snapshot, settings.spark);
   std::vector<Member> members;
   const double cores = capacity_of(snapshot, Resource::cpu);
   const double bytes = capacity_of(snapshot, Resource::memory);
@@ -31,9 +33,10 @@ std::vector<Member> members_of(const model::Snapshot& snapshot, const StragglerS
   for (const model::Workload& workload : snapshot.workloads) {
     members.push_back(
         {.workload = &workload,
-         .task = judge(workload, snapshot.time, settings),
+         .task = judge(workload, snapshot.time, settings.straggler),
          .shares = {share_of(workload, Resource::cpu, cores), share_of(workload, Resource::memory, bytes)},
-         .changed = {}});
+         .changed = {},
+         .held = held.contains(workload.id)});
   }
   std::sort(members.begin(), members.end(),
             [](const Member& a, const Member& b) { return a.workload->id < b.workload->id; });
@@ -190,7 +193,7 @@ std::vector<Source> sources_of(Round& round, std::vector<Member*>& whose) {
   std::vector<Source> sources;
   for (Member& member : round.members) {
     // One that gets its share back this tick is not taken from.
-    if (member.latency_sensitive() || round.changed(member)) continue;
+    if (member.latency_sensitive() || round.changed(member) || member.held) continue;
     const Share& share = round.share(member);
     const double reclaimable = reclaimable_of(round, member);
     if (share.fixed) continue;
@@ -332,7 +335,7 @@ void report_tasks(const std::vector<Member>& members, double now, double hold_s,
 StragglerProposal propose_help(const model::Snapshot& snapshot, const PolicySettings& settings) {
   StragglerProposal out;
   const StragglerSettings& own = settings.straggler;
-  std::vector<Member> members = members_of(snapshot, own);
+  std::vector<Member> members = members_of(snapshot, settings);
   const bool straggles =
       std::any_of(members.begin(), members.end(), [](const Member& member) { return member.straggles(); });
   const bool may_restore =

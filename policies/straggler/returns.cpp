@@ -28,6 +28,11 @@ void put_back(Round& round, Member& member, Kind kind, const std::string& why) {
   round.set(member, share.original, reason);
 }
 
+// Its CPU quota is not the straggler policy's to give back yet.
+bool is_held_elsewhere(const Round& round, const Member& member) {
+  return member.held && round.resource == model::Resource::cpu;
+}
+
 // Why a task's growth ends.
 std::string end_of_growth(const Member& member, double hold_s) {
   if (!member.task) return "it is no task with progress and deadline any more";
@@ -47,7 +52,7 @@ void return_at_once(Round& round) {
       put_back(round, member, is_growth(share.held) ? Kind::release : Kind::restore,
                fmt::format("its limit was {} when it was of the other class",
                            model::to_string(share.held->cause)));
-    } else if (presses(*member.workload, share, round.resource)) {
+    } else if (!is_held_elsewhere(round, member) && presses(*member.workload, share, round.resource)) {
       const double throttled =
           round.resource == model::Resource::cpu ? member.workload->cpu_throttled.value_or(0) : 0.0;
       put_back(round, member, Kind::recall,
@@ -85,7 +90,7 @@ void restore(Round& round) {
   for (Member& member : round.members) {
     const Share& share = round.share(member);
     if (member.latency_sensitive() || round.changed(member) || !share.held || !share.limit) continue;
-    if (share.limit == share.original) continue;
+    if (share.limit == share.original || is_held_elsewhere(round, member)) continue;
     lowered.push_back(
         {.id = member.workload->id, .limit = *share.limit, .original = share.original, .held = *share.held});
     whose.push_back(&member);

@@ -19,6 +19,7 @@ struct Member {
   std::array<Share, 2> shares;               // by resource
   std::array<bool, 2> changed{};             // its limit is changed this tick already
   std::array<double, 2> counts{};            // what it counts for under the changed limit
+  bool held = false;                         // its CPU quota is another policy's (policies/spark/hold.h)
 
   bool latency_sensitive() const {
     return workload->workload_class == model::WorkloadClass::latency_sensitive;

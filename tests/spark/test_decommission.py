@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -18,12 +17,6 @@ def executors(app: Application) -> dict[str, dict]:
     return {item["id"]: item for item in app.rest("allexecutors") if item["id"] != "driver"}
 
 
-def steps(berthd: Berthd, workload: str) -> list[str]:
-    """Of its eviction, oldest first."""
-    entries = json.loads(berthd.ctl("log", "-n", "1000", "--json"))["entries"]
-    return [f"{entry['attribute']} {entry['result']}" for entry in reversed(entries) if entry["workload"] == workload]
-
-
 def test_a_driver_sees_that_its_executor_was_decommissioned(scene: Scene, build: Path, tmp_path: Path) -> None:
     end = tmp_path / "end"
     app = scene.cluster.submit("gentle", "2", "4", "wait", str(end), cores=1, conf={"spark.decommission.enabled": "true"})
@@ -36,8 +29,8 @@ def test_a_driver_sees_that_its_executor_was_decommissioned(scene: Scene, build:
         workload = scene.groups.workload("gentle-0")
         until("it is known as an executor", lambda: berthd.spark()["candidates"].get(workload, {}).get("kind") == "executor")
         berthd.ctl("evict", "--yes", workload)
-        until("it has ended", lambda: "end applied" in steps(berthd, workload))
-        assert steps(berthd, workload) == ["decommission applied", "end applied"], "nobody had to be terminated, or killed"
+        until("it has ended", lambda: "end applied" in berthd.steps(workload))
+        assert berthd.steps(workload) == ["decommission applied", "end applied"], "nobody had to be terminated, or killed"
         app.says(r"(?i)(executor 0 decommission)")
         gone = until("its driver says that it is gone", lambda: next(
             (item for item in executors(app).values() if item["id"] == "0" and not item["isActive"]), None

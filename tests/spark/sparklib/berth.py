@@ -47,14 +47,15 @@ def berthd_once(build: Path, directory: Path) -> dict:
 
 
 def with_cpuset(directory: Path) -> list[str]:
-    """The start of a command for which the v2 tree has a cpuset controller, in a mount namespace of its own: without one berthd would not enforce
-    anything. Nothing is pinned where all work is best-effort, and evictions need no controller."""
-    root = v2_root()
-    assert root is not None
-    controllers = directory / "cgroup.controllers"
-    controllers.write_text("cpuset\n")
-    script = 'mount --bind "$0" "$1" && shift && exec "$@"'
-    return ["unshare", "--mount", "sh", "-c", script, str(controllers), str(root / "cgroup.controllers")]
+    """What berthd is started by where it is to enforce: it wants a cpuset controller, though nothing is pinned here. On a host whose
+    controllers are all on v1 it is shown one, in a mount namespace of its own."""
+    controllers = v2_root() / "cgroup.controllers"
+    if "cpuset" in controllers.read_text().split():
+        return []
+    shown = directory / "cgroup.controllers"
+    shown.write_text(f"cpuset {controllers.read_text()}")
+    script = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
+    return ["unshare", "--mount", "sh", "-c", script, "sh", str(shown), str(controllers)]
 
 
 class Berthd:
@@ -90,6 +91,15 @@ class Berthd:
             raise
         finally:
             notify.close()
+
+    def steps(self, workload: str) -> list[str]:
+        """Of its eviction, oldest first."""
+        entries = json.loads(self.ctl("log", "-n", "1000", "--json"))["entries"]
+        return [
+            f"{entry['attribute']} {entry['result']}"
+            for entry in reversed(entries)
+            if entry["kind"] == "evict" and entry["workload"] == workload
+        ]
 
     def ctl(self, *arguments: str) -> str:
         done = subprocess.run(

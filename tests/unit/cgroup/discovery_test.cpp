@@ -488,5 +488,75 @@ TEST_F(DiscoveryTest, AWorkloadMayHoldGroupsThatCannotBeNamed) {
   EXPECT_EQ(ids(), (Ids{"a/job"}));
 }
 
+constexpr const char* kLeaf = "spark/worker.berth-executor-7-100";
+
+TEST_F(DiscoveryTest, ALeafIsWhatItWasTakenOutOf) {
+  auto worker = best_effort("spark/worker*");
+  worker.priority = 3;
+  worker.service = "spark-worker";
+  worker.evictable = true;
+  worker.vcpus = 8;
+  worker.memory_bytes = std::uint64_t{16} << 30;
+  tree.make("spark/worker");
+  tree.make(kLeaf);
+  start({worker, rule("spark/berth-*", WorkloadClass::latency_sensitive, "berth.toml:9")});
+  ASSERT_EQ(ids(), (Ids{"spark/worker", kLeaf})) << "a workload of its own";
+  const auto& leaf = found(kLeaf);
+  EXPECT_EQ(leaf.leaf_of, "spark/worker");
+  EXPECT_EQ(leaf.identity.workload_class, WorkloadClass::best_effort);
+  EXPECT_EQ(leaf.identity.priority, 3);
+  EXPECT_EQ(leaf.identity.service, "spark-worker");
+  EXPECT_TRUE(leaf.identity.evictable);
+  EXPECT_EQ(leaf.matched_by, "berth.toml:1");
+  EXPECT_EQ(found("spark/worker").leaf_of, "");
+  EXPECT_EQ(found("spark/worker").identity.vcpus, 8);
+  EXPECT_EQ(found("spark/worker").identity.memory_request_bytes, std::uint64_t{16} << 30);
+  EXPECT_EQ(leaf.identity.vcpus, std::nullopt) << "what is asked for is asked for once";
+  EXPECT_EQ(leaf.identity.memory_request_bytes, 0U);
+}
+
+TEST_F(DiscoveryTest, ALeafTakesItsOriginsNameAsService) {
+  tree.make("system.slice/worker@1.service");
+  const std::string leaf = "system.slice/worker\\x401.service.berth-executor-7-100.scope";
+  tree.make(leaf);
+  start({best_effort("system.slice/worker@*.service")});
+  ASSERT_TRUE(has(leaf));
+  EXPECT_EQ(found(leaf).identity.service, "worker");
+  EXPECT_EQ(found(leaf).systemd_unit, "worker\\x401.service.berth-executor-7-100.scope");
+}
+
+TEST_F(DiscoveryTest, ALeafThatComesLaterIsFound) {
+  tree.make("spark/worker");
+  start({best_effort("spark/worker")});
+  EXPECT_EQ(ids(), Ids{"spark/worker"});
+  tree.make(kLeaf);
+  ASSERT_TRUE(wait([&] { return has(kLeaf); }));
+  EXPECT_EQ(found(kLeaf).leaf_of, "spark/worker");
+}
+
+TEST_F(DiscoveryTest, ALeafFollowsTheMarksOfItsOrigin) {
+  tree.make("spark/worker");
+  tree.make(kLeaf);
+  start({});
+  EXPECT_EQ(ids(), Ids{});
+  if (!mark("spark/worker", "user.berth.class", "best-effort"))
+    GTEST_SKIP() << "no user attributes on this file system";
+  ASSERT_TRUE(wait([&] { return has(kLeaf); }));
+  EXPECT_EQ(found(kLeaf).matched_by, "user.berth.class");
+  ASSERT_EQ(removexattr((tree.root() / "spark/worker").c_str(), "user.berth.class"), 0);
+  ASSERT_TRUE(wait([&] { return !has(kLeaf); }));
+}
+
+TEST_F(DiscoveryTest, AUsersCgroupIsNoLeafWhateverItsName) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give directories away";
+  tree.make("spark/worker");
+  tree.make(kLeaf);
+  ASSERT_EQ(chown((tree.root() / kLeaf).c_str(), 1000, 1000), 0);
+  start({rule("spark/worker", WorkloadClass::best_effort), best_effort("spark/worker.*")});
+  ASSERT_EQ(ids(), (Ids{"spark/worker", kLeaf}));
+  EXPECT_EQ(found(kLeaf).leaf_of, "");
+  EXPECT_EQ(found(kLeaf).identity.service, "worker.berth-executor-7-100") << "by its own name";
+}
+
 }  // namespace
 }  // namespace berth::cgroup

@@ -140,6 +140,18 @@ int FakeSystemd::handle(sd_bus_message* message) {
   if (sd_bus_message_is_method_call(message, "org.freedesktop.systemd1.Manager", "StopUnit") > 0) {
     return handle_stop(message);
   }
+  if (sd_bus_message_is_method_call(message, "org.freedesktop.DBus.Properties", "GetAll") > 0)
+    return handle_all(message);
+  if (sd_bus_message_is_method_call(message, "org.freedesktop.systemd1.Manager", "StartTransientUnit") > 0)
+    return handle_start(message);
+  if (sd_bus_message_is_method_call(message, "org.freedesktop.systemd1.Manager", "GetUnitByPID") > 0) {
+    char* path = nullptr;
+    if (const int encoded = sd_bus_path_encode("/org/freedesktop/systemd1/unit", kUnitOfAllProcesses, &path);
+        encoded < 0)
+      return encoded;
+    const std::unique_ptr<char, decltype(&std::free)> owned(path, std::free);
+    return sd_bus_reply_method_return(message, "o", path);
+  }
   if (sd_bus_message_is_method_call(message, "org.freedesktop.systemd1.Manager", "Reload") > 0) {
     for (auto& [name, unit] : units_) load(name, unit);
     ++reloads_;
@@ -165,6 +177,94 @@ int FakeSystemd::handle_stop(sd_bus_message* message) {
   return sd_bus_reply_method_return(message, "o", "/org/freedesktop/systemd1/job/1");
 }
 
+// Some of the properties that a unit has, of each type that there is.
+int FakeSystemd::handle_all(sd_bus_message* message) {
+  const auto found = units_.find(unit_of(message));
+  const Unit unit = found == units_.end() ? Unit() : found->second;
+  const auto confined = [&unit](const char* name) { return unit.confined.contains(name); };
+  sd_bus_message* reply = nullptr;
+  if (const int made = sd_bus_message_new_method_return(message, &reply); made < 0) return made;
+  sd_bus_message_open_container(reply, 'a', "{sv}");
+  sd_bus_message_append(reply, "{sv}", "MemoryMax", "t",
+                        confined("MemoryMax") ? std::uint64_t{1} << 30 : kInfinity);
+  sd_bus_message_append(reply, "{sv}", "MemoryHigh", "t", unit.live.memory_high_bytes);
+  sd_bus_message_append(reply, "{sv}", "CPUQuotaPerSecUSec", "t", unit.live.quota_us_per_second);
+  sd_bus_message_append(reply, "{sv}", "TasksMax", "t", unit.tasks_max);
+  sd_bus_message_append(reply, "{sv}", "Delegate", "b", confined("Delegate") ? 1 : 0);
+  sd_bus_message_append(reply, "{sv}", "KillMode", "s", confined("KillMode") ? "process" : "control-group");
+  sd_bus_message_append(reply, "{sv}", "OOMPolicy", "s", confined("OOMPolicy") ? "kill" : "stop");
+  sd_bus_message_append(reply, "{sv}", "MainPID", "u", 4U);
+  sd_bus_message_append(reply, "{sv}", "TimeoutStopUSec", "t", std::uint64_t{7000});
+  sd_bus_message_append(reply, "{sv}", "DevicePolicy", "s", "auto");
+  const auto entries = [](bool any) { return any ? 1 : 0; };
+  if (confined("IPAddressDeny")) {
+    sd_bus_message_append(reply, "{sv}", "IPAddressDeny", "a(iayu)", 1, 2, 4, 10, 0, 0, 0, 8U);
+  } else {
+    sd_bus_message_append(reply, "{sv}", "IPAddressDeny", "a(iayu)", 0);
+  }
+  if (confined("DeviceAllow")) {
+    sd_bus_message_append(reply, "{sv}", "DeviceAllow", "a(ss)", entries(true), "/dev/null", "rw");
+  } else {
+    sd_bus_message_append(reply, "{sv}", "DeviceAllow", "a(ss)", entries(false));
+  }
+  sd_bus_message_append(reply, "{sv}", "RestrictFileSystems", "(bas)",
+                        confined("RestrictFileSystems") ? 1 : 0, 0);
+  sd_bus_message_append(reply, "{sv}", "SocketBindDeny", "a(iiqq)", 0);
+  sd_bus_message_append(reply, "{sv}", "IPIngressFilterPath", "as", 0);
+  sd_bus_message_append(reply, "{sv}", "Id", "s", "of no interest");
+  sd_bus_message_close_container(reply);
+  const int sent = sd_bus_send(nullptr, reply, nullptr);
+  sd_bus_message_unref(reply);
+  return sent < 0 ? sent : 1;
+}
+
+int FakeSystemd::handle_start(sd_bus_message* message) {
+  const char* name = nullptr;
+  const char* mode = nullptr;
+  if (const int read = sd_bus_message_read(message, "ss", &name, &mode); read < 0) return read;
+  std::string start = std::string(name) + " " + mode + "\n";
+  sd_bus_message_enter_container(message, 'a', "(sv)");
+  while (sd_bus_message_enter_container(message, 'r', "sv") > 0) {
+    const char* property = nullptr;
+    sd_bus_message_read(message, "s", &property);
+    start += std::string(property) + "=";
+    char type = 0;
+    const char* contents = nullptr;
+    sd_bus_message_peek_type(message, &type, &contents);
+    const std::string signature = contents;
+    sd_bus_message_enter_container(message, 'v', signature.c_str());
+    if (signature == "s") {
+      const char* text = nullptr;
+      sd_bus_message_read(message, "s", &text);
+      start += text;
+    } else if (signature == "as") {
+      const char* text = nullptr;
+      sd_bus_message_enter_container(message, 'a', "s");
+      while (sd_bus_message_read(message, "s", &text) > 0) start += std::string(text) + ",";
+      sd_bus_message_exit_container(message);
+    } else if (signature == "t") {
+      std::uint64_t number = 0;
+      sd_bus_message_read(message, "t", &number);
+      start += std::to_string(number);
+    } else if (signature == "au") {
+      std::uint32_t number = 0;
+      sd_bus_message_enter_container(message, 'a', "u");
+      while (sd_bus_message_read(message, "u", &number) > 0) start += std::to_string(number) + ",";
+      sd_bus_message_exit_container(message);
+    }
+    start += "\n";
+    sd_bus_message_exit_container(message);
+    sd_bus_message_exit_container(message);
+  }
+  if (std::ranges::any_of(
+          starts_, [&](const std::string& each) { return each.starts_with(std::string(name) + " "); })) {
+    return sd_bus_reply_method_errorf(message, "org.freedesktop.systemd1.UnitExists",
+                                      "Unit %s already exists.", name);
+  }
+  starts_.push_back(std::move(start));
+  return sd_bus_reply_method_return(message, "o", "/org/freedesktop/systemd1/job/2");
+}
+
 int FakeSystemd::handle_get(sd_bus_message* message) {
   const char* interface = nullptr;
   const char* property = nullptr;
@@ -177,6 +277,7 @@ int FakeSystemd::handle_get(sd_bus_message* message) {
     const bool runs = found != units_.end() && !found->second.cgroup.empty();
     return sd_bus_reply_method_return(message, "v", "s", runs ? "active" : "inactive");
   }
+  if (name == "DefaultTasksMax") return sd_bus_reply_method_return(message, "v", "t", kTasksMax);
   if (name == "BoundBy") {
     std::vector<char*> names;
     if (found != units_.end()) {
@@ -398,6 +499,11 @@ int FakeSystemd::reloads() const {
 std::vector<std::string> FakeSystemd::stops() const {
   const std::lock_guard lock(mutex_);
   return stops_;
+}
+
+std::vector<std::string> FakeSystemd::starts() const {
+  const std::lock_guard lock(mutex_);
+  return starts_;
 }
 
 int FakeSystemd::changes() const {

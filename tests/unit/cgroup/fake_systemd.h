@@ -52,12 +52,18 @@ class SystemBusAddress {
 // 252).
 class FakeSystemd {
  public:
+  static constexpr std::uint64_t kTasksMax = 4915;  // DefaultTasksMax
+  static constexpr const char* kUnitOfAllProcesses = "worker.service";
+
   struct Unit {
     std::string cgroup;     // path in the tree; empty while it does not run
     UnitSetting unit_file;  // what its file says
     bool transient = false;
     std::vector<std::string> bound_by{};  // units that end with it
     bool refuses_stop = false;            // RefuseManualStop=
+    std::set<std::string> confined{};     // of MemoryMax, Delegate, IPAddressDeny, RestrictFileSystems,
+                                          // DeviceAllow, KillMode, OOMPolicy
+    std::uint64_t tasks_max = kTasksMax;
     UnitSetting live{};
     std::set<std::string> known_drop_ins{};  // as of the last reload or change
   };
@@ -82,6 +88,8 @@ class FakeSystemd {
   int changes() const;
   // Units that were to be stopped, each with the mode of its job.
   std::vector<std::string> stops() const;
+  // Scopes that were to be started, each as "NAME MODE" and a line a property.
+  std::vector<std::string> starts() const;
   // Takes calls and never answers them.
   void fall_silent(bool silent);
   // Takes a setting, and the kernel refuses it: the control file stays as it is.
@@ -92,6 +100,8 @@ class FakeSystemd {
   int handle_get(sd_bus_message* message);
   int handle_set(sd_bus_message* message);
   int handle_stop(sd_bus_message* message);
+  int handle_all(sd_bus_message* message);
+  int handle_start(sd_bus_message* message);
   void run();
   // Callers hold the mutex.
   void apply(Unit& unit, Attribute attribute) const;
@@ -106,6 +116,7 @@ class FakeSystemd {
   int reloads_ = 0;
   int changes_ = 0;
   std::vector<std::string> stops_;
+  std::vector<std::string> starts_;
   bool silent_ = false;
   bool refuse_ = false;
   bool stop_ = false;

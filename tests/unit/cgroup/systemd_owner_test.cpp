@@ -423,6 +423,59 @@ TEST(SystemdOwnerConnect, SilentBusIsGivenUpInTime) {
   close(listening);
 }
 
+TEST_F(SystemdOwnerTest, AScopeIsAskedForAndNotWaitedFor) {
+  Scope scope{.unit = "worker.service.berth-executor-7-70.scope",
+              .description = "executor 0",
+              .slice = "system.slice",
+              .stopped_with = FakeSystemd::kUnitOfAllProcesses,
+              .pid = 7,
+              .cpu_weight = 33,
+              .io_weight = std::nullopt,
+              .tasks_max = 4711,
+              .timeout_stop_us = 7000};
+  ASSERT_TRUE(owner->start_scope(scope));
+  EXPECT_EQ(systemd->starts(),
+            std::vector<std::string>{"worker.service.berth-executor-7-70.scope fail\nPIDs=7,\n"
+                                     "Description=executor 0\nSlice=system.slice\n"
+                                     "StopPropagatedFrom=worker.service,\nTimeoutStopUSec=7000\n"
+                                     "TasksMax=4711\nCollectMode=inactive-or-failed\nCPUWeight=33\n"});
+  const auto again = owner->start_scope(scope);
+  ASSERT_FALSE(again);
+  EXPECT_THAT(again.error().message(), HasSubstr("already exists"));
+  EXPECT_EQ(again.error().kind(), model::ErrorKind::refused);
+  scope.stopped_with = "other.service";
+  EXPECT_THAT(owner->start_scope(scope).error().message(), HasSubstr("process 7 is none of other.service"));
+  EXPECT_EQ(systemd->starts().size(), 1U) << "who has that number there is somebody else";
+}
+
+TEST_F(SystemdOwnerTest, WhatConfinesAUnitIsNamed) {
+  FakeSystemd::Unit unit{kGroup, cpus(""), false};
+  const auto told = [&](const std::set<Attribute>& held = {}) {
+    systemd->add(kUnit, unit);
+    const auto found = owner->traits(kUnit, held);
+    return found ? found->bound.value_or("nothing") : found.error().message();
+  };
+  EXPECT_EQ(told(), "nothing");
+  for (const char* name : {"MemoryMax", "Delegate", "IPAddressDeny", "RestrictFileSystems", "DeviceAllow",
+                           "KillMode", "OOMPolicy"}) {
+    unit.confined = {name};
+    EXPECT_EQ(told(), std::string(kUnit) + " has " + name + "= set");
+  }
+  unit.confined = {};
+  unit.tasks_max = 100;
+  EXPECT_EQ(told(), std::string(kUnit) + " has TasksMax=100");
+  unit.tasks_max = kInfinity;
+  EXPECT_EQ(told(), "nothing");
+  EXPECT_EQ(owner->traits(kUnit, {})->tasks_max, kInfinity);
+  unit.unit_file.memory_high_bytes = 1 << 20;
+  EXPECT_EQ(told(), std::string(kUnit) + " has MemoryHigh= set");
+  EXPECT_EQ(told({Attribute::memory_high}), "nothing") << "it is berth's";
+  EXPECT_EQ(owner->traits(kUnit, {})->main_pid, 4);
+  EXPECT_EQ(owner->traits(kUnit, {})->timeout_stop_us, 7000U);
+  systemd->fall_silent(true);
+  EXPECT_EQ(owner->traits(kUnit, {}).error().kind(), model::ErrorKind::transient);
+}
+
 TEST(UnitSettingText, GoesBothWaysWithoutLoss) {
   for (const auto& [attribute, value] :
        {std::pair(Attribute::cpus, "0-3,8191"), std::pair(Attribute::cpus, ""),

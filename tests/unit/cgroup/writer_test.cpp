@@ -315,6 +315,30 @@ TEST_F(WriterTest, HostIsRestoredWithoutADaemon) {
   EXPECT_EQ(tree.get("a", "cpuset.cpus"), "0-7");
 }
 
+// The kernel moves processes in /proc alone; here it is enough whether a leaf, which is empty, is removed.
+TEST_F(WriterTest, LeavesArePutBackUnlessARunningDaemonKeepsThem) {
+  const ScratchDirectory proc;
+  put_file(proc.path() / "sys/kernel/random/boot_id", "boot\n");
+  RestorePaths paths;
+  paths.state_dir = state.path();
+  paths.cgroup_root = tree.root();
+  paths.proc_root = proc.path();
+  const auto leaf = tree.root() / "worker.berth-executor-7-70";
+  std::filesystem::create_directory(leaf);
+  EXPECT_FALSE(restore_host(paths));
+  EXPECT_TRUE(std::filesystem::exists(leaf)) << "berthd still holds the journal";
+  journal.reset();
+  const auto report = restore_host(paths);
+  ASSERT_TRUE(report);
+  ASSERT_THAT(report->leaves, SizeIs(1));
+  EXPECT_EQ(report->leaves[0].origin, "worker");
+  EXPECT_FALSE(std::filesystem::exists(leaf));
+  std::filesystem::create_directory(leaf);
+  paths.proc_root = "/nonexistent";
+  EXPECT_FALSE(restore_host(paths)) << "nobody knows of which boot the journal is";
+  EXPECT_FALSE(std::filesystem::exists(leaf));
+}
+
 TEST_F(WriterTest, HostThatWasNeverChangedIsLeftUntouched) {
   const ScratchDirectory empty;
   RestorePaths paths;

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -106,6 +107,38 @@ TEST_F(EvictorTest, WhoHeedsSigtermIsNotKilled) {
   EXPECT_FALSE(was_killed());
   EXPECT_EQ(evictor.due_s(), std::nullopt);
   EXPECT_EQ(evictor.counts().ended, 1U);
+}
+
+TEST_F(EvictorTest, WhoseExecutorWasEvictedIsKnownAsLongAsMemoryIsShort) {
+  Child child;
+  run_in_it({&child});
+  workload.spark = model::SparkIdentity{"app-1", model::SparkRole::executor, "0"};
+  begin();
+  ASSERT_EQ(evictor.marks().apps, (std::map<std::string, double>{{"app-1", 1000}}));
+  evictor.look_at_memory(true, 1500, 60);
+  evictor.look_at_memory(false, 1559, 60);
+  EXPECT_EQ(evictor.marks().apps.size(), 1U);
+  evictor.look_at_memory(false, 1560, 60);
+  EXPECT_TRUE(evictor.marks().apps.empty());
+}
+
+TEST_F(EvictorTest, WhoEndsOneByHandHoldsNobody) {
+  Child child;
+  run_in_it({&child});
+  workload.spark = model::SparkIdentity{"app-1", model::SparkRole::executor, "0"};
+  auto action = action_of();
+  action.policy = kByHand;
+  ASSERT_TRUE(evictor.begin(target, workload, action, now));
+  EXPECT_TRUE(evictor.marks().apps.empty());
+}
+
+TEST(EvictionMarksTest, AClockThatWentBackHoldsNobodyForLong) {
+  EvictionMarks marks;
+  marks.apps = {{"app-1", 2000}, {"app-2", 990}};
+  marks.look_at_memory(false, 1000, 60);
+  EXPECT_EQ(marks.apps, (std::map<std::string, double>{{"app-2", 990}}));
+  marks.look_at_memory(false, 1001, 0);
+  EXPECT_TRUE(marks.apps.empty()) << "0: nobody";
 }
 
 TEST_F(EvictorTest, WhoDoesNotIsKilledByItsGroupOnceItsGraceIsOver) {

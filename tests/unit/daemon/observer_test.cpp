@@ -4,7 +4,14 @@
 #include "fake_node.h"
 #include "model/json.h"
 
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace berth::daemon {
 namespace {
@@ -62,6 +69,67 @@ TEST_F(ObserverTest, ItsSnapshotCanBeReadBackWhateverTheTreeHolds) {
   const auto read = model::parse_snapshot(model::to_json(snapshot));
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(read->snapshot.workloads, snapshot.workloads);
+}
+
+TEST_F(ObserverTest, ALeafHoldsWhatItsProcessesDoAndIsSparedUntilItIsLookedAt) {
+  const std::string leaf = "batch/worker.berth-executor-7-70";
+  node.add_group("batch/worker");
+  node.add_group(leaf);
+  node.put(leaf, "cgroup.procs", "7\n8");
+  const auto statm = [&](int pid, const std::string& text) {
+    const auto directory = node.proc() / std::to_string(pid);
+    std::filesystem::create_directories(directory);
+    std::ofstream(directory / "statm") << text;
+  };
+  statm(7, "9000 3000 1000 1 0 1 0\n");
+  statm(8, "900 700 500 1 0 1 0\n");
+  node.put(leaf, "memory.current", "4096");
+  auto observer = start();
+  const auto of = [&](const std::string& id) {
+    for (const auto& workload : observer->snapshot().workloads)
+      if (workload.id == id) return workload;
+    throw std::runtime_error("no such workload");
+  };
+  const auto memory_at = [&](double now) {
+    EXPECT_TRUE(test::eventually([&] {
+      tick(*observer, now);
+      return !of(leaf).usage.empty() && of(leaf).usage.back().time == now;
+    }));
+    return of(leaf).usage.back().memory_bytes.value_or(0);
+  };
+  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  EXPECT_EQ(memory_at(1000), 2200 * page) << "allocated before it came here";
+  EXPECT_EQ(of("batch/worker").usage.back().memory_bytes, 1048576U) << "as it is charged";
+  node.put(leaf, "memory.current", "1073741824");
+  EXPECT_EQ(memory_at(1001), 1073741824U) << "what it is charged, where that is more";
+  EXPECT_NE(of(leaf).spared, std::nullopt) << "nobody knows yet what it is";
+
+  EXPECT_EQ(of(leaf).leaf_since, 1000) << "though its processes are older, or not";
+  EXPECT_TRUE(of(leaf).fixed.memory) << "its memory.high does not reach what is charged elsewhere";
+  EXPECT_FALSE(of("batch/worker").fixed.memory);
+
+  const model::SparkIdentity executor{"app-1", model::SparkRole::executor, "1"};
+  auto seen = std::make_shared<spark::Observation>();
+  seen->members = {{.pid = 4, .name = "Worker", .cgroup = "batch/worker", .identity = {}},
+                   {.pid = 7,
+                    .name = "Executor",
+                    .cgroup = leaf,
+                    .kind = spark::ProcessKind::executor,
+                    .identity = executor}};
+  observer->set_spark(seen);
+  observer->set_leaf_problems({{"batch/worker", "no room"}, {leaf, "of no interest"}});
+  tick(*observer, 1002);
+  EXPECT_EQ(of(leaf).spark, executor);
+  EXPECT_EQ(of(leaf).spared, std::nullopt);
+  EXPECT_EQ(of("batch/worker").spared, "Spark's Worker (pid 4) serves executors elsewhere; no room");
+
+  // It has ended, and who is left is like any other work.
+  seen = std::make_shared<spark::Observation>();
+  seen->looked_at = 1002.5;
+  observer->set_spark(seen);
+  tick(*observer, 1003);
+  EXPECT_EQ(of(leaf).spark, std::nullopt);
+  EXPECT_EQ(of(leaf).spared, std::nullopt);
 }
 
 TEST_F(ObserverTest, SnapshotHoldsWhatSparkDriversTell) {

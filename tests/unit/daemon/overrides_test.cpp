@@ -47,6 +47,20 @@ TEST(Overrides, SetEveryKeyOfAWorkload) {
   EXPECT_TRUE(workload.evictable);
 }
 
+TEST(Overrides, WhatIsSetOfTheWholeIsOfItsLeavesToo) {
+  const test::FakeNode node;
+  auto overrides = fresh(node);
+  ASSERT_TRUE(overrides.set("web/a", 7, {{"class", "latency-sensitive"}, {"vcpus", "3"}, {"priority", "2"}}));
+  model::Workload leaf;
+  leaf.id = "web/a.berth-executor-7-70";
+  overrides.apply_to_leaf(leaf, "web/a", 8);
+  EXPECT_EQ(leaf.workload_class, model::WorkloadClass::best_effort) << "another run";
+  overrides.apply_to_leaf(leaf, "web/a", 7);
+  EXPECT_EQ(leaf.workload_class, model::WorkloadClass::latency_sensitive);
+  EXPECT_EQ(leaf.priority, 2);
+  EXPECT_EQ(leaf.vcpus, std::nullopt) << "they are asked for by the whole";
+}
+
 TEST(Overrides, AFileThatCannotBeSeenIsNotAMissingOne) {
   const test::FakeNode node;
   const auto loop = node.runtime_dir() / "loop";

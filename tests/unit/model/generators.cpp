@@ -126,6 +126,7 @@ Workload workload(const Snapshot& snapshot, const SnapshotShape& shape, CpuSet& 
   if (one_in(2)) {
     made.cpus = some_of(exclusive ? free : snapshot.topology.all(), 4);
     if (exclusive) free -= made.cpus;
+    if (one_in(5)) made.leaf_since = *amounts(1e9);
     if (!made.cpus.empty() && one_in(2)) made.pinned_at = *amounts(1e9);
   }
   if (one_in(4)) made.allowed_cpus = some_of(snapshot.topology.all(), 8);
@@ -223,6 +224,7 @@ Snapshot snapshot(const SnapshotShape& shape) {
   made.time = *amounts(2e9);
   if (one_in(3)) made.straggler_seen_at = *amounts(2e9);
   if (one_in(3)) made.eviction_ended_at = *amounts(2e9);
+  for (int i = count_up_to(2); i > 0; --i) made.spark_evicted["app-" + std::to_string(i)] = *amounts(2e9);
   made.load1 = *amounts(100);
   made.topology = *topologies(shape.topology);
   made.memory.total_bytes = some_bytes();

@@ -163,6 +163,7 @@ SparkFindings some_spark() {
   findings.psi_full_avg10 = *testing::amounts(100);
   findings.trigger = *gen::element(EvictionTrigger::none, EvictionTrigger::need, EvictionTrigger::pressure);
   findings.reason = *testing::names();
+  if (*gen::arbitrary<bool>()) findings.held.emplace(*testing::names(), *testing::names());
   if (*gen::arbitrary<bool>()) findings.spared.emplace(*testing::names(), *testing::names());
   const int count = *gen::inRange(0, 4);
   for (int index = 0; index < count; ++index) {

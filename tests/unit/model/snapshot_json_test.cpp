@@ -4,6 +4,8 @@
 #include "tests/unit/model/documents.h"
 
 #include <cmath>
+#include <map>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -64,7 +66,7 @@ TEST(SnapshotJson, WhatAWorkloadLeavesOut) {
 
 TEST(SnapshotJson, NullIsNoValueWhereNoneIsLegal) {
   const Workload bare = workload(
-      R"(,"vcpus":null,"allowed_cpus":null,"cpu_quota":null,"memory_high_bytes":null,"deadline":null,"pinned_at":null,)"
+      R"(,"vcpus":null,"allowed_cpus":null,"cpu_quota":null,"memory_high_bytes":null,"deadline":null,"leaf_since":null,"pinned_at":null,)"
       R"("spark":null,"spared":null,"original":null,"held":null,"fixed":null,"straggled_at":null,"pressed_at":null,"progressed_at":null,"evicted_at":null,"cpu_throttled":null,"cpu_time_s":null,"cache_bytes":null)");
   EXPECT_EQ(bare, workload(""));
 }
@@ -79,7 +81,7 @@ TEST(SnapshotJson, NullIsTheWrongTypeElsewhere) {
 TEST(SnapshotJson, ReadsEveryMemberOfAWorkload) {
   const Workload read = workload(
       R"(,"service":"s","vcpus":4,"memory_request_bytes":5,"cpus":"0-1","allowed_cpus":"0-3","cpu_quota":1.5,)"
-      R"("memory_high_bytes":6,"priority":-7,"evictable":true,"created":8.5,"deadline":9.5,"pinned_at":10.5,)"
+      R"("memory_high_bytes":6,"priority":-7,"evictable":true,"created":8.5,"leaf_since":8.75,"deadline":9.5,"pinned_at":10.5,)"
       R"("spark":{"app":"a","role":"executor","executor":"1"},"spared":"is shared","gpus":["g0"],)"
       R"("original":{"cpu_quota":2.5,"memory_high_bytes":null},)"
       R"("held":{"cpu":{"cause":"preempted","since":20,"changed_at":21.5},"memory":{"cause":"extended","since":22}},)"
@@ -98,6 +100,7 @@ TEST(SnapshotJson, ReadsEveryMemberOfAWorkload) {
   expected.priority = -7;
   expected.evictable = true;
   expected.created = 8.5;
+  expected.leaf_since = 8.75;
   expected.deadline = 9.5;
   expected.pinned_at = 10.5;
   expected.spark = SparkIdentity{"a", SparkRole::executor, "1"};
@@ -274,6 +277,8 @@ TEST(SnapshotJson, WhatOnlyStragglersBringIsNotWrittenWithoutThem) {
                              "cpu_throttled", "progress", "progressed_at", "straggler_seen_at"})
     EXPECT_EQ(text.find(member), std::string::npos) << member;
   EXPECT_EQ(parsed(snapshot_document("", R"(,"straggler_seen_at":7.5)")).snapshot.straggler_seen_at, 7.5);
+  EXPECT_EQ(parsed(snapshot_document("", R"(,"spark_evicted":{"app-1":7.5})")).snapshot.spark_evicted,
+            (std::map<std::string, double>{{"app-1", 7.5}}));
   EXPECT_EQ(parsed(snapshot_document("", R"(,"eviction_ended_at":7.5)")).snapshot.eviction_ended_at, 7.5);
 }
 

@@ -25,7 +25,9 @@ class Naive {
     predict();
     for (const SparkApp& app : snap_.spark_apps) out_.apps[app.id] = worth(app);
     order();
+    find_held();
     decide();
+    hold();
     keep();
     return std::move(out_);
   }
@@ -308,6 +310,23 @@ class Naive {
   static double high(const Workload& w) {
     return w.memory_high_bytes ? static_cast<double>(*w.memory_high_bytes)
                                : std::numeric_limits<double>::infinity();
+  }
+
+  void find_held() {
+    if (set_.hold_s == 0) return;
+    for (const Workload& w : snap_.workloads) {
+      if (!best_effort(w) || w.spared || w.evicted_at || !w.spark || drives(w)) continue;
+      for (const auto& [app, time] : snap_.spark_evicted)
+        if (app == w.spark->app && w.created > time) out_.held.insert(w.id);
+    }
+  }
+
+  void hold() {
+    if (set_.evict && !out_.victims.empty()) out_.held.erase(out_.victims.front());
+    for (const std::string& id : out_.held) {
+      const Workload& w = find(id);
+      if (!w.fixed.cpu) out_.held_cores[id] = w.cpu_quota_cores ? std::min(*w.cpu_quota_cores, 0.1) : 0.1;
+    }
   }
 
   void keep() {

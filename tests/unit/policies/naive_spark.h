@@ -7,6 +7,7 @@
 #include "policies/settings.h"
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ struct Eviction {
   std::vector<std::string> victims;
   std::map<std::string, double> limits;  // of workloads that are squeezed now, bytes
   std::map<std::string, double> kept;    // and of those that stay squeezed
+  // Executors in place of evicted ones.
+  std::set<std::string> held;
+  std::map<std::string, double> held_cores;
 };
 
 Eviction evict(const model::Snapshot& snapshot, const SparkSettings& settings);

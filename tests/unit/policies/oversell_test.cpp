@@ -144,6 +144,11 @@ TEST(Oversell, YoungWorkCountsWithWhatItAskedFor) {
   EXPECT_NEAR(findings(snapshot, with(PeakMethod::weighted)).cpu.peak, 2.28 - 1 + 6, 1e-9);
   snapshot.workloads[1].created = 400;
   EXPECT_THAT(findings(snapshot).warming, IsEmpty());
+  // An old executor that has a cgroup of its own for a minute.
+  snapshot.workloads[1].leaf_since = 940;
+  EXPECT_THAT(findings(snapshot).warming, UnorderedElementsAre(Pair("b", 60.0)));
+  snapshot.workloads[1].leaf_since = 400;
+  EXPECT_THAT(findings(snapshot).warming, IsEmpty());
 }
 
 TEST(Oversell, WhatWasNeverSeenOfEitherResourceCountsWithWhatItAskedFor) {

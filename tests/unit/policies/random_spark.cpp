@@ -41,10 +41,15 @@ class Drawer : private Draws {
     settings.evict = chance(0.5);
     settings.grace_s = chance(0.5) ? 30 : 0.5;
     if (chance(0.3)) snapshot.eviction_ended_at = snapshot.time - number(-5, 20);
+    if (chance(0.3)) settings.hold_s = chance(0.3) ? 0 : number(1, 300);
+    if (chance(0.2))
+      snapshot.advertised.memory =
+          model::AdvertisedResource{.factor = 1, .state = model::SchedulingState::evict};
     const int apps = number(0, 3);
     for (int i = 0; i < apps; ++i) {
       const std::string id = "app-" + std::to_string(i);
       const int executors = number(0, 4);
+      if (chance(0.4)) snapshot.spark_evicted[id] = snapshot.time - number(-10, 400);
       if (chance(0.85)) snapshot.spark_apps.push_back(app(id, executors));
       for (int e = 0; e < executors; ++e) {
         model::Workload made = workload(snapshot.time, id + "/" + std::to_string(e));
@@ -91,6 +96,7 @@ class Drawer : private Draws {
                            .since = now - 100,
                            .changed_at = now - number(-5, 40)};
     }
+    if (chance(0.1)) made.cpu_quota_cores = 2 * fraction() + 0.01;
     if (chance(0.08)) made.evicted_at = now - number(0, 20);
     made.fixed = {.cpu = chance(0.1), .memory = chance(0.1), .life = chance(0.1)};
     const bool climbs = chance(0.5);

@@ -77,7 +77,12 @@ RC_GTEST_PROP(SparkProperty, IsWhatItsRestatementSays, ()) {
   RC_CLASSIFY(!expected.kept.empty(), "somebody is kept squeezed");
   std::map<std::string, double> limits = expected.limits;
   limits.insert(expected.kept.begin(), expected.kept.end());
-  RC_ASSERT(real.actions.size() == limits.size() + (evicts ? 1 : 0));
+  std::map<std::string, double> quotas = expected.held_cores;
+  RC_CLASSIFY(!expected.held.empty(), "somebody is held");
+  std::set<std::string> held;
+  for (const auto& [id, reason] : findings.held) held.insert(id);
+  RC_ASSERT(held == expected.held);
+  RC_ASSERT(real.actions.size() == limits.size() + quotas.size() + (evicts ? 1 : 0));
   for (const model::Action& action : real.actions) {
     if (const auto* evict = std::get_if<model::EvictAction>(&action.what)) {
       ++evictions;
@@ -89,6 +94,12 @@ RC_GTEST_PROP(SparkProperty, IsWhatItsRestatementSays, ()) {
       RC_ASSERT(evict->grace_s ==
                 (emergency ? std::min(1.0, node.settings.spark.grace_s) : node.settings.spark.grace_s));
       RC_ASSERT(evict->frees_bytes == findings.victims.front().bytes);
+      continue;
+    }
+    if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what)) {
+      RC_ASSERT(quotas.contains(quota->workload));
+      RC_ASSERT(near(quota->cpu_quota_cores.value_or(-1), quotas.at(quota->workload)));
+      quotas.erase(quota->workload);
       continue;
     }
     RC_ASSERT(limits.contains(*action.workload()));
