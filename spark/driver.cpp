@@ -145,7 +145,10 @@ model::Result<void> Driver::read_stages(const Get& get, double now) {
     for (const RestStage& stage : *active) listed.insert({stage.id, stage.attempt});
     std::erase_if(attempts_, [&](const auto& item) {
       const Status status = item.second.stage.status;
-      return listed.count(item.first) == 0 && (status == Status::pending || status == Status::skipped);
+      const bool gone =
+          listed.count(item.first) == 0 && (status == Status::pending || status == Status::skipped);
+      if (gone) tasks_ -= item.second.tasks.size();
+      return gone;
     });
     for (auto& [id, attempt] : attempts_) {
       if (listed.count(id) > 0) continue;
@@ -170,13 +173,25 @@ model::Result<void> Driver::read_stages(const Get& get, double now) {
 void Driver::forget_oldest(const std::set<AttemptId>& listed) {
   for (auto at = attempts_.begin(); at != attempts_.end();) {
     if (attempts_.size() <= kMostStages && tasks_ <= kMostTasks / 2) return;
-    if (listed.count(at->first) > 0) {
-      ++at;
+    // All attempts of a stage, or none.
+    const int stage = at->first.first;
+    bool known = false;
+    int partitions = 0;
+    std::size_t tasks = 0;
+    auto next = at;
+    for (; next != attempts_.end() && next->first.first == stage; ++next) {
+      known = known || listed.count(next->first) > 0;
+      if (next->second.stage.status == Status::complete)
+        partitions = std::max(partitions, next->second.stage.tasks);
+      tasks += next->second.tasks.size();
+    }
+    if (known) {
+      at = next;
       continue;
     }
-    if (at->second.stage.status == Status::complete) forgotten_partitions_ += at->second.stage.tasks;
-    tasks_ -= at->second.tasks.size();
-    at = attempts_.erase(at);
+    if (stood_for_by(stage) == stage) forgotten_partitions_ += partitions;
+    tasks_ -= tasks;
+    at = attempts_.erase(at, next);
   }
 }
 
