@@ -11,6 +11,7 @@ import pytest
 
 from berth import Berth
 from guestlib import TOPOLOGIES, VARIANTS, Guest, GuestError
+from sparkdisk import SparkMissing, ensure_spark_disk
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -42,7 +43,7 @@ def guest() -> Iterator[Guest]:
 @pytest.fixture(autouse=True)
 def another_guest_where_one_hung(request: pytest.FixtureRequest) -> None:
     """A test that met the silence of a guest runs again (tests/vm/run), and the ones after it run: in another one."""
-    for name in {"guest", "sampling_guest"} & set(request.fixturenames):
+    for name in {"guest", "sampling_guest", "spark_guest"} & set(request.fixturenames):
         hung: Guest = request.getfixturevalue(name)
         if hung.silent:
             print("the guest hung: booting another")
@@ -81,6 +82,36 @@ def sampling_guest(request: pytest.FixtureRequest) -> Iterator[Guest]:
 @pytest.fixture
 def sampling_berth(sampling_guest: Guest) -> Iterator[Berth]:
     yield from installed(sampling_guest)
+
+
+def absent(reason: str) -> None:
+    """Where nobody looks on, a test that cannot run is a failure."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def spark_guest() -> Iterator[Guest]:
+    """A guest with room for a Spark cluster, and with the disk of sparkdisk.py. BERTH_SPARK_GUEST names one that runs already."""
+    if name := os.environ.get("BERTH_SPARK_GUEST"):
+        yield Guest.attach(name)
+        return
+    staging = os.environ.get("BERTH_STAGING")
+    if not staging:
+        pytest.skip("no berth for a guest of its own; give tests/vm/run --staging")
+    try:
+        disk = ensure_spark_disk()
+    except SparkMissing as reason:
+        absent(str(reason))
+    with Guest.boot(f"spark-{os.getpid()}", topology=TOPOLOGIES["roomy"], disks=[disk]) as booted:
+        booted.install(Path(staging))
+        yield booted
+
+
+@pytest.fixture
+def spark_berth(spark_guest: Guest) -> Iterator[Berth]:
+    yield from installed(spark_guest)
 
 
 def installed(guest: Guest) -> Iterator[Berth]:

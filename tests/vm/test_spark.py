@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spark as berthd sees it from inside its unit, which may not look into other users' processes. A JVM is too slow for an emulated host:
-tests/spark has a real cluster, and here programs go by the names of Spark's."""
+"""Spark as berthd sees it from inside its unit, which may not look into other users' processes. JVMs are slow in an emulated host:
+test_spark_cluster and tests/spark have real ones, and here programs go by the names of Spark's."""
 
 from __future__ import annotations
 

@@ -57,6 +57,7 @@ def up(options: argparse.Namespace) -> int:
         topology=chosen_topology(options),
         variant=options.variant,
         kernel_arguments=options.append,
+        disks=options.disk,
         owned=False,
     )
     print(f"guest {options.name!r} is up after {time.monotonic() - started:.1f} s; logs: {guest.state}")
@@ -110,6 +111,7 @@ def parser() -> argparse.ArgumentParser:
 
     one = commands.add_parser("up", help="boot in the background and wait until the guest is ready")
     add_machine_options(one)
+    one.add_argument("--disk", type=Path, action="append", default=[], metavar="IMAGE", help="a further disk, to be read")
     one.set_defaults(function=up)
 
     one = commands.add_parser("run", help="run a command in the guest; exit with its status")

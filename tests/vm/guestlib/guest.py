@@ -53,6 +53,7 @@ class Guest:
         self.topology = Topology(**facts["topology"])
         self.image = Image(Path(facts["image"]))
         self.kernel_arguments: str = facts["kernel_arguments"]
+        self.disks = [Path(disk) for disk in facts.get("disks", ())]
         self.silent = False  # found hung by run()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -66,10 +67,11 @@ class Guest:
         topology: Topology = Topology(),
         variant: str = "6.1",
         kernel_arguments: str = "",
+        disks: Sequence[Path] = (),
         owned: bool = True,
         deadline: float = BOOT_DEADLINE,
     ) -> Guest:
-        """Boots and waits until systemd has started everything; `owned`: ends with this process."""
+        """Boots and waits until systemd has started everything; `disks`: further ones, to be read; `owned`: ends with this process."""
         image = ensure_image(variant)
         state = state_dir(name)
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -78,7 +80,7 @@ class Guest:
             if running(state):
                 raise GuestError(f"guest {name!r} is already running; see {state}")
             clear(state)
-            command = command_line(image, topology, state, kernel_arguments)
+            command = command_line(image, topology, state, kernel_arguments, disks)
             process = spawn(command, state / "qemu.log", owned=owned)
             try:
                 port = ask_port(state, process)
@@ -88,6 +90,7 @@ class Guest:
                     "image": str(image.path),
                     "topology": vars(topology),
                     "kernel_arguments": kernel_arguments,
+                    "disks": [str(disk) for disk in disks],
                 }
                 (state / "guest.json").write_text(json.dumps(facts))
                 guest = cls(state)
@@ -133,7 +136,10 @@ class Guest:
         """Ends a guest that hung, and boots another in its place: nothing of what was installed in it is there."""
         name, variant = self.state.name, self.image.path.name.rsplit("-", 1)[0]
         self.down()
-        self.__dict__.update(Guest.boot(name, topology=self.topology, variant=variant, kernel_arguments=self.kernel_arguments).__dict__)
+        booted = Guest.boot(
+            name, topology=self.topology, variant=variant, kernel_arguments=self.kernel_arguments, disks=self.disks
+        )
+        self.__dict__.update(booted.__dict__)
 
     def alive(self) -> bool:
         if self._process is not None:

@@ -7,7 +7,7 @@ import json
 import re
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,10 +65,15 @@ TOPOLOGIES = {
     "single": Topology(sockets=1, cores=1, threads=1, numa_nodes=1, memory_mib=1024),
     # For what patches the kernel's text; small, for all vCPUs share one processor.
     "round-robin": Topology(cores=1, memory_mib=1024, round_robin=True),
+    # For the six JVMs of a Spark cluster.
+    "roomy": Topology(sockets=1, numa_nodes=1, memory_mib=4096),
 }
 
 
-def command_line(image: Image, topology: Topology, state: Path, kernel_arguments: str) -> list[str]:
+def command_line(
+    image: Image, topology: Topology, state: Path, kernel_arguments: str, disks: Sequence[Path] = ()
+) -> list[str]:
+    """`disks`: further ones, which guests only read."""
     append = (
         "root=/dev/vda console=ttyS0 loglevel=5 psi=1 net.ifnames=0 mitigations=off "
         f"systemd.show_status=yes panic=-1 {kernel_arguments}"
@@ -84,6 +89,7 @@ def command_line(image: Image, topology: Topology, state: Path, kernel_arguments
         "-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", append.strip(),
         # Writes go to an unnamed temporary file: every boot starts from the same disk.
         "-drive", f"file={image.disk},if=virtio,format=raw,snapshot=on",
+        *(word for disk in disks for word in ("-drive", f"file={disk},if=virtio,format=raw,readonly=on")),
         # Port 0: the host's kernel picks a free one. The guest reaches nothing but this.
         "-netdev", "user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:0-:22",
         "-device", "virtio-net-pci,netdev=net,romfile=",

@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Spark cluster in a guest: a service that needs memory gets it from the executor that costs the least, nobody else loses anything, and
+each application ends with the right sum."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from berth import MIB, Berth
+from guestlib import Guest
+from sparkdisk import LABEL
+
+APP = Path(__file__).resolve().parent / "waiting_app.py"
+PLACE = "/var/tmp/berth-test-spark"
+SPARK = "/opt/spark"
+MASTER, WORKER = "berth-test-be-master.service", "berth-test-be-worker.service"
+LS = "berth-test-ls-cache.service"
+# By name, what waiting_app.py is told: an executor of `dear` has more to lose, and with both drivers still more would go. And the driver's user:
+# where berthd cannot see whose sockets are whose, it takes no driver of a user who has two for that of any application.
+APPS = {"dear": ("0 6", "tester"), "cheap": ("12 1", "games")}
+ROWS = 10_000
+TOTAL = f"total {ROWS * (ROWS - 1) // 2}"
+# A JVM takes what it can get: here it is to start fast.
+SMALL_JVM = (
+    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=48m -Xss512k -XX:-UsePerfData "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+ENVIRONMENT = f"""\
+JAVA_HOME={SPARK}/jre
+SPARK_HOME={SPARK}/pyspark
+SPARK_CONF_DIR={PLACE}/conf
+SPARK_LOCAL_DIRS={PLACE}/local
+SPARK_LOCAL_IP=127.0.0.1
+SPARK_DAEMON_MEMORY=256m
+SPARK_DAEMON_JAVA_OPTS="{SMALL_JVM}"
+SPARK_LAUNCHER_OPTS="{SMALL_JVM}"
+PYTHONPATH={SPARK}
+PYSPARK_PYTHON=/usr/bin/python3
+"""
+# An emulated host may be slow for longer than any of Spark's patience.
+DEFAULTS = f"""\
+spark.master spark://127.0.0.1:7077
+spark.driver.memory 512m
+spark.driver.extraJavaOptions {SMALL_JVM}
+spark.executor.memory 512m
+spark.executor.cores 1
+spark.executor.extraJavaOptions {SMALL_JVM}
+spark.cores.max 1
+spark.network.timeout 600s
+spark.worker.timeout 600
+spark.ui.showConsoleProgress false
+"""
+# Holds as many MiB as a file says, and goes there step by step.
+SERVICE = f"""
+import time
+STEP = 4
+held = []
+while True:
+    wanted = int(open("{PLACE}/wanted").read()) // STEP
+    if len(held) < wanted:
+        held.append(b"x" * (STEP << 20))
+    del held[wanted:]
+    time.sleep(0.5)
+"""
+BASE = 40
+# How far the service may grow before anything is missing.
+ROOM = 200
+RULES = """
+[[workload]]
+match = "system.slice/berth-test-ls*.service"
+class = "latency-sensitive"
+vcpus = 1
+
+[[workload]]
+match = "system.slice/berth-test-be*.service"
+class = "best-effort"
+"""
+HOLD = 100
+PATIENCE = 300
+
+
+def settings(reserve: float = 0.05, evict: bool = False) -> str:
+    """Only what is missing counts, not pressure; what is expected of a service that grows is little beside an executor."""
+    return f"""
+spark.interval = "1s"
+spark.psi_full = 100
+spark.window = 10
+spark.z = 1
+spark.grace = "120s"
+spark.hold = "{HOLD}s"
+spark.reserve = {reserve:.4f}
+spark.evict = {str(evict).lower()}
+straggler.restore_hold = "2s"
+straggler.restore_step = 1
+safety.be_quota_rise = 1
+"""
+
+
+@dataclass(frozen=True)
+class Executor:
+    app: str
+    number: int
+    pid: int
+    started: str
+    place: str
+
+    @property
+    def apart(self) -> bool:
+        return self.place == f"{workload(WORKER)}.berth-executor-{self.pid}-{self.started}.scope"
+
+
+class Cluster:
+    """A Master, a Worker, and applications whose drivers run beside them, each a unit."""
+
+    def __init__(self, berth: Berth) -> None:
+        self.berth, self.guest = berth, berth.guest
+        guest = self.guest
+        guest.run(
+            f"mkdir -p {SPARK} && {{ mountpoint -q {SPARK} || mount -o ro LABEL={LABEL} {SPARK}; }} && "
+            f"rm -rf {PLACE} && install -d -m 1777 {PLACE} {PLACE}/local"
+        )
+        guest.write_file(f"{PLACE}/environment", ENVIRONMENT)
+        guest.write_file(f"{PLACE}/conf/spark-defaults.conf", DEFAULTS)
+        guest.write_file(f"{PLACE}/app.py", APP.read_text())
+        guest.write_file(f"{PLACE}/service.py", SERVICE)
+        address = "--host 127.0.0.1 --webui-port 0"
+        spark_class = f"{SPARK}/pyspark/bin/spark-class org.apache.spark.deploy"
+        self.start(MASTER, f"{spark_class}.master.Master {address} --port 7077")
+        # Meanwhile the Worker starts, and tries again until there is a Master.
+        workdir = f"--work-dir {PLACE}/work"
+        self.start(WORKER, f"{spark_class}.worker.Worker {address} --port 0 --cores 4 --memory 3g {workdir} spark://127.0.0.1:7077")
+        self.says(MASTER, "Starting Spark master at .*")
+        for name, (told, user) in APPS.items():
+            self.start(driver(name), f"{SPARK}/pyspark/bin/spark-submit --name {name} {PLACE}/app.py {told} {self.go(name)}", user)
+        self.ids = {name: self.says(driver(name), "^application .*").split()[1] for name in APPS}
+
+    def start(self, unit: str, command: str, user: str = "tester") -> None:
+        # Apart, since a JVM writes lines of either into the middle of the other's.
+        outputs = [f"StandardOutput=file:{PLACE}/{unit}.out", f"StandardError=file:{PLACE}/{unit}.log"]
+        self.berth.start_unit(unit, command, f"User={user}", f"WorkingDirectory={PLACE}", f"EnvironmentFile={PLACE}/environment", *outputs)
+
+    def go(self, name: str) -> str:
+        return f"{PLACE}/go-{name}"
+
+    def says(self, unit: str, pattern: str) -> str:
+        """What the pattern matches first in its output or log; an AssertionError where it ends without."""
+        files = f"{PLACE}/{unit}.out {PLACE}/{unit}.log"
+        command = (
+            f"state=$(systemctl is-active {unit}); grep -ahoEm1 -e '{pattern}' {files} && exit; "
+            f"[ $state = active ] && exit 1; tail -n 40 {files}; exit 3"
+        )
+
+        def look() -> str | None:
+            found = self.guest.run(command, check=False)
+            assert found.returncode != 3, f"{unit} has ended: {found.stdout}"
+            return found.stdout.strip() if found.returncode == 0 else None
+
+        return self.guest.poll(look, PATIENCE, interval=1, what=f"{pattern!r} of {unit}")
+
+    def waits(self, name: str) -> bool:
+        return self.guest.run(f"test -e {self.go(name)}.awaited", check=False).returncode == 0
+
+    def executors(self) -> list[Executor]:
+        script = (
+            f"for pid in $(pgrep -f '^{SPARK}/jre/bin/java .*CoarseGrainedExecutorBackend'); do "
+            "cut -d' ' -f22 /proc/$pid/stat && sed -n s,^0::/,,p /proc/$pid/cgroup && tr '\\0' ' ' < /proc/$pid/cmdline && echo $pid; done"
+        )
+        text = self.guest.run(script, check=False).stdout
+        found = []
+        for started, place, words, pid in re.findall(r"^(\d+)\n(\S+)\n(.*) (\d+)$", text, re.MULTILINE):
+            app, number = (re.search(rf"--{option} (\S+)", words)[1] for option in ("app-id", "executor-id"))
+            found.append(Executor(app, int(number), int(pid), started, place))
+        return found
+
+    def executor(self, name: str) -> Executor | None:
+        return next((executor for executor in self.executors() if executor.app == self.ids[name]), None)
+
+    def scopes(self) -> list[str]:
+        listed = self.guest.run("systemctl list-units --all --plain --no-legend '*.berth-executor-*'").stdout
+        return sorted(f"system.slice/{line.split()[0]}" for line in listed.splitlines() if line.strip())
+
+    def spark(self) -> Any:
+        return self.berth.json("list", "--spark")["spark"]
+
+    def units(self) -> dict[str, str]:
+        """Of each which process it is, and how often it was started."""
+        names = (MASTER, WORKER, LS, *(driver(name) for name in APPS))
+        show = "systemctl show -p MainPID -p NRestarts -p ActiveEnterTimestampMonotonic"
+        return {name: self.guest.run(f"{show} {name}").stdout for name in names}
+
+
+def driver(name: str) -> str:
+    return f"berth-test-be-driver-{name}.service"
+
+
+def workload(unit: str) -> str:
+    return f"system.slice/{unit}"
+
+
+def want(guest: Guest, mib: int) -> None:
+    guest.run(f"echo {mib} > {PLACE}/wanted.new && mv {PLACE}/wanted.new {PLACE}/wanted")
+
+
+@pytest.fixture
+def berth(spark_berth: Berth) -> Berth:
+    return spark_berth
+
+
+@pytest.fixture
+def cluster(berth: Berth) -> Iterator[Cluster]:
+    """Two applications that wait, each with something that its executor computed and nobody has read yet."""
+    started = Cluster(berth)
+    for name in APPS:
+        berth.guest.poll(lambda: started.waits(name), PATIENCE, interval=1, what=f"{name} to wait")
+    yield started
+    if not berth.guest.silent:
+        print(berth.guest.run(f"tail -n 12 {PLACE}/*.log {PLACE}/work/*/*/stderr", check=False).stdout)
+
+
+def test_a_service_gets_its_memory_from_the_cheapest_executor_alone(cluster: Cluster, berth: Berth) -> None:
+    guest = berth.guest
+    want(guest, BASE)
+    berth.start_unit(LS, f"python3 {PLACE}/service.py")
+    berth.wait_held(LS, BASE)
+    berth.start("enforce", settings(), RULES)
+
+    # Each executor in a cgroup of its own, and both applications known.
+    guest.poll(lambda: all(e.apart for e in cluster.executors()), PATIENCE, interval=1, what="a scope for each executor")
+    cheap, dear = cluster.executor("cheap"), cluster.executor("dear")
+    assert cheap and dear and cluster.scopes() == sorted([cheap.place, dear.place])
+    wanted = {cheap.place: "executor", dear.place: "executor", **{workload(driver(name)): "driver" for name in APPS}}
+
+    def known() -> bool:
+        found = cluster.spark()
+        kinds = {id_: candidate["kind"] for id_, candidate in found["candidates"].items()}
+        return set(found["apps"]) == set(cluster.ids.values()) and kinds == wanted
+
+    guest.poll(known, PATIENCE, interval=1, what="berthd to know both applications")
+    found = cluster.spark()
+    assert {workload(MASTER), workload(WORKER)} <= set(found["spared"])
+    assert found["order"][:2] == [cheap.place, dear.place], found["candidates"]
+    assert set(found["order"][2:]) == {workload(driver(name)) for name in APPS}
+    assert found["candidates"][cheap.place]["lost"] >= 2 and found["candidates"][dear.place]["lost"] >= 12, found["candidates"]
+    size = found["candidates"][cheap.place]["frees_bytes"]
+    assert size >= 100 * MIB, "though it was allocated in the Worker's cgroup"
+    before = cluster.units()
+
+    # So much is kept in reserve that the service runs into it, and nobody runs out of memory.
+    berth.settled_memory_in_use()
+    memory = {name: int(kib) << 10 for name, kib in re.findall(r"^(\w+):\s+(\d+) kB", guest.read_file("/proc/meminfo"), re.MULTILINE)}
+    reserve = (memory["MemAvailable"] - ROOM * MIB) / memory["MemTotal"]
+    assert berth.configure("enforce", settings(reserve, evict=True), RULES).returncode == 0
+    assert cluster.spark()["need_bytes"] == 0
+    goal = BASE + ROOM + round(0.3 * size / MIB)
+    want(guest, goal)
+
+    def steps() -> list[tuple[str, str, str]]:
+        return [(e["workload"], e["attribute"], e["new"]) for e in berth.logged("evict")]
+
+    # It goes the way that any unit goes; nobody else does.
+    guest.poll(lambda: (cheap.place, "end") in [step[:2] for step in steps()], PATIENCE, what="the cheapest one to go")
+    assert [step[1:] for step in steps() if step[0] == cheap.place][0] == ("terminate", "StopUnit")
+    first = next(e for e in berth.logged("evict"))
+    assert first["workload"] == cheap.place and first["policy"] == "spark" and "is missing" in first["reason"], first
+    berth.wait_held(LS, goal)
+
+    # The Master has another one started in its place, which berth finds in time, and holds.
+    def replacement() -> Executor | None:
+        now = cluster.executor("cheap")
+        return now if now and now.apart and now.number > cheap.number else None
+
+    new = guest.poll(replacement, PATIENCE, what="another one in its place, in a scope")
+
+    def quota() -> str:
+        return guest.run(f"cat /sys/fs/cgroup/{new.place}/cpu.max", check=False).stdout.strip()
+
+    guest.poll(lambda: quota() == "10000 100000", HOLD, what="it to be held")
+    assert new.place in cluster.spark().get("held", {})
+    held = [e for e in berth.logged("set-cpu-quota") if e["workload"] == new.place and e["policy"] == "spark"]
+    assert held and "came in place of an executor" in held[0]["reason"], held
+
+    # Memory is there again: it gets on.
+    want(guest, BASE)
+    # systemd takes the controller away where nobody needs it any more, and the file goes with it.
+    guest.poll(lambda: quota() in ("max 100000", ""), PATIENCE, interval=1, what="its quota to go back")
+    assert {step[0] for step in steps()} == {cheap.place}, steps()
+    assert cluster.units() == before
+    assert [cluster.executor("dear"), cluster.executor("cheap")] == [dear, new]
+
+    # All goes back where it was, and goes on there.
+    berth.stop()
+    assert {executor.place for executor in cluster.executors()} == {workload(WORKER)}
+    guest.poll(lambda: cluster.scopes() == [], PATIENCE, what="the scopes to be collected")
+    invocations = {name: guest.run(f"systemctl show -P InvocationID {driver(name)}").stdout.strip() for name in APPS}
+    for name in APPS:
+        guest.run(f"touch {cluster.go(name)}")
+    for name in APPS:
+        assert cluster.says(driver(name), "^total .*") == TOTAL
+    for name, invocation in invocations.items():
+        ended = f"journalctl -q INVOCATION_ID={invocation} -g 'Deactivated successfully'"
+        guest.poll(ended, PATIENCE, interval=1, what=f"the driver of {name} to end well")
+    after = cluster.units()
+    assert [after[unit] for unit in (MASTER, WORKER, LS)] == [before[unit] for unit in (MASTER, WORKER, LS)]
