@@ -150,7 +150,11 @@ void Tree::scan(Node& node, DirectoryStream stream) {
     if (!std::binary_search(names.begin(), names.end(), name)) gone.push_back(name);
   }
   for (const std::string& name : gone) remove_child(node, name);
-  for (const std::string& name : names) visit(node, name);  // in order: a leaf after what it is of
+  for (const std::string& name : names) visit(node, name);
+  // One may have been visited before what it is a leaf of.
+  for (const auto& [name, child] : node.children) {
+    if (leaf_at(name)) judge_node(*child);
+  }
 }
 
 // Owner and marks, and what follows from them for this node.

@@ -318,7 +318,9 @@ model::Result<bool> move_process(const fs::path& root, const Cgroup& from, const
   return false;
 }
 
-// Who forks while the cgroup is emptied has it emptied again.
+namespace {
+
+// Moves all that live in `from`; what keeps anyone there is in `problem`, who came over is counted.
 void empty_out(const fs::path& root, const Cgroup& from, const Cgroup& to, const LeafHands& hands,
                PutBack& done) {
   for (int pass = 0; pass < kPasses; ++pass) {
@@ -332,6 +334,8 @@ void empty_out(const fs::path& root, const Cgroup& from, const Cgroup& to, const
   }
   if (!done.problem && !pids_in(from).empty()) done.problem = "processes come faster than they can be moved";
 }
+
+}  // namespace
 
 std::optional<PutBack> put_back_leaf(const fs::path& root, const std::string& leaf, const LeafHands& hands) {
   const auto named = leaf_at(leaf);

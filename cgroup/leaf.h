@@ -91,10 +91,6 @@ struct PutBack {
   std::optional<std::string> problem = std::nullopt;  // why it is still there, or may be
 };
 
-// Moves all that live in `from`; what keeps anyone there is in `problem`, who came over is counted.
-void empty_out(const std::filesystem::path& root, const Cgroup& from, const Cgroup& to,
-               const LeafHands& hands, PutBack& done);
-
 // Moves the processes of a leaf back to where they were, and removes it, if it is not systemd's to remove.
 // Somebody who has the number of the executor, and is another, goes home (send_home). One whose origin is
 // gone stays as long as anything runs in it, and so does one whose executor was told to decommission itself:

@@ -42,8 +42,9 @@ struct UnitTraits {
 class ScopeMaker : public UnitStopper {
  public:
   // Begins it, and does not wait: where the process is then tells whether it was done. Error transient where
-  // no answer came in time, and it may be done yet; refused where there is a unit of that name; io where to
-  // systemd the process is of another unit than `stopped_with`, as processes have other numbers there.
+  // no answer came in time, and it may be done yet; unavailable where it was not even asked, as it does not
+  // answer; refused where there is a unit of that name; io where to systemd the process is of another unit
+  // than `stopped_with`, as processes have other numbers there.
   virtual model::Result<void> start_scope(const Scope& scope) = 0;
   // Settings of `held` are berth's, and bind nobody.
   virtual model::Result<UnitTraits> traits(const std::string& unit, const std::set<Attribute>& held) = 0;

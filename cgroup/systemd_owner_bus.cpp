@@ -29,8 +29,8 @@ constexpr const char* kManager = "org.freedesktop.systemd1.Manager";
 constexpr const char* kUnit = "org.freedesktop.systemd1.Unit";
 constexpr const char* kProperties = "org.freedesktop.DBus.Properties";
 constexpr auto kConnectTimeout = 2s;
-constexpr auto kScopeTimeout = 500ms;  // the event loop waits, and what is not done now is done later
-constexpr auto kReloadTimeout = 20s;   // it reads all units and runs all generators
+constexpr auto kScopeTimeout = 1s;    // the event loop waits, and what is not done now is done later
+constexpr auto kReloadTimeout = 20s;  // it reads all units and runs all generators
 
 // sdbus-c++ 1.2 takes plain strings for both, 2.x types of its own.
 std::unique_ptr<sdbus::IProxy> make_proxy(sdbus::IConnection& connection, const std::string& path) {
@@ -370,7 +370,8 @@ model::Result<bool> SystemdBus::is_process_of(pid_t pid, const std::string& unit
 
 model::Result<void> SystemdBus::start_scope(const Scope& scope) {
   const auto same = is_process_of(scope.pid, scope.stopped_with);
-  if (!same) return model::fail(same.error());
+  // Nothing is under way then.
+  if (!same) return model::fail(model::ErrorKind::unavailable, same.error().message());
   if (!*same)
     return model::fail(model::ErrorKind::io, fmt::format("systemd: to it, process {} is none of {}",
                                                          scope.pid, scope.stopped_with));

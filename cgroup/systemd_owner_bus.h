@@ -35,7 +35,7 @@ class SystemdBus {
   model::Result<void> stop(const std::string& unit);
   // Units that systemd itself ends when this one ends (BoundBy=), of those that run.
   model::Result<std::vector<std::string>> running_bound_units(const std::string& unit);
-  // Of these three each question is given up after half a second. Whether to systemd, whose PID namespace may
+  // Of these three each question is given up after a second. Whether to systemd, whose PID namespace may
   // be another one, the process is of that unit.
   model::Result<bool> is_process_of(pid_t pid, const std::string& unit);
   // Queues a start job for a transient scope (StartTransientUnit, mode "fail"). See ScopeMaker.

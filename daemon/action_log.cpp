@@ -98,7 +98,9 @@ std::string describe(const LogEntry& entry) {
     what = fmt::format("{} is in state {} (was {})", entry.attribute == "cpu" ? "the CPU" : "memory",
                        entry.new_value, shown(entry.old_value));
   } else if (entry.kind == "leaf" && entry.result == "applied") {
-    what = fmt::format("made cgroup {} beside {}", entry.new_value, entry.old_value);
+    what = entry.attribute.empty()
+               ? fmt::format("stopped {}", entry.workload)
+               : fmt::format("made cgroup {} beside {}", entry.new_value, entry.old_value);
   } else if (entry.result == "observed") {
     what = fmt::format("would {} {}: {} {} (is {})", entry.kind, entry.workload, entry.attribute,
                        shown(entry.new_value), shown(entry.old_value));

@@ -236,6 +236,7 @@ void Daemon::tick() {
   metrics_.keep(settings_.metrics_listen, clock_());
   take_changes();
   decide();
+  if (leaves_.is_under_way() && !(enforcer_ && makes_leaves())) publish(put_back_leaves("it came late"));
   ++ticks_;
   last_wall_ms_ = (seconds_of(CLOCK_MONOTONIC) - wall_before) * 1000;
   total_cpu_ms_ += (seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_before) * 1000;

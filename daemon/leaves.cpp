@@ -35,8 +35,7 @@ constexpr int kWait_ms = 10;
 
 // Whether its executors are to be evicted one by one.
 bool is_to_be_divided(const model::Workload& workload) {
-  return workload.workload_class == model::WorkloadClass::best_effort && !workload.fixed.life &&
-         !workload.evicted_at;
+  return workload.workload_class == model::WorkloadClass::best_effort && !workload.fixed.life;
 }
 
 // The workload whose cgroup this is, or lies in; nullptr where none.
@@ -194,6 +193,7 @@ model::Result<void> Leaves::finish(const Wanted& wanted) {
 
 void Leaves::remember(const Wanted& wanted) {
   moved_ = true;
+  tried_.erase(wanted.process);
   known_[wanted.leaf] = {.origin = wanted.origin,
                          .run = wanted.run,
                          .found = false,
@@ -270,7 +270,6 @@ model::Result<cgroup::UnitTraits> Leaves::traits_of(const cgroup::FoundWorkload&
   traits.bound = cgroup::bounds_of(*target.cgroup, originals, options_.cgroup_root, !options_.systemd_runs);
   if (traits.bound) traits.bound = "it would leave a limit behind: " + *traits.bound;
   if (traits.bound || !options_.systemd_runs) return traits;
-  asked_ = true;
   auto told = options_.scopes()->traits(target.systemd_unit, held);
   if (told && told->bound) told->bound = "it would leave a setting behind: " + *told->bound;
   return told;
@@ -303,7 +302,8 @@ void Leaves::make_next(const Scene& scene, double now, std::vector<LogEntry>& en
     if (target == nullptr || !target->leaf_of.empty()) continue;
     const std::string& id = target->identity.id;
     const auto* workload = find_workload(scene.snapshot, id);
-    if (workload == nullptr || !workload->spared || !is_to_be_divided(*workload)) continue;
+    if (workload == nullptr || !workload->spared || workload->evicted_at || !is_to_be_divided(*workload))
+      continue;
     const std::uint64_t run = target->cgroup->id();
     const cgroup::Leaf leaf{.origin = id, .pid = member.pid, .started = member.started};
     const Wanted wanted{.process = {member.pid, member.started},
@@ -443,14 +443,16 @@ model::Result<std::size_t> Leaves::move_family(const cgroup::Cgroup& origin, con
 }
 
 std::vector<cgroup::PutBack> Leaves::put_back() {
-  for (int i = 0; pending_ && i < kWaits; ++i) {
-    const Wanted& wanted = pending_->wanted;
-    const auto spot = options_.hands.look(wanted.process.first);
-    if (!spot || spot->started != wanted.process.second) break;
-    if (spot->path == wanted.leaf) break;
-    poll(nullptr, 0, kWait_ms);
+  if (pending_) {
+    const auto [pid, started] = pending_->wanted.process;
+    const auto is_to_come = [&, pid = pid, started = started] {
+      const auto spot = options_.hands.look(pid);
+      return spot && spot->started == started && spot->path != pending_->wanted.leaf;
+    };
+    for (int i = 0; !pending_->awaited && i < kWaits && is_to_come(); ++i) poll(nullptr, 0, kWait_ms);
+    pending_->awaited = true;
+    if (!is_to_come() || options_.monotonic() >= pending_->until) pending_.reset();
   }
-  pending_.reset();
   tried_.clear();
   refused_.clear();
   known_.clear();

@@ -56,9 +56,11 @@ class Leaves {
   bool take_moved() { return std::exchange(moved_, false); }
   // By workload: why an executor of it has no leaf, in words.
   const std::map<std::string, std::string>& problems() const { return problems_; }
-  // Puts all processes back where they were. Waits for a scope that is being made, at most half a second; one
-  // that comes later is put back by `berthd --restore`, which systemd runs once berthd has ended.
+  // Puts all processes back where they were. Waits for a scope that is being made, at most half a second. For
+  // one that comes later it is to be called again (is_under_way); when berthd ends, systemd runs
+  // `berthd --restore` after it, which sees to that.
   std::vector<cgroup::PutBack> put_back();
+  bool is_under_way() const { return pending_.has_value(); }
 
  private:
   using ProcessId = std::pair<pid_t, std::uint64_t>;
@@ -76,7 +78,8 @@ class Leaves {
   // A scope that systemd was asked for.
   struct Pending {
     Wanted wanted;
-    double until = 0;  // monotonic seconds
+    double until = 0;      // monotonic seconds
+    bool awaited = false;  // by put_back()
   };
   struct Tried {
     double again_at = 0;  // monotonic seconds

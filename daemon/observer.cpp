@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -251,6 +252,9 @@ const model::Snapshot& Observer::assemble(const Holdings& holdings, const Unmana
     snapshot_.spark_apps = spark_ ? spark_->apps : std::vector<model::SparkApp>();
     spark_shown_ = spark_;
   }
+  std::set<std::string> divided;  // of whom there are leaves
+  for (const auto& [id, found_workload] : found())
+    if (!found_workload.leaf_of.empty()) divided.insert(found_workload.leaf_of);
   InOrder readings(sampler_.readings());
   InOrder finds(found());
   InOrder pins(holdings.cpus);
@@ -281,6 +285,9 @@ const model::Snapshot& Observer::assemble(const Holdings& holdings, const Unmana
     } else if (!found_workload.leaf_of.empty() && (!spark_ || spark_->looked_at <= *workload.leaf_since)) {
       workload.spared = "berth has made it of an executor, and has not looked at that since";
     }
+    // Whoever has started them, Spark's or not, they are not to end with it.
+    if (!workload.spared && divided.contains(id))
+      workload.spared = "its executors have cgroups of their own, and are evicted by themselves";
     const auto leafless = leaf_problems_.find(id);
     if (workload.spared && leafless != leaf_problems_.end()) *workload.spared += "; " + leafless->second;
     workload.progress = progress_.of(id, run);

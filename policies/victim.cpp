@@ -36,8 +36,10 @@ double cpu_seconds_used(const model::Workload& workload, double now) {
 
 bool may_be_ended(const model::Workload& workload) {
   const model::FixedLimits& fixed = workload.fixed;
+  // Of a leaf, memory is always.
+  const bool out_of_reach = fixed.life || (fixed.cpu && fixed.memory && !workload.leaf_since);
   return workload.workload_class == model::WorkloadClass::best_effort && !workload.spared &&
-         !workload.evicted_at && !fixed.life && !(fixed.cpu && fixed.memory);
+         !workload.evicted_at && !out_of_reach;
 }
 
 bool can_be_evicted(const model::Workload& workload) {

@@ -17,7 +17,9 @@ from conftest import Scene
 from sparklib import CONFIG, Application, Berthd, Groups, own_dirs, until
 
 ROUNDS, ROWS = 2, 100_000
-ENFORCE = f'mode = "enforce"\n{CONFIG}'
+# Who is not quick to end is not to be killed for it here.
+PATIENT = CONFIG.replace("[spark]\n", '[spark]\ngrace = "120s"\n')
+ENFORCE = f'mode = "enforce"\n{PATIENT}'
 
 
 def place(pid: int) -> str | None:
@@ -81,7 +83,7 @@ def pair(scene: Scene, tmp_path: Path, request: pytest.FixtureRequest) -> Iterat
 def enforcing(scene: Scene, build: Path, tmp_path: Path) -> Iterator[Berthd]:
     if Path("/run/systemd/system").is_dir():
         pytest.skip("systemd runs here, whose cgroups these would be; tests/vm/test_leaf.py has what is done then")
-    started = Berthd(build, tmp_path, enforce=True)
+    started = Berthd(build, tmp_path, config=PATIENT, enforce=True)
     yield started
     if started.process.returncode is None:
         started.stop()
@@ -142,7 +144,7 @@ def test_an_application_that_ends_meanwhile_ends_the_eviction(scene: Scene, pair
     # Its Worker kills what does not end with its application.
     until("it has ended", lambda: place(evicted) is None)
     until("berth says so", lambda: enforcing.steps(leaf) == ["terminate applied", "end applied"])
-    assert not (scene.groups.base.parent / leaf).exists()
+    until("its leaf is gone", lambda: not (scene.groups.base.parent / leaf).exists())
 
 
 def test_a_crash_leaves_what_a_restore_puts_back(scene: Scene, pair: Pair, enforcing: Berthd, build: Path, tmp_path: Path) -> None:
@@ -167,6 +169,6 @@ def test_never_means_back_at_once(scene: Scene, pair: Pair, enforcing: Berthd, t
     enforcing.ctl("reload")
     assert leaves(scene) == []
     assert {place(pid) for pid in pair.pids()} == {scene.groups.workload("worker")}
-    text = enforcing.ctl("list", "--spark")
-    assert f"{scene.groups.workload('worker')} is spared: its cgroup is shared by" in text
+    spared = f"{scene.groups.workload('worker')} is spared: its cgroup is shared by"
+    until("berth has seen them there", lambda: spared in enforcing.ctl("list", "--spark"))
     pair.ends_well()

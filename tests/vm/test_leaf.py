@@ -33,7 +33,7 @@ while True:
     time.sleep(3600)
 """
 FAST = "[spark]\ninterval = 0.5\n"
-PATIENCE = 180
+PATIENCE = 300
 
 
 def start_worker(berth: Berth, *properties: str) -> None:

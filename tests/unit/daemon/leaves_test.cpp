@@ -595,6 +595,19 @@ TEST_F(LeavesTest, AnExecutorOfAUnitsFormerRunIsEnded) {
   EXPECT_EQ(scopes.stopped.size(), 1U);
 }
 
+TEST_F(LeavesTest, AScopeThatComesLateGoesBackToo) {
+  systemd = true;
+  set_up(kUnit);
+  tick();
+  EXPECT_TRUE(leaves->put_back().empty());
+  EXPECT_TRUE(leaves->is_under_way()) << "systemd may make it yet";
+  EXPECT_TRUE(leaves->put_back().empty());
+  make_scope();
+  EXPECT_EQ(leaves->put_back().size(), 1U);
+  EXPECT_EQ(place(7), kUnit);
+  EXPECT_FALSE(leaves->is_under_way());
+}
+
 TEST_F(LeavesTest, AScopeThatIsBeingMadeGoesBackToo) {
   systemd = true;
   set_up(kUnit);

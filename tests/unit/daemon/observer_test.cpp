@@ -130,6 +130,8 @@ TEST_F(ObserverTest, ALeafHoldsWhatItsProcessesDoAndIsSparedUntilItIsLookedAt) {
   tick(*observer, 1003);
   EXPECT_EQ(of(leaf).spark, std::nullopt);
   EXPECT_EQ(of(leaf).spared, std::nullopt);
+  EXPECT_EQ(of("batch/worker").spared,
+            "its executors have cgroups of their own, and are evicted by themselves; no room");
 }
 
 TEST_F(ObserverTest, SnapshotHoldsWhatSparkDriversTell) {

@@ -293,7 +293,8 @@ class Naive {
   }
 
   static bool may_go(const Workload& w) {
-    return !w.evicted_at && !w.fixed.life && !(w.fixed.cpu && w.fixed.memory) && last_memory(w) > 0;
+    return !w.evicted_at && !w.fixed.life && !(w.fixed.cpu && w.fixed.memory && !w.leaf_since) &&
+           last_memory(w) > 0;
   }
 
   void take_victims() {
