@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cgroup/cgroup.h"
+#include "cgroup/directory.h"
 #include "cgroup/discovery.h"
 #include "cgroup/discovery_watch.h"
 #include "cgroup/file_descriptor.h"
@@ -21,7 +22,6 @@
 #include <utility>
 #include <vector>
 
-#include <dirent.h>
 #include <sys/types.h>
 
 namespace berth::cgroup {
@@ -52,11 +52,6 @@ struct Node {
 
   std::string path() const;
 };
-
-struct CloseDirectory {
-  void operator()(DIR* stream) const { closedir(stream); }
-};
-using DirectoryStream = std::unique_ptr<DIR, CloseDirectory>;
 
 // The tree as last seen, and the workloads in it. What the kernel reports only says where to look again; what
 // is there is what counts, so that lost, doubled and late events do no harm.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/leaf.h"
 
+#include "cgroup/directory.h"
 #include "cgroup/path.h"
 #include "cgroup/processes.h"
 #include "model/cpu_set.h"
@@ -12,13 +13,11 @@
 #include <cerrno>
 #include <fstream>
 #include <iterator>
-#include <memory>
 #include <set>
 #include <sstream>
 #include <system_error>
 #include <utility>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -159,26 +158,15 @@ std::optional<Spot> look_in(const fs::path& process) {
   return spot;
 }
 
-struct CloseDirectory {
-  void operator()(DIR* stream) const { closedir(stream); }
-};
-
 void walk(const fs::path& root, const std::string& path, std::size_t depth, const struct stat& of_root,
           std::vector<std::string>& leaves) {
   const fs::path full = path.empty() ? root : root / path;
-  const std::unique_ptr<DIR, CloseDirectory> stream(opendir(full.c_str()));
+  const DirectoryStream stream(opendir(full.c_str()));
   struct stat status {};
   if (!stream || fstat(dirfd(stream.get()), &status) != 0 || !belongs_to_root(status, of_root)) return;
   if (leaf_at(path)) leaves.push_back(path);
   if (depth == kDeepest) return;
-  std::vector<std::string> names;
-  while (const dirent* entry = readdir(stream.get())) {
-    const std::string_view name = &entry->d_name[0];
-    if (name == "." || name == ".." || entry->d_type != DT_DIR) continue;
-    names.emplace_back(name);
-  }
-  std::sort(names.begin(), names.end());
-  for (const std::string& name : names)
+  for (const std::string& name : subdirectories(stream.get()))
     walk(root, path.empty() ? name : path + '/' + name, depth + 1, of_root, leaves);
 }
 

@@ -133,7 +133,7 @@ class Cluster:
         spark_class = f"{SPARK}/pyspark/bin/spark-class org.apache.spark.deploy"
         self.start(MASTER, f"{spark_class}.master.Master {address} --port 7077")
         # Meanwhile the Worker starts, and tries again until there is a Master.
-        workdir = f"--work-dir {PLACE}/work"
+        workdir = f"--work-dir {PLACE}/apps"
         self.start(WORKER, f"{spark_class}.worker.Worker {address} --port 0 --cores 4 --memory 3g {workdir} spark://127.0.0.1:7077")
         self.says(MASTER, "Starting Spark master at .*")
         for name, (told, user) in APPS.items():
@@ -220,7 +220,7 @@ def cluster(berth: Berth) -> Iterator[Cluster]:
         berth.guest.poll(lambda: started.waits(name), PATIENCE, interval=1, what=f"{name} to wait")
     yield started
     if not berth.guest.silent:
-        print(berth.guest.run(f"tail -n 12 {PLACE}/*.log {PLACE}/work/*/*/stderr", check=False).stdout)
+        print(berth.guest.run(f"tail -n 12 {PLACE}/*.log {PLACE}/apps/*/*/stderr", check=False).stdout)
 
 
 def test_a_service_gets_its_memory_from_the_cheapest_executor_alone(cluster: Cluster, berth: Berth) -> None:
