@@ -30,15 +30,25 @@ install_packages() {
   rm -f "$log"
 }
 
-# build DIR [MESON OPTION...]: configures once, compiles what changed.
+# build DIR [MESON OPTION...]: configures once, compiles what changed. A release without debug information is the
+# default: it compiles a fifth faster. With CI=true warnings are errors.
 build() {
   local dir=$1
   shift
+  use_compiler_cache
   if [ ! -f "$dir/build.ninja" ]; then
-    meson setup "$dir" "$@" >"$dir.log" 2>&1 || {
+    local strict=()
+    [ "${CI:-}" != true ] || strict=(-Dwerror=true)
+    meson setup "$dir" --buildtype=release "${strict[@]}" "$@" >"$dir.log" 2>&1 || {
       tail -n 20 "$dir.log" >&2
       die "meson setup failed; the whole log is $dir.log"
     }
   fi
   ninja -C "$dir" --quiet
+}
+
+# Where ccache is installed, meson uses it. Its files lie beside all else that is slow to make, and fit another checkout.
+use_compiler_cache() {
+  [ -n "${CCACHE_DIR:-}" ] || [ "$(id -u)" -ne 0 ] || export CCACHE_DIR=${BERTH_CACHE:-/var/cache/berth}/ccache
+  export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD}
 }

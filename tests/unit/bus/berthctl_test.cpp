@@ -2,6 +2,7 @@
 // The real berthctl against the real service.
 #include "../cli/program.h"
 #include "fixture.h"
+#include "tests/paths.h"
 
 #include <chrono>
 #include <filesystem>

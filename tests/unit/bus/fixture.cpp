@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fixture.h"
+#include "tests/paths.h"
 
 #include <stdexcept>
 
@@ -100,7 +101,7 @@ void FakePolkit::CheckAuthorization(Reply&& reply,
 bool BusServiceTest::root() { return geteuid() == 0; }
 
 void BusServiceTest::SetUp() {
-  bus_ = std::make_unique<PrivateBus>(BERTH_BUS_POLICY);
+  bus_ = std::make_unique<PrivateBus>(BERTH_BUS_DIR "/org.berth.Node1.conf");
   ASSERT_GE(sd_event_new(&event_), 0);
   control_.add("system.slice/web@1.service");
   start_service();

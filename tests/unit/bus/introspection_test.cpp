@@ -2,6 +2,7 @@
 // What the service shows by Introspect is what the XML files promise.
 #include "daemon/bus_service_path.h"
 #include "fixture.h"
+#include "tests/paths.h"
 
 #include <fstream>
 #include <map>

@@ -3,6 +3,7 @@
 #include "../cli/program.h"
 #include "fixture.h"
 #include "model/progress.h"
+#include "tests/paths.h"
 
 #include <filesystem>
 #include <fstream>

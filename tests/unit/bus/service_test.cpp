@@ -2,6 +2,7 @@
 // Reads, properties, signals, and the life of the connection.
 #include "daemon/bus_service_path.h"
 #include "fixture.h"
+#include "tests/paths.h"
 
 #include <atomic>
 #include <cmath>
@@ -360,7 +361,7 @@ TEST_F(Service, ALostBusIsNoticedAndAnotherOneServed) {
   service_->workload_vanished(kWeb);
   service_->mode_changed();
 
-  bus_ = std::make_unique<PrivateBus>(BERTH_BUS_POLICY);
+  bus_ = std::make_unique<PrivateBus>(BERTH_BUS_DIR "/org.berth.Node1.conf");
   start_service();
   EXPECT_EQ(with_client([] { return Client().get("GetStatus"); }), control_.status_json());
 }
@@ -491,7 +492,7 @@ TEST_F(Service, PolkitIsSeenComingAndGoing) {
 TEST_F(Service, PolkitThatTheBusCanStartIsThere) {
   service_.reset();
   bus_.reset();
-  bus_ = std::make_unique<PrivateBus>(BERTH_BUS_POLICY, "org.freedesktop.PolicyKit1");
+  bus_ = std::make_unique<PrivateBus>(BERTH_BUS_DIR "/org.berth.Node1.conf", "org.freedesktop.PolicyKit1");
   start_service();
   EXPECT_FALSE(service_->polkit_problem());
 }

@@ -2,6 +2,7 @@
 // The real berthctl top against the real service, on a terminal of its own and without one.
 #include "../cli/program.h"
 #include "fixture.h"
+#include "tests/paths.h"
 
 #include <algorithm>
 #include <array>

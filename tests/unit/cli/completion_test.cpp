@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shell completions offer what `berthctl --help` lists, and nothing else.
 #include "program.h"
+#include "tests/paths.h"
 
 #include <fstream>
 #include <regex>

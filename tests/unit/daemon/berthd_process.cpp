@@ -2,6 +2,7 @@
 #include "berthd_process.h"
 
 #include "fake_node.h"
+#include "tests/paths.h"
 
 #include <chrono>
 #include <cstdlib>

@@ -3,6 +3,7 @@
 #include "berthd_process.h"
 #include "fake_node.h"
 #include "model/json.h"
+#include "tests/paths.h"
 #include "tests/unit/topology/fake_gpus.h"
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 // Documents of docs/contract.md.
 #include "daemon_fixture.h"
 #include "model/json.h"
+#include "tests/paths.h"
 
 #include <filesystem>
 #include <fstream>

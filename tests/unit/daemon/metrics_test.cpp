@@ -4,6 +4,7 @@
 #include "daemon/daemon.h"
 #include "exposition.h"
 #include "fake_node.h"
+#include "tests/paths.h"
 
 #include <cstdio>
 #include <cstdlib>

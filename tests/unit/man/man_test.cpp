@@ -2,6 +2,7 @@
 // Holds the manual pages against the programs, the configuration's keys and the introspection XML, in both
 // directions.
 #include "config/config.h"
+#include "tests/paths.h"
 
 #include <array>
 #include <cstdio>
@@ -26,7 +27,7 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-std::string page(const std::string& name) { return read_file(std::string(MAN_DIR) + "/" + name); }
+std::string page(const std::string& name) { return read_file(std::string(BERTH_MAN_DIR) + "/" + name); }
 
 std::string output_of(const std::string& command) {
   std::string output;
@@ -153,7 +154,7 @@ TEST(BusPage, DocumentsEveryMethodSignalAndPropertyAndNoOther) {
   const std::string text = page("org.berth.Node1.5");
   for (const std::string interface : {"Manager", "Workload"}) {
     const std::string file = interface == "Manager" ? "org.berth.Node1.xml" : "org.berth.Node1.Workload.xml";
-    const std::string xml = read_file(std::string(BUS_DIR) + "/" + file);
+    const std::string xml = read_file(std::string(BERTH_BUS_DIR) + "/" + file);
     const std::string body = section(text, "org.berth.Node1." + interface);
     EXPECT_EQ(find_all(body, R"(^\.It Fn (\S+))"), find_all(xml, R"re(<(?:method|signal) name="(\w+)")re"));
     Names properties;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whatever is written is read back as the same value, to the last bit of every double.
 #include "model/json.h"
+#include "tests/paths.h"
 #include "tests/unit/model/generators.h"
 
 #include <filesystem>

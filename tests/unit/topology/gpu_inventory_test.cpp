@@ -3,6 +3,7 @@
 #include "topology/gpu_inventory.h"
 
 #include "fake_gpus.h"
+#include "tests/paths.h"
 
 #include <chrono>
 #include <string>

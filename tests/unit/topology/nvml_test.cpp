@@ -3,6 +3,7 @@
 #include "topology/nvml.h"
 
 #include "fake_gpus.h"
+#include "tests/paths.h"
 
 #include <algorithm>
 #include <set>
