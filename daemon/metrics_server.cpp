@@ -63,12 +63,13 @@ struct MetricsServer::State {
     Source io;  // the first to go, before the descriptor
   };
 
-  State(sd_event* loop, ListeningSocket listening, std::function<std::string()> make)
-      : event(loop), socket(std::move(listening)), text(std::move(make)) {}
+  State(sd_event* loop, ListeningSocket listening, std::function<std::string()> make, Deadlines limits)
+      : event(loop), socket(std::move(listening)), text(std::move(make)), deadlines(limits) {}
 
   sd_event* event;
   ListeningSocket socket;
   std::function<std::string()> text;
+  Deadlines deadlines;
   std::list<Connection> connections;
   std::string problem;
   Source accepting;
@@ -136,7 +137,7 @@ struct MetricsServer::State {
     int r = sd_event_add_io(event, &source, fd, EPOLLIN, on_ready, &connection);
     if (r >= 0) {
       connection.io.reset(source);
-      r = sd_event_add_time_relative(event, &source, CLOCK_MONOTONIC, kRequestDeadlineUsec, 0, on_deadline,
+      r = sd_event_add_time_relative(event, &source, CLOCK_MONOTONIC, deadlines.request_usec, 0, on_deadline,
                                      &connection);
     }
     if (r < 0) return drop(connection);
@@ -174,7 +175,7 @@ struct MetricsServer::State {
     connection.answer = http_response(*status, ok ? kMetricsContentType : "", ok ? text() : std::string(),
                                       wants_body(connection.request));
     connection.phase = Connection::Phase::writing;
-    if (sd_event_source_set_time_relative(connection.deadline.get(), kAnswerDeadlineUsec) < 0) return false;
+    if (sd_event_source_set_time_relative(connection.deadline.get(), deadlines.answer_usec) < 0) return false;
     return write_answer(connection);
   }
 
@@ -211,10 +212,11 @@ std::size_t MetricsServer::connections() const { return state_->connections.size
 
 model::Result<std::unique_ptr<MetricsServer>> MetricsServer::start(sd_event* event,
                                                                    const config::ListenAddress& address,
-                                                                   std::function<std::string()> text) {
+                                                                   std::function<std::string()> text,
+                                                                   Deadlines deadlines) {
   auto socket = ListeningSocket::open(address);
   if (!socket) return model::fail(socket.error());
-  auto state = std::make_unique<State>(event, std::move(*socket), std::move(text));
+  auto state = std::make_unique<State>(event, std::move(*socket), std::move(text), deadlines);
   sd_event_source* source = nullptr;
   int r = sd_event_add_io(event, &source, state->socket.fd(), EPOLLIN, State::on_connection, state.get());
   if (r >= 0) {

@@ -5,6 +5,7 @@
 
 #include "ebpf/collector.h"
 #include "tests/host/real_tree.h"
+#include "tests/patience.h"
 
 #include <ctime>
 #include <filesystem>

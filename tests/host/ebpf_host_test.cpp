@@ -27,8 +27,8 @@ TEST_F(EbpfHost, AParentsSubtreeHoldsItsChildren) {
     processes.emplace_back([] {});
     processes.back().move_to(tree->path(name));
   }
-  const double end = now_s() + 0.5;
-  while (now_s() < end) usleep(10'000);
+  for (const char* name : {"p/a", "p/b"})
+    ASSERT_TRUE(berth::test::eventually([&] { return usage_ns(tree->path(name)) > 50'000'000; })) << name;
   ASSERT_TRUE(collector->read());
   const CgroupReading* parent = collector->find(inode(tree->path("p")));
   const CgroupReading* a = collector->find(inode(tree->path("p/a")));
@@ -48,12 +48,15 @@ TEST_F(EbpfHost, CgroupsThatComeAndGoAreToldInOrder) {
   tree->make("new");
   const std::uint64_t id = inode(tree->path("new"));
   tree->remove("new");
-  pollfd waiting{collector->events_fd(), POLLIN, 0};
-  ASSERT_EQ(poll(&waiting, 1, 5000), 1);
   std::vector<CgroupEvent> ours;
-  for (const CgroupEvent& event : collector->take_events().events) {
-    if (event.id == id) ours.push_back(event);
-  }
+  ASSERT_TRUE(berth::test::eventually([&] {
+    pollfd waiting{collector->events_fd(), POLLIN, 0};
+    if (poll(&waiting, 1, 1000) != 1) return false;
+    for (const CgroupEvent& event : collector->take_events().events) {
+      if (event.id == id) ours.push_back(event);
+    }
+    return ours.size() >= 2;
+  }));
   ASSERT_EQ(ours.size(), 2U);
   EXPECT_TRUE(ours[0].created);
   EXPECT_EQ(ours[0].path, tree->id("new"));
@@ -123,7 +126,8 @@ TEST_F(EbpfHost, WhatTheCgroupsAreCreditedIsWhatTheProcessorsCounted) {
   };
   const Moment first = moment();
   const double begin = now_s();
-  while (now_s() < begin + 2) usleep(10'000);
+  const double enough = first.switches_after + 500;
+  ASSERT_TRUE(berth::test::eventually([&] { return now_s() > begin + 2 && counted(switches) > enough; }));
   const Moment last = moment();
   const auto& before = first.root.subtree.hardware;
   const auto& after = last.root.subtree.hardware;
@@ -161,12 +165,11 @@ TEST_F(EbpfHost, CountersGoOnAfterProcessorsCameOrWent) {
   // Clock ticks, in ns, that the group is credited until it has got some.
   const auto credited = [&] {
     const auto before = reading(id).subtree.hardware;
-    const double deadline = now_s() + 10;
     auto after = before;
-    while (now_s() < deadline && (!after || after == before)) {
-      usleep(10'000);
+    EXPECT_TRUE(berth::test::eventually([&] {
       after = reading(id).subtree.hardware;
-    }
+      return after && after != before;
+    }));
     return after ? after->instructions - (before ? before->instructions : 0) : 0.0;
   };
   const double begin = now_s();

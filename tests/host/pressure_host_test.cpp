@@ -3,6 +3,7 @@
 #include "cgroup/cgroup.h"
 #include "cgroup/pressure_trigger.h"
 #include "tests/host/real_tree.h"
+#include "tests/patience.h"
 
 #include <array>
 #include <chrono>
@@ -66,14 +67,14 @@ class PressureHost : public testing::Test {
 TEST_F(PressureHost, TasksThatWaitForACpuFireTheTrigger) {
   const auto trigger = armed();
   const auto processes = hogs();
-  EXPECT_EQ(wait(trigger, seconds(20)) & POLLPRI, POLLPRI);
+  EXPECT_EQ(wait(trigger, berth::test::kPatience) & POLLPRI, POLLPRI);
 }
 
 TEST_F(PressureHost, PressureThatLastsIsNewOnlyOnce) {
   auto trigger = armed();
   const auto processes = hogs();
   for (int event = 0; event < 3; ++event) {
-    ASSERT_EQ(wait(trigger, seconds(20)) & POLLPRI, POLLPRI);
+    ASSERT_EQ(wait(trigger, berth::test::kPatience) & POLLPRI, POLLPRI);
     const auto now_ns = steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
     EXPECT_EQ(trigger.rose(now_ns), event == 0);
   }
@@ -84,7 +85,7 @@ TEST_F(PressureHost, AnIdleGroupDoesNotFire) { EXPECT_EQ(wait(armed(), seconds(3
 TEST_F(PressureHost, ARemovedGroupIsAnError) {
   const auto trigger = armed();
   tree_.remove("group");
-  EXPECT_EQ(wait(trigger, seconds(20)) & POLLERR, POLLERR);
+  EXPECT_EQ(wait(trigger, berth::test::kPatience) & POLLERR, POLLERR);
 }
 
 TEST_F(PressureHost, AThresholdTheKernelRefusesIsAnErrorThatNamesTheFile) {

@@ -60,7 +60,7 @@ def test_once_can_be_run_again_and_again(scene: Scene, build: Path, tmp_path: Pa
 def test_the_daemon_keeps_up_and_lists_them(scene: Scene, berthd: Berthd) -> None:
     until("both applications are known", lambda: len(berthd.spark()["apps"]) == 2)
     for app in (scene.etl, scene.ml):
-        assert agrees(berthd.spark()["apps"][app.id], app)
+        until(f"{app.id} is as its driver says", lambda known=app: agrees(berthd.spark()["apps"][known.id], known))
     text = berthd.ctl("list", "--spark")
     assert scene.etl.id in text
     assert scene.ml.id in text

@@ -24,7 +24,7 @@ def share(app: Application) -> float:
 def test_asking_costs_a_driver_little(scene: Scene, build: Path, tmp_path: Path, capsys) -> None:
     end = tmp_path / "end"
     big = scene.cluster.submit("big", "1", str(TASKS), "wait", str(end), cores=1)
-    big.says("^(ready)", 240)
+    big.says("^(ready)")
     without = [share(big) for _ in range(2)]
     berthd = Berthd(build, tmp_path)
     try:

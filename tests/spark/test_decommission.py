@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from conftest import Scene
-from sparklib import CONFIG, Application, Berthd, until
+from sparklib import CONFIG, PATIENCE_S, Application, Berthd, until
 
 ROWS = 100_000
 
@@ -40,8 +40,8 @@ def test_a_driver_sees_that_its_executor_was_decommissioned(scene: Scene, build:
         until("the Master has started another one", lambda: any(item["isActive"] for item in executors(app).values()))
         end.touch()
         assert int(app.says(r"^total (\d+)")) == 2 * ROWS * (ROWS - 1) // 2
-        assert app.process.wait(timeout=60) == 0
+        assert app.process.wait(timeout=PATIENCE_S) == 0
     finally:
         end.touch()
         berthd.stop()
-        app.process.wait(timeout=60)
+        app.process.wait(timeout=PATIENCE_S)

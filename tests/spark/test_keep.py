@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from conftest import Scene
-from sparklib import Application, Berthd, until
+from sparklib import PATIENCE_S, Application, Berthd, until
 
 KEEP = Path(__file__).resolve().parent / "keep.py"
 
@@ -27,7 +27,7 @@ def test_the_stage_that_computed_what_is_kept_is_known(scene: Scene, berthd: Ber
     app = scene.cluster.submit("keep", str(drop), str(end), cores=1, app=KEEP)
     try:
         app.says("^(ready)")
-        assert [item["numCachedPartitions"] for item in app.rest("storage/rdd")] == [2]
+        until("the driver lists both partitions", lambda: [item["numCachedPartitions"] for item in app.rest("storage/rdd")] == [2])
         # The list itself tells where they are.
         assert [[block["executors"] for block in item["partitions"]] for item in app.rest("storage/rdd")] == [[["0"], ["0"]]]
         until("it is known", lambda: kept(berthd, app) == {0: True, 1: False})
@@ -36,4 +36,4 @@ def test_the_stage_that_computed_what_is_kept_is_known(scene: Scene, berthd: Ber
     finally:
         drop.touch()
         end.touch()
-        app.process.wait(timeout=60)
+        app.process.wait(timeout=PATIENCE_S)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Scene
-from sparklib import CONFIG, Application, Berthd, Groups, own_dirs, until
+from sparklib import CONFIG, PATIENCE_S, Application, Berthd, Groups, own_dirs, until
 
 ROUNDS, ROWS = 2, 100_000
 # Who is not quick to end is not to be killed for it here.
@@ -44,10 +44,10 @@ def leaves(scene: Scene) -> list[str]:
 def make_room(scene: Scene) -> None:
     """The applications that all tests share have ended, as after test_endings: the cluster's cores are for others."""
     scene.end_ml.touch()
-    scene.ml.process.wait(timeout=60)
+    scene.ml.process.wait(timeout=PATIENCE_S)
     if scene.etl.process.poll() is None:
         scene.etl.process.kill()
-        scene.etl.process.wait(timeout=30)
+        scene.etl.process.wait(timeout=PATIENCE_S)
     until("their executors have ended", lambda: not scene.etl.executor_pids() and not scene.ml.executor_pids())
 
 
@@ -67,7 +67,7 @@ class Pair:
     def ends_well(self) -> None:
         self.end.touch()
         assert int(self.app.says(r"^total (\d+)")) == ROUNDS * ROWS * (ROWS - 1) // 2
-        assert self.app.process.wait(timeout=60) == 0
+        assert self.app.process.wait(timeout=PATIENCE_S) == 0
 
 
 @pytest.fixture
@@ -150,12 +150,12 @@ def test_an_application_that_ends_meanwhile_ends_the_eviction(scene: Scene, pair
 def test_a_crash_leaves_what_a_restore_puts_back(scene: Scene, pair: Pair, enforcing: Berthd, build: Path, tmp_path: Path) -> None:
     until("each executor has a leaf", lambda: all_in_leaves(pair))
     os.kill(enforcing.process.pid, signal.SIGKILL)
-    enforcing.process.wait(timeout=30)
+    enforcing.process.wait(timeout=PATIENCE_S)
     enforcing.bus.terminate()
     enforcing.bus.wait()
     assert all_in_leaves(pair)
     command = [str(build / "daemon" / "berthd"), "--restore", "--json", *own_dirs(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stderr
     assert {item["after"] for item in json.loads(done.stdout)["restored"]} == {scene.groups.workload("worker")}
     assert {place(pid) for pid in pair.pids()} == {scene.groups.workload("worker")}

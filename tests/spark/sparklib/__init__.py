@@ -5,8 +5,9 @@ from .berth import CONFIG, Berthd, berthd_once, own_dirs
 from .cluster import Application, Cluster
 from .groups import Groups, v2_root
 from .install import SparkMissing, ensure_spark
-from .waiting import until
+from .waiting import PATIENCE_S, until
 
 __all__ = [
-    "CONFIG", "Application", "Berthd", "Cluster", "Groups", "SparkMissing", "berthd_once", "ensure_spark", "own_dirs", "until", "v2_root",
+    "CONFIG", "PATIENCE_S", "Application", "Berthd", "Cluster", "Groups", "SparkMissing", "berthd_once", "ensure_spark", "own_dirs",
+    "until", "v2_root",
 ]

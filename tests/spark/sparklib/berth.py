@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from .groups import Groups, v2_root
-from .waiting import until
+from .waiting import PATIENCE_S, until
 
 CONFIG = f"""[sampling]
 interval = 0.5
@@ -41,7 +41,7 @@ def own_dirs(directory: Path) -> list[str]:
 def berthd_once(build: Path, directory: Path) -> dict:
     """The plan of `berthd --once --json`; an AssertionError where it does not end well, or soon."""
     command = [str(build / "daemon" / "berthd"), "--once", "--json", "--config", str(config_file(directory)), *own_dirs(directory)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stderr[-3000:]}"
     return json.loads(done.stdout)
 
@@ -68,10 +68,10 @@ class Berthd:
         self.bus = subprocess.Popen(
             ["dbus-daemon", "--config-file", str(directory / "bus.conf"), "--nofork", "--nopidfile"], stderr=subprocess.DEVNULL
         )
-        until("the bus listens", bus.exists, 20, 0.02)
+        until("the bus listens", bus.exists, every=0.02)
         notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         notify.bind(str(directory / "notify"))
-        notify.settimeout(60)
+        notify.settimeout(PATIENCE_S)
         self.environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "DBUS_SYSTEM_BUS_ADDRESS": f"unix:path={bus}"}
         self.log = directory / "berthd.log"
         config = str(config_file(directory, 'mode = "enforce"\n' + config if enforce else config))
@@ -103,7 +103,7 @@ class Berthd:
 
     def ctl(self, *arguments: str) -> str:
         done = subprocess.run(
-            [str(self.build / "cli" / "berthctl"), *arguments], env=self.environment, capture_output=True, text=True, timeout=20, check=False
+            [str(self.build / "cli" / "berthctl"), *arguments], env=self.environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
         )
         assert done.returncode == 0, f"berthctl {' '.join(arguments)}: exit {done.returncode}\n{done.stderr}"
         return done.stdout
@@ -123,7 +123,7 @@ class Berthd:
         try:
             assert self.process.poll() is None, f"berthd ended by itself: {self.process.returncode}\n{self.log.read_text()[-3000:]}"
             self.process.terminate()
-            assert self.process.wait(timeout=30) == 0, self.log.read_text()[-3000:]
+            assert self.process.wait(timeout=PATIENCE_S) == 0, self.log.read_text()[-3000:]
         finally:
             if self.process.poll() is None:
                 self.process.kill()

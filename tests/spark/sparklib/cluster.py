@@ -13,7 +13,7 @@ import urllib.request
 from pathlib import Path
 
 from .groups import Groups
-from .waiting import until
+from .waiting import PATIENCE_S, until
 
 APP = Path(__file__).resolve().parent.parent / "app.py"
 # A JVM takes what it can get: here it is to start fast, and leave room for the others.
@@ -52,7 +52,7 @@ class Logged:
     def pid(self) -> int:
         return self.process.pid
 
-    def says(self, pattern: str, seconds: float = 120) -> str:
+    def says(self, pattern: str, seconds: float = PATIENCE_S) -> str:
         """What the pattern's group matched first in its output's or its log's whole lines."""
 
         def look() -> str | None:
@@ -133,7 +133,7 @@ class Application(Logged):
     def rest(self, path: str) -> object:
         """What the driver itself answers, to compare with."""
         url = f"{self.web}/api/v1/applications/{self.id}/{path}"
-        with urllib.request.urlopen(url, timeout=20) as answer:
+        with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
             return json.load(answer)
 
     def executor_pids(self) -> dict[str, int]:

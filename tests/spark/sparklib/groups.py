@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from .waiting import PATIENCE_S
+
 
 def v2_root() -> Path | None:
     """Where the cgroup v2 tree is mounted, alone or beside v1; None where it is not, or is not ours to change."""
@@ -59,7 +61,7 @@ class Groups:
         (self.base / "cgroup.kill").write_text("1")
         groups = sorted((path for path in self.base.rglob("*") if path.is_dir()), reverse=True)
         for group in [*groups, self.base]:
-            end = time.monotonic() + 20
+            end = time.monotonic() + PATIENCE_S
             while True:
                 try:
                     group.rmdir()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting for what another process does."""
+"""Waiting for what another process does. Success ends a wait at once, so that its limit may be long: on a slow or busy machine
+every event comes, only later."""
 
 from __future__ import annotations
 
@@ -8,9 +9,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
+PATIENCE_S = 240
 
 
-def until(what: str, check: Callable[[], T], seconds: float = 90, every: float = 0.25) -> T:
+def until(what: str, check: Callable[[], T], seconds: float = PATIENCE_S, every: float = 0.25) -> T:
     """The first value of `check` that is true; an AssertionError that names `what` after so many seconds."""
     end = time.monotonic() + seconds
     while True:

@@ -24,7 +24,7 @@ std::unique_ptr<sdbus::IProxy> Client::proxy(const std::string& path) {
 }
 
 bool Client::pump(const std::function<bool()>& enough) {
-  const auto deadline = std::chrono::steady_clock::now() + kDeadline;
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (!enough()) {
     if (bus::process_one(*connection_)) continue;
     if (std::chrono::steady_clock::now() > deadline) return false;
@@ -137,11 +137,18 @@ void BusServiceTest::TearDown() {
 }
 
 void BusServiceTest::serve_until(const std::function<bool()>& enough) {
-  const auto deadline = std::chrono::steady_clock::now() + kDeadline;
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (!enough()) {
     ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "nothing came of it";
     sd_event_run(event_, 5000);
   }
+}
+
+bool BusServiceTest::left_unserved() const {
+  return eventually([this] {
+    pollfd loop{sd_event_get_fd(event_), POLLIN, 0};
+    return poll(&loop, 1, 0) > 0;
+  });
 }
 
 }  // namespace berth::test

@@ -7,6 +7,7 @@
 #include "daemon/bus_service.h"
 #include "fake_control.h"
 #include "private_bus.h"
+#include "tests/patience.h"
 
 #include <atomic>
 #include <chrono>
@@ -24,7 +25,6 @@
 
 namespace berth::test {
 
-inline constexpr std::chrono::seconds kDeadline{20};
 inline constexpr uid_t kNobody = 65534;
 inline constexpr const char* kManagerInterface = "org.berth.Node1.Manager";
 inline constexpr const char* kWorkloadInterface = "org.berth.Node1.Workload";
@@ -54,7 +54,7 @@ class Client {
   std::string get(const char* method);
   std::unique_ptr<sdbus::IProxy> proxy(const std::string& path);
   sdbus::IConnection& connection() { return *connection_; }
-  // Handles what arrives until `enough` or the deadline; false at the deadline.
+  // Handles what arrives until `enough`; false after kPatience.
   bool pump(const std::function<bool()>& enough);
 
  private:
@@ -133,6 +133,8 @@ class BusServiceTest : public testing::Test {
     });
   }
   void serve_until(const std::function<bool()>& enough);
+  // Whether something comes in that is not served.
+  bool left_unserved() const;
 
   // Begins to serve, and waits for what comes of it.
   void start_service();

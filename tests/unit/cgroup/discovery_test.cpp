@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/discovery.h"
 
+#include "tests/patience.h"
 #include "tests/unit/cgroup/fake_tree.h"
 
 #include <algorithm>
@@ -48,10 +49,10 @@ class DiscoveryTest : public ::testing::Test {
     discovery = std::move(*started);
     changes = discovery->process();
   }
-  // Takes in events until `done`, for 10 s at most; `changes` holds all of them.
+  // Takes in events until `done`; `changes` holds all of them.
   bool wait(const std::function<bool()>& done) {
     changes = {};
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const auto deadline = std::chrono::steady_clock::now() + berth::test::kPatience;
     while (!done()) {
       const auto left =
           std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());

@@ -131,7 +131,10 @@ void FakeSystemd::run() {
 
 int FakeSystemd::handle(sd_bus_message* message) {
   const std::lock_guard lock(mutex_);
-  if (silent_) return 1;
+  if (silent_) {
+    ++unanswered_;
+    return 1;
+  }
   if (sd_bus_message_is_method_call(message, "org.freedesktop.DBus.Properties", "Get") > 0)
     return handle_get(message);
   if (sd_bus_message_is_method_call(message, "org.freedesktop.systemd1.Manager", "SetUnitProperties") > 0) {
@@ -509,6 +512,11 @@ std::vector<std::string> FakeSystemd::starts() const {
 int FakeSystemd::changes() const {
   const std::lock_guard lock(mutex_);
   return changes_;
+}
+
+int FakeSystemd::unanswered() const {
+  const std::lock_guard lock(mutex_);
+  return unanswered_;
 }
 
 void FakeSystemd::fall_silent(bool silent) {

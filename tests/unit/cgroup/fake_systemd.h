@@ -92,6 +92,8 @@ class FakeSystemd {
   std::vector<std::string> starts() const;
   // Takes calls and never answers them.
   void fall_silent(bool silent);
+  // Calls that were taken so.
+  int unanswered() const;
   // Takes a setting, and the kernel refuses it: the control file stays as it is.
   void let_kernel_refuse(bool refuse);
 
@@ -115,6 +117,7 @@ class FakeSystemd {
   std::map<std::string, Unit> units_;
   int reloads_ = 0;
   int changes_ = 0;
+  int unanswered_ = 0;
   std::vector<std::string> stops_;
   std::vector<std::string> starts_;
   bool silent_ = false;

@@ -3,6 +3,7 @@
 
 #include "child.h"
 #include "fake_tree.h"
+#include "tests/patience.h"
 
 #include <csignal>
 #include <string>
@@ -22,8 +23,7 @@ class ProcessesTest : public testing::Test {
     return *Cgroup::open(tree.root(), "a");
   }
   static bool dies(Child& child) {
-    for (int i = 0; i < 20000 && child.died_of() == 0; ++i) usleep(1000);
-    return child.died_of() != 0;
+    return berth::test::eventually([&] { return child.died_of() != 0; });
   }
   test::FakeTree tree;
 };

@@ -5,6 +5,7 @@
 #include "cgroup/restore.h"
 #include "cgroup/writer.h"
 #include "fake_systemd.h"
+#include "tests/patience.h"
 #include "write_fixture.h"
 
 #include <gmock/gmock.h>
@@ -42,14 +43,23 @@ class SystemdOwnerTest : public testing::Test {
     if (bus.address().empty()) GTEST_SKIP() << "dbus-daemon is not installed";
     system_bus.emplace(bus.address());
     systemd = std::make_unique<FakeSystemd>(bus.address(), tree, run.path());
+    connect(berth::test::kPatience);
+    reopen();
+  }
+
+  void connect(std::chrono::milliseconds call_timeout) {
     SystemdOwner::Options options;
     options.run_dir = run.path();
     options.cgroup_root = tree.root();
-    options.call_timeout = 2s;
+    options.call_timeout = call_timeout;
     auto connected = SystemdOwner::connect(options);
     ASSERT_TRUE(connected) << connected.error().message();
     owner = std::move(*connected);
-    reopen();
+  }
+  // From here on calls are not answered, nor waited for as long as on a systemd that may just be slow.
+  void fall_silent() {
+    connect(2s);
+    systemd->fall_silent(true);
   }
 
   void reopen() {
@@ -321,7 +331,7 @@ TEST_F(SystemdOwnerTest, WhyAUnitWasNotStoppedIsTold) {
   EXPECT_EQ(owner->stop_unit("no-such.service").error().kind(), model::ErrorKind::gone);
   systemd->add(kUnit, {kGroup, {}, false, {}, true});
   EXPECT_EQ(owner->stop_unit(kUnit).error().kind(), model::ErrorKind::refused);
-  systemd->fall_silent(true);
+  fall_silent();
   EXPECT_EQ(owner->stop_unit(kUnit).error().kind(), model::ErrorKind::transient);
 }
 
@@ -330,21 +340,20 @@ TEST_F(SystemdOwnerTest, SilentSystemdIsTransientAndAskedOnlyOnce) {
   systemd->add("other.service", {"system.slice/other.service", {}, false});
   const FoundWorkload web = this->web();
   const FoundWorkload other = tree.found("system.slice/other.service", "other.service");
-  Writer writer = this->writer();
-  ASSERT_TRUE(writer.set(web, Attribute::cpus, "2"));
-  ASSERT_TRUE(writer.set(other, Attribute::cpus, "2"));
-  systemd->fall_silent(true);
+  ASSERT_TRUE(writer().set(web, Attribute::cpus, "2"));
+  ASSERT_TRUE(writer().set(other, Attribute::cpus, "2"));
+  fall_silent();
   const std::vector<Request> requests{{&web, Attribute::cpus, "3"}, {&other, Attribute::cpus, "3"}};
-  const auto begin = std::chrono::steady_clock::now();
-  const auto results = writer.set_many(requests, 60s);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 4s) << "one timeout, not one for each";
+  const auto results = writer().set_many(requests, 60s);
+  EXPECT_EQ(systemd->unanswered(), 1) << "one timeout, not one for each";
   for (const SetResult& result : results) {
     ASSERT_FALSE(result);
     EXPECT_EQ(result.error().kind(), model::ErrorKind::transient);
   }
   EXPECT_EQ(journal->size(), 2U);
   systemd->fall_silent(false);
-  writer.restore_all();
+  connect(berth::test::kPatience);
+  writer().restore_all();
   EXPECT_EQ(now(), "");
   EXPECT_TRUE(nothing_left());
 }
@@ -415,11 +424,9 @@ TEST(SystemdOwnerConnect, SilentBusIsGivenUpInTime) {
   const int listening = listen_at(path);
   ASSERT_GE(listening, 0);
   const SystemBusAddress silent("unix:path=" + path.string());
-  const auto before = std::chrono::steady_clock::now();
   const auto connected = SystemdOwner::connect({});
   ASSERT_FALSE(connected);
   EXPECT_EQ(connected.error().kind(), model::ErrorKind::unavailable);
-  EXPECT_LT(std::chrono::steady_clock::now() - before, 10s);
   close(listening);
 }
 
@@ -472,7 +479,7 @@ TEST_F(SystemdOwnerTest, WhatConfinesAUnitIsNamed) {
   EXPECT_EQ(told({Attribute::memory_high}), "nothing") << "it is berth's";
   EXPECT_EQ(owner->traits(kUnit, {})->main_pid, 4);
   EXPECT_EQ(owner->traits(kUnit, {})->timeout_stop_us, 7000U);
-  systemd->fall_silent(true);
+  fall_silent();
   EXPECT_EQ(owner->traits(kUnit, {}).error().kind(), model::ErrorKind::transient);
 }
 

@@ -3,6 +3,7 @@
 
 #include "fake_node.h"
 #include "tests/paths.h"
+#include "tests/patience.h"
 
 #include <chrono>
 #include <cstdlib>
@@ -21,8 +22,6 @@
 namespace berth::daemon::test {
 
 namespace {
-
-constexpr std::chrono::seconds kPatience{20};
 
 int bound_socket(int type, const std::string& path) {
   sockaddr_un address{};
@@ -95,7 +94,7 @@ BerthdProcess::~BerthdProcess() {
 
 bool BerthdProcess::receive(std::string& message) {
   pollfd waiting{socket_, POLLIN, 0};
-  const auto patience = std::chrono::duration_cast<std::chrono::milliseconds>(kPatience).count();
+  const auto patience = std::chrono::duration_cast<std::chrono::milliseconds>(berth::test::kPatience).count();
   if (poll(&waiting, 1, static_cast<int>(patience)) <= 0) return false;
   message.resize(4096);
   const ssize_t length = recv(socket_, message.data(), message.size(), 0);

@@ -283,11 +283,9 @@ TEST_F(Berthd, WithoutABusItSaysSoOnce) {
 
 TEST_F(Berthd, ASilentBusDelaysReadyByTwoSecondsAndNotTheTicks) {
   load_node("enforce");
-  const auto before = std::chrono::steady_clock::now();
   BerthdProcess berthd(node.arguments(), test::SystemBus::silent);
   ASSERT_TRUE(eventually([&] { return pins() != originals; })) << "it works without";
   EXPECT_NE(berthd.wait_notified("READY=1"), "");
-  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(10));
   ASSERT_TRUE(eventually([&] {
     return berthd.errors().find("no bus: the bus did not answer for 2 s") != std::string::npos;
   })) << berthd.errors();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/evictor.h"
 
+#include "tests/patience.h"
 #include "tests/unit/cgroup/child.h"
 #include "tests/unit/cgroup/fake_tree.h"
 
@@ -80,8 +81,7 @@ class EvictorTest : public testing::Test {
     return list;
   }
   static bool dies_of(Child& child, int signal) {
-    for (int i = 0; i < 20000 && child.died_of() == 0; ++i) usleep(1000);
-    return child.died_of() == signal;
+    return berth::test::eventually([&] { return child.died_of() != 0; }) && child.died_of() == signal;
   }
   using Told = std::vector<std::string>;
 

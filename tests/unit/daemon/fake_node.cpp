@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake_node.h"
 
+#include "tests/patience.h"
+
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
@@ -138,13 +140,6 @@ std::string read_text(const fs::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-bool eventually(const std::function<bool()>& done) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (std::chrono::steady_clock::now() < deadline) {
-    if (done()) return true;
-    poll(nullptr, 0, 5);
-  }
-  return done();
-}
+bool eventually(const std::function<bool()>& done) { return berth::test::eventually(done); }
 
 }  // namespace berth::daemon::test

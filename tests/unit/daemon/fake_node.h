@@ -79,7 +79,7 @@ class = "best-effort"
 )";
 
 std::string read_text(const std::filesystem::path& file);
-// Polls until `done`, at most 20 s; false where it never was.
+// Polls until `done`; false after kPatience (tests/patience.h).
 bool eventually(const std::function<bool()>& done);
 
 }  // namespace berth::daemon::test

@@ -5,6 +5,7 @@
 #include "daemon/http.h"
 #include "daemon/listening_socket.h"
 #include "daemon/metrics_endpoint.h"
+#include "tests/patience.h"
 
 #include <array>
 #include <chrono>
@@ -32,6 +33,8 @@ using Clock = std::chrono::steady_clock;
 
 const std::string kGet = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
 const ListenAddress kAnyPort{ListenAddress::Kind::inet, "127.0.0.1", 0, ""};
+// A deadline that no test lives to see. A connection that ends before it does not end because of it.
+constexpr std::uint64_t kHourUsec = 3'600'000'000;
 
 // A non-blocking client.
 class Client {
@@ -92,11 +95,12 @@ class MetricsServerTest : public testing::Test {
     std::filesystem::remove_all(directory_);
   }
 
-  void start(const ListenAddress& address = kAnyPort) {
-    auto started = MetricsServer::start(event_, address, [this] {
+  void start(const ListenAddress& address = kAnyPort, MetricsServer::Deadlines deadlines = {}) {
+    const auto text = [this] {
       ++answers_;
       return body_;
-    });
+    };
+    auto started = MetricsServer::start(event_, address, text, deadlines);
     ASSERT_TRUE(started) << started.error().message();
     server_ = std::move(*started);
   }
@@ -104,8 +108,8 @@ class MetricsServerTest : public testing::Test {
     return {ListenAddress::Kind::unix_socket, "", 0, (directory_ / name).string()};
   }
   template <typename Enough>
-  [[nodiscard]] bool serve_until(Enough enough, std::chrono::seconds limit = std::chrono::seconds(20)) {
-    const auto deadline = Clock::now() + limit;
+  [[nodiscard]] bool serve_until(Enough enough) {
+    const auto deadline = Clock::now() + berth::test::kPatience;
     while (!enough()) {
       if (Clock::now() > deadline) return false;
       sd_event_run(event_, 5000);
@@ -214,18 +218,15 @@ TEST_F(MetricsServerTest, AnOversizedRequestIsRefusedWithoutBeingKept) {
 }
 
 TEST_F(MetricsServerTest, WhoNeverStopsTalkingIsCutOff) {
-  start();
+  start(kAnyPort, {kHourUsec, kHourUsec});
   Client client(AF_INET);
   ASSERT_TRUE(client.connect_to(server_->port()));
   const std::string chunk(65536, 'a');
   client.say(kGet);
-  EXPECT_TRUE(serve_until(
-      [&] {
-        client.say(chunk);
-        return server_->connections() == 0 && answers_ == 1;
-      },
-      std::chrono::seconds(4)))
-      << "before the deadline of a connection";
+  EXPECT_TRUE(serve_until([&] {
+    client.say(chunk);
+    return server_->connections() == 0 && answers_ == 1;
+  })) << "before the deadline of a connection";
 }
 
 TEST_F(MetricsServerTest, ARequestInPiecesIsOneRequest) {
@@ -249,7 +250,7 @@ TEST_F(MetricsServerTest, ALargeAnswerArrivesWhole) {
 }
 
 TEST_F(MetricsServerTest, WhoOnlyConnectsGivesWayToWhoAsks) {
-  start();
+  start(kAnyPort, {kHourUsec, kHourUsec});
   std::list<Client> silent;
   for (std::size_t i = 0; i < 2 * MetricsServer::kMaxConnections; ++i) {
     silent.emplace_back(AF_INET);
@@ -257,21 +258,20 @@ TEST_F(MetricsServerTest, WhoOnlyConnectsGivesWayToWhoAsks) {
   }
   Client late(AF_INET);
   ASSERT_TRUE(late.connect_to(server_->port()));
-  const auto begin = Clock::now();
   bool asked = false;
   std::size_t most = 0;
   EXPECT_TRUE(serve_until([&] {
     if (!asked) asked = late.say(kGet) == kGet.size();
     most = std::max(most, server_->connections());
     return late.ended();
-  }));
-  EXPECT_LT(Clock::now() - begin, std::chrono::microseconds(MetricsServer::kRequestDeadlineUsec));
+  })) << "before any deadline";
   EXPECT_TRUE(late.heard.starts_with("HTTP/1.1 200 "));
   EXPECT_LE(most, MetricsServer::kMaxConnections);
 }
 
 TEST_F(MetricsServerTest, ARequestThatDripsIsCutOffAtItsDeadline) {
-  start();
+  // The deadline of an answer is another one.
+  start(kAnyPort, {MetricsServer::Deadlines().request_usec, kHourUsec});
   Client client(AF_INET);
   ASSERT_TRUE(client.connect_to(server_->port()));
   const auto begin = Clock::now();
@@ -285,12 +285,13 @@ TEST_F(MetricsServerTest, ARequestThatDripsIsCutOffAtItsDeadline) {
   }));
   const std::chrono::duration<double> taken = Clock::now() - begin;
   EXPECT_GT(taken.count(), 1.5);
-  EXPECT_LT(taken.count(), 4.5) << "less than an answer has";
 }
 
 TEST_F(MetricsServerTest, WhoDoesNotReadTheAnswerIsCutOffAtTheDeadline) {
   body_ = std::string(16 << 20, 'b');
-  start();
+  // The deadline of a request is another one.
+  start(kAnyPort, {kHourUsec, MetricsServer::Deadlines().answer_usec});
+  const auto begin = Clock::now();
   std::list<Client> slow;
   for (std::size_t i = 0; i < MetricsServer::kMaxConnections; ++i) {
     slow.emplace_back(AF_INET);
@@ -302,7 +303,6 @@ TEST_F(MetricsServerTest, WhoDoesNotReadTheAnswerIsCutOffAtTheDeadline) {
       return answers_ == static_cast<int>(i) + 1;
     }));
   }
-  const auto begin = Clock::now();
   Client late(AF_INET);
   ASSERT_TRUE(late.connect_to(server_->port()));
   bool asked = false;
@@ -315,19 +315,18 @@ TEST_F(MetricsServerTest, WhoDoesNotReadTheAnswerIsCutOffAtTheDeadline) {
   EXPECT_EQ(most, MetricsServer::kMaxConnections);
   const std::chrono::duration<double> taken = Clock::now() - begin;
   EXPECT_GT(taken.count(), 3);
-  EXPECT_LT(taken.count(), 10);
   EXPECT_TRUE(late.heard.starts_with("HTTP/1.1 200 "));
   EXPECT_TRUE(serve_until([&] { return server_->connections() == 0; }));
 }
 
 TEST_F(MetricsServerTest, AClientThatLeavesIsForgotten) {
-  start();
+  start(kAnyPort, {kHourUsec, kHourUsec});
   {
     Client client(AF_INET);
     ASSERT_TRUE(client.connect_to(server_->port()));
     ASSERT_TRUE(serve_until([&] { return server_->connections() == 1; }));
   }
-  EXPECT_TRUE(serve_until([&] { return server_->connections() == 0; }, std::chrono::seconds(4)));
+  EXPECT_TRUE(serve_until([&] { return server_->connections() == 0; }));
 }
 
 TEST_F(MetricsServerTest, ASocketLeftBehindIsReplacedAndNothingElse) {

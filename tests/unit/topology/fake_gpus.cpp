@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake_gpus.h"
 
+#include "tests/patience.h"
+
 #include <cstddef>
 #include <cstdlib>
 #include <fstream>
@@ -89,13 +91,6 @@ NoThreads::~NoThreads() {
   ::pthread_attr_destroy(&before_);
 }
 
-bool comes_true(const std::function<bool()>& done) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (std::chrono::steady_clock::now() < deadline) {
-    if (done()) return true;
-    ::poll(nullptr, 0, 2);
-  }
-  return done();
-}
+bool comes_true(const std::function<bool()>& done) { return eventually(done); }
 
 }  // namespace berth::test

@@ -67,7 +67,7 @@ class NoThreads {
   pthread_attr_t before_;
 };
 
-// Polls until `done`, at most 20 s; false where it never was.
+// Polls until `done`; false after kPatience.
 bool comes_true(const std::function<bool()>& done);
 
 }  // namespace berth::test

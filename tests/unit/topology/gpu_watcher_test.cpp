@@ -2,6 +2,7 @@
 #include "topology/gpu_watcher.h"
 
 #include "fake_gpus.h"
+#include "tests/patience.h"
 
 #include <atomic>
 #include <chrono>
@@ -88,16 +89,19 @@ TEST_F(GpuWatcherTest, ADriverThatHangsKeepsWhatWasReadBefore) {
 
 TEST_F(GpuWatcherTest, WithoutAThreadItSaysWhyAndReadsNothing) {
   const test::NoThreads none;
-  const auto begin = std::chrono::steady_clock::now();
-  {
-    GpuWatcher watcher(reader(), one, 0.001);
-    ASSERT_TRUE(watcher.failure());
-    EXPECT_TRUE(watcher.failure()->starts_with("no thread can be had: ")) << *watcher.failure();
-    EXPECT_EQ(watcher.latest(), nullptr);
-    EXPECT_EQ(watcher.waiting_s(), 0);
-  }
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(900))
-      << "nobody is waited for";
+  // Nobody is waited for, which takes 1 s. A busy machine may take as long, though not at each of many tries.
+  EXPECT_TRUE(comes_true([&] {
+    const auto begin = std::chrono::steady_clock::now();
+    {
+      GpuWatcher watcher(reader(), one, 0.001);
+      EXPECT_TRUE(watcher.failure());
+      if (!watcher.failure()) return true;
+      EXPECT_TRUE(watcher.failure()->starts_with("no thread can be had: ")) << *watcher.failure();
+      EXPECT_EQ(watcher.latest(), nullptr);
+      EXPECT_EQ(watcher.waiting_s(), 0);
+    }
+    return std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(900);
+  }));
   EXPECT_EQ(driver->count(&Driver::asked), 0);
 }
 
@@ -109,7 +113,7 @@ TEST_F(GpuWatcherTest, ItsEndDoesNotWaitForADriverThatHangs) {
     ASSERT_TRUE(comes_true([&] { return driver->count(&Driver::asked) == 1; }));
     EXPECT_EQ(watcher.latest(), nullptr);
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, berth::test::kPatience);
   EXPECT_EQ(driver->count(&Driver::answered), 0);
   // What comes back late finds everything it needs, and asks nothing more.
   driver->let(false);
