@@ -29,8 +29,8 @@ def joining(scene: Scene, directory: Path, name: str, **conf: str) -> Iterator[A
 
 
 def parents(berthd: Berthd, app: Application) -> dict[int, list[int]]:
-    """Which stages each stage reads, as berthd knows it now: empty before it has heard of the application, and of fewer stages
-    or of other parents before it has read the rest of the log."""
+    """The stages that each stage reads, as berthd knows it now. It is empty before berthd knows the
+    application, and may lack stages or name others before berthd has read the rest of the log."""
     apps = json.loads(berthd.ctl("snapshot", "--json"))["spark_apps"]
     stages = next((item["stages"] for item in apps if item["id"] == app.id), [])
     return {stage["id"]: stage["parents"] for stage in stages}
@@ -51,8 +51,8 @@ def knows(berthd: Berthd, app: Application, expected: dict[int, list[int]]) -> N
 
 
 def writers_and_last(app: Application) -> tuple[list[int], int]:
-    """The two stages whose output the join reads, and the one that reads them. The driver lists a stage as complete a moment after
-    the application has its result."""
+    """The two stages whose output the join reads, and the one that reads them. The driver lists a
+    stage as complete a moment after the application has its result."""
 
     def look() -> tuple[list[int], int] | None:
         ran = [stage for stage in app.rest("stages") if stage["status"] == "COMPLETE"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting for what another process does. Success ends a wait at once, so that its limit may be long: on a slow or busy machine
-every event comes, only later."""
+"""Waiting for what another process does. Success ends a wait at once, so that its limit may be long:
+on a slow or busy machine every event comes, only later."""
 
 from __future__ import annotations
 
