@@ -144,6 +144,11 @@ void BusServiceTest::serve_until(const std::function<bool()>& enough) {
   }
 }
 
+void BusServiceTest::settle() {
+  while (sd_event_run(event_, 0) > 0) {
+  }
+}
+
 bool BusServiceTest::left_unserved() const {
   return eventually([this] {
     pollfd loop{sd_event_get_fd(event_), POLLIN, 0};

@@ -133,6 +133,8 @@ class BusServiceTest : public testing::Test {
     });
   }
   void serve_until(const std::function<bool()>& enough);
+  // Serves what there is to serve just now.
+  void settle();
   // Whether something comes in that is not served.
   bool left_unserved() const;
 

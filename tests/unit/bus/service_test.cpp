@@ -214,21 +214,21 @@ TEST_F(Service, SignalsTellWhatChangedOnceAndInOrder) {
   service_->node_changed();
   service_->pinned(kDb, "0-3", "d-1");
   service_->mode_changed();  // it did not
-  for (int turn = 0; turn < 5; ++turn) sd_event_run(event_, 0);
+  settle();
   control_.mode_now = "enforce";
   control_.pool = "4-7";
   service_->mode_changed();
   service_->node_changed();
-  for (int turn = 0; turn < 5; ++turn) sd_event_run(event_, 0);
+  settle();
   service_->quota_changed(kWeb, "cpu.max", "max 100000", "200000 100000", "d-3");
   service_->evicted(kWeb, "terminate", 4096, "d-3");
   service_->straggler_found({kWeb, "late", {}, "d-3"});
   service_->relocation_needed({kWeb, "too big", {1.5, 4096}, ""});
-  for (int turn = 0; turn < 5; ++turn) sd_event_run(event_, 0);
+  settle();
   control_.said.memory = {.factor = 1.2, .state = model::SchedulingState::no_schedule};
   service_->scheduling_state_changed("memory", "schedule", "no-schedule", "full", "d-4");
   service_->node_changed();
-  for (int turn = 0; turn < 5; ++turn) sd_event_run(event_, 0);
+  settle();
   service_->unpinned(kDb, "d-2");
   control_.views.erase(kDb);
   service_->workload_vanished(kDb);
@@ -285,12 +285,12 @@ TEST_F(Service, AWorkloadsChangesAreOneSignalATick) {
 
   control_.views[kWeb].cpu_cores = 1.5;  // measured figures are not announced
   service_->workload_changed(kWeb);
-  for (int turn = 0; turn < 5; ++turn) sd_event_run(event_, 0);
+  settle();
   control_.views[kWeb].pinned_cpus = "0-3";
   service_->workload_changed(kWeb);
   control_.views[kWeb].vcpus = 2;
   service_->workload_changed(kWeb);
-  for (int turn = 0; turn < 5; ++turn) sd_event_run(event_, 0);
+  settle();
   control_.views[kWeb].managed = false;
   control_.views[kWeb].unmanaged_reason = "read-only";
   service_->workload_changed(kWeb);

@@ -136,7 +136,7 @@ TEST_F(DiscoveryTest, TheDescriptorIsReadableForWhatTheFirstWalkFound) {
   tree.make("a");
   discovery = Discovery::start(tree.hierarchy(), {best_effort("a")}).value();
   pollfd waiting{discovery->fd(), POLLIN, 0};
-  ASSERT_EQ(poll(&waiting, 1, 5000), 1);
+  ASSERT_EQ(poll(&waiting, 1, static_cast<int>(berth::test::kPatience.count()) * 1000), 1);
   EXPECT_EQ(discovery->process().appeared, Ids{"a"});
   EXPECT_EQ(poll(&waiting, 1, 0), 0);
   EXPECT_TRUE(discovery->process().empty());

@@ -141,9 +141,11 @@ TEST_F(GpuInventoryTest, ADriverThatHangsMakesItsGpusUnhealthyAndNobodyElses) {
   auto impatient = options();
   impatient.patience_s = 1;
   auto inventory = std::make_unique<GpuInventory>(impatient);
-  ASSERT_TRUE(comes_true([&] {
+  // On a busy machine the other driver may take longer than 1 s, too, though not for ever.
+  EXPECT_TRUE(comes_true([&] {
     inventory->look(cpus);
-    return inventory->settled();
+    return inventory->settled() && inventory->gpus().size() == 2 && inventory->gpus()[0].gpu.healthy &&
+           inventory->gpus()[1].gpu.problem == "its driver has not answered for more than 1 s";
   }));
   ASSERT_EQ(inventory->gpus().size(), 2U);
   EXPECT_TRUE(inventory->gpus()[0].gpu.healthy);
