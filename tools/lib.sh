@@ -52,3 +52,34 @@ use_compiler_cache() {
   [ -n "${CCACHE_DIR:-}" ] || [ "$(id -u)" -ne 0 ] || export CCACHE_DIR=${BERTH_CACHE:-/var/cache/berth}/ccache
   export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD}
 }
+
+# export_sources DIR: copies the tree's files into DIR, without what a build left among them, and prints a hash of them.
+export_sources() {
+  rm -rf "$1"
+  mkdir -p "$1"
+  git ls-files -z --cached --others --exclude-standard | xargs -0 tar -c --ignore-failed-read | tar -x -C "$1"
+  # Neither times nor owners change a package.
+  tar -c -C "$1" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX . | sha256sum | cut -d ' ' -f 1
+}
+
+# build_packages DIR COMMAND...: copies the sources to DIR/berth, where COMMAND makes Debian packages of them in DIR. Packages of
+# exactly these sources stay as they are. Prints the packages' names, or the end of the log.
+build_packages() {
+  local dir=$1 hash
+  shift
+  mkdir -p "$dir"
+  hash=$(export_sources "$dir/sources")
+  if [ "$(cat "$dir/sources.sha256" 2>/dev/null)" = "$hash" ]; then
+    rm -rf "$dir/sources"
+  else
+    rm -rf "$dir/berth" "$dir/sources.sha256" "$dir"/*.deb "$dir"/*.buildinfo "$dir"/*.changes
+    mv "$dir/sources" "$dir/berth"
+    "$@" >"$dir/build.log" 2>&1 || {
+      tail -n 40 "$dir/build.log"
+      echo "the build failed; the whole log is $dir/build.log"
+      return 1
+    }
+    printf '%s\n' "$hash" >"$dir/sources.sha256"
+  fi
+  printf '%s\n' "$dir"/*.deb
+}
