@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The services of the demonstration, the rules that berth has for them, and the client that measures.
+
+All units are named *-berth-demo.service. clean_up() removes them and their rules, whatever the steps left.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+import time
+import urllib.request
+from pathlib import Path
+
+from .host import (
+    BEAT, NotSeen, ask, cgroup_file, cpu_seconds, cpuset, online_cpus, parse_cpulist, poll, run, run_long, runs,
+    service_active, start_unit, stop_units,
+)
+
+DROP_IN = Path("/etc/berth/berth.toml.d/90-berth-demo.toml")
+WORK = Path("/run/berth-demo")
+PORT = 8973
+BERTHD = "berthd.service"
+WEB = "nginx-berth-demo.service"
+LIGHT = "light-berth-demo.service"
+MATRIX = "matrix-batch-berth-demo.service"
+SORT = "sort-batch-berth-demo.service"
+CLIENT = "client-berth-demo.service"
+JOB = "job-berth-demo.service"
+JOB_PROGRESS = WORK / "progress"
+OLD = "old-batch-berth-demo.service"
+YOUNG = "young-batch-berth-demo.service"
+CACHE = "cache-berth-demo.service"
+EXTRAS = (JOB, CLIENT, CACHE, OLD, YOUNG)
+
+
+class Load:
+    """nginx and a light service, both latency-sensitive, beside batch work that wants more vCPUs than there are."""
+
+    def __init__(self) -> None:
+        cpus = online_cpus()
+        # The client has a vCPU to itself, ahead of everything else there: it stands for another machine.
+        self.client_cpu = cpus[-1]
+        wide = len(cpus) >= 8
+        self.services = {WEB: 2, LIGHT: 2} if wide else {WEB: 1}
+        self.batch = {
+            MATRIX: f"stress-ng --quiet --cpu {len(cpus) - 3} --cpu-method matrixprod",
+            SORT: "stress-ng --quiet --qsort 2",
+        }
+        self.units = [*self.services, *self.batch]
+        self.mode_before = self._mode() if service_active(BERTHD) else ""
+        self.cpusets_before: dict[str, str] = {}
+
+    # berthd
+
+    def configure(self, *, hold_s: float = 5, memory_cap: int = 0, evict: bool = False) -> None:
+        """Writes berth's rules and has berthd read them; `memory_cap` in bytes, 0 is all there is."""
+        text = self._rules(hold_s, memory_cap, evict)
+        if DROP_IN.exists() and DROP_IN.read_text() == text:
+            return
+        DROP_IN.parent.mkdir(parents=True, exist_ok=True)
+        DROP_IN.write_text(text)
+        if service_active(BERTHD):
+            run("berthctl", "reload")
+
+    def start_berthd(self) -> None:
+        """Some settings are read at a start only, so that one that runs starts again."""
+        self.configure()
+        run("systemctl", "reset-failed", BERTHD, check=False)
+        run("systemctl", "restart", BERTHD)
+        # It starts without a bus that is too busy to answer, and comes to it later.
+        poll("berthd to be on the bus", lambda: "berth.status" in run("berthctl", "status", "--json", check=False))
+
+    def mode(self, mode: str) -> None:
+        """Also takes the time between two ticks, as it is under the present load."""
+        run("berthctl", "mode", mode)
+        tick = ask("status")["tick"]
+        BEAT.tick_s = max(tick["interval_s"], (tick.get("last_wall_ms") or 0) / 1e3)
+
+    def _mode(self) -> str:
+        return ask("status")["mode"]
+
+    def _rules(self, hold_s: float, memory_cap: int, evict: bool) -> str:
+        service = '[[workload]]\nmatch = "system.slice/{}"\nclass = "latency-sensitive"\nvcpus = {}\n'
+        services = "\n".join(service.format(unit, vcpus) for unit, vcpus in self.services.items())
+        # Reading an emulated host takes more CPU than sampling usually may, and what goes back may go back quickly.
+        return textwrap.dedent(f"""\
+            # Written by the demonstration, removed at its end.
+            [sampling]
+            max_cpu = 1
+
+            [safety]
+            be_quota_rise = 0.5
+
+            [interference]
+            reserved_cpus = "{self.client_cpu}"
+
+            [straggler]
+            restore_hold = "{math.ceil(hold_s)}s"
+            restore_step = 0.5
+
+            [oversell]
+            memory_cap = {memory_cap}
+            evict = {str(evict).lower()}
+
+            [[workload]]
+            match = "system.slice/{JOB}"
+            class = "latency-sensitive"
+            vcpus = 1
+            progress = {{file = "{JOB_PROGRESS}"}}
+
+            [[workload]]
+            match = "system.slice/{CACHE}"
+            class = "latency-sensitive"
+            vcpus = 1
+
+            [[workload]]
+            match = "system.slice/*-batch-berth-demo.service"
+            class = "best-effort"
+            evictable = true
+
+            """) + services
+
+    # Services
+
+    def ensure(self) -> None:
+        """Starts what does not run, and waits until berth has samples of all of it."""
+        WORK.mkdir(exist_ok=True)
+        if not service_active(BERTHD):
+            self.start_berthd()
+        self.configure()
+        if not runs(WEB):
+            self._start_web()
+        if LIGHT in self.services and not runs(LIGHT):
+            start_unit(LIGHT, "stress-ng --quiet --cpu 1 --cpu-load 10")
+        for unit, command in self.batch.items():
+            if not runs(unit):
+                start_unit(unit, command)
+        self.cpusets_before = self.cpusets_before or self.cpusets()
+        poll("berthd to have samples of the load", self.sampled, seen=lambda: run("berthctl", "list", check=False))
+
+    def sampled(self) -> bool:
+        found = {workload["id"]: workload for workload in ask("list")["workloads"]}
+        mine = [found.get(f"system.slice/{unit}") for unit in self.units]
+        return all(workload and workload["cpu_cores"] is not None for workload in mine)
+
+    def _start_web(self) -> None:
+        (WORK / "index.html").write_text("x" * 4096)
+        (WORK / "nginx.conf").write_text(textwrap.dedent(f"""\
+            worker_processes 2;
+            pid {WORK}/nginx.pid;
+            error_log stderr error;
+            events {{ worker_connections 256; }}
+            http {{
+              access_log off;
+              gzip on; gzip_min_length 1; gzip_comp_level 6; gzip_types *;
+              server {{ listen 127.0.0.1:{PORT}; root {WORK}; }}
+            }}
+            """))
+        start_unit(WEB, f"nginx -e stderr -c {WORK}/nginx.conf -g 'daemon off;'")
+
+        def answers() -> bool:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/", timeout=30) as reply:
+                    return reply.status == 200
+            except OSError:
+                return False
+
+        poll("nginx to answer", answers, seen=lambda: run("systemctl", "status", WEB, check=False))
+
+    def known_state(self) -> None:
+        """As each step finds it: no units of a single step, and the rules of all steps."""
+        stop_units(*EXTRAS)
+        self.configure()
+
+    def clean_up(self) -> None:
+        """Removes everything; a berthd that was there before goes on, in its mode."""
+        stop_units(*EXTRAS, *self.units)
+        run("systemctl", "reset-failed", "*-berth-demo.service", check=False)
+        DROP_IN.unlink(missing_ok=True)
+        run("systemctl", "stop", BERTHD, check=False)
+        for path in WORK.glob("*"):
+            path.unlink()
+        WORK.rmdir() if WORK.exists() else None
+        if self.mode_before:
+            run("systemctl", "start", BERTHD)
+            if self._mode() != self.mode_before:
+                run("berthctl", "mode", self.mode_before)
+
+    # Pins
+
+    def cpusets(self) -> dict[str, str]:
+        """What each service is restricted to; empty where it may run anywhere."""
+        return {unit: cpuset(unit) for unit in self.units}
+
+    def pinned(self) -> bool:
+        found = {unit: parse_cpulist(cpulist) for unit, cpulist in self.cpusets().items()}
+        owned = set().union(*(found[unit] for unit in self.services))
+        whole = all(len(found[unit]) == vcpus for unit, vcpus in self.services.items())
+        return whole and all(found[unit] and not found[unit] & owned for unit in self.batch)
+
+    def pin(self) -> None:
+        self.mode("enforce")
+        poll("the pins", self.pinned, seen=self.cpusets)
+
+    def unpin(self) -> None:
+        self.mode("observe")
+        poll("the pins to be taken back", lambda: self.cpusets() == self.cpusets_before, seen=self.cpusets)
+
+    def quotas(self) -> dict[str, str]:
+        """cpu.max of the batch services, unset as the kernel says it."""
+        return {unit: cgroup_file(unit, "cpu.max") or "max 100000" for unit in self.batch}
+
+    # The client
+
+    def _client(self, duration_s: int) -> list[str]:
+        return ["wrk", "--threads", "1", "--connections", "4", "--duration", f"{duration_s}s", "--timeout", "20s",
+                "--latency", "--header", "Accept-Encoding: gzip", f"http://127.0.0.1:{PORT}/"]
+
+    def _client_properties(self) -> list[str]:
+        return [f"AllowedCPUs={self.client_cpu}", "CPUSchedulingPolicy=fifo", "CPUSchedulingPriority=1"]
+
+    def keep_busy(self) -> None:
+        """Requests all the time, until measure_busy()."""
+        start_unit(CLIENT, " ".join(self._client(86400)).replace("Accept-Encoding: gzip", "'Accept-Encoding: gzip'"),
+                   *self._client_properties(), f"StandardOutput=truncate:{WORK}/client")
+
+    def measure_busy(self) -> dict[str, float]:
+        """Ends keep_busy() and returns what its client measured."""
+        run("systemctl", "kill", "--signal=INT", CLIENT)
+        poll("the client to end", lambda: not runs(CLIENT))
+        return figures_of((WORK / "client").read_text())
+
+    def measure(self, seconds: int) -> dict[str, float]:
+        """What the client sees, and how many cores the batch uses meanwhile."""
+        before, started = cpu_seconds(*self.batch), time.monotonic()
+        given = [f"--property={text}" for text in self._client_properties()]
+        output = run_long("systemd-run", "--quiet", "--collect", "--wait", "--pipe", f"--unit={CLIENT}", *given,
+                          *self._client(seconds), limit_s=seconds)
+        batch = (cpu_seconds(*self.batch) - before) / (time.monotonic() - started)
+        return {**figures_of(output), "batch_cores": batch}
+
+
+def figures_of(output: str) -> dict[str, float]:
+    """Of wrk's report: percentiles of the latency in milliseconds, requests, and requests a second."""
+    to_ms = {"us": 1e-3, "ms": 1.0, "s": 1e3, "m": 6e4}
+    found = re.findall(r"^\s+(50|90|99)%\s+([\d.]+)(us|ms|s|m)", output, re.MULTILINE)
+    figures = {f"p{percentile}": float(value) * to_ms[unit] for percentile, value, unit in found}
+    rate = re.search(r"Requests/sec:\s+([\d.]+)", output)
+    requests = re.search(r"(\d+) requests in", output)
+    if len(figures) != 3 or not rate or not requests or not int(requests[1]):
+        raise NotSeen(f"wrk measured no latency:\n{output}")
+    return {**figures, "requests": int(requests[1]), "rate": float(rate[1])}
