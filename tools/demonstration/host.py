@@ -165,6 +165,3 @@ def stop_units(*units: str) -> None:
     if present := [unit for unit in units if (CGROUP / "system.slice" / unit).exists()]:
         run("systemctl", "stop", *present, check=False)
 
-
-def service_active(unit: str) -> bool:
-    return run("systemctl", "is-active", unit, check=False).strip() == "active"

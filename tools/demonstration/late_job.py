@@ -130,8 +130,8 @@ def grow(load: Load, program: Path, rounds: int) -> dict[str, Any]:
     paid = {unit: quota for unit, quota in load.quotas().items() if quota != quotas[unit]}
     after = [job.pace(window) for _ in range(rounds)]
     # Its reports and the payers; the lines above them are about its pin.
-    _, found, explained = run("berthctl", "explain", WORKLOAD).partition("\nProgress\n")
-    say(textwrap.indent((found + explained).strip(), "  | "))
+    explained = run("berthctl", "explain", WORKLOAD)
+    say(textwrap.indent(explained[max(0, explained.find("\nProgress\n")):].strip(), "  | "))
     say(f"  It got vCPUs {deal.vcpus} and is {sum(after) / sum(before):.2f} times as fast.")
     for unit, quota in paid.items():
         say(f"    {unit:34} cpu.max = {quota} (was {quotas[unit]})")

@@ -14,8 +14,8 @@ import urllib.request
 from pathlib import Path
 
 from .host import (
-    BEAT, NotSeen, ask, cgroup_file, cpu_seconds, cpuset, online_cpus, parse_cpulist, poll, run, run_long, runs,
-    service_active, start_unit, stop_units,
+    BEAT, CGROUP, NotSeen, ask, cgroup_file, cpu_seconds, cpuset, online_cpus, parse_cpulist, poll, run, run_long, runs,
+    start_unit, stop_units,
 )
 
 DROP_IN = Path("/etc/berth/berth.toml.d/90-berth-demo.toml")
@@ -49,8 +49,10 @@ class Load:
             SORT: "stress-ng --quiet --qsort 2",
         }
         self.units = [*self.services, *self.batch]
-        self.mode_before = self._mode() if service_active(BERTHD) else ""
+        self.mode_before = ask("status")["mode"] if berthd_runs() else ""
         self.cpusets_before: dict[str, str] = {}
+        self._mode = ""
+        self._sampled = False
 
     # berthd
 
@@ -61,7 +63,7 @@ class Load:
             return
         DROP_IN.parent.mkdir(parents=True, exist_ok=True)
         DROP_IN.write_text(text)
-        if service_active(BERTHD):
+        if berthd_runs():
             run("berthctl", "reload")
 
     def start_berthd(self) -> None:
@@ -72,14 +74,20 @@ class Load:
         # It starts without a bus that is too busy to answer, and comes to it later.
         poll("berthd to be on the bus", lambda: "berth.status" in run("berthctl", "status", "--json", check=False))
 
+        self._sampled, self._mode = False, ""
+
+    def stop_berthd(self) -> None:
+        run("systemctl", "stop", BERTHD)
+        self._mode = ""
+
     def mode(self, mode: str) -> None:
-        """Also takes the time between two ticks, as it is under the present load."""
+        """Commands are slow under load, so that none is run that changes nothing."""
+        if mode == self._mode:
+            return
         run("berthctl", "mode", mode)
+        self._mode = mode
         tick = ask("status")["tick"]
         BEAT.tick_s = max(tick["interval_s"], (tick.get("last_wall_ms") or 0) / 1e3)
-
-    def _mode(self) -> str:
-        return ask("status")["mode"]
 
     def _rules(self, hold_s: float, memory_cap: int, evict: bool) -> str:
         service = '[[workload]]\nmatch = "system.slice/{}"\nclass = "latency-sensitive"\nvcpus = {}\n'
@@ -127,20 +135,23 @@ class Load:
     def ensure(self) -> None:
         """Starts what does not run, and waits until berth has samples of all of it."""
         WORK.mkdir(exist_ok=True)
-        if not service_active(BERTHD):
+        if not berthd_runs():
             self.start_berthd()
         self.configure()
-        if not runs(WEB):
+        missing = [unit for unit in self.units if not runs(unit)]
+        if WEB in missing:
             self._start_web()
-        if LIGHT in self.services and not runs(LIGHT):
+        if LIGHT in missing:
             start_unit(LIGHT, "stress-ng --quiet --cpu 1 --cpu-load 10")
-        for unit, command in self.batch.items():
-            if not runs(unit):
-                start_unit(unit, command)
+        for unit in self.batch:
+            if unit in missing:
+                start_unit(unit, self.batch[unit])
         self.cpusets_before = self.cpusets_before or self.cpusets()
-        poll("berthd to have samples of the load", self.sampled, seen=lambda: run("berthctl", "list", check=False))
+        if missing or not self._sampled:
+            poll("berthd to have samples of the load", self._has_samples, seen=lambda: run("berthctl", "list", check=False))
+            self._sampled = True
 
-    def sampled(self) -> bool:
+    def _has_samples(self) -> bool:
         found = {workload["id"]: workload for workload in ask("list")["workloads"]}
         mine = [found.get(f"system.slice/{unit}") for unit in self.units]
         return all(workload and workload["cpu_cores"] is not None for workload in mine)
@@ -185,7 +196,7 @@ class Load:
         WORK.rmdir() if WORK.exists() else None
         if self.mode_before:
             run("systemctl", "start", BERTHD)
-            if self._mode() != self.mode_before:
+            if ask("status")["mode"] != self.mode_before:
                 run("berthctl", "mode", self.mode_before)
 
     # Pins
@@ -240,6 +251,13 @@ class Load:
                           *self._client(seconds), limit_s=seconds)
         batch = (cpu_seconds(*self.batch) - before) / (time.monotonic() - started)
         return {**figures_of(output), "batch_cores": batch}
+
+
+def berthd_runs() -> bool:
+    try:
+        return "populated 1" in (CGROUP / "berth.slice" / BERTHD / "cgroup.events").read_text()
+    except OSError:
+        return False
 
 
 def figures_of(output: str) -> dict[str, float]:

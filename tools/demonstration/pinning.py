@@ -17,8 +17,8 @@ def show_host(load: Load) -> dict[str, Any]:
 
 def start_load(load: Load) -> dict[str, Any]:
     load.start_berthd()
-    load.ensure()
     load.mode("observe")
+    load.ensure()
     say(f"  vCPU {load.client_cpu} is kept out of berth's hands: the client that measures runs there, ahead of all else.")
     show("berthctl", "list")
     return {"services": load.services, "batch": load.batch}
@@ -29,19 +29,23 @@ def show_plan(load: Load) -> dict[str, Any]:
     load.ensure()
     load.mode("observe")
     load.keep_busy()
-    ticks = ask("status")["tick"]["count"]
-    poll("five samples of the busy service", lambda: ask("status")["tick"]["count"] >= ticks + 5)
+
+    def busy() -> dict[str, Any] | None:
+        findings = ask("plan")["findings"]["interference"]
+        instance = findings["instances"].get(f"system.slice/{WEB}")
+        if instance is None:
+            raise NotSeen(f"nginx is not placed: {findings['unplaceable']}")
+        return findings if instance["pressure"] > 0.05 else None
+
+    found = poll("berth to see nginx busy", busy, seen=lambda: run("berthctl", "list"))
     show("berthctl", "plan")
-    found = ask("plan")["findings"]["interference"]
     pinned, free = found["score_node"], found["score_unpinned"]
-    if free is None:
-        raise NotSeen(f"nothing is placed: {found['unplaceable']}")
     say("  The score says how much the neighbours on cores and caches disturb the services: "
         f"{pinned:.3f} pinned, {free:.3f} unpinned.")
-    if free > 0 and pinned >= free:
+    if pinned >= free:
         say("  By the score, pinning does not help under this load. Waits for a vCPU are not in it; they are measured next.")
-    busy = load.measure_busy()
-    return {"score": {"pinned": pinned, "unpinned": free}, "unpinned_rate": busy["rate"],
+    measured = load.measure_busy()
+    return {"score": {"pinned": pinned, "unpinned": free}, "unpinned_rate": measured["rate"],
             "pressure": {unit: found["instances"][f"system.slice/{unit}"]["pressure"] for unit in load.services}}
 
 
@@ -75,7 +79,7 @@ def put_back(load: Load) -> dict[str, Any]:
     load.ensure()
     load.pin()
     say("  berth pins the services, and is stopped while the load goes on:")
-    run("systemctl", "stop", "berthd.service")
+    load.stop_berthd()
     after = load.cpusets()
     left = run("find", "/run/systemd", "-path", "*-berth-demo.service.d/*", "-name", "*AllowedCPUs*", check=False).split()
     if after != load.cpusets_before or left:

@@ -55,7 +55,7 @@ def requests(figures: dict[str, Any]) -> Row:
 
 def late_job(figures: dict[str, Any]) -> Row:
     asked, took = figures["asked_s"], figures["took_s"]
-    outcome = f"took {took:.0f} s of {asked:.0f} s, {figures['forecast_s']:.0f} s without berth"
+    outcome = f"took {took:.0f} s; {figures['forecast_s']:.0f} s at its first pace"
     if took > asked:
         outcome = f"LATE all the same: {outcome}"
     found = row(f"job: done in {asked:.0f} s", [pace * 100 for pace in figures["pace_before"]],
