@@ -30,21 +30,22 @@ install_packages() {
   rm -f "$log"
 }
 
-# build DIR [MESON OPTION...]: configures once, compiles what changed. A release without debug information is the
-# default: it compiles a fifth faster. With CI=true warnings are errors.
+# build DIR [MESON OPTION...] [-- TARGET...]: configures once, compiles what changed. A release without debug information is
+# the default: it compiles a fifth faster. With CI=true warnings are errors.
 build() {
-  local dir=$1
+  local dir=$1 options=()
   shift
+  while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1") && shift; done
+  [ $# -eq 0 ] || shift
   use_compiler_cache
   if [ ! -f "$dir/build.ninja" ]; then
-    local strict=()
-    [ "${CI:-}" != true ] || strict=(-Dwerror=true)
-    meson setup "$dir" --buildtype=release "${strict[@]}" "$@" >"$dir.log" 2>&1 || {
+    [ "${CI:-}" != true ] || options+=(-Dwerror=true)
+    meson setup "$dir" --buildtype=release "${options[@]}" >"$dir.log" 2>&1 || {
       tail -n 20 "$dir.log" >&2
       die "meson setup failed; the whole log is $dir.log"
     }
   fi
-  ninja -C "$dir" --quiet
+  ninja -C "$dir" --quiet "$@"
 }
 
 # Where ccache is installed, meson uses it. Its files lie beside all else that is slow to make, and fit another checkout.
