@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::config {
 namespace {
@@ -23,6 +23,9 @@ using model::WorkloadRule;
 
 constexpr double kDay = 86400;
 constexpr double kYear = 365 * kDay;
+
+// Members are told by functions, not by lambdas: then a kind of key is one piece of code, not one for each
+// key.
 
 // The default as TOML, read from a default target so that the manual cannot disagree with the program; "" for
 // a member that is unset by default. `field` says which member of the target a key sets, here and below.
@@ -39,8 +42,9 @@ std::string default_text(Field field, Write write) {
 
 constexpr auto kPlain = [](const auto& value) { return fmt::format("{}", value); };
 
-template <typename Target, typename Field>
-KeySpec<Target> integer_key(std::string name, std::int64_t low, std::int64_t high, Field field) {
+template <typename Target, typename Member>
+KeySpec<Target> integer_key(const char* name, std::int64_t low, std::int64_t high,
+                            Member& (*field)(Target&)) {
   auto set = [=](Target& target, const toml::node& node) -> Refusal {
     const auto* value = node.as_integer();
     if (value == nullptr || value->get() < low || value->get() > high) return "";
@@ -48,13 +52,11 @@ KeySpec<Target> integer_key(std::string name, std::int64_t low, std::int64_t hig
     return std::nullopt;
   };
   return {
-      {std::move(name), "integer", default_text<Target>(field, kPlain), fmt::format("{} to {}", low, high)},
-      {},
-      set};
+      {name, "integer", default_text<Target>(field, kPlain), fmt::format("{} to {}", low, high)}, {}, set};
 }
 
-template <typename Target, typename Field>
-KeySpec<Target> number_key(std::string name, double low, double high, Field field) {
+template <typename Target, typename Member>
+KeySpec<Target> number_key(const char* name, double low, double high, Member& (*field)(Target&)) {
   auto set = [=](Target& target, const toml::node& node) -> Refusal {
     const auto value = node.is_number() ? node.value<double>() : std::nullopt;
     // Written so that NaN, which compares with nothing, is refused.
@@ -62,25 +64,22 @@ KeySpec<Target> number_key(std::string name, double low, double high, Field fiel
     field(target) = *value;
     return std::nullopt;
   };
-  return {
-      {std::move(name), "number", default_text<Target>(field, kPlain), fmt::format("{} to {}", low, high)},
-      {},
-      set};
+  return {{name, "number", default_text<Target>(field, kPlain), fmt::format("{} to {}", low, high)}, {}, set};
 }
 
-template <typename Target, typename Field>
-KeySpec<Target> boolean_key(std::string name, Field field) {
+template <typename Target, typename Member>
+KeySpec<Target> boolean_key(const char* name, Member& (*field)(Target&)) {
   auto set = [=](Target& target, const toml::node& node) -> Refusal {
     const auto* value = node.as_boolean();
     if (value == nullptr) return "";
     field(target) = value->get();
     return std::nullopt;
   };
-  return {{std::move(name), "boolean", default_text<Target>(field, kPlain), ""}, {}, set};
+  return {{name, "boolean", default_text<Target>(field, kPlain), ""}, {}, set};
 }
 
-template <typename Target, typename Field>
-KeySpec<Target> duration_key(std::string name, double low_s, double high_s, Field field) {
+template <typename Target, typename Member>
+KeySpec<Target> duration_key(const char* name, double low_s, double high_s, Member& (*field)(Target&)) {
   auto set = [=](Target& target, const toml::node& node) -> Refusal {
     std::optional<double> seconds = node.is_number() ? node.value<double>() : std::nullopt;
     if (const auto* text = node.as_string()) {
@@ -92,15 +91,15 @@ KeySpec<Target> duration_key(std::string name, double low_s, double high_s, Fiel
     field(target) = *seconds;
     return std::nullopt;
   };
-  return {{std::move(name), "duration",
+  return {{name, "duration",
            default_text<Target>(field, [](double seconds) { return '"' + duration_text(seconds) + '"'; }),
            fmt::format("{} to {}", duration_text(low_s), duration_text(high_s))},
           {},
           set};
 }
 
-template <typename Target, typename Field>
-KeySpec<Target> size_key(std::string name, Field field) {
+template <typename Target, typename Member>
+KeySpec<Target> size_key(const char* name, Member& (*field)(Target&)) {
   auto set = [=](Target& target, const toml::node& node) -> Refusal {
     std::optional<std::uint64_t> bytes;
     if (const auto* value = node.as_integer()) {
@@ -116,12 +115,12 @@ KeySpec<Target> size_key(std::string name, Field field) {
     field(target) = *bytes;
     return std::nullopt;
   };
-  return {{std::move(name), "size", default_text<Target>(field, kPlain), ""}, {}, set};
+  return {{name, "size", default_text<Target>(field, kPlain), ""}, {}, set};
 }
 
-template <typename Target, typename Value, typename Field>
-KeySpec<Target> choice_key(std::string name, std::vector<std::pair<std::string, Value>> allowed,
-                           Field field) {
+template <typename Target, typename Value, typename Member>
+KeySpec<Target> choice_key(const char* name, std::vector<std::pair<std::string, Value>> allowed,
+                           Member& (*field)(Target&)) {
   std::vector<std::string> names;
   for (const auto& [choice, value] : allowed) names.push_back(choice);
   auto as_toml = default_text<Target>(field, [&allowed](const Value& wanted) {
@@ -143,11 +142,11 @@ KeySpec<Target> choice_key(std::string name, std::vector<std::pair<std::string, 
     const auto meant = closest(text->get(), names);
     return meant.empty() ? "" : "did you mean " + quote(meant) + "?";
   };
-  return {{std::move(name), "string", std::move(as_toml), std::move(range)}, std::move(names), set};
+  return {{name, "string", std::move(as_toml), std::move(range)}, std::move(names), set};
 }
 
-template <typename Target, typename Field>
-KeySpec<Target> cpulist_key(std::string name, Field field) {
+template <typename Target, typename Member>
+KeySpec<Target> cpulist_key(const char* name, Member& (*field)(Target&)) {
   auto set = [=](Target& target, const toml::node& node) -> Refusal {
     const auto* text = node.as_string();
     if (text == nullptr) return "";
@@ -158,7 +157,7 @@ KeySpec<Target> cpulist_key(std::string name, Field field) {
   };
   auto as_toml =
       default_text<Target>(field, [](const model::CpuSet& cpus) { return quote(cpus.to_string()); });
-  return {{std::move(name), "cpulist", std::move(as_toml), ""}, {}, set};
+  return {{name, "cpulist", std::move(as_toml), ""}, {}, set};
 }
 
 KeySpec<Settings> metrics_listen_key() {
@@ -180,41 +179,41 @@ void add_spark_specs(std::vector<KeySpec<Settings>>& specs) {
   using policies::Complexity;
   using policies::EvictionRank;
   specs.push_back(boolean_key<Settings>(
-      "spark.watch", [](Settings & s) -> auto& { return s.spark_watch; }));
+      "spark.watch", +[](Settings & s) -> auto& { return s.spark_watch; }));
   specs.push_back(duration_key<Settings>(
-      "spark.interval", 0.1, 3600, [](Settings & s) -> auto& { return s.spark_interval_s; }));
+      "spark.interval", 0.1, 3600, +[](Settings & s) -> auto& { return s.spark_interval_s; }));
   specs.push_back(choice_key<Settings, bool>(
-      "spark.leaf", {{"auto", true}, {"never", false}}, [](Settings & s) -> auto& { return s.spark_leaf; }));
-  const auto spark = [](Settings & s) -> auto& { return s.policies.spark; };
+      "spark.leaf", {{"auto", true}, {"never", false}}, +[](Settings & s) -> auto& { return s.spark_leaf; }));
+  static constexpr auto spark = [](Settings & s) -> auto& { return s.policies.spark; };
   specs.push_back(choice_key<Settings, Complexity>(
       "spark.complexity", {{"pooled", Complexity::pooled}, {"mean-of-ratios", Complexity::mean_of_ratios}},
-      [=](Settings & s) -> auto& { return spark(s).complexity; }));
+      +[](Settings & s) -> auto& { return spark(s).complexity; }));
   specs.push_back(choice_key<Settings, EvictionRank>(
       "spark.rank",
       {{"loss-per-byte", EvictionRank::loss_per_byte},
        {"cost-per-byte", EvictionRank::cost_per_byte},
        {"cost", EvictionRank::cost}},
-      [=](Settings & s) -> auto& { return spark(s).rank; }));
+      +[](Settings & s) -> auto& { return spark(s).rank; }));
   specs.push_back(number_key<Settings>(
-      "spark.alpha", 0, 1000, [=](Settings & s) -> auto& { return spark(s).alpha; }));
+      "spark.alpha", 0, 1000, +[](Settings & s) -> auto& { return spark(s).alpha; }));
   specs.push_back(number_key<Settings>(
-      "spark.beta", 0, 1, [=](Settings & s) -> auto& { return spark(s).beta_s_per_byte; }));
+      "spark.beta", 0, 1, +[](Settings & s) -> auto& { return spark(s).beta_s_per_byte; }));
   specs.push_back(number_key<Settings>(
-      "spark.gamma", 0, 1000, [=](Settings & s) -> auto& { return spark(s).gamma; }));
+      "spark.gamma", 0, 1000, +[](Settings & s) -> auto& { return spark(s).gamma; }));
   specs.push_back(number_key<Settings>(
-      "spark.z", 0, 10, [=](Settings & s) -> auto& { return spark(s).z; }));
+      "spark.z", 0, 10, +[](Settings & s) -> auto& { return spark(s).z; }));
   specs.push_back(integer_key<Settings>(
-      "spark.window", 2, 3600, [=](Settings & s) -> auto& { return spark(s).window; }));
+      "spark.window", 2, 3600, +[](Settings & s) -> auto& { return spark(s).window; }));
   specs.push_back(number_key<Settings>(
-      "spark.reserve", 0, 0.9, [=](Settings & s) -> auto& { return spark(s).reserve; }));
+      "spark.reserve", 0, 0.9, +[](Settings & s) -> auto& { return spark(s).reserve; }));
   specs.push_back(number_key<Settings>(
-      "spark.psi_full", 0, 100, [=](Settings & s) -> auto& { return spark(s).psi_full; }));
+      "spark.psi_full", 0, 100, +[](Settings & s) -> auto& { return spark(s).psi_full; }));
   specs.push_back(boolean_key<Settings>(
-      "spark.evict", [=](Settings & s) -> auto& { return spark(s).evict; }));
+      "spark.evict", +[](Settings & s) -> auto& { return spark(s).evict; }));
   specs.push_back(duration_key<Settings>(
-      "spark.grace", 0, 3600, [=](Settings & s) -> auto& { return spark(s).grace_s; }));
+      "spark.grace", 0, 3600, +[](Settings & s) -> auto& { return spark(s).grace_s; }));
   specs.push_back(duration_key<Settings>(
-      "spark.hold", 0, kDay, [=](Settings & s) -> auto& { return spark(s).hold_s; }));
+      "spark.hold", 0, kDay, +[](Settings & s) -> auto& { return spark(s).hold_s; }));
 }
 
 std::vector<KeySpec<Settings>> make_setting_specs() {
@@ -223,27 +222,27 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
   std::vector<KeySpec<Settings>> specs;
   specs.push_back(choice_key<Settings, Mode>(
       "mode", {{"observe", Mode::observe}, {"enforce", Mode::enforce}},
-      [](Settings & s) -> auto& { return s.mode; }));
+      +[](Settings & s) -> auto& { return s.mode; }));
 
   specs.push_back(duration_key<Settings>(
-      "sampling.interval", 0.1, 3600, [](Settings & s) -> auto& { return s.tick_s; }));
+      "sampling.interval", 0.1, 3600, +[](Settings & s) -> auto& { return s.tick_s; }));
   specs.push_back(integer_key<Settings>(
-      "sampling.history", 4, 3600, [](Settings & s) -> auto& { return s.history; }));
+      "sampling.history", 4, 3600, +[](Settings & s) -> auto& { return s.history; }));
   specs.push_back(number_key<Settings>(
-      "sampling.pressure_threshold", 0, 0.9, [](Settings & s) -> auto& { return s.pressure_threshold; }));
+      "sampling.pressure_threshold", 0, 0.9, +[](Settings & s) -> auto& { return s.pressure_threshold; }));
 
   specs.push_back(boolean_key<Settings>(
-      "sampling.ebpf", [](Settings & s) -> auto& { return s.ebpf; }));
+      "sampling.ebpf", +[](Settings & s) -> auto& { return s.ebpf; }));
   specs.push_back(number_key<Settings>(
-      "sampling.max_cpu", 0.0001, 1, [](Settings & s) -> auto& { return s.sampling_max_cpu; }));
+      "sampling.max_cpu", 0.0001, 1, +[](Settings & s) -> auto& { return s.sampling_max_cpu; }));
 
   std::vector<std::pair<std::string, std::string>> levels;
   for (const char* level : {"trace", "debug", "info", "warning", "error", "critical"})
     levels.emplace_back(level, level);
   specs.push_back(choice_key<Settings, std::string>(
-      "log.level", std::move(levels), [](Settings & s) -> auto& { return s.log_level; }));
+      "log.level", std::move(levels), +[](Settings & s) -> auto& { return s.log_level; }));
   specs.push_back(duration_key<Settings>(
-      "log.retention", 60, 10 * kYear, [](Settings & s) -> auto& { return s.log_retention_s; }));
+      "log.retention", 60, 10 * kYear, +[](Settings & s) -> auto& { return s.log_retention_s; }));
 
   specs.push_back(metrics_listen_key());
 
@@ -252,75 +251,69 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
       {{"yield", ForeignWriter::yield},
        {"reassert", ForeignWriter::reassert},
        {"alarm", ForeignWriter::alarm}},
-      [](Settings & s) -> auto& { return s.foreign_writer; }));
+      +[](Settings & s) -> auto& { return s.foreign_writer; }));
   specs.push_back(number_key<Settings>(
-      "safety.min_change", 0, 1, [](Settings & s) -> auto& { return s.policies.safety.min_change; }));
+      "safety.min_change", 0, 1, +[](Settings & s) -> auto& { return s.policies.safety.min_change; }));
   specs.push_back(number_key<Settings>(
       "safety.be_quota_rise", 0.001, 1,
-      [](Settings & s) -> auto& { return s.policies.safety.be_quota_rise; }));
+      +[](Settings & s) -> auto& { return s.policies.safety.be_quota_rise; }));
   specs.push_back(duration_key<Settings>(
       "safety.repin_cooldown", 0, kDay,
-      [](Settings & s) -> auto& { return s.policies.safety.repin_cooldown_s; }));
+      +[](Settings & s) -> auto& { return s.policies.safety.repin_cooldown_s; }));
 
-  const auto interference = [](Settings & s) -> auto& { return s.policies.interference; };
+  static constexpr auto interference = [](Settings & s) -> auto& { return s.policies.interference; };
   specs.push_back(choice_key<Settings, Weighting>(
-      "interference.weighting",
-      {{"overlap", Weighting::overlap}, {"request", Weighting::request}}, [=](Settings & s) -> auto& {
-        return interference(s).weighting;
-      }));
+      "interference.weighting", {{"overlap", Weighting::overlap}, {"request", Weighting::request}},
+      +[](Settings & s) -> auto& { return interference(s).weighting; }));
   specs.push_back(choice_key<Settings, Search>(
-      "interference.search",
-      {{"window", Search::window}}, [=](Settings & s) -> auto& { return interference(s).search; }));
+      "interference.search", {{"window", Search::window}},
+      +[](Settings & s) -> auto& { return interference(s).search; }));
   specs.push_back(choice_key<Settings, model::DomainKind>(
-      "interference.shared_domain",
-      {{"llc", model::DomainKind::llc}, {"socket", model::DomainKind::socket}}, [=](Settings & s) -> auto& {
-        return interference(s).shared_domain;
-      }));
+      "interference.shared_domain", {{"llc", model::DomainKind::llc}, {"socket", model::DomainKind::socket}},
+      +[](Settings & s) -> auto& { return interference(s).shared_domain; }));
   specs.push_back(integer_key<Settings>(
-      "interference.window_step", 1,
-      model::kMaxCpu + 1, [=](Settings & s) -> auto& { return interference(s).window_step; }));
+      "interference.window_step", 1, model::kMaxCpu + 1,
+      +[](Settings & s) -> auto& { return interference(s).window_step; }));
   specs.push_back(boolean_key<Settings>(
-      "interference.allow_cross_socket", [=](Settings & s) -> auto& {
-        return interference(s).allow_cross_socket;
-      }));
+      "interference.allow_cross_socket",
+      +[](Settings & s) -> auto& { return interference(s).allow_cross_socket; }));
   specs.push_back(cpulist_key<Settings>(
-      "interference.reserved_cpus", [=](Settings & s) -> auto& { return interference(s).reserved_cpus; }));
+      "interference.reserved_cpus", +[](Settings & s) -> auto& { return interference(s).reserved_cpus; }));
   specs.push_back(integer_key<Settings>(
-      "interference.be_min_cpus", 1,
-      model::kMaxCpu + 1, [=](Settings & s) -> auto& { return interference(s).be_min_cpus; }));
+      "interference.be_min_cpus", 1, model::kMaxCpu + 1,
+      +[](Settings & s) -> auto& { return interference(s).be_min_cpus; }));
   specs.push_back(boolean_key<Settings>(
-      "interference.be_avoid_siblings", [=](Settings & s) -> auto& {
-        return interference(s).be_avoid_siblings;
-      }));
+      "interference.be_avoid_siblings",
+      +[](Settings & s) -> auto& { return interference(s).be_avoid_siblings; }));
   // b0 is what an instance uses alone, in cores; the slopes cannot be negative (docs/algorithms.md,
   // interference).
   specs.push_back(number_key<Settings>(
-      "interference.default_model.b0", 0,
-      model::kMaxCpu + 1, [=](Settings & s) -> auto& { return interference(s).default_model.b0; }));
+      "interference.default_model.b0", 0, model::kMaxCpu + 1,
+      +[](Settings & s) -> auto& { return interference(s).default_model.b0; }));
   specs.push_back(number_key<Settings>(
-      "interference.default_model.k1", 0,
-      1000, [=](Settings & s) -> auto& { return interference(s).default_model.k1; }));
+      "interference.default_model.k1", 0, 1000,
+      +[](Settings & s) -> auto& { return interference(s).default_model.k1; }));
   specs.push_back(number_key<Settings>(
-      "interference.default_model.k2", 0,
-      1000, [=](Settings & s) -> auto& { return interference(s).default_model.k2; }));
+      "interference.default_model.k2", 0, 1000,
+      +[](Settings & s) -> auto& { return interference(s).default_model.k2; }));
 
-  const auto straggler = [](Settings & s) -> auto& { return s.policies.straggler; };
+  static constexpr auto straggler = [](Settings & s) -> auto& { return s.policies.straggler; };
   specs.push_back(number_key<Settings>(
-      "straggler.max_growth", 1, 100, [=](Settings & s) -> auto& { return straggler(s).max_growth; }));
+      "straggler.max_growth", 1, 100, +[](Settings & s) -> auto& { return straggler(s).max_growth; }));
   // What is left above it must not look pressed at once, which begins at 95 % of the limit.
   specs.push_back(number_key<Settings>(
-      "straggler.expected_utilisation", 0.01,
-      0.9, [=](Settings & s) -> auto& { return straggler(s).expected_utilisation; }));
+      "straggler.expected_utilisation", 0.01, 0.9,
+      +[](Settings & s) -> auto& { return straggler(s).expected_utilisation; }));
   specs.push_back(number_key<Settings>(
-      "straggler.preempt_floor", 0.01,
-      model::kMaxCpu + 1, [=](Settings & s) -> auto& { return straggler(s).preempt_floor_cores; }));
+      "straggler.preempt_floor", 0.01, model::kMaxCpu + 1,
+      +[](Settings & s) -> auto& { return straggler(s).preempt_floor_cores; }));
   specs.push_back(duration_key<Settings>(
-      "straggler.restore_hold", 0, kDay, [=](Settings & s) -> auto& { return straggler(s).restore_hold_s; }));
+      "straggler.restore_hold", 0, kDay, +[](Settings & s) -> auto& { return straggler(s).restore_hold_s; }));
   specs.push_back(number_key<Settings>(
-      "straggler.restore_step", 0.01, 1, [=](Settings & s) -> auto& { return straggler(s).restore_step; }));
+      "straggler.restore_step", 0.01, 1, +[](Settings & s) -> auto& { return straggler(s).restore_step; }));
   add_spark_specs(specs);
 
-  const auto oversell = [](Settings & s) -> auto& { return s.policies.oversell; };
+  static constexpr auto oversell = [](Settings & s) -> auto& { return s.policies.oversell; };
   using policies::PeakMethod;
   specs.push_back(choice_key<Settings, PeakMethod>(
       "oversell.peak",
@@ -328,31 +321,31 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
        {"percentile", PeakMethod::percentile},
        {"normal", PeakMethod::normal},
        {"weighted", PeakMethod::weighted}},
-      [=](Settings & s) -> auto& { return oversell(s).peak; }));
+      +[](Settings & s) -> auto& { return oversell(s).peak; }));
   specs.push_back(duration_key<Settings>(
-      "oversell.warmup", 0, kDay, [=](Settings & s) -> auto& { return oversell(s).warmup_s; }));
+      "oversell.warmup", 0, kDay, +[](Settings & s) -> auto& { return oversell(s).warmup_s; }));
   specs.push_back(number_key<Settings>(
-      "oversell.max_factor", 1, 10, [=](Settings & s) -> auto& { return oversell(s).max_factor; }));
+      "oversell.max_factor", 1, 10, +[](Settings & s) -> auto& { return oversell(s).max_factor; }));
   specs.push_back(number_key<Settings>(
-      "oversell.factor_rise", 0.001, 1, [=](Settings & s) -> auto& { return oversell(s).factor_rise; }));
+      "oversell.factor_rise", 0.001, 1, +[](Settings & s) -> auto& { return oversell(s).factor_rise; }));
   // The ranges of these two keep the one below the other.
   specs.push_back(number_key<Settings>(
-      "oversell.stop_threshold", 0.1,
-      0.9, [=](Settings & s) -> auto& { return oversell(s).stop_threshold; }));
+      "oversell.stop_threshold", 0.1, 0.9,
+      +[](Settings & s) -> auto& { return oversell(s).stop_threshold; }));
   specs.push_back(number_key<Settings>(
-      "oversell.reserve", 0.01, 0.09, [=](Settings & s) -> auto& { return oversell(s).reserve; }));
+      "oversell.reserve", 0.01, 0.09, +[](Settings & s) -> auto& { return oversell(s).reserve; }));
   specs.push_back(boolean_key<Settings>(
-      "oversell.evict", [=](Settings & s) -> auto& { return oversell(s).evict; }));
+      "oversell.evict", +[](Settings & s) -> auto& { return oversell(s).evict; }));
   specs.push_back(size_key<Settings>(
-      "oversell.memory_cap", [=](Settings & s) -> auto& { return oversell(s).memory_cap_bytes; }));
+      "oversell.memory_cap", +[](Settings & s) -> auto& { return oversell(s).memory_cap_bytes; }));
   specs.push_back(boolean_key<Settings>(
-      "oversell.evict_highest", [=](Settings & s) -> auto& { return oversell(s).evict_highest; }));
+      "oversell.evict_highest", +[](Settings & s) -> auto& { return oversell(s).evict_highest; }));
 
   specs.push_back(duration_key<Settings>(
-      "placement.hold", 1, kDay, [](Settings & s) -> auto& { return s.policies.placement.hold_s; }));
+      "placement.hold", 1, kDay, +[](Settings & s) -> auto& { return s.policies.placement.hold_s; }));
   specs.push_back(boolean_key<Settings>(
       "placement.avoid_gpu_nodes",
-      [](Settings & s) -> auto& { return s.policies.placement.avoid_gpu_nodes; }));
+      +[](Settings & s) -> auto& { return s.policies.placement.avoid_gpu_nodes; }));
   return specs;
 }
 
@@ -410,18 +403,18 @@ std::vector<KeySpec<WorkloadRule>> make_workload_specs() {
   std::vector<KeySpec<WorkloadRule>> specs;
   specs.push_back(match_key());
   specs.push_back(choice_key<WorkloadRule, WorkloadClass>(
-      "class", std::move(classes), [](WorkloadRule & r) -> auto& { return r.workload_class; }));
+      "class", std::move(classes), +[](WorkloadRule & r) -> auto& { return r.workload_class; }));
   specs.push_back(service_key());
   specs.push_back(integer_key<WorkloadRule>(
-      "vcpus", 1, model::kMaxCpu + 1, [](WorkloadRule & r) -> auto& { return r.vcpus; }));
+      "vcpus", 1, model::kMaxCpu + 1, +[](WorkloadRule & r) -> auto& { return r.vcpus; }));
   specs.push_back(size_key<WorkloadRule>(
-      "memory", [](WorkloadRule & r) -> auto& { return r.memory_bytes; }));
+      "memory", +[](WorkloadRule & r) -> auto& { return r.memory_bytes; }));
   specs.push_back(integer_key<WorkloadRule>(
-      "priority", -1000000, 1000000, [](WorkloadRule & r) -> auto& { return r.priority; }));
+      "priority", -1000000, 1000000, +[](WorkloadRule & r) -> auto& { return r.priority; }));
   specs.push_back(boolean_key<WorkloadRule>(
-      "evictable", [](WorkloadRule & r) -> auto& { return r.evictable; }));
+      "evictable", +[](WorkloadRule & r) -> auto& { return r.evictable; }));
   specs.push_back(duration_key<WorkloadRule>(
-      "deadline", 1, 10 * kYear, [](WorkloadRule & r) -> auto& { return r.deadline_s; }));
+      "deadline", 1, 10 * kYear, +[](WorkloadRule & r) -> auto& { return r.deadline_s; }));
   specs.push_back(progress_key());
   return specs;
 }
