@@ -4,9 +4,9 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
 
-#include <fmt/format.h>
 #include <sys/inotify.h>
 
 namespace berth::cgroup {
@@ -21,7 +21,7 @@ constexpr std::uint32_t kDirectoryEvents =
 int add(int inotify, int directory, const char* file, std::uint32_t mask) {
   std::array<char, 96> path{};
   // The link leads to the open directory itself, whatever its path has become.
-  fmt::format_to_n(path.data(), path.size() - 1, "/proc/self/fd/{}/{}", directory, file);
+  std::snprintf(path.data(), path.size(), "/proc/self/fd/%d/%s", directory, file);
   const int watch = inotify_add_watch(inotify, path.data(), mask);
   return watch < 0 ? -errno : watch;
 }
