@@ -4,6 +4,7 @@
 #include "cgroup/direct_owner.h"
 #include "cgroup/systemd_owner_bus.h"
 #include "cgroup/systemd_owner_values.h"
+#include "model/name.h"
 
 #include <cerrno>
 #include <chrono>
@@ -16,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::cgroup {
 
@@ -253,7 +254,7 @@ model::Result<void> SystemdOwner::stop_unit(const std::string& unit) {
   if (!bound) return model::fail(bound.error());
   if (!bound->empty()) {
     return model::fail(model::ErrorKind::refused, fmt::format("{} would end with {}, as it is bound to it",
-                                                              fmt::join(*bound, ", "), unit));
+                                                              model::joined(*bound, ", "), unit));
   }
   return state_->bus->stop(unit);
 }

@@ -6,14 +6,14 @@
 #include "cli/show_document.h"
 #include "config/units.h"
 #include "model/json.h"
+#include "model/json_text.h"
 #include "model/name.h"
 
 #include <memory>
 #include <ostream>
 #include <string>
 
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::cli {
 
@@ -88,7 +88,8 @@ Outcome<void> cancel(Session& session, const std::string& id) {
   const auto decision = daemon->cancel_reservation(id);
   if (!decision) return tl::unexpected(decision.error());
   if (session.json) {
-    session.out << Document{{"schema", "berth.cancel/1"}, {"id", id}, {"decision", *decision}}.dump() << "\n";
+    session.out << model::json_text({{"schema", "berth.cancel/1"}, {"id", id}, {"decision", *decision}})
+                << "\n";
   } else {
     session.out << printable(fmt::format("{}: its place is free again ({})", id, *decision)) << "\n";
   }
@@ -97,21 +98,22 @@ Outcome<void> cancel(Session& session, const std::string& id) {
 
 }  // namespace
 
-Action declare_admit(CLI::App& app) {
+Action declare_admit(const Options& options) {
   const auto arguments = std::make_shared<Arguments>();
-  auto* request = app.add_option("--request", arguments->request, "What is to start, - for standard input")
-                      ->type_name("FILE");
-  app.add_option("--hold", arguments->hold, "How long its place is kept for it")
-      ->type_name("DURATION")
-      ->needs(request);
-  auto* list_all = app.add_flag("--list", arguments->list, "Show who has a place kept, and until when");
-  list_all->excludes(request);
-  auto* cancelled =
-      app.add_option("--cancel", arguments->cancel, "Keep the place of this request no longer, by its id");
-  cancelled->type_name("ID")->excludes(request)->excludes(list_all);
+  const auto request =
+      options.option("--request", arguments->request, "What is to start, - for standard input")
+          .type_name("FILE");
+  options.option("--hold", arguments->hold, "How long its place is kept for it")
+      .type_name("DURATION")
+      .needs(request);
+  const auto list_all = options.flag("--list", arguments->list, "Show who has a place kept, and until when");
+  list_all.excludes(request);
+  const auto cancelled =
+      options.option("--cancel", arguments->cancel, "Keep the place of this request no longer, by its id");
+  cancelled.type_name("ID").excludes(request).excludes(list_all);
   return [arguments, cancelled](Session& session) -> Outcome<void> {
     if (arguments->list) return list(session);
-    if (cancelled->count() > 0) return cancel(session, arguments->cancel);
+    if (cancelled.given()) return cancel(session, arguments->cancel);
     if (!arguments->request.empty()) return admit(session, *arguments);
     return problem(Exit::wrong_use, "--request, --list or --cancel is needed (see berthctl admit --help)");
   };

@@ -3,6 +3,7 @@
 #include "cli/document.h"
 #include "cli/input.h"
 #include "config/config.h"
+#include "model/json_text.h"
 
 #include <filesystem>
 #include <memory>
@@ -10,8 +11,7 @@
 #include <string>
 #include <system_error>
 
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::cli {
 
@@ -21,11 +21,11 @@ Outcome<void> check_config(Session& session, const std::string& named) {
   const std::string file = named.empty() ? config::kDefaultFile : named;
   const auto settings = load_settings(named);
   if (session.json) {
-    session.out << Document{{"schema", "berth.check-config/1"},
-                            {"file", file},
-                            {"valid", settings.has_value()},
-                            {"error", settings ? Document(nullptr) : Document(settings.error().message)}}
-                       .dump(-1, ' ', false, Document::error_handler_t::replace)
+    session.out << model::json_text(
+                       {{"schema", "berth.check-config/1"},
+                        {"file", file},
+                        {"valid", settings.has_value()},
+                        {"error", settings ? Document(nullptr) : Document(settings.error().message)}})
                 << "\n";
   }
   if (!settings) return tl::unexpected(settings.error());
@@ -43,13 +43,13 @@ Outcome<void> check_config(Session& session, const std::string& named) {
 
 }  // namespace
 
-Action declare_check_config(CLI::App& app) {
+Action declare_check_config(const Options& options) {
   const auto file = std::make_shared<std::string>();
-  const auto* named = app.add_option("file", *file, "Configuration file, - for standard input")
-                          ->type_name("FILE")
-                          ->default_str(config::kDefaultFile);
+  const auto named = options.option("file", *file, "Configuration file, - for standard input")
+                         .type_name("FILE")
+                         .show_default(config::kDefaultFile);
   return [file, named](Session& session) -> Outcome<void> {
-    if (named->count() > 0 && file->empty()) return problem(Exit::wrong_use, "the file's name is empty");
+    if (named.given() && file->empty()) return problem(Exit::wrong_use, "the file's name is empty");
     return check_config(session, *file);
   };
 }

@@ -9,8 +9,7 @@
 #include <ostream>
 #include <string_view>
 
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::cli {
 
@@ -73,19 +72,16 @@ bool is_command(std::string_view name) {
 }  // namespace
 
 int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err) {
-  CLI::App app("See and control the node-level resource manager berthd(8).", "berthctl");
+  CommandLine line("berthctl", "See and control the node-level resource manager berthd(8).",
+                   "berthctl " BERTH_VERSION);
   bool json = false;
-  app.set_version_flag("--version", "berthctl " BERTH_VERSION, "Print the version and exit");
-  app.add_flag("--json", json, "Print JSON instead of text");
-  app.fallthrough();
-  app.require_subcommand(1);
+  line.options().flag("--json", json, "Print JSON instead of text");
 
-  std::vector<std::pair<CLI::App*, Action>> parsers;
+  std::vector<Action> actions;
   for (const Command& command : commands()) {
-    CLI::App* parser = app.add_subcommand(command.name, command.summary);
-    parser->group("Subcommands");
-    parser->add_flag("--json", json, "Print JSON instead of text");
-    parsers.emplace_back(parser, command.declare(*parser));
+    const Options options = line.add_command(command.name, command.summary);
+    options.flag("--json", json, "Print JSON instead of text");
+    actions.push_back(command.declare(options));
   }
 
   if (const char* word = first_word(argc, argv); word != nullptr && !is_command(word)) {
@@ -96,29 +92,23 @@ int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err)
     return complain(err, Exit::wrong_use,
                     fmt::format("there is no option \"{}\" before a command (see berthctl --help)", option));
   }
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& wanted) {  // --help, --version
-    const int status = app.exit(wanted, out, err);
-    return out.flush() ? status : complain(err, Exit::failed, "cannot write the output");
-  } catch (const CLI::ParseError& error) {
-    return complain(err, Exit::wrong_use, std::string(error.what()) + " (see berthctl --help)");
+  const auto asked = line.parse(argc, argv, out, err);
+  if (!asked) return complain(err, asked.error().exit, asked.error().message + " (see berthctl --help)");
+  if (!*asked) {
+    return out.flush() ? static_cast<int>(Exit::done)
+                       : complain(err, Exit::failed, "cannot write the output");
   }
 
-  for (const auto& [parser, action] : parsers) {
-    if (!parser->parsed()) continue;
-    Session session{out, err, json, terminal_style()};
-    try {
-      const Outcome<void> outcome = action(session);
-      out.flush();
-      if (!outcome) return complain(err, outcome.error().exit, outcome.error().message);
-      if (!out) return complain(err, Exit::failed, "cannot write the output");
-      return static_cast<int>(Exit::done);
-    } catch (const std::exception& error) {
-      return complain(err, Exit::failed, error.what());
-    }
+  Session session{out, err, json, terminal_style()};
+  try {
+    const Outcome<void> outcome = actions[**asked](session);
+    out.flush();
+    if (!outcome) return complain(err, outcome.error().exit, outcome.error().message);
+    if (!out) return complain(err, Exit::failed, "cannot write the output");
+    return static_cast<int>(Exit::done);
+  } catch (const std::exception& error) {
+    return complain(err, Exit::failed, error.what());
   }
-  return static_cast<int>(Exit::wrong_use);
 }
 
 }  // namespace berth::cli

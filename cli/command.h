@@ -3,6 +3,7 @@
 // completions and the manual page against that.
 #pragma once
 
+#include "cli/command_line.h"
 #include "cli/problem.h"
 #include "cli/text.h"
 
@@ -10,10 +11,6 @@
 #include <iosfwd>
 #include <string>
 #include <vector>
-
-namespace CLI {
-class App;
-}
 
 namespace berth::cli {
 
@@ -30,8 +27,8 @@ using Action = std::function<Outcome<void>(Session&)>;
 struct Command {
   const char* name;
   const char* summary;
-  // Adds the command's options to its parser; the action reads them when it runs.
-  Action (*declare)(CLI::App&);
+  // Adds the options of the command; the action reads their values when it runs.
+  Action (*declare)(const Options&);
 };
 
 const std::vector<Command>& commands();
@@ -40,23 +37,23 @@ const std::vector<Command>& commands();
 // `err`.
 int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err);
 
-Action declare_admit(CLI::App& app);
-Action declare_check_config(CLI::App& app);
-Action declare_evict(CLI::App& app);
-Action declare_explain(CLI::App& app);
-Action declare_list(CLI::App& app);
-Action declare_log(CLI::App& app);
-Action declare_metrics(CLI::App& app);
-Action declare_mode(CLI::App& app);
-Action declare_plan(CLI::App& app);
-Action declare_progress(CLI::App& app);
-Action declare_rank(CLI::App& app);
-Action declare_reload(CLI::App& app);
-Action declare_restore(CLI::App& app);
-Action declare_set(CLI::App& app);
-Action declare_snapshot(CLI::App& app);
-Action declare_status(CLI::App& app);
-Action declare_top(CLI::App& app);
-Action declare_topology(CLI::App& app);
+Action declare_admit(const Options& options);
+Action declare_check_config(const Options& options);
+Action declare_evict(const Options& options);
+Action declare_explain(const Options& options);
+Action declare_list(const Options& options);
+Action declare_log(const Options& options);
+Action declare_metrics(const Options& options);
+Action declare_mode(const Options& options);
+Action declare_plan(const Options& options);
+Action declare_progress(const Options& options);
+Action declare_rank(const Options& options);
+Action declare_reload(const Options& options);
+Action declare_restore(const Options& options);
+Action declare_set(const Options& options);
+Action declare_snapshot(const Options& options);
+Action declare_status(const Options& options);
+Action declare_top(const Options& options);
+Action declare_topology(const Options& options);
 
 }  // namespace berth::cli

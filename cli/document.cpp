@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/document.h"
 
-#include <fmt/format.h>
+#include "model/json_text.h"
+
+#include <fmt/core.h>
 
 namespace berth::cli {
 
 Outcome<Document> parse_document(const std::string& text, const char* what) {
-  Document document = Document::parse(text, nullptr, false);
+  Document document = model::json_or_discarded(text);
   if (document.is_discarded() || !document.is_object()) {
     return problem(Exit::failed, fmt::format("the daemon's {} is not a JSON object", what));
   }

@@ -2,14 +2,14 @@
 #include "cli/command.h"
 #include "cli/document.h"
 #include "cli/workload_name.h"
+#include "model/json_text.h"
 
 #include <iostream>
 #include <memory>
 #include <ostream>
 #include <string>
 
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 namespace berth::cli {
@@ -45,7 +45,7 @@ Outcome<void> evict(Session& session, const Arguments& arguments) {
   const auto decision = daemon.evict(id);
   if (!decision) return tl::unexpected(decision.error());
   if (session.json) {
-    session.out << Document{{"schema", "berth.evict/1"}, {"workload", id}, {"decision", *decision}}.dump()
+    session.out << model::json_text({{"schema", "berth.evict/1"}, {"workload", id}, {"decision", *decision}})
                 << "\n";
   } else {
     session.out << fmt::format("{}: asked to end ({}); berthctl explain {} tells what becomes of it\n",
@@ -56,13 +56,13 @@ Outcome<void> evict(Session& session, const Arguments& arguments) {
 
 }  // namespace
 
-Action declare_evict(CLI::App& app) {
+Action declare_evict(const Options& options) {
   const auto arguments = std::make_shared<Arguments>();
-  app.footer("Asks first. Refused in observe mode, and for workloads that are not best-effort.");
-  app.add_option("workload", arguments->workload, "Its id, as `berthctl list` has it, or its last component")
-      ->required()
-      ->type_name("");
-  app.add_flag("--yes", arguments->yes, "Do not ask");
+  options.footer("Asks first. Refused in observe mode, and for workloads that are not best-effort.");
+  options.option("workload", arguments->workload, "Its id, as `berthctl list` has it, or its last component")
+      .required()
+      .type_name("");
+  options.flag("--yes", arguments->yes, "Do not ask");
   return [arguments](Session& session) { return evict(session, *arguments); };
 }
 

@@ -14,8 +14,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::cli {
 
@@ -79,17 +78,17 @@ Outcome<void> explain(Session& session, const Arguments& arguments) {
 
 }  // namespace
 
-Action declare_explain(CLI::App& app) {
+Action declare_explain(const Options& options) {
   const auto arguments = std::make_shared<Arguments>();
-  app.add_option(
-         "subject", arguments->subject,
-         "A workload's id or the last component of one, a Spark application's, or a decision's (d-...)")
-      ->required()
-      ->type_name("WORKLOAD|APPLICATION|DECISION");
-  app.add_option("--snapshot", arguments->snapshot, "Of this snapshot, - for standard input")
-      ->type_name("FILE");
-  app.add_option("--config", arguments->config, "Settings of this file in place of the defaults")
-      ->type_name("FILE");
+  options
+      .option("subject", arguments->subject,
+              "A workload's id or the last component of one, a Spark application's, or a decision's (d-...)")
+      .required()
+      .type_name("WORKLOAD|APPLICATION|DECISION");
+  options.option("--snapshot", arguments->snapshot, "Of this snapshot, - for standard input")
+      .type_name("FILE");
+  options.option("--config", arguments->config, "Settings of this file in place of the defaults")
+      .type_name("FILE");
   return [arguments](Session& session) { return explain(session, *arguments); };
 }
 

@@ -9,8 +9,6 @@
 #include <memory>
 #include <ostream>
 
-#include <CLI/CLI.hpp>
-
 namespace berth::cli {
 
 namespace {
@@ -39,9 +37,9 @@ Outcome<void> show_spark(Session& session, DaemonClient& daemon) {
 
 }  // namespace
 
-Action declare_list(CLI::App& app) {
+Action declare_list(const Options& options) {
   const auto spark = std::make_shared<bool>(false);
-  app.add_flag("--spark", *spark,
+  options.flag("--spark", *spark,
                "Spark applications, what they would cost to evict, and who would go first");
   return [spark](Session& session) -> Outcome<void> {
     auto daemon = DaemonClient::connect();

@@ -8,8 +8,6 @@
 #include <memory>
 #include <ostream>
 
-#include <CLI/CLI.hpp>
-
 namespace berth::cli {
 
 namespace {
@@ -30,12 +28,12 @@ Outcome<void> show_log(Session& session, std::uint32_t limit) {
 
 }  // namespace
 
-Action declare_log(CLI::App& app) {
+Action declare_log(const Options& options) {
   const auto limit = std::make_shared<std::uint32_t>(20);
-  app.add_option("-n", *limit, "How many, newest first")
-      ->type_name("NUMBER")
-      ->check(CLI::Range(std::uint32_t{1}, kMostEntries))
-      ->capture_default_str();
+  options.option("-n", *limit, "How many, newest first")
+      .type_name("NUMBER")
+      .from_to(1, kMostEntries)
+      .show_default();
   return [limit](Session& session) { return show_log(session, *limit); };
 }
 

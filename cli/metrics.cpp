@@ -2,6 +2,7 @@
 #include "cli/command.h"
 #include "cli/daemon_client.h"
 #include "cli/document.h"
+#include "model/json_text.h"
 
 #include <ostream>
 
@@ -15,7 +16,7 @@ Outcome<void> show_metrics(Session& session) {
   const auto text = daemon->metrics();
   if (!text) return tl::unexpected(text.error());
   if (session.json) {
-    session.out << Document{{"schema", "berth.metrics/1"}, {"text", *text}}.dump() << "\n";
+    session.out << model::json_text({{"schema", "berth.metrics/1"}, {"text", *text}}) << "\n";
   } else {
     session.out << *text;
   }
@@ -24,6 +25,6 @@ Outcome<void> show_metrics(Session& session) {
 
 }  // namespace
 
-Action declare_metrics(CLI::App&) { return show_metrics; }
+Action declare_metrics(const Options&) { return show_metrics; }
 
 }  // namespace berth::cli

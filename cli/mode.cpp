@@ -6,8 +6,6 @@
 #include <ostream>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 namespace berth::cli {
 
 namespace {
@@ -32,9 +30,9 @@ Outcome<void> switch_mode(Session& session, const std::string& mode) {
 
 }  // namespace
 
-Action declare_mode(CLI::App& app) {
+Action declare_mode(const Options& options) {
   const auto mode = std::make_shared<std::string>();
-  app.add_option("mode", *mode, "observe or enforce")->required()->type_name("observe|enforce");
+  options.option("mode", *mode, "observe or enforce").required().type_name("observe|enforce");
   return [mode](Session& session) { return switch_mode(session, *mode); };
 }
 

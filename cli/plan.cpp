@@ -4,6 +4,7 @@
 #include "cli/input.h"
 #include "cli/render_plan.h"
 #include "model/json.h"
+#include "model/name.h"
 #include "policies/decide.h"
 
 #include <algorithm>
@@ -13,9 +14,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 namespace berth::cli {
 
@@ -35,8 +34,8 @@ Outcome<void> check_policies(const std::vector<std::string>& names) {
   const auto& known = policies::policy_names();
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
-      return problem(Exit::wrong_use,
-                     fmt::format("there is no policy \"{}\"; there are {}", name, fmt::join(known, ", ")));
+      return problem(Exit::wrong_use, fmt::format("there is no policy \"{}\"; there are {}", name,
+                                                  model::joined(known, ", ")));
     }
   }
   return {};
@@ -100,18 +99,18 @@ Outcome<void> plan(Session& session, const Arguments& arguments) {
 
 }  // namespace
 
-Action declare_plan(CLI::App& app) {
+Action declare_plan(const Options& options) {
   const auto arguments = std::make_shared<Arguments>();
-  app.add_option("--snapshot", arguments->snapshot, "Plan for this snapshot, - for standard input")
-      ->type_name("FILE");
-  app.add_option("--config", arguments->config, "Settings of this file in place of the defaults")
-      ->type_name("FILE");
-  app.add_option("--policy", arguments->policies, "Run this policy only; may be repeated")
-      ->type_name("NAME")
-      ->allow_extra_args(false);
-  app.add_option("-o", arguments->overrides, "Override one setting; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  options.option("--snapshot", arguments->snapshot, "Plan for this snapshot, - for standard input")
+      .type_name("FILE");
+  options.option("--config", arguments->config, "Settings of this file in place of the defaults")
+      .type_name("FILE");
+  options.option("--policy", arguments->policies, "Run this policy only; may be repeated")
+      .type_name("NAME")
+      .one_value();
+  options.option("-o", arguments->overrides, "Override one setting; may be repeated")
+      .type_name("KEY=VALUE")
+      .one_value();
   return [arguments](Session& session) { return plan(session, *arguments); };
 }
 

@@ -4,13 +4,13 @@
 #include "cli/command.h"
 #include "cli/document.h"
 #include "cli/workload_name.h"
+#include "model/json_text.h"
 
 #include <memory>
 #include <ostream>
 #include <string>
 
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::cli {
 
@@ -36,9 +36,9 @@ Outcome<void> report(Session& session, const Arguments& arguments) {
   if (!done) return tl::unexpected(done.error());
   const std::string& workload = own ? arguments.workload : addressed->id;
   if (session.json) {
-    session.out
-        << Document{{"schema", "berth.progress/1"}, {"workload", workload}, {"progress", *fraction}}.dump()
-        << "\n";
+    session.out << model::json_text(
+                       {{"schema", "berth.progress/1"}, {"workload", workload}, {"progress", *fraction}})
+                << "\n";
   } else {
     session.out << printable(workload) << ": " << format_share(*fraction) << "\n";
   }
@@ -47,16 +47,17 @@ Outcome<void> report(Session& session, const Arguments& arguments) {
 
 }  // namespace
 
-Action declare_progress(CLI::App& app) {
+Action declare_progress(const Options& options) {
   const auto arguments = std::make_shared<Arguments>();
-  app.add_option(
-         "workload", arguments->workload,
-         "Its id, as `berthctl list` has it, its last component, or self: the one that this command runs in")
-      ->required()
-      ->type_name("");
-  app.add_option("fraction", arguments->fraction, "0.42, or DONE/TOTAL such as 42/100")
-      ->required()
-      ->type_name("");
+  options
+      .option(
+          "workload", arguments->workload,
+          "Its id, as `berthctl list` has it, its last component, or self: the one that this command runs in")
+      .required()
+      .type_name("");
+  options.option("fraction", arguments->fraction, "0.42, or DONE/TOTAL such as 42/100")
+      .required()
+      .type_name("");
   return [arguments](Session& session) { return report(session, *arguments); };
 }
 

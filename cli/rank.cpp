@@ -16,8 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::cli {
 
@@ -131,19 +130,20 @@ Outcome<void> rank(Session& session, const Arguments& arguments) {
 
 }  // namespace
 
-Action declare_rank(CLI::App& app) {
+Action declare_rank(const Options& options) {
   const auto arguments = std::make_shared<Arguments>();
-  app.add_option("--request", arguments->request, "What is to start, - for standard input")
-      ->required()
-      ->type_name("FILE");
-  app.add_option("--snapshot", arguments->snapshots,
-                 "Hosts to choose from, one or more snapshots a file, - for standard input")
-      ->type_name("FILE ...");
-  app.add_option("--config", arguments->config, "Settings of this file in place of the defaults")
-      ->type_name("FILE");
-  app.add_option("-o", arguments->overrides, "Override one setting; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  options.option("--request", arguments->request, "What is to start, - for standard input")
+      .required()
+      .type_name("FILE");
+  options
+      .option("--snapshot", arguments->snapshots,
+              "Hosts to choose from, one or more snapshots a file, - for standard input")
+      .type_name("FILE ...");
+  options.option("--config", arguments->config, "Settings of this file in place of the defaults")
+      .type_name("FILE");
+  options.option("-o", arguments->overrides, "Override one setting; may be repeated")
+      .type_name("KEY=VALUE")
+      .one_value();
   return [arguments](Session& session) { return rank(session, *arguments); };
 }
 

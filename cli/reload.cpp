@@ -21,6 +21,6 @@ Outcome<void> reload(Session& session) {
 
 }  // namespace
 
-Action declare_reload(CLI::App&) { return reload; }
+Action declare_reload(const Options&) { return reload; }
 
 }  // namespace berth::cli

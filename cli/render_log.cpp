@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/render.h"
+#include "model/json_text.h"
 
 #include <ostream>
 #include <string>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::cli {
 
@@ -20,7 +21,7 @@ Colour colour_of(const std::string& result) {
 std::string value_of(const Document& entry, const char* name) {
   const Document& value = member(entry, name);
   if (value.is_null()) return "-";
-  const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+  const std::string text = value.is_string() ? value.get<std::string>() : model::json_text(value);
   return text.empty() ? "(none)" : text;
 }
 

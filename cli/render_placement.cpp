@@ -3,14 +3,14 @@
 
 #include "cli/table.h"
 #include "model/json.h"
+#include "model/name.h"
 
 #include <algorithm>
 #include <ostream>
 #include <string>
 #include <utility>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 namespace berth::cli {
 
@@ -48,7 +48,7 @@ void list_bins(std::ostream& out, const model::BinRanking& bins, const Style& st
     int place = 0;
     for (const model::FittingBin& bin : bins.fitting) {
       table.add({fmt::format("{}", ++place), bin.host.empty() ? "-" : bin.host, fmt::format("{}", bin.numa),
-                 bin.cpus.to_string(), bin.gpus.empty() ? "-" : fmt::format("{}", fmt::join(bin.gpus, " ")),
+                 bin.cpus.to_string(), bin.gpus.empty() ? "-" : model::joined(bin.gpus, " "),
                  format_number(bin.cpu_left_cores, 1), format_bytes(bin.memory_left_bytes),
                  format_share(bin.free_share),
                  any_gpus ? fmt::format("{} of {}", bin.gpus_left, bin.gpus_total) : "-"});
@@ -82,7 +82,7 @@ void render_admission(std::ostream& out, const model::Admission& admission, cons
     if (!admission.bins.fitting.empty()) {
       const model::FittingBin& best = admission.bins.fitting.front();
       place += fmt::format(": NUMA node {}, vCPUs {}", best.numa, best.cpus.to_string());
-      if (!best.gpus.empty()) place += fmt::format(", GPUs {}", fmt::join(best.gpus, " "));
+      if (!best.gpus.empty()) place += fmt::format(", GPUs {}", model::joined(best.gpus, " "));
     }
     out << "  " << paint(style, Colour::green, printable(place)) << "\n";
     out << "      " << paint(style, Colour::dim, printable(admission.reason)) << "\n";
@@ -133,7 +133,7 @@ void render_placement(std::ostream& out, const model::PlacementFindings& finding
     } else {
       const model::FittingBin& best = bins.fitting.front();
       out << fmt::format("NUMA node {}, vCPUs {}", best.numa, best.cpus.to_string());
-      if (!best.gpus.empty()) out << printable(fmt::format(", GPUs {}", fmt::join(best.gpus, " ")));
+      if (!best.gpus.empty()) out << printable(fmt::format(", GPUs {}", model::joined(best.gpus, " ")));
       out << "\n      " << paint(style, Colour::dim, printable(best.reason)) << "\n";
     }
     for (const model::RejectedBin& bin : bins.rejected) {

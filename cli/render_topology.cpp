@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/render_topology.h"
 
+#include "model/name.h"
+
 #include <algorithm>
 #include <compare>
 #include <cstddef>
@@ -10,8 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 namespace berth::cli {
 namespace {
@@ -364,7 +365,7 @@ std::string Drawing::legend() const {
     words.emplace_back("E efficient cores");
   }
   if (words.empty()) return "";
-  return fmt::format("\n{}\n", fmt::join(words, "   "));
+  return fmt::format("\n{}\n", model::joined(words, "   "));
 }
 
 }  // namespace

@@ -11,8 +11,7 @@
 #include <system_error>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 namespace berth::cli {
@@ -71,13 +70,13 @@ Outcome<void> restore(Session& session, const std::vector<std::string>& options)
 
 }  // namespace
 
-Action declare_restore(CLI::App& app) {
-  const auto options = std::make_shared<std::vector<std::string>>();
-  app.footer(
+Action declare_restore(const Options& options) {
+  const auto handed_on = std::make_shared<std::vector<std::string>>();
+  options.footer(
       "Without a daemon on the bus this runs berthd(8), which puts back by itself.\n"
       "Options of berthd's behind \"--\" are handed to it, and no daemon is asked.");
-  app.add_option("options", *options, "Options of berthd(8), behind --")->type_name("");
-  return [options](Session& session) { return restore(session, *options); };
+  options.option("options", *handed_on, "Options of berthd(8), behind --").type_name("");
+  return [handed_on](Session& session) { return restore(session, *handed_on); };
 }
 
 }  // namespace berth::cli

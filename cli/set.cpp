@@ -2,6 +2,7 @@
 #include "cli/command.h"
 #include "cli/document.h"
 #include "cli/workload_name.h"
+#include "model/json_text.h"
 #include "model/name.h"
 
 #include <algorithm>
@@ -12,9 +13,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 namespace berth::cli {
 
@@ -32,8 +31,8 @@ Outcome<std::map<std::string, std::string>> parse_settings(const std::vector<std
     }
     const std::string key = assignment.substr(0, equals);
     if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
-      return problem(Exit::wrong_use,
-                     fmt::format("there is no setting \"{}\"; there are {}", key, fmt::join(kKeys, ", ")));
+      return problem(Exit::wrong_use, fmt::format("there is no setting \"{}\"; there are {}", key,
+                                                  model::joined(kKeys, ", ")));
     }
     if (equals + 1 == assignment.size()) {
       return problem(Exit::wrong_use,
@@ -75,12 +74,12 @@ Outcome<void> set(Session& session, const Arguments& arguments) {
   const auto done = daemon.set_workload(id, *settings);
   if (!done) return tl::unexpected(done.error());
   if (session.json) {
-    session.out << Document{{"schema", "berth.set/1"}, {"workload", id}, {"settings", *settings}}.dump()
+    session.out << model::json_text({{"schema", "berth.set/1"}, {"workload", id}, {"settings", *settings}})
                 << "\n";
   } else {
     std::string said = reset ? "as configured" : "";
     if (!assignments.empty()) {
-      said += fmt::format("{}{}, until it ends", reset ? " but for " : "", fmt::join(assignments, " "));
+      said += fmt::format("{}{}, until it ends", reset ? " but for " : "", model::joined(assignments, " "));
     }
     session.out << printable(id) << ": " << printable(said) << "\n";
   }
@@ -89,14 +88,14 @@ Outcome<void> set(Session& session, const Arguments& arguments) {
 
 }  // namespace
 
-Action declare_set(CLI::App& app) {
+Action declare_set(const Options& options) {
   const auto arguments = std::make_shared<Arguments>();
-  app.add_option("workload", arguments->workload, "Its id, as `berthctl list` has it, or its last component")
-      ->required()
-      ->type_name("");
-  app.add_option("settings", arguments->assignments, "class, service, vcpus, deadline, priority, evictable")
-      ->type_name("KEY=VALUE");
-  app.add_flag("--reset", arguments->reset, "Take back what was set before");
+  options.option("workload", arguments->workload, "Its id, as `berthctl list` has it, or its last component")
+      .required()
+      .type_name("");
+  options.option("settings", arguments->assignments, "class, service, vcpus, deadline, priority, evictable")
+      .type_name("KEY=VALUE");
+  options.flag("--reset", arguments->reset, "Take back what was set before");
   return [arguments](Session& session) { return set(session, *arguments); };
 }
 

@@ -20,6 +20,6 @@ Outcome<void> show_snapshot(Session& session) {
 
 }  // namespace
 
-Action declare_snapshot(CLI::App&) { return show_snapshot; }
+Action declare_snapshot(const Options&) { return show_snapshot; }
 
 }  // namespace berth::cli

@@ -23,6 +23,6 @@ Outcome<void> show_status(Session& session) {
 
 }  // namespace
 
-Action declare_status(CLI::App&) { return show_status; }
+Action declare_status(const Options&) { return show_status; }
 
 }  // namespace berth::cli

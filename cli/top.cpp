@@ -6,6 +6,7 @@
 #include "cli/terminal.h"
 #include "config/units.h"
 #include "model/json.h"
+#include "model/json_text.h"
 
 #include <algorithm>
 #include <chrono>
@@ -19,7 +20,6 @@
 #include <string>
 #include <utility>
 
-#include <CLI/CLI.hpp>
 #include <poll.h>
 #include <unistd.h>
 
@@ -113,7 +113,7 @@ void print_json(std::ostream& out, TopFrame& frame) {
                       {"status", std::move(frame.status)},
                       {"workloads", std::move(frame.workloads)},
                       {"vcpu_use", std::move(use)}};
-  out << line.dump(-1, ' ', false, Document::error_handler_t::replace) << "\n" << std::flush;
+  out << model::json_text(line) << "\n" << std::flush;
 }
 
 // Until `due`; false where nobody reads standard output any more.
@@ -293,16 +293,16 @@ std::string check_interval(const std::string& text) {
 
 }  // namespace
 
-Action declare_top(CLI::App& app) {
+Action declare_top(const Options& options) {
   const auto arguments = std::make_shared<Arguments>();
-  app.add_option("--interval", arguments->interval, "Time between two refreshes, such as 2 or 500ms")
-      ->type_name("DURATION")
-      ->check(CLI::Validator(check_interval, ""))
-      ->capture_default_str();
-  auto* frames = app.add_option("-n", arguments->frames, "End after so many frames")
-                     ->type_name("NUMBER")
-                     ->check(CLI::Range(std::uint32_t{1}, std::numeric_limits<std::uint32_t>::max()));
-  app.add_flag("--once", arguments->once, "Print one frame and end")->excludes(frames);
+  options.option("--interval", arguments->interval, "Time between two refreshes, such as 2 or 500ms")
+      .type_name("DURATION")
+      .check(check_interval)
+      .show_default();
+  const auto frames = options.option("-n", arguments->frames, "End after so many frames")
+                          .type_name("NUMBER")
+                          .from_to(1, std::numeric_limits<std::uint32_t>::max());
+  options.flag("--once", arguments->once, "Print one frame and end").excludes(frames);
   return [arguments](Session& session) {
     arguments->interval_s = *config::parse_duration_s(arguments->interval);
     return show_top(session, *arguments);

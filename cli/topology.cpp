@@ -14,8 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 namespace berth::cli {
 
 namespace {
@@ -73,13 +71,13 @@ Outcome<void> show_topology(Session& session, const Arguments& arguments) {
 
 }  // namespace
 
-Action declare_topology(CLI::App& app) {
+Action declare_topology(const Options& options) {
   const auto arguments = std::make_shared<Arguments>();
-  auto* xml = app.add_option("--xml", arguments->xml, "Of an hwloc XML export, - for standard input")
-                  ->type_name("FILE");
-  app.add_option("--synthetic", arguments->synthetic, "Of an hwloc synthetic description")
-      ->type_name("DESC")
-      ->excludes(xml);
+  const auto xml = options.option("--xml", arguments->xml, "Of an hwloc XML export, - for standard input")
+                       .type_name("FILE");
+  options.option("--synthetic", arguments->synthetic, "Of an hwloc synthetic description")
+      .type_name("DESC")
+      .excludes(xml);
   return [arguments](Session& session) { return show_topology(session, *arguments); };
 }
 

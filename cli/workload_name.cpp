@@ -5,8 +5,7 @@
 #include "cli/text.h"
 #include "model/name.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 namespace berth::cli {
 
@@ -19,7 +18,7 @@ Outcome<std::string> meant_by(const std::string& given, const std::vector<std::s
   }
   if (meant.size() > 1) {
     return problem(Exit::wrong_use, fmt::format("\"{}\" may be any of {}", printable(given),
-                                                printable(fmt::format("{}", fmt::join(meant, ", ")))));
+                                                printable(model::joined(meant, ", "))));
   }
   return meant.empty() ? given : meant.front();
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/wording.h"
 
+#include "model/name.h"
+
 #include <algorithm>
 #include <cstddef>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 namespace berth::config {
 namespace {
@@ -90,8 +91,6 @@ std::string closest(std::string_view word, const std::vector<std::string>& candi
   return *best;
 }
 
-std::string listed(const std::vector<std::string>& words) {
-  return fmt::format("{}", fmt::join(words, ", "));
-}
+std::string listed(const std::vector<std::string>& words) { return model::joined(words, ", "); }
 
 }  // namespace berth::config

@@ -5,13 +5,13 @@
 #include <syslog.h>
 
 #define SD_JOURNAL_SUPPRESS_LOCATION
+#include "daemon/log.h"
 #include "daemon/log_setup.h"
 #include "daemon/message_ids.h"
 
 #include <vector>
 
-#include <fmt/format.h>
-#include <spdlog/spdlog.h>
+#include <fmt/core.h>
 #include <systemd/sd-journal.h>
 
 namespace berth::daemon {
@@ -49,11 +49,11 @@ const char* message_id_of(const LogEntry& entry) {
   return nullptr;  // only proposed, or overtaken by the workload's end
 }
 
-spdlog::level::level_enum level_of(int priority) {
-  if (priority <= LOG_CRIT) return spdlog::level::critical;
-  if (priority == LOG_ERR) return spdlog::level::err;
-  if (priority == LOG_WARNING) return spdlog::level::warn;
-  return spdlog::level::info;
+LogLevel level_of(int priority) {
+  if (priority <= LOG_CRIT) return LogLevel::critical;
+  if (priority == LOG_ERR) return LogLevel::error;
+  if (priority == LOG_WARNING) return LogLevel::warning;
+  return LogLevel::info;
 }
 
 void send(const std::vector<std::string>& fields, int priority, const std::string& message) {
@@ -65,7 +65,7 @@ void send(const std::vector<std::string>& fields, int priority, const std::strin
         {const_cast<char*>(field.data()), field.size()});  // NOLINT(cppcoreguidelines-pro-type-const-cast)
   }
   sd_journal_sendv(parts.data(), static_cast<int>(parts.size()));
-  if (!stderr_is_journal()) spdlog::log(level_of(priority), "{}", message);
+  if (!stderr_is_journal()) log_line(level_of(priority), message);
 }
 
 // "evict a.service: terminate by StopUnit", "evict a.service: end".

@@ -2,6 +2,7 @@
 #include "daemon/daemon.h"
 
 #include "daemon/action_log.h"
+#include "daemon/log.h"
 #include "daemon/log_setup.h"
 #include "daemon/message_ids.h"
 #include "daemon/resident_memory.h"
@@ -15,8 +16,7 @@
 #include <system_error>
 #include <utility>
 
-#include <fmt/format.h>
-#include <spdlog/spdlog.h>
+#include <fmt/core.h>
 #include <syslog.h>
 
 namespace berth::daemon {
@@ -95,10 +95,10 @@ model::Result<std::unique_ptr<Daemon>> Daemon::start(const Options& options, con
   daemon->observer_ = std::move(*observer);
   daemon->watch_spark();
   daemon->decision_log_ = std::make_unique<DecisionLog>(options.state_dir, daemon->settings_.log_retention_s);
-  if (const auto& problem = daemon->decision_log_->problem()) spdlog::warn("decision log: {}", *problem);
+  if (const auto& problem = daemon->decision_log_->problem()) log_warning("decision log: {}", *problem);
   std::optional<std::string> warning;
   daemon->overrides_.emplace(options.runtime_dir, warning);
-  if (warning) spdlog::warn("settings of running workloads are lost: {}", *warning);
+  if (warning) log_warning("settings of running workloads are lost: {}", *warning);
   daemon->overrides_->keep_if(
       [&root = daemon->hierarchy_.root](const std::string& id, std::uint64_t cgroup_id) {
         const auto living = cgroup::Cgroup::open(root, id);
@@ -108,15 +108,15 @@ model::Result<std::unique_ptr<Daemon>> Daemon::start(const Options& options, con
   daemon->open_learned();
   if (const auto opened = daemon->open_actuators(); !opened) {
     if (opened.error().kind() == ErrorKind::refused) return model::fail(opened.error());
-    spdlog::warn("undo journal: {}; staying in observe mode", opened.error().message());
+    log_warning("undo journal: {}; staying in observe mode", opened.error().message());
   }
   for (const auto& capability : cgroup::capabilities(daemon->hierarchy_)) {
-    if (!capability.available) spdlog::info("{}: {}", capability.name, capability.detail);
+    if (!capability.available) log_info("{}: {}", capability.name, capability.detail);
   }
   if (daemon->settings_.mode == config::Mode::enforce && !options.observe) {
     if (const auto begun = daemon->begin_enforcing(); !begun) {
       daemon->mode_follows_ = true;
-      spdlog::error("cannot enforce: {}; staying in observe mode", begun.error().message());
+      log_error("cannot enforce: {}; staying in observe mode", begun.error().message());
     }
   }
   return daemon;
@@ -134,7 +134,7 @@ void Daemon::begin_sampling() {
     observer_->use(KernelSampling::start(hierarchy_.root, options_.sys_root, options_.runtime_dir));
   }
   for (const auto& rung : observer_->kernel().rungs()) {
-    if (!rung.available) spdlog::info("{} by eBPF: {}", rung.figure, rung.detail);
+    if (!rung.available) log_info("{} by eBPF: {}", rung.figure, rung.detail);
   }
   // Of the kernel's types, which take some ten MiB, nothing is needed any more.
   release_start_memory();
@@ -153,10 +153,10 @@ model::Result<void> Daemon::open_actuators() {
   }
   journal_problem_.reset();
   actuators_ = std::move(*actuators);
-  for (const auto& warning : actuators_->journal().warnings()) spdlog::warn("undo journal: {}", warning);
+  for (const auto& warning : actuators_->journal().warnings()) log_warning("undo journal: {}", warning);
   if (actuators_->journal().size() > 0) {
-    spdlog::warn("an earlier run ended without putting everything back: {} attributes to restore",
-                 actuators_->journal().size());
+    log_warning("an earlier run ended without putting everything back: {} attributes to restore",
+                actuators_->journal().size());
     publish(entries_of(actuators_->writer().restore_all(), clock_(), mode_name(),
                        "left behind by an earlier run"));
   }
@@ -215,14 +215,14 @@ const UnmanagedWorkloads& Daemon::unmanaged() const {
 
 void Daemon::take_changes() {
   const auto changes = observer_->take_changes();
-  for (const auto& warning : changes.warnings) spdlog::warn("{}", warning);
+  for (const auto& warning : changes.warnings) log_warning("{}", warning);
   for (const auto& id : changes.vanished) {
     // A group that only ran out of processes is still the same run; another one may have the path by now.
     const auto living = cgroup::Cgroup::open(hierarchy_.root, id);
     overrides_->forget(id, living ? (*living)->id() : 0);
-    spdlog::debug("{} vanished", id);
+    log_debug("{} vanished", id);
   }
-  for (const auto& id : changes.appeared) spdlog::debug("{} appeared", id);
+  for (const auto& id : changes.appeared) log_debug("{} appeared", id);
   arrived_.insert(arrived_.end(), changes.appeared.begin(), changes.appeared.end());
   if (!changes.vanished.empty() || !changes.appeared.empty()) drop_documents();
 }
@@ -268,7 +268,7 @@ void Daemon::decide() {
 std::vector<LogEntry> Daemon::advertise() {
   auto entries = advertising_.take(plan_, mode_name());
   const auto written = advertising_.write(plan_, mode_name());
-  if (!written && !state_file_fails_) spdlog::warn("{}", written.error().message());
+  if (!written && !state_file_fails_) log_warning("{}", written.error().message());
   state_file_fails_ = !written;
   return entries;
 }
@@ -276,14 +276,14 @@ std::vector<LogEntry> Daemon::advertise() {
 void Daemon::learn_shares() {
   if (!used_shares_->take(plan_)) return;
   const auto saved = used_shares_->save();
-  if (!saved && !shares_file_fails_) spdlog::warn("{}", saved.error().message());
+  if (!saved && !shares_file_fails_) log_warning("{}", saved.error().message());
   shares_file_fails_ = !saved;
 }
 
 // What an earlier daemon learned of this node, and promised.
 void Daemon::open_learned() {
   const auto say = [](const char* what, const std::optional<std::string>& warning) {
-    if (warning) spdlog::warn("{} lost: {}", what, *warning);
+    if (warning) log_warning("{} lost: {}", what, *warning);
   };
   std::optional<std::string> warning;
   used_shares_.emplace(options_.state_dir, clock_(), warning);
@@ -299,17 +299,17 @@ void Daemon::open_learned() {
 }
 
 void Daemon::save_learned() {
-  if (const auto saved = used_shares_->save(); !saved) spdlog::warn("{}", saved.error().message());
+  if (const auto saved = used_shares_->save(); !saved) log_warning("{}", saved.error().message());
   const auto boot = cgroup::read_boot_id(options_.proc_root);
   if (!boot) return;
   const auto saved = save_usage(options_.state_dir, *boot, observer_->snapshot(),
                                 [this](const std::string& id) { return observer_->cgroup_id(id); });
-  if (!saved) spdlog::warn("{}", saved.error().message());
+  if (!saved) log_warning("{}", saved.error().message());
 }
 
 void Daemon::watch_pressure(sd_event* event, std::function<void()> rose) {
   pressure_.attach(event, [this, rose = std::move(rose)](const std::string& what) {
-    spdlog::debug("pressure on {}", what);
+    log_debug("pressure on {}", what);
     if (!std::exchange(woken_, true)) ++woken_by_pressure_;
     rose();
   });
@@ -320,7 +320,7 @@ void Daemon::watch_progress(sd_event* event) {
   progress_files_.attach(event, [this] {
     take_changes();  // what a run that has just begun says is not the one's before
     for (const auto& message : progress_files_.process(observer_->found(), observer_->progress(), clock_())) {
-      spdlog::warn("{}", message);
+      log_warning("{}", message);
     }
   });
 }
@@ -393,9 +393,9 @@ void Daemon::look(double now) {
   keep_to_budget(seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_before);
   say_gpus();
   observer_->set_spark(spark_.newest(messages));
-  for (const auto& message : messages) spdlog::warn("{}", message);
+  for (const auto& message : messages) log_warning("{}", message);
   for (const auto& message : progress_files_.follow(observer_->found(), observer_->progress(), now)) {
-    spdlog::warn("{}", message);
+    log_warning("{}", message);
   }
 }
 
@@ -406,14 +406,14 @@ void Daemon::keep_to_budget(double read_cpu_s) {
   // What swings about the limit is not said every few seconds.
   if (interval >= kNoticeablySlower * settings_.tick_s && !slowed_said_) {
     slowed_said_ = true;
-    spdlog::warn(
+    log_warning(
         "a reading takes {:.1f} ms of CPU time, too much for one every {} s within sampling.max_cpu = {}: "
         "ticks are {:.1f} s apart",
         budget_.read_cpu_s() * 1000, settings_.tick_s, settings_.sampling_max_cpu, interval);
   } else if (slowed_said_ &&
              budget_.interval_s(0, settings_.sampling_max_cpu) < settings_.tick_s / kNoticeablySlower) {
     slowed_said_ = false;
-    spdlog::info("sampling costs less again: ticks are {} s apart", settings_.tick_s);
+    log_info("sampling costs less again: ticks are {} s apart", settings_.tick_s);
   }
 }
 
@@ -434,7 +434,7 @@ void Daemon::say_findings() {
   std::set<std::string> current;
   const auto say = [&](const char* what, const model::WorkloadFinding& finding) {
     auto key = fmt::format("{} {}", what, finding.workload);
-    if (said_findings_.count(key) == 0) spdlog::warn("{}: {}: {}", finding.workload, what, finding.reason);
+    if (said_findings_.count(key) == 0) log_warning("{}: {}: {}", finding.workload, what, finding.reason);
     current.insert(std::move(key));
   };
   if (plan_.findings.interference) {
@@ -473,7 +473,7 @@ void Daemon::say_unmanaged(const UnmanagedWorkloads& before) {
 void Daemon::connect_bus() {
   const double now = clock_();
   if (listener_ && listener_->link() == Link::up) {
-    if (bus_problem_said_) spdlog::info("the bus is back");
+    if (bus_problem_said_) log_info("the bus is back");
     bus_problem_.reset();
     bus_problem_said_ = false;
   }
@@ -492,7 +492,7 @@ void Daemon::connect_bus() {
 
 // Once until it is back: the same trouble is worded differently by each connection.
 void Daemon::say_no_bus(const std::string& problem) {
-  if (!bus_problem_said_) spdlog::warn("no bus: {}", problem);
+  if (!bus_problem_said_) log_warning("no bus: {}", problem);
   bus_problem_ = problem;
   bus_problem_said_ = true;
 }
@@ -511,7 +511,7 @@ void Daemon::record(const std::vector<LogEntry>& entries) {
   for (const auto& entry : entries) announce(entry);
   const bool stored_before = !decision_log_->problem();
   decision_log_->append(entries);
-  if (stored_before && decision_log_->problem()) spdlog::warn("decision log: {}", *decision_log_->problem());
+  if (stored_before && decision_log_->problem()) log_warning("decision log: {}", *decision_log_->problem());
 }
 
 void Daemon::publish(const std::vector<LogEntry>& entries, const StragglerWatch::News& news) {

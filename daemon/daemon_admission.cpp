@@ -2,7 +2,10 @@
 // Who is let in, and how long its place is kept.
 #include "daemon/action_log.h"
 #include "daemon/daemon.h"
+#include "daemon/log.h"
 #include "model/json.h"
+#include "model/json_text.h"
+#include "model/name.h"
 #include "policies/decision_id.h"
 #include "policies/placement/admission.h"
 #include "policies/placement/rank.h"
@@ -10,10 +13,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
-#include <spdlog/spdlog.h>
 
 namespace berth::daemon {
 
@@ -66,16 +67,17 @@ LogEntry entry_of(const model::Admission& answer, const std::string& decision, c
   } else {
     entry.result = "refused";
     if (!answer.change.empty())
-      entry.reason += fmt::format("; what would have to change, any of: {}", fmt::join(answer.change, "; "));
+      entry.reason +=
+          fmt::format("; what would have to change, any of: {}", model::joined(answer.change, "; "));
   }
   return entry;
 }
 
 // The policy's answer, and the decision that it is in the log.
 std::string to_json(const model::Admission& answer, const std::string& decision) {
-  auto document = nlohmann::json::parse(model::to_json(answer));
+  auto document = model::json_of(model::to_json(answer));
   document["decision"] = decision;
-  return document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return model::json_text(document);
 }
 
 }  // namespace
@@ -209,7 +211,7 @@ model::Result<std::string> Daemon::admit(const std::string& request, double hold
       answer.change = {"some of those have to come, or their time to be over"};
       host.reset();
     } else {
-      if (!held) spdlog::warn("reservations hold until berthd ends only: {}", held.error().message());
+      if (!held) log_warning("reservations hold until berthd ends only: {}", held.error().message());
       answer.until = now + hold_s;
     }
     drop_documents();

@@ -3,21 +3,21 @@
 #include "daemon/action_log.h"
 #include "daemon/capabilities.h"
 #include "daemon/daemon.h"
+#include "daemon/log.h"
 #include "daemon/log_setup.h"
 #include "daemon/message_ids.h"
 #include "daemon/metrics.h"
 #include "daemon/process_cgroup.h"
 #include "model/json.h"
+#include "model/name.h"
 #include "policies/decide.h"
 #include "policies/explain.h"
 
 #include <fstream>
 #include <utility>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 #include <malloc.h>
-#include <spdlog/spdlog.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -246,13 +246,13 @@ model::Result<void> Daemon::set_workload(const std::string& id,
   if (settings.empty()) return model::fail(ErrorKind::invalid_input, "nothing to set");
   auto set = overrides_->set(id, found->second.cgroup->id(), settings);
   if (!set && set.error().kind() == ErrorKind::invalid_input) return set;
-  if (!set) spdlog::warn("settings of {} hold until berthd ends only: {}", id, set.error().message());
+  if (!set) log_warning("settings of {} hold until berthd ends only: {}", id, set.error().message());
   drop_documents();
   std::vector<std::string> changed;
   for (const auto& [key, value] : settings) {
     changed.push_back(value.empty() ? key + " as configured" : fmt::format("{} {}", key, value));
   }
-  spdlog::info("{}: {}, for this run", id, fmt::join(changed, ", "));
+  log_info("{}: {}, for this run", id, model::joined(changed, ", "));
   const auto wanted = settings.find("class");
   if (wanted != settings.end() && wanted->second == "latency-sensitive")
     publish(evictor_.let_go(id, clock_(), "it is latency-sensitive now"));
@@ -313,7 +313,7 @@ model::Result<void> Daemon::reload() {
   watch_spark();
   metrics_.keep(settings_.metrics_listen, config_loaded_);
   const auto changes = observer_->set_rules(settings_.rules);
-  for (const auto& warning : changes.warnings) spdlog::warn("{}", warning);
+  for (const auto& warning : changes.warnings) log_warning("{}", warning);
   arrived_.insert(arrived_.end(), changes.appeared.begin(), changes.appeared.end());
   decision_log_->set_retention(settings_.log_retention_s);
   reopen_what_failed();
@@ -335,14 +335,14 @@ model::Result<void> Daemon::follow_configured_mode() {
   if (!mode_follows_ || options_.observe) return {};
   const auto switched = set_mode(settings_.mode == config::Mode::enforce ? "enforce" : "observe");
   if (switched) return {};
-  spdlog::error("{}; staying in observe mode", switched.error().message());
+  log_error("{}; staying in observe mode", switched.error().message());
   return model::fail(switched.error().context("the configuration was taken over, but"));
 }
 
 void Daemon::reopen_what_failed() {
   if (!actuators_) {
     if (const auto opened = open_actuators(); !opened)
-      spdlog::warn("undo journal: {}", opened.error().message());
+      log_warning("undo journal: {}", opened.error().message());
   }
   if (decision_log_->problem()) {
     decision_log_ = std::make_unique<DecisionLog>(options_.state_dir, settings_.log_retention_s);

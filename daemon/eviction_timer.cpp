@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/eviction_timer.h"
 
+#include "daemon/log.h"
+
 #include <ctime>
 #include <system_error>
 #include <utility>
-
-#include <spdlog/spdlog.h>
 
 namespace berth::daemon {
 
@@ -23,7 +23,7 @@ void EvictionTimer::attach(sd_event* event, std::function<void()> due) {
   if (const int r = sd_event_add_time(event, &source_, CLOCK_MONOTONIC, 0, kAccuracyUsec, on_time, this);
       r < 0) {
     source_ = nullptr;
-    spdlog::warn("evictions go on at ticks alone: no timer: {}", std::generic_category().message(-r));
+    log_warning("evictions go on at ticks alone: no timer: {}", std::generic_category().message(-r));
     return;
   }
   sd_event_source_set_enabled(source_, SD_EVENT_OFF);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/log_setup.h"
 
+#include "daemon/log.h"
+
 #include <array>
 #include <cstdlib>
 #include <memory>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/sinks/systemd_sink.h>
 #include <spdlog/spdlog.h>
@@ -25,6 +27,22 @@ constexpr std::array<std::pair<std::string_view, spdlog::level::level_enum>, 6> 
     {"error", spdlog::level::err},
     {"critical", spdlog::level::critical},
 }};
+
+spdlog::level::level_enum of_spdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::debug:
+      return spdlog::level::debug;
+    case LogLevel::info:
+      return spdlog::level::info;
+    case LogLevel::warning:
+      return spdlog::level::warn;
+    case LogLevel::error:
+      return spdlog::level::err;
+    case LogLevel::critical:
+      break;
+  }
+  return spdlog::level::critical;
+}
 
 }  // namespace
 
@@ -48,6 +66,10 @@ void setup_log() {
   logger->flush_on(spdlog::level::trace);
   spdlog::set_default_logger(std::move(logger));
 }
+
+bool logs(LogLevel level) { return spdlog::should_log(of_spdlog(level)); }
+
+void log_line(LogLevel level, std::string_view message) { spdlog::log(of_spdlog(level), message); }
 
 model::Result<void> set_log_level(std::string_view level) {
   for (const auto& [name, value] : kLevels) {

@@ -2,6 +2,7 @@
 #include "daemon/loop.h"
 
 #include "daemon/bus_service.h"
+#include "daemon/log.h"
 
 #include <algorithm>
 #include <csignal>
@@ -11,8 +12,7 @@
 #include <system_error>
 #include <utility>
 
-#include <fmt/format.h>
-#include <spdlog/spdlog.h>
+#include <fmt/core.h>
 #include <sys/epoll.h>
 #include <systemd/sd-event.h>
 
@@ -102,7 +102,7 @@ void begin_sampling(Readiness& readiness) {
                                 daemon.kernel_events_fd(), EPOLLIN, on_changes, &daemon);
   if (r < 0) {
     // inotify tells of them too, later.
-    spdlog::warn("cannot watch what the kernel says of cgroups: {}", std::generic_category().message(-r));
+    log_warning("cannot watch what the kernel says of cgroups: {}", std::generic_category().message(-r));
     return;
   }
   readiness.kernel_changes = Source(source);

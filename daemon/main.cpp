@@ -2,6 +2,7 @@
 // berthd: reads its command line and its configuration, and does what they say.
 #include "config/config.h"
 #include "daemon/daemon.h"
+#include "daemon/log.h"
 #include "daemon/log_setup.h"
 #include "daemon/loop.h"
 #include "daemon/once.h"
@@ -11,8 +12,7 @@
 #include <exception>
 #include <variant>
 
-#include <fmt/format.h>
-#include <spdlog/spdlog.h>
+#include <fmt/core.h>
 
 namespace berth::daemon {
 
@@ -22,11 +22,11 @@ ExitStatus run(const Options& options, config::Settings settings) {
   block_signals();
   auto daemon = Daemon::start(options, std::move(settings));
   if (!daemon) {
-    spdlog::critical("{}", daemon.error().message());
+    log_critical("{}", daemon.error().message());
     return ExitStatus::failed;
   }
   if (const auto ended = run_loop(**daemon); !ended) {
-    spdlog::critical("{}", ended.error().message());
+    log_critical("{}", ended.error().message());
     return ExitStatus::failed;
   }
   return ExitStatus::done;
@@ -49,7 +49,7 @@ ExitStatus start(int argc, char** argv) {
     fmt::print("{}: no errors\n", options.config_file.string());
     return ExitStatus::done;
   }
-  if (const auto set = set_log_level(settings->log_level); !set) spdlog::warn("{}", set.error().message());
+  if (const auto set = set_log_level(settings->log_level); !set) log_warning("{}", set.error().message());
   if (options.command == Command::once) return run_once(options, *settings);
   return run(options, std::move(*settings));
 }

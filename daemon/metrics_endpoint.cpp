@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/metrics_endpoint.h"
 
+#include "daemon/log.h"
+
 #include <utility>
 
-#include <fmt/format.h>
-#include <spdlog/spdlog.h>
+#include <fmt/core.h>
 
 namespace berth::daemon {
 
@@ -28,13 +29,13 @@ void MetricsEndpoint::keep(const config::ListenAddress& wanted, double now) {
   tried_at_ = now;
   auto started = MetricsServer::start(event_, wanted, text_);
   if (!started) {
-    if (problem_ != started.error().message()) spdlog::warn("no metrics: {}", started.error().message());
+    if (problem_ != started.error().message()) log_warning("no metrics: {}", started.error().message());
     problem_ = started.error().message();
     return;
   }
   server_ = std::move(*started);
   problem_.clear();
-  spdlog::info("metrics are served on {}", config::to_string(address_));
+  log_info("metrics are served on {}", config::to_string(address_));
 }
 
 std::optional<model::Capability> MetricsEndpoint::capability() const {

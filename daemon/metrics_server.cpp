@@ -3,6 +3,7 @@
 
 #include "daemon/http.h"
 #include "daemon/listening_socket.h"
+#include "daemon/log.h"
 #include "daemon/metrics.h"
 
 #include <algorithm>
@@ -16,7 +17,6 @@
 #include <system_error>
 #include <utility>
 
-#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -89,7 +89,7 @@ struct MetricsServer::State {
     try {
       if (connection.server.serve(connection)) return 0;
     } catch (const std::exception& error) {
-      spdlog::warn("metrics: {}", error.what());
+      log_warning("metrics: {}", error.what());
     }
     connection.server.drop(connection);
     return 0;
@@ -103,7 +103,7 @@ struct MetricsServer::State {
 
   // Once for as long as it is so.
   void say(const std::string& why) {
-    if (problem.empty()) spdlog::warn("metrics: cannot take connections: {}", why);
+    if (problem.empty()) log_warning("metrics: cannot take connections: {}", why);
     problem = why;
   }
 

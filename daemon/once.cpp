@@ -7,6 +7,7 @@
 #include "daemon/daemon.h"
 #include "daemon/decision_log.h"
 #include "daemon/enforcer.h"
+#include "daemon/log.h"
 #include "daemon/observer.h"
 #include "daemon/overrides.h"
 #include "daemon/report_json.h"
@@ -23,9 +24,8 @@
 #include <optional>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <poll.h>
-#include <spdlog/spdlog.h>
 
 namespace berth::daemon {
 
@@ -73,11 +73,11 @@ ExitStatus run_once(const Options& options, const config::Settings& settings) {
       Observer::start(*hierarchy, settings.rules, options.proc_root, options.sys_root, settings.history);
   if (!observer) return failed(observer.error());
   const auto say = [](const std::vector<std::string>& messages) {
-    for (const auto& message : messages) spdlog::warn("{}", message);
+    for (const auto& message : messages) log_warning("{}", message);
   };
   say((*observer)->take_changes().warnings);
   for (const auto& capability : cgroup::capabilities(*hierarchy)) {
-    if (!capability.available) spdlog::warn("{}: {}", capability.name, capability.detail);
+    if (!capability.available) log_warning("{}: {}", capability.name, capability.detail);
   }
 
   // Of a driver with much to tell the first pages only: nobody waits here for the rest.
@@ -100,7 +100,7 @@ ExitStatus run_once(const Options& options, const config::Settings& settings) {
   poll(nullptr, 0, static_cast<int>(pause_s * 1000));
   (*observer)->wait_for_gpus(kGpuPatience_s);
   say((*observer)->read(epoch_now()));
-  for (const auto& news : (*observer)->take_gpu_news()) spdlog::warn("{}", news.text);
+  for (const auto& news : (*observer)->take_gpu_news()) log_warning("{}", news.text);
   ask_drivers();
 
   // What runs with settings made over the bus is seen as the daemon sees it.

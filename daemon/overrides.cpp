@@ -5,6 +5,7 @@
 #include "daemon/staged_file.h"
 #include "model/cpu_set.h"
 #include "model/json.h"
+#include "model/json_text.h"
 #include "model/name.h"
 #include "model/number.h"
 
@@ -12,8 +13,7 @@
 #include <array>
 #include <utility>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 namespace berth::daemon {
@@ -81,7 +81,7 @@ model::Result<Override> parse_override(const std::map<std::string, std::string>&
     } else {
       return model::fail(ErrorKind::invalid_input,
                          fmt::format("\"{}\": no such setting; there are {}",
-                                     model::shortened(key, kMostQuotedBytes), fmt::join(kKeys, ", ")));
+                                     model::shortened(key, kMostQuotedBytes), model::joined(kKeys, ", ")));
     }
   }
   return result;
@@ -177,7 +177,7 @@ model::Result<void> Overrides::save() const {
   for (const auto& [workload, run] : runs_) {
     document[workload] = {{"cgroup", run.cgroup_id}, {"settings", run.settings}};
   }
-  return replace_file(file_, document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  return replace_file(file_, model::json_text(document) + "\n");
 }
 
 }  // namespace berth::daemon

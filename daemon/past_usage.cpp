@@ -2,13 +2,14 @@
 #include "daemon/past_usage.h"
 
 #include "daemon/staged_file.h"
+#include "model/json_text.h"
 
 #include <cmath>
 #include <iterator>
 #include <system_error>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 namespace berth::daemon {
@@ -87,13 +88,13 @@ PastUsage read_past(const json& element, double now) {
 model::Result<void> save_usage(const std::filesystem::path& state_dir, const std::string& boot_id,
                                const model::Snapshot& snapshot, const RunOf& run_of) {
   std::string text =
-      fmt::format("{{\"schema\":\"{}\",\"boot\":{},\"workloads\":{{", kSchema, json(boot_id).dump());
+      fmt::format("{{\"schema\":\"{}\",\"boot\":{},\"workloads\":{{", kSchema, model::json_text(boot_id));
   bool first = true;
   for (const model::Workload& workload : snapshot.workloads) {
     const std::uint64_t run = run_of(workload.id);
     if (run == 0 || workload.usage.empty() || text.size() > kMostBytes / 2) continue;
-    text += fmt::format("{}{}:{{\"cgroup\":{},\"usage\":[", first ? "" : ",\n",
-                        json(workload.id).dump(-1, ' ', false, json::error_handler_t::replace), run);
+    text += fmt::format("{}{}:{{\"cgroup\":{},\"usage\":[", first ? "" : ",\n", model::json_text(workload.id),
+                        run);
     first = false;
     for (std::size_t i = 0; i < workload.usage.size(); ++i) {
       if (i > 0) text += ',';

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/progress_files.h"
 
+#include "daemon/log.h"
 #include "model/progress.h"
 
 #include <algorithm>
@@ -11,8 +12,7 @@
 #include <system_error>
 #include <utility>
 
-#include <fmt/format.h>
-#include <spdlog/spdlog.h>
+#include <fmt/core.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -70,7 +70,7 @@ void ProgressFiles::attach(sd_event* event, std::function<void()> changed) {
   int r = inotify_ ? sd_event_add_io(event, &source_, inotify_.get(), EPOLLIN, on_event, this) : -EMFILE;
   if (r >= 0) r = sd_event_source_set_ratelimit(source_, kWakeWindowUsec, kWakesPerWindow);
   if (r >= 0) return;
-  spdlog::warn("progress files are read at ticks only: {}", std::generic_category().message(-r));
+  log_warning("progress files are read at ticks only: {}", std::generic_category().message(-r));
   detach();
 }
 
@@ -208,7 +208,7 @@ void ProgressFiles::unreachable(Watched& watched, const model::Error& error,
   } else if (!missing) {
     watched.say(error.message(), messages);
   } else {
-    spdlog::info("{}: there is no progress file {} yet", watched.id, watched.path.string());
+    log_info("{}: there is no progress file {} yet", watched.id, watched.path.string());
   }
 }
 

@@ -4,6 +4,7 @@
 #include "cgroup/attribute.h"
 #include "daemon/advertising.h"
 #include "model/json.h"
+#include "model/json_text.h"
 
 #include <algorithm>
 #include <utility>
@@ -20,12 +21,6 @@ using nlohmann::json;
 template <typename Optional>
 json nullable(const Optional& value) {
   return value ? json(*value) : json(nullptr);
-}
-
-// Kernel and library messages need not be UTF-8, nor do names that a former berthd logged; the bus takes
-// nothing else.
-std::string dumped(const json& document) {
-  return document.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 json log_entries(const std::vector<LogEntry>& entries) {
@@ -156,7 +151,7 @@ std::string status_json(const StatusReport& report) {
         {{"name", capability.name}, {"available", capability.available}, {"detail", capability.detail}});
   }
   const double mean_cpu_ms = report.ticks == 0 ? 0 : report.total_cpu_ms / static_cast<double>(report.ticks);
-  return dumped(
+  return model::json_text(
       {{"schema", "berth.status/1"},
        {"version", report.version},
        {"host", report.host},
@@ -206,7 +201,7 @@ std::string status_json(const StatusReport& report) {
 std::string state_json(const model::Plan& plan, const model::Advertised& advertised, const char* mode) {
   json document = {{"schema", "berth.state/1"}, {"host", plan.host}, {"time", plan.time}, {"mode", mode}};
   if (plan.findings.oversell) document.update(advertised_json(*plan.findings.oversell, advertised));
-  return dumped(document);
+  return model::json_text(document);
 }
 
 std::string workloads_json(const Tick& tick) {
@@ -260,18 +255,18 @@ std::string workloads_json(const Tick& tick) {
     }
     list.push_back(std::move(item));
   }
-  return dumped(
+  return model::json_text(
       {{"schema", "berth.workloads/1"}, {"time", observer.snapshot().time}, {"workloads", std::move(list)}});
 }
 
 std::string log_json(const std::vector<LogEntry>& entries) {
-  return dumped({{"schema", "berth.log/1"}, {"entries", log_entries(entries)}});
+  return model::json_text({{"schema", "berth.log/1"}, {"entries", log_entries(entries)}});
 }
 
 std::string explain_json(const model::Explanation& explanation, const std::vector<LogEntry>& entries) {
-  auto document = json::parse(model::to_json(explanation));
+  auto document = model::json_of(model::to_json(explanation));
   if (explanation.decision) document["decision"]["entries"] = log_entries(entries);
-  return dumped(document);
+  return model::json_text(document);
 }
 
 std::string restore_json(const cgroup::RestoreReport& report) {
@@ -298,10 +293,10 @@ std::string restore_json(const cgroup::RestoreReport& report) {
                           {"after", leaf.origin}});
     }
   }
-  return dumped({{"schema", "berth.restore/1"},
-                 {"restored", std::move(restored)},
-                 {"left", std::move(left)},
-                 {"gone", report.gone}});
+  return model::json_text({{"schema", "berth.restore/1"},
+                           {"restored", std::move(restored)},
+                           {"left", std::move(left)},
+                           {"gone", report.gone}});
 }
 
 std::optional<WorkloadView> workload_view(const Tick& tick, const std::string& id) {

@@ -3,6 +3,7 @@
 
 #include "daemon/staged_file.h"
 #include "model/json.h"
+#include "model/json_text.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 namespace berth::daemon {
@@ -59,12 +60,8 @@ json place_of(const model::FittingBin& bin) {
   return {{"numa", bin.numa}, {"cpus", bin.cpus.to_string()}, {"gpus", bin.gpus}};
 }
 
-std::string dumped(const json& document) {
-  return document.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
 model::Result<Reservation> read_one(const json& element) {
-  auto parsed = model::parse_request(element.at("request").dump());
+  auto parsed = model::parse_request(model::json_text(element.at("request")));
   if (!parsed) return model::fail(parsed.error());
   Reservation read{.request = std::move(parsed->request),
                    .since = element.at("since").get<double>(),
@@ -193,7 +190,7 @@ std::vector<Reservation> Reservations::remove_if(const std::function<bool(const 
 model::Result<void> Reservations::save() const {
   json document = json::array();
   for (const Reservation& held : held_) document.push_back(to_document(held));
-  return replace_file(file_, dumped(document) + "\n");
+  return replace_file(file_, model::json_text(document) + "\n");
 }
 
 std::string reservations_json(const std::string& host, double time, const Reservations& reservations,
@@ -207,10 +204,10 @@ std::string reservations_json(const std::string& host, double time, const Reserv
                     {"until", held.until()},
                     {"place", place == places.end() ? json(nullptr) : place_of(place->second)}});
   }
-  return dumped({{"schema", "berth.reservations/1"},
-                 {"host", host},
-                 {"time", time},
-                 {"reservations", std::move(list)}});
+  return model::json_text({{"schema", "berth.reservations/1"},
+                           {"host", host},
+                           {"time", time},
+                           {"reservations", std::move(list)}});
 }
 
 }  // namespace berth::daemon

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/staged_file.h"
 
+#include "model/json_text.h"
+
 #include <cerrno>
 #include <fstream>
+#include <iterator>
 #include <system_error>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 namespace berth::daemon {
@@ -44,7 +47,8 @@ std::optional<std::string> read_document(const std::filesystem::path& file, std:
   std::ifstream stream(file);
   if (!stream) return problem(std::generic_category().message(errno));
   try {
-    const auto wrong = take(nlohmann::json::parse(stream));
+    const std::string text(std::istreambuf_iterator<char>(stream), {});
+    const auto wrong = take(model::json_of(text));
     return wrong ? std::optional(problem(*wrong)) : std::nullopt;
   } catch (const nlohmann::json::exception& e) {
     return problem(e.what());

@@ -2,12 +2,13 @@
 #include "daemon/used_shares.h"
 
 #include "daemon/staged_file.h"
+#include "model/json_text.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 namespace berth::daemon {
@@ -86,7 +87,7 @@ bool UsedShares::take(const model::Plan& plan) {
 model::Result<void> UsedShares::save() const {
   json shares = json::array();
   for (const model::UsedShare& entry : entries_) shares.push_back({entry.time, entry.cpu, entry.memory});
-  return replace_file(file_, json({{"schema", kSchema}, {"shares", std::move(shares)}}).dump() + "\n");
+  return replace_file(file_, model::json_text({{"schema", kSchema}, {"shares", std::move(shares)}}) + "\n");
 }
 
 }  // namespace berth::daemon

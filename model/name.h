@@ -23,4 +23,17 @@ std::string to_name(std::string_view text);
 // in a message.
 std::string shortened(std::string_view text, std::size_t most);
 
+// The words with the separator between them. fmt::join does the same, for 1 s of compiling in each file.
+template <typename Words>
+std::string joined(const Words& words, std::string_view separator) {
+  std::string text;
+  bool first = true;
+  for (const auto& word : words) {
+    if (!first) text += separator;
+    first = false;
+    text += word;
+  }
+  return text;
+}
+
 }  // namespace berth::model

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spark/collector.h"
 
+#include "model/name.h"
 #include "spark/endpoints.h"
 #include "spark/proc_files.h"
 #include "spark/shared_now.h"
@@ -10,8 +11,7 @@
 #include <set>
 #include <utility>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 namespace berth::spark {
 
@@ -39,7 +39,7 @@ std::string list_of(std::vector<std::string> parts, std::size_t more) {
     more += parts.size() - kNamed;
     parts.resize(kNamed);
   }
-  std::string list = fmt::format("{}", fmt::join(parts, ", "));
+  std::string list = model::joined(parts, ", ");
   return more > 0 ? fmt::format("{} and {} more", list, more) : list;
 }
 

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// nlohmann's documents to text and back, for rooms that build or read some. Its parser and its serializer are
+// 50 kB of templates: they are instantiated here, once for all.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace berth::model {
+
+// On one line. Bytes that are not UTF-8 become U+FFFD: kernel and library messages need not be UTF-8, nor do
+// names of cgroups, and the bus takes nothing else.
+std::string json_text(const nlohmann::json& document);
+
+// Throws nlohmann::json::exception for text that is not JSON. Sets no limits: for text of berth's own.
+nlohmann::json json_of(std::string_view text);
+// The same, but a value that is_discarded() for text that is not JSON.
+nlohmann::json json_or_discarded(std::string_view text);
+
+}  // namespace berth::model
