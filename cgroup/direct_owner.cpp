@@ -10,7 +10,7 @@
 #include <iterator>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::cgroup {
 

@@ -12,7 +12,7 @@
 #include <ctime>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>

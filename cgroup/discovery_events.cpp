@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 namespace berth::cgroup {

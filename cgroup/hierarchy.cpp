@@ -11,7 +11,7 @@
 #include <string_view>
 #include <system_error>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::cgroup {
 

@@ -19,7 +19,7 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>
 

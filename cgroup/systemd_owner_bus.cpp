@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sdbus-c++/sdbus-c++.h>
 #include <systemd/sd-bus.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/undo_journal_db.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::cgroup {
 

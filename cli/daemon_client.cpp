@@ -12,7 +12,7 @@
 #include <system_error>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <manager_proxy.h>
 #include <systemd/sd-bus.h>
 #include <unistd.h>

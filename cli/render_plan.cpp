@@ -17,7 +17,7 @@
 #include <variant>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::cli {
 

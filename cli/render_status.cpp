@@ -5,7 +5,7 @@
 
 #include <ostream>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::cli {
 

@@ -7,7 +7,7 @@
 #include <ostream>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::cli {
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <netinet/in.h>
 #include <sys/un.h>
 

@@ -2,7 +2,7 @@
 #include "daemon/capabilities.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 namespace berth::daemon {

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sqlite3.h>
 
 namespace berth::daemon {

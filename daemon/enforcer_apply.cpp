@@ -6,7 +6,7 @@
 #include <utility>
 #include <variant>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::daemon {
 

@@ -15,7 +15,7 @@
 #include <system_error>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 

@@ -11,7 +11,7 @@
 #include <iterator>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <poll.h>
 
 namespace berth::daemon {

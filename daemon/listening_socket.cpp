@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

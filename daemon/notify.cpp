@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <ctime>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <systemd/sd-daemon.h>
 
 namespace berth::daemon {

@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::daemon {
 

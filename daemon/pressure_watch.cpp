@@ -10,7 +10,7 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/epoll.h>
 
 namespace berth::daemon {

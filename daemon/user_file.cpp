@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 namespace berth::daemon {

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::model {
 

@@ -10,7 +10,7 @@
 
 #include <cfloat>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::model {
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <optional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::model {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/topology_json.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::model {
 

@@ -3,7 +3,7 @@
 
 #include "model/json.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::model {
 

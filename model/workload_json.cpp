@@ -4,7 +4,7 @@
 #include "model/json.h"
 #include "model/usage_json.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::model {
 

@@ -3,7 +3,7 @@
 
 #include "spark/libcurl.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::spark {
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <variant>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::topology {
 namespace {

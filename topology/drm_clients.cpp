@@ -11,7 +11,7 @@
 #include <optional>
 #include <system_error>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -16,7 +16,7 @@
 #include <utility>
 
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::topology {
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::policies {
 

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <tuple>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::policies {
 

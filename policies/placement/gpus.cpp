@@ -8,7 +8,7 @@
 #include <array>
 #include <tuple>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::policies {
 

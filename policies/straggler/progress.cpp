@@ -5,7 +5,7 @@
 #include <limits>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::policies {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace berth::policies {
 
