@@ -22,7 +22,9 @@ std::string bytes_of(const Document& object, const char* name) {
 std::string gpus_of(const Document& workload) {
   std::string text;
   for (const Document& gpu : list_of(workload, "gpus")) {
-    if (gpu.is_string()) text += (text.empty() ? "" : " ") + gpu.get<std::string>();
+    if (!gpu.is_string()) continue;
+    if (!text.empty()) text += ' ';
+    text += gpu.get_ref<const std::string&>();
   }
   return text;
 }
