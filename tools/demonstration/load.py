@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import shutil
 import textwrap
 import time
 import urllib.request
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from .host import (
     BEAT, CGROUP, NotSeen, ask, cgroup_file, cpu_seconds, cpuset, online_cpus, parse_cpulist, poll, run, run_long, runs,
-    start_unit, stop_units,
+    say, start_unit, stop_units,
 )
 
 DROP_IN = Path("/etc/berth/berth.toml.d/90-berth-demo.toml")
@@ -186,14 +187,25 @@ class Load:
         self.configure()
 
     def clean_up(self) -> None:
-        """Removes everything; a berthd that was there before goes on, in its mode."""
+        """Removes everything; a berthd that was there before goes on, in its mode. One part that fails stops no other."""
+        for part in (self._stop_services, self._remove_rules, self._remove_files, self._give_berthd_back):
+            try:
+                part()
+            except (NotSeen, OSError) as error:
+                say(f"  while everything is put back: {error}")
+
+    def _stop_services(self) -> None:
         stop_units(*EXTRAS, *self.units)
         run("systemctl", "reset-failed", "*-berth-demo.service", check=False)
+
+    def _remove_rules(self) -> None:
         DROP_IN.unlink(missing_ok=True)
         run("systemctl", "stop", BERTHD, check=False)
-        for path in WORK.glob("*"):
-            path.unlink()
-        WORK.rmdir() if WORK.exists() else None
+
+    def _remove_files(self) -> None:
+        shutil.rmtree(WORK, ignore_errors=True)
+
+    def _give_berthd_back(self) -> None:
         if self.mode_before:
             run("systemctl", "start", BERTHD)
             if ask("status")["mode"] != self.mode_before:
