@@ -152,8 +152,17 @@ def total_memory() -> int:
 
 
 def start_unit(unit: str, command: str, *properties: str) -> None:
+    """systemd may still be forgetting a unit of that name that ended just before, so it is asked again."""
     given = [f"--property={text}" for text in properties]
-    run("systemd-run", "--quiet", "--collect", f"--unit={unit}", *given, "/bin/sh", "-c", f"exec {command}")
+    said = ""
+
+    def starts() -> bool:
+        nonlocal said
+        said = run("systemd-run", "--quiet", "--collect", f"--unit={unit}", *given, "/bin/sh", "-c", f"exec {command}",
+                   check=False).strip()
+        return not said
+
+    poll(f"systemd to start {unit}", starts, beats=10, seen=lambda: said)
 
 
 def runs(unit: str) -> bool:

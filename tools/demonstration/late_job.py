@@ -36,18 +36,21 @@ class Job:
         except (OSError, ValueError):
             return 0.0, 0.0
 
-    def pace(self, window_s: float) -> float:
-        """Its progress in a second, between two reports that are so far apart."""
+    def paces(self, count: int, window_s: float) -> list[float]:
+        """Its progress in a second, each between two reports that are so far apart; fewer where the job ends."""
         start, done = poll("a report of the job", lambda: (now := self.report())[1] > 0 and now)
-
-        def later() -> tuple[float, float] | None:
-            now, fraction = self.report()
-            return (now, fraction) if now - start >= window_s and fraction > done or fraction >= 1 else None
-
-        end, fraction = poll("another report of the job", later, seen=self.report)
-        if fraction >= 1:
+        found: list[float] = []
+        while len(found) < count and done < 1:
+            end, fraction = poll("another report of the job", lambda: self._later(start, done, window_s), seen=self.report)
+            found.append((fraction - done) / (end - start))
+            start, done = end, fraction
+        if not found:
             raise NotSeen(f"the job of {self.total} thousand samples ended before its pace was measured")
-        return (fraction - done) / (end - start)
+        return found
+
+    def _later(self, start: float, done: float, window_s: float) -> tuple[float, float] | None:
+        now, fraction = self.report()
+        return (now, fraction) if fraction > done and (now - start >= window_s or fraction >= 1) else None
 
     def remaining_s(self, pace: float) -> float:
         return (1 - self.report()[1]) / pace
@@ -105,7 +108,7 @@ def grow_late_job(job: Job, pace: float, born: float) -> Deal:
         poll("the job to grow", lambda: vcpus() > 1 or time.time() > patience or not runs(JOB))
         if vcpus() > 1:
             return replace(deal, vcpus=cpuset(JOB))
-        pace = job.pace(BEAT.usual_s)
+        pace = job.paces(1, BEAT.usual_s)[0]
         say(f"  It did not grow; now it is {pace * 100:.2f} % further every second.")
     task = ask("plan")["findings"]["straggler"]["tasks"].get(WORKLOAD)
     raise NotSeen(f"the job did not grow; berth knows of it: {task}")
@@ -123,18 +126,20 @@ def grow(load: Load, program: Path, rounds: int) -> dict[str, Any]:
     job = Job(program, max(100, math.ceil(per_second * length)))
     poll("berth to give the job a vCPU", lambda: vcpus() == 1, seen=lambda: run("berthctl", "list", check=False))
     born = created()
-    before = [job.pace(window) for _ in range(rounds)]
+    before = job.paces(rounds, window)
     pace = sum(before) / len(before)
     say(f"  The job owns vCPU {cpuset(JOB)} and is {pace * 100:.2f} % further every second.")
     deal = grow_late_job(job, pace, born)
     paid = {unit: quota for unit, quota in load.quotas().items() if quota != quotas[unit]}
-    after = [job.pace(window) for _ in range(rounds)]
+    after = job.paces(rounds, window)
     # Its reports and the payers; the lines above them are about its pin.
     explained = run("berthctl", "explain", WORKLOAD)
     say(textwrap.indent(explained[max(0, explained.find("\nProgress\n")):].strip(), "  | "))
-    say(f"  It got vCPUs {deal.vcpus} and is {sum(after) / sum(before):.2f} times as fast.")
+    say(f"  It got vCPUs {deal.vcpus} and is {sum(after) / len(after) / pace:.2f} times as fast.")
     for unit, quota in paid.items():
         say(f"    {unit:34} cpu.max = {quota} (was {quotas[unit]})")
+    if not paid:
+        say("    nobody had to pay: there was idle CPU.")
     poll("the job to end", lambda: not runs(JOB), beats=90 + 10 * length / BEAT.slow_s, seen=job.report)
     finished, _ = job.report()
     late = finished - deal.deadline
