@@ -7,12 +7,23 @@ import json
 import re
 import shlex
 import time
+from collections.abc import Iterable
 from subprocess import CompletedProcess
 from typing import Any
 
-from guestlib import Guest
+from guestlib import CommandFailed, Guest
 
 DROP_IN = "/etc/berth/berth.toml.d/50-test.toml"
+WRITE_CONFIG = f"mkdir -p /etc/berth/berth.toml.d && cat > {DROP_IN}"
+# What berthctl returns where berthd is not on the bus.
+NOT_ON_THE_BUS = 4
+# By the smallest program that can ask.
+WAIT_FOR_BUS = (
+    "until dbus-send --system --print-reply=literal --dest=org.freedesktop.DBus / org.freedesktop.DBus.NameHasOwner "
+    "string:org.berth.Node1 | grep -q true; do sleep 0.3; done"
+)
+# Drop-ins of berthd's unit that a test made.
+UNIT_DROP_INS = "/run/systemd/system/berthd.service.d"
 # An emulated host reads slowly; the budget for that has a test of its own.
 BUDGET = "/etc/berth/berth.toml.d/40-test.toml"
 # Attributes that a resource manager might touch; all of them are compared where nothing may change.
@@ -69,11 +80,15 @@ class = "best-effort"
 """
 
 MIB = 1 << 20
+# Uses CPU now and then. A load that spins slows an emulated host down, and with it each command of a test.
+LIGHT = "sh -c 'while :; do sleep 1; done'"
+# Where several ticks have to pass.
+OFTEN = 'sampling.interval = "250ms"'
 
 
 def holder(mib: int) -> str:
-    """A command that holds so much memory."""
-    return f"stress-ng --vm 1 --vm-bytes {mib}M --vm-hang 0 --vm-keep --vm-method write64 --quiet"
+    """A command that holds so much memory. The emulated host starts Python in half the time of stress-ng."""
+    return f'python3 -c "import time; held = bytes([1]) * ({mib} << 20); time.sleep(1e9)"'
 
 
 def cpus_of(cpulist: str) -> set[int]:
@@ -84,9 +99,25 @@ def cpus_of(cpulist: str) -> set[int]:
     }
 
 
+# For the shell: into $cpus, cpuset.cpus of $unit; nothing where it has none.
+READ_CPUSET = "cpus=; { read cpus < /sys/fs/cgroup/system.slice/$unit/cpuset.cpus; } 2>/dev/null || true"
+
+
 def unrestricted_as_unset(cpulist: str) -> str:
     """The kernel does not let a cpulist be cleared under running tasks (ENOSPC); all vCPUs is what clearing amounts to."""
     return "" if cpulist == ALL_CPUS else cpulist
+
+
+def run_command(unit: str, command: str, *properties: str) -> str:
+    """For the shell: starts a transient unit."""
+    options = " ".join(f"--property={p}" for p in properties)
+    return f"systemd-run --quiet --collect --unit={unit} {options} {command}"
+
+
+def at_once(commands: Iterable[str]) -> str:
+    """For the shell: runs them side by side; fails where one of them fails."""
+    started = "".join(f'{command} & pids="$pids $!"; ' for command in commands)
+    return f"pids=; {started}failed=0; for pid in $pids; do wait $pid || failed=1; done; test $failed = 0"
 
 
 class Berth:
@@ -95,25 +126,58 @@ class Berth:
 
     # The daemon
 
-    def start(self, mode: str = "observe", extra: str = "", rules: str = RULES) -> None:
-        self.guest.write_file(BUDGET, "sampling.max_cpu = 1\n")
-        self.guest.write_file(DROP_IN, f'mode = "{mode}"\n{extra}\n{rules}')
-        self.guest.run("systemctl reset-failed berthd.service; systemctl restart berthd.service")
+    def start(self, mode: str = "observe", extra: str = "", rules: str = RULES, *, bus: bool = True) -> None:
+        """`bus`: returns once it answers there. Where the bus is slow, berthd is ready before."""
+        restart = "systemctl restart berthd.service"
+        self.guest.run(
+            f"{WRITE_CONFIG} && echo sampling.max_cpu = 1 > {BUDGET} && "
+            # A test that starts it often meets the limit of starts.
+            f"{{ {restart} || {{ systemctl reset-failed berthd.service; {restart}; }}; }}"
+            + (f" && {WAIT_FOR_BUS}" if bus else ""),
+            input=f'mode = "{mode}"\n{extra}\n{rules}',
+        )
 
     def configure(self, mode: str = "observe", extra: str = "", rules: str = RULES) -> CompletedProcess[str]:
-        self.guest.write_file(DROP_IN, f'mode = "{mode}"\n{extra}\n{rules}')
-        return self.guest.run("berthctl reload", check=False)
+        return self.guest.run(f"{WRITE_CONFIG} && berthctl reload", check=False, input=f'mode = "{mode}"\n{extra}\n{rules}')
+
+    def kill(self) -> None:
+        """Ends it at once, and waits until systemd has done what is configured for that."""
+        self.guest.run(f"kill -KILL {self.pid()}")
+        self.guest.poll(lambda: self.pid() == 0, 30, what="berthd to be gone")
 
     def stop(self) -> None:
         self.guest.run("systemctl stop berthd.service")
 
     def pid(self) -> int:
-        return int(self.guest.run("systemctl show -P MainPID berthd.service").stdout)
+        return self.main_pids("berthd.service")["berthd.service"]
+
+    def main_pids(self, *units: str) -> dict[str, int]:
+        shown = self.guest.run(f"systemctl show -p Id -p MainPID {' '.join(units)}").stdout
+        blocks = [dict(line.split("=", 1) for line in block.splitlines()) for block in shown.strip().split("\n\n")]
+        found = {block["Id"]: int(block["MainPID"]) for block in blocks}
+        return {unit: found[unit] for unit in units}
 
     # What it says
 
+    def ticks(self) -> int:
+        return self.json("status")["tick"]["count"]
+
+    def wait_ticks(self, more: int) -> None:
+        """Until so many further ticks are over."""
+        goal = self.ticks() + more
+        self.guest.poll(lambda: self.ticks() >= goal, 60, what=f"{more} ticks")
+
     def json(self, *arguments: str) -> Any:
-        return json.loads(self.guest.run(["berthctl", *arguments, "--json"]).stdout)
+        def answer() -> CompletedProcess[str] | None:
+            found = self.guest.run(["berthctl", *arguments, "--json"], check=False)
+            if found.returncode == NOT_ON_THE_BUS:
+                return None
+            if found.returncode:
+                raise CommandFailed(found)
+            return found
+
+        # Of a berthd that has just started, and of a slow bus.
+        return json.loads(self.guest.poll(answer, 30, what=f"berthd to answer: {arguments}").stdout)
 
     def workloads(self) -> dict[str, dict[str, Any]]:
         return {workload["id"]: workload for workload in self.json("list")["workloads"]}
@@ -149,14 +213,30 @@ class Berth:
 
     def cpuset(self, unit: str) -> str:
         """cpuset.cpus of a unit of system.slice; empty where unrestricted or without the controller."""
-        shown = self.guest.run(f"cat /sys/fs/cgroup/system.slice/{unit}/cpuset.cpus 2>/dev/null || true").stdout
-        return unrestricted_as_unset(shown.strip())
+        return self.cpusets(unit)[unit]
+
+    def cpusets(self, *units: str) -> dict[str, str]:
+        """The same of several, read by one command."""
+        shown = self.guest.run(f"for unit in {' '.join(units)}; do {READ_CPUSET}; echo $cpus; done").stdout
+        return dict(zip(units, map(unrestricted_as_unset, shown.splitlines()), strict=True))
 
     def wait_for_cpuset(self, unit: str, wanted: str) -> None:
-        self.guest.poll(lambda: self.cpuset(unit) == wanted, 30, what=f"{unit} to have cpuset.cpus {wanted!r}")
+        as_unset = "|".join(["''", ALL_CPUS] if wanted == "" else [wanted])
+        self.guest.poll(
+            f"unit={unit}; {READ_CPUSET}; echo $cpus; case $cpus in {as_unset}) ;; *) false ;; esac", 30,
+            what=f"{unit} to have cpuset.cpus {wanted!r}",
+        )  # fmt: skip
 
     def wait_pinned(self, *units: str) -> None:
-        self.guest.poll(lambda: all(self.cpuset(u) for u in units), 30, what=f"pins of {units}")
+        self.wait_cpusets_change(dict.fromkeys(units, ""))
+
+    def wait_cpusets_change(self, former: dict[str, str]) -> None:
+        """Until each of these units has another cpuset.cpus, and one that restricts it."""
+        each = "".join(
+            f"unit={unit}; {READ_CPUSET}; echo $unit $cpus; case $cpus in ''|{ALL_CPUS}|{cpus or ALL_CPUS}) exit 1 ;; esac; "
+            for unit, cpus in former.items()
+        )
+        self.guest.poll(each + "true", 30, what=f"pins of {list(former)}")
 
     def attributes(self) -> dict[str, str]:
         """Every attribute of every cgroup of the host, by path."""
@@ -179,7 +259,7 @@ class Berth:
 
         def same() -> bool:
             readings.append(self.memory_in_use())
-            time.sleep(1)
+            time.sleep(0.5)
             last = readings[-4:]
             return len(last) == 4 and max(last) - min(last) < 0.01 * last[-1]
 
@@ -199,11 +279,22 @@ class Berth:
     # Load
 
     def start_unit(self, unit: str, command: str = "sleep infinity", *properties: str) -> None:
-        options = " ".join(f"--property={p}" for p in properties)
-        self.guest.run(f"systemd-run --quiet --collect --unit={unit} {options} {command}")
+        self.guest.run(run_command(unit, command, *properties))
+
+    def start_units(self, commands: dict[str, str], *properties: str) -> None:
+        """Several at the same time."""
+        self.guest.run(at_once(run_command(unit, command, *properties) for unit, command in commands.items()))
 
     def wait_held(self, unit: str, mib: int) -> None:
-        self.guest.poll(lambda: self.memory_of(unit) > mib * MIB, 180, what=f"{unit} to hold {mib} MiB")
+        self.wait_held_by({unit: mib})
+
+    def wait_held_by(self, sizes: dict[str, int]) -> None:
+        """Until each of these units has so many MiB."""
+        each = "".join(
+            f"read bytes < /sys/fs/cgroup/system.slice/{unit}/memory.current && [ $bytes -gt {mib * MIB} ] || {{ echo {unit} $bytes; exit 1; }}; "
+            for unit, mib in sizes.items()
+        )
+        self.guest.poll(each + "true", 180, what=f"units to hold as many MiB: {sizes}")
 
     def hold(self, unit: str, mib: int) -> None:
         """A service that uses so much memory."""
@@ -213,9 +304,14 @@ class Berth:
     def stop_unit(self, unit: str) -> None:
         self.guest.run(f"systemctl stop {unit}")
 
+    def add_unit_drop_in(self, text: str) -> None:
+        """Settings of berthd's unit, until the test ends."""
+        self.guest.run(f"mkdir -p {UNIT_DROP_INS} && cat > {UNIT_DROP_INS}/test.conf && systemctl daemon-reload", input=text)
+
     def clean_up(self) -> None:
         self.guest.run(
             "systemctl stop 'berth-test-*' berthd.service; systemctl reset-failed 'berth-test-*' berthd.service; "
-            f"rm -rf {DROP_IN} {BUDGET} /run/systemd/system/berthd.service.d; systemctl daemon-reload; true",
+            # systemd reads all units anew, which takes seconds: only where a test changed one.
+            f"rm -rf {DROP_IN} {BUDGET}; [ ! -e {UNIT_DROP_INS} ] || {{ rm -r {UNIT_DROP_INS}; systemctl daemon-reload; }}",
             check=False,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import shlex
 import shutil
@@ -17,17 +18,24 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
 from types import TracebackType
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 from .errors import CommandFailed, GuestError, GuestSilent, tail
 from .image import Image, ensure_image
 from .machine import Topology, command_line, death_notice, is_qemu, qmp, spawn
 
-# Emulation is slow and shared: these are for a busy machine, not for a usual one.
-BOOT_DEADLINE = 240.0
-COMMAND_TIMEOUT = 120.0
-# A guest that has not greeted for so long has hung.
+# Deadlines only end a hopeless wait. They are for a machine of a quarter of the usual speed.
+PATIENCE = float(os.environ.get("BERTH_PATIENCE", "4"))
+BOOT_DEADLINE = 120.0 * PATIENCE
+COMMAND_TIMEOUT = 120.0 * PATIENCE
+# A command that takes longer than this may run in a guest that hangs.
+SUSPICION = 120.0
+# A guest that does not greet for so long hangs.
 SILENCE = 60.0
+# A kernel that prints nothing for so long while it boots hangs.
+BOOT_SILENCE = 30.0 * PATIENCE
+# Of poll()'s loop in the guest, at its deadline.
+IN_VAIN = 113
 EBPF_CONFIG = "/etc/berth/berth.toml.d/30-guest.toml"
 
 Command = str | Sequence[str]
@@ -79,27 +87,35 @@ class Guest:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if running(state):
                 raise GuestError(f"guest {name!r} is already running; see {state}")
-            clear(state)
             command = command_line(image, topology, state, kernel_arguments, disks)
-            process = spawn(command, state / "qemu.log", owned=owned)
+            facts = {
+                "image": str(image.path),
+                "topology": vars(topology),
+                "kernel_arguments": kernel_arguments,
+                "disks": [str(disk) for disk in disks],
+            }
             try:
-                port = ask_port(state, process)
-                facts = {
-                    "pid": process.pid,
-                    "port": port,
-                    "image": str(image.path),
-                    "topology": vars(topology),
-                    "kernel_arguments": kernel_arguments,
-                    "disks": [str(disk) for disk in disks],
-                }
-                (state / "guest.json").write_text(json.dumps(facts))
-                guest = cls(state)
-                guest._process = process
-                guest.wait_ready(deadline)
-            except BaseException:
-                process.kill()
-                process.wait()
-                raise
+                return cls._start(state, command, facts, owned, deadline)
+            except GuestSilent as error:
+                # QEMU 7.2 was seen to hang at boot, too.
+                print(f"the guest hung while it booted; booting it again\n{error}", file=sys.stderr, flush=True)
+                return cls._start(state, command, facts, owned, deadline)
+
+    @classmethod
+    def _start(cls, state: Path, command: list[str], facts: dict[str, Any], owned: bool, deadline: float) -> Guest:
+        """Starts QEMU and waits until the guest is ready; GuestSilent where the kernel hangs on the way."""
+        clear(state)
+        process = spawn(command, state / "qemu.log", owned=owned)
+        try:
+            port = ask_port(state, process)
+            (state / "guest.json").write_text(json.dumps({**facts, "pid": process.pid, "port": port}))
+            guest = cls(state)
+            guest._process = process
+            guest.wait_ready(deadline)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
         return guest
 
     @classmethod
@@ -157,7 +173,7 @@ class Guest:
         if self._process is not None:
             self._process.wait()
         else:
-            wait_until(lambda: not self.alive(), 10.0, "QEMU to end")
+            wait_until(lambda: not self.alive(), 10.0 * PATIENCE, "QEMU to end")
         (self.state / "guest.json").unlink(missing_ok=True)
         if forget:
             shutil.rmtree(self.state)
@@ -187,12 +203,9 @@ class Guest:
             raise GuestSilent(f"the guest has hung before: {text}")
         words = self.ssh(text, timeout)
         try:
-            result = subprocess.run(
-                words, input=input, capture_output=True, text=True, errors="replace", timeout=timeout + 10, check=False
-            )
+            result = self._communicate(words, input, timeout + 10)
         except subprocess.TimeoutExpired as error:
-            message = f"no end within {timeout:g} s of: {text}"
-            self.silent = self.alive() and not greets(self.port, SILENCE)
+            message = f"no end within {error.timeout:g} s of: {text}"
             if self.silent:
                 raise GuestSilent(f"{message}\nand the guest is silent\n{tail(self.state / 'console.log', 15)}") from error
             raise self._failure(message) from error
@@ -218,20 +231,25 @@ class Guest:
     def poll(
         self, probe: Command | Callable[[], T], deadline: float = 30.0, *, interval: float = 0.2, what: str = ""
     ) -> T | CompletedProcess[str]:
-        """Tries until `probe` returns something true (a command: status 0), which is returned."""
+        """Tries until `probe` returns something true (a command: status 0), which is returned.
+
+        The guest repeats a command by itself, which takes a fraction of a connection for each attempt. PATIENCE
+        multiplies the deadline.
+        """
+        deadline *= PATIENCE
         if callable(probe):
             return wait_until(probe, deadline, what or "the condition", interval, self._failure)
-        command: Command = probe
-        last: list[CompletedProcess[str]] = []
-
-        def attempt() -> CompletedProcess[str] | None:
-            last[:] = [self.run(command, check=False)]
-            return last[0] if last[0].returncode == 0 else None
-
-        def failure(message: str) -> GuestError:
-            return self._failure(f"{message}\nlast: {last[0] if last else None}")
-
-        return wait_until(attempt, deadline, what or as_text(command), interval, failure)
+        command = as_text(probe)
+        # In one shell of the guest: its clock is read, and the time told, without a program.
+        loop = (
+            "read now rest < /proc/uptime; end=$((${now%.*} + " + str(math.ceil(deadline)) + ")); "
+            f"until said=$( {{ {command}\n}} 2>&1 ); do read now rest < /proc/uptime; "
+            f'[ ${{now%.*}} -lt $end ] || {{ echo "$said"; exit {IN_VAIN}; }}; sleep {interval:g}; done; printf "%s\\n" "$said"'
+        )
+        done = self.run(loop, check=False, timeout=deadline + COMMAND_TIMEOUT)
+        if done.returncode == IN_VAIN:
+            raise self._failure(f"waited {deadline:g} s in vain for: {what or command}\nlast: {done.stdout}")
+        return self._judge(done, True, deadline)
 
     # Files
 
@@ -286,6 +304,26 @@ class Guest:
         )
 
     # Within
+
+    def _communicate(self, words: list[str], input: str | None, timeout: float) -> CompletedProcess[str]:
+        """Runs `words` for at most `timeout` seconds; a guest that hangs meanwhile is found earlier, and marked silent."""
+        streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with subprocess.Popen(words, text=True, errors="replace", **streams) as process:
+            until = time.monotonic() + timeout
+            while True:
+                try:
+                    left = max(0.1, until - time.monotonic())
+                    output, errors = process.communicate(input, timeout=min(left, SUSPICION))
+                    return CompletedProcess(words, process.returncode, output, errors)
+                except subprocess.TimeoutExpired:
+                    input = None
+                    self.silent = self.alive() and not greets(self.port, SILENCE)
+                    if self.silent or time.monotonic() >= until:
+                        process.kill()
+                        raise subprocess.TimeoutExpired(words, timeout) from None
+                except BaseException:
+                    process.kill()
+                    raise
 
     def _pipe(
         self, source: list[str], sink: list[str], timeout: float, output: IO[bytes] | int | None = None
@@ -343,6 +381,7 @@ class Guest:
         """One connection for all commands: a handshake takes the emulated processors long."""
         master = [*self._ssh_options(), "-oControlMaster=yes", "-oConnectTimeout=60", "-f", "-N", "berth-guest"]
         log = self.state / "ssh.log"
+        begun = time.time()
         patience = 1.0
         while True:
             if greets(self.port, patience):
@@ -356,6 +395,8 @@ class Guest:
                 raise GuestError(death_notice(self.state))
             if time.monotonic() > until:
                 raise self._failure(f"the guest does not answer\n{tail(log, 5)}")
+            if time.time() - max(begun, last_change(self.state / "console.log")) > BOOT_SILENCE:
+                raise GuestSilent(f"nothing on the console for {BOOT_SILENCE:g} s\n{tail(self.state / 'console.log', 5)}")
             patience = min(patience * 1.2, 15.0)
             time.sleep(0.2)
 
@@ -364,6 +405,14 @@ class Guest:
             [*self._ssh_options(), "-O", "exit", "berth-guest"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
         )
+
+
+def last_change(log: Path) -> float:
+    """The time of a log's last line; 0 where there is none."""
+    try:
+        return log.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def greets(port: int, patience: float) -> bool:
@@ -421,4 +470,4 @@ def ask_port(state: Path, process: subprocess.Popen[bytes]) -> int:
         except (FileNotFoundError, ConnectionRefusedError):
             return None
 
-    return wait_until(attempt, 30.0, "QEMU's control socket")
+    return wait_until(attempt, 30.0 * PATIENCE, "QEMU's control socket")
