@@ -3,16 +3,14 @@
 
 import json
 
-from berth import Berth, cpus_of, unrestricted_as_unset
+from berth import LIGHT, OFTEN, Berth, cpus_of, run_command, unrestricted_as_unset
 
-BUSY = "stress-ng --quiet --cpu 1"
 LS1, LS2, BE1, BE2 = (f"berth-test-{n}.service" for n in ("ls1", "ls2", "be1", "be2"))
 ALL = set(range(8))
 
 
 def start_mixed_load(berth: Berth) -> None:
-    for unit in (LS1, LS2, BE1, BE2):
-        berth.start_unit(unit, BUSY)
+    berth.start_units(dict.fromkeys((LS1, LS2, BE1, BE2), LIGHT))
 
 
 def test_pins_are_exactly_what_the_plan_said(berth: Berth) -> None:
@@ -24,15 +22,16 @@ def test_pins_are_exactly_what_the_plan_said(berth: Berth) -> None:
     planned = {a["workload"]: a["cpus"] for a in plan["actions"] if a["kind"] == "pin"}
     assert set(planned) == {f"system.slice/{u}" for u in (LS1, LS2, BE1, BE2)}
     berth.guest.run("berthctl mode enforce")
-    for workload, cpus in planned.items():
-        berth.wait_for_cpuset(workload.removeprefix("system.slice/"), cpus)
+    pins = {workload.removeprefix("system.slice/"): cpus for workload, cpus in planned.items()}
+    berth.wait_pinned(*pins)
+    berth.guest.poll(lambda: berth.cpusets(*pins) == pins, 30, what=f"the pins {pins}")
 
 
 def test_instances_own_their_vcpus_within_one_llc(berth: Berth) -> None:
     start_mixed_load(berth)
     berth.start("enforce")
     berth.wait_pinned(LS1, LS2, BE1, BE2)
-    first, second = cpus_of(berth.cpuset(LS1)), cpus_of(berth.cpuset(LS2))
+    first, second = map(cpus_of, berth.cpusets(LS1, LS2).values())
     assert len(first) == len(second) == 2
     assert not first & second
     for cpus in (first, second):
@@ -43,21 +42,21 @@ def test_best_effort_is_kept_off_latency_sensitive_vcpus(berth: Berth) -> None:
     start_mixed_load(berth)
     berth.start("enforce")
     berth.wait_pinned(LS1, LS2, BE1, BE2)
-    owned = cpus_of(berth.cpuset(LS1)) | cpus_of(berth.cpuset(LS2))
-    for unit in (BE1, BE2):
-        assert cpus_of(berth.cpuset(unit)) == ALL - owned
-        # The tasks really are there, not only the setting.
-        effective = berth.guest.run(f"cat /sys/fs/cgroup/system.slice/{unit}/cpuset.cpus.effective").stdout
-        assert cpus_of(effective) == ALL - owned
+    pins = berth.cpusets(LS1, LS2, BE1, BE2)
+    owned = cpus_of(pins[LS1]) | cpus_of(pins[LS2])
+    # The tasks really are there, not only the setting.
+    effective = berth.guest.run(f"cd /sys/fs/cgroup/system.slice; cat {BE1}/cpuset.cpus.effective {BE2}/cpuset.cpus.effective").stdout
+    for cpus in (pins[BE1], pins[BE2], *effective.splitlines()):
+        assert cpus_of(cpus) == ALL - owned
+    assert len(effective.splitlines()) == 2
 
 
 def test_observe_writes_nothing(berth: Berth) -> None:
     start_mixed_load(berth)
     before = berth.attributes()
-    berth.start()
+    berth.start(extra=OFTEN)
     berth.wait_for(LS1, LS2, BE1, BE2)
-    ticks = berth.json("status")["tick"]["count"]
-    berth.guest.poll(lambda: berth.json("status")["tick"]["count"] >= ticks + 5, 60, what="five ticks")
+    berth.wait_ticks(5)
     after = {path: value for path, value in berth.attributes().items() if "/berthd.service/" not in path}
     before = {path: value for path, value in before.items() if "/berthd.service/" not in path}
     assert after == before
@@ -65,7 +64,7 @@ def test_observe_writes_nothing(berth: Berth) -> None:
 
 
 def test_unmanaged_units_stay_untouched(berth: Berth) -> None:
-    berth.start_unit("berth-test-free.service", BUSY, "AllowedCPUs=1-5", "CPUWeight=77")
+    berth.start_unit("berth-test-free.service", LIGHT, "AllowedCPUs=1-5", "CPUWeight=77")
     start_mixed_load(berth)
     before = berth.attributes()
     berth.start("enforce")
@@ -88,7 +87,7 @@ def test_a_departed_service_frees_its_vcpus(berth: Berth) -> None:
     freed = cpus_of(berth.cpuset(LS2))
     berth.stop_unit(LS2)
     berth.guest.poll(lambda: freed <= cpus_of(berth.cpuset(BE1)), 30, what="the batch to get the vCPUs of the departed service")
-    berth.start_unit("berth-test-ls3.service", BUSY)
+    berth.start_unit("berth-test-ls3.service", LIGHT)
     berth.wait_pinned("berth-test-ls3.service")
 
 
@@ -96,29 +95,27 @@ def test_a_new_instance_is_placed_at_once_and_others_stay(berth: Berth) -> None:
     start_mixed_load(berth)
     berth.start("enforce")
     berth.wait_pinned(LS1, LS2, BE1, BE2)
-    stay = {unit: berth.cpuset(unit) for unit in (LS1, LS2)}
-    berth.start_unit("berth-test-ls3.service", BUSY)
+    stay = berth.cpusets(LS1, LS2)
+    berth.start_unit("berth-test-ls3.service", LIGHT)
     berth.wait_pinned("berth-test-ls3.service")
-    assert {unit: berth.cpuset(unit) for unit in (LS1, LS2)} == stay
+    assert berth.cpusets(LS1, LS2) == stay
     third = cpus_of(berth.cpuset("berth-test-ls3.service"))
     berth.guest.poll(lambda: not third & cpus_of(berth.cpuset(BE1)), 30, what="the batch to leave the newcomer's vCPUs")
 
 
 def test_daemon_reload_of_systemd_does_not_undo_pins(berth: Berth) -> None:
     start_mixed_load(berth)
-    berth.start("enforce")
+    berth.start("enforce", extra=OFTEN)
     berth.wait_pinned(LS1, LS2, BE1, BE2)
-    pins = {unit: berth.cpuset(unit) for unit in (LS1, LS2, BE1, BE2)}
-    berth.guest.run("systemctl daemon-reload")
-    berth.guest.run("systemctl daemon-reload")
-    ticks = berth.json("status")["tick"]["count"]
-    berth.guest.poll(lambda: berth.json("status")["tick"]["count"] >= ticks + 4, 60, what="four ticks")
-    assert {unit: berth.cpuset(unit) for unit in (LS1, LS2, BE1, BE2)} == pins
+    pins = berth.cpusets(LS1, LS2, BE1, BE2)
+    berth.guest.run("systemctl daemon-reload; systemctl daemon-reload")
+    berth.wait_ticks(4)
+    assert berth.cpusets(LS1, LS2, BE1, BE2) == pins
     assert all(w["managed"] for w in berth.workloads().values())
 
 
 def test_more_vcpus_than_exist_is_said_and_nothing_is_pinned(berth: Berth) -> None:
-    berth.start_unit("berth-test-big.service", BUSY)
+    berth.start_unit("berth-test-big.service", LIGHT)
     berth.start("enforce", rules='[[workload]]\nmatch = "system.slice/berth-test-big.service"\nclass = "latency-sensitive"\nvcpus = 9')
     berth.wait_for("berth-test-big.service")
     unplaceable = berth.json("plan")["findings"]["interference"]["unplaceable"]
@@ -128,8 +125,7 @@ def test_more_vcpus_than_exist_is_said_and_nothing_is_pinned(berth: Berth) -> No
 
 
 def test_an_administrator_s_own_affinity_is_respected(berth: Berth) -> None:
-    berth.start_unit(LS1, BUSY, "AllowedCPUs=5-7")
-    berth.start_unit(BE1, BUSY)
+    berth.guest.run(f"{run_command(LS1, LIGHT, 'AllowedCPUs=5-7')} && {run_command(BE1, LIGHT)}")
     berth.start("enforce")
     berth.guest.poll(lambda: len(cpus_of(berth.cpuset(LS1))) == 2, 30, what="the pin")
     assert cpus_of(berth.cpuset(LS1)) <= {5, 6, 7}
@@ -141,7 +137,7 @@ def test_a_cpuset_that_the_slice_does_not_allow_is_not_given(berth: Berth) -> No
     rule = '[[workload]]\nmatch = "bertht.slice/berth-test-ls1.service"\nclass = "latency-sensitive"\nvcpus = 2'
     berth.guest.run("systemctl set-property --runtime bertht.slice AllowedCPUs=6-7")
     try:
-        berth.start_unit(LS1, BUSY, "Slice=bertht.slice")
+        berth.start_unit(LS1, LIGHT, "Slice=bertht.slice")
         berth.start("enforce", rules=rule)
         path = f"/sys/fs/cgroup/bertht.slice/{LS1}/cpuset.cpus"
         berth.guest.poll(lambda: berth.guest.run(f"cat {path}", check=False).stdout.strip() == "6-7", 30, what="a pin inside the slice")
@@ -168,19 +164,20 @@ def test_a_vcpu_taken_offline_is_left_and_its_owner_moved(berth: Berth) -> None:
             return gone not in cpus and len(cpus) == 2
 
         berth.guest.poll(moved, 30, what="the instance to leave the offline vCPU")
-        assert not cpus_of(berth.cpuset(LS1)) & cpus_of(berth.cpuset(LS2))
+        first, second = map(cpus_of, berth.cpusets(LS1, LS2).values())
+        assert not first & second
     finally:
         berth.guest.run(f"echo 1 > /sys/devices/system/cpu/cpu{gone}/online")
 
 
 def test_set_changes_a_workload_until_it_ends(berth: Berth) -> None:
-    berth.start_unit(BE1, BUSY)
+    berth.start_unit(BE1, LIGHT)
     berth.start("enforce")
     berth.wait_for(BE1)
     berth.guest.run(f"berthctl set system.slice/{BE1} class=latency-sensitive vcpus=3")
     berth.guest.poll(lambda: len(cpus_of(berth.cpuset(BE1))) == 3, 30, what="the pin")
     berth.stop_unit(BE1)
-    berth.start_unit(BE1, BUSY)
+    berth.start_unit(BE1, LIGHT)
     berth.wait_for(BE1)
     assert berth.workloads()[f"system.slice/{BE1}"]["class"] == "best-effort"
 
@@ -196,7 +193,7 @@ vcpus = 2
 match = "system.slice/berth-test-*.service"
 class = "best-effort"
 """
-    berth.start_unit(LS1, BUSY)
+    berth.start_unit(LS1, LIGHT)
     berth.start(rules=rules)
     berth.wait_for(LS1)
     assert berth.workloads()[f"system.slice/{LS1}"]["class"] == "latency-sensitive"
@@ -226,7 +223,7 @@ def test_a_podman_container_is_pinned_by_its_scope(berth: Berth) -> None:
 
 
 def test_a_mark_of_root_makes_a_workload(berth: Berth) -> None:
-    berth.start_unit("berth-test-marked.service", BUSY)
+    berth.start_unit("berth-test-marked.service", LIGHT)
     berth.guest.run(
         "setfattr -n user.berth.class -v best-effort /sys/fs/cgroup/system.slice/berth-test-marked.service"
     )

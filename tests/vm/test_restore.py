@@ -5,20 +5,18 @@ from typing import Any
 
 import pytest
 
-from berth import Berth, cpus_of
+from berth import LIGHT, Berth, cpus_of, run_command
 
-BUSY = "stress-ng --quiet --cpu 1"
 LS, BE = "berth-test-ls1.service", "berth-test-be1.service"
 
 
 @pytest.fixture
 def pinned(berth: Berth) -> Any:
     """A mixed load, pinned; gives the attributes of the host as they were before."""
-    berth.start_unit(LS, BUSY, "CPUQuota=350%")
-    berth.start_unit(BE, BUSY, "AllowedCPUs=0-6")
+    berth.guest.run(f"{run_command(LS, LIGHT, 'CPUQuota=350%')} && {run_command(BE, LIGHT, 'AllowedCPUs=0-6')}")
     before = berth.attributes()
     berth.start("enforce")
-    berth.guest.poll(lambda: berth.cpuset(LS) != "" and berth.cpuset(BE) != "0-6", 30, what="the pins")
+    berth.wait_cpusets_change({LS: "", BE: "0-6"})
     return before
 
 
@@ -56,36 +54,23 @@ def test_restore_puts_everything_back_and_stays_in_observe(berth: Berth, pinned:
 
 def test_kill_leaves_nothing_behind(berth: Berth, pinned: dict[str, str]) -> None:
     """The unit's ExecStopPost= restores even where it is not started again."""
-    berth.guest.run("mkdir -p /run/systemd/system/berthd.service.d")
-    berth.guest.write_file("/run/systemd/system/berthd.service.d/norestart.conf", "[Service]\nRestart=no\n")
-    berth.guest.run("systemctl daemon-reload")
-    berth.guest.run(f"kill -KILL {berth.pid()}")
-    berth.guest.poll(lambda: berth.pid() == 0, 30, what="berthd to be gone")
+    berth.add_unit_drop_in("[Service]\nRestart=no\n")
+    berth.kill()
     assert_as_before(berth, pinned)
 
 
 def test_kill_and_restart_restores_what_the_journal_says(berth: Berth, pinned: dict[str, str]) -> None:
     """Even where nothing ran after the crash: the next berthd finds the journal."""
-    berth.guest.run("mkdir -p /run/systemd/system/berthd.service.d")
-    berth.guest.write_file(
-        "/run/systemd/system/berthd.service.d/nothing.conf", "[Service]\nRestart=no\nExecStopPost=\n"
-    )
-    berth.guest.run("systemctl daemon-reload")
-    berth.guest.run(f"kill -KILL {berth.pid()}")
-    berth.guest.poll(lambda: berth.pid() == 0, 30, what="berthd to be gone")
+    berth.add_unit_drop_in("[Service]\nRestart=no\nExecStopPost=\n")
+    berth.kill()
     assert berth.cpuset(BE) != "0-6"
     berth.start("observe")
     assert_as_before(berth, pinned)
 
 
 def test_restore_works_without_the_daemon(berth: Berth, pinned: dict[str, str]) -> None:
-    berth.guest.run("mkdir -p /run/systemd/system/berthd.service.d")
-    berth.guest.write_file(
-        "/run/systemd/system/berthd.service.d/nothing.conf", "[Service]\nRestart=no\nExecStopPost=\n"
-    )
-    berth.guest.run("systemctl daemon-reload")
-    berth.guest.run(f"kill -KILL {berth.pid()}")
-    berth.guest.poll(lambda: berth.pid() == 0, 30, what="berthd to be gone")
+    berth.add_unit_drop_in("[Service]\nRestart=no\nExecStopPost=\n")
+    berth.kill()
     # The bus would start the daemon again by activation.
     berth.guest.run("systemctl mask --runtime berthd.service")
     try:
@@ -107,7 +92,7 @@ def test_a_value_changed_by_somebody_else_is_left_and_said(berth: Berth, pinned:
 
 def test_reassert_writes_again(berth: Berth, pinned: dict[str, str]) -> None:
     berth.configure("enforce", extra='[safety]\nforeign_writer = "reassert"')
-    berth.guest.poll(lambda: berth.cpuset(BE) not in ("", "0-6"), 30, what="the pin after the reload")
+    berth.wait_cpusets_change({BE: "0-6"})
     mine = berth.cpuset(BE)
     berth.guest.run(f"systemctl set-property --runtime {BE} AllowedCPUs=3")
     berth.wait_for_cpuset(BE, mine)
@@ -115,12 +100,12 @@ def test_reassert_writes_again(berth: Berth, pinned: dict[str, str]) -> None:
 
 def test_a_unit_with_a_configured_affinity_returns_to_it(berth: Berth) -> None:
     unit = "/run/systemd/system/berth-test-be-own.service"
-    berth.guest.write_file(unit, "[Service]\nExecStart=/usr/bin/stress-ng --quiet --cpu 1\nAllowedCPUs=0-5\n")
+    berth.guest.write_file(unit, f"[Service]\nExecStart={LIGHT}\nAllowedCPUs=0-5\n")
     berth.guest.run("systemctl daemon-reload && systemctl start berth-test-be-own.service")
     try:
-        berth.start_unit(LS, BUSY)
+        berth.start_unit(LS, LIGHT)
         berth.start("enforce")
-        berth.guest.poll(lambda: berth.cpuset("berth-test-be-own.service") not in ("", "0-5"), 30, what="the pin")
+        berth.wait_cpusets_change({"berth-test-be-own.service": "0-5"})
         assert cpus_of(berth.cpuset("berth-test-be-own.service")) <= {0, 1, 2, 3, 4, 5}
         berth.stop()
         berth.wait_for_cpuset("berth-test-be-own.service", "0-5")
@@ -134,7 +119,7 @@ def test_after_a_power_failure_old_records_are_void(berth: Berth, pinned: dict[s
     """Cgroups and runtime properties do not survive a boot; a journal that speaks of them must do no harm."""
     berth.guest.run("systemctl disable berthd.service 2>/dev/null; sync")
     berth.guest.power_cycle()
-    berth.start_unit(BE, BUSY, "AllowedCPUs=0-6")
+    berth.start_unit(BE, LIGHT, "AllowedCPUs=0-6")
     berth.start("observe")
     berth.wait_for(BE)
     assert berth.cpuset(BE) == "0-6"
@@ -142,8 +127,7 @@ def test_after_a_power_failure_old_records_are_void(berth: Berth, pinned: dict[s
 
 
 def test_a_full_state_directory_means_observe(berth: Berth) -> None:
-    berth.start_unit(LS, BUSY)
-    berth.start_unit(BE, BUSY)
+    berth.start_units({LS: LIGHT, BE: LIGHT})
     berth.guest.run("mkdir -p /var/lib/berth && mount -t tmpfs -o size=4k tmpfs /var/lib/berth")
     berth.guest.run("head -c 1M /dev/zero > /var/lib/berth/filler 2>/dev/null; chmod 0600 /var/lib/berth/filler", check=False)
     try:
