@@ -30,8 +30,8 @@ BOOT_DEADLINE = 120.0 * PATIENCE
 COMMAND_TIMEOUT = 120.0 * PATIENCE
 # A command that takes longer than this may run in a guest that hangs.
 SUSPICION = 120.0
-# A guest that does not greet for so long hangs.
-SILENCE = 60.0
+# A guest that does not greet for so long hangs: one with a hundred busy processes takes a minute.
+SILENCE = 60.0 * PATIENCE
 # A kernel that prints nothing for so long while it boots hangs.
 BOOT_SILENCE = 30.0 * PATIENCE
 # Of poll()'s loop in the guest, at its deadline.
