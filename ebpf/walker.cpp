@@ -31,7 +31,7 @@ class IteratorWalker final : public Walker {
   IteratorWalker(Options options, std::uint64_t root_id, Fd root)
       : options_(std::move(options)), root_id_(root_id), root_(std::move(root)) {}
 
-  void set_detail(std::string detail) { detail_ = std::move(detail); }
+  void set_detail(const std::string& detail) { detail_ = detail; }
   const char* name() const override { return kByCgroup ? "iter-cgroup" : "iter-css"; }
 
   Result<void> load_for(std::uint32_t capacity) {
