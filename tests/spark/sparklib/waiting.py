@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
-PATIENCE_S = 240
+PATIENCE_S = 600
 
 
 def until(what: str, check: Callable[[], T], seconds: float = PATIENCE_S, every: float = 0.25) -> T:
