@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+import sparkdisk
 from berth import MIB, Berth
 from guestlib import Guest
-from sparkdisk import LABEL
+from sparkdisk import LABEL, MODULE_OPTIONS, SMALL_JVM, SUBMIT
 
-APP = Path(__file__).resolve().parent / "waiting_app.py"
 PLACE = "/var/tmp/berth-test-spark"
-SPARK = "/opt/spark"
+DEFAULTS_FILE = f"{PLACE}/defaults.conf"
 MASTER, WORKER = "berth-test-be-master.service", "berth-test-be-worker.service"
 LS = "berth-test-ls-cache.service"
 # By name, what waiting_app.py is told: an executor of `dear` has more to lose, and with both drivers still more would go. And the driver's user:
@@ -26,31 +26,12 @@ LS = "berth-test-ls-cache.service"
 APPS = {"dear": ("0 6", "tester"), "cheap": ("12 1", "games")}
 ROWS = 10_000
 TOTAL = f"total {ROWS * (ROWS - 1) // 2}"
-# A JVM takes what it can get: here it is to start fast.
-SMALL_JVM = (
-    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=48m -Xss512k -XX:-UsePerfData "
-    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-)
-ENVIRONMENT = f"""\
-JAVA_HOME={SPARK}/jre
-SPARK_HOME={SPARK}/pyspark
-SPARK_CONF_DIR={PLACE}/conf
-SPARK_LOCAL_DIRS={PLACE}/local
-SPARK_LOCAL_IP=127.0.0.1
-SPARK_DAEMON_MEMORY=256m
-SPARK_DAEMON_JAVA_OPTS="{SMALL_JVM}"
-SPARK_LAUNCHER_OPTS="{SMALL_JVM}"
-PYTHONPATH={SPARK}
-PYSPARK_PYTHON=/usr/bin/python3
-"""
 # An emulated host may be slow for longer than any of Spark's patience.
-DEFAULTS = f"""\
+DEFAULTS = """\
 spark.master spark://127.0.0.1:7077
-spark.driver.memory 512m
-spark.driver.extraJavaOptions {SMALL_JVM}
 spark.executor.memory 512m
 spark.executor.cores 1
-spark.executor.extraJavaOptions {SMALL_JVM}
+spark.executor.extraJavaOptions {jvm}
 spark.cores.max 1
 spark.network.timeout 600s
 spark.worker.timeout 600
@@ -121,23 +102,27 @@ class Cluster:
     def __init__(self, berth: Berth) -> None:
         self.berth, self.guest = berth, berth.guest
         guest = self.guest
+        self.spark = sparkdisk.place_of(guest.disks[0])
+        option = sparkdisk.archive_option(self.spark)
         guest.run(
-            f"mkdir -p {SPARK} && {{ mountpoint -q {SPARK} || mount -o ro LABEL={LABEL} {SPARK}; }} && "
+            f"mkdir -p {self.spark} && {{ mountpoint -q {self.spark} || mount -o ro LABEL={LABEL} {self.spark}; }} && "
             f"rm -rf {PLACE} && install -d -m 1777 {PLACE} {PLACE}/local"
         )
-        guest.write_file(f"{PLACE}/environment", ENVIRONMENT)
-        guest.write_file(f"{PLACE}/conf/spark-defaults.conf", DEFAULTS)
-        guest.write_file(f"{PLACE}/app.py", APP.read_text())
+        variables = sparkdisk.environment(self.spark, f"{PLACE}/local")
+        guest.write_file(f"{PLACE}/environment", "".join(f"{name}={value}\n" for name, value in variables.items()))
+        guest.write_file(DEFAULTS_FILE, DEFAULTS.format(jvm=f"{SMALL_JVM} {option}"))
+        guest.write_file(f"{PLACE}/app.py", sparkdisk.APP.read_text())
         guest.write_file(f"{PLACE}/service.py", SERVICE)
-        address = "--host 127.0.0.1 --webui-port 0"
-        spark_class = f"{SPARK}/pyspark/bin/spark-class org.apache.spark.deploy"
-        self.start(MASTER, f"{spark_class}.master.Master {address} --port 7077")
+        java = " ".join(sparkdisk.java(self.spark, option))
+        common = f"--host 127.0.0.1 --webui-port 0 --properties-file {DEFAULTS_FILE}"
+        self.start(MASTER, f"{java} {sparkdisk.MASTER} {common} --port 7077")
         # Meanwhile the Worker starts, and tries again until there is a Master.
         workdir = f"--work-dir {PLACE}/apps"
-        self.start(WORKER, f"{spark_class}.worker.Worker {address} --port 0 --cores 4 --memory 3g {workdir} spark://127.0.0.1:7077")
+        self.start(WORKER, f"{java} {sparkdisk.WORKER} {common} --port 0 --cores 4 --memory 3g {workdir} spark://127.0.0.1:7077")
         self.says(MASTER, "Starting Spark master at .*")
+        submit = " ".join([*sparkdisk.java(self.spark, option, "512m"), *MODULE_OPTIONS, SUBMIT, "--properties-file", DEFAULTS_FILE])
         for name, (told, user) in APPS.items():
-            self.start(driver(name), f"{SPARK}/pyspark/bin/spark-submit --name {name} {PLACE}/app.py {told} {self.go(name)}", user)
+            self.start(driver(name), f"{submit} --name {name} {PLACE}/app.py {told} {self.go(name)}", user)
         self.ids = {name: self.says(driver(name), "^application .*").split()[1] for name in APPS}
 
     def start(self, unit: str, command: str, user: str = "tester") -> None:
@@ -168,7 +153,7 @@ class Cluster:
 
     def executors(self) -> list[Executor]:
         script = (
-            f"for pid in $(pgrep -f '^{SPARK}/jre/bin/java .*CoarseGrainedExecutorBackend'); do "
+            f"for pid in $(pgrep -f '^{self.spark}/jre/bin/java .*CoarseGrainedExecutorBackend'); do "
             "cut -d' ' -f22 /proc/$pid/stat && sed -n s,^0::/,,p /proc/$pid/cgroup && tr '\\0' ' ' < /proc/$pid/cmdline && echo $pid; done"
         )
         text = self.guest.run(script, check=False).stdout
@@ -185,14 +170,14 @@ class Cluster:
         listed = self.guest.run("systemctl list-units --all --plain --no-legend '*.berth-executor-*'").stdout
         return sorted(f"system.slice/{line.split()[0]}" for line in listed.splitlines() if line.strip())
 
-    def spark(self) -> Any:
+    def known(self) -> Any:
         return self.berth.json("list", "--spark")["spark"]
 
     def units(self) -> dict[str, str]:
         """Of each which process it is, and how often it was started."""
         names = (MASTER, WORKER, LS, *(driver(name) for name in APPS))
-        show = "systemctl show -p MainPID -p NRestarts -p ActiveEnterTimestampMonotonic"
-        return {name: self.guest.run(f"{show} {name}").stdout for name in names}
+        shown = self.guest.run(f"systemctl show -p MainPID -p NRestarts -p ActiveEnterTimestampMonotonic {' '.join(names)}").stdout
+        return dict(zip(names, shown.strip().split("\n\n"), strict=True))
 
 
 def driver(name: str) -> str:
@@ -237,12 +222,12 @@ def test_a_service_gets_its_memory_from_the_cheapest_executor_alone(cluster: Clu
     wanted = {cheap.place: "executor", dear.place: "executor", **{workload(driver(name)): "driver" for name in APPS}}
 
     def known() -> bool:
-        found = cluster.spark()
+        found = cluster.known()
         kinds = {id_: candidate["kind"] for id_, candidate in found["candidates"].items()}
         return set(found["apps"]) == set(cluster.ids.values()) and kinds == wanted
 
     guest.poll(known, PATIENCE, interval=1, what="berthd to know both applications")
-    found = cluster.spark()
+    found = cluster.known()
     assert {workload(MASTER), workload(WORKER)} <= set(found["spared"])
     assert found["order"][:2] == [cheap.place, dear.place], found["candidates"]
     assert set(found["order"][2:]) == {workload(driver(name)) for name in APPS}
@@ -256,7 +241,7 @@ def test_a_service_gets_its_memory_from_the_cheapest_executor_alone(cluster: Clu
     memory = {name: int(kib) << 10 for name, kib in re.findall(r"^(\w+):\s+(\d+) kB", guest.read_file("/proc/meminfo"), re.MULTILINE)}
     reserve = (memory["MemAvailable"] - ROOM * MIB) / memory["MemTotal"]
     assert berth.configure("enforce", settings(reserve, evict=True), RULES).returncode == 0
-    assert cluster.spark()["need_bytes"] == 0
+    assert cluster.known()["need_bytes"] == 0
     goal = BASE + ROOM + round(0.3 * size / MIB)
     want(guest, goal)
 
@@ -281,7 +266,7 @@ def test_a_service_gets_its_memory_from_the_cheapest_executor_alone(cluster: Clu
         return guest.run(f"cat /sys/fs/cgroup/{new.place}/cpu.max", check=False).stdout.strip()
 
     guest.poll(lambda: quota() == "10000 100000", HOLD, what="it to be held")
-    assert new.place in cluster.spark().get("held", {})
+    assert new.place in cluster.known().get("held", {})
     held = [e for e in berth.logged("set-cpu-quota") if e["workload"] == new.place and e["policy"] == "spark"]
     assert held and "came in place of an executor" in held[0]["reason"], held
 
