@@ -211,3 +211,7 @@ def wait_for(log: Path, pattern: str) -> str:
             raise RuntimeError(f"waited in vain for {pattern!r}:\n{log.read_text()[-3000:]}")
         time.sleep(0.2)
     return found[1]
+
+
+if __name__ == "__main__":
+    print(ensure_spark_disk())
