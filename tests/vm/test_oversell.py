@@ -9,13 +9,30 @@ from typing import Any
 
 import pytest
 
-from berth import MIB, Berth
+from berth import MIB, OFTEN, WAIT_FOR_BUS, Berth
 from guestlib import Guest
 
 STATE = "/run/berth/state.json"
 SQUEEZE = "/dev/shm/berth-squeeze"
 BE = "berth-test-be-load.service"
 EAR = "berth-test-ear.service"
+# Reads a file until it was replaced twice at least, and says whether each reading was whole.
+READER = """
+import os, sys, time
+files, readings, torn = set(), 0, []
+while readings < 300 or len(files) < 3:
+    with open(sys.argv[1]) as file:
+        text = file.read().rstrip("\\n")
+        files.add(os.fstat(file.fileno()).st_ino)
+    readings += 1
+    if not (text.startswith("{") and text.endswith("}")):
+        torn.append(text)
+    time.sleep(0.01)
+print(torn or "whole")
+"""
+# Nothing happens within it on any machine.
+LONG = 3600
+HOLD = 8
 NODE = "org.berth.Node1 /org/berth/Node1 org.berth.Node1.Manager"
 
 
@@ -45,7 +62,7 @@ def bus_property(guest: Guest, name: str) -> str:
 
 
 def fill(guest: Guest, name: str, size: float) -> None:
-    guest.run(f"dd if=/dev/zero of={name} bs=1M count={round(size / MIB)} status=none", timeout=120)
+    guest.run(f"dd if=/dev/zero of={name} bs=1M count={round(size / MIB)} status=none")
 
 
 def test_state_is_there_for_everybody_and_never_half(berth: Berth, guest: Guest) -> None:
@@ -59,13 +76,8 @@ def test_state_is_there_for_everybody_and_never_half(berth: Berth, guest: Guest)
     assert said["cpu"]["capacity"] == 8
     assert guest.run(f"setpriv --reuid=65534 --clear-groups cat {STATE}").stdout.startswith("{")
     # Read again and again over several ticks: always whole, and not always the same file.
-    seen = guest.run(
-        f"for i in $(seq 300); do stat -c %i {STATE}; "
-        f"""case "$(cat {STATE})" in '{{"'*'}}') ;; *) echo torn ;; esac; done | sort | uniq -c""",
-        timeout=120,
-    ).stdout
-    assert "torn" not in seen
-    assert len(seen.splitlines()) > 1, seen
+    seen = guest.run(f"python3 - {STATE}", input=READER).stdout
+    assert seen == "whole\n", seen
     berth.stop()
     assert guest.run(f"test -e {STATE}", check=False).returncode != 0
 
@@ -114,14 +126,14 @@ def test_a_memory_squeeze_closes_the_node_and_opens_it_again(berth: Berth, guest
 
 
 def test_the_factor_falls_at_once_and_climbs_slowly(berth: Berth, guest: Guest, load: None) -> None:
-    berth.start(extra='oversell.warmup = "0s"\nsampling.history = 8')
-    # Four cores asked for and hardly used, until told otherwise.
+    interval = 0.5
+    berth.start(extra=f'oversell.warmup = "0s"\n[sampling]\nhistory = 8\ninterval = {interval}')
+    # A core asked for and hardly used, until told otherwise.
     guest.run("rm -f /run/berth-test-go")
     guest.write_file(
-        "/root/berth-test-load",
-        "#!/bin/sh\nfor i in 1 2 3 4; do (while :; do while [ -e /run/berth-test-go ]; do :; done; sleep 0.2; done) & done; wait\n",
+        "/root/berth-test-load", "#!/bin/sh\nwhile :; do while [ -e /run/berth-test-go ]; do :; done; sleep 0.5; done\n"
     )
-    berth.start_unit(BE, "/bin/sh /root/berth-test-load", "CPUQuota=400%")
+    berth.start_unit(BE, "/bin/sh /root/berth-test-load", "CPUQuota=100%")
     berth.wait_for(BE)
 
     def factor() -> float:
@@ -134,8 +146,8 @@ def test_the_factor_falls_at_once_and_climbs_slowly(berth: Berth, guest: Guest, 
         points.append((now["time"], now["cpu"]["factor"]))
     for (earlier, low), (later, high) in zip(points, points[1:]):
         assert high >= low
-        # No tick is shorter than a second.
-        assert high - low <= 0.02 * (later - earlier + 1) + 1e-9, points
+        # No tick is shorter than the interval.
+        assert high - low <= 0.02 * ((later - earlier) / interval + 1) + 1e-9, points
     guest.poll(lambda: factor() > 1.2, 120, what="a factor above 1.2")
     high = factor()
     guest.run("touch /run/berth-test-go")
@@ -152,11 +164,12 @@ def test_a_hundred_callers_get_what_there_is_until_their_time_is_over(berth: Ber
     guest.write_file(
         "/root/berth-test-ask",
         '#!/bin/sh\necho "{\\"schema\\": \\"berth.request/1\\", \\"id\\": \\"job-$1\\", \\"vcpus\\": 1}" |\n'
-        "berthctl admit --request - --hold 90s --json > /run/berth-test-answer.$1 2>/dev/null\n"
-        # A hundred processes at once keep an emulated host busy for longer than berthctl waits: then it asks again.
-        'status=$?; [ $status = 4 ] && exec sh "$0" "$1"; echo $status\n',
+        f"berthctl admit --request - --hold {LONG}s --json > /run/berth-test-answer.$1 2>/dev/null\n"
+        # Many processes at once keep an emulated host busy for longer than berthctl waits, or than berthd waits for the bus to say
+        # who asks, which it refuses without an answer: then it asks again.
+        'status=$?; [ $status != 4 ] && [ -s /run/berth-test-answer.$1 ] || exec sh "$0" "$1"; echo $status\n',
     )
-    statuses = guest.run("seq 100 | xargs -P 100 -n 1 sh /root/berth-test-ask", timeout=300).stdout.split()
+    statuses = guest.run("seq 100 | xargs -P 25 -n 1 sh /root/berth-test-ask", timeout=1200).stdout.split()
     assert sorted(set(statuses)) == ["0", "3"], statuses
     # Of eight vCPUs one stays with best-effort work.
     assert statuses.count("0") == 7
@@ -166,10 +179,18 @@ def test_a_hundred_callers_get_what_there_is_until_their_time_is_over(berth: Ber
     assert len({a["fitting"][0]["cpus"] for a in let_in}) == 7
     assert all(a["reason"] and a["change"] for a in answers if not a["admitted"])
     assert {p["id"] for p in berth.json("snapshot")["pending"]} == {a["request"]["id"] for a in let_in}
-    # A restart breaks no promise, and their time ends all the same.
-    guest.run("systemctl restart berthd.service; rm -f /run/berth-test-answer.*")
-    assert len(berth.json("snapshot")["pending"]) == 7
-    guest.poll(lambda: not berth.json("snapshot")["pending"], 150, what="the reservations to expire")
+    # One of them gives its place to a job that may keep it for a short time.
+    stay = {a["request"]["id"] for a in let_in[1:]}
+    brief = '{"schema": "berth.request/1", "id": "job-brief", "vcpus": 1}'
+    guest.run(f"berthctl admit --cancel {let_in[0]['request']['id']} && echo '{brief}' | berthctl admit --request - --hold {HOLD}s")
+    # A restart breaks no promise, and the time of each ends all the same.
+    guest.run(f"systemctl restart berthd.service; {WAIT_FOR_BUS}; rm -f /run/berth-test-answer.*")
+    assert {p["id"] for p in berth.json("snapshot")["pending"]} - {"job-brief"} == stay
+    guest.poll(lambda: "job-brief" not in {p["id"] for p in berth.json("snapshot")["pending"]}, 60, what="the reservation to expire")
+    assert {p["id"] for p in berth.json("snapshot")["pending"]} == stay
+    told = [e for e in berth.json("log", "-n", "1000")["entries"] if e["workload"] == "job-brief"][:2]
+    assert [e["new"] for e in told] == ["expired", "held"]
+    assert told[0]["time"] - told[1]["time"] >= HOLD - 1, "the restart does not cut it short"
 
 
 def test_promises_to_a_hundred_callers_add_up_to_what_there_is(berth: Berth, guest: Guest) -> None:
@@ -186,11 +207,11 @@ def test_promises_to_a_hundred_callers_add_up_to_what_there_is(berth: Berth, gue
         "#!/bin/sh\nbytes=$(($1 % 3 + 1))\n"
         f'request="{{\\"schema\\": \\"berth.request/1\\", \\"id\\": \\"job-$1\\", \\"class\\": \\"best-effort\\", '
         f'\\"vcpus\\": 1, \\"memory_request_bytes\\": $((bytes * {unit}))}}"\n'
-        f'until busctl --timeout=100 --json=short call {NODE} Admit sd "$request" 300 > /run/berth-test-answer.$1; do :; done\n'
+        f'until busctl --timeout=100 --json=short call {NODE} Admit sd "$request" {LONG} > /run/berth-test-answer.$1; do :; done\n'
         # Every other one changes its mind, whatever it was told.
         f"[ $(($1 % 2)) = 0 ] && busctl --timeout=100 call {NODE} CancelReservation s job-$1 2>/dev/null\nexit 0\n",
     )
-    guest.run("rm -f /run/berth-test-answer.*; seq 100 | xargs -P 100 -n 1 sh /root/berth-test-ask", timeout=300)
+    guest.run("rm -f /run/berth-test-answer.*; seq 100 | xargs -P 25 -n 1 sh /root/berth-test-ask", timeout=1200)
     answers = [json.loads(json.loads(line)["data"][0]) for line in guest.run("cat /run/berth-test-answer.*").stdout.splitlines()]
     assert len(answers) == 100
     let_in = {a["request"]["id"]: a["request"]["memory_request_bytes"] for a in answers if a["admitted"]}
@@ -203,10 +224,10 @@ def test_promises_to_a_hundred_callers_add_up_to_what_there_is(berth: Berth, gue
     assert all("has to become free" in " ".join(a["change"]) for a in answers if not a["admitted"])
     # Not one more of the smallest size, and one where somebody gives up his place.
     small = {**whole, "id": "late", "memory_request_bytes": unit}
-    ask = f"echo '{json.dumps(small)}' | berthctl admit --request - --hold 5min"
+    ask = f"echo '{json.dumps(small)}' | berthctl admit --request - --hold {LONG}s"
     while guest.run(ask, check=False).returncode == 0:
         small["id"] += "r"
-        ask = f"echo '{json.dumps(small)}' | berthctl admit --request - --hold 5min"
+        ask = f"echo '{json.dumps(small)}' | berthctl admit --request - --hold {LONG}s"
         assert len(small["id"]) < 20
     assert guest.run(f"berthctl admit --cancel {next(iter(kept))}").returncode == 0
     assert guest.run(ask, check=False).returncode == 0
@@ -224,7 +245,7 @@ def test_what_comes_takes_its_place(berth: Berth, guest: Guest, load: None) -> N
     berth.start()
     guest.poll(lambda: guest.run(f"test -e {STATE}", check=False).returncode == 0, 60, what=STATE)
     request = f'{{"schema": "berth.request/1", "id": "{BE}", "class": "best-effort", "vcpus": 1}}'
-    guest.run(f"echo '{request}' | berthctl admit --request -")
+    guest.run(f"echo '{request}' | berthctl admit --request - --hold {LONG}s")
     assert berth.json("status")["reservations"] == 1
     berth.start_unit(BE)
     berth.wait_for(BE)
@@ -235,7 +256,7 @@ def test_what_comes_takes_its_place(berth: Berth, guest: Guest, load: None) -> N
 
 
 def test_samples_outlive_a_restart(berth: Berth, guest: Guest, load: None) -> None:
-    berth.start()
+    berth.start(extra=OFTEN)
     berth.start_unit(BE)
     berth.wait_for(BE)
 
