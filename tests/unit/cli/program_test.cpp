@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The real program: what it prints, and its exit status, without a daemon.
 #include "program.h"
+
 #include "tests/paths.h"
 
 #include <csignal>
