@@ -5,20 +5,19 @@ from __future__ import annotations
 
 import json
 import shlex
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from berth import EVICTION_RULES, MIB, Berth
+from berth import EVICTION_RULES, MIB, OFTEN, Berth, holder
 
 ID = "0123456789abcdef" * 4
-SHORT = "[spark]\ngrace = 3"
+SHORT = f"{OFTEN}\n[spark]\ngrace = 3"
 
 
 def main_pid(berth: Berth, unit: str) -> int:
-    return int(berth.guest.run(f"systemctl show -P MainPID {unit}").stdout)
+    return berth.main_pids(unit)[unit]
 
 
 def state(berth: Berth, unit: str) -> str:
@@ -60,6 +59,11 @@ def start_in_group(berth: Berth, name: str, command: str) -> int:
     )
 
 
+def wait_past(berth: Berth, moment: float) -> None:
+    """Until the guest's clock shows a later time."""
+    berth.guest.poll(f"test $(date +%s) -gt {int(moment)}", 60, interval=0.5, what="time to pass")
+
+
 def alive(berth: Berth, pid: int) -> bool:
     return berth.guest.run(f"kill -0 {pid}", check=False).returncode == 0
 
@@ -68,14 +72,14 @@ def alive(berth: Berth, pid: int) -> bool:
 def others(berth: Berth) -> Iterator[dict[str, int]]:
     """A latency-sensitive service and one that is no workload at all, which nothing here may touch."""
     units = ("berth-test-ls-web.service", "berth-test-unmanaged.service")
-    for unit in units:
-        berth.start_unit(unit)
-    pids = {unit: main_pid(berth, unit) for unit in units}
+    berth.start_units(dict.fromkeys(units, "sleep infinity"))
+    pids = berth.main_pids(*units)
     yield pids
-    assert {unit: main_pid(berth, unit) for unit in units} == pids
+    assert berth.main_pids(*units) == pids
     berth.guest.run(
         "test -d /sys/fs/cgroup/berthtest || exit 0; cd /sys/fs/cgroup/berthtest && "
-        "for g in */; do echo 1 > $g/cgroup.kill; done; sleep 1; rmdir */ ../berthtest; true",
+        "for g in */; do echo 1 > $g/cgroup.kill; done; "
+        "for try in $(seq 100); do rmdir */ ../berthtest 2>/dev/null; test -d ../berthtest || break; sleep 0.1; done",
         check=False,
     )
 
@@ -144,10 +148,11 @@ def test_a_unit_that_ignores_being_stopped_is_killed_by_its_cgroup(berth: Berth,
     berth.start_unit(unit, "sh /root/deaf")
     berth.start("enforce", SHORT, EVICTION_RULES)
     wait_listed(berth, workload)
-    begun = time.monotonic()
     berth.guest.run(f"berthctl evict --yes {workload}")
     assert wait_ended(berth, workload) == ["terminate StopUnit", "kill cgroup.kill", "end"]
-    assert time.monotonic() - begun < 60, "long before TimeoutStopSec=90"
+    # By the log's clock, which no slow command of the test is in.
+    times = [e["time"] for e in berth.logged("evict") if e["workload"] == workload]
+    assert times[-1] - times[0] < 60, "long before TimeoutStopSec=90"
     assert state(berth, unit) in ("inactive", "failed")
 
 
@@ -165,7 +170,9 @@ def test_restart_always_does_not_bring_it_back(berth: Berth, others: dict[str, i
         wait_listed(berth, workload)
         berth.guest.run(f"berthctl evict --yes {workload}")
         assert wait_ended(berth, workload) == ["terminate StopUnit", "end"]
-        time.sleep(3)
+        berth.guest.poll(f"test $(systemctl show -P ActiveState {unit}) = inactive", 30, what="its unit to come to rest")
+        # Its RestartSec= is shorter than a tick.
+        berth.wait_ticks(2)
         assert state(berth, unit) == "inactive" and main_pid(berth, unit) == 0
         berth.guest.run(f"systemctl start {unit}")
         assert state(berth, unit) == "active", "it is as good as before"
@@ -187,17 +194,20 @@ def test_others_that_are_bound_to_it_keep_a_unit(berth: Berth, others: dict[str,
 
 def test_a_cgroup_that_was_replaced_meanwhile_is_not_hit(berth: Berth, others: dict[str, int]) -> None:
     deaf = "sh -c 'trap \"\" TERM; while :; do sleep 1; done'"
-    berth.start("enforce", "[spark]\ngrace = 10", EVICTION_RULES)
+    grace = 10
+    berth.start("enforce", f"{OFTEN}\nspark.grace = {grace}", EVICTION_RULES)
     old = start_in_group(berth, "reborn", deaf)
     wait_listed(berth, "berthtest/reborn")
-    berth.guest.run("berthctl evict --yes berthtest/reborn")
+    # At once, for the next step comes after the grace.
     berth.guest.run(
-        "cd /sys/fs/cgroup/berthtest && echo 1 > reborn/cgroup.kill && "
+        "berthctl evict --yes berthtest/reborn; cd /sys/fs/cgroup/berthtest && echo 1 > reborn/cgroup.kill && "
         "for i in $(seq 100); do rmdir reborn 2>/dev/null && break; sleep 0.1; done; test ! -d reborn"
     )
     new = start_in_group(berth, "reborn", deaf)
     assert not alive(berth, old)
-    time.sleep(15)
+    (evicted,) = [e["time"] for e in berth.logged("evict") if e["attribute"] == "terminate"]
+    wait_past(berth, evicted + grace)
+    berth.wait_ticks(2)
     assert alive(berth, new)
     assert steps(berth, "berthtest/reborn") == ["terminate SIGTERM", "end"]
 
@@ -207,8 +217,8 @@ def test_a_squeeze_evicts_the_right_ones_one_at_a_time(berth: Berth, others: dic
     victims = ["first", "low", "high"]  # marked; of lower priority; of the highest, which stays
     units = [f"berth-test-be-{name}.service" for name in victims]
     ids = [f"system.slice/{unit}" for unit in units]
-    for unit in units:
-        berth.hold(unit, size)
+    berth.start_units(dict.fromkeys(units, holder(size)))
+    berth.wait_held_by(dict.fromkeys(units, size))
     high = main_pid(berth, units[2])
     berth.start("enforce", SHORT, EVICTION_RULES)
     wait_listed(berth, *ids)
@@ -217,13 +227,14 @@ def test_a_squeeze_evicts_the_right_ones_one_at_a_time(berth: Berth, others: dic
     cap = int((used - 1.5 * size * MIB) / 0.95)
     settings = f"{SHORT}\n[oversell]\nmemory_cap = {cap}"
     berth.configure("enforce", settings, EVICTION_RULES)
-    time.sleep(5)
+    berth.wait_ticks(5)
     assert all(not steps(berth, workload) for workload in ids), "it is not told to evict"
 
     berth.configure("enforce", f"{settings}\nevict = true", EVICTION_RULES)
     for workload in ids[:2]:
         assert wait_ended(berth, workload)[0] == "terminate StopUnit"
-    time.sleep(5)
+    # Longer than the second that a step is given then.
+    berth.wait_ticks(8)
     assert steps(berth, ids[2]) == [] and main_pid(berth, units[2]) == high
     entries = berth.logged("evict")
     assert [e["workload"] for e in entries if e["attribute"] == "terminate"] == ids[:2]
@@ -233,12 +244,13 @@ def test_a_squeeze_evicts_the_right_ones_one_at_a_time(berth: Berth, others: dic
 def test_stopping_midway_leaves_nothing_half_done(berth: Berth, others: dict[str, int]) -> None:
     deaf = "sh -c 'trap \"\" TERM; while :; do sleep 1; done'"
     before = berth.attributes()
-    berth.start("enforce", "[spark]\ngrace = 5", EVICTION_RULES)
+    grace = 10
+    berth.start("enforce", f"spark.grace = {grace}", EVICTION_RULES)
     pid = start_in_group(berth, "midway", deaf)
     wait_listed(berth, "berthtest/midway")
-    berth.guest.run("berthctl evict --yes berthtest/midway")
-    berth.stop()
-    time.sleep(8)
+    # At once, for the next step comes after the grace.
+    now = berth.guest.run("berthctl evict --yes berthtest/midway >&2; systemctl stop berthd.service; date +%s").stdout
+    wait_past(berth, int(now) + grace)
     assert alive(berth, pid), "the next step is nobody's without berthd"
     # Groups get controllers, and so attributes, where a child wants them; none may have another value.
     after = berth.attributes()
