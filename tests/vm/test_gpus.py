@@ -45,22 +45,23 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def gpu_berth(berth: Berth, library: Path) -> Iterator[Berth]:
     """A berth whose host has one GPU."""
     guest = berth.guest
-    guest.run(f"mkdir -p /run/berth-test-gpus/lib {SYS}/bus/pci/devices/{GPU} /run/systemd/system/berthd.service.d")
     guest.push(library, "/run/berth-test-gpus/lib")
-    guest.run(f"for f in /sys/*; do [ $f = /sys/bus ] || ln -sfn $f {SYS}/; done; ln -sfn /nowhere/nvidia {SYS}/bus/pci/devices/{GPU}/driver")
-    for name, text in {"class": "0x030200", "vendor": "0x10de", "device": "0x2330", "local_cpulist": "4-7"}.items():
-        guest.write_file(f"{SYS}/bus/pci/devices/{GPU}/{name}", text + "\n")
-    for name, text in {"name": "NVIDIA H100", "total": str(80 << 30), "used": str(2 << 30), "util": "40", "compute": ""}.items():
-        say(berth, name, text)
-    guest.write_file("/run/systemd/system/berthd.service.d/gpus.conf", DROP_IN)
-    guest.run("systemctl daemon-reload")
+    device = {"class": "0x030200", "vendor": "0x10de", "device": "0x2330", "local_cpulist": "4-7"}
+    said = {"name": "NVIDIA H100", "total": str(80 << 30), "used": str(2 << 30), "util": "40", "compute": ""}
+    guest.run(
+        f"mkdir -p {SYS}/bus/pci/devices/{GPU} {NVML}/{GPU}; cd {SYS}/bus/pci/devices/{GPU}; ln -sfn /nowhere/nvidia driver; "
+        + "".join(f"echo {text} > {name}; " for name, text in device.items())
+        + f"cd {NVML}/{GPU}; "
+        + "".join(f"printf %s '{text}' > {name}; " for name, text in said.items())
+        + f"for f in /sys/*; do [ $f = /sys/bus ] || ln -sfn $f {SYS}/; done"
+    )
+    berth.add_unit_drop_in(DROP_IN)
     yield berth
     guest.run("systemctl stop berthd.service; rm -rf /run/berth-test-gpus /dev/nvidia0", check=False)
 
 
 def say(berth: Berth, name: str, text: str) -> None:
     """What the stand-in says of the GPU."""
-    berth.guest.run(f"mkdir -p {NVML}/{GPU}")
     berth.guest.write_file(f"{NVML}/{GPU}/{name}", text)
 
 

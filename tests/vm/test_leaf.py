@@ -164,9 +164,8 @@ def test_what_is_set_of_the_worker_is_set_of_its_executors(divided: Berth) -> No
 
 
 def test_all_goes_back_after_a_crash(divided: Berth) -> None:
-    divided.guest.run("mkdir -p /run/systemd/system/berthd.service.d")
-    divided.guest.write_file("/run/systemd/system/berthd.service.d/no-restart.conf", "[Service]\nRestart=no\n")
-    divided.guest.run("systemctl daemon-reload; systemctl kill -s KILL berthd.service")
+    divided.add_unit_drop_in("[Service]\nRestart=no\n")
+    divided.guest.run("systemctl kill -s KILL berthd.service")
 
     def back() -> bool:
         return [place(divided, pid) for pid in executors(divided)] == [workload(WORKER)] * 2

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from berth import Berth
+from berth import LIGHT, OFTEN, Berth
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples" / "progress"
 GUEST_EXAMPLES = "/usr/local/share/berth-test-progress"
@@ -60,9 +60,7 @@ def wait_for_progress(berth: Berth, unit: str, wanted: float) -> None:
 
 
 def push_examples(berth: Berth) -> None:
-    berth.guest.run(f"mkdir -p {GUEST_EXAMPLES}")
-    for name in ("progress.sh", "progress.py"):
-        berth.guest.write_file(f"{GUEST_EXAMPLES}/{name}", (EXAMPLES / name).read_text(), mode=0o755)
+    berth.guest.push(EXAMPLES, GUEST_EXAMPLES)
 
 
 def test_an_unprivileged_service_reports_of_itself_by_calling(berth: Berth) -> None:
@@ -70,7 +68,7 @@ def test_an_unprivileged_service_reports_of_itself_by_calling(berth: Berth) -> N
     berth.start(rules=RULES)
     for unit, script in (("berth-test-sh.service", "progress.sh"), ("berth-test-py.service", "progress.py")):
         command = f"sh -c '{GUEST_EXAMPLES}/{script} && exec sleep infinity'"
-        berth.start_unit(unit, command, "User=tester", "Environment=SECONDS_A_PART=2")
+        berth.start_unit(unit, command, "User=tester", "Environment=SECONDS_A_PART=0.5")
     for unit in ("berth-test-sh.service", "berth-test-py.service"):
         wait_for_progress(berth, unit, 1)
     path = "/org/berth/Node1/workload/system_2eslice_2fberth_2dtest_2dsh_2eservice"
@@ -100,7 +98,8 @@ def test_nobody_speaks_for_somebody_else_s_workload(berth: Berth) -> None:
 
 def test_a_service_reports_in_a_file_that_its_rule_names(berth: Berth) -> None:
     push_examples(berth)
-    berth.start(rules=RULES)
+    # None of its reports is to be missed.
+    berth.start(extra=OFTEN, rules=RULES)
     command = f"sh -c '{GUEST_EXAMPLES}/progress.sh /run/berth-test-ls-7/progress && exec sleep infinity'"
     unit = "berth-test-ls@7.service"
     berth.start_unit(unit, command, "User=tester", "RuntimeDirectory=berth-test-ls-7", "Environment=SECONDS_A_PART=2")
@@ -138,7 +137,7 @@ def test_a_file_that_the_sandbox_hides_is_said(berth: Berth) -> None:
 
 
 def test_explains_workloads_and_decisions(berth: Berth) -> None:
-    berth.start_unit("berth-test-ls1.service", "stress-ng --quiet --cpu 1")
+    berth.start_unit("berth-test-ls1.service", LIGHT)
     berth.start(mode="enforce")
     berth.wait_for("berth-test-ls1.service")
     berth.wait_pinned("berth-test-ls1.service")

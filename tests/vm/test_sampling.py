@@ -7,6 +7,18 @@ import pytest
 
 from berth import Berth
 
+BUSY = "sh -c 'while :; do :; done'"
+# Two processes that want the same vCPU at the same time, ten times a second. A vCPU that is busy all the time would keep all
+# others, and each command of the test, waiting.
+RIVALS = """
+import os, time
+os.fork()
+while True:
+    time.sleep(0.1 - time.time() % 0.1)
+    end = time.thread_time() + 0.01
+    while time.thread_time() < end:
+        pass
+"""
 LS, IDLE = "berth-test-ls1.service", "berth-test-be1.service"
 
 
@@ -34,9 +46,9 @@ def test_the_kernel_counts_for_the_service(berth: Berth) -> None:
 
 
 def test_waits_for_a_cpu_are_seen_where_there_are_any(berth: Berth) -> None:
-    # Two hogs on one vCPU wait for each other; the other workload sleeps.
-    berth.start_unit(LS, "taskset -c 1 stress-ng --quiet --cpu 2")
-    berth.start_unit(IDLE)
+    # Two rivals on one vCPU wait for each other; the other workload sleeps.
+    berth.guest.write_file("/root/berth-test-rivals", RIVALS)
+    berth.start_units({LS: "taskset -c 1 python3 /root/berth-test-rivals", IDLE: "sleep infinity"})
     berth.start()
     berth.wait_for(LS, IDLE)
     berth.guest.poll(
@@ -47,13 +59,13 @@ def test_waits_for_a_cpu_are_seen_where_there_are_any(berth: Berth) -> None:
 
 
 def test_use_of_cpus_is_what_cpu_stat_says(berth: Berth) -> None:
-    berth.start_unit(LS, "stress-ng --quiet --cpu 1")
+    berth.start_unit(LS, BUSY)
     berth.start()
     berth.wait_for(LS)
     usage = f"awk '/usage_usec/ {{print $2}}' /sys/fs/cgroup/system.slice/{LS}/cpu.stat"
     before = berth.guest.run(f"{usage}; date +%s.%N").stdout.split()
-    ticks = berth.json("status")["tick"]["count"]
-    berth.guest.poll(lambda: berth.json("status")["tick"]["count"] >= ticks + 10, 60, what="ten ticks")
+    goal = berth.ticks() + 10
+    berth.guest.poll(lambda: berth.ticks() >= goal, 60, interval=2, what="ten ticks")
     after = berth.guest.run(f"{usage}; date +%s.%N").stdout.split()
     begin, end = float(before[1]), float(after[1])
     cores = (int(after[0]) - int(before[0])) / 1e6 / (end - begin)
@@ -75,7 +87,7 @@ def test_what_sampling_costs_is_shown(berth: Berth) -> None:
 
 
 def test_switched_off_it_reads_files(berth: Berth) -> None:
-    berth.start_unit(LS, "stress-ng --quiet --cpu 1")
+    berth.start_unit(LS, BUSY)
     berth.start(extra="[sampling]\nebpf = false")
     berth.wait_for(LS)
     assert not any(figure["available"] for figure in figures(berth).values())
