@@ -49,6 +49,18 @@ while True:
     del held[wanted:]
     time.sleep(0.5)
 """
+# The first answer of each kind takes a driver longer than berthd waits, and berthd then leaves it alone for a minute.
+ASK_ONCE = """
+import json, urllib.request
+def get(port, page=""):
+    return urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/applications{page}").read()
+for port in 4040, 4041:
+    app = "/" + json.loads(get(port))[0]["id"]
+    for page in "environment", "jobs", "storage/rdd":
+        get(port, f"{app}/{page}")
+    for stage in json.loads(get(port, f"{app}/stages?details=true&taskStatus=KILLED")):
+        get(port, f"{app}/stages/{stage['stageId']}/{stage['attemptId']}/taskList")
+"""
 BASE = 40
 # How far the service may grow before anything is missing.
 ROOM = 200
@@ -203,6 +215,7 @@ def cluster(berth: Berth) -> Iterator[Cluster]:
     started = Cluster(berth)
     for name in APPS:
         berth.guest.poll(lambda: started.waits(name), PATIENCE, interval=1, what=f"{name} to wait")
+    berth.guest.run("python3 -", input=ASK_ONCE, timeout=PATIENCE)
     yield started
     if not berth.guest.silent:
         print(berth.guest.run(f"tail -n 12 {PLACE}/*.log {PLACE}/apps/*/*/stderr", check=False).stdout)
