@@ -128,12 +128,13 @@ def test_a_memory_squeeze_closes_the_node_and_opens_it_again(berth: Berth, guest
 def test_the_factor_falls_at_once_and_climbs_slowly(berth: Berth, guest: Guest, load: None) -> None:
     interval = 0.5
     berth.start(extra=f'oversell.warmup = "0s"\n[sampling]\nhistory = 8\ninterval = {interval}')
-    # A core asked for and hardly used, until told otherwise.
+    # Four cores asked for and hardly used, until told otherwise. One of the loops that a busy host keeps from its sleep changes little.
     guest.run("rm -f /run/berth-test-go")
     guest.write_file(
-        "/root/berth-test-load", "#!/bin/sh\nwhile :; do while [ -e /run/berth-test-go ]; do :; done; sleep 0.5; done\n"
+        "/root/berth-test-load",
+        "#!/bin/sh\nfor i in 1 2 3 4; do (while :; do while [ -e /run/berth-test-go ]; do :; done; sleep 0.5; done) & done; wait\n",
     )
-    berth.start_unit(BE, "/bin/sh /root/berth-test-load", "CPUQuota=100%")
+    berth.start_unit(BE, "/bin/sh /root/berth-test-load", "CPUQuota=400%")
     berth.wait_for(BE)
 
     def factor() -> float:
