@@ -264,4 +264,4 @@ def test_purge_leaves_nothing(berth: Berth, package: Path) -> None:
     assert (left - before, before - left) == (set(), set())
     assert_as_before(berth, attributes_before)
     assert state(berth) == ""
-    assert shows(berth, "systemctl list-unit-files --no-legend 'berth*'") == ""
+    assert shows(berth, "systemctl list-unit-files --no-legend 'berthd*' berth.slice") == ""
