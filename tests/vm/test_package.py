@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from berth import RULES as WORKLOADS
 from berth import Berth
 from conftest import absent
 from guestlib import TOPOLOGIES, Guest
@@ -25,20 +26,11 @@ from guestlib.image import SUITE
 ROOT = Path(__file__).resolve().parents[2]
 LS, BE = "berth-test-ls1.service", "berth-test-be1.service"
 CONFIGURATION = "/etc/berth/berth.toml"
-RULES = """
+RULES = f"""
 mode = "enforce"
 # An emulated host reads slowly.
 sampling.max_cpu = 1
-
-[[workload]]
-match = "system.slice/berth-test-ls*.service"
-class = "latency-sensitive"
-vcpus = 2
-
-[[workload]]
-match = "system.slice/berth-test-be*.service"
-class = "best-effort"
-"""
+{WORKLOADS}"""
 # The books of dpkg, apt and the journal change with every package; systemd and udev write for each unit and device.
 BOOKS = r"/(var/log|var/cache/(apt|debconf|ldconfig|man)|var/lib/(apt|dpkg)/|run/(log|systemd|udev|user|sudo)/)"
 # Emulated, and beside whatever else the machine does.
