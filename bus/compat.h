@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every difference between sdbus-c++ 1.2 and 2.x that callers of berthd, and its tests, meet;
+// Every difference between sdbus-c++ 1.2 and 2.x that matters to callers of berthd, and to its tests.
 // BERTH_SDBUS_MAJOR comes from the build.
 #pragma once
 
@@ -19,7 +19,7 @@ using PropertyName = sdbus::PropertyName;
 using InterfaceName = sdbus::InterfaceName;
 using MethodName = sdbus::MethodName;
 using ErrorName = sdbus::Error::Name;
-// What a reply handler is handed: true and dereferenceable where the call failed.
+// The error argument of a reply handler: true and dereferenceable where the call failed.
 using ReplyError = std::optional<sdbus::Error>;
 #else
 using ServiceName = std::string;
@@ -30,7 +30,8 @@ using ErrorName = std::string;
 using ReplyError = const sdbus::Error*;
 #endif
 
-// What to wait for before the next process_one; `timeout_usec` on CLOCK_MONOTONIC, UINT64_MAX for never.
+// The condition to wait for before the next process_one; `timeout_usec` on CLOCK_MONOTONIC, UINT64_MAX for
+// never.
 struct PollData {
   int fd = -1;
   short events = 0;
@@ -56,8 +57,8 @@ inline bool process_one(sdbus::IConnection& connection) {
 #endif
 }
 
-// sdbus-c++ shows neither the interactive-authorisation flag nor the message below it, which subclasses may
-// see.
+// sdbus-c++ has no access to the interactive-authorisation flag, nor to the message below it. Subclasses
+// have.
 struct RawMessage : sdbus::Message {
   static sd_bus_message* of(const sdbus::Message& message) {
     return static_cast<sd_bus_message*>(message.*(&RawMessage::msg_));

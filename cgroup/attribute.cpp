@@ -33,7 +33,7 @@ std::string_view trimmed(std::string_view text) {
 
 std::string memory_text(std::uint64_t bytes) {
   const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  // From LONG_MAX down to whole pages the kernel counts no further, and shows "max".
+  // The kernel counts no further than LONG_MAX rounded down to whole pages, and shows "max".
   const std::uint64_t largest =
       static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / page * page;
   const std::uint64_t whole = bytes / page * page;

@@ -11,12 +11,12 @@
 
 namespace berth::cgroup {
 
-// What berth changes of a cgroup.
+// The attributes of a cgroup that berth changes.
 enum class Attribute { cpus, cpu_quota, memory_high };
 
 // The control file: "cpuset.cpus", "cpu.max", "memory.high"; also the name in log and journal.
 const char* control_file(Attribute attribute);
-// The controller that has to be enabled for the file to be there: "cpuset", "cpu", "memory".
+// The controller that must be enabled for the file to exist: "cpuset", "cpu", "memory".
 const char* controller(Attribute attribute);
 // The attribute of a control file's name; nullopt for any other text.
 std::optional<Attribute> attribute_of(std::string_view control_file);
@@ -27,23 +27,23 @@ std::optional<Attribute> attribute_of(std::string_view control_file);
 // The value of a group that never had the attribute set: "", "max 100000", "max".
 const char* unset_value(Attribute attribute);
 
-// Canonical form of what the kernel or a caller wrote. memory.high is rounded down to whole pages, as the
+// Canonical form of a value from the kernel or a caller. memory.high is rounded down to whole pages, as the
 // kernel does itself. Error invalid_input where the kernel would not take it either (Linux,
 // admin-guide/cgroup-v2).
 model::Result<std::string> canonical_value(Attribute attribute, std::string_view text);
 
-// cpu.max in microseconds; what a group has that never had it set, where nothing else is said.
+// cpu.max in microseconds. The defaults are the values of a group that never had it set.
 struct CpuMax {
   std::optional<std::uint64_t> quota_us;  // nullopt: no limit
   std::uint64_t period_us = 100'000;
 
   friend bool operator==(const CpuMax&, const CpuMax&) = default;
 };
-// Of the file's text; error invalid_input as canonical_value().
+// Parses the file's text; error invalid_input as canonical_value().
 model::Result<CpuMax> parse_cpu_max(std::string_view text);
 
-// cpu.max for a quota in cores (nullopt: none) per `period_us`, which is the kernel's default where the group
-// has no period of its own; at least the kernel's minimum of 1 ms.
+// cpu.max for a quota in cores (nullopt: none) per `period_us`, at least the kernel's minimum of 1 ms. The
+// kernel's default period is for a group without a period of its own.
 std::string cpu_quota_value(std::optional<double> cores, std::uint64_t period_us = CpuMax().period_us);
 // memory.high for a limit in bytes (nullopt: none).
 std::string memory_high_value(std::optional<std::uint64_t> bytes);
@@ -53,22 +53,22 @@ std::string memory_high_value(std::optional<std::uint64_t> bytes);
 std::optional<double> cores_of(std::string_view cpu_max);
 
 // The attribute's canonical value right now; the unset value where the group lacks the controller. Error gone
-// where the group is.
+// where the group is gone.
 model::Result<std::string> read_attribute(const Cgroup& cgroup, Attribute attribute);
 
-// What an attribute belongs to: the group, and the systemd unit whose main group it is.
+// The holder of an attribute: the group, and the systemd unit whose main group it is.
 struct Target {
   const Cgroup* cgroup = nullptr;  // null where the unit has no group now
-  std::string unit;                // empty where no unit
+  std::string unit;                // empty where there is no unit
 };
 
 // An attribute as it was before berth first changed it.
 struct Original {
   std::string value;  // of the control file
-  std::string note;   // what else the owner must know to put it back; the owner's own format
+  std::string note;   // the owner's other data for putting it back, in its own format
 };
 
-// Somebody through whom an attribute is changed: systemd for its units, the kernel's file for the rest.
+// The way to change an attribute: systemd for its units, the kernel's file for the rest.
 class Owner {
  public:
   virtual ~Owner() = default;
@@ -76,27 +76,26 @@ class Owner {
   virtual const char* name() const = 0;
   // The nearest value to the canonical `value` that the owner can hold over time.
   virtual std::string attainable(Attribute attribute, const std::string& value) const = 0;
-  // To be asked before the first set().
+  // The value before berth. Call it before the first set().
   virtual model::Result<Original> original(const Target& target, Attribute attribute) = 0;
   // Canonical value in force. Error gone where neither group nor unit exists.
   virtual model::Result<std::string> current(const Target& target, Attribute attribute) = 0;
-  // Makes the attribute the canonical `value` and reads it back. Error transient where it is not known
-  // whether it was done (no answer in time); otherwise where the value is not in force, or not all of the
-  // vCPUs were granted.
+  // Makes the attribute the canonical `value` and reads it back. Error transient where the outcome is unknown
+  // (no answer in time). Any other error: the value is not in force, or not all of the vCPUs were granted.
   virtual model::Result<void> set(const Target& target, Attribute attribute, const std::string& value) = 0;
   // Puts `original` back and removes every trace that set() left elsewhere (drop-ins). Returns the value now
-  // in force: another one than the original only where the kernel does not let it be put back.
+  // in force. It differs from the original only where the kernel does not let the original be put back.
   virtual model::Result<std::string> reset(const Target& target, Attribute attribute,
                                            const Original& original) = 0;
-  // Removes the traces of `written` and leaves the value in force alone: it is somebody else's, or the
-  // original.
+  // Removes the traces of `written` and leaves the value in force alone. That value is the original, or
+  // another program wrote it.
   virtual model::Result<void> relinquish(const Target& target, Attribute attribute, const Original& original,
                                          const std::string& written) = 0;
-  // True where `current` is what the owner itself made of `written` and the original when it read its
-  // configuration again: nobody else's value, though not what berth wrote.
+  // True where the owner itself made `current` of `written` and the original when it read its configuration
+  // again. No other program wrote it, but it is not the value that berth wrote.
   virtual model::Result<bool> merged(const Target& target, Attribute attribute, const Original& original,
                                      const std::string& written, const std::string& current) = 0;
-  // Ends a batch of resets: what is cheaper done once than for each.
+  // Ends a batch of resets: does the work that is cheaper once than for each.
   virtual model::Result<void> settle() = 0;
 };
 

@@ -41,7 +41,7 @@ int open_retrying(int directory, const char* name, int flags) {
 
 }  // namespace
 
-Cgroup::Cgroup(std::string root, std::string path, FileDescriptor fd, std::uint64_t id)
+Cgroup::Cgroup(std::string root, std::string path, os::FileDescriptor fd, std::uint64_t id)
     : root_(std::move(root)), path_(std::move(path)), fd_(std::move(fd)), id_(id) {}
 
 model::Result<std::shared_ptr<Cgroup>> Cgroup::open(const std::filesystem::path& root,
@@ -51,14 +51,14 @@ model::Result<std::shared_ptr<Cgroup>> Cgroup::open(const std::filesystem::path&
                        fmt::format("cgroup \"{}\": not a path below the cgroup root", path));
   }
   const std::filesystem::path full = path.empty() ? root : root / path;
-  // The root itself may be reached through a link, what is below may not.
+  // The root itself may be reached through a link, a path below it may not.
   int fd = -1;
   do {
     fd = ::open(full.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | (path.empty() ? 0 : O_NOFOLLOW));
   } while (fd < 0 && errno == EINTR);
   if (fd < 0)
     return model::fail(model::Error::from_errno(errno, fmt::format("opening cgroup {}", full.string())));
-  FileDescriptor owned(fd);
+  os::FileDescriptor owned(fd);
   struct stat status {};
   if (fstat(fd, &status) != 0) {
     return model::fail(
@@ -70,7 +70,7 @@ model::Result<std::shared_ptr<Cgroup>> Cgroup::open(const std::filesystem::path&
 model::Result<std::string> Cgroup::read(const std::string& file) const {
   const auto what = [&] { return fmt::format("reading {} of cgroup \"{}\"", file, path_); };
   if (!is_file_name(file)) return model::fail(model::Error::from_errno(EINVAL, what()));
-  const FileDescriptor fd(open_retrying(fd_.get(), file.c_str(), O_RDONLY));
+  const os::FileDescriptor fd(open_retrying(fd_.get(), file.c_str(), O_RDONLY));
   if (!fd) return model::fail(model::Error::from_errno(errno, what()));
   std::string content;
   std::array<char, 4096> chunk{};
@@ -88,7 +88,7 @@ model::Result<void> Cgroup::write(const std::string& file, std::string_view valu
   if (!is_file_name(file)) return model::fail(model::Error::from_errno(EINVAL, what()));
   // cgroupfs ignores O_TRUNC; in an ordinary directory it keeps a longer old value from showing behind a
   // shorter one.
-  const FileDescriptor fd(open_retrying(fd_.get(), file.c_str(), O_WRONLY | O_TRUNC));
+  const os::FileDescriptor fd(open_retrying(fd_.get(), file.c_str(), O_WRONLY | O_TRUNC));
   if (!fd) return model::fail(model::Error::from_errno(errno, what()));
   const std::string_view bytes = value.empty() ? std::string_view("\n") : value;
   ssize_t written = -1;

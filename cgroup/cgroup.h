@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cgroup/file_descriptor.h"
 #include "model/error.h"
+#include "os/file_descriptor.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -12,12 +12,12 @@
 
 namespace berth::cgroup {
 
-// One control group: an open directory and the id the kernel gave it, so that a group that took over the path
-// is never mistaken for it.
+// One control group: an open directory and the id that the kernel gave it. So a new group at the same path is
+// never mistaken for it.
 class Cgroup {
  public:
   // `path` is relative to `root`, without a leading slash; "" is the root itself. Error gone where there is
-  // none, invalid_input for a path that is absolute or holds an empty, "." or ".." component.
+  // no such group. Error invalid_input for a path that is absolute or holds an empty, "." or ".." component.
   static model::Result<std::shared_ptr<Cgroup>> open(const std::filesystem::path& root,
                                                      const std::string& path);
 
@@ -28,19 +28,19 @@ class Cgroup {
 
   // Whole content of a control file. Error gone where group or file vanished.
   model::Result<std::string> read(const std::string& file) const;
-  // One write(2) of `value`, of a line break where it is empty (as nothing at all would not reach the
-  // kernel's handler). Error as the kernel's; EINTR is retried. Never creates a file.
+  // One write(2) of `value`. Empty text is written as a line break, as an empty write would not reach the
+  // kernel's handler. Error as the kernel's; EINTR is retried. Never creates a file.
   model::Result<void> write(const std::string& file, std::string_view value) const;
   bool has(const std::string& file) const;
   // True where the path still leads to this very group.
   bool is_current() const;
 
  private:
-  Cgroup(std::string root, std::string path, FileDescriptor fd, std::uint64_t id);
+  Cgroup(std::string root, std::string path, os::FileDescriptor fd, std::uint64_t id);
 
   std::string root_;  // a path object would hold each of its components as well
   std::string path_;
-  FileDescriptor fd_;
+  os::FileDescriptor fd_;
   std::uint64_t id_ = 0;
 };
 

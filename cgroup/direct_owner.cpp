@@ -27,7 +27,7 @@ bool has_word(const std::string& words, std::string_view word) {
   return false;
 }
 
-// The group that would have to pass the controller down, outermost first; empty where none can be named.
+// The outermost group that does not pass the controller down; empty where none can be named.
 std::string withholder(const std::filesystem::path& root, const std::string& path, const char* controller) {
   std::size_t end = 0;
   while (end != std::string::npos) {
@@ -114,7 +114,7 @@ model::Result<void> check_granted(const Cgroup& cgroup, const std::string& cpus,
   const auto text = cgroup.read("cpuset.cpus.effective");
   if (!wanted || !text) return {};  // nothing to hold it against
   const auto granted = model::CpuSet::parse(*text);
-  // A subset of the group's cpulist by the kernel's rule, so that holding all of it is being equal.
+  // The kernel grants a subset of the group's cpulist. So the two are equal where the subset holds all of it.
   if (!granted || wanted->is_subset_of(*granted)) return {};
   std::string message =
       fmt::format("cgroup \"{}\": asked for vCPUs {}, granted {}", cgroup.path(), cpus, granted->to_string());

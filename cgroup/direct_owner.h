@@ -9,15 +9,15 @@
 
 namespace berth::cgroup {
 
-// Writes the kernel's control files of groups that no systemd unit stands for: a runtime's, or a delegated
-// subtree.
+// Writes the kernel's control files of groups that are no systemd unit: a container runtime's groups, or a
+// delegated subtree.
 //
-// Through Cgroup's open directory, not through libcgroup: that library names a group by its path alone, so
-// between looking and writing a recreated group could take the path over and get its predecessor's value.
+// It writes through Cgroup's open directory, not through libcgroup, which names a group by its path alone.
+// Between a look and a write, a new group could take over the path and get its predecessor's value.
 class DirectOwner : public Owner {
  public:
-  // SYS_ROOT/devices/system/cpu/possible tells the CPUs that stand for "unset" where the kernel refuses to
-  // clear a cpulist.
+  // The kernel may refuse to clear a cpulist. Then the CPUs of SYS_ROOT/devices/system/cpu/possible stand for
+  // "unset".
   explicit DirectOwner(std::filesystem::path cgroup_root, std::filesystem::path sys_root = "/sys");
 
   const char* name() const override { return "direct"; }
@@ -38,18 +38,18 @@ class DirectOwner : public Owner {
   std::filesystem::path sys_root_;
 };
 
-// Writes the canonical `value`, "" meaning unset, and returns what is in force then. Linux before 6.17 does
-// not let a cpulist be cleared under running tasks (ENOSPC): then every possible CPU is written, which has
-// the same effect.
+// Writes the canonical `value`, "" meaning unset, and returns the value then in force. Linux before 7.0 does
+// not let a cpulist be cleared under running tasks (ENOSPC). Then it writes every possible CPU, which has the
+// same effect.
 model::Result<std::string> write_attribute(const Cgroup& cgroup, Attribute attribute,
                                            const std::string& value, const std::filesystem::path& sys_root);
 
-// Why the kernel takes no such cpu.max (EINVAL): cpu.max.burst, which berth never changes, is above the
+// Why the kernel refuses such a cpu.max (EINVAL): cpu.max.burst, which berth never changes, is above the
 // quota. nullopt where it is not (Linux, scheduler/sched-bwc, "burst feature").
 std::optional<std::string> burst_above(const Cgroup& cgroup, const std::string& cpu_max);
 
-// Error where not all vCPUs of `cpus` are granted, naming what is and the group above that withholds the
-// rest.
+// Error where not all vCPUs of `cpus` are granted. It names the granted ones and the group above that
+// withholds the rest.
 model::Result<void> check_granted(const Cgroup& cgroup, const std::string& cpus,
                                   const std::filesystem::path& cgroup_root);
 

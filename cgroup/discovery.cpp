@@ -3,8 +3,9 @@
 
 #include "cgroup/discovery_tree.h"
 #include "cgroup/discovery_watch.h"
-#include "cgroup/file_descriptor.h"
 #include "model/glob.h"
+#include "os/clock.h"
+#include "os/file_descriptor.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -21,16 +22,10 @@ namespace berth::cgroup {
 
 namespace {
 
-// Between two walks of a tree that cannot be watched: this long, or so long that walking takes 2 % of the
-// time.
+// Pause between two walks of a tree that cannot be watched: this long, or longer, so that walking takes 2 %
+// of the time.
 constexpr double kRescanInterval_s = 10;
 constexpr double kRescanShare = 0.02;
-
-double monotonic_s() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
-}
 
 model::Result<void> add_to_epoll(int epoll, int fd) {
   epoll_event event{};
@@ -47,15 +42,15 @@ struct Discovery::State {
   State(const Hierarchy& hierarchy, Watcher watcher) : tree(hierarchy, std::move(watcher)) {}
 
   Tree tree;
-  FileDescriptor epoll;
-  FileDescriptor timer;
+  os::FileDescriptor epoll;
+  os::FileDescriptor timer;
   bool timer_runs = false;
   double walk_s = 0;
 
   model::Result<void> walk() {
-    const double begin = monotonic_s();
+    const double begin = os::monotonic_s();
     auto result = tree.rescan();
-    walk_s = monotonic_s() - begin;
+    walk_s = os::monotonic_s() - begin;
     return result;
   }
 
@@ -93,8 +88,8 @@ model::Result<std::unique_ptr<Discovery>> Discovery::start(const Hierarchy& hier
   auto watcher = Watcher::create();
   if (!watcher) return model::fail(watcher.error());
   auto state = std::make_unique<State>(hierarchy, std::move(*watcher));
-  state->epoll = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
-  state->timer = FileDescriptor(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+  state->epoll = os::FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
+  state->timer = os::FileDescriptor(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
   if (!state->epoll || !state->timer) {
     return model::fail(model::Error::from_errno(errno, "waiting for cgroup events"));
   }
@@ -115,7 +110,7 @@ Discovery::Changes Discovery::process() {
   const bool expired = state_->timer_expired();
   state_->tree.take_events();
   if (expired && state_->tree.degraded()) {
-    // An error here is the root's: there is nothing to report that was not, and the next walk tries again.
+    // An error here is the root's. It was reported before, and the next walk tries again.
     static_cast<void>(state_->walk());
   }
   return state_->finish();

@@ -16,21 +16,18 @@
 
 namespace berth::cgroup {
 
-// A cgroup that a rule, a mark or its QoS class makes a workload, and that holds processes: an empty one is
-// none, so that a service that stopped frees its vCPUs though its cgroup stays.
-// What a workload is by its rule and by the kernel, as in model::Workload; it is kept for each of thousands
-// of workloads, of which that also says how they fare.
+// The properties of a workload that its rule and the kernel give, as in model::Workload. They are kept for
+// each of thousands of workloads. model::Workload also has the readings, and is larger.
 struct Identity {
   std::string id;
   std::string service;
   model::WorkloadClass workload_class = model::WorkloadClass::best_effort;
-  // Those not given by a rule are those of the first cpu.max quota seen, rounded up: later quotas may be
-  // berth's own.
+  // From the rule; else from the first cpu.max quota seen, rounded up. Later quotas may be berth's own.
   std::optional<int> vcpus;
   std::uint64_t memory_request_bytes = 0;
   int priority = 0;
   bool evictable = false;
-  // Epoch seconds: the directory's time, or the start of its oldest process where that is earlier: cgroupfs
+  // Epoch seconds: the directory's time, or the start of its oldest process where that is earlier. cgroupfs
   // forgets a directory's time under memory pressure.
   double created = 0;
   std::optional<double> deadline;  // epoch seconds
@@ -38,32 +35,34 @@ struct Identity {
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
+// A cgroup that a rule, a mark or its QoS class makes a workload, and that holds processes. An empty cgroup
+// is no workload. So a stopped service frees its vCPUs though its cgroup stays.
 struct FoundWorkload {
   std::shared_ptr<Cgroup> cgroup;
   Kind kind = Kind::other;
   Identity identity;
   std::string matched_by;     // rule origin, "user.berth.class", "kubepods QoS"
   std::string systemd_unit;   // the unit whose main cgroup this is; empty where none
-  std::string progress_file;  // as its rule has it, specifiers and all; empty where none
+  std::string progress_file;  // as in its rule, specifiers not expanded; empty where none
   std::string leaf_of;        // the cgroup that berth took its processes out of (cgroup/leaf.h); mostly empty
 
   friend bool operator==(const FoundWorkload&, const FoundWorkload&) = default;
 };
 
-// Keeps the set of workloads up to date from inotify on the tree, without rescanning it. Who decides what a
-// cgroup is, in this order: the mark user.berth.class where its owner may set it (cgroup/rules.h), the first
-// rule that matches, the pod's QoS class (guaranteed with a whole number of CPUs: latency-sensitive;
-// best-effort: best-effort). A group whose path cannot be an id (model::is_name) is left out with all below
-// it. Of nested matches the outermost is the workload. A cgroup is known by its inode:
-// one that takes over a path is another one.
+// Keeps the set of workloads up to date from inotify on the tree, without rescanning it. Three things decide
+// the class of a cgroup, in this order. First the mark user.berth.class, where the owner of the cgroup may
+// set it (cgroup/rules.h). Then the first rule that matches. Then the pod's QoS class: guaranteed with a
+// whole number of CPUs is latency-sensitive, best-effort is best-effort.
 //
-// Where the kernel has no more watches to give, and after its event queue overflowed, the tree is walked
-// again: the latter once, the former every 10 s or less often in a big tree, by process(), which fd() then
-// asks for.
+// A group whose path cannot be an id (model::is_name) is left out with all below it. Of nested matches the
+// outermost is the workload. A cgroup is known by its inode: a new one at the same path is another one.
+//
+// In two cases process() walks the tree again, and fd() asks for it. After an overflow of the event queue, it
+// walks once. Without enough inotify watches, it walks every 10 s, or less often in a big tree.
 class Discovery {
  public:
-  // Walks the tree once; raises the soft limit of open files, a quarter of which bounds the number of
-  // workloads. Error where the root cannot be opened, inotify is not to be had, or a rule's glob is invalid.
+  // Walks the tree once. Raises the soft limit of open files; a quarter of it bounds the number of workloads.
+  // Error where the root cannot be opened, inotify is missing, or a rule's glob is invalid.
   static model::Result<std::unique_ptr<Discovery>> start(const Hierarchy& hierarchy,
                                                          std::vector<model::WorkloadRule> rules);
   ~Discovery();
@@ -82,10 +81,10 @@ class Discovery {
         warnings;  // each said once: two rules match, a mark not honoured, watches ran out
     bool empty() const { return appeared.empty() && vanished.empty() && changed.empty() && warnings.empty(); }
   };
-  // For who learns by another way that a cgroup was made or removed at `path` (below the root): the next
-  // process() reports what is found there. Nothing happens where it is known already.
+  // For a caller that learns by another way that a cgroup was made or removed at `path` (below the root). The
+  // next process() reports the change found there. Does nothing where the change is known already.
   void look_at(std::string_view path);
-  // Takes in all pending events; never blocks. The first call reports what start() found.
+  // Takes in all pending events; never blocks. The first call reports the findings of start().
   Changes process();
   // Replaces the rules and judges every cgroup again. A rule whose glob is invalid is left out, with a
   // warning.

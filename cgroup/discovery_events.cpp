@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the tree follows the kernel's events, and what it says about what it found.
+// Follows the kernel's events in the tree, and words the warnings about them.
 #include "cgroup/discovery_tree.h"
 
 #include <algorithm>
@@ -14,12 +14,12 @@ namespace {
 
 // Marks of one user that are refused with a warning; the rest would only fill the journal.
 constexpr int kMaxRefusalsPerUser = 10;
-// Of a name that cannot be had, this much of its end is said.
+// A warning shows this much of the end of an unusable name.
 constexpr std::size_t kShownOfAPath = 200;
 
 }  // namespace
 
-// Events of one batch, each thing once: what is there now counts, not how it came about.
+// Events of one batch, each thing once: the present state counts, not the way to it.
 struct Tree::Pending {
   bool overflow = false;
   std::set<int> ended;
@@ -72,8 +72,8 @@ void Tree::apply(const Pending& pending) {
   }
 }
 
-// A watch ended by itself: its file or directory is gone. (cgroupfs says nothing; other file systems, and an
-// unmount, do.)
+// A watch ended by itself: its file or directory is gone. (cgroupfs never reports that; other file systems,
+// and an unmount, do.)
 void Tree::take_ended(int watch) {
   const auto found = watched_.find(watch);
   if (found == watched_.end()) return;
@@ -90,7 +90,7 @@ void Tree::take_ended(int watch) {
   settle(*node, outer_verdict(*node));
 }
 
-// Something was made or removed in a directory.
+// A child was made or removed in a directory.
 void Tree::take_entry(int watch, const std::string& name) {
   const auto found = watched_.find(watch);
   if (found == watched_.end() || found->second.second != Watched::directory) return;
@@ -151,7 +151,7 @@ void Tree::watch(Node& node, int fd, Watched what) {
 void Tree::unwatch(Node& node, int& watch) {
   if (watch < 0) return;
   const auto found = watched_.find(watch);
-  // A directory that was moved has the same watch, which is its new node's by then.
+  // A directory that was moved has the same watch. By then the watch belongs to the new node.
   if (found != watched_.end() && found->second.first == &node) {
     watched_.erase(found);
     watcher_.remove(watch);
@@ -176,7 +176,7 @@ void Tree::cannot_look(const std::string& path, int error) {
   }
 }
 
-// A workload's id is its path, which has to stay itself in JSON, on the bus and in the journal.
+// A workload's id is its path. The id must stay unchanged in JSON, on the bus and in the journal.
 void Tree::cannot_name(const std::string& path) {
   if (said_name_) return;
   said_name_ = true;
@@ -192,7 +192,7 @@ void Tree::cannot_name(const std::string& path) {
 }
 
 void Tree::warn(std::string text) {
-  // Names of cgroups are their makers' choice.
+  // The maker of a cgroup chooses its name.
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
   }

@@ -48,11 +48,11 @@ Tree::Tree(const Hierarchy& hierarchy, Watcher watcher)
       proc_root_(hierarchy.proc_root),
       watcher_(std::move(watcher)),
       // A quarter for the workloads' directories; the sampler and the rest of the program need the others.
-      max_workloads_(raised_file_limit() / 4) {}
+      max_workloads_(os::raised_file_limit() / 4) {}
 
 model::Result<void> Tree::rescan() {
   degraded_ = false;
-  DirectoryStream stream(opendir(root_path_.c_str()));
+  os::DirectoryStream stream(opendir(root_path_.c_str()));
   struct stat status {};
   if (!stream || fstat(dirfd(stream.get()), &status) != 0) {
     degraded_ = true;
@@ -68,7 +68,7 @@ model::Result<void> Tree::rescan() {
   return {};
 }
 
-// A child that may have come, gone, or become another; everything below it is looked at.
+// Looks at a child that may have come, gone, or become another, and at everything below it.
 void Tree::visit(Node& parent, const std::string& name) {
   const std::string path = parent.parent ? parent.path() + '/' + name : name;
   if (!model::is_name(path)) {
@@ -76,7 +76,7 @@ void Tree::visit(Node& parent, const std::string& name) {
     return;
   }
   const int fd = open_directory(root_path_ / path);
-  DirectoryStream stream(fd >= 0 ? fdopendir(fd) : nullptr);
+  os::DirectoryStream stream(fd >= 0 ? fdopendir(fd) : nullptr);
   struct stat status {};
   if (!stream || fstat(fd, &status) != 0) {
     const int error = errno;
@@ -115,11 +115,11 @@ void Tree::visit_settled(Node& parent, const std::string& name) {
 }
 
 // The watch comes before the listing, so that a child made in between is seen by one of them.
-void Tree::scan(Node& node, DirectoryStream stream) {
+void Tree::scan(Node& node, os::DirectoryStream stream) {
   const int fd = dirfd(stream.get());
   watch(node, fd, Watched::directory);
   examine(node, fd);
-  const std::vector<std::string> names = subdirectories(stream.get());
+  const std::vector<std::string> names = os::subdirectories(stream.get());
   stream.reset();
   if (node.depth >= kMaxDepth) {
     if (!names.empty() && !said_depth_) {
@@ -134,13 +134,13 @@ void Tree::scan(Node& node, DirectoryStream stream) {
   }
   for (const std::string& name : gone) remove_child(node, name);
   for (const std::string& name : names) visit(node, name);
-  // One may have been visited before what it is a leaf of.
+  // A leaf may have been visited before its origin.
   for (const auto& [name, child] : node.children) {
     if (leaf_at(name)) judge_node(*child);
   }
 }
 
-// Owner and marks, and what follows from them for this node.
+// Reads owner and marks, and judges this node by them.
 void Tree::examine(Node& node, int fd) {
   struct stat status {};
   if (node.depth == 0 || fstat(fd, &status) != 0) return;
@@ -159,7 +159,7 @@ void Tree::examine(Node& node, int fd) {
 // After a change of attributes. A new owner changes what holds below, too.
 void Tree::examine_again(Node& node) {
   if (node.depth == 0) return;
-  const FileDescriptor fd(open_directory(root_path_ / node.path()));
+  const os::FileDescriptor fd(open_directory(root_path_ / node.path()));
   struct stat status {};
   if (!fd || fstat(fd.get(), &status) != 0 || status.st_ino != node.id)
     return;  // its removal is an event too
@@ -193,7 +193,7 @@ void Tree::judge_node(Node& node) {
     if (!node.quota) {
       // Watched before it is read, so that a quota set in between is not missed.
       if (node.quota_watch < 0) {
-        const FileDescriptor fd(open_directory(root_path_ / path));
+        const os::FileDescriptor fd(open_directory(root_path_ / path));
         if (fd) watch(node, fd.get(), Watched::quota);
       }
       if (const auto text = read_file(node, "cpu.max")) node.quota = cores_of(*text);
@@ -203,7 +203,7 @@ void Tree::judge_node(Node& node) {
   Judgement judgement = judge(judged, owner, marks, rules_, quota);
   warn_conflicts(node, judgement);
   if (is_inner_container(path)) {
-    // Its scope is the workload. A rule that was meant for it has to name that.
+    // Its scope is the workload. A rule for it has to name the scope.
     const auto rule = judgement.verdict ? judgement.verdict->rule : std::nullopt;
     if (rule && !outer_verdict(node) && said_inner_.insert(*rule).second) {
       warn(fmt::format("{}: \"{}\" matches {}, which is a part of a container; match its scope, {}",
@@ -219,7 +219,7 @@ void Tree::judge_node(Node& node) {
     return;
   }
   if (node.events_watch < 0) {
-    const FileDescriptor fd(open_directory(root_path_ / path));
+    const os::FileDescriptor fd(open_directory(root_path_ / path));
     if (fd) watch(node, fd.get(), Watched::events);
   }
   refresh_populated(node);
@@ -228,7 +228,7 @@ void Tree::judge_node(Node& node) {
 std::string Tree::judged_path(const Node& node) const {
   std::string path = node.path();
   auto leaf = leaf_at(path);
-  // Where that is gone, its rules still hold.
+  // If the origin is gone, its rules still hold.
   return leaf && ownership(node).trusted ? std::move(leaf->origin) : path;
 }
 
@@ -313,7 +313,7 @@ void Tree::activate(Node& node) {
     int aged = 0;
     for (const auto& [name, child] : node.children) {
       if (++aged > kMaxAgedChildren) break;
-      const FileDescriptor fd(open_directory(root_path_ / child->path()));
+      const os::FileDescriptor fd(open_directory(root_path_ / child->path()));
       if (fd) node.created = std::min(*node.created, created_at(fd.get(), proc_root_));
     }
   }
@@ -327,7 +327,7 @@ void Tree::deactivate(Node& node) {
   node.active = false;
   workloads_.erase(path);
   changed_.erase(path);
-  // One that was never reported did not vanish either.
+  // A workload that was never reported did not vanish either.
   if (appeared_.erase(path) == 0) vanished_.insert(path);
 }
 
@@ -352,7 +352,7 @@ FoundWorkload Tree::describe(Node& node, std::shared_ptr<Cgroup> cgroup) const {
     if (rule.deadline_s) identity.deadline = identity.created + *rule.deadline_s;
     found.progress_file = rule.progress_file.value_or("");
   }
-  // What the rule asks for, and what is written there, is of the whole.
+  // The rule's request and progress file belong to the whole.
   if (!found.leaf_of.empty()) {
     identity.vcpus.reset();
     identity.memory_request_bytes = 0;
@@ -403,12 +403,13 @@ const Node* Tree::outer_verdict(const Node& node) {
 }
 
 // errno of the open is kept where it fails.
-FileDescriptor Tree::open_file(const Node& node, const char* file) const {
-  return FileDescriptor(open((root_path_ / node.path() / file).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+os::FileDescriptor Tree::open_file(const Node& node, const char* file) const {
+  return os::FileDescriptor(
+      open((root_path_ / node.path() / file).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
 }
 
 std::optional<std::string> Tree::read_file(const Node& node, const char* file) const {
-  const FileDescriptor fd = open_file(node, file);
+  const os::FileDescriptor fd = open_file(node, file);
   if (!fd) return std::nullopt;
   std::array<char, 256> buffer{};
   ssize_t size = -1;

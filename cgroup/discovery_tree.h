@@ -2,12 +2,12 @@
 #pragma once
 
 #include "cgroup/cgroup.h"
-#include "cgroup/directory.h"
 #include "cgroup/discovery.h"
 #include "cgroup/discovery_watch.h"
-#include "cgroup/file_descriptor.h"
 #include "cgroup/hierarchy.h"
 #include "cgroup/rules.h"
+#include "os/directory.h"
+#include "os/file_descriptor.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +26,7 @@
 
 namespace berth::cgroup {
 
-// Deeper groups are not looked at: no runtime nests like this, and the walk recurses.
+// Deeper groups are not looked at: no runtime nests like this, and the walk is recursive.
 inline constexpr std::size_t kMaxDepth = 64;
 
 // A cgroup, workload or not. Costs one watch and no file descriptor.
@@ -36,13 +36,14 @@ struct Node {
   std::uint64_t id = 0;
   std::size_t depth = 0;  // components of the path; 0 is the root
   uid_t uid = 0;
-  bool closed = true;  // nobody but root and the tree's owner may write to it
-  bool ended = false;  // its watch ended by itself: the directory is gone, whatever has its inode now
+  bool closed = true;  // only root and the tree's owner may write to it
+  bool ended =
+      false;  // its watch ended by itself: the directory is gone, and its inode may belong to another
   int directory_watch = -1;
   int events_watch = -1;              // of cgroup.events, where there is a verdict
   int quota_watch = -1;               // of cpu.max, while the verdict waits for it
   std::unique_ptr<RawMarks> marks;    // null where unset
-  std::vector<std::string> refusals;  // of its marks, as said last
+  std::vector<std::string> refusals;  // of its marks, as last reported
   std::optional<double> quota;        // the first one seen, where it matters
   std::optional<double> created;
   std::optional<Verdict> verdict;
@@ -53,8 +54,8 @@ struct Node {
   std::string path() const;
 };
 
-// The tree as last seen, and the workloads in it. What the kernel reports only says where to look again; what
-// is there is what counts, so that lost, doubled and late events do no harm.
+// The tree as last seen, and the workloads in it. An event of the kernel only tells where to look again. Only
+// the state found there counts, so that lost, doubled and late events do no harm.
 class Tree {
  public:
   Tree(const Hierarchy& hierarchy, Watcher watcher);
@@ -63,15 +64,15 @@ class Tree {
   model::Result<void> rescan();
   // Takes in pending events, rescanning where some were lost.
   void take_events();
-  // Somebody else saw that a cgroup came or went at this path.
+  // Another source reports that a cgroup was made or removed at this path.
   void look_at(std::string_view path);
   void set_rules(std::vector<model::WorkloadRule> rules);
 
   const Watcher& watcher() const { return watcher_; }
   const std::map<std::string, FoundWorkload>& workloads() const { return workloads_; }
-  // What happened since the last call.
+  // Changes since the last call.
   Discovery::Changes take_changes();
-  // Something could not be watched or opened: only a rescan finds out more.
+  // A cgroup could not be watched or opened: only a rescan finds changes there.
   bool degraded() const { return degraded_; }
 
  private:
@@ -80,20 +81,19 @@ class Tree {
 
   void visit(Node& parent, const std::string& name);
   void visit_settled(Node& parent, const std::string& name);
-  void scan(Node& node, DirectoryStream stream);
+  void scan(Node& node, os::DirectoryStream stream);
   void examine(Node& node, int fd);
   void examine_again(Node& node);
   void refresh_populated(Node& node);
   void judge_node(Node& node);
   void judge_all(Node& node);
-  // Leaves of `origin` (cgroup/leaf.h) are what that is.
+  // Judges the leaves of `origin` (cgroup/leaf.h) again: a leaf has the class of its origin.
   void judge_leaves_of(const Node& origin);
-  // The path that the node is judged by: its own, or that of the one that it is a leaf of.
+  // The path for judging the node: its own, or its origin's if it is a leaf.
   std::string judged_path(const Node& node) const;
   // nullptr where it is not known.
   const Node* find(std::string_view path) const;
-  // Makes workloads of the nodes that are to be one: with a verdict, none above that has one (`outer`), and
-  // with processes.
+  // Makes workloads of nodes that have a verdict and processes, and no node above with a verdict (`outer`).
   void settle(Node& node, const Node* outer);
   void settle_one(Node& node, const Node* outer);
   void activate(Node& node);
@@ -113,7 +113,7 @@ class Tree {
   // The outermost node above that has a verdict; nullptr where none.
   static const Node* outer_verdict(const Node& node);
   bool is_trusted(const Node& node) const;
-  FileDescriptor open_file(const Node& node, const char* file) const;
+  os::FileDescriptor open_file(const Node& node, const char* file) const;
   std::optional<std::string> read_file(const Node& node, const char* file) const;
   void warn(std::string text);
   void warn_conflicts(const Node& node, const Judgement& judgement);
@@ -135,7 +135,7 @@ class Tree {
   std::set<std::string> vanished_;
   std::set<std::string> changed_;
   std::vector<std::string> warnings_;
-  // What was said already.
+  // Warnings already given.
   std::set<std::pair<std::size_t, std::size_t>> said_conflicts_;
   std::set<std::size_t> said_untrusted_;
   std::set<std::size_t> said_inner_;

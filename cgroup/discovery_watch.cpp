@@ -29,7 +29,7 @@ int add(int inotify, int directory, const char* file, std::uint32_t mask) {
 }  // namespace
 
 model::Result<Watcher> Watcher::create() {
-  FileDescriptor fd(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  os::FileDescriptor fd(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
   if (!fd) {
     const int error = errno;
     return model::fail(model::Error::from_errno(

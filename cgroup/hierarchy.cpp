@@ -2,6 +2,7 @@
 #include "cgroup/hierarchy.h"
 
 #include "cgroup/cgroup.h"
+#include "os/mounts.h"
 
 #include <cerrno>
 #include <cstddef>
@@ -17,46 +18,9 @@ namespace berth::cgroup {
 
 namespace {
 
-// One line of /proc/PID/mountinfo (proc(5)), as far as it matters here.
-struct Mount {
-  std::string shown;  // which directory of the file system the mount shows; "/" is all of it
-  std::string point;
-  std::string type;
-  std::string options;  // of the superblock
-};
-
-// mountinfo writes space, tab, line break and backslash as "\ooo".
-std::string unescape(std::string_view field) {
-  std::string text;
-  const auto is_octal = [](char c) { return c >= '0' && c <= '7'; };
-  for (std::size_t i = 0; i < field.size(); ++i) {
-    if (field[i] == '\\' && i + 3 < field.size() && is_octal(field[i + 1]) && is_octal(field[i + 2]) &&
-        is_octal(field[i + 3])) {
-      text +=
-          static_cast<char>(((field[i + 1] - '0') << 6) | ((field[i + 2] - '0') << 3) | (field[i + 3] - '0'));
-      i += 3;
-    } else {
-      text += field[i];
-    }
-  }
-  return text;
-}
-
-std::optional<Mount> parse_mount(const std::string& line) {
-  std::istringstream fields(line);
-  std::string id, parent, device, shown, point, flags, field;
-  if (!(fields >> id >> parent >> device >> shown >> point >> flags)) return std::nullopt;
-  while (fields >> field && field != "-") {
-  }
-  Mount mount{unescape(shown), unescape(point), {}, {}};
-  std::string source;
-  if (!(fields >> mount.type >> source >> mount.options)) return std::nullopt;
-  return mount;
-}
-
 // Better ones are lower: the usual places first, parts of the tree last.
-int rank(const Mount& mount) {
-  if (mount.shown != "/") return 3;
+int rank(const os::Mount& mount) {
+  if (mount.root != "/") return 3;
   if (mount.point == "/sys/fs/cgroup") return 0;
   if (mount.point == "/sys/fs/cgroup/unified") return 1;
   return 2;
@@ -70,7 +34,7 @@ std::set<std::string> words(const std::string& text) {
 }
 
 // Controllers named by a v1 mount's superblock options; "name=systemd" and flags of the mount are none.
-void add_v1_controllers(const Mount& mount, std::map<std::string, std::string>& controllers) {
+void add_v1_controllers(const os::Mount& mount, std::map<std::string, std::string>& controllers) {
   std::istringstream options(mount.options);
   static const std::set<std::string> flags{
       "rw", "ro", "xattr", "noprefix", "clone_children", "cpuset_v2_mode", "favordynmods", "seclabel"};
@@ -122,30 +86,28 @@ model::Capability pressure(const Hierarchy& hierarchy) {
 model::Result<Hierarchy> find_hierarchy(const std::filesystem::path& given,
                                         const std::filesystem::path& proc_root) {
   const std::filesystem::path table = proc_root / "self" / "mountinfo";
-  std::optional<Mount> best;
+  const auto table_of_mounts = os::read_mounts(proc_root);
+  const auto mounts = table_of_mounts.value_or(std::vector<os::Mount>());
+  const os::Mount* best = nullptr;
   Hierarchy hierarchy;
   hierarchy.proc_root = proc_root;
   bool given_is_mount = false;
-  std::ifstream lines(table);
-  const bool readable = lines.is_open();
-  for (std::string line; std::getline(lines, line);) {
-    const auto mount = parse_mount(line);
-    if (!mount) continue;
-    if (mount->type == "cgroup2") {
-      if (!best || rank(*mount) < rank(*best)) best = mount;
+  for (const os::Mount& mount : mounts) {
+    if (mount.type == "cgroup2") {
+      if (best == nullptr || rank(mount) < rank(*best)) best = &mount;
       given_is_mount =
-          given_is_mount || (given / "").lexically_normal() == std::filesystem::path(mount->point) / "";
-    } else if (mount->type == "cgroup") {
-      add_v1_controllers(*mount, hierarchy.v1_mounts);
+          given_is_mount || (given / "").lexically_normal() == std::filesystem::path(mount.point) / "";
+    } else if (mount.type == "cgroup") {
+      add_v1_controllers(mount, hierarchy.v1_mounts);
     }
   }
 
   if (given.empty()) {
-    if (!readable) {
+    if (!table_of_mounts) {
       return model::fail(model::ErrorKind::unavailable,
                          fmt::format("no cgroup v2 tree: {} cannot be read", table.string()));
     }
-    if (!best) {
+    if (best == nullptr) {
       return model::fail(
           model::ErrorKind::unavailable,
           fmt::format("no cgroup v2 tree: {} lists no file system of type cgroup2{}", table.string(),

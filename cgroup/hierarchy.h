@@ -16,20 +16,20 @@ namespace berth::cgroup {
 struct Hierarchy {
   std::filesystem::path root;
   std::set<std::string> controllers;  // of the root's cgroup.controllers
-  bool hybrid = false;                // controllers are (partly) on v1; v2 carries only what is left
+  bool hybrid = false;                // controllers are (partly) on v1; v2 carries only the rest
   std::map<std::string, std::string>
       v1_mounts;                              // controller to mount point; berth never touches what is there
   std::filesystem::path proc_root = "/proc";  // where the processes of the cgroups are looked up
 };
 
-// Finds the v2 mount in PROC_ROOT/self/mountinfo, or takes `given` where it is not empty. Of several mounts
-// the one at /sys/fs/cgroup, then that at /sys/fs/cgroup/unified, then the first that shows the whole tree.
-// Error unavailable, saying what was looked at, where there is no v2 tree.
+// Finds the v2 mount in PROC_ROOT/self/mountinfo, or takes `given` where it is not empty. It prefers the
+// mount at /sys/fs/cgroup, then that at /sys/fs/cgroup/unified, then the first that shows the whole tree.
+// Error unavailable where there is no v2 tree; it names the places that were looked at.
 model::Result<Hierarchy> find_hierarchy(const std::filesystem::path& given,
                                         const std::filesystem::path& proc_root);
 
-// What the hierarchy can and cannot do for berth, each with the reason and what berth does without:
-// "cgroup-v2", "cpuset-controller", "cpu-controller", "memory-controller", "psi".
+// The abilities of the hierarchy: "cgroup-v2", "cpuset-controller", "cpu-controller", "memory-controller",
+// "psi". Each missing one has the reason, and what berth does without it.
 std::vector<model::Capability> capabilities(const Hierarchy& hierarchy);
 
 }  // namespace berth::cgroup

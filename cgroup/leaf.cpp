@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/leaf.h"
 
-#include "cgroup/directory.h"
 #include "cgroup/path.h"
 #include "cgroup/processes.h"
 #include "model/cpu_set.h"
 #include "model/name.h"
 #include "model/number.h"
+#include "os/directory.h"
+#include "os/proc_files.h"
 
 #include <algorithm>
 #include <array>
@@ -34,7 +35,7 @@ constexpr std::string_view kScope = ".scope";
 constexpr std::string_view kInfix = ".berth-executor-";
 constexpr std::string_view kAt = "\\x40";
 constexpr std::string_view kBackslash = "\\x5c";
-// Who forks while the cgroup is emptied has it emptied again.
+// A process that forks during the emptying needs another pass.
 constexpr int kPasses = 3;
 constexpr std::size_t kDeepest = 64;
 
@@ -43,7 +44,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// What a control file reads where nobody has set it.
+// The text of a control file that was never set.
 struct Unset {
   const char* file;
   std::string_view value;
@@ -90,7 +91,7 @@ bool is_all_max(std::string_view text) {
   return true;
 }
 
-// hugetlb.2MB.max and the like, as there are.
+// Files such as hugetlb.2MB.max, as far as there are any.
 std::vector<std::string> huge_page_files(const fs::path& directory) {
   std::vector<std::string> files;
   std::error_code error;
@@ -102,8 +103,8 @@ std::vector<std::string> huge_page_files(const fs::path& directory) {
   return files;
 }
 
-// All the vCPUs that the parent has are no bound: before Linux 6.17 that is what clearing a cpulist amounts
-// to.
+// A cpulist of all the vCPUs that the parent has is no bound: before Linux 7.0, clearing a cpulist results in
+// that.
 bool bounds_vcpus(const std::string& cpulist, const std::string& parent, const fs::path& root) {
   const auto own = model::CpuSet::parse(cpulist);
   if (!own) return true;
@@ -133,40 +134,22 @@ model::Error failed(int error, const char* what, const fs::path& directory) {
   return model::Error::from_errno(error, fmt::format("{} cgroup {}", what, directory.string()));
 }
 
-// The process's name, in brackets in its stat, may hold anything.
 std::optional<Spot> look_in(const fs::path& process) {
-  Spot spot;
-  std::ifstream cgroup(process / "cgroup");
-  bool placed = false;
-  for (std::string line; !placed && std::getline(cgroup, line);) {
-    placed = line.starts_with("0::/");
-    if (placed) spot.path = line.substr(4);
-  }
-  std::ifstream stat(process / "stat");
-  std::string text(std::istreambuf_iterator<char>(stat), {});
-  const std::size_t close = text.rfind(')');
-  if (!placed || close == std::string::npos) return std::nullopt;
-  std::istringstream fields(text.substr(close + 1));
-  std::string field;
-  constexpr int kParent = 4;
-  constexpr int kStarted = 22;
-  for (int number = 3; number <= kStarted && fields >> field; ++number) {
-    if (number == kParent) spot.parent = model::to_number<pid_t>(field).value_or(0);
-    if (number == kStarted) spot.started = model::to_number<std::uint64_t>(field).value_or(0);
-  }
-  if (spot.started == 0) return std::nullopt;
-  return spot;
+  auto path = os::cgroup_of(process);
+  const auto stat = os::read_stat(process);
+  if (!path || !stat || stat->started == 0) return std::nullopt;
+  return Spot{.path = *std::move(path), .started = stat->started, .parent = stat->parent};
 }
 
 void walk(const fs::path& root, const std::string& path, std::size_t depth, const struct stat& of_root,
           std::vector<std::string>& leaves) {
   const fs::path full = path.empty() ? root : root / path;
-  const DirectoryStream stream(opendir(full.c_str()));
+  const os::DirectoryStream stream(opendir(full.c_str()));
   struct stat status {};
   if (!stream || fstat(dirfd(stream.get()), &status) != 0 || !belongs_to_root(status, of_root)) return;
   if (leaf_at(path)) leaves.push_back(path);
   if (depth == kDeepest) return;
-  for (const std::string& name : subdirectories(stream.get()))
+  for (const std::string& name : os::subdirectories(stream.get()))
     walk(root, path.empty() ? name : path + '/' + name, depth + 1, of_root, leaves);
 }
 
@@ -260,7 +243,7 @@ LeafHands kernel_hands(const fs::path& proc_root) {
       .look = [proc_root](pid_t pid) { return look_in(proc_root / std::to_string(pid)); },
       .move = [](const Cgroup& to, pid_t pid) { return to.write("cgroup.procs", std::to_string(pid)); },
       .make = [](const fs::path& directory) -> model::Result<void> {
-        // Of the mode that cgroups have, whatever this process's mask is.
+        // Sets the mode that cgroups have, whatever this process's mask is.
         constexpr mode_t kMode = 0755;
         if (mkdir(directory.c_str(), kMode) != 0 && errno != EEXIST)
           return model::fail(failed(errno, "making", directory));
@@ -308,7 +291,7 @@ model::Result<bool> move_process(const fs::path& root, const Cgroup& from, const
 
 namespace {
 
-// Moves all that live in `from`; what keeps anyone there is in `problem`, who came over is counted.
+// Moves all processes that live in `from`, and counts them. `problem` is the reason where one stays.
 void empty_out(const fs::path& root, const Cgroup& from, const Cgroup& to, const LeafHands& hands,
                PutBack& done) {
   for (int pass = 0; pass < kPasses; ++pass) {
@@ -340,7 +323,7 @@ std::optional<PutBack> put_back_leaf(const fs::path& root, const std::string& le
       return done;
     }
     const auto to = Cgroup::open(root, named->origin);
-    // A unit whose processes are all gone is going itself, and would take these along.
+    // A unit without processes is about to end, and would end these too.
     const auto there = to && !own ? is_populated(**to) : model::Result<bool>(static_cast<bool>(to));
     if (!there || !*there) {
       done.problem =

@@ -16,7 +16,7 @@ constexpr std::uint32_t kUnprivilegedWindowUsec = 2'000'000;
 // Events of pressure that lasts were seen up to two windows apart.
 constexpr std::int64_t kQuietWindows = 3;
 
-// Anything else would be overwritten by what is meant for the kernel.
+// An ordinary file would be overwritten by text that is meant for the kernel.
 bool is_kernels(int fd) {
   struct statfs file_system {};
   return fstatfs(fd, &file_system) == 0 &&
@@ -50,7 +50,7 @@ model::Result<PressureTrigger> PressureTrigger::arm(int directory_fd, const char
   const auto failed = [&](const char* what) {
     return model::fail(model::Error::from_errno(errno, fmt::format("cannot {} {}", what, file)));
   };
-  FileDescriptor fd(openat(directory_fd, file, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
+  os::FileDescriptor fd(openat(directory_fd, file, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
   if (!fd) return failed("open");
   if (!is_kernels(fd.get())) {
     return model::fail(model::ErrorKind::unavailable,

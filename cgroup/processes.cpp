@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/processes.h"
 
+#include "os/directory.h"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -30,12 +32,8 @@ int send(int handle, int signal) {
   return static_cast<int>(syscall(SYS_pidfd_send_signal, handle, signal, nullptr, 0));
 }
 
-struct CloseDirectory {
-  void operator()(DIR* directory) const { closedir(directory); }
-};
-
 std::optional<std::string> read_at(int directory, const char* name) {
-  const FileDescriptor fd(openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const os::FileDescriptor fd(openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd) return std::nullopt;
   std::string content;
   std::array<char, 4096> chunk{};
@@ -58,20 +56,15 @@ void add_numbers(std::string_view text, std::set<pid_t>& pids) {
   }
 }
 
-// Numbers of the processes in an open group and below it. What vanishes on the way has none.
+// Adds the numbers of the processes in an open group and below it. A group that vanishes on the way adds
+// none.
 void add_group(int directory, std::set<pid_t>& pids) {
   if (const auto content = read_at(directory, "cgroup.procs")) add_numbers(*content, pids);
-  // Its own offset in the directory, and the descriptor goes with the stream.
-  const int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (copy < 0) return;
-  const std::unique_ptr<DIR, CloseDirectory> stream(fdopendir(copy));
-  if (!stream) {
-    close(copy);
-    return;
-  }
+  const os::DirectoryStream stream = os::stream_of(directory);
+  if (!stream) return;
   while (const dirent* entry = readdir(stream.get())) {
     if (entry->d_type != DT_DIR || entry->d_name[0] == '.') continue;
-    const FileDescriptor child(
+    const os::FileDescriptor child(
         openat(directory, &entry->d_name[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
     if (child) add_group(child.get(), pids);
   }
@@ -96,14 +89,15 @@ model::Result<Processes> Processes::of(const Cgroup& cgroup) {
   Processes found;
   for (const pid_t pid : numbers_of(cgroup)) {
     if (found.processes_.size() == kMost) break;
-    FileDescriptor handle(open_handle(pid));
+    os::FileDescriptor handle(open_handle(pid));
     if (!handle && errno != ESRCH && errno != EINVAL) {
       return model::fail(
           model::Error::from_errno(errno, fmt::format("holding process {} of \"{}\"", pid, cgroup.path())));
     }
     if (handle) found.processes_.push_back({pid, std::move(handle)});
   }
-  // A number could have changed hands between the list and the handle. Who is listed now has had it since.
+  // Between the list and the handle, a number could pass to another process. A process that is listed now has
+  // had it since.
   const std::set<pid_t> listed = numbers_of(cgroup);
   std::erase_if(found.processes_,
                 [&](const Process& process) { return listed.count(process.pid) == 0 || !is_alive(process); });

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "cgroup/cgroup.h"
-#include "cgroup/file_descriptor.h"
 #include "model/error.h"
+#include "os/file_descriptor.h"
 
 #include <cstddef>
 #include <vector>
@@ -12,16 +12,17 @@
 
 namespace berth::cgroup {
 
-// One process, held so that whoever gets its number later is never taken for it (pidfd_open(2)).
+// One process, held by a pidfd, so that a later process with its number is never taken for it
+// (pidfd_open(2)).
 struct Process {
   pid_t pid = 0;
-  FileDescriptor handle;
+  os::FileDescriptor handle;
 };
 
 // The processes of a cgroup and of all below it (cgroup.procs of each), as they were when this was made.
 class Processes {
  public:
-  // More than these of one group are not held: who is beyond gets no signal, and cgroup.kill still takes all.
+  // More processes of one group are not held: they get no signal, but cgroup.kill ends them.
   static constexpr std::size_t kMost = 1024;
 
   // Error gone where the group vanished.
@@ -32,8 +33,8 @@ class Processes {
   bool contains(pid_t pid) const;
   // Whether any of them still runs; false where there was none.
   bool any_alive() const;
-  // Sends `signal` to each. Those that ended meanwhile do not count. Error as of the last that the kernel did
-  // not let us signal, or did not for want of anything else; the others have got it.
+  // Sends `signal` to each. Processes that ended meanwhile do not count. Error as of the last one that could
+  // not be signalled; the others have got it.
   model::Result<void> signal(int signal) const;
 
  private:
@@ -43,12 +44,12 @@ class Processes {
 // Sends `signal` to one process; error gone where it has ended.
 model::Result<void> signal_process(const Process& process, int signal);
 
-// Whether anything runs in the group or below it (cgroup.events). Error gone where the group vanished.
+// Whether any process runs in the group or below it (cgroup.events). Error gone where the group vanished.
 model::Result<bool> is_populated(const Cgroup& cgroup);
 
-// Ends every process of the group and of all below it at once, forks under way included (cgroup.kill, Linux
-// 5.14; without that file by SIGKILL to each). Reaches this very group, or fails with ENODEV where it was
-// removed: never one that took over its path.
+// Ends every process of the group and of all below it at once, forks under way included. Uses cgroup.kill
+// (Linux 5.14); without that file it sends SIGKILL to each. It reaches this very group, or fails with ENODEV
+// where it was removed: never one that took over its path.
 model::Result<void> kill_all(const Cgroup& cgroup);
 
 }  // namespace berth::cgroup

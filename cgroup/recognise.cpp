@@ -96,7 +96,7 @@ std::string unescape(std::string_view name) {
     }
     text += name[i];
   }
-  // Escaped bytes may be anything; a service is a name everywhere.
+  // Escaped bytes may be anything, but a service must be a valid name everywhere.
   return model::is_name(text) ? text : std::string(name);
 }
 
@@ -107,7 +107,8 @@ std::string_view unit_name(std::string_view component) {
 
 std::string_view without_suffix(std::string_view name) { return name.substr(0, name.rfind('.')); }
 
-// Whether `slice` is where systemd puts it: "a-b.slice" lies in "a.slice", "a.slice" in `parent`'s root ("").
+// Whether `slice` is in its place in systemd's tree: "a-b.slice" lies in "a.slice", "a.slice" in `parent`'s
+// root ("").
 bool is_slice_in(std::string_view slice, std::string_view parent) {
   if (!slice.ends_with(".slice")) return false;
   const std::string_view stem = without_suffix(slice);

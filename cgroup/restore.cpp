@@ -11,7 +11,7 @@ namespace berth::cgroup {
 
 namespace {
 
-// What the journal knows.
+// Restores the journal's records.
 model::Result<RestoreReport> restore_recorded(const RestorePaths& paths) {
   const auto exists = UndoJournal::exists(paths.state_dir);
   if (!exists) return model::fail(exists.error());
@@ -50,7 +50,7 @@ model::Result<RestoreReport> restore_recorded(const RestorePaths& paths) {
 model::Result<RestoreReport> restore_host(const RestorePaths& paths) {
   auto report = restore_recorded(paths);
   if (!report && report.error().kind() == model::ErrorKind::refused) return report;
-  // After their limits, and whatever became of those: leaves are known by their names.
+  // Leaves are known by their names, so they are put back after the limits, whatever became of those.
   auto leaves = put_back_leaves(paths.cgroup_root, kernel_hands(paths.proc_root));
   if (report) report->leaves = std::move(leaves);
   return report;

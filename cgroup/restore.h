@@ -8,7 +8,7 @@
 
 namespace berth::cgroup {
 
-// Where a host keeps what a restore needs.
+// The places where a host keeps the data of a restore.
 struct RestorePaths {
   std::filesystem::path state_dir = "/var/lib/berth";
   std::filesystem::path cgroup_root;  // the v2 tree
@@ -17,10 +17,10 @@ struct RestorePaths {
   std::filesystem::path systemd_run_dir = "/run/systemd";
 };
 
-// Puts back everything the undo journal knows, and the processes of every leaf (cgroup/leaf.h), without a
-// daemon. Where the journal cannot be opened that is an error, though the leaves are put back. Error refused,
-// and nothing done, where a running berthd holds it. A unit's record stays, and is reported as left, while
-// systemd cannot be reached.
+// Puts back everything in the undo journal, and the processes of every leaf (cgroup/leaf.h), without a
+// daemon. Error where the journal cannot be opened; the leaves are put back all the same. Error refused, and
+// nothing done, where a running berthd holds it. While systemd cannot be reached, a unit's record stays and
+// is reported as left.
 model::Result<RestoreReport> restore_host(const RestorePaths& paths);
 
 }  // namespace berth::cgroup

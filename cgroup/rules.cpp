@@ -22,14 +22,14 @@ using model::WorkloadRule;
 std::optional<std::string> read_attribute(int fd, const char* name) {
   std::array<char, 64> value{};
   const ssize_t size = fgetxattr(fd, name, value.data(), value.size());
-  // A value longer than any that is valid is reported as such, not cut to something that may be.
+  // A value longer than any valid one is reported as such. Cut, it might look valid.
   if (size < 0) return errno == ERANGE ? std::optional<std::string>("(longer than 64 bytes)") : std::nullopt;
   std::string text(value.data(), static_cast<std::size_t>(size));
   while (!text.empty() && (text.back() == '\n' || text.back() == '\0')) text.pop_back();
   return text;
 }
 
-// For a message: what a user wrote is never sent to a terminal or journal as it is.
+// For a message: a user's text is never sent to a terminal or journal unchanged.
 std::string printable(const std::string& text) {
   std::string safe = text;
   for (char& c : safe) {
@@ -38,7 +38,7 @@ std::string printable(const std::string& text) {
   return safe;
 }
 
-// As systemd reads booleans.
+// Reads booleans as systemd does.
 std::optional<bool> parse_boolean(std::string_view text) {
   for (const std::string_view yes : {"1", "yes", "true", "on"}) {
     if (text == yes) return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who says that a cgroup is a workload, and of which class: its mark, the operator's rules, its pod's QoS
-// class.
+// Decides whether a cgroup is a workload, and of which class, by its mark, the operator's rules, and its
+// pod's QoS class.
 #pragma once
 
 #include "model/workload.h"
@@ -20,17 +20,18 @@ namespace berth::cgroup {
 inline constexpr const char* kClassMark = "user.berth.class";
 inline constexpr const char* kEvictableMark = "user.berth.evictable";
 
-// Whose a cgroup is. `trusted` is the host's own: owned by root or by the owner of the whole tree, and
-// writable by nobody else.
+// The owner of a cgroup. A `trusted` cgroup is owned by root or by the owner of the whole tree, and no other
+// user may write to it.
 struct Ownership {
   uid_t uid = 0;
   uid_t parent_uid = 0;
   bool trusted = true;
-  // Components of the path down to the first that is not trusted, that one included; 0 where all are.
+  // Number of components of the path down to the first that is not trusted, that one included; 0 where all
+  // are trusted.
   std::size_t foreign_depth = 0;
 };
 
-// What the cgroup's extended attributes say, as far as its owner may say it.
+// The cgroup's extended attributes, as far as its owner may set them.
 struct Marks {
   std::optional<model::WorkloadClass> workload_class;
   std::optional<bool> evictable;
@@ -46,13 +47,13 @@ struct RawMarks {
 // `fd` is the cgroup's directory. A file system without user attributes has no marks.
 RawMarks read_raw_marks(int fd);
 
-// Like systemd-oomd with ManagedOOMPreference= (systemd-oomd.service(8)): what is trusted may say anything;
-// anybody else only what costs nobody but himself ("best-effort", evictable), and only below a group that is
-// his too, so that a delegated group does not judge itself in the eyes of who delegated it.
+// Follows systemd-oomd's ManagedOOMPreference= (systemd-oomd.service(8)). A trusted cgroup may have any mark.
+// Any other cgroup may only have marks at its own cost ("best-effort", evictable), and only below a group of
+// the same owner. So a delegated group does not judge itself for the user that delegated it.
 Marks judge_marks(const RawMarks& raw, const Ownership& owner);
 
-// What makes a cgroup a workload. `rule` indexes the rule that supplies the fields; nullopt where none
-// matches.
+// The decision that a cgroup is a workload. `rule` indexes the rule that supplies the fields; nullopt where
+// none matches.
 struct Verdict {
   model::WorkloadClass workload_class = model::WorkloadClass::best_effort;
   std::string matched_by;
@@ -64,12 +65,12 @@ struct Verdict {
 
 struct Judgement {
   std::optional<Verdict> verdict;
-  std::optional<std::size_t> overruled;  // a later rule that matches too and says something else
-  // The rule would make a cgroup latency-sensitive that a user made himself under a name its glob does not
-  // spell out.
+  std::optional<std::size_t> overruled;  // a later rule that matches too and differs
+  // A rule that would make a cgroup latency-sensitive although a user made the cgroup under a name that the
+  // glob does not spell out.
   std::optional<std::size_t> untrusted;
-  // The verdict may change once cpu.max is set: a guaranteed pod without quota, a latency-sensitive workload
-  // without vcpus.
+  // The verdict may change once cpu.max is set. So it is for a guaranteed pod without quota, and for a
+  // latency-sensitive workload without vcpus.
   bool awaits_quota = false;
 };
 
@@ -78,7 +79,7 @@ Judgement judge(std::string_view path, const Ownership& owner, const Marks& mark
                 const std::vector<model::WorkloadRule>& rules,
                 const std::function<std::optional<double>()>& quota);
 
-// Whether `a` sets anything that `b` does not say in the same way.
+// Whether `a` sets a member that `b` does not set to the same value.
 bool says_otherwise(const model::WorkloadRule& a, const model::WorkloadRule& b);
 
 }  // namespace berth::cgroup

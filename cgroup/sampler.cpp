@@ -2,8 +2,9 @@
 #include "cgroup/sampler.h"
 
 #include "cgroup/attribute.h"
-#include "cgroup/file_descriptor.h"
 #include "cgroup/sampler_parse.h"
+#include "os/clock.h"
+#include "os/file_descriptor.h"
 
 #include <algorithm>
 #include <array>
@@ -27,16 +28,10 @@ constexpr std::int64_t kShortestIntervalNs = 1'000'000;
 // The first wait that could show in the two decimals of PSI's average over ten seconds.
 constexpr std::uint64_t kNoticedWaitNs = 500'000;
 
-std::int64_t monotonic_ns() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return time.tv_sec * kNanosecondsPerSecond + time.tv_nsec;
-}
-
 // A control file that is read often.
 struct KeptFile {
   const char* name;
-  FileDescriptor fd;
+  os::FileDescriptor fd;
   bool missing = false;  // not tried again before the settings are read next
 };
 
@@ -44,11 +39,11 @@ struct KeptFile {
 struct Usage {
   std::uint64_t used_ns = 0;
   std::int64_t read_ns = 0;
-  bool bulk = false;  // counted since somebody else began to, not since the group was made
+  bool bulk = false;  // from a bulk reading: counted since that began to count, not since the group was made
   std::optional<std::uint64_t> throttled;  // periods cut short by the quota, since the group was made
 };
 
-// The same count, of the reading that cpu_throttled was last reckoned to.
+// The same count, of the reading that cpu_throttled was last computed for.
 struct Throttled {
   std::uint64_t periods = 0;
   std::int64_t read_ns = 0;
@@ -70,7 +65,7 @@ struct Entry {
   // As last read; a list is parsed again only where its text differs.
   std::string cpus_text;
   std::string effective_text;
-  Sampler::Reading* last = nullptr;  // what State::readings holds of it; none before the first sample
+  Sampler::Reading* last = nullptr;  // its entry in State::readings; none before the first sample
 };
 
 }  // namespace
@@ -85,14 +80,14 @@ struct Sampler::State {
 
   // Content of the file in `buffer`; nullopt with errno where it cannot be read.
   std::optional<std::string_view> read(const Entry& entry, KeptFile& file, std::array<char, 4096>& buffer) {
-    FileDescriptor opened;
+    os::FileDescriptor opened;
     int fd = file.fd.get();
     if (!file.fd) {
       if (file.missing) {
         errno = ENOENT;
         return std::nullopt;
       }
-      opened = FileDescriptor(openat(entry.cgroup->fd(), file.name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+      opened = os::FileDescriptor(openat(entry.cgroup->fd(), file.name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
       if (!opened) {
         file.missing = errno == ENOENT;
         return std::nullopt;
@@ -119,7 +114,7 @@ struct Sampler::State {
 
   void drop(KeptFile& file) {
     if (!file.fd) return;
-    file.fd = FileDescriptor();
+    file.fd = os::FileDescriptor();
     --kept;
   }
 
@@ -129,7 +124,7 @@ struct Sampler::State {
     drop(entry.cpu_pressure);
   }
 
-  // nullopt where it cannot be read; then says whether the group is gone.
+  // nullopt where it cannot be read; then sets `gone` if the group is gone.
   std::optional<Usage> read_usage(Entry& entry) {
     std::array<char, 4096> buffer;
     const auto text = read(entry, entry.cpu_stat, buffer);
@@ -138,14 +133,14 @@ struct Sampler::State {
       entry.last->gone = errno == ENODEV || (errno == ENOENT && !entry.cgroup->is_current());
       return std::nullopt;
     }
-    const std::int64_t read_ns = monotonic_ns();
+    const std::int64_t read_ns = os::monotonic_ns();
     const auto usage_usec = parse_cpu_usage_usec(*text);
     if (!usage_usec) return std::nullopt;
     return Usage{*usage_usec * 1000, read_ns, false,
                  entry.period_us == 0 ? std::nullopt : parse_nr_throttled(*text)};
   }
 
-  // What somebody else counted; throttling from the file where they did not see it.
+  // The usage of a bulk reading; throttling from the file where the bulk reading has none.
   std::optional<Usage> taken_usage(Entry& entry, const model::CgroupReading& known, std::int64_t read_ns) {
     Usage usage{known.subtree.run_ns, read_ns, true, std::nullopt};
     if (entry.period_us == 0) return usage;
@@ -156,7 +151,8 @@ struct Sampler::State {
     return usage;
   }
 
-  // `usage` may be counted from when somebody began to; the kernel counts from when the group was made.
+  // `usage` may be counted from the beginning of bulk readings. The kernel counts from the making of the
+  // group.
   static void take_cpu_time(Entry& entry, const std::optional<Usage>& usage, const model::CgroupReading* bulk,
                             bool due) {
     std::optional<double>& time = entry.last->cpu_time_s;
@@ -191,7 +187,7 @@ struct Sampler::State {
     entry.throttled = now;
   }
 
-  // Makes the sample of what was used since the reading before. Whether that was anything; unknown counts as
+  // Makes the sample of the usage since the reading before. Returns whether there was any; unknown counts as
   // yes.
   static bool take_usage(Entry& entry, const std::optional<Usage>& usage, double now) {
     entry.last->sample.reset();
@@ -209,8 +205,8 @@ struct Sampler::State {
     return used_ns > 0;
   }
 
-  // Completes the sample by what only a bulk reading tells. Whether threads waited since the one before;
-  // unknown counts as yes.
+  // Completes the sample by figures that only a bulk reading has. Returns whether threads waited since the
+  // one before; unknown counts as yes.
   static bool take_counters(Entry& entry, const model::CgroupReading* bulk) {
     if (bulk == nullptr) {
       entry.counters.reset();
@@ -289,7 +285,7 @@ struct Sampler::State {
     }
   }
 
-  // `turn`: what is read in every kSettingsPeriod-th sample only is read now.
+  // `turn`: reads also the files that are read in every kSettingsPeriod-th sample only.
   void read_entry(Entry& entry, double now, const BulkReading& bulk, bool turn) {
     const bool due = turn || entry.settings_due;
     if (due) read_settings(entry);
@@ -309,7 +305,7 @@ struct Sampler::State {
   }
 };
 
-Sampler::Sampler() : state_(std::make_unique<State>()) { state_->max_kept = raised_file_limit() / 2; }
+Sampler::Sampler() : state_(std::make_unique<State>()) { state_->max_kept = os::raised_file_limit() / 2; }
 Sampler::~Sampler() = default;
 Sampler::Sampler(Sampler&&) noexcept = default;
 Sampler& Sampler::operator=(Sampler&&) noexcept = default;

@@ -12,9 +12,9 @@ namespace berth::cgroup {
 std::optional<std::uint64_t> parse_cpu_usage_usec(std::string_view cpu_stat);
 // `nr_throttled` of cpu.stat, which only a group with the cpu controller has.
 std::optional<std::uint64_t> parse_nr_throttled(std::string_view cpu_stat);
-// `inactive_file` of memory.stat: page cache that was not used of late and goes first; bytes.
+// `inactive_file` of memory.stat: page cache not used of late, which the kernel reclaims first; bytes.
 std::optional<std::uint64_t> parse_inactive_file(std::string_view memory_stat);
-// memory.current, and memory.high where "max" is nullopt; so is what no host has (above model::kMaxBytes).
+// memory.current, or memory.high. nullopt for "max", and for more than any host has (above model::kMaxBytes).
 std::optional<std::uint64_t> parse_bytes(std::string_view text);
 // avg10 of the "some" line of a pressure file, percent.
 std::optional<double> parse_some_avg10(std::string_view pressure);

@@ -26,11 +26,11 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-// Where systemd puts what SetUnitProperties(runtime) is told: the second for units that are transient
-// themselves (unit_drop_in_dir in src/core/unit.c).
+// The directories where systemd puts the drop-ins of SetUnitProperties(runtime). The second is for units that
+// are transient themselves (unit_drop_in_dir in src/core/unit.c).
 constexpr const char* kDropInRoots[] = {"system.control", "transient"};
 
-// What Original::note keeps: the unit's own setting, and the drop-ins that were there before berth.
+// Content of Original::note: the unit's own setting, and the drop-ins that were there before berth.
 struct Note {
   UnitSetting setting;
   std::set<std::string> kept;  // relative to the run directory
@@ -90,7 +90,7 @@ struct SystemdOwner::State {
     return paths;
   }
 
-  // Removes one drop-in, and its directory if that was all in it.
+  // Removes one drop-in, and its directory if that is empty then.
   model::Result<void> remove(const std::string& path) const {
     std::error_code error;
     fs::remove(options.run_dir / path, error);
@@ -98,7 +98,7 @@ struct SystemdOwner::State {
       return model::fail(model::Error::from_errno(
           error.value(), fmt::format("removing the drop-in {}", (options.run_dir / path).string())));
     }
-    fs::remove((options.run_dir / path).parent_path(), error);  // refuses where there is something else in it
+    fs::remove((options.run_dir / path).parent_path(), error);  // refuses where the directory is not empty
     return {};
   }
 };
@@ -144,7 +144,8 @@ model::Result<void> SystemdOwner::set(const Target& target, Attribute attribute,
     return done;
   if (target.cgroup == nullptr) return {};
   auto now = read_attribute(*target.cgroup, attribute);
-  // systemd writes the file before it answers, but first switches controllers on above, which it may defer.
+  // systemd writes the file before it answers. It may defer the write where it first has to enable
+  // controllers above.
   for (int attempt = 0; attempt < 4 && now && *now != value; ++attempt) {
     std::this_thread::sleep_for(2ms);
     now = read_attribute(*target.cgroup, attribute);
@@ -207,7 +208,7 @@ model::Result<void> SystemdOwner::relinquish(const Target& target, Attribute att
     configured = *setting == ours && *setting != note->setting;
   }
   if (configured) {
-    // Somebody wrote the file past systemd. That value stays; only systemd's is put back.
+    // Another program wrote the file past systemd. That value stays; only systemd's is put back.
     const auto theirs = target.cgroup != nullptr ? read_attribute(*target.cgroup, attribute)
                                                  : model::Result<std::string>(std::string());
     if (auto done = state_->bus->write(target.unit, attribute, note->setting); !done) return done;

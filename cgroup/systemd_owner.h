@@ -16,7 +16,7 @@ namespace berth::cgroup {
 
 // Changes units through systemd's bus interface (org.freedesktop.systemd1(5)), at run time only:
 // AllowedCPUs=, CPUQuota=, MemoryHigh=. systemd applies a property to the unit's group before it answers, so
-// one reading back tells.
+// that one reading back is enough.
 class SystemdOwner : public Owner, public ScopeMaker {
  public:
   struct Options {
@@ -30,7 +30,7 @@ class SystemdOwner : public Owner, public ScopeMaker {
   ~SystemdOwner() override;
 
   const char* name() const override { return "systemd"; }
-  // systemd keeps a CPU quota as whole percents of a CPU in its drop-in: a finer one would change at its next
+  // systemd keeps a CPU quota as whole percents of a CPU in its drop-in. A finer one would change at its next
   // reload.
   std::string attainable(Attribute attribute, const std::string& value) const override;
   model::Result<Original> original(const Target& target, Attribute attribute) override;
@@ -40,11 +40,11 @@ class SystemdOwner : public Owner, public ScopeMaker {
                                    const Original& original) override;
   model::Result<void> relinquish(const Target& target, Attribute attribute, const Original& original,
                                  const std::string& written) override;
-  // systemd adds the assignments of AllowedCPUs= in unit file and drop-ins up, so that a daemon-reload makes
-  // a pin of a unit that is configured with vCPUs of its own their union.
+  // systemd adds up the assignments of AllowedCPUs= in unit file and drop-ins. If a unit is configured with
+  // vCPUs of its own, a daemon-reload makes a pin the union of both.
   model::Result<bool> merged(const Target& target, Attribute attribute, const Original& original,
                              const std::string& written, const std::string& current) override;
-  // One daemon-reload, if a unit whose drop-in was removed says that it needs one.
+  // Runs one daemon-reload, if a unit whose drop-in was removed says that it needs one.
   model::Result<void> settle() override;
   model::Result<void> stop_unit(const std::string& unit) override;
   model::Result<void> start_scope(const Scope& scope) override;

@@ -79,8 +79,8 @@ model::ErrorKind kind_of(std::string_view name) {
   return model::ErrorKind::io;
 }
 
-// Throws std::system_error where a bus takes the connection and does not answer: sdbus-c++ would wait for it
-// for 25 s and more, and has no way to be told otherwise.
+// Throws std::system_error where a bus takes the connection and does not answer. Without this check sdbus-c++
+// would wait for 25 s and more; it has no option for a shorter time.
 void require_answering_bus() {
   const auto check = [](int result) {
     if (result < 0) throw std::system_error(-result, std::generic_category(), "connecting to the system bus");
@@ -137,7 +137,7 @@ std::vector<Setting> properties_of(Attribute attribute, const UnitSetting& setti
 
 using Properties = std::map<std::string, sdbus::Variant>;
 
-// A setting that confines a unit, or favours it, and what it reads where nobody has set it.
+// A setting that confines or favours a unit, and its text where it is unset.
 struct Bound {
   const char* name;
   std::function<bool(const sdbus::Variant& value)> is_unset;
@@ -159,7 +159,8 @@ Bound unless_list(const char* name) {
   }
 }
 
-// Whether it is a list of what is allowed, and the list: empty, it denies nothing.
+// The property is a pair: whether it lists allowed things, and the list. An empty list of denied things
+// denies nothing.
 Bound unless_named(const char* name) {
   using List = sdbus::Struct<bool, std::vector<std::string>>;
   return {name, [](const sdbus::Variant& value) {
@@ -168,9 +169,9 @@ Bound unless_named(const char* name) {
           }};
 }
 
-// What a cgroup's own control files do not show, or show together with what is there by default
-// (org.freedesktop.systemd1(5), systemd.resource-control(5)). A systemd that does not know one does not have
-// it set.
+// Settings that a cgroup's own control files do not show, or show mixed with defaults
+// (org.freedesktop.systemd1(5), systemd.resource-control(5)). If systemd does not know a setting, the setting
+// is not set.
 const std::vector<Bound>& bounds() {
   using Bytes = std::vector<std::uint8_t>;
   static const std::vector<Bound> all{
@@ -370,7 +371,7 @@ model::Result<bool> SystemdBus::is_process_of(pid_t pid, const std::string& unit
 
 model::Result<void> SystemdBus::start_scope(const Scope& scope) {
   const auto same = is_process_of(scope.pid, scope.stopped_with);
-  // Nothing is under way then.
+  // Nothing was begun in this case.
   if (!same) return model::fail(model::ErrorKind::unavailable, same.error().message());
   if (!*same)
     return model::fail(model::ErrorKind::io, fmt::format("systemd: to it, process {} is none of {}",
@@ -428,7 +429,7 @@ model::Result<UnitTraits> SystemdBus::traits(const std::string& unit, const std:
       traits.bound = fmt::format("{} has {}= set", unit, bound.name);
       return traits;
     }
-    // Each executor may have what all of them had together; less would be a limit of its own.
+    // Each executor may have as many tasks as all of them had together; less would be a limit of its own.
     if (!state_->default_tasks_max)
       state_->default_tasks_max =
           Reader{connection, kManagerPath, kManager, kScopeTimeout}.get<std::uint64_t>("DefaultTasksMax");

@@ -15,9 +15,8 @@
 
 namespace berth::cgroup {
 
-// The calls to systemd's manager that berth makes, each answered before it returns. Error gone where the unit
-// does not exist, transient where no answer came in time or the connection broke (the next call connects
-// again).
+// berth's calls to systemd's manager; each waits for its answer. Error gone where the unit does not exist.
+// Error transient where no answer came in time or the connection broke (the next call connects again).
 class SystemdBus {
  public:
   // On the system bus. `timeout` is for each call but reload().
@@ -25,7 +24,7 @@ class SystemdBus {
   ~SystemdBus();
 
   model::Result<UnitSetting> read(const std::string& unit, Attribute attribute);
-  // Until the next boot at most (runtime = true).
+  // Writes a setting that lasts until the next boot at most (runtime = true).
   model::Result<void> write(const std::string& unit, Attribute attribute, const UnitSetting& setting);
   // False where systemd knows no such unit.
   model::Result<bool> is_loaded(const std::string& unit);
@@ -33,10 +32,11 @@ class SystemdBus {
   model::Result<void> reload();
   // Queues a stop job for this unit alone (StopUnit, mode "ignore-requirements").
   model::Result<void> stop(const std::string& unit);
-  // Units that systemd itself ends when this one ends (BoundBy=), of those that run.
+  // Running units that systemd itself ends when this one ends (BoundBy=).
   model::Result<std::vector<std::string>> running_bound_units(const std::string& unit);
-  // Of these three each question is given up after a second. Whether to systemd, whose PID namespace may
-  // be another one, the process is of that unit.
+  // The next three calls wait a second for each answer.
+  //
+  // Whether the process belongs to that unit for systemd, whose PID namespace may be another one.
   model::Result<bool> is_process_of(pid_t pid, const std::string& unit);
   // Queues a start job for a transient scope (StartTransientUnit, mode "fail"). See ScopeMaker.
   model::Result<void> start_scope(const Scope& scope);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How systemd spells what the kernel's control files hold (systemd.resource-control(5),
-// src/core/dbus-cgroup.c).
+// Converts values of the kernel's control files to systemd's properties and back
+// (systemd.resource-control(5), src/core/dbus-cgroup.c).
 #pragma once
 
 #include "cgroup/attribute.h"
@@ -17,7 +17,7 @@ namespace berth::cgroup {
 // "No limit" of a number property.
 inline constexpr std::uint64_t kInfinity = UINT64_MAX;
 
-// What a unit is configured to have; its members as the bus properties of the same name.
+// A unit's configuration; its members as the bus properties of the same name.
 struct UnitSetting {
   model::CpuSet allowed_cpus;                     // AllowedCPUs
   std::uint64_t quota_us_per_second = kInfinity;  // CPUQuotaPerSecUSec
@@ -31,7 +31,7 @@ struct UnitSetting {
 UnitSetting setting_of(Attribute attribute, const std::string& canonical_value);
 std::string value_of(Attribute attribute, const UnitSetting& setting);
 
-// One line, without loss; nullopt for a text that was not made by setting_text.
+// One line, without loss. parse_setting() returns nullopt for a text that setting_text() did not make.
 std::string setting_text(Attribute attribute, const UnitSetting& setting);
 std::optional<UnitSetting> parse_setting(Attribute attribute, std::string_view text);
 

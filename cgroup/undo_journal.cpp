@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/undo_journal.h"
 
-#include "cgroup/file_descriptor.h"
-#include "cgroup/undo_journal_db.h"
 #include "cgroup/undo_journal_file.h"
+#include "os/file_descriptor.h"
+#include "os/sqlite.h"
 
 #include <bit>
 #include <fstream>
@@ -26,11 +26,11 @@ std::int64_t stored(std::uint64_t id) { return std::bit_cast<std::int64_t>(id); 
 }  // namespace
 
 struct UndoJournal::State {
-  FileDescriptor lock;
-  std::optional<UndoDatabase> database;  // closed before the lock is let go
-  UndoDatabase::Statement insert;
-  UndoDatabase::Statement update;
-  UndoDatabase::Statement remove;
+  os::FileDescriptor lock;
+  std::optional<os::Database> database;  // closed before the lock is let go
+  os::Database::Statement insert;
+  os::Database::Statement update;
+  os::Database::Statement remove;
   std::map<std::int64_t, UndoRecord> rows;  // by age
   std::map<Key, std::int64_t> index;
   std::map<std::pair<std::string, Attribute>, std::int64_t> units;  // of records that systemd owns
@@ -79,7 +79,7 @@ model::Result<std::unique_ptr<UndoJournal>> UndoJournal::open(const std::filesys
   auto opened = open_undo_file(state_dir, boot_id);
   if (!opened) return model::fail(opened.error());
   auto state = std::make_unique<State>();
-  UndoDatabase& database = *opened->database;
+  os::Database& database = *opened->database;
   auto insert = database.prepare(
       "INSERT INTO undo(path, cgroup_id, attribute, owner, unit, original, note, written, previous, seq)"
       " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)");
@@ -106,16 +106,16 @@ model::Result<void> UndoJournal::record(const UndoRecord& record) {
 
 model::Result<void> UndoJournal::record(std::span<const UndoRecord> records) {
   if (records.empty()) return {};
-  auto transaction = UndoTransaction::begin(*state_->database);
+  auto transaction = os::Transaction::begin(*state_->database);
   if (!transaction) return model::fail(transaction.error());
   std::vector<std::pair<std::int64_t, UndoRecord>> done;
   std::int64_t next = state_->rows.empty() ? 1 : state_->rows.rbegin()->first + 1;
   for (const UndoRecord& record : records) {
-    const auto bind_previous = [&](UndoDatabase::Statement& statement, int index) {
+    const auto bind_previous = [&](os::Database::Statement& statement, int index) {
       record.previous ? statement.bind(index, *record.previous) : statement.bind_null(index);
     };
     const auto old = state_->row_of(record);
-    UndoDatabase::Statement& statement = old ? state_->update : state_->insert;
+    os::Database::Statement& statement = old ? state_->update : state_->insert;
     if (old) {
       statement.bind(1, record.path);
       statement.bind(2, stored(record.cgroup_id));
@@ -160,7 +160,7 @@ model::Result<void> UndoJournal::forget(std::span<const UndoRecord> records) {
     if (const auto row = state_->row_of(record)) rows.push_back(*row);
   }
   if (rows.empty()) return {};
-  auto transaction = UndoTransaction::begin(*state_->database);
+  auto transaction = os::Transaction::begin(*state_->database);
   if (!transaction) return model::fail(transaction.error());
   for (const std::int64_t row : rows) {
     state_->remove.bind(1, row);

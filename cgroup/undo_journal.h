@@ -14,7 +14,7 @@
 
 namespace berth::cgroup {
 
-// One changed attribute: what it was, and what berth last made of it.
+// One changed attribute: its value before berth, and the last value that berth wrote.
 struct UndoRecord {
   std::string path;  // cgroup path below the v2 root
   std::uint64_t cgroup_id = 0;
@@ -24,30 +24,30 @@ struct UndoRecord {
   std::string original;
   std::string note;  // Original::note
   std::string written;
-  // What was in force, written by berth too, when `written` was recorded: still in force if berth died before
-  // writing.
+  // The value in force, written by berth too, when `written` was recorded. It is still in force if berth died
+  // before writing.
   std::optional<std::string> previous;
 
   friend bool operator==(const UndoRecord&, const UndoRecord&) = default;
 };
 
 // Durable record of originals, kept before the first write of each (SQLite in STATE_DIR/undo.db). Records of
-// an earlier boot are void, as cgroups and runtime properties are: they are dropped at opening. One process
-// at a time holds it. Reads are answered from memory.
+// an earlier boot are void, as cgroups and runtime properties are: opening drops them. One process at a time
+// holds the journal. Reads are answered from memory.
 class UndoJournal {
  public:
-  // Error where the directory is missing, read-only or full, another process holds the journal (its pid is
-  // named), or the file is damaged or of a later version (how to go on is said). A damaged file that a former
-  // boot left is set aside as undo.db.damaged: its records are void anyhow.
+  // Error where the directory is missing, read-only or full, or another process holds the journal (its pid is
+  // named). Error also where the file is damaged or of a later version; the message says how to go on. A
+  // damaged file from a former boot is set aside as undo.db.damaged: its records are void anyhow.
   static model::Result<std::unique_ptr<UndoJournal>> open(const std::filesystem::path& state_dir,
                                                           const std::string& boot_id);
-  // True where STATE_DIR holds a journal at all. Error where that cannot be seen, as by a user who may not
-  // enter it: records may be there.
+  // True where STATE_DIR holds a journal at all. Error where that cannot be seen, as by a user without access
+  // to it: records may be there.
   static model::Result<bool> exists(const std::filesystem::path& state_dir);
   ~UndoJournal();
 
-  // Durable on return. Keeps original and note of an existing record and replaces the rest. Records of a unit
-  // are one per unit and attribute, whichever group the unit has: the setting outlives the group. Error:
+  // Durable on return. Keeps original and note of an existing record and replaces the rest. A unit has one
+  // record per attribute, whichever group the unit has: the setting outlives the group. After an error
   // nothing was recorded.
   model::Result<void> record(const UndoRecord& record);
   // The same for many, in one transaction: all or none.
@@ -62,7 +62,7 @@ class UndoJournal {
   // Oldest first.
   std::vector<UndoRecord> records() const;
   std::size_t size() const;
-  // What was found at opening and mended, for the log.
+  // Damage found and mended at opening, for the log.
   const std::vector<std::string>& warnings() const;
 
  private:

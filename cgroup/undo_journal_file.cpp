@@ -31,11 +31,11 @@ constexpr const char* kSchema =
     "PRAGMA user_version = 1;";
 
 struct LockFile {
-  FileDescriptor fd;
+  os::FileDescriptor fd;
   std::string last_boot;  // of the last holder; empty where there was none
 };
 
-// "PID BOOT": who holds or last held the journal.
+// "PID BOOT": the present or last holder of the journal.
 std::pair<std::string, std::string> read_holder(int fd) {
   std::array<char, 128> text{};
   const ssize_t size = pread(fd, text.data(), text.size() - 1, 0);
@@ -55,7 +55,7 @@ model::Result<LockFile> take_lock(const std::filesystem::path& state_dir, const 
   struct stat status {};
   if (stat(state_dir.c_str(), &status) != 0) return model::fail(model::Error::from_errno(errno, where()));
   if (!S_ISDIR(status.st_mode)) return model::fail(model::Error::from_errno(ENOTDIR, where()));
-  FileDescriptor fd(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  os::FileDescriptor fd(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd)
     return model::fail(
         model::Error::from_errno(errno, fmt::format("undo journal: opening {}", file.string())));
@@ -73,7 +73,7 @@ model::Result<LockFile> take_lock(const std::filesystem::path& state_dir, const 
   }
   LockFile lock{std::move(fd), {}};
   lock.last_boot = read_holder(lock.fd.get()).second;
-  // Written over the old text, then cut, so that a full file system does not cost what was known.
+  // Written over the old text, then cut, so that a full file system does not destroy the old text.
   const std::string holder = fmt::format("{} {}\n", getpid(), boot_id);
   errno = 0;
   if (pwrite(lock.fd.get(), holder.data(), holder.size(), 0) != static_cast<ssize_t>(holder.size()) ||
@@ -84,7 +84,7 @@ model::Result<LockFile> take_lock(const std::filesystem::path& state_dir, const 
   return lock;
 }
 
-model::Result<std::string> single_text(UndoDatabase& database, const char* sql) {
+model::Result<std::string> single_text(os::Database& database, const char* sql) {
   auto query = database.prepare(sql);
   if (!query) return model::fail(query.error());
   const auto row = query->step();
@@ -93,10 +93,10 @@ model::Result<std::string> single_text(UndoDatabase& database, const char* sql) 
 }
 
 // Opens, checks and brings to this boot.
-model::Result<UndoDatabase> open_database(const std::filesystem::path& file, const std::string& boot_id) {
-  auto opened = UndoDatabase::open(file);
+model::Result<os::Database> open_database(const std::filesystem::path& file, const std::string& boot_id) {
+  auto opened = os::Database::open(file, "undo journal");
   if (!opened) return model::fail(opened.error());
-  UndoDatabase& database = *opened;
+  os::Database& database = *opened;
   // The lock file keeps others out; EXCLUSIVE spares SQLite the shared memory that a WAL would need
   // otherwise.
   for (const char* pragma :
@@ -118,7 +118,7 @@ model::Result<UndoDatabase> open_database(const std::filesystem::path& file, con
                     "one restore the host first",
                     file.string(), *version, kVersion));
   }
-  auto transaction = UndoTransaction::begin(database);
+  auto transaction = os::Transaction::begin(database);
   if (!transaction) return model::fail(transaction.error());
   if (*version == "0") {
     if (auto made = database.run(kSchema); !made) return model::fail(made.error());
@@ -137,7 +137,7 @@ model::Result<UndoDatabase> open_database(const std::filesystem::path& file, con
   return opened;
 }
 
-model::Result<std::map<std::int64_t, UndoRecord>> load_rows(UndoDatabase& database) {
+model::Result<std::map<std::int64_t, UndoRecord>> load_rows(os::Database& database) {
   auto query = database.prepare(
       "SELECT seq, path, cgroup_id, attribute, owner, unit, original, note, written, previous FROM undo");
   if (!query) return model::fail(query.error());
@@ -174,7 +174,7 @@ model::Result<OpenUndoFile> open_undo_file(const std::filesystem::path& state_di
 
   auto database = open_database(file, boot_id);
   auto rows = database ? load_rows(*database) : model::fail(database.error());
-  if (!rows && is_damage(rows.error())) {
+  if (!rows && os::is_damage(rows.error())) {
     if (lock->last_boot.empty() || lock->last_boot == boot_id) {
       return model::fail(
           model::Error(rows.error().kind(), fmt::format("{}. What berth changed since the host booted may be "

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cgroup/file_descriptor.h"
 #include "cgroup/undo_journal.h"
-#include "cgroup/undo_journal_db.h"
+#include "os/file_descriptor.h"
+#include "os/sqlite.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -17,13 +17,13 @@ namespace berth::cgroup {
 // Name of the journal's database in the state directory.
 inline constexpr const char* kUndoFile = "undo.db";
 
-// The journal's file in this process's hands: sound, of a version it knows, with the records of this boot
+// The journal's file, locked by this process: sound, of a version it knows, with the records of this boot
 // only.
 struct OpenUndoFile {
-  FileDescriptor lock;  // held as long as the file is in use; let go after the database
-  std::optional<UndoDatabase> database;
+  os::FileDescriptor lock;  // held as long as the file is in use; let go after the database
+  std::optional<os::Database> database;
   std::map<std::int64_t, UndoRecord> rows;  // by age
-  std::vector<std::string> warnings;        // what was mended
+  std::vector<std::string> warnings;        // damage that was mended
 };
 
 // Error as UndoJournal::open().

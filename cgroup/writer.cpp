@@ -85,7 +85,7 @@ model::Result<std::optional<Writer::Prepared>> Writer::prepare(const Request& re
                      value,
                      std::nullopt};
   if (existing) {
-    // What is in force may be taken back only if berth wrote it.
+    // The value in force may be taken back only if berth wrote it.
     if (*current == existing->written || *current == existing->previous) prepared.record.previous = *current;
   } else {
     auto original = prepared.owner->original(prepared.target, attribute);
@@ -102,7 +102,7 @@ SetResult Writer::carry_out(const Prepared& prepared) {
   if (done) return Change{record.path, record.attribute, prepared.before, record.written};
   model::Error error = done.error().context(
       fmt::format("setting {} to \"{}\"", named(record.path, record.attribute), record.written));
-  // Not known whether it was done: the record covers both, and the caller tries again.
+  // The outcome is unknown: the record covers both cases, and the caller tries again.
   if (error.kind() == model::ErrorKind::transient) return model::fail(std::move(error));
   if (prepared.existing) {
     if (error.kind() == model::ErrorKind::gone) return model::fail(std::move(error));
@@ -142,7 +142,7 @@ std::vector<SetResult> Writer::set_many(std::span<const Request> requests, std::
   };
   std::vector<SetResult> results;
   results.reserve(requests.size());
-  std::optional<model::Error> silent;  // systemd did not answer: do not wait for that again and again
+  std::optional<model::Error> silent;  // systemd did not answer: do not wait for it again
   while (results.size() < requests.size()) {
     const std::size_t first = results.size();
     const std::size_t last = std::min(requests.size(), first + kChunk);
@@ -151,7 +151,7 @@ std::vector<SetResult> Writer::set_many(std::span<const Request> requests, std::
     std::set<std::pair<std::string, Attribute>> begun;
     for (std::size_t i = first; i < last; ++i) {
       const Request& request = requests[i];
-      // The same attribute once more sees what the first request made of it.
+      // A second request for the same attribute must see the result of the first one.
       if (!begun.emplace(request.target->identity.id, request.attribute).second) break;
       if (spent()) {
         results.push_back(
@@ -203,7 +203,7 @@ Drift Writer::drift(const FoundWorkload& target, Attribute attribute, const std:
   if (owner == nullptr) return Drift::none;
   const auto merged = owner->merged({target.cgroup.get(), record->unit}, attribute, original_of(*record),
                                     record->written, current);
-  // Not to be known now; the next reading asks again.
+  // It cannot be known now; the next reading asks again.
   if (!merged) return Drift::none;
   return *merged ? Drift::undone : Drift::foreign;
 }
@@ -218,7 +218,7 @@ std::optional<std::string> Writer::written(const FoundWorkload& target, Attribut
   return record ? std::optional(record->written) : std::nullopt;
 }
 
-// True where the record has served.
+// Returns true where the record is not needed any more.
 bool Writer::restore_one(const UndoRecord& record, RestoreReport& report) {
   const auto leave = [&](std::string reason) {
     report.left.push_back({record.path, record.attribute, std::move(reason)});

@@ -24,28 +24,28 @@ struct Change {
   std::string after;
 };
 
-// What became of every record at a restore.
+// The outcome of a restore for every record.
 struct RestoreReport {
-  // Back as before berth; before == after where nothing had to be written. Where the kernel does not let the
-  // original be put back (a cpulist cannot be cleared under running tasks before Linux 7.0), `after` is its
+  // Back as before berth; before == after where no write was needed. The kernel may not let the original be
+  // put back: before Linux 7.0 a cpulist cannot be cleared under running tasks. Then `after` is its
   // equivalent: every vCPU.
   std::vector<Change> restored;
   struct Left {
     std::string workload;
     Attribute attribute = Attribute::cpus;
-    std::string reason;  // changed by somebody else since (what it is, what berth wrote), or the error
+    std::string reason;  // another program's change since (its value, and berth's), or the error
   };
   std::vector<Left> left;
   std::vector<std::string> gone;      // cgroups that no longer exist: nothing to put back
-  std::vector<std::string> warnings;  // everything is back, but something beside it failed
+  std::vector<std::string> warnings;  // everything is back, but a side task failed
   std::vector<PutBack> leaves;        // cgroups that berth had made for executors
 };
 
 // A value that berth did not write.
 enum class Drift {
-  none,     // as berth wrote it, or never written
+  none,     // berth wrote it, or berth never wrote the attribute
   undone,   // systemd merged it with the unit's own setting at a daemon-reload: write it again
-  foreign,  // somebody else changed it since
+  foreign,  // another program changed it since
 };
 
 // One attribute to be changed; `target` outlives the call.
@@ -57,42 +57,43 @@ struct Request {
 
 using SetResult = model::Result<std::optional<Change>>;
 
-// Changes attributes of cgroups, each original recorded durably before its first write, and can take all
-// back.
+// Changes attributes of cgroups, and can take all changes back. Each original is recorded durably before its
+// first write.
 class Writer {
  public:
   // `systemd` may be null: then units are written directly, which systemd may undo. The owners outlive the
   // writer.
   Writer(std::filesystem::path cgroup_root, UndoJournal& journal, Owner& direct, Owner* systemd);
 
-  // Makes `attribute` of `target` `value`; nullopt where it already was so and nothing was written. Error
-  // where the group vanished (gone) or refused (the kernel's reason and the value tried); nothing is left
-  // half done. Error transient: perhaps done, the record stays, try again.
+  // Sets `attribute` of `target` to `value`; nullopt where it already had it. Error where the group vanished
+  // (gone) or the kernel refused; the message has the kernel's reason and the value. Then the former value is
+  // put back, or the message says that this failed too. Error transient: perhaps done, the record stays, try
+  // again.
   SetResult set(const FoundWorkload& target, Attribute attribute, const std::string& value);
-  // The same for many, in order, one result each, with one durable transaction for up to 64 records. What is
-  // not begun within `budget` is not begun (error transient, "postponed"), so that a caller with one thread
-  // keeps its tick.
+  // Sets many, in order, with one result each, and one durable transaction for up to 64 records. A request
+  // not begun within `budget` is postponed (error transient), so that a caller with one thread keeps its
+  // tick.
   std::vector<SetResult> set_many(std::span<const Request> requests, std::chrono::milliseconds budget);
 
-  // What `current`, read after the last set(), says of an attribute (canonical, as
-  // Sampler::Reading::cpus.to_string()). Costs nothing while it is what berth wrote.
+  // Compares `current`, read after the last set(), with the value that berth wrote (canonical, as
+  // Sampler::Reading::cpus.to_string()). Costs nothing while they are equal.
   Drift drift(const FoundWorkload& target, Attribute attribute, const std::string& current);
-  // What the attribute was before berth; nullopt where berth did not change it.
+  // The attribute's value before berth; nullopt where berth did not change it.
   std::optional<std::string> original(const FoundWorkload& target, Attribute attribute) const;
-  // What berth made of it, as near to what was asked for as its owner can hold; nullopt likewise.
+  // The value that berth wrote: the nearest to the request that its owner can hold. nullopt likewise.
   std::optional<std::string> written(const FoundWorkload& target, Attribute attribute) const;
 
-  // Puts one attribute back, unless somebody else changed it since.
+  // Puts one attribute back, unless another program changed it since.
   model::Result<RestoreReport> restore(const std::string& path, Attribute attribute);
-  // Everything in the journal, newest first, and settles.
+  // Restores everything in the journal, newest first, and settles.
   RestoreReport restore_all();
-  // A workload's cgroup vanished: forgets its records; what systemd would apply to the unit's next group is
-  // reset.
+  // A workload's cgroup vanished: forgets its records. A unit's setting, which systemd would apply to its
+  // next group, is reset.
   RestoreReport departed(const std::string& path);
-  // Drops the record of an attribute that is somebody else's now, leaving its value.
+  // Drops the record of an attribute that another program has changed, leaving its value.
   model::Result<void> disown(const std::string& path, Attribute attribute);
-  // To be called at the end of a batch of restore(), departed(), disown(): has systemd read its units again
-  // where removed drop-ins require that ("changed on disk"). Blocks for that long, at most 20 s.
+  // Call it at the end of a batch of restore(), departed(), disown(). It lets systemd read its units again
+  // where removed drop-ins require that ("changed on disk"). It blocks for that long, at most 20 s.
   model::Result<void> settle();
 
  private:

@@ -41,7 +41,7 @@ Outcome<void> admit(Session& session, const Arguments& arguments) {
   if (!hold_s) return tl::unexpected(hold_s.error());
   const auto text = read_input(arguments.request);
   if (!text) return tl::unexpected(text.error());
-  // Read here too, where the file has a name.
+  // It is parsed here too, as the file has a name here.
   const auto parsed = model::parse_request(*text);
   if (!parsed) return problem(parsed.error().context(input_name(arguments.request)));
   for (const std::string& warning : parsed->warnings) {

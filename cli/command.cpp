@@ -39,7 +39,7 @@ const std::vector<Command>& commands() {
 
 namespace {
 
-// What was typed may be as long as the kernel takes; two paths with what is wrong about them fit.
+// The command line may be as long as the kernel permits. Two paths with their faults fit in this.
 constexpr std::size_t kMostComplaintBytes = 1000;
 
 int complain(std::ostream& err, Exit exit, const std::string& message) {
@@ -55,7 +55,7 @@ const char* first_word(int argc, const char* const* argv) {
   return nullptr;
 }
 
-// An option before any command that there is not, or nullptr: the parser would only miss the command.
+// An unknown option before any command, or nullptr: the parser would only report a missing command.
 const char* unknown_option(int argc, const char* const* argv) {
   constexpr std::array<std::string_view, 4> kOptions{"--json", "--version", "--help", "-h"};
   for (int i = 1; i < argc && argv[i][0] == '-'; ++i) {

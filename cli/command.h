@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands of berthctl, one file each. This table is what --help is made of; a test holds the shell
-// completions and the manual page against that.
+// The commands of berthctl, one file each. --help is made of this table. A test compares the shell
+// completions and the manual page with it.
 #pragma once
 
 #include "cli/command_line.h"
@@ -14,7 +14,7 @@
 
 namespace berth::cli {
 
-// What every command is given.
+// Input of every command.
 struct Session {
   std::ostream& out;
   std::ostream& err;

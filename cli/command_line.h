@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of a program with commands. CLI11, which reads it, is all code in headers: 0.1 MB of it in
-// each object that includes them. So command_line.cpp alone does.
+// The command line of a program with commands. CLI11 reads it; it is all code in headers, 0.1 MB in each
+// object that includes them. So only command_line.cpp does.
 #pragma once
 
 #include "cli/problem.h"
@@ -26,15 +26,15 @@ class Option {
   explicit Option(CLI::Option* option) : option_(option) {}
 
   Option required() const;
-  // The word that stands for its value in --help.
+  // The word for its value in --help.
   Option type_name(const char* name) const;
   // --help shows this text, or the variable's present value, as the default.
   Option show_default(const char* text) const;
   Option show_default() const;
-  // Each time it is given it takes one value, though its variable holds several.
+  // Each occurrence takes one value, though the variable holds several.
   Option one_value() const;
   Option from_to(std::uint32_t lowest, std::uint32_t highest) const;
-  // `problem` gives the text that says why a value is refused; "" takes it.
+  // `problem` returns the reason for refusing a value; "" accepts it.
   Option check(std::string (*problem)(const std::string& value)) const;
   Option needs(Option other) const;
   Option excludes(Option other) const;
@@ -72,12 +72,12 @@ class CommandLine {
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
-  // Those that stand before the command.
+  // The options before the command.
   Options options() const;
   Options add_command(const char* name, const char* summary);
 
-  // The number of the command that was given, in the order of add_command(); nullopt where --help or
-  // --version was asked for, and answered on `out`. Problem wrong_use for everything else.
+  // The number of the command that was given, in the order of add_command(). nullopt after --help or
+  // --version, which are answered on `out`. Problem wrong_use for everything else.
   Outcome<std::optional<std::size_t>> parse(int argc, const char* const* argv, std::ostream& out,
                                             std::ostream& err);
 

@@ -64,7 +64,7 @@ std::map<int, double> cpu_use(const std::map<int, CpuTimes>& before, const std::
   std::map<int, double> use;
   for (const auto& [cpu, now] : after) {
     const auto then = before.find(cpu);
-    // Idle times may go back a little (proc_stat(5)); such a reading says nothing.
+    // Idle times may go back a little (proc_stat(5)); such a reading has no meaning.
     if (then == before.end() || now.total <= then->second.total || now.busy < then->second.busy) continue;
     const auto busy = static_cast<double>(now.busy - then->second.busy);
     const auto total = static_cast<double>(now.total - then->second.total);

@@ -14,12 +14,12 @@ struct CpuTimes {
   std::uint64_t total = 0;
 };
 
-// By vCPU; lines that are not understood are left out.
+// By vCPU; lines that cannot be parsed are left out.
 std::map<int, CpuTimes> parse_cpu_times(std::string_view stat);
-// Of this host; empty where it cannot be read.
+// The times of this host; empty where they cannot be read.
 std::map<int, CpuTimes> read_cpu_times();
 
-// Share 0..1 of the time between the readings, of those vCPUs that were online in both and for which time
+// Busy share 0..1 of the time between the readings. Only vCPUs that were online in both, and for which time
 // passed.
 std::map<int, double> cpu_use(const std::map<int, CpuTimes>& before, const std::map<int, CpuTimes>& after);
 

@@ -22,10 +22,10 @@ namespace berth::cli {
 namespace {
 
 constexpr std::chrono::seconds kBusTimeout{2};
-// As long as D-Bus's own libraries wait: an overloaded host is when one wants to know most.
+// As long as D-Bus's own libraries wait: on an overloaded host the answer matters most.
 constexpr std::chrono::seconds kReadTimeout{25};
-// Somebody may have to type a password, and putting everything back takes its time. Only a daemon that
-// answers is given as long.
+// The user may have to type a password, and a restore takes its time. Only a daemon that answers gets that
+// long.
 constexpr std::chrono::seconds kChangeTimeout{120};
 
 constexpr const char* kAdvice = "is berthd running? systemctl start berthd";
@@ -36,7 +36,7 @@ class ManagerProxy final : public sdbus::ProxyInterfaces<org::berth::Node1::Mana
       : ProxyInterfaces(connection, bus::ServiceName{bus::kServiceName},
                         sdbus::ObjectPath{bus::kManagerPath}) {}
 
-  // The generated calls cannot say that polkit may ask the user.
+  // The generated calls lack the flag by which polkit may ask the user.
   template <typename... Arguments>
   std::string change(const char* method, const Arguments&... arguments) {
     getProxy()
@@ -99,7 +99,7 @@ bool is_silence(const std::string& name) {
   return is_one_of(name, {"NoReply", "Timeout", "TimedOut"}) || name == "System.Error.ETIMEDOUT";
 }
 
-// Errors of the bus itself, by which the daemon is not there (any more) to answer.
+// Errors of the bus itself that mean that the daemon is not there (any more).
 bool is_absence(const std::string& name) {
   return is_one_of(name, {"ServiceUnknown", "NameHasNoOwner", "Disconnected", "NoServer", "IOError",
                           "FileNotFound"}) ||
@@ -124,8 +124,8 @@ Problem to_problem(const sdbus::Error& error, const char* action) {
   return {Exit::failed, message.empty() ? name : message};
 }
 
-// 0, or the negative errno of sd-bus where the bus cannot be reached or takes the connection and is silent:
-// sdbus-c++ would wait for it for 25 s a message, and has no way to be told otherwise.
+// 0, or the negative errno of sd-bus where the bus cannot be reached or takes the connection and is silent.
+// sdbus-c++ would wait for 25 s a message, and has no option for a shorter time.
 int try_bus() {
   sd_bus* raw = nullptr;
   if (const int r = sd_bus_open_system(&raw); r < 0) return r;
@@ -142,7 +142,7 @@ int try_bus() {
   }
 }
 
-// At most a second, `deadline_usec` being of CLOCK_MONOTONIC.
+// A second at most; `deadline_usec` is on CLOCK_MONOTONIC.
 std::chrono::milliseconds until(std::uint64_t deadline_usec) {
   using std::chrono::microseconds;
   const auto now =
@@ -172,13 +172,13 @@ struct DaemonClient::State {
   explicit State(std::unique_ptr<sdbus::IConnection> bus)
       : connection(std::move(bus)), manager(*connection) {}
 
-  // A document that a method without arguments returns.
+  // The document that a method without arguments returns.
   Outcome<std::string> ask(const char* method) {
     return guarded([&] { return waiter ? ask_and_wait(method) : manager.ask(method, kReadTimeout); });
   }
 
   std::string ask_and_wait(const char* method) {
-    // Shared with a reply that comes after it was given up.
+    // Shared with a reply that comes after the question was given up.
     const auto answer = std::make_shared<std::optional<std::string>>();
     const auto failure = std::make_shared<std::optional<sdbus::Error>>();
     auto call = manager.ask_soon(method, kReadTimeout, [answer, failure](auto&& error, const auto& text) {
@@ -225,7 +225,7 @@ Outcome<DaemonClient> DaemonClient::connect() {
   }
   try {
     state->connection->setMethodCallTimeout(kReadTimeout);
-    // Asked first, since a call would have the bus start a daemon that somebody stopped on purpose.
+    // This comes first: a call would make the bus start a daemon that an administrator had stopped.
     bool present = false;
     sdbus::createProxy(*state->connection, bus::ServiceName{"org.freedesktop.DBus"},
                        sdbus::ObjectPath{"/org/freedesktop/DBus"})

@@ -15,8 +15,8 @@ namespace berth::cli {
 // berthd over the system bus. Every answer is a JSON document of docs/contract.md.
 class DaemonClient {
  public:
-  // Waits for `events` of poll(2) on `fd`, at most so long, and does what else is due; false to give the
-  // question up.
+  // Waits for `events` of poll(2) on `fd`, for `timeout` at most, and does other work that is due. False
+  // gives the question up.
   using Waiter = std::function<bool(int fd, short events, std::chrono::milliseconds timeout)>;
 
   // Problem unreachable where there is no bus or no berthd on it; never starts one.
@@ -25,7 +25,7 @@ class DaemonClient {
   DaemonClient(DaemonClient&&) noexcept;
   DaemonClient& operator=(DaemonClient&&) noexcept;
 
-  // Reads wait by `waiter` from here on, and fail where it gives up. It must outlive the reads.
+  // From now on, reads wait by `waiter`, and fail where it gives up. It must outlive the reads.
   void wait_by(Waiter waiter);
 
   Outcome<std::string> status();
@@ -35,21 +35,21 @@ class DaemonClient {
   Outcome<std::string> plan();
   Outcome<std::string> reservations();
   Outcome<std::string> log(std::uint32_t limit);
-  // Of a workload or a decision; problem failed where there is neither.
+  // Explains a workload or a decision; problem failed where there is neither.
   Outcome<std::string> explain(const std::string& subject);
   // Text, not JSON.
   Outcome<std::string> metrics();
 
-  // These need the right to; problem refused where the daemon says no.
+  // These calls need authorisation; problem refused where the daemon refuses.
   Outcome<void> set_mode(const std::string& mode);
   Outcome<void> set_workload(const std::string& id, const std::map<std::string, std::string>& settings);
-  // "": the caller's own workload, which needs no right.
+  // "" stands for the caller's own workload, which needs no authorisation.
   Outcome<void> report_progress(const std::string& id, double fraction);
-  // The decision's id.
+  // Returns the decision's id.
   Outcome<std::string> evict(const std::string& id);
-  // A berth.admission/1 document, of a refusal too; `hold_s` 0: as the daemon is configured.
+  // Returns a berth.admission/1 document, for a refusal too. `hold_s` 0: as the daemon is configured.
   Outcome<std::string> admit(const std::string& request, double hold_s);
-  // The decision that had let it in; problem failed where no place is held for it.
+  // Returns the decision that had admitted it; problem failed where no place is held for it.
   Outcome<std::string> cancel_reservation(const std::string& id);
   Outcome<std::string> restore();
   Outcome<void> reload();

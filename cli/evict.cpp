@@ -21,7 +21,7 @@ struct Arguments {
   bool yes = false;
 };
 
-// Whoever is not there to be asked has to have said so beforehand.
+// Without a terminal to ask on, the command line must have the confirmation.
 Outcome<void> can_ask(const Arguments& arguments) {
   if (arguments.yes || (isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0)) return {};
   return problem(Exit::wrong_use, "there is no terminal to ask on: --yes evicts without asking");

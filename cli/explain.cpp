@@ -26,7 +26,7 @@ struct Arguments {
   std::optional<std::string> config;
 };
 
-// Of a snapshot in a file, with the compiled-in settings or those of a file.
+// Explains from a snapshot in a file, with the compiled-in settings or those of a file.
 Outcome<std::string> explain_file(Session& session, const Arguments& arguments) {
   if (arguments.snapshot == "-" && arguments.config == "-") {
     return problem(Exit::wrong_use, "standard input cannot be both the snapshot and the configuration");

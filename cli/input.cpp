@@ -19,8 +19,7 @@ namespace berth::cli {
 
 namespace {
 
-// More than a thousand workloads with an hour of samples each; whatever is larger is not one of our
-// documents.
+// More than a thousand workloads with an hour of samples each. A larger file is none of our documents.
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 
 tl::unexpected<Problem> unreadable(const std::string& file, int error) {

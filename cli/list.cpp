@@ -21,7 +21,7 @@ Outcome<void> show_workloads(Session& session, DaemonClient& daemon) {
   });
 }
 
-// What the last tick's plan found of them.
+// The findings of the last tick's plan.
 Outcome<void> show_spark(Session& session, DaemonClient& daemon) {
   const auto text = daemon.plan();
   if (!text) return tl::unexpected(text.error());

@@ -26,7 +26,7 @@ struct Arguments {
   std::vector<std::string> policies;
   std::vector<std::string> overrides;
 
-  // Whether the daemon's own plan is not the one that was asked for.
+  // Whether the daemon's own plan is not the wanted one.
   bool recompute() const { return snapshot || config || !policies.empty() || !overrides.empty(); }
 };
 
@@ -64,7 +64,7 @@ Outcome<void> show_daemons_plan(Session& session, DaemonClient& daemon, const mo
 }
 
 Outcome<void> plan(Session& session, const Arguments& arguments) {
-  // Arguments first: what is wrong with them is wrong with or without a daemon.
+  // Arguments first: they are checked with or without a daemon.
   if (const auto checked = check_policies(arguments.policies); !checked)
     return tl::unexpected(checked.error());
   if (arguments.snapshot == "-" && arguments.config == "-") {

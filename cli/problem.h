@@ -11,7 +11,7 @@ namespace berth::cli {
 // Exit statuses of docs/contract.md.
 enum class Exit : int { done = 0, failed = 1, wrong_use = 2, refused = 3, unreachable = 4 };
 
-// Why a command could not do its work: what the shell gets and the line a person reads.
+// Why a command failed: the exit status for the shell, and one line for the user.
 struct Problem {
   Exit exit = Exit::failed;
   std::string message;
@@ -24,7 +24,7 @@ inline tl::unexpected<Problem> problem(Exit exit, std::string message) {
   return tl::unexpected<Problem>(Problem{exit, std::move(message)});
 }
 
-// invalid_input is wrong use, refused is refused; anything else failed.
+// invalid_input becomes wrong_use, refused stays refused; anything else is failed.
 tl::unexpected<Problem> problem(const model::Error& error);
 
 }  // namespace berth::cli

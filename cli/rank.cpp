@@ -48,7 +48,7 @@ Outcome<model::PendingWorkload> read_request(Session& session, const std::string
   return std::move(parsed->request);
 }
 
-// The hosts of all snapshots, one after the other: only what ranking needs of each is kept.
+// The hosts of all snapshots, one after the other: keeps of each only the data for ranking.
 class Hosts {
  public:
   Hosts(Session& session, const policies::PolicySettings& settings)
@@ -86,7 +86,7 @@ class Hosts {
   Session& session_;
   const policies::PolicySettings& settings_;
   std::vector<policies::Host> hosts_;
-  std::map<std::string, std::string> names_;  // by host, where it was read
+  std::map<std::string, std::string> names_;  // by host, the name of its input
 };
 
 Outcome<void> add_own_host(Hosts& hosts) {

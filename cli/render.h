@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's documents (docs/contract.md) as text. Fetching is elsewhere: these take what anybody got
-// anywhere.
+// Renders the daemon's documents (docs/contract.md) as text. Other files fetch them.
 #pragma once
 
 #include "cli/document.h"
@@ -10,7 +9,7 @@
 
 namespace berth::cli {
 
-// Instead of a table of them.
+// Printed instead of an empty table.
 inline constexpr const char* kNoWorkloads =
     "No workloads: no rule, mark or QoS class makes one; see [[workload]] in berth.toml(5).";
 

@@ -37,7 +37,7 @@ std::string bytes(const std::optional<double>& amount) {
   return amount ? format_bytes(static_cast<std::uint64_t>(std::max(0.0, *amount))) : "no limit";
 }
 
-// "1.20 cores and 1.5 GiB", of which what is 0 is left out.
+// "1.20 cores and 1.5 GiB"; a part that is 0 is left out.
 std::string amount_of(const Document& resources) {
   const double cpu = number_of(resources, "cpu").value_or(0);
   const double memory = number_of(resources, "memory").value_or(0);
@@ -121,7 +121,7 @@ void render_pool(std::ostream& out, const Document& workload, const Style& style
     say(out, "cannot be kept there: " + why);
 }
 
-// v = (p' - p) / (t' - t) with the samples it is made of.
+// v = (p' - p) / (t' - t) with its samples.
 Line speed_in_words(const char* name, const Document::array_t& samples, std::size_t first,
                     const std::optional<double>& speed) {
   if (!speed || samples.size() < first + 2) return fmt::format("{}: not known", name);

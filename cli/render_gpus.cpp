@@ -61,7 +61,7 @@ model::Gpu gpu_of(const Document& document) {
   return gpu;
 }
 
-// "held by a", "shared by a, b and 2 other processes"; "" where nobody is known to use it.
+// "held by a", "shared by a, b and 2 other processes"; "" without a known user.
 std::string users_of(const Document& document) {
   std::string users;
   std::size_t count = 0;

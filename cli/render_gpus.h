@@ -10,9 +10,9 @@
 
 namespace berth::cli {
 
-// A line each, under a heading; nothing where there is none.
+// One line each, under a heading; nothing without GPUs.
 void render_gpus(std::ostream& out, const std::vector<model::Gpu>& gpus, const Style& style);
-// Those of a berth.status/1 document, with who uses them.
+// The GPUs of a berth.status/1 document, with their workloads.
 void render_gpus(std::ostream& out, const Document& status, const Style& style);
 
 }  // namespace berth::cli

@@ -25,7 +25,7 @@ std::string value_of(const Document& entry, const char* name) {
   return text.empty() ? "(none)" : text;
 }
 
-// "POLICY DECISION: REASON", of which any may be missing: what was put back was no policy's decision.
+// "POLICY DECISION: REASON", each of which may be missing: a restore is no policy's decision.
 std::string why_of(const Document& entry) {
   std::string why = text_of(entry, "policy");
   for (const auto& [separator, part] :

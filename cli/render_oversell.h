@@ -8,7 +8,7 @@
 
 namespace berth::cli {
 
-// The part of a plan that says what the node advertises, and who would have to go.
+// The part of a plan about the advertised capacity, and the workloads to evict.
 void render_oversell(std::ostream& out, const model::OversellFindings& findings, const Style& style);
 
 }  // namespace berth::cli

@@ -15,7 +15,7 @@ void render_ranking(std::ostream& out, const model::Ranking& ranking, const Styl
 void render_reservations(std::ostream& out, const Document& reservations, const Style& style);
 // The answer to `berthctl admit`.
 void render_admission(std::ostream& out, const model::Admission& admission, const Style& style);
-// The part of a plan that says where pending work would go; nothing where none is pending.
+// The part of a plan about places for pending work; nothing where none is pending.
 void render_placement(std::ostream& out, const model::PlacementFindings& findings, const Style& style);
 
 }  // namespace berth::cli

@@ -27,7 +27,7 @@ std::string quantity(std::size_t count, const char* noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-// What the action does to its object, in a few words.
+// The effect of the action on its object, in a few words.
 std::string describe(const model::Action& action) {
   return std::visit(
       [](const auto& what) -> std::string {

@@ -9,10 +9,10 @@
 
 namespace berth::cli {
 
-// A plan for somebody who sees one for the first time: the processors with who owns them, what every
-// latency-sensitive instance suffers where it would be, what is left for best-effort work, which tasks are
-// late and who pays for helping them, and every action with its reason. `snapshot` is what the plan was made
-// of.
+// Renders a plan for a user that sees one for the first time. It shows the processors with their owners, and
+// the interference of every latency-sensitive instance in its place. It shows the vCPUs left for best-effort
+// work, late tasks with the payers of their help, and every action with its reason. `snapshot` is the plan's
+// input.
 void render_plan(std::ostream& out, const model::Plan& plan, const model::Snapshot& snapshot,
                  const Style& style);
 

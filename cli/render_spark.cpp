@@ -14,7 +14,7 @@ namespace berth::cli {
 
 namespace {
 
-// What comes after the victims says how close the others are; all of it is in the JSON.
+// The candidates after the victims show how close they are; all of them are in the JSON.
 constexpr std::size_t kShownBeyondVictims = 5;
 
 // Rounded where it is long: "12 s", "3 h 4 min"; costs may be below 0.
@@ -47,7 +47,7 @@ void list_apps(std::ostream& out, const model::SparkFindings& findings, const St
   table.print(out, style);
 }
 
-// What the order ascends by, as `rank` says it.
+// The key of the order, as `rank` names it.
 std::string rank_heading(const std::string& rank) {
   if (rank == "cost") return "RANK";
   return rank == "cost-per-byte" ? "RANK/GIB" : "LOSS/GIB";
@@ -113,7 +113,7 @@ void render_spark(std::ostream& out, const model::SparkFindings& findings, const
       findings.trigger == model::EvictionTrigger::none)
     return;
   const bool wanted = findings.trigger != model::EvictionTrigger::none;
-  // As long as no memory is wanted, nobody else is priced.
+  // While no memory is wanted, other workloads have no price.
   const char* heading = wanted ? "Memory, and who would be evicted first"
                                : "Memory, and which of Spark's workloads would be evicted first";
   out << "\n"

@@ -8,11 +8,11 @@
 
 namespace berth::cli {
 
-// Spark applications with their costs, whether memory is needed, and who would go for it, in order; nothing
-// where nobody could be evicted and nothing is needed.
+// Spark applications with their costs, whether memory is needed, and the victims for it, in order. Nothing
+// where there is no candidate and no need.
 void render_spark(std::ostream& out, const model::SparkFindings& findings, const Style& style);
 
-// For a list of them alone: says so where there are none.
+// For a command that lists only these: prints a line where there are none.
 void render_spark_list(std::ostream& out, const model::SparkFindings& findings, const Style& style);
 
 }  // namespace berth::cli

@@ -32,7 +32,7 @@ std::string mode_line(const Document& status) {
   return mode;
 }
 
-// What the file asks for, where that is not what is done; "" where it is.
+// The configured mode, where it differs from the present one; "" where they agree.
 std::string configured_line(const Document& status) {
   const std::string configured = text_of(member(status, "config"), "mode");
   if (configured.empty() || configured == text_of(status, "mode")) return "";

@@ -8,8 +8,8 @@
 
 namespace berth::cli {
 
-// The tasks with deadlines, what those that straggle lack and get, and who pays for it; nothing where there
-// are no tasks and nothing moves. `now`: time of the plan, epoch seconds.
+// The tasks with deadlines, the lack and the grants of stragglers, and the payers. Nothing where there are no
+// tasks and nothing moves. `now`: time of the plan, epoch seconds.
 void render_stragglers(std::ostream& out, const model::StragglerFindings& findings, double now,
                        const Style& style);
 

@@ -49,7 +49,7 @@ std::vector<const Document*> sorted_workloads(const TopFrame& frame, const TopVi
   std::vector<const Document*> rows;
   for (const Document& workload : list_of(frame.workloads, "workloads")) rows.push_back(&workload);
   const char* name = column_of(view.sort).figure;
-  // Names ascend, figures descend, what is not known stands below; equal ones as the daemon gave them.
+  // Names ascend, figures descend, unknown figures come last; equal ones stay in the daemon's order.
   std::stable_sort(rows.begin(), rows.end(), [&](const Document* a, const Document* b) {
     if (sorts_by_text(view.sort)) {
       const std::string first = text_of(*a, name);
@@ -64,13 +64,13 @@ std::vector<const Document*> sorted_workloads(const TopFrame& frame, const TopVi
   return rows;
 }
 
-// What is not known counts as 0 here.
+// An unknown share counts as 0 here.
 Colour share_colour(double share) {
   if (share < 0.6) return Colour::none;
   return share < 0.9 ? Colour::yellow : Colour::red;
 }
 
-// Tasks that wait for a CPU for a tenth of the time are many.
+// A tenth of the time with tasks waiting for a CPU is much.
 Colour pressure_colour(double percent) {
   if (percent < 5) return Colour::none;
   return percent < 20 ? Colour::yellow : Colour::red;
@@ -154,7 +154,7 @@ Lines node_lines(const TopFrame& frame, const Style& style) {
   return lines;
 }
 
-// Who owns which vCPU: latency-sensitive workloads that are bound to some.
+// The owner of each vCPU: latency-sensitive workloads that are bound to some.
 std::map<int, std::string> owners(const Document& workloads) {
   std::map<int, std::string> labels;
   for (const Document& workload : list_of(workloads, "workloads")) {
@@ -166,7 +166,7 @@ std::map<int, std::string> owners(const Document& workloads) {
   return labels;
 }
 
-// The largest picture in at most `room` lines.
+// The largest drawing in at most `room` lines.
 Lines processor_lines(const TopFrame& frame, std::size_t room, const Style& style) {
   RenderOptions options;
   options.colour = style.colour;

@@ -51,7 +51,7 @@ struct Piece {
 struct Socket {
   int id = 0;
   std::vector<Group> groups;
-  CpuSet elsewhere;  // offline vCPUs of which only the socket is known
+  CpuSet elsewhere;  // offline vCPUs whose socket alone is known
   std::set<int> numa;
   std::size_t cores = 0;
   std::size_t vcpus = 0;
@@ -81,7 +81,7 @@ std::string shortened(std::string_view label) {
   return text;
 }
 
-// Idle ones stand back, busy ones stand out.
+// Idle ones are dim, busy ones stand out.
 std::string_view use_colour(double share) {
   if (share < 0.05) return "2";
   if (share < 0.6) return "32";
@@ -95,7 +95,7 @@ class Drawing {
         options_(options),
         width_(static_cast<std::size_t>(std::max(options.width, 40))) {
     for (const auto& [cpu, label] : options.labels) colour_of_.emplace(label, 0);
-    // Six colours, given in the order of the names: the same picture every time.
+    // Six colours, in the order of the names: the same picture every time.
     int next = 0;
     for (auto& [label, colour] : colour_of_) colour = 31 + next++ % 6;
     for (const Cpu& cpu : topology.cpus()) {
@@ -113,7 +113,7 @@ class Drawing {
   }
 
  private:
-  // Whether a vCPU says nothing but its socket: offline, and alone in its core.
+  // Whether only the socket of a vCPU is known: it is offline, and alone in its core.
   bool unplaced(const Cpu& cpu) const {
     return !cpu.online && !cpu.llc && threads_of_core_.at(cpu.core) == 1;
   }
@@ -283,7 +283,7 @@ Cell Drawing::number(const Cpu& cpu) {
 }
 
 std::string Drawing::line_text(const std::vector<Piece>& pieces) {
-  // One row over all pieces; `cell_of` gives what stands under a core. Rows without any cell are left out.
+  // One row over all pieces; `cell_of` gives the text under a core. Rows without any cell are left out.
   const auto row = [&](std::string_view title, const auto& cell_of) {
     std::string text = fmt::format("{}{:<{}}", kIndent, title, kRowTitle);
     bool any = false;

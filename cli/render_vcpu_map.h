@@ -9,9 +9,9 @@
 
 namespace berth::cli {
 
-// The processors of a large host on few lines: each LLC domain's vCPUs as one character each, ascending, '0'
-// to '9' for the tenths of time that it is busy, '?' where that is not known, 'x' for one that is offline,
-// '!' for one that berth may not use. `use` is a share 0..1.
+// The processors of a large host on few lines: each LLC domain's vCPUs as one character each, ascending. '0'
+// to '9' are the tenths of time that it is busy, '?' is unknown. 'x' is offline, '!' is a vCPU that berth may
+// not use. `use` is a share 0..1.
 std::string render_vcpu_map(const model::Topology& topology, const std::map<int, double>& use,
                             const Style& style);
 

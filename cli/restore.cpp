@@ -18,8 +18,7 @@ namespace berth::cli {
 
 namespace {
 
-// The daemon's program of the same installation, wherever that was put; otherwise where this one was meant to
-// go.
+// The daemon's program of the same installation, wherever that is. Else the one at the configured path.
 std::string daemon_program() {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -30,7 +29,7 @@ std::string daemon_program() {
   return BERTHD_PROGRAM;
 }
 
-// Becomes `berthd --restore`, whose output and exit status are then this command's.
+// Replaces this process by `berthd --restore`, whose output and exit status are then this command's.
 Outcome<void> restore_without_daemon(const Session& session, const std::vector<std::string>& options) {
   std::vector<std::string> words{daemon_program(), "--restore"};
   if (session.json) words.emplace_back("--json");

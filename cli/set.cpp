@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::array<const char*, 6> kKeys{"class", "service", "vcpus", "deadline", "priority", "evictable"};
 
-// Keys are judged here, values by the daemon, which is the one to use them.
+// This checks the keys. The daemon checks the values, as it is the one to use them.
 Outcome<std::map<std::string, std::string>> parse_settings(const std::vector<std::string>& assignments) {
   std::map<std::string, std::string> settings;
   for (const std::string& assignment : assignments) {
@@ -38,7 +38,7 @@ Outcome<std::map<std::string, std::string>> parse_settings(const std::vector<std
       return problem(Exit::wrong_use,
                      fmt::format("\"{}\" has no value; --reset takes settings back", assignment));
     }
-    // The bus would refuse it without a word on which it was.
+    // The bus would refuse it without naming the assignment.
     const std::string value = assignment.substr(equals + 1);
     if (!model::is_name(value)) {
       return problem(Exit::wrong_use,
@@ -64,7 +64,7 @@ Outcome<void> set(Session& session, const Arguments& arguments) {
   }
   auto settings = parse_settings(assignments);
   if (!settings) return tl::unexpected(settings.error());
-  // An empty value takes a setting back.
+  // An empty value removes a setting.
   for (const char* key : kKeys) {
     if (reset) settings->emplace(key, "");
   }

@@ -9,7 +9,7 @@
 
 namespace berth::cli {
 
-// A document of the daemon's on the session's output: with --json as it is, else as `render` shows it. `what`
+// Prints a document of the daemon on the session's output: with --json as it is, else by `render`. `what`
 // names it where it is no JSON.
 Outcome<void> show_document(Session& session, const std::string& text, const char* what,
                             const std::function<void(const Document&)>& render);

@@ -39,7 +39,7 @@ std::vector<std::size_t> Table::widths(const Style& style) const {
     total -= widths[i] + kGap;
     widths[i] = 0;
   }
-  // The widest of the others before the first, by which rows are told apart.
+  // The widest of the others shrinks before the first column, which tells rows apart.
   std::vector<std::size_t> shrinking;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     if (columns_[i].shrinks && widths[i] > kLeast) shrinking.push_back(i);
@@ -61,7 +61,7 @@ void Table::print(std::ostream& out, const Style& style) const {
   const std::vector<std::size_t> wide = widths(style);
   const auto line = [&](const auto& cell_at) {
     std::string text = indent_;
-    std::size_t pending = 0;  // blanks are written before something only
+    std::size_t pending = 0;  // blanks are written only before more text
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       if (wide[i] == 0) continue;
       const Cell cell = cell_at(i);

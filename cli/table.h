@@ -15,7 +15,7 @@ enum class Align { left, right };
 struct Column {
   std::string title;
   Align align = Align::left;
-  // Gives way on a narrow terminal, losing the beginning of its texts; the first column after the others.
+  // Shrinks on a narrow terminal and loses the beginning of its texts; the table's first column does so last.
   bool shrinks = false;
   bool spare = false;  // left out on a narrow terminal where every cell is "-"
 };
@@ -27,7 +27,7 @@ struct Cell {
   Colour colour = Colour::none;
 };
 
-// Aligned columns, two blanks apart, by what texts take on a terminal and not by their bytes.
+// Aligned columns, two blanks apart, measured by the width of texts on a terminal, not by their bytes.
 class Table {
  public:
   explicit Table(std::vector<Column> columns, std::string indent = "");
@@ -37,7 +37,7 @@ class Table {
   void print(std::ostream& out, const Style& style) const;
 
  private:
-  // Columns taken by each one, 0 for those left out.
+  // Width of each column, 0 for those left out.
   std::vector<std::size_t> widths(const Style& style) const;
 
   std::vector<Column> columns_;

@@ -20,16 +20,16 @@ namespace berth::cli {
 
 namespace {
 
-// xterm's control sequences, which every terminal of today has: alternate screen, no cursor, no line wrap.
+// xterm's control sequences, which every present terminal has: alternate screen, no cursor, no line wrap.
 constexpr std::string_view kEnter = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 constexpr std::string_view kLeave = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 constexpr std::string_view kHome = "\x1b[H";
 constexpr std::string_view kClearLine = "\x1b[K";
 constexpr std::string_view kClearBelow = "\x1b[J";
 
-// A terminal that takes no output, as after Ctrl-S, is given so long to take the last of it.
+// A terminal that takes no output, as after Ctrl-S, has this long to take the rest.
 constexpr std::chrono::milliseconds kPatience{200};
-// As much as a terminal that can take something takes at once (a pseudo terminal of Linux takes more).
+// A terminal that can take output takes at least this much at once (a pseudo terminal of Linux takes more).
 constexpr std::size_t kChunk = 128;
 
 // The terminal on standard output again, not blocking for this program alone; -1 where it may not be opened.
@@ -51,7 +51,7 @@ struct Sequence {
   Key key;
 };
 
-// What the keys send in both cursor modes, on xterm, the Linux console, screen and rxvt.
+// The bytes of keys in both cursor modes, on xterm, the Linux console, screen and rxvt.
 constexpr std::array kSequences{
     Sequence{"\x1b[A", Key::up},    Sequence{"\x1bOA", Key::up},       Sequence{"\x1b[B", Key::down},
     Sequence{"\x1bOB", Key::down},  Sequence{"\x1b[5~", Key::page_up}, Sequence{"\x1b[6~", Key::page_down},
@@ -87,11 +87,11 @@ struct Terminal::State {
   termios before{};
   sigset_t mask_before{};
   int signals = -1;
-  int screen = -1;  // where it is written to
+  int screen = -1;  // the descriptor for writing
   bool blocks = false;
   bool stuck = false;  // it takes no output
   bool entered = false;
-  std::optional<Event> held;  // that came while it was written to
+  std::optional<Event> held;  // an event that came during a write
   bool input_ended = false;
   std::string typed;
 
@@ -100,7 +100,7 @@ struct Terminal::State {
     if (screen >= 0 && screen != STDOUT_FILENO) close(screen);
   }
 
-  // Waits until something can be written; false where it is not worth waiting any longer.
+  // Waits until output is possible; false where waiting is pointless.
   bool writable(bool heeding_signals) {
     std::array<pollfd, 2> waited{pollfd{screen, POLLOUT, 0}, pollfd{signals, POLLIN, 0}};
     for (;;) {
@@ -115,7 +115,7 @@ struct Terminal::State {
     }
   }
 
-  // The terminal may go away meanwhile, which SIGHUP says too.
+  // The terminal may go away during the write; SIGHUP reports that too.
   void write_all(std::string_view text, bool heeding_signals) {
     while (!text.empty()) {
       if (!writable(heeding_signals)) {
@@ -130,7 +130,7 @@ struct Terminal::State {
     }
   }
 
-  // Changing the settings after what was written would wait for a terminal that does not take it.
+  // Changing the settings after the output would wait for a terminal that does not take it.
   void set(const termios& settings) const { tcsetattr(STDIN_FILENO, stuck ? TCSANOW : TCSAFLUSH, &settings); }
 
   void enter() {
@@ -160,7 +160,7 @@ struct Terminal::State {
         raise(SIGSTOP);
         enter();
         return {Event::Kind::resized, Key::other, 0, 0};
-      case SIGCONT:  // perhaps after a SIGSTOP that nobody saw coming
+      case SIGCONT:  // perhaps after a SIGSTOP, which gives no notice
         enter();
         [[fallthrough]];
       case SIGWINCH:
@@ -175,7 +175,7 @@ struct Terminal::State {
       std::array<char, 256> buffer{};
       const ssize_t count = read(STDIN_FILENO, buffer.data(), buffer.size());
       if (count > 0) typed.append(buffer.data(), static_cast<std::size_t>(count));
-      // Nobody is there any more to type a q.
+      // No user is there any more to type a q.
       if (count == 0 || (count < 0 && errno != EINTR && errno != EAGAIN)) input_ended = true;
     }
     const auto key = next_key(typed);

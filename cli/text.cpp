@@ -22,7 +22,7 @@ namespace {
 
 constexpr char32_t kReplacement = 0xFFFD;
 
-// The next character of `text` from `at` on, which moves behind it; kReplacement for a malformed byte.
+// Returns the next character of `text`, and moves `at` behind it; kReplacement for a malformed byte.
 char32_t next_character(std::string_view text, std::size_t& at) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(at++);
@@ -75,7 +75,7 @@ std::size_t columns_of(char32_t character) {
   return columns < 0 ? 1 : static_cast<std::size_t>(columns);
 }
 
-// Of no width, or that reorder what stands around them: a name with them looks like another name.
+// Characters without width, or that reorder the text around them: a name with them looks like another name.
 bool is_unseen(char32_t character) {
   constexpr std::array<std::pair<char32_t, char32_t>, 9> kRanges{{{0x00AD, 0x00AD},
                                                                   {0x061C, 0x061C},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words and numbers for people.
+// Formats words and numbers for users.
 #pragma once
 
 #include <cstddef>
@@ -15,29 +15,28 @@ enum class Colour { none, bold, dim, red, green, yellow };
 // How to write: with colours or not, and into how many columns.
 struct Style {
   bool colour = false;
-  std::size_t width = 0;  // 0: as wide as it takes
+  std::size_t width = 0;  // 0: as wide as needed
 };
 
-// Standard output's: colours on a terminal only and never with NO_COLOR; the terminal's width.
+// The style of standard output: colours on a terminal only and never with NO_COLOR; the terminal's width.
 Style terminal_style();
 
-// `text` in `colour`, or as it is where the style has none.
+// `text` in `colour`; unchanged where the style has no colours.
 std::string paint(const Style& style, Colour colour, std::string_view text);
 
-// `text` on one line and safe on a terminal: control characters, those that are not seen or turn the
-// direction of writing, and malformed UTF-8 replaced. Names of
-// cgroups may hold anything.
+// `text` on one line and safe on a terminal. It replaces control characters, invisible characters, those that
+// turn the direction of writing, and malformed UTF-8. Names of cgroups may hold any of them.
 std::string printable(std::string_view text);
-// Columns that `text`, printable, takes on a terminal.
+// Columns that `text`, which must be printable, takes on a terminal.
 std::size_t display_width(std::string_view text);
-// The end of `text` in at most `width` columns, led by "…" where something was cut.
+// The end of `text` in at most `width` columns, after "…" where a part was cut.
 std::string keep_end(std::string_view text, std::size_t width);
 
 // "1.5 GiB".
 std::string format_bytes(std::uint64_t bytes);
-// Fixed point, "-" for nothing.
+// Fixed point, "-" for an unknown number.
 std::string format_number(const std::optional<double>& number, int decimals);
-// "43 %" of a share 0..1, "-" for nothing.
+// "43 %" of a share 0..1, "-" for an unknown one.
 std::string format_share(const std::optional<double>& share);
 // "3 d 4 h", "2 h 10 min", "45 s".
 std::string format_duration(double seconds);

@@ -30,17 +30,17 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// Utilisation over less than this is noise: /proc/stat counts in hundredths of a second.
+// Utilisation over a shorter time is noise: /proc/stat counts in hundredths of a second.
 constexpr milliseconds kShortestLook{200};
 
 struct Arguments {
   std::string interval = "1";
   double interval_s = 1;
-  std::uint32_t frames = 0;  // 0: as many as it takes
+  std::uint32_t frames = 0;  // 0: without end
   bool once = false;
 };
 
-// Fetches frames; each one's use of vCPUs is that since the one before.
+// Fetches frames; a frame's use of vCPUs is that since the frame before.
 class Source {
  public:
   static Outcome<Source> open() {
@@ -50,7 +50,7 @@ class Source {
   }
 
   void wait_by(DaemonClient::Waiter waiter) { daemon_.wait_by(std::move(waiter)); }
-  // When the next frame's figures mean something.
+  // The earliest time at which the next frame's figures have a meaning.
   Clock::time_point earliest() const { return read_at_ + kShortestLook; }
 
   Outcome<TopFrame> fetch() {
@@ -76,7 +76,8 @@ class Source {
   explicit Source(DaemonClient daemon)
       : daemon_(std::move(daemon)), times_(read_cpu_times()), read_at_(Clock::now()) {}
 
-  // Asks for it where it can have changed: by another run of the daemon, or other processors online.
+  // Fetches the topology where it can have changed: after a restart of the daemon, or with other processors
+  // online.
   Outcome<void> know_topology(const Document& status, const std::map<int, CpuTimes>& times) {
     const auto started = number_of(status, "started");
     const bool same_cpus = std::equal(times.begin(), times.end(), times_.begin(), times_.end(),
@@ -102,7 +103,7 @@ class Source {
   Clock::time_point read_at_;
   model::Topology topology_;
   bool topology_known_ = false;
-  std::optional<double> started_;  // when the daemon was that it is of
+  std::optional<double> started_;  // start time of the daemon that it came from
 };
 
 void print_json(std::ostream& out, TopFrame& frame) {
@@ -116,7 +117,7 @@ void print_json(std::ostream& out, TopFrame& frame) {
   out << model::json_text(line) << "\n" << std::flush;
 }
 
-// Until `due`; false where nobody reads standard output any more.
+// Waits until `due`; false where no process reads standard output any more.
 bool wait_for_next(Clock::time_point due) {
   pollfd reader{STDOUT_FILENO, 0, 0};
   for (;;) {
@@ -128,12 +129,12 @@ bool wait_for_next(Clock::time_point due) {
   }
 }
 
-// Frame after frame, for a file, a pipe or a program.
+// Prints frame after frame, for a file, a pipe or a program.
 Outcome<void> stream(Session& session, Source& source, milliseconds interval, std::uint32_t frames) {
   Clock::time_point due = source.earliest();
   for (std::uint32_t i = 0; i < frames && session.out; ++i) {
     if (!wait_for_next(due)) {
-      raise(SIGPIPE);  // as writing would; where that is ignored, this is the end as well
+      raise(SIGPIPE);  // as a write would; where the signal is ignored, this is the end as well
       return {};
     }
     due = std::max(due + interval, Clock::now());
@@ -149,12 +150,12 @@ Outcome<void> stream(Session& session, Source& source, milliseconds interval, st
   return {};
 }
 
-// On the terminal, until the user has seen enough.
+// Shows frames on the terminal until the user quits.
 class Screen {
  public:
   Screen(Terminal& terminal, Source& source, const Style& style)
       : terminal_(terminal), source_(source), style_(style) {
-    // Keys and signals are heeded while the daemon is slow to answer, too.
+    // It handles keys and signals also while the daemon is slow to answer.
     source_.wait_by([this](int fd, short events, milliseconds timeout) {
       handle(terminal_.wait(timeout, fd, events));
       return !ended_;
@@ -252,9 +253,9 @@ class Screen {
   TopFrame frame_;
   bool fetched_ = false;
   TopView view_;
-  std::size_t rows_ = 0;  // workloads that the frame drawn last has room for
+  std::size_t rows_ = 0;  // number of workloads that fit the last frame
   Clock::time_point due_;
-  std::optional<int> ended_;  // 0, or the signal that asked for it
+  std::optional<int> ended_;  // 0, or the signal that asked for the end
 };
 
 Outcome<void> show_top(Session& session, const Arguments& arguments) {
@@ -280,7 +281,7 @@ Outcome<void> show_top(Session& session, const Arguments& arguments) {
   }
   if (signal != 0) {
     std::signal(signal, SIG_DFL);  // nohup(1) has SIGHUP ignored, a script's background job SIGINT
-    raise(signal);                 // so that whoever waits for us sees why
+    raise(signal);                 // so that the parent process sees the reason
   }
   return {};
 }

@@ -37,7 +37,7 @@ model::Result<model::Topology> from_xml(const std::string& file) {
   return topology::from_xml_text(*xml, input_name(file));
 }
 
-// That long somebody may wait for the drivers of GPUs.
+// A user can be expected to wait this long for the drivers of GPUs.
 constexpr double kGpuPatience_s = 3;
 
 model::Result<model::Topology> of_this_host() {
@@ -56,7 +56,7 @@ Outcome<void> show_topology(Session& session, const Arguments& arguments) {
                         : arguments.synthetic ? topology::from_synthetic(*arguments.synthetic)
                                               : of_this_host();
   if (!topology) {
-    // Whatever is wrong with something that was named on the command line is wrong use.
+    // Any fault of an input that the command line names is wrong use.
     const bool named = arguments.xml || arguments.synthetic;
     return named ? problem(Exit::wrong_use, topology.error().message()) : problem(topology.error());
   }

@@ -24,7 +24,7 @@ Outcome<std::string> meant_by(const std::string& given, const std::vector<std::s
 }
 
 Outcome<Addressed> address(const std::string& given) {
-  // The bus would refuse it without a word on what is wrong.
+  // The bus would refuse it without naming the fault.
   if (!model::is_name(given)) {
     return problem(Exit::wrong_use,
                    fmt::format("\"{}\" is no workload's id; `berthctl list` shows them", printable(given)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workloads by the names that people have for them.
+// Finds workloads by short names.
 #pragma once
 
 #include "cli/daemon_client.h"
@@ -10,8 +10,9 @@
 
 namespace berth::cli {
 
-// The one of `ids` that `given` means: itself, else the one whose last path component it is, with or without
-// its unit's ".service" or ".scope"; `given` where there is none. Problem wrong_use where several are meant.
+// The one of `ids` that `given` means: itself, else the one with that last path component, with or without
+// its unit's ".service" or ".scope". Returns `given` where there is none. Problem wrong_use where several are
+// meant.
 Outcome<std::string> meant_by(const std::string& given, const std::vector<std::string>& ids);
 
 struct Addressed {
@@ -19,9 +20,9 @@ struct Addressed {
   std::string id;
 };
 
-// The daemon, and the one workload that `given` means; `given` itself where it has no such workload, so that
-// its own answer is the one to be read. Problem wrong_use where it cannot be an id; those of meant_by() and
-// of DaemonClient::connect().
+// The daemon, and the one workload that `given` means. Returns `given` itself where the daemon has no such
+// workload, so that the user reads the daemon's own answer. Problem wrong_use where it cannot be an id;
+// otherwise the problems of meant_by() and DaemonClient::connect().
 Outcome<Addressed> address(const std::string& given);
 
 }  // namespace berth::cli

@@ -24,7 +24,7 @@ using model::ErrorKind;
 using model::fail;
 using model::Result;
 
-// Far above any configuration a person writes; a wrong path (a core file, /dev/zero) is refused early.
+// Far above any real configuration: a wrong path (a core file, /dev/zero) is refused early.
 constexpr std::size_t kLargestFile = 1U << 20U;
 
 struct Descriptor {
@@ -104,7 +104,7 @@ Result<Settings> load(const fs::path& file) {
   for (const auto& path : files) {
     auto text = read_file(path);
     if (!text) return fail(text.error());
-    // Absent: the file itself may be, and a drop-in may have been removed since the listing.
+    // Absent: the file itself may be absent, and a drop-in may have been removed since the listing.
     if (!*text) continue;
     if (auto applied = apply_document(settings, **text, path.string()); !applied)
       return fail(applied.error());

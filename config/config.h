@@ -18,7 +18,7 @@ inline constexpr const char* kDefaultFile = "/etc/berth/berth.toml";
 
 enum class Mode { observe, enforce };
 
-// What to do with a value that somebody else changed after berth wrote it (docs/architecture.md).
+// The reaction to a change of berth's value by another program (docs/architecture.md).
 enum class ForeignWriter { yield, reassert, alarm };
 
 // Every setting, defaults included. Durations in seconds.
@@ -26,9 +26,9 @@ struct Settings {
   Mode mode = Mode::observe;
   double tick_s = 1.0;  // [sampling] interval
   int history = 60;     // [sampling] samples kept per workload
-  // [sampling] share of a second that tasks stall for before berthd looks at once; 0 never
+  // [sampling] share of a second; once tasks stall for that long, berthd looks at once. 0: never
   double pressure_threshold = 0.1;
-  bool ebpf = true;  // [sampling] count in the kernel, where it lets us
+  bool ebpf = true;  // [sampling] count in the kernel, where it permits that
   double sampling_max_cpu =
       0.005;  // [sampling] max_cpu: cores that sampling may use; ticks are further apart then
   ForeignWriter foreign_writer = ForeignWriter::yield;
@@ -48,15 +48,15 @@ struct Key {
   std::string type;          // "integer", "number", "boolean", "string", "cpulist", "duration", "size",
                              // "table"
   std::string default_text;  // as it would be written in TOML
-  std::string range;         // in words; empty where the type says it all
+  std::string range;         // in words; empty where the type is enough
 };
 const std::vector<Key>& known_keys();
 // Keys of one [[workload]] table.
 const std::vector<Key>& known_workload_keys();
 
-// Reads FILE, then FILE.d/*.toml in lexical order, later values replacing earlier ones, [[workload]] tables
-// adding up. A missing FILE or directory means defaults. Error invalid_input: "FILE:LINE:COLUMN: what is
-// wrong, and what was perhaps meant"; all or nothing.
+// Reads FILE, then FILE.d/*.toml in lexical order. Later values replace earlier ones; [[workload]] tables add
+// up. A missing FILE or directory means defaults. All or nothing. Error invalid_input: "FILE:LINE:COLUMN:
+// fault, and the word that was perhaps meant".
 model::Result<Settings> load(const std::filesystem::path& file);
 
 // One document, for tests and for `-`: `name` stands in messages.

@@ -24,11 +24,12 @@ using model::WorkloadRule;
 constexpr double kDay = 86400;
 constexpr double kYear = 365 * kDay;
 
-// Members are told by functions, not by lambdas: then a kind of key is one piece of code, not one for each
-// key.
+// A function, not a lambda, selects the member of a key. So each kind of key is one piece of code, not one
+// for each key.
 
-// The default as TOML, read from a default target so that the manual cannot disagree with the program; "" for
-// a member that is unset by default. `field` says which member of the target a key sets, here and below.
+// The default as TOML, read from a default target, so that the manual cannot disagree with the program. ""
+// for a member that is unset by default. `field` selects the member of the target that a key sets, here and
+// below.
 template <typename Target, typename Field, typename Write>
 std::string default_text(Field field, Write write) {
   Target defaults{};
@@ -300,7 +301,7 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
   static constexpr auto straggler = [](Settings & s) -> auto& { return s.policies.straggler; };
   specs.push_back(number_key<Settings>(
       "straggler.max_growth", 1, 100, +[](Settings & s) -> auto& { return straggler(s).max_growth; }));
-  // What is left above it must not look pressed at once, which begins at 95 % of the limit.
+  // The share that is left must not look pressed at once: pressure begins at 95 % of the limit.
   specs.push_back(number_key<Settings>(
       "straggler.expected_utilisation", 0.01, 0.9,
       +[](Settings & s) -> auto& { return straggler(s).expected_utilisation; }));
@@ -328,7 +329,7 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
       "oversell.max_factor", 1, 10, +[](Settings & s) -> auto& { return oversell(s).max_factor; }));
   specs.push_back(number_key<Settings>(
       "oversell.factor_rise", 0.001, 1, +[](Settings & s) -> auto& { return oversell(s).factor_rise; }));
-  // The ranges of these two keep the one below the other.
+  // The ranges of these two keys keep one below the other.
   specs.push_back(number_key<Settings>(
       "oversell.stop_threshold", 0.1, 0.9,
       +[](Settings & s) -> auto& { return oversell(s).stop_threshold; }));

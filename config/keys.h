@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one table that parsing, overriding and berth.toml(5) come from.
+// The one table behind parsing, overriding and berth.toml(5).
 #pragma once
 
 #include "config/config.h"
@@ -14,8 +14,8 @@
 
 namespace berth::config {
 
-// nullopt: the value was taken. Otherwise it was not, and the text, perhaps empty, says what beyond type and
-// range is wrong with it.
+// nullopt: the value was taken. Otherwise it was refused. The text, perhaps empty, names a fault beyond type
+// and range.
 using Refusal = std::optional<std::string>;
 
 template <typename Target>

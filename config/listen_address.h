@@ -9,7 +9,7 @@
 
 namespace berth::config {
 
-// Where to listen on this host; nobody elsewhere can connect there.
+// A place to listen at on this host; programs on other hosts cannot connect there.
 struct ListenAddress {
   enum class Kind { none, inet, inet6, unix_socket };
   Kind kind = Kind::none;
@@ -20,8 +20,8 @@ struct ListenAddress {
   friend bool operator==(const ListenAddress&, const ListenAddress&) = default;
 };
 
-// "" (none), "127.0.0.1:9100" (or another address of 127.0.0.0/8), "[::1]:9100", or the absolute path of a
-// socket. Error invalid_input says what is wrong, other than loopback addresses included.
+// Parses "" (none), "127.0.0.1:9100" (or another address of 127.0.0.0/8), "[::1]:9100", or the absolute path
+// of a socket. Error invalid_input names the fault, also for addresses other than loopback.
 model::Result<ListenAddress> parse_listen_address(std::string_view text);
 
 // As parse_listen_address reads it.

@@ -28,7 +28,7 @@ struct Complaint {
   std::string text;
 };
 
-// One walk over a document: where it stands, and what it found wrong.
+// One walk over a document: its position, and its faults.
 struct Reading {
   Settings& settings;
   const std::string& name;
@@ -92,7 +92,7 @@ template <typename Target>
 std::optional<std::string> refusal_of(const KeySpec<Target>& spec, Target& target, const toml::node& node) {
   const auto hint = spec.set(target, node);
   if (!hint) return std::nullopt;
-  // Free text or a table of the right type: what is wrong with it says more than what was wanted.
+  // Free text or a table of the right type: its own fault is a better message than the wanted type.
   const bool free_text = spec.key.type == "string" && spec.choices.empty();
   if ((free_text || spec.key.type == "table") && !hint->empty()) {
     return fmt::format("{}: {}", spec.key.name, on_one_line(*hint));
@@ -101,7 +101,7 @@ std::optional<std::string> refusal_of(const KeySpec<Target>& spec, Target& targe
                      hint->empty() ? "" : "; ", on_one_line(*hint));
 }
 
-// The names that may stand in the table `prefix` ("" is the top): keys and tables.
+// The valid names in the table `prefix` ("" is the top): keys and tables.
 std::vector<std::string> names_below(const std::string& prefix) {
   std::vector<std::string> names;
   const auto start = prefix.empty() ? 0 : prefix.size() + 1;
@@ -214,7 +214,7 @@ std::optional<std::string> too_deep(std::string_view text, const std::string& na
   return std::nullopt;
 }
 
-// The commonest slip of all, which toml++ calls an undetermined type.
+// The most common mistake; toml++ calls it an undetermined type.
 std::string bare_word_hint(const toml::parse_error& error) {
   const bool untyped = error.description().find("could not determine value type") != std::string_view::npos;
   return untyped ? "; text is written in quotes" : "";

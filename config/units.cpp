@@ -25,7 +25,7 @@ struct TimeUnit {
   double seconds;
 };
 
-// The first name of each length of time is the one written.
+// The first name of each unit is the one that is written.
 constexpr std::array<TimeUnit, 22> kTimeUnits{
     {{"us", 1e-6},    {"usec", 1e-6}, {"ms", 1e-3},     {"msec", 1e-3},   {"s", 1},       {"sec", 1},
      {"second", 1},   {"seconds", 1}, {"min", 60},      {"m", 60},        {"minute", 60}, {"minutes", 60},
@@ -129,7 +129,7 @@ model::Result<std::uint64_t> parse_size_bytes(std::string_view text) {
 std::string duration_text(double seconds) {
   if (seconds == 0) return "0s";
   for (auto unit = kTimeUnits.rbegin(); unit != kTimeUnits.rend(); ++unit) {
-    // The first name of the unit, so that 1 is "1s" and not "1seconds".
+    // Takes the first name of the unit, so that 1 is "1s" and not "1seconds".
     const auto next = std::next(unit);
     if (next != kTimeUnits.rend() && next->seconds == unit->seconds) continue;
     const double count =

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/daemon.h"
 
-#include "daemon/action_log.h"
-#include "daemon/log.h"
-#include "daemon/log_setup.h"
-#include "daemon/message_ids.h"
-#include "daemon/resident_memory.h"
+#include "daemon/ledger/action_log.h"
+#include "daemon/ledger/message_ids.h"
+#include "os/clock.h"
+#include "os/log.h"
+#include "os/resident_memory.h"
 #include "policies/decide.h"
 #include "policies/spark/hold.h"
 
@@ -25,17 +25,8 @@ namespace {
 
 using model::ErrorKind;
 
-constexpr double kBusRetry_s = 10;
-// Ticks that are that many times as far apart as configured are worth a word.
-constexpr double kNoticeablySlower = 1.25;
 // Share of the tick's interval that changing cgroups may take; what is left waits for the next tick.
 constexpr double kApplyShare = 0.5;
-
-double seconds_of(clockid_t clock) {
-  timespec time{};
-  clock_gettime(clock, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
 
 bool is_own_host(const cgroup::Hierarchy& hierarchy) {
   const auto own = cgroup::find_hierarchy({}, "/proc");
@@ -55,8 +46,6 @@ bool runs_systemd() {
 
 }  // namespace
 
-double epoch_now() { return seconds_of(CLOCK_REALTIME); }
-
 Daemon::Daemon(const Options& options, config::Settings settings, cgroup::Hierarchy hierarchy, Clock clock)
     : options_(options),
       clock_(std::move(clock)),
@@ -66,12 +55,12 @@ Daemon::Daemon(const Options& options, config::Settings settings, cgroup::Hierar
       evictor_({.proc_root = options_.proc_root,
                 .units = [this] { return actuators_ ? actuators_->units() : nullptr; },
                 .systemd_runs = own_host_ && runs_systemd(),
-                .monotonic = [] { return seconds_of(CLOCK_MONOTONIC); }}),
+                .monotonic = [] { return os::monotonic_s(); }}),
       leaves_({.cgroup_root = hierarchy_.root,
                .proc_root = options_.proc_root,
                .scopes = [this] { return actuators_ ? actuators_->scopes() : nullptr; },
                .systemd_runs = own_host_ && runs_systemd(),
-               .monotonic = [] { return seconds_of(CLOCK_MONOTONIC); },
+               .monotonic = [] { return os::monotonic_s(); },
                .hands = cgroup::kernel_hands(options_.proc_root)}),
       advertising_(options.runtime_dir),
       started_(clock_()),
@@ -95,10 +84,10 @@ model::Result<std::unique_ptr<Daemon>> Daemon::start(const Options& options, con
   daemon->observer_ = std::move(*observer);
   daemon->watch_spark();
   daemon->decision_log_ = std::make_unique<DecisionLog>(options.state_dir, daemon->settings_.log_retention_s);
-  if (const auto& problem = daemon->decision_log_->problem()) log_warning("decision log: {}", *problem);
+  if (const auto& problem = daemon->decision_log_->problem()) os::log_warning("decision log: {}", *problem);
   std::optional<std::string> warning;
   daemon->overrides_.emplace(options.runtime_dir, warning);
-  if (warning) log_warning("settings of running workloads are lost: {}", *warning);
+  if (warning) os::log_warning("settings of running workloads are lost: {}", *warning);
   daemon->overrides_->keep_if(
       [&root = daemon->hierarchy_.root](const std::string& id, std::uint64_t cgroup_id) {
         const auto living = cgroup::Cgroup::open(root, id);
@@ -108,15 +97,15 @@ model::Result<std::unique_ptr<Daemon>> Daemon::start(const Options& options, con
   daemon->open_learned();
   if (const auto opened = daemon->open_actuators(); !opened) {
     if (opened.error().kind() == ErrorKind::refused) return model::fail(opened.error());
-    log_warning("undo journal: {}; staying in observe mode", opened.error().message());
+    os::log_warning("undo journal: {}; staying in observe mode", opened.error().message());
   }
   for (const auto& capability : cgroup::capabilities(daemon->hierarchy_)) {
-    if (!capability.available) log_info("{}: {}", capability.name, capability.detail);
+    if (!capability.available) os::log_info("{}: {}", capability.name, capability.detail);
   }
   if (daemon->settings_.mode == config::Mode::enforce && !options.observe) {
     if (const auto begun = daemon->begin_enforcing(); !begun) {
       daemon->mode_follows_ = true;
-      log_error("cannot enforce: {}; staying in observe mode", begun.error().message());
+      os::log_error("cannot enforce: {}; staying in observe mode", begun.error().message());
     }
   }
   return daemon;
@@ -134,10 +123,10 @@ void Daemon::begin_sampling() {
     observer_->use(KernelSampling::start(hierarchy_.root, options_.sys_root, options_.runtime_dir));
   }
   for (const auto& rung : observer_->kernel().rungs()) {
-    if (!rung.available) log_info("{} by eBPF: {}", rung.figure, rung.detail);
+    if (!rung.available) os::log_info("{} by eBPF: {}", rung.figure, rung.detail);
   }
   // Of the kernel's types, which take some ten MiB, nothing is needed any more.
-  release_start_memory();
+  os::release_start_memory();
 }
 
 void Daemon::watch_spark() {
@@ -153,10 +142,10 @@ model::Result<void> Daemon::open_actuators() {
   }
   journal_problem_.reset();
   actuators_ = std::move(*actuators);
-  for (const auto& warning : actuators_->journal().warnings()) log_warning("undo journal: {}", warning);
+  for (const auto& warning : actuators_->journal().warnings()) os::log_warning("undo journal: {}", warning);
   if (actuators_->journal().size() > 0) {
-    log_warning("an earlier run ended without putting everything back: {} attributes to restore",
-                actuators_->journal().size());
+    os::log_warning("an earlier run ended without putting everything back: {} attributes to restore",
+                    actuators_->journal().size());
     publish(entries_of(actuators_->writer().restore_all(), clock_(), mode_name(),
                        "left behind by an earlier run"));
   }
@@ -174,7 +163,7 @@ model::Result<void> Daemon::begin_enforcing() {
   drop_documents();
   enforcer_.emplace(actuators_->writer(), [this](const std::string& id) { observer_->read_again(id); });
   shadow_ = {};
-  reservations_->set_room({});  // what was only observed has made none
+  admissions_->set_room({});  // what was only observed has made none
   return {};
 }
 
@@ -192,7 +181,7 @@ cgroup::RestoreReport Daemon::end_enforcing(const std::string& reason) {
   if (const auto abandoned = evictor_.abandon(clock_(), reason); !abandoned.empty()) publish(abandoned);
   eviction_timer_.arm(std::nullopt);
   enforcer_.reset();
-  reservations_->set_room({});  // it is given back with all the rest
+  admissions_->set_room({});  // it is given back with all the rest
   if (!actuators_) return {};
   auto report = actuators_->writer().restore_all();
   report.leaves = leaves_.put_back();
@@ -215,31 +204,31 @@ const UnmanagedWorkloads& Daemon::unmanaged() const {
 
 void Daemon::take_changes() {
   const auto changes = observer_->take_changes();
-  for (const auto& warning : changes.warnings) log_warning("{}", warning);
+  for (const auto& warning : changes.warnings) os::log_warning("{}", warning);
   for (const auto& id : changes.vanished) {
     // A group that only ran out of processes is still the same run; another one may have the path by now.
     const auto living = cgroup::Cgroup::open(hierarchy_.root, id);
     overrides_->forget(id, living ? (*living)->id() : 0);
-    log_debug("{} vanished", id);
+    os::log_debug("{} vanished", id);
   }
-  for (const auto& id : changes.appeared) log_debug("{} appeared", id);
-  arrived_.insert(arrived_.end(), changes.appeared.begin(), changes.appeared.end());
+  for (const auto& id : changes.appeared) os::log_debug("{} appeared", id);
+  admissions_->add_arrived(changes.appeared);
   if (!changes.vanished.empty() || !changes.appeared.empty()) drop_documents();
 }
 
 void Daemon::tick() {
-  const double wall_before = seconds_of(CLOCK_MONOTONIC);
-  const double cpu_before = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+  const double wall_before = os::monotonic_s();
+  const double cpu_before = os::seconds_of(CLOCK_THREAD_CPUTIME_ID);
   woken_ = false;
   drop_documents();
-  connect_bus();
+  bus_.connect(*this, *observer_, clock_());
   metrics_.keep(settings_.metrics_listen, clock_());
   take_changes();
   decide();
   if (leaves_.is_under_way() && !(enforcer_ && makes_leaves())) publish(put_back_leaves("it came late"));
   ++ticks_;
-  last_wall_ms_ = (seconds_of(CLOCK_MONOTONIC) - wall_before) * 1000;
-  total_cpu_ms_ += (seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_before) * 1000;
+  last_wall_ms_ = (os::monotonic_s() - wall_before) * 1000;
+  total_cpu_ms_ += (os::seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_before) * 1000;
   if (ticks_ > 1) notify_.status(status_line());  // the first goes out with READY=1
 }
 
@@ -249,47 +238,43 @@ void Daemon::decide() {
   observer_->set_advertised(advertising_.advertised());
   observer_->set_used_shares(used_shares_->all());
   end_reservations(now);
-  meet_reservations(now);
-  observer_->set_pending(with_gpus(reservations_->pending()));
+  record(admissions_->meet(now));
+  admissions_->set_pending(true);
   auto entries = enforcer_ ? decide_and_enforce(now) : decide_in_shadow(now);
   append(entries, advertise());
   learn_shares();
-  if (plan_.findings.straggler) reservations_->set_room(plan_.findings.straggler->room);
+  if (plan_.findings.straggler) admissions_->set_room(plan_.findings.straggler->room);
   const auto news =
       stragglers_.take(plan_, [this](const std::string& id) { return observer_->cgroup_id(id); });
   pressure_.follow(observer_->snapshot(), observer_->found());
   count_workloads();
-  say_findings();
-  say_stragglers(news);
-  say_unmanaged(unmanaged_before);
+  announcer_.findings(plan_);
+  Announcer::stragglers(news, mode_name());
+  Announcer::unmanaged(unmanaged_before, unmanaged(), mode_name());
   publish(entries, news);
 }
 
 std::vector<LogEntry> Daemon::advertise() {
   auto entries = advertising_.take(plan_, mode_name());
-  const auto written = advertising_.write(plan_, mode_name());
-  if (!written && !state_file_fails_) log_warning("{}", written.error().message());
-  state_file_fails_ = !written;
+  announcer_.attempt("state file", advertising_.write(plan_, mode_name()));
   return entries;
 }
 
 void Daemon::learn_shares() {
   if (!used_shares_->take(plan_)) return;
-  const auto saved = used_shares_->save();
-  if (!saved && !shares_file_fails_) log_warning("{}", saved.error().message());
-  shares_file_fails_ = !saved;
+  announcer_.attempt("used shares", used_shares_->save());
 }
 
 // What an earlier daemon learned of this node, and promised.
 void Daemon::open_learned() {
   const auto say = [](const char* what, const std::optional<std::string>& warning) {
-    if (warning) log_warning("{} lost: {}", what, *warning);
+    if (warning) os::log_warning("{} lost: {}", what, *warning);
   };
   std::optional<std::string> warning;
   used_shares_.emplace(options_.state_dir, clock_(), warning);
   say("what the last day was like is", warning);
   warning.reset();
-  reservations_.emplace(options_.runtime_dir, warning);
+  admissions_.emplace(options_.runtime_dir, [this] { return node(); }, warning);
   say("some reservations are", warning);
   warning.reset();
   // Without the boot's id nothing is of this boot for certain.
@@ -299,17 +284,17 @@ void Daemon::open_learned() {
 }
 
 void Daemon::save_learned() {
-  if (const auto saved = used_shares_->save(); !saved) log_warning("{}", saved.error().message());
+  if (const auto saved = used_shares_->save(); !saved) os::log_warning("{}", saved.error().message());
   const auto boot = cgroup::read_boot_id(options_.proc_root);
   if (!boot) return;
   const auto saved = save_usage(options_.state_dir, *boot, observer_->snapshot(),
                                 [this](const std::string& id) { return observer_->cgroup_id(id); });
-  if (!saved) log_warning("{}", saved.error().message());
+  if (!saved) os::log_warning("{}", saved.error().message());
 }
 
 void Daemon::watch_pressure(sd_event* event, std::function<void()> rose) {
   pressure_.attach(event, [this, rose = std::move(rose)](const std::string& what) {
-    log_debug("pressure on {}", what);
+    os::log_debug("pressure on {}", what);
     if (!std::exchange(woken_, true)) ++woken_by_pressure_;
     rose();
   });
@@ -320,7 +305,7 @@ void Daemon::watch_progress(sd_event* event) {
   progress_files_.attach(event, [this] {
     take_changes();  // what a run that has just begun says is not the one's before
     for (const auto& message : progress_files_.process(observer_->found(), observer_->progress(), clock_())) {
-      log_warning("{}", message);
+      os::log_warning("{}", message);
     }
   });
 }
@@ -382,39 +367,27 @@ std::vector<LogEntry> Daemon::decide_in_shadow(double now) {
   auto entries = shadow_.apply(plan_, *observer_);
   std::erase_if(entries, [](const LogEntry& entry) { return entry.kind == "advertise"; });  // see advertise()
   // The snapshot that is shown is of what really holds.
-  show_pending();
+  admissions_->show_pending();
   observer_->assemble({}, {}, *overrides_, stragglers_);
   return entries;
 }
 
 void Daemon::look(double now) {
-  const double cpu_before = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+  const double cpu_before = os::seconds_of(CLOCK_THREAD_CPUTIME_ID);
   auto messages = observer_->read(now);
-  keep_to_budget(seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_before);
-  say_gpus();
+  keep_to_budget(os::seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_before);
+  Announcer::gpus(observer_->take_gpu_news(), mode_name());
   observer_->set_spark(spark_.newest(messages));
-  for (const auto& message : messages) log_warning("{}", message);
+  for (const auto& message : messages) os::log_warning("{}", message);
   for (const auto& message : progress_files_.follow(observer_->found(), observer_->progress(), now)) {
-    log_warning("{}", message);
+    os::log_warning("{}", message);
   }
 }
 
 void Daemon::keep_to_budget(double read_cpu_s) {
   const auto cost = observer_->kernel().cost();
-  budget_.add(read_cpu_s, cost ? static_cast<double>(cost->bpf_ns) * 1e-9 : 0, seconds_of(CLOCK_MONOTONIC));
-  const double interval = interval_s();
-  // What swings about the limit is not said every few seconds.
-  if (interval >= kNoticeablySlower * settings_.tick_s && !slowed_said_) {
-    slowed_said_ = true;
-    log_warning(
-        "a reading takes {:.1f} ms of CPU time, too much for one every {} s within sampling.max_cpu = {}: "
-        "ticks are {:.1f} s apart",
-        budget_.read_cpu_s() * 1000, settings_.tick_s, settings_.sampling_max_cpu, interval);
-  } else if (slowed_said_ &&
-             budget_.interval_s(0, settings_.sampling_max_cpu) < settings_.tick_s / kNoticeablySlower) {
-    slowed_said_ = false;
-    log_info("sampling costs less again: ticks are {} s apart", settings_.tick_s);
-  }
+  budget_.add(read_cpu_s, cost ? static_cast<double>(cost->bpf_ns) * 1e-9 : 0, os::monotonic_s());
+  announcer_.pace(budget_, settings_.tick_s, settings_.sampling_max_cpu);
 }
 
 void Daemon::count_workloads() {
@@ -430,71 +403,17 @@ void Daemon::count_workloads() {
   }
 }
 
-void Daemon::say_findings() {
-  std::set<std::string> current;
-  const auto say = [&](const char* what, const model::WorkloadFinding& finding) {
-    auto key = fmt::format("{} {}", what, finding.workload);
-    if (said_findings_.count(key) == 0) log_warning("{}: {}: {}", finding.workload, what, finding.reason);
-    current.insert(std::move(key));
-  };
-  if (plan_.findings.interference) {
-    for (const auto& finding : plan_.findings.interference->unplaceable) say("cannot be placed", finding);
-    for (const auto& finding : plan_.findings.interference->unconfined) say("cannot be confined", finding);
-  }
-  said_findings_ = std::move(current);
+Admissions::Node Daemon::node() {
+  return {.observer = *observer_,
+          .settings = settings_.policies,
+          .advertised = advertising_.advertised(),
+          .mode = mode_name()};
 }
 
-void Daemon::say_stragglers(const StragglerWatch::News& news) {
-  const auto say = [this](const char* message_id, int priority, const char* what, const StragglerNews& item) {
-    announce_event(message_id, priority, fmt::format("{} {}: {}", item.workload, what, item.reason),
-                   mode_name(), item.workload, item.decision);
-  };
-  for (const auto& item : news.found) say(kMessageStragglerFound, LOG_NOTICE, "is a straggler", item);
-  for (const auto& item : news.relocate) {
-    say(kMessageRelocationNeeded, LOG_WARNING, "should run elsewhere", item);
-  }
-}
-
-void Daemon::say_gpus() {
-  for (const auto& news : observer_->take_gpu_news()) {
-    announce_event(news.healthy ? kMessageGpuHealthy : kMessageGpuUnhealthy,
-                   news.healthy ? LOG_NOTICE : LOG_WARNING, news.text, mode_name());
-  }
-}
-
-void Daemon::say_unmanaged(const UnmanagedWorkloads& before) {
-  for (const auto& [id, item] : unmanaged()) {
-    if (before.count(id) > 0) continue;
-    announce_event(kMessageUnmanaged, item.cause == Unmanaged::Cause::alarm ? LOG_ALERT : LOG_WARNING,
-                   fmt::format("{} is left alone from now on: {}", id, item.reason), mode_name(), id);
-  }
-}
-
-void Daemon::connect_bus() {
-  const double now = clock_();
-  if (listener_ && listener_->link() == Link::up) {
-    if (bus_problem_said_) log_info("the bus is back");
-    bus_problem_.reset();
-    bus_problem_said_ = false;
-  }
-  if (listener_ && listener_->link() == Link::lost) {
-    say_no_bus(listener_->problem());
-    listener_.reset();
-    bus_tried_at_ = now;
-  }
-  if (listener_ || !bus_starter_ || (now >= bus_tried_at_ && now - bus_tried_at_ < kBusRetry_s)) return;
-  bus_tried_at_ = now;
-  auto started = bus_starter_(*this);
-  if (!started) return say_no_bus(started.error().message());
-  listener_ = std::move(*started);
-  bus_news_.start(*this, *observer_);
-}
-
-// Once until it is back: the same trouble is worded differently by each connection.
-void Daemon::say_no_bus(const std::string& problem) {
-  if (!bus_problem_said_) log_warning("no bus: {}", problem);
-  bus_problem_ = problem;
-  bus_problem_said_ = true;
+void Daemon::end_reservations(double now) {
+  const auto entries = admissions_->expire(now);
+  if (!entries.empty()) drop_documents();
+  record(entries);
 }
 
 void Daemon::leave_loop() {
@@ -502,21 +421,20 @@ void Daemon::leave_loop() {
   progress_files_.detach();
   eviction_timer_.detach();
   metrics_.detach();
-  listener_.reset();
-  bus_starter_ = nullptr;
-  bus_problem_ = "not served any more";
+  bus_.leave();
 }
 
 void Daemon::record(const std::vector<LogEntry>& entries) {
   for (const auto& entry : entries) announce(entry);
   const bool stored_before = !decision_log_->problem();
   decision_log_->append(entries);
-  if (stored_before && decision_log_->problem()) log_warning("decision log: {}", *decision_log_->problem());
+  if (stored_before && decision_log_->problem())
+    os::log_warning("decision log: {}", *decision_log_->problem());
 }
 
 void Daemon::publish(const std::vector<LogEntry>& entries, const StragglerWatch::News& news) {
   record(entries);
-  if (listener_) bus_news_.tell(*listener_, *this, *observer_, entries, news);
+  bus_.tell(*this, *observer_, entries, news);
 }
 
 std::string Daemon::status_line() const {

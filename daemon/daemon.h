@@ -3,32 +3,33 @@
 
 #include "cgroup/hierarchy.h"
 #include "config/config.h"
-#include "daemon/actuators.h"
-#include "daemon/advertising.h"
-#include "daemon/bus_news.h"
-#include "daemon/control.h"
-#include "daemon/decision_log.h"
-#include "daemon/enforcer.h"
-#include "daemon/eviction_timer.h"
-#include "daemon/evictor.h"
-#include "daemon/leaves.h"
-#include "daemon/metrics_endpoint.h"
+#include "daemon/admit/admissions.h"
+#include "daemon/announcer.h"
+#include "daemon/enforce/actuators.h"
+#include "daemon/enforce/enforcer.h"
+#include "daemon/enforce/eviction_timer.h"
+#include "daemon/enforce/evictor.h"
+#include "daemon/enforce/leaves.h"
+#include "daemon/enforce/shadow.h"
+#include "daemon/ledger/decision_log.h"
+#include "daemon/ledger/overrides.h"
 #include "daemon/notify.h"
-#include "daemon/observer.h"
+#include "daemon/observe/observer.h"
+#include "daemon/observe/pressure_watch.h"
+#include "daemon/observe/progress_files.h"
+#include "daemon/observe/sampling_budget.h"
+#include "daemon/observe/spark_watch.h"
+#include "daemon/observe/straggler_watch.h"
+#include "daemon/observe/used_shares.h"
 #include "daemon/options.h"
-#include "daemon/overrides.h"
-#include "daemon/pressure_watch.h"
-#include "daemon/progress_files.h"
-#include "daemon/report_json.h"
-#include "daemon/reservations.h"
-#include "daemon/sampling_budget.h"
-#include "daemon/shadow.h"
-#include "daemon/spark_watch.h"
-#include "daemon/straggler_watch.h"
-#include "daemon/used_shares.h"
+#include "daemon/report/advertising.h"
+#include "daemon/report/report_json.h"
+#include "daemon/serve/bus_link.h"
+#include "daemon/serve/control.h"
+#include "daemon/serve/metrics_endpoint.h"
 #include "model/error.h"
 #include "model/plan.h"
-#include "policies/placement/host.h"
+#include "os/clock.h"
 
 #include <cstdint>
 #include <deque>
@@ -36,18 +37,13 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace berth::daemon {
 
-// Makes whoever serves the bus; asked again from time to time while there is none.
-using BusStarter = std::function<model::Result<std::unique_ptr<Listener>>(Control&)>;
-
 // Epoch seconds now.
-double epoch_now();
 using Clock = std::function<double()>;
 
 // What was asked for since the last tick, made once for all who ask before the next.
@@ -57,8 +53,6 @@ struct Documents {
   std::optional<std::string> plan;
   std::optional<std::string> metrics;
   std::optional<model::Plan> decided;  // of observe mode
-  std::optional<policies::Host> host;  // for those who want to be let in
-  std::optional<std::string> reservations;
 };
 
 // The wheel: each tick observes, decides, and carries out or only logs. Knows nothing of event loops.
@@ -67,16 +61,16 @@ class Daemon final : public Control {
   // Puts back what an earlier run left behind. Error where there is no cgroup v2 tree or no processor to
   // speak of, or where another berthd holds the undo journal.
   static model::Result<std::unique_ptr<Daemon>> start(const Options& options, config::Settings settings,
-                                                      Clock clock = epoch_now);
+                                                      Clock clock = os::epoch_s);
   ~Daemon() override;
 
-  void serve_bus(BusStarter starter) { bus_starter_ = std::move(starter); }
+  void serve_bus(BusStarter starter) { bus_.serve(std::move(starter)); }
   // Metrics are served from here on, where the configuration wants it.
   void serve_metrics(sd_event* event);
   // No bus, no metrics and no pressure from here on: before the event loop that they run on ends.
   void leave_loop();
   // False while it is not known yet whether the bus answers.
-  bool bus_settled() const { return !listener_ || listener_->link() != Link::connecting; }
+  bool bus_settled() const { return bus_.is_settled(); }
   // For the event loop: readable when take_changes() has work.
   int changes_fd() const { return observer_->fd(); }
   void take_changes();
@@ -159,30 +153,19 @@ class Daemon final : public Control {
   void count_workloads();
   std::vector<LogEntry> advertise();
   void learn_shares();
+  Admissions::Node node();
+  void end_reservations(double now);
+  // Keeps the log, and the documents true.
+  model::Result<std::string> finish(model::Result<Admissions::Answer> answer);
   void open_learned();
   void save_learned();
-  void end_reservations(double now);
-  void meet_reservations(double now);
-  void show_pending();
-  policies::Host host_as_advertised();
-  std::vector<std::string> kept_gpus(const Reservation& reservation) const;
-  std::vector<model::PendingWorkload> with_gpus(std::vector<model::PendingWorkload> awaited) const;
-  policies::Host host_with_promises(const std::string& but);
-  policies::Host& host_for_newcomers();
-  model::Admission judge_newcomer(const model::PendingWorkload& request);
-  void say_findings();
-  void say_stragglers(const StragglerWatch::News& news);
-  void say_gpus();
-  void say_unmanaged(const UnmanagedWorkloads& before);
-  void connect_bus();
-  void say_no_bus(const std::string& problem);
-  std::optional<std::string> bus_problem() const;
   void publish(const std::vector<LogEntry>& entries, const StragglerWatch::News& news = {});
   // Journal and decision log alone.
   void record(const std::vector<LogEntry>& entries);
 
-  // Where what they say has changed.
+  // Forgets documents whose content has changed, and the host that newcomers are judged by.
   void drop_documents();
+  void drop_own_documents();
   const model::Plan& plan_to_show();
   const model::Action* shown_action(const std::string& decision) const;
   StatusReport status_report() const;  // without the last actions
@@ -210,19 +193,11 @@ class Daemon final : public Control {
   model::Plan plan_;           // enforcing: carried out; observing: what the shadow would have done
   StragglerWatch stragglers_;  // over changes of mode
   Advertising advertising_;    // likewise
-  bool state_file_fails_ = false;
   std::optional<UsedShares> used_shares_;
-  bool shares_file_fails_ = false;
-  std::optional<Reservations> reservations_;
-  std::vector<std::string> arrived_;  // workloads that no tick has taken in yet
+  std::optional<Admissions> admissions_;
+  Announcer announcer_;
   WorkloadCounts counts_;
-  std::set<std::string> said_findings_;
 
-  BusStarter bus_starter_;
-  BusNews bus_news_;
-  std::optional<std::string> bus_problem_ = "not connected yet";  // as last said; none once it was up
-  bool bus_problem_said_ = false;
-  double bus_tried_at_ = 0;
 
   double started_ = 0;
   double config_loaded_ = 0;
@@ -231,7 +206,6 @@ class Daemon final : public Control {
   ProgressFiles progress_files_;
   SparkWatch spark_;
   SamplingBudget budget_;
-  bool slowed_said_ = false;
   std::uint64_t woken_by_pressure_ = 0;  // ticks
   bool woken_ = false;                   // the next tick is one
   std::optional<std::string> config_error_;
@@ -242,8 +216,8 @@ class Daemon final : public Control {
   double last_wall_ms_ = 0;
   double total_cpu_ms_ = 0;
 
-  // Last, and so the first to go: it calls back into everything above.
-  std::unique_ptr<Listener> listener_;
+  // The last member, and so the first to go: it calls back into everything above.
+  BusLink bus_;
 };
 
 }  // namespace berth::daemon

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What others may ask of the daemon while it runs: the Control interface.
-#include "daemon/action_log.h"
-#include "daemon/capabilities.h"
 #include "daemon/daemon.h"
-#include "daemon/log.h"
-#include "daemon/log_setup.h"
-#include "daemon/message_ids.h"
-#include "daemon/metrics.h"
-#include "daemon/process_cgroup.h"
+#include "daemon/ledger/action_log.h"
+#include "daemon/ledger/message_ids.h"
+#include "daemon/report/capabilities.h"
+#include "daemon/report/metrics.h"
 #include "model/json.h"
 #include "model/name.h"
+#include "os/log.h"
+#include "os/proc_files.h"
 #include "policies/decide.h"
 #include "policies/explain.h"
 
@@ -34,14 +33,6 @@ constexpr std::size_t kLastActions = 5;
 // What a document of a thousand workloads is made in lies between what stays: given back, once a tick.
 constexpr std::size_t kLargeDocument = 64 * 1024;
 
-std::uint64_t resident_bytes(const std::filesystem::path& proc_root) {
-  std::ifstream statm(proc_root / "self/statm");
-  std::uint64_t total_pages = 0;
-  std::uint64_t resident_pages = 0;
-  statm >> total_pages >> resident_pages;
-  return resident_pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-}
-
 std::string no_such_workload(const std::string& id) {
   return fmt::format("\"{}\": there is no such workload; `berthctl list` shows them", id);
 }
@@ -58,19 +49,18 @@ const std::string& made_once(std::optional<std::string>& document, Make make) {
 }  // namespace
 
 void Daemon::drop_documents() {
+  drop_own_documents();
+  if (admissions_) admissions_->forget_node();
+}
+
+void Daemon::drop_own_documents() {
   std::size_t bytes = 0;
-  for (const auto* document : {&documents_.workloads, &documents_.snapshot, &documents_.plan,
-                               &documents_.metrics, &documents_.reservations}) {
+  for (const auto* document :
+       {&documents_.workloads, &documents_.snapshot, &documents_.plan, &documents_.metrics}) {
     if (*document) bytes += (*document)->size();
   }
   documents_ = {};
   if (bytes > kLargeDocument) malloc_trim(0);
-}
-
-std::optional<std::string> Daemon::bus_problem() const {
-  if (!listener_ || listener_->link() == Link::connecting) return bus_problem_.value_or("not connected yet");
-  if (listener_->link() == Link::lost) return listener_->problem();
-  return std::nullopt;
 }
 
 StatusReport Daemon::status_report() const {
@@ -82,8 +72,8 @@ StatusReport Daemon::status_report() const {
   equipment.metrics = metrics_.capability();
   equipment.journal_problem = journal_problem_;
   equipment.decision_log_problem = decision_log_->problem();
-  equipment.bus_problem = bus_problem();
-  equipment.polkit_problem = equipment.bus_problem ? "not asked without a bus" : listener_->polkit_problem();
+  equipment.bus_problem = bus_.problem();
+  equipment.polkit_problem = bus_.polkit_problem();
 
   StatusReport report;
   report.version = version();
@@ -107,12 +97,13 @@ StatusReport Daemon::status_report() const {
   report.evictions = evictor_.counts();
   report.oversell = plan_.findings.oversell;
   report.advertised = advertising_.advertised();
-  report.reservations = reservations_->size();
+  report.reservations = admissions_->size();
   report.undo_records = actuators_ ? actuators_->journal().size() : 0;
   for (const auto& [id, workload] : observer_->found()) {
     if (!overrides_->keys(id, workload.cgroup->id()).empty()) ++report.overridden;
   }
-  report.memory_rss_bytes = resident_bytes(options_.proc_root);
+  const auto memory = os::read_memory_use(options_.proc_root / "self");
+  report.memory_rss_bytes = memory ? memory->resident_bytes : 0;
   report.config_file = options_.config_file.string();
   report.config_loaded = config_loaded_;
   report.config_error = config_error_;
@@ -246,17 +237,43 @@ model::Result<void> Daemon::set_workload(const std::string& id,
   if (settings.empty()) return model::fail(ErrorKind::invalid_input, "nothing to set");
   auto set = overrides_->set(id, found->second.cgroup->id(), settings);
   if (!set && set.error().kind() == ErrorKind::invalid_input) return set;
-  if (!set) log_warning("settings of {} hold until berthd ends only: {}", id, set.error().message());
+  if (!set) os::log_warning("settings of {} hold until berthd ends only: {}", id, set.error().message());
   drop_documents();
   std::vector<std::string> changed;
   for (const auto& [key, value] : settings) {
     changed.push_back(value.empty() ? key + " as configured" : fmt::format("{} {}", key, value));
   }
-  log_info("{}: {}, for this run", id, model::joined(changed, ", "));
+  os::log_info("{}: {}, for this run", id, model::joined(changed, ", "));
   const auto wanted = settings.find("class");
   if (wanted != settings.end() && wanted->second == "latency-sensitive")
     publish(evictor_.let_go(id, clock_(), "it is latency-sensitive now"));
   return {};
+}
+
+model::Result<std::string> Daemon::admit(const std::string& request, double hold_s) {
+  take_changes();
+  return finish(admissions_->admit(request, hold_s, clock_()));
+}
+
+std::string Daemon::reservations_json() {
+  take_changes();
+  const double now = clock_();
+  end_reservations(now);
+  return admissions_->json(now);
+}
+
+model::Result<std::string> Daemon::cancel_reservation(const std::string& id) {
+  take_changes();
+  const double now = clock_();
+  end_reservations(now);
+  return finish(admissions_->cancel(id, now));
+}
+
+model::Result<std::string> Daemon::finish(model::Result<Admissions::Answer> answer) {
+  if (!answer) return model::fail(answer.error());
+  if (answer->changed) drop_own_documents();
+  record(answer->entries);
+  return std::move(answer->text);
 }
 
 model::Result<void> Daemon::report_progress(const std::string& id, double fraction) {
@@ -268,7 +285,7 @@ model::Result<void> Daemon::report_progress(const std::string& id, double fracti
 
 // Of nested matches the outermost is the workload, so that at most one of a process's groups is one.
 std::optional<std::string> Daemon::workload_of(pid_t pid, uid_t uid) const {
-  auto path = cgroup_of_process(options_.proc_root, pid, uid);
+  auto path = os::cgroup_of_process(options_.proc_root, pid, uid);
   while (path && !path->empty()) {
     if (observer_->found().count(*path) > 0) return path;
     path->resize(path->find('/') == std::string::npos ? 0 : path->rfind('/'));
@@ -307,14 +324,14 @@ model::Result<void> Daemon::reload() {
   config_error_.reset();
   config_loaded_ = clock_();
   // Known words only, so this cannot fail: the configuration checked it.
-  (void)daemon::set_log_level(settings_.log_level);
+  (void)os::set_log_level(settings_.log_level);
   observer_->set_history(settings_.history);
   pressure_.set_share(settings_.pressure_threshold);
   watch_spark();
   metrics_.keep(settings_.metrics_listen, config_loaded_);
   const auto changes = observer_->set_rules(settings_.rules);
-  for (const auto& warning : changes.warnings) log_warning("{}", warning);
-  arrived_.insert(arrived_.end(), changes.appeared.begin(), changes.appeared.end());
+  for (const auto& warning : changes.warnings) os::log_warning("{}", warning);
+  admissions_->add_arrived(changes.appeared);
   decision_log_->set_retention(settings_.log_retention_s);
   reopen_what_failed();
   if (enforcer_ && !makes_leaves()) publish(put_back_leaves("spark.leaf is never, or spark.watch false"));
@@ -335,14 +352,14 @@ model::Result<void> Daemon::follow_configured_mode() {
   if (!mode_follows_ || options_.observe) return {};
   const auto switched = set_mode(settings_.mode == config::Mode::enforce ? "enforce" : "observe");
   if (switched) return {};
-  log_error("{}; staying in observe mode", switched.error().message());
+  os::log_error("{}; staying in observe mode", switched.error().message());
   return model::fail(switched.error().context("the configuration was taken over, but"));
 }
 
 void Daemon::reopen_what_failed() {
   if (!actuators_) {
     if (const auto opened = open_actuators(); !opened)
-      log_warning("undo journal: {}", opened.error().message());
+      os::log_warning("undo journal: {}", opened.error().message());
   }
   if (decision_log_->problem()) {
     decision_log_ = std::make_unique<DecisionLog>(options_.state_dir, settings_.log_retention_s);
@@ -366,7 +383,7 @@ std::vector<WorkloadView> Daemon::workloads() const { return workload_views(last
 std::optional<WorkloadView> Daemon::workload(const std::string& id) const {
   return workload_view(last_tick(), id);
 }
-std::string Daemon::log_level() const { return daemon::log_level(); }
-model::Result<void> Daemon::set_log_level(std::string_view level) { return daemon::set_log_level(level); }
+std::string Daemon::log_level() const { return os::log_level(); }
+model::Result<void> Daemon::set_log_level(std::string_view level) { return os::set_log_level(level); }
 
 }  // namespace berth::daemon

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/loop.h"
 
-#include "daemon/bus_service.h"
-#include "daemon/log.h"
+#include "daemon/serve/bus_service.h"
+#include "os/clock.h"
+#include "os/event_source.h"
+#include "os/log.h"
 
 #include <algorithm>
 #include <csignal>
@@ -20,27 +22,17 @@ namespace berth::daemon {
 
 namespace {
 
-// Nobody sees a tick that is so much late, and the kernel may wake us together with others.
+// A tick may be this late: so the kernel can wake this process together with others.
 constexpr std::uint64_t kAccuracyUsec = 5'000;
-// Rates over less than this say little, and pressure that has just been looked at is not looked at again.
+// Rates over a shorter time are noise, and pressure that was just looked at is not looked at again.
 constexpr std::uint64_t kShortestGapUsec = 100'000;
 
 struct EventUnref {
   void operator()(sd_event* event) const { sd_event_unref(event); }
 };
-struct SourceUnref {
-  void operator()(sd_event_source* source) const { sd_event_source_disable_unref(source); }
-};
 using Event = std::unique_ptr<sd_event, EventUnref>;
-using Source = std::unique_ptr<sd_event_source, SourceUnref>;
 
 std::uint64_t usec(double seconds) { return static_cast<std::uint64_t>(seconds * 1e6); }
-
-std::uint64_t monotonic_usec() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000;
-}
 
 // What the daemon has on the loop must not outlive it.
 struct LeaveLoop {
@@ -48,11 +40,11 @@ struct LeaveLoop {
   ~LeaveLoop() { daemon.leave_loop(); }
 };
 
-// Ticks in step with the first one, unless they cost too much for that; those that were slept through are not
-// made up for, and those that pressure brings come in between.
+// Ticks stay in step with the first one, unless they cost too much for that. Ticks that were missed are not
+// made up for. Ticks from pressure come in between.
 struct Wheel {
   Daemon& daemon;
-  Source timer;
+  os::EventSource timer;
   std::uint64_t first_usec = 0;
   std::uint64_t last_usec = 0;
 
@@ -67,12 +59,12 @@ struct Wheel {
 int on_tick(sd_event_source* source, std::uint64_t, void* userdata) {
   auto& wheel = *static_cast<Wheel*>(userdata);
   wheel.daemon.tick();
-  wheel.last_usec = monotonic_usec();
+  wheel.last_usec = os::monotonic_usec();
   return sd_event_source_set_time(source, wheel.next_usec());
 }
 
 void tick_soon(const Wheel& wheel) {
-  // Where ticks cost too much, pressure brings fewer of them too.
+  // Where ticks cost too much, pressure also causes fewer of them.
   const std::uint64_t gap = wheel.daemon.slowed()
                                 ? std::max(kShortestGapUsec, usec(wheel.daemon.interval_s()) / 10)
                                 : kShortestGapUsec;
@@ -85,11 +77,11 @@ int on_changes(sd_event_source*, int, std::uint32_t, void* userdata) {
   return 0;
 }
 
-// What is left to do once the bus is settled.
+// The work that is left once the bus is settled.
 struct Readiness {
   Daemon& daemon;
-  Source settled;
-  Source kernel_changes;
+  os::EventSource settled;
+  os::EventSource kernel_changes;
 };
 
 // Loading the programs takes longer than all of the start before it, and the first tick does not need them.
@@ -97,28 +89,26 @@ void begin_sampling(Readiness& readiness) {
   auto& daemon = readiness.daemon;
   daemon.begin_sampling();
   if (daemon.kernel_events_fd() < 0) return;
-  sd_event_source* source = nullptr;
-  const int r = sd_event_add_io(sd_event_source_get_event(readiness.settled.get()), &source,
-                                daemon.kernel_events_fd(), EPOLLIN, on_changes, &daemon);
+  const int r = os::add_source(readiness.kernel_changes, sd_event_add_io,
+                               sd_event_source_get_event(readiness.settled.get()), daemon.kernel_events_fd(),
+                               EPOLLIN, on_changes, &daemon);
   if (r < 0) {
     // inotify tells of them too, later.
-    log_warning("cannot watch what the kernel says of cgroups: {}", std::generic_category().message(-r));
-    return;
+    os::log_warning("cannot watch what the kernel says of cgroups: {}", std::generic_category().message(-r));
   }
-  readiness.kernel_changes = Source(source);
 }
 
 int on_bus_settled(sd_event_source* source, void* userdata) {
   auto& readiness = *static_cast<Readiness*>(userdata);
   if (!readiness.daemon.bus_settled()) return 0;
   readiness.daemon.notify().ready(readiness.daemon.status_line());
-  // Whoever asks what is sampled is answered after this.
+  // Questions about the figures are answered after this.
   begin_sampling(readiness);
   return sd_event_source_set_enabled(source, SD_EVENT_OFF);
 }
 
 int on_reload(sd_event_source*, const signalfd_siginfo*, void* userdata) {
-  (void)static_cast<Daemon*>(userdata)->reload();  // which has said what is wrong
+  (void)static_cast<Daemon*>(userdata)->reload();  // it has logged the fault
   return 0;
 }
 
@@ -142,22 +132,26 @@ model::Result<void> run_loop(Daemon& daemon) {
   const Event event(raw);
   const LeaveLoop leave_loop{daemon};
 
-  const auto source_of = [](sd_event_source* source) { return Source(source); };
-  sd_event_source* source = nullptr;
+  os::EventSource on_term;
+  os::EventSource on_int;
+  os::EventSource on_hup;
+  os::EventSource changes;
   // Without a handler of its own a signal ends the loop.
-  if (const int r = sd_event_add_signal(raw, &source, SIGTERM, nullptr, nullptr); r < 0)
+  if (const int r = os::add_source(on_term, sd_event_add_signal, raw, SIGTERM,
+                                   sd_event_signal_handler_t{nullptr}, nullptr);
+      r < 0)
     return failed(r, "SIGTERM");
-  const Source on_term = source_of(source);
-  if (const int r = sd_event_add_signal(raw, &source, SIGINT, nullptr, nullptr); r < 0)
+  if (const int r = os::add_source(on_int, sd_event_add_signal, raw, SIGINT,
+                                   sd_event_signal_handler_t{nullptr}, nullptr);
+      r < 0)
     return failed(r, "SIGINT");
-  const Source on_int = source_of(source);
-  if (const int r = sd_event_add_signal(raw, &source, SIGHUP, on_reload, &daemon); r < 0)
+  if (const int r = os::add_source(on_hup, sd_event_add_signal, raw, SIGHUP, on_reload, &daemon); r < 0)
     return failed(r, "SIGHUP");
-  const Source on_hup = source_of(source);
-  if (const int r = sd_event_add_io(raw, &source, daemon.changes_fd(), EPOLLIN, on_changes, &daemon); r < 0) {
+  if (const int r =
+          os::add_source(changes, sd_event_add_io, raw, daemon.changes_fd(), EPOLLIN, on_changes, &daemon);
+      r < 0) {
     return failed(r, "cannot watch cgroups");
   }
-  const Source changes = source_of(source);
   if (const int r = sd_event_set_watchdog(raw, 1); r < 0) return failed(r, "cannot serve the watchdog");
 
   daemon.serve_bus([raw](Control& control) -> model::Result<std::unique_ptr<Listener>> {
@@ -167,13 +161,12 @@ model::Result<void> run_loop(Daemon& daemon) {
   });
 
   daemon.tick();
-  Wheel wheel{daemon, nullptr, monotonic_usec(), monotonic_usec()};
-  if (const int r =
-          sd_event_add_time(raw, &source, CLOCK_MONOTONIC, wheel.next_usec(), kAccuracyUsec, on_tick, &wheel);
+  Wheel wheel{daemon, nullptr, os::monotonic_usec(), os::monotonic_usec()};
+  if (const int r = os::add_source(wheel.timer, sd_event_add_time, raw, CLOCK_MONOTONIC, wheel.next_usec(),
+                                   kAccuracyUsec, on_tick, &wheel);
       r < 0) {
     return failed(r, "cannot add the timer");
   }
-  wheel.timer = source_of(source);
   if (const int r = sd_event_source_set_enabled(wheel.timer.get(), SD_EVENT_ON); r < 0) {
     return failed(r, "timer");
   }
@@ -182,11 +175,12 @@ model::Result<void> run_loop(Daemon& daemon) {
   daemon.watch_progress(raw);
   daemon.watch_evictions(raw);
 
-  // Ready is who can be reached, or knows that nobody can reach him: after every other event source.
+  // Readiness comes after every other event source: by then clients can reach the bus service, or it is known
+  // to fail.
   Readiness readiness{daemon, nullptr, nullptr};
-  if (const int r = sd_event_add_post(raw, &source, on_bus_settled, &readiness); r < 0)
+  if (const int r = os::add_source(readiness.settled, sd_event_add_post, raw, on_bus_settled, &readiness);
+      r < 0)
     return failed(r, "ready");
-  readiness.settled = source_of(source);
   on_bus_settled(readiness.settled.get(), &readiness);
   const int r = sd_event_loop(raw);
   daemon.stop();

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// berthd: reads its command line and its configuration, and does what they say.
+// berthd: reads its command line and its configuration, and runs the command.
 #include "config/config.h"
 #include "daemon/daemon.h"
-#include "daemon/log.h"
-#include "daemon/log_setup.h"
 #include "daemon/loop.h"
 #include "daemon/once.h"
 #include "daemon/options.h"
+#include "os/log.h"
 
 #include <cstdio>
 #include <exception>
@@ -22,11 +21,11 @@ ExitStatus run(const Options& options, config::Settings settings) {
   block_signals();
   auto daemon = Daemon::start(options, std::move(settings));
   if (!daemon) {
-    log_critical("{}", daemon.error().message());
+    os::log_critical("{}", daemon.error().message());
     return ExitStatus::failed;
   }
   if (const auto ended = run_loop(**daemon); !ended) {
-    log_critical("{}", ended.error().message());
+    os::log_critical("{}", ended.error().message());
     return ExitStatus::failed;
   }
   return ExitStatus::done;
@@ -36,7 +35,7 @@ ExitStatus start(int argc, char** argv) {
   const auto parsed = parse_options(argc, argv);
   if (const auto* status = std::get_if<ExitStatus>(&parsed)) return *status;
   const auto& options = std::get<Options>(parsed);
-  setup_log();
+  os::setup_log();
   // Putting back must not fail because the configuration is wrong.
   if (options.command == Command::restore) return run_restore(options);
 
@@ -49,7 +48,8 @@ ExitStatus start(int argc, char** argv) {
     fmt::print("{}: no errors\n", options.config_file.string());
     return ExitStatus::done;
   }
-  if (const auto set = set_log_level(settings->log_level); !set) log_warning("{}", set.error().message());
+  if (const auto set = os::set_log_level(settings->log_level); !set)
+    os::log_warning("{}", set.error().message());
   if (options.command == Command::once) return run_once(options, *settings);
   return run(options, std::move(*settings));
 }
@@ -61,12 +61,12 @@ ExitStatus start(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     const auto status = berth::daemon::start(argc, argv);
-    // What was printed may only now turn out not to have been written.
+    // Only now may it turn out that the output could not be written.
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return static_cast<int>(status);
     fmt::print(stderr, "berthd: cannot write the output\n");
     return static_cast<int>(berth::daemon::ExitStatus::failed);
   } catch (const std::exception& error) {
-    // Nothing but memory running out comes this far; the unit's ExecStopPost= puts everything back.
+    // Only running out of memory comes this far; the unit's ExecStopPost= puts everything back.
     fmt::print(stderr, "berthd: {}\n", error.what());
     return static_cast<int>(berth::daemon::ExitStatus::failed);
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/notify.h"
 
+#include "os/clock.h"
+
 #include <cstdint>
 #include <ctime>
 
@@ -22,10 +24,7 @@ void Notify::status(const std::string& status) {
 
 void Notify::reloading() {
   // systemd tells this reload's READY=1 from an earlier one by the time stamp.
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  const auto usec = static_cast<std::int64_t>(now.tv_sec) * 1'000'000 + now.tv_nsec / 1000;
-  sd_notify(0, fmt::format("RELOADING=1\nMONOTONIC_USEC={}", usec).c_str());
+  sd_notify(0, fmt::format("RELOADING=1\nMONOTONIC_USEC={}", os::monotonic_usec()).c_str());
 }
 
 void Notify::stopping() { sd_notify(0, "STOPPING=1\nSTATUS=putting everything back"); }

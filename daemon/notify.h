@@ -5,13 +5,13 @@
 
 namespace berth::daemon {
 
-// What the service manager is told (sd_notify(3)); all of it is silent where nobody listens.
+// Messages to the service manager (sd_notify(3)); without one they have no effect.
 class Notify {
  public:
   void ready(const std::string& status);
   // Sent only when it differs from the last one.
   void status(const std::string& status);
-  // Before a reload; ready() ends it.
+  // Call it before a reload; ready() ends it.
   void reloading();
   void stopping();
 

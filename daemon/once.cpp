@@ -3,17 +3,18 @@
 
 #include "cgroup/hierarchy.h"
 #include "cgroup/restore.h"
-#include "daemon/action_log.h"
 #include "daemon/daemon.h"
-#include "daemon/decision_log.h"
-#include "daemon/enforcer.h"
-#include "daemon/log.h"
-#include "daemon/observer.h"
-#include "daemon/overrides.h"
-#include "daemon/report_json.h"
-#include "daemon/shadow.h"
-#include "daemon/user_file.h"
+#include "daemon/enforce/enforcer.h"
+#include "daemon/enforce/shadow.h"
+#include "daemon/ledger/action_log.h"
+#include "daemon/ledger/decision_log.h"
+#include "daemon/ledger/overrides.h"
+#include "daemon/observe/observer.h"
+#include "daemon/report/report_json.h"
 #include "model/json.h"
+#include "os/clock.h"
+#include "os/log.h"
+#include "os/user_file.h"
 #include "policies/decide.h"
 #include "spark/http_get.h"
 
@@ -31,12 +32,13 @@ namespace berth::daemon {
 
 namespace {
 
-// A rate needs two readings; this far apart they tell enough of who is busy.
+// A rate needs two readings; this pause is long enough to see which workloads are busy.
 constexpr double kBetweenReadings_s = 0.25;
-// That long somebody may wait for the drivers of GPUs.
+// A user can be expected to wait this long for the drivers of GPUs.
 constexpr double kGpuPatience_s = 3;
 
-// Of asking drivers: a few silent ones must not keep others from being heard, nor anybody waiting for long.
+// Rounds of asking drivers. A few silent drivers must not keep others from being heard, nor the user waiting
+// for long.
 constexpr int kMostRounds = 5;
 
 ExitStatus failed(const model::Error& error) {
@@ -73,37 +75,37 @@ ExitStatus run_once(const Options& options, const config::Settings& settings) {
       Observer::start(*hierarchy, settings.rules, options.proc_root, options.sys_root, settings.history);
   if (!observer) return failed(observer.error());
   const auto say = [](const std::vector<std::string>& messages) {
-    for (const auto& message : messages) log_warning("{}", message);
+    for (const auto& message : messages) os::log_warning("{}", message);
   };
   say((*observer)->take_changes().warnings);
   for (const auto& capability : cgroup::capabilities(*hierarchy)) {
-    if (!capability.available) log_warning("{}: {}", capability.name, capability.detail);
+    if (!capability.available) os::log_warning("{}: {}", capability.name, capability.detail);
   }
 
-  // Of a driver with much to tell the first pages only: nobody waits here for the rest.
+  // Only the first pages of a driver with much to tell: the user does not wait for the rest.
   const std::atomic<bool> never{false};
   spark::HttpClient client({}, never);
   spark::Collector drivers(
-      options.proc_root, [&client](const std::string& url) { return client.get(url); }, open_user_file);
+      options.proc_root, [&client](const std::string& url) { return client.get(url); }, os::open_user_file);
   const auto ask_drivers = [&] {
     if (!settings.spark_watch) return;
     spark::Observation found;
     for (int round = 0; round == 0 || (round < kMostRounds && drivers.goes_on()); ++round)
-      found = drivers.collect(epoch_now());
+      found = drivers.collect(os::epoch_s());
     say(found.problems);
     (*observer)->set_spark(std::make_shared<const spark::Observation>(std::move(found)));
   };
 
-  const double first = epoch_now();
+  const double first = os::epoch_s();
   say((*observer)->read(first));
   const double pause_s = std::min(kBetweenReadings_s, settings.tick_s);
   poll(nullptr, 0, static_cast<int>(pause_s * 1000));
   (*observer)->wait_for_gpus(kGpuPatience_s);
-  say((*observer)->read(epoch_now()));
-  for (const auto& news : (*observer)->take_gpu_news()) log_warning("{}", news.text);
+  say((*observer)->read(os::epoch_s()));
+  for (const auto& news : (*observer)->take_gpu_news()) os::log_warning("{}", news.text);
   ask_drivers();
 
-  // What runs with settings made over the bus is seen as the daemon sees it.
+  // Settings made over the bus count here as they do for the daemon.
   std::optional<std::string> ignored;
   const Overrides overrides(options.runtime_dir, ignored);
   const auto& snapshot = (*observer)->assemble({}, {}, overrides);
@@ -127,7 +129,7 @@ ExitStatus run_restore(const Options& options) {
   const auto report = cgroup::restore_host(paths);
   if (!report) return failed(report.error());
 
-  const auto entries = entries_of(*report, epoch_now(), "observe", "berthd --restore");
+  const auto entries = entries_of(*report, os::epoch_s(), "observe", "berthd --restore");
   if (!entries.empty()) DecisionLog(options.state_dir, config::Settings().log_retention_s).append(entries);
   if (options.json) {
     fmt::print("{}\n", restore_json(*report));

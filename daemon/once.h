@@ -6,10 +6,10 @@
 
 namespace berth::daemon {
 
-// --once: looks at the host, prints what would be done, changes nothing and keeps nothing.
+// --once: looks at the host, prints the actions that berth would take, and changes and keeps nothing.
 ExitStatus run_once(const Options& options, const config::Settings& settings);
 
-// --restore: puts back what an earlier run left and prints what became of it.
+// --restore: puts back the changes of an earlier run and prints the outcome.
 ExitStatus run_restore(const Options& options);
 
 }  // namespace berth::daemon

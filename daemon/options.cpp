@@ -66,7 +66,7 @@ std::variant<Options, ExitStatus> parse_options(int argc, const char* const* arg
     return wrong_use(e.what());
   }
 
-  // CLI11 takes an empty argument for one that is not there.
+  // CLI11 treats an empty argument as a missing one.
   for (int i = 1; i < argc; ++i) {
     if (*argv[i] == '\0') return wrong_use(fmt::format("{}: a name that is empty", argv[i - 1]));
   }
@@ -83,7 +83,7 @@ std::variant<Options, ExitStatus> parse_options(int argc, const char* const* arg
   const std::string& named = checked_file.empty() ? config_file : checked_file;
   options.config_file = named.empty() ? config::kDefaultFile : named;
   std::error_code error;
-  // Only the default file may be missing: a file that was named and is not there is a mistake.
+  // Only the default file may be missing: a named file that does not exist is a mistake.
   if (!named.empty() && !std::filesystem::exists(options.config_file, error)) {
     return wrong_use(
         fmt::format("{}: {}", named, error ? error.message() : "there is no such configuration file"));

@@ -12,9 +12,9 @@ enum class Command { run, check_config, once, restore };
 struct Options {
   Command command = Command::run;
   std::filesystem::path config_file;
-  bool observe = false;  // whatever the configuration says
+  bool observe = false;  // whatever the configuration has
   bool json = false;
-  std::filesystem::path cgroup_root;  // empty: wherever /proc/self/mountinfo has it
+  std::filesystem::path cgroup_root;  // empty: the one in /proc/self/mountinfo
   std::filesystem::path proc_root = "/proc";
   std::filesystem::path sys_root = "/sys";
   std::filesystem::path state_dir = "/var/lib/berth";
@@ -24,8 +24,8 @@ struct Options {
 // An exit status of docs/contract.md.
 enum class ExitStatus : int { done = 0, failed = 1, wrong_use = 2 };
 
-// Reads the command line. Where the program ends here (--help, --version, a wrong option) it has printed what
-// there is to say, errors as one line on standard error, and the status is handed back.
+// Reads the command line. For --help, --version or a wrong option it prints the answer, an error as one line
+// on standard error, and returns the exit status.
 std::variant<Options, ExitStatus> parse_options(int argc, const char* const* argv);
 
 }  // namespace berth::daemon

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* What the BPF programs and the reader share: plain C, included by both. */
+/* Types common to the BPF programs and the reader: plain C, included by both. */
 #pragma once
 
 #ifdef __bpf__
@@ -16,15 +16,14 @@
 /* Fibonacci hashing: 2^64 divided by the golden ratio. */
 #define BERTH_HASH 0x9e3779b97f4a7c15ULL
 
-/* A row's id where no cgroup has it. Real ids start at 1 (the root), and an inode number of all ones is
- * never given out. */
+/* Ids of rows without a cgroup. Real ids start at 1 (the root), and the kernel never gives out an inode
+ * number of all ones. */
 #define BERTH_FREE 0ULL
 #define BERTH_REMOVED 0xffffffffffffffffULL
 
-/* One row of a CPU's table, two cache lines, of which short waits need only the first. Only that CPU sets an
- * id, and only in a free or removed row; only the reader marks a row removed. The figures are cumulative
- * since the row was taken; the narrow ones wrap. A wait is counted in `delay` only with a dispatch, or
- * several. */
+/* One row of a CPU's table: two cache lines; short waits need only the first. Only that CPU sets an id, and
+ * only in a free or removed row. Only the reader marks a row removed. The figures are cumulative since the
+ * row was taken; the narrow ones wrap. A wait is counted in `delay` only with a dispatch, or several. */
 struct berth_row {
   __u64 id;
   __u32 touches; /* moves whenever a figure does, those of berth_counts too */
@@ -44,8 +43,8 @@ enum berth_running {
   BERTH_RUNNING_TASK = 2,
 };
 
-/* Of one CPU, on cache lines of its own, the first of which is all that a switch without counters needs.
- * Where its table lies is set before the program is attached; the rest is written on that CPU only. */
+/* The state of one CPU, on cache lines of its own. A switch without counters needs only the first line. The
+ * place of its table is set before the program is attached; the rest is written on that CPU only. */
 struct berth_cpu {
   __u64 runs; /* of the switch program */
   __u32 running;
@@ -54,8 +53,8 @@ struct berth_cpu {
   __u32 row_shift;   /* 64 less its log2 */
   __u32 taken;       /* rows, so far */
   __u32 place_shift; /* 32 less log2 of the number of tasks' places */
-  __u64 sampled;     /* of the runs, how many were timed */
-  __u64 sampled_ns;  /* and what they took */
+  __u64 sampled;     /* number of timed runs */
+  __u64 sampled_ns;  /* and their time */
   __u64 full;        /* a cgroup found no row */
   __u64 untracked;   /* a task without place and storage */
   __u64 counter_errors;

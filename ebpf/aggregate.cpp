@@ -14,14 +14,15 @@ using model::CgroupCounters;
 
 constexpr std::size_t kLine = 64;  // bytes of a cache line
 
-// A row is written by its CPU at any time, so every word of it is read once, and as one.
+// The CPU writes its rows at any time. So every word is read once, and as a whole.
 template <typename T>
 T read_once(const T& from) {
   return __atomic_load_n(&from, __ATOMIC_RELAXED);
 }
 
-// What a row grew by between two readings. Of the histogram only what is not zero, as that is little; the
-// rest of `waits`, and `counts` where nothing was counted, are never written: there is one of these per row.
+// Growth of a row between two readings. Of the histogram it has only the buckets that are not zero, as these
+// are few. The rest of `waits`, and `counts` where nothing was counted, are never written: there is one of
+// these per row.
 struct Growth {
   struct Waits {
     std::uint32_t bucket;
@@ -51,7 +52,7 @@ void add_to(CgroupCounters& sum, const Growth& growth) {
   sum.hardware->llc_misses += growth.counts[3];
 }
 
-// Figures that wrapped in between have grown all the same.
+// A figure that wrapped in between counts as grown.
 void take_growth(const berth_row& row, berth_row& before, Growth& growth) {
   static_assert(BERTH_DELAY_BUCKETS == model::kDelayBuckets);
   static_assert(sizeof(berth_row) == 2 * kLine);
@@ -85,8 +86,8 @@ void take_growth(const berth_row& row, berth_row& before, Growth& growth) {
   };
   constexpr std::uint32_t kShort = (kLine - offsetof(berth_row, delay)) / sizeof(Pair);
   take_pairs(0, kShort);
-  // Every dispatch has its wait on the first line: the second need not be fetched. What a dispatch counted
-  // meanwhile hides is found with the next.
+  // The first line has a wait for every dispatch: the second need not be fetched. If a dispatch counted
+  // meanwhile hides a wait, the next reading finds it.
   if (counted != growth.dispatches) take_pairs(kShort, model::kDelayBuckets / 2);
 }
 
@@ -98,7 +99,7 @@ void prefetch(const T& object, std::size_t lines) {
 }
 constexpr std::size_t kAhead = 8;
 
-// Cgroups whose last threads may still be ending keep their rows that many collections.
+// A cgroup whose last threads may still be ending keeps its rows for that many collections.
 constexpr std::uint32_t kGrace = 2;
 
 }  // namespace
@@ -175,7 +176,7 @@ void Aggregate::reset() {
   vacant_copies_.clear();
 }
 
-// Those that are still the same cgroup's keep what was read of them.
+// A row that still belongs to the same cgroup keeps its last reading.
 void Aggregate::look_for_rows(const Table& table, Known& known) {
   std::vector<Taken> now;
   auto before = known.taken.begin();
@@ -204,7 +205,7 @@ void Aggregate::look_for_rows(const Table& table, Known& known) {
   known.taken = std::move(now);
 }
 
-// False where nobody knows the row's cgroup; after a while, the row is then given back.
+// False where the row's cgroup is not known; after a while, the row is then given back.
 bool Aggregate::find_node(Taken& taken, berth_row& row) {
   const auto found = by_id_.find(taken.id);
   if (found != by_id_.end()) {
@@ -228,7 +229,7 @@ bool Aggregate::moved(const Table& table, Taken& taken) {
   const bool known = taken.node != kNone && (!dropped_ || nodes_[taken.node].reading.id == taken.id);
   if (known && taken.touches == touches) return false;
   if (!known && !find_node(taken, table.rows[taken.row])) return false;
-  // Read before the figures: what comes in between makes the row move again.
+  // Read before the figures: a later change makes the row count as moved again.
   taken.touches = touches;
   return true;
 }
@@ -289,7 +290,7 @@ void Aggregate::collect(std::span<const Table> tables) {
   drop_left();
 }
 
-// Children first, as the kernel removes them; a parent with a child left waits for another collection.
+// Children first, as the kernel removes them. A parent that still has a child waits for another collection.
 void Aggregate::drop_left() {
   std::deque<Leaving> later;
   for (const Leaving& leaving : leaving_) {

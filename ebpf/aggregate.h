@@ -14,16 +14,17 @@
 
 namespace berth::ebpf {
 
-// Adds up what the CPUs counted, by cgroup and by subtree.
+// Adds up the CPUs' counts, by cgroup and by subtree.
 //
-// The tables of the CPUs only grow, and wrap; what grew since the last collect() is credited to the cgroup
-// and to all its ancestors as they are now. So a subtree's figures stay when a cgroup in it is removed, as
-// those of the kernel's own cpu.stat do. It touches no kernel interface: tables are memory it is given.
+// The tables of the CPUs only grow, and wrap. The growth since the last collect() is credited to the cgroup
+// and to all its present ancestors. So a subtree's figures stay when a cgroup in it is removed, as those of
+// the kernel's own cpu.stat do. This class touches no kernel interface: the caller gives it the tables as
+// memory.
 class Aggregate {
  public:
-  // One CPU's table. `rows` is written to: those of cgroups that are gone are marked BERTH_REMOVED. `counts`
-  // is as long, or empty. `taken` grows with every row that is taken. `scale` is time enabled / time running
-  // of each counter since the last collection, 1 where nothing was multiplexed.
+  // One CPU's table. collect() writes to `rows`: it marks those of removed cgroups BERTH_REMOVED. `counts` is
+  // as long, or empty. `taken` grows with every row that is taken. `scale` is time enabled / time running of
+  // each counter since the last collection, 1 where nothing was multiplexed.
   struct Table {
     std::span<berth_row> rows;
     std::span<const berth_counts> counts;
@@ -31,27 +32,28 @@ class Aggregate {
     std::array<double, BERTH_HARDWARE_COUNTERS> scale{1, 1, 1, 1};
   };
 
-  // Parents come before their children; a cgroup whose parent is not known hangs below no one until learned
-  // again. Nothing happens where it is known with this parent.
+  // Adds a cgroup. Parents come before their children. A cgroup with an unknown parent has no parent until it
+  // is learned again. Does nothing where the cgroup is known with this parent.
   void learn(std::uint64_t id, std::uint64_t parent);
-  // Its directory is gone. What its last threads still leave is credited for two more collections.
+  // The cgroup's directory is gone. Its last threads' usage is credited for two more collections.
   void forget(std::uint64_t id);
   // end_scan() forgets every cgroup that was not learned since begin_scan().
   void begin_scan();
   void end_scan();
-  // As learn(), quicker where `hint` (a counter of the caller's, kept between scans) still names it.
+  // As learn(), but faster where `hint` (a counter of the caller's, kept between scans) still names it.
   model::CgroupReading& learn(std::uint64_t id, std::uint64_t parent, std::uint32_t& hint);
 
-  // Adds up. Tables always in the same order and of the same sizes; where they are new, reset() comes first.
+  // Adds up the tables. They always come in the same order and of the same sizes. After a change, call
+  // reset() first.
   void collect(std::span<const Table> tables);
   // The tables were made anew: they count from zero again.
   void reset();
 
   // nullptr for an unknown cgroup or one forgotten. Valid until a cgroup is learned or anything collected.
   const model::CgroupReading* find(std::uint64_t id) const;
-  // Known, the forgotten that still get credit included.
+  // Number of known cgroups, including forgotten ones that still get credit.
   std::size_t size() const { return by_id_.size(); }
-  // Cgroups of the last collection that nobody knows; their figures wait in the tables.
+  // Cgroups of the last collection that are not known; their figures wait in the tables.
   std::size_t unknown() const { return unknown_; }
   // Calls `visit` for every cgroup that was not forgotten, in no order.
   template <typename Visit>
@@ -70,11 +72,12 @@ class Aggregate {
     std::uint32_t children = 0;
     std::uint32_t scan = 0;  // the last one that saw it
     bool forgotten = false;
-    // Never had a child. What is its own is then the subtree's too, and kept once: half the memory to write.
+    // Never had a child. Its own figures are then the subtree's too, and are kept once: half the memory to
+    // write.
     bool leaf = true;
     model::CgroupReading reading;
   };
-  // A row that is taken, and what was last read of it.
+  // A row that is taken, and its last reading.
   struct Taken {
     std::uint32_t row = 0;
     std::uint32_t node = kNone;
@@ -104,7 +107,7 @@ class Aggregate {
   void collect_table(const Table& table, Known& known);
   void drop_left();
 
-  mutable std::vector<Node> nodes_;  // finding a leaf fills in what is its own
+  mutable std::vector<Node> nodes_;  // finding a leaf fills in its own figures
   std::vector<std::uint32_t> vacant_;
   std::unordered_map<std::uint64_t, std::uint32_t> by_id_;
   std::vector<Known> known_;          // by table
@@ -115,8 +118,9 @@ class Aggregate {
   std::deque<Leaving> leaving_;
   std::uint32_t collection_ = 0;
   std::uint32_t scan_ = 0;
-  std::size_t scanned_ = 0;  // cgroups seen by it that are not forgotten
-  bool dropped_ = false;     // since the last collection: rows may name a node that is another's now
+  std::size_t scanned_ = 0;  // cgroups seen in that scan that are not forgotten
+  bool dropped_ =
+      false;  // since the last collection: rows may name a node that now belongs to another cgroup
   std::size_t unknown_ = 0;
 };
 

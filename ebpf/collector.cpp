@@ -8,6 +8,7 @@
 #include "ebpf/switch.h"
 #include "ebpf/tree_scan.h"
 #include "ebpf/walker.h"
+#include "os/clock.h"
 
 #include <algorithm>
 #include <bit>
@@ -23,12 +24,12 @@ namespace {
 using model::Result;
 
 constexpr std::uint32_t kLeastRows = 1024;
-// Of the tables of all CPUs, which are charged to this process's cgroup.
+// Limit for the tables of all CPUs, which are charged to this process's cgroup.
 constexpr std::uint64_t kMostTableBytes = 384ULL << 20;
-// A caller that never asks for events must not make this process grow.
+// If the caller never asks for events, this process must not grow.
 constexpr std::size_t kMostEvents = 16384;
-// The kernel's own CPU figures, which cost a flush, and where there are no events the tree, are read that
-// often.
+// Every so many readings, it reads the kernel's own CPU figures, which cost a flush. Where there are no
+// events, it then reads the tree too.
 constexpr std::uint64_t kFullEvery = 10;
 
 // The most rows the table of a CPU may have, a power of two.
@@ -41,12 +42,6 @@ std::uint32_t most_rows(bool with_counts) {
 
 std::uint32_t rows_for(std::size_t cgroups) {
   return std::max(kLeastRows, std::bit_ceil(static_cast<std::uint32_t>(2 * cgroups)));
-}
-
-std::uint64_t thread_cpu_ns() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
 // Usage stays what it was where this walk did not ask for it.
@@ -99,7 +94,7 @@ struct Collector::State {
     return {};
   }
 
-  // Takes in what the ring has.
+  // Takes the events out of the ring.
   void take_events() {
     if (!ring) return;
     drained.clear();
@@ -145,7 +140,7 @@ struct Collector::State {
     return {};
   }
 
-  // The tree as it is now, by events where they are complete; and what the hook cannot count.
+  // Updates the tree, by events where they are complete, and the figures that the hook cannot count.
   Result<void> update_tree(bool full) {
     take_events();
     const bool anew = unsure || aggregate.unknown() > 0 || aggregate.size() == 0;
@@ -175,7 +170,7 @@ struct Collector::State {
     return {};
   }
 
-  // The old ones are given up first, since the PMU may not have room for both.
+  // The old counters are closed first, since the PMU may not have room for both.
   Result<void> reopen_counters() {
     counters.reset();
     if (auto done = hook->use(nullptr); !done) return done;
@@ -186,8 +181,8 @@ struct Collector::State {
     return opened ? hook->use(counters.get()) : opened;
   }
 
-  // What a larger table counts is there from the next reading on. Where none is to be had, cgroups that find
-  // no row are not counted, and the others are.
+  // A larger table counts from the next reading on. If it cannot be had, cgroups without a row are not
+  // counted; the others are.
   void grow() {
     if (hook->trouble().full == 0 || full_said) return;
     if (hook->rows() < rows_limit && start_hook(2 * hook->rows())) return;
@@ -252,16 +247,16 @@ Result<std::unique_ptr<Collector>> Collector::start(Options options) {
   rungs.push_back(ring ? Rung{"cgroup-events", "ring-buffer", true, ""}
                        : Rung{"cgroup-events", "none", false, ring.error().message()});
 
-  // What happened before this one is nobody's rate.
+  // Counts from before this reading must not enter any rate.
   if (auto done = state->read_once(true); !done) return model::fail(std::move(done.error()));
   return std::unique_ptr<Collector>(new Collector(std::move(state)));
 }
 
 Result<void> Collector::read(Depth depth) {
-  const std::uint64_t begin = thread_cpu_ns();
+  const std::uint64_t begin = os::nanoseconds_of(CLOCK_THREAD_CPUTIME_ID);
   auto done = state_->read_once(depth == Depth::full);
   Cost& reads = state_->reads;
-  reads.last_read_ns = thread_cpu_ns() - begin;
+  reads.last_read_ns = os::nanoseconds_of(CLOCK_THREAD_CPUTIME_ID) - begin;
   reads.read_ns += reads.last_read_ns;
   ++reads.reads;
   return done;

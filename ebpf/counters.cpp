@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ebpf/counters.h"
 
+#include "os/file_descriptor.h"
+
 #include <cerrno>
 
 #include <bpf/bpf.h>
@@ -12,7 +14,7 @@ namespace berth::ebpf {
 using model::Result;
 
 CounterEvents hardware_events() {
-  // perf_event_open(2): the "generic" last-level cache events are what PERF_COUNT_HW_CACHE_* name.
+  // perf_event_open(2): PERF_COUNT_HW_CACHE_* name the "generic" last-level cache events.
   return {{{PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS},
            {PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES},
            {PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES},
@@ -24,7 +26,7 @@ double multiplexing_scale(std::uint64_t enabled_ns, std::uint64_t running_ns) {
   return static_cast<double>(enabled_ns) / static_cast<double>(running_ns);
 }
 
-std::optional<Counters::Times> Counters::times_of(const Fd& event) {
+std::optional<Counters::Times> Counters::times_of(const os::FileDescriptor& event) {
   struct {
     std::uint64_t value, enabled_ns, running_ns;
   } now{};
@@ -50,7 +52,7 @@ Result<std::unique_ptr<Counters>> Counters::try_open(const CounterEvents& events
       attributes.config = events[which].config;
       attributes.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
       const int leader = which == 0 || !grouped ? -1 : opened[0].get();
-      opened[which] = Fd(
+      opened[which] = os::FileDescriptor(
           static_cast<int>(syscall(SYS_perf_event_open, &attributes, -1, cpu, leader, PERF_FLAG_FD_CLOEXEC)));
       if (opened[which]) continue;
       const int error = errno;
@@ -58,15 +60,14 @@ Result<std::unique_ptr<Counters>> Counters::try_open(const CounterEvents& events
       if (error == ENOENT || error == EOPNOTSUPP || error == ENODEV || error == EINVAL) {
         return model::fail(model::ErrorKind::unavailable, what + ": this host has no such counter");
       }
-      // Debian's kernels ask for CAP_SYS_ADMIN where the setting is above 2, which CAP_PERFMON is not.
+      // Debian's kernels ask for CAP_SYS_ADMIN where the setting is above 2; CAP_PERFMON is not enough.
       const char* hint =
           error == EACCES ? " (kernel.perf_event_paranoid = 2 would let CAP_PERFMON do it)" : "";
       return model::fail(model::Error::from_errno(error, what + hint));
     }
     if (!opened[0]) continue;
     any = true;
-    // An event of a CPU starts at once or waits for its turn; one that cannot have a turn would count nothing
-    // for ever.
+    // An event of a CPU starts at once or waits for its turn. One that cannot have a turn would never count.
     for (std::size_t which = 0; which < events.size(); ++which) {
       const auto times = times_of(opened[which]);
       if (times && times->enabled_ns > 0 && times->running_ns == 0) {

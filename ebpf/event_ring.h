@@ -9,15 +9,15 @@
 
 namespace berth::ebpf {
 
-// cgroups of the v2 hierarchy that come and go, as the kernel makes and removes them.
+// Reports cgroups of the v2 hierarchy that the kernel makes and removes.
 class EventRing {
  public:
   static model::Result<std::unique_ptr<EventRing>> start(const std::filesystem::path& log_directory);
   ~EventRing();
 
-  // Readable when there are some.
+  // Readable when there are events.
   int fd() const;
-  // Appends what happened since the last call; true where some was lost.
+  // Appends the events since the last call; true where some were lost.
   bool drain(std::vector<CgroupEvent>& to);
 
  private:

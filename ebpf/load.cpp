@@ -12,7 +12,7 @@ namespace berth::ebpf {
 
 namespace {
 
-// libbpf hands its messages to one function of the process, without a context of the caller's.
+// libbpf passes its messages to one function of the process, without a context of the caller's.
 thread_local std::string* messages = nullptr;
 
 __attribute__((format(printf, 2, 0))) int keep(libbpf_print_level level, const char* format,

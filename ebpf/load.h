@@ -25,13 +25,13 @@ struct Destroy {
 template <typename Skeleton>
 using Owned = std::unique_ptr<Skeleton, Destroy<Skeleton>>;
 
-// Runs a step of libbpf's that returns 0 or a negative errno, while libbpf's messages, the verifier's log
-// among them, are kept. Where it fails they go to LOG_DIRECTORY/NAME.log, and the error names that file, and
-// the line that says most.
+// Runs a step of libbpf that returns 0 or a negative errno, and keeps libbpf's messages, the verifier's log
+// among them. If the step fails, they are written to LOG_DIRECTORY/NAME.log. The error names that file and
+// quotes the most useful line.
 model::Result<void> attempt(const std::string& name, const std::filesystem::path& log_directory,
                             const std::function<int()>& step);
 
-// For a step that failed and set errno, as it should have.
+// The error of a step that failed and should have set errno.
 inline int failure() { return errno != 0 ? -errno : -ENOMEM; }
 
 // Opens a skeleton, lets `configure` set its maps' sizes and constants, and loads it.
@@ -48,25 +48,6 @@ model::Result<Owned<Skeleton>> load(const std::string& name, const std::filesyst
   if (!done) return model::fail(std::move(done.error()));
   return made;
 }
-
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 struct DestroyLink {
   void operator()(bpf_link* link) const { bpf_link__destroy(link); }

@@ -2,6 +2,7 @@
 #include "ebpf/switch.h"
 
 #include "ebpf/load.h"
+#include "os/file_descriptor.h"
 #include "switch.skel.h"
 
 #include <algorithm>
@@ -28,16 +29,16 @@ struct Switch::State {
 
 namespace {
 
-// Where that many switches were since the last flush, what the running task has not been credited yet is of
-// the order of half a percent of the time between, and goes to the next reading: not worth an interrupt of
-// the CPU.
+// A CPU with so many switches since the last flush is skipped. The running task's missing credit is about
+// half a percent of the time between, and goes to the next reading. That is not worth an interrupt of the
+// CPU.
 constexpr std::uint64_t kLively = 200;
 
 Result<void> seed(bpf_program* program, const std::filesystem::path& log_directory) {
   return attempt("seed", log_directory, [&] {
     const Link link(bpf_program__attach_iter(program, nullptr));
     if (!link) return -errno;
-    const Fd run(bpf_iter_create(bpf_link__fd(link.get())));
+    const os::FileDescriptor run(bpf_iter_create(bpf_link__fd(link.get())));
     if (!run) return -errno;
     std::array<char, 64> nothing{};
     ssize_t got = 0;
@@ -52,7 +53,7 @@ std::array<int, BERTH_HARDWARE_COUNTERS> counter_maps(const bpf_switch& programs
           bpf_map__fd(programs.maps.counter2), bpf_map__fd(programs.maps.counter3)};
 }
 
-// Runs the flush program on a CPU; nothing happens where that one is offline.
+// Runs the flush program on a CPU; does nothing where the CPU is offline.
 void flush_cpu(const bpf_switch& programs, std::uint32_t cpu) {
   LIBBPF_OPTS(bpf_test_run_opts, run);
   run.flags = BPF_F_TEST_RUN_ON_CPU;
@@ -118,8 +119,8 @@ Result<std::unique_ptr<Switch>> Switch::start(std::uint32_t rows, const Options&
     }
   }
 
-  // Tasks that end and new ones first, then those that are there, and only then the switch: no task is
-  // credited its past.
+  // The hooks for ending and new tasks come first, then the tasks that are there, and only then the switch.
+  // So no task is credited its past.
   auto& links = state->programs->links;
   auto& progs = state->programs->progs;
   const auto attach = [&](const char* name, bpf_program* program, bpf_link*& link) {
@@ -146,7 +147,7 @@ Result<void> Switch::use(const Counters* counters) {
   const auto maps = counter_maps(*state_->programs);
   for (std::uint32_t cpu = 0; cpu < state_->cpus; ++cpu) {
     for (const int map : maps) bpf_map_delete_elem(map, &cpu);  // fails where the CPU had none
-    // Finds no event, and so forgets what the old one had counted: the new one begins at zero.
+    // The program finds no event, and so forgets the old one's count: the new one begins at zero.
     flush_cpu(*state_->programs, cpu);
   }
   return counters ? counters->give_to(maps) : Result<void>{};
@@ -158,7 +159,7 @@ void Switch::flush(bool all) {
     const berth_cpu& own = state_->per_cpu.data()[cpu];
     const std::uint64_t runs = __atomic_load_n(&own.runs, __ATOMIC_RELAXED);
     const bool lively = runs - std::exchange(state_->runs[cpu], runs) >= kLively;
-    // Here the running task is the reader.
+    // On this CPU the running task is the reader.
     if ((lively || static_cast<int>(cpu) == here) && !all) continue;
     if (__atomic_load_n(&own.running, __ATOMIC_RELAXED) == BERTH_RUNNING_IDLE) continue;
     flush_cpu(*state_->programs, cpu);

@@ -16,20 +16,20 @@ namespace berth::ebpf {
 // The hook on the context switch and the tables it fills.
 class Switch {
  public:
-  // `rows` of each CPU's table, a power of two. Without `counters` none are read.
+  // `rows` of each CPU's table, a power of two. Without `counters` no hardware counter is read.
   static model::Result<std::unique_ptr<Switch>> start(std::uint32_t rows, const Options& options,
                                                       const Counters* counters);
   ~Switch();
 
-  // Reads these from here on, or none; not before start() was given some. What was counted stays.
+  // Reads these counters from now on, or none. It needs a start() with counters. Earlier counts stay.
   model::Result<void> use(const Counters* counters);
 
-  // Credits what the tasks running now have used, on every CPU that is not idle; unless `all`, on those only
-  // where it matters: that switched rarely since the last call, and are not the caller's own.
+  // Credits the tasks running now with their usage, on every CPU that is not idle. Unless `all`, it skips
+  // CPUs that switched often since the last call, and the caller's own CPU.
   void flush(bool all);
   // One a CPU, for Aggregate::collect().
   std::vector<Aggregate::Table> tables() const;
-  // Refreshes what is copied in them.
+  // Refreshes the copied values in them.
   void update(std::vector<Aggregate::Table>& tables) const;
   std::uint32_t rows() const;
   // Times that a cgroup found no row, or a task no storage.
@@ -39,7 +39,7 @@ class Switch {
     std::uint64_t counter_errors = 0;
   };
   Trouble trouble() const;
-  // `reads` and their times are not this one's.
+  // Cost of the switch program; `reads` and their times are left 0.
   Cost cost() const;
 
  private:

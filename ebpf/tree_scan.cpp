@@ -2,6 +2,8 @@
 #include "ebpf/tree_scan.h"
 
 #include "ebpf/load.h"
+#include "os/directory.h"
+#include "os/file_descriptor.h"
 
 #include <cerrno>
 #include <memory>
@@ -14,22 +16,14 @@ namespace berth::ebpf {
 
 namespace {
 
-struct CloseDirectory {
-  void operator()(DIR* directory) const { closedir(directory); }
-};
-
 // A directory that vanishes meanwhile is left out with all below it.
 void scan_below(int parent_fd, std::uint64_t parent, std::vector<ScannedGroup>& found) {
-  const int own = dup(parent_fd);
-  if (own < 0) return;
-  const std::unique_ptr<DIR, CloseDirectory> directory(fdopendir(own));
-  if (!directory) {
-    close(own);
-    return;
-  }
+  const os::DirectoryStream directory = os::stream_of(parent_fd);
+  if (!directory) return;
   while (const dirent* entry = readdir(directory.get())) {
     if (entry->d_type != DT_DIR || entry->d_name[0] == '.') continue;
-    const Fd fd(openat(parent_fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    const os::FileDescriptor fd(
+        openat(parent_fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
     struct stat about {};
     if (!fd || fstat(fd.get(), &about) != 0) continue;
     found.push_back({about.st_ino, parent});
@@ -40,7 +34,7 @@ void scan_below(int parent_fd, std::uint64_t parent, std::vector<ScannedGroup>& 
 }  // namespace
 
 model::Result<std::vector<ScannedGroup>> scan_tree(const std::filesystem::path& root) {
-  const Fd fd(open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const os::FileDescriptor fd(open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   struct stat about {};
   if (!fd || fstat(fd.get(), &about) != 0) {
     return model::fail(model::Error::from_errno(errno, "opening the cgroup tree at " + root.string()));

@@ -2,6 +2,7 @@
 #include "ebpf/walker.h"
 
 #include "ebpf/load.h"
+#include "os/file_descriptor.h"
 #include "walk_cgroup.skel.h"
 #include "walk_css.skel.h"
 #include "walk_css_old.skel.h"
@@ -22,13 +23,13 @@ namespace {
 
 using model::Result;
 
-// The carriers differ in what one read(2) of the iterator does; their maps and names are the same.
+// The carriers differ in the work of one read(2) of the iterator; their maps and names are the same.
 template <typename Skeleton>
 class IteratorWalker final : public Walker {
  public:
   static constexpr bool kByCgroup = std::is_same_v<Skeleton, bpf_walk_cgroup>;
 
-  IteratorWalker(Options options, std::uint64_t root_id, Fd root)
+  IteratorWalker(Options options, std::uint64_t root_id, os::FileDescriptor root)
       : options_(std::move(options)), root_id_(root_id), root_(std::move(root)) {}
 
   void set_detail(const std::string& detail) { detail_ = detail; }
@@ -81,10 +82,10 @@ class IteratorWalker final : public Walker {
 
  private:
   Result<void> run(bool with_usage) {
-    // A session over tasks stays at its first one, one over cgroups ends.
+    // A session over tasks stays at its first task; a session over cgroups ends.
     if (kByCgroup || !session_) {
       session_ = {};
-      session_ = Fd(bpf_iter_create(bpf_link__fd(link_.get())));
+      session_ = os::FileDescriptor(bpf_iter_create(bpf_link__fd(link_.get())));
       if (!session_) return model::fail(model::Error::from_errno(errno, "starting a walk over the cgroups"));
     }
     programs_->bss->walked_count = 0;
@@ -102,11 +103,11 @@ class IteratorWalker final : public Walker {
 
   Options options_;
   std::uint64_t root_id_ = 0;
-  Fd root_;
+  os::FileDescriptor root_;
   Owned<Skeleton> programs_;
   MappedArray<berth_walked> walked_;
   Link link_;
-  Fd session_;
+  os::FileDescriptor session_;
   std::uint32_t capacity_ = 0;
 };
 
@@ -114,10 +115,10 @@ struct FreeBtf {
   void operator()(btf* types) const { btf__free(types); }
 };
 
-// Appends the reason to `reasons` where this carrier does not work here; one walk is part of the trial.
+// Appends the reason to `reasons` where this carrier does not work here. One walk is part of the trial.
 template <typename Skeleton>
 std::unique_ptr<Walker> try_carrier(const Options& options, std::uint32_t capacity, std::string& reasons) {
-  Fd root(open(options.cgroup_root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  os::FileDescriptor root(open(options.cgroup_root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   struct stat about {};
   const auto failed = [&](const std::string& why) {
     if (!reasons.empty()) reasons += "; ";

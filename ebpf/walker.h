@@ -12,19 +12,19 @@
 
 namespace berth::ebpf {
 
-// Reads what the kernel keeps of all cgroups at once, in the kernel.
+// Reads the kernel's own figures of all cgroups at once, in the kernel.
 class Walker {
  public:
-  // The best way that this kernel has: "iter-css" (6.16), "iter-css" with the older way to flush (6.7),
-  // "iter-cgroup" (6.1). `capacity` is the number of cgroups there is room for at first. Error with what was
-  // said to each try.
+  // Chooses the best way that this kernel has: "iter-css" (6.16), "iter-css" with the older way to flush
+  // (6.7), "iter-cgroup" (6.1). `capacity` is the number of cgroups there is room for at first. The error has
+  // the message of each try.
   static model::Result<std::unique_ptr<Walker>> start(const Options& options, std::uint32_t capacity);
   virtual ~Walker() = default;
 
-  // All cgroups, parents before their children. Usage is only there where it is asked for: it costs a flush
-  // of the kernel's own counters. Valid until the next call.
+  // All cgroups, parents before their children. Usage is there only on request: it costs a flush of the
+  // kernel's own counters. Valid until the next call.
   virtual model::Result<std::span<const berth_walked>> walk(bool with_usage) = 0;
-  // Its name, and why it is not a better one.
+  // Its name; detail() is the reason why it is not a better one.
   virtual const char* name() const = 0;
   const std::string& detail() const { return detail_; }
 

@@ -8,8 +8,9 @@
 
 namespace berth::model {
 
-// How long the threads of a cgroup waited for a processor, one entry a dispatch, by powers of two: bucket 0
-// is below 1,024 ns, bucket b from 2^(9+b) up to 2^(10+b) ns, and the last has no upper end. Cumulative.
+// Histogram of the time that threads of a cgroup waited for a processor, one entry a dispatch. Cumulative.
+// Buckets are powers of two: bucket 0 is below 1,024 ns, bucket b from 2^(9+b) up to 2^(10+b) ns. The last
+// bucket has no upper end.
 inline constexpr std::size_t kDelayBuckets = 24;
 using DelayHistogram = std::array<std::uint64_t, kDelayBuckets>;
 
@@ -23,7 +24,7 @@ struct HardwareCounts {
   friend bool operator==(const HardwareCounts&, const HardwareCounts&) = default;
 };
 
-// What was counted of a cgroup since it was first seen. Every figure only grows; two readings make a rate.
+// Counts of a cgroup since it was first seen. Every figure only grows; two readings make a rate.
 struct CgroupCounters {
   std::uint64_t run_ns = 0;        // CPU time used
   std::uint64_t run_delay_ns = 0;  // time its threads were ready and waited for a processor
@@ -34,7 +35,7 @@ struct CgroupCounters {
   friend bool operator==(const CgroupCounters&, const CgroupCounters&) = default;
 };
 
-// What the kernel itself keeps of a cgroup, descendants included; nullopt where it keeps none.
+// Figures that the kernel itself keeps of a cgroup, descendants included; nullopt where it keeps none.
 struct CgroupAccounts {
   std::optional<std::uint64_t>
       usage_ns;  // cpu.stat usage_usec, since the cgroup was made; may be some readings old
@@ -45,8 +46,8 @@ struct CgroupAccounts {
   friend bool operator==(const CgroupAccounts&, const CgroupAccounts&) = default;
 };
 
-// One cgroup of a reading. `id` is the kernel's (kernfs), the inode number of the cgroup's directory, and is
-// never given out twice in one boot.
+// One cgroup of a reading. `id` is the kernel's (kernfs): the inode number of the cgroup's directory. The
+// kernel never gives it out twice in one boot.
 struct CgroupReading {
   std::uint64_t id = 0;
   std::uint64_t parent = 0;  // 0 for the root
@@ -57,9 +58,9 @@ struct CgroupReading {
   friend bool operator==(const CgroupReading&, const CgroupReading&) = default;
 };
 
-// The q-quantile (0..1) in microseconds of the waits between two readings, linear within its bucket; of the
-// last bucket its lower end. nullopt where nothing was dispatched in between, and where a bucket fell, as
-// then the two are not readings of one cgroup.
+// The q-quantile (0..1) in microseconds of the waits between two readings, linear within its bucket. In the
+// last bucket it is the bucket's lower end. It is nullopt where nothing was dispatched in between. It is
+// nullopt too where a bucket fell: then the two are not readings of one cgroup.
 std::optional<double> delay_quantile_us(const DelayHistogram& before, const DelayHistogram& now, double q);
 
 // LLC misses per thousand instructions between two readings. nullopt without counters in both, without an

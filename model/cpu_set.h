@@ -22,8 +22,9 @@ class CpuSet {
   CpuSet() = default;
   CpuSet(std::initializer_list<int> cpus);
 
-  // A cpulist as the kernel writes it ("0-3,8", also "0-15:2/4"), white space around it ignored; empty text
-  // is the empty set. Error invalid_input for anything else, a descending range or a number above kMaxCpu.
+  // Parses a cpulist as the kernel writes it ("0-3,8", also "0-15:2/4"). White space around it is ignored;
+  // empty text is the empty set. Error invalid_input for anything else, a descending range or a number above
+  // kMaxCpu.
   static Result<CpuSet> parse(std::string_view cpulist);
   // first..last, both included.
   static CpuSet range(int first, int last);

@@ -9,7 +9,7 @@
 
 namespace berth::model {
 
-// What a caller can do about an error; the message is for people.
+// The kind of an error tells the caller how to react; the message is for people.
 enum class ErrorKind {
   invalid_input,  // a file, document or argument is wrong; the message names where
   io,             // the system refused; permanent until something changes
@@ -20,8 +20,8 @@ enum class ErrorKind {
   refused,        // understood, and the answer is no
 };
 
-// One failure: what was tried on what, and why it failed. Rooms hand it back in a Result, each
-// caller prefixing what it was doing.
+// One failure: the attempt, the object of the attempt, and the cause. Functions return it in a Result. Each
+// caller prefixes the message with its own attempt.
 class Error {
  public:
   Error(ErrorKind kind, std::string message) : kind_(kind), message_(std::move(message)) {}

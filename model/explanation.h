@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a workload is treated as it is: what the policies found of it and what they found that with, gathered
-// in one place (docs/contract.md, berth.explain/1).
+// Why a workload is treated as it is. It has the findings of all policies about the workload, and their
+// inputs (docs/contract.md, berth.explain/1).
 #pragma once
 
 #include "model/plan.h"
@@ -30,7 +30,7 @@ struct Payer {
   Resources amount;  // of one resource
 };
 
-// What evicting it would cost, and how near it is to that.
+// The cost of evicting the workload, and its place in the order of eviction.
 struct EvictionExplanation {
   std::optional<EvictionCandidate> candidate;  // nullopt where it is spared
   std::optional<std::string> spared;           // why
@@ -62,9 +62,9 @@ struct WorkloadExplanation {
   std::optional<RedundantTask> redundant;
   std::optional<std::string> keeping;  // why it lends nothing although it would be redundant
   std::optional<Resources> lacks;      // what this node cannot give it
-  // Its own, and, where a straggler was given something this tick, those of who paid for it.
+  // Its own moves. For a straggler that was given something this tick, also the moves of the payers.
   std::vector<LimitMove> moves;
-  // Who pays at present, whoever it was taken for and when; of a straggler that is grown.
+  // For a straggler that is grown: all present payers, whichever straggler they paid for, and whenever.
   std::vector<Payer> payers;
   std::optional<Resources> idle;                      // of the node, where the straggler policy ran
   std::vector<Action> actions;                        // of the plan, about this workload

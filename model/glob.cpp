@@ -57,7 +57,8 @@ std::optional<std::size_t> match_one(std::string_view pattern, std::size_t p, ch
   }
 }
 
-// Where to go on after a mismatch: the pattern behind a star, and the next place in the text to try it at.
+// Where matching resumes after a mismatch: in the pattern behind a star, and in the text at the next place to
+// try.
 struct Retry {
   std::size_t pattern = kNone;
   std::size_t text = 0;
@@ -106,8 +107,8 @@ Result<void> check_glob(std::string_view pattern) {
   return {};
 }
 
-// Only the last '*' and the last '**' need to be tried again: whatever an earlier one could leave for later,
-// the last one can take in itself, and a '*' that would have to cross a '/' falls back to the '**' before it.
+// Only the last '*' and the last '**' are tried again. The last star can match all that an earlier one could
+// leave to it. A '*' that would have to cross a '/' falls back to the '**' before it.
 bool glob_match(std::string_view pattern, std::string_view path) {
   if (!check_glob(pattern)) return false;
   Retry star;

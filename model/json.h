@@ -25,10 +25,10 @@ inline constexpr std::size_t kMaxDocumentBytes = std::size_t{256} << 20;
 inline constexpr std::size_t kMaxNameBytes = 4096;
 // Any other text.
 inline constexpr std::size_t kMaxTextBytes = std::size_t{1} << 20;
-// The largest amount of memory or data accepted: 8 PiB, above any processor's physical addresses, and up to
-// it doubles are exact. A limit beyond it is no limit: write null.
+// The largest amount of memory or data accepted: 8 PiB. It is above any processor's physical addresses, and
+// doubles are exact up to it. A limit beyond it is no limit: write null.
 inline constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 53;
-// The largest CPU quota accepted; it may exceed the host. What is beyond it is no limit either.
+// The largest CPU quota accepted; it may exceed the host. A quota beyond it is no limit: write null.
 inline constexpr double kMaxQuotaCores = 1e6;
 
 struct HwlocSynthetic {
@@ -37,7 +37,7 @@ struct HwlocSynthetic {
 struct HwlocXml {
   std::string path;
 };
-// A topology member that only names one; hwloc is another room's business, so the reader is handed a
+// A topology member that only names a topology. Another room knows hwloc, so the caller hands the reader a
 // resolver.
 using TopologyReference = std::variant<HwlocSynthetic, HwlocXml>;
 using TopologyResolver = std::function<Result<Topology>(const TopologyReference&)>;
@@ -47,14 +47,14 @@ struct ParsedSnapshot {
   std::vector<std::string> warnings;  // unknown members, each with its JSON path
 };
 
-// Reads a berth.snapshot/1 document; `schema`, `topology` and `workloads` are required, a workload needs `id`
-// and `class`, its `service` is the id unless given, a vCPU's `core` is its number and the memory available
-// all of it unless given, everything else absent is 0, empty or null. Workloads come back ascending by id.
-// Error invalid_input, its message naming the JSON path ("$.workloads[3].cpus: ..."), and line and column of
+// Reads a berth.snapshot/1 document. `schema`, `topology` and `workloads` are required; a workload needs `id`
+// and `class`. Defaults: `service` is the workload's id, a vCPU's `core` is its number, all memory is
+// available. Everything else that is absent is 0, empty or null. Workloads come back ascending by id.
+// Error invalid_input: its message names the JSON path ("$.workloads[3].cpus: ..."), and line and column of
 // malformed text. `resolve` may be empty: then a reference is an error.
 Result<ParsedSnapshot> parse_snapshot(std::string_view text, const TopologyResolver& resolve = {});
-// One line, no trailing newline, workloads ascending by id; parse_snapshot(to_json(s)) gives s back. What a
-// sample or vCPU has no figure for is left out. Bytes that are not UTF-8 become U+FFFD.
+// One line, no trailing newline, workloads ascending by id; parse_snapshot(to_json(s)) gives s back. A figure
+// that a sample or vCPU lacks is left out. Bytes that are not UTF-8 become U+FFFD.
 std::string to_json(const Snapshot& snapshot);
 
 // Reads a berth.plan/1 document; unknown members are ignored, so that an older reader shows a newer plan.
@@ -75,9 +75,8 @@ struct ParsedRequest {
   std::vector<std::string> warnings;
 };
 
-// Reads a berth.request/1 document: the members of a pending workload, of which `vcpus` is required, `id` is
-// "request" (admission requires one) and the class latency-sensitive unless given. Errors as of
-// parse_snapshot.
+// Reads a berth.request/1 document: the members of a pending workload. `vcpus` is required. `id` defaults to
+// "request" (admission requires one), the class to latency-sensitive. Errors as of parse_snapshot.
 Result<ParsedRequest> parse_request(std::string_view text);
 // A berth.rank/1 document, on one line.
 std::string to_json(const Ranking& ranking);

@@ -60,8 +60,8 @@ std::string position_of(std::string_view text, std::size_t read) {
   return fmt::format("line {}, column {}", line, column);
 }
 
-// Builds the value as the parser reads, and stops it at the first thing a strict reader refuses. The
-// library's own builder keeps the last of two equal members, and its errors know no path.
+// Builds the value while the parser reads, and stops it at the first fault. The library's own builder keeps
+// the last of two equal members, and its errors know no path.
 class Builder : public nlohmann::json_sax<json> {
  public:
   explicit Builder(std::string_view text) : text_(text) {}
@@ -340,7 +340,7 @@ JsonObject::~JsonObject() {
   try {
     warn_of_unknown();
   } catch (const std::exception&) {
-    // Out of memory for a warning: the document is no worse for it, and a destructor cannot say so.
+    // Out of memory for a warning. The document is still good, and a destructor cannot report.
     return;
   }
 }

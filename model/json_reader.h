@@ -2,8 +2,8 @@
 // A cursor over a parsed JSON document that knows its path. Only the *_json.cpp files of this room include
 // it.
 //
-// The first error sticks in the ReadContext; from then on every accessor hands back its type's default, so
-// that a reader reads straight down and looks at the context once, at the end.
+// The first error sticks in the ReadContext. From then on every accessor returns its type's default. So a
+// reader reads straight down and looks at the context once, at the end.
 #pragma once
 
 #include "model/cpu_set.h"
@@ -21,11 +21,12 @@
 
 namespace berth::model {
 
-// A document refused for containing more values than this: parsed, it would take gigabytes.
+// A document with more values than this is refused: parsed, it would take gigabytes.
 inline constexpr std::size_t kMaxJsonValues = 10'000'000;
 
-// Text to values: UTF-8, at most kMaxDocumentBytes, kMaxJsonDepth and kMaxJsonValues, no member twice in one
-// object, nothing after the document. Error invalid_input with JSON path, line and column.
+// Parses UTF-8 text within the limits kMaxDocumentBytes, kMaxJsonDepth and kMaxJsonValues. No member may
+// occur twice in one object, and nothing may follow the document. Error invalid_input with JSON path, line
+// and column.
 Result<nlohmann::json> parse_json(std::string_view text);
 
 // `text` as an ASCII JSON string cut to a readable length, for one-line messages.
@@ -85,7 +86,7 @@ class JsonValue {
   // Calls visit(element) for each element of an array, until something failed.
   template <typename Visit>
   void each(Visit visit) const;
-  // Calls visit(name, value) for each member of an object whose names are data, until something failed.
+  // Calls visit(name, value) for each member of an object until something failed. The names are data.
   template <typename Visit>
   void each_member(Visit visit) const;
 
@@ -93,7 +94,8 @@ class JsonValue {
   friend class JsonObject;
   JsonValue(const JsonValue& parent, const nlohmann::json* value, std::string_view name, std::size_t index)
       : context_(parent.context_), value_(value), parent_(&parent), name_(name), index_(index) {}
-  // The value where it has the type; nullptr, and an error, where not; nullptr alone after an earlier error.
+  // Returns the value where it has the type. Else reports an error and returns nullptr. After an earlier
+  // error it returns nullptr without a report.
   const nlohmann::json* expect(bool (nlohmann::json::*has_type)() const noexcept,
                                std::string_view type) const;
   void expect_one_of(const std::string& names) const;

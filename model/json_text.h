@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nlohmann's documents to text and back, for rooms that build or read some. Its parser and its serializer are
-// 50 kB of templates: they are instantiated here, once for all.
+// Converts nlohmann's documents to text and back, for rooms that build or read some. Its parser and its
+// serializer are 50 kB of templates. This file instantiates them once for all.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace berth::model {
 
-// On one line. Bytes that are not UTF-8 become U+FFFD: kernel and library messages need not be UTF-8, nor do
-// names of cgroups, and the bus takes nothing else.
+// One line of text. Bytes that are not UTF-8 become U+FFFD: messages of the kernel and libraries, and names
+// of cgroups, need not be UTF-8. The bus takes nothing else.
 std::string json_text(const nlohmann::json& document);
 
 // Throws nlohmann::json::exception for text that is not JSON. Sets no limits: for text of berth's own.

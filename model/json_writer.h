@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes compact JSON in the order it is told, so that documents keep the order of docs/contract.md and the
+// Writes compact JSON in the order of the calls. So documents keep the order of docs/contract.md, and the
 // same value always gives the same bytes. Only the *_json.cpp files of this room include it.
 #pragma once
 
@@ -43,7 +43,7 @@ class JsonWriter {
   JsonWriter& member(std::string_view name, const T& content) {
     return key(name).value(content);
   }
-  // Nothing where there is no value, for members that are usually absent.
+  // Writes nothing where there is no value: for members that are usually absent.
   // `maybe`: a std::optional or a Maybe.
   template <typename Optional>
   JsonWriter& member_if(std::string_view name, const Optional& maybe) {

@@ -8,10 +8,10 @@
 
 namespace berth::model {
 
-// A figure that may be unknown, in the room of the figure alone, where std::optional takes twice that: a
-// daemon keeps tens of thousands of samples. Not-a-number stands for unknown, and 2^64 - 1 in whole numbers;
-// neither is a figure. Otherwise as std::optional, into and from which it converts; a Maybe<float>, for
-// figures measured to a few digits, into and from that of double.
+// A figure that may be unknown. It takes the room of the figure alone, where std::optional takes twice that:
+// a daemon keeps tens of thousands of samples. Not-a-number stands for unknown, and 2^64 - 1 in whole
+// numbers; neither is a figure. Otherwise it behaves as std::optional, and converts both ways. A Maybe<float>
+// is for figures measured to a few digits; it converts to and from std::optional<double>.
 template <typename T>
 class Maybe {
   static_assert(std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::uint64_t>);

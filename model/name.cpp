@@ -31,7 +31,7 @@ bool is_control(std::string_view sequence) {
   return first < 0x20 || first == 0x7F;
 }
 
-// Bytes of what a name can hold at `at`, 0 where it cannot.
+// Length of the character at `at` in bytes; 0 where a name cannot hold it.
 std::size_t name_length(std::string_view text, std::size_t at) {
   const std::size_t length = utf8_length(text, at);
   const std::string_view sequence = text.substr(at, length);
@@ -72,7 +72,7 @@ std::string to_name(std::string_view text) {
     const std::size_t length = name_length(text, at);
     if (name.size() + std::max<std::size_t>(length, 1) > kMaxNameBytes) break;
     length == 0 ? name += '?' : name += text.substr(at, length);
-    // What is well-formed and no name is one character.
+    // A well-formed character that a name cannot hold counts as one.
     at += length == 0 ? std::max<std::size_t>(utf8_length(text, at), 1) : length;
   }
   return name.empty() ? "?" : name;

@@ -8,9 +8,9 @@
 
 namespace berth::model {
 
-// The whole of `text` as a decimal number, as std::from_chars reads one: no blanks around it and no plus
-// sign; a fraction, an exponent, "inf" and "nan" for floating point only. nullopt for anything else, and for
-// what the type does not hold.
+// Parses the whole of `text` as a decimal number, as std::from_chars does: no blanks around it and no plus
+// sign. Floating point also takes a fraction, an exponent, "inf" and "nan". nullopt for anything else, and
+// for a number that the type does not hold.
 template <typename Number>
 std::optional<Number> to_number(std::string_view text) {
   Number value{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node says that it can hold, and how it came to that (docs/algorithms.md, overselling).
+// How much work a node says that it can hold, and the figures behind it (docs/algorithms.md, overselling).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace berth::model {
 
-// Whether a node takes new work: yes; no; no, and some of what is there has to go.
+// Whether a node takes new work. schedule: yes. no_schedule: no. evict: no, and some of its work has to end.
 enum class SchedulingState { schedule, no_schedule, evict };
 
 struct AdvertisedResource {
@@ -35,15 +35,15 @@ struct OversoldResource {
   std::optional<double> percentile = std::nullopt;
   std::optional<double> normal = std::nullopt;
   std::optional<double> weighted = std::nullopt;
-  // The peak that the last day's shares make of what is asked for now; nullopt without enough of them.
+  // The peak by the last day's used shares, applied to the present request; nullopt without enough of them.
   std::optional<double> remembered = std::nullopt;
-  double warming = 0;  // of the peak: requests that stand for a use which is not known yet
-  // What those whose use is known use now, of what they asked for; nullopt where that is nothing.
+  double warming = 0;  // of the peak: requests of work whose use is not known yet
+  // Use divided by request, of the workloads whose use is known; nullopt where their request is 0.
   std::optional<double> used_share = std::nullopt;
   double peak = 0;         // by the method that is set; the request where nothing is known
   double wanted = 1;       // request / peak, within 1 and the largest factor
-  double factor = 1;       // what of it is advertised now
-  double utilisation = 0;  // 0..1 and, of overcommitted memory, beyond
+  double factor = 1;       // the factor that is advertised now
+  double utilisation = 0;  // 0..1; more where memory is overcommitted
   SchedulingState state = SchedulingState::schedule;
   std::string reason;  // in words
   friend bool operator==(const OversoldResource&, const OversoldResource&) = default;
@@ -53,7 +53,7 @@ struct OversoldResource {
 struct OversellCandidate {
   int stage = 1;  // 1: marked evictable, 2: of lower priority than others, 3: of the highest priority
   int priority = 0;
-  double cost = 0;  // what evicting it throws away, in CPU seconds
+  double cost = 0;  // the work that eviction throws away, in CPU seconds
   std::uint64_t memory_bytes = 0;
   std::optional<double> running_priority = std::nullopt;  // age / (reserved / used), of stage 3
   friend bool operator==(const OversellCandidate&, const OversellCandidate&) = default;
@@ -61,14 +61,14 @@ struct OversellCandidate {
 
 struct OversellFindings {
   std::string method;  // "weighted", "percentile", "normal", "max"
-  // Ids whose request stands for their use of either resource; their age in seconds.
+  // By id: workloads whose request stands for their use of either resource, with their age in seconds.
   std::map<std::string, double> warming;
   OversoldResource cpu;
   OversoldResource memory;
   double stop_threshold = 0;
   double evict_threshold = 0;                           // of memory
   std::uint64_t freeing_bytes = 0;                      // memory of workloads that are being evicted
-  int evict_count = 0;                                  // how many more of `order` have to go
+  int evict_count = 0;                                  // how many more of `order` have to be evicted
   std::vector<std::string> order;                       // ids, first victim first
   std::map<std::string, OversellCandidate> candidates;  // by id, those of `order`
   friend bool operator==(const OversellFindings&, const OversellFindings&) = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where work that is to start would go (docs/algorithms.md, placement).
+// Where a workload that waits to start would be placed (docs/algorithms.md, placement).
 #pragma once
 
 #include "model/cpu_set.h"
@@ -13,20 +13,20 @@
 
 namespace berth::model {
 
-// A NUMA node of a host that a request fits in, with what is left there once it is placed.
+// A NUMA node of a host that a request fits in, with the resources that are left there after placing it.
 struct FittingBin {
   std::string host;
   int numa = 0;
-  // Latency-sensitive: the vCPUs it would own; best-effort: those there that nobody owns.
+  // Latency-sensitive: the vCPUs it would own; best-effort: the unowned vCPUs of the bin.
   CpuSet cpus;
-  std::vector<std::string> gpus;  // ids of those it would get
+  std::vector<std::string> gpus;  // ids of the GPUs it would get
   double cpu_left_cores = 0;
   std::uint64_t memory_left_bytes = 0;  // of the host
   double free_share = 0;  // mean of CPU left and memory left, each as a share of what there is; 0..1
-  int gpus_total = 0;     // whoever has them
-  int gpus_left = 0;      // healthy ones that nobody uses
-  std::uint64_t gpu_memory_left_bytes = 0;  // on those it would get, beyond what it asked for
-  std::string reason;                       // in words: what put it at its place
+  int gpus_total = 0;     // in use or not
+  int gpus_left = 0;      // healthy and unused ones
+  std::uint64_t gpu_memory_left_bytes = 0;  // on those it would get, beyond its request
+  std::string reason;                       // in words: why it has this place in the order
   friend bool operator==(const FittingBin&, const FittingBin&) = default;
 };
 
@@ -57,16 +57,16 @@ struct Admission {
   double time = 0;  // epoch seconds
   PendingWorkload request;
   bool admitted = false;
-  std::string reason;               // in words: what put it in its place, or why it is refused
-  std::vector<std::string> change;  // of a refusal: what would have to change, each of which may do
+  std::string reason;               // in words: why it has its place, or why it is refused
+  std::vector<std::string> change;  // of a refusal: changes, each of which may be enough
   std::optional<double> until;      // epoch seconds: how long its place is held for it
-  BinRanking bins;                  // it has the first one that fits
+  BinRanking bins;                  // the workload has the first one that fits
   friend bool operator==(const Admission&, const Admission&) = default;
 };
 
 struct PlacementFindings {
-  // By the id of the pending workload; each in its best bin, in the order of the snapshot, before the next
-  // one is looked at.
+  // By the id of the pending workload, in the order of the snapshot. Each is placed in its best bin before
+  // the next one is looked at.
   std::map<std::string, BinRanking> pending;
   friend bool operator==(const PlacementFindings&, const PlacementFindings&) = default;
 };

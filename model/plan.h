@@ -23,7 +23,7 @@ struct PinAction {
   friend bool operator==(const PinAction&, const PinAction&) = default;
 };
 
-// Give a pinned workload the affinity back that it had before berth.
+// Give a pinned workload its affinity from before berth back.
 struct UnpinAction {
   std::string workload;
   friend bool operator==(const UnpinAction&, const UnpinAction&) = default;
@@ -43,7 +43,7 @@ struct SetMemoryHighAction {
 
 enum class EvictionStep { decommission, terminate, kill };
 
-// End a workload, beginning with the step `how`; each step has `grace_s` before the next.
+// End a workload, beginning with the step `how`. Each step has `grace_s` before the next.
 struct EvictAction {
   std::string workload;
   EvictionStep how = EvictionStep::terminate;
@@ -62,7 +62,7 @@ struct AdvertiseAction {
   friend bool operator==(const AdvertiseAction&, const AdvertiseAction&) = default;
 };
 
-// One thing to do, and the record of why that explain, log, signals and the journal all read.
+// One thing to do, and the reason for it. Explain, log, signals and the journal all read this one record.
 struct Action {
   std::variant<PinAction, UnpinAction, SetCpuQuotaAction, SetMemoryHighAction, EvictAction, AdvertiseAction>
       what;
@@ -80,7 +80,7 @@ struct Action {
 
 enum class ModelOrigin { fallback, given, fitted };  // "default", "given", "fitted" in JSON
 
-// Where an instance would be after the plan, and what it suffers there (docs/algorithms.md, interference).
+// The place of an instance after the plan, and its interference there (docs/algorithms.md, interference).
 struct PlacedInstance {
   CpuSet cpus;
   double cpu_sc = 0;
@@ -98,7 +98,7 @@ struct WorkloadFinding {
   friend bool operator==(const WorkloadFinding&, const WorkloadFinding&) = default;
 };
 
-// What best-effort workloads share: every vCPU no latency-sensitive instance owns.
+// The vCPUs that best-effort workloads share: all that no latency-sensitive instance owns.
 struct BestEffortPool {
   CpuSet cpus;
   double utilisation = 0;  // 0..1
@@ -109,7 +109,7 @@ struct InterferenceFindings {
   std::string weighting;
   std::string search;
   double score_node = 0;
-  // What it would be with the same instances left to the kernel; nullopt where none is placed.
+  // The score of the same instances if the kernel placed them; nullopt where none is placed.
   std::optional<double> score_unpinned;
   std::optional<double> lower_bound;  // nullopt where the search gives no bound
   std::optional<double> gap;
@@ -117,7 +117,7 @@ struct InterferenceFindings {
   std::map<std::string, PlacedInstance> instances;  // by workload or pending id
   std::vector<WorkloadFinding> unplaceable;
   BestEffortPool best_effort;
-  std::vector<WorkloadFinding> unconfined;  // best-effort ones that cannot be kept off, and why
+  std::vector<WorkloadFinding> unconfined;  // best-effort ones that cannot be kept off owned vCPUs, and why
   friend bool operator==(const InterferenceFindings&, const InterferenceFindings&) = default;
 };
 

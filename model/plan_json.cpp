@@ -95,7 +95,7 @@ PlacedInstance read_instance(const JsonValue& value) {
 
 int read_domain_id(const std::string& name, const JsonValue& value) {
   const int id = to_number<int>(name).value_or(-1);
-  // Only the spelling to_json gives, or "1" and "01" would be one domain.
+  // Accept only the spelling that to_json writes. Else "1" and "01" would be one domain.
   if (id < 0 || std::to_string(id) != name)
     value.fail(fmt::format("{} is not the number of a domain", in_quotes(name)));
   return id;

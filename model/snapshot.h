@@ -47,10 +47,10 @@ struct PendingWorkload {
   int gpus = 0;                                         // how many, all on one NUMA node
   std::uint64_t gpu_memory_bytes = 0;                   // that must be free on each
   std::optional<std::string> gpu_model = std::nullopt;  // glob; nullopt: any
-  bool gpu_exclusive = true;                            // nobody else may use them
-  // Ids of those that it was told it would get: these and no others.
+  bool gpu_exclusive = true;                            // no other workload may use them
+  // Ids of the GPUs that its admission promised: it gets these and no others.
   std::vector<std::string> told_gpus = {};
-  // What earlier ticks have made room for, taking it from best-effort work.
+  // Resources that earlier ticks took from best-effort work or set aside for it.
   double room_cpu_cores = 0;
   std::uint64_t room_memory_bytes = 0;
 
@@ -61,8 +61,8 @@ struct SparkTask {
   std::string executor;
   std::uint64_t input_bytes = 0;
   double duration_s = 0;
-  // Of a stage that is `cached`: executors each of which alone keeps something that the task computed. Where
-  // no task of the stage has any, whoever ran a task keeps it.
+  // For a `cached` stage: executors that are the only keeper of some output of this task. If no task of the
+  // stage has any, the executor that ran a task keeps its output.
   std::vector<std::string> kept_by = {};
 
   friend bool operator==(const SparkTask&, const SparkTask&) = default;
@@ -73,8 +73,8 @@ struct SparkStage {
   std::vector<int> parents;
   int partitions = 0;
   std::uint64_t shuffle_write_bytes = 0;
-  bool cached = false;           // what it computed is kept on executors for later stages, by the program
-  int job = -1;                  // that it was made for; -1 where that is not known
+  bool cached = false;           // the program keeps the stage's output on executors for later stages
+  int job = -1;                  // the job that it was made for; -1 where that is not known
   std::vector<SparkTask> tasks;  // completed ones
 
   friend bool operator==(const SparkStage&, const SparkStage&) = default;
@@ -98,8 +98,8 @@ struct SparkApp {
   friend bool operator==(const SparkApp&, const SparkApp&) = default;
 };
 
-// How much of what workloads had asked for was in use, at most, in the five minutes from `time` on: of
-// CPU the highest mean of a minute, of memory the highest reading. May be above 1.
+// The largest share of the requested resources that was in use in the five minutes from `time` on. CPU: the
+// highest mean of a minute. Memory: the highest reading. May be above 1.
 struct UsedShare {
   double time = 0;  // epoch seconds
   double cpu = 0;
@@ -123,7 +123,7 @@ struct Snapshot {
   Advertised advertised = {};                    // as it was before this tick
   std::vector<UsedShare> used_shares = {};       // of the last day, oldest first
   std::optional<double> eviction_ended_at = {};  // epoch seconds: when the last evicted workload had ended
-  // By application: epoch seconds when berth last began to evict an executor or driver of it here.
+  // By application: epoch seconds when berth last began to evict one of its executors or drivers here.
   std::map<std::string, double> spark_evicted = {};
 
   friend bool operator==(const Snapshot&, const Snapshot&) = default;

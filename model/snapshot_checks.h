@@ -6,9 +6,9 @@
 
 namespace berth::model {
 
-// What no single member of a snapshot document shows: ids given twice, names of things that are not there,
-// vCPUs that the topology lacks, stages that are their own ancestors, samples out of order. `snapshot` holds
-// its lists in document order, so that the error names the JSON path.
+// Finds faults between members of a snapshot document. An id may be given twice, or a name have no object.
+// The topology may lack a vCPU, a stage be its own ancestor, or samples be out of order. `snapshot` holds its
+// lists in document order, so that the error names the JSON path.
 void check_snapshot(const Snapshot& snapshot, ReadContext& context);
 
 }  // namespace berth::model

@@ -221,7 +221,7 @@ Result<ParsedSnapshot> parse_snapshot(std::string_view text, const TopologyResol
     auto parsed = read_snapshot(taken->text, resolve, *taken);
     if (parsed) return parsed;
   }
-  // What is wrong, and where, only the whole text tells.
+  // Only the whole text tells the fault and its place.
   TextWithoutUsage nothing;
   return read_snapshot(text, resolve, nothing);
 }

@@ -10,9 +10,9 @@
 
 namespace berth::model {
 
-// The memory that latency-sensitive workloads use in all, and where it goes. Bytes.
+// The sum of the memory that latency-sensitive workloads use, and its trend. Bytes.
 struct MemoryDemand {
-  std::size_t samples = 0;  // looked at; of none, nothing below is known and all of it is 0
+  std::size_t samples = 0;  // looked at; without any, nothing below is known and all of it is 0
   double mean_bytes = 0;    // M
   double sd_bytes = 0;      // population standard deviation
   std::uint64_t latest_bytes = 0;
@@ -21,7 +21,7 @@ struct MemoryDemand {
   friend bool operator==(const MemoryDemand&, const MemoryDemand&) = default;
 };
 
-// What an application would lose in all (docs/algorithms.md, Spark). Seconds, where nothing else is said.
+// The cost of losing a whole application (docs/algorithms.md, Spark). Seconds, where nothing else is said.
 struct SparkAppFigures {
   double computation_s = 0;
   double transmission_bytes = 0;
@@ -30,7 +30,7 @@ struct SparkAppFigures {
   double stages_done = 0;  // W
   double remaining_s = 0;
   double cost_s = 0;
-  std::uint64_t frees_bytes = 0;        // what its executors and driver on this node use
+  std::uint64_t frees_bytes = 0;        // memory in use by its executors and driver on this node
   std::optional<double> cost_per_byte;  // nullopt where they use nothing that is known
   friend bool operator==(const SparkAppFigures&, const SparkAppFigures&) = default;
 };
@@ -41,18 +41,18 @@ struct EvictionCandidate {
   Kind kind = Kind::other;
   std::optional<std::string> app;  // of a Spark workload
   double lost_s = 0;     // executor: run time of completed tasks whose output goes with it, or its move
-  double running_s = 0;  // executor: what its running tasks have taken so far
+  double running_s = 0;  // executor: run time so far of its running tasks
   double cost_s = 0;     // the sum; a driver's: its application's; else CPU seconds used so far
   std::uint64_t frees_bytes = 0;
-  // What `order` ascends by: seconds for each byte that is freed or, as `rank` says, seconds; its own where
-  // each goes for itself, else its application's. nullopt where that frees nothing that is known, and comes
-  // last.
+  // The key of the ascending `order`: seconds for each byte that is freed or, if `rank` says so, seconds. It
+  // is the workload's own key where each is ranked by itself, else its application's. nullopt where that
+  // frees no known memory; such a candidate comes last.
   std::optional<double> rank_key = {};
   std::string reason;  // the cost in words
   friend bool operator==(const EvictionCandidate&, const EvictionCandidate&) = default;
 };
 
-// Who would be evicted now, or squeezed, for how much.
+// A workload that is to be evicted or squeezed now, and by how many bytes.
 struct MemoryTaken {
   std::string workload;
   std::uint64_t bytes = 0;
@@ -70,7 +70,7 @@ struct SparkFindings {
   std::uint64_t growth_bytes = 0;
   std::uint64_t available_bytes = 0;
   std::uint64_t reserve_bytes = 0;
-  std::uint64_t freeing_bytes = 0;  // what workloads use that are being evicted
+  std::uint64_t freeing_bytes = 0;  // memory in use by workloads that are being evicted
   std::uint64_t need_bytes = 0;
   double psi_full_avg10 = 0;  // percent
   EvictionTrigger trigger = EvictionTrigger::none;
@@ -79,8 +79,8 @@ struct SparkFindings {
   // By workload id: Spark's, and, where there is a trigger, every best-effort workload.
   std::map<std::string, EvictionCandidate> candidates;
   std::vector<std::string> order;             // of every candidate, first victim first
-  std::map<std::string, std::string> spared;  // best-effort, but nobody's candidate: id and why
-  // Executors that came in place of evicted ones, and are kept slow for a while: id and why.
+  std::map<std::string, std::string> spared;  // best-effort workloads that are no candidate: id and why
+  // Executors that replace evicted ones and are slowed down for a while: id and why.
   std::map<std::string, std::string> held = {};
   std::vector<MemoryTaken> reclaim;  // caches that are squeezed first
   std::vector<MemoryTaken> victims;  // the first of `order`, as many as the need takes

@@ -11,7 +11,7 @@
 
 namespace berth::model {
 
-// An amount of both resources that stragglers are helped with.
+// An amount of both resources, as given to stragglers.
 struct Resources {
   double cpu_cores = 0;
   std::uint64_t memory_bytes = 0;
@@ -19,8 +19,8 @@ struct Resources {
   friend bool operator==(const Resources&, const Resources&) = default;
 };
 
-// How a latency-sensitive task with a deadline gets on. The figures are those of docs/algorithms.md,
-// stragglers; what could not be computed is nullopt.
+// The progress of a latency-sensitive task with a deadline. docs/algorithms.md, stragglers, defines the
+// figures. A figure that cannot be computed is nullopt.
 struct StragglerTask {
   bool straggler = false;
   std::string reason;                   // in words: the comparison that decided, or why it is not judged
@@ -28,13 +28,13 @@ struct StragglerTask {
   std::optional<double> deadline;       // epoch seconds
   std::optional<double> v1;             // progress per second, earlier
   std::optional<double> v2;             // and now
-  std::optional<double> finish;         // T, epoch seconds; nullopt where it never will at v2
+  std::optional<double> finish;         // T, epoch seconds; nullopt where it never finishes at v2
   std::optional<double> growth;         // rho
   std::optional<double> allocation_cores;
   std::optional<std::uint64_t> allocation_bytes;
-  Resources extension;       // what it lacks
-  Resources granted;         // what it gets of that this tick
-  std::optional<int> vcpus;  // how many it is to own while it is grown; nullopt: what it asks for
+  Resources extension;       // the resources it lacks
+  Resources granted;         // the part of that which it gets this tick
+  std::optional<int> vcpus;  // how many it is to own while it is grown; nullopt: its request
   friend bool operator==(const StragglerTask&, const StragglerTask&) = default;
 };
 
@@ -50,15 +50,15 @@ struct RedundantMemory {
   friend bool operator==(const RedundantMemory&, const RedundantMemory&) = default;
 };
 
-// A best-effort task that does not use what it holds of one resource at least. Where it does use the other,
-// nothing of that is reclaimable; nullopt where its allocation or its use is not known.
+// A best-effort task that leaves a part of at least one resource unused. A resource that it does use has
+// nothing reclaimable. nullopt where its allocation or its use is not known.
 struct RedundantTask {
   std::optional<RedundantCpu> cpu;
   std::optional<RedundantMemory> memory;
   friend bool operator==(const RedundantTask&, const RedundantTask&) = default;
 };
 
-// What one workload gives up, or gets back, this tick.
+// Resources that one workload gives up, or gets back, this tick.
 struct LimitMove {
   // recall: it wants back what it lent; release: a straggler's growth taken back.
   enum class Kind { reclaim, preempt, recall, restore, release };
@@ -69,7 +69,7 @@ struct LimitMove {
   friend bool operator==(const LimitMove&, const LimitMove&) = default;
 };
 
-// A straggler that this node cannot help, for whatever places work across hosts.
+// A straggler that this node cannot help; for the scheduler that places work across hosts.
 struct Relocation {
   std::string workload;
   Resources lacks;
@@ -79,9 +79,9 @@ struct Relocation {
 struct StragglerFindings {
   std::map<std::string, StragglerTask> tasks;  // every latency-sensitive workload with a deadline or progress
   std::map<std::string, RedundantTask> redundant;  // by workload id
-  // Best-effort workloads that would be redundant, and why they lend nothing all the same.
+  // Best-effort workloads that would be redundant but lend nothing, and why.
   std::map<std::string, std::string> keeping;
-  // By the id of each latency-sensitive workload that is pending: what this and earlier ticks made room for.
+  // By the id of each pending latency-sensitive workload: the room that this and earlier ticks made for it.
   std::map<std::string, Resources> room;
   Resources idle;                // R_idle
   Resources needed;              // R_ne

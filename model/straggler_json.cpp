@@ -17,7 +17,7 @@ constexpr std::array kKinds{Kind::reclaim, Kind::preempt, Kind::recall, Kind::re
 double read_amount(const JsonValue& value) { return value.number(0, DBL_MAX); }
 double read_figure(const JsonValue& value) { return value.number(-DBL_MAX, DBL_MAX); }
 
-// What is absent is 0.
+// An absent member is 0.
 Resources read_resources(const JsonValue& value) {
   JsonObject object(value);
   object.ignore_unknown();

@@ -26,7 +26,7 @@ struct Cpu {
   friend bool operator==(const Cpu&, const Cpu&) = default;
 };
 
-// What could not be had of it is nullopt, never 0.
+// A figure that is not known is nullopt, never 0.
 struct Gpu {
   std::string id;      // PCI address, "0000:3b:00.0"
   std::string vendor;  // "nvidia", "amd", "intel"
@@ -56,16 +56,16 @@ struct Domain {
   friend bool operator==(const Domain&, const Domain&) = default;
 };
 
-// The host's processors. Invariant: vCPU numbers unique, ascending; the hardware threads of one core agree on
-// LLC, NUMA node and socket; an LLC lies within one socket; at least one vCPU is usable.
+// The host's processors. Invariant: vCPU numbers are unique and ascending. The hardware threads of one core
+// agree on LLC, NUMA node and socket. An LLC lies within one socket. At least one vCPU is usable.
 class Topology {
  public:
-  // No vCPU at all, the one value outside the invariant: what a Snapshot holds until it is filled.
+  // Holds no vCPU, the one value outside the invariant: a Snapshot holds it until it is filled.
   Topology() = default;
   // Error invalid_input names the index in `cpus` or `gpus` that breaks the invariant ("cpus[3]: ...").
   static Result<Topology> make(std::vector<Cpu> cpus, std::vector<Gpu> gpus = {});
 
-  // Error as of make(); they then stay as they were.
+  // Replaces the GPUs. Error as of make(); then the old ones stay.
   Result<void> set_gpus(std::vector<Gpu> gpus);
 
   const std::vector<Cpu>& cpus() const { return cpus_; }

@@ -36,7 +36,7 @@ Gpu read_gpu(const JsonValue& value) {
   if (const auto model = object.optional("model")) gpu.model = model->line();
   if (const auto numa = object.nullable("numa")) gpu.numa = numa->small_integer(0, kMaxCpu);
   if (const auto memory = object.nullable("memory_bytes")) gpu.memory_bytes = memory->bytes();
-  // Whoever writes a size and no use means none; only null means that it is not known.
+  // A document with a size and without a use means that none is used; only null means unknown.
   const auto used = object.optional("memory_used_bytes");
   if (!used && gpu.memory_bytes) gpu.memory_used_bytes = 0;
   if (used && !used->is_null()) gpu.memory_used_bytes = used->bytes();

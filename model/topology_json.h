@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The members of a topology, which a snapshot and a topology document share.
+// The members of a topology, common to the snapshot document and the topology document.
 #pragma once
 
 #include "model/json.h"

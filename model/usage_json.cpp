@@ -21,7 +21,7 @@ constexpr double kMaxMpki = 1e6;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// A position in a text, and what comes next there. Whatever is not found leaves it somewhere: the caller
+// A position in a text, and the character there. After a failed take the position is undefined: the caller
 // gives up.
 class Cursor {
  public:
@@ -61,7 +61,7 @@ class Cursor {
     }
     return false;
   }
-  // Up to the end of a value, whatever it is: strings are told from brackets, no more.
+  // Skips to the end of a value of any kind. It only tells strings from brackets.
   bool skip_value() {
     int depth = 0;
     std::string_view ignored;
@@ -93,7 +93,7 @@ class Cursor {
     } while (depth > 0);
     return true;
   }
-  // 0..highest; JSON's grammar, no sign.
+  // A number 0..highest in JSON's grammar, without a sign.
   bool take_number(double highest, double& value) {
     peek();
     const char* first = at_;
@@ -125,7 +125,7 @@ class Cursor {
     while (at_ != end_ && is_digit(*at_)) ++at_;
     return at_ != first;
   }
-  // A number, true, false, null; or what is none of them.
+  // Skips a number, true, false, null, or any other word.
   void skip_word() {
     constexpr std::string_view kEnds = " \n\t\r\"{}[],:";
     while (at_ != end_ && kEnds.find(*at_) == std::string_view::npos) ++at_;
@@ -176,7 +176,7 @@ bool take_member(Cursor& cursor, Member member, UsageSample& sample) {
   return false;
 }
 
-// `values` grows by what it holds.
+// Adds the number of values in the sample to `values`.
 bool take_sample(Cursor& cursor, UsageSample& sample, std::size_t& values) {
   constexpr unsigned kTimeSeen = 1U << static_cast<unsigned>(Member::time);
   if (!cursor.take('{')) return false;
@@ -204,7 +204,7 @@ bool take_samples(Cursor& cursor, std::vector<UsageSample>& samples, std::size_t
   return cursor.take(']');
 }
 
-// Goes through a document along the one path that leads to samples, and keeps all the rest as it is.
+// Goes through a document along the one path that leads to samples. Keeps all the rest as it is.
 class Taker {
  public:
   explicit Taker(std::string_view text) : text_(text), cursor_(text) {}
@@ -215,7 +215,7 @@ class Taker {
     });
     if (!done || cursor_.peek() != '\0' || !cursor_.at_end()) return false;
     taken.text.append(text_.substr(kept_));
-    // No value is shorter than two characters with what separates it from the next one.
+    // A value and its separator take two characters at least.
     return values_ + taken.text.size() / 2 + 1 <= kMaxJsonValues;
   }
 
@@ -261,8 +261,8 @@ class Taker {
 
   std::string_view text_;
   Cursor cursor_;
-  std::size_t kept_ = 0;    // up to here `taken.text` has it
-  std::size_t values_ = 0;  // that it lacks
+  std::size_t kept_ = 0;    // `taken.text` has everything up to here
+  std::size_t values_ = 0;  // number of values that `taken.text` lacks
 };
 
 }  // namespace

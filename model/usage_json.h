@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The samples of the snapshot document: most of its text where a workload carries a whole window of them.
-// Only the *_json.cpp files of this room include it.
+// The samples of the snapshot document. They are most of its text where each workload has a whole window of
+// them. Only the *_json.cpp files of this room include it.
 #pragma once
 
 #include "model/json_reader.h"
@@ -24,10 +24,10 @@ struct TextWithoutUsage {
   std::vector<std::pair<std::size_t, std::vector<UsageSample>>> usage;  // by the workload's place in its list
 };
 
-// Reads the samples straight from the text, at a fraction of what values of their own cost. Where `text` of
-// the result is a snapshot, so is the given one, and of the same samples. nullopt where any sample is not as
-// plain as to_json() writes it, or where all might be more than kMaxJsonValues: what else it may be, and what
-// is wrong with it, the general reader says.
+// Reads the samples straight from the text, at a fraction of the cost of building values of them. If the
+// result's `text` is a valid snapshot, then the given text is one too, with the same samples. Returns nullopt
+// where a sample is not as plain as to_json() writes it, or where the values might exceed kMaxJsonValues.
+// Then the caller uses the general reader, which also finds the fault.
 std::optional<TextWithoutUsage> take_usage(std::string_view text);
 
 }  // namespace berth::model

@@ -13,8 +13,7 @@ namespace berth::model {
 
 enum class WorkloadClass { latency_sensitive, best_effort };
 
-// One reading of a workload, averaged since the one before. A figure that could not be had is nullopt, never
-// 0.
+// One reading of a workload, averaged since the one before. An unknown figure is nullopt, never 0.
 struct UsageSample {
   double time = 0;                    // epoch seconds
   double cpu_cores = 0;               // mean cores used
@@ -38,7 +37,7 @@ struct SparkIdentity {
   friend bool operator==(const SparkIdentity&, const SparkIdentity&) = default;
 };
 
-// What a workload said of how far it is, at the time it said so.
+// The progress that a workload reported, and the time of the report.
 struct ProgressReport {
   double time = 0;      // epoch seconds
   double fraction = 0;  // 0..1
@@ -50,7 +49,7 @@ struct ProgressReport {
 enum class HeldCause {
   extended,   // a straggler was given more
   reclaimed,  // a best-effort workload lends what it does not use
-  preempted,  // a best-effort workload was shrunk below what it uses
+  preempted,  // a best-effort workload was shrunk beyond the part that it does not use
 };
 
 struct HeldLimit {
@@ -69,7 +68,7 @@ struct OriginalLimits {
   friend bool operator==(const OriginalLimits&, const OriginalLimits&) = default;
 };
 
-// What berth cannot change: it leaves the workload alone, or the host refuses the write.
+// Limits that berth cannot change: berth leaves the workload alone, or the host refuses the write.
 struct FixedLimits {
   bool cpu = false;     // the quota
   bool memory = false;  // memory.high
@@ -85,15 +84,16 @@ struct Workload {
   WorkloadClass workload_class = WorkloadClass::best_effort;
   std::optional<int> vcpus;  // vCPUs asked for; only a latency-sensitive workload with vcpus is pinned
   std::uint64_t memory_request_bytes = 0;
-  CpuSet cpus;  // what berth pinned it to; empty when not pinned
-  // What its own configuration and its ancestors permit, berth's pins aside; nullopt when unrestricted.
+  CpuSet cpus;  // the vCPUs berth pinned it to; empty when not pinned
+  // The vCPUs that its own configuration and its ancestors permit, berth's pins aside; nullopt when
+  // unrestricted.
   std::optional<CpuSet> allowed_cpus;
   std::optional<double> cpu_quota_cores;
   std::optional<std::uint64_t> memory_high_bytes;
   int priority = 0;
   bool evictable = false;
   double created = 0;  // epoch seconds
-  // Epoch seconds since when it has a cgroup of its own, of a Spark executor that berth has moved there.
+  // Epoch seconds since when a Spark executor has a cgroup of its own, if berth moved it there.
   std::optional<double> leaf_since;
   std::optional<double> deadline;   // epoch seconds
   std::optional<double> pinned_at;  // epoch seconds of berth's last change of `cpus`
@@ -106,8 +106,8 @@ struct Workload {
   std::optional<HeldLimit> held_memory;  // berth's change of memory_high_bytes
   FixedLimits fixed;
   std::optional<double> straggled_at;   // epoch seconds of the last tick that found it a straggler
-  std::optional<double> pressed_at;     // and of the last at which it wanted back what it lent
-  std::optional<double> progressed_at;  // epoch seconds since when its progress is what it is
+  std::optional<double> pressed_at;     // epoch seconds of the last tick at which it wanted back its loan
+  std::optional<double> progressed_at;  // epoch seconds since when its progress has its present value
   std::optional<double> evicted_at;     // epoch seconds since when berth has been evicting it
   // Share of the last sample's time, 0..1, for which its own CPU quota kept it from running.
   std::optional<double> cpu_throttled;

@@ -9,7 +9,7 @@
 
 namespace berth::model {
 
-// One [[workload]] table of the configuration: what the operator says of the cgroups that a glob matches.
+// One [[workload]] table of the configuration: the operator's settings for the cgroups that a glob matches.
 // Unset members are left to the built-in recognition or the workload's own limits.
 struct WorkloadRule {
   std::string match;  // glob over the cgroup path below the v2 root, no leading slash; '*' stops at '/', '**'

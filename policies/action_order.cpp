@@ -37,12 +37,12 @@ Phase phase_of(const model::Action& action, const model::Workload* workload) {
 
 struct Entry {
   Phase phase = Phase::advertise;
-  model::CpuSet present;  // of a latency-sensitive pin or unpin: what its workload holds
+  model::CpuSet present;  // of a latency-sensitive pin or unpin: the present vCPUs of its workload
   model::CpuSet wanted;
   model::Action action;
 };
 
-// For each entry those that must go before it: they leave vCPUs that it takes.
+// For each entry the ones that must come before it: they leave vCPUs that it takes.
 std::vector<std::set<std::size_t>> blockers(const std::vector<Entry>& entries) {
   std::map<int, std::vector<std::size_t>> leaving;  // by vCPU
   for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -59,7 +59,7 @@ std::vector<std::set<std::size_t>> blockers(const std::vector<Entry>& entries) {
   return before;
 }
 
-// Entries in their order, except that none comes before its blockers while a free choice is left.
+// Keeps the order of the entries, but puts none before its blockers while there is a choice.
 std::vector<Entry> freeing_first(std::vector<Entry> entries) {
   const std::vector<std::set<std::size_t>> before = blockers(entries);
   std::vector<std::vector<std::size_t>> after(entries.size());

@@ -8,11 +8,13 @@
 
 namespace berth::policies {
 
-// Orders actions so that resources are freed before they are handed out: evictions, lowered limits,
-// best-effort pins that leave vCPUs, latency-sensitive pins (each after those that leave the vCPUs it takes),
-// best-effort pins that only gain, raised limits, advertisements; within each as given. Where
-// latency-sensitive pins wait for each other in a circle, the first given goes first, and two overlap until
-// the circle is through. `actions`: one per attribute, for workloads of the index.
+// Orders actions so that resources are freed before they are handed out. First come evictions, lowered
+// limits, and best-effort pins that leave vCPUs. Then latency-sensitive pins, each after those that leave the
+// vCPUs it takes. Last come best-effort pins that only gain, raised limits, and advertisements. Within each
+// group the order is as given.
+//
+// Where latency-sensitive pins wait for each other in a circle, the first given goes first, and two overlap
+// until the circle is through. `actions`: one per attribute, for workloads of the index.
 std::vector<model::Action> order_actions(const WorkloadIndex& workloads, std::vector<model::Action> actions);
 
 }  // namespace berth::policies

@@ -52,8 +52,8 @@ Precedence limit_precedence(const std::optional<Limit>& wanted, const std::optio
   return raises ? Precedence::restore : Precedence::reclaim;
 }
 
-// What an action does to its workload says which purpose it serves: more for a latency-sensitive one is
-// growth, less for a best-effort one is reclaiming, the reverse of either is giving back.
+// The change shows the purpose of an action. More for a latency-sensitive workload is growth, less for a
+// best-effort one is reclaiming. The reverse of either is giving back.
 Precedence precedence_of(const model::Action& action, const model::Workload* workload) {
   if (std::holds_alternative<model::EvictAction>(action.what)) return Precedence::evict;
   if (workload == nullptr) return Precedence::advertise;
@@ -66,7 +66,7 @@ Precedence precedence_of(const model::Action& action, const model::Workload* wor
   return Precedence::pin;
 }
 
-// Of two that take memory from a best-effort workload the one that takes more also does what the other wants.
+// Of two limits that take memory from a best-effort workload, the lower one also serves the other's purpose.
 std::uint64_t taking_limit(const model::Action& action, Precedence precedence) {
   const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what);
   return precedence == Precedence::reclaim && high != nullptr ? high->memory_high_bytes.value_or(0) : 0;
@@ -90,8 +90,8 @@ std::vector<model::Action> strongest_per_target(const WorkloadIndex& workloads,
   return actions;
 }
 
-// A best-effort quota comes back by be_quota_rise of the node a tick. One as large as the node limits
-// nothing: beyond that, and lifting it, counts as a rise to the whole node.
+// A best-effort quota rises by be_quota_rise of the node a tick. A quota as large as the node limits nothing.
+// So a rise beyond that, and lifting it, counts as a rise to the whole node.
 void limit_rise(const model::Workload& workload, const model::Topology& topology, double be_quota_rise,
                 model::Action& action) {
   auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what);
@@ -113,8 +113,8 @@ bool changes(const std::optional<Limit>& wanted, const std::optional<Limit>& pre
   return difference > 0 && difference >= min_change * before;
 }
 
-// Whether a limit comes nearer to what it was before berth changed it. Such a step is never too small, or a
-// changed limit could stay changed.
+// Whether a limit comes nearer to its original. Such a step is never too small: else a changed limit could
+// stay changed.
 template <typename Limit>
 bool goes_back(const std::optional<Limit>& wanted, const std::optional<Limit>& present,
                const std::optional<Limit>& original) {
@@ -144,8 +144,7 @@ bool worth_doing(const model::Action& action, const model::Workload* workload, d
   return true;
 }
 
-// Which pins may not be exchanged for another place yet: those that stand and changed less than the cool-down
-// ago.
+// Pins that may not move yet: those that stand and changed less than the cool-down ago.
 class CoolDown {
  public:
   CoolDown(const model::Snapshot& snapshot, const PolicySettings& settings)
@@ -177,8 +176,8 @@ class CoolDown {
   model::CpuSet contested_;  // vCPUs that more than one latency-sensitive pin holds
 };
 
-// Drops the moves that cool down, then whatever latency-sensitive pin counted on the vCPUs these now keep;
-// best-effort pins stay off them.
+// Drops moves within the cool-down. Then drops each latency-sensitive pin that needs the vCPUs kept so.
+// Best-effort pins stay off them.
 void hold_moves(const model::Snapshot& snapshot, const WorkloadIndex& workloads,
                 const PolicySettings& settings, std::vector<model::Action>& actions) {
   const CoolDown cool_down(snapshot, settings);
@@ -210,8 +209,8 @@ void hold_moves(const model::Snapshot& snapshot, const WorkloadIndex& workloads,
   }
 }
 
-// One victim at a time: whoever is to go next is decided when the first one shows. By the policy's name, as
-// elsewhere.
+// Keeps one eviction: the next victim is chosen once the effect of the first one shows. Ties go by the
+// policy's name, as elsewhere.
 void keep_one_eviction(std::vector<model::Action>& actions) {
   const model::Action* kept = nullptr;
   for (const model::Action& action : actions) {

@@ -9,12 +9,15 @@
 
 namespace berth::policies {
 
-// Merges what the policies propose into what is done this tick: one value per attribute and workload (the
-// stronger policy wins), nothing that already holds, no change below min_change, no best-effort quota rising
-// faster than be_quota_rise, no second move of a pin that stands within the cool-down; ordered so that vCPUs
-// are freed before they are handed out, then by workload; decision ids filled in (docs/algorithms.md, merging
-// and damping). Proposals for workloads that the snapshot does not hold are dropped. Pure; the order of
-// `proposals` is no matter.
+// Merges the proposals of all policies into the actions of this tick (docs/algorithms.md, merging and
+// damping). Each attribute of a workload gets one value: the stronger policy wins.
+//
+// It drops proposals for workloads that the snapshot does not hold, values that already hold, and changes
+// below min_change. No best-effort quota rises faster than be_quota_rise. No pin that stands moves again
+// within the cool-down.
+//
+// The actions are ordered so that vCPUs are freed before they are handed out, then by workload. They have
+// decision ids. Pure; the order of `proposals` does not matter.
 std::vector<model::Action> arbitrate(const model::Snapshot& snapshot, std::vector<model::Action> proposals,
                                      const PolicySettings& settings);
 

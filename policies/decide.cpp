@@ -27,10 +27,10 @@ const std::vector<std::string>& policy_names() {
 
 namespace {
 
-// Who costs what is one question, whichever policy asks.
+// The cost of an eviction is computed in one place, for all policies.
 EvictionCost cost_of_evicting(const model::Snapshot& snapshot, const SparkSettings& settings) {
   using Prices = std::map<std::string, model::EvictionCandidate>;
-  // On the first question: at most ticks there is none.
+  // It is computed at the first question: most ticks have none.
   return [&snapshot, &settings,
           prices = std::make_shared<std::optional<Prices>>()](const model::Workload& workload) {
     if (!*prices) {
@@ -53,7 +53,7 @@ model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settin
   plan.host = snapshot.host;
   plan.time = snapshot.time;
   std::vector<model::Action> proposals;
-  // First, because a task that is given more is also to own more vCPUs.
+  // This comes first, because a task that grows is also to own more vCPUs.
   GrownRequests grown;
   if (runs("straggler")) {
     StragglerProposal proposal = propose_help(snapshot, settings);
@@ -67,7 +67,7 @@ model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settin
     plan.findings.oversell = std::move(proposal.findings);
     std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
   }
-  // Before pins too: what is pending gets its vCPUs near its GPUs.
+  // This comes before pins too: pending work gets its vCPUs near its GPUs.
   PendingBins bins;
   if (runs("placement")) {
     PlacementProposal proposal = propose_places(snapshot, settings);

@@ -50,7 +50,7 @@ std::string decision_id(double snapshot_time, const model::Action& action) {
 
 std::string decision_id(double time, std::string_view policy, std::string_view kind,
                         std::string_view workload, std::string_view outcome) {
-  // Nothing that has a name here holds a newline, so the fields cannot run into each other.
+  // No name here holds a newline, so the fields cannot run into each other.
   const std::uint64_t hash = fnv1a(fmt::format("{}\n{}\n{}\n{}\n{}", time, policy, kind, workload, outcome));
   constexpr int kBits = 48;
   return fmt::format("d-{:012x}", (hash >> kBits) ^ (hash & ((std::uint64_t{1} << kBits) - 1)));

@@ -14,7 +14,7 @@ namespace {
 
 using model::WorkloadExplanation;
 
-// The workload, or what a pending one will be; false where there is neither.
+// Finds the workload, or the future one of a pending request; false where there is neither.
 bool find(const model::Snapshot& snapshot, const std::string& id, WorkloadExplanation& explained) {
   for (const model::Workload& workload : snapshot.workloads) {
     if (workload.id != id) continue;
@@ -99,7 +99,8 @@ bool is_grown(const WorkloadExplanation& explained) {
   return explained.task && (explained.task->vcpus || explained.task->granted != model::Resources{});
 }
 
-// What lies in one pot is nobody's in particular: all that is held for stragglers, by whom it was taken from.
+// Taken shares form one pool without fixed recipients. So this lists all shares held for stragglers, by their
+// payers.
 void add_payers(const model::Snapshot& snapshot, WorkloadExplanation& explained) {
   if (!is_grown(explained)) return;
   for (const model::Workload* workload : by_id(snapshot)) {

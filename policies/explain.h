@@ -11,14 +11,14 @@
 
 namespace berth::policies {
 
-// What the plan, made of this snapshot with these settings, says of a workload, or of one that waits to be
-// admitted; nullopt where there is none of that id. What only a daemon knows (unmanaged) is left open.
+// Explains one workload, running or pending, by the plan of this snapshot and these settings. nullopt where
+// there is none of that id. Facts that only a daemon knows (unmanaged) are left open.
 std::optional<model::WorkloadExplanation> explain_workload(const model::Snapshot& snapshot,
                                                            const model::Plan& plan,
                                                            const PolicySettings& settings,
                                                            const std::string& id);
 
-// Of a workload's id, of a Spark application's, or of a decision in the plan and the workload it is about; no
+// Explains the id of a workload or of a Spark application, or a decision of the plan with its workload. No
 // member is set where `subject` is none of these.
 model::Explanation explain(const model::Snapshot& snapshot, const model::Plan& plan,
                            const PolicySettings& settings, const std::string& subject);

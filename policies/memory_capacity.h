@@ -9,7 +9,8 @@
 
 namespace berth::policies {
 
-// Bytes of the node's memory that work may use: `memory_cap`, or all there is where that is less or unset.
+// Bytes of the node's memory that work may use: `memory_cap`, or the node's memory where that is less or the
+// cap is unset.
 inline std::uint64_t memory_capacity(const model::MemoryState& memory, const OversellSettings& settings) {
   if (settings.memory_cap_bytes == 0) return memory.total_bytes;
   return std::min(settings.memory_cap_bytes, memory.total_bytes);

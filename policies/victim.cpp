@@ -36,7 +36,7 @@ double cpu_seconds_used(const model::Workload& workload, double now) {
 
 bool may_be_ended(const model::Workload& workload) {
   const model::FixedLimits& fixed = workload.fixed;
-  // Of a leaf, memory is always.
+  // A leaf's memory limit is always fixed.
   const bool out_of_reach = fixed.life || (fixed.cpu && fixed.memory && !workload.leaf_since);
   return workload.workload_class == model::WorkloadClass::best_effort && !workload.spared &&
          !workload.evicted_at && !out_of_reach;

@@ -33,7 +33,7 @@ class WorkloadIndex {
   std::unordered_map<std::string_view, const model::Workload*> by_id_;
 };
 
-// The snapshot's workloads ascending by id, for sums that must not depend on the order in which they came.
+// The snapshot's workloads ascending by id, for sums that must not depend on the order in the snapshot.
 inline std::vector<const model::Workload*> workloads_by_id(const model::Snapshot& snapshot) {
   std::vector<const model::Workload*> workloads;
   for (const model::Workload& workload : snapshot.workloads) workloads.push_back(&workload);

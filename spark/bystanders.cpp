@@ -2,12 +2,10 @@
 #include "spark/bystanders.h"
 
 #include "model/name.h"
-#include "spark/proc_files.h"
+#include "os/proc_files.h"
 
 #include <algorithm>
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <utility>
 
 namespace berth::spark {
@@ -18,20 +16,13 @@ constexpr std::size_t kMostAncestors = 1000;  // a table that is read while it c
 
 // Whether it is the first process of a PID namespace inside the one that /proc shows.
 bool is_init_of_a_container(const std::filesystem::path& process) {
-  std::ifstream stream(process / "status");
-  for (std::string line; std::getline(stream, line);) {
-    if (!line.starts_with("NSpid:")) continue;
-    std::istringstream words(line.substr(6));
-    std::vector<std::string> pids;
-    for (std::string pid; words >> pid;) pids.push_back(pid);
-    return pids.size() > 1 && pids.back() == "1";
-  }
-  return false;
+  const auto numbers = os::status_field(process, "NSpid");
+  return numbers && numbers->find('	') != std::string::npos && numbers->ends_with("	1");
 }
 
-using Stats = std::map<pid_t, Stat>;
+using Stats = std::map<pid_t, os::Stat>;
 
-// The process, those that started it, and so on, as far as they are known.
+// The process and its known ancestors.
 std::vector<pid_t> line_of(const Stats& stats, pid_t pid) {
   std::vector<pid_t> line;
   for (auto at = stats.find(pid); at != stats.end() && line.size() < kMostAncestors;
@@ -45,8 +36,8 @@ std::vector<pid_t> line_of(const Stats& stats, pid_t pid) {
 std::map<std::string, Bystanders> find_bystanders(const std::filesystem::path& proc_root,
                                                   const std::vector<Process>& spark) {
   Stats stats;
-  for (const pid_t pid : pids_of(proc_root)) {
-    if (auto stat = read_stat(proc_root / std::to_string(pid))) stats.emplace(pid, std::move(*stat));
+  for (const pid_t pid : os::pids_of(proc_root)) {
+    if (auto stat = os::read_stat(proc_root / std::to_string(pid))) stats.emplace(pid, std::move(*stat));
   }
   std::set<pid_t> of_spark;
   std::set<pid_t> around_it;
@@ -61,11 +52,11 @@ std::map<std::string, Bystanders> find_bystanders(const std::filesystem::path& p
   }
   std::map<std::string, Bystanders> found;
   for (const auto& [pid, stat] : stats) {
-    // One that has ended, and waits for its parent to notice, has nothing to lose.
+    // A process that has ended, and waits for its parent, has nothing to lose.
     if ((stat.state == 'Z' && stat.threads <= 1) || around_it.count(pid) > 0) continue;
     const auto line = line_of(stats, pid);
     if (std::any_of(line.begin(), line.end(), [&](pid_t each) { return of_spark.count(each) > 0; })) continue;
-    const auto cgroup = cgroup_of(proc_root / std::to_string(pid));
+    const auto cgroup = os::cgroup_of(proc_root / std::to_string(pid));
     if (!cgroup || cgroup->empty()) continue;
     Bystanders& here = found[*cgroup];
     if (here.count++ == 0) {

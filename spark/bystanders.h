@@ -13,7 +13,7 @@
 
 namespace berth::spark {
 
-// Processes of one cgroup that have nothing to do with Spark.
+// Processes of one cgroup that do not belong to Spark.
 struct Bystanders {
   pid_t pid = 0;  // of the first one
   std::string name;
@@ -21,9 +21,10 @@ struct Bystanders {
   friend bool operator==(const Bystanders&, const Bystanders&) = default;
 };
 
-// By cgroup, of every process outside the root cgroup that is none of `spark`, none that one of those has
-// started, and no init that brought one up in a container of its own (the first process of a PID namespace
-// below this one, and what stands between it and the Spark process; NSpid of proc(5)).
+// Bystanders by cgroup, outside the root cgroup. The processes of `spark` and all that they have started are
+// no bystanders. Nor is the init of a container with such a process: the first process of a PID namespace
+// below this one. The processes between it and the Spark process count as part of the container (NSpid of
+// proc(5)).
 std::map<std::string, Bystanders> find_bystanders(const std::filesystem::path& proc_root,
                                                   const std::vector<Process>& spark);
 

@@ -2,8 +2,8 @@
 #include "spark/collector.h"
 
 #include "model/name.h"
+#include "os/proc_files.h"
 #include "spark/endpoints.h"
-#include "spark/proc_files.h"
 #include "spark/shared_now.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 constexpr double kFirstWait_s = 2;
 constexpr std::size_t kNamed = 4;
 
-// As its command line says; a driver's does not say its application.
+// By its command line; a driver's does not name its application.
 Member member_of(const Process& process) {
   Member member{.pid = process.pid,
                 .name = process.what.name,
@@ -33,7 +33,7 @@ Member member_of(const Process& process) {
   return member;
 }
 
-// "a, b, c"; of many the first few.
+// "a, b, c"; only the first few of many.
 std::string list_of(std::vector<std::string> parts, std::size_t more) {
   if (parts.size() > kNamed) {
     more += parts.size() - kNamed;
@@ -43,7 +43,7 @@ std::string list_of(std::vector<std::string> parts, std::size_t more) {
   return more > 0 ? fmt::format("{} and {} more", list, more) : list;
 }
 
-// Those of the workload's own cgroup and of all below it.
+// Visits the entries of the workload's own cgroup and of all below it.
 template <typename Take>
 void each_within(const std::map<std::string, Bystanders>& bystanders, const std::string& workload,
                  Take take) {
@@ -53,7 +53,7 @@ void each_within(const std::map<std::string, Bystanders>& bystanders, const std:
     take(at->second);
 }
 
-// Why whoever kills the workload would hit more than one executor or driver; nullopt where that is not so.
+// Why killing the workload would hit more than one executor or driver; nullopt where it would not.
 std::optional<std::string> more_than_one(const std::vector<const Member*>& members,
                                          const std::string& workload,
                                          const std::map<std::string, Bystanders>* bystanders) {
@@ -120,7 +120,7 @@ std::map<std::string, std::string> only_applications(
     const Observation& observation, const std::function<bool(const std::string& id)>& is_workload) {
   std::map<std::string, std::string> found;
   for (const auto& [workload, members] : members_by_workload(observation, is_workload)) {
-    std::set<std::string> apps;  // "" of a driver that has not said
+    std::set<std::string> apps;  // "" for a driver that has not told
     for (const Member* member : members)
       if (member->kind != ProcessKind::service) apps.insert(member->identity.app);
     if (apps.size() == 1 && !apps.begin()->empty()) found.emplace(workload, *apps.begin());
@@ -149,12 +149,12 @@ void Collector::look(double now) {
 void Collector::meet(const Process& process, double now) {
   const ProcessId id{process.pid, process.started};
   const auto known = drivers_.find(id);
-  // Until it has an application: its web server comes after the process does.
+  // Look again until it has an application: its web server starts after the process.
   if (known != drivers_.end() && !known->second.driver.app_id().empty()) return;
   const auto own = listening_endpoints(proc_root_, process.pid);
   auto endpoints = own ? *own : usual_endpoints(proc_root_, process.pid);
   if (known != drivers_.end() && known->second.endpoints == endpoints) return;
-  const auto user = user_of(proc_root_ / std::to_string(process.pid));
+  const auto user = os::user_of(proc_root_ / std::to_string(process.pid));
   Known fresh{.driver = Driver(endpoints, user, open_),
               .endpoints = endpoints,
               .guessed_of = own || endpoints.empty() ? std::nullopt : user,
@@ -204,7 +204,7 @@ void Collector::ask(const ProcessId& id, Known& known, double now, double round_
   std::set<std::string> taken;
   for (const auto& [other, its] : drivers_)
     if (other != id && !its.driver.app_id().empty()) taken.insert(its.driver.app_id());
-  // One that is known by its process is asked whatever others say.
+  // A driver found by its own process is asked, whatever the others have told.
   const auto done = known.driver.read(get_, now, known.guessed_of ? taken : std::set<std::string>(),
                                       [&] { return clock_() >= turn_ends; });
   if (done) {
@@ -238,7 +238,7 @@ Observation Collector::collect(double now) {
     const auto key = [&](const Known& known) { return std::make_pair(is_uncertain(known), known.asked); };
     return std::make_pair(key(a->second), a->first) < std::make_pair(key(b->second), b->first);
   });
-  // Those that answer slowly do not keep the others from ever being heard.
+  // Else drivers that answer slowly could keep the others from ever being heard.
   if (++rounds_ % 2 == 0) {
     const auto first =
         std::find_if(due.begin(), due.end(), [&](const auto* item) { return is_uncertain(item->second); });
@@ -284,7 +284,7 @@ Observation Collector::observation(double now) const {
     if (now - known.read_at >= kKept_s) continue;
     if (!by_app.emplace(app, &known).second) disputed.insert(app);
   }
-  // Of two that say the same id, at least one lies.
+  // If two drivers tell the same id, at least one is wrong.
   for (const std::string& app : disputed) by_app.erase(app);
   for (const auto& [id, known] : by_app) {
     if (auto app = known->driver.app(now)) found.apps.push_back(*std::move(app));

@@ -34,7 +34,7 @@ bool is_true(const std::map<std::string, std::string>& properties, const char* n
   return found == properties.end() ? otherwise : found->second == "true";
 }
 
-// "3.5.3", "4.0.0-preview1"; false of one that cannot be read.
+// "3.5.3", "4.0.0-preview1"; false where the text cannot be read.
 bool is_at_least(const std::string& version, int major, int minor) {
   const char* const end = version.data() + version.size();
   std::pair<int, int> said;
@@ -60,11 +60,11 @@ model::Result<void> Driver::find_server(const Get& get, const std::set<std::stri
     const auto found = body ? parse_applications(*body) : model::fail(body.error());
     if (!found) {
       last = body ? found.error().context("GET " + root) : found.error();
-      // Said rather than that another port speaks no HTTP.
+      // This is the better message: another port may not speak HTTP at all.
       if (!said_ && (body || body.error().kind() == model::ErrorKind::refused)) said_ = last;
       continue;
     }
-    if (found->size() != 1) continue;  // a driver has one; something else has all or none
+    if (found->size() != 1) continue;  // a driver has one; another server has all or none
     const RestApplication& app = found->front();
     if (taken.count(app.id) > 0) continue;
     id_ = app.id;
@@ -80,8 +80,8 @@ model::Result<void> Driver::find_server(const Get& get, const std::set<std::stri
   return model::fail(model::ErrorKind::gone, "no application is to be found where the driver listens");
 }
 
-// Whether shuffle output outlives its executor (Spark's docs/configuration.md). That blocks of the shuffle
-// move where blocks do is the default since 3.4 (docs/core-migration-guide.md).
+// Whether shuffle output outlives its executor (Spark's docs/configuration.md). Since 3.4, shuffle blocks
+// move by default where blocks move at all (docs/core-migration-guide.md).
 model::Result<void> Driver::read_settings(const Get& get) {
   const auto body = get(base_ + "/environment");
   if (!body) return model::fail(body.error());
@@ -105,7 +105,7 @@ model::Result<void> Driver::read_settings(const Get& get) {
   return {};
 }
 
-// Active ones alone are few; all of them are listed where these have changed.
+// The active stages alone are few. All stages are listed where these have changed.
 model::Result<void> Driver::read_stages(const Get& get, double now) {
   const auto list = [&](const std::string& query) -> model::Result<std::vector<RestStage>> {
     const std::string url = base_ + "/stages" + query;
@@ -161,19 +161,19 @@ model::Result<void> Driver::read_stages(const Get& get, double now) {
     Attempt& attempt = attempts_[{stage.id, stage.attempt}];
     if (attempt.stage.status != stage.status) attempt.next = attempt.first_open;
     attempt.stage = stage;
-    attempt.stage.rdds = {};  // of a stage they may be hundreds
-    // It has done nothing, and will not.
+    attempt.stage.rdds = {};  // a stage may have hundreds
+    // It has done nothing, and will do nothing.
     if (is_given_up(stage) && stage.completed == 0) attempt.stage.status = Status::skipped;
   }
   return {};
 }
 
-// What the driver has forgotten itself, where there is no room for all of it: an application may run for
-// months.
+// Forgets the oldest stages that the driver itself has forgotten, where there is no room for all: an
+// application may run for months.
 void Driver::forget_oldest(const std::set<AttemptId>& listed) {
   for (auto at = attempts_.begin(); at != attempts_.end();) {
     if (attempts_.size() <= kMostStages && tasks_ <= kMostTasks / 2) return;
-    // All attempts of a stage, or none.
+    // Forgets all attempts of a stage, or none.
     const int stage = at->first.first;
     bool known = false;
     int partitions = 0;
@@ -210,16 +210,16 @@ void Driver::take_jobs(const std::vector<RestJob>& jobs) {
   }
 }
 
-// A job that failed, or was cancelled, leaves stages behind that will never be complete.
+// A job that failed, or was cancelled, leaves stages that will never be complete.
 bool Driver::is_given_up(const RestStage& newest) const {
   return newest.status == Status::failed && going_on_.count(newest.id) == 0;
 }
 
-// Of the stages that go through an RDD which is kept, the earliest of those with the most tasks has computed
-// it: take(1) and show() look at a partition or two. It only says what stages are worth that are known
-// anyway: what is wrong with it does not fail the round.
+// Several stages may go through a kept RDD. The earliest of those with the most tasks has computed it, as
+// take(1) and show() read only a partition or two. The result only affects the value of known stages: an
+// error does not fail the round.
 model::Result<void> Driver::read_cached(const Get& get, const std::vector<RestStage>& stages) {
-  // Where it cannot be read it is not known any more where they are.
+  // After a failed read the places are not known any more.
   for (auto& [id, kept] : kept_) kept.known = false;
   const auto body = get(base_ + "/storage/rdd");
   if (!body) return model::fail(body.error());
@@ -258,7 +258,7 @@ model::Result<void> Driver::read_page(const Get& get, Attempt& attempt, std::siz
   const auto page = parse_tasks(*body);
   if (!page) return model::fail(page.error().context("GET " + url));
   const auto& tasks = *page;
-  // It can only have more of them than asked for by lying.
+  // A driver that sends more tasks than asked for is lying.
   const std::size_t count = std::min(tasks.size(), static_cast<std::size_t>(kPageTasks));
   const std::size_t known = attempt.tasks.size();
   attempt.tasks.resize(std::max(known, offset + count));
@@ -267,7 +267,7 @@ model::Result<void> Driver::read_page(const Get& get, Attempt& attempt, std::siz
   while (attempt.first_open < attempt.tasks.size() && attempt.tasks[attempt.first_open].finished)
     ++attempt.first_open;
   const bool over = attempt.stage.status == Status::complete || attempt.stage.status == Status::failed;
-  // Tasks that an abandoned attempt left running are not waited for.
+  // Tasks that an abandoned attempt left running do not matter.
   if (over && count < static_cast<std::size_t>(kPageTasks)) attempt.read = true;
   if (tasks_ > kMostTasks)
     return model::fail(model::ErrorKind::invalid_input, fmt::format("more than {} tasks", kMostTasks));
@@ -288,8 +288,8 @@ model::Result<void> Driver::read_tasks(const Get& get, const std::function<bool(
         if (const auto done = read_page(get, attempt, asked, pages); !done) return done;
         attempt.next = asked + kPageTasks;
         if (attempt.tasks.size() < attempt.next) break;
-        // Of a running stage the page of the first open task and the newest ones; what is open between them
-        // comes round. So one task that takes long neither hides those after it nor has them read again.
+        // Of a running stage it reads the page of the first open task, and the newest ones. Later rounds read
+        // the open tasks between them. So one long task neither hides those after it nor has them read again.
         offset = active ? std::max(attempt.next, attempt.tasks.size() - kPageTasks / 2) : attempt.next;
       }
       if (!active && !attempt.read) all_read = false;
@@ -299,7 +299,7 @@ model::Result<void> Driver::read_tasks(const Get& get, const std::function<bool(
   return {};
 }
 
-// Of those in the stages that run.
+// Mean time of the succeeded tasks in the running stages.
 double Driver::usual_task_s() const {
   double sum_s = 0;
   double count = 0;
@@ -319,11 +319,11 @@ void Driver::count(double now) {
     std::int64_t partitions = 0;
     std::int64_t left = 0;
   };
-  std::map<int, Tally> tallies;  // by stage; what another does again for it is its own
+  std::map<int, Tally> tallies;  // by stage; work that another stage repeats for it counts here
   for (auto at = attempts_.begin(); at != attempts_.end();) {
     const int id = at->first.first;
     const int of = stood_for_by(id);
-    const RestStage* newest = nullptr;  // the last attempt tells what is left; it may be of a few partitions
+    const RestStage* newest = nullptr;  // the last attempt tells the rest; it may have a few partitions only
     int partitions = 0;
     for (; at != attempts_.end() && at->first.first == id; ++at) {
       const RestStage& stage = at->second.stage;
@@ -372,7 +372,7 @@ model::Result<void> Driver::read(const Get& get, double now, const std::set<std:
   return read_tasks(get, over);
 }
 
-// It only says more of stages that are known anyway: what is wrong with it does not fail the round.
+// The log only adds facts about known stages: an error does not fail the round.
 void Driver::read_log(double now) {
   const bool waits = now < log_again_at_ && log_again_at_ - now <= kListAgain_s;
   if (!log_file_ || waits) return;
@@ -391,7 +391,7 @@ void Driver::draw_graph() {
     } else if (status != Status::pending) {
       stage.state = KnownStage::State::ran;
     }
-    stage.complete = status == Status::complete;  // the last attempt's word
+    stage.complete = status == Status::complete;  // as of the last attempt
     stage.wrote = stage.wrote || attempt.stage.shuffle_write_bytes > 0;
     stage.rdd = attempt.stage.rdd;
     stage.tasks = std::max(stage.tasks, attempt.stage.tasks);
@@ -405,8 +405,9 @@ int Driver::stood_for_by(int stage) const {
   return other == graph_.stands_for.end() ? stage : other->second;
 }
 
-// Who alone keeps something that a stage's task computed of its RDDs. What is not known to be elsewhere is
-// where it was computed; and so is one of other partitions than the stage has.
+// The executors that are the only keepers of a task's results of RDDs. If the place of a partition is not
+// known, it counts as kept where it was computed. So it does if the RDD has another number of partitions than
+// the stage.
 std::vector<std::string> Driver::keepers(const std::vector<const Kept*>& rdds, int partitions, int partition,
                                          const std::string& ran) {
   std::set<std::string> executors;
@@ -430,7 +431,7 @@ std::optional<model::SparkApp> Driver::app(double now) const {
   std::map<int, std::map<int, model::SparkTask>> done;  // by stage and partition; the newest attempt's
   std::set<int> given_up;
   for (const auto& [id, attempt] : attempts_) {
-    // Of a stage that another stands for, there are tasks where it did again what that one had lost.
+    // A stage with an earlier stand-in has tasks only where it repeated work that was lost.
     const int of = stood_for_by(id.first);
     if (of == id.first && attempt.stage.status != Status::skipped) {
       if (app.stages.empty() || app.stages.back().id != id.first) {
@@ -450,7 +451,8 @@ std::optional<model::SparkApp> Driver::app(double now) const {
       }
     }
     if (attempt.stage.status == Status::active) {
-      // What an earlier attempt had done, and is lost. A copy of a task (speculation) takes nothing from it.
+      // An earlier attempt had done this work, and it is lost. A speculative copy of a task takes nothing
+      // away.
       for (const RestTask& task : attempt.tasks)
         if (task.status != RestTask::Status::succeeded) done[of].erase(task.partition);
     }
@@ -467,13 +469,13 @@ std::optional<model::SparkApp> Driver::app(double now) const {
   for (model::SparkStage& stage : app.stages) {
     const std::vector<const Kept*>& kept = kept_of[stage.id];
     for (auto& [partition, task] : done[stage.id]) {
-      // A retry of a few partitions is numbered as the whole is; what lies beyond is none of it.
+      // A retry of a few partitions has the numbers of the whole stage; a number beyond that is wrong.
       if (partition >= stage.partitions) continue;
       task.kept_by = keepers(kept, stage.partitions, partition, task.executor);
       stage.cached = stage.cached || !task.kept_by.empty();
       stage.tasks.push_back(std::move(task));
     }
-    // The rest of it nobody waits for.
+    // No job waits for the rest of it.
     if (given_up.count(stage.id) > 0) stage.partitions = static_cast<int>(stage.tasks.size());
   }
   std::erase_if(app.stages, [&](const model::SparkStage& stage) {

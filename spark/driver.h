@@ -19,48 +19,52 @@
 
 namespace berth::spark {
 
-// The body that a URL answers with. Blocks.
+// Fetches the body of a URL. Blocks.
 using Get = std::function<model::Result<std::string>(const std::string& url)>;
 
-// One running driver, read bit by bit, so that no round costs it more than a few pages: what is finished is
-// read once; of a running stage what came since.
+// One running driver, read in parts, so that no round costs it more than a few pages. Finished stages are
+// read once; of a running stage the new tasks are read.
 class Driver {
  public:
   static constexpr int kPageTasks = 256;              // some 330 KB
   static constexpr int kPagesPerRound = 8;            // of all stages together
   static constexpr std::size_t kMostTasks = 200'000;  // of one application
-  static constexpr double kListAgain_s = 30;          // all stages, though none seems to have changed
-  static constexpr double kLongestWave_s = 60;        // between reports of progress, where it goes on
+  static constexpr double kListAgain_s = 30;          // reads all stages, though none seems to have changed
+  static constexpr double kLongestWave_s =
+      60;  // the longest time between reports of progress, while it goes on
 
   // `endpoints`: where the driver's process listens; one of them is its web server, if it has any. `open`
-  // opens its event log, which is read as far as it is `user`'s, as the driver is; without it none is read.
+  // opens its event log; without it no log is read. The log must belong to `user`, the driver's user.
   explicit Driver(std::vector<std::string> endpoints, std::optional<uid_t> user = {}, OpenFile open = {})
       : endpoints_(std::move(endpoints)), user_(user), open_(std::move(open)) {}
 
-  // Asks what is to be asked now, and reads on in its event log. `now`: epoch seconds. An error says what the
-  // driver did wrong; what was read before stays, and the next round goes on. `taken`: applications that are
-  // other drivers', for one that could be at any of many endpoints. `over`: whether the next round is to go
-  // on with what can wait: other endpoints, more pages of tasks.
+  // Asks for the data that is due, and reads on in its event log. `now`: epoch seconds. An error names the
+  // driver's fault; earlier data stays, and the next round goes on.
+  //
+  // `taken`: applications of other drivers. They are skipped where the driver could be at any of many
+  // endpoints. `over`: whether work that can wait is left to the next round: other endpoints, more pages of
+  // tasks.
   model::Result<void> read(
       const Get& get, double now, const std::set<std::string>& taken = {},
       const std::function<bool()>& over = [] { return false; });
 
-  // Empty before it has said so.
+  // Empty until the driver has told it.
   const std::string& app_id() const { return id_; }
   // Whether read() failed only because some endpoints are still to be tried.
   bool searching() const { return id_.empty() && next_endpoint_ > 0; }
-  // As of the last round; nullopt before everything that was finished then has been read.
+  // As of the last round; nullopt until all stages that were finished then have been read.
   std::optional<model::SparkApp> app(double now) const;
-  // Its completed tasks of all that are known, and when they were counted; nullopt before they are. The end
-  // of the application counts as one more, since more may come until then: so this is below 1, and falls
-  // where stages appear that nobody knew of. Tasks that were begun together end together, and a rate between
-  // two of them would say nothing: where progress goes on, it is not counted again before a task's usual time
-  // is over.
+  // The share of completed tasks among all known ones, and the time of the count; nullopt before the first
+  // count. More stages may come until the application ends, so the end counts as one more task. So the share
+  // is below 1, and falls where new stages appear.
+  //
+  // Tasks that began together end together, and a rate between two of them would mean nothing. So while
+  // progress goes on, the next count comes after a task's usual time.
   const std::optional<model::ProgressReport>& progress() const { return progress_; }
-  // Why its event log is not read though it writes one; empty where it is. Then the order of stages in their
-  // jobs stands for what they read.
+  // Why its event log is not read though it writes one; empty where it is read. Without the log, the parent
+  // of a stage is the one before it in its job.
   const std::string& log_problem() const { return log_problem_; }
-  // Why it is not known what its executors keep; empty where it is.
+  // Why it is not known which data its executors keep; empty where it is known.
   const std::string& cached_problem() const { return cached_problem_; }
 
  private:
@@ -69,15 +73,15 @@ class Driver {
     RestStage stage;
     std::vector<RestTask> tasks;
     std::size_t first_open = 0;  // all before it are finished
-    std::size_t next = 0;        // of one that is over: not looked at since it ended
+    std::size_t next = 0;        // of a finished stage: first task not read since its end
     bool read = false;           // nothing more will come
   };
   using AttemptId = std::pair<int, int>;  // stage, attempt
   // An RDD of which executors keep partitions.
   struct Kept {
     int partitions = 0;
-    bool known = false;                // where they are
-    std::map<int, std::string> alone;  // by partition: the executor that nobody else has it beside
+    bool known = false;                // whether the places of its partitions are known
+    std::map<int, std::string> alone;  // by partition: the only executor that has it
   };
 
   model::Result<void> find_server(const Get& get, const std::set<std::string>& taken,
@@ -102,7 +106,7 @@ class Driver {
   std::optional<uid_t> user_;
   OpenFile open_;
   std::size_t next_endpoint_ = 0;
-  std::optional<model::Error> said_;  // by what speaks HTTP there, and is not it
+  std::optional<model::Error> said_;  // from a server there that speaks HTTP, but is no driver
   std::string base_;                  // http://HOST:PORT/api/v1/applications/ID[/ATTEMPT]
   std::string id_;
   std::string attempt_;
@@ -110,13 +114,13 @@ class Driver {
   std::string version_;
   bool settings_read_ = false;
   bool shuffle_service_ = false;
-  bool keeps_disk_blocks_ = false;  // the shuffle service, of RDDs too
+  bool keeps_disk_blocks_ = false;  // the shuffle service keeps blocks of RDDs too
   bool migration_ = false;
   std::map<AttemptId, Attempt> attempts_;
   std::vector<std::vector<int>> jobs_;  // stages of each
   std::map<int, int> job_of_;           // a stage's first
-  std::set<int> going_on_;              // stages of jobs that are not over
-  // Of RDDs that executors keep: the stage that computed it, after its number of tasks, negative.
+  std::set<int> going_on_;              // stages of jobs that still run
+  // By kept RDD: its number of tasks, negative, and the stage that computed it.
   std::map<int, std::pair<int, int>> cached_by_;
   std::map<int, Kept> kept_;
   std::string cached_problem_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spark/endpoints.h"
 
-#include "spark/proc_files.h"
+#include "os/proc_files.h"
 
 #include <array>
 #include <charconv>
@@ -24,7 +24,7 @@ namespace {
 constexpr std::uint16_t kFirstPort = 4040;
 constexpr std::uint16_t kLastPort = 4056;
 
-// Of all descriptors of a process, /proc/PID/fd: "socket:[INODE]".
+// Inodes of the sockets of a process, from /proc/PID/fd: "socket:[INODE]".
 std::optional<std::set<std::string>> socket_inodes(const std::filesystem::path& process) {
   std::set<std::string> inodes;
   std::error_code error;
@@ -67,7 +67,7 @@ std::string host_of(std::string_view text) {
   if (text.size() == 8) return is_ipv4(bytes.data());
   constexpr std::array<unsigned char, 12> kMapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
   if (std::memcmp(bytes.data(), kMapped.data(), kMapped.size()) == 0) return is_ipv4(bytes.data() + 12);
-  // A JVM that listens at :: takes IPv4 too.
+  // A JVM that listens at :: accepts IPv4 too.
   if (bytes == std::array<unsigned char, 16>{}) return "127.0.0.1";
   return "[" + std::string(inet_ntop(AF_INET6, bytes.data(), name.data(), name.size())) + "]";
 }
@@ -101,7 +101,7 @@ void add_listening(const std::filesystem::path& table, std::vector<Listening>& f
   }
 }
 
-// In the process's network namespace.
+// Sockets in the process's network namespace.
 std::vector<Listening> listening_near(const std::filesystem::path& process) {
   std::vector<Listening> found;
   add_listening(process / "net" / "tcp", found);
@@ -137,9 +137,9 @@ std::optional<std::vector<std::string>> listening_endpoints(const std::filesyste
 
 std::vector<std::string> usual_endpoints(const std::filesystem::path& proc_root, pid_t pid) {
   const auto process = proc_root / std::to_string(pid);
-  const auto uid = user_of(process);
+  const auto uid = os::user_of(process);
   if (!uid) return {};
-  std::set<std::string> near_it;  // /proc/PID/ns/net would say the same, but not to everybody
+  std::set<std::string> near_it;  // /proc/PID/ns/net would show the same, but not to every user
   for (const Listening& socket : listening_near(process)) near_it.insert(socket.inode);
   const std::string user = std::to_string(*uid);
   return endpoints_among(listening_near(proc_root / "self"), [&](const Listening& socket) {

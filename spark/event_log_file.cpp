@@ -2,6 +2,8 @@
 // Names are those of Spark's EventLogFileWriters.scala (3.x and 4.x).
 #include "spark/event_log_file.h"
 
+#include "os/directory.h"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -20,8 +22,8 @@ namespace berth::spark {
 
 namespace {
 
-using cgroup::FileDescriptor;
 using model::ErrorKind;
+using os::FileDescriptor;
 
 constexpr std::size_t kChunk = std::size_t{128} << 10;
 constexpr int kMostEntries = 10'000;
@@ -68,7 +70,7 @@ std::optional<Part> part_of(std::string_view entry, const std::string& name) {
   return entry.empty() || !part.codec.empty() ? std::optional(part) : std::nullopt;
 }
 
-// An error, of whatever was to be had.
+// The error for a file that cannot be read because it is compressed.
 auto compressed(const std::string& codec) {
   return model::fail(
       ErrorKind::unavailable,
@@ -98,7 +100,8 @@ model::Result<std::optional<EventLogPlace>> event_log_of(const std::map<std::str
   return EventLogPlace{.directory = std::move(path), .name = std::move(name)};
 }
 
-model::Result<FileDescriptor> EventLogFile::open_own(const std::filesystem::path& path, mode_t kind) const {
+model::Result<os::FileDescriptor> EventLogFile::open_own(const std::filesystem::path& path,
+                                                         mode_t kind) const {
   auto opened = open_(path);
   if (!opened) return opened;
   struct stat status {};
@@ -119,21 +122,17 @@ std::filesystem::path EventLogFile::part_path(std::uint64_t part) const {
   return place_.directory / ("eventlog_v2_" + place_.name) / fmt::format("events_{}_{}", part, place_.name);
 }
 
-// Which part goes on where the next by number is not there, or is not known. A history server compacts old
-// parts while the log is written (EventLogFileCompactor.scala): what is still of use of all up to one goes
-// into one file, which is named like the last of them, and they are removed. So of compacted files the last
-// one that is new is the next, else the first plain one that is left. One that the driver's user cannot have
-// written is passed over.
+// Finds the next part where the next number does not exist, or is not known. A history server compacts old
+// parts while the log is written (EventLogFileCompactor.scala). It writes the useful events of all parts up
+// to one into one file, named like the last of them, and removes these.
+//
+// So the last new compacted file is the next part, else the first plain one that is left. A compacted file
+// that the driver's user cannot have written is skipped.
 model::Result<bool> EventLogFile::find_part(std::optional<std::uint64_t> after) {
   const auto directory = open_own(place_.directory / ("eventlog_v2_" + place_.name), S_IFDIR);
   if (!directory) return model::fail(directory.error());
-  const int copy = fcntl(directory->get(), F_DUPFD_CLOEXEC, 0);
-  const std::unique_ptr<DIR, int (*)(DIR*)> list(copy < 0 ? nullptr : fdopendir(copy), closedir);
-  if (!list) {
-    const int problem = errno;
-    if (copy >= 0) close(copy);
-    return model::fail(model::Error::from_errno(problem, "listing its directory"));
-  }
+  const os::DirectoryStream list = os::stream_of(directory->get());
+  if (!list) return model::fail(model::Error::from_errno(errno, "listing its directory"));
   std::optional<Part> compact;
   std::vector<Part> plain;
   int entries = 0;
@@ -154,7 +153,7 @@ model::Result<bool> EventLogFile::find_part(std::optional<std::uint64_t> after) 
       next_ = Next{std::move(*file), compact->index};
       return true;
     }
-    if (file.error().kind() == ErrorKind::gone) return false;  // by the next compaction
+    if (file.error().kind() == ErrorKind::gone) return false;  // the next compaction removed it
     if (file.error().kind() != ErrorKind::refused) return model::fail(file.error());
     std::erase_if(plain, [&](const Part& part) { return part.index <= compact->index; });
   }
@@ -169,7 +168,7 @@ model::Result<bool> EventLogFile::find_part(std::optional<std::uint64_t> after) 
   return true;
 }
 
-// Whether the log goes on in another file, which is open then.
+// Whether the log goes on in another file; opens it then.
 model::Result<bool> EventLogFile::find_next() {
   if (!part_) return false;
   auto file = open_own(part_path(*part_ + 1), S_IFREG);
@@ -231,7 +230,7 @@ model::Result<void> EventLogFile::read(const std::function<void(std::string_view
       const auto found = find_next();
       if (!found) return model::fail(found.error());
       if (!*found) return {};
-      continue;  // with what was written to this one before the next was begun
+      continue;  // with the text written to this part before the next one was begun
     }
     take(std::string_view(buffer).substr(0, static_cast<std::size_t>(got)));
     offset_ += got;

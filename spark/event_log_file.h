@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cgroup/file_descriptor.h"
 #include "model/error.h"
+#include "os/file_descriptor.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -20,24 +20,26 @@ namespace berth::spark {
 
 // Opens a file or directory for reading, wherever a user wants it to be: without being led to anything that
 // hangs, or does something when it is opened. Error gone where there is none.
-using OpenFile = std::function<model::Result<cgroup::FileDescriptor>(const std::filesystem::path&)>;
+using OpenFile = std::function<model::Result<os::FileDescriptor>(const std::filesystem::path&)>;
 
-// Where an application's event log is.
+// The place of an application's event log.
 struct EventLogPlace {
   std::filesystem::path directory;
-  std::string name;  // without what says that it is compressed or in progress
+  std::string name;  // without the suffixes for compression and "in progress"
   friend bool operator==(const EventLogPlace&, const EventLogPlace&) = default;
 };
 
-// By its Spark properties; nullopt where it writes none. Error `unavailable` where it is in no directory of a
-// host (spark.eventLog.dir of another scheme than file:).
+// The place by the application's Spark properties; nullopt where it writes no log. Error `unavailable` where
+// the log is in no directory of a host (spark.eventLog.dir of another scheme than file:).
 model::Result<std::optional<EventLogPlace>> event_log_of(const std::map<std::string, std::string>& properties,
                                                          const std::string& app, const std::string& attempt);
 
-// Reads an event log as it grows, one file or rolled over many (spark.eventLog.rolling.enabled), of which a
-// history server may compact old ones meanwhile (spark.history.fs.eventLog.rolling.maxFilesToRetain): what is
-// read then may come twice. Only what belongs to the driver's own user is read: it names the file, and could
-// name anybody's. What somebody else compacted is passed over.
+// Reads an event log as it grows: one file, or many by rolling (spark.eventLog.rolling.enabled). A history
+// server may compact old parts meanwhile (spark.history.fs.eventLog.rolling.maxFilesToRetain). Then some
+// events may come twice.
+//
+// Only files of the driver's own user are read: the driver names the path, and could name any other user's. A
+// compacted file of another user is skipped.
 class EventLogFile {
  public:
   static constexpr std::size_t kMostBytes = std::size_t{8} << 20;  // at once
@@ -45,13 +47,14 @@ class EventLogFile {
   EventLogFile(EventLogPlace place, uid_t owner, OpenFile open)
       : place_(std::move(place)), owner_(owner), open_(std::move(open)) {}
 
-  // Hands on what was written since the last time, kMostBytes at most. Errors: `gone` where there is no such
-  // file (yet), `unavailable` where it is compressed, `refused` where it is somebody else's or no file.
+  // Passes on the text written since the last call, kMostBytes at most. Errors: `gone` where there is no such
+  // file (yet), `unavailable` where it is compressed, `refused` where it belongs to another user or is no
+  // regular file.
   model::Result<void> read(const std::function<void(std::string_view)>& take);
 
  private:
   model::Result<void> find();
-  model::Result<cgroup::FileDescriptor> open_own(const std::filesystem::path& path, mode_t kind) const;
+  model::Result<os::FileDescriptor> open_own(const std::filesystem::path& path, mode_t kind) const;
   model::Result<bool> find_part(std::optional<std::uint64_t> after);
   model::Result<bool> find_next();
   void go_on();
@@ -60,14 +63,14 @@ class EventLogFile {
   EventLogPlace place_;
   uid_t owner_;
   OpenFile open_;
-  cgroup::FileDescriptor file_;
+  os::FileDescriptor file_;
   off_t offset_ = 0;
-  std::optional<std::uint64_t> part_;  // of one that is rolled over
+  std::optional<std::uint64_t> part_;  // of a rolled log
   struct Next {
-    cgroup::FileDescriptor file;
+    os::FileDescriptor file;
     std::uint64_t part = 0;
   };
-  std::optional<Next> next_;  // once the part at hand will not grow any more
+  std::optional<Next> next_;  // set once the present part does not grow any more
 };
 
 }  // namespace berth::spark

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spark/family.h"
 
-#include "spark/proc_files.h"
+#include "os/proc_files.h"
 
 #include <map>
 #include <set>
@@ -11,14 +11,14 @@ namespace berth::spark {
 
 std::vector<Relative> family_of(const std::filesystem::path& proc_root, pid_t pid,
                                 const std::vector<pid_t>& others) {
-  std::map<pid_t, Stat> stats;
+  std::map<pid_t, os::Stat> stats;
   for (const pid_t each : others) {
-    if (auto stat = read_stat(proc_root / std::to_string(each))) stats.emplace(each, std::move(*stat));
+    if (auto stat = os::read_stat(proc_root / std::to_string(each))) stats.emplace(each, std::move(*stat));
   }
-  const auto first = read_stat(proc_root / std::to_string(pid));
+  const auto first = os::read_stat(proc_root / std::to_string(pid));
   if (!first) return {};
   std::set<pid_t> members{pid};
-  // A parent can have a higher number than its child: until a pass finds nobody.
+  // A parent can have a higher number than its child: repeat until a pass finds no new one.
   for (bool grown = true; grown;) {
     grown = false;
     for (const auto& [each, stat] : stats) {

@@ -15,9 +15,8 @@ struct Relative {
   friend bool operator==(const Relative&, const Relative&) = default;
 };
 
-// The process `pid` and, of `others`, those that it has started, and that these have, and so on: itself
-// first, then ascending. Who started one that has ended is not known any more, and those are none of it.
-// Empty where it has ended.
+// The process `pid` and its descendants among `others`: itself first, then ascending. A process whose parent
+// has ended is left out: its origin is not known any more. Empty where `pid` has ended.
 std::vector<Relative> family_of(const std::filesystem::path& proc_root, pid_t pid,
                                 const std::vector<pid_t>& others);
 

@@ -21,15 +21,16 @@ struct HttpLimits {
 // nothing but http. Nothing of libcurl is in memory before the first request.
 class HttpClient {
  public:
-  // `stop`: once true, what is under way is given up at once; must outlive the client.
+  // `stop`: once true, the request under way is given up at once. It must outlive the client.
   HttpClient(HttpLimits limits, const std::atomic<bool>& stop);
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  // The body of a 200. Blocks. Errors: `refused` for any other status (what it was is in the message: a 302
-  // or 403 of a filter), `gone` where nobody answers, `transient` where it took too long or was given up,
-  // `invalid_input` for a body beyond its limit, `unavailable` where there is no libcurl, `io` for the rest.
+  // Returns the body of a 200. Blocks.
+  // Errors: `refused` for any other status, with the status in the message (302 or 403 of a filter). `gone`
+  // where no server answers. `transient` where it took too long or was given up. `invalid_input` for a body
+  // beyond its limit. `unavailable` where there is no libcurl, `io` for the rest.
   model::Result<std::string> get(const std::string& url);
 
   struct State;

@@ -13,12 +13,12 @@
 
 namespace berth::spark {
 
-// Whether a text has brackets that nest deeper, or more values, than any answer of a driver has reason to:
-// what is parsed is kept on the heap, and a driver could have us build a million levels of nothing.
+// Whether a text has brackets that nest deeper, or more values, than any real answer of a driver. A parsed
+// value takes heap memory, and a hostile driver could send a million empty levels.
 bool too_deep_or_many(std::string_view text);
 
-// JSON of a program that is not to be trusted. Reads straight down; the first error sticks, and what is read
-// after it is empty.
+// Reads JSON of a program that berth does not trust. A reader reads straight down: the first error sticks,
+// and values after it are empty.
 class JsonReader {
  public:
   using json = nlohmann::json;
@@ -34,12 +34,12 @@ class JsonReader {
     return value;
   }
 
-  // nullptr, and an error, where it is not an array.
+  // nullptr, and an error, where it is no array.
   const json* array(const json& value, const char* where);
   // Absent or null: `otherwise`, or an error where there is none.
   double number(const json& object, const char* name, double most, std::optional<double> otherwise = {});
   int integer(const json& object, const char* name, std::optional<double> otherwise = {});
-  // Of an array; none where it is not one.
+  // The integers of an array; none where it is no array.
   std::vector<int> integers(const json& value, const char* where);
   // -1 counts as 0: Spark's way to say that it does not know.
   std::uint64_t bytes(const json& object, const char* name);

@@ -23,7 +23,7 @@ std::string problem() {
 }
 
 model::Result<LibCurl> load() {
-  // Of its dependencies some cannot be unloaded while there are threads.
+  // Some of its dependencies cannot be unloaded while there are threads.
   void* library = dlopen(kName, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) return model::fail(model::ErrorKind::unavailable, problem());
   LibCurl curl;
@@ -38,7 +38,7 @@ model::Result<LibCurl> load() {
       !take(library, "curl_slist_free_all", curl.slist_free_all)) {
     return model::fail(model::ErrorKind::unavailable, problem());
   }
-  // Plain HTTP needs nothing of it, and TLS is slow to set up.
+  // Plain HTTP needs no global initialisation, and that of TLS is slow.
   if (global_init(CURL_GLOBAL_NOTHING) != CURLE_OK)
     return model::fail(model::ErrorKind::unavailable, std::string(kName) + ": cannot be set up");
   return curl;

@@ -7,9 +7,9 @@
 
 namespace berth::spark {
 
-// What is called of libcurl. Loaded when the first driver is asked, and kept from then on: with what it needs
-// in turn (TLS, HTTP/2, Kerberos) it is as much memory as the rest of berthd, which hosts without Spark have
-// no use for.
+// The functions of libcurl that are called. The first request to a driver loads the library, and it stays
+// loaded. With its own dependencies (TLS, HTTP/2, Kerberos) it takes as much memory as the rest of berthd.
+// Hosts without Spark do not need it.
 struct LibCurl {
   decltype(&::curl_easy_init) easy_init = nullptr;
   decltype(&::curl_easy_setopt) easy_setopt = nullptr;
@@ -21,7 +21,7 @@ struct LibCurl {
   decltype(&::curl_slist_free_all) slist_free_all = nullptr;
 };
 
-// Error `unavailable` where the host has no such library, which says why.
+// Error `unavailable` where the host has no such library; the message has the reason.
 model::Result<LibCurl> load_libcurl();
 
 }  // namespace berth::spark

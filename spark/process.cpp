@@ -2,7 +2,7 @@
 #include "spark/process.h"
 
 #include "model/name.h"
-#include "spark/proc_files.h"
+#include "os/proc_files.h"
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,6 @@ namespace berth::spark {
 namespace {
 
 // Class paths are long, but /proc/PID/cmdline can be as long as its owner wants.
-constexpr std::size_t kMostCommandLine = std::size_t{1} << 20;
 
 // Main classes (Spark's source, core/, resource-managers/).
 constexpr std::array kExecutors{
@@ -90,16 +89,16 @@ std::optional<Recognised> recognise(const std::vector<std::string>& arguments) {
 
 std::optional<Process> find_process(const std::filesystem::path& proc_root, pid_t pid) {
   const auto path = proc_root / std::to_string(pid);
-  const auto arguments = read_start(path / "cmdline", kMostCommandLine);
+  const auto arguments = os::read_start(path / "cmdline", os::kMostCommandLine);
   // Nearly every process: no more than one file is read of it.
   if (arguments.find("org.apache.spark.") == std::string::npos) return std::nullopt;
   auto what = recognise(split_at_nul(arguments));
-  const auto stat = read_stat(path);
-  auto cgroup = cgroup_of(path);
+  const auto stat = os::read_stat(path);
+  auto cgroup = os::cgroup_of(path);
   if (!what || !stat || !cgroup) return std::nullopt;
   // Whoever had the pid when its start was read is the one that the rest is of.
-  const auto again = read_stat(path);
-  if (read_start(path / "cmdline", kMostCommandLine) != arguments || !again ||
+  const auto again = os::read_stat(path);
+  if (os::read_start(path / "cmdline", os::kMostCommandLine) != arguments || !again ||
       again->started != stat->started)
     return std::nullopt;
   return Process{
@@ -108,7 +107,7 @@ std::optional<Process> find_process(const std::filesystem::path& proc_root, pid_
 
 std::vector<Process> find_processes(const std::filesystem::path& proc_root) {
   std::vector<Process> processes;
-  for (const pid_t pid : pids_of(proc_root)) {
+  for (const pid_t pid : os::pids_of(proc_root)) {
     if (auto process = find_process(proc_root, pid)) processes.push_back(*std::move(process));
   }
   return processes;

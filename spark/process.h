@@ -15,19 +15,19 @@ namespace berth::spark {
 
 enum class ProcessKind { executor, driver, service };
 
-// What a command line says of itself. Nothing in it is to be trusted: any user can write one.
+// Facts from a command line. berth trusts none of them: any user can write one.
 struct Recognised {
   ProcessKind kind = ProcessKind::service;
   std::string name;      // of its main class, without the package: "Worker"
-  std::string app;       // of an executor; a driver is asked
+  std::string app;       // of an executor; a driver is asked for it
   std::string executor;  // of an executor
   friend bool operator==(const Recognised&, const Recognised&) = default;
 };
 
-// Executors, drivers and the services that must outlive them (Master, Worker, external shuffle service, the
-// launcher that YARN starts in client mode), by the main class of a JVM's command line, of Spark 3 and 4 on
-// standalone clusters, YARN and Kubernetes. nullopt for everything else, and for an executor that does not
-// name its application and itself.
+// Recognises a Spark process by the main class of a JVM's command line, of Spark 3 and 4 on standalone
+// clusters, YARN and Kubernetes. It knows executors, drivers and the services that must outlive them: Master,
+// Worker, external shuffle service, and the launcher that YARN starts in client mode. Returns nullopt for
+// everything else, and for an executor whose command line lacks its application or its own id.
 std::optional<Recognised> recognise(const std::vector<std::string>& arguments);
 
 struct Process {
@@ -38,10 +38,10 @@ struct Process {
   friend bool operator==(const Process&, const Process&) = default;
 };
 
-// The one of this pid; nullopt where that is none of Spark's, or has just ended.
+// The Spark process with this pid; nullopt where it is none of Spark's, or has just ended.
 std::optional<Process> find_process(const std::filesystem::path& proc_root, pid_t pid);
 
-// The Spark processes there are, ascending by pid. One that ends meanwhile is left out.
+// All Spark processes, ascending by pid. A process that ends meanwhile is left out.
 std::vector<Process> find_processes(const std::filesystem::path& proc_root);
 
 }  // namespace berth::spark

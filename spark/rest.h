@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a driver's REST API answers, as far as it is of use (Spark's docs/monitoring.md; Spark 3 and 4). A
-// driver is any user's program: what is missing, of a wrong type or impossible is an error that names it, and
-// unknown members are ignored.
+// Parses the useful part of the answers of a driver's REST API (Spark's docs/monitoring.md; Spark 3 and 4). A
+// driver is any user's program. So a member that is missing, of a wrong type or impossible is an error that
+// names it. Unknown members are ignored.
 #pragma once
 
 #include "model/error.h"
@@ -17,11 +17,11 @@ namespace berth::spark {
 
 struct RestApplication {
   std::string id;
-  std::string attempt;  // empty where the resource manager knows none
+  std::string attempt;  // empty where the resource manager has none
   double started = 0;   // epoch seconds
-  std::string version;  // of Spark: "3.5.3"; empty where it does not say
+  std::string version;  // of Spark: "3.5.3"; empty where it is not told
 };
-// GET /api/v1/applications; those that run.
+// GET /api/v1/applications; the running ones.
 model::Result<std::vector<RestApplication>> parse_applications(std::string_view text);
 
 struct RestStage {
@@ -32,13 +32,13 @@ struct RestStage {
   int tasks = 0;      // 1 at least
   int completed = 0;  // partitions
   std::uint64_t shuffle_write_bytes = 0;
-  int rdd = -1;           // that it computes; -1 where it does not say
-  std::vector<int> rdds;  // all that it goes through, that one first
+  int rdd = -1;           // the RDD that it computes; -1 where it is not told
+  std::vector<int> rdds;  // all RDDs that it goes through, that one first
 };
-// GET .../stages; without stages of no task.
+// GET .../stages; without stages that have no task.
 model::Result<std::vector<RestStage>> parse_stages(std::string_view text);
 
-// A partition that is kept.
+// A partition that executors keep.
 struct RestBlock {
   int partition = 0;
   std::vector<std::string> executors;  // each has all of it
@@ -49,15 +49,15 @@ struct RestBlock {
 struct RestRdd {
   int id = 0;
   int partitions = 0;
-  std::optional<std::vector<RestBlock>> blocks = {};  // nullopt where it does not say where they are
+  std::optional<std::vector<RestBlock>> blocks = {};  // nullopt where their places are not told
   friend bool operator==(const RestRdd&, const RestRdd&) = default;
 };
-// GET .../storage/rdd: those of which partitions are kept on executors.
+// GET .../storage/rdd: the RDDs whose partitions executors keep.
 model::Result<std::vector<RestRdd>> parse_cached(std::string_view text);
 
 struct RestJob {
-  int id = -1;              // -1 where it does not say
-  bool over = false;        // whatever came of it
+  int id = -1;              // -1 where it is not told
+  bool over = false;        // with any outcome
   std::vector<int> stages;  // ascending
 };
 // GET .../jobs.
@@ -70,9 +70,9 @@ struct RestTask {
   std::string executor;
   double run_s = 0;  // of a running one, so far
   std::uint64_t input_bytes = 0;
-  bool finished = false;  // whatever came of it
+  bool finished = false;  // with any outcome
 };
-// GET .../stages/ID/ATTEMPT/taskList, in its order: that of being launched.
+// GET .../stages/ID/ATTEMPT/taskList, in its order: the order of launching.
 model::Result<std::vector<RestTask>> parse_tasks(std::string_view text);
 
 // GET .../environment: sparkProperties.

@@ -51,7 +51,7 @@ StageGraph graph_of(const std::map<int, KnownStage>& stages, const std::vector<s
     const auto stage = stages.find(id);
     return stage != stages.end() && stage->second.state != State::skipped && graph.stands_for.count(id) == 0;
   };
-  // Whose output it is; nullopt of a stage that nobody knows.
+  // The stage whose output it is; nullopt for an unknown stage.
   const auto resolved = [&](int id) -> std::optional<int> {
     if (const auto other = graph.stands_for.find(id); other != graph.stands_for.end()) return other->second;
     return counts(id) ? std::optional(id) : std::nullopt;

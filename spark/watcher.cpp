@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spark/watcher.h"
 
+#include "os/clock.h"
+
 #include <chrono>
 #include <csignal>
 #include <utility>
@@ -9,19 +11,11 @@
 
 namespace berth::spark {
 
-namespace {
-
-double epoch_now() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace
-
 Watcher::Watcher(const std::filesystem::path& proc_root, double interval_s, OpenFile open)
     : collector_(
           proc_root, [this](const std::string& url) { return client_.get(url); }, std::move(open)),
       // Before anything is decided about a workload, it is known to be Spark's.
-      latest_(std::make_shared<const Observation>(collector_.processes(epoch_now()))) {
+      latest_(std::make_shared<const Observation>(collector_.processes(os::epoch_s()))) {
   // Signals are the event loop's.
   sigset_t all;
   sigset_t before;
@@ -63,8 +57,8 @@ void Watcher::run(double interval_s) {
     if (std::exchange(look_again_, false)) collector_.look_again();
     lock.unlock();
     const bool ask = Clock::now() >= ask_at;
-    auto found = std::make_shared<const Observation>(ask ? collector_.collect(epoch_now())
-                                                         : collector_.processes(epoch_now()));
+    auto found = std::make_shared<const Observation>(ask ? collector_.collect(os::epoch_s())
+                                                         : collector_.processes(os::epoch_s()));
     if (ask) ask_at = Clock::now() + interval;
     lock.lock();
     latest_ = std::move(found);

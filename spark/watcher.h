@@ -13,19 +13,19 @@
 
 namespace berth::spark {
 
-// Collects on a thread of its own and hands back values: drivers answer when they like.
+// Collects on a thread of its own and hands back values: drivers may answer at any time.
 class Watcher {
  public:
-  // Looks every `interval_s` seconds. `open`, which the thread calls: see Collector.
+  // Looks every `interval_s` seconds. The thread calls `open`; see Collector.
   Watcher(const std::filesystem::path& proc_root, double interval_s, OpenFile open = {});
-  // Gives up what is under way, within about a second.
+  // Gives up the work under way, within about a second.
   ~Watcher();
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;
 
-  // The newest; null before there is any.
+  // The newest observation; null before there is any.
   std::shared_ptr<const Observation> latest() const;
-  // Looks through the processes at once, as there may be others by now, and asks no driver for that.
+  // Looks through the processes at once, as they may have changed. Asks no driver for that.
   void look_again();
 
  private:

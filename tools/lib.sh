@@ -52,6 +52,8 @@ build() {
 use_compiler_cache() {
   [ -n "${CCACHE_DIR:-}" ] || [ "$(id -u)" -ne 0 ] || export CCACHE_DIR=${BERTH_CACHE:-/var/cache/berth}/ccache
   export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD}
+  # Without these ccache takes no object that is compiled with a precompiled header.
+  export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
 }
 
 # export_sources DIR: copies the tree's files into DIR, without what a build left among them, and prints a hash of them.

@@ -34,7 +34,7 @@ Result<Topology> topology_of(const Tree& tree, const Beside& beside, const std::
 }  // namespace
 
 Result<Topology> discover(const fs::path& sys_root, const fs::path& proc_root) {
-  // Says by name what is missing where `sys_root` is no sysfs; hwloc would not.
+  // read_online() names the missing file where `sys_root` is no sysfs; hwloc would not.
   if (auto online = read_online(sys_root); !online) return fail(online.error());
   auto allowed = read_root_cpuset(sys_root);
   if (!allowed) return fail(allowed.error());

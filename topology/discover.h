@@ -10,13 +10,13 @@
 
 namespace berth::topology {
 
-// The live host by hwloc, offline vCPUs included and marked. `sys_root` and `proc_root` replace /sys and
-// /proc where they are not the defaults. Error where hwloc finds no processors.
+// Reads the live host by hwloc, offline vCPUs included and marked. `sys_root` and `proc_root` replace /sys
+// and /proc where they are not the defaults. Error where hwloc finds no processors.
 model::Result<model::Topology> discover(const std::filesystem::path& sys_root = "/sys",
                                         const std::filesystem::path& proc_root = "/proc");
-// An hwloc XML export (lstopo FILE.xml). Error names the file.
+// Reads an hwloc XML export (lstopo FILE.xml). Error names the file.
 model::Result<model::Topology> from_xml(const std::filesystem::path& file);
-// The text of one, called `name` in errors.
+// Reads the text of an export, called `name` in errors.
 model::Result<model::Topology> from_xml_text(const std::string& xml, const std::string& name);
 // An hwloc synthetic description ("package:2 l3:1 core:4 pu:2"). Error quotes it.
 model::Result<model::Topology> from_synthetic(const std::string& description);

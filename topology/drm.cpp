@@ -75,7 +75,7 @@ GpuReading read_amd(const fs::path& device) {
   }
   reading.memory_bytes = read_number(device / "mem_info_vram_total", model::kMaxBytes);
   reading.memory_used_bytes = read_number(device / "mem_info_vram_used", model::kMaxBytes);
-  // Used of nothing is no figure of a GPU that has no memory of its own.
+  // A used amount without a total is no figure: the GPU has no memory of its own.
   if (reading.memory_bytes == 0 || reading.memory_used_bytes > reading.memory_bytes)
     reading.memory_used_bytes.reset();
   if (reading.memory_bytes == 0) reading.memory_bytes.reset();

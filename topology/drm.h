@@ -7,16 +7,19 @@
 
 namespace berth::topology {
 
-// Reads GPUs of AMD and Intel through files of their kernel drivers:
+// Reads GPUs of AMD and Intel through files of their kernel drivers.
 //
-// - of amdgpu memory, load, name and uncorrected errors (kernel, Documentation/gpu/amdgpu/driver-misc.rst,
-//   ras.rst); i915 and xe have no such files, so that of theirs nothing is known but who uses them. A GPU
-//   that sleeps is not woken for its load.
-// - processes that have a client of the GPU open with which they have worked or hold memory, by
-//   PROC_ROOT/PID/fdinfo (Documentation/gpu/drm-usage-stats.rst), and those that amdkfd says hold memory for
-//   compute (SYS_ROOT/class/kfd/kfd). The former shows only processes that the reader might trace: without
-//   CAP_SYS_PTRACE not those of others, and then `all_pids` is false and `missing` says so. Where process 1
-//   is hidden, those of other users are not even tried.
+// Of a GPU of amdgpu it reads memory, load, name and uncorrected errors (kernel,
+// Documentation/gpu/amdgpu/driver-misc.rst, ras.rst). A GPU that sleeps is not woken for its load. i915 and
+// xe have no such files: of their GPUs only the processes are known.
+//
+// A process uses a GPU if it has a client of the GPU open that has worked or holds memory.
+// PROC_ROOT/PID/fdinfo shows that (Documentation/gpu/drm-usage-stats.rst). Processes that hold memory for
+// compute, by amdkfd (SYS_ROOT/class/kfd/kfd), count too.
+//
+// fdinfo shows only processes that the reader might trace, so without CAP_SYS_PTRACE not those of other
+// users. Then `all_pids` is false and `missing` says so. Where process 1 is hidden, processes of other users
+// are not even tried.
 ReadGpus drm_reader(std::filesystem::path sys_root, std::filesystem::path proc_root);
 
 }  // namespace berth::topology

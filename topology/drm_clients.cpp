@@ -37,9 +37,9 @@ std::optional<pid_t> pid_of(const fs::path& directory) {
   return pid && *pid > 0 ? pid : std::nullopt;
 }
 
-// Whether a line tells of work done or memory held; nullopt where it is of something else.
+// Whether a line shows work done or memory held; nullopt where it is about another thing.
 std::optional<bool> tells_of_work(std::string_view key, std::string_view value) {
-  // These are the GPU's, not the client's.
+  // These figures are the GPU's, not the client's.
   if (key.starts_with("drm-engine-capacity-") || key.starts_with("drm-total-cycles-")) return std::nullopt;
   for (const std::string_view measure :
        {"drm-engine-", "drm-cycles-", "drm-memory-", "drm-total-", "drm-resident-"}) {
@@ -50,8 +50,8 @@ std::optional<bool> tells_of_work(std::string_view key, std::string_view value) 
 
 bool is_refused(const std::error_code& error) { return error.value() == EACCES || error.value() == EPERM; }
 
-// Whether the open files of a process are kept from this one: with CAP_DAC_OVERRIDE alone the list of them is
-// not, but where they lead.
+// Whether this process may not see the open files of a process. With CAP_DAC_OVERRIDE alone it can list them,
+// but not read their targets.
 bool is_hidden(const fs::path& process) {
   std::error_code error;
   const fs::directory_iterator entry(process / "fd", error);
@@ -68,14 +68,14 @@ void look_at(const fs::path& process, pid_t pid, DrmClients& found) {
   std::error_code error;
   fs::directory_iterator entry(process / "fd", error);
   if (error) {
-    // One that has ended meanwhile hides nothing.
+    // A process that has ended meanwhile hides nothing.
     found.hidden = found.hidden || is_refused(error);
     return;
   }
   int files = 0;
   for (const fs::directory_iterator end; !error && entry != end && files < kMostFiles;
        entry.increment(error), ++files) {
-    // A link is read more cheaply than a file. With CAP_DAC_OVERRIDE alone this is what is refused.
+    // Reading a link is cheaper than reading a file. With CAP_DAC_OVERRIDE alone the kernel refuses it.
     std::error_code problem;
     const auto opened = fs::read_symlink(entry->path(), problem);
     if (is_refused(problem)) {
@@ -161,7 +161,7 @@ std::string gpu_at_work(std::string_view fdinfo) {
 DrmClients find_drm_clients(const fs::path& sys_root, const fs::path& proc_root) {
   DrmClients found;
   ask_kfd(sys_root / "class/kfd/kfd", found);
-  // Who may not look at the first process may look at nobody else's: thousands of refusals say no more.
+  // If the first process is hidden, those of all other users are: thousands of refusals say no more.
   const bool blind = is_hidden(proc_root / "1");
   found.hidden = blind;
   std::error_code error;

@@ -11,16 +11,16 @@
 
 namespace berth::topology {
 
-// Who uses the GPUs that the kernel's DRM drivers drive; see topology/drm.h.
+// Processes that use the GPUs of the kernel's DRM drivers; see topology/drm.h.
 struct DrmClients {
   std::map<std::string, std::set<pid_t>> by_gpu;  // by PCI address
-  bool hidden = false;                            // there are processes that could not be looked at
+  bool hidden = false;                            // some processes could not be looked at
 };
 
 DrmClients find_drm_clients(const std::filesystem::path& sys_root, const std::filesystem::path& proc_root);
 
-// The PCI address of the GPU that an open file of a process works with, by its text in fdinfo; empty where it
-// is none, or was only opened.
+// The PCI address of the GPU that an open file of a process works with, by its text in fdinfo. Empty where
+// the file is no GPU's, or was only opened.
 std::string gpu_at_work(std::string_view fdinfo);
 
 }  // namespace berth::topology

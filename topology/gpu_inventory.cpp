@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* kNotAsked = "its driver has not answered yet";
 
-// Its NUMA node is the numbering of the vCPUs, which may change under it.
+// Compares without the NUMA node: its number comes from the vCPUs, and may change.
 bool is_same_device(PciGpu one, const PciGpu& other) {
   one.numa = other.numa;
   return one == other;
@@ -66,7 +66,7 @@ void GpuInventory::scan(const std::vector<model::Cpu>& cpus) {
                     known.present;
   }
   for (PciGpu& gpu : found) {
-    // Cards that are exchanged for ever would otherwise be remembered for ever.
+    // Else, cards that are exchanged again and again would be remembered for ever.
     if (known_.count(gpu.id) == 0 && known_.size() >= kMostGpus) continue;
     if (has_nvml(gpu)) by_nvml.push_back(gpu);
     if (gpu.vendor != GpuVendor::nvidia) by_drm.push_back(gpu);
@@ -80,7 +80,7 @@ void GpuInventory::scan(const std::vector<model::Cpu>& cpus) {
   keep_reader(drm_, drm_reader(options_.sys_root, options_.proc_root), std::move(by_drm), options_.drm_s);
 }
 
-// A reader that has nothing to read any more keeps its thread: what was there comes back.
+// A reader that has no GPUs any more keeps its thread: its GPUs may come back.
 void GpuInventory::keep_reader(Reader& reader, const ReadGpus& read, std::vector<PciGpu> gpus,
                                double interval_s) {
   if (!reader.watcher) {
@@ -111,7 +111,7 @@ KnownGpu GpuInventory::describe(Known& known) {
   seen.gpu = gpu_of(known.pci);
   const bool asked = has_nvml(known.pci) || known.pci.vendor != GpuVendor::nvidia;
   const Reader& reader = reader_of(known.pci);
-  // What was read before it came is of another time.
+  // A reading from before the GPU came is of another device.
   const GpuReadings* latest =
       asked && reader.latest && reader.latest->list >= known.list ? reader.latest.get() : nullptr;
   const GpuReading* reading = nullptr;
@@ -135,7 +135,7 @@ KnownGpu GpuInventory::describe(Known& known) {
     seen.pids = reading->pids;
     seen.all_pids = reading->all_pids;
   } else if (asked) {
-    // Who uses it cannot be told either, so it is not given to anybody.
+    // Its processes are unknown too, so it is given to no workload.
     seen.gpu.problem = latest != nullptr && latest->missing ? *latest->missing : kNotAsked;
   }
   seen.gpu.healthy = !seen.gpu.problem;

@@ -36,33 +36,33 @@ struct KnownGpu {
   bool all_pids = false;    // there are no others
 };
 
-// A GPU whose health is not what it was.
+// A GPU whose health has changed.
 struct GpuNews {
   std::string gpu;
   bool healthy = true;
   std::string text;  // one line
 };
 
-// The host's GPUs. The bus is looked at by who calls, which never blocks; drivers are asked by threads, one
-// for NVML and one for all others, which only hosts with such GPUs have. A GPU that was seen once stays
+// The host's GPUs. look() reads the bus on the caller's thread and never blocks. Threads ask the drivers, one
+// for NVML and one for all others; only hosts with such GPUs have them. A GPU that was seen once stays
 // listed.
 class GpuInventory {
  public:
   explicit GpuInventory(GpuOptions options);
 
-  // Takes in what is new. `cpus` give NUMA nodes their numbers.
+  // Takes in new readings. `cpus` give NUMA nodes their numbers.
   void look(const std::vector<model::Cpu>& cpus);
-  // The next look() is at the bus too: `cpus` are not what they were.
+  // The next look() reads the bus too: `cpus` have changed.
   void look_at_bus_again() { scanned_at_.reset(); }
   // As of the last look(), ascending by id. Until its driver was asked once, a GPU is unhealthy.
   const std::vector<KnownGpu>& gpus() const { return gpus_; }
-  // Another number whenever the processes may be others.
+  // A number that changes whenever the processes may have changed.
   std::uint64_t reading() const { return reading_; }
-  // Whether every driver has answered once, or will not in time.
+  // Whether every driver has answered once, or has used up its time.
   bool settled() const { return settled_; }
-  // Waits for that, at most so long, looking.
+  // Calls look() until settled(), for `most_s` at most.
   void settle(const std::vector<model::Cpu>& cpus, double most_s);
-  // Since the last call, each once; of a GPU that was healthy from the start nothing.
+  // Changes since the last call, each once. A GPU that was healthy from the start is no news.
   std::vector<GpuNews> take_news();
   model::Capability capability() const;
 
@@ -70,13 +70,14 @@ class GpuInventory {
   struct Known {
     PciGpu pci;
     bool present = false;
-    bool came = false;                   // with the present look at the bus
-    std::uint64_t list = 0;              // of its reader, from which on readings are of this very device
-    std::optional<std::string> model;    // its driver's word for it, which it keeps when it is gone
-    std::optional<std::string> problem;  // as last said
+    bool came = false;  // at the present look at the bus
+    std::uint64_t list =
+        0;  // number of its reader's list; readings from that list on are of this very device
+    std::optional<std::string> model;    // as its driver named it; kept when the GPU is gone
+    std::optional<std::string> problem;  // as last reported
   };
   struct Reader {
-    std::unique_ptr<GpuWatcher> watcher;  // null: there is none of its GPUs, or it failed
+    std::unique_ptr<GpuWatcher> watcher;  // null: its vendor has no GPU here, or it failed
     std::optional<std::string> failure;   // why there is no watcher though it has GPUs
     std::shared_ptr<const GpuReadings> latest;
     bool hangs = false;

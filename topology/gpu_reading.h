@@ -14,7 +14,7 @@
 
 namespace berth::topology {
 
-// What its driver says of a GPU at one time; nullopt is what it does not say.
+// A driver's figures of a GPU at one time; an unknown figure is nullopt.
 struct GpuReading {
   std::optional<std::string> model;
   std::optional<std::uint64_t> memory_bytes;
@@ -26,12 +26,12 @@ struct GpuReading {
 };
 
 struct GpuReadings {
-  std::map<std::string, GpuReading> gpus;  // by id; nothing of one that cannot be asked
-  std::optional<std::string> missing;      // why some or all of it cannot be had on this host
+  std::map<std::string, GpuReading> gpus;  // by id; none of a GPU that cannot be asked
+  std::optional<std::string> missing;      // why some or all figures cannot be had on this host
   std::uint64_t list = 0;                  // number of the list of GPUs that was read (GpuWatcher)
 };
 
-// Reads those GPUs; may take as long as it likes.
+// Reads those GPUs; the call may block for any time.
 using ReadGpus = std::function<GpuReadings(const std::vector<PciGpu>& gpus)>;
 
 }  // namespace berth::topology

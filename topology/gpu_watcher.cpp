@@ -31,7 +31,7 @@ struct GpuWatcher::State {
 GpuWatcher::GpuWatcher(ReadGpus read, std::vector<PciGpu> gpus, double interval_s)
     : state_(std::make_shared<State>()) {
   state_->gpus = std::move(gpus);
-  // Signals are the event loop's.
+  // The event loop handles all signals.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);

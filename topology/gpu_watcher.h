@@ -11,25 +11,25 @@
 
 namespace berth::topology {
 
-// Reads GPUs on a thread of its own and hands back values: a driver that hangs keeps a call for ever.
+// Reads GPUs on a thread of its own and hands back values: a call to a hanging driver never returns.
 class GpuWatcher {
  public:
-  // Reads at once, and again `interval_s` seconds after each reading; never where there is a failure().
+  // Reads at once, and again `interval_s` seconds after each reading. Never reads where there is a failure().
   GpuWatcher(ReadGpus read, std::vector<PciGpu> gpus, double interval_s);
-  // Waits up to a second for the reading under way; a thread that is not back by then is left to itself, with
-  // what it needs.
+  // Waits up to a second for the reading under way. A thread that is not back by then is left alone, with the
+  // data that it needs.
   ~GpuWatcher();
   GpuWatcher(const GpuWatcher&) = delete;
   GpuWatcher& operator=(const GpuWatcher&) = delete;
 
-  // Why it has no thread: the system has none to give (pthread_create(3), EAGAIN).
+  // Why it has no thread: the system refused one (pthread_create(3), EAGAIN).
   const std::optional<std::string>& failure() const { return failure_; }
-  // Those that the next reading is of. Returns the number of this list, which readings of it bear; the lists
-  // before have smaller ones.
+  // Sets the GPUs of the next reading. Returns the number of this list; readings of the list carry it.
+  // Earlier lists have smaller numbers.
   std::uint64_t set_gpus(std::vector<PciGpu> gpus);
-  // The newest whole one; null before there is any.
+  // The newest complete reading; null before there is one.
   std::shared_ptr<const GpuReadings> latest() const;
-  // Seconds for which the reading under way has been so; 0 between two.
+  // Age of the reading under way in seconds; 0 between two.
   double waiting_s() const;
 
  private:

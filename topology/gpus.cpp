@@ -84,7 +84,7 @@ bool counts(const PciGpu& gpu, unsigned base_class, const fs::path& device) {
 }
 
 std::optional<PciGpu> gpu_at(const fs::path& device, const std::vector<model::Cpu>& cpus) {
-  // First, since most devices end here.
+  // This check comes first, since most devices fail it.
   const auto pci_class = read_hex(device / "class");
   if (!pci_class) return std::nullopt;
   const unsigned base_class = *pci_class >> 16U;

@@ -24,20 +24,20 @@ struct PciGpu {
   friend bool operator==(const PciGpu&, const PciGpu&) = default;
 };
 
-// More are not looked at.
+// More GPUs are not looked at.
 inline constexpr std::size_t kMostGpus = 256;
 
-// The GPUs on the bus that work can be given to, ascending by id, by SYS_ROOT/bus/pci/devices (kernel,
-// Documentation/ABI/testing/sysfs-bus-pci). Display controllers (PCI class 03) count, and processing
-// accelerators (class 12) that amdgpu drives, as AMD's newer ones are; but no console chip of a mainboard or
-// virtual machine (ASPEED, Matrox, bochs, virtio): the vendor is NVIDIA; or AMD with driver amdgpu, or Intel
-// with i915 or xe, each with a render node. No virtual function: it is part of a GPU that counts itself.
+// The GPUs on the bus that can do work, ascending by id, by SYS_ROOT/bus/pci/devices (kernel,
+// Documentation/ABI/testing/sysfs-bus-pci). Display controllers (PCI class 03) count. So do processing
+// accelerators (class 12) of amdgpu, as AMD's newer GPUs are. Console chips of a mainboard or virtual machine
+// (ASPEED, Matrox, bochs, virtio) do not. So the vendor must be NVIDIA, or AMD with driver amdgpu, or Intel
+// with i915 or xe. The last two also need a render node. A virtual function does not count: its GPU does.
 //
-// `numa` is that of the vCPUs which the kernel calls local, in the numbering of `cpus`; nullopt where they
-// are on several nodes, as when the firmware says nothing.
+// `numa` is that of the vCPUs which the kernel calls local, in the numbering of `cpus`. It is nullopt where
+// they are on several nodes, as when the firmware does not say.
 std::vector<PciGpu> find_gpus(const std::filesystem::path& sys_root, const std::vector<model::Cpu>& cpus);
 
-// What that alone says of it. Unhealthy is one whose driver leaves nothing to compute with.
+// A GPU by its PCI data alone. It is unhealthy where its driver cannot compute with it.
 model::Gpu gpu_of(const PciGpu& found);
 
 }  // namespace berth::topology

@@ -56,9 +56,9 @@ hwloc_obj_t shared_cache(const Tree& tree, hwloc_obj_t pu) {
   return found;
 }
 
-// The last-level cache of every hardware thread that has one. Where some share theirs, a private level 2 is
-// the last level of the others (the low-power cores of some hybrid processors); where nobody does, the host
-// has none to speak of.
+// The last-level cache of every hardware thread that has one. Some hybrid processors have low-power cores
+// with a private level 2 beside cores that share a cache: then that level 2 is their last level. Where no
+// thread shares a cache, the host counts as one without LLC.
 std::map<hwloc_obj_t, hwloc_obj_t> last_level_caches(const Tree& tree) {
   std::map<hwloc_obj_t, hwloc_obj_t> shared;
   std::map<hwloc_obj_t, hwloc_obj_t> alone;
@@ -74,8 +74,8 @@ std::map<hwloc_obj_t, hwloc_obj_t> last_level_caches(const Tree& tree) {
   return shared;
 }
 
-// The NUMA node a hardware thread's memory comes from unless told otherwise. Of several local ones (HBM, CXL
-// beside DRAM) the kernel numbers that first.
+// The NUMA node that a hardware thread's memory comes from by default. Of several local ones (HBM, CXL beside
+// DRAM), the kernel gives that the lowest number.
 hwloc_obj_t local_node(hwloc_obj_t pu) {
   hwloc_obj_t best = nullptr;
   for (hwloc_obj_t obj = pu; obj != nullptr; obj = obj->parent) {
@@ -159,7 +159,7 @@ std::map<int, int> efficiency_ranks(const Tree& tree) {
   return ranks;
 }
 
-// Logical index of the NUMA node the kernel calls `number`.
+// Logical index of the NUMA node that the kernel calls `number`.
 std::optional<int> logical_node(const Tree& tree, int number) {
   for (hwloc_obj_t node = nullptr;
        (node = hwloc_get_next_obj_by_type(tree.get(), HWLOC_OBJ_NUMANODE, node)) != nullptr;) {
@@ -212,7 +212,8 @@ std::vector<Cpu> cpus_of(const Tree& tree, const Beside& beside) {
     }
     const hwloc_obj_t local = local_node(pu);
     cpu.numa = node_of(cpu.cpu).value_or(local != nullptr ? static_cast<int>(local->logical_index) : 0);
-    // Misconfigured virtual machines tear hardware threads apart; the core's first one speaks for it.
+    // Misconfigured virtual machines split the hardware threads of a core; all take the place of the core's
+    // first one.
     const auto [first, fresh] = first_of_core.emplace(cpu.core, cpu);
     if (!fresh) {
       cpu.socket = first->second.socket;
@@ -234,7 +235,7 @@ std::vector<Cpu> cpus_of(const Tree& tree, const Beside& beside) {
     cpu.numa = node_of(offline).value_or(0);
     cpu.socket = found_in(socket_of_node, cpu.numa).value_or(0);
     cpu.online = false;
-    // An offline vCPU is in no effective cpuset; whether it may be used shows when it comes back.
+    // An offline vCPU is in no effective cpuset. Whether berth may use it shows when it comes back.
     cpu.allowed = true;
     cpus.push_back(cpu);
   }

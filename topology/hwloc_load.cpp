@@ -23,13 +23,13 @@ using model::ErrorKind;
 using model::fail;
 using model::Result;
 
-// A tree that knows what to look for, not loaded yet.
+// A tree with its filters set, not loaded yet.
 Result<Tree> prepared() {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return fail(Error::from_errno(errno, "hwloc_topology_init"));
   Tree tree(raw);
   int failed = hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
-  // Level 1 is never shared by cores; dies and I/O say nothing berth asks. Groups stay: NUMA nodes may hang
+  // Level 1 is never shared by cores, and berth does not use dies and I/O. Groups stay: NUMA nodes may hang
   // on them.
   failed |= hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
   failed |= hwloc_topology_set_icache_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
@@ -40,7 +40,7 @@ Result<Tree> prepared() {
   return tree;
 }
 
-// hwloc's x86 component would bind this thread to every vCPU in turn; the kernel has told all of it in /sys.
+// hwloc's x86 component would bind this thread to every vCPU in turn. The kernel has all of its data in /sys.
 Result<void> without_cpuid(const Tree& tree) {
   if (hwloc_topology_set_components(tree.get(), HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86") != 0) {
     return fail(Error::from_errno(errno, "hwloc: leaving out component x86"));
@@ -57,8 +57,7 @@ Result<void> loaded(const Tree& tree, const std::string& what) {
   return fail(Error::from_errno(error, what + ": hwloc"));
 }
 
-// hwloc falls back to counting processors where it cannot read /sys; that would be a tree without caches or
-// sockets.
+// Where hwloc cannot read /sys, it only counts processors: that would be a tree without caches or sockets.
 bool read_by_linux(const Tree& tree) {
   const auto* root = hwloc_get_root_obj(tree.get());
   for (unsigned i = 0; i < root->infos_count; ++i) {
@@ -69,7 +68,7 @@ bool read_by_linux(const Tree& tree) {
   return false;
 }
 
-// A directory that shows `sys` and `proc` of two roots side by side, as hwloc wants them.
+// A directory that shows `sys` and `proc` of two roots side by side, as hwloc needs them.
 class JoinedRoots {
  public:
   static Result<std::unique_ptr<JoinedRoots>> make(const Roots& roots) {
@@ -99,8 +98,8 @@ class JoinedRoots {
   fs::path path_;
 };
 
-// The environment is the only way to tell hwloc another root. Nobody else in the process may touch it
-// meanwhile: this is for moved roots (tests, containers), never for the host's own.
+// Only the environment can tell hwloc another root. No other thread may touch it meanwhile. So this is for
+// moved roots (tests, containers), never for the host's own.
 class ScopedFsRoot {
  public:
   explicit ScopedFsRoot(const fs::path& root) : lock_(mutex()) {
@@ -127,8 +126,8 @@ class ScopedFsRoot {
   std::optional<std::string> before_;
 };
 
-// How many vCPUs a synthetic description asks for: the product of the counts outside brackets. hwloc would
-// build any number of them.
+// Number of vCPUs that a synthetic description asks for: the product of the counts outside brackets. hwloc
+// would build any number of them.
 double product_of_counts(std::string_view description) {
   double product = 1;
   int depth = 0;
@@ -178,7 +177,7 @@ Result<Tree> load_below(const Roots& roots) {
 Result<Tree> load_xml(const std::string& xml, const std::string& name) {
   auto tree = prepared();
   if (!tree) return tree;
-  // hwloc wants the terminating zero counted.
+  // hwloc's length includes the terminating zero.
   if (xml.size() >= static_cast<std::size_t>(std::numeric_limits<int>::max()) ||
       hwloc_topology_set_xmlbuffer(tree->get(), xml.c_str(), static_cast<int>(xml.size() + 1)) != 0) {
     return fail(ErrorKind::invalid_input, name + ": not an hwloc XML topology");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// hwloc's tree of the machine, and what of it berth keeps.
+// Loads hwloc's tree of the machine, and converts it to berth's vCPUs.
 #pragma once
 
 #include "model/cpu_set.h"
@@ -22,32 +22,31 @@ struct DestroyTree {
 };
 using Tree = std::unique_ptr<hwloc_topology, DestroyTree>;
 
-// The tree below another /sys and /proc; nothing of this host enters it.
+// Loads the tree below another /sys and /proc; nothing of this host enters it.
 struct Roots {
   std::filesystem::path sys;
   std::filesystem::path proc;
 };
 
-// Only processors, packages, caches from level 2 and NUMA nodes are loaded; vCPUs that are not allowed stay
-// in.
+// Loads only processors, packages, caches from level 2 and NUMA nodes. vCPUs that are not allowed stay in.
 model::Result<Tree> load_live();
 model::Result<Tree> load_below(const Roots& roots);
-// `xml` is an export's text, `name` stands in messages.
+// `xml` is an export's text; messages call it `name`.
 model::Result<Tree> load_xml(const std::string& xml, const std::string& name);
 model::Result<Tree> load_synthetic(const std::string& description);
 
 // vCPUs that hwloc saw but could not place in the tree: the offline ones.
 model::CpuSet unplaced_cpus(const Tree& tree);
 
-// What is known beside the tree, by vCPU; where a map is empty or silent, the tree decides.
+// Facts from outside the tree, by vCPU. Where a map is empty or lacks a vCPU, the tree decides.
 struct Beside {
   std::optional<model::CpuSet> allowed;
   std::map<int, int> numa_nodes;  // by the kernel's number
   std::map<int, int> core_kinds;
 };
 
-// Every vCPU of the tree, ascending, offline ones at the end: each as a core of its own, since nothing says
-// whose sibling it would be, in the socket of its NUMA node.
+// Every vCPU of the tree, ascending, offline ones at the end. Each offline vCPU is a core of its own, in the
+// socket of its NUMA node: its siblings are unknown.
 std::vector<model::Cpu> cpus_of(const Tree& tree, const Beside& beside);
 
 }  // namespace berth::topology

@@ -22,8 +22,8 @@ namespace berth::topology {
 
 namespace {
 
-// Of NVML's binary interface what is called here: NVIDIA keeps it, and versions functions whose structures
-// change.
+// The part of NVML's binary interface that is called here. NVIDIA keeps it stable, and gives functions a
+// version when their structures change.
 struct Device;
 using Return = int;
 constexpr Return kSuccess = 0;
@@ -59,7 +59,7 @@ struct ProcessV2 {
   unsigned compute_instance;
 };
 static_assert(sizeof(ProcessV1) == 16 && sizeof(ProcessV2) == 24);
-// Drivers 535.43 to 535.86 write a longer one through _v3; there is room for it.
+// Drivers 535.43 to 535.86 write a longer structure through _v3; there is room for it.
 constexpr std::size_t kLongestProcess = 32;
 constexpr unsigned kMostProcesses = 1024;
 constexpr std::size_t kNameRoom = 128;
@@ -88,7 +88,7 @@ bool take(void* library, const char* name, Function& function) {
   return function != nullptr;
 }
 
-// _v2 before _v3: both write the same structure, but for the drivers said above.
+// _v2 before _v3: both write the same structure, except for the drivers mentioned above.
 ProcessList process_list(void* library, const std::string& name) {
   ProcessList list;
   if (take(library, (name + "_v2").c_str(), list.get) || take(library, (name + "_v3").c_str(), list.get)) {
@@ -105,12 +105,12 @@ class Nvml {
 
   // Error where the driver does not answer at all.
   model::Result<void> begin();
-  // Lets go of the driver, so that it can be unloaded and GPUs be reset; begin() takes it up again.
+  // Releases the driver, so that it can be unloaded and GPUs be reset; begin() opens it again.
   void end();
   // Whether a call found that the driver went away since begin().
   bool driver_gone() const { return driver_gone_; }
-  // Whether read() found memory errors on one of these that it has not found gone since: their count goes
-  // with the last who lets go.
+  // Whether read() counted memory errors on one of these GPUs and has not found it gone since. The driver
+  // forgets their count when its last user closes it.
   bool counted_errors(const std::vector<PciGpu>& gpus) const {
     return std::any_of(gpus.begin(), gpus.end(),
                        [this](const PciGpu& gpu) { return counted_errors_.count(gpu.id) > 0; });
@@ -118,7 +118,7 @@ class Nvml {
   GpuReading read(const std::string& id);
 
  private:
-  // Whether the figure is there. Notes what the call's failure says of the GPU or the driver.
+  // Whether the figure is there. Notes the fault of the GPU or the driver that the call's failure shows.
   bool got(Return result, GpuReading& reading);
   std::string text_of(Return result) const;
   void read_memory(Device* device, GpuReading& reading);
@@ -134,7 +134,7 @@ class Nvml {
 };
 
 model::Result<std::unique_ptr<Nvml>> Nvml::load(const std::string& name) {
-  // Never unloaded: a call that hangs may return after all.
+  // Never unloaded: a call that hangs may still return.
   void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) {
     const char* said = dlerror();
@@ -148,7 +148,7 @@ model::Result<std::unique_ptr<Nvml>> Nvml::load(const std::string& name) {
       !needed("nvmlDeviceGetHandleByPciBusId_v2", call.handle_by_pci)) {
     return model::fail(model::ErrorKind::unavailable, name + ": lacks functions that NVML has");
   }
-  // What a library does not have is a figure that is not had.
+  // A function that the library lacks leaves its figure unknown.
   take(library, "nvmlDeviceGetName", call.name);
   take(library, "nvmlDeviceGetMemoryInfo", call.memory);
   take(library, "nvmlDeviceGetUtilizationRates", call.utilisation);
@@ -238,7 +238,7 @@ void Nvml::read_processes(Device* device, GpuReading& reading) {
     if (list.get == nullptr) continue;
     unsigned count = kMostProcesses;
     const Return result = list.get(device, &count, room_.data());
-    // A GPU that cannot draw has no processes that do; one without MPS none of it.
+    // A GPU without graphics has no graphics processes; one without MPS has no MPS processes.
     if (result == kNotSupported && list.get != processes_.front().get) continue;
     if (!got(result, reading) || count > kMostProcesses) {
       reading.all_pids = false;
@@ -307,8 +307,8 @@ class NvmlReader {
       any_problem = any_problem || reading.problem;
       readings.gpus.emplace(gpu.id, std::move(reading));
     }
-    // A GPU that somebody wants to reset must not be held open. But where nobody else holds it, the driver
-    // forgets the errors that it counted, and the GPU would seem well.
+    // A GPU that is to be reset must not be held open. But without any user the driver forgets the errors
+    // that it counted, and the GPU would seem well.
     if ((any_problem && !nvml_->counted_errors(gpus)) || gpus.empty()) nvml_->end();
     return readings;
   }
@@ -321,7 +321,7 @@ class NvmlReader {
 }  // namespace
 
 ReadGpus nvml_reader(std::string library) {
-  // std::function copies.
+  // std::function copies its target.
   auto reader = std::make_shared<NvmlReader>(std::move(library));
   return [reader](const std::vector<PciGpu>& gpus) { return (*reader)(gpus); };
 }

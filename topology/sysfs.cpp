@@ -79,7 +79,7 @@ Result<std::optional<CpuSet>> read_root_cpuset(const fs::path& sys_root) {
   for (const char* file : {"cpuset.cpus.effective", "cpuset/cpuset.effective_cpus", "cpuset/cpuset.cpus"}) {
     auto cpus = read_cpulist(sys_root / "fs/cgroup" / file);
     if (!cpus) return cpus;
-    // An empty one does not say that the host has no processor.
+    // An empty cpuset does not mean that the host has no processor.
     if (*cpus && !(*cpus)->empty()) return cpus;
   }
   return std::nullopt;

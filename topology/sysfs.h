@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel says of the processors beside their tree: small files below an injected /sys.
+// The kernel's data about processors beyond hwloc's tree: small files below an injected /sys.
 #pragma once
 
 #include "model/cpu_set.h"
@@ -20,16 +20,16 @@ model::Result<std::string> read_file(const std::filesystem::path& file, std::siz
 model::Result<std::optional<model::CpuSet>> read_cpulist(const std::filesystem::path& file);
 
 // The vCPUs that the root control group may use: cpuset of v2, else of v1 (kernel, cgroup-v2.rst and
-// cgroup-v1/cpusets.rst). nullopt where no cpuset controller says. Not the caller's own cpuset: berth gives
-// out the host's vCPUs, not those of its own unit.
+// cgroup-v1/cpusets.rst). nullopt without a cpuset controller. The caller's own cpuset does not count: berth
+// gives out the host's vCPUs, not those of its own unit.
 model::Result<std::optional<model::CpuSet>> read_root_cpuset(const std::filesystem::path& sys_root);
 
 // NUMA node, by the kernel's number, of each online vCPU and of those in `offline`; empty on a kernel without
 // NUMA.
 std::map<int, int> read_numa_nodes(const std::filesystem::path& sys_root, const model::CpuSet& offline);
 
-// Rank of each vCPU by the kinds of cores the kernel tells apart on hybrid x86 (its PMUs cpu_lowpower,
-// cpu_atom, cpu_core), 0 the most power-efficient; empty where there are fewer than two kinds.
+// Rank of each vCPU by the kinds of cores that the kernel reports on hybrid x86 (its PMUs cpu_lowpower,
+// cpu_atom, cpu_core). 0 is the most power-efficient. Empty where there are fewer than two kinds.
 std::map<int, int> read_core_kinds(const std::filesystem::path& sys_root);
 
 }  // namespace berth::topology

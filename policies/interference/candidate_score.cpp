@@ -8,8 +8,8 @@ namespace berth::policies {
 
 namespace {
 
-// The published weighting. Seen from a tenant already placed, a candidate is on one of its cores, elsewhere
-// in its domain, or out of reach; its score in each of the three cases is known beforehand.
+// The published weighting. For a placed tenant, a candidate is on one of its cores, elsewhere in its domain,
+// or out of reach. Its score in each of the three cases is known beforehand.
 class RequestScorer : public CandidateScorer {
  public:
   RequestScorer(const Occupancy& occupancy, const Tenant& tenant, int region)
@@ -102,11 +102,11 @@ class RequestScorer : public CandidateScorer {
   Marks on_core_;
   Marks reached_;
   std::vector<Home> homes_;        // by region
-  std::vector<double> core_gain_;  // by tenant: what sharing a core adds to being a neighbour
+  std::vector<double> core_gain_;  // by tenant: score added by sharing a core instead of only the domain
 };
 
-// A quantity that is linear in the vCPUs' pressures, split by where the pressure comes from: owners, and the
-// best-effort pool in its two possible extents. So one pass serves whatever the pool turns out to be.
+// A quantity that is linear in the vCPUs' pressures, split by the source of the pressure: owners, and the
+// best-effort pool in its two possible extents. So one pass serves for either extent of the pool.
 struct Channels {
   double owned = 0;
   double unowned = 0;
@@ -119,7 +119,7 @@ struct Channels {
 };
 
 // The weighting by real overlap. The placed tenants' sum is linear in the vCPUs' pressures: sum = weight .
-// pressure, and a candidate changes the pressure of its own vCPUs and ends the sparing of their siblings.
+// pressure. A candidate changes the pressure of its own vCPUs and ends the sparing of their siblings.
 class OverlapScorer : public CandidateScorer {
  public:
   OverlapScorer(const Occupancy& occupancy, const BestEffortDemand& demand, const Tenant& tenant, int region)
@@ -187,7 +187,7 @@ class OverlapScorer : public CandidateScorer {
             .spared = occupancy_.spared(position) ? 1.0 : 0.0};
   }
 
-  // What one placed tenant adds to the weights of the vCPUs it feels.
+  // Adds one placed tenant's part to the weights of the vCPUs that affect it.
   void add_weights(int i, std::vector<double>& region_weight) {
     const Tenant& other = occupancy_.tenant(i);
     const double share = occupancy_.share(i, region_);

@@ -13,8 +13,8 @@ namespace berth::policies {
 inline constexpr double kTie = 1e-9;
 
 // Scores one tenant's candidates in one region: score_domain with the candidate placed, as evaluate() would
-// give it, at a cost that depends on the candidate's size only. The work that all candidates share is done
-// once, on construction; the occupancy must not change meanwhile.
+// give it. The cost depends on the candidate's size only. The constructor does the work that all candidates
+// share; the occupancy must not change after it.
 class CandidateScorer {
  public:
   CandidateScorer() = default;

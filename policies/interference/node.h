@@ -50,8 +50,8 @@ class Node {
     return domain_[position] == region || socket_[position] == region || region == whole();
   }
 
-  // Regions a request of this size may be placed in: the domains if one is large enough, else the sockets,
-  // else the node where that is allowed. Error `refused` says what is too small.
+  // Regions a request of this size may be placed in: the domains if one is large enough, else the sockets.
+  // Else it is the node, where that is allowed. Error `refused` names the region that is too small.
   model::Result<std::vector<int>> regions_for(int vcpus, bool allow_cross_socket) const;
 
   std::vector<int> positions(const model::CpuSet& cpus) const;

@@ -17,11 +17,11 @@ struct Tenant {
   std::vector<int> cpus;  // positions
 };
 
-// What best-effort workloads ask of the vCPUs that are left.
+// The needs of best-effort workloads on the vCPUs that are left.
 struct BestEffortDemand {
   double use_cores = 0;
   int min_cpus = 1;             // at least 1: they never get an empty set
-  bool avoid_siblings = false;  // wished for; given up where fewer than min_cpus would be left
+  bool avoid_siblings = false;  // a wish; given up where fewer than min_cpus would be left
 };
 
 struct PoolState {
@@ -32,18 +32,18 @@ struct PoolState {
 // The pool when `complement` vCPUs have no owner and `spared` of these share no core with an owned one.
 PoolState pool_state(int complement, int spared, const BestEffortDemand& demand);
 
-// Who owns which vCPU, kept together with the counts that scoring asks for at every step.
+// The owner of each vCPU, with the counts that scoring needs at every step.
 class Occupancy {
  public:
-  // Nobody is placed. `node` must outlive this.
+  // No tenant is placed. `node` must outlive this.
   Occupancy(const Node& node, std::vector<Tenant> tenants);
 
-  // Changes how many vCPUs a tenant that has none yet is to get.
+  // Changes the number of vCPUs that a tenant without any is to get.
   void ask(int tenant, int vcpus) { tenants_[tenant].vcpus = vcpus; }
 
   // Gives `cpus` (positions, all free and usable) to a tenant that has none.
   void place(int tenant, int region, std::vector<int> cpus);
-  // One more, with the vCPUs that it has; the last one from now on.
+  // Adds a tenant with its vCPUs; it becomes the last one.
   void add(Tenant placed);
 
   const Node& node() const { return *node_; }
@@ -58,7 +58,7 @@ class Occupancy {
   double owner_pressure(int position) const {
     return owner_[position] < 0 ? 0.0 : tenants_[owner_[position]].pressure;
   }
-  // Usable and owned by nobody.
+  // Usable and without an owner.
   bool unowned(int position) const { return node_->usable(position) && owner_[position] < 0; }
   // Unowned, and no thread of its core is owned.
   bool spared(int position) const { return unowned(position) && owned_in_core_[node_->core(position)] == 0; }
@@ -67,7 +67,7 @@ class Occupancy {
 
   // Tenants with a vCPU in the region, ascending.
   std::vector<int> tenants_in(int region) const;
-  // How many of a tenant's vCPUs lie in the region.
+  // Number of a tenant's vCPUs in the region.
   int share(int tenant, int region) const;
 
  private:

@@ -31,12 +31,12 @@ struct Instance {
   const model::Workload* workload = nullptr;  // nullptr: pending
   Pressure pressure;
   ModelChoice model;
-  int grown = 0;        // vCPUs it is to own in place of those it declares; 0: those
+  int grown = 0;        // vCPUs it is to own instead of its declared number; 0: that number
   std::string fault;    // why its present pin does not stand; empty without one
-  std::string resized;  // what became of a pin that stands but for its size
+  std::string resized;  // the outcome for a pin that stands except for its size
 };
 
-// The instances in the order in which they are served, each with its request.
+// The instances in the order of serving, each with its request.
 struct Queue {
   std::vector<Instance> instances;
   std::vector<PlacementRequest> requests;
@@ -141,7 +141,7 @@ Queue make_queue(const model::Snapshot& snapshot, const InterferenceSettings& se
   return queue.take();
 }
 
-// Which way the size of a pin must go, and where, if it is good otherwise.
+// The direction of a resize, and its region, for a pin that is good otherwise.
 struct Fit {
   Standing standing;  // of a pin that stays as it is
   std::optional<Resize> resize;
@@ -180,8 +180,8 @@ Fit fit_of(const Node& node, const InterferenceSettings& settings, const Instanc
   return fit;
 }
 
-// Places those whose pin stands, the oldest first: of two that overlap the older keeps its place. Then those
-// whose pin stands but for its size.
+// Places the instances whose pin stands, the oldest first: of two that overlap the older keeps its place.
+// Then places those whose pin stands except for its size.
 Occupancy keep_standing(const Node& node, const InterferenceSettings& settings,
                         const BestEffortDemand& demand, Queue& queue) {
   std::vector<Tenant> tenants;

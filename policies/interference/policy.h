@@ -16,20 +16,20 @@ struct InterferenceProposal {
   std::vector<model::Action> actions;  // without decision ids; the arbiter gives them
 };
 
-// How many vCPUs a pinned instance is to own in place of those it declares, by workload id; more, and only
-// for as long as it is a straggler.
+// By workload id: the number of vCPUs that a pinned straggler is to own instead of the number it declares. It
+// is larger, and holds only while the workload is a straggler.
 using GrownRequests = std::map<std::string, int>;
 
-// Where a pending workload may go, as placement found: the vCPUs of one NUMA node; or nowhere, and why.
+// The places for a pending workload, found by placement: the vCPUs of one NUMA node; or none, and why.
 struct PendingBin {
   model::CpuSet cpus;
   std::string rejection;  // in words; empty where there is a place
 };
-// By id. Whoever is not in it may go anywhere.
+// By id. A workload that is not in it may be placed anywhere.
 using PendingBins = std::map<std::string, PendingBin>;
 
-// Places every latency-sensitive workload where the interference score is least, keeps those that stand well,
-// and confines best-effort ones to the rest (docs/algorithms.md, interference). Pure.
+// Places every latency-sensitive workload where the interference score is least, and keeps pins that stand.
+// Confines best-effort workloads to the rest (docs/algorithms.md, interference). Pure.
 InterferenceProposal propose_pins(const model::Snapshot& snapshot, const InterferenceSettings& settings,
                                   const GrownRequests& grown = {}, const PendingBins& bins = {});
 

@@ -12,13 +12,13 @@
 
 namespace berth::policies {
 
-// u of a service nobody has measured yet.
+// u of a service that was never measured.
 inline constexpr double kUnknownPressure = 0.5;
 
 // Mean cores used over the samples a workload has; 0 without any.
 double mean_cores(const model::Workload& workload);
 
-// Bytes by the newest sample that says so; nullopt without one.
+// Bytes by the newest sample that has the figure; nullopt without one.
 std::optional<std::uint64_t> latest_memory(const model::Workload& workload);
 
 struct Pressure {
@@ -26,9 +26,9 @@ struct Pressure {
   std::string source;               // in words
 };
 
-// The pressure of every service that a workload or pending one names: given by the snapshot, else the mean
-// over its latency-sensitive instances of cores used per vCPU, else kUnknownPressure (docs/algorithms.md,
-// profile). `workloads` in a fixed order, so that the sums are the same every time.
+// The pressure of every service of a running or pending workload. It is the snapshot's figure, else the mean
+// of cores used per vCPU over its latency-sensitive instances, else kUnknownPressure (docs/algorithms.md,
+// profile). `workloads` come in a fixed order, so that the sums are the same every time.
 std::map<std::string, Pressure> service_pressures(const model::Snapshot& snapshot,
                                                   const std::vector<const model::Workload*>& workloads);
 

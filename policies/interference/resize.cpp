@@ -74,7 +74,7 @@ class Resizer {
     Best best;
     Marks held(node_.size());
     for (const int position : resize.held) held.mark(position);
-    // A request of this size has regions, or keep_standing would not have let it come here.
+    // keep_standing() only lets requests through whose size has regions.
     const auto regions = node_.regions_for(resize.vcpus, settings_.allow_cross_socket);
     for (const int region : *regions) {
       std::vector<int> own;
@@ -125,7 +125,7 @@ class Resizer {
   const BestEffortDemand& demand_;
   Occupancy& occupancy_;
   const Node& node_;
-  std::vector<char> claimed_;  // by position: held by one that is not placed yet
+  std::vector<char> claimed_;  // by position: held by a resize that is not placed yet
   int owed_ = 0;               // vCPUs that those will own at least
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seam between what must be placed and how a placement is searched for.
+// The interface between the requests for places and the search for them.
 #pragma once
 
 #include "model/cpu_set.h"
@@ -24,32 +24,32 @@ struct PlacementProblem {
   const Node& node;
   const InterferenceSettings& settings;
   BestEffortDemand best_effort;
-  std::vector<PlacementRequest> requests;  // in the order in which they are served
+  std::vector<PlacementRequest> requests;  // in the order of serving
   Occupancy standing;                      // tenant i is request i; those whose pin stands are placed
 };
 
 struct Placement {
   Occupancy occupancy;               // tenant i is request i
-  std::vector<std::string> reasons;  // by request: why there, or why nowhere; empty for those left standing
+  std::vector<std::string> reasons;  // by request, for its place or for none; empty for those left standing
   std::optional<double> lower_bound;
   std::optional<double> gap;
 };
 
-// Where one request is placed best; nowhere where `region` is negative.
+// The best place for one request; none where `region` is negative.
 struct WindowChoice {
   int region = -1;
   std::vector<int> cpus;  // positions
-  std::string reason;     // in words: why there, or why nowhere
+  std::string reason;     // in words: the reason for the place, or for none
 };
 
-// The best of a request's windows, beside everybody who is placed, who stays [SJTU]. Pure.
+// The best of a request's windows, beside all placed tenants, which keep their places [SJTU]. Pure.
 WindowChoice choose_window(const Occupancy& occupancy, const InterferenceSettings& settings,
                            const BestEffortDemand& best_effort, const PlacementRequest& request);
 
-// Pure; owns at most usable - best_effort.min_cpus vCPUs when it started so.
+// Pure. It owns at most usable - best_effort.min_cpus vCPUs if it began within that limit.
 using SearchFunction = Placement (*)(const PlacementProblem&);
 
-// Serves one request after the other, each with the best of its windows; never moves one that stands [SJTU].
+// Serves one request after the other, each with the best of its windows. Never moves a standing one [SJTU].
 Placement search_window(const PlacementProblem& problem);
 
 SearchFunction search_function(Search search);

@@ -7,7 +7,7 @@
 
 namespace berth::policies {
 
-// How a neighbour's pressure is counted: the published form by requests, or by what is really shared.
+// How a neighbour's pressure is counted: by requests, as published, or by the vCPUs really shared.
 enum class Weighting { request, overlap };
 
 // How a placement is searched for.

@@ -9,7 +9,7 @@ namespace berth::policies {
 
 namespace {
 
-// How much company a vCPU has, as means over the usable ones: unpinned, an instance may be on any of them.
+// The mean number of neighbours of a usable vCPU: unpinned, an instance may be on any of them.
 struct Company {
   double siblings = 0;         // other threads of its core
   double has_sibling = 0;      // share with at least one
@@ -45,7 +45,7 @@ std::optional<double> score_unpinned(const Occupancy& occupancy, Weighting weigh
   for (const Tenant& tenant : occupancy.tenants()) {
     if (tenant.region >= 0) all.add(tenant);
   }
-  // "overlap": every vCPU has the node's mean pressure, whoever looks.
+  // "overlap": every vCPU has the node's mean pressure, the same for every instance.
   const double even = std::clamp((all.pressure + std::min(demand.use_cores, vcpus)) / vcpus, 0.0, 1.0);
 
   double sum = 0;
@@ -54,8 +54,8 @@ std::optional<double> score_unpinned(const Occupancy& occupancy, Weighting weigh
     double cpu_sc = company.siblings * even;
     double cpu_ss = company.has_domain * even;
     if (weighting == Weighting::request) {
-      // Everybody else has a vCPU on every core. Whoever is met on the core is not counted in the domain
-      // again.
+      // Every other instance has a vCPU on every core. One that counts on the core does not count in the
+      // domain again.
       Requested others = all;
       others.remove(tenant);
       cpu_sc = company.has_sibling * others.mean();

@@ -8,9 +8,9 @@
 
 namespace berth::policies {
 
-// What score_node would be if the placed tenants, and best-effort work beside them, were left to a kernel
-// that spreads everything evenly (docs/algorithms.md, left unpinned): the yardstick for a placement. Where
-// the tenants of `occupancy` are does not matter, only which of them are placed. nullopt where none is.
+// The score_node of the placed tenants and best-effort work if a kernel spread all of them evenly
+// (docs/algorithms.md, left unpinned). It is the yardstick for a placement. It matters which tenants of
+// `occupancy` are placed, not where. nullopt where none is.
 std::optional<double> score_unpinned(const Occupancy& occupancy, Weighting weighting,
                                      const BestEffortDemand& demand);
 

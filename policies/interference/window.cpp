@@ -31,7 +31,7 @@ struct Choice {
   int candidates = 0;
 };
 
-// Who looks for a place, and in what.
+// The request that needs a place, and the state of the node.
 struct WindowSearch {
   const Occupancy& occupancy;
   const InterferenceSettings& settings;

@@ -31,7 +31,7 @@ std::optional<double> mean_use(const model::Workload& workload, model::Resource 
   return sum / known;
 }
 
-// The limit as its owner set it, whatever berth holds it at.
+// The limit as its owner set it, whatever berth's own value is.
 std::optional<double> own_limit(const model::Workload& workload, model::Resource resource) {
   const bool cpu = resource == model::Resource::cpu;
   const bool held = workload.original && (cpu ? workload.held_cpu : workload.held_memory).has_value();
@@ -60,7 +60,7 @@ double request_of(const model::Workload& workload, model::Resource resource, dou
 }
 
 double known_since(const model::Workload& workload) {
-  // What an executor used before it had a cgroup of its own is not known.
+  // The use of an executor before it had a cgroup of its own is not known.
   return std::max(workload.created, workload.leaf_since.value_or(workload.created));
 }
 
@@ -70,7 +70,7 @@ bool is_warming(const model::Workload& workload, model::Resource resource, doubl
 
 namespace {
 
-// The times that all who were added have, ascending, and the sum of their use at each.
+// The times common to all added workloads, ascending, and the sum of their use at each.
 class CommonSeries {
  public:
   void add(const model::Workload& workload, model::Resource resource) {
@@ -78,7 +78,7 @@ class CommonSeries {
     std::size_t next = 0;  // of the points that are there
     for (auto sample = workload.usage.begin(); sample != workload.usage.end(); ++sample) {
       const auto use = use_in(*sample, resource);
-      // Of samples at one time the last one counts.
+      // Of several samples at one time the last one counts.
       const auto following = std::next(sample);
       const bool replaced = following != workload.usage.end() && following->time == sample->time;
       if (!use || (replaced && use_in(*following, resource))) continue;
@@ -129,7 +129,7 @@ Demand demand_of(const model::Snapshot& snapshot, model::Resource resource, doub
       series.add(*workload, resource);
     }
   }
-  // Who was let in and is not there yet will want what it asked for.
+  // An admitted workload that does not run yet will want its request.
   for (const model::PendingWorkload& pending : snapshot.pending) {
     const double request = std::min(capacity, resource == model::Resource::cpu
                                                   ? pending.vcpus.value_or(0)

@@ -20,7 +20,7 @@ namespace {
 
 double age_of(const model::Workload& workload, double now) { return std::max(0.0, now - workload.created); }
 
-// Low for who is young and holds much more than it uses.
+// Low for young work that holds much more than it uses.
 double running_priority(const model::Workload& workload, double now) {
   const double reserved =
       request_of(workload, model::Resource::memory, std::numeric_limits<double>::infinity());
@@ -44,15 +44,15 @@ EvictionOrder eviction_order(const model::Snapshot& snapshot, bool evict_highest
   const auto worth_of = [&cost](const model::Workload& workload) {
     return Worth(!latest_memory(workload), cost(workload));
   };
-  // A driver goes after the executors of its application that can go, which are worth less without it.
+  // A driver is evicted after the executors of its application that can be: they are worth less without it.
   std::map<std::string, Worth> dearest;
   for (const model::Workload* workload : present) {
     if (!workload->spark || workload->spark->role != model::SparkRole::executor) continue;
     auto [most, fresh] = dearest.try_emplace(workload->spark->app, worth_of(*workload));
     if (!fresh) most->second = std::max(most->second, worth_of(*workload));
   }
-  // Stage, then priority in stage 2, then who is known, then cost or running priority, then executors before
-  // drivers, then id.
+  // Stage, then priority in stage 2, then known memory first, then cost or running priority, then executors
+  // before drivers, then id.
   using Key = std::tuple<int, int, Worth, bool, std::string>;
   std::vector<Key> keys;
   EvictionOrder result;

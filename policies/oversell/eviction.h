@@ -11,7 +11,7 @@
 
 namespace berth::policies {
 
-// What evicting a best-effort workload throws away, in CPU seconds.
+// The work that evicting a best-effort workload throws away, in CPU seconds.
 using EvictionCost = std::function<double(const model::Workload&)>;
 
 struct EvictionOrder {
@@ -19,14 +19,14 @@ struct EvictionOrder {
   std::map<std::string, model::OversellCandidate> candidates;  // those of `order`, by id
 };
 
-// Best-effort workloads in the order in which they would have to go: those marked evictable, then those of
-// less than the highest priority among the others, then, where wished, those of the highest; of alike ones
-// those last of which no memory is known yet (docs/algorithms.md, overselling). Latency-sensitive ones are
-// never among them.
+// Best-effort workloads in the order of eviction, never latency-sensitive ones (docs/algorithms.md,
+// overselling). First come those marked evictable, then those of less than the highest priority among the
+// others. Then, if `evict_highest` is set, those of the highest. Within each of these, workloads of unknown
+// memory come last.
 EvictionOrder eviction_order(const model::Snapshot& snapshot, bool evict_highest, const EvictionCost& cost);
 
-// How many have to go for `excess_bytes` of memory to come back, by what the best-effort workloads use on
-// average that are not going already: 1 at least, `candidates` at most.
+// The number of workloads to evict for `excess_bytes` of memory. It assumes the mean use of the best-effort
+// workloads that are not being evicted. 1 at least, `candidates` at most.
 int eviction_count(const model::Snapshot& snapshot, double excess_bytes, int candidates);
 
 }  // namespace berth::policies

@@ -8,11 +8,11 @@
 
 namespace berth::policies {
 
-// The smallest value that is not exceeded by 95 % of the series (nearest rank); nullopt of an empty one.
+// The smallest value that 95 % of the series do not exceed (nearest rank); nullopt of an empty one.
 std::optional<double> percentile_peak(std::vector<double> series);
 // Mean and three population standard deviations; nullopt of an empty one.
 std::optional<double> normal_peak(const std::vector<double>& series);
-// One utilisation for CPU and memory together, weighted by how loaded the CPUs are [WERIDE].
+// One utilisation for CPU and memory together, weighted by the load of the CPUs [WERIDE].
 double weighted_utilisation(double cpu_utilisation, double memory_utilisation, double load1, double cpus);
 
 // As in configuration and findings.

@@ -26,7 +26,7 @@ using model::OversoldResource;
 using model::Resource;
 using model::SchedulingState;
 
-// Where both are compared, so that a state does not hang on the last bit of a quotient.
+// Tolerance of both comparisons, so that a state does not depend on the last bit of a quotient.
 constexpr double kRounding = 1e-12;
 
 struct Thresholds {
@@ -34,7 +34,7 @@ struct Thresholds {
   double evict = 0;  // of memory
 };
 
-// Of fewer values the 95th percentile is the largest, and one burst would count for a day.
+// With fewer values the 95th percentile is the largest, and one burst would count for a day.
 constexpr std::size_t kLeastShares = 20;
 
 // One resource of the node at this tick.
@@ -61,19 +61,19 @@ std::optional<double> peak_by(const std::vector<double>& series, PeakMethod meth
   }
 }
 
-// Of a day's shares the peak is what the tides of the day make of the present request: the window alone is
-// too short to see them.
+// The day's shares give a peak too, applied to the present request: the window alone is too short for the
+// tides of a day.
 double peak_of(OversoldResource& found, const Reading& reading, PeakMethod method) {
   const Demand& demand = reading.demand;
   found.warming = demand.warming;
   found.percentile = percentile_peak(demand.series);
   found.normal = normal_peak(demand.series);
-  // Who warms up is in it with its use, which may be more than its share.
+  // Warming work is in it with its use, which may be more than its share.
   found.weighted = std::max(0.0, reading.weighted * reading.capacity - demand.warming_use);
   if (method == PeakMethod::weighted) return *found.weighted + demand.warming;
   if (const auto share = peak_by(reading.shares, method); share && reading.shares.size() >= kLeastShares)
     found.remembered = std::min(*share, 1.0) * (demand.request - demand.warming) + demand.warming;
-  // Nothing is known of anybody's use: all count with their requests.
+  // No use is known at all: every workload counts with its request.
   if (!found.percentile) return demand.request;
   return std::max(*peak_by(demand.series, method) + demand.warming, found.remembered.value_or(0));
 }
@@ -136,7 +136,7 @@ OversoldResource judge(const Reading& reading, const OversellSettings& settings,
     found.used_share = std::max(0.0, reading.demand.latest - reading.demand.warming_use) / known;
   found.peak = peak_of(found, reading, settings.peak);
   found.wanted = wanted_factor(found.request, found.peak, settings.max_factor);
-  // Down at once, up slowly: what was promised too much is already given out.
+  // Down at once, up slowly: capacity that was promised too much is already given out.
   const double before = reading.before ? reading.before->factor : 1;
   found.factor = std::min(found.wanted, before + settings.factor_rise);
   found.utilisation = reading.utilisation;
@@ -145,29 +145,30 @@ OversoldResource judge(const Reading& reading, const OversellSettings& settings,
   return found;
 }
 
-// Until something is advertised, there is what there is.
+// Until the first advertisement, the plain capacity counts as advertised.
 bool is_news(const OversoldResource& found, const std::optional<model::AdvertisedResource>& said,
              double min_change) {
   const model::AdvertisedResource before = said.value_or(model::AdvertisedResource());
   if (before.state != found.state) return true;
   if (before.factor == found.factor) return false;
-  // To 1 always: that is where overselling ends. By what is wanted, because a small step of a long way may be
-  // less than the least change.
+  // A return to 1 is always news: overselling ends there. Otherwise the wanted factor decides. A small step
+  // of a long way may be less than the least change.
   return found.factor == 1 || std::abs(found.wanted - before.factor) >= min_change * before.factor;
 }
 
-// Of who has just begun there is no sample yet; he is none of which it is not known.
+// New work has no sample yet. After this many seconds, a workload without a known use counts as one whose use
+// is not known.
 constexpr double kUnreadFor_s = 10;
 
-// Who is known to use nothing frees nothing.
+// A workload that is known to use no memory frees none.
 bool may_free_memory(const model::Workload& workload, double now) {
   const auto used = latest_memory(workload);
   const bool young = workload.created > 0 && now - workload.created < kUnreadFor_s;
   return used ? *used > 0 : !young;
 }
 
-// How many have to go, beyond those that are going already, and the first of them: one at a time, as the
-// next tick knows better.
+// The number of workloads to evict, beyond those being evicted already, and the first of them. One at a time,
+// as the next tick knows better.
 void choose_victims(const model::Snapshot& snapshot, const PolicySettings& settings, double excess_bytes,
                     OversellProposal& proposal) {
   model::OversellFindings& findings = proposal.findings;

@@ -10,7 +10,7 @@
 
 namespace berth::policies {
 
-// How far utilisation has to fall below the stop threshold before work is taken again.
+// Utilisation must fall this far below the stop threshold before the node takes work again.
 inline constexpr double kStopHysteresis = 0.05;
 
 struct OversellProposal {
@@ -18,9 +18,9 @@ struct OversellProposal {
   std::vector<model::Action> actions;  // without decision ids; the arbiter gives them
 };
 
-// What the node can be said to hold, whether it takes new work, and who would have to go
-// (docs/algorithms.md, overselling). `cost` tells what evicting a workload throws away; by default what a
-// plain one has used so far. Pure.
+// Decides the capacity that the node advertises, whether it takes new work, and which workloads would be
+// evicted (docs/algorithms.md, overselling). `cost` is the work that evicting a workload throws away; by
+// default the CPU time that a plain one has used so far. Pure.
 OversellProposal propose_advertising(const model::Snapshot& snapshot, const PolicySettings& settings,
                                      const EvictionCost& cost = {});
 

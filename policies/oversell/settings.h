@@ -5,18 +5,18 @@
 
 namespace berth::policies {
 
-// How the peak of what a node uses is told from its samples.
+// How the peak of a node's use is computed from its samples.
 enum class PeakMethod { weighted, percentile, normal, max };
 
 // The [oversell] table; defaults and meaning in berth.toml(5) and docs/algorithms.md.
 struct OversellSettings {
   PeakMethod peak = PeakMethod::max;
-  double warmup_s = 600;               // age up to which a workload counts what it asked for
-  double max_factor = 1.5;             // the most that is advertised of what there is
+  double warmup_s = 600;               // age up to which a workload counts with its request
+  double max_factor = 1.5;             // the largest factor that is advertised
   double factor_rise = 0.02;           // the most that the factor rises in one tick
   double stop_threshold = 0.85;        // utilisation from which no new work is taken
-  double reserve = 0.05;               // share of the memory that use must not reach
-  std::uint64_t memory_cap_bytes = 0;  // memory that may be used; 0: all there is
+  double reserve = 0.05;               // share of the memory that must stay unused
+  std::uint64_t memory_cap_bytes = 0;  // memory that may be used; 0: all of it
   bool evict = false;                  // the plan ends work where memory in use passes the threshold
   bool evict_highest = false;          // best-effort work of the highest priority may be evicted too
 };

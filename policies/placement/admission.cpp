@@ -38,7 +38,7 @@ void open_resource(const Host& host, Resource resource, std::vector<std::string>
                                model::to_string(said->state)));
 }
 
-// What would let the request into this bin, of what it lacks first.
+// The change that would let the request into this bin, for its first lack.
 void remedy(const Host& host, const Candidate& candidate, const model::PendingWorkload& request,
             std::vector<std::string>& change) {
   const Bin& bin = host.bins()[candidate.bin];
@@ -74,7 +74,7 @@ void remedy(const Host& host, const Candidate& candidate, const model::PendingWo
       say_once(change, "declare vcpus");
       break;
     case Lack::nothing:
-      // By its figures it fits; its vCPUs cannot be had near each other.
+      // By its figures the request fits, but the bin has no vCPUs near each other.
       say_once(change,
                fmt::format("ask for fewer vCPUs, or latency-sensitive work has to leave some that share "
                            "a cache on NUMA node {}",

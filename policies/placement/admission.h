@@ -6,9 +6,10 @@
 
 namespace berth::policies {
 
-// Whether a host has room for one newcomer now, beside everybody who runs and who was let in before; if so,
-// the host has taken it in its best bin, and the next one is judged with it. Of a refusal: why, and what
-// would have to change, bin by bin (docs/algorithms.md, admission). `time` is left to the caller.
+// Decides whether a host has room for one newcomer now, beside all work that runs or was admitted before. If
+// so, the newcomer takes its best bin of the host, and the next one is judged with it. A refusal has the
+// reason, and the changes that would help, bin by bin (docs/algorithms.md, admission). The caller sets
+// `time`.
 model::Admission admit(Host& host, const model::PendingWorkload& newcomer);
 
 }  // namespace berth::policies

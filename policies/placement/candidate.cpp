@@ -23,7 +23,7 @@ std::string memory_text(std::uint64_t bytes) {
 
 double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
-// Rounding must not decide between bins that are alike.
+// Rounding must not decide between bins of equal worth.
 double rounded(double figure) { return std::round(figure * 1e9); }
 
 std::array<double, 3> order_of(const Candidate& candidate, const Bin& bin,
@@ -58,7 +58,7 @@ Candidate consider(const Host& on, std::size_t host, std::size_t bin, const mode
     return candidate;
   }
   candidate.cpu_left = on.free_cores(home, request.workload_class) - request.vcpus.value_or(0);
-  // Shares of cores are sums: a request that fits exactly must not fail by their last bit.
+  // Shares of cores are sums. A request that fits exactly must not fail by their last bit.
   if (candidate.cpu_left < 0 && candidate.cpu_left > -kRounding) candidate.cpu_left = 0;
   if (candidate.cpu_left < 0 || home.unowned.empty()) {
     candidate.lack = Lack::cpu;
@@ -86,7 +86,7 @@ Candidate consider(const Host& on, std::size_t host, std::size_t bin, const mode
   for (const std::size_t index : candidate.gpus) {
     const BinGpu& gpu = home.gpus[index];
     candidate.gpus_left -= gpu.idle() ? 1 : 0;
-    // Of one that was told there may be less by now.
+    // A GPU named in an admission may have less free memory by now.
     const std::uint64_t free = gpu.free_bytes.value_or(0);
     const std::uint64_t left = free > request.gpu_memory_bytes ? free - request.gpu_memory_bytes : 0;
     candidate.gpu_memory_left = std::min(model::kMaxBytes, candidate.gpu_memory_left + left);

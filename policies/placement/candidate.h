@@ -14,26 +14,26 @@ namespace berth::policies {
 
 enum class Lack { nothing, closed, vcpus_declared, cpu, memory, gpus };
 
-// What a bin has for a request, by its figures alone: whether vCPUs near each other can be had is for
-// choose_vcpus().
+// The resources of a bin for a request, by its figures alone. choose_vcpus() decides whether it has vCPUs
+// near each other.
 struct Candidate {
   std::size_t host = 0;
   std::size_t bin = 0;
-  Lack lack = Lack::nothing;  // where it is something, only `lack` and what was found before count
+  Lack lack = Lack::nothing;  // if it is not `nothing`, only `lack` and the earlier findings count
   double cpu_left = 0;
   std::uint64_t memory_left = 0;
   double free_share = 0;          // mean of both, as shares of what there is
   std::vector<std::size_t> gpus;  // indices into the bin's
   int gpus_left = 0;              // idle ones
   std::uint64_t gpu_memory_left = 0;
-  // Least first; what is equal goes by the host's name, then by NUMA node.
+  // Least first. Ties go by the host's name, then by NUMA node.
   std::array<double, 3> order{};
 };
 
 // `host` and `bin`: indices; the host itself is `on`.
 Candidate consider(const Host& on, std::size_t host, std::size_t bin, const model::PendingWorkload& request);
 
-// In words, with numbers: what a bin lacks for the request; of one that fits, what decided its place.
+// In words, with numbers: the bin's lack for the request; or, if it fits, the figure that decided its place.
 std::string describe_lack(const Host& on, const Candidate& candidate, const model::PendingWorkload& request);
 std::string describe_place(const Host& on, const Candidate& candidate, const model::PendingWorkload& request);
 

@@ -21,7 +21,7 @@ Verdict verdict_on(const BinGpu& gpu, const model::PendingWorkload& request) {
   if (request.gpu_model && !model::glob_match(*request.gpu_model, gpu.model)) return Verdict::other_model;
   if (gpu.holder || gpu.promised) return Verdict::held;
   if (request.gpu_exclusive && gpu.users + gpu.promised_shares > 0) return Verdict::shared;
-  // Nothing asked for is there whatever there is.
+  // A request for no memory fits whatever is free.
   if (!gpu.free_bytes) return request.gpu_memory_bytes == 0 ? Verdict::fits : Verdict::unknown_memory;
   return *gpu.free_bytes < request.gpu_memory_bytes ? Verdict::little_memory : Verdict::fits;
 }

@@ -9,12 +9,12 @@
 
 namespace berth::policies {
 
-// The GPUs of a bin that a request would get, as indices, ascending; fewer than it asks for where there are
-// no more. The smallest that do are taken, and a request that shares GPUs takes those that are shared
-// already first (docs/algorithms.md, placement).
+// The GPUs of a bin that a request would get, as indices, ascending. Fewer than it asks for where there are
+// no more. It takes the suitable ones with the least free memory. A request that shares GPUs takes shared
+// ones first (docs/algorithms.md, placement).
 std::vector<std::size_t> choose_gpus(const Bin& bin, const model::PendingWorkload& request);
 
-// What keeps the request from the GPUs that it does not get, in words.
+// Why the request does not get the other GPUs, in words.
 std::string describe_missing_gpus(const Bin& bin, const model::PendingWorkload& request);
 
 }  // namespace berth::policies

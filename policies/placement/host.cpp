@@ -33,10 +33,10 @@ std::optional<std::uint64_t> free_memory(const model::Gpu& gpu) {
   return less(*gpu.memory_bytes, *gpu.memory_used_bytes);
 }
 
-// Neither part is more than that, but many of them may be.
+// Each part is at most kMaxBytes, but the sum of many may be more.
 std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return std::min(model::kMaxBytes, a + b); }
 
-// What it asked for or what it uses, whichever is more.
+// Its request or its use, whichever is more.
 std::uint64_t claimed_memory(const model::Workload& workload) {
   return std::max(workload.memory_request_bytes, latest_memory(workload).value_or(0));
 }
@@ -47,7 +47,7 @@ std::uint64_t advertised_memory(const model::Snapshot& snapshot, const OversellS
       std::min(factor_of(snapshot.advertised.memory) * capacity, static_cast<double>(model::kMaxBytes)));
 }
 
-// Memory that may not be used is not there.
+// Available memory without the part that may not be used.
 std::uint64_t available_memory(const model::MemoryState& memory, const OversellSettings& settings) {
   return less(memory.available_bytes, memory.total_bytes - memory_capacity(memory, settings));
 }
@@ -89,7 +89,7 @@ void Host::add_bins(const model::Snapshot& snapshot) {
   }
 }
 
-// A GPU of which the kernel does not know where it is, as on hosts with one NUMA node, is in the first bin.
+// A GPU whose place the kernel does not know, as on hosts with one NUMA node, is in the first bin.
 void Host::add_gpus(const model::Snapshot& snapshot) {
   std::unordered_map<std::string, int> users;
   for (const model::Workload& workload : snapshot.workloads) {
@@ -111,7 +111,7 @@ void Host::add_gpus(const model::Snapshot& snapshot) {
 }
 
 void Host::add_tenants(const model::Snapshot& snapshot) {
-  // The plan's, not the present pins: a host that only observes has none.
+  // Uses the plan's pins, not the present ones: a host that only observes has none.
   const auto grown = grown_requests(propose_help(snapshot, *settings_).findings);
   const InterferenceProposal pins = propose_pins(snapshot, settings_->interference, grown);
   Claim anywhere;
@@ -125,7 +125,7 @@ void Host::add_tenants(const model::Snapshot& snapshot) {
       own(placed->second.cpus);
       continue;
     }
-    // Fewer than none asked for is no room for others.
+    // A negative claim must not make room for others.
     const double cores =
         std::max(0.0, share_of(*workload, model::Resource::cpu, node_->usable_count()).counted());
     if (workload->allowed_cpus) {
@@ -163,7 +163,7 @@ void Host::own(const model::CpuSet& cpus) {
   }
 }
 
-// Evenly, as the kernel does, over what nobody owns.
+// Spreads the claim evenly over the unowned vCPUs, as the kernel does.
 void Host::spread(const Claim& claim) {
   model::CpuSet over;
   for (const Bin& bin : bins_) over |= bin.unowned;
@@ -178,7 +178,7 @@ void Host::spread(const Claim& claim) {
   }
 }
 
-// Anew whenever what nobody owns becomes less.
+// Called again whenever there are fewer unowned vCPUs.
 void Host::spread_claims() {
   for (Bin& bin : bins_) bin.claimed_cores = 0;
   for (const Claim& claim : claims_) spread(claim);
@@ -189,7 +189,7 @@ double Host::free_cores(const Bin& bin, model::WorkloadClass workload_class) con
   return std::clamp(unowned_ - best_effort_.min_cpus, 0, bin.ownable);
 }
 
-// Who owns vCPUs shares them with nobody, so that only best-effort work is oversold.
+// An owner shares its vCPUs with no other workload, so that only best-effort work is oversold.
 double Host::total_cores(const Bin& bin, model::WorkloadClass workload_class) const {
   if (latency_sensitive(workload_class)) return static_cast<double>(bin.cpus.size());
   return static_cast<double>(bin.unowned.size()) * factor_of(advertised_.cpu);

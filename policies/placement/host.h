@@ -21,28 +21,28 @@ struct BinGpu {
   std::string model;
   std::optional<std::uint64_t> free_bytes;  // nullopt: not known
   bool healthy = true;
-  std::optional<std::string> holder;  // who has it alone
-  int users = 0;                      // workloads that share it, and whoever else is on it as one more
-  // It was told to somebody who has not come yet: alone, or to share it, to so many.
+  std::optional<std::string> holder;  // the workload that has it alone
+  int users = 0;                      // workloads that share it; all other processes on it count as one more
+  // Promised to a workload that has not started yet: alone, or shared by so many.
   bool promised = false;
   int promised_shares = 0;
 
-  // Nobody uses it, or will.
+  // Not used, and not promised.
   bool idle() const { return healthy && !holder && users == 0 && !promised && promised_shares == 0; }
 };
 
-// One NUMA node: a request is placed in one whole (docs/algorithms.md, placement).
+// One NUMA node. A request is placed in one whole (docs/algorithms.md, placement).
 struct Bin {
   int numa = 0;
   model::CpuSet cpus;        // usable
   model::CpuSet unowned;     // of these, those that no latency-sensitive instance owns
-  int ownable = 0;           // of these, how many are not reserved
-  double claimed_cores = 0;  // what those who own none and may run there count for
+  int ownable = 0;           // number of these that are not reserved
+  double claimed_cores = 0;  // claims of workloads without vCPUs of their own that may run there
   std::vector<BinGpu> gpus;  // ascending by id
 };
 
-// A host as placement sees it: as it will be once its plan's pins hold. A value of its own; the snapshot may
-// go. Running work first, so newcomers are added with take().
+// A host as placement sees it: in its state once its plan's pins hold. It is a value of its own and outlives
+// the snapshot. It starts with the running work; take() adds newcomers.
 class Host {
  public:
   // `settings` must outlive it.
@@ -52,39 +52,40 @@ class Host {
   const PolicySettings& settings() const { return *settings_; }
   const std::vector<Bin>& bins() const { return bins_; }  // ascending by NUMA node
 
-  // Cores that a newcomer of this class can have in a bin, and what that is a part of: of its vCPUs those
-  // that nobody owns and that may be given out; or, of what is advertised of those that nobody owns, what the
-  // claims leave. May be negative for best-effort work.
+  // Cores that a newcomer of this class can have in a bin, and the total that they are a part of.
+  // Latency-sensitive: the bin's unowned vCPUs that may be given out. Best-effort: the advertised factor
+  // times the unowned vCPUs, less the claims; it may be negative.
   double free_cores(const Bin& bin, model::WorkloadClass workload_class) const;
   double total_cores(const Bin& bin, model::WorkloadClass workload_class) const;
-  // The same if nobody owned any: what bins are compared by.
+  // The total without any owner: the size for comparing bins.
   double size_cores(const Bin& bin, model::WorkloadClass workload_class) const;
-  // Of the host: neither claimed nor in use.
+  // The host's memory that is neither claimed nor in use.
   std::uint64_t free_memory_bytes() const;
   std::uint64_t total_memory_bytes() const { return memory_total_; }  // as advertised
-  // Why the host takes no work at all; empty where it does.
+  // Why the host takes no work at all; empty where it takes work.
   std::string closed() const;
   bool open() const { return open_; }
   const model::Advertised& advertised() const { return advertised_; }
 
-  // What choosing vCPUs needs: the node, those who own some, and what best-effort work there is.
+  // Input for choosing vCPUs: the node, the owners, and the best-effort work.
   const Node& node() const { return *node_; }
   const Occupancy& occupancy() const { return occupancy_; }
   const BestEffortDemand& best_effort() const { return best_effort_; }
   Pressure pressure_of(const std::string& service) const;
   model::InterferenceModel model_of(const std::string& service) const;
 
-  // Lets a newcomer have `cpus` (best-effort work owns none) and `gpus`, indices into the bin's.
+  // Gives a newcomer `cpus` (best-effort work owns none) and `gpus`, indices into the bin's.
   void take(std::size_t bin, const model::PendingWorkload& newcomer, const model::CpuSet& cpus,
             const std::vector<std::size_t>& gpus);
 
-  // Keeps the GPUs that a newcomer was told for it, whether it has a place now or not.
+  // Keeps the GPUs that a newcomer's admission named for it, whether it has a place now or not.
   void promise(const model::PendingWorkload& newcomer);
-  // Keeps what a newcomer was promised and has no place for now: nobody else is to have it meanwhile.
+  // Keeps the promised resources of a newcomer that has no place for now: no other workload gets them
+  // meanwhile.
   void claim(const model::PendingWorkload& newcomer);
 
  private:
-  // What somebody counts for who owns no vCPUs, and where he may run; nullopt: anywhere.
+  // The CPU claim of workloads that own no vCPUs, and where they may run; nullopt: anywhere.
   struct Claim {
     double cores = 0;
     std::optional<model::CpuSet> within;
@@ -102,13 +103,13 @@ class Host {
   const PolicySettings* settings_;
   std::shared_ptr<const Node> node_;  // never changes, so that copies share it
   std::vector<Bin> bins_;
-  Occupancy occupancy_;  // of who owns vCPUs
+  Occupancy occupancy_;  // the owners of vCPUs
   BestEffortDemand best_effort_;
   std::vector<Claim> claims_;
   int unowned_ = 0;  // usable vCPUs that no instance owns
   std::uint64_t memory_total_ = 0;
   std::uint64_t memory_claimed_ = 0;
-  std::uint64_t memory_available_ = 0;  // of what may be used
+  std::uint64_t memory_available_ = 0;  // of the memory that may be used
   model::Advertised advertised_;
   bool open_ = true;
   std::map<std::string, model::ServiceProfile> services_;

@@ -32,7 +32,7 @@ model::FittingBin fitting_bin(const Host& host, const Candidate& candidate,
   return fitting;
 }
 
-// Those that fit, best first, and the rest.
+// The candidates that fit, best first, and the rest.
 std::pair<std::vector<Candidate>, std::vector<Candidate>> candidates_of(
     std::span<const Host> hosts, const model::PendingWorkload& request) {
   std::vector<Candidate> fitting;

@@ -12,24 +12,24 @@
 
 namespace berth::policies {
 
-// Every bin of every host for one request, best first, and those that do not fit with what they lack
+// Ranks every bin of every host for one request, best first. Bins that do not fit come with their lack
 // (docs/algorithms.md, placement). Pure.
 model::BinRanking rank_bins(const model::PendingWorkload& request, std::span<const Host> hosts);
 
-// Lets each of `pending`, in this order, have its best bin of the host, and takes it; by id, how the bins
-// stood for it. Who fits nowhere takes nothing; GPUs that one was told are nobody else's.
+// Gives each of `pending`, in this order, its best bin of the host. Returns by id the ranking of the bins. A
+// workload that fits in no bin takes nothing; GPUs named in its admission still stay its own.
 std::map<std::string, model::BinRanking> take_best(Host& host,
                                                    const std::vector<model::PendingWorkload>& pending);
 
-// As take_best(), of those who were let in: who finds no place at present keeps what he was promised.
+// As take_best(), for admitted workloads: one without a place at present keeps its promised resources.
 void take_promised(Host& host, const std::vector<model::PendingWorkload>& awaited);
 
 struct PlacementProposal {
   model::PlacementFindings findings;
-  PendingBins bins;  // of everybody pending
+  PendingBins bins;  // of all pending workloads
 };
 
-// Places what is pending on the snapshot's host (docs/algorithms.md, placement). Pure.
+// Places the pending workloads on the snapshot's host (docs/algorithms.md, placement). Pure.
 PlacementProposal propose_places(const model::Snapshot& snapshot, const PolicySettings& settings);
 
 }  // namespace berth::policies

@@ -5,8 +5,8 @@ namespace berth::policies {
 
 // The [placement] table; defaults and meaning in berth.toml(5) and docs/algorithms.md.
 struct PlacementSettings {
-  double hold_s = 120;          // how long the place of who was let in is kept for it
-  bool avoid_gpu_nodes = true;  // work without GPUs goes where there are none, as long as it fits there
+  double hold_s = 120;          // how long the place of an admitted workload is held
+  bool avoid_gpu_nodes = true;  // work without GPUs goes to bins without GPUs, as long as it fits there
 };
 
 }  // namespace berth::policies

@@ -12,7 +12,7 @@ VcpuChoice choose_vcpus(const Host& host, std::size_t bin, const model::PendingW
   if (request.workload_class == model::WorkloadClass::best_effort)
     return {.cpus = home.unowned, .reason = "shares the vCPUs there that nobody owns"};
 
-  // By window whatever interference.search is: nobody moves for who is not there yet.
+  // By window whatever interference.search is: no instance moves for work that does not run yet.
   WindowChoice choice = choose_window(host.occupancy(), host.settings().interference, host.best_effort(),
                                       {.vcpus = request.vcpus.value_or(0),
                                        .pressure = host.pressure_of(request.service).value,

@@ -14,9 +14,9 @@ struct VcpuChoice {
   std::string reason;  // in words: why these, or why none
 };
 
-// The vCPUs of a bin for a newcomer: of latency-sensitive work those that the interference search chooses
-// among the bin's, beside everybody who is there, who stays (docs/algorithms.md, window search); of
-// best-effort work the bin's part of the pool, which is shared.
+// The vCPUs of a bin for a newcomer. Latency-sensitive work gets those of the interference search inside the
+// bin; placed instances keep theirs (docs/algorithms.md, window search). Best-effort work gets the bin's part
+// of the pool, which is shared.
 VcpuChoice choose_vcpus(const Host& host, std::size_t bin, const model::PendingWorkload& request);
 
 }  // namespace berth::policies

@@ -21,16 +21,16 @@ namespace {
 
 using Kind = model::EvictionCandidate::Kind;
 
-// What is compared. Whoever frees nothing that is known is of no help, and comes last.
+// The key of the comparison. A workload that frees no known memory does not help, and comes last.
 double rank_key(double cost_s, std::uint64_t bytes, EvictionRank rank) {
   if (bytes == 0) return std::numeric_limits<double>::infinity();
   return rank == EvictionRank::cost ? cost_s : cost_s / static_cast<double>(bytes);
 }
 
-// nullopt of one that is of no help.
+// nullopt for a workload that does not help.
 std::optional<double> known(double key) { return std::isfinite(key) ? std::optional(key) : std::nullopt; }
 
-// An application's workloads on this node, or one workload that is of none.
+// An application's workloads on this node, or one workload without an application.
 struct Group {
   std::string name;
   std::optional<std::string> app;
@@ -39,7 +39,7 @@ struct Group {
   std::uint64_t bytes = 0;
 };
 
-// Whose turn it is: ascending by key, executors before drivers of the same, who frees more first, by id.
+// The order of eviction: ascending by key, executors before drivers of the same, larger ones first, by id.
 struct Turn {
   double key = 0;
   bool driver = false;
@@ -158,8 +158,8 @@ class Order {
     return fmt::format(", {:.4g} s of it kept for later stages by it alone{}", kept_s, how);
   }
 
-  // An application costs less where demand climbs and it has long to go; each of its executors less by its
-  // part of that. Seconds for each byte that the application holds here.
+  // While demand climbs, an application with a long remaining time costs less. Each of its executors costs
+  // less by its part of that. Seconds for each byte that the application holds here.
   double stays_per_byte(const Group& group) const {
     const auto figures = group.app ? out_.apps.find(*group.app) : out_.apps.end();
     if (figures == out_.apps.end() || group.bytes == 0) return 0;

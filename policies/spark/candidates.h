@@ -11,7 +11,7 @@
 
 namespace berth::policies {
 
-// Best-effort workloads, which alone can be evicted, but for those that are spared, in the order of eviction
+// Best-effort workloads in the order of eviction, without the spared ones. Others are never evicted
 // (docs/algorithms.md, Spark).
 struct Candidates {
   std::map<std::string, model::SparkAppFigures> apps;           // all that the snapshot has, by id
@@ -21,13 +21,13 @@ struct Candidates {
 
 enum class Priced {
   all,
-  spark,  // those that are Spark's alone: a node with a thousand others need not price them while nobody goes
+  spark,  // only Spark's: a node with a thousand other workloads need not price them while none is evicted
 };
 
-// One by one, executors by what is lost with them, or application by application, as `settings.rank` says; a
-// driver after the executors of its application in any case, and what is nobody's by CPU seconds used so far.
-// `delta`: see app_figures. Of equals the one that frees more goes first, where each is for itself; then by
-// id.
+// Prices and orders the candidates. `settings.rank` orders either each workload by its own loss, or
+// application by application. A driver comes after the executors of its application in any case. A workload
+// without a known application costs its CPU seconds used so far. `delta`: see app_figures. Of equals the one
+// that frees more goes first, where each is ranked by itself; then by id.
 Candidates candidates_of(const model::Snapshot& snapshot, const SparkSettings& settings, double delta,
                          Priced priced);
 

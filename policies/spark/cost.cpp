@@ -13,7 +13,7 @@ namespace berth::policies {
 
 namespace {
 
-// W may be 0, of an application that has only begun.
+// W may be 0, for an application that has only begun.
 constexpr double kLeastDone = 0.01;
 
 double share_done(const model::SparkStage& stage) {
@@ -24,7 +24,7 @@ bool complete(const model::SparkStage& stage) {
   return stage.tasks.size() >= static_cast<std::size_t>(std::max(0, stage.partitions));
 }
 
-// By position of the stage: positions of those that read what it wrote.
+// By position of the stage: positions of the stages that read its output.
 std::vector<std::vector<std::size_t>> children_of(const model::SparkApp& app) {
   std::unordered_map<int, std::size_t> position;
   for (std::size_t i = 0; i < app.stages.size(); ++i) position.emplace(app.stages[i].id, i);
@@ -38,7 +38,7 @@ std::vector<std::vector<std::size_t>> children_of(const model::SparkApp& app) {
   return children;
 }
 
-// Positions, whoever reads before what it reads.
+// Positions; each reader comes before the stages that it reads.
 std::vector<std::size_t> readers_first(const std::vector<std::vector<std::size_t>>& children) {
   std::vector<std::size_t> order;
   enum class Mark { unseen, open, done };
@@ -66,10 +66,10 @@ std::vector<std::size_t> readers_first(const std::vector<std::vector<std::size_t
   return order;
 }
 
-// Where it is not known, each stage is for itself.
+// Where the job is not known, each stage is a job of its own.
 int job_of(const model::SparkStage& stage) { return stage.job >= 0 ? stage.job : -1 - stage.id; }
 
-// What the program does at present: jobs that go on, and the latest, which may be over.
+// The jobs of the present: those that run, and the latest, which may be over.
 std::unordered_set<int> present_jobs(const model::SparkApp& app) {
   std::unordered_set<int> jobs;
   const model::SparkStage* latest = nullptr;
@@ -81,9 +81,9 @@ std::unordered_set<int> present_jobs(const model::SparkApp& app) {
   return jobs;
 }
 
-// Whether a stage's output has yet to be read, whoever is lost. Of a program that goes over the same data
-// again and again nobody waits for it between two jobs, nor once the job at hand has read it; but several
-// jobs have, and the present one is among them.
+// Whether a stage's output has yet to be read, whichever executor is lost. A program may go over the same
+// data again and again. Then no reader waits between two jobs, nor once the present job has read it. So the
+// output also counts as awaited where several jobs have read it, the present one among them.
 bool is_awaited(const model::SparkApp& app, std::size_t stage, const std::vector<std::size_t>& readers,
                 const std::unordered_set<int>& present) {
   if (readers.empty()) return app.stages[stage].shuffle_write_bytes > 0;
@@ -96,18 +96,18 @@ bool is_awaited(const model::SparkApp& app, std::size_t stage, const std::vector
          any([&](const model::SparkStage& reader) { return present.count(job_of(reader)) > 0; });
 }
 
-// What one executor has of one stage.
+// One executor's part of one stage.
 struct Part {
   std::size_t place = 0;  // of the stage, in the order of readers_first()
-  std::size_t tasks = 0;  // that it ran, and keeps nothing of
-  double run_s = 0;       // of those
-  bool keeps = false;     // what tasks computed, for later stages, as nobody else does
-  double kept_s = 0;      // run time of those, whoever ran them
-  bool goes = false;      // some of it, with the executor: others have to do it again
+  std::size_t tasks = 0;  // tasks that it ran, without kept output
+  double run_s = 0;       // run time of those
+  bool keeps = false;     // keeps results of tasks for later stages, as the only executor
+  double kept_s = 0;      // run time of those, on any executor
+  bool goes = false;      // some of it is lost with the executor: others have to repeat it
 };
 
-// Of each executor by place. An application may have thousands of executors and stages, so that only the
-// stages which an executor had a part in are looked at for it.
+// By executor, ascending by place. An application may have thousands of executors and stages. So each
+// executor lists only the stages that it had a part in.
 using Parts = std::unordered_map<std::string_view, std::vector<Part>>;
 
 void add_parts(const model::SparkStage& stage, std::size_t place, Parts& parts) {
@@ -210,7 +210,7 @@ std::map<std::string, ExecutorLoss> executor_losses(const model::SparkApp& app,
       const bool shuffle_goes = part.tasks > 0 && !app.shuffle_service &&
                                 (awaited[i] || std::any_of(children[i].begin(), children[i].end(), goes_too));
       part.goes = part.keeps || shuffle_goes;
-      loss.kept_s += part.kept_s;  // it is served by nobody else, and not moved
+      loss.kept_s += part.kept_s;  // no other executor has it, and it does not move
       if (!shuffle_goes) continue;
       written_s += part.run_s;
       move_bytes += static_cast<double>(stage.shuffle_write_bytes) * static_cast<double>(part.tasks) /

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What evicting a Spark application, or one of its executors, would cost in work done again
-// (docs/algorithms.md, Spark [USTC]).
+// The cost of evicting a Spark application, or one of its executors, in work done again (docs/algorithms.md,
+// Spark [USTC]).
 #pragma once
 
 #include "model/snapshot.h"
@@ -12,25 +12,25 @@
 
 namespace berth::policies {
 
-// Seconds that the stage's completed tasks stand for.
+// Seconds of work in the stage's completed tasks.
 double computation_of(const model::SparkStage& stage, Complexity complexity);
 
-// All of the figures but what evicting it frees. `delta`: how much the demand for memory climbs, of which the
-// job's remaining time is weighed.
+// All of the figures except the memory that evicting it frees. `delta`: how fast the demand for memory
+// climbs. It weighs the job's remaining time.
 model::SparkAppFigures app_figures(const model::SparkApp& app, const SparkSettings& settings, double delta);
 
 struct ExecutorLoss {
-  double lost_s = 0;     // run time of its completed tasks that others would have to do again, or, where its
-                         // shuffle blocks move away first, the time of that if it is less
-  double kept_s = 0;     // part of it: for what the program has it keep, and it alone keeps
-  double running_s = 0;  // what its running tasks have taken so far
+  double lost_s = 0;     // run time of its completed tasks that others would repeat; or the time to move its
+                         // shuffle blocks, if these move first and that is less
+  double kept_s = 0;     // part of it: for data that the program keeps, on this executor only
+  double running_s = 0;  // run time so far of its running tasks
 };
 
-// By executor id: of each that has a task, or keeps what one computed. A stage's output goes with an executor
-// where a later stage has yet to read it: one that is not complete, or one of which something goes too; or
-// where what it wrote to the shuffle has no reader yet, or several jobs have read it, the present one among
-// them; or the program has it kept, and no other executor does. What went to the driver or to a file is there
-// to stay, and an external shuffle service keeps what was written to the shuffle.
+// By executor id: each executor that has a task, or keeps the result of one. A stage's output goes with an
+// executor where a later stage that reads it is not complete, or loses output too. Shuffle output also goes
+// where it has no reader yet, or where several jobs have read it, the present one among them. So does output
+// that the program keeps and no other executor has. Output that went to the driver or to a file is never
+// lost. Shuffle output is not lost with an external shuffle service.
 std::map<std::string, ExecutorLoss> executor_losses(const model::SparkApp& app,
                                                     const SparkSettings& settings);
 

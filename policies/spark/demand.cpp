@@ -15,7 +15,7 @@ namespace berth::policies {
 
 namespace {
 
-// Less of a rise over the whole window, of the mean, is rounding.
+// A smaller rise over the whole window, as a share of the mean, is rounding.
 constexpr double kNoRise = 1e-9;
 
 std::vector<double> last_times(const std::vector<const model::Workload*>& workloads, std::size_t window) {

@@ -25,14 +25,14 @@ namespace {
 
 using model::EvictionTrigger;
 
-// What psi_full_avg10 looks back on: what was done within it does not show in it yet.
+// The time that psi_full_avg10 covers: it does not fully show an action within that time.
 constexpr double kPressureWindow_s = 10;
 
 std::string bytes_text(std::uint64_t bytes) {
   return amount_text(model::Resource::memory, static_cast<double>(bytes));
 }
 
-// Fills in what is needed, and why or why not.
+// Fills in the need, and the reason for it or against it.
 void judge(const model::Snapshot& snapshot, const SparkSettings& settings, model::SparkFindings& out) {
   out.available_bytes = snapshot.memory.available_bytes;
   out.freeing_bytes = memory_being_freed(snapshot);
@@ -68,7 +68,7 @@ void judge(const model::Snapshot& snapshot, const SparkSettings& settings, model
   }
 }
 
-// Who goes, for a need of any size: a pressure alone takes one at a time.
+// Chooses the victims for a need of any size. Pressure alone takes one at a time.
 void choose_victims(const WorkloadIndex& workloads, model::SparkFindings& out) {
   std::uint64_t freed = 0;
   for (const std::string& id : out.order) {
@@ -90,18 +90,18 @@ model::Action limit_to(const std::string& workload, std::uint64_t bytes, std::st
           .reason = std::move(reason)};
 }
 
-// 0 while anybody is being evicted; infinite where nobody was.
+// 0 while a workload is being evicted; infinite where none ever was.
 double eviction_ended_ago(const model::Snapshot& snapshot) {
   for (const model::Workload& workload : snapshot.workloads) {
     if (workload.evicted_at) return 0;
   }
-  // An end in the future is one before the clock was set back.
+  // An end in the future comes from a clock that was set back.
   const double ago = snapshot.time - snapshot.eviction_ended_at.value_or(snapshot.time + 1);
   return ago < 0 ? std::numeric_limits<double>::infinity() : ago;
 }
 
-// What the page cache holds counts as available already, so squeezing it meets no need; but where everybody
-// stalls for memory it says whose cache goes first.
+// Page cache counts as available already, so squeezing it meets no need. But while all tasks stall for
+// memory, it decides which cache is reclaimed first.
 void squeeze_or_choose(const model::Snapshot& snapshot, const WorkloadIndex& workloads, SparkProposal& out) {
   model::SparkFindings& findings = out.findings;
   if (const double ended_ago = eviction_ended_ago(snapshot); ended_ago < kPressureWindow_s) {
@@ -154,7 +154,7 @@ void hold_replacements(const model::Snapshot& snapshot, const WorkloadIndex& wor
   }
 }
 
-// Half the threshold: what was squeezed does not go back while it would have to be taken again.
+// Half the threshold: a squeezed cache is not given back while it would have to be taken again.
 void keep_squeezed(const model::Snapshot& snapshot, const SparkSettings& settings, SparkProposal& out) {
   if (out.findings.psi_full_avg10 <= settings.psi_full / 2) return;
   for (const model::Workload& workload : snapshot.workloads) {
@@ -195,7 +195,7 @@ SparkProposal propose_evictions(const model::Snapshot& snapshot, const SparkSett
   if (findings.trigger == EvictionTrigger::need) choose_victims(workloads, findings);
   if (findings.trigger == EvictionTrigger::pressure) squeeze_or_choose(snapshot, workloads, out);
   if (settings.evict && !findings.victims.empty()) {
-    // The next tick sees what became of the first before it takes a second.
+    // One victim a tick: the next tick sees the effect of the first before it takes a second.
     const model::MemoryTaken& first = findings.victims.front();
     out.actions.push_back(eviction_of(*workloads.find(first.workload), settings.grace_s,
                                       findings.psi_full_avg10 > settings.psi_full, "spark",

@@ -15,11 +15,12 @@ struct SparkProposal {
       actions;  // without decision ids; at most one per workload and limit, one eviction in all
 };
 
-// What each best-effort workload, Spark executors and drivers above all, would cost to evict, whether memory
-// must be freed for latency-sensitive ones, and who would go for it (docs/algorithms.md, Spark [USTC]). The
-// actions are memory limits that squeeze caches, CPU quotas of executors that came in place of evicted ones
-// and, where `evict` is set, the eviction of the first victim: the next is chosen when that shows, or at the
-// next tick. Pure.
+// Prices the eviction of best-effort workloads, Spark executors and drivers above all. Decides whether memory
+// must be freed for latency-sensitive ones, and by which victims (docs/algorithms.md, Spark [USTC]).
+//
+// The actions are memory limits that squeeze caches, and CPU quotas of executors that replace evicted ones.
+// Where `evict` is set, they include the eviction of the first victim. The next victim is chosen once that
+// shows, or at the next tick. Pure.
 SparkProposal propose_evictions(const model::Snapshot& snapshot, const SparkSettings& settings);
 
 }  // namespace berth::policies

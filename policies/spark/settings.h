@@ -3,12 +3,13 @@
 
 namespace berth::policies {
 
-// How the work in a stage's completed tasks is measured: their run time, or the published form, what they
-// read times their mean seconds per byte.
+// How the work in a stage's completed tasks is measured. pooled: by their run time. mean_of_ratios, as
+// published: by their input times their mean seconds per byte.
 enum class Complexity { pooled, mean_of_ratios };
 
-// What the cheapest victim is: the executor that loses the least for each byte it frees, whosever it is; or
-// one of the application that costs the least, for each byte or, the published form, in all.
+// How the cheapest victim is found. loss_per_byte: the executor that loses the least for each byte it frees,
+// of any application. The others take the application that costs the least, for each byte or, as published,
+// in all.
 enum class EvictionRank { loss_per_byte, cost_per_byte, cost };
 
 // The [spark] table; defaults and meaning in berth.toml(5) and docs/algorithms.md.
@@ -18,13 +19,13 @@ struct SparkSettings {
   double alpha = 1.0;
   double beta_s_per_byte = 8e-9;  // 1 Gbit/s
   double gamma = 1.0;
-  double z = 2.0;          // standard deviations of memory demand that are kept free for
+  double z = 2.0;          // standard deviations of memory demand to keep free
   int window = 60;         // samples of it
   double reserve = 0.05;   // of the node's memory
-  double psi_full = 10.0;  // percent of 10 s in which nobody gets on for want of memory
+  double psi_full = 10.0;  // percent of 10 s in which all tasks stall for memory
   bool evict = false;      // the plan ends work where memory is wanted
-  double grace_s = 30.0;   // what an evicted workload has to end by itself, after each step
-  double hold_s = 60.0;    // how long what comes in place of an evicted executor is held; 0: not at all
+  double grace_s = 30.0;   // time for an evicted workload to end by itself, after each step
+  double hold_s = 60.0;    // how long a replacement of an evicted executor is held; 0: not at all
 };
 
 inline const char* to_string(Complexity complexity) {

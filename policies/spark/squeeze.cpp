@@ -40,7 +40,7 @@ std::vector<model::MemoryTaken> squeeze(const model::Snapshot& snapshot, std::ui
     if (missing == 0) break;
     const std::uint64_t part = std::min(cache, missing);
     const std::uint64_t limit = *workload->usage.back().memory_bytes - part;
-    // It is squeezed as far as that already, and this would let go of it.
+    // It is squeezed to that already, and this change would end the squeezing.
     if (workload->memory_high_bytes && *workload->memory_high_bytes <= limit) continue;
     missing -= part;
     taken.push_back(
@@ -58,7 +58,7 @@ double squeezed_ago(const model::Snapshot& snapshot) {
   for (const model::Workload& workload : snapshot.workloads) {
     if (workload.workload_class != model::WorkloadClass::best_effort || workload.fixed.memory) continue;
     if (!workload.held_memory) continue;
-    // A change in the future is one before the clock was set back.
+    // A change in the future comes from a clock that was set back.
     if (const double age = snapshot.time - workload.held_memory->changed_at; age >= 0)
       ago = std::min(ago, age);
   }

@@ -9,9 +9,9 @@
 
 namespace berth::policies {
 
-// Page cache that best-effort workloads could be made to give up, of the largest first, until it comes to
-// `bytes`; less where there is not as much. Nobody is left with less than a process lives in, and nobody's
-// limit is raised for it: who is held at less already gives nothing more.
+// Chooses page cache of best-effort workloads for reclaim, the largest first, until it comes to `bytes`; less
+// where there is not as much. No workload is left with less than a process needs. No limit is raised for it:
+// a workload held at less already gives nothing more.
 std::vector<model::MemoryTaken> squeeze(const model::Snapshot& snapshot, std::uint64_t bytes);
 
 // Seconds since a best-effort workload's memory limit was last lowered or given back in part; infinity where

@@ -25,7 +25,7 @@ std::vector<std::size_t> sorted_by(std::size_t count, Key key) {
   return list;
 }
 
-// Takes from redundant sources until nothing is missing; what is missing still.
+// Takes from redundant sources until nothing is missing. Returns the amount still missing.
 double reclaim(double missing, const std::vector<Source>& sources, std::vector<Taken>& taken) {
   const auto order = sorted_by(
       sources.size(), [&](std::size_t i) { return std::tuple(-sources[i].reclaimable, sources[i].id); });
@@ -54,7 +54,7 @@ void preempt(double missing, const std::vector<Source>& sources, std::vector<Tak
     preempted[i] = 1;
     missing -= amount;
   }
-  // Whoever lent its spare part before gives all of it for this reason now.
+  // A source that lent its spare part above gives all of it by preemption instead.
   std::erase_if(taken, [&](const Taken& it) { return !it.preempted && preempted[it.source] != 0; });
 }
 
@@ -78,7 +78,7 @@ Division divide(double idle, double pending, const std::vector<Claim>& claims,
       sorted_by(claims.size(), [&](std::size_t i) { return std::tuple(claims[i].deadline, claims[i].id); });
   for (const std::size_t i : order) {
     const double missing = claims[i].extension - left;
-    // Sums of cores are rounded: what is short by that alone is not short.
+    // Sums of cores are rounded: a lack that comes from rounding alone does not count.
     double grant = missing <= kNothing ? claims[i].extension : std::max(0.0, left);
     if (claims[i].whole) grant = std::floor(grant + kNothing);
     if (grant < claims[i].least) grant = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who gets how much of one resource, and from whom (docs/algorithms.md, decision [HUST]). Nothing here knows
-// what the resource is; amounts are cores or bytes.
+// Divides one resource among the claims, and chooses the sources to take from (docs/algorithms.md, decision
+// [HUST]). The code is the same for both resources; amounts are cores or bytes.
 #pragma once
 
 #include <string>
@@ -12,18 +12,18 @@ struct Claim {
   std::string id;
   double deadline = 0;
   double extension = 0;
-  double least = 0;    // a smaller part of it is of no use
-  bool whole = false;  // only whole cores are
+  double least = 0;    // a smaller part is of no use
+  bool whole = false;  // only whole cores are of use
 };
 
-// A best-effort task that something may be taken from.
+// A best-effort task whose share may be taken.
 struct Source {
   std::string id;
   int priority = 0;
   double use = 0;           // mean over the window
   double reclaimable = 0;   // R_r
-  double reclaim_most = 0;  // what of that may go without falling below the least limit
-  double preempt_most = 0;  // what may go in all, down to the floor
+  double reclaim_most = 0;  // the part of that above the least limit
+  double preempt_most = 0;  // the most that may be taken in all, down to the floor
 };
 
 struct Taken {
@@ -36,11 +36,11 @@ struct Division {
   double needed = 0;           // R_ne
   std::vector<Taken> taken;    // in the order of deciding; no source twice
   std::vector<double> grants;  // by claim
-  double left = 0;             // of what was idle or taken, for the pending requests
+  double left = 0;             // of the idle and taken amount, for the pending requests
 };
 
-// Grants the claims out of `idle` where that covers them and the `pending` requests; otherwise takes what is
-// missing, and no more: reclaims from the redundant, largest R_r first, then preempts, lowest priority first
+// Grants the claims out of `idle` where that covers them and the `pending` requests. Otherwise takes only the
+// missing amount. It reclaims from the redundant, largest R_r first. Then it preempts, lowest priority first
 // and of these the one using least. Claims are served by deadline, before the pending requests. Ties by id.
 Division divide(double idle, double pending, const std::vector<Claim>& claims,
                 const std::vector<Source>& sources);

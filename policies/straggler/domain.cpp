@@ -9,13 +9,13 @@ namespace berth::policies {
 
 namespace {
 
-// The region that a task's pin lies in; -1 where it has none that is good as far as it goes.
+// The region that a task's pin lies in; -1 where it has no pin, or a faulty one.
 int region_of_pin(const Node& node, const InterferenceSettings& settings, const model::Workload& task) {
   if (!task.vcpus || task.cpus.empty()) return -1;
   return check_place(node, settings, task, static_cast<int>(task.cpus.size())).region;
 }
 
-// Regions it may grow in.
+// Regions that the task may grow in.
 std::vector<int> regions_of(const Node& node, const InterferenceSettings& settings,
                             const model::Workload& task) {
   if (!task.vcpus) return {node.whole()};

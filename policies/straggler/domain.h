@@ -9,18 +9,18 @@
 
 namespace berth::policies {
 
-// How far latency-sensitive tasks can grow inside their domains (docs/algorithms.md, extension). Whoever is
-// asked about first may claim the vCPUs that are free; the next one finds what is left.
+// How far latency-sensitive tasks can grow inside their domains (docs/algorithms.md, extension). The first
+// task that is asked about may claim the free vCPUs; the next one gets the rest.
 class Domains {
  public:
   // Keeps references to all three.
   Domains(const Node& node, const InterferenceSettings& settings,
           const std::vector<model::Workload>& workloads);
 
-  // The most vCPUs a task can have without leaving its domain: of the region that its pin lies in, or of the
-  // largest its request may be placed in, or on the whole node for one that is never pinned, those that it
-  // may own and that neither another latency-sensitive pin nor a claim holds. be_min_cpus vCPUs of the node
-  // always stay with others.
+  // The most vCPUs a task can have without leaving its domain. The domain is the region that its pin lies in,
+  // or the largest its request may be placed in. For a task that is never pinned it is the whole node.
+  // Counted are the vCPUs there that the task may own and that no other latency-sensitive pin and no claim
+  // holds. Always, be_min_cpus vCPUs of the node stay with others.
   int most(const model::Workload& task) const;
 
   // Sets aside the free vCPUs that a pinned task needs to own `vcpus` in all.

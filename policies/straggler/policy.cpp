@@ -43,7 +43,7 @@ std::vector<Member> members_of(const model::Snapshot& snapshot, const PolicySett
   return members;
 }
 
-// What one who is waited for asks of a resource, and what of that there is room for.
+// A pending workload's request for a resource, and the room made for it.
 struct Awaited {
   std::string id;
   double asked = 0;
@@ -62,7 +62,7 @@ std::vector<Awaited> awaited_in(const model::Snapshot& snapshot, Resource resour
   return list;
 }
 
-// Who got back what it lent has taken it from the room that was made, the last one's first.
+// A lender that got its share back has taken it from the room made, the last request's first.
 void lose_room(std::vector<Awaited>& awaited, double recalled) {
   for (auto it = awaited.rbegin(); it != awaited.rend(); ++it) {
     const double lost = std::min(it->room, recalled);
@@ -89,7 +89,7 @@ double recalled_amount(const Round& round) {
   return sum;
 }
 
-// With what goes back this tick, and the room that is made: nobody else can have that.
+// Counts the amounts that go back this tick, and the room made, as not idle.
 double idle_amount(const Round& round, double room) {
   const std::size_t index = round.index();
   double allocated = room;
@@ -98,13 +98,13 @@ double idle_amount(const Round& round, double room) {
   return std::max(0.0, round.capacity - allocated);
 }
 
-// A straggler and what it lacks of one resource.
+// A straggler and its lack of one resource.
 struct Wish {
   Member* member = nullptr;
   Extension extension;
 };
 
-// Stragglers that ask for more now, the earliest deadline first: who comes first takes the domain's room.
+// Stragglers that ask for more now. The earliest deadline comes first and gets the domain's room first.
 std::vector<Member*> claimants(const Round& round) {
   std::vector<Member*> list;
   for (Member& member : round.members) {
@@ -136,8 +136,7 @@ std::vector<Wish> wishes_of(Round& round, Domains& domains) {
 
 double memory_floor(double use) { return std::max(kLeastMemoryBytes, std::ceil(use * kMemoryHeadroom)); }
 
-// What a best-effort task's limit may be lowered to at least when it is preempted; nullopt where it cannot be
-// said.
+// The lowest limit for preempting a best-effort task; nullopt where it is not known.
 std::optional<double> preempt_floor(const Round& round, const Share& share) {
   if (round.resource == Resource::cpu) return std::max(round.settings.preempt_floor_cores, kLeastQuotaCores);
   if (!share.last_use) return std::nullopt;
@@ -149,14 +148,14 @@ double reclaim_floor(const Round& round, const Share& share) {
   return memory_floor(share.max_use.value_or(0));
 }
 
-// Why one that leaves a part unused lends nothing all the same; empty where it lends.
+// Why a task that leaves a part unused lends nothing all the same; empty where it lends.
 std::string why_it_keeps(const Round& round, const Member& member) {
   if (round.share(member).fixed) {
     return fmt::format("berth cannot change its {}",
                        round.resource == Resource::cpu ? "CPU quota" : "memory.high");
   }
-  // Who wanted back what it lent keeps it for a while. Its use over the window need not show why: one that
-  // works in short bursts would lend and get back in turns.
+  // A lender that wanted its share back keeps it for a while. Its use over the window need not show why. A
+  // task that works in short bursts would lend and get back in turns.
   if (!is_over(member.workload->pressed_at, round.now, round.settings.restore_hold_s)) {
     return fmt::format(
         "it wanted back what it lent {:.1f} s ago, and lends nothing for {:.4g} s (restore_hold)",
@@ -165,7 +164,8 @@ std::string why_it_keeps(const Round& round, const Member& member) {
   return {};
 }
 
-// What a best-effort task can lend. Notes it where that is anything, and why where it lends nothing of it.
+// The amount that a best-effort task can lend. Notes it where it is not 0, and the reason where it lends none
+// of it.
 double reclaimable_of(Round& round, const Member& member) {
   auto found = redundancy_of(round.share(member), round.resource, round.settings.expected_utilisation);
   if (!found) return 0;
@@ -188,11 +188,11 @@ double reclaimable_of(Round& round, const Member& member) {
   return found->reclaimable;
 }
 
-// Notes which best-effort tasks are redundant, and lists what may be taken from whom.
+// Notes which best-effort tasks are redundant, and lists the sources with their amounts.
 std::vector<Source> sources_of(Round& round, std::vector<Member*>& whose) {
   std::vector<Source> sources;
   for (Member& member : round.members) {
-    // One that gets its share back this tick is not taken from.
+    // A task that gets its share back this tick lends nothing.
     if (member.latency_sensitive() || round.changed(member) || member.held) continue;
     const Share& share = round.share(member);
     const double reclaimable = reclaimable_of(round, member);
@@ -254,7 +254,7 @@ void grant(Round& round, const std::vector<Wish>& wishes, const std::vector<doub
   }
 }
 
-// What every straggler lacks that this node does not give it.
+// Lists the lack of every straggler that this node does not meet.
 void relocate(const Round& round, const std::vector<Wish>& wishes, const std::vector<double>& grants,
               std::map<std::string, model::Resources>& lacks) {
   for (std::size_t i = 0; i < wishes.size(); ++i) {
@@ -310,7 +310,7 @@ void decide_resource(Round& round, std::vector<Awaited> awaited, bool may_restor
   relocate(round, wishes, division.grants, lacks);
   gain_room(awaited, division.left);
   for (const Awaited& it : awaited) add(findings.room[it.id], round.resource, it.room);
-  // What room was made for is needed until it is there.
+  // Room counts as needed until the workload that it was made for is there.
   if (may_restore && division.needed + room <= 0) restore(round);
 }
 

@@ -16,12 +16,12 @@ struct StragglerProposal {
   std::vector<model::Action> actions;  // without decision ids; at most one per workload and resource
 };
 
-// Finds the latency-sensitive tasks that would miss their deadline, gives them more, takes it from
+// Finds the latency-sensitive tasks that would miss their deadline, and gives them more. Takes that from
 // best-effort ones where nothing is idle, and gives everything back afterwards (docs/algorithms.md,
 // stragglers [HUST]). Of `settings`, [straggler] and the domains of [interference] matter. Pure.
 StragglerProposal propose_help(const model::Snapshot& snapshot, const PolicySettings& settings);
 
-// How many vCPUs the grown tasks are to own, for propose_pins.
+// The number of vCPUs that each grown task is to own, for propose_pins.
 std::map<std::string, int> grown_requests(const model::StragglerFindings& findings);
 
 }  // namespace berth::policies

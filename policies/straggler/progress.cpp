@@ -14,16 +14,16 @@ namespace {
 using Reports = std::vector<model::ProgressReport>;
 
 constexpr std::size_t kNeeded = 4;
-// A task is silent once it said nothing for this many times its longest gap.
+// A task is silent once it has not reported for this many times its longest gap.
 constexpr double kSilence = 2;
-// One that got nowhere for so many times restore_hold, and so many times its longest gap, is given up.
+// A task without progress for so many times restore_hold, and so many times its longest gap, is given up.
 constexpr double kPatience = 10;
 constexpr double kPatientGaps = 4;
-// Steady progress differs from report to report by what rounding does to its fractions: that is no gain.
+// The fractions of steady progress differ by rounding from report to report: that is no gain.
 constexpr double kGain = 1 + 1e-9;
 
-// What the workload said of its progress, oldest first: the last four of its own reports where it has any,
-// else of what its usage samples carry.
+// The workload's progress, oldest first: the last four of its own reports where it has any, else from its
+// usage samples.
 Reports last_reports(const model::Workload& workload) {
   Reports reports;
   if (!workload.progress.empty()) {
@@ -37,8 +37,8 @@ Reports last_reports(const model::Workload& workload) {
   return reports;
 }
 
-// Whether a task that last spoke `reports` and was silent since would be late if it went on as before now, or
-// was silent for `hold_s`: a pause for a checkpoint says nothing of a task that has hours left.
+// Whether the silence after `reports` counts: the task would be late at its former speed, or was silent for
+// `hold_s`. A pause for a checkpoint does not matter to a task that has hours left.
 bool silence_counts(const Reports& reports, double now, double deadline, double hold_s) {
   const model::ProgressReport& last = reports.back();
   const model::ProgressReport& before = reports[reports.size() - 2];
@@ -56,7 +56,7 @@ double longest_gap(const Reports& reports) {
   return longest;
 }
 
-// Of the last four reports, those to judge by: a silence counts as one.
+// The reports to judge by, of the last four: a silence counts as one.
 Reports with_silence(Reports reports, double now, double deadline, double hold_s) {
   if (reports.size() < 2 || reports.back().fraction >= 1) return reports;
   if (now - reports.back().time <= kSilence * longest_gap(reports)) return reports;
@@ -66,7 +66,7 @@ Reports with_silence(Reports reports, double now, double deadline, double hold_s
   return reports;
 }
 
-// For how long a task that said these last has got nowhere.
+// Seconds since the progress of a task with these last reports last moved.
 double stands_for(const model::Workload& workload, const Reports& reports, double now) {
   double since = reports.back().time;
   for (auto it = reports.rbegin(); it != reports.rend() && it->fraction == reports.back().fraction; ++it)
@@ -74,7 +74,7 @@ double stands_for(const model::Workload& workload, const Reports& reports, doubl
   return now - std::min(since, workload.progressed_at.value_or(since));
 }
 
-// Why these cannot be judged; empty where they can.
+// Why these reports cannot be judged; empty where they can.
 std::string unfit(const Reports& reports) {
   if (reports.size() < kNeeded) {
     return fmt::format("not judged: {} report{} of progress, four are needed", reports.size(),

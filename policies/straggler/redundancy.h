@@ -7,8 +7,7 @@
 
 namespace berth::policies {
 
-// Whether a best-effort task leaves what it holds of a resource unused (docs/algorithms.md, redundancy
-// [HUST]).
+// Whether a best-effort task leaves a part of its share unused (docs/algorithms.md, redundancy [HUST]).
 struct Redundancy {
   double utilisation = 0;  // U_c: largest use in the window / allocation
   double reclaimable = 0;  // R_r: cores or bytes; 0 where it is not redundant
@@ -17,8 +16,8 @@ struct Redundancy {
 std::optional<Redundancy> redundancy_of(const Share& share, model::Resource resource,
                                         double expected_utilisation);
 
-// Whether a task whose share was reclaimed shows that it wants it back: it is kept from running, or its last
-// use comes near its limit.
+// Whether a task wants its reclaimed share back: its quota keeps it from running, or its last use comes near
+// its limit.
 bool presses(const model::Workload& workload, const Share& share, model::Resource resource);
 
 }  // namespace berth::policies

@@ -9,7 +9,7 @@
 
 namespace berth::policies {
 
-// A limit that berth lowered and that goes back in steps.
+// A limit that berth lowered and gives back in steps.
 struct Lowered {
   std::string id;
   double limit = 0;                // at present
@@ -18,14 +18,14 @@ struct Lowered {
 };
 
 struct GivenBack {
-  std::size_t index = 0;  // into what was given
+  std::size_t index = 0;  // into the input
   std::optional<double> limit;
   double amount = 0;
 };
 
-// What `step` in all gives back: preempted ones before reclaimed ones, those held longest first, then by id,
-// none above its original. Where there was no limit before, one as large as the node's `capacity` is lifted;
-// so is one that would end within it of the original. Amounts in cores or bytes.
+// Shares out `step`: preempted workloads before reclaimed ones, those held longest first, then by id, none
+// above its original. A limit without an original is lifted once it is as large as the node's `capacity`. A
+// limit whose original is within reach gets it. Amounts in cores or bytes.
 std::vector<GivenBack> give_back(const std::vector<Lowered>& lowered, double step, double capacity);
 
 }  // namespace berth::policies

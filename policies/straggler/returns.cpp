@@ -28,7 +28,7 @@ void put_back(Round& round, Member& member, Kind kind, const std::string& why) {
   round.set(member, share.original, reason);
 }
 
-// Its CPU quota is not the straggler policy's to give back yet.
+// Another policy holds its CPU quota: the straggler policy must not give it back yet.
 bool is_held_elsewhere(const Round& round, const Member& member) {
   return member.held && round.resource == model::Resource::cpu;
 }
@@ -68,7 +68,7 @@ void end_growth(Round& round) {
     if (!member.latency_sensitive() || round.changed(member)) continue;
     const Share& share = round.share(member);
     const model::Workload& workload = *member.workload;
-    // A larger pin alone is no growth of one that never was a task: it gets its size without a word about it.
+    // A workload that never was a task has only a larger pin: it gets its size without a message.
     const bool was_task = member.task || workload.straggled_at;
     const bool owns_more = was_task && round.resource == model::Resource::cpu && !share.limit &&
                            workload.vcpus && static_cast<int>(workload.cpus.size()) > *workload.vcpus;
@@ -95,7 +95,7 @@ void restore(Round& round) {
         {.id = member.workload->id, .limit = *share.limit, .original = share.original, .held = *share.held});
     whose.push_back(&member);
   }
-  // Without knowing how much there is, a share of it is no measure.
+  // Without a known capacity, a share of it has no meaning.
   const double step = round.capacity > 0 ? round.settings.restore_step * round.capacity
                                          : std::numeric_limits<double>::infinity();
   for (const GivenBack& given : give_back(lowered, step, round.capacity)) {
@@ -108,7 +108,7 @@ void restore(Round& round) {
           fmt::format("of what was {}, {} goes back, to {} of {}", model::to_string(it.held.cause),
                       round.text(given.amount), round.limit_text(given.limit), round.limit_text(it.original));
     } else {
-      // Both are beyond the node's size.
+      // Both limits are beyond the node's size.
       reason += fmt::format("its limit, which was {}, goes back to {}", model::to_string(it.held.cause),
                             round.limit_text(given.limit));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the steps of one decision share: they go through the workloads once for CPU and once for memory.
+// State common to the steps of one decision: they go through the workloads once for CPU and once for memory.
 #pragma once
 
 #include "policies/settings.h"
@@ -15,10 +15,10 @@ namespace berth::policies {
 
 struct Member {
   const model::Workload* workload = nullptr;
-  std::optional<model::StragglerTask> task;  // of a latency-sensitive one that is a task
+  std::optional<model::StragglerTask> task;  // set for a latency-sensitive workload that is a task
   std::array<Share, 2> shares;               // by resource
   std::array<bool, 2> changed{};             // its limit is changed this tick already
-  std::array<double, 2> counts{};            // what it counts for under the changed limit
+  std::array<double, 2> counts{};            // its counted share under the changed limit
   bool held = false;                         // its CPU quota is another policy's (policies/spark/hold.h)
 
   bool latency_sensitive() const {
@@ -31,7 +31,7 @@ struct Round {
   model::Resource resource;
   double capacity = 0;
   double now = 0;         // epoch seconds
-  double min_change = 0;  // 0..1: the share of a limit that a change comes to at least
+  double min_change = 0;  // 0..1: the least change, as a share of a limit
   const StragglerSettings& settings;
   std::vector<Member>& members;  // ascending by id
   StragglerProposal& out;
@@ -52,8 +52,8 @@ struct Round {
     member.counts[index()] = share(member).counted_under(limit);
     out.actions.push_back(set_limit(member.workload->id, resource, limit, reason));
   }
-  // Notes that a member gives up or gets back `amount`, if that is anything: limits beyond the node's size
-  // differ in nothing. That it wants something back is noted always, for later ticks to know.
+  // Notes that a member gives up or gets back `amount`, if that is not 0: limits beyond the node's size are
+  // all alike. A recall is always noted, for later ticks.
   void note(model::LimitMove::Kind kind, const Member& member, double amount, const std::string& reason) {
     if (amount <= 0 && kind != model::LimitMove::Kind::recall) return;
     model::LimitMove move{.kind = kind, .workload = member.workload->id, .amount = {}, .reason = reason};

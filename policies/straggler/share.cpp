@@ -50,7 +50,7 @@ Share share_of(const model::Workload& workload, model::Resource resource, double
   share.allocation = share.limit ? share.limit : share.asked;
   if (share.allocation && capacity > 0) share.allocation = std::min(*share.allocation, capacity);
   share.fixed = cpu ? workload.fixed.cpu : workload.fixed.memory;
-  // Without the original there is nothing to go back to: the limit is then not berth's.
+  // Without the original nothing can be given back: the limit then counts as not berth's.
   if (workload.original && !share.fixed) {
     share.held = cpu ? workload.held_cpu : workload.held_memory;
     share.original =

@@ -9,11 +9,10 @@
 
 namespace berth::policies {
 
-// What a workload has of one resource and what it does with it. Amounts are cores or bytes; those of bytes
-// are whole numbers.
+// A workload's allocation and use of one resource. Amounts are cores or bytes; bytes are whole numbers.
 struct Share {
-  // nullopt where nothing says it: no limit, nothing asked for. The node's capacity at most: a limit beyond
-  // that limits nothing.
+  // nullopt where it is unknown: no limit and no request. The node's capacity at most: a limit beyond that
+  // limits nothing.
   std::optional<double> allocation;
   std::optional<double> asked;     // the allocation that it would have without a limit
   std::optional<double> limit;     // quota or memory.high at present; nullopt: none
@@ -25,35 +24,36 @@ struct Share {
   std::optional<model::HeldLimit> held;  // while berth holds the limit at another value than its original
   std::optional<double> original;        // the limit before; nullopt: there was none
 
-  // What it counts for in sums.
+  // Its amount in sums.
   double counted() const { return allocation.value_or(mean_use.value_or(0)); }
-  // The same under another limit. Who loses its limit is not thought to take less than before.
+  // The same under another limit. A workload that loses its limit counts for no less than before.
   double counted_under(const std::optional<double>& other) const;
 };
 
-// CPU is allocated by the quota, else by what a pinned latency-sensitive workload owns (the vCPUs declared
-// at least), else by the vCPUs declared; memory by memory.high, else by what is requested
-// (docs/algorithms.md, allocation). `capacity`: of the node, cores or bytes; 0 where it is not known.
+// CPU is allocated by the quota, else by the vCPUs that a pinned latency-sensitive workload owns (the
+// declared ones at least). Else it is allocated by the declared vCPUs. Memory is allocated by memory.high,
+// else by the request (docs/algorithms.md, allocation). `capacity`: of the node, cores or bytes; 0 where it
+// is not known.
 Share share_of(const model::Workload& workload, model::Resource resource, double capacity);
 
 // Whether a limit is held because a straggler was given more.
 bool is_growth(const std::optional<model::HeldLimit>& held);
 
-// How far the original is from the limit at present; no limit, or one beyond the node's size, is all of the
-// node.
+// The distance of the present limit from the original. No limit, or one beyond the node's size, counts as all
+// of the node.
 double distance_from_original(const Share& share, double capacity);
 
-// Below this an amount of cores is what rounding leaves; of bytes there is no such part.
+// A smaller amount of cores comes from rounding; bytes have no such remainder.
 inline constexpr double kNothing = 1e-9;
 
-// All there is of it on the node: usable vCPUs, or memory.
+// The node's amount of the resource: usable vCPUs, or memory.
 double capacity_of(const model::Snapshot& snapshot, model::Resource resource);
 
-// The least limit that is ever set: cpu.max knows no less than 1 ms of its period of 100 ms.
+// The least limit that is ever set: cpu.max takes at least 1 ms of its period of 100 ms.
 inline constexpr double kLeastQuotaCores = 0.01;
 // memory.high stays this far above what is in use.
 inline constexpr double kMemoryHeadroom = 1.10;
-// Nor is it ever set below this: the least that a process with its libraries lives in.
+// Nor is it ever set below this: the least for a process with its libraries.
 inline constexpr double kLeastMemoryBytes = 16.0 * 1024 * 1024;
 
 // "1.5 cores", "512 MiB"

@@ -12,20 +12,20 @@ namespace berth::policies {
 
 namespace {
 
-// memory.high holds a task back only once its use comes this near.
+// memory.high holds a task back only once its use comes this near to it.
 constexpr double kMemoryLimits = 0.90;
 
 }  // namespace
 
 int vcpus_for(double cores) {
-  // Except for what rounding itself left.
+  // A rest that comes from rounding does not count.
   return static_cast<int>(std::ceil(cores - 1e-9));
 }
 
 bool has_evidence(const model::Workload& workload, const model::StragglerTask& task, double now) {
   if (task.samples.size() < 4) return false;
   const double third = task.samples[2].time;
-  // A change in the future is a clock that went backwards.
+  // A change in the future comes from a clock that went backwards.
   const auto before = [&](double change) { return change > now || third >= change; };
   if (is_growth(workload.held_cpu) && !before(workload.held_cpu->changed_at)) return false;
   if (is_growth(workload.held_memory) && !before(workload.held_memory->changed_at)) return false;
@@ -44,12 +44,12 @@ Extension extension_of(const Share& share, model::Resource resource, double grow
     const bool limited = share.limit && share.last_use.value_or(0) >= kMemoryLimits * *share.limit;
     if (!limited) return result;
   }
-  // Were vCPUs of best-effort tasks taken for it now, nothing would tell the next tick that it was helped.
+  // If vCPUs of best-effort tasks were taken for it now, the next tick could not see that it was helped.
   if (cpu && !share.limit && !share.whole) {
     result.note = "it has neither a quota nor vCPUs of its own that could grow";
     return result;
   }
-  // vCPUs of its own can grow all the same.
+  // The vCPUs that it owns can grow all the same.
   if (share.fixed && !share.whole) {
     result.note = fmt::format("berth cannot change its {}", cpu ? "CPU quota" : "memory.high");
     return result;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every fuzz target needs: the input as text, and a way to say that a property does not hold.
+// Common parts of all fuzz targets: the input as text, and a report that a property does not hold.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ inline void require(bool holds, const char* property) {
   std::abort();
 }
 
-// Messages end in logs and on terminals: one line, nothing that a terminal would obey, not endless.
+// Messages end in logs and on terminals. They must be one line of limited length, without control characters.
 inline void require_line(std::string_view message) {
   for (const char c : message) require(c >= ' ' && c <= '~', "a message is one printable line");
   require(!message.empty() && message.size() < 4096, "a message is neither empty nor endless");

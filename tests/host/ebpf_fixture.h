@@ -85,7 +85,7 @@ class EbpfHost : public ::testing::Test {
                     {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS}}};
     return made;
   }
-  // A machine that cannot load the programs cannot run these tests; it says so in words.
+  // If the machine cannot load the programs, these tests cannot run; the test says so in words.
   void start(const Options& with) {
     auto started = Collector::start(with);
     if (!started && started.error().kind() == model::ErrorKind::unavailable) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups that come and go, counters, and what the programs need, on this machine's own kernel.
 #include "ebpf/load.h"
+#include "os/file_descriptor.h"
 #include "refused.skel.h"
 #include "tests/host/ebpf_fixture.h"
 
@@ -89,7 +90,7 @@ TEST_F(EbpfHost, WhatTheCgroupsAreCreditedIsWhatTheProcessorsCounted) {
   }
   // The processors' own, by a second set of events.
   const auto open_on_all = [cpus](std::uint64_t config) {
-    std::vector<Fd> opened;
+    std::vector<os::FileDescriptor> opened;
     for (int cpu = 0; cpu < cpus; ++cpu) {
       perf_event_attr attributes{};
       attributes.size = sizeof(attributes);
@@ -100,11 +101,11 @@ TEST_F(EbpfHost, WhatTheCgroupsAreCreditedIsWhatTheProcessorsCounted) {
     }
     return opened;
   };
-  const std::vector<Fd> clocks = open_on_all(PERF_COUNT_SW_CPU_CLOCK);
-  const std::vector<Fd> switches = open_on_all(PERF_COUNT_SW_CONTEXT_SWITCHES);
-  const auto counted = [](const std::vector<Fd>& events) {
+  const std::vector<os::FileDescriptor> clocks = open_on_all(PERF_COUNT_SW_CPU_CLOCK);
+  const std::vector<os::FileDescriptor> switches = open_on_all(PERF_COUNT_SW_CONTEXT_SWITCHES);
+  const auto counted = [](const std::vector<os::FileDescriptor>& events) {
     std::uint64_t sum = 0;
-    for (const Fd& fd : events) {
+    for (const os::FileDescriptor& fd : events) {
       std::uint64_t one = 0;
       if (read(fd.get(), &one, sizeof(one)) == sizeof(one)) sum += one;
     }

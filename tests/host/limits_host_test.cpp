@@ -3,11 +3,11 @@
 // guest.
 #include "cgroup/sampler.h"
 #include "config/config.h"
-#include "daemon/actuators.h"
-#include "daemon/enforcer.h"
-#include "daemon/observer.h"
-#include "daemon/overrides.h"
-#include "daemon/pressure_watch.h"
+#include "daemon/enforce/actuators.h"
+#include "daemon/enforce/enforcer.h"
+#include "daemon/ledger/overrides.h"
+#include "daemon/observe/observer.h"
+#include "daemon/observe/pressure_watch.h"
 #include "tests/patience.h"
 
 #include <array>

@@ -6,6 +6,7 @@
 #include "cgroup/sampler.h"
 #include "ebpf/collector.h"
 #include "ebpf/load.h"
+#include "os/file_descriptor.h"
 #include "tests/host/real_tree.h"
 
 #include <algorithm>
@@ -40,10 +41,10 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-std::uint64_t pread_all(const std::vector<Fd>& files) {
+std::uint64_t pread_all(const std::vector<os::FileDescriptor>& files) {
   std::uint64_t sum = 0;
   std::array<char, 1024> text{};
-  for (const Fd& file : files) {
+  for (const os::FileDescriptor& file : files) {
     const ssize_t got = pread(file.get(), text.data(), text.size() - 1, 0);
     if (got <= 0) throw std::runtime_error("pread");
     text[static_cast<std::size_t>(got)] = 0;
@@ -69,7 +70,7 @@ class Visitor {
       _exit(0);
     }
     close(ends[1]);
-    end_ = Fd(ends[0]);
+    end_ = os::FileDescriptor(ends[0]);
   }
   ~Visitor() {
     kill(child_, SIGKILL);
@@ -99,14 +100,14 @@ class Visitor {
   }
 
   pid_t child_ = -1;
-  Fd end_;
+  os::FileDescriptor end_;
 };
 
 void run(int count) {
   const cgroup::test::RealTree tree;
   for (int i = 0; i < count; ++i) tree.make("g" + std::to_string(i));
   Visitor visitor(tree, count);
-  std::vector<Fd> files;
+  std::vector<os::FileDescriptor> files;
   cgroup::Sampler sampler;
   for (int i = 0; i < count; ++i) {
     const std::string name = "g" + std::to_string(i);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who may change things, and what the others are told.
-#include "daemon/polkit.h"
+#include "daemon/serve/polkit.h"
 #include "fixture.h"
 
 #include <atomic>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A daemon that remembers what it was asked to do.
+// A daemon that records the requests it gets.
 #pragma once
 
-#include "daemon/control.h"
+#include "daemon/serve/control.h"
 
 #include <map>
 #include <optional>
@@ -143,7 +143,7 @@ class FakeControl final : public daemon::Control {
   bool plan_throws = false;
   int restores = 0;
   std::string admission = R"({"schema":"berth.admission/1"})";
-  std::vector<std::pair<std::string, double>> asked;  // to be let in
+  std::vector<std::pair<std::string, double>> asked;  // requests for admission
   std::string reservations =
       R"({"schema":"berth.reservations/1","host":"node-a","time":1,"reservations":[]})";
   std::vector<std::string> cancelled;

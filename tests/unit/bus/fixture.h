@@ -4,7 +4,7 @@
 
 #include "bus/compat.h"
 #include "bus/names.h"
-#include "daemon/bus_service.h"
+#include "daemon/serve/bus_service.h"
 #include "fake_control.h"
 #include "private_bus.h"
 #include "tests/patience.h"
@@ -29,13 +29,13 @@ inline constexpr uid_t kNobody = 65534;
 inline constexpr const char* kManagerInterface = "org.berth.Node1.Manager";
 inline constexpr const char* kWorkloadInterface = "org.berth.Node1.Workload";
 
-// What a call came to.
+// The outcome of a call.
 struct Outcome {
   std::string error_name;  // empty where it succeeded
   std::string text;        // the reply, or the error's message
 };
 
-// Makes the calling thread, and it alone, somebody else for good.
+// Gives the calling thread alone another user id, for good.
 void become(uid_t uid);
 
 // A client with a connection of its own; for one thread.
@@ -135,12 +135,12 @@ class BusServiceTest : public testing::Test {
   void serve_until(const std::function<bool()>& enough);
   // Serves what there is to serve just now.
   void settle();
-  // Whether something comes in that is not served.
+  // Whether a message arrives that is not served.
   bool left_unserved() const;
 
-  // Begins to serve, and waits for what comes of it.
+  // Begins to serve, and waits for the outcome.
   void start_service();
-  // Why a second service, started and served by the calling thread, has no bus; "" where it has.
+  // Why a second service, started and served by the calling thread, has no bus; "" where it has one.
   static std::string problem_of_another();
   static bool root();
 

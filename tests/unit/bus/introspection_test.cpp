@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the service shows by Introspect is what the XML files promise.
-#include "daemon/bus_service_path.h"
+#include "daemon/serve/bus_service_path.h"
 #include "fixture.h"
 #include "tests/paths.h"
 

@@ -11,14 +11,14 @@ namespace berth::test {
 
 class PrivateBus {
  public:
-  // Starts it and points DBUS_SYSTEM_BUS_ADDRESS at it; it could start whoever owns `activatable`. Throws
-  // std::runtime_error where that fails.
+  // Starts it and points DBUS_SYSTEM_BUS_ADDRESS at it. It can start a service on demand that owns
+  // `activatable`. Throws std::runtime_error on failure.
   explicit PrivateBus(const std::filesystem::path& policy_file, const std::string& activatable = "");
   ~PrivateBus();
   PrivateBus(const PrivateBus&) = delete;
   PrivateBus& operator=(const PrivateBus&) = delete;
 
-  // Ends it; whoever was connected is not any more.
+  // Ends it, and every connection with it.
   void stop();
 
  private:
@@ -26,7 +26,7 @@ class PrivateBus {
   pid_t pid_ = -1;
 };
 
-// A socket where the system bus should be that takes every connection and never says a word.
+// A socket in place of the system bus that takes every connection and never answers.
 class SilentBus {
  public:
   // Points DBUS_SYSTEM_BUS_ADDRESS at it. Throws std::runtime_error where that fails.

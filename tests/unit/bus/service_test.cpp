@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads, properties, signals, and the life of the connection.
-#include "daemon/bus_service_path.h"
+#include "daemon/serve/bus_service_path.h"
 #include "fixture.h"
 #include "tests/paths.h"
 

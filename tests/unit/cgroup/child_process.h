@@ -17,14 +17,14 @@
 
 namespace berth::cgroup {
 
-// How a forked child ended, and what it said.
+// How a forked child ended, and its text.
 struct ChildEnd {
   int status = 0;
   std::string said;
   bool killed() const { return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL; }
 };
 
-// Runs `body` in a forked child; its return value is what the child says.
+// Runs `body` in a forked child; its return value is the child's text.
 inline ChildEnd in_child(const std::function<std::string()>& body) {
   std::array<int, 2> pipe_fds{};
   if (pipe2(pipe_fds.data(), O_CLOEXEC) != 0) return {-1, "pipe"};
@@ -52,8 +52,8 @@ inline ChildEnd in_child(const std::function<std::string()>& body) {
 
 inline constexpr const char* kNoMounts = "SKIP: ";
 
-// In a child with mounts of its own: a small tmpfs on `directory`, then `body`. Says kNoMounts and why where
-// that is not permitted.
+// Runs `body` in a child with mounts of its own, with a small tmpfs on `directory`. The text is kNoMounts and
+// the reason where that is not permitted.
 inline ChildEnd on_tmpfs(const std::string& directory, const char* options,
                          const std::function<std::string()>& body) {
   return in_child([&]() -> std::string {

@@ -47,9 +47,8 @@ class SystemBusAddress {
   ~SystemBusAddress() { unsetenv("DBUS_SYSTEM_BUS_ADDRESS"); }
 };
 
-// org.freedesktop.systemd1 as far as resource settings go: what it applies to control files, which drop-ins
-// it writes, what it makes of both at a reload (src/core/dbus-cgroup.c, unit.c and load-fragment.c of systemd
-// 252).
+// org.freedesktop.systemd1, for resource settings: its changes of control files, its drop-ins, and the effect
+// of a reload on both (src/core/dbus-cgroup.c, unit.c and load-fragment.c of systemd 252).
 class FakeSystemd {
  public:
   static constexpr std::uint64_t kTasksMax = 4915;  // DefaultTasksMax
@@ -57,7 +56,7 @@ class FakeSystemd {
 
   struct Unit {
     std::string cgroup;     // path in the tree; empty while it does not run
-    UnitSetting unit_file;  // what its file says
+    UnitSetting unit_file;  // the settings in its file
     bool transient = false;
     std::vector<std::string> bound_by{};  // units that end with it
     bool refuses_stop = false;            // RefuseManualStop=
@@ -75,9 +74,9 @@ class FakeSystemd {
 
   void add(const std::string& name, Unit unit);
   void remove(const std::string& name);
-  // Another group for the unit, with what it is configured to have.
+  // Gives the unit another group, with its configured settings.
   void restart(const std::string& name);
-  // What an administrator does by systemctl set-property --runtime.
+  // As an administrator would, by systemctl set-property --runtime.
   void set_property(const std::string& name, Attribute attribute, const UnitSetting& setting);
   // The same without --runtime: AllowedCPUs= is in force, and no runtime drop-in is written.
   void set_live(const std::string& name, const UnitSetting& setting);
@@ -86,9 +85,9 @@ class FakeSystemd {
   bool need_reload(const std::string& name) const;
   int reloads() const;
   int changes() const;
-  // Units that were to be stopped, each with the mode of its job.
+  // Units that it was asked to stop, each with the mode of its job.
   std::vector<std::string> stops() const;
-  // Scopes that were to be started, each as "NAME MODE" and a line a property.
+  // Scopes that it was asked to start, each as "NAME MODE" and a line a property.
   std::vector<std::string> starts() const;
   // Takes calls and never answers them.
   void fall_silent(bool silent);

@@ -13,8 +13,8 @@
 
 namespace berth::cgroup {
 
-// A directory that goes with the test; in memory where the host has that, since the undo journal syncs every
-// record.
+// A directory that is removed after the test. It is in memory where the host has that, since the undo journal
+// syncs every record.
 class ScratchDirectory {
  public:
   ScratchDirectory() {

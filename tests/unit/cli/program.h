@@ -12,11 +12,11 @@ struct Ran {
   std::string err;
 };
 
-// `command` by the shell, "berthctl" in it being the one that was built; `input` is its standard input.
-// Nothing of it is a terminal.
+// Runs `command` by the shell; "berthctl" in it is the built program. `input` is its standard input. None of
+// its streams is a terminal.
 Ran run_shell(const std::string& command, const std::string& input = "");
 
-// How many lines `text` has.
+// Number of lines of `text`.
 int lines_of(const std::string& text);
 
 }  // namespace berth::test

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "berthd_process.h"
+#include "tests/unit/daemon/berthd_process.h"
 
-#include "fake_node.h"
 #include "tests/paths.h"
 #include "tests/patience.h"
+#include "tests/unit/daemon/fake_node.h"
 
 #include <chrono>
 #include <cstdlib>
@@ -36,7 +36,8 @@ int bound_socket(int type, const std::string& path) {
 
 }  // namespace
 
-BerthdProcess::BerthdProcess(const std::vector<std::string>& arguments, SystemBus bus) {
+BerthdProcess::BerthdProcess(const std::vector<std::string>& arguments, SystemBus bus,
+                             const std::filesystem::path& program) {
   std::string name = (std::filesystem::temp_directory_path() / "berthd-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
   directory_ = name;
@@ -50,7 +51,7 @@ BerthdProcess::BerthdProcess(const std::vector<std::string>& arguments, SystemBu
     if (listen(silent_bus_, 16) != 0) throw std::runtime_error("cannot listen at " + bus_path);
   }
 
-  std::vector<std::string> words{BERTHD};
+  std::vector<std::string> words{program.string()};
   words.insert(words.end(), arguments.begin(), arguments.end());
   const std::string notify = "NOTIFY_SOCKET=" + path;
   const std::string bus_address = "DBUS_SYSTEM_BUS_ADDRESS=unix:path=" + bus_path;
@@ -76,7 +77,7 @@ BerthdProcess::BerthdProcess(const std::vector<std::string>& arguments, SystemBu
     const int err = open(errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     dup2(out, STDOUT_FILENO);
     dup2(err, STDERR_FILENO);
-    execve(BERTHD, argv.data(), envp.data());
+    execve(program.c_str(), argv.data(), envp.data());
     _exit(127);
   }
 }
@@ -133,8 +134,8 @@ int BerthdProcess::wait() {
 std::string BerthdProcess::output() const { return read_text(directory_ / "stdout"); }
 std::string BerthdProcess::errors() const { return read_text(directory_ / "stderr"); }
 
-Ended run_berthd(const std::vector<std::string>& arguments) {
-  BerthdProcess process(arguments);
+Ended run_berthd(const std::vector<std::string>& arguments, const std::filesystem::path& program) {
+  BerthdProcess process(arguments, SystemBus::none, program);
   Ended ended;
   ended.status = process.wait();
   ended.output = process.output();

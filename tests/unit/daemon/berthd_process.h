@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "tests/paths.h"
+
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -17,7 +19,8 @@ enum class SystemBus {
 // The berthd program of this build as a child, with a socket of its own to notify.
 class BerthdProcess {
  public:
-  explicit BerthdProcess(const std::vector<std::string>& arguments, SystemBus bus = SystemBus::none);
+  explicit BerthdProcess(const std::vector<std::string>& arguments, SystemBus bus = SystemBus::none,
+                         const std::filesystem::path& program = BERTHD);
   // Kills what still runs.
   ~BerthdProcess();
   BerthdProcess(const BerthdProcess&) = delete;
@@ -50,6 +53,6 @@ struct Ended {
   std::string output;
   std::string errors;
 };
-Ended run_berthd(const std::vector<std::string>& arguments);
+Ended run_berthd(const std::vector<std::string>& arguments, const std::filesystem::path& program = BERTHD);
 
 }  // namespace berth::daemon::test

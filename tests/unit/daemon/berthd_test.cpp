@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program itself, end to end, on a host of ordinary files.
-#include "berthd_process.h"
-#include "fake_node.h"
 #include "model/json.h"
 #include "tests/paths.h"
+#include "tests/unit/daemon/berthd_process.h"
+#include "tests/unit/daemon/fake_node.h"
 #include "tests/unit/topology/fake_gpus.h"
 
 #include <algorithm>
@@ -206,12 +206,15 @@ TEST_F(Berthd, OnceNeedsNeitherRootNorState) {
                                  std::filesystem::perms::others_exec | std::filesystem::perms::others_read,
                                  std::filesystem::perm_options::add);
   }
+  // Another user cannot enter every directory that a build may lie in.
+  const auto program = node.tree().parent_path() / "berthd";
+  std::filesystem::copy_file(BERTHD, program);
   const auto options = arguments({"--once", "--json"});
   const pid_t child = fork();
   if (child == 0) {
     constexpr uid_t kNobody = 65534;
     if (setgid(kNobody) != 0 || setuid(kNobody) != 0) _exit(100);
-    const auto ended = run_berthd(options);
+    const auto ended = run_berthd(options, program);
     _exit(ended.status == 0 && model::parse_plan(ended.output) ? 0 : 1);
   }
   int status = 0;

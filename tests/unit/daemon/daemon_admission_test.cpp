@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who is let in, and what its reservation does until it comes.
-#include "daemon_fixture.h"
+#include "tests/unit/daemon/daemon_fixture.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Documents of docs/contract.md.
-#include "daemon_fixture.h"
 #include "model/json.h"
 #include "tests/paths.h"
+#include "tests/unit/daemon/daemon_fixture.h"
 
 #include <filesystem>
 #include <fstream>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon ends workloads: by hand, and by the plan.
-#include "daemon_fixture.h"
 #include "tests/unit/cgroup/child.h"
+#include "tests/unit/daemon/daemon_fixture.h"
 
 #include <chrono>
 #include <csignal>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "daemon/daemon.h"
-#include "fake_node.h"
+#include "tests/unit/daemon/fake_node.h"
 
 #include <memory>
 #include <stdexcept>

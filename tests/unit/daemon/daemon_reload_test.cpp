@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a reload of the configuration changes, and what it leaves.
-#include "daemon_fixture.h"
+#include "tests/unit/daemon/daemon_fixture.h"
 
 #include <string>
 

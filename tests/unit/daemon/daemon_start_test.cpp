@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What berthd does with the host it finds at its start.
-#include "daemon_fixture.h"
+#include "tests/unit/daemon/daemon_fixture.h"
 
 #include <filesystem>
 #include <fstream>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The wheel: observing, deciding, enforcing and putting back, tick by tick.
-#include "daemon_fixture.h"
 #include "model/json.h"
 #include "policies/decide.h"
+#include "tests/unit/daemon/daemon_fixture.h"
 
 #include <set>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is said and set of single workloads while they run.
-#include "daemon_fixture.h"
+#include "tests/unit/daemon/daemon_fixture.h"
 
 #include <filesystem>
 #include <fstream>

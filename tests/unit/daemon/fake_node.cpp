@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fake_node.h"
+#include "tests/unit/daemon/fake_node.h"
 
 #include "tests/patience.h"
 

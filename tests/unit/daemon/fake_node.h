@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole host for the daemon, of ordinary files: two sockets of two cores of two threads, a cgroup v2 tree,
-// /proc, and directories of its own; gone with the test.
+// A whole host for the daemon, of ordinary files, removed after the test. It has two sockets of two cores of
+// two threads, a cgroup v2 tree, /proc, and directories of its own.
 #pragma once
 
 #include "config/config.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/options.h"
 
-#include "fake_node.h"
+#include "tests/unit/daemon/fake_node.h"
 
 #include <string>
 #include <vector>

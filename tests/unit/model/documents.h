@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small snapshot documents with one thing in them, and what the parser says of them.
+// Small snapshot documents with one thing in them, and the parser's answers to them.
 #pragma once
 
 #include "model/json.h"

@@ -6,12 +6,13 @@
 
 namespace berth::policies::testing {
 
-// What random cases are drawn with: the same for the same seed, with whatever standard library.
+// Draws random cases: the same for the same seed, with any standard library.
 class Draws {
  public:
   explicit Draws(std::uint64_t seed) : random_(seed) {}
 
-  // Not std::uniform_int_distribution: its results differ between libraries, and a seed should not.
+  // std::uniform_int_distribution does not fit: its results differ between libraries, and a seed must give
+  // one case.
   int number(int first, int last) {
     return first + static_cast<int>(random_() % static_cast<std::uint64_t>(last - first + 1));
   }

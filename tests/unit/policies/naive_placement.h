@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Placement said again, word by word after docs/algorithms.md, with sets and loops and no care for time. The
-// vCPUs come from the naive restatement of the interference policy.
+// Placement, written again word by word after docs/algorithms.md, with sets and loops and no care for time.
+// The vCPUs come from the naive version of the interference policy.
 #pragma once
 
 #include "model/snapshot.h"
@@ -27,7 +27,7 @@ struct Places {
   std::set<std::pair<std::string, int>> rejected;  // host, NUMA node
 };
 
-// Of snapshots without anything pending.
+// For snapshots without pending work.
 Places rank(const model::PendingWorkload& request, const std::vector<model::Snapshot>& hosts,
             const PolicySettings& settings);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Spark policy said again, word by word after docs/algorithms.md, with maps and loops and no care for
-// time. Nothing of policies/ is used but the settings.
+// The Spark policy, written again word by word after docs/algorithms.md, with maps and loops and no care for
+// time. It uses nothing of policies/ but the settings.
 #pragma once
 
 #include "model/snapshot.h"
@@ -32,7 +32,7 @@ struct Eviction {
   std::vector<std::string> victims;
   std::map<std::string, double> limits;  // of workloads that are squeezed now, bytes
   std::map<std::string, double> kept;    // and of those that stay squeezed
-  // Executors in place of evicted ones.
+  // Executors that replace evicted ones.
   std::set<std::string> held;
   std::map<std::string, double> held_cores;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The straggler policy said again, word by word after docs/algorithms.md, with maps and loops and no care for
-// time. Nothing of policies/ is used but the settings.
+// The straggler policy, written again word by word after docs/algorithms.md, with maps and loops and no care
+// for time. It uses nothing of policies/ but the settings.
 #pragma once
 
 #include "model/snapshot.h"
@@ -30,7 +30,7 @@ struct Help {
   std::map<What, double> needed;
   std::map<What, std::map<std::string, double>> reclaimable;  // above 0
   std::set<std::string> keeping;
-  std::map<What, std::map<std::string, double>> room;  // of who is waited for
+  std::map<What, std::map<std::string, double>> room;  // of pending workloads
   // New limits by workload; nullopt: none.
   std::map<What, std::map<std::string, std::optional<double>>> limits;
   std::map<What, std::map<std::string, double>> lacks;

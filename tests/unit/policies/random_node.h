@@ -14,8 +14,8 @@ struct RandomCase {
   PolicySettings settings;
 };
 
-// Irregular on purpose: offline and forbidden vCPUs, cores of one to four threads, hosts without LLC
-// information, pins that stand, that overlap and that never could, requests of zero and of more than there
+// Irregular on purpose. There are offline and forbidden vCPUs, cores of one to four threads, and hosts
+// without LLC information. Pins stand, overlap or never could stand. Requests may be zero or more than there
 // is.
 RandomCase random_case(std::uint64_t seed);
 

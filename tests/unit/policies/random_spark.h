@@ -5,8 +5,8 @@
 
 namespace berth::policies::testing {
 
-// Random nodes with Spark applications of any DAG, known and unknown ones, other best-effort work, and
-// latency-sensitive work whose memory goes anywhere; drawn from one seed.
+// Random nodes, drawn from one seed. They have Spark applications of any DAG, known and unknown ones, and
+// other best-effort work. The memory of latency-sensitive work may go up or down.
 RandomCase random_spark_case(std::uint64_t seed);
 
 }  // namespace berth::policies::testing

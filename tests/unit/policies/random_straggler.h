@@ -5,8 +5,9 @@
 
 namespace berth::policies::testing {
 
-// Random nodes with tasks of every kind of progress, best-effort work with and without limits, limits held
-// for every reason (also for those that the class rules out), and pending requests; drawn from one seed.
+// Random nodes, drawn from one seed. They have tasks of every kind of progress, best-effort work with and
+// without limits, and pending requests. Limits are held for every reason, also for those that the class rules
+// out.
 RandomCase random_straggler_case(std::uint64_t seed);
 
 }  // namespace berth::policies::testing

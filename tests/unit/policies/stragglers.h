@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tasks, and what happens to them from tick to tick, for tests of the straggler policy.
+// Tasks, and their state from tick to tick, for tests of the straggler policy.
 #pragma once
 
 #include "model/snapshot.h"
@@ -18,12 +18,12 @@ inline constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 // (time, fraction)
 using Points = std::vector<std::pair<double, double>>;
 
-// A latency-sensitive task with a quota that is to be done at `deadline`.
+// A latency-sensitive task with a quota and a deadline.
 model::Workload task(const std::string& id, double quota, double deadline, const Points& reports);
-// Its speed halves, and it will be 100 s late: at time 1000, 60 % done, 0.002 and 0.001 per second; to be
-// done at 1300. rho = (0.4 / 300) / 0.001 = 4/3.
+// Its speed halves, and it will be 100 s late. At time 1000 it is 60 % done, with 0.002 and 0.001 per second;
+// the deadline is 1300. rho = (0.4 / 300) / 0.001 = 4/3.
 model::Workload late_task(const std::string& id, double quota);
-// The same with the vCPUs of the cpulist for its own, and no quota.
+// The same task with the vCPUs of the cpulist as its own, and no quota.
 model::Workload late_and_pinned(const std::string& id, const std::string& cpulist);
 // Half of the time of late_task: it is 20 % ahead and speeds up.
 model::Workload good_task(const std::string& id, double quota);
@@ -42,7 +42,7 @@ std::vector<std::string> limits(const std::vector<model::Action>& actions);
 // "kind workload amount" of each move.
 std::vector<std::string> moves(const model::StragglerFindings& findings);
 
-// Makes the snapshot what it would be after the plan was carried out: limits, pins, and the memory of why.
+// Changes the snapshot as if the plan had been carried out: limits, pins, and the reasons for them.
 void carry_out(const model::Plan& plan, model::Snapshot& snapshot);
 
 }  // namespace berth::policies::testing

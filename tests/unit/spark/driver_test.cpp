@@ -272,8 +272,8 @@ class LoggingDriverTest : public DriverTest {
     const auto found = logging.app(kNow);
     return found ? found->stages.back().parents : std::vector<int>{-1};
   }
-  static model::Result<cgroup::FileDescriptor> open_plainly(const std::filesystem::path& path) {
-    cgroup::FileDescriptor opened(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  static model::Result<os::FileDescriptor> open_plainly(const std::filesystem::path& path) {
+    os::FileDescriptor opened(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!opened) return model::fail(model::Error::from_errno(errno, path.string()));
     return opened;
   }

@@ -130,8 +130,8 @@ class EventLogFileTest : public ::testing::Test {
     const auto done = file.read([&](std::string_view bytes) { text += bytes; });
     return done ? text : "error: " + done.error().message();
   }
-  static model::Result<cgroup::FileDescriptor> open_plainly(const std::filesystem::path& path) {
-    cgroup::FileDescriptor opened(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  static model::Result<os::FileDescriptor> open_plainly(const std::filesystem::path& path) {
+    os::FileDescriptor opened(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!opened) return model::fail(model::Error::from_errno(errno, path.string()));
     return opened;
   }

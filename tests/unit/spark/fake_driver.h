@@ -27,7 +27,7 @@ struct FakeStage {
   int tasks = 0;
   std::uint64_t shuffle_write = 0;
   std::vector<FakeTask> list;     // in the order of being launched
-  int rdd = -1;                   // that it computes; -1: one of its own
+  int rdd = -1;                   // the RDD that it computes; -1: one of its own
   std::vector<int> through = {};  // other RDDs
 };
 

@@ -63,14 +63,14 @@ class FakeProc {
     write(pid, "status", "Name:\tx\nNStgid:\t" + pids + "\nNSpid:\t" + pids + "\nNSpgid:\t1\n");
   }
   void remove(int pid) const { std::filesystem::remove_all(root_ / std::to_string(pid)); }
-  // Listens at an address as /proc/net/tcp has it, "0100007F:0FC8".
+  // Makes the process listen at an address as in /proc/net/tcp, "0100007F:0FC8".
   void listen(int pid, int inode, const std::string& local, const std::string& state = "0A",
               const std::string& table = "tcp") const {
     link(pid, "fd/" + std::to_string(inode), "socket:[" + std::to_string(inode) + "]");
     add_socket(std::to_string(pid), inode, local, 1000, state, table);
     add_socket("self", inode, local, 1000, state, table);
   }
-  // As the table near `process` has it, whoever holds it.
+  // Adds a socket to the table near `process`, whichever process holds it.
   void add_socket(const std::string& process, int inode, const std::string& local, int user,
                   const std::string& state = "0A", const std::string& table = "tcp") const {
     const auto file = root_ / process / "net" / table;

@@ -14,7 +14,7 @@ namespace berth::spark::test {
 struct Sent {
   std::string bytes;
   bool endless = false;  // `bytes` over and over, until the client goes
-  bool hang = false;     // afterwards, keep the connection and say nothing
+  bool hang = false;     // afterwards, keep the connection and send nothing
 };
 
 Sent answer(const std::string& body, const std::string& status = "200 OK");

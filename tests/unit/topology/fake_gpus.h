@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs for a host of files: what the PCI bus shows of them, and what the stand-in for NVML says
+// GPUs for a host of files: their files on the PCI bus, and the answers of the stand-in for NVML
 // (fake_nvml.cpp).
 #pragma once
 
@@ -33,10 +33,10 @@ inline FakePci amd_gpu() {
 }
 
 void add_pci(const FakeHost& host, const std::string& id, const FakePci& pci);
-// Where a file of the device is, for FakeHost::write and remove.
+// The path of a device's file, for FakeHost::write and remove.
 std::string pci_file(const std::string& id, const std::string& file = "");
 
-// What the stand-in says; nothing any more when it goes. One at a time.
+// The answers of the stand-in; without this object it has none. One at a time.
 class FakeNvml {
  public:
   FakeNvml();

@@ -51,7 +51,7 @@ class FakeHost {
   std::set<int> memory_only_nodes_;
 };
 
-// sockets x cores x threads with one L3 a socket and one NUMA node a socket, numbered as most firmware does:
+// sockets x cores x threads with one L3 and one NUMA node a socket. They are numbered as by most firmware:
 // first threads of all cores, then second ones.
 std::vector<FakeCpu> regular_host(int sockets, int cores, int threads);
 

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/announcer.h"
+
+#include "daemon/ledger/action_log.h"
+#include "daemon/ledger/message_ids.h"
+#include "os/log.h"
+
+#include <utility>
+
+#include <fmt/core.h>
+#include <syslog.h>
+
+namespace berth::daemon {
+
+namespace {
+
+// Ticks that are so many times as far apart as configured are worth a message.
+constexpr double kNoticeablySlower = 1.25;
+
+}  // namespace
+
+void Announcer::findings(const model::Plan& plan) {
+  std::set<std::string> current;
+  const auto say = [&](const char* what, const model::WorkloadFinding& finding) {
+    auto key = fmt::format("{} {}", what, finding.workload);
+    if (said_findings_.count(key) == 0) os::log_warning("{}: {}: {}", finding.workload, what, finding.reason);
+    current.insert(std::move(key));
+  };
+  if (plan.findings.interference) {
+    for (const auto& finding : plan.findings.interference->unplaceable) say("cannot be placed", finding);
+    for (const auto& finding : plan.findings.interference->unconfined) say("cannot be confined", finding);
+  }
+  said_findings_ = std::move(current);
+}
+
+void Announcer::stragglers(const StragglerWatch::News& news, std::string_view mode) {
+  const auto say = [mode](const char* message_id, int priority, const char* what, const StragglerNews& item) {
+    announce_event(message_id, priority, fmt::format("{} {}: {}", item.workload, what, item.reason), mode,
+                   item.workload, item.decision);
+  };
+  for (const auto& item : news.found) say(kMessageStragglerFound, LOG_NOTICE, "is a straggler", item);
+  for (const auto& item : news.relocate) {
+    say(kMessageRelocationNeeded, LOG_WARNING, "should run elsewhere", item);
+  }
+}
+
+void Announcer::gpus(const std::vector<topology::GpuNews>& news, std::string_view mode) {
+  for (const auto& item : news) {
+    announce_event(item.healthy ? kMessageGpuHealthy : kMessageGpuUnhealthy,
+                   item.healthy ? LOG_NOTICE : LOG_WARNING, item.text, mode);
+  }
+}
+
+void Announcer::unmanaged(const UnmanagedWorkloads& before, const UnmanagedWorkloads& now,
+                          std::string_view mode) {
+  for (const auto& [id, item] : now) {
+    if (before.count(id) > 0) continue;
+    announce_event(kMessageUnmanaged, item.cause == Unmanaged::Cause::alarm ? LOG_ALERT : LOG_WARNING,
+                   fmt::format("{} is left alone from now on: {}", id, item.reason), mode, id);
+  }
+}
+
+void Announcer::pace(const SamplingBudget& budget, double configured_s, double max_cpu) {
+  const double interval_s = budget.interval_s(configured_s, max_cpu);
+  // A pace that swings about the limit is not said every few seconds.
+  if (interval_s >= kNoticeablySlower * configured_s && !slowed_said_) {
+    slowed_said_ = true;
+    os::log_warning(
+        "a reading takes {:.1f} ms of CPU time, too much for one every {} s within sampling.max_cpu = {}: "
+        "ticks are {:.1f} s apart",
+        budget.read_cpu_s() * 1000, configured_s, max_cpu, interval_s);
+  } else if (slowed_said_ && budget.interval_s(0, max_cpu) < configured_s / kNoticeablySlower) {
+    slowed_said_ = false;
+    os::log_info("sampling costs less again: ticks are {} s apart", configured_s);
+  }
+}
+
+void Announcer::attempt(const std::string& what, const model::Result<void>& result) {
+  if (result) {
+    failing_.erase(what);
+  } else if (failing_.insert(what).second) {
+    os::log_warning("{}", result.error().message());
+  }
+}
+
+}  // namespace berth::daemon

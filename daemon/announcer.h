@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "daemon/ledger/held.h"
+#include "daemon/observe/sampling_budget.h"
+#include "daemon/observe/straggler_watch.h"
+#include "model/error.h"
+#include "model/plan.h"
+#include "topology/gpu_inventory.h"
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace berth::daemon {
+
+// Says in the journal what operators should know of a tick, each fact once as long as it lasts. Actions have
+// entries of their own (daemon/ledger/action_log.h).
+class Announcer {
+ public:
+  // Workloads that cannot be placed or confined.
+  void findings(const model::Plan& plan);
+  static void stragglers(const StragglerWatch::News& news, std::string_view mode);
+  static void gpus(const std::vector<topology::GpuNews>& news, std::string_view mode);
+  // Workloads that are left alone now and were not before.
+  static void unmanaged(const UnmanagedWorkloads& before, const UnmanagedWorkloads& now,
+                        std::string_view mode);
+  // Ticks that are farther apart than configured, because sampling would cost too much.
+  void pace(const SamplingBudget& budget, double configured_s, double max_cpu);
+  // The error of an attempt that is made at every tick; `what` names the attempt. Says it when it begins.
+  void attempt(const std::string& what, const model::Result<void>& result);
+
+ private:
+  std::set<std::string> said_findings_;
+  std::set<std::string> failing_;
+  bool slowed_said_ = false;
+};
+
+}  // namespace berth::daemon

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/enforce/enforcer.h"
+
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include <fmt/core.h>
+
+namespace berth::daemon {
+
+using cgroup::Attribute;
+using model::ErrorKind;
+
+bool Enforcer::refuses(const model::Action& action) const {
+  const auto* id = action.workload();
+  if (id == nullptr) return false;
+  if (unmanaged_.count(*id) > 0) return true;
+  const auto attribute = attribute_of(action);
+  return attribute && refused_.count({*id, *attribute}) > 0;
+}
+
+std::vector<LogEntry> Enforcer::follow(const Found& found, double now) {
+  const auto run_of = [&found](const std::string& id) {
+    const auto known = found.find(id);
+    return known == found.end() ? 0 : known->second.cgroup->id();
+  };
+  std::set<Key> departed;
+  for (const Attribute attribute : kAttributes) {
+    for (auto& [id, held] : holdings_.of(attribute)) {
+      const auto run = run_of(id);
+      if (run == held.cgroup_id) continue;
+      // A unit that restarted has the value in its new group: systemd keeps it with the unit.
+      if (run != 0 && writer_.original(found.at(id), attribute)) {
+        held.cgroup_id = run;
+      } else {
+        departed.emplace(id, attribute);
+      }
+    }
+  }
+  for (auto it = unmanaged_.begin(); it != unmanaged_.end();) {
+    const auto& [id, item] = *it;
+    if (run_of(id) == item.cgroup_id) {
+      ++it;
+      continue;
+    }
+    for (const Attribute attribute : kAttributes) departed.emplace(id, attribute);
+    it = unmanaged_.erase(it);
+  }
+  std::erase_if(refused_, [&](const auto& item) { return run_of(item.first.first) != item.second; });
+
+  std::vector<LogEntry> entries;
+  for (const auto& [id, attribute] : departed) {
+    // This holds also where the cgroup still exists and only is no workload any more: then it gets its own
+    // value back.
+    release(id, attribute, now, "the workload ended", entries);
+  }
+  settle(entries, now);
+  return entries;
+}
+
+void Enforcer::settle(std::vector<LogEntry>& entries, double now) {
+  if (!std::exchange(settle_, false)) return;
+  if (const auto settled = writer_.settle(); !settled) {
+    LogEntry entry = blank_entry(now, "restore", "", Attribute::cpus, "");
+    entry.attribute.clear();
+    entry.result = "failed";
+    entry.error = settled.error().message();
+    entries.push_back(std::move(entry));
+  }
+}
+
+// Puts one attribute back, if berth changed it, without an action that asks for it.
+void Enforcer::release(const std::string& id, Attribute attribute, double now, const std::string& reason,
+                       std::vector<LogEntry>& entries) {
+  holdings_.of(attribute).erase(id);
+  auto report = writer_.restore(id, attribute);
+  read_again_(id);
+  if (!report) {  // berth never wrote
+    attempts_.erase({id, attribute});
+    return;
+  }
+  if (report->left.empty()) {
+    attempts_.erase({id, attribute});
+  } else if (!worth_saying(++attempts_[{id, attribute}])) {  // release_forgotten() tries again
+    return;
+  }
+  report->gone.clear();  // the group's end is the occasion, not news
+  auto more = entries_of(*report, now, kEnforce, reason);
+  std::move(more.begin(), more.end(), std::back_inserter(entries));
+  settle_ = true;
+}
+
+// Puts back changes whose outcome is unknown, and which no plan has any more.
+void Enforcer::release_forgotten(const model::Plan& plan, std::vector<LogEntry>& entries) {
+  std::set<Key> forgotten;
+  for (const auto& [key, attempts] : attempts_) {
+    if (find_held(holdings_.of(key.second), key.first) == nullptr) forgotten.insert(key);
+  }
+  for (const auto& action : plan.actions) {
+    const auto* id = action.workload();
+    if (id == nullptr || forgotten.empty()) continue;
+    for (const Attribute attribute : kAttributes) forgotten.erase({*id, attribute});
+  }
+  for (const auto& [id, attribute] : forgotten) {
+    release(id, attribute, plan.time, "an attempt to change it had no known end", entries);
+  }
+}
+
+// Releases all values of a workload that berth leaves alone, except the one that an alarm is about.
+void Enforcer::leave_alone(const std::string& id, Unmanaged why, double now, std::vector<LogEntry>& entries) {
+  for (const Attribute attribute : kAttributes) {
+    if (why.held && why.attribute == attribute) {
+      holdings_.of(attribute).erase(id);
+    } else if (find_held(holdings_.of(attribute), id) != nullptr) {
+      release(id, attribute, now, "the workload is left alone: " + why.reason, entries);
+    }
+  }
+  unmanaged_.insert_or_assign(id, std::move(why));
+}
+
+void Enforcer::fail(const cgroup::FoundWorkload& target, Attribute attribute, const model::Error& error,
+                    LogEntry entry, std::vector<LogEntry>& entries) {
+  const std::string id = target.identity.id;
+  // A missing control file is "gone" as well, but of a group that is still there.
+  if (error.kind() == ErrorKind::gone && !target.cgroup->is_current()) {
+    entry.result = "gone";
+    entry.error = error.message();
+    entries.push_back(std::move(entry));
+    return;
+  }
+  entry.result = "failed";
+  if (error.kind() == ErrorKind::transient) {
+    const auto attempt = ++attempts_[{id, attribute}];
+    entry.error = fmt::format("{}; attempt {}, will be tried again", error.message(), attempt);
+    if (worth_saying(attempt)) entries.push_back(std::move(entry));
+    return;
+  }
+  entry.error = error.message();
+  const double time = entry.time;
+  entries.push_back(std::move(entry));
+  attempts_.erase({id, attribute});
+  if (attribute == Attribute::cpus) {
+    leave_alone(id, Unmanaged{target.cgroup->id(), Unmanaged::Cause::error, error.message(), attribute, {}},
+                time, entries);
+    return;
+  }
+  // A workload can do without a limit, but not without its vCPUs.
+  refused_.insert_or_assign(Key{id, attribute}, target.cgroup->id());
+  if (find_held(holdings_.of(attribute), id) != nullptr) {
+    release(id, attribute, time, "the limit cannot be changed: " + error.message(), entries);
+  }
+}
+
+void Enforcer::retry_failed() {
+  std::erase_if(unmanaged_, [](const auto& item) { return item.second.cause == Unmanaged::Cause::error; });
+  refused_.clear();
+}
+
+void Enforcer::retry_foreign() {
+  std::erase_if(unmanaged_, [](const auto& item) { return item.second.cause != Unmanaged::Cause::error; });
+}
+
+}  // namespace berth::daemon

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cgroup/discovery.h"
+#include "cgroup/writer.h"
+#include "config/config.h"
+#include "daemon/ledger/enforcer_log.h"
+#include "daemon/ledger/held.h"
+#include "daemon/ledger/log_entry.h"
+#include "daemon/observe/observer.h"
+#include "model/plan.h"
+#include "model/snapshot.h"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace berth::daemon {
+
+// Carries plans out while berth enforces. Keeps the pins and limits that berth holds, failures to be retried,
+// and workloads that berth leaves alone. Every call returns entries for the log. A tick calls follow(),
+// check(), apply(), in this order.
+class Enforcer {
+ public:
+  using Found = std::map<std::string, cgroup::FoundWorkload>;
+
+  // `writer` outlives the enforcer. `read_again` is called for each workload whose settings the next reading
+  // must not take from memory.
+  Enforcer(cgroup::Writer& writer, std::function<void(const std::string&)> read_again)
+      : writer_(writer), read_again_(std::move(read_again)) {}
+
+  const Holdings& holdings() const { return holdings_; }
+  const HeldValues& pins() const { return holdings_.cpus; }
+  const UnmanagedWorkloads& unmanaged() const { return unmanaged_; }
+  const RefusedLimits& refused() const { return refused_; }
+  // True where the action would have no effect: the workload is unmanaged, or the host refused it such a
+  // limit. The refusal was logged at the attempt.
+  bool refuses(const model::Action& action) const;
+
+  // Releases workloads that vanished or whose path another cgroup took over, and follows units that
+  // restarted. Call it before the tick's readings, so that these show the remaining values.
+  std::vector<LogEntry> follow(const Found& found, double now);
+
+  // Finds values that another program changed since berth wrote them, and reacts as `on_foreign` says.
+  // `readings` are this tick's.
+  std::vector<LogEntry> check(const Observer::Readings& readings, const Found& found,
+                              config::ForeignWriter on_foreign, double now);
+
+  // Carries the plan out, in its order. A transient error is tried again whenever the plan has the action
+  // again. So is an action that was not begun within `budget`. After any other error of a pin, the workload
+  // is unmanaged; after one of a limit, that limit is left alone.
+  //
+  // vCPUs are not handed out while a latency-sensitive workload, whose move failed, still holds them. A limit
+  // that returns to its original is put back, so that no trace of it is left.
+  std::vector<LogEntry> apply(const model::Plan& plan, const model::Snapshot& snapshot, const Found& found,
+                              std::chrono::milliseconds budget);
+
+  // Tries again actions that berth gave up after an error, or after a foreign write.
+  void retry_failed();
+  void retry_foreign();
+
+ private:
+  using Key = std::pair<std::string, cgroup::Attribute>;  // workload id and attribute
+  struct Batch;
+
+  // enforcer.cpp: values held and released.
+  void release_forgotten(const model::Plan& plan, std::vector<LogEntry>& entries);
+  void settle(std::vector<LogEntry>& entries, double now);
+  void release(const std::string& id, cgroup::Attribute attribute, double now, const std::string& reason,
+               std::vector<LogEntry>& entries);
+  void leave_alone(const std::string& id, Unmanaged why, double now, std::vector<LogEntry>& entries);
+  void fail(const cgroup::FoundWorkload& target, cgroup::Attribute attribute, const model::Error& error,
+            LogEntry entry, std::vector<LogEntry>& entries);
+
+  // enforcer_foreign.cpp: values that another program changed.
+  void take_up_again(const Observer::Readings& readings, double now, std::vector<LogEntry>& entries);
+  void found_foreign(const cgroup::FoundWorkload& target, cgroup::Attribute attribute,
+                     config::ForeignWriter on_foreign, LogEntry entry, std::vector<LogEntry>& entries);
+  void write_again(const cgroup::FoundWorkload& target, cgroup::Attribute attribute, LogEntry entry,
+                   std::vector<LogEntry>& entries);
+
+  // enforcer_apply.cpp: a plan carried out.
+  void pin(const cgroup::FoundWorkload& target, const model::PinAction& action, LogEntry entry, Batch& batch);
+  void limit(const cgroup::FoundWorkload& target, const model::Action& action, cgroup::Attribute attribute,
+             Batch& batch);
+  void flush(Batch& batch);
+  void take_result(const cgroup::Request& request, const cgroup::SetResult& result, LogEntry entry,
+                   Batch& batch);
+  void give_back(const cgroup::FoundWorkload& target, cgroup::Attribute attribute, LogEntry entry,
+                 Batch& batch);
+
+  cgroup::Writer& writer_;
+  std::function<void(const std::string&)> read_again_;
+  Holdings holdings_;
+  UnmanagedWorkloads unmanaged_;
+  RefusedLimits refused_;
+  std::map<Key, std::uint32_t> attempts_;  // failed ones since the last success
+  bool settle_ = false;                    // systemd may have to read its units again
+};
+
+}  // namespace berth::daemon

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan carried out: what is set, what is taken back, and in which order.
+#include "daemon/enforce/enforcer.h"
+#include "daemon/enforce/shadow.h"
+
+#include <utility>
+#include <variant>
+
+#include <fmt/core.h>
+
+namespace berth::daemon {
+
+using cgroup::Attribute;
+using model::CpuSet;
+using model::ErrorKind;
+
+namespace {
+
+// Requests handed to the writer at once: it makes as many records durable in one transaction.
+constexpr std::size_t kBatchSize = 64;
+// Time limit of a batch; only a hanging service manager reaches it. Far below the watchdog's limit.
+constexpr std::chrono::milliseconds kBatchBudget{5000};
+
+bool is_latency_sensitive(const model::Snapshot& snapshot, const std::string& id) {
+  const auto* workload = find_workload(snapshot, id);
+  return workload != nullptr && workload->workload_class == model::WorkloadClass::latency_sensitive;
+}
+
+}  // namespace
+
+// Requests on their way to the writer. They are written together, as each durable record waits for the disk.
+// A batch ends before an action that depends on the outcome of an earlier one.
+struct Enforcer::Batch {
+  const model::Plan& plan;
+  const model::Snapshot& snapshot;
+  const std::chrono::steady_clock::time_point deadline;
+  std::vector<cgroup::Request> requests{};
+  std::vector<LogEntry> entries{};   // of the requests
+  std::vector<LogEntry> finished{};  // in the plan's order
+  CpuSet moving{};                   // held by latency-sensitive workloads that `requests` move
+  CpuSet stuck{};                    // held by latency-sensitive workloads whose move failed
+
+  void request(const cgroup::FoundWorkload& target, Attribute attribute, std::string value, LogEntry entry) {
+    requests.push_back({&target, attribute, std::move(value)});
+    entries.push_back(std::move(entry));
+  }
+};
+
+std::vector<LogEntry> Enforcer::apply(const model::Plan& plan, const model::Snapshot& snapshot,
+                                      const Found& found, std::chrono::milliseconds budget) {
+  Batch batch{plan, snapshot, std::chrono::steady_clock::now() + budget};
+  for (const auto& action : plan.actions) {
+    const auto* id = action.workload();
+    // The evictor carries out evictions.
+    if (id == nullptr || refuses(action) || std::holds_alternative<model::EvictAction>(action.what)) continue;
+    const auto target = found.find(*id);
+    if (target == found.end()) {
+      LogEntry entry = entry_of(action, plan.time, kEnforce);
+      entry.result = "gone";
+      batch.finished.push_back(std::move(entry));
+      continue;
+    }
+    const auto attribute = attribute_of(action);
+    if (const auto* wanted = std::get_if<model::PinAction>(&action.what)) {
+      pin(target->second, *wanted, entry_of(action, plan.time, kEnforce), batch);
+    } else if (std::holds_alternative<model::UnpinAction>(action.what)) {
+      flush(batch);
+      give_back(target->second, Attribute::cpus, entry_of(action, plan.time, kEnforce), batch);
+    } else if (attribute) {
+      limit(target->second, action, *attribute, batch);
+    } else {
+      LogEntry entry = entry_of(action, plan.time, kEnforce);
+      entry.result = "failed";
+      entry.error = fmt::format("this version of berth has no way to {}", action.kind());
+      batch.finished.push_back(std::move(entry));
+    }
+  }
+  flush(batch);
+  release_forgotten(plan, batch.finished);
+  settle(batch.finished, plan.time);
+  return std::move(batch.finished);
+}
+
+void Enforcer::pin(const cgroup::FoundWorkload& target, const model::PinAction& action, LogEntry entry,
+                   Batch& batch) {
+  const std::string& id = action.workload;
+  const Held* held = find_held(holdings_.cpus, id);
+  const CpuSet held_cpus =
+      held != nullptr && is_latency_sensitive(batch.snapshot, id) ? held->cpus : CpuSet();
+  if (held != nullptr && held->ticks_foreign > 0) {  // another program's, perhaps: the next tick knows
+    batch.stuck |= held_cpus;
+    return;
+  }
+  if (action.cpus.intersects(batch.moving) || batch.requests.size() >= kBatchSize) flush(batch);
+  if (action.cpus.intersects(batch.stuck - held_cpus)) {
+    batch.stuck |= held_cpus;
+    const auto attempt = ++attempts_[{id, Attribute::cpus}];
+    if (!worth_saying(attempt)) return;
+    entry.result = "failed";
+    entry.error = fmt::format("vCPUs {} are still held by a workload that could not be moved; attempt {}",
+                              (action.cpus & batch.stuck).to_string(), attempt);
+    batch.finished.push_back(std::move(entry));
+    return;
+  }
+  batch.request(target, Attribute::cpus, action.cpus.to_string(), std::move(entry));
+  batch.moving |= held_cpus;
+}
+
+void Enforcer::limit(const cgroup::FoundWorkload& target, const model::Action& action, Attribute attribute,
+                     Batch& batch) {
+  // Settings are read only now and then, so the value is read here. berth does not replace another program's
+  // value.
+  const Held* held = find_held(holdings_.of(attribute), target.identity.id);
+  const auto present = cgroup::read_attribute(*target.cgroup, attribute);
+  if (held != nullptr && present && *present != held->value) {
+    read_again_(target.identity.id);
+    return;
+  }
+  const auto recorded = writer_.original(target, attribute);
+  const std::string original = recorded ? *recorded : present.value_or(cgroup::unset_value(attribute));
+  LogEntry entry = entry_of(action, batch.plan.time, kEnforce, original);
+  if (auto wanted = wanted_value(action, original)) {
+    if (batch.requests.size() >= kBatchSize) flush(batch);
+    batch.request(target, attribute, std::move(*wanted), std::move(entry));
+  } else if (recorded) {
+    flush(batch);
+    give_back(target, attribute, std::move(entry), batch);
+  }
+}
+
+void Enforcer::flush(Batch& batch) {
+  if (std::chrono::steady_clock::now() < batch.deadline) {
+    const auto results = writer_.set_many(batch.requests, kBatchBudget);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      take_result(batch.requests[i], results[i], std::move(batch.entries[i]), batch);
+    }
+  } else {
+    batch.stuck |= batch.moving;  // not begun: the next tick's plan has them again
+  }
+  batch.requests.clear();
+  batch.entries.clear();
+  batch.moving = {};
+}
+
+void Enforcer::take_result(const cgroup::Request& request, const cgroup::SetResult& result, LogEntry entry,
+                           Batch& batch) {
+  const auto& target = *request.target;
+  const std::string& id = target.identity.id;
+  const Attribute attribute = request.attribute;
+  auto& values = holdings_.of(attribute);
+  const Held* before = find_held(values, id);
+  read_again_(id);
+  if (!result) {
+    if (attribute == Attribute::cpus && before != nullptr && is_latency_sensitive(batch.snapshot, id)) {
+      batch.stuck |= before->cpus;
+    }
+    fail(target, attribute, result.error(), std::move(entry), batch.finished);
+    return;
+  }
+  attempts_.erase({id, attribute});
+  if (unmanaged_.count(id) > 0) {  // since an earlier one of this batch failed
+    release(id, attribute, batch.plan.time, "the workload is left alone", batch.finished);
+    return;
+  }
+  const std::string value = writer_.written(target, attribute).value_or(request.value);
+  // A limit is no news where its owner cannot hold a nearer value.
+  if (attribute != Attribute::cpus && !*result && (before == nullptr || before->value == value)) return;
+  Held held = make_held(attribute, target.cgroup->id(), value,
+                        writer_.original(target, attribute).value_or(request.value), batch.plan.time);
+  if (attribute != Attribute::cpus) {
+    held.cause = cause_of(batch.plan, batch.snapshot, id, attribute, before);
+  }
+  if (before != nullptr) held.since = before->since;
+  entry.old_value = *result ? (*result)->before : value;
+  entry.new_value = value;
+  entry.result = "applied";
+  values.insert_or_assign(id, std::move(held));
+  batch.finished.push_back(std::move(entry));
+}
+
+void Enforcer::give_back(const cgroup::FoundWorkload& target, Attribute attribute, LogEntry entry,
+                         Batch& batch) {
+  const std::string& id = target.identity.id;
+  auto& values = holdings_.of(attribute);
+  const Held* held = find_held(values, id);
+  if (held != nullptr) entry.old_value = held->value;
+  const auto report = writer_.restore(id, attribute);
+  settle_ = true;
+  read_again_(id);
+  // Pinned where it already was: berth never wrote, and there is nothing to take back.
+  const bool never_written = !report && report.error().kind() == ErrorKind::invalid_input;
+  const bool still_recorded = report && !report->left.empty() && writer_.original(target, attribute);
+  if ((!report && !never_written) || still_recorded) {
+    if (attribute == Attribute::cpus && held != nullptr && is_latency_sensitive(batch.snapshot, id)) {
+      batch.stuck |= held->cpus;
+    }
+    const auto attempt = ++attempts_[{id, attribute}];
+    entry.result = "failed";
+    entry.error = fmt::format("{}; attempt {}",
+                              report ? report->left.front().reason : report.error().message(), attempt);
+    if (worth_saying(attempt)) batch.finished.push_back(std::move(entry));
+    return;
+  }
+  entry.result = "applied";
+  if (never_written) {
+    entry.new_value = entry.old_value;
+  } else if (!report->restored.empty()) {
+    entry.old_value = report->restored.front().before;
+    entry.new_value = report->restored.front().after;
+  } else if (!report->left.empty()) {
+    entry.result = "left";
+    entry.error = report->left.front().reason;
+  } else if (!report->gone.empty()) {
+    entry.result = "gone";
+  }
+  values.erase(id);
+  attempts_.erase({id, attribute});
+  batch.finished.push_back(std::move(entry));
+}
+
+}  // namespace berth::daemon

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// What somebody else changed of what berth holds: found, and left or written again.
+#include "daemon/enforce/enforcer.h"
+
+#include <utility>
+
+#include <fmt/core.h>
+
+namespace berth::daemon {
+
+using cgroup::Attribute;
+
+namespace {
+
+// While systemd reads its units again, a unit's value may change for a moment.
+constexpr int kTicksUntilForeignUnit = 2;
+
+bool is_as_held(const cgroup::Sampler::Reading& reading, Attribute attribute, const Held& held) {
+  return attribute == Attribute::cpus ? reading.cpus == held.cpus
+                                      : value_of(reading, attribute) == held.value;
+}
+
+}  // namespace
+
+std::vector<LogEntry> Enforcer::check(const Observer::Readings& readings, const Found& found,
+                                      config::ForeignWriter on_foreign, double now) {
+  std::vector<LogEntry> entries;
+  for (const Attribute attribute : kAttributes) {
+    auto& values = holdings_.of(attribute);
+    for (auto it = values.begin(); it != values.end();) {
+      auto& [id, held] = *it++;  // the code below may erase it
+      const auto target = found.find(id);
+      const auto reading = readings.find(id);
+      if (target == found.end() || reading == readings.end() || reading->second.gone) continue;
+      if (is_as_held(reading->second, attribute, held)) {
+        held.ticks_foreign = 0;
+        continue;
+      }
+      if (!target->second.cgroup->is_current()) continue;  // gone while it was read
+      LogEntry entry = blank_entry(now, "foreign", id, attribute, "foreign-writer");
+      entry.old_value = held.value;
+      entry.new_value = value_of(reading->second, attribute);
+      switch (writer_.drift(target->second, attribute, entry.new_value)) {
+        case cgroup::Drift::none:
+          held.ticks_foreign = 0;
+          // The value was as wanted when berth came, so it was never written, and now it differs. The next
+          // plan decides afresh.
+          if (!writer_.original(target->second, attribute)) values.erase(id);
+          break;
+        case cgroup::Drift::undone:
+          entry.reason = "systemd read its units again and lost the value that it holds";
+          write_again(target->second, attribute, std::move(entry), entries);
+          break;
+        case cgroup::Drift::foreign:
+          read_again_(id);  // so that the next tick judges the value that is there then
+          if (++held.ticks_foreign < (target->second.systemd_unit.empty() ? 1 : kTicksUntilForeignUnit))
+            break;
+          found_foreign(target->second, attribute, on_foreign, std::move(entry), entries);
+          break;
+      }
+    }
+  }
+  take_up_again(readings, now, entries);
+  settle(entries, now);
+  return entries;
+}
+
+void Enforcer::take_up_again(const Observer::Readings& readings, double now, std::vector<LogEntry>& entries) {
+  for (auto it = unmanaged_.begin(); it != unmanaged_.end();) {
+    const auto& [id, unmanaged] = *it;
+    const auto reading = readings.find(id);
+    if (!unmanaged.held || reading == readings.end() ||
+        !is_as_held(reading->second, unmanaged.attribute, *unmanaged.held)) {
+      ++it;
+      continue;
+    }
+    LogEntry entry = blank_entry(now, "foreign", id, unmanaged.attribute, "foreign-writer");
+    entry.new_value = unmanaged.held->value;
+    entry.reason = "the value that berth wrote is back: the workload is managed again";
+    entry.result = "applied";
+    entries.push_back(std::move(entry));
+    holdings_.of(unmanaged.attribute).insert_or_assign(id, *unmanaged.held);
+    it = unmanaged_.erase(it);
+  }
+}
+
+void Enforcer::write_again(const cgroup::FoundWorkload& target, Attribute attribute, LogEntry entry,
+                           std::vector<LogEntry>& entries) {
+  const std::string& id = target.identity.id;
+  Held& held = holdings_.of(attribute).at(id);
+  const auto set = writer_.set(target, attribute, held.value);
+  read_again_(id);
+  if (!set) {
+    fail(target, attribute, set.error(), std::move(entry), entries);
+    return;
+  }
+  held.ticks_foreign = 0;
+  if (!worth_saying(++held.reasserted)) return;
+  entry.reason += fmt::format("; written again ({} times by now)", held.reasserted);
+  std::swap(entry.old_value, entry.new_value);
+  entry.result = "applied";
+  entries.push_back(std::move(entry));
+}
+
+void Enforcer::found_foreign(const cgroup::FoundWorkload& target, Attribute attribute,
+                             config::ForeignWriter on_foreign, LogEntry entry,
+                             std::vector<LogEntry>& entries) {
+  const std::string id = target.identity.id;
+  const std::string what = fmt::format("somebody else changed {} to \"{}\" after berth made it \"{}\"",
+                                       entry.attribute, entry.new_value, entry.old_value);
+  if (on_foreign == config::ForeignWriter::reassert) {
+    entry.reason = what;
+    write_again(target, attribute, std::move(entry), entries);
+    return;
+  }
+  const bool alarm = on_foreign == config::ForeignWriter::alarm;
+  auto& values = holdings_.of(attribute);
+  Unmanaged unmanaged{target.cgroup->id(),
+                      alarm ? Unmanaged::Cause::alarm : Unmanaged::Cause::foreign_writer,
+                      what,
+                      attribute,
+                      {}};
+  entry.reason = what + "; left alone until it restarts, or enforcing begins anew";
+  entry.result = "left";
+  if (alarm) {
+    // The record stays: if the value comes back, berth continues with it.
+    unmanaged.held = values.at(id);
+    unmanaged.held->ticks_foreign = 0;
+    entry.reason = what + "; left alone until that value is back, or it restarts";
+    entry.error = what;
+  } else if (const auto disowned = writer_.disown(id, attribute); !disowned) {
+    entry.error = disowned.error().message();
+  }
+  settle_ = true;
+  values.erase(id);
+  const double now = entry.time;
+  entries.push_back(std::move(entry));
+  leave_alone(id, std::move(unmanaged), now, entries);
+}
+
+}  // namespace berth::daemon

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/enforce/evictor.h"
+
+#include "cgroup/leaf.h"
+#include "daemon/enforce/executor_process.h"
+#include "daemon/enforce/shadow.h"
+#include "daemon/ledger/enforcer_log.h"
+#include "model/json.h"
+#include "spark/shared_now.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+#include <fmt/core.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+namespace berth::daemon {
+
+namespace {
+
+using model::ErrorKind;
+using model::EvictionStep;
+
+// Longest delay until the end of a victim is noticed.
+constexpr double kLook_s = 0.2;
+// Pause before a failed step is tried again; kMostFailures limits the attempts.
+constexpr double kRetry_s = 1;
+constexpr std::uint32_t kMostFailures = 5;
+// SIGKILL takes effect once its target leaves the kernel, which one that waits for a dead disk never does.
+constexpr double kKillPatience_s = 60;
+
+std::string memory_in_use(const cgroup::Cgroup& cgroup) {
+  auto text = cgroup.read("memory.current").value_or("");
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+std::optional<std::string> Evictor::refusal(const cgroup::FoundWorkload& target,
+                                            const model::Workload& workload) const {
+  if (workload.workload_class != model::WorkloadClass::best_effort)
+    return "it is latency-sensitive, and only best-effort workloads are evicted";
+  if (workload.spared) return *workload.spared;
+  if (is_never_evicted(workload.id)) return "it is a slice, which holds other units, or berth's own";
+  if (const auto under_way = victims_.find(workload.id);
+      under_way != victims_.end() && under_way->second.cgroup->id() == target.cgroup->id()) {
+    return fmt::format("it is being evicted already ({})", under_way->second.action.decision);
+  }
+  const auto processes = cgroup::Processes::of(*target.cgroup);
+  if (!processes) return processes.error().message();
+  if (processes->contains(getpid())) return "berthd itself runs in it";
+  if (processes->contains(1)) return "the host's first process runs in it";
+  return std::nullopt;
+}
+
+model::Result<std::vector<LogEntry>> Evictor::begin(const cgroup::FoundWorkload& target,
+                                                    const model::Workload& workload,
+                                                    const model::Action& action, double now) {
+  const std::string& id = workload.id;
+  const auto* eviction = std::get_if<model::EvictAction>(&action.what);
+  if (eviction == nullptr) return model::fail(ErrorKind::invalid_input, "not an eviction");
+  if (const auto why = refusal(target, workload)) {
+    return model::fail(ErrorKind::refused, fmt::format("{} is not evicted: {}", id, *why));
+  }
+  // The snapshot can be seconds old. The workload may be alone again soon, so the error is transient.
+  if (const auto shared = spark::shared_now(options_.proc_root, id)) {
+    return model::fail(ErrorKind::transient, fmt::format("{} is not evicted now: {}", id, *shared));
+  }
+  auto processes = cgroup::Processes::of(*target.cgroup);
+  if (!processes) return model::fail(processes.error());
+  if (!target.cgroup->is_current() || processes->empty()) {
+    return model::fail(ErrorKind::gone, fmt::format("{} has no processes any more", id));
+  }
+  const double begun = options_.monotonic();
+  Victim victim{.cgroup = target.cgroup,
+                .unit = target.systemd_unit,
+                .executor = workload.spark && workload.spark->role == model::SparkRole::executor,
+                .action = action,
+                .next = eviction->how,
+                .grace_s = eviction->grace_s,
+                .began_at = begun,
+                .next_at = begun,
+                .last = std::move(*processes)};
+  marks_.by_workload[id] = {.cgroup_id = target.cgroup->id(), .evicted_at = now};
+  // An eviction by hand does not hold replacements.
+  if (workload.spark && action.policy != kByHand) marks_.apps[workload.spark->app] = now;
+  std::vector<LogEntry> entries;
+  take(victim, now, entries);
+  if (!victim.over) victims_.insert_or_assign(id, std::move(victim));
+  return entries;
+}
+
+std::vector<LogEntry> Evictor::advance(double now) {
+  std::vector<LogEntry> entries;
+  for (auto& [id, victim] : victims_) {
+    if (has_ended(victim, now, entries) || options_.monotonic() < victim.next_at) continue;
+    take(victim, now, entries);
+  }
+  std::erase_if(victims_, [](const auto& item) { return item.second.over; });
+  return entries;
+}
+
+LogEntry Evictor::entry_of(const Victim& victim, double now, std::string step) const {
+  LogEntry entry = daemon::entry_of(victim.action, now, kEnforce);
+  entry.attribute = std::move(step);
+  entry.old_value = memory_in_use(*victim.cgroup);
+  entry.result = "applied";
+  return entry;
+}
+
+// Whether the victim has ended or was replaced: then other processes run there.
+bool Evictor::has_ended(Victim& victim, double now, std::vector<LogEntry>& entries) {
+  const double took_s = options_.monotonic() - victim.began_at;
+  const auto populated = cgroup::is_populated(*victim.cgroup);
+  const bool gone = populated ? !*populated : populated.error().kind() == ErrorKind::gone;
+  if (gone || !victim.cgroup->is_current()) {
+    LogEntry entry = entry_of(victim, now, "end");
+    entry.reason = fmt::format("ended {:.1f} s after its eviction began", took_s);
+    end(victim, std::move(entry), entries);
+    return true;
+  }
+  const bool any_alive = victim.last.any_alive();
+  // If the processes cannot be listed just now, the last list stays.
+  auto processes = cgroup::Processes::of(*victim.cgroup);
+  if (!processes || processes->empty()) return false;
+  if (any_alive) {
+    victim.last = std::move(*processes);
+    return false;
+  }
+  LogEntry entry = entry_of(victim, now, "end");
+  entry.result = "left";
+  entry.reason = fmt::format(
+      "none of the processes that were to end runs any more, {:.1f} s after its eviction began; others do, "
+      "and "
+      "are left alone",
+      took_s);
+  end(victim, std::move(entry), entries);
+  return true;
+}
+
+void Evictor::end(Victim& victim, LogEntry entry, std::vector<LogEntry>& entries) {
+  marks_.ended_at = entry.time;
+  marks_.by_workload.erase(entry.workload);
+  if (entry.result != "left") ++counts_.ended;
+  entries.push_back(std::move(entry));
+  victim.over = true;
+}
+
+void Evictor::wait_for_next(Victim& victim, EvictionStep next) {
+  victim.next = next;
+  victim.failures = 0;
+  victim.next_at = options_.monotonic() + victim.grace_s;
+}
+
+void Evictor::take(Victim& victim, double now, std::vector<LogEntry>& entries) {
+  switch (victim.next) {
+    case EvictionStep::decommission:
+      if (decommission(victim, now, entries)) return;
+      return terminate(victim, now, entries);
+    case EvictionStep::terminate:
+      return terminate(victim, now, entries);
+    case EvictionStep::kill:
+      return kill(victim, now, entries);
+  }
+}
+
+// Returns false where no process can be decommissioned, or it was done before.
+bool Evictor::decommission(Victim& victim, double now, std::vector<LogEntry>& entries) {
+  if (!victim.executor) return false;
+  const auto& all = victim.last.all();
+  const auto executor = std::find_if(all.begin(), all.end(), [this](const cgroup::Process& process) {
+    return can_be_decommissioned(options_.proc_root, process);
+  });
+  if (executor == all.end()) return false;
+  // The mark comes before the signal: a lost signal is better than two.
+  if (fsetxattr(victim.cgroup->fd(), cgroup::kDecommissionedMark, "1", 1, XATTR_CREATE) != 0) return false;
+  if (!cgroup::signal_process(*executor, SIGPWR)) return false;
+  LogEntry entry = entry_of(victim, now, "decommission");
+  entry.new_value = "SIGPWR";
+  entries.push_back(std::move(entry));
+  wait_for_next(victim, EvictionStep::terminate);
+  ++counts_.decommission;
+  return true;
+}
+
+void Evictor::terminate(Victim& victim, double now, std::vector<LogEntry>& entries) {
+  LogEntry entry = entry_of(victim, now, "terminate");
+  cgroup::UnitStopper* units = victim.unit.empty() ? nullptr : options_.units();
+  if (units == nullptr && !victim.unit.empty() && options_.systemd_runs) {
+    return give_up(victim, std::move(entry), "systemd, which might start it anew, cannot be asked to stop it",
+                   entries);
+  }
+  if (units != nullptr) {
+    entry.new_value = "StopUnit";
+    const auto stopped = units->stop_unit(victim.unit);
+    if (!stopped && stopped.error().kind() == ErrorKind::transient && ++victim.failures < kMostFailures) {
+      victim.next = EvictionStep::terminate;
+      victim.next_at = options_.monotonic() + kRetry_s;
+      return;
+    }
+    if (!stopped && stopped.error().kind() != ErrorKind::gone) {
+      // If it were killed now, systemd would start it again, or others would end with it.
+      return give_up(victim, std::move(entry), stopped.error().message(), entries);
+    }
+    // If systemd has forgotten the unit, it does not start it again.
+    if (!stopped) entry.new_value.clear();
+  }
+  if (entry.new_value.empty()) {
+    entry.new_value = "SIGTERM";
+    if (const auto sent = victim.last.signal(SIGTERM);
+        !sent) {  // a process that cannot be asked to end is killed
+      entry.result = "failed";
+      entry.error = sent.error().message();
+    }
+  }
+  entries.push_back(std::move(entry));
+  wait_for_next(victim, EvictionStep::kill);
+  ++counts_.terminate;
+}
+
+void Evictor::kill(Victim& victim, double now, std::vector<LogEntry>& entries) {
+  LogEntry entry = entry_of(victim, now, "kill");
+  entry.new_value = "cgroup.kill";
+  const double monotonic = options_.monotonic();
+  victim.next = EvictionStep::kill;
+  victim.next_at = monotonic + kRetry_s;
+  if (victim.killed_at && monotonic - *victim.killed_at > kKillPatience_s) {
+    return give_up(victim, std::move(entry),
+                   fmt::format("it still runs {:.0f} s after it was killed", kKillPatience_s), entries);
+  }
+  if (const auto done = cgroup::kill_all(*victim.cgroup); !done) {
+    if (done.error().kind() == ErrorKind::gone) return;  // the next look notices that
+    if (++victim.failures < kMostFailures) return;
+    return give_up(victim, std::move(entry), done.error().message(), entries);
+  }
+  victim.failures = 0;
+  if (victim.killed_at) return;
+  victim.killed_at = monotonic;
+  ++counts_.kill;
+  entries.push_back(std::move(entry));
+}
+
+// Gives the victim up; it is spared from then on.
+void Evictor::give_up(Victim& victim, LogEntry entry, std::string error, std::vector<LogEntry>& entries) {
+  entry.result = "failed";
+  entry.error = std::move(error);
+  marks_.by_workload[entry.workload] = {.cgroup_id = victim.cgroup->id(), .evicted_at = std::nullopt};
+  entries.push_back(std::move(entry));
+  victim.over = true;
+}
+
+std::optional<double> Evictor::due_s() const {
+  if (victims_.empty()) return std::nullopt;
+  double due = kLook_s;
+  const double now = options_.monotonic();
+  for (const auto& [id, victim] : victims_) due = std::min(due, std::max(0.0, victim.next_at - now));
+  return due;
+}
+
+std::vector<LogEntry> Evictor::abandon(double now, const std::string& reason) {
+  std::vector<LogEntry> entries;
+  for (auto& [id, victim] : victims_) {
+    LogEntry entry = entry_of(victim, now, model::to_string(victim.next));
+    entry.result = "left";
+    entry.reason = fmt::format("{}: it was asked to end, and this next step is not taken", reason);
+    entries.push_back(std::move(entry));
+  }
+  victims_.clear();
+  marks_ = {};
+  return entries;
+}
+
+std::vector<LogEntry> Evictor::let_go(const std::string& id, double now, const std::string& reason) {
+  const auto found = victims_.find(id);
+  marks_.by_workload.erase(id);
+  if (found == victims_.end()) return {};
+  LogEntry entry = entry_of(found->second, now, model::to_string(found->second.next));
+  entry.result = "left";
+  entry.reason = fmt::format("{}: this next step is not taken", reason);
+  victims_.erase(found);
+  return {std::move(entry)};
+}
+
+void Evictor::spare(const cgroup::FoundWorkload& target) {
+  marks_.by_workload[target.identity.id] = {.cgroup_id = target.cgroup->id(), .evicted_at = std::nullopt};
+}
+
+void Evictor::forget_departed(const std::map<std::string, cgroup::FoundWorkload>& found) {
+  std::erase_if(marks_.by_workload, [&](const auto& item) {
+    const auto living = found.find(item.first);
+    return victims_.count(item.first) == 0 &&
+           (living == found.end() || living->second.cgroup->id() != item.second.cgroup_id);
+  });
+}
+
+void Evictor::retry_failed() {
+  std::erase_if(marks_.by_workload, [](const auto& item) { return !item.second.evicted_at; });
+}
+
+EvictionCounts Evictor::counts() const {
+  EvictionCounts counts = counts_;
+  counts.under_way = victims_.size();
+  return counts;
+}
+
+}  // namespace berth::daemon

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cgroup/cgroup.h"
+#include "cgroup/discovery.h"
+#include "cgroup/processes.h"
+#include "cgroup/unit_stopper.h"
+#include "daemon/ledger/eviction_marks.h"
+#include "daemon/ledger/log_entry.h"
+#include "model/error.h"
+#include "model/plan.h"
+#include "model/workload.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace berth::daemon {
+
+// Since berthd started.
+struct EvictionCounts {
+  std::uint64_t decommission = 0;  // how often each step was taken
+  std::uint64_t terminate = 0;
+  std::uint64_t kill = 0;
+  std::uint64_t ended = 0;  // victims that are gone
+  std::size_t under_way = 0;
+};
+
+// Ends workloads, step by step; after each step the workload has time to end by itself (docs/architecture.md,
+// ending a workload). The steps are: decommission (SIGPWR, once, to a Spark executor that handles it),
+// terminate (systemd stops its own unit; anything else gets SIGTERM), kill (cgroup.kill).
+//
+// No call blocks: due_s() tells when advance() has work. Processes are held by pidfd and cgroup directory, so
+// that a successor is never hit. Nothing depends on berthd: a step that was taken goes on without it, and no
+// further step follows.
+class Evictor {
+ public:
+  struct Options {
+    std::filesystem::path proc_root = "/proc";
+    std::function<cgroup::UnitStopper*()> units;  // nullptr where systemd cannot be asked
+    // Whether systemd runs this host. Then a unit that it cannot be asked to stop is left, as systemd would
+    // start it anew. On other hosts a cgroup that looks like a unit gets signals, like any other.
+    bool systemd_runs = false;
+    std::function<double()> monotonic;  // seconds
+  };
+  explicit Evictor(Options options) : options_(std::move(options)) {}
+
+  // Why this workload is not evicted. It is latency-sensitive, spared, a slice or berth itself; or it has the
+  // init process; or it is being evicted already. Returns nullopt where it can be evicted.
+  std::optional<std::string> refusal(const cgroup::FoundWorkload& target,
+                                     const model::Workload& workload) const;
+
+  // Takes the first step of `action`, an evict action with its decision, at epoch `now`. Returns the entries
+  // of the step. Errors, without an entry: refused, gone, or transient where other processes share the cgroup
+  // just now.
+  model::Result<std::vector<LogEntry>> begin(const cgroup::FoundWorkload& target,
+                                             const model::Workload& workload, const model::Action& action,
+                                             double now);
+  // Takes the steps that are due, and notices which victims have ended.
+  std::vector<LogEntry> advance(double now);
+  // Seconds until the next call of advance(); nullopt while no workload is being evicted.
+  std::optional<double> due_s() const;
+  // Takes no further steps; a victim that was asked to end may still do so.
+  std::vector<LogEntry> abandon(double now, const std::string& reason);
+
+  const EvictionMarks& marks() const { return marks_; }
+  // Notes whether memory is short (policies/spark/hold.h): see EvictionMarks.
+  void look_at_memory(bool short_now, double now, double hold_s) {
+    marks_.look_at_memory(short_now, now, hold_s);
+  }
+  // Takes no further step against a workload that must not be evicted any more.
+  std::vector<LogEntry> let_go(const std::string& id, double now, const std::string& reason);
+  // Marks this run as one that cannot be evicted, for later snapshots.
+  void spare(const cgroup::FoundWorkload& target);
+  // Forgets runs that are over.
+  void forget_departed(const std::map<std::string, cgroup::FoundWorkload>& found);
+  // Lets evictions that failed be tried again.
+  void retry_failed();
+  EvictionCounts counts() const;
+
+ private:
+  struct Victim {
+    std::shared_ptr<cgroup::Cgroup> cgroup;
+    std::string unit;
+    bool executor = false;
+    model::Action action;
+    model::EvictionStep next = model::EvictionStep::decommission;  // the step that is due at next_at
+    double grace_s = 0;
+    // Monotonic seconds.
+    double began_at = 0;
+    double next_at = 0;
+    std::optional<double> killed_at = std::nullopt;
+    std::uint32_t failures = 0;
+    cgroup::Processes last;  // as of the last look
+    bool over = false;
+
+    const model::EvictAction& eviction() const { return std::get<model::EvictAction>(action.what); }
+  };
+
+  LogEntry entry_of(const Victim& victim, double now, std::string step) const;
+  bool has_ended(Victim& victim, double now, std::vector<LogEntry>& entries);
+  void end(Victim& victim, LogEntry entry, std::vector<LogEntry>& entries);
+  void take(Victim& victim, double now, std::vector<LogEntry>& entries);
+  void wait_for_next(Victim& victim, model::EvictionStep next);
+  bool decommission(Victim& victim, double now, std::vector<LogEntry>& entries);
+  void terminate(Victim& victim, double now, std::vector<LogEntry>& entries);
+  void kill(Victim& victim, double now, std::vector<LogEntry>& entries);
+  void give_up(Victim& victim, LogEntry entry, std::string error, std::vector<LogEntry>& entries);
+
+  Options options_;
+  std::map<std::string, Victim> victims_;
+  EvictionMarks marks_;
+  EvictionCounts counts_;
+};
+
+}  // namespace berth::daemon

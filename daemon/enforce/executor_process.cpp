@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/enforce/executor_process.h"
+
+#include "os/proc_files.h"
+
+#include <algorithm>
+#include <charconv>
+#include <csignal>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace berth::daemon {
+
+namespace {
+
+// The main class of every deploy mode: CoarseGrainedExecutorBackend, YarnCoarse...,
+// KubernetesExecutorBackend.
+bool names_executor(std::string_view argument) {
+  return argument.starts_with("org.apache.spark.") && argument.ends_with("ExecutorBackend");
+}
+
+bool is_executor(std::string_view command_line) {
+  while (!command_line.empty()) {
+    const std::size_t end = std::min(command_line.find('\0'), command_line.size());
+    if (names_executor(command_line.substr(0, end))) return true;
+    command_line.remove_prefix(std::min(end + 1, command_line.size()));
+  }
+  return false;
+}
+
+// Of the mask of caught signals, in hexadecimal digits.
+bool has_signal(std::string_view digits, int signal) {
+  std::uint64_t mask = 0;
+  if (std::from_chars(digits.data(), digits.data() + digits.size(), mask, 16).ec != std::errc()) return false;
+  return (mask >> static_cast<unsigned>(signal - 1) & 1U) != 0;
+}
+
+}  // namespace
+
+bool can_be_decommissioned(const std::filesystem::path& proc_root, const cgroup::Process& process) {
+  const auto directory = proc_root / std::to_string(process.pid);
+  const auto caught = os::status_field(directory, "SigCgt");
+  return is_executor(os::read_start(directory / "cmdline", os::kMostCommandLine)) && caught &&
+         has_signal(*caught, SIGPWR);
+}
+
+}  // namespace berth::daemon

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/enforce/shadow.h"
+
+#include "model/json.h"
+
+#include <utility>
+#include <variant>
+
+namespace berth::daemon {
+
+namespace {
+
+// The present value of the attribute that an action changes; empty where it is not known.
+std::string value_now(const Observer::Readings& readings, const std::string& workload,
+                      const std::optional<cgroup::Attribute>& attribute) {
+  const auto reading = readings.find(workload);
+  return attribute && reading != readings.end() ? value_of(reading->second, *attribute) : std::string();
+}
+
+}  // namespace
+
+LogEntry entry_of(const model::Action& action, double time, const char* mode, const std::string& original) {
+  LogEntry entry;
+  entry.time = time;
+  entry.decision = action.decision;
+  entry.mode = mode;
+  entry.kind = action.kind();
+  if (const auto* workload = action.workload()) entry.workload = *workload;
+  if (const auto attribute = attribute_of(action)) {
+    entry.attribute = cgroup::control_file(*attribute);
+    entry.new_value = wanted_value(action, original).value_or(original);
+  }
+  if (const auto* eviction = std::get_if<model::EvictAction>(&action.what)) {
+    entry.attribute = model::to_string(eviction->how);
+  }
+  if (const auto* advertised = std::get_if<model::AdvertiseAction>(&action.what)) {
+    entry.attribute = model::to_string(advertised->resource);
+    entry.new_value = model::to_string(advertised->state);
+  }
+  entry.policy = action.policy;
+  entry.reason = action.reason;
+  return entry;
+}
+
+std::vector<LogEntry> observed_entries(const model::Plan& plan, const Observer::Readings& readings) {
+  std::vector<LogEntry> entries;
+  for (const auto& action : plan.actions) {
+    const auto* workload = action.workload();
+    const auto now = value_now(readings, workload == nullptr ? "" : *workload, attribute_of(action));
+    auto entry = entry_of(action, plan.time, "observe",
+                          std::holds_alternative<model::UnpinAction>(action.what) ? "" : now);
+    entry.result = "observed";
+    entry.old_value = now;
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+void Shadow::follow(const Observer& observer) {
+  for (const auto attribute : kAttributes) {
+    std::erase_if(holdings_.of(attribute),
+                  [&](const auto& held) { return observer.cgroup_id(held.first) != held.second.cgroup_id; });
+  }
+  std::erase_if(evictions_.by_workload,
+                [&](const auto& mark) { return observer.cgroup_id(mark.first) != mark.second.cgroup_id; });
+}
+
+std::vector<LogEntry> Shadow::apply(const model::Plan& plan, const Observer& observer) {
+  auto entries = observed_entries(plan, observer.readings());
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const auto& action = plan.actions[i];
+    const auto attribute = attribute_of(action);
+    if (std::holds_alternative<model::EvictAction>(action.what)) {
+      const std::string& id = *action.workload();
+      evictions_.by_workload[id] = {.cgroup_id = observer.cgroup_id(id), .evicted_at = plan.time};
+      const auto* workload = find_workload(observer.snapshot(), id);
+      if (workload != nullptr && workload->spark) evictions_.apps[workload->spark->app] = plan.time;
+    }
+    if (!attribute) continue;
+    const std::string& id = *action.workload();
+    auto& values = holdings_.of(*attribute);
+    const auto before = values.find(id);
+    const bool held = before != values.end();
+    const std::string original = held ? before->second.original : entries[i].old_value;
+    if (held) entries[i].old_value = before->second.value;
+    const auto wanted = wanted_value(action, original);
+    if (!wanted) {
+      entries[i].new_value = original;
+      if (held) values.erase(before);
+      continue;
+    }
+    entries[i].new_value = *wanted;
+    Held now = make_held(*attribute, observer.cgroup_id(id), *wanted, original, plan.time);
+    if (held) now.since = before->second.since;
+    if (*attribute != cgroup::Attribute::cpus) {
+      now.cause = cause_of(plan, observer.snapshot(), id, *attribute, held ? &before->second : nullptr);
+    }
+    values.insert_or_assign(id, std::move(now));
+  }
+  return entries;
+}
+
+}  // namespace berth::daemon

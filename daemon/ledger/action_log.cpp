@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/ledger/action_log.h"
+
+#include <sys/uio.h>
+#include <syslog.h>
+
+#define SD_JOURNAL_SUPPRESS_LOCATION
+#include "daemon/ledger/message_ids.h"
+#include "os/log.h"
+
+#include <vector>
+
+#include <fmt/core.h>
+#include <systemd/sd-journal.h>
+
+namespace berth::daemon {
+
+namespace {
+
+std::string shown(const std::string& value) { return value.empty() ? "unset" : value; }
+
+int priority_of(const LogEntry& entry) {
+  if (entry.result == "failed") return LOG_WARNING;
+  if (entry.kind == "evict" && entry.result == "applied") return LOG_NOTICE;
+  if (entry.kind == "advertise") return entry.new_value == "evict" ? LOG_WARNING : LOG_NOTICE;
+  if (entry.result == "left" && entry.kind == "restore") return LOG_WARNING;
+  if (entry.result == "left") return entry.error ? LOG_ALERT : LOG_NOTICE;
+  return LOG_INFO;
+}
+
+const char* done(const LogEntry& entry) {
+  if (entry.kind == "pin") return "pinned";
+  return entry.kind == "unpin" || entry.kind == "restore" ? "restored" : "set";
+}
+
+const char* message_id_of(const LogEntry& entry) {
+  if (entry.kind == "evict") {
+    if (entry.result == "failed") return kMessageEvictionFailed;
+    return entry.result == "observed" || entry.result == "gone" ? nullptr : kMessageEvicted;
+  }
+  if (entry.kind == "foreign") return kMessageForeignWriter;
+  if (entry.kind == "restore" || entry.kind == "unpin") return kMessageRestored;
+  if (entry.kind == "advertise") return kMessageSchedulingState;
+  if (entry.kind == kAdmit) return kMessageAdmission;
+  if (entry.kind == "leaf") return nullptr;
+  if (entry.result == "applied") return entry.kind == "pin" ? kMessagePinApplied : kMessageLimitChanged;
+  if (entry.result == "failed") return kMessagePinFailed;
+  return nullptr;  // only proposed, or overtaken by the workload's end
+}
+
+os::LogLevel level_of(int priority) {
+  if (priority <= LOG_CRIT) return os::LogLevel::critical;
+  if (priority == LOG_ERR) return os::LogLevel::error;
+  if (priority == LOG_WARNING) return os::LogLevel::warning;
+  return os::LogLevel::info;
+}
+
+void send(const std::vector<std::string>& fields, int priority, const std::string& message) {
+  std::vector<iovec> parts;
+  parts.reserve(fields.size());
+  for (const auto& field : fields) {
+    // The journal only reads from iovec. iovec has no const, as it serves both directions.
+    parts.push_back(
+        {const_cast<char*>(field.data()), field.size()});  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+  }
+  sd_journal_sendv(parts.data(), static_cast<int>(parts.size()));
+  if (!os::stderr_is_journal()) os::log_line(level_of(priority), message);
+}
+
+// "evict a.service: terminate by StopUnit", "evict a.service: end".
+std::string eviction_text(const LogEntry& entry) {
+  std::string what = fmt::format("{} {}: {}", entry.result == "observed" ? "would evict" : "evict",
+                                 entry.workload, entry.attribute);
+  if (!entry.new_value.empty()) what += " by " + entry.new_value;
+  if (entry.result == "failed" || entry.result == "left" || entry.result == "gone")
+    what += fmt::format(" ({})", entry.result);
+  return what;
+}
+
+// "admit web: held", "admit web: came", "admit web: refused".
+std::string admission_text(const LogEntry& entry) {
+  return fmt::format("admit {}: {}", entry.workload,
+                     entry.new_value.empty() ? entry.result : entry.new_value);
+}
+
+}  // namespace
+
+std::string describe(const LogEntry& entry) {
+  std::string what;
+  if (entry.kind == "evict") {
+    what = eviction_text(entry);
+  } else if (entry.kind == kAdmit) {
+    what = admission_text(entry);
+  } else if (entry.kind == "foreign") {
+    what = entry.workload;
+  } else if (entry.kind == "advertise") {
+    what = fmt::format("{} is in state {} (was {})", entry.attribute == "cpu" ? "the CPU" : "memory",
+                       entry.new_value, shown(entry.old_value));
+  } else if (entry.kind == "leaf" && entry.result == "applied") {
+    what = entry.attribute.empty()
+               ? fmt::format("stopped {}", entry.workload)
+               : fmt::format("made cgroup {} beside {}", entry.new_value, entry.old_value);
+  } else if (entry.result == "observed") {
+    what = fmt::format("would {} {}: {} {} (is {})", entry.kind, entry.workload, entry.attribute,
+                       shown(entry.new_value), shown(entry.old_value));
+  } else if (entry.result == "applied" || entry.result == "restored") {
+    what = fmt::format("{} {}: {} {} (was {})", done(entry), entry.workload, entry.attribute,
+                       shown(entry.new_value), shown(entry.old_value));
+  } else if (entry.result == "gone") {
+    what = fmt::format("{} {}: the cgroup is gone", entry.kind, entry.workload);
+  } else if (entry.result == "left") {
+    what = fmt::format("left {} of {} as it is", entry.attribute, entry.workload);
+  } else {
+    what = fmt::format("{} {} failed", entry.kind, entry.workload);
+  }
+  if (!entry.reason.empty()) what += ": " + entry.reason;
+  if (entry.error && entry.error != entry.reason && entry.kind != "foreign") what += ": " + *entry.error;
+  if (!entry.decision.empty()) what += " [" + entry.decision + "]";
+  return what;
+}
+
+void announce(const LogEntry& entry) {
+  const int priority = priority_of(entry);
+  const std::string message = describe(entry);
+  std::vector<std::string> fields{
+      "MESSAGE=" + message,
+      fmt::format("PRIORITY={}", priority),
+      "SYSLOG_IDENTIFIER=berthd",
+      "BERTH_WORKLOAD=" + entry.workload,
+      "BERTH_ATTRIBUTE=" + entry.attribute,
+      "BERTH_OLD=" + entry.old_value,
+      "BERTH_NEW=" + entry.new_value,
+      "BERTH_DECISION=" + entry.decision,
+      "BERTH_MODE=" + entry.mode,
+      "BERTH_RESULT=" + entry.result,
+  };
+  if (const char* id = message_id_of(entry)) fields.push_back(fmt::format("MESSAGE_ID={}", id));
+  if (entry.error) fields.push_back("BERTH_ERROR=" + *entry.error);
+  send(fields, priority, message);
+}
+
+void announce_event(const char* message_id, int priority, const std::string& message, std::string_view mode,
+                    const std::string& workload, const std::string& decision) {
+  std::vector<std::string> fields{
+      "MESSAGE=" + message,
+      fmt::format("PRIORITY={}", priority),
+      "SYSLOG_IDENTIFIER=berthd",
+      fmt::format("MESSAGE_ID={}", message_id),
+      fmt::format("BERTH_MODE={}", mode),
+  };
+  if (!workload.empty()) fields.push_back("BERTH_WORKLOAD=" + workload);
+  if (!decision.empty()) fields.push_back("BERTH_DECISION=" + decision);
+  send(fields, priority, message);
+}
+
+}  // namespace berth::daemon

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "daemon/ledger/log_entry.h"
+
+#include <string>
+#include <string_view>
+
+namespace berth::daemon {
+
+// LogEntry::kind for the outcomes of a request for admission (docs/contract.md, berth.log/1).
+inline constexpr const char* kAdmit = "admit";
+
+// One line for users: "pinned system.slice/web.service to 0-1 (was 0-7): ...".
+std::string describe(const LogEntry& entry);
+
+// Writes one structured journal entry (docs/contract.md, journal). Also writes it as a line to standard error
+// where that is not the journal. On a host without a journal only the line is written.
+void announce(const LogEntry& entry);
+
+// The same for an event that is no action: a MESSAGE_ID of daemon/message_ids.h, the mode, and the workload
+// and the decision where there is one. `priority` as in syslog(3).
+void announce_event(const char* message_id, int priority, const std::string& message, std::string_view mode,
+                    const std::string& workload = "", const std::string& decision = "");
+
+}  // namespace berth::daemon

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "daemon/ledger/log_entry.h"
+#include "model/error.h"
+#include "os/sqlite.h"
+
+#include <cstddef>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace berth::daemon {
+
+// berth's actions, real and observed, kept in STATE_DIR/decisions.db (SQLite), bounded in age and number.
+// Logging never stops the daemon: without a usable directory only the newest entries are kept, in memory.
+class DecisionLog {
+ public:
+  static constexpr std::size_t kMaxEntries = 100'000;
+  static constexpr std::size_t kMaxAnswer = 10'000;  // keeps an answer far below the bus's message limit
+  static constexpr std::size_t kMaxInMemory = 256;
+
+  DecisionLog(const std::filesystem::path& state_dir, double retention_s);
+  ~DecisionLog();
+  DecisionLog(const DecisionLog&) = delete;
+  DecisionLog& operator=(const DecisionLog&) = delete;
+
+  // All entries in one transaction.
+  void append(const std::vector<LogEntry>& entries);
+  // Newest first; `limit` 0, or above kMaxAnswer, means kMaxAnswer.
+  std::vector<LogEntry> newest(std::size_t limit) const;
+  // The outcomes of one decision, newest first, at most kMaxInMemory entries.
+  std::vector<LogEntry> of_decision(const std::string& decision) const;
+  // Takes effect at the next append.
+  void set_retention(double retention_s) { retention_s_ = retention_s; }
+  // Why entries are not stored on disk; nullopt while they are.
+  const std::optional<std::string>& problem() const { return problem_; }
+
+ private:
+  model::Result<void> store(const std::vector<LogEntry>& entries);
+  model::Result<void> prune(double now);
+
+  std::filesystem::path file_;
+  double retention_s_;
+  double pruned_at_ = 0;
+  std::unique_ptr<os::Database> database_;
+  std::deque<LogEntry> recent_;  // newest first
+  std::optional<std::string> problem_;
+};
+
+}  // namespace berth::daemon

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/ledger/enforcer_log.h"
+
+#include <bit>
+#include <utility>
+
+namespace berth::daemon {
+
+bool worth_saying(std::uint32_t attempt) { return std::has_single_bit(attempt); }
+
+LogEntry blank_entry(double now, std::string kind, std::string workload, cgroup::Attribute attribute,
+                     std::string policy) {
+  LogEntry entry;
+  entry.time = now;
+  entry.mode = kEnforce;
+  entry.kind = std::move(kind);
+  entry.workload = std::move(workload);
+  entry.attribute = cgroup::control_file(attribute);
+  entry.policy = std::move(policy);
+  return entry;
+}
+
+std::vector<LogEntry> entries_of(const cgroup::RestoreReport& report, double now, const char* mode,
+                                 const std::string& reason) {
+  std::vector<LogEntry> entries;
+  const auto add = [&](const std::string& workload, const std::string& attribute,
+                       const char* result) -> LogEntry& {
+    LogEntry& entry = entries.emplace_back();
+    entry.time = now;
+    entry.mode = mode;
+    entry.kind = "restore";
+    entry.workload = workload;
+    entry.attribute = attribute;
+    entry.reason = reason;
+    entry.result = result;
+    return entry;
+  };
+  for (const auto& change : report.restored) {
+    LogEntry& entry = add(change.workload, cgroup::control_file(change.attribute), "restored");
+    entry.old_value = change.before;
+    entry.new_value = change.after;
+  }
+  for (const auto& left : report.left) {
+    add(left.workload, cgroup::control_file(left.attribute), "left").error = left.reason;
+  }
+  for (const auto& leaf : report.leaves) {
+    LogEntry& entry = add(leaf.leaf, "cgroup.procs", leaf.problem ? "left" : "restored");
+    entry.old_value = leaf.leaf;
+    entry.new_value = leaf.origin;
+    entry.error = leaf.problem;
+  }
+  for (const auto& path : report.gone) add(path, "", "gone");
+  for (const auto& warning : report.warnings) add("", "", "failed").error = warning;
+  return entries;
+}
+
+}  // namespace berth::daemon

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cgroup/attribute.h"
+#include "cgroup/writer.h"
+#include "daemon/ledger/log_entry.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace berth::daemon {
+
+inline constexpr const char* kEnforce = "enforce";
+
+// A failure that repeats tick after tick is logged the first time, and then ever more rarely.
+bool worth_saying(std::uint32_t attempt);
+
+// An entry of the enforcer's without an action.
+LogEntry blank_entry(double now, std::string kind, std::string workload, cgroup::Attribute attribute,
+                     std::string policy);
+
+// Entries for the results of a restore.
+std::vector<LogEntry> entries_of(const cgroup::RestoreReport& report, double now, const char* mode,
+                                 const std::string& reason);
+
+}  // namespace berth::daemon

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace berth::daemon {
+
+// The policy of evictions by hand.
+inline constexpr const char* kByHand = "operator";
+
+// Facts from evictions for the next snapshot, each for one run (cgroup id).
+struct EvictionMarks {
+  struct Mark {
+    std::uint64_t cgroup_id = 0;
+    std::optional<double> evicted_at;  // epoch seconds; nullopt: it could not be evicted, and is spared
+  };
+  std::map<std::string, Mark> by_workload;
+  std::optional<double> ended_at;  // epoch seconds: when the last one had ended
+  // By Spark application: epoch seconds when the last eviction of one of its executors or drivers began, for
+  // lack of memory. It is kept until the lack is over.
+  std::map<std::string, double> apps;
+  std::optional<double> short_at;  // epoch seconds: when memory was last short
+
+  // Notes whether memory is short now. Once it has not been for `hold_s`, applications are forgotten.
+  void look_at_memory(bool short_now, double now, double hold_s) {
+    if (short_now) short_at = now;
+    std::erase_if(apps, [&](const auto& item) {
+      // A time in the future comes from a clock that was set back.
+      const double ago = now - std::max(item.second, short_at.value_or(item.second));
+      return ago < 0 || ago >= hold_s;
+    });
+  }
+
+  // nullptr where there is no mark of that run.
+  const Mark* of(const std::string& workload, std::uint64_t cgroup_id) const {
+    const auto found = by_workload.find(workload);
+    return found != by_workload.end() && found->second.cgroup_id == cgroup_id ? &found->second : nullptr;
+  }
+};
+
+// Whether the path alone rules eviction out: a slice, which holds other units, or berth's own cgroups.
+inline bool is_never_evicted(const std::string& workload) {
+  return workload.ends_with(".slice") || workload.starts_with("berth.slice/") ||
+         workload.ends_with("/berthd.service");
+}
+
+}  // namespace berth::daemon

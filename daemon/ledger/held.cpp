@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/ledger/held.h"
+
+#include "cgroup/sampler_parse.h"
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace berth::daemon {
+
+using cgroup::Attribute;
+using model::HeldCause;
+
+namespace {
+
+template <typename Some>
+auto& values_of(Some& holdings, Attribute attribute) {
+  switch (attribute) {
+    case Attribute::cpus:
+      return holdings.cpus;
+    case Attribute::cpu_quota:
+      return holdings.cpu_quota;
+    case Attribute::memory_high:
+      break;
+  }
+  return holdings.memory_high;
+}
+
+}  // namespace
+
+const HeldValues& Holdings::of(Attribute attribute) const { return values_of(*this, attribute); }
+HeldValues& Holdings::of(Attribute attribute) { return values_of(*this, attribute); }
+
+const Held* find_held(const HeldValues& values, const std::string& workload) {
+  const auto found = values.find(workload);
+  return found == values.end() ? nullptr : &found->second;
+}
+
+Held make_held(Attribute attribute, std::uint64_t cgroup_id, std::string value, std::string original,
+               double now) {
+  Held held;
+  held.cgroup_id = cgroup_id;
+  held.value = std::move(value);
+  held.original = std::move(original);
+  if (attribute == Attribute::cpus) {
+    held.cpus = model::CpuSet::parse(held.value).value_or(model::CpuSet());
+    held.original_cpus = model::CpuSet::parse(held.original).value_or(model::CpuSet());
+  }
+  held.since = now;
+  held.changed_at = now;
+  return held;
+}
+
+std::string value_of(const cgroup::Sampler::Reading& reading, Attribute attribute) {
+  switch (attribute) {
+    case Attribute::cpus:
+      return reading.cpus.to_string();
+    case Attribute::cpu_quota:
+      return reading.cpu_max.empty() ? cgroup::unset_value(attribute) : reading.cpu_max;
+    case Attribute::memory_high:
+      break;
+  }
+  return cgroup::memory_high_value(reading.memory_high_bytes);
+}
+
+std::optional<Attribute> attribute_of(const model::Action& action) {
+  return std::visit(
+      [](const auto& what) -> std::optional<Attribute> {
+        using What = std::decay_t<decltype(what)>;
+        if constexpr (std::is_same_v<What, model::PinAction> || std::is_same_v<What, model::UnpinAction>) {
+          return Attribute::cpus;
+        } else if constexpr (std::is_same_v<What, model::SetCpuQuotaAction>) {
+          return Attribute::cpu_quota;
+        } else if constexpr (std::is_same_v<What, model::SetMemoryHighAction>) {
+          return Attribute::memory_high;
+        } else {
+          return std::nullopt;
+        }
+      },
+      action.what);
+}
+
+std::optional<std::string> wanted_value(const model::Action& action, const std::string& original) {
+  std::string value;
+  if (const auto* pin = std::get_if<model::PinAction>(&action.what)) {
+    return pin->cpus.to_string();  // a pin to the vCPUs that it had anyway is a pin
+  }
+  if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what)) {
+    const auto before = cgroup::parse_cpu_max(original);
+    value = cgroup::cpu_quota_value(quota->cpu_quota_cores,
+                                    before ? before->period_us : cgroup::CpuMax().period_us);
+  } else if (const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what)) {
+    value = cgroup::memory_high_value(high->memory_high_bytes);
+  } else {
+    return std::nullopt;
+  }
+  return value == original ? std::nullopt : std::optional(std::move(value));
+}
+
+model::Workload* find_workload(model::Snapshot& snapshot, const std::string& id) {
+  const auto found =
+      std::lower_bound(snapshot.workloads.begin(), snapshot.workloads.end(), id,
+                       [](const model::Workload& w, const std::string& key) { return w.id < key; });
+  return found != snapshot.workloads.end() && found->id == id ? &*found : nullptr;
+}
+
+const model::Workload* find_workload(const model::Snapshot& snapshot, const std::string& id) {
+  return find_workload(const_cast<model::Snapshot&>(snapshot), id);  // the function only looks
+}
+
+HeldCause cause_of(const model::Plan& plan, const model::Snapshot& snapshot, const std::string& workload,
+                   Attribute attribute, const Held* before) {
+  const auto* subject = find_workload(snapshot, workload);
+  if (subject != nullptr && subject->workload_class == model::WorkloadClass::latency_sensitive) {
+    return HeldCause::extended;
+  }
+  auto cause = before != nullptr ? before->cause : HeldCause::reclaimed;
+  if (plan.findings.spark && attribute == Attribute::memory_high) {
+    // A squeezed cache is no loan: its owner has no claim to it while memory is short.
+    for (const auto& taken : plan.findings.spark->reclaim) {
+      if (taken.workload == workload) return HeldCause::preempted;
+    }
+  }
+  // A replacement of an evicted executor has no claim to a quota that it never had.
+  if (plan.findings.spark && attribute == Attribute::cpu_quota &&
+      plan.findings.spark->held.contains(workload))
+    return HeldCause::preempted;
+  if (!plan.findings.straggler) return cause;
+  using Kind = model::LimitMove::Kind;
+  for (const auto& move : plan.findings.straggler->moves) {
+    if (move.workload != workload) continue;
+    if (attribute == Attribute::cpu_quota ? move.amount.cpu_cores <= 0 : move.amount.memory_bytes == 0)
+      continue;
+    // Otherwise a preempted workload that lends a little more would get a claim to all of it at once.
+    if (move.kind == Kind::reclaim && cause != HeldCause::preempted) cause = HeldCause::reclaimed;
+    if (move.kind == Kind::preempt) cause = HeldCause::preempted;
+  }
+  return cause;
+}
+
+Limits limits_of(const model::Workload& seen, const Holdings& holdings) {
+  Limits limits;
+  limits.original =
+      seen.original.value_or(model::OriginalLimits{seen.cpu_quota_cores, seen.memory_high_bytes});
+  // A limit that only the workload's owner set is as it was seen.
+  if (!seen.held_cpu) limits.original.cpu_quota_cores = seen.cpu_quota_cores;
+  if (!seen.held_memory) limits.original.memory_high_bytes = seen.memory_high_bytes;
+  limits.cpu_quota_cores = limits.original.cpu_quota_cores;
+  limits.memory_high_bytes = limits.original.memory_high_bytes;
+  if (const auto* held = find_held(holdings.cpu_quota, seen.id)) {
+    limits.cpu_quota_cores = cgroup::cores_of(held->value);
+    limits.original.cpu_quota_cores = cgroup::cores_of(held->original);
+    limits.cpu_cause = held->cause;
+  }
+  if (const auto* held = find_held(holdings.memory_high, seen.id)) {
+    limits.memory_high_bytes = cgroup::parse_bytes(held->value);
+    limits.original.memory_high_bytes = cgroup::parse_bytes(held->original);
+    limits.memory_cause = held->cause;
+  }
+  return limits;
+}
+
+HeldCounts count_held(const Holdings& holdings) {
+  HeldCounts counts;
+  for (const auto* values : {&holdings.cpu_quota, &holdings.memory_high}) {
+    for (const auto& [id, held] : *values) {
+      switch (held.cause) {
+        case HeldCause::extended:
+          ++counts.extended;
+          break;
+        case HeldCause::reclaimed:
+          ++counts.reclaimed;
+          break;
+        case HeldCause::preempted:
+          ++counts.preempted;
+          break;
+      }
+    }
+  }
+  return counts;
+}
+
+}  // namespace berth::daemon

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cgroup/attribute.h"
+#include "cgroup/sampler.h"
+#include "model/cpu_set.h"
+#include "model/plan.h"
+#include "model/snapshot.h"
+#include "model/workload.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace berth::daemon {
+
+// In the order of giving them back to a workload.
+inline constexpr std::array kAttributes{cgroup::Attribute::cpus, cgroup::Attribute::cpu_quota,
+                                        cgroup::Attribute::memory_high};
+
+// One attribute of one workload as berth set it.
+struct Held {
+  std::uint64_t cgroup_id = 0;  // of the run of the workload that was changed
+  std::string value;            // canonical text of the control file, as is `original`
+  std::string original;         // before berth
+  model::CpuSet cpus;           // the same two where they are cpulists; empty: unset
+  model::CpuSet original_cpus;
+  model::HeldCause cause = model::HeldCause::extended;  // of a limit
+  double since = 0;                                     // epoch seconds of the first change
+  double changed_at = 0;                                // and of the last
+  int ticks_foreign = 0;         // number of ticks with a value that berth did not write
+  std::uint32_t reasserted = 0;  // number of times it was written again since
+};
+
+using HeldValues = std::map<std::string, Held>;  // by workload id
+
+// All values that berth holds, by attribute.
+struct Holdings {
+  HeldValues cpus;
+  HeldValues cpu_quota;
+  HeldValues memory_high;
+
+  HeldValues& of(cgroup::Attribute attribute);
+  const HeldValues& of(cgroup::Attribute attribute) const;
+};
+
+// nullptr where berth holds no such attribute of the workload.
+const Held* find_held(const HeldValues& values, const std::string& workload);
+
+// `value` and `original` are canonical.
+Held make_held(cgroup::Attribute attribute, std::uint64_t cgroup_id, std::string value, std::string original,
+               double now);
+
+// A reading's value of the attribute as canonical text.
+std::string value_of(const cgroup::Sampler::Reading& reading, cgroup::Attribute attribute);
+
+// The attribute that an action changes; nullopt where it changes none.
+std::optional<cgroup::Attribute> attribute_of(const model::Action& action);
+
+// The value that an action asks for, as canonical text; nullopt where it takes a value back (or changes
+// none). A quota keeps the period of `original`, the attribute's value before berth. A value equal to the
+// original is taken back.
+std::optional<std::string> wanted_value(const model::Action& action, const std::string& original);
+
+// nullptr where there is no such workload.
+const model::Workload* find_workload(const model::Snapshot& snapshot, const std::string& id);
+model::Workload* find_workload(model::Snapshot& snapshot, const std::string& id);
+
+// Why the plan, made of the snapshot, changes a workload's limit. A latency-sensitive workload is given more.
+// A best-effort one lends or loses its share, as the straggler policy's moves tell. Without such a move the
+// cause is that of `before` (a part given back keeps the cause), or reclaimed. A preempted share stays
+// preempted.
+model::HeldCause cause_of(const model::Plan& plan, const model::Snapshot& snapshot,
+                          const std::string& workload, cgroup::Attribute attribute, const Held* before);
+
+// A workload's limits after a plan was carried out. They equal `original` where berth does not hold them.
+struct Limits {
+  std::optional<double> cpu_quota_cores;
+  std::optional<std::uint64_t> memory_high_bytes;
+  model::OriginalLimits original;
+  std::optional<model::HeldCause> cpu_cause;
+  std::optional<model::HeldCause> memory_cause;
+};
+// `seen` is the workload in the plan's snapshot, `holdings` are the values held after it.
+Limits limits_of(const model::Workload& seen, const Holdings& holdings);
+
+// Number of limits held, by cause.
+struct HeldCounts {
+  std::size_t extended = 0;
+  std::size_t reclaimed = 0;
+  std::size_t preempted = 0;
+};
+HeldCounts count_held(const Holdings& holdings);
+
+// A workload that berth leaves alone although a rule names it.
+struct Unmanaged {
+  enum class Cause { error, foreign_writer, alarm };
+  std::uint64_t cgroup_id = 0;
+  Cause cause = Cause::error;
+  std::string reason;
+  // alarm: taken up again should the value come back
+  cgroup::Attribute attribute = cgroup::Attribute::cpus;
+  std::optional<Held> held;
+};
+
+// Limits that the host does not let berth change: workload id and attribute, with the cgroup of the attempt.
+using RefusedLimits = std::map<std::pair<std::string, cgroup::Attribute>, std::uint64_t>;
+
+using UnmanagedWorkloads = std::map<std::string, Unmanaged>;  // by workload id
+
+}  // namespace berth::daemon

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace berth::daemon {
+
+// The outcome of one action; a line of the decision log (docs/contract.md, berth.log/1).
+struct LogEntry {
+  double time = 0;       // epoch seconds
+  std::string decision;  // empty without a decision (a restore, a foreign writer)
+  std::string mode;      // "observe" or "enforce"
+  std::string kind;      // model::Action::kind(), "restore", "foreign", "admit", "leaf"
+  std::string workload;
+  std::string attribute;  // the control file
+  std::string old_value;
+  std::string new_value;
+  std::string policy;
+  std::string reason;
+  std::string result;  // "applied", "failed", "observed", "restored", "left", "gone", "refused"
+  std::optional<std::string> error;
+
+  friend bool operator==(const LogEntry&, const LogEntry&) = default;
+};
+
+}  // namespace berth::daemon

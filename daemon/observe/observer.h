@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cgroup/discovery.h"
+#include "cgroup/hierarchy.h"
+#include "cgroup/sampler.h"
+#include "daemon/ledger/eviction_marks.h"
+#include "daemon/ledger/held.h"
+#include "daemon/ledger/overrides.h"
+#include "daemon/observe/allowed_cpus.h"
+#include "daemon/observe/gpu_holders.h"
+#include "daemon/observe/kernel_sampling.h"
+#include "daemon/observe/past_usage.h"
+#include "daemon/observe/progress_reports.h"
+#include "daemon/observe/straggler_watch.h"
+#include "model/error.h"
+#include "model/snapshot.h"
+#include "spark/collector.h"
+#include "topology/gpu_inventory.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace berth::daemon {
+
+// A workload with its identity, and without any readings.
+model::Workload fresh_workload(const cgroup::Identity& identity);
+
+// Makes a snapshot of the host, tick by tick, and keeps each workload's last samples.
+class Observer {
+ public:
+  using Readings = cgroup::Sampler::Readings;
+
+  // Error where the host's processors cannot be read, or the tree cannot be watched.
+  static model::Result<std::unique_ptr<Observer>> start(const cgroup::Hierarchy& hierarchy,
+                                                        std::vector<model::WorkloadRule> rules,
+                                                        const std::filesystem::path& proc_root,
+                                                        const std::filesystem::path& sys_root, int history);
+
+  // For the event loop: readable when take_changes() has work.
+  int fd() const { return discovery_->fd(); }
+  // Workloads that came and went since the last call.
+  cgroup::Discovery::Changes take_changes();
+  cgroup::Discovery::Changes set_rules(std::vector<model::WorkloadRule> rules);
+  // From now on, takes figures from `kernel` where it has them; files give the rest.
+  void use(KernelSampling kernel) { kernel_ = std::move(kernel); }
+  const KernelSampling& kernel() const { return kernel_; }
+  // Samples kept per workload.
+  void set_history(int history) { history_ = static_cast<std::size_t>(history); }
+
+  // The next read() takes no setting of this workload from memory.
+  void read_again(const std::string& workload) { sampler_.refresh(workload); }
+  // Reads host and workloads; `now` in epoch seconds. Returns faults and changes for the worse, each once.
+  std::vector<std::string> read(double now);
+  const Readings& readings() const { return sampler_.readings(); }
+  const std::map<std::string, cgroup::FoundWorkload>& found() const { return discovery_->workloads(); }
+  // The workloads' own reports of progress; the next assemble() takes them in.
+  ProgressReports& progress() { return progress_; }
+  // The source of applications, executors and drivers for the next assemble(); null: there are none. The
+  // progress of an application is that of its workloads, unless these report their own.
+  void set_spark(std::shared_ptr<const spark::Observation> spark);
+  const spark::Observation* latest_spark() const { return spark_.get(); }
+  // GPUs whose health has changed since the last call.
+  std::vector<topology::GpuNews> take_gpu_news() { return gpus_.take_news(); }
+  // Waits until the drivers of the GPUs have answered, for `most_s` at most.
+  void wait_for_gpus(double most_s) { gpus_.settle(snapshot_.topology.cpus(), most_s); }
+  void keep_gpus(GpuPromise promise) { gpu_holders_.keep(std::move(promise)); }
+  model::Capability gpu_capability() const { return gpus_.capability(); }
+  // 0 where there is no such workload.
+  std::uint64_t cgroup_id(const std::string& workload) const;
+
+  // The snapshot of the last read(). `holdings` are the values that berth holds, or would hold: in the
+  // snapshot they are in force, whatever was read. `unmanaged` workloads request no vCPUs, and their limits
+  // are fixed, as are the `refused` ones.
+  const model::Snapshot& assemble(const Holdings& holdings, const UnmanagedWorkloads& unmanaged,
+                                  const Overrides& overrides, const StragglerWatch& stragglers = {},
+                                  const RefusedLimits& refused = {}, const EvictionMarks& evictions = {});
+  const model::Snapshot& snapshot() const { return snapshot_; }
+  // The node's present advertisement, for the snapshots from now on.
+  void set_advertised(const model::Advertised& advertised) { snapshot_.advertised = advertised; }
+  // The used shares of the last day, and the pending workloads; likewise.
+  void set_used_shares(std::vector<model::UsedShare> shares) { snapshot_.used_shares = std::move(shares); }
+  void set_pending(std::vector<model::PendingWorkload> pending) { snapshot_.pending = std::move(pending); }
+  // By workload: why its executors have no cgroups of their own; likewise.
+  void set_leaf_problems(std::map<std::string, std::string> problems) {
+    leaf_problems_ = std::move(problems);
+  }
+  // A former daemon's samples of runs that go on; the first assemble() takes them in.
+  void set_past(std::map<std::string, PastUsage> past) { past_ = std::move(past); }
+
+ private:
+  Observer(const cgroup::Hierarchy& hierarchy, std::filesystem::path proc_root,
+           std::filesystem::path sys_root, int history);
+  void follow(const cgroup::Discovery::Changes& changes);
+  void keep_living_workloads();
+  void take_progress(const spark::Observation* spark);  // null: there are no applications
+  void refresh_topology(std::vector<std::string>& messages);
+
+  std::filesystem::path proc_root_;
+  std::filesystem::path sys_root_;
+  std::size_t history_;
+  bool has_cpuset_;
+  std::unique_ptr<cgroup::Discovery> discovery_;
+  cgroup::Sampler sampler_;
+  KernelSampling kernel_ = KernelSampling::off("begins once berthd is ready");
+  AllowedCpus allowed_;
+  double allowed_read_at_ = 0;
+  model::CpuSet online_;
+  topology::GpuInventory gpus_;
+  GpuHolders gpu_holders_;
+  std::set<std::string> said_;  // faults already reported, as long as they last
+  ProgressReports progress_;
+  std::shared_ptr<const spark::Observation> spark_;
+  std::shared_ptr<const spark::Observation> spark_shown_;  // whose applications the snapshot holds
+  std::map<std::string, std::uint64_t> runs_;              // cgroup id whose samples the snapshot holds
+  std::map<std::string, PastUsage> past_;
+  std::map<std::string, std::string> leaf_problems_;
+  model::Snapshot snapshot_;
+};
+
+}  // namespace berth::daemon

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "daemon/ledger/views.h"
+#include "model/plan.h"
+#include "model/snapshot.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace berth::daemon {
+
+// What earlier ticks found of stragglers and of those that lent them something, for the next one to take and
+// restore by, and what is new of it, for people.
+// Each is kept for one run of the workload.
+class StragglerWatch {
+ public:
+  // A finding that was absent for so long is news again.
+  static constexpr double kQuiet_s = 30;
+  using RunOf = std::function<std::uint64_t(const std::string& workload)>;  // 0 where there is none
+
+  struct News {
+    std::vector<StragglerNews> found;
+    std::vector<StragglerNews> relocate;
+  };
+  // Takes a plan's findings. A plan without the policy counts as one that found nothing.
+  News take(const model::Plan& plan, const RunOf& run_of);
+
+  // Fills in straggled_at, pressed_at and straggler_seen_at.
+  void mark(model::Snapshot& snapshot, const RunOf& run_of) const;
+
+  // Of the last plan.
+  std::size_t stragglers() const { return stragglers_; }
+  std::size_t relocations() const { return relocations_; }
+
+ private:
+  struct Seen {
+    std::uint64_t cgroup_id = 0;
+    double at = 0;  // epoch seconds of the last tick that found it
+  };
+  using SeenRuns = std::map<std::string, Seen>;  // by workload id
+  // Time when that run was last found.
+  static std::optional<double> last_of(const SeenRuns& seen, const std::string& id, std::uint64_t run);
+  static bool see(SeenRuns& seen, const std::string& id, std::uint64_t run, double now);
+
+  SeenRuns straggled_;
+  SeenRuns relocated_;
+  SeenRuns pressed_;
+  std::optional<double> seen_at_;
+  std::size_t stragglers_ = 0;
+  std::size_t relocations_ = 0;
+};
+
+}  // namespace berth::daemon

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "daemon/ledger/log_entry.h"
+#include "model/error.h"
+#include "model/plan.h"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace berth::daemon {
+
+// Keeps the node's advertisement from tick to tick, and its file for other programs: RUNTIME_DIR/state.json
+// (docs/contract.md, berth.state/1). Publishing changes nothing on the host, so both modes do it.
+class Advertising {
+ public:
+  explicit Advertising(const std::filesystem::path& runtime_dir);
+
+  // For the next tick's snapshot.
+  const model::Advertised& advertised() const { return advertised_; }
+  // Takes the advertisement of a plan. Returns an entry (kind "advertise", result "applied") for each
+  // resource whose state changed. A moving factor is too frequent for the log.
+  std::vector<LogEntry> take(const model::Plan& plan, const char* mode);
+
+  // Replaces the file at once, so that a reader never sees half of it. Does nothing for a plan without the
+  // policy. Error io.
+  model::Result<void> write(const model::Plan& plan, const char* mode) const;
+  // Removes the file: a file that is not kept up to date must not be believed.
+  void remove() const;
+
+ private:
+  std::filesystem::path file_;
+  model::Advertised advertised_;
+};
+
+// A berth.state/1 document of a plan with findings of the policy, on one line.
+std::string state_json(const model::Plan& plan, const model::Advertised& advertised, const char* mode);
+
+}  // namespace berth::daemon

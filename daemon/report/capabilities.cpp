@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/report/capabilities.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+namespace berth::daemon {
+
+namespace {
+
+using model::Capability;
+
+Capability given_or(const char* name, const std::optional<std::string>& problem, const char* present,
+                    const char* without) {
+  if (!problem) return {name, true, present};
+  return {name, false, fmt::format("{}; {}", *problem, without)};
+}
+
+Capability privileges(const cgroup::Hierarchy& hierarchy) {
+  const auto file = hierarchy.root / "cgroup.procs";
+  const bool writable = faccessat(AT_FDCWD, file.c_str(), W_OK, AT_EACCESS) == 0;
+  return {"privileges", writable,
+          writable
+              ? fmt::format("user {} may write the control files of {}", geteuid(), hierarchy.root.string())
+              : fmt::format("user {} may not write {}; berth only observes what is not its own", geteuid(),
+                            file.string())};
+}
+
+}  // namespace
+
+std::vector<Capability> all_capabilities(const cgroup::Hierarchy& hierarchy, const model::Topology& topology,
+                                         const Equipment& equipment) {
+  auto list = cgroup::capabilities(hierarchy);
+  list.push_back(equipment.pressure_triggers);
+  list.push_back(equipment.systemd.value_or(
+      Capability{"systemd", false, "not asked while there is no undo journal, as nothing is changed then"}));
+  list.push_back(given_or("bus", equipment.bus_problem, "org.berth.Node1 is served",
+                          "berth works by its configuration alone and tries again every 10 s"));
+  list.push_back(given_or("polkit", equipment.polkit_problem, "decides which users may change things",
+                          "only root may change things over the bus"));
+  const int threads = topology.max_threads_per_core();
+  list.push_back({"smt", threads > 1,
+                  threads > 1 ? fmt::format("{} hardware threads per core", threads)
+                              : "one hardware thread per core; siblings never compete"});
+  list.push_back(
+      {"llc", topology.has_llc(),
+       topology.has_llc()
+           ? fmt::format("{} domains share a last-level cache",
+                         topology.domains(model::DomainKind::llc).size())
+           : "the host does not say which vCPUs share a last-level cache; sockets take its place"});
+  list.push_back(equipment.gpus);
+  list.push_back(given_or("undo-journal", equipment.journal_problem,
+                          "originals are recorded before each first write",
+                          "berth stays in observe mode, as it never changes what it could not put back"));
+  list.push_back(given_or("decision-log", equipment.decision_log_problem, "decisions are kept",
+                          "only the newest decisions are kept, in memory"));
+  if (equipment.metrics) list.push_back(*equipment.metrics);
+  list.push_back(privileges(hierarchy));
+  return list;
+}
+
+}  // namespace berth::daemon

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/report/report_json.h"
+
+#include "cgroup/attribute.h"
+#include "daemon/report/advertising.h"
+#include "model/json.h"
+#include "model/json_text.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace berth::daemon {
+
+namespace {
+
+using nlohmann::json;
+
+// For a std::optional or a Maybe.
+template <typename Optional>
+json nullable(const Optional& value) {
+  return value ? json(*value) : json(nullptr);
+}
+
+json log_entries(const std::vector<LogEntry>& entries) {
+  json list = json::array();
+  for (const auto& entry : entries) {
+    list.push_back({{"time", entry.time},
+                    {"decision", entry.decision},
+                    {"mode", entry.mode},
+                    {"kind", entry.kind},
+                    {"workload", entry.workload},
+                    {"attribute", entry.attribute},
+                    {"old", entry.old_value},
+                    {"new", entry.new_value},
+                    {"policy", entry.policy},
+                    {"reason", entry.reason},
+                    {"result", entry.result},
+                    {"error", nullable(entry.error)}});
+  }
+  return list;
+}
+
+json gpu_list(const std::vector<GpuReport>& reports) {
+  json list = json::array();
+  for (const auto& [gpu, workloads] : reports) {
+    list.push_back({{"id", gpu.id},
+                    {"vendor", gpu.vendor},
+                    {"model", gpu.model},
+                    {"numa", nullable(gpu.numa)},
+                    {"memory_bytes", nullable(gpu.memory_bytes)},
+                    {"memory_used_bytes", nullable(gpu.memory_used_bytes)},
+                    {"utilisation", nullable(gpu.utilisation)},
+                    {"healthy", gpu.healthy},
+                    {"problem", nullable(gpu.problem)},
+                    {"holder", nullable(gpu.holder)},
+                    {"workloads", workloads},
+                    {"other_processes", nullable(gpu.other_processes)}});
+  }
+  return list;
+}
+
+json sampling_json(const SamplingReport& report) {
+  json figures = json::array();
+  for (const auto& rung : report.figures) {
+    figures.push_back({{"figure", rung.figure},
+                       {"rung", rung.rung},
+                       {"available", rung.available},
+                       {"detail", rung.detail}});
+  }
+  return {{"configured_interval_s", report.configured_interval_s},
+          {"max_cpu", report.max_cpu},
+          {"cpu", report.cpu},
+          {"bpf_cpu", nullable(report.bpf_cpu)},
+          {"read_cpu_ms", report.read_cpu_ms},
+          {"figures", std::move(figures)}};
+}
+
+json advertised_json(const model::OversoldResource& found,
+                     const std::optional<model::AdvertisedResource>& advertised) {
+  const auto said = advertised.value_or(model::AdvertisedResource());
+  return {{"state", model::to_string(said.state)},
+          {"factor", said.factor},
+          {"capacity", found.capacity},
+          {"advertised", said.factor * found.capacity},
+          {"requested", found.request},
+          {"peak", found.peak},
+          {"utilisation", found.utilisation}};
+}
+
+// Its members are those of a state document.
+json advertised_json(const model::OversellFindings& findings, const model::Advertised& advertised) {
+  return {{"cpu", advertised_json(findings.cpu, advertised.cpu)},
+          {"memory", advertised_json(findings.memory, advertised.memory)},
+          {"evict_count", findings.evict_count}};
+}
+
+std::string pinned_cpus(const Tick& tick, const std::string& id) {
+  const auto* pin = find_held(tick.holdings.cpus, id);
+  return pin == nullptr ? std::string() : pin->value;
+}
+
+json cause_json(const std::optional<model::HeldCause>& cause) {
+  return cause ? json(model::to_string(*cause)) : json(nullptr);
+}
+
+std::vector<std::string> overridden_keys(const Tick& tick, const std::string& id) {
+  const auto found = tick.observer.found().find(id);
+  if (found == tick.observer.found().end()) return {};
+  return tick.overrides.keys(id, found->second.cgroup->id());
+}
+
+}  // namespace
+
+std::vector<GpuReport> gpu_reports(const model::Snapshot& snapshot) {
+  std::vector<GpuReport> reports;
+  for (const auto& gpu : snapshot.topology.gpus()) reports.push_back({gpu, {}});
+  if (reports.empty()) return reports;
+  for (const auto& workload : snapshot.workloads) {
+    for (auto& report : reports) {
+      if (std::find(workload.gpus.begin(), workload.gpus.end(), report.gpu.id) != workload.gpus.end())
+        report.workloads.push_back(workload.id);
+    }
+  }
+  return reports;
+}
+
+std::optional<int> vcpus_asked_for(const Tick& tick, const model::Workload& workload) {
+  if (workload.vcpus || tick.unmanaged.count(workload.id) == 0) return workload.vcpus;
+  const auto found = tick.observer.found().find(workload.id);
+  if (found == tick.observer.found().end()) return std::nullopt;
+  model::Workload asked;
+  asked.id = workload.id;
+  asked.vcpus = found->second.identity.vcpus;
+  tick.overrides.apply(asked, found->second.cgroup->id());
+  return asked.vcpus;
+}
+
+const model::PlacedInstance* placed_instance(const model::Plan& plan, const std::string& id) {
+  if (!plan.findings.interference) return nullptr;
+  const auto& instances = plan.findings.interference->instances;
+  const auto found = instances.find(id);
+  return found == instances.end() ? nullptr : &found->second;
+}
+
+std::string status_json(const StatusReport& report) {
+  json capabilities = json::array();
+  for (const auto& capability : report.capabilities) {
+    capabilities.push_back(
+        {{"name", capability.name}, {"available", capability.available}, {"detail", capability.detail}});
+  }
+  const double mean_cpu_ms = report.ticks == 0 ? 0 : report.total_cpu_ms / static_cast<double>(report.ticks);
+  return model::json_text(
+      {{"schema", "berth.status/1"},
+       {"version", report.version},
+       {"host", report.host},
+       {"mode", report.mode},
+       {"enforce_problem", nullable(report.enforce_problem)},
+       {"started", report.started},
+       {"tick",
+        {{"count", report.ticks},
+         {"woken_by_pressure", report.woken_by_pressure},
+         {"interval_s", report.interval_s},
+         {"last_wall_ms", report.last_wall_ms},
+         {"mean_cpu_ms", mean_cpu_ms}}},
+       {"sampling", sampling_json(report.sampling)},
+       {"capabilities", std::move(capabilities)},
+       {"workloads",
+        {{"latency-sensitive", report.workloads.latency_sensitive},
+         {"best-effort", report.workloads.best_effort},
+         {"unmanaged", report.workloads.unmanaged}}},
+       {"score_node", nullable(report.score_node)},
+       {"best_effort_cpus", report.best_effort_cpus},
+       {"gpus", gpu_list(report.gpus)},
+       {"stragglers", report.stragglers},
+       {"relocations", report.relocations},
+       {"evictions",
+        {{"under_way", report.evictions.under_way},
+         {"decommission", report.evictions.decommission},
+         {"terminate", report.evictions.terminate},
+         {"kill", report.evictions.kill},
+         {"end", report.evictions.ended}}},
+       {"held_limits",
+        {{"extended", report.held.extended},
+         {"reclaimed", report.held.reclaimed},
+         {"preempted", report.held.preempted}}},
+       {"advertised", report.oversell ? advertised_json(*report.oversell, report.advertised) : json(nullptr)},
+       {"reservations", report.reservations},
+       {"undo_records", report.undo_records},
+       {"overridden_workloads", report.overridden},
+       {"memory_rss_bytes", report.memory_rss_bytes},
+       {"config",
+        {{"file", report.config_file},
+         {"loaded", report.config_loaded},
+         {"mode", report.config_mode},
+         {"error", nullable(report.config_error)}}},
+       {"last_actions", log_entries(report.last_actions)}});
+}
+
+std::string state_json(const model::Plan& plan, const model::Advertised& advertised, const char* mode) {
+  json document = {{"schema", "berth.state/1"}, {"host", plan.host}, {"time", plan.time}, {"mode", mode}};
+  if (plan.findings.oversell) document.update(advertised_json(*plan.findings.oversell, advertised));
+  return model::json_text(document);
+}
+
+std::string workloads_json(const Tick& tick) {
+  const Observer& observer = tick.observer;
+  json list = json::array();
+  for (const auto& workload : observer.snapshot().workloads) {
+    const auto found = observer.found().find(workload.id);
+    const auto reading = observer.readings().find(workload.id);
+    if (found == observer.found().end() || reading == observer.readings().end()) continue;
+    const auto left_alone = tick.unmanaged.find(workload.id);
+    const bool managed = left_alone == tick.unmanaged.end();
+    const auto* instance = placed_instance(tick.plan, workload.id);
+    const Limits limits = limits_of(workload, tick.holdings);
+    json item = {{"id", workload.id},
+                 {"service", workload.service},
+                 {"class", model::to_string(workload.workload_class)},
+                 {"kind", cgroup::to_string(found->second.kind)},
+                 {"matched_by", found->second.matched_by},
+                 {"vcpus", nullable(vcpus_asked_for(tick, workload))},
+                 {"overridden", overridden_keys(tick, workload.id)},
+                 {"pinned_cpus", pinned_cpus(tick, workload.id)},
+                 {"effective_cpus", reading->second.effective_cpus.to_string()},
+                 {"cpu_cores", nullptr},
+                 {"memory_bytes", nullptr},
+                 {"pressure", instance == nullptr ? json(nullptr) : json(instance->pressure)},
+                 {"cpu_pressure_some_avg10", nullable(reading->second.cpu_pressure_some_avg10)},
+                 {"score", instance == nullptr ? json(nullptr) : json(instance->score)},
+                 {"cpu_quota", nullable(limits.cpu_quota_cores)},
+                 {"cpu_quota_original", nullable(limits.original.cpu_quota_cores)},
+                 {"cpu_held", cause_json(limits.cpu_cause)},
+                 {"cpu_throttled", nullable(workload.cpu_throttled)},
+                 {"memory_high_bytes", nullable(limits.memory_high_bytes)},
+                 {"memory_high_original_bytes", nullable(limits.original.memory_high_bytes)},
+                 {"memory_held", cause_json(limits.memory_cause)},
+                 {"progress", nullptr},
+                 {"runq_latency_us", nullptr},
+                 {"runq_latency_p50_us", nullptr},
+                 {"llc_mpki", nullptr},
+                 {"gpus", workload.gpus},
+                 {"priority", workload.priority},
+                 {"managed", managed},
+                 {"unmanaged_reason", managed ? json(nullptr) : json(left_alone->second.reason)}};
+    if (!workload.usage.empty()) {
+      const auto& sample = workload.usage.back();
+      item["cpu_cores"] = sample.cpu_cores;
+      item["memory_bytes"] = nullable(sample.memory_bytes);
+      item["progress"] = nullable(sample.progress);
+      item["runq_latency_us"] = nullable(sample.runq_latency_us);
+      item["runq_latency_p50_us"] = nullable(sample.runq_latency_p50_us);
+      item["llc_mpki"] = nullable(sample.llc_mpki);
+    }
+    list.push_back(std::move(item));
+  }
+  return model::json_text(
+      {{"schema", "berth.workloads/1"}, {"time", observer.snapshot().time}, {"workloads", std::move(list)}});
+}
+
+std::string log_json(const std::vector<LogEntry>& entries) {
+  return model::json_text({{"schema", "berth.log/1"}, {"entries", log_entries(entries)}});
+}
+
+std::string explain_json(const model::Explanation& explanation, const std::vector<LogEntry>& entries) {
+  auto document = model::json_of(model::to_json(explanation));
+  if (explanation.decision) document["decision"]["entries"] = log_entries(entries);
+  return model::json_text(document);
+}
+
+std::string restore_json(const cgroup::RestoreReport& report) {
+  json restored = json::array();
+  for (const auto& change : report.restored) {
+    restored.push_back({{"workload", change.workload},
+                        {"attribute", cgroup::control_file(change.attribute)},
+                        {"before", change.before},
+                        {"after", change.after}});
+  }
+  json left = json::array();
+  for (const auto& kept : report.left) {
+    left.push_back({{"workload", kept.workload},
+                    {"attribute", cgroup::control_file(kept.attribute)},
+                    {"reason", kept.reason}});
+  }
+  for (const auto& leaf : report.leaves) {
+    if (leaf.problem) {
+      left.push_back({{"workload", leaf.leaf}, {"attribute", "cgroup.procs"}, {"reason", *leaf.problem}});
+    } else {
+      restored.push_back({{"workload", leaf.leaf},
+                          {"attribute", "cgroup.procs"},
+                          {"before", leaf.leaf},
+                          {"after", leaf.origin}});
+    }
+  }
+  return model::json_text({{"schema", "berth.restore/1"},
+                           {"restored", std::move(restored)},
+                           {"left", std::move(left)},
+                           {"gone", report.gone}});
+}
+
+std::optional<WorkloadView> workload_view(const Tick& tick, const std::string& id) {
+  const auto* workload = find_workload(tick.observer.snapshot(), id);
+  const auto found = tick.observer.found().find(id);
+  if (workload == nullptr || found == tick.observer.found().end()) return std::nullopt;
+  WorkloadView view;
+  view.id = id;
+  view.service = workload->service;
+  view.workload_class = model::to_string(workload->workload_class);
+  view.kind = cgroup::to_string(found->second.kind);
+  view.matched_by = found->second.matched_by;
+  view.vcpus = static_cast<std::uint32_t>(vcpus_asked_for(tick, *workload).value_or(0));
+  view.pinned_cpus = pinned_cpus(tick, id);
+  if (const auto left_alone = tick.unmanaged.find(id); left_alone != tick.unmanaged.end()) {
+    view.managed = false;
+    view.unmanaged_reason = left_alone->second.reason;
+  }
+  if (!workload->usage.empty()) {
+    view.cpu_cores = workload->usage.back().cpu_cores;
+    view.memory_bytes = workload->usage.back().memory_bytes;
+    view.progress = workload->usage.back().progress;
+  }
+  if (const auto* instance = placed_instance(tick.plan, id)) view.score = instance->score;
+  const Limits limits = limits_of(*workload, tick.holdings);
+  view.cpu_quota = limits.cpu_quota_cores;
+  view.memory_high = limits.memory_high_bytes;
+  view.original_cpu_quota = limits.original.cpu_quota_cores;
+  view.original_memory_high = limits.original.memory_high_bytes;
+  if (limits.cpu_cause) view.cpu_held = model::to_string(*limits.cpu_cause);
+  if (limits.memory_cause) view.memory_held = model::to_string(*limits.memory_cause);
+  return view;
+}
+
+std::vector<WorkloadView> workload_views(const Tick& tick) {
+  std::vector<WorkloadView> views;
+  views.reserve(tick.observer.snapshot().workloads.size());
+  for (const auto& workload : tick.observer.snapshot().workloads) {
+    if (auto view = workload_view(tick, workload.id)) views.push_back(std::move(*view));
+  }
+  return views;
+}
+
+}  // namespace berth::daemon

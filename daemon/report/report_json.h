@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cgroup/writer.h"
+#include "daemon/enforce/evictor.h"
+#include "daemon/ledger/held.h"
+#include "daemon/ledger/log_entry.h"
+#include "daemon/observe/observer.h"
+#include "daemon/serve/control.h"
+#include "ebpf/collector.h"
+#include "model/capability.h"
+#include "model/explanation.h"
+#include "model/plan.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace berth::daemon {
+
+// The sources of figures and the cost of sampling; CPU in cores.
+struct SamplingReport {
+  double configured_interval_s = 0;
+  double max_cpu = 0;
+  double cpu = 0;
+  std::optional<double> bpf_cpu;  // of `cpu`, at context switches
+  double read_cpu_ms = 0;         // of a reading
+  std::vector<ebpf::Rung> figures;
+};
+
+// A GPU, and the workloads that use it, ascending.
+struct GpuReport {
+  model::Gpu gpu;
+  std::vector<std::string> workloads;
+};
+// From the snapshot.
+std::vector<GpuReport> gpu_reports(const model::Snapshot& snapshot);
+
+// The content of berth.status/1 (docs/contract.md).
+struct StatusReport {
+  std::string version;
+  std::string host;
+  std::string mode;
+  double started = 0;
+  std::uint64_t ticks = 0;
+  std::uint64_t woken_by_pressure = 0;  // of the ticks
+  double interval_s = 0;
+  SamplingReport sampling;
+  double last_wall_ms = 0;
+  double total_cpu_ms = 0;  // of all ticks
+  std::vector<model::Capability> capabilities;
+  WorkloadCounts workloads;
+  std::optional<double> score_node;
+  std::string best_effort_cpus;
+  std::vector<GpuReport> gpus;
+  HeldCounts held;
+  std::size_t stragglers = 0;
+  std::size_t relocations = 0;  // stragglers that this node cannot help
+  EvictionCounts evictions;
+  // Of the last plan, where the policy ran; and the advertised part of it.
+  std::optional<model::OversellFindings> oversell;
+  model::Advertised advertised;
+  std::size_t reservations = 0;
+  std::size_t undo_records = 0;
+  std::size_t overridden = 0;  // workloads with settings of their run
+  std::uint64_t memory_rss_bytes = 0;
+  std::string config_file;
+  double config_loaded = 0;
+  std::optional<std::string> config_error;
+  std::string config_mode;                     // the mode of the configuration
+  std::optional<std::string> enforce_problem;  // why enforcing is not possible on this host
+  std::vector<LogEntry> last_actions;          // newest first
+};
+
+// State after a tick, for questions between two ticks.
+struct Tick {
+  const Observer& observer;
+  const model::Plan& plan;
+  const Holdings& holdings;  // after the plan was carried out; the snapshot has those before it
+  const UnmanagedWorkloads& unmanaged;
+  const Overrides& overrides;
+};
+
+// vCPUs that a workload requests, also where it is left alone. In a snapshot such a workload requests none,
+// so that no policy counts it in.
+std::optional<int> vcpus_asked_for(const Tick& tick, const model::Workload& workload);
+
+// The plan's place for a workload; nullptr where it is not placed.
+const model::PlacedInstance* placed_instance(const model::Plan& plan, const std::string& id);
+
+// Each one line, without a trailing newline.
+std::string status_json(const StatusReport& report);
+std::string workloads_json(const Tick& tick);
+std::string log_json(const std::vector<LogEntry>& entries);
+// With the log's entries of its decision.
+std::string explain_json(const model::Explanation& explanation, const std::vector<LogEntry>& entries);
+std::string restore_json(const cgroup::RestoreReport& report);
+
+// Ascending by id.
+std::vector<WorkloadView> workload_views(const Tick& tick);
+std::optional<WorkloadView> workload_view(const Tick& tick, const std::string& id);
+
+}  // namespace berth::daemon

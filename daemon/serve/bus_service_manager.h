@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "daemon/serve/bus_service_glue.h"
+#include "daemon/serve/control.h"
+#include "daemon/serve/polkit.h"
+
+#include <cstdint>
+#include <string>
+
+namespace berth::daemon {
+
+// org.berth.Node1.Manager, and the ObjectManager of the objects below it.
+class ManagerObject {
+ public:
+  // All outlive this. Throws std::system_error.
+  ManagerObject(sd_bus* bus, Control& control, Polkit& polkit);
+  ManagerObject(const ManagerObject&) = delete;
+  ManagerObject& operator=(const ManagerObject&) = delete;
+
+  // Signals; each throws std::system_error where the bus does not take it.
+  void pinned(const std::string& workload, const std::string& cpus, const std::string& decision);
+  void unpinned(const std::string& workload, const std::string& decision);
+  void quota_changed(const std::string& workload, const std::string& attribute, const std::string& old_value,
+                     const std::string& new_value, const std::string& decision);
+  void evicted(const std::string& workload, const std::string& step, std::uint64_t memory_bytes,
+               const std::string& decision);
+  void straggler_found(const StragglerNews& news);
+  void relocation_needed(const StragglerNews& news);
+  void scheduling_state_changed(const std::string& resource, const std::string& before,
+                                const std::string& after, const std::string& reason,
+                                const std::string& decision);
+  // Sends one PropertiesChanged with the changes since the last one; none without changes.
+  void announce_changes();
+
+  // For the table of the interface.
+  Control& control() { return control_; }
+  // Runs `act` if polkit permits `action` to the caller, or need not be asked. Answers with its value or
+  // error.
+  template <typename Act>
+  int authorised(sd_bus_message* call, Act act, const char* action = bus::kManageAction,
+                 Polkit::Exempt exempt = {});
+
+ private:
+  struct Announced {
+    std::string mode;
+    WorkloadCounts counts;
+    std::string best_effort_cpus;
+    model::Advertised advertised;
+  };
+  Announced current() const;
+
+  sd_bus* bus_;
+  Control& control_;
+  Polkit& polkit_;
+  Announced announced_;
+  Slot interface_;
+  Slot object_manager_;
+};
+
+}  // namespace berth::daemon

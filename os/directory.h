@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dirent.h>
+
+namespace berth::os {
+
+struct CloseDirectory {
+  void operator()(DIR* stream) const { closedir(stream); }
+};
+using DirectoryStream = std::unique_ptr<DIR, CloseDirectory>;
+
+// A stream of an open directory, with an offset of its own. Null where errno says why.
+DirectoryStream stream_of(int directory);
+
+// The names of its subdirectories, ascending; symbolic links are none.
+std::vector<std::string> subdirectories(DIR* stream);
+
+}  // namespace berth::os

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/proc_files.h"
+
+#include "model/number.h"
+#include "os/file_descriptor.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace berth::os {
+
+namespace {
+
+// stat holds a name of 15 bytes and some 50 numbers.
+constexpr std::size_t kMostStat = 4096;
+// The groups of a process take most of status: a process in thousands of groups counts as unreadable.
+constexpr std::size_t kMostStatus = 64 * std::size_t{1024};
+// One line for each hierarchy of cgroup v1, each with a path.
+constexpr std::size_t kMostCgroups = 64 * std::size_t{1024};
+constexpr std::size_t kMostStatm = 256;
+
+// The words of `text` between blanks and line breaks.
+std::vector<std::string_view> words_of(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\n";
+  std::vector<std::string_view> words;
+  while (true) {
+    const std::size_t begin = text.find_first_not_of(kBlank);
+    if (begin == std::string_view::npos) return words;
+    text.remove_prefix(begin);
+    const std::size_t end = std::min(text.find_first_of(kBlank), text.size());
+    words.push_back(text.substr(0, end));
+    text.remove_prefix(end);
+  }
+}
+
+std::optional<uid_t> user_id(const std::filesystem::path& process, std::size_t which) {
+  const auto field = status_field(process, "Uid");
+  if (!field) return std::nullopt;
+  const auto users = words_of(*field);  // real, effective, saved, of the file system
+  return which < users.size() ? model::to_number<uid_t>(users[which]) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<pid_t> pids_of(const std::filesystem::path& proc_root) {
+  std::vector<pid_t> pids;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(proc_root, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const auto pid = model::to_number<pid_t>(entry->path().filename().string());
+    if (pid && *pid > 0) pids.push_back(*pid);
+  }
+  std::sort(pids.begin(), pids.end());
+  return pids;
+}
+
+std::string read_start(const std::filesystem::path& file, std::size_t most) {
+  constexpr std::size_t kFirst = 4096;
+  std::string text;
+  const FileDescriptor fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return text;
+  std::size_t length = 0;
+  while (length < most) {
+    if (length == text.size()) text.resize(std::min(most, std::max(kFirst, 2 * text.size())));
+    const ssize_t got = read(fd.get(), text.data() + length, text.size() - length);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    length += static_cast<std::size_t>(got);
+  }
+  text.resize(length);
+  return text;
+}
+
+std::optional<Stat> read_stat(const std::filesystem::path& process) {
+  const std::string text = read_start(process / "stat", kMostStat);
+  // The name stands in brackets, and may hold anything.
+  const std::size_t open = text.find('(');
+  const std::size_t close = text.rfind(')');
+  if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;
+  const auto fields = words_of(std::string_view(text).substr(close + 1));  // from the third one on
+  if (fields.size() < 20 || fields[0].size() != 1) return std::nullopt;
+  const auto parent = model::to_number<pid_t>(fields[1]);
+  const auto threads = model::to_number<int>(fields[17]);
+  const auto started = model::to_number<std::uint64_t>(fields[19]);
+  if (!parent || !threads || !started) return std::nullopt;
+  return Stat{.name = text.substr(open + 1, close - open - 1),
+              .state = fields[0].front(),
+              .parent = *parent,
+              .threads = *threads,
+              .started = *started};
+}
+
+std::optional<std::string> status_field(const std::filesystem::path& process, std::string_view name) {
+  const std::string text = read_start(process / "status", kMostStatus);
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (!line.starts_with(name) || !line.substr(name.size()).starts_with(':')) continue;
+    line.remove_prefix(name.size() + 1);
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    return std::string(line);
+  }
+  return std::nullopt;
+}
+
+std::optional<uid_t> user_of(const std::filesystem::path& process) { return user_id(process, 3); }
+
+std::optional<std::string> cgroup_of(const std::filesystem::path& process) {
+  const std::string text = read_start(process / "cgroup", kMostCgroups);
+  constexpr std::string_view kUnified = "0::/";
+  const std::size_t line = text.starts_with(kUnified) ? 0 : text.find("\n0::/");
+  if (line == std::string::npos) return std::nullopt;
+  const std::size_t begin = text.find('/', line) + 1;
+  const std::size_t end = text.find('\n', begin);
+  // A path that the limit cuts off would name another group.
+  if (end == std::string::npos && text.size() == kMostCgroups) return std::nullopt;
+  return text.substr(begin, end == std::string::npos ? end : end - begin);
+}
+
+std::optional<std::string> cgroup_of_process(const std::filesystem::path& proc_root, pid_t pid, uid_t uid) {
+  const auto process = proc_root / std::to_string(pid);
+  auto path = cgroup_of(process);
+  // After the path: the user is then that of the process whose path was read, or of a later one.
+  return user_id(process, 1) == uid ? path : std::nullopt;
+}
+
+std::optional<MemoryUse> read_memory_use(const std::filesystem::path& process) {
+  const std::string text = read_start(process / "statm", kMostStatm);
+  const auto pages = words_of(text);  // size, resident, shared, ...
+  if (pages.size() < 3) return std::nullopt;
+  const auto resident = model::to_number<std::uint64_t>(pages[1]);
+  const auto shared = model::to_number<std::uint64_t>(pages[2]);
+  if (!resident || !shared) return std::nullopt;
+  const auto page_bytes = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  return MemoryUse{.resident_bytes = *resident * page_bytes, .shared_bytes = *shared * page_bytes};
+}
+
+std::optional<std::uint64_t> private_memory_bytes(const std::filesystem::path& proc_root,
+                                                  const std::vector<pid_t>& pids) {
+  std::optional<std::uint64_t> sum;
+  for (const pid_t pid : pids) {
+    const auto use = read_memory_use(proc_root / std::to_string(pid));
+    if (!use) continue;
+    sum = sum.value_or(0) +
+          (use->resident_bytes > use->shared_bytes ? use->resident_bytes - use->shared_bytes : 0);
+  }
+  return sum;
+}
+
+}  // namespace berth::os

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "model/error.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace berth::os {
+
+// The readers of a file: its owner alone, as the umask has it, or all users.
+enum class Readers { owner, everybody };
+
+// Replaces the file at once, by way of FILE.new, so that a reader never sees half of it. Error io, naming the
+// file.
+model::Result<void> replace_file(const std::filesystem::path& file, std::string_view text,
+                                 Readers readers = Readers::owner);
+
+// Reads a file of replace_file(), a JSON document of `most_bytes` at most, and passes it to `take`. `take`
+// returns the document's fault, and may let the JSON library's exceptions through. Returns "FILE: why" where
+// the file cannot be read or has a fault; nullopt where it was read, and where there is none.
+using TakeDocument = std::function<std::optional<std::string>(const nlohmann::json&)>;
+std::optional<std::string> read_document(const std::filesystem::path& file, std::uintmax_t most_bytes,
+                                         const TakeDocument& take);
+
+}  // namespace berth::os

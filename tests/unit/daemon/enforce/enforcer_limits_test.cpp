@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+// CPU quotas and memory.high: set, held, given back, and kept apart from pins.
+#include "tests/unit/daemon/enforce/enforcer_fixture.h"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+namespace berth::daemon {
+namespace {
+
+using cgroup::Attribute;
+using config::ForeignWriter;
+using model::HeldCause;
+
+class EnforcerLimitsTest : public test::EnforcerFixture {
+ protected:
+  static model::Action quota_of(const std::string& id, std::optional<double> cores) {
+    return {model::SetCpuQuotaAction{id, cores}, "straggler", "d-00000000000a", "because"};
+  }
+  static model::Action memory_of(const std::string& id, std::optional<std::uint64_t> bytes) {
+    return {model::SetMemoryHighAction{id, bytes}, "straggler", "d-00000000000b", "because"};
+  }
+  static model::LimitMove move_of(const std::string& id, model::LimitMove::Kind kind,
+                                  model::Resources amount) {
+    return {kind, id, amount, "because"};
+  }
+  std::string quota(const std::string& id) const { return node.get(id, "cpu.max"); }
+  std::string memory(const std::string& id) const { return node.get(id, "memory.high"); }
+  std::optional<HeldCause> cause(const std::string& id, Attribute attribute = Attribute::cpu_quota) const {
+    const auto* held = find_held(enforcer->holdings().of(attribute), id);
+    return held == nullptr ? std::nullopt : std::optional(held->cause);
+  }
+};
+
+using Results = std::vector<std::string>;
+
+TEST_F(EnforcerLimitsTest, SetsBothLimitsAndTellsOldAndNew) {
+  node.add_group("batch/x");
+  node.put("batch/x", "cpu.max", "400000 100000");
+  start();
+  look();
+  carry_out(plan_of({quota_of("batch/x", 1.5), memory_of("batch/x", 8192)}));
+  EXPECT_EQ(quota("batch/x"), "150000 100000");
+  EXPECT_EQ(memory("batch/x"), "8192");
+  ASSERT_EQ(results(), (Results{"set-cpu-quota batch/x applied", "set-memory-high batch/x applied"}));
+  EXPECT_EQ(entries[0].attribute, "cpu.max");
+  EXPECT_EQ(entries[0].old_value, "400000 100000");
+  EXPECT_EQ(entries[0].new_value, "150000 100000");
+  EXPECT_EQ(entries[0].decision, "d-00000000000a");
+  EXPECT_EQ(entries[1].attribute, "memory.high");
+  EXPECT_EQ(entries[1].old_value, "max");
+  EXPECT_EQ(entries[1].new_value, "8192");
+  EXPECT_EQ(actuators->journal().size(), 2U);
+  look();
+  const auto& workload = observer->snapshot().workloads.at(0);
+  EXPECT_EQ(workload.cpu_quota_cores, 1.5);
+  EXPECT_EQ(workload.memory_high_bytes, 8192U);
+  EXPECT_EQ(workload.original, (model::OriginalLimits{4.0, std::nullopt}));
+}
+
+TEST_F(EnforcerLimitsTest, AQuotaKeepsTheWorkloadsPeriodAndItsBurst) {
+  node.add_group("batch/x");
+  node.put("batch/x", "cpu.max", "max 20000");
+  node.put("batch/x", "cpu.max.burst", "5000");
+  start();
+  look();
+  carry_out(plan_of({quota_of("batch/x", 1.5)}));
+  EXPECT_EQ(quota("batch/x"), "30000 20000");
+  look();
+  carry_out(plan_of({quota_of("batch/x", 0.001)}));
+  EXPECT_EQ(quota("batch/x"), "1000 20000") << "the kernel's minimum";
+  look();
+  carry_out(plan_of({quota_of("batch/x", std::nullopt)}));
+  EXPECT_EQ(quota("batch/x"), "max 20000");
+  EXPECT_EQ(node.get("batch/x", "cpu.max.burst"), "5000");
+}
+
+TEST_F(EnforcerLimitsTest, ASqueezedCacheIsNoLoan) {
+  node.add_group("batch/x");
+  start();
+  look();
+  plan = plan_of({memory_of("batch/x", 8192)});
+  plan.findings.spark.emplace().reclaim = {{"batch/x", 4096, "because"}};
+  carry_out(plan);
+  EXPECT_EQ(cause("batch/x", Attribute::memory_high), HeldCause::preempted);
+}
+
+TEST_F(EnforcerLimitsTest, TheOriginalValueIsARestoreThatLeavesNothing) {
+  node.add_group("batch/x");
+  node.put("batch/x", "cpu.max", "150500 100000");
+  node.put("batch/x", "memory.high", "1048576");
+  start();
+  look();
+  carry_out(plan_of({quota_of("batch/x", 1), memory_of("batch/x", 4096)}));
+  ASSERT_EQ(actuators->journal().size(), 2U);
+  look();
+  carry_out(plan_of({quota_of("batch/x", 1.505), memory_of("batch/x", 1048576)}));
+  EXPECT_EQ(quota("batch/x"), "150500 100000");
+  EXPECT_EQ(memory("batch/x"), "1048576");
+  EXPECT_EQ(actuators->journal().size(), 0U);
+  EXPECT_TRUE(enforcer->holdings().cpu_quota.empty());
+  EXPECT_TRUE(enforcer->holdings().memory_high.empty());
+  EXPECT_EQ(results(), (Results{"set-cpu-quota batch/x applied", "set-memory-high batch/x applied"}));
+  look();
+  EXPECT_EQ(observer->snapshot().workloads.at(0).original, std::nullopt);
+}
+
+TEST_F(EnforcerLimitsTest, WhatChangesNothingIsNoNews) {
+  node.add_group("batch/x");
+  start();
+  look();
+  carry_out(plan_of({quota_of("batch/x", std::nullopt)}));
+  EXPECT_TRUE(entries.empty()) << "it has no limit";
+  carry_out(plan_of({quota_of("batch/x", 1)}));
+  look();
+  carry_out(plan_of({quota_of("batch/x", 1)}));
+  EXPECT_TRUE(entries.empty()) << "it holds already";
+  EXPECT_DOUBLE_EQ(enforcer->holdings().cpu_quota.at("batch/x").changed_at, now - 1);
+}
+
+TEST_F(EnforcerLimitsTest, KnowsWhyAndSinceWhenItHoldsALimit) {
+  using Kind = model::LimitMove::Kind;
+  node.add_group("web/a");
+  node.add_group("batch/x");
+  start();
+  look();
+  auto taking = plan_of({quota_of("web/a", 3), quota_of("batch/x", 2), memory_of("batch/x", 8192)});
+  taking.findings.straggler.emplace().moves = {move_of("batch/x", Kind::reclaim, {1, 0}),
+                                               move_of("batch/x", Kind::preempt, {0, 4096})};
+  carry_out(taking);
+  EXPECT_EQ(cause("web/a"), HeldCause::extended);
+  EXPECT_EQ(cause("batch/x"), HeldCause::reclaimed);
+  EXPECT_EQ(cause("batch/x", Attribute::memory_high), HeldCause::preempted);
+  const double first = now;
+
+  look();
+  auto more = plan_of({quota_of("batch/x", 1)});
+  more.findings.straggler.emplace().moves = {move_of("batch/x", Kind::reclaim, {0.5, 0}),
+                                             move_of("batch/x", Kind::preempt, {0.5, 0})};
+  carry_out(more);
+  EXPECT_EQ(cause("batch/x"), HeldCause::preempted) << "the last move";
+  look();
+  auto lending = plan_of({quota_of("batch/x", 0.75)});
+  lending.findings.straggler.emplace().moves = {move_of("batch/x", Kind::reclaim, {0.25, 0})};
+  carry_out(lending);
+  EXPECT_EQ(cause("batch/x"), HeldCause::preempted) << "it has no claim on what it lost before";
+  look();
+  auto giving = plan_of({quota_of("batch/x", 1.5)});
+  giving.findings.straggler.emplace().moves = {move_of("batch/x", Kind::restore, {0.5, 0})};
+  carry_out(giving);
+  EXPECT_EQ(cause("batch/x"), HeldCause::preempted)
+      << "a part given back does not change why the rest is held";
+  EXPECT_DOUBLE_EQ(enforcer->holdings().cpu_quota.at("batch/x").since, first);
+  EXPECT_DOUBLE_EQ(enforcer->holdings().cpu_quota.at("batch/x").changed_at, now);
+}
+
+TEST_F(EnforcerLimitsTest, WithoutTheControllerALimitFailsOnceAndThePinStays) {
+  node.add_group("web/a");
+  std::filesystem::remove(node.tree() / "web/a/cpu.max");
+  node.put("web", "cgroup.subtree_control", "cpuset memory");
+  start();
+  look();
+  const auto wanted = plan_of({pin_of("web/a", {0, 1}), quota_of("web/a", 2), memory_of("web/a", 8192)});
+  carry_out(wanted);
+  ASSERT_EQ(results(),
+            (Results{"pin web/a applied", "set-cpu-quota web/a failed", "set-memory-high web/a applied"}));
+  EXPECT_NE(entries[1].error->find("cpu controller"), std::string::npos) << *entries[1].error;
+  EXPECT_TRUE(enforcer->unmanaged().empty());
+  EXPECT_EQ(node.cpus("web/a"), "0-1");
+  EXPECT_TRUE(enforcer->refuses(wanted.actions[1]));
+  EXPECT_FALSE(enforcer->refuses(wanted.actions[0]));
+  look();
+  const auto fixed = [this] { return observer->snapshot().workloads.at(0).fixed; };
+  EXPECT_EQ(fixed(), (model::FixedLimits{.cpu = true, .memory = false})) << "for the policies to know";
+  carry_out(plan_of({quota_of("web/a", 2)}));
+  EXPECT_TRUE(entries.empty()) << "said once";
+
+  node.put("web/a", "cpu.max", "max 100000");
+  enforcer->retry_failed();
+  look();
+  EXPECT_EQ(fixed(), model::FixedLimits{});
+  carry_out(plan_of({quota_of("web/a", 2)}));
+  EXPECT_EQ(quota("web/a"), "200000 100000");
+}
+
+TEST_F(EnforcerLimitsTest, ALimitRefusedLaterIsNotKeptWhereItWas) {
+  node.add_group("batch/x");
+  start();
+  look();
+  carry_out(plan_of({memory_of("batch/x", 8192)}));
+  look();
+  make_unwritable("batch/x", "memory.high");
+  carry_out(plan_of({memory_of("batch/x", 4096)}));
+  EXPECT_EQ(results().at(0), "set-memory-high batch/x failed");
+  EXPECT_TRUE(enforcer->holdings().memory_high.empty());
+}
+
+TEST_F(EnforcerLimitsTest, AVanishedWorkloadIsGone) {
+  node.add_group("batch/x");
+  start();
+  look();
+  node.remove_group("batch/x");
+  carry_out(plan_of({quota_of("batch/x", 2)}));
+  EXPECT_EQ(results(), (Results{"set-cpu-quota batch/x gone"}));
+  EXPECT_TRUE(enforcer->unmanaged().empty());
+  carry_out(plan_of({memory_of("batch/never", 8192)}));
+  EXPECT_EQ(results().back(), "set-memory-high batch/never gone");
+}
+
+TEST_F(EnforcerLimitsTest, ADepartedWorkloadIsForgotten) {
+  node.add_group("batch/x");
+  start();
+  look();
+  carry_out(plan_of({quota_of("batch/x", 2), memory_of("batch/x", 8192)}));
+  node.remove_group("batch/x");
+  ASSERT_TRUE(test::eventually([&] {
+    look();
+    return enforcer->holdings().cpu_quota.empty();
+  }));
+  EXPECT_TRUE(enforcer->holdings().memory_high.empty());
+  EXPECT_EQ(actuators->journal().size(), 0U);
+}
+
+TEST_F(EnforcerLimitsTest, WhatIsNoWorkloadAnyMoreGetsItsLimitsBack) {
+  node.add_group("batch/x");
+  start();
+  look();
+  carry_out(plan_of({quota_of("batch/x", 2), memory_of("batch/x", 8192)}));
+  observer->set_rules({});
+  look();
+  EXPECT_EQ(quota("batch/x"), "max 100000");
+  EXPECT_EQ(memory("batch/x"), "max");
+  EXPECT_EQ(results(), (Results{"restore batch/x restored", "restore batch/x restored"}));
+}
+
+TEST_F(EnforcerLimitsTest, YieldLeavesAForeignQuotaAndGivesTheRestBack) {
+  node.add_group("web/a");
+  start();
+  look();
+  carry_out(plan_of({pin_of("web/a", {0, 1}), quota_of("web/a", 3), memory_of("web/a", 8192)}));
+  node.put("web/a", "cpu.max", "700000 100000");
+  observer->read_again("web/a");
+  look();
+  EXPECT_EQ(quota("web/a"), "700000 100000");
+  EXPECT_EQ(node.cpus("web/a"), "") << "vCPUs of a workload that is left alone go to others";
+  EXPECT_EQ(memory("web/a"), "max");
+  EXPECT_EQ(results(), (Results{"foreign web/a left", "restore web/a restored", "restore web/a restored"}));
+  EXPECT_NE(enforcer->unmanaged().at("web/a").reason.find("cpu.max"), std::string::npos);
+  EXPECT_EQ(actuators->journal().size(), 0U);
+  look();
+  carry_out(plan_of({quota_of("web/a", 3)}));
+  EXPECT_TRUE(entries.empty());
+}
+
+TEST_F(EnforcerLimitsTest, WhatSomebodyElseHasJustSetIsNotReplaced) {
+  node.add_group("batch/x");
+  start();
+  look();
+  carry_out(plan_of({quota_of("batch/x", 1)}));
+  look();
+  node.put("batch/x", "cpu.max", "77000 100000");
+  carry_out(plan_of({quota_of("batch/x", 1.5)}));
+  EXPECT_EQ(quota("batch/x"), "77000 100000");
+  EXPECT_TRUE(entries.empty());
+}
+
+TEST_F(EnforcerLimitsTest, AWorkloadThatCannotBePinnedKeepsNoLimitOfTheSamePlan) {
+  node.add_group("web/x");
+  start();
+  look();
+  make_unwritable("web/x", "cpuset.cpus");
+  carry_out(plan_of({pin_of("web/x", {0, 1}), quota_of("web/x", 2)}));
+  EXPECT_EQ(quota("web/x"), "max 100000");
+  EXPECT_EQ(enforcer->unmanaged().count("web/x"), 1U);
+  EXPECT_TRUE(enforcer->holdings().cpu_quota.empty());
+  EXPECT_EQ(actuators->journal().size(), 0U);
+}
+
+TEST_F(EnforcerLimitsTest, ReassertWritesAForeignLimitAgain) {
+  node.add_group("batch/x");
+  start();
+  on_foreign = ForeignWriter::reassert;
+  look();
+  carry_out(plan_of({quota_of("batch/x", 2), memory_of("batch/x", 8192)}));
+  node.put("batch/x", "cpu.max", "max 100000");
+  node.put("batch/x", "memory.high", "4096");
+  observer->read_again("batch/x");
+  look();
+  EXPECT_EQ(quota("batch/x"), "200000 100000");
+  EXPECT_EQ(memory("batch/x"), "8192");
+  EXPECT_EQ(results(), (Results{"foreign batch/x applied", "foreign batch/x applied"}));
+  EXPECT_TRUE(enforcer->unmanaged().empty());
+  actuators->writer().restore_all();
+  EXPECT_EQ(memory("batch/x"), "max") << "the original is still known";
+}
+
+TEST_F(EnforcerLimitsTest, AlarmLeavesAForeignLimitAndComesBackWithBerths) {
+  node.add_group("batch/x");
+  start();
+  on_foreign = ForeignWriter::alarm;
+  look();
+  carry_out(plan_of({memory_of("batch/x", 8192)}));
+  node.put("batch/x", "memory.high", "16384");
+  observer->read_again("batch/x");
+  look();
+  ASSERT_EQ(results(), (Results{"foreign batch/x left"}));
+  EXPECT_TRUE(entries[0].error);
+  EXPECT_EQ(memory("batch/x"), "16384");
+  node.put("batch/x", "memory.high", "8192");
+  observer->read_again("batch/x");
+  look();
+  EXPECT_TRUE(enforcer->unmanaged().empty());
+  EXPECT_EQ(enforcer->holdings().memory_high.at("batch/x").value, "8192");
+}
+
+TEST_F(EnforcerLimitsTest, ManyAreSetAndGivenBack) {
+  std::vector<model::Action> set;
+  std::vector<model::Action> back;
+  for (int i = 0; i < 150; ++i) {
+    const auto id = "batch/x" + std::to_string(i);
+    node.add_group(id);
+    set.push_back(quota_of(id, 1));
+    set.push_back(memory_of(id, 8192));
+    back.push_back(quota_of(id, std::nullopt));
+    back.push_back(memory_of(id, std::nullopt));
+  }
+  start();
+  look();
+  carry_out(plan_of(set));
+  EXPECT_EQ(entries.size(), 300U);
+  EXPECT_EQ(actuators->journal().size(), 300U);
+  look();
+  carry_out(plan_of(back));
+  EXPECT_EQ(entries.size(), 300U);
+  EXPECT_EQ(actuators->journal().size(), 0U);
+  for (int i = 0; i < 150; ++i) {
+    const auto id = "batch/x" + std::to_string(i);
+    EXPECT_EQ(quota(id), "max 100000");
+    EXPECT_EQ(memory(id), "max");
+  }
+}
+
+}  // namespace
+}  // namespace berth::daemon

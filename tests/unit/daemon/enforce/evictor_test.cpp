@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/enforce/evictor.h"
+
+#include "tests/patience.h"
+#include "tests/unit/cgroup/child.h"
+#include "tests/unit/cgroup/fake_tree.h"
+
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/xattr.h>
+
+namespace berth::daemon {
+namespace {
+
+using cgroup::test::Child;
+using model::EvictionStep;
+
+// Stops units by what the test says.
+class FakeUnits final : public cgroup::UnitStopper {
+ public:
+  model::Result<void> stop_unit(const std::string& unit) override {
+    asked.push_back(unit);
+    return answer;
+  }
+  std::vector<std::string> asked;
+  model::Result<void> answer;
+};
+
+class EvictorTest : public testing::Test {
+ protected:
+  static constexpr const char* kId = "batch/x";
+
+  EvictorTest() {
+    std::filesystem::create_directories(tree.root() / "batch");
+    make_group();
+  }
+  void make_group() {
+    tree.make(kId);
+    tree.write(kId, "memory.current", "4096\n");
+    tree.write(kId, "cgroup.kill", "");
+    tree.write(kId, "cgroup.procs", "");
+    target.cgroup = *cgroup::Cgroup::open(tree.root(), kId);
+    target.identity.id = kId;
+    workload.id = kId;
+  }
+  void run_in_it(std::initializer_list<const Child*> children) {
+    std::string pids;
+    for (const Child* child : children) pids += std::to_string(child->pid()) + "\n";
+    tree.write(kId, "cgroup.procs", pids);
+  }
+  void empty_group() { tree.write(kId, "cgroup.events", "populated 0\nfrozen 0\n"); }
+  bool was_killed() const { return tree.read(kId, "cgroup.kill") == "1"; }
+
+  static model::Action action_of(EvictionStep how = EvictionStep::terminate, double grace_s = 30) {
+    return {model::EvictAction{kId, how, 4096, grace_s}, "spark", "d-000000000001", "because"};
+  }
+  std::vector<std::string> begin(EvictionStep how = EvictionStep::terminate, double grace_s = 30) {
+    const auto begun = evictor.begin(target, workload, action_of(how, grace_s), now);
+    return begun ? told(*begun) : std::vector<std::string>{begun.error().message()};
+  }
+  std::vector<std::string> after(double seconds) {
+    now += seconds;
+    return told(evictor.advance(now));
+  }
+  static std::vector<std::string> told(const std::vector<LogEntry>& entries) {
+    std::vector<std::string> list;
+    for (const auto& entry : entries) {
+      EXPECT_EQ(entry.kind, "evict");
+      EXPECT_EQ(entry.decision, "d-000000000001");
+      EXPECT_EQ(entry.workload, kId);
+      list.push_back(entry.attribute + (entry.new_value.empty() ? "" : " " + entry.new_value) + " " +
+                     entry.result);
+    }
+    return list;
+  }
+  static bool dies_of(Child& child, int signal) {
+    return berth::test::eventually([&] { return child.died_of() != 0; }) && child.died_of() == signal;
+  }
+  using Told = std::vector<std::string>;
+
+  cgroup::test::FakeTree tree;
+  cgroup::FoundWorkload target;
+  model::Workload workload;
+  FakeUnits units;
+  double now = 1000;
+  Evictor evictor{
+      {.proc_root = "/proc", .units = [this] { return &units; }, .monotonic = [this] { return now; }}};
+};
+
+TEST_F(EvictorTest, WhoHeedsSigtermIsNotKilled) {
+  Child child;
+  run_in_it({&child});
+  EXPECT_EQ(begin(), (Told{"terminate SIGTERM applied"}));
+  EXPECT_TRUE(dies_of(child, SIGTERM));
+  EXPECT_EQ(evictor.marks().of(kId, target.cgroup->id())->evicted_at, 1000);
+  empty_group();
+  EXPECT_EQ(after(0.2), (Told{"end applied"}));
+  EXPECT_EQ(evictor.marks().of(kId, target.cgroup->id()), nullptr);
+  EXPECT_EQ(evictor.marks().ended_at, now);
+  EXPECT_FALSE(was_killed());
+  EXPECT_EQ(evictor.due_s(), std::nullopt);
+  EXPECT_EQ(evictor.counts().ended, 1U);
+}
+
+TEST_F(EvictorTest, WhoseExecutorWasEvictedIsKnownAsLongAsMemoryIsShort) {
+  Child child;
+  run_in_it({&child});
+  workload.spark = model::SparkIdentity{"app-1", model::SparkRole::executor, "0"};
+  begin();
+  ASSERT_EQ(evictor.marks().apps, (std::map<std::string, double>{{"app-1", 1000}}));
+  evictor.look_at_memory(true, 1500, 60);
+  evictor.look_at_memory(false, 1559, 60);
+  EXPECT_EQ(evictor.marks().apps.size(), 1U);
+  evictor.look_at_memory(false, 1560, 60);
+  EXPECT_TRUE(evictor.marks().apps.empty());
+}
+
+TEST_F(EvictorTest, WhoEndsOneByHandHoldsNobody) {
+  Child child;
+  run_in_it({&child});
+  workload.spark = model::SparkIdentity{"app-1", model::SparkRole::executor, "0"};
+  auto action = action_of();
+  action.policy = kByHand;
+  ASSERT_TRUE(evictor.begin(target, workload, action, now));
+  EXPECT_TRUE(evictor.marks().apps.empty());
+}
+
+TEST(EvictionMarksTest, AClockThatWentBackHoldsNobodyForLong) {
+  EvictionMarks marks;
+  marks.apps = {{"app-1", 2000}, {"app-2", 990}};
+  marks.look_at_memory(false, 1000, 60);
+  EXPECT_EQ(marks.apps, (std::map<std::string, double>{{"app-2", 990}}));
+  marks.look_at_memory(false, 1001, 0);
+  EXPECT_TRUE(marks.apps.empty()) << "0: nobody";
+}
+
+TEST_F(EvictorTest, WhoDoesNotIsKilledByItsGroupOnceItsGraceIsOver) {
+  Child child([] { std::signal(SIGTERM, SIG_IGN); });
+  run_in_it({&child});
+  EXPECT_EQ(begin(EvictionStep::terminate, 30), (Told{"terminate SIGTERM applied"}));
+  EXPECT_EQ(after(29.9), Told{});
+  EXPECT_FALSE(was_killed());
+  EXPECT_EQ(after(0.1), (Told{"kill cgroup.kill applied"}));
+  EXPECT_TRUE(was_killed());
+  EXPECT_EQ(after(1), Told{}) << "killed again, said once";
+  child.kill_and_reap();
+  empty_group();
+  EXPECT_EQ(after(0.2), (Told{"end applied"}));
+}
+
+TEST_F(EvictorTest, AUnitIsStoppedThroughSystemdAndNotSignalled) {
+  Child child;
+  run_in_it({&child});
+  target.systemd_unit = "x.service";
+  EXPECT_EQ(begin(), (Told{"terminate StopUnit applied"}));
+  EXPECT_EQ(units.asked, (Told{"x.service"}));
+  EXPECT_EQ(child.died_of(), 0);
+  EXPECT_EQ(after(30), (Told{"kill cgroup.kill applied"})) << "its stop job keeps it from coming back";
+}
+
+TEST_F(EvictorTest, AUnitThatSystemdDoesNotStopIsLeftAndSpared) {
+  Child child;
+  run_in_it({&child});
+  target.systemd_unit = "x.service";
+  units.answer = model::fail(model::ErrorKind::refused, "it is bound to others");
+  EXPECT_EQ(begin(), (Told{"terminate StopUnit failed"}));
+  EXPECT_EQ(after(60), Told{});
+  EXPECT_FALSE(was_killed());
+  EXPECT_EQ(child.died_of(), 0);
+  const auto* mark = evictor.marks().of(kId, target.cgroup->id());
+  ASSERT_NE(mark, nullptr);
+  EXPECT_EQ(mark->evicted_at, std::nullopt);
+  evictor.retry_failed();
+  EXPECT_EQ(evictor.marks().of(kId, target.cgroup->id()), nullptr);
+}
+
+TEST_F(EvictorTest, AUnitIsLeftWhereItsSystemdCannotBeAsked) {
+  Child child;
+  run_in_it({&child});
+  target.systemd_unit = "x.service";
+  Evictor alone{{.proc_root = "/proc",
+                 .units = [] { return nullptr; },
+                 .systemd_runs = true,
+                 .monotonic = [this] { return now; }}};
+  const auto begun = alone.begin(target, workload, action_of(), now);
+  ASSERT_TRUE(begun);
+  EXPECT_EQ(begun->front().result, "failed");
+  EXPECT_EQ(child.died_of(), 0);
+  EXPECT_FALSE(was_killed());
+}
+
+TEST_F(EvictorTest, AUnitThatSystemdHasForgottenIsSignalled) {
+  Child child;
+  run_in_it({&child});
+  target.systemd_unit = "x.service";
+  units.answer = model::fail(model::ErrorKind::gone, "no such unit");
+  EXPECT_EQ(begin(), (Told{"terminate SIGTERM applied"}));
+  EXPECT_TRUE(dies_of(child, SIGTERM));
+}
+
+TEST_F(EvictorTest, ASilentSystemdIsAskedAgainAndThenLeft) {
+  Child child;
+  run_in_it({&child});
+  target.systemd_unit = "x.service";
+  units.answer = model::fail(model::ErrorKind::transient, "no answer");
+  EXPECT_EQ(begin(), Told{});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(after(1), Told{});
+  EXPECT_EQ(after(1), (Told{"terminate StopUnit failed"}));
+  EXPECT_EQ(units.asked.size(), 5U);
+  EXPECT_FALSE(was_killed());
+}
+
+TEST_F(EvictorTest, OneThatAnswersLaterIsStopped) {
+  Child child;
+  run_in_it({&child});
+  target.systemd_unit = "x.service";
+  units.answer = model::fail(model::ErrorKind::transient, "no answer");
+  begin();
+  units.answer = {};
+  EXPECT_EQ(after(1), (Told{"terminate StopUnit applied"}));
+  EXPECT_EQ(after(29), Told{}) << "its grace begins with the answer";
+}
+
+// An executor by its command line and the signals it handles, as a JVM with decommissioning would be.
+class ExecutorTest : public EvictorTest {
+ protected:
+  ExecutorTest() {
+    workload.spark = model::SparkIdentity{"app-1", model::SparkRole::executor, "1"};
+    if (setxattr((tree.root() / kId).c_str(), "user.berth.test", "1", 1, 0) != 0) markable = false;
+  }
+  // /proc of the one process, whose signals are real.
+  void describe(pid_t pid, const std::string& main_class, const char* caught) {
+    const auto directory = std::to_string(pid) + "/";
+    using namespace std::string_literals;
+    tree.write_proc(directory + "cmdline", "java\0-Xmx512m\0"s + main_class + "\0--executor-id\0"s + "1\0"s);
+    tree.write_proc(directory + "status", "Name:\tjava\nSigIgn:\t0000000000000000\nSigCgt:\t"s + caught +
+                                              "\nCapInh:\t0000000000000000\n");
+  }
+  static constexpr const char* kExecutor = "org.apache.spark.executor.CoarseGrainedExecutorBackend";
+  static constexpr const char* kHandlesPower = "20000001a1005ccf";
+  static constexpr const char* kHandlesOthers = "2000000181005ccf";
+  bool markable = true;
+  Evictor of_executors{
+      {.proc_root = tree.proc(), .units = [this] { return &units; }, .monotonic = [this] { return now; }}};
+
+  std::vector<std::string> decommission(Evictor& by) {
+    return told(by.begin(target, workload, action_of(EvictionStep::decommission), now).value());
+  }
+  std::vector<std::string> then(double seconds) {
+    now += seconds;
+    return told(of_executors.advance(now));
+  }
+};
+
+TEST_F(ExecutorTest, OneThatHandlesItIsDecommissionedFirst) {
+  if (!markable) GTEST_SKIP() << "the temporary directory has no user attributes";
+  Child child;
+  run_in_it({&child});
+  describe(child.pid(), kExecutor, kHandlesPower);
+  EXPECT_EQ(decommission(of_executors), (Told{"decommission SIGPWR applied"}));
+  EXPECT_TRUE(dies_of(child, SIGPWR)) << "this one does not really handle it";
+}
+
+TEST_F(ExecutorTest, ItHasItsGraceBeforeSigterm) {
+  if (!markable) GTEST_SKIP() << "the temporary directory has no user attributes";
+  Child child([] { std::signal(SIGPWR, SIG_IGN); });
+  run_in_it({&child});
+  describe(child.pid(), kExecutor, kHandlesPower);
+  EXPECT_EQ(decommission(of_executors), (Told{"decommission SIGPWR applied"}));
+  EXPECT_EQ(then(29), Told{});
+  EXPECT_EQ(then(1), (Told{"terminate SIGTERM applied"}));
+  EXPECT_TRUE(dies_of(child, SIGTERM));
+}
+
+TEST_F(ExecutorTest, NobodyIsDecommissionedTwiceEvenByAnotherBerthd) {
+  if (!markable) GTEST_SKIP() << "the temporary directory has no user attributes";
+  Child child([] { std::signal(SIGPWR, SIG_IGN); });
+  run_in_it({&child});
+  describe(child.pid(), kExecutor, kHandlesPower);
+  EXPECT_EQ(decommission(of_executors), (Told{"decommission SIGPWR applied"}));
+  Evictor next{
+      {.proc_root = tree.proc(), .units = [this] { return &units; }, .monotonic = [this] { return now; }}};
+  EXPECT_EQ(decommission(next), (Told{"terminate SIGTERM applied"}));
+}
+
+TEST_F(ExecutorTest, OneThatDoesNotHandleItIsTerminatedAtOnce) {
+  Child child;
+  run_in_it({&child});
+  describe(child.pid(), kExecutor, kHandlesOthers);
+  EXPECT_EQ(decommission(of_executors), (Told{"terminate SIGTERM applied"}));
+  EXPECT_TRUE(dies_of(child, SIGTERM));
+}
+
+TEST_F(ExecutorTest, WhoIsNoExecutorByItsCommandLineGetsNoSigpwr) {
+  for (const char* main_class :
+       {"org.apache.spark.deploy.worker.Worker", "com.example.ExecutorBackend", "org.apache.spark."}) {
+    Child child;
+    run_in_it({&child});
+    describe(child.pid(), main_class, kHandlesPower);
+    Evictor fresh{
+        {.proc_root = tree.proc(), .units = [this] { return &units; }, .monotonic = [this] { return now; }}};
+    EXPECT_EQ(decommission(fresh), (Told{"terminate SIGTERM applied"})) << main_class;
+  }
+}
+
+TEST_F(ExecutorTest, NorAWorkloadThatIsNone) {
+  Child child;
+  run_in_it({&child});
+  describe(child.pid(), kExecutor, kHandlesPower);
+  workload.spark.reset();
+  EXPECT_EQ(decommission(of_executors), (Told{"terminate SIGTERM applied"}))
+      << "its cgroup may be the worker's, with all its executors";
+}
+
+TEST_F(ExecutorTest, AStatusThatCannotBeReadIsNoConsent) {
+  Child child;
+  run_in_it({&child});
+  describe(child.pid(), kExecutor, "nonsense");
+  EXPECT_EQ(decommission(of_executors), (Told{"terminate SIGTERM applied"}));
+}
+
+// What must not be hit.
+
+TEST_F(EvictorTest, AGroupThatTookOverThePathIsNotHit) {
+  Child child;
+  run_in_it({&child});
+  begin();
+  std::filesystem::rename(tree.root() / kId, tree.root() / "batch/old");
+  Child successor;
+  make_group();
+  run_in_it({&successor});
+  EXPECT_EQ(after(30), (Told{"end applied"}));
+  EXPECT_EQ(after(60), Told{});
+  EXPECT_FALSE(was_killed());
+  EXPECT_EQ(successor.died_of(), 0);
+}
+
+TEST_F(EvictorTest, OthersInTheSameGroupAreLeftAlone) {
+  Child child;
+  run_in_it({&child});
+  begin();
+  EXPECT_TRUE(dies_of(child, SIGTERM));
+  Child successor;
+  run_in_it({&successor});
+  EXPECT_EQ(after(30), (Told{"end left"}));
+  EXPECT_FALSE(was_killed());
+  EXPECT_EQ(successor.died_of(), 0);
+}
+
+TEST_F(EvictorTest, WhatItForksBelongsToIt) {
+  Child parent([] { std::signal(SIGTERM, SIG_IGN); });
+  run_in_it({&parent});
+  begin();
+  Child forked;
+  run_in_it({&parent, &forked});
+  EXPECT_EQ(after(0.2), Told{});
+  parent.kill_and_reap();
+  run_in_it({&forked});
+  EXPECT_EQ(after(0.2), Told{});
+  EXPECT_EQ(after(30), (Told{"kill cgroup.kill applied"}));
+}
+
+TEST_F(EvictorTest, LatencySensitiveWorkSlicesAndBerthItselfAreRefused) {
+  Child child;
+  run_in_it({&child});
+  workload.workload_class = model::WorkloadClass::latency_sensitive;
+  EXPECT_NE(begin().front().find("latency-sensitive"), std::string::npos);
+  workload.workload_class = model::WorkloadClass::best_effort;
+  for (const char* id : {"batch.slice", "berth.slice/berthd.service", "system.slice/berthd.service"}) {
+    workload.id = id;
+    EXPECT_NE(begin().front().find("is not evicted"), std::string::npos) << id;
+  }
+  workload.id = kId;
+  workload.spared = "its cgroup is shared by Worker (pid 5)";
+  EXPECT_NE(begin().front().find("shared by Worker"), std::string::npos);
+  workload.spared.reset();
+  tree.write(kId, "cgroup.procs", std::to_string(getpid()) + "\n");
+  EXPECT_NE(begin().front().find("berthd itself"), std::string::npos);
+  tree.write(kId, "cgroup.procs", "1\n" + std::to_string(child.pid()) + "\n");
+  EXPECT_NE(begin().front().find("first process"), std::string::npos);
+  EXPECT_EQ(child.died_of(), 0);
+  EXPECT_FALSE(was_killed());
+}
+
+TEST_F(EvictorTest, NobodyIsEvictedTwiceAtOnce) {
+  Child child([] { std::signal(SIGTERM, SIG_IGN); });
+  run_in_it({&child});
+  begin();
+  EXPECT_NE(begin().front().find("already"), std::string::npos);
+}
+
+TEST_F(EvictorTest, AnEmptyGroupIsGone) {
+  const auto begun = evictor.begin(target, workload, action_of(), now);
+  ASSERT_FALSE(begun);
+  EXPECT_EQ(begun.error().kind(), model::ErrorKind::gone);
+}
+
+TEST_F(EvictorTest, WhatIsAbandonedGoesNoFurther) {
+  Child child([] { std::signal(SIGTERM, SIG_IGN); });
+  run_in_it({&child});
+  begin();
+  EXPECT_EQ(told(evictor.abandon(now, "berthd stops")), (Told{"kill left"}));
+  EXPECT_EQ(after(100), Told{});
+  EXPECT_FALSE(was_killed());
+  EXPECT_TRUE(evictor.marks().by_workload.empty());
+}
+
+TEST_F(EvictorTest, WhoIsLetGoGetsNoFurtherStep) {
+  Child child([] { std::signal(SIGTERM, SIG_IGN); });
+  run_in_it({&child});
+  begin();
+  EXPECT_EQ(told(evictor.let_go(kId, now, "it is latency-sensitive now")), (Told{"kill left"}));
+  EXPECT_EQ(after(100), Told{});
+  EXPECT_FALSE(was_killed());
+  EXPECT_EQ(evictor.marks().of(kId, target.cgroup->id()), nullptr);
+  EXPECT_TRUE(evictor.let_go(kId, now, "again").empty());
+}
+
+TEST_F(EvictorTest, OneThatEvenKillingDoesNotEndIsGivenUp) {
+  Child child([] { std::signal(SIGTERM, SIG_IGN); });
+  run_in_it({&child});
+  begin(EvictionStep::kill);
+  EXPECT_TRUE(was_killed());
+  Told all;
+  for (int i = 0; i < 100; ++i) {
+    for (const auto& line : after(1)) all.push_back(line);
+  }
+  EXPECT_EQ(all, (Told{"kill cgroup.kill failed"}));
+  EXPECT_EQ(evictor.due_s(), std::nullopt);
+}
+
+TEST_F(EvictorTest, IsDueSoonWhileAnybodyEndsAndInTimeForItsNextStep) {
+  Child child([] { std::signal(SIGTERM, SIG_IGN); });
+  run_in_it({&child});
+  begin(EvictionStep::terminate, 1);
+  EXPECT_DOUBLE_EQ(*evictor.due_s(), 0.2);
+  now += 0.9;
+  EXPECT_NEAR(*evictor.due_s(), 0.1, 1e-9);
+  now += 5;
+  EXPECT_EQ(*evictor.due_s(), 0);
+}
+
+TEST_F(EvictorTest, MarksOfRunsThatAreOverAreForgotten) {
+  evictor.spare(target);
+  std::map<std::string, cgroup::FoundWorkload> found{{kId, target}};
+  evictor.forget_departed(found);
+  EXPECT_NE(evictor.marks().of(kId, target.cgroup->id()), nullptr);
+  evictor.forget_departed({});
+  EXPECT_TRUE(evictor.marks().by_workload.empty());
+}
+
+}  // namespace
+}  // namespace berth::daemon

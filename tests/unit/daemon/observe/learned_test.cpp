@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is learned of a node outlives the daemon, as far as it speaks of what is still there.
+#include "daemon/observe/past_usage.h"
+#include "daemon/observe/used_shares.h"
+#include "tests/unit/daemon/daemon_fixture.h"
+
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace berth::daemon {
+namespace {
+
+using nlohmann::json;
+
+model::Plan found(double time, std::optional<double> cpu, std::optional<double> memory) {
+  model::Plan plan;
+  plan.time = time;
+  auto& oversell = plan.findings.oversell.emplace();
+  oversell.cpu.used_share = cpu;
+  oversell.memory.used_share = memory;
+  return plan;
+}
+
+class LearnedTest : public testing::Test {
+ protected:
+  UsedShares open(double now) {
+    warning.reset();
+    return {node.state_dir(), now, warning};
+  }
+  test::FakeNode node;
+  std::optional<std::string> warning;
+};
+
+class PastUsageTest : public LearnedTest {
+ protected:
+  PastUsageTest() {
+    snapshot.workloads.resize(1);
+    snapshot.workloads[0].id = "web/\"a\"";
+    model::UsageSample sample;
+    sample.time = 990;
+    sample.cpu_cores = 1.25;
+    sample.memory_bytes = 4096;
+    sample.runq_latency_us = 12.5F;
+    model::UsageSample next;
+    next.time = 995;
+    next.cpu_cores = 0.1;
+    snapshot.workloads[0].usage = {sample, next};
+  }
+  auto save() {
+    return save_usage(node.state_dir(), "boot-1", snapshot, [](const std::string&) { return 7U; });
+  }
+  std::map<std::string, PastUsage> take(const std::string& boot, double now = 1000) {
+    warning.reset();
+    return take_usage(node.state_dir(), boot, now, warning);
+  }
+  model::Snapshot snapshot;
+};
+
+class RestartTest : public test::DaemonFixture {};
+
+}  // namespace
+
+TEST_F(LearnedTest, KeepsTheHighestMinuteOfCpuAndTheHighestReadingOfMemory) {
+  auto shares = open(0);
+  shares.take(found(0, 0.2, 0.5));
+  shares.take(found(30, 0.4, 0.9));
+  EXPECT_TRUE(shares.all().empty());  // the minute is not over
+  EXPECT_TRUE(shares.take(found(60, 0.1, 0.1)));
+  ASSERT_EQ(shares.all().size(), 1U);
+  EXPECT_EQ(shares.all()[0].time, 0);
+  EXPECT_NEAR(shares.all()[0].cpu, 0.3, 1e-12);
+  EXPECT_NEAR(shares.all()[0].memory, 0.9, 1e-12);
+  EXPECT_FALSE(shares.take(found(120, 0.5, 0.1)));
+  EXPECT_NEAR(shares.all()[0].cpu, 0.3, 1e-12);
+  shares.take(found(301, 0, 0));
+  EXPECT_TRUE(shares.take(found(400, 0, 0)));
+  ASSERT_EQ(shares.all().size(), 2U);
+  EXPECT_EQ(shares.all()[1].time, 300);
+}
+
+TEST_F(LearnedTest, LeavesOutWhatIsNotKnown) {
+  auto shares = open(0);
+  shares.take(found(0, std::nullopt, 0.5));
+  shares.take({});
+  shares.take(found(60, 0.5, 0.5));
+  EXPECT_TRUE(shares.all().empty());
+}
+
+TEST_F(LearnedTest, ForgetsWhatIsOlderThanADay) {
+  auto shares = open(0);
+  for (double time = 0; time < 3 * 86400; time += 60) shares.take(found(time, 0.5, 0.5));
+  EXPECT_LE(shares.all().size(), 290U);
+  EXPECT_GE(shares.all().size(), 288U);
+  // The clock is set back.
+  shares.take(found(1000, 0.5, 0.5));
+  shares.take(found(1100, 0.5, 0.5));
+  EXPECT_EQ(shares.all().size(), 1U);
+}
+
+TEST_F(LearnedTest, OutlivesTheDaemon) {
+  auto shares = open(0);
+  for (double time = 0; time < 1000; time += 60) shares.take(found(time, 0.25, 0.75));
+  ASSERT_TRUE(shares.save());
+  EXPECT_EQ(open(1000).all(), shares.all());
+  EXPECT_EQ(warning, std::nullopt);
+  EXPECT_TRUE(open(1e6).all().empty());
+}
+
+TEST_F(LearnedTest, ADamagedFileIsAsGoodAsNone) {
+  for (const std::string& text :
+       {std::string("{"), std::string("[]"), std::string(R"({"schema": "other/1", "shares": []})"),
+        std::string(R"({"schema": "berth.used-shares/1", "shares": [[1]]})"), std::string(300000, ' ')}) {
+    std::ofstream(node.state_dir() / "used_shares.json") << text;
+    EXPECT_TRUE(open(1000).all().empty());
+    EXPECT_NE(warning.value_or("").find("used_shares.json"), std::string::npos) << text.substr(0, 80);
+  }
+  std::ofstream(node.state_dir() / "used_shares.json") << R"({"schema": "berth.used-shares/1",
+      "shares": [[300, 0.5, 0.5], [0, 0.5, 0.5], [600, -1, 0], [900, 1, 1]]})";
+  EXPECT_EQ(open(1000).all().size(), 2U);
+}
+
+TEST_F(PastUsageTest, ComesBackAsItWasOnce) {
+  ASSERT_TRUE(save());
+  const auto past = take("boot-1");
+  ASSERT_EQ(past.size(), 1U);
+  EXPECT_EQ(past.begin()->first, snapshot.workloads[0].id);
+  EXPECT_EQ(past.begin()->second.cgroup_id, 7U);
+  EXPECT_EQ(past.begin()->second.usage, snapshot.workloads[0].usage);
+  EXPECT_TRUE(take("boot-1").empty());
+  EXPECT_EQ(warning, std::nullopt);
+}
+
+TEST_F(PastUsageTest, IsVoidAfterAnotherBootAndAfterAWhile) {
+  ASSERT_TRUE(save());
+  EXPECT_TRUE(take("boot-2").empty());
+  ASSERT_TRUE(save());
+  EXPECT_TRUE(take("boot-1", 5000).empty());
+  ASSERT_TRUE(save());
+  EXPECT_TRUE(take("boot-1", 10).empty());  // the clock was set back
+  EXPECT_EQ(warning, std::nullopt);
+}
+
+TEST_F(PastUsageTest, ADamagedFileIsAsGoodAsNone) {
+  for (const char* text : {"{", "[]", R"({"schema": "berth.usage/1"})",
+                           R"({"schema": "berth.usage/1", "boot": "boot-1", "workloads": {"a": 7}})"}) {
+    std::ofstream(node.state_dir() / "usage.json") << text;
+    EXPECT_TRUE(take("boot-1").empty()) << text;
+    EXPECT_NE(warning.value_or("").find("usage.json"), std::string::npos) << text;
+  }
+}
+
+TEST_F(RestartTest, SamplesOfARunThatGoesOnAreThereAtOnce) {
+  load_node();
+  start();
+  const auto usage_of = [&](const std::string& id) {
+    const auto snapshot = json::parse(daemon->snapshot_json());
+    for (const auto& workload : snapshot["workloads"]) {
+      if (workload["id"] == id) return workload["usage"].size();
+    }
+    return std::size_t{0};
+  };
+  // Readings that follow each other too closely make no sample.
+  ASSERT_TRUE(test::eventually([&] {
+    tick();
+    return usage_of("web/a") >= 3;
+  }));
+  const auto before = usage_of("web/a");
+  daemon->stop();
+  daemon.reset();
+  node.restart_group("web/b");
+  start();
+  tick();
+  EXPECT_GE(usage_of("web/a"), before);
+  EXPECT_LE(usage_of("web/b"), 1U);
+}
+
+}  // namespace berth::daemon

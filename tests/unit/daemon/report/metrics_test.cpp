@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/report/metrics.h"
+
+#include "daemon/daemon.h"
+#include "tests/paths.h"
+#include "tests/unit/daemon/fake_node.h"
+#include "tests/unit/daemon/report/exposition.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sys/wait.h>
+
+namespace berth::daemon {
+namespace {
+
+using test::Family;
+using test::parse_exposition;
+using Families = std::map<std::string, Family>;
+
+StatusReport busy_daemon() {
+  StatusReport status;
+  status.version = "1.2.3";
+  status.mode = "enforce";
+  status.ticks = 3600;
+  status.woken_by_pressure = 7;
+  status.last_wall_ms = 2.5;
+  status.total_cpu_ms = 4500;
+  status.capabilities = {{"cgroup-v2", true, "/sys/fs/cgroup"}, {"llc", false, "not said"}};
+  status.workloads = {3, 5, 1};
+  model::Gpu gpu;
+  gpu.id = "0000:3b:00.0";
+  gpu.memory_bytes = 100;
+  gpu.memory_used_bytes = 80;
+  gpu.utilisation = 0.4;
+  gpu.other_processes = 2;
+  status.gpus = {{gpu, {"web"}}};
+  status.score_node = 0.0825;
+  status.undo_records = 4;
+  status.held = {2, 3, 1};
+  status.stragglers = 3;
+  status.relocations = 1;
+  status.oversell.emplace();
+  status.memory_rss_bytes = 15'728'640;
+  status.sampling.cpu = 0.003;
+  status.sampling.bpf_cpu = 0.001;
+  return status;
+}
+
+WorkloadFigures known_workload() {
+  WorkloadFigures workload;
+  workload.id = "system.slice/web@1.service";
+  workload.service = "web";
+  workload.workload_class = model::WorkloadClass::latency_sensitive;
+  workload.cpu_cores = 1.5;
+  workload.memory_bytes = 1'073'741'824;
+  workload.vcpus = 4;
+  workload.pinned_vcpus = 4;
+  workload.score = 0.17;
+  workload.cpu_pressure_some_avg10 = 12.5;
+  workload.service_pressure = 0.4;
+  workload.cpu_quota_cores = 4;
+  workload.original_cpu_quota_cores = 2;
+  workload.cpu_throttled = 0.5;
+  workload.memory_high_bytes = 8192;
+  workload.original_memory_high_bytes = 4096;
+  workload.progress = 0.25;
+  workload.runq_latency_us = 120;
+  workload.runq_latency_p50_us = 20;
+  workload.llc_mpki = 3.5;
+  return workload;
+}
+
+double only(const Families& families, const std::string& name) {
+  const auto& samples = families.at(name).samples;
+  EXPECT_EQ(samples.size(), 1U) << name;
+  return samples.at(0).value;
+}
+
+TEST(Metrics, SayWhatTheDaemonIsAndDoes) {
+  auto status = busy_daemon();
+  const auto families = parse_exposition(metrics_text(status, {}));
+  EXPECT_EQ(only(families, "berth_build_info"), 1);
+  EXPECT_EQ(families.at("berth_build_info").samples.at(0).labels.at("version"), "1.2.3");
+  EXPECT_EQ(only(families, "berth_enforcing"), 1);
+  EXPECT_EQ(only(families, "berth_ticks_total"), 3600);
+  EXPECT_EQ(only(families, "berth_ticks_woken_by_pressure_total"), 7);
+  EXPECT_EQ(only(families, "berth_tick_cpu_seconds_total"), 4.5);
+  EXPECT_EQ(only(families, "berth_last_tick_duration_seconds"), 0.0025);
+  EXPECT_EQ(only(families, "berth_resident_memory_bytes"), 15'728'640);
+  EXPECT_EQ(only(families, "berth_node_score"), 0.0825);
+  EXPECT_EQ(only(families, "berth_undo_records"), 4);
+  EXPECT_EQ(only(families, "berth_stragglers"), 3);
+  EXPECT_EQ(only(families, "berth_relocations"), 1);
+  EXPECT_EQ(only(families, "berth_unmanaged_workloads"), 1);
+  EXPECT_EQ(only(families, "berth_config_error"), 0);
+  EXPECT_EQ(only(families, "berth_sampling_cpu_cores"), 0.003);
+  EXPECT_EQ(only(families, "berth_sampling_bpf_cpu_cores"), 0.001);
+  status.mode = "observe";
+  status.config_error = "b.toml:1:1: no";
+  const auto others = parse_exposition(metrics_text(status, {}));
+  EXPECT_EQ(only(others, "berth_enforcing"), 0);
+  EXPECT_EQ(only(others, "berth_config_error"), 1);
+}
+
+TEST(Metrics, CountWorkloadsByClassAndNameCapabilities) {
+  const auto families = parse_exposition(metrics_text(busy_daemon(), {}));
+  std::map<std::string, double> classes;
+  for (const auto& sample : families.at("berth_workloads").samples)
+    classes[sample.labels.at("class")] = sample.value;
+  EXPECT_EQ(classes, (std::map<std::string, double>{{"latency-sensitive", 3}, {"best-effort", 5}}));
+  std::map<std::string, double> held;
+  for (const auto& sample : families.at("berth_held_limits").samples)
+    held[sample.labels.at("cause")] = sample.value;
+  EXPECT_EQ(held, (std::map<std::string, double>{{"extended", 2}, {"reclaimed", 3}, {"preempted", 1}}));
+  std::map<std::string, double> capabilities;
+  for (const auto& sample : families.at("berth_capability").samples) {
+    capabilities[sample.labels.at("name")] = sample.value;
+  }
+  EXPECT_EQ(capabilities, (std::map<std::string, double>{{"cgroup-v2", 1}, {"llc", 0}}));
+}
+
+TEST(Metrics, AreInBaseUnits) {
+  const auto families = parse_exposition(metrics_text(busy_daemon(), {known_workload()}));
+  const std::map<std::string, double> expected{{"cpu_cores", 1.5},
+                                               {"memory_bytes", 1'073'741'824},
+                                               {"vcpus", 4},
+                                               {"pinned_vcpus", 4},
+                                               {"score", 0.17},
+                                               {"cpu_pressure_ratio", 0.125},
+                                               {"service_pressure_ratio", 0.4},
+                                               {"cpu_quota_cores", 4},
+                                               {"cpu_quota_original_cores", 2},
+                                               {"cpu_throttled_ratio", 0.5},
+                                               {"memory_high_bytes", 8192},
+                                               {"memory_high_original_bytes", 4096},
+                                               {"progress_ratio", 0.25},
+                                               {"runq_latency_seconds", 0.00012},
+                                               {"runq_latency_p50_seconds", 0.00002},
+                                               {"llc_mpki", 3.5}};
+  const std::map<std::string, std::string> labels{
+      {"workload", "system.slice/web@1.service"}, {"service", "web"}, {"class", "latency-sensitive"}};
+  std::size_t found = 0;
+  for (const auto& [name, family] : families) {
+    if (!name.starts_with("berth_workload_")) continue;
+    ++found;
+    EXPECT_DOUBLE_EQ(only(families, name), expected.at(name.substr(15))) << name;
+    EXPECT_EQ(family.samples.at(0).labels, labels) << name;
+  }
+  EXPECT_EQ(found, expected.size());
+}
+
+TEST(Metrics, AnUnknownFigureIsAbsent) {
+  WorkloadFigures unknown;
+  unknown.id = "batch/x";
+  unknown.service = "x";
+  auto status = busy_daemon();
+  status.score_node = std::nullopt;
+  const auto families = parse_exposition(metrics_text(status, {unknown}));
+  EXPECT_FALSE(families.contains("berth_node_score"));
+  std::set<std::string> known;
+  for (const auto& [name, family] : families) {
+    if (name.starts_with("berth_workload_")) known.insert(name);
+  }
+  EXPECT_EQ(known, std::set<std::string>{"berth_workload_pinned_vcpus"}) << "it is known that there are none";
+  const auto both = parse_exposition(metrics_text(status, {unknown, known_workload()}));
+  EXPECT_EQ(both.at("berth_workload_cpu_cores").samples.size(), 1U);
+  EXPECT_EQ(both.at("berth_workload_pinned_vcpus").samples.size(), 2U);
+}
+
+TEST(Metrics, LabelsAreEscaped) {
+  auto workload = known_workload();
+  workload.id = "a\\b\"c\nd{e}=,f\xc3\xa9 g";
+  const auto families = parse_exposition(metrics_text(busy_daemon(), {workload}));
+  EXPECT_EQ(families.at("berth_workload_score").samples.at(0).labels.at("workload"), workload.id);
+}
+
+TEST(Metrics, AreNamedInTheContractAllOfThem) {
+  std::ifstream file(BERTH_DOCS "/contract.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  const std::string contract = text.str();
+  std::set<std::string> promised;
+  const std::regex name("`(berth_[a-z0-9_]+)");
+  for (std::sregex_iterator it(contract.begin(), contract.end(), name), end; it != end; ++it)
+    promised.insert((*it)[1]);
+  std::set<std::string> made;
+  for (const auto& [family, unused] : parse_exposition(metrics_text(busy_daemon(), {known_workload()}))) {
+    made.insert(family);
+  }
+  EXPECT_EQ(promised, made);
+}
+
+TEST(Metrics, PassPromtool) {
+  if (std::system("command -v promtool >/dev/null") != 0) GTEST_SKIP() << "there is no promtool here";
+  auto odd = known_workload();
+  odd.id = "a\\b\"c\nd";
+  FILE* promtool = popen("promtool check metrics 2>&1", "w");
+  ASSERT_NE(promtool, nullptr);
+  const std::string text = metrics_text(busy_daemon(), {known_workload(), odd});
+  EXPECT_EQ(std::fwrite(text.data(), 1, text.size(), promtool), text.size());
+  EXPECT_EQ(WEXITSTATUS(pclose(promtool)), 0) << text;
+}
+
+TEST(Metrics, OfADaemonAreThoseOfItsLastTick) {
+  test::FakeNode node;
+  node.configure(std::string("mode = \"enforce\"\n") + test::kMixedLoad);
+  node.add_group("web/a");
+  node.add_group("batch/x", "0-7");
+  double now = 1000;
+  auto started = Daemon::start(node.options(), node.settings(), [&now] { return now; });
+  ASSERT_TRUE(started) << started.error().message();
+  auto& daemon = **started;
+  for (int i = 1; i <= 3; ++i) {
+    node.use_cpu("web/a", 0.5 * i);
+    now += 1;
+    daemon.tick();
+  }
+  const auto families = parse_exposition(daemon.metrics_text());
+  EXPECT_EQ(only(families, "berth_ticks_total"), 3);
+  EXPECT_GT(only(families, "berth_tick_cpu_seconds_total"), 0);
+  EXPECT_EQ(only(families, "berth_enforcing"), 1);
+  std::map<std::string, double> pinned;
+  for (const auto& sample : families.at("berth_workload_pinned_vcpus").samples) {
+    pinned[sample.labels.at("workload")] = sample.value;
+  }
+  EXPECT_EQ(pinned.at("web/a"), 2);
+  std::map<std::string, double> cores;
+  for (const auto& sample : families.at("berth_workload_cpu_cores").samples) {
+    cores[sample.labels.at("workload")] = sample.value;
+  }
+  const auto listed = nlohmann::json::parse(daemon.workloads_json()).at("workloads");
+  ASSERT_EQ(listed.size(), cores.size());
+  for (const auto& workload : listed) {
+    const double wanted = workload.at("cpu_cores");
+    EXPECT_NEAR(cores.at(workload.at("id")), wanted, 1e-9 * wanted);
+  }
+  EXPECT_GT(cores.at("web/a"), 0);
+  EXPECT_FALSE(families.contains("berth_workload_runq_latency_seconds")) << "nobody measures it here";
+}
+
+}  // namespace
+}  // namespace berth::daemon

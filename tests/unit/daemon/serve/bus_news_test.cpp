@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a listener on the bus is told, and that it comes back after it was lost.
+#include "daemon/daemon.h"
+#include "tests/unit/daemon/fake_node.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace berth::daemon {
+namespace {
+
+struct Heard {
+  std::vector<std::string> news;
+  Link link = Link::up;
+  std::optional<std::string> polkit_problem;
+  int started = 0;
+};
+
+class Recorder final : public Listener {
+ public:
+  explicit Recorder(Heard& heard) : heard_(heard) {}
+  Link link() const override { return heard_.link; }
+  std::string problem() const override { return "the cable was cut"; }
+  std::optional<std::string> polkit_problem() const override { return heard_.polkit_problem; }
+  void workload_appeared(const std::string& id) override { heard_.news.push_back("appeared " + id); }
+  void workload_vanished(const std::string& id) override { heard_.news.push_back("vanished " + id); }
+  void workload_changed(const std::string& id) override { heard_.news.push_back("changed " + id); }
+  void pinned(const std::string& workload, const std::string& cpus, const std::string& decision) override {
+    heard_.news.push_back("pinned " + workload + " " + cpus +
+                          (decision.starts_with("d-") ? "" : " undecided"));
+  }
+  void unpinned(const std::string& workload, const std::string&) override {
+    heard_.news.push_back("unpinned " + workload);
+  }
+  void quota_changed(const std::string& workload, const std::string& attribute, const std::string& old_value,
+                     const std::string& new_value, const std::string& decision) override {
+    heard_.news.push_back(workload + " " + attribute + " " + old_value + " -> " + new_value +
+                          (decision.starts_with("d-") ? "" : " undecided"));
+  }
+  void evicted(const std::string& workload, const std::string& step, std::uint64_t memory_bytes,
+               const std::string& decision) override {
+    heard_.news.push_back("evicted " + workload + " " + step + " " + std::to_string(memory_bytes) + " " +
+                          decision);
+  }
+  void straggler_found(const StragglerNews& news) override {
+    heard_.news.push_back("straggler " + news.workload + ": " + news.reason + " " + news.decision);
+  }
+  void relocation_needed(const StragglerNews& news) override {
+    heard_.news.push_back("relocate " + news.workload + " " + news.decision);
+  }
+  void scheduling_state_changed(const std::string& resource, const std::string& before,
+                                const std::string& after, const std::string&,
+                                const std::string& decision) override {
+    heard_.news.push_back(resource + " " + before + " -> " + after +
+                          (decision.starts_with("d-") ? "" : " undecided"));
+  }
+  void mode_changed() override { heard_.news.emplace_back("mode"); }
+  void node_changed() override { heard_.news.emplace_back("node"); }
+
+ private:
+  Heard& heard_;
+};
+
+class BusNewsTest : public testing::Test {
+ protected:
+  void start() {
+    auto started = Daemon::start(node.options(), node.settings(), [this] { return now; });
+    if (!started) throw std::runtime_error(started.error().message());
+    daemon = std::move(*started);
+    daemon->serve_bus([this](Control&) -> model::Result<std::unique_ptr<Listener>> {
+      ++heard.started;
+      if (!bus_there) return model::fail(model::ErrorKind::unavailable, "no bus here");
+      heard.link = link;
+      return std::make_unique<Recorder>(heard);
+    });
+  }
+  nlohmann::json capability(const std::string& name) {
+    const auto status = nlohmann::json::parse(daemon->status_json());
+    for (const auto& item : status["capabilities"]) {
+      if (item["name"] == name) return item;
+    }
+    return {};
+  }
+  std::vector<std::string> tick() {
+    heard.news.clear();
+    now += 1;
+    daemon->tick();
+    return heard.news;
+  }
+
+  test::FakeNode node;
+  Heard heard;
+  bool bus_there = true;
+  Link link = Link::up;  // of a bus that was begun with
+  std::unique_ptr<Daemon> daemon;
+  double now = 1000;
+};
+
+using News = std::vector<std::string>;
+
+TEST_F(BusNewsTest, AQuietTickIsNoNews) {
+  node.add_group("batch/x");
+  start();
+  tick();
+  EXPECT_EQ(tick(), News{});
+  node.use_cpu("batch/x", 1);
+  EXPECT_EQ(tick(), News{}) << "figures are not news";
+}
+
+TEST_F(BusNewsTest, WorkloadsThatComeGoAndChange) {
+  start();
+  tick();
+  node.add_group("batch/x");
+  ASSERT_TRUE(test::eventually([&] { return !tick().empty(); }));
+  EXPECT_EQ(heard.news, (News{"appeared batch/x", "node"}));
+  ASSERT_TRUE(daemon->set_workload("batch/x", {{"service", "shop"}}));
+  EXPECT_EQ(tick(), News{"changed batch/x"});
+  node.restart_group("batch/x");
+  ASSERT_TRUE(test::eventually([&] { return !tick().empty(); }));
+  EXPECT_EQ(heard.news, (News{"vanished batch/x", "appeared batch/x"}));
+  node.remove_group("batch/x");
+  ASSERT_TRUE(test::eventually([&] { return !tick().empty(); }));
+  EXPECT_EQ(heard.news, (News{"vanished batch/x", "node"}));
+}
+
+TEST_F(BusNewsTest, PinsAndModes) {
+  node.add_group("web/a");
+  start();
+  tick();
+  heard.news.clear();
+  ASSERT_TRUE(daemon->set_mode("enforce"));
+  EXPECT_EQ(heard.news, News{"mode"});
+  const auto news = tick();
+  ASSERT_NE(node.cpus("web/a"), "");
+  EXPECT_EQ(news, (News{"changed web/a", "pinned web/a " + node.cpus("web/a")}));
+  EXPECT_EQ(daemon->workload("web/a")->pinned_cpus, node.cpus("web/a")) << "known when it is told";
+  heard.news.clear();
+  ASSERT_TRUE(daemon->set_mode("observe"));
+  EXPECT_EQ(heard.news, (News{"changed web/a", "unpinned web/a", "mode"}));
+}
+
+LogEntry change_of(const std::string& kind, const std::string& attribute, const std::string& result) {
+  LogEntry entry;
+  entry.workload = "batch/x";
+  entry.kind = kind;
+  entry.attribute = attribute;
+  entry.old_value = "a";
+  entry.new_value = "b";
+  entry.result = result;
+  entry.decision = kind == "restore" ? "" : "d-1";
+  return entry;
+}
+
+TEST_F(BusNewsTest, LimitsAndStragglers) {
+  start();
+  tick();
+  auto observer = Observer::start(node.hierarchy(), {}, node.proc(), node.sys(), 60);
+  ASSERT_TRUE(observer);
+  Recorder recorder(heard);
+  BusNews news;
+  news.start(*daemon, **observer);
+  heard.news.clear();
+  StragglerWatch::News stragglers;
+  stragglers.found.push_back({"web/a", "late", {}, "d-2"});
+  stragglers.relocate.push_back({"web/b", "too big", {}, ""});
+  news.tell(recorder, *daemon, **observer,
+            {change_of("set-cpu-quota", "cpu.max", "applied"),
+             change_of("set-memory-high", "memory.high", "failed"),
+             change_of("set-cpu-quota", "cpu.max", "observed"), change_of("foreign", "cpu.max", "applied"),
+             change_of("restore", "memory.high", "restored"), change_of("restore", "cpuset.cpus", "restored"),
+             change_of("restore", "memory.high", "left")},
+            stragglers);
+  EXPECT_EQ(heard.news, (News{"batch/x cpu.max a -> b", "batch/x memory.high a -> b undecided",
+                              "unpinned batch/x", "straggler web/a: late d-2", "relocate web/b "}));
+}
+
+TEST_F(BusNewsTest, ALostBusIsTakenUpAgain) {
+  node.add_group("web/a");
+  start();
+  tick();
+  EXPECT_EQ(heard.started, 1);
+  heard.link = Link::lost;
+  bus_there = false;
+  tick();
+  EXPECT_NE(daemon->status_json().find("the cable was cut"), std::string::npos);
+  for (int i = 0; i < 25; ++i) tick();
+  EXPECT_EQ(heard.started, 3) << "every 10 s";
+  EXPECT_NE(daemon->status_json().find("no bus here"), std::string::npos);
+  bus_there = true;
+  for (int i = 0; i < 10; ++i) tick();
+  EXPECT_EQ(heard.started, 4);
+  node.add_group("web/b");
+  ASSERT_TRUE(test::eventually([&] { return !tick().empty(); }));
+}
+
+TEST_F(BusNewsTest, ABusThatNeverAnswersIsGivenUpAndTriedAgain) {
+  link = Link::connecting;
+  start();
+  EXPECT_TRUE(daemon->bus_settled()) << "nothing is under way";
+  tick();
+  EXPECT_FALSE(daemon->bus_settled());
+  EXPECT_EQ(capability("bus")["available"], false);
+  heard.link = Link::lost;
+  EXPECT_TRUE(daemon->bus_settled());
+  EXPECT_NE(capability("bus")["detail"].get<std::string>().find("the cable was cut"), std::string::npos);
+  for (int i = 0; i < 9; ++i) tick();
+  EXPECT_EQ(heard.started, 1);
+  link = Link::up;
+  for (int i = 0; i < 3; ++i) tick();
+  EXPECT_EQ(heard.started, 2);
+  EXPECT_EQ(capability("bus")["available"], true);
+}
+
+TEST_F(BusNewsTest, PolkitIsThereWhereTheBusHasIt) {
+  bus_there = false;
+  start();
+  tick();
+  EXPECT_EQ(capability("polkit")["available"], false);
+  bus_there = true;
+  for (int i = 0; i < 11; ++i) tick();
+  EXPECT_EQ(capability("polkit")["available"], true);
+  heard.polkit_problem = "nobody there";
+  EXPECT_EQ(capability("polkit")["available"], false);
+  EXPECT_EQ(capability("polkit")["detail"], "nobody there; only root may change things over the bus");
+}
+
+}  // namespace
+}  // namespace berth::daemon

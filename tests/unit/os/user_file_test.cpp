@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/user_file.h"
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace berth::os {
+namespace {
+
+using model::ErrorKind;
+
+class UserFileTest : public ::testing::Test {
+ protected:
+  UserFileTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "berth-file-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+    root = name;
+    std::ofstream(root / "log") << "text";
+  }
+  ~UserFileTest() override {
+    std::error_code ignored;
+    std::filesystem::remove_all(root, ignored);
+  }
+  static ErrorKind problem(const std::filesystem::path& path) {
+    const auto opened = open_user_file(path);
+    EXPECT_FALSE(opened) << path;
+    return opened ? ErrorKind::io : opened.error().kind();
+  }
+  std::filesystem::path root;
+};
+
+TEST_F(UserFileTest, FilesAndDirectoriesAreOpened) {
+  const auto file = open_user_file(root / "x" / ".." / "log");
+  ASSERT_TRUE(file) << file.error().message();
+  std::array<char, 8> text{};
+  EXPECT_EQ(read(file->get(), text.data(), text.size()), 4);
+  EXPECT_TRUE(open_user_file(root));
+}
+
+TEST_F(UserFileTest, WhatIsNotThereIsGone) { EXPECT_EQ(problem(root / "other"), ErrorKind::gone); }
+
+TEST_F(UserFileTest, WhatMayBlockOrDoesThingsWhenOpenedIsRefused) {
+  ASSERT_EQ(mkfifo((root / "fifo").c_str(), 0600), 0);
+  EXPECT_EQ(problem(root / "fifo"), ErrorKind::refused);
+  std::filesystem::create_symlink(root / "log", root / "link");
+  EXPECT_EQ(problem(root / "link"), ErrorKind::refused);
+}
+
+TEST_F(UserFileTest, FileSystemsThatThisHostDoesNotKeepItselfAreNotEntered) {
+  EXPECT_EQ(problem("/proc/self/status"), ErrorKind::refused);
+  EXPECT_EQ(problem("/sys/kernel"), ErrorKind::refused);
+}
+
+}  // namespace
+}  // namespace berth::os
