@@ -2,6 +2,7 @@
 #include "cli/command.h"
 #include "cli/document.h"
 #include "cli/workload_name.h"
+#include "config/workload_settings.h"
 #include "model/json_text.h"
 #include "model/name.h"
 
@@ -19,8 +20,6 @@ namespace berth::cli {
 
 namespace {
 
-constexpr std::array<const char*, 6> kKeys{"class", "service", "vcpus", "deadline", "priority", "evictable"};
-
 // This checks the keys. The daemon checks the values, as it is the one to use them.
 Outcome<std::map<std::string, std::string>> parse_settings(const std::vector<std::string>& assignments) {
   std::map<std::string, std::string> settings;
@@ -30,9 +29,9 @@ Outcome<std::map<std::string, std::string>> parse_settings(const std::vector<std
       return problem(Exit::wrong_use, fmt::format("\"{}\" is not KEY=VALUE", assignment));
     }
     const std::string key = assignment.substr(0, equals);
-    if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
+    if (!config::is_workload_key(key)) {
       return problem(Exit::wrong_use, fmt::format("there is no setting \"{}\"; there are {}", key,
-                                                  model::joined(kKeys, ", ")));
+                                                  model::joined(config::kWorkloadKeys, ", ")));
     }
     if (equals + 1 == assignment.size()) {
       return problem(Exit::wrong_use,
@@ -65,7 +64,7 @@ Outcome<void> set(Session& session, const Arguments& arguments) {
   auto settings = parse_settings(assignments);
   if (!settings) return tl::unexpected(settings.error());
   // An empty value removes a setting.
-  for (const char* key : kKeys) {
+  for (const std::string_view key : config::kWorkloadKeys) {
     if (reset) settings->emplace(key, "");
   }
   auto addressed = address(workload);

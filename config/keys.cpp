@@ -6,6 +6,7 @@
 #include "model/cpu_set.h"
 #include "model/glob.h"
 #include "model/json.h"
+#include "model/limits.h"
 #include "model/progress.h"
 
 #include <cmath>
@@ -366,6 +367,7 @@ KeySpec<WorkloadRule> service_key() {
     const auto* text = node.as_string();
     if (text == nullptr) return "";
     if (text->get().empty()) return "it is empty";
+    if (text->get().size() > model::kMaxServiceBytes) return "it is longer than 256 bytes";
     for (const char c : text->get()) {
       if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) return "it holds a control character";
     }
@@ -411,11 +413,13 @@ std::vector<KeySpec<WorkloadRule>> make_workload_specs() {
   specs.push_back(size_key<WorkloadRule>(
       "memory", +[](WorkloadRule & r) -> auto& { return r.memory_bytes; }));
   specs.push_back(integer_key<WorkloadRule>(
-      "priority", -1000000, 1000000, +[](WorkloadRule & r) -> auto& { return r.priority; }));
+      "priority", -model::kMaxPriority, model::kMaxPriority,
+      +[](WorkloadRule & r) -> auto& { return r.priority; }));
   specs.push_back(boolean_key<WorkloadRule>(
       "evictable", +[](WorkloadRule & r) -> auto& { return r.evictable; }));
   specs.push_back(duration_key<WorkloadRule>(
-      "deadline", 1, 10 * kYear, +[](WorkloadRule & r) -> auto& { return r.deadline_s; }));
+      "deadline", model::kMinDeadline_s, model::kMaxDeadline_s,
+      +[](WorkloadRule & r) -> auto& { return r.deadline_s; }));
   specs.push_back(progress_key());
   return specs;
 }

@@ -10,6 +10,7 @@
 #include "policies/spark/hold.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <ctime>
 #include <iterator>
@@ -274,7 +275,8 @@ void Daemon::open_learned() {
   used_shares_.emplace(options_.state_dir, clock_(), warning);
   say("what the last day was like is", warning);
   warning.reset();
-  admissions_.emplace(options_.runtime_dir, [this] { return node(); }, warning);
+  admissions_.emplace(
+      options_.runtime_dir, [this] { return node(); }, warning);
   say("some reservations are", warning);
   warning.reset();
   // Without the boot's id nothing is of this boot for certain.
@@ -315,26 +317,67 @@ void Daemon::serve_metrics(sd_event* event) {
   metrics_.keep(settings_.metrics_listen, clock_());
 }
 
+// The order matters: each step takes the host, the holdings or the snapshot as the step before left them.
+const std::array<Daemon::Step, 9> Daemon::kEnforcing{{
+    {"follow: what ended is held no longer", &Daemon::follow_workloads},
+    {"look: read the host", &Daemon::look},
+    {"check: values that another program changed", &Daemon::check_foreign},
+    {"advance: evictions under way", &Daemon::advance_under_way},
+    {"assemble: the snapshot", &Daemon::assemble},
+    {"decide: the plan", &Daemon::plan},
+    {"evict: what the plan ends", &Daemon::carry_out_evictions},
+    {"apply: what the plan changes", &Daemon::apply_plan},
+    {"divide: executors into cgroups of their own", &Daemon::divide_executors},
+}};
+
 std::vector<LogEntry> Daemon::decide_and_enforce(double now) {
-  auto entries = enforcer_->follow(observer_->found(), now);
-  look(now);
-  append(entries, enforcer_->check(observer_->readings(), observer_->found(), settings_.foreign_writer, now));
+  std::vector<LogEntry> entries;
+  for (const Step& step : kEnforcing) {
+    const double begun = os::monotonic_s();
+    append(entries, (this->*step.run)(now));
+    os::log_debug("{}: {:.1f} ms", step.what, (os::monotonic_s() - begun) * 1000);
+  }
+  return entries;
+}
+
+std::vector<LogEntry> Daemon::follow_workloads(double now) {
+  return enforcer_->follow(observer_->found(), now);
+}
+
+std::vector<LogEntry> Daemon::check_foreign(double now) {
+  return enforcer_->check(observer_->readings(), observer_->found(), settings_.foreign_writer, now);
+}
+
+std::vector<LogEntry> Daemon::advance_under_way(double now) {
   evictor_.forget_departed(observer_->found());
-  append(entries, evictor_.advance(now));
-  // What comes in the place of the evicted is to be known soon.
+  auto entries = evictor_.advance(now);
+  // The replacement of an evicted executor is to be known soon.
   if (!evictor_.marks().apps.empty()) spark_.look_again();
-  const auto& snapshot = observer_->assemble(holdings(), unmanaged(), *overrides_, stragglers_,
-                                             enforcer_->refused(), evictor_.marks());
-  append(entries, let_go_of_spared(now));
-  plan_ = {};  // the old and the new one need not be there at once
+  return entries;
+}
+
+std::vector<LogEntry> Daemon::assemble(double now) {
+  observer_->assemble({.holdings = holdings(),
+                       .unmanaged = unmanaged(),
+                       .overrides = *overrides_,
+                       .stragglers = stragglers_,
+                       .refused = enforcer_->refused(),
+                       .evictions = evictor_.marks()});
+  return let_go_of_spared(now);
+}
+
+std::vector<LogEntry> Daemon::plan(double now) {
+  const auto& snapshot = observer_->snapshot();
+  plan_ = {};  // the old plan and the new one need not be in memory at once
   plan_ = policies::decide(snapshot, settings_.policies);
   std::erase_if(plan_.actions, [this](const model::Action& action) { return enforcer_->refuses(action); });
   evictor_.look_at_memory(policies::is_memory_short(snapshot, plan_), now, settings_.policies.spark.hold_s);
-  append(entries, carry_out_evictions(now));
+  return {};
+}
+
+std::vector<LogEntry> Daemon::apply_plan(double) {
   const std::chrono::milliseconds budget(static_cast<int>(settings_.tick_s * kApplyShare * 1000));
-  append(entries, enforcer_->apply(plan_, snapshot, observer_->found(), budget));
-  append(entries, divide_executors(now));
-  return entries;
+  return enforcer_->apply(plan_, observer_->snapshot(), observer_->found(), budget);
 }
 
 std::vector<LogEntry> Daemon::divide_executors(double now) {
@@ -360,19 +403,21 @@ std::vector<LogEntry> Daemon::decide_in_shadow(double now) {
   shadow_.follow(*observer_);
   look(now);
   plan_ = {};
-  const auto& snapshot =
-      observer_->assemble(shadow_.holdings(), {}, *overrides_, stragglers_, {}, shadow_.evictions());
+  const auto& snapshot = observer_->assemble({.holdings = shadow_.holdings(),
+                                              .overrides = *overrides_,
+                                              .stragglers = stragglers_,
+                                              .evictions = shadow_.evictions()});
   plan_ = policies::decide(snapshot, settings_.policies);
   shadow_.look_at_memory(policies::is_memory_short(snapshot, plan_), now, settings_.policies.spark.hold_s);
   auto entries = shadow_.apply(plan_, *observer_);
   std::erase_if(entries, [](const LogEntry& entry) { return entry.kind == "advertise"; });  // see advertise()
   // The snapshot that is shown is of what really holds.
   admissions_->show_pending();
-  observer_->assemble({}, {}, *overrides_, stragglers_);
+  observer_->assemble({.overrides = *overrides_, .stragglers = stragglers_});
   return entries;
 }
 
-void Daemon::look(double now) {
+std::vector<LogEntry> Daemon::look(double now) {
   const double cpu_before = os::seconds_of(CLOCK_THREAD_CPUTIME_ID);
   auto messages = observer_->read(now);
   keep_to_budget(os::seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_before);
@@ -382,6 +427,7 @@ void Daemon::look(double now) {
   for (const auto& message : progress_files_.follow(observer_->found(), observer_->progress(), now)) {
     os::log_warning("{}", message);
   }
+  return {};
 }
 
 void Daemon::keep_to_budget(double read_cpu_s) {

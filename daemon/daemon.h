@@ -31,6 +31,7 @@
 #include "model/plan.h"
 #include "os/clock.h"
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -136,7 +137,20 @@ class Daemon final : public Control {
   cgroup::RestoreReport end_enforcing(const std::string& reason);
   void reopen_what_failed();
   void decide();
+  // A step of a tick that enforces; returns what it did.
+  struct Step {
+    const char* what;
+    std::vector<LogEntry> (Daemon::*run)(double now);
+  };
+  static const std::array<Step, 9> kEnforcing;
   std::vector<LogEntry> decide_and_enforce(double now);
+  std::vector<LogEntry> follow_workloads(double now);
+  std::vector<LogEntry> look(double now);
+  std::vector<LogEntry> check_foreign(double now);
+  std::vector<LogEntry> advance_under_way(double now);
+  std::vector<LogEntry> assemble(double now);
+  std::vector<LogEntry> plan(double now);
+  std::vector<LogEntry> apply_plan(double now);
   std::vector<LogEntry> decide_in_shadow(double now);
   std::vector<LogEntry> carry_out_evictions(double now);
   // Of victims that became latency-sensitive, or are left alone, since.
@@ -146,7 +160,6 @@ class Daemon final : public Control {
   bool makes_leaves() const { return settings_.spark_watch && settings_.spark_leaf; }
   std::vector<LogEntry> divide_executors(double now);
   std::vector<LogEntry> put_back_leaves(const std::string& reason);
-  void look(double now);
   void watch_spark();
   void keep_to_budget(double read_cpu_s);
   SamplingReport sampling_report() const;
@@ -197,7 +210,6 @@ class Daemon final : public Control {
   std::optional<Admissions> admissions_;
   Announcer announcer_;
   WorkloadCounts counts_;
-
 
   double started_ = 0;
   double config_loaded_ = 0;

@@ -108,7 +108,7 @@ ExitStatus run_once(const Options& options, const config::Settings& settings) {
   // Settings made over the bus count here as they do for the daemon.
   std::optional<std::string> ignored;
   const Overrides overrides(options.runtime_dir, ignored);
-  const auto& snapshot = (*observer)->assemble({}, {}, overrides);
+  const auto& snapshot = (*observer)->assemble({.overrides = overrides});
   const auto plan = policies::decide(snapshot, settings.policies);
   if (options.json) {
     fmt::print("{}\n", model::to_json(plan));

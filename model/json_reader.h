@@ -8,6 +8,7 @@
 
 #include "model/cpu_set.h"
 #include "model/error.h"
+#include "model/limits.h"
 
 #include <array>
 #include <cstddef>
@@ -68,7 +69,7 @@ class JsonValue {
   std::int64_t integer(std::int64_t lowest, std::int64_t highest) const;
   int small_integer(int lowest, int highest) const { return static_cast<int>(integer(lowest, highest)); }
   // Epoch seconds, up to the year 9999, so that milliseconds are noticed.
-  double epoch() const { return number(0, 253402300799.0); }
+  double epoch() const { return number(0, kLastTime_s); }
   double fraction() const { return number(0, 1); }
   // 0..kMaxBytes.
   std::uint64_t bytes() const;

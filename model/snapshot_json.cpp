@@ -2,6 +2,7 @@
 #include "model/json.h"
 #include "model/json_reader.h"
 #include "model/json_writer.h"
+#include "model/limits.h"
 #include "model/oversell_json.h"
 #include "model/pending_json.h"
 #include "model/snapshot_checks.h"
@@ -19,7 +20,6 @@ namespace {
 
 constexpr const char* kSchema = "berth.snapshot/1";
 
-constexpr double kMaxSeconds = 253402300799.0;
 constexpr double kMaxLoad = 1e9;
 constexpr double kMaxCoefficient = 1e6;
 constexpr double kMaxShare = 1e6;         // far above what makes sense
@@ -58,7 +58,7 @@ SparkStage read_stage(const JsonValue& value) {
       SparkTask& read = stage.tasks.emplace_back();
       read.executor = task.required("executor").name();
       if (const auto input = task.optional("input_bytes")) read.input_bytes = input->bytes();
-      read.duration_s = task.required("duration_s").number(0, kMaxSeconds);
+      read.duration_s = task.required("duration_s").number(0, kLastTime_s);
       if (const auto keepers = task.optional("kept_by"))
         keepers->each([&read](const JsonValue& keeper) { read.kept_by.push_back(keeper.name()); });
     });
@@ -70,7 +70,7 @@ SparkApp read_app(const JsonValue& value) {
   SparkApp app;
   app.id = object.required("id").name();
   if (const auto calculated = object.optional("calculated_time_s"))
-    app.calculated_time_s = calculated->number(0, kMaxSeconds);
+    app.calculated_time_s = calculated->number(0, kLastTime_s);
   if (const auto service = object.optional("shuffle_service")) app.shuffle_service = service->boolean();
   if (const auto migration = object.optional("migration")) app.migration = migration->boolean();
   if (const auto stages = object.optional("stages"))
@@ -80,7 +80,7 @@ SparkApp read_app(const JsonValue& value) {
       JsonObject task(element);
       SparkRunningTask& read = app.running.emplace_back();
       read.executor = task.required("executor").name();
-      if (const auto elapsed = task.optional("elapsed_s")) read.elapsed_s = elapsed->number(0, kMaxSeconds);
+      if (const auto elapsed = task.optional("elapsed_s")) read.elapsed_s = elapsed->number(0, kLastTime_s);
     });
   return app;
 }

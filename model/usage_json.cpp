@@ -2,6 +2,7 @@
 #include "model/usage_json.h"
 
 #include "model/json.h"
+#include "model/limits.h"
 
 #include <algorithm>
 #include <array>
@@ -14,7 +15,6 @@ namespace berth::model {
 
 namespace {
 
-constexpr double kMaxTime = 253402300799.0;  // as JsonValue::epoch()
 constexpr double kMaxCores = kMaxCpu + 1;
 constexpr double kMaxMicroseconds = 1e15;
 constexpr double kMaxMpki = 1e6;
@@ -154,7 +154,7 @@ bool take_figure(Cursor& cursor, double highest, Maybe<T>& figure) {
 bool take_member(Cursor& cursor, Member member, UsageSample& sample) {
   switch (member) {
     case Member::time:
-      return cursor.take_number(kMaxTime, sample.time);
+      return cursor.take_number(kLastTime_s, sample.time);
     case Member::cpu:
       return cursor.take_number(kMaxCores, sample.cpu_cores);
     case Member::memory: {

@@ -2,6 +2,7 @@
 #include "model/workload_json.h"
 
 #include "model/json.h"
+#include "model/limits.h"
 #include "model/usage_json.h"
 
 #include <fmt/core.h>
@@ -11,7 +12,6 @@ namespace berth::model {
 namespace {
 
 constexpr double kMaxCpuSeconds = 1e15;
-constexpr int kMaxPriority = 1'000'000;
 
 constexpr std::array kRoles{SparkRole::executor, SparkRole::driver};
 constexpr std::array kCauses{HeldCause::extended, HeldCause::reclaimed, HeldCause::preempted};

@@ -2,6 +2,7 @@
 #include "spark/rest.h"
 
 #include "model/json.h"
+#include "model/limits.h"
 #include "model/name.h"
 #include "spark/json_reader.h"
 
@@ -16,7 +17,7 @@ namespace {
 using nlohmann::json;
 using Reader = JsonReader;
 
-constexpr double kMostMilliseconds = 253402300799e3;  // a snapshot takes no later time, and no longer one
+constexpr double kMostMilliseconds = model::kLastTime_s * 1000;  // a snapshot takes no later time
 }  // namespace
 
 model::Result<std::vector<RestApplication>> parse_applications(std::string_view text) {

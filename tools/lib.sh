@@ -30,8 +30,8 @@ install_packages() {
   rm -f "$log"
 }
 
-# build DIR [MESON OPTION...] [-- TARGET...]: configures once, compiles what changed. A release without debug information is
-# the default: it compiles a fifth faster. With CI=true warnings are errors.
+# build DIR [MESON OPTION...] [-- TARGET...]: configures once, compiles what changed. The default is -O1 without debug
+# information, which compiles in two thirds of the time of -O3. With CI=true warnings are errors.
 build() {
   local dir=$1 options=()
   shift
@@ -40,7 +40,7 @@ build() {
   use_compiler_cache
   if [ ! -f "$dir/build.ninja" ]; then
     [ "${CI:-}" != true ] || options+=(-Dwerror=true)
-    meson setup "$dir" --buildtype=release "${options[@]}" >"$dir.log" 2>&1 || {
+    meson setup "$dir" --buildtype=release -Doptimization=1 "${options[@]}" >"$dir.log" 2>&1 || {
       tail -n 20 "$dir.log" >&2
       die "meson setup failed; the whole log is $dir.log"
     }

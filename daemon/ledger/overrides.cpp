@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/ledger/overrides.h"
 
-#include "config/units.h"
 #include "model/cpu_set.h"
 #include "model/json.h"
 #include "model/json_text.h"
@@ -22,70 +21,10 @@ namespace {
 
 using model::ErrorKind;
 
-// The limits of berth.toml's [[workload]] keys; a snapshot takes no more either.
-constexpr std::size_t kMaxServiceLength = 256;
-constexpr int kMaxPriority = 1'000'000;
-constexpr double kMinDeadline_s = 1;
-constexpr double kMaxDeadline_s = 10.0 * 365 * 86400;
-
-constexpr std::size_t kMostQuotedBytes = 80;
 // Room for thousands of workloads with all settings.
 constexpr std::uintmax_t kMostBytes = std::uintmax_t{16} << 20;
 
-tl::unexpected<model::Error> bad(const std::string& key, const std::string& value, std::string_view takes) {
-  return model::fail(ErrorKind::invalid_input, fmt::format("{}=\"{}\": must be {}", key,
-                                                           model::shortened(value, kMostQuotedBytes), takes));
-}
-
-constexpr std::array<std::string_view, 6> kKeys{"class",    "service",  "vcpus",
-                                                "deadline", "priority", "evictable"};
-
-bool is_key(std::string_view key) { return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end(); }
-
 }  // namespace
-
-model::Result<Override> parse_override(const std::map<std::string, std::string>& settings) {
-  Override result;
-  for (const auto& [key, value] : settings) {
-    if (key == "class") {
-      auto parsed = model::parse_workload_class(value);
-      if (!parsed) return bad(key, value, "latency-sensitive or best-effort");
-      result.workload_class = *parsed;
-    } else if (key == "service") {
-      if (value.size() > kMaxServiceLength || !model::is_name(value)) {
-        return bad(key, value, fmt::format("a name of 1 to {} printable characters", kMaxServiceLength));
-      }
-      result.service = value;
-    } else if (key == "vcpus") {
-      const auto number = model::to_number<int>(value);
-      if (!number || *number < 1 || *number > model::kMaxCpu + 1) {
-        return bad(key, value, fmt::format("an integer from 1 to {}", model::kMaxCpu + 1));
-      }
-      result.vcpus = number;
-    } else if (key == "deadline") {
-      const auto seconds = config::parse_duration_s(value);
-      if (!seconds || *seconds < kMinDeadline_s || *seconds > kMaxDeadline_s) {
-        return bad(key, value,
-                   "a duration after the workload's creation, as in \"10min\", from 1 s to 10 years");
-      }
-      result.deadline_s = *seconds;
-    } else if (key == "priority") {
-      const auto number = model::to_number<int>(value);
-      if (!number || *number < -kMaxPriority || *number > kMaxPriority) {
-        return bad(key, value, fmt::format("an integer from {} to {}", -kMaxPriority, kMaxPriority));
-      }
-      result.priority = number;
-    } else if (key == "evictable") {
-      if (value != "true" && value != "false") return bad(key, value, "true or false");
-      result.evictable = value == "true";
-    } else {
-      return model::fail(ErrorKind::invalid_input,
-                         fmt::format("\"{}\": no such setting; there are {}",
-                                     model::shortened(key, kMostQuotedBytes), model::joined(kKeys, ", ")));
-    }
-  }
-  return result;
-}
 
 Overrides::Overrides(const std::filesystem::path& runtime_dir, std::optional<std::string>& warning)
     : file_(runtime_dir / "overrides.json") {
@@ -95,7 +34,7 @@ Overrides::Overrides(const std::filesystem::path& runtime_dir, std::optional<std
       Run read{run.at("cgroup").get<std::uint64_t>(),
                run.at("settings").get<std::map<std::string, std::string>>(),
                {}};
-      auto parsed = parse_override(read.settings);
+      auto parsed = config::parse_workload_settings(read.settings);
       if (!parsed) {
         wrong = fmt::format("{}: {}", workload, parsed.error().message());
         continue;
@@ -114,9 +53,10 @@ model::Result<void> Overrides::set(const std::string& workload, std::uint64_t cg
     run.settings.insert(known->second.settings.begin(), known->second.settings.end());
   }
   // A key that is taken back must be valid too.
-  std::erase_if(run.settings,
-                [](const auto& setting) { return setting.second.empty() && is_key(setting.first); });
-  auto parsed = parse_override(run.settings);
+  std::erase_if(run.settings, [](const auto& setting) {
+    return setting.second.empty() && config::is_workload_key(setting.first);
+  });
+  auto parsed = config::parse_workload_settings(run.settings);
   if (!parsed) return model::fail(parsed.error());
   run.parsed = std::move(*parsed);
   if (run.settings.empty()) {
@@ -163,7 +103,7 @@ void Overrides::apply(model::Workload& workload, std::uint64_t cgroup_id) const 
 void Overrides::apply_of(const std::string& id, std::uint64_t cgroup_id, model::Workload& workload) const {
   const auto run = runs_.find(id);
   if (run == runs_.end() || run->second.cgroup_id != cgroup_id) return;
-  const Override& set = run->second.parsed;
+  const config::WorkloadSettings& set = run->second.parsed;
   if (set.workload_class) workload.workload_class = *set.workload_class;
   if (set.service) workload.service = *set.service;
   if (set.vcpus) workload.vcpus = set.vcpus;

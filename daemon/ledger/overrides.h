@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "config/workload_settings.h"
 #include "model/error.h"
 #include "model/workload.h"
 
@@ -13,18 +14,6 @@
 #include <vector>
 
 namespace berth::daemon {
-
-// An operator's settings over the bus for one run of a workload. Unset members stay as they were found.
-struct Override {
-  std::optional<model::WorkloadClass> workload_class;
-  std::optional<std::string> service;
-  std::optional<int> vcpus;
-  std::optional<double> deadline_s;  // after the workload's creation, as in berth.toml(5)
-  std::optional<int> priority;
-  std::optional<bool> evictable;
-
-  friend bool operator==(const Override&, const Override&) = default;
-};
 
 // Overrides by workload, each for one run: when the cgroup is gone, so is the override. Kept in
 // RUNTIME_DIR/overrides.json, so that a restart of the daemon does not forget them.
@@ -54,7 +43,7 @@ class Overrides {
   struct Run {
     std::uint64_t cgroup_id = 0;
     std::map<std::string, std::string> settings;  // as they were given
-    Override parsed;
+    config::WorkloadSettings parsed;
   };
   model::Result<void> save() const;
   void apply_of(const std::string& id, std::uint64_t cgroup_id, model::Workload& workload) const;
@@ -62,8 +51,5 @@ class Overrides {
   std::filesystem::path file_;
   std::map<std::string, Run> runs_;
 };
-
-// Error invalid_input names the key and its valid values.
-model::Result<Override> parse_override(const std::map<std::string, std::string>& settings);
 
 }  // namespace berth::daemon

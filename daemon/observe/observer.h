@@ -32,6 +32,26 @@ namespace berth::daemon {
 // A workload with its identity, and without any readings.
 model::Workload fresh_workload(const cgroup::Identity& identity);
 
+// The daemon's knowledge that a snapshot has beside the readings.
+struct SnapshotInputs {
+  // An empty value that outlives every snapshot.
+  template <typename T>
+  static const T& none() {
+    static const T kNone{};
+    return kNone;
+  }
+
+  // Values that berth holds, or would hold. In the snapshot they are in force, whatever was read.
+  const Holdings& holdings = none<Holdings>();
+  // Workloads that request no vCPUs, and whose limits are fixed.
+  const UnmanagedWorkloads& unmanaged = none<UnmanagedWorkloads>();
+  const Overrides& overrides;
+  const StragglerWatch& stragglers = none<StragglerWatch>();
+  // Limits that are fixed because the kernel refused a value.
+  const RefusedLimits& refused = none<RefusedLimits>();
+  const EvictionMarks& evictions = none<EvictionMarks>();
+};
+
 // Makes a snapshot of the host, tick by tick, and keeps each workload's last samples.
 class Observer {
  public:
@@ -75,12 +95,8 @@ class Observer {
   // 0 where there is no such workload.
   std::uint64_t cgroup_id(const std::string& workload) const;
 
-  // The snapshot of the last read(). `holdings` are the values that berth holds, or would hold: in the
-  // snapshot they are in force, whatever was read. `unmanaged` workloads request no vCPUs, and their limits
-  // are fixed, as are the `refused` ones.
-  const model::Snapshot& assemble(const Holdings& holdings, const UnmanagedWorkloads& unmanaged,
-                                  const Overrides& overrides, const StragglerWatch& stragglers = {},
-                                  const RefusedLimits& refused = {}, const EvictionMarks& evictions = {});
+  // The snapshot of the last read(), joined with these inputs.
+  const model::Snapshot& assemble(const SnapshotInputs& inputs);
   const model::Snapshot& snapshot() const { return snapshot_; }
   // The node's present advertisement, for the snapshots from now on.
   void set_advertised(const model::Advertised& advertised) { snapshot_.advertised = advertised; }
@@ -99,6 +115,16 @@ class Observer {
            std::filesystem::path sys_root, int history);
   void follow(const cgroup::Discovery::Changes& changes);
   void keep_living_workloads();
+  // assemble() by concern; see observer_assemble.cpp.
+  struct Pass;
+  struct Entry;
+  void take_applications(Pass& pass);
+  void fill_usage(model::Workload& workload, const Entry& entry);
+  void fill_spark(model::Workload& workload, const Entry& entry, const Pass& pass) const;
+  void fill_progress(model::Workload& workload, const Entry& entry);
+  void fill_settings(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs) const;
+  void fill_limits(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs);
+  static void fill_exceptions(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs);
   void take_progress(const spark::Observation* spark);  // null: there are no applications
   void refresh_topology(std::vector<std::string>& messages);
 

@@ -2,6 +2,7 @@
 #include "daemon/observe/past_usage.h"
 
 #include "model/json_text.h"
+#include "model/limits.h"
 #include "os/staged_file.h"
 
 #include <cmath>
@@ -58,7 +59,7 @@ std::optional<model::UsageSample> read_sample(const json& element) {
   constexpr double kMostWait = 1e15;
   constexpr double kMostMisses = 1e6;
   model::UsageSample sample;
-  const auto time = figure_at(element, 0, 253402300799.0);
+  const auto time = figure_at(element, 0, model::kLastTime_s);
   const auto cores = figure_at(element, 1, kMostCores);
   if (!time || !cores) return std::nullopt;
   sample.time = *time;

@@ -107,7 +107,8 @@ struct Engine {
     observer->read(now);
     auto more = enforcer->check(observer->readings(), observer->found(), on_foreign, now);
     entries.insert(entries.end(), more.begin(), more.end());
-    observer->assemble(enforcer->holdings(), enforcer->unmanaged(), *overrides);
+    observer->assemble(
+        {.holdings = enforcer->holdings(), .unmanaged = enforcer->unmanaged(), .overrides = *overrides});
     return entries;
   }
   std::vector<LogEntry> apply(

@@ -38,7 +38,10 @@ class EnforcerFixture : public testing::Test {
     observer->read(now);
     auto found = enforcer->check(observer->readings(), observer->found(), on_foreign, now);
     entries.insert(entries.end(), found.begin(), found.end());
-    observer->assemble(enforcer->holdings(), enforcer->unmanaged(), *overrides, {}, enforcer->refused());
+    observer->assemble({.holdings = enforcer->holdings(),
+                        .unmanaged = enforcer->unmanaged(),
+                        .overrides = *overrides,
+                        .refused = enforcer->refused()});
   }
 
   void carry_out(const model::Plan& wanted) {

@@ -22,7 +22,7 @@ class ShadowTest : public testing::Test {
     observer->take_changes();
     shadow.follow(*observer);
     observer->read(now);
-    observer->assemble(shadow.holdings(), {}, *overrides);
+    observer->assemble({.holdings = shadow.holdings(), .overrides = *overrides});
   }
   std::vector<LogEntry> apply(double time, model::Action action) {
     model::Plan plan;
@@ -50,7 +50,7 @@ TEST_F(ShadowTest, RemembersWhomItWouldBeEvicting) {
   EXPECT_EQ(entries[0].kind, "evict");
   EXPECT_EQ(entries[0].attribute, "terminate");
   EXPECT_EQ(entries[0].result, "observed");
-  observer->assemble({}, {}, *overrides, {}, {}, shadow.evictions());
+  observer->assemble({.overrides = *overrides, .evictions = shadow.evictions()});
   EXPECT_EQ(workload().evicted_at, 1000);
   EXPECT_EQ(node.tree_bytes(), before);
   node.restart_group("batch/x");

@@ -29,7 +29,8 @@ class ObserverTest : public testing::Test {
   const model::Snapshot& tick(Observer& observer, double now) {
     observer.take_changes();
     messages = observer.read(now);
-    return observer.assemble(holdings, unmanaged, *overrides, stragglers);
+    return observer.assemble(
+        {.holdings = holdings, .unmanaged = unmanaged, .overrides = *overrides, .stragglers = stragglers});
   }
   // Ticks until there is a sample of that time: rates are not taken over less than a millisecond.
   const model::Snapshot& tick_to_sample(Observer& observer, double now) {
@@ -275,7 +276,8 @@ TEST_F(ObserverTest, AssemblingTwiceKeepsAReadingOnce) {
   auto observer = start();
   tick_to_sample(*observer, 1001);
   const auto count = only(observer->snapshot()).usage.size();
-  observer->assemble(holdings, unmanaged, *overrides, stragglers);
+  observer->assemble(
+      {.holdings = holdings, .unmanaged = unmanaged, .overrides = *overrides, .stragglers = stragglers});
   EXPECT_EQ(only(observer->snapshot()).usage.size(), count);
 }
 
@@ -385,7 +387,11 @@ TEST_F(ObserverTest, TellsWhichLimitsBerthCannotChange) {
   auto observer = start();
   const auto fixed = [&](const RefusedLimits& refused) {
     observer->read(1000);
-    observer->assemble(holdings, unmanaged, *overrides, stragglers, refused);
+    observer->assemble({.holdings = holdings,
+                        .unmanaged = unmanaged,
+                        .overrides = *overrides,
+                        .stragglers = stragglers,
+                        .refused = refused});
     return only(observer->snapshot()).fixed;
   };
   EXPECT_EQ(fixed({}), model::FixedLimits{});
