@@ -18,8 +18,8 @@ std::string describe(const LogEntry& entry);
 // where that is not the journal. On a host without a journal only the line is written.
 void announce(const LogEntry& entry);
 
-// The same for an event that is no action: a MESSAGE_ID of daemon/message_ids.h, the mode, and the workload
-// and the decision where there is one. `priority` as in syslog(3).
+// The same for an event that is no action: a MESSAGE_ID of daemon/ledger/message_ids.h, the mode, and the
+// workload and the decision where there is one. `priority` as in syslog(3).
 void announce_event(const char* message_id, int priority, const std::string& message, std::string_view mode,
                     const std::string& workload = "", const std::string& decision = "");
 

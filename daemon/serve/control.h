@@ -59,9 +59,9 @@ class Control {
   // The workload that a process runs in. nullopt where it is in none, has ended, or does not belong to `uid`:
   // then the number may be another process's.
   virtual std::optional<std::string> workload_of(pid_t pid, uid_t uid) const = 0;
-  // Ends a best-effort workload, step by step (daemon/evictor.h); returns the decision's id. Error gone where
-  // there is no such workload. Error refused, with the reason, for a workload that is never evicted, and in
-  // observe mode.
+  // Ends a best-effort workload, step by step (daemon/enforce/evictor.h); returns the decision's id. Error
+  // gone where there is no such workload. Error refused, with the reason, for a workload that is never
+  // evicted, and in observe mode.
   virtual model::Result<std::string> evict(const std::string& id) = 0;
   // Puts every changed attribute back and switches to observe, so that the next tick does not change it
   // again. Returns a berth.restore/1 document.

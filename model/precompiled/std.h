@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Headers that nearly every source includes; the compiler reads them once for each library. A source still includes what it
-// needs: a build with -Db_pch=false has to pass.
+// Headers that nearly every source includes; the compiler reads them once for each library. A source still
+// includes what it needs: a build with -Db_pch=false has to pass.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>

@@ -237,7 +237,7 @@ class Node {
     tasks_.push_back({.profile = profile, .started = when, .id = std::move(id), .usage = {}});
   }
 
-  // As berthd does (daemon/used_shares.h).
+  // As berthd does (daemon/observe/used_shares.h).
   void remember(const model::OversellFindings& findings) {
     if (!findings.cpu.used_share || !findings.memory.used_share) return;
     auto& shares = snapshot_.used_shares;
