@@ -3,10 +3,10 @@
 
 #include "config/units.h"
 #include "config/wording.h"
+#include "model/bounds.h"
 #include "model/cpu_set.h"
 #include "model/glob.h"
 #include "model/json.h"
-#include "model/limits.h"
 #include "model/progress.h"
 
 #include <cmath>

@@ -2,9 +2,9 @@
 #include "config/workload_settings.h"
 
 #include "config/units.h"
+#include "model/bounds.h"
 #include "model/cpu_set.h"
 #include "model/json.h"
-#include "model/limits.h"
 #include "model/name.h"
 #include "model/number.h"
 

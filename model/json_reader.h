@@ -6,9 +6,9 @@
 // reader reads straight down and looks at the context once, at the end.
 #pragma once
 
+#include "model/bounds.h"
 #include "model/cpu_set.h"
 #include "model/error.h"
-#include "model/limits.h"
 
 #include <array>
 #include <cstddef>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "model/bounds.h"
 #include "model/json.h"
 #include "model/json_reader.h"
 #include "model/json_writer.h"
-#include "model/limits.h"
 #include "model/oversell_json.h"
 #include "model/pending_json.h"
 #include "model/snapshot_checks.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/usage_json.h"
 
+#include "model/bounds.h"
 #include "model/json.h"
-#include "model/limits.h"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/workload_json.h"
 
+#include "model/bounds.h"
 #include "model/json.h"
-#include "model/limits.h"
 #include "model/usage_json.h"
 
 #include <fmt/core.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spark/rest.h"
 
+#include "model/bounds.h"
 #include "model/json.h"
-#include "model/limits.h"
 #include "model/name.h"
 #include "spark/json_reader.h"
 

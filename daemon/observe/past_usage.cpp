@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/observe/past_usage.h"
 
+#include "model/bounds.h"
 #include "model/json_text.h"
-#include "model/limits.h"
 #include "os/staged_file.h"
 
 #include <cmath>
