@@ -2,6 +2,7 @@
 #include "cgroup/hierarchy.h"
 
 #include "cgroup/cgroup.h"
+#include "cgroup/mounted_controllers.h"
 #include "os/mounts.h"
 
 #include <cerrno>
@@ -31,17 +32,6 @@ std::set<std::string> words(const std::string& text) {
   std::set<std::string> found;
   for (std::string word; stream >> word;) found.insert(word);
   return found;
-}
-
-// Controllers named by a v1 mount's superblock options; "name=systemd" and flags of the mount are none.
-void add_v1_controllers(const os::Mount& mount, std::map<std::string, std::string>& controllers) {
-  std::istringstream options(mount.options);
-  static const std::set<std::string> flags{
-      "rw", "ro", "xattr", "noprefix", "clone_children", "cpuset_v2_mode", "favordynmods", "seclabel"};
-  for (std::string option; std::getline(options, option, ',');) {
-    if (option.empty() || option.find('=') != std::string::npos || flags.contains(option)) continue;
-    controllers.emplace(option, mount.point);
-  }
 }
 
 model::Capability controller(const Hierarchy& hierarchy, const std::string& name,
@@ -85,6 +75,13 @@ model::Capability pressure(const Hierarchy& hierarchy) {
 
 model::Result<Hierarchy> find_hierarchy(const std::filesystem::path& given,
                                         const std::filesystem::path& proc_root) {
+  // Elsewhere than in /proc there is no host whose controllers could be listed.
+  return find_hierarchy(given, proc_root, proc_root == "/proc" ? mounted_controllers : ListControllers());
+}
+
+model::Result<Hierarchy> find_hierarchy(const std::filesystem::path& given,
+                                        const std::filesystem::path& proc_root,
+                                        const ListControllers& list_controllers) {
   const std::filesystem::path table = proc_root / "self" / "mountinfo";
   const auto table_of_mounts = os::read_mounts(proc_root);
   const auto mounts = table_of_mounts.value_or(std::vector<os::Mount>());
@@ -92,14 +89,20 @@ model::Result<Hierarchy> find_hierarchy(const std::filesystem::path& given,
   Hierarchy hierarchy;
   hierarchy.proc_root = proc_root;
   bool given_is_mount = false;
+  std::set<std::string> on_v1;  // mount points
   for (const os::Mount& mount : mounts) {
     if (mount.type == "cgroup2") {
       if (best == nullptr || rank(mount) < rank(*best)) best = &mount;
       given_is_mount =
           given_is_mount || (given / "").lexically_normal() == std::filesystem::path(mount.point) / "";
     } else if (mount.type == "cgroup") {
-      add_v1_controllers(mount, hierarchy.v1_mounts);
+      on_v1.insert(mount.point);
     }
+  }
+  const auto controllers_by_name = list_controllers ? list_controllers() : Controllers();
+  if (!controllers_by_name) return model::fail(controllers_by_name.error());
+  for (const auto& [name, point] : *controllers_by_name) {
+    if (on_v1.contains(point)) hierarchy.v1_mounts.emplace(name, point);
   }
 
   if (given.empty()) {
@@ -111,7 +114,7 @@ model::Result<Hierarchy> find_hierarchy(const std::filesystem::path& given,
       return model::fail(
           model::ErrorKind::unavailable,
           fmt::format("no cgroup v2 tree: {} lists no file system of type cgroup2{}", table.string(),
-                      hierarchy.v1_mounts.empty() ? "" : ", only cgroup v1, which berth does not use"));
+                      on_v1.empty() ? "" : ", only cgroup v1, which berth does not use"));
     }
     hierarchy.root = best->point;
   } else {

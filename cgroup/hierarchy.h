@@ -5,6 +5,7 @@
 #include "model/error.h"
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -27,6 +28,14 @@ struct Hierarchy {
 // Error unavailable where there is no v2 tree; it names the places that were looked at.
 model::Result<Hierarchy> find_hierarchy(const std::filesystem::path& given,
                                         const std::filesystem::path& proc_root);
+
+// The mounted controllers, each with its mount point (cgroup/mounted_controllers.h).
+using Controllers = model::Result<std::map<std::string, std::string>>;
+using ListControllers = std::function<Controllers()>;
+// The same with another source of the controllers; none: nothing is known of cgroup v1.
+model::Result<Hierarchy> find_hierarchy(const std::filesystem::path& given,
+                                        const std::filesystem::path& proc_root,
+                                        const ListControllers& list_controllers);
 
 // The abilities of the hierarchy: "cgroup-v2", "cpuset-controller", "cpu-controller", "memory-controller",
 // "psi". Each missing one has the reason, and what berth does without it.

@@ -13,7 +13,7 @@ install_packages() {
   local missing=() package
   while read -r package; do
     dpkg-query -W -f='${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
-  done < <(cat "$@" | grep -v '^#')
+  done < <(cat "$@" | grep -v "^#" | sort -u)
   if [ ${#missing[@]} -eq 0 ]; then
     say "all needed packages are installed"
     return

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/hierarchy.h"
 
+#include "cgroup/mounted_controllers.h"
 #include "tests/unit/cgroup/fake_tree.h"
 
 #include <filesystem>
@@ -16,6 +17,10 @@ using test::FakeTree;
 std::string cgroup2_line(const std::string& point, const std::string& shown = "/") {
   return "30 23 0:26 " + shown + " " + point +
          " rw,nosuid shared:4 master:1 - cgroup2 cgroup2 rw,nsdelegate\n";
+}
+
+ListControllers listing(std::map<std::string, std::string> controllers) {
+  return [controllers = std::move(controllers)]() -> Controllers { return controllers; };
 }
 
 TEST(Hierarchy, IsFoundInMountinfo) {
@@ -50,7 +55,11 @@ TEST(Hierarchy, ControllersOnV1MakeItHybrid) {
                   "32 23 0:28 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
                   "33 23 0:29 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset,noprefix\n" +
                       cgroup2_line(tree.root().string()));
-  const auto found = find_hierarchy({}, tree.proc());
+  const auto found = find_hierarchy({}, tree.proc(),
+                                    listing({{"cpu", "/sys/fs/cgroup/cpu,cpuacct"},
+                                             {"cpuacct", "/sys/fs/cgroup/cpu,cpuacct"},
+                                             {"cpuset", "/sys/fs/cgroup/cpuset"},
+                                             {"hugetlb", tree.root().string()}}));
   ASSERT_TRUE(found) << found.error().message();
   EXPECT_TRUE(found->hybrid);
   EXPECT_EQ(found->v1_mounts, (std::map<std::string, std::string>{{"cpu", "/sys/fs/cgroup/cpu,cpuacct"},
@@ -81,7 +90,8 @@ TEST(Hierarchy, AGivenMountIsJudgedLikeAFoundOne) {
   const FakeTree tree;
   tree.write_proc("self/mountinfo", "33 23 0:29 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n" +
                                         cgroup2_line(tree.root().string()));
-  EXPECT_TRUE(find_hierarchy(tree.root() / "", tree.proc()).value().hybrid);
+  const auto list = listing({{"cpuset", "/sys/fs/cgroup/cpuset"}});
+  EXPECT_TRUE(find_hierarchy(tree.root() / "", tree.proc(), list).value().hybrid);
 }
 
 TEST(Hierarchy, WithoutV2TheErrorSaysWhatWasLookedAt) {
@@ -95,6 +105,14 @@ TEST(Hierarchy, WithoutV2TheErrorSaysWhatWasLookedAt) {
   const auto v1_only = find_hierarchy({}, tree.proc());
   ASSERT_FALSE(v1_only);
   EXPECT_NE(v1_only.error().message().find("only cgroup v1"), std::string::npos) << v1_only.error().message();
+}
+
+TEST(Hierarchy, TheControllersOfThisHostAreWhereItsKernelHasThem) {
+  const auto controllers = mounted_controllers();
+  ASSERT_TRUE(controllers) << controllers.error().message();
+  for (const auto& [name, point] : *controllers) {
+    EXPECT_TRUE(std::filesystem::exists(point)) << name << " at " << point;
+  }
 }
 
 TEST(Hierarchy, ADirectoryThatIsNoV2TreeIsRefused) {
