@@ -66,12 +66,12 @@ void Announcer::pace(const SamplingBudget& budget, double configured_s, double m
   if (interval_s >= kNoticeablySlower * configured_s && !slowed_said_) {
     slowed_said_ = true;
     os::log_warning(
-        "a reading takes {:.1f} ms of CPU time, too much for one every {} s within sampling.max_cpu = {}: "
-        "ticks are {:.1f} s apart",
+        "a reading takes {:.1f} ms of CPU time; one every {} s would exceed sampling.max_cpu = {}, so ticks "
+        "are {:.1f} s apart",
         budget.read_cpu_s() * 1000, configured_s, max_cpu, interval_s);
   } else if (slowed_said_ && budget.interval_s(0, max_cpu) < configured_s / kNoticeablySlower) {
     slowed_said_ = false;
-    os::log_info("sampling costs less again: ticks are {} s apart", configured_s);
+    os::log_info("readings cost less again: ticks are {} s apart", configured_s);
   }
 }
 

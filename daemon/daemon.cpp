@@ -88,7 +88,7 @@ model::Result<std::unique_ptr<Daemon>> Daemon::start(const Options& options, con
   if (const auto& problem = daemon->decision_log_->problem()) os::log_warning("decision log: {}", *problem);
   std::optional<std::string> warning;
   daemon->overrides_.emplace(options.runtime_dir, warning);
-  if (warning) os::log_warning("settings of running workloads are lost: {}", *warning);
+  if (warning) os::log_warning("some settings made with berthctl set are lost: {}", *warning);
   daemon->overrides_->keep_if(
       [&root = daemon->hierarchy_.root](const std::string& id, std::uint64_t cgroup_id) {
         const auto living = cgroup::Cgroup::open(root, id);
@@ -145,12 +145,12 @@ model::Result<void> Daemon::open_actuators() {
   actuators_ = std::move(*actuators);
   for (const auto& warning : actuators_->journal().warnings()) os::log_warning("undo journal: {}", warning);
   if (actuators_->journal().size() > 0) {
-    os::log_warning("an earlier run ended without putting everything back: {} attributes to restore",
+    os::log_warning("an earlier berthd ended without restoring everything: {} attributes to restore",
                     actuators_->journal().size());
     publish(entries_of(actuators_->writer().restore_all(), clock_(), mode_name(),
-                       "left behind by an earlier run"));
+                       "left behind by an earlier berthd"));
   }
-  publish(put_back_leaves("left behind by an earlier run"));
+  publish(put_back_leaves("left behind by an earlier berthd"));
   return {};
 }
 
@@ -226,7 +226,8 @@ void Daemon::tick() {
   metrics_.keep(settings_.metrics_listen, clock_());
   take_changes();
   decide();
-  if (leaves_.is_under_way() && !(enforcer_ && makes_leaves())) publish(put_back_leaves("it came late"));
+  if (leaves_.is_under_way() && !(enforcer_ && makes_leaves()))
+    publish(put_back_leaves("systemd made it after berth had stopped making leaves"));
   ++ticks_;
   last_wall_ms_ = (os::monotonic_s() - wall_before) * 1000;
   total_cpu_ms_ += (os::seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_before) * 1000;
@@ -269,20 +270,20 @@ void Daemon::learn_shares() {
 // What an earlier daemon learned of this node, and promised.
 void Daemon::open_learned() {
   const auto say = [](const char* what, const std::optional<std::string>& warning) {
-    if (warning) os::log_warning("{} lost: {}", what, *warning);
+    if (warning) os::log_warning("{}: {}", what, *warning);
   };
   std::optional<std::string> warning;
   used_shares_.emplace(options_.state_dir, clock_(), warning);
-  say("what the last day was like is", warning);
+  say("cannot read the usage shares of the last day, so oversell starts without them", warning);
   warning.reset();
   admissions_.emplace(
       options_.runtime_dir, [this] { return node(); }, warning);
-  say("some reservations are", warning);
+  say("cannot read all reservations, so some are lost", warning);
   warning.reset();
   // Without the boot's id nothing is of this boot for certain.
   if (const auto boot = cgroup::read_boot_id(options_.proc_root))
     observer_->set_past(take_usage(options_.state_dir, *boot, clock_(), warning));
-  say("the samples of before are", warning);
+  say("cannot read the samples that an earlier berthd saved, so berth starts without them", warning);
 }
 
 void Daemon::save_learned() {

@@ -237,7 +237,8 @@ model::Result<void> Daemon::set_workload(const std::string& id,
   if (settings.empty()) return model::fail(ErrorKind::invalid_input, "nothing to set");
   auto set = overrides_->set(id, found->second.cgroup->id(), settings);
   if (!set && set.error().kind() == ErrorKind::invalid_input) return set;
-  if (!set) os::log_warning("settings of {} hold until berthd ends only: {}", id, set.error().message());
+  if (!set)
+    os::log_warning("cannot save the settings of {}, so they end with berthd: {}", id, set.error().message());
   drop_documents();
   std::vector<std::string> changed;
   for (const auto& [key, value] : settings) {
@@ -296,7 +297,7 @@ std::optional<std::string> Daemon::workload_of(pid_t pid, uid_t uid) const {
 model::Result<std::string> Daemon::restore() {
   const bool enforced = enforcer_.has_value();
   mode_follows_ = false;
-  const auto report = end_enforcing("asked for");
+  const auto report = end_enforcing("restore was requested");
   if (enforced) {
     announce_event(kMessageModeChanged, LOG_NOTICE,
                    "everything was put back on request; berth's mode is observe now", "observe");
@@ -334,7 +335,7 @@ model::Result<void> Daemon::reload() {
   admissions_->add_arrived(changes.appeared);
   decision_log_->set_retention(settings_.log_retention_s);
   reopen_what_failed();
-  if (enforcer_ && !makes_leaves()) publish(put_back_leaves("spark.leaf is never, or spark.watch false"));
+  if (enforcer_ && !makes_leaves()) publish(put_back_leaves("spark.leaf is never, or spark.watch is false"));
   if (enforcer_) {
     enforcer_->retry_failed();
     evictor_.retry_failed();
@@ -353,7 +354,8 @@ model::Result<void> Daemon::follow_configured_mode() {
   const auto switched = set_mode(settings_.mode == config::Mode::enforce ? "enforce" : "observe");
   if (switched) return {};
   os::log_error("{}; staying in observe mode", switched.error().message());
-  return model::fail(switched.error().context("the configuration was taken over, but"));
+  return model::fail(
+      switched.error().context("the configuration was reloaded, but its mode was not taken over"));
 }
 
 void Daemon::reopen_what_failed() {

@@ -43,7 +43,8 @@ model::Result<std::string> Daemon::evict(const std::string& id) {
     eviction.how = model::EvictionStep::decommission;
   }
   const double now = clock_();
-  model::Action action{.what = eviction, .policy = kByHand, .decision = {}, .reason = "asked for by hand"};
+  model::Action action{
+      .what = eviction, .policy = kByHand, .decision = {}, .reason = "requested by an operator"};
   action.decision = policies::decision_id(now, action);
   auto entries = evictor_.begin(target, workload, action, now);
   if (!entries && entries.error().kind() == ErrorKind::transient)
@@ -53,7 +54,7 @@ model::Result<std::string> Daemon::evict(const std::string& id) {
   publish(*entries);
   eviction_timer_.arm(evictor_.due_s());
   if (!entries->empty() && entries->front().result == "failed" && !evictor_.due_s()) {
-    return model::fail(ErrorKind::refused, entries->front().error.value_or("it failed"));
+    return model::fail(ErrorKind::refused, entries->front().error.value_or("the eviction failed"));
   }
   return action.decision;
 }

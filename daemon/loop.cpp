@@ -94,7 +94,7 @@ void begin_sampling(Readiness& readiness) {
                                EPOLLIN, on_changes, &daemon);
   if (r < 0) {
     // inotify tells of them too, later.
-    os::log_warning("cannot watch what the kernel says of cgroups: {}", std::generic_category().message(-r));
+    os::log_warning("cannot watch the kernel's cgroup events: {}", std::generic_category().message(-r));
   }
 }
 
@@ -128,7 +128,7 @@ model::Result<void> run_loop(Daemon& daemon) {
     return model::fail(model::Error::from_errno(-result, fmt::format("event loop: {}", what)));
   };
   sd_event* raw = nullptr;
-  if (const int r = sd_event_new(&raw); r < 0) return failed(r, "cannot be made");
+  if (const int r = sd_event_new(&raw); r < 0) return failed(r, "cannot create it");
   const Event event(raw);
   const LeaveLoop leave_loop{daemon};
 

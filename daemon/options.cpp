@@ -68,7 +68,7 @@ std::variant<Options, ExitStatus> parse_options(int argc, const char* const* arg
 
   // CLI11 treats an empty argument as a missing one.
   for (int i = 1; i < argc; ++i) {
-    if (*argv[i] == '\0') return wrong_use(fmt::format("{}: a name that is empty", argv[i - 1]));
+    if (*argv[i] == '\0') return wrong_use(fmt::format("{}: the name is empty", argv[i - 1]));
   }
 
   const bool checking = check->count() > 0;

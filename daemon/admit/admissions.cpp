@@ -69,7 +69,7 @@ LogEntry entry_of(const model::Admission& answer, const std::string& decision, c
     entry.result = "refused";
     if (!answer.change.empty())
       entry.reason +=
-          fmt::format("; what would have to change, any of: {}", model::joined(answer.change, "; "));
+          fmt::format("; any one of these changes would help: {}", model::joined(answer.change, "; "));
   }
   return entry;
 }
@@ -108,7 +108,7 @@ std::vector<LogEntry> Admissions::expire(double now) {
   for (const Reservation& it : reservations_.expire(now, has_come)) {
     entries.push_back(
         end_of(it, now, node_().mode, "expired",
-               fmt::format("it has not come within {:.4g} s; its place is free again", it.hold_s)));
+               fmt::format("no workload came within {:.4g} s; its place is free again", it.hold_s)));
   }
   if (!entries.empty()) forget_node();
   return entries;
@@ -122,7 +122,7 @@ std::vector<LogEntry> Admissions::meet(double now) {
     if (run == 0) continue;  // and gone again: the next start finds the place
     for (const Reservation& met : reservations_.meet(id)) {
       entries.push_back(end_of(met, now, node.mode, "came",
-                               fmt::format("it is here, as {}; its place is its own now", id)));
+                               fmt::format("it came as {} and has its place; the reservation is over", id)));
       node.observer.keep_gpus({.workload = id,
                                .cgroup_id = run,
                                .gpus = met.gpus,
@@ -184,13 +184,13 @@ model::Result<Admissions::Answer> Admissions::admit(const std::string& request, 
   if (hold_s == 0) hold_s = node.settings.placement.hold_s;
   if (!(hold_s >= kLeastHold_s && hold_s <= kMostHold_s)) {
     return model::fail(ErrorKind::invalid_input,
-                       fmt::format("a place is held for {} to {} s", kLeastHold_s, kMostHold_s));
+                       fmt::format("a place can be held for {} to {} s", kLeastHold_s, kMostHold_s));
   }
   auto parsed = model::parse_request(request);
   if (!parsed) return model::fail(parsed.error().context("the request"));
   if (!parsed->named) {
     return model::fail(ErrorKind::invalid_input,
-                       "the request: $.id: missing; it says which cgroup the place is kept for");
+                       "the request: $.id: missing; it names the cgroup that the place is kept for");
   }
   Answer done;
   done.entries = expire(now);
@@ -221,10 +221,11 @@ model::Result<Admissions::Answer> Admissions::admit(const std::string& request, 
     if (!held && held.error().kind() == ErrorKind::refused) {
       answer.admitted = false;
       answer.reason = held.error().message();
-      answer.change = {"some of those have to come, or their time to be over"};
+      answer.change = {"wait until an admitted workload comes, or until a reservation expires"};
       host.reset();
     } else {
-      if (!held) os::log_warning("reservations hold until berthd ends only: {}", held.error().message());
+      if (!held)
+        os::log_warning("cannot save the reservations, so they end with berthd: {}", held.error().message());
       answer.until = now + hold_s;
     }
     forget_node();
@@ -234,7 +235,7 @@ model::Result<Admissions::Answer> Admissions::admit(const std::string& request, 
   show_pending();
   if (before && !renewed && answer.admitted) {
     done.entries.push_back(end_of(*before, now, node.mode, "replaced",
-                                  fmt::format("another request of that name was let in ({})", decision)));
+                                  fmt::format("another request with this id was admitted ({})", decision)));
   }
   done.entries.push_back(entry_of(answer, decision, node.mode, renewed, hold_s));
   done.text = to_json(answer, decision);
@@ -256,16 +257,15 @@ std::string Admissions::json(double now) {
 model::Result<Admissions::Answer> Admissions::cancel(const std::string& id, double now) {
   const auto held = reservations_.find(id);
   if (!held) {
-    return model::fail(ErrorKind::gone,
-                       fmt::format("\"{}\": no place is held for it; `berthctl admit --list` shows those "
-                                   "that are",
-                                   id));
+    return model::fail(
+        ErrorKind::gone,
+        fmt::format("\"{}\": there is no reservation with this id; `berthctl admit --list` shows all", id));
   }
   (void)reservations_.release(id);
   forget_node();
   show_pending();
   LogEntry entry =
-      end_of(*held, now, node_().mode, "cancelled", "asked for by hand; its place is free again");
+      end_of(*held, now, node_().mode, "cancelled", "cancelled on request; its place is free again");
   entry.policy = "operator";
   return Answer{.text = held->decision, .entries = {std::move(entry)}, .changed = true};
 }
@@ -278,8 +278,8 @@ model::Admission Admissions::judge(const Node& node, const model::PendingWorkloa
   const auto running = std::find_if(found.begin(), found.end(),
                                     [&](const auto& item) { return is_meant(request.id, item.first); });
   if (running != found.end()) {
-    answer.reason = fmt::format("{} runs already", running->first);
-    answer.change = {"it has to end first, or the request to have another id"};
+    answer.reason = fmt::format("{} is already running", running->first);
+    answer.change = {"end it first, or give the request another id"};
     return answer;
   }
   const auto before = reservations_.find(request.id);
@@ -295,7 +295,8 @@ model::Admission Admissions::judge(const Node& node, const model::PendingWorkloa
   if (!answer.admitted && same) {
     answer.admitted = true;
     answer.change.clear();
-    answer.reason = "it was let in before; now there would be no place: " + answer.reason;
+    answer.reason =
+        "it was admitted before and keeps its place; a new request would not fit: " + answer.reason;
     host_.reset();
   }
   if (!answer.admitted) host_.reset();  // what was promised before stands

@@ -69,7 +69,7 @@ model::Result<Reservation> read_one(const json& element) {
                    .gpus = element.value("gpus", std::vector<std::string>()),
                    .decision = element.value("decision", std::string())};
   if (!(read.hold_s > 0) || !std::isfinite(read.until())) {
-    return model::fail(model::ErrorKind::invalid_input, "it has no time limit");
+    return model::fail(model::ErrorKind::invalid_input, "a reservation in it has no time limit");
   }
   return read;
 }
@@ -120,7 +120,7 @@ model::Result<void> Reservations::hold(Reservation reservation) {
   if (same != held_.end()) held_.erase(same);
   if (held_.size() >= kMost) {
     return model::fail(model::ErrorKind::refused,
-                       fmt::format("{} workloads are waited for already; wait until some have come", kMost));
+                       fmt::format("there are {} reservations already, and berth keeps no more", kMost));
   }
   held_.push_back(std::move(reservation));
   return save();

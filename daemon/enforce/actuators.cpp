@@ -7,7 +7,8 @@ namespace berth::daemon {
 
 namespace {
 
-constexpr const char* kWithoutSystemd = "units' control files are written directly, which systemd may undo";
+constexpr const char* kWithoutSystemd =
+    "berth writes the control files of units directly, and systemd may undo that";
 
 }  // namespace
 
@@ -33,7 +34,7 @@ model::Result<std::unique_ptr<Actuators>> Actuators::open(const cgroup::Hierarch
   std::unique_ptr<cgroup::SystemdOwner> systemd;
   if (!own_host) {
     capability.detail =
-        std::string("not asked, as the cgroup tree is not this host's own; ") + kWithoutSystemd;
+        std::string("not used, because the cgroup tree is not this host's own; ") + kWithoutSystemd;
   } else {
     cgroup::SystemdOwner::Options options;
     options.cgroup_root = hierarchy.root;
@@ -42,7 +43,7 @@ model::Result<std::unique_ptr<Actuators>> Actuators::open(const cgroup::Hierarch
     if (connected) {
       systemd = std::move(*connected);
       capability.available = true;
-      capability.detail = "units are changed through it, at run time only";
+      capability.detail = "berth changes units through systemd, at run time only";
     } else {
       capability.detail = connected.error().message() + "; " + kWithoutSystemd;
     }

@@ -103,7 +103,7 @@ void Enforcer::release_forgotten(const model::Plan& plan, std::vector<LogEntry>&
     for (const Attribute attribute : kAttributes) forgotten.erase({*id, attribute});
   }
   for (const auto& [id, attribute] : forgotten) {
-    release(id, attribute, plan.time, "an attempt to change it had no known end", entries);
+    release(id, attribute, plan.time, "an earlier change had an unknown outcome", entries);
   }
 }
 
@@ -132,7 +132,7 @@ void Enforcer::fail(const cgroup::FoundWorkload& target, Attribute attribute, co
   entry.result = "failed";
   if (error.kind() == ErrorKind::transient) {
     const auto attempt = ++attempts_[{id, attribute}];
-    entry.error = fmt::format("{}; attempt {}, will be tried again", error.message(), attempt);
+    entry.error = fmt::format("{}; attempt {}, berth will try again", error.message(), attempt);
     if (worth_saying(attempt)) entries.push_back(std::move(entry));
     return;
   }

@@ -71,7 +71,7 @@ std::vector<LogEntry> Enforcer::apply(const model::Plan& plan, const model::Snap
     } else {
       LogEntry entry = entry_of(action, plan.time, kEnforce);
       entry.result = "failed";
-      entry.error = fmt::format("this version of berth has no way to {}", action.kind());
+      entry.error = fmt::format("this version of berth cannot carry out the action {}", action.kind());
       batch.finished.push_back(std::move(entry));
     }
   }

@@ -48,7 +48,7 @@ std::vector<LogEntry> Enforcer::check(const Observer::Readings& readings, const 
           if (!writer_.original(target->second, attribute)) values.erase(id);
           break;
         case cgroup::Drift::undone:
-          entry.reason = "systemd read its units again and lost the value that it holds";
+          entry.reason = "systemd reloaded its units and lost the value that berth had set";
           write_again(target->second, attribute, std::move(entry), entries);
           break;
         case cgroup::Drift::foreign:
@@ -96,7 +96,7 @@ void Enforcer::write_again(const cgroup::FoundWorkload& target, Attribute attrib
   }
   held.ticks_foreign = 0;
   if (!worth_saying(++held.reasserted)) return;
-  entry.reason += fmt::format("; written again ({} times by now)", held.reasserted);
+  entry.reason += fmt::format("; berth wrote it again ({} times so far)", held.reasserted);
   std::swap(entry.old_value, entry.new_value);
   entry.result = "applied";
   entries.push_back(std::move(entry));
@@ -106,8 +106,9 @@ void Enforcer::found_foreign(const cgroup::FoundWorkload& target, Attribute attr
                              config::ForeignWriter on_foreign, LogEntry entry,
                              std::vector<LogEntry>& entries) {
   const std::string id = target.identity.id;
-  const std::string what = fmt::format("somebody else changed {} to \"{}\" after berth made it \"{}\"",
-                                       entry.attribute, entry.new_value, entry.old_value);
+  const std::string what =
+      fmt::format("another program changed {} to \"{}\" after berth had set it to \"{}\"", entry.attribute,
+                  entry.new_value, entry.old_value);
   if (on_foreign == config::ForeignWriter::reassert) {
     entry.reason = what;
     write_again(target, attribute, std::move(entry), entries);
@@ -120,13 +121,13 @@ void Enforcer::found_foreign(const cgroup::FoundWorkload& target, Attribute attr
                       what,
                       attribute,
                       {}};
-  entry.reason = what + "; left alone until it restarts, or enforcing begins anew";
+  entry.reason = what + "; the workload is left alone until it restarts or enforcing begins again";
   entry.result = "left";
   if (alarm) {
     // The record stays: if the value comes back, berth continues with it.
     unmanaged.held = values.at(id);
     unmanaged.held->ticks_foreign = 0;
-    entry.reason = what + "; left alone until that value is back, or it restarts";
+    entry.reason = what + "; the workload is left alone until berth's value is back or it restarts";
     entry.error = what;
   } else if (const auto disowned = writer_.disown(id, attribute); !disowned) {
     entry.error = disowned.error().message();

@@ -21,7 +21,8 @@ void EvictionTimer::attach(sd_event* event, std::function<void()> due) {
   if (const int r = os::add_source(source_, sd_event_add_time, event, CLOCK_MONOTONIC, std::uint64_t{0},
                                    kAccuracyUsec, on_time, this);
       r < 0) {
-    os::log_warning("evictions go on at ticks alone: no timer: {}", std::generic_category().message(-r));
+    os::log_warning("cannot set a timer, so evictions continue only at ticks: {}",
+                    std::generic_category().message(-r));
     return;
   }
   sd_event_source_set_enabled(source_.get(), SD_EVENT_OFF);

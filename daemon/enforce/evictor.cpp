@@ -47,7 +47,7 @@ std::optional<std::string> Evictor::refusal(const cgroup::FoundWorkload& target,
   if (workload.workload_class != model::WorkloadClass::best_effort)
     return "it is latency-sensitive, and only best-effort workloads are evicted";
   if (workload.spared) return *workload.spared;
-  if (is_never_evicted(workload.id)) return "it is a slice, which holds other units, or berth's own";
+  if (is_never_evicted(workload.id)) return "it is a slice with other units, or belongs to berth";
   if (const auto under_way = victims_.find(workload.id);
       under_way != victims_.end() && under_way->second.cgroup->id() == target.cgroup->id()) {
     return fmt::format("it is being evicted already ({})", under_way->second.action.decision);
@@ -55,7 +55,7 @@ std::optional<std::string> Evictor::refusal(const cgroup::FoundWorkload& target,
   const auto processes = cgroup::Processes::of(*target.cgroup);
   if (!processes) return processes.error().message();
   if (processes->contains(getpid())) return "berthd itself runs in it";
-  if (processes->contains(1)) return "the host's first process runs in it";
+  if (processes->contains(1)) return "process 1 of the host runs in it";
   return std::nullopt;
 }
 
@@ -136,8 +136,7 @@ bool Evictor::has_ended(Victim& victim, double now, std::vector<LogEntry>& entri
   LogEntry entry = entry_of(victim, now, "end");
   entry.result = "left";
   entry.reason = fmt::format(
-      "none of the processes that were to end runs any more, {:.1f} s after its eviction began; others do, "
-      "and "
+      "all processes that were to end have ended, {:.1f} s after the eviction began; new ones run there and "
       "are left alone",
       took_s);
   end(victim, std::move(entry), entries);
@@ -193,8 +192,8 @@ void Evictor::terminate(Victim& victim, double now, std::vector<LogEntry>& entri
   LogEntry entry = entry_of(victim, now, "terminate");
   cgroup::UnitStopper* units = victim.unit.empty() ? nullptr : options_.units();
   if (units == nullptr && !victim.unit.empty() && options_.systemd_runs) {
-    return give_up(victim, std::move(entry), "systemd, which might start it anew, cannot be asked to stop it",
-                   entries);
+    return give_up(victim, std::move(entry),
+                   "berth cannot reach systemd to stop the unit, and systemd might start it again", entries);
   }
   if (units != nullptr) {
     entry.new_value = "StopUnit";
@@ -268,7 +267,7 @@ std::vector<LogEntry> Evictor::abandon(double now, const std::string& reason) {
   for (auto& [id, victim] : victims_) {
     LogEntry entry = entry_of(victim, now, model::to_string(victim.next));
     entry.result = "left";
-    entry.reason = fmt::format("{}: it was asked to end, and this next step is not taken", reason);
+    entry.reason = fmt::format("{}: it was asked to end, and berth does not take the next step", reason);
     entries.push_back(std::move(entry));
   }
   victims_.clear();
@@ -282,7 +281,7 @@ std::vector<LogEntry> Evictor::let_go(const std::string& id, double now, const s
   if (found == victims_.end()) return {};
   LogEntry entry = entry_of(found->second, now, model::to_string(found->second.next));
   entry.result = "left";
-  entry.reason = fmt::format("{}: this next step is not taken", reason);
+  entry.reason = fmt::format("{}: berth does not take the next step", reason);
   victims_.erase(found);
   return {std::move(entry)};
 }

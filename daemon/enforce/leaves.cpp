@@ -122,7 +122,7 @@ LogEntry Leaves::entry_of(const Wanted& wanted, double now) const {
   entry.old_value = wanted.origin;
   entry.new_value = wanted.leaf;
   entry.policy = "spark";
-  entry.reason = fmt::format("for {}, to be evicted by itself: {}", wanted.executor, wanted.reason);
+  entry.reason = fmt::format("for {}, so that it can be evicted alone: {}", wanted.executor, wanted.reason);
   entry.result = "applied";
   return entry;
 }
@@ -220,7 +220,7 @@ void Leaves::end_with_former_runs(const Scene& scene, double now, std::vector<Lo
     entry.workload = leaf;
     entry.new_value = "StopUnit";
     entry.policy = "spark";
-    entry.reason = fmt::format("{}, whose executor lives here, has been started anew", known.origin);
+    entry.reason = fmt::format("{} has restarted, and this executor belongs to its former run", known.origin);
     entry.result = stopped ? "applied" : "failed";
     if (!stopped) entry.error = stopped.error().message();
     entries.push_back(std::move(entry));
@@ -246,13 +246,16 @@ void Leaves::give_up(const Scene& scene, double now, std::vector<LogEntry>& entr
 // Why no executor of the workload can have a leaf; nullopt where it can.
 std::optional<std::string> Leaves::obstacle(const cgroup::FoundWorkload& target) const {
   const std::string& id = target.identity.id;
-  if (is_container(target.kind)) return "it runs in a container, which its runtime keeps";
-  if (!cgroup::is_trusted_ground(options_.cgroup_root, id)) return "its cgroup is not root's alone";
+  if (is_container(target.kind))
+    return "it runs in a container, and the container runtime manages its cgroup";
+  if (!cgroup::is_trusted_ground(options_.cgroup_root, id))
+    return "users other than root may change its cgroup";
   if (!options_.systemd_runs && target.systemd_unit.empty()) return std::nullopt;
-  if (target.systemd_unit.empty()) return "it is in no unit of the system's systemd, whose cgroups these are";
-  if (!options_.systemd_runs) return "it is a unit's, and the systemd that has made it is not to be seen";
-  if (options_.scopes() == nullptr) return "systemd, whose cgroups these are, cannot be asked";
-  if (is_paused()) return "systemd has not answered of late";
+  if (target.systemd_unit.empty())
+    return "systemd manages these cgroups, and the workload is in none of its units";
+  if (!options_.systemd_runs) return "it belongs to a systemd unit, and berth cannot see that systemd";
+  if (options_.scopes() == nullptr) return "systemd manages these cgroups, and berth cannot reach it";
+  if (is_paused()) return "systemd did not answer the last request";
   return std::nullopt;
 }
 
@@ -269,10 +272,10 @@ model::Result<cgroup::UnitTraits> Leaves::traits_of(const cgroup::FoundWorkload&
   }
   cgroup::UnitTraits traits;
   traits.bound = cgroup::bounds_of(*target.cgroup, originals, options_.cgroup_root, !options_.systemd_runs);
-  if (traits.bound) traits.bound = "it would leave a limit behind: " + *traits.bound;
+  if (traits.bound) traits.bound = "the executor would escape a limit: " + *traits.bound;
   if (traits.bound || !options_.systemd_runs) return traits;
   auto told = options_.scopes()->traits(target.systemd_unit, held);
-  if (told && told->bound) told->bound = "it would leave a setting behind: " + *told->bound;
+  if (told && told->bound) told->bound = "the executor would escape a setting: " + *told->bound;
   return told;
 }
 
@@ -282,10 +285,10 @@ std::optional<std::string> Leaves::indispensable(const cgroup::FoundWorkload& ta
   const auto pids = cgroup::pids_in(*target.cgroup);
   std::set<pid_t> others(pids.begin(), pids.end());
   for (const auto& relative : spark::family_of(options_.proc_root, wanted.process.first, pids)) {
-    if (relative.pid == main_pid) return "the main process of its unit would go with it";
+    if (relative.pid == main_pid) return "the main process of its unit would move with it";
     others.erase(relative.pid);
   }
-  if (others.empty()) return "nobody else lives in its cgroup any more";
+  if (others.empty()) return "no other process is left in its cgroup";
   return std::nullopt;
 }
 
@@ -315,7 +318,7 @@ void Leaves::make_next(const Scene& scene, double now, std::vector<LogEntry>& en
                         .reason = *workload->spared,
                         .weight = std::max(1, kWeight / std::max(1, executors[id]))};
     if (member.cgroup != id) {
-      say(wanted, fmt::format("it lives deeper, in \"{}\"", member.cgroup));
+      say(wanted, fmt::format("it runs in a deeper cgroup, \"{}\"", member.cgroup));
       continue;
     }
     if (const auto why = obstacle(*target)) {
@@ -337,7 +340,7 @@ void Leaves::make_next(const Scene& scene, double now, std::vector<LogEntry>& en
     const auto leaves =
         std::ranges::count_if(known_, [&](const auto& item) { return item.second.origin == id; });
     if (static_cast<std::size_t>(leaves) >= kMost) {
-      say(wanted, fmt::format("{} others of this workload have one", leaves));
+      say(wanted, fmt::format("{} executors of this workload have one already", leaves));
       continue;
     }
     begun = true;

@@ -32,8 +32,9 @@ cgroup::BulkReading KernelSampling::read(std::vector<std::string>& messages) {
   if (!counts()) return {};
   if (const auto done = collector_->read(); !done) {
     if (++failures_ == kMostFailures) {
-      messages.push_back(
-          done.error().context("reading what eBPF counted; from here on files are read").message());
+      messages.push_back(done.error()
+                             .context("cannot read the counters of eBPF, so berth reads files from now on")
+                             .message());
       rungs_ = ebpf::rungs_without(done.error());
     }
     return {};

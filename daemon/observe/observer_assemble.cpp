@@ -183,11 +183,11 @@ void Observer::fill_spark(model::Workload& workload, const Entry& entry, const P
     workload.spark = occupancy->second.identity;
     workload.spared = occupancy->second.spared;
   } else if (entry.is_leaf() && (!spark_ || spark_->looked_at <= *workload.leaf_since)) {
-    workload.spared = "berth has made it of an executor, and has not looked at that since";
+    workload.spared = "berth has just made this leaf, and has not looked at its executor yet";
   }
   // Executors in leaves must not end with the workload that started them, be that Spark's or not.
   if (!workload.spared && pass.divided.contains(workload.id))
-    workload.spared = "its executors have cgroups of their own, and are evicted by themselves";
+    workload.spared = "its executors have cgroups of their own, and are evicted one by one";
   const auto leafless = leaf_problems_.find(workload.id);
   if (workload.spared && leafless != leaf_problems_.end()) *workload.spared += "; " + leafless->second;
 }

@@ -112,7 +112,7 @@ std::map<std::string, PastUsage> take_usage(const std::filesystem::path& state_d
   const std::filesystem::path file = file_in(state_dir);
   std::map<std::string, PastUsage> by_id;
   warning = os::read_document(file, kMostBytes, [&](const json& document) -> std::optional<std::string> {
-    if (document.at("schema") != kSchema) return fmt::format("it is no {} document", kSchema);
+    if (document.at("schema") != kSchema) return fmt::format("it is not a {} document", kSchema);
     if (document.at("boot") != boot_id) return std::nullopt;
     for (const auto& [id, element] : document.at("workloads").items()) {
       PastUsage past = read_past(element, now);

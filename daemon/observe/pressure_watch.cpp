@@ -77,7 +77,7 @@ std::unique_ptr<PressureWatch::Watched> PressureWatch::watch(std::string name, s
   made->name = std::move(name);
   made->cgroup_id = cgroup_id;
   if (live_ >= kMaxWatched) {
-    made->problem = fmt::format("{} are watched already", kMaxWatched);
+    made->problem = fmt::format("berth watches {} files already, and no more", kMaxWatched);
     return made;
   }
   auto armed = cgroup::PressureTrigger::arm(
@@ -168,16 +168,15 @@ model::Capability PressureWatch::capability() const {
     }
   }
   if (failed != nullptr) {
-    return missing(fmt::format(
-        "{} of {} workloads that are latency-sensitive or lend what they hold are watched; {}: {}", watched,
-        workloads_.size(), failed->name, failed->problem));
+    return missing(
+        fmt::format("berth watches {} of {} workloads that are latency-sensitive or lend resources; {}: {}",
+                    watched, workloads_.size(), failed->name, failed->problem));
   }
   return {
       "pressure-triggers", true,
-      fmt::format(
-          "pressure on the node's memory or on one of {} workloads that are latency-sensitive or lend what "
-          "they hold wakes berth at once",
-          watched)};
+      fmt::format("berth wakes at once on pressure in the node's memory or in one of {} workloads that are "
+                  "latency-sensitive or lend resources",
+                  watched)};
 }
 
 }  // namespace berth::daemon

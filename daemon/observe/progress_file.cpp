@@ -125,8 +125,8 @@ std::optional<std::string> hidden_by_sandbox(const std::filesystem::path& path,
                                                                                          : nullptr;
   if (setting == nullptr) return std::nullopt;
   return fmt::format(
-      "the sandbox of berthd.service ({}) hides {} from berthd; progress files work below /run (but "
-      "/run/user), /var (but /var/tmp) and /srv",
+      "the sandbox of berthd.service ({}) hides {} from berthd; progress files work below /run (except "
+      "/run/user), /var (except /var/tmp) and /srv",
       setting, mount->point);
 }
 

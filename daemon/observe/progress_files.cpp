@@ -71,7 +71,8 @@ void ProgressFiles::attach(sd_event* event, std::function<void()> changed) {
                    : -EMFILE;
   if (r >= 0) r = sd_event_source_set_ratelimit(source_.get(), kWakeWindowUsec, kWakesPerWindow);
   if (r >= 0) return;
-  os::log_warning("progress files are read at ticks only: {}", std::generic_category().message(-r));
+  os::log_warning("cannot watch progress files, so berth reads them only at ticks: {}",
+                  std::generic_category().message(-r));
   detach();
 }
 

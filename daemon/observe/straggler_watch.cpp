@@ -62,7 +62,7 @@ StragglerWatch::News StragglerWatch::take(const model::Plan& plan, const RunOf& 
     if (!see(relocated_, relocation.workload, run, plan.time)) continue;
     news.relocate.push_back(
         {relocation.workload,
-         fmt::format("this node lacks {} for it to finish in time", text_of(relocation.lacks)),
+         fmt::format("this node lacks {} that it needs to finish in time", text_of(relocation.lacks)),
          relocation.lacks, decision_of(plan, relocation.workload)});
   }
   for (const auto& move : findings->moves) {

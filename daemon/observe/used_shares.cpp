@@ -30,7 +30,7 @@ UsedShares::UsedShares(const std::filesystem::path& state_dir, double now,
                        std::optional<std::string>& warning)
     : file_(state_dir / "used_shares.json") {
   warning = os::read_document(file_, kMostBytes, [this](const json& document) -> std::optional<std::string> {
-    if (document.at("schema") != kSchema) return fmt::format("it is no {} document", kSchema);
+    if (document.at("schema") != kSchema) return fmt::format("it is not a {} document", kSchema);
     for (const json& element : document.at("shares")) {
       const model::UsedShare share{.time = element.at(0).get<double>(),
                                    .cpu = element.at(1).get<double>(),

@@ -23,7 +23,7 @@ Capability privileges(const cgroup::Hierarchy& hierarchy) {
   return {"privileges", writable,
           writable
               ? fmt::format("user {} may write the control files of {}", geteuid(), hierarchy.root.string())
-              : fmt::format("user {} may not write {}; berth only observes what is not its own", geteuid(),
+              : fmt::format("user {} may not write {}; berth only observes other users' cgroups", geteuid(),
                             file.string())};
 }
 
@@ -34,7 +34,7 @@ std::vector<Capability> all_capabilities(const cgroup::Hierarchy& hierarchy, con
   auto list = cgroup::capabilities(hierarchy);
   list.push_back(equipment.pressure_triggers);
   list.push_back(equipment.systemd.value_or(
-      Capability{"systemd", false, "not asked while there is no undo journal, as nothing is changed then"}));
+      Capability{"systemd", false, "not used: without an undo journal berth changes nothing"}));
   list.push_back(given_or("bus", equipment.bus_problem, "org.berth.Node1 is served",
                           "berth works by its configuration alone and tries again every 10 s"));
   list.push_back(given_or("polkit", equipment.polkit_problem, "decides which users may change things",
@@ -48,11 +48,11 @@ std::vector<Capability> all_capabilities(const cgroup::Hierarchy& hierarchy, con
        topology.has_llc()
            ? fmt::format("{} domains share a last-level cache",
                          topology.domains(model::DomainKind::llc).size())
-           : "the host does not say which vCPUs share a last-level cache; sockets take its place"});
+           : "the host does not say which vCPUs share a last-level cache; berth uses sockets instead"});
   list.push_back(equipment.gpus);
   list.push_back(given_or("undo-journal", equipment.journal_problem,
                           "originals are recorded before each first write",
-                          "berth stays in observe mode, as it never changes what it could not put back"));
+                          "berth stays in observe mode, because it could not restore what it changed"));
   list.push_back(given_or("decision-log", equipment.decision_log_problem, "decisions are kept",
                           "only the newest decisions are kept, in memory"));
   if (equipment.metrics) list.push_back(*equipment.metrics);

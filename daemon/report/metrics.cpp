@@ -49,7 +49,7 @@ void add_daemon(Families& families, const StatusReport& status) {
   families.gauge("berth_enforcing", "1 while berthd carries out what it decides, 0 while it only observes.",
                  status.mode == "enforce" ? 1 : 0);
   families.counter("berth_ticks_total", "Ticks since berthd started.", static_cast<double>(status.ticks));
-  families.counter("berth_ticks_woken_by_pressure_total", "Ticks that pressure brought before their time.",
+  families.counter("berth_ticks_woken_by_pressure_total", "Ticks that ran early because of pressure.",
                    static_cast<double>(status.woken_by_pressure));
   families.counter("berth_tick_cpu_seconds_total", "CPU time that all ticks took.",
                    status.total_cpu_ms / 1000);
@@ -57,13 +57,13 @@ void add_daemon(Families& families, const StatusReport& status) {
                  status.last_wall_ms / 1000);
   families.gauge("berth_resident_memory_bytes", "Resident memory of berthd.",
                  static_cast<double>(status.memory_rss_bytes));
-  families.gauge("berth_config_error", "1 where the last reload was rejected, so that older settings hold.",
+  families.gauge("berth_config_error", "1 if the last reload was rejected, so that the older settings stay.",
                  status.config_error ? 1 : 0);
-  families.gauge("berth_sampling_cpu_cores", "Cores that sampling uses.", status.sampling.cpu);
-  families.gauge("berth_sampling_bpf_cpu_cores", "Of these at context switches, by eBPF.",
+  families.gauge("berth_sampling_cpu_cores", "Cores that reading the workloads uses.", status.sampling.cpu);
+  families.gauge("berth_sampling_bpf_cpu_cores", "Cores that counting by eBPF uses at context switches.",
                  status.sampling.bpf_cpu);
   for (const auto& capability : status.capabilities) {
-    families.gauge("berth_capability", "1 where the host offers it, 0 where not; berthctl status says why.",
+    families.gauge("berth_capability", "1 if the host offers it, 0 if not; berthctl status says why.",
                    capability.available ? 1 : 0, {{"name", capability.name}});
   }
 }
@@ -80,13 +80,13 @@ void add_advertised(Families& families, const model::OversellFindings& findings,
   };
   using Found = model::OversoldResource;
   using Said = model::AdvertisedResource;
-  each("berth_oversell_factor", "What is advertised, as a multiple of what there is.",
+  each("berth_oversell_factor", "Advertised amount, as a multiple of the real one.",
        [](const Found&, const Said& said) { return said.factor; });
-  each("berth_oversell_utilisation_ratio", "Share of what there is that is in use.",
+  each("berth_oversell_utilisation_ratio", "Share of the real amount that is in use.",
        [](const Found& found, const Said&) { return found.utilisation; });
   each("berth_takes_work", "1 while the node takes new work, 0 while it does not.",
        [](const Found&, const Said& said) { return said.state == model::SchedulingState::schedule ? 1 : 0; });
-  families.gauge("berth_workloads_to_evict", "Best-effort workloads that would have to go for memory.",
+  families.gauge("berth_workloads_to_evict", "Best-effort workloads that would have to end to free memory.",
                  findings.evict_count);
 }
 
@@ -101,8 +101,7 @@ void add_gpus(Families& families, const std::vector<GpuReport>& gpus) {
   const auto bytes = [](const std::optional<std::uint64_t>& amount) {
     return amount ? Figure(static_cast<double>(*amount)) : std::nullopt;
   };
-  each("berth_gpu_healthy",
-       "1 where new work may be given to the GPU, 0 where not; berthctl status says why.",
+  each("berth_gpu_healthy", "1 if the GPU may get new work, 0 if not; berthctl status says why.",
        [](const GpuReport& report) { return report.gpu.healthy ? 1 : 0; });
   each("berth_gpu_memory_bytes", "Memory of the GPU.",
        [&](const GpuReport& report) { return bytes(report.gpu.memory_bytes); });
@@ -127,10 +126,10 @@ void add_node(Families& families, const StatusReport& status) {
   count(model::WorkloadClass::best_effort, status.workloads.best_effort);
   families.gauge("berth_unmanaged_workloads", "Workloads that berth leaves alone, of both classes.",
                  status.workloads.unmanaged);
-  families.gauge("berth_node_score", "Interference score of the node; 0 where nobody disturbs anybody.",
+  families.gauge("berth_node_score", "Interference score of the node; 0 if no workload disturbs another.",
                  status.score_node);
   const auto held = [&](model::HeldCause cause, std::size_t number) {
-    families.gauge("berth_held_limits", "CPU quotas and memory limits that berth holds, by why.",
+    families.gauge("berth_held_limits", "CPU quotas and memory limits that berth holds, by cause.",
                    static_cast<double>(number), {{"cause", model::to_string(cause)}});
   };
   held(model::HeldCause::extended, status.held.extended);
@@ -138,7 +137,8 @@ void add_node(Families& families, const StatusReport& status) {
   held(model::HeldCause::preempted, status.held.preempted);
   families.gauge("berth_stragglers", "Workloads that will not finish before their deadline.",
                  static_cast<double>(status.stragglers));
-  families.gauge("berth_relocations", "Those of them that this node cannot help.",
+  families.gauge("berth_relocations",
+                 "Workloads that will miss their deadline and that this node cannot help.",
                  static_cast<double>(status.relocations));
   const auto step = [&](const char* name, std::uint64_t number) {
     families.counter("berth_evictions_total", "Steps of evictions since berthd started, by step.",
@@ -151,9 +151,9 @@ void add_node(Families& families, const StatusReport& status) {
   families.gauge("berth_evictions_under_way", "Workloads that are being evicted.",
                  static_cast<double>(status.evictions.under_way));
   if (status.oversell) add_advertised(families, *status.oversell, status.advertised);
-  families.gauge("berth_reservations", "Workloads that were let in and have not come yet.",
+  families.gauge("berth_reservations", "Admitted workloads that have not come yet.",
                  static_cast<double>(status.reservations));
-  families.gauge("berth_undo_records", "Attributes that are not what they were before berth.",
+  families.gauge("berth_undo_records", "Attributes that berth has changed and not restored.",
                  static_cast<double>(status.undo_records));
 }
 
@@ -180,9 +180,9 @@ void add_workloads(Families& families, const std::vector<WorkloadFigures>& workl
   };
   each("berth_workload_memory_bytes", "Memory in use.",
        [&](const Figures& w) { return bytes(w.memory_bytes); });
-  each("berth_workload_vcpus", "vCPUs asked for.",
+  each("berth_workload_vcpus", "vCPUs that the workload asks for.",
        [](const Figures& w) { return w.vcpus ? Figure(*w.vcpus) : std::nullopt; });
-  each("berth_workload_pinned_vcpus", "vCPUs that berth bound it to; 0 where it is not bound.",
+  each("berth_workload_pinned_vcpus", "vCPUs to which berth pinned it; 0 if it is not pinned.",
        [](const Figures& w) { return Figure(static_cast<double>(w.pinned_vcpus)); });
   each("berth_workload_score", "Interference score of the instance where it is placed.",
        [](const Figures& w) { return w.score; });
@@ -194,17 +194,17 @@ void add_workloads(Families& families, const std::vector<WorkloadFigures>& workl
   each("berth_workload_cpu_quota_cores", "CPU quota.", [](const Figures& w) { return w.cpu_quota_cores; });
   each("berth_workload_cpu_quota_original_cores", "CPU quota before berth changed it.",
        [](const Figures& w) { return w.original_cpu_quota_cores; });
-  each("berth_workload_cpu_throttled_ratio", "Share of the last tick in which its CPU quota held it up.",
+  each("berth_workload_cpu_throttled_ratio", "Share of the last tick in which its CPU quota throttled it.",
        [](const Figures& w) { return w.cpu_throttled; });
-  each("berth_workload_memory_high_bytes", "Memory above which it is reclaimed from (memory.high).",
+  each("berth_workload_memory_high_bytes", "Memory limit (memory.high), above which the kernel reclaims.",
        [&](const Figures& w) { return bytes(w.memory_high_bytes); });
-  each("berth_workload_memory_high_original_bytes", "The same before berth changed it.",
+  each("berth_workload_memory_high_original_bytes", "Memory limit (memory.high) before berth changed it.",
        [&](const Figures& w) { return bytes(w.original_memory_high_bytes); });
   each("berth_workload_progress_ratio", "Progress of its task.", [](const Figures& w) { return w.progress; });
   each("berth_workload_runq_latency_seconds",
        "Time that its tasks wait on a run queue before they run; the last tick's 99th percentile.",
        [](const Figures& w) { return scaled(w.runq_latency_us, 1e-6); });
-  each("berth_workload_runq_latency_p50_seconds", "The median of the same.",
+  each("berth_workload_runq_latency_p50_seconds", "Median of that time over the last tick.",
        [](const Figures& w) { return scaled(w.runq_latency_p50_us, 1e-6); });
   each("berth_workload_llc_mpki", "Misses of the last-level cache per thousand instructions.",
        [](const Figures& w) { return w.llc_mpki; });

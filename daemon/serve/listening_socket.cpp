@@ -109,9 +109,9 @@ model::Result<ListeningSocket> ListeningSocket::open(const ListenAddress& addres
   if (bound != 0 && errno == EADDRINUSE && local) {
     struct stat there {};
     if (lstat(address.path.c_str(), &there) == 0 && !S_ISSOCK(there.st_mode)) {
-      return model::fail(
-          model::ErrorKind::io,
-          fmt::format("cannot listen on {}: a file that is no socket is there", config::to_string(address)));
+      return model::fail(model::ErrorKind::io,
+                         fmt::format("cannot listen on {}: this path is a file and not a socket",
+                                     config::to_string(address)));
     }
     if (!is_left_behind(address.path, where)) {
       errno = EADDRINUSE;

@@ -28,22 +28,22 @@ constexpr std::uint64_t kPasswordTimeoutUsec = 120'000'000;  // the user types
 Verdict refuse(const char* name, std::string message) { return {false, name, std::move(message)}; }
 
 Verdict nobody(const std::string& sender, const char* why) {
-  return refuse(bus::kAccessDenied, fmt::format("the bus does not know who {} is: {}", sender, why));
+  return refuse(bus::kAccessDenied, fmt::format("the bus does not know the user of {}: {}", sender, why));
 }
 
 Verdict polkit_failed(const char* name, const char* message) {
   return refuse(
       bus::kAccessDenied,
       fmt::format(
-          "only root may change anything here: polkit, which could let others, did not answer ({}: {})", name,
-          message));
+          "only root may change anything now: polkit could allow other users, but did not answer ({}: {})",
+          name, message));
 }
 
 Verdict judge(const std::string& action, bool authorized, bool challenge) {
   if (authorized) return {true, "", {}};
   if (challenge) {
     return refuse(bus::kInteractionRequired,
-                  fmt::format("polkit wants a password for {}: allow interaction, or act as root", action));
+                  fmt::format("polkit wants a password for {}: allow interaction, or run as root", action));
   }
   return refuse(bus::kAccessDenied, fmt::format("polkit does not grant you {}", action));
 }
@@ -69,7 +69,7 @@ Polkit::Polkit(sd_bus* bus) : bus_(bus) {
 
 std::optional<std::string> Polkit::problem() const {
   if (running_ || activatable_) return std::nullopt;
-  return fmt::format("nothing on the bus is {}, nor can the bus start it", kPolkitName);
+  return fmt::format("{} is not on the bus, and the bus cannot start it", kPolkitName);
 }
 
 int Polkit::on_owner(sd_bus_message* reply, void* userdata, sd_bus_error*) {
@@ -100,7 +100,9 @@ int Polkit::on_activatable(sd_bus_message* reply, void* userdata, sd_bus_error*)
 void Polkit::check(sd_bus_message* call, const std::string& action, std::function<void(const Verdict&)> done,
                    Exempt exempt) {
   if (pending() >= kMaxPending) {
-    done(refuse(bus::kLimitsExceeded, fmt::format("{} questions to polkit are open already", pending())));
+    done(
+        refuse(bus::kLimitsExceeded,
+               fmt::format("{} questions to polkit wait for an answer already; try again later", pending())));
     return;
   }
   questions_.push_front({*this,
@@ -138,7 +140,7 @@ int Polkit::on_user(sd_bus_message* reply, void* userdata, sd_bus_error* error) 
     if (const auto* failure = sd_bus_message_get_error(reply)) {
       question.polkit.answer(question, nobody(question.sender, text(failure->message)));
     } else if (sd_bus_message_read(reply, "u", &uid) < 0) {
-      question.polkit.answer(question, nobody(question.sender, "its answer makes no sense"));
+      question.polkit.answer(question, nobody(question.sender, "its answer is malformed"));
     } else {
       question.uid = uid;
       if (!question.exempt) return question.polkit.go_on(question);
@@ -171,9 +173,9 @@ int Polkit::go_on(Question& question) {
   } else if (std::count_if(questions_.begin(), questions_.end(), [&](const Question& other) {
                return other.uid == question.uid;
              }) > static_cast<std::ptrdiff_t>(kMaxPerUser)) {
-    answer(question,
-           refuse(bus::kLimitsExceeded,
-                  fmt::format("user {} has {} questions to polkit open already", question.uid, kMaxPerUser)));
+    answer(question, refuse(bus::kLimitsExceeded,
+                            fmt::format("{1} questions of user {0} to polkit wait for an answer already",
+                                        question.uid, kMaxPerUser)));
   } else if (const int r = ask_polkit(question); r < 0) {
     const auto why = std::generic_category().message(-r);
     answer(question, polkit_failed("not asked", why.c_str()));
@@ -211,7 +213,7 @@ int Polkit::on_authorization(sd_bus_message* reply, void* userdata, sd_bus_error
       question.polkit.answer(question, polkit_failed(text(failure->name), text(failure->message)));
     } else if (sd_bus_message_enter_container(reply, 'r', "bba{ss}") < 0 ||
                sd_bus_message_read(reply, "bb", &authorized, &challenge) < 0) {
-      question.polkit.answer(question, polkit_failed(kPolkitName, "its answer makes no sense"));
+      question.polkit.answer(question, polkit_failed(kPolkitName, "its answer is malformed"));
     } else {
       question.polkit.answer(question, judge(question.action, authorized != 0, challenge != 0));
     }

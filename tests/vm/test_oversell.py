@@ -258,7 +258,7 @@ def test_what_comes_takes_its_place(berth: Berth, guest: Guest, load: None) -> N
     assert berth.json("status")["reservations"] == 0
     again = guest.run(f"echo '{request}' | berthctl admit --request -", check=False)
     assert again.returncode == 3
-    assert "runs already" in again.stderr
+    assert "is already running" in again.stderr
 
 
 def test_samples_outlive_a_restart(berth: Berth, guest: Guest, load: None) -> None:

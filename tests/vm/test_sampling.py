@@ -101,4 +101,4 @@ def test_a_budget_that_sampling_passes_makes_ticks_come_less_often(berth: Berth)
     berth.guest.poll(
         lambda: berth.json("status")["tick"]["interval_s"] > 0.1, 60, what="ticks further apart than configured"
     )
-    assert berth.journal("within sampling.max_cpu")
+    assert berth.journal("would exceed sampling.max_cpu")

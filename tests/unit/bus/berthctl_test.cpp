@@ -193,7 +193,7 @@ TEST_F(BerthctlOnTheBus, GivesAPlaceUp) {
             R"({"decision":"d-0123456789ab","id":"job","schema":"berth.cancel/1"})"
             "\n");
   EXPECT_EQ(control_.cancelled.size(), 2U);
-  expect_complaint(berthctl("admit --cancel other"), 1, "no place is held");
+  expect_complaint(berthctl("admit --cancel other"), 1, "there is no reservation with this id");
   expect_complaint(berthctl("admit --cancel ''"), 2, "no request's id");
   expect_complaint(berthctl("admit"), 2, "--request, --list or --cancel");
   EXPECT_EQ(berthctl("admit --list --cancel job").exit, 2);

@@ -85,7 +85,8 @@ class FakeControl final : public daemon::Control {
   }
   std::string reservations_json() override { return reservations; }
   model::Result<std::string> cancel_reservation(const std::string& id) override {
-    if (id != "job") return model::fail(model::ErrorKind::gone, id + ": no place is held for it");
+    if (id != "job")
+      return model::fail(model::ErrorKind::gone, id + ": there is no reservation with this id");
     cancelled.push_back(id);
     return std::string("d-0123456789ab");
   }

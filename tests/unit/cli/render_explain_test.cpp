@@ -163,10 +163,10 @@ TEST_F(RenderExplanation, ALimitThatIsHeldShowsItsOriginalAndWhy) {
 }
 
 TEST_F(RenderExplanation, SaysWhatKeepsItFromBeingManaged) {
-  workload.unmanaged = "somebody else changed cpuset.cpus";
+  workload.unmanaged = "another program changed cpuset.cpus";
   workload.unplaceable = "no domain has 2 free vCPUs";
   const auto text = text_of(explanation);
-  EXPECT_THAT(text, HasSubstr("berth leaves it alone: somebody else changed cpuset.cpus"));
+  EXPECT_THAT(text, HasSubstr("berth leaves it alone: another program changed cpuset.cpus"));
   EXPECT_THAT(text, HasSubstr("gets no vCPUs of its own: no domain has 2 free vCPUs"));
 }
 

@@ -85,7 +85,8 @@ TEST_F(Berthd, AfterAKillTheNextStartPutsBack) {
   BerthdProcess berthd(arguments({"--observe"}));
   ASSERT_NE(berthd.wait_notified("READY=1"), "");
   EXPECT_EQ(pins(), originals);
-  EXPECT_NE(berthd.errors().find("an earlier run"), std::string::npos) << berthd.errors();
+  EXPECT_NE(berthd.errors().find("an earlier berthd ended without restoring everything"), std::string::npos)
+      << berthd.errors();
 }
 
 TEST_F(Berthd, AfterAKillRestorePutsBackWithoutADaemon) {

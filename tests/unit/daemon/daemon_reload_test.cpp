@@ -69,7 +69,8 @@ TEST_F(DaemonTest, AReloadThatCannotEnforceSaysSoUntilItCan) {
   for (int i = 0; i < 2; ++i) {
     const auto reloaded = daemon->reload();
     ASSERT_FALSE(reloaded) << i;
-    EXPECT_NE(reloaded.error().message().find("taken over, but: cannot enforce: "), std::string::npos)
+    EXPECT_NE(reloaded.error().message().find("its mode was not taken over: cannot enforce: "),
+              std::string::npos)
         << reloaded.error().message();
   }
   const auto status = json::parse(daemon->status_json());

@@ -85,9 +85,9 @@ TEST(Options, MistakesAreAnsweredWithOneLine) {
 }
 
 TEST(Options, AnEmptyNameIsAMistakeAndNotTheDefault) {
-  EXPECT_NE(refusal({"--config", ""}).find("--config: a name that is empty"), std::string::npos);
+  EXPECT_NE(refusal({"--config", ""}).find("--config: the name is empty"), std::string::npos);
   EXPECT_NE(refusal({"--config="}).find("--config"), std::string::npos);
-  EXPECT_NE(refusal({"--check-config", ""}).find("--check-config: a name that is empty"), std::string::npos);
+  EXPECT_NE(refusal({"--check-config", ""}).find("--check-config: the name is empty"), std::string::npos);
   EXPECT_NE(refusal({"--once", "--state-dir", ""}).find("empty"), std::string::npos);
 }
 

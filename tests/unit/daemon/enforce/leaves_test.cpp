@@ -315,12 +315,12 @@ TEST_F(LeavesTest, WhoIsDecommissionedStays) {
 TEST_F(LeavesTest, TheLastOneAndTheMainProcessStay) {
   set_up("spark/worker");
   tree.write(worker, "cgroup.procs", "7\n8\n");
-  EXPECT_EQ(tick().front(), "leaf spark/worker failed: nobody else lives in its cgroup any more");
+  EXPECT_EQ(tick().front(), "leaf spark/worker failed: no other process is left in its cgroup");
   systemd = true;
   set_up(kUnit);
   scopes.is.main_pid = 8;
   EXPECT_EQ(tick().front(),
-            std::string("leaf ") + kUnit + " failed: the main process of its unit would go with it");
+            std::string("leaf ") + kUnit + " failed: the main process of its unit would move with it");
   EXPECT_TRUE(scopes.asked.empty());
 }
 
@@ -333,7 +333,7 @@ TEST_F(LeavesTest, NoMoreThanAWorkerHas) {
     find_leaf(leaf);
   }
   EXPECT_EQ(tick(), Told{});
-  EXPECT_NE(problem().find("32 others of this workload have one"), std::string::npos);
+  EXPECT_NE(problem().find("32 executors of this workload have one already"), std::string::npos);
   found.erase("spark/worker.berth-executor-100-1");
   EXPECT_EQ(tick().size(), 1U);
 }
@@ -364,17 +364,18 @@ TEST_F(LeavesTest, WhoLivesDeeperIsLeftThere) {
   seen.members[1].cgroup = "spark/worker/inner";
   seen.members[2].cgroup = "spark/worker/inner";
   EXPECT_EQ(tick(), Told{});
-  EXPECT_EQ(
-      problem(),
-      "executor 0 of app-1 (pid 7) gets no cgroup of its own: it lives deeper, in \"spark/worker/inner\"");
+  EXPECT_EQ(problem(),
+            "executor 0 of app-1 (pid 7) gets no cgroup of its own: it runs in a deeper cgroup, "
+            "\"spark/worker/inner\"");
 }
 
 TEST_F(LeavesTest, ALimitThatItWouldLeaveBehindKeepsItAndIsSaidOnce) {
   set_up("spark/worker");
   tree.write(worker, "memory.max", "1073741824\n");
   EXPECT_EQ(tick(),
-            Told{"leaf spark/worker failed: it would leave a limit behind: memory.max is 1073741824"});
-  EXPECT_NE(problem().find("gets no cgroup of its own: it would leave a limit behind"), std::string::npos);
+            Told{"leaf spark/worker failed: the executor would escape a limit: memory.max is 1073741824"});
+  EXPECT_NE(problem().find("gets no cgroup of its own: the executor would escape a limit"),
+            std::string::npos);
   EXPECT_EQ(tick(), Told{}) << "nor has the other one any";
   EXPECT_NE(problem(), "") << "as long as it is so";
   now += 61;
@@ -389,7 +390,7 @@ TEST_F(LeavesTest, WhatBerthHoldsKeepsNobody) {
   set_up("spark/worker");
   tree.write(worker, "cpu.max", "50000 100000\n");
   EXPECT_EQ(tick().front(),
-            "leaf spark/worker failed: it would leave a limit behind: cpu.max is 50000 100000");
+            "leaf spark/worker failed: the executor would escape a limit: cpu.max is 50000 100000");
   holdings.cpu_quota[worker] =
       make_held(cgroup::Attribute::cpu_quota, target.cgroup->id(), "50000 100000", "max 100000", 900);
   now += 61;
@@ -482,12 +483,12 @@ TEST_F(LeavesTest, WhatSystemdCannotBeAskedForIsTold) {
   no_bus = true;
   set_up(kUnit);
   EXPECT_EQ(tick(), Told{});
-  EXPECT_NE(problem().find("cannot be asked"), std::string::npos);
+  EXPECT_NE(problem().find("berth cannot reach it"), std::string::npos);
   no_bus = false;
   scopes.is.bound = "spark-worker.service has MemoryMax= set";
   EXPECT_EQ(tick(),
             (Told{std::string("leaf ") + kUnit +
-                  " failed: it would leave a setting behind: spark-worker.service has MemoryMax= set"}));
+                  " failed: the executor would escape a setting: spark-worker.service has MemoryMax= set"}));
   scopes.is.bound.reset();
   scopes.refuses = model::ErrorKind::io;
   now += 61;
@@ -502,7 +503,7 @@ TEST_F(LeavesTest, ASystemdThatDoesNotAnswerIsLeftInPeaceForAMinute) {
   EXPECT_EQ(tick(), (Told{std::string("leaf ") + kUnit + " failed: systemd: no answer"}));
   EXPECT_EQ(scopes.calls, 1);
   EXPECT_EQ(tick(), Told{}) << "not for the other one either";
-  EXPECT_NE(problem().find("has not answered"), std::string::npos);
+  EXPECT_NE(problem().find("systemd did not answer"), std::string::npos);
   EXPECT_EQ(scopes.calls, 1);
   scopes.silent = false;
   now += 61;
@@ -547,14 +548,14 @@ TEST_F(LeavesTest, AUnitWhoseSystemdIsNotSeenIsLeft) {
   set_up(kUnit);
   found[kUnit].systemd_unit = "spark-worker.service";
   EXPECT_EQ(tick(), Told{});
-  EXPECT_NE(problem().find("not to be seen"), std::string::npos);
+  EXPECT_NE(problem().find("berth cannot see that systemd"), std::string::npos);
 }
 
 TEST_F(LeavesTest, WhatIsNoUnitOfSystemdsIsLeft) {
   systemd = true;
   set_up("spark/worker");
   EXPECT_EQ(tick(), Told{});
-  EXPECT_NE(problem().find("no unit"), std::string::npos);
+  EXPECT_NE(problem().find("in none of its units"), std::string::npos);
 }
 
 TEST_F(LeavesTest, AContainerIsItsRuntimes) {

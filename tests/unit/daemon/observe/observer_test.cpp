@@ -132,7 +132,7 @@ TEST_F(ObserverTest, ALeafHoldsWhatItsProcessesDoAndIsSparedUntilItIsLookedAt) {
   EXPECT_EQ(of(leaf).spark, std::nullopt);
   EXPECT_EQ(of(leaf).spared, std::nullopt);
   EXPECT_EQ(of("batch/worker").spared,
-            "its executors have cgroups of their own, and are evicted by themselves; no room");
+            "its executors have cgroups of their own, and are evicted one by one; no room");
 }
 
 TEST_F(ObserverTest, SnapshotHoldsWhatSparkDriversTell) {

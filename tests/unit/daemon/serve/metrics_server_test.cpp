@@ -347,7 +347,7 @@ TEST_F(MetricsServerTest, ASocketLeftBehindIsReplacedAndNothingElse) {
   std::ofstream(address.path) << "precious";
   const auto refused = ListeningSocket::open(address);
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message().find("a file that is no socket is there"), std::string::npos)
+  EXPECT_NE(refused.error().message().find("this path is a file and not a socket"), std::string::npos)
       << refused.error().message();
   EXPECT_TRUE(std::filesystem::exists(address.path));
 }
