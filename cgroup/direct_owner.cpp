@@ -52,8 +52,8 @@ model::Error missing_controller(const std::filesystem::path& root, const Cgroup&
   if (offered && !has_word(*offered, name)) {
     message += "; the v2 hierarchy does not have it at all (in use by cgroup v1, or disabled at boot)";
   } else if (const std::string above = withholder(root, cgroup.path(), name); !above.empty()) {
-    message += fmt::format(
-        "; cgroup.subtree_control of {} lacks it, and belongs to whoever manages that group", above);
+    message +=
+        fmt::format("; cgroup.subtree_control of {} lacks it, and berth does not change that file", above);
   }
   return {model::ErrorKind::unavailable, std::move(message)};
 }

@@ -49,8 +49,8 @@ void Tree::apply(const Pending& pending) {
   for (const int watch : pending.ended) take_ended(watch);
   if (pending.overflow) {
     warn(
-        "the kernel's queue of cgroup events overflowed; the tree was walked again "
-        "(fs.inotify.max_queued_events sets the queue's length)");
+        "the kernel's queue of cgroup events overflowed, so berth walked the tree again "
+        "(fs.inotify.max_queued_events sets the length of the queue)");
     if (const auto scanned = rescan(); !scanned) warn(scanned.error().message());
     return;
   }
@@ -165,14 +165,13 @@ void Tree::cannot_look(const std::string& path, int error) {
   said_look_ = true;
   if (error == ENOSPC) {
     warn(
-        fmt::format("no more inotify watches at cgroup {} (fs.inotify.max_user_watches sets how many): the "
-                    "tree is walked "
-                    "again every while instead",
+        fmt::format("no inotify watch is left for cgroup {} (fs.inotify.max_user_watches is the limit), so "
+                    "berth walks the tree from time to time",
                     path));
   } else {
-    warn(
-        model::Error::from_errno(error, fmt::format("looking at cgroup {}, which is tried again later", path))
-            .message());
+    warn(model::Error::from_errno(error,
+                                  fmt::format("cannot look at cgroup {}, and will try again later", path))
+             .message());
   }
 }
 
@@ -186,7 +185,7 @@ void Tree::cannot_name(const std::string& path) {
     shown += byte >= 0x20 && byte < 0x7f ? std::string(1, c) : fmt::format("\\x{:02x}", byte);
   }
   warn(fmt::format(
-      "cgroups whose name is too long, is not UTF-8, or holds control characters are left alone, with "
+      "cgroups whose name is too long, is not UTF-8, or has control characters are left alone, and so are "
       "all below them: {}{}",
       path.size() > kShownOfAPath ? "..." : "", shown));
 }
@@ -203,18 +202,20 @@ void Tree::warn_conflicts(const Node& node, const Judgement& judgement) {
   if (judgement.overruled && judgement.verdict && judgement.verdict->rule) {
     const std::size_t first = *judgement.verdict->rule;
     if (said_conflicts_.emplace(first, *judgement.overruled).second) {
-      warn(fmt::format(
-          "two rules match cgroup {}: {} (\"{}\") holds, as it comes first; {} (\"{}\") says otherwise",
-          node.path(), rules_[first].origin, rules_[first].match, rules_[*judgement.overruled].origin,
-          rules_[*judgement.overruled].match));
+      warn(
+          fmt::format("two rules match cgroup {} and differ: {} (\"{}\") applies, because it comes first; {} "
+                      "(\"{}\") does not",
+                      node.path(), rules_[first].origin, rules_[first].match,
+                      rules_[*judgement.overruled].origin, rules_[*judgement.overruled].match));
     }
   }
   if (judgement.untrusted && said_untrusted_.insert(*judgement.untrusted).second) {
     const model::WorkloadRule& rule = rules_[*judgement.untrusted];
-    warn(fmt::format(
-        "{}: \"{}\" would make cgroup {} latency-sensitive, which belongs to uid {}, who could take vCPUs by "
-        "choosing its name; a glob that spells out the user's own tree may",
-        rule.origin, rule.match, node.path(), node.uid));
+    warn(
+        fmt::format("{}: \"{}\" does not make cgroup {} latency-sensitive: uid {} owns it, and could take "
+                    "vCPUs by choosing "
+                    "its name; a glob that names the user's own tree does",
+                    rule.origin, rule.match, node.path(), node.uid));
   }
 }
 
@@ -225,7 +226,7 @@ void Tree::warn_refusals(Node& node, const Marks& marks) {
     const int said = node.uid == 0 ? 0 : ++said_refusals_[node.uid];
     if (said > kMaxRefusalsPerUser) return;
     warn(fmt::format("cgroup {}: {}{}", node.path(), refusal,
-                     said == kMaxRefusalsPerUser ? "; no more is said of this user's" : ""));
+                     said == kMaxRefusalsPerUser ? "; berth reports no more marks of this user" : ""));
   }
 }
 
@@ -237,7 +238,7 @@ void Tree::warn_nested(const Node& node, const Node& outer) {
       inner.workload_class == held.workload_class &&
       (!inner.rule || (held.rule && !says_otherwise(rules_[*inner.rule], rules_[*held.rule])));
   if (same_rule || same_fields || !said_nested_.emplace(held.matched_by, inner.matched_by).second) return;
-  warn(fmt::format("cgroup {} ({}) lies inside the workload {} ({}) and belongs to that", node.path(),
+  warn(fmt::format("cgroup {} ({}) lies inside the workload {} ({}) and counts as a part of it", node.path(),
                    inner.matched_by, outer.path(), held.matched_by));
 }
 

@@ -206,8 +206,9 @@ void Tree::judge_node(Node& node) {
     // Its scope is the workload. A rule for it has to name the scope.
     const auto rule = judgement.verdict ? judgement.verdict->rule : std::nullopt;
     if (rule && !outer_verdict(node) && said_inner_.insert(*rule).second) {
-      warn(fmt::format("{}: \"{}\" matches {}, which is a part of a container; match its scope, {}",
-                       rules_[*rule].origin, rules_[*rule].match, path, node.parent->path()));
+      warn(fmt::format(
+          "{}: \"{}\" matches {}, which is a part of a container; match the container's scope, {}",
+          rules_[*rule].origin, rules_[*rule].match, path, node.parent->path()));
     }
     judgement = {};
   }
@@ -295,9 +296,8 @@ void Tree::activate(Node& node) {
   if (workloads_.size() >= max_workloads_) {
     degraded_ = true;
     if (!said_count_) {
-      warn(fmt::format(
-          "{} workloads are all that the limit of open files allows; {} and others are left alone",
-          max_workloads_, path));
+      warn(fmt::format("the limit of open files allows {} workloads; {} and others are left alone",
+                       max_workloads_, path));
     }
     said_count_ = true;
     return;

@@ -303,7 +303,8 @@ void empty_out(const fs::path& root, const Cgroup& from, const Cgroup& to, const
       if (moved && *moved) ++done.processes;
     }
   }
-  if (!done.problem && !pids_in(from).empty()) done.problem = "processes come faster than they can be moved";
+  if (!done.problem && !pids_in(from).empty())
+    done.problem = "new processes start faster than berth can move them";
 }
 
 }  // namespace
@@ -319,7 +320,7 @@ std::optional<PutBack> put_back_leaf(const fs::path& root, const std::string& le
     send_home(root, **from, named->pid, hands);
   if (!pids_in(**from).empty()) {
     if (fgetxattr((*from)->fd(), kDecommissionedMark, nullptr, 0) >= 0) {
-      done.problem = "its executor was asked to end, and ends there";
+      done.problem = "its executor was asked to end, and stays until then";
       return done;
     }
     const auto to = Cgroup::open(root, named->origin);
@@ -327,7 +328,7 @@ std::optional<PutBack> put_back_leaf(const fs::path& root, const std::string& le
     const auto there = to && !own ? is_populated(**to) : model::Result<bool>(static_cast<bool>(to));
     if (!there || !*there) {
       done.problem =
-          fmt::format("\"{}\", where its processes were, is gone; it ends with them", named->origin);
+          fmt::format("its origin \"{}\" is gone, so it stays until its processes end", named->origin);
       return done;
     }
     empty_out(root, **from, **to, hands, done);

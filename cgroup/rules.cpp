@@ -78,16 +78,16 @@ Marks judge_marks(const RawMarks& raw, const Ownership& owner) {
   Marks marks;
   const bool own_ground = owner.trusted || owner.uid == owner.parent_uid;
   const auto refuse = [&](const char* name, const std::string& value, std::string_view why) {
-    marks.refused.push_back(fmt::format("{}=\"{}\" is not honoured: {}", name, printable(value), why));
+    marks.refused.push_back(fmt::format("{}=\"{}\" has no effect: {}", name, printable(value), why));
   };
   const std::string whose = fmt::format("the group belongs to uid {}", owner.uid);
   if (raw.workload_class) {
     const std::string& value = *raw.workload_class;
     const bool sensitive = value == "latency-sensitive";
     if (!sensitive && value != "best-effort") {
-      refuse(kClassMark, value, "neither latency-sensitive nor best-effort");
+      refuse(kClassMark, value, "it is neither latency-sensitive nor best-effort");
     } else if (sensitive && !owner.trusted) {
-      refuse(kClassMark, value, whose + ", and only root's may take vCPUs for themselves");
+      refuse(kClassMark, value, whose + ", and only groups of root may take vCPUs for themselves");
     } else if (!own_ground) {
       refuse(kClassMark, value, fmt::format("{} and its parent to uid {}", whose, owner.parent_uid));
     } else {
@@ -98,9 +98,9 @@ Marks judge_marks(const RawMarks& raw, const Ownership& owner) {
     const std::string& value = *raw.evictable;
     const auto evictable = parse_boolean(value);
     if (!evictable) {
-      refuse(kEvictableMark, value, "neither 1 nor 0");
+      refuse(kEvictableMark, value, "it is neither 1 nor 0");
     } else if (!*evictable && !owner.trusted) {
-      refuse(kEvictableMark, value, whose + ", and only root's may exempt themselves");
+      refuse(kEvictableMark, value, whose + ", and only groups of root may exempt themselves from eviction");
     } else if (!own_ground) {
       refuse(kEvictableMark, value, fmt::format("{} and its parent to uid {}", whose, owner.parent_uid));
     } else {

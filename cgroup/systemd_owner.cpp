@@ -62,8 +62,7 @@ std::optional<Note> parse_note(Attribute attribute, std::string_view text) {
 }
 
 model::Error bad_note(const std::string& unit) {
-  return {model::ErrorKind::io,
-          fmt::format("{}: the undo record says nothing of the unit's own setting", unit)};
+  return {model::ErrorKind::io, fmt::format("{}: the undo record lacks the unit's own setting", unit)};
 }
 
 std::string content(const fs::path& path) {
@@ -157,14 +156,14 @@ model::Result<void> SystemdOwner::set(const Target& target, Attribute attribute,
   }
   if (!target.cgroup->has(control_file(attribute))) {
     return model::fail(model::ErrorKind::unavailable,
-                       fmt::format("systemd took it for {}, but did not enable the {} controller there; "
-                                   "cgroup.controllers of the v2 root tells whether the host has it",
+                       fmt::format("systemd accepted it for {}, but did not enable the {} controller there; "
+                                   "cgroup.controllers of the v2 root shows whether the host has it",
                                    target.unit, controller(attribute)));
   }
   const auto burst = attribute == Attribute::cpu_quota ? burst_above(*target.cgroup, value) : std::nullopt;
   return model::fail(
       model::ErrorKind::io,
-      fmt::format("systemd took it for {}, but {} reads \"{}\": the kernel refused it ({})", target.unit,
+      fmt::format("systemd accepted it for {}, but {} reads \"{}\": the kernel refused it ({})", target.unit,
                   control_file(attribute), *now, burst.value_or("journalctl -u " + target.unit)));
 }
 
@@ -254,8 +253,9 @@ model::Result<void> SystemdOwner::stop_unit(const std::string& unit) {
   const auto bound = state_->bus->running_bound_units(unit);
   if (!bound) return model::fail(bound.error());
   if (!bound->empty()) {
-    return model::fail(model::ErrorKind::refused, fmt::format("{} would end with {}, as it is bound to it",
-                                                              model::joined(*bound, ", "), unit));
+    return model::fail(model::ErrorKind::refused,
+                       fmt::format("{} would end with {}, because it is bound to that unit",
+                                   model::joined(*bound, ", "), unit));
   }
   return state_->bus->stop(unit);
 }
@@ -275,7 +275,7 @@ model::Result<void> SystemdOwner::settle() {
     auto done = state_->bus->reload();
     if (done) return {};
     return model::fail(done.error().context(fmt::format(
-        "everything is back, but {} may be said to have changed on disk until daemon-reload", unit)));
+        "everything is restored, but systemctl may warn that {} changed on disk until daemon-reload", unit)));
   }
   return {};
 }

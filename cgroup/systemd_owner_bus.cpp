@@ -322,7 +322,7 @@ model::Result<bool> SystemdBus::needs_reload(const std::string& unit) {
 }
 
 model::Result<void> SystemdBus::reload() {
-  return state_->guarded("reading its units again", [](sdbus::IConnection& connection) {
+  return state_->guarded("reloading its units", [](sdbus::IConnection& connection) {
     make_proxy(connection, kManagerPath)
         ->callMethod("Reload")
         .onInterface(kManager)
@@ -343,7 +343,7 @@ model::Result<void> SystemdBus::stop(const std::string& unit) {
 }
 
 model::Result<std::vector<std::string>> SystemdBus::running_bound_units(const std::string& unit) {
-  return state_->guarded(fmt::format("reading what is bound to {}", unit),
+  return state_->guarded(fmt::format("reading the units that are bound to {}", unit),
                          [&](sdbus::IConnection& connection) {
                            std::vector<std::string> running;
                            const Reader reader{connection, unit_path(unit), kUnit, state_->timeout};
@@ -357,16 +357,17 @@ model::Result<std::vector<std::string>> SystemdBus::running_bound_units(const st
 }
 
 model::Result<bool> SystemdBus::is_process_of(pid_t pid, const std::string& unit) {
-  return state_->guarded(fmt::format("asking whose process {} is", pid), [&](sdbus::IConnection& connection) {
-    sdbus::ObjectPath path;
-    make_proxy(connection, kManagerPath)
-        ->callMethod("GetUnitByPID")
-        .onInterface(kManager)
-        .withTimeout(kScopeTimeout)
-        .withArguments(static_cast<std::uint32_t>(pid))
-        .storeResultsTo(path);
-    return path == unit_path(unit);
-  });
+  return state_->guarded(fmt::format("asking for the unit of process {}", pid),
+                         [&](sdbus::IConnection& connection) {
+                           sdbus::ObjectPath path;
+                           make_proxy(connection, kManagerPath)
+                               ->callMethod("GetUnitByPID")
+                               .onInterface(kManager)
+                               .withTimeout(kScopeTimeout)
+                               .withArguments(static_cast<std::uint32_t>(pid))
+                               .storeResultsTo(path);
+                           return path == unit_path(unit);
+                         });
 }
 
 model::Result<void> SystemdBus::start_scope(const Scope& scope) {
@@ -374,8 +375,8 @@ model::Result<void> SystemdBus::start_scope(const Scope& scope) {
   // Nothing was begun in this case.
   if (!same) return model::fail(model::ErrorKind::unavailable, same.error().message());
   if (!*same)
-    return model::fail(model::ErrorKind::io, fmt::format("systemd: to it, process {} is none of {}",
-                                                         scope.pid, scope.stopped_with));
+    return model::fail(model::ErrorKind::io,
+                       fmt::format("systemd: process {} is not in {}", scope.pid, scope.stopped_with));
   return state_->guarded(fmt::format("starting {}", scope.unit), [&](sdbus::IConnection& connection) {
     using Names = std::vector<std::string>;
     const std::vector<std::uint32_t> pids{static_cast<std::uint32_t>(scope.pid)};

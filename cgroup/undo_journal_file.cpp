@@ -114,8 +114,8 @@ model::Result<os::Database> open_database(const std::filesystem::path& file, con
   if (*version != "0" && *version != fmt::format("{}", kVersion)) {
     return model::fail(
         model::ErrorKind::unavailable,
-        fmt::format("undo journal {}: written by a later berthd (format {}, this one knows {}); let that "
-                    "one restore the host first",
+        fmt::format("undo journal {}: written by a later berthd (format {}, this one knows {}); restore "
+                    "the host with that version first",
                     file.string(), *version, kVersion));
   }
   auto transaction = os::Transaction::begin(database);
@@ -177,8 +177,8 @@ model::Result<OpenUndoFile> open_undo_file(const std::filesystem::path& state_di
   if (!rows && os::is_damage(rows.error())) {
     if (lock->last_boot.empty() || lock->last_boot == boot_id) {
       return model::fail(
-          model::Error(rows.error().kind(), fmt::format("{}. What berth changed since the host booted may be "
-                                                        "recorded there, so it changes nothing more. "
+          model::Error(rows.error().kind(), fmt::format("{}. It may record changes since the host booted, so "
+                                                        "berth changes nothing more. "
                                                         "Look at AllowedCPUs=, CPUQuota=, MemoryHigh= in "
                                                         "/run/systemd/system.control, then move the file "
                                                         "away, or reboot",
@@ -194,8 +194,8 @@ model::Result<OpenUndoFile> open_undo_file(const std::filesystem::path& state_di
     }
     std::filesystem::remove(file.string() + "-wal", error);
     opened.warnings.push_back(
-        fmt::format("undo journal {} was damaged; its records were of an earlier boot and void, so it was "
-                    "moved to {} and begun anew",
+        fmt::format("undo journal {} was damaged; its records were of an earlier boot and are void, so berth "
+                    "moved it to {} and began a new one",
                     file.string(), aside.string()));
     database = open_database(file, boot_id);
     rows = database ? load_rows(*database) : model::fail(database.error());

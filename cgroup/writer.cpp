@@ -61,7 +61,7 @@ model::Result<std::optional<Writer::Prepared>> Writer::prepare(const Request& re
     prepared.owner = owner_of(*prepared.existing);
     if (prepared.owner == nullptr) {
       return model::fail(model::ErrorKind::unavailable,
-                         "it was changed through systemd, which cannot be reached");
+                         "berth changed it through systemd, and cannot reach systemd now");
     }
   } else {
     prepared.owner = systemd_ != nullptr && !found.systemd_unit.empty() ? systemd_ : &direct_;
@@ -112,7 +112,7 @@ SetResult Writer::carry_out(const Prepared& prepared) {
     const auto back = prepared.owner->set(prepared.target, record.attribute, former.written);
     const auto kept = journal_.record(former);
     if (back && kept) return model::fail(std::move(error));
-    return model::fail(error.context("and its former value could not be put back"));
+    return model::fail(error.context("cannot put the former value back after an error"));
   }
   const Original original{record.original, record.note};
   const auto back = prepared.owner->reset(prepared.target, record.attribute, original);
@@ -156,7 +156,7 @@ std::vector<SetResult> Writer::set_many(std::span<const Request> requests, std::
       if (spent()) {
         results.push_back(
             model::fail(model::ErrorKind::transient,
-                        fmt::format("setting {}: postponed, this tick's time for writing is used up",
+                        fmt::format("setting {}: postponed, because this tick's time for writing is used up",
                                     named(request.target->identity.id, request.attribute))));
         chunk.emplace_back();
         continue;
@@ -226,7 +226,7 @@ bool Writer::restore_one(const UndoRecord& record, RestoreReport& report) {
   };
   Owner* owner = owner_of(record);
   if (owner == nullptr)
-    return leave("it was changed through systemd, which cannot be reached; restore again when it can");
+    return leave("berth changed it through systemd, and cannot reach systemd now; restore again later");
 
   const auto opened = Cgroup::open(root_, record.path);
   if (!opened && opened.error().kind() != model::ErrorKind::gone) return leave(opened.error().message());
@@ -260,7 +260,7 @@ bool Writer::restore_one(const UndoRecord& record, RestoreReport& report) {
       report.restored.push_back({record.path, record.attribute, *current, *current});
     } else {
       leave(fmt::format(
-          "changed by somebody else since: it is \"{}\", berth wrote \"{}\", before that it was \"{}\"",
+          "another program has changed it: it is \"{}\", berth wrote \"{}\", before that it was \"{}\"",
           *current, record.written, record.original));
     }
     return true;

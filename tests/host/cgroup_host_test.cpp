@@ -294,7 +294,7 @@ TEST_F(CgroupHost, WithoutWatchesTheTreeIsWalkedEveryWhile) {
     start({best_effort(tree.id("g*/inner/late"))});
     const auto said = std::count_if(
         changes.warnings.begin(), changes.warnings.end(),
-        [](const std::string& text) { return text.find("no more inotify watches") != text.npos; });
+        [](const std::string& text) { return text.find("no inotify watch is left") != text.npos; });
     if (said != 1 || !discovery->workloads().empty()) return 1;
     // The parent, who may, moves the process in now.
     kill(getppid(), SIGUSR1);

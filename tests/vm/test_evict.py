@@ -188,7 +188,7 @@ def test_others_that_are_bound_to_it_keep_a_unit(berth: Berth, others: dict[str,
     berth.start("enforce", SHORT, EVICTION_RULES)
     wait_listed(berth, workload)
     refused = berth.guest.run(f"berthctl evict --yes {workload}", check=False)
-    assert refused.returncode == 3 and "bound to it" in refused.stderr, refused.stderr
+    assert refused.returncode == 3 and "bound to that unit" in refused.stderr, refused.stderr
     assert [main_pid(berth, unit), main_pid(berth, "berth-test-ls-on-top.service")] == pids
 
 

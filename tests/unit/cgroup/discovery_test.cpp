@@ -246,7 +246,7 @@ TEST_F(DiscoveryTest, ARuleForTheInnerGroupOfAContainerIsPointedToItsScope) {
   tree.make(kScope);
   start({best_effort("machine.slice/*/container")});
   EXPECT_TRUE(discovery->workloads().empty());
-  EXPECT_TRUE(warned({"berth.toml:1", "match its scope"}));
+  EXPECT_TRUE(warned({"berth.toml:1", "match the container's scope"}));
 }
 
 TEST_F(DiscoveryTest, NewRulesJudgeEveryGroupAgain) {
@@ -342,7 +342,7 @@ TEST_F(DiscoveryTest, AUsersMarkCountsInsideHisGroupAndOnlyDownwards) {
   start({});
   EXPECT_EQ(ids(), Ids{"user/low"});
   EXPECT_TRUE(warned({"cgroup user: ", "its parent to uid 0"}));
-  EXPECT_TRUE(warned({"cgroup user/high: ", "only root's may take vCPUs"}));
+  EXPECT_TRUE(warned({"cgroup user/high: ", "only groups of root may take vCPUs"}));
   EXPECT_EQ(changes.warnings.size(), 2U);
 }
 

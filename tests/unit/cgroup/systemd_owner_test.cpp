@@ -451,7 +451,7 @@ TEST_F(SystemdOwnerTest, AScopeIsAskedForAndNotWaitedFor) {
   EXPECT_THAT(again.error().message(), HasSubstr("already exists"));
   EXPECT_EQ(again.error().kind(), model::ErrorKind::refused);
   scope.stopped_with = "other.service";
-  EXPECT_THAT(owner->start_scope(scope).error().message(), HasSubstr("process 7 is none of other.service"));
+  EXPECT_THAT(owner->start_scope(scope).error().message(), HasSubstr("process 7 is not in other.service"));
   EXPECT_EQ(systemd->starts().size(), 1U) << "who has that number there is somebody else";
 }
 

@@ -135,7 +135,7 @@ TEST_F(WriterTest, WhatSomebodyElseChangedIsLeftAndSaid) {
   EXPECT_THAT(report.restored, IsEmpty());
   ASSERT_THAT(report.left, SizeIs(1));
   EXPECT_EQ(report.left[0].reason,
-            "changed by somebody else since: it is \"6\", berth wrote \"2\", before that it was \"0-7\"");
+            "another program has changed it: it is \"6\", berth wrote \"2\", before that it was \"0-7\"");
   EXPECT_EQ(tree.get("a", "cpuset.cpus"), "6");
   EXPECT_THAT(journal->records(), IsEmpty());
 }
@@ -292,7 +292,7 @@ TEST_F(WriterTest, UnitsRecordWaitsForSystemd) {
   ASSERT_TRUE(journal->record(record));
   const RestoreReport report = writer().restore_all();
   ASSERT_THAT(report.left, SizeIs(1));
-  EXPECT_THAT(report.left[0].reason, HasSubstr("systemd, which cannot be reached"));
+  EXPECT_THAT(report.left[0].reason, HasSubstr("cannot reach systemd now; restore again later"));
   EXPECT_THAT(journal->records(), SizeIs(1));
 }
 

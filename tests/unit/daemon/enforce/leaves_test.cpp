@@ -308,7 +308,7 @@ TEST_F(LeavesTest, WhoIsDecommissionedStays) {
   ASSERT_EQ(setxattr(path.c_str(), cgroup::kDecommissionedMark, "1", 1, 0), 0);
   const auto done = leaves->put_back();
   ASSERT_EQ(done.size(), 1U);
-  EXPECT_EQ(done[0].problem, "its executor was asked to end, and ends there");
+  EXPECT_EQ(done[0].problem, "its executor was asked to end, and stays until then");
   EXPECT_EQ(pids(kFirst), "7\n8\n");
 }
 
