@@ -69,7 +69,7 @@ std::optional<std::string> more_than_one(const std::vector<const Member*>& membe
   if (parts.size() + more > 1) return "its cgroup is shared by " + list_of(std::move(parts), more);
   const Member& only = *members.front();
   if (only.kind != ProcessKind::service) return std::nullopt;
-  return fmt::format("Spark's {} (pid {}) serves executors elsewhere", only.name, only.pid);
+  return fmt::format("Spark's {} (pid {}) serves executors in other cgroups", only.name, only.pid);
 }
 
 using MembersByWorkload = std::map<std::string, std::vector<const Member*>>;
@@ -95,7 +95,7 @@ Occupancy occupancy_of(const std::vector<const Member*>& members, const std::str
   if (members.size() == 1 && !only.identity.app.empty()) found.identity = only.identity;
   found.spared = more_than_one(members, workload, observation.bystanders.get());
   if (!found.spared && !found.identity)
-    found.spared = fmt::format("{} (pid {}) drives an application that is not known", only.name, only.pid);
+    found.spared = fmt::format("{} (pid {}) drives an unknown application", only.name, only.pid);
   return found;
 }
 

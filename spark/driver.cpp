@@ -53,7 +53,7 @@ model::Result<void> Driver::find_server(const Get& get, const std::set<std::stri
   for (; next_endpoint_ < count; ++next_endpoint_) {
     if (next_endpoint_ > first && over()) {
       return model::fail(model::ErrorKind::transient,
-                         fmt::format("{} of {} endpoints tried", next_endpoint_, count));
+                         fmt::format("tried {} of {} endpoints so far", next_endpoint_, count));
     }
     const std::string root = "http://" + endpoints_[next_endpoint_] + "/api/v1/applications";
     const auto body = get(root);
@@ -77,7 +77,7 @@ model::Result<void> Driver::find_server(const Get& get, const std::set<std::stri
   next_endpoint_ = 0;
   if (const auto said = std::exchange(said_, std::nullopt)) last = said;
   if (last) return model::fail(*last);
-  return model::fail(model::ErrorKind::gone, "no application is to be found where the driver listens");
+  return model::fail(model::ErrorKind::gone, "found no application at the ports of the driver");
 }
 
 // Whether shuffle output outlives its executor (Spark's docs/configuration.md). Since 3.4, shuffle blocks

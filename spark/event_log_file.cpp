@@ -74,7 +74,8 @@ std::optional<Part> part_of(std::string_view entry, const std::string& name) {
 auto compressed(const std::string& codec) {
   return model::fail(
       ErrorKind::unavailable,
-      fmt::format("it is compressed ({}), and only plain ones are read (spark.eventLog.compress)", codec));
+      fmt::format("it is compressed ({}), and berth reads only plain ones (spark.eventLog.compress=false)",
+                  codec));
 }
 
 }  // namespace
@@ -93,7 +94,7 @@ model::Result<std::optional<EventLogPlace>> event_log_of(const std::map<std::str
   if (path.starts_with("///")) path.erase(0, 2);
   if (!path.starts_with('/') || path.starts_with("//") || path.find('\0') != std::string::npos) {
     return model::fail(ErrorKind::unavailable,
-                       fmt::format("spark.eventLog.dir {} is no directory of this host", said));
+                       fmt::format("spark.eventLog.dir {} is not a directory of this host", said));
   }
   std::string name = sanitised(app);
   if (!attempt.empty()) name += "_" + sanitised(attempt);
@@ -108,7 +109,7 @@ model::Result<os::FileDescriptor> EventLogFile::open_own(const std::filesystem::
   if (fstat(opened->get(), &status) != 0)
     return model::fail(model::Error::from_errno(errno, "looking at " + path.string()));
   if ((status.st_mode & S_IFMT) != kind) {
-    return model::fail(ErrorKind::refused, fmt::format("{} is no {}", path.string(),
+    return model::fail(ErrorKind::refused, fmt::format("{} is not a {}", path.string(),
                                                        kind == S_IFDIR ? "directory" : "regular file"));
   }
   if (status.st_uid != owner_) {
@@ -198,7 +199,7 @@ model::Result<void> EventLogFile::find() {
   if (rolled) {
     const auto found = find_part(std::nullopt);
     if (!found) return model::fail(found.error());
-    if (!*found) return model::fail(ErrorKind::gone, "its directory holds no events");
+    if (!*found) return model::fail(ErrorKind::gone, "its directory has no events");
     go_on();
     return {};
   }
@@ -206,7 +207,8 @@ model::Result<void> EventLogFile::find() {
   for (const char* codec : kCodecs)
     for (const char* ending : {kInProgress, ""})
       if (open_own(plain.string() + "." + codec + ending, S_IFREG)) return compressed(codec);
-  return model::fail(ErrorKind::gone, fmt::format("{} is not there, or hidden from berthd", plain.string()));
+  return model::fail(ErrorKind::gone,
+                     fmt::format("{} does not exist, or is hidden from berthd", plain.string()));
 }
 
 model::Result<void> EventLogFile::read(const std::function<void(std::string_view)>& take) {

@@ -44,7 +44,7 @@ bool too_deep_or_many(std::string_view text) {
 
 JsonReader::JsonReader(std::string_view text) {
   if (too_deep_or_many(text)) {
-    fail("", "is nested too deeply, or of too many values");
+    fail("", "is nested too deeply, or has too many values");
     return;
   }
   root_ = model::json_or_discarded(text);
@@ -84,7 +84,7 @@ std::vector<int> JsonReader::integers(const json& value, const char* where) {
   for (const json& element : value) {
     const auto number = element.is_number_integer() ? element.get<std::int64_t>() : -1;
     if (number < 0 || number > kMost) {
-      fail(where, "holds what is no id");
+      fail(where, "has an element that is not an id");
       return {};
     }
     numbers.push_back(static_cast<int>(number));
@@ -101,7 +101,7 @@ std::uint64_t JsonReader::bytes(const json& object, const char* name) {
 std::string JsonReader::name(const json& object, const char* name) {
   const json* value = member(object, name);
   if (value == nullptr || !value->is_string() || !model::is_name(value->get_ref<const std::string&>())) {
-    fail(name, "is missing, or no name");
+    fail(name, "is missing, or not a name");
     return "";
   }
   return value->get<std::string>();

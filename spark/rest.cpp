@@ -29,7 +29,7 @@ model::Result<std::vector<RestApplication>> parse_applications(std::string_view 
       application.id = in.name(element, "id");
       const json* attempts = in.failed() ? nullptr : in.member(element, "attempts");
       if (attempts == nullptr || !attempts->is_array() || attempts->empty()) {
-        in.fail("attempts", "is missing, or no list");
+        in.fail("attempts", "is missing, or not a list");
         break;
       }
       const json& last = attempts->front();  // newest first
@@ -95,7 +95,7 @@ std::vector<RestBlock> read_blocks(Reader& in, const json& list) {
     }
     for (const json& executor : *executors) {
       if (!executor.is_string() || !model::is_name(executor.get_ref<const std::string&>())) {
-        in.fail("executors", "holds what is no name");
+        in.fail("executors", "has an element that is not a name");
         break;
       }
       block.executors.push_back(executor.get<std::string>());
@@ -189,7 +189,7 @@ model::Result<std::map<std::string, std::string>> parse_properties(std::string_v
   if (list != nullptr && in.array(*list, "sparkProperties") != nullptr) {
     for (const json& pair : *list) {
       if (!pair.is_array() || pair.size() != 2 || !pair[0].is_string() || !pair[1].is_string()) {
-        in.fail("sparkProperties", "holds what is no pair of texts");
+        in.fail("sparkProperties", "has an element that is not a pair of texts");
         break;
       }
       properties.emplace(pair[0].get<std::string>(), pair[1].get<std::string>());

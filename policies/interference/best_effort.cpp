@@ -55,7 +55,7 @@ void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& dem
     const model::CpuSet target = workload->allowed_cpus ? pool & *workload->allowed_cpus : pool;
     std::optional<std::string> unpin;
     if (!confines) {
-      unpin = "no latency-sensitive instance owns vCPUs: nothing to keep off";
+      unpin = "no latency-sensitive instance owns vCPUs, so it may use all";
     } else if (target.empty()) {
       unpin = fmt::format("its allowed CPUs {} share none with the best-effort pool {}",
                           workload->allowed_cpus->to_string(), pool.to_string());

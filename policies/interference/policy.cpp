@@ -233,7 +233,8 @@ Occupancy keep_standing(const Node& node, const InterferenceSettings& settings,
 std::string pin_reason(const Instance& instance, const std::string& why_there) {
   std::string reason;
   if (!instance.fault.empty()) {
-    reason = fmt::format("pin {} does not stand: {}; ", instance.workload->cpus.to_string(), instance.fault);
+    reason =
+        fmt::format("pin {} is no longer valid: {}; ", instance.workload->cpus.to_string(), instance.fault);
   }
   return reason + fmt::format("{}; pressure {:.3g} ({}), model {} k1 {:.3g} k2 {:.3g} ({})", why_there,
                               instance.pressure.value, instance.pressure.source,
@@ -251,7 +252,7 @@ void propose_for(const Instance& instance, const Node& node, const Tenant& tenan
   if (!placed) {
     if (present.empty()) return;
     action.what = model::UnpinAction{.workload = instance.id};
-    action.reason = fmt::format("pin {} does not stand: {}; unplaceable: {}", present.to_string(),
+    action.reason = fmt::format("pin {} is no longer valid: {}; unplaceable: {}", present.to_string(),
                                 instance.fault, reason);
   } else {
     model::CpuSet cpus = node.cpu_set(tenant.cpus);
@@ -268,7 +269,7 @@ void unpin_undeclared(const Workloads& workloads, std::vector<model::Action>& ac
     actions.push_back({.what = model::UnpinAction{.workload = workload->id},
                        .policy = "interference",
                        .decision = {},
-                       .reason = fmt::format("pin {} does not stand: it declares no vcpus any more",
+                       .reason = fmt::format("pin {} is no longer valid: it declares no vcpus any more",
                                              workload->cpus.to_string())});
   }
 }

@@ -114,7 +114,7 @@ class Resizer {
         node_.cpu_set(best.cpus).to_string(), best.score, best.candidates, best.candidates == 1 ? "" : "s",
         to_string(settings_.weighting));
     if (static_cast<int>(best.cpus.size()) < resize.vcpus) {
-      text += fmt::format("; it is to have {}, and {} has no more to give", resize.vcpus,
+      text += fmt::format("; it asks {} vCPUs, and {} has no more for it", resize.vcpus,
                           node_.region(best.region).name);
     }
     return text;

@@ -21,11 +21,10 @@ std::string check_vcpus(const Node& node, const InterferenceSettings& settings,
   for (const int cpu : cpus) {
     const int position = node.position(cpu);
     if (position < 0) return fmt::format("vCPU {} is offline", cpu);
-    if (!node.usable(position)) return fmt::format("vCPU {} is not berth's to use", cpu);
+    if (!node.usable(position)) return fmt::format("berth may not use vCPU {}", cpu);
   }
   if (workload.allowed_cpus && !cpus.is_subset_of(*workload.allowed_cpus)) {
-    return fmt::format("vCPUs {} are not permitted to it any more",
-                       (cpus - *workload.allowed_cpus).to_string());
+    return fmt::format("it may not use vCPUs {} any more", (cpus - *workload.allowed_cpus).to_string());
   }
   if (cpus.intersects(settings.reserved_cpus)) {
     return fmt::format("vCPUs {} are reserved", (cpus & settings.reserved_cpus).to_string());

@@ -99,10 +99,10 @@ std::string state_text(const OversoldResource& found, const Reading& reading, co
       return fmt::format("{:.1f} % is in use, less than {:.4g} %", used, 100 * thresholds.stop);
     case SchedulingState::no_schedule:
       if (found.utilisation < thresholds.stop - kRounding) {
-        return fmt::format("{:.1f} % is in use, and it takes no work until that is below {:.4g} %", used,
-                           100 * (thresholds.stop - kStopHysteresis));
+        return fmt::format("{:.1f} % is in use, and the node takes no work until that is below {:.4g} %",
+                           used, 100 * (thresholds.stop - kStopHysteresis));
       }
-      return fmt::format("{:.1f} % is in use, {:.4g} % or more: it takes no work", used,
+      return fmt::format("{:.1f} % is in use, {:.4g} % or more: the node takes no work", used,
                          100 * thresholds.stop);
     case SchedulingState::evict:
       break;
@@ -117,9 +117,9 @@ std::string describe(const OversoldResource& found, const Reading& reading, cons
       fmt::format("{} asked for, peak {} ({} of {} sample{}", amount_text(reading.resource, found.request),
                   amount_text(reading.resource, found.peak), to_string(settings.peak),
                   reading.demand.series.size(), reading.demand.series.size() == 1 ? "" : "s");
-  if (found.remembered && found.peak == *found.remembered) text += ", as the last day had it";
+  if (found.remembered && found.peak == *found.remembered) text += ", the peak of the last day";
   if (found.warming > 0)
-    text += fmt::format(", {} of it requests of work that is young or was never seen using any",
+    text += fmt::format(", {} of it requested by workloads that are new or have no known use",
                         amount_text(reading.resource, found.warming));
   text += fmt::format("): factor {:.3g}", found.wanted);
   if (found.factor < found.wanted) text += fmt::format(", {:.3g} for now", found.factor);
@@ -181,15 +181,16 @@ void choose_victims(const model::Snapshot& snapshot, const PolicySettings& setti
   const auto freeing = static_cast<double>(findings.freeing_bytes);
   std::string& reason = findings.memory.reason;
   if (freeing > excess_bytes) {
-    reason += fmt::format(": {} of it is on its way out", amount_text(Resource::memory, freeing));
+    reason += fmt::format(": {} of it becomes free when the evicted workloads have ended",
+                          amount_text(Resource::memory, freeing));
     return;
   }
   findings.evict_count =
       eviction_count(snapshot, excess_bytes - freeing, static_cast<int>(candidates.size()));
-  reason += fmt::format(": {} of {} candidates would have to go", findings.evict_count, candidates.size());
+  reason += fmt::format(": {} of {} candidates would have to end", findings.evict_count, candidates.size());
   const auto ends_unknown = [](const model::Workload& it) { return it.evicted_at && !latest_memory(it); };
   if (std::any_of(snapshot.workloads.begin(), snapshot.workloads.end(), ends_unknown)) {
-    reason += "; one is ending of which it is not known what that frees, which is to show first";
+    reason += "; one workload with an unknown use of memory is ending, and berth waits for the effect";
     return;
   }
   if (!settings.oversell.evict || candidates.empty()) return;

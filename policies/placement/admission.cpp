@@ -33,7 +33,7 @@ void open_resource(const Host& host, Resource resource, std::vector<std::string>
   const auto& said = resource == Resource::cpu ? host.advertised().cpu : host.advertised().memory;
   if (!said || said->state == SchedulingState::schedule) return;
   const double opens = host.settings().oversell.stop_threshold - kStopHysteresis;
-  say_once(change, fmt::format("{} in use has to fall below {:.4g} % of what there is (state {})",
+  say_once(change, fmt::format("{} in use has to fall below {:.4g} % of the total (state {})",
                                resource == Resource::cpu ? "the CPU" : "the memory", 100 * opens,
                                model::to_string(said->state)));
 }
@@ -67,7 +67,7 @@ void remedy(const Host& host, const Candidate& candidate, const model::PendingWo
       break;
     }
     case Lack::gpus:
-      say_once(change, fmt::format("on NUMA node {} GPUs have to become free, or ask for others: {}",
+      say_once(change, fmt::format("GPUs have to become free on NUMA node {}, or ask for others: {}",
                                    bin.numa, describe_lack(host, candidate, request)));
       break;
     case Lack::vcpus_declared:
@@ -76,7 +76,7 @@ void remedy(const Host& host, const Candidate& candidate, const model::PendingWo
     case Lack::nothing:
       // By its figures the request fits, but the bin has no vCPUs near each other.
       say_once(change,
-               fmt::format("ask for fewer vCPUs, or latency-sensitive work has to leave some that share "
+               fmt::format("ask for fewer vCPUs, or latency-sensitive work has to free some that share "
                            "a cache on NUMA node {}",
                            bin.numa));
       break;
@@ -87,7 +87,7 @@ void refuse(const Host& host, const model::PendingWorkload& newcomer, model::Adm
   for (std::size_t bin = 0; bin < host.bins().size(); ++bin)
     remedy(host, consider(host, 0, bin, newcomer), newcomer, answer.change);
   if (!host.open()) {
-    answer.reason = host.closed() + ": it takes no work";
+    answer.reason = host.closed() + ": it takes no new work";
     return;
   }
   for (const model::RejectedBin& rejected : answer.bins.rejected) {

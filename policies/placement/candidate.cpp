@@ -111,7 +111,7 @@ std::string describe_lack(const Host& on, const Candidate& candidate, const mode
     }
     case Lack::memory:
       if (on.total_memory_bytes() == 0) {
-        return fmt::format("asks {} of memory; it is not known how much the host has",
+        return fmt::format("asks {} of memory; the host's amount of memory is not known",
                            memory_text(request.memory_request_bytes));
       }
       return fmt::format("asks {} of memory; {} of {} are free on the host",
@@ -127,7 +127,7 @@ std::string describe_place(const Host& on, const Candidate& candidate,
                            const model::PendingWorkload& request) {
   const Bin& bin = on.bins()[candidate.bin];
   if (request.gpus > 0) {
-    return fmt::format("leaves {} idle, {} on those it gets, {:.4g} of {:.4g} vCPUs",
+    return fmt::format("leaves {} idle, {} free on the GPUs that it gets, {:.4g} of {:.4g} vCPUs",
                        count(candidate.gpus_left, "GPU"), memory_text(candidate.gpu_memory_left),
                        candidate.cpu_left, on.total_cores(bin, request.workload_class));
   }

@@ -52,10 +52,10 @@ std::vector<std::size_t> choose_gpus(const Bin& bin, const model::PendingWorkloa
 
 std::string describe_missing_gpus(const Bin& bin, const model::PendingWorkload& request) {
   const std::string asked = fmt::format("asks {} GPU{}", request.gpus, request.gpus == 1 ? "" : "s");
-  if (bin.gpus.empty()) return asked + "; there is none here";
+  if (bin.gpus.empty()) return asked + "; this NUMA node has none";
   std::array<int, 7> counts{};
   for (const BinGpu& gpu : bin.gpus) ++counts[static_cast<std::size_t>(verdict_on(gpu, request))];
-  std::string text = fmt::format("{}; of {} here {} will do", asked, bin.gpus.size(), counts[0]);
+  std::string text = fmt::format("{}; suitable here: {} of {}", asked, counts[0], bin.gpus.size());
   const std::string memory =
       amount_text(model::Resource::memory, static_cast<double>(request.gpu_memory_bytes));
   const std::array<std::string, 7> why{"",
@@ -64,7 +64,7 @@ std::string describe_missing_gpus(const Bin& bin, const model::PendingWorkload& 
                                        "held",
                                        "shared by others",
                                        "with less than " + memory + " free",
-                                       "of which it is not known how much memory is free"};
+                                       "with an unknown amount of free memory"};
   for (std::size_t verdict = 1; verdict < why.size(); ++verdict) {
     if (counts[verdict] > 0) text += fmt::format(", {} {}", counts[verdict], why[verdict]);
   }

@@ -10,7 +10,7 @@ namespace berth::policies {
 VcpuChoice choose_vcpus(const Host& host, std::size_t bin, const model::PendingWorkload& request) {
   const Bin& home = host.bins()[bin];
   if (request.workload_class == model::WorkloadClass::best_effort)
-    return {.cpus = home.unowned, .reason = "shares the vCPUs there that nobody owns"};
+    return {.cpus = home.unowned, .reason = "shares the vCPUs there that no workload owns"};
 
   // By window whatever interference.search is: no instance moves for work that does not run yet.
   WindowChoice choice = choose_window(host.occupancy(), host.settings().interference, host.best_effort(),

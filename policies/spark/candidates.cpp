@@ -124,10 +124,10 @@ class Order {
     if (app == apps_.end()) {
       made.cost_s = cpu_seconds_used(workload, now_);
       made.reason = fmt::format("{:.4g} CPU seconds used so far", made.cost_s);
-      if (group.app) made.reason += "; nothing is known of its application";
+      if (group.app) made.reason += "; its application is unknown";
     } else if (made.kind == Kind::driver) {
       made.cost_s = group.cost_s;
-      made.reason = fmt::format("all of its application is lost: {:.4g} s", made.cost_s);
+      made.reason = fmt::format("its whole application would be lost: {:.4g} s", made.cost_s);
     } else {
       price_executor(*app->second, workload.spark->executor.value_or(""), made);
     }
@@ -150,12 +150,12 @@ class Order {
   }
 
   static std::string what_is_lost(const model::SparkApp& app, double lost_s, double kept_s) {
-    const char* how = app.shuffle_service ? ", as the shuffle service has what they wrote"
-                      : app.migration     ? ", or its move"
-                                          : ", to be done again";
+    const char* how = app.shuffle_service ? ", because the shuffle service keeps their output"
+                      : app.migration     ? ", or the move of their output"
+                                          : ", to be computed again";
     if (kept_s <= 0) return how;
-    if (app.shuffle_service || kept_s >= lost_s) return ", which it alone keeps for later stages";
-    return fmt::format(", {:.4g} s of it kept for later stages by it alone{}", kept_s, how);
+    if (app.shuffle_service || kept_s >= lost_s) return ", which only this executor keeps for later stages";
+    return fmt::format(", {:.4g} s of it kept for later stages only by this executor{}", kept_s, how);
   }
 
   // While demand climbs, an application with a long remaining time costs less. Each of its executors costs
@@ -180,7 +180,7 @@ class Order {
           key -= less;
           dearest = std::max(dearest, key);
           if (less > 0 && candidate.frees_bytes > 0)
-            candidate.reason += fmt::format("; {:.4g} s less, for as long as it would stay",
+            candidate.reason += fmt::format("; {:.4g} s less, because its application would stay long",
                                             less * static_cast<double>(candidate.frees_bytes));
         }
         turns.push_back({key, driver, candidate.frees_bytes, workload->id});

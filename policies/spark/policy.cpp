@@ -41,7 +41,7 @@ void judge(const model::Snapshot& snapshot, const SparkSettings& settings, model
   out.delta = delta_of(out.demand);
   out.growth_bytes = growth_of(out.demand, settings.z);
   if (snapshot.memory.total_bytes == 0) {
-    out.reason = "how much memory this node has is not known";
+    out.reason = "the amount of memory of this node is not known";
     return;
   }
   out.reserve_bytes = static_cast<std::uint64_t>(
@@ -49,20 +49,20 @@ void judge(const model::Snapshot& snapshot, const SparkSettings& settings, model
   const std::uint64_t wanted = out.growth_bytes + out.reserve_bytes;
   const std::uint64_t free = out.available_bytes + out.freeing_bytes;
   std::string comparison = fmt::format(
-      "latency-sensitive workloads are expected to want {} more (z {:.3g}); {} is available, {} of it in "
+      "latency-sensitive workloads are expected to need {} more (z {:.3g}); {} is available, {} of it in "
       "reserve",
       bytes_text(out.growth_bytes), settings.z, bytes_text(out.available_bytes),
       bytes_text(out.reserve_bytes));
-  if (out.freeing_bytes > 0) comparison += fmt::format(", {} on its way", bytes_text(out.freeing_bytes));
+  if (out.freeing_bytes > 0)
+    comparison += fmt::format(", {} becomes free by evictions", bytes_text(out.freeing_bytes));
   if (wanted > free) {
     out.need_bytes = std::min(wanted - free, model::kMaxBytes);
     out.trigger = EvictionTrigger::need;
     out.reason = fmt::format("{}: {} is missing", comparison, bytes_text(out.need_bytes));
   } else if (out.psi_full_avg10 > settings.psi_full) {
     out.trigger = EvictionTrigger::pressure;
-    out.reason =
-        fmt::format("for {:.3g} % of the last 10 s nothing got on for want of memory (psi_full {:.3g})",
-                    out.psi_full_avg10, settings.psi_full);
+    out.reason = fmt::format("for {:.3g} % of the last 10 s all tasks waited for memory (psi_full {:.3g})",
+                             out.psi_full_avg10, settings.psi_full);
   } else {
     out.reason = comparison + ": nothing is missing";
   }
@@ -107,13 +107,15 @@ void squeeze_or_choose(const model::Snapshot& snapshot, const WorkloadIndex& wor
   if (const double ended_ago = eviction_ended_ago(snapshot); ended_ago < kPressureWindow_s) {
     findings.reason +=
         ended_ago > 0
-            ? fmt::format("; an evicted workload ended {:.3g} s ago, which is to show first", ended_ago)
-            : "; a workload is being evicted, which is to show first";
+            ? fmt::format("; an evicted workload ended {:.3g} s ago, and berth waits for the effect",
+                          ended_ago)
+            : "; a workload is being evicted, and berth waits for the effect";
     return;
   }
   const double ago = squeezed_ago(snapshot);
   if (ago < kPressureWindow_s) {
-    findings.reason += fmt::format("; a memory limit was changed {:.3g} s ago, which is to show first", ago);
+    findings.reason +=
+        fmt::format("; a memory limit was changed {:.3g} s ago, and berth waits for the effect", ago);
     return;
   }
   const std::uint64_t target = findings.reserve_bytes;
@@ -122,7 +124,7 @@ void squeeze_or_choose(const model::Snapshot& snapshot, const WorkloadIndex& wor
   for (const model::MemoryTaken& part : taken) sum += part.bytes;
   if (target == 0 || sum < target) {
     findings.reason +=
-        fmt::format("; caches have {} to give up of {} (the reserve)", bytes_text(sum), bytes_text(target));
+        fmt::format("; caches can give up {} of {} (the reserve)", bytes_text(sum), bytes_text(target));
     choose_victims(workloads, findings);
     return;
   }
@@ -145,8 +147,8 @@ void hold_replacements(const model::Snapshot& snapshot, const WorkloadIndex& wor
     if (goes) continue;
     const std::string& app = workload.spark->app;
     const std::string reason = fmt::format(
-        "it came in place of an executor of {} that was evicted {:.0f} s ago, and is held as long as memory "
-        "is short, and {:.4g} s after that (hold): {}",
+        "it replaces an executor of {} that was evicted {:.0f} s ago; berth holds it while memory is short, "
+        "and {:.4g} s after that (hold): {}",
         app, std::max(0.0, snapshot.time - snapshot.spark_evicted.at(app)), settings.hold_s,
         out.findings.reason);
     if (auto action = hold(workload, reason)) out.actions.push_back(*std::move(action));
@@ -168,8 +170,9 @@ void keep_squeezed(const model::Snapshot& snapshot, const SparkSettings& setting
           return limit != nullptr && limit->workload == workload.id;
         });
     if (squeezed_anew) continue;
-    out.actions.push_back(limit_to(workload.id, *workload.memory_high_bytes,
-                                   fmt::format("kept as long as memory is short: {}", out.findings.reason)));
+    out.actions.push_back(
+        limit_to(workload.id, *workload.memory_high_bytes,
+                 fmt::format("the limit stays while memory is short: {}", out.findings.reason)));
   }
 }
 

@@ -46,7 +46,7 @@ std::vector<model::MemoryTaken> squeeze(const model::Snapshot& snapshot, std::ui
     taken.push_back(
         {.workload = workload->id,
          .bytes = part,
-         .reason = fmt::format("{} of {} that it keeps in the page cache and has not used of late",
+         .reason = fmt::format("{} of {} that it keeps in the page cache and has not used recently",
                                amount_text(model::Resource::memory, static_cast<double>(part)),
                                amount_text(model::Resource::memory, static_cast<double>(cache)))});
   }

@@ -157,9 +157,8 @@ std::string why_it_keeps(const Round& round, const Member& member) {
   // A lender that wanted its share back keeps it for a while. Its use over the window need not show why. A
   // task that works in short bursts would lend and get back in turns.
   if (!is_over(member.workload->pressed_at, round.now, round.settings.restore_hold_s)) {
-    return fmt::format(
-        "it wanted back what it lent {:.1f} s ago, and lends nothing for {:.4g} s (restore_hold)",
-        round.now - *member.workload->pressed_at, round.settings.restore_hold_s);
+    return fmt::format("it needed its share back {:.1f} s ago, and lends nothing for {:.4g} s (restore_hold)",
+                       round.now - *member.workload->pressed_at, round.settings.restore_hold_s);
   }
   return {};
 }
@@ -225,8 +224,8 @@ void take(Round& round, const Division& division, double idle, const std::vector
     std::string reason = fmt::format("{} {} of {}: ", taken.preempted ? "gives up" : "lends",
                                      round.text(taken.amount), round.text(share.counted()));
     if (taken.preempted) {
-      reason += fmt::format("{}, and what is lent does not do; priority {}, uses {}", need, source.priority,
-                            round.text(source.use));
+      reason += fmt::format("{}, and what others lend is not enough; priority {}, uses {}", need,
+                            source.priority, round.text(source.use));
     } else {
       reason += fmt::format("{}; it uses {} at most, {:.3g} of what it holds (expected_utilisation {:.3g})",
                             need, round.text(share.max_use.value_or(0)),
@@ -246,9 +245,9 @@ void grant(Round& round, const std::vector<Wish>& wishes, const std::vector<doub
     const Share& share = round.share(member);
     add(task.granted, round.resource, granted);
     if (extension.amount > kNothing) {
-      task.reason +=
-          fmt::format("; {} of {:.3g} times its {}: {} more", granted < extension.amount ? "a part" : "all",
-                      *task.growth, round.text(*share.allocation), round.text(granted));
+      task.reason += fmt::format("; it gets {} of {:.3g} times its {}: {} more",
+                                 granted < extension.amount ? "a part" : "all", *task.growth,
+                                 round.text(*share.allocation), round.text(granted));
     }
     if (granted > kNothing && share.limit) round.set(member, *share.limit + granted, task.reason);
   }
@@ -267,7 +266,7 @@ void relocate(const Round& round, const std::vector<Wish>& wishes, const std::ve
 void explain_waiting(std::vector<Member>& members, double now) {
   for (Member& member : members) {
     if (member.straggles() && !has_evidence(*member.workload, *member.task, now))
-      member.task->reason += "; it was given more or moved since, and keeps that until two reports follow";
+      member.task->reason += "; it got more or moved since, and berth waits for two reports after that";
   }
 }
 

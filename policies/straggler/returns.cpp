@@ -49,14 +49,14 @@ void return_at_once(Round& round) {
     const Share& share = round.share(member);
     if (!share.held) continue;
     if (member.latency_sensitive() != is_growth(share.held)) {
-      put_back(round, member, is_growth(share.held) ? Kind::release : Kind::restore,
-               fmt::format("its limit was {} when it was of the other class",
-                           model::to_string(share.held->cause)));
+      put_back(
+          round, member, is_growth(share.held) ? Kind::release : Kind::restore,
+          fmt::format("its limit was {} while it had the other class", model::to_string(share.held->cause)));
     } else if (!is_held_elsewhere(round, member) && presses(*member.workload, share, round.resource)) {
       const double throttled =
           round.resource == model::Resource::cpu ? member.workload->cpu_throttled.value_or(0) : 0.0;
       put_back(round, member, Kind::recall,
-               fmt::format("what it lent is wanted: it uses {} of {}, throttled for {:.0f} % of the time",
+               fmt::format("it needs back what it lent: it uses {} of {}, throttled for {:.0f} % of the time",
                            round.text(share.last_use.value_or(0)), round.limit_text(share.limit),
                            throttled * 100));
     }
@@ -104,9 +104,9 @@ void restore(Round& round) {
     std::string reason =
         fmt::format("no straggler for {:.4g} s (restore_hold): ", round.settings.restore_hold_s);
     if (given.amount > kNothing) {
-      reason +=
-          fmt::format("of what was {}, {} goes back, to {} of {}", model::to_string(it.held.cause),
-                      round.text(given.amount), round.limit_text(given.limit), round.limit_text(it.original));
+      reason += fmt::format("{1} of what was {0} goes back; the limit is {2} of {3}",
+                            model::to_string(it.held.cause), round.text(given.amount),
+                            round.limit_text(given.limit), round.limit_text(it.original));
     } else {
       // Both limits are beyond the node's size.
       reason += fmt::format("its limit, which was {}, goes back to {}", model::to_string(it.held.cause),

@@ -37,7 +37,7 @@ Extension extension_of(const Share& share, model::Resource resource, double grow
   const bool cpu = resource == model::Resource::cpu;
   Extension result;
   if (!share.allocation) {
-    if (cpu) result.note = "nothing says how much CPU it may use, so that it cannot be given more";
+    if (cpu) result.note = "its CPU allocation is not known, so berth cannot give it more";
     return result;
   }
   if (!cpu) {
@@ -68,7 +68,7 @@ Extension extension_of(const Share& share, model::Resource resource, double grow
   result.amount = std::clamp(most - *share.allocation, 0.0, result.wish);
   if (result.amount < result.least) result.amount = 0;
   if (result.amount < result.wish) {
-    result.note = fmt::format("of {} that it lacks {} allows {}", amount_text(resource, result.wish),
+    result.note = fmt::format("of the {} that it lacks, {} allows {}", amount_text(resource, result.wish),
                               cpu ? "its domain" : "the node's memory", amount_text(resource, result.amount));
   }
   return result;

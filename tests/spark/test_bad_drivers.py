@@ -22,7 +22,7 @@ MODES = {
     "drip": "Timeout was reached",
     "endless": "longer than",
     "not-json": "is not JSON",
-    "wrong-types": "id is missing, or no name",
+    "wrong-types": "id is missing, or not a name",
     "deep": "nested too deeply",
     "no-such-number": "is not JSON",
 }

@@ -112,7 +112,7 @@ def test_each_executor_can_be_evicted_by_itself(scene: Scene, pair: Pair, enforc
     made = [entry for entry in entries if entry["kind"] == "leaf" and entry["result"] == "applied"]
     assert {entry["new"] for entry in made} == {leaf_of(evicted), leaf_of(other)}
     assert {entry["old"] for entry in made} == {scene.groups.workload("worker")}
-    assert "serves executors elsewhere" in enforcing.ctl("explain", scene.groups.workload("worker"))
+    assert "serves executors in other cgroups" in enforcing.ctl("explain", scene.groups.workload("worker"))
 
     enforcing.ctl("evict", "--yes", leaf)
     until("it has ended", lambda: place(evicted) is None)

@@ -281,7 +281,7 @@ def test_a_service_gets_its_memory_from_the_cheapest_executor_alone(cluster: Clu
     guest.poll(lambda: quota() == "10000 100000", HOLD, what="it to be held")
     assert new.place in cluster.known().get("held", {})
     held = [e for e in berth.logged("set-cpu-quota") if e["workload"] == new.place and e["policy"] == "spark"]
-    assert held and "came in place of an executor" in held[0]["reason"], held
+    assert held and "it replaces an executor" in held[0]["reason"], held
 
     # Memory is there again: it gets on.
     want(guest, BASE)

@@ -53,7 +53,7 @@ TEST_F(RenderExplanation, AVictimsCostIsTermByTerm) {
   model::EvictionCandidate candidate;
   candidate.cost_s = 16;
   candidate.frees_bytes = 1 << 30;
-  candidate.reason = "14 s of completed tasks, to be done again, and 2 s in running ones";
+  candidate.reason = "14 s of completed tasks, to be computed again, and 2 s in running ones";
   workload.eviction = {.candidate = candidate,
                        .spared = {},
                        .position = 1,
@@ -193,9 +193,9 @@ TEST_F(RenderExplanation, WhoPaysIsNamedWithHowMuchAndWhy) {
 }
 
 TEST_F(RenderExplanation, SaysWhyItLendsNothing) {
-  workload.keeping = "it wanted back what it lent 3.0 s ago";
+  workload.keeping = "it needed its share back 3.0 s ago";
   EXPECT_THAT(text_of(explanation), HasSubstr("What it holds and does not use\n"
-                                              "  keeps it: it wanted back what it lent 3.0 s ago\n"));
+                                              "  keeps it: it needed its share back 3.0 s ago\n"));
 }
 
 }  // namespace

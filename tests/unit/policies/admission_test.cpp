@@ -95,14 +95,14 @@ TEST(Admission, ANodeInStateNoScheduleRefusesAndSaysWhenItWillNot) {
   EXPECT_FALSE(answer.admitted);
   EXPECT_THAT(answer.reason, HasSubstr("memory is in state no-schedule"));
   EXPECT_THAT(answer.change,
-              ElementsAre("the memory in use has to fall below 80 % of what there is (state no-schedule)"));
+              ElementsAre("the memory in use has to fall below 80 % of the total (state no-schedule)"));
 }
 
 TEST(Admission, SaysWhichGpusAreMissing) {
   const auto answer = ask(gpu_host("a", {testing::gpu("0000:01:00.0", 0)}), request(1, 2));
   EXPECT_FALSE(answer.admitted);
   ASSERT_FALSE(answer.change.empty());
-  EXPECT_THAT(answer.change.front(), HasSubstr("on NUMA node 0 GPUs have to become free, or ask for others"));
+  EXPECT_THAT(answer.change.front(), HasSubstr("GPUs have to become free on NUMA node 0, or ask for others"));
 }
 
 // However many come, they never get more than there is, and nobody gets what another one has.

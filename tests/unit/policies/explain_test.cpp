@@ -80,7 +80,7 @@ TEST_F(Explain, AStragglersPayersAreNamed) {
       {.kind = model::LimitMove::Kind::restore, .workload = "y", .amount = {1, 0}, .reason = "over"}};
   found.relocate = {{.workload = "b", .lacks = {2, 0}}};
   found.redundant["x"].cpu = model::RedundantCpu{.utilisation = 0.2, .reclaimable_cores = 1};
-  found.keeping["b"] = "wanted back";
+  found.keeping["b"] = "needed its share back";
   const auto explained = [&](const char* id) {
     return explain_workload(snapshot, plan, settings, id).value();
   };
@@ -92,7 +92,7 @@ TEST_F(Explain, AStragglersPayersAreNamed) {
   EXPECT_EQ(explained("x").moves.size(), 1U);
   EXPECT_TRUE(explained("x").redundant->cpu);
   EXPECT_FALSE(explained("x").keeping);
-  EXPECT_EQ(explained("b").keeping, "wanted back");
+  EXPECT_EQ(explained("b").keeping, "needed its share back");
 }
 
 TEST_F(Explain, WhoPaysIsToldAsLongAsTheStragglerIsGrown) {

@@ -161,7 +161,7 @@ TEST(Oversell, WhatWasNeverSeenOfEitherResourceCountsWithWhatItAskedFor) {
   EXPECT_EQ(found.cpu.samples, 2);
   EXPECT_EQ(found.memory.samples, 2);
   EXPECT_THAT(found.memory.reason,
-              HasSubstr("8 GiB of it requests of work that is young or was never seen using any"));
+              HasSubstr("8 GiB of it requested by workloads that are new or have no known use"));
 }
 
 TEST(Oversell, ThereIsNoPeakBelowNothing) {
@@ -201,7 +201,7 @@ TEST(Oversell, TheTidesOfTheDayCountForWhatIsAskedForNow) {
   EXPECT_DOUBLE_EQ(*found.cpu.remembered, 8);
   EXPECT_DOUBLE_EQ(found.cpu.peak, 8);
   EXPECT_DOUBLE_EQ(found.cpu.wanted, 1.25);
-  EXPECT_THAT(found.cpu.reason, HasSubstr("as the last day had it"));
+  EXPECT_THAT(found.cpu.reason, HasSubstr("the peak of the last day"));
   EXPECT_DOUBLE_EQ(*found.memory.remembered, 5.0 * kGiB);
   // Mean 0.53 and three deviations of 0.09.
   EXPECT_NEAR(*findings(snapshot, with(PeakMethod::normal)).cpu.remembered, 8, 1e-9);
@@ -292,7 +292,7 @@ TEST(Oversell, CountsWhoHasToGoByWhatBestEffortWorkUses) {
   EXPECT_EQ(findings(node(all, 0.9501)).evict_count, 1);
   EXPECT_EQ(findings(node(all, 0.94)).evict_count, 0);
   EXPECT_EQ(findings(node({web}, 0.98)).evict_count, 0);
-  EXPECT_THAT(findings(node(all, 0.98)).memory.reason, HasSubstr("2 of 3 candidates would have to go"));
+  EXPECT_THAT(findings(node(all, 0.98)).memory.reason, HasSubstr("2 of 3 candidates would have to end"));
 }
 
 TEST(Oversell, EvictableFirstThenLowerPrioritiesThenTheHighestWhereWished) {
@@ -404,7 +404,7 @@ TEST(OversellEviction, TakesTheFirstInAnEmergency) {
   ASSERT_EQ(evictions(plan).size(), 1U);
   EXPECT_EQ(evictions(plan)[0], (model::EvictAction{"a", model::EvictionStep::terminate, kGiB, 1}));
   EXPECT_EQ(plan.actions.front().policy, "oversell");
-  EXPECT_THAT(plan.actions.front().reason, HasSubstr("2 of 3 candidates would have to go"));
+  EXPECT_THAT(plan.actions.front().reason, HasSubstr("2 of 3 candidates would have to end"));
 }
 
 TEST(OversellEviction, IsOffUnlessTheConfigurationSaysSo) {
@@ -467,7 +467,7 @@ TEST(OversellEviction, WhoseUseIsNotKnownGoesBeforeHigherPrioritiesAndIsWaitedFo
   const auto meanwhile = decide(snapshot, evicting());
   EXPECT_THAT(evictions(meanwhile), IsEmpty());
   EXPECT_GE(meanwhile.findings.oversell->evict_count, 1);
-  EXPECT_THAT(meanwhile.findings.oversell->memory.reason, HasSubstr("which is to show first"));
+  EXPECT_THAT(meanwhile.findings.oversell->memory.reason, HasSubstr("and berth waits for the effect"));
   snapshot.workloads.erase(snapshot.workloads.begin());
   EXPECT_EQ(evictions(decide(snapshot, evicting())).at(0).workload, "b");
 }

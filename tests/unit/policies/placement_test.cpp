@@ -130,9 +130,9 @@ TEST(Placement, SaysOfEachGpuWhatIsWrongWithIt) {
   const auto ranking = rank(wanted, {host});
   EXPECT_THAT(ranking.fitting, IsEmpty());
   EXPECT_EQ(why_not(ranking, "a/0"),
-            "asks 1 GPU; of 5 here 0 will do, 1 unhealthy, 1 of another model, 1 held, 1 shared by others, "
+            "asks 1 GPU; suitable here: 0 of 5, 1 unhealthy, 1 of another model, 1 held, 1 shared by others, "
             "1 with less than 40 GiB free");
-  EXPECT_EQ(why_not(ranking, "a/1"), "asks 1 GPU; there is none here");
+  EXPECT_EQ(why_not(ranking, "a/1"), "asks 1 GPU; this NUMA node has none");
 }
 
 TEST(Placement, AGpuOfUnknownMemoryDoesForWhoAsksForNone) {
@@ -143,7 +143,7 @@ TEST(Placement, AGpuOfUnknownMemoryDoesForWhoAsksForNone) {
   wanted.gpu_memory_bytes = 1;
   const auto ranking = rank(wanted, {gpu_host("a", {unknown})});
   EXPECT_THAT(ranking.fitting, IsEmpty());
-  EXPECT_THAT(why_not(ranking, "a/0"), HasSubstr("1 of which it is not known how much memory is free"));
+  EXPECT_THAT(why_not(ranking, "a/0"), HasSubstr("1 with an unknown amount of free memory"));
 }
 
 TEST(Placement, ProcessesOfNoWorkloadShareTheirGpu) {
@@ -345,7 +345,7 @@ TEST(Placement, WhatIsPendingComesFirst) {
   host.pending = {request(2, 1)};
   const auto ranking = rank(request(2, 1), {host});
   EXPECT_THAT(ranking.fitting, IsEmpty());
-  EXPECT_EQ(why_not(ranking, "a/0"), "asks 1 GPU; of 1 here 0 will do, 1 held");
+  EXPECT_EQ(why_not(ranking, "a/0"), "asks 1 GPU; suitable here: 0 of 1, 1 held");
 }
 
 TEST(Placement, ThePlanGivesPendingWorkVcpusNearItsGpus) {
@@ -379,7 +379,7 @@ TEST(Placement, ThePlanMakesNoRoomForPendingWorkThatFitsNowhere) {
   EXPECT_FALSE(found.instances.contains("new"));
   ASSERT_EQ(found.unplaceable.size(), 1U);
   EXPECT_EQ(found.unplaceable[0].workload, "new");
-  EXPECT_EQ(found.unplaceable[0].reason, "fits in no NUMA node: node 0: asks 1 GPU; there is none here");
+  EXPECT_EQ(found.unplaceable[0].reason, "fits in no NUMA node: node 0: asks 1 GPU; this NUMA node has none");
   EXPECT_THAT(testing::pins(plan), ElementsAre("batch=6-7"));
   host.pending.pop_back();
   EXPECT_THAT(testing::pins(decide(host, {})), IsEmpty());

@@ -67,7 +67,7 @@ TEST(Resize, GrowsByAsManyAsAreFree) {
   ASSERT_EQ(proposal.actions.size(), 1U);
   EXPECT_EQ(proposal.findings.instances.at("a").cpus.size(), 3U);
   EXPECT_TRUE(testing::cpus("0-1").is_subset_of(proposal.findings.instances.at("a").cpus));
-  EXPECT_THAT(proposal.actions.front().reason, HasSubstr("it is to have 6, and LLC 0 has no more to give"));
+  EXPECT_THAT(proposal.actions.front().reason, HasSubstr("it asks 6 vCPUs, and LLC 0 has no more for it"));
 }
 
 TEST(Resize, WithNothingFreeItKeepsWhatItHas) {
@@ -129,7 +129,7 @@ TEST(Resize, AGrownPinThatDoesNotStandIsPlacedAnewAsDeclared) {
   settings.reserved_cpus = testing::cpus("0");
   const auto proposal = grown(on_one_llc({pinned(latency_sensitive("a", 2), "0-1")}), {{"a", 4}}, settings);
   EXPECT_EQ(proposal.findings.instances.at("a").cpus.size(), 2U);
-  EXPECT_THAT(proposal.actions.front().reason, HasSubstr("does not stand: vCPUs 0 are reserved"));
+  EXPECT_THAT(proposal.actions.front().reason, HasSubstr("is no longer valid: vCPUs 0 are reserved"));
 }
 
 TEST(Resize, OfTwoThatOverlapTheOlderKeepsItsPlace) {

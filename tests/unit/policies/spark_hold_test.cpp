@@ -111,7 +111,7 @@ TEST(SparkHold, AtATenthOfACore) {
   const auto proposal = propose_evictions(node({executor("a", 950), executor("b", 950, 10 * kMiB)}, 0), {});
   EXPECT_THAT(limits(proposal.actions), ElementsAre("a 0.10", "b 0.10"));
   EXPECT_THAT(proposal.findings.held.at("a"),
-              HasSubstr("in place of an executor of app-1 that was evicted 100 s ago"));
+              HasSubstr("it replaces an executor of app-1 that was evicted 100 s ago"));
 }
 
 TEST(SparkHold, NobodyIsGivenMoreThanHeHas) {

@@ -403,7 +403,8 @@ TEST(Eviction, TakesRatherWhoWouldStayLongWhereDemandClimbs) {
   const auto findings = find(snapshot(0, workloads, {etl(), lengthy}));
   EXPECT_THAT(findings.order, ElementsAre("l1", "e1"));
   EXPECT_DOUBLE_EQ(findings.candidates.at("l1").cost_s, 26) << "it loses as much as before";
-  EXPECT_THAT(findings.candidates.at("l1").reason, HasSubstr("890.8 s less, for as long as it would stay"));
+  EXPECT_THAT(findings.candidates.at("l1").reason,
+              HasSubstr("890.8 s less, because its application would stay long"));
 }
 
 TEST(Eviction, SaysWhatAnExecutorLoses) {
@@ -411,20 +412,22 @@ TEST(Eviction, SaysWhatAnExecutorLoses) {
   const auto reason = [&] {
     return find(snapshot(0, {of_spark("e1", "app-etl", "1")}, {app})).candidates.at("e1").reason;
   };
-  EXPECT_EQ(reason(), "22 s of completed tasks, to be done again, and 3 s in running ones");
+  EXPECT_EQ(reason(), "22 s of completed tasks, to be computed again, and 3 s in running ones");
   app.migration = true;
-  EXPECT_EQ(reason(), "4 s of completed tasks, or its move, and 3 s in running ones");
+  EXPECT_EQ(reason(), "4 s of completed tasks, or the move of their output, and 3 s in running ones");
   app.shuffle_service = true;
-  EXPECT_EQ(reason(),
-            "0 s of completed tasks, as the shuffle service has what they wrote, and 3 s in running ones");
-  app.stages[1].cached = true;
-  EXPECT_EQ(reason(),
-            "4 s of completed tasks, which it alone keeps for later stages, and 3 s in running ones");
-  app.migration = app.shuffle_service = false;
   EXPECT_EQ(
       reason(),
-      "26 s of completed tasks, 4 s of it kept for later stages by it alone, to be done again, and 3 s in "
-      "running ones");
+      "0 s of completed tasks, because the shuffle service keeps their output, and 3 s in running ones");
+  app.stages[1].cached = true;
+  EXPECT_EQ(
+      reason(),
+      "4 s of completed tasks, which only this executor keeps for later stages, and 3 s in running ones");
+  app.migration = app.shuffle_service = false;
+  EXPECT_EQ(reason(),
+            "26 s of completed tasks, 4 s of it kept for later stages only by this executor, to be computed "
+            "again, and 3 s in "
+            "running ones");
 }
 
 TEST(Eviction, RanksByCostForEachByteOrByCostAlone) {
@@ -468,7 +471,7 @@ TEST(Eviction, PricesAnUnknownApplicationByItsCpuTime) {
   unknown.cpu_time_s = 12;
   const auto findings = find(snapshot(0, {unknown}));
   EXPECT_DOUBLE_EQ(findings.candidates.at("x").cost_s, 12);
-  EXPECT_THAT(findings.candidates.at("x").reason, HasSubstr("nothing is known of its application"));
+  EXPECT_THAT(findings.candidates.at("x").reason, HasSubstr("its application is unknown"));
 }
 
 TEST(Eviction, DoesNothingWhereTheNodesMemoryIsNotKnown) {

@@ -150,7 +150,7 @@ TEST(StragglerReturn, WhoWantedItBackIsNotRedundantForTheHold) {
   EXPECT_THAT(limits(proposal.actions), ElementsAre("b=1", "web=4"));
   EXPECT_FALSE(proposal.findings.redundant.contains("a"));
   EXPECT_EQ(proposal.findings.keeping.at("a"),
-            "it wanted back what it lent 29.0 s ago, and lends nothing for 30 s (restore_hold)");
+            "it needed its share back 29.0 s ago, and lends nothing for 30 s (restore_hold)");
   bursty.pressed_at = 970;
   proposal = help(host({bursty, batch("b", 2, 0.6), late_task("web", 3)}, 1000));
   EXPECT_THAT(limits(proposal.actions), ElementsAre("a=2", "web=4"));

@@ -247,7 +247,7 @@ TEST(Straggler, GrowthEndsAtTheDomain) {
   const auto& task = proposal.findings.tasks.at("web");
   EXPECT_NEAR(task.extension.cpu_cores, 1, 1e-9);
   EXPECT_EQ(task.vcpus, 4);
-  EXPECT_THAT(task.reason, HasSubstr("of 3 cores that it lacks its domain allows 1 core"));
+  EXPECT_THAT(task.reason, HasSubstr("of the 3 cores that it lacks, its domain allows 1 core"));
   ASSERT_EQ(proposal.findings.relocate.size(), 1U);
   EXPECT_NEAR(proposal.findings.relocate[0].lacks.cpu_cores, 2, 1e-9);
 }
@@ -296,7 +296,8 @@ TEST(Straggler, OneWithoutAnyLimitCannotBeGivenMore) {
   EXPECT_THAT(proposal.actions, IsEmpty());
   EXPECT_THAT(proposal.findings.relocate, IsEmpty());
   EXPECT_TRUE(proposal.findings.tasks.at("web").straggler);
-  EXPECT_THAT(proposal.findings.tasks.at("web").reason, HasSubstr("nothing says how much CPU"));
+  EXPECT_THAT(proposal.findings.tasks.at("web").reason,
+              HasSubstr("its CPU allocation is not known, so berth cannot give it more"));
 }
 
 TEST(Straggler, APinnedOneOwnsMoreVcpus) {
@@ -369,7 +370,7 @@ TEST(Straggler, TheSameEvidenceIsNotAnsweredTwice) {
   EXPECT_THAT(proposal.actions, IsEmpty());
   EXPECT_EQ(proposal.findings.needed.cpu_cores, 0);
   EXPECT_TRUE(proposal.findings.tasks.at("web").straggler);
-  EXPECT_THAT(proposal.findings.tasks.at("web").reason, HasSubstr("keeps that until two reports follow"));
+  EXPECT_THAT(proposal.findings.tasks.at("web").reason, HasSubstr("berth waits for two reports after that"));
   EXPECT_THAT(proposal.findings.relocate, IsEmpty());
 }
 

@@ -179,17 +179,18 @@ TEST(Window, PlacesAnewAnInstanceWhosePinDoesNotStand) {
       {"size", pinned(latency_sensitive("a", 2), "0"), "it holds 1 vCPUs and asks 2"},
       {"offline", pinned(latency_sensitive("a", 2), "1-2"), "vCPU 2 is offline"},
       {"unknown", pinned(latency_sensitive("a", 2), "1,99"), "vCPU 99 is offline"},
-      {"not allowed", pinned(latency_sensitive("a", 2), "1,3"), "vCPU 3 is not berth's to use"},
+      {"not allowed", pinned(latency_sensitive("a", 2), "1,3"), "berth may not use vCPU 3"},
       {"reserved", pinned(latency_sensitive("a", 2), "6-7"), "vCPUs 7 are reserved"},
       {"two domains", pinned(latency_sensitive("a", 2), "1,4"), "it does not lie in one domain"},
       {"not permitted", allowed(pinned(latency_sensitive("a", 2), "0-1"), "1,4-6"),
-       "vCPUs 0 are not permitted to it any more"}};
+       "it may not use vCPUs 0 any more"}};
   for (const Fault& fault : faults) {
     snapshot.workloads = {fault.workload};
     const InterferenceProposal proposal = propose_pins(snapshot, settings);
     ASSERT_THAT(proposal.actions, SizeIs(1)) << fault.name;
     EXPECT_TRUE(std::holds_alternative<model::PinAction>(proposal.actions.front().what)) << fault.name;
-    EXPECT_THAT(proposal.actions.front().reason, HasSubstr(std::string(" does not stand: ") + fault.said));
+    EXPECT_THAT(proposal.actions.front().reason,
+                HasSubstr(std::string(" is no longer valid: ") + fault.said));
   }
 }
 
@@ -199,7 +200,7 @@ TEST(Window, OfTwoThatOverlapKeepsTheOlder) {
                         pinned(latency_sensitive("b", 2, 3), "0-1")};
   const InterferenceProposal proposal = propose_pins(snapshot, {});
   EXPECT_THAT(pins(proposal.actions), ElementsAre("a=2-3"));
-  EXPECT_THAT(proposal.actions.front().reason, HasSubstr("pin 1-2 does not stand: vCPU 1 belongs to b"));
+  EXPECT_THAT(proposal.actions.front().reason, HasSubstr("pin 1-2 is no longer valid: vCPU 1 belongs to b"));
 }
 
 TEST(Window, LiftsThePinOfAnInstanceThatHasBecomeUnplaceable) {

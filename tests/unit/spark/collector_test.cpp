@@ -160,7 +160,7 @@ TEST_F(CollectorTest, WhatAnotherUserSaysAtTheUsualPortsIsNotTheDrivers) {
   const Observation found = collecting.collect(kNow);
   EXPECT_EQ(requests, 0);
   EXPECT_THAT(found.apps, IsEmpty());
-  EXPECT_THAT(found.problems, ElementsAre(HasSubstr("no application is to be found")));
+  EXPECT_THAT(found.problems, ElementsAre(HasSubstr("found no application at the ports of the driver")));
 }
 
 TEST_F(CollectorTest, AnotherUsersUnseenDriverLeavesNoDoubtWhoseAnApplicationIs) {
@@ -303,13 +303,12 @@ TEST_F(OccupanciesTest, OfManyTheFirstFewAreNamed) {
 TEST_F(OccupanciesTest, ServicesAreSpared) {
   seen.members = {worker_at("worker.service")};
   EXPECT_EQ(of("worker.service"),
-            (Occupancy{std::nullopt, "Spark's Worker (pid 5) serves executors elsewhere"}));
+            (Occupancy{std::nullopt, "Spark's Worker (pid 5) serves executors in other cgroups"}));
 }
 
 TEST_F(OccupanciesTest, ADriverOfNobodyKnowsWhatIsSpared) {
   seen.members = {{9, "SparkSubmit", "d.scope", ProcessKind::driver, {}}};
-  EXPECT_EQ(of("d.scope"),
-            (Occupancy{std::nullopt, "SparkSubmit (pid 9) drives an application that is not known"}));
+  EXPECT_EQ(of("d.scope"), (Occupancy{std::nullopt, "SparkSubmit (pid 9) drives an unknown application"}));
   seen.members[0].identity = {"app-1", model::SparkRole::driver, std::nullopt};
   EXPECT_EQ(of("d.scope"), (Occupancy{seen.members[0].identity, std::nullopt}));
 }

@@ -297,17 +297,18 @@ TEST_F(LoggingDriverTest, TakesWhatStagesReadFromItsEventLog) {
 
 TEST_F(LoggingDriverTest, SaysWhyItsEventLogIsNotReadAndIsReadWithoutIt) {
   read();
-  EXPECT_THAT(logging.log_problem(), HasSubstr("is not there"));
+  EXPECT_THAT(logging.log_problem(), HasSubstr("does not exist, or is hidden from berthd"));
   std::ofstream(directory / (fake.id + ".zstd")) << "x";
   read(kNow + 2);
-  EXPECT_THAT(logging.log_problem(), HasSubstr("is not there")) << "it is not looked for in every round";
+  EXPECT_THAT(logging.log_problem(), HasSubstr("does not exist, or is hidden from berthd"))
+      << "it is not looked for in every round";
   read(kNow + 2 + Driver::kListAgain_s);
   EXPECT_THAT(logging.log_problem(), HasSubstr("compressed"));
   EXPECT_THAT(parents_of_last(), ElementsAre(1));
   fake.properties[1].second = "hdfs://nn/logs";
   logging = Driver({"127.0.0.1:4040"}, geteuid(), open_plainly);
   read();
-  EXPECT_THAT(logging.log_problem(), HasSubstr("hdfs://nn/logs is no directory of this host"));
+  EXPECT_THAT(logging.log_problem(), HasSubstr("hdfs://nn/logs is not a directory of this host"));
 }
 
 TEST_F(DriverTest, KnowsWhatOutlivesAnExecutor) {
@@ -618,7 +619,7 @@ TEST_F(DriverTest, SaysWhatIsInItsWay) {
   Driver nowhere{{}};
   const auto none = nowhere.read([this](const std::string& url) { return fake.get(url); }, kNow);
   ASSERT_FALSE(none);
-  EXPECT_THAT(none.error().message(), HasSubstr("no application is to be found"));
+  EXPECT_THAT(none.error().message(), HasSubstr("found no application at the ports of the driver"));
   const auto forbidden = driver.read(
       [](const std::string& url) -> model::Result<std::string> {
         return model::fail(model::ErrorKind::refused, "GET " + url + ": status 403");

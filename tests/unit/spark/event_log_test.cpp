@@ -266,7 +266,7 @@ TEST_F(EventLogFileTest, WhatIsNoFileIsNotRead) {
   EXPECT_THAT(read(), HasSubstr("is no regular file"));
   std::filesystem::remove(root / "app-1");
   write("eventlog_v2_app-1", "x");
-  EXPECT_THAT(read(), HasSubstr("is no directory"));
+  EXPECT_THAT(read(), HasSubstr("is not a directory"));
 }
 
 }  // namespace

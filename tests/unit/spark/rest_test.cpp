@@ -35,9 +35,9 @@ TEST(RestApplications, AreThoseThatRun) {
 TEST(RestApplications, WithoutWhatIsNeededAreAnError) {
   EXPECT_EQ(problem(parse_applications("nonsense")), "the answer is not JSON");
   EXPECT_EQ(problem(parse_applications("{}")), "the list of applications is not an array");
-  EXPECT_EQ(problem(parse_applications(R"([{"attempts":[]}])")), "id is missing, or no name");
-  EXPECT_EQ(problem(parse_applications(R"([{"id":"a\u0000b"}])")), "id is missing, or no name");
-  EXPECT_EQ(problem(parse_applications(R"([{"id":"a"}])")), "attempts is missing, or no list");
+  EXPECT_EQ(problem(parse_applications(R"([{"attempts":[]}])")), "id is missing, or not a name");
+  EXPECT_EQ(problem(parse_applications(R"([{"id":"a\u0000b"}])")), "id is missing, or not a name");
+  EXPECT_EQ(problem(parse_applications(R"([{"id":"a"}])")), "attempts is missing, or not a list");
   EXPECT_EQ(problem(parse_applications(R"([{"id":"a","attempts":[5]}])")), "an element is not an object");
   EXPECT_EQ(problem(parse_applications(R"([{"id":"a","attempts":[{}]}])")), "startTimeEpoch is missing");
   EXPECT_EQ(problem(parse_applications(R"([{"id":"a","attempts":[{"startTimeEpoch":-5}]}])")),
@@ -78,7 +78,8 @@ TEST(RestTasks, OfWrongTypesAreAnError) {
   EXPECT_EQ(with(R"("taskMetrics":{"inputMetrics":{"bytesRead":-1}})"), "none") << "Spark's unknown";
   EXPECT_EQ(with(R"("duration":[])"), "duration is not a number");
   EXPECT_EQ(problem(parse_tasks(R"([{"status":"SUCCESS","executorId":"1"}])")), "index is missing");
-  EXPECT_EQ(problem(parse_tasks(R"([{"status":"SUCCESS","index":0}])")), "executorId is missing, or no name");
+  EXPECT_EQ(problem(parse_tasks(R"([{"status":"SUCCESS","index":0}])")),
+            "executorId is missing, or not a name");
   EXPECT_EQ(problem(parse_tasks("[null]")), "an element is not an object");
 }
 
@@ -95,8 +96,9 @@ TEST(RestJobs, AreTheirStages) {
   EXPECT_FALSE(jobs[2].over);
   EXPECT_EQ(problem(parse_jobs(R"([{"jobId":[],"stageIds":[]}])")), "jobId is not a number");
   EXPECT_EQ(problem(parse_jobs(R"([{"jobId":1}])")), "stageIds is missing");
-  EXPECT_EQ(problem(parse_jobs(R"([{"stageIds":[1.5]}])")), "stageIds holds what is no id");
-  EXPECT_EQ(problem(parse_jobs(R"([{"stageIds":[99999999999]}])")), "stageIds holds what is no id");
+  EXPECT_EQ(problem(parse_jobs(R"([{"stageIds":[1.5]}])")), "stageIds has an element that is not an id");
+  EXPECT_EQ(problem(parse_jobs(R"([{"stageIds":[99999999999]}])")),
+            "stageIds has an element that is not an id");
 }
 
 TEST(RestCached, AreThoseOfWhichPartitionsAreKept) {
@@ -126,12 +128,13 @@ TEST(RestCached, OfALiarAreAnError) {
     return problem(parse_cached(R"([{"id":7,"numCachedPartitions":1,"partitions":)" + partitions + "}]"));
   };
   EXPECT_EQ(with("{}"), "partitions is not an array");
-  EXPECT_EQ(with(R"([{"executors":[]}])"), "blockName is missing, or no name");
+  EXPECT_EQ(with(R"([{"executors":[]}])"), "blockName is missing, or not a name");
   for (const char* name : {"rdd", "rdd_", "rdd_7_x", "rdd_7_-1", "rdd_7_3x", "rdd_7_99999999999"})
     EXPECT_EQ(with(R"([{"executors":[],"blockName":")" + std::string(name) + "\"}]"),
               "blockName names no partition");
   EXPECT_EQ(with(R"([{"blockName":"rdd_7_3"}])"), "executors is missing");
-  EXPECT_EQ(with(R"([{"blockName":"rdd_7_3","executors":[7]}])"), "executors holds what is no name");
+  EXPECT_EQ(with(R"([{"blockName":"rdd_7_3","executors":[7]}])"),
+            "executors has an element that is not a name");
 }
 
 TEST(RestProperties, ArePairs) {
@@ -139,12 +142,12 @@ TEST(RestProperties, ArePairs) {
   EXPECT_EQ(problem(parse_properties("{}")), "sparkProperties is missing");
   EXPECT_EQ(problem(parse_properties("[]")), "an element is not an object");
   EXPECT_EQ(problem(parse_properties(R"({"sparkProperties":[["a"]]})")),
-            "sparkProperties holds what is no pair of texts");
+            "sparkProperties has an element that is not a pair of texts");
 }
 
 TEST(Rest, ManyNestedLevelsDoNoHarm) {
   EXPECT_EQ(problem(parse_stages(std::string(1'000'000, '['))),
-            "the answer is nested too deeply, or of too many values");
+            "the answer is nested too deeply, or has too many values");
   EXPECT_EQ(problem(parse_stages(R"(["[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"[["])")),
             "an element is not an object");
 }

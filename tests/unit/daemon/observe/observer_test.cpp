@@ -122,7 +122,7 @@ TEST_F(ObserverTest, ALeafHoldsWhatItsProcessesDoAndIsSparedUntilItIsLookedAt) {
   tick(*observer, 1002);
   EXPECT_EQ(of(leaf).spark, executor);
   EXPECT_EQ(of(leaf).spared, std::nullopt);
-  EXPECT_EQ(of("batch/worker").spared, "Spark's Worker (pid 4) serves executors elsewhere; no room");
+  EXPECT_EQ(of("batch/worker").spared, "Spark's Worker (pid 4) serves executors in other cgroups; no room");
 
   // It has ended, and who is left is like any other work.
   seen = std::make_shared<spark::Observation>();
