@@ -81,7 +81,7 @@ Outcome<void> list(Session& session) {
 Outcome<void> cancel(Session& session, const std::string& id) {
   if (!model::is_name(id)) {
     return problem(Exit::wrong_use,
-                   fmt::format("\"{}\" is no request's id; `berthctl admit --list` shows them", id));
+                   fmt::format("\"{}\" is not a request's id; `berthctl admit --list` shows all", id));
   }
   auto daemon = DaemonClient::connect();
   if (!daemon) return tl::unexpected(daemon.error());
@@ -101,15 +101,16 @@ Outcome<void> cancel(Session& session, const std::string& id) {
 Action declare_admit(const Options& options) {
   const auto arguments = std::make_shared<Arguments>();
   const auto request =
-      options.option("--request", arguments->request, "What is to start, - for standard input")
+      options.option("--request", arguments->request, "The request to admit, - for standard input")
           .type_name("FILE");
-  options.option("--hold", arguments->hold, "How long its place is kept for it")
+  options.option("--hold", arguments->hold, "How long its place is kept")
       .type_name("DURATION")
       .needs(request);
-  const auto list_all = options.flag("--list", arguments->list, "Show who has a place kept, and until when");
+  const auto list_all =
+      options.flag("--list", arguments->list, "Show all reservations, and until when they hold");
   list_all.excludes(request);
   const auto cancelled =
-      options.option("--cancel", arguments->cancel, "Keep the place of this request no longer, by its id");
+      options.option("--cancel", arguments->cancel, "Give up the reservation of this request, by its id");
   cancelled.type_name("ID").excludes(request).excludes(list_all);
   return [arguments, cancelled](Session& session) -> Outcome<void> {
     if (arguments->list) return list(session);

@@ -15,17 +15,17 @@ namespace berth::cli {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table{
-      {"status", "Mode, what the host offers, the last actions", declare_status},
+      {"status", "Mode, capabilities of the host, the last actions", declare_status},
       {"list", "The workloads: class, vCPUs, use, pressure, score", declare_list},
       {"top", "The same, live, with the processors drawn", declare_top},
       {"topology", "The processors, of this host or another one", declare_topology},
       {"snapshot", "The last tick's snapshot, as JSON", declare_snapshot},
-      {"plan", "What would be done now, or for a given snapshot, and why", declare_plan},
+      {"plan", "The actions for now or for a given snapshot, and their reasons", declare_plan},
       {"explain", "Why a workload is treated as it is, or a decision was made", declare_explain},
-      {"rank", "Where work that is to start would go, on one or many hosts, best first", declare_rank},
-      {"admit", "Ask to start new work on this host, and have its place kept", declare_admit},
+      {"rank", "The places for new work on one or many hosts, best first", declare_rank},
+      {"admit", "Ask to start new work on this host, and reserve its place", declare_admit},
       {"mode", "Switch between observing and enforcing", declare_mode},
-      {"set", "Change how one workload is treated, for this run of it", declare_set},
+      {"set", "Change how berth treats one workload, until it ends", declare_set},
       {"evict", "End a best-effort workload, gently first", declare_evict},
       {"progress", "Report how far a workload's task is", declare_progress},
       {"restore", "Put back every attribute that berth changed", declare_restore},

@@ -29,7 +29,8 @@ Outcome<void> can_ask(const Arguments& arguments) {
 
 Outcome<void> confirm(const Session& session, const Arguments& arguments, const std::string& id) {
   if (arguments.yes) return {};
-  session.err << fmt::format("Evict {}? What it has not stored is lost. [y/N] ", printable(id)) << std::flush;
+  session.err << fmt::format("Evict {}? It loses all work that it has not stored. [y/N] ", printable(id))
+              << std::flush;
   std::string answer;
   std::getline(std::cin, answer);
   if (answer == "y" || answer == "Y" || answer == "yes") return {};
@@ -48,7 +49,7 @@ Outcome<void> evict(Session& session, const Arguments& arguments) {
     session.out << model::json_text({{"schema", "berth.evict/1"}, {"workload", id}, {"decision", *decision}})
                 << "\n";
   } else {
-    session.out << fmt::format("{}: asked to end ({}); berthctl explain {} tells what becomes of it\n",
+    session.out << fmt::format("{}: asked to end ({}); berthctl explain {} shows what happens next\n",
                                printable(id), printable(*decision), printable(*decision));
   }
   return {};

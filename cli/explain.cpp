@@ -82,10 +82,10 @@ Action declare_explain(const Options& options) {
   const auto arguments = std::make_shared<Arguments>();
   options
       .option("subject", arguments->subject,
-              "A workload's id or the last component of one, a Spark application's, or a decision's (d-...)")
+              "Id of a workload (or its last component), of a Spark application, or of a decision (d-...)")
       .required()
       .type_name("WORKLOAD|APPLICATION|DECISION");
-  options.option("--snapshot", arguments->snapshot, "Of this snapshot, - for standard input")
+  options.option("--snapshot", arguments->snapshot, "Explain this snapshot, - for standard input")
       .type_name("FILE");
   options.option("--config", arguments->config, "Settings of this file in place of the defaults")
       .type_name("FILE");

@@ -39,8 +39,7 @@ Outcome<void> show_spark(Session& session, DaemonClient& daemon) {
 
 Action declare_list(const Options& options) {
   const auto spark = std::make_shared<bool>(false);
-  options.flag("--spark", *spark,
-               "Spark applications, what they would cost to evict, and who would go first");
+  options.flag("--spark", *spark, "Spark applications, the cost of their eviction, and its order");
   return [spark](Session& session) -> Outcome<void> {
     auto daemon = DaemonClient::connect();
     if (!daemon) return tl::unexpected(daemon.error());

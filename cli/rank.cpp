@@ -132,7 +132,7 @@ Outcome<void> rank(Session& session, const Arguments& arguments) {
 
 Action declare_rank(const Options& options) {
   const auto arguments = std::make_shared<Arguments>();
-  options.option("--request", arguments->request, "What is to start, - for standard input")
+  options.option("--request", arguments->request, "The request to place, - for standard input")
       .required()
       .type_name("FILE");
   options

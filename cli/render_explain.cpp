@@ -75,7 +75,7 @@ void render_identity(std::ostream& out, const Document& workload, const Style& s
     const auto memory = number_of(workload, "memory_bytes");
     const auto used = number_of(workload, "mean_cores");
     say(out, used ? fmt::format("uses {} on average{}", cores(used), memory ? " and " + bytes(memory) : "")
-                  : "what it uses is not known yet");
+                  : "its use is not known yet");
   }
   for (const Document& gpu : list_of(workload, "gpus")) {
     if (gpu.is_string()) say(out, "has processes on GPU " + gpu.get<std::string>());
@@ -102,7 +102,7 @@ void render_pin(std::ostream& out, const Document& workload, const Style& style)
   say(out, fmt::format("score {} = k1 {} x cpu_sc {} + k2 {} x cpu_ss {}", number(pin, "score", 4),
                        number(pin, "k1", 3), number(pin, "cpu_sc", 3), number(pin, "k2", 3),
                        number(pin, "cpu_ss", 3)));
-  say(out, "cpu_sc: how busy those are that share its cores; cpu_ss: those that share its cache");
+  say(out, "cpu_sc: how busy the neighbours on its cores are; cpu_ss: how busy those in its cache are");
   say(out,
       fmt::format("k1 and k2 are of the {} model: {}", text_of(pin, "model"), text_of(pin, "model_reason")));
   say(out, fmt::format("its own pressure on its neighbours is {}: {}", number(pin, "pressure"),
@@ -171,7 +171,7 @@ void render_task(std::ostream& out, const Document& workload, const Style& style
                              {"memory", number_of(task, "extension_memory_bytes").value_or(0)}};
     const auto allocation = number_of(task, "allocation");
     say(out, fmt::format(
-                 "rho {:.3f}: beside {} it needs {}", *rho,
+                 "rho {:.3f}: in addition to {} it needs {}", *rho,
                  allocation ? "its allocation of " + cores(allocation) : "a CPU allocation that is not known",
                  amount_of(extension)));
     const auto vcpus = number_of(task, "vcpus");
@@ -188,8 +188,8 @@ void render_redundant(std::ostream& out, const Document& workload, const Style& 
   const Document& redundant = member(workload, "redundant");
   const auto keeping = text_of(workload, "keeping");
   if (!redundant.is_object() && keeping.empty()) return;
-  heading(out, style, "What it holds and does not use");
-  if (!keeping.empty()) say(out, "keeps it: " + keeping);
+  heading(out, style, "Resources that it holds and does not use");
+  if (!keeping.empty()) say(out, "keeps them: " + keeping);
   if (const Document& cpu = member(redundant, "cpu"); cpu.is_object()) {
     say(out, fmt::format("CPU: uses {} of its allocation at most, {} could be taken",
                          format_share(number_of(cpu, "utilisation")), cores(number_of(cpu, "reclaimable"))));
@@ -214,7 +214,7 @@ void render_moves(std::ostream& out, const Document& workload, const Style& styl
 void render_payers(std::ostream& out, const Document& workload, const Style& style) {
   const auto& payers = list_of(workload, "payers");
   if (payers.empty()) return;
-  heading(out, style, "Who pays for stragglers at present");
+  heading(out, style, "Workloads that pay for stragglers now");
   for (const Document& payer : payers) {
     const Document& held = member(payer, "held");
     say(out, fmt::format("{} has {} less: {} since {}", text_of(payer, "workload"),
@@ -247,7 +247,7 @@ void render_application(std::ostream& out, const Document& application, const St
         fmt::format("its workloads here use {}: {} for each GiB", bytes(frees), seconds(*each * (1U << 30))));
   }
   const auto& workloads = list_of(application, "workloads");
-  if (workloads.empty()) say(out, "nothing of it on this node can be evicted");
+  if (workloads.empty()) say(out, "none of its workloads on this node can be evicted");
   for (std::size_t i = 0; i < workloads.size(); ++i) {
     if (workloads[i].is_string()) say(out, fmt::format("{}. {}", i + 1, workloads[i].get<std::string>()));
   }
@@ -266,9 +266,9 @@ void render_eviction(std::ostream& out, const Document& workload, const Style& s
   say(out, fmt::format("frees {}", bytes(number_of(candidate, "frees_bytes"))));
   out << "  "
       << paint(style, flag_of(eviction, "victim") ? Colour::yellow : Colour::none,
-               fmt::format("number {} of {} to go{}", number(eviction, "position", 0),
+               fmt::format("number {} of {} in the order of eviction{}", number(eviction, "position", 0),
                            number(eviction, "candidates", 0),
-                           flag_of(eviction, "victim") ? ", and would go now" : ""))
+                           flag_of(eviction, "victim") ? ", would be evicted now" : ""))
       << ": " << printable(text_of(eviction, "memory")) << "\n";
   render_application(out, member(workload, "application"), style);
 }
@@ -294,9 +294,9 @@ void render_workload(std::ostream& out, const Document& workload, const Style& s
   render_moves(out, workload, style);
   render_payers(out, workload, style);
   render_eviction(out, workload, style);
-  heading(out, style, "What berth would do with it now");
+  heading(out, style, "Actions that berth would take now");
   const auto& actions = list_of(workload, "actions");
-  if (actions.empty()) say(out, "nothing: it is as it should be");
+  if (actions.empty()) say(out, "none: it is as it should be");
   for (const Document& action : actions) render_action(out, action, style);
 }
 
@@ -308,7 +308,7 @@ void render_decision(std::ostream& out, const Document& decision, const Style& s
   }
   const auto& entries = list_of(decision, "entries");
   if (!entries.empty())
-    say(out, fmt::format("what became of it, in {} mode:", text_of(entries.front(), "mode")));
+    say(out, fmt::format("its log entries, in {} mode:", text_of(entries.front(), "mode")));
   render_log(out, entries, style, "  ");
 }
 

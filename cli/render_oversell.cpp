@@ -56,7 +56,7 @@ void list_candidates(std::ostream& out, const model::OversellFindings& findings,
 }  // namespace
 
 void render_oversell(std::ostream& out, const model::OversellFindings& findings, const Style& style) {
-  out << "\n" << paint(style, Colour::bold, "What the node can hold") << "\n";
+  out << "\n" << paint(style, Colour::bold, "Capacity of the node") << "\n";
   Table table({{"RESOURCE"},
                {"STATE"},
                {"IN USE", Align::right},
@@ -75,15 +75,17 @@ void render_oversell(std::ostream& out, const model::OversellFindings& findings,
   for (const model::OversoldResource* resource : {&findings.cpu, &findings.memory})
     out << "  " << paint(style, Colour::dim, printable(resource->reason)) << "\n";
   if (findings.memory.state != model::SchedulingState::evict) return;
-  out << "\n" << paint(style, Colour::bold, "Who would have to go") << "\n";
+  out << "\n" << paint(style, Colour::bold, "Workloads that would have to end") << "\n";
   if (findings.order.empty()) {
-    out << "  nobody may be evicted\n";
+    out << "  no workload may be evicted\n";
     return;
   }
   list_candidates(out, findings, style);
-  out << paint(style, Colour::dim,
-               fmt::format("  The first {} in this order. With oversell.evict = true they go, one at a time.",
-                           findings.evict_count))
+  out << paint(
+             style, Colour::dim,
+             fmt::format(
+                 "  The first {} in this order. With oversell.evict = true berth evicts them, one at a time.",
+                 findings.evict_count))
       << "\n";
 }
 

@@ -90,7 +90,7 @@ void render_admission(std::ostream& out, const model::Admission& admission, cons
   }
   list_bins(out, admission.bins, style);
   if (admission.change.empty()) return;
-  out << "  What would have to change, any of:\n";
+  out << "  Any one of these changes would help:\n";
   for (const std::string& change : admission.change) out << "    - " << printable(change) << "\n";
 }
 
@@ -117,7 +117,7 @@ void render_reservations(std::ostream& out, const Document& reservations, const 
                or_dash(text_of(held, "decision"))});
   }
   if (table.empty()) {
-    out << "No place is kept for anybody.\n";
+    out << "There are no reservations.\n";
     return;
   }
   table.print(out, style);
@@ -125,7 +125,7 @@ void render_reservations(std::ostream& out, const Document& reservations, const 
 
 void render_placement(std::ostream& out, const model::PlacementFindings& findings, const Style& style) {
   if (findings.pending.empty()) return;
-  out << "\n" << paint(style, Colour::bold, "Where pending work would go") << "\n";
+  out << "\n" << paint(style, Colour::bold, "Places for pending work") << "\n";
   for (const auto& [id, bins] : findings.pending) {
     out << "  " << paint(style, bins.fitting.empty() ? Colour::red : Colour::none, printable(id)) << ": ";
     if (bins.fitting.empty()) {

@@ -100,23 +100,24 @@ void render_score(std::ostream& out, const model::InterferenceFindings& findings
     out << " pinned, " << format_number(unpinned, 4) << " if left unpinned";
     if (*unpinned > 0) out << fmt::format(" (x{:.2f})", findings.score_node / *unpinned);
   }
-  out << "; 0: nobody disturbs anybody\n  weighting " << printable(findings.weighting) << ", search "
+  out << "; 0: no workload disturbs another\n  weighting " << printable(findings.weighting) << ", search "
       << printable(findings.search);
   if (findings.gap && findings.lower_bound) {
-    out << ", at most " << format_share(findings.gap) << " above the best there is";
+    out << ", at most " << format_share(findings.gap) << " above the best possible";
   }
   out << "\n";
   if (findings.score_unpinned && findings.score_node > *findings.score_unpinned) {
     out << paint(style, Colour::dim,
-                 "  Pinned is worse here: what is kept off their vCPUs crowds those beside them. The score "
-                 "does not count\n  waiting for a vCPU that somebody else uses, which pinning spares them.")
+                 "  Pinned is worse here: the work that is kept off their vCPUs crowds their neighbours. The "
+                 "score "
+                 "does not count\n  waits for a vCPU that other work uses, and pinning avoids these.")
         << "\n";
   }
 }
 
 void render_interference(std::ostream& out, const model::InterferenceFindings& findings,
                          const model::Snapshot& snapshot, const Style& style) {
-  heading(out, style, "Latency-sensitive instances, as the plan would have them");
+  heading(out, style, "Latency-sensitive instances in the plan");
   if (findings.instances.empty()) {
     out << "  none\n";
   } else {
@@ -137,9 +138,9 @@ void render_interference(std::ostream& out, const model::InterferenceFindings& f
                  format_number(instance.score, 4), model::to_string(instance.model)});
     }
     table.print(out, style);
-    out << paint(
-               style, Colour::dim,
-               "  Pressure is how busy a service keeps its vCPUs; the next two, how busy the neighbours are.")
+    out << paint(style, Colour::dim,
+                 "  Pressure is how busy a service keeps its vCPUs; the next two columns, how busy the "
+                 "neighbours are.")
         << "\n";
   }
   list_findings(out, style, "Cannot be placed", findings.unplaceable);
@@ -148,7 +149,7 @@ void render_interference(std::ostream& out, const model::InterferenceFindings& f
   out << "  "
       << (findings.best_effort.cpus.empty() ? "nothing" : "vCPUs " + findings.best_effort.cpus.to_string())
       << ", " << format_share(findings.best_effort.utilisation) << " busy\n";
-  list_findings(out, style, "Cannot be kept off", findings.unconfined);
+  list_findings(out, style, "Cannot be confined", findings.unconfined);
 
   render_score(out, findings, style);
 }

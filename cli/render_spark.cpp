@@ -76,7 +76,7 @@ void list_order(std::ostream& out, const model::SparkFindings& findings, const S
     table.add({Cell(id, victim ? Colour::yellow : Colour::none), model::to_string(candidate->second.kind),
                candidate->second.app.value_or("-"), seconds(candidate->second.cost_s),
                candidate->second.frees_bytes > 0 ? format_bytes(candidate->second.frees_bytes) : "-",
-               rank_text(findings.rank, candidate->second.rank_key), victim ? "would go" : ""});
+               rank_text(findings.rank, candidate->second.rank_key), victim ? "would be evicted" : ""});
   }
   table.print(out, style);
   if (findings.order.size() > most) {
@@ -114,8 +114,8 @@ void render_spark(std::ostream& out, const model::SparkFindings& findings, const
     return;
   const bool wanted = findings.trigger != model::EvictionTrigger::none;
   // While no memory is wanted, other workloads have no price.
-  const char* heading = wanted ? "Memory, and who would be evicted first"
-                               : "Memory, and which of Spark's workloads would be evicted first";
+  const char* heading =
+      wanted ? "Memory, and the order of eviction" : "Memory, and the order of eviction of Spark's workloads";
   out << "\n"
       << paint(style, Colour::bold, heading) << "\n  "
       << paint(style, wanted ? Colour::yellow : Colour::none, printable(findings.reason)) << "\n";
@@ -123,20 +123,21 @@ void render_spark(std::ostream& out, const model::SparkFindings& findings, const
     out << "  " << printable(taken.workload) << " gives up " << printable(taken.reason) << "\n";
   }
   if (findings.candidates.empty()) {
-    out << "  there is no best-effort workload that could go\n";
+    out << "  there is no best-effort workload to evict\n";
   } else {
     list_order(out, findings, style);
   }
   list_spared(out, findings, style);
   list_held(out, findings);
   if (!findings.victims.empty()) {
-    out << paint(style, Colour::dim, "  With spark.evict = true they go, one at a time, as long as it takes.")
+    out << paint(style, Colour::dim,
+                 "  With spark.evict = true berth evicts them, one at a time, while memory is short.")
         << "\n";
   }
 }
 
 void render_spark_list(std::ostream& out, const model::SparkFindings& findings, const Style& style) {
-  if (findings.apps.empty()) out << "No Spark applications: no driver on this host tells of any.\n";
+  if (findings.apps.empty()) out << "No Spark applications: no driver on this host reports one.\n";
   render_spark(out, findings, style);
 }
 

@@ -38,7 +38,7 @@ std::string configured_line(const Document& status) {
   if (configured.empty() || configured == text_of(status, "mode")) return "";
   const std::string problem = text_of(status, "enforce_problem");
   if (configured == "enforce" && !problem.empty()) return "enforce, not possible: " + problem;
-  return configured + ", switched by hand since, or by an option of berthd's";
+  return configured + ", but switched since by berthctl, or by an option of berthd";
 }
 
 // "0.0012 cores of at most 0.005: 0.0004 at context switches, 0.81 ms each reading"
@@ -51,14 +51,14 @@ std::string sampling_line(const Document& sampling, const Document& tick) {
   const auto configured = number_of(sampling, "configured_interval_s");
   const auto interval = number_of(tick, "interval_s");
   if (configured && interval && *interval > *configured)
-    line += fmt::format("; ticks every {} s for that", format_number(interval, 1));
+    line += fmt::format(", so ticks come every {} s", format_number(interval, 1));
   return line;
 }
 
 void render_figures(std::ostream& out, const Document& sampling, const Style& style) {
   const auto& figures = list_of(sampling, "figures");
   if (figures.empty()) return;
-  out << "\n" << paint(style, Colour::bold, "How figures are had by eBPF") << "\n";
+  out << "\n" << paint(style, Colour::bold, "Figures by eBPF") << "\n";
   for (const Document& figure : figures) {
     const bool available = flag_of(figure, "available");
     out << "  " << paint(style, available ? Colour::green : Colour::red, available ? "yes" : "no ") << "  "
@@ -110,7 +110,7 @@ void render_status(std::ostream& out, const Document& status, double now, const 
   line("workloads", fmt::format("{} latency-sensitive, {} best-effort, {} left alone",
                                 whole(workloads, "latency-sensitive"), whole(workloads, "best-effort"),
                                 whole(workloads, "unmanaged")));
-  line("score", format_number(number_of(status, "score_node"), 4) + " (0: nobody disturbs anybody)");
+  line("score", format_number(number_of(status, "score_node"), 4) + " (0: no workload disturbs another)");
   const std::string pool = text_of(status, "best_effort_cpus");
   line("best-effort", pool.empty() ? "-" : "vCPUs " + pool);
   const Document& held = member(status, "held_limits");
@@ -129,10 +129,10 @@ void render_status(std::ostream& out, const Document& status, double now, const 
          state_colour(member(advertised, "memory")));
   }
   if (number_of(status, "reservations").value_or(0) > 0)
-    line("waited for", counted(status, "reservations", "admitted workload"));
+    line("reservations", counted(status, "reservations", "admitted workload"));
   line("to undo", counted(status, "undo_records", "changed attribute"));
   if (number_of(status, "overridden_workloads").value_or(0) > 0) {
-    line("set by hand", counted(status, "overridden_workloads", "workload") + " (berthctl set)");
+    line("overridden", counted(status, "overridden_workloads", "workload") + " (berthctl set)");
   }
 
   const Document& config = member(status, "config");
@@ -140,12 +140,12 @@ void render_status(std::ostream& out, const Document& status, double now, const 
   line("configuration",
        fmt::format("{}, read {}", text_of(config, "file"), loaded ? format_time(*loaded) : "-"));
   if (const std::string error = text_of(config, "error"); !error.empty()) {
-    line("", "not taken over: " + error, Colour::red);
+    line("", "rejected: " + error, Colour::red);
   }
 
   render_gpus(out, status, style);
 
-  out << "\n" << paint(style, Colour::bold, "What the host offers") << "\n";
+  out << "\n" << paint(style, Colour::bold, "Capabilities of the host") << "\n";
   for (const Document& capability : list_of(status, "capabilities")) {
     const bool available = flag_of(capability, "available");
     out << "  " << paint(style, available ? Colour::green : Colour::red, available ? "yes" : "no ") << "  "

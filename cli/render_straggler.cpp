@@ -92,7 +92,7 @@ void render_stragglers(std::ostream& out, const model::StragglerFindings& findin
   }
   for (const model::Relocation& relocation : findings.relocate) {
     out << "  " << paint(style, Colour::red, printable(relocation.workload)) << " still lacks "
-        << amounts(relocation.lacks) << ", which this node does not have: another one may\n";
+        << amounts(relocation.lacks) << ", which this node does not have; another node may have it\n";
   }
 }
 

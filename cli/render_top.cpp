@@ -149,7 +149,7 @@ Lines node_lines(const TopFrame& frame, const Style& style) {
                               number(tick, "count"), number(tick, "interval_s", 1),
                               number(tick, "woken_by_pressure"), number(tick, "mean_cpu_ms", 2)));
   if (const std::string error = text_of(member(status, "config"), "error"); !error.empty()) {
-    lines.push_back(paint(style, Colour::red, "configuration not taken over: " + printable(error)));
+    lines.push_back(paint(style, Colour::red, "configuration rejected: " + printable(error)));
   }
   return lines;
 }

@@ -41,7 +41,7 @@ Outcome<void> restore_without_daemon(const Session& session, const std::vector<s
   execv(arguments[0], arguments.data());
   if (errno == ENOENT) {
     return problem(Exit::failed,
-                   fmt::format("{}berthd(8), which puts back, is not installed here ({} is not there)",
+                   fmt::format("{}berthd(8), which restores, is not installed here ({} does not exist)",
                                options.empty() ? "no daemon is on the bus, and " : "", words[0]));
   }
   return problem(Exit::failed, fmt::format("cannot run {} to restore without the daemon: {}", words[0],
@@ -51,7 +51,7 @@ Outcome<void> restore_without_daemon(const Session& session, const std::vector<s
 Outcome<void> restore(Session& session, const std::vector<std::string>& options) {
   if (!options.empty() && !options.front().starts_with('-')) {
     return problem(Exit::wrong_use,
-                   fmt::format("restore takes nothing but options of berthd(8) behind --, and \"{}\" is none",
+                   fmt::format("restore takes only options of berthd(8) after --, and \"{}\" is not one",
                                options.front()));
   }
   if (!options.empty()) return restore_without_daemon(session, options);
@@ -72,9 +72,9 @@ Outcome<void> restore(Session& session, const std::vector<std::string>& options)
 Action declare_restore(const Options& options) {
   const auto handed_on = std::make_shared<std::vector<std::string>>();
   options.footer(
-      "Without a daemon on the bus this runs berthd(8), which puts back by itself.\n"
-      "Options of berthd's behind \"--\" are handed to it, and no daemon is asked.");
-  options.option("options", *handed_on, "Options of berthd(8), behind --").type_name("");
+      "Without a daemon on the bus, this command runs berthd(8) to restore everything.\n"
+      "With options of berthd(8) after \"--\", it runs that with them, and asks no daemon.");
+  options.option("options", *handed_on, "Options of berthd(8), after --").type_name("");
   return [handed_on](Session& session) { return restore(session, *handed_on); };
 }
 

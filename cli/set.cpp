@@ -78,7 +78,7 @@ Outcome<void> set(Session& session, const Arguments& arguments) {
   } else {
     std::string said = reset ? "as configured" : "";
     if (!assignments.empty()) {
-      said += fmt::format("{}{}, until it ends", reset ? " but for " : "", model::joined(assignments, " "));
+      said += fmt::format("{}{}, until it ends", reset ? " except " : "", model::joined(assignments, " "));
     }
     session.out << printable(id) << ": " << printable(said) << "\n";
   }
@@ -94,7 +94,7 @@ Action declare_set(const Options& options) {
       .type_name("");
   options.option("settings", arguments->assignments, "class, service, vcpus, deadline, priority, evictable")
       .type_name("KEY=VALUE");
-  options.flag("--reset", arguments->reset, "Take back what was set before");
+  options.flag("--reset", arguments->reset, "Take back all earlier settings");
   return [arguments](Session& session) { return set(session, *arguments); };
 }
 

@@ -73,9 +73,9 @@ Outcome<void> show_topology(Session& session, const Arguments& arguments) {
 
 Action declare_topology(const Options& options) {
   const auto arguments = std::make_shared<Arguments>();
-  const auto xml = options.option("--xml", arguments->xml, "Of an hwloc XML export, - for standard input")
+  const auto xml = options.option("--xml", arguments->xml, "Draw this hwloc XML export, - for standard input")
                        .type_name("FILE");
-  options.option("--synthetic", arguments->synthetic, "Of an hwloc synthetic description")
+  options.option("--synthetic", arguments->synthetic, "Draw this hwloc synthetic description")
       .type_name("DESC")
       .excludes(xml);
   return [arguments](Session& session) { return show_topology(session, *arguments); };

@@ -17,7 +17,7 @@ Outcome<std::string> meant_by(const std::string& given, const std::vector<std::s
     if (last == given || last == given + ".service" || last == given + ".scope") meant.push_back(id);
   }
   if (meant.size() > 1) {
-    return problem(Exit::wrong_use, fmt::format("\"{}\" may be any of {}", printable(given),
+    return problem(Exit::wrong_use, fmt::format("\"{}\" matches several workloads: {}", printable(given),
                                                 printable(model::joined(meant, ", "))));
   }
   return meant.empty() ? given : meant.front();
@@ -27,7 +27,7 @@ Outcome<Addressed> address(const std::string& given) {
   // The bus would refuse it without naming the fault.
   if (!model::is_name(given)) {
     return problem(Exit::wrong_use,
-                   fmt::format("\"{}\" is no workload's id; `berthctl list` shows them", printable(given)));
+                   fmt::format("\"{}\" is not a workload's id; `berthctl list` shows all", printable(given)));
   }
   auto daemon = DaemonClient::connect();
   if (!daemon) return tl::unexpected(daemon.error());

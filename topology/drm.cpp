@@ -96,8 +96,9 @@ ReadGpus drm_reader(fs::path sys_root, fs::path proc_root) {
     auto clients = find_drm_clients(sys_root, proc_root);
     if (clients.hidden) {
       readings.missing =
-          "processes of others on AMD's and Intel's GPUs cannot be seen (CAP_SYS_PTRACE), but for those that "
-          "compute on AMD's";
+          "berth cannot see processes of other users on AMD's and Intel's GPUs (CAP_SYS_PTRACE), except "
+          "those "
+          "that compute on AMD's";
     }
     for (const PciGpu& gpu : gpus) {
       GpuReading reading =

@@ -162,7 +162,7 @@ void GpuInventory::settle(const std::vector<model::Cpu>& cpus, double most_s) {
 std::vector<GpuNews> GpuInventory::take_news() { return std::exchange(news_, {}); }
 
 model::Capability GpuInventory::capability() const {
-  model::Capability capability{"gpus", !gpus_.empty(), "none that work can be given to is on the PCI bus"};
+  model::Capability capability{"gpus", !gpus_.empty(), "no usable GPU is on the PCI bus"};
   if (gpus_.empty()) return capability;
   const auto healthy =
       std::count_if(gpus_.begin(), gpus_.end(), [](const KnownGpu& known) { return known.gpu.healthy; });
@@ -175,7 +175,7 @@ model::Capability GpuInventory::capability() const {
     if (!reader->latest || !reader->latest->missing) continue;
     capability.available = false;
     capability.detail += "; " + *reader->latest->missing;
-    if (reader == &nvml_) capability.detail += "; of NVIDIA's nothing but their place is known";
+    if (reader == &nvml_) capability.detail += "; of NVIDIA's GPUs only the place is known";
   }
   return capability;
 }

@@ -217,8 +217,7 @@ void Nvml::read_health(const std::string& id, Device* device, GpuReading& readin
     counted_errors_.insert(id);
     if (!reading.problem) {
       reading.problem =
-          "NVML: memory errors that ECC could not correct; a reset clears them, for which berthd has to be "
-          "stopped";
+          "NVML: memory errors that ECC could not correct; stop berthd and reset the GPU to clear them";
     }
   }
   unsigned corrected = 0;

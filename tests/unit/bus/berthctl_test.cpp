@@ -172,7 +172,7 @@ TEST_F(BerthctlOnTheBus, AsksToBeLetInAndEndsByTheAnswer) {
 }
 
 TEST_F(BerthctlOnTheBus, ShowsForWhomAPlaceIsKept) {
-  EXPECT_THAT(berthctl("admit --list").out, HasSubstr("No place is kept"));
+  EXPECT_THAT(berthctl("admit --list").out, HasSubstr("There are no reservations."));
   control_.reservations =
       R"({"schema":"berth.reservations/1","host":"a","time":1,"reservations":[{"request":{"id":"job","class":"best-effort",)"
       R"("vcpus":2,"memory_request_bytes":1048576},"decision":"d-0123456789ab","since":1,"until":121,)"
@@ -194,7 +194,7 @@ TEST_F(BerthctlOnTheBus, GivesAPlaceUp) {
             "\n");
   EXPECT_EQ(control_.cancelled.size(), 2U);
   expect_complaint(berthctl("admit --cancel other"), 1, "there is no reservation with this id");
-  expect_complaint(berthctl("admit --cancel ''"), 2, "no request's id");
+  expect_complaint(berthctl("admit --cancel ''"), 2, "is not a request's id");
   expect_complaint(berthctl("admit"), 2, "--request, --list or --cancel");
   EXPECT_EQ(berthctl("admit --list --cancel job").exit, 2);
   EXPECT_EQ(berthctl("admit --list --request /dev/null").exit, 2);

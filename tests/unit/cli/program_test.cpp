@@ -161,7 +161,7 @@ TEST_F(Berthctl, ExplainsAWorkloadOfAGivenSnapshot) {
   EXPECT_THAT(text.out, StartsWith("a: latency-sensitive, service hot"));
   EXPECT_THAT(text.out, HasSubstr("k1 0.400"));
   EXPECT_THAT(text.out, HasSubstr("given model"));
-  EXPECT_THAT(text.out, HasSubstr("What berth would do with it now"));
+  EXPECT_THAT(text.out, HasSubstr("Actions that berth would take now"));
 
   const json document = json::parse(run_shell(explain + " a --json").out);
   EXPECT_EQ(document.at("schema"), "berth.explain/1");
@@ -227,11 +227,11 @@ TEST_F(Berthctl, OrdersWhoWouldBeEvicted) {
   const std::string plan = "berthctl plan --policy spark --snapshot " + snapshot("spark.json");
   const std::string text = run_shell(plan).out;
   EXPECT_THAT(text, HasSubstr("1.032 GiB is missing"));
-  EXPECT_THAT(text, HasSubstr("With spark.evict = true they go"));
-  EXPECT_THAT(text, HasSubstr("Memory, and who would be evicted first\n"));
+  EXPECT_THAT(text, HasSubstr("With spark.evict = true berth evicts them"));
+  EXPECT_THAT(text, HasSubstr("Memory, and the order of eviction\n"));
   // Where nothing is missing, others than Spark's are not priced, and it says so.
   const std::string enough = run_shell(plan + " -o spark.z=0 -o spark.reserve=0.01").out;
-  EXPECT_THAT(enough, HasSubstr("Memory, and which of Spark's workloads would be evicted first\n"));
+  EXPECT_THAT(enough, HasSubstr("Memory, and the order of eviction of Spark's workloads\n"));
   EXPECT_THAT(enough, ::testing::Not(HasSubstr("backup")));
   // The worked example of docs/algorithms.md.
   const auto spark = [](const Ran& ran) { return json::parse(ran.out).at("findings").at("spark"); };
@@ -414,8 +414,8 @@ TEST_F(Berthctl, AnUnknownOptionIsNamed) {
 
 TEST_F(Berthctl, ArgumentsThatNoBusCarriesAreNamed) {
   expect_complaint(run_shell("berthctl set web service=$'\\xff'"), 2, "service=");
-  expect_complaint(run_shell("berthctl set $'w\\xff' vcpus=1"), 2, "is no workload's id");
-  expect_complaint(run_shell("berthctl set '' vcpus=1"), 2, "is no workload's id");
+  expect_complaint(run_shell("berthctl set $'w\\xff' vcpus=1"), 2, "is not a workload's id");
+  expect_complaint(run_shell("berthctl set '' vcpus=1"), 2, "is not a workload's id");
 }
 
 TEST_F(Berthctl, WhatIsQuotedInAComplaintIsBounded) {

@@ -64,7 +64,8 @@ TEST_F(RenderExplanation, AVictimsCostIsTermByTerm) {
   const auto text = text_of(explanation);
   EXPECT_THAT(text, HasSubstr("costs 16 s: 14 s of completed tasks"));
   EXPECT_THAT(text, HasSubstr("frees 1.0 GiB"));
-  EXPECT_THAT(text, HasSubstr("number 1 of 9 to go, and would go now: 1 GiB is missing"));
+  EXPECT_THAT(text,
+              HasSubstr("number 1 of 9 in the order of eviction, would be evicted now: 1 GiB is missing"));
   EXPECT_THAT(text, HasSubstr("cost 33 s = recalculation 42 s - delta 0.2500 x remaining 36 s"));
 }
 
@@ -77,7 +78,7 @@ TEST_F(RenderExplanation, WhatIsSparedSaysWhy) {
                        .memory = "none"};
   const auto text = text_of(explanation);
   EXPECT_THAT(text, HasSubstr("is never evicted: its cgroup is shared"));
-  EXPECT_THAT(text, Not(HasSubstr("to go")));
+  EXPECT_THAT(text, Not(HasSubstr("in the order of eviction")));
 }
 
 TEST_F(RenderExplanation, AnApplicationByItself) {
@@ -117,7 +118,7 @@ TEST_F(RenderExplanation, AStragglersFiguresAreThoseItWasJudgedBy) {
   EXPECT_THAT(text, HasSubstr("(1 - 0.3500) / v2"));
   EXPECT_THAT(text, HasSubstr("1 min 0 s late"));
   EXPECT_THAT(text, HasSubstr("a straggler: it slows down and will be late"));
-  EXPECT_THAT(text, HasSubstr("rho 1.857: beside its allocation of 2.00 cores it needs 1.71 cores"));
+  EXPECT_THAT(text, HasSubstr("rho 1.857: in addition to its allocation of 2.00 cores it needs 1.71 cores"));
   EXPECT_THAT(text, HasSubstr("granted 1.00 cores, on 3 vCPUs"));
   EXPECT_THAT(text, HasSubstr("idle on the node: 0.25 cores"));
   EXPECT_THAT(text, HasSubstr("this node cannot give it 0.71 cores"));
@@ -148,7 +149,7 @@ TEST_F(RenderExplanation, AnAllocationThatIsNotKnownIsNoLimit) {
   workload.task.emplace().straggler = true;
   workload.task->growth = 2;
   EXPECT_THAT(text_of(explanation),
-              HasSubstr("rho 2.000: beside a CPU allocation that is not known it needs"));
+              HasSubstr("rho 2.000: in addition to a CPU allocation that is not known it needs"));
 }
 
 TEST_F(RenderExplanation, ALimitThatIsHeldShowsItsOriginalAndWhy) {
@@ -187,15 +188,15 @@ TEST_F(RenderExplanation, WhoPaysIsNamedWithHowMuchAndWhy) {
                       .held = {.cause = model::HeldCause::preempted, .since = 900, .changed_at = 950},
                       .amount = {0, 1 << 20}}};
   const auto text = text_of(explanation);
-  EXPECT_THAT(text, HasSubstr("Who pays for stragglers at present\n"
+  EXPECT_THAT(text, HasSubstr("Workloads that pay for stragglers now\n"
                               "  batch/x has 0.75 cores less: it lends what it does not use since"));
   EXPECT_THAT(text, HasSubstr("  batch/y has 1.0 MiB less: it was shrunk for a straggler since"));
 }
 
 TEST_F(RenderExplanation, SaysWhyItLendsNothing) {
   workload.keeping = "it needed its share back 3.0 s ago";
-  EXPECT_THAT(text_of(explanation), HasSubstr("What it holds and does not use\n"
-                                              "  keeps it: it needed its share back 3.0 s ago\n"));
+  EXPECT_THAT(text_of(explanation), HasSubstr("Resources that it holds and does not use\n"
+                                              "  keeps them: it needed its share back 3.0 s ago\n"));
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ std::string list_of(const model::SparkFindings& findings) {
 }
 
 TEST(RenderSpark, SaysThatThereIsNone) {
-  EXPECT_EQ(list_of({}), "No Spark applications: no driver on this host tells of any.\n");
+  EXPECT_EQ(list_of({}), "No Spark applications: no driver on this host reports one.\n");
 }
 
 TEST(RenderSpark, ShowsTheFigureThatTheOrderGoesBy) {
@@ -53,7 +53,7 @@ TEST(RenderSpark, NamesWhoIsSparedAndWhy) {
   findings.reason = "nothing is missing";
   findings.spared = {{"worker.service", "its cgroup is shared by\x1b[2J others"}};
   const std::string text = list_of(findings);
-  EXPECT_THAT(text, HasSubstr("there is no best-effort workload that could go"));
+  EXPECT_THAT(text, HasSubstr("there is no best-effort workload to evict"));
   EXPECT_THAT(text, HasSubstr("worker.service is spared: its cgroup is shared by"));
   EXPECT_THAT(text, Not(HasSubstr("\x1b"))) << "nothing reaches the terminal as it came";
 }

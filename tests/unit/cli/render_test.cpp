@@ -59,8 +59,8 @@ TEST(RenderStatus, SaysWhatANewcomerNeeds) {
   EXPECT_THAT(text, HasSubstr("vCPUs 6-7"));
   EXPECT_THAT(text, HasSubstr("yes  cgroup-v2"));
   EXPECT_THAT(text,
-              HasSubstr("0.0049 cores of at most 0.0050: 0.0004 at context switches, 4.50 ms each reading; "
-                        "ticks every 1.0 s for that"));
+              HasSubstr("0.0049 cores of at most 0.0050: 0.0004 at context switches, 4.50 ms each reading, "
+                        "so ticks come every 1.0 s"));
   EXPECT_THAT(text, HasSubstr("yes  run-time             by sched-switch\n"));
   EXPECT_THAT(text, HasSubstr("no   hardware-counters    no PMU\n"));
   EXPECT_THAT(text, HasSubstr("no   cpuset-controller    not enabled; pins are not possible"));
@@ -75,8 +75,8 @@ TEST(RenderStatus, OneOfAThingIsOne) {
   document["overridden_workloads"] = 1;
   EXPECT_THAT(shown(document), HasSubstr("1 changed attribute\n"));
   EXPECT_THAT(shown(document), HasSubstr(", 1 tick of"));
-  EXPECT_THAT(shown(document), HasSubstr("1 workload (berthctl set)"));
-  EXPECT_THAT(shown(status()), Not(HasSubstr("set by hand")));
+  EXPECT_THAT(shown(document), HasSubstr("overridden    1 workload (berthctl set)"));
+  EXPECT_THAT(shown(status()), Not(HasSubstr("overridden")));
 }
 
 TEST(RenderStatus, AdvisesToEnforceOnlyWhereThatIsPossible) {
@@ -92,14 +92,14 @@ TEST(RenderStatus, AdvisesToEnforceOnlyWhereThatIsPossible) {
 TEST(RenderStatus, SaysWhereTheFileAsksForAnotherMode) {
   Document document = status();
   document["config"]["mode"] = "enforce";
-  EXPECT_THAT(shown(document), HasSubstr("configured    enforce, switched by hand"));
+  EXPECT_THAT(shown(document), HasSubstr("configured    enforce, but switched since by berthctl"));
   EXPECT_THAT(shown(document), HasSubstr("berthctl mode enforce"));
 }
 
 TEST(RenderStatus, AFailedReloadIsShown) {
   Document document = status();
   document["config"]["error"] = "/etc/berth/berth.toml:3:1: unknown key";
-  EXPECT_THAT(shown(document), HasSubstr("not taken over: /etc/berth/berth.toml:3:1: unknown key"));
+  EXPECT_THAT(shown(document), HasSubstr("rejected: /etc/berth/berth.toml:3:1: unknown key"));
 }
 
 TEST(RenderStatus, AnotherVersionsDocumentIsShownAsFarAsItGoes) {
@@ -195,7 +195,7 @@ TEST(RenderPlan, ShowsOwnersScoresAndReasons) {
   EXPECT_THAT(text, HasSubstr("new-1 (not running yet)"));
   EXPECT_THAT(text, HasSubstr("system.slice/huge.service: asks 64 of 4 vCPUs"));
   EXPECT_THAT(text, HasSubstr("vCPUs 3, 50 % busy"));
-  EXPECT_THAT(text, HasSubstr("  score 0.1250; 0: nobody disturbs anybody\n"
+  EXPECT_THAT(text, HasSubstr("  score 0.1250; 0: no workload disturbs another\n"
                               "  weighting overlap, search window\n"));
   EXPECT_THAT(
       text, HasSubstr("pin system.slice/web@1.service -> vCPUs 0-1\n      interference d-1: quiet there\n"));
@@ -277,7 +277,7 @@ TEST(RenderPlan, ShowsWhoIsLateAndWhoPays) {
           "  batch lends 1.00 cores\n"
           "  other gives up 1.0 MiB\n"
           "  third wants back 2.00 cores\n"
-          "  web still lacks 0.50 cores, which this node does not have: another one may\n"));
+          "  web still lacks 0.50 cores, which this node does not have; another node may have it\n"));
 }
 
 TEST(RenderPlan, ShowsNothingOfStragglersWhereThereAreNoTasks) {

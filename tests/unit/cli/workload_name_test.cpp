@@ -25,7 +25,7 @@ TEST(WorkloadName, SeveralThatMayBeMeantAreAllNamed) {
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().exit, Exit::wrong_use);
   EXPECT_EQ(none.error().message,
-            "\"batch\" may be any of system.slice/batch.service, user.slice/batch.scope");
+            "\"batch\" matches several workloads: system.slice/batch.service, user.slice/batch.scope");
 }
 
 TEST(WorkloadName, WhatMeansNoneIsLeftAsItIs) {

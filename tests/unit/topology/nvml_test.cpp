@@ -108,8 +108,7 @@ TEST_F(NvmlTest, ErrorsOfItsMemoryMakeAGpuUnhealthy) {
   nvml.add(kId);
   nvml.write(std::string(kId) + "/ecc", "1");
   EXPECT_EQ(only().problem,
-            "NVML: memory errors that ECC could not correct; a reset clears them, for which berthd has to be "
-            "stopped");
+            "NVML: memory errors that ECC could not correct; stop berthd and reset the GPU to clear them");
   nvml.write(std::string(kId) + "/ecc", "0");
   nvml.write(std::string(kId) + "/remap_failed", "1");
   EXPECT_EQ(only().problem, "NVML: a bad row of its memory could not be remapped");
