@@ -18,7 +18,7 @@ inline constexpr const char* kDefaultFile = "/etc/berth/berth.toml";
 
 enum class Mode { observe, enforce };
 
-// The reaction to a change of berth's value by another program (docs/architecture.md).
+// The reaction to a change of berth's value by another program (docs/ending-a-workload.md, other writers).
 enum class ForeignWriter { yield, reassert, alarm };
 
 // Every setting, defaults included. Durations in seconds.

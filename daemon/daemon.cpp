@@ -118,7 +118,7 @@ void Daemon::begin_sampling() {
   } else if (!own_host_) {
     observer_->use(KernelSampling::off(hierarchy_.root.string() + " is not this kernel's own cgroup tree"));
   } else if (std::error_code ignored; std::filesystem::exists(hierarchy_.root / "cgroup.type", ignored)) {
-    // Only the root has no type. The programs would count cgroups that nobody here can see.
+    // Only the root has no type. The programs would count cgroups that cannot be seen here.
     observer_->use(KernelSampling::off(hierarchy_.root.string() + " is not the root of the cgroup tree"));
   } else {
     observer_->use(KernelSampling::start(hierarchy_.root, options_.sys_root, options_.runtime_dir));
@@ -267,7 +267,7 @@ void Daemon::learn_shares() {
   announcer_.attempt("used shares", used_shares_->save());
 }
 
-// What an earlier daemon learned of this node, and promised.
+// Reads the figures and the reservations that an earlier daemon left.
 void Daemon::open_learned() {
   const auto say = [](const char* what, const std::optional<std::string>& warning) {
     if (warning) os::log_warning("{}: {}", what, *warning);
@@ -352,7 +352,7 @@ std::vector<LogEntry> Daemon::check_foreign(double now) {
 std::vector<LogEntry> Daemon::advance_under_way(double now) {
   evictor_.forget_departed(observer_->found());
   auto entries = evictor_.advance(now);
-  // The replacement of an evicted executor is to be known soon.
+  // Replacements of evicted executors must be known soon.
   if (!evictor_.marks().apps.empty()) spark_.look_again();
   return entries;
 }

@@ -47,7 +47,8 @@ namespace berth::daemon {
 // Epoch seconds now.
 using Clock = std::function<double()>;
 
-// What was asked for since the last tick, made once for all who ask before the next.
+// Documents that callers asked for since the last tick. Each is made once and serves all callers until the
+// next.
 struct Documents {
   std::optional<std::string> workloads;
   std::optional<std::string> snapshot;
@@ -197,7 +198,7 @@ class Daemon final : public Control {
   std::unique_ptr<Actuators> actuators_;  // null: journal_problem_ says why
   std::optional<std::string> journal_problem_;
   std::optional<Enforcer> enforcer_;  // while enforcing
-  Evictor evictor_;                   // evicts nobody while observing
+  Evictor evictor_;                   // evicts nothing while observing
   EvictionTimer eviction_timer_;
   Leaves leaves_;
   Shadow shadow_;  // while observing

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What others may ask of the daemon while it runs: the Control interface.
+// The Control interface: the calls that the daemon serves while it runs.
 #include "daemon/daemon.h"
 #include "daemon/ledger/action_log.h"
 #include "daemon/ledger/message_ids.h"
@@ -30,7 +30,8 @@ constexpr std::size_t kShownPlans = 16;
 constexpr std::size_t kShownActions = 2000;  // of all of them but the newest
 
 constexpr std::size_t kLastActions = 5;
-// What a document of a thousand workloads is made in lies between what stays: given back, once a tick.
+// Memory in which a larger document was made lies between memory that stays in use. It is given back once a
+// tick.
 constexpr std::size_t kLargeDocument = 64 * 1024;
 
 std::string no_such_workload(const std::string& id) {
@@ -163,7 +164,7 @@ const model::Plan& Daemon::plan_to_show() {
   return *documents_.decided;
 }
 
-// Of a plan that somebody was shown and that is not today's any more; nullptr where there is none.
+// An action of an earlier plan that a caller was shown; nullptr where there is none.
 const model::Action* Daemon::shown_action(const std::string& decision) const {
   for (const auto& actions : shown_) {
     const auto found = std::find_if(actions.begin(), actions.end(),

@@ -79,7 +79,7 @@ std::vector<LogEntry> Daemon::carry_out_evictions(double now) {
     LogEntry entry = entry_of(action, now, kEnforce);
     entry.result = begun.error().kind() == ErrorKind::gone ? "gone" : "failed";
     entry.error = begun.error().message();
-    // Somebody else is to be chosen.
+    // The next plan must choose another workload.
     if (begun.error().kind() != ErrorKind::gone && begun.error().kind() != ErrorKind::transient)
       evictor_.spare(target->second);
     entries.push_back(std::move(entry));

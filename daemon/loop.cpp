@@ -34,7 +34,7 @@ using Event = std::unique_ptr<sd_event, EventUnref>;
 
 std::uint64_t usec(double seconds) { return static_cast<std::uint64_t>(seconds * 1e6); }
 
-// What the daemon has on the loop must not outlive it.
+// The daemon's event sources must not outlive the loop.
 struct LeaveLoop {
   Daemon& daemon;
   ~LeaveLoop() { daemon.leave_loop(); }

@@ -96,7 +96,7 @@ std::optional<Process> find_process(const std::filesystem::path& proc_root, pid_
   const auto stat = os::read_stat(path);
   auto cgroup = os::cgroup_of(path);
   if (!what || !stat || !cgroup) return std::nullopt;
-  // Whoever had the pid when its start was read is the one that the rest is of.
+  // The rest is used only if it belongs to the process that had the pid when its start was read.
   const auto again = os::read_stat(path);
   if (os::read_start(path / "cmdline", os::kMostCommandLine) != arguments || !again ||
       again->started != stat->started)

@@ -210,7 +210,7 @@ model::Result<Admissions::Answer> Admissions::admit(const std::string& request, 
       parsed->request.room_cpu_cores = before->request.room_cpu_cores;
       parsed->request.room_memory_bytes = before->request.room_memory_bytes;
     }
-    // What was let in before and would find no place now keeps what it was told.
+    // A request that was admitted before keeps its GPUs, even if it would find no place now.
     auto gpus = gpus_of(answer);
     if (gpus.empty() && renewed) gpus = before->gpus;
     const auto held = reservations_.hold({.request = std::move(parsed->request),

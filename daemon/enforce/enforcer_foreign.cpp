@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What somebody else changed of what berth holds: found, and left or written again.
+// Finds held values that another program changed, and leaves them or writes them again.
 #include "daemon/enforce/enforcer.h"
 
 #include <utility>

@@ -31,9 +31,9 @@ struct EvictionCounts {
   std::size_t under_way = 0;
 };
 
-// Ends workloads, step by step; after each step the workload has time to end by itself (docs/architecture.md,
-// ending a workload). The steps are: decommission (SIGPWR, once, to a Spark executor that handles it),
-// terminate (systemd stops its own unit; anything else gets SIGTERM), kill (cgroup.kill).
+// Ends workloads, step by step; after each step the workload has time to end by itself
+// (docs/ending-a-workload.md). The steps are: decommission (SIGPWR, once, to a Spark executor that handles
+// it), terminate (systemd stops its own unit; anything else gets SIGTERM), kill (cgroup.kill).
 //
 // No call blocks: due_s() tells when advance() has work. Processes are held by pidfd and cgroup directory, so
 // that a successor is never hit. Nothing depends on berthd: a step that was taken goes on without it, and no

@@ -13,7 +13,7 @@
 namespace berth::daemon {
 
 // The kernel's own counts of every cgroup, by eBPF, as far as this host permits. The rest comes from files
-// (docs/architecture.md, Counting in the kernel).
+// (docs/ebpf.md).
 class KernelSampling {
  public:
   // Counts nothing; `why` is the reason given for every figure.

@@ -20,7 +20,7 @@
 
 namespace berth::daemon {
 
-// Lets pressure wake the loop between two ticks (docs/architecture.md, Ticks). It watches CPU pressure of
+// Lets pressure wake the loop between two ticks (docs/architecture.md, a tick). It watches CPU pressure of
 // each latency-sensitive workload, and memory pressure under which all tasks of the node stall. It also
 // watches best-effort workloads that lend something, so that they get it back at once. Watches nothing before
 // attach().

@@ -218,7 +218,8 @@ void ProgressFiles::check(Watched& watched, bool changed, ProgressReports& repor
                           std::vector<std::string>& messages) {
   if (watched.path.empty()) return;
   os::WayToFile way = os::walk_to(watched.path);
-  // What came between the look and the watch, nobody tells; who keeps moving directories waits for the tick.
+  // No event reports a change between the look and the watch, so it looks again. A user that keeps moving
+  // directories waits for the tick.
   for (int looks = 1; watch_way(watched, way) && looks < kMostLooks; ++looks) way = os::walk_to(watched.path);
   if (!way.file) return unreachable(watched, way.file.error(), messages);
   const auto state = state_of(*way.file);

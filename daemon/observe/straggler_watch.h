@@ -15,9 +15,9 @@
 
 namespace berth::daemon {
 
-// What earlier ticks found of stragglers and of those that lent them something, for the next one to take and
-// restore by, and what is new of it, for people.
-// Each is kept for one run of the workload.
+// Keeps the findings of earlier ticks: the stragglers, and the workloads that lent them something. The next
+// tick takes and restores by them. It also tells which findings are new, for messages. A finding belongs to
+// one run of its workload.
 class StragglerWatch {
  public:
   // A finding that was absent for so long is news again.

@@ -32,7 +32,7 @@ class BusLink {
 
   // False while it is not known yet whether the bus answers.
   bool is_settled() const { return !listener_ || listener_->link() != Link::connecting; }
-  // Why nobody can reach the daemon by the bus; nullopt where the bus works.
+  // Why callers cannot reach the daemon by the bus; nullopt where the bus works.
   std::optional<std::string> problem() const;
   // Why polkit cannot be asked; nullopt where it can.
   std::optional<std::string> polkit_problem() const;

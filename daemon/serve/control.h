@@ -17,9 +17,9 @@
 
 namespace berth::daemon {
 
-// What the daemon offers to whoever carries its bus name. Called on the loop's thread only; every call
-// answers from what the last tick left and none blocks, except those that write (set_mode, restore), which
-// act before they return. The formats are those of docs/contract.md.
+// The calls that the daemon serves on the bus. They come on the loop's thread only. Each answers from the
+// state after the last tick, and none blocks. Calls that write (set_mode, restore) act before they return.
+// The formats are those of docs/contract.md.
 class Control {
  public:
   virtual ~Control() = default;

@@ -18,7 +18,8 @@ namespace berth::daemon {
 // The answer is in version 0.0.4 of the text format that Prometheus scrapes.
 inline constexpr const char* kMetricsContentType = "text/plain; version=0.0.4; charset=utf-8";
 
-// Serves GET /metrics over HTTP/1.1 on the loop's thread, to whoever can connect; never waits for anybody.
+// Serves GET /metrics over HTTP/1.1 on the loop's thread, to every client that can connect. It never waits
+// for a client.
 class MetricsServer {
  public:
   // A further client replaces the oldest that has not sent its request yet. Where all are being answered, it

@@ -14,7 +14,7 @@ const volatile int with_counters = 0;   /* no bool: the skeleton would not be C+
 // Every 256th run is timed.
 #define SAMPLED_MASK 255
 
-// What was already credited of a task.
+// The figures of a task that were already credited.
 struct seen {
   __u64 run_ns;
   __u64 delay_ns;
@@ -148,7 +148,7 @@ static __always_inline __u32 bucket_of(__u64 delay_ns) {
   return bucket < BERTH_DELAY_BUCKETS ? bucket : BERTH_DELAY_BUCKETS - 1;
 }
 
-// The verifier lets nobody calculate with a pointer to a task, but takes its lower half for a number.
+// The verifier forbids calculations with a pointer to a task, but accepts its lower half as a number.
 static __always_inline struct place* place_of(struct task_struct* task, __u32 shift) {
   const __u32 address = (__u32)(__u64)task;
   const __u32 at = (address * BERTH_HASH_32) >> shift;
@@ -191,7 +191,7 @@ static __always_inline void credit_task(struct task_struct* task, __u64 id, stru
   if (dispatches != seen->dispatches) {
     row->dispatches += dispatches - seen->dispatches;
     __u32 bucket = bucket_of(waited_ns);
-    barrier_var(bucket);  // or the compiler, who knows its limit, would not test it for the verifier
+    barrier_var(bucket);  // else the compiler, which knows the limit, omits the test that the verifier needs
     if (bucket < BERTH_DELAY_BUCKETS) row->delay[bucket]++;
   }
   seen->run_ns = run_ns;
@@ -200,7 +200,7 @@ static __always_inline void credit_task(struct task_struct* task, __u64 id, stru
   row->touches++;
 }
 
-// `count` may be NULL: then nobody is credited, and the next one only with what comes from here on.
+// `count` may be NULL: then nothing is credited, and the next task only with events from here on.
 static __always_inline void credit_counter(void* events, __u32 which, struct berth_cpu* own,
                                            struct berth_counts* count) {
   const __u64 now = bpf_perf_event_read(events, BPF_F_CURRENT_CPU);

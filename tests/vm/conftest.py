@@ -60,7 +60,7 @@ def berth(guest: Guest) -> Iterator[Berth]:
 
 @pytest.fixture(scope="module", params=VARIANTS)
 def sampling_guest(request: pytest.FixtureRequest) -> Iterator[Guest]:
-    """A guest in which eBPF can be attached, of each kernel in turn: docs/development.md has why not in the other one.
+    """A guest in which eBPF can be attached, of each kernel in turn: docs/ebpf.md has why not in the other one.
 
     BERTH_SAMPLING_GUEST names one that runs already.
     """

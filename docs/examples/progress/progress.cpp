@@ -14,7 +14,7 @@
 
 namespace {
 
-// Written aside and renamed: who reads it finds the old figure or the new one, never half of one.
+// Written aside and renamed: a reader finds the old figure or the new one, never a half.
 bool report_in_file(const std::string& path, int done, int total) {
   const std::string aside = path + ".new";
   std::ofstream file(aside);
@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
     std::this_thread::sleep_for(part);  // the work
     const bool reported = argc > 1 ? report_in_file(argv[1], done, kTotal)
                                    : bus != nullptr && report_to_berthd(bus, done, kTotal);
-    // Nobody to report to is no reason to stop working.
+    // The work goes on even if no daemon answers.
     if (!reported) std::fprintf(stderr, "cannot report %d/%d\n", done, kTotal);
   }
   sd_bus_flush_close_unref(bus);

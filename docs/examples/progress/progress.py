@@ -14,14 +14,14 @@ MANAGER = ["org.berth.Node1", "/org/berth/Node1", "org.berth.Node1.Manager"]
 
 
 def report_in_file(path: str, done: int, total: int) -> None:
-    # Written aside and renamed: who reads it finds the old figure or the new one, never half of one.
+    # Written aside and renamed: a reader finds the old figure or the new one, never a half.
     with open(path + ".new", "w", encoding="ascii") as file:
         file.write(f"{done}/{total}\n")
     os.replace(path + ".new", path)
 
 
 def report_to_berthd(done: int, total: int) -> None:
-    # No name: the workload that this process runs in. Nobody to report to is no reason to stop working.
+    # No name: the workload that this process runs in. The work goes on even if no daemon answers.
     call = ["busctl", "--system", "--quiet", "call", *MANAGER, "ReportProgress", "sd", "", str(done / total)]
     subprocess.run(call, check=False)
 

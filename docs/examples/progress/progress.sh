@@ -7,11 +7,11 @@ file=${1:-}
 
 report() { # DONE TOTAL
     if [ -n "$file" ]; then
-        # Written aside and renamed: who reads it finds the old figure or the new one, never half of one.
+        # Written aside and renamed: a reader finds the old figure or the new one, never a half.
         printf '%s/%s\n' "$1" "$2" >"$file.new"
         mv "$file.new" "$file"
     else
-        # Nobody to report to is no reason to stop working.
+        # The work goes on even if no daemon answers.
         berthctl progress self "$1/$2" >/dev/null || true
     fi
 }
