@@ -279,7 +279,8 @@ TEST_F(CgroupHost, AnOverflowingQueueIsMadeUpForByAWalk) {
             1);
 }
 
-// In a user namespace of its own, where the number of watches can be limited without touching anybody else's.
+// In a user namespace of its own, where the number of watches can be limited without touching those of other
+// processes.
 TEST_F(CgroupHost, WithoutWatchesTheTreeIsWalkedEveryWhile) {
   for (int i = 0; i < 40; ++i) tree.make("g" + std::to_string(i) + "/inner");
   tree.make("g39/inner/late");
@@ -296,7 +297,7 @@ TEST_F(CgroupHost, WithoutWatchesTheTreeIsWalkedEveryWhile) {
         changes.warnings.begin(), changes.warnings.end(),
         [](const std::string& text) { return text.find("no inotify watch is left") != text.npos; });
     if (said != 1 || !discovery->workloads().empty()) return 1;
-    // The parent, who may, moves the process in now.
+    // The parent may move the process, and does so now.
     kill(getppid(), SIGUSR1);
     if (!wait([&] { return has("g39/inner/late"); })) return 2;
     return changes.warnings.empty() ? 0 : 3;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is counted at the context switch, against what the kernel itself says.
+// Compares the counts at the context switch with the kernel's own figures.
 #include "tests/host/ebpf_fixture.h"
 
 #include <functional>

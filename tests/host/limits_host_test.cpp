@@ -71,7 +71,7 @@ std::string shown(const char* property) {
   return output_of(std::string("systemctl show -P ") + property + " " + kUnit);
 }
 
-// What systemd keeps of runtime properties of the unit; the transient unit's own settings aside.
+// The runtime properties that systemd keeps for the unit, without the transient unit's own settings.
 std::set<std::string> drop_ins() {
   std::set<std::string> names;
   for (const char* root : {"/run/systemd/system.control", "/run/systemd/transient"}) {
@@ -83,7 +83,7 @@ std::set<std::string> drop_ins() {
   return names;
 }
 
-// What a berthd holds, with plans in the test's hands.
+// The state of a berthd, with plans that the test makes.
 struct Engine {
   explicit Engine(const fs::path& state) {
     auto found = cgroup::find_hierarchy({}, "/proc");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a tick costs in the cgroup room, on a real v2 tree (as root; makes groups named berth-bench-PID and
-// removes them) and, for the files of controllers that this machine's v2 tree lacks, on a copy of them in
-// ordinary files, which are slower to open than cgroupfs's and quicker to read.
+// Measures the cost of a tick in cgroup/, on a real v2 tree. It needs root, makes groups named
+// berth-bench-PID and removes them. For controllers that this machine's v2 tree lacks, it reads a copy of
+// their files. Ordinary files are slower to open than cgroupfs's, and quicker to read.
 #include "cgroup/discovery.h"
 #include "cgroup/hierarchy.h"
 #include "cgroup/sampler.h"
@@ -65,7 +65,7 @@ class Groups {
   }
 
  private:
-  // What the root gives its children, the groups get too.
+  // The groups get the controllers that the root gives its children.
   void hand_down_controllers() const {
     std::ifstream given(hierarchy_.root / "cgroup.subtree_control");
     for (std::string name; given >> name;) {

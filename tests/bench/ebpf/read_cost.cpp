@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a reading of N cgroups costs, against reading a kept descriptor of each one's cpu.stat, and against
-// the cgroup room's sampler. "Active" is when a process has been in each since the last reading, on one vCPU
+// Measures the cost of reading N cgroups by eBPF, by a kept descriptor of each one's cpu.stat, and by the
+// sampler of cgroup/. "Active" is when a process has been in each since the last reading, on one vCPU
 // or on every one in turn, as the threads of a container are. All take turns.
 #include "cgroup/cgroup.h"
 #include "cgroup/sampler.h"

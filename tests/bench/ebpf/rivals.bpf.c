@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What the hook of ebpf/ is measured against: a program that does nothing, and run-queue latency the usual
-// way, with three hooks and a hash of wake-up times by thread.
+// The rivals of the hook of ebpf/: a program that does nothing, and run-queue latency the usual way, with
+// three hooks and a hash of wake-up times by thread.
 #include "ebpf/bpf/kernel.h"
 
 char LICENSE[] SEC("license") = "GPL";

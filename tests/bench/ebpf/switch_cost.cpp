@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the hook adds to a context switch, beside what a hook that does nothing adds, and what the usual three
-// hooks add. One byte goes to and fro between two processes on one CPU, each in a cgroup of its own; CPU time
-// of both. All cases take turns, many times and each time in the other direction, so that what else the
-// machine does meets them alike.
+// Measures how much the hook adds to a context switch. A hook that does nothing and the usual three hooks are
+// measured with it. One byte goes to and fro between two processes on one CPU, each in a cgroup of its own;
+// CPU time of both. All cases take turns, many times and each time in the other direction, so that what else
+// the machine does meets them alike.
 #include "cgroup/hierarchy.h"
 #include "ebpf/collector.h"
 #include "ebpf/load.h"

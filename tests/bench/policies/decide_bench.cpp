@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a decision costs on a host of 2 sockets x 64 cores x 2 threads.
+// Measures the cost of a decision on a host of 2 sockets x 64 cores x 2 threads.
 #include "policies/decide.h"
 #include "policies/interference/policy.h"
 #include "policies/straggler/policy.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Days on one node whose queue of batch jobs never ends: what each way to oversell gains, and how often
-// memory passes the threshold at which somebody would have to go.
+// Days on one node whose queue of batch jobs never ends: how much each way to oversell gains, and how often
+// memory passes the threshold at which work would have to end.
 //
 //   bench-oversell-day [DAYS [SEED]]
 //
@@ -8,14 +8,17 @@
 // policy's methods each is run with what the daemon remembers of the last day, and without.
 //
 // The generator, one tick a minute, 32 vCPUs and 96 GiB:
-// - eight services of 2 cores and 8 GiB with a tide (a sine over the day, all within three hours of each
-//   other) of 20 to 70 % of what they ask for, and about ten bursts a day of 5 to 20 minutes that hit all of
-//   them at once with 30 % more; memory follows both, by less.
-// - jobs of 1 to 4 cores and 3 to 10 GiB, three hours long on average (exponential), that use a skewed share
-//   of what they ask for (most little, few all; 20 to 100 % of CPU, 40 to 100 % of memory), memory rising
-//   over the first half hour; in a burst a fifth more of both; noise of 10 %.
-// A job starts as soon as what is asked for, its own included, is within what is advertised of both resources
-// and both take work. At the evict threshold jobs are ended in the policy's order, as many as it says.
+//
+// Eight services of 2 cores and 8 GiB use 20 to 70 % of their requests, with a tide: a sine over the day, all
+// within three hours of each other. About ten bursts a day of 5 to 20 minutes hit all of them at once with
+// 30 % more. Memory follows both, by less.
+//
+// Jobs of 1 to 4 cores and 3 to 10 GiB are three hours long on average (exponential). They use a skewed share
+// of their requests (most little, few all): 20 to 100 % of CPU, 40 to 100 % of memory. Memory rises over the
+// first half hour. A burst adds a fifth of both. Noise is 10 %.
+//
+// A job starts once all requests, its own included, are within the advertised amount of both resources, and
+// both take work. At the evict threshold jobs are ended in the policy's order, as many as it says.
 #include "policies/oversell/peak.h"
 #include "policies/oversell/policy.h"
 #include "tests/unit/policies/draws.h"

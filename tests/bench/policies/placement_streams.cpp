@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams of requests on fleets with GPUs: how many GPU requests are placed, and how many GPUs are left that
-// nobody can use any more, by berth's placement and by three others that look at the same figures.
+// Streams of requests on fleets with GPUs: how many GPU requests are placed, and how many of the GPUs left
+// can no longer be used. Compares berth's placement with three others that look at the same figures.
 //
 //   bench-placement-streams [STREAMS [SEED [LOAD]]]
 #include "policies/placement/candidate.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// 100 Spark applications on one node, part done. The same memory is freed by berth and by five other ways of
-// choosing whom to evict; what is compared is the work that has to be done again, in task seconds. Prints a
+// 100 Spark applications on one node, part done. berth and five other ways to choose victims free the same
+// memory. The table compares the work that has to be done again, in task seconds. Prints a
 // table; the same seeds give the same figures everywhere.
 #include "policies/spark/policy.h"
 #include "tests/unit/policies/draws.h"

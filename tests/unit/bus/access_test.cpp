@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may change things, and what the others are told.
+// The rights of users to change things, and the answers to users without them.
 #include "daemon/serve/polkit.h"
 #include "fixture.h"
 

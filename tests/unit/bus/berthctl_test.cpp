@@ -26,7 +26,7 @@ class BerthctlOnTheBus : public BusServiceTest {
   Ran berthctl(const std::string& arguments) {
     return with_client([arguments] { return run_shell("berthctl " + arguments); });
   }
-  // As somebody else, who need not be able to enter the build directory.
+  // As another user, which need not be able to enter the build directory.
   Ran berthctl_as(uid_t uid, const std::string& arguments) {
     std::string pattern = (std::filesystem::temp_directory_path() / "berthctl-XXXXXX").string();
     EXPECT_NE(mkdtemp(pattern.data()), nullptr);
@@ -242,7 +242,7 @@ TEST_F(BerthctlOnTheBus, ABusWithoutADaemonIsUnreachable) {
 }
 
 TEST_F(BerthctlOnTheBus, ADaemonThatIsStoppedIsNotCalledAbsent) {
-  // It has the name, and nobody serves it.
+  // It has the name, and no process serves it.
   auto status = std::async(std::launch::async, [] { return run_shell("berthctl status"); });
   const Ran reload = run_shell("berthctl reload");
   for (const Ran& ran : {reload, status.get()}) {

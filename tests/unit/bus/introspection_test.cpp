@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the service shows by Introspect is what the XML files promise.
+// The service shows by Introspect exactly the interfaces of the XML files.
 #include "daemon/serve/bus_service_path.h"
 #include "fixture.h"
 #include "tests/paths.h"

@@ -117,7 +117,7 @@ SilentBus::SilentBus() {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   path.copy(address.sun_path, sizeof address.sun_path - 1);
-  // The kernel takes connections up to the backlog without anybody's accept().
+  // The kernel takes connections up to the backlog without a call of accept().
   socket_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (socket_ < 0 || bind(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       listen(socket_, 16) != 0) {

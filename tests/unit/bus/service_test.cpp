@@ -329,7 +329,7 @@ TEST_F(Service, ManyCallsAtOnceAreAllAnswered) {
 
 TEST_F(Service, AnIdleBusDoesNotWakeTheLoop) {
   with_client([] { return Client().get("GetStatus"); });
-  // What the client leaves behind may come late. After that the loop sleeps for 300 ms at a stretch.
+  // Messages that the client leaves behind may come late. After that the loop sleeps for 300 ms at a stretch.
   EXPECT_TRUE(eventually([this] { return sd_event_run(event_, 300'000) == 0; }));
 }
 

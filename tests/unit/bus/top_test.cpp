@@ -233,7 +233,7 @@ TEST_F(Top, QuitsAtOnceThoughTheDaemonDoesNotAnswer) {
   for (const bool by_key : {true, false}) {
     OnTerminal top({"top", "--interval", "100ms"}, 30);
     wait_for(top, "batch/sort");
-    // Nobody serves the bus from here on: it asks at its next interval, and waits for the answer.
+    // No process serves the bus from here on: it asks at its next interval, and waits for the answer.
     ASSERT_TRUE(left_unserved());
     const auto begin = std::chrono::steady_clock::now();
     by_key ? top.type("q") : top.signal(SIGTERM);

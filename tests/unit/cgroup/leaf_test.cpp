@@ -240,7 +240,7 @@ TEST_F(LeafTest, AScopeIsSystemdsToRemove) {
   EXPECT_EQ(done[0].problem, std::nullopt);
   EXPECT_EQ(pids(kOrigin), "4\n5\n7\n");
   EXPECT_TRUE(exists(scope));
-  // Nor does anybody go where systemd is about to clean up.
+  // Nor does any process go where systemd is about to clean up.
   tree.write(kOrigin, "cgroup.procs", "");
   tree.write(kOrigin, "cgroup.events", "populated 0\n");
   tree.write(scope, "cgroup.procs", "7\n");

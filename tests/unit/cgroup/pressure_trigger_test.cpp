@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What needs no kernel to answer; tests/host has the rest.
+// The part that needs no kernel; tests/host has the rest.
 #include "cgroup/pressure_trigger.h"
 
 #include "cgroup/cgroup.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever happens between berth's steps, what it changed can be taken back.
+// After a crash between any two of berth's steps, all its changes can be taken back.
 #include "cgroup/direct_owner.h"
 #include "cgroup/writer.h"
 #include "child_process.h"
@@ -120,7 +120,7 @@ class AtomicOwner : public DirectOwner {
   std::filesystem::path root_;
 };
 
-// Killed by somebody else, wherever it happens to be.
+// Killed by another process, at any point.
 TEST(KilledAnywhere, TheOriginalsComeBack) {
   for (int round = 0; round < 20; ++round) {
     const ControlTree tree;

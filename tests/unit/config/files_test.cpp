@@ -132,7 +132,7 @@ TEST(Load, AnUnreadableFileIsRefused) {
   const TemporaryDirectory dir;
   const auto file = dir.write("berth.toml", "");
   ASSERT_EQ(::chmod(file.c_str(), 0), 0);
-  // Root reads everything, so the file is looked at as nobody.
+  // Root reads everything, so the test reads the file without root's rights.
   const bool root = ::geteuid() == 0;
   if (root) {
     ASSERT_EQ(::chmod(dir.path().c_str(), 0755), 0);

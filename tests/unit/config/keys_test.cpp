@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the table of keys promises to the manual.
+// The table of keys agrees with the manual.
 #include "config/config.h"
 
 #include <set>

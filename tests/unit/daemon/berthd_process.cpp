@@ -47,7 +47,7 @@ BerthdProcess::BerthdProcess(const std::vector<std::string>& arguments, SystemBu
   const std::string bus_path = directory_ / "bus";
   if (bus == SystemBus::silent) {
     silent_bus_ = bound_socket(SOCK_STREAM, bus_path);
-    // The kernel takes connections up to the backlog without anybody's accept().
+    // The kernel takes connections up to the backlog without a call of accept().
     if (listen(silent_bus_, 16) != 0) throw std::runtime_error("cannot listen at " + bus_path);
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is let in, and what its reservation does until it comes.
+// Admission of requests, and the effect of a reservation until the workload comes.
 #include "tests/unit/daemon/daemon_fixture.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ class AdmissionTest : public test::DaemonFixture {
     for (const auto& item : shown["pending"]) ids.insert(item["id"].get<std::string>());
     return ids;
   }
-  // What was done of admissions, oldest first: "job-1 held", "job-2 refused".
+  // The log of admissions, oldest first: "job-1 held", "job-2 refused".
   std::vector<std::string> steps() {
     std::vector<std::string> said;
     const json log = json::parse(daemon->log_json(100));
@@ -142,7 +142,7 @@ TEST_F(AdmissionTest, AskingAgainHoldsThePlaceAnewAndOnce) {
   EXPECT_EQ(again["admitted"], true);
   EXPECT_EQ(again["until"], now + 5);
   EXPECT_EQ(pending().size(), 1U);
-  // What was promised stands, whatever has come to the node since.
+  // A promise stands, whatever has come to the node since.
   set_available(1600);
   tick();
   EXPECT_EQ(admit(request("a", 4), 5)["admitted"], true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a reload of the configuration changes, and what it leaves.
+// The effects of a reload of the configuration, and the state that it leaves.
 #include "tests/unit/daemon/daemon_fixture.h"
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What berthd does with the host it finds at its start.
+// How berthd starts on different hosts.
 #include "tests/unit/daemon/daemon_fixture.h"
 
 #include <filesystem>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said and set of single workloads while they run.
+// Answers about single workloads, and their settings, while they run.
 #include "tests/unit/daemon/daemon_fixture.h"
 
 #include <filesystem>

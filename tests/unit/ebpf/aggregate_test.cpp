@@ -8,7 +8,7 @@
 namespace berth::ebpf {
 namespace {
 
-// What the BPF programs would leave in memory.
+// The memory as the BPF programs would leave it.
 struct FakeCpu {
   explicit FakeCpu(std::size_t size, bool counted = false) : rows(size) {
     if (counted) counts.resize(size);

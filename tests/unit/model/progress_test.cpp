@@ -66,7 +66,7 @@ TEST(ProgressFile, RefusesWhatIsNoPlace) {
   }
 }
 
-// Who may name a cgroup must not thereby choose another place.
+// A user that may name a cgroup must not thereby choose another place.
 TEST(ProgressFile, ANameCannotLeadUpwards) {
   EXPECT_FALSE(expand_progress_file("/run/%p/progress", "user.slice/..@x.service"));
   EXPECT_FALSE(expand_progress_file("/run/%i/progress", "user.slice/x@...service"));

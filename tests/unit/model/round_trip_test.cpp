@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever is written is read back as the same value, to the last bit of every double.
+// Each written document is read back as the same value, to the last bit of every double.
 #include "model/json.h"
 #include "tests/paths.h"
 #include "tests/unit/model/generators.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only shows when the parts of a snapshot are held against each other.
+// Errors that only show when the parts of a snapshot are compared.
 #include "model/json.h"
 #include "tests/unit/model/documents.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a snapshot document may leave out, what it may not hold, and where the error says it is.
+// A snapshot document: its optional members, its forbidden values, and the place that an error names.
 #include "model/json.h"
 #include "tests/unit/model/documents.h"
 

@@ -186,7 +186,7 @@ TEST(Topology, GpusAreReplacedUnlessTheyCannotBe) {
 TEST(Topology, OfAGpuNothingButItsIdNeedBeKnown) {
   Gpu gpu;
   gpu.id = "0000:3b:00.0";
-  gpu.memory_used_bytes = 11;  // of nobody knows how much
+  gpu.memory_used_bytes = 11;  // the total is not known
   EXPECT_TRUE(Topology::make(eight(), {gpu}));
 }
 

@@ -33,7 +33,7 @@ std::string without_columns(const std::string& message) {
   return std::regex_replace(message, std::regex(", column .*"), "");
 }
 
-// What comes of a document, in words.
+// The result of reading a document, in words.
 std::string outcome_of(const std::string& text) {
   const auto parsed = parse_snapshot(text);
   if (!parsed) return without_columns(parsed.error().message());

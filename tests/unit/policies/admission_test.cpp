@@ -105,7 +105,7 @@ TEST(Admission, SaysWhichGpusAreMissing) {
   EXPECT_THAT(answer.change.front(), HasSubstr("GPUs have to become free on NUMA node 0, or ask for others"));
 }
 
-// However many come, they never get more than there is, and nobody gets what another one has.
+// However many come, they never get more than there is, and none gets what another one has.
 RC_GTEST_PROP(AdmissionProperty, PromisesNoVcpuTwiceAndNoMoreMemoryThanThereIs, ()) {
   const auto seed = *rc::gen::arbitrary<std::uint64_t>();
   testing::Draws draws(seed);

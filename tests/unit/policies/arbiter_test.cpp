@@ -363,7 +363,7 @@ RC_GTEST_PROP(ArbiterProperty, NeverRaisesABestEffortQuotaFasterThanAllowed, ())
     if (it == nullptr) continue;
     const model::Workload& workload = workload_of(node.snapshot, action);
     if (workload.workload_class != model::WorkloadClass::best_effort || !workload.cpu_quota_cores) continue;
-    // What is beyond the node's size limits nothing.
+    // A limit beyond the node's size limits nothing.
     const double rise = std::min(it->cpu_quota_cores.value_or(cores), cores) - *workload.cpu_quota_cores;
     RC_ASSERT(rise <= node.settings.safety.be_quota_rise * cores + 1e-9);
   }

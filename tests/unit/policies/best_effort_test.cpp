@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What best-effort workloads are left with.
+// The vCPUs that are left to best-effort workloads.
 #include "policies/interference/policy.h"
 #include "tests/unit/policies/hosts.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds of every plan, whatever the node.
+// Properties of every plan, for any node.
 #include "policies/decide.h"
 #include "tests/unit/policies/hosts.h"
 #include "tests/unit/policies/random_node.h"

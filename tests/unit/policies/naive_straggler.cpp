@@ -225,7 +225,7 @@ class Naive {
     const auto change = [&](const Workload& w, std::optional<double> to) {
       if (to != limit(w, what)) limits[w.id] = to;
     };
-    // What goes back at once.
+    // Limits that go back at once.
     for (const Workload& w : snap_.workloads) {
       const auto h = held(w, what);
       if (!h) continue;
@@ -251,7 +251,7 @@ class Naive {
       const double room = what == What::cpu ? p.room_cpu_cores : static_cast<double>(p.room_memory_bytes);
       awaited.emplace_back(&p, std::min(asked(p), room));
     }
-    // What is taken back is lost from the last room that was made.
+    // A limit that is taken back is lost from the last room that was made.
     for (const Workload& w : snap_.workloads) {
       const auto h = held(w, what);
       if (!h || !limits.contains(w.id) || h->cause != HeldCause::reclaimed || sensitive(w)) continue;

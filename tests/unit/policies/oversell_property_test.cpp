@@ -22,7 +22,7 @@ namespace {
 
 using testing::kGiB;
 
-// What the restatement knows of one workload and one resource.
+// The restatement's figures of one workload and one resource.
 struct Drawn {
   double request = 0;
   bool young = false;
@@ -137,7 +137,7 @@ RC_GTEST_PROP(OversellProperty, IsWhatItsRestatementSays, ()) {
       ++known;
     }
     cores.request = *made.cpu_quota_cores;
-    bytes.request = known > 0 ? sum / known : 0;  // of who asked for none, what it uses
+    bytes.request = known > 0 ? sum / known : 0;  // the use of a workload that asked for none
     if (draws.chance(0.8)) {
       made.memory_request_bytes = static_cast<std::uint64_t>(draws.number(1, 20)) * kGiB;
       bytes.request = static_cast<double>(made.memory_request_bytes);

@@ -104,7 +104,7 @@ TEST(OversellPeak, WeightFollowsTheLoadWithinItsLimits) {
 
 TEST(Oversell, SumsUseAtTheTimesThatAllHave) {
   model::Workload late = task("b", {5, 6});
-  late.usage.front().time = 990;  // nobody else has that
+  late.usage.front().time = 990;  // no other workload has that
   const auto found = findings(node({task("a", {1, 2, 3}), late}));
   EXPECT_EQ(found.cpu.samples, 1);
   EXPECT_DOUBLE_EQ(found.cpu.percentile.value(), 3 + 6);
@@ -365,7 +365,7 @@ TEST(Oversell, WhatIsAdvertisedComesToWhatIsWantedHoweverSmallTheSteps) {
         node({asking(task("a", {1}), 16), asking(task("b", {1}), 16), asking(task("c", {1}), 16)});
     snapshot.advertised.cpu.emplace();
     for (int tick = 0; tick < 500; ++tick) {
-      // What is remembered is what was advertised, not what was found.
+      // It remembers the advertised state, not the found one.
       for (const model::Action& action : propose_advertising(snapshot, settings).actions) {
         const auto& said = std::get<model::AdvertiseAction>(action.what);
         auto& resource =
@@ -519,8 +519,8 @@ TEST(Oversell, NothingIsEvictedAndThePlanSaysWhoWould) {
   EXPECT_THAT(plan.findings.oversell->order, ElementsAre("batch"));
 }
 
-// Whom docs/algorithms.md would evict, said again by striking everybody off who is behind somebody else; ""
-// for nobody.
+// Restates the victim of docs/algorithms.md: strikes off every candidate that is behind another one; "" for
+// none.
 std::string evicted_first(const model::Snapshot& snapshot) {
   const auto total = static_cast<double>(snapshot.memory.total_bytes);
   double free = static_cast<double>(snapshot.memory.available_bytes);

@@ -141,7 +141,7 @@ RC_GTEST_PROP(PlacementProperty, IsWhatItsRestatementSays, ()) {
   RC_ASSERT(rejected == expected.rejected);
 }
 
-// Kept beside the host by what it was told alone: who owns what, who shares a bin, whose memory and GPUs.
+// Counts beside the host, from its inputs alone: owners of vCPUs, sharers of a bin, memory and GPUs.
 RC_GTEST_PROP(PlacementProperty, NobodyTakesMoreThanThereIs, ()) {
   const Fleet fleet = any_fleet();
   const model::Snapshot& start = fleet.hosts.front();
@@ -175,7 +175,7 @@ RC_GTEST_PROP(PlacementProperty, NobodyTakesMoreThanThereIs, ()) {
       unowned -= best.cpus;
       RC_ASSERT(static_cast<int>(unowned.size()) >= std::max(1, settings.be_min_cpus));
     } else {
-      // Who runs anywhere counts evenly on all that nobody owns now.
+      // A workload that runs anywhere counts evenly on all vCPUs without an owner.
       const auto part = static_cast<double>((here & unowned).size());
       double cores = shared[best.numa] + *request.vcpus;
       shared[best.numa] += std::min<double>(*request.vcpus, node);
@@ -224,7 +224,7 @@ model::Workload running(const model::PendingWorkload& newcomer, const model::Fit
   return made;
 }
 
-// Who was let in counts at once as it will when it runs.
+// An admitted workload counts at once as it will when it runs.
 RC_GTEST_PROP(PlacementProperty, PendingFirstThenRankIsRunningThenRank, ()) {
   const Fleet fleet = any_fleet();
   model::Snapshot then = fleet.hosts.front();
@@ -263,8 +263,8 @@ std::vector<model::Action> pins_of(const model::Plan& plan) {
   return actions;
 }
 
-// What interference finds for pending work is what placement promised it; of who was promised nothing it
-// finds nothing, and nobody makes room.
+// Interference finds the place for pending work that placement promised it. For work without a promise it
+// finds none, and no workload makes room.
 RC_GTEST_PROP(PlacementProperty, ThePlanPlacesPendingWorkWherePlacementDoes, ()) {
   Fleet fleet = any_fleet();
   model::Snapshot& host = fleet.hosts.front();
@@ -288,7 +288,7 @@ RC_GTEST_PROP(PlacementProperty, ThePlanPlacesPendingWorkWherePlacementDoes, ())
                           [&](const auto& one) { return one.workload == newcomer.id; }));
   }
   RC_CLASSIFY(rejected > 0 && rejected < sensitive, "one has no place, another has");
-  // Without those who have no place all others are pinned alike.
+  // Without the work that has no place, all other work is pinned alike.
   std::erase_if(host.pending, [&](const auto& newcomer) {
     return plan.findings.placement->pending.at(newcomer.id).fitting.empty();
   });

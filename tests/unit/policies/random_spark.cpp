@@ -131,7 +131,7 @@ class Drawer : private Draws {
       if (chance(0.6)) stage.shuffle_write_bytes = bytes(1);
       if (jobs > 0) stage.job = std::min(i / 2, jobs);
       stage.cached = chance(0.2);
-      const bool said = chance(0.5);  // by whom it is kept
+      const bool said = chance(0.5);  // names the keeper
       const int completed = chance(0.4) ? stage.partitions : number(0, stage.partitions);
       for (int task = 0; task < completed; ++task) {
         // Now and then one of an executor that is gone, or elsewhere.

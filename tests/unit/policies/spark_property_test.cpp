@@ -159,8 +159,8 @@ RC_GTEST_PROP(SparkProperty, TheOrderOfStagesInTheSnapshotDoesNotMatter, ()) {
     RC_ASSERT(near(candidate.cost_s, after.candidates.at(id).cost_s));
 }
 
-// Nobody is evicted where no policy is told to, nobody who must not be, and one at a time; and what a plan
-// says can be read back.
+// No workload is evicted unless a policy may evict, no spared one ever, and one at a time. A plan can be read
+// back.
 RC_GTEST_PROP(SparkProperty, APlanEvictsOneAtMostAndReadsBack, ()) {
   testing::RandomCase node = any_case();
   node.settings.oversell.evict = *rc::gen::arbitrary<bool>();

@@ -144,7 +144,7 @@ TEST(SparkCost, OfAnApplicationThatHasDoneNothingRemainsAHundredTimesItsTime) {
 
 TEST(ExecutorLoss, IsOutputThatIsYetToBeReadAndWhatRuns) {
   const auto losses = executor_losses(etl(), {});
-  // What executor 1 did of stage 1 is with the driver already.
+  // The results of executor 1 in stage 1 are with the driver already.
   EXPECT_DOUBLE_EQ(losses.at("1").lost_s, 22);
   EXPECT_DOUBLE_EQ(losses.at("1").running_s, 3);
   EXPECT_DOUBLE_EQ(losses.at("2").lost_s, 14);
@@ -350,7 +350,7 @@ TEST(Eviction, TakesExecutorsOfTheCheapestApplicationThenItsDriver) {
   EXPECT_THAT(victims(more), ElementsAre("e2", "e1", "driver"));
 }
 
-// Has computed 4000 s of which nobody reads anything any more, and runs a job that began just now.
+// Has computed 4000 s that no stage reads any more, and runs a job that began just now.
 model::SparkApp on_its_next_job() {
   model::SparkApp app = etl();
   app.id = "app-next";
@@ -597,7 +597,7 @@ TEST(Squeezing, IsGivenTimeToShow) {
   model::Snapshot node = squeezed_since(990);
   const SparkProposal waiting = propose_evictions(node, {});
   EXPECT_THAT(waiting.findings.victims, IsEmpty());
-  // Kept, so that nobody gives it back meanwhile.
+  // Kept, so that no policy gives it back meanwhile.
   ASSERT_EQ(waiting.actions.size(), 1U);
   EXPECT_EQ(std::get<model::SetMemoryHighAction>(waiting.actions[0].what).memory_high_bytes, 3 * kGiB);
   node.workloads[0].held_memory->changed_at = 990;
@@ -648,7 +648,7 @@ TEST(Squeezing, WaitsForNoLimitThatBerthCannotChange) {
 
 TEST(Squeezing, HoldsOffGivingBackAndYieldsToWhoTakesMore) {
   const model::Snapshot node = squeezed_since(900);
-  // The straggler policy would give back, as nobody straggles.
+  // The straggler policy would give back, because no workload straggles.
   EXPECT_THAT(decide(node, {}, {"spark", "straggler"}).actions, IsEmpty());
   EXPECT_EQ(decide(node, {}, {"straggler"}).actions.size(), 1U);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who has nothing that berth can change, as lender and as straggler. Eight vCPUs, time 1000.
+// Workloads without anything that berth can change, as lender and as straggler. Eight vCPUs, time 1000.
 #include "policies/straggler/policy.h"
 #include "tests/unit/policies/hosts.h"
 #include "tests/unit/policies/stragglers.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who straggles, and who cannot be judged.
+// Judging stragglers, and workloads that cannot be judged.
 #include "policies/straggler/progress.h"
 #include "tests/unit/policies/stragglers.h"
 
@@ -169,7 +169,7 @@ TEST(StragglerProgress, UsageSamplesSpeakWhereTheWorkloadDoesNot) {
 }
 
 TEST(StragglerProgress, ALongSilenceIsASampleOfItsOwn) {
-  // 25 s apart, silent for 51: it stands still as far as anybody knows.
+  // 25 s apart, silent for 51: it stands still as far as the reports say.
   const Points reports{{874, 0.3}, {899, 0.4}, {924, 0.5}, {949, 0.6}};
   const auto task = judged(1100, reports);
   EXPECT_TRUE(task.straggler);

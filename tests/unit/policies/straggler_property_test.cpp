@@ -256,7 +256,7 @@ RC_GTEST_PROP(StragglerProperty, GrownInstancesKeepTheirVcpusAndShareNone, ()) {
 // Carried out again and again with nothing else happening, it comes to rest.
 RC_GTEST_PROP(StragglerProperty, ComesToRestWhereNothingChanges, ()) {
   testing::RandomCase node = any_case();
-  // Who is throttled whatever its quota will never have done with asking.
+  // A workload that is throttled with any quota never stops asking.
   for (model::Workload& workload : node.snapshot.workloads) workload.cpu_throttled.reset();
   std::string last;
   // Each step back is a hundredth of the node at least, and each workload may have as much to get back as the

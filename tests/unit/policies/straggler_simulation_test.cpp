@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many ticks in a row: best-effort work with a square wave of load beside tasks with deadlines. What is
-// counted are the writes.
+// Many ticks in a row: best-effort work with a square wave of load beside tasks with deadlines. The test
+// counts the writes.
 #include "policies/decide.h"
 #include "tests/unit/policies/hosts.h"
 #include "tests/unit/policies/stragglers.h"

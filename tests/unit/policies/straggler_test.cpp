@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stragglers are given, and who pays for it. The host has eight vCPUs and 64 GiB unless it is said.
+// The share that stragglers are given, and the workloads that pay for it. The host has eight vCPUs and 64 GiB
+// unless it is said.
 #include "policies/decide.h"
 #include "policies/straggler/policy.h"
 #include "tests/unit/policies/hosts.h"
@@ -215,7 +216,8 @@ TEST(Straggler, BestEffortWorkWithDeclaredVcpusLendsFromThese) {
 
 TEST(Straggler, AQuotaBeyondTheNodeCountsAsTheNode) {
   const auto proposal = help(host({batch("b", 100, 0.6), late_task("web", 1)}));
-  // Of eight cores it can lend 8 - 0.6 / 0.6 = 7; 1/3 is missing. A lowered 98.67 would give nobody anything.
+  // Of eight cores it can lend 8 - 0.6 / 0.6 = 7; 1/3 is missing. A lowered 98.67 would give no workload
+  // anything.
   EXPECT_NEAR(proposal.findings.redundant.at("b").cpu->reclaimable_cores, 7, 1e-9);
   EXPECT_THAT(limits(proposal.actions), UnorderedElementsAre("b=7.66667", "web=1.33333"));
 }
@@ -340,7 +342,7 @@ TEST(Straggler, GrowthTooSmallToBeWrittenMovesNoPin) {
 TEST(Straggler, APartTooSmallToBeWrittenIsNotGranted) {
   model::Workload web = late_and_pinned("web", "0-3");
   web.cpu_quota_cores = 2.5;
-  // 0.02 cores are idle; the one who asks later can use them.
+  // 0.02 cores are idle; the one that asks later can use them.
   const model::Plan plan = decide(host({web, late_task("xerox", 1), testing::task("z", 4.48, 1300, {})}), {});
   EXPECT_EQ(plan.findings.straggler->tasks.at("web").granted.cpu_cores, 0);
   EXPECT_EQ(plan.findings.straggler->tasks.at("web").vcpus, std::nullopt);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the same load would suffer unpinned, by hand; window_property_test holds it against a restatement.
+// The score of the same load if unpinned, by hand; window_property_test compares it with a restatement.
 #include "policies/interference/policy.h"
 #include "tests/unit/policies/hosts.h"
 

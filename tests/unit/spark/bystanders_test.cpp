@@ -66,7 +66,7 @@ TEST_F(BystandersTest, AreNotTheInitOfItsContainer) {
   proc.set_namespaces(6, "6\t7");
   add_executor(10, "pod/c", 6);
   EXPECT_THAT(find(), ElementsAre(Pair("runtime.scope", Bystanders{4, "conmon", 1})));
-  // But who else lives in the container.
+  // But other processes in the container are.
   proc.add_plain(11, "agent", "pod/c", 5);
   EXPECT_THAT(find(), ElementsAre(Pair("pod/c", Bystanders{11, "agent", 1}),
                                   Pair("runtime.scope", Bystanders{4, "conmon", 1})));

@@ -35,7 +35,7 @@ class CollectorTest : public ::testing::Test {
     proc.add(pid, test::client_driver(), "driver.scope");
     proc.listen(pid, 11, "0100007F:0FC8");
   }
-  // As another user's looks to who has not the right to see its descriptors.
+  // As another user's process looks without the right to see its descriptors.
   void add_unseen_driver(int pid, const std::string& cgroup) {
     proc.add(pid, test::client_driver(), cgroup);
     proc.listen(pid, 11, "0100007F:0FC8");
@@ -144,7 +144,7 @@ TEST_F(CollectorTest, WhereADriverListensUnseenTheUsualPortsAreTried) {
   EXPECT_THAT(found.apps, SizeIs(1));
   EXPECT_EQ(found.members[0].identity.role, model::SparkRole::driver);
   EXPECT_EQ(found.members[0].identity.app, driver.id);
-  // With a second one of the same user nobody knows which is which.
+  // With a second one of the same user the two cannot be told apart.
   add_unseen_driver(12, "other.scope");
   found = collecting.collect(kNow + Collector::kLookAgain_s);
   EXPECT_THAT(found.apps, SizeIs(1));

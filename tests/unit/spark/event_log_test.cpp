@@ -124,7 +124,7 @@ class EventLogFileTest : public ::testing::Test {
     std::filesystem::create_directories((root / name).parent_path());
     std::ofstream(root / name, std::ios::app | std::ios::binary) << text;
   }
-  // What is new, or the error.
+  // The new text, or the error.
   std::string read() {
     std::string text;
     const auto done = file.read([&](std::string_view bytes) { text += bytes; });

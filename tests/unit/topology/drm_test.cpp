@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel's files say of AMD's and Intel's GPUs, and of who uses them.
+// The kernel's files about AMD's and Intel's GPUs, and about their users.
 #include "topology/drm.h"
 
 #include "fake_gpus.h"

@@ -9,9 +9,8 @@
 //   ID/name total used util ecc remap_failed   figures; not supported without
 //   ID/compute graphics mps                    numbers of processes, in words; not supported without
 //   ID/compute_count                           how many of them it claims there are
-//   let-go               is there once nvmlShutdown was called, which takes every ID/ecc back to 0, as a
-//   driver
-//                        does that nobody uses any more
+//   let-go               exists once nvmlShutdown was called, which sets every ID/ecc back to 0, like a
+//                        driver without users
 //
 // Built as FAKE_NVML_OLD it has the lists of processes of 2012 and no remapping of rows, as FAKE_NVML_V3 the
 // third lists only, as FAKE_NVML_BROKEN it lacks its start.
@@ -141,7 +140,7 @@ int nvmlDeviceGetName(void* device, char* name, unsigned length) {
   if (const int error = code_in(directory_of(device) / "error")) return error;
   const auto text = text_in(directory_of(device) / "name");
   if (!text) return kNotSupported;
-  // One that is too long is not ended: whoever reads on has to know the room.
+  // One that is too long is not terminated: the reader has to know the size of the buffer.
   std::memcpy(name, text->data(), std::min<std::size_t>(length, text->size()));
   if (text->size() < length) name[text->size()] = '\0';
   return 0;

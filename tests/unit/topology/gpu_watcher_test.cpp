@@ -89,7 +89,8 @@ TEST_F(GpuWatcherTest, ADriverThatHangsKeepsWhatWasReadBefore) {
 
 TEST_F(GpuWatcherTest, WithoutAThreadItSaysWhyAndReadsNothing) {
   const test::NoThreads none;
-  // Nobody is waited for, which takes 1 s. A busy machine may take as long, though not at each of many tries.
+  // The watcher waits for no thread, which would take 1 s. A busy machine may take as long, though not at
+  // each of many tries.
   EXPECT_TRUE(comes_true([&] {
     const auto begin = std::chrono::steady_clock::now();
     {
@@ -115,7 +116,7 @@ TEST_F(GpuWatcherTest, ItsEndDoesNotWaitForADriverThatHangs) {
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, berth::test::kPatience);
   EXPECT_EQ(driver->count(&Driver::answered), 0);
-  // What comes back late finds everything it needs, and asks nothing more.
+  // A call that comes back late finds everything it needs, and asks nothing more.
   driver->let(false);
   EXPECT_TRUE(comes_true([&] { return driver.use_count() == 1; }));
   EXPECT_EQ(driver->count(&Driver::asked), 1);

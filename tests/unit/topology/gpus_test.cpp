@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which devices of the PCI bus are GPUs.
+// Finds the devices of the PCI bus that are GPUs.
 #include "topology/gpus.h"
 
 #include "fake_gpus.h"
@@ -141,7 +141,7 @@ TEST_F(Gpus, OneWithoutADriverToComputeWithIsUnhealthy) {
   EXPECT_EQ(gpu_of(gpus[2]).problem, "its driver is vfio-pci, with which nothing on this host can compute");
 }
 
-// Whatever the files hold: nothing but GPUs of the three, each once, ascending, and a topology takes them.
+// With any content of the files: only GPUs of the three, each once, ascending, and a topology takes them.
 RC_GTEST_PROP(GpusProperty, AnyBusGivesGpusThatATopologyTakes, ()) {
   const test::FakeHost host;
   const auto count = *rc::gen::inRange(0, 12);

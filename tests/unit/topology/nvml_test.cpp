@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is made of what NVML says, of a stand-in for it.
+// The reading of NVML, with a stand-in for it.
 #include "topology/nvml.h"
 
 #include "fake_gpus.h"
@@ -125,7 +125,7 @@ TEST_F(NvmlTest, ErrorsAreNotForgottenBetweenReadings) {
   nvml.write("0000:5e:00.0/handle", "15");
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(reader(both).gpus.at(kId).problem) << "reading " << i;
   EXPECT_FALSE(nvml.has("let-go"));
-  // A reset by somebody who found it free.
+  // A reset by a user who found it free.
   nvml.write(std::string(kId) + "/ecc", "0");
   EXPECT_EQ(reader(both).gpus.at(kId).problem, std::nullopt);
 }
@@ -223,7 +223,7 @@ TEST_F(NvmlTest, EightAreReadTogetherAndOneThatIsLostKeepsNobody) {
   }
 }
 
-// Whatever numbers it lists, what comes out are processes, ascending, each once, all of those listed.
+// With any numbers in its lists, the result is all listed processes, ascending, each once.
 RC_GTEST_PROP(NvmlProperty, ListsOfProcessesComeOutAsTheyWere, (std::vector<std::uint32_t> listed)) {
   const test::FakeNvml nvml;
   nvml.add(kId);

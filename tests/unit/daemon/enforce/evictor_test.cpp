@@ -326,7 +326,7 @@ TEST_F(ExecutorTest, AStatusThatCannotBeReadIsNoConsent) {
   EXPECT_EQ(decommission(of_executors), (Told{"terminate SIGTERM applied"}));
 }
 
-// What must not be hit.
+// Processes that must not be hit.
 
 TEST_F(EvictorTest, AGroupThatTookOverThePathIsNotHit) {
   Child child;

@@ -228,7 +228,7 @@ TEST_F(LeavesTest, AnotherWhoHasGotTheNumberGoesWhereHisParentIs) {
   tree.write("shells", "cgroup.procs", "");
   proc.add_plain(2, "bash", "shells");
   on_move = [&](pid_t pid) {
-    // Between the look and the write the 8 ended, and somebody else got its number.
+    // Between the look and the write the 8 ended, and another process got its number.
     if (pid != 8 || place(8) != kFirst) return;
     proc.write(8, "stat", "8 (x) S 2 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20 21\n");
   };

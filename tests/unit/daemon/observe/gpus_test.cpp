@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs of a whole host in the daemon: who uses them, what is published, what is admitted.
+// GPUs of a whole host in the daemon: their users, the published figures, the admitted requests.
 #include "model/json.h"
 #include "tests/unit/daemon/daemon_fixture.h"
 #include "tests/unit/topology/fake_gpus.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is learned of a node outlives the daemon, as far as it speaks of what is still there.
+// Figures learned of a node outlive the daemon, as far as their workloads are still there.
 #include "daemon/observe/past_usage.h"
 #include "daemon/observe/used_shares.h"
 #include "tests/unit/daemon/daemon_fixture.h"

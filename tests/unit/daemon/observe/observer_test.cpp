@@ -124,7 +124,7 @@ TEST_F(ObserverTest, ALeafHoldsWhatItsProcessesDoAndIsSparedUntilItIsLookedAt) {
   EXPECT_EQ(of(leaf).spared, std::nullopt);
   EXPECT_EQ(of("batch/worker").spared, "Spark's Worker (pid 4) serves executors in other cgroups; no room");
 
-  // It has ended, and who is left is like any other work.
+  // It has ended, and the rest is like any other work.
   seen = std::make_shared<spark::Observation>();
   seen->looked_at = 1002.5;
   observer->set_spark(seen);
@@ -171,7 +171,7 @@ TEST_F(ObserverTest, AWorkloadOnSparkIsAsFarAsItsApplication) {
   observer->set_spark(counted(now + 2, 0.5));
   const std::vector<model::ProgressReport> both{{now + 1, 0.25}, {now + 2, 0.5}};
   EXPECT_EQ(only(tick(*observer, now + 3)).progress, both);
-  // What it says itself goes before.
+  // Its own report goes before.
   ASSERT_TRUE(observer->progress().add("web/report", observer->cgroup_id("web/report"), now + 4, 0.1));
   observer->set_spark(counted(now + 5, 0.6));
   EXPECT_EQ(only(tick(*observer, now + 6)).progress, (std::vector<model::ProgressReport>{{now + 4, 0.1}}));

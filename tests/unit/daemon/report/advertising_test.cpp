@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node advertises is kept from tick to tick, logged where it matters, and published in a file.
+// A node's advertisement is kept from tick to tick, logged where it matters, and published in a file.
 #include "daemon/report/advertising.h"
 
 #include "daemon/daemon.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a listener on the bus is told, and that it comes back after it was lost.
+// The signals that a listener on the bus gets, and its return after the bus was lost.
 #include "daemon/daemon.h"
 #include "tests/unit/daemon/fake_node.h"
 

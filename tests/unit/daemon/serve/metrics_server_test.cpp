@@ -57,7 +57,7 @@ class Client {
     std::memcpy(where.sun_path, path.c_str(), path.size() + 1);
     return connect(fd_, reinterpret_cast<sockaddr*>(&where), sizeof where) == 0;
   }
-  // What the kernel takes of it.
+  // The part that the kernel takes.
   std::size_t say(const std::string& text) {
     const ssize_t count = send(fd_, text.data(), text.size(), MSG_NOSIGNAL);
     return count < 0 ? 0 : static_cast<std::size_t>(count);
@@ -338,7 +338,7 @@ TEST_F(MetricsServerTest, ASocketLeftBehindIsReplacedAndNothingElse) {
   ASSERT_EQ(bind(left, reinterpret_cast<sockaddr*>(&where), sizeof where), 0);
   close(left);
   start(address);
-  // Somebody listens there now.
+  // Another process listens there now.
   const auto second = ListeningSocket::open(address);
   ASSERT_FALSE(second);
   EXPECT_NE(second.error().message().find("cannot listen on " + address.path), std::string::npos);
