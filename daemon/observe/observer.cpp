@@ -108,7 +108,7 @@ void Observer::refresh_topology(std::vector<std::string>& messages) {
   auto topology = topology::discover(sys_root_, proc_root_);
   if (!topology) {
     messages.push_back(
-        topology.error().context("vCPUs came or went, and the topology cannot be read").message());
+        topology.error().context("cannot read the topology again after vCPUs came or went").message());
     return;
   }
   messages.push_back(
