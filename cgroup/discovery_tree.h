@@ -37,8 +37,8 @@ struct Node {
   std::size_t depth = 0;  // components of the path; 0 is the root
   uid_t uid = 0;
   bool closed = true;  // only root and the tree's owner may write to it
-  bool ended =
-      false;  // its watch ended by itself: the directory is gone, and its inode may belong to another
+  // Its watch ended by itself: the directory is gone, and its inode may belong to another.
+  bool ended = false;
   int directory_watch = -1;
   int events_watch = -1;              // of cgroup.events, where there is a verdict
   int quota_watch = -1;               // of cpu.max, while the verdict waits for it

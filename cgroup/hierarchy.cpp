@@ -3,14 +3,11 @@
 
 #include "cgroup/cgroup.h"
 #include "cgroup/mounted_controllers.h"
+#include "os/log.h"
 #include "os/mounts.h"
 
 #include <cerrno>
-#include <cstddef>
-#include <fstream>
-#include <optional>
 #include <sstream>
-#include <string_view>
 #include <system_error>
 
 #include <fmt/core.h>
@@ -76,15 +73,17 @@ model::Capability pressure(const Hierarchy& hierarchy) {
 model::Result<Hierarchy> find_hierarchy(const std::filesystem::path& given,
                                         const std::filesystem::path& proc_root) {
   // Elsewhere than in /proc there is no host whose controllers could be listed.
-  return find_hierarchy(given, proc_root, proc_root == "/proc" ? mounted_controllers : ListControllers());
+  return find_hierarchy(
+      given, proc_root,
+      (proc_root / "").lexically_normal() == "/proc/" ? mounted_controllers : ListControllers());
 }
 
 model::Result<Hierarchy> find_hierarchy(const std::filesystem::path& given,
                                         const std::filesystem::path& proc_root,
                                         const ListControllers& list_controllers) {
   const std::filesystem::path table = proc_root / "self" / "mountinfo";
-  const auto table_of_mounts = os::read_mounts(proc_root);
-  const auto mounts = table_of_mounts.value_or(std::vector<os::Mount>());
+  const auto found = os::read_mounts(proc_root);
+  const auto mounts = found ? found->mounts : std::vector<os::Mount>();
   const os::Mount* best = nullptr;
   Hierarchy hierarchy;
   hierarchy.proc_root = proc_root;
@@ -99,14 +98,19 @@ model::Result<Hierarchy> find_hierarchy(const std::filesystem::path& given,
       on_v1.insert(mount.point);
     }
   }
-  const auto controllers_by_name = list_controllers ? list_controllers() : Controllers();
-  if (!controllers_by_name) return model::fail(controllers_by_name.error());
-  for (const auto& [name, point] : *controllers_by_name) {
-    if (on_v1.contains(point)) hierarchy.v1_mounts.emplace(name, point);
+  // On a host without cgroup v1 there is nothing to ask.
+  const auto controllers_by_name =
+      list_controllers && !on_v1.empty() ? list_controllers() : ControllerMounts();
+  if (!controllers_by_name) {
+    os::log_warning("controllers on cgroup v1 are not known: {}", controllers_by_name.error().message());
+  } else {
+    for (const auto& [name, point] : *controllers_by_name) {
+      if (on_v1.contains(point)) hierarchy.v1_mounts.emplace(name, point);
+    }
   }
 
   if (given.empty()) {
-    if (!table_of_mounts) {
+    if (!found) {
       return model::fail(model::ErrorKind::unavailable,
                          fmt::format("no cgroup v2 tree: {} cannot be read", table.string()));
     }

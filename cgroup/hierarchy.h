@@ -30,8 +30,8 @@ model::Result<Hierarchy> find_hierarchy(const std::filesystem::path& given,
                                         const std::filesystem::path& proc_root);
 
 // The mounted controllers, each with its mount point (cgroup/mounted_controllers.h).
-using Controllers = model::Result<std::map<std::string, std::string>>;
-using ListControllers = std::function<Controllers()>;
+using ControllerMounts = model::Result<std::map<std::string, std::string>>;
+using ListControllers = std::function<ControllerMounts()>;
 // The same with another source of the controllers; none: nothing is known of cgroup v1.
 model::Result<Hierarchy> find_hierarchy(const std::filesystem::path& given,
                                         const std::filesystem::path& proc_root,

@@ -21,7 +21,7 @@ void take_message(void*, int, const char* format, va_list arguments) {
   if (std::vsnprintf(text.data(), text.size(), format, arguments) < 0) return;
   std::string_view line(text.data());
   if (line.ends_with('\n')) line.remove_suffix(1);
-  os::log_debug("libcgroup: {}", line);
+  os::log_warning("libcgroup: {}", line);
 }
 
 tl::unexpected<model::Error> failed(const char* what, int code) {
@@ -33,8 +33,10 @@ tl::unexpected<model::Error> failed(const char* what, int code) {
 
 model::Result<std::map<std::string, std::string>> mounted_controllers() {
   cgroup_set_logger(take_message, CGROUP_LOG_WARNING, nullptr);
-  if (const int code = cgroup_init(); code != 0) return failed("reading the mounted controllers", code);
   std::map<std::string, std::string> found;
+  const int initialised = cgroup_init();
+  if (initialised == ECGROUPNOTMOUNTED) return found;
+  if (initialised != 0) return failed("reading the mounted controllers", initialised);
   void* handle = nullptr;
   cgroup_mount_point mount{};
   int code = cgroup_get_controller_begin(&handle, &mount);

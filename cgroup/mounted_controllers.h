@@ -9,7 +9,8 @@
 namespace berth::cgroup {
 
 // The mounted controllers of this host, on cgroup v1 and v2, each with its first mount point, by libcgroup.
-// It reads /proc/cgroups and /proc/mounts. Error unavailable, with libcgroup's reason. For one thread only.
+// It reads /proc/cgroups, /proc/mounts and cgroup.controllers of each v2 mount. Error unavailable, with
+// libcgroup's reason. For one thread only.
 //
 // Nothing else of libcgroup is in use. It does not report a v2 tree without controllers, as hybrid hosts
 // have. Its cgroup_create_cgroup() writes to cgroup.subtree_control of all ancestors, of which the undo

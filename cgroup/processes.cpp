@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>

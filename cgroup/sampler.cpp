@@ -10,7 +10,6 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <ctime>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -22,7 +21,6 @@ namespace berth::cgroup {
 
 namespace {
 
-constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
 // Below this a rate is mostly the clock's and the kernel's rounding.
 constexpr std::int64_t kShortestIntervalNs = 1'000'000;
 // The first wait that could show in the two decimals of PSI's average over ten seconds.

@@ -106,8 +106,7 @@ model::Result<os::Database> open_database(const std::filesystem::path& file, con
   const auto check = single_text(database, "PRAGMA quick_check(1)");
   if (!check) return model::fail(check.error());
   if (*check != "ok") {
-    return model::fail(model::ErrorKind::io,
-                       fmt::format("undo journal {}: the file is damaged: {}", file.string(), *check));
+    return model::fail(os::damaged(fmt::format("undo journal {}", file.string()), *check));
   }
   const auto version = single_text(database, "PRAGMA user_version");
   if (!version) return model::fail(version.error());
@@ -148,9 +147,7 @@ model::Result<std::map<std::int64_t, UndoRecord>> load_rows(os::Database& databa
     if (!*row) return rows;
     const auto attribute = attribute_of(query->text(3));
     if (!attribute) {
-      return model::fail(
-          model::ErrorKind::io,
-          fmt::format("undo journal: the file is damaged: no attribute \"{}\"", query->text(3)));
+      return model::fail(os::damaged("undo journal", fmt::format("no attribute \"{}\"", query->text(3))));
     }
     UndoRecord record{query->text(1), std::bit_cast<std::uint64_t>(query->number(2)),
                       *attribute,     query->text(4),

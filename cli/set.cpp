@@ -7,7 +7,6 @@
 #include "model/name.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <memory>
 #include <ostream>

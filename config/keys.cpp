@@ -367,7 +367,8 @@ KeySpec<WorkloadRule> service_key() {
     const auto* text = node.as_string();
     if (text == nullptr) return "";
     if (text->get().empty()) return "it is empty";
-    if (text->get().size() > model::kMaxServiceBytes) return "it is longer than 256 bytes";
+    if (text->get().size() > model::kMaxServiceBytes)
+      return fmt::format("it is longer than {} bytes", model::kMaxServiceBytes);
     for (const char c : text->get()) {
       if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) return "it holds a control character";
     }

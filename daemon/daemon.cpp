@@ -18,7 +18,6 @@
 #include <utility>
 
 #include <fmt/core.h>
-#include <syslog.h>
 
 namespace berth::daemon {
 
@@ -85,7 +84,7 @@ model::Result<std::unique_ptr<Daemon>> Daemon::start(const Options& options, con
   daemon->observer_ = std::move(*observer);
   daemon->watch_spark();
   daemon->decision_log_ = std::make_unique<DecisionLog>(options.state_dir, daemon->settings_.log_retention_s);
-  if (const auto& problem = daemon->decision_log_->problem()) os::log_warning("decision log: {}", *problem);
+  if (const auto& problem = daemon->decision_log_->problem()) os::log_warning("{}", *problem);
   std::optional<std::string> warning;
   daemon->overrides_.emplace(options.runtime_dir, warning);
   if (warning) os::log_warning("some settings made with berthctl set are lost: {}", *warning);
@@ -319,16 +318,17 @@ void Daemon::serve_metrics(sd_event* event) {
 }
 
 // The order matters: each step takes the host, the holdings or the snapshot as the step before left them.
-const std::array<Daemon::Step, 9> Daemon::kEnforcing{{
-    {"follow: what ended is held no longer", &Daemon::follow_workloads},
-    {"look: read the host", &Daemon::look},
-    {"check: values that another program changed", &Daemon::check_foreign},
-    {"advance: evictions under way", &Daemon::advance_under_way},
-    {"assemble: the snapshot", &Daemon::assemble},
-    {"decide: the plan", &Daemon::plan},
-    {"evict: what the plan ends", &Daemon::carry_out_evictions},
-    {"apply: what the plan changes", &Daemon::apply_plan},
-    {"divide: executors into cgroups of their own", &Daemon::divide_executors},
+const std::array<Daemon::Step, 10> Daemon::kEnforcing{{
+    {"follow", &Daemon::follow_workloads},    // runs that ended hold nothing any more
+    {"look", &Daemon::look},                  // reads the host
+    {"check", &Daemon::check_foreign},        // finds values that another program changed
+    {"advance", &Daemon::advance_under_way},  // takes evictions further
+    {"assemble", &Daemon::assemble},          // makes the snapshot
+    {"spare", &Daemon::let_go_of_spared},     // ends evictions of workloads that may not end any more
+    {"decide", &Daemon::plan},                // makes the plan
+    {"evict", &Daemon::carry_out_evictions},  // begins the plan's evictions
+    {"apply", &Daemon::apply_plan},           // changes attributes as planned
+    {"divide", &Daemon::divide_executors},    // moves executors into leaves
 }};
 
 std::vector<LogEntry> Daemon::decide_and_enforce(double now) {
@@ -336,7 +336,7 @@ std::vector<LogEntry> Daemon::decide_and_enforce(double now) {
   for (const Step& step : kEnforcing) {
     const double begun = os::monotonic_s();
     append(entries, (this->*step.run)(now));
-    os::log_debug("{}: {:.1f} ms", step.what, (os::monotonic_s() - begun) * 1000);
+    os::log_debug("step {}: {:.1f} ms", step.name, (os::monotonic_s() - begun) * 1000);
   }
   return entries;
 }
@@ -357,14 +357,14 @@ std::vector<LogEntry> Daemon::advance_under_way(double now) {
   return entries;
 }
 
-std::vector<LogEntry> Daemon::assemble(double now) {
+std::vector<LogEntry> Daemon::assemble(double) {
   observer_->assemble({.holdings = holdings(),
                        .unmanaged = unmanaged(),
                        .overrides = *overrides_,
                        .stragglers = stragglers_,
                        .refused = enforcer_->refused(),
                        .evictions = evictor_.marks()});
-  return let_go_of_spared(now);
+  return {};
 }
 
 std::vector<LogEntry> Daemon::plan(double now) {
@@ -475,8 +475,7 @@ void Daemon::record(const std::vector<LogEntry>& entries) {
   for (const auto& entry : entries) announce(entry);
   const bool stored_before = !decision_log_->problem();
   decision_log_->append(entries);
-  if (stored_before && decision_log_->problem())
-    os::log_warning("decision log: {}", *decision_log_->problem());
+  if (stored_before && decision_log_->problem()) os::log_warning("{}", *decision_log_->problem());
 }
 
 void Daemon::publish(const std::vector<LogEntry>& entries, const StragglerWatch::News& news) {

@@ -140,10 +140,10 @@ class Daemon final : public Control {
   void decide();
   // A step of a tick that enforces; returns what it did.
   struct Step {
-    const char* what;
+    const char* name;
     std::vector<LogEntry> (Daemon::*run)(double now);
   };
-  static const std::array<Step, 9> kEnforcing;
+  static const std::array<Step, 10> kEnforcing;
   std::vector<LogEntry> decide_and_enforce(double now);
   std::vector<LogEntry> follow_workloads(double now);
   std::vector<LogEntry> look(double now);

@@ -12,13 +12,12 @@
 #include "policies/decide.h"
 #include "policies/explain.h"
 
-#include <fstream>
+#include <algorithm>
 #include <utility>
 
 #include <fmt/core.h>
 #include <malloc.h>
 #include <syslog.h>
-#include <unistd.h>
 
 namespace berth::daemon {
 

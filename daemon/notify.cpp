@@ -3,9 +3,6 @@
 
 #include "os/clock.h"
 
-#include <cstdint>
-#include <ctime>
-
 #include <fmt/core.h>
 #include <systemd/sd-daemon.h>
 

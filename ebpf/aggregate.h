@@ -119,8 +119,8 @@ class Aggregate {
   std::uint32_t collection_ = 0;
   std::uint32_t scan_ = 0;
   std::size_t scanned_ = 0;  // cgroups seen in that scan that are not forgotten
-  bool dropped_ =
-      false;  // since the last collection: rows may name a node that now belongs to another cgroup
+  // Since the last collection: rows may name a node that now belongs to another cgroup.
+  bool dropped_ = false;
   std::size_t unknown_ = 0;
 };
 

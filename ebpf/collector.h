@@ -26,8 +26,8 @@ CounterEvents hardware_events();
 struct Options {
   std::filesystem::path cgroup_root;        // of the v2 hierarchy
   std::filesystem::path sys_root = "/sys";  // where kernel/btf/vmlinux and fs/resctrl are looked for
-  std::filesystem::path
-      log_directory;  // where the verifier's log of a refused program is written; empty: nowhere
+  // Where the verifier's log of a refused program is written; empty: nowhere.
+  std::filesystem::path log_directory;
   // Number of cgroups expected; 0 counts those that are there. Each CPU has a table for twice as many or
   // more, at some 180 bytes a row. The tables grow when they get too full.
   std::uint32_t cgroups = 0;

@@ -6,7 +6,6 @@
 #include "os/file_descriptor.h"
 
 #include <cerrno>
-#include <memory>
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/mounts.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <fstream>
-#include <sstream>
+#include <utility>
 
 namespace berth::os {
 
@@ -25,18 +27,6 @@ std::string unescaped(std::string_view field) {
   return text;
 }
 
-std::optional<Mount> parse_mount(const std::string& line) {
-  std::istringstream fields(line);
-  std::string id, parent, device, root, point, flags, field;
-  if (!(fields >> id >> parent >> device >> root >> point >> flags)) return std::nullopt;
-  while (fields >> field && field != "-") {
-  }
-  Mount mount{.root = unescaped(root), .point = unescaped(point), .type = {}, .options = {}};
-  std::string source;
-  if (!(fields >> mount.type >> source >> mount.options)) return std::nullopt;
-  return mount;
-}
-
 bool is_at_or_below(std::string_view path, std::string_view directory) {
   if (directory == "/") return true;
   return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
@@ -44,19 +34,38 @@ bool is_at_or_below(std::string_view path, std::string_view directory) {
 
 }  // namespace
 
-std::optional<std::vector<Mount>> read_mounts(const std::filesystem::path& proc_root) {
-  std::ifstream lines(proc_root / "self" / "mountinfo");
-  if (!lines.is_open()) return std::nullopt;
-  std::vector<Mount> mounts;
-  for (std::string line; std::getline(lines, line);) {
-    if (auto mount = parse_mount(line)) mounts.push_back(*std::move(mount));
+std::optional<Mount> parse_mount(std::string_view line) {
+  // number, parent, device, root, point, options, optional fields, "-", type, source, options
+  constexpr std::size_t kFixed = 6;
+  std::vector<std::string_view> fields;
+  for (std::size_t begin = 0; begin <= line.size();) {
+    const std::size_t end = std::min(line.find(' ', begin), line.size());
+    fields.push_back(line.substr(begin, end - begin));
+    begin = end + 1;
   }
-  return mounts;
+  if (fields.size() < kFixed) return std::nullopt;
+  const auto dash = std::find(fields.begin() + kFixed, fields.end(), "-");
+  if (fields.end() - dash < 4 || dash[1].empty()) return std::nullopt;
+  return Mount{.root = unescaped(fields[3]), .point = unescaped(fields[4]), .type = std::string(dash[1])};
 }
 
-const Mount* mount_of(const std::vector<Mount>& mounts, std::string_view path) {
+std::optional<MountTable> read_mounts(const std::filesystem::path& proc_root) {
+  std::ifstream lines(proc_root / "self" / "mountinfo");
+  if (!lines.is_open()) return std::nullopt;
+  MountTable table;
+  for (std::string line; std::getline(lines, line);) {
+    if (auto mount = parse_mount(line)) {
+      table.mounts.push_back(*std::move(mount));
+    } else {
+      table.complete = false;
+    }
+  }
+  return table;
+}
+
+const Mount* mount_of(const MountTable& table, std::string_view path) {
   const Mount* innermost = nullptr;
-  for (const Mount& mount : mounts) {
+  for (const Mount& mount : table.mounts) {
     if (!is_at_or_below(path, mount.point)) continue;
     if (innermost == nullptr || mount.point.size() >= innermost->point.size()) innermost = &mount;
   }

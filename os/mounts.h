@@ -14,14 +14,21 @@ struct Mount {
   std::string root;   // the directory of the file system that the mount shows; "/" is all of it
   std::string point;  // where it is mounted
   std::string type;
-  std::string options;  // of the superblock
 };
 
-// Lines in the kernel's order: of two mounts at one point the later one covers the other. nullopt where
-// PROC_ROOT/self/mountinfo cannot be read. No file system is asked.
-std::optional<std::vector<Mount>> read_mounts(const std::filesystem::path& proc_root);
+// Parses a line. Fields are separated by single blanks and may be empty: users choose the names of their
+// mounts. nullopt for a line of another form.
+std::optional<Mount> parse_mount(std::string_view line);
 
-// The mount that an absolute path without symbolic links lies on; nullptr where `mounts` has none.
-const Mount* mount_of(const std::vector<Mount>& mounts, std::string_view path);
+struct MountTable {
+  std::vector<Mount> mounts;  // in the kernel's order: of two at one point the later one covers the other
+  bool complete = true;       // false: a line had another form and is missing
+};
+
+// Reads PROC_ROOT/self/mountinfo, which asks no file system. nullopt where it cannot be read.
+std::optional<MountTable> read_mounts(const std::filesystem::path& proc_root);
+
+// The mount that an absolute path without symbolic links lies on; nullptr where the table has none.
+const Mount* mount_of(const MountTable& table, std::string_view path);
 
 }  // namespace berth::os

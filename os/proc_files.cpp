@@ -17,7 +17,7 @@ namespace {
 
 // stat holds a name of 15 bytes and some 50 numbers.
 constexpr std::size_t kMostStat = 4096;
-// The groups of a process take most of status: a process in thousands of groups counts as unreadable.
+// A process in thousands of groups has a longer one: the fields behind the groups count as unreadable then.
 constexpr std::size_t kMostStatus = 64 * std::size_t{1024};
 // One line for each hierarchy of cgroup v1, each with a path.
 constexpr std::size_t kMostCgroups = 64 * std::size_t{1024};
@@ -99,6 +99,8 @@ std::optional<std::string> status_field(const std::filesystem::path& process, st
   for (std::string_view rest = text; !rest.empty();) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     std::string_view line = rest.substr(0, end);
+    // A field that the limit cuts off would be another one.
+    if (end == rest.size() && text.size() == kMostStatus) return std::nullopt;
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (!line.starts_with(name) || !line.substr(name.size()).starts_with(':')) continue;
     line.remove_prefix(name.size() + 1);

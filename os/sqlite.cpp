@@ -39,6 +39,10 @@ model::Error make_error(sqlite3* db, std::string_view what) {
 
 bool is_damage(const model::Error& error) { return error.message().find(kDamaged) != std::string::npos; }
 
+model::Error damaged(std::string_view subject, std::string_view why) {
+  return {model::ErrorKind::io, fmt::format("{}: {}: {}", subject, kDamaged, why)};
+}
+
 model::Result<Database> Database::open(const std::filesystem::path& file, std::string name) {
   sqlite3* raw = nullptr;
   const int code = sqlite3_open_v2(file.c_str(), &raw,
@@ -53,9 +57,9 @@ model::Error Database::error(const char* what) const {
   return make_error(db_.get(), fmt::format("{}: {}", subject_, what));
 }
 
-model::Result<void> Database::run(const char* sql) {
-  if (sqlite3_exec(db_.get(), sql, nullptr, nullptr, nullptr) != SQLITE_OK) return model::fail(error(sql));
-  return {};
+model::Result<void> Database::run(const char* sql, const char* what) {
+  if (sqlite3_exec(db_.get(), sql, nullptr, nullptr, nullptr) == SQLITE_OK) return {};
+  return model::fail(error(what == nullptr ? sql : what));
 }
 
 model::Result<Database::Statement> Database::prepare(const char* sql) {
@@ -66,7 +70,10 @@ model::Result<Database::Statement> Database::prepare(const char* sql) {
 }
 
 model::Result<Transaction> Transaction::begin(Database& database) {
-  if (auto begun = database.run("BEGIN IMMEDIATE"); !begun) return model::fail(begun.error());
+  auto begun = database.run("BEGIN IMMEDIATE");
+  // A transaction that stayed open would refuse every later one.
+  if (!begun && database.run("ROLLBACK")) begun = database.run("BEGIN IMMEDIATE");
+  if (!begun) return model::fail(begun.error());
   return Transaction(database);
 }
 
@@ -83,7 +90,10 @@ model::Result<void> Transaction::commit() {
 void Database::Statement::bind(int index, std::string_view text) {
   // With a copy made by SQLite (SQLITE_TRANSIENT is an old-style cast, so the destructor is spelled out).
   char* copy = static_cast<char*>(sqlite3_malloc64(text.size() + 1));
-  if (copy == nullptr) return;  // stays NULL, which the table's constraints refuse
+  if (copy == nullptr) {
+    sqlite3_bind_null(statement_.get(), index);  // the table's constraints refuse it
+    return;
+  }
   text.copy(copy, text.size());
   sqlite3_bind_text64(statement_.get(), index, copy, text.size(), sqlite3_free, SQLITE_UTF8);
 }

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,8 +20,8 @@ class Database {
  public:
   static model::Result<Database> open(const std::filesystem::path& file, std::string name);
 
-  // Statements without parameters or rows.
-  model::Result<void> run(const char* sql);
+  // Runs statements without parameters or rows. An error names `what`, or the statements.
+  model::Result<void> run(const char* sql, const char* what = nullptr);
 
   // One statement, prepared once; parameters count from 1, columns from 0.
   class Statement {
@@ -78,5 +77,7 @@ class Transaction {
 
 // True for the errors after which only another file helps.
 bool is_damage(const model::Error& error);
+// Such an error, for content that SQLite itself takes. `subject` names the file.
+model::Error damaged(std::string_view subject, std::string_view why);
 
 }  // namespace berth::os

@@ -7,10 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <fstream>
-#include <sstream>
 #include <string>
-#include <string_view>
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -29,7 +26,7 @@ constexpr std::array kLocal{"bcachefs", "btrfs", "ext2",  "ext3", "ext4", "f2fs"
 std::string file_system_of(const std::filesystem::path& path) {
   const auto mounts = read_mounts("/proc");
   const Mount* mount = mounts ? mount_of(*mounts, path.string()) : nullptr;
-  return mount == nullptr ? "unknown" : mount->type;
+  return mount == nullptr || !mounts->complete ? "unknown" : mount->type;
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ constexpr std::size_t kMostAncestors = 1000;  // a table that is read while it c
 // Whether it is the first process of a PID namespace inside the one that /proc shows.
 bool is_init_of_a_container(const std::filesystem::path& process) {
   const auto numbers = os::status_field(process, "NSpid");
-  return numbers && numbers->find('	') != std::string::npos && numbers->ends_with("	1");
+  return numbers && numbers->ends_with("\t1");
 }
 
 using Stats = std::map<pid_t, os::Stat>;

@@ -106,8 +106,8 @@ class Collector {
   struct Known {
     Driver driver;
     std::vector<std::string> endpoints;
-    std::optional<uid_t>
-        guessed_of;           // its address is not known, and may belong to another driver of this user
+    // Its address is not known, and may belong to another driver of this user.
+    std::optional<uid_t> guessed_of;
     std::uint64_t asked = 0;  // number of its turn, of all turns so far
     double read_at = 0;       // time of the last success
     double ask_at = 0;        // not before

@@ -30,8 +30,8 @@ class Driver {
   static constexpr int kPagesPerRound = 8;            // of all stages together
   static constexpr std::size_t kMostTasks = 200'000;  // of one application
   static constexpr double kListAgain_s = 30;          // reads all stages, though none seems to have changed
-  static constexpr double kLongestWave_s =
-      60;  // the longest time between reports of progress, while it goes on
+  // The longest time between reports of progress, while it goes on.
+  static constexpr double kLongestWave_s = 60;
 
   // `endpoints`: where the driver's process listens; one of them is its web server, if it has any. `open`
   // opens its event log; without it no log is read. The log must belong to `user`, the driver's user.

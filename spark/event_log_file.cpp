@@ -8,7 +8,6 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <memory>
 #include <utility>
 #include <vector>
 

@@ -71,8 +71,8 @@ class GpuInventory {
     PciGpu pci;
     bool present = false;
     bool came = false;  // at the present look at the bus
-    std::uint64_t list =
-        0;  // number of its reader's list; readings from that list on are of this very device
+    // Number of its reader's list; readings from that list on are of this very device.
+    std::uint64_t list = 0;
     std::optional<std::string> model;    // as its driver named it; kept when the GPU is gone
     std::optional<std::string> problem;  // as last reported
   };

@@ -41,15 +41,13 @@ LogEntry entry_of(const os::Database::Statement& row) {
 DecisionLog::DecisionLog(const std::filesystem::path& state_dir, double retention_s)
     : file_(state_dir / "decisions.db"), retention_s_(retention_s) {
   auto opened = os::Database::open(file_, "decision log");
-  const auto made = opened ? opened->run(kSchema) : model::fail(opened.error());
+  const auto made = opened ? opened->run(kSchema, "creating the tables") : model::fail(opened.error());
   if (made) {
     database_ = std::make_unique<os::Database>(*std::move(opened));
   } else {
     problem_ = made.error().message();
   }
 }
-
-DecisionLog::~DecisionLog() = default;
 
 void DecisionLog::append(const std::vector<LogEntry>& entries) {
   if (entries.empty()) return;
@@ -130,7 +128,6 @@ std::vector<LogEntry> DecisionLog::of_decision(const std::string& decision) cons
   auto select = database_->prepare(
       "SELECT time, decision, mode, kind, workload, attribute, old, new, policy, reason, result, error "
       "FROM decisions WHERE decision = ? ORDER BY id DESC LIMIT ?");
-  if (!select) return entries;
   if (!select) return entries;
   select->bind(1, decision);
   select->bind(2, static_cast<std::int64_t>(kMaxInMemory));

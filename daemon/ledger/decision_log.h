@@ -24,7 +24,6 @@ class DecisionLog {
   static constexpr std::size_t kMaxInMemory = 256;
 
   DecisionLog(const std::filesystem::path& state_dir, double retention_s);
-  ~DecisionLog();
   DecisionLog(const DecisionLog&) = delete;
   DecisionLog& operator=(const DecisionLog&) = delete;
 

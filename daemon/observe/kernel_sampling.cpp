@@ -3,7 +3,6 @@
 
 #include "os/clock.h"
 
-#include <ctime>
 #include <utility>
 
 namespace berth::daemon {

@@ -5,7 +5,6 @@
 #include "model/name.h"
 #include "topology/discover.h"
 
-#include <algorithm>
 #include <array>
 #include <set>
 #include <utility>

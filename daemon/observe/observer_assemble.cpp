@@ -88,14 +88,12 @@ void Observer::keep_living_workloads() {
 // The maps of a tick, and one pass over each in the order of the workloads' ids.
 struct Observer::Pass {
   Pass(const Observer& observer, const SnapshotInputs& from)
-      : inputs(from),
-        readings(observer.sampler_.readings()),
+      : readings(observer.sampler_.readings()),
         finds(observer.found()),
         pins(from.holdings.cpus),
         quotas(from.holdings.cpu_quota),
         memory_limits(from.holdings.memory_high) {}
 
-  const SnapshotInputs& inputs;
   std::map<std::string, spark::Occupancy> spark;
   std::set<std::string> divided;  // workloads that have leaves
   InOrder<Readings> readings;

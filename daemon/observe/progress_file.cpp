@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <fstream>
-#include <sstream>
 #include <string_view>
 
 #include <fcntl.h>

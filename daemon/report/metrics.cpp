@@ -59,8 +59,9 @@ void add_daemon(Families& families, const StatusReport& status) {
                  static_cast<double>(status.memory_rss_bytes));
   families.gauge("berth_config_error", "1 if the last reload was rejected, so that the older settings stay.",
                  status.config_error ? 1 : 0);
-  families.gauge("berth_sampling_cpu_cores", "Cores that reading the workloads uses.", status.sampling.cpu);
-  families.gauge("berth_sampling_bpf_cpu_cores", "Cores that counting by eBPF uses at context switches.",
+  families.gauge("berth_sampling_cpu_cores", "Cores that sampling uses, in berthd and in the kernel.",
+                 status.sampling.cpu);
+  families.gauge("berth_sampling_bpf_cpu_cores", "The part of them that eBPF uses at context switches.",
                  status.sampling.bpf_cpu);
   for (const auto& capability : status.capabilities) {
     families.gauge("berth_capability", "1 if the host offers it, 0 if not; berthctl status says why.",

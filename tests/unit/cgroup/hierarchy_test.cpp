@@ -20,7 +20,7 @@ std::string cgroup2_line(const std::string& point, const std::string& shown = "/
 }
 
 ListControllers listing(std::map<std::string, std::string> controllers) {
-  return [controllers = std::move(controllers)]() -> Controllers { return controllers; };
+  return [controllers = std::move(controllers)]() -> ControllerMounts { return controllers; };
 }
 
 TEST(Hierarchy, IsFoundInMountinfo) {
@@ -109,10 +109,22 @@ TEST(Hierarchy, WithoutV2TheErrorSaysWhatWasLookedAt) {
 
 TEST(Hierarchy, TheControllersOfThisHostAreWhereItsKernelHasThem) {
   const auto controllers = mounted_controllers();
-  ASSERT_TRUE(controllers) << controllers.error().message();
+  if (!controllers) GTEST_SKIP() << controllers.error().message();
   for (const auto& [name, point] : *controllers) {
     EXPECT_TRUE(std::filesystem::exists(point)) << name << " at " << point;
   }
+}
+
+TEST(Hierarchy, AHostWhoseControllersCannotBeListedHasItsV2Tree) {
+  const FakeTree tree;
+  tree.write_proc("self/mountinfo", "33 23 0:29 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n" +
+                                        cgroup2_line(tree.root().string()));
+  const auto found = find_hierarchy({}, tree.proc(), []() -> ControllerMounts {
+    return model::fail(model::ErrorKind::unavailable, "libcgroup: no");
+  });
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_EQ(found->root, tree.root());
+  EXPECT_FALSE(found->hybrid);
 }
 
 TEST(Hierarchy, ADirectoryThatIsNoV2TreeIsRefused) {

@@ -229,7 +229,7 @@ TEST(RenderPlan, SaysWherePinningIsTheWorse) {
 
 TEST(RenderPlan, GivesNoRatioToNothing) {
   EXPECT_THAT(shown_score(0, 0.0), HasSubstr("score 0.0000 pinned, 0.0000 if left unpinned;"));
-  EXPECT_THAT(shown_score(0, std::nullopt), HasSubstr("score 0.0000; 0: nobody"));
+  EXPECT_THAT(shown_score(0, std::nullopt), HasSubstr("score 0.0000; 0: no workload disturbs another"));
 }
 
 namespace {

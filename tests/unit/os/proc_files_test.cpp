@@ -48,5 +48,44 @@ TEST_F(ProcessCgroup, KnowsThisProcess) {
   EXPECT_TRUE(cgroup_of_process("/proc", getpid(), geteuid()));
 }
 
+TEST(ProcFiles, AFieldThatTheLimitCutsIsNotBelieved) {
+  const cgroup::test::FakeTree tree;
+  const auto status = [&](std::size_t groups) {
+    std::string text = "Name:\tjob\nUid:\t7\t8\t9\t10\nGroups:\t";
+    while (text.size() < groups) text += "4294967294 ";
+    return text + "\nNSpid:\t4242\t17\n";
+  };
+  tree.write_proc("1/status", status(1000));
+  EXPECT_EQ(status_field(tree.proc() / "1", "NSpid"), "4242\t17");
+  for (std::size_t size = 65'500; size < 65'540; ++size) {
+    tree.write_proc("2/status", status(size));
+    const auto read = status_field(tree.proc() / "2", "NSpid");
+    EXPECT_TRUE(!read || *read == "4242\t17") << size << ": " << *read;
+  }
+  EXPECT_EQ(user_of(tree.proc() / "2"), 10U);
+}
+
+TEST(ProcFiles, ANameMayHoldAnything) {
+  const cgroup::test::FakeTree tree;
+  tree.write_proc("3/stat", "3 (a) b) (S 9 ) S 2 3 3 0 -1 0 0 0 0 0 0 0 0 0 20 0 5 0 777 0 0\n");
+  const auto stat = read_stat(tree.proc() / "3");
+  ASSERT_TRUE(stat);
+  EXPECT_EQ(stat->name, "a) b) (S 9 ");
+  EXPECT_EQ(stat->state, 'S');
+  EXPECT_EQ(stat->parent, 2);
+  EXPECT_EQ(stat->threads, 5);
+  EXPECT_EQ(stat->started, 777U);
+  tree.write_proc("4/stat", "4 (a) S 2 3");
+  EXPECT_FALSE(read_stat(tree.proc() / "4"));
+}
+
+TEST(ProcFiles, AFileIsReadUpToALimit) {
+  const cgroup::test::FakeTree tree;
+  tree.write_proc("5/cmdline", std::string(10'000, 'x'));
+  EXPECT_EQ(read_start(tree.proc() / "5" / "cmdline", 6000).size(), 6000U);
+  EXPECT_EQ(read_start(tree.proc() / "5" / "cmdline", 60'000).size(), 10'000U);
+  EXPECT_EQ(read_start(tree.proc() / "5" / "none", 10), "");
+}
+
 }  // namespace
 }  // namespace berth::os

@@ -260,10 +260,10 @@ TEST_F(EventLogFileTest, AnotherUsersIsNotRead) {
 
 TEST_F(EventLogFileTest, WhatIsNoFileIsNotRead) {
   std::filesystem::create_directories(root / "app-1");
-  EXPECT_THAT(read(), HasSubstr("is no regular file"));
+  EXPECT_THAT(read(), HasSubstr("is not a regular file"));
   std::filesystem::remove(root / "app-1");
   ASSERT_EQ(mkfifo((root / "app-1").c_str(), 0600), 0);
-  EXPECT_THAT(read(), HasSubstr("is no regular file"));
+  EXPECT_THAT(read(), HasSubstr("is not a regular file"));
   std::filesystem::remove(root / "app-1");
   write("eventlog_v2_app-1", "x");
   EXPECT_THAT(read(), HasSubstr("is not a directory"));
