@@ -34,9 +34,10 @@ const char* done(const LogEntry& entry) {
 }
 
 const char* message_id_of(const LogEntry& entry) {
+  if (entry.result == "observed") return nullptr;  // nothing was written
   if (entry.kind == "evict") {
     if (entry.result == "failed") return kMessageEvictionFailed;
-    return entry.result == "observed" || entry.result == "gone" ? nullptr : kMessageEvicted;
+    return entry.result == "gone" ? nullptr : kMessageEvicted;
   }
   if (entry.kind == "foreign") return kMessageForeignWriter;
   if (entry.kind == "restore" || entry.kind == "unpin") return kMessageRestored;
