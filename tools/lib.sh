@@ -31,7 +31,7 @@ install_packages() {
 }
 
 # build DIR [MESON OPTION...] [-- TARGET...]: configures once, compiles what changed. The default is -O1 without debug
-# information, which compiles in two thirds of the time of -O3. With CI=true warnings are errors.
+# information, which compiles in three quarters of the time of -O3. With CI=true warnings are errors.
 build() {
   local dir=$1 options=()
   shift
