@@ -82,20 +82,21 @@ model::Result<Hierarchy> find_hierarchy(const std::filesystem::path& given,
                                         const std::filesystem::path& proc_root,
                                         const ListControllers& list_controllers) {
   const std::filesystem::path table = proc_root / "self" / "mountinfo";
-  const auto found = os::read_mounts(proc_root);
-  const auto mounts = found ? found->mounts : std::vector<os::Mount>();
+  const auto mounts = os::read_mounts(proc_root);
   const os::Mount* best = nullptr;
   Hierarchy hierarchy;
   hierarchy.proc_root = proc_root;
   bool given_is_mount = false;
   std::set<std::string> on_v1;  // mount points
-  for (const os::Mount& mount : mounts) {
-    if (mount.type == "cgroup2") {
-      if (best == nullptr || rank(mount) < rank(*best)) best = &mount;
-      given_is_mount =
-          given_is_mount || (given / "").lexically_normal() == std::filesystem::path(mount.point) / "";
-    } else if (mount.type == "cgroup") {
-      on_v1.insert(mount.point);
+  if (mounts) {
+    for (const os::Mount& mount : mounts->mounts) {
+      if (mount.type == "cgroup2") {
+        if (best == nullptr || rank(mount) < rank(*best)) best = &mount;
+        given_is_mount =
+            given_is_mount || (given / "").lexically_normal() == std::filesystem::path(mount.point) / "";
+      } else if (mount.type == "cgroup") {
+        on_v1.insert(mount.point);
+      }
     }
   }
   // On a host without cgroup v1 there is nothing to ask.
@@ -110,7 +111,7 @@ model::Result<Hierarchy> find_hierarchy(const std::filesystem::path& given,
   }
 
   if (given.empty()) {
-    if (!found) {
+    if (!mounts) {
       return model::fail(model::ErrorKind::unavailable,
                          fmt::format("no cgroup v2 tree: {} cannot be read", table.string()));
     }

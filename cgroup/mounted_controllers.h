@@ -13,8 +13,8 @@ namespace berth::cgroup {
 // libcgroup's reason. For one thread only.
 //
 // Nothing else of libcgroup is in use. It does not report a v2 tree without controllers, as hybrid hosts
-// have. Its cgroup_create_cgroup() writes to cgroup.subtree_control of all ancestors, of which the undo
-// journal would not know. Writes of attributes stay with the open descriptor of the cgroup.
+// have. Its cgroup_create_cgroup() writes to cgroup.subtree_control of all ancestors. The undo journal
+// would not know of that. Writes of attributes stay with the open descriptor of the cgroup.
 model::Result<std::map<std::string, std::string>> mounted_controllers();
 
 }  // namespace berth::cgroup

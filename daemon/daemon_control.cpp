@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Control interface: the calls that the daemon serves while it runs.
+#include "cgroup/path.h"
 #include "daemon/daemon.h"
 #include "daemon/ledger/action_log.h"
 #include "daemon/ledger/message_ids.h"
@@ -289,7 +290,7 @@ std::optional<std::string> Daemon::workload_of(pid_t pid, uid_t uid) const {
   auto path = os::cgroup_of_process(options_.proc_root, pid, uid);
   while (path && !path->empty()) {
     if (observer_->found().count(*path) > 0) return path;
-    path->resize(path->find('/') == std::string::npos ? 0 : path->rfind('/'));
+    path->resize(cgroup::parent_path(*path).size());
   }
   return std::nullopt;
 }

@@ -22,7 +22,7 @@ using model::ErrorKind;
 constexpr std::array kLocal{"bcachefs", "btrfs", "ext2",  "ext3", "ext4", "f2fs",
                             "overlay",  "ramfs", "tmpfs", "vfat", "xfs",  "zfs"};
 
-// mountinfo asks no file system. Only root mounts where walk_to() goes.
+// The type of the file system by mountinfo, which asks no file system.
 std::string file_system_of(const std::filesystem::path& path) {
   const auto mounts = read_mounts("/proc");
   const Mount* mount = mounts ? mount_of(*mounts, path.string()) : nullptr;

@@ -154,7 +154,7 @@ void Admissions::set_pending(bool with_room) {
 
 void Admissions::show_pending() { set_pending(node_().enforces()); }
 
-// The node as it is now, with what it advertised since the last tick.
+// The node now, with the capacity that it advertises since the last tick.
 policies::Host Admissions::host_as_advertised(const Node& node) {
   show_pending();
   const model::Advertised shown = node.observer.snapshot().advertised;
@@ -164,8 +164,8 @@ policies::Host Admissions::host_as_advertised(const Node& node) {
   return host;
 }
 
-// The node for a newcomer: all other awaited work is in its place, or, where it has none at present, what was
-// promised to it is kept.
+// The node for a newcomer. All other awaited work is in its place. Where such work has no place at present,
+// the node keeps what was promised to it.
 policies::Host Admissions::host_with_promises(const Node& node, const std::string& but) {
   policies::Host host = host_as_advertised(node);
   auto others = node.observer.snapshot().pending;
@@ -206,7 +206,7 @@ model::Result<Admissions::Answer> Admissions::admit(const std::string& request, 
   }
   if (answer.admitted) {
     auto host = std::move(host_);
-    if (before) {  // what was taken of others to make room is not taken again
+    if (before) {  // the room that was made for it is not made again
       parsed->request.room_cpu_cores = before->request.room_cpu_cores;
       parsed->request.room_memory_bytes = before->request.room_memory_bytes;
     }
@@ -284,7 +284,8 @@ model::Admission Admissions::judge(const Node& node, const model::PendingWorkloa
   }
   const auto before = reservations_.find(request.id);
   if (!before) return policies::admit(host_for_newcomers(node), request);
-  // Asked again, it is judged without itself; what was promised for the very same stands.
+  // A request that comes again is judged without its own reservation. The promise for the same request
+  // stands.
   const bool same = is_same_request(before->request, request);
   model::PendingWorkload again = request;
   if (same) again.told_gpus = kept_gpus(node, *before);
