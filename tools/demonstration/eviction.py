@@ -45,36 +45,38 @@ def evict(load: Load, rounds: int) -> dict[str, Any]:
     # Half of what the service will take is there before berth's threshold, 5 % below the cap.
     cap = int((used_memory() + size / 2) / 0.95)
     results = []
+    load.configure(memory_cap=cap)
     for index in range(rounds):
         if index:
             hold(YOUNG, size)
-        load.configure(memory_cap=cap)
         results.append(round_of(load, size, cap, first=index == 0))
     return {"bytes": size, "rounds": results}
 
 
 def round_of(load: Load, size: int, cap: int, first: bool) -> dict[str, float]:
+    """The first round shows what berth would do before it may; in the others it may from the start."""
     if first:
         say(f"  Two batch jobs hold {size // MIB} MiB each; the older one has computed for {cpu_seconds(OLD):.0f} CPU seconds.")
         say(f"  berth is told that this host has room for {size // 2 // MIB} MiB more. A latency-sensitive service takes "
             f"{size // MIB} MiB. What berth would do:")
-    hold(CACHE, size)
-    poll("berth to name the younger job", lambda: order()[:1] == [f"system.slice/{YOUNG}"], seen=order)
-    if first:
+        hold(CACHE, size)
+        poll("berth to name the younger job", lambda: order()[:1] == [f"system.slice/{YOUNG}"], seen=order)
         show("berthctl", "explain", f"system.slice/{YOUNG}")
         say("  It is told to do so:")
-    others = [*load.units, CACHE, OLD]
+    others = [*load.units, OLD]
     before = main_pids(others)
     lost = {"cheaper": cpu_seconds(YOUNG), "dearer": cpu_seconds(OLD)}
-    load.configure(memory_cap=cap, evict=True)
+    if first:
+        load.configure(memory_cap=cap, evict=True)
+    else:
+        hold(CACHE, size)
     poll("the younger job to be evicted", lambda: not runs(YOUNG))
     poll("berth to see the memory freed", lambda: not order(), seen=order)
-    if (after := main_pids(others)) != before:
+    if (after := main_pids(others)) != before or not runs(CACHE):
         raise NotSeen(f"other services were hit: of {others} the processes are {after} (were {before})")
     if first:
         say(f"  {YOUNG} was stopped, through systemd; all others run on. The newest entries of berth's log:")
         show("berthctl", "log", "-n", "4")
     say(f"  Lost are {lost['cheaper']:.1f} CPU seconds of work; the older job would have lost {lost['dearer']:.1f}.")
-    load.configure(memory_cap=cap)
     stop_units(CACHE)
     return lost
