@@ -195,7 +195,8 @@ std::map<std::string, ExecutorLoss> executor_losses(const model::SparkApp& app,
     awaited[i] = is_awaited(app, i, children[i], present);
     add_parts(app.stages[i], place[i], parts);
   }
-  for (auto& [executor, of_stages] : parts) {
+  for (auto& [executor, its_stages] : parts) {
+    auto& of_stages = its_stages;  // clang 14 captures no structured binding
     ExecutorLoss& loss = losses[std::string(executor)];
     double written_s = 0;
     double move_bytes = 0;
