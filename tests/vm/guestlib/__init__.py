@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A virtual machine in which berth's tests run: its image, its life and its shell."""
 
-from .errors import CommandFailed, GuestError
+from .errors import CommandFailed, GuestError, GuestSilent
 from .guest import Guest
 from .image import VARIANTS, Image, ensure_image, prune_images
 from .machine import TOPOLOGIES, Topology
@@ -12,6 +12,7 @@ __all__ = [
     "CommandFailed",
     "Guest",
     "GuestError",
+    "GuestSilent",
     "Image",
     "Topology",
     "ensure_image",

@@ -224,13 +224,15 @@ class Guest:
         return self._judge(CompletedProcess(text, result.returncode, result.stdout, result.stderr), check, timeout)
 
     def stream(self, command: Command, *, user: str | None = None) -> int:
-        """Runs a command with this process's own input and output; returns its status."""
+        """Runs a command with this process's own input and output; returns its status. GuestSilent where the guest hung."""
         words = self.ssh(as_text(command, user))
         if sys.stdin.isatty() and sys.stdout.isatty():
             words.insert(1, "-t")
         status = subprocess.run(words, check=False).returncode
         if status == 255 and not self.alive():
             raise GuestError(death_notice(self.state))
+        if status == 255 and not greets(self.port, SILENCE):
+            raise GuestSilent(f"the guest is silent\n{tail(self.state / 'console.log', 5)}")
         return status
 
     def ssh(self, command: str, timeout: float | None = None) -> list[str]:
