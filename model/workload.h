@@ -2,7 +2,7 @@
 #pragma once
 
 #include "model/cpu_set.h"
-#include "model/maybe.h"
+#include "model/usage_window.h"
 
 #include <cstdint>
 #include <optional>
@@ -12,20 +12,6 @@
 namespace berth::model {
 
 enum class WorkloadClass { latency_sensitive, best_effort };
-
-// One reading of a workload, averaged since the one before. An unknown figure is nullopt, never 0.
-struct UsageSample {
-  double time = 0;                    // epoch seconds
-  double cpu_cores = 0;               // mean cores used
-  Maybe<std::uint64_t> memory_bytes;  // memory.current
-  Maybe<double> progress;             // 0..1
-  // How long threads that were ready waited for a vCPU: the 99th percentile and the median of all waits.
-  Maybe<float> runq_latency_us;
-  Maybe<float> runq_latency_p50_us;
-  Maybe<float> llc_mpki;  // LLC misses per kilo instruction
-
-  friend bool operator==(const UsageSample&, const UsageSample&) = default;
-};
 
 enum class SparkRole { executor, driver };
 
@@ -114,7 +100,7 @@ struct Workload {
   std::optional<double> cpu_time_s;          // CPU time used since it was made, seconds
   std::optional<std::uint64_t> cache_bytes;  // page cache that it has not used of late (inactive_file)
   std::vector<ProgressReport> progress;      // the last few, oldest first
-  std::vector<UsageSample> usage;            // oldest first
+  UsageWindow usage;
 
   friend bool operator==(const Workload&, const Workload&) = default;
 };

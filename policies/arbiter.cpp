@@ -148,9 +148,7 @@ bool worth_doing(const model::Action& action, const model::Workload* workload, d
 class CoolDown {
  public:
   CoolDown(const model::Snapshot& snapshot, const PolicySettings& settings)
-      : node_(snapshot.topology, settings.interference.shared_domain),
-        settings_(settings),
-        now_(snapshot.time) {
+      : topology_(snapshot.topology), settings_(settings), now_(snapshot.time) {
     model::CpuSet seen;
     for (const model::Workload& workload : snapshot.workloads) {
       if (workload.workload_class != model::WorkloadClass::latency_sensitive) continue;
@@ -160,17 +158,19 @@ class CoolDown {
   }
 
   // Growing or shrinking in place is no move, and a clock that went backwards holds nothing.
-  bool holds(const model::Workload& workload, const model::CpuSet& wanted) const {
+  bool holds(const model::Workload& workload, const model::CpuSet& wanted) {
     if (!workload.pinned_at) return false;
     const double age = now_ - *workload.pinned_at;
     if (age < 0 || age >= settings_.safety.repin_cooldown_s) return false;
     if (workload.cpus.is_subset_of(wanted) || wanted.is_subset_of(workload.cpus)) return false;
-    return !workload.cpus.intersects(contested_) &&
-           check_pin(node_, settings_.interference, workload).stands();
+    if (workload.cpus.intersects(contested_)) return false;
+    if (!node_) node_.emplace(topology_, settings_.interference.shared_domain);
+    return check_pin(*node_, settings_.interference, workload).stands();
   }
 
  private:
-  Node node_;
+  const model::Topology& topology_;
+  std::optional<Node> node_;  // made at the first question
   const PolicySettings& settings_;
   double now_;
   model::CpuSet contested_;  // vCPUs that more than one latency-sensitive pin holds
@@ -180,7 +180,11 @@ class CoolDown {
 // Best-effort pins stay off them.
 void hold_moves(const model::Snapshot& snapshot, const WorkloadIndex& workloads,
                 const PolicySettings& settings, std::vector<model::Action>& actions) {
-  const CoolDown cool_down(snapshot, settings);
+  const auto moves = [](const model::Action& it) {
+    return std::holds_alternative<model::PinAction>(it.what);
+  };
+  if (std::none_of(actions.begin(), actions.end(), moves)) return;
+  CoolDown cool_down(snapshot, settings);
   model::CpuSet kept;
   const auto drop_if = [&](auto must_stay) {
     return std::erase_if(actions, [&](const model::Action& action) {

@@ -7,21 +7,34 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace berth::policies {
 
-// Finds a snapshot's workloads by id. The snapshot must outlive it.
+// The snapshot's workloads ascending by id, for sums that must not depend on the order in the snapshot. A
+// daemon's snapshot has that order already.
+inline std::vector<const model::Workload*> workloads_by_id(const model::Snapshot& snapshot) {
+  std::vector<const model::Workload*> workloads;
+  workloads.reserve(snapshot.workloads.size());
+  for (const model::Workload& workload : snapshot.workloads) workloads.push_back(&workload);
+  const auto before = [](const auto* a, const auto* b) { return a->id < b->id; };
+  if (!std::is_sorted(workloads.begin(), workloads.end(), before))
+    std::sort(workloads.begin(), workloads.end(), before);
+  return workloads;
+}
+
+// Finds a snapshot's workloads by id. The snapshot must outlive it. At most ticks nothing is looked up, so
+// the index is made at the first question.
 class WorkloadIndex {
  public:
-  explicit WorkloadIndex(const model::Snapshot& snapshot) {
-    for (const model::Workload& workload : snapshot.workloads) by_id_.emplace(workload.id, &workload);
-  }
+  explicit WorkloadIndex(const model::Snapshot& snapshot) : snapshot_(snapshot) {}
   // nullptr where there is none.
   const model::Workload* find(std::string_view id) const {
-    const auto found = by_id_.find(id);
-    return found == by_id_.end() ? nullptr : found->second;
+    if (by_id_.empty()) by_id_ = workloads_by_id(snapshot_);
+    const auto found =
+        std::lower_bound(by_id_.begin(), by_id_.end(), id,
+                         [](const auto* workload, std::string_view key) { return workload->id < key; });
+    return found == by_id_.end() || (*found)->id != id ? nullptr : *found;
   }
   // The workload acted on; nullptr for an advertisement or an unknown one.
   const model::Workload* find(const model::Action& action) const {
@@ -30,15 +43,8 @@ class WorkloadIndex {
   }
 
  private:
-  std::unordered_map<std::string_view, const model::Workload*> by_id_;
+  const model::Snapshot& snapshot_;
+  mutable std::vector<const model::Workload*> by_id_;
 };
-
-// The snapshot's workloads ascending by id, for sums that must not depend on the order in the snapshot.
-inline std::vector<const model::Workload*> workloads_by_id(const model::Snapshot& snapshot) {
-  std::vector<const model::Workload*> workloads;
-  for (const model::Workload& workload : snapshot.workloads) workloads.push_back(&workload);
-  std::sort(workloads.begin(), workloads.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
-  return workloads;
-}
 
 }  // namespace berth::policies

@@ -9,8 +9,10 @@
 #include "policies/interference/search.h"
 #include "policies/interference/standing.h"
 #include "policies/interference/unpinned.h"
+#include "policies/workload_index.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -46,18 +48,15 @@ bool latency_sensitive(model::WorkloadClass workload_class) {
   return workload_class == model::WorkloadClass::latency_sensitive;
 }
 
-Workloads by_id(const model::Snapshot& snapshot) {
-  Workloads workloads;
-  for (const model::Workload& workload : snapshot.workloads) workloads.push_back(&workload);
-  std::sort(workloads.begin(), workloads.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
-  return workloads;
-}
-
-Workloads by_age(Workloads workloads) {
-  std::sort(workloads.begin(), workloads.end(), [](const auto* a, const auto* b) {
+// The latency-sensitive ones, the oldest first.
+Workloads served_by_age(const Workloads& workloads) {
+  Workloads served;
+  std::copy_if(workloads.begin(), workloads.end(), std::back_inserter(served),
+               [](const auto* workload) { return latency_sensitive(workload->workload_class); });
+  std::sort(served.begin(), served.end(), [](const auto* a, const auto* b) {
     return std::tie(a->created, a->id) < std::tie(b->created, b->id);
   });
-  return workloads;
+  return served;
 }
 
 BestEffortDemand best_effort_demand(const Workloads& workloads, const InterferenceSettings& settings) {
@@ -116,8 +115,7 @@ Queue make_queue(const model::Snapshot& snapshot, const InterferenceSettings& se
                  const Workloads& workloads, const GrownRequests& grown, const PendingBins& bins,
                  std::vector<model::WorkloadFinding>& unplaceable) {
   QueueBuilder queue(snapshot, settings, workloads, grown, bins);
-  for (const model::Workload* workload : by_age(workloads)) {
-    if (!latency_sensitive(workload->workload_class)) continue;
+  for (const model::Workload* workload : served_by_age(workloads)) {
     if (workload->vcpus) {
       queue.add(workload->id, workload->service, *workload->vcpus, workload);
     } else {
@@ -305,7 +303,7 @@ InterferenceProposal propose_pins(const model::Snapshot& snapshot, const Interfe
   proposal.findings.weighting = to_string(settings.weighting);
   proposal.findings.search = to_string(settings.search);
 
-  const Workloads workloads = by_id(snapshot);
+  const Workloads workloads = workloads_by_id(snapshot);
   const Node node(snapshot.topology, settings.shared_domain);
   const BestEffortDemand demand = best_effort_demand(workloads, settings);
   Queue queue = make_queue(snapshot, settings, workloads, grown, bins, proposal.findings.unplaceable);

@@ -23,14 +23,10 @@ Pressure pressure_of(const Measured& measured) {
 
 }  // namespace
 
-double mean_cores(const model::Workload& workload) {
-  if (workload.usage.empty()) return 0;
-  double sum = 0;
-  for (const model::UsageSample& sample : workload.usage) sum += sample.cpu_cores;
-  return sum / static_cast<double>(workload.usage.size());
-}
+double mean_cores(const model::Workload& workload) { return workload.usage.cpu().mean().value_or(0); }
 
 std::optional<std::uint64_t> latest_memory(const model::Workload& workload) {
+  if (workload.usage.memory().known == 0) return std::nullopt;
   for (auto sample = workload.usage.rbegin(); sample != workload.usage.rend(); ++sample) {
     if (sample->memory_bytes) return *sample->memory_bytes;
   }

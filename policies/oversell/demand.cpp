@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/oversell/demand.h"
 
+#include "model/json.h"
 #include "policies/victim.h"
-#include "policies/workload_index.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -12,6 +12,9 @@ namespace berth::policies {
 
 namespace {
 
+// Up to here, sums of whole numbers are exact in any order.
+constexpr double kExactBytes = static_cast<double>(model::kMaxBytes);
+
 std::optional<double> use_in(const model::UsageSample& sample, model::Resource resource) {
   if (resource == model::Resource::cpu) return sample.cpu_cores;
   if (!sample.memory_bytes) return std::nullopt;
@@ -19,16 +22,7 @@ std::optional<double> use_in(const model::UsageSample& sample, model::Resource r
 }
 
 std::optional<double> mean_use(const model::Workload& workload, model::Resource resource) {
-  double sum = 0;
-  int known = 0;
-  for (const model::UsageSample& sample : workload.usage) {
-    const auto use = use_in(sample, resource);
-    if (!use) continue;
-    sum += *use;
-    ++known;
-  }
-  if (known == 0) return std::nullopt;
-  return sum / known;
+  return resource == model::Resource::cpu ? workload.usage.cpu().mean() : workload.usage.memory().mean();
 }
 
 // The limit as its owner set it, whatever berth's own value is.
@@ -73,32 +67,21 @@ namespace {
 // The times common to all added workloads, ascending, and the sum of their use at each.
 class CommonSeries {
  public:
-  void add(const model::Workload& workload, model::Resource resource) {
-    std::size_t kept = 0;
-    std::size_t next = 0;  // of the points that are there
-    for (auto sample = workload.usage.begin(); sample != workload.usage.end(); ++sample) {
-      const auto use = use_in(*sample, resource);
-      // Of several samples at one time the last one counts.
-      const auto following = std::next(sample);
-      const bool replaced = following != workload.usage.end() && following->time == sample->time;
-      if (!use || (replaced && use_in(*following, resource))) continue;
-      if (first_) {
-        points_.push_back({sample->time, *use});
-        continue;
-      }
-      while (next < points_.size() && points_[next].time < sample->time) ++next;
-      if (next == points_.size() || points_[next].time != sample->time) continue;
-      points_[kept++] = {points_[next].time, points_[next].use + *use};
-      ++next;
+  explicit CommonSeries(model::Resource resource) : resource_(resource) {}
+
+  void add(const model::Workload& workload) {
+    if (first_ == nullptr) {
+      first_ = &workload.usage;
+      for_each_use(workload.usage, [this](double time, double use) { points_.push_back({time, use}); });
+    } else if (!add_level(workload.usage)) {
+      add_each(workload.usage);
     }
-    if (!first_) points_.resize(kept);
-    first_ = false;
   }
 
   std::vector<double> take() const {
     std::vector<double> series;
     series.reserve(points_.size());
-    for (const Point& point : points_) series.push_back(point.use);
+    for (const Point& point : points_) series.push_back(point.use + level_);
     return series;
   }
 
@@ -107,17 +90,55 @@ class CommonSeries {
     double time = 0;
     double use = 0;
   };
+
+  // Most workloads of a large node are idle: the same amount at each of the times that all have. Such a sum
+  // of whole bytes is exact in any order. Returns whether the workload was one of these.
+  bool add_level(const model::UsageWindow& usage) {
+    if (!usage.at_times_of(*first_)) return false;
+    if (resource_ == model::Resource::cpu) return usage.without_cpu();
+    if (!usage.with_steady_memory()) return false;
+    const double sum = level_ + usage.memory().max;
+    if (sum > kExactBytes / 2) return false;
+    level_ = sum;
+    return true;
+  }
+
+  void add_each(const model::UsageWindow& usage) {
+    std::size_t kept = 0;
+    std::size_t next = 0;  // of the points that are there
+    for_each_use(usage, [&](double time, double use) {
+      while (next < points_.size() && points_[next].time < time) ++next;
+      if (next == points_.size() || points_[next].time != time) return;
+      points_[kept++] = {time, points_[next].use + use};
+      ++next;
+    });
+    points_.resize(kept);
+  }
+
+  template <typename Take>
+  void for_each_use(const model::UsageWindow& usage, Take take) const {
+    for (auto sample = usage.begin(); sample != usage.end(); ++sample) {
+      const auto use = use_in(*sample, resource_);
+      // Of several samples at one time the last one counts.
+      const auto following = std::next(sample);
+      const bool replaced = following != usage.end() && following->time == sample->time;
+      if (use && !(replaced && use_in(*following, resource_))) take(sample->time, *use);
+    }
+  }
+
+  model::Resource resource_;
+  const model::UsageWindow* first_ = nullptr;  // of the first workload
   std::vector<Point> points_;
-  bool first_ = true;
+  double level_ = 0;  // to be added to each point
 };
 
 }  // namespace
 
-Demand demand_of(const model::Snapshot& snapshot, model::Resource resource, double capacity,
-                 double warmup_s) {
+Demand demand_of(const model::Snapshot& snapshot, const std::vector<const model::Workload*>& workloads,
+                 model::Resource resource, double capacity, double warmup_s) {
   Demand demand;
-  CommonSeries series;
-  for (const model::Workload* workload : workloads_by_id(snapshot)) {
+  CommonSeries series(resource);
+  for (const model::Workload* workload : workloads) {
     const double request = request_of(*workload, resource, capacity);
     const double latest = latest_use(*workload, resource).value_or(0);
     demand.request += request;
@@ -126,7 +147,7 @@ Demand demand_of(const model::Snapshot& snapshot, model::Resource resource, doub
       demand.warming += request;
       demand.warming_use += latest;
     } else {
-      series.add(*workload, resource);
+      series.add(*workload);
     }
   }
   // An admitted workload that does not run yet will want its request.

@@ -28,6 +28,8 @@ double known_since(const model::Workload& workload);
 // Whether a workload counts with its request. It does if it is known for less than `warmup_s`, or was never
 // seen using the resource. Pending work counts so too.
 bool is_warming(const model::Workload& workload, model::Resource resource, double now, double warmup_s);
-Demand demand_of(const model::Snapshot& snapshot, model::Resource resource, double capacity, double warmup_s);
+// `workloads`: the snapshot's, ascending by id.
+Demand demand_of(const model::Snapshot& snapshot, const std::vector<const model::Workload*>& workloads,
+                 model::Resource resource, double capacity, double warmup_s);
 
 }  // namespace berth::policies

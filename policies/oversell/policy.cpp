@@ -211,14 +211,15 @@ OversellProposal propose_advertising(const model::Snapshot& snapshot, const Poli
   const auto cap = static_cast<double>(memory_capacity(snapshot.memory, own));
   const Thresholds thresholds{.stop = own.stop_threshold, .evict = 1 - own.reserve};
 
+  const auto workloads = workloads_by_id(snapshot);
   Reading cpu{.resource = Resource::cpu,
               .shares = {},
-              .demand = demand_of(snapshot, Resource::cpu, cpus, own.warmup_s),
+              .demand = demand_of(snapshot, workloads, Resource::cpu, cpus, own.warmup_s),
               .capacity = cpus,
               .before = snapshot.advertised.cpu};
   Reading memory{.resource = Resource::memory,
                  .shares = {},
-                 .demand = demand_of(snapshot, Resource::memory, cap, own.warmup_s),
+                 .demand = demand_of(snapshot, workloads, Resource::memory, cap, own.warmup_s),
                  .capacity = cap,
                  .before = snapshot.advertised.memory};
   for (const model::UsedShare& share : snapshot.used_shares) {
@@ -233,12 +234,13 @@ OversellProposal propose_advertising(const model::Snapshot& snapshot, const Poli
   OversellProposal proposal;
   model::OversellFindings& findings = proposal.findings;
   findings.method = to_string(own.peak);
-  for (const model::Workload& workload : snapshot.workloads) {
+  for (const model::Workload* workload : workloads) {
     const auto warms = [&](Resource resource) {
-      return is_warming(workload, resource, snapshot.time, own.warmup_s);
+      return is_warming(*workload, resource, snapshot.time, own.warmup_s);
     };
     if (warms(Resource::cpu) || warms(Resource::memory))
-      findings.warming.emplace(workload.id, std::max(0.0, snapshot.time - known_since(workload)));
+      findings.warming.emplace_hint(findings.warming.end(), workload->id,
+                                    std::max(0.0, snapshot.time - known_since(*workload)));
   }
   findings.cpu = judge(cpu, own, thresholds);
   findings.memory = judge(memory, own, thresholds);

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <limits>
 #include <set>
+#include <unordered_set>
 #include <vector>
 
 namespace berth::policies {
@@ -20,13 +22,16 @@ constexpr double kNoRise = 1e-9;
 
 std::vector<double> last_times(const std::vector<const model::Workload*>& workloads, std::size_t window) {
   std::set<double> times;
+  std::unordered_set<std::uint64_t> seen;  // most workloads were read at the same times
   for (const model::Workload* workload : workloads) {
+    const model::UsageWindow& usage = workload->usage;
+    if (usage.memory().known == 0) continue;
+    if (usage.memory().known == usage.size() && !seen.insert(usage.times()).second) continue;
     // The last `window` instants at which it was read are the only ones that can be among the last `window`
     // of all.
     std::size_t taken = 0;
     double before = std::numeric_limits<double>::infinity();
-    for (auto sample = workload->usage.rbegin(); sample != workload->usage.rend() && taken < window;
-         ++sample) {
+    for (auto sample = usage.rbegin(); sample != usage.rend() && taken < window; ++sample) {
       if (!sample->memory_bytes || sample->time == before) continue;
       times.insert(before = sample->time);
       ++taken;
@@ -50,10 +55,16 @@ model::MemoryDemand demand_of(const model::Snapshot& snapshot, int window) {
 
   std::vector<double> sums(times.size(), 0.0);
   for (const model::Workload* workload : workloads) {
+    const model::UsageWindow& usage = workload->usage;
+    if (usage.memory().known == 0) continue;
+    if (usage.with_steady_memory() && usage.front().time <= times.front()) {
+      for (double& sum : sums) sum += usage.memory().max;
+      continue;
+    }
     double bytes = 0;
-    auto sample = workload->usage.begin();
+    auto sample = usage.begin();
     for (std::size_t i = 0; i < times.size(); ++i) {
-      for (; sample != workload->usage.end() && sample->time <= times[i]; ++sample) {
+      for (; sample != usage.end() && sample->time <= times[i]; ++sample) {
         if (sample->memory_bytes) bytes = static_cast<double>(*sample->memory_bytes);
       }
       sums[i] += bytes;

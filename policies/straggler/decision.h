@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace berth::policies {
@@ -18,7 +19,7 @@ struct Claim {
 
 // A best-effort task whose share may be taken.
 struct Source {
-  std::string id;
+  std::string_view id;
   int priority = 0;
   double use = 0;           // mean over the window
   double reclaimable = 0;   // R_r

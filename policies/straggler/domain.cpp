@@ -44,38 +44,42 @@ model::CpuSet owned_by_others(const std::vector<model::Workload>& workloads, con
 
 }  // namespace
 
-Domains::Domains(const Node& node, const InterferenceSettings& settings,
-                 const std::vector<model::Workload>& workloads)
-    : node_(node), settings_(settings), workloads_(workloads) {}
+Domains::Domains(const model::Snapshot& snapshot, const InterferenceSettings& settings)
+    : snapshot_(snapshot), settings_(settings) {}
+
+const Node& Domains::node() const {
+  if (!node_) node_.emplace(snapshot_.topology, settings_.shared_domain);
+  return *node_;
+}
 
 int Domains::room(const model::Workload& task, int region, const model::CpuSet& others) const {
-  const std::vector<int>& window = node_.region(region).window;
+  const std::vector<int>& window = node().region(region).window;
   const auto ownable = std::count_if(window.begin(), window.end(), [&](int position) {
-    const int cpu = node_.cpu(position);
+    const int cpu = node().cpu(position);
     return !settings_.reserved_cpus.contains(cpu) && !others.contains(cpu) &&
            (!task.allowed_cpus || task.allowed_cpus->contains(cpu));
   });
   int left = static_cast<int>(ownable);
   for (const Claim& claim : claims_)
-    if (overlap(node_, claim.region, region)) left -= claim.vcpus;
+    if (overlap(node(), claim.region, region)) left -= claim.vcpus;
   return left;
 }
 
 int Domains::most(const model::Workload& task) const {
-  const model::CpuSet others = owned_by_others(workloads_, task);
+  const model::CpuSet others = owned_by_others(snapshot_.workloads, task);
   int most = 0;
-  for (const int region : regions_of(node_, settings_, task))
+  for (const int region : regions_of(node(), settings_, task))
     most = std::max(most, room(task, region, others));
-  const std::vector<int>& usable = node_.region(node_.whole()).window;
+  const std::vector<int>& usable = node().region(node().whole()).window;
   const auto taken = std::count_if(usable.begin(), usable.end(),
-                                   [&](int position) { return others.contains(node_.cpu(position)); });
-  int ownable = node_.usable_count() - std::max(1, settings_.be_min_cpus) - static_cast<int>(taken);
+                                   [&](int position) { return others.contains(node().cpu(position)); });
+  int ownable = node().usable_count() - std::max(1, settings_.be_min_cpus) - static_cast<int>(taken);
   for (const Claim& claim : claims_) ownable -= claim.vcpus;
   return std::clamp(ownable, 0, most);
 }
 
 void Domains::claim(const model::Workload& task, int vcpus) {
-  const int region = region_of_pin(node_, settings_, task);
+  const int region = region_of_pin(node(), settings_, task);
   const int needed = vcpus - static_cast<int>(task.cpus.size());
   if (region >= 0 && needed > 0) claims_.push_back({.region = region, .vcpus = needed});
 }

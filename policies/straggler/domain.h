@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "model/workload.h"
+#include "model/snapshot.h"
 #include "policies/interference/node.h"
 #include "policies/interference/settings.h"
 
+#include <optional>
 #include <vector>
 
 namespace berth::policies {
@@ -13,9 +14,8 @@ namespace berth::policies {
 // task that is asked about may claim the free vCPUs; the next one gets the rest.
 class Domains {
  public:
-  // Keeps references to all three.
-  Domains(const Node& node, const InterferenceSettings& settings,
-          const std::vector<model::Workload>& workloads);
+  // Keeps references to both. Costs nothing before the first question.
+  Domains(const model::Snapshot& snapshot, const InterferenceSettings& settings);
 
   // The most vCPUs a task can have without leaving its domain. The domain is the region that its pin lies in,
   // or the largest its request may be placed in. For a task that is never pinned it is the whole node.
@@ -31,11 +31,12 @@ class Domains {
     int region = 0;
     int vcpus = 0;
   };
+  const Node& node() const;
   int room(const model::Workload& task, int region, const model::CpuSet& others) const;
 
-  const Node& node_;
+  const model::Snapshot& snapshot_;
   const InterferenceSettings& settings_;
-  const std::vector<model::Workload>& workloads_;
+  mutable std::optional<Node> node_;
   std::vector<Claim> claims_;
 };
 

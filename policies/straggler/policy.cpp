@@ -9,6 +9,7 @@
 #include "policies/straggler/returns.h"
 #include "policies/straggler/round.h"
 #include "policies/straggler/task.h"
+#include "policies/workload_index.h"
 
 #include <algorithm>
 #include <cmath>
@@ -30,16 +31,14 @@ std::vector<Member> members_of(const model::Snapshot& snapshot, const PolicySett
   const double cores = capacity_of(snapshot, Resource::cpu);
   const double bytes = capacity_of(snapshot, Resource::memory);
   members.reserve(snapshot.workloads.size());
-  for (const model::Workload& workload : snapshot.workloads) {
+  for (const model::Workload* workload : workloads_by_id(snapshot)) {
     members.push_back(
-        {.workload = &workload,
-         .task = judge(workload, snapshot.time, settings.straggler),
-         .shares = {share_of(workload, Resource::cpu, cores), share_of(workload, Resource::memory, bytes)},
+        {.workload = workload,
+         .task = judge(*workload, snapshot.time, settings.straggler),
+         .shares = {share_of(*workload, Resource::cpu, cores), share_of(*workload, Resource::memory, bytes)},
          .changed = {},
-         .held = held.contains(workload.id)});
+         .held = held.contains(workload->id)});
   }
-  std::sort(members.begin(), members.end(),
-            [](const Member& a, const Member& b) { return a.workload->id < b.workload->id; });
   return members;
 }
 
@@ -340,8 +339,7 @@ StragglerProposal propose_help(const model::Snapshot& snapshot, const PolicySett
   const bool may_restore =
       !straggles && is_over(snapshot.straggler_seen_at, snapshot.time, own.restore_hold_s);
   explain_waiting(members, snapshot.time);
-  const Node node(snapshot.topology, settings.interference.shared_domain);
-  Domains domains(node, settings.interference, snapshot.workloads);
+  Domains domains(snapshot, settings.interference);
   Lacks lacks;
   for (const Resource resource : {Resource::cpu, Resource::memory}) {
     Round round{.resource = resource,

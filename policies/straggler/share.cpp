@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/straggler/share.h"
 
+#include "policies/victim.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -56,19 +58,11 @@ Share share_of(const model::Workload& workload, model::Resource resource, double
     share.original =
         cpu ? workload.original->cpu_quota_cores : as_number(workload.original->memory_high_bytes);
   }
-  double sum = 0;
-  std::size_t known = 0;
-  for (const model::UsageSample& sample : workload.usage) {
-    const std::optional<double> use = cpu ? sample.cpu_cores : as_number(sample.memory_bytes);
-    if (!use) continue;
-    sum += *use;
-    ++known;
-    share.max_use = std::max(share.max_use.value_or(*use), *use);
-    share.last_use = use;
-  }
-  if (known > 0) {
-    const double mean = sum / static_cast<double>(known);
-    share.mean_use = cpu ? mean : std::ceil(mean);
+  const auto& use = cpu ? workload.usage.cpu() : workload.usage.memory();
+  if (const auto mean = use.mean()) {
+    share.mean_use = cpu ? *mean : std::ceil(*mean);
+    share.max_use = use.max;
+    share.last_use = latest_use(workload, resource);
   }
   return share;
 }

@@ -284,7 +284,7 @@ class Node {
       workload.memory_request_bytes = static_cast<std::uint64_t>(task.profile.gib) * kGiB;
       workload.evictable = !task.profile.service;
       if (task.profile.service) workload.workload_class = model::WorkloadClass::latency_sensitive;
-      workload.usage.assign(task.usage.begin(), task.usage.end());
+      workload.usage = std::vector(task.usage.begin(), task.usage.end());
       snapshot_.workloads.push_back(std::move(workload));
     }
   }

@@ -131,7 +131,7 @@ TEST_F(Explain, ADecisionOfThePlanBringsItsWorkload) {
 TEST_F(Explain, SaysWhatEvictingItWouldCostAndWhetherItGoes) {
   model::Workload executor = testing::best_effort("e1");
   executor.spark = model::SparkIdentity{"app-1", model::SparkRole::executor, "1"};
-  executor.usage.back().memory_bytes = 100;
+  testing::change_samples(executor, [](auto& samples) { samples.back().memory_bytes = 100; });
   model::Workload worker = testing::best_effort("worker");
   worker.spared = "is shared";
   snapshot.workloads = {executor, worker};

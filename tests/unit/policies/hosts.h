@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace berth::policies::testing {
@@ -28,6 +29,14 @@ model::Snapshot snapshot_of(model::Topology topology);
 model::Workload latency_sensitive(const std::string& id, int vcpus, double created = 0);
 model::Workload best_effort(const std::string& id, double cores_used = 0);
 model::Workload pinned(model::Workload workload, const std::string& cpulist);
+
+// Calls `change` with the workload's samples.
+template <typename Change>
+void change_samples(model::Workload& workload, Change change) {
+  std::vector<model::UsageSample> samples(workload.usage.begin(), workload.usage.end());
+  change(samples);
+  workload.usage = std::move(samples);
+}
 
 // Sets the cpus of each workload that the plan pins or unpins, as the daemon would.
 void apply(const model::Plan& plan, model::Snapshot& snapshot);

@@ -124,8 +124,9 @@ RC_GTEST_PROP(OversellProperty, IsWhatItsRestatementSays, ()) {
     const double seen = draws.chance(0.1) ? 0 : draws.chance(0.5) ? 1 : 0.9;  // how often its memory was
     double sum = 0;
     int known = 0;
+    std::vector<model::UsageSample> usage;
     for (int s = 0; s < samples; ++s) {
-      model::UsageSample& sample = made.usage.emplace_back();
+      model::UsageSample& sample = usage.emplace_back();
       sample.time = 900 + s;
       sample.cpu_cores = 5 * draws.fraction();
       cores.use.emplace_back(sample.cpu_cores);
@@ -136,6 +137,7 @@ RC_GTEST_PROP(OversellProperty, IsWhatItsRestatementSays, ()) {
       sum += *bytes.use.back();
       ++known;
     }
+    made.usage = std::move(usage);
     cores.request = *made.cpu_quota_cores;
     bytes.request = known > 0 ? sum / known : 0;  // the use of a workload that asked for none
     if (draws.chance(0.8)) {

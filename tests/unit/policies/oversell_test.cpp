@@ -104,7 +104,8 @@ TEST(OversellPeak, WeightFollowsTheLoadWithinItsLimits) {
 
 TEST(Oversell, SumsUseAtTheTimesThatAllHave) {
   model::Workload late = task("b", {5, 6});
-  late.usage.front().time = 990;  // no other workload has that
+  testing::change_samples(late,
+                          [](auto& samples) { samples.front().time = 990; });  // no other workload has that
   const auto found = findings(node({task("a", {1, 2, 3}), late}));
   EXPECT_EQ(found.cpu.samples, 1);
   EXPECT_DOUBLE_EQ(found.cpu.percentile.value(), 3 + 6);
@@ -153,7 +154,9 @@ TEST(Oversell, YoungWorkCountsWithWhatItAskedFor) {
 
 TEST(Oversell, WhatWasNeverSeenOfEitherResourceCountsWithWhatItAskedFor) {
   model::Workload old = asking(task("old", {1, 2}), 6, 8);
-  for (model::UsageSample& sample : old.usage) sample.memory_bytes = std::nullopt;
+  testing::change_samples(old, [](auto& samples) {
+    for (model::UsageSample& sample : samples) sample.memory_bytes = std::nullopt;
+  });
   const auto found = findings(node({old, task("seen", {1, 2})}));
   EXPECT_THAT(found.warming, UnorderedElementsAre(Pair("old", 999.0)));
   EXPECT_DOUBLE_EQ(found.cpu.warming, 0);
@@ -225,7 +228,7 @@ TEST(Oversell, WithoutACommonSampleRequestsCount) {
   EXPECT_DOUBLE_EQ(findings(node({asking(task("a", {1}), 6), never_seen}), with(PeakMethod::max)).cpu.peak,
                    7);
   model::Workload elsewhere = asking(task("b", {1}), 6);
-  elsewhere.usage.front().time = 1;
+  testing::change_samples(elsewhere, [](auto& samples) { samples.front().time = 1; });
   const auto found = findings(node({asking(task("a", {1}), 6), elsewhere}), with(PeakMethod::max));
   EXPECT_EQ(found.cpu.percentile, std::nullopt);
   EXPECT_EQ(found.cpu.wanted, 1);

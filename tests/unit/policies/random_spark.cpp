@@ -101,16 +101,18 @@ class Drawer : private Draws {
     made.fixed = {.cpu = chance(0.1), .memory = chance(0.1), .life = chance(0.1)};
     const bool climbs = chance(0.5);
     double use = chance(0.1) ? 0.01 : 2 * fraction();
+    std::vector<model::UsageSample> samples;
     for (int i = number(0, 10); i > 0; --i) {
-      model::UsageSample& sample = made.usage.emplace_back();
+      model::UsageSample& sample = samples.emplace_back();
       sample.time = now - (chance(0.8) ? i : chance(0.5) ? i + 0.5 : i + 1);  // some twice
       sample.cpu_cores = 2 * fraction();
       if (chance(0.95)) sample.memory_bytes = static_cast<std::uint64_t>(use * kGiB);
       use += climbs ? 0.2 * fraction() : 0.2 * (fraction() - 0.5);
       use = std::max(0.0, use);
     }
-    std::stable_sort(made.usage.begin(), made.usage.end(),
+    std::stable_sort(samples.begin(), samples.end(),
                      [](const auto& a, const auto& b) { return a.time < b.time; });
+    made.usage = std::move(samples);
     return made;
   }
 

@@ -35,10 +35,11 @@ model::Workload executor(const std::string& id, double created, std::uint64_t by
   made.created = created;
   made.usage.clear();
   for (int i = 0; i < 4; ++i) {
-    model::UsageSample& sample = made.usage.emplace_back();
+    model::UsageSample sample;
     sample.time = 997 + i;
     sample.cpu_cores = 0.02;
     sample.memory_bytes = bytes;
+    made.usage.push_back(sample);
   }
   return made;
 }

@@ -287,7 +287,7 @@ TEST(MemoryDemand, LooksAtTheLastSamplesOnly) {
 
 TEST(MemoryDemand, CountsInstantsAndNotReadings) {
   model::Workload web = sensitive({kGiB, 2 * kGiB, 3 * kGiB});
-  web.usage[1].time = web.usage[2].time;
+  testing::change_samples(web, [](auto& samples) { samples[1].time = samples[2].time; });
   const auto demand = demand_of(snapshot(kGiB, {web}), 2);
   EXPECT_EQ(demand.samples, 2U);
   EXPECT_DOUBLE_EQ(demand.mean_bytes, 2.0 * kGiB);  // 1 and 3: of two at one time the last

@@ -228,13 +228,13 @@ TEST(StragglerReturn, WhoGetsItsShareBackIsNotTakenFromInTheSameTick) {
 
 TEST(StragglerReturn, MemoryThatWasLentComesBackToo) {
   model::Workload lender = memory_held(batch("a", 1, 0), 10 * kGiB, HeldCause::reclaimed, std::nullopt);
-  lender.usage.back().memory_bytes = 10 * kGiB - kGiB / 4;
+  testing::change_samples(lender, [](auto& samples) { samples.back().memory_bytes = 10 * kGiB - kGiB / 4; });
   EXPECT_THAT(limits(help(host({lender}, 1000)).actions), ElementsAre("a=none"));
 }
 
 TEST(StragglerReturn, WhoUsesNoMemoryWantsNoneBack) {
   model::Workload lender = memory_held(batch("a", 1, 0), 0, HeldCause::reclaimed, std::nullopt);
-  lender.usage.back().memory_bytes = 0;
+  testing::change_samples(lender, [](auto& samples) { samples.back().memory_bytes = 0; });
   EXPECT_THAT(help(host({lender}, 1000)).actions, IsEmpty());
 }
 

@@ -43,10 +43,10 @@ class Simulation {
       const double limit = workload.cpu_quota_cores.value_or(8);
       const double used = std::min(wants, limit);
       workload.cpu_throttled = wants > limit ? 0.5 : 0.0;
-      model::UsageSample& sample = workload.usage.emplace_back();
+      model::UsageSample sample;
       sample.time = snapshot_.time;
       sample.cpu_cores = used;
-      if (workload.usage.size() > kWindow) workload.usage.erase(workload.usage.begin());
+      workload.usage.add(sample, kWindow);
       if (workload.id != "web") continue;
       done_ = std::min(1.0, done_ + used / work);
       if (static_cast<int>(elapsed) % 5 != 0) continue;
@@ -104,11 +104,11 @@ class Bursts {
     for (model::Workload& workload : snapshot_.workloads) {
       const bool bursty = workload.id == "bursty";
       const double limit = *workload.cpu_quota_cores;
-      model::UsageSample& sample = workload.usage.emplace_back();
+      model::UsageSample sample;
       sample.time = snapshot_.time;
       sample.cpu_cores = bursty ? limit / 10 : limit;
       workload.cpu_throttled = bursty && limit >= kFull ? 0.0 : 0.1;
-      if (workload.usage.size() > kWindow) workload.usage.erase(workload.usage.begin());
+      workload.usage.add(sample, kWindow);
     }
     const model::Plan plan = policies::decide(snapshot_, {});
     for (const model::Action& action : plan.actions) {

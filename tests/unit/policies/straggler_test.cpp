@@ -83,8 +83,10 @@ TEST(Straggler, WhatIsNotUsedIsLentLargestFirst) {
 
 TEST(Straggler, TheLargestUseInTheWindowCounts) {
   model::Workload bursty = batch("b", 3, 0.3);
-  bursty.usage.insert(bursty.usage.begin(), bursty.usage.front());
-  bursty.usage.front().cpu_cores = 1.7;
+  testing::change_samples(bursty, [](auto& samples) {
+    samples.insert(samples.begin(), samples.front());
+    samples.front().cpu_cores = 1.7;
+  });
   const auto proposal = help(host({batch("a", 2, 0.6), bursty, late_task("web", 3)}));
   // b: 3 - 1.7 / 0.6 = 0.1667 to lend, a: 1.
   EXPECT_THAT(moves(proposal.findings), ElementsAre("reclaim a 1"));

@@ -72,8 +72,10 @@ model::Workload batch(const std::string& id, std::optional<double> quota, double
 
 model::Workload with_memory(model::Workload workload, std::optional<std::uint64_t> high, std::uint64_t use) {
   workload.memory_high_bytes = high;
-  if (workload.usage.empty()) workload.usage.emplace_back();
-  for (model::UsageSample& sample : workload.usage) sample.memory_bytes = use;
+  change_samples(workload, [use](auto& samples) {
+    if (samples.empty()) samples.emplace_back();
+    for (model::UsageSample& sample : samples) sample.memory_bytes = use;
+  });
   return workload;
 }
 
