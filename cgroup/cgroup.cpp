@@ -83,6 +83,21 @@ model::Result<std::string> Cgroup::read(const std::string& file) const {
   }
 }
 
+std::optional<std::string_view> Cgroup::peek(const char* file, std::span<char> buffer) const {
+  if (!is_file_name(file)) {
+    errno = EINVAL;
+    return std::nullopt;
+  }
+  const os::FileDescriptor fd(open_retrying(fd_.get(), file, O_RDONLY));
+  if (!fd) return std::nullopt;
+  ssize_t size = -1;
+  do {
+    size = ::read(fd.get(), buffer.data(), buffer.size());
+  } while (size < 0 && errno == EINTR);
+  if (size < 0) return std::nullopt;
+  return std::string_view(buffer.data(), static_cast<std::size_t>(size));
+}
+
 model::Result<void> Cgroup::write(const std::string& file, std::string_view value) const {
   const auto what = [&] { return fmt::format("writing \"{}\" to {} of cgroup \"{}\"", value, file, path_); };
   if (!is_file_name(file)) return model::fail(model::Error::from_errno(EINVAL, what()));

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -28,6 +30,9 @@ class Cgroup {
 
   // Whole content of a control file. Error gone where group or file vanished.
   model::Result<std::string> read(const std::string& file) const;
+  // The beginning of a file, in `buffer`; nullopt, with errno, where it cannot be read. It allocates nothing,
+  // for files that are read often or may be missing. A file that fills the buffer may be longer.
+  std::optional<std::string_view> peek(const char* file, std::span<char> buffer) const;
   // One write(2) of `value`. Empty text is written as a line break, as an empty write would not reach the
   // kernel's handler. Error as the kernel's; EINTR is retried. Never creates a file.
   model::Result<void> write(const std::string& file, std::string_view value) const;

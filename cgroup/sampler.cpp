@@ -73,7 +73,7 @@ struct Sampler::State {
   Readings readings;
   std::size_t kept = 0;
   std::size_t max_kept = 0;
-  unsigned round = 0;
+  std::size_t round = 0;
   bool caches_wanted = false;
 
   // Content of the file in `buffer`; nullopt with errno where it cannot be read.
@@ -216,6 +216,7 @@ struct Sampler::State {
       return true;
     }
     if (!entry.last->sample) return true;
+    if (counters == *entry.counters) return false;  // nothing ran or waited
     model::UsageSample& sample = *entry.last->sample;
     sample.runq_latency_us = model::delay_quantile_us(entry.counters->delay, counters.delay, 0.99);
     sample.runq_latency_p50_us = model::delay_quantile_us(entry.counters->delay, counters.delay, 0.5);
@@ -244,16 +245,27 @@ struct Sampler::State {
     pressure = text ? parse_some_avg10(*text) : std::nullopt;
   }
 
+  // Empty where the file cannot be read: without the controller there is none.
+  static std::string_view setting(const Cgroup& cgroup, const char* file, std::array<char, 4096>& buffer) {
+    return cgroup.peek(file, buffer).value_or("");
+  }
+
   static void read_cpus(const Cgroup& cgroup, const char* file, std::string& text, model::CpuSet& cpus) {
-    std::string fresh = cgroup.read(file).value_or("");
+    std::array<char, 4096> buffer;
+    const std::string_view seen = setting(cgroup, file, buffer);
+    if (seen == text) return;
+    // A list of thousands of single vCPUs is longer than the buffer.
+    std::string fresh = seen.size() < buffer.size() ? std::string(seen) : cgroup.read(file).value_or("");
     if (fresh == text) return;
     cpus = model::CpuSet::parse(fresh).value_or(model::CpuSet());
     text = std::move(fresh);
   }
 
   static void read_quota(Entry& entry) {
+    std::array<char, 4096> buffer;
+    const std::string_view seen = setting(*entry.cgroup, "cpu.max", buffer);
     std::string text =
-        canonical_value(Attribute::cpu_quota, entry.cgroup->read("cpu.max").value_or("")).value_or("");
+        seen.empty() ? std::string() : canonical_value(Attribute::cpu_quota, seen).value_or("");
     if (text == entry.last->cpu_max) return;
     entry.last->cpu_max = std::move(text);
     entry.last->cpu_quota_cores = cores_of(entry.last->cpu_max);
@@ -268,7 +280,8 @@ struct Sampler::State {
     read_cpus(cgroup, "cpuset.cpus", entry.cpus_text, entry.last->cpus);
     read_cpus(cgroup, "cpuset.cpus.effective", entry.effective_text, entry.last->effective_cpus);
     read_quota(entry);
-    entry.last->memory_high_bytes = parse_bytes(cgroup.read("memory.high").value_or(""));
+    std::array<char, 4096> buffer;
+    entry.last->memory_high_bytes = parse_bytes(setting(cgroup, "memory.high", buffer));
     for (KeptFile* file : {&entry.cpu_stat, &entry.memory_current, &entry.cpu_pressure})
       file->missing = false;
     entry.settings_due = false;
@@ -338,9 +351,10 @@ void Sampler::want_caches(bool wanted) { state_->caches_wanted = wanted; }
 const Sampler::Readings& Sampler::readings() const { return state_->readings; }
 
 const Sampler::Readings& Sampler::sample(double now, const BulkReading& bulk) {
-  unsigned position = state_->round++ % kSettingsPeriod;
+  const std::size_t period = std::max(kSettingsPeriod, state_->entries.size() / kMostTurns);
+  std::size_t position = state_->round++ % period;
   for (auto& [id, entry] : state_->entries) {
-    const bool turn = position++ % kSettingsPeriod == 0;
+    const bool turn = position++ % period == 0;
     if (entry.last == nullptr) entry.last = &state_->readings[id];
     if (!entry.last->gone) state_->read_entry(entry, now, bulk, turn);
     if (entry.last->gone) {

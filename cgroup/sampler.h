@@ -28,14 +28,16 @@ struct BulkReading {
 // Files that are costly to read are read only where they can have changed. Pressure is read where the usage
 // moved (and, where it is known, threads waited), or where there was pressure before. The settings
 // (cpuset.cpus, cpuset.cpus.effective, cpu.max, memory.high) are read in the first sample, after refresh(),
-// and every kSettingsPeriod samples. The page cache costs more than all the rest; it is read as often as the
-// settings, while it is wanted.
+// and every kSettingsPeriod samples. Of more than a thousand workloads, a sample reads the settings of
+// kMostTurns, so that a reading costs little on any host. The page cache costs more than all the rest; it is
+// read as often as the settings, while it is wanted.
 //
 // Each sample reads the settings of a share of the workloads, with their pressure. A missing file is tried
 // again then.
 class Sampler {
  public:
-  static constexpr unsigned kSettingsPeriod = 10;
+  static constexpr std::size_t kSettingsPeriod = 10;
+  static constexpr std::size_t kMostTurns = 100;
 
   Sampler();
   ~Sampler();

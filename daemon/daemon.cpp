@@ -341,7 +341,14 @@ std::vector<LogEntry> Daemon::decide_and_enforce(double now) {
   return entries;
 }
 
+// Whether workloads came, went or changed since the last call.
+bool Daemon::workloads_changed() {
+  const std::uint64_t before = std::exchange(followed_, observer_->generation());
+  return before != followed_;
+}
+
 std::vector<LogEntry> Daemon::follow_workloads(double now) {
+  if (!workloads_changed()) return {};
   return enforcer_->follow(observer_->found(), now);
 }
 
@@ -401,7 +408,7 @@ std::vector<LogEntry> Daemon::put_back_leaves(const std::string& reason) {
 }
 
 std::vector<LogEntry> Daemon::decide_in_shadow(double now) {
-  shadow_.follow(*observer_);
+  if (workloads_changed()) shadow_.follow(*observer_);
   look(now);
   plan_ = {};
   const auto& snapshot = observer_->assemble({.holdings = shadow_.holdings(),
@@ -439,8 +446,9 @@ void Daemon::keep_to_budget(double read_cpu_s) {
 
 void Daemon::count_workloads() {
   counts_ = {};
+  const auto& left_alone = unmanaged();
   for (const auto& workload : observer_->snapshot().workloads) {
-    if (unmanaged().count(workload.id) > 0) {
+    if (!left_alone.empty() && left_alone.count(workload.id) > 0) {
       ++counts_.unmanaged;
     } else if (workload.workload_class == model::WorkloadClass::latency_sensitive) {
       ++counts_.latency_sensitive;

@@ -145,6 +145,7 @@ class Daemon final : public Control {
   };
   static const std::array<Step, 10> kEnforcing;
   std::vector<LogEntry> decide_and_enforce(double now);
+  bool workloads_changed();
   std::vector<LogEntry> follow_workloads(double now);
   std::vector<LogEntry> look(double now);
   std::vector<LogEntry> check_foreign(double now);
@@ -201,7 +202,8 @@ class Daemon final : public Control {
   Evictor evictor_;                   // evicts nothing while observing
   EvictionTimer eviction_timer_;
   Leaves leaves_;
-  Shadow shadow_;  // while observing
+  Shadow shadow_;               // while observing
+  std::uint64_t followed_ = 0;  // the generation of workloads whose holdings were looked at
   std::optional<Overrides> overrides_;
   std::unique_ptr<DecisionLog> decision_log_;
   model::Plan plan_;           // enforcing: carried out; observing: what the shadow would have done

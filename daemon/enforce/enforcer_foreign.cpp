@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds held values that another program changed, and leaves them or writes them again.
 #include "daemon/enforce/enforcer.h"
+#include "daemon/observe/in_order.h"
 
 #include <utility>
 
@@ -27,19 +28,21 @@ std::vector<LogEntry> Enforcer::check(const Observer::Readings& readings, const 
   std::vector<LogEntry> entries;
   for (const Attribute attribute : kAttributes) {
     auto& values = holdings_.of(attribute);
+    InOrder readings_in_order(readings);
     for (auto it = values.begin(); it != values.end();) {
       auto& [id, held] = *it++;  // the code below may erase it
-      const auto target = found.find(id);
-      const auto reading = readings.find(id);
-      if (target == found.end() || reading == readings.end() || reading->second.gone) continue;
-      if (is_as_held(reading->second, attribute, held)) {
+      const auto* reading = readings_in_order.find(id);
+      if (reading == nullptr || reading->gone) continue;
+      if (is_as_held(*reading, attribute, held)) {
         held.ticks_foreign = 0;
         continue;
       }
+      const auto target = found.find(id);
+      if (target == found.end()) continue;
       if (!target->second.cgroup->is_current()) continue;  // gone while it was read
       LogEntry entry = blank_entry(now, "foreign", id, attribute, "foreign-writer");
       entry.old_value = held.value;
-      entry.new_value = value_of(reading->second, attribute);
+      entry.new_value = value_of(*reading, attribute);
       switch (writer_.drift(target->second, attribute, entry.new_value)) {
         case cgroup::Drift::none:
           held.ticks_foreign = 0;

@@ -51,10 +51,12 @@ AllowedCpus::Permitted AllowedCpus::permitted(const std::string& path, const Hel
 
 std::optional<model::CpuSet> AllowedCpus::of(const std::string& workload, const model::CpuSet& configured,
                                              const HeldValues& pins, const model::CpuSet& usable) {
-  if (std::string parent(cgroup::parent_path(workload)); parent != parent_) {
-    by_parent_ = permitted(parent, pins);
-    parent_ = std::move(parent);
+  if (const auto parent = cgroup::parent_path(workload); !parent_ || parent != *parent_) {
+    parent_ = std::string(parent);
+    by_parent_ = permitted(*parent_, pins);
+    restricted_ = by_parent_.cpus && !usable.is_subset_of(*by_parent_.cpus);
   }
+  if (configured.empty()) return restricted_ ? by_parent_.cpus : std::nullopt;
   auto allowed = narrowed(by_parent_.cpus, configured);
   if (!allowed || usable.is_subset_of(*allowed)) return std::nullopt;
   return allowed;

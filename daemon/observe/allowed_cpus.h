@@ -48,6 +48,7 @@ class AllowedCpus {
   std::map<std::string, Files> read_;
   std::optional<std::string> parent_;  // of the last call of of(), in this pass
   Permitted by_parent_;
+  bool restricted_ = false;  // by_parent_ lacks a usable vCPU
 };
 
 }  // namespace berth::daemon

@@ -86,6 +86,7 @@ cgroup::Discovery::Changes Observer::set_rules(std::vector<model::WorkloadRule> 
 }
 
 void Observer::follow(const cgroup::Discovery::Changes& changes) {
+  if (!changes.appeared.empty() || !changes.vanished.empty() || !changes.changed.empty()) ++generation_;
   if (changes.appeared.empty() && changes.vanished.empty()) return;
   allowed_.refresh();
   for (const auto& id : changes.vanished) sampler_.remove(id);

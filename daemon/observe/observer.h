@@ -80,6 +80,8 @@ class Observer {
   std::vector<std::string> read(double now);
   const Readings& readings() const { return sampler_.readings(); }
   const std::map<std::string, cgroup::FoundWorkload>& found() const { return discovery_->workloads(); }
+  // Another number whenever found() has changed.
+  std::uint64_t generation() const { return generation_; }
   // The workloads' own reports of progress; the next assemble() takes them in.
   ProgressReports& progress() { return progress_; }
   // The source of applications, executors and drivers for the next assemble(); null: there are none. The
@@ -115,10 +117,12 @@ class Observer {
            std::filesystem::path sys_root, int history);
   void follow(const cgroup::Discovery::Changes& changes);
   void keep_living_workloads();
+  bool is_in_place() const;
   // assemble() by concern; see observer_assemble.cpp.
   struct Pass;
   struct Entry;
   void take_applications(Pass& pass);
+  static void fill_identity(model::Workload& workload, const Entry& entry);
   void fill_usage(model::Workload& workload, const Entry& entry);
   void fill_spark(model::Workload& workload, const Entry& entry, const Pass& pass) const;
   void fill_progress(model::Workload& workload, const Entry& entry);
@@ -144,7 +148,17 @@ class Observer {
   ProgressReports progress_;
   std::shared_ptr<const spark::Observation> spark_;
   std::shared_ptr<const spark::Observation> spark_shown_;  // whose applications the snapshot holds
-  std::map<std::string, std::uint64_t> runs_;              // cgroup id whose samples the snapshot holds
+  // The sources of a workload of the snapshot. Both live as long as the workload is found.
+  struct Place {
+    const cgroup::FoundWorkload* found = nullptr;
+    const cgroup::Sampler::Reading* reading = nullptr;
+    std::uint64_t run = 0;       // cgroup id whose samples the snapshot holds
+    bool never_evicted = false;  // by its name
+  };
+  std::vector<Place> places_;  // in the order of the snapshot's workloads
+  std::uint64_t generation_ = 0;
+  std::uint64_t placed_ = 0;       // the generation that places_ is of
+  std::set<std::string> divided_;  // workloads that have leaves; likewise
   std::map<std::string, PastUsage> past_;
   std::map<std::string, std::string> leaf_problems_;
   model::Snapshot snapshot_;

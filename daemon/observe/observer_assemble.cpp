@@ -14,17 +14,6 @@ namespace berth::daemon {
 
 namespace {
 
-void keep_sample(std::vector<model::UsageSample>& usage, const model::UsageSample& sample,
-                 std::size_t history) {
-  if (usage.size() >= history) {
-    usage.erase(usage.begin(), usage.end() - static_cast<std::ptrdiff_t>(history - 1));
-  }
-  // Reserved at once: a thousand rings that grow side by side would leave as much memory in holes as they
-  // take.
-  usage.reserve(history);
-  usage.push_back(sample);
-}
-
 // Memory allocated before the processes were moved stays charged to their former cgroup, but is freed with
 // them.
 void count_resident(const std::filesystem::path& proc_root, const cgroup::Cgroup& leaf,
@@ -35,6 +24,9 @@ void count_resident(const std::filesystem::path& proc_root, const cgroup::Cgroup
 
 // `quota`, `memory_high`: values held for this very run, or null.
 void take_limits(model::Workload& workload, const Held* quota, const Held* memory_high) {
+  workload.original.reset();
+  workload.held_cpu.reset();
+  workload.held_memory.reset();
   if (quota == nullptr && memory_high == nullptr) return;
   auto& original = workload.original.emplace();
   original = {workload.cpu_quota_cores, workload.memory_high_bytes};
@@ -52,62 +44,57 @@ void take_limits(model::Workload& workload, const Held* quota, const Held* memor
 
 }  // namespace
 
-// The snapshot's workloads are those that can be read now, ascending, each with the samples of this very run.
-void Observer::keep_living_workloads() {
-  auto& workloads = snapshot_.workloads;
-  const auto lives = [](const cgroup::FoundWorkload* found_workload, const cgroup::Sampler::Reading* reading,
-                        std::uint64_t run) {
-    return found_workload != nullptr && found_workload->cgroup->id() == run && reading != nullptr &&
-           !reading->gone;
-  };
-  {
-    InOrder finds(found());
-    InOrder readings(sampler_.readings());
-    std::erase_if(runs_, [&](const auto& item) {
-      return !lives(finds.find(item.first), readings.find(item.first), item.second);
-    });
-  }
-  InOrder runs(runs_);
-  std::erase_if(workloads,
-                [&](const model::Workload& workload) { return runs.find(workload.id) == nullptr; });
-  if (workloads.size() == found().size()) return;
-  const auto old_size = static_cast<std::ptrdiff_t>(workloads.size());
-  InOrder readings(sampler_.readings());
-  for (const auto& [id, found_workload] : found()) {
-    const auto run = found_workload.cgroup->id();
-    if (!lives(&found_workload, readings.find(id), run) || !runs_.emplace(id, run).second) continue;
-    workloads.push_back(fresh_workload(found_workload.identity));
-    if (const auto past = past_.find(id); past != past_.end() && past->second.cgroup_id == run)
-      workloads.back().usage = std::move(past->second.usage);
-  }
-  past_.clear();
-  std::inplace_merge(workloads.begin(), workloads.begin() + old_size, workloads.end(),
-                     [](const model::Workload& a, const model::Workload& b) { return a.id < b.id; });
+// Whether the snapshot's workloads are still those that can be read.
+bool Observer::is_in_place() const {
+  return placed_ == generation_ && places_.size() == found().size() &&
+         std::none_of(places_.begin(), places_.end(), [](const Place& place) { return place.reading->gone; });
 }
 
-// The maps of a tick, and one pass over each in the order of the workloads' ids.
+// The snapshot's workloads are those that can be read now, ascending, each with the samples of this very run.
+void Observer::keep_living_workloads() {
+  if (is_in_place()) return;
+  std::vector<model::Workload> before = std::exchange(snapshot_.workloads, {});
+  const std::vector<Place> places_before = std::exchange(places_, {});
+  snapshot_.workloads.reserve(found().size());
+  places_.reserve(found().size());
+  divided_.clear();
+  std::size_t next = 0;  // of those before
+  InOrder readings(sampler_.readings());
+  for (const auto& [id, found_workload] : found()) {
+    if (!found_workload.leaf_of.empty()) divided_.insert(found_workload.leaf_of);
+    const auto* reading = readings.find(id);
+    if (reading == nullptr || reading->gone) continue;
+    const std::uint64_t run = found_workload.cgroup->id();
+    while (next < before.size() && before[next].id < id) ++next;
+    const bool known = next < before.size() && before[next].id == id && places_before[next].run == run;
+    auto& workload = snapshot_.workloads.emplace_back(known ? std::move(before[next++])
+                                                            : fresh_workload(found_workload.identity));
+    if (const auto past = past_.find(id); !known && past != past_.end() && past->second.cgroup_id == run)
+      workload.usage = std::move(past->second.usage);
+    places_.push_back(
+        {.found = &found_workload, .reading = reading, .run = run, .never_evicted = is_never_evicted(id)});
+  }
+  past_.clear();
+  placed_ = generation_;
+}
+
+// The values that berth holds, with one pass over each map in the order of the workloads' ids.
 struct Observer::Pass {
-  Pass(const Observer& observer, const SnapshotInputs& from)
-      : readings(observer.sampler_.readings()),
-        finds(observer.found()),
-        pins(from.holdings.cpus),
-        quotas(from.holdings.cpu_quota),
-        memory_limits(from.holdings.memory_high) {}
+  explicit Pass(const SnapshotInputs& from)
+      : pins(from.holdings.cpus), quotas(from.holdings.cpu_quota), memory_limits(from.holdings.memory_high) {}
 
   std::map<std::string, spark::Occupancy> spark;
-  std::set<std::string> divided;  // workloads that have leaves
-  InOrder<Readings> readings;
-  InOrder<std::map<std::string, cgroup::FoundWorkload>> finds;
   InOrder<HeldValues> pins;
   InOrder<HeldValues> quotas;
   InOrder<HeldValues> memory_limits;
 };
 
-// A workload's entries in these maps. Values that are held are null where another run holds them.
+// A workload's place, and the values held for it. They are null where another run holds them.
 struct Observer::Entry {
   const cgroup::Sampler::Reading& reading;
   const cgroup::FoundWorkload& found;
   std::uint64_t run;
+  bool never_evicted;
   const Held* pin;
   const Held* quota;
   const Held* memory_high;
@@ -118,20 +105,23 @@ struct Observer::Entry {
 const model::Snapshot& Observer::assemble(const SnapshotInputs& inputs) {
   keep_living_workloads();
   allowed_.begin_pass();
-  Pass pass(*this, inputs);
+  Pass pass(inputs);
   take_applications(pass);
-  for (auto& workload : snapshot_.workloads) {
-    const auto& found_workload = *pass.finds.find(workload.id);
-    const std::uint64_t run = found_workload.cgroup->id();
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    model::Workload& workload = snapshot_.workloads[i];
+    const Place& place = places_[i];
+    const std::uint64_t run = place.run;
     const auto of_this_run = [run](const Held* held) {
       return held != nullptr && held->cgroup_id == run ? held : nullptr;
     };
-    const Entry entry{.reading = *pass.readings.find(workload.id),
-                      .found = found_workload,
+    const Entry entry{.reading = *place.reading,
+                      .found = *place.found,
                       .run = run,
+                      .never_evicted = place.never_evicted,
                       .pin = of_this_run(pass.pins.find(workload.id)),
                       .quota = of_this_run(pass.quotas.find(workload.id)),
                       .memory_high = of_this_run(pass.memory_limits.find(workload.id))};
+    fill_identity(workload, entry);
     fill_usage(workload, entry);
     fill_spark(workload, entry, pass);
     fill_progress(workload, entry);
@@ -154,29 +144,39 @@ void Observer::take_applications(Pass& pass) {
     snapshot_.spark_apps = spark_ ? spark_->apps : std::vector<model::SparkApp>();
     spark_shown_ = spark_;
   }
-  for (const auto& [id, found_workload] : found())
-    if (!found_workload.leaf_of.empty()) pass.divided.insert(found_workload.leaf_of);
 }
 
-// Begins the workload anew. Its samples stay, with the newest one added.
+// Each function sets all figures that are its own, whatever the tick before left there. Strings and sets keep
+// their memory from tick to tick.
+void Observer::fill_identity(model::Workload& workload, const Entry& entry) {
+  const cgroup::Identity& identity = entry.found.identity;
+  workload.service = identity.service;
+  workload.workload_class = identity.workload_class;
+  workload.vcpus = identity.vcpus;
+  workload.memory_request_bytes = identity.memory_request_bytes;
+  workload.priority = identity.priority;
+  workload.evictable = identity.evictable;
+  workload.created = identity.created;
+  workload.deadline = identity.deadline;
+}
+
 void Observer::fill_usage(model::Workload& workload, const Entry& entry) {
-  auto usage = std::move(workload.usage);
-  const auto leaf_since = workload.leaf_since;
-  workload = fresh_workload(entry.found.identity);
-  workload.usage = std::move(usage);
-  if (entry.is_leaf()) workload.leaf_since = leaf_since.value_or(snapshot_.time);
+  workload.leaf_since =
+      entry.is_leaf() ? std::optional(workload.leaf_since.value_or(snapshot_.time)) : std::nullopt;
   // A snapshot assembled twice holds a reading once.
   const auto& newest = entry.reading.sample;
   if (newest && (workload.usage.empty() || workload.usage.back().time < newest->time)) {
     auto sample = *newest;
     if (entry.is_leaf()) count_resident(proc_root_, *entry.found.cgroup, sample);
-    keep_sample(workload.usage, sample, history_);
+    workload.usage.add(sample, history_);
   }
   workload.cpu_time_s = entry.reading.cpu_time_s;
   workload.cache_bytes = entry.reading.cache_bytes;
 }
 
 void Observer::fill_spark(model::Workload& workload, const Entry& entry, const Pass& pass) const {
+  workload.spark.reset();
+  workload.spared.reset();
   if (const auto occupancy = pass.spark.find(workload.id); occupancy != pass.spark.end()) {
     workload.spark = occupancy->second.identity;
     workload.spared = occupancy->second.spared;
@@ -184,16 +184,20 @@ void Observer::fill_spark(model::Workload& workload, const Entry& entry, const P
     workload.spared = "berth has just made this leaf, and has not looked at its executor yet";
   }
   // Executors in leaves must not end with the workload that started them, be that Spark's or not.
-  if (!workload.spared && pass.divided.contains(workload.id))
+  if (!workload.spared && divided_.contains(workload.id))
     workload.spared = "its executors have cgroups of their own, and are evicted one by one";
   const auto leafless = leaf_problems_.find(workload.id);
   if (workload.spared && leafless != leaf_problems_.end()) *workload.spared += "; " + leafless->second;
 }
 
 void Observer::fill_progress(model::Workload& workload, const Entry& entry) {
+  if (progress_.empty() && workload.progress.empty()) {
+    workload.progressed_at.reset();
+    return;
+  }
   workload.progress = progress_.of(workload.id, entry.run);
   workload.progressed_at = progress_.unchanged_since(workload.id, entry.run);
-  if (!workload.usage.empty()) workload.usage.back().progress = progress_.newest(workload.id, entry.run);
+  if (!workload.usage.empty()) workload.usage.set_progress(progress_.newest(workload.id, entry.run));
 }
 
 // Settings of this run take the place of the configured ones.
@@ -208,16 +212,15 @@ void Observer::fill_limits(model::Workload& workload, const Entry& entry, const 
   workload.cpu_quota_cores = entry.reading.cpu_quota_cores;
   workload.memory_high_bytes = entry.reading.memory_high_bytes;
   workload.cpu_throttled = entry.reading.cpu_throttled;
-  const model::CpuSet* configured = &entry.reading.cpus;
-  if (entry.pin != nullptr) {
-    workload.cpus = entry.pin->cpus;
-    workload.pinned_at = entry.pin->changed_at;
-    configured = &entry.pin->original_cpus;
-  }
+  const bool pinned = entry.pin != nullptr;
+  static const model::CpuSet kNone;
+  workload.cpus = pinned ? entry.pin->cpus : kNone;
+  workload.pinned_at = pinned ? std::optional(entry.pin->changed_at) : std::nullopt;
+  const model::CpuSet& configured = pinned ? entry.pin->original_cpus : entry.reading.cpus;
   take_limits(workload, entry.quota, entry.memory_high);
   if (has_cpuset_) {
     workload.allowed_cpus =
-        allowed_.of(workload.id, *configured, inputs.holdings.cpus, snapshot_.topology.usable());
+        allowed_.of(workload.id, configured, inputs.holdings.cpus, snapshot_.topology.usable());
   }
 }
 
@@ -227,12 +230,17 @@ void Observer::fill_exceptions(model::Workload& workload, const Entry& entry, co
   const bool left_alone = inputs.unmanaged.count(id) > 0;
   if (left_alone) workload.vcpus = std::nullopt;
   const auto fixed = [&](cgroup::Attribute limit) {
-    return left_alone || inputs.refused.count({id, limit}) > 0;
+    return left_alone || (!inputs.refused.empty() && inputs.refused.count({id, limit}) > 0);
   };
   // Most of a leaf's memory may be charged elsewhere, where its memory.high has no effect.
   workload.fixed = {.cpu = fixed(cgroup::Attribute::cpu_quota),
                     .memory = entry.is_leaf() || fixed(cgroup::Attribute::memory_high),
-                    .life = left_alone || is_never_evicted(id)};
+                    .life = left_alone || entry.never_evicted};
+  workload.evicted_at.reset();
+  // The holders of GPUs and the finds of stragglers are joined afterwards.
+  workload.gpus.clear();
+  workload.straggled_at.reset();
+  workload.pressed_at.reset();
   if (const auto* mark = inputs.evictions.of(id, entry.run)) {
     workload.evicted_at = mark->evicted_at;
     if (!mark->evicted_at) workload.fixed.life = true;

@@ -40,6 +40,8 @@ class ProgressReports {
   // stand still.
   void keep_counted_of(const std::set<std::string>& workloads);
 
+  // Whether no run has reported.
+  bool empty() const { return runs_.empty(); }
   // Oldest first; empty where this run never reported.
   std::vector<model::ProgressReport> of(const std::string& workload, std::uint64_t cgroup_id) const;
   // The newest figure, kept above or not.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/observe/straggler_watch.h"
 
+#include "daemon/ledger/held.h"
+
 #include <utility>
 
 #include <fmt/core.h>
@@ -72,20 +74,16 @@ StragglerWatch::News StragglerWatch::take(const model::Plan& plan, const RunOf& 
   return news;
 }
 
-std::optional<double> StragglerWatch::last_of(const SeenRuns& seen, const std::string& id,
-                                              std::uint64_t run) {
-  const auto found = seen.find(id);
-  if (found == seen.end() || found->second.cgroup_id != run) return std::nullopt;
-  return found->second.at;
-}
-
 void StragglerWatch::mark(model::Snapshot& snapshot, const RunOf& run_of) const {
   snapshot.straggler_seen_at = seen_at_;
-  for (auto& workload : snapshot.workloads) {
-    const auto run = run_of(workload.id);
-    workload.straggled_at = last_of(straggled_, workload.id, run);
-    workload.pressed_at = last_of(pressed_, workload.id, run);
-  }
+  const auto mark_each = [&](const SeenRuns& seen, std::optional<double> model::Workload::*at) {
+    for (const auto& [id, last] : seen) {
+      auto* workload = find_workload(snapshot, id);
+      if (workload != nullptr && run_of(id) == last.cgroup_id) workload->*at = last.at;
+    }
+  };
+  mark_each(straggled_, &model::Workload::straggled_at);
+  mark_each(pressed_, &model::Workload::pressed_at);
 }
 
 }  // namespace berth::daemon

@@ -31,7 +31,7 @@ class StragglerWatch {
   // Takes a plan's findings. A plan without the policy counts as one that found nothing.
   News take(const model::Plan& plan, const RunOf& run_of);
 
-  // Fills in straggled_at, pressed_at and straggler_seen_at.
+  // Fills in straggler_seen_at, and straggled_at and pressed_at of the workloads that have them.
   void mark(model::Snapshot& snapshot, const RunOf& run_of) const;
 
   // Of the last plan.
@@ -44,8 +44,6 @@ class StragglerWatch {
     double at = 0;  // epoch seconds of the last tick that found it
   };
   using SeenRuns = std::map<std::string, Seen>;  // by workload id
-  // Time when that run was last found.
-  static std::optional<double> last_of(const SeenRuns& seen, const std::string& id, std::uint64_t run);
   static bool see(SeenRuns& seen, const std::string& id, std::uint64_t run, double now);
 
   SeenRuns straggled_;
