@@ -61,7 +61,7 @@ struct FoundWorkload {
 // walks once. Without enough inotify watches, it walks every 10 s, or less often in a big tree.
 class Discovery {
  public:
-  // Walks the tree once. Raises the soft limit of open files; a quarter of it bounds the number of workloads.
+  // Walks the tree once. Raises the soft limit of open files; half of it bounds the number of workloads.
   // Error where the root cannot be opened, inotify is missing, or a rule's glob is invalid.
   static model::Result<std::unique_ptr<Discovery>> start(const Hierarchy& hierarchy,
                                                          std::vector<model::WorkloadRule> rules);

@@ -75,6 +75,9 @@ struct Sampler::State {
   std::size_t max_kept = 0;
   std::size_t round = 0;
   bool caches_wanted = false;
+  bool has_cpuset = true;
+  bool has_cpu = true;
+  bool has_memory = true;
 
   // Content of the file in `buffer`; nullopt with errno where it cannot be read.
   std::optional<std::string_view> read(const Entry& entry, KeptFile& file, std::array<char, 4096>& buffer) {
@@ -216,7 +219,10 @@ struct Sampler::State {
       return true;
     }
     if (!entry.last->sample) return true;
-    if (counters == *entry.counters) return false;  // nothing ran or waited
+    const model::CgroupCounters& before = *entry.counters;
+    const bool idle = counters.dispatches == before.dispatches && counters.run_ns == before.run_ns &&
+                      counters.run_delay_ns == before.run_delay_ns;
+    if (idle) return false;  // no bucket of the histogram grew either
     model::UsageSample& sample = *entry.last->sample;
     sample.runq_latency_us = model::delay_quantile_us(entry.counters->delay, counters.delay, 0.99);
     sample.runq_latency_p50_us = model::delay_quantile_us(entry.counters->delay, counters.delay, 0.5);
@@ -227,7 +233,7 @@ struct Sampler::State {
   }
 
   void read_memory(Entry& entry, const model::CgroupReading* bulk) {
-    if (!entry.last->sample) return;
+    if (!entry.last->sample || !has_memory) return;
     if (bulk != nullptr && bulk->accounts.memory_bytes) {
       entry.last->sample->memory_bytes = bulk->accounts.memory_bytes;
       return;
@@ -275,13 +281,17 @@ struct Sampler::State {
     entry.period_us = period_us;
   }
 
-  static void read_settings(Entry& entry) {
+  void read_settings(Entry& entry) const {
     const Cgroup& cgroup = *entry.cgroup;
-    read_cpus(cgroup, "cpuset.cpus", entry.cpus_text, entry.last->cpus);
-    read_cpus(cgroup, "cpuset.cpus.effective", entry.effective_text, entry.last->effective_cpus);
-    read_quota(entry);
-    std::array<char, 4096> buffer;
-    entry.last->memory_high_bytes = parse_bytes(setting(cgroup, "memory.high", buffer));
+    if (has_cpuset) {
+      read_cpus(cgroup, "cpuset.cpus", entry.cpus_text, entry.last->cpus);
+      read_cpus(cgroup, "cpuset.cpus.effective", entry.effective_text, entry.last->effective_cpus);
+    }
+    if (has_cpu) read_quota(entry);
+    if (has_memory) {
+      std::array<char, 4096> buffer;
+      entry.last->memory_high_bytes = parse_bytes(setting(cgroup, "memory.high", buffer));
+    }
     for (KeptFile* file : {&entry.cpu_stat, &entry.memory_current, &entry.cpu_pressure})
       file->missing = false;
     entry.settings_due = false;
@@ -289,7 +299,7 @@ struct Sampler::State {
 
   void read_cache(Entry& entry, bool due) const {
     std::optional<std::uint64_t>& cache = entry.last->cache_bytes;
-    if (!caches_wanted) {
+    if (!caches_wanted || !has_memory) {
       cache.reset();
     } else if (due || !cache) {
       cache = parse_inactive_file(entry.cgroup->read("memory.stat").value_or(""));
@@ -316,7 +326,12 @@ struct Sampler::State {
   }
 };
 
-Sampler::Sampler() : state_(std::make_unique<State>()) { state_->max_kept = os::raised_file_limit() / 2; }
+Sampler::Sampler() : state_(std::make_unique<State>()) { state_->max_kept = os::raised_file_limit() / 8 * 3; }
+Sampler::Sampler(const std::set<std::string>& controllers) : Sampler() {
+  state_->has_cpuset = controllers.contains("cpuset");
+  state_->has_cpu = controllers.contains("cpu");
+  state_->has_memory = controllers.contains("memory");
+}
 Sampler::~Sampler() = default;
 Sampler::Sampler(Sampler&&) noexcept = default;
 Sampler& Sampler::operator=(Sampler&&) noexcept = default;

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 namespace berth::cgroup {
@@ -22,13 +23,13 @@ struct BulkReading {
   std::function<const model::CgroupReading*(std::uint64_t cgroup_id)> find;
 };
 
-// Reads usage, memory and pressure of workloads from file descriptors kept open. At most half of
+// Reads usage, memory and pressure of workloads from file descriptors kept open. At most three eighths of
 // RLIMIT_NOFILE are kept; the other files are opened for each reading.
 //
 // Files that are costly to read are read only where they can have changed. Pressure is read where the usage
 // moved (and, where it is known, threads waited), or where there was pressure before. The settings
 // (cpuset.cpus, cpuset.cpus.effective, cpu.max, memory.high) are read in the first sample, after refresh(),
-// and every kSettingsPeriod samples. Of more than a thousand workloads, a sample reads the settings of
+// and every kSettingsPeriod samples. Of more than five hundred workloads, a sample reads the settings of
 // kMostTurns, so that a reading costs little on any host. The page cache costs more than all the rest; it is
 // read as often as the settings, while it is wanted.
 //
@@ -37,9 +38,12 @@ struct BulkReading {
 class Sampler {
  public:
   static constexpr std::size_t kSettingsPeriod = 10;
-  static constexpr std::size_t kMostTurns = 100;
+  static constexpr std::size_t kMostTurns = 50;
 
   Sampler();
+  // Looks for no files of controllers that are not in `controllers`, those of the tree's root: opening a file
+  // that is missing costs as much as reading one.
+  explicit Sampler(const std::set<std::string>& controllers);
   ~Sampler();
   Sampler(Sampler&&) noexcept;
   Sampler& operator=(Sampler&&) noexcept;

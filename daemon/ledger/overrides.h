@@ -32,6 +32,7 @@ class Overrides {
   // Drops the runs for which `lives` (workload, cgroup id) is false.
   void keep_if(const std::function<bool(const std::string&, std::uint64_t)>& lives);
 
+  bool empty() const { return runs_.empty(); }
   void apply(model::Workload& workload, std::uint64_t cgroup_id) const;
   // Applies the settings of the run `cgroup_id` of `origin` to its leaf `workload`. vCPUs are left out: the
   // whole requests them.

@@ -43,6 +43,8 @@ class GpuHolders {
   // counts as used by its workload. `run_of` gives the cgroup id of a workload.
   void join(model::Snapshot& snapshot, const RunOf& run_of);
 
+  bool has_gpus() const { return !gpus_.empty(); }
+
  private:
   std::filesystem::path proc_root_;
   std::optional<std::uint64_t> reading_;

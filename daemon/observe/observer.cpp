@@ -49,6 +49,7 @@ Observer::Observer(const cgroup::Hierarchy& hierarchy, std::filesystem::path pro
       sys_root_(std::move(sys_root)),
       history_(static_cast<std::size_t>(history)),
       has_cpuset_(hierarchy.controllers.count("cpuset") > 0),
+      sampler_(hierarchy.controllers),
       allowed_(hierarchy.root),
       gpus_({.sys_root = sys_root_, .proc_root = proc_root_}),
       gpu_holders_(proc_root_) {

@@ -116,11 +116,12 @@ class Observer {
   Observer(const cgroup::Hierarchy& hierarchy, std::filesystem::path proc_root,
            std::filesystem::path sys_root, int history);
   void follow(const cgroup::Discovery::Changes& changes);
-  void keep_living_workloads();
+  bool keep_living_workloads();
   bool is_in_place() const;
   // assemble() by concern; see observer_assemble.cpp.
   struct Pass;
   struct Entry;
+  bool has_facts(const SnapshotInputs& inputs, const Pass& pass) const;
   void take_applications(Pass& pass);
   static void fill_identity(model::Workload& workload, const Entry& entry);
   void fill_usage(model::Workload& workload, const Entry& entry);
@@ -154,11 +155,13 @@ class Observer {
     const cgroup::Sampler::Reading* reading = nullptr;
     std::uint64_t run = 0;       // cgroup id whose samples the snapshot holds
     bool never_evicted = false;  // by its name
+    bool leaf = false;
   };
   std::vector<Place> places_;  // in the order of the snapshot's workloads
   std::uint64_t generation_ = 0;
   std::uint64_t placed_ = 0;       // the generation that places_ is of
   std::set<std::string> divided_;  // workloads that have leaves; likewise
+  bool had_facts_ = false;         // the pass before had facts
   std::map<std::string, PastUsage> past_;
   std::map<std::string, std::string> leaf_problems_;
   model::Snapshot snapshot_;

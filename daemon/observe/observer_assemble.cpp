@@ -51,8 +51,9 @@ bool Observer::is_in_place() const {
 }
 
 // The snapshot's workloads are those that can be read now, ascending, each with the samples of this very run.
-void Observer::keep_living_workloads() {
-  if (is_in_place()) return;
+// Returns whether any is new or gone, or has another identity.
+bool Observer::keep_living_workloads() {
+  if (is_in_place()) return false;
   std::vector<model::Workload> before = std::exchange(snapshot_.workloads, {});
   const std::vector<Place> places_before = std::exchange(places_, {});
   snapshot_.workloads.reserve(found().size());
@@ -71,11 +72,15 @@ void Observer::keep_living_workloads() {
                                                             : fresh_workload(found_workload.identity));
     if (const auto past = past_.find(id); !known && past != past_.end() && past->second.cgroup_id == run)
       workload.usage = std::move(past->second.usage);
-    places_.push_back(
-        {.found = &found_workload, .reading = reading, .run = run, .never_evicted = is_never_evicted(id)});
+    places_.push_back({.found = &found_workload,
+                       .reading = reading,
+                       .run = run,
+                       .never_evicted = is_never_evicted(id),
+                       .leaf = !found_workload.leaf_of.empty()});
   }
   past_.clear();
   placed_ = generation_;
+  return true;
 }
 
 // The values that berth holds, with one pass over each map in the order of the workloads' ids.
@@ -95,18 +100,29 @@ struct Observer::Entry {
   const cgroup::FoundWorkload& found;
   std::uint64_t run;
   bool never_evicted;
+  bool leaf;
   const Held* pin;
   const Held* quota;
   const Held* memory_high;
-
-  bool is_leaf() const { return !found.leaf_of.empty(); }
 };
 
+// Whether anything but readings and held values says something of any workload.
+bool Observer::has_facts(const SnapshotInputs& inputs, const Pass& pass) const {
+  return !pass.spark.empty() || !divided_.empty() || !leaf_problems_.empty() || !progress_.empty() ||
+         !inputs.overrides.empty() || !inputs.unmanaged.empty() || !inputs.refused.empty() ||
+         !inputs.evictions.by_workload.empty() || !inputs.stragglers.empty() ||
+         !snapshot_.topology.gpus().empty() || gpu_holders_.has_gpus();
+}
+
 const model::Snapshot& Observer::assemble(const SnapshotInputs& inputs) {
-  keep_living_workloads();
+  const bool moved = keep_living_workloads();
   allowed_.begin_pass();
   Pass pass(inputs);
   take_applications(pass);
+  const bool facts = has_facts(inputs, pass);
+  const bool had_facts = std::exchange(had_facts_, facts);
+  // Without facts, now and in the pass before, each workload still is as its identity says.
+  const bool as_found = !moved && !facts && !had_facts;
   for (std::size_t i = 0; i < places_.size(); ++i) {
     model::Workload& workload = snapshot_.workloads[i];
     const Place& place = places_[i];
@@ -118,15 +134,17 @@ const model::Snapshot& Observer::assemble(const SnapshotInputs& inputs) {
                       .found = *place.found,
                       .run = run,
                       .never_evicted = place.never_evicted,
+                      .leaf = place.leaf,
                       .pin = of_this_run(pass.pins.find(workload.id)),
                       .quota = of_this_run(pass.quotas.find(workload.id)),
                       .memory_high = of_this_run(pass.memory_limits.find(workload.id))};
-    fill_identity(workload, entry);
     fill_usage(workload, entry);
+    fill_limits(workload, entry, inputs);
+    if (as_found) continue;
+    fill_identity(workload, entry);
     fill_spark(workload, entry, pass);
     fill_progress(workload, entry);
     fill_settings(workload, entry, inputs);
-    fill_limits(workload, entry, inputs);
     fill_exceptions(workload, entry, inputs);
   }
   gpu_holders_.join(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
@@ -162,12 +180,12 @@ void Observer::fill_identity(model::Workload& workload, const Entry& entry) {
 
 void Observer::fill_usage(model::Workload& workload, const Entry& entry) {
   workload.leaf_since =
-      entry.is_leaf() ? std::optional(workload.leaf_since.value_or(snapshot_.time)) : std::nullopt;
+      entry.leaf ? std::optional(workload.leaf_since.value_or(snapshot_.time)) : std::nullopt;
   // A snapshot assembled twice holds a reading once.
   const auto& newest = entry.reading.sample;
   if (newest && (workload.usage.empty() || workload.usage.back().time < newest->time)) {
     auto sample = *newest;
-    if (entry.is_leaf()) count_resident(proc_root_, *entry.found.cgroup, sample);
+    if (entry.leaf) count_resident(proc_root_, *entry.found.cgroup, sample);
     workload.usage.add(sample, history_);
   }
   workload.cpu_time_s = entry.reading.cpu_time_s;
@@ -180,7 +198,7 @@ void Observer::fill_spark(model::Workload& workload, const Entry& entry, const P
   if (const auto occupancy = pass.spark.find(workload.id); occupancy != pass.spark.end()) {
     workload.spark = occupancy->second.identity;
     workload.spared = occupancy->second.spared;
-  } else if (entry.is_leaf() && (!spark_ || spark_->looked_at <= *workload.leaf_since)) {
+  } else if (entry.leaf && (!spark_ || spark_->looked_at <= *workload.leaf_since)) {
     workload.spared = "berth has just made this leaf, and has not looked at its executor yet";
   }
   // Executors in leaves must not end with the workload that started them, be that Spark's or not.
@@ -203,7 +221,7 @@ void Observer::fill_progress(model::Workload& workload, const Entry& entry) {
 // Settings of this run take the place of the configured ones.
 void Observer::fill_settings(model::Workload& workload, const Entry& entry,
                              const SnapshotInputs& inputs) const {
-  if (entry.is_leaf())
+  if (entry.leaf)
     inputs.overrides.apply_to_leaf(workload, entry.found.leaf_of, cgroup_id(entry.found.leaf_of));
   inputs.overrides.apply(workload, entry.run);
 }
@@ -234,7 +252,7 @@ void Observer::fill_exceptions(model::Workload& workload, const Entry& entry, co
   };
   // Most of a leaf's memory may be charged elsewhere, where its memory.high has no effect.
   workload.fixed = {.cpu = fixed(cgroup::Attribute::cpu_quota),
-                    .memory = entry.is_leaf() || fixed(cgroup::Attribute::memory_high),
+                    .memory = entry.leaf || fixed(cgroup::Attribute::memory_high),
                     .life = left_alone || entry.never_evicted};
   workload.evicted_at.reset();
   // The holders of GPUs and the finds of stragglers are joined afterwards.

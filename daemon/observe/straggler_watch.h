@@ -34,6 +34,9 @@ class StragglerWatch {
   // Fills in straggler_seen_at, and straggled_at and pressed_at of the workloads that have them.
   void mark(model::Snapshot& snapshot, const RunOf& run_of) const;
 
+  // Whether mark() has any workload to mark.
+  bool empty() const { return straggled_.empty() && pressed_.empty(); }
+
   // Of the last plan.
   std::size_t stragglers() const { return stragglers_; }
   std::size_t relocations() const { return relocations_; }

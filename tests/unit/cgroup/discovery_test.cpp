@@ -430,7 +430,7 @@ TEST_F(DiscoveryTest, GroupsThatAreNoWorkloadsCostNoDescriptor) {
 }
 
 TEST_F(DiscoveryTest, WorkloadsEndWhereTheOpenFilesWould) {
-  for (int i = 0; i < 30; ++i) tree.make("g" + std::to_string(i));
+  for (int i = 0; i < 50; ++i) tree.make("g" + std::to_string(i));
   // In a process of its own: a hard limit cannot be raised again.
   const pid_t child = fork();
   ASSERT_GE(child, 0);
@@ -438,8 +438,8 @@ TEST_F(DiscoveryTest, WorkloadsEndWhereTheOpenFilesWould) {
     const rlimit few{80, 80};
     if (setrlimit(RLIMIT_NOFILE, &few) != 0) _exit(10);
     start({best_effort("g*")});
-    if (discovery->workloads().size() != 20) _exit(11);
-    _exit(changes.warnings.size() == 1 && warned({"20 workloads", "limit of open files"}) ? 0 : 12);
+    if (discovery->workloads().size() != 40) _exit(11);
+    _exit(changes.warnings.size() == 1 && warned({"40 workloads", "limit of open files"}) ? 0 : 12);
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);

@@ -261,7 +261,7 @@ TEST_F(SamplerTest, BeyondItsShareOfTheDescriptorsItOpensForEachReading) {
       frugal.add(name, Cgroup::open(tree.root(), name).value());
     }
     frugal.sample(1);
-    if (open_files() - before != 20 + limit / 2) _exit(11);
+    if (open_files() - before != 20 + limit / 8 * 3) _exit(11);
     let_pass(0.002);
     for (const auto& [name, reading] : frugal.sample(2)) {
       if (!reading.sample || reading.sample->memory_bytes != 1 || reading.cpu_pressure_some_avg10 != 1.0)
