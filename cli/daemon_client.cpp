@@ -107,7 +107,7 @@ bool is_absence(const std::string& name) {
 }
 
 Problem to_problem(const sdbus::Error& error, const char* action) {
-  const std::string name = error.getName();
+  const std::string& name = error.getName();
   const std::string& message = error.getMessage();
   if (name == bus::kInvalidInput) return {Exit::wrong_use, message};
   if (name == bus::kRefused) return {Exit::refused, "refused: " + message};

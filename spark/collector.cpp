@@ -58,6 +58,7 @@ std::optional<std::string> more_than_one(const std::vector<const Member*>& membe
                                          const std::string& workload,
                                          const std::map<std::string, Bystanders>* bystanders) {
   std::vector<std::string> parts;
+  parts.reserve(members.size());
   std::size_t more = 0;
   for (const Member* member : members) parts.push_back(text_of(*member));
   if (bystanders != nullptr) {
@@ -181,6 +182,7 @@ std::optional<std::string> shared_now(const std::filesystem::path& proc_root, co
   }
   if (members.empty()) return std::nullopt;
   std::vector<const Member*> here;
+  here.reserve(members.size());
   for (const Member& member : members) here.push_back(&member);
   const auto bystanders = find_bystanders(proc_root, processes);
   return more_than_one(here, workload, &bystanders);

@@ -405,7 +405,7 @@ model::Result<void> Leaves::make_scope(const cgroup::FoundWorkload& target, cons
   const auto weight = [&](const char* file) {
     return target.cgroup->has(file) ? std::optional(wanted.weight) : std::nullopt;
   };
-  const auto started = options_.scopes()->start_scope(
+  auto started = options_.scopes()->start_scope(
       {.unit = std::string(cgroup::last_component(wanted.leaf)),
        .description = fmt::format("{}, apart from {}", wanted.executor, target.systemd_unit),
        .slice = slice.empty() ? "-.slice" : slice,

@@ -19,8 +19,6 @@ namespace berth::daemon {
 
 namespace {
 
-using model::ErrorKind;
-
 // Room for thousands of workloads with all settings.
 constexpr std::uintmax_t kMostBytes = std::uintmax_t{16} << 20;
 

@@ -85,6 +85,7 @@ inline void emit_changes(sd_bus* bus, const std::string& path, const char* inter
                          std::vector<std::string> names) {
   if (names.empty()) return;
   std::vector<char*> list;
+  list.reserve(names.size() + 1);
   for (std::string& name : names) list.push_back(name.data());
   list.push_back(nullptr);
   check(sd_bus_emit_properties_changed_strv(bus, path.c_str(), interface, list.data()), "PropertiesChanged");

@@ -67,8 +67,8 @@ int explain(sd_bus_message* call, void* userdata, sd_bus_error* error) {
     const char* subject = nullptr;
     if (const int r = sd_bus_message_read(call, "s", &subject); r < 0) return r;
     if (is_too_long(call, "subject", subject)) return 1;
-    auto document = manager(userdata).control().explain_json(subject);
-    if (document) return reply(call, std::move(*document));
+    const auto document = manager(userdata).control().explain_json(subject);
+    if (document) return reply(call, *document);
     refuse(call, error_name(document.error()), document.error().message());
     return 1;
   });
@@ -300,7 +300,7 @@ ManagerObject::ManagerObject(sd_bus* bus, Control& control, Polkit& polkit)
 }
 
 template <typename Act>
-int ManagerObject::authorised(sd_bus_message* call, Act act, const char* action, Polkit::Exempt exempt) {
+int ManagerObject::authorised(sd_bus_message* call, Act act, const char* action, const Polkit::Exempt& exempt) {
   // std::function needs a callable that can be copied.
   const std::shared_ptr<sd_bus_message> held(sd_bus_message_ref(call), sd_bus_message_unref);
   const auto answer = [held, act = std::move(act)](const Verdict& verdict) {
@@ -318,7 +318,7 @@ int ManagerObject::authorised(sd_bus_message* call, Act act, const char* action,
       refuse(held.get(), bus::kFailed, error.what());
     }
   };
-  polkit_.check(call, action, answer, std::move(exempt));
+  polkit_.check(call, action, answer, exempt);
   return 1;  // answered, or going to be
 }
 

@@ -39,7 +39,7 @@ class ManagerObject {
   // error.
   template <typename Act>
   int authorised(sd_bus_message* call, Act act, const char* action = bus::kManageAction,
-                 Polkit::Exempt exempt = {});
+                 const Polkit::Exempt& exempt = {});
 
  private:
   struct Announced {
