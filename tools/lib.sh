@@ -48,6 +48,9 @@ build() {
   ninja -C "$dir" --quiet "$@"
 }
 
+# cached COMPILER: the compiler, behind ccache where that is installed: meson puts it before the default compiler alone.
+cached() { if command -v ccache >/dev/null; then echo "ccache $1"; else echo "$1"; fi; }
+
 # Where ccache is installed, meson uses it. Its files lie beside all else that is slow to make, and fit another checkout.
 use_compiler_cache() {
   [ -n "${CCACHE_DIR:-}" ] || [ "$(id -u)" -ne 0 ] || export CCACHE_DIR=${BERTH_CACHE:-/var/cache/berth}/ccache
