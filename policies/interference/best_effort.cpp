@@ -52,7 +52,9 @@ void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& dem
 
   for (const model::Workload* workload : workloads) {
     if (workload->workload_class != model::WorkloadClass::best_effort) continue;
-    const model::CpuSet target = workload->allowed_cpus ? pool & *workload->allowed_cpus : pool;
+    model::CpuSet within;
+    if (workload->allowed_cpus) within = pool & *workload->allowed_cpus;
+    const model::CpuSet& target = workload->allowed_cpus ? within : pool;
     std::optional<std::string> unpin;
     if (!confines) {
       unpin = "no latency-sensitive instance owns vCPUs, so it may use all";
@@ -61,13 +63,13 @@ void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& dem
                           workload->allowed_cpus->to_string(), pool.to_string());
       proposal.findings.unconfined.push_back({.workload = workload->id, .reason = *unpin});
     } else if (workload->cpus != target) {
-      const std::string within =
+      const std::string limits =
           workload->allowed_cpus ? fmt::format("; its allowed CPUs {}", workload->allowed_cpus->to_string())
                                  : std::string();
       proposal.actions.push_back({.what = model::PinAction{.workload = workload->id, .cpus = target},
                                   .policy = kPolicy,
                                   .decision = {},
-                                  .reason = pool_text + within});
+                                  .reason = pool_text + limits});
     }
     if (unpin && !workload->cpus.empty()) {
       proposal.actions.push_back({.what = model::UnpinAction{.workload = workload->id},
