@@ -300,7 +300,8 @@ ManagerObject::ManagerObject(sd_bus* bus, Control& control, Polkit& polkit)
 }
 
 template <typename Act>
-int ManagerObject::authorised(sd_bus_message* call, Act act, const char* action, const Polkit::Exempt& exempt) {
+int ManagerObject::authorised(sd_bus_message* call, Act act, const char* action,
+                              const Polkit::Exempt& exempt) {
   // std::function needs a callable that can be copied.
   const std::shared_ptr<sd_bus_message> held(sd_bus_message_ref(call), sd_bus_message_unref);
   const auto answer = [held, act = std::move(act)](const Verdict& verdict) {

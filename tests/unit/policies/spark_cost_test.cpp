@@ -4,7 +4,6 @@
 #include "policies/victim.h"
 #include "tests/unit/policies/spark_nodes.h"
 
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
