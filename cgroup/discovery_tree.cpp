@@ -47,7 +47,7 @@ Tree::Tree(const Hierarchy& hierarchy, Watcher watcher)
     : root_path_(hierarchy.root),
       proc_root_(hierarchy.proc_root),
       watcher_(std::move(watcher)),
-      // A quarter for the workloads' directories; the sampler and the rest of the program need the others.
+      // Half for the workloads' directories; the sampler and the rest of the program need the others.
       max_workloads_(os::raised_file_limit() / 2) {}
 
 model::Result<void> Tree::rescan() {

@@ -366,7 +366,8 @@ void Sampler::want_caches(bool wanted) { state_->caches_wanted = wanted; }
 const Sampler::Readings& Sampler::readings() const { return state_->readings; }
 
 const Sampler::Readings& Sampler::sample(double now, const BulkReading& bulk) {
-  const std::size_t period = std::max(kSettingsPeriod, state_->entries.size() / kMostTurns);
+  const std::size_t period =
+      std::max(kSettingsPeriod, (state_->entries.size() + kMostTurns - 1) / kMostTurns);
   std::size_t position = state_->round++ % period;
   for (auto& [id, entry] : state_->entries) {
     const bool turn = position++ % period == 0;

@@ -11,7 +11,7 @@ namespace {
 
 // As many dropped samples are erased at once.
 constexpr std::size_t kSlack = 8;
-// Up to here, sums of whole numbers of bytes are exact in any order (2^53).
+// Below this, sums of whole numbers of bytes are exact in any order (2^53).
 constexpr double kExactBytes = 9007199254740992.0;
 
 // The finalizer of splitmix64: it spreads every bit of a time over the whole number.
@@ -39,7 +39,7 @@ void include(UsageWindow::Figures& figures, const std::optional<double>& value) 
 // Whether the sum without `value`, its first term, is known to the last bit.
 bool subtract(double& sum, double value, bool whole) {
   if (value == 0) return true;
-  if (!whole || sum > kExactBytes) return false;
+  if (!whole || sum >= kExactBytes) return false;
   sum -= value;
   return true;
 }
