@@ -30,8 +30,8 @@ struct BulkReading {
 // moved (and, where it is known, threads waited), or where there was pressure before. The settings
 // (cpuset.cpus, cpuset.cpus.effective, cpu.max, memory.high) are read in the first sample, after refresh(),
 // and every kSettingsPeriod samples. Of more than five hundred workloads, a sample reads the settings of
-// kMostTurns. The page cache costs more than all the rest; it is
-// read as often as the settings, while it is wanted.
+// kMostTurns. The page cache costs more than all the rest. It is read as often as the settings, while it is
+// wanted.
 //
 // Each sample reads the settings of a share of the workloads, with their pressure. A missing file is tried
 // again then.

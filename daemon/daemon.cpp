@@ -446,9 +446,8 @@ void Daemon::keep_to_budget(double read_cpu_s) {
 
 void Daemon::count_workloads() {
   counts_ = {};
-  const auto& left_alone = unmanaged();
   for (const auto& workload : observer_->snapshot().workloads) {
-    if (!left_alone.empty() && left_alone.count(workload.id) > 0) {
+    if (unmanaged().count(workload.id) > 0) {
       ++counts_.unmanaged;
     } else if (workload.workload_class == model::WorkloadClass::latency_sensitive) {
       ++counts_.latency_sensitive;

@@ -165,7 +165,7 @@ policies::Host Admissions::host_as_advertised(const Node& node) {
 }
 
 // The node for a newcomer. All other awaited work is in its place. Where such work has no place at present,
-// the node keeps what was promised to it.
+// its promised resources stay set aside.
 policies::Host Admissions::host_with_promises(const Node& node, const std::string& but) {
   policies::Host host = host_as_advertised(node);
   auto others = node.observer.snapshot().pending;

@@ -29,9 +29,7 @@ std::string host_name() {
 
 }  // namespace
 
-model::Workload fresh_workload(const cgroup::Identity& identity) {
-  model::Workload workload;
-  workload.id = identity.id;
+void take_identity(model::Workload& workload, const cgroup::Identity& identity) {
   workload.service = identity.service;
   workload.workload_class = identity.workload_class;
   workload.vcpus = identity.vcpus;
@@ -40,6 +38,12 @@ model::Workload fresh_workload(const cgroup::Identity& identity) {
   workload.evictable = identity.evictable;
   workload.created = identity.created;
   workload.deadline = identity.deadline;
+}
+
+model::Workload fresh_workload(const cgroup::Identity& identity) {
+  model::Workload workload;
+  workload.id = identity.id;
+  take_identity(workload, identity);
   return workload;
 }
 

@@ -29,6 +29,8 @@
 
 namespace berth::daemon {
 
+// Sets what the identity says of a workload, except the id.
+void take_identity(model::Workload& workload, const cgroup::Identity& identity);
 // A workload with its identity, and without any readings.
 model::Workload fresh_workload(const cgroup::Identity& identity);
 
@@ -123,7 +125,6 @@ class Observer {
   struct Entry;
   bool has_facts(const SnapshotInputs& inputs, const Pass& pass) const;
   void take_applications(Pass& pass);
-  static void fill_identity(model::Workload& workload, const Entry& entry);
   void fill_usage(model::Workload& workload, const Entry& entry);
   void fill_spark(model::Workload& workload, const Entry& entry, const Pass& pass) const;
   void fill_progress(model::Workload& workload, const Entry& entry);

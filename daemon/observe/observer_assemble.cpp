@@ -141,7 +141,7 @@ const model::Snapshot& Observer::assemble(const SnapshotInputs& inputs) {
     fill_usage(workload, entry);
     fill_limits(workload, entry, inputs);
     if (as_found) continue;
-    fill_identity(workload, entry);
+    take_identity(workload, entry.found.identity);
     fill_spark(workload, entry, pass);
     fill_progress(workload, entry);
     fill_settings(workload, entry, inputs);
@@ -166,18 +166,6 @@ void Observer::take_applications(Pass& pass) {
 
 // Each function sets all figures that are its own, whatever the tick before left there. Strings and sets keep
 // their memory from tick to tick.
-void Observer::fill_identity(model::Workload& workload, const Entry& entry) {
-  const cgroup::Identity& identity = entry.found.identity;
-  workload.service = identity.service;
-  workload.workload_class = identity.workload_class;
-  workload.vcpus = identity.vcpus;
-  workload.memory_request_bytes = identity.memory_request_bytes;
-  workload.priority = identity.priority;
-  workload.evictable = identity.evictable;
-  workload.created = identity.created;
-  workload.deadline = identity.deadline;
-}
-
 void Observer::fill_usage(model::Workload& workload, const Entry& entry) {
   workload.leaf_since =
       entry.leaf ? std::optional(workload.leaf_since.value_or(snapshot_.time)) : std::nullopt;
@@ -209,10 +197,6 @@ void Observer::fill_spark(model::Workload& workload, const Entry& entry, const P
 }
 
 void Observer::fill_progress(model::Workload& workload, const Entry& entry) {
-  if (progress_.empty() && workload.progress.empty()) {
-    workload.progressed_at.reset();
-    return;
-  }
   workload.progress = progress_.of(workload.id, entry.run);
   workload.progressed_at = progress_.unchanged_since(workload.id, entry.run);
   if (!workload.usage.empty()) workload.usage.set_progress(progress_.newest(workload.id, entry.run));
@@ -248,7 +232,7 @@ void Observer::fill_exceptions(model::Workload& workload, const Entry& entry, co
   const bool left_alone = inputs.unmanaged.count(id) > 0;
   if (left_alone) workload.vcpus = std::nullopt;
   const auto fixed = [&](cgroup::Attribute limit) {
-    return left_alone || (!inputs.refused.empty() && inputs.refused.count({id, limit}) > 0);
+    return left_alone || inputs.refused.count({id, limit}) > 0;
   };
   // Most of a leaf's memory may be charged elsewhere, where its memory.high has no effect.
   workload.fixed = {.cpu = fixed(cgroup::Attribute::cpu_quota),

@@ -75,7 +75,7 @@ inline model::Workload sensitive(std::initializer_list<std::uint64_t> bytes) {
   return made;
 }
 
-// 16 GiB, of which so much is available; at time 1000.
+// A node with 16 GiB at time 1000; `available` bytes are not in use.
 inline model::Snapshot snapshot(std::uint64_t available, std::vector<model::Workload> workloads,
                                 std::vector<model::SparkApp> apps = {}) {
   model::Snapshot made = snapshot_of(host({}));

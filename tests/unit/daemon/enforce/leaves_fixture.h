@@ -58,7 +58,7 @@ class FakeScopes final : public cgroup::ScopeMaker {
 
 class LeavesTest : public testing::Test {
  protected:
-  // A Worker (4) and two executors (7 and 9) in one cgroup, of which 7 has started a 8.
+  // A Worker (4) and two executors (7 and 9) in one cgroup. Executor 7 has started process 8.
   void set_up(const std::string& id) {
     worker = id;
     tree.make(std::string(cgroup::parent_path(id)));
