@@ -59,72 +59,70 @@ model::Error missing_controller(const std::filesystem::path& root, const Cgroup&
 }
 
 // Every CPU the kernel could ever bring online; nullopt where that cannot be read.
-std::optional<std::string> possible_cpus(const std::filesystem::path& sys_root) {
+std::optional<model::CpuSet> possible_cpus(const std::filesystem::path& sys_root) {
   std::ifstream file(sys_root / "devices/system/cpu/possible");
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  const auto cpus = model::CpuSet::parse(text);
+  auto cpus = model::CpuSet::parse(text);
   if (!cpus || cpus->empty()) return std::nullopt;
-  return cpus->to_string();
+  return std::move(*cpus);
 }
 
-model::Result<void> read_back(const Cgroup& cgroup, Attribute attribute, const std::string& value) {
-  const auto now = read_attribute(cgroup, attribute);
+model::Result<void> read_back(const Cgroup& cgroup, const Value& value) {
+  const auto now = read_value(cgroup, attribute_of(value));
   if (!now) return model::fail(now.error());
   if (*now == value) return {};
   return model::fail(model::ErrorKind::io,
                      fmt::format("cgroup \"{}\": {} reads \"{}\" after \"{}\" was written", cgroup.path(),
-                                 control_file(attribute), *now, value));
+                                 control_file(attribute_of(value)), to_text(*now), to_text(value)));
 }
 
 model::Error no_group() { return {model::ErrorKind::gone, "the cgroup no longer exists"}; }
 
 }  // namespace
 
-model::Result<std::string> write_attribute(const Cgroup& cgroup, Attribute attribute,
-                                           const std::string& value, const std::filesystem::path& sys_root) {
-  const auto written = cgroup.write(control_file(attribute), value);
+model::Result<Value> write_value(const Cgroup& cgroup, const Value& value,
+                                 const std::filesystem::path& sys_root) {
+  const char* file = control_file(attribute_of(value));
+  const auto written = cgroup.write(file, to_text(value));
   if (written) {
-    if (const auto same = read_back(cgroup, attribute, value); !same) return model::fail(same.error());
+    if (const auto same = read_back(cgroup, value); !same) return model::fail(same.error());
     return value;
   }
-  if (attribute != Attribute::cpus || !value.empty() || written.error().errno_value() != ENOSPC) {
+  if (value != Value(model::CpuSet()) || written.error().errno_value() != ENOSPC) {
     return model::fail(written.error());
   }
-  const auto all = possible_cpus(sys_root);
+  auto all = possible_cpus(sys_root);
   if (!all) return model::fail(written.error());
-  if (const auto widened = cgroup.write(control_file(attribute), *all); !widened) {
+  if (const auto widened = cgroup.write(file, all->to_string()); !widened)
     return model::fail(widened.error());
-  }
-  return *all;
+  return std::move(*all);
 }
 
-std::optional<std::string> burst_above(const Cgroup& cgroup, const std::string& cpu_max) {
-  const auto limit = parse_cpu_max(cpu_max);
+std::optional<std::string> burst_above(const Cgroup& cgroup, const CpuMax& limit) {
   const auto burst = cgroup.read("cpu.max.burst");
-  if (!limit || !limit->quota_us || !burst) return std::nullopt;
+  if (!limit.quota_us || !burst) return std::nullopt;
   std::uint64_t burst_us = 0;
   std::from_chars(burst->data(), burst->data() + burst->size(), burst_us);
-  if (burst_us <= *limit->quota_us) return std::nullopt;
+  if (burst_us <= *limit.quota_us) return std::nullopt;
   return fmt::format("cpu.max.burst is {} us, and the kernel takes no quota below it", burst_us);
 }
 
-model::Result<void> check_granted(const Cgroup& cgroup, const std::string& cpus,
+model::Result<void> check_granted(const Cgroup& cgroup, const model::CpuSet& cpus,
                                   const std::filesystem::path& cgroup_root) {
-  const auto wanted = model::CpuSet::parse(cpus);
   const auto text = cgroup.read("cpuset.cpus.effective");
-  if (!wanted || !text) return {};  // nothing to hold it against
+  if (!text) return {};  // nothing to hold it against
   const auto granted = model::CpuSet::parse(*text);
   // The kernel grants a subset of the group's cpulist. So the two are equal where the subset holds all of it.
-  if (!granted || wanted->is_subset_of(*granted)) return {};
-  std::string message =
-      fmt::format("cgroup \"{}\": asked for vCPUs {}, granted {}", cgroup.path(), cpus, granted->to_string());
+  if (!granted || cpus.is_subset_of(*granted)) return {};
+  std::string message = fmt::format("cgroup \"{}\": asked for vCPUs {}, granted {}", cgroup.path(),
+                                    cpus.to_string(), granted->to_string());
   for (std::string path = cgroup.path(); !path.empty();) {
     const std::size_t slash = path.rfind('/');
     path.resize(slash == std::string::npos ? 0 : slash);
     const auto above = Cgroup::open(cgroup_root, path);
     const auto limit = above ? (*above)->read("cpuset.cpus") : model::fail(above.error());
     const auto limit_cpus = limit ? model::CpuSet::parse(*limit) : model::fail(limit.error());
-    if (limit_cpus && !limit_cpus->empty() && !wanted->is_subset_of(*limit_cpus)) {
+    if (limit_cpus && !limit_cpus->empty() && !cpus.is_subset_of(*limit_cpus)) {
       return model::fail(model::ErrorKind::io,
                          fmt::format("{}; /{} is limited to {}", message, path, limit_cpus->to_string()));
     }
@@ -135,7 +133,7 @@ model::Result<void> check_granted(const Cgroup& cgroup, const std::string& cpus,
 DirectOwner::DirectOwner(std::filesystem::path cgroup_root, std::filesystem::path sys_root)
     : cgroup_root_(std::move(cgroup_root)), sys_root_(std::move(sys_root)) {}
 
-std::string DirectOwner::attainable(Attribute /*attribute*/, const std::string& value) const { return value; }
+Value DirectOwner::attainable(const Value& value) const { return value; }
 
 model::Result<Original> DirectOwner::original(const Target& target, Attribute attribute) {
   const auto value = current(target, attribute);
@@ -143,43 +141,45 @@ model::Result<Original> DirectOwner::original(const Target& target, Attribute at
   return Original{*value, {}};
 }
 
-model::Result<std::string> DirectOwner::current(const Target& target, Attribute attribute) {
+model::Result<Value> DirectOwner::current(const Target& target, Attribute attribute) {
   if (target.cgroup == nullptr) return model::fail(no_group());
-  return read_attribute(*target.cgroup, attribute);
+  return read_value(*target.cgroup, attribute);
 }
 
-model::Result<void> DirectOwner::set(const Target& target, Attribute attribute, const std::string& value) {
+model::Result<void> DirectOwner::set(const Target& target, const Value& value) {
   if (target.cgroup == nullptr) return model::fail(no_group());
   const Cgroup& cgroup = *target.cgroup;
+  const Attribute attribute = attribute_of(value);
   if (!cgroup.has(control_file(attribute))) {
     if (!cgroup.is_current()) return model::fail(no_group());
     return model::fail(missing_controller(cgroup_root_, cgroup, attribute));
   }
-  if (const auto written = write_attribute(cgroup, attribute, value, sys_root_); !written) {
-    const auto burst = attribute == Attribute::cpu_quota ? burst_above(cgroup, value) : std::nullopt;
+  if (const auto written = write_value(cgroup, value, sys_root_); !written) {
+    const auto* limit = std::get_if<CpuMax>(&value);
+    const auto burst = limit != nullptr ? burst_above(cgroup, *limit) : std::nullopt;
     return model::fail(burst ? written.error().context(*burst) : written.error());
   }
-  return attribute == Attribute::cpus ? check_granted(cgroup, value, cgroup_root_) : model::Result<void>();
+  const auto* cpus = std::get_if<model::CpuSet>(&value);
+  return cpus != nullptr ? check_granted(cgroup, *cpus, cgroup_root_) : model::Result<void>();
 }
 
-model::Result<std::string> DirectOwner::reset(const Target& target, Attribute attribute,
-                                              const Original& original) {
+model::Result<Value> DirectOwner::reset(const Target& target, const Original& original) {
+  const Attribute attribute = attribute_of(original.value);
   const auto now = current(target, attribute);
   if (!now || *now == original.value) return now;
   if (!target.cgroup->has(control_file(attribute))) {
     return model::fail(missing_controller(cgroup_root_, *target.cgroup, attribute));
   }
-  return write_attribute(*target.cgroup, attribute, original.value, sys_root_);
+  return write_value(*target.cgroup, original.value, sys_root_);
 }
 
-model::Result<void> DirectOwner::relinquish(const Target& /*target*/, Attribute /*attribute*/,
-                                            const Original& /*original*/, const std::string& /*written*/) {
+model::Result<void> DirectOwner::relinquish(const Target& /*target*/, const Original& /*original*/,
+                                            const Value& /*written*/) {
   return {};
 }
 
-model::Result<bool> DirectOwner::merged(const Target& /*target*/, Attribute /*attribute*/,
-                                        const Original& /*original*/, const std::string& /*written*/,
-                                        const std::string& /*current*/) {
+model::Result<bool> DirectOwner::merged(const Target& /*target*/, const Original& /*original*/,
+                                        const Value& /*written*/, const Value& /*current*/) {
   return false;
 }
 

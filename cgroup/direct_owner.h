@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cgroup/attribute.h"
+#include "cgroup/owner.h"
 
 #include <filesystem>
 #include <optional>
@@ -21,16 +21,15 @@ class DirectOwner : public Owner {
   explicit DirectOwner(std::filesystem::path cgroup_root, std::filesystem::path sys_root = "/sys");
 
   const char* name() const override { return "direct"; }
-  std::string attainable(Attribute attribute, const std::string& value) const override;
+  Value attainable(const Value& value) const override;
   model::Result<Original> original(const Target& target, Attribute attribute) override;
-  model::Result<std::string> current(const Target& target, Attribute attribute) override;
-  model::Result<void> set(const Target& target, Attribute attribute, const std::string& value) override;
-  model::Result<std::string> reset(const Target& target, Attribute attribute,
-                                   const Original& original) override;
-  model::Result<void> relinquish(const Target& target, Attribute attribute, const Original& original,
-                                 const std::string& written) override;
-  model::Result<bool> merged(const Target& target, Attribute attribute, const Original& original,
-                             const std::string& written, const std::string& current) override;
+  model::Result<Value> current(const Target& target, Attribute attribute) override;
+  model::Result<void> set(const Target& target, const Value& value) override;
+  model::Result<Value> reset(const Target& target, const Original& original) override;
+  model::Result<void> relinquish(const Target& target, const Original& original,
+                                 const Value& written) override;
+  model::Result<bool> merged(const Target& target, const Original& original, const Value& written,
+                             const Value& current) override;
   model::Result<void> settle() override { return {}; }
 
  private:
@@ -38,19 +37,18 @@ class DirectOwner : public Owner {
   std::filesystem::path sys_root_;
 };
 
-// Writes the canonical `value`, "" meaning unset, and returns the value then in force. Linux before 7.0 does
-// not let a cpulist be cleared under running tasks (ENOSPC). Then it writes every possible CPU, which has the
-// same effect.
-model::Result<std::string> write_attribute(const Cgroup& cgroup, Attribute attribute,
-                                           const std::string& value, const std::filesystem::path& sys_root);
+// Writes the value and returns the one then in force. Linux before 7.0 does not let a cpulist be cleared
+// under running tasks (ENOSPC). Then it writes every possible CPU, which has the same effect.
+model::Result<Value> write_value(const Cgroup& cgroup, const Value& value,
+                                 const std::filesystem::path& sys_root);
 
 // Why the kernel refuses such a cpu.max (EINVAL): cpu.max.burst, which berth never changes, is above the
 // quota. nullopt where it is not (Linux, scheduler/sched-bwc, "burst feature").
-std::optional<std::string> burst_above(const Cgroup& cgroup, const std::string& cpu_max);
+std::optional<std::string> burst_above(const Cgroup& cgroup, const CpuMax& limit);
 
 // Error where not all vCPUs of `cpus` are granted. It names the granted ones and the group above that
 // withholds the rest.
-model::Result<void> check_granted(const Cgroup& cgroup, const std::string& cpus,
+model::Result<void> check_granted(const Cgroup& cgroup, const model::CpuSet& cpus,
                                   const std::filesystem::path& cgroup_root);
 
 }  // namespace berth::cgroup

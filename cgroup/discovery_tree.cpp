@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/discovery_tree.h"
 
-#include "cgroup/attribute.h"
 #include "cgroup/discovery_created.h"
 #include "cgroup/leaf.h"
 #include "cgroup/recognise.h"
 #include "cgroup/sampler_parse.h"
+#include "cgroup/value.h"
 #include "model/name.h"
 
 #include <algorithm>
@@ -196,7 +196,10 @@ void Tree::judge_node(Node& node) {
         const os::FileDescriptor fd(open_directory(root_path_ / path));
         if (fd) watch(node, fd.get(), Watched::quota);
       }
-      if (const auto text = read_file(node, "cpu.max")) node.quota = cores_of(*text);
+      if (const auto text = read_file(node, "cpu.max")) {
+        const auto limit = parse_cpu_max(*text);
+        node.quota = limit ? cores_of(*limit) : std::nullopt;
+      }
     }
     return node.quota;
   };

@@ -104,23 +104,20 @@ std::vector<std::string> huge_page_files(const fs::path& directory) {
 
 // A cpulist of all the vCPUs that the parent has is no bound: before Linux 7.0, clearing a cpulist results in
 // that.
-bool bounds_vcpus(const std::string& cpulist, const std::string& parent, const fs::path& root) {
-  const auto own = model::CpuSet::parse(cpulist);
-  if (!own) return true;
-  if (own->empty()) return false;
+bool bounds_vcpus(const model::CpuSet& own, const std::string& parent, const fs::path& root) {
+  if (own.empty()) return false;
   const auto above = Cgroup::open(root, parent);
   const auto text = above ? (*above)->read("cpuset.cpus.effective") : model::Result<std::string>("");
   const auto all = text ? model::CpuSet::parse(trimmed(*text)) : model::CpuSet::parse("");
-  return !all || all->empty() || !all->is_subset_of(*own);
+  return !all || all->empty() || !all->is_subset_of(own);
 }
 
-bool bounds(const Cgroup& cgroup, Attribute attribute, const std::string& value, const fs::path& root) {
-  if (attribute == Attribute::cpus) return bounds_vcpus(value, std::string(parent_path(cgroup.path())), root);
-  if (attribute == Attribute::cpu_quota) {
-    const auto quota = parse_cpu_max(value);
-    return !quota || quota->quota_us.has_value();
+bool bounds(const Cgroup& cgroup, const Value& value, const fs::path& root) {
+  if (const auto* cpus = std::get_if<model::CpuSet>(&value)) {
+    return bounds_vcpus(*cpus, std::string(parent_path(cgroup.path())), root);
   }
-  return value != unset_value(attribute);
+  if (const auto* limit = std::get_if<CpuMax>(&value)) return limit->quota_us.has_value();
+  return std::get<MemoryHigh>(value).bytes.has_value();
 }
 
 bool belongs_to_root(const struct stat& status, const struct stat& root) {
@@ -207,15 +204,15 @@ bool is_trusted_ground(const fs::path& root, std::string_view path) {
   return true;
 }
 
-std::optional<std::string> bounds_of(const Cgroup& cgroup, const std::map<Attribute, std::string>& originals,
+std::optional<std::string> bounds_of(const Cgroup& cgroup, const std::map<Attribute, Value>& originals,
                                      const fs::path& root, bool pids) {
   for (const Attribute attribute : {Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high}) {
     const auto held = originals.find(attribute);
-    const auto value = held != originals.end() ? model::Result<std::string>(held->second)
-                                               : read_attribute(cgroup, attribute);
+    const auto value =
+        held != originals.end() ? model::Result<Value>(held->second) : read_value(cgroup, attribute);
     if (!value) return value.error().message();
-    if (bounds(cgroup, attribute, *value, root))
-      return fmt::format("{} is {}", control_file(attribute), *value);
+    if (bounds(cgroup, *value, root))
+      return fmt::format("{} is {}", control_file(attribute), to_text(*value));
   }
   const auto differs = [&](const char* file, std::string_view unset) -> std::optional<std::string> {
     const auto text = cgroup.read(file);

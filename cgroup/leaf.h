@@ -4,8 +4,8 @@
 // name contains its original cgroup and its executor.
 #pragma once
 
-#include "cgroup/attribute.h"
 #include "cgroup/cgroup.h"
+#include "cgroup/value.h"
 #include "model/error.h"
 
 #include <cstddef>
@@ -50,7 +50,7 @@ bool is_trusted_ground(const std::filesystem::path& root, std::string_view path)
 // A limit, weight or protection of the cgroup that processes would lose in another one of the same parent:
 // "memory.max is 1073741824". nullopt where there is none. `originals` are the values before berth, of the
 // attributes that berth holds. `pids`: whether pids.max counts, too.
-std::optional<std::string> bounds_of(const Cgroup& cgroup, const std::map<Attribute, std::string>& originals,
+std::optional<std::string> bounds_of(const Cgroup& cgroup, const std::map<Attribute, Value>& originals,
                                      const std::filesystem::path& root, bool pids);
 
 // The cgroup of a process. Its number and its start time name one process of this boot.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/sampler.h"
 
-#include "cgroup/attribute.h"
 #include "cgroup/sampler_parse.h"
 #include "os/clock.h"
 #include "os/file_descriptor.h"
@@ -270,13 +269,11 @@ struct Sampler::State {
   static void read_quota(Entry& entry) {
     std::array<char, 4096> buffer;
     const std::string_view seen = setting(*entry.cgroup, "cpu.max", buffer);
-    std::string text =
-        seen.empty() ? std::string() : canonical_value(Attribute::cpu_quota, seen).value_or("");
-    if (text == entry.last->cpu_max) return;
-    entry.last->cpu_max = std::move(text);
-    entry.last->cpu_quota_cores = cores_of(entry.last->cpu_max);
-    const auto limit = parse_cpu_max(entry.last->cpu_max);
-    const std::uint64_t period_us = limit && limit->quota_us ? limit->period_us : 0;
+    const CpuMax limit = parse_cpu_max(seen).value_or(CpuMax());
+    if (limit == entry.last->cpu_max) return;
+    entry.last->cpu_max = limit;
+    entry.last->cpu_quota_cores = cores_of(limit);
+    const std::uint64_t period_us = limit.quota_us ? limit.period_us : 0;
     if (period_us != entry.period_us) entry.throttled.reset();  // counted in other units
     entry.period_us = period_us;
   }

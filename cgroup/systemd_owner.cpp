@@ -114,8 +114,9 @@ model::Result<std::unique_ptr<SystemdOwner>> SystemdOwner::connect(Options optio
   return std::unique_ptr<SystemdOwner>(new SystemdOwner(std::move(state)));
 }
 
-std::string SystemdOwner::attainable(Attribute attribute, const std::string& value) const {
-  return attribute == Attribute::cpu_quota ? whole_percents(value) : value;
+Value SystemdOwner::attainable(const Value& value) const {
+  const auto* limit = std::get_if<CpuMax>(&value);
+  return limit != nullptr ? whole_percents(*limit) : value;
 }
 
 model::Result<Original> SystemdOwner::original(const Target& target, Attribute attribute) {
@@ -127,8 +128,8 @@ model::Result<Original> SystemdOwner::original(const Target& target, Attribute a
   return Original{*value, note_text(attribute, {*setting, {there.begin(), there.end()}})};
 }
 
-model::Result<std::string> SystemdOwner::current(const Target& target, Attribute attribute) {
-  if (target.cgroup != nullptr) return read_attribute(*target.cgroup, attribute);
+model::Result<Value> SystemdOwner::current(const Target& target, Attribute attribute) {
+  if (target.cgroup != nullptr) return read_value(*target.cgroup, attribute);
   const auto loaded = state_->bus->is_loaded(target.unit);
   if (!loaded) return model::fail(loaded.error());
   if (!*loaded)
@@ -138,21 +139,22 @@ model::Result<std::string> SystemdOwner::current(const Target& target, Attribute
   return value_of(attribute, *setting);
 }
 
-model::Result<void> SystemdOwner::set(const Target& target, Attribute attribute, const std::string& value) {
-  if (auto done = state_->bus->write(target.unit, attribute, setting_of(attribute, value)); !done)
-    return done;
+model::Result<void> SystemdOwner::set(const Target& target, const Value& value) {
+  const Attribute attribute = attribute_of(value);
+  if (auto done = state_->bus->write(target.unit, attribute, setting_of(value)); !done) return done;
   if (target.cgroup == nullptr) return {};
-  auto now = read_attribute(*target.cgroup, attribute);
+  auto now = read_value(*target.cgroup, attribute);
   // systemd writes the file before it answers. It may defer the write where it first has to enable
   // controllers above.
   for (int attempt = 0; attempt < 4 && now && *now != value; ++attempt) {
     std::this_thread::sleep_for(2ms);
-    now = read_attribute(*target.cgroup, attribute);
+    now = read_value(*target.cgroup, attribute);
   }
   if (!now) return model::fail(now.error());
   if (*now == value) {
-    if (attribute != Attribute::cpus) return {};
-    return check_granted(*target.cgroup, value, state_->options.cgroup_root);
+    const auto* cpus = std::get_if<model::CpuSet>(&value);
+    if (cpus == nullptr) return {};
+    return check_granted(*target.cgroup, *cpus, state_->options.cgroup_root);
   }
   if (!target.cgroup->has(control_file(attribute))) {
     return model::fail(model::ErrorKind::unavailable,
@@ -160,15 +162,16 @@ model::Result<void> SystemdOwner::set(const Target& target, Attribute attribute,
                                    "cgroup.controllers of the v2 root shows whether the host has it",
                                    target.unit, controller(attribute)));
   }
-  const auto burst = attribute == Attribute::cpu_quota ? burst_above(*target.cgroup, value) : std::nullopt;
+  const auto* limit = std::get_if<CpuMax>(&value);
+  const auto burst = limit != nullptr ? burst_above(*target.cgroup, *limit) : std::nullopt;
   return model::fail(
       model::ErrorKind::io,
       fmt::format("systemd accepted it for {}, but {} reads \"{}\": the kernel refused it ({})", target.unit,
-                  control_file(attribute), *now, burst.value_or("journalctl -u " + target.unit)));
+                  control_file(attribute), to_text(*now), burst.value_or("journalctl -u " + target.unit)));
 }
 
-model::Result<std::string> SystemdOwner::reset(const Target& target, Attribute attribute,
-                                               const Original& original) {
+model::Result<Value> SystemdOwner::reset(const Target& target, const Original& original) {
+  const Attribute attribute = attribute_of(original.value);
   const auto note = parse_note(attribute, original.note);
   if (!note) return model::fail(bad_note(target.unit));
   const auto done = state_->bus->write(target.unit, attribute, note->setting);
@@ -181,22 +184,23 @@ model::Result<std::string> SystemdOwner::reset(const Target& target, Attribute a
   if (!done) return model::fail(done.error());
   if (target.cgroup == nullptr) return original.value;
 
-  const auto now = read_attribute(*target.cgroup, attribute);
+  const auto now = read_value(*target.cgroup, attribute);
   if (!now || *now == original.value) return now;
   // Either the file did not hold the unit's setting even before berth, or the kernel refused systemd
   // (clearing a cpulist).
-  auto written = write_attribute(*target.cgroup, attribute, original.value, state_->options.sys_root);
+  auto written = write_value(*target.cgroup, original.value, state_->options.sys_root);
   if (written) return written;
   // systemd may have switched the controller off meanwhile, which puts the unset value back.
-  const auto after = read_attribute(*target.cgroup, attribute);
+  const auto after = read_value(*target.cgroup, attribute);
   return after && *after == original.value ? after : written;
 }
 
-model::Result<void> SystemdOwner::relinquish(const Target& target, Attribute attribute,
-                                             const Original& original, const std::string& written) {
+model::Result<void> SystemdOwner::relinquish(const Target& target, const Original& original,
+                                             const Value& written) {
+  const Attribute attribute = attribute_of(written);
   const auto note = parse_note(attribute, original.note);
   if (!note) return model::fail(bad_note(target.unit));
-  const UnitSetting ours = setting_of(attribute, written);
+  const UnitSetting ours = setting_of(written);
 
   const auto loaded = state_->bus->is_loaded(target.unit);
   if (!loaded && loaded.error().kind() != model::ErrorKind::gone) return model::fail(loaded.error());
@@ -208,14 +212,13 @@ model::Result<void> SystemdOwner::relinquish(const Target& target, Attribute att
   }
   if (configured) {
     // Another program wrote the file past systemd. That value stays; only systemd's is put back.
-    const auto theirs = target.cgroup != nullptr ? read_attribute(*target.cgroup, attribute)
-                                                 : model::Result<std::string>(std::string());
+    const auto theirs = target.cgroup != nullptr ? read_value(*target.cgroup, attribute)
+                                                 : model::Result<Value>(unset_value(attribute));
     if (auto done = state_->bus->write(target.unit, attribute, note->setting); !done) return done;
     if (target.cgroup != nullptr && theirs) {
-      const auto now = read_attribute(*target.cgroup, attribute);
+      const auto now = read_value(*target.cgroup, attribute);
       if (now && *now != *theirs) {
-        if (auto back = write_attribute(*target.cgroup, attribute, *theirs, state_->options.sys_root);
-            !back) {
+        if (auto back = write_value(*target.cgroup, *theirs, state_->options.sys_root); !back) {
           return model::fail(back.error());
         }
       }
@@ -231,11 +234,12 @@ model::Result<void> SystemdOwner::relinquish(const Target& target, Attribute att
   return {};
 }
 
-model::Result<bool> SystemdOwner::merged(const Target& target, Attribute attribute, const Original& original,
-                                         const std::string& written, const std::string& current) {
+model::Result<bool> SystemdOwner::merged(const Target& target, const Original& original, const Value& written,
+                                         const Value& current) {
+  const Attribute attribute = attribute_of(written);
   const auto note = parse_note(attribute, original.note);
   if (attribute != Attribute::cpus || !note || note->setting.allowed_cpus.empty()) return false;
-  UnitSetting both = setting_of(attribute, written);
+  UnitSetting both = setting_of(written);
   const UnitSetting ours = both;
   both.allowed_cpus |= note->setting.allowed_cpus;
   if (current != value_of(attribute, both)) return false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cgroup/attribute.h"
+#include "cgroup/owner.h"
 #include "cgroup/scope_maker.h"
 
 #include <chrono>
@@ -32,18 +32,17 @@ class SystemdOwner : public Owner, public ScopeMaker {
   const char* name() const override { return "systemd"; }
   // systemd keeps a CPU quota as whole percents of a CPU in its drop-in. A finer one would change at its next
   // reload.
-  std::string attainable(Attribute attribute, const std::string& value) const override;
+  Value attainable(const Value& value) const override;
   model::Result<Original> original(const Target& target, Attribute attribute) override;
-  model::Result<std::string> current(const Target& target, Attribute attribute) override;
-  model::Result<void> set(const Target& target, Attribute attribute, const std::string& value) override;
-  model::Result<std::string> reset(const Target& target, Attribute attribute,
-                                   const Original& original) override;
-  model::Result<void> relinquish(const Target& target, Attribute attribute, const Original& original,
-                                 const std::string& written) override;
+  model::Result<Value> current(const Target& target, Attribute attribute) override;
+  model::Result<void> set(const Target& target, const Value& value) override;
+  model::Result<Value> reset(const Target& target, const Original& original) override;
+  model::Result<void> relinquish(const Target& target, const Original& original,
+                                 const Value& written) override;
   // systemd adds up the assignments of AllowedCPUs= in unit file and drop-ins. If a unit is configured with
   // vCPUs of its own, a daemon-reload makes a pin the union of both.
-  model::Result<bool> merged(const Target& target, Attribute attribute, const Original& original,
-                             const std::string& written, const std::string& current) override;
+  model::Result<bool> merged(const Target& target, const Original& original, const Value& written,
+                             const Value& current) override;
   // Runs one daemon-reload, if a unit whose drop-in was removed says that it needs one.
   model::Result<void> settle() override;
   model::Result<void> stop_unit(const std::string& unit) override;

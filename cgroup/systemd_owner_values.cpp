@@ -13,7 +13,7 @@ namespace berth::cgroup {
 namespace {
 
 constexpr std::uint64_t kSecondUs = 1'000'000;
-constexpr std::uint64_t kDefaultPeriodUs = 100'000;
+constexpr std::uint64_t kDefaultPeriodUs = CpuMax().period_us;
 constexpr std::uint64_t kMinQuotaUs = 1'000;
 constexpr std::uint64_t kPercentUs = kSecondUs / 100;  // of a CPU, in microseconds per second
 
@@ -43,42 +43,34 @@ std::optional<std::string_view> assigned(std::string_view text, std::string_view
 
 }  // namespace
 
-UnitSetting setting_of(Attribute attribute, const std::string& canonical_value) {
+UnitSetting setting_of(const Value& value) {
   UnitSetting setting;
-  switch (attribute) {
-    case Attribute::cpus:
-      setting.allowed_cpus = model::CpuSet::parse(canonical_value).value_or(model::CpuSet());
-      break;
-    case Attribute::cpu_quota: {
-      const auto [quota, period] = split(canonical_value, ' ');
-      const std::uint64_t period_us = number(period).value_or(kDefaultPeriodUs);
-      if (const auto quota_us = number(quota))
-        setting.quota_us_per_second = *quota_us * kSecondUs / period_us;
-      if (period_us != kDefaultPeriodUs) setting.quota_period_us = period_us;
-      break;
-    }
-    case Attribute::memory_high:
-      setting.memory_high_bytes = number(canonical_value).value_or(kInfinity);
-      break;
+  if (const auto* cpus = std::get_if<model::CpuSet>(&value)) {
+    setting.allowed_cpus = *cpus;
+  } else if (const auto* limit = std::get_if<CpuMax>(&value)) {
+    if (limit->quota_us) setting.quota_us_per_second = *limit->quota_us * kSecondUs / limit->period_us;
+    if (limit->period_us != kDefaultPeriodUs) setting.quota_period_us = limit->period_us;
+  } else {
+    setting.memory_high_bytes = std::get<MemoryHigh>(value).bytes.value_or(kInfinity);
   }
   return setting;
 }
 
-std::string value_of(Attribute attribute, const UnitSetting& setting) {
+Value value_of(Attribute attribute, const UnitSetting& setting) {
   switch (attribute) {
     case Attribute::cpus:
-      return setting.allowed_cpus.to_string();
+      return setting.allowed_cpus;
     case Attribute::cpu_quota: {
       // Without a quota systemd writes its default period, whatever the unit's is.
-      if (setting.quota_us_per_second == kInfinity) return unset_value(attribute);
+      if (setting.quota_us_per_second == kInfinity) return CpuMax();
       const std::uint64_t quota = setting.quota_us_per_second * period_of(setting) / kSecondUs;
-      return fmt::format("{} {}", std::max(quota, kMinQuotaUs), period_of(setting));
+      return CpuMax{std::max(quota, kMinQuotaUs), period_of(setting)};
     }
     case Attribute::memory_high:
       break;
   }
-  return setting.memory_high_bytes == kInfinity ? unset_value(attribute)
-                                                : memory_high_value(setting.memory_high_bytes);
+  if (setting.memory_high_bytes == kInfinity) return MemoryHigh();
+  return memory_high(setting.memory_high_bytes);
 }
 
 std::string setting_text(Attribute attribute, const UnitSetting& setting) {
@@ -180,14 +172,12 @@ bool drop_in_holds(Attribute attribute, std::string_view text, const UnitSetting
   return (*value == "infinity" ? kInfinity : number(*value).value_or(0)) == setting.memory_high_bytes;
 }
 
-std::string whole_percents(const std::string& cpu_max) {
-  const auto [quota_text, period_text] = split(cpu_max, ' ');
-  const auto quota = number(quota_text);
-  const auto period = number(period_text);
-  if (!quota || !period) return cpu_max;
-  const std::uint64_t nearest = (*quota * 100 + *period / 2) / *period;
-  const std::uint64_t least = (kMinQuotaUs * 100 + *period - 1) / *period;
-  return fmt::format("{} {}", std::max(nearest, least) * kPercentUs * *period / kSecondUs, *period);
+CpuMax whole_percents(const CpuMax& limit) {
+  if (!limit.quota_us) return limit;
+  const std::uint64_t period = limit.period_us;
+  const std::uint64_t nearest = (*limit.quota_us * 100 + period / 2) / period;
+  const std::uint64_t least = (kMinQuotaUs * 100 + period - 1) / period;
+  return {std::max(nearest, least) * kPercentUs * period / kSecondUs, period};
 }
 
 }  // namespace berth::cgroup

@@ -3,7 +3,7 @@
 // (systemd.resource-control(5), src/core/dbus-cgroup.c).
 #pragma once
 
-#include "cgroup/attribute.h"
+#include "cgroup/value.h"
 #include "model/cpu_set.h"
 
 #include <cstdint>
@@ -27,9 +27,10 @@ struct UnitSetting {
   friend bool operator==(const UnitSetting&, const UnitSetting&) = default;
 };
 
-// Only the members of `attribute` are looked at or set.
-UnitSetting setting_of(Attribute attribute, const std::string& canonical_value);
-std::string value_of(Attribute attribute, const UnitSetting& setting);
+// Only the members of the value's attribute are set.
+UnitSetting setting_of(const Value& value);
+// Only the members of `attribute` are looked at.
+Value value_of(Attribute attribute, const UnitSetting& setting);
 
 // One line, without loss. parse_setting() returns nullopt for a text that setting_text() did not make.
 std::string setting_text(Attribute attribute, const UnitSetting& setting);
@@ -44,7 +45,7 @@ std::vector<std::string> drop_in_names(Attribute attribute);
 // True where a drop-in's text sets the attribute to what `setting` says (a quota to the whole percent).
 bool drop_in_holds(Attribute attribute, std::string_view text, const UnitSetting& setting);
 
-// The nearest quota ("QUOTA PERIOD") of whole percents of a CPU.
-std::string whole_percents(const std::string& cpu_max);
+// The nearest quota of whole percents of a CPU.
+CpuMax whole_percents(const CpuMax& limit);
 
 }  // namespace berth::cgroup

@@ -18,7 +18,7 @@ namespace berth::cgroup {
 namespace {
 
 using Key = std::tuple<std::string, std::uint64_t, Attribute>;
-Key key_of(const UndoRecord& record) { return {record.path, record.cgroup_id, record.attribute}; }
+Key key_of(const UndoRecord& record) { return {record.path, record.cgroup_id, record.attribute()}; }
 
 // SQLite's integers are signed.
 std::int64_t stored(std::uint64_t id) { return std::bit_cast<std::int64_t>(id); }
@@ -41,7 +41,7 @@ struct UndoJournal::State {
   std::optional<std::int64_t> row_of(const UndoRecord& record) const {
     if (const auto found = index.find(key_of(record)); found != index.end()) return found->second;
     if (!record.unit.empty()) {
-      if (const auto found = units.find({record.unit, record.attribute}); found != units.end())
+      if (const auto found = units.find({record.unit, record.attribute()}); found != units.end())
         return found->second;
     }
     return std::nullopt;
@@ -49,14 +49,14 @@ struct UndoJournal::State {
   void put(std::int64_t row, UndoRecord record) {
     drop(row);
     index[key_of(record)] = row;
-    if (!record.unit.empty()) units[{record.unit, record.attribute}] = row;
+    if (!record.unit.empty()) units[{record.unit, record.attribute()}] = row;
     rows[row] = std::move(record);
   }
   void drop(std::int64_t row) {
     const auto old = rows.find(row);
     if (old == rows.end()) return;
     index.erase(key_of(old->second));
-    units.erase({old->second.unit, old->second.attribute});
+    units.erase({old->second.unit, old->second.attribute()});
     rows.erase(old);
   }
 };
@@ -112,7 +112,7 @@ model::Result<void> UndoJournal::record(std::span<const UndoRecord> records) {
   std::int64_t next = state_->rows.empty() ? 1 : state_->rows.rbegin()->first + 1;
   for (const UndoRecord& record : records) {
     const auto bind_previous = [&](os::Database::Statement& statement, int index) {
-      record.previous ? statement.bind(index, *record.previous) : statement.bind_null(index);
+      record.previous ? statement.bind(index, to_text(*record.previous)) : statement.bind_null(index);
     };
     const auto old = state_->row_of(record);
     os::Database::Statement& statement = old ? state_->update : state_->insert;
@@ -121,7 +121,7 @@ model::Result<void> UndoJournal::record(std::span<const UndoRecord> records) {
       statement.bind(2, stored(record.cgroup_id));
       statement.bind(3, record.owner);
       statement.bind(4, record.unit);
-      statement.bind(5, record.written);
+      statement.bind(5, to_text(record.written));
       bind_previous(statement, 6);
       statement.bind(7, *old);
       UndoRecord merged = record;
@@ -131,12 +131,12 @@ model::Result<void> UndoJournal::record(std::span<const UndoRecord> records) {
     } else {
       statement.bind(1, record.path);
       statement.bind(2, stored(record.cgroup_id));
-      statement.bind(3, control_file(record.attribute));
+      statement.bind(3, control_file(record.attribute()));
       statement.bind(4, record.owner);
       statement.bind(5, record.unit);
-      statement.bind(6, record.original);
+      statement.bind(6, to_text(record.original));
       statement.bind(7, record.note);
-      statement.bind(8, record.written);
+      statement.bind(8, to_text(record.written));
       bind_previous(statement, 9);
       statement.bind(10, next);
       done.emplace_back(next++, record);
@@ -150,7 +150,10 @@ model::Result<void> UndoJournal::record(std::span<const UndoRecord> records) {
 
 model::Result<void> UndoJournal::forget(const std::string& path, std::uint64_t cgroup_id,
                                         Attribute attribute) {
-  const UndoRecord record{path, cgroup_id, attribute, {}, {}, {}, {}, {}, {}};
+  UndoRecord record;
+  record.path = path;
+  record.cgroup_id = cgroup_id;
+  record.written = unset_value(attribute);
   return forget(std::span(&record, 1));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cgroup/attribute.h"
+#include "cgroup/value.h"
 #include "model/error.h"
 
 #include <cstdint>
@@ -18,16 +18,16 @@ namespace berth::cgroup {
 struct UndoRecord {
   std::string path;  // cgroup path below the v2 root
   std::uint64_t cgroup_id = 0;
-  Attribute attribute = Attribute::cpus;
   std::string owner;  // "systemd" or "direct"
   std::string unit;   // systemd unit; empty for direct
-  std::string original;
+  Value original;
   std::string note;  // Original::note
-  std::string written;
+  Value written;     // of the same attribute
   // The value in force, written by berth too, when `written` was recorded. It is still in force if berth died
   // before writing.
-  std::optional<std::string> previous;
+  std::optional<Value> previous;
 
+  Attribute attribute() const { return attribute_of(written); }
   friend bool operator==(const UndoRecord&, const UndoRecord&) = default;
 };
 

@@ -149,12 +149,22 @@ model::Result<std::map<std::int64_t, UndoRecord>> load_rows(os::Database& databa
     if (!attribute) {
       return model::fail(os::damaged("undo journal", fmt::format("no attribute \"{}\"", query->text(3))));
     }
-    UndoRecord record{query->text(1), std::bit_cast<std::uint64_t>(query->number(2)),
-                      *attribute,     query->text(4),
-                      query->text(5), query->text(6),
-                      query->text(7), query->text(8),
-                      std::nullopt};
-    if (!query->is_null(9)) record.previous = query->text(9);
+    UndoRecord record;
+    record.path = query->text(1);
+    record.cgroup_id = std::bit_cast<std::uint64_t>(query->number(2));
+    record.owner = query->text(4);
+    record.unit = query->text(5);
+    record.note = query->text(7);
+    const auto value = [&](int column) { return parse_value(*attribute, query->text(column)); };
+    const auto original = value(6);
+    const auto written = value(8);
+    const auto previous = query->is_null(9) ? written : value(9);
+    for (const auto* parsed : {&original, &written, &previous}) {
+      if (!*parsed) return model::fail(os::damaged("undo journal", parsed->error().message()));
+    }
+    record.original = *original;
+    record.written = *written;
+    if (!query->is_null(9)) record.previous = *previous;
     rows.emplace(query->number(0), std::move(record));
   }
 }

@@ -27,7 +27,7 @@ struct Writer::Prepared {
   Owner* owner = nullptr;
   UndoRecord record;
   std::optional<UndoRecord> existing;
-  std::string before;
+  Value before;
 };
 
 Writer::Writer(std::filesystem::path cgroup_root, UndoJournal& journal, Owner& direct, Owner* systemd)
@@ -46,10 +46,8 @@ std::optional<UndoRecord> Writer::record_of(const FoundWorkload& target, Attribu
 
 model::Result<std::optional<Writer::Prepared>> Writer::prepare(const Request& request) {
   const FoundWorkload& found = *request.target;
-  const Attribute attribute = request.attribute;
-  const auto canonical = canonical_value(attribute, request.value);
-  if (!canonical) return model::fail(canonical.error());
-  if (attribute == Attribute::cpus && canonical->empty()) {
+  const Attribute attribute = attribute_of(request.value);
+  if (request.value == Value(model::CpuSet())) {
     return model::fail(model::ErrorKind::invalid_input, "an empty set of vCPUs; restore() takes a pin back");
   }
   if (!found.cgroup->is_current()) {
@@ -68,22 +66,16 @@ model::Result<std::optional<Writer::Prepared>> Writer::prepare(const Request& re
   }
   const bool by_unit = prepared.owner == systemd_;
   prepared.target = {found.cgroup.get(), by_unit ? found.systemd_unit : std::string()};
-  const std::string value = prepared.owner->attainable(attribute, *canonical);
+  const Value value = prepared.owner->attainable(request.value);
   const auto current = prepared.owner->current(prepared.target, attribute);
   if (!current) return model::fail(current.error());
   prepared.before = *current;
 
   const auto& existing = prepared.existing;
   if (*current == value && (!existing || existing->written == value)) return std::nullopt;
-  prepared.record = {found.identity.id,
-                     found.cgroup->id(),
-                     attribute,
-                     prepared.owner->name(),
-                     prepared.target.unit,
-                     {},
-                     {},
-                     value,
-                     std::nullopt};
+  prepared.record = {
+      found.identity.id, found.cgroup->id(), prepared.owner->name(), prepared.target.unit, {}, {}, value,
+      std::nullopt};
   if (existing) {
     // The value in force may be taken back only if berth wrote it.
     if (*current == existing->written || *current == existing->previous) prepared.record.previous = *current;
@@ -98,10 +90,10 @@ model::Result<std::optional<Writer::Prepared>> Writer::prepare(const Request& re
 
 SetResult Writer::carry_out(const Prepared& prepared) {
   const UndoRecord& record = prepared.record;
-  const auto done = prepared.owner->set(prepared.target, record.attribute, record.written);
-  if (done) return Change{record.path, record.attribute, prepared.before, record.written};
+  const auto done = prepared.owner->set(prepared.target, record.written);
+  if (done) return Change{record.path, prepared.before, record.written};
   model::Error error = done.error().context(
-      fmt::format("setting {} to \"{}\"", named(record.path, record.attribute), record.written));
+      fmt::format("setting {} to \"{}\"", named(record.path, record.attribute()), to_text(record.written)));
   // The outcome is unknown: the record covers both cases, and the caller tries again.
   if (error.kind() == model::ErrorKind::transient) return model::fail(std::move(error));
   if (prepared.existing) {
@@ -109,18 +101,18 @@ SetResult Writer::carry_out(const Prepared& prepared) {
     UndoRecord former = record;
     former.written = prepared.existing->written;
     former.previous = record.written;
-    const auto back = prepared.owner->set(prepared.target, record.attribute, former.written);
+    const auto back = prepared.owner->set(prepared.target, former.written);
     const auto kept = journal_.record(former);
     if (back && kept) return model::fail(std::move(error));
     return model::fail(error.context("cannot put the former value back after an error"));
   }
   const Original original{record.original, record.note};
-  const auto back = prepared.owner->reset(prepared.target, record.attribute, original);
+  const auto back = prepared.owner->reset(prepared.target, original);
   if (!back && back.error().kind() != model::ErrorKind::gone) {
     // The record stays: a later restore finds what this one could not put back.
     return model::fail(
         model::Error(error.kind(), fmt::format("{}; putting \"{}\" back failed too: {}", error.message(),
-                                               record.original, back.error().message())));
+                                               to_text(record.original), back.error().message())));
   }
   if (const auto forgotten = journal_.forget(std::span(&record, 1)); !forgotten) {
     return model::fail(
@@ -129,8 +121,8 @@ SetResult Writer::carry_out(const Prepared& prepared) {
   return model::fail(std::move(error));
 }
 
-SetResult Writer::set(const FoundWorkload& target, Attribute attribute, const std::string& value) {
-  const Request request{&target, attribute, value};
+SetResult Writer::set(const FoundWorkload& target, const Value& value) {
+  const Request request{&target, value};
   return std::move(set_many(std::span(&request, 1), std::chrono::milliseconds::max()).front());
 }
 
@@ -152,19 +144,20 @@ std::vector<SetResult> Writer::set_many(std::span<const Request> requests, std::
     for (std::size_t i = first; i < last; ++i) {
       const Request& request = requests[i];
       // A second request for the same attribute must see the result of the first one.
-      if (!begun.emplace(request.target->identity.id, request.attribute).second) break;
+      const Attribute attribute = attribute_of(request.value);
+      if (!begun.emplace(request.target->identity.id, attribute).second) break;
       if (spent()) {
         results.push_back(
             model::fail(model::ErrorKind::transient,
                         fmt::format("setting {}: postponed, because this tick's time for writing is used up",
-                                    named(request.target->identity.id, request.attribute))));
+                                    named(request.target->identity.id, attribute))));
         chunk.emplace_back();
         continue;
       }
       auto prepared = prepare(request);
       if (!prepared) {
         results.push_back(model::fail(prepared.error().context(fmt::format(
-            "setting {} to \"{}\"", named(request.target->identity.id, request.attribute), request.value))));
+            "setting {} to \"{}\"", named(request.target->identity.id, attribute), to_text(request.value)))));
         chunk.emplace_back();
         continue;
       }
@@ -180,7 +173,7 @@ std::vector<SetResult> Writer::set_many(std::span<const Request> requests, std::
       if (!recorded) {
         result = model::fail(
             recorded.error().context(fmt::format("not changing {}: its original cannot be recorded",
-                                                 named(prepared.record.path, prepared.record.attribute))));
+                                                 named(prepared.record.path, prepared.record.attribute()))));
       } else if (prepared.before == prepared.record.written) {
         result = std::nullopt;  // in force already; only the record had to be put right
       } else if (prepared.owner == systemd_ && silent) {
@@ -196,24 +189,24 @@ std::vector<SetResult> Writer::set_many(std::span<const Request> requests, std::
   return results;
 }
 
-Drift Writer::drift(const FoundWorkload& target, Attribute attribute, const std::string& current) {
-  const auto record = record_of(target, attribute);
+Drift Writer::drift(const FoundWorkload& target, const Value& current) {
+  const auto record = record_of(target, attribute_of(current));
   if (!record || current == record->written) return Drift::none;
   Owner* owner = owner_of(*record);
   if (owner == nullptr) return Drift::none;
-  const auto merged = owner->merged({target.cgroup.get(), record->unit}, attribute, original_of(*record),
-                                    record->written, current);
+  const auto merged =
+      owner->merged({target.cgroup.get(), record->unit}, original_of(*record), record->written, current);
   // It cannot be known now; the next reading asks again.
   if (!merged) return Drift::none;
   return *merged ? Drift::undone : Drift::foreign;
 }
 
-std::optional<std::string> Writer::original(const FoundWorkload& target, Attribute attribute) const {
+std::optional<Value> Writer::original(const FoundWorkload& target, Attribute attribute) const {
   const auto record = record_of(target, attribute);
   return record ? std::optional(record->original) : std::nullopt;
 }
 
-std::optional<std::string> Writer::written(const FoundWorkload& target, Attribute attribute) const {
+std::optional<Value> Writer::written(const FoundWorkload& target, Attribute attribute) const {
   const auto record = record_of(target, attribute);
   return record ? std::optional(record->written) : std::nullopt;
 }
@@ -221,7 +214,7 @@ std::optional<std::string> Writer::written(const FoundWorkload& target, Attribut
 // Returns true where the record is not needed any more.
 bool Writer::restore_one(const UndoRecord& record, RestoreReport& report) {
   const auto leave = [&](std::string reason) {
-    report.left.push_back({record.path, record.attribute, std::move(reason)});
+    report.left.push_back({record.path, record.attribute(), std::move(reason)});
     return false;
   };
   Owner* owner = owner_of(record);
@@ -235,11 +228,10 @@ bool Writer::restore_one(const UndoRecord& record, RestoreReport& report) {
   const Target target{same ? opened->get() : nullptr, record.unit};
   const Original original = original_of(record);
 
-  const auto current = owner->current(target, record.attribute);
+  const auto current = owner->current(target, record.attribute());
   if (!current && current.error().kind() != model::ErrorKind::gone) return leave(current.error().message());
   if (!current) {
-    if (const auto cleaned = owner->relinquish(target, record.attribute, original, record.written);
-        !cleaned) {
+    if (const auto cleaned = owner->relinquish(target, original, record.written); !cleaned) {
       return leave(cleaned.error().message());
     }
     report.gone.push_back(record.path);
@@ -247,27 +239,26 @@ bool Writer::restore_one(const UndoRecord& record, RestoreReport& report) {
   }
   bool ours = *current == record.written || *current == record.previous;
   if (!ours && *current != record.original) {
-    const auto merged = owner->merged(target, record.attribute, original, record.written, *current);
+    const auto merged = owner->merged(target, original, record.written, *current);
     if (!merged) return leave(merged.error().message());
     ours = *merged;
   }
   if (!ours || *current == record.original) {
-    if (const auto cleaned = owner->relinquish(target, record.attribute, original, record.written);
-        !cleaned) {
+    if (const auto cleaned = owner->relinquish(target, original, record.written); !cleaned) {
       return leave(cleaned.error().message());
     }
     if (*current == record.original) {
-      report.restored.push_back({record.path, record.attribute, *current, *current});
+      report.restored.push_back({record.path, *current, *current});
     } else {
       leave(fmt::format(
           "another program has changed it: it is \"{}\", berth wrote \"{}\", before that it was \"{}\"",
-          *current, record.written, record.original));
+          to_text(*current), to_text(record.written), to_text(record.original)));
     }
     return true;
   }
-  const auto back = owner->reset(target, record.attribute, original);
+  const auto back = owner->reset(target, original);
   if (back) {
-    report.restored.push_back({record.path, record.attribute, *current, *back});
+    report.restored.push_back({record.path, *current, *back});
     return true;
   }
   if (back.error().kind() != model::ErrorKind::gone) return leave(back.error().message());
@@ -294,7 +285,7 @@ RestoreReport Writer::restore_records(const std::vector<UndoRecord>& records, bo
 
 model::Result<RestoreReport> Writer::restore(const std::string& path, Attribute attribute) {
   std::vector<UndoRecord> records = journal_.find_path(path);
-  std::erase_if(records, [&](const UndoRecord& record) { return record.attribute != attribute; });
+  std::erase_if(records, [&](const UndoRecord& record) { return record.attribute() != attribute; });
   if (records.empty()) {
     return model::fail(model::ErrorKind::invalid_input,
                        fmt::format("berth did not change {}", named(path, attribute)));
@@ -318,13 +309,13 @@ RestoreReport Writer::departed(const std::string& path) {
 
 model::Result<void> Writer::disown(const std::string& path, Attribute attribute) {
   std::vector<UndoRecord> records = journal_.find_path(path);
-  std::erase_if(records, [&](const UndoRecord& record) { return record.attribute != attribute; });
+  std::erase_if(records, [&](const UndoRecord& record) { return record.attribute() != attribute; });
   for (const UndoRecord& record : records) {
     Owner* owner = owner_of(record);
     if (owner == nullptr) continue;
     const auto opened = Cgroup::open(root_, path);
     const Target target{opened ? opened->get() : nullptr, record.unit};
-    if (auto cleaned = owner->relinquish(target, attribute, original_of(record), record.written); !cleaned) {
+    if (auto cleaned = owner->relinquish(target, original_of(record), record.written); !cleaned) {
       return model::fail(
           cleaned.error().context(fmt::format("leaving {} to its new owner", named(path, attribute))));
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cgroup/attribute.h"
 #include "cgroup/discovery.h"
 #include "cgroup/leaf.h"
+#include "cgroup/owner.h"
 #include "cgroup/undo_journal.h"
 #include "model/error.h"
 
@@ -19,9 +19,10 @@ namespace berth::cgroup {
 
 struct Change {
   std::string workload;
-  Attribute attribute = Attribute::cpus;
-  std::string before;  // read right before the write
-  std::string after;
+  Value before;  // read right before the write
+  Value after;   // of the same attribute
+
+  Attribute attribute() const { return attribute_of(after); }
 };
 
 // The outcome of a restore for every record.
@@ -51,8 +52,7 @@ enum class Drift {
 // One attribute to be changed; `target` outlives the call.
 struct Request {
   const FoundWorkload* target = nullptr;
-  Attribute attribute = Attribute::cpus;
-  std::string value;
+  Value value;
 };
 
 using SetResult = model::Result<std::optional<Change>>;
@@ -65,23 +65,23 @@ class Writer {
   // writer.
   Writer(std::filesystem::path cgroup_root, UndoJournal& journal, Owner& direct, Owner* systemd);
 
-  // Sets `attribute` of `target` to `value`; nullopt where it already had it. Error where the group vanished
-  // (gone) or the kernel refused; the message has the kernel's reason and the value. Then the former value is
-  // put back, or the message says that this failed too. Error transient: perhaps done, the record stays, try
-  // again.
-  SetResult set(const FoundWorkload& target, Attribute attribute, const std::string& value);
+  // Sets the value's attribute of `target`; nullopt where it already had the value. Error where the group
+  // vanished (gone) or the kernel refused; the message has the kernel's reason and the value. Then the former
+  // value is put back, or the message says that this failed too. Error transient: perhaps done, the record
+  // stays, try again.
+  SetResult set(const FoundWorkload& target, const Value& value);
   // Sets many, in order, with one result each, and one durable transaction for up to 64 records. A request
   // not begun within `budget` is postponed (error transient), so that a caller with one thread keeps its
   // tick.
   std::vector<SetResult> set_many(std::span<const Request> requests, std::chrono::milliseconds budget);
 
-  // Compares `current`, read after the last set(), with the value that berth wrote (canonical, as
-  // Sampler::Reading::cpus.to_string()). Costs nothing while they are equal.
-  Drift drift(const FoundWorkload& target, Attribute attribute, const std::string& current);
+  // Compares `current`, read after the last set(), with the value that berth wrote. Costs nothing while they
+  // are equal.
+  Drift drift(const FoundWorkload& target, const Value& current);
   // The attribute's value before berth; nullopt where berth did not change it.
-  std::optional<std::string> original(const FoundWorkload& target, Attribute attribute) const;
+  std::optional<Value> original(const FoundWorkload& target, Attribute attribute) const;
   // The value that berth wrote: the nearest to the request that its owner can hold. nullopt likewise.
-  std::optional<std::string> written(const FoundWorkload& target, Attribute attribute) const;
+  std::optional<Value> written(const FoundWorkload& target, Attribute attribute) const;
 
   // Puts one attribute back, unless another program changed it since.
   model::Result<RestoreReport> restore(const std::string& path, Attribute attribute);

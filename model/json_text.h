@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts nlohmann's documents to text and back, for rooms that build or read some. Its parser and its
+// Converts nlohmann's documents to text and back, for directories that build or read some. Its parser and its
 // serializer are 50 kB of templates. This file instantiates them once for all.
 #pragma once
 

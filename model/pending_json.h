@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON of a workload that asks to be admitted, both in a snapshot's list and as a request of its own. Only
-// the *_json.cpp files of this room include it.
+// the *_json.cpp files of this directory include it.
 #pragma once
 
 #include "model/json_reader.h"

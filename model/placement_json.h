@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan's findings of the placement policy. Only the *_json.cpp files of this room include it.
+// The plan's findings of the placement policy. Only the *_json.cpp files of this directory include it.
 #pragma once
 
 #include "model/json_reader.h"

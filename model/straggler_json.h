@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan's findings of the straggler policy, and those parts of them that other documents show too. Only
-// the *_json.cpp files of this room include it.
+// the *_json.cpp files of this directory include it.
 #pragma once
 
 #include "model/json_reader.h"

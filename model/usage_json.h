@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The samples of the snapshot document. They are most of its text where each workload has a whole window of
-// them. Only the *_json.cpp files of this room include it.
+// them. Only the *_json.cpp files of this directory include it.
 #pragma once
 
 #include "model/json_reader.h"

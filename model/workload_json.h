@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of the snapshot document that is about one workload, and the parts that other documents show in
-// the same form. Only the *_json.cpp files of this room include it.
+// the same form. Only the *_json.cpp files of this directory include it.
 #pragma once
 
 #include "model/json_reader.h"

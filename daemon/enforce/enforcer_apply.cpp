@@ -40,8 +40,8 @@ struct Enforcer::Batch {
   CpuSet moving{};                   // held by latency-sensitive workloads that `requests` move
   CpuSet stuck{};                    // held by latency-sensitive workloads whose move failed
 
-  void request(const cgroup::FoundWorkload& target, Attribute attribute, std::string value, LogEntry entry) {
-    requests.push_back({&target, attribute, std::move(value)});
+  void request(const cgroup::FoundWorkload& target, cgroup::Value value, LogEntry entry) {
+    requests.push_back({&target, std::move(value)});
     entries.push_back(std::move(entry));
   }
 };
@@ -86,7 +86,7 @@ void Enforcer::pin(const cgroup::FoundWorkload& target, const model::PinAction& 
   const std::string& id = action.workload;
   const Held* held = find_held(holdings_.cpus, id);
   const CpuSet held_cpus =
-      held != nullptr && is_latency_sensitive(batch.snapshot, id) ? held->cpus : CpuSet();
+      held != nullptr && is_latency_sensitive(batch.snapshot, id) ? held->cpus() : CpuSet();
   if (held != nullptr && held->ticks_foreign > 0) {  // another program's, perhaps: the next tick knows
     batch.stuck |= held_cpus;
     return;
@@ -102,7 +102,7 @@ void Enforcer::pin(const cgroup::FoundWorkload& target, const model::PinAction& 
     batch.finished.push_back(std::move(entry));
     return;
   }
-  batch.request(target, Attribute::cpus, action.cpus.to_string(), std::move(entry));
+  batch.request(target, action.cpus, std::move(entry));
   batch.moving |= held_cpus;
 }
 
@@ -111,17 +111,17 @@ void Enforcer::limit(const cgroup::FoundWorkload& target, const model::Action& a
   // Settings are read only now and then, so the value is read here. berth does not replace another program's
   // value.
   const Held* held = find_held(holdings_.of(attribute), target.identity.id);
-  const auto present = cgroup::read_attribute(*target.cgroup, attribute);
+  const auto present = cgroup::read_value(*target.cgroup, attribute);
   if (held != nullptr && present && *present != held->value) {
     read_again_(target.identity.id);
     return;
   }
   const auto recorded = writer_.original(target, attribute);
-  const std::string original = recorded ? *recorded : present.value_or(cgroup::unset_value(attribute));
+  const cgroup::Value original = recorded ? *recorded : present.value_or(cgroup::unset_value(attribute));
   LogEntry entry = entry_of(action, batch.plan.time, kEnforce, original);
   if (auto wanted = wanted_value(action, original)) {
     if (batch.requests.size() >= kBatchSize) flush(batch);
-    batch.request(target, attribute, std::move(*wanted), std::move(entry));
+    batch.request(target, std::move(*wanted), std::move(entry));
   } else if (recorded) {
     flush(batch);
     give_back(target, attribute, std::move(entry), batch);
@@ -146,13 +146,13 @@ void Enforcer::take_result(const cgroup::Request& request, const cgroup::SetResu
                            Batch& batch) {
   const auto& target = *request.target;
   const std::string& id = target.identity.id;
-  const Attribute attribute = request.attribute;
+  const Attribute attribute = attribute_of(request.value);
   auto& values = holdings_.of(attribute);
   const Held* before = find_held(values, id);
   read_again_(id);
   if (!result) {
     if (attribute == Attribute::cpus && before != nullptr && is_latency_sensitive(batch.snapshot, id)) {
-      batch.stuck |= before->cpus;
+      batch.stuck |= before->cpus();
     }
     fail(target, attribute, result.error(), std::move(entry), batch.finished);
     return;
@@ -162,17 +162,17 @@ void Enforcer::take_result(const cgroup::Request& request, const cgroup::SetResu
     release(id, attribute, batch.plan.time, "the workload is left alone", batch.finished);
     return;
   }
-  const std::string value = writer_.written(target, attribute).value_or(request.value);
+  const cgroup::Value value = writer_.written(target, attribute).value_or(request.value);
   // A limit is no news where its owner cannot hold a nearer value.
   if (attribute != Attribute::cpus && !*result && (before == nullptr || before->value == value)) return;
-  Held held = make_held(attribute, target.cgroup->id(), value,
+  Held held = make_held(target.cgroup->id(), value,
                         writer_.original(target, attribute).value_or(request.value), batch.plan.time);
   if (attribute != Attribute::cpus) {
     held.cause = cause_of(batch.plan, batch.snapshot, id, attribute, before);
   }
   if (before != nullptr) held.since = before->since;
-  entry.old_value = *result ? (*result)->before : value;
-  entry.new_value = value;
+  entry.new_value = cgroup::to_text(value);
+  entry.old_value = *result ? cgroup::to_text((*result)->before) : entry.new_value;
   entry.result = "applied";
   values.insert_or_assign(id, std::move(held));
   batch.finished.push_back(std::move(entry));
@@ -183,7 +183,7 @@ void Enforcer::give_back(const cgroup::FoundWorkload& target, Attribute attribut
   const std::string& id = target.identity.id;
   auto& values = holdings_.of(attribute);
   const Held* held = find_held(values, id);
-  if (held != nullptr) entry.old_value = held->value;
+  if (held != nullptr) entry.old_value = cgroup::to_text(held->value);
   const auto report = writer_.restore(id, attribute);
   settle_ = true;
   read_again_(id);
@@ -192,7 +192,7 @@ void Enforcer::give_back(const cgroup::FoundWorkload& target, Attribute attribut
   const bool still_recorded = report && !report->left.empty() && writer_.original(target, attribute);
   if ((!report && !never_written) || still_recorded) {
     if (attribute == Attribute::cpus && held != nullptr && is_latency_sensitive(batch.snapshot, id)) {
-      batch.stuck |= held->cpus;
+      batch.stuck |= held->cpus();
     }
     const auto attempt = ++attempts_[{id, attribute}];
     entry.result = "failed";
@@ -205,8 +205,8 @@ void Enforcer::give_back(const cgroup::FoundWorkload& target, Attribute attribut
   if (never_written) {
     entry.new_value = entry.old_value;
   } else if (!report->restored.empty()) {
-    entry.old_value = report->restored.front().before;
-    entry.new_value = report->restored.front().after;
+    entry.old_value = cgroup::to_text(report->restored.front().before);
+    entry.new_value = cgroup::to_text(report->restored.front().after);
   } else if (!report->left.empty()) {
     entry.result = "left";
     entry.error = report->left.front().reason;

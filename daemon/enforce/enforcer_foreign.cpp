@@ -17,7 +17,7 @@ namespace {
 constexpr int kTicksUntilForeignUnit = 2;
 
 bool is_as_held(const cgroup::Sampler::Reading& reading, Attribute attribute, const Held& held) {
-  return attribute == Attribute::cpus ? reading.cpus == held.cpus
+  return attribute == Attribute::cpus ? reading.cpus == held.cpus()
                                       : value_of(reading, attribute) == held.value;
 }
 
@@ -41,9 +41,10 @@ std::vector<LogEntry> Enforcer::check(const Observer::Readings& readings, const 
       if (target == found.end()) continue;
       if (!target->second.cgroup->is_current()) continue;  // gone while it was read
       LogEntry entry = blank_entry(now, "foreign", id, attribute, "foreign-writer");
-      entry.old_value = held.value;
-      entry.new_value = value_of(*reading, attribute);
-      switch (writer_.drift(target->second, attribute, entry.new_value)) {
+      const cgroup::Value current = value_of(*reading, attribute);
+      entry.old_value = cgroup::to_text(held.value);
+      entry.new_value = cgroup::to_text(current);
+      switch (writer_.drift(target->second, current)) {
         case cgroup::Drift::none:
           held.ticks_foreign = 0;
           // The value was as wanted when berth came, so it was never written, and now it differs. The next
@@ -78,7 +79,7 @@ void Enforcer::take_up_again(const Observer::Readings& readings, double now, std
       continue;
     }
     LogEntry entry = blank_entry(now, "foreign", id, unmanaged.attribute, "foreign-writer");
-    entry.new_value = unmanaged.held->value;
+    entry.new_value = cgroup::to_text(unmanaged.held->value);
     entry.reason = "the value that berth wrote is back: the workload is managed again";
     entry.result = "applied";
     entries.push_back(std::move(entry));
@@ -91,7 +92,7 @@ void Enforcer::write_again(const cgroup::FoundWorkload& target, Attribute attrib
                            std::vector<LogEntry>& entries) {
   const std::string& id = target.identity.id;
   Held& held = holdings_.of(attribute).at(id);
-  const auto set = writer_.set(target, attribute, held.value);
+  const auto set = writer_.set(target, held.value);
   read_again_(id);
   if (!set) {
     fail(target, attribute, set.error(), std::move(entry), entries);

@@ -262,7 +262,7 @@ std::optional<std::string> Leaves::obstacle(const cgroup::FoundWorkload& target)
 // Reads the settings that an executor would leave behind, in words, and the main process of its unit.
 model::Result<cgroup::UnitTraits> Leaves::traits_of(const cgroup::FoundWorkload& target,
                                                     const Holdings& holdings) {
-  std::map<cgroup::Attribute, std::string> originals;
+  std::map<cgroup::Attribute, cgroup::Value> originals;
   std::set<cgroup::Attribute> held;
   for (const auto attribute : kAttributes) {
     const Held* value = find_held(holdings.of(attribute), target.identity.id);

@@ -10,16 +10,23 @@ namespace berth::daemon {
 
 namespace {
 
-// The present value of the attribute that an action changes; empty where it is not known.
-std::string value_now(const Observer::Readings& readings, const std::string& workload,
-                      const std::optional<cgroup::Attribute>& attribute) {
-  const auto reading = readings.find(workload);
-  return attribute && reading != readings.end() ? value_of(reading->second, *attribute) : std::string();
+// The present value of the attribute that an action changes; nullopt where it is not known.
+std::optional<cgroup::Value> value_now(const Observer::Readings& readings, const model::Action& action) {
+  const auto attribute = attribute_of(action);
+  const auto* workload = action.workload();
+  if (!attribute || workload == nullptr) return std::nullopt;
+  const auto reading = readings.find(*workload);
+  return reading != readings.end() ? std::optional(value_of(reading->second, *attribute)) : std::nullopt;
+}
+
+std::string text_of(const std::optional<cgroup::Value>& value) {
+  return value ? cgroup::to_text(*value) : std::string();
 }
 
 }  // namespace
 
-LogEntry entry_of(const model::Action& action, double time, const char* mode, const std::string& original) {
+LogEntry entry_of(const model::Action& action, double time, const char* mode,
+                  const std::optional<cgroup::Value>& original) {
   LogEntry entry;
   entry.time = time;
   entry.decision = action.decision;
@@ -28,7 +35,8 @@ LogEntry entry_of(const model::Action& action, double time, const char* mode, co
   if (const auto* workload = action.workload()) entry.workload = *workload;
   if (const auto attribute = attribute_of(action)) {
     entry.attribute = cgroup::control_file(*attribute);
-    entry.new_value = wanted_value(action, original).value_or(original);
+    const auto wanted = wanted_value(action, original);
+    entry.new_value = text_of(wanted ? wanted : original);
   }
   if (const auto* eviction = std::get_if<model::EvictAction>(&action.what)) {
     entry.attribute = model::to_string(eviction->how);
@@ -45,12 +53,11 @@ LogEntry entry_of(const model::Action& action, double time, const char* mode, co
 std::vector<LogEntry> observed_entries(const model::Plan& plan, const Observer::Readings& readings) {
   std::vector<LogEntry> entries;
   for (const auto& action : plan.actions) {
-    const auto* workload = action.workload();
-    const auto now = value_now(readings, workload == nullptr ? "" : *workload, attribute_of(action));
+    const auto now = value_now(readings, action);
     auto entry = entry_of(action, plan.time, "observe",
-                          std::holds_alternative<model::UnpinAction>(action.what) ? "" : now);
+                          std::holds_alternative<model::UnpinAction>(action.what) ? std::nullopt : now);
     entry.result = "observed";
-    entry.old_value = now;
+    entry.old_value = text_of(now);
     entries.push_back(std::move(entry));
   }
   return entries;
@@ -81,16 +88,17 @@ std::vector<LogEntry> Shadow::apply(const model::Plan& plan, const Observer& obs
     auto& values = holdings_.of(*attribute);
     const auto before = values.find(id);
     const bool held = before != values.end();
-    const std::string original = held ? before->second.original : entries[i].old_value;
-    if (held) entries[i].old_value = before->second.value;
+    const auto original = held ? before->second.original : value_now(observer.readings(), action);
+    if (held) entries[i].old_value = cgroup::to_text(before->second.value);
     const auto wanted = wanted_value(action, original);
     if (!wanted) {
-      entries[i].new_value = original;
+      entries[i].new_value = text_of(original);
       if (held) values.erase(before);
       continue;
     }
-    entries[i].new_value = *wanted;
-    Held now = make_held(*attribute, observer.cgroup_id(id), *wanted, original, plan.time);
+    entries[i].new_value = cgroup::to_text(*wanted);
+    Held now = make_held(observer.cgroup_id(id), *wanted, original.value_or(cgroup::unset_value(*attribute)),
+                         plan.time);
     if (held) now.since = before->second.since;
     if (*attribute != cgroup::Attribute::cpus) {
       now.cause = cause_of(plan, observer.snapshot(), id, *attribute, held ? &before->second : nullptr);

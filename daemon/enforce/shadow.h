@@ -36,9 +36,9 @@ class Shadow {
 };
 
 // A log entry of `action` without its outcome. `original` is the value before berth of the limit that the
-// action changes, as canonical text.
+// action changes; nullopt: not known.
 LogEntry entry_of(const model::Action& action, double time, const char* mode,
-                  const std::string& original = "");
+                  const std::optional<cgroup::Value>& original = std::nullopt);
 // The effect of a plan on the present cgroups; one entry (result "observed") an action.
 std::vector<LogEntry> observed_entries(const model::Plan& plan, const Observer::Readings& readings);
 

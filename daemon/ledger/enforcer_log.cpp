@@ -36,9 +36,9 @@ std::vector<LogEntry> entries_of(const cgroup::RestoreReport& report, double now
     return entry;
   };
   for (const auto& change : report.restored) {
-    LogEntry& entry = add(change.workload, cgroup::control_file(change.attribute), "restored");
-    entry.old_value = change.before;
-    entry.new_value = change.after;
+    LogEntry& entry = add(change.workload, cgroup::control_file(change.attribute()), "restored");
+    entry.old_value = cgroup::to_text(change.before);
+    entry.new_value = cgroup::to_text(change.after);
   }
   for (const auto& left : report.left) {
     add(left.workload, cgroup::control_file(left.attribute), "left").error = left.reason;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/ledger/held.h"
 
-#include "cgroup/sampler_parse.h"
-
 #include <algorithm>
 #include <type_traits>
 #include <utility>
@@ -38,31 +36,26 @@ const Held* find_held(const HeldValues& values, const std::string& workload) {
   return found == values.end() ? nullptr : &found->second;
 }
 
-Held make_held(Attribute attribute, std::uint64_t cgroup_id, std::string value, std::string original,
-               double now) {
+Held make_held(std::uint64_t cgroup_id, cgroup::Value value, cgroup::Value original, double now) {
   Held held;
   held.cgroup_id = cgroup_id;
   held.value = std::move(value);
   held.original = std::move(original);
-  if (attribute == Attribute::cpus) {
-    held.cpus = model::CpuSet::parse(held.value).value_or(model::CpuSet());
-    held.original_cpus = model::CpuSet::parse(held.original).value_or(model::CpuSet());
-  }
   held.since = now;
   held.changed_at = now;
   return held;
 }
 
-std::string value_of(const cgroup::Sampler::Reading& reading, Attribute attribute) {
+cgroup::Value value_of(const cgroup::Sampler::Reading& reading, Attribute attribute) {
   switch (attribute) {
     case Attribute::cpus:
-      return reading.cpus.to_string();
+      return reading.cpus;
     case Attribute::cpu_quota:
-      return reading.cpu_max.empty() ? cgroup::unset_value(attribute) : reading.cpu_max;
+      return reading.cpu_max;
     case Attribute::memory_high:
       break;
   }
-  return cgroup::memory_high_value(reading.memory_high_bytes);
+  return cgroup::memory_high(reading.memory_high_bytes);
 }
 
 std::optional<Attribute> attribute_of(const model::Action& action) {
@@ -82,17 +75,17 @@ std::optional<Attribute> attribute_of(const model::Action& action) {
       action.what);
 }
 
-std::optional<std::string> wanted_value(const model::Action& action, const std::string& original) {
-  std::string value;
+std::optional<cgroup::Value> wanted_value(const model::Action& action,
+                                          const std::optional<cgroup::Value>& original) {
+  cgroup::Value value;
   if (const auto* pin = std::get_if<model::PinAction>(&action.what)) {
-    return pin->cpus.to_string();  // a pin to the vCPUs that it had anyway is a pin
+    return pin->cpus;  // a pin to the vCPUs that it had anyway is a pin
   }
   if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what)) {
-    const auto before = cgroup::parse_cpu_max(original);
-    value = cgroup::cpu_quota_value(quota->cpu_quota_cores,
-                                    before ? before->period_us : cgroup::CpuMax().period_us);
+    const auto* before = original ? std::get_if<cgroup::CpuMax>(&*original) : nullptr;
+    value = cgroup::cpu_max(quota->cpu_quota_cores, before ? before->period_us : cgroup::CpuMax().period_us);
   } else if (const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what)) {
-    value = cgroup::memory_high_value(high->memory_high_bytes);
+    value = cgroup::memory_high(high->memory_high_bytes);
   } else {
     return std::nullopt;
   }
@@ -150,13 +143,13 @@ Limits limits_of(const model::Workload& seen, const Holdings& holdings) {
   limits.cpu_quota_cores = limits.original.cpu_quota_cores;
   limits.memory_high_bytes = limits.original.memory_high_bytes;
   if (const auto* held = find_held(holdings.cpu_quota, seen.id)) {
-    limits.cpu_quota_cores = cgroup::cores_of(held->value);
-    limits.original.cpu_quota_cores = cgroup::cores_of(held->original);
+    limits.cpu_quota_cores = cgroup::cores_of(std::get<cgroup::CpuMax>(held->value));
+    limits.original.cpu_quota_cores = cgroup::cores_of(std::get<cgroup::CpuMax>(held->original));
     limits.cpu_cause = held->cause;
   }
   if (const auto* held = find_held(holdings.memory_high, seen.id)) {
-    limits.memory_high_bytes = cgroup::parse_bytes(held->value);
-    limits.original.memory_high_bytes = cgroup::parse_bytes(held->original);
+    limits.memory_high_bytes = cgroup::bytes_of(std::get<cgroup::MemoryHigh>(held->value));
+    limits.original.memory_high_bytes = cgroup::bytes_of(std::get<cgroup::MemoryHigh>(held->original));
     limits.memory_cause = held->cause;
   }
   return limits;

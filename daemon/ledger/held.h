@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cgroup/attribute.h"
 #include "cgroup/sampler.h"
+#include "cgroup/value.h"
 #include "model/cpu_set.h"
 #include "model/plan.h"
 #include "model/snapshot.h"
@@ -25,15 +25,17 @@ inline constexpr std::array kAttributes{cgroup::Attribute::cpus, cgroup::Attribu
 // One attribute of one workload as berth set it.
 struct Held {
   std::uint64_t cgroup_id = 0;  // of the run of the workload that was changed
-  std::string value;            // canonical text of the control file, as is `original`
-  std::string original;         // before berth
-  model::CpuSet cpus;           // the same two where they are cpulists; empty: unset
-  model::CpuSet original_cpus;
+  cgroup::Value value;
+  cgroup::Value original;                               // before berth; of the same attribute
   model::HeldCause cause = model::HeldCause::extended;  // of a limit
   double since = 0;                                     // epoch seconds of the first change
   double changed_at = 0;                                // and of the last
   int ticks_foreign = 0;         // number of ticks with a value that berth did not write
   std::uint32_t reasserted = 0;  // number of times it was written again since
+
+  // Of a pin.
+  const model::CpuSet& cpus() const { return std::get<model::CpuSet>(value); }
+  const model::CpuSet& original_cpus() const { return std::get<model::CpuSet>(original); }
 };
 
 using HeldValues = std::map<std::string, Held>;  // by workload id
@@ -51,20 +53,18 @@ struct Holdings {
 // nullptr where berth holds no such attribute of the workload.
 const Held* find_held(const HeldValues& values, const std::string& workload);
 
-// `value` and `original` are canonical.
-Held make_held(cgroup::Attribute attribute, std::uint64_t cgroup_id, std::string value, std::string original,
-               double now);
+Held make_held(std::uint64_t cgroup_id, cgroup::Value value, cgroup::Value original, double now);
 
-// A reading's value of the attribute as canonical text.
-std::string value_of(const cgroup::Sampler::Reading& reading, cgroup::Attribute attribute);
+cgroup::Value value_of(const cgroup::Sampler::Reading& reading, cgroup::Attribute attribute);
 
 // The attribute that an action changes; nullopt where it changes none.
 std::optional<cgroup::Attribute> attribute_of(const model::Action& action);
 
-// The value that an action asks for, as canonical text; nullopt where it takes a value back (or changes
-// none). A quota keeps the period of `original`, the attribute's value before berth. A value equal to the
+// The value that an action asks for; nullopt where it takes a value back (or changes none). A quota keeps the
+// period of `original`, the attribute's value before berth (nullopt: not known). A value equal to the
 // original is taken back.
-std::optional<std::string> wanted_value(const model::Action& action, const std::string& original);
+std::optional<cgroup::Value> wanted_value(const model::Action& action,
+                                          const std::optional<cgroup::Value>& original);
 
 // nullptr where there is no such workload.
 const model::Workload* find_workload(const model::Snapshot& snapshot, const std::string& id);

@@ -41,7 +41,7 @@ AllowedCpus::Permitted AllowedCpus::permitted(const std::string& path, const Hel
   if (path.empty()) return {files(path).effective, false};
   const Permitted above = permitted(std::string(cgroup::parent_path(path)), pins);
   if (const auto pin = pins.find(path); pin != pins.end()) {
-    return {narrowed(above.cpus, pin->second.original_cpus), true};
+    return {narrowed(above.cpus, pin->second.original_cpus()), true};
   }
   const Files& own = files(path);
   if (above.below_pin) return {narrowed(above.cpus, own.configured.value_or(model::CpuSet())), true};

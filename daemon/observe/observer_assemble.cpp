@@ -31,14 +31,14 @@ void take_limits(model::Workload& workload, const Held* quota, const Held* memor
   auto& original = workload.original.emplace();
   original = {workload.cpu_quota_cores, workload.memory_high_bytes};
   if (quota != nullptr) {
-    workload.cpu_quota_cores = cgroup::cores_of(quota->value);
+    workload.cpu_quota_cores = cgroup::cores_of(std::get<cgroup::CpuMax>(quota->value));
     workload.held_cpu = model::HeldLimit{quota->cause, quota->since, quota->changed_at};
-    original.cpu_quota_cores = cgroup::cores_of(quota->original);
+    original.cpu_quota_cores = cgroup::cores_of(std::get<cgroup::CpuMax>(quota->original));
   }
   if (memory_high != nullptr) {
-    workload.memory_high_bytes = cgroup::parse_bytes(memory_high->value);
+    workload.memory_high_bytes = cgroup::bytes_of(std::get<cgroup::MemoryHigh>(memory_high->value));
     workload.held_memory = model::HeldLimit{memory_high->cause, memory_high->since, memory_high->changed_at};
-    original.memory_high_bytes = cgroup::parse_bytes(memory_high->original);
+    original.memory_high_bytes = cgroup::bytes_of(std::get<cgroup::MemoryHigh>(memory_high->original));
   }
 }
 
@@ -216,9 +216,9 @@ void Observer::fill_limits(model::Workload& workload, const Entry& entry, const 
   workload.cpu_throttled = entry.reading.cpu_throttled;
   const bool pinned = entry.pin != nullptr;
   static const model::CpuSet kNone;
-  workload.cpus = pinned ? entry.pin->cpus : kNone;
+  workload.cpus = pinned ? entry.pin->cpus() : kNone;
   workload.pinned_at = pinned ? std::optional(entry.pin->changed_at) : std::nullopt;
-  const model::CpuSet& configured = pinned ? entry.pin->original_cpus : entry.reading.cpus;
+  const model::CpuSet& configured = pinned ? entry.pin->original_cpus() : entry.reading.cpus;
   take_limits(workload, entry.quota, entry.memory_high);
   if (has_cpuset_) {
     workload.allowed_cpus =

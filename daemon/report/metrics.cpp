@@ -237,7 +237,7 @@ std::vector<WorkloadFigures> workload_figures(const Tick& tick) {
     figures.original_memory_high_bytes = limits.original.memory_high_bytes;
     figures.cpu_throttled = workload.cpu_throttled;
     if (const auto* pin = find_held(tick.holdings.cpus, workload.id)) {
-      figures.pinned_vcpus = pin->cpus.size();
+      figures.pinned_vcpus = pin->cpus().size();
     }
     if (const auto* instance = placed_instance(tick.plan, workload.id)) {
       figures.score = instance->score;

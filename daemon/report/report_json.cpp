@@ -98,7 +98,7 @@ json advertised_json(const model::OversellFindings& findings, const model::Adver
 
 std::string pinned_cpus(const Tick& tick, const std::string& id) {
   const auto* pin = find_held(tick.holdings.cpus, id);
-  return pin == nullptr ? std::string() : pin->value;
+  return pin == nullptr ? std::string() : pin->cpus().to_string();
 }
 
 json cause_json(const std::optional<model::HeldCause>& cause) {
@@ -273,9 +273,9 @@ std::string restore_json(const cgroup::RestoreReport& report) {
   json restored = json::array();
   for (const auto& change : report.restored) {
     restored.push_back({{"workload", change.workload},
-                        {"attribute", cgroup::control_file(change.attribute)},
-                        {"before", change.before},
-                        {"after", change.after}});
+                        {"attribute", cgroup::control_file(change.attribute())},
+                        {"before", cgroup::to_text(change.before)},
+                        {"after", cgroup::to_text(change.after)}});
   }
   json left = json::array();
   for (const auto& kept : report.left) {

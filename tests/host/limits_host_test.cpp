@@ -334,8 +334,8 @@ wait
   group.identity.id = std::string(kId) + "/own";
   Engine& berth = start();
   auto& writer = berth.actuators->writer();
-  ASSERT_TRUE(writer.set(group, cgroup::Attribute::cpu_quota, "12345 20000"));
-  ASSERT_TRUE(writer.set(group, cgroup::Attribute::memory_high, std::to_string(kMemory)));
+  ASSERT_TRUE(writer.set(group, cgroup::CpuMax{12345, 20000}));
+  ASSERT_TRUE(writer.set(group, cgroup::memory_high(kMemory)));
   EXPECT_EQ(content(own / "cpu.max"), "12345 20000");
   EXPECT_EQ(content(own / "memory.high"), std::to_string(kMemory));
   EXPECT_EQ(writer.restore_all().restored.size(), 2U);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/direct_owner.h"
 
+#include "values.h"
 #include "write_fixture.h"
 
 #include <gmock/gmock.h>
@@ -24,9 +25,9 @@ TEST_F(DirectOwnerTest, WritesAndPutsBack) {
   const FoundWorkload group = tree.found("a");
   const auto original = owner.original(target(group), Attribute::cpus);
   ASSERT_TRUE(original);
-  ASSERT_TRUE(owner.set(target(group), Attribute::cpus, "1"));
+  ASSERT_TRUE(owner.set(target(group), cpus("1")));
   EXPECT_EQ(tree.get("a", "cpuset.cpus"), "1");
-  EXPECT_EQ(owner.reset(target(group), Attribute::cpus, *original), "0-3");
+  EXPECT_EQ(owner.reset(target(group), *original), cpus("0-3"));
   EXPECT_EQ(tree.get("a", "cpuset.cpus"), "0-3");
 }
 
@@ -34,11 +35,12 @@ TEST_F(DirectOwnerTest, AQuotaLeavesTheBurstAndSaysWhereThatIsInTheWay) {
   tree.make("a");
   tree.put("a", "cpu.max.burst", "50000");
   const FoundWorkload group = tree.found("a");
-  ASSERT_TRUE(owner.set(target(group), Attribute::cpu_quota, "60000 100000"));
+  ASSERT_TRUE(owner.set(target(group), quota("60000 100000")));
   EXPECT_EQ(tree.get("a", "cpu.max.burst"), "50000");
-  EXPECT_EQ(burst_above(*group.cgroup, "60000 100000"), std::nullopt);
-  EXPECT_EQ(burst_above(*group.cgroup, "max 100000"), std::nullopt);
-  EXPECT_THAT(burst_above(*group.cgroup, "40000 100000").value(), HasSubstr("cpu.max.burst is 50000 us"));
+  EXPECT_EQ(burst_above(*group.cgroup, parse_cpu_max("60000 100000").value()), std::nullopt);
+  EXPECT_EQ(burst_above(*group.cgroup, parse_cpu_max("max 100000").value()), std::nullopt);
+  EXPECT_THAT(burst_above(*group.cgroup, parse_cpu_max("40000 100000").value()).value(),
+              HasSubstr("cpu.max.burst is 50000 us"));
 }
 
 TEST_F(DirectOwnerTest, MissingControllerNamesTheGroupThatWithholdsIt) {
@@ -46,7 +48,7 @@ TEST_F(DirectOwnerTest, MissingControllerNamesTheGroupThatWithholdsIt) {
   put_file(tree.root() / "a/cgroup.subtree_control", "cpu memory\n");
   std::filesystem::create_directories(tree.root() / "a/b");
   const FoundWorkload group = tree.found("a/b");
-  const auto done = owner.set(target(group), Attribute::cpus, "1");
+  const auto done = owner.set(target(group), cpus("1"));
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().kind(), model::ErrorKind::unavailable);
   EXPECT_THAT(done.error().message(), HasSubstr("cgroup.subtree_control of /a lacks it"));
@@ -58,7 +60,7 @@ TEST_F(DirectOwnerTest, ControllerThatTheHostLacksIsSaidSo) {
   put_file(tree.root() / "cgroup.subtree_control", "pids\n");
   std::filesystem::create_directories(tree.root() / "a");
   const FoundWorkload group = tree.found("a");
-  const auto done = owner.set(target(group), Attribute::cpus, "1");
+  const auto done = owner.set(target(group), cpus("1"));
   ASSERT_FALSE(done);
   EXPECT_THAT(done.error().message(), HasSubstr("the v2 hierarchy does not have it at all"));
 }
@@ -67,7 +69,7 @@ TEST_F(DirectOwnerTest, VanishedGroupIsGone) {
   tree.make("a");
   const FoundWorkload group = tree.found("a");
   tree.remove("a");
-  const auto done = owner.set(target(group), Attribute::cpus, "1");
+  const auto done = owner.set(target(group), cpus("1"));
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().kind(), model::ErrorKind::gone);
 }
@@ -80,7 +82,7 @@ TEST_F(DirectOwnerTest, RecreatedGroupIsNotMistakenForItsPredecessor) {
   tree.make("a", "0-7");
   const FoundWorkload successor = tree.found("a");
   tree.remove("old");
-  EXPECT_FALSE(owner.set(target(group), Attribute::cpus, "1"));
+  EXPECT_FALSE(owner.set(target(group), cpus("1")));
   EXPECT_EQ(tree.get("a", "cpuset.cpus"), "0-7");
 }
 
@@ -89,7 +91,7 @@ TEST_F(DirectOwnerTest, VcpusThatTheParentWithholdsAreAnError) {
   tree.make("a/b");
   tree.put("a/b", "cpuset.cpus.effective", "3");
   const FoundWorkload group = tree.found("a/b");
-  const auto done = owner.set(target(group), Attribute::cpus, "3-4");
+  const auto done = owner.set(target(group), cpus("3-4"));
   ASSERT_FALSE(done);
   EXPECT_THAT(done.error().message(), HasSubstr("asked for vCPUs 3-4, granted 3; /a is limited to 0-3"));
 }
@@ -98,7 +100,7 @@ TEST_F(DirectOwnerTest, OfflineVcpuIsAnError) {
   tree.make("a");
   tree.put("a", "cpuset.cpus.effective", "1");
   const FoundWorkload group = tree.found("a");
-  const auto done = owner.set(target(group), Attribute::cpus, "1,9");
+  const auto done = owner.set(target(group), cpus("1,9"));
   ASSERT_FALSE(done);
   EXPECT_THAT(done.error().message(), HasSubstr("asked for vCPUs 1,9, granted 1; are the others online?"));
 }
@@ -107,7 +109,7 @@ TEST_F(DirectOwnerTest, KernelsRefusalIsToldWithTheValueTried) {
   std::filesystem::create_directories(tree.root() / "a");
   std::filesystem::create_directory(tree.root() / "a/cpuset.cpus");  // cannot be opened for writing
   const FoundWorkload group = tree.found("a");
-  const auto done = owner.set(target(group), Attribute::cpus, "2-3");
+  const auto done = owner.set(target(group), cpus("2-3"));
   ASSERT_FALSE(done);
   EXPECT_THAT(done.error().message(), HasSubstr("writing \"2-3\" to cpuset.cpus of cgroup \"a\""));
 }
@@ -118,7 +120,7 @@ TEST_F(DirectOwnerTest, ValueThatDoesNotStickIsAnError) {
   // Swallows every write, as a control file does that another writer puts back at once.
   std::filesystem::create_symlink("/dev/null", tree.root() / "a/memory.high");
   const FoundWorkload group = tree.found("a");
-  EXPECT_FALSE(owner.set(target(group), Attribute::memory_high, "8192"));
+  EXPECT_FALSE(owner.set(target(group), memory("8192")));
 }
 
 }  // namespace

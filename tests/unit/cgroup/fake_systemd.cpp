@@ -365,7 +365,7 @@ int FakeSystemd::handle_set(sd_bus_message* message) {
 
 void FakeSystemd::apply(Unit& unit, Attribute attribute) const {
   if (unit.cgroup.empty() || refuse_) return;
-  tree_.put(unit.cgroup, control_file(attribute), value_of(attribute, unit.live));
+  tree_.put(unit.cgroup, control_file(attribute), to_text(value_of(attribute, unit.live)));
 }
 
 void FakeSystemd::change(const std::string& name, Attribute attribute, const UnitSetting& setting) {

@@ -2,6 +2,7 @@
 #include "cgroup/leaf.h"
 
 #include "tests/unit/cgroup/fake_tree.h"
+#include "values.h"
 
 #include <filesystem>
 #include <functional>
@@ -39,8 +40,7 @@ class LeafTest : public testing::Test {
     EXPECT_TRUE(opened);
     return *opened;
   }
-  std::optional<std::string> bounds(const std::map<Attribute, std::string>& originals = {},
-                                    bool pids = true) {
+  std::optional<std::string> bounds(const std::map<Attribute, Value>& originals = {}, bool pids = true) {
     return bounds_of(*open(kOrigin), originals, tree.root(), pids);
   }
   // Moves by the lists, and removes with all that is in a directory, as the kernel does with control files.
@@ -162,8 +162,8 @@ TEST_F(LeafTest, VCpusBindWhereTheParentHasMore) {
 
 TEST_F(LeafTest, WhatBerthHoldsCountsAsItWas) {
   tree.write(kOrigin, "cpu.max", "50000 100000\n");
-  EXPECT_EQ(bounds({{Attribute::cpu_quota, "max 100000"}}), std::nullopt);
-  EXPECT_EQ(bounds({{Attribute::cpu_quota, "80000 100000"}}), "cpu.max is 80000 100000");
+  EXPECT_EQ(bounds({{Attribute::cpu_quota, quota("max 100000")}}), std::nullopt);
+  EXPECT_EQ(bounds({{Attribute::cpu_quota, quota("80000 100000")}}), "cpu.max is 80000 100000");
 }
 
 TEST_F(LeafTest, ProcessesGoBackAndTheDirectoryGoes) {

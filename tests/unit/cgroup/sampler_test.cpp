@@ -324,10 +324,10 @@ TEST_F(SamplerTest, WithoutAQuotaNothingIsThrottled) {
 }
 
 TEST_F(SamplerTest, CpuMaxIsToldAsItsText) {
-  EXPECT_EQ(sample().cpu_max, "150000 100000");
+  EXPECT_EQ(sample().cpu_max, (CpuMax{150'000, 100'000}));
   tree.write("a", "cpu.max", "max 20000\n");
   sampler.refresh("a");
-  EXPECT_EQ(sample().cpu_max, "max 20000");
+  EXPECT_EQ(sample().cpu_max, (CpuMax{std::nullopt, 20'000}));
   EXPECT_EQ(sample().cpu_quota_cores, std::nullopt);
 }
 

@@ -6,6 +6,7 @@
 #include "cgroup/writer.h"
 #include "fake_systemd.h"
 #include "tests/patience.h"
+#include "values.h"
 #include "write_fixture.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +26,7 @@ using testing::SizeIs;
 constexpr const char* kUnit = "web.service";
 constexpr const char* kGroup = "system.slice/web.service";
 
-UnitSetting cpus(const std::string& list) { return setting_of(Attribute::cpus, list); }
+UnitSetting allowed(const std::string& list) { return setting_of(cpus(list)); }
 
 // A socket that takes connections, up to its backlog, and never says a word; -1 where that fails.
 int listen_at(const std::filesystem::path& path) {
@@ -69,7 +70,7 @@ class SystemdOwnerTest : public testing::Test {
     journal = std::move(*opened);
   }
   void add(const std::string& configured = "", bool transient = false) {
-    systemd->add(kUnit, {kGroup, cpus(configured), transient});
+    systemd->add(kUnit, {kGroup, allowed(configured), transient});
   }
   FoundWorkload web() const { return tree.found(kGroup, kUnit); }
   Writer writer() { return {tree.root(), *journal, direct, owner.get()}; }
@@ -98,7 +99,7 @@ class SystemdOwnerTest : public testing::Test {
 TEST_F(SystemdOwnerTest, SetsThroughSystemdAndLeavesNoTrace) {
   add();
   Writer writer = this->writer();
-  const SetResult set = writer.set(web(), Attribute::cpus, "2-3,5");
+  const SetResult set = writer.set(web(), cpus("2-3,5"));
   ASSERT_TRUE(set && *set) << set.error().message();
   EXPECT_EQ(now(), "2-3,5");
   EXPECT_EQ(configured(), "2-3,5");
@@ -117,7 +118,7 @@ TEST_F(SystemdOwnerTest, SetsThroughSystemdAndLeavesNoTrace) {
 TEST_F(SystemdOwnerTest, ConfiguredSettingIsTheOriginal) {
   add("0-5");
   Writer writer = this->writer();
-  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  ASSERT_TRUE(writer.set(web(), cpus("2")));
   writer.restore_all();
   EXPECT_EQ(now(), "0-5");
   EXPECT_EQ(configured(), "0-5");
@@ -126,9 +127,9 @@ TEST_F(SystemdOwnerTest, ConfiguredSettingIsTheOriginal) {
 
 TEST_F(SystemdOwnerTest, DropInThatWasThereBeforeStaysWithItsValue) {
   add();
-  systemd->set_property(kUnit, Attribute::cpus, cpus("0-5"));
+  systemd->set_property(kUnit, Attribute::cpus, allowed("0-5"));
   Writer writer = this->writer();
-  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  ASSERT_TRUE(writer.set(web(), cpus("2")));
   writer.restore_all();
   EXPECT_EQ(now(), "0-5");
   EXPECT_TRUE(drop_in());
@@ -141,7 +142,7 @@ TEST_F(SystemdOwnerTest, FileThatDifferedFromTheSettingIsPutBackToo) {
   add();
   tree.put(kGroup, "cpuset.cpus", "0-5");  // written past systemd before berth came
   Writer writer = this->writer();
-  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  ASSERT_TRUE(writer.set(web(), cpus("2")));
   ASSERT_TRUE(writer.restore(kGroup, Attribute::cpus));
   EXPECT_EQ(now(), "0-5");
   EXPECT_EQ(configured(), "");
@@ -150,7 +151,7 @@ TEST_F(SystemdOwnerTest, FileThatDifferedFromTheSettingIsPutBackToo) {
 TEST_F(SystemdOwnerTest, TransientUnitsDropInIsRemoved) {
   add("", true);
   Writer writer = this->writer();
-  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  ASSERT_TRUE(writer.set(web(), cpus("2")));
   EXPECT_TRUE(drop_in("50-AllowedCPUs.conf", "transient"));
   writer.restore_all();
   EXPECT_TRUE(nothing_left());
@@ -160,7 +161,7 @@ TEST_F(SystemdOwnerTest, OtherDropInsInTheDirectoryStay) {
   add();
   put_file(run.path() / "system.control/web.service.d/50-IOWeight.conf", "[Service]\nIOWeight=50\n");
   Writer writer = this->writer();
-  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  ASSERT_TRUE(writer.set(web(), cpus("2")));
   writer.restore_all();
   EXPECT_FALSE(drop_in());
   EXPECT_TRUE(drop_in("50-IOWeight.conf"));
@@ -169,12 +170,12 @@ TEST_F(SystemdOwnerTest, OtherDropInsInTheDirectoryStay) {
 TEST_F(SystemdOwnerTest, QuotaIsSetInWholePercentsAndPutBack) {
   add();
   Writer writer = this->writer();
-  const SetResult set = writer.set(web(), Attribute::cpu_quota, "123456 100000");
+  const SetResult set = writer.set(web(), quota("123456 100000"));
   ASSERT_TRUE(set && *set) << set.error().message();
-  EXPECT_EQ((*set)->after, "123000 100000");
+  EXPECT_EQ(to_text((*set)->after), "123000 100000");
   systemd->daemon_reload();
   EXPECT_EQ(tree.get(kGroup, "cpu.max"), "123000 100000") << "as the drop-in has it";
-  EXPECT_FALSE(*writer.set(web(), Attribute::cpu_quota, "123456 100000")) << "as near as it gets";
+  EXPECT_FALSE(*writer.set(web(), quota("123456 100000"))) << "as near as it gets";
   writer.restore_all();
   EXPECT_EQ(tree.get(kGroup, "cpu.max"), "max 100000");
   EXPECT_TRUE(nothing_left());
@@ -183,7 +184,7 @@ TEST_F(SystemdOwnerTest, QuotaIsSetInWholePercentsAndPutBack) {
 TEST_F(SystemdOwnerTest, MemoryHighIsSetAndPutBack) {
   add();
   Writer writer = this->writer();
-  ASSERT_TRUE(writer.set(web(), Attribute::memory_high, "1048576"));
+  ASSERT_TRUE(writer.set(web(), memory("1048576")));
   EXPECT_EQ(systemd->live(kUnit).memory_high_bytes, 1048576U);
   writer.restore_all();
   EXPECT_EQ(tree.get(kGroup, "memory.high"), "max");
@@ -193,11 +194,11 @@ TEST_F(SystemdOwnerTest, MemoryHighIsSetAndPutBack) {
 TEST_F(SystemdOwnerTest, DaemonReloadThatMergesThePinWithTheUnitFileIsNotForeign) {
   add("0-5");
   Writer writer = this->writer();
-  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  ASSERT_TRUE(writer.set(web(), cpus("2")));
   systemd->daemon_reload();
   ASSERT_EQ(now(), "0-5") << "systemd adds assignments up";
-  EXPECT_EQ(writer.drift(web(), Attribute::cpus, now()), Drift::undone);
-  const SetResult again = writer.set(web(), Attribute::cpus, "2");
+  EXPECT_EQ(writer.drift(web(), cpus(now())), Drift::undone);
+  const SetResult again = writer.set(web(), cpus("2"));
   ASSERT_TRUE(again && *again);
   EXPECT_EQ(now(), "2");
   systemd->daemon_reload();
@@ -209,9 +210,9 @@ TEST_F(SystemdOwnerTest, DaemonReloadThatMergesThePinWithTheUnitFileIsNotForeign
 TEST_F(SystemdOwnerTest, SetPropertyBySomebodyElseIsForeignAndStays) {
   add();
   Writer writer = this->writer();
-  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
-  systemd->set_property(kUnit, Attribute::cpus, cpus("6-7"));
-  EXPECT_EQ(writer.drift(web(), Attribute::cpus, now()), Drift::foreign);
+  ASSERT_TRUE(writer.set(web(), cpus("2")));
+  systemd->set_property(kUnit, Attribute::cpus, allowed("6-7"));
+  EXPECT_EQ(writer.drift(web(), cpus(now())), Drift::foreign);
   EXPECT_THAT(writer.restore_all().left, SizeIs(1));
   EXPECT_EQ(now(), "6-7");
   EXPECT_TRUE(drop_in()) << "it is theirs now";
@@ -220,9 +221,9 @@ TEST_F(SystemdOwnerTest, SetPropertyBySomebodyElseIsForeignAndStays) {
 TEST_F(SystemdOwnerTest, WritePastSystemdStaysWhileThePinGoes) {
   add();
   Writer writer = this->writer();
-  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  ASSERT_TRUE(writer.set(web(), cpus("2")));
   tree.put(kGroup, "cpuset.cpus", "6");
-  EXPECT_EQ(writer.drift(web(), Attribute::cpus, now()), Drift::foreign);
+  EXPECT_EQ(writer.drift(web(), cpus(now())), Drift::foreign);
   ASSERT_TRUE(writer.disown(kGroup, Attribute::cpus));
   EXPECT_EQ(now(), "6");
   EXPECT_EQ(configured(), "");
@@ -232,10 +233,10 @@ TEST_F(SystemdOwnerTest, WritePastSystemdStaysWhileThePinGoes) {
 TEST_F(SystemdOwnerTest, PersistentSettingBySomebodyElseIsForeign) {
   add();
   Writer writer = this->writer();
-  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  ASSERT_TRUE(writer.set(web(), cpus("2")));
   // systemctl set-property without --runtime: in force at once, and berth's drop-in stays where it is.
-  systemd->set_live(kUnit, cpus("6-7"));
-  EXPECT_EQ(writer.drift(web(), Attribute::cpus, now()), Drift::foreign);
+  systemd->set_live(kUnit, allowed("6-7"));
+  EXPECT_EQ(writer.drift(web(), cpus(now())), Drift::foreign);
   EXPECT_THAT(writer.restore_all().left, SizeIs(1));
   EXPECT_EQ(now(), "6-7");
   EXPECT_EQ(configured(), "6-7");
@@ -245,10 +246,10 @@ TEST_F(SystemdOwnerTest, PersistentSettingBySomebodyElseIsForeign) {
 TEST_F(SystemdOwnerTest, RestartedUnitKeepsItsOriginal) {
   add("0-5");
   Writer writer = this->writer();
-  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  ASSERT_TRUE(writer.set(web(), cpus("2")));
   systemd->restart(kUnit);
   EXPECT_EQ(now(), "2") << "the setting outlives the group";
-  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "3"));
+  ASSERT_TRUE(writer.set(web(), cpus("3")));
   EXPECT_EQ(journal->size(), 1U);
   writer.restore_all();
   EXPECT_EQ(now(), "0-5");
@@ -259,7 +260,7 @@ TEST_F(SystemdOwnerTest, RestartedUnitIsRestoredThoughBerthNeverSawTheNewGroup) 
   add("0-5");
   {
     Writer writer = this->writer();
-    ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+    ASSERT_TRUE(writer.set(web(), cpus("2")));
   }
   systemd->restart(kUnit);
   reopen();
@@ -271,7 +272,7 @@ TEST_F(SystemdOwnerTest, RestartedUnitIsRestoredThoughBerthNeverSawTheNewGroup) 
 TEST_F(SystemdOwnerTest, DepartedTransientUnitIsGone) {
   add("", true);
   Writer writer = this->writer();
-  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  ASSERT_TRUE(writer.set(web(), cpus("2")));
   systemd->remove(kUnit);
   EXPECT_THAT(writer.departed(kGroup).gone, SizeIs(1));
   EXPECT_EQ(journal->size(), 0U);
@@ -280,7 +281,7 @@ TEST_F(SystemdOwnerTest, DepartedTransientUnitIsGone) {
 TEST_F(SystemdOwnerTest, StoppedServiceDoesNotStartWithThePinAgain) {
   add("0-5");
   Writer writer = this->writer();
-  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  ASSERT_TRUE(writer.set(web(), cpus("2")));
   tree.remove(kGroup);
   EXPECT_THAT(writer.departed(kGroup).restored, SizeIs(1));
   EXPECT_EQ(configured(), "0-5");
@@ -291,8 +292,7 @@ TEST_F(SystemdOwnerTest, StoppedServiceDoesNotStartWithThePinAgain) {
 
 TEST_F(SystemdOwnerTest, UnitThatSystemdDoesNotKnowIsGone) {
   tree.make("system.slice/ghost.service");
-  const SetResult set =
-      writer().set(tree.found("system.slice/ghost.service", "ghost.service"), Attribute::cpus, "2");
+  const SetResult set = writer().set(tree.found("system.slice/ghost.service", "ghost.service"), cpus("2"));
   ASSERT_FALSE(set);
   EXPECT_EQ(set.error().kind(), model::ErrorKind::gone);
   EXPECT_EQ(journal->size(), 0U);
@@ -301,7 +301,7 @@ TEST_F(SystemdOwnerTest, UnitThatSystemdDoesNotKnowIsGone) {
 TEST_F(SystemdOwnerTest, KernelsRefusalShowsAndIsTakenBack) {
   add("0-5");
   systemd->let_kernel_refuse(true);
-  const SetResult set = writer().set(web(), Attribute::cpus, "2");
+  const SetResult set = writer().set(web(), cpus("2"));
   ASSERT_FALSE(set);
   EXPECT_THAT(set.error().message(), HasSubstr("cpuset.cpus reads \"0-5\""));
   EXPECT_EQ(configured(), "0-5");
@@ -340,10 +340,10 @@ TEST_F(SystemdOwnerTest, SilentSystemdIsTransientAndAskedOnlyOnce) {
   systemd->add("other.service", {"system.slice/other.service", {}, false});
   const FoundWorkload web = this->web();
   const FoundWorkload other = tree.found("system.slice/other.service", "other.service");
-  ASSERT_TRUE(writer().set(web, Attribute::cpus, "2"));
-  ASSERT_TRUE(writer().set(other, Attribute::cpus, "2"));
+  ASSERT_TRUE(writer().set(web, cpus("2")));
+  ASSERT_TRUE(writer().set(other, cpus("2")));
   fall_silent();
-  const std::vector<Request> requests{{&web, Attribute::cpus, "3"}, {&other, Attribute::cpus, "3"}};
+  const std::vector<Request> requests{{&web, cpus("3")}, {&other, cpus("3")}};
   const auto results = writer().set_many(requests, 60s);
   EXPECT_EQ(systemd->unanswered(), 1) << "one timeout, not one for each";
   for (const SetResult& result : results) {
@@ -361,12 +361,12 @@ TEST_F(SystemdOwnerTest, SilentSystemdIsTransientAndAskedOnlyOnce) {
 TEST_F(SystemdOwnerTest, BrokenConnectionIsMadeAgain) {
   add();
   Writer writer = this->writer();
-  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+  ASSERT_TRUE(writer.set(web(), cpus("2")));
   systemd.reset();  // systemd leaves the bus
-  EXPECT_FALSE(writer.set(web(), Attribute::cpus, "3"));
+  EXPECT_FALSE(writer.set(web(), cpus("3")));
   systemd = std::make_unique<FakeSystemd>(bus.address(), tree, run.path());
   add();
-  ASSERT_TRUE(writer.set(web(), Attribute::cpus, "4"));
+  ASSERT_TRUE(writer.set(web(), cpus("4")));
   EXPECT_EQ(now(), "4");
 }
 
@@ -374,7 +374,7 @@ TEST_F(SystemdOwnerTest, HostIsRestoredWithoutADaemon) {
   const ScratchDirectory proc;
   put_file(proc.path() / "sys/kernel/random/boot_id", "boot\n");
   add("0-5");
-  ASSERT_TRUE(writer().set(web(), Attribute::cpus, "2"));
+  ASSERT_TRUE(writer().set(web(), cpus("2")));
   journal.reset();
   RestorePaths paths;
   paths.state_dir = state.path();
@@ -392,10 +392,10 @@ TEST_F(SystemdOwnerTest, RestoreCutShortAfterAnyStepIsFinishedByTheNext) {
   add();
   {
     Writer writer = this->writer();
-    ASSERT_TRUE(writer.set(web(), Attribute::cpus, "2"));
+    ASSERT_TRUE(writer.set(web(), cpus("2")));
   }
   // The property is back, the drop-in with the original's value is still there.
-  systemd->set_property(kUnit, Attribute::cpus, cpus(""));
+  systemd->set_property(kUnit, Attribute::cpus, allowed(""));
   ASSERT_TRUE(drop_in());
   EXPECT_THAT(writer().restore_all().left, IsEmpty());
   EXPECT_TRUE(nothing_left());
@@ -456,7 +456,7 @@ TEST_F(SystemdOwnerTest, AScopeIsAskedForAndNotWaitedFor) {
 }
 
 TEST_F(SystemdOwnerTest, WhatConfinesAUnitIsNamed) {
-  FakeSystemd::Unit unit{kGroup, cpus(""), false};
+  FakeSystemd::Unit unit{kGroup, allowed(""), false};
   const auto told = [&](const std::set<Attribute>& held = {}) {
     systemd->add(kUnit, unit);
     const auto found = owner->traits(kUnit, held);
@@ -484,13 +484,13 @@ TEST_F(SystemdOwnerTest, WhatConfinesAUnitIsNamed) {
 }
 
 TEST(UnitSettingText, GoesBothWaysWithoutLoss) {
-  for (const auto& [attribute, value] :
+  for (const auto& [attribute, said] :
        {std::pair(Attribute::cpus, "0-3,8191"), std::pair(Attribute::cpus, ""),
         std::pair(Attribute::cpu_quota, "max 100000"), std::pair(Attribute::cpu_quota, "5000 20000"),
         std::pair(Attribute::memory_high, "max"), std::pair(Attribute::memory_high, "8192")}) {
-    const UnitSetting setting = setting_of(attribute, value);
-    EXPECT_EQ(parse_setting(attribute, setting_text(attribute, setting)), setting) << value;
-    EXPECT_EQ(value_of(attribute, setting), value);
+    const UnitSetting setting = setting_of(value(attribute, said));
+    EXPECT_EQ(parse_setting(attribute, setting_text(attribute, setting)), setting) << said;
+    EXPECT_EQ(value_of(attribute, setting), value(attribute, said));
   }
   EXPECT_FALSE(parse_setting(Attribute::cpu_quota, "5"));
 }
@@ -502,11 +502,12 @@ TEST(UnitSettingText, CpuBytesAreLittleEndianBits) {
 }
 
 TEST(UnitSettingText, PercentsAreWholeAndAboveTheKernelsMinimum) {
-  EXPECT_EQ(whole_percents("123456 100000"), "123000 100000");
-  EXPECT_EQ(whole_percents("1000 100000"), "1000 100000");
-  EXPECT_EQ(whole_percents("1000 20000"), "1000 20000");
-  EXPECT_EQ(whole_percents("1000 1000000"), "10000 1000000");
-  EXPECT_EQ(whole_percents("max 100000"), "max 100000");
+  const auto percents = [](const char* text) { return to_text(whole_percents(parse_cpu_max(text).value())); };
+  EXPECT_EQ(percents("123456 100000"), "123000 100000");
+  EXPECT_EQ(percents("1000 100000"), "1000 100000");
+  EXPECT_EQ(percents("1000 20000"), "1000 20000");
+  EXPECT_EQ(percents("1000 1000000"), "10000 1000000");
+  EXPECT_EQ(percents("max 100000"), "max 100000");
 }
 
 }  // namespace

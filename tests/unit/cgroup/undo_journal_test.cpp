@@ -3,6 +3,7 @@
 
 #include "cgroup/restore.h"
 #include "child_process.h"
+#include "values.h"
 #include "write_fixture.h"
 
 #include <csignal>
@@ -21,11 +22,11 @@ using testing::HasSubstr;
 using testing::SizeIs;
 
 UndoRecord direct(const std::string& path, std::uint64_t id = 1) {
-  return {path, id, Attribute::cpus, "direct", "", "0-7", "", "2-3", std::nullopt};
+  return {path, id, "direct", "", cpus("0-7"), "", cpus("2-3"), std::nullopt};
 }
 
 UndoRecord of_unit(const std::string& path, std::uint64_t id) {
-  return {path, id, Attribute::cpus, "systemd", "web.service", "", "setting \n", "2-3", std::nullopt};
+  return {path, id, "systemd", "web.service", cpus(""), "setting \n", cpus("2-3"), std::nullopt};
 }
 
 class UndoJournalTest : public testing::Test {
@@ -80,28 +81,28 @@ TEST_F(UndoJournalTest, KeepsTheFirstOriginal) {
   auto journal = open();
   ASSERT_TRUE(journal->record(direct("a")));
   UndoRecord again = direct("a");
-  again.original = "2-3";
+  again.original = cpus("2-3");
   again.note = "other";
-  again.written = "4-5";
-  again.previous = "2-3";
+  again.written = cpus("4-5");
+  again.previous = cpus("2-3");
   ASSERT_TRUE(journal->record(again));
   journal.reset();
   const auto record = open()->find("a", 1, Attribute::cpus);
   ASSERT_TRUE(record);
-  EXPECT_EQ(record->original, "0-7");
+  EXPECT_EQ(record->original, cpus("0-7"));
   EXPECT_EQ(record->note, "");
-  EXPECT_EQ(record->written, "4-5");
-  EXPECT_EQ(record->previous, "2-3");
+  EXPECT_EQ(record->written, cpus("4-5"));
+  EXPECT_EQ(record->previous, cpus("2-3"));
 }
 
 TEST_F(UndoJournalTest, UnitKeepsItsRecordWhenItGetsAnotherGroup) {
   auto journal = open();
   ASSERT_TRUE(journal->record(of_unit("system.slice/web.service", 1)));
   UndoRecord restarted = of_unit("system.slice/web.service", 2);
-  restarted.original = "2-3";
+  restarted.original = cpus("2-3");
   ASSERT_TRUE(journal->record(restarted));
   EXPECT_THAT(journal->records(), SizeIs(1));
-  EXPECT_EQ(journal->find_unit("web.service", Attribute::cpus)->original, "");
+  EXPECT_EQ(journal->find_unit("web.service", Attribute::cpus)->original, cpus(""));
   EXPECT_FALSE(journal->find("system.slice/web.service", 1, Attribute::cpus));
   EXPECT_TRUE(journal->find("system.slice/web.service", 2, Attribute::cpus));
 }
@@ -201,6 +202,18 @@ TEST_F(UndoJournalTest, DamagedFileOfThisBootIsRefusedAndKept) {
   EXPECT_THAT(journal.error().message(), HasSubstr("damaged"));
   EXPECT_THAT(journal.error().message(), HasSubstr("move the file away, or reboot"));
   EXPECT_EQ(std::filesystem::file_size(state.path() / "undo.db"), 8192U);
+}
+
+TEST_F(UndoJournalTest, AValueThatIsNoneIsDamage) {
+  open()->record(direct("a"));
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open((state.path() / "undo.db").c_str(), &database), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(database, "UPDATE undo SET original = '5-2'", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(database);
+  const auto journal = UndoJournal::open(state.path(), "boot-1");
+  ASSERT_FALSE(journal);
+  EXPECT_THAT(journal.error().message(), HasSubstr("cpuset.cpus"));
+  EXPECT_THAT(journal.error().message(), HasSubstr("move the file away, or reboot"));
 }
 
 TEST_F(UndoJournalTest, DamagedFileOfAnEarlierBootIsSetAside) {

@@ -3,6 +3,7 @@
 #include "cgroup/direct_owner.h"
 #include "cgroup/writer.h"
 #include "child_process.h"
+#include "values.h"
 #include "write_fixture.h"
 
 #include <csignal>
@@ -38,16 +39,15 @@ class DyingOwner : public DirectOwner {
   DyingOwner(const std::filesystem::path& root, Step step, int call)
       : DirectOwner(root), step_(step), left_(call) {}
 
-  model::Result<void> set(const Target& target, Attribute attribute, const std::string& value) override {
+  model::Result<void> set(const Target& target, const Value& value) override {
     die_at(Step::before_set);
-    auto done = DirectOwner::set(target, attribute, value);
+    auto done = DirectOwner::set(target, value);
     die_at(Step::after_set);
     return done;
   }
-  model::Result<std::string> reset(const Target& target, Attribute attribute,
-                                   const Original& original) override {
+  model::Result<Value> reset(const Target& target, const Original& original) override {
     die_at(Step::before_reset);
-    auto done = DirectOwner::reset(target, attribute, original);
+    auto done = DirectOwner::reset(target, original);
     die_at(Step::after_reset);
     return done;
   }
@@ -74,9 +74,9 @@ TEST_P(KilledAt, TheOriginalsComeBack) {
     Writer writer(tree.root(), *journal, owner, nullptr);
     const FoundWorkload a = tree.found("a");
     const FoundWorkload b = tree.found("b");
-    (void)writer.set(a, Attribute::cpus, "1");
-    (void)writer.set(a, Attribute::cpus, "2");
-    (void)writer.set(b, Attribute::cpu_quota, "50000 100000");
+    (void)writer.set(a, cpus("1"));
+    (void)writer.set(a, cpus("2"));
+    (void)writer.set(b, quota("50000 100000"));
     writer.restore_all();
     return "survived";
   });
@@ -101,20 +101,19 @@ class AtomicOwner : public DirectOwner {
  public:
   explicit AtomicOwner(const std::filesystem::path& root) : DirectOwner(root), root_(root) {}
 
-  model::Result<void> set(const Target& target, Attribute attribute, const std::string& value) override {
-    replace(target, attribute, value);
+  model::Result<void> set(const Target& target, const Value& value) override {
+    replace(target, value);
     return {};
   }
-  model::Result<std::string> reset(const Target& target, Attribute attribute,
-                                   const Original& original) override {
-    replace(target, attribute, original.value);
+  model::Result<Value> reset(const Target& target, const Original& original) override {
+    replace(target, original.value);
     return original.value;
   }
 
  private:
-  void replace(const Target& target, Attribute attribute, const std::string& value) const {
-    const std::filesystem::path file = root_ / target.cgroup->path() / control_file(attribute);
-    put_file(file.string() + ".new", value + "\n");
+  void replace(const Target& target, const Value& value) const {
+    const std::filesystem::path file = root_ / target.cgroup->path() / control_file(attribute_of(value));
+    put_file(file.string() + ".new", to_text(value) + "\n");
     std::filesystem::rename(file.string() + ".new", file);
   }
   std::filesystem::path root_;
@@ -138,7 +137,7 @@ TEST(KilledAnywhere, TheOriginalsComeBack) {
       for (int turn = 0;; ++turn) {
         std::vector<Request> requests;
         for (const FoundWorkload& group : groups)
-          requests.push_back({&group, Attribute::cpus, std::to_string(turn % 7)});
+          requests.push_back({&group, cpus(std::to_string(turn % 7))});
         (void)writer.set_many(requests, std::chrono::seconds(10));
         if (turn % 3 == 2) (void)writer.restore("g" + std::to_string(turn % 8), Attribute::cpus);
         (void)!write(progress[1], ".", 1);
@@ -203,7 +202,7 @@ RC_GTEST_PROP(WriterProperty, WhateverHappensNothingOfBerthsStays, ()) {
   for (int i = 0; i < steps; ++i) {
     const std::string path = *rc::gen::elementOf(paths);
     const Attribute attribute = *rc::gen::elementOf(std::vector(kAttributes.begin(), kAttributes.end()));
-    const int value = *rc::gen::inRange(0, 90);
+    const int n = *rc::gen::inRange(0, 90);
     Writer writer(tree.root(), *journal, direct, nullptr);
     const bool there = std::filesystem::exists(tree.root() / path);
     switch (*rc::gen::inRange(0, 8)) {
@@ -211,14 +210,14 @@ RC_GTEST_PROP(WriterProperty, WhateverHappensNothingOfBerthsStays, ()) {
       case 1:
       case 2:
         if (there) {
-          RC_ASSERT(writer.set(tree.found(path), attribute, ours(attribute, value)).has_value());
+          RC_ASSERT(writer.set(tree.found(path), value(attribute, ours(attribute, n))).has_value());
           last_foreign.erase({path, attribute});
         }
         break;
       case 3:
         if (there) {
-          tree.put(path, control_file(attribute), theirs(attribute, value));
-          last_foreign[{path, attribute}] = theirs(attribute, value);
+          tree.put(path, control_file(attribute), theirs(attribute, n));
+          last_foreign[{path, attribute}] = theirs(attribute, n);
         }
         break;
       case 4:

@@ -311,7 +311,7 @@ TEST_F(EnforcerLimitsTest, AlarmLeavesAForeignLimitAndComesBackWithBerths) {
   observer->read_again("batch/x");
   look();
   EXPECT_TRUE(enforcer->unmanaged().empty());
-  EXPECT_EQ(enforcer->holdings().memory_high.at("batch/x").value, "8192");
+  EXPECT_EQ(enforcer->holdings().memory_high.at("batch/x").value, cgroup::Value(cgroup::MemoryHigh{8192}));
 }
 
 TEST_F(EnforcerLimitsTest, ManyAreSetAndGivenBack) {

@@ -26,7 +26,7 @@ TEST_F(EnforcerTest, PinsExactlyAsThePlanSays) {
   for (const auto& action : plan.actions) {
     const auto& pin = std::get<model::PinAction>(action.what);
     EXPECT_EQ(node.cpus(pin.workload), pin.cpus.to_string()) << pin.workload;
-    EXPECT_EQ(enforcer->pins().at(pin.workload).cpus, pin.cpus);
+    EXPECT_EQ(enforcer->pins().at(pin.workload).cpus(), pin.cpus);
   }
   EXPECT_EQ(enforcer->pins().size(), 3U);
   EXPECT_EQ(entries.size(), plan.actions.size());
@@ -49,7 +49,7 @@ TEST_F(EnforcerTest, EntriesTellOldAndNewValueAndDecision) {
   EXPECT_EQ(entries[0].decision, "d-000000000001");
   EXPECT_EQ(entries[0].reason, "because");
   EXPECT_EQ(entries[0].mode, "enforce");
-  EXPECT_EQ(enforcer->pins().at("web/a").original_cpus, CpuSet::range(0, 5));
+  EXPECT_EQ(enforcer->pins().at("web/a").original_cpus(), CpuSet::range(0, 5));
   EXPECT_DOUBLE_EQ(enforcer->pins().at("web/a").changed_at, now);
 }
 
@@ -224,7 +224,7 @@ TEST_F(EnforcerTest, YieldEndsWithTheRun) {
     return enforcer->pins().count("web/a") == 1;
   }));
   EXPECT_TRUE(enforcer->unmanaged().empty());
-  EXPECT_EQ(node.cpus("web/a"), enforcer->pins().at("web/a").cpus.to_string());
+  EXPECT_EQ(node.cpus("web/a"), enforcer->pins().at("web/a").cpus().to_string());
 }
 
 TEST_F(EnforcerTest, ReassertWritesAgainAndSaysItEverMoreRarely) {
@@ -262,7 +262,7 @@ TEST_F(EnforcerTest, AlarmLeavesTheValueAndComesBackWithIt) {
   node.put("web/a", "cpuset.cpus", pinned);
   several_ticks();
   EXPECT_TRUE(enforcer->unmanaged().empty());
-  EXPECT_EQ(enforcer->pins().at("web/a").cpus.to_string(), pinned);
+  EXPECT_EQ(enforcer->pins().at("web/a").cpus().to_string(), pinned);
 }
 
 TEST_F(EnforcerTest, AfterSwitchingToReassertForeignValuesAreTakenOver) {

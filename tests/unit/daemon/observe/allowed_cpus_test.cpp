@@ -12,9 +12,7 @@ using model::CpuSet;
 
 const CpuSet kAll = CpuSet::range(0, 7);
 
-Held pin(const CpuSet& cpus, const CpuSet& original = {}) {
-  return make_held(cgroup::Attribute::cpus, 1, cpus.to_string(), original.to_string(), 0);
-}
+Held pin(const CpuSet& cpus, const CpuSet& original = {}) { return make_held(1, cpus, original, 0); }
 
 TEST(AllowedCpus, UnrestrictedIsNothing) {
   const test::FakeNode node;

@@ -309,7 +309,7 @@ TEST_F(ObserverTest, ARestartedWorkloadHasNoPast) {
 TEST_F(ObserverTest, ShowsBerthsPinsOfThisRunOnly) {
   node.add_group("web/a", "2-3");
   auto observer = start();
-  holdings.cpus["web/a"] = make_held(cgroup::Attribute::cpus, observer->cgroup_id("web/a"), "2-3", "", 990);
+  holdings.cpus["web/a"] = make_held(observer->cgroup_id("web/a"), CpuSet{2, 3}, CpuSet(), 990);
   const auto& pinned = only(tick(*observer, 1000));
   EXPECT_EQ(pinned.cpus, (CpuSet{2, 3}));
   EXPECT_EQ(pinned.pinned_at, 990);
@@ -329,8 +329,7 @@ TEST_F(ObserverTest, ShowsHeldLimitsAndWhatTheyWereBefore) {
   EXPECT_EQ(only(tick(*observer, 1000)).original, std::nullopt);
   EXPECT_EQ(only(observer->snapshot()).held_cpu, std::nullopt);
 
-  Held quota = make_held(cgroup::Attribute::cpu_quota, observer->cgroup_id("batch/x"), "150000 100000",
-                         "400000 100000", 990);
+  Held quota = make_held(observer->cgroup_id("batch/x"), cgroup::cpu_max(1.5), cgroup::cpu_max(4), 990);
   quota.cause = model::HeldCause::preempted;
   quota.changed_at = 995;
   holdings.cpu_quota["batch/x"] = quota;
@@ -341,7 +340,7 @@ TEST_F(ObserverTest, ShowsHeldLimitsAndWhatTheyWereBefore) {
   EXPECT_EQ(held.original, (model::OriginalLimits{4.0, 8192}));
 
   holdings.memory_high["batch/x"] =
-      make_held(cgroup::Attribute::memory_high, observer->cgroup_id("batch/x"), "4096", "max", 990);
+      make_held(observer->cgroup_id("batch/x"), cgroup::MemoryHigh{4096}, cgroup::MemoryHigh(), 990);
   const auto& both = only(tick(*observer, 1002));
   EXPECT_EQ(both.memory_high_bytes, 4096U);
   EXPECT_EQ(both.original, (model::OriginalLimits{4.0, std::nullopt}));

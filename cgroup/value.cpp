@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cgroup/value.h"
+
+#include "model/json.h"
+#include "model/number.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+namespace berth::cgroup {
+
+namespace {
+
+static_assert(std::is_same_v<std::variant_alternative_t<std::size_t(Attribute::cpus), Value>, model::CpuSet>);
+static_assert(std::is_same_v<std::variant_alternative_t<std::size_t(Attribute::cpu_quota), Value>, CpuMax>);
+static_assert(
+    std::is_same_v<std::variant_alternative_t<std::size_t(Attribute::memory_high), Value>, MemoryHigh>);
+
+constexpr std::uint64_t kDefaultPeriodUs = CpuMax().period_us;
+// Bounds of kernel/sched/core.c: period 1 ms to 1 s, quota from 1 ms to what its fixed-point arithmetic
+// holds.
+constexpr std::uint64_t kMinPeriodUs = 1'000;
+constexpr std::uint64_t kMaxPeriodUs = 1'000'000;
+constexpr std::uint64_t kMinQuotaUs = 1'000;
+constexpr std::uint64_t kMaxQuotaUs = (std::uint64_t{1} << 44) - 1;
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\n\r\v\f";
+  const std::size_t begin = text.find_first_not_of(kSpace);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+}
+
+}  // namespace
+
+Attribute attribute_of(const Value& value) { return static_cast<Attribute>(value.index()); }
+
+std::string to_text(const Value& value) {
+  if (const auto* cpus = std::get_if<model::CpuSet>(&value)) return cpus->to_string();
+  if (const auto* limit = std::get_if<CpuMax>(&value)) {
+    return limit->quota_us ? fmt::format("{} {}", *limit->quota_us, limit->period_us)
+                           : fmt::format("max {}", limit->period_us);
+  }
+  const auto& limit = std::get<MemoryHigh>(value);
+  return limit.bytes ? fmt::format("{}", *limit.bytes) : "max";
+}
+
+model::Result<CpuMax> parse_cpu_max(std::string_view untrimmed) {
+  const std::string_view text = trimmed(untrimmed);
+  const std::size_t space = text.find(' ');
+  const std::string_view quota_text = text.substr(0, space);
+  const std::string_view period_text =
+      space == std::string_view::npos ? std::string_view() : trimmed(text.substr(space));
+  const std::optional<std::uint64_t> period =
+      space == std::string_view::npos ? kDefaultPeriodUs : model::to_number<std::uint64_t>(period_text);
+  if (!period || *period < kMinPeriodUs || *period > kMaxPeriodUs) {
+    return model::fail(
+        model::ErrorKind::invalid_input,
+        fmt::format("cpu.max \"{}\": the period must be a number of microseconds from {} to {}", text,
+                    kMinPeriodUs, kMaxPeriodUs));
+  }
+  if (quota_text == "max") return CpuMax{std::nullopt, *period};
+  const std::optional<std::uint64_t> quota = model::to_number<std::uint64_t>(quota_text);
+  if (!quota || *quota < kMinQuotaUs || *quota > kMaxQuotaUs) {
+    return model::fail(model::ErrorKind::invalid_input,
+                       fmt::format("cpu.max \"{}\": the quota must be \"max\" or at least {} microseconds",
+                                   text, kMinQuotaUs));
+  }
+  return CpuMax{quota, *period};
+}
+
+model::Result<Value> parse_value(Attribute attribute, std::string_view text) {
+  const std::string_view value = trimmed(text);
+  switch (attribute) {
+    case Attribute::cpus: {
+      auto cpus = model::CpuSet::parse(value);
+      if (!cpus) return model::fail(cpus.error().context("cpuset.cpus"));
+      return std::move(*cpus);
+    }
+    case Attribute::cpu_quota: {
+      const auto limit = parse_cpu_max(value);
+      if (!limit) return model::fail(limit.error());
+      return *limit;
+    }
+    case Attribute::memory_high:
+      break;
+  }
+  if (value == "max") return MemoryHigh();
+  const std::optional<std::uint64_t> bytes = model::to_number<std::uint64_t>(value);
+  if (!bytes) {
+    return model::fail(model::ErrorKind::invalid_input,
+                       fmt::format("memory.high \"{}\": must be \"max\" or a number of bytes", value));
+  }
+  return memory_high(*bytes);
+}
+
+Value unset_value(Attribute attribute) {
+  switch (attribute) {
+    case Attribute::cpus:
+      return model::CpuSet();
+    case Attribute::cpu_quota:
+      return CpuMax();
+    case Attribute::memory_high:
+      break;
+  }
+  return MemoryHigh();
+}
+
+CpuMax cpu_max(std::optional<double> cores, std::uint64_t period_us) {
+  const auto period = static_cast<double>(period_us);
+  if (!cores || !(*cores < static_cast<double>(kMaxQuotaUs) / period)) return {std::nullopt, period_us};
+  const double quota = std::round(std::max(*cores, 0.0) * period);
+  return {std::max(static_cast<std::uint64_t>(quota), kMinQuotaUs), period_us};
+}
+
+MemoryHigh memory_high(std::optional<std::uint64_t> bytes) {
+  if (!bytes) return {};
+  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  // The kernel counts no further than LONG_MAX rounded down to whole pages, and shows "max".
+  const std::uint64_t largest =
+      static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / page * page;
+  const std::uint64_t whole = *bytes / page * page;
+  return {whole >= largest ? std::nullopt : std::optional(whole)};
+}
+
+std::optional<double> cores_of(const CpuMax& limit) {
+  if (!limit.quota_us) return std::nullopt;
+  const double cores = static_cast<double>(*limit.quota_us) / static_cast<double>(limit.period_us);
+  return cores <= model::kMaxQuotaCores ? std::optional(cores) : std::nullopt;
+}
+
+std::optional<std::uint64_t> bytes_of(const MemoryHigh& limit) {
+  return limit.bytes <= model::kMaxBytes ? limit.bytes : std::nullopt;
+}
+
+model::Result<Value> read_value(const Cgroup& cgroup, Attribute attribute) {
+  const auto text = cgroup.read(control_file(attribute));
+  if (text) return parse_value(attribute, *text);
+  if (text.error().kind() == model::ErrorKind::gone && cgroup.is_current()) return unset_value(attribute);
+  return model::fail(text.error());
+}
+
+}  // namespace berth::cgroup

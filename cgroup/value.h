@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cgroup/attribute.h"
+#include "cgroup/cgroup.h"
+#include "model/cpu_set.h"
+#include "model/error.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace berth::cgroup {
+
+// cpu.max in microseconds. The defaults are the values of a group that never had it set.
+struct CpuMax {
+  std::optional<std::uint64_t> quota_us;  // nullopt: no limit
+  std::uint64_t period_us = 100'000;
+
+  friend bool operator==(const CpuMax&, const CpuMax&) = default;
+};
+
+struct MemoryHigh {
+  std::optional<std::uint64_t> bytes;  // whole pages, as the kernel keeps it; nullopt: no limit
+
+  friend bool operator==(const MemoryHigh&, const MemoryHigh&) = default;
+};
+
+// The value of an attribute: vCPUs (an empty set: none are set), a quota, or a limit of memory. The
+// alternatives stand in the order of Attribute.
+using Value = std::variant<model::CpuSet, CpuMax, MemoryHigh>;
+
+Attribute attribute_of(const Value& value);
+// The control file's text in canonical form: a cpulist ("" for none), "max PERIOD" or "QUOTA PERIOD" in
+// microseconds, "max" or bytes.
+std::string to_text(const Value& value);
+// The value of a text from the kernel or a caller. Error invalid_input where the kernel would not take it
+// either (Linux, admin-guide/cgroup-v2).
+model::Result<Value> parse_value(Attribute attribute, std::string_view text);
+model::Result<CpuMax> parse_cpu_max(std::string_view text);
+
+// The value of a group that never had the attribute set.
+Value unset_value(Attribute attribute);
+// A quota in cores (nullopt: none) per `period_us`, at least the kernel's minimum of 1 ms. The kernel's
+// default period is for a group without a period of its own.
+CpuMax cpu_max(std::optional<double> cores, std::uint64_t period_us = CpuMax().period_us);
+// A limit in bytes (nullopt: none), rounded down to whole pages, as the kernel does itself.
+MemoryHigh memory_high(std::optional<std::uint64_t> bytes);
+
+// In cores; nullopt without a quota, and for one that no host reaches (above model::kMaxQuotaCores).
+std::optional<double> cores_of(const CpuMax& limit);
+// nullopt without a limit, and for one that no host reaches (above model::kMaxBytes).
+std::optional<std::uint64_t> bytes_of(const MemoryHigh& limit);
+
+// The attribute's value right now; the unset value where the group lacks the controller. Error gone where the
+// group is gone.
+model::Result<Value> read_value(const Cgroup& cgroup, Attribute attribute);
+
+}  // namespace berth::cgroup
