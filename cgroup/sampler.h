@@ -65,7 +65,7 @@ class Sampler {
     std::optional<double> cpu_pressure_some_avg10;  // percent; null where there is no PSI
     model::CpuSet cpus;            // cpuset.cpus; empty where unset or without the controller
     model::CpuSet effective_cpus;  // cpuset.cpus.effective; empty without the controller
-    CpuMax cpu_max;                // as of a group that never had it set without the controller
+    CpuMax cpu_max;                // the unset value without the controller
     std::optional<double> cpu_quota_cores;
     std::optional<std::uint64_t> memory_high_bytes;
     // Share, 0..1, of the quota's periods since the reading before in which the group used its quota up and

@@ -194,6 +194,7 @@ std::vector<UndoRecord> UndoJournal::find_path(const std::string& path) const {
     found.emplace(at->second, state_->rows.at(at->second));
   }
   std::vector<UndoRecord> records;
+  records.reserve(found.size());
   for (auto& [row, record] : found) records.push_back(std::move(record));
   return records;
 }

@@ -37,8 +37,8 @@ struct HwlocSynthetic {
 struct HwlocXml {
   std::string path;
 };
-// A topology member that only names a topology. Another directory knows hwloc, so the caller hands the reader a
-// resolver.
+// A topology member that only names a topology. Another directory knows hwloc, so the caller hands the reader
+// a resolver.
 using TopologyReference = std::variant<HwlocSynthetic, HwlocXml>;
 using TopologyResolver = std::function<Result<Topology>(const TopologyReference&)>;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cursor over a parsed JSON document that knows its path. Only the *_json.cpp files of this directory include
-// it.
+// A cursor over a parsed JSON document that knows its path. Only the *_json.cpp files of this directory
+// include it.
 //
 // The first error sticks in the ReadContext. From then on every accessor returns its type's default. So a
 // reader reads straight down and looks at the context once, at the end.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON of the parts of a snapshot and a plan that are about overselling. Only the *_json.cpp files of this
-// room include it.
+// directory include it.
 #pragma once
 
 #include "model/json_reader.h"

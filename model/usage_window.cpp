@@ -58,7 +58,7 @@ void exclude(UsageWindow::Figures& figures, const UsageWindow& rest, const std::
 
 }  // namespace
 
-UsageWindow::UsageWindow(std::vector<UsageSample> samples) {
+UsageWindow::UsageWindow(const std::vector<UsageSample>& samples) {
   samples_.reserve(samples.size());
   for (const UsageSample& sample : samples) push_back(sample);
 }

@@ -47,7 +47,7 @@ class UsageWindow {
   };
 
   UsageWindow() = default;
-  UsageWindow(std::vector<UsageSample> samples);
+  UsageWindow(const std::vector<UsageSample>& samples);
   UsageWindow(std::initializer_list<UsageSample> samples) : UsageWindow(std::vector(samples)) {}
 
   const_iterator begin() const { return samples_.begin() + static_cast<std::ptrdiff_t>(first_); }

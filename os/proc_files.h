@@ -22,8 +22,8 @@ std::vector<pid_t> pids_of(const std::filesystem::path& proc_root);
 // The first `most` bytes of a file; empty where it cannot be read.
 std::string read_start(const std::filesystem::path& file, std::size_t most);
 
-// Enough for the command line of a JVM with a long class path.
-inline constexpr std::size_t kMostCommandLine = std::size_t{1} << 20;
+// Enough for the command line of a JVM with a long class path: the kernel takes no argument above 128 KiB.
+inline constexpr std::size_t kMostCommandLine = std::size_t{256} << 10;
 
 // Fields of /proc/PID/stat.
 struct Stat {

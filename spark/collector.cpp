@@ -19,6 +19,8 @@ namespace {
 
 constexpr double kFirstWait_s = 2;
 constexpr std::size_t kNamed = 4;
+constexpr std::size_t kMostProblemBytes = 400;
+constexpr std::size_t kMostProblems = 20;
 
 // By its command line; a driver's does not name its application.
 Member member_of(const Process& process) {
@@ -31,6 +33,12 @@ Member member_of(const Process& process) {
   if (process.what.kind == ProcessKind::executor)
     member.identity = {process.what.app, model::SparkRole::executor, process.what.executor};
   return member;
+}
+
+// In words that fit into a log. Much of it is what the driver said.
+std::string problem_of(pid_t driver, const std::string& why) {
+  return fmt::format("Spark driver, pid {}: {}", driver,
+                     model::shortened(model::to_name(why), kMostProblemBytes));
 }
 
 // "a, b, c"; only the first few of many.
@@ -222,7 +230,7 @@ void Collector::ask(const ProcessId& id, Known& known, double now, double round_
   }
   known.wait_s = std::clamp(known.wait_s * 2, kFirstWait_s, kLongestWait_s);
   known.ask_at = now + known.wait_s;
-  known.problem = fmt::format("Spark driver, pid {}: {}", id.first, done.error().message());
+  known.problem = problem_of(id.first, done.error().message());
 }
 
 Observation Collector::collect(double now) {
@@ -277,14 +285,18 @@ Observation Collector::observation(double now) const {
   for (const auto& [id, known] : drivers_) {
     if (!known.problem.empty()) found.problems.push_back(known.problem);
     for (const std::string& problem : {known.driver.log_problem(), known.driver.cached_problem()}) {
-      if (!problem.empty())
-        found.problems.push_back(fmt::format("Spark driver, pid {}: {}", id.first, problem));
+      if (!problem.empty()) found.problems.push_back(problem_of(id.first, problem));
     }
     const std::string& app = known.driver.app_id();
     if (app.empty()) continue;
     if (!known.guessed_of || guessed_of[*known.guessed_of] == 1) app_of[id] = app;
     if (now - known.read_at >= kKept_s) continue;
     if (!by_app.emplace(app, &known).second) disputed.insert(app);
+  }
+  if (found.problems.size() > kMostProblems) {
+    const std::size_t more = found.problems.size() - kMostProblems;
+    found.problems.resize(kMostProblems);
+    found.problems.push_back(fmt::format("and {} more faults of Spark drivers", more));
   }
   // If two drivers tell the same id, at least one is wrong.
   for (const std::string& app : disputed) by_app.erase(app);

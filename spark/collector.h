@@ -41,8 +41,9 @@ struct Observation {
   std::map<std::string, model::ProgressReport> progress;
   // Other processes, by cgroup; empty where there are no members.
   std::shared_ptr<const std::map<std::string, Bystanders>> bystanders;
-  std::vector<std::string> problems;  // of drivers that cannot be read, ascending
-  double looked_at = 0;               // epoch seconds: when the processes were
+  // Of drivers that cannot be read, ascending; short, without control characters, and only the first of many.
+  std::vector<std::string> problems;
+  double looked_at = 0;  // epoch seconds: when the processes were
   friend bool operator==(const Observation&, const Observation&) = default;
 };
 

@@ -29,6 +29,17 @@ std::string escaped(const std::string& text) {
   return path;
 }
 
+// The properties that are used.
+const std::set<std::string> kSettings{
+    "spark.decommission.enabled",
+    "spark.eventLog.dir",
+    "spark.eventLog.enabled",
+    "spark.shuffle.service.enabled",
+    "spark.shuffle.service.fetch.rdd.enabled",
+    "spark.storage.decommission.enabled",
+    "spark.storage.decommission.shuffleBlocks.enabled",
+};
+
 bool is_true(const std::map<std::string, std::string>& properties, const char* name, bool otherwise = false) {
   const auto found = properties.find(name);
   return found == properties.end() ? otherwise : found->second == "true";
@@ -85,7 +96,7 @@ model::Result<void> Driver::find_server(const Get& get, const std::set<std::stri
 model::Result<void> Driver::read_settings(const Get& get) {
   const auto body = get(base_ + "/environment");
   if (!body) return model::fail(body.error());
-  const auto properties = parse_properties(*body);
+  const auto properties = parse_properties(*body, kSettings);
   if (!properties) return model::fail(properties.error().context("GET " + base_ + "/environment"));
   shuffle_service_ = is_true(*properties, "spark.shuffle.service.enabled");
   keeps_disk_blocks_ = shuffle_service_ && is_true(*properties, "spark.shuffle.service.fetch.rdd.enabled");

@@ -13,7 +13,8 @@ namespace berth::spark {
 
 namespace {
 
-// Class paths are long, but /proc/PID/cmdline can be as long as its owner wants.
+// The kernel takes no longer path (PATH_MAX).
+constexpr std::size_t kProgramBytes = 4096;
 
 // Main classes (Spark's source, core/, resource-managers/).
 constexpr std::array kExecutors{
@@ -38,6 +39,11 @@ constexpr std::array kWithValue{"-cp",           "-classpath",    "--class-path"
 template <typename Names>
 bool among(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool runs_java(std::string_view command_line) {
+  const std::string_view program = command_line.substr(0, command_line.find('\0'));
+  return program.substr(program.rfind('/') + 1) == "java";
 }
 
 // Position of the main class; the number of arguments where there is none.
@@ -67,9 +73,7 @@ std::vector<std::string> split_at_nul(const std::string& text) {
 }  // namespace
 
 std::optional<Recognised> recognise(const std::vector<std::string>& arguments) {
-  if (arguments.empty()) return std::nullopt;
-  const std::string& program = arguments.front();
-  if (program.substr(program.rfind('/') + 1) != "java") return std::nullopt;
+  if (arguments.empty() || !runs_java(arguments.front())) return std::nullopt;
   const std::size_t at = main_class(arguments);
   if (at == arguments.size()) return std::nullopt;
   const std::string& name = arguments[at];
@@ -89,9 +93,10 @@ std::optional<Recognised> recognise(const std::vector<std::string>& arguments) {
 
 std::optional<Process> find_process(const std::filesystem::path& proc_root, pid_t pid) {
   const auto path = proc_root / std::to_string(pid);
-  const auto arguments = os::read_start(path / "cmdline", os::kMostCommandLine);
-  // Nearly every process: no more than one file is read of it.
-  if (arguments.find("org.apache.spark.") == std::string::npos) return std::nullopt;
+  auto arguments = os::read_start(path / "cmdline", kProgramBytes);
+  // Nearly every process: no more than this is read of it.
+  if (!runs_java(arguments)) return std::nullopt;
+  if (arguments.size() == kProgramBytes) arguments = os::read_start(path / "cmdline", os::kMostCommandLine);
   auto what = recognise(split_at_nul(arguments));
   const auto stat = os::read_stat(path);
   auto cgroup = os::cgroup_of(path);

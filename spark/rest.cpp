@@ -17,6 +17,7 @@ namespace {
 using nlohmann::json;
 using Reader = JsonReader;
 
+constexpr std::size_t kMostVersionBytes = 64;
 constexpr double kMostMilliseconds = model::kLastTime_s * 1000;  // a snapshot takes no later time
 }  // namespace
 
@@ -37,7 +38,8 @@ model::Result<std::vector<RestApplication>> parse_applications(std::string_view 
         application.attempt = in.name(last, "attemptId");
       application.started = in.number(last, "startTimeEpoch", kMostMilliseconds) / 1000;
       const json* version = in.member(last, "appSparkVersion");
-      if (version != nullptr && version->is_string()) application.version = version->get<std::string>();
+      if (version != nullptr && version->is_string())
+        application.version = version->get_ref<const std::string&>().substr(0, kMostVersionBytes);
       const json* completed = in.member(last, "completed");
       if (completed == nullptr || !completed->is_boolean() || !completed->get<bool>())
         applications.push_back(std::move(application));
@@ -181,7 +183,8 @@ model::Result<std::vector<RestTask>> parse_tasks(std::string_view text) {
   return in.result(std::move(tasks));
 }
 
-model::Result<std::map<std::string, std::string>> parse_properties(std::string_view text) {
+model::Result<std::map<std::string, std::string>> parse_properties(std::string_view text,
+                                                                   const std::set<std::string>& names) {
   Reader in(text);
   std::map<std::string, std::string> properties;
   const json* list = in.failed() ? nullptr : in.member(in.root(), "sparkProperties");
@@ -192,7 +195,14 @@ model::Result<std::map<std::string, std::string>> parse_properties(std::string_v
         in.fail("sparkProperties", "has an element that is not a pair of texts");
         break;
       }
-      properties.emplace(pair[0].get<std::string>(), pair[1].get<std::string>());
+      const auto& name = pair[0].get_ref<const std::string&>();
+      if (!names.contains(name)) continue;
+      const auto& value = pair[1].get_ref<const std::string&>();
+      if (value.size() > kMostPropertyBytes) {
+        in.fail(name, "is too long");
+        break;
+      }
+      properties.emplace(name, value);
     }
   }
   return in.result(std::move(properties));

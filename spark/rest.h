@@ -6,9 +6,11 @@
 
 #include "model/error.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -75,7 +77,10 @@ struct RestTask {
 // GET .../stages/ID/ATTEMPT/taskList, in its order: the order of launching.
 model::Result<std::vector<RestTask>> parse_tasks(std::string_view text);
 
-// GET .../environment: sparkProperties.
-model::Result<std::map<std::string, std::string>> parse_properties(std::string_view text);
+// Longer values of properties are an error, as no path is longer (PATH_MAX).
+inline constexpr std::size_t kMostPropertyBytes = 4096;
+// GET .../environment: those of sparkProperties that are in `names`.
+model::Result<std::map<std::string, std::string>> parse_properties(std::string_view text,
+                                                                   const std::set<std::string>& names);
 
 }  // namespace berth::spark

@@ -19,7 +19,6 @@ namespace berth::daemon {
 namespace {
 
 using model::ErrorKind;
-using os::FileDescriptor;
 
 std::int64_t nanoseconds(const timespec& time) { return time.tv_sec * 1'000'000'000LL + time.tv_nsec; }
 

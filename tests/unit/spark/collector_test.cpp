@@ -117,6 +117,21 @@ TEST_F(CollectorTest, ADriverThatFailsIsAskedLessAndLessAndForgottenAfterAWhile)
   EXPECT_THAT(found.problems, IsEmpty());
 }
 
+TEST_F(CollectorTest, WhatADriverSaysReachesTheLogShortAndWithoutControlCharacters) {
+  add_driver();
+  driver.properties = {{"spark.eventLog.enabled", "true"},
+                       {"spark.eventLog.dir", "hdfs://\x1b[31m" + std::string(3000, 'x')}};
+  Collector collecting(
+      proc.root(), [this](const std::string& url) { return driver.get(url); },
+      [](const std::filesystem::path&) -> model::Result<os::FileDescriptor> {
+        return model::fail(model::ErrorKind::gone, "never asked");
+      });
+  const Observation found = collecting.collect(kNow);
+  ASSERT_THAT(found.problems, SizeIs(1));
+  EXPECT_THAT(found.problems[0], HasSubstr("spark.eventLog.dir hdfs://?[31mxxx"));
+  EXPECT_LT(found.problems[0].size(), 500U);
+}
+
 TEST_F(CollectorTest, ADriverThatIsGoneIsForgotten) {
   add_driver();
   Collector collecting = collector();

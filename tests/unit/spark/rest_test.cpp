@@ -137,11 +137,21 @@ TEST(RestCached, OfALiarAreAnError) {
             "executors has an element that is not a name");
 }
 
+TEST(RestProperties, OnlyThoseThatAreAskedForAreKeptAndNoneIsLong) {
+  const std::string longest(kMostPropertyBytes, 'x');
+  const auto answer = [](const std::string& name, const std::string& value) {
+    return R"({"sparkProperties":[[")" + name + R"(",")" + value + R"("]]})";
+  };
+  EXPECT_EQ(parse_properties(answer("a", longest), {"a"})->at("a"), longest);
+  EXPECT_EQ(problem(parse_properties(answer("a", longest + "x"), {"a"})), "a is too long");
+  EXPECT_TRUE(parse_properties(answer("b", longest + "x"), {"a"})->empty());
+}
+
 TEST(RestProperties, ArePairs) {
-  EXPECT_EQ(parse_properties(R"({"sparkProperties":[["a","b"]]})")->at("a"), "b");
-  EXPECT_EQ(problem(parse_properties("{}")), "sparkProperties is missing");
-  EXPECT_EQ(problem(parse_properties("[]")), "an element is not an object");
-  EXPECT_EQ(problem(parse_properties(R"({"sparkProperties":[["a"]]})")),
+  EXPECT_EQ(parse_properties(R"({"sparkProperties":[["a","b"]]})", {"a"})->at("a"), "b");
+  EXPECT_EQ(problem(parse_properties("{}", {"a"})), "sparkProperties is missing");
+  EXPECT_EQ(problem(parse_properties("[]", {"a"})), "an element is not an object");
+  EXPECT_EQ(problem(parse_properties(R"({"sparkProperties":[["a"]]})", {"a"})),
             "sparkProperties has an element that is not a pair of texts");
 }
 
