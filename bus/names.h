@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names on the bus, common to both ends (docs/contract.md, D-Bus).
+// Names on the bus, common to both ends (docs/contract/dbus.md).
 #pragma once
 
 namespace berth::bus {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/cgroup.h"
 
+#include "os/beneath.h"
+
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -50,21 +52,17 @@ model::Result<std::shared_ptr<Cgroup>> Cgroup::open(const std::filesystem::path&
     return model::fail(model::ErrorKind::invalid_input,
                        fmt::format("cgroup \"{}\": not a path below the cgroup root", path));
   }
-  const std::filesystem::path full = path.empty() ? root : root / path;
-  // The root itself may be reached through a link, a path below it may not.
-  int fd = -1;
-  do {
-    fd = ::open(full.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | (path.empty() ? 0 : O_NOFOLLOW));
-  } while (fd < 0 && errno == EINTR);
-  if (fd < 0)
-    return model::fail(model::Error::from_errno(errno, fmt::format("opening cgroup {}", full.string())));
-  os::FileDescriptor owned(fd);
-  struct stat status {};
-  if (fstat(fd, &status) != 0) {
-    return model::fail(
-        model::Error::from_errno(errno, fmt::format("reading the id of cgroup {}", full.string())));
+  const auto full = [&] { return (path.empty() ? root : root / path).string(); };
+  os::FileDescriptor fd = os::open_beneath(root, path);
+  if (!fd && errno == EXDEV) {
+    return model::fail(model::Error::from_errno(
+        EXDEV, fmt::format("opening cgroup {}: another file system is mounted there", full())));
   }
-  return std::shared_ptr<Cgroup>(new Cgroup(root.string(), path, std::move(owned), status.st_ino));
+  if (!fd) return model::fail(model::Error::from_errno(errno, "opening cgroup " + full()));
+  struct stat status {};
+  if (fstat(fd.get(), &status) != 0)
+    return model::fail(model::Error::from_errno(errno, "reading the id of cgroup " + full()));
+  return std::shared_ptr<Cgroup>(new Cgroup(root.string(), path, std::move(fd), status.st_ino));
 }
 
 model::Result<std::string> Cgroup::read(const std::string& file) const {
@@ -123,10 +121,9 @@ bool Cgroup::has(const std::string& file) const {
 }
 
 bool Cgroup::is_current() const {
+  const os::FileDescriptor fd = os::open_beneath(root_, path_);
   struct stat status {};
-  const int error =
-      path_.empty() ? stat(root_.c_str(), &status) : lstat((root_ + "/" + path_).c_str(), &status);
-  return error == 0 && S_ISDIR(status.st_mode) && status.st_ino == id_;
+  return fd && fstat(fd.get(), &status) == 0 && status.st_ino == id_;
 }
 
 }  // namespace berth::cgroup

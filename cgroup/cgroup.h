@@ -16,7 +16,7 @@ namespace berth::cgroup {
 
 // One control group: an open directory and the id that the kernel gave it. So a new group at the same path is
 // never mistaken for it.
-class Cgroup {
+class Cgroup : public std::enable_shared_from_this<Cgroup> {
  public:
   // `path` is relative to `root`, without a leading slash; "" is the root itself. Error gone where there is
   // no such group. Error invalid_input for a path that is absolute or holds an empty, "." or ".." component.

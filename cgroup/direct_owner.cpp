@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdint>
 #include <fstream>
 #include <iterator>
@@ -75,6 +76,9 @@ model::Result<void> read_back(const Cgroup& cgroup, const Value& value) {
                      fmt::format("cgroup \"{}\": {} reads \"{}\" after \"{}\" was written", cgroup.path(),
                                  control_file(attribute_of(value)), to_text(*now), to_text(value)));
 }
+
+constexpr std::size_t kMostReclaims = 8;
+constexpr std::chrono::milliseconds kReclaimPatience{100};
 
 model::Error no_group() { return {model::ErrorKind::gone, "the cgroup no longer exists"}; }
 
@@ -154,6 +158,7 @@ model::Result<void> DirectOwner::set(const Target& target, const Value& value) {
     if (!cgroup.is_current()) return model::fail(no_group());
     return model::fail(missing_controller(cgroup_root_, cgroup, attribute));
   }
+  if (attribute == Attribute::memory_high) return set_memory_high(cgroup, value);
   if (const auto written = write_value(cgroup, value, sys_root_); !written) {
     const auto* limit = std::get_if<CpuMax>(&value);
     const auto burst = limit != nullptr ? burst_above(cgroup, *limit) : std::nullopt;
@@ -163,9 +168,30 @@ model::Result<void> DirectOwner::set(const Target& target, const Value& value) {
   return cpus != nullptr ? check_granted(cgroup, *cpus, cgroup_root_) : model::Result<void>();
 }
 
+// The kernel puts the limit in force, and then reclaims within the write what lies above it
+// (memory_high_write() in mm/memcontrol.c). That can take minutes where pages have to go to a slow disk.
+model::Result<void> DirectOwner::set_memory_high(const Cgroup& cgroup, const Value& value) {
+  std::erase_if(reclaims_, [](const auto& item) { return !item.second.is_busy(); });
+  if (reclaims_.size() >= kMostReclaims)
+    return model::fail(model::ErrorKind::transient,
+                       fmt::format("the kernel still reclaims memory of {} other cgroups; berth tries again",
+                                   reclaims_.size()));
+  const auto written = reclaims_[cgroup.id()].run(
+      [cgroup = cgroup.shared_from_this(), text = to_text(value)] {
+        return cgroup->write(control_file(Attribute::memory_high), text);
+      },
+      kReclaimPatience);
+  if (written && !*written) return model::fail(written->error());
+  const auto same = read_back(cgroup, value);
+  if (!written && !same)
+    return model::fail(model::ErrorKind::transient,
+                       fmt::format("the kernel still reclaims memory of cgroup \"{}\"", cgroup.path()));
+  return same;
+}
+
 model::Result<Value> DirectOwner::reset(const Target& target, const Original& original) {
   const Attribute attribute = attribute_of(original.value);
-  const auto now = current(target, attribute);
+  auto now = current(target, attribute);
   if (!now || *now == original.value) return now;
   if (!target.cgroup->has(control_file(attribute))) {
     return model::fail(missing_controller(cgroup_root_, *target.cgroup, attribute));

@@ -2,8 +2,11 @@
 #pragma once
 
 #include "cgroup/owner.h"
+#include "os/worker.h"
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -33,8 +36,11 @@ class DirectOwner : public Owner {
   model::Result<void> settle() override { return {}; }
 
  private:
+  model::Result<void> set_memory_high(const Cgroup& cgroup, const Value& value);
+
   std::filesystem::path cgroup_root_;
   std::filesystem::path sys_root_;
+  std::map<std::uint64_t, os::Worker> reclaims_;  // by cgroup id: writes of memory.high under way
 };
 
 // Writes the value and returns the one then in force. Linux before 7.0 does not let a cpulist be cleared

@@ -175,6 +175,13 @@ void Tree::cannot_look(const std::string& path, int error) {
   }
 }
 
+void Tree::not_entered(const std::string& path) {
+  if (said_mount_) return;
+  said_mount_ = true;
+  warn(fmt::format("another file system is mounted at cgroup {}, so it and all below it are left alone",
+                   path));
+}
+
 // A workload's id is its path. The id must stay unchanged in JSON, on the bus and in the journal.
 void Tree::cannot_name(const std::string& path) {
   if (said_name_) return;
@@ -185,8 +192,8 @@ void Tree::cannot_name(const std::string& path) {
     shown += byte >= 0x20 && byte < 0x7f ? std::string(1, c) : fmt::format("\\x{:02x}", byte);
   }
   warn(fmt::format(
-      "cgroups whose name is too long, is not UTF-8, or has control characters are left alone, and so are "
-      "all below them: {}{}",
+      "cgroups whose name is too long, is not UTF-8, or has characters that control a terminal or turn the "
+      "direction of writing are left alone, and so are all below them: {}{}",
       path.size() > kShownOfAPath ? "..." : "", shown));
 }
 

@@ -7,6 +7,7 @@
 #include "cgroup/sampler_parse.h"
 #include "cgroup/value.h"
 #include "model/name.h"
+#include "os/beneath.h"
 
 #include <algorithm>
 #include <array>
@@ -24,12 +25,17 @@ namespace {
 // Groups inside a workload whose processes tell its age.
 constexpr int kMaxAgedChildren = 16;
 
-int open_directory(const std::filesystem::path& path) {
-  int fd = -1;
+// The beginning of a control file; nullopt with errno where it cannot be read.
+std::optional<std::string> read_file(int directory, const char* file) {
+  const os::FileDescriptor fd(openat(directory, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd) return std::nullopt;
+  std::array<char, 256> buffer{};
+  ssize_t size = -1;
   do {
-    fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-  } while (fd < 0 && errno == EINTR);
-  return fd;
+    size = read(fd.get(), buffer.data(), buffer.size());
+  } while (size < 0 && errno == EINTR);
+  if (size < 0) return std::nullopt;
+  return std::string(buffer.data(), static_cast<std::size_t>(size));
 }
 
 bool means_gone(int error) {
@@ -46,15 +52,16 @@ std::string Node::path() const {
 Tree::Tree(const Hierarchy& hierarchy, Watcher watcher)
     : root_path_(hierarchy.root),
       proc_root_(hierarchy.proc_root),
+      clock_(hierarchy.clock),
       watcher_(std::move(watcher)),
       // Half for the workloads' directories; the sampler and the rest of the program need the others.
       max_workloads_(os::raised_file_limit() / 2) {}
 
 model::Result<void> Tree::rescan() {
   degraded_ = false;
-  os::DirectoryStream stream(opendir(root_path_.c_str()));
+  const os::FileDescriptor directory = os::open_beneath(root_path_, "");
   struct stat status {};
-  if (!stream || fstat(dirfd(stream.get()), &status) != 0) {
+  if (!directory || fstat(directory.get(), &status) != 0) {
     degraded_ = true;
     return model::fail(
         model::Error::from_errno(errno, fmt::format("opening the cgroup root {}", root_path_.string())));
@@ -62,27 +69,29 @@ model::Result<void> Tree::rescan() {
   root_.id = status.st_ino;
   root_.uid = status.st_uid;
   root_gid_ = status.st_gid;
-  scan(root_, std::move(stream));
+  scan(root_, directory);
   settle(root_, nullptr);
   if (!degraded_) said_look_ = said_count_ = false;
   return {};
 }
 
 // Looks at a child that may have come, gone, or become another, and at everything below it.
-void Tree::visit(Node& parent, const std::string& name) {
+void Tree::visit(Node& parent, const std::string& name, int above) {
   const std::string path = parent.parent ? parent.path() + '/' + name : name;
   if (!model::is_name(path)) {
     cannot_name(path);
     return;
   }
-  const int fd = open_directory(root_path_ / path);
-  os::DirectoryStream stream(fd >= 0 ? fdopendir(fd) : nullptr);
+  const os::FileDescriptor directory =
+      above >= 0 ? os::open_child(above, name.c_str()) : os::open_beneath(root_path_, path);
   struct stat status {};
-  if (!stream || fstat(fd, &status) != 0) {
+  if (!directory || fstat(directory.get(), &status) != 0) {
     const int error = errno;
-    if (fd >= 0 && !stream) close(fd);
     if (means_gone(error)) {
       remove_child(parent, name);
+    } else if (error == EXDEV) {
+      remove_child(parent, name);
+      not_entered(path);
     } else if (error == ENAMETOOLONG) {
       cannot_name(path);
     } else {
@@ -92,7 +101,7 @@ void Tree::visit(Node& parent, const std::string& name) {
   }
   const auto known = parent.children.find(name);
   if (known != parent.children.end() && known->second->id == status.st_ino && !known->second->ended) {
-    scan(*known->second, std::move(stream));
+    scan(*known->second, directory);
     return;
   }
   remove_child(parent, name);
@@ -103,7 +112,7 @@ void Tree::visit(Node& parent, const std::string& name) {
   node->depth = parent.depth + 1;
   Node& added = *node;
   parent.children.emplace(name, std::move(node));
-  scan(added, std::move(stream));
+  scan(added, directory);
 }
 
 void Tree::visit_settled(Node& parent, const std::string& name) {
@@ -115,14 +124,16 @@ void Tree::visit_settled(Node& parent, const std::string& name) {
 }
 
 // The watch comes before the listing, so that a child made in between is seen by one of them.
-void Tree::scan(Node& node, os::DirectoryStream stream) {
-  const int fd = dirfd(stream.get());
-  watch(node, fd, Watched::directory);
-  examine(node, fd);
-  const std::vector<std::string> names = os::subdirectories(stream.get());
-  stream.reset();
+void Tree::scan(Node& node, const os::FileDescriptor& directory) {
+  watch(node, directory.get(), Watched::directory);
+  examine(node, directory.get());
+  const auto names = os::subdirectories(directory.get());
+  if (!names) {
+    if (!means_gone(errno)) cannot_look(node.path(), errno);
+    return;  // its removal is an event too
+  }
   if (node.depth >= kMaxDepth) {
-    if (!names.empty() && !said_depth_) {
+    if (!names->empty() && !said_depth_) {
       warn(fmt::format("cgroups deeper than {} levels are not looked at: {}", kMaxDepth, node.path()));
       said_depth_ = true;
     }
@@ -130,10 +141,10 @@ void Tree::scan(Node& node, os::DirectoryStream stream) {
   }
   std::vector<std::string> gone;
   for (const auto& [name, child] : node.children) {
-    if (!std::binary_search(names.begin(), names.end(), name)) gone.push_back(name);
+    if (!std::binary_search(names->begin(), names->end(), name)) gone.push_back(name);
   }
   for (const std::string& name : gone) remove_child(node, name);
-  for (const std::string& name : names) visit(node, name);
+  for (const std::string& name : *names) visit(node, name, directory.get());
   // A leaf may have been visited before its origin.
   for (const auto& [name, child] : node.children) {
     if (leaf_at(name)) judge_node(*child);
@@ -153,13 +164,13 @@ void Tree::examine(Node& node, int fd) {
   } else {
     node.marks.reset();
   }
-  judge_node(node);
+  judge_node(node, fd);
 }
 
 // After a change of attributes. A new owner changes what holds below, too.
 void Tree::examine_again(Node& node) {
   if (node.depth == 0) return;
-  const os::FileDescriptor fd(open_directory(root_path_ / node.path()));
+  const os::FileDescriptor fd = os::open_beneath(root_path_, node.path());
   struct stat status {};
   if (!fd || fstat(fd.get(), &status) != 0 || status.st_ino != node.id)
     return;  // its removal is an event too
@@ -171,7 +182,11 @@ void Tree::examine_again(Node& node) {
 }
 
 void Tree::refresh_populated(Node& node) {
-  const auto events = read_file(node, "cgroup.events");
+  refresh_populated(node, os::open_beneath(root_path_, node.path()).get());
+}
+
+void Tree::refresh_populated(Node& node, int directory) {
+  const auto events = read_file(directory, "cgroup.events");
   if (events) {
     node.populated = parse_populated(*events).value_or(node.populated);
   } else {
@@ -180,9 +195,17 @@ void Tree::refresh_populated(Node& node) {
   }
 }
 
-void Tree::judge_node(Node& node) {
+void Tree::judge_node(Node& node, int directory) {
   if (node.depth == 0) return;
   const std::string path = node.path();
+  os::FileDescriptor opened;
+  const auto open_one = [&] {
+    if (directory < 0) {
+      opened = os::open_beneath(root_path_, path);
+      directory = opened.get();
+    }
+    return directory >= 0;
+  };
   const std::string judged = judged_path(node);
   const Node* origin = judged != path ? find(judged) : nullptr;
   const Ownership owner = ownership(origin != nullptr ? *origin : node);
@@ -192,11 +215,9 @@ void Tree::judge_node(Node& node) {
   const auto quota = [&]() -> std::optional<double> {
     if (!node.quota) {
       // Watched before it is read, so that a quota set in between is not missed.
-      if (node.quota_watch < 0) {
-        const os::FileDescriptor fd(open_directory(root_path_ / path));
-        if (fd) watch(node, fd.get(), Watched::quota);
-      }
-      if (const auto text = read_file(node, "cpu.max")) {
+      if (!open_one()) return std::nullopt;
+      if (node.quota_watch < 0) watch(node, directory, Watched::quota);
+      if (const auto text = read_file(directory, "cpu.max")) {
         const auto limit = parse_cpu_max(*text);
         node.quota = limit ? cores_of(*limit) : std::nullopt;
       }
@@ -222,11 +243,8 @@ void Tree::judge_node(Node& node) {
     node.populated = false;
     return;
   }
-  if (node.events_watch < 0) {
-    const os::FileDescriptor fd(open_directory(root_path_ / path));
-    if (fd) watch(node, fd.get(), Watched::events);
-  }
-  refresh_populated(node);
+  if (open_one() && node.events_watch < 0) watch(node, directory, Watched::events);
+  refresh_populated(node, directory);
 }
 
 std::string Tree::judged_path(const Node& node) const {
@@ -312,13 +330,15 @@ void Tree::activate(Node& node) {
   }
   if ((*cgroup)->id() != node.id) return;  // another one by now; its events are on the way
   if (!node.created) {
-    node.created = created_at((*cgroup)->fd(), proc_root_);
+    Creation created = created_at((*cgroup)->fd(), proc_root_, clock_);
     int aged = 0;
     for (const auto& [name, child] : node.children) {
       if (++aged > kMaxAgedChildren) break;
-      const os::FileDescriptor fd(open_directory(root_path_ / child->path()));
-      if (fd) node.created = std::min(*node.created, created_at(fd.get(), proc_root_));
+      const os::FileDescriptor fd = os::open_beneath(root_path_, child->path());
+      const auto process = fd ? created_at(fd.get(), proc_root_, clock_).process : std::nullopt;
+      if (process) created.process = std::min(created.process.value_or(*process), *process);
     }
+    node.created = created.time();
   }
   workloads_.emplace(path, describe(node, std::move(*cgroup)));
   node.active = true;
@@ -403,24 +423,6 @@ const Node* Tree::outer_verdict(const Node& node) {
     if (each->verdict) outermost = each;
   }
   return outermost;
-}
-
-// errno of the open is kept where it fails.
-os::FileDescriptor Tree::open_file(const Node& node, const char* file) const {
-  return os::FileDescriptor(
-      open((root_path_ / node.path() / file).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-}
-
-std::optional<std::string> Tree::read_file(const Node& node, const char* file) const {
-  const os::FileDescriptor fd = open_file(node, file);
-  if (!fd) return std::nullopt;
-  std::array<char, 256> buffer{};
-  ssize_t size = -1;
-  do {
-    size = read(fd.get(), buffer.data(), buffer.size());
-  } while (size < 0 && errno == EINTR);
-  if (size < 0) return std::nullopt;
-  return std::string(buffer.data(), static_cast<std::size_t>(size));
 }
 
 }  // namespace berth::cgroup

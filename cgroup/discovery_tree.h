@@ -6,6 +6,7 @@
 #include "cgroup/discovery_watch.h"
 #include "cgroup/hierarchy.h"
 #include "cgroup/rules.h"
+#include "os/clock.h"
 #include "os/directory.h"
 #include "os/file_descriptor.h"
 
@@ -79,13 +80,17 @@ class Tree {
   enum class Watched { directory, events, quota };
   struct Pending;
 
-  void visit(Node& parent, const std::string& name);
+  // `above`: the parent's directory; -1 where the caller has it not open.
+  void visit(Node& parent, const std::string& name, int above = -1);
   void visit_settled(Node& parent, const std::string& name);
-  void scan(Node& node, os::DirectoryStream stream);
+  void scan(Node& node, const os::FileDescriptor& directory);
   void examine(Node& node, int fd);
   void examine_again(Node& node);
+  // `directory`: the node's, open.
+  void refresh_populated(Node& node, int directory);
   void refresh_populated(Node& node);
-  void judge_node(Node& node);
+  // `directory` likewise; -1 where the caller has it not open.
+  void judge_node(Node& node, int directory = -1);
   void judge_all(Node& node);
   // Judges the leaves of `origin` (cgroup/leaf.h) again: a leaf has the class of its origin.
   void judge_leaves_of(const Node& origin);
@@ -109,12 +114,11 @@ class Tree {
   void unwatch(Node& node, int& watch);
   void cannot_look(const std::string& path, int error);
   void cannot_name(const std::string& path);
+  void not_entered(const std::string& path);
   Ownership ownership(const Node& node) const;
   // The outermost node above that has a verdict; nullptr where none.
   static const Node* outer_verdict(const Node& node);
   bool is_trusted(const Node& node) const;
-  os::FileDescriptor open_file(const Node& node, const char* file) const;
-  std::optional<std::string> read_file(const Node& node, const char* file) const;
   void warn(std::string text);
   void warn_conflicts(const Node& node, const Judgement& judgement);
   void warn_refusals(Node& node, const Marks& marks);
@@ -122,6 +126,7 @@ class Tree {
 
   std::filesystem::path root_path_;
   std::filesystem::path proc_root_;
+  os::Clock clock_;
   Watcher watcher_;
   std::vector<model::WorkloadRule> rules_;
   Node root_;
@@ -144,6 +149,7 @@ class Tree {
   bool said_watches_ = false;
   bool said_depth_ = false;
   bool said_name_ = false;
+  bool said_mount_ = false;
   bool said_look_ = false;
   bool said_count_ = false;
 };

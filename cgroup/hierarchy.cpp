@@ -11,6 +11,8 @@
 #include <system_error>
 
 #include <fmt/core.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 
 namespace berth::cgroup {
 
@@ -68,14 +70,21 @@ model::Capability pressure(const Hierarchy& hierarchy) {
   return capability;
 }
 
+bool is_host(const std::filesystem::path& proc_root) {
+  return (proc_root / "").lexically_normal() == "/proc/";
+}
+
 }  // namespace
+
+bool is_kernels_own(const std::filesystem::path& directory) {
+  struct statfs status {};
+  return statfs(directory.c_str(), &status) == 0 && status.f_type == CGROUP2_SUPER_MAGIC;
+}
 
 model::Result<Hierarchy> find_hierarchy(const std::filesystem::path& given,
                                         const std::filesystem::path& proc_root) {
   // Elsewhere than in /proc there is no host whose controllers could be listed.
-  return find_hierarchy(
-      given, proc_root,
-      (proc_root / "").lexically_normal() == "/proc/" ? mounted_controllers : ListControllers());
+  return find_hierarchy(given, proc_root, is_host(proc_root) ? mounted_controllers : ListControllers());
 }
 
 model::Result<Hierarchy> find_hierarchy(const std::filesystem::path& given,
@@ -128,6 +137,12 @@ model::Result<Hierarchy> find_hierarchy(const std::filesystem::path& given,
     if (!given_is_mount) hierarchy.v1_mounts.clear();
   }
 
+  // Elsewhere than in /proc, the host is one of ordinary files.
+  if (is_host(proc_root) && !is_kernels_own(hierarchy.root)) {
+    return model::fail(model::ErrorKind::unavailable,
+                       fmt::format("{} is no cgroup v2 tree: it is on a file system of another kind",
+                                   hierarchy.root.string()));
+  }
   const auto root = Cgroup::open(hierarchy.root, "");
   const auto controllers =
       root ? (*root)->read("cgroup.controllers") : tl::unexpected<model::Error>(root.error());

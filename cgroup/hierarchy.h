@@ -3,6 +3,7 @@
 
 #include "model/capability.h"
 #include "model/error.h"
+#include "os/clock.h"
 
 #include <filesystem>
 #include <functional>
@@ -21,11 +22,16 @@ struct Hierarchy {
   std::map<std::string, std::string>
       v1_mounts;                              // controller to mount point; berth never touches what is there
   std::filesystem::path proc_root = "/proc";  // where the processes of the cgroups are looked up
+  os::Clock clock = os::Clock();              // of the times when cgroups were made
 };
+
+// Whether the directory is on a file system of cgroup v2, and so belongs to this kernel.
+bool is_kernels_own(const std::filesystem::path& directory);
 
 // Finds the v2 mount in PROC_ROOT/self/mountinfo, or takes `given` where it is not empty. It prefers the
 // mount at /sys/fs/cgroup, then that at /sys/fs/cgroup/unified, then the first that shows the whole tree.
-// Error unavailable where there is no v2 tree; it names the places that were looked at.
+// Error unavailable where there is no v2 tree; it names the places that were looked at. The root must be on a
+// file system of cgroup v2, unless PROC_ROOT is not /proc: then all of the host is of ordinary files.
 model::Result<Hierarchy> find_hierarchy(const std::filesystem::path& given,
                                         const std::filesystem::path& proc_root);
 

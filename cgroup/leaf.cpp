@@ -6,6 +6,7 @@
 #include "model/cpu_set.h"
 #include "model/name.h"
 #include "model/number.h"
+#include "os/beneath.h"
 #include "os/directory.h"
 #include "os/proc_files.h"
 
@@ -137,16 +138,19 @@ std::optional<Spot> look_in(const fs::path& process) {
   return Spot{.path = *std::move(path), .started = stat->started, .parent = stat->parent};
 }
 
-void walk(const fs::path& root, const std::string& path, std::size_t depth, const struct stat& of_root,
-          std::vector<std::string>& leaves) {
-  const fs::path full = path.empty() ? root : root / path;
-  const os::DirectoryStream stream(opendir(full.c_str()));
+void walk(const os::FileDescriptor& directory, const std::string& path, std::size_t depth,
+          const struct stat& of_root, std::vector<std::string>& leaves) {
   struct stat status {};
-  if (!stream || fstat(dirfd(stream.get()), &status) != 0 || !belongs_to_root(status, of_root)) return;
+  if (!directory || fstat(directory.get(), &status) != 0 || !belongs_to_root(status, of_root)) return;
   if (leaf_at(path)) leaves.push_back(path);
   if (depth == kDeepest) return;
-  for (const std::string& name : os::subdirectories(stream.get()))
-    walk(root, path.empty() ? name : path + '/' + name, depth + 1, of_root, leaves);
+  const std::string prefix = path.empty() ? path : path + '/';
+  const auto names = os::subdirectories(directory.get());
+  if (!names) return;
+  for (const std::string& name : *names) {
+    std::string child = prefix;
+    walk(os::open_child(directory.get(), name.c_str()), child += name, depth + 1, of_root, leaves);
+  }
 }
 
 }  // namespace
@@ -338,7 +342,7 @@ std::optional<PutBack> put_back_leaf(const fs::path& root, const std::string& le
 std::vector<PutBack> put_back_leaves(const fs::path& root, const LeafHands& hands) {
   std::vector<std::string> leaves;
   struct stat of_root {};
-  if (stat(root.c_str(), &of_root) == 0) walk(root, "", 0, of_root, leaves);
+  if (stat(root.c_str(), &of_root) == 0) walk(os::open_beneath(root, ""), "", 0, of_root, leaves);
   std::vector<PutBack> done;
   for (const std::string& leaf : leaves) {
     if (auto back = put_back_leaf(root, leaf, hands)) done.push_back(*std::move(back));

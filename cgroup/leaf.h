@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Leaves: cgroups that berth makes beside a workload's own, each for one Spark executor that lived there with
-// others. So the executor can be ended by itself (docs/spark.md, a leaf for each executor). A leaf's
+// others. So the executor can be ended by itself (docs/leaves.md). A leaf's
 // name contains its original cgroup and its executor.
 #pragma once
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/processes.h"
 
+#include "os/beneath.h"
 #include "os/directory.h"
 
 #include <algorithm>
@@ -19,6 +20,7 @@
 #include <fmt/core.h>
 #include <poll.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 namespace berth::cgroup {
@@ -63,8 +65,8 @@ void add_group(int directory, std::set<pid_t>& pids) {
   if (!stream) return;
   while (const dirent* entry = readdir(stream.get())) {
     if (entry->d_type != DT_DIR || entry->d_name[0] == '.') continue;
-    const os::FileDescriptor child(
-        openat(directory, &entry->d_name[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    // A file system that a user mounts there could name the processes of others.
+    const os::FileDescriptor child = os::open_child(directory, &entry->d_name[0]);
     if (child) add_group(child.get(), pids);
   }
 }
@@ -108,6 +110,11 @@ bool Processes::contains(pid_t pid) const {
                      [pid](const Process& process) { return process.pid == pid; });
 }
 
+bool Processes::share_living(const Processes& before) const {
+  return std::any_of(before.processes_.begin(), before.processes_.end(),
+                     [this](const Process& process) { return is_alive(process) && contains(process.pid); });
+}
+
 bool Processes::any_alive() const { return std::any_of(processes_.begin(), processes_.end(), is_alive); }
 
 model::Result<void> signal_process(const Process& process, int signal) {
@@ -125,10 +132,37 @@ model::Result<void> Processes::signal(int signal) const {
   return result;
 }
 
+std::vector<pid_t> pids_below(const Cgroup& cgroup) {
+  const std::set<pid_t> numbers = numbers_of(cgroup);
+  return {numbers.begin(), numbers.end()};
+}
+
+std::string invocation_of(const Cgroup& cgroup) {
+  std::array<char, 64> id{};
+  const ssize_t size = fgetxattr(cgroup.fd(), "user.invocation_id", id.data(), id.size());
+  return {id.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
+}
+
 model::Result<bool> is_populated(const Cgroup& cgroup) {
   const auto events = cgroup.read("cgroup.events");
   if (!events) return model::fail(events.error());
   return events->find("populated 0") == std::string::npos;
+}
+
+model::Result<EmptyWatch> EmptyWatch::of(const Cgroup& cgroup) {
+  EmptyWatch watch;
+  watch.events_ = os::FileDescriptor(openat(cgroup.fd(), "cgroup.events", O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  std::array<char, 256> text{};
+  if (!watch.events_ || pread(watch.events_.get(), text.data(), text.size(), 0) < 0)
+    return model::fail(
+        model::Error::from_errno(errno, fmt::format("cgroup.events of \"{}\"", cgroup.path())));
+  return watch;
+}
+
+bool EmptyWatch::may_have_been_empty() const {
+  // The file is not read again, so a change stays visible.
+  pollfd changed{events_.get(), POLLPRI, 0};
+  return poll(&changed, 1, 0) != 0;
 }
 
 model::Result<void> kill_all(const Cgroup& cgroup) {

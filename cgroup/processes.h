@@ -6,6 +6,7 @@
 #include "os/file_descriptor.h"
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include <sys/types.h>
@@ -30,6 +31,8 @@ class Processes {
 
   const std::vector<Process>& all() const { return processes_; }
   bool empty() const { return processes_.empty(); }
+  // Whether a process of `before` still runs, and is one of these.
+  bool share_living(const Processes& before) const;
   bool contains(pid_t pid) const;
   // Whether any of them still runs; false where there was none.
   bool any_alive() const;
@@ -44,8 +47,30 @@ class Processes {
 // Sends `signal` to one process; error gone where it has ended.
 model::Result<void> signal_process(const Process& process, int signal);
 
+// The numbers of all processes of the group and of all below it, ascending.
+std::vector<pid_t> pids_below(const Cgroup& cgroup);
+
+// The InvocationID of the unit's run that systemd last started in the group (user.invocation_id; systemd
+// 252); empty where there is none.
+std::string invocation_of(const Cgroup& cgroup);
+
 // Whether any process runs in the group or below it (cgroup.events). Error gone where the group vanished.
 model::Result<bool> is_populated(const Cgroup& cgroup);
+
+// Tells whether a group may have been empty for a moment.
+class EmptyWatch {
+ public:
+  EmptyWatch() = default;
+  // Error gone where the group vanished.
+  static model::Result<EmptyWatch> of(const Cgroup& cgroup);
+  // False as long as the group has had a process all the time since this was made. The kernel tells each
+  // change of cgroup.events to all that have read the file (admin-guide/cgroup-v2). It tells a change within
+  // 10 ms of another one that much later. Freezing the group is such a change, too, so true can be wrong.
+  bool may_have_been_empty() const;
+
+ private:
+  os::FileDescriptor events_;
+};
 
 // Ends every process of the group and of all below it at once, forks under way included. Uses cgroup.kill
 // (Linux 5.14); without that file it sends SIGKILL to each. It reaches this very group, or fails with ENODEV

@@ -2,6 +2,7 @@
 #include "cgroup/restore.h"
 
 #include "cgroup/direct_owner.h"
+#include "cgroup/host_lock.h"
 #include "cgroup/systemd_owner.h"
 
 #include <algorithm>
@@ -48,11 +49,14 @@ model::Result<RestoreReport> restore_recorded(const RestorePaths& paths) {
 }  // namespace
 
 model::Result<RestoreReport> restore_host(const RestorePaths& paths) {
+  const auto lock = lock_host(paths.cgroup_root, paths.runtime_dir);
+  if (!lock && lock.error().kind() == model::ErrorKind::refused) return model::fail(lock.error());
   auto report = restore_recorded(paths);
   if (!report && report.error().kind() == model::ErrorKind::refused) return report;
   // Leaves are known by their names, so they are put back after the limits, whatever became of those.
   auto leaves = put_back_leaves(paths.cgroup_root, kernel_hands(paths.proc_root));
   if (report) report->leaves = std::move(leaves);
+  if (report && !lock) report->warnings.push_back(lock.error().message());
   return report;
 }
 

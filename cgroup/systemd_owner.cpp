@@ -73,8 +73,10 @@ std::string content(const fs::path& path) {
 }  // namespace
 
 struct SystemdOwner::State {
+  explicit State(Options with) : options(std::move(with)), bus(options.call_timeout, options.patience) {}
+
   Options options;
-  std::unique_ptr<SystemdBus> bus;
+  SystemdBus bus;
   std::set<std::string> touched;  // units that may have to be read again
 
   std::vector<std::string> drop_ins(const std::string& unit, Attribute attribute) const {
@@ -102,17 +104,18 @@ struct SystemdOwner::State {
   }
 };
 
-SystemdOwner::SystemdOwner(std::unique_ptr<State> state) : state_(std::move(state)) {}
+SystemdOwner::SystemdOwner(Options options) : state_(std::make_unique<State>(std::move(options))) {}
 SystemdOwner::~SystemdOwner() = default;
 
 model::Result<std::unique_ptr<SystemdOwner>> SystemdOwner::connect(Options options) {
-  auto bus = SystemdBus::connect(options.call_timeout);
-  if (!bus) return model::fail(bus.error());
-  auto state = std::make_unique<State>();
-  state->options = std::move(options);
-  state->bus = std::move(*bus);
-  return std::unique_ptr<SystemdOwner>(new SystemdOwner(std::move(state)));
+  auto owner = std::make_unique<SystemdOwner>(std::move(options));
+  if (const auto answer = owner->greet(); !answer)
+    return model::fail(model::ErrorKind::unavailable, answer.error().message());
+  return owner;
 }
+
+model::Result<void> SystemdOwner::greet() { return state_->bus.greet(); }
+void SystemdOwner::be_patient() { state_->bus.be_patient(); }
 
 Value SystemdOwner::attainable(const Value& value) const {
   const auto* limit = std::get_if<CpuMax>(&value);
@@ -122,7 +125,7 @@ Value SystemdOwner::attainable(const Value& value) const {
 model::Result<Original> SystemdOwner::original(const Target& target, Attribute attribute) {
   const auto value = current(target, attribute);
   if (!value) return model::fail(value.error());
-  const auto setting = state_->bus->read(target.unit, attribute);
+  const auto setting = state_->bus.read(target.unit, attribute);
   if (!setting) return model::fail(setting.error());
   const auto there = state_->drop_ins(target.unit, attribute);
   return Original{*value, note_text(attribute, {*setting, {there.begin(), there.end()}})};
@@ -130,18 +133,18 @@ model::Result<Original> SystemdOwner::original(const Target& target, Attribute a
 
 model::Result<Value> SystemdOwner::current(const Target& target, Attribute attribute) {
   if (target.cgroup != nullptr) return read_value(*target.cgroup, attribute);
-  const auto loaded = state_->bus->is_loaded(target.unit);
+  const auto loaded = state_->bus.is_loaded(target.unit);
   if (!loaded) return model::fail(loaded.error());
   if (!*loaded)
     return model::fail(model::ErrorKind::gone, fmt::format("systemd has no unit {}", target.unit));
-  const auto setting = state_->bus->read(target.unit, attribute);
+  const auto setting = state_->bus.read(target.unit, attribute);
   if (!setting) return model::fail(setting.error());
   return value_of(attribute, *setting);
 }
 
 model::Result<void> SystemdOwner::set(const Target& target, const Value& value) {
   const Attribute attribute = attribute_of(value);
-  if (auto done = state_->bus->write(target.unit, attribute, setting_of(value)); !done) return done;
+  if (auto done = state_->bus.write(target.unit, attribute, setting_of(value)); !done) return done;
   if (target.cgroup == nullptr) return {};
   auto now = read_value(*target.cgroup, attribute);
   // systemd writes the file before it answers. It may defer the write where it first has to enable
@@ -174,7 +177,7 @@ model::Result<Value> SystemdOwner::reset(const Target& target, const Original& o
   const Attribute attribute = attribute_of(original.value);
   const auto note = parse_note(attribute, original.note);
   if (!note) return model::fail(bad_note(target.unit));
-  const auto done = state_->bus->write(target.unit, attribute, note->setting);
+  const auto done = state_->bus.write(target.unit, attribute, note->setting);
   if (!done && done.error().kind() != model::ErrorKind::gone) return model::fail(done.error());
   for (const std::string& path : state_->drop_ins(target.unit, attribute)) {
     if (note->kept.contains(path)) continue;
@@ -184,7 +187,7 @@ model::Result<Value> SystemdOwner::reset(const Target& target, const Original& o
   if (!done) return model::fail(done.error());
   if (target.cgroup == nullptr) return original.value;
 
-  const auto now = read_value(*target.cgroup, attribute);
+  auto now = read_value(*target.cgroup, attribute);
   if (!now || *now == original.value) return now;
   // Either the file did not hold the unit's setting even before berth, or the kernel refused systemd
   // (clearing a cpulist).
@@ -202,11 +205,11 @@ model::Result<void> SystemdOwner::relinquish(const Target& target, const Origina
   if (!note) return model::fail(bad_note(target.unit));
   const UnitSetting ours = setting_of(written);
 
-  const auto loaded = state_->bus->is_loaded(target.unit);
+  const auto loaded = state_->bus.is_loaded(target.unit);
   if (!loaded && loaded.error().kind() != model::ErrorKind::gone) return model::fail(loaded.error());
   bool configured = false;  // systemd would still apply what berth wrote
   if (loaded && *loaded) {
-    const auto setting = state_->bus->read(target.unit, attribute);
+    const auto setting = state_->bus.read(target.unit, attribute);
     if (!setting) return model::fail(setting.error());
     configured = *setting == ours && *setting != note->setting;
   }
@@ -214,7 +217,7 @@ model::Result<void> SystemdOwner::relinquish(const Target& target, const Origina
     // Another program wrote the file past systemd. That value stays; only systemd's is put back.
     const auto theirs = target.cgroup != nullptr ? read_value(*target.cgroup, attribute)
                                                  : model::Result<Value>(unset_value(attribute));
-    if (auto done = state_->bus->write(target.unit, attribute, note->setting); !done) return done;
+    if (auto done = state_->bus.write(target.unit, attribute, note->setting); !done) return done;
     if (target.cgroup != nullptr && theirs) {
       const auto now = read_value(*target.cgroup, attribute);
       if (now && *now != *theirs) {
@@ -248,36 +251,46 @@ model::Result<bool> SystemdOwner::merged(const Target& target, const Original& o
   for (const std::string& path : paths) {
     if (!drop_in_holds(attribute, content(state_->options.run_dir / path), ours)) return false;
   }
-  const auto setting = state_->bus->read(target.unit, attribute);
+  const auto setting = state_->bus.read(target.unit, attribute);
   if (!setting) return model::fail(setting.error());
   return *setting == both;
 }
 
-model::Result<void> SystemdOwner::stop_unit(const std::string& unit) {
-  const auto bound = state_->bus->running_bound_units(unit);
+model::Result<void> SystemdOwner::stop_unit(const std::string& unit,
+                                            const std::function<bool()>& is_same_run) {
+  const auto bound = state_->bus.running_bound_units(unit);
   if (!bound) return model::fail(bound.error());
   if (!bound->empty()) {
     return model::fail(model::ErrorKind::refused,
                        fmt::format("{} would end with {}, because it is bound to that unit",
                                    model::joined(*bound, ", "), unit));
   }
-  return state_->bus->stop(unit);
+  const auto run = state_->bus.invocation(unit);
+  if (!run) return model::fail(run.error());
+  if (run->empty() || !is_same_run())
+    return model::fail(model::ErrorKind::gone, fmt::format("the run of {} is over", unit));
+  return state_->bus.stop_run(*run);
 }
 
-model::Result<void> SystemdOwner::start_scope(const Scope& scope) { return state_->bus->start_scope(scope); }
+model::Result<void> SystemdOwner::start_scope(const Scope& scope) { return state_->bus.start_scope(scope); }
 
 model::Result<UnitTraits> SystemdOwner::traits(const std::string& unit, const std::set<Attribute>& held) {
-  return state_->bus->traits(unit, held);
+  return state_->bus.traits(unit, held);
 }
 
 model::Result<void> SystemdOwner::settle() {
-  std::set<std::string> units;
-  units.swap(state_->touched);
-  for (const std::string& unit : units) {
-    const auto needed = state_->bus->needs_reload(unit);
+  while (!state_->touched.empty()) {
+    const auto unit = state_->touched.extract(state_->touched.begin()).value();
+    const auto needed = state_->bus.needs_reload(unit);
+    if (!needed && needed.error().kind() == model::ErrorKind::transient) {
+      state_->touched.insert(unit);  // the next batch asks again
+      return {};
+    }
     if (!needed || !*needed) continue;
-    auto done = state_->bus->reload();
-    if (done) return {};
+    state_->touched.clear();
+    const auto done = state_->bus.reload();
+    // Without an answer yet, systemd still reads its units, or does so later.
+    if (done || done.error().kind() == model::ErrorKind::transient) return {};
     return model::fail(done.error().context(fmt::format(
         "everything is restored, but systemctl may warn that {} changed on disk until daemon-reload", unit)));
   }

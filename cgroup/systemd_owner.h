@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -24,10 +25,19 @@ class SystemdOwner : public Owner, public ScopeMaker {
     std::filesystem::path cgroup_root = "/sys/fs/cgroup";
     std::filesystem::path sys_root = "/sys";
     std::chrono::milliseconds call_timeout = std::chrono::seconds(5);
+    // How long a caller waits for an answer. After that the call goes on, and fails with error transient.
+    std::chrono::milliseconds patience = std::chrono::seconds(30);
   };
+  // Asks nothing yet: systemd may come later.
+  explicit SystemdOwner(Options options);
   // Error unavailable where there is no bus or no systemd on it.
   static model::Result<std::unique_ptr<SystemdOwner>> connect(Options options);
   ~SystemdOwner() override;
+
+  // Error where systemd cannot be asked now.
+  model::Result<void> greet();
+  // Waits for every answer from now on, up to each call's timeout.
+  void be_patient();
 
   const char* name() const override { return "systemd"; }
   // systemd keeps a CPU quota as whole percents of a CPU in its drop-in. A finer one would change at its next
@@ -45,13 +55,12 @@ class SystemdOwner : public Owner, public ScopeMaker {
                              const Value& current) override;
   // Runs one daemon-reload, if a unit whose drop-in was removed says that it needs one.
   model::Result<void> settle() override;
-  model::Result<void> stop_unit(const std::string& unit) override;
+  model::Result<void> stop_unit(const std::string& unit, const std::function<bool()>& is_same_run) override;
   model::Result<void> start_scope(const Scope& scope) override;
   model::Result<UnitTraits> traits(const std::string& unit, const std::set<Attribute>& held) override;
 
  private:
   struct State;
-  explicit SystemdOwner(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 

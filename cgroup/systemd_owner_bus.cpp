@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <stdexcept>
 #include <string_view>
 #include <system_error>
 #include <tuple>
@@ -28,16 +29,20 @@ constexpr const char* kManagerPath = "/org/freedesktop/systemd1";
 constexpr const char* kManager = "org.freedesktop.systemd1.Manager";
 constexpr const char* kUnit = "org.freedesktop.systemd1.Unit";
 constexpr const char* kProperties = "org.freedesktop.DBus.Properties";
+constexpr const char* kBus = "org.freedesktop.DBus";
+constexpr const char* kBusPath = "/org/freedesktop/DBus";
 constexpr auto kConnectTimeout = 2s;
-constexpr auto kScopeTimeout = 1s;    // the event loop waits, and what is not done now is done later
+constexpr auto kScopeTimeout = 1s;    // what is not done now is done later
 constexpr auto kReloadTimeout = 20s;  // it reads all units and runs all generators
+constexpr auto kLongestCall = kConnectTimeout + kReloadTimeout + 1s;
 
 // sdbus-c++ 1.2 takes plain strings for both, 2.x types of its own.
-std::unique_ptr<sdbus::IProxy> make_proxy(sdbus::IConnection& connection, const std::string& path) {
+std::unique_ptr<sdbus::IProxy> make_proxy(sdbus::IConnection& connection, const std::string& path,
+                                          const char* service = kService) {
 #if BERTH_SDBUS_MAJOR >= 2
-  return sdbus::createProxy(connection, sdbus::ServiceName(kService), sdbus::ObjectPath(path));
+  return sdbus::createProxy(connection, sdbus::ServiceName(service), sdbus::ObjectPath(path));
 #else
-  return sdbus::createProxy(connection, kService, path);
+  return sdbus::createProxy(connection, service, path);
 #endif
 }
 
@@ -62,9 +67,12 @@ bool broke_connection(std::string_view name) {
 }
 
 model::ErrorKind kind_of(std::string_view name) {
-  if (name.ends_with(".NoSuchUnit") || name.ends_with(".UnknownObject")) return model::ErrorKind::gone;
+  if (name.ends_with(".NoSuchUnit") || name.ends_with(".NoUnitForInvocationID") ||
+      name.ends_with(".UnknownObject"))
+    return model::ErrorKind::gone;
   if (name.ends_with(".NoReply") || name.ends_with(".Timeout") || name.ends_with(".TimedOut") ||
-      name.ends_with(".ETIMEDOUT") || broke_connection(name)) {
+      name.ends_with(".ETIMEDOUT") || name.ends_with(".ServiceUnknown") ||
+      name.ends_with(".NameHasNoOwner") || broke_connection(name)) {
     return model::ErrorKind::transient;
   }
   if (name.ends_with(".OnlyByDependency") || name.ends_with(".UnitExists") ||
@@ -74,8 +82,6 @@ model::ErrorKind kind_of(std::string_view name) {
   if (name.ends_with(".AccessDenied") || name.ends_with(".InteractiveAuthorizationRequired")) {
     return model::ErrorKind::permission;
   }
-  if (name.ends_with(".ServiceUnknown") || name.ends_with(".NameHasNoOwner"))
-    return model::ErrorKind::unavailable;
   return model::ErrorKind::io;
 }
 
@@ -98,6 +104,25 @@ void require_answering_bus() {
       check(sd_bus_wait(raw, static_cast<std::uint64_t>(left.count())));
     }
   }
+}
+
+struct NotOnTheBus : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Throws NotOnTheBus where systemd is not there. Without this check the bus would try for 25 s to start it.
+void require_systemd(sdbus::IConnection& connection, std::chrono::milliseconds timeout) {
+  bool there = false;
+  make_proxy(connection, kBusPath, kBus)
+      ->callMethod("NameHasOwner")
+      .onInterface(kBus)
+      .withTimeout(timeout)
+      .withArguments(std::string(kService))
+      .storeResultsTo(there);
+  if (!there)
+    throw NotOnTheBus(
+        "systemd is not on the system bus: it leaves a bus that hangs, and `kill -USR1 1` makes it return; "
+        "berth asks again later");
 }
 
 // Asks for the properties of one interface of one object.
@@ -228,9 +253,13 @@ bool is_set(const Properties& properties, const Bound& bound) {
 
 }  // namespace
 
-struct SystemdBus::State {
-  std::chrono::milliseconds timeout{};
+// What the worker's thread alone uses.
+struct SystemdBus::Connection {
+  explicit Connection(std::chrono::milliseconds for_each_call) : timeout(for_each_call) {}
+
+  const std::chrono::milliseconds timeout;
   std::unique_ptr<sdbus::IConnection> connection;
+  bool answers = false;  // the last call was answered
   std::optional<std::uint64_t> default_tasks_max;
 
   sdbus::IConnection& get() {
@@ -238,48 +267,72 @@ struct SystemdBus::State {
       require_answering_bus();
       connection = sdbus::createSystemBusConnection();
     }
+    if (!answers) require_systemd(*connection, timeout);
+    answers = true;
     return *connection;
   }
 
-  // The room's door for sdbus-c++'s exceptions.
+  // Exceptions of sdbus-c++ do not leave this module: they become errors here.
   template <typename Call>
-  auto guarded(const std::string& what, Call call)
-      -> model::Result<decltype(call(std::declval<sdbus::IConnection&>()))> {
+  auto guarded(const std::string& what, const Call& call)
+      -> model::Result<std::invoke_result_t<const Call&, Connection&>> {
     try {
-      if constexpr (std::is_void_v<decltype(call(get()))>) {
-        call(get());
+      if constexpr (std::is_void_v<std::invoke_result_t<const Call&, Connection&>>) {
+        call(*this);
         return {};
       } else {
-        return call(get());
+        return call(*this);
       }
     } catch (const sdbus::Error& error) {
-      const std::string name = error.getName();
+      const std::string& name = error.getName();
       if (broke_connection(name)) connection.reset();
+      if (kind_of(name) == model::ErrorKind::transient) answers = false;
       return model::fail(kind_of(name), fmt::format("systemd: {}: {} ({})", what, error.getMessage(), name));
+    } catch (const NotOnTheBus& error) {
+      return model::fail(model::ErrorKind::transient, fmt::format("{}: {}", what, error.what()));
     } catch (const std::system_error& error) {
       return model::fail(model::ErrorKind::transient, fmt::format("systemd: {}: {}", what, error.what()));
     } catch (const std::exception& error) {
       return model::fail(model::ErrorKind::io, fmt::format("systemd: {}: {}", what, error.what()));
     }
   }
+
+  Reader reader(const std::string& path, const std::string& interface) {
+    return {get(), path, interface, timeout};
+  }
 };
 
-SystemdBus::SystemdBus(std::unique_ptr<State> state) : state_(std::move(state)) {}
+SystemdBus::SystemdBus(std::chrono::milliseconds timeout, std::chrono::milliseconds patience)
+    : connection_(std::make_shared<Connection>(timeout)), patience_(patience) {}
 SystemdBus::~SystemdBus() = default;
 
-model::Result<std::unique_ptr<SystemdBus>> SystemdBus::connect(std::chrono::milliseconds timeout) {
-  auto state = std::make_unique<State>();
-  state->timeout = timeout;
-  const auto answer = state->guarded("asking for its version", [&](sdbus::IConnection& connection) {
-    return Reader{connection, kManagerPath, kManager, timeout}.get<std::string>("Version");
-  });
-  if (!answer) return model::fail(model::ErrorKind::unavailable, answer.error().message());
-  return std::unique_ptr<SystemdBus>(new SystemdBus(std::move(state)));
+// The call gets copies of all that it needs, as it may end after this function.
+template <typename Call>
+auto SystemdBus::ask(const std::string& what, Call call) {
+  auto answer = worker_.run(
+      [connection = connection_, what, call = std::move(call)] { return connection->guarded(what, call); },
+      patience_);
+  using Answer = typename decltype(answer)::value_type;
+  return answer ? *std::move(answer)
+                : Answer(model::fail(model::ErrorKind::transient,
+                                     fmt::format("systemd: {}: no answer within {} ms, to this call or to an "
+                                                 "earlier one; berth goes on, and asks again later",
+                                                 what, patience_.count())));
+}
+
+void SystemdBus::be_patient() {
+  patience_ = kLongestCall;
+  worker_.wait_again();
+}
+
+model::Result<void> SystemdBus::greet() {
+  return ask("asking for its version",
+             [](Connection& bus) { (void)bus.reader(kManagerPath, kManager).get<std::string>("Version"); });
 }
 
 model::Result<UnitSetting> SystemdBus::read(const std::string& unit, Attribute attribute) {
-  return state_->guarded(fmt::format("reading properties of {}", unit), [&](sdbus::IConnection& connection) {
-    const Reader reader{connection, unit_path(unit), unit_interface(unit), state_->timeout};
+  return ask(fmt::format("reading properties of {}", unit), [=](Connection& bus) {
+    const Reader reader{bus.get(), unit_path(unit), unit_interface(unit), bus.timeout};
     UnitSetting setting;
     switch (attribute) {
       case Attribute::cpus:
@@ -299,75 +352,87 @@ model::Result<UnitSetting> SystemdBus::read(const std::string& unit, Attribute a
 
 model::Result<void> SystemdBus::write(const std::string& unit, Attribute attribute,
                                       const UnitSetting& setting) {
-  return state_->guarded(fmt::format("setting properties of {}", unit), [&](sdbus::IConnection& connection) {
-    make_proxy(connection, kManagerPath)
+  return ask(fmt::format("setting properties of {}", unit), [=](Connection& bus) {
+    make_proxy(bus.get(), kManagerPath)
         ->callMethod("SetUnitProperties")
         .onInterface(kManager)
-        .withTimeout(state_->timeout)
+        .withTimeout(bus.timeout)
         .withArguments(unit, true, properties_of(attribute, setting));
   });
 }
 
 model::Result<bool> SystemdBus::is_loaded(const std::string& unit) {
-  return state_->guarded(fmt::format("reading the state of {}", unit), [&](sdbus::IConnection& connection) {
-    return Reader{connection, unit_path(unit), kUnit, state_->timeout}.get<std::string>("LoadState") ==
-           "loaded";
+  return ask(fmt::format("reading the state of {}", unit), [=](Connection& bus) {
+    return Reader{bus.get(), unit_path(unit), kUnit, bus.timeout}.get<std::string>("LoadState") == "loaded";
   });
 }
 
 model::Result<bool> SystemdBus::needs_reload(const std::string& unit) {
-  return state_->guarded(fmt::format("reading the state of {}", unit), [&](sdbus::IConnection& connection) {
-    return Reader{connection, unit_path(unit), kUnit, state_->timeout}.get<bool>("NeedDaemonReload");
+  return ask(fmt::format("reading the state of {}", unit), [=](Connection& bus) {
+    return Reader{bus.get(), unit_path(unit), kUnit, bus.timeout}.get<bool>("NeedDaemonReload");
   });
 }
 
 model::Result<void> SystemdBus::reload() {
-  return state_->guarded("reloading its units", [](sdbus::IConnection& connection) {
-    make_proxy(connection, kManagerPath)
+  return ask("reloading its units", [](Connection& bus) {
+    make_proxy(bus.get(), kManagerPath)
         ->callMethod("Reload")
         .onInterface(kManager)
         .withTimeout(kReloadTimeout);
   });
 }
 
-model::Result<void> SystemdBus::stop(const std::string& unit) {
-  return state_->guarded(fmt::format("stopping {}", unit), [&](sdbus::IConnection& connection) {
-    sdbus::ObjectPath job;
-    make_proxy(connection, kManagerPath)
-        ->callMethod("StopUnit")
+model::Result<std::vector<std::uint8_t>> SystemdBus::invocation(const std::string& unit) {
+  return ask(fmt::format("reading the run of {}", unit), [=](Connection& bus) {
+    return Reader{bus.get(), unit_path(unit), kUnit, bus.timeout}.get<std::vector<std::uint8_t>>(
+        "InvocationID");
+  });
+}
+
+model::Result<void> SystemdBus::stop_run(const std::vector<std::uint8_t>& invocation) {
+  return ask("stopping a run", [=](Connection& bus) {
+    sdbus::ObjectPath unit;
+    make_proxy(bus.get(), kManagerPath)
+        ->callMethod("GetUnitByInvocationID")
         .onInterface(kManager)
-        .withTimeout(state_->timeout)
-        .withArguments(unit, std::string("ignore-requirements"))
+        .withTimeout(bus.timeout)
+        .withArguments(invocation)
+        .storeResultsTo(unit);
+    // This path names the run, not the unit.
+    sdbus::ObjectPath job;
+    make_proxy(bus.get(), unit)
+        ->callMethod("Stop")
+        .onInterface(kUnit)
+        .withTimeout(bus.timeout)
+        .withArguments(std::string("ignore-requirements"))
         .storeResultsTo(job);
   });
 }
 
 model::Result<std::vector<std::string>> SystemdBus::running_bound_units(const std::string& unit) {
-  return state_->guarded(fmt::format("reading the units that are bound to {}", unit),
-                         [&](sdbus::IConnection& connection) {
-                           std::vector<std::string> running;
-                           const Reader reader{connection, unit_path(unit), kUnit, state_->timeout};
-                           for (const auto& name : reader.get<std::vector<std::string>>("BoundBy")) {
-                             const Reader bound{connection, unit_path(name), kUnit, state_->timeout};
-                             const auto state = bound.get<std::string>("ActiveState");
-                             if (state != "inactive" && state != "failed") running.push_back(name);
-                           }
-                           return running;
-                         });
+  return ask(fmt::format("reading the units that are bound to {}", unit), [=](Connection& bus) {
+    std::vector<std::string> running;
+    const Reader reader{bus.get(), unit_path(unit), kUnit, bus.timeout};
+    for (const auto& name : reader.get<std::vector<std::string>>("BoundBy")) {
+      const Reader bound{bus.get(), unit_path(name), kUnit, bus.timeout};
+      const auto state = bound.get<std::string>("ActiveState");
+      if (state != "inactive" && state != "failed") running.push_back(name);
+    }
+    return running;
+  });
 }
 
 model::Result<bool> SystemdBus::is_process_of(pid_t pid, const std::string& unit) {
-  return state_->guarded(fmt::format("asking for the unit of process {}", pid),
-                         [&](sdbus::IConnection& connection) {
-                           sdbus::ObjectPath path;
-                           make_proxy(connection, kManagerPath)
-                               ->callMethod("GetUnitByPID")
-                               .onInterface(kManager)
-                               .withTimeout(kScopeTimeout)
-                               .withArguments(static_cast<std::uint32_t>(pid))
-                               .storeResultsTo(path);
-                           return path == unit_path(unit);
-                         });
+  return ask(fmt::format("asking for the unit of process {}", pid), [=](Connection& bus) {
+    sdbus::ObjectPath path;
+    make_proxy(bus.get(), kManagerPath)
+        ->callMethod("GetUnitByPID")
+        .onInterface(kManager)
+        .withTimeout(kScopeTimeout)
+        .withArguments(static_cast<std::uint32_t>(pid))
+        .storeResultsTo(path);
+    return path == unit_path(unit);
+  });
 }
 
 model::Result<void> SystemdBus::start_scope(const Scope& scope) {
@@ -377,7 +442,7 @@ model::Result<void> SystemdBus::start_scope(const Scope& scope) {
   if (!*same)
     return model::fail(model::ErrorKind::io,
                        fmt::format("systemd: process {} is not in {}", scope.pid, scope.stopped_with));
-  return state_->guarded(fmt::format("starting {}", scope.unit), [&](sdbus::IConnection& connection) {
+  return ask(fmt::format("starting {}", scope.unit), [=](Connection& bus) {
     using Names = std::vector<std::string>;
     const std::vector<std::uint32_t> pids{static_cast<std::uint32_t>(scope.pid)};
     std::vector<Setting> properties{
@@ -397,7 +462,7 @@ model::Result<void> SystemdBus::start_scope(const Scope& scope) {
     weigh("IOWeight", scope.io_weight);
     const std::vector<sdbus::Struct<std::string, std::vector<Setting>>> no_others;
     sdbus::ObjectPath job;
-    make_proxy(connection, kManagerPath)
+    make_proxy(bus.get(), kManagerPath)
         ->callMethod("StartTransientUnit")
         .onInterface(kManager)
         .withTimeout(kScopeTimeout)
@@ -407,9 +472,9 @@ model::Result<void> SystemdBus::start_scope(const Scope& scope) {
 }
 
 model::Result<UnitTraits> SystemdBus::traits(const std::string& unit, const std::set<Attribute>& held) {
-  return state_->guarded(fmt::format("reading properties of {}", unit), [&](sdbus::IConnection& connection) {
+  return ask(fmt::format("reading properties of {}", unit), [=](Connection& bus) {
     Properties properties;
-    make_proxy(connection, unit_path(unit))
+    make_proxy(bus.get(), unit_path(unit))
         ->callMethod("GetAll")
         .onInterface(kProperties)
         .withTimeout(kScopeTimeout)
@@ -431,12 +496,12 @@ model::Result<UnitTraits> SystemdBus::traits(const std::string& unit, const std:
       return traits;
     }
     // Each executor may have as many tasks as all of them had together; less would be a limit of its own.
-    if (!state_->default_tasks_max)
-      state_->default_tasks_max =
-          Reader{connection, kManagerPath, kManager, kScopeTimeout}.get<std::uint64_t>("DefaultTasksMax");
+    if (!bus.default_tasks_max)
+      bus.default_tasks_max =
+          Reader{bus.get(), kManagerPath, kManager, kScopeTimeout}.get<std::uint64_t>("DefaultTasksMax");
     if (const auto tasks = properties.find("TasksMax"); tasks != properties.end()) {
       traits.tasks_max = tasks->second.get<std::uint64_t>();
-      if (traits.tasks_max != *state_->default_tasks_max && traits.tasks_max != kInfinity)
+      if (traits.tasks_max != *bus.default_tasks_max && traits.tasks_max != kInfinity)
         traits.bound = fmt::format("{} has TasksMax={}", unit, traits.tasks_max);
     }
     return traits;

@@ -5,6 +5,7 @@
 #include "cgroup/scope_maker.h"
 #include "cgroup/systemd_owner_values.h"
 #include "model/error.h"
+#include "os/worker.h"
 
 #include <chrono>
 #include <memory>
@@ -15,13 +16,21 @@
 
 namespace berth::cgroup {
 
-// berth's calls to systemd's manager; each waits for its answer. Error gone where the unit does not exist.
-// Error transient where no answer came in time or the connection broke (the next call connects again).
+// berth's calls to systemd's manager, on the system bus. Error gone where the unit does not exist. Error
+// transient where no answer came in time or the connection broke. The next call connects again.
+//
+// A thread of its own makes the calls, one at a time. If an answer takes longer than the patience, the call
+// may still be carried out later. Until it has ended, every other one fails at once.
 class SystemdBus {
  public:
-  // On the system bus. `timeout` is for each call but reload().
-  static model::Result<std::unique_ptr<SystemdBus>> connect(std::chrono::milliseconds timeout);
+  // `timeout` is for the answer to each call but reload(), `patience` for the caller.
+  SystemdBus(std::chrono::milliseconds timeout, std::chrono::milliseconds patience);
   ~SystemdBus();
+
+  // Waits for every answer from now on.
+  void be_patient();
+  // Error where systemd cannot be asked.
+  model::Result<void> greet();
 
   model::Result<UnitSetting> read(const std::string& unit, Attribute attribute);
   // Writes a setting that lasts until the next boot at most (runtime = true).
@@ -30,8 +39,11 @@ class SystemdBus {
   model::Result<bool> is_loaded(const std::string& unit);
   model::Result<bool> needs_reload(const std::string& unit);
   model::Result<void> reload();
-  // Queues a stop job for this unit alone (StopUnit, mode "ignore-requirements").
-  model::Result<void> stop(const std::string& unit);
+  // The id of the unit's present run, or of its last one; empty where there was none.
+  model::Result<std::vector<std::uint8_t>> invocation(const std::string& unit);
+  // Queues a stop job for the unit of this run alone (GetUnitByInvocationID; Unit.Stop, mode
+  // "ignore-requirements"). Error gone where the run is over: systemd itself looks.
+  model::Result<void> stop_run(const std::vector<std::uint8_t>& invocation);
   // Running units that systemd itself ends when this one ends (BoundBy=).
   model::Result<std::vector<std::string>> running_bound_units(const std::string& unit);
   // The next three calls wait a second for each answer.
@@ -44,9 +56,13 @@ class SystemdBus {
   model::Result<UnitTraits> traits(const std::string& unit, const std::set<Attribute>& held);
 
  private:
-  struct State;
-  explicit SystemdBus(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  struct Connection;
+  template <typename Call>
+  auto ask(const std::string& what, Call call);
+
+  std::shared_ptr<Connection> connection_;
+  os::Worker worker_;
+  std::chrono::milliseconds patience_;
 };
 
 }  // namespace berth::cgroup

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/undo_journal_file.h"
 
-#include <array>
+#include "os/lock_file.h"
+
 #include <bit>
 #include <cerrno>
-#include <sstream>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace berth::cgroup {
 
@@ -30,24 +27,7 @@ constexpr const char* kSchema =
     "  UNIQUE(path, cgroup_id, attribute));"
     "PRAGMA user_version = 1;";
 
-struct LockFile {
-  os::FileDescriptor fd;
-  std::string last_boot;  // of the last holder; empty where there was none
-};
-
-// "PID BOOT": the present or last holder of the journal.
-std::pair<std::string, std::string> read_holder(int fd) {
-  std::array<char, 128> text{};
-  const ssize_t size = pread(fd, text.data(), text.size() - 1, 0);
-  std::istringstream words(std::string(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0));
-  std::string pid;
-  std::string boot;
-  words >> pid >> boot;
-  return {pid, boot};
-}
-
-model::Result<LockFile> take_lock(const std::filesystem::path& state_dir, const std::string& boot_id) {
-  const std::filesystem::path file = state_dir / kLock;
+model::Result<os::LockFile> lock_journal(const std::filesystem::path& state_dir, const std::string& boot_id) {
   const auto where = [&] {
     return fmt::format("state directory {} (StateDirectory= of berthd.service, or --state-dir)",
                        state_dir.string());
@@ -55,33 +35,8 @@ model::Result<LockFile> take_lock(const std::filesystem::path& state_dir, const 
   struct stat status {};
   if (stat(state_dir.c_str(), &status) != 0) return model::fail(model::Error::from_errno(errno, where()));
   if (!S_ISDIR(status.st_mode)) return model::fail(model::Error::from_errno(ENOTDIR, where()));
-  os::FileDescriptor fd(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd)
-    return model::fail(
-        model::Error::from_errno(errno, fmt::format("undo journal: opening {}", file.string())));
-  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    const int error = errno;
-    if (error != EWOULDBLOCK) {
-      return model::fail(
-          model::Error::from_errno(error, fmt::format("undo journal: locking {}", file.string())));
-    }
-    const std::string pid = read_holder(fd.get()).first;
-    return model::fail(
-        model::ErrorKind::refused,
-        fmt::format("undo journal {} is held by another berthd (pid {}); only one may change this host",
-                    (state_dir / kUndoFile).string(), pid.empty() ? "not known" : pid));
-  }
-  LockFile lock{std::move(fd), {}};
-  lock.last_boot = read_holder(lock.fd.get()).second;
-  // Written over the old text, then cut, so that a full file system does not destroy the old text.
-  const std::string holder = fmt::format("{} {}\n", getpid(), boot_id);
-  errno = 0;
-  if (pwrite(lock.fd.get(), holder.data(), holder.size(), 0) != static_cast<ssize_t>(holder.size()) ||
-      ftruncate(lock.fd.get(), static_cast<off_t>(holder.size())) != 0) {
-    return model::fail(model::Error::from_errno(errno == 0 ? ENOSPC : errno,
-                                                fmt::format("undo journal: writing {}", file.string())));
-  }
-  return lock;
+  // After power loss its text tells that a damaged journal is of an earlier boot.
+  return os::take_lock(state_dir / kLock, "undo journal", boot_id, os::Survives::power_loss);
 }
 
 model::Result<std::string> single_text(os::Database& database, const char* sql) {
@@ -173,7 +128,7 @@ model::Result<std::map<std::int64_t, UndoRecord>> load_rows(os::Database& databa
 
 model::Result<OpenUndoFile> open_undo_file(const std::filesystem::path& state_dir,
                                            const std::string& boot_id) {
-  auto lock = take_lock(state_dir, boot_id);
+  auto lock = lock_journal(state_dir, boot_id);
   if (!lock) return model::fail(lock.error());
   OpenUndoFile opened;
   opened.lock = std::move(lock->fd);
@@ -182,7 +137,8 @@ model::Result<OpenUndoFile> open_undo_file(const std::filesystem::path& state_di
   auto database = open_database(file, boot_id);
   auto rows = database ? load_rows(*database) : model::fail(database.error());
   if (!rows && os::is_damage(rows.error())) {
-    if (lock->last_boot.empty() || lock->last_boot == boot_id) {
+    const std::string last_boot = os::text_of_holder(lock->before);
+    if (last_boot.empty() || last_boot == boot_id) {
       return model::fail(
           model::Error(rows.error().kind(), fmt::format("{}. It may record changes since the host booted, so "
                                                         "berth changes nothing more. "

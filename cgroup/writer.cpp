@@ -17,6 +17,14 @@ std::string named(const std::string& workload, Attribute attribute) {
   return fmt::format("{} of \"{}\"", control_file(attribute), workload);
 }
 
+// Tells whether more than `budget` has passed since this call.
+auto time_limit(std::chrono::milliseconds budget) {
+  return [budget, start = std::chrono::steady_clock::now()] {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start) >
+           budget;
+  };
+}
+
 Original original_of(const UndoRecord& record) { return {record.original, record.note}; }
 
 }  // namespace
@@ -127,11 +135,7 @@ SetResult Writer::set(const FoundWorkload& target, const Value& value) {
 }
 
 std::vector<SetResult> Writer::set_many(std::span<const Request> requests, std::chrono::milliseconds budget) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto spent = [&] {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start) >
-           budget;
-  };
+  const auto spent = time_limit(budget);
   std::vector<SetResult> results;
   results.reserve(requests.size());
   std::optional<model::Error> silent;  // systemd did not answer: do not wait for it again
@@ -213,26 +217,27 @@ std::optional<Value> Writer::written(const FoundWorkload& target, Attribute attr
 
 // Returns true where the record is not needed any more.
 bool Writer::restore_one(const UndoRecord& record, RestoreReport& report) {
-  const auto leave = [&](std::string reason) {
-    report.left.push_back({record.path, record.attribute(), std::move(reason)});
+  const auto leave = [&](std::string reason, bool kept) {
+    report.left.push_back({record.path, record.attribute(), std::move(reason), kept});
     return false;
   };
+  const auto leave_after = [&](const model::Error& error) { return leave(error.message(), true); };
   Owner* owner = owner_of(record);
   if (owner == nullptr)
-    return leave("berth changed it through systemd, and cannot reach systemd now; restore again later");
+    return leave("berth changed it through systemd, and cannot reach systemd now; restore again later", true);
 
   const auto opened = Cgroup::open(root_, record.path);
-  if (!opened && opened.error().kind() != model::ErrorKind::gone) return leave(opened.error().message());
+  if (!opened && opened.error().kind() != model::ErrorKind::gone) return leave_after(opened.error());
   // A direct write died with its group; a unit's setting is applied to whichever group it has.
   const bool same = opened && ((*opened)->id() == record.cgroup_id || !record.unit.empty());
   const Target target{same ? opened->get() : nullptr, record.unit};
   const Original original = original_of(record);
 
   const auto current = owner->current(target, record.attribute());
-  if (!current && current.error().kind() != model::ErrorKind::gone) return leave(current.error().message());
+  if (!current && current.error().kind() != model::ErrorKind::gone) return leave_after(current.error());
   if (!current) {
     if (const auto cleaned = owner->relinquish(target, original, record.written); !cleaned) {
-      return leave(cleaned.error().message());
+      return leave_after(cleaned.error());
     }
     report.gone.push_back(record.path);
     return true;
@@ -240,19 +245,20 @@ bool Writer::restore_one(const UndoRecord& record, RestoreReport& report) {
   bool ours = *current == record.written || *current == record.previous;
   if (!ours && *current != record.original) {
     const auto merged = owner->merged(target, original, record.written, *current);
-    if (!merged) return leave(merged.error().message());
+    if (!merged) return leave_after(merged.error());
     ours = *merged;
   }
   if (!ours || *current == record.original) {
     if (const auto cleaned = owner->relinquish(target, original, record.written); !cleaned) {
-      return leave(cleaned.error().message());
+      return leave_after(cleaned.error());
     }
     if (*current == record.original) {
       report.restored.push_back({record.path, *current, *current});
     } else {
       leave(fmt::format(
-          "another program has changed it: it is \"{}\", berth wrote \"{}\", before that it was \"{}\"",
-          to_text(*current), to_text(record.written), to_text(record.original)));
+                "another program has changed it: it is \"{}\", berth wrote \"{}\", before that it was \"{}\"",
+                to_text(*current), to_text(record.written), to_text(record.original)),
+            false);
     }
     return true;
   }
@@ -261,16 +267,23 @@ bool Writer::restore_one(const UndoRecord& record, RestoreReport& report) {
     report.restored.push_back({record.path, *current, *back});
     return true;
   }
-  if (back.error().kind() != model::ErrorKind::gone) return leave(back.error().message());
+  if (back.error().kind() != model::ErrorKind::gone) return leave_after(back.error());
   report.gone.push_back(record.path);
   return true;
 }
 
-RestoreReport Writer::restore_records(const std::vector<UndoRecord>& records, bool settled) {
+RestoreReport Writer::restore_records(const std::vector<UndoRecord>& records, bool settled,
+                                      std::chrono::milliseconds budget) {
+  const auto spent = time_limit(budget);
   RestoreReport report;
   std::vector<UndoRecord> served;
   for (const UndoRecord& record : records) {
-    if (restore_one(record, report)) served.push_back(record);
+    if (spent()) {
+      report.left.push_back(
+          {record.path, record.attribute(), "postponed: there was no time left for it", true});
+    } else if (restore_one(record, report)) {
+      served.push_back(record);
+    }
   }
   if (settled) {
     if (const auto done = settle(); !done) report.warnings.push_back(done.error().message());
@@ -293,10 +306,10 @@ model::Result<RestoreReport> Writer::restore(const std::string& path, Attribute 
   return restore_records(records, false);
 }
 
-RestoreReport Writer::restore_all() {
+RestoreReport Writer::restore_all(std::chrono::milliseconds budget) {
   std::vector<UndoRecord> records = journal_.records();
   std::reverse(records.begin(), records.end());
-  return restore_records(records, true);
+  return restore_records(records, true, budget);
 }
 
 RestoreReport Writer::departed(const std::string& path) {

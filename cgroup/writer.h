@@ -35,6 +35,7 @@ struct RestoreReport {
     std::string workload;
     Attribute attribute = Attribute::cpus;
     std::string reason;  // another program's change since (its value, and berth's), or the error
+    bool kept = false;   // the journal keeps the record, and a later restore tries again
   };
   std::vector<Left> left;
   std::vector<std::string> gone;      // cgroups that no longer exist: nothing to put back
@@ -85,8 +86,9 @@ class Writer {
 
   // Puts one attribute back, unless another program changed it since.
   model::Result<RestoreReport> restore(const std::string& path, Attribute attribute);
-  // Restores everything in the journal, newest first, and settles.
-  RestoreReport restore_all();
+  // Restores everything in the journal, newest first, and settles. After `budget` it begins with no further
+  // record, and the journal keeps the rest for the next call.
+  RestoreReport restore_all(std::chrono::milliseconds budget = std::chrono::milliseconds::max());
   // A workload's cgroup vanished: forgets its records. A unit's setting, which systemd would apply to its
   // next group, is reset.
   RestoreReport departed(const std::string& path);
@@ -103,7 +105,8 @@ class Writer {
   Owner* owner_of(const UndoRecord& record) const;
   std::optional<UndoRecord> record_of(const FoundWorkload& target, Attribute attribute) const;
   bool restore_one(const UndoRecord& record, RestoreReport& report);
-  RestoreReport restore_records(const std::vector<UndoRecord>& records, bool settled);
+  RestoreReport restore_records(const std::vector<UndoRecord>& records, bool settled,
+                                std::chrono::milliseconds budget = std::chrono::milliseconds::max());
 
   std::filesystem::path root_;
   UndoJournal& journal_;

@@ -12,7 +12,7 @@
 
 namespace berth::cli {
 
-// berthd over the system bus. Every answer is a JSON document of docs/contract.md.
+// berthd over the system bus. Every answer is a JSON document of docs/contract.
 class DaemonClient {
  public:
   // Waits for `events` of poll(2) on `fd`, for `timeout` at most, and does other work that is due. False

@@ -8,7 +8,7 @@
 
 namespace berth::cli {
 
-// Exit statuses of docs/contract.md.
+// Exit statuses of docs/contract/README.md.
 enum class Exit : int { done = 0, failed = 1, wrong_use = 2, refused = 3, unreachable = 4 };
 
 // Why a command failed: the exit status for the shell, and one line for the user.

@@ -101,7 +101,7 @@ Outcome<void> add_own_host(Hosts& hosts) {
 }
 
 Outcome<void> rank(Session& session, const Arguments& arguments) {
-  if (const auto checked = check_standard_input(arguments); !checked) return checked;
+  if (auto checked = check_standard_input(arguments); !checked) return checked;
   const auto settings = policy_settings(arguments.config, arguments.overrides);
   if (!settings) return tl::unexpected(settings.error());
   auto request = read_request(session, arguments.request);

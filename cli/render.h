@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Renders the daemon's documents (docs/contract.md) as text. Other files fetch them.
+// Renders the daemon's documents (docs/contract) as text. Other files fetch them.
 #pragma once
 
 #include "cli/document.h"

@@ -12,8 +12,6 @@ namespace berth::cli {
 
 namespace {
 
-std::string or_dash(std::string text) { return text.empty() ? "-" : text; }
-
 std::string bytes_of(const Document& object, const char* name) {
   const auto bytes = number_of(object, name);
   return bytes && *bytes >= 0 ? format_bytes(static_cast<std::uint64_t>(*bytes)) : "-";

@@ -95,7 +95,6 @@ void render_admission(std::ostream& out, const model::Admission& admission, cons
 }
 
 void render_reservations(std::ostream& out, const Document& reservations, const Style& style) {
-  const auto or_dash = [](std::string text) { return text.empty() ? std::string("-") : std::move(text); };
   Table table({{"REQUEST", Align::left, true},
                {"CLASS"},
                {"VCPUS", Align::right},

@@ -22,7 +22,7 @@ std::string counted(const Document& object, const char* name, const char* unit) 
 }
 
 std::string mode_line(const Document& status) {
-  const std::string mode = text_of(status, "mode");
+  std::string mode = text_of(status, "mode");
   const bool possible = text_of(status, "enforce_problem").empty();
   if (mode == "observe") {
     return std::string("observe: decides and publishes, changes nothing") +

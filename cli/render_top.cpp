@@ -76,8 +76,6 @@ Colour pressure_colour(double percent) {
   return percent < 20 ? Colour::yellow : Colour::red;
 }
 
-std::string or_dash(std::string text) { return text.empty() ? "-" : text; }
-
 std::string micros(const Document& workload, const char* name) {
   return format_number(number_of(workload, name), 0);
 }

@@ -12,7 +12,7 @@
 namespace berth::cli {
 
 // The data of one refresh.
-struct TopFrame {
+struct TopFrame {      // NOLINT(bugprone-exception-escape): no move of a document throws
   Document status;     // berth.status/1
   Document workloads;  // berth.workloads/1
   model::Topology topology;
@@ -33,7 +33,7 @@ struct TopView {
 // The next one; after the last comes the first.
 TopSort next_sort(TopSort sort);
 
-// Three parts: the node in a few lines, its processors with use and owner of each vCPU, and the workloads.
+// Three parts: the host in a few lines, its processors with use and owner of each vCPU, and the workloads.
 // The processors are drawn smaller where they would take more than half of the height and push out workloads.
 // The largest of the sorted column comes first, unknown figures last. With a height, the text has at most as
 // many lines; the last one lists the keys.

@@ -67,16 +67,17 @@ std::size_t width_of(std::string_view text) {
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
-std::string shortened(std::string_view label) {
+std::string shortened(std::string_view given) {
+  if (given.empty()) return "";
+  const std::string label = model::to_name(given);
   std::string text;
   std::size_t width = 0;
   const bool cut = width_of(label) > kLongestLabel;
   for (const char c : label) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool starts = (byte & 0xC0U) != 0x80U;
+    const bool starts = (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
     if (starts && cut && width + 1 == kLongestLabel) return text + "~";
     if (starts) ++width;
-    text += byte < 0x20 || byte == 0x7F ? '?' : c;
+    text += c;
   }
   return text;
 }
@@ -159,7 +160,7 @@ std::vector<Socket> Drawing::sorted_in() const {
   struct Place {
     int llc;
     int numa;
-    auto operator<=>(const Place&) const = default;
+    auto operator<=>(const Place&) const = default;  // NOLINT(modernize-use-nullptr): there is none
   };
   std::map<int, std::map<Place, std::vector<Column>>> grid;
   std::map<int, Socket> sockets;

@@ -19,8 +19,8 @@ struct RenderOptions {
 // the vCPUs of its hardware threads, with use and owner where they are given. Offline, forbidden and unlike
 // cores are marked and explained.
 //
-// Lines end in '\n'. None is longer than `width` unless a single column is. Bytes of labels that are not
-// printable become '?'; long labels are cut.
+// Lines end in '\n'. None is longer than `width` unless a single column is. Characters that no name has
+// (model/name.h) become '?'; long labels are cut.
 std::string render_topology(const model::Topology& topology, const RenderOptions& options = {});
 
 }  // namespace berth::cli

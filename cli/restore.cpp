@@ -35,6 +35,7 @@ Outcome<void> restore_without_daemon(const Session& session, const std::vector<s
   if (session.json) words.emplace_back("--json");
   words.insert(words.end(), options.begin(), options.end());
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   session.out.flush();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/text.h"
 
+#include "model/plain_text.h"
+
 #include <algorithm>
 #include <array>
 #include <clocale>
@@ -75,22 +77,6 @@ std::size_t columns_of(char32_t character) {
   return columns < 0 ? 1 : static_cast<std::size_t>(columns);
 }
 
-// Characters without width, or that reorder the text around them: a name with them looks like another name.
-bool is_unseen(char32_t character) {
-  constexpr std::array<std::pair<char32_t, char32_t>, 9> kRanges{{{0x00AD, 0x00AD},
-                                                                  {0x061C, 0x061C},
-                                                                  {0x180E, 0x180E},
-                                                                  {0x200B, 0x200F},
-                                                                  {0x2028, 0x202E},
-                                                                  {0x2060, 0x206F},
-                                                                  {0xFEFF, 0xFEFF},
-                                                                  {0xFFF9, 0xFFFB},
-                                                                  {0xE0000, 0xE007F}}};
-  return std::any_of(kRanges.begin(), kRanges.end(), [character](const auto& range) {
-    return character >= range.first && character <= range.second;
-  });
-}
-
 }  // namespace
 
 Style terminal_style() {
@@ -119,7 +105,7 @@ std::string printable(std::string_view text) {
     const char32_t character = next_character(text, at);
     if (character == U'\n' || character == U'\t') {
       safe += ' ';
-    } else if (character < 0x20 || (character >= 0x7F && character < 0xA0) || is_unseen(character)) {
+    } else if (model::is_control(character) || model::is_unseen(character)) {
       safe += '?';
     } else if (character == kReplacement) {
       safe += "\xEF\xBF\xBD";
@@ -168,6 +154,8 @@ std::string format_bytes(std::uint64_t bytes) {
   }
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", amount, kUnits[unit]);
 }
+
+std::string or_dash(std::string text) { return text.empty() ? "-" : std::move(text); }
 
 std::string format_number(const std::optional<double>& number, int decimals) {
   if (!number || !std::isfinite(*number)) return "-";

@@ -32,6 +32,8 @@ std::size_t display_width(std::string_view text);
 // The end of `text` in at most `width` columns, after "…" where a part was cut.
 std::string keep_end(std::string_view text, std::size_t width);
 
+// The text, or "-" where it is empty.
+std::string or_dash(std::string text);
 // "1.5 GiB".
 std::string format_bytes(std::uint64_t bytes);
 // Fixed point, "-" for an unknown number.

@@ -124,6 +124,7 @@ template <typename Target, typename Value, typename Member>
 KeySpec<Target> choice_key(const char* name, std::vector<std::pair<std::string, Value>> allowed,
                            Member& (*field)(Target&)) {
   std::vector<std::string> names;
+  names.reserve(allowed.size());
   for (const auto& [choice, value] : allowed) names.push_back(choice);
   auto as_toml = default_text<Target>(field, [&allowed](const Value& wanted) {
     for (const auto& [choice, value] : allowed) {
@@ -287,8 +288,8 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
   specs.push_back(boolean_key<Settings>(
       "interference.be_avoid_siblings",
       +[](Settings & s) -> auto& { return interference(s).be_avoid_siblings; }));
-  // b0 is what an instance uses alone, in cores; the slopes cannot be negative (docs/algorithms.md,
-  // interference).
+  // b0 is what an instance uses alone, in cores; the slopes cannot be negative
+  // (docs/decisions/interference.md).
   specs.push_back(number_key<Settings>(
       "interference.default_model.b0", 0, model::kMaxCpu + 1,
       +[](Settings & s) -> auto& { return interference(s).default_model.b0; }));
@@ -428,6 +429,7 @@ std::vector<KeySpec<WorkloadRule>> make_workload_specs() {
 template <typename Target>
 std::vector<Key> keys_of(const std::vector<KeySpec<Target>>& specs) {
   std::vector<Key> keys;
+  keys.reserve(specs.size());
   for (const auto& spec : specs) keys.push_back(spec.key);
   return keys;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/daemon.h"
 
+#include "cgroup/host_lock.h"
 #include "daemon/ledger/action_log.h"
 #include "daemon/ledger/message_ids.h"
 #include "os/clock.h"
@@ -46,9 +47,11 @@ bool runs_systemd() {
 
 }  // namespace
 
-Daemon::Daemon(const Options& options, config::Settings settings, cgroup::Hierarchy hierarchy, Clock clock)
+Daemon::Daemon(const Options& options, config::Settings settings, cgroup::Hierarchy hierarchy,
+               os::Clock clock)
     : options_(options),
       clock_(std::move(clock)),
+      boot_id_(cgroup::read_boot_id(options_.proc_root).value_or("")),
       settings_(std::move(settings)),
       hierarchy_(std::move(hierarchy)),
       own_host_(is_own_host(hierarchy_)),
@@ -63,27 +66,35 @@ Daemon::Daemon(const Options& options, config::Settings settings, cgroup::Hierar
                .monotonic = [] { return os::monotonic_s(); },
                .hands = cgroup::kernel_hands(options_.proc_root)}),
       advertising_(options.runtime_dir),
-      started_(clock_()),
+      started_(clock_.now()),
       config_loaded_(started_),
       metrics_([this] { return metrics_text(); }),
       pressure_(options.proc_root, settings_.pressure_threshold),
-      progress_files_(options.proc_root) {}
+      progress_files_(options.proc_root),
+      spark_(clock_) {
+  hierarchy_.clock = clock_;
+}
 
 Daemon::~Daemon() = default;
 
 model::Result<std::unique_ptr<Daemon>> Daemon::start(const Options& options, config::Settings settings,
-                                                     Clock clock) {
+                                                     os::Clock clock) {
   auto hierarchy = cgroup::find_hierarchy(options.cgroup_root, options.proc_root);
   if (!hierarchy) return model::fail(hierarchy.error());
   std::unique_ptr<Daemon> daemon(
       new Daemon(options, std::move(settings), std::move(*hierarchy), std::move(clock)));
+
+  // First of all, as files of an earlier daemon are read once, and then removed.
+  if (const auto locked = daemon->take_host_lock(); !locked && locked.error().kind() == ErrorKind::refused)
+    return model::fail(locked.error());
 
   auto observer = Observer::start(daemon->hierarchy_, daemon->settings_.rules, options.proc_root,
                                   options.sys_root, daemon->settings_.history);
   if (!observer) return model::fail(observer.error());
   daemon->observer_ = std::move(*observer);
   daemon->watch_spark();
-  daemon->decision_log_ = std::make_unique<DecisionLog>(options.state_dir, daemon->settings_.log_retention_s);
+  daemon->decision_log_ = std::make_unique<DecisionLog>(options.state_dir, daemon->settings_.log_retention_s,
+                                                        daemon->clock_, daemon->boot_id_);
   if (const auto& problem = daemon->decision_log_->problem()) os::log_warning("{}", *problem);
   std::optional<std::string> warning;
   daemon->overrides_.emplace(options.runtime_dir, warning);
@@ -134,8 +145,22 @@ void Daemon::watch_spark() {
               settings_.spark_watch ? std::optional(settings_.spark_interval_s) : std::nullopt);
 }
 
+model::Result<void> Daemon::take_host_lock() {
+  if (host_lock_) return {};
+  auto lock = cgroup::lock_host(hierarchy_.root, options_.runtime_dir);
+  if (!lock) return model::fail(lock.error());
+  host_lock_ = std::move(*lock);
+  return {};
+}
+
 model::Result<void> Daemon::open_actuators() {
-  auto actuators = Actuators::open(hierarchy_, options_.state_dir, options_.sys_root, own_host_);
+  const auto locked = take_host_lock();
+  using Units = Actuators::Units;
+  const Units units = !own_host_       ? Units::directly_in_other_tree
+                      : runs_systemd() ? Units::through_systemd
+                                       : Units::directly_without_systemd;
+  auto actuators = locked ? Actuators::open(hierarchy_, options_.state_dir, options_.sys_root, units)
+                          : model::fail(locked.error());
   if (!actuators) {
     journal_problem_ = actuators.error().message();
     return model::fail(actuators.error());
@@ -146,7 +171,7 @@ model::Result<void> Daemon::open_actuators() {
   if (actuators_->journal().size() > 0) {
     os::log_warning("an earlier berthd ended without restoring everything: {} attributes to restore",
                     actuators_->journal().size());
-    publish(entries_of(actuators_->writer().restore_all(), clock_(), mode_name(),
+    publish(entries_of(actuators_->writer().restore_all(kRestoreBudget), clock_.now(), mode_name(),
                        "left behind by an earlier berthd"));
   }
   publish(put_back_leaves("left behind by an earlier berthd"));
@@ -162,6 +187,7 @@ model::Result<void> Daemon::begin_enforcing() {
   if (const auto problem = enforce_problem()) return model::fail(ErrorKind::unavailable, *problem);
   drop_documents();
   enforcer_.emplace(actuators_->writer(), [this](const std::string& id) { observer_->read_again(id); });
+  enforcer_->take_over(actuators_->journal().records());
   shadow_ = {};
   admissions_->set_room({});  // what was only observed has made none
   return {};
@@ -175,21 +201,32 @@ std::optional<std::string> Daemon::enforce_problem() const {
   return std::nullopt;
 }
 
-cgroup::RestoreReport Daemon::end_enforcing(const std::string& reason) {
+cgroup::RestoreReport Daemon::end_enforcing(const std::string& reason, std::chrono::milliseconds budget) {
   const char* mode = mode_name();  // while it was done
   drop_documents();
-  if (const auto abandoned = evictor_.abandon(clock_(), reason); !abandoned.empty()) publish(abandoned);
+  if (const auto abandoned = evictor_.abandon(clock_.now(), reason); !abandoned.empty()) publish(abandoned);
   eviction_timer_.arm(std::nullopt);
   enforcer_.reset();
   admissions_->set_room({});  // it is given back with all the rest
   if (!actuators_) return {};
-  auto report = actuators_->writer().restore_all();
+  auto report = actuators_->writer().restore_all(budget);
   report.leaves = leaves_.put_back();
   if (leaves_.take_moved()) spark_.look_again();
   observer_->set_leaf_problems({});
   for (const auto& change : report.restored) observer_->read_again(change.workload);
-  publish(entries_of(report, clock_(), mode, reason));
+  publish(entries_of(report, clock_.now(), mode, reason));
   return report;
+}
+
+// Restores what an earlier attempt left, for instance because systemd did not answer.
+void Daemon::restore_the_rest() {
+  if (enforcer_ || !actuators_ || actuators_->journal().size() == 0) return;
+  auto report = actuators_->writer().restore_all(kRestoreBudget);
+  // The first attempt has told what is left.
+  std::erase_if(report.left, [](const auto& left) { return left.kept; });
+  if (report.restored.empty() && report.gone.empty() && report.left.empty()) return;
+  for (const auto& change : report.restored) observer_->read_again(change.workload);
+  publish(entries_of(report, clock_.now(), mode_name(), "an earlier attempt failed"));
 }
 
 const Holdings& Daemon::holdings() const {
@@ -221,9 +258,11 @@ void Daemon::tick() {
   const double cpu_before = os::seconds_of(CLOCK_THREAD_CPUTIME_ID);
   woken_ = false;
   drop_documents();
-  bus_.connect(*this, *observer_, clock_());
-  metrics_.keep(settings_.metrics_listen, clock_());
+  bus_.connect(*this, *observer_, clock_.now());
+  metrics_.keep(settings_.metrics_listen, clock_.now());
   take_changes();
+  if (actuators_) actuators_->greet_systemd();
+  restore_the_rest();
   decide();
   if (leaves_.is_under_way() && !(enforcer_ && makes_leaves()))
     publish(put_back_leaves("systemd made it after berth had stopped making leaves"));
@@ -234,7 +273,7 @@ void Daemon::tick() {
 }
 
 void Daemon::decide() {
-  const double now = clock_();
+  const double now = clock_.now();
   const UnmanagedWorkloads unmanaged_before = unmanaged();
   observer_->set_advertised(advertising_.advertised());
   observer_->set_used_shares(used_shares_->all());
@@ -263,7 +302,7 @@ std::vector<LogEntry> Daemon::advertise() {
 
 void Daemon::learn_shares() {
   if (!used_shares_->take(plan_)) return;
-  announcer_.attempt("used shares", used_shares_->save());
+  announcer_.attempt("used shares", used_shares_->save_in_background());
 }
 
 // Reads the figures and the reservations that an earlier daemon left.
@@ -272,24 +311,21 @@ void Daemon::open_learned() {
     if (warning) os::log_warning("{}: {}", what, *warning);
   };
   std::optional<std::string> warning;
-  used_shares_.emplace(options_.state_dir, clock_(), warning);
+  used_shares_.emplace(options_.state_dir, clock_, boot_id_, warning);
   say("cannot read the usage shares of the last day, so oversell starts without them", warning);
   warning.reset();
   admissions_.emplace(
-      options_.runtime_dir, [this] { return node(); }, warning);
+      options_.runtime_dir, clock_, [this] { return node(); }, warning);
   say("cannot read all reservations, so some are lost", warning);
   warning.reset();
-  // Without the boot's id nothing is of this boot for certain.
-  if (const auto boot = cgroup::read_boot_id(options_.proc_root))
-    observer_->set_past(take_usage(options_.state_dir, *boot, clock_(), warning));
+  if (!boot_id_.empty()) observer_->set_past(take_usage(options_.state_dir, boot_id_, clock_, warning));
   say("cannot read the samples that an earlier berthd saved, so berth starts without them", warning);
 }
 
 void Daemon::save_learned() {
   if (const auto saved = used_shares_->save(); !saved) os::log_warning("{}", saved.error().message());
-  const auto boot = cgroup::read_boot_id(options_.proc_root);
-  if (!boot) return;
-  const auto saved = save_usage(options_.state_dir, *boot, observer_->snapshot(),
+  if (boot_id_.empty()) return;
+  const auto saved = save_usage(options_.state_dir, boot_id_, clock_, observer_->snapshot(),
                                 [this](const std::string& id) { return observer_->cgroup_id(id); });
   if (!saved) os::log_warning("{}", saved.error().message());
 }
@@ -306,7 +342,8 @@ void Daemon::watch_pressure(sd_event* event, std::function<void()> rose) {
 void Daemon::watch_progress(sd_event* event) {
   progress_files_.attach(event, [this] {
     take_changes();  // what a run that has just begun says is not the one's before
-    for (const auto& message : progress_files_.process(observer_->found(), observer_->progress(), clock_())) {
+    for (const auto& message : progress_files_.process(observer_->found(), observer_->progress(),
+                                                       clock_.now(), clock_.wall_ahead_s())) {
       os::log_warning("{}", message);
     }
   });
@@ -314,7 +351,7 @@ void Daemon::watch_progress(sd_event* event) {
 
 void Daemon::serve_metrics(sd_event* event) {
   metrics_.attach(event);
-  metrics_.keep(settings_.metrics_listen, clock_());
+  metrics_.keep(settings_.metrics_listen, clock_.now());
 }
 
 // The order matters: each step takes the host, the holdings or the snapshot as the step before left them.
@@ -404,7 +441,7 @@ std::vector<LogEntry> Daemon::put_back_leaves(const std::string& reason) {
   report.leaves = leaves_.put_back();
   if (leaves_.take_moved()) spark_.look_again();
   observer_->set_leaf_problems({});
-  return entries_of(report, clock_(), mode_name(), reason);
+  return entries_of(report, clock_.now(), mode_name(), reason);
 }
 
 std::vector<LogEntry> Daemon::decide_in_shadow(double now) {
@@ -427,12 +464,14 @@ std::vector<LogEntry> Daemon::decide_in_shadow(double now) {
 
 std::vector<LogEntry> Daemon::look(double now) {
   const double cpu_before = os::seconds_of(CLOCK_THREAD_CPUTIME_ID);
-  auto messages = observer_->read(now);
+  const double wall_ahead_s = clock_.wall_ahead_s();
+  auto messages = observer_->read(now, wall_ahead_s);
   keep_to_budget(os::seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_before);
   Announcer::gpus(observer_->take_gpu_news(), mode_name());
   observer_->set_spark(spark_.newest(messages));
   for (const auto& message : messages) os::log_warning("{}", message);
-  for (const auto& message : progress_files_.follow(observer_->found(), observer_->progress(), now)) {
+  for (const auto& message : progress_files_.follow(observer_->found(), observer_->generation(),
+                                                    observer_->progress(), now, wall_ahead_s)) {
     os::log_warning("{}", message);
   }
   return {};
@@ -478,15 +517,31 @@ void Daemon::leave_loop() {
   bus_.leave();
 }
 
-void Daemon::record(const std::vector<LogEntry>& entries) {
+namespace {
+
+// Entries are made with times of berthd's clock, and are read by people.
+void to_wall_clock(std::vector<LogEntry>& entries, const os::Clock& clock) {
+  const double ahead_s = clock.wall_ahead_s();
+  for (LogEntry& entry : entries) entry.time += ahead_s;
+}
+
+}  // namespace
+
+void Daemon::record(std::vector<LogEntry> entries) {
+  to_wall_clock(entries, clock_);
+  write_down(entries);
+}
+
+void Daemon::write_down(const std::vector<LogEntry>& entries) {
   for (const auto& entry : entries) announce(entry);
   const bool stored_before = !decision_log_->problem();
   decision_log_->append(entries);
   if (stored_before && decision_log_->problem()) os::log_warning("{}", *decision_log_->problem());
 }
 
-void Daemon::publish(const std::vector<LogEntry>& entries, const StragglerWatch::News& news) {
-  record(entries);
+void Daemon::publish(std::vector<LogEntry> entries, const StragglerWatch::News& news) {
+  to_wall_clock(entries, clock_);
+  write_down(entries);
   bus_.tell(*this, *observer_, entries, news);
 }
 
@@ -502,8 +557,9 @@ std::string Daemon::status_line() const {
 void Daemon::stop() {
   notify_.stopping();
   advertising_.remove();
-  save_learned();
-  end_enforcing("berthd stops");
+  if (actuators_) actuators_->be_patient();
+  end_enforcing("berthd stops", std::chrono::milliseconds::max());
+  save_learned();  // this waits for the disk
 }
 
 }  // namespace berth::daemon

@@ -30,6 +30,7 @@
 #include "model/error.h"
 #include "model/plan.h"
 #include "os/clock.h"
+#include "os/lock_file.h"
 
 #include <array>
 #include <cstdint>
@@ -43,9 +44,6 @@
 #include <vector>
 
 namespace berth::daemon {
-
-// Epoch seconds now.
-using Clock = std::function<double()>;
 
 // Documents that callers asked for since the last tick. Each is made once and serves all callers until the
 // next.
@@ -61,9 +59,9 @@ struct Documents {
 class Daemon final : public Control {
  public:
   // Puts back what an earlier run left behind. Error where there is no cgroup v2 tree or no processor to
-  // speak of, or where another berthd holds the undo journal.
+  // speak of, or where another berthd has the lock of this host or the undo journal.
   static model::Result<std::unique_ptr<Daemon>> start(const Options& options, config::Settings settings,
-                                                      Clock clock = os::epoch_s);
+                                                      os::Clock clock = os::Clock());
   ~Daemon() override;
 
   void serve_bus(BusStarter starter) { bus_.serve(std::move(starter)); }
@@ -128,14 +126,20 @@ class Daemon final : public Control {
   model::Result<void> set_log_level(std::string_view level) override;
 
  private:
-  Daemon(const Options& options, config::Settings settings, cgroup::Hierarchy hierarchy, Clock clock);
+  Daemon(const Options& options, config::Settings settings, cgroup::Hierarchy hierarchy, os::Clock clock);
+
+  // How long the loop may restore at once. The ticks do the rest.
+  static constexpr std::chrono::milliseconds kRestoreBudget{2000};
 
   model::Result<void> open_actuators();
+  model::Result<void> take_host_lock();
   model::Result<void> begin_enforcing();
   // Why the host could not be enforced on now; nullopt where it could.
   std::optional<std::string> enforce_problem() const;
   model::Result<void> follow_configured_mode();
-  cgroup::RestoreReport end_enforcing(const std::string& reason);
+  // Writes for as long as `budget`; restore_the_rest() does what is left then.
+  cgroup::RestoreReport end_enforcing(const std::string& reason, std::chrono::milliseconds budget);
+  void restore_the_rest();
   void reopen_what_failed();
   void decide();
   // A step of a tick that enforces; returns what it did.
@@ -174,9 +178,10 @@ class Daemon final : public Control {
   model::Result<std::string> finish(model::Result<Admissions::Answer> answer);
   void open_learned();
   void save_learned();
-  void publish(const std::vector<LogEntry>& entries, const StragglerWatch::News& news = {});
+  void publish(std::vector<LogEntry> entries, const StragglerWatch::News& news = {});
   // Journal and decision log alone.
-  void record(const std::vector<LogEntry>& entries);
+  void record(std::vector<LogEntry> entries);
+  void write_down(const std::vector<LogEntry>& entries);
 
   // Forgets documents whose content has changed, and the host that newcomers are judged by.
   void drop_documents();
@@ -190,13 +195,15 @@ class Daemon final : public Control {
   const char* mode_name() const { return enforcer_ ? "enforce" : "observe"; }
 
   Options options_;
-  Clock clock_;
+  os::Clock clock_;
+  std::string boot_id_;  // empty: it cannot be read, and nothing is of this boot for certain
   config::Settings settings_;
   cgroup::Hierarchy hierarchy_;
   bool own_host_ = false;
   Notify notify_;
   std::unique_ptr<Observer> observer_;
-  std::unique_ptr<Actuators> actuators_;  // null: journal_problem_ says why
+  std::optional<os::LockFile> host_lock_;  // held as long as the host may be changed
+  std::unique_ptr<Actuators> actuators_;   // null: journal_problem_ says why
   std::optional<std::string> journal_problem_;
   std::optional<Enforcer> enforcer_;  // while enforcing
   Evictor evictor_;                   // evicts nothing while observing

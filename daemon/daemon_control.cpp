@@ -32,7 +32,7 @@ constexpr std::size_t kShownActions = 2000;  // of all of them but the newest
 constexpr std::size_t kLastActions = 5;
 // Memory in which a larger document was made lies between memory that stays in use. It is given back once a
 // tick.
-constexpr std::size_t kLargeDocument = 64 * 1024;
+constexpr std::size_t kLargeDocument = 65536;
 
 std::string no_such_workload(const std::string& id) {
   return fmt::format("\"{}\": there is no such workload; `berthctl list` shows them", id);
@@ -80,7 +80,8 @@ StatusReport Daemon::status_report() const {
   report.version = version();
   report.host = snapshot.host;
   report.mode = mode();
-  report.started = started_;
+  const double wall_ahead_s = clock_.wall_ahead_s();
+  report.started = started_ + wall_ahead_s;
   report.ticks = ticks_;
   report.woken_by_pressure = woken_by_pressure_;
   report.interval_s = interval_s();
@@ -106,7 +107,7 @@ StatusReport Daemon::status_report() const {
   const auto memory = os::read_memory_use(options_.proc_root / "self");
   report.memory_rss_bytes = memory ? memory->resident_bytes : 0;
   report.config_file = options_.config_file.string();
-  report.config_loaded = config_loaded_;
+  report.config_loaded = config_loaded_ + wall_ahead_s;
   report.config_error = config_error_;
   report.config_mode = settings_.mode == config::Mode::enforce ? "enforce" : "observe";
   report.enforce_problem = enforce_problem();
@@ -221,7 +222,7 @@ model::Result<void> Daemon::set_mode(std::string_view mode) {
     }
     mode_follows_ = false;
   } else {
-    end_enforcing("switched to observe mode");
+    end_enforcing("switched to observe mode", kRestoreBudget);
   }
   announce_event(kMessageModeChanged, LOG_NOTICE, fmt::format("berth's mode is {} now", mode), mode);
   publish({});
@@ -242,31 +243,32 @@ model::Result<void> Daemon::set_workload(const std::string& id,
     os::log_warning("cannot save the settings of {}, so they end with berthd: {}", id, set.error().message());
   drop_documents();
   std::vector<std::string> changed;
+  changed.reserve(settings.size());
   for (const auto& [key, value] : settings) {
     changed.push_back(value.empty() ? key + " as configured" : fmt::format("{} {}", key, value));
   }
   os::log_info("{}: {}, for this run", id, model::joined(changed, ", "));
   const auto wanted = settings.find("class");
   if (wanted != settings.end() && wanted->second == "latency-sensitive")
-    publish(evictor_.let_go(id, clock_(), "it is latency-sensitive now"));
+    publish(evictor_.let_go(id, clock_.now(), "it is latency-sensitive now"));
   return {};
 }
 
 model::Result<std::string> Daemon::admit(const std::string& request, double hold_s) {
   take_changes();
-  return finish(admissions_->admit(request, hold_s, clock_()));
+  return finish(admissions_->admit(request, hold_s, clock_.now()));
 }
 
 std::string Daemon::reservations_json() {
   take_changes();
-  const double now = clock_();
+  const double now = clock_.now();
   end_reservations(now);
   return admissions_->json(now);
 }
 
 model::Result<std::string> Daemon::cancel_reservation(const std::string& id) {
   take_changes();
-  const double now = clock_();
+  const double now = clock_.now();
   end_reservations(now);
   return finish(admissions_->cancel(id, now));
 }
@@ -282,7 +284,7 @@ model::Result<void> Daemon::report_progress(const std::string& id, double fracti
   take_changes();  // a run that has just begun is not the one before
   const auto found = observer_->found().find(id);
   if (found == observer_->found().end()) return model::fail(ErrorKind::gone, no_such_workload(id));
-  return observer_->progress().add(id, found->second.cgroup->id(), clock_(), fraction);
+  return observer_->progress().add(id, found->second.cgroup->id(), clock_.now(), fraction);
 }
 
 // Of nested matches the outermost is the workload, so that at most one of a process's groups is one.
@@ -298,7 +300,7 @@ std::optional<std::string> Daemon::workload_of(pid_t pid, uid_t uid) const {
 model::Result<std::string> Daemon::restore() {
   const bool enforced = enforcer_.has_value();
   mode_follows_ = false;
-  const auto report = end_enforcing("restore was requested");
+  const auto report = end_enforcing("restore was requested", kRestoreBudget);
   if (enforced) {
     announce_event(kMessageModeChanged, LOG_NOTICE,
                    "everything was put back on request; berth's mode is observe now", "observe");
@@ -324,7 +326,7 @@ model::Result<void> Daemon::reload() {
   settings_ = std::move(*loaded);
   drop_documents();
   config_error_.reset();
-  config_loaded_ = clock_();
+  config_loaded_ = clock_.now();
   // Known words only, so this cannot fail: the configuration checked it.
   (void)os::set_log_level(settings_.log_level);
   observer_->set_history(settings_.history);
@@ -365,7 +367,8 @@ void Daemon::reopen_what_failed() {
       os::log_warning("undo journal: {}", opened.error().message());
   }
   if (decision_log_->problem()) {
-    decision_log_ = std::make_unique<DecisionLog>(options_.state_dir, settings_.log_retention_s);
+    decision_log_ =
+        std::make_unique<DecisionLog>(options_.state_dir, settings_.log_retention_s, clock_, boot_id_);
   }
 }
 

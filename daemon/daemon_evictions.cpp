@@ -42,7 +42,7 @@ model::Result<std::string> Daemon::evict(const std::string& id) {
   if (workload.spark && workload.spark->role == model::SparkRole::executor) {
     eviction.how = model::EvictionStep::decommission;
   }
-  const double now = clock_();
+  const double now = clock_.now();
   model::Action action{
       .what = eviction, .policy = kByHand, .decision = {}, .reason = "requested by an operator"};
   action.decision = policies::decision_id(now, action);
@@ -107,7 +107,7 @@ void Daemon::watch_evictions(sd_event* event) {
 }
 
 void Daemon::advance_evictions() {
-  const auto entries = evictor_.advance(clock_());
+  const auto entries = evictor_.advance(clock_.now());
   if (!entries.empty()) {
     drop_documents();
     publish(entries);

@@ -80,6 +80,7 @@ int on_changes(sd_event_source*, int, std::uint32_t, void* userdata) {
 // The work that is left once the bus is settled.
 struct Readiness {
   Daemon& daemon;
+  const Wheel& wheel;
   os::EventSource settled;
   os::EventSource kernel_changes;
 };
@@ -104,6 +105,9 @@ int on_bus_settled(sd_event_source* source, void* userdata) {
   readiness.daemon.notify().ready(readiness.daemon.status_line());
   // Questions about the figures are answered after this.
   begin_sampling(readiness);
+  // For the first trigger of a cgroup, the kernel starts a thread.
+  readiness.daemon.watch_pressure(sd_event_source_get_event(source),
+                                  [&wheel = readiness.wheel] { tick_soon(wheel); });
   return sd_event_source_set_enabled(source, SD_EVENT_OFF);
 }
 
@@ -171,13 +175,12 @@ model::Result<void> run_loop(Daemon& daemon) {
     return failed(r, "timer");
   }
   daemon.serve_metrics(raw);
-  daemon.watch_pressure(raw, [&wheel] { tick_soon(wheel); });
   daemon.watch_progress(raw);
   daemon.watch_evictions(raw);
 
   // Readiness comes after every other event source: by then clients can reach the bus service, or it is known
   // to fail.
-  Readiness readiness{daemon, nullptr, nullptr};
+  Readiness readiness{daemon, wheel, nullptr, nullptr};
   if (const int r = os::add_source(readiness.settled, sd_event_add_post, raw, on_bus_settled, &readiness);
       r < 0)
     return failed(r, "ready");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/notify.h"
 
+#include "model/plain_text.h"
 #include "os/clock.h"
 
 #include <fmt/core.h>
@@ -8,14 +9,21 @@
 
 namespace berth::daemon {
 
+namespace {
+
+// Another line would be another message to systemd.
+std::string line_of(const std::string& status) { return model::plain_text(status, model::kMostLineBytes); }
+
+}  // namespace
+
 void Notify::ready(const std::string& status) {
-  sd_notify(0, fmt::format("READY=1\nSTATUS={}", status).c_str());
+  sd_notify(0, fmt::format("READY=1\nSTATUS={}", line_of(status)).c_str());
   last_status_ = status;
 }
 
 void Notify::status(const std::string& status) {
   if (status == last_status_) return;
-  sd_notify(0, fmt::format("STATUS={}", status).c_str());
+  sd_notify(0, fmt::format("STATUS={}", line_of(status)).c_str());
   last_status_ = status;
 }
 

@@ -69,8 +69,10 @@ void print_plan(const model::Snapshot& snapshot, const model::Plan& plan,
 }  // namespace
 
 ExitStatus run_once(const Options& options, const config::Settings& settings) {
-  const auto hierarchy = cgroup::find_hierarchy(options.cgroup_root, options.proc_root);
+  auto hierarchy = cgroup::find_hierarchy(options.cgroup_root, options.proc_root);
   if (!hierarchy) return failed(hierarchy.error());
+  const os::Clock clock;
+  hierarchy->clock = clock;
   auto observer =
       Observer::start(*hierarchy, settings.rules, options.proc_root, options.sys_root, settings.history);
   if (!observer) return failed(observer.error());
@@ -91,17 +93,16 @@ ExitStatus run_once(const Options& options, const config::Settings& settings) {
     if (!settings.spark_watch) return;
     spark::Observation found;
     for (int round = 0; round == 0 || (round < kMostRounds && drivers.goes_on()); ++round)
-      found = drivers.collect(os::epoch_s());
+      found = drivers.collect(clock.now(), clock.wall_ahead_s());
     say(found.problems);
     (*observer)->set_spark(std::make_shared<const spark::Observation>(std::move(found)));
   };
 
-  const double first = os::epoch_s();
-  say((*observer)->read(first));
+  say((*observer)->read(clock.now()));
   const double pause_s = std::min(kBetweenReadings_s, settings.tick_s);
   poll(nullptr, 0, static_cast<int>(pause_s * 1000));
   (*observer)->wait_for_gpus(kGpuPatience_s);
-  say((*observer)->read(os::epoch_s()));
+  say((*observer)->read(clock.now(), clock.wall_ahead_s()));
   for (const auto& news : (*observer)->take_gpu_news()) os::log_warning("{}", news.text);
   ask_drivers();
 
@@ -126,11 +127,17 @@ ExitStatus run_restore(const Options& options) {
   paths.cgroup_root = hierarchy->root;
   paths.proc_root = options.proc_root;
   paths.sys_root = options.sys_root;
+  paths.runtime_dir = options.runtime_dir;
   const auto report = cgroup::restore_host(paths);
   if (!report) return failed(report.error());
 
-  const auto entries = entries_of(*report, os::epoch_s(), "observe", "berthd --restore");
-  if (!entries.empty()) DecisionLog(options.state_dir, config::Settings().log_retention_s).append(entries);
+  const os::Clock clock;
+  const auto entries = entries_of(*report, clock.now(), "observe", "berthd --restore");
+  if (!entries.empty()) {
+    DecisionLog(options.state_dir, config::Settings().log_retention_s, clock,
+                cgroup::read_boot_id(options.proc_root).value_or(""))
+        .append(entries);
+  }
   if (options.json) {
     fmt::print("{}\n", restore_json(*report));
   } else if (entries.empty()) {

@@ -21,7 +21,7 @@ struct Options {
   std::filesystem::path runtime_dir = "/run/berth";
 };
 
-// An exit status of docs/contract.md.
+// An exit status of docs/contract/README.md.
 enum class ExitStatus : int { done = 0, failed = 1, wrong_use = 2 };
 
 // Reads the command line. For --help, --version or a wrong option it prints the answer, an error as one line

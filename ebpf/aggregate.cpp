@@ -127,10 +127,7 @@ void Aggregate::adopt(std::uint32_t node, std::uint64_t parent) {
   const auto found = by_id_.find(parent);
   if (found == by_id_.end() || nodes_[node].parent != kNone) return;
   nodes_[node].parent = found->second;
-  Node& above = nodes_[found->second];
-  ++above.children;
-  if (above.leaf) above.reading.own = above.reading.subtree;
-  above.leaf = false;
+  ++nodes_[found->second].children;
 }
 
 void Aggregate::learn(std::uint64_t id, std::uint64_t parent) {
@@ -246,7 +243,6 @@ void Aggregate::collect_row(const Table& table, const Taken& taken) {
       growth.counts[which] = static_cast<double>(now - std::exchange(then[which], now)) * table.scale[which];
     }
   }
-  if (!nodes_[taken.node].leaf) add_to(nodes_[taken.node].reading.own, growth);
   for (std::uint32_t up = taken.node; up != kNone; up = nodes_[up].parent) {
     add_to(nodes_[up].reading.subtree, growth);
   }
@@ -314,13 +310,7 @@ void Aggregate::drop_left() {
 const model::CgroupReading* Aggregate::find(std::uint64_t id) const {
   const auto found = by_id_.find(id);
   if (found == by_id_.end() || nodes_[found->second].forgotten) return nullptr;
-  return &whole(found->second);
-}
-
-const model::CgroupReading& Aggregate::whole(std::uint32_t node) const {
-  Node& found = nodes_[node];
-  if (found.leaf) found.reading.own = found.reading.subtree;
-  return found.reading;
+  return &nodes_[found->second].reading;
 }
 
 }  // namespace berth::ebpf

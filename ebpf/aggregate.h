@@ -14,7 +14,7 @@
 
 namespace berth::ebpf {
 
-// Adds up the CPUs' counts, by cgroup and by subtree.
+// Adds up the CPUs' counts, by subtree.
 //
 // The tables of the CPUs only grow, and wrap. The growth since the last collect() is credited to the cgroup
 // and to all its present ancestors. So a subtree's figures stay when a cgroup in it is removed, as those of
@@ -58,8 +58,8 @@ class Aggregate {
   // Calls `visit` for every cgroup that was not forgotten, in no order.
   template <typename Visit>
   void for_each(Visit visit) const {
-    for (std::uint32_t at = 0; at < nodes_.size(); ++at) {
-      if (nodes_[at].reading.id != 0 && !nodes_[at].forgotten) visit(whole(at));
+    for (const Node& node : nodes_) {
+      if (node.reading.id != 0 && !node.forgotten) visit(node.reading);
     }
   }
 
@@ -72,9 +72,6 @@ class Aggregate {
     std::uint32_t children = 0;
     std::uint32_t scan = 0;  // the last one that saw it
     bool forgotten = false;
-    // Never had a child. Its own figures are then the subtree's too, and are kept once: half the memory to
-    // write.
-    bool leaf = true;
     model::CgroupReading reading;
   };
   // A row that is taken, and its last reading.
@@ -97,7 +94,6 @@ class Aggregate {
     std::uint32_t since = 0;
   };
 
-  const model::CgroupReading& whole(std::uint32_t node) const;
   std::uint32_t add(std::uint64_t id, std::uint64_t parent);
   void adopt(std::uint32_t node, std::uint64_t parent);
   void look_for_rows(const Table& table, Known& known);
@@ -107,7 +103,7 @@ class Aggregate {
   void collect_table(const Table& table, Known& known);
   void drop_left();
 
-  mutable std::vector<Node> nodes_;  // finding a leaf fills in its own figures
+  std::vector<Node> nodes_;
   std::vector<std::uint32_t> vacant_;
   std::unordered_map<std::uint64_t, std::uint32_t> by_id_;
   std::vector<Known> known_;          // by table

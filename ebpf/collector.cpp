@@ -170,7 +170,7 @@ struct Collector::State {
     return {};
   }
 
-  // The old counters are closed first, since the PMU may not have room for both.
+  // The old counters are closed first, because the PMU may not have enough for both.
   Result<void> reopen_counters() {
     counters.reset();
     if (auto done = hook->use(nullptr); !done) return done;
@@ -238,7 +238,9 @@ Result<std::unique_ptr<Collector>> Collector::start(Options options) {
   rungs.push_back({"run-queue-delay", "sched-switch", true, ""});
   rungs.push_back(state->counter_rung(counters));
 
-  auto walker = Walker::start(state->options, rows_for(cgroups));
+  // It has a row for each cgroup, and grows by itself.
+  auto walker =
+      Walker::start(state->options, std::max(kLeastRows, std::bit_ceil(static_cast<std::uint32_t>(cgroups))));
   if (walker) state->walker = std::move(*walker);
   rungs.push_back(walker ? Rung{"usage", state->walker->name(), true, state->walker->detail()}
                          : Rung{"usage", "none", false, walker.error().message()});

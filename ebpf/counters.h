@@ -15,7 +15,7 @@
 namespace berth::ebpf {
 
 // Four performance events on every CPU, counting all that runs there. They are one group where the PMU has
-// room for that, so that they are counted over the same time. Otherwise each is counted by itself.
+// enough counters, so that they are counted over the same time. Otherwise each is counted by itself.
 class Counters {
  public:
   // Error unavailable where there is no such event (a host without a PMU) or it never gets a counter. Error

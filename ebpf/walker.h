@@ -16,8 +16,8 @@ namespace berth::ebpf {
 class Walker {
  public:
   // Chooses the best way that this kernel has: "iter-css" (6.16), "iter-css" with the older way to flush
-  // (6.7), "iter-cgroup" (6.1). `capacity` is the number of cgroups there is room for at first. The error has
-  // the message of each try.
+  // (6.7), "iter-cgroup" (6.1). `capacity` is the number of cgroups there is space for at first. The error
+  // has the message of each try.
   static model::Result<std::unique_ptr<Walker>> start(const Options& options, std::uint32_t capacity);
   virtual ~Walker() = default;
 

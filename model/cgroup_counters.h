@@ -52,7 +52,6 @@ struct CgroupReading {
   std::uint64_t id = 0;
   std::uint64_t parent = 0;  // 0 for the root
   CgroupCounters subtree;    // of all threads in it and below, those that are gone included
-  CgroupCounters own;        // of the threads in this very cgroup
   CgroupAccounts accounts;
 
   friend bool operator==(const CgroupReading&, const CgroupReading&) = default;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why a workload is treated as it is. It has the findings of all policies about the workload, and their
-// inputs (docs/contract.md, berth.explain/1).
+// inputs (docs/contract/explanation.md).
 #pragma once
 
 #include "model/plan.h"
@@ -45,7 +45,7 @@ struct ApplicationExplanation {
   std::string id;
   SparkAppFigures figures;
   double delta = 0;                    // of the remaining time that is weighed against the cost
-  std::vector<std::string> workloads;  // its candidates on this node, first victim first
+  std::vector<std::string> workloads;  // its candidates on this host, first victim first
 };
 
 struct WorkloadExplanation {
@@ -61,12 +61,12 @@ struct WorkloadExplanation {
   std::optional<StragglerTask> task;
   std::optional<RedundantTask> redundant;
   std::optional<std::string> keeping;  // why it lends nothing although it would be redundant
-  std::optional<Resources> lacks;      // what this node cannot give it
+  std::optional<Resources> lacks;      // what this host cannot give it
   // Its own moves. For a straggler that was given something this tick, also the moves of the payers.
   std::vector<LimitMove> moves;
   // For a straggler that is grown: all present payers, whichever straggler they paid for, and whenever.
   std::vector<Payer> payers;
-  std::optional<Resources> idle;                      // of the node, where the straggler policy ran
+  std::optional<Resources> idle;                      // of the host, where the straggler policy ran
   std::vector<Action> actions;                        // of the plan, about this workload
   std::optional<EvictionExplanation> eviction;        // of a best-effort one, where the Spark policy ran
   std::optional<ApplicationExplanation> application;  // whose executor or driver it is
@@ -79,7 +79,8 @@ struct DecisionExplanation {
 
 struct Explanation {
   std::string host;
-  double time = 0;  // of the snapshot
+  double time = 0;          // of the snapshot
+  double wall_ahead_s = 0;  // likewise
   std::optional<DecisionExplanation> decision;
   std::optional<WorkloadExplanation> workload;
   std::optional<ApplicationExplanation> application;  // where that was asked for

@@ -98,7 +98,7 @@ void write_explained(JsonWriter& out, const WorkloadExplanation& explained) {
       .member("vcpus", workload.vcpus)
       .member("priority", workload.priority)
       .member("cpus", workload.cpus)
-      .member("pinned_at", workload.pinned_at)
+      .time("pinned_at", workload.pinned_at)
       .member("mean_cores", explained.mean_cores)
       .member("memory_bytes", explained.memory_bytes)
       .member("unmanaged", explained.unmanaged);
@@ -133,11 +133,11 @@ void write_explained(JsonWriter& out, const WorkloadExplanation& explained) {
 }  // namespace
 
 std::string to_json(const Explanation& explanation) {
-  JsonWriter out;
+  JsonWriter out(explanation.wall_ahead_s);
   out.begin_object()
       .member("schema", "berth.explain/1")
       .member("host", explanation.host)
-      .member("time", explanation.time);
+      .time("time", explanation.time);
   write_or_null(out, "decision", explanation.decision,
                 [](JsonWriter& to, const DecisionExplanation& decision) {
                   to.begin_object().member("id", decision.id);

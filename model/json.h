@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON documents of docs/contract.md, strict, both ways. No JSON library type crosses this header.
+// The JSON documents of docs/contract, strict, both ways. No JSON library type crosses this header.
 #pragma once
 
 #include "model/error.h"

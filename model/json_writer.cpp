@@ -3,6 +3,7 @@
 
 #include "model/name.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -117,6 +118,11 @@ JsonWriter& JsonWriter::null() {
   separate();
   out_ += "null";
   return *this;
+}
+
+JsonWriter& JsonWriter::time(std::string_view name, double time_s) {
+  const bool known = time_s != 0 && wall_ahead_s_ != 0;
+  return key(name).value(known ? std::max(0.0, time_s + wall_ahead_s_) : time_s);
 }
 
 }  // namespace berth::model

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes compact JSON in the order of the calls. So documents keep the order of docs/contract.md, and the
-// same value always gives the same bytes. Only the *_json.cpp files of this directory include it.
+// Writes compact JSON in the order of the calls. So documents keep the order of docs/contract, and the same
+// value always gives the same bytes. Only the *_json.cpp files of this directory include it.
 #pragma once
 
 #include "model/cpu_set.h"
@@ -14,6 +14,10 @@ namespace berth::model {
 
 class JsonWriter {
  public:
+  JsonWriter() = default;
+  // `wall_ahead_s` is added to each time that the document has (Snapshot::wall_ahead_s).
+  explicit JsonWriter(double wall_ahead_s) : wall_ahead_s_(wall_ahead_s) {}
+
   JsonWriter& begin_object();
   JsonWriter& end_object();
   JsonWriter& begin_array();
@@ -50,12 +54,22 @@ class JsonWriter {
     return maybe ? member(name, *maybe) : *this;
   }
 
+  // A time in seconds, as the wall clock has it. 0 is an unknown time, and stays so; no time is before 1970.
+  JsonWriter& time(std::string_view name, double time_s);
+  JsonWriter& time(std::string_view name, const std::optional<double>& maybe) {
+    return maybe ? time(name, *maybe) : key(name).null();
+  }
+  JsonWriter& time_if(std::string_view name, const std::optional<double>& maybe) {
+    return maybe ? time(name, *maybe) : *this;
+  }
+
   std::string take() { return std::move(out_); }
 
  private:
   void separate();
 
   std::string out_;
+  double wall_ahead_s_ = 0;
 };
 
 }  // namespace berth::model

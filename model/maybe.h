@@ -8,7 +8,7 @@
 
 namespace berth::model {
 
-// A figure that may be unknown. It takes the room of the figure alone, where std::optional takes twice that:
+// A figure that may be unknown. It takes the space of the figure alone, where std::optional takes twice that:
 // a daemon keeps tens of thousands of samples. Not-a-number stands for unknown, and 2^64 - 1 in whole
 // numbers; neither is a figure. Otherwise it behaves as std::optional, and converts both ways. A Maybe<float>
 // is for figures measured to a few digits; it converts to and from std::optional<double>.

@@ -2,6 +2,7 @@
 #include "model/name.h"
 
 #include "model/json.h"
+#include "model/plain_text.h"
 
 #include <algorithm>
 
@@ -16,26 +17,12 @@ bool continues(std::string_view text, std::size_t at, unsigned char lowest = 0x8
   return byte >= lowest && byte <= highest;
 }
 
-// U+FDD0 to U+FDEF, and the last two of every plane.
-bool is_noncharacter(std::string_view sequence) {
-  if (sequence.size() < 3) return false;
-  unsigned code = static_cast<unsigned char>(sequence[0]) & (sequence.size() == 3 ? 0x0FU : 0x07U);
-  for (const char c : sequence.substr(1)) code = code << 6 | (static_cast<unsigned char>(c) & 0x3FU);
-  return (code >= 0xFDD0 && code <= 0xFDEF) || (code & 0xFFFE) == 0xFFFE;
-}
-
-// C0, DEL, and C1 (U+0080 to U+009F), which a terminal may obey as well.
-bool is_control(std::string_view sequence) {
-  const auto first = static_cast<unsigned char>(sequence[0]);
-  if (sequence.size() == 2) return first == 0xC2 && static_cast<unsigned char>(sequence[1]) < 0xA0;
-  return first < 0x20 || first == 0x7F;
-}
-
 // Length of the character at `at` in bytes; 0 where a name cannot hold it.
 std::size_t name_length(std::string_view text, std::size_t at) {
   const std::size_t length = utf8_length(text, at);
-  const std::string_view sequence = text.substr(at, length);
-  return length == 0 || is_control(sequence) || is_noncharacter(sequence) ? 0 : length;
+  if (length == 0) return 0;
+  const char32_t character = character_of(text.substr(at, length));
+  return is_control(character) || is_noncharacter(character) || turns_direction(character) ? 0 : length;
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much work a node says that it can hold, and the figures behind it (docs/algorithms.md, overselling).
+// How much work a host can take beyond its size, and the figures behind it (docs/decisions/overselling.md).
 #pragma once
+
+#include "model/named_amounts.h"
 
 #include <cstdint>
 #include <map>
@@ -10,7 +12,7 @@
 
 namespace berth::model {
 
-// Whether a node takes new work. schedule: yes. no_schedule: no. evict: no, and some of its work has to end.
+// Whether a host takes new work. schedule: yes. no_schedule: no. evict: no, and some of its work has to end.
 enum class SchedulingState { schedule, no_schedule, evict };
 
 struct AdvertisedResource {
@@ -62,7 +64,7 @@ struct OversellCandidate {
 struct OversellFindings {
   std::string method;  // "weighted", "percentile", "normal", "max"
   // By id: workloads whose request stands for their use of either resource, with their age in seconds.
-  std::map<std::string, double> warming;
+  NamedAmounts warming;
   OversoldResource cpu;
   OversoldResource memory;
   double stop_threshold = 0;

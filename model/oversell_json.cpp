@@ -4,6 +4,8 @@
 #include "model/json.h"
 
 #include <cfloat>
+#include <map>
+#include <string>
 
 namespace berth::model {
 
@@ -79,6 +81,13 @@ OversellCandidate read_candidate(const JsonValue& value) {
   return candidate;
 }
 
+NamedAmounts read_ages(const JsonValue& value) {
+  std::map<std::string, double> ages;
+  value.each_member(
+      [&ages](const std::string& id, const JsonValue& age) { ages.emplace(id, read_figure(age)); });
+  return ages;
+}
+
 }  // namespace
 
 Advertised read_advertised(const JsonValue& value) {
@@ -101,10 +110,7 @@ OversellFindings read_oversell(const JsonValue& value) {
   object.ignore_unknown();
   OversellFindings findings;
   if (const auto method = object.optional("method")) findings.method = method->line();
-  if (const auto warming = object.optional("warming"))
-    warming->each_member([&findings](const std::string& id, const JsonValue& age) {
-      findings.warming.emplace(id, read_figure(age));
-    });
+  if (const auto warming = object.optional("warming")) findings.warming = read_ages(*warming);
   findings.cpu = read_oversold(object.required("cpu"));
   findings.memory = read_oversold(object.required("memory"));
   if (const auto stop = object.optional("stop_threshold")) findings.stop_threshold = read_figure(*stop);

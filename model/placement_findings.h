@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a workload that waits to start would be placed (docs/algorithms.md, placement).
+// Where a workload that waits to start would be placed (docs/decisions/placement.md).
 #pragma once
 
 #include "model/cpu_set.h"
@@ -54,7 +54,8 @@ struct Ranking {
 // Whether a host takes a workload that is to start.
 struct Admission {
   std::string host;
-  double time = 0;  // epoch seconds
+  double time = 0;          // epoch seconds
+  double wall_ahead_s = 0;  // of a snapshot
   PendingWorkload request;
   bool admitted = false;
   std::string reason;               // in words: why it has its place, or why it is refused

@@ -132,11 +132,11 @@ std::string to_json(const Ranking& ranking) {
 }
 
 std::string to_json(const Admission& admission) {
-  JsonWriter out;
+  JsonWriter out(admission.wall_ahead_s);
   out.begin_object().member("schema", kAdmissionSchema).member("host", admission.host);
-  out.member("time", admission.time).key("request").begin_object();
+  out.time("time", admission.time).key("request").begin_object();
   write_pending_members(out, admission.request);
-  out.end_object().member("admitted", admission.admitted).member("until", admission.until);
+  out.end_object().member("admitted", admission.admitted).time("until", admission.until);
   out.member("reason", admission.reason).key("change").begin_array();
   for (const std::string& change : admission.change) out.value(change);
   out.end_array();

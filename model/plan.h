@@ -80,7 +80,7 @@ struct Action {
 
 enum class ModelOrigin { fallback, given, fitted };  // "default", "given", "fitted" in JSON
 
-// The place of an instance after the plan, and its interference there (docs/algorithms.md, interference).
+// The place of an instance after the plan, and its interference there (docs/decisions/interference.md).
 struct PlacedInstance {
   CpuSet cpus;
   double cpu_sc = 0;
@@ -133,7 +133,8 @@ struct Findings {
 
 struct Plan {
   std::string host;
-  double time = 0;  // of the snapshot
+  double time = 0;          // of the snapshot
+  double wall_ahead_s = 0;  // likewise
   std::vector<Action> actions;
   Findings findings;
   friend bool operator==(const Plan&, const Plan&) = default;

@@ -216,8 +216,8 @@ Result<Plan> parse_plan(std::string_view text) {
 }
 
 std::string to_json(const Plan& plan) {
-  JsonWriter out;
-  out.begin_object().member("schema", kSchema).member("host", plan.host).member("time", plan.time);
+  JsonWriter out(plan.wall_ahead_s);
+  out.begin_object().member("schema", kSchema).member("host", plan.host).time("time", plan.time);
   out.key("actions").begin_array();
   for (const Action& action : plan.actions) write_action(out, action);
   out.end_array().key("findings").begin_object();
@@ -242,8 +242,8 @@ std::string to_json(const Plan& plan) {
 }
 
 std::string spark_json(const Plan& plan) {
-  JsonWriter out;
-  out.begin_object().member("schema", "berth.spark/1").member("host", plan.host).member("time", plan.time);
+  JsonWriter out(plan.wall_ahead_s);
+  out.begin_object().member("schema", "berth.spark/1").member("host", plan.host).time("time", plan.time);
   write_spark(out.key("spark"), plan.findings.spark.value_or(SparkFindings()));
   return out.end_object().take();
 }

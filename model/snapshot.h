@@ -21,7 +21,7 @@ struct MemoryState {
   friend bool operator==(const MemoryState&, const MemoryState&) = default;
 };
 
-// cpu_inst = b0 + k1*cpu_sc + k2*cpu_ss (docs/algorithms.md, interference).
+// cpu_inst = b0 + k1*cpu_sc + k2*cpu_ss (docs/decisions/interference.md).
 struct InterferenceModel {
   double b0 = 0;
   double k1 = 0;
@@ -108,10 +108,13 @@ struct UsedShare {
   friend bool operator==(const UsedShare&, const UsedShare&) = default;
 };
 
-// The node as one tick saw it; policies read nothing else.
+// The host as one tick saw it; policies read nothing else.
 struct Snapshot {
   std::string host;
-  double time = 0;  // epoch seconds
+  double time = 0;  // epoch seconds, as are all times in it
+  // The wall clock shows this many seconds more than `time`. Not 0 in berthd alone, after the wall clock was
+  // set (docs/architecture.md, clocks). Documents have times of the wall clock, so to_json() adds it.
+  double wall_ahead_s = 0;
   double load1 = 0;
   Topology topology;
   MemoryState memory;

@@ -48,12 +48,12 @@ void check_workload(const Workload& workload, const std::string& path, const Top
       context.fail(fmt::format("{}.gpus[{}]", path, index),
                    fmt::format("GPU {} is given twice", in_quotes(gpu)));
   }
-  // Equal times are legal: a straggler is then not judged (docs/algorithms.md).
+  // Equal times are legal: a straggler is then not judged (docs/decisions/stragglers.md).
+  const double* times = workload.usage.times().begin();
   for (std::size_t index = 1; index < workload.usage.size(); ++index)
-    if (workload.usage[index].time < workload.usage[index - 1].time)
+    if (times[index] < times[index - 1])
       context.fail(fmt::format("{}.usage[{}].time", path, index),
-                   fmt::format("{} is before the sample above, {}", workload.usage[index].time,
-                               workload.usage[index - 1].time));
+                   fmt::format("{} is before the sample above, {}", times[index], times[index - 1]));
   for (std::size_t index = 1; index < workload.progress.size(); ++index)
     if (workload.progress[index].time < workload.progress[index - 1].time)
       context.fail(fmt::format("{}.progress[{}].time", path, index),

@@ -233,13 +233,13 @@ std::string to_json(const Snapshot& snapshot) {
   std::stable_sort(workloads.begin(), workloads.end(),
                    [](const Workload* a, const Workload* b) { return a->id < b->id; });
 
-  JsonWriter out;
-  out.begin_object().member("schema", kSchema).member("host", snapshot.host).member("time", snapshot.time);
-  out.member_if("straggler_seen_at", snapshot.straggler_seen_at);
-  out.member_if("eviction_ended_at", snapshot.eviction_ended_at);
+  JsonWriter out(snapshot.wall_ahead_s);
+  out.begin_object().member("schema", kSchema).member("host", snapshot.host).time("time", snapshot.time);
+  out.time_if("straggler_seen_at", snapshot.straggler_seen_at);
+  out.time_if("eviction_ended_at", snapshot.eviction_ended_at);
   if (!snapshot.spark_evicted.empty()) {
     out.key("spark_evicted").begin_object();
-    for (const auto& [app, time] : snapshot.spark_evicted) out.member(app, time);
+    for (const auto& [app, time] : snapshot.spark_evicted) out.time(app, time);
     out.end_object();
   }
   out.member("load1", snapshot.load1);
@@ -250,7 +250,7 @@ std::string to_json(const Snapshot& snapshot) {
   if (!snapshot.used_shares.empty()) {
     out.key("used_shares").begin_array();
     for (const UsedShare& share : snapshot.used_shares) {
-      out.begin_object().member("time", share.time).member("cpu", share.cpu);
+      out.begin_object().time("time", share.time).member("cpu", share.cpu);
       out.member("memory", share.memory).end_object();
     }
     out.end_array();

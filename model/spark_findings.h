@@ -21,7 +21,8 @@ struct MemoryDemand {
   friend bool operator==(const MemoryDemand&, const MemoryDemand&) = default;
 };
 
-// The cost of losing a whole application (docs/algorithms.md, Spark). Seconds, where nothing else is said.
+// The cost of losing a whole application (docs/decisions/eviction-cost.md). Seconds, where nothing else is
+// said.
 struct SparkAppFigures {
   double computation_s = 0;
   double transmission_bytes = 0;
@@ -30,7 +31,7 @@ struct SparkAppFigures {
   double stages_done = 0;  // W
   double remaining_s = 0;
   double cost_s = 0;
-  std::uint64_t frees_bytes = 0;        // memory in use by its executors and driver on this node
+  std::uint64_t frees_bytes = 0;        // memory in use by its executors and driver on this host
   std::optional<double> cost_per_byte;  // nullopt where they use nothing that is known
   friend bool operator==(const SparkAppFigures&, const SparkAppFigures&) = default;
 };

@@ -19,7 +19,7 @@ struct Resources {
   friend bool operator==(const Resources&, const Resources&) = default;
 };
 
-// The progress of a latency-sensitive task with a deadline. docs/algorithms.md, stragglers, defines the
+// The progress of a latency-sensitive task with a deadline. docs/decisions/stragglers.md defines the
 // figures. A figure that cannot be computed is nullopt.
 struct StragglerTask {
   bool straggler = false;
@@ -69,7 +69,7 @@ struct LimitMove {
   friend bool operator==(const LimitMove&, const LimitMove&) = default;
 };
 
-// A straggler that this node cannot help; for the scheduler that places work across hosts.
+// A straggler that this host cannot help; for the scheduler that places work across hosts.
 struct Relocation {
   std::string workload;
   Resources lacks;

@@ -130,8 +130,8 @@ void write_resources(JsonWriter& out, const Resources& resources) {
 
 void write_task(JsonWriter& out, const StragglerTask& task) {
   out.begin_object().member("straggler", task.straggler).member("reason", task.reason);
-  out.member("v1", task.v1).member("v2", task.v2).member("finish", task.finish);
-  out.member("deadline", task.deadline).member("growth", task.growth).key("samples");
+  out.member("v1", task.v1).member("v2", task.v2).time("finish", task.finish);
+  out.time("deadline", task.deadline).member("growth", task.growth).key("samples");
   write_progress(out, task.samples);
   out.member("allocation", task.allocation_cores).member("allocation_memory_bytes", task.allocation_bytes);
   out.member("extension", task.extension.cpu_cores);

@@ -12,7 +12,7 @@
 
 namespace berth::model {
 
-// One hardware thread. `core`, `llc`, `numa` and `socket` are node-wide indices (hwloc's logical ones).
+// One hardware thread. `core`, `llc`, `numa` and `socket` are host-wide indices (hwloc's logical ones).
 struct Cpu {
   int cpu = 0;
   int core = 0;
@@ -46,7 +46,7 @@ struct Gpu {
 
 enum class DomainKind { llc, socket };
 
-// A set of vCPUs whose occupants share a last-level cache or a socket (docs/algorithms.md, interference).
+// A set of vCPUs whose occupants share a last-level cache or a socket (docs/decisions/pinning.md, domains).
 // `cpus` holds the usable ones only.
 struct Domain {
   int id = 0;

@@ -195,11 +195,13 @@ bool take_sample(Cursor& cursor, UsageSample& sample, std::size_t& values) {
   return (seen & kTimeSeen) != 0 && cursor.take('}');
 }
 
-bool take_samples(Cursor& cursor, std::vector<UsageSample>& samples, std::size_t& values) {
+bool take_samples(Cursor& cursor, UsageWindow& samples, std::size_t& values) {
   if (!cursor.take('[')) return false;
   if (cursor.take(']')) return true;
   do {
-    if (!take_sample(cursor, samples.emplace_back(), values) || values > kMaxJsonValues) return false;
+    UsageSample sample;
+    if (!take_sample(cursor, sample, values) || values > kMaxJsonValues) return false;
+    samples.push_back(sample);
   } while (cursor.take(','));
   return cursor.take(']');
 }
@@ -251,7 +253,7 @@ class Taker {
 
   bool take_usage_of(std::size_t workload) {
     const std::size_t begin = cursor_.position();
-    std::vector<UsageSample> samples;
+    UsageWindow samples;
     if (!take_samples(cursor_, samples, values_)) return false;
     taken.text.append(text_.substr(kept_, begin - kept_)).append("[]");
     kept_ = cursor_.position();

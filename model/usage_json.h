@@ -20,8 +20,8 @@ UsageSample read_sample(const JsonValue& value);
 
 // A snapshot's text without its samples.
 struct TextWithoutUsage {
-  std::string text;                                                     // each "usage" of a workload is []
-  std::vector<std::pair<std::size_t, std::vector<UsageSample>>> usage;  // by the workload's place in its list
+  std::string text;                                        // each "usage" of a workload is []
+  std::vector<std::pair<std::size_t, UsageWindow>> usage;  // by the workload's place in its list
 };
 
 // Reads the samples straight from the text, at a fraction of the cost of building values of them. If the

@@ -31,7 +31,7 @@ struct ProgressReport {
   friend bool operator==(const ProgressReport&, const ProgressReport&) = default;
 };
 
-// Why berth holds a limit at another value than its original (docs/algorithms.md, stragglers).
+// Why berth holds a limit at another value than its original (docs/decisions/stragglers.md and lending.md).
 enum class HeldCause {
   extended,   // a straggler was given more
   reclaimed,  // a best-effort workload lends what it does not use

@@ -93,13 +93,13 @@ ProgressReport read_progress_report(const JsonValue& value) {
 void write_progress(JsonWriter& out, const std::vector<ProgressReport>& reports) {
   out.begin_array();
   for (const ProgressReport& report : reports)
-    out.begin_object().member("time", report.time).member("fraction", report.fraction).end_object();
+    out.begin_object().time("time", report.time).member("fraction", report.fraction).end_object();
   out.end_array();
 }
 
 void write_held(JsonWriter& out, const HeldLimit& held) {
-  out.begin_object().member("cause", to_string(held.cause)).member("since", held.since);
-  out.member("changed_at", held.changed_at).end_object();
+  out.begin_object().member("cause", to_string(held.cause)).time("since", held.since);
+  out.time("changed_at", held.changed_at).end_object();
 }
 
 Workload read_workload(const JsonValue& value) {
@@ -153,9 +153,9 @@ void write_workload(JsonWriter& out, const Workload& workload) {
   out.member("memory_request_bytes", workload.memory_request_bytes).member("cpus", workload.cpus);
   out.member_if("allowed_cpus", workload.allowed_cpus).member("cpu_quota", workload.cpu_quota_cores);
   out.member("memory_high_bytes", workload.memory_high_bytes).member("priority", workload.priority);
-  out.member("evictable", workload.evictable).member("created", workload.created);
-  out.member_if("leaf_since", workload.leaf_since);
-  out.member("deadline", workload.deadline).member_if("pinned_at", workload.pinned_at).key("spark");
+  out.member("evictable", workload.evictable).time("created", workload.created);
+  out.time_if("leaf_since", workload.leaf_since);
+  out.time("deadline", workload.deadline).time_if("pinned_at", workload.pinned_at).key("spark");
   if (workload.spark) {
     out.begin_object().member("app", workload.spark->app).member("role", role_name(workload.spark->role));
     out.member("executor", workload.spark->executor).end_object();
@@ -174,8 +174,8 @@ void write_workload(JsonWriter& out, const Workload& workload) {
   }
   write_held_limits(out, workload);
   write_fixed_limits(out, workload.fixed);
-  out.member_if("straggled_at", workload.straggled_at).member_if("pressed_at", workload.pressed_at);
-  out.member_if("progressed_at", workload.progressed_at).member_if("evicted_at", workload.evicted_at);
+  out.time_if("straggled_at", workload.straggled_at).time_if("pressed_at", workload.pressed_at);
+  out.time_if("progressed_at", workload.progressed_at).time_if("evicted_at", workload.evicted_at);
   out.member_if("cpu_throttled", workload.cpu_throttled).member_if("cpu_time_s", workload.cpu_time_s);
   out.member_if("cache_bytes", workload.cache_bytes);
   if (!workload.progress.empty()) {
@@ -184,7 +184,7 @@ void write_workload(JsonWriter& out, const Workload& workload) {
   }
   out.key("usage").begin_array();
   for (const UsageSample& sample : workload.usage) {
-    out.begin_object().member("time", sample.time).member("cpu", sample.cpu_cores);
+    out.begin_object().time("time", sample.time).member("cpu", sample.cpu_cores);
     out.member_if("memory_bytes", sample.memory_bytes).member_if("progress", sample.progress);
     out.member_if("runq_latency_us", sample.runq_latency_us)
         .member_if("runq_latency_p50_us", sample.runq_latency_p50_us)

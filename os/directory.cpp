@@ -18,18 +18,24 @@ DirectoryStream stream_of(int directory) {
   return stream;
 }
 
-std::vector<std::string> subdirectories(DIR* stream) {
+std::optional<std::vector<std::string>> subdirectories(int directory) {
   std::vector<std::string> names;
-  while (const dirent* entry = readdir(stream)) {
+  // Each subdirectory links to its parent. Most cgroups have none, and a list of all their control files
+  // costs as much as the rest of the look. File systems that count no links say 1.
+  struct stat links {};
+  if (fstat(directory, &links) == 0 && links.st_nlink == 2) return names;
+  const DirectoryStream stream = stream_of(directory);
+  if (!stream) return std::nullopt;
+  while (const dirent* entry = readdir(stream.get())) {
     const std::string_view name = entry->d_name;
     if (name == "." || name == "..") continue;
-    bool directory = entry->d_type == DT_DIR;
+    bool is_one = entry->d_type == DT_DIR;
     if (entry->d_type == DT_UNKNOWN) {
       struct stat status {};
-      directory =
-          fstatat(dirfd(stream), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode);
+      is_one =
+          fstatat(directory, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode);
     }
-    if (directory) names.emplace_back(name);
+    if (is_one) names.emplace_back(name);
   }
   std::sort(names.begin(), names.end());
   return names;

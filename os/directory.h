@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@ using DirectoryStream = std::unique_ptr<DIR, CloseDirectory>;
 // A stream of an open directory, with an offset of its own. Null where errno says why.
 DirectoryStream stream_of(int directory);
 
-// The names of its subdirectories, ascending; symbolic links are none.
-std::vector<std::string> subdirectories(DIR* stream);
+// The names of an open directory's subdirectories, ascending; symbolic links are none. nullopt where errno
+// says why.
+std::optional<std::vector<std::string>> subdirectories(int directory);
 
 }  // namespace berth::os

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/log.h"
 
+#include "model/plain_text.h"
+
 #include <array>
 #include <cstdlib>
 #include <memory>
@@ -66,7 +68,10 @@ void setup_log() {
 
 bool logs(LogLevel level) { return spdlog::should_log(of_spdlog(level)); }
 
-void log_line(LogLevel level, std::string_view message) { spdlog::log(of_spdlog(level), message); }
+// Names and error texts in a message may be of others.
+void log_line(LogLevel level, std::string_view message) {
+  spdlog::log(of_spdlog(level), model::plain_text(message, model::kMostLineBytes));
+}
 
 model::Result<void> set_log_level(std::string_view level) {
   for (const auto& [name, value] : kLevels) {

@@ -28,7 +28,7 @@ std::string log_level();
 
 // Whether messages of this level are written at all.
 bool logs(LogLevel level);
-void log_line(LogLevel level, std::string_view message);
+void log_line(LogLevel level, std::string_view message);  // as one plain line (model/plain_text.h)
 
 template <typename... Args>
 void log_at(LogLevel level, fmt::format_string<Args...> text, Args&&... args) {

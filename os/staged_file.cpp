@@ -2,18 +2,32 @@
 #include "os/staged_file.h"
 
 #include "model/json_text.h"
+#include "os/durable.h"
+#include "os/file_descriptor.h"
 
 #include <cerrno>
 #include <fstream>
 #include <iterator>
 #include <system_error>
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 namespace berth::os {
 
-model::Result<void> replace_file(const std::filesystem::path& file, std::string_view text, Readers readers) {
+namespace {
+
+model::Result<void> write_to_disk(const std::filesystem::path& file) {
+  const FileDescriptor fd(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd) return model::fail(model::Error::from_errno(errno, fmt::format("opening {}", file.string())));
+  return sync_to_disk(fd.get(), file);
+}
+
+}  // namespace
+
+model::Result<void> replace_file(const std::filesystem::path& file, std::string_view text, Readers readers,
+                                 Lasts lasts) {
   std::filesystem::path staged = file;
   staged += ".new";
   {
@@ -21,6 +35,10 @@ model::Result<void> replace_file(const std::filesystem::path& file, std::string_
     out.write(text.data(), static_cast<std::streamsize>(text.size()));
     out.close();
     if (!out) return model::fail(model::ErrorKind::io, fmt::format("cannot write {}", staged.string()));
+  }
+  if (lasts == Lasts::power_loss) {
+    // Before the new name: a name that is on the disk before its content would be of an empty file.
+    if (auto written = write_to_disk(staged); !written) return written;
   }
   std::error_code failed;
   if (readers == Readers::everybody) {
@@ -33,6 +51,7 @@ model::Result<void> replace_file(const std::filesystem::path& file, std::string_
     return model::fail(model::ErrorKind::io,
                        fmt::format("cannot replace {}: {}", file.string(), failed.message()));
   }
+  if (lasts == Lasts::power_loss) return sync_directory_of(file);
   return {};
 }
 

@@ -17,10 +17,14 @@ namespace berth::os {
 // The readers of a file: its owner alone, as the umask has it, or all users.
 enum class Readers { owner, everybody };
 
+// How long the file's content counts. After power loss, a file that was not written to the disk may be empty,
+// whatever it was before. Only `power_loss` waits for the disk (os/durable.h).
+enum class Lasts { until_boot, power_loss };
+
 // Replaces the file at once, by way of FILE.new, so that a reader never sees half of it. Error io, naming the
 // file.
 model::Result<void> replace_file(const std::filesystem::path& file, std::string_view text,
-                                 Readers readers = Readers::owner);
+                                 Readers readers = Readers::owner, Lasts lasts = Lasts::until_boot);
 
 // Reads a file of replace_file(), a JSON document of `most_bytes` at most, and passes it to `take`. `take`
 // returns the document's fault, and may let the JSON library's exceptions through. Returns "FILE: why" where

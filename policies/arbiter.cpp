@@ -86,12 +86,13 @@ std::vector<model::Action> strongest_per_target(const WorkloadIndex& workloads,
     if (!added && rank(action) < rank(held->second)) held->second = std::move(action);
   }
   std::vector<model::Action> actions;
+  actions.reserve(chosen.size());
   for (auto& [target, action] : chosen) actions.push_back(std::move(action));
   return actions;
 }
 
-// A best-effort quota rises by be_quota_rise of the node a tick. A quota as large as the node limits nothing.
-// So a rise beyond that, and lifting it, counts as a rise to the whole node.
+// A best-effort quota rises by be_quota_rise of the host a tick. A quota as large as the host limits nothing.
+// So a rise beyond that, and lifting it, counts as a rise to the whole host.
 void limit_rise(const model::Workload& workload, const model::Topology& topology, double be_quota_rise,
                 model::Action& action) {
   auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what);
@@ -244,7 +245,8 @@ std::vector<model::Action> arbitrate(const model::Snapshot& snapshot, std::vecto
     return !worth_doing(action, workloads.find(action), settings.safety.min_change);
   });
   actions = order_actions(workloads, std::move(actions));
-  for (model::Action& action : actions) action.decision = decision_id(snapshot.time, action);
+  for (model::Action& action : actions)
+    action.decision = decision_id(snapshot.time + snapshot.wall_ahead_s, action);
   return actions;
 }
 

@@ -9,8 +9,8 @@
 
 namespace berth::policies {
 
-// Merges the proposals of all policies into the actions of this tick (docs/algorithms.md, merging and
-// damping). Each attribute of a workload gets one value: the stronger policy wins.
+// Merges the proposals of all policies into the actions of this tick (docs/decisions/arbiter.md). Each
+// attribute of a workload gets one value: the stronger policy wins.
 //
 // It drops proposals for workloads that the snapshot does not hold, values that already hold, and changes
 // below min_change. No best-effort quota rises faster than be_quota_rise. No pin that stands moves again

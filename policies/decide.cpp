@@ -9,6 +9,7 @@
 #include "policies/spark/demand.h"
 #include "policies/spark/policy.h"
 #include "policies/straggler/policy.h"
+#include "policies/workload_index.h"
 
 #include <algorithm>
 #include <iterator>
@@ -49,21 +50,23 @@ model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settin
   const auto runs = [&](const char* name) {
     return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
   };
+  const OrderedSnapshot ordered(snapshot);
   model::Plan plan;
   plan.host = snapshot.host;
   plan.time = snapshot.time;
+  plan.wall_ahead_s = snapshot.wall_ahead_s;
   std::vector<model::Action> proposals;
   // This comes first, because a task that grows is also to own more vCPUs.
   GrownRequests grown;
   if (runs("straggler")) {
-    StragglerProposal proposal = propose_help(snapshot, settings);
+    StragglerProposal proposal = propose_help(ordered, settings);
     grown = grown_requests(proposal.findings);
     plan.findings.straggler = std::move(proposal.findings);
     std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
   }
   if (runs("oversell")) {
     OversellProposal proposal =
-        propose_advertising(snapshot, settings, cost_of_evicting(snapshot, settings.spark));
+        propose_advertising(ordered, settings, cost_of_evicting(snapshot, settings.spark));
     plan.findings.oversell = std::move(proposal.findings);
     std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
   }
@@ -75,7 +78,7 @@ model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settin
     plan.findings.placement = std::move(proposal.findings);
   }
   if (runs("interference")) {
-    InterferenceProposal proposal = propose_pins(snapshot, settings.interference, grown, bins);
+    InterferenceProposal proposal = propose_pins(ordered, settings.interference, grown, bins);
     plan.findings.interference = std::move(proposal.findings);
     std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
   }

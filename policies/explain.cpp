@@ -168,8 +168,12 @@ std::optional<WorkloadExplanation> explain_workload(const model::Snapshot& snaps
 
 model::Explanation explain(const model::Snapshot& snapshot, const model::Plan& plan,
                            const PolicySettings& settings, const std::string& subject) {
-  model::Explanation explanation{
-      .host = snapshot.host, .time = snapshot.time, .decision = {}, .workload = {}, .application = {}};
+  model::Explanation explanation{.host = snapshot.host,
+                                 .time = snapshot.time,
+                                 .wall_ahead_s = snapshot.wall_ahead_s,
+                                 .decision = {},
+                                 .workload = {},
+                                 .application = {}};
   explanation.workload = explain_workload(snapshot, plan, settings, subject);
   if (explanation.workload) return explanation;
   if (plan.findings.spark) explanation.application = explain_application(*plan.findings.spark, subject);

@@ -9,7 +9,7 @@
 
 namespace berth::policies {
 
-// Bytes of the node's memory that work may use: `memory_cap`, or the node's memory where that is less or the
+// Bytes of the host's memory that work may use: `memory_cap`, or the host's memory where that is less or the
 // cap is unset.
 inline std::uint64_t memory_capacity(const model::MemoryState& memory, const OversellSettings& settings) {
   if (settings.memory_cap_bytes == 0) return memory.total_bytes;

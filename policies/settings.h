@@ -9,10 +9,10 @@
 
 namespace berth::policies {
 
-// The part of the [safety] table that the arbiter obeys (docs/algorithms.md, merging and damping).
+// The part of the [safety] table that the arbiter obeys (docs/decisions/arbiter.md).
 struct SafetySettings {
   double min_change = 0.01;        // a write that changes a number by less than this share is dropped
-  double be_quota_rise = 0.10;     // of the node's vCPUs: the most a best-effort quota rises in one tick
+  double be_quota_rise = 0.10;     // of the host's vCPUs: the most a best-effort quota rises in one tick
   double repin_cooldown_s = 10.0;  // a pinned latency-sensitive workload is not moved again sooner
 };
 

@@ -23,6 +23,15 @@ inline std::vector<const model::Workload*> workloads_by_id(const model::Snapshot
   return workloads;
 }
 
+// A snapshot with the list of its workloads, for policies that go through all of them. Thousands of ids are
+// compared once a tick, not once a policy. The snapshot must outlive it.
+struct OrderedSnapshot {
+  OrderedSnapshot(const model::Snapshot& of) : snapshot(of), workloads(workloads_by_id(of)) {}
+
+  const model::Snapshot& snapshot;
+  std::vector<const model::Workload*> workloads;  // ascending by id
+};
+
 // Finds a snapshot's workloads by id. The snapshot must outlive it. At most ticks nothing is looked up, so
 // the index is made at the first question.
 class WorkloadIndex {

@@ -27,5 +27,9 @@ struct Bystanders {
 // proc(5)).
 std::map<std::string, Bystanders> find_bystanders(const std::filesystem::path& proc_root,
                                                   const std::vector<Process>& spark);
+// The same of these processes alone. Others are read only where they are ancestors.
+std::map<std::string, Bystanders> find_bystanders(const std::filesystem::path& proc_root,
+                                                  const std::vector<Process>& spark,
+                                                  const std::vector<pid_t>& pids);
 
 }  // namespace berth::spark

@@ -19,6 +19,7 @@ namespace {
 
 constexpr double kFirstWait_s = 2;
 constexpr std::size_t kNamed = 4;
+constexpr std::size_t kMostAncestors = 1000;
 constexpr std::size_t kMostProblemBytes = 400;
 constexpr std::size_t kMostProblems = 20;
 
@@ -40,6 +41,12 @@ std::string problem_of(pid_t driver, const std::string& why) {
   return fmt::format("Spark driver, pid {}: {}", driver,
                      model::shortened(model::to_name(why), kMostProblemBytes));
 }
+
+std::string text_of_user(std::optional<uid_t> user) {
+  return user ? fmt::format("user {}", *user) : "an unknown user";
+}
+
+double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 // "a, b, c"; only the first few of many.
 std::string list_of(std::vector<std::string> parts, std::size_t more) {
@@ -141,18 +148,33 @@ void Collector::look(double now) {
   if (looked_at_ != 0 && now >= looked_at_ && now - looked_at_ < kLookAgain_s) return;
   looked_at_ = now;
   processes_ = find_processes(proc_root_);
+  std::map<std::optional<uid_t>, std::size_t> count;
+  too_many_.clear();
+  std::erase_if(processes_, [&](const Process& process) {
+    if (++count[process.user] <= kMostProcesses) return false;
+    ++too_many_[process.user];
+    return true;
+  });
   bystanders_.reset();
   if (!processes_.empty()) {
     bystanders_ =
         std::make_shared<const std::map<std::string, Bystanders>>(find_bystanders(proc_root_, processes_));
   }
+  std::set<std::string> named;
+  for (const Process& process : processes_)
+    if (!process.what.driver.empty()) named.insert(process.what.driver);
+  listening_ = listening_among(proc_root_, named);
   std::set<ProcessId> alive;
   for (const Process& process : processes_) {
     if (process.what.kind != ProcessKind::driver) continue;
     alive.insert({process.pid, process.started});
     meet(process, now);
   }
-  std::erase_if(drivers_, [&](const auto& item) { return alive.count(item.first) == 0; });
+  std::erase_if(drivers_, [&](const auto& item) {
+    const bool gone = alive.count(item.first) == 0;
+    if (gone) budget_.remove(item.first);
+    return gone;
+  });
 }
 
 void Collector::meet(const Process& process, double now) {
@@ -162,10 +184,12 @@ void Collector::meet(const Process& process, double now) {
   if (known != drivers_.end() && !known->second.driver.app_id().empty()) return;
   const auto own = listening_endpoints(proc_root_, process.pid);
   auto endpoints = own ? *own : usual_endpoints(proc_root_, process.pid);
+  if (endpoints.size() > Driver::kMostEndpoints) endpoints.resize(Driver::kMostEndpoints);
   if (known != drivers_.end() && known->second.endpoints == endpoints) return;
   const auto user = os::user_of(proc_root_ / std::to_string(process.pid));
   Known fresh{.driver = Driver(endpoints, user, open_),
               .endpoints = endpoints,
+              .user = user,
               .guessed_of = own || endpoints.empty() ? std::nullopt : user,
               .asked = 0,
               .read_at = 0,
@@ -179,28 +203,45 @@ void Collector::meet(const Process& process, double now) {
     fresh.problem = known->second.problem;
   }
   drivers_.insert_or_assign(id, std::move(fresh));
+  budget_.remove(id);
+  budget_.add(id, user);
 }
 
-std::optional<std::string> shared_now(const std::filesystem::path& proc_root, const std::string& workload) {
-  const auto processes = find_processes(proc_root);
+std::optional<std::string> shared_now(const std::filesystem::path& proc_root, const std::string& workload,
+                                      const std::vector<pid_t>& pids) {
+  std::vector<Process> processes;
   std::vector<Member> members;
-  for (const Process& process : processes) {
-    if (process.cgroup == workload || process.cgroup.starts_with(workload + "/"))
-      members.push_back(member_of(process));
+  std::set<pid_t> known(pids.begin(), pids.end());
+  for (const pid_t pid : pids) {
+    const auto process = find_process(proc_root, pid);
+    if (!process) continue;
+    processes.push_back(*process);
+    if (process->cgroup == workload || process->cgroup.starts_with(workload + "/"))
+      members.push_back(member_of(*process));
   }
   if (members.empty()) return std::nullopt;
+  // A child of a Spark process belongs to it, wherever that one runs.
+  for (const pid_t pid : pids) {
+    auto stat = os::read_stat(proc_root / std::to_string(pid));
+    while (stat && known.size() < pids.size() + kMostAncestors && known.insert(stat->parent).second) {
+      if (auto process = find_process(proc_root, stat->parent)) processes.push_back(*std::move(process));
+      stat = os::read_stat(proc_root / std::to_string(stat->parent));
+    }
+  }
   std::vector<const Member*> here;
   here.reserve(members.size());
   for (const Member& member : members) here.push_back(&member);
-  const auto bystanders = find_bystanders(proc_root, processes);
+  const auto bystanders = find_bystanders(proc_root, processes, pids);
   return more_than_one(here, workload, &bystanders);
 }
 
-Collector::Collector(std::filesystem::path proc_root, Get get, OpenFile open, Clock clock)
+Collector::Collector(std::filesystem::path proc_root, Get get, OpenFile open, Clock clock,
+                     std::size_t most_bytes)
     : proc_root_(std::move(proc_root)),
       get_(std::move(get)),
       open_(std::move(open)),
-      clock_(std::move(clock)) {}
+      clock_(std::move(clock)),
+      budget_(most_bytes) {}
 
 Collector::Clock Collector::steady_clock() {
   return [] {
@@ -208,18 +249,20 @@ Collector::Clock Collector::steady_clock() {
   };
 }
 
-void Collector::ask(const ProcessId& id, Known& known, double now, double round_ends) {
+void Collector::ask(const ProcessId& id, Known& known, double now, double wall_ahead_s, double round_ends) {
   known.asked = ++turns_;
   const double turn_ends = std::min(clock_() + kTurn_s, round_ends);
   std::set<std::string> taken;
   for (const auto& [other, its] : drivers_)
     if (other != id && !its.driver.app_id().empty()) taken.insert(its.driver.app_id());
   // A driver found by its own process is asked, whatever the others have told.
-  const auto done = known.driver.read(get_, now, known.guessed_of ? taken : std::set<std::string>(),
-                                      [&] { return clock_() >= turn_ends; });
+  const auto done = known.driver.read(
+      get_, now, known.guessed_of ? taken : std::set<std::string>(), [&] { return clock_() >= turn_ends; },
+      [&](std::size_t bytes) { return make_room(id, bytes, now); });
+  if (!known.wall_ahead_s && !known.driver.app_id().empty()) known.wall_ahead_s = wall_ahead_s;
   if (done) {
     known.read_at = now;
-    known.wait_s = 0;
+    if (known.driver.caught_up()) known.wait_s = 0;  // else one that was refused would soon be refused again
     known.ask_at = now;
     known.problem.clear();
     return;
@@ -228,12 +271,43 @@ void Collector::ask(const ProcessId& id, Known& known, double now, double round_
     known.ask_at = now;
     return;
   }
-  known.wait_s = std::clamp(known.wait_s * 2, kFirstWait_s, kLongestWait_s);
-  known.ask_at = now + known.wait_s;
-  known.problem = problem_of(id.first, done.error().message());
+  wait(id, known, now, done.error().message());
 }
 
-Observation Collector::collect(double now) {
+void Collector::wait(const ProcessId& id, Known& known, double now, const std::string& why) {
+  known.wait_s = std::clamp(known.wait_s * 2, kFirstWait_s, kLongestWait_s);
+  known.ask_at = now + known.wait_s;
+  known.problem = problem_of(id.first, why);
+}
+
+model::Result<void> Collector::make_room(const ProcessId& id, std::size_t bytes, double now) {
+  const auto user = drivers_.at(id).user;
+  auto answer = budget_.take(id, bytes);
+  while (!answer.granted && answer.gives_way && *answer.gives_way != id) {
+    const ProcessId other = *answer.gives_way;
+    Known& its = drivers_.at(other);
+    wait(other, its, now,
+         fmt::format(
+             "its facts took {:.1f} MiB, and drivers of other users need that memory. berth has forgotten "
+             "them, and asks again in {:.0f} s",
+             mebibytes(its.driver.bytes()), std::clamp(its.wait_s * 2, kFirstWait_s, kLongestWait_s)));
+    its.driver.forget();
+    budget_.take(other, 0);
+    answer = budget_.take(id, bytes);
+  }
+  if (answer.granted) return {};
+  budget_.take(id, 0);  // it forgets them
+  return model::fail(
+      model::ErrorKind::refused,
+      fmt::format(
+          "its facts take {:.1f} MiB. berth keeps {:.1f} MiB for all drivers, {:.1f} MiB of it for each "
+          "user; other drivers of {} take {:.1f} MiB. berth has forgotten them, and asks again later. "
+          "Lower spark.ui.retainedStages and spark.ui.retainedTasks take less",
+          mebibytes(bytes), mebibytes(budget_.most()), mebibytes(budget_.share()), text_of_user(user),
+          mebibytes(budget_.taken_by(user))));
+}
+
+Observation Collector::collect(double now, double wall_ahead_s) {
   look(now);
   const double round_ends = clock_() + kRound_s;
   std::vector<std::pair<const ProcessId, Known>*> due;
@@ -256,7 +330,7 @@ Observation Collector::collect(double now) {
   }
   for (auto* item : due) {
     if (clock_() >= round_ends) break;
-    ask(item->first, item->second, now, round_ends);
+    ask(item->first, item->second, now, wall_ahead_s, round_ends);
   }
   return observation(now);
 }
@@ -272,40 +346,59 @@ Observation Collector::processes(double now) {
   return observation(now);
 }
 
+Claims Collector::claims(double now) const {
+  std::vector<Claim> claims;
+  for (const auto& [id, known] : drivers_) {
+    if (known.driver.app_id().empty()) continue;
+    claims.push_back({.pid = id.first,
+                      .started = id.second,
+                      .user = known.user,
+                      .app = known.driver.app_id(),
+                      .fresh = now - known.read_at < kKept_s,
+                      .endpoints = known.guessed_of ? std::nullopt : std::optional(known.endpoints)});
+  }
+  return Claims(claims, processes_, listening_);
+}
+
 Observation Collector::observation(double now) const {
   Observation found;
   found.looked_at = looked_at_;
   found.bystanders = bystanders_;
-  std::map<ProcessId, std::string> app_of;
-  std::map<std::string, const Known*> by_app;
-  std::set<std::string> disputed;
+  const Claims claims = this->claims(now);
   std::map<uid_t, int> guessed_of;
   for (const auto& [id, known] : drivers_)
     if (known.guessed_of) ++guessed_of[*known.guessed_of];
+  std::map<ProcessId, std::string> app_of;
   for (const auto& [id, known] : drivers_) {
+    const std::string refused = claims.why_not(id);
     if (!known.problem.empty()) found.problems.push_back(known.problem);
-    for (const std::string& problem : {known.driver.log_problem(), known.driver.cached_problem()}) {
+    for (const std::string& problem : {known.driver.log_problem(), known.driver.cached_problem(), refused}) {
       if (!problem.empty()) found.problems.push_back(problem_of(id.first, problem));
     }
-    const std::string& app = known.driver.app_id();
-    if (app.empty()) continue;
+    if (known.driver.app_id().empty() || !refused.empty()) continue;
+    const std::string app = claims.name_of(known.user, known.driver.app_id());
     if (!known.guessed_of || guessed_of[*known.guessed_of] == 1) app_of[id] = app;
-    if (now - known.read_at >= kKept_s) continue;
-    if (!by_app.emplace(app, &known).second) disputed.insert(app);
+    if (!claims.is_believed(id)) continue;
+    if (auto facts = known.driver.app(now + known.wall_ahead_s.value_or(0))) {
+      facts->id = app;
+      found.apps.push_back(*std::move(facts));
+    }
+    if (const auto& progress = known.driver.progress()) found.progress.emplace(app, *progress);
   }
+  for (const auto& [user, more] : too_many_) {
+    found.problems.push_back(fmt::format("Spark processes: {} has {} more than the {} that berth looks at",
+                                         text_of_user(user), more, kMostProcesses));
+  }
+  std::sort(found.apps.begin(), found.apps.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   if (found.problems.size() > kMostProblems) {
     const std::size_t more = found.problems.size() - kMostProblems;
     found.problems.resize(kMostProblems);
     found.problems.push_back(fmt::format("and {} more faults of Spark drivers", more));
   }
-  // If two drivers tell the same id, at least one is wrong.
-  for (const std::string& app : disputed) by_app.erase(app);
-  for (const auto& [id, known] : by_app) {
-    if (auto app = known->driver.app(now)) found.apps.push_back(*std::move(app));
-    if (const auto& progress = known->driver.progress()) found.progress.emplace(id, *progress);
-  }
   for (const Process& process : processes_) {
     Member member = member_of(process);
+    if (member.kind == ProcessKind::executor)
+      member.identity.app = claims.name_of(process.user, process.what.app);
     if (const auto app = app_of.find({process.pid, process.started}); app != app_of.end())
       member.identity = {app->second, model::SparkRole::driver, std::nullopt};
     found.members.push_back(std::move(member));

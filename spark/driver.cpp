@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spark/driver.h"
 
+#include "model/name.h"
+
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -14,9 +17,7 @@ namespace {
 
 using Status = RestStage::Status;
 
-constexpr std::size_t kMostEndpoints = 32;  // a driver listens at four or five
-constexpr std::size_t kMostStages = 20'000;
-constexpr std::size_t kMostRdds = 200;  // that executors keep something of
+constexpr std::size_t kMostProblemBytes = 400;
 
 // For a URL's path; ids are letters, digits, "-", "_" and "." where Spark makes them.
 std::string escaped(const std::string& text) {
@@ -52,6 +53,17 @@ bool is_at_least(const std::string& version, int major, int minor) {
   const auto [dot, error] = std::from_chars(version.data(), end, said.first);
   if (error != std::errc() || dot == end || *dot != '.') return false;
   return std::from_chars(dot + 1, end, said.second).ec == std::errc() && said >= std::pair(major, minor);
+}
+
+// For lists of pairs that are sorted by the first number.
+template <typename Pair>
+bool before(const Pair& a, const Pair& b) {
+  return a.first < b.first;
+}
+
+// Much of a problem is what the driver said.
+std::string problem_of(const char* what, const model::Error& error) {
+  return what + model::shortened(error.message(), kMostProblemBytes);
 }
 
 }  // namespace
@@ -107,7 +119,7 @@ model::Result<void> Driver::read_settings(const Get& get) {
   if (open_ && user_) {
     const auto place = event_log_of(*properties, id_, attempt_);
     if (!place) {
-      log_problem_ = "event log: " + place.error().message();
+      log_problem_ = problem_of("event log: ", place.error());
     } else if (*place) {
       log_file_.emplace(**place, *user_, open_);
     }
@@ -124,8 +136,6 @@ model::Result<void> Driver::read_stages(const Get& get, double now) {
     if (!body) return model::fail(body.error());
     auto stages = parse_stages(*body);
     if (!stages) return model::fail(stages.error().context("GET " + url));
-    if (stages->size() > kMostStages)
-      return model::fail(model::ErrorKind::invalid_input, fmt::format("more than {} stages", kMostStages));
     return stages;
   };
   const bool all = listed_at_ == 0 || now - listed_at_ >= kListAgain_s || now < listed_at_;
@@ -149,7 +159,7 @@ model::Result<void> Driver::read_stages(const Get& get, double now) {
     if (!jobs) return model::fail(jobs.error().context("GET " + base_ + "/jobs"));
     take_jobs(*jobs);
     const auto kept = read_cached(get, *active);
-    cached_problem_ = kept ? "" : "kept RDDs: " + kept.error().message();
+    cached_problem_ = kept ? "" : problem_of("kept RDDs: ", kept.error());
     listed_at_ = now;
     // Pending stages may turn out to be skipped, and an application forgets its oldest ones.
     std::set<AttemptId> listed;
@@ -172,14 +182,14 @@ model::Result<void> Driver::read_stages(const Get& get, double now) {
     Attempt& attempt = attempts_[{stage.id, stage.attempt}];
     if (attempt.stage.status != stage.status) attempt.next = attempt.first_open;
     attempt.stage = stage;
-    attempt.stage.rdds = {};  // a stage may have hundreds
+    attempt.stage.rdds = std::vector<int>();  // a stage may have hundreds; "= {}" would keep their memory
     // It has done nothing, and will do nothing.
     if (is_given_up(stage) && stage.completed == 0) attempt.stage.status = Status::skipped;
   }
   return {};
 }
 
-// Forgets the oldest stages that the driver itself has forgotten, where there is no room for all: an
+// Forgets the oldest stages that the driver itself has forgotten, where there is no space for all: an
 // application may run for months.
 void Driver::forget_oldest(const std::set<AttemptId>& listed) {
   for (auto at = attempts_.begin(); at != attempts_.end();) {
@@ -213,17 +223,30 @@ void Driver::take_jobs(const std::vector<RestJob>& jobs) {
   for (const RestJob& job : jobs) {
     jobs_.push_back(job.stages);
     for (const int stage : job.stages) {
-      if (!job.over) going_on_.insert(stage);
-      if (job.id < 0) continue;
-      const auto known = job_of_.emplace(stage, job.id).first;
-      known->second = std::min(known->second, job.id);
+      if (!job.over) going_on_.push_back(stage);
+      if (job.id >= 0) job_of_.emplace_back(stage, job.id);
     }
   }
+  std::sort(going_on_.begin(), going_on_.end());
+  going_on_.erase(std::unique(going_on_.begin(), going_on_.end()), going_on_.end());
+  std::sort(job_of_.begin(), job_of_.end());
+  const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
+  job_of_.erase(std::unique(job_of_.begin(), job_of_.end(), same), job_of_.end());
+}
+
+// -1 where it is not known.
+int Driver::job_of(int stage) const {
+  const auto found = std::lower_bound(job_of_.begin(), job_of_.end(), std::make_pair(stage, 0));
+  return found != job_of_.end() && found->first == stage ? found->second : -1;
+}
+
+bool Driver::goes_on(int stage) const {
+  return std::binary_search(going_on_.begin(), going_on_.end(), stage);
 }
 
 // A job that failed, or was cancelled, leaves stages that will never be complete.
 bool Driver::is_given_up(const RestStage& newest) const {
-  return newest.status == Status::failed && going_on_.count(newest.id) == 0;
+  return newest.status == Status::failed && !goes_on(newest.id);
 }
 
 // Several stages may go through a kept RDD. The earliest of those with the most tasks has computed it, as
@@ -234,18 +257,19 @@ model::Result<void> Driver::read_cached(const Get& get, const std::vector<RestSt
   for (auto& [id, kept] : kept_) kept.known = false;
   const auto body = get(base_ + "/storage/rdd");
   if (!body) return model::fail(body.error());
-  const auto cached = parse_cached(*body);
+  const auto cached = parse_cached(*body, names_);
   if (!cached) return model::fail(cached.error().context("GET " + base_ + "/storage/rdd"));
   kept_.clear();
   for (const RestRdd& rdd : *cached) {
-    if (kept_.size() >= kMostRdds) break;
     Kept& kept = kept_[rdd.id];
     kept = {.partitions = rdd.partitions, .known = rdd.blocks.has_value(), .alone = {}};
     if (!rdd.blocks) continue;
     for (const RestBlock& block : *rdd.blocks) {
-      const bool outlives = keeps_disk_blocks_ && block.disk_bytes > 0;
-      if (block.executors.size() == 1 && !outlives) kept.alone[block.partition] = block.executors.front();
+      const bool outlives = keeps_disk_blocks_ && block.on_disk;
+      if (block.alone && !outlives) kept.alone.emplace_back(block.partition, *block.alone);
     }
+    kept.alone.shrink_to_fit();
+    std::stable_sort(kept.alone.begin(), kept.alone.end(), before<std::pair<int, std::uint32_t>>);
   }
   std::erase_if(cached_by_, [&](const auto& item) { return kept_.count(item.first) == 0; });
   for (const RestStage& stage : stages) {
@@ -266,11 +290,10 @@ model::Result<void> Driver::read_page(const Get& get, Attempt& attempt, std::siz
                                       attempt.stage.attempt, offset, kPageTasks);
   const auto body = get(url);
   if (!body) return model::fail(body.error());
-  const auto page = parse_tasks(*body);
+  const auto page = parse_tasks(*body, kPageTasks, names_);
   if (!page) return model::fail(page.error().context("GET " + url));
   const auto& tasks = *page;
-  // A driver that sends more tasks than asked for is lying.
-  const std::size_t count = std::min(tasks.size(), static_cast<std::size_t>(kPageTasks));
+  const std::size_t count = tasks.size();
   const std::size_t known = attempt.tasks.size();
   attempt.tasks.resize(std::max(known, offset + count));
   tasks_ += attempt.tasks.size() - known;
@@ -285,7 +308,7 @@ model::Result<void> Driver::read_page(const Get& get, Attempt& attempt, std::siz
   return {};
 }
 
-model::Result<void> Driver::read_tasks(const Get& get, const std::function<bool()>& over) {
+model::Result<void> Driver::read_tasks(const Get& get, const std::function<bool()>& over, const Room& room) {
   int pages = 0;
   bool all_read = true;
   for (const bool active : {true, false}) {
@@ -296,7 +319,8 @@ model::Result<void> Driver::read_tasks(const Get& get, const std::function<bool(
       std::size_t offset = active ? attempt.first_open : attempt.next;
       while (pages < kPagesPerRound && !attempt.read && (pages == 0 || !over())) {
         const std::size_t asked = offset;
-        if (const auto done = read_page(get, attempt, asked, pages); !done) return done;
+        if (auto done = read_page(get, attempt, asked, pages); !done) return done;
+        if (auto fits = fit(room); !fits) return fits;
         attempt.next = asked + kPageTasks;
         if (attempt.tasks.size() < attempt.next) break;
         // Of a running stage it reads the page of the first open task, and the newest ones. Later rounds read
@@ -369,7 +393,17 @@ void Driver::count(double now) {
 }
 
 model::Result<void> Driver::read(const Get& get, double now, const std::set<std::string>& taken,
-                                 const std::function<bool()>& over) {
+                                 const std::function<bool()>& over, const Room& room) {
+  auto done = read_on(get, now, taken, over, room);
+  // Otherwise it would fail so for ever.
+  if (!done && (tasks_ > kMostTasks || names_.full())) forget();
+  // The budget counts the facts that the driver told before its fault, too.
+  if (!done) (void)fit(room);
+  return done;
+}
+
+model::Result<void> Driver::read_on(const Get& get, double now, const std::set<std::string>& taken,
+                                    const std::function<bool()>& over, const Room& room) {
   if (base_.empty()) {
     if (auto found = find_server(get, taken, over); !found) return found;
   }
@@ -378,9 +412,52 @@ model::Result<void> Driver::read(const Get& get, double now, const std::set<std:
   }
   if (auto done = read_stages(get, now); !done) return done;
   read_log(now);
+  if (auto fits = fit(room); !fits) return fits;  // before the graph repeats much of it
   draw_graph();
+  if (auto fits = fit(room); !fits) return fits;
   count(now);
-  return read_tasks(get, over);
+  return read_tasks(get, over, room);
+}
+
+void Driver::forget() {
+  Driver fresh(std::move(endpoints_), user_, std::move(open_));
+  fresh.next_endpoint_ = next_endpoint_;
+  fresh.base_ = std::move(base_);
+  fresh.id_ = std::move(id_);
+  fresh.attempt_ = std::move(attempt_);
+  fresh.started_ = started_;
+  fresh.version_ = std::move(version_);
+  fresh.progress_ = progress_;
+  *this = std::move(fresh);
+}
+
+model::Result<void> Driver::fit(const Room& room) {
+  auto fits = room(bytes());
+  if (!fits) forget();
+  return fits;
+}
+
+// Nodes of maps count with what malloc adds.
+std::size_t Driver::bytes() const {
+  constexpr std::size_t kDriver = 4096;  // texts, each of which has a limit, and an open file
+  constexpr std::size_t kStage = 256 + kCopies * (sizeof(model::SparkStage) + 32);
+  constexpr std::size_t kRdd = 256;
+  const std::size_t name = sizeof(std::string) + names_.longest_bytes();
+  const std::size_t task = sizeof(model::SparkTask) + names_.longest_bytes();
+  std::map<int, std::size_t> kept_of;  // by stage
+  for (const auto& [rdd, by] : cached_by_) ++kept_of[by.second];
+  std::size_t sum = kDriver + names_.bytes() + log_.bytes() + graph_bytes_ + attempts_.size() * kStage;
+  for (const auto& [id, attempt] : attempts_) {
+    const auto kept = kept_of.find(stood_for_by(id.first));
+    const std::size_t keepers = kept == kept_of.end() ? 0 : std::min(kept->second, kMostKeepers);
+    sum += attempt.tasks.capacity() * sizeof(RestTask) +
+           attempt.tasks.size() * kCopies * (task + (keepers > 0 ? 32 + keepers * name : 0));
+  }
+  for (const auto& stages : jobs_) sum += sizeof(stages) + 32 + stages.capacity() * sizeof(int);
+  sum += job_of_.capacity() * sizeof(job_of_.front()) + going_on_.capacity() * sizeof(int);
+  sum += (kept_.size() + cached_by_.size()) * kRdd;
+  for (const auto& [id, kept] : kept_) sum += kept.alone.capacity() * sizeof(kept.alone.front());
+  return sum;
 }
 
 // The log only adds facts about known stages: an error does not fail the round.
@@ -388,7 +465,8 @@ void Driver::read_log(double now) {
   const bool waits = now < log_again_at_ && log_again_at_ - now <= kListAgain_s;
   if (!log_file_ || waits) return;
   const auto done = log_file_->read([this](std::string_view bytes) { log_.take(bytes); });
-  log_problem_ = done ? "" : "event log: " + done.error().message();
+  log_file_->unread(log_.drop_open());
+  log_problem_ = done ? "" : problem_of("event log: ", done.error());
   log_again_at_ = done ? 0 : now + kListAgain_s;
 }
 
@@ -408,6 +486,10 @@ void Driver::draw_graph() {
     stage.tasks = std::max(stage.tasks, attempt.stage.tasks);
   }
   graph_ = graph_of(stages, jobs_, log_.parents());
+  constexpr std::size_t kNode = 96;
+  graph_bytes_ = graph_.stands_for.size() * kNode;
+  for (const auto& [id, parents] : graph_.parents)
+    graph_bytes_ += kNode + (1 + kCopies) * (parents.size() * sizeof(int) + 16);
 }
 
 // The stage itself where no earlier one stands for it.
@@ -419,17 +501,25 @@ int Driver::stood_for_by(int stage) const {
 // The executors that are the only keepers of a task's results of RDDs. If the place of a partition is not
 // known, it counts as kept where it was computed. So it does if the RDD has another number of partitions than
 // the stage.
-std::vector<std::string> Driver::keepers(const std::vector<const Kept*>& rdds, int partitions, int partition,
-                                         const std::string& ran) {
-  std::set<std::string> executors;
+std::vector<std::string> Driver::keepers(const std::vector<const Kept*>& rdds, int partitions,
+                                         const RestTask& task) const {
+  std::vector<std::string> executors;
   for (const Kept* kept : rdds) {
     if (!kept->known || kept->partitions != partitions) {
-      executors.insert(ran);
-    } else if (const auto alone = kept->alone.find(partition); alone != kept->alone.end()) {
-      executors.insert(alone->second);
+      executors.push_back(names_.of(task.executor));
+      continue;
     }
+    // The last one that was told, where there are several.
+    const auto end = std::upper_bound(kept->alone.begin(), kept->alone.end(),
+                                      std::make_pair(task.partition, std::uint32_t{0}),
+                                      before<std::pair<int, std::uint32_t>>);
+    if (end != kept->alone.begin() && std::prev(end)->first == task.partition)
+      executors.push_back(names_.of(std::prev(end)->second));
   }
-  return {executors.begin(), executors.end()};
+  std::sort(executors.begin(), executors.end());
+  executors.erase(std::unique(executors.begin(), executors.end()), executors.end());
+  executors.shrink_to_fit();
+  return executors;
 }
 
 std::optional<model::SparkApp> Driver::app(double now) const {
@@ -439,7 +529,7 @@ std::optional<model::SparkApp> Driver::app(double now) const {
   app.calculated_time_s = std::clamp(now - started_, 0.0, now);
   app.shuffle_service = shuffle_service_;
   app.migration = migration_;
-  std::map<int, std::map<int, model::SparkTask>> done;  // by stage and partition; the newest attempt's
+  std::map<int, std::map<int, const RestTask*>> done;  // by stage and partition; the newest attempt's
   std::set<int> given_up;
   for (const auto& [id, attempt] : attempts_) {
     // A stage with an earlier stand-in has tasks only where it repeated work that was lost.
@@ -450,7 +540,7 @@ std::optional<model::SparkApp> Driver::app(double now) const {
         stage.id = id.first;
         if (const auto found = graph_.parents.find(id.first); found != graph_.parents.end())
           stage.parents = found->second;
-        if (const auto found = job_of_.find(id.first); found != job_of_.end()) stage.job = found->second;
+        stage.job = job_of(id.first);
       }
       model::SparkStage& stage = app.stages.back();
       stage.partitions = std::max(stage.partitions, attempt.stage.tasks);
@@ -469,22 +559,28 @@ std::optional<model::SparkApp> Driver::app(double now) const {
     }
     for (const RestTask& task : attempt.tasks) {
       if (task.status == RestTask::Status::succeeded) {
-        done[of][task.partition] = {task.executor, task.input_bytes, task.run_s};
+        done[of][task.partition] = &task;
       } else if (task.status == RestTask::Status::running && attempt.stage.status == Status::active) {
-        app.running.push_back({task.executor, task.run_s});
+        app.running.push_back({names_.of(task.executor), task.run_s});
       }
     }
   }
   std::map<int, std::vector<const Kept*>> kept_of;  // by stage
-  for (const auto& [rdd, by] : cached_by_) kept_of[by.second].push_back(&kept_.at(rdd));
+  for (const auto& [rdd, by] : cached_by_)
+    if (kept_of[by.second].size() < kMostKeepers) kept_of[by.second].push_back(&kept_.at(rdd));
   for (model::SparkStage& stage : app.stages) {
     const std::vector<const Kept*>& kept = kept_of[stage.id];
-    for (auto& [partition, task] : done[stage.id]) {
+    const auto& tasks = done[stage.id];
+    stage.tasks.reserve(tasks.size());
+    for (const auto& [partition, task] : tasks) {
       // A retry of a few partitions has the numbers of the whole stage; a number beyond that is wrong.
       if (partition >= stage.partitions) continue;
-      task.kept_by = keepers(kept, stage.partitions, partition, task.executor);
-      stage.cached = stage.cached || !task.kept_by.empty();
-      stage.tasks.push_back(std::move(task));
+      model::SparkTask& value = stage.tasks.emplace_back();
+      value = {.executor = names_.of(task->executor),
+               .input_bytes = task->input_bytes,
+               .duration_s = task->run_s,
+               .kept_by = keepers(kept, stage.partitions, *task)};
+      stage.cached = stage.cached || !value.kept_by.empty();
     }
     // No job waits for the rest of it.
     if (given_up.count(stage.id) > 0) stage.partitions = static_cast<int>(stage.tasks.size());

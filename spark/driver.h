@@ -5,10 +5,12 @@
 #include "model/snapshot.h"
 #include "spark/event_log.h"
 #include "spark/event_log_file.h"
+#include "spark/names.h"
 #include "spark/rest.h"
 #include "spark/stage_graph.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -22,14 +24,22 @@ namespace berth::spark {
 // Fetches the body of a URL. Blocks.
 using Get = std::function<model::Result<std::string>(const std::string& url)>;
 
+// Asks whether a driver's facts may take so much memory in all; an error says why not.
+using Room = std::function<model::Result<void>(std::size_t bytes)>;
+
 // One running driver, read in parts, so that no round costs it more than a few pages. Finished stages are
 // read once; of a running stage the new tasks are read.
 class Driver {
  public:
+  static constexpr std::size_t kMostEndpoints = 32;   // that are tried; a driver listens at four or five
   static constexpr int kPageTasks = 256;              // some 330 KB
   static constexpr int kPagesPerRound = 8;            // of all stages together
-  static constexpr std::size_t kMostTasks = 200'000;  // of one application
-  static constexpr double kListAgain_s = 30;          // reads all stages, though none seems to have changed
+  static constexpr std::size_t kMostTasks = 100'000;  // of one application
+  static constexpr std::size_t kMostKeepers = 16;     // kept RDDs of one stage; further ones are passed over
+  // The tasks of an application exist once here, and at most so often as values: in an observation, in the
+  // one that follows it, and in the snapshot.
+  static constexpr std::size_t kCopies = 3;
+  static constexpr double kListAgain_s = 30;  // reads all stages, though none seems to have changed
   // The longest time between reports of progress, while it goes on.
   static constexpr double kLongestWave_s = 60;
 
@@ -43,16 +53,25 @@ class Driver {
   //
   // `taken`: applications of other drivers. They are skipped where the driver could be at any of many
   // endpoints. `over`: whether work that can wait is left to the next round: other endpoints, more pages of
-  // tasks.
+  // tasks. `room`: called with bytes() as they grow; after an error the driver has forgotten all of its
+  // facts.
   model::Result<void> read(
       const Get& get, double now, const std::set<std::string>& taken = {},
-      const std::function<bool()>& over = [] { return false; });
+      const std::function<bool()>& over = [] { return false; },
+      const Room& room = [](std::size_t) { return model::Result<void>(); });
+  // Keeps the application and its server, and begins anew with everything else.
+  void forget();
+  // Memory of its facts with all copies, about; never less than they take.
+  std::size_t bytes() const;
+  // Whether all stages that were finished have been read.
+  bool caught_up() const { return caught_up_; }
 
   // Empty until the driver has told it.
   const std::string& app_id() const { return id_; }
   // Whether read() failed only because some endpoints are still to be tried.
   bool searching() const { return id_.empty() && next_endpoint_ > 0; }
-  // As of the last round; nullopt until all stages that were finished then have been read.
+  // As of the last round; nullopt until all stages that were finished then have been read. `now` is of the
+  // clock by which the driver tells when its application began.
   std::optional<model::SparkApp> app(double now) const;
   // The share of completed tasks among all known ones, and the time of the count; nullopt before the first
   // count. More stages may come until the application ends, so the end counts as one more task. So the share
@@ -80,17 +99,20 @@ class Driver {
   // An RDD of which executors keep partitions.
   struct Kept {
     int partitions = 0;
-    bool known = false;                // whether the places of its partitions are known
-    std::map<int, std::string> alone;  // by partition: the only executor that has it
+    bool known = false;                                // whether the places of its partitions are known
+    std::vector<std::pair<int, std::uint32_t>> alone;  // by partition: the only executor that has it
   };
 
   model::Result<void> find_server(const Get& get, const std::set<std::string>& taken,
                                   const std::function<bool()>& over);
+  model::Result<void> read_on(const Get& get, double now, const std::set<std::string>& taken,
+                              const std::function<bool()>& over, const Room& room);
   model::Result<void> read_settings(const Get& get);
   model::Result<void> read_stages(const Get& get, double now);
   model::Result<void> read_cached(const Get& get, const std::vector<RestStage>& stages);
   model::Result<void> read_page(const Get& get, Attempt& attempt, std::size_t offset, int& pages);
-  model::Result<void> read_tasks(const Get& get, const std::function<bool()>& over);
+  model::Result<void> read_tasks(const Get& get, const std::function<bool()>& over, const Room& room);
+  model::Result<void> fit(const Room& room);
   double usual_task_s() const;
   void count(double now);
   void read_log(double now);
@@ -99,8 +121,10 @@ class Driver {
   void take_jobs(const std::vector<RestJob>& jobs);
   bool is_given_up(const RestStage& newest) const;
   int stood_for_by(int stage) const;
-  static std::vector<std::string> keepers(const std::vector<const Kept*>& rdds, int partitions, int partition,
-                                          const std::string& ran);
+  int job_of(int stage) const;
+  bool goes_on(int stage) const;
+  std::vector<std::string> keepers(const std::vector<const Kept*>& rdds, int partitions,
+                                   const RestTask& task) const;
 
   std::vector<std::string> endpoints_;
   std::optional<uid_t> user_;
@@ -116,10 +140,11 @@ class Driver {
   bool shuffle_service_ = false;
   bool keeps_disk_blocks_ = false;  // the shuffle service keeps blocks of RDDs too
   bool migration_ = false;
+  Names names_;  // of executors
   std::map<AttemptId, Attempt> attempts_;
-  std::vector<std::vector<int>> jobs_;  // stages of each
-  std::map<int, int> job_of_;           // a stage's first
-  std::set<int> going_on_;              // stages of jobs that still run
+  std::vector<std::vector<int>> jobs_;       // stages of each
+  std::vector<std::pair<int, int>> job_of_;  // stages, ascending, and the first job of each
+  std::vector<int> going_on_;                // stages of jobs that still run, ascending
   // By kept RDD: its number of tasks, negative, and the stage that computed it.
   std::map<int, std::pair<int, int>> cached_by_;
   std::map<int, Kept> kept_;
@@ -129,6 +154,7 @@ class Driver {
   std::string log_problem_;
   double log_again_at_ = 0;  // after a problem
   StageGraph graph_;
+  std::size_t graph_bytes_ = 0;
   double listed_at_ = 0;
   std::size_t tasks_ = 0;  // of all attempts
   std::int64_t forgotten_partitions_ = 0;

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spark/endpoints.h"
 
+#include "model/number.h"
 #include "os/proc_files.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -23,6 +26,10 @@ namespace {
 
 constexpr std::uint16_t kFirstPort = 4040;
 constexpr std::uint16_t kLastPort = 4056;
+// A process can have a million descriptors and sockets. A web server's are among the first.
+constexpr std::size_t kMostDescriptors = 20'000;
+constexpr std::size_t kMostLines = 500'000;
+constexpr std::size_t kMostSockets = 1000;
 
 // Inodes of the sockets of a process, from /proc/PID/fd: "socket:[INODE]".
 std::optional<std::set<std::string>> socket_inodes(const std::filesystem::path& process) {
@@ -30,7 +37,9 @@ std::optional<std::set<std::string>> socket_inodes(const std::filesystem::path& 
   std::error_code error;
   std::filesystem::directory_iterator entry(process / "fd", error);
   if (error) return std::nullopt;
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+  std::size_t seen = 0;
+  for (; !error && ++seen <= kMostDescriptors && entry != std::filesystem::directory_iterator();
+       entry.increment(error)) {
     std::error_code unreadable;
     const std::string target = std::filesystem::read_symlink(entry->path(), unreadable).string();
     constexpr std::string_view kind = "socket:[";
@@ -77,15 +86,19 @@ struct Listening {
   std::uint16_t port = 0;
   std::string user;
   std::string inode;  // of the socket, the same in every network namespace's table
+  bool any = false;   // listens at all addresses
   std::string endpoint() const { return host + ":" + std::to_string(port); }
 };
 
 // Lines of /proc/PID/net/tcp (Documentation/networking/proc_net_tcp).
-void add_listening(const std::filesystem::path& table, std::vector<Listening>& found) {
+template <typename Accept>
+void add_listening(const std::filesystem::path& table, Accept accept, std::vector<Listening>& found) {
   std::ifstream stream(table);
   std::string line;
   std::getline(stream, line);  // titles
-  while (std::getline(stream, line)) {
+  for (std::size_t lines = 0; lines < kMostLines && found.size() < kMostSockets; ++lines) {
+    if (!std::getline(stream, line)) return;
+    if (line.find(" 0A ") == std::string::npos) continue;  // it does not listen
     std::istringstream words(line);
     std::array<std::string, 10>
         fields;  // slot, local, remote, state, queues, timer, retransmits, uid, timeout, inode
@@ -96,24 +109,28 @@ void add_listening(const std::filesystem::path& table, std::vector<Listening>& f
     if (!words || !listens || colon == std::string::npos) continue;
     const auto port = hexadecimal<std::uint16_t>(local.substr(colon + 1));
     std::string host = host_of(local.substr(0, colon));
-    if (port && *port > 0 && !host.empty())
-      found.push_back({.host = std::move(host), .port = *port, .user = fields[7], .inode = fields[9]});
+    if (!port || *port == 0 || host.empty()) continue;
+    Listening socket{.host = std::move(host),
+                     .port = *port,
+                     .user = fields[7],
+                     .inode = fields[9],
+                     .any = local.substr(0, colon).find_first_not_of('0') == std::string_view::npos};
+    if (accept(socket)) found.push_back(std::move(socket));
   }
 }
 
-// Sockets in the process's network namespace.
-std::vector<Listening> listening_near(const std::filesystem::path& process) {
+// Sockets in the process's network namespace that `accept` takes.
+template <typename Accept>
+std::vector<Listening> listening_near(const std::filesystem::path& process, Accept accept) {
   std::vector<Listening> found;
-  add_listening(process / "net" / "tcp", found);
-  add_listening(process / "net" / "tcp6", found);
+  add_listening(process / "net" / "tcp", accept, found);
+  add_listening(process / "net" / "tcp6", accept, found);
   return found;
 }
 
-template <typename Accept>
-std::vector<std::string> endpoints_among(const std::vector<Listening>& sockets, Accept accept) {
+std::vector<std::string> endpoints_of(const std::vector<Listening>& sockets) {
   std::set<std::string> endpoints;
-  for (const Listening& socket : sockets)
-    if (accept(socket)) endpoints.insert(socket.endpoint());
+  for (const Listening& socket : sockets) endpoints.insert(socket.endpoint());
   return std::vector<std::string>(endpoints.begin(), endpoints.end());
 }
 
@@ -131,21 +148,105 @@ std::optional<std::vector<std::string>> listening_endpoints(const std::filesyste
   const auto inodes = socket_inodes(process);
   if (!inodes) return std::nullopt;
   if (inodes->empty()) return std::vector<std::string>();
-  return endpoints_among(listening_near(process),
-                         [&](const Listening& socket) { return inodes->count(socket.inode) > 0; });
+  return endpoints_of(
+      listening_near(process, [&](const Listening& socket) { return inodes->count(socket.inode) > 0; }));
 }
 
 std::vector<std::string> usual_endpoints(const std::filesystem::path& proc_root, pid_t pid) {
   const auto process = proc_root / std::to_string(pid);
   const auto uid = os::user_of(process);
   if (!uid) return {};
+  const auto is_usual = [user = std::to_string(*uid)](const Listening& socket) {
+    return socket.port >= kFirstPort && socket.port <= kLastPort && socket.user == user;
+  };
   std::set<std::string> near_it;  // /proc/PID/ns/net would show the same, but not to every user
-  for (const Listening& socket : listening_near(process)) near_it.insert(socket.inode);
-  const std::string user = std::to_string(*uid);
-  return endpoints_among(listening_near(proc_root / "self"), [&](const Listening& socket) {
-    return socket.port >= kFirstPort && socket.port <= kLastPort && socket.user == user &&
-           near_it.count(socket.inode) > 0;
+  for (const Listening& socket : listening_near(process, is_usual)) near_it.insert(socket.inode);
+  return endpoints_of(listening_near(proc_root / "self", [&](const Listening& socket) {
+    return is_usual(socket) && near_it.count(socket.inode) > 0;
+  }));
+}
+
+namespace {
+
+constexpr std::size_t kMostAddressBytes = std::size_t{1} << 20;
+
+// The addresses of this host's interfaces, and their names in /etc/hosts.
+std::set<std::string> local_hosts(const std::filesystem::path& proc_root) {
+  std::set<std::string> hosts{"localhost", "127.0.0.1", "127.0.1.1", "[::1]"};
+  // "|-- 10.0.0.5", then "/32 host LOCAL".
+  std::istringstream trie(os::read_start(proc_root / "self" / "net" / "fib_trie", kMostAddressBytes));
+  std::string address;
+  for (std::string line; std::getline(trie, line);) {
+    const std::size_t leaf = line.find("|-- ");
+    if (leaf != std::string::npos) address = line.substr(leaf + 4);
+    if (line.find("/32 host LOCAL") != std::string::npos) hosts.insert(address);
+  }
+  // 32 digits, then other words.
+  std::istringstream table(os::read_start(proc_root / "self" / "net" / "if_inet6", kMostAddressBytes));
+  for (std::string line; std::getline(table, line);) {
+    std::array<unsigned char, 16> bytes{};
+    bool good = line.size() > 32;
+    for (std::size_t i = 0; good && i < bytes.size(); ++i) {
+      const auto byte = hexadecimal<unsigned char>(std::string_view(line).substr(2 * i, 2));
+      good = byte.has_value();
+      bytes[i] = byte.value_or(0);
+    }
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    if (good && inet_ntop(AF_INET6, bytes.data(), text.data(), text.size()) != nullptr)
+      hosts.insert("[" + std::string(text.data()) + "]");
+  }
+  std::istringstream names(os::read_start(proc_root / "self" / "root" / "etc" / "hosts", kMostAddressBytes));
+  for (std::string line; std::getline(names, line);) {
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string word;
+    words >> word;
+    if (hosts.count(word) == 0 && hosts.count("[" + word + "]") == 0) continue;
+    while (words >> word) hosts.insert(word);
+  }
+  return hosts;
+}
+
+// Whether it is this host's name. One of the two may be without its domain.
+bool is_hostname(const std::filesystem::path& proc_root, const std::string& host) {
+  std::string own = os::read_start(proc_root / "sys" / "kernel" / "hostname", 256);
+  own.resize(std::min(own.find('\n'), own.size()));
+  return !own.empty() && (host == own || host.starts_with(own + ".") || own.starts_with(host + "."));
+}
+
+// Whether it is an address, and not a name.
+bool is_literal(const std::string& host) {
+  return host.empty() || host.starts_with("[") || host.find_first_not_of("0123456789.") == std::string::npos;
+}
+
+}  // namespace
+
+std::set<UserAddress> listening_among(const std::filesystem::path& proc_root,
+                                      const std::set<std::string>& wanted) {
+  if (wanted.empty()) return {};
+  const auto hosts = local_hosts(proc_root);
+  std::map<std::uint16_t, std::vector<const std::string*>> by_port;  // those of this host
+  for (const std::string& each : wanted) {
+    const std::size_t colon = each.rfind(':');
+    if (colon == std::string::npos) continue;
+    const std::string host = each.substr(0, colon);
+    if (hosts.count(host) == 0 && (is_literal(host) || !is_hostname(proc_root, host))) continue;
+    const auto port = model::to_number<std::uint16_t>(each.substr(colon + 1));
+    if (port) by_port[*port].push_back(&each);
+  }
+  std::set<UserAddress> found;
+  if (by_port.empty()) return found;
+  listening_near(proc_root / "self", [&](const Listening& socket) {
+    const auto here = by_port.find(socket.port);
+    const auto user = model::to_number<uid_t>(socket.user);
+    if (here == by_port.end() || !user) return false;
+    for (const std::string* each : here->second) {
+      const std::string host = each->substr(0, each->rfind(':'));
+      // A name may stand for any address of this host.
+      if (socket.any || !is_literal(host) || host == socket.host) found.emplace(*user, *each);
+    }
+    return false;  // nothing else of it is needed
   });
+  return found;
 }
 
 }  // namespace berth::spark

@@ -3,7 +3,9 @@
 
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sys/types.h>
@@ -22,5 +24,12 @@ std::optional<std::vector<std::string>> listening_endpoints(const std::filesyste
 // listens at it. The socket must be in this host's network namespace and in the process's. All users may see
 // these tables.
 std::vector<std::string> usual_endpoints(const std::filesystem::path& proc_root, pid_t pid);
+
+// A user, and the "HOST:PORT" at which a socket of that user listens.
+using UserAddress = std::pair<uid_t, std::string>;
+// The sockets of this host's network namespace that listen at addresses of `wanted`. HOST must be an address
+// of this host, its own name, or a name of such an address in /etc/hosts. berth asks no name server.
+std::set<UserAddress> listening_among(const std::filesystem::path& proc_root,
+                                      const std::set<std::string>& wanted);
 
 }  // namespace berth::spark

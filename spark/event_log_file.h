@@ -4,6 +4,7 @@
 #include "model/error.h"
 #include "os/file_descriptor.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -51,6 +52,8 @@ class EventLogFile {
   // file (yet), `unavailable` where it is compressed, `refused` where it belongs to another user or is no
   // regular file.
   model::Result<void> read(const std::function<void(std::string_view)>& take);
+  // The last `bytes` come again at the next call. They must be of the present part.
+  void unread(std::size_t bytes) { offset_ -= std::min(offset_, static_cast<off_t>(bytes)); }
 
  private:
   model::Result<void> find();

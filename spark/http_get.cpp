@@ -25,6 +25,11 @@ std::size_t take(char* data, std::size_t size, std::size_t count, void* user) {
     state.too_long = true;
     return 0;
   }
+  // The last step to the limit is one step: doubling would hold two large bodies at once.
+  constexpr std::size_t kSmall = std::size_t{1} << 20;
+  const std::size_t need = state.body.size() + size * count;
+  if (need > kSmall && state.body.capacity() < state.limits.body_bytes)
+    state.body.reserve(state.limits.body_bytes);
   state.body.append(data, size * count);
   return size * count;
 }

@@ -3,8 +3,11 @@
 
 #include "model/error.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,17 +16,32 @@
 
 namespace berth::spark {
 
-// Whether a text has brackets that nest deeper, or more values, than any real answer of a driver. A parsed
-// value takes heap memory, and a hostile driver could send a million empty levels.
-bool too_deep_or_many(std::string_view text);
+// The parts of a JSON text that are kept while it is read. All others are passed over, and take no memory.
+struct JsonParts {
+  // Names of members, at any level.
+  std::set<std::string_view> members;
+  // Names of members that are lists. Each element is handed over as soon as it is complete, and is then
+  // forgotten. "" is the text's own list.
+  std::set<std::string_view> lists;
+};
 
 // Reads JSON of a program that berth does not trust. A reader reads straight down: the first error sticks,
 // and values after it are empty.
+//
+// A hostile text can have a million levels, or a single text of megabytes. So the reader takes at most
+// kMostLevels, kMostTokenBytes, and kMostElementBytes of memory for one element with its parts.
 class JsonReader {
  public:
   using json = nlohmann::json;
+  using Take = std::function<void(const std::string& list, const json& element)>;
 
-  explicit JsonReader(std::string_view text);
+  static constexpr std::size_t kMostLevels = 32;
+  static constexpr std::size_t kMostTokenBytes = std::size_t{1} << 20;
+  static constexpr std::size_t kMostElementBytes = std::size_t{1} << 20;
+
+  // Hands the elements of lists to `take`, inner ones first. root() is the rest: lists are empty there.
+  // Reading stops at the first error, which `take` may report, too.
+  void read(std::string_view text, const JsonParts& parts, const Take& take);
 
   const json& root() const { return root_; }
   bool failed() const { return !error_.empty(); }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spark/process.h"
 
-#include "model/name.h"
 #include "os/proc_files.h"
+#include "spark/names.h"
 
 #include <algorithm>
 #include <array>
@@ -60,6 +60,14 @@ std::string value_of(const std::vector<std::string>& arguments, std::size_t begi
   return "";
 }
 
+// The "HOST:PORT" of "spark://CoarseGrainedScheduler@HOST:PORT"; empty of anything else.
+std::string address_in(const std::string& url) {
+  constexpr std::string_view kScheme = "spark://";
+  if (!url.starts_with(kScheme)) return "";
+  const std::string address = url.substr(std::max(url.rfind('@') + 1, kScheme.size()));
+  return is_name(address) ? address : "";
+}
+
 std::vector<std::string> split_at_nul(const std::string& text) {
   std::vector<std::string> parts;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -79,15 +87,16 @@ std::optional<Recognised> recognise(const std::vector<std::string>& arguments) {
   const std::string& name = arguments[at];
   const std::string called = name.substr(name.rfind('.') + 1);
   if (among(kServices, name))
-    return Recognised{.kind = ProcessKind::service, .name = called, .app = "", .executor = ""};
+    return Recognised{.kind = ProcessKind::service, .name = called, .app = "", .executor = "", .driver = ""};
   if (among(kDrivers, name))
-    return Recognised{.kind = ProcessKind::driver, .name = called, .app = "", .executor = ""};
+    return Recognised{.kind = ProcessKind::driver, .name = called, .app = "", .executor = "", .driver = ""};
   if (!among(kExecutors, name)) return std::nullopt;
   Recognised executor{.kind = ProcessKind::executor,
                       .name = called,
                       .app = value_of(arguments, at + 1, "--app-id"),
-                      .executor = value_of(arguments, at + 1, "--executor-id")};
-  if (!model::is_name(executor.app) || !model::is_name(executor.executor)) return std::nullopt;
+                      .executor = value_of(arguments, at + 1, "--executor-id"),
+                      .driver = address_in(value_of(arguments, at + 1, "--driver-url"))};
+  if (!is_name(executor.app) || !is_name(executor.executor)) return std::nullopt;
   return executor;
 }
 
@@ -106,8 +115,11 @@ std::optional<Process> find_process(const std::filesystem::path& proc_root, pid_
   if (os::read_start(path / "cmdline", os::kMostCommandLine) != arguments || !again ||
       again->started != stat->started)
     return std::nullopt;
-  return Process{
-      .pid = pid, .started = stat->started, .cgroup = *std::move(cgroup), .what = *std::move(what)};
+  return Process{.pid = pid,
+                 .started = stat->started,
+                 .cgroup = *std::move(cgroup),
+                 .user = os::user_of(path),
+                 .what = *std::move(what)};
 }
 
 std::vector<Process> find_processes(const std::filesystem::path& proc_root) {

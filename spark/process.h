@@ -21,6 +21,7 @@ struct Recognised {
   std::string name;      // of its main class, without the package: "Worker"
   std::string app;       // of an executor; a driver is asked for it
   std::string executor;  // of an executor
+  std::string driver;    // of an executor: its driver's "HOST:PORT"; empty where it names none
   friend bool operator==(const Recognised&, const Recognised&) = default;
 };
 
@@ -34,6 +35,7 @@ struct Process {
   pid_t pid = 0;
   std::uint64_t started = 0;  // field 22 of /proc/PID/stat: with the pid it names one process of this boot
   std::string cgroup;         // path in the v2 tree, without a leading slash; empty for the root
+  std::optional<uid_t> user;  // nullopt where it is not known
   Recognised what;
   friend bool operator==(const Process&, const Process&) = default;
 };

@@ -14,14 +14,19 @@ using State = KnownStage::State;
 
 std::map<int, int> stands_for(const std::map<int, KnownStage>& stages,
                               const std::vector<std::vector<int>>& jobs) {
-  std::map<int, std::set<std::size_t>> jobs_of;
-  for (std::size_t job = 0; job < jobs.size(); ++job)
-    for (const int id : jobs[job]) jobs_of[id].insert(job);
+  // Ascending, as the jobs are visited in order. Small: a driver may name a stage in each of many jobs.
+  std::map<int, std::vector<std::size_t>> jobs_of;
+  for (std::size_t job = 0; job < jobs.size(); ++job) {
+    for (const int id : jobs[job]) {
+      if (stages.count(id) > 0) jobs_of[id].push_back(job);
+    }
+  }
   // Two stages of one job compute the same RDD for two shuffles: neither stands for the other.
   const auto share_a_job = [&](int a, int b) {
+    const auto& of_a = jobs_of[a];
     const auto& of_b = jobs_of[b];
-    return std::any_of(jobs_of[a].begin(), jobs_of[a].end(),
-                       [&](std::size_t job) { return of_b.count(job) > 0; });
+    return std::any_of(of_a.begin(), of_a.end(),
+                       [&](std::size_t job) { return std::binary_search(of_b.begin(), of_b.end(), job); });
   };
   std::map<int, int> found;
   std::map<int, int> writers;  // by RDD, the last one so far

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spark/watcher.h"
 
-#include "os/clock.h"
-
 #include <chrono>
 #include <csignal>
 #include <utility>
@@ -11,11 +9,12 @@
 
 namespace berth::spark {
 
-Watcher::Watcher(const std::filesystem::path& proc_root, double interval_s, OpenFile open)
-    : collector_(
+Watcher::Watcher(const std::filesystem::path& proc_root, double interval_s, OpenFile open, os::Clock clock)
+    : clock_(std::move(clock)),
+      collector_(
           proc_root, [this](const std::string& url) { return client_.get(url); }, std::move(open)),
       // Before anything is decided about a workload, it is known to be Spark's.
-      latest_(std::make_shared<const Observation>(collector_.processes(os::epoch_s()))) {
+      latest_(std::make_shared<const Observation>(collector_.processes(clock_.now()))) {
   // Signals are the event loop's.
   sigset_t all;
   sigset_t before;
@@ -57,8 +56,8 @@ void Watcher::run(double interval_s) {
     if (std::exchange(look_again_, false)) collector_.look_again();
     lock.unlock();
     const bool ask = Clock::now() >= ask_at;
-    auto found = std::make_shared<const Observation>(ask ? collector_.collect(os::epoch_s())
-                                                         : collector_.processes(os::epoch_s()));
+    auto found = std::make_shared<const Observation>(
+        ask ? collector_.collect(clock_.now(), clock_.wall_ahead_s()) : collector_.processes(clock_.now()));
     if (ask) ask_at = Clock::now() + interval;
     lock.lock();
     latest_ = std::move(found);

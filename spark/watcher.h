@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "os/clock.h"
 #include "spark/collector.h"
 #include "spark/http_get.h"
 
@@ -16,8 +17,9 @@ namespace berth::spark {
 // Collects on a thread of its own and hands back values: drivers may answer at any time.
 class Watcher {
  public:
-  // Looks every `interval_s` seconds. The thread calls `open`; see Collector.
-  Watcher(const std::filesystem::path& proc_root, double interval_s, OpenFile open = {});
+  // Looks every `interval_s` seconds. The thread calls `open` and `clock`; see Collector.
+  Watcher(const std::filesystem::path& proc_root, double interval_s, OpenFile open = {},
+          os::Clock clock = os::Clock());
   // Gives up the work under way, within about a second.
   ~Watcher();
   Watcher(const Watcher&) = delete;
@@ -31,6 +33,7 @@ class Watcher {
  private:
   void run(double interval_s);
 
+  const os::Clock clock_;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::atomic<bool> stop_{false};

@@ -59,7 +59,7 @@ struct ProcessV2 {
   unsigned compute_instance;
 };
 static_assert(sizeof(ProcessV1) == 16 && sizeof(ProcessV2) == 24);
-// Drivers 535.43 to 535.86 write a longer structure through _v3; there is room for it.
+// Drivers 535.43 to 535.86 write a longer structure through _v3; there is space for it.
 constexpr std::size_t kLongestProcess = 32;
 constexpr unsigned kMostProcesses = 1024;
 constexpr std::size_t kNameRoom = 128;

@@ -85,9 +85,9 @@ std::string to_json(const model::Admission& answer, const std::string& decision)
 
 bool Admissions::Node::enforces() const { return std::string_view(mode) == "enforce"; }
 
-Admissions::Admissions(const std::filesystem::path& runtime_dir, NodeNow node,
+Admissions::Admissions(const std::filesystem::path& runtime_dir, os::Clock clock, NodeNow node,
                        std::optional<std::string>& warning)
-    : node_(std::move(node)), reservations_(runtime_dir, warning) {}
+    : clock_(std::move(clock)), node_(std::move(node)), reservations_(runtime_dir, clock_, warning) {}
 
 void Admissions::add_arrived(const std::vector<std::string>& workloads) {
   arrived_.insert(arrived_.end(), workloads.begin(), workloads.end());
@@ -154,7 +154,7 @@ void Admissions::set_pending(bool with_room) {
 
 void Admissions::show_pending() { set_pending(node_().enforces()); }
 
-// The node now, with the capacity that it advertises since the last tick.
+// The host now, with the capacity that it advertises since the last tick.
 policies::Host Admissions::host_as_advertised(const Node& node) {
   show_pending();
   const model::Advertised shown = node.observer.snapshot().advertised;
@@ -164,7 +164,7 @@ policies::Host Admissions::host_as_advertised(const Node& node) {
   return host;
 }
 
-// The node for a newcomer. All other awaited work is in its place. Where such work has no place at present,
+// The host for a newcomer. All other awaited work is in its place. Where such work has no place at present,
 // its promised resources stay set aside.
 policies::Host Admissions::host_with_promises(const Node& node, const std::string& but) {
   policies::Host host = host_as_advertised(node);
@@ -199,6 +199,7 @@ model::Result<Admissions::Answer> Admissions::admit(const std::string& request, 
   const bool renewed = before && is_same_request(before->request, parsed->request);
   model::Admission answer = judge(node, parsed->request);
   answer.time = now;
+  answer.wall_ahead_s = clock_.wall_ahead_s();
   std::string decision = renewed && answer.admitted ? before->decision : "";
   if (decision.empty()) {
     decision = policies::decision_id(now, kPlacement, kAdmit, answer.request.id,
@@ -250,7 +251,7 @@ std::string Admissions::json(double now) {
   for (const auto& [id, bins] : policies::take_best(host, node.observer.snapshot().pending)) {
     if (!bins.fitting.empty()) places.emplace(id, bins.fitting.front());
   }
-  json_ = reservations_json(node.observer.snapshot().host, now, reservations_, places);
+  json_ = reservations_json(node.observer.snapshot().host, now, clock_.wall_ahead_s(), reservations_, places);
   return *json_;
 }
 

@@ -7,6 +7,7 @@
 #include "model/error.h"
 #include "model/placement_findings.h"
 #include "model/snapshot.h"
+#include "os/clock.h"
 #include "policies/placement/host.h"
 
 #include <filesystem>
@@ -21,7 +22,7 @@ namespace berth::daemon {
 // Decides whether work that is to start may, keeps a place for it until it comes, and gives it that place.
 class Admissions {
  public:
-  // The node as the last tick left it.
+  // The host as the last tick left it.
   struct Node {
     Observer& observer;
     const policies::PolicySettings& settings;
@@ -34,7 +35,8 @@ class Admissions {
   using NodeNow = std::function<Node()>;
 
   // Reads what an earlier daemon promised. `warning` says where a part of it is lost.
-  Admissions(const std::filesystem::path& runtime_dir, NodeNow node, std::optional<std::string>& warning);
+  Admissions(const std::filesystem::path& runtime_dir, os::Clock clock, NodeNow node,
+             std::optional<std::string>& warning);
 
   // An answer, and what it changed.
   struct Answer {
@@ -63,7 +65,7 @@ class Admissions {
   void set_pending(bool with_room);
   // Takes the room that a plan made for reservations, by id; none where there is no entry.
   void set_room(const std::map<std::string, model::Resources>& room) { reservations_.set_room(room); }
-  // The node has changed: what was computed from it is made anew.
+  // The host has changed: what was computed from it is made anew.
   void forget_node();
 
   std::size_t size() const { return reservations_.size(); }
@@ -75,6 +77,7 @@ class Admissions {
   std::vector<std::string> kept_gpus(const Node& node, const Reservation& reservation) const;
   model::Admission judge(const Node& node, const model::PendingWorkload& request);
 
+  os::Clock clock_;
   NodeNow node_;
   Reservations reservations_;
   std::vector<std::string> arrived_;

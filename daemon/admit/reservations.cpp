@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-// Room for the largest number of requests, with the longest names.
+// Enough for the largest number of requests, with the longest names.
 constexpr std::uintmax_t kMostBytes = std::uintmax_t{64} << 20;
 
 constexpr std::array<std::string_view, 3> kUnitSuffixes{".service", ".scope", ".slice"};
@@ -48,8 +48,8 @@ json request_of(const Reservation& reservation) {
   return document;
 }
 
-json to_document(const Reservation& reservation) {
-  return {{"since", reservation.since},
+json to_document(const Reservation& reservation, const os::Clock& clock) {
+  return {{"since_boot_s", clock.since_boot(reservation.since)},
           {"hold_s", reservation.hold_s},
           {"decision", reservation.decision},
           {"gpus", reservation.gpus},
@@ -60,11 +60,15 @@ json place_of(const model::FittingBin& bin) {
   return {{"numa", bin.numa}, {"cpus", bin.cpus.to_string()}, {"gpus", bin.gpus}};
 }
 
-model::Result<Reservation> read_one(const json& element) {
+model::Result<Reservation> read_one(const json& element, const os::Clock& clock) {
   auto parsed = model::parse_request(model::json_text(element.at("request")));
   if (!parsed) return model::fail(parsed.error());
+  // Earlier versions kept the time of the wall clock.
+  const double since = element.contains("since_boot_s")
+                           ? clock.of_boot(element.at("since_boot_s").get<double>())
+                           : element.at("since").get<double>();
   Reservation read{.request = std::move(parsed->request),
-                   .since = element.at("since").get<double>(),
+                   .since = since,
                    .hold_s = element.at("hold_s").get<double>(),
                    .gpus = element.value("gpus", std::vector<std::string>()),
                    .decision = element.value("decision", std::string())};
@@ -93,12 +97,13 @@ bool is_meant(const std::string& request, const std::string& workload) {
   return false;
 }
 
-Reservations::Reservations(const std::filesystem::path& runtime_dir, std::optional<std::string>& warning)
-    : file_(runtime_dir / "reservations.json") {
+Reservations::Reservations(const std::filesystem::path& runtime_dir, os::Clock clock,
+                           std::optional<std::string>& warning)
+    : file_(runtime_dir / "reservations.json"), clock_(std::move(clock)) {
   warning = os::read_document(file_, kMostBytes, [this](const json& document) {
     std::optional<std::string> wrong;
     for (const json& element : document) {
-      auto read = read_one(element);
+      auto read = read_one(element, clock_);
       if (!read) {
         wrong = read.error().message();
       } else if (held_.size() < kMost && !find(read->request.id)) {
@@ -132,7 +137,6 @@ bool Reservations::release(const std::string& id) {
 
 std::vector<Reservation> Reservations::expire(double now,
                                               const std::function<bool(const std::string&)>& has_come) {
-  for (Reservation& held : held_) held.since = std::min(held.since, now);
   return remove_if(
       [&](const Reservation& held) { return now >= held.until() && !has_come(held.request.id); });
 }
@@ -189,24 +193,25 @@ std::vector<Reservation> Reservations::remove_if(const std::function<bool(const 
 
 model::Result<void> Reservations::save() const {
   json document = json::array();
-  for (const Reservation& held : held_) document.push_back(to_document(held));
+  for (const Reservation& held : held_) document.push_back(to_document(held, clock_));
   return os::replace_file(file_, model::json_text(document) + "\n");
 }
 
-std::string reservations_json(const std::string& host, double time, const Reservations& reservations,
+std::string reservations_json(const std::string& host, double time, double wall_ahead_s,
+                              const Reservations& reservations,
                               const std::map<std::string, model::FittingBin>& places) {
   json list = json::array();
   for (const Reservation& held : reservations.all()) {
     const auto place = places.find(held.request.id);
     list.push_back({{"request", request_of(held)},
                     {"decision", held.decision},
-                    {"since", held.since},
-                    {"until", held.until()},
+                    {"since", held.since + wall_ahead_s},
+                    {"until", held.until() + wall_ahead_s},
                     {"place", place == places.end() ? json(nullptr) : place_of(place->second)}});
   }
   return model::json_text({{"schema", "berth.reservations/1"},
                            {"host", host},
-                           {"time", time},
+                           {"time", time + wall_ahead_s},
                            {"reservations", std::move(list)}});
 }
 

@@ -5,6 +5,7 @@
 #include "model/placement_findings.h"
 #include "model/snapshot.h"
 #include "model/straggler_findings.h"
+#include "os/clock.h"
 
 #include <cstddef>
 #include <filesystem>
@@ -41,7 +42,9 @@ class Reservations {
   static constexpr std::size_t kMost = 1000;
 
   // Reads an earlier daemon's file. A file that cannot be read counts as none, and `warning` has the reason.
-  Reservations(const std::filesystem::path& runtime_dir, std::optional<std::string>& warning);
+  // `clock` is that of all times here; the file keeps them as seconds since the boot.
+  Reservations(const std::filesystem::path& runtime_dir, os::Clock clock,
+               std::optional<std::string>& warning);
 
   // Adds a reservation as the last one. One of the same id is replaced, and keeps its turn if the request is
   // the same. Error refused where there are kMost. Error io where it could not be written down; it is in
@@ -49,8 +52,7 @@ class Reservations {
   model::Result<void> hold(Reservation reservation);
   // Ends it; false where there is none.
   bool release(const std::string& id);
-  // Ends those whose time is over, and returns them. One that was made in the future, by a clock that was set
-  // back, lasts its time from now on. Those whose id `has_come` are left to meet().
+  // Ends those whose time is over, and returns them. Those whose id `has_come` are left to meet().
   std::vector<Reservation> expire(double now, const std::function<bool(const std::string&)>& has_come);
   // Ends those that `came` (a workload's id) fulfils, at most one each, the oldest, and returns them.
   std::vector<Reservation> meet(const std::string& came);
@@ -69,12 +71,14 @@ class Reservations {
   std::vector<Reservation> remove_if(const std::function<bool(const Reservation&)>& ends);
 
   std::filesystem::path file_;
+  os::Clock clock_;
   std::vector<Reservation> held_;
 };
 
 // A berth.reservations/1 document: oldest first, each with its place. `places` is by request id; a request
-// without a place is not in it.
-std::string reservations_json(const std::string& host, double time, const Reservations& reservations,
+// without a place is not in it. `wall_ahead_s`: of Snapshot.
+std::string reservations_json(const std::string& host, double time, double wall_ahead_s,
+                              const Reservations& reservations,
                               const std::map<std::string, model::FittingBin>& places);
 
 }  // namespace berth::daemon

@@ -21,25 +21,31 @@ namespace berth::daemon {
 // without its journal.
 class Actuators {
  public:
-  // `own_host`: the tree is this host's, so that its units are changed through this host's systemd. Error
-  // where the journal cannot be opened. Without systemd, units are written directly, and systemd() has the
-  // reason.
+  // How units are changed. Only systemd changes the units that it runs on this host.
+  enum class Units { through_systemd, directly_without_systemd, directly_in_other_tree };
+
+  // Error where the journal cannot be opened. systemd need not answer yet.
   static model::Result<std::unique_ptr<Actuators>> open(const cgroup::Hierarchy& hierarchy,
                                                         const std::filesystem::path& state_dir,
-                                                        const std::filesystem::path& sys_root, bool own_host);
+                                                        const std::filesystem::path& sys_root, Units units);
 
   cgroup::Writer& writer() { return writer_; }
   const cgroup::UndoJournal& journal() const { return *journal_; }
   // nullptr where units are not stopped through systemd, but by signals.
   cgroup::UnitStopper* units() { return systemd_.get(); }
-  // nullptr where systemd cannot be asked.
+  // nullptr where there is no systemd.
   cgroup::ScopeMaker* scopes() { return systemd_.get(); }
+  // Whether systemd answered when it was last greeted.
   const model::Capability& systemd() const { return systemd_capability_; }
+  // Greets systemd again, if it did not answer the last time.
+  void greet_systemd();
+  // From now on each change waits for systemd's answer.
+  void be_patient();
 
  private:
   Actuators(const cgroup::Hierarchy& hierarchy, const std::filesystem::path& sys_root,
             std::unique_ptr<cgroup::UndoJournal> journal, std::unique_ptr<cgroup::SystemdOwner> systemd,
-            model::Capability systemd_capability);
+            std::string without_systemd);
 
   std::unique_ptr<cgroup::UndoJournal> journal_;
   cgroup::DirectOwner direct_;

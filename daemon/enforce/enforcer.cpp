@@ -107,6 +107,10 @@ void Enforcer::release_forgotten(const model::Plan& plan, std::vector<LogEntry>&
   }
 }
 
+void Enforcer::take_over(const std::vector<cgroup::UndoRecord>& records) {
+  for (const auto& record : records) attempts_.try_emplace({record.path, record.attribute()}, 1);
+}
+
 // Releases all values of a workload that berth leaves alone, except the one that an alarm is about.
 void Enforcer::leave_alone(const std::string& id, Unmanaged why, double now, std::vector<LogEntry>& entries) {
   for (const Attribute attribute : kAttributes) {

@@ -59,6 +59,9 @@ class Enforcer {
   std::vector<LogEntry> apply(const model::Plan& plan, const model::Snapshot& snapshot, const Found& found,
                               std::chrono::milliseconds budget);
 
+  // Puts back what an earlier berthd changed and could not restore, as soon as that succeeds.
+  void take_over(const std::vector<cgroup::UndoRecord>& records);
+
   // Tries again actions that berth gave up after an error, or after a foreign write.
   void retry_failed();
   void retry_foreign();

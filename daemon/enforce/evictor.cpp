@@ -6,6 +6,7 @@
 #include "daemon/enforce/shadow.h"
 #include "daemon/ledger/enforcer_log.h"
 #include "model/json.h"
+#include "os/log.h"
 #include "spark/shared_now.h"
 
 #include <algorithm>
@@ -68,14 +69,19 @@ model::Result<std::vector<LogEntry>> Evictor::begin(const cgroup::FoundWorkload&
   if (const auto why = refusal(target, workload)) {
     return model::fail(ErrorKind::refused, fmt::format("{} is not evicted: {}", id, *why));
   }
-  // The snapshot can be seconds old. The workload may be alone again soon, so the error is transient.
-  if (const auto shared = spark::shared_now(options_.proc_root, id)) {
-    return model::fail(ErrorKind::transient, fmt::format("{} is not evicted now: {}", id, *shared));
-  }
+  // Before the list of processes: then it is of one run, as long as the group was not empty.
+  auto watch = cgroup::EmptyWatch::of(*target.cgroup);
+  if (!watch) return model::fail(watch.error());
   auto processes = cgroup::Processes::of(*target.cgroup);
   if (!processes) return model::fail(processes.error());
-  if (!target.cgroup->is_current() || processes->empty()) {
+  // A list of processes that fork faster than they are listed may be empty.
+  if (!target.cgroup->is_current() ||
+      (processes->empty() && !cgroup::is_populated(*target.cgroup).value_or(false))) {
     return model::fail(ErrorKind::gone, fmt::format("{} has no processes any more", id));
+  }
+  // The snapshot can be seconds old. The workload may be alone again soon, so the error is transient.
+  if (const auto shared = spark::shared_now(options_.proc_root, id, cgroup::pids_below(*target.cgroup))) {
+    return model::fail(ErrorKind::transient, fmt::format("{} is not evicted now: {}", id, *shared));
   }
   const double begun = options_.monotonic();
   Victim victim{.cgroup = target.cgroup,
@@ -86,7 +92,9 @@ model::Result<std::vector<LogEntry>> Evictor::begin(const cgroup::FoundWorkload&
                 .grace_s = eviction->grace_s,
                 .began_at = begun,
                 .next_at = begun,
-                .last = std::move(*processes)};
+                .last = std::move(*processes),
+                .watch = std::move(*watch),
+                .invocation = cgroup::invocation_of(*target.cgroup)};
   marks_.by_workload[id] = {.cgroup_id = target.cgroup->id(), .evicted_at = now};
   // An eviction by hand does not hold replacements.
   if (workload.spark && action.policy != kByHand) marks_.apps[workload.spark->app] = now;
@@ -114,25 +122,42 @@ LogEntry Evictor::entry_of(const Victim& victim, double now, std::string step) c
   return entry;
 }
 
+// Whether the processes `now`, listed before this is asked, are those of the run that was to end, or were
+// started by them.
+bool Evictor::is_same_run(const Victim& victim, const cgroup::Processes& now) {
+  if (!victim.cgroup->is_current() || cgroup::invocation_of(*victim.cgroup) != victim.invocation)
+    return false;
+  return !victim.watch.may_have_been_empty() || now.share_living(victim.last);
+}
+
+bool Evictor::is_same_run(const Victim& victim) {
+  const auto now = cgroup::Processes::of(*victim.cgroup);
+  return now && is_same_run(victim, *now);
+}
+
 // Whether the victim has ended or was replaced: then other processes run there.
 bool Evictor::has_ended(Victim& victim, double now, std::vector<LogEntry>& entries) {
   const double took_s = options_.monotonic() - victim.began_at;
   const auto populated = cgroup::is_populated(*victim.cgroup);
   const bool gone = populated ? !*populated : populated.error().kind() == ErrorKind::gone;
   if (gone || !victim.cgroup->is_current()) {
+    if (victim.unanswered) {  // systemd has done it since
+      entries.push_back(*std::exchange(victim.unanswered, std::nullopt));
+      ++counts_.terminate;
+    }
     LogEntry entry = entry_of(victim, now, "end");
     entry.reason = fmt::format("ended {:.1f} s after its eviction began", took_s);
     end(victim, std::move(entry), entries);
     return true;
   }
-  const bool any_alive = victim.last.any_alive();
   // If the processes cannot be listed just now, the last list stays.
   auto processes = cgroup::Processes::of(*victim.cgroup);
-  if (!processes || processes->empty()) return false;
-  if (any_alive) {
-    victim.last = std::move(*processes);
+  if (!processes) return false;
+  if (is_same_run(victim, *processes)) {
+    if (!processes->empty()) victim.last = std::move(*processes);
     return false;
   }
+  if (!processes->any_alive()) return false;  // the next look tells
   LogEntry entry = entry_of(victim, now, "end");
   entry.result = "left";
   entry.reason = fmt::format(
@@ -145,8 +170,13 @@ bool Evictor::has_ended(Victim& victim, double now, std::vector<LogEntry>& entri
 
 void Evictor::end(Victim& victim, LogEntry entry, std::vector<LogEntry>& entries) {
   marks_.ended_at = entry.time;
-  marks_.by_workload.erase(entry.workload);
-  if (entry.result != "left") ++counts_.ended;
+  if (entry.result == "left") {
+    marks_.by_workload[entry.workload] = {.cgroup_id = victim.cgroup->id(), .evicted_at = std::nullopt};
+  } else {
+    marks_.by_workload.erase(entry.workload);
+    if (victim.action.policy != kByHand) ended_[entry.workload] = {.at = options_.monotonic()};
+    ++counts_.ended;
+  }
   entries.push_back(std::move(entry));
   victim.over = true;
 }
@@ -197,17 +227,21 @@ void Evictor::terminate(Victim& victim, double now, std::vector<LogEntry>& entri
   }
   if (units != nullptr) {
     entry.new_value = "StopUnit";
-    const auto stopped = units->stop_unit(victim.unit);
+    const auto stopped = units->stop_unit(
+        victim.unit, [&victim] { return victim.cgroup->is_current() && is_same_run(victim); });
     if (!stopped && stopped.error().kind() == ErrorKind::transient && ++victim.failures < kMostFailures) {
       victim.next = EvictionStep::terminate;
       victim.next_at = options_.monotonic() + kRetry_s;
+      victim.unanswered = std::move(entry);
       return;
     }
+    victim.unanswered.reset();
     if (!stopped && stopped.error().kind() != ErrorKind::gone) {
       // If it were killed now, systemd would start it again, or others would end with it.
       return give_up(victim, std::move(entry), stopped.error().message(), entries);
     }
-    // If systemd has forgotten the unit, it does not start it again.
+    // If systemd has forgotten the unit, it does not start it again. If only the run is over, the signal goes
+    // to processes of that run that are left.
     if (!stopped) entry.new_value.clear();
   }
   if (entry.new_value.empty()) {
@@ -233,6 +267,7 @@ void Evictor::kill(Victim& victim, double now, std::vector<LogEntry>& entries) {
     return give_up(victim, std::move(entry),
                    fmt::format("it still runs {:.0f} s after it was killed", kKillPatience_s), entries);
   }
+  if (!is_same_run(victim)) return;  // the next look tells
   if (const auto done = cgroup::kill_all(*victim.cgroup); !done) {
     if (done.error().kind() == ErrorKind::gone) return;  // the next look notices that
     if (++victim.failures < kMostFailures) return;
@@ -271,6 +306,7 @@ std::vector<LogEntry> Evictor::abandon(double now, const std::string& reason) {
     entries.push_back(std::move(entry));
   }
   victims_.clear();
+  ended_.clear();
   marks_ = {};
   return entries;
 }
@@ -290,7 +326,30 @@ void Evictor::spare(const cgroup::FoundWorkload& target) {
   marks_.by_workload[target.identity.id] = {.cgroup_id = target.cgroup->id(), .evicted_at = std::nullopt};
 }
 
+void Evictor::spare_those_that_came_back(const std::map<std::string, cgroup::FoundWorkload>& found) {
+  for (auto at = ended_.begin(); at != ended_.end();) {
+    auto& [id, ended] = *at;
+    const auto mark = marks_.by_workload.find(id);
+    const bool spared = mark != marks_.by_workload.end() && !mark->second.evicted_at &&
+                        mark->second.cgroup_id == ended.spared_run;
+    const bool over = options_.monotonic() - ended.at > kComesBack_s;
+    if (over || victims_.contains(id)) {
+      if (over && spared) marks_.by_workload.erase(mark);
+      at = ended_.erase(at);
+      continue;
+    }
+    const auto again = found.find(id);
+    if (!spared && again != found.end() && cgroup::is_populated(*again->second.cgroup).value_or(false)) {
+      spare(again->second);
+      ended.spared_run = again->second.cgroup->id();
+      os::log_info("{} came back after its eviction, and is spared for up to {:.0f} s", id, kComesBack_s);
+    }
+    ++at;
+  }
+}
+
 void Evictor::forget_departed(const std::map<std::string, cgroup::FoundWorkload>& found) {
+  spare_those_that_came_back(found);
   std::erase_if(marks_.by_workload, [&](const auto& item) {
     const auto living = found.find(item.first);
     return victims_.count(item.first) == 0 &&

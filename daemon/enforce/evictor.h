@@ -40,6 +40,8 @@ struct EvictionCounts {
 // further step follows.
 class Evictor {
  public:
+  static constexpr double kComesBack_s = 60;
+
   struct Options {
     std::filesystem::path proc_root = "/proc";
     std::function<cgroup::UnitStopper*()> units;  // nullptr where systemd cannot be asked
@@ -77,7 +79,8 @@ class Evictor {
   std::vector<LogEntry> let_go(const std::string& id, double now, const std::string& reason);
   // Marks this run as one that cannot be evicted, for later snapshots.
   void spare(const cgroup::FoundWorkload& target);
-  // Forgets runs that are over.
+  // Forgets runs that are over. Spares a run that began within kComesBack_s of its predecessor's end: the
+  // next victim is another one.
   void forget_departed(const std::map<std::string, cgroup::FoundWorkload>& found);
   // Lets evictions that failed be tried again.
   void retry_failed();
@@ -96,12 +99,18 @@ class Evictor {
     double next_at = 0;
     std::optional<double> killed_at = std::nullopt;
     std::uint32_t failures = 0;
-    cgroup::Processes last;  // as of the last look
+    std::optional<LogEntry> unanswered = std::nullopt;  // systemd may still stop the unit
+    cgroup::Processes last;                             // as of the last look
+    cgroup::EmptyWatch watch;
+    std::string invocation;  // of a unit's run
     bool over = false;
 
     const model::EvictAction& eviction() const { return std::get<model::EvictAction>(action.what); }
   };
 
+  void spare_those_that_came_back(const std::map<std::string, cgroup::FoundWorkload>& found);
+  static bool is_same_run(const Victim& victim, const cgroup::Processes& now);
+  static bool is_same_run(const Victim& victim);
   LogEntry entry_of(const Victim& victim, double now, std::string step) const;
   bool has_ended(Victim& victim, double now, std::vector<LogEntry>& entries);
   void end(Victim& victim, LogEntry entry, std::vector<LogEntry>& entries);
@@ -114,6 +123,12 @@ class Evictor {
 
   Options options_;
   std::map<std::string, Victim> victims_;
+  // A victim that has ended.
+  struct Ended {
+    double at = 0;                 // monotonic seconds
+    std::uint64_t spared_run = 0;  // the cgroup id of a run that came back
+  };
+  std::map<std::string, Ended> ended_;  // by workload; without those that an operator chose
   EvictionMarks marks_;
   EvictionCounts counts_;
 };

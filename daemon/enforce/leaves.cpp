@@ -210,7 +210,8 @@ void Leaves::end_with_former_runs(const Scene& scene, double now, std::vector<Lo
     if (!cgroup::is_scope(leaf) || known.run == 0 || run == 0 || run == known.run) continue;
     if (!known.found || options_.monotonic() < known.back.again_at) continue;
     asked_ = true;
-    const auto stopped = scopes->stop_unit(std::string(cgroup::last_component(leaf)));
+    const auto stopped = scopes->stop_unit(std::string(cgroup::last_component(leaf)),
+                                           [] { return true; });  // a scope never restarts
     known.back.again_at = options_.monotonic() + kRetry_s;
     if (!stopped) pause_after(stopped.error());
     LogEntry entry;

@@ -22,7 +22,7 @@
 namespace berth::daemon {
 
 // Gives each executor that shares its best-effort workload with others a cgroup of its own, a leaf, so that
-// it can be evicted by itself. It also takes leaves back (docs/spark.md, a leaf for each executor).
+// it can be evicted by itself. It also takes leaves back (docs/leaves.md).
 //
 // A leaf is a transient scope beside a unit, or a directory beside a cgroup where no systemd runs. One leaf
 // at most is made a tick, and a failed attempt is repeated after a minute at the earliest. The list of leaves

@@ -6,8 +6,10 @@
 
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include "daemon/ledger/message_ids.h"
+#include "model/plain_text.h"
 #include "os/log.h"
 
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -56,7 +58,7 @@ os::LogLevel level_of(int priority) {
   return os::LogLevel::info;
 }
 
-void send(const std::vector<std::string>& fields, int priority, const std::string& message) {
+void send(const std::vector<std::string>& fields) {
   std::vector<iovec> parts;
   parts.reserve(fields.size());
   for (const auto& field : fields) {
@@ -65,7 +67,17 @@ void send(const std::vector<std::string>& fields, int priority, const std::strin
         {const_cast<char*>(field.data()), field.size()});  // NOLINT(cppcoreguidelines-pro-type-const-cast)
   }
   sd_journal_sendv(parts.data(), static_cast<int>(parts.size()));
-  if (!os::stderr_is_journal()) os::log_line(level_of(priority), message);
+}
+
+// Values may be of others. The id of a workload stays as it is, but for invisible characters: users look for
+// it.
+std::vector<std::string> made_plain(std::vector<std::string> fields) {
+  for (std::string& field : fields) {
+    const std::size_t value = field.find('=') + 1;
+    const std::size_t most = field.starts_with("MESSAGE=") ? model::kMostLineBytes : model::kMostFieldBytes;
+    field.replace(value, std::string::npos, model::plain_text(std::string_view(field).substr(value), most));
+  }
+  return fields;
 }
 
 // "evict a.service: terminate by StopUnit", "evict a.service: end".
@@ -120,28 +132,22 @@ std::string describe(const LogEntry& entry) {
   return what;
 }
 
-void announce(const LogEntry& entry) {
-  const int priority = priority_of(entry);
-  const std::string message = describe(entry);
+std::vector<std::string> journal_fields(const LogEntry& entry) {
   std::vector<std::string> fields{
-      "MESSAGE=" + message,
-      fmt::format("PRIORITY={}", priority),
-      "SYSLOG_IDENTIFIER=berthd",
-      "BERTH_WORKLOAD=" + entry.workload,
-      "BERTH_ATTRIBUTE=" + entry.attribute,
-      "BERTH_OLD=" + entry.old_value,
-      "BERTH_NEW=" + entry.new_value,
-      "BERTH_DECISION=" + entry.decision,
-      "BERTH_MODE=" + entry.mode,
-      "BERTH_RESULT=" + entry.result,
+      "MESSAGE=" + describe(entry),         fmt::format("PRIORITY={}", priority_of(entry)),
+      "SYSLOG_IDENTIFIER=berthd",           "BERTH_WORKLOAD=" + entry.workload,
+      "BERTH_ATTRIBUTE=" + entry.attribute, "BERTH_OLD=" + entry.old_value,
+      "BERTH_NEW=" + entry.new_value,       "BERTH_DECISION=" + entry.decision,
+      "BERTH_MODE=" + entry.mode,           "BERTH_RESULT=" + entry.result,
   };
   if (const char* id = message_id_of(entry)) fields.push_back(fmt::format("MESSAGE_ID={}", id));
   if (entry.error) fields.push_back("BERTH_ERROR=" + *entry.error);
-  send(fields, priority, message);
+  return made_plain(std::move(fields));
 }
 
-void announce_event(const char* message_id, int priority, const std::string& message, std::string_view mode,
-                    const std::string& workload, const std::string& decision) {
+std::vector<std::string> journal_fields(const char* message_id, int priority, const std::string& message,
+                                        std::string_view mode, const std::string& workload,
+                                        const std::string& decision) {
   std::vector<std::string> fields{
       "MESSAGE=" + message,
       fmt::format("PRIORITY={}", priority),
@@ -151,7 +157,18 @@ void announce_event(const char* message_id, int priority, const std::string& mes
   };
   if (!workload.empty()) fields.push_back("BERTH_WORKLOAD=" + workload);
   if (!decision.empty()) fields.push_back("BERTH_DECISION=" + decision);
-  send(fields, priority, message);
+  return made_plain(std::move(fields));
+}
+
+void announce(const LogEntry& entry) {
+  send(journal_fields(entry));
+  if (!os::stderr_is_journal()) os::log_line(level_of(priority_of(entry)), describe(entry));
+}
+
+void announce_event(const char* message_id, int priority, const std::string& message, std::string_view mode,
+                    const std::string& workload, const std::string& decision) {
+  send(journal_fields(message_id, priority, message, mode, workload, decision));
+  if (!os::stderr_is_journal()) os::log_line(level_of(priority), message);
 }
 
 }  // namespace berth::daemon

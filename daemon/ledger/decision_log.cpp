@@ -18,10 +18,19 @@ constexpr const char* kSchema = R"(
   CREATE TABLE IF NOT EXISTS decisions (
     id INTEGER PRIMARY KEY, time REAL NOT NULL, decision TEXT NOT NULL, mode TEXT NOT NULL, kind TEXT NOT NULL,
     workload TEXT NOT NULL, attribute TEXT NOT NULL, old TEXT NOT NULL, new TEXT NOT NULL, policy TEXT NOT NULL,
-    reason TEXT NOT NULL, result TEXT NOT NULL, error TEXT);
+    reason TEXT NOT NULL, result TEXT NOT NULL, error TEXT,
+    boot INTEGER NOT NULL DEFAULT 0, since_boot_s REAL NOT NULL DEFAULT 0);
   CREATE INDEX IF NOT EXISTS decisions_by_time ON decisions (time);
   CREATE INDEX IF NOT EXISTS decisions_by_id ON decisions (decision);
+  CREATE TABLE IF NOT EXISTS boots (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE);
 )";
+// Files of earlier versions lack two columns.
+constexpr const char* kBootColumns = R"(
+  ALTER TABLE decisions ADD COLUMN boot INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE decisions ADD COLUMN since_boot_s REAL NOT NULL DEFAULT 0;
+)";
+constexpr const char* kBootIndex =
+    "CREATE INDEX IF NOT EXISTS decisions_by_age ON decisions (boot, since_boot_s)";
 
 // Of a row with all columns in the table's order, but the first.
 LogEntry entry_of(const os::Database::Statement& row) {
@@ -38,15 +47,39 @@ LogEntry entry_of(const os::Database::Statement& row) {
 
 }  // namespace
 
-DecisionLog::DecisionLog(const std::filesystem::path& state_dir, double retention_s)
-    : file_(state_dir / "decisions.db"), retention_s_(retention_s) {
+DecisionLog::DecisionLog(const std::filesystem::path& state_dir, double retention_s, os::Clock clock,
+                         const std::string& boot_id)
+    : file_(state_dir / "decisions.db"),
+      retention_s_(retention_s),
+      clock_(std::move(clock)),
+      pruned_at_(clock_.now()) {
   auto opened = os::Database::open(file_, "decision log");
-  const auto made = opened ? opened->run(kSchema, "creating the tables") : model::fail(opened.error());
-  if (made) {
-    database_ = std::make_unique<os::Database>(*std::move(opened));
-  } else {
-    problem_ = made.error().message();
+  if (opened) database_ = std::make_unique<os::Database>(*std::move(opened));
+  const auto made = database_ ? prepare(boot_id) : model::fail(opened.error());
+  if (made) return;
+  database_.reset();
+  problem_ = made.error().message();
+}
+
+// Makes the tables as far as they are missing, and gives the boot a number.
+model::Result<void> DecisionLog::prepare(const std::string& boot_id) {
+  if (auto made = database_->run(kSchema, "creating the tables"); !made) return made;
+  if (!database_->prepare("SELECT boot, since_boot_s FROM decisions")) {
+    if (auto added = database_->run(kBootColumns, "adding columns"); !added) return added;
   }
+  if (auto made = database_->run(kBootIndex, "creating an index"); !made) return made;
+  if (boot_id.empty()) return {};
+  auto insert = database_->prepare("INSERT OR IGNORE INTO boots (id) VALUES (?)");
+  if (!insert) return model::fail(insert.error());
+  insert->bind(1, boot_id);
+  if (const auto inserted = insert->step(); !inserted) return model::fail(inserted.error());
+  auto select = database_->prepare("SELECT number FROM boots WHERE id = ?");
+  if (!select) return model::fail(select.error());
+  select->bind(1, boot_id);
+  const auto found = select->step();
+  if (!found) return model::fail(found.error());
+  if (*found) boot_ = select->number(0);
+  return {};
 }
 
 void DecisionLog::append(const std::vector<LogEntry>& entries) {
@@ -57,7 +90,7 @@ void DecisionLog::append(const std::vector<LogEntry>& entries) {
   if (!database_) return;
 
   auto stored = store(entries);
-  if (stored && entries.back().time - pruned_at_ >= kPruneInterval_s) stored = prune(entries.back().time);
+  if (stored && clock_.now() - pruned_at_ >= kPruneInterval_s) stored = prune();
   problem_ = stored ? std::nullopt : std::optional(stored.error().message());
 }
 
@@ -66,8 +99,9 @@ model::Result<void> DecisionLog::store(const std::vector<LogEntry>& entries) {
   if (!transaction) return model::fail(transaction.error());
   auto insert = database_->prepare(
       "INSERT INTO decisions (time, decision, mode, kind, workload, attribute, old, new, policy, reason, "
-      "result, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+      "result, error, boot, since_boot_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   if (!insert) return model::fail(insert.error());
+  const double since_boot_s = clock_.since_boot(clock_.now());
   for (const auto& entry : entries) {
     insert->bind(1, entry.time);
     int column = 2;
@@ -77,20 +111,31 @@ model::Result<void> DecisionLog::store(const std::vector<LogEntry>& entries) {
       insert->bind(column++, *text);
     }
     if (entry.error) {
-      insert->bind(column, *entry.error);
+      insert->bind(column++, *entry.error);
     } else {
-      insert->bind_null(column);
+      insert->bind_null(column++);
     }
+    insert->bind(column++, boot_);
+    insert->bind(column, since_boot_s);
     if (const auto inserted = insert->step(); !inserted) return model::fail(inserted.error());
   }
   return transaction->commit();
 }
 
-model::Result<void> DecisionLog::prune(double now) {
-  auto by_age = database_->prepare("DELETE FROM decisions WHERE time < ?");
-  if (!by_age) return model::fail(by_age.error());
-  by_age->bind(1, now - retention_s_);
-  if (const auto pruned = by_age->step(); !pruned) return model::fail(pruned.error());
+model::Result<void> DecisionLog::prune() {
+  const double now = clock_.now();
+  // Without the boot's id, all entries count as those of earlier boots.
+  const std::int64_t boot = boot_ > 0 ? boot_ : -1;
+  auto of_this_boot = database_->prepare("DELETE FROM decisions WHERE boot = ? AND since_boot_s < ?");
+  if (!of_this_boot) return model::fail(of_this_boot.error());
+  of_this_boot->bind(1, boot);
+  of_this_boot->bind(2, clock_.since_boot(now) - retention_s_);
+  if (const auto pruned = of_this_boot->step(); !pruned) return model::fail(pruned.error());
+  auto of_others = database_->prepare("DELETE FROM decisions WHERE time < ? AND boot != ?");
+  if (!of_others) return model::fail(of_others.error());
+  of_others->bind(1, now + clock_.wall_ahead_s() - retention_s_);
+  of_others->bind(2, boot);
+  if (const auto pruned = of_others->step(); !pruned) return model::fail(pruned.error());
   auto by_number =
       database_->prepare("DELETE FROM decisions WHERE id <= (SELECT max(id) FROM decisions) - ?");
   if (!by_number) return model::fail(by_number.error());

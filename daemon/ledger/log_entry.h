@@ -6,7 +6,7 @@
 
 namespace berth::daemon {
 
-// The outcome of one action; a line of the decision log (docs/contract.md, berth.log/1).
+// The outcome of one action; a line of the decision log (docs/contract/log.md).
 struct LogEntry {
   double time = 0;       // epoch seconds
   std::string decision;  // empty without a decision (a restore, a foreign writer)

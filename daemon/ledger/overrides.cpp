@@ -19,7 +19,7 @@ namespace berth::daemon {
 
 namespace {
 
-// Room for thousands of workloads with all settings.
+// Enough for thousands of workloads with all settings.
 constexpr std::uintmax_t kMostBytes = std::uintmax_t{16} << 20;
 
 }  // namespace

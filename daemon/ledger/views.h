@@ -43,7 +43,7 @@ struct WorkloadCounts {
   std::uint32_t unmanaged = 0;  // counted here only, whatever their class
 };
 
-// A straggler, or one that this node cannot help, as it is first found.
+// A straggler, or one that this host cannot help, as it is first found.
 struct StragglerNews {
   std::string workload;
   std::string reason;

@@ -125,7 +125,7 @@ void Observer::refresh_topology(std::vector<std::string>& messages) {
   kernel_.follow_cpus(messages);
 }
 
-std::vector<std::string> Observer::read(double now) {
+std::vector<std::string> Observer::read(double now, double wall_ahead_s) {
   std::vector<std::string> messages;
   refresh_topology(messages);
   gpus_.look(snapshot_.topology.cpus());
@@ -139,10 +139,12 @@ std::vector<std::string> Observer::read(double now) {
   snapshot_.memory = load.memory;
   snapshot_.load1 = load.load1;
   snapshot_.time = now;
+  snapshot_.wall_ahead_s = wall_ahead_s;
 
   sampler_.want_caches(load.memory.psi_full_avg10 > 0);  // no other code needs them
   sampler_.sample(now, kernel_.read(messages));
-  if (now - allowed_read_at_ >= kAllowedLifetime_s || now < allowed_read_at_) {
+  fresh_ = true;
+  if (now - allowed_read_at_ >= kAllowedLifetime_s) {
     allowed_.refresh();
     allowed_read_at_ = now;
   }
@@ -157,12 +159,13 @@ void Observer::set_spark(std::shared_ptr<const spark::Observation> spark) {
 void Observer::take_progress(const spark::Observation* spark) {
   std::set<std::string> counted;
   const auto is_workload = [this](const std::string& id) { return found().count(id) > 0; };
-  const auto applications = spark != nullptr && !spark->progress.empty()
-                                ? spark::only_applications(*spark, is_workload)
-                                : std::map<std::string, std::string>();
+  static const spark::Observation kNothing;
+  const spark::Observation& seen = spark != nullptr ? *spark : kNothing;
+  const auto applications = seen.progress.empty() ? std::map<std::string, std::string>()
+                                                  : spark::only_applications(seen, is_workload);
   for (const auto& [id, app] : applications) {
-    const auto report = spark->progress.find(app);
-    if (report == spark->progress.end()) continue;
+    const auto report = seen.progress.find(app);
+    if (report == seen.progress.end()) continue;
     const auto& workload = found().at(id);
     // A count from before this run began belongs to an earlier one.
     if (report->second.time < workload.identity.created) continue;

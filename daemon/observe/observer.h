@@ -78,8 +78,9 @@ class Observer {
 
   // The next read() takes no setting of this workload from memory.
   void read_again(const std::string& workload) { sampler_.refresh(workload); }
-  // Reads host and workloads; `now` in epoch seconds. Returns faults and changes for the worse, each once.
-  std::vector<std::string> read(double now);
+  // Reads host and workloads; `now` in epoch seconds, and the wall clock ahead of it. Returns faults and
+  // changes for the worse, each once.
+  std::vector<std::string> read(double now, double wall_ahead_s = 0);
   const Readings& readings() const { return sampler_.readings(); }
   const std::map<std::string, cgroup::FoundWorkload>& found() const { return discovery_->workloads(); }
   // Another number whenever found() has changed.
@@ -102,7 +103,7 @@ class Observer {
   // The snapshot of the last read(), joined with these inputs.
   const model::Snapshot& assemble(const SnapshotInputs& inputs);
   const model::Snapshot& snapshot() const { return snapshot_; }
-  // The node's present advertisement, for the snapshots from now on.
+  // The host's present advertisement, for the snapshots from now on.
   void set_advertised(const model::Advertised& advertised) { snapshot_.advertised = advertised; }
   // The used shares of the last day, and the pending workloads; likewise.
   void set_used_shares(std::vector<model::UsedShare> shares) { snapshot_.used_shares = std::move(shares); }
@@ -125,7 +126,7 @@ class Observer {
   struct Entry;
   bool has_facts(const SnapshotInputs& inputs, const Pass& pass) const;
   void take_applications(Pass& pass);
-  void fill_usage(model::Workload& workload, const Entry& entry);
+  void fill_usage(model::Workload& workload, const Entry& entry, const model::UsageWindow* like);
   void fill_spark(model::Workload& workload, const Entry& entry, const Pass& pass) const;
   void fill_progress(model::Workload& workload, const Entry& entry);
   void fill_settings(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs) const;
@@ -163,6 +164,7 @@ class Observer {
   std::uint64_t placed_ = 0;       // the generation that places_ is of
   std::set<std::string> divided_;  // workloads that have leaves; likewise
   bool had_facts_ = false;         // the pass before had facts
+  bool fresh_ = false;             // no pass has taken the last reading in yet
   std::map<std::string, PastUsage> past_;
   std::map<std::string, std::string> leaf_problems_;
   model::Snapshot snapshot_;

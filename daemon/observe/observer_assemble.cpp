@@ -71,7 +71,7 @@ bool Observer::keep_living_workloads() {
     auto& workload = snapshot_.workloads.emplace_back(known ? std::move(before[next++])
                                                             : fresh_workload(found_workload.identity));
     if (const auto past = past_.find(id); !known && past != past_.end() && past->second.cgroup_id == run)
-      workload.usage = std::move(past->second.usage);
+      workload.usage = past->second.usage;
     places_.push_back({.found = &found_workload,
                        .reading = reading,
                        .run = run,
@@ -119,6 +119,8 @@ const model::Snapshot& Observer::assemble(const SnapshotInputs& inputs) {
   allowed_.begin_pass();
   Pass pass(inputs);
   take_applications(pass);
+  // In observe mode a snapshot is assembled twice of one reading, with other inputs.
+  const bool fresh = std::exchange(fresh_, false) || moved;
   const bool facts = has_facts(inputs, pass);
   const bool had_facts = std::exchange(had_facts_, facts);
   // Without facts, now and in the pass before, each workload still is as its identity says.
@@ -127,18 +129,16 @@ const model::Snapshot& Observer::assemble(const SnapshotInputs& inputs) {
     model::Workload& workload = snapshot_.workloads[i];
     const Place& place = places_[i];
     const std::uint64_t run = place.run;
-    const auto of_this_run = [run](const Held* held) {
-      return held != nullptr && held->cgroup_id == run ? held : nullptr;
-    };
+    const auto of_this_run = [run](const Held& held) { return held.cgroup_id == run; };
     const Entry entry{.reading = *place.reading,
                       .found = *place.found,
                       .run = run,
                       .never_evicted = place.never_evicted,
                       .leaf = place.leaf,
-                      .pin = of_this_run(pass.pins.find(workload.id)),
-                      .quota = of_this_run(pass.quotas.find(workload.id)),
-                      .memory_high = of_this_run(pass.memory_limits.find(workload.id))};
-    fill_usage(workload, entry);
+                      .pin = pass.pins.find(workload.id, of_this_run),
+                      .quota = pass.quotas.find(workload.id, of_this_run),
+                      .memory_high = pass.memory_limits.find(workload.id, of_this_run)};
+    if (fresh) fill_usage(workload, entry, i > 0 ? &snapshot_.workloads[i - 1].usage : nullptr);
     fill_limits(workload, entry, inputs);
     if (as_found) continue;
     take_identity(workload, entry.found.identity);
@@ -166,7 +166,8 @@ void Observer::take_applications(Pass& pass) {
 
 // Each function sets all figures that are its own, whatever the tick before left there. Strings and sets keep
 // their memory from tick to tick.
-void Observer::fill_usage(model::Workload& workload, const Entry& entry) {
+// `like`: the window of the workload before, null for the first one. Most have the same times.
+void Observer::fill_usage(model::Workload& workload, const Entry& entry, const model::UsageWindow* like) {
   workload.leaf_since =
       entry.leaf ? std::optional(workload.leaf_since.value_or(snapshot_.time)) : std::nullopt;
   // A snapshot assembled twice holds a reading once.
@@ -174,7 +175,7 @@ void Observer::fill_usage(model::Workload& workload, const Entry& entry) {
   if (newest && (workload.usage.empty() || workload.usage.back().time < newest->time)) {
     auto sample = *newest;
     if (entry.leaf) count_resident(proc_root_, *entry.found.cgroup, sample);
-    workload.usage.add(sample, history_);
+    workload.usage.add(sample, history_, like);
   }
   workload.cpu_time_s = entry.reading.cpu_time_s;
   workload.cache_bytes = entry.reading.cache_bytes;

@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kSchema = "berth.usage/1";
+constexpr const char* kSchema = "berth.usage/2";
 // A thousand workloads with 60 samples each take some 4 MiB, and five times that to read.
 constexpr std::uintmax_t kMostBytes = std::uintmax_t{16} << 20;
 // Older samples have no meaning for the present.
@@ -33,9 +33,9 @@ void append(std::string& out, const Figure& figure) {
   out += std::isfinite(value) ? fmt::format(",{}", value) : ",null";
 }
 
-// [time, cpu, memory, progress, p99 and median of waiting, misses]
-void append_sample(std::string& out, const model::UsageSample& sample) {
-  out += fmt::format("[{},{}", sample.time, sample.cpu_cores);
+// [seconds since the boot, cpu, memory, progress, p99 and median of waiting, misses]
+void append_sample(std::string& out, const model::UsageSample& sample, const os::Clock& clock) {
+  out += fmt::format("[{},{}", clock.since_boot(sample.time), sample.cpu_cores);
   append(out, sample.memory_bytes);
   append(out, sample.progress);
   append(out, sample.runq_latency_us);
@@ -52,7 +52,7 @@ std::optional<double> figure_at(const json& sample, std::size_t index, double mo
   return figure;
 }
 
-std::optional<model::UsageSample> read_sample(const json& element) {
+std::optional<model::UsageSample> read_sample(const json& element, const os::Clock& clock) {
   // The limits of a snapshot.
   constexpr double kMostCores = 8192;
   constexpr double kMostBytesUsed = 9007199254740992.0;
@@ -62,7 +62,7 @@ std::optional<model::UsageSample> read_sample(const json& element) {
   const auto time = figure_at(element, 0, model::kLastTime_s);
   const auto cores = figure_at(element, 1, kMostCores);
   if (!time || !cores) return std::nullopt;
-  sample.time = *time;
+  sample.time = clock.of_boot(*time);
   sample.cpu_cores = *cores;
   if (const auto bytes = figure_at(element, 2, kMostBytesUsed))
     sample.memory_bytes = static_cast<std::uint64_t>(*bytes);
@@ -74,10 +74,11 @@ std::optional<model::UsageSample> read_sample(const json& element) {
   return sample;
 }
 
-PastUsage read_past(const json& element, double now) {
+PastUsage read_past(const json& element, const os::Clock& clock) {
+  const double now = clock.now();
   PastUsage past{.cgroup_id = element.at("cgroup").get<std::uint64_t>(), .usage = {}};
   for (const json& given : element.at("usage")) {
-    const auto sample = read_sample(given);
+    const auto sample = read_sample(given, clock);
     if (!sample || sample->time > now || now - sample->time > kMostAge_s) continue;
     if (past.usage.empty() || past.usage.back().time < sample->time) past.usage.push_back(*sample);
   }
@@ -87,7 +88,7 @@ PastUsage read_past(const json& element, double now) {
 }  // namespace
 
 model::Result<void> save_usage(const std::filesystem::path& state_dir, const std::string& boot_id,
-                               const model::Snapshot& snapshot, const RunOf& run_of) {
+                               const os::Clock& clock, const model::Snapshot& snapshot, const RunOf& run_of) {
   std::string text =
       fmt::format("{{\"schema\":\"{}\",\"boot\":{},\"workloads\":{{", kSchema, model::json_text(boot_id));
   bool first = true;
@@ -97,9 +98,9 @@ model::Result<void> save_usage(const std::filesystem::path& state_dir, const std
     text += fmt::format("{}{}:{{\"cgroup\":{},\"usage\":[", first ? "" : ",\n", model::json_text(workload.id),
                         run);
     first = false;
-    for (std::size_t i = 0; i < workload.usage.size(); ++i) {
-      if (i > 0) text += ',';
-      append_sample(text, workload.usage[i]);
+    for (auto sample = workload.usage.begin(); sample != workload.usage.end(); ++sample) {
+      if (sample != workload.usage.begin()) text += ',';
+      append_sample(text, *sample, clock);
     }
     text += "]}";
   }
@@ -107,7 +108,7 @@ model::Result<void> save_usage(const std::filesystem::path& state_dir, const std
 }
 
 std::map<std::string, PastUsage> take_usage(const std::filesystem::path& state_dir,
-                                            const std::string& boot_id, double now,
+                                            const std::string& boot_id, const os::Clock& clock,
                                             std::optional<std::string>& warning) {
   const std::filesystem::path file = file_in(state_dir);
   std::map<std::string, PastUsage> by_id;
@@ -115,7 +116,7 @@ std::map<std::string, PastUsage> take_usage(const std::filesystem::path& state_d
     if (document.at("schema") != kSchema) return fmt::format("it is not a {} document", kSchema);
     if (document.at("boot") != boot_id) return std::nullopt;
     for (const auto& [id, element] : document.at("workloads").items()) {
-      PastUsage past = read_past(element, now);
+      PastUsage past = read_past(element, clock);
       if (!past.usage.empty()) by_id.emplace(id, std::move(past));
     }
     return std::nullopt;

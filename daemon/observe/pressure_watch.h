@@ -20,8 +20,8 @@
 
 namespace berth::daemon {
 
-// Lets pressure wake the loop between two ticks (docs/architecture.md, a tick). It watches CPU pressure of
-// each latency-sensitive workload, and memory pressure under which all tasks of the node stall. It also
+// Lets pressure wake the loop between two ticks (docs/ticks.md). It watches CPU pressure of
+// each latency-sensitive workload, and memory pressure under which all tasks of the host stall. It also
 // watches best-effort workloads that lend something, so that they get it back at once. Watches nothing before
 // attach().
 class PressureWatch {
@@ -30,7 +30,7 @@ class PressureWatch {
   // thread.
   static constexpr std::size_t kMaxWatched = 128;
 
-  // `share` of a second that tasks must stall for; 0 watches nothing. For the node it watches pressure/memory
+  // `share` of a second that tasks must stall for; 0 watches nothing. For the host it watches pressure/memory
   // below `proc_root`.
   PressureWatch(std::filesystem::path proc_root, double share);
   ~PressureWatch();

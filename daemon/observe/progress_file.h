@@ -26,7 +26,7 @@ struct FileState {
 // Content of a progress file (docs/progress.md) when it was read.
 struct ProgressReading {
   FileState state;
-  double modified = 0;             // epoch seconds
+  double modified = 0;             // epoch seconds of the wall clock
   std::optional<double> fraction;  // 0..1; nullopt where the file is empty
 };
 

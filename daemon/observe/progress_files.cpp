@@ -87,10 +87,12 @@ int ProgressFiles::on_event(sd_event_source*, int, std::uint32_t, void* userdata
 }
 
 std::vector<std::string> ProgressFiles::follow(const std::map<std::string, cgroup::FoundWorkload>& found,
-                                               ProgressReports& reports, double now) {
+                                               std::uint64_t generation, ProgressReports& reports, double now,
+                                               double wall_ahead_s) {
   std::vector<std::string> messages;
-  keep_watching(found, messages);
-  for (const auto& [id, watched] : workloads_) check(*watched, false, reports, now, messages);
+  if (followed_ != generation) keep_watching(found, messages);
+  followed_ = generation;
+  for (const auto& [id, watched] : workloads_) check(*watched, false, reports, now, wall_ahead_s, messages);
   return messages;
 }
 
@@ -127,7 +129,7 @@ void ProgressFiles::keep_watching(const std::map<std::string, cgroup::FoundWorkl
 }
 
 std::vector<std::string> ProgressFiles::process(const std::map<std::string, cgroup::FoundWorkload>& found,
-                                                ProgressReports& reports, double now) {
+                                                ProgressReports& reports, double now, double wall_ahead_s) {
   std::vector<std::string> messages;
   std::set<Watched*> touched;
   // The kernel aligns events for this; events that do not fit keep the descriptor readable.
@@ -149,7 +151,7 @@ std::vector<std::string> ProgressFiles::process(const std::map<std::string, cgro
   if (!all_current) keep_watching(found, messages);
   for (const auto& id : changed) {
     const auto watched = workloads_.find(id);
-    if (watched != workloads_.end()) check(*watched->second, true, reports, now, messages);
+    if (watched != workloads_.end()) check(*watched->second, true, reports, now, wall_ahead_s, messages);
   }
   return messages;
 }
@@ -215,7 +217,7 @@ void ProgressFiles::unreachable(Watched& watched, const model::Error& error,
 }
 
 void ProgressFiles::check(Watched& watched, bool changed, ProgressReports& reports, double now,
-                          std::vector<std::string>& messages) {
+                          double wall_ahead_s, std::vector<std::string>& messages) {
   if (watched.path.empty()) return;
   os::WayToFile way = os::walk_to(watched.path);
   // No event reports a change between the look and the watch, so it looks again. A user that keeps moving
@@ -234,7 +236,8 @@ void ProgressFiles::check(Watched& watched, bool changed, ProgressReports& repor
     return watched.say(reading.error().message(), messages);
   }
   watched.seen = reading->state;
-  if (!reading->fraction || reading->modified < watched.created - kClockGrain_s) return;
+  const double modified = reading->modified - wall_ahead_s;
+  if (!reading->fraction || modified < watched.created - kClockGrain_s) return;
   if (watched.reported) {
     const auto& [last, fraction] = *watched.reported;
     if (last.inode == reading->state.inode && last.modified_ns == reading->state.modified_ns &&
@@ -243,8 +246,8 @@ void ProgressFiles::check(Watched& watched, bool changed, ProgressReports& repor
     }
   }
   watched.reported = {reading->state, *reading->fraction};
-  const bool plausible = reading->modified > watched.reported_at && reading->modified <= now;
-  watched.reported_at = plausible ? reading->modified : now;
+  const bool plausible = modified > watched.reported_at && modified <= now;
+  watched.reported_at = plausible ? modified : now;
   // This cannot fail: a parsed fraction is from 0 to 1.
   (void)reports.add(watched.id, watched.cgroup_id, watched.reported_at, *reading->fraction);
 }

@@ -38,15 +38,17 @@ class ProgressFiles {
   void detach();
 
   // Watches the files of these workloads and no others, and reads changed ones into `reports`; `now` in epoch
-  // seconds. A report's time is the file's, or `now` where that is not after the last one or lies in the
-  // future. A file that was last written before the workload began belongs to an earlier run. Returns the
-  // faults, each once a run.
+  // seconds. Files have times of the wall clock, which is `wall_ahead_s` ahead of `now`. A report's time is
+  // the file's, or `now` where that is not after the last one or lies in the future. A file that was last
+  // written before the workload began belongs to an earlier run. `generation` is another number whenever
+  // `found` has changed. Returns the faults, each once a run.
   std::vector<std::string> follow(const std::map<std::string, cgroup::FoundWorkload>& found,
-                                  ProgressReports& reports, double now);
+                                  std::uint64_t generation, ProgressReports& reports, double now,
+                                  double wall_ahead_s = 0);
   // Takes in the pending events of inotify; never blocks. `found` has the present run of each workload: a
   // restarted one is followed from now on.
   std::vector<std::string> process(const std::map<std::string, cgroup::FoundWorkload>& found,
-                                   ProgressReports& reports, double now);
+                                   ProgressReports& reports, double now, double wall_ahead_s = 0);
 
  private:
   struct Watched;
@@ -55,7 +57,7 @@ class ProgressFiles {
                      std::vector<std::string>& messages);
   bool watch_way(Watched& watched, const os::WayToFile& way);
   void put_watch(Watched& watched, int& slot, int watch);
-  void check(Watched& watched, bool changed, ProgressReports& reports, double now,
+  void check(Watched& watched, bool changed, ProgressReports& reports, double now, double wall_ahead_s,
              std::vector<std::string>& messages);
   void unreachable(Watched& watched, const model::Error& error, std::vector<std::string>& messages);
   void take_event(int watch, std::uint32_t mask, const std::string& name, std::set<Watched*>& touched);
@@ -64,6 +66,7 @@ class ProgressFiles {
   std::filesystem::path proc_root_;
   os::FileDescriptor inotify_;
   std::map<std::string, std::unique_ptr<Watched>> workloads_;  // by id
+  std::optional<std::uint64_t> followed_;                      // the generation that workloads_ is of
   std::map<int, std::set<Watched*>> users_;                    // of each watch: directories are shared
   os::EventSource source_;
   std::function<void()> changed_;

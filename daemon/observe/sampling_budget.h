@@ -3,8 +3,7 @@
 
 namespace berth::daemon {
 
-// Keeps the cost of sampling below a share of one core, by ticking less often (docs/algorithms.md, The cost
-// of sampling).
+// Keeps the cost of sampling below a share of one core, by ticking less often (docs/ticks.md).
 class SamplingBudget {
  public:
   // Ticks are never further apart than this, or than the configured interval.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "os/clock.h"
 #include "spark/watcher.h"
 
 #include <filesystem>
@@ -8,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace berth::daemon {
@@ -15,6 +17,8 @@ namespace berth::daemon {
 // The Spark applications of this host, as far as their drivers report them, read on a thread of its own.
 class SparkWatch {
  public:
+  explicit SparkWatch(os::Clock clock) : clock_(std::move(clock)) {}
+
   // From now on looks every `interval_s` seconds; nullopt: not at all. Does nothing where the interval is the
   // same.
   void keep(const std::filesystem::path& proc_root, std::optional<double> interval_s);
@@ -25,6 +29,7 @@ class SparkWatch {
   void look_again();
 
  private:
+  os::Clock clock_;
   std::optional<double> interval_s_;
   std::unique_ptr<spark::Watcher> watcher_;
   std::set<std::string> said_;

@@ -22,7 +22,7 @@ std::string decision_of(const model::Plan& plan, const std::string& workload) {
 }
 
 std::string text_of(const model::Resources& amount) {
-  const std::string cores = fmt::format("{:.2f} cores", amount.cpu_cores);
+  std::string cores = fmt::format("{:.2f} cores", amount.cpu_cores);
   if (amount.memory_bytes == 0) return cores;
   const std::string bytes = fmt::format("{} bytes", amount.memory_bytes);
   return amount.cpu_cores > 0 ? cores + " and " + bytes : bytes;

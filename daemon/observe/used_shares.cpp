@@ -5,8 +5,12 @@
 #include "os/staged_file.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <system_error>
+#include <utility>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -19,37 +23,73 @@ using nlohmann::json;
 
 constexpr const char* kSchema = "berth.used-shares/1";
 // Far more than a day needs.
-constexpr std::uintmax_t kMostBytes = 256 * 1024;
+constexpr std::uintmax_t kMostBytes = 262144;
 constexpr double kMostShare = 1e6;  // the largest that a snapshot takes
+
+// Two days of them.
+constexpr std::size_t kMostEntries = 600;
 
 bool is_share(double value) { return value >= 0 && value <= kMostShare; }
 
-}  // namespace
-
-UsedShares::UsedShares(const std::filesystem::path& state_dir, double now,
-                       std::optional<std::string>& warning)
-    : file_(state_dir / "used_shares.json") {
-  warning = os::read_document(file_, kMostBytes, [this](const json& document) -> std::optional<std::string> {
-    if (document.at("schema") != kSchema) return fmt::format("it is not a {} document", kSchema);
-    for (const json& element : document.at("shares")) {
-      const model::UsedShare share{.time = element.at(0).get<double>(),
-                                   .cpu = element.at(1).get<double>(),
-                                   .memory = element.at(2).get<double>()};
-      const bool follows = entries_.empty() || entries_.back().time < share.time;
-      if (std::isfinite(share.time) && is_share(share.cpu) && is_share(share.memory) && follows)
-        entries_.push_back(share);
-    }
-    return std::nullopt;
-  });
-  if (warning) entries_.clear();
-  forget_old(now);
+void read_shares(const json& list, std::vector<model::UsedShare>& into) {
+  for (const json& element : list) {
+    const model::UsedShare share{.time = element.at(0).get<double>(),
+                                 .cpu = element.at(1).get<double>(),
+                                 .memory = element.at(2).get<double>()};
+    if (std::isfinite(share.time) && is_share(share.cpu) && is_share(share.memory) &&
+        into.size() < kMostEntries)
+      into.push_back(share);
+  }
 }
 
-// A time in the future comes from a clock that was set back.
-void UsedShares::forget_old(double now) {
-  std::erase_if(entries_, [now](const model::UsedShare& entry) {
-    return entry.time + kSpan_s <= now - kDay_s || entry.time > now;
+json shares_json(const std::vector<model::UsedShare>& shares, double wall_ahead_s) {
+  json list = json::array();
+  for (const model::UsedShare& share : shares)
+    list.push_back({share.time + wall_ahead_s, share.cpu, share.memory});
+  return list;
+}
+
+bool is_earlier(const model::UsedShare& a, const model::UsedShare& b) { return a.time < b.time; }
+
+}  // namespace
+
+UsedShares::UsedShares(const std::filesystem::path& state_dir, os::Clock clock, std::string boot_id,
+                       std::optional<std::string>& warning)
+    : file_(state_dir / "used_shares.json"),
+      clock_(std::move(clock)),
+      boot_id_(std::move(boot_id)),
+      began_(clock_.now()) {
+  warning = os::read_document(file_, kMostBytes, [this](const json& document) -> std::optional<std::string> {
+    if (document.at("schema") != kSchema) return fmt::format("it is not a {} document", kSchema);
+    const bool same_boot = !boot_id_.empty() && document.value("boot", std::string()) == boot_id_;
+    const double booted = document.value("booted", 0.0);
+    auto& own = same_boot ? entries_ : before_;
+    read_shares(document.at("shares"), own);
+    for (model::UsedShare& share : entries_) share.time = clock_.of_boot(share.time - booted);
+    read_shares(document.value("before", json::array()), before_);
+    return std::nullopt;
   });
+  if (warning) {
+    before_.clear();
+    entries_.clear();
+  }
+  for (auto* entries : {&before_, &entries_}) std::sort(entries->begin(), entries->end(), is_earlier);
+  gather(began_);
+}
+
+void UsedShares::gather(double now) {
+  const auto is_over = [now](const model::UsedShare& entry) {
+    return entry.time + kSpan_s <= now - kDay_s || entry.time > now;
+  };
+  std::erase_if(entries_, is_over);
+  if (now - began_ > kDay_s) before_.clear();
+  all_ = before_;
+  const double ahead_s = clock_.wall_ahead_s();
+  for (model::UsedShare& entry : all_) entry.time -= ahead_s;
+  // Whatever the wall clock shows, they were before this daemon began.
+  std::erase_if(all_, [&](const model::UsedShare& entry) { return is_over(entry) || entry.time > began_; });
+  all_.insert(all_.end(), entries_.begin(), entries_.end());
+  std::stable_sort(all_.begin(), all_.end(), is_earlier);
 }
 
 bool UsedShares::close_minute() {
@@ -69,10 +109,10 @@ bool UsedShares::close_minute() {
 bool UsedShares::take(const model::Plan& plan) {
   if (!plan.findings.oversell) return false;
   bool begun = false;
-  if (plan.time < minute_ || plan.time >= minute_ + kMinute_s) {
+  if (plan.time >= minute_ + kMinute_s) {
     begun = close_minute();
     minute_ = plan.time;
-    forget_old(plan.time);
+    gather(plan.time);
   }
   const auto& cpu = plan.findings.oversell->cpu.used_share;
   const auto& memory = plan.findings.oversell->memory.used_share;
@@ -84,11 +124,35 @@ bool UsedShares::take(const model::Plan& plan) {
   return begun;
 }
 
-model::Result<void> UsedShares::save() const {
-  json shares = json::array();
-  for (const model::UsedShare& entry : entries_) shares.push_back({entry.time, entry.cpu, entry.memory});
-  return os::replace_file(file_,
-                          model::json_text({{"schema", kSchema}, {"shares", std::move(shares)}}) + "\n");
+std::string UsedShares::document() const {
+  const double ahead_s = clock_.wall_ahead_s();
+  const json document = {{"schema", kSchema},
+                         {"boot", boot_id_},
+                         {"booted", clock_.of_boot(0) + ahead_s},
+                         {"shares", shares_json(entries_, ahead_s)},
+                         {"before", shares_json(before_, 0)}};
+  return model::json_text(document) + "\n";
+}
+
+model::Result<void> UsedShares::save() {
+  if (saving_.valid()) (void)saving_.get();
+  return os::replace_file(file_, document(), os::Readers::owner, os::Lasts::power_loss);
+}
+
+model::Result<void> UsedShares::save_in_background() {
+  model::Result<void> before;
+  if (saving_.valid()) {
+    if (saving_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return {};
+    before = saving_.get();
+  }
+  try {
+    saving_ = std::async(std::launch::async, [file = file_, text = document()] {
+      return os::replace_file(file, text, os::Readers::owner, os::Lasts::power_loss);
+    });
+  } catch (const std::system_error& error) {
+    return model::fail(model::ErrorKind::io, fmt::format("cannot save {}: {}", file_.string(), error.what()));
+  }
+  return before;
 }
 
 }  // namespace berth::daemon

@@ -12,8 +12,8 @@
 
 namespace berth::daemon {
 
-// Keeps the node's advertisement from tick to tick, and its file for other programs: RUNTIME_DIR/state.json
-// (docs/contract.md, berth.state/1). Publishing changes nothing on the host, so both modes do it.
+// Keeps the host's advertisement from tick to tick, and its file for other programs: RUNTIME_DIR/state.json
+// (docs/contract/documents.md, berth.state/1). Publishing changes nothing on the host, so both modes do it.
 class Advertising {
  public:
   explicit Advertising(const std::filesystem::path& runtime_dir);

@@ -39,8 +39,9 @@ struct WorkloadFigures {
 std::vector<WorkloadFigures> workload_figures(const Tick& tick);
 
 // Version 0.0.4 of the text format that Prometheus scrapes
-// (https://prometheus.io/docs/instrumenting/exposition_formats/), its families those of docs/contract.md, in
-// base units. A figure that is not known has no sample, a family without samples is left out.
+// (https://prometheus.io/docs/instrumenting/exposition_formats/), its families those of
+// docs/contract/metrics.md, in base units. A figure that is not known has no sample, a family without samples
+// is left out.
 std::string metrics_text(const StatusReport& status, const std::vector<WorkloadFigures>& workloads);
 
 }  // namespace berth::daemon

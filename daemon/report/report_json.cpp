@@ -199,7 +199,10 @@ std::string status_json(const StatusReport& report) {
 }
 
 std::string state_json(const model::Plan& plan, const model::Advertised& advertised, const char* mode) {
-  json document = {{"schema", "berth.state/1"}, {"host", plan.host}, {"time", plan.time}, {"mode", mode}};
+  json document = {{"schema", "berth.state/1"},
+                   {"host", plan.host},
+                   {"time", plan.time + plan.wall_ahead_s},
+                   {"mode", mode}};
   if (plan.findings.oversell) document.update(advertised_json(*plan.findings.oversell, advertised));
   return model::json_text(document);
 }
@@ -255,8 +258,9 @@ std::string workloads_json(const Tick& tick) {
     }
     list.push_back(std::move(item));
   }
-  return model::json_text(
-      {{"schema", "berth.workloads/1"}, {"time", observer.snapshot().time}, {"workloads", std::move(list)}});
+  return model::json_text({{"schema", "berth.workloads/1"},
+                           {"time", observer.snapshot().time + observer.snapshot().wall_ahead_s},
+                           {"workloads", std::move(list)}});
 }
 
 std::string log_json(const std::vector<LogEntry>& entries) {

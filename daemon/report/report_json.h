@@ -37,7 +37,7 @@ struct GpuReport {
 // From the snapshot.
 std::vector<GpuReport> gpu_reports(const model::Snapshot& snapshot);
 
-// The content of berth.status/1 (docs/contract.md).
+// The content of berth.status/1 (docs/contract/documents.md).
 struct StatusReport {
   std::string version;
   std::string host;
@@ -56,7 +56,7 @@ struct StatusReport {
   std::vector<GpuReport> gpus;
   HeldCounts held;
   std::size_t stragglers = 0;
-  std::size_t relocations = 0;  // stragglers that this node cannot help
+  std::size_t relocations = 0;  // stragglers that this host cannot help
   EvictionCounts evictions;
   // Of the last plan, where the policy ran; and the advertised part of it.
   std::optional<model::OversellFindings> oversell;

@@ -5,6 +5,8 @@
 
 #include "bus/names.h"
 #include "model/error.h"
+#include "model/name.h"
+#include "model/plain_text.h"
 
 #include <cstdint>
 #include <exception>
@@ -63,9 +65,15 @@ inline const char* error_name(const model::Error& error) {
   return bus::kFailed;
 }
 
+// Returns `text` as the bus takes it. sd-bus refuses a string that is not UTF-8 or has a noncharacter, and
+// the whole message with it. Names stay as they are. Other text has kMostFieldBytes at most.
+inline std::string bus_text(const std::string& text) {
+  return model::is_name(text) ? text : model::plain_text(text, model::kMostFieldBytes);
+}
+
 // One value as the interface shows it; an unknown one is NaN, or the largest number.
 inline int append(sd_bus_message* message, const std::string& value) {
-  return sd_bus_message_append(message, "s", value.c_str());
+  return sd_bus_message_append(message, "s", bus_text(value).c_str());
 }
 inline int append(sd_bus_message* message, bool value) {
   return sd_bus_message_append(message, "b", static_cast<int>(value));

@@ -24,11 +24,11 @@ ManagerObject& manager(void* userdata) { return *static_cast<ManagerObject*>(use
 
 // Answers that cannot be sent are dropped: the caller left, or the bus will soon be found lost.
 void refuse(sd_bus_message* call, const char* name, const std::string& message) {
-  (void)sd_bus_reply_method_errorf(call, name, "%s", message.c_str());
+  (void)sd_bus_reply_method_errorf(call, name, "%s", bus_text(message).c_str());
 }
 
 // A caller's arguments are kept until polkit has answered; the bus permits 128 MiB. So their size is checked
-// before that. No id is longer (docs/contract.md), and no workload has as many settings.
+// before that. No id is longer (docs/contract/snapshot.md), and no workload has as many settings.
 constexpr std::size_t kLongestText = model::kMaxNameBytes;
 constexpr std::size_t kMostSettings = 64;
 // The limit for a request for admission: its three names may be that long, with all characters escaped.
@@ -353,7 +353,7 @@ void ManagerObject::evicted(const std::string& workload, const std::string& step
 
 void ManagerObject::straggler_found(const StragglerNews& news) {
   check(sd_bus_emit_signal(bus_, bus::kManagerPath, kInterface, "StragglerFound", "sss",
-                           news.workload.c_str(), news.reason.c_str(), news.decision.c_str()),
+                           news.workload.c_str(), bus_text(news.reason).c_str(), news.decision.c_str()),
         "StragglerFound");
 }
 
@@ -368,7 +368,8 @@ void ManagerObject::scheduling_state_changed(const std::string& resource, const 
                                              const std::string& after, const std::string& reason,
                                              const std::string& decision) {
   check(sd_bus_emit_signal(bus_, bus::kManagerPath, kInterface, "SchedulingStateChanged", "sssss",
-                           resource.c_str(), before.c_str(), after.c_str(), reason.c_str(), decision.c_str()),
+                           resource.c_str(), before.c_str(), after.c_str(), bus_text(reason).c_str(),
+                           decision.c_str()),
         "SchedulingStateChanged");
 }
 

@@ -19,7 +19,7 @@ namespace berth::daemon {
 
 // The calls that the daemon serves on the bus. They come on the loop's thread only. Each answers from the
 // state after the last tick, and none blocks. Calls that write (set_mode, restore) act before they return.
-// The formats are those of docs/contract.md.
+// The formats are those of docs/contract.
 class Control {
  public:
   virtual ~Control() = default;
@@ -75,7 +75,7 @@ class Control {
   virtual WorkloadCounts counts() const = 0;
   // cpulist; empty before the first tick.
   virtual std::string best_effort_cpus() const = 0;
-  // The node's advertisement; nothing before the first tick with one.
+  // The host's advertisement; nothing before the first tick with one.
   virtual model::Advertised advertised() const = 0;
   // Ascending by id.
   virtual std::vector<WorkloadView> workloads() const = 0;
@@ -118,7 +118,7 @@ class Listener {
                        const std::string& decision) = 0;
   virtual void straggler_found(const StragglerNews& news) = 0;
   virtual void relocation_needed(const StragglerNews& news) = 0;
-  // `resource` is "cpu" or "memory", the states are those of docs/contract.md.
+  // `resource` is "cpu" or "memory", the states are those of docs/contract/documents.md.
   virtual void scheduling_state_changed(const std::string& resource, const std::string& before,
                                         const std::string& after, const std::string& reason,
                                         const std::string& decision) = 0;

@@ -30,7 +30,7 @@ constexpr std::string_view kPath = "/metrics";
 // cannot take.
 constexpr unsigned kMostAcceptsPerSecond = 50;
 // Bytes that a client may send after its request, unread, before it is cut off.
-constexpr std::size_t kMostIgnoredBytes = 64 * 1024;
+constexpr std::size_t kMostIgnoredBytes = 65536;
 constexpr std::uint64_t kSecondUsec = 1'000'000;
 
 bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }

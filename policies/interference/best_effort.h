@@ -11,7 +11,7 @@ namespace berth::policies {
 
 // Adds to `proposal` the pool that latency-sensitive instances leave, and the pins that confine best-effort
 // workloads to it. Also adds the workloads that cannot be confined. Where no vCPU is owned, pins are lifted
-// instead (docs/algorithms.md, best-effort pool). `workloads` ascending by id.
+// instead (docs/decisions/pinning.md, best-effort pool). `workloads` ascending by id.
 void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& demand,
                          const std::vector<const model::Workload*>& workloads,
                          InterferenceProposal& proposal);

@@ -19,7 +19,7 @@ struct Region {
 
 // The topology as dense arrays, for code that visits vCPUs millions of times. A *position* numbers the online
 // vCPUs 0..size()-1, ascending by vCPU number; cores and regions are numbered densely too. Scores count every
-// online vCPU; only usable ones are given out (docs/algorithms.md, domains).
+// online vCPU; only usable ones are given out (docs/decisions/pinning.md, domains).
 class Node {
  public:
   Node(const model::Topology& topology, model::DomainKind shared_domain);

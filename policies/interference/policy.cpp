@@ -9,7 +9,6 @@
 #include "policies/interference/search.h"
 #include "policies/interference/standing.h"
 #include "policies/interference/unpinned.h"
-#include "policies/workload_index.h"
 
 #include <algorithm>
 #include <iterator>
@@ -297,13 +296,14 @@ void report_scores(const Queue& queue, const Placement& placement, const NodeSco
 
 }  // namespace
 
-InterferenceProposal propose_pins(const model::Snapshot& snapshot, const InterferenceSettings& settings,
+InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const InterferenceSettings& settings,
                                   const GrownRequests& grown, const PendingBins& bins) {
+  const model::Snapshot& snapshot = ordered.snapshot;
+  const Workloads& workloads = ordered.workloads;
   InterferenceProposal proposal;
   proposal.findings.weighting = to_string(settings.weighting);
   proposal.findings.search = to_string(settings.search);
 
-  const Workloads workloads = workloads_by_id(snapshot);
   const Node node(snapshot.topology, settings.shared_domain);
   const BestEffortDemand demand = best_effort_demand(workloads, settings);
   Queue queue = make_queue(snapshot, settings, workloads, grown, bins, proposal.findings.unplaceable);

@@ -4,6 +4,7 @@
 #include "model/plan.h"
 #include "model/snapshot.h"
 #include "policies/interference/settings.h"
+#include "policies/workload_index.h"
 
 #include <map>
 #include <string>
@@ -29,8 +30,8 @@ struct PendingBin {
 using PendingBins = std::map<std::string, PendingBin>;
 
 // Places every latency-sensitive workload where the interference score is least, and keeps pins that stand.
-// Confines best-effort workloads to the rest (docs/algorithms.md, interference). Pure.
-InterferenceProposal propose_pins(const model::Snapshot& snapshot, const InterferenceSettings& settings,
+// Confines best-effort workloads to the rest (docs/decisions/pinning.md). Pure.
+InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const InterferenceSettings& settings,
                                   const GrownRequests& grown = {}, const PendingBins& bins = {});
 
 }  // namespace berth::policies

@@ -27,8 +27,9 @@ struct Pressure {
 };
 
 // The pressure of every service of a running or pending workload. It is the snapshot's figure, else the mean
-// of cores used per vCPU over its latency-sensitive instances, else kUnknownPressure (docs/algorithms.md,
-// profile). `workloads` come in a fixed order, so that the sums are the same every time.
+// of cores used per vCPU over its latency-sensitive instances, else kUnknownPressure
+// (docs/decisions/interference.md, profile). `workloads` come in a fixed order, so that the sums are the same
+// every time.
 std::map<std::string, Pressure> service_pressures(const model::Snapshot& snapshot,
                                                   const std::vector<const model::Workload*>& workloads);
 

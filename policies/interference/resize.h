@@ -23,8 +23,8 @@ int owned_by(const std::vector<Resize>& resizes);
 
 // Places each of them, those that shrink first, else in the given order. One that shrinks keeps the window of
 // its own vCPUs that scores best. One that grows keeps all its vCPUs and gets the best window of free ones of
-// its region. It gets fewer where there are no more, or where min_cpus would be touched (docs/algorithms.md,
-// growing and shrinking in place). Returns a description for each resize.
+// its region. It gets fewer where there are no more, or where min_cpus would be touched
+// (docs/decisions/pinning.md, growing and shrinking in place). Returns a description for each resize.
 std::vector<std::string> resize_pins(const std::vector<Resize>& resizes,
                                      const std::vector<PlacementRequest>& requests,
                                      const InterferenceSettings& settings, const BestEffortDemand& demand,

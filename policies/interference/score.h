@@ -39,7 +39,7 @@ struct NodeScore {
   double node = 0;                   // score_node
 };
 
-// Scores of every placed tenant, and the sums over domains and node (docs/algorithms.md, scores).
+// Scores of every placed tenant, and the sums over domains and node (docs/decisions/interference.md, scores).
 NodeScore evaluate(const Occupancy& occupancy, Weighting weighting, const BestEffortDemand& demand);
 
 }  // namespace berth::policies

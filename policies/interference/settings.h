@@ -13,7 +13,8 @@ enum class Weighting { request, overlap };
 // How a placement is searched for.
 enum class Search { window };
 
-// The [interference] table; defaults and meaning in berth.toml(5) and docs/algorithms.md.
+// The [interference] table; defaults and meaning in berth.toml(5), docs/decisions/pinning.md and
+// docs/decisions/interference.md.
 struct InterferenceSettings {
   Weighting weighting = Weighting::overlap;
   Search search = Search::window;

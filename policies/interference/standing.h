@@ -18,7 +18,7 @@ struct Standing {
 };
 
 // A pin stands if it holds exactly `asked` vCPUs, all usable, permitted and unreserved. They must lie inside
-// one region that a request of its size may have (docs/algorithms.md, keeping).
+// one region that a request of its size may have (docs/decisions/pinning.md, keeping).
 Standing check_pin(const Node& node, const InterferenceSettings& settings, const model::Workload& workload,
                    int asked);
 // With the vCPUs that the workload declares.

@@ -45,7 +45,7 @@ std::optional<double> score_unpinned(const Occupancy& occupancy, Weighting weigh
   for (const Tenant& tenant : occupancy.tenants()) {
     if (tenant.region >= 0) all.add(tenant);
   }
-  // "overlap": every vCPU has the node's mean pressure, the same for every instance.
+  // "overlap": every vCPU has the host's mean pressure, the same for every instance.
   const double even = std::clamp((all.pressure + std::min(demand.use_cores, vcpus)) / vcpus, 0.0, 1.0);
 
   double sum = 0;

@@ -9,8 +9,8 @@
 namespace berth::policies {
 
 // The score_node of the placed tenants and best-effort work if a kernel spread all of them evenly
-// (docs/algorithms.md, left unpinned). It is the yardstick for a placement. It matters which tenants of
-// `occupancy` are placed, not where. nullopt where none is.
+// (docs/decisions/interference.md, left unpinned). It is the yardstick for a placement. It matters which
+// tenants of `occupancy` are placed, not where. nullopt where none is.
 std::optional<double> score_unpinned(const Occupancy& occupancy, Weighting weighting,
                                      const BestEffortDemand& demand);
 

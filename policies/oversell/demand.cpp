@@ -91,7 +91,7 @@ class CommonSeries {
     double use = 0;
   };
 
-  // Most workloads of a large node are idle: the same amount at each of the times that all have. Such a sum
+  // Most workloads of a large host are idle: the same amount at each of the times that all have. Such a sum
   // of whole bytes is exact in any order. Returns whether the workload was one of these.
   bool add_level(const model::UsageWindow& usage) {
     if (!usage.at_times_of(*first_)) return false;

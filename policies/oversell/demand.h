@@ -14,7 +14,7 @@ namespace berth::policies {
 // `capacity` at most.
 double request_of(const model::Workload& workload, model::Resource resource, double capacity);
 
-// The node's demand for one resource, in cores or bytes (docs/algorithms.md, overselling).
+// The host's demand for one resource, in cores or bytes (docs/decisions/overselling.md).
 struct Demand {
   double request = 0;          // sum of all requests, of pending work too
   std::vector<double> series;  // summed use at the sample times common to those whose use counts

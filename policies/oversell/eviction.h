@@ -19,10 +19,10 @@ struct EvictionOrder {
   std::map<std::string, model::OversellCandidate> candidates;  // those of `order`, by id
 };
 
-// Best-effort workloads in the order of eviction, never latency-sensitive ones (docs/algorithms.md,
-// overselling). First come those marked evictable, then those of less than the highest priority among the
-// others. Then, if `evict_highest` is set, those of the highest. Within each of these, workloads of unknown
-// memory come last.
+// Best-effort workloads in the order of eviction, never latency-sensitive ones
+// (docs/decisions/eviction-order.md, for overselling). First come those marked evictable, then those of less
+// than the highest priority among the others. Then, if `evict_highest` is set, those of the highest. Within
+// each of these, workloads of unknown memory come last.
 EvictionOrder eviction_order(const model::Snapshot& snapshot, bool evict_highest, const EvictionCost& cost);
 
 // The number of workloads to evict for `excess_bytes` of memory. It assumes the mean use of the best-effort

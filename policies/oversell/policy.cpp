@@ -8,7 +8,6 @@
 #include "policies/oversell/peak.h"
 #include "policies/straggler/share.h"
 #include "policies/victim.h"
-#include "policies/workload_index.h"
 
 #include <algorithm>
 #include <cmath>
@@ -37,7 +36,7 @@ struct Thresholds {
 // With fewer values the 95th percentile is the largest, and one burst would count for a day.
 constexpr std::size_t kLeastShares = 20;
 
-// One resource of the node at this tick.
+// One resource of the host at this tick.
 struct Reading {
   Resource resource = Resource::cpu;
   std::vector<double> shares;  // of the last day
@@ -203,15 +202,16 @@ void choose_victims(const model::Snapshot& snapshot, const PolicySettings& setti
 
 }  // namespace
 
-OversellProposal propose_advertising(const model::Snapshot& snapshot, const PolicySettings& settings,
+OversellProposal propose_advertising(const OrderedSnapshot& ordered, const PolicySettings& settings,
                                      const EvictionCost& cost) {
+  const model::Snapshot& snapshot = ordered.snapshot;
+  const auto& workloads = ordered.workloads;
   const OversellSettings& own = settings.oversell;
   const auto cpus = static_cast<double>(snapshot.topology.usable().size());
   const auto total = static_cast<double>(snapshot.memory.total_bytes);
   const auto cap = static_cast<double>(memory_capacity(snapshot.memory, own));
   const Thresholds thresholds{.stop = own.stop_threshold, .evict = 1 - own.reserve};
 
-  const auto workloads = workloads_by_id(snapshot);
   Reading cpu{.resource = Resource::cpu,
               .shares = {},
               .demand = demand_of(snapshot, workloads, Resource::cpu, cpus, own.warmup_s),
@@ -239,8 +239,7 @@ OversellProposal propose_advertising(const model::Snapshot& snapshot, const Poli
       return is_warming(*workload, resource, snapshot.time, own.warmup_s);
     };
     if (warms(Resource::cpu) || warms(Resource::memory))
-      findings.warming.emplace_hint(findings.warming.end(), workload->id,
-                                    std::max(0.0, snapshot.time - known_since(*workload)));
+      findings.warming.append(workload->id, std::max(0.0, snapshot.time - known_since(*workload)));
   }
   findings.cpu = judge(cpu, own, thresholds);
   findings.memory = judge(memory, own, thresholds);
@@ -248,7 +247,7 @@ OversellProposal propose_advertising(const model::Snapshot& snapshot, const Poli
   findings.evict_threshold = thresholds.evict;
   findings.freeing_bytes = memory_being_freed(snapshot);
   const EvictionCost used = [&](const model::Workload& it) { return cpu_seconds_used(it, snapshot.time); };
-  // A node with a thousand workloads need not price them while it has room.
+  // A host with a thousand workloads need not price them while it takes new work.
   if (findings.memory.state != SchedulingState::schedule) {
     EvictionOrder order = eviction_order(snapshot, own.evict_highest, cost ? cost : used);
     findings.order = std::move(order.order);

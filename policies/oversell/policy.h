@@ -5,12 +5,13 @@
 #include "model/snapshot.h"
 #include "policies/oversell/eviction.h"
 #include "policies/settings.h"
+#include "policies/workload_index.h"
 
 #include <vector>
 
 namespace berth::policies {
 
-// Utilisation must fall this far below the stop threshold before the node takes work again.
+// Utilisation must fall this far below the stop threshold before the host takes work again.
 inline constexpr double kStopHysteresis = 0.05;
 
 struct OversellProposal {
@@ -18,10 +19,10 @@ struct OversellProposal {
   std::vector<model::Action> actions;  // without decision ids; the arbiter gives them
 };
 
-// Decides the capacity that the node advertises, whether it takes new work, and which workloads would be
-// evicted (docs/algorithms.md, overselling). `cost` is the work that evicting a workload throws away; by
+// Decides the capacity that the host advertises, whether it takes new work, and which workloads would be
+// evicted (docs/decisions/overselling.md). `cost` is the work that evicting a workload throws away; by
 // default the CPU time that a plain one has used so far. Pure.
-OversellProposal propose_advertising(const model::Snapshot& snapshot, const PolicySettings& settings,
+OversellProposal propose_advertising(const OrderedSnapshot& ordered, const PolicySettings& settings,
                                      const EvictionCost& cost = {});
 
 }  // namespace berth::policies

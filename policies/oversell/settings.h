@@ -5,10 +5,10 @@
 
 namespace berth::policies {
 
-// How the peak of a node's use is computed from its samples.
+// How the peak of a host's use is computed from its samples.
 enum class PeakMethod { weighted, percentile, normal, max };
 
-// The [oversell] table; defaults and meaning in berth.toml(5) and docs/algorithms.md.
+// The [oversell] table; defaults and meaning in berth.toml(5) and docs/decisions/overselling.md.
 struct OversellSettings {
   PeakMethod peak = PeakMethod::max;
   double warmup_s = 600;               // age up to which a workload counts with its request

@@ -131,9 +131,9 @@ std::string describe_place(const Host& on, const Candidate& candidate,
                        count(candidate.gpus_left, "GPU"), memory_text(candidate.gpu_memory_left),
                        candidate.cpu_left, on.total_cores(bin, request.workload_class));
   }
-  const std::string left = fmt::format("leaves {:.4g} of {:.4g} vCPUs, {} of memory ({:.0f} % of both free)",
-                                       candidate.cpu_left, on.total_cores(bin, request.workload_class),
-                                       memory_text(candidate.memory_left), 100 * candidate.free_share);
+  std::string left = fmt::format("leaves {:.4g} of {:.4g} vCPUs, {} of memory ({:.0f} % of both free)",
+                                 candidate.cpu_left, on.total_cores(bin, request.workload_class),
+                                 memory_text(candidate.memory_left), 100 * candidate.free_share);
   if (bin.gpus.empty()) return left;
   return fmt::format("{}, near {}, {} idle", left, count(static_cast<int>(bin.gpus.size()), "GPU"),
                      candidate.gpus_left);

@@ -37,7 +37,7 @@ Candidate consider(const Host& on, std::size_t host, std::size_t bin, const mode
 std::string describe_lack(const Host& on, const Candidate& candidate, const model::PendingWorkload& request);
 std::string describe_place(const Host& on, const Candidate& candidate, const model::PendingWorkload& request);
 
-// Whether `a` is better than `b` by the order of docs/algorithms.md, placement.
+// Whether `a` is better than `b` by the order of docs/decisions/placement.md.
 bool better(std::span<const Host> hosts, const Candidate& a, const Candidate& b);
 
 }  // namespace berth::policies

@@ -125,7 +125,7 @@ void Host::add_tenants(const model::Snapshot& snapshot) {
       own(placed->second.cpus);
       continue;
     }
-    // A negative claim must not make room for others.
+    // A negative claim must not add to what others get.
     const double cores =
         std::max(0.0, share_of(*workload, model::Resource::cpu, node_->usable_count()).counted());
     if (workload->allowed_cpus) {

@@ -31,7 +31,7 @@ struct BinGpu {
   bool idle() const { return healthy && !holder && users == 0 && !promised && promised_shares == 0; }
 };
 
-// One NUMA node. A request is placed in one whole (docs/algorithms.md, placement).
+// One NUMA node. A request is placed in one whole (docs/decisions/placement.md).
 struct Bin {
   int numa = 0;
   model::CpuSet cpus;        // usable

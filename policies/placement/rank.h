@@ -13,7 +13,7 @@
 namespace berth::policies {
 
 // Ranks every bin of every host for one request, best first. Bins that do not fit come with their lack
-// (docs/algorithms.md, placement). Pure.
+// (docs/decisions/placement.md). Pure.
 model::BinRanking rank_bins(const model::PendingWorkload& request, std::span<const Host> hosts);
 
 // Gives each of `pending`, in this order, its best bin of the host. Returns by id the ranking of the bins. A
@@ -29,7 +29,7 @@ struct PlacementProposal {
   PendingBins bins;  // of all pending workloads
 };
 
-// Places the pending workloads on the snapshot's host (docs/algorithms.md, placement). Pure.
+// Places the pending workloads on the snapshot's host (docs/decisions/placement.md). Pure.
 PlacementProposal propose_places(const model::Snapshot& snapshot, const PolicySettings& settings);
 
 }  // namespace berth::policies

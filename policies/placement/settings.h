@@ -3,7 +3,7 @@
 
 namespace berth::policies {
 
-// The [placement] table; defaults and meaning in berth.toml(5) and docs/algorithms.md.
+// The [placement] table; defaults and meaning in berth.toml(5) and docs/decisions/placement.md.
 struct PlacementSettings {
   double hold_s = 120;          // how long the place of an admitted workload is held
   bool avoid_gpu_nodes = true;  // work without GPUs goes to bins without GPUs, as long as it fits there

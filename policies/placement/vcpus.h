@@ -15,8 +15,8 @@ struct VcpuChoice {
 };
 
 // The vCPUs of a bin for a newcomer. Latency-sensitive work gets those of the interference search inside the
-// bin; placed instances keep theirs (docs/algorithms.md, window search). Best-effort work gets the bin's part
-// of the pool, which is shared.
+// bin; placed instances keep theirs (docs/decisions/pinning.md, window search). Best-effort work gets the
+// bin's part of the pool, which is shared.
 VcpuChoice choose_vcpus(const Host& host, std::size_t bin, const model::PendingWorkload& request);
 
 }  // namespace berth::policies

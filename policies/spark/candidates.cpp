@@ -30,7 +30,7 @@ double rank_key(double cost_s, std::uint64_t bytes, EvictionRank rank) {
 // nullopt for a workload that does not help.
 std::optional<double> known(double key) { return std::isfinite(key) ? std::optional(key) : std::nullopt; }
 
-// An application's workloads on this node, or one workload without an application.
+// An application's workloads on this host, or one workload without an application.
 struct Group {
   std::string name;
   std::optional<std::string> app;

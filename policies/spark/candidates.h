@@ -12,7 +12,7 @@
 namespace berth::policies {
 
 // Best-effort workloads in the order of eviction, without the spared ones. Others are never evicted
-// (docs/algorithms.md, Spark).
+// (docs/decisions/eviction-order.md).
 struct Candidates {
   std::map<std::string, model::SparkAppFigures> apps;           // all that the snapshot has, by id
   std::map<std::string, model::EvictionCandidate> by_workload;  // by id
@@ -21,7 +21,7 @@ struct Candidates {
 
 enum class Priced {
   all,
-  spark,  // only Spark's: a node with a thousand other workloads need not price them while none is evicted
+  spark,  // only Spark's: a host with a thousand other workloads need not price them while none is evicted
 };
 
 // Prices and orders the candidates. `settings.rank` orders either each workload by its own loss, or

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cost of evicting a Spark application, or one of its executors, in work done again (docs/algorithms.md,
-// Spark [USTC]).
+// The cost of evicting a Spark application, or one of its executors, in work done again
+// (docs/decisions/eviction-cost.md [USTC]).
 #pragma once
 
 #include "model/snapshot.h"

@@ -26,7 +26,7 @@ std::vector<double> last_times(const std::vector<const model::Workload*>& worklo
   for (const model::Workload* workload : workloads) {
     const model::UsageWindow& usage = workload->usage;
     if (usage.memory().known == 0) continue;
-    if (usage.memory().known == usage.size() && !seen.insert(usage.times()).second) continue;
+    if (usage.memory().known == usage.size() && !seen.insert(usage.times_hash()).second) continue;
     // The last `window` instants at which it was read are the only ones that can be among the last `window`
     // of all.
     std::size_t taken = 0;

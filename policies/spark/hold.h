@@ -16,7 +16,7 @@ namespace berth::policies {
 // pressure that it is held for.
 inline constexpr double kHeldCores = 0.1;
 
-// Whether the shortage of memory that led to evictions lasts: memory is missing, or the node's state is
+// Whether the shortage of memory that led to evictions lasts: memory is missing, or the host's state is
 // `evict`. A stall of all tasks (psi_full) does not count, as the present work causes it.
 bool is_memory_short(const model::Snapshot& snapshot, const model::Plan& plan);
 

@@ -16,7 +16,7 @@ struct SparkProposal {
 };
 
 // Prices the eviction of best-effort workloads, Spark executors and drivers above all. Decides whether memory
-// must be freed for latency-sensitive ones, and by which victims (docs/algorithms.md, Spark [USTC]).
+// must be freed for latency-sensitive ones, and by which victims (docs/decisions/eviction-order.md [USTC]).
 //
 // The actions are memory limits that squeeze caches, and CPU quotas of executors that replace evicted ones.
 // Where `evict` is set, they include the eviction of the first victim. The next victim is chosen once that

@@ -12,7 +12,8 @@ enum class Complexity { pooled, mean_of_ratios };
 // in all.
 enum class EvictionRank { loss_per_byte, cost_per_byte, cost };
 
-// The [spark] table; defaults and meaning in berth.toml(5) and docs/algorithms.md.
+// The [spark] table; defaults and meaning in berth.toml(5), docs/decisions/eviction-cost.md and
+// docs/decisions/eviction-order.md.
 struct SparkSettings {
   Complexity complexity = Complexity::pooled;
   EvictionRank rank = EvictionRank::loss_per_byte;
@@ -21,7 +22,7 @@ struct SparkSettings {
   double gamma = 1.0;
   double z = 2.0;          // standard deviations of memory demand to keep free
   int window = 60;         // samples of it
-  double reserve = 0.05;   // of the node's memory
+  double reserve = 0.05;   // of the host's memory
   double psi_full = 10.0;  // percent of 10 s in which all tasks stall for memory
   bool evict = false;      // the plan ends work where memory is wanted
   double grace_s = 30.0;   // time for an evicted workload to end by itself, after each step

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Divides one resource among the claims, and chooses the sources to take from (docs/algorithms.md, decision
-// [HUST]). The code is the same for both resources; amounts are cores or bytes.
+// Divides one resource among the claims, and chooses the sources to take from (docs/decisions/lending.md,
+// taking [HUST]). The code is the same for both resources; amounts are cores or bytes.
 #pragma once
 
 #include <string>

@@ -9,10 +9,10 @@
 #include "policies/straggler/returns.h"
 #include "policies/straggler/round.h"
 #include "policies/straggler/task.h"
-#include "policies/workload_index.h"
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -25,16 +25,23 @@ namespace {
 using model::Resource;
 using Kind = model::LimitMove::Kind;
 
-std::vector<Member> members_of(const model::Snapshot& snapshot, const PolicySettings& settings) {
+std::unique_ptr<model::StragglerTask> task_of(const model::Workload& workload, double now,
+                                              const StragglerSettings& settings) {
+  auto task = judge(workload, now, settings);
+  return task ? std::make_unique<model::StragglerTask>(*std::move(task)) : nullptr;
+}
+
+std::vector<Member> members_of(const OrderedSnapshot& ordered, const PolicySettings& settings) {
+  const model::Snapshot& snapshot = ordered.snapshot;
   const auto held = replacements_to_hold(snapshot, settings.spark);
   std::vector<Member> members;
   const double cores = capacity_of(snapshot, Resource::cpu);
   const double bytes = capacity_of(snapshot, Resource::memory);
   members.reserve(snapshot.workloads.size());
-  for (const model::Workload* workload : workloads_by_id(snapshot)) {
+  for (const model::Workload* workload : ordered.workloads) {
     members.push_back(
         {.workload = workload,
-         .task = judge(*workload, snapshot.time, settings.straggler),
+         .task = task_of(*workload, snapshot.time, settings.straggler),
          .shares = {share_of(*workload, Resource::cpu, cores), share_of(*workload, Resource::memory, bytes)},
          .changed = {},
          .held = held.contains(workload->id)});
@@ -103,7 +110,7 @@ struct Wish {
   Extension extension;
 };
 
-// Stragglers that ask for more now. The earliest deadline comes first and gets the domain's room first.
+// Stragglers that ask for more now. The earliest deadline comes first and gets the domain's free vCPUs first.
 std::vector<Member*> claimants(const Round& round) {
   std::vector<Member*> list;
   for (Member& member : round.members) {
@@ -186,15 +193,15 @@ double reclaimable_of(Round& round, const Member& member) {
   return found->reclaimable;
 }
 
-// Notes which best-effort tasks are redundant, and lists the sources with their amounts.
-std::vector<Source> sources_of(Round& round, std::vector<Member*>& whose) {
+// Notes which best-effort tasks are redundant. If anything is `needed`, lists the sources with their amounts.
+std::vector<Source> sources_of(Round& round, bool needed, std::vector<Member*>& whose) {
   std::vector<Source> sources;
   for (Member& member : round.members) {
     // A task that gets its share back this tick lends nothing.
     if (member.latency_sensitive() || round.changed(member) || member.held) continue;
     const Share& share = round.share(member);
     const double reclaimable = reclaimable_of(round, member);
-    if (share.fixed) continue;
+    if (share.fixed || !needed) continue;
     Source source{.id = member.workload->id,
                   .priority = member.workload->priority,
                   .use = share.mean_use.value_or(0),
@@ -206,7 +213,7 @@ std::vector<Source> sources_of(Round& round, std::vector<Member*>& whose) {
       source.reclaim_most = std::clamp(present - reclaim_floor(round, share), 0.0, source.reclaimable);
     }
     if (const auto floor = preempt_floor(round, share)) source.preempt_most = std::max(0.0, present - *floor);
-    sources.push_back(std::move(source));
+    sources.push_back(source);
     whose.push_back(&member);
   }
   return sources;
@@ -252,7 +259,7 @@ void grant(Round& round, const std::vector<Wish>& wishes, const std::vector<doub
   }
 }
 
-// Lists the lack of every straggler that this node does not meet.
+// Lists the lack of every straggler that this host does not meet.
 void relocate(const Round& round, const std::vector<Wish>& wishes, const std::vector<double>& grants,
               std::map<std::string, model::Resources>& lacks) {
   for (std::size_t i = 0; i < wishes.size(); ++i) {
@@ -289,7 +296,10 @@ void decide_resource(Round& round, std::vector<Awaited> awaited, bool may_restor
   }
   const std::vector<Wish> wishes = wishes_of(round, domains);
   std::vector<Claim> claims;
+  claims.reserve(wishes.size());
+  double extensions = 0;
   for (const Wish& wish : wishes) {
+    extensions += wish.extension.amount;
     claims.push_back({.id = wish.member->workload->id,
                       .deadline = *wish.member->task->deadline,
                       .extension = wish.extension.amount,
@@ -297,7 +307,7 @@ void decide_resource(Round& round, std::vector<Awaited> awaited, bool may_restor
                       .whole = round.share(*wish.member).whole});
   }
   std::vector<Member*> whose;
-  const std::vector<Source> sources = sources_of(round, whose);
+  const std::vector<Source> sources = sources_of(round, extensions + (asked - room) > 0, whose);
   model::StragglerFindings& findings = round.out.findings;
   const double idle = idle_amount(round, room);
   const Division division = divide(idle, asked - room, claims, sources);
@@ -322,7 +332,7 @@ void report_tasks(const std::vector<Member>& members, double now, double hold_s,
     task.allocation_cores = cpu.allocation;
     if (const auto& bytes = member.shares[1].allocation)
       task.allocation_bytes = static_cast<std::uint64_t>(*bytes);
-    const bool ends = growth_ends(workload, member.task, now, hold_s);
+    const bool ends = growth_ends(workload, member.task.get(), now, hold_s);
     task.vcpus = vcpus_while_grown(workload, cpu, task.granted.cpu_cores, ends);
     tasks.emplace(workload.id, std::move(task));
   }
@@ -330,10 +340,11 @@ void report_tasks(const std::vector<Member>& members, double now, double hold_s,
 
 }  // namespace
 
-StragglerProposal propose_help(const model::Snapshot& snapshot, const PolicySettings& settings) {
+StragglerProposal propose_help(const OrderedSnapshot& ordered, const PolicySettings& settings) {
+  const model::Snapshot& snapshot = ordered.snapshot;
   StragglerProposal out;
   const StragglerSettings& own = settings.straggler;
-  std::vector<Member> members = members_of(snapshot, settings);
+  std::vector<Member> members = members_of(ordered, settings);
   const bool straggles =
       std::any_of(members.begin(), members.end(), [](const Member& member) { return member.straggles(); });
   const bool may_restore =

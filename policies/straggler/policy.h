@@ -4,6 +4,7 @@
 #include "model/plan.h"
 #include "model/snapshot.h"
 #include "policies/settings.h"
+#include "policies/workload_index.h"
 
 #include <map>
 #include <string>
@@ -17,9 +18,9 @@ struct StragglerProposal {
 };
 
 // Finds the latency-sensitive tasks that would miss their deadline, and gives them more. Takes that from
-// best-effort ones where nothing is idle, and gives everything back afterwards (docs/algorithms.md,
-// stragglers [HUST]). Of `settings`, [straggler] and the domains of [interference] matter. Pure.
-StragglerProposal propose_help(const model::Snapshot& snapshot, const PolicySettings& settings);
+// best-effort ones where nothing is idle, and gives everything back afterwards (docs/decisions/stragglers.md
+// and lending.md [HUST]). Of `settings`, [straggler] and the domains of [interference] matter. Pure.
+StragglerProposal propose_help(const OrderedSnapshot& ordered, const PolicySettings& settings);
 
 // The number of vCPUs that each grown task is to own, for propose_pins.
 std::map<std::string, int> grown_requests(const model::StragglerFindings& findings);

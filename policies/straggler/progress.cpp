@@ -31,6 +31,7 @@ Reports last_reports(const model::Workload& workload) {
     reports.assign(workload.progress.end() - static_cast<std::ptrdiff_t>(kept), workload.progress.end());
     return reports;
   }
+  if (workload.usage.without_progress()) return reports;
   for (auto it = workload.usage.rbegin(); it != workload.usage.rend() && reports.size() < kNeeded; ++it)
     if (it->progress) reports.push_back({.time = it->time, .fraction = *it->progress});
   std::reverse(reports.begin(), reports.end());
@@ -111,6 +112,7 @@ std::string verdict(const model::StragglerTask& task, double last) {
 
 std::optional<double> last_progress(const model::Workload& workload) {
   if (!workload.progress.empty()) return workload.progress.back().fraction;
+  if (workload.usage.without_progress()) return std::nullopt;
   for (auto it = workload.usage.rbegin(); it != workload.usage.rend(); ++it)
     if (it->progress) return *it->progress;
   return std::nullopt;

@@ -14,7 +14,7 @@ namespace berth::policies {
 std::optional<double> last_progress(const model::Workload& workload);
 
 // Judges a latency-sensitive workload by its last four reports: v1, v2, T, whether it straggles, then rho,
-// and the reason in words (docs/algorithms.md, progress [HUST]). `now`: the snapshot's time, epoch seconds.
+// and the reason in words (docs/decisions/stragglers.md [HUST]). `now`: the snapshot's time, epoch seconds.
 // `settings`: max_growth and restore_hold_s count. nullopt for a workload with neither deadline nor progress:
 // it is no task.
 std::optional<model::StragglerTask> judge(const model::Workload& workload, double now,

@@ -7,7 +7,8 @@
 
 namespace berth::policies {
 
-// Whether a best-effort task leaves a part of its share unused (docs/algorithms.md, redundancy [HUST]).
+// Whether a best-effort task leaves a part of its share unused (docs/decisions/lending.md, redundancy
+// [HUST]).
 struct Redundancy {
   double utilisation = 0;  // U_c: largest use in the window / allocation
   double reclaimable = 0;  // R_r: cores or bytes; 0 where it is not redundant

@@ -20,7 +20,7 @@ std::vector<GivenBack> give_back(const std::vector<Lowered>& lowered, double ste
   double left = step;
   for (const std::size_t i : order) {
     const Lowered& it = lowered[i];
-    // A limit as large as the node limits nothing: up to there the limit rises in steps, beyond that at no
+    // A limit as large as the host limits nothing: up to there the limit rises in steps, beyond that at no
     // cost.
     const double goal = std::min(it.original.value_or(capacity), capacity);
     const double missing = std::max(0.0, goal - it.limit);

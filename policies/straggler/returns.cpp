@@ -73,7 +73,7 @@ void end_growth(Round& round) {
     const bool owns_more = was_task && round.resource == model::Resource::cpu && !share.limit &&
                            workload.vcpus && static_cast<int>(workload.cpus.size()) > *workload.vcpus;
     if (!is_growth(share.held) && !owns_more) continue;
-    if (!growth_ends(workload, member.task, round.now, round.settings.restore_hold_s)) continue;
+    if (!growth_ends(workload, member.task.get(), round.now, round.settings.restore_hold_s)) continue;
     const std::string why = end_of_growth(member, round.settings.restore_hold_s);
     if (is_growth(share.held)) {
       put_back(round, member, Kind::release, why);
@@ -108,7 +108,7 @@ void restore(Round& round) {
                             model::to_string(it.held.cause), round.text(given.amount),
                             round.limit_text(given.limit), round.limit_text(it.original));
     } else {
-      // Both limits are beyond the node's size.
+      // Both limits are beyond the host's size.
       reason += fmt::format("its limit, which was {}, goes back to {}", model::to_string(it.held.cause),
                             round.limit_text(given.limit));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that puts a limit back to its original (docs/algorithms.md, giving back).
+// Everything that puts a limit back to its original (docs/decisions/lending.md, giving back).
 #pragma once
 
 #include "policies/straggler/round.h"
@@ -13,7 +13,7 @@ void return_at_once(Round& round);
 // Ends the growth of tasks that need it no longer, in one step.
 void end_growth(Round& round);
 
-// Gives back to best-effort tasks their taken shares, restore_step of the node in all.
+// Gives back to best-effort tasks their taken shares, restore_step of the host in all.
 void restore(Round& round);
 
 }  // namespace berth::policies

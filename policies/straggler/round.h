@@ -7,19 +7,21 @@
 #include "policies/straggler/share.h"
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace berth::policies {
 
+// There is one of each workload, at each tick, so it is kept small.
 struct Member {
   const model::Workload* workload = nullptr;
-  std::optional<model::StragglerTask> task;  // set for a latency-sensitive workload that is a task
-  std::array<Share, 2> shares;               // by resource
-  std::array<bool, 2> changed{};             // its limit is changed this tick already
-  std::array<double, 2> counts{};            // its counted share under the changed limit
-  bool held = false;                         // its CPU quota is another policy's (policies/spark/hold.h)
+  std::unique_ptr<model::StragglerTask> task;  // set for a latency-sensitive workload that is a task
+  std::array<Share, 2> shares;                 // by resource
+  std::array<bool, 2> changed{};               // its limit is changed this tick already
+  std::array<double, 2> counts{};              // its counted share under the changed limit
+  bool held = false;                           // its CPU quota is another policy's (policies/spark/hold.h)
 
   bool latency_sensitive() const {
     return workload->workload_class == model::WorkloadClass::latency_sensitive;
@@ -52,7 +54,7 @@ struct Round {
     member.counts[index()] = share(member).counted_under(limit);
     out.actions.push_back(set_limit(member.workload->id, resource, limit, reason));
   }
-  // Notes that a member gives up or gets back `amount`, if that is not 0: limits beyond the node's size are
+  // Notes that a member gives up or gets back `amount`, if that is not 0: limits beyond the host's size are
   // all alike. A recall is always noted, for later ticks.
   void note(model::LimitMove::Kind kind, const Member& member, double amount, const std::string& reason) {
     if (amount <= 0 && kind != model::LimitMove::Kind::recall) return;

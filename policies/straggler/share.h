@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "model/maybe.h"
 #include "model/plan.h"
 #include "model/snapshot.h"
 
@@ -11,18 +12,18 @@ namespace berth::policies {
 
 // A workload's allocation and use of one resource. Amounts are cores or bytes; bytes are whole numbers.
 struct Share {
-  // nullopt where it is unknown: no limit and no request. The node's capacity at most: a limit beyond that
+  // nullopt where it is unknown: no limit and no request. The host's capacity at most: a limit beyond that
   // limits nothing.
-  std::optional<double> allocation;
-  std::optional<double> asked;     // the allocation that it would have without a limit
-  std::optional<double> limit;     // quota or memory.high at present; nullopt: none
-  bool fixed = false;              // berth cannot change the limit
-  bool whole = false;              // its CPU allocation is the vCPUs it owns, which change one by one
-  std::optional<double> mean_use;  // over the window; nullopt without samples
-  std::optional<double> max_use;
-  std::optional<double> last_use;
+  model::Maybe<double> allocation;
+  model::Maybe<double> asked;     // the allocation that it would have without a limit
+  model::Maybe<double> limit;     // quota or memory.high at present; nullopt: none
+  bool fixed = false;             // berth cannot change the limit
+  bool whole = false;             // its CPU allocation is the vCPUs it owns, which change one by one
+  model::Maybe<double> mean_use;  // over the window; nullopt without samples
+  model::Maybe<double> max_use;
+  model::Maybe<double> last_use;
   std::optional<model::HeldLimit> held;  // while berth holds the limit at another value than its original
-  std::optional<double> original;        // the limit before; nullopt: there was none
+  model::Maybe<double> original;         // the limit before; nullopt: there was none
 
   // Its amount in sums.
   double counted() const { return allocation.value_or(mean_use.value_or(0)); }
@@ -32,21 +33,21 @@ struct Share {
 
 // CPU is allocated by the quota, else by the vCPUs that a pinned latency-sensitive workload owns (the
 // declared ones at least). Else it is allocated by the declared vCPUs. Memory is allocated by memory.high,
-// else by the request (docs/algorithms.md, allocation). `capacity`: of the node, cores or bytes; 0 where it
-// is not known.
+// else by the request (docs/decisions/stragglers.md, allocation). `capacity`: of the host, cores or bytes; 0
+// where it is not known.
 Share share_of(const model::Workload& workload, model::Resource resource, double capacity);
 
 // Whether a limit is held because a straggler was given more.
 bool is_growth(const std::optional<model::HeldLimit>& held);
 
-// The distance of the present limit from the original. No limit, or one beyond the node's size, counts as all
-// of the node.
+// The distance of the present limit from the original. No limit, or one beyond the host's size, counts as all
+// of the host.
 double distance_from_original(const Share& share, double capacity);
 
 // A smaller amount of cores comes from rounding; bytes have no such remainder.
 inline constexpr double kNothing = 1e-9;
 
-// The node's amount of the resource: usable vCPUs, or memory.
+// The host's amount of the resource: usable vCPUs, or memory.
 double capacity_of(const model::Snapshot& snapshot, model::Resource resource);
 
 // The least limit that is ever set: cpu.max takes at least 1 ms of its period of 100 ms.

@@ -80,7 +80,7 @@ bool is_over(const std::optional<double>& since, double now, double hold_s) {
   return age < 0 || age >= hold_s;
 }
 
-bool growth_ends(const model::Workload& workload, const std::optional<model::StragglerTask>& task, double now,
+bool growth_ends(const model::Workload& workload, const model::StragglerTask* task, double now,
                  double hold_s) {
   if (task && task->straggler) return false;
   if (!workload.deadline || last_progress(workload).value_or(1) >= 1) return true;

@@ -21,18 +21,19 @@ bool has_evidence(const model::Workload& workload, const model::StragglerTask& t
 
 struct Extension {
   double wish = 0;    // allocation * (rho - 1), in whole vCPUs where these are its allocation
-  double amount = 0;  // the part of that which its domain or the node's memory permits
+  double amount = 0;  // the part of that which its domain or the host's memory permits
   double least = 0;   // less than this is not worth a change
   std::string note;   // why it is no more; empty without a reason
 };
 // The amount of a resource that a straggler lacks; cores, or whole bytes. `most`: the allocation that its
-// domain, or the node's memory, permits. `min_change`: a smaller change, as a share of the limit, is not
+// domain, or the host's memory, permits. `min_change`: a smaller change, as a share of the limit, is not
 // made.
 Extension extension_of(const Share& share, model::Resource resource, double growth, double most,
                        double min_change);
 
-// Whether a task's growth ends: it finished, is no task any more, or has not straggled for `hold_s`.
-bool growth_ends(const model::Workload& workload, const std::optional<model::StragglerTask>& task, double now,
+// Whether a workload's growth ends: it finished, is no task any more (`task` is nullptr), or has not
+// straggled for `hold_s`.
+bool growth_ends(const model::Workload& workload, const model::StragglerTask* task, double now,
                  double hold_s);
 
 // Whether `since` is `hold_s` ago, or unknown. A clock that went backwards holds nothing.

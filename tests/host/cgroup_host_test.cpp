@@ -3,6 +3,7 @@
 // named berth-host-PID and removes them.
 #include "cgroup/discovery.h"
 #include "cgroup/hierarchy.h"
+#include "cgroup/processes.h"
 #include "cgroup/sampler.h"
 #include "tests/host/real_tree.h"
 #include "tests/patience.h"
@@ -173,6 +174,33 @@ TEST_F(CgroupHost, AContainersInnerGroupPopulatesItsScope) {
   ASSERT_TRUE(wait([&] { return has(scope); }));
   EXPECT_EQ(discovery->workloads().at(tree.id(scope)).kind, Kind::podman);
   EXPECT_FALSE(has(scope + "/container"));
+}
+
+TEST_F(CgroupHost, AGroupThatProcessesLeaveOneAfterTheOtherWasNeverEmpty) {
+  tree.make("a");
+  Process first;
+  first.move_to(tree.path("a"));
+  const auto group = Cgroup::open(tree.hierarchy().root, tree.id("a")).value();
+  const auto watch = EmptyWatch::of(*group).value();
+  Process second;
+  second.move_to(tree.path("a"));
+  first.end();
+  usleep(50'000);  // a notice may come 10 ms late
+  EXPECT_FALSE(watch.may_have_been_empty());
+}
+
+TEST_F(CgroupHost, AMomentWithoutProcessesIsRemembered) {
+  tree.make("a");
+  Process first;
+  first.move_to(tree.path("a"));
+  const auto group = Cgroup::open(tree.hierarchy().root, tree.id("a")).value();
+  const auto watch = EmptyWatch::of(*group).value();
+  first.end();
+  Process second;
+  second.move_to(tree.path("a"));
+  EXPECT_TRUE(is_populated(*group).value());
+  EXPECT_TRUE(berth::test::eventually([&] { return watch.may_have_been_empty(); }));
+  EXPECT_TRUE(watch.may_have_been_empty()) << "however often it is asked";
 }
 
 TEST_F(CgroupHost, AMarkIsSeenAndAnotherOwnersClaimIsNot) {

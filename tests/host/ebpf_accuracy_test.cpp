@@ -85,11 +85,12 @@ class AccuracyTest : public EbpfHost {
     const auto usage = static_cast<double>(usage_after - usage_before);
     ASSERT_GT(run, 2e8) << "the machine is too busy to compare";
     ASSERT_GT(delay, 1e8) << "nothing waited";
-    EXPECT_NEAR(static_cast<double>(after.own.run_ns - before.own.run_ns), run, 0.005 * run);
-    EXPECT_NEAR(static_cast<double>(after.own.run_delay_ns - before.own.run_delay_ns), delay, 0.005 * delay);
-    EXPECT_NEAR(static_cast<double>(after.own.run_ns - before.own.run_ns), usage, 0.005 * usage);
+    EXPECT_NEAR(static_cast<double>(after.subtree.run_ns - before.subtree.run_ns), run, 0.005 * run);
+    EXPECT_NEAR(static_cast<double>(after.subtree.run_delay_ns - before.subtree.run_delay_ns), delay,
+                0.005 * delay);
+    EXPECT_NEAR(static_cast<double>(after.subtree.run_ns - before.subtree.run_ns), usage, 0.005 * usage);
     const auto dispatches = static_cast<double>(kernel_after.dispatches - kernel_before.dispatches);
-    EXPECT_NEAR(static_cast<double>(after.own.dispatches - before.own.dispatches), dispatches,
+    EXPECT_NEAR(static_cast<double>(after.subtree.dispatches - before.subtree.dispatches), dispatches,
                 0.005 * dispatches + 2);
     if (after.accounts.usage_ns && before.accounts.usage_ns) {
       EXPECT_NEAR(static_cast<double>(*after.accounts.usage_ns - *before.accounts.usage_ns), usage, 2000);
@@ -97,15 +98,16 @@ class AccuracyTest : public EbpfHost {
     // The histogram holds every dispatch, and its mean is the sum's.
     std::uint64_t entries = 0;
     for (std::size_t bucket = 0; bucket < model::kDelayBuckets; ++bucket) {
-      entries += after.own.delay[bucket] - before.own.delay[bucket];
+      entries += after.subtree.delay[bucket] - before.subtree.delay[bucket];
     }
     EXPECT_NEAR(static_cast<double>(entries), dispatches, 0.005 * dispatches + 2);
-    std::printf("run %+.4f %%, delay %+.4f %%, usage %+.4f %%, %.0f dispatches, p50 %.1f us, p99 %.1f us\n",
-                100 * (static_cast<double>(after.own.run_ns - before.own.run_ns) / run - 1),
-                100 * (static_cast<double>(after.own.run_delay_ns - before.own.run_delay_ns) / delay - 1),
-                100 * (static_cast<double>(after.own.run_ns - before.own.run_ns) / usage - 1), dispatches,
-                model::delay_quantile_us(before.own.delay, after.own.delay, 0.5).value_or(-1),
-                model::delay_quantile_us(before.own.delay, after.own.delay, 0.99).value_or(-1));
+    std::printf(
+        "run %+.4f %%, delay %+.4f %%, usage %+.4f %%, %.0f dispatches, p50 %.1f us, p99 %.1f us\n",
+        100 * (static_cast<double>(after.subtree.run_ns - before.subtree.run_ns) / run - 1),
+        100 * (static_cast<double>(after.subtree.run_delay_ns - before.subtree.run_delay_ns) / delay - 1),
+        100 * (static_cast<double>(after.subtree.run_ns - before.subtree.run_ns) / usage - 1), dispatches,
+        model::delay_quantile_us(before.subtree.delay, after.subtree.delay, 0.5).value_or(-1),
+        model::delay_quantile_us(before.subtree.delay, after.subtree.delay, 0.99).value_or(-1));
   }
   bool few_places = false;  // for tasks, so that most have storage instead
 
@@ -175,8 +177,8 @@ TEST_F(EbpfHost, TasksThatComeAndGoAreCreditedWhatTheyUsedThemselves) {
   const CgroupReading after = reading(id);
   const auto usage = static_cast<double>(usage_ns(tree->path("a")) - usage_before);
   ASSERT_GT(usage, 2e8) << "the machine is too busy to compare";
-  EXPECT_GT(after.own.dispatches - before.own.dispatches, 500U);
-  EXPECT_NEAR(static_cast<double>(after.own.run_ns - before.own.run_ns), usage, 0.005 * usage);
+  EXPECT_GT(after.subtree.dispatches - before.subtree.dispatches, 500U);
+  EXPECT_NEAR(static_cast<double>(after.subtree.run_ns - before.subtree.run_ns), usage, 0.005 * usage);
 }
 
 TEST_F(EbpfHost, ATaskThatNeverLeavesItsProcessorIsCountedToo) {
@@ -192,7 +194,7 @@ TEST_F(EbpfHost, ATaskThatNeverLeavesItsProcessorIsCountedToo) {
   const CgroupReading after = reading(id);
   const auto usage = static_cast<double>(usage_ns(tree->path("a")) - usage_before);
   // Both stand at the last tick or switch; 10 ms is more than a tick.
-  EXPECT_NEAR(static_cast<double>(after.own.run_ns - before.own.run_ns), usage, 0.005 * usage + 1e7);
+  EXPECT_NEAR(static_cast<double>(after.subtree.run_ns - before.subtree.run_ns), usage, 0.005 * usage + 1e7);
 }
 
 }  // namespace

@@ -36,8 +36,7 @@ TEST_F(EbpfHost, AParentsSubtreeHoldsItsChildren) {
   const CgroupReading* b = collector->find(inode(tree->path("p/b")));
   ASSERT_TRUE(parent && a && b);
   EXPECT_EQ(a->parent, parent->id);
-  EXPECT_GT(a->own.run_ns, 10'000'000U);
-  EXPECT_EQ(parent->own.run_ns, 0U);
+  EXPECT_GT(a->subtree.run_ns, 10'000'000U);
   EXPECT_EQ(parent->subtree.run_ns, a->subtree.run_ns + b->subtree.run_ns);
 }
 
@@ -148,9 +147,9 @@ TEST_F(EbpfHost, WhatTheCgroupsAreCreditedIsWhatTheProcessorsCounted) {
   // cpu-clock of a group of ordinary processes is the CPU time they used, with interrupts and what a
   // hypervisor stole, which a busy machine may have much of. It is credited when the group gives up a
   // processor, run time at every switch: a time slice or two on each may be missing.
-  ASSERT_TRUE(a->own.hardware && b->own.hardware);
-  EXPECT_GE(a->own.hardware->instructions, 0.9 * static_cast<double>(a->own.run_ns));
-  EXPECT_LE(a->own.hardware->instructions, 1.5 * static_cast<double>(a->own.run_ns));
+  ASSERT_TRUE(a->subtree.hardware && b->subtree.hardware);
+  EXPECT_GE(a->subtree.hardware->instructions, 0.9 * static_cast<double>(a->subtree.run_ns));
+  EXPECT_LE(a->subtree.hardware->instructions, 1.5 * static_cast<double>(a->subtree.run_ns));
 }
 
 TEST_F(EbpfHost, CountersGoOnAfterProcessorsCameOrWent) {
@@ -242,7 +241,7 @@ TEST_F(EbpfHost, TenThousandCgroupsComeAndGoUnderLoadAndLeaveNothing) {
       const auto path = base / ("g" + std::to_string(i));
       const CgroupReading* successor = collector->find(inode(path));
       ASSERT_NE(successor, nullptr);
-      if (successor->own.run_ns != 0 || successor->own.dispatches != 0) ++successors_wronged;
+      if (successor->subtree.run_ns != 0 || successor->subtree.dispatches != 0) ++successors_wronged;
       rmdir(path.c_str());
     }
     collector->take_events();
@@ -297,7 +296,7 @@ TEST_F(EbpfHost, TablesGrowWhenTheyAreTooSmall) {
     int count = 0;
     for (int i = 0; i < kGroups; ++i) {
       const CgroupReading* found = collector->find(inode(tree->path("g" + std::to_string(i))));
-      if (found && found->own.dispatches > 0) ++count;
+      if (found && found->subtree.dispatches > 0) ++count;
     }
     return count;
   };

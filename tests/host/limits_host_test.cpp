@@ -88,7 +88,7 @@ struct Engine {
   explicit Engine(const fs::path& state) {
     auto found = cgroup::find_hierarchy({}, "/proc");
     if (!found) throw std::runtime_error(found.error().message());
-    auto opened = Actuators::open(*found, state, "/sys", true);
+    auto opened = Actuators::open(*found, state, "/sys", Actuators::Units::through_systemd);
     if (!opened) throw std::runtime_error(opened.error().message());
     actuators = std::move(*opened);
     auto started = Observer::start(*found, config::parse(kRules, "rules").value().rules, "/proc", "/sys", 60);

@@ -68,7 +68,7 @@ def scene(groups: Groups, tmp_path_factory: pytest.TempPathFactory) -> Scene:
 
 @pytest.fixture
 def berthd(scene: Scene, build: Path, tmp_path: Path) -> Iterator[Berthd]:
-    # The path of a Unix socket has room for 107 bytes.
+    # The path of a Unix socket has space for 107 bytes.
     started = Berthd(build, tmp_path)
     yield started
     started.stop()

@@ -17,7 +17,7 @@ def tasks_of(app: Application, stage: dict) -> list[dict]:
 
 
 def truth(app: Application) -> dict:
-    """Its figures, computed from the driver's own answers (docs/algorithms.md, Spark)."""
+    """Its figures, computed from the driver's own answers (docs/decisions/eviction-cost.md)."""
     stages = [stage for stage in app.rest("stages") if stage["status"] != "SKIPPED"]
     return {
         "stages": len(stages),
@@ -124,5 +124,7 @@ def test_explains_applications_and_who_is_never_evicted(scene: Scene, berthd: Be
     assert f"{found['computation']:.4g} s to compute again" in text
     assert scene.groups.workload("ml") in text
     text = berthd.ctl("explain", scene.groups.workload("worker"))
-    assert f"is never evicted: its cgroup is shared by Worker (pid {scene.cluster.worker.pid})" in text
+    # Processes stand in the order of their pids, and the host may have begun its pids anew since the Worker started.
+    assert "is never evicted: its cgroup is shared by " in text
+    assert f"Worker (pid {scene.cluster.worker.pid})" in text
     assert f"Spark application {scene.etl.id}" in berthd.ctl("explain", scene.groups.workload("etl"))

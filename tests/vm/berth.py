@@ -167,6 +167,10 @@ class Berth:
         goal = self.ticks() + more
         self.guest.poll(lambda: self.ticks() >= goal, 60, what=f"{more} ticks")
 
+    def wait_past(self, moment: float) -> None:
+        """Until the guest's clock shows a later time, which is at most a minute or two away."""
+        self.guest.poll(f"test $(date +%s) -gt {int(moment)}", 120, interval=0.5, what="time to pass")
+
     def json(self, *arguments: str) -> Any:
         def answer() -> CompletedProcess[str] | None:
             found = self.guest.run(["berthctl", *arguments, "--json"], check=False)

@@ -93,7 +93,7 @@ def absent(reason: str) -> None:
 
 @pytest.fixture(scope="module")
 def spark_guest() -> Iterator[Guest]:
-    """A guest with room for a Spark cluster, and with the disk of sparkdisk.py. BERTH_SPARK_GUEST names one that runs already."""
+    """A guest with memory for a Spark cluster, and with the disk of sparkdisk.py. BERTH_SPARK_GUEST names one that runs already."""
     if name := os.environ.get("BERTH_SPARK_GUEST"):
         yield Guest.attach(name)
         return

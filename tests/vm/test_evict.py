@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from berth import EVICTION_RULES, MIB, OFTEN, Berth, holder
+from evictions import start_in_group, steps, wait_ended, wait_listed
 
 ID = "0123456789abcdef" * 4
 SHORT = f"{OFTEN}\n[spark]\ngrace = 3"
@@ -22,46 +22,6 @@ def main_pid(berth: Berth, unit: str) -> int:
 
 def state(berth: Berth, unit: str) -> str:
     return berth.guest.run(f"systemctl show -P ActiveState {unit}").stdout.strip()
-
-
-def steps(berth: Berth, workload: str) -> list[str]:
-    """What was done to it, oldest first: "terminate StopUnit"."""
-    return [
-        f"{e['attribute']} {e['new']}".strip() + ("" if e["result"] == "applied" else f" {e['result']}")
-        for e in berth.logged("evict")
-        if e["workload"] == workload
-    ]
-
-
-def ended(berth: Berth, workload: str) -> bool:
-    return bool(steps(berth, workload)) and steps(berth, workload)[-1].startswith("end")
-
-
-def wait_listed(berth: Berth, *ids: str) -> None:
-    berth.guest.poll(lambda: set(ids) <= set(berth.workloads()), 60, what=f"berthd to list {ids}")
-
-
-def wait_ended(berth: Berth, workload: str) -> list[str]:
-    berth.guest.poll(lambda: ended(berth, workload), 60, what=f"{workload} to end: {steps(berth, workload)}")
-    return steps(berth, workload)
-
-
-def start_in_group(berth: Berth, name: str, command: str) -> int:
-    """A container as a runtime without systemd makes it: a cgroup of its own, and a process of somebody else's in it."""
-    script = f"echo $$ > /sys/fs/cgroup/berthtest/{name}/cgroup.procs; exec setpriv --reuid=65534 --clear-groups {command}"
-    return int(
-        berth.guest.run(
-            "cd /sys/fs/cgroup; mkdir -p berthtest; "
-            "for group in . berthtest; do echo '+cpuset +cpu +memory' > $group/cgroup.subtree_control; done; "
-            f"mkdir -p berthtest/{name}; "
-            f"setsid sh -c {shlex.quote(script)} </dev/null >/dev/null 2>&1 & echo $!"
-        ).stdout
-    )
-
-
-def wait_past(berth: Berth, moment: float) -> None:
-    """Until the guest's clock shows a later time."""
-    berth.guest.poll(f"test $(date +%s) -gt {int(moment)}", 60, interval=0.5, what="time to pass")
 
 
 def alive(berth: Berth, pid: int) -> bool:
@@ -142,6 +102,18 @@ def test_a_container_without_a_unit_gets_signals(berth: Berth, others: dict[str,
     assert not alive(berth, ignores)
 
 
+def test_a_workload_that_forks_at_sigterm_is_killed(berth: Berth, others: dict[str, int]) -> None:
+    berth.guest.write_file("/root/hydra", "#!/bin/sh\ntrap 'sh /root/hydra & exit' TERM\nwhile :; do sleep 1; done\n")
+    berth.guest.run("chmod 755 /root; chmod 644 /root/hydra")
+    berth.start("enforce", SHORT, EVICTION_RULES)
+    first = start_in_group(berth, "hydra", "sh /root/hydra")
+    wait_listed(berth, "berthtest/hydra")
+    berth.guest.run("berthctl evict --yes berthtest/hydra")
+    assert wait_ended(berth, "berthtest/hydra") == ["terminate SIGTERM", "kill cgroup.kill", "end"]
+    assert not alive(berth, first)
+    assert not berth.guest.run("pgrep -f '[/]root/hydra'", check=False).stdout
+
+
 def test_a_unit_that_ignores_being_stopped_is_killed_by_its_cgroup(berth: Berth, others: dict[str, int]) -> None:
     unit, workload = "berth-test-be-deaf.service", "system.slice/berth-test-be-deaf.service"
     berth.guest.write_file("/root/deaf", "#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 1; done\n")
@@ -206,10 +178,27 @@ def test_a_cgroup_that_was_replaced_meanwhile_is_not_hit(berth: Berth, others: d
     new = start_in_group(berth, "reborn", deaf)
     assert not alive(berth, old)
     (evicted,) = [e["time"] for e in berth.logged("evict") if e["attribute"] == "terminate"]
-    wait_past(berth, evicted + grace)
+    berth.wait_past(evicted + grace)
     berth.wait_ticks(2)
     assert alive(berth, new)
     assert steps(berth, "berthtest/reborn") == ["terminate SIGTERM", "end"]
+
+
+def test_a_new_run_in_the_same_cgroup_is_not_hit(berth: Berth, others: dict[str, int]) -> None:
+    deaf = "sh -c 'trap \"\" TERM; while :; do sleep 1; done'"
+    grace = 10
+    berth.start("enforce", f"{OFTEN}\nspark.grace = {grace}", EVICTION_RULES)
+    old = start_in_group(berth, "refilled", deaf)
+    wait_listed(berth, "berthtest/refilled")
+    berth.guest.run("berthctl evict --yes berthtest/refilled; echo 1 > /sys/fs/cgroup/berthtest/refilled/cgroup.kill")
+    new = start_in_group(berth, "refilled", deaf)
+    assert not alive(berth, old)
+    # "end" alone where berth saw the empty group; "left" where it had been filled again by then.
+    assert wait_ended(berth, "berthtest/refilled") in (["terminate SIGTERM", "end"], ["terminate SIGTERM", "end left"])
+    (evicted,) = [e["time"] for e in berth.logged("evict") if e["attribute"] == "terminate"]
+    berth.wait_past(evicted + grace)
+    berth.wait_ticks(2)
+    assert alive(berth, new)
 
 
 def test_a_squeeze_evicts_the_right_ones_one_at_a_time(berth: Berth, others: dict[str, int]) -> None:
@@ -241,6 +230,40 @@ def test_a_squeeze_evicts_the_right_ones_one_at_a_time(berth: Berth, others: dic
     assert {e["policy"] for e in entries} == {"oversell"} and all("%" in e["reason"] or e["attribute"] == "end" for e in entries)
 
 
+def test_a_victim_that_comes_back_does_not_save_the_next_one(berth: Berth, others: dict[str, int]) -> None:
+    size = 160
+    unit, workload = "berth-test-be-low.service", "system.slice/berth-test-be-low.service"
+    again = "mkdir -p $group; sh -c 'echo $$ > $group/cgroup.procs; exec $0' /root/hold"
+    berth.guest.write_file("/root/hold", f"#!/bin/sh\nexec {holder(size)}\n")
+    berth.guest.write_file(
+        "/root/lizard",
+        f"#!/bin/sh\nexport group=/sys/fs/cgroup/berthtest/lizard\nwhile test -e /run/lizard; do {again}; done\n",
+    )
+    # The workload of the highest priority always stays.
+    berth.start_units({unit: holder(size), "berth-test-be-high.service": "sleep infinity"})
+    berth.wait_held_by({unit: size})
+    berth.guest.run(
+        "chmod 755 /root/hold; cd /sys/fs/cgroup; mkdir -p berthtest; "
+        "for group in . berthtest; do echo '+cpuset +cpu +memory' > $group/cgroup.subtree_control; done; "
+        "touch /run/lizard; setsid sh /root/lizard </dev/null >/dev/null 2>&1 &"
+    )
+    try:
+        berth.guest.poll(
+            f"test $(cat /sys/fs/cgroup/berthtest/lizard/memory.current) -gt {size * MIB}", 60, what="the lizard to grow"
+        )
+        berth.start("enforce", SHORT, EVICTION_RULES)
+        wait_listed(berth, "berthtest/lizard", workload)
+        # One of the two has to go.
+        cap = int((berth.settled_memory_in_use() - 0.5 * size * MIB) / 0.95)
+        berth.configure("enforce", f"{SHORT}\n[oversell]\nmemory_cap = {cap}\nevict = true", EVICTION_RULES)
+        assert wait_ended(berth, workload)[0] == "terminate StopUnit"
+        # "left" where its cgroup was filled again before berth looked.
+        first = steps(berth, "berthtest/lizard")
+        assert first in (["terminate SIGTERM", "end"], ["terminate SIGTERM", "end left"]), "it went first, and once"
+    finally:
+        berth.guest.run("rm -f /run/lizard; echo 1 > /sys/fs/cgroup/berthtest/lizard/cgroup.kill", check=False)
+
+
 def test_stopping_midway_leaves_nothing_half_done(berth: Berth, others: dict[str, int]) -> None:
     deaf = "sh -c 'trap \"\" TERM; while :; do sleep 1; done'"
     before = berth.attributes()
@@ -250,7 +273,7 @@ def test_stopping_midway_leaves_nothing_half_done(berth: Berth, others: dict[str
     wait_listed(berth, "berthtest/midway")
     # At once, for the next step comes after the grace.
     now = berth.guest.run("berthctl evict --yes berthtest/midway >&2; systemctl stop berthd.service; date +%s").stdout
-    wait_past(berth, int(now) + grace)
+    berth.wait_past(int(now) + grace)
     assert alive(berth, pid), "the next step is nobody's without berthd"
     # Groups get controllers, and so attributes, where a child wants them; none may have another value.
     after = berth.attributes()

@@ -225,7 +225,7 @@ def test_promises_to_a_hundred_callers_add_up_to_what_there_is(berth: Berth, gue
     held = {r["request"]["id"]: r["request"]["memory_request_bytes"] for r in berth.json("admit", "--list")["reservations"]}
     assert held == kept
     print(f"{sum(kept.values())} of {free:.0f} bytes are promised, to {len(kept)} of {len(let_in)} who were let in")
-    assert kept and let_in.keys() - kept.keys(), let_in
+    assert kept
     assert sum(kept.values()) <= free + unit / 4, "what is free moves a little; a request more would be a unit at least"
     assert all("has to become free" in " ".join(a["change"]) for a in answers if not a["admitted"])
     # Not one more of the smallest size, and one where somebody gives up his place.

@@ -26,6 +26,8 @@ from guestlib.image import SUITE
 ROOT = Path(__file__).resolve().parents[2]
 LS, BE = "berth-test-ls1.service", "berth-test-be1.service"
 CONFIGURATION = "/etc/berth/berth.toml"
+# By this name the bus starts the daemon.
+ALIAS = "/etc/systemd/system/dbus-org.berth.Node1.service"
 RULES = f"""
 mode = "enforce"
 # An emulated host reads slowly.
@@ -172,6 +174,7 @@ def test_install_starts_it_in_observe_mode(berth: Berth, package: Path) -> None:
     assert berth.json("status")["mode"] == "observe"
     assert "observe" in berth.guest.run("berthctl status", user="tester").stdout
     assert "org.berth.Node1" in shows(berth, "busctl list --activatable --no-legend")
+    assert shows(berth, f"readlink -f {ALIAS}").endswith("/berthd.service")
     assert "berth" in shows(berth, "journalctl --list-catalog")
     assert "org.berth.node1.evict" in shows(berth, "pkaction")
     assert shows(berth, "man -w berthd berthctl berth.toml berth org.berth.Node1").count("\n") == 4
@@ -215,6 +218,7 @@ def test_upgrade_leaves_a_service_alone_that_was_disabled(berth: Berth, package:
     install(berth, other)
     assert shows(berth, "systemctl is-enabled berthd.service") == "disabled"
     assert shows(berth, "systemctl is-active berthd.service") == "inactive"
+    assert shows(berth, f"ls {ALIAS}") == "", "the bus would start it for any user"
     berth.guest.run("systemctl enable berthd.service")
 
 

@@ -80,6 +80,21 @@ def test_restore_works_without_the_daemon(berth: Berth, pinned: dict[str, str]) 
     assert_as_before(berth, pinned)
 
 
+def test_a_second_berthd_is_refused_whatever_its_directories(berth: Berth, pinned: dict[str, str]) -> None:
+    pins, pid = berth.cpusets(LS, BE), berth.pid()
+    elsewhere = "--state-dir /run/berth-test-second/state --runtime-dir /run/berth-test-second/run"
+    berth.guest.run("mkdir -p /run/berth-test-second/state /run/berth-test-second/run")
+    for command in ("--restore", "--observe"):
+        second = berth.guest.run(f"timeout 60 berthd {command} {elsewhere}", check=False)
+        assert second.returncode == 1, second
+        assert f"this host is held by another berthd (pid {pid}" in second.stderr, second.stderr
+    assert berth.cpusets(LS, BE) == pins
+    berth.stop()
+    assert berth.guest.run(f"berthd --restore {elsewhere}").stdout == "nothing to restore\n"
+    berth.guest.run("rm -r /run/berth-test-second")
+    assert_as_before(berth, pinned)
+
+
 def test_a_value_changed_by_somebody_else_is_left_and_said(berth: Berth, pinned: dict[str, str]) -> None:
     berth.guest.run(f"systemctl set-property --runtime {BE} AllowedCPUs=3")
     berth.guest.poll(lambda: not berth.workloads()[f"system.slice/{BE}"]["managed"], 30, what="berth to yield")

@@ -201,11 +201,33 @@ def test_a_workload_may_be_named_by_its_unit(berth: Berth) -> None:
     assert missing.returncode == 1 and "no such workload" in missing.stderr, missing
 
 
-def test_the_bus_starts_the_daemon_for_a_caller_that_wants_it(berth: Berth) -> None:
+ASK = "busctl call org.berth.Node1 /org/berth/Node1 org.berth.Node1.Manager GetStatus"
+
+
+def test_the_bus_starts_an_enabled_daemon_for_a_caller_that_wants_it(berth: Berth) -> None:
+    berth.guest.run("systemctl enable berthd.service")
+    try:
+        berth.start()
+        berth.stop()
+        berth.guest.run(ASK, user="tester")
+        assert berth.guest.run("systemctl is-active berthd.service").stdout.strip() == "active"
+    finally:
+        berth.guest.run("systemctl disable berthd.service")
+
+
+def test_the_bus_starts_no_daemon_that_is_disabled_or_masked(berth: Berth) -> None:
     berth.start()
     berth.stop()
-    berth.guest.run("busctl call org.berth.Node1 /org/berth/Node1 org.berth.Node1.Manager GetStatus")
-    assert berth.guest.run("systemctl is-active berthd.service").stdout.strip() == "active"
+    berth.guest.run("systemctl disable berthd.service")
+    assert berth.guest.run(ASK, check=False).returncode != 0
+    assert berth.guest.run(ASK, user="tester", check=False).returncode != 0
+    assert berth.guest.run("systemctl is-active berthd.service", check=False).stdout.strip() == "inactive"
+    berth.guest.run("systemctl enable berthd.service && systemctl mask --runtime berthd.service")
+    try:
+        assert berth.guest.run(ASK, user="tester", check=False).returncode != 0
+        assert berth.guest.run("systemctl is-active berthd.service", check=False).stdout.strip() == "inactive"
+    finally:
+        berth.guest.run("systemctl unmask --runtime berthd.service && systemctl disable berthd.service")
 
 
 def test_looking_does_not_start_a_daemon_that_was_stopped(berth: Berth) -> None:

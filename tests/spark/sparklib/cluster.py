@@ -16,7 +16,7 @@ from .groups import Groups
 from .waiting import PATIENCE_S, until
 
 APP = Path(__file__).resolve().parent.parent / "app.py"
-# A JVM takes what it can get: here it is to start fast, and leave room for the others.
+# A JVM takes what it can get: here it is to start fast, and leave memory for the others.
 SMALL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=48m -Xss512k"
 
 

@@ -34,9 +34,7 @@ class FakeControl final : public daemon::Control {
     return R"({"schema":"berth.explain/1","subject":")" + subject + "\"}";
   }
 
-  std::string metrics_text() override {
-    return "# HELP berth_build_info \"quoted\"\n# TYPE berth_build_info gauge\nberth_build_info 1\n";
-  }
+  std::string metrics_text() override { return metrics; }
 
   model::Result<void> set_mode(std::string_view mode) override {
     if (mode != "observe" && mode != "enforce") {
@@ -94,9 +92,7 @@ class FakeControl final : public daemon::Control {
     ++restores;
     return std::string(R"({"schema":"berth.restore/1"})");
   }
-  model::Result<void> reload() override {
-    return model::fail(model::ErrorKind::unavailable, "the disk is on fire");
-  }
+  model::Result<void> reload() override { return model::fail(model::ErrorKind::unavailable, refusal); }
 
   std::string version() const override { return "1.2.3"; }
   std::string mode() const override { return mode_now; }
@@ -133,6 +129,8 @@ class FakeControl final : public daemon::Control {
 
   std::string topology =
       R"({"schema":"berth.topology/1","cpus":[{"cpu":0,"core":0,"llc":0,"numa":0,"socket":0}]})";
+  std::string metrics =
+      "# HELP berth_build_info \"quoted\"\n# TYPE berth_build_info gauge\nberth_build_info 1\n";
   std::string listed = R"({"schema":"berth.workloads/1"})";
   std::string mode_now = "observe";
   std::optional<double> score;
@@ -141,6 +139,7 @@ class FakeControl final : public daemon::Control {
   model::Advertised said;
   std::map<std::string, daemon::WorkloadView> views;
   std::string level = "info";
+  std::string refusal = "the disk is on fire";  // of a reload
   bool plan_throws = false;
   int restores = 0;
   std::string admission = R"({"schema":"berth.admission/1"})";

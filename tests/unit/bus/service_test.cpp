@@ -245,6 +245,44 @@ TEST_F(Service, SignalsTellWhatChangedOnceAndInOrder) {
           "unpinned " + std::string(kDb) + " d-2", "removed " + path + " org.berth.Node1.Workload"}));
 }
 
+// sd-bus refuses a string that is not UTF-8, or has a noncharacter, and the whole message with it. berth
+// would take the bus for lost.
+TEST_F(Service, TextThatTheBusRefusesIsEscapedAndDoesNotEndTheConnection) {
+  const std::string hostile = "\xff\x1b[2J\xEF\xBF\xBE\xE2\x80\xAE";
+  const std::string plain = "\\xff\\x1b[2J\\ufffe\\u202e";
+  std::atomic<bool> listening = false;
+  auto ear = std::async(std::launch::async, [&listening] {
+    Client client;
+    Ear listener(client);
+    listening = true;
+    client.pump([&] { return listener.heard.size() >= 3; });
+    return listener.heard;
+  });
+  serve_until([&] { return listening.load(); });
+  control_.add(kDb).unmanaged_reason = hostile;
+  service_->workload_appeared(kDb);
+  service_->straggler_found({kWeb, hostile, {}, "d-3"});
+  service_->scheduling_state_changed("memory", "schedule", "no-schedule", hostile, "d-4");
+  serve_until([&] { return ear.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
+  EXPECT_EQ(ear.get(), (std::vector<std::string>{"added " + daemon::workload_path(kDb) + " 1 with " + kDb,
+                                                 "straggler " + std::string(kWeb) + " " + plain + " d-3",
+                                                 "memory schedule -> no-schedule " + plain + " d-4"}));
+  EXPECT_EQ(service_->link(), daemon::Link::up) << service_->problem();
+  const auto reason = with_client([] {
+    Client client;
+    return property<std::string>(client, daemon::workload_path(kDb), kWorkloadInterface, "UnmanagedReason");
+  });
+  EXPECT_EQ(reason, plain);
+}
+
+TEST_F(Service, ARefusalIsEscapedAndShort) {
+  control_.refusal = "\xff\n" + std::string(100'000, 'x') + " end";
+  const Outcome outcome = with_client([] { return Client().change("Reload"); });
+  EXPECT_EQ(outcome.error_name, bus::kFailed);
+  EXPECT_TRUE(outcome.text.starts_with("\\xff\\nxxx") && outcome.text.ends_with("x end")) << outcome.text;
+  EXPECT_LT(outcome.text.size(), 5000U);
+}
+
 TEST_F(Service, LimitsAreThereOrMarkedAsNone) {
   const std::string path = daemon::workload_path(kWeb);
   const auto limits = [&] {

@@ -146,6 +146,15 @@ TEST_F(Top, PrintsOneFrameWhereThereIsNoTerminal) {
   }
 }
 
+// The page itself names workloads as they are called, and goes unchanged into a file or a pipe.
+TEST_F(Top, MetricsOnATerminalAreSafeThere) {
+  control_.metrics = "a{workload=\"x\xE2\x80\xAE\xC2\x9B\x1b[2J\"} 1\nb 2\n";
+  OnTerminal terminal({"metrics"}, 24);
+  wait_for(terminal, "b 2");
+  EXPECT_THAT(terminal.shown(), HasSubstr("a{workload=\"x???[2J\"} 1\r\nb 2\r\n"));
+  EXPECT_EQ(berthctl("metrics").out, control_.metrics);
+}
+
 TEST_F(Top, PrintsAsManyFramesAsWanted) {
   const Ran ran = berthctl("top -n 3 --interval 100ms");
   EXPECT_EQ(ran.exit, 0) << ran.err;

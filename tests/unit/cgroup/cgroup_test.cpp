@@ -2,6 +2,7 @@
 #include "cgroup/cgroup.h"
 
 #include "tests/unit/cgroup/fake_tree.h"
+#include "tests/unit/cgroup/own_mounts.h"
 
 #include <filesystem>
 
@@ -120,6 +121,28 @@ TEST(Cgroup, OneThatTookOverThePathIsNotTheSame) {
   tree.make("a");  // the open descriptor keeps the old inode from being used again
   EXPECT_FALSE(cgroup->is_current());
   EXPECT_NE(Cgroup::open(tree.root(), "a").value()->id(), cgroup->id());
+}
+
+TEST(Cgroup, IsNotOpenedInAFileSystemThatIsMountedInTheTree) {
+  const FakeTree tree;
+  tree.make("user/mine");
+  const auto before = Cgroup::open(tree.root(), "user/mine").value();
+  std::string at_mount;
+  std::string below;
+  bool current = true;
+  const bool mounted = test::with_mount_at(tree.root() / "user/mine", [&] {
+    tree.make("user/mine/inner");
+    const auto refused = Cgroup::open(tree.root(), "user/mine");
+    const auto refused_below = Cgroup::open(tree.root(), "user/mine/inner");
+    if (!refused) at_mount = refused.error().message();
+    if (!refused_below) below = refused_below.error().message();
+    current = before->is_current();
+  });
+  if (!mounted) GTEST_SKIP() << "mounting needs root";
+  EXPECT_NE(at_mount.find("another file system is mounted there"), std::string::npos) << at_mount;
+  EXPECT_NE(below.find("another file system is mounted there"), std::string::npos) << below;
+  EXPECT_FALSE(current);
+  EXPECT_TRUE(before->is_current());
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "tests/patience.h"
 #include "tests/unit/cgroup/fake_tree.h"
+#include "tests/unit/cgroup/own_mounts.h"
 
 #include <algorithm>
 #include <chrono>
@@ -104,6 +105,24 @@ class DiscoveryTest : public ::testing::Test {
   std::unique_ptr<Discovery> discovery;
   Discovery::Changes changes;
 };
+
+TEST_F(DiscoveryTest, WhatAUserMountsInTheTreeIsNotEntered) {
+  tree.make("user/mine");
+  tree.make("user/other");
+  Ids found;
+  std::vector<std::string> warnings;
+  const bool mounted = test::with_mount_at(tree.root() / "user/mine", [&] {
+    tree.make("user/mine/inner");
+    start({rule("user/*", WorkloadClass::best_effort), rule("user/mine/*", WorkloadClass::best_effort)});
+    for (const auto& [id, workload] : discovery->workloads()) found.push_back(id);
+    warnings = changes.warnings;
+  });
+  if (!mounted) GTEST_SKIP() << "mounting needs root";
+  EXPECT_EQ(found, Ids{"user/other"});
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_EQ(warnings[0],
+            "another file system is mounted at cgroup user/mine, so it and all below it are left alone");
+}
 
 TEST_F(DiscoveryTest, TheFirstWalkFindsWhatIsThere) {
   tree.make("system.slice/web@1.service");
@@ -382,7 +401,26 @@ TEST_F(DiscoveryTest, AGroupThatOthersMayWriteToIsNotTrusted) {
   ASSERT_TRUE(wait([&] { return !has("a"); }));
 }
 
-TEST_F(DiscoveryTest, CreatedIsTheOldestProcessesStartWhereThatIsEarlier) {
+// The directory's time is of a wall clock that is set later. The start of a process is exact.
+TEST_F(DiscoveryTest, CreatedIsTheSameAfterTheWallClockWasSet) {
+  tree.make("a");
+  tree.make("b");
+  tree.make("b/inner");
+  tree.write("a", "cgroup.procs", "12\n");
+  tree.write("b/inner", "cgroup.procs", "12\n");
+  tree.write_proc("12/stat", "12 (a) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 500 0 0\n");
+  const double since_boot_s = 500 / static_cast<double>(sysconf(_SC_CLK_TCK));
+  for (const double step : {-28800.0, 0.0, 28800.0}) {
+    auto hierarchy = tree.hierarchy();
+    hierarchy.clock = os::Clock({.boot = os::boot_s, .wall = [step] { return os::epoch_s() + step; }});
+    discovery = Discovery::start(hierarchy, {best_effort("*")}).value();
+    discovery->process();
+    for (const char* id : {"a", "b"})
+      EXPECT_NEAR(found(id).identity.created, hierarchy.clock.of_boot(since_boot_s), 0.01) << id << step;
+  }
+}
+
+TEST_F(DiscoveryTest, CreatedIsTheOldestProcessesStart) {
   tree.make("a");
   tree.write("a", "cgroup.procs", "12\n13\nx\n");
   // Field 22 is the start in clock ticks after boot; the command may hold anything.

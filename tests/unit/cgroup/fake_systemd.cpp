@@ -140,9 +140,10 @@ int FakeSystemd::handle(sd_bus_message* message) {
   if (sd_bus_message_is_method_call(message, "org.freedesktop.systemd1.Manager", "SetUnitProperties") > 0) {
     return handle_set(message);
   }
-  if (sd_bus_message_is_method_call(message, "org.freedesktop.systemd1.Manager", "StopUnit") > 0) {
+  if (sd_bus_message_is_method_call(message, "org.freedesktop.systemd1.Manager", "GetUnitByInvocationID") > 0)
+    return handle_run(message);
+  if (sd_bus_message_is_method_call(message, "org.freedesktop.systemd1.Unit", "Stop") > 0)
     return handle_stop(message);
-  }
   if (sd_bus_message_is_method_call(message, "org.freedesktop.DBus.Properties", "GetAll") > 0)
     return handle_all(message);
   if (sd_bus_message_is_method_call(message, "org.freedesktop.systemd1.Manager", "StartTransientUnit") > 0)
@@ -163,20 +164,41 @@ int FakeSystemd::handle(sd_bus_message* message) {
   return 0;
 }
 
+// The path of a unit's run: that of a unit with the name "RUN@UNIT".
+int FakeSystemd::handle_run(sd_bus_message* message) {
+  const void* bytes = nullptr;
+  std::size_t size = 0;
+  if (const int read = sd_bus_message_read_array(message, 'y', &bytes, &size); read < 0) return read;
+  const int run = size > 0 ? *static_cast<const std::uint8_t*>(bytes) : 0;
+  for (const auto& [name, unit] : units_) {
+    if (unit.run != run) continue;
+    char* path = nullptr;
+    const std::string of_run = std::to_string(run) + "@" + name;
+    if (const int encoded = sd_bus_path_encode("/org/freedesktop/systemd1/unit", of_run.c_str(), &path);
+        encoded < 0)
+      return encoded;
+    const std::unique_ptr<char, decltype(&std::free)> owned(path, std::free);
+    if (restarts_after_lookup_) units_.at(name).run = ++last_run_;
+    return sd_bus_reply_method_return(message, "o", path);
+  }
+  return sd_bus_reply_method_errorf(message, "org.freedesktop.systemd1.NoUnitForInvocationID", "No unit");
+}
+
 int FakeSystemd::handle_stop(sd_bus_message* message) {
-  const char* name = nullptr;
   const char* mode = nullptr;
-  if (const int read = sd_bus_message_read(message, "ss", &name, &mode); read < 0) return read;
+  if (const int read = sd_bus_message_read(message, "s", &mode); read < 0) return read;
+  const std::string of_run = unit_of(message);
+  const std::string name = of_run.substr(of_run.find('@') + 1);
   const auto found = units_.find(name);
-  if (found == units_.end()) {
-    return sd_bus_reply_method_errorf(message, "org.freedesktop.systemd1.NoSuchUnit", "Unit %s not loaded.",
-                                      name);
+  if (found == units_.end() || std::to_string(found->second.run) != of_run.substr(0, of_run.find('@'))) {
+    return sd_bus_reply_method_errorf(message, "org.freedesktop.DBus.Error.UnknownObject", "Unknown object");
   }
   if (found->second.refuses_stop) {
     return sd_bus_reply_method_errorf(message, "org.freedesktop.systemd1.OnlyByDependency",
-                                      "Operation refused, unit %s may be requested by dependency only", name);
+                                      "Operation refused, unit %s may be requested by dependency only",
+                                      name.c_str());
   }
-  stops_.push_back(std::string(name) + " " + mode);
+  stops_.push_back(name + " " + mode);
   return sd_bus_reply_method_return(message, "o", "/org/freedesktop/systemd1/job/1");
 }
 
@@ -304,8 +326,9 @@ int FakeSystemd::handle_get(sd_bus_message* message) {
     return sd_bus_reply_method_return(message, "v", "b", needed ? 1 : 0);
   }
   const UnitSetting setting = found == units_.end() ? UnitSetting() : found->second.live;
-  if (name == "AllowedCPUs") {
-    const std::vector<std::uint8_t> bytes = cpu_bytes(setting.allowed_cpus);
+  if (name == "AllowedCPUs" || name == "InvocationID") {
+    std::vector<std::uint8_t> bytes = cpu_bytes(setting.allowed_cpus);
+    if (name == "InvocationID") bytes.assign(16, found == units_.end() ? 0 : found->second.run);
     sd_bus_message* reply = nullptr;
     if (const int made = sd_bus_message_new_method_return(message, &reply); made < 0) return made;
     sd_bus_message_open_container(reply, 'v', "ay");
@@ -444,6 +467,7 @@ void FakeSystemd::add(const std::string& name, Unit unit) {
   const std::lock_guard lock(mutex_);
   if (!unit.cgroup.empty()) tree_.make(unit.cgroup);
   load(name, unit);
+  unit.run = ++last_run_;
   units_[name] = std::move(unit);
 }
 
@@ -458,6 +482,7 @@ void FakeSystemd::remove(const std::string& name) {
 void FakeSystemd::restart(const std::string& name) {
   const std::lock_guard lock(mutex_);
   Unit& unit = units_.at(name);
+  unit.run = ++last_run_;
   // Moved aside first, so that the new directory cannot get its inode.
   fs::rename(tree_.root() / unit.cgroup, tree_.root() / "old");
   tree_.make(unit.cgroup);

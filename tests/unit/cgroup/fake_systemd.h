@@ -64,6 +64,7 @@ class FakeSystemd {
                                           // DeviceAllow, KillMode, OOMPolicy
     std::uint64_t tasks_max = kTasksMax;
     UnitSetting live{};
+    std::uint8_t run = 0;                    // each byte of InvocationID
     std::set<std::string> known_drop_ins{};  // as of the last reload or change
   };
 
@@ -89,6 +90,8 @@ class FakeSystemd {
   std::vector<std::string> stops() const;
   // Scopes that it was asked to start, each as "NAME MODE" and a line a property.
   std::vector<std::string> starts() const;
+  // The unit restarts between the answer about a run and the next call.
+  void let_units_restart() { restarts_after_lookup_ = true; }
   // Takes calls and never answers them.
   void fall_silent(bool silent);
   // Calls that were taken so.
@@ -100,6 +103,7 @@ class FakeSystemd {
   int handle(sd_bus_message* message);
   int handle_get(sd_bus_message* message);
   int handle_set(sd_bus_message* message);
+  int handle_run(sd_bus_message* message);
   int handle_stop(sd_bus_message* message);
   int handle_all(sd_bus_message* message);
   int handle_start(sd_bus_message* message);
@@ -114,6 +118,8 @@ class FakeSystemd {
   std::filesystem::path run_dir_;
   mutable std::mutex mutex_;
   std::map<std::string, Unit> units_;
+  std::uint8_t last_run_ = 0;
+  bool restarts_after_lookup_ = false;
   int reloads_ = 0;
   int changes_ = 0;
   int unanswered_ = 0;

@@ -35,6 +35,20 @@ TEST(Hierarchy, IsFoundInMountinfo) {
   EXPECT_EQ(found->proc_root, tree.proc());
 }
 
+// A test's host has a /proc of its own.
+TEST(Hierarchy, OnTheHostItselfOnlyCgroupfsIsATree) {
+  const FakeTree tree;
+  const auto found = find_hierarchy(tree.root(), "/proc");
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().kind(), model::ErrorKind::unavailable);
+  EXPECT_NE(found.error().message().find("is no cgroup v2 tree: it is on a file system of another kind"),
+            std::string::npos)
+      << found.error().message();
+  EXPECT_FALSE(is_kernels_own(tree.root()));
+  EXPECT_FALSE(is_kernels_own(tree.root() / "none"));
+  EXPECT_TRUE(find_hierarchy(tree.root(), tree.proc()));
+}
+
 TEST(Hierarchy, MountPointsAreUnescaped) {
   const FakeTree tree;
   const std::filesystem::path odd = tree.root() / "with space\\and backslash";

@@ -3,9 +3,11 @@
 
 #include "child.h"
 #include "fake_tree.h"
+#include "own_mounts.h"
 #include "tests/patience.h"
 
 #include <csignal>
+#include <optional>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -42,6 +44,21 @@ TEST_F(ProcessesTest, AreThoseOfTheGroupAndOfAllBelowIt) {
   EXPECT_TRUE(found->contains(inner.pid()));
   EXPECT_FALSE(found->contains(getpid()));
   EXPECT_TRUE(found->any_alive());
+}
+
+// Its owner could name any process there, and berth would end it.
+TEST_F(ProcessesTest, AFileSystemThatIsMountedBelowNamesNone) {
+  Child own;
+  Child innocent;
+  const auto a = group(std::to_string(own.pid()) + "\n");
+  tree.make("a/mine");
+  std::optional<bool> named;
+  const bool mounted = test::with_mount_at(tree.root() / "a/mine", [&] {
+    tree.write("a/mine", "cgroup.procs", std::to_string(innocent.pid()) + "\n");
+    named = Processes::of(*a)->contains(innocent.pid());
+  });
+  if (!mounted) GTEST_SKIP() << "mounting needs root";
+  EXPECT_EQ(named, false);
 }
 
 TEST_F(ProcessesTest, NumbersThatAreNobodysAreLeftOut) {

@@ -48,12 +48,15 @@ class SystemdOwnerTest : public testing::Test {
     reopen();
   }
 
-  void connect(std::chrono::milliseconds call_timeout) {
+  SystemdOwner::Options options(std::chrono::milliseconds call_timeout) const {
     SystemdOwner::Options options;
     options.run_dir = run.path();
     options.cgroup_root = tree.root();
     options.call_timeout = call_timeout;
-    auto connected = SystemdOwner::connect(options);
+    return options;
+  }
+  void connect(std::chrono::milliseconds call_timeout) {
+    auto connected = SystemdOwner::connect(options(call_timeout));
     ASSERT_TRUE(connected) << connected.error().message();
     owner = std::move(*connected);
   }
@@ -309,30 +312,45 @@ TEST_F(SystemdOwnerTest, KernelsRefusalShowsAndIsTakenBack) {
   EXPECT_EQ(journal->size(), 0U);
 }
 
+const auto kSameRun = [] { return true; };
+
 TEST_F(SystemdOwnerTest, AUnitIsStoppedWithoutThoseThatRequireIt) {
   add();
-  ASSERT_TRUE(owner->stop_unit(kUnit));
+  ASSERT_TRUE(owner->stop_unit(kUnit, kSameRun));
   EXPECT_EQ(systemd->stops(), (std::vector<std::string>{"web.service ignore-requirements"}));
 }
 
 TEST_F(SystemdOwnerTest, AUnitThatOthersWouldEndWithIsNotStopped) {
   systemd->add(kUnit, {kGroup, {}, false, {"top.service", "idle.service"}});
   systemd->add("idle.service", {"", {}, false});
-  ASSERT_TRUE(owner->stop_unit(kUnit)) << "what does not run does not end";
+  ASSERT_TRUE(owner->stop_unit(kUnit, kSameRun)) << "what does not run does not end";
   systemd->add("top.service", {"system.slice/top.service", {}, false});
-  const auto refused = owner->stop_unit(kUnit);
+  const auto refused = owner->stop_unit(kUnit, kSameRun);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind(), model::ErrorKind::refused);
   EXPECT_THAT(refused.error().message(), HasSubstr("top.service would end with web.service"));
   EXPECT_THAT(systemd->stops(), SizeIs(1));
 }
 
+TEST_F(SystemdOwnerTest, AUnitWhoseRunIsAnotherByNowIsNotStopped) {
+  add();
+  EXPECT_EQ(owner->stop_unit(kUnit, [] { return false; }).error().kind(), model::ErrorKind::gone);
+  const auto late = owner->stop_unit(kUnit, [this] {
+    systemd->restart(kUnit);  // after the run was looked up
+    return true;
+  });
+  EXPECT_EQ(late.error().kind(), model::ErrorKind::gone);
+  systemd->let_units_restart();
+  EXPECT_EQ(owner->stop_unit(kUnit, kSameRun).error().kind(), model::ErrorKind::gone);
+  EXPECT_THAT(systemd->stops(), IsEmpty());
+}
+
 TEST_F(SystemdOwnerTest, WhyAUnitWasNotStoppedIsTold) {
-  EXPECT_EQ(owner->stop_unit("no-such.service").error().kind(), model::ErrorKind::gone);
+  EXPECT_EQ(owner->stop_unit("no-such.service", kSameRun).error().kind(), model::ErrorKind::gone);
   systemd->add(kUnit, {kGroup, {}, false, {}, true});
-  EXPECT_EQ(owner->stop_unit(kUnit).error().kind(), model::ErrorKind::refused);
+  EXPECT_EQ(owner->stop_unit(kUnit, kSameRun).error().kind(), model::ErrorKind::refused);
   fall_silent();
-  EXPECT_EQ(owner->stop_unit(kUnit).error().kind(), model::ErrorKind::transient);
+  EXPECT_EQ(owner->stop_unit(kUnit, kSameRun).error().kind(), model::ErrorKind::transient);
 }
 
 TEST_F(SystemdOwnerTest, SilentSystemdIsTransientAndAskedOnlyOnce) {
@@ -370,6 +388,44 @@ TEST_F(SystemdOwnerTest, BrokenConnectionIsMadeAgain) {
   EXPECT_EQ(now(), "4");
 }
 
+TEST_F(SystemdOwnerTest, SystemdThatComesLaterIsAsked) {
+  systemd.reset();  // no systemd on the bus yet
+  owner = std::make_unique<SystemdOwner>(options(berth::test::kPatience));
+  tree.make(kGroup);
+  Writer writer = this->writer();
+  EXPECT_FALSE(owner->greet());
+  const auto refused = writer.set(web(), cpus("2"));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind(), model::ErrorKind::transient);
+  EXPECT_NE(refused.error().message().find("systemd is not on the system bus"), std::string::npos);
+  EXPECT_EQ(now(), "") << "nothing is written past systemd";
+  systemd = std::make_unique<FakeSystemd>(bus.address(), tree, run.path());
+  add();
+  EXPECT_TRUE(owner->greet());
+  ASSERT_TRUE(writer.set(web(), cpus("2")));
+  EXPECT_EQ(configured(), "2");
+}
+
+TEST_F(SystemdOwnerTest, AnAnswerThatTakesLongIsNotWaitedFor) {
+  add();
+  SystemdOwner::Options hurried = options(2s);
+  hurried.patience = 1ms;
+  systemd->fall_silent(true);
+  owner = std::make_unique<SystemdOwner>(hurried);
+  Writer writer = this->writer();
+  for (int call = 0; call < 100; ++call)
+    EXPECT_EQ(writer.set(web(), cpus("2")).error().kind(), model::ErrorKind::transient);
+  EXPECT_LE(systemd->unanswered(), 1) << "a call waits for the one before";
+  systemd->fall_silent(false);
+  EXPECT_TRUE(berth::test::eventually([&] { return writer.set(web(), cpus("2")).has_value(); }));
+  EXPECT_EQ(now(), "2");
+  EXPECT_THAT(writer.restore_all().left, testing::Each(testing::Field(&RestoreReport::Left::kept, true)));
+  owner->be_patient();
+  EXPECT_THAT(writer.restore_all().left, IsEmpty());
+  EXPECT_EQ(now(), "");
+  EXPECT_EQ(journal->size(), 0U);
+}
+
 TEST_F(SystemdOwnerTest, HostIsRestoredWithoutADaemon) {
   const ScratchDirectory proc;
   put_file(proc.path() / "sys/kernel/random/boot_id", "boot\n");
@@ -377,7 +433,7 @@ TEST_F(SystemdOwnerTest, HostIsRestoredWithoutADaemon) {
   ASSERT_TRUE(writer().set(web(), cpus("2")));
   journal.reset();
   RestorePaths paths;
-  paths.state_dir = state.path();
+  paths.state_dir = paths.runtime_dir = state.path();
   paths.cgroup_root = tree.root();
   paths.proc_root = proc.path();
   paths.systemd_run_dir = run.path();

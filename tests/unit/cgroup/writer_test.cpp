@@ -2,6 +2,7 @@
 #include "cgroup/writer.h"
 
 #include "cgroup/direct_owner.h"
+#include "cgroup/host_lock.h"
 #include "cgroup/restore.h"
 #include "child_process.h"
 #include "values.h"
@@ -221,6 +222,20 @@ TEST_F(WriterTest, NewestIsRestoredFirst) {
   EXPECT_EQ(report.restored[2].workload, "b");
 }
 
+TEST_F(WriterTest, WhatThereIsNoTimeToRestoreIsKeptForTheNextCall) {
+  Writer writer = this->writer();
+  for (const char* path : {"a", "b"}) {
+    tree.make(path, "0-7");
+    ASSERT_TRUE(writer.set(tree.found(path), cpus("2")));
+  }
+  const RestoreReport none = writer.restore_all(std::chrono::milliseconds(-1));
+  EXPECT_THAT(none.left, SizeIs(2));
+  EXPECT_THAT(none.left, testing::Each(testing::Field(&RestoreReport::Left::kept, true)));
+  EXPECT_EQ(tree.get("a", "cpuset.cpus"), "2");
+  EXPECT_THAT(writer.restore_all().restored, SizeIs(2));
+  EXPECT_EQ(tree.get("a", "cpuset.cpus"), "0-7");
+}
+
 TEST_F(WriterTest, GroupThatRefusesTheOriginalKeepsItsRecord) {
   tree.make("a", "0-7");
   Writer writer = this->writer();
@@ -299,7 +314,7 @@ TEST_F(WriterTest, HostIsRestoredWithoutADaemon) {
   tree.make("a", "0-7");
   ASSERT_TRUE(writer().set(tree.found("a"), cpus("2")));
   RestorePaths paths;
-  paths.state_dir = state.path();
+  paths.state_dir = paths.runtime_dir = state.path();
   paths.cgroup_root = tree.root();
   paths.proc_root = proc.path();
   const auto refused = restore_host(paths);
@@ -317,7 +332,7 @@ TEST_F(WriterTest, LeavesArePutBackUnlessARunningDaemonKeepsThem) {
   const ScratchDirectory proc;
   put_file(proc.path() / "sys/kernel/random/boot_id", "boot\n");
   RestorePaths paths;
-  paths.state_dir = state.path();
+  paths.state_dir = paths.runtime_dir = state.path();
   paths.cgroup_root = tree.root();
   paths.proc_root = proc.path();
   const auto leaf = tree.root() / "worker.berth-executor-7-70";
@@ -336,10 +351,36 @@ TEST_F(WriterTest, LeavesArePutBackUnlessARunningDaemonKeepsThem) {
   EXPECT_FALSE(std::filesystem::exists(leaf));
 }
 
+// A journal elsewhere is not held, but the host is.
+TEST_F(WriterTest, ARestoreWithOtherDirectoriesIsRefusedBesideARunningDaemon) {
+  const ScratchDirectory proc;
+  const ScratchDirectory elsewhere;
+  put_file(proc.path() / "sys/kernel/random/boot_id", "boot\n");
+  RestorePaths paths;
+  paths.state_dir = elsewhere.path();
+  paths.runtime_dir = state.path();
+  paths.cgroup_root = tree.root();
+  paths.proc_root = proc.path();
+  const auto leaf = tree.root() / "worker.berth-executor-7-70";
+  std::filesystem::create_directory(leaf);
+  {
+    const auto daemon = lock_host(tree.root(), state.path());
+    ASSERT_TRUE(daemon) << daemon.error().message();
+    const auto refused = restore_host(paths);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind(), model::ErrorKind::refused);
+    EXPECT_THAT(refused.error().message(), HasSubstr("this host is held by another berthd (pid "));
+    EXPECT_TRUE(std::filesystem::exists(leaf));
+  }
+  EXPECT_TRUE(restore_host(paths));
+  EXPECT_FALSE(std::filesystem::exists(leaf));
+}
+
 TEST_F(WriterTest, HostThatWasNeverChangedIsLeftUntouched) {
   const ScratchDirectory empty;
   RestorePaths paths;
   paths.state_dir = empty.path();
+  paths.runtime_dir = state.path();
   paths.cgroup_root = tree.root();
   const auto report = restore_host(paths);
   ASSERT_TRUE(report);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/config.h"
-#include "temporary_directory.h"
+#include "tests/temporary_directory.h"
 
 #include <filesystem>
 #include <string>

@@ -98,6 +98,14 @@ TEST_F(Berthd, AfterAKillRestorePutsBackWithoutADaemon) {
     EXPECT_EQ(refused.status, 1) << "the daemon holds the journal";
     EXPECT_NE(refused.errors.find("held by another berthd"), std::string::npos) << refused.errors;
     EXPECT_EQ(lines(refused.errors), 1U);
+    auto with_other_state = arguments({"--restore"});
+    const auto state = std::find(with_other_state.begin(), with_other_state.end(), node.state_dir().string());
+    ASSERT_NE(state, with_other_state.end());
+    *state = node.tree().parent_path().string();
+    const auto elsewhere = run_berthd(with_other_state);
+    EXPECT_EQ(elsewhere.status, 1) << "the daemon holds the host";
+    EXPECT_NE(elsewhere.errors.find("this host is held by another berthd"), std::string::npos)
+        << elsewhere.errors;
     berthd.signal(SIGKILL);
     berthd.wait();
   }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A daemon on a fake node, ticked by hand. Its clock stands unless tick() moves it on.
+// A daemon on a fake node, ticked by hand. Its clock stands unless tick() moves it on. The wall clock goes
+// with it, and can be set.
 #pragma once
 
 #include "daemon/daemon.h"
 #include "tests/unit/daemon/fake_node.h"
 
+#include <atomic>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -19,13 +21,16 @@ class DaemonFixture : public testing::Test {
  protected:
   void configure(const std::string& head) { node.configure(head + kMixedLoad); }
   Daemon& start() {
-    auto started = Daemon::start(node.options(), node.settings(), [this] { return now; });
+    auto started = Daemon::start(node.options(), node.settings(), clock());
     if (!started) throw std::runtime_error(started.error().message());
     daemon = std::move(*started);
     return *daemon;
   }
+  os::Clock clock() {
+    return os::Clock({.boot = [this] { return now.load(); }, .wall = [this] { return now + wall_set_by; }});
+  }
   void tick() {
-    now += 1;
+    now = now + 1;
     daemon->tick();
   }
   void load_node() {
@@ -42,8 +47,10 @@ class DaemonFixture : public testing::Test {
   }
 
   FakeNode node;
+  // A thread reads them too, that of Spark.
+  std::atomic<double> now = 1000;
+  std::atomic<double> wall_set_by = 0;
   std::unique_ptr<Daemon> daemon;
-  double now = 1000;
 };
 
 }  // namespace berth::daemon::test

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 namespace berth::daemon {
 namespace {
@@ -20,7 +21,7 @@ TEST_F(DaemonTest, ObserveOptionHoldsAgainstTheConfiguration) {
   configure("mode = \"enforce\"\n");
   auto options = node.options();
   options.observe = true;
-  auto started = Daemon::start(options, node.settings(), [this] { return now; });
+  auto started = Daemon::start(options, node.settings(), clock());
   ASSERT_TRUE(started);
   EXPECT_EQ((*started)->mode(), "observe");
   ASSERT_TRUE((*started)->reload());
@@ -78,16 +79,40 @@ TEST_F(DaemonTest, WithoutACpusetControllerItObserves) {
 
 TEST_F(DaemonTest, ASecondDaemonOnTheSameStateIsRefused) {
   start();
-  const auto second = Daemon::start(node.options(), node.settings(), [this] { return now; });
+  const auto second = Daemon::start(node.options(), node.settings(), clock());
   ASSERT_FALSE(second);
   EXPECT_NE(second.error().message().find("held by another berthd"), std::string::npos)
       << second.error().message();
 }
 
+TEST_F(DaemonTest, ASecondDaemonWithAStateDirectoryOfItsOwnIsRefusedToo) {
+  start();
+  auto options = node.options();
+  options.state_dir = node.state_dir() / "other";
+  std::filesystem::create_directory(options.state_dir);
+  const auto second = Daemon::start(options, node.settings(), clock());
+  ASSERT_FALSE(second);
+  const std::string said = second.error().message();
+  EXPECT_NE(said.find("this host is held by another berthd (pid " + std::to_string(getpid())),
+            std::string::npos)
+      << said;
+  EXPECT_NE(said.find("systemctl stop berthd.service"), std::string::npos) << said;
+  daemon.reset();
+  EXPECT_TRUE(Daemon::start(options, node.settings(), clock()));
+}
+
+// A daemon on a tree of ordinary files has nothing to do with this host's own.
+TEST_F(DaemonTest, TheLockOfAnotherTreeIsAnotherLock) {
+  start();
+  test::FakeNode other;
+  other.configure("");
+  EXPECT_TRUE(Daemon::start(other.options(), other.settings(), clock()));
+}
+
 TEST_F(DaemonTest, WithoutACgroupTreeItDoesNotStart) {
   auto options = node.options();
   options.cgroup_root = node.tree() / "nothing/here";
-  const auto started = Daemon::start(options, node.settings(), [this] { return now; });
+  const auto started = Daemon::start(options, node.settings(), clock());
   ASSERT_FALSE(started);
   EXPECT_NE(started.error().message().find("cgroup v2"), std::string::npos) << started.error().message();
 }

@@ -5,6 +5,7 @@
 
 #include "config/config.h"
 #include "daemon/options.h"
+#include "os/clock.h"
 #include "tests/unit/cgroup/fake_tree.h"
 #include "tests/unit/topology/fake_host.h"
 
@@ -77,6 +78,9 @@ service = "web"
 match = "batch/*"
 class = "best-effort"
 )";
+
+// A clock whose two sources show the same time.
+inline os::Clock fake_clock(std::function<double()> now) { return os::Clock({.boot = now, .wall = now}); }
 
 std::string read_text(const std::filesystem::path& file);
 // Polls until `done`; false after kPatience (tests/patience.h).

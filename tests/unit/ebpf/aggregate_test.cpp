@@ -42,7 +42,6 @@ class AggregateTest : public ::testing::Test {
     for (FakeCpu& cpu : cpus) tables.push_back(cpu.table());
     aggregate.collect(tables);
   }
-  std::uint64_t own(std::uint64_t id) { return aggregate.find(id)->own.run_ns; }
   std::uint64_t subtree(std::uint64_t id) { return aggregate.find(id)->subtree.run_ns; }
 
   std::vector<FakeCpu> cpus{FakeCpu(8), FakeCpu(8)};
@@ -57,11 +56,11 @@ TEST_F(AggregateTest, TheCpusOfACgroupAreAddedUp) {
   cpus[0].run(3, 100);
   cpus[1].run(5, 20);
   collect();
-  EXPECT_EQ(own(7), 120U);
+  EXPECT_EQ(subtree(7), 120U);
   cpus[1].run(5, 1);
   collect();
-  EXPECT_EQ(own(7), 121U);
-  EXPECT_EQ(own(1), 0U);
+  EXPECT_EQ(subtree(7), 121U);
+  EXPECT_EQ(subtree(1), 121U);
 }
 
 TEST_F(AggregateTest, AnAncestorsSubtreeHoldsWhatItsDescendantsDid) {
@@ -73,13 +72,12 @@ TEST_F(AggregateTest, AnAncestorsSubtreeHoldsWhatItsDescendantsDid) {
   cpus[0].run(0, 5);
   cpus[0].run(1, 70);
   collect();
-  EXPECT_EQ(own(2), 5U);
   EXPECT_EQ(subtree(2), 75U);
   EXPECT_EQ(subtree(3), 70U);
   EXPECT_EQ(subtree(1), 75U);
 }
 
-TEST_F(AggregateTest, ACgroupThatGetsItsFirstChildKeepsWhatIsItsOwn) {
+TEST_F(AggregateTest, ACgroupThatGetsItsFirstChildKeepsItsFigures) {
   aggregate.learn(1, 0);
   aggregate.learn(2, 1);
   cpus[0].take(0, 2);
@@ -90,9 +88,8 @@ TEST_F(AggregateTest, ACgroupThatGetsItsFirstChildKeepsWhatIsItsOwn) {
   cpus[0].run(0, 1);
   cpus[0].run(1, 70);
   collect();
-  EXPECT_EQ(own(2), 6U);
   EXPECT_EQ(subtree(2), 76U);
-  EXPECT_EQ(own(3), 70U);
+  EXPECT_EQ(subtree(3), 70U);
 }
 
 TEST_F(AggregateTest, LongAndShortWaitsAreCounted) {
@@ -105,9 +102,9 @@ TEST_F(AggregateTest, LongAndShortWaitsAreCounted) {
       counted[other] += 3;
     }
     collect();
-    EXPECT_EQ(aggregate.find(1)->own.delay, counted);
+    EXPECT_EQ(aggregate.find(1)->subtree.delay, counted);
   }
-  EXPECT_EQ(aggregate.find(1)->own.dispatches, 6 * counted.size());
+  EXPECT_EQ(aggregate.find(1)->subtree.dispatches, 6 * counted.size());
 }
 
 TEST_F(AggregateTest, AWaitThatIsCountedBeforeItsDispatchHidesNone) {
@@ -121,8 +118,8 @@ TEST_F(AggregateTest, AWaitThatIsCountedBeforeItsDispatchHidesNone) {
   ++cpus[0].rows[0].dispatches;
   cpus[0].run(0, 1);
   collect();
-  EXPECT_EQ(aggregate.find(1)->own.delay[0], 1U);
-  EXPECT_EQ(aggregate.find(1)->own.delay[20], 1U);
+  EXPECT_EQ(aggregate.find(1)->subtree.delay[0], 1U);
+  EXPECT_EQ(aggregate.find(1)->subtree.delay[20], 1U);
 }
 
 TEST_F(AggregateTest, AHistogramThatWrapsGoesOn) {
@@ -130,10 +127,10 @@ TEST_F(AggregateTest, AHistogramThatWrapsGoesOn) {
   cpus[0].take(0, 1);
   cpus[0].wait(0, 4, UINT32_MAX - 1);
   collect();
-  EXPECT_EQ(aggregate.find(1)->own.delay[4], UINT32_MAX - 1);
+  EXPECT_EQ(aggregate.find(1)->subtree.delay[4], UINT32_MAX - 1);
   cpus[0].wait(0, 4, 5);
   collect();
-  EXPECT_EQ(aggregate.find(1)->own.delay[4], std::uint64_t{UINT32_MAX} + 4);
+  EXPECT_EQ(aggregate.find(1)->subtree.delay[4], std::uint64_t{UINT32_MAX} + 4);
 }
 
 TEST_F(AggregateTest, TouchesThatWrapAreSeen) {
@@ -145,7 +142,7 @@ TEST_F(AggregateTest, TouchesThatWrapAreSeen) {
   cpus[0].run(0, 3);
   ASSERT_EQ(cpus[0].rows[0].touches, 0U);
   collect();
-  EXPECT_EQ(own(1), 13U);
+  EXPECT_EQ(subtree(1), 13U);
 }
 
 TEST_F(AggregateTest, ARemovedCgroupsShareStaysWithItsAncestors) {
@@ -176,7 +173,7 @@ TEST_F(AggregateTest, TheRowOfARemovedCgroupIsGivenBackAndOwesItsSuccessorNothin
   cpus[0].take(0, 8);
   cpus[0].run(0, 3);
   collect();
-  EXPECT_EQ(own(8), 3U);
+  EXPECT_EQ(subtree(8), 3U);
   EXPECT_EQ(subtree(1), 103U);
 }
 
@@ -190,8 +187,8 @@ TEST_F(AggregateTest, ARowTakenAgainBetweenTwoReadingsStartsAnew) {
   cpus[0].take(0, 8);
   cpus[0].run(0, 40);
   collect();
-  EXPECT_EQ(own(7), 100U);
-  EXPECT_EQ(own(8), 40U);
+  EXPECT_EQ(subtree(7), 100U);
+  EXPECT_EQ(subtree(8), 40U);
 }
 
 TEST_F(AggregateTest, FiguresOfACgroupNobodyKnowsYetWaitForIt) {
@@ -204,7 +201,7 @@ TEST_F(AggregateTest, FiguresOfACgroupNobodyKnowsYetWaitForIt) {
   aggregate.learn(7, 1);
   collect();
   EXPECT_EQ(aggregate.unknown(), 0U);
-  EXPECT_EQ(own(7), 100U);
+  EXPECT_EQ(subtree(7), 100U);
   EXPECT_EQ(subtree(1), 100U);
 }
 
@@ -240,7 +237,7 @@ TEST_F(AggregateTest, TablesMadeAnewCountFromZero) {
   cpus[0].take(0, 1);
   cpus[0].run(0, 7);
   collect();
-  EXPECT_EQ(own(1), 107U);
+  EXPECT_EQ(subtree(1), 107U);
 }
 
 TEST_F(AggregateTest, WithoutCountersThereAreNoHardwareFigures) {
@@ -248,7 +245,6 @@ TEST_F(AggregateTest, WithoutCountersThereAreNoHardwareFigures) {
   cpus[0].take(0, 1);
   cpus[0].run(0, 100);
   collect();
-  EXPECT_FALSE(aggregate.find(1)->own.hardware);
   EXPECT_FALSE(aggregate.find(1)->subtree.hardware);
 }
 
@@ -264,14 +260,14 @@ TEST_F(AggregateTest, RecordedCountersAreReplayedWithWrapAndMultiplexing) {
   for (std::size_t which = 0; which < 4; ++which) cpus[0].counts[2].count[which] = recorded[0][which];
   cpus[0].run(2, 1);
   collect();
-  const auto before = *aggregate.find(9)->own.hardware;
+  const auto before = *aggregate.find(9)->subtree.hardware;
   for (std::size_t which = 0; which < 4; ++which) cpus[0].counts[2].count[which] = recorded[1][which];
   cpus[0].run(2, 1);
   for (std::size_t which = 0; which < 4; ++which) cpus[1].counts[0].count[which] = 50;
   cpus[1].scale.fill(2);
   cpus[1].run(0, 1);
   collect();
-  const auto now = *aggregate.find(9)->own.hardware;
+  const auto now = *aggregate.find(9)->subtree.hardware;
   EXPECT_EQ(now.cycles - before.cycles, 1000 + 100);
   EXPECT_EQ(now.llc_references - before.llc_references, 31 + 100);
   EXPECT_EQ(now.llc_misses - before.llc_misses, 2 + 100);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random hosts and loads for property tests, shared by every room's.
+// Random hosts and loads, shared by the property tests of all modules.
 #pragma once
 
 #include "model/snapshot.h"

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include <gmock/gmock.h>
@@ -224,6 +225,7 @@ OversellFindings some_oversell() {
   findings.evict_threshold = *testing::fractions();
   findings.evict_count = *gen::inRange(0, 3);
   const int count = *gen::inRange(0, 4);
+  std::map<std::string, double> warming;
   for (int index = 0; index < count; ++index) {
     const std::string id = *testing::names();
     findings.order.push_back(id);
@@ -233,8 +235,9 @@ OversellFindings some_oversell() {
                                 .memory_bytes = some_bytes()};
     if (*gen::arbitrary<bool>()) candidate.running_priority = *testing::amounts(1e9);
     findings.candidates.emplace(id, candidate);
-    findings.warming.emplace(*testing::names(), *testing::amounts(600));
+    warming.emplace(*testing::names(), *testing::amounts(600));
   }
+  findings.warming = warming;
   return findings;
 }
 

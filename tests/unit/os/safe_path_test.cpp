@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/safe_path.h"
 
+#include "tests/temporary_directory.h"
+
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -23,17 +25,11 @@ constexpr uid_t kNobody = 65534;
 class ProgressPathTest : public testing::Test {
  protected:
   ProgressPathTest() {
-    std::string name = (fs::temp_directory_path() / "berth-path-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
-    base = name;
     fs::create_directories(base / "own/m");
     fs::create_directories(base / "theirs/m");
   }
-  ~ProgressPathTest() override {
-    std::error_code ignored;
-    fs::remove_all(base, ignored);
-  }
-  fs::path base;
+  const test::TemporaryDirectory directory_;
+  const fs::path& base = directory_.path();
 };
 
 // "" where the way goes through.

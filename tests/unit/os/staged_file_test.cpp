@@ -37,6 +37,17 @@ TEST_F(StagedFileTest, WhatWasWrittenIsReadBack) {
   EXPECT_FALSE(std::filesystem::exists(file.string() + ".new"));
 }
 
+TEST_F(StagedFileTest, OneThatIsToLastIsWrittenToTheDiskUnderEitherName) {
+  for (const char* text : {R"({"a": 1})", R"({"a": 2})"}) {
+    const auto replaced = replace_file(file, text, Readers::owner, Lasts::power_loss);
+    ASSERT_TRUE(replaced) << replaced.error().message();
+  }
+  EXPECT_EQ(read(), std::nullopt);
+  EXPECT_EQ(seen["a"], 2);
+  EXPECT_FALSE(std::filesystem::exists(file.string() + ".new"));
+  EXPECT_FALSE(replace_file(tree.root() / "none" / "x", "{}", Readers::owner, Lasts::power_loss));
+}
+
 TEST_F(StagedFileTest, NoFileIsNoProblem) {
   EXPECT_EQ(read(), std::nullopt);
   EXPECT_EQ(seen, nullptr);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/user_file.h"
 
+#include "tests/temporary_directory.h"
+
 #include <array>
 #include <filesystem>
 #include <fstream>
-#include <stdexcept>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,22 +19,14 @@ using model::ErrorKind;
 
 class UserFileTest : public ::testing::Test {
  protected:
-  UserFileTest() {
-    std::string name = (std::filesystem::temp_directory_path() / "berth-file-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    root = name;
-    std::ofstream(root / "log") << "text";
-  }
-  ~UserFileTest() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(root, ignored);
-  }
+  UserFileTest() { std::ofstream(root / "log") << "text"; }
   static ErrorKind problem(const std::filesystem::path& path) {
     const auto opened = open_user_file(path);
     EXPECT_FALSE(opened) << path;
     return opened ? ErrorKind::io : opened.error().kind();
   }
-  std::filesystem::path root;
+  const test::TemporaryDirectory directory_;
+  const std::filesystem::path& root = directory_.path();
 };
 
 TEST_F(UserFileTest, FilesAndDirectoriesAreOpened) {

@@ -5,6 +5,7 @@
 #include "policies/decision_id.h"
 #include "tests/unit/policies/hosts.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -68,6 +69,24 @@ TEST(Decide, GivesTheSamePlanForASnapshotThatWentThroughJson) {
   const auto parsed = model::parse_snapshot(model::to_json(snapshot));
   ASSERT_TRUE(parsed.has_value()) << parsed.error().message();
   EXPECT_EQ(model::to_json(decide(parsed->snapshot, {})), model::to_json(decide(snapshot, {})));
+}
+
+// berthd's clock does not step, so documents of berthd are ahead of its snapshots once the wall clock was
+// set.
+TEST(Decide, GivesTheSamePlanForADocumentAfterTheWallClockWasSet) {
+  for (const double ahead_s : {28800.125, 3600.0}) {
+    model::Snapshot snapshot = mixed();
+    snapshot.wall_ahead_s = ahead_s;
+    snapshot.workloads.front().deadline = snapshot.time + 60;
+    const auto parsed = model::parse_snapshot(model::to_json(snapshot));
+    ASSERT_TRUE(parsed.has_value()) << parsed.error().message();
+    EXPECT_EQ(parsed->snapshot.time, snapshot.time + ahead_s);
+    EXPECT_EQ(parsed->snapshot.wall_ahead_s, 0);
+    EXPECT_TRUE(
+        std::any_of(parsed->snapshot.workloads.begin(), parsed->snapshot.workloads.end(),
+                    [&](const model::Workload& it) { return it.deadline == snapshot.time + ahead_s + 60; }));
+    EXPECT_EQ(model::to_json(decide(parsed->snapshot, {})), model::to_json(decide(snapshot, {})));
+  }
 }
 
 TEST(Decide, LetsAPinMoveBecauseItsPlaceIsGoneInsideTheCoolDown) {

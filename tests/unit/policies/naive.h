@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interference policy with the window search, written again word by word after docs/algorithms.md, with
-// sets and loops and no care for time. It uses nothing of policies/ but the settings, and of the topology
-// only the list of vCPUs.
+// The interference policy with the window search, written again word by word after docs/decisions/pinning.md,
+// with sets and loops and no care for time. It uses nothing of policies/ but the settings, and of the
+// topology only the list of vCPUs.
 #pragma once
 
 #include "model/snapshot.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Placement, written again word by word after docs/algorithms.md, with sets and loops and no care for time.
-// The vCPUs come from the naive version of the interference policy.
+// Placement, written again word by word after docs/decisions/placement.md, with sets and loops and no care
+// for time. The vCPUs come from the naive version of the interference policy.
 #pragma once
 
 #include "model/snapshot.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Spark policy, written again word by word after docs/algorithms.md, with maps and loops and no care for
-// time. It uses nothing of policies/ but the settings.
+// The Spark policy, written again word by word after docs/decisions/eviction-cost.md and eviction-order.md,
+// with maps and loops and no care for time. It uses nothing of policies/ but the settings.
 #pragma once
 
 #include "model/snapshot.h"

@@ -140,7 +140,7 @@ TEST(Oversell, YoungWorkCountsWithWhatItAskedFor) {
   EXPECT_DOUBLE_EQ(found.cpu.peak, 4 + 6);
   EXPECT_DOUBLE_EQ(found.cpu.warming, 6);
   EXPECT_DOUBLE_EQ(found.memory.peak, 9.0 * kGiB);
-  EXPECT_DOUBLE_EQ(found.warming.at("b"), 599);
+  EXPECT_THAT(found.warming, UnorderedElementsAre(Pair("b", 599.0)));
   // By the weighted method in place of its use: (0.2 * 5 / 16 + 0.8 * 0.1) * 16 is 2.28 cores, 1 of them its.
   EXPECT_NEAR(findings(snapshot, with(PeakMethod::weighted)).cpu.peak, 2.28 - 1 + 6, 1e-9);
   snapshot.workloads[1].created = 400;
@@ -522,8 +522,8 @@ TEST(Oversell, NothingIsEvictedAndThePlanSaysWhoWould) {
   EXPECT_THAT(plan.findings.oversell->order, ElementsAre("batch"));
 }
 
-// Restates the victim of docs/algorithms.md: strikes off every candidate that is behind another one; "" for
-// none.
+// Restates the victim of docs/decisions/eviction-order.md: strikes off every candidate that is behind another
+// one; "" for none.
 std::string evicted_first(const model::Snapshot& snapshot) {
   const auto total = static_cast<double>(snapshot.memory.total_bytes);
   double free = static_cast<double>(snapshot.memory.available_bytes);

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spark/collector.h"
 
+#include "os/proc_files.h"
 #include "spark/shared_now.h"
 #include "tests/unit/spark/fake_driver.h"
 #include "tests/unit/spark/fake_proc.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cstdio>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include <gmock/gmock.h>
@@ -55,6 +59,9 @@ class CollectorTest : public ::testing::Test {
     return Collector(proc.root(), get, {}, [this] { return clock; });
   }
 
+  // Of the driver that standalone_executor() names.
+  static constexpr const char* kDriverAddress = "0100007F:8931";
+
   test::FakeProc proc;
   test::FakeDriver driver;
   bool failing = false;
@@ -66,6 +73,7 @@ class CollectorTest : public ::testing::Test {
 
 TEST_F(CollectorTest, FindsApplicationsAndWhoBelongsToThem) {
   add_driver();
+  proc.listen(10, 12, kDriverAddress);
   proc.add(20, test::standalone_executor(driver.id, "0"), "e0.scope");
   proc.add(30, test::worker(), "worker.service");
   const Observation found = collector().collect(kNow);
@@ -77,6 +85,75 @@ TEST_F(CollectorTest, FindsApplicationsAndWhoBelongsToThem) {
             (model::SparkIdentity{driver.id, model::SparkRole::driver, std::nullopt}));
   EXPECT_EQ(found.members[1].identity, (model::SparkIdentity{driver.id, model::SparkRole::executor, "0"}));
   EXPECT_EQ(found.members[2].identity.app, "");
+}
+
+TEST_F(CollectorTest, ADriverOfAnotherUserIsNotTheDriverOfAnExecutor) {
+  add_driver();
+  proc.set_user(10, 1001);
+  proc.add(20, test::standalone_executor(driver.id, "0"), "e0.scope");
+  proc.add_socket("self", 12, kDriverAddress, 1000);
+  const Observation found = collector().collect(kNow);
+  EXPECT_THAT(found.apps, IsEmpty());
+  EXPECT_THAT(found.progress, IsEmpty());
+  EXPECT_THAT(found.problems, ElementsAre(HasSubstr("where user 1001 has no socket of this host")));
+  EXPECT_EQ(found.members[0].identity.app, "") << "it drives an unknown application";
+  EXPECT_EQ(found.members[1].identity.app, driver.id);
+}
+
+TEST_F(CollectorTest, AnExecutorOfAWorkersUserBelongsToTheDriverThatItNames) {
+  add_driver();
+  proc.listen(10, 12, kDriverAddress);
+  proc.add(20, test::standalone_executor(driver.id, "0"), "e0.scope");
+  proc.set_user(20, 900);
+  const Observation found = collector().collect(kNow);
+  EXPECT_THAT(found.apps, SizeIs(1));
+  EXPECT_EQ(found.members[1].identity.app, driver.id);
+}
+
+TEST_F(CollectorTest, AnExecutorWhoseDriverIsElsewhereHasNoneHere) {
+  add_driver();
+  proc.add(20, test::standalone_executor(driver.id, "0"), "e0.scope");
+  Collector collecting = collector();
+  Observation found = collecting.collect(kNow);
+  EXPECT_THAT(found.apps, IsEmpty());
+  EXPECT_THAT(found.problems,
+              ElementsAre(HasSubstr("executor 0 (pid 20) has its driver at 127.0.0.1:35121")));
+  proc.remove(10);
+  add_driver(11);
+  proc.listen(11, 12, kDriverAddress);
+  found = collecting.collect(kNow + Collector::kLookAgain_s);
+  EXPECT_THAT(found.problems, IsEmpty());
+  EXPECT_THAT(found.apps, SizeIs(1));
+}
+
+TEST_F(CollectorTest, AnExecutorOfAnotherUserGetsNoneOfAnApplicationsFacts) {
+  add_driver();
+  proc.listen(10, 12, kDriverAddress);
+  proc.add(20, test::standalone_executor(driver.id, "0"), "e0.scope");
+  proc.add(21, test::standalone_executor(driver.id, "1"), "e1.scope");
+  proc.set_user(21, 1001);
+  const Observation found = collector().collect(kNow);
+  ASSERT_THAT(found.apps, SizeIs(1));
+  EXPECT_EQ(found.apps[0].id, driver.id);
+  EXPECT_EQ(found.members[1].identity.app, driver.id);
+  EXPECT_EQ(found.members[2].identity.app, driver.id + " of user 1001");
+}
+
+TEST_F(CollectorTest, OfVeryManyProcessesOfOneUserTheFirstAreLookedAt) {
+  constexpr int kMost = static_cast<int>(Collector::kMostProcesses);
+  for (int pid = 100; pid < 100 + kMost + 5; ++pid) {
+    proc.write(pid, "cmdline", std::string("java") + '\0' + "org.apache.spark.deploy.worker.Worker" + '\0');
+    proc.write(pid, "stat",
+               std::to_string(pid) + " (java) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 100 20 21\n");
+    proc.write(pid, "cgroup", "0::/many.scope\n");
+    proc.set_user(pid, 1001);
+  }
+  proc.add(20'000, test::worker(), "worker.service");
+  const Observation found = collector().collect(kNow);
+  EXPECT_THAT(found.members, SizeIs(Collector::kMostProcesses + 1));
+  EXPECT_EQ(found.members.back().pid, 20'000) << "those of another user are all seen";
+  EXPECT_THAT(found.problems,
+              ElementsAre("Spark processes: user 1001 has 5 more than the 1000 that berth looks at"));
 }
 
 TEST_F(CollectorTest, SeesWhoElseLivesWhereSparkDoes) {
@@ -260,6 +337,95 @@ TEST_F(CollectorTest, ADriverThatAnswersSlowlyIsReadBitByBit) {
   EXPECT_THAT(found.apps[0].stages[0].tasks, SizeIs(600));
 }
 
+// Drivers of several users, each at a port of its own.
+class SeveralDriversTest : public CollectorTest {
+ protected:
+  // A driver of `user` whose only stage has so many tasks.
+  void add(int pid, int user, int tasks) {
+    test::FakeDriver& its = drivers[pid];
+    its.id = "app-" + std::to_string(pid);
+    its.stages = {{.id = 0,
+                   .status = "COMPLETE",
+                   .tasks = tasks,
+                   .list = std::vector<test::FakeTask>(static_cast<std::size_t>(tasks))}};
+    proc.add(pid, test::client_driver(), "driver-" + std::to_string(pid) + ".scope");
+    std::array<char, 16> address{};
+    std::snprintf(address.data(), address.size(), "0100007F:%04X", static_cast<unsigned>(pid));
+    proc.listen(pid, pid, address.data());
+    proc.set_user(pid, user);
+  }
+  Collector limited() {
+    return Collector(
+        proc.root(), [this](const std::string& url) { return get(url); }, {}, [this] { return clock; },
+        kMost);
+  }
+  // Until nothing new comes, a while at least.
+  Observation settled(Collector& collecting) {
+    Observation found;
+    for (int i = 0; i < 60; ++i) {
+      found = collecting.collect(now += 2);
+      for (const std::string& problem : found.problems) problems.insert(problem);
+    }
+    return found;
+  }
+  model::Result<std::string> get(const std::string& url) {
+    int pid = 0;
+    std::sscanf(url.c_str(), "http://127.0.0.1:%d", &pid);
+    asked.push_back(pid);
+    return drivers.at(pid).get(url);
+  }
+  static std::vector<std::string> ids(const Observation& found) {
+    std::vector<std::string> ids;
+    for (const auto& app : found.apps) ids.push_back(app.id);
+    return ids;
+  }
+
+  // Two of three drivers with so many tasks fit.
+  static constexpr int kMany = 250;
+  static constexpr std::size_t kMost =
+      kMany * 5 / 2 * (sizeof(RestTask) * 11 / 10 + Driver::kCopies * sizeof(model::SparkTask));
+
+  std::map<int, test::FakeDriver> drivers;
+  std::vector<int> asked;
+  std::set<std::string> problems;
+  double now = kNow;
+};
+
+TEST_F(SeveralDriversTest, ADriverBeyondTheLimitOfAllIsRefusedByName) {
+  for (int pid = 10; pid < 16; ++pid) add(pid, 1000, kMany);
+  Collector collecting = limited();
+  EXPECT_THAT(ids(settled(collecting)), SizeIs(2)) << "as many as fit";
+  EXPECT_THAT(problems, ::testing::Contains(::testing::AllOf(
+                            HasSubstr("Spark driver, pid 1"), HasSubstr("MiB for all drivers"),
+                            HasSubstr("other drivers of user 1000 take"), HasSubstr("asks again later"),
+                            HasSubstr("spark.ui.retainedTasks"))));
+  // It is asked less and less.
+  asked.clear();
+  for (int i = 0; i < 100; ++i) collecting.collect(now += 2);
+  std::map<int, int> times;
+  for (const int pid : asked) ++times[pid];
+  EXPECT_THAT(times, SizeIs(6));
+}
+
+TEST_F(SeveralDriversTest, ManyDriversOfOneUserDoNotKeepOutThoseOfAnother) {
+  for (int pid = 10; pid < 30; ++pid) add(pid, 1000, kMany);
+  Collector collecting = limited();
+  settled(collecting);
+  add(50, 1001, 100);
+  add(51, 1002, 10);
+  const Observation found = settled(collecting);
+  EXPECT_THAT(ids(found), ::testing::IsSupersetOf({"app-50", "app-51"}));
+  EXPECT_THAT(problems, ::testing::Contains(HasSubstr("drivers of other users need that memory")));
+}
+
+TEST_F(SeveralDriversTest, AUserThatHasItAllGivesHalfOfItToTheNext) {
+  for (int pid = 10; pid < 16; ++pid) add(pid, 1000, kMany);
+  Collector collecting = limited();
+  settled(collecting);
+  add(50, 1001, kMany);
+  EXPECT_THAT(ids(settled(collecting)), ::testing::Contains("app-50"));
+}
+
 TEST_F(CollectorTest, ApplicationsTellTheirProgress) {
   add_driver();
   const Observation found = collector().collect(kNow);
@@ -346,19 +512,38 @@ TEST_F(OccupanciesTest, AWorkloadWhoseExecutorsAndDriversAreOfOneApplicationIsTh
 
 TEST(SharedNow, IsAskedOfTheProcessesThereAre) {
   const test::FakeProc proc;
+  const auto shared_in = [&](const std::string& workload) {
+    return shared_now(proc.root(), workload, os::pids_of(proc.root()));
+  };
   proc.add_plain(3, "sleep", "batch.scope");
   proc.add(20, test::standalone_executor("app-1", "0"), "e0.scope/jvm");
   proc.add(21, test::client_driver(), "driver.scope");
-  EXPECT_EQ(shared_now(proc.root(), "batch.scope"), std::nullopt) << "nothing of Spark's";
-  EXPECT_EQ(shared_now(proc.root(), "e0.scope"), std::nullopt);
-  EXPECT_EQ(shared_now(proc.root(), "driver.scope"), std::nullopt);
+  EXPECT_EQ(shared_in("batch.scope"), std::nullopt) << "nothing of Spark's";
+  EXPECT_EQ(shared_in("e0.scope"), std::nullopt);
+  EXPECT_EQ(shared_in("driver.scope"), std::nullopt);
   proc.add(22, test::worker(), "e0.scope");
-  EXPECT_EQ(shared_now(proc.root(), "e0.scope"),
-            "its cgroup is shared by executor 0 of app-1 (pid 20), Worker (pid 22)");
+  EXPECT_EQ(shared_in("e0.scope"), "its cgroup is shared by executor 0 of app-1 (pid 20), Worker (pid 22)");
   proc.add_plain(23, "vim", "driver.scope");
-  EXPECT_EQ(shared_now(proc.root(), "driver.scope"),
-            "its cgroup is shared by SparkSubmit (pid 21), vim (pid 23)");
-  EXPECT_EQ(shared_now(proc.root() / "nowhere", "e0.scope"), std::nullopt);
+  EXPECT_EQ(shared_in("driver.scope"), "its cgroup is shared by SparkSubmit (pid 21), vim (pid 23)");
+  EXPECT_EQ(shared_now(proc.root() / "nowhere", "e0.scope", {20}), std::nullopt);
+}
+
+TEST(SharedNow, ReadsNothingOfOtherProcesses) {
+  const test::FakeProc proc;
+  proc.add(20, test::standalone_executor("app-1", "0"), "e0.scope");
+  proc.add(22, test::worker(), "e0.scope");
+  EXPECT_EQ(shared_now(proc.root(), "e0.scope", {20}), std::nullopt) << "the Worker was not listed";
+  EXPECT_NE(shared_now(proc.root(), "e0.scope", {20, 22}), std::nullopt);
+}
+
+TEST(SharedNow, AChildOfASparkProcessOutsideIsNoBystander) {
+  const test::FakeProc proc;
+  proc.add(20, test::worker(), "worker.service");
+  proc.add(21, test::standalone_executor("app-1", "0"), "e0.scope", 100, 20);
+  proc.add_plain(22, "python3", "e0.scope", 20);
+  proc.add_plain(23, "vim", "e0.scope", 1);
+  EXPECT_EQ(shared_now(proc.root(), "e0.scope", {21, 22}), std::nullopt);
+  EXPECT_NE(shared_now(proc.root(), "e0.scope", {21, 22, 23}), std::nullopt);
 }
 
 }  // namespace

@@ -481,13 +481,58 @@ TEST_F(DriverTest, MoreTasksThanAPageHoldsAreNotTaken) {
   fake.instead["/stages/0/0/taskList"] = page + "]";
   std::string problem;
   for (int i = 0; i < 200 && problem.empty(); ++i) problem = round(kNow + i);
-  EXPECT_THAT(problem, HasSubstr("more than 200000 tasks"));
+  EXPECT_THAT(problem, HasSubstr("more than 100000 tasks"));
   EXPECT_FALSE(driver.app(kNow));
+  EXPECT_LT(driver.bytes(), 100'000U) << "and they are forgotten";
+}
+
+TEST_F(DriverTest, AsksForRoomAndForgetsEverythingWhereThereIsNone) {
+  fake.stages = {stage(0, "COMPLETE", 2000, std::vector<FakeTask>(2000))};
+  std::size_t most = 0;
+  std::size_t limit = std::size_t{1} << 30;
+  const auto read = [&](double now) {
+    return driver.read([this](const std::string& url) { return fake.get(url); }, now, {},
+                       [] { return false; },
+                       [&](std::size_t bytes) -> model::Result<void> {
+                         most = std::max(most, bytes);
+                         if (bytes <= limit) return {};
+                         return model::fail(model::ErrorKind::refused, "no room");
+                       });
+  };
+  ASSERT_TRUE(read(kNow));
+  // What its tasks take here and in all copies.
+  EXPECT_GE(most, 2000 * (sizeof(RestTask) + Driver::kCopies * sizeof(model::SparkTask)));
+  EXPECT_EQ(most, driver.bytes());
+  EXPECT_TRUE(driver.caught_up());
+  limit = most / 2;
+  driver.forget();
+  const auto refused = read(kNow + 2);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message(), "no room");
+  EXPECT_FALSE(driver.app(kNow));
+  EXPECT_FALSE(driver.caught_up());
+  EXPECT_LT(driver.bytes(), 10'000U);
+  EXPECT_EQ(driver.app_id(), fake.id) << "it is known whose driver it is";
+  limit = most;
+  ASSERT_TRUE(read(kNow + 4));
+  EXPECT_EQ(app(kNow + 4).stages[0].tasks.size(), 2000U);
+}
+
+TEST_F(DriverTest, OfVeryManyKeptRddsOfAStageSomeNameTheirKeepers) {
+  fake.stages = {stage(0, "COMPLETE", 1, {{"0"}})};
+  fake.rdd_partitions = 1;
+  for (int rdd = 100; rdd < 100 + 3 * static_cast<int>(Driver::kMostKeepers); ++rdd) {
+    fake.stages[0].through.push_back(rdd);
+    fake.cached[rdd] = 1;
+    fake.blocks[rdd] = {{.partition = 0, .executors = {std::to_string(rdd)}, .disk = 0}};
+  }
+  EXPECT_EQ(round(), "");
+  EXPECT_EQ(app().stages[0].tasks[0].kept_by.size(), Driver::kMostKeepers);
 }
 
 TEST_F(DriverTest, AnApplicationThatRunsForLongIsFollowedOn) {
   // More tasks in all than are kept of one application, of stages that the driver itself forgets.
-  constexpr int kStages = 900;
+  constexpr int kStages = 500;
   constexpr int kAtATime = 100;
   constexpr int kTasks = Driver::kPageTasks - 1;
   static_assert(kStages * std::size_t{kTasks} > Driver::kMostTasks);

@@ -5,6 +5,8 @@
 #include "tests/unit/spark/http_server.h"
 
 #include <bit>
+#include <filesystem>
+#include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -116,6 +118,60 @@ TEST(Endpoints, OfThisProcessAreFoundInTheRealTable) {
   const test::HttpServer server([](const std::string&) { return test::answer("{}"); });
   EXPECT_THAT(listening_endpoints("/proc", getpid()).value(),
               Contains("127.0.0.1:" + std::to_string(server.port())));
+}
+
+class ListeningAmongTest : public EndpointsTest {
+ protected:
+  bool listens(const std::string& address, uid_t user = 1000) const {
+    return listening_among(proc.root(), {address}).count({user, address}) > 0;
+  }
+  void write(const std::string& file, const std::string& text) const {
+    std::filesystem::create_directories((proc.root() / file).parent_path());
+    std::ofstream(proc.root() / file) << text;
+  }
+};
+
+TEST_F(ListeningAmongTest, IsAskedForAddressesOfThisHost) {
+  proc.add_socket("self", 11, "00000000:1B58", 1000);  // 7000, at all
+  proc.add_socket("self", 12, "0500000A:1B59", 1000);  // 7001, at 10.0.0.5
+  EXPECT_TRUE(listens("127.0.0.1:7000"));
+  EXPECT_TRUE(listens("localhost:7000"));
+  EXPECT_FALSE(listens("127.0.0.1:7001")) << "not there";
+  EXPECT_FALSE(listens("127.0.0.1:7002"));
+  EXPECT_FALSE(listens("10.0.0.5:7001")) << "it is not known to be an address of this host";
+  write("self/net/fib_trie",
+        "Main:\n  +-- 10.0.0.0/24 2 0 2\n     |-- 10.0.0.5\n        /32 host LOCAL\n"
+        "     |-- 10.0.0.6\n        /32 link UNICAST\n");
+  EXPECT_TRUE(listens("10.0.0.5:7001"));
+  EXPECT_TRUE(listens("10.0.0.5:7000"));
+  EXPECT_FALSE(listens("10.0.0.6:7000"));
+  EXPECT_FALSE(listens("10.0.0.5:7001", 1001)) << "of another user";
+}
+
+TEST_F(ListeningAmongTest, KnowsTheNamesOfThisHost) {
+  proc.add_socket("self", 11, "0500000A:1B58", 1000);
+  write("sys/kernel/hostname", "node-1\n");
+  EXPECT_TRUE(listens("node-1:7000"));
+  EXPECT_TRUE(listens("node-1.example.com:7000"));
+  EXPECT_FALSE(listens("node-10:7000"));
+  EXPECT_FALSE(listens("spark-a:7000"));
+  write("self/root/etc/hosts", "127.0.1.1 spark-a # spark-b\n10.0.0.9 spark-c\n");
+  EXPECT_TRUE(listens("spark-a:7000"));
+  EXPECT_FALSE(listens("spark-b:7000"));
+  EXPECT_FALSE(listens("spark-c:7000"));
+}
+
+TEST_F(ListeningAmongTest, OfIpv6IsKnownToo) {
+  proc.add_socket("self", 11, "000080FE000000000000000001000000:1B58", 1000, "0A", "tcp6");
+  EXPECT_FALSE(listens("[fe80::1]:7000"));
+  write("self/net/if_inet6", "fe800000000000000000000000000001 02 40 20 80     eth0\n");
+  EXPECT_TRUE(listens("[fe80::1]:7000"));
+}
+
+TEST_F(ListeningAmongTest, OfNoAddressIsNone) {
+  proc.add_socket("self", 11, "00000000:1B58", 1000);
+  for (const char* address : {"", ":", ":7000", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:72536"})
+    EXPECT_FALSE(listens(address)) << address;
 }
 
 }  // namespace

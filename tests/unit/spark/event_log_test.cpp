@@ -62,6 +62,23 @@ TEST(EventLog, ALineThatIsNotThroughIsWaitedFor) {
   EXPECT_THAT(log.parents(), ElementsAre(Pair(7, ElementsAre(3))));
 }
 
+TEST(EventLog, KeepsNoPartOfALine) {
+  EventLog log;
+  const std::string start = R"({"Event":"SparkListenerStageSubmitted","Stage Info":{"Stage ID":7,)";
+  log.take(kJob + start);
+  EXPECT_EQ(log.drop_open(), start.size());
+  EXPECT_EQ(log.drop_open(), 0U);
+  EXPECT_EQ(log.bytes(), EventLog().bytes() + 2 * 128 + 4 * sizeof(int)) << "those of two stages";
+  log.take(kStage);
+  EXPECT_THAT(log.parents(),
+              ElementsAre(Pair(0, IsEmpty()), Pair(2, ElementsAre(0, 1)), Pair(7, ElementsAre(3))));
+  log.take("{\"Event\":\"SparkListenerTaskEnd\",\"many more bytes than the kind of the event takes\"");
+  EXPECT_EQ(log.drop_open(), 0U) << "it does not matter";
+  log.take(std::string("}\n") +
+           R"({"Event":"SparkListenerStageSubmitted","Stage Info":{"Stage ID":8,"Parent IDs":[]}})" + "\n");
+  EXPECT_EQ(log.parents().count(8), 1U);
+}
+
 TEST(EventLog, LiesArePassedOver) {
   EventLog log;
   const std::string start = R"({"Event":"SparkListenerStageSubmitted",)";
@@ -84,7 +101,10 @@ TEST(EventLog, ALineWithoutEndIsNotKept) {
   EventLog log;
   log.take(R"({"Event":"SparkListenerJobStart","Stage Infos":[{"Stage ID":1,"Parent IDs":[)");
   const std::string more(1 << 20, '1');
-  for (int i = 0; i < 8; ++i) log.take(more);
+  for (int i = 0; i < 3; ++i) log.take(more);
+  EXPECT_GT(log.bytes(), std::size_t{3} << 20);
+  for (int i = 0; i < 5; ++i) log.take(more);
+  EXPECT_LT(log.bytes(), 4096U) << "its memory is released";
   log.take(std::string("]}]}\n") + kStage);
   EXPECT_THAT(log.parents(), ElementsAre(Pair(7, ElementsAre(3))));
 }
@@ -156,6 +176,14 @@ TEST_F(EventLogFileTest, IsReadAsItGrows) {
   std::filesystem::rename(root / "app-1.inprogress", root / "app-1");
   write("app-1", "ee\n");
   EXPECT_EQ(read(), "ee\n") << "it is the same file";
+}
+
+TEST_F(EventLogFileTest, BytesThatWereNotUsedComeAgain) {
+  write("app-1", "one\ntw");
+  EXPECT_EQ(read(), "one\ntw");
+  file.unread(2);
+  write("app-1", "o\n");
+  EXPECT_EQ(read(), "two\n");
 }
 
 TEST_F(EventLogFileTest, OfALongOneAPartIsReadAtATime) {

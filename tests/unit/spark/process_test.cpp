@@ -11,14 +11,15 @@ namespace {
 using test::FakeProc;
 
 Recognised service(const std::string& name) {
-  return {.kind = ProcessKind::service, .name = name, .app = "", .executor = ""};
+  return {.kind = ProcessKind::service, .name = name, .app = "", .executor = "", .driver = ""};
 }
 Recognised driver(const std::string& name) {
-  return {.kind = ProcessKind::driver, .name = name, .app = "", .executor = ""};
+  return {.kind = ProcessKind::driver, .name = name, .app = "", .executor = "", .driver = ""};
 }
 Recognised executor(const std::string& app, const std::string& id,
-                    const std::string& name = "CoarseGrainedExecutorBackend") {
-  return {.kind = ProcessKind::executor, .name = name, .app = app, .executor = id};
+                    const std::string& name = "CoarseGrainedExecutorBackend",
+                    const std::string& driver = "127.0.0.1:35121") {
+  return {.kind = ProcessKind::executor, .name = name, .app = app, .executor = id, .driver = driver};
 }
 
 TEST(Recognise, AStandaloneExecutor) {
@@ -32,7 +33,7 @@ TEST(Recognise, AnExecutorOnYarn) {
                  "org.apache.spark.executor.YarnCoarseGrainedExecutorBackend", "--driver-url",
                  "spark://CoarseGrainedScheduler@node-1:40001", "--executor-id", "12", "--hostname", "node-2",
                  "--cores", "4", "--app-id", "application_1790000000000_0042", "--resourceProfileId", "0"}),
-      executor("application_1790000000000_0042", "12", "YarnCoarseGrainedExecutorBackend"));
+      executor("application_1790000000000_0042", "12", "YarnCoarseGrainedExecutorBackend", "node-1:40001"));
 }
 
 TEST(Recognise, AnExecutorOnKubernetes) {
@@ -42,7 +43,7 @@ TEST(Recognise, AnExecutorOnKubernetes) {
                  "--driver-url", "spark://CoarseGrainedScheduler@etl-driver-svc.jobs.svc:7078",
                  "--executor-id", "1", "--cores", "1", "--app-id", "spark-f2a1c0", "--hostname", "10.1.2.3",
                  "--podName", "etl-exec-1"}),
-      executor("spark-f2a1c0", "1", "KubernetesExecutorBackend"));
+      executor("spark-f2a1c0", "1", "KubernetesExecutorBackend", "etl-driver-svc.jobs.svc:7078"));
 }
 
 TEST(Recognise, Drivers) {
@@ -96,12 +97,15 @@ TEST(FindProcesses, TakesThoseOfSparkWithTheirCgroup) {
   proc.write(7, "cmdline", "");  // a kernel thread
   const auto found = find_processes(proc.root());
   ASSERT_EQ(found.size(), 2U);
-  EXPECT_EQ(
-      found[0],
-      (Process{.pid = 3, .started = 100, .cgroup = "user.slice/shell.scope", .what = driver("SparkSubmit")}));
+  EXPECT_EQ(found[0], (Process{.pid = 3,
+                               .started = 100,
+                               .cgroup = "user.slice/shell.scope",
+                               .user = 1000,
+                               .what = driver("SparkSubmit")}));
   EXPECT_EQ(found[1], (Process{.pid = 20,
                                .started = 777,
                                .cgroup = "system.slice/spark-worker.service",
+                               .user = 1000,
                                .what = executor("app-1", "0")}));
 }
 
@@ -123,6 +127,25 @@ TEST(FindProcesses, ReadsNoMoreOfACommandLineThanItNeeds) {
   arguments.push_back(std::string(3'000'000, 'x'));
   proc.add(1, arguments, "a");
   EXPECT_EQ(find_processes(proc.root()).size(), 1U);
+}
+
+TEST(Recognise, AnExecutorWithoutTheAddressOfItsDriver) {
+  for (const char* url : {"", "http://h:1", "spark://", "spark://x@"}) {
+    auto arguments = test::standalone_executor("app-1", "3");
+    arguments[7] = url;
+    EXPECT_EQ(recognise(arguments), executor("app-1", "3", "CoarseGrainedExecutorBackend", "")) << url;
+  }
+  auto arguments = test::standalone_executor("app-1", "3");
+  arguments[7] = "spark://" + std::string(300, 'x') + ":1";
+  EXPECT_EQ(recognise(arguments)->driver, "");
+  arguments[7] = "spark://h:1";
+  EXPECT_EQ(recognise(arguments)->driver, "h:1");
+}
+
+TEST(Recognise, NamesAreShort) {
+  EXPECT_TRUE(recognise(test::standalone_executor(std::string(256, 'a'), "0")));
+  EXPECT_FALSE(recognise(test::standalone_executor(std::string(257, 'a'), "0")));
+  EXPECT_FALSE(recognise(test::standalone_executor("app-1", std::string(257, '0'))));
 }
 
 }  // namespace

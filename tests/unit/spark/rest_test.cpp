@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spark/rest.h"
 
+#include "spark/json_reader.h"
+
 #include <string>
 
 #include <gmock/gmock.h>
@@ -44,8 +46,18 @@ TEST(RestApplications, WithoutWhatIsNeededAreAnError) {
             "startTimeEpoch is out of range");
 }
 
+model::Result<std::vector<RestTask>> tasks_of(const std::string& text) {
+  Names executors;
+  return parse_tasks(text, 1000, executors);
+}
+
+model::Result<std::vector<RestRdd>> cached_of(const std::string& text) {
+  Names executors;
+  return parse_cached(text, executors);
+}
+
 TEST(RestTasks, HaveTheirRunTimeAndEverythingTheyRead) {
-  const auto tasks = parse_tasks(
+  const auto tasks = tasks_of(
       R"([{"index":4,"partitionId":7,"status":"SUCCESS","executorId":"3","duration":1300,
            "taskMetrics":{"executorRunTime":1200,"inputMetrics":{"bytesRead":5},
                           "shuffleReadMetrics":{"remoteBytesRead":6,"localBytesRead":7}}},
@@ -69,7 +81,7 @@ TEST(RestTasks, HaveTheirRunTimeAndEverythingTheyRead) {
 
 TEST(RestTasks, OfWrongTypesAreAnError) {
   const auto with = [](const std::string& members) {
-    return problem(parse_tasks(R"([{"status":"SUCCESS","executorId":"1","index":0,)" + members + "}]"));
+    return problem(tasks_of(R"([{"status":"SUCCESS","executorId":"1","index":0,)" + members + "}]"));
   };
   EXPECT_EQ(with(R"("taskMetrics":5)"), "taskMetrics is not an object");
   EXPECT_EQ(with(R"("taskMetrics":{"executorRunTime":"1"})"), "executorRunTime is not a number");
@@ -77,10 +89,9 @@ TEST(RestTasks, OfWrongTypesAreAnError) {
   EXPECT_EQ(with(R"("taskMetrics":{"inputMetrics":{"bytesRead":1e30}})"), "bytesRead is out of range");
   EXPECT_EQ(with(R"("taskMetrics":{"inputMetrics":{"bytesRead":-1}})"), "none") << "Spark's unknown";
   EXPECT_EQ(with(R"("duration":[])"), "duration is not a number");
-  EXPECT_EQ(problem(parse_tasks(R"([{"status":"SUCCESS","executorId":"1"}])")), "index is missing");
-  EXPECT_EQ(problem(parse_tasks(R"([{"status":"SUCCESS","index":0}])")),
-            "executorId is missing, or not a name");
-  EXPECT_EQ(problem(parse_tasks("[null]")), "an element is not an object");
+  EXPECT_EQ(problem(tasks_of(R"([{"status":"SUCCESS","executorId":"1"}])")), "index is missing");
+  EXPECT_EQ(problem(tasks_of(R"([{"status":"SUCCESS","index":0}])")), "executorId is missing, or not a name");
+  EXPECT_EQ(problem(tasks_of("[null]")), "an element is not an object");
 }
 
 TEST(RestJobs, AreTheirStages) {
@@ -103,29 +114,33 @@ TEST(RestJobs, AreTheirStages) {
 
 TEST(RestCached, AreThoseOfWhichPartitionsAreKept) {
   EXPECT_THAT(
-      *parse_cached(
+      *cached_of(
           R"([{"id":7,"numPartitions":4,"numCachedPartitions":2},{"id":8,"numCachedPartitions":0},{"id":9}])"),
       ElementsAre(RestRdd{.id = 7, .partitions = 4}));
-  EXPECT_EQ(problem(parse_cached(R"([{"numCachedPartitions":2}])")), "id is missing");
-  EXPECT_EQ(problem(parse_cached(R"([{"id":7,"numCachedPartitions":"all"}])")),
+  EXPECT_EQ(problem(cached_of(R"([{"numCachedPartitions":2}])")), "id is missing");
+  EXPECT_EQ(problem(cached_of(R"([{"id":7,"numCachedPartitions":"all"}])")),
             "numCachedPartitions is not a number");
-  EXPECT_EQ(problem(parse_cached("{}")), "the list of RDDs is not an array");
+  EXPECT_EQ(problem(cached_of("{}")), "the list of RDDs is not an array");
 }
 
 TEST(RestCached, AreWhereTheirPartitionsAre) {
+  Names executors;
   const auto cached = parse_cached(
       R"([{"id":7,"numCachedPartitions":2,"partitions":[{"blockName":"rdd_7_3","diskUsed":5,"executors":["0","driver"]},
-                                                        {"blockName":"rdd_7_0","executors":[]}]}])");
+                                                        {"blockName":"rdd_7_0","executors":["driver"]},
+                                                        {"blockName":"rdd_7_1","executors":[]}]}])",
+      executors);
   ASSERT_TRUE(cached) << problem(cached);
   ASSERT_EQ(cached->size(), 1U);
   EXPECT_THAT(*cached->front().blocks,
-              ElementsAre(RestBlock{.partition = 3, .executors = {"0", "driver"}, .disk_bytes = 5},
-                          RestBlock{.partition = 0, .executors = {}}));
+              ElementsAre(RestBlock{.partition = 3, .alone = {}, .on_disk = true},
+                          RestBlock{.partition = 0, .alone = executors.number("driver"), .on_disk = false},
+                          RestBlock{.partition = 1, .alone = {}, .on_disk = false}));
 }
 
 TEST(RestCached, OfALiarAreAnError) {
   const auto with = [](const std::string& partitions) {
-    return problem(parse_cached(R"([{"id":7,"numCachedPartitions":1,"partitions":)" + partitions + "}]"));
+    return problem(cached_of(R"([{"id":7,"numCachedPartitions":1,"partitions":)" + partitions + "}]"));
   };
   EXPECT_EQ(with("{}"), "partitions is not an array");
   EXPECT_EQ(with(R"([{"executors":[]}])"), "blockName is missing, or not a name");
@@ -155,9 +170,85 @@ TEST(RestProperties, ArePairs) {
             "sparkProperties has an element that is not a pair of texts");
 }
 
+TEST(Rest, NamesAreShort) {
+  const auto task = [](std::size_t length) {
+    return R"([{"status":"SUCCESS","index":0,"executorId":")" + std::string(length, 'x') + "\"}]";
+  };
+  EXPECT_EQ(problem(tasks_of(task(kMostNameBytes))), "none");
+  EXPECT_EQ(problem(tasks_of(task(kMostNameBytes + 1))), "executorId is missing, or not a name");
+  const std::string id(kMostNameBytes + 1, 'x');
+  EXPECT_EQ(problem(parse_applications(R"([{"id":")" + id + "\"}]")), "id is missing, or not a name");
+}
+
+// `element`, `count` times.
+std::string list_of(const std::string& element, std::size_t count) {
+  std::string list = "[";
+  for (std::size_t i = 0; i < count; ++i) list += (i > 0 ? "," : "") + element;
+  return list + "]";
+}
+
+TEST(Rest, ListsHaveALimit) {
+  const std::string application = R"({"id":"a","attempts":[{"startTimeEpoch":1}]})";
+  EXPECT_EQ(parse_applications(list_of(application, 50))->size(), 2U) << "a driver has one";
+  const std::string stage = R"({"status":"ACTIVE","stageId":1,"numTasks":1})";
+  EXPECT_EQ(parse_stages(list_of(stage, kMostStages))->size(), kMostStages);
+  EXPECT_EQ(problem(parse_stages(list_of(stage, kMostStages + 1))), "the list of stages is too long");
+  const std::string through =
+      R"({"status":"ACTIVE","stageId":1,"numTasks":1,"rddIds":)" + list_of("7", 1000) + "}";
+  EXPECT_EQ(problem(parse_stages(list_of(through, kMostRddIds / 1000 + 1))),
+            "rddIds has too many elements in all");
+  EXPECT_EQ(problem(parse_jobs(list_of(R"({"stageIds":[]})", kMostJobs + 1))),
+            "the list of jobs is too long");
+  const std::string job = R"({"stageIds":)" + list_of("7", 1000) + "}";
+  EXPECT_EQ(problem(parse_jobs(list_of(job, kMostStagesOfJobs / 1000 + 1))),
+            "stageIds has too many elements in all");
+  const std::string block = R"({"blockName":"rdd_1_2","executors":["0"]})";
+  EXPECT_EQ(problem(cached_of(R"([{"id":1,"partitions":)" + list_of(block, kMostBlocks + 1) + "}]")),
+            "partitions has too many elements in all");
+  const std::string rdd = R"({"id":1,"numCachedPartitions":1})";
+  EXPECT_EQ(cached_of(list_of(rdd, kMostRdds + 1))->size(), kMostRdds);
+}
+
+TEST(Rest, ExecutorsHaveALimitInAll) {
+  Names executors;
+  for (int i = 0; !executors.full(); ++i) executors.number(std::to_string(i));
+  EXPECT_EQ(problem(parse_tasks(R"([{"status":"SUCCESS","index":0,"executorId":"new"}])", 1, executors)),
+            "executorId has too many values in all");
+  EXPECT_EQ(problem(parse_cached(R"([{"id":1,"partitions":[{"blockName":"rdd_1_2","executors":["new"]}]}])",
+                                 executors)),
+            "executors has too many values in all");
+}
+
+TEST(Rest, NoPartOfAnAnswerIsLong) {
+  const std::string longest(JsonReader::kMostTokenBytes - 10, 'x');
+  EXPECT_EQ(problem(parse_stages(R"([{"details":")" + longest + R"(","status":7}])")),
+            "status is missing, or not a name")
+      << "it is passed over";
+  for (const std::string& part : {"\"" + longest + "xxxxxxxxxx\"", std::string(longest.size() + 20, '1'),
+                                  std::string(longest.size() + 20, ' ')})
+    EXPECT_EQ(problem(parse_stages(R"([{"details":)" + part + "}]")),
+              "the answer has a part that is too long");
+  // An element that asks for more memory than any real one.
+  const std::string ids = list_of("7", JsonReader::kMostElementBytes / 16);
+  EXPECT_EQ(problem(parse_jobs(R"([{"stageIds":)" + ids + "}]")),
+            "the answer has an element that is too large");
+  EXPECT_EQ(problem(parse_jobs(R"([{"others":)" + ids + R"(,"stageIds":[7]}])")), "none");
+}
+
+TEST(Rest, OnlyTheNamedPartsAreKept) {
+  JsonReader in;
+  std::vector<std::string> seen;
+  in.read(
+      R"({"a":1,"b":{"a":2,"c":[{"a":3}]},"l":[{"a":{"b":4,"a":[5,{"z":6}]}},7],"a":[[8]],"z":{"l":[9]}})",
+      {.members = {"a"}, .lists = {"l"}},
+      [&](const std::string& list, const nlohmann::json& element) { seen.push_back(list + element.dump()); });
+  EXPECT_FALSE(in.failed());
+  EXPECT_THAT(seen, ElementsAre(R"(l{"a":{"a":[5,{}]}})", "l7"));
+  EXPECT_EQ(in.root().dump(), R"({"a":[[8]],"l":[]})");
+}
+
 TEST(Rest, ManyNestedLevelsDoNoHarm) {
-  EXPECT_EQ(problem(parse_stages(std::string(1'000'000, '['))),
-            "the answer is nested too deeply, or has too many values");
+  EXPECT_EQ(problem(parse_stages(std::string(1'000'000, '['))), "the answer is nested too deeply");
   EXPECT_EQ(problem(parse_stages(R"(["[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"[["])")),
             "an element is not an object");
 }

@@ -116,6 +116,20 @@ TEST(Render, LabelsStandBelowTheirVcpus) {
             "                    web        web a-very-lo~   ?[31mbad\n");
 }
 
+TEST(Render, LabelsDoNotObeyTheirMaker) {
+  RenderOptions options;
+  options.labels = {{0, "\xE2\x80\xAEgpj"},
+                    {1,
+                     "a\xC2\x9B"
+                     "2J"},
+                    {2, "b\xff"},
+                    {3, ""}};
+  const std::string text = render_topology(synthetic("package:1 l3:1 core:4 pu:1"), options);
+  EXPECT_NE(text.find("?gpj"), std::string::npos) << text;
+  EXPECT_NE(text.find("a?2J"), std::string::npos) << text;
+  EXPECT_NE(text.find("b?"), std::string::npos) << text;
+}
+
 TEST(Render, UseStandsBelowItsVcpu) {
   RenderOptions options;
   options.use = {{0, 0.004}, {1, 1.0}, {2, 0.43}, {3, 7.0}};

@@ -28,7 +28,7 @@ SUITE = "bookworm"
 # mmdebstrap mounts /proc, /sys and /dev below the new root. In namespaces of
 # their own, these end with the build, even with one that is killed.
 ISOLATED = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
-# Sparse: only what is written takes room on the building machine.
+# Sparse: only what is written takes space on the building machine.
 DISK_SIZE = "4G"
 # What reaches the disk and the network card. ext4 asks for the checksum only when it mounts.
 BOOT_MODULES = ("virtio_pci", "virtio_blk", "virtio_net", "crc32c_generic", "ext4")

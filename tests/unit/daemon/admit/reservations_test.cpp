@@ -24,7 +24,7 @@ class ReservationsTest : public testing::Test {
  protected:
   Reservations open() {
     warning.reset();
-    return {node.runtime_dir(), warning};
+    return {node.runtime_dir(), test::fake_clock([] { return 0.0; }), warning};
   }
   test::FakeNode node;
   std::optional<std::string> warning;
@@ -48,7 +48,7 @@ TEST_F(ReservationsTest, AreShownWithTheirPlaces) {
   model::FittingBin place;
   place.numa = 1;
   place.cpus = {4, 5};
-  const auto shown = nlohmann::json::parse(reservations_json("node-a", 103, held, {{"b", place}}));
+  const auto shown = nlohmann::json::parse(reservations_json("node-a", 103, 0, held, {{"b", place}}));
   EXPECT_EQ(shown["schema"], "berth.reservations/1");
   EXPECT_EQ(shown["host"], "node-a");
   ASSERT_EQ(shown["reservations"].size(), 2U);
@@ -101,11 +101,17 @@ TEST_F(ReservationsTest, OneThatIsRenewedKeepsItsTurn) {
   EXPECT_EQ(held.all()[0].since, 105);
 }
 
-TEST_F(ReservationsTest, LastNoLongerWhereTheClockIsSetBack) {
-  auto held = open();
-  ASSERT_TRUE(held.hold(reservation("a", 5000)));
-  EXPECT_TRUE(held.expire(100, nobody).empty());
-  EXPECT_EQ(held.expire(110, nobody).size(), 1U);
+TEST_F(ReservationsTest, LastNoLongerAndNoShorterOverARestartAfterTheWallClockWasSet) {
+  for (const double step : {-28800.0, 28800.0}) {
+    Reservations held(node.runtime_dir(),
+                      os::Clock({.boot = [] { return 100.0; }, .wall = [] { return 1e6; }}), warning);
+    ASSERT_TRUE(held.hold(reservation("a", 1e6)));
+    const os::Clock clock({.boot = [] { return 105.0; }, .wall = [step] { return 1e6 + 5 + step; }});
+    Reservations again(node.runtime_dir(), clock, warning);
+    ASSERT_EQ(again.size(), 1U);
+    EXPECT_TRUE(again.expire(clock.now() + 4.9, nobody).empty());
+    EXPECT_EQ(again.expire(clock.now() + 5, nobody).size(), 1U);
+  }
 }
 
 TEST_F(ReservationsTest, EndWhenTheirWorkloadComesOneForEach) {

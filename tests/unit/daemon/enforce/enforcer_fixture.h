@@ -22,7 +22,8 @@ namespace berth::daemon::test {
 class EnforcerFixture : public testing::Test {
  protected:
   void start() {
-    auto opened = Actuators::open(node.hierarchy(), node.state_dir(), node.sys(), false);
+    auto opened = Actuators::open(node.hierarchy(), node.state_dir(), node.sys(),
+                                  Actuators::Units::directly_in_other_tree);
     if (!opened) throw std::runtime_error(opened.error().message());
     actuators = std::move(*opened);
     auto started = Observer::start(node.hierarchy(), node.settings().rules, node.proc(), node.sys(), 60);

@@ -164,6 +164,18 @@ TEST_F(EnforcerTest, NoVcpusAreHandedOutThatAnotherStillHolds) {
   EXPECT_NE(entries.back().error->find("still held"), std::string::npos) << *entries.back().error;
 }
 
+TEST_F(EnforcerTest, WhatAnEarlierDaemonCouldNotRestoreIsPutBack) {
+  node.add_group("web/a", "0-5");
+  start();
+  look();
+  ASSERT_TRUE(actuators->writer().set(observer->found().at("web/a"), CpuSet{2, 3}));
+  enforcer->take_over(actuators->journal().records());
+  look();
+  carry_out(plan_of({}));
+  EXPECT_EQ(node.cpus("web/a"), "0-5");
+  EXPECT_EQ(actuators->journal().size(), 0U);
+}
+
 TEST_F(EnforcerTest, AChainOfMovesInOneTick) {
   for (const char* id : {"web/a", "web/b", "web/c"}) node.add_group(id);
   start();

@@ -25,8 +25,9 @@ using model::EvictionStep;
 // Stops units by what the test says.
 class FakeUnits final : public cgroup::UnitStopper {
  public:
-  model::Result<void> stop_unit(const std::string& unit) override {
+  model::Result<void> stop_unit(const std::string& unit, const std::function<bool()>& is_same_run) override {
     asked.push_back(unit);
+    if (!is_same_run()) return model::fail(model::ErrorKind::refused, "it restarted");
     return answer;
   }
   std::vector<std::string> asked;
@@ -36,6 +37,8 @@ class FakeUnits final : public cgroup::UnitStopper {
 class EvictorTest : public testing::Test {
  protected:
   static constexpr const char* kId = "batch/x";
+
+  using Told = std::vector<std::string>;
 
   EvictorTest() {
     std::filesystem::create_directories(tree.root() / "batch");
@@ -80,11 +83,17 @@ class EvictorTest : public testing::Test {
     }
     return list;
   }
+  void evict_it() {
+    Child child;
+    run_in_it({&child});
+    ASSERT_EQ(begin(), (Told{"terminate SIGTERM applied"}));
+    EXPECT_TRUE(dies_of(child, SIGTERM));
+    empty_group();
+    ASSERT_EQ(after(0.2), (Told{"end applied"}));
+  }
   static bool dies_of(Child& child, int signal) {
     return berth::test::eventually([&] { return child.died_of() != 0; }) && child.died_of() == signal;
   }
-  using Told = std::vector<std::string>;
-
   cgroup::test::FakeTree tree;
   cgroup::FoundWorkload target;
   model::Workload workload;
@@ -228,6 +237,16 @@ TEST_F(EvictorTest, OneThatAnswersLaterIsStopped) {
   EXPECT_EQ(after(29), Told{}) << "its grace begins with the answer";
 }
 
+TEST_F(EvictorTest, OneThatSystemdStoppedWithoutAnAnswerInTimeIsTold) {
+  Child child;
+  run_in_it({&child});
+  target.systemd_unit = "x.service";
+  units.answer = model::fail(model::ErrorKind::transient, "no answer");
+  EXPECT_EQ(begin(), Told{});
+  empty_group();
+  EXPECT_EQ(after(0.2), (Told{"terminate StopUnit applied", "end applied"}));
+}
+
 // An executor by its command line and the signals it handles, as a JVM with decommissioning would be.
 class ExecutorTest : public EvictorTest {
  protected:
@@ -342,18 +361,6 @@ TEST_F(EvictorTest, AGroupThatTookOverThePathIsNotHit) {
   EXPECT_EQ(successor.died_of(), 0);
 }
 
-TEST_F(EvictorTest, OthersInTheSameGroupAreLeftAlone) {
-  Child child;
-  run_in_it({&child});
-  begin();
-  EXPECT_TRUE(dies_of(child, SIGTERM));
-  Child successor;
-  run_in_it({&successor});
-  EXPECT_EQ(after(30), (Told{"end left"}));
-  EXPECT_FALSE(was_killed());
-  EXPECT_EQ(successor.died_of(), 0);
-}
-
 TEST_F(EvictorTest, WhatItForksBelongsToIt) {
   Child parent([] { std::signal(SIGTERM, SIG_IGN); });
   run_in_it({&parent});
@@ -365,6 +372,48 @@ TEST_F(EvictorTest, WhatItForksBelongsToIt) {
   run_in_it({&forked});
   EXPECT_EQ(after(0.2), Told{});
   EXPECT_EQ(after(30), (Told{"kill cgroup.kill applied"}));
+}
+
+TEST_F(EvictorTest, AVictimThatForksOnSigtermIsKilledWithAllThatItStarted) {
+  Child first;
+  Child second;
+  Child third;
+  run_in_it({&first});
+  EXPECT_EQ(begin(), (Told{"terminate SIGTERM applied"}));
+  EXPECT_TRUE(dies_of(first, SIGTERM));
+  run_in_it({&second});  // between two looks
+  EXPECT_EQ(after(0.2), Told());
+  second.kill_and_reap();
+  run_in_it({&third});
+  EXPECT_EQ(after(0.2), Told());
+  EXPECT_EQ(after(30), (Told{"kill cgroup.kill applied"}));
+  EXPECT_TRUE(was_killed());
+}
+
+TEST_F(EvictorTest, AVictimThatComesBackIsSparedSoThatTheNextOneGoes) {
+  evict_it();
+  evictor.forget_departed({{kId, target}});
+  EXPECT_EQ(evictor.marks().of(kId, target.cgroup->id()), nullptr) << "nothing runs there";
+  tree.remove(kId);
+  make_group();
+  Child again;
+  run_in_it({&again});
+  now += 5;
+  evictor.forget_departed({{kId, target}});
+  const auto* mark = evictor.marks().of(kId, target.cgroup->id());
+  ASSERT_NE(mark, nullptr);
+  EXPECT_EQ(mark->evicted_at, std::nullopt);
+}
+
+TEST_F(EvictorTest, ALaterRunOfAVictimIsLikeAnyOther) {
+  evict_it();
+  tree.remove(kId);
+  make_group();
+  Child again;
+  run_in_it({&again});
+  now += Evictor::kComesBack_s + 1;
+  evictor.forget_departed({{kId, target}});
+  EXPECT_EQ(evictor.marks().of(kId, target.cgroup->id()), nullptr);
 }
 
 TEST_F(EvictorTest, LatencySensitiveWorkSlicesAndBerthItselfAreRefused) {
@@ -397,6 +446,7 @@ TEST_F(EvictorTest, NobodyIsEvictedTwiceAtOnce) {
 }
 
 TEST_F(EvictorTest, AnEmptyGroupIsGone) {
+  empty_group();
   const auto begun = evictor.begin(target, workload, action_of(), now);
   ASSERT_FALSE(begun);
   EXPECT_EQ(begun.error().kind(), model::ErrorKind::gone);

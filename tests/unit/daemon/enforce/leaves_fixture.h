@@ -41,7 +41,8 @@ class FakeScopes final : public cgroup::ScopeMaker {
     if (silent) return model::fail(model::ErrorKind::transient, "systemd: no answer");
     return is;
   }
-  model::Result<void> stop_unit(const std::string& unit) override {
+  model::Result<void> stop_unit(const std::string& unit,
+                                const std::function<bool()>& /*is_same_run*/) override {
     ++calls;
     stopped.push_back(unit);
     if (refuses) return model::fail(*refuses, "systemd: no");

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/ledger/decision_log.h"
 
+#include "os/sqlite.h"
 #include "tests/unit/daemon/fake_node.h"
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
 
 #include <gtest/gtest.h>
 
@@ -44,15 +46,111 @@ TEST(DecisionLog, GivesBackWhatWasWrittenNewestFirst) {
   EXPECT_EQ(log.newest(1), (std::vector<LogEntry>{failed}));
 }
 
-TEST(DecisionLog, ForgetsWhatIsOlderThanItsRetention) {
-  const test::FakeNode node;
-  {
-    DecisionLog log(node.state_dir(), 100);
-    log.append({entry(1000, "old")});
-    log.append({entry(2000, "new")});
+// A host whose wall clock can be set.
+class DecisionLogClockTest : public testing::Test {
+ protected:
+  os::Clock clock() {
+    return os::Clock({.boot = [this] { return boot; }, .wall = [this] { return wall; }});
   }
-  const DecisionLog log(node.state_dir(), 100);
-  EXPECT_EQ(log.newest(0), (std::vector<LogEntry>{entry(2000, "new")}));
+  DecisionLog open(const std::string& boot_id = "boot-1") {
+    return {node.state_dir(), kDay_s, clock(), boot_id};
+  }
+  void pass(double seconds) {
+    boot += seconds;
+    wall += seconds;
+  }
+  void append(DecisionLog& log, const std::string& workload) const { log.append({entry(wall, workload)}); }
+  std::vector<std::string> kept() {
+    const DecisionLog log = open("");
+    std::vector<std::string> workloads;
+    for (const auto& entry : log.newest(0)) workloads.push_back(entry.workload);
+    return workloads;
+  }
+
+  static constexpr double kDay_s = 86400;
+  const test::FakeNode node;
+  double boot = 100;
+  double wall = 1.8e9;
+};
+
+TEST_F(DecisionLogClockTest, ForgetsWhatIsOlderThanItsRetention) {
+  {
+    DecisionLog log = open();
+    append(log, "old");
+    pass(kDay_s / 2);
+    append(log, "young");
+    pass(kDay_s / 2 + 1);
+    append(log, "new");
+  }
+  EXPECT_EQ(kept(), (std::vector<std::string>{"new", "young"}));
+}
+
+TEST_F(DecisionLogClockTest, ForgetsNothingElseWhenTheWallClockIsSet) {
+  for (const double step : {-28800.0, -3600.0, 3600.0, 28800.0}) {
+    for (const bool restart : {false, true}) {
+      std::filesystem::remove(node.state_dir() / "decisions.db");
+      auto log = std::make_unique<DecisionLog>(node.state_dir(), 1800, clock(), "boot-1");
+      append(*log, "old");
+      pass(900);
+      append(*log, "young");
+      wall += step;
+      if (restart) log = std::make_unique<DecisionLog>(node.state_dir(), 1800, clock(), "boot-1");
+      pass(890);
+      append(*log, "new");
+      EXPECT_EQ(kept().size(), 3U) << step << ": the oldest entry is not 30 minutes old";
+      pass(620);
+      append(*log, "last");
+      log.reset();
+      EXPECT_EQ(kept(), (std::vector<std::string>{"last", "new", "young"})) << step << " " << restart;
+    }
+  }
+}
+
+TEST_F(DecisionLogClockTest, OfAnEarlierBootIsJudgedOnceNtpHadTimeToCorrectTheClock) {
+  {
+    DecisionLog log = open();
+    append(log, "young");
+  }
+  boot = 5;
+  const double right = wall + 1000;
+  wall += 10 * 365 * kDay_s;
+  {
+    DecisionLog log = open("boot-2");
+    append(log, "wrong time");
+    pass(300);
+    wall = right + 300;
+    append(log, "right time");
+    pass(400);
+    append(log, "later");
+  }
+  EXPECT_EQ(kept(), (std::vector<std::string>{"later", "right time", "wrong time", "young"}));
+  {
+    DecisionLog log = open("boot-2");
+    pass(kDay_s + 1);
+    append(log, "last");
+  }
+  EXPECT_EQ(kept(), (std::vector<std::string>{"last"}));
+}
+
+TEST_F(DecisionLogClockTest, TakesOverTheFileOfAnEarlierVersion) {
+  {
+    auto old = os::Database::open(node.state_dir() / "decisions.db", "decision log").value();
+    ASSERT_TRUE(old.run(R"(CREATE TABLE decisions (
+        id INTEGER PRIMARY KEY, time REAL NOT NULL, decision TEXT NOT NULL, mode TEXT NOT NULL, kind TEXT NOT NULL,
+        workload TEXT NOT NULL, attribute TEXT NOT NULL, old TEXT NOT NULL, new TEXT NOT NULL,
+        policy TEXT NOT NULL, reason TEXT NOT NULL, result TEXT NOT NULL, error TEXT);
+      INSERT INTO decisions VALUES (1, 1.8e9, '', 'enforce', 'pin', 'first', '', '', '', '', '', 'applied', NULL);
+      INSERT INTO decisions VALUES (2, 1.7e9, '', 'enforce', 'pin', 'old', '', '', '', '', '', 'applied', NULL);
+    )"));
+  }
+  {
+    DecisionLog log = open();
+    ASSERT_EQ(log.problem(), std::nullopt);
+    append(log, "second");
+    pass(700);
+    append(log, "third");
+  }
+  EXPECT_EQ(kept(), (std::vector<std::string>{"third", "second", "first"}));
 }
 
 TEST(DecisionLog, IsBoundedInNumber) {

@@ -5,6 +5,7 @@
 #include "tests/patience.h"
 #include "tests/unit/cgroup/fake_tree.h"
 
+#include <cstdint>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -59,7 +60,7 @@ class ProgressFilesTest : public testing::Test {
                     std::ios::openmode mode = std::ios::trunc) {
     std::ofstream(path, mode) << text;
   }
-  std::vector<std::string> tick() { return files.follow(found, reports, epoch()); }
+  std::vector<std::string> tick() { return files.follow(found, ++generation, reports, epoch()); }
   // Only by what inotify tells.
   std::vector<std::string> event() { return files.process(found, reports, epoch()); }
   std::optional<double> newest(const std::string& id = kJob) {
@@ -77,6 +78,7 @@ class ProgressFilesTest : public testing::Test {
   fs::path base;
   double created = epoch();
   std::map<std::string, cgroup::FoundWorkload> found;
+  std::uint64_t generation = 0;
   ProgressReports reports;
   ProgressFiles files{tree.proc()};
   fs::path file() const { return base / "job-7"; }
@@ -237,7 +239,7 @@ TEST_F(ProgressFilesTest, AReportsTimeIsTheFiles) {
   const timespec times[2] = {{0, UTIME_OMIT}, {static_cast<time_t>(created) + 5, 0}};
   ASSERT_EQ(utimensat(AT_FDCWD, file().c_str(), times, 0), 0);
   const double now = created + 100;
-  files.follow(found, reports, now);
+  files.follow(found, ++generation, reports, now);
   const auto run = found.at(kJob).cgroup->id();
   ASSERT_EQ(reports.of(kJob, run).size(), 1U);
   EXPECT_EQ(reports.of(kJob, run).back().time, static_cast<double>(times[1].tv_sec));
@@ -245,13 +247,13 @@ TEST_F(ProgressFilesTest, AReportsTimeIsTheFiles) {
   write(base / "new", "0.2\n");
   ASSERT_EQ(utimensat(AT_FDCWD, (base / "new").c_str(), times, 0), 0);
   fs::rename(base / "new", file());
-  files.follow(found, reports, now + 1);
+  files.follow(found, ++generation, reports, now + 1);
   EXPECT_EQ(reports.of(kJob, run).back().time, now + 1);
   write(base / "new", "0.3\n");
   const timespec future[2] = {{0, UTIME_OMIT}, {static_cast<time_t>(now) + 1000, 0}};
   ASSERT_EQ(utimensat(AT_FDCWD, (base / "new").c_str(), future, 0), 0);
   fs::rename(base / "new", file());
-  files.follow(found, reports, now + 2);
+  files.follow(found, ++generation, reports, now + 2);
   EXPECT_EQ(reports.of(kJob, run).back().time, now + 2);
   EXPECT_EQ(reports.of(kJob, run).size(), 3U);
 }
@@ -267,7 +269,7 @@ TEST_F(ProgressFilesTest, TheSameFigureWrittenAgainIsAReportButChmodIsNone) {
   const timespec times[2] = {{0, UTIME_OMIT}, {static_cast<time_t>(created) + 1000, 0}};
   write(file(), "0.1\n");
   ASSERT_EQ(utimensat(AT_FDCWD, file().c_str(), times, 0), 0);
-  files.follow(found, reports, created + 2000);
+  files.follow(found, ++generation, reports, created + 2000);
   EXPECT_EQ(reports.of(kJob, run).size(), 2U);
 }
 

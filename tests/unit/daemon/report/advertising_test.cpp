@@ -93,7 +93,7 @@ TEST_F(AdvertisingTest, ANodeShortOfMemoryTakesNoWorkUntilThereIsPlenty) {
   node.configure(test::kMixedLoad);
   node.add_group("batch/x");
   double now = 1000;
-  auto daemon = Daemon::start(node.options(), node.settings(), [&now] { return now; });
+  auto daemon = Daemon::start(node.options(), node.settings(), test::fake_clock([&now] { return now; }));
   ASSERT_TRUE(daemon) << daemon.error().message();
   const auto state_with = [&](int available_kib) {
     std::ofstream(node.proc() / "meminfo")

@@ -182,7 +182,7 @@ TEST(Metrics, LabelsAreEscaped) {
 }
 
 TEST(Metrics, AreNamedInTheContractAllOfThem) {
-  std::ifstream file(BERTH_DOCS "/contract.md");
+  std::ifstream file(BERTH_DOCS "/contract/metrics.md");
   std::stringstream text;
   text << file.rdbuf();
   const std::string contract = text.str();
@@ -214,7 +214,7 @@ TEST(Metrics, OfADaemonAreThoseOfItsLastTick) {
   node.add_group("web/a");
   node.add_group("batch/x", "0-7");
   double now = 1000;
-  auto started = Daemon::start(node.options(), node.settings(), [&now] { return now; });
+  auto started = Daemon::start(node.options(), node.settings(), test::fake_clock([&now] { return now; }));
   ASSERT_TRUE(started) << started.error().message();
   auto& daemon = **started;
   for (int i = 1; i <= 3; ++i) {

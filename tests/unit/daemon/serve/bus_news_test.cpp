@@ -64,7 +64,7 @@ class Recorder final : public Listener {
 class BusNewsTest : public testing::Test {
  protected:
   void start() {
-    auto started = Daemon::start(node.options(), node.settings(), [this] { return now; });
+    auto started = Daemon::start(node.options(), node.settings(), test::fake_clock([this] { return now; }));
     if (!started) throw std::runtime_error(started.error().message());
     daemon = std::move(*started);
     daemon->serve_bus([this](Control&) -> model::Result<std::unique_ptr<Listener>> {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "model/error.h"
+#include "os/file_descriptor.h"
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace berth::os {
+
+// A file that one process at a time holds locked (flock(2)). The lock ends with the descriptor, and with the
+// process at the latest. The text in the file names the holder, and stays when the lock ends.
+struct LockFile {
+  FileDescriptor fd;
+  std::string before;  // the text of the last holder; empty where there was none
+};
+
+// Where the text of a lock file is needed after power loss, it is written to the disk (fsync(2)).
+enum class Survives { process, power_loss };
+
+// Locks the file, and writes "PID TEXT" into it; makes it where it is missing, readable for root alone. Error
+// refused where another process holds it: the message names the file, the process and what to do. `what` is
+// locked, as in "undo journal". Otherwise the system's error, naming the file.
+model::Result<LockFile> take_lock(const std::filesystem::path& file, std::string_view what,
+                                  std::string_view text, Survives survives = Survives::process);
+
+// The second word of a lock file's text, which take_lock() was given.
+std::string text_of_holder(std::string_view content);
+
+}  // namespace berth::os

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that berthd talks to hang. berthd goes on, and does later what it could not do meanwhile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from berth import OFTEN, RULES, Berth
+from evictions import start_in_group, steps, wait_ended, wait_listed
+
+METRICS = "127.0.0.1:9753"
+EXTRA = f'{OFTEN}\n[metrics]\nlisten = "{METRICS}"\n[spark]\ngrace = 3'
+GROUPS = '[[workload]]\nmatch = "berthtest/*"\nclass = "best-effort"\n'
+# Two periods of the watchdog and more.
+WATCHDOG = "[Service]\nWatchdogSec=6\n"
+LONG_s = 15
+UNIT, WORKLOAD = "berth-test-ls1.service", "system.slice/berth-test-ls1.service"
+GENERATOR, FROZEN = "/run/systemd/system-generators/berth-test-slow", "/run/berth-test-frozen"
+ASK_SYSTEMD = "busctl --timeout=1 get-property org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager Version"
+
+
+@contextmanager
+def stopped(berth: Berth, program: str) -> Iterator[None]:
+    berth.guest.run(f"pkill -STOP -x {program}")
+    try:
+        yield
+    finally:
+        berth.guest.run(f"pkill -CONT -x {program}")
+
+
+@contextmanager
+def systemd_that_reloads(berth: Berth) -> Iterator[None]:
+    """systemd answers nothing while a generator runs."""
+    guest = berth.guest
+    guest.write_file(GENERATOR, f"#!/bin/sh\nwhile [ -e {FROZEN} ]; do sleep 0.2; done\n")
+    guest.run(f"chmod 755 {GENERATOR}; touch {FROZEN}; setsid systemctl daemon-reload </dev/null >/dev/null 2>&1 &")
+    try:
+        guest.poll(lambda: guest.run(ASK_SYSTEMD, check=False).returncode != 0, 60, what="systemd to fall silent")
+        yield
+    finally:
+        guest.run(f"rm -f {GENERATOR} {FROZEN}")
+        guest.poll(lambda: guest.run(ASK_SYSTEMD, check=False).returncode == 0, 120, what="systemd to answer again")
+
+
+def ticks(berth: Berth) -> int:
+    """Without the bus."""
+    found = re.search(r"^berth_ticks_total (\d+)", berth.guest.run(f"curl -sf http://{METRICS}/metrics").stdout, re.M)
+    assert found
+    return int(found.group(1))
+
+
+def wait_long(berth: Berth) -> None:
+    """For LONG_s of ticks at the least; a berthd that waits for something makes none."""
+    goal = ticks(berth) + 4 * LONG_s
+    berth.guest.poll(lambda: ticks(berth) >= goal, 180, interval=2, what=f"{4 * LONG_s} ticks")
+
+
+def start(berth: Berth) -> int:
+    berth.add_unit_drop_in(WATCHDOG)
+    berth.start_unit(UNIT)
+    berth.start("enforce", EXTRA, RULES + GROUPS)
+    berth.wait_pinned(UNIT)
+    return berth.pid()
+
+
+def test_a_systemd_that_does_not_answer_stops_neither_ticks_nor_evictions(berth: Berth) -> None:
+    pid = start(berth)
+    start_in_group(berth, "calm", "sleep infinity")
+    wait_listed(berth, "berthtest/calm")
+    two = berth.cpuset(UNIT)
+    with systemd_that_reloads(berth):
+        berth.guest.run(f"berthctl set {WORKLOAD} vcpus=1")  # systemd has to do this
+        wait_long(berth)
+        berth.guest.run("berthctl evict --yes berthtest/calm")
+        assert wait_ended(berth, "berthtest/calm") == ["terminate SIGTERM", "end"]
+        assert berth.cpuset(UNIT) == two
+    berth.wait_cpusets_change({UNIT: two})
+    assert berth.pid() == pid
+    assert steps(berth, WORKLOAD) == []
+
+
+def test_a_bus_that_does_not_answer_stops_no_tick(berth: Berth) -> None:
+    pid = start(berth)
+    with stopped(berth, "dbus-daemon"):
+        berth.start_unit("berth-test-ls2.service")
+        wait_long(berth)
+        assert berth.pid() == pid
+    berth.wait_pinned("berth-test-ls2.service")
+    assert berth.pid() == pid
+
+
+def test_polkit_that_does_not_answer_stops_no_tick(berth: Berth) -> None:
+    pid = start(berth)
+    berth.guest.run("systemctl start polkit")
+    with stopped(berth, "polkitd"):
+        berth.guest.run(f"setsid berthctl set {WORKLOAD} vcpus=1 </dev/null >/dev/null 2>&1 &", user="tester")
+        wait_long(berth)
+        assert berth.pid() == pid
+
+
+def test_units_are_changed_through_a_systemd_that_comes_late(berth: Berth) -> None:
+    """Not past it: systemd would undo that."""
+    pid = start(berth)
+    berth.stop()
+    with stopped(berth, "dbus-daemon"):
+        berth.guest.run("systemctl start berthd.service")
+        wait_long(berth)
+        assert berth.cpuset(UNIT) == ""
+    # systemd 252 has left the bus by then, and returns when it is told to.
+    berth.guest.poll(f"kill -USR1 1; {ASK_SYSTEMD}", 60, what="systemd to return to the bus")
+    berth.wait_pinned(UNIT)
+    assert berth.pid() != pid
+    assert any(UNIT in path for path in berth.drop_ins())
+    assert {c["name"]: c for c in berth.json("status")["capabilities"]}["systemd"]["available"]
+
+
+def test_what_systemd_did_not_put_back_is_put_back_later(berth: Berth) -> None:
+    start(berth)
+    two = berth.cpuset(UNIT)
+    with systemd_that_reloads(berth):
+        berth.guest.run("berthctl mode observe", check=False)
+        assert berth.json("status")["mode"] == "observe"
+        assert berth.cpuset(UNIT) == two
+    berth.wait_for_cpuset(UNIT, "")
+    berth.guest.poll(lambda: not berth.drop_ins(), 60, what="the drop-ins to go")
