@@ -9,7 +9,7 @@ from .host import (
     NotSeen, ask, cpu_seconds, memory_bytes, poll, run, runs, say, show, start_unit, stop_units, total_memory,
     used_memory,
 )
-from .load import CACHE, OLD, YOUNG, Load
+from .load import CACHE, OLD, Load
 
 MIB = 1 << 20
 
@@ -37,45 +37,48 @@ def main_pids(units: list[str]) -> list[str]:
 def evict(load: Load, rounds: int) -> dict[str, Any]:
     load.ensure()
     load.pin()
+    # A name for each round: berth spares a workload that comes back after its eviction.
+    young = [f"young-{index + 1}-batch-berth-demo.service" for index in range(rounds)]
+    load.extras += young
     size = max(128 * MIB, total_memory() // 100)
     hold(OLD, size, COMPUTE)
-    hold(YOUNG, size)
-    poll("the older job to have computed far more", lambda: cpu_seconds(OLD) > 5 * cpu_seconds(YOUNG),
-         seen=lambda: {unit: cpu_seconds(unit) for unit in (OLD, YOUNG)})
+    hold(young[0], size)
+    poll("the older job to have computed far more", lambda: cpu_seconds(OLD) > 5 * cpu_seconds(young[0]),
+         seen=lambda: {unit: cpu_seconds(unit) for unit in (OLD, young[0])})
     # Half of what the service will take is there before berth's threshold, 5 % below the cap.
     cap = int((used_memory() + size / 2) / 0.95)
     results = []
     load.configure(memory_cap=cap)
-    for index in range(rounds):
+    for index, unit in enumerate(young):
         if index:
-            hold(YOUNG, size)
-        results.append(round_of(load, size, cap, first=index == 0))
+            hold(unit, size)
+        results.append(round_of(load, unit, size, cap, first=index == 0))
     return {"bytes": size, "rounds": results}
 
 
-def round_of(load: Load, size: int, cap: int, first: bool) -> dict[str, float]:
+def round_of(load: Load, young: str, size: int, cap: int, first: bool) -> dict[str, float]:
     """The first round shows what berth would do before it may; in the others it may from the start."""
     if first:
         say(f"  Two batch jobs hold {size // MIB} MiB each; the older one has computed for {cpu_seconds(OLD):.0f} CPU seconds.")
         say(f"  berth is told that this host has room for {size // 2 // MIB} MiB more. A latency-sensitive service takes "
             f"{size // MIB} MiB. What berth would do:")
         hold(CACHE, size)
-        poll("berth to name the younger job", lambda: order()[:1] == [f"system.slice/{YOUNG}"], seen=order)
-        show("berthctl", "explain", f"system.slice/{YOUNG}")
+        poll("berth to name the younger job", lambda: order()[:1] == [f"system.slice/{young}"], seen=order)
+        show("berthctl", "explain", f"system.slice/{young}")
         say("  It is told to do so:")
     others = [*load.units, OLD]
     before = main_pids(others)
-    lost = {"cheaper": cpu_seconds(YOUNG), "dearer": cpu_seconds(OLD)}
+    lost = {"cheaper": cpu_seconds(young), "dearer": cpu_seconds(OLD)}
     if first:
         load.configure(memory_cap=cap, evict=True)
     else:
         hold(CACHE, size)
-    poll("the younger job to be evicted", lambda: not runs(YOUNG))
+    poll("the younger job to be evicted", lambda: not runs(young))
     poll("berth to see the memory freed", lambda: not order(), seen=order)
     if (after := main_pids(others)) != before or not runs(CACHE):
         raise NotSeen(f"other services were hit: of {others} the processes are {after} (were {before})")
     if first:
-        say(f"  {YOUNG} was stopped, through systemd; all others run on. The newest entries of berth's log:")
+        say(f"  {young} was stopped, through systemd; all others run on. The newest entries of berth's log:")
         show("berthctl", "log", "-n", "4")
     say(f"  Lost are {lost['cheaper']:.1f} CPU seconds of work; the older job would have lost {lost['dearer']:.1f}.")
     stop_units(CACHE)

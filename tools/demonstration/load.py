@@ -31,9 +31,7 @@ CLIENT = "client-berth-demo.service"
 JOB = "job-berth-demo.service"
 JOB_PROGRESS = WORK / "progress"
 OLD = "old-batch-berth-demo.service"
-YOUNG = "young-batch-berth-demo.service"
 CACHE = "cache-berth-demo.service"
-EXTRAS = (JOB, CLIENT, CACHE, OLD, YOUNG)
 
 
 class Load:
@@ -50,6 +48,7 @@ class Load:
             SORT: "stress-ng --quiet --qsort 2",
         }
         self.units = [*self.services, *self.batch]
+        self.extras = [JOB, CLIENT, CACHE, OLD]  # that steps start
         self.mode_before = ask("status")["mode"] if berthd_runs() else ""
         self.cpusets_before: dict[str, str] = {}
         self._mode = ""
@@ -183,7 +182,7 @@ class Load:
 
     def known_state(self) -> None:
         """As each step finds it: no units of a single step, and the rules of all steps."""
-        stop_units(*EXTRAS)
+        stop_units(*self.extras)
         self.configure()
 
     def clean_up(self) -> None:
@@ -195,7 +194,7 @@ class Load:
                 say(f"  while everything is put back: {error}")
 
     def _stop_services(self) -> None:
-        stop_units(*EXTRAS, *self.units)
+        stop_units(*self.extras, *self.units)
         run("systemctl", "reset-failed", "*-berth-demo.service", check=False)
 
     def _remove_rules(self) -> None:
