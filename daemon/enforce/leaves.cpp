@@ -25,6 +25,8 @@ constexpr double kScopePatience_s = 10;
 constexpr double kRetry_s = 60;
 // Until systemd has collected a scope that was emptied.
 constexpr double kCollected_s = 2;
+// How often the settings of a workload with leaves are looked at.
+constexpr double kBounds_s = 10;
 // For all executors of a workload together: the default weight of a cgroup.
 constexpr int kWeight = 100;
 // Number of passes for processes that fork while their family is moved.
@@ -66,6 +68,7 @@ std::vector<LogEntry> Leaves::tick(const Scene& scene, double now) {
   forget_gone(scene, now, entries);
   if (pending_) go_on(now, entries);
   end_with_former_runs(scene, now, entries);
+  look_for_bounds(scene);
   give_up(scene, now, entries);
   make_next(scene, now, entries);
   return entries;
@@ -91,6 +94,7 @@ void Leaves::forget_gone(const Scene& scene, double now, std::vector<LogEntry>& 
     item = stays ? std::next(item) : known_.erase(item);
   }
   std::erase_if(refused_, [&](const auto& item) { return !origins.contains(item.first); });
+  std::erase_if(bounds_, [&](const auto& item) { return !origins.contains(item.first); });
   std::set<ProcessId> alive;
   for (const auto& member : scene.seen.members) alive.insert({member.pid, member.started});
   std::erase_if(tried_, [&](const auto& item) { return !alive.contains(item.first); });
@@ -229,17 +233,37 @@ void Leaves::end_with_former_runs(const Scene& scene, double now, std::vector<Lo
   }
 }
 
-// Puts back one leaf a tick, of workloads that are not to be divided any more. An executor that is being
-// evicted is left alone.
+// A limit may be set after the leaves were made. Looks at one workload a tick.
+void Leaves::look_for_bounds(const Scene& scene) {
+  if (asked_ || is_paused()) return;
+  for (const auto& [leaf, known] : known_) {
+    const auto at = scene.found.find(known.origin);
+    if (at == scene.found.end()) continue;
+    const std::uint64_t run = at->second.cgroup->id();
+    if (options_.monotonic() < bounds_[run].look_again_at || obstacle(at->second)) continue;
+    asked_ = options_.systemd_runs;
+    const auto traits = ask_traits(at->second, scene.holdings);
+    // Its executors stay there once they are back.
+    if (traits && traits->bound) refused_[run] = {options_.monotonic() + kRetry_s, *traits->bound};
+    return;
+  }
+}
+
+// Puts back one leaf a tick, of workloads that are not to be divided any more, or that have a limit which
+// the leaf escapes. An executor that is being evicted is left alone.
 void Leaves::give_up(const Scene& scene, double now, std::vector<LogEntry>& entries) {
   for (const auto& [id, target] : scene.found) {
     if (target.leaf_of.empty()) continue;
     const auto* origin = find_workload(scene.snapshot, target.leaf_of);
     const auto* leaf = find_workload(scene.snapshot, id);
-    if (origin == nullptr || is_to_be_divided(*origin) || (leaf != nullptr && leaf->evicted_at)) continue;
+    if (origin == nullptr || (leaf != nullptr && leaf->evicted_at)) continue;
+    const auto bound = bounds_.find(run_of(scene.found, target.leaf_of));
+    const bool escapes = bound != bounds_.end() && bound->second.words;
+    if (is_to_be_divided(*origin) && !escapes) continue;
     Known& known = known_.at(id);
     if (options_.monotonic() < known.back.again_at) continue;
-    const std::string reason = fmt::format("{} is not to be evicted any more", target.leaf_of);
+    const std::string reason =
+        escapes ? *bound->second.words : fmt::format("{} is not to be evicted any more", target.leaf_of);
     if (!bring_back(id, known, reason, now, entries)) return;
   }
 }
@@ -278,6 +302,16 @@ model::Result<cgroup::UnitTraits> Leaves::traits_of(const cgroup::FoundWorkload&
   auto told = options_.scopes()->traits(target.systemd_unit, held);
   if (told && told->bound) told->bound = "the executor would escape a setting: " + *told->bound;
   return told;
+}
+
+model::Result<cgroup::UnitTraits> Leaves::ask_traits(const cgroup::FoundWorkload& target,
+                                                     const Holdings& holdings) {
+  auto traits = traits_of(target, holdings);
+  if (!traits) pause_after(traits.error());
+  Bound& bound = bounds_[target.cgroup->id()];
+  bound.look_again_at = options_.monotonic() + kBounds_s;
+  if (traits) bound.words = traits->bound;
+  return traits;
 }
 
 // Why the workload cannot lose the executor.
@@ -351,8 +385,7 @@ void Leaves::make_next(const Scene& scene, double now, std::vector<LogEntry>& en
 
 void Leaves::make(const Scene& scene, const cgroup::FoundWorkload& target, const Wanted& wanted, double now,
                   std::vector<LogEntry>& entries) {
-  const auto traits = traits_of(target, scene.holdings);
-  if (!traits) pause_after(traits.error());
+  const auto traits = ask_traits(target, scene.holdings);
   if (!traits || traits->bound) {
     const std::string why = traits ? *traits->bound : traits.error().message();
     return fail(wanted, refused_[wanted.run], why, now, entries);
@@ -461,6 +494,7 @@ std::vector<cgroup::PutBack> Leaves::put_back() {
   }
   tried_.clear();
   refused_.clear();
+  bounds_.clear();
   known_.clear();
   problems_.clear();
   auto done = cgroup::put_back_leaves(options_.cgroup_root, options_.hands);

@@ -94,9 +94,16 @@ class Leaves {
     Tried back;             // the attempt to put it back
   };
 
+  // The settings of an origin that an executor outside of it would escape.
+  struct Bound {
+    double look_again_at = 0;          // monotonic seconds
+    std::optional<std::string> words;  // nullopt where there are none
+  };
+
   void forget_gone(const Scene& scene, double now, std::vector<LogEntry>& entries);
   void go_on(double now, std::vector<LogEntry>& entries);
   void end_with_former_runs(const Scene& scene, double now, std::vector<LogEntry>& entries);
+  void look_for_bounds(const Scene& scene);
   void give_up(const Scene& scene, double now, std::vector<LogEntry>& entries);
   // Returns false once the leaf is gone.
   bool bring_back(const std::string& leaf, Known& known, const std::string& reason, double now,
@@ -104,6 +111,8 @@ class Leaves {
   void make_next(const Scene& scene, double now, std::vector<LogEntry>& entries);
   std::optional<std::string> obstacle(const cgroup::FoundWorkload& target) const;
   model::Result<cgroup::UnitTraits> traits_of(const cgroup::FoundWorkload& target, const Holdings& holdings);
+  // Also keeps their bound for give_up().
+  model::Result<cgroup::UnitTraits> ask_traits(const cgroup::FoundWorkload& target, const Holdings& holdings);
   std::optional<std::string> indispensable(const cgroup::FoundWorkload& target, const Wanted& wanted,
                                            pid_t main_pid) const;
   void make(const Scene& scene, const cgroup::FoundWorkload& target, const Wanted& wanted, double now,
@@ -130,6 +139,7 @@ class Leaves {
   double paused_until_ = 0;  // monotonic seconds: systemd did not answer
   std::map<ProcessId, Tried> tried_;
   std::map<std::uint64_t, Tried> refused_;  // by the origin's cgroup id: its executors get no leaf
+  std::map<std::uint64_t, Bound> bounds_;   // by the origin's cgroup id
   std::map<std::string, Known> known_;      // leaves
   std::map<std::string, std::string> problems_;
   bool moved_ = false;

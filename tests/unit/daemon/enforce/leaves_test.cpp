@@ -199,6 +199,30 @@ TEST_F(LeavesTest, ALimitThatItWouldLeaveBehindKeepsItAndIsSaidOnce) {
   EXPECT_TRUE(exists(kFirst));
 }
 
+TEST_F(LeavesTest, ALimitThatIsSetLaterBringsAllBackUntilItIsGone) {
+  set_up("spark/worker");
+  tick();
+  find_leaf(kFirst);
+  tick();
+  find_leaf(kSecond);
+  now += 11;
+  EXPECT_EQ(tick(), Told{});
+  tree.write(worker, "memory.max", "1073741824\n");
+  EXPECT_EQ(tick(), Told{}) << "it looks every 10 s";
+  now += 11;
+  EXPECT_EQ(tick(), Told{"restore spark/worker.berth-executor-7-70 restored"});
+  found.erase(kFirst);
+  EXPECT_EQ(tick(), Told{"restore spark/worker.berth-executor-9-90 restored"}) << "one a tick";
+  found.erase(kSecond);
+  EXPECT_EQ(place(7), worker);
+  EXPECT_EQ(place(9), worker);
+  EXPECT_EQ(tick(), Told{}) << "they stay there";
+  EXPECT_NE(problem().find("the executor would escape a limit: memory.max is 1073741824"), std::string::npos);
+  tree.write(worker, "memory.max", "max\n");
+  now += 61;
+  EXPECT_EQ(tick(), Told{"leaf spark/worker.berth-executor-7-70 applied"});
+}
+
 TEST_F(LeavesTest, WhatBerthHoldsKeepsNobody) {
   set_up("spark/worker");
   tree.write(worker, "cpu.max", "50000 100000\n");
