@@ -22,8 +22,8 @@ namespace berth::cgroup {
 
 namespace {
 
-// Pause between two walks of a tree that cannot be watched: this long, or longer, so that walking takes 2 %
-// of the time.
+// Pause between two walks of a tree that cannot be watched, or whose events overflow: this long, or longer,
+// so that walking takes 2 % of the time.
 constexpr double kRescanInterval_s = 10;
 constexpr double kRescanShare = 0.02;
 
@@ -45,12 +45,13 @@ struct Discovery::State {
   os::FileDescriptor epoll;
   os::FileDescriptor timer;
   bool timer_runs = false;
-  double walk_s = 0;
+  double next_walk_s = 0;  // monotonic; not before
 
   model::Result<void> walk() {
     const double begin = os::monotonic_s();
     auto result = tree.rescan();
-    walk_s = os::monotonic_s() - begin;
+    const double end = os::monotonic_s();
+    next_walk_s = end + std::max(kRescanInterval_s, (end - begin) / kRescanShare);
     return result;
   }
 
@@ -62,15 +63,13 @@ struct Discovery::State {
     timer_runs = timerfd_settime(timer.get(), 0, &spec, nullptr) == 0;
   }
 
-  bool timer_expired() {
+  void take_timer() {
     std::uint64_t times = 0;
-    if (read(timer.get(), &times, sizeof times) != sizeof times) return false;
-    timer_runs = false;
-    return true;
+    if (read(timer.get(), &times, sizeof times) == sizeof times) timer_runs = false;
   }
 
   Changes finish() {
-    if (tree.degraded() && !timer_runs) start_timer(std::max(kRescanInterval_s, walk_s / kRescanShare));
+    if (tree.needs_walk() && !timer_runs) start_timer(std::max(0.0, next_walk_s - os::monotonic_s()));
     return tree.take_changes();
   }
 };
@@ -107,9 +106,9 @@ int Discovery::fd() const { return state_->epoll.get(); }
 void Discovery::look_at(std::string_view path) { state_->tree.look_at(path); }
 
 Discovery::Changes Discovery::process() {
-  const bool expired = state_->timer_expired();
+  state_->take_timer();
   state_->tree.take_events();
-  if (expired && state_->tree.degraded()) {
+  if (state_->tree.needs_walk() && os::monotonic_s() >= state_->next_walk_s) {
     // An error here is the root's. It was reported before, and the next walk tries again.
     static_cast<void>(state_->walk());
   }

@@ -57,8 +57,9 @@ struct FoundWorkload {
 // A group whose path cannot be an id (model::is_name) is left out with all below it. Of nested matches the
 // outermost is the workload. A cgroup is known by its inode: a new one at the same path is another one.
 //
-// In two cases process() walks the tree again, and fd() asks for it. After an overflow of the event queue, it
-// walks once. Without enough inotify watches, it walks every 10 s, or less often in a big tree.
+// In two cases process() walks the tree again, and fd() asks for it: after an overflow of the event queue,
+// and for as long as there are too few inotify watches. It walks every 10 s at most, or less often in a big
+// tree.
 class Discovery {
  public:
   // Walks the tree once. Raises the soft limit of open files; half of it bounds the number of workloads.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include <fmt/core.h>
 #include <sys/stat.h>
@@ -48,10 +49,13 @@ void Tree::take_events() {
 void Tree::apply(const Pending& pending) {
   for (const int watch : pending.ended) take_ended(watch);
   if (pending.overflow) {
-    warn(
-        "the kernel's queue of cgroup events overflowed, so berth walked the tree again "
-        "(fs.inotify.max_queued_events sets the length of the queue)");
-    if (const auto scanned = rescan(); !scanned) warn(scanned.error().message());
+    overflowed_ = true;
+    if (!std::exchange(said_overflow_, true)) {
+      warn(
+          "the kernel's queue of cgroup events overflowed, so berth walks the tree again, now and after "
+          "later "
+          "overflows (fs.inotify.max_queued_events sets the length of the queue)");
+    }
     return;
   }
   for (const auto& [watch, name] : pending.entries) take_entry(watch, name);

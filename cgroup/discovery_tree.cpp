@@ -59,6 +59,7 @@ Tree::Tree(const Hierarchy& hierarchy, Watcher watcher)
 
 model::Result<void> Tree::rescan() {
   degraded_ = false;
+  overflowed_ = false;
   const os::FileDescriptor directory = os::open_beneath(root_path_, "");
   struct stat status {};
   if (!directory || fstat(directory.get(), &status) != 0) {

@@ -63,7 +63,7 @@ class Tree {
 
   // Walks everything: groups that came and went, marks, processes. Error where the root cannot be opened.
   model::Result<void> rescan();
-  // Takes in pending events, rescanning where some were lost.
+  // Takes in pending events. Where some were lost, only a rescan finds their changes.
   void take_events();
   // Another source reports that a cgroup was made or removed at this path.
   void look_at(std::string_view path);
@@ -73,8 +73,8 @@ class Tree {
   const std::map<std::string, FoundWorkload>& workloads() const { return workloads_; }
   // Changes since the last call.
   Discovery::Changes take_changes();
-  // A cgroup could not be watched or opened: only a rescan finds changes there.
-  bool degraded() const { return degraded_; }
+  // Events were lost, or a cgroup could not be watched or opened: only a rescan finds the changes.
+  bool needs_walk() const { return degraded_ || overflowed_; }
 
  private:
   enum class Watched { directory, events, quota };
@@ -135,6 +135,7 @@ class Tree {
   std::map<std::string, FoundWorkload> workloads_;
   std::size_t max_workloads_;
   bool degraded_ = false;
+  bool overflowed_ = false;  // since the last walk
 
   std::set<std::string> appeared_;
   std::set<std::string> vanished_;
@@ -146,6 +147,7 @@ class Tree {
   std::set<std::size_t> said_inner_;
   std::set<std::pair<std::string, std::string>> said_nested_;
   std::map<uid_t, int> said_refusals_;
+  bool said_overflow_ = false;
   bool said_watches_ = false;
   bool said_depth_ = false;
   bool said_name_ = false;

@@ -13,7 +13,7 @@ namespace berth::cgroup {
 
 namespace {
 
-constexpr int kMaxReads = 64;
+constexpr int kMaxReads = 4;
 constexpr std::size_t kReadSize = 65536;
 constexpr std::uint32_t kDirectoryEvents =
     IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR;

@@ -37,7 +37,7 @@ class Watcher {
     bool is_attributes() const;
     bool is_modification() const;
   };
-  // Passes on pending events, about 4 MiB at most. The rest keeps fd() readable.
+  // Passes on pending events, 256 KiB at most. The rest keeps fd() readable.
   void read(const std::function<void(const Event&)>& handle) const;
 
  private:

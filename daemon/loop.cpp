@@ -72,9 +72,19 @@ void tick_soon(const Wheel& wheel) {
   sd_event_source_set_time(wheel.timer.get(), soon);
 }
 
+// Events of cgroups are taken in batches, so many in this time. A user that makes and removes cgroups without
+// end then slows no tick.
+constexpr std::uint64_t kBatchesUsec = 200'000;
+constexpr unsigned kBatches = 4;
+
 int on_changes(sd_event_source*, int, std::uint32_t, void* userdata) {
   static_cast<Daemon*>(userdata)->take_changes();
   return 0;
+}
+
+int add_changes(os::EventSource& source, sd_event* event, int fd, Daemon& daemon) {
+  const int r = os::add_source(source, sd_event_add_io, event, fd, EPOLLIN, on_changes, &daemon);
+  return r < 0 ? r : sd_event_source_set_ratelimit(source.get(), kBatchesUsec, kBatches);
 }
 
 // The work that is left once the bus is settled.
@@ -90,9 +100,8 @@ void begin_sampling(Readiness& readiness) {
   auto& daemon = readiness.daemon;
   daemon.begin_sampling();
   if (daemon.kernel_events_fd() < 0) return;
-  const int r = os::add_source(readiness.kernel_changes, sd_event_add_io,
-                               sd_event_source_get_event(readiness.settled.get()), daemon.kernel_events_fd(),
-                               EPOLLIN, on_changes, &daemon);
+  const int r = add_changes(readiness.kernel_changes, sd_event_source_get_event(readiness.settled.get()),
+                            daemon.kernel_events_fd(), daemon);
   if (r < 0) {
     // inotify tells of them too, later.
     os::log_warning("cannot watch the kernel's cgroup events: {}", std::generic_category().message(-r));
@@ -151,11 +160,8 @@ model::Result<void> run_loop(Daemon& daemon) {
     return failed(r, "SIGINT");
   if (const int r = os::add_source(on_hup, sd_event_add_signal, raw, SIGHUP, on_reload, &daemon); r < 0)
     return failed(r, "SIGHUP");
-  if (const int r =
-          os::add_source(changes, sd_event_add_io, raw, daemon.changes_fd(), EPOLLIN, on_changes, &daemon);
-      r < 0) {
+  if (const int r = add_changes(changes, raw, daemon.changes_fd(), daemon); r < 0)
     return failed(r, "cannot watch cgroups");
-  }
   if (const int r = sd_event_set_watchdog(raw, 1); r < 0) return failed(r, "cannot serve the watchdog");
 
   daemon.serve_bus([raw](Control& control) -> model::Result<std::unique_ptr<Listener>> {

@@ -15,6 +15,7 @@
 #include <ctime>
 
 #include <bpf/libbpf.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 namespace berth::ebpf {
@@ -72,8 +73,7 @@ struct Collector::State {
   Events pending;
   std::vector<CgroupEvent> drained;
   bool only_walked = false;  // there are figures that only a walk gives
-  bool full_said = false;
-  bool unsure = false;  // some events were lost since the tree was last read
+  bool unsure = false;       // some events were lost since the tree was last read
   std::uint32_t rows_limit = 0;
   std::uint64_t readings = 0;
   Cost replaced;  // of hooks whose tables were too small
@@ -181,16 +181,18 @@ struct Collector::State {
     return opened ? hook->use(counters.get()) : opened;
   }
 
-  // A larger table counts from the next reading on. If it cannot be had, cgroups without a row are not
-  // counted; the others are.
-  void grow() {
-    if (hook->trouble().full == 0 || full_said) return;
-    if (hook->rows() < rows_limit && start_hook(2 * hook->rows())) return;
-    full_said = true;
-    for (Rung& rung : rungs) {
-      if (rung.figure == "run-time" || rung.figure == "run-queue-delay")
-        rung.detail = "the tables are full: some cgroups are not counted on every CPU";
+  // Error where a cgroup found no row, as its figures are then too low. Larger tables count from zero.
+  Result<void> grow() {
+    if (hook->trouble().full == 0) return {};
+    if (hook->rows() < rows_limit && start_hook(std::max(2 * hook->rows(), rows_for(aggregate.size())))) {
+      return model::fail(model::ErrorKind::transient,
+                         "the tables had no row for some cgroups, and are larger now");
     }
+    return model::fail(
+        model::ErrorKind::unavailable,
+        fmt::format("the tables have no row for some cgroups ({} rows a CPU, {} cgroups), and berth cannot "
+                    "make them larger",
+                    hook->rows(), aggregate.size()));
   }
 
   Result<void> read_once(bool full) {
@@ -204,8 +206,7 @@ struct Collector::State {
     }
     hook->update(tables);
     aggregate.collect(tables);
-    grow();
-    return {};
+    return grow();
   }
 };
 
@@ -230,7 +231,8 @@ Result<std::unique_ptr<Collector>> Collector::start(Options options) {
   auto& rungs = state->rungs;
 
   const auto counters = state->open_counters();
-  state->rows_limit = most_rows(state->counters != nullptr);
+  state->rows_limit = state->options.most_rows != 0 ? std::bit_floor(state->options.most_rows)
+                                                    : most_rows(state->counters != nullptr);
   if (auto hook = state->start_hook(rows_for(cgroups)); !hook) {
     return model::fail(hook.error().context("counting at the context switch"));
   }
@@ -250,7 +252,8 @@ Result<std::unique_ptr<Collector>> Collector::start(Options options) {
                        : Rung{"cgroup-events", "none", false, ring.error().message()});
 
   // Counts from before this reading must not enter any rate.
-  if (auto done = state->read_once(true); !done) return model::fail(std::move(done.error()));
+  if (auto done = state->read_once(true); !done && done.error().kind() != model::ErrorKind::transient)
+    return model::fail(std::move(done.error()));
   return std::unique_ptr<Collector>(new Collector(std::move(state)));
 }
 

@@ -31,6 +31,8 @@ struct Options {
   // Number of cgroups expected; 0 counts those that are there. Each CPU has a table for twice as many or
   // more, at some 180 bytes a row. The tables grow when they get too full.
   std::uint32_t cgroups = 0;
+  // The most rows that the table of a CPU may have; 0: as many as 384 MiB hold in all tables.
+  std::uint32_t most_rows = 0;
   // Places in a table of tasks, 32 bytes each. A task whose place is taken costs a few ns more at a switch.
   std::uint32_t tasks = 32768;
   CounterEvents events = hardware_events();
@@ -81,6 +83,9 @@ class Collector {
   // current. An ordinary reading leaves `accounts.usage_ns` as it was at the last full one; every tenth is
   // full. It may miss the latest CPU time of a CPU-bound task, since its CPU last switched; the next reading
   // has that.
+  //
+  // An error leaves the figures of this reading unknown. It is transient where the tables were too small and
+  // are larger now; unavailable where they cannot be made larger, so that each reading would miss cgroups.
   enum class Depth { ordinary, full };
   model::Result<void> read(Depth depth = Depth::ordinary);
   // Call it after CPUs went on- or offline: the performance events of a CPU end with it. Error where they

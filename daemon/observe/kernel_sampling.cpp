@@ -30,7 +30,9 @@ KernelSampling KernelSampling::start(const std::filesystem::path& cgroup_root,
 cgroup::BulkReading KernelSampling::read(std::vector<std::string>& messages) {
   if (!counts()) return {};
   if (const auto done = collector_->read(); !done) {
-    if (++failures_ == kMostFailures) {
+    // It would fail again.
+    failures_ = done.error().kind() == model::ErrorKind::unavailable ? kMostFailures : failures_ + 1;
+    if (failures_ == kMostFailures) {
       messages.push_back(done.error()
                              .context("cannot read the counters of eBPF, so berth reads files from now on")
                              .message());
