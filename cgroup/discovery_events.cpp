@@ -201,6 +201,15 @@ void Tree::cannot_name(const std::string& path) {
       path.size() > kShownOfAPath ? "..." : "", shown));
 }
 
+void Tree::too_many(uid_t user, std::size_t most, const char* of_what, const std::string& path) {
+  degraded_ = true;  // a walk finds them once there is room
+  if (std::exchange(shares_[user].said, true)) return;
+  warn(fmt::format(
+      "uid {} has more than {} {}, the limit for one user: berth leaves {} and others of this user "
+      "alone",
+      user, most, of_what, path));
+}
+
 void Tree::warn(std::string text) {
   // The maker of a cgroup chooses its name.
   for (char& c : text) {

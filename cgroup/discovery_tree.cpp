@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -83,6 +85,11 @@ void Tree::visit(Node& parent, const std::string& name, int above) {
     cannot_name(path);
     return;
   }
+  const auto user = user_of(parent);
+  if (user && shares_[*user].groups >= kMostGroupsOfUser && !parent.children.contains(name)) {
+    too_many(*user, kMostGroupsOfUser, "cgroups", path);
+    return;
+  }
   const os::FileDescriptor directory =
       above >= 0 ? os::open_child(above, name.c_str()) : os::open_beneath(root_path_, path);
   struct stat status {};
@@ -111,6 +118,8 @@ void Tree::visit(Node& parent, const std::string& name, int above) {
   node->name = name;
   node->id = status.st_ino;
   node->depth = parent.depth + 1;
+  node->group_of = user;
+  if (user) ++shares_[*user].groups;
   Node& added = *node;
   parent.children.emplace(name, std::move(node));
   scan(added, directory);
@@ -128,7 +137,8 @@ void Tree::visit_settled(Node& parent, const std::string& name) {
 void Tree::scan(Node& node, const os::FileDescriptor& directory) {
   watch(node, directory.get(), Watched::directory);
   examine(node, directory.get());
-  const auto names = os::subdirectories(directory.get());
+  const std::size_t most = user_of(node) ? kMostGroupsOfUser + 1 : SIZE_MAX;
+  const auto names = os::subdirectories(directory.get(), most);
   if (!names) {
     if (!means_gone(errno)) cannot_look(node.path(), errno);
     return;  // its removal is an event too
@@ -142,7 +152,7 @@ void Tree::scan(Node& node, const os::FileDescriptor& directory) {
   }
   std::vector<std::string> gone;
   for (const auto& [name, child] : node.children) {
-    if (!std::binary_search(names->begin(), names->end(), name)) gone.push_back(name);
+    if (names->size() < most && !std::binary_search(names->begin(), names->end(), name)) gone.push_back(name);
   }
   for (const std::string& name : gone) remove_child(node, name);
   for (const std::string& name : *names) visit(node, name, directory.get());
@@ -324,6 +334,11 @@ void Tree::activate(Node& node) {
     said_count_ = true;
     return;
   }
+  const auto user = user_of(node);
+  if (user && shares_[*user].workloads >= kMostWorkloadsOfUser) {
+    too_many(*user, kMostWorkloadsOfUser, "workloads", path);
+    return;
+  }
   auto cgroup = Cgroup::open(root_path_, path);
   if (!cgroup) {
     if (cgroup.error().kind() != model::ErrorKind::gone) cannot_look(path, cgroup.error().errno_value());
@@ -343,12 +358,15 @@ void Tree::activate(Node& node) {
   }
   workloads_.emplace(path, describe(node, std::move(*cgroup)));
   node.active = true;
+  node.workload_of = user;
+  if (user) ++shares_[*user].workloads;
   appeared_.insert(path);
 }
 
 void Tree::deactivate(Node& node) {
   const std::string path = node.path();
   node.active = false;
+  if (node.workload_of) --shares_[*std::exchange(node.workload_of, std::nullopt)].workloads;
   workloads_.erase(path);
   changed_.erase(path);
   // A workload that was never reported did not vanish either.
@@ -391,6 +409,7 @@ FoundWorkload Tree::describe(Node& node, std::shared_ptr<Cgroup> cgroup) const {
 void Tree::forget(Node& node) {
   for (const auto& [name, child] : node.children) forget(*child);
   if (node.active) deactivate(node);
+  if (node.group_of) --shares_[*node.group_of].groups;
   unwatch(node, node.directory_watch);
   unwatch(node, node.events_watch);
   unwatch(node, node.quota_watch);
@@ -416,6 +435,14 @@ Ownership Tree::ownership(const Node& node) const {
 
 bool Tree::is_trusted(const Node& node) const {
   return node.closed && (node.uid == 0 || node.uid == root_.uid);
+}
+
+std::optional<uid_t> Tree::user_of(const Node& node) const {
+  std::optional<uid_t> user;
+  for (const Node* each = &node; each->parent; each = each->parent) {
+    if (!is_trusted(*each)) user = each->uid;
+  }
+  return user;
 }
 
 const Node* Tree::outer_verdict(const Node& node) {

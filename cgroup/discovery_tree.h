@@ -30,6 +30,11 @@ namespace berth::cgroup {
 // Deeper groups are not looked at: no runtime nests like this, and the walk is recursive.
 inline constexpr std::size_t kMaxDepth = 64;
 
+// A user that owns a subtree (Delegate=) can fill it. berth looks at so many cgroups of one user, and makes
+// so many of them workloads.
+inline constexpr std::size_t kMostGroupsOfUser = 16384;
+inline constexpr std::size_t kMostWorkloadsOfUser = 4096;
+
 // A cgroup, workload or not. Costs one watch and no file descriptor.
 struct Node {
   Node* parent = nullptr;
@@ -49,7 +54,9 @@ struct Node {
   std::optional<double> created;
   std::optional<Verdict> verdict;
   bool populated = false;
-  bool active = false;  // one of the workloads
+  bool active = false;               // one of the workloads
+  std::optional<uid_t> group_of;     // the user in whose share it counts
+  std::optional<uid_t> workload_of;  // likewise, while it is active
   std::map<std::string, std::unique_ptr<Node>, std::less<>> children;
 
   std::string path() const;
@@ -114,11 +121,14 @@ class Tree {
   void unwatch(Node& node, int& watch);
   void cannot_look(const std::string& path, int error);
   void cannot_name(const std::string& path);
+  void too_many(uid_t user, std::size_t most, const char* of_what, const std::string& path);
   void not_entered(const std::string& path);
   Ownership ownership(const Node& node) const;
   // The outermost node above that has a verdict; nullptr where none.
   static const Node* outer_verdict(const Node& node);
   bool is_trusted(const Node& node) const;
+  // The owner of the subtree that users may fill, the outermost one; nullopt where only root makes cgroups.
+  std::optional<uid_t> user_of(const Node& node) const;
   void warn(std::string text);
   void warn_conflicts(const Node& node, const Judgement& judgement);
   void warn_refusals(Node& node, const Marks& marks);
@@ -134,6 +144,12 @@ class Tree {
   std::unordered_map<int, std::pair<Node*, Watched>> watched_;
   std::map<std::string, FoundWorkload> workloads_;
   std::size_t max_workloads_;
+  struct Share {
+    std::size_t groups = 0;
+    std::size_t workloads = 0;
+    bool said = false;  // that there are more
+  };
+  std::map<uid_t, Share> shares_;
   bool degraded_ = false;
   bool overflowed_ = false;  // since the last walk
 

@@ -102,10 +102,10 @@ struct Collector::State {
     pending.lost |= lost;
     unsure |= lost;
     for (CgroupEvent& event : drained) {
-      if (event.created) {
-        aggregate.learn(event.id, event.parent);
-      } else {
+      if (!event.created) {
         aggregate.forget(event.id);
+      } else if (aggregate.size() < kMostCgroups) {  // else the next walk fails
+        aggregate.learn(event.id, event.parent);
       }
       if (pending.events.size() < kMostEvents) {
         pending.events.push_back(std::move(event));
@@ -209,6 +209,13 @@ struct Collector::State {
     return grow();
   }
 };
+
+model::Error too_many_cgroups() {
+  return {model::ErrorKind::unavailable,
+          fmt::format("this host has more than {} cgroups, or they are too deep, so they are not counted in "
+                      "the kernel",
+                      kMostCgroups)};
+}
 
 Collector::Collector(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Collector::~Collector() = default;

@@ -19,6 +19,12 @@ struct CounterEvent {
   std::uint32_t type = 0;
   std::uint64_t config = 0;
 };
+// berth counts no more cgroups in the kernel, as each takes some 500 bytes of its memory. On a host with
+// more, it reads files.
+inline constexpr std::size_t kMostCgroups = 131072;
+// The error for such a host.
+model::Error too_many_cgroups();
+
 // Instructions, cycles, last-level cache references and misses.
 using CounterEvents = std::array<CounterEvent, 4>;
 CounterEvents hardware_events();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ebpf/tree_scan.h"
 
+#include "ebpf/collector.h"
 #include "ebpf/load.h"
 #include "os/directory.h"
 #include "os/file_descriptor.h"
@@ -15,19 +16,24 @@ namespace berth::ebpf {
 
 namespace {
 
-// A directory that vanishes meanwhile is left out with all below it.
-void scan_below(int parent_fd, std::uint64_t parent, std::vector<ScannedGroup>& found) {
+// Deeper groups are too many descriptors at once.
+constexpr int kMostLevels = 64;
+
+// A directory that vanishes meanwhile is left out with all below it. False where there are too many.
+bool scan_below(int parent_fd, std::uint64_t parent, int level, std::vector<ScannedGroup>& found) {
   const os::DirectoryStream directory = os::stream_of(parent_fd);
-  if (!directory) return;
+  if (!directory) return true;
   while (const dirent* entry = readdir(directory.get())) {
     if (entry->d_type != DT_DIR || entry->d_name[0] == '.') continue;
     const os::FileDescriptor fd(
         openat(parent_fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
     struct stat about {};
     if (!fd || fstat(fd.get(), &about) != 0) continue;
+    if (found.size() >= kMostCgroups || level >= kMostLevels) return false;
     found.push_back({about.st_ino, parent});
-    scan_below(fd.get(), about.st_ino, found);
+    if (!scan_below(fd.get(), about.st_ino, level + 1, found)) return false;
   }
+  return true;
 }
 
 }  // namespace
@@ -39,7 +45,7 @@ model::Result<std::vector<ScannedGroup>> scan_tree(const std::filesystem::path& 
     return model::fail(model::Error::from_errno(errno, "opening the cgroup tree at " + root.string()));
   }
   std::vector<ScannedGroup> found{{about.st_ino, 0}};
-  scan_below(fd.get(), about.st_ino, found);
+  if (!scan_below(fd.get(), about.st_ino, 1, found)) return model::fail(too_many_cgroups());
   return found;
 }
 

@@ -74,6 +74,7 @@ class IteratorWalker final : public Walker {
       const std::uint32_t count = __atomic_load_n(&programs_->bss->walked_count, __ATOMIC_RELAXED);
       if (count == 0)
         return model::fail(model::ErrorKind::io, "walking the cgroups in the kernel found none");
+      if (count > kMostCgroups) return model::fail(too_many_cgroups());
       if (count <= capacity_) return std::span<const berth_walked>(walked_.data(), count);
       if (auto grown = load_for(std::bit_ceil(2 * count)); !grown)
         return model::fail(std::move(grown.error()));

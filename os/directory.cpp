@@ -18,7 +18,7 @@ DirectoryStream stream_of(int directory) {
   return stream;
 }
 
-std::optional<std::vector<std::string>> subdirectories(int directory) {
+std::optional<std::vector<std::string>> subdirectories(int directory, std::size_t most) {
   std::vector<std::string> names;
   // Each subdirectory links to its parent. Most cgroups have none, and a list of all their control files
   // costs as much as the rest of the look. File systems that count no links say 1.
@@ -26,7 +26,9 @@ std::optional<std::vector<std::string>> subdirectories(int directory) {
   if (fstat(directory, &links) == 0 && links.st_nlink == 2) return names;
   const DirectoryStream stream = stream_of(directory);
   if (!stream) return std::nullopt;
-  while (const dirent* entry = readdir(stream.get())) {
+  while (names.size() < most) {
+    const dirent* entry = readdir(stream.get());
+    if (entry == nullptr) break;
     const std::string_view name = entry->d_name;
     if (name == "." || name == "..") continue;
     bool is_one = entry->d_type == DT_DIR;

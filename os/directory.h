@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,8 +20,8 @@ using DirectoryStream = std::unique_ptr<DIR, CloseDirectory>;
 // A stream of an open directory, with an offset of its own. Null where errno says why.
 DirectoryStream stream_of(int directory);
 
-// The names of an open directory's subdirectories, ascending; symbolic links are none. nullopt where errno
-// says why.
-std::optional<std::vector<std::string>> subdirectories(int directory);
+// The names of an open directory's subdirectories, ascending; symbolic links are none. Where there are more
+// than `most`, so many of them, in no particular choice. nullopt where errno says why.
+std::optional<std::vector<std::string>> subdirectories(int directory, std::size_t most = SIZE_MAX);
 
 }  // namespace berth::os

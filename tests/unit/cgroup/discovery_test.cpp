@@ -1,128 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cgroup/discovery.h"
+#include "tests/unit/cgroup/discovery_fixture.h"
 
-#include "tests/patience.h"
-#include "tests/unit/cgroup/fake_tree.h"
-#include "tests/unit/cgroup/own_mounts.h"
-
-#include <algorithm>
-#include <chrono>
 #include <filesystem>
-#include <functional>
 
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 namespace berth::cgroup {
 namespace {
-
-using model::WorkloadClass;
-using model::WorkloadRule;
-using test::FakeTree;
-using Ids = std::vector<std::string>;
-
-const std::string kId(64, 'a');
-const std::string kScope = "machine.slice/libpod-" + kId + ".scope";
-
-WorkloadRule rule(const std::string& match, WorkloadClass workload_class,
-                  const std::string& origin = "berth.toml:1") {
-  WorkloadRule made;
-  made.match = match;
-  made.origin = origin;
-  made.workload_class = workload_class;
-  return made;
-}
-
-WorkloadRule best_effort(const std::string& match) { return rule(match, WorkloadClass::best_effort); }
-
-void append(Ids& to, const Ids& from) { to.insert(to.end(), from.begin(), from.end()); }
-
-class DiscoveryTest : public ::testing::Test {
- protected:
-  void start(std::vector<WorkloadRule> rules) {
-    auto started = Discovery::start(tree.hierarchy(), std::move(rules));
-    ASSERT_TRUE(started) << started.error().message();
-    discovery = std::move(*started);
-    changes = discovery->process();
-  }
-  // Takes in events until `done`; `changes` holds all of them.
-  bool wait(const std::function<bool()>& done) {
-    changes = {};
-    const auto deadline = std::chrono::steady_clock::now() + berth::test::kPatience;
-    while (!done()) {
-      const auto left =
-          std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-      if (left.count() <= 0) return false;
-      pollfd waiting{discovery->fd(), POLLIN, 0};
-      poll(&waiting, 1, static_cast<int>(left.count()));
-      merge(discovery->process());
-    }
-    return true;
-  }
-  void merge(const Discovery::Changes& more) {
-    append(changes.appeared, more.appeared);
-    append(changes.vanished, more.vanished);
-    append(changes.changed, more.changed);
-    append(changes.warnings, more.warnings);
-  }
-  // Everything that has happened so far is taken in once a group made now is seen.
-  void catch_up() {
-    static int number = 0;
-    const std::string marker = "marker-" + std::to_string(number++);
-    tree.make(marker);
-    ASSERT_TRUE(wait([&] { return has(marker); }));
-    std::erase(changes.appeared, marker);
-  }
-  bool has(const std::string& id) const { return discovery->workloads().contains(id); }
-  Ids ids() const {
-    Ids all;
-    for (const auto& [id, found] : discovery->workloads()) all.push_back(id);
-    return all;
-  }
-  const FoundWorkload& found(const std::string& id) const { return discovery->workloads().at(id); }
-  bool mark(const std::string& path, const std::string& name, const std::string& value) const {
-    return setxattr((tree.root() / path).c_str(), name.c_str(), value.data(), value.size(), 0) == 0;
-  }
-  // All of `text` in one warning.
-  testing::AssertionResult warned(const Ids& text) const {
-    for (const std::string& warning : changes.warnings) {
-      if (std::all_of(text.begin(), text.end(),
-                      [&](const std::string& part) { return warning.find(part) != std::string::npos; })) {
-        return testing::AssertionSuccess();
-      }
-    }
-    auto failure = testing::AssertionFailure() << "not in";
-    for (const std::string& warning : changes.warnings) failure << "\n  " << warning;
-    return failure;
-  }
-
-  FakeTree tree;
-  std::unique_ptr<Discovery> discovery;
-  Discovery::Changes changes;
-};
-
-TEST_F(DiscoveryTest, WhatAUserMountsInTheTreeIsNotEntered) {
-  tree.make("user/mine");
-  tree.make("user/other");
-  Ids found;
-  std::vector<std::string> warnings;
-  const bool mounted = test::with_mount_at(tree.root() / "user/mine", [&] {
-    tree.make("user/mine/inner");
-    start({rule("user/*", WorkloadClass::best_effort), rule("user/mine/*", WorkloadClass::best_effort)});
-    for (const auto& [id, workload] : discovery->workloads()) found.push_back(id);
-    warnings = changes.warnings;
-  });
-  if (!mounted) GTEST_SKIP() << "mounting needs root";
-  EXPECT_EQ(found, Ids{"user/other"});
-  ASSERT_EQ(warnings.size(), 1U);
-  EXPECT_EQ(warnings[0],
-            "another file system is mounted at cgroup user/mine, so it and all below it are left alone");
-}
 
 TEST_F(DiscoveryTest, TheFirstWalkFindsWhatIsThere) {
   tree.make("system.slice/web@1.service");
@@ -365,21 +252,6 @@ TEST_F(DiscoveryTest, AUsersMarkCountsInsideHisGroupAndOnlyDownwards) {
   EXPECT_EQ(changes.warnings.size(), 2U);
 }
 
-TEST_F(DiscoveryTest, AUserWhoRefusesToStopIsNotListenedTo) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root to give directories away";
-  tree.make("user");
-  ASSERT_EQ(chown((tree.root() / "user").c_str(), 1000, 1000), 0);
-  for (int i = 0; i < 30; ++i) {
-    const std::string path = "user/" + std::to_string(i);
-    tree.make(path);
-    if (!mark(path, "user.berth.class", "latency-sensitive"))
-      GTEST_SKIP() << "no user attributes on this file system";
-    ASSERT_EQ(chown((tree.root() / path).c_str(), 1000, 1000), 0);
-  }
-  start({});
-  EXPECT_EQ(changes.warnings.size(), 10U);
-}
-
 TEST_F(DiscoveryTest, AWildcardDoesNotReachIntoAUsersTree) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to give directories away";
   tree.make("system.slice/web.service");
@@ -402,6 +274,7 @@ TEST_F(DiscoveryTest, AGroupThatOthersMayWriteToIsNotTrusted) {
 }
 
 // The directory's time is of a wall clock that is set later. The start of a process is exact.
+
 TEST_F(DiscoveryTest, CreatedIsTheSameAfterTheWallClockWasSet) {
   tree.make("a");
   tree.make("b");
@@ -443,88 +316,6 @@ TEST_F(DiscoveryTest, CreatedIsTheDirectorysTimeOtherwise) {
   tree.make("a");
   start({best_effort("a")});
   EXPECT_NEAR(found("a").identity.created, static_cast<double>(now.tv_sec), 5);
-}
-
-TEST_F(DiscoveryTest, VeryDeepTreesAreCutOff) {
-  std::string path = "d";
-  for (int i = 0; i < 100; ++i) path += "/d";
-  tree.make(path);
-  start({best_effort("**/leaf"), best_effort("marker-*")});
-  EXPECT_TRUE(warned({"deeper than 64 levels"}));
-  tree.make(path + "/leaf");
-  catch_up();
-  EXPECT_FALSE(has(path + "/leaf"));
-}
-
-TEST_F(DiscoveryTest, GroupsThatAreNoWorkloadsCostNoDescriptor) {
-  for (int i = 0; i < 200; ++i) tree.make("idle/" + std::to_string(i));
-  const auto open_files = [] {
-    const std::filesystem::directory_iterator files("/proc/self/fd");
-    return std::distance(begin(files), end(files));
-  };
-  const auto before = open_files();
-  start({best_effort("idle/7")});
-  EXPECT_LE(open_files() - before, 4);  // inotify, epoll, timer, the one workload
-}
-
-TEST_F(DiscoveryTest, WorkloadsEndWhereTheOpenFilesWould) {
-  for (int i = 0; i < 50; ++i) tree.make("g" + std::to_string(i));
-  // In a process of its own: a hard limit cannot be raised again.
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    const rlimit few{80, 80};
-    if (setrlimit(RLIMIT_NOFILE, &few) != 0) _exit(10);
-    start({best_effort("g*")});
-    if (discovery->workloads().size() != 40) _exit(11);
-    _exit(changes.warnings.size() == 1 && warned({"40 workloads", "limit of open files"}) ? 0 : 12);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(WEXITSTATUS(status), 0) << "11: too many or too few, 12: not said once";
-}
-
-TEST_F(DiscoveryTest, GroupsThatCannotBeNamedAreLeftOutWithOneMessage) {
-  tree.make("a/evil\x1b[31m");
-  tree.make("a/\xff\xfe");
-  tree.make("a/\xff\xfe/inside");
-  tree.make("a/good");
-  start({best_effort("a/**")});
-  EXPECT_EQ(ids(), (Ids{"a/good"}));
-  ASSERT_EQ(changes.warnings.size(), 1U);
-  EXPECT_TRUE(warned({"left alone", "a/evil\\x1b[31m"}));
-}
-
-TEST_F(DiscoveryTest, AGroupThatCannotBeNamedComesAndGoesWithoutATrace) {
-  tree.make("a/good");
-  start({best_effort("a/**"), best_effort("marker-*")});
-  tree.make("a/caf\xe9");  // Latin-1
-  catch_up();
-  EXPECT_EQ(changes.appeared, Ids{});
-  EXPECT_EQ(changes.warnings.size(), 1U);
-  EXPECT_TRUE(warned({"a/caf\\xe9"}));
-  tree.remove("a/caf\xe9");
-  tree.make("a/caf\xe8");
-  catch_up();
-  EXPECT_EQ(changes.appeared, Ids{});
-  EXPECT_EQ(changes.vanished, Ids{});
-  EXPECT_TRUE(changes.warnings.empty());
-  EXPECT_TRUE(has("a/good"));
-}
-
-TEST_F(DiscoveryTest, AGroupMovedToANameThatCannotBeHadVanishes) {
-  tree.make("a/job");
-  start({best_effort("a/*")});
-  std::filesystem::rename(tree.root() / "a/job", tree.root() / "a/j\xff");
-  ASSERT_TRUE(wait([&] { return !has("a/job"); }));
-  EXPECT_EQ(changes.vanished, (Ids{"a/job"}));
-}
-
-TEST_F(DiscoveryTest, AWorkloadMayHoldGroupsThatCannotBeNamed) {
-  tree.make("a/job");
-  tree.make("a/job/\xff");
-  start({best_effort("a/*")});
-  EXPECT_EQ(ids(), (Ids{"a/job"}));
 }
 
 constexpr const char* kLeaf = "spark/worker.berth-executor-7-100";

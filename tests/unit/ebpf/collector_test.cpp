@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ebpf/collector.h"
 
+#include "ebpf/tree_scan.h"
+#include "tests/temporary_directory.h"
+
+#include <filesystem>
+
 #include <gtest/gtest.h>
 
 namespace berth::ebpf {
@@ -24,6 +29,26 @@ TEST(Collector, WithoutItEveryFigureIsMissingForThatReason) {
     EXPECT_EQ(rung.rung, "none");
     EXPECT_EQ(rung.detail, "not allowed");
   }
+}
+
+TEST(TreeScan, FindsParentsBeforeTheirChildren) {
+  const test::TemporaryDirectory tree;
+  std::filesystem::create_directories(tree.path() / "a/b");
+  const auto found = scan_tree(tree.path());
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->size(), 3U);
+  EXPECT_EQ((*found)[1].parent, (*found)[0].id);
+  EXPECT_EQ((*found)[2].parent, (*found)[1].id);
+}
+
+TEST(TreeScan, TreesThatAreTooDeepAreNotScanned) {
+  const test::TemporaryDirectory tree;
+  std::filesystem::path deep = tree.path();
+  for (int level = 0; level < 100; ++level) deep /= "d";
+  std::filesystem::create_directories(deep);
+  const auto found = scan_tree(tree.path());
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().kind(), model::ErrorKind::unavailable);
 }
 
 }  // namespace

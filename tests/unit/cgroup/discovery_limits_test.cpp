@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// What users make in the tree has limits.
+#include "cgroup/discovery_tree.h"
+#include "tests/unit/cgroup/discovery_fixture.h"
+#include "tests/unit/cgroup/own_mounts.h"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace berth::cgroup {
+namespace {
+
+TEST_F(DiscoveryTest, WhatAUserMountsInTheTreeIsNotEntered) {
+  tree.make("user/mine");
+  tree.make("user/other");
+  Ids found;
+  std::vector<std::string> warnings;
+  const bool mounted = test::with_mount_at(tree.root() / "user/mine", [&] {
+    tree.make("user/mine/inner");
+    start({rule("user/*", WorkloadClass::best_effort), rule("user/mine/*", WorkloadClass::best_effort)});
+    for (const auto& [id, workload] : discovery->workloads()) found.push_back(id);
+    warnings = changes.warnings;
+  });
+  if (!mounted) GTEST_SKIP() << "mounting needs root";
+  EXPECT_EQ(found, Ids{"user/other"});
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_EQ(warnings[0],
+            "another file system is mounted at cgroup user/mine, so it and all below it are left alone");
+}
+
+TEST_F(DiscoveryTest, AUserWhoRefusesToStopIsNotListenedTo) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give directories away";
+  tree.make("user");
+  ASSERT_EQ(chown((tree.root() / "user").c_str(), 1000, 1000), 0);
+  for (int i = 0; i < 30; ++i) {
+    const std::string path = "user/" + std::to_string(i);
+    tree.make(path);
+    if (!mark(path, "user.berth.class", "latency-sensitive"))
+      GTEST_SKIP() << "no user attributes on this file system";
+    ASSERT_EQ(chown((tree.root() / path).c_str(), 1000, 1000), 0);
+  }
+  start({});
+  EXPECT_EQ(changes.warnings.size(), 10U);
+}
+
+TEST_F(DiscoveryTest, VeryDeepTreesAreCutOff) {
+  std::string path = "d";
+  for (int i = 0; i < 100; ++i) path += "/d";
+  tree.make(path);
+  start({best_effort("**/leaf"), best_effort("marker-*")});
+  EXPECT_TRUE(warned({"deeper than 64 levels"}));
+  tree.make(path + "/leaf");
+  catch_up();
+  EXPECT_FALSE(has(path + "/leaf"));
+}
+
+TEST_F(DiscoveryTest, GroupsThatAreNoWorkloadsCostNoDescriptor) {
+  for (int i = 0; i < 200; ++i) tree.make("idle/" + std::to_string(i));
+  const auto open_files = [] {
+    const std::filesystem::directory_iterator files("/proc/self/fd");
+    return std::distance(begin(files), end(files));
+  };
+  const auto before = open_files();
+  start({best_effort("idle/7")});
+  EXPECT_LE(open_files() - before, 4);  // inotify, epoll, timer, the one workload
+}
+
+TEST_F(DiscoveryTest, WorkloadsEndWhereTheOpenFilesWould) {
+  for (int i = 0; i < 50; ++i) tree.make("g" + std::to_string(i));
+  // In a process of its own: a hard limit cannot be raised again.
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const rlimit few{80, 80};
+    if (setrlimit(RLIMIT_NOFILE, &few) != 0) _exit(10);
+    start({best_effort("g*")});
+    if (discovery->workloads().size() != 40) _exit(11);
+    _exit(changes.warnings.size() == 1 && warned({"40 workloads", "limit of open files"}) ? 0 : 12);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "11: too many or too few, 12: not said once";
+}
+
+TEST_F(DiscoveryTest, GroupsThatCannotBeNamedAreLeftOutWithOneMessage) {
+  tree.make("a/evil\x1b[31m");
+  tree.make("a/\xff\xfe");
+  tree.make("a/\xff\xfe/inside");
+  tree.make("a/good");
+  start({best_effort("a/**")});
+  EXPECT_EQ(ids(), (Ids{"a/good"}));
+  ASSERT_EQ(changes.warnings.size(), 1U);
+  EXPECT_TRUE(warned({"left alone", "a/evil\\x1b[31m"}));
+}
+
+TEST_F(DiscoveryTest, AGroupThatCannotBeNamedComesAndGoesWithoutATrace) {
+  tree.make("a/good");
+  start({best_effort("a/**"), best_effort("marker-*")});
+  tree.make("a/caf\xe9");  // Latin-1
+  catch_up();
+  EXPECT_EQ(changes.appeared, Ids{});
+  EXPECT_EQ(changes.warnings.size(), 1U);
+  EXPECT_TRUE(warned({"a/caf\\xe9"}));
+  tree.remove("a/caf\xe9");
+  tree.make("a/caf\xe8");
+  catch_up();
+  EXPECT_EQ(changes.appeared, Ids{});
+  EXPECT_EQ(changes.vanished, Ids{});
+  EXPECT_TRUE(changes.warnings.empty());
+  EXPECT_TRUE(has("a/good"));
+}
+
+TEST_F(DiscoveryTest, AGroupMovedToANameThatCannotBeHadVanishes) {
+  tree.make("a/job");
+  start({best_effort("a/*")});
+  std::filesystem::rename(tree.root() / "a/job", tree.root() / "a/j\xff");
+  ASSERT_TRUE(wait([&] { return !has("a/job"); }));
+  EXPECT_EQ(changes.vanished, (Ids{"a/job"}));
+}
+
+TEST_F(DiscoveryTest, AWorkloadMayHoldGroupsThatCannotBeNamed) {
+  tree.make("a/job");
+  tree.make("a/job/\xff");
+  start({best_effort("a/*")});
+  EXPECT_EQ(ids(), (Ids{"a/job"}));
+}
+
+TEST_F(DiscoveryTest, OneUsersCgroupsHaveALimit) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give directories away";
+  tree.make("user");
+  ASSERT_EQ(chown((tree.root() / "user").c_str(), 1000, 1000), 0);
+  const auto group = [&](std::size_t number) {
+    return tree.root() / "user" / ("g" + std::to_string(number));
+  };
+  for (std::size_t i = 0; i < kMostGroupsOfUser + 10; ++i) std::filesystem::create_directory(group(i));
+  tree.make("web");
+  start({best_effort("web"), best_effort("user/late*"), best_effort("marker-*")});
+  EXPECT_EQ(ids(), Ids{"web"});
+  EXPECT_EQ(changes.warnings.size(), 1U);
+  EXPECT_TRUE(warned({"uid 1000 has more than 16384 cgroups, the limit for one user"}));
+  tree.make("user/late");
+  catch_up();
+  EXPECT_FALSE(has("user/late"));
+  EXPECT_TRUE(changes.warnings.empty()) << "said once";
+  for (std::size_t i = 0; i < 20; ++i) std::filesystem::remove(group(i));
+  tree.make("user/later");
+  EXPECT_TRUE(wait([&] { return has("user/later"); })) << "there is room again";
+}
+
+TEST_F(DiscoveryTest, OneUsersWorkloadsHaveALimit) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give directories away";
+  tree.make("user");
+  ASSERT_EQ(chown((tree.root() / "user").c_str(), 1000, 1000), 0);
+  for (std::size_t i = 0; i < kMostWorkloadsOfUser + 10; ++i) tree.make("user/g" + std::to_string(i));
+  tree.make("web");
+  start({best_effort("user/*"), best_effort("web")});
+  EXPECT_TRUE(has("web"));
+  EXPECT_EQ(discovery->workloads().size(), kMostWorkloadsOfUser + 1);
+  EXPECT_EQ(changes.warnings.size(), 1U);
+  EXPECT_TRUE(warned({"uid 1000 has more than 4096 workloads, the limit for one user"}));
+}
+
+}  // namespace
+}  // namespace berth::cgroup
