@@ -182,7 +182,7 @@ model::Result<void> DirectOwner::set_memory_high(const Cgroup& cgroup, const Val
       },
       kReclaimPatience);
   if (written && !*written) return model::fail(written->error());
-  const auto same = read_back(cgroup, value);
+  auto same = read_back(cgroup, value);
   if (!written && !same)
     return model::fail(model::ErrorKind::transient,
                        fmt::format("the kernel still reclaims memory of cgroup \"{}\"", cgroup.path()));

@@ -141,7 +141,7 @@ void Daemon::begin_sampling() {
 }
 
 void Daemon::watch_spark() {
-  spark_.keep(options_.proc_root,
+  spark_.keep(options_.proc_root, options_.sparkd_socket,
               settings_.spark_watch ? std::optional(settings_.spark_interval_s) : std::nullopt);
 }
 

@@ -346,7 +346,7 @@ model::Result<void> Daemon::reload() {
   }
   announce_event(kMessageReloaded, LOG_INFO, fmt::format("reloaded {}", options_.config_file.string()),
                  mode_name());
-  const auto followed = follow_configured_mode();
+  auto followed = follow_configured_mode();
   notify_.ready(status_line());
   return followed;
 }

@@ -16,10 +16,9 @@
 #include "os/log.h"
 #include "os/user_file.h"
 #include "policies/decide.h"
-#include "spark/http_get.h"
+#include "spark/helper.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -85,10 +84,9 @@ ExitStatus run_once(const Options& options, const config::Settings& settings) {
   }
 
   // Only the first pages of a driver with much to tell: the user does not wait for the rest.
-  const std::atomic<bool> never{false};
-  spark::HttpClient client({}, never);
-  spark::Collector drivers(
-      options.proc_root, [&client](const std::string& url) { return client.get(url); }, os::open_user_file);
+  spark::Helper helper(options.sparkd_socket, os::open_user_file);
+  spark::Collector drivers(options.proc_root,
+                           [&helper](const spark::Question& question) { return helper.ask(question); });
   const auto ask_drivers = [&] {
     if (!settings.spark_watch) return;
     spark::Observation found;

@@ -45,9 +45,13 @@ std::variant<Options, ExitStatus> parse_options(int argc, const char* const* arg
   app.add_flag("--once", once, "Look at the host once, print what would be done, and exit");
   app.add_flag("--restore", restore, "Put back everything that an earlier run changed, and exit");
   app.add_flag("--json", options.json, "With --once and --restore: print JSON");
-  const auto add_directory = [&app](const char* name, std::filesystem::path& path, const char* what) {
-    auto* option = app.add_option(name, path, what)->type_name("DIR");
+  const auto add_path = [&app](const char* name, std::filesystem::path& path, const char* what,
+                               const char* type) {
+    auto* option = app.add_option(name, path, what)->type_name(type);
     if (!path.empty()) option->default_str(path.string());
+  };
+  const auto add_directory = [&add_path](const char* name, std::filesystem::path& path, const char* what) {
+    add_path(name, path, what, "DIR");
   };
   add_directory("--cgroup-root", options.cgroup_root,
                 "The cgroup v2 tree; found in mountinfo where not given");
@@ -55,6 +59,8 @@ std::variant<Options, ExitStatus> parse_options(int argc, const char* const* arg
   add_directory("--sys-root", options.sys_root, "In place of /sys");
   add_directory("--state-dir", options.state_dir, "Undo journal and decision log");
   add_directory("--runtime-dir", options.runtime_dir, "Settings made for the run of a workload");
+  add_path("--sparkd-socket", options.sparkd_socket, "Socket of berth-sparkd, which asks Spark's drivers",
+           "FILE");
 
   try {
     app.parse(argc, argv);

@@ -19,6 +19,7 @@ struct Options {
   std::filesystem::path sys_root = "/sys";
   std::filesystem::path state_dir = "/var/lib/berth";
   std::filesystem::path runtime_dir = "/run/berth";
+  std::filesystem::path sparkd_socket = "/run/berth-sparkd.socket";
 };
 
 // An exit status of docs/contract/README.md.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "model/error.h"
 #include "model/oversell.h"
 #include "model/topology.h"
 #include "model/workload.h"
@@ -97,6 +98,11 @@ struct SparkApp {
 
   friend bool operator==(const SparkApp&, const SparkApp&) = default;
 };
+
+// Whether a snapshot may hold the application: its stages have different ids, each parent is one of them, no
+// stage is its own ancestor, and none has more completed tasks than partitions. Error invalid_input names the
+// place.
+Result<void> check_spark_app(const SparkApp& app);
 
 // The largest share of the requested resources that was in use in the five minutes from `time` on. CPU: the
 // highest mean of a minute. Memory: the highest reading. May be above 1.

@@ -120,6 +120,13 @@ void check_app(const SparkApp& app, const std::string& path, ReadContext& contex
 
 }  // namespace
 
+Result<void> check_spark_app(const SparkApp& app) {
+  ReadContext context;
+  check_app(app, "the application", context);
+  if (context.failed()) return fail(*context.error());
+  return {};
+}
+
 void check_snapshot(const Snapshot& snapshot, ReadContext& context) {
   const std::string workloads = "$.workloads";
   const std::string pending = "$.pending";

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spark/claims.h"
 
-#include "spark/driver.h"
-
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -17,7 +15,7 @@ using Executors = std::map<User, std::vector<const Process*>>;  // of one applic
 std::string text_of(User user) { return user ? fmt::format("user {}", *user) : "an unknown user"; }
 
 bool listens_at(const std::vector<std::string>& endpoints, const std::string& address) {
-  if (endpoints.size() >= Driver::kMostEndpoints) return true;  // the rest is not known
+  if (endpoints.size() >= DriverPlace::kMostEndpoints) return true;  // the rest is not known
   const std::string port = address.substr(address.rfind(':'));
   return std::any_of(endpoints.begin(), endpoints.end(),
                      [&](const std::string& endpoint) { return endpoint.ends_with(port); });

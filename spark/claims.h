@@ -2,6 +2,7 @@
 #pragma once
 
 #include "spark/endpoints.h"
+#include "spark/interview.h"
 #include "spark/process.h"
 
 #include <cstdint>
@@ -43,8 +44,6 @@ struct Claim {
 // In each case no other driver that is so qualified may claim the same.
 class Claims {
  public:
-  using ProcessId = std::pair<pid_t, std::uint64_t>;
-
   // `listening`: of all addresses that executors name (listening_among).
   Claims(const std::vector<Claim>& claims, const std::vector<Process>& processes,
          const std::set<UserAddress>& listening);

@@ -7,7 +7,6 @@
 #include "spark/shared_now.h"
 
 #include <algorithm>
-#include <chrono>
 #include <set>
 #include <utility>
 
@@ -17,7 +16,6 @@ namespace berth::spark {
 
 namespace {
 
-constexpr double kFirstWait_s = 2;
 constexpr std::size_t kNamed = 4;
 constexpr std::size_t kMostAncestors = 1000;
 constexpr std::size_t kMostProblemBytes = 400;
@@ -45,8 +43,6 @@ std::string problem_of(pid_t driver, const std::string& why) {
 std::string text_of_user(std::optional<uid_t> user) {
   return user ? fmt::format("user {}", *user) : "an unknown user";
 }
-
-double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 // "a, b, c"; only the first few of many.
 std::string list_of(std::vector<std::string> parts, std::size_t more) {
@@ -168,43 +164,25 @@ void Collector::look(double now) {
   for (const Process& process : processes_) {
     if (process.what.kind != ProcessKind::driver) continue;
     alive.insert({process.pid, process.started});
-    meet(process, now);
+    meet(process);
   }
-  std::erase_if(drivers_, [&](const auto& item) {
-    const bool gone = alive.count(item.first) == 0;
-    if (gone) budget_.remove(item.first);
-    return gone;
-  });
+  std::erase_if(drivers_, [&](const auto& item) { return alive.count(item.first) == 0; });
 }
 
-void Collector::meet(const Process& process, double now) {
+void Collector::meet(const Process& process) {
   const ProcessId id{process.pid, process.started};
   const auto known = drivers_.find(id);
   // Look again until it has an application: its web server starts after the process.
-  if (known != drivers_.end() && !known->second.driver.app_id().empty()) return;
+  if (known != drivers_.end() && !known->second.facts.app_id.empty()) return;
   const auto own = listening_endpoints(proc_root_, process.pid);
-  auto endpoints = own ? *own : usual_endpoints(proc_root_, process.pid);
-  if (endpoints.size() > Driver::kMostEndpoints) endpoints.resize(Driver::kMostEndpoints);
-  if (known != drivers_.end() && known->second.endpoints == endpoints) return;
-  const auto user = os::user_of(proc_root_ / std::to_string(process.pid));
-  Known fresh{.driver = Driver(endpoints, user, open_),
-              .endpoints = endpoints,
-              .user = user,
-              .guessed_of = own || endpoints.empty() ? std::nullopt : user,
-              .asked = 0,
-              .read_at = 0,
-              .ask_at = now,
-              .wait_s = 0,
-              .problem = {}};
-  if (known != drivers_.end()) {
-    fresh.asked = known->second.asked;
-    fresh.ask_at = known->second.ask_at;
-    fresh.wait_s = known->second.wait_s;
-    fresh.problem = known->second.problem;
-  }
-  drivers_.insert_or_assign(id, std::move(fresh));
-  budget_.remove(id);
-  budget_.add(id, user);
+  DriverPlace place{.process = id,
+                    .user = os::user_of(proc_root_ / std::to_string(process.pid)),
+                    .endpoints = own ? *own : usual_endpoints(proc_root_, process.pid),
+                    .guessed = false};
+  place.guessed = !own && !place.endpoints.empty() && place.user;
+  if (place.endpoints.size() > DriverPlace::kMostEndpoints)
+    place.endpoints.resize(DriverPlace::kMostEndpoints);
+  drivers_[id].place = std::move(place);
 }
 
 std::optional<std::string> shared_now(const std::filesystem::path& proc_root, const std::string& workload,
@@ -235,110 +213,27 @@ std::optional<std::string> shared_now(const std::filesystem::path& proc_root, co
   return more_than_one(here, workload, &bystanders);
 }
 
-Collector::Collector(std::filesystem::path proc_root, Get get, OpenFile open, Clock clock,
-                     std::size_t most_bytes)
-    : proc_root_(std::move(proc_root)),
-      get_(std::move(get)),
-      open_(std::move(open)),
-      clock_(std::move(clock)),
-      budget_(most_bytes) {}
-
-Collector::Clock Collector::steady_clock() {
-  return [] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  };
-}
-
-void Collector::ask(const ProcessId& id, Known& known, double now, double wall_ahead_s, double round_ends) {
-  known.asked = ++turns_;
-  const double turn_ends = std::min(clock_() + kTurn_s, round_ends);
-  std::set<std::string> taken;
-  for (const auto& [other, its] : drivers_)
-    if (other != id && !its.driver.app_id().empty()) taken.insert(its.driver.app_id());
-  // A driver found by its own process is asked, whatever the others have told.
-  const auto done = known.driver.read(
-      get_, now, known.guessed_of ? taken : std::set<std::string>(), [&] { return clock_() >= turn_ends; },
-      [&](std::size_t bytes) { return make_room(id, bytes, now); });
-  if (!known.wall_ahead_s && !known.driver.app_id().empty()) known.wall_ahead_s = wall_ahead_s;
-  if (done) {
-    known.read_at = now;
-    if (known.driver.caught_up()) known.wait_s = 0;  // else one that was refused would soon be refused again
-    known.ask_at = now;
-    known.problem.clear();
-    return;
-  }
-  if (known.driver.searching()) {
-    known.ask_at = now;
-    return;
-  }
-  wait(id, known, now, done.error().message());
-}
-
-void Collector::wait(const ProcessId& id, Known& known, double now, const std::string& why) {
-  known.wait_s = std::clamp(known.wait_s * 2, kFirstWait_s, kLongestWait_s);
-  known.ask_at = now + known.wait_s;
-  known.problem = problem_of(id.first, why);
-}
-
-model::Result<void> Collector::make_room(const ProcessId& id, std::size_t bytes, double now) {
-  const auto user = drivers_.at(id).user;
-  auto answer = budget_.take(id, bytes);
-  while (!answer.granted && answer.gives_way && *answer.gives_way != id) {
-    const ProcessId other = *answer.gives_way;
-    Known& its = drivers_.at(other);
-    wait(other, its, now,
-         fmt::format(
-             "its facts took {:.1f} MiB, and drivers of other users need that memory. berth has forgotten "
-             "them, and asks again in {:.0f} s",
-             mebibytes(its.driver.bytes()), std::clamp(its.wait_s * 2, kFirstWait_s, kLongestWait_s)));
-    its.driver.forget();
-    budget_.take(other, 0);
-    answer = budget_.take(id, bytes);
-  }
-  if (answer.granted) return {};
-  budget_.take(id, 0);  // it forgets them
-  return model::fail(
-      model::ErrorKind::refused,
-      fmt::format(
-          "its facts take {:.1f} MiB. berth keeps {:.1f} MiB for all drivers, {:.1f} MiB of it for each "
-          "user; other drivers of {} take {:.1f} MiB. berth has forgotten them, and asks again later. "
-          "Lower spark.ui.retainedStages and spark.ui.retainedTasks take less",
-          mebibytes(bytes), mebibytes(budget_.most()), mebibytes(budget_.share()), text_of_user(user),
-          mebibytes(budget_.taken_by(user))));
-}
+Collector::Collector(std::filesystem::path proc_root, Ask ask)
+    : proc_root_(std::move(proc_root)), ask_(std::move(ask)) {}
 
 Observation Collector::collect(double now, double wall_ahead_s) {
   look(now);
-  const double round_ends = clock_() + kRound_s;
-  std::vector<std::pair<const ProcessId, Known>*> due;
-  for (auto& item : drivers_) {
-    const double wait_s = item.second.ask_at - now;
-    if (wait_s <= 0 || wait_s > kLongestWait_s) due.push_back(&item);
+  Question question{.now = now, .wall_ahead_s = wall_ahead_s, .drivers = {}};
+  for (const auto& [id, known] : drivers_) question.drivers.push_back(known.place);
+  auto answer = ask_(question);
+  problem_.clear();
+  goes_on_ = answer && answer->goes_on;
+  if (!answer) {
+    problem_ = fmt::format("berth-sparkd, which asks Spark's drivers: {}", answer.error().message());
+    return observation(now);
   }
-  const auto is_uncertain = [](const Known& known) {
-    return known.driver.app_id().empty() || known.wait_s > 0;
-  };
-  std::sort(due.begin(), due.end(), [&](const auto* a, const auto* b) {
-    const auto key = [&](const Known& known) { return std::make_pair(is_uncertain(known), known.asked); };
-    return std::make_pair(key(a->second), a->first) < std::make_pair(key(b->second), b->first);
-  });
-  // Else drivers that answer slowly could keep the others from ever being heard.
-  if (++rounds_ % 2 == 0) {
-    const auto first =
-        std::find_if(due.begin(), due.end(), [&](const auto* item) { return is_uncertain(item->second); });
-    if (first != due.end()) std::rotate(due.begin(), first, first + 1);
-  }
-  for (auto* item : due) {
-    if (clock_() >= round_ends) break;
-    ask(item->first, item->second, now, wall_ahead_s, round_ends);
+  for (DriverFacts& facts : answer->drivers) {
+    const auto known = drivers_.find(facts.process);
+    if (known == drivers_.end()) continue;
+    facts.read_at = std::min(facts.read_at, now);
+    known->second.facts = std::move(facts);
   }
   return observation(now);
-}
-
-bool Collector::goes_on() const {
-  return std::any_of(drivers_.begin(), drivers_.end(), [](const auto& item) {
-    return item.second.asked == 0 || item.second.driver.searching();
-  });
 }
 
 Observation Collector::processes(double now) {
@@ -349,13 +244,14 @@ Observation Collector::processes(double now) {
 Claims Collector::claims(double now) const {
   std::vector<Claim> claims;
   for (const auto& [id, known] : drivers_) {
-    if (known.driver.app_id().empty()) continue;
-    claims.push_back({.pid = id.first,
-                      .started = id.second,
-                      .user = known.user,
-                      .app = known.driver.app_id(),
-                      .fresh = now - known.read_at < kKept_s,
-                      .endpoints = known.guessed_of ? std::nullopt : std::optional(known.endpoints)});
+    if (known.facts.app_id.empty()) continue;
+    claims.push_back(
+        {.pid = id.first,
+         .started = id.second,
+         .user = known.place.user,
+         .app = known.facts.app_id,
+         .fresh = now - known.facts.read_at < kKept_s,
+         .endpoints = known.place.guessed ? std::nullopt : std::optional(known.place.endpoints)});
   }
   return Claims(claims, processes_, listening_);
 }
@@ -365,25 +261,25 @@ Observation Collector::observation(double now) const {
   found.looked_at = looked_at_;
   found.bystanders = bystanders_;
   const Claims claims = this->claims(now);
-  std::map<uid_t, int> guessed_of;
+  std::map<std::optional<uid_t>, int> guessed_of;
   for (const auto& [id, known] : drivers_)
-    if (known.guessed_of) ++guessed_of[*known.guessed_of];
+    if (known.place.guessed) ++guessed_of[known.place.user];
+  if (!problem_.empty()) found.problems.push_back(problem_);
   std::map<ProcessId, std::string> app_of;
   for (const auto& [id, known] : drivers_) {
+    const DriverFacts& facts = known.facts;
     const std::string refused = claims.why_not(id);
-    if (!known.problem.empty()) found.problems.push_back(known.problem);
-    for (const std::string& problem : {known.driver.log_problem(), known.driver.cached_problem(), refused}) {
-      if (!problem.empty()) found.problems.push_back(problem_of(id.first, problem));
-    }
-    if (known.driver.app_id().empty() || !refused.empty()) continue;
-    const std::string app = claims.name_of(known.user, known.driver.app_id());
-    if (!known.guessed_of || guessed_of[*known.guessed_of] == 1) app_of[id] = app;
+    for (const std::string& problem : facts.problems) found.problems.push_back(problem_of(id.first, problem));
+    if (!refused.empty()) found.problems.push_back(problem_of(id.first, refused));
+    if (facts.app_id.empty() || !refused.empty()) continue;
+    const std::string app = claims.name_of(known.place.user, facts.app_id);
+    if (!known.place.guessed || guessed_of[known.place.user] == 1) app_of[id] = app;
     if (!claims.is_believed(id)) continue;
-    if (auto facts = known.driver.app(now + known.wall_ahead_s.value_or(0))) {
-      facts->id = app;
-      found.apps.push_back(*std::move(facts));
+    if (facts.app) {
+      found.apps.push_back(*facts.app);
+      found.apps.back().id = app;
     }
-    if (const auto& progress = known.driver.progress()) found.progress.emplace(app, *progress);
+    if (facts.progress) found.progress.emplace(app, *facts.progress);
   }
   for (const auto& [user, more] : too_many_) {
     found.problems.push_back(fmt::format("Spark processes: {} has {} more than the {} that berth looks at",

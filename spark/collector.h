@@ -2,11 +2,10 @@
 #pragma once
 
 #include "model/snapshot.h"
-#include "spark/budget.h"
 #include "spark/bystanders.h"
 #include "spark/claims.h"
-#include "spark/driver.h"
 #include "spark/endpoints.h"
+#include "spark/interview.h"
 #include "spark/process.h"
 
 #include <cstdint>
@@ -71,45 +70,25 @@ std::map<std::string, Occupancy> occupancies(const Observation& observation,
 std::map<std::string, std::string> only_applications(
     const Observation& observation, const std::function<bool(const std::string& id)>& is_workload);
 
-// Finds Spark processes and asks their drivers. Blocks for as long as the drivers take.
+// Finds Spark processes, and has their drivers asked. Blocks for as long as the drivers take.
 //
 // If the address of a driver is not known, the usual ports are tried where the driver's user listens.
 // Applications found so belong to that user. If a user has several such drivers, it is not known which
 // application belongs to which driver. So none of them counts as a driver of an application.
 //
-// Drivers are asked in turns. A turn is short, and so is a round. A driver with more to tell goes on in the
-// next round, as does a driver that was not asked. Drivers that answer come before the others, in each group
-// those first that were asked longest ago. Every second round begins with one of the others. So a thousand
-// silent drivers do not keep any other from being heard.
-//
 // A driver may claim any application. It is believed only where the executors on this host agree (claims.h).
-//
-// Drivers share one limit of memory by user (Budget). A driver that would need more is refused: berth forgets
-// what it told, says so, and asks again later.
 class Collector {
  public:
-  using Clock = std::function<double()>;  // monotonic, seconds
-
   static constexpr double kLookAgain_s = 10;           // for processes
-  static constexpr double kTurn_s = 3;                 // after that, no work begins that can wait
-  static constexpr double kRound_s = 6;                // no turn is begun after that
-  static constexpr double kLongestWait_s = 60;         // before a driver that failed is asked again
   static constexpr double kKept_s = 30;                // for a driver's last answer, after it has failed
   static constexpr std::size_t kMostProcesses = 1000;  // of one user; further ones are passed over
-  // Of all drivers together, with the copies that berthd makes (Driver::bytes). A larger driver is refused.
-  static constexpr std::size_t kMostBytes = std::size_t{24} << 20;
 
-  // `open`: opens event logs; without it none is read. `most_bytes`: for all drivers together.
-  Collector(std::filesystem::path proc_root, Get get, OpenFile open = {}, Clock clock = steady_clock(),
-            std::size_t most_bytes = kMostBytes);
-
-  static Clock steady_clock();
+  Collector(std::filesystem::path proc_root, Ask ask);
 
   // `now`: epoch seconds. Drivers tell times of the wall clock, which is `wall_ahead_s` ahead of `now`.
   Observation collect(double now, double wall_ahead_s = 0);
-  // Whether the next round has open work besides news: a driver was not asked yet, or not at all of its
-  // endpoints.
-  bool goes_on() const;
+  // See Answer.
+  bool goes_on() const { return goes_on_; }
   // The next round looks through the processes, however long ago the last look was.
   void look_again() { looked_at_ = 0; }
   // Lists the processes and their known facts, without asking any driver.
@@ -117,42 +96,25 @@ class Collector {
 
  private:
   struct Known {
-    Driver driver;
-    std::vector<std::string> endpoints;
-    std::optional<uid_t> user;
-    // Its address is not known, and may belong to another driver of this user.
-    std::optional<uid_t> guessed_of;
-    std::uint64_t asked = 0;  // number of its turn, of all turns so far
-    double read_at = 0;       // time of the last success
-    // Of the wall clock when the driver first told when its application began.
-    std::optional<double> wall_ahead_s = {};
-    double ask_at = 0;    // not before
-    double wait_s = 0;    // doubled with each failure
-    std::string problem;  // of the last time
+    DriverPlace place;
+    DriverFacts facts;
   };
-  using ProcessId = std::pair<pid_t, std::uint64_t>;
 
   void look(double now);
-  void meet(const Process& process, double now);
-  void ask(const ProcessId& id, Known& known, double now, double wall_ahead_s, double round_ends);
-  model::Result<void> make_room(const ProcessId& id, std::size_t bytes, double now);
-  static void wait(const ProcessId& id, Known& known, double now, const std::string& why);
+  void meet(const Process& process);
   Observation observation(double now) const;
   Claims claims(double now) const;
 
   std::filesystem::path proc_root_;
-  Get get_;
-  OpenFile open_;
-  Clock clock_;
-  std::uint64_t turns_ = 0;
-  std::uint64_t rounds_ = 0;
+  Ask ask_;
   double looked_at_ = 0;
   std::vector<Process> processes_;
   std::map<std::optional<uid_t>, std::size_t> too_many_;  // processes that are passed over, by user
   std::shared_ptr<const std::map<std::string, Bystanders>> bystanders_;
   std::set<UserAddress> listening_;  // at addresses of drivers that executors name
   std::map<ProcessId, Known> drivers_;
-  Budget budget_;
+  bool goes_on_ = false;
+  std::string problem_;  // of the last question
 };
 
 }  // namespace berth::spark

@@ -9,10 +9,11 @@
 
 namespace berth::spark {
 
-Watcher::Watcher(const std::filesystem::path& proc_root, double interval_s, OpenFile open, os::Clock clock)
+Watcher::Watcher(const std::filesystem::path& proc_root, double interval_s,
+                 const std::filesystem::path& socket, OpenFile open, os::Clock clock)
     : clock_(std::move(clock)),
-      collector_(
-          proc_root, [this](const std::string& url) { return client_.get(url); }, std::move(open)),
+      helper_(socket, std::move(open), [this] { return stop_.load(); }),
+      collector_(proc_root, [this](const Question& question) { return helper_.ask(question); }),
       // Before anything is decided about a workload, it is known to be Spark's.
       latest_(std::make_shared<const Observation>(collector_.processes(clock_.now()))) {
   // Signals are the event loop's.

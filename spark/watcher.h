@@ -3,7 +3,7 @@
 
 #include "os/clock.h"
 #include "spark/collector.h"
-#include "spark/http_get.h"
+#include "spark/helper.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -17,9 +17,10 @@ namespace berth::spark {
 // Collects on a thread of its own and hands back values: drivers may answer at any time.
 class Watcher {
  public:
-  // Looks every `interval_s` seconds. The thread calls `open` and `clock`; see Collector.
-  Watcher(const std::filesystem::path& proc_root, double interval_s, OpenFile open = {},
-          os::Clock clock = os::Clock());
+  // Looks every `interval_s` seconds. `socket`: of berth-sparkd. The thread calls `open` and `clock`; see
+  // Helper.
+  Watcher(const std::filesystem::path& proc_root, double interval_s, const std::filesystem::path& socket,
+          OpenFile open = {}, os::Clock clock = os::Clock());
   // Gives up the work under way, within about a second.
   ~Watcher();
   Watcher(const Watcher&) = delete;
@@ -39,7 +40,7 @@ class Watcher {
   std::atomic<bool> stop_{false};
   bool look_again_ = false;
   // The thread's own, once it runs.
-  HttpClient client_{{}, stop_};
+  Helper helper_;
   Collector collector_;
   std::shared_ptr<const Observation> latest_;
   std::thread thread_;

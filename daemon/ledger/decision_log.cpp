@@ -54,8 +54,12 @@ DecisionLog::DecisionLog(const std::filesystem::path& state_dir, double retentio
       clock_(std::move(clock)),
       pruned_at_(clock_.now()) {
   auto opened = os::Database::open(file_, "decision log");
-  if (opened) database_ = std::make_unique<os::Database>(*std::move(opened));
-  const auto made = database_ ? prepare(boot_id) : model::fail(opened.error());
+  if (!opened) {
+    problem_ = opened.error().message();
+    return;
+  }
+  database_ = std::make_unique<os::Database>(*std::move(opened));
+  const auto made = prepare(boot_id);
   if (made) return;
   database_.reset();
   problem_ = made.error().message();

@@ -5,12 +5,13 @@
 
 namespace berth::daemon {
 
-void SparkWatch::keep(const std::filesystem::path& proc_root, std::optional<double> interval_s) {
+void SparkWatch::keep(const std::filesystem::path& proc_root, const std::filesystem::path& socket,
+                      std::optional<double> interval_s) {
   if (interval_s == interval_s_) return;
   interval_s_ = interval_s;
   watcher_.reset();
   if (!interval_s) return;
-  watcher_ = std::make_unique<spark::Watcher>(proc_root, *interval_s, os::open_user_file, clock_);
+  watcher_ = std::make_unique<spark::Watcher>(proc_root, *interval_s, socket, os::open_user_file, clock_);
 }
 
 std::shared_ptr<const spark::Observation> SparkWatch::newest(std::vector<std::string>& messages) {

@@ -20,8 +20,9 @@ class SparkWatch {
   explicit SparkWatch(os::Clock clock) : clock_(std::move(clock)) {}
 
   // From now on looks every `interval_s` seconds; nullopt: not at all. Does nothing where the interval is the
-  // same.
-  void keep(const std::filesystem::path& proc_root, std::optional<double> interval_s);
+  // same. `socket`: of berth-sparkd.
+  void keep(const std::filesystem::path& proc_root, const std::filesystem::path& socket,
+            std::optional<double> interval_s);
   // The newest observation; null where there is none. Adds faults of drivers to `messages`, each once as long
   // as it lasts.
   std::shared_ptr<const spark::Observation> newest(std::vector<std::string>& messages);

@@ -39,12 +39,11 @@ std::vector<Member> members_of(const OrderedSnapshot& ordered, const PolicySetti
   const double bytes = capacity_of(snapshot, Resource::memory);
   members.reserve(snapshot.workloads.size());
   for (const model::Workload* workload : ordered.workloads) {
-    members.push_back(
-        {.workload = workload,
-         .task = task_of(*workload, snapshot.time, settings.straggler),
-         .shares = {share_of(*workload, Resource::cpu, cores), share_of(*workload, Resource::memory, bytes)},
-         .changed = {},
-         .held = held.contains(workload->id)});
+    Member& member = members.emplace_back();
+    member.workload = workload;
+    member.task = task_of(*workload, snapshot.time, settings.straggler);
+    member.shares = {share_of(*workload, Resource::cpu, cores), share_of(*workload, Resource::memory, bytes)};
+    member.held = held.contains(workload->id);
   }
   return members;
 }

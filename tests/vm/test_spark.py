@@ -48,3 +48,55 @@ def test_the_sandboxed_daemon_asks_a_driver_and_spares_what_is_shared(berth: Ber
     assert {progress[f"system.slice/{unit}"] for unit in (DRIVER, EXECUTOR)} == {0.5}
     berth.guest.run(f"systemctl stop {DRIVER}")
     berth.guest.poll(lambda: spark(berth)["apps"] == {}, 120, what="berthd to forget the application")
+
+
+def sparkd_pids(berth: Berth) -> list[str]:
+    return berth.guest.run("pgrep -x berth-sparkd || true").stdout.split()
+
+
+def has_application(berth: Berth) -> None:
+    berth.guest.run(f"mkdir -p -m 777 {PLACE}")
+    berth.guest.write_file(f"{PLACE}/org.apache.spark.deploy.SparkSubmit", FAKE.read_text())
+    start(berth, DRIVER, "org.apache.spark.deploy.SparkSubmit", "honest asked 4040")
+    berth.start(extra="[spark]\ninterval = 0.5\n")
+    berth.guest.poll(lambda: "app-fake" in spark(berth)["apps"], 120, what="berthd to know the application")
+
+
+def test_a_process_without_rights_reads_what_drivers_say(berth: Berth) -> None:
+    has_application(berth)
+    [pid] = sparkd_pids(berth)
+    status = dict(line.split(":\t", 1) for line in berth.guest.run(f"cat /proc/{pid}/status").stdout.splitlines() if ":\t" in line)
+    assert status["Uid"].split()[0] != "0"
+    assert {status[name] for name in ("CapPrm", "CapEff", "CapBnd")} == {"0" * 16}
+    assert status["NoNewPrivs"] == "1"
+    assert status["Seccomp"] == "2"
+    unit = berth.guest.run(f"cat /proc/{pid}/cgroup").stdout.strip().removeprefix("0::")
+    assert unit.startswith("/berth.slice/")
+    assert berth.guest.run(f"cat /sys/fs/cgroup{unit}/memory.max").stdout.strip() == str(128 << 20)
+    assert "/libcurl." not in berth.guest.run(f"cat /proc/{berth.pid()}/maps").stdout
+    berth.stop()
+    berth.guest.poll(lambda: sparkd_pids(berth) == [], 60, what="berth-sparkd to end with its connection")
+    assert berth.guest.run("ls /run/berth-sparkd.socket || true").stdout == ""
+
+
+def test_berthd_goes_on_without_a_reader_that_died(berth: Berth) -> None:
+    has_application(berth)
+    [pid] = sparkd_pids(berth)
+    berth.guest.run(f"kill -SEGV {pid}")
+    berth.guest.poll(lambda: sparkd_pids(berth) not in ([], [pid]), 120, what="another berth-sparkd")
+    berth.wait_ticks(1)
+    assert "the other side has closed the connection" in berth.journal("berth-sparkd, which asks")
+    assert "app-fake" in spark(berth)["apps"]
+
+
+def test_berthd_goes_on_beside_a_reader_that_hangs(berth: Berth) -> None:
+    has_application(berth)
+    [pid] = sparkd_pids(berth)
+    berth.guest.run(f"kill -STOP {pid}")
+    try:
+        berth.guest.poll(lambda: "it took too long" in berth.journal("berth-sparkd, which asks"), 180, what="berthd to say so")
+        berth.wait_ticks(1)
+        berth.guest.poll(lambda: len(sparkd_pids(berth)) == 2, 120, what="another berth-sparkd")
+        berth.guest.poll(lambda: "app-fake" in spark(berth)["apps"], 120, what="berthd to know the application again")
+    finally:
+        berth.guest.run(f"kill -KILL {pid}")

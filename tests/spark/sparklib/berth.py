@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from .groups import Groups, v2_root
+from .sparkd import Sparkd
 from .waiting import PATIENCE_S, until
 
 CONFIG = f"""[sampling]
@@ -40,8 +41,15 @@ def own_dirs(directory: Path) -> list[str]:
 
 def berthd_once(build: Path, directory: Path) -> dict:
     """The plan of `berthd --once --json`; an AssertionError where it does not end well, or soon."""
-    command = [str(build / "daemon" / "berthd"), "--once", "--json", "--config", str(config_file(directory)), *own_dirs(directory)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    sparkd = Sparkd(build, directory)
+    command = [
+        *[str(build / "daemon" / "berthd"), "--once", "--json", "--config", str(config_file(directory)), *own_dirs(directory)],
+        *["--sparkd-socket", str(sparkd.path)],
+    ]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    finally:
+        sparkd.stop()
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stderr[-3000:]}"
     return json.loads(done.stdout)
 
@@ -69,6 +77,7 @@ class Berthd:
             ["dbus-daemon", "--config-file", str(directory / "bus.conf"), "--nofork", "--nopidfile"], stderr=subprocess.DEVNULL
         )
         until("the bus listens", bus.exists, every=0.02)
+        self.sparkd = Sparkd(build, directory)
         notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         notify.bind(str(directory / "notify"))
         notify.settimeout(PATIENCE_S)
@@ -78,7 +87,8 @@ class Berthd:
         mode = with_cpuset(directory) if enforce else []
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [*mode, str(build / "daemon" / "berthd"), *([] if enforce else ["--observe"]), "--config", config, *own_dirs(directory)],
+                [*mode, str(build / "daemon" / "berthd"), *([] if enforce else ["--observe"]), "--config", config, *own_dirs(directory),
+                 "--sparkd-socket", str(self.sparkd.path)],
                 env={**self.environment, "NOTIFY_SOCKET": str(directory / "notify")}, stdout=log, stderr=log,
             )
         try:
@@ -88,6 +98,7 @@ class Berthd:
             for process in (self.process, self.bus):
                 process.kill()
                 process.wait()
+            self.sparkd.stop()
             raise
         finally:
             notify.close()
@@ -130,3 +141,4 @@ class Berthd:
                 self.process.wait()
             self.bus.terminate()
             self.bus.wait()
+            self.sparkd.stop()

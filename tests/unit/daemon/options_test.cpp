@@ -43,17 +43,19 @@ TEST(Options, DefaultsAreTheInstalledPaths) {
   EXPECT_EQ(options.sys_root, "/sys");
   EXPECT_EQ(options.state_dir, "/var/lib/berth");
   EXPECT_EQ(options.runtime_dir, "/run/berth");
+  EXPECT_EQ(options.sparkd_socket, "/run/berth-sparkd.socket");
   EXPECT_FALSE(options.observe);
 }
 
 TEST(Options, EveryPathCanBeMoved) {
   const auto options = parsed({"--cgroup-root", "/a", "--proc-root=/b", "--sys-root", "/c", "--state-dir",
-                               "/d", "--runtime-dir", "/e", "--observe"});
+                               "/d", "--runtime-dir", "/e", "--sparkd-socket", "/f", "--observe"});
   EXPECT_EQ(options.cgroup_root, "/a");
   EXPECT_EQ(options.proc_root, "/b");
   EXPECT_EQ(options.sys_root, "/c");
   EXPECT_EQ(options.state_dir, "/d");
   EXPECT_EQ(options.runtime_dir, "/e");
+  EXPECT_EQ(options.sparkd_socket, "/f");
   EXPECT_TRUE(options.observe);
 }
 

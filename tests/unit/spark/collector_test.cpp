@@ -3,8 +3,7 @@
 
 #include "os/proc_files.h"
 #include "spark/shared_now.h"
-#include "tests/unit/spark/fake_driver.h"
-#include "tests/unit/spark/fake_proc.h"
+#include "tests/unit/spark/collector_fixture.h"
 
 #include <algorithm>
 #include <array>
@@ -25,51 +24,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-constexpr double kNow = 1'790'000'060;
-
-class CollectorTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (std::endian::native != std::endian::little)
-      GTEST_SKIP() << "the tables here are of a little-endian host";
-    driver.stages = {{.id = 0, .status = "ACTIVE", .tasks = 2, .list = {{"0"}}}};
-  }
-  void add_driver(int pid = 10) {
-    proc.add(pid, test::client_driver(), "driver.scope");
-    proc.listen(pid, 11, "0100007F:0FC8");
-  }
-  // As another user's process looks without the right to see its descriptors.
-  void add_unseen_driver(int pid, const std::string& cgroup) {
-    proc.add(pid, test::client_driver(), cgroup);
-    proc.listen(pid, 11, "0100007F:0FC8");
-    std::filesystem::remove_all(proc.root() / std::to_string(pid) / "fd");
-  }
-  Collector collector() {
-    const auto get = [this](const std::string& url) -> model::Result<std::string> {
-      ++requests;
-      const bool says_nothing = std::any_of(silent.begin(), silent.end(), [&](const std::string& endpoint) {
-        return url.find(endpoint) != std::string::npos;
-      });
-      clock += says_nothing ? 3 : slow_s;
-      if (failing || says_nothing)
-        return model::fail(model::ErrorKind::transient, "GET " + url + ": took too long");
-      return driver.get(url);
-    };
-    return Collector(proc.root(), get, {}, [this] { return clock; });
-  }
-
-  // Of the driver that standalone_executor() names.
-  static constexpr const char* kDriverAddress = "0100007F:8931";
-
-  test::FakeProc proc;
-  test::FakeDriver driver;
-  bool failing = false;
-  std::vector<std::string> silent;  // endpoints, each with a slash
-  double slow_s = 0;                // for each answer
-  double clock = 5000;              // monotonic, seconds
-  int requests = 0;
-};
 
 TEST_F(CollectorTest, FindsApplicationsAndWhoBelongsToThem) {
   add_driver();
@@ -198,11 +152,11 @@ TEST_F(CollectorTest, WhatADriverSaysReachesTheLogShortAndWithoutControlCharacte
   add_driver();
   driver.properties = {{"spark.eventLog.enabled", "true"},
                        {"spark.eventLog.dir", "hdfs://\x1b[31m" + std::string(3000, 'x')}};
-  Collector collecting(
-      proc.root(), [this](const std::string& url) { return driver.get(url); },
-      [](const std::filesystem::path&) -> model::Result<os::FileDescriptor> {
-        return model::fail(model::ErrorKind::gone, "never asked");
-      });
+  Collector collecting = collector_of(
+      Interviewer([this](const std::string& url) { return driver.get(url); },
+                  [](const ProcessId&, const std::filesystem::path&) -> model::Result<os::FileDescriptor> {
+                    return model::fail(model::ErrorKind::gone, "never asked");
+                  }));
   const Observation found = collecting.collect(kNow);
   ASSERT_THAT(found.problems, SizeIs(1));
   EXPECT_THAT(found.problems[0], HasSubstr("spark.eventLog.dir hdfs://?[31mxxx"));
@@ -263,167 +217,6 @@ TEST_F(CollectorTest, AnotherUsersUnseenDriverLeavesNoDoubtWhoseAnApplicationIs)
   ASSERT_THAT(found.members, SizeIs(2));
   EXPECT_EQ(found.members[0].identity.app, driver.id);
   EXPECT_EQ(found.members[1].identity.app, "");
-}
-
-TEST_F(CollectorTest, ASilentSocketTakesOneTurnAndTheSearchGoesOnBehindIt) {
-  add_driver();
-  proc.listen(10, 12, "0100007F:0001");
-  proc.listen(10, 13, "0100007F:0002");
-  Collector collecting = collector();
-  silent = {"127.0.0.1:1/", "127.0.0.1:2/"};
-  EXPECT_THAT(collecting.collect(kNow).apps, IsEmpty());
-  EXPECT_EQ(requests, 1);
-  EXPECT_TRUE(collecting.goes_on());
-  EXPECT_THAT(collecting.collect(kNow + 1).apps, IsEmpty());
-  EXPECT_EQ(requests, 2);
-  const Observation found = collecting.collect(kNow + 2);
-  EXPECT_THAT(found.apps, SizeIs(1));
-  EXPECT_THAT(found.problems, IsEmpty());
-  EXPECT_FALSE(collecting.goes_on());
-}
-
-TEST_F(CollectorTest, SilentDriversHoldUpNobodyForLongerThanARound) {
-  for (int pid = 100; pid < 140; ++pid) {
-    proc.add(pid, test::client_driver(), "silent.scope");
-    proc.listen(pid, pid, "0100007F:0001");
-  }
-  silent = {"127.0.0.1:1/"};
-  proc.add(200, test::client_driver(), "driver.scope");
-  proc.listen(200, 11, "0100007F:0FC8");
-  Collector collecting = collector();
-  Observation found;
-  int rounds = 0;
-  for (; found.apps.empty() && rounds < 40; ++rounds) {
-    const double begun = clock;
-    found = collecting.collect(kNow + rounds);
-    EXPECT_LE(clock - begun, Collector::kRound_s + Collector::kTurn_s);
-  }
-  EXPECT_LT(rounds, 25) << "everybody gets his turn";
-  for (; rounds < 80; ++rounds) {
-    requests = 0;
-    found = collecting.collect(kNow + rounds);
-    EXPECT_THAT(found.apps, SizeIs(1));
-    EXPECT_GE(requests, 1) << "who answers is asked in every round";
-  }
-}
-
-TEST_F(CollectorTest, DriversThatAnswerSlowlyKeepNobodyFromBeingHeard) {
-  for (int pid = 100; pid < 103; ++pid) {
-    proc.add(pid, test::client_driver(), "silent.scope");
-    proc.listen(pid, pid, "0100007F:0001");
-  }
-  silent = {"127.0.0.1:1/"};
-  add_driver();
-  slow_s = 2.9;
-  Collector collecting = collector();
-  for (int rounds = 0; collecting.goes_on() && rounds < 40; ++rounds) collecting.collect(kNow + rounds);
-  EXPECT_FALSE(collecting.goes_on()) << "each had its turn";
-}
-
-TEST_F(CollectorTest, ADriverThatAnswersSlowlyIsReadBitByBit) {
-  add_driver();
-  driver.stages = {{.id = 0, .status = "COMPLETE", .tasks = 600, .list = std::vector<test::FakeTask>(600)}};
-  slow_s = 2;
-  Collector collecting = collector();
-  Observation found;
-  int rounds = 0;
-  for (; found.apps.empty() && rounds < 20; ++rounds) {
-    requests = 0;
-    found = collecting.collect(kNow + rounds);
-    EXPECT_LE(requests, 6) << "who it is, settings, stages, jobs, what is kept, and a page";
-    EXPECT_THAT(found.problems, IsEmpty());
-  }
-  ASSERT_THAT(found.apps, SizeIs(1));
-  EXPECT_THAT(found.apps[0].stages[0].tasks, SizeIs(600));
-}
-
-// Drivers of several users, each at a port of its own.
-class SeveralDriversTest : public CollectorTest {
- protected:
-  // A driver of `user` whose only stage has so many tasks.
-  void add(int pid, int user, int tasks) {
-    test::FakeDriver& its = drivers[pid];
-    its.id = "app-" + std::to_string(pid);
-    its.stages = {{.id = 0,
-                   .status = "COMPLETE",
-                   .tasks = tasks,
-                   .list = std::vector<test::FakeTask>(static_cast<std::size_t>(tasks))}};
-    proc.add(pid, test::client_driver(), "driver-" + std::to_string(pid) + ".scope");
-    std::array<char, 16> address{};
-    std::snprintf(address.data(), address.size(), "0100007F:%04X", static_cast<unsigned>(pid));
-    proc.listen(pid, pid, address.data());
-    proc.set_user(pid, user);
-  }
-  Collector limited() {
-    return Collector(
-        proc.root(), [this](const std::string& url) { return get(url); }, {}, [this] { return clock; },
-        kMost);
-  }
-  // Until nothing new comes, a while at least.
-  Observation settled(Collector& collecting) {
-    Observation found;
-    for (int i = 0; i < 60; ++i) {
-      found = collecting.collect(now += 2);
-      for (const std::string& problem : found.problems) problems.insert(problem);
-    }
-    return found;
-  }
-  model::Result<std::string> get(const std::string& url) {
-    int pid = 0;
-    std::sscanf(url.c_str(), "http://127.0.0.1:%d", &pid);
-    asked.push_back(pid);
-    return drivers.at(pid).get(url);
-  }
-  static std::vector<std::string> ids(const Observation& found) {
-    std::vector<std::string> ids;
-    for (const auto& app : found.apps) ids.push_back(app.id);
-    return ids;
-  }
-
-  // Two of three drivers with so many tasks fit.
-  static constexpr int kMany = 250;
-  static constexpr std::size_t kMost =
-      kMany * 5 / 2 * (sizeof(RestTask) * 11 / 10 + Driver::kCopies * sizeof(model::SparkTask));
-
-  std::map<int, test::FakeDriver> drivers;
-  std::vector<int> asked;
-  std::set<std::string> problems;
-  double now = kNow;
-};
-
-TEST_F(SeveralDriversTest, ADriverBeyondTheLimitOfAllIsRefusedByName) {
-  for (int pid = 10; pid < 16; ++pid) add(pid, 1000, kMany);
-  Collector collecting = limited();
-  EXPECT_THAT(ids(settled(collecting)), SizeIs(2)) << "as many as fit";
-  EXPECT_THAT(problems, ::testing::Contains(::testing::AllOf(
-                            HasSubstr("Spark driver, pid 1"), HasSubstr("MiB for all drivers"),
-                            HasSubstr("other drivers of user 1000 take"), HasSubstr("asks again later"),
-                            HasSubstr("spark.ui.retainedTasks"))));
-  // It is asked less and less.
-  asked.clear();
-  for (int i = 0; i < 100; ++i) collecting.collect(now += 2);
-  std::map<int, int> times;
-  for (const int pid : asked) ++times[pid];
-  EXPECT_THAT(times, SizeIs(6));
-}
-
-TEST_F(SeveralDriversTest, ManyDriversOfOneUserDoNotKeepOutThoseOfAnother) {
-  for (int pid = 10; pid < 30; ++pid) add(pid, 1000, kMany);
-  Collector collecting = limited();
-  settled(collecting);
-  add(50, 1001, 100);
-  add(51, 1002, 10);
-  const Observation found = settled(collecting);
-  EXPECT_THAT(ids(found), ::testing::IsSupersetOf({"app-50", "app-51"}));
-  EXPECT_THAT(problems, ::testing::Contains(HasSubstr("drivers of other users need that memory")));
-}
-
-TEST_F(SeveralDriversTest, AUserThatHasItAllGivesHalfOfItToTheNext) {
-  for (int pid = 10; pid < 16; ++pid) add(pid, 1000, kMany);
-  Collector collecting = limited();
-  settled(collecting);
-  add(50, 1001, kMany);
-  EXPECT_THAT(ids(settled(collecting)), ::testing::Contains("app-50"));
 }
 
 TEST_F(CollectorTest, ApplicationsTellTheirProgress) {

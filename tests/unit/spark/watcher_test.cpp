@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spark/watcher.h"
 
+#include "spark/sparkd/serve.h"
 #include "tests/patience.h"
 #include "tests/unit/spark/fake_driver.h"
 #include "tests/unit/spark/fake_proc.h"
+#include "tests/unit/spark/helper_process.h"
 #include "tests/unit/spark/http_server.h"
 
 #include <array>
@@ -30,6 +32,7 @@ class WatcherTest : public ::testing::Test {
     proc.add(10, test::client_driver(), "driver.scope");
   }
   test::FakeProc proc;
+  const test::HelperProcess helper{[](int socket) { (void)serve(socket); }};
 };
 
 TEST_F(WatcherTest, HandsBackWhatADriverSaysOverHttp) {
@@ -40,7 +43,7 @@ TEST_F(WatcherTest, HandsBackWhatADriverSaysOverHttp) {
     return body ? test::answer(*body) : test::answer("", "404 Not Found");
   });
   proc.listen(10, 11, kernel_address(server.port()));
-  const Watcher watcher(proc.root(), 0.01);
+  const Watcher watcher(proc.root(), 0.01, helper.path());
   EXPECT_TRUE(
       berth::test::eventually([&] { return watcher.latest() && watcher.latest()->apps.size() == 1; }));
 }
@@ -51,7 +54,7 @@ TEST_F(WatcherTest, ADriverThatSaysNothingHoldsNobodyUp) {
   proc.listen(10, 11, kernel_address(server.port()));
   const auto begin = std::chrono::steady_clock::now();
   {
-    const Watcher watcher(proc.root(), 0.01);
+    const Watcher watcher(proc.root(), 0.01, helper.path());
     ASSERT_NE(watcher.latest(), nullptr);
     EXPECT_EQ(watcher.latest()->members.size(), 1U) << "the process is known at once";
     EXPECT_TRUE(watcher.latest()->apps.empty());

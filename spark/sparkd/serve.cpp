@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spark/sparkd/serve.h"
+
+#include "spark/frames.h"
+#include "spark/interview.h"
+#include "spark/sparkd/http_get.h"
+#include "spark/sparkd/interviewer.h"
+#include "spark/wire.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <unistd.h>
+
+namespace berth::spark {
+
+namespace {
+
+using model::ErrorKind;
+
+constexpr unsigned kLongestRound_s = 30;
+
+// Has berthd open a file.
+model::Result<os::FileDescriptor> opened_by_berthd(int socket, const ProcessId& driver,
+                                                   const std::filesystem::path& path) {
+  if (path.native().size() > wire::Open::kMostPathBytes)
+    return model::fail(ErrorKind::refused, "the path is too long");
+  const wire::Open wanted{.process = driver, .path = path.string()};
+  if (auto sent = wire::send_frame(socket, wire::Type::open, wire::encode(wanted)); !sent)
+    return model::fail(sent.error());
+  auto frame = wire::receive_frame(socket, wire::kMostFrameBytes, {}, true);
+  if (!frame) return model::fail(frame.error());
+  const auto answer = wire::decode_opened(frame->bytes);
+  if (frame->type != wire::Type::opened || !answer || answer->done != static_cast<bool>(frame->file))
+    return model::fail(ErrorKind::invalid_input, "berthd sent no file and no reason");
+  if (!answer->done) return model::fail(answer->kind, answer->message);
+  return std::move(frame->file);
+}
+
+model::Result<void> send_answer(int socket, const Answer& answer) {
+  for (const DriverFacts& facts : answer.drivers) {
+    if (auto sent = wire::send_frame(socket, wire::Type::facts, wire::encode(facts)); !sent) return sent;
+  }
+  return wire::send_frame(socket, wire::Type::done, wire::encode_done(answer.goes_on));
+}
+
+}  // namespace
+
+model::Result<void> serve(int socket) {
+  HttpClient client;
+  Interviewer interviewer([&client](const std::string& url) { return client.get(url); },
+                          [socket](const ProcessId& driver, const std::filesystem::path& path) {
+                            return opened_by_berthd(socket, driver, path);
+                          });
+  for (;;) {
+    const auto frame = wire::receive_frame(socket, wire::kMostFrameBytes);
+    if (!frame && frame.error().kind() == ErrorKind::gone) return {};
+    if (!frame) return model::fail(frame.error());
+    const auto question = wire::decode_question(frame->bytes);
+    if (frame->type != wire::Type::question || !question)
+      return model::fail(ErrorKind::invalid_input, "the other side is not berthd: it sent no question");
+    alarm(kLongestRound_s);
+    auto sent = send_answer(socket, interviewer.ask(*question));
+    if (!sent) return sent.error().kind() == ErrorKind::gone ? model::Result<void>() : sent;
+    alarm(0);
+  }
+}
+
+}  // namespace berth::spark
