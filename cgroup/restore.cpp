@@ -14,12 +14,12 @@ namespace {
 
 // Restores the journal's records.
 model::Result<RestoreReport> restore_recorded(const RestorePaths& paths) {
-  const auto exists = UndoJournal::exists(paths.state_dir);
+  const auto exists = UndoJournal::exists(paths.runtime_dir);
   if (!exists) return model::fail(exists.error());
   if (!*exists) return RestoreReport();
   const auto boot_id = read_boot_id(paths.proc_root);
   if (!boot_id) return model::fail(boot_id.error());
-  const auto journal = UndoJournal::open(paths.state_dir, *boot_id);
+  const auto journal = UndoJournal::open(paths.runtime_dir, *boot_id);
   if (!journal) return model::fail(journal.error());
 
   const std::vector<UndoRecord> records = (*journal)->records();

@@ -10,12 +10,11 @@ namespace berth::cgroup {
 
 // The places where a host keeps the data of a restore.
 struct RestorePaths {
-  std::filesystem::path state_dir = "/var/lib/berth";
   std::filesystem::path cgroup_root;  // the v2 tree
   std::filesystem::path proc_root = "/proc";
   std::filesystem::path sys_root = "/sys";
   std::filesystem::path systemd_run_dir = "/run/systemd";
-  std::filesystem::path runtime_dir = "/run/berth";  // for the lock (cgroup/host_lock.h)
+  std::filesystem::path runtime_dir = "/run/berth";  // the undo journal, and the lock (cgroup/host_lock.h)
 };
 
 // Puts back everything in the undo journal, and the processes of every leaf (cgroup/leaf.h), without a

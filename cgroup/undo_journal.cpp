@@ -64,8 +64,8 @@ struct UndoJournal::State {
 UndoJournal::UndoJournal(std::unique_ptr<State> state) : state_(std::move(state)) {}
 UndoJournal::~UndoJournal() = default;
 
-model::Result<bool> UndoJournal::exists(const std::filesystem::path& state_dir) {
-  const std::filesystem::path file = state_dir / kUndoFile;
+model::Result<bool> UndoJournal::exists(const std::filesystem::path& directory) {
+  const std::filesystem::path file = directory / kUndoFile;
   std::error_code error;
   const bool found = std::filesystem::exists(file, error);
   if (!error) return found;
@@ -74,9 +74,9 @@ model::Result<bool> UndoJournal::exists(const std::filesystem::path& state_dir) 
   return model::fail(failed.kind(), failed.message() + "; run as root");
 }
 
-model::Result<std::unique_ptr<UndoJournal>> UndoJournal::open(const std::filesystem::path& state_dir,
+model::Result<std::unique_ptr<UndoJournal>> UndoJournal::open(const std::filesystem::path& directory,
                                                               const std::string& boot_id) {
-  auto opened = open_undo_file(state_dir, boot_id);
+  auto opened = open_undo_file(directory, boot_id);
   if (!opened) return model::fail(opened.error());
   auto state = std::make_unique<State>();
   os::Database& database = *opened->database;

@@ -31,24 +31,25 @@ struct UndoRecord {
   friend bool operator==(const UndoRecord&, const UndoRecord&) = default;
 };
 
-// Durable record of originals, kept before the first write of each (SQLite in STATE_DIR/undo.db). Records of
-// an earlier boot are void, as cgroups and runtime properties are: opening drops them. One process at a time
-// holds the journal. Reads are answered from memory.
+// Record of originals, kept before the first write of each (SQLite in RUNTIME_DIR/undo.db). It outlives its
+// process. It need not outlive the boot, as cgroups and runtime properties do not: opening drops records of
+// an earlier boot. So it lies in memory (tmpfs), and no write waits for a disk. One process at a time holds
+// the journal. Reads are answered from memory.
 class UndoJournal {
  public:
   // Error where the directory is missing, read-only or full, or another process holds the journal (its pid is
   // named). Error also where the file is damaged or of a later version; the message says how to go on. A
   // damaged file from a former boot is set aside as undo.db.damaged: its records are void anyhow.
-  static model::Result<std::unique_ptr<UndoJournal>> open(const std::filesystem::path& state_dir,
+  static model::Result<std::unique_ptr<UndoJournal>> open(const std::filesystem::path& directory,
                                                           const std::string& boot_id);
-  // True where STATE_DIR holds a journal at all. Error where that cannot be seen, as by a user without access
-  // to it: records may be there.
-  static model::Result<bool> exists(const std::filesystem::path& state_dir);
+  // True where the directory holds a journal at all. Error where that cannot be seen, as by a user without
+  // access to it: records may be there.
+  static model::Result<bool> exists(const std::filesystem::path& directory);
   ~UndoJournal();
 
-  // Durable on return. Keeps original and note of an existing record and replaces the rest. A unit has one
-  // record per attribute, whichever group the unit has: the setting outlives the group. After an error
-  // nothing was recorded.
+  // Safe from an end of this process on return. Keeps original and note of an existing record and replaces
+  // the rest. A unit has one record per attribute, whichever group the unit has: the setting outlives the
+  // group. After an error nothing was recorded.
   model::Result<void> record(const UndoRecord& record);
   // The same for many, in one transaction: all or none.
   model::Result<void> record(std::span<const UndoRecord> records);

@@ -27,16 +27,15 @@ constexpr const char* kSchema =
     "  UNIQUE(path, cgroup_id, attribute));"
     "PRAGMA user_version = 1;";
 
-model::Result<os::LockFile> lock_journal(const std::filesystem::path& state_dir, const std::string& boot_id) {
+model::Result<os::LockFile> lock_journal(const std::filesystem::path& directory, const std::string& boot_id) {
   const auto where = [&] {
-    return fmt::format("state directory {} (StateDirectory= of berthd.service, or --state-dir)",
-                       state_dir.string());
+    return fmt::format("runtime directory {} (RuntimeDirectory= of berthd.service, or --runtime-dir)",
+                       directory.string());
   };
   struct stat status {};
-  if (stat(state_dir.c_str(), &status) != 0) return model::fail(model::Error::from_errno(errno, where()));
+  if (stat(directory.c_str(), &status) != 0) return model::fail(model::Error::from_errno(errno, where()));
   if (!S_ISDIR(status.st_mode)) return model::fail(model::Error::from_errno(ENOTDIR, where()));
-  // After power loss its text tells that a damaged journal is of an earlier boot.
-  return os::take_lock(state_dir / kLock, "undo journal", boot_id, os::Survives::power_loss);
+  return os::take_lock(directory / kLock, "undo journal", boot_id);
 }
 
 model::Result<std::string> single_text(os::Database& database, const char* sql) {
@@ -55,7 +54,7 @@ model::Result<os::Database> open_database(const std::filesystem::path& file, con
   // The lock file keeps others out; EXCLUSIVE spares SQLite the shared memory that a WAL would need
   // otherwise.
   for (const char* pragma :
-       {"PRAGMA locking_mode = EXCLUSIVE", "PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL"}) {
+       {"PRAGMA locking_mode = EXCLUSIVE", "PRAGMA journal_mode = WAL", "PRAGMA synchronous = OFF"}) {
     if (auto done = database.run(pragma); !done) return model::fail(done.error());
   }
   const auto check = single_text(database, "PRAGMA quick_check(1)");
@@ -126,13 +125,13 @@ model::Result<std::map<std::int64_t, UndoRecord>> load_rows(os::Database& databa
 
 }  // namespace
 
-model::Result<OpenUndoFile> open_undo_file(const std::filesystem::path& state_dir,
+model::Result<OpenUndoFile> open_undo_file(const std::filesystem::path& directory,
                                            const std::string& boot_id) {
-  auto lock = lock_journal(state_dir, boot_id);
+  auto lock = lock_journal(directory, boot_id);
   if (!lock) return model::fail(lock.error());
   OpenUndoFile opened;
   opened.lock = std::move(lock->fd);
-  const std::filesystem::path file = state_dir / kUndoFile;
+  const std::filesystem::path file = directory / kUndoFile;
 
   auto database = open_database(file, boot_id);
   auto rows = database ? load_rows(*database) : model::fail(database.error());
@@ -148,7 +147,7 @@ model::Result<OpenUndoFile> open_undo_file(const std::filesystem::path& state_di
                                                         rows.error().message())));
     }
     database = model::fail(model::ErrorKind::io, "closed");
-    const std::filesystem::path aside = state_dir / "undo.db.damaged";
+    const std::filesystem::path aside = directory / "undo.db.damaged";
     std::error_code error;
     std::filesystem::rename(file, aside, error);
     if (error) {

@@ -27,7 +27,7 @@ struct OpenUndoFile {
 };
 
 // Error as UndoJournal::open().
-model::Result<OpenUndoFile> open_undo_file(const std::filesystem::path& state_dir,
+model::Result<OpenUndoFile> open_undo_file(const std::filesystem::path& directory,
                                            const std::string& boot_id);
 
 }  // namespace berth::cgroup

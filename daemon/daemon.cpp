@@ -159,7 +159,7 @@ model::Result<void> Daemon::open_actuators() {
   const Units units = !own_host_       ? Units::directly_in_other_tree
                       : runs_systemd() ? Units::through_systemd
                                        : Units::directly_without_systemd;
-  auto actuators = locked ? Actuators::open(hierarchy_, options_.state_dir, options_.sys_root, units)
+  auto actuators = locked ? Actuators::open(hierarchy_, options_.runtime_dir, options_.sys_root, units)
                           : model::fail(locked.error());
   if (!actuators) {
     journal_problem_ = actuators.error().message();
@@ -263,6 +263,7 @@ void Daemon::tick() {
   take_changes();
   if (actuators_) actuators_->greet_systemd();
   restore_the_rest();
+  decision_log_->go_on();
   decide();
   if (leaves_.is_under_way() && !(enforcer_ && makes_leaves()))
     publish(put_back_leaves("systemd made it after berth had stopped making leaves"));

@@ -366,7 +366,7 @@ void Daemon::reopen_what_failed() {
     if (const auto opened = open_actuators(); !opened)
       os::log_warning("undo journal: {}", opened.error().message());
   }
-  if (decision_log_->problem()) {
+  if (decision_log_->problem() && !decision_log_->is_waiting()) {
     decision_log_ =
         std::make_unique<DecisionLog>(options_.state_dir, settings_.log_retention_s, clock_, boot_id_);
   }

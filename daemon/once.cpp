@@ -121,7 +121,6 @@ ExitStatus run_restore(const Options& options) {
   const auto hierarchy = cgroup::find_hierarchy(options.cgroup_root, options.proc_root);
   if (!hierarchy) return failed(hierarchy.error());
   cgroup::RestorePaths paths;
-  paths.state_dir = options.state_dir;
   paths.cgroup_root = hierarchy->root;
   paths.proc_root = options.proc_root;
   paths.sys_root = options.sys_root;

@@ -57,8 +57,9 @@ std::variant<Options, ExitStatus> parse_options(int argc, const char* const* arg
                 "The cgroup v2 tree; found in mountinfo where not given");
   add_directory("--proc-root", options.proc_root, "In place of /proc");
   add_directory("--sys-root", options.sys_root, "In place of /sys");
-  add_directory("--state-dir", options.state_dir, "Undo journal and decision log");
-  add_directory("--runtime-dir", options.runtime_dir, "Settings made for the run of a workload");
+  add_directory("--state-dir", options.state_dir, "Decision log, and what is learned");
+  add_directory("--runtime-dir", options.runtime_dir,
+                "Undo journal, and settings made for the run of a workload");
   add_path("--sparkd-socket", options.sparkd_socket, "Socket of berth-sparkd, which asks Spark's drivers",
            "FILE");
 

@@ -18,6 +18,12 @@ DirectoryStream stream_of(int directory) {
   return stream;
 }
 
+DirectoryStream stream_of(FileDescriptor directory) {
+  DirectoryStream stream(fdopendir(directory.get()));
+  if (stream) (void)directory.release();
+  return stream;
+}
+
 std::optional<std::vector<std::string>> subdirectories(int directory, std::size_t most) {
   std::vector<std::string> names;
   // Each subdirectory links to its parent. Most cgroups have none, and a list of all their control files

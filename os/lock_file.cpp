@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/lock_file.h"
 
-#include "os/durable.h"
-
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -39,7 +37,7 @@ std::string text_of_holder(std::string_view content) {
 }
 
 model::Result<LockFile> take_lock(const std::filesystem::path& file, std::string_view what,
-                                  std::string_view text, Survives survives) {
+                                  std::string_view text) {
   const auto failed = [&](int number, const char* doing) {
     return model::fail(
         model::Error::from_errno(number, fmt::format("{}: {} {}", what, doing, file.string())));
@@ -62,9 +60,6 @@ model::Result<LockFile> take_lock(const std::filesystem::path& file, std::string
   if (pwrite(lock.fd.get(), holder.data(), holder.size(), 0) != static_cast<ssize_t>(holder.size()) ||
       ftruncate(lock.fd.get(), static_cast<off_t>(holder.size())) != 0) {
     return failed(errno == 0 ? ENOSPC : errno, "writing");
-  }
-  if (survives == Survives::power_loss) {
-    if (auto synced = sync_to_disk(lock.fd.get(), file); !synced) return model::fail(synced.error());
   }
   return lock;
 }

@@ -17,14 +17,11 @@ struct LockFile {
   std::string before;  // the text of the last holder; empty where there was none
 };
 
-// Where the text of a lock file is needed after power loss, it is written to the disk (fsync(2)).
-enum class Survives { process, power_loss };
-
 // Locks the file, and writes "PID TEXT" into it; makes it where it is missing, readable for root alone. Error
 // refused where another process holds it: the message names the file, the process and what to do. `what` is
 // locked, as in "undo journal". Otherwise the system's error, naming the file.
 model::Result<LockFile> take_lock(const std::filesystem::path& file, std::string_view what,
-                                  std::string_view text, Survives survives = Survives::process);
+                                  std::string_view text);
 
 // The second word of a lock file's text, which take_lock() was given.
 std::string text_of_holder(std::string_view content);

@@ -41,12 +41,12 @@ Actuators::Actuators(const cgroup::Hierarchy& hierarchy, const std::filesystem::
 }
 
 model::Result<std::unique_ptr<Actuators>> Actuators::open(const cgroup::Hierarchy& hierarchy,
-                                                          const std::filesystem::path& state_dir,
+                                                          const std::filesystem::path& runtime_dir,
                                                           const std::filesystem::path& sys_root,
                                                           Units units) {
   const auto boot_id = cgroup::read_boot_id(hierarchy.proc_root);
   if (!boot_id) return model::fail(boot_id.error());
-  auto journal = cgroup::UndoJournal::open(state_dir, *boot_id);
+  auto journal = cgroup::UndoJournal::open(runtime_dir, *boot_id);
   if (!journal) return model::fail(journal.error());
 
   std::unique_ptr<cgroup::SystemdOwner> systemd;

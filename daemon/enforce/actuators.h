@@ -26,7 +26,7 @@ class Actuators {
 
   // Error where the journal cannot be opened. systemd need not answer yet.
   static model::Result<std::unique_ptr<Actuators>> open(const cgroup::Hierarchy& hierarchy,
-                                                        const std::filesystem::path& state_dir,
+                                                        const std::filesystem::path& runtime_dir,
                                                         const std::filesystem::path& sys_root, Units units);
 
   cgroup::Writer& writer() { return writer_; }

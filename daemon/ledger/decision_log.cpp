@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/ledger/decision_log.h"
 
+#include "os/sqlite.h"
+
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <utility>
+
+#include <fmt/core.h>
 
 namespace berth::daemon {
 
 namespace {
 
 constexpr double kPruneInterval_s = 600;
+constexpr os::Worker::Patience kLastPatience{2000};
 
 constexpr const char* kSchema = R"(
   PRAGMA journal_mode = WAL;
@@ -45,39 +51,63 @@ LogEntry entry_of(const os::Database::Statement& row) {
   return entry;
 }
 
+// The times that a job needs, as the caller's clock shows them.
+struct Moment {
+  double now = 0;
+  double since_boot_s = 0;
+  double wall_ahead_s = 0;
+  double retention_s = 0;
+};
+
 }  // namespace
 
-DecisionLog::DecisionLog(const std::filesystem::path& state_dir, double retention_s, os::Clock clock,
-                         const std::string& boot_id)
-    : file_(state_dir / "decisions.db"),
-      retention_s_(retention_s),
-      clock_(std::move(clock)),
-      pruned_at_(clock_.now()) {
-  auto opened = os::Database::open(file_, "decision log");
-  if (!opened) {
-    problem_ = opened.error().message();
-    return;
-  }
-  database_ = std::make_unique<os::Database>(*std::move(opened));
-  const auto made = prepare(boot_id);
-  if (made) return;
-  database_.reset();
-  problem_ = made.error().message();
+// The file. Its calls wait for the disk.
+class DecisionLog::Store {
+ public:
+  static model::Result<std::shared_ptr<Store>> open(const std::filesystem::path& file,
+                                                    const std::string& boot_id, double now);
+
+  model::Result<void> write(const std::vector<LogEntry>& entries, const Moment& moment);
+  // Newest first: of one decision, or of all where it is empty.
+  std::vector<LogEntry> read(const std::string& decision, std::size_t limit);
+
+  // Of the last write.
+  model::Result<void> outcome;
+
+ private:
+  Store(os::Database database, double now) : database_(std::move(database)), pruned_at_(now) {}
+  model::Result<void> prepare(const std::string& boot_id);
+  model::Result<void> insert(const std::vector<LogEntry>& entries, const Moment& moment);
+  model::Result<void> prune(const Moment& moment);
+
+  os::Database database_;
+  double pruned_at_;
+  std::int64_t boot_ = 0;  // its number in the table of boots; 0: not known
+};
+
+model::Result<std::shared_ptr<DecisionLog::Store>> DecisionLog::Store::open(const std::filesystem::path& file,
+                                                                            const std::string& boot_id,
+                                                                            double now) {
+  auto opened = os::Database::open(file, "decision log");
+  if (!opened) return model::fail(opened.error());
+  std::shared_ptr<Store> store(new Store(*std::move(opened), now));
+  if (const auto made = store->prepare(boot_id); !made) return model::fail(made.error());
+  return store;
 }
 
 // Makes the tables as far as they are missing, and gives the boot a number.
-model::Result<void> DecisionLog::prepare(const std::string& boot_id) {
-  if (auto made = database_->run(kSchema, "creating the tables"); !made) return made;
-  if (!database_->prepare("SELECT boot, since_boot_s FROM decisions")) {
-    if (auto added = database_->run(kBootColumns, "adding columns"); !added) return added;
+model::Result<void> DecisionLog::Store::prepare(const std::string& boot_id) {
+  if (auto made = database_.run(kSchema, "creating the tables"); !made) return made;
+  if (!database_.prepare("SELECT boot, since_boot_s FROM decisions")) {
+    if (auto added = database_.run(kBootColumns, "adding columns"); !added) return added;
   }
-  if (auto made = database_->run(kBootIndex, "creating an index"); !made) return made;
+  if (auto made = database_.run(kBootIndex, "creating an index"); !made) return made;
   if (boot_id.empty()) return {};
-  auto insert = database_->prepare("INSERT OR IGNORE INTO boots (id) VALUES (?)");
+  auto insert = database_.prepare("INSERT OR IGNORE INTO boots (id) VALUES (?)");
   if (!insert) return model::fail(insert.error());
   insert->bind(1, boot_id);
   if (const auto inserted = insert->step(); !inserted) return model::fail(inserted.error());
-  auto select = database_->prepare("SELECT number FROM boots WHERE id = ?");
+  auto select = database_.prepare("SELECT number FROM boots WHERE id = ?");
   if (!select) return model::fail(select.error());
   select->bind(1, boot_id);
   const auto found = select->step();
@@ -86,26 +116,13 @@ model::Result<void> DecisionLog::prepare(const std::string& boot_id) {
   return {};
 }
 
-void DecisionLog::append(const std::vector<LogEntry>& entries) {
-  if (entries.empty()) return;
-  const auto kept = static_cast<std::ptrdiff_t>(std::min(entries.size(), kMaxInMemory));
-  for (auto entry = entries.end() - kept; entry != entries.end(); ++entry) recent_.push_front(*entry);
-  if (recent_.size() > kMaxInMemory) recent_.resize(kMaxInMemory);
-  if (!database_) return;
-
-  auto stored = store(entries);
-  if (stored && clock_.now() - pruned_at_ >= kPruneInterval_s) stored = prune();
-  problem_ = stored ? std::nullopt : std::optional(stored.error().message());
-}
-
-model::Result<void> DecisionLog::store(const std::vector<LogEntry>& entries) {
-  auto transaction = os::Transaction::begin(*database_);
+model::Result<void> DecisionLog::Store::insert(const std::vector<LogEntry>& entries, const Moment& moment) {
+  auto transaction = os::Transaction::begin(database_);
   if (!transaction) return model::fail(transaction.error());
-  auto insert = database_->prepare(
+  auto insert = database_.prepare(
       "INSERT INTO decisions (time, decision, mode, kind, workload, attribute, old, new, policy, reason, "
       "result, error, boot, since_boot_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   if (!insert) return model::fail(insert.error());
-  const double since_boot_s = clock_.since_boot(clock_.now());
   for (const auto& entry : entries) {
     insert->bind(1, entry.time);
     int column = 2;
@@ -120,67 +137,134 @@ model::Result<void> DecisionLog::store(const std::vector<LogEntry>& entries) {
       insert->bind_null(column++);
     }
     insert->bind(column++, boot_);
-    insert->bind(column, since_boot_s);
+    insert->bind(column, moment.since_boot_s);
     if (const auto inserted = insert->step(); !inserted) return model::fail(inserted.error());
   }
   return transaction->commit();
 }
 
-model::Result<void> DecisionLog::prune() {
-  const double now = clock_.now();
+model::Result<void> DecisionLog::Store::prune(const Moment& moment) {
   // Without the boot's id, all entries count as those of earlier boots.
   const std::int64_t boot = boot_ > 0 ? boot_ : -1;
-  auto of_this_boot = database_->prepare("DELETE FROM decisions WHERE boot = ? AND since_boot_s < ?");
+  auto of_this_boot = database_.prepare("DELETE FROM decisions WHERE boot = ? AND since_boot_s < ?");
   if (!of_this_boot) return model::fail(of_this_boot.error());
   of_this_boot->bind(1, boot);
-  of_this_boot->bind(2, clock_.since_boot(now) - retention_s_);
+  of_this_boot->bind(2, moment.since_boot_s - moment.retention_s);
   if (const auto pruned = of_this_boot->step(); !pruned) return model::fail(pruned.error());
-  auto of_others = database_->prepare("DELETE FROM decisions WHERE time < ? AND boot != ?");
+  auto of_others = database_.prepare("DELETE FROM decisions WHERE time < ? AND boot != ?");
   if (!of_others) return model::fail(of_others.error());
-  of_others->bind(1, now + clock_.wall_ahead_s() - retention_s_);
+  of_others->bind(1, moment.now + moment.wall_ahead_s - moment.retention_s);
   of_others->bind(2, boot);
   if (const auto pruned = of_others->step(); !pruned) return model::fail(pruned.error());
-  auto by_number =
-      database_->prepare("DELETE FROM decisions WHERE id <= (SELECT max(id) FROM decisions) - ?");
+  auto by_number = database_.prepare("DELETE FROM decisions WHERE id <= (SELECT max(id) FROM decisions) - ?");
   if (!by_number) return model::fail(by_number.error());
   by_number->bind(1, static_cast<std::int64_t>(kMaxEntries));
   if (const auto pruned = by_number->step(); !pruned) return model::fail(pruned.error());
-  pruned_at_ = now;
+  pruned_at_ = moment.now;
   return {};
 }
 
-std::vector<LogEntry> DecisionLog::newest(std::size_t limit) const {
-  if (limit == 0 || limit > kMaxAnswer) limit = kMaxAnswer;
+model::Result<void> DecisionLog::Store::write(const std::vector<LogEntry>& entries, const Moment& moment) {
+  outcome = insert(entries, moment);
+  if (outcome && moment.now - pruned_at_ >= kPruneInterval_s) outcome = prune(moment);
+  return outcome;
+}
+
+std::vector<LogEntry> DecisionLog::Store::read(const std::string& decision, std::size_t limit) {
   std::vector<LogEntry> entries;
-  if (!database_ || problem_ || limit <= recent_.size()) {
-    const auto count = static_cast<std::ptrdiff_t>(std::min(limit, recent_.size()));
-    entries.assign(recent_.begin(), recent_.begin() + count);
-    return entries;
-  }
-  auto select = database_->prepare(
+  const std::string sql = fmt::format(
       "SELECT time, decision, mode, kind, workload, attribute, old, new, policy, reason, result, error "
-      "FROM decisions ORDER BY id DESC LIMIT ?");
+      "FROM decisions {} ORDER BY id DESC LIMIT ?1",
+      decision.empty() ? "" : "WHERE decision = ?2");
+  auto select = database_.prepare(sql.c_str());
   if (!select) return entries;
   select->bind(1, static_cast<std::int64_t>(limit));
+  if (!decision.empty()) select->bind(2, decision);
   while (select->step().value_or(false)) entries.push_back(entry_of(*select));
   return entries;
 }
 
-std::vector<LogEntry> DecisionLog::of_decision(const std::string& decision) const {
-  std::vector<LogEntry> entries;
-  if (decision.empty()) return entries;
-  if (!database_ || problem_) {
-    std::copy_if(recent_.begin(), recent_.end(), std::back_inserter(entries),
-                 [&decision](const LogEntry& entry) { return entry.decision == decision; });
-    return entries;
+DecisionLog::DecisionLog(const std::filesystem::path& state_dir, double retention_s, os::Clock clock,
+                         const std::string& boot_id)
+    : file_(state_dir / "decisions.db"), retention_s_(retention_s), clock_(std::move(clock)) {
+  auto opened = Store::open(file_, boot_id, clock_.now());
+  if (opened) {
+    store_ = *std::move(opened);
+  } else {
+    problem_ = opened.error().message();
   }
-  auto select = database_->prepare(
-      "SELECT time, decision, mode, kind, workload, attribute, old, new, policy, reason, result, error "
-      "FROM decisions WHERE decision = ? ORDER BY id DESC LIMIT ?");
-  if (!select) return entries;
-  select->bind(1, decision);
-  select->bind(2, static_cast<std::int64_t>(kMaxInMemory));
-  while (select->step().value_or(false)) entries.push_back(entry_of(*select));
+}
+
+DecisionLog::~DecisionLog() {
+  if (!store_) return;
+  worker_.wait_again();
+  if (is_waiting()) (void)worker_.run([] { return true; }, kLastPatience);
+  write(kLastPatience);
+  // The file is closed by the thread, too: that may write.
+  const auto close = [store = std::exchange(store_, nullptr)]() mutable {
+    store.reset();
+    return true;
+  };
+  (void)worker_.run(close, kLastPatience);
+}
+
+void DecisionLog::append(const std::vector<LogEntry>& entries) {
+  if (entries.empty()) return;
+  const auto kept = static_cast<std::ptrdiff_t>(std::min(entries.size(), kMaxInMemory));
+  for (auto entry = entries.end() - kept; entry != entries.end(); ++entry) recent_.push_front(*entry);
+  if (recent_.size() > kMaxInMemory) recent_.resize(kMaxInMemory);
+  if (!store_) return;
+  waiting_.insert(waiting_.end(), entries.begin(), entries.end());
+  write(kPatience);
+  if (waiting_.size() > kMaxWaiting) {
+    waiting_.erase(waiting_.begin(), waiting_.end() - static_cast<std::ptrdiff_t>(kMaxWaiting));
+  }
+}
+
+void DecisionLog::write(os::Worker::Patience patience) {
+  if (!store_ || is_waiting()) return;
+  if (std::exchange(late_, false)) {
+    const auto& outcome = store_->outcome;
+    problem_ = outcome ? std::nullopt : std::optional(outcome.error().message());
+  }
+  if (waiting_.empty()) return;
+  const double now = clock_.now();
+  const auto done =
+      worker_.run([store = store_, entries = std::exchange(waiting_, {}),
+                   moment = Moment{.now = now,
+                                   .since_boot_s = clock_.since_boot(now),
+                                   .wall_ahead_s = clock_.wall_ahead_s(),
+                                   .retention_s = retention_s_}] { return store->write(entries, moment); },
+                  patience);
+  if (!done) return took_too_long();
+  problem_ = *done ? std::nullopt : std::optional(done->error().message());
+}
+
+void DecisionLog::took_too_long() {
+  late_ = true;
+  problem_ = fmt::format("decision log {}: the disk does not answer; entries wait in memory", file_.string());
+}
+
+std::optional<std::vector<LogEntry>> DecisionLog::ask(const std::string& decision, std::size_t limit) const {
+  if (!store_ || problem_) return std::nullopt;
+  return worker_.run([store = store_, decision, limit] { return store->read(decision, limit); }, kPatience);
+}
+
+std::vector<LogEntry> DecisionLog::newest(std::size_t limit) const {
+  if (limit == 0 || limit > kMaxAnswer) limit = kMaxAnswer;
+  if (limit > recent_.size()) {
+    if (auto entries = ask("", limit)) return *std::move(entries);
+  }
+  const auto count = static_cast<std::ptrdiff_t>(std::min(limit, recent_.size()));
+  return {recent_.begin(), recent_.begin() + count};
+}
+
+std::vector<LogEntry> DecisionLog::of_decision(const std::string& decision) const {
+  if (decision.empty()) return {};
+  if (auto entries = ask(decision, kMaxInMemory)) return *std::move(entries);
+  std::vector<LogEntry> entries;
+  std::copy_if(recent_.begin(), recent_.end(), std::back_inserter(entries),
+               [&decision](const LogEntry& entry) { return entry.decision == decision; });
   return entries;
 }
 

@@ -129,9 +129,9 @@ std::filesystem::path EventLogFile::part_path(std::uint64_t part) const {
 // So the last new compacted file is the next part, else the first plain one that is left. A compacted file
 // that the driver's user cannot have written is skipped.
 model::Result<bool> EventLogFile::find_part(std::optional<std::uint64_t> after) {
-  const auto directory = open_own(place_.directory / ("eventlog_v2_" + place_.name), S_IFDIR);
+  auto directory = open_own(place_.directory / ("eventlog_v2_" + place_.name), S_IFDIR);
   if (!directory) return model::fail(directory.error());
-  const os::DirectoryStream list = os::stream_of(directory->get());
+  const os::DirectoryStream list = os::stream_of(*std::move(directory));
   if (!list) return model::fail(model::Error::from_errno(errno, "listing its directory"));
   std::optional<Part> compact;
   std::vector<Part> plain;

@@ -17,6 +17,8 @@ GROUPS = '[[workload]]\nmatch = "berthtest/*"\nclass = "best-effort"\n'
 WATCHDOG = "[Service]\nWatchdogSec=6\n"
 LONG_s = 15
 UNIT, WORKLOAD = "berth-test-ls1.service", "system.slice/berth-test-ls1.service"
+LATE = "berth-test-ls2.service"
+IMAGE = "/run/berth-test-disk.img"
 GENERATOR, FROZEN = "/run/systemd/system-generators/berth-test-slow", "/run/berth-test-frozen"
 ASK_SYSTEMD = "busctl --timeout=1 get-property org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager Version"
 
@@ -98,6 +100,42 @@ def test_polkit_that_does_not_answer_stops_no_tick(berth: Berth) -> None:
         berth.guest.run(f"setsid berthctl set {WORKLOAD} vcpus=1 </dev/null >/dev/null 2>&1 &", user="tester")
         wait_long(berth)
         assert berth.pid() == pid
+
+
+@contextmanager
+def disk_for_state(berth: Berth) -> Iterator[None]:
+    """A file system of its own below berthd's state directory."""
+    berth.guest.run(
+        f"truncate -s 64M {IMAGE} && mkfs.ext4 -q {IMAGE} && mkdir -p /var/lib/berth && mount -o loop {IMAGE} /var/lib/berth"
+    )
+    try:
+        yield
+    finally:
+        berth.stop()
+        berth.guest.run(f"umount /var/lib/berth && rm {IMAGE}")
+
+
+def test_a_disk_that_does_not_answer_stops_neither_ticks_nor_changes(berth: Berth) -> None:
+    with disk_for_state(berth):
+        pid = start(berth)
+        berth.guest.run("fsfreeze -f /var/lib/berth")
+        try:
+            berth.start_unit(LATE)
+            berth.wait_pinned(LATE)
+            start_in_group(berth, "victim", "sleep infinity")
+            wait_listed(berth, "berthtest/victim")
+            berth.guest.run("berthctl evict --yes berthtest/victim")
+            wait_ended(berth, "berthtest/victim")
+            wait_long(berth)
+            (log,) = [c for c in berth.json("status")["capabilities"] if c["name"] == "decision-log"]
+            assert not log["available"] and "the disk does not answer" in log["detail"]
+            assert berth.pid() == pid
+        finally:
+            berth.guest.run("fsfreeze -u /var/lib/berth")
+        count = "python3 -c 'import sqlite3; print(sqlite3.connect(\"/var/lib/berth/decisions.db\").execute(\"select count(*) from decisions where workload like ?\", [\"%victim\"]).fetchone()[0])'"
+        berth.guest.poll(lambda: int(berth.guest.run(count).stdout) >= 2, 120, what="the entries that waited to be on the disk")
+        (log,) = [c for c in berth.json("status")["capabilities"] if c["name"] == "decision-log"]
+        assert log["available"]
 
 
 def test_units_are_changed_through_a_systemd_that_comes_late(berth: Berth) -> None:

@@ -141,18 +141,18 @@ def test_after_a_power_failure_old_records_are_void(berth: Berth, pinned: dict[s
     assert berth.json("status")["undo_records"] == 0
 
 
-def test_a_full_state_directory_means_observe(berth: Berth) -> None:
+def test_a_full_runtime_directory_means_observe(berth: Berth) -> None:
     berth.start_units({LS: LIGHT, BE: LIGHT})
-    berth.guest.run("mkdir -p /var/lib/berth && mount -t tmpfs -o size=4k tmpfs /var/lib/berth")
-    berth.guest.run("head -c 1M /dev/zero > /var/lib/berth/filler 2>/dev/null; chmod 0600 /var/lib/berth/filler", check=False)
+    berth.guest.run("mkdir -p /run/berth && mount -t tmpfs -o size=4k tmpfs /run/berth")
+    berth.guest.run("head -c 1M /dev/zero > /run/berth/filler 2>/dev/null; chmod 0600 /run/berth/filler", check=False)
     try:
         berth.start("enforce")
         berth.wait_for(LS, BE)
         status = berth.json("status")
         assert status["mode"] == "observe"
         (journal,) = [c for c in status["capabilities"] if c["name"] == "undo-journal"]
-        assert not journal["available"] and "/var/lib/berth" in journal["detail"]
+        assert not journal["available"] and "/run/berth" in journal["detail"]
         assert berth.cpuset(LS) == berth.cpuset(BE) == ""
     finally:
         berth.stop()
-        berth.guest.run("umount /var/lib/berth")
+        berth.guest.run("umount /run/berth")

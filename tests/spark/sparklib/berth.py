@@ -41,7 +41,7 @@ def own_dirs(directory: Path) -> list[str]:
 
 def berthd_once(build: Path, directory: Path) -> dict:
     """The plan of `berthd --once --json`; an AssertionError where it does not end well, or soon."""
-    sparkd = Sparkd(build, directory)
+    sparkd = Sparkd(build)
     command = [
         *[str(build / "daemon" / "berthd"), "--once", "--json", "--config", str(config_file(directory)), *own_dirs(directory)],
         *["--sparkd-socket", str(sparkd.path)],
@@ -77,7 +77,7 @@ class Berthd:
             ["dbus-daemon", "--config-file", str(directory / "bus.conf"), "--nofork", "--nopidfile"], stderr=subprocess.DEVNULL
         )
         until("the bus listens", bus.exists, every=0.02)
-        self.sparkd = Sparkd(build, directory)
+        self.sparkd = Sparkd(build)
         notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         notify.bind(str(directory / "notify"))
         notify.settimeout(PATIENCE_S)

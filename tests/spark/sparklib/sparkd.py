@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 import subprocess
@@ -17,18 +16,18 @@ NOBODY = 65534
 class Sparkd:
     """Listens at `path` until it is stopped."""
 
-    def __init__(self, build: Path, directory: Path) -> None:
-        self.path = directory / "sparkd.socket"
+    def __init__(self, build: Path) -> None:
         # Where every user may run it, whoever owns the build directory.
         self.place = Path(tempfile.mkdtemp(prefix="berth-sparkd-", dir="/tmp"))
         self.place.chmod(0o755)
+        self.path = self.place / "socket"
         self.program = self.place / "berth-sparkd"
         shutil.copy(build / "spark" / "sparkd" / "berth-sparkd", self.program)
         self.listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.listening.bind(str(self.path))
         self.listening.listen()
         self.processes: list[subprocess.Popen] = []
-        self.thread = threading.Thread(target=self.serve)
+        self.thread = threading.Thread(target=self.serve, daemon=True)
         self.thread.start()
 
     def serve(self) -> None:
@@ -46,7 +45,7 @@ class Sparkd:
         """Ends the processes that their connections did not end; an AssertionError where one failed."""
         self.listening.shutdown(socket.SHUT_RDWR)
         self.listening.close()
-        self.thread.join()
+        self.thread.join(timeout=60)
         try:
             for process in self.processes:
                 assert process.wait(timeout=60) == 0, f"berth-sparkd: {process.returncode}"
@@ -56,4 +55,3 @@ class Sparkd:
                     process.kill()
                     process.wait()
             shutil.rmtree(self.place)
-            os.unlink(self.path)

@@ -433,7 +433,7 @@ TEST_F(SystemdOwnerTest, HostIsRestoredWithoutADaemon) {
   ASSERT_TRUE(writer().set(web(), cpus("2")));
   journal.reset();
   RestorePaths paths;
-  paths.state_dir = paths.runtime_dir = state.path();
+  paths.runtime_dir = state.path();
   paths.cgroup_root = tree.root();
   paths.proc_root = proc.path();
   paths.systemd_run_dir = run.path();

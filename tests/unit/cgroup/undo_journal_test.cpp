@@ -59,7 +59,7 @@ TEST_F(UndoJournalTest, IsNotSaidToBeMissingWhereItCannotBeSeen) {
   EXPECT_THAT(unseen.error().message(), HasSubstr("cannot look at " + (loop / "undo.db").string()));
 }
 
-TEST_F(UndoJournalTest, WhoMayNotEnterTheStateDirectoryIsToldToBeRoot) {
+TEST_F(UndoJournalTest, WhoMayNotEnterItsDirectoryIsToldToBeRoot) {
   if (geteuid() != 0) GTEST_SKIP() << "another user's directory needs root";
   open();
   std::filesystem::permissions(state.path(), std::filesystem::perms::owner_all);
@@ -67,7 +67,7 @@ TEST_F(UndoJournalTest, WhoMayNotEnterTheStateDirectoryIsToldToBeRoot) {
   ASSERT_EQ(seteuid(kNobody), 0);
   const auto unseen = UndoJournal::exists(state.path());
   RestorePaths paths;
-  paths.state_dir = state.path();
+  paths.runtime_dir = state.path();
   const auto restored = restore_host(paths);
   ASSERT_EQ(seteuid(0), 0);
   ASSERT_FALSE(unseen);

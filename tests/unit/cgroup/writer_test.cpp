@@ -314,7 +314,7 @@ TEST_F(WriterTest, HostIsRestoredWithoutADaemon) {
   tree.make("a", "0-7");
   ASSERT_TRUE(writer().set(tree.found("a"), cpus("2")));
   RestorePaths paths;
-  paths.state_dir = paths.runtime_dir = state.path();
+  paths.runtime_dir = state.path();
   paths.cgroup_root = tree.root();
   paths.proc_root = proc.path();
   const auto refused = restore_host(paths);
@@ -332,7 +332,7 @@ TEST_F(WriterTest, LeavesArePutBackUnlessARunningDaemonKeepsThem) {
   const ScratchDirectory proc;
   put_file(proc.path() / "sys/kernel/random/boot_id", "boot\n");
   RestorePaths paths;
-  paths.state_dir = paths.runtime_dir = state.path();
+  paths.runtime_dir = state.path();
   paths.cgroup_root = tree.root();
   paths.proc_root = proc.path();
   const auto leaf = tree.root() / "worker.berth-executor-7-70";
@@ -351,13 +351,11 @@ TEST_F(WriterTest, LeavesArePutBackUnlessARunningDaemonKeepsThem) {
   EXPECT_FALSE(std::filesystem::exists(leaf));
 }
 
-// A journal elsewhere is not held, but the host is.
-TEST_F(WriterTest, ARestoreWithOtherDirectoriesIsRefusedBesideARunningDaemon) {
+// Where the daemon could not open its journal, too.
+TEST_F(WriterTest, ARestoreIsRefusedBesideADaemonThatHasTheHostsLockAlone) {
   const ScratchDirectory proc;
-  const ScratchDirectory elsewhere;
   put_file(proc.path() / "sys/kernel/random/boot_id", "boot\n");
   RestorePaths paths;
-  paths.state_dir = elsewhere.path();
   paths.runtime_dir = state.path();
   paths.cgroup_root = tree.root();
   paths.proc_root = proc.path();
@@ -379,13 +377,12 @@ TEST_F(WriterTest, ARestoreWithOtherDirectoriesIsRefusedBesideARunningDaemon) {
 TEST_F(WriterTest, HostThatWasNeverChangedIsLeftUntouched) {
   const ScratchDirectory empty;
   RestorePaths paths;
-  paths.state_dir = empty.path();
-  paths.runtime_dir = state.path();
+  paths.runtime_dir = empty.path();
   paths.cgroup_root = tree.root();
   const auto report = restore_host(paths);
   ASSERT_TRUE(report);
   EXPECT_THAT(report->restored, IsEmpty());
-  EXPECT_TRUE(std::filesystem::is_empty(empty.path())) << "no journal is made by looking for one";
+  EXPECT_FALSE(std::filesystem::exists(empty.path() / "undo.db")) << "none is made by looking for one";
 }
 
 }  // namespace

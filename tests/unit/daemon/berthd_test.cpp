@@ -315,14 +315,14 @@ TEST_F(Berthd, ASignalWhileTheBusIsSilentEndsIt) {
   EXPECT_EQ(pins(), originals);
 }
 
-TEST_F(Berthd, AReadOnlyStateDirectoryMeansObserve) {
+TEST_F(Berthd, AReadOnlyRuntimeDirectoryMeansObserve) {
   load_node("enforce");
   // A mount of its own, which root's rights do not override; gone with the namespace of the test's child.
   const pid_t child = fork();
   if (child == 0) {
-    const std::string state = node.state_dir();
+    const std::string directory = node.runtime_dir();
     if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-        mount("tmpfs", state.c_str(), "tmpfs", MS_RDONLY, nullptr) != 0) {
+        mount("tmpfs", directory.c_str(), "tmpfs", MS_RDONLY, nullptr) != 0) {
       _exit(100);
     }
     int result = 1;
@@ -332,7 +332,7 @@ TEST_F(Berthd, AReadOnlyStateDirectoryMeansObserve) {
       const auto said = berthd.errors();
       berthd.signal(SIGTERM);
       if (ready.find("STATUS=observe") != std::string::npos &&
-          said.find("undo journal") != std::string::npos && said.find(state) != std::string::npos &&
+          said.find("undo journal") != std::string::npos && said.find(directory) != std::string::npos &&
           berthd.wait() == 0) {
         result = 0;
       }

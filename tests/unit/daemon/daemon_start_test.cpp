@@ -28,9 +28,10 @@ TEST_F(DaemonTest, ObserveOptionHoldsAgainstTheConfiguration) {
   EXPECT_EQ((*started)->mode(), "observe");
 }
 
-TEST_F(DaemonTest, WithoutAStateDirectoryItObserves) {
+TEST_F(DaemonTest, WithoutAnUndoJournalItObserves) {
   load_node();
-  std::filesystem::remove_all(node.state_dir());
+  const auto in_the_way = node.runtime_dir() / "undo.db";
+  std::filesystem::create_directory(in_the_way);
   configure("mode = \"enforce\"\n");
   start();
   const auto before = node.tree_bytes();
@@ -38,19 +39,30 @@ TEST_F(DaemonTest, WithoutAStateDirectoryItObserves) {
   EXPECT_EQ(daemon->mode(), "observe");
   EXPECT_EQ(node.tree_bytes(), before);
   EXPECT_EQ(capability("undo-journal")["available"], false);
-  EXPECT_NE(capability("undo-journal")["detail"].get<std::string>().find(node.state_dir().string()),
+  EXPECT_NE(capability("undo-journal")["detail"].get<std::string>().find(in_the_way.string()),
             std::string::npos)
       << capability("undo-journal");
-  EXPECT_EQ(capability("decision-log")["available"], false);
   const auto set = daemon->set_mode("enforce");
   ASSERT_FALSE(set);
   EXPECT_EQ(set.error().kind(), model::ErrorKind::unavailable);
 
-  std::filesystem::create_directories(node.state_dir());
+  std::filesystem::remove(in_the_way);
   ASSERT_TRUE(daemon->reload());
   EXPECT_EQ(capability("undo-journal")["available"], true);
-  EXPECT_EQ(capability("decision-log")["available"], true);
   EXPECT_TRUE(daemon->set_mode("enforce"));
+}
+
+TEST_F(DaemonTest, WithoutAStateDirectoryItEnforcesAndSaysWhatItLacks) {
+  load_node();
+  std::filesystem::remove_all(node.state_dir());
+  configure("mode = \"enforce\"\n");
+  start();
+  tick();
+  EXPECT_EQ(daemon->mode(), "enforce");
+  EXPECT_EQ(capability("decision-log")["available"], false);
+  std::filesystem::create_directories(node.state_dir());
+  ASSERT_TRUE(daemon->reload());
+  EXPECT_EQ(capability("decision-log")["available"], true);
 }
 
 TEST_F(DaemonTest, AStateDirectoryThatIsAFileIsSaid) {
@@ -60,8 +72,7 @@ TEST_F(DaemonTest, AStateDirectoryThatIsAFileIsSaid) {
   configure("mode = \"enforce\"\n");
   start();
   tick();
-  EXPECT_EQ(daemon->mode(), "observe");
-  EXPECT_EQ(capability("undo-journal")["available"], false);
+  EXPECT_EQ(capability("decision-log")["available"], false);
 }
 
 TEST_F(DaemonTest, WithoutACpusetControllerItObserves) {

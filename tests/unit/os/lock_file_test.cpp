@@ -48,8 +48,7 @@ TEST_F(LockFileTest, OneHolderAtATimeWhoseProcessIsNamed) {
 }
 
 TEST_F(LockFileTest, ItsTextOutlivesTheHolder) {
-  for (const Survives survives : {Survives::process, Survives::power_loss})
-    ASSERT_TRUE(take_lock(file(), "it", "a-long-boot-id", survives));
+  ASSERT_TRUE(take_lock(file(), "it", "a-long-boot-id"));
   EXPECT_EQ(content(), fmt::format("{} a-long-boot-id", getpid()));
   const auto next = take_lock(file(), "it", "b");
   ASSERT_TRUE(next);
