@@ -354,15 +354,16 @@ TEST_F(WriterTest, LeavesArePutBackUnlessARunningDaemonKeepsThem) {
 // Where the daemon could not open its journal, too.
 TEST_F(WriterTest, ARestoreIsRefusedBesideADaemonThatHasTheHostsLockAlone) {
   const ScratchDirectory proc;
+  const ScratchDirectory runtime;
   put_file(proc.path() / "sys/kernel/random/boot_id", "boot\n");
   RestorePaths paths;
-  paths.runtime_dir = state.path();
+  paths.runtime_dir = runtime.path();
   paths.cgroup_root = tree.root();
   paths.proc_root = proc.path();
   const auto leaf = tree.root() / "worker.berth-executor-7-70";
   std::filesystem::create_directory(leaf);
   {
-    const auto daemon = lock_host(tree.root(), state.path());
+    const auto daemon = lock_host(tree.root(), runtime.path());
     ASSERT_TRUE(daemon) << daemon.error().message();
     const auto refused = restore_host(paths);
     ASSERT_FALSE(refused);
