@@ -189,7 +189,7 @@ def test_progress_that_jumps_back_is_not_judged(load: Berth) -> None:
     load.start_unit(JOB)
     for fraction in (0.2, 0.4, 0.3, 0.5):
         report(load, fraction)
-        load.guest.poll(lambda: load.workloads()[f"system.slice/{JOB}"].get("progress") == fraction, 30, what=f"the report {fraction}")
+        load.guest.poll(lambda: load.workloads().get(f"system.slice/{JOB}", {}).get("progress") == fraction, 30, what=f"the report {fraction}")
     judged = load.guest.poll(lambda: task(load), 30, what="the task")
     assert judged["straggler"] is False
     assert judged["reason"]
