@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""berthd is killed at random moments while its policies write: pins, quotas, memory limits and executors' scopes all go back.
+
+BERTH_CHAOS_KILLS makes it longer; 500 are for a machine with time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from berth import Berth, run_command
+from evictions import start_in_group
+from test_leaf import start_worker
+from test_straggler import FILLER, GREEDY, IDLER, JOB, PROGRESS, RULES, STALLED, STALLED_PROGRAM
+
+KILLS = int(os.environ.get("BERTH_CHAOS_KILLS", "12"))
+PROGRAM, RESULT = "/run/berth-test-chaos.py", "/run/berth-test-chaos.json"
+FILL = "/dev/shm/berth-test-fill"
+EXTRA = 'sampling.interval = "250ms"\n[straggler]\nrestore_hold = "5s"\n[spark]\ninterval = 0.5\n'
+GROUP_RULE = '[[workload]]\nmatch = "berthtest/*"\nclass = "best-effort"\n'
+UNIT_DROP_IN = "[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestart=no\n"
+
+
+def start_load(berth: Berth) -> None:
+    """Work that is pinned, that pays, that grows, and that is divided; through systemd, and as plain cgroups."""
+    commands = [run_command(unit, "sleep infinity", "CPUQuota=25%") for unit in GREEDY]
+    commands.append(run_command(IDLER, "sleep infinity", "CPUQuota=200%"))
+    commands.append(run_command(FILLER, "sleep infinity", "CPUQuota=400%"))
+    berth.guest.run(f"cat > {STALLED_PROGRAM}; rm -f {PROGRESS}*; {' && '.join(commands)}", input=STALLED)
+    berth.start_unit(JOB, f"sh -c 'head -c 59M /dev/zero > {FILL}; exec python3 {STALLED_PROGRAM}'", "MemoryHigh=64M")
+    start_worker(berth)
+    for name in ("one", "two"):
+        start_in_group(berth, name, "sleep infinity")
+
+
+def test_whenever_it_is_killed_everything_goes_back(berth: Berth) -> None:
+    guest = berth.guest
+    start_load(berth)
+    berth.add_unit_drop_in(UNIT_DROP_IN)
+    berth.start("enforce", EXTRA, RULES.format(progress=PROGRESS, deadline="20s", vcpus=2) + GROUP_RULE)
+    berth.stop()
+    guest.push(Path(__file__).with_name("chaos.py"), PROGRAM)
+    log = f"{RESULT}.log"
+    guest.run(f"setsid sh -c 'python3 {PROGRAM} --kills {KILLS} > {RESULT}.new 2> {log}; mv {RESULT}.new {RESULT}' </dev/null >/dev/null 2>&1 &")
+    try:
+        guest.poll(lambda: guest.run(f"test -e {RESULT}", check=False).returncode == 0, 60 + 30 * KILLS, interval=5, what="the last kill")
+        text = guest.read_file(RESULT)
+        assert text.startswith("{"), guest.read_file(log)[-4000:]
+        result = json.loads(text)
+        print(json.dumps({name: result[name] for name in ("rounds", "changed")}))
+        assert not result["wrong"], json.dumps(result["wrong"], indent=1)[:4000]
+        # A berthd that never wrote anything would pass, too.
+        assert result["changed"]["cpuset.cpus"] >= KILLS // 4, result["changed"]
+    finally:
+        guest.run(
+            f"rm -f {FILL} {RESULT}*; for g in /sys/fs/cgroup/berthtest/*/; do echo 1 > $g/cgroup.kill; done; sleep 0.5; "
+            "rmdir /sys/fs/cgroup/berthtest/*/ /sys/fs/cgroup/berthtest",
+            check=False,
+        )

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Containers come and go in masses while every policy writes. berthd does not grow, and touches nothing that is not its own.
+
+BERTH_CHURN="SECONDS CONTAINERS" makes it longer. An hour with 1,000 containers is for a machine with time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from berth import MIB, Berth
+
+SECONDS, CONTAINERS = map(int, os.environ.get("BERTH_CHURN", "120 200").split())
+PROGRAM, RESULT = "/run/berth-test-churn.py", "/run/berth-test-churn.json"
+CAP = 1200 * MIB
+INNOCENT = ("berth-test-unmanaged-a.service", "berth-test-unmanaged-b.service")
+EXTRA = f"""
+[oversell]
+memory_cap = {CAP}
+evict = true
+evict_highest = true
+[spark]
+grace = 3
+[straggler]
+restore_hold = "5s"
+"""
+RULES = """
+[[workload]]
+match = "berthtest/ls-*"
+class = "latency-sensitive"
+vcpus = 1
+
+[[workload]]
+match = "berthtest/job-*"
+class = "latency-sensitive"
+vcpus = 1
+progress = {file = "/run/berth-test-churn/job"}
+deadline = "60s"
+
+[[workload]]
+match = "berthtest/be-*"
+class = "best-effort"
+"""
+# Of the readings the first half is for what berthd keeps of a past that has an end.
+SETTLED = slice(20, 30), slice(30, None)
+
+
+@pytest.fixture
+def innocent(berth: Berth) -> Iterator[None]:
+    """Units without a rule; each process and each attribute stays what it was, while berth runs and afterwards."""
+    berth.start_units(dict.fromkeys(INNOCENT, "sleep infinity"), "MemoryHigh=64M", "CPUQuota=50%")
+
+    def seen() -> tuple[dict[str, int], dict[str, str]]:
+        attributes = {p: v for p, v in berth.attributes().items() if "berthtest" not in p and "/berthd.service/" not in p}
+        return berth.main_pids(*INNOCENT), {p: v for p, v in attributes.items() if any(u in p for u in INNOCENT)}
+
+    before = seen()
+    yield
+    assert seen() == before
+    berth.stop()
+    assert seen() == before
+    berth.guest.run("rmdir /sys/fs/cgroup/berthtest; rm -r /run/berth-test-churn*", check=False)
+
+
+def decisions(berth: Berth, where: str) -> int:
+    return int(berth.guest.run(["sqlite3", "/var/lib/berth/decisions.db", f"select count(*) from decisions where {where}"]).stdout)
+
+
+def test_containers_that_come_and_go_leave_nothing_in_berthd(berth: Berth, innocent: None) -> None:
+    guest = berth.guest
+    guest.push(Path(__file__).with_name("churn.py"), PROGRAM)
+    guest.run("rm -rf /var/lib/berth/decisions.db*")
+    berth.start("enforce", EXTRA, RULES)
+    pid = berth.pid()
+    options = f"--seconds {SECONDS} --containers {CONTAINERS} --cap {CAP}"
+    guest.run(f"setsid sh -c 'python3 {PROGRAM} {options} > {RESULT}.new 2>&1; mv {RESULT}.new {RESULT}' </dev/null >/dev/null 2>&1 &")
+    # A connection at a time, for the guest is busy with other things.
+    guest.poll(lambda: guest.run(f"test -e {RESULT}", check=False).returncode == 0, SECONDS * 2 + 300, interval=5, what="the end")
+    text = guest.read_file(RESULT)
+    assert text.startswith("{"), text
+    result = json.loads(text)
+    readings = result["readings"]
+    print(json.dumps({"first": readings[0], "middle": readings[20], "last": readings[-1], "evicted": len(result["evicted"])}))
+
+    assert berth.pid() == result["pid"] == pid
+    for what, slack in (("anon_kib", 2048), ("descriptors", 16), ("threads", 0)):
+        earlier, later = (median(r[what] for r in readings[part]) for part in SETTLED)
+        assert later <= 1.03 * earlier + slack, (what, [r[what] for r in readings])
+    assert result["evicted"], "memory never pressed"
+    assert all(name.startswith("be-") for name in result["evicted"]), result["evicted"]
+    assert decisions(berth, "workload not in ('', 'node') and workload not like 'berthtest/%'") == 0
+    assert decisions(berth, "kind = 'evict' and workload not like 'berthtest/be-%'") == 0
+    assert decisions(berth, "policy = 'straggler'") > 0, "no job was a straggler"
+    guest.poll(lambda: not berth.workloads(), 120, what="berthd to have forgotten all of them")
+    status = berth.json("status")
+    assert status["undo_records"] == 0 and status["mode"] == "enforce", status
