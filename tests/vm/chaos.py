@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import json
 import os
 import random
@@ -75,9 +76,12 @@ def host() -> dict[str, str]:
             for pid in processes(group):
                 found[f"process {pid}"] = name
     for kept in ("/run/systemd/system.control", "/run/systemd/transient"):
-        for path in Path(kept).rglob("*"):
-            if path.is_file() and any(ours in str(path) for ours in OURS) and ".d/" in str(path):
-                found[f"file {path}"] = path.read_text()
+        # systemd replaces files there at any moment.
+        for where, _, files in os.walk(kept):
+            for path in (f"{where}/{file}" for file in files if not file.startswith(".#")):
+                if any(ours in path for ours in OURS) and ".d/" in path:
+                    with contextlib.suppress(OSError):
+                        found[f"file {path}"] = Path(path).read_text()
     return found
 
 
