@@ -62,6 +62,7 @@ def groups() -> Iterator[Path]:
 def host() -> dict[str, str]:
     """Each attribute of each cgroup, where each process of the load is, and what systemd keeps of runtime properties."""
     found = {}
+    everything = (ROOT / "cpuset.cpus.effective").read_text().strip()
     for group in groups():
         name = str(group.relative_to(ROOT))
         for attribute in ATTRIBUTES:
@@ -70,7 +71,6 @@ def host() -> dict[str, str]:
             except OSError:
                 continue
             # The kernel does not let it be cleared under tasks.
-            everything = (ROOT / "cpuset.cpus.effective").read_text().strip()
             found[f"{name}/{attribute}"] = "" if attribute == "cpuset.cpus" and value == everything else value
         if any(ours in name for ours in OURS):
             for pid in processes(group):
@@ -112,7 +112,6 @@ class Chaos:
         self.wrong: list[dict[str, object]] = []
 
     def start_and_kill(self, in_start: bool) -> None:
-        # What lives on from a killed restore is none of this round's.
         systemctl("reset-failed", UNIT)
         if in_start:
             systemctl("start", "--no-block", UNIT)
@@ -129,11 +128,8 @@ class Chaos:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             self.rounds["gone before the kill"] += 1
-        self.wait_for_restore(pid)
-
-    def wait_for_restore(self, killed: int) -> None:
         # systemd starts ExecStopPost= within a moment.
-        wait(lambda: [pid for pid in processes(GROUP) if pid != killed], 5)
+        wait(lambda: [other for other in processes(GROUP) if other != pid], 5)
 
     def kill_restore(self) -> None:
         time.sleep(random.uniform(0, LONGEST_RESTORE_s))

@@ -41,3 +41,13 @@ def start_in_group(berth: Berth, name: str, command: str) -> int:
             f"setsid sh -c {shlex.quote(script)} </dev/null >/dev/null 2>&1 & echo $!"
         ).stdout
     )
+
+
+def remove_groups(berth: Berth) -> None:
+    """Ends what `start_in_group` started."""
+    berth.guest.run(
+        "test -d /sys/fs/cgroup/berthtest || exit 0; cd /sys/fs/cgroup/berthtest && "
+        "for g in */; do echo 1 > $g/cgroup.kill; done; "
+        "for try in $(seq 100); do rmdir */ ../berthtest 2>/dev/null; test -d ../berthtest || break; sleep 0.1; done",
+        check=False,
+    )

@@ -11,15 +11,15 @@ import os
 from pathlib import Path
 
 from berth import Berth, run_command
-from evictions import start_in_group
+from evictions import remove_groups, start_in_group
+from longrun import result_of
+from test_frozen import GROUPS
 from test_leaf import start_worker
 from test_straggler import FILLER, GREEDY, IDLER, JOB, PROGRESS, RULES, STALLED, STALLED_PROGRAM
 
 KILLS = int(os.environ.get("BERTH_CHAOS_KILLS", "12"))
-PROGRAM, RESULT = "/run/berth-test-chaos.py", "/run/berth-test-chaos.json"
 FILL = "/dev/shm/berth-test-fill"
 EXTRA = 'sampling.interval = "250ms"\n[straggler]\nrestore_hold = "5s"\n[spark]\ninterval = 0.5\n'
-GROUP_RULE = '[[workload]]\nmatch = "berthtest/*"\nclass = "best-effort"\n'
 UNIT_DROP_IN = "[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestart=no\n"
 
 
@@ -39,23 +39,14 @@ def test_whenever_it_is_killed_everything_goes_back(berth: Berth) -> None:
     guest = berth.guest
     start_load(berth)
     berth.add_unit_drop_in(UNIT_DROP_IN)
-    berth.start("enforce", EXTRA, RULES.format(progress=PROGRESS, deadline="20s", vcpus=2) + GROUP_RULE)
+    berth.start("enforce", EXTRA, RULES.format(progress=PROGRESS, deadline="20s", vcpus=2) + GROUPS)
     berth.stop()
-    guest.push(Path(__file__).with_name("chaos.py"), PROGRAM)
-    log = f"{RESULT}.log"
-    guest.run(f"setsid sh -c 'python3 {PROGRAM} --kills {KILLS} > {RESULT}.new 2> {log}; mv {RESULT}.new {RESULT}' </dev/null >/dev/null 2>&1 &")
     try:
-        guest.poll(lambda: guest.run(f"test -e {RESULT}", check=False).returncode == 0, 60 + 30 * KILLS, interval=5, what="the last kill")
-        text = guest.read_file(RESULT)
-        assert text.startswith("{"), guest.read_file(log)[-4000:]
-        result = json.loads(text)
+        result = result_of(guest, Path(__file__).with_name("chaos.py"), f"--kills {KILLS}", 60 + 30 * KILLS)
         print(json.dumps({name: result[name] for name in ("rounds", "changed")}))
         assert not result["wrong"], json.dumps(result["wrong"], indent=1)[:4000]
         # A berthd that never wrote anything would pass, too.
         assert result["changed"]["cpuset.cpus"] >= KILLS // 4, result["changed"]
     finally:
-        guest.run(
-            f"rm -f {FILL} {RESULT}*; for g in /sys/fs/cgroup/berthtest/*/; do echo 1 > $g/cgroup.kill; done; sleep 0.5; "
-            "rmdir /sys/fs/cgroup/berthtest/*/ /sys/fs/cgroup/berthtest",
-            check=False,
-        )
+        guest.run(f"rm -f {FILL}")
+        remove_groups(berth)

@@ -15,9 +15,9 @@ from statistics import median
 import pytest
 
 from berth import MIB, Berth
+from longrun import result_of
 
 SECONDS, CONTAINERS = map(int, os.environ.get("BERTH_CHURN", "120 200").split())
-PROGRAM, RESULT = "/run/berth-test-churn.py", "/run/berth-test-churn.json"
 CAP = 1200 * MIB
 INNOCENT = ("berth-test-unmanaged-a.service", "berth-test-unmanaged-b.service")
 EXTRA = f"""
@@ -57,8 +57,7 @@ def innocent(berth: Berth) -> Iterator[None]:
     berth.start_units(dict.fromkeys(INNOCENT, "sleep infinity"), "MemoryHigh=64M", "CPUQuota=50%")
 
     def seen() -> tuple[dict[str, int], dict[str, str]]:
-        attributes = {p: v for p, v in berth.attributes().items() if "berthtest" not in p and "/berthd.service/" not in p}
-        return berth.main_pids(*INNOCENT), {p: v for p, v in attributes.items() if any(u in p for u in INNOCENT)}
+        return berth.main_pids(*INNOCENT), {p: v for p, v in berth.attributes().items() if any(u in p for u in INNOCENT)}
 
     before = seen()
     yield
@@ -74,17 +73,11 @@ def decisions(berth: Berth, where: str) -> int:
 
 def test_containers_that_come_and_go_leave_nothing_in_berthd(berth: Berth, innocent: None) -> None:
     guest = berth.guest
-    guest.push(Path(__file__).with_name("churn.py"), PROGRAM)
     guest.run("rm -rf /var/lib/berth/decisions.db*")
     berth.start("enforce", EXTRA, RULES)
     pid = berth.pid()
     options = f"--seconds {SECONDS} --containers {CONTAINERS} --cap {CAP}"
-    guest.run(f"setsid sh -c 'python3 {PROGRAM} {options} > {RESULT}.new 2>&1; mv {RESULT}.new {RESULT}' </dev/null >/dev/null 2>&1 &")
-    # A connection at a time, for the guest is busy with other things.
-    guest.poll(lambda: guest.run(f"test -e {RESULT}", check=False).returncode == 0, SECONDS * 2 + 300, interval=5, what="the end")
-    text = guest.read_file(RESULT)
-    assert text.startswith("{"), text
-    result = json.loads(text)
+    result = result_of(guest, Path(__file__).with_name("churn.py"), options, SECONDS * 2 + 300)
     readings = result["readings"]
     print(json.dumps({"first": readings[0], "middle": readings[20], "last": readings[-1], "evicted": len(result["evicted"])}))
 

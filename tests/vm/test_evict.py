@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from berth import EVICTION_RULES, MIB, OFTEN, Berth, holder
-from evictions import start_in_group, steps, wait_ended, wait_listed
+from evictions import remove_groups, start_in_group, steps, wait_ended, wait_listed
 
 ID = "0123456789abcdef" * 4
 SHORT = f"{OFTEN}\n[spark]\ngrace = 3"
@@ -36,12 +36,7 @@ def others(berth: Berth) -> Iterator[dict[str, int]]:
     pids = berth.main_pids(*units)
     yield pids
     assert berth.main_pids(*units) == pids
-    berth.guest.run(
-        "test -d /sys/fs/cgroup/berthtest || exit 0; cd /sys/fs/cgroup/berthtest && "
-        "for g in */; do echo 1 > $g/cgroup.kill; done; "
-        "for try in $(seq 100); do rmdir */ ../berthtest 2>/dev/null; test -d ../berthtest || break; sleep 0.1; done",
-        check=False,
-    )
+    remove_groups(berth)
 
 
 def test_a_service_is_evicted_by_hand(berth: Berth, others: dict[str, int]) -> None:

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that run in the guest for long, without a connection to it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from guestlib import Guest
+
+
+def result_of(guest: Guest, program: Path, options: str, deadline_s: float) -> Any:
+    """Runs a Python program of this directory in the guest, and returns the JSON that it prints at its end."""
+    pushed = f"/run/berth-test-{program.name}"
+    result, log = f"{pushed}.json", f"{pushed}.log"
+    guest.push(program, pushed)
+    run = f"python3 {pushed} {options} > {result}.new 2> {log}; mv {result}.new {result}"
+    guest.run(f"setsid sh -c '{run}' </dev/null >/dev/null 2>&1 &")
+    try:
+        # A connection at a time, for the guest is busy with other things.
+        guest.poll(lambda: guest.run(f"test -e {result}", check=False).returncode == 0, deadline_s, interval=5, what=f"{program.name} to end")
+        text = guest.read_file(result)
+        assert text.startswith("{"), guest.read_file(log)[-4000:]
+        return json.loads(text)
+    finally:
+        guest.run(f"rm -f {pushed}*")
