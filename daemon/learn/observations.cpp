@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/learn/observations.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+namespace berth::daemon {
+
+namespace {
+
+using model::Workload;
+
+// Work that takes longer than this has seen too many neighbours.
+constexpr double kLongestWork_s = 600;
+// The most that its own quota may have kept an instance from running: then u is not what it wants to use.
+constexpr double kMostThrottled = 0.01;
+
+// Seconds that the newest sample covers; nullopt where it is not of this snapshot, or the first.
+std::optional<double> fresh_interval(const Workload& workload, double now) {
+  const auto& times = workload.usage.times();
+  if (times.size() < 2 || times.back() != now) return std::nullopt;
+  const double interval_s = now - *std::prev(times.end(), 2);
+  return interval_s > 0 ? std::optional(interval_s) : std::nullopt;
+}
+
+bool is_observed(const Workload& workload) {
+  return workload.workload_class == model::WorkloadClass::latency_sensitive && workload.vcpus.value_or(0) > 0;
+}
+
+const model::CpuSet& may_run_on(const Workload& workload, const model::Topology& topology) {
+  if (!workload.cpus.empty()) return workload.cpus;
+  return workload.allowed_cpus ? *workload.allowed_cpus : topology.usable();
+}
+
+policies::Use use_of(const Workload& workload) {
+  return {.cores = workload.usage.back().cpu_cores, .misses_per_s = workload.llc_misses_per_s};
+}
+
+// Workloads that may run on the same vCPUs.
+struct Crowd {
+  const model::CpuSet* where;
+  policies::Use use;
+};
+
+// Unpinned workloads may run on all vCPUs, and are spread once for all of them. Sets that differ from the
+// last few stand alone, so that a host with many sets is not searched for each workload.
+std::vector<Crowd> crowds_of(const std::vector<std::pair<const Workload*, double>>& active,
+                             const model::Topology& topology) {
+  constexpr std::ptrdiff_t kLastFew = 8;
+  std::vector<Crowd> crowds;
+  for (const auto& [workload, interval_s] : active) {
+    const model::CpuSet& where = may_run_on(*workload, topology);
+    const policies::Use use = use_of(*workload);
+    const auto last_few = crowds.rbegin() + std::min<std::ptrdiff_t>(kLastFew, std::ssize(crowds));
+    const auto crowd = std::find_if(crowds.rbegin(), last_few,
+                                    [&where](const Crowd& known) { return *known.where == where; });
+    if (crowd == last_few) {
+      crowds.push_back({.where = &where, .use = use});
+      continue;
+    }
+    crowd->use.cores += use.cores;
+    if (crowd->use.misses_per_s && use.misses_per_s)
+      *crowd->use.misses_per_s += *use.misses_per_s;
+    else
+      crowd->use.misses_per_s.reset();
+  }
+  return crowds;
+}
+
+}  // namespace
+
+Observations::Tick Observations::take(const model::Snapshot& snapshot, model::DomainKind shared_domain) {
+  std::vector<std::pair<const Workload*, double>> active;  // and the interval
+  bool any = false;
+  for (const Workload& workload : snapshot.workloads) {
+    if (workload.usage.without_cpu()) continue;
+    const auto interval_s = fresh_interval(workload, snapshot.time);
+    if (!interval_s || !(workload.usage.back().cpu_cores > 0)) continue;
+    active.emplace_back(&workload, *interval_s);
+    any = any || is_observed(workload);
+  }
+  Tick tick;
+  if (!any) return tick;
+  policies::Neighbours neighbours(snapshot.topology, shared_domain);
+  for (const Crowd& crowd : crowds_of(active, snapshot.topology)) neighbours.add(*crowd.where, crowd.use);
+  for (auto& [id, work] : work_) work.fresh = false;
+  for (const auto& [workload, interval_s] : active) {
+    if (!is_observed(*workload)) continue;
+    const auto around =
+        neighbours.around(may_run_on(*workload, snapshot.topology), *workload->vcpus, use_of(*workload));
+    if (around) observe(*workload, *around, interval_s, tick);
+  }
+  std::erase_if(work_, [&snapshot](const auto& entry) {
+    return !entry.second.fresh && entry.second.created + kLongestWork_s < snapshot.time;
+  });
+  return tick;
+}
+
+void Observations::observe(const Workload& workload, const policies::Surroundings& around, double interval_s,
+                           Tick& tick) {
+  const auto newest = workload.usage.back();
+  model::Observation seen{.service = workload.service,
+                          .instance = workload.id,
+                          .time = newest.time,
+                          .response = model::Response::cpu,
+                          .y = 0,
+                          .sc = around.sc,
+                          .ss = around.ss,
+                          .llc = around.llc,
+                          .u = newest.cpu_cores / *workload.vcpus};
+  if (workload.cpi) {
+    seen.response = model::Response::cpi;
+    seen.y = *workload.cpi;
+    tick.seen.push_back(std::move(seen));
+  } else if (!workload.progress.empty()) {
+    seen.response = model::Response::cost;
+    add_work(workload, workload.progress.back().fraction, around, interval_s, seen, tick);
+  } else if (workload.cpu_throttled.value_or(0) <= kMostThrottled) {
+    seen.y = seen.u;
+    tick.seen.push_back(std::move(seen));
+  }
+}
+
+// Adds up until the progress rises. Then the sums make one observation.
+void Observations::add_work(const Workload& workload, double fraction, const policies::Surroundings& around,
+                            double interval_s, model::Observation& seen, Tick& tick) {
+  const auto anew = [&] {
+    return Work{.created = workload.created,
+                .fraction = fraction,
+                .cpu_s = 0,
+                .time_s = 0,
+                .sc = 0,
+                .ss = 0,
+                .llc = 0,
+                .llc_known = true,
+                .fresh = true};
+  };
+  const auto [entry, first] = work_.try_emplace(workload.id, anew());
+  Work& work = entry->second;
+  if (first) return;
+  if (work.created != workload.created) {
+    work = anew();
+    return;
+  }
+  work.fresh = true;
+  if (fraction < work.fraction) {
+    tick.messages.push_back(fmt::format("{}: its progress fell from {} to {}, so nothing is learned from it",
+                                        workload.id, work.fraction, fraction));
+    work = anew();
+    return;
+  }
+  work.cpu_s += workload.usage.back().cpu_cores * interval_s;
+  work.time_s += interval_s;
+  work.sc += around.sc * interval_s;
+  work.ss += around.ss * interval_s;
+  work.llc += around.llc.value_or(0) * interval_s;
+  work.llc_known = work.llc_known && around.llc.has_value();
+  if (fraction > work.fraction) {
+    seen.y = work.cpu_s / (fraction - work.fraction);
+    seen.sc = work.sc / work.time_s;
+    seen.ss = work.ss / work.time_s;
+    seen.llc = work.llc_known ? std::optional(work.llc / work.time_s) : std::nullopt;
+    seen.u = work.cpu_s / work.time_s / *workload.vcpus;
+    tick.seen.push_back(std::move(seen));
+    work = anew();
+  } else if (work.time_s > kLongestWork_s) {
+    work = anew();
+  }
+}
+
+}  // namespace berth::daemon

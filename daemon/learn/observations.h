@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "model/learning.h"
+#include "model/snapshot.h"
+#include "policies/interference/learning/neighbours.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace berth::daemon {
+
+// Makes observations of the snapshots of one tick after the other (docs/decisions/learning.md). The response
+// of an instance is the first that can be had: cpi where its cycles are counted, cost where it reports
+// progress, else cpu.
+class Observations {
+ public:
+  struct Tick {
+    std::vector<model::Observation> seen;  // ascending by instance
+    std::vector<std::string> messages;     // progress that fell
+  };
+  // Costs nothing for workloads that used no CPU since the snapshot before, and nothing at all where no
+  // latency-sensitive instance with vCPUs did.
+  Tick take(const model::Snapshot& snapshot, model::DomainKind shared_domain);
+
+ private:
+  // The use of an instance since its progress last rose.
+  struct Work {
+    double created = 0;  // of the run
+    double fraction = 0;
+    double cpu_s = 0;
+    double time_s = 0;
+    double sc = 0;  // times seconds
+    double ss = 0;
+    double llc = 0;
+    bool llc_known = true;
+    bool fresh = true;  // seen in this tick
+  };
+
+  void observe(const model::Workload& workload, const policies::Surroundings& around, double interval_s,
+               Tick& tick);
+  void add_work(const model::Workload& workload, double fraction, const policies::Surroundings& around,
+                double interval_s, model::Observation& seen, Tick& tick);
+
+  std::map<std::string, Work> work_;  // by workload
+};
+
+}  // namespace berth::daemon

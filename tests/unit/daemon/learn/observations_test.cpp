@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/learn/observations.h"
+
+#include "tests/unit/daemon/learn/shared_host.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace berth::daemon {
+
+using model::Response;
+using ::testing::HasSubstr;
+
+namespace {
+
+constexpr auto kLs = model::WorkloadClass::latency_sensitive;
+constexpr auto kBe = model::WorkloadClass::best_effort;
+
+class ObservationsTest : public testing::Test {
+ protected:
+  ObservationsTest() {
+    host.add("web-1", kLs, {0});
+    host.add("web-2", kLs, {1});
+    host.add("batch", kBe, {4});
+    tick(0, 0, 0);
+  }
+  Observations::Tick tick(double web_1, double web_2, double batch) {
+    host.next();
+    host.use("web-1", web_1);
+    host.use("web-2", web_2);
+    host.use("batch", batch);
+    return observations.take(host.snapshot, model::DomainKind::llc);
+  }
+
+  test::SharedHost host;
+  Observations observations;
+};
+
+}  // namespace
+
+TEST_F(ObservationsTest, TellWhatNeighboursUsedInTheInterval) {
+  const auto seen = tick(0.4, 0.6, 1).seen;
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_EQ(seen[0].service, "web");
+  EXPECT_EQ(seen[0].instance, "web-1");
+  EXPECT_EQ(seen[0].time, host.snapshot.time);
+  EXPECT_EQ(seen[0].response, Response::cpu);
+  EXPECT_DOUBLE_EQ(seen[0].y, 0.4);
+  EXPECT_DOUBLE_EQ(seen[0].u, 0.4);
+  EXPECT_DOUBLE_EQ(seen[0].sc, 1);        // the batch job on its sibling
+  EXPECT_DOUBLE_EQ(seen[0].ss, 0.6 / 6);  // web-2 among six vCPUs
+  EXPECT_FALSE(seen[0].llc);
+  EXPECT_DOUBLE_EQ(seen[1].sc, 0);
+  EXPECT_DOUBLE_EQ(seen[1].ss, 1.4 / 6);
+}
+
+TEST_F(ObservationsTest, NothingIsObservedOfWhatUsedNoCpu) {
+  EXPECT_TRUE(tick(0, 0, 1).seen.empty());
+  EXPECT_EQ(tick(0.5, 0, 1).seen.size(), 1U);
+  // A snapshot that is assembled again has no new use.
+  host.snapshot.time += 1;
+  EXPECT_TRUE(observations.take(host.snapshot, model::DomainKind::llc).seen.empty());
+}
+
+TEST_F(ObservationsTest, CyclesPerInstructionComeFirst) {
+  host.of("web-1").cpi = 1.5;
+  host.of("web-1").llc_misses_per_s = 1e6;
+  host.of("web-2").llc_misses_per_s = 2e6;
+  host.of("batch").llc_misses_per_s = 6e6;
+  host.of("web-1").progress = {{.time = 1, .fraction = 0.5}};
+  const auto seen = tick(0.4, 0.6, 1).seen;
+  EXPECT_EQ(seen[0].response, Response::cpi);
+  EXPECT_EQ(seen[0].y, 1.5);
+  EXPECT_DOUBLE_EQ(*seen[0].llc, 1e6);  // eight million on eight vCPUs
+  EXPECT_EQ(seen[1].response, Response::cpu);
+}
+
+TEST_F(ObservationsTest, WorkIsAddedUpUntilTheProgressRises) {
+  auto& web = host.of("web-1");
+  web.progress = {{.time = 1, .fraction = 0.1}};
+  EXPECT_EQ(tick(1, 0, 0).seen.size(), 0U);  // the beginning
+  EXPECT_EQ(tick(1, 0, 0).seen.size(), 0U);
+  host.of("web-1").progress = {{.time = 2, .fraction = 0.3}};
+  const auto seen = tick(0.5, 0, 1).seen;
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].response, Response::cost);
+  EXPECT_NEAR(seen[0].y, (5 + 2.5) / 0.2, 1e-9);  // CPU seconds for the whole task
+  EXPECT_DOUBLE_EQ(seen[0].sc, 0.5);              // busy in one tick of two
+  EXPECT_DOUBLE_EQ(seen[0].u, 0.75);
+}
+
+TEST_F(ObservationsTest, ProgressThatFallsIsSaidAndTeachesNothing) {
+  host.of("web-1").progress = {{.time = 1, .fraction = 0.5}};
+  tick(1, 0, 0);
+  host.of("web-1").progress = {{.time = 2, .fraction = 0.2}};
+  const auto fallen = tick(1, 0, 0);
+  EXPECT_TRUE(fallen.seen.empty());
+  ASSERT_EQ(fallen.messages.size(), 1U);
+  EXPECT_THAT(fallen.messages[0], HasSubstr("fell from 0.5 to 0.2"));
+  host.of("web-1").progress = {{.time = 3, .fraction = 0.4}};
+  EXPECT_EQ(tick(1, 0, 0).seen.size(), 1U);
+}
+
+TEST_F(ObservationsTest, AnotherRunOfTheSameNameBeginsAnew) {
+  host.of("web-1").progress = {{.time = 1, .fraction = 0.5}};
+  tick(1, 0, 0);
+  host.of("web-1").created += 7;
+  host.of("web-1").progress = {{.time = 2, .fraction = 0.6}};
+  EXPECT_TRUE(tick(1, 0, 0).seen.empty());
+}
+
+TEST_F(ObservationsTest, AQuotaThatThrottlesHidesTheUse) {
+  host.of("web-1").cpu_throttled = 0.3;
+  const auto seen = tick(1, 1, 0).seen;
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].instance, "web-2");
+}
+
+}  // namespace berth::daemon
