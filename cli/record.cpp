@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command.h"
+#include "cli/daemon_client.h"
+#include "cli/document.h"
+#include "cli/progress_bar.h"
+#include "cli/wall_clock.h"
+#include "config/units.h"
+#include "model/json.h"
+#include "model/json_text.h"
+#include "model/trace.h"
+#include "model/utc_text.h"
+#include "trace/recorder.h"
+#include "trace/writer.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <ctime>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+namespace berth::cli {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// The next tick is looked for a little before its time, and then again until it is there.
+constexpr double kEarly = 0.98;
+constexpr double kAgain = 0.1;
+constexpr double kShortestWait_s = 0.02;
+
+struct Arguments {
+  std::string file;
+  std::string duration;
+};
+
+// "berth-HOST-20261121T101110Z.trace.zst", with the letters, digits, "." and "-" of the host's name.
+std::string default_file(const std::string& host, double now) {
+  std::string name;
+  for (const char c : host) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || (c == '.' && !name.empty());
+    if (plain && name.size() < 64) name += c;
+  }
+  return fmt::format("berth-{}{}{}.trace.zst", name, name.empty() ? "" : "-",
+                     model::utc_text(now, "%Y%m%dT%H%M%SZ"));
+}
+
+// A descriptor that is closed where it was opened here.
+class Output {
+ public:
+  static Outcome<Output> open(const std::string& file) {
+    if (file == "-") {
+      if (isatty(STDOUT_FILENO) != 0)
+        return problem(Exit::wrong_use, "a trace is no text for a terminal; give a file with -o");
+      return Output(STDOUT_FILENO, false);
+    }
+    const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd < 0) {
+      const char* advice = errno == EEXIST ? "; record writes no file anew" : "";
+      return problem(Exit::wrong_use,
+                     model::Error::from_errno(errno, "cannot write " + file).message() + advice);
+    }
+    return Output(fd, true);
+  }
+  Output(Output&& other) noexcept : fd_(std::exchange(other.fd_, -1)), own_(other.own_) {}
+  ~Output() {
+    if (own_ && fd_ >= 0) close(fd_);
+  }
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+  Output& operator=(Output&&) = delete;
+
+  model::Result<void> write(std::string_view bytes) const {
+    while (!bytes.empty()) {
+      const ssize_t count = ::write(fd_, bytes.data(), bytes.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) return model::fail(model::Error::from_errno(errno, "cannot write the trace"));
+      bytes.remove_prefix(static_cast<std::size_t>(count));
+    }
+    return {};
+  }
+
+ private:
+  Output(int fd, bool own) : fd_(fd), own_(own) {}
+
+  int fd_;
+  bool own_;
+};
+
+// From its construction on, the signals that end the program only end a wait.
+class EndSignals {
+ public:
+  EndSignals() {
+    sigemptyset(&set_);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set_, signal);
+    sigprocmask(SIG_BLOCK, &set_, &before_);
+    std::signal(SIGPIPE, SIG_IGN);  // a write then fails with EPIPE
+  }
+  ~EndSignals() {
+    std::signal(SIGPIPE, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
+  EndSignals(const EndSignals&) = delete;
+  EndSignals& operator=(const EndSignals&) = delete;
+
+  // Waits; true where the program is to end.
+  bool wait(double seconds) const {
+    const double whole = std::max(seconds, 0.0);
+    timespec time{};
+    time.tv_sec = static_cast<std::time_t>(whole);
+    time.tv_nsec = static_cast<long>((whole - static_cast<double>(time.tv_sec)) * 1e9);
+    return sigtimedwait(&set_, nullptr, &time) > 0;
+  }
+
+ private:
+  sigset_t set_{};
+  sigset_t before_{};
+};
+
+// The ticks of the daemon, by its own account.
+struct Pace {
+  double interval_s = 1;
+  int history = 60;
+};
+
+Outcome<Pace> ask_pace(DaemonClient& daemon) {
+  const auto text = daemon.status();
+  if (!text) return tl::unexpected(text.error());
+  const auto status = parse_document(*text, "status");
+  if (!status) return tl::unexpected(status.error());
+  Pace pace;
+  pace.interval_s = std::clamp(number_of(member(*status, "tick"), "interval_s").value_or(1), 0.01, 3600.0);
+  pace.history = static_cast<int>(std::clamp(number_of(member(*status, "sampling"), "history").value_or(60),
+                                             1.0, double{model::kMaxHistory}));
+  return pace;
+}
+
+struct Question {
+  std::string text;
+  model::Snapshot snapshot;
+};
+
+// `since`: nullopt for all samples.
+Outcome<Question> ask_snapshot(DaemonClient& daemon, std::optional<double> since) {
+  auto text = since ? daemon.snapshot_since(*since) : daemon.snapshot();
+  if (!text) return tl::unexpected(text.error());
+  auto parsed = model::parse_snapshot(*text);
+  if (!parsed) return problem(parsed.error().context("the daemon's snapshot"));
+  if (model::trace_line_of(*text) != model::TraceLine::snapshot || text->find('\n') != std::string::npos)
+    return problem(Exit::failed, "the daemon's snapshot is of another form: use the berthctl of this berthd");
+  return Question{std::move(*text), std::move(parsed->snapshot)};
+}
+
+class Recording {
+ public:
+  Recording(DaemonClient& daemon, trace::Recorder& recorder, Pace pace)
+      : daemon_(daemon), recorder_(recorder), pace_(pace) {}
+
+  // Takes the present tick, where it is new. Returns the time to wait for the next one.
+  Outcome<double> take() {
+    const bool whole = recorder_.wants_whole(recorder_.ticks() == 0 ? 0 : wall_s());
+    if (whole && recorder_.ticks() > 0) {
+      const auto pace = ask_pace(daemon_);
+      if (!pace) return tl::unexpected(pace.error());
+      pace_.interval_s = pace->interval_s;
+    }
+    auto added = add(whole);
+    if (added && *added == trace::Recorder::Added::odd && !whole) added = add(true);
+    if (!added) return tl::unexpected(added.error());
+    if (*added == trace::Recorder::Added::odd)
+      return problem(Exit::failed, "the clock was set back, so the trace ends here");
+    const bool is_new = *added == trace::Recorder::Added::tick;
+    return std::max(pace_.interval_s * (is_new ? kEarly : kAgain), kShortestWait_s);
+  }
+
+ private:
+  Outcome<trace::Recorder::Added> add(bool whole) {
+    auto answer = ask_snapshot(daemon_, whole ? std::nullopt : std::optional(recorder_.last_time()));
+    if (!answer) return tl::unexpected(answer.error());
+    auto added = recorder_.add(std::move(answer->snapshot), answer->text, whole);
+    if (!added) return problem(added.error());
+    return *added;
+  }
+
+  DaemonClient& daemon_;
+  trace::Recorder& recorder_;
+  Pace pace_;
+};
+
+void tell_end(Session& session, const std::string& file, std::uint64_t ticks, std::uint64_t bytes) {
+  if (session.json && file != "-") {
+    session.out << model::json_text(
+                       {{"schema", "berth.record/1"}, {"file", file}, {"ticks", ticks}, {"bytes", bytes}})
+                << "\n";
+    return;
+  }
+  std::ostream& out = file == "-" ? session.err : session.out;
+  out << fmt::format("{} tick{} in {}, {}\n", ticks, ticks == 1 ? "" : "s",
+                     file == "-" ? "standard output" : printable(file), format_bytes(bytes));
+}
+
+// Records until the time is over, a signal comes, or something fails. The trace is then ended properly, if it
+// can be written at all.
+Outcome<void> record_into(Session& session, DaemonClient& daemon, const std::string& file,
+                          const Output& output, const Pace& pace, const model::TraceHeader& header,
+                          double most_s) {
+  const EndSignals signals;
+  trace::Writer writer([&output](std::string_view bytes) { return output.write(bytes); });
+  auto recorder = trace::Recorder::begin(writer, header);
+  if (!recorder) return problem(recorder.error());
+  Recording recording(daemon, *recorder, pace);
+  ProgressBar bar(session.err, STDERR_FILENO);
+  const auto begun = Clock::now();
+  Outcome<void> outcome;
+  for (;;) {
+    const auto wait_s = recording.take();
+    if (!wait_s) {
+      outcome = tl::unexpected(wait_s.error());
+      break;
+    }
+    if (bar.is_due())
+      bar.show(fmt::format("{} ticks, {}; Ctrl-C ends", recorder->ticks(), format_bytes(writer.bytes())));
+    const double left_s = most_s - std::chrono::duration<double>(Clock::now() - begun).count();
+    if (left_s <= 0 || signals.wait(std::min(*wait_s, left_s)) || left_s <= *wait_s) break;
+  }
+  bar.clear();
+  if (const auto ended = recorder->end(); !ended && outcome) outcome = problem(ended.error());
+  if (outcome || recorder->ticks() > 0) tell_end(session, file, recorder->ticks(), writer.bytes());
+  return outcome;
+}
+
+Outcome<void> record(Session& session, const Arguments& arguments) {
+  const double most_s = arguments.duration.empty() ? std::numeric_limits<double>::infinity()
+                                                   : *config::parse_duration_s(arguments.duration);
+  auto daemon = DaemonClient::connect();
+  if (!daemon) return tl::unexpected(daemon.error());
+  const auto pace = ask_pace(*daemon);
+  if (!pace) return tl::unexpected(pace.error());
+  // Its host, and a failure before there is any file.
+  const auto first = ask_snapshot(*daemon, std::nullopt);
+  if (!first) return tl::unexpected(first.error());
+  const double now = wall_s();
+  const std::string file = arguments.file.empty() ? default_file(first->snapshot.host, now) : arguments.file;
+  const auto output = Output::open(file);
+  if (!output) return tl::unexpected(output.error());
+  const model::TraceHeader header{BERTH_VERSION, first->snapshot.host, now, pace->history};
+  return record_into(session, *daemon, file, *output, *pace, header, most_s);
+}
+
+std::string check_duration(const std::string& text) {
+  const auto seconds = config::parse_duration_s(text);
+  if (!seconds) return seconds.error().message();
+  return *seconds > 0 ? "" : "a recording takes some time";
+}
+
+}  // namespace
+
+Action declare_record(const Options& options) {
+  const auto arguments = std::make_shared<Arguments>();
+  options.option("-o", arguments->file, "Write this file, - for standard output")
+      .type_name("FILE")
+      .show_default("berth-HOST-TIME.trace.zst");
+  options.option("--for", arguments->duration, "Time for which it records")
+      .type_name("DURATION")
+      .check(check_duration)
+      .show_default("until Ctrl-C");
+  return [arguments](Session& session) { return record(session, *arguments); };
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command.h"
+#include "cli/input.h"
+#include "cli/progress_bar.h"
+#include "cli/render_replay.h"
+#include "model/json_text.h"
+#include "replay/page.h"
+#include "replay/side.h"
+#include "trace/reader.h"
+
+#include <cerrno>
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace berth::cli {
+
+namespace {
+
+struct Arguments {
+  std::string file;
+  std::optional<std::string> config;
+  std::vector<std::string> overrides;
+  std::optional<std::string> compare;
+  std::optional<std::string> report;
+  std::uint32_t most = 20;
+};
+
+// The bytes of a trace. The descriptor is closed at the end.
+class Input {
+ public:
+  static Outcome<Input> open(const std::string& file) {
+    if (file == "-") return Input(STDIN_FILENO);
+    const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+      return problem(Exit::wrong_use, model::Error::from_errno(errno, "cannot read " + file).message());
+    return Input(fd);
+  }
+  Input(Input&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  ~Input() {
+    if (fd_ > STDIN_FILENO) close(fd_);
+  }
+  Input(const Input&) = delete;
+  Input& operator=(const Input&) = delete;
+  Input& operator=(Input&&) = delete;
+
+  model::Result<std::size_t> read(char* buffer, std::size_t size) const {
+    for (;;) {
+      const ssize_t count = ::read(fd_, buffer, size);
+      if (count >= 0) return static_cast<std::size_t>(count);
+      if (errno != EINTR) return model::fail(model::Error::from_errno(errno, "cannot read the trace"));
+    }
+  }
+  // 0 where it is no plain file.
+  std::uint64_t size() const {
+    struct stat status {};
+    return fstat(fd_, &status) == 0 && S_ISREG(status.st_mode) ? static_cast<std::uint64_t>(status.st_size)
+                                                               : 0;
+  }
+
+ private:
+  explicit Input(int fd) : fd_(fd) {}
+
+  int fd_;
+};
+
+// The name of the settings for people.
+std::string settings_name(const std::optional<std::string>& file, const std::vector<std::string>& overrides) {
+  std::string name =
+      file ? (*file == "-" ? "settings of standard input" : "settings of " + *file) : "the default settings";
+  for (std::size_t i = 0; i < overrides.size(); ++i) name += (i == 0 ? " with " : ", ") + overrides[i];
+  return name;
+}
+
+// The sides of a replay.
+class Replay {
+ public:
+  Replay(std::vector<std::string> names, const std::vector<policies::PolicySettings>& settings,
+         std::size_t most)
+      : most_(most), differences_(most) {
+    // The sides stay where they are: the result points to them.
+    sides_.reserve(settings.size());
+    for (std::size_t i = 0; i < settings.size(); ++i) {
+      sides_.emplace_back(settings[i]);
+      replayed_.sides.emplace_back().name = std::move(names[i]);
+    }
+  }
+
+  void step(const model::Snapshot& snapshot) {
+    if (replayed_.ticks++ == 0) replayed_.begun = snapshot.time;
+    replayed_.ended = snapshot.time;
+    std::vector<const std::vector<replay::Decision>*> decisions;
+    for (std::size_t i = 0; i < sides_.size(); ++i) {
+      decisions.push_back(&sides_[i].step(snapshot));
+      ReplayedSide& side = replayed_.sides[i];
+      for (const replay::Decision& decision : *decisions.back()) {
+        if (!is_told(decision)) continue;
+        ++side.decided;
+        if (side.decisions.size() < most_) side.decisions.push_back(decision);
+      }
+    }
+    if (sides_.size() > 1) differences_.add(*decisions[0], *decisions[1]);
+  }
+
+  // Call it after the last step.
+  const Replayed& finish(const trace::Reader& reader) {
+    for (std::size_t i = 0; i < sides_.size(); ++i) {
+      sides_[i].finish();
+      replayed_.sides[i].side = &sides_[i];
+    }
+    replayed_.host = reader.header().host;
+    replayed_.cut = reader.cut();
+    if (sides_.size() > 1) replayed_.differences = &differences_;
+    return replayed_;
+  }
+
+  replay::Page page(const model::Topology& topology) const {
+    replay::Page page{.host = replayed_.host,
+                      .begun = replayed_.begun,
+                      .ended = replayed_.ended,
+                      .ticks = replayed_.ticks,
+                      .cut = replayed_.cut,
+                      .topology = &topology,
+                      .sides = {},
+                      .differences = replayed_.differences};
+    for (const ReplayedSide& side : replayed_.sides)
+      page.sides.push_back({side.name, &side.side->figures(), &side.side->history()});
+    return page;
+  }
+
+ private:
+  std::size_t most_;
+  std::vector<replay::Side> sides_;
+  replay::Differences differences_;
+  Replayed replayed_;
+};
+
+Outcome<void> write_report(const std::string& file, const std::string& html) {
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  out << html << std::flush;
+  if (!out) return problem(Exit::failed, model::Error::from_errno(errno, "cannot write " + file).message());
+  return {};
+}
+
+Outcome<void> replay_file(Session& session, const Arguments& arguments) {
+  if (arguments.file == "-" && (arguments.config == "-" || arguments.compare == "-"))
+    return problem(Exit::wrong_use, "standard input cannot be both the trace and the configuration");
+  if (arguments.config == "-" && arguments.compare == "-")
+    return problem(Exit::wrong_use, "standard input cannot be two configurations");
+  std::vector<std::string> names{settings_name(arguments.config, arguments.overrides)};
+  auto own = policy_settings(arguments.config, arguments.overrides);
+  if (!own) return tl::unexpected(own.error());
+  std::vector<policies::PolicySettings> settings{std::move(*own)};
+  if (arguments.compare) {
+    auto other = policy_settings(arguments.compare, {});
+    if (!other) return tl::unexpected(other.error());
+    names.push_back(settings_name(arguments.compare, {}));
+    settings.push_back(std::move(*other));
+  }
+
+  const auto input = Input::open(arguments.file);
+  if (!input) return tl::unexpected(input.error());
+  auto reader = trace::Reader::open(
+      [&input = *input](char* buffer, std::size_t size) { return input.read(buffer, size); });
+  if (!reader) return problem(reader.error().context(input_name(arguments.file)));
+
+  Replay run(std::move(names), settings, arguments.most);
+  {
+    ProgressBar bar(session.err, STDERR_FILENO);
+    const auto size = static_cast<double>(input->size());
+    while (reader->next()) {
+      run.step(reader->snapshot());
+      if (!bar.is_due()) continue;
+      const std::string text =
+          fmt::format("{} ticks, {}", reader->ticks(), format_time(reader->snapshot().time));
+      if (size > 0) {
+        bar.show(static_cast<double>(reader->bytes_read()) / size, text);
+      } else {
+        bar.show(text);
+      }
+    }
+  }
+  const Replayed& replayed = run.finish(*reader);
+  if (reader->cut() && reader->ticks() == 0)
+    return problem(Exit::wrong_use, input_name(arguments.file) + ": " + *reader->cut());
+  if (arguments.report) {
+    const auto written =
+        write_report(*arguments.report, replay::page_html(run.page(reader->snapshot().topology)));
+    if (!written) return written;
+  }
+  if (session.json) {
+    session.out << model::json_text(replay_document(replayed)) << "\n";
+  } else {
+    render_replay(session.out, replayed, session.style);
+    if (arguments.report) session.out << fmt::format("The report is in {}.\n", printable(*arguments.report));
+  }
+  return {};
+}
+
+}  // namespace
+
+Action declare_replay(const Options& options) {
+  const auto arguments = std::make_shared<Arguments>();
+  options.option("trace", arguments->file, "A file of berthctl record, - for standard input")
+      .required()
+      .type_name("FILE");
+  options.option("--config", arguments->config, "Settings of this file in place of the defaults")
+      .type_name("FILE");
+  options.option("-o", arguments->overrides, "Override one setting; may be repeated")
+      .type_name("KEY=VALUE")
+      .one_value();
+  options.option("--compare", arguments->compare, "Decide with the settings of this file too, and compare")
+      .type_name("FILE");
+  options.option("--report", arguments->report, "Write a page with plots, HTML that needs no network")
+      .type_name("FILE");
+  options.option("-n", arguments->most, "Show so many decisions, the first ones")
+      .type_name("NUMBER")
+      .from_to(1, 1'000'000)
+      .show_default();
+  return [arguments](Session& session) { return replay_file(session, *arguments); };
+}
+
+}  // namespace berth::cli

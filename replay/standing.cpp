@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replay/standing.h"
+
+#include "model/held_cause.h"
+#include "policies/spark/hold.h"
+#include "policies/victim.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <set>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace berth::replay {
+
+namespace {
+
+// The kernel counts a quota in microseconds of a period, and memory.high in pages.
+constexpr double kPeriod_us = 100'000;
+constexpr double kLeastQuota_us = 1'000;
+constexpr std::uint64_t kPage_bytes = 4096;
+
+std::optional<double> as_written(std::optional<double> cores) {
+  if (!cores) return cores;
+  return std::max(std::round(std::max(*cores, 0.0) * kPeriod_us), kLeastQuota_us) / kPeriod_us;
+}
+
+std::optional<std::uint64_t> as_written(std::optional<std::uint64_t> bytes) {
+  if (!bytes) return bytes;
+  return *bytes / kPage_bytes * kPage_bytes;
+}
+
+// The limits that the workload's owner set, as recorded.
+model::OriginalLimits limits_of_owner(const model::Workload& recorded) {
+  model::OriginalLimits owner{recorded.cpu_quota_cores, recorded.memory_high_bytes};
+  if (!recorded.original) return owner;
+  if (recorded.held_cpu) owner.cpu_quota_cores = recorded.original->cpu_quota_cores;
+  if (recorded.held_memory) owner.memory_high_bytes = recorded.original->memory_high_bytes;
+  return owner;
+}
+
+// Takes what the recorded berth held off the workload.
+void strip(model::Workload& workload) {
+  const model::OriginalLimits owner = limits_of_owner(workload);
+  workload.cpus = {};
+  workload.pinned_at.reset();
+  workload.memory_nodes = {};
+  workload.cpu_quota_cores = owner.cpu_quota_cores;
+  workload.memory_high_bytes = owner.memory_high_bytes;
+  workload.original.reset();
+  workload.held_cpu.reset();
+  workload.held_memory.reset();
+  workload.evicted_at.reset();
+  workload.straggled_at.reset();
+  workload.pressed_at.reset();
+}
+
+void put_run_on(const StandingRun& run, model::Workload& workload) {
+  workload.cpus = run.cpus;
+  workload.pinned_at = run.pinned_at;
+  workload.memory_nodes = run.memory_nodes;
+  workload.evicted_at = run.evicted_at;
+  workload.straggled_at = run.straggled_at;
+  workload.pressed_at = run.pressed_at;
+  if (!run.cpu_quota && !run.memory_high) return;
+  workload.original = model::OriginalLimits{workload.cpu_quota_cores, workload.memory_high_bytes};
+  if (run.cpu_quota) {
+    workload.cpu_quota_cores = run.cpu_quota->value;
+    workload.original->cpu_quota_cores = run.cpu_quota->original;
+    workload.held_cpu = run.cpu_quota->held;
+  }
+  if (run.memory_high) {
+    workload.memory_high_bytes = run.memory_high->value;
+    workload.original->memory_high_bytes = run.memory_high->original;
+    workload.held_memory = run.memory_high->held;
+  }
+}
+
+// Sets the limit that an action asks for. A value equal to the original is no longer held.
+template <typename T>
+void set_limit(std::optional<StandingLimit<T>>& limit, std::optional<T> wanted, std::optional<T> present,
+               model::HeldCause cause, double now) {
+  const std::optional<T> value = as_written(wanted);
+  const std::optional<T> original = limit ? limit->original : present;
+  if (value == original) {
+    limit.reset();
+    return;
+  }
+  const double since = limit ? limit->held.since : now;
+  limit = StandingLimit<T>{value, original, {cause, since, now}};
+}
+
+}  // namespace
+
+const model::Workload* find_workload(const model::Snapshot& snapshot, const std::string& id) {
+  const auto found =
+      std::lower_bound(snapshot.workloads.begin(), snapshot.workloads.end(), id,
+                       [](const model::Workload& w, const std::string& key) { return w.id < key; });
+  return found != snapshot.workloads.end() && found->id == id ? &*found : nullptr;
+}
+
+Standing::Standing(const model::Snapshot& recorded)
+    : advertised_(recorded.advertised),
+      straggler_seen_at_(recorded.straggler_seen_at),
+      eviction_ended_at_(recorded.eviction_ended_at),
+      spark_evicted_(recorded.spark_evicted) {
+  for (const model::Workload& workload : recorded.workloads) {
+    const bool held = !workload.cpus.empty() || !workload.memory_nodes.empty() || workload.held_cpu ||
+                      workload.held_memory || workload.evicted_at || workload.straggled_at ||
+                      workload.pressed_at;
+    if (!held) continue;
+    StandingRun& run = run_of(workload);
+    run.cpus = workload.cpus;
+    run.pinned_at = workload.pinned_at;
+    run.memory_nodes = workload.memory_nodes;
+    run.straggled_at = workload.straggled_at;
+    run.pressed_at = workload.pressed_at;
+    const model::OriginalLimits owner = limits_of_owner(workload);
+    if (workload.held_cpu)
+      run.cpu_quota = {workload.cpu_quota_cores, owner.cpu_quota_cores, *workload.held_cpu};
+    if (workload.held_memory)
+      run.memory_high = {workload.memory_high_bytes, owner.memory_high_bytes, *workload.held_memory};
+    // An eviction that the recorded berth had begun goes on in the recording.
+    run.evicted_at = workload.evicted_at;
+    run.gone_at = std::numeric_limits<double>::infinity();
+  }
+}
+
+StandingRun& Standing::run_of(const model::Workload& workload) {
+  StandingRun& run = runs_[workload.id];
+  if (run.created != workload.created) run = {};
+  run.created = workload.created;
+  return run;
+}
+
+bool Standing::is_gone(const model::Workload& workload, double now) const {
+  const auto run = runs_.find(workload.id);
+  return run != runs_.end() && run->second.created == workload.created && run->second.evicted_at &&
+         now >= run->second.gone_at;
+}
+
+// Of runs that the recording has no more, nothing is held.
+void Standing::forget_ended_runs(const model::Snapshot& recorded) {
+  auto workload = recorded.workloads.begin();
+  for (auto run = runs_.begin(); run != runs_.end();) {
+    while (workload != recorded.workloads.end() && workload->id < run->first) ++workload;
+    const bool lives = workload != recorded.workloads.end() && workload->id == run->first &&
+                       workload->created == run->second.created;
+    if (!lives && run->second.evicted_at) eviction_ended_at_ = recorded.time;
+    run = lives ? std::next(run) : runs_.erase(run);
+  }
+}
+
+void Standing::remove_gone(model::Snapshot& seen) {
+  std::set<std::string> gone;
+  for (const model::Workload& workload : seen.workloads) {
+    if (!is_gone(workload, seen.time)) continue;
+    gone.insert(workload.id);
+    seen.memory.available_bytes =
+        std::min(seen.memory.total_bytes, seen.memory.available_bytes + policies::memory_in_use(workload));
+    const double at = runs_.at(workload.id).gone_at;
+    if (!eviction_ended_at_ || at > *eviction_ended_at_) eviction_ended_at_ = at;
+  }
+  if (gone.empty()) return;
+  std::erase_if(seen.workloads, [&](const model::Workload& workload) { return gone.contains(workload.id); });
+  auto gpus = seen.topology.gpus();
+  for (model::Gpu& gpu : gpus) {
+    if (gpu.holder && gone.contains(*gpu.holder)) gpu.holder.reset();
+  }
+  if (gpus != seen.topology.gpus()) (void)seen.topology.set_gpus(std::move(gpus));  // they were legal before
+}
+
+void Standing::put_on(const model::Snapshot& recorded, model::Snapshot& seen) {
+  forget_ended_runs(recorded);
+  seen = recorded;
+  auto run = runs_.begin();
+  for (model::Workload& workload : seen.workloads) {
+    strip(workload);
+    while (run != runs_.end() && run->first < workload.id) ++run;
+    if (run != runs_.end() && run->first == workload.id) put_run_on(run->second, workload);
+  }
+  remove_gone(seen);
+  seen.advertised = advertised_;
+  seen.straggler_seen_at = straggler_seen_at_;
+  seen.eviction_ended_at = eviction_ended_at_;
+  seen.spark_evicted = spark_evicted_;
+  if (!room_known_) return;
+  for (model::PendingWorkload& pending : seen.pending) {
+    const auto room = room_.find(pending.id);
+    pending.room_cpu_cores = room != room_.end() ? room->second.cpu_cores : 0;
+    pending.room_memory_bytes = room != room_.end() ? room->second.memory_bytes : 0;
+  }
+}
+
+void Standing::change_limits(const model::Plan& plan, const model::Action& action,
+                             const model::Workload& workload) {
+  StandingRun& run = run_of(workload);
+  if (const auto* pin = std::get_if<model::PinAction>(&action.what)) {
+    run.cpus = pin->cpus;
+    run.pinned_at = plan.time;
+  } else if (std::holds_alternative<model::UnpinAction>(action.what)) {
+    run.cpus = {};
+    run.pinned_at.reset();
+  } else if (const auto* nodes = std::get_if<model::SetMemoryNodesAction>(&action.what)) {
+    run.memory_nodes = nodes->nodes.value_or(model::CpuSet());
+  } else if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what)) {
+    const auto before = run.cpu_quota ? std::optional(run.cpu_quota->held.cause) : std::nullopt;
+    set_limit(run.cpu_quota, quota->cpu_quota_cores, workload.cpu_quota_cores,
+              model::held_cause(plan, &workload, workload.id, model::Resource::cpu, before), plan.time);
+  } else if (const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what)) {
+    const auto before = run.memory_high ? std::optional(run.memory_high->held.cause) : std::nullopt;
+    set_limit(run.memory_high, high->memory_high_bytes, workload.memory_high_bytes,
+              model::held_cause(plan, &workload, workload.id, model::Resource::memory, before), plan.time);
+  }
+}
+
+void Standing::evict(const model::EvictAction& action, const model::Workload& workload, double now) {
+  StandingRun& run = run_of(workload);
+  if (run.evicted_at) return;
+  run.evicted_at = now;
+  run.gone_at = now + action.grace_s;
+  if (workload.spark) spark_evicted_[workload.spark->app] = now;
+}
+
+void Standing::take(const model::Plan& plan, const model::Snapshot& seen, double hold_s) {
+  for (const model::Action& action : plan.actions) {
+    if (const auto* advertised = std::get_if<model::AdvertiseAction>(&action.what)) {
+      auto& said = advertised->resource == model::Resource::cpu ? advertised_.cpu : advertised_.memory;
+      said = {.factor = advertised->factor, .state = advertised->state};
+      continue;
+    }
+    const model::Workload* workload = find_workload(seen, *action.workload());
+    if (workload == nullptr) continue;  // a pending one
+    if (const auto* eviction = std::get_if<model::EvictAction>(&action.what)) {
+      evict(*eviction, *workload, plan.time);
+    } else {
+      change_limits(plan, action, *workload);
+    }
+  }
+  remember(plan, seen, hold_s);
+}
+
+// Policies want to know these things at later ticks.
+void Standing::remember(const model::Plan& plan, const model::Snapshot& seen, double hold_s) {
+  if (policies::is_memory_short(seen, plan)) short_at_ = plan.time;
+  std::erase_if(spark_evicted_, [&](const auto& app) {
+    return plan.time - std::max(app.second, short_at_.value_or(app.second)) >= hold_s;
+  });
+  const auto& findings = plan.findings.straggler;
+  if (!findings) return;
+  for (const auto& [id, task] : findings->tasks) {
+    if (!task.straggler) continue;
+    straggler_seen_at_ = plan.time;
+    if (const auto* workload = find_workload(seen, id)) run_of(*workload).straggled_at = plan.time;
+  }
+  for (const model::LimitMove& move : findings->moves) {
+    if (move.kind != model::LimitMove::Kind::recall) continue;
+    if (const auto* workload = find_workload(seen, move.workload)) run_of(*workload).pressed_at = plan.time;
+  }
+  room_ = findings->room;
+  room_known_ = true;
+}
+
+}  // namespace berth::replay

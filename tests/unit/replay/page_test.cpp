@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report is one page that loads nothing, runs nothing, and takes names as text.
+#include "replay/page.h"
+
+#include "replay/chart.h"
+#include "replay/side.h"
+#include "tests/unit/policies/hosts.h"
+#include "tests/unit/policies/straggler/stragglers.h"
+
+#include <cstddef>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace berth::replay {
+namespace {
+
+namespace make = policies::testing;
+using ::testing::HasSubstr;
+
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+constexpr const char* kEvil = "\"><script>alert(1)</script>&'\xe2\x80\xae\x1b[31m";
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+class PageTest : public ::testing::Test {
+ protected:
+  // Two sides of a busy host with names of an attacker's choice.
+  PageTest() {
+    model::Snapshot snapshot = make::snapshot_of(make::host({.sockets = 2}));
+    snapshot.time = 1'790'000'000;
+    snapshot.memory = {.total_bytes = 16 * kGiB, .available_bytes = kGiB / 8, .psi_full_avg10 = 7};
+    snapshot.workloads = {make::with_memory(make::batch(kEvil, 4, 0.5), std::nullopt, 6 * kGiB),
+                          make::late_task("job", 2), make::latency_sensitive("web/a", 2)};
+    snapshot.workloads[0].evictable = true;
+    snapshot.workloads[2].service = kEvil;
+    for (auto& report : snapshot.workloads[1].progress) report.time += 1'790'000'000 - 1000;
+    *snapshot.workloads[1].deadline += 1'790'000'000 - 1000;
+    topology = snapshot.topology;
+    for (int tick = 0; tick < 30; ++tick) {
+      differences.add(first.step(snapshot), second.step(snapshot));
+      snapshot.time += 1;
+    }
+    first.finish();
+    second.finish();
+    page.host = kEvil;
+    page.begun = 1'790'000'000;
+    page.ended = snapshot.time - 1;
+    page.ticks = 30;
+    page.cut = std::string("the file ends ") + kEvil;
+    page.topology = &topology;
+    page.sides = {{kEvil, &first.figures(), &first.history()},
+                  {"other.toml", &second.figures(), &second.history()}};
+    page.differences = &differences;
+  }
+
+  static policies::PolicySettings evicting() {
+    policies::PolicySettings settings;
+    settings.spark.evict = settings.oversell.evict = true;
+    return settings;
+  }
+
+  Side first{{}};
+  Side second{evicting()};
+  Differences differences{100};
+  model::Topology topology;
+  Page page;
+};
+
+TEST_F(PageTest, ShowsBothSides) {
+  const std::string html = page_html(page);
+  for (const char* part :
+       {"Memory pressure", "Interference score", "Pins over time on the topology", "CPU quotas", "Evictions",
+        "Stragglers", "Decisions that differ", "socket 0", "socket 1", "evicted work, as priced",
+        "The trace ends early", "The load is as it was recorded"}) {
+    EXPECT_THAT(html, HasSubstr(part));
+  }
+  EXPECT_GE(count(html, "<svg"), 9U);
+  EXPECT_EQ(count(html, "<svg"), count(html, "</svg>"));
+  EXPECT_EQ(count(html, "<rect"), count(html, "</rect>"));
+  EXPECT_EQ(html.find("nan"), std::string::npos);
+  EXPECT_EQ(html.find("inf,"), std::string::npos);
+}
+
+TEST_F(PageTest, TakesNamesAsTextAndLoadsNothing) {
+  const std::string html = page_html(page);
+  EXPECT_EQ(html.find("<script"), std::string::npos);
+  EXPECT_EQ(html.find('\x1b'), std::string::npos);
+  EXPECT_EQ(html.find("\xe2\x80\xae"), std::string::npos);
+  EXPECT_THAT(html, HasSubstr("&quot;&gt;&lt;script&gt;"));
+  EXPECT_THAT(html, HasSubstr("default-src 'none'"));
+  // Nothing comes from elsewhere: no address, no file.
+  EXPECT_FALSE(std::regex_search(html, std::regex(R"((src|href|url|@import)\s*[=(])")))
+      << html.substr(0, 500);
+  EXPECT_EQ(html.find("http://"), std::string::npos);
+  EXPECT_EQ(html.find("https://"), std::string::npos);
+}
+
+TEST_F(PageTest, OfOneSideHasNoComparison) {
+  page.sides.pop_back();
+  page.differences = nullptr;
+  const std::string html = page_html(page);
+  EXPECT_EQ(html.find("Decisions that differ"), std::string::npos);
+  EXPECT_EQ(html.find("B - A"), std::string::npos);
+  EXPECT_THAT(html, HasSubstr("Interference score"));
+}
+
+TEST(Chart, KeepsPointsWithinItsFrame) {
+  Chart chart(0, 10, 0, 1, 100);
+  chart.line({{-5, 0.5}, {20, 7}}, "a");
+  const std::string svg = chart.svg("x");
+  EXPECT_THAT(svg, HasSubstr("150.0,56.0 910.0,6.0"));
+}
+
+TEST(FigureText, HasUnitsAndSigns) {
+  const auto figure = [](Figure::Unit unit, std::optional<double> value) {
+    return Figure{"name", "title", unit, value, true};
+  };
+  using enum Figure::Unit;
+  EXPECT_EQ(figure_text(figure(bytes, 3.0 * kGiB)), "3.0 GiB");
+  EXPECT_EQ(figure_text(figure(seconds, 90)), "90.0 s");
+  EXPECT_EQ(figure_text(figure(seconds, 7200)), "2.0 h");
+  EXPECT_EQ(figure_text(figure(score, std::nullopt)), "-");
+  EXPECT_EQ(difference_text(figure(number, 3), figure(number, 1)), "-2");
+  EXPECT_EQ(difference_text(figure(cores, 1), figure(cores, 2.5)), "+1.50 cores");
+  EXPECT_EQ(difference_text(figure(cores, 1), figure(cores, 1)), "");
+  EXPECT_EQ(difference_text(figure(score, std::nullopt), figure(score, 1)), "");
+}
+
+}  // namespace
+}  // namespace berth::replay

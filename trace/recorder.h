@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "model/error.h"
+#include "model/snapshot.h"
+#include "model/trace.h"
+#include "trace/writer.h"
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace berth::trace {
+
+// Time between two whole snapshots.
+inline constexpr double kWholeEvery_s = 60;
+
+// Makes the lines of a trace out of snapshots, one a tick.
+class Recorder {
+ public:
+  // Writes the first line.
+  static model::Result<Recorder> begin(Writer& writer, const model::TraceHeader& header);
+
+  // Whether the next snapshot has to come with all of its samples: it will be written whole. Otherwise those
+  // later than last_time() do.
+  bool wants_whole(double now) const;
+  // Of the newest tick, epoch seconds; 0 before the first.
+  double last_time() const { return last_ ? last_->time : 0; }
+
+  enum class Added { tick, old, odd };
+  // Takes a snapshot, and `text`, its document. `whole`: it has all of its samples. Returns `old` where the
+  // trace has this tick already, and `odd` where a whole one is needed: the clock was set back, or the host
+  // has other vCPUs. Neither writes anything. Errors of the writer.
+  model::Result<Added> add(model::Snapshot snapshot, std::string_view text, bool whole);
+  // Writes the last line.
+  model::Result<void> end();
+  std::uint64_t ticks() const { return ticks_; }
+
+ private:
+  explicit Recorder(Writer& writer) : writer_(&writer) {}
+
+  Writer* writer_;
+  std::optional<model::Snapshot> last_;
+  double whole_at_ = 0;
+  std::uint64_t ticks_ = 0;
+};
+
+}  // namespace berth::trace
