@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command.h"
+#include "cli/input.h"
+#include "config/listen_address.h"
+#include "config/listening_socket.h"
+#include "integrations/extender/fleet.h"
+#include "integrations/extender/http_server.h"
+#include "model/json_text.h"
+
+#include <exception>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace berth::cli {
+
+namespace {
+
+using extender::Fleet;
+using extender::Reply;
+
+struct Arguments {
+  std::string listen = "127.0.0.1:8472";
+  std::optional<std::string> snapshots;
+  std::string domain = "berth.org";
+  std::uint32_t max_age_s = 120;
+  std::uint32_t hold_s = 120;
+  std::optional<std::string> config;
+  std::vector<std::string> overrides;
+};
+
+constexpr std::size_t kMaxDomainBytes = 253;
+
+std::string domain_problem(const std::string& domain) {
+  if (domain.empty() || domain.size() > kMaxDomainBytes) return "it is empty, or longer than 253 bytes";
+  for (const char c : domain)
+    if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.'))
+      return "it has other characters than small letters, digits, hyphens and dots";
+  return "";
+}
+
+double now_s() {
+  timespec time{};
+  clock_gettime(CLOCK_BOOTTIME, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// The questions and their answers. Snapshots are taken on the last socket alone.
+class Answers {
+ public:
+  Answers(Fleet& fleet, std::string domain, std::size_t snapshot_socket)
+      : fleet_(fleet), domain_(std::move(domain)), snapshot_socket_(snapshot_socket) {}
+
+  Reply reply(std::size_t socket, const extender::RequestHead& head, std::string_view body) const {
+    if (head.path == "/healthz") return {.status = 200, .body = health()};
+    const bool question = head.path == "/filter" || head.path == "/prioritize";
+    const bool snapshots = head.path == "/snapshots" && socket == snapshot_socket_;
+    if (!question && !snapshots)
+      return {.status = 404, .body = extender::error_json("there is no such path")};
+    if (head.method != "POST") return {.status = 405, .body = extender::error_json("the method is POST")};
+    return snapshots ? take(body) : answer(head.path == "/filter", body);
+  }
+
+ private:
+  std::string health() const {
+    return model::json_text({{"hosts", fleet_.hosts()}, {"assumed_pods", fleet_.assumed()}});
+  }
+
+  Reply answer(bool filter, std::string_view body) const {
+    const auto question = extender::parse_question(body, domain_);
+    // The scheduler takes this from /filter as an error of the extender, and from /prioritize as no answer.
+    if (!question)
+      return {.status = filter ? 200 : 400, .body = extender::error_json(question.error().message())};
+    if (filter) return {.status = 200, .body = to_json(fleet_.filter(*question, now_s()))};
+    return {.status = 200, .body = to_json(fleet_.prioritize(*question, now_s()))};
+  }
+
+  Reply take(std::string_view body) const {
+    const auto documents = split_documents(body);
+    if (documents.empty()) return {.status = 400, .body = extender::error_json("there is no snapshot")};
+    for (const std::string_view document : documents) {
+      if (const auto taken = fleet_.take(document, now_s()); !taken)
+        return {.status = 400, .body = extender::error_json(taken.error().message())};
+    }
+    return {.status = 200, .body = model::json_text({{"taken", documents.size()}})};
+  }
+
+  Fleet& fleet_;
+  std::string domain_;
+  std::size_t snapshot_socket_;
+};
+
+// A descriptor that can be read once the program is to end; it stays open until then.
+Outcome<int> stop_descriptor() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  const int fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (fd < 0) return problem(model::Error::from_errno(errno, "signalfd"));
+  return fd;
+}
+
+Outcome<config::ListeningSocket> listen_on(const std::string& text) {
+  const auto address = config::parse_listen_address(text);
+  if (!address)
+    return problem(Exit::wrong_use, address.error().message() +
+                                        "; `berthctl serve` speaks no TLS: for other hosts, put a web server "
+                                        "with TLS before it (docs/clusters.md, the extender)");
+  if (address->kind == config::ListenAddress::Kind::none)
+    return problem(Exit::wrong_use, "an address to listen on must not be empty");
+  auto socket = config::ListeningSocket::open(*address);
+  if (!socket) return problem(socket.error());
+  return std::move(*socket);
+}
+
+Outcome<void> serve(Session& session, const Arguments& arguments) {
+  const auto settings = policy_settings(arguments.config, arguments.overrides);
+  if (!settings) return tl::unexpected(settings.error());
+  std::vector<config::ListeningSocket> sockets;
+  for (const auto& text : {std::optional(arguments.listen), arguments.snapshots}) {
+    if (!text) continue;
+    auto socket = listen_on(*text);
+    if (!socket) return tl::unexpected(socket.error());
+    sockets.push_back(std::move(*socket));
+  }
+  const auto stop = stop_descriptor();
+  if (!stop) return tl::unexpected(stop.error());
+
+  Fleet fleet({.policies = *settings,
+               .max_age_s = static_cast<double>(arguments.max_age_s),
+               .hold_s = static_cast<double>(arguments.hold_s)});
+  const Answers answers(fleet, arguments.domain, sockets.size() - 1);
+  const auto handler = [&answers](std::size_t socket, const extender::RequestHead& head,
+                                  std::string_view body) -> Reply {
+    try {
+      return answers.reply(socket, head, body);
+    } catch (const std::exception& error) {
+      return {.status = 503, .body = extender::error_json(error.what())};
+    }
+  };
+  extender::HttpServer server(std::move(sockets), handler);
+  session.out << "listens on " << arguments.listen << "\n" << std::flush;
+  const auto ended = server.run(*stop);
+  close(*stop);
+  if (!ended) return problem(ended.error());
+  return {};
+}
+
+}  // namespace
+
+Action declare_serve(const Options& options) {
+  const auto arguments = std::make_shared<Arguments>();
+  options.option("--listen", arguments->listen, "Answer /filter, /prioritize and /snapshots here")
+      .type_name("ADDRESS")
+      .show_default();
+  options.option("--snapshots", arguments->snapshots, "Take /snapshots here instead, at a socket of its own")
+      .type_name("ADDRESS");
+  options.option("--domain", arguments->domain, "The domain of be-cpu and be-memory")
+      .type_name("NAME")
+      .show_default()
+      .check(domain_problem);
+  options.option("--max-age", arguments->max_age_s, "Seconds for which a host's snapshot is believed")
+      .type_name("SECONDS")
+      .show_default()
+      .from_to(5, 86400);
+  options.option("--hold", arguments->hold_s, "Seconds for which a placed pod counts that no snapshot shows")
+      .type_name("SECONDS")
+      .show_default()
+      .from_to(1, 3600);
+  options.option("--config", arguments->config, "Settings of this file in place of the defaults")
+      .type_name("FILE");
+  options.option("-o", arguments->overrides, "Override one setting; may be repeated")
+      .type_name("KEY=VALUE")
+      .one_value();
+  return [arguments](Session& session) { return serve(session, *arguments); };
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "integrations/extender/http_message.h"
+
+#include "model/number.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+namespace berth::extender {
+
+namespace {
+
+using model::ErrorKind;
+
+constexpr std::string_view kLineEnd = "\r\n";
+constexpr std::string_view kHeadEnd = "\r\n\r\n";
+
+bool is_visible(char c) { return c > ' ' && c < '\x7F'; }
+
+bool all_visible(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), is_visible);
+}
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return result;
+}
+
+std::string_view trimmed(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+  return text.substr(0, text.find_last_not_of(" \t") + 1);
+}
+
+tl::unexpected<model::Error> malformed(const char* why) { return model::fail(ErrorKind::invalid_input, why); }
+
+// "POST /filter HTTP/1.1"
+model::Result<RequestHead> parse_line(std::string_view line) {
+  const auto first = line.find(' ');
+  const auto last = line.rfind(' ');
+  if (first == std::string_view::npos || first == last) return malformed("the request line is malformed");
+  const auto version = line.substr(last + 1);
+  if (version != "HTTP/1.1" && version != "HTTP/1.0") return malformed("the version is not HTTP/1.1");
+  RequestHead head;
+  head.method = line.substr(0, first);
+  head.path = line.substr(first + 1, last - first - 1);
+  head.keep = version == "HTTP/1.1";
+  if (!all_visible(head.method) || !all_visible(head.path)) return malformed("the request line is malformed");
+  return head;
+}
+
+// Returns why the field is refused; "" for a good one.
+const char* take_field(RequestHead& head, std::string_view line, bool& has_length) {
+  const auto colon = line.find(':');
+  if (colon == std::string_view::npos || !all_visible(line.substr(0, colon))) return "a header is malformed";
+  const std::string name = lower(line.substr(0, colon));
+  const std::string value = lower(trimmed(line.substr(colon + 1)));
+  if (name == "transfer-encoding") return "the body's length is not known (chunked)";
+  if (name == "connection" && value == "close") head.keep = false;
+  if (name == "expect" && value == "100-continue") head.continues = true;
+  if (name != "content-length") return "";
+  const auto length = model::to_number<std::size_t>(value);
+  // Two lengths could be understood in two ways.
+  if (!length || has_length) return "the Content-Length is malformed";
+  has_length = true;
+  head.body_bytes = *length;
+  return "";
+}
+
+const char* reason(int status) {
+  switch (status) {
+    case 200:
+      return "OK";
+    case 400:
+      return "Bad Request";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 413:
+      return "Content Too Large";
+    default:
+      return "Service Unavailable";
+  }
+}
+
+}  // namespace
+
+model::Result<std::optional<RequestHead>> parse_head(std::string_view received) {
+  const auto end = received.substr(0, kMaxHeadBytes).find(kHeadEnd);
+  if (end == std::string_view::npos) {
+    if (received.size() >= kMaxHeadBytes) return malformed("the head is longer than 8 KiB");
+    return std::optional<RequestHead>();
+  }
+  std::string_view rest = received.substr(0, end);
+  const auto take_line = [&rest] {
+    const auto at = std::min(rest.find(kLineEnd), rest.size());
+    const auto line = rest.substr(0, at);
+    rest.remove_prefix(std::min(at + kLineEnd.size(), rest.size()));
+    return line;
+  };
+  auto head = parse_line(take_line());
+  if (!head) return model::fail(head.error());
+  bool has_length = false;
+  while (!rest.empty())
+    if (const char* why = take_field(*head, take_line(), has_length); *why != '\0') return malformed(why);
+  head->head_bytes = end + kHeadEnd.size();
+  return std::optional(*std::move(head));
+}
+
+std::string to_text(const Reply& reply, bool keep) {
+  return fmt::format("HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{}\r\n{}",
+                     reply.status, reason(reply.status), reply.body.size(),
+                     keep ? "" : "Connection: close\r\n", reply.body);
+}
+
+}  // namespace berth::extender

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of HTTP/1.1 (RFC 9112) for short questions with a body, and answers on a kept connection.
+#pragma once
+
+#include "model/error.h"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace berth::extender {
+
+// Longer heads are refused.
+inline constexpr std::size_t kMaxHeadBytes = std::size_t{8} << 10;
+
+struct RequestHead {
+  std::string method;
+  std::string path;
+  std::size_t head_bytes = 0;  // with the empty line
+  std::size_t body_bytes = 0;
+  bool keep = true;        // the connection, after the answer
+  bool continues = false;  // the client waits for "100 Continue"
+};
+
+// Reads the head of a request that begins with `received`. nullopt while it is not whole. Error
+// invalid_input: it is malformed, too long, or has a body of unknown length.
+model::Result<std::optional<RequestHead>> parse_head(std::string_view received);
+
+struct Reply {
+  int status = 200;
+  std::string body;  // JSON
+};
+
+// A whole answer, to be written at once.
+std::string to_text(const Reply& reply, bool keep);
+
+}  // namespace berth::extender

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "integrations/kubernetes/https_api.h"
+
+#include "integrations/kubernetes/node.h"
+#include "os/read_file.h"
+#include "os/user_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <curl/curl.h>
+#include <fmt/core.h>
+
+namespace berth::kubernetes {
+
+struct HttpsApi::State {
+  Access access;
+  bool (*stopped)() = nullptr;
+  CURL* handle = nullptr;
+  std::string body;
+  bool too_long = false;
+  bool fresh = false;  // the next request needs a connection of its own
+};
+
+namespace {
+
+constexpr long kConnectionLifetime_s = 600;
+// The server's wish is not trusted beyond this.
+constexpr double kMostRetryAfter_s = 600;
+
+std::size_t take(char* data, std::size_t size, std::size_t count, void* user) {
+  auto& state = *static_cast<HttpsApi::State*>(user);
+  if (state.body.size() + size * count > kMaxAnswerBytes) {
+    state.too_long = true;
+    return 0;
+  }
+  state.body.append(data, size * count);
+  return size * count;
+}
+
+int is_stopped(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  const auto& state = *static_cast<HttpsApi::State*>(user);
+  return state.stopped != nullptr && state.stopped() ? 1 : 0;
+}
+
+const char* kind_of(CURLcode code) {
+  switch (code) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+      return "name";
+    case CURLE_COULDNT_CONNECT:
+      return "connect";
+    case CURLE_OPERATION_TIMEDOUT:
+      return "timeout";
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_PEER_FAILED_VERIFICATION:
+      return "tls";
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CACERT_BADFILE:
+      return "certificates";
+    default:
+      return "connection";
+  }
+}
+
+Answer fault(std::string kind, std::string why) {
+  Answer answer;
+  answer.fault_kind = std::move(kind);
+  answer.fault = std::move(why);
+  return answer;
+}
+
+// The token of the file. A byte that could end the header is a fault.
+model::Result<std::string> read_token(const std::string& path) {
+  const auto file = os::open_user_file(path);
+  if (!file) return model::fail(file.error());
+  std::string token;
+  if (!os::read_up_to(file->get(), kMaxTokenBytes + 1, token))
+    return model::fail(model::Error::from_errno(errno, path));
+  while (!token.empty() && (token.back() == '\n' || token.back() == '\r')) token.pop_back();
+  const auto visible = [](char c) { return c > ' ' && c < '\x7F'; };
+  if (token.empty() || token.size() > kMaxTokenBytes || !std::all_of(token.begin(), token.end(), visible))
+    return model::fail(model::ErrorKind::invalid_input, path + ": this is no bearer token");
+  return token;
+}
+
+void set_file(CURL* handle, CURLoption option, const std::string& path) {
+  if (!path.empty()) curl_easy_setopt(handle, option, path.c_str());
+}
+
+// The headers of one request; releases them.
+class Headers {
+ public:
+  Headers() = default;
+  ~Headers() { curl_slist_free_all(list_); }
+  Headers(const Headers&) = delete;
+  Headers& operator=(const Headers&) = delete;
+  void add(const std::string& line) { list_ = curl_slist_append(list_, line.c_str()); }
+  curl_slist* list() const { return list_; }
+
+ private:
+  curl_slist* list_ = nullptr;
+};
+
+bool open(HttpsApi::State& state) {
+  if (state.handle != nullptr) return true;
+  static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
+  CURL* handle = state.handle = ready == CURLE_OK ? curl_easy_init() : nullptr;
+  if (handle == nullptr) return false;
+  const Access& access = state.access;
+  curl_easy_setopt(handle, CURLOPT_USERAGENT, "berth-kube/" BERTH_VERSION);
+  curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
+  curl_easy_setopt(handle, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2);
+  curl_easy_setopt(handle, CURLOPT_FOLLOWLOCATION, 0L);
+  curl_easy_setopt(handle, CURLOPT_PROXY, "");
+  curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(handle, CURLOPT_MAXLIFETIME_CONN, kConnectionLifetime_s);
+  curl_easy_setopt(handle, CURLOPT_MAXAGE_CONN, kConnectionLifetime_s);
+  curl_easy_setopt(handle, CURLOPT_MAXCONNECTS, 1L);
+  curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(access.connect_limit.count()));
+  curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(access.whole_limit.count()));
+  // Nobody's certificates but the cluster's own are trusted.
+  curl_easy_setopt(handle, CURLOPT_CAINFO, access.ca.empty() ? nullptr : access.ca.c_str());
+  curl_easy_setopt(handle, CURLOPT_CAPATH, nullptr);
+  set_file(handle, CURLOPT_SSLCERT, access.certificate);
+  set_file(handle, CURLOPT_SSLKEY, access.key);
+  curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, take);
+  curl_easy_setopt(handle, CURLOPT_WRITEDATA, &state);
+  curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
+  curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, is_stopped);
+  curl_easy_setopt(handle, CURLOPT_XFERINFODATA, &state);
+  return true;
+}
+
+}  // namespace
+
+HttpsApi::HttpsApi(Access access, bool (*stopped)()) : state_(std::make_unique<State>()) {
+  state_->access = std::move(access);
+  state_->stopped = stopped;
+}
+
+HttpsApi::~HttpsApi() {
+  if (state_->handle != nullptr) curl_easy_cleanup(state_->handle);
+}
+
+void HttpsApi::finish_within(std::chrono::milliseconds limit) {
+  state_->stopped = nullptr;
+  state_->access.connect_limit = state_->access.whole_limit = limit;
+  if (state_->handle == nullptr) return;
+  curl_easy_setopt(state_->handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(limit.count()));
+  curl_easy_setopt(state_->handle, CURLOPT_TIMEOUT_MS, static_cast<long>(limit.count()));
+}
+
+struct HttpsApi::Request {
+  const char* method;
+  const std::string& path;
+  const std::string* body;  // nullptr for none
+  const char* content = "application/json";
+  const char* accept = "application/json";
+};
+
+Answer HttpsApi::patch(const std::string& path, const std::string& body) {
+  return ask({.method = "PATCH", .path = path, .body = &body, .content = "application/merge-patch+json"});
+}
+
+Answer HttpsApi::create(const std::string& path, const std::string& body) {
+  return ask({.method = "POST", .path = path, .body = &body});
+}
+
+Answer HttpsApi::list(const std::string& path) {
+  return ask(
+      {.method = "GET",
+       .path = path,
+       .body = nullptr,
+       .accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json"});
+}
+
+Answer HttpsApi::ask(const Request& request) {
+  State& state = *state_;
+  std::string authorization;
+  if (!state.access.token.empty()) {
+    const auto token = read_token(state.access.token);
+    if (!token) return fault("token", token.error().message());
+    authorization = "Authorization: Bearer " + *token;
+  }
+  if (!open(state)) return fault("memory", "libcurl has no memory for a connection");
+  Headers headers;
+  if (request.body != nullptr) headers.add(fmt::format("Content-Type: {}", request.content));
+  headers.add(fmt::format("Accept: {}", request.accept));
+  if (!authorization.empty()) headers.add(authorization);
+  const std::string url = state.access.server + request.path;
+  state.body.clear();
+  state.too_long = false;
+  curl_easy_setopt(state.handle, CURLOPT_URL, url.c_str());
+  curl_easy_setopt(state.handle, CURLOPT_HTTPHEADER, headers.list());
+  if (request.body == nullptr) {
+    curl_easy_setopt(state.handle, CURLOPT_HTTPGET, 1L);
+  } else {
+    curl_easy_setopt(state.handle, CURLOPT_POSTFIELDSIZE, static_cast<long>(request.body->size()));
+    curl_easy_setopt(state.handle, CURLOPT_POSTFIELDS, request.body->c_str());
+  }
+  curl_easy_setopt(state.handle, CURLOPT_CUSTOMREQUEST, request.method);
+  curl_easy_setopt(state.handle, CURLOPT_FRESH_CONNECT, state.fresh ? 1L : 0L);
+  const CURLcode code = curl_easy_perform(state.handle);
+  curl_easy_setopt(state.handle, CURLOPT_HTTPHEADER, nullptr);
+  // Perhaps the files have changed, or the server is another one now.
+  state.fresh = true;
+  if (state.too_long)
+    return fault(kTooLong, fmt::format("{}: the answer is longer than {} bytes", url, kMaxAnswerBytes));
+  if (code != CURLE_OK) return fault(kind_of(code), fmt::format("{}: {}", url, curl_easy_strerror(code)));
+  Answer answer;
+  long status = 0;
+  curl_off_t wait_s = 0;
+  curl_easy_getinfo(state.handle, CURLINFO_RESPONSE_CODE, &status);
+  curl_easy_getinfo(state.handle, CURLINFO_RETRY_AFTER, &wait_s);
+  answer.status = static_cast<int>(status);
+  if (wait_s > 0) answer.retry_after_s = std::min(static_cast<double>(wait_s), kMostRetryAfter_s);
+  answer.body = std::move(state.body);
+  state.fresh = answer.status < 200 || answer.status > 299;
+  return answer;
+}
+
+}  // namespace berth::kubernetes

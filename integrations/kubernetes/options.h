@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "integrations/kubernetes/https_api.h"
+#include "model/error.h"
+
+#include <string>
+#include <variant>
+
+namespace berth::kubernetes {
+
+// An exit status of berth-kube(8).
+enum class ExitStatus : int { done = 0, failed = 1, wrong_use = 2 };
+
+// The treatment of a pod that should run elsewhere: an Event alone, or an eviction, too.
+enum class Relocate { report, evict };
+
+inline constexpr const char* kDefaultConfig = "/etc/berth/kube.toml";
+
+// berth-kube's settings, of its file and its command line.
+struct Options {
+  std::string node;  // the host's name in small letters, as kubelet's default is
+  Access access;
+  std::string domain = "berth.org";
+  std::string state_file = "/run/berth/state.json";
+  double max_age_s = 120;
+  double interval_s = 60;
+  double min_change = 0.01;
+  bool taint = true;
+  bool events = true;
+  Relocate relocate = Relocate::report;
+  double relocate_after_s = 60;
+
+  bool once = false;
+  bool dry_run = false;
+  bool withdraw = false;
+};
+
+// Reads the command line, and before it the file that --config names, or the default one if there is one.
+// Options of the command line win. For --help, --version or a fault it prints the answer, an error as one
+// line on standard error, and returns the exit status. `host` is the name of this host.
+std::variant<Options, ExitStatus> parse_options(int argc, char* const* argv, const std::string& host);
+
+// Applies a TOML document to the options. Error invalid_input with NAME:LINE.
+model::Result<void> apply_config(Options& options, const std::string& text, const std::string& name);
+
+}  // namespace berth::kubernetes

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "integrations/kubernetes/node.h"
+#include "integrations/kubernetes/pod.h"
+#include "model/hash.h"
+#include "model/json.h"
+#include "model/json_reader.h"
+#include "model/json_text.h"
+#include "model/plain_text.h"
+#include "model/utc_text.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include <fmt/core.h>
+
+namespace berth::kubernetes {
+
+namespace {
+
+using model::Departure;
+using model::JsonObject;
+using model::JsonValue;
+using nlohmann::json;
+
+// The API takes no longer message in an Event.
+constexpr std::size_t kMaxMessageBytes = 1000;
+constexpr std::size_t kMaxUidBytes = 63;
+constexpr const char* kRfc3339 = "%Y-%m-%dT%H:%M:%SZ";
+constexpr const char* kSource = "berth-kube";
+
+std::string event_name(const Pod& pod, const Departure& departure) {
+  const std::uint64_t hash =
+      model::fnv1a(fmt::format("{}\n{:.3f}\n{}\n{}", model::to_string(departure.kind), departure.time,
+                               departure.workload, departure.decision));
+  return fmt::format("{}.{:016x}", pod.uid, hash);
+}
+
+std::string message_for(const Departure& departure) {
+  const std::string decision = departure.decision.empty() ? "" : fmt::format(" ({})", departure.decision);
+  const std::string what =
+      departure.kind == Departure::Kind::evict
+          ? fmt::format("berth ends {}{}: ", departure.workload, decision)
+          : fmt::format("{} should run on another node{}: ", departure.workload, decision);
+  return model::plain_text(what + departure.reason, kMaxMessageBytes);
+}
+
+std::string read_name(const JsonValue& value) {
+  std::string name = value.line();
+  if (why_no_subdomain(name)) value.fail("is no name of an object");
+  return name;
+}
+
+Pod read_pod(const JsonValue& value) {
+  JsonObject object(value);
+  object.ignore_unknown();
+  const JsonValue metadata_value = object.required("metadata");
+  JsonObject metadata(metadata_value);
+  metadata.ignore_unknown();
+  Pod pod;
+  pod.space = read_name(metadata.required("namespace"));
+  pod.name = read_name(metadata.required("name"));
+  pod.uid = read_name(metadata.required("uid"));
+  return pod;
+}
+
+// A mark is of base64; nothing else may stand in a query.
+std::string read_mark(const JsonValue& value) {
+  std::string mark = value.line();
+  const auto allowed = [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '=';
+  };
+  if (!std::all_of(mark.begin(), mark.end(), allowed)) value.fail("is no mark of a list");
+  return mark;
+}
+
+}  // namespace
+
+std::optional<std::string> pod_uid_of(std::string_view workload) {
+  const auto take = [&workload] {
+    const std::string_view component = workload.substr(0, workload.find('/'));
+    workload.remove_prefix(std::min(component.size() + 1, workload.size()));
+    return component;
+  };
+  std::string_view root = take();
+  if (root == "kubelet.slice" || root == "kubelet") root = take();
+  const bool slices = root == "kubepods.slice" || root == "kubelet-kubepods.slice";
+  if (!slices && root != "kubepods") return std::nullopt;
+  // Slices repeat the names above them: "kubepods-burstable-pod....slice" is below
+  // "kubepods-burstable.slice".
+  std::string_view pod = take();
+  std::string above(root.substr(0, root.find('.')));
+  for (const std::string_view qos : {"besteffort", "burstable"}) {
+    const std::string group = slices ? fmt::format("{}-{}.slice", above, qos) : std::string(qos);
+    if (pod != group) continue;
+    above += fmt::format("-{}", qos);
+    pod = take();
+    break;
+  }
+  const std::string begin = slices ? above + "-pod" : "pod";
+  const std::string_view end = slices ? ".slice" : "";
+  if (pod.size() <= begin.size() + end.size() || !pod.starts_with(begin) || !pod.ends_with(end))
+    return std::nullopt;
+  std::string uid(pod.substr(begin.size(), pod.size() - begin.size() - end.size()));
+  // A hyphen in a slice's name would be another slice.
+  if (slices) std::replace(uid.begin(), uid.end(), '_', '-');
+  if (uid.size() > kMaxUidBytes || uid.find('.') != std::string::npos || why_no_subdomain(uid))
+    return std::nullopt;
+  return uid;
+}
+
+model::Result<PodPage> parse_pods(std::string_view text) {
+  const auto document = model::parse_json(text);
+  if (!document) return model::fail(document.error());
+  model::ReadContext context;
+  const JsonValue root(context, *document);
+  PodPage page;
+  {
+    JsonObject object(root);
+    object.ignore_unknown();
+    const JsonValue kind_value = object.required("kind");
+    const std::string kind = kind_value.line();
+    if (kind != "PodList" && kind != "PartialObjectMetadataList") kind_value.fail("is no list of pods");
+    if (const auto metadata_value = object.nullable("metadata")) {
+      JsonObject metadata(*metadata_value);
+      metadata.ignore_unknown();
+      if (const auto next = metadata.nullable("continue")) page.next = read_mark(*next);
+    }
+    if (const auto items = object.nullable("items"))
+      items->each([&page](const JsonValue& item) { page.pods.push_back(read_pod(item)); });
+  }
+  if (context.failed()) return model::fail(*context.error());
+  return page;
+}
+
+std::string pods_path(const std::string& node, std::size_t limit, const std::string& next) {
+  const std::string mark = next.empty() ? "" : "&continue=" + next;
+  return fmt::format("/api/v1/pods?fieldSelector=spec.nodeName%3D{}&limit={}{}", node, limit, mark);
+}
+
+const char* event_reason(Departure::Kind kind) {
+  return kind == Departure::Kind::evict ? "EvictedByBerth" : "RelocationNeeded";
+}
+
+std::string events_path(const Pod& pod) { return fmt::format("/api/v1/namespaces/{}/events", pod.space); }
+
+std::string event_json(const Pod& pod, const Departure& departure, const std::string& node) {
+  const std::string time = model::utc_text(departure.time, kRfc3339);
+  return model::json_text({{"apiVersion", "v1"},
+                           {"kind", "Event"},
+                           {"metadata", {{"name", event_name(pod, departure)}, {"namespace", pod.space}}},
+                           {"involvedObject",
+                            {{"apiVersion", "v1"},
+                             {"kind", "Pod"},
+                             {"namespace", pod.space},
+                             {"name", pod.name},
+                             {"uid", pod.uid}}},
+                           {"type", "Warning"},
+                           {"reason", event_reason(departure.kind)},
+                           {"message", message_for(departure)},
+                           {"source", {{"component", kSource}, {"host", node}}},
+                           {"reportingComponent", kSource},
+                           {"reportingInstance", node},
+                           {"firstTimestamp", time},
+                           {"lastTimestamp", time},
+                           {"count", 1}});
+}
+
+std::string eviction_path(const Pod& pod) {
+  return fmt::format("/api/v1/namespaces/{}/pods/{}/eviction", pod.space, pod.name);
+}
+
+std::string eviction_json(const Pod& pod) {
+  return model::json_text({{"apiVersion", "policy/v1"},
+                           {"kind", "Eviction"},
+                           {"metadata", {{"name", pod.name}, {"namespace", pod.space}}},
+                           {"deleteOptions", {{"preconditions", {{"uid", pod.uid}}}}}});
+}
+
+}  // namespace berth::kubernetes

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "integrations/berth.h"
+#include "integrations/kubernetes/api.h"
+#include "integrations/kubernetes/failure.h"
+#include "integrations/kubernetes/pod.h"
+#include "integrations/kubernetes/surroundings.h"
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace berth::kubernetes {
+
+using integrations::Berth;
+
+// More pods of one node are not looked at. Kubernetes means a node to have 110.
+inline constexpr std::size_t kMaxPods = 1000;
+// No request of a turn begins later than this after the first one: figures of the node wait meanwhile.
+inline constexpr double kLongestTurn_s = 10;
+
+// Tells Kubernetes of pods that berth ends, or that should run elsewhere (docs/clusters.md). Each gets an
+// Event. If it is wished, the pods that should run elsewhere are evicted. It asks for the node's pods only
+// while there is something to tell. It keeps nothing over a restart: the API server knows an Event that it
+// has already.
+class Reporter {
+ public:
+  struct Settings {
+    std::string node = {};
+    bool events = true;
+    bool evict = false;         // pods that should run elsewhere
+    double evict_after_s = 60;  // the time for which that has to hold, and between two such requests
+  };
+
+  // `api` outlives the reporter.
+  Reporter(Settings settings, Api& api, Surroundings surroundings);
+
+  // Makes the requests that are due.
+  void turn(const Berth& berth);
+
+ private:
+  // One departure, on its way to the API server.
+  struct Task {
+    model::Departure departure;
+    std::string uid;  // of the pod
+    bool reported = false;
+    bool evicted = false;
+    std::optional<double> wanted_since_s;
+    unsigned attempts = 0;  // the ones with fewer go first
+  };
+
+  void follow(const std::vector<model::Departure>& departures, double now_s);
+  bool event_is_due(const Task& task) const;
+  bool eviction_is_due(const Task& task, double now_s) const;
+  std::vector<Task*> chosen(const std::function<bool(const Task&)>& is_due);
+  bool is_late(double begun_s) const;
+
+  // Looks up the pods of these tasks, and ends the tasks without one.
+  std::optional<Failure> find_pods(const std::vector<Task*>& tasks, double begun_s);
+  std::optional<Failure> list_pods(double begun_s);
+  std::optional<Failure> list_pods(std::size_t limit, double begun_s);
+
+  std::optional<Failure> report(Task& task);
+  std::optional<Failure> evict(Task& task);
+  std::optional<Failure> report_all(const std::vector<Task*>& tasks, double begun_s);
+  std::optional<Failure> evict_first(const std::vector<Task*>& tasks, double begun_s);
+  void note(Backoff& backoff, const char* attempt, const std::optional<Failure>& failure);
+
+  Settings settings_;
+  Api* api_;
+  Surroundings surroundings_;
+  std::map<std::string, Task> tasks_;  // by the departure
+  std::map<std::string, Pod> pods_;    // by UID, as last listed
+  Backoff events_;
+  Backoff evictions_;
+  double next_eviction_s_ = 0;
+};
+
+}  // namespace berth::kubernetes

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "integrations/kubernetes/settings.h"
+
+#include "integrations/kubernetes/node.h"
+#include "model/number.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/core.h>
+
+namespace berth::kubernetes {
+
+namespace {
+
+using Refusal = std::optional<std::string>;
+
+constexpr std::size_t kMaxPathBytes = 4095;
+constexpr std::size_t kMaxUrlBytes = 2048;
+constexpr std::string_view kHttps = "https://";
+constexpr std::string_view kHttp = "http://";
+
+Refusal take_path(std::string& target, std::string_view value) {
+  if (value.size() < 2 || value.size() > kMaxPathBytes || value.front() != '/')
+    return "it is no absolute path";
+  target = value;
+  return std::nullopt;
+}
+
+Refusal take_number(double& target, std::string_view value, double lowest, double highest) {
+  const auto number = model::to_number<double>(value);
+  // Not a number is neither.
+  if (!number || !(*number >= lowest && *number <= highest))
+    return fmt::format("it is no number from {} to {}", lowest, highest);
+  target = *number;
+  return std::nullopt;
+}
+
+Refusal take_subdomain(std::string& target, std::string_view value) {
+  target = value;
+  return why_no_subdomain(value);
+}
+
+Refusal take_relocate(Options& options, std::string_view value) {
+  if (value != "report" && value != "evict") return "it is neither report nor evict";
+  options.relocate = value == "evict" ? Relocate::evict : Relocate::report;
+  return std::nullopt;
+}
+
+// "HOST" of "HOST:PORT/PATH"; an IPv6 address keeps its brackets.
+std::string_view host_of(std::string_view rest) {
+  if (rest.starts_with('[')) return rest.substr(0, std::min(rest.find(']'), rest.size() - 1) + 1);
+  return rest.substr(0, std::min(rest.find_first_of(":/"), rest.size()));
+}
+
+bool is_loopback(std::string_view host) {
+  return host == "127.0.0.1" || host == "[::1]" || host == "localhost";
+}
+
+Refusal take_server(Options& options, std::string_view value) {
+  const bool secure = value.starts_with(kHttps);
+  if (!secure && !value.starts_with(kHttp)) return "it begins with neither https:// nor http://";
+  std::string_view rest = value.substr(secure ? kHttps.size() : kHttp.size());
+  const auto allowed = [](char c) {
+    return c > ' ' && c < '\x7F' && std::string_view("@?#\\").find(c) == std::string_view::npos;
+  };
+  if (value.size() > kMaxUrlBytes || host_of(rest).empty() || !std::all_of(rest.begin(), rest.end(), allowed))
+    return "it is no URL of a server";
+  if (!secure && !is_loopback(host_of(rest))) return "without TLS it may be a loopback address alone";
+  while (value.ends_with('/')) value.remove_suffix(1);
+  options.access.server = value;
+  return std::nullopt;
+}
+
+constexpr std::array kSettings{
+    Setting{"node", Setting::Type::text,
+            [](Options& options, std::string_view value) { return take_subdomain(options.node, value); }},
+    Setting{"server", Setting::Type::text, take_server},
+    Setting{"ca", Setting::Type::text,
+            [](Options& options, std::string_view value) { return take_path(options.access.ca, value); }},
+    Setting{"token", Setting::Type::text,
+            [](Options& options, std::string_view value) { return take_path(options.access.token, value); }},
+    Setting{"certificate", Setting::Type::text,
+            [](Options& options, std::string_view value) {
+              return take_path(options.access.certificate, value);
+            }},
+    Setting{"key", Setting::Type::text,
+            [](Options& options, std::string_view value) { return take_path(options.access.key, value); }},
+    Setting{"domain", Setting::Type::text,
+            [](Options& options, std::string_view value) { return take_subdomain(options.domain, value); }},
+    Setting{"state", Setting::Type::text,
+            [](Options& options, std::string_view value) { return take_path(options.state_file, value); }},
+    Setting{"max-age", Setting::Type::number,
+            [](Options& options, std::string_view value) {
+              return take_number(options.max_age_s, value, 5, 86400);
+            }},
+    Setting{"interval", Setting::Type::number,
+            [](Options& options, std::string_view value) {
+              return take_number(options.interval_s, value, 5, 3600);
+            }},
+    Setting{"min-change", Setting::Type::number,
+            [](Options& options, std::string_view value) {
+              return take_number(options.min_change, value, 0, 1);
+            }},
+    Setting{"relocate", Setting::Type::text, take_relocate},
+    Setting{"relocate-after", Setting::Type::number,
+            [](Options& options, std::string_view value) {
+              return take_number(options.relocate_after_s, value, 0, 3600);
+            }},
+};
+
+}  // namespace
+
+std::span<const Setting> known_settings() { return kSettings; }
+
+std::optional<std::string> why_no_access(const Access& access) {
+  if (access.server.empty()) return "which API server? give --server URL, or server in the file";
+  if (access.certificate.empty() != access.key.empty()) return "--certificate and --key belong together";
+  const bool secure = access.server.starts_with(kHttps);
+  const bool known = !access.token.empty() || !access.key.empty();
+  if (!secure && known) return "credentials do not go to a server without TLS";
+  if (secure && !known) return "credentials are missing: give --token, or --certificate and --key";
+  if (secure && access.ca.empty())
+    return "--ca is missing: the file with the cluster's certificate authority";
+  return std::nullopt;
+}
+
+}  // namespace berth::kubernetes

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "integrations/slurm/decide.h"
+
+#include <string>
+#include <variant>
+
+namespace berth::slurm {
+
+// An exit status of berth-slurm(8).
+enum class ExitStatus : int { done = 0, failed = 1, wrong_use = 2 };
+
+// berth-slurm's command line.
+struct Options {
+  std::string node;  // "" if it is not given: then $SLURMD_NODENAME names it
+  std::string state_file = "/run/berth/state.json";
+  std::string scontrol = "/usr/bin/scontrol";
+  double max_age_s = 120;
+  bool dry_run = false;
+  Settings settings;
+};
+
+// Reads the command line. For --help, --version or a wrong option it prints the answer, an error as one line
+// on standard error, and returns the exit status.
+std::variant<Options, ExitStatus> parse_options(int argc, char* const* argv);
+
+}  // namespace berth::slurm

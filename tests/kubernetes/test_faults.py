@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""berth-kube and an API server that is away, slow, refuses, or answers nonsense."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from agent import Agent
+from certificates import Authority
+from fakeserver import FakeServer
+from waiting import until
+
+NODE = "n1"
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("pki"))
+
+
+@pytest.fixture
+def server(authority: Authority) -> Iterator[FakeServer]:
+    made = FakeServer(authority, NODE)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def token(tmp_path: Path) -> Path:
+    file = tmp_path / "token"
+    file.write_text("good-token\n")
+    return file
+
+
+@pytest.fixture
+def agent(server: FakeServer, authority: Authority, token: Path, build: Path, tmp_path: Path) -> Iterator[Agent]:
+    made = Agent(build / "integrations/kubernetes/berth-kube", tmp_path / NODE, NODE, "--interval", "5")
+    made.config.write_text(f'server = "{server.url}"\nca = "{authority.certificate}"\ntoken = "{token}"\n')
+    made.say(cpu=6.5)
+    yield made
+    made.stop(signal.SIGKILL)
+
+
+def test_publishes_and_takes_back(server: FakeServer, agent: Agent) -> None:
+    agent.start()
+    until(lambda: server.amount() == "6500", "be-cpu")
+    assert server.amount("be-memory") == str(2 * 1024**3)
+    assert server.taint() is None
+    agent.say(cpu=6.5, state="no-schedule")
+    until(lambda: server.taint() == "cpu", "taint")
+    assert agent.stop() == 0
+    assert server.amount() is None and server.taint() is None
+    # All else is as it was.
+    assert server.node["status"] == {"capacity": {"cpu": "8"}, "allocatable": {"cpu": "8"}}
+    assert server.node["spec"] == {"taints": [{"key": "dedicated", "value": "x", "effect": "NoSchedule"}]}
+
+
+def test_a_silent_berthd_has_nothing(server: FakeServer, agent: Agent) -> None:
+    agent.say(cpu=6.5, state="no-schedule")
+    agent.start()
+    until(lambda: server.taint() == "cpu", "taint")
+    agent.state_file.unlink()
+    until(lambda: server.amount() == "0" and server.amount("be-memory") == "0" and server.taint() is None, "nothing")
+    agent.says("berthd does not run")
+    agent.say(cpu=6.5)
+    until(lambda: server.amount() == "6500", "berthd's return")
+    agent.say(cpu=6.5, age_s=1000)
+    until(lambda: server.amount() == "0", "nothing of an old state")
+    agent.says("berthd hangs")
+
+
+def test_publishes_to_a_node_that_was_made_anew(server: FakeServer, agent: Agent) -> None:
+    agent.start()
+    until(lambda: server.amount() == "6500", "be-cpu")
+    with server.lock:
+        server.make_anew("u-2")
+    until(lambda: server.amount() == "6500", "be-cpu of the new object")
+    agent.says("made anew")
+
+
+@pytest.mark.parametrize("mode", [409, 429, 500, 503, "hang", "long", "html"])
+def test_backs_off_from_a_server_that_fails(server: FakeServer, agent: Agent, mode: str | int) -> None:
+    agent.start()
+    until(lambda: server.amount() == "6500", "be-cpu")
+    server.mode = mode
+    agent.say(cpu=3)
+    agent.says("cannot publish")
+    begun = len(server.requests)
+    # Three more attempts; each conflict is three requests.
+    until(lambda: len(server.requests) >= begun + (9 if mode == 409 else 2 if mode == "hang" else 3), "further attempts")
+    times = [at for at, _ in server.requests[begun:]]
+    assert times == sorted(times)
+    assert sum("cannot publish" in line for line in agent.said()) == 1
+    assert server.amount() == "6500"
+    server.mode = "good"
+    until(lambda: server.amount() == "3000", "publication after the fault")
+    agent.says("published again after")
+
+
+def test_waits_as_long_as_the_server_asks(server: FakeServer, agent: Agent) -> None:
+    server.mode, server.retry_after = 429, 12
+    agent.start()
+    agent.says("this is 429")
+    server.mode = "good"
+    until(lambda: server.amount() == "6500", "publication")
+    first, second = server.requests[0][0], server.requests[1][0]
+    assert second - first >= 12
+
+
+def test_refused_credentials_are_said_and_new_ones_are_taken(server: FakeServer, agent: Agent, token: Path) -> None:
+    server.token = "another"
+    agent.start()
+    agent.says("401: Unauthorized (the credentials are refused)")
+    assert server.amount() is None
+    token.write_text("another")
+    until(lambda: server.amount() == "6500", "publication with the new token")
+    server.mode = 403
+    agent.says("the credentials are not enough")
+    assert sum("cannot publish" in line for line in agent.said()) == 2
+
+
+def test_a_server_that_is_away_is_found_again(server: FakeServer, agent: Agent, authority: Authority) -> None:
+    port = server.server_address[1]
+    agent.start()
+    until(lambda: server.amount() == "6500", "be-cpu")
+    server.stop()
+    agent.says("cannot publish")
+    again = FakeServer(authority, NODE, port)
+    try:
+        until(lambda: again.amount() == "6500", "publication after the server's return")
+    finally:
+        again.stop()
+
+
+def test_a_server_of_another_authority_is_not_trusted(server: FakeServer, agent: Agent, tmp_path: Path) -> None:
+    other = Authority(tmp_path / "other")
+    lines = [line for line in agent.config.read_text().splitlines() if not line.startswith("ca")]
+    agent.config.write_text("\n".join([*lines, f'ca = "{other.certificate}"']))
+    done = agent.once()
+    assert done.returncode == 1
+    assert "certificate" in done.stderr
+    assert server.requests == []
+
+
+def test_a_stop_does_not_wait_for_a_server_that_hangs(server: FakeServer, agent: Agent) -> None:
+    server.mode = "hang"
+    agent.start()
+    until(lambda: server.requests, "request")
+    assert agent.stop() == 0
+    assert any("cannot take the published figures back" in line for line in agent.said())
+
+
+def test_once_and_withdraw(server: FakeServer, agent: Agent) -> None:
+    assert agent.once().returncode == 0
+    assert server.amount() == "6500"
+    agent.words.append("--withdraw")
+    assert agent.once().returncode == 0
+    assert server.amount() is None
+    server.mode = 500
+    done = agent.once()
+    assert done.returncode == 1 and "this is 500" in done.stderr
+
+
+def test_a_dry_run_asks_nobody(server: FakeServer, agent: Agent) -> None:
+    agent.say(cpu=6.5, state="no-schedule")
+    agent.words.append("--dry-run")
+    done = agent.once()
+    assert done.returncode == 0
+    assert done.stdout == (
+        f"PATCH {server.url}/api/v1/nodes/n1/status\n"
+        '{"status":{"allocatable":{"berth.org/be-cpu":"6500","berth.org/be-memory":"2147483648"},'
+        '"capacity":{"berth.org/be-cpu":"6500","berth.org/be-memory":"2147483648"}}}\n'
+        "taint berth.org/no-schedule=cpu:NoSchedule\n"
+    )
+    assert server.requests == []
