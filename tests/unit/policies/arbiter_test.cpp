@@ -3,7 +3,7 @@
 #include "policies/arbiter.h"
 
 #include "tests/unit/policies/hosts.h"
-#include "tests/unit/policies/random_node.h"
+#include "tests/unit/policies/interference/random_node.h"
 #include "tests/unit/policies/seeds.h"
 
 #include <algorithm>

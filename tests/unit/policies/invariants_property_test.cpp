@@ -2,9 +2,9 @@
 // Properties of every plan, for any node.
 #include "policies/decide.h"
 #include "tests/unit/policies/hosts.h"
-#include "tests/unit/policies/random_node.h"
-#include "tests/unit/policies/random_straggler.h"
+#include "tests/unit/policies/interference/random_node.h"
 #include "tests/unit/policies/seeds.h"
+#include "tests/unit/policies/straggler/random_straggler.h"
 
 #include <algorithm>
 #include <cstdint>

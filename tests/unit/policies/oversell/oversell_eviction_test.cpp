@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// The victims of overselling, and how many end at once.
+#include "policies/decide.h"
+#include "policies/oversell/policy.h"
+#include "tests/unit/policies/draws.h"
+#include "tests/unit/policies/oversell/oversell_nodes.h"
+#include "tests/unit/policies/placement/gpu_hosts.h"
+#include "tests/unit/policies/seeds.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace berth::policies {
+
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::kGiB;
+using testing::node;
+using testing::task;
+
+}  // namespace
+
+std::vector<model::EvictAction> evictions(const model::Plan& plan) {
+  std::vector<model::EvictAction> list;
+  for (const model::Action& action : plan.actions) {
+    if (const auto* evict = std::get_if<model::EvictAction>(&action.what)) list.push_back(*evict);
+  }
+  return list;
+}
+
+// Three that use 1 GiB each and are marked; a is the cheapest.
+model::Snapshot full_node(double memory_used) {
+  std::vector<model::Workload> all{task("a", {1}), task("b", {2}), task("c", {3})};
+  for (model::Workload& workload : all) workload.evictable = true;
+  return node(all, memory_used);
+}
+
+PolicySettings evicting() {
+  PolicySettings settings;
+  settings.oversell.evict = true;
+  return settings;
+}
+
+TEST(OversellEviction, TakesTheFirstInAnEmergency) {
+  const model::Plan plan = decide(full_node(0.98), evicting());
+  ASSERT_EQ(evictions(plan).size(), 1U);
+  EXPECT_EQ(evictions(plan)[0], (model::EvictAction{"a", model::EvictionStep::terminate, kGiB, 1}));
+  EXPECT_EQ(plan.actions.front().policy, "oversell");
+  EXPECT_THAT(plan.actions.front().reason, HasSubstr("2 of 3 candidates would have to end"));
+}
+
+// Its memory grew by so many GiB a second, up to what it uses now.
+model::Workload growing(model::Workload workload, double gib_per_s) {
+  const double now_bytes = static_cast<double>(*workload.usage.back().memory_bytes);
+  workload.usage.clear();
+  for (int second = 9; second >= 0; --second) {
+    model::UsageSample sample;
+    sample.time = 1000 - second;
+    sample.cpu_cores = 1;
+    sample.memory_bytes = static_cast<std::uint64_t>(std::max(0.0, now_bytes - gib_per_s * second * kGiB));
+    workload.usage.push_back(sample);
+  }
+  return workload;
+}
+
+TEST(OversellEviction, TakesSeveralWhereMemoryRisesFasterThanOneAtATimeFreesIt) {
+  // 0.99 of 64 GiB: 2.56 GiB too much, or three workloads of 1 GiB.
+  const auto victims = [](double gib_per_s, double grace_s = 30) {
+    model::Snapshot snapshot = full_node(0.99);
+    model::Workload web = growing(task("web", {1}, 20), gib_per_s);
+    web.workload_class = model::WorkloadClass::latency_sensitive;
+    snapshot.workloads.push_back(web);
+    PolicySettings settings = evicting();
+    settings.spark.grace_s = grace_s;
+    std::vector<std::string> ids;
+    for (const auto& evict : evictions(decide(snapshot, settings))) ids.push_back(evict.workload);
+    return ids;
+  };
+  EXPECT_THAT(victims(0), ElementsAre("a"));
+  EXPECT_THAT(victims(-1), ElementsAre("a"));
+  EXPECT_THAT(victims(0.3), ElementsAre("a"));  // 0.9 GiB in the 3 s of an eviction
+  EXPECT_THAT(victims(0.4), ElementsAre("a", "b"));
+  EXPECT_THAT(victims(0.4, 0.5), ElementsAre("a"));  // it takes 1.5 s
+  EXPECT_THAT(victims(5), ElementsAre("a", "b", "c"));
+}
+
+TEST(OversellEviction, CountsMemoryThatIsBeingFreedAgainstTheRise) {
+  model::Snapshot snapshot = full_node(0.99);
+  snapshot.workloads[0].evicted_at = 999;
+  snapshot.workloads.push_back(growing(task("web", {1}, 20), 0.6));  // 1.8 GiB
+  snapshot.workloads.back().workload_class = model::WorkloadClass::latency_sensitive;
+  EXPECT_EQ(evictions(decide(snapshot, evicting())).size(), 1U);
+  snapshot.workloads[3] = growing(snapshot.workloads[3], 0.7);  // 2.1 GiB
+  EXPECT_EQ(evictions(decide(snapshot, evicting())).size(), 2U);
+}
+
+TEST(OversellEviction, CountsNewWorkFromNothing) {
+  model::Snapshot snapshot = full_node(0.99);
+  model::Workload young = task("web", {1}, 2);
+  young.workload_class = model::WorkloadClass::latency_sensitive;
+  snapshot.workloads.push_back(young);
+  EXPECT_EQ(evictions(decide(snapshot, evicting())).size(), 1U) << "old work with one sample";
+  snapshot.workloads.back().created = 999;
+  EXPECT_EQ(evictions(decide(snapshot, evicting())).size(), 2U);
+}
+
+TEST(OversellEviction, IsOffUnlessTheConfigurationSaysSo) {
+  EXPECT_THAT(evictions(decide(full_node(0.99), {})), IsEmpty());
+  EXPECT_THAT(evictions(decide(full_node(0.99), {}, {"oversell"})), IsEmpty());
+  EXPECT_THAT(evictions(decide(full_node(0.94), evicting())), IsEmpty()) << "below the threshold";
+  EXPECT_THAT(evictions(decide(full_node(0.99), evicting(), {"interference"})), IsEmpty());
+}
+
+TEST(OversellEviction, CountsWhoIsOnHisWayOutAsGone) {
+  model::Snapshot snapshot = full_node(0.98);  // 1.92 GiB too much
+  snapshot.workloads[0].evicted_at = 999;
+  const auto one_left = decide(snapshot, evicting());
+  ASSERT_EQ(evictions(one_left).size(), 1U);
+  EXPECT_EQ(evictions(one_left)[0].workload, "b");
+  EXPECT_EQ(one_left.findings.oversell->evict_count, 1);
+  EXPECT_EQ(one_left.findings.oversell->freeing_bytes, kGiB);
+  snapshot.workloads[1].evicted_at = 1000;
+  const auto enough = decide(snapshot, evicting());
+  EXPECT_THAT(evictions(enough), IsEmpty());
+  EXPECT_EQ(enough.findings.oversell->evict_count, 0);
+}
+
+TEST(OversellEviction, PassesOverWhoCannotBeEvictedOrFreesNothing) {
+  model::Snapshot snapshot = full_node(0.99);
+  snapshot.workloads[0].fixed.life = true;
+  snapshot.workloads[1] = task("b", {2}, 0);
+  snapshot.workloads[1].evictable = true;
+  EXPECT_EQ(evictions(decide(snapshot, evicting())).at(0).workload, "c");
+  snapshot.workloads[2].fixed = {.cpu = true, .memory = true};
+  EXPECT_THAT(evictions(decide(snapshot, evicting())), IsEmpty());
+}
+
+// As it is before its first sample.
+model::Workload unseen(model::Workload workload) {
+  workload.usage.clear();
+  return workload;
+}
+
+TEST(OversellEviction, OfAlikeOnesWhoseUseIsNotKnownGoesLast) {
+  model::Snapshot snapshot = full_node(0.98);
+  snapshot.workloads[0] = unseen(snapshot.workloads[0]);
+  snapshot.workloads.push_back(task("low", {1}));
+  snapshot.workloads.push_back(unseen(task("d-low", {1})));
+  snapshot.workloads.push_back(task("high", {1}));
+  snapshot.workloads.back().priority = 1;
+  const auto plan = decide(snapshot, evicting());
+  EXPECT_THAT(plan.findings.oversell->order, ElementsAre("b", "c", "a", "low", "d-low", "high"));
+  EXPECT_EQ(evictions(plan).at(0).workload, "b");
+}
+
+TEST(OversellEviction, WhoseUseIsNotKnownGoesBeforeHigherPrioritiesAndIsWaitedFor) {
+  model::Snapshot snapshot = full_node(0.98);
+  snapshot.workloads = {unseen(snapshot.workloads[0]), task("b", {1}), task("c", {1})};
+  snapshot.workloads[2].priority = 1;
+  const auto first = decide(snapshot, evicting());
+  ASSERT_EQ(evictions(first).size(), 1U);
+  EXPECT_EQ(evictions(first)[0], (model::EvictAction{"a", model::EvictionStep::terminate, 0, 1}));
+  snapshot.workloads[0].evicted_at = 999;
+  const auto meanwhile = decide(snapshot, evicting());
+  EXPECT_THAT(evictions(meanwhile), IsEmpty());
+  EXPECT_GE(meanwhile.findings.oversell->evict_count, 1);
+  EXPECT_THAT(meanwhile.findings.oversell->memory.reason, HasSubstr("and berth waits for the effect"));
+  snapshot.workloads.erase(snapshot.workloads.begin());
+  EXPECT_EQ(evictions(decide(snapshot, evicting())).at(0).workload, "b");
+}
+
+TEST(OversellEviction, ADriverGoesAfterAnExecutorOfWhichNothingIsKnown) {
+  model::Snapshot snapshot = full_node(0.98);
+  snapshot.workloads[0].spark = model::SparkIdentity{"app", model::SparkRole::driver, std::nullopt};
+  snapshot.workloads[2] = unseen(snapshot.workloads[2]);
+  snapshot.workloads[2].spark = model::SparkIdentity{"app", model::SparkRole::executor, "1"};
+  snapshot.spark_apps.emplace_back().id = "app";
+  EXPECT_THAT(decide(snapshot, evicting()).findings.oversell->order, ElementsAre("b", "c", "a"));
+}
+
+TEST(OversellEviction, PricesExecutorsAsTheSparkPolicyDoes) {
+  model::Snapshot snapshot = full_node(0.98);
+  snapshot.workloads[2].spark = model::SparkIdentity{"app", model::SparkRole::executor, "1"};
+  snapshot.spark_apps.emplace_back().id = "app";  // has nothing to lose yet
+  const auto found = evictions(decide(snapshot, evicting()));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0], (model::EvictAction{"c", model::EvictionStep::decommission, kGiB, 1}));
+}
+
+TEST(OversellEviction, ADriverGoesAfterItsExecutors) {
+  model::Snapshot snapshot = full_node(0.98);
+  snapshot.workloads[0].spark = model::SparkIdentity{"app", model::SparkRole::driver, std::nullopt};
+  snapshot.workloads[2].spark = model::SparkIdentity{"app", model::SparkRole::executor, "1"};
+  // Nothing is completed, so the application is worth nothing yet, and its executor what it is at.
+  snapshot.spark_apps.emplace_back().id = "app";
+  snapshot.spark_apps.back().running = {{"1", 5}};
+  EXPECT_THAT(decide(snapshot, evicting()).findings.oversell->order, ElementsAre("c", "a", "b"));
+}
+
+TEST(OversellEviction, BothPoliciesTogetherTakeOne) {
+  model::Snapshot snapshot = full_node(0.98);
+  snapshot.workloads[0].evictable = false;
+  snapshot.workloads[0].priority = 100;  // of the top priority: the other policy's alone
+  PolicySettings settings = evicting();
+  settings.spark.evict = true;
+  const auto found = decide(snapshot, settings);
+  ASSERT_EQ(evictions(found).size(), 1U);
+  EXPECT_EQ(evictions(found)[0].workload, "b");
+}
+
+TEST(Oversell, NothingIsEvictedAndThePlanSaysWhoWould) {
+  model::Workload batch = task("batch", {1}, 40);
+  batch.evictable = true;
+  const model::Plan plan = decide(node({batch}, 0.99), {}, {"oversell"});
+  for (const model::Action& action : plan.actions) EXPECT_STREQ(action.kind(), "advertise");
+  EXPECT_EQ(plan.findings.oversell->evict_count, 1);
+  EXPECT_THAT(plan.findings.oversell->order, ElementsAre("batch"));
+}
+
+// Restates the victim of docs/decisions/eviction-order.md: strikes off every candidate that is behind another
+// one; "" for none.
+std::string evicted_first(const model::Snapshot& snapshot, int top_priority) {
+  const auto total = static_cast<double>(snapshot.memory.total_bytes);
+  double free = static_cast<double>(snapshot.memory.available_bytes);
+  const bool full = total - free >= 0.95 * total - 1e-3;
+  const auto use = [](const model::Workload& it) {
+    return it.usage.empty() ? 0.0 : static_cast<double>(it.usage.back().memory_bytes.value_or(0));
+  };
+  for (const model::Workload& it : snapshot.workloads)
+    if (it.evicted_at) free += use(it);
+  if (!full || total - free < 0.95 * total) return "";
+  const auto unknown = [](const model::Workload& it) { return it.usage.empty(); };
+  for (const model::Workload& it : snapshot.workloads)
+    if (it.evicted_at && unknown(it)) return "";
+  const auto best_effort = [](const model::Workload& it) {
+    return it.workload_class == model::WorkloadClass::best_effort;
+  };
+  const model::Workload* first = nullptr;
+  for (const model::Workload& it : snapshot.workloads) {
+    if (!best_effort(it) || it.evicted_at || it.fixed.life || (!unknown(it) && use(it) <= 0)) continue;
+    if (unknown(it) && it.created > 0 && snapshot.time - it.created < 10) continue;
+    if (!it.evictable && it.priority >= top_priority) continue;
+    const auto goes_before = [&it, &unknown](const model::Workload& other) {
+      if (it.evictable != other.evictable) return it.evictable;
+      if (!it.evictable && it.priority != other.priority) return it.priority < other.priority;
+      if (unknown(it) != unknown(other)) return unknown(other);
+      return *it.cpu_time_s != *other.cpu_time_s ? *it.cpu_time_s < *other.cpu_time_s : it.id < other.id;
+    };
+    if (first == nullptr || goes_before(*first)) first = &it;
+  }
+  return first == nullptr ? "" : first->id;
+}
+
+// Restates the number of victims: young work alone rises here, as each workload has one sample.
+std::size_t evicted_at_once(const model::Snapshot& snapshot, const PolicySettings& settings,
+                            const std::vector<model::EvictAction>& victims) {
+  const auto use = [](const model::Workload& it) {
+    return it.usage.empty() ? 0.0 : static_cast<double>(it.usage.back().memory_bytes.value_or(0));
+  };
+  double uncovered = 0;
+  for (const model::Workload& it : snapshot.workloads) {
+    if (it.evicted_at) uncovered -= use(it);
+    if (!it.evicted_at && it.created > snapshot.time - 3) uncovered += use(it);
+  }
+  const auto findings = propose_advertising(snapshot, settings).findings;
+  const auto most = static_cast<std::size_t>(findings.evict_count);
+  std::map<std::string, const model::Workload*> by_id;
+  for (const model::Workload& it : snapshot.workloads) by_id[it.id] = &it;
+  std::size_t count = 0;
+  for (const std::string& id : findings.order) {
+    if (std::none_of(victims.begin(), victims.end(), [&](const auto& it) { return it.workload == id; }))
+      continue;
+    ++count;
+    uncovered -= use(*by_id[id]);
+    if (by_id[id]->usage.empty() || uncovered <= 0) return count;
+  }
+  return most;  // the victims do not cover it, so they are as many as may be
+}
+
+RC_GTEST_PROP(OversellProperty, EvictsWhomItsRestatementSays, ()) {
+  testing::Draws draws(*testing::any_seed());
+  model::Snapshot snapshot = node({}, 0.9 + 0.1 * draws.fraction());
+  for (int i = draws.number(0, 8); i > 0; --i) {
+    model::Workload made = task("w" + std::to_string(i), {1}, draws.chance(0.1) ? 0 : 3 * draws.fraction());
+    if (draws.chance(0.2)) made.workload_class = model::WorkloadClass::latency_sensitive;
+    made.evictable = draws.chance(0.3);
+    made.priority = draws.number(0, 3);
+    made.cpu_time_s = draws.number(0, 5);
+    made.fixed.life = draws.chance(0.2);
+    if (draws.chance(0.15)) made.evicted_at = 999;
+    if (draws.chance(0.15)) made.usage.clear();
+    if (draws.chance(0.3)) made.created = snapshot.time - draws.number(0, 20);
+    snapshot.workloads.push_back(made);
+  }
+  PolicySettings settings = evicting();
+  settings.oversell.top_priority = draws.number(0, 4);
+  const std::vector<model::EvictAction> found = evictions(decide(snapshot, settings));
+  const std::string expected = evicted_first(snapshot, settings.oversell.top_priority);
+  RC_CLASSIFY(!expected.empty(), "an eviction");
+  RC_CLASSIFY(found.size() > 1, "several at once");
+  RC_ASSERT(found.empty() == expected.empty());
+  if (expected.empty()) return;
+  RC_ASSERT(found.size() == evicted_at_once(snapshot, settings, found));
+  RC_ASSERT(std::any_of(found.begin(), found.end(), [&](const auto& it) { return it.workload == expected; }));
+}
+
+}  // namespace berth::policies

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/policies/placement/naive_placement.h"
+
+#include "model/glob.h"
+#include "tests/unit/policies/interference/naive.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <tuple>
+
+namespace berth::policies::naive {
+
+namespace {
+
+using Set = std::set<int>;
+
+bool sensitive(const model::PendingWorkload& request) {
+  return request.workload_class == model::WorkloadClass::latency_sensitive;
+}
+
+double mean_use(const model::Workload& workload) {
+  double sum = 0;
+  for (const auto& sample : workload.usage) sum += sample.cpu_cores;
+  return workload.usage.empty() ? 0 : sum / static_cast<double>(workload.usage.size());
+}
+
+Set both(const Set& a, const Set& b) {
+  Set common;
+  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::inserter(common, common.end()));
+  return common;
+}
+
+// One host, one bin, one request.
+class Fitting {
+ public:
+  Fitting(const model::PendingWorkload& request, const model::Snapshot& host, int numa,
+          const PolicySettings& settings)
+      : request_(request), host_(host), numa_(numa), settings_(settings) {
+    for (const auto& cpu : host.topology.cpus()) {
+      if (!cpu.online || !cpu.allowed) continue;
+      usable_.insert(cpu.cpu);
+      if (cpu.numa == numa) here_.insert(cpu.cpu);
+    }
+    outcome_ = place(host, settings.interference);
+    free_ = usable_;
+    for (const auto& workload : host.workloads) {
+      if (!outcome_.placed.contains(workload.id)) continue;
+      for (const int cpu : outcome_.placed.at(workload.id)) free_.erase(cpu);
+    }
+  }
+
+  std::optional<Place> find() {
+    const auto closed = [](const auto& resource) {
+      return resource && resource->state != model::SchedulingState::schedule;
+    };
+    if (closed(host_.advertised.cpu) || closed(host_.advertised.memory)) return std::nullopt;
+    Place found{.host = host_.host, .numa = numa_, .cpus = both(free_, here_), .gpus = {}};
+    found.cpu_left = cpu_there() - request_.vcpus.value();
+    if (found.cpu_left < -1e-9 || found.cpus.empty()) return std::nullopt;
+    found.memory_left = memory_there() - static_cast<double>(request_.memory_request_bytes);
+    if (found.memory_left < 0) return std::nullopt;
+    if (!find_gpus(found)) return std::nullopt;
+    if (sensitive(request_)) {
+      const Outcome with = with_newcomer();
+      const auto placed = with.placed.find(request_.id);
+      if (placed == with.placed.end()) return std::nullopt;
+      found.cpus = placed->second;
+      found.rise = with.node - outcome_.node;
+    }
+    return found;
+  }
+
+  // To be ascending.
+  std::vector<double> order(const Place& found) const {
+    double idle_left = 0;
+    double memory = 0;
+    bool any = false;
+    for (const auto& gpu : host_.topology.gpus()) {
+      if (!is_here(gpu)) continue;
+      any = true;
+      const bool taken = std::find(found.gpus.begin(), found.gpus.end(), gpu.id) != found.gpus.end();
+      if (idle(gpu) && !taken) ++idle_left;
+      if (taken) memory += static_cast<double>(free_of(gpu) - request_.gpu_memory_bytes);
+    }
+    if (request_.gpus > 0) return {idle_left, memory, std::round(found.cpu_left * 1e9)};
+    const bool last = any && settings_.placement.avoid_gpu_nodes;
+    std::vector<double> order{last ? 1.0 : 0.0};
+    if (sensitive(request_)) {
+      const bool meets_its_own =
+          std::any_of(host_.workloads.begin(), host_.workloads.end(), [&](const model::Workload& it) {
+            return it.workload_class == model::WorkloadClass::latency_sensitive &&
+                   it.service == request_.service;
+          });
+      order.push_back(settings_.placement.spread_service && meets_its_own ? 1 : 0);
+      order.push_back(std::round(found.rise * 1e9));
+    }
+    if (last) {
+      order.push_back(idle_left);
+      return order;
+    }
+    double share = 0;
+    const double cpus = static_cast<double>(here_.size()) * (sensitive(request_) ? 1 : cpu_factor());
+    if (cpus > 0) share += found.cpu_left / cpus / 2;
+    if (memory_total() > 0) share += found.memory_left / memory_total() / 2;
+    order.push_back(-std::round(share * 1e9) / 1e9);
+    return order;
+  }
+
+ private:
+  double cpu_factor() const { return host_.advertised.cpu ? host_.advertised.cpu->factor : 1; }
+
+  double cpu_there() const {
+    if (sensitive(request_)) {
+      Set ownable = both(free_, here_);
+      for (const int cpu : settings_.interference.reserved_cpus) ownable.erase(cpu);
+      const int least = std::max(1, settings_.interference.be_min_cpus);
+      return std::max(0, std::min(static_cast<int>(ownable.size()), static_cast<int>(free_.size()) - least));
+    }
+    double there = cpu_factor() * static_cast<double>(both(free_, here_).size());
+    for (const auto& workload : host_.workloads) {
+      if (outcome_.placed.contains(workload.id)) continue;
+      Set over = free_;
+      if (workload.allowed_cpus) {
+        for (const int cpu : usable_) {
+          if (!workload.allowed_cpus->contains(cpu)) over.erase(cpu);
+        }
+      }
+      if (over.empty()) over = usable_;
+      there -= allocation(workload) * static_cast<double>(both(over, here_).size()) /
+               static_cast<double>(over.size());
+    }
+    return there;
+  }
+
+  double allocation(const model::Workload& workload) const {
+    const auto node = static_cast<double>(usable_.size());
+    if (workload.cpu_quota_cores) return std::min(node, *workload.cpu_quota_cores);
+    if (!workload.vcpus) return mean_use(workload);
+    double cores = std::max(0, *workload.vcpus);
+    if (workload.workload_class == model::WorkloadClass::latency_sensitive && !workload.cpus.empty())
+      cores = std::max(cores, static_cast<double>(workload.cpus.size()));
+    return std::min(node, cores);
+  }
+
+  double usable_memory() const {
+    const auto cap = static_cast<double>(settings_.oversell.memory_cap_bytes);
+    const auto total = static_cast<double>(host_.memory.total_bytes);
+    return cap > 0 && cap < total ? cap : total;
+  }
+
+  double memory_total() const {
+    const double factor = host_.advertised.memory ? host_.advertised.memory->factor : 1;
+    return std::floor(factor * usable_memory());
+  }
+
+  double memory_there() const {
+    double claimed = 0;
+    for (const auto& workload : host_.workloads) {
+      double claim = static_cast<double>(workload.memory_request_bytes);
+      std::optional<double> last;
+      for (const auto& sample : workload.usage) {
+        if (sample.memory_bytes) last = static_cast<double>(*sample.memory_bytes);
+      }
+      claimed += std::max(claim, last.value_or(0));
+    }
+    const double unusable = static_cast<double>(host_.memory.total_bytes) - usable_memory();
+    return std::max(0.0, std::min(memory_total() - claimed,
+                                  static_cast<double>(host_.memory.available_bytes) - unusable));
+  }
+
+  bool is_here(const model::Gpu& gpu) const {
+    if (gpu.numa) return *gpu.numa == numa_;
+    int first = numa_;
+    for (const auto& cpu : host_.topology.cpus()) {
+      if (cpu.online && cpu.allowed) first = std::min(first, cpu.numa);
+    }
+    for (const auto& other : host_.topology.gpus()) first = std::min(first, other.numa.value_or(first));
+    return first == numa_;
+  }
+
+  static bool memory_is_known(const model::Gpu& gpu) {
+    return gpu.memory_bytes.has_value() && gpu.memory_used_bytes.has_value();
+  }
+  // 0 where it is not known, which is as much as a request may ask of such a GPU.
+  static std::uint64_t free_of(const model::Gpu& gpu) {
+    return memory_is_known(gpu) ? *gpu.memory_bytes - *gpu.memory_used_bytes : 0;
+  }
+
+  int users(const model::Gpu& gpu) const {
+    int count = gpu.other_processes.value_or(0) > 0 ? 1 : 0;
+    for (const auto& workload : host_.workloads)
+      count += static_cast<int>(std::count(workload.gpus.begin(), workload.gpus.end(), gpu.id));
+    return count;
+  }
+
+  bool idle(const model::Gpu& gpu) const { return gpu.healthy && !gpu.holder && users(gpu) == 0; }
+
+  bool find_gpus(Place& found) const {
+    std::vector<std::tuple<bool, bool, std::uint64_t, std::string>> good;
+    for (const auto& gpu : host_.topology.gpus()) {
+      const std::uint64_t free = free_of(gpu);
+      if (!is_here(gpu) || !gpu.healthy || gpu.holder || free < request_.gpu_memory_bytes) continue;
+      if (request_.gpu_exclusive && users(gpu) > 0) continue;
+      if (request_.gpu_model && !model::glob_match(*request_.gpu_model, gpu.model)) continue;
+      good.emplace_back(idle(gpu), memory_is_known(gpu), free, gpu.id);
+    }
+    std::sort(good.begin(), good.end());
+    if (static_cast<int>(good.size()) < request_.gpus) return false;
+    for (int i = 0; i < request_.gpus; ++i)
+      found.gpus.push_back(std::get<3>(good[static_cast<std::size_t>(i)]));
+    std::sort(found.gpus.begin(), found.gpus.end());
+    return true;
+  }
+
+  // As a workload that came last and may only be here.
+  Outcome with_newcomer() const {
+    model::Snapshot with = host_;
+    model::Workload newcomer;
+    newcomer.id = request_.id;
+    newcomer.service = request_.service;
+    newcomer.workload_class = model::WorkloadClass::latency_sensitive;
+    newcomer.vcpus = request_.vcpus;
+    newcomer.created = 1e9;
+    newcomer.allowed_cpus.emplace();
+    for (const int cpu : here_) newcomer.allowed_cpus->insert(cpu);
+    with.workloads.push_back(newcomer);
+    return place(with, settings_.interference);
+  }
+
+  const model::PendingWorkload& request_;
+  const model::Snapshot& host_;
+  int numa_;
+  const PolicySettings& settings_;
+  Set usable_;
+  Set here_;
+  Set free_;  // owned by nobody
+  Outcome outcome_;
+};
+
+}  // namespace
+
+Places rank(const model::PendingWorkload& request, const std::vector<model::Snapshot>& hosts,
+            const PolicySettings& settings) {
+  Places places;
+  std::map<std::tuple<std::vector<double>, std::string, int>, Place> sorted;
+  for (const auto& host : hosts) {
+    Set nodes;
+    for (const auto& cpu : host.topology.cpus()) {
+      if (cpu.online && cpu.allowed) nodes.insert(cpu.numa);
+    }
+    for (const auto& gpu : host.topology.gpus()) {
+      if (gpu.numa) nodes.insert(*gpu.numa);
+    }
+    for (const int numa : nodes) {
+      Fitting fitting(request, host, numa, settings);
+      if (const auto found = fitting.find()) {
+        sorted.emplace(std::tuple(fitting.order(*found), host.host, numa), *found);
+      } else {
+        places.rejected.emplace(host.host, numa);
+      }
+    }
+  }
+  for (const auto& [key, place] : sorted) places.fitting.push_back(place);
+  return places;
+}
+
+}  // namespace berth::policies::naive

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Placement, written again word by word after docs/decisions/placement.md, with sets and loops and no care
+// for time. The vCPUs come from the naive version of the interference policy.
+#pragma once
+
+#include "model/snapshot.h"
+#include "policies/settings.h"
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace berth::policies::naive {
+
+struct Place {
+  std::string host;
+  int numa = 0;
+  std::set<int> cpus;
+  std::vector<std::string> gpus;
+  double cpu_left = 0;
+  double memory_left = 0;
+  double rise = 0;  // of the host's score
+};
+
+struct Places {
+  std::vector<Place> fitting;                      // best first
+  std::set<std::pair<std::string, int>> rejected;  // host, NUMA node
+};
+
+// For snapshots without pending work.
+Places rank(const model::PendingWorkload& request, const std::vector<model::Snapshot>& hosts,
+            const PolicySettings& settings);
+
+}  // namespace berth::policies::naive

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+// Placement against its plain restatement, on random hosts with random GPUs.
+#include "policies/decide.h"
+#include "policies/placement/rank.h"
+#include "tests/unit/policies/draws.h"
+#include "tests/unit/policies/interference/naive.h"
+#include "tests/unit/policies/interference/random_node.h"
+#include "tests/unit/policies/placement/gpu_hosts.h"
+#include "tests/unit/policies/placement/naive_placement.h"
+#include "tests/unit/policies/seeds.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace berth::policies {
+
+namespace {
+
+using testing::kGiB;
+
+struct Fleet {
+  std::vector<model::Snapshot> hosts;
+  PolicySettings settings;
+  model::PendingWorkload request;
+  std::vector<model::PendingWorkload> queue;  // others, of both classes
+};
+
+class FleetDrawer : private testing::Draws {
+ public:
+  using Draws::Draws;
+
+  Fleet draw() {
+    Fleet fleet;
+    for (int count = number(1, 3); count > 0; --count) {
+      // Settings are the first host's.
+      testing::RandomCase node = testing::random_case(static_cast<std::uint64_t>(number(0, 1 << 30)));
+      if (fleet.hosts.empty()) fleet.settings = node.settings;
+      fleet.hosts.push_back(equipped(std::move(node.snapshot), count));
+    }
+    fleet.settings.placement.avoid_gpu_nodes = chance(0.8);
+    fleet.settings.placement.spread_service = chance(0.8);
+    if (chance(0.3))
+      fleet.settings.oversell.memory_cap_bytes = static_cast<std::uint64_t>(number(1, 70)) * kGiB;
+    fleet.request = request();
+    for (int i = number(1, 6); i > 0; --i) {
+      fleet.queue.push_back(request());
+      fleet.queue.back().id = "waiting-" + std::to_string(i);
+    }
+    return fleet;
+  }
+
+ private:
+  model::Snapshot equipped(model::Snapshot host, int index) {
+    host.host = "host-" + std::to_string(index);
+    host.pending.clear();
+    host.memory.total_bytes = static_cast<std::uint64_t>(number(0, 4)) * 16 * kGiB;
+    host.memory.available_bytes =
+        chance(0.5) ? host.memory.total_bytes : host.memory.total_bytes / static_cast<unsigned>(number(1, 4));
+    std::vector<model::Gpu> gpus;
+    for (int count = chance(0.7) ? number(1, 5) : 0; count > 0; --count) {
+      model::Gpu gpu = testing::gpu("g" + std::to_string(count), number(0, 2), chance(0.5) ? 80 : 24);
+      if (chance(0.2)) gpu.numa.reset();
+      if (chance(0.3)) gpu.model = "NVIDIA A10";
+      if (chance(0.3)) gpu.memory_used_bytes = *gpu.memory_bytes / static_cast<unsigned>(number(1, 4));
+      if (chance(0.1)) gpu.memory_bytes.reset();
+      if (chance(0.1)) gpu.memory_used_bytes.reset();
+      if (chance(0.2)) gpu.other_processes = number(0, 2);
+      gpu.healthy = chance(0.9);
+      if (chance(0.1)) gpu.holder = host.workloads.front().id;
+      gpus.push_back(std::move(gpu));
+    }
+    host.topology = model::Topology::make(host.topology.cpus(), gpus).value();
+    for (model::Workload& workload : host.workloads) {
+      if (!gpus.empty() && chance(0.1)) workload.gpus = {gpus.front().id};
+      if (chance(0.2)) workload.memory_request_bytes = static_cast<std::uint64_t>(number(0, 8)) * kGiB;
+      if (chance(0.2)) workload.cpu_quota_cores = number(1, 40) / 4.0;
+    }
+    if (chance(0.3)) host.advertised.cpu = {.factor = 1 + fraction() / 2};
+    if (chance(0.2)) host.advertised.memory = {.factor = 1 + fraction() / 2};
+    if (chance(0.05)) host.advertised.memory = {.state = model::SchedulingState::evict};
+    return host;
+  }
+
+  model::PendingWorkload request() {
+    model::PendingWorkload made = testing::request(number(1, 6), chance(0.5) ? number(1, 3) : 0);
+    made.service = chance(0.8) ? "service-" + std::to_string(number(0, 3)) : "another";
+    if (chance(0.3)) made.workload_class = model::WorkloadClass::best_effort;
+    if (chance(0.5)) made.memory_request_bytes = static_cast<std::uint64_t>(number(0, 20)) * kGiB;
+    if (made.gpus == 0) return made;
+    if (chance(0.5)) made.gpu_memory_bytes = static_cast<std::uint64_t>(number(0, 60)) * kGiB;
+    if (chance(0.3)) made.gpu_model = chance(0.5) ? "*H100" : "NVIDIA *";
+    made.gpu_exclusive = chance(0.7);
+    return made;
+  }
+};
+
+Fleet any_fleet() { return FleetDrawer(*testing::any_seed()).draw(); }
+
+std::vector<Host> hosts_of(const Fleet& fleet) {
+  std::vector<Host> hosts;
+  for (const model::Snapshot& snapshot : fleet.hosts) hosts.emplace_back(snapshot, fleet.settings);
+  return hosts;
+}
+
+std::set<int> as_set(const model::CpuSet& cpus) { return {cpus.begin(), cpus.end()}; }
+
+}  // namespace
+
+// Hosts that are ranked one by one come in the order of all hosts ranked together, each with its best bin.
+RC_GTEST_PROP(PlacementProperty, HostsRankedAloneComeInTheSameOrder, ()) {
+  const Fleet fleet = any_fleet();
+  const std::vector<Host> hosts = hosts_of(fleet);
+  const model::BinRanking together = rank_bins(fleet.request, hosts);
+  std::vector<std::pair<std::array<double, 6>, std::string>> alone;
+  for (const Host& host : hosts) {
+    const HostPlace place = best_place(fleet.request, host);
+    const auto first = std::find_if(together.fitting.begin(), together.fitting.end(),
+                                    [&](const model::FittingBin& bin) { return bin.host == host.name(); });
+    RC_ASSERT(place.best.has_value() == (first != together.fitting.end()));
+    RC_ASSERT(place.best.has_value() == place.rejection.empty());
+    if (!place.best) continue;
+    const Bin& bin = host.bins()[place.best->bin];
+    RC_ASSERT(bin.numa == first->numa);
+    RC_ASSERT(place.best->cpus == first->cpus);
+    RC_ASSERT(place.best->gpus.size() == first->gpus.size());
+    for (std::size_t i = 0; i < first->gpus.size(); ++i)
+      RC_ASSERT(bin.gpus[place.best->gpus[i]].id == first->gpus[i]);
+    alone.emplace_back(place.best->order, host.name());
+  }
+  std::sort(alone.begin(), alone.end());
+  std::vector<std::string> order;
+  for (const model::FittingBin& bin : together.fitting)
+    if (std::find(order.begin(), order.end(), bin.host) == order.end()) order.push_back(bin.host);
+  RC_ASSERT(order.size() == alone.size());
+  for (std::size_t i = 0; i < order.size(); ++i) RC_ASSERT(order[i] == alone[i].second);
+}
+
+RC_GTEST_PROP(PlacementProperty, IsWhatItsRestatementSays, ()) {
+  const Fleet fleet = any_fleet();
+  const model::BinRanking real = rank_bins(fleet.request, hosts_of(fleet));
+  const naive::Places expected = naive::rank(fleet.request, fleet.hosts, fleet.settings);
+  RC_CLASSIFY(!real.fitting.empty(), "fits somewhere");
+  RC_CLASSIFY(!real.fitting.empty() && fleet.request.gpus > 0, "GPUs are found");
+  RC_CLASSIFY(real.fitting.size() > 1, "fits in several");
+  RC_ASSERT(real.fitting.size() == expected.fitting.size());
+  const bool scored = fleet.request.workload_class == model::WorkloadClass::latency_sensitive;
+  RC_CLASSIFY(scored && real.fitting.size() > 1 && *real.fitting[0].rise < *real.fitting.back().rise,
+              "the rise differs");
+  for (std::size_t i = 0; i < real.fitting.size(); ++i) {
+    const model::FittingBin& bin = real.fitting[i];
+    const naive::Place& same = expected.fitting[i];
+    RC_ASSERT(bin.rise.has_value() == scored);
+    if (scored) RC_ASSERT(std::abs(*bin.rise - same.rise) < 1e-9);
+    if (scored) RC_ASSERT(std::abs(*bin.score_after - *bin.score_before - *bin.rise) < 1e-9);
+    RC_ASSERT(bin.host == same.host);
+    RC_ASSERT(bin.numa == same.numa);
+    RC_ASSERT(as_set(bin.cpus) == same.cpus);
+    RC_ASSERT(bin.gpus == same.gpus);
+    RC_ASSERT(std::abs(bin.cpu_left_cores - same.cpu_left) < 1e-6);
+    RC_ASSERT(static_cast<double>(bin.memory_left_bytes) == same.memory_left);
+  }
+  std::set<std::pair<std::string, int>> rejected;
+  for (const auto& bin : real.rejected) {
+    RC_ASSERT(rejected.emplace(bin.host, bin.numa).second);
+    RC_ASSERT(!bin.reason.empty());
+  }
+  RC_ASSERT(rejected == expected.rejected);
+}
+
+// Counts beside the host, from its inputs alone: owners of vCPUs, sharers of a bin, memory and GPUs.
+RC_GTEST_PROP(PlacementProperty, NobodyTakesMoreThanThereIs, ()) {
+  const Fleet fleet = any_fleet();
+  const model::Snapshot& start = fleet.hosts.front();
+  const InterferenceSettings& settings = fleet.settings.interference;
+  Host host = hosts_of(fleet).front();
+  model::CpuSet unowned = start.topology.usable();
+  const auto node = static_cast<double>(unowned.size());
+  for (const auto& [id, cpus] : naive::place(start, settings).placed) {
+    for (const int cpu : cpus) unowned.erase(cpu);
+  }
+  const double factor = start.advertised.cpu ? start.advertised.cpu->factor : 1;
+  std::uint64_t memory_left = start.memory.available_bytes;
+  std::map<int, double> shared;  // cores of best-effort newcomers, by NUMA node
+  std::set<std::string> held;
+  int taken = 0;
+  for (int i = 0; i < 20; ++i) {
+    model::PendingWorkload request = fleet.queue[static_cast<std::size_t>(i) % fleet.queue.size()];
+    request.id = "new-" + std::to_string(i);
+    const auto ranking = take_best(host, {request}).at(request.id);
+    if (ranking.fitting.empty()) continue;
+    ++taken;
+    const model::FittingBin& best = ranking.fitting.front();
+    model::CpuSet here;
+    for (const auto& cpu : start.topology.cpus()) {
+      if (cpu.numa == best.numa) here.insert(cpu.cpu);
+    }
+    RC_ASSERT(best.cpus.is_subset_of(here & unowned));
+    if (request.workload_class == model::WorkloadClass::latency_sensitive) {
+      RC_ASSERT(static_cast<int>(best.cpus.size()) == request.vcpus.value());
+      RC_ASSERT(!best.cpus.intersects(settings.reserved_cpus));
+      unowned -= best.cpus;
+      RC_ASSERT(static_cast<int>(unowned.size()) >= std::max(1, settings.be_min_cpus));
+    } else {
+      // A workload that runs anywhere counts evenly on all vCPUs without an owner.
+      const auto part = static_cast<double>((here & unowned).size());
+      double cores = shared[best.numa] + *request.vcpus;
+      shared[best.numa] += std::min<double>(*request.vcpus, node);
+      for (const model::Workload& workload : start.workloads) {
+        const bool anywhere = workload.workload_class == model::WorkloadClass::best_effort &&
+                              workload.cpu_quota_cores && !workload.allowed_cpus;
+        if (!anywhere) continue;
+        cores += std::min(*workload.cpu_quota_cores, node) * part / static_cast<double>(unowned.size());
+      }
+      RC_ASSERT(cores <= factor * part + 1e-6);
+    }
+    RC_ASSERT(request.memory_request_bytes <= memory_left);
+    memory_left -= request.memory_request_bytes;
+    RC_ASSERT(static_cast<int>(best.gpus.size()) == request.gpus);
+    for (const auto& gpu : best.gpus) RC_ASSERT(held.insert(gpu).second || !request.gpu_exclusive);
+  }
+  RC_CLASSIFY(taken > 2, "several are taken");
+}
+
+// As a workload that came last and may only be in the bin that it was given.
+model::Workload running(const model::PendingWorkload& newcomer, const model::FittingBin& bin, int index,
+                        model::Snapshot& host) {
+  model::Workload made;
+  made.id = newcomer.id;
+  made.service = newcomer.service;
+  made.workload_class = newcomer.workload_class;
+  made.vcpus = newcomer.vcpus;
+  made.created = 1e8 + index;
+  made.memory_request_bytes = newcomer.memory_request_bytes;
+  made.allowed_cpus.emplace();
+  for (const auto& cpu : host.topology.cpus()) {
+    if (cpu.numa == bin.numa) made.allowed_cpus->insert(cpu.cpu);
+  }
+  host.memory.available_bytes -= std::min(host.memory.available_bytes, newcomer.memory_request_bytes);
+  std::vector<model::Gpu> gpus = host.topology.gpus();
+  for (model::Gpu& gpu : gpus) {
+    if (std::find(bin.gpus.begin(), bin.gpus.end(), gpu.id) == bin.gpus.end()) continue;
+    if (gpu.memory_used_bytes) *gpu.memory_used_bytes += newcomer.gpu_memory_bytes;
+    if (newcomer.gpu_exclusive) {
+      gpu.holder = newcomer.id;
+    } else {
+      made.gpus.push_back(gpu.id);
+    }
+  }
+  host.topology = model::Topology::make(host.topology.cpus(), std::move(gpus)).value();
+  return made;
+}
+
+// An admitted workload counts at once as it will when it runs.
+RC_GTEST_PROP(PlacementProperty, PendingFirstThenRankIsRunningThenRank, ()) {
+  const Fleet fleet = any_fleet();
+  model::Snapshot then = fleet.hosts.front();
+  std::vector<Host> host{Host(then, fleet.settings)};
+  int taken = 0;
+  for (const model::PendingWorkload& newcomer : fleet.queue) {
+    const auto ranking = take_best(host.front(), {newcomer}).at(newcomer.id);
+    if (!ranking.fitting.empty())
+      then.workloads.push_back(running(newcomer, ranking.fitting.front(), taken++, then));
+  }
+  RC_CLASSIFY(taken > 1, "several are taken");
+  const model::BinRanking pending = rank_bins(fleet.request, host);
+  const naive::Places runs = naive::rank(fleet.request, {then}, fleet.settings);
+  RC_ASSERT(pending.fitting.size() == runs.fitting.size());
+  for (std::size_t i = 0; i < pending.fitting.size(); ++i) {
+    const model::FittingBin& bin = pending.fitting[i];
+    RC_ASSERT(bin.numa == runs.fitting[i].numa);
+    RC_ASSERT(as_set(bin.cpus) == runs.fitting[i].cpus);
+    RC_ASSERT(bin.gpus == runs.fitting[i].gpus);
+    RC_ASSERT(std::abs(bin.cpu_left_cores - runs.fitting[i].cpu_left) < 1e-6);
+    RC_ASSERT(static_cast<double>(bin.memory_left_bytes) == runs.fitting[i].memory_left);
+  }
+}
+
+RC_GTEST_PROP(PlacementProperty, DoesNotDependOnTheOrderOfHosts, ()) {
+  Fleet fleet = any_fleet();
+  const model::BinRanking before = rank_bins(fleet.request, hosts_of(fleet));
+  std::reverse(fleet.hosts.begin(), fleet.hosts.end());
+  RC_ASSERT(rank_bins(fleet.request, hosts_of(fleet)) == before);
+}
+
+std::vector<model::Action> pins_of(const model::Plan& plan) {
+  std::vector<model::Action> actions;
+  std::copy_if(plan.actions.begin(), plan.actions.end(), std::back_inserter(actions),
+               [](const model::Action& action) { return action.policy == "interference"; });
+  return actions;
+}
+
+// Interference finds the place for pending work that placement promised it. For work without a promise it
+// finds none, and no workload makes room.
+RC_GTEST_PROP(PlacementProperty, ThePlanPlacesPendingWorkWherePlacementDoes, ()) {
+  Fleet fleet = any_fleet();
+  model::Snapshot& host = fleet.hosts.front();
+  host.pending = fleet.queue;
+  if (host.pending.size() > 3) host.pending.resize(3);
+  const model::Plan plan = decide(host, fleet.settings);
+  const model::InterferenceFindings& found = *plan.findings.interference;
+  int sensitive = 0;
+  int rejected = 0;
+  for (const model::PendingWorkload& newcomer : host.pending) {
+    if (newcomer.workload_class == model::WorkloadClass::best_effort) continue;
+    ++sensitive;
+    const auto& fitting = plan.findings.placement->pending.at(newcomer.id).fitting;
+    if (!fitting.empty()) {
+      RC_ASSERT(found.instances.at(newcomer.id).cpus == fitting.front().cpus);
+      continue;
+    }
+    ++rejected;
+    RC_ASSERT(!found.instances.contains(newcomer.id));
+    RC_ASSERT(std::any_of(found.unplaceable.begin(), found.unplaceable.end(),
+                          [&](const auto& one) { return one.workload == newcomer.id; }));
+  }
+  RC_CLASSIFY(rejected > 0 && rejected < sensitive, "one has no place, another has");
+  // Without the work that has no place, all other work is pinned alike.
+  std::erase_if(host.pending, [&](const auto& newcomer) {
+    return plan.findings.placement->pending.at(newcomer.id).fitting.empty();
+  });
+  RC_ASSERT(pins_of(decide(host, fleet.settings)) == pins_of(plan));
+}
+
+}  // namespace berth::policies

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Spark policy against its plain restatement, and what holds of it whatever the node.
+#include "model/json.h"
+#include "policies/decide.h"
+#include "policies/spark/policy.h"
+#include "tests/unit/policies/seeds.h"
+#include "tests/unit/policies/spark/naive_spark.h"
+#include "tests/unit/policies/spark/random_spark.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <variant>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace berth::policies {
+
+namespace {
+
+testing::RandomCase any_case() { return testing::random_spark_case(*testing::any_seed()); }
+
+bool near(double a, double b) { return std::abs(a - b) <= 1e-6 * std::max({1.0, std::abs(a), std::abs(b)}); }
+
+const model::Workload& find(const model::Snapshot& snapshot, const std::string& id) {
+  return *std::find_if(snapshot.workloads.begin(), snapshot.workloads.end(),
+                       [&](const auto& workload) { return workload.id == id; });
+}
+
+double limit_of(const model::Action& action) {
+  const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what);
+  RC_ASSERT(high != nullptr);
+  RC_ASSERT(high->memory_high_bytes.has_value());
+  return static_cast<double>(*high->memory_high_bytes);
+}
+
+}  // namespace
+
+RC_GTEST_PROP(SparkProperty, IsWhatItsRestatementSays, ()) {
+  const testing::RandomCase node = any_case();
+  const SparkProposal real = propose_evictions(node.snapshot, node.settings.spark);
+  const model::SparkFindings& findings = real.findings;
+  const naive::Eviction expected = naive::evict(node.snapshot, node.settings.spark);
+  RC_CLASSIFY(findings.trigger == model::EvictionTrigger::need, "a need");
+  RC_CLASSIFY(findings.trigger == model::EvictionTrigger::pressure, "a pressure");
+  RC_CLASSIFY(!findings.reclaim.empty(), "caches squeezed");
+  RC_CLASSIFY(findings.delta > 0, "demand climbs");
+  RC_CLASSIFY(findings.victims.size() > 1, "several victims");
+  RC_ASSERT(near(findings.delta, expected.delta));
+  RC_ASSERT(near(static_cast<double>(findings.growth_bytes), std::ceil(expected.growth)));
+  RC_ASSERT(near(static_cast<double>(findings.need_bytes), expected.need));
+  RC_ASSERT(findings.apps.size() == expected.apps.size());
+  for (const auto& [id, app] : findings.apps) {
+    const naive::AppWorth& same = expected.apps.at(id);
+    RC_ASSERT(near(app.computation_s, same.computation));
+    RC_ASSERT(near(app.transmission_bytes, same.transmission));
+    RC_ASSERT(near(app.recalculation_s, same.recalculation));
+    RC_ASSERT(near(app.stages_done, same.done));
+    RC_ASSERT(near(app.remaining_s.value_or(0), same.remaining));
+    RC_ASSERT(near(app.cost_s, same.cost));
+  }
+  RC_ASSERT(findings.candidates.size() == expected.costs.size());
+  for (const auto& [id, candidate] : findings.candidates)
+    RC_ASSERT(near(candidate.cost_s, expected.costs.at(id)));
+  RC_ASSERT(findings.order == expected.order);
+  std::vector<std::string> victims;
+  for (const model::MemoryTaken& victim : findings.victims) victims.push_back(victim.workload);
+  RC_ASSERT(victims == expected.victims);
+  RC_ASSERT(findings.reclaim.size() == expected.limits.size());
+  const bool evicts = node.settings.spark.evict && !expected.victims.empty();
+  RC_CLASSIFY(evicts, "an eviction");
+  int evictions = 0;
+  RC_CLASSIFY(!expected.kept.empty(), "somebody is kept squeezed");
+  std::map<std::string, double> limits = expected.limits;
+  limits.insert(expected.kept.begin(), expected.kept.end());
+  std::map<std::string, double> quotas = expected.held_cores;
+  RC_CLASSIFY(!expected.held.empty(), "somebody is held");
+  std::set<std::string> held;
+  for (const auto& [id, reason] : findings.held) held.insert(id);
+  RC_ASSERT(held == expected.held);
+  RC_ASSERT(real.actions.size() == limits.size() + quotas.size() + (evicts ? 1 : 0));
+  for (const model::Action& action : real.actions) {
+    if (const auto* evict = std::get_if<model::EvictAction>(&action.what)) {
+      ++evictions;
+      RC_ASSERT(evict->workload == expected.victims.front());
+      const auto& victim = find(node.snapshot, evict->workload);
+      const bool executor = victim.spark && victim.spark->role == model::SparkRole::executor;
+      RC_ASSERT((evict->how == model::EvictionStep::decommission) == executor);
+      const bool emergency = node.snapshot.memory.psi_full_avg10 > node.settings.spark.psi_full;
+      RC_ASSERT(evict->grace_s ==
+                (emergency ? std::min(1.0, node.settings.spark.grace_s) : node.settings.spark.grace_s));
+      RC_ASSERT(evict->frees_bytes == findings.victims.front().bytes);
+      continue;
+    }
+    if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what)) {
+      RC_ASSERT(quotas.contains(quota->workload));
+      RC_ASSERT(near(quota->cpu_quota_cores.value_or(-1), quotas.at(quota->workload)));
+      quotas.erase(quota->workload);
+      continue;
+    }
+    RC_ASSERT(limits.contains(*action.workload()));
+    RC_ASSERT(near(limit_of(action), limits.at(*action.workload())));
+    limits.erase(*action.workload());
+  }
+  RC_ASSERT(evictions == (evicts ? 1 : 0));
+}
+
+RC_GTEST_PROP(SparkProperty, NobodyLatencySensitiveGoesAndADriverGoesAfterItsExecutors, ()) {
+  const testing::RandomCase node = any_case();
+  const model::SparkFindings findings = propose_evictions(node.snapshot, node.settings.spark).findings;
+  std::set<std::string> driven;  // applications whose driver had its turn
+  std::set<std::string> seen;
+  for (const std::string& id : findings.order) {
+    const model::Workload& workload = find(node.snapshot, id);
+    RC_ASSERT(workload.workload_class == model::WorkloadClass::best_effort);
+    RC_ASSERT(seen.insert(id).second);
+    if (!workload.spark) continue;
+    if (workload.spark->role == model::SparkRole::driver) {
+      driven.insert(workload.spark->app);
+    } else {
+      RC_ASSERT(!driven.contains(workload.spark->app));
+    }
+  }
+  RC_ASSERT(findings.victims.size() <= findings.order.size());
+}
+
+RC_GTEST_PROP(SparkProperty, TheOrderAscendsByTheFigureThatItShows, ()) {
+  const testing::RandomCase node = any_case();
+  const model::SparkFindings findings = propose_evictions(node.snapshot, node.settings.spark).findings;
+  double last = -std::numeric_limits<double>::infinity();
+  for (const std::string& id : findings.order) {
+    const double key = findings.candidates.at(id).rank_key.value_or(std::numeric_limits<double>::infinity());
+    RC_ASSERT(key >= last);
+    last = key;
+  }
+}
+
+RC_GTEST_PROP(SparkProperty, AllVictimsAreNeeded, ()) {
+  const testing::RandomCase node = any_case();
+  const model::SparkFindings findings = propose_evictions(node.snapshot, node.settings.spark).findings;
+  std::uint64_t freed = 0;
+  for (std::size_t i = 0; i < findings.victims.size(); ++i) {
+    RC_ASSERT(i == 0 || freed < findings.need_bytes);
+    freed += findings.victims[i].bytes;
+  }
+}
+
+// A driver that says the same work in another order of stages is worth the same.
+RC_GTEST_PROP(SparkProperty, TheOrderOfStagesInTheSnapshotDoesNotMatter, ()) {
+  testing::RandomCase node = any_case();
+  const auto before = propose_evictions(node.snapshot, node.settings.spark).findings;
+  for (model::SparkApp& app : node.snapshot.spark_apps) std::reverse(app.stages.begin(), app.stages.end());
+  const auto after = propose_evictions(node.snapshot, node.settings.spark).findings;
+  for (const auto& [id, candidate] : before.candidates)
+    RC_ASSERT(near(candidate.cost_s, after.candidates.at(id).cost_s));
+}
+
+// No workload is evicted unless a policy may evict, no spared one ever, and one at a time. A plan can be read
+// back.
+RC_GTEST_PROP(SparkProperty, APlanEvictsNoMoreThanItsPoliciesMayAndReadsBack, ()) {
+  testing::RandomCase node = any_case();
+  node.settings.oversell.evict = *rc::gen::arbitrary<bool>();
+  node.settings.oversell.evict_highest = *rc::gen::arbitrary<bool>();
+  const model::Plan plan = decide(node.snapshot, node.settings);
+  int evictions = 0;
+  int for_overselling = 0;
+  for (const model::Action& action : plan.actions) {
+    if (!std::holds_alternative<model::EvictAction>(action.what)) continue;
+    ++evictions;
+    const model::Workload& victim = find(node.snapshot, *action.workload());
+    RC_ASSERT(victim.workload_class == model::WorkloadClass::best_effort);
+    RC_ASSERT(!victim.evicted_at && !victim.fixed.life);
+    const bool oversell = action.policy == "oversell";
+    for_overselling += oversell ? 1 : 0;
+    RC_ASSERT((oversell ? node.settings.oversell.evict : node.settings.spark.evict));
+  }
+  RC_CLASSIFY(evictions == 1, "an eviction");
+  // Overselling evicts several where memory fills up faster than one at a time frees it.
+  RC_ASSERT(evictions - for_overselling <= 1);
+  RC_ASSERT(for_overselling <= plan.findings.oversell->evict_count);
+  const auto again = model::parse_plan(model::to_json(plan));
+  if (!again) RC_FAIL(again.error().message());
+  RC_ASSERT(*again == plan);
+}
+
+}  // namespace berth::policies
