@@ -17,6 +17,9 @@ namespace {
 // Ticks that are so many times as far apart as configured are worth a message.
 constexpr double kNoticeablySlower = 1.25;
 
+// Names a finding that no workload has. No workload has this id, because it has no directory.
+constexpr const char* kNothingToEvict = "nothing to evict";
+
 }  // namespace
 
 void Announcer::findings(const model::Plan& plan) {
@@ -29,6 +32,11 @@ void Announcer::findings(const model::Plan& plan) {
   if (plan.findings.interference) {
     for (const auto& finding : plan.findings.interference->unplaceable) say("cannot be placed", finding);
     for (const auto& finding : plan.findings.interference->unconfined) say("cannot be confined", finding);
+  }
+  if (plan.findings.oversell && plan.findings.oversell->warning) {
+    const auto& warning = *plan.findings.oversell->warning;
+    if (said_findings_.count(kNothingToEvict) == 0) os::log_warning("oversell: {}", warning);
+    current.insert(kNothingToEvict);
   }
   said_findings_ = std::move(current);
 }
@@ -52,9 +60,10 @@ void Announcer::gpus(const std::vector<topology::GpuNews>& news, std::string_vie
 }
 
 void Announcer::unmanaged(const UnmanagedWorkloads& before, const UnmanagedWorkloads& now,
-                          std::string_view mode) {
+                          std::string_view mode,
+                          const std::function<bool(const std::string& id)>& may_announce) {
   for (const auto& [id, item] : now) {
-    if (before.count(id) > 0) continue;
+    if (before.count(id) > 0 || !may_announce(id)) continue;
     announce_event(kMessageUnmanaged, item.cause == Unmanaged::Cause::alarm ? LOG_ALERT : LOG_WARNING,
                    fmt::format("{} is left alone from now on: {}", id, item.reason), mode, id);
   }

@@ -8,6 +8,7 @@
 #include "model/plan.h"
 #include "topology/gpu_inventory.h"
 
+#include <functional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -19,13 +20,14 @@ namespace berth::daemon {
 // entries of their own (daemon/ledger/action_log.h).
 class Announcer {
  public:
-  // Workloads that cannot be placed or confined.
+  // Workloads that cannot be placed or confined, and memory that runs out although berth may evict.
   void findings(const model::Plan& plan);
   static void stragglers(const StragglerWatch::News& news, std::string_view mode);
   static void gpus(const std::vector<topology::GpuNews>& news, std::string_view mode);
-  // Workloads that are left alone now and were not before.
+  // Workloads that are left alone now and were not before, as far as `may_announce` permits.
   static void unmanaged(const UnmanagedWorkloads& before, const UnmanagedWorkloads& now,
-                        std::string_view mode);
+                        std::string_view mode,
+                        const std::function<bool(const std::string& id)>& may_announce);
   // Ticks that are farther apart than configured, because sampling would cost too much.
   void pace(const SamplingBudget& budget, double configured_s, double max_cpu);
   // The error of an attempt that is made at every tick; `what` names the attempt. Says it when it begins.

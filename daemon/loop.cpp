@@ -49,8 +49,8 @@ struct Wheel {
   std::uint64_t last_usec = 0;
 
   std::uint64_t next_usec() const {
-    const std::uint64_t interval = usec(daemon.interval_s());
-    if (daemon.slowed()) return last_usec + interval;
+    const std::uint64_t interval = usec(daemon.senses().interval_s());
+    if (daemon.senses().is_slowed()) return last_usec + interval;
     const std::uint64_t earliest = last_usec + std::min(kShortestGapUsec, interval);
     return first_usec + ((earliest - first_usec) / interval + 1) * interval;
   }
@@ -65,8 +65,8 @@ int on_tick(sd_event_source* source, std::uint64_t, void* userdata) {
 
 void tick_soon(const Wheel& wheel) {
   // Where ticks cost too much, pressure also causes fewer of them.
-  const std::uint64_t gap = wheel.daemon.slowed()
-                                ? std::max(kShortestGapUsec, usec(wheel.daemon.interval_s()) / 10)
+  const std::uint64_t gap = wheel.daemon.senses().is_slowed()
+                                ? std::max(kShortestGapUsec, usec(wheel.daemon.senses().interval_s()) / 10)
                                 : kShortestGapUsec;
   const std::uint64_t soon = std::min(wheel.last_usec + gap, wheel.next_usec());
   sd_event_source_set_time(wheel.timer.get(), soon);
@@ -98,10 +98,10 @@ struct Readiness {
 // Loading the programs takes longer than all of the start before it, and the first tick does not need them.
 void begin_sampling(Readiness& readiness) {
   auto& daemon = readiness.daemon;
-  daemon.begin_sampling();
-  if (daemon.kernel_events_fd() < 0) return;
+  daemon.senses().begin_sampling();
+  if (daemon.senses().kernel_events_fd() < 0) return;
   const int r = add_changes(readiness.kernel_changes, sd_event_source_get_event(readiness.settled.get()),
-                            daemon.kernel_events_fd(), daemon);
+                            daemon.senses().kernel_events_fd(), daemon);
   if (r < 0) {
     // inotify tells of them too, later.
     os::log_warning("cannot watch the kernel's cgroup events: {}", std::generic_category().message(-r));
@@ -115,8 +115,8 @@ int on_bus_settled(sd_event_source* source, void* userdata) {
   // Questions about the figures are answered after this.
   begin_sampling(readiness);
   // For the first trigger of a cgroup, the kernel starts a thread.
-  readiness.daemon.watch_pressure(sd_event_source_get_event(source),
-                                  [&wheel = readiness.wheel] { tick_soon(wheel); });
+  readiness.daemon.senses().watch_pressure(sd_event_source_get_event(source),
+                                           [&wheel = readiness.wheel] { tick_soon(wheel); });
   return sd_event_source_set_enabled(source, SD_EVENT_OFF);
 }
 
@@ -160,7 +160,7 @@ model::Result<void> run_loop(Daemon& daemon) {
     return failed(r, "SIGINT");
   if (const int r = os::add_source(on_hup, sd_event_add_signal, raw, SIGHUP, on_reload, &daemon); r < 0)
     return failed(r, "SIGHUP");
-  if (const int r = add_changes(changes, raw, daemon.changes_fd(), daemon); r < 0)
+  if (const int r = add_changes(changes, raw, daemon.senses().changes_fd(), daemon); r < 0)
     return failed(r, "cannot watch cgroups");
   if (const int r = sd_event_set_watchdog(raw, 1); r < 0) return failed(r, "cannot serve the watchdog");
 
@@ -181,7 +181,7 @@ model::Result<void> run_loop(Daemon& daemon) {
     return failed(r, "timer");
   }
   daemon.serve_metrics(raw);
-  daemon.watch_progress(raw);
+  daemon.senses().watch_progress(raw, [&daemon] { daemon.take_changes(); });
   daemon.watch_evictions(raw);
 
   // Readiness comes after every other event source: by then clients can reach the bus service, or it is known

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // berthd: reads its command line and its configuration, and runs the command.
 #include "config/config.h"
+#include "config/unit_limits.h"
 #include "daemon/daemon.h"
 #include "daemon/loop.h"
 #include "daemon/once.h"
@@ -9,7 +10,9 @@
 
 #include <cstdio>
 #include <exception>
+#include <string>
 #include <variant>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -45,6 +48,10 @@ ExitStatus start(int argc, char** argv) {
     return ExitStatus::wrong_use;
   }
   if (options.command == Command::check_config) {
+    const auto forbidden =
+        options.no_unit ? std::vector<std::string>() : config::forbidden_by_unit(*settings);
+    for (const std::string& text : forbidden) fmt::print(stderr, "berthd: {}\n", text);
+    if (!forbidden.empty()) return ExitStatus::wrong_use;
     fmt::print("{}: no errors\n", options.config_file.string());
     return ExitStatus::done;
   }

@@ -56,6 +56,7 @@ void print_plan(const model::Snapshot& snapshot, const model::Plan& plan,
         found->score_unpinned ? fmt::format(" pinned, {:.4f} if left unpinned", *found->score_unpinned) : "";
     fmt::print("score {:.4f}{}; best-effort vCPUs {}\n", found->score_node, unpinned,
                shown(found->best_effort.cpus.to_string()));
+    if (!found->search_reason.empty()) fmt::print("{}\n", found->search_reason);
     for (const auto& item : found->unplaceable)
       fmt::print("cannot place {}: {}\n", item.workload, item.reason);
     for (const auto& item : found->unconfined)
@@ -75,6 +76,7 @@ ExitStatus run_once(const Options& options, const config::Settings& settings) {
   auto observer =
       Observer::start(*hierarchy, settings.rules, options.proc_root, options.sys_root, settings.history);
   if (!observer) return failed(observer.error());
+  (*observer)->set_memory_nodes(settings.policies.placement.memory_nodes);
   const auto say = [](const std::vector<std::string>& messages) {
     for (const auto& message : messages) os::log_warning("{}", message);
   };
@@ -142,7 +144,8 @@ ExitStatus run_restore(const Options& options) {
   } else {
     for (const auto& entry : entries) fmt::print("{}\n", describe(entry));
   }
-  return ExitStatus::done;
+  return std::ranges::any_of(report->left, &cgroup::RestoreReport::Left::kept) ? ExitStatus::failed
+                                                                               : ExitStatus::done;
 }
 
 }  // namespace berth::daemon

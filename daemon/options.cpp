@@ -41,6 +41,8 @@ std::variant<Options, ExitStatus> parse_options(int argc, const char* const* arg
   auto* check = app.add_option("--check-config", checked_file, "Check the configuration and exit")
                     ->type_name("[FILE]")
                     ->expected(0, 1);
+  app.add_flag("--no-unit", options.no_unit,
+               "With --check-config: also take settings that the sandbox of berthd.service forbids");
   app.add_flag("--observe", options.observe, "Start in observe mode, whatever the configuration says");
   app.add_flag("--once", once, "Look at the host once, print what would be done, and exit");
   app.add_flag("--restore", restore, "Put back everything that an earlier run changed, and exit");
@@ -82,6 +84,7 @@ std::variant<Options, ExitStatus> parse_options(int argc, const char* const* arg
   if (int{checking} + int{once} + int{restore} > 1) {
     return wrong_use("--check-config, --once and --restore exclude each other");
   }
+  if (options.no_unit && !checking) return wrong_use("--no-unit goes with --check-config");
   if (checking) options.command = Command::check_config;
   if (once) options.command = Command::once;
   if (restore) options.command = Command::restore;

@@ -14,6 +14,7 @@ struct Options {
   std::filesystem::path config_file;
   bool observe = false;  // whatever the configuration has
   bool json = false;
+  bool no_unit = false;               // to check a configuration for a berthd outside its unit
   std::filesystem::path cgroup_root;  // empty: the one in /proc/self/mountinfo
   std::filesystem::path proc_root = "/proc";
   std::filesystem::path sys_root = "/sys";

@@ -34,6 +34,12 @@ std::vector<std::string> gpus_of(const model::Admission& answer) {
   return answer.bins.fitting.empty() ? std::vector<std::string>() : answer.bins.fitting.front().gpus;
 }
 
+// Best-effort work owns no vCPUs, and shares its bin's with others.
+model::CpuSet cpus_of(const model::Admission& answer) {
+  const bool owns = answer.request.workload_class == model::WorkloadClass::latency_sensitive;
+  return owns && !answer.bins.fitting.empty() ? answer.bins.fitting.front().cpus : model::CpuSet();
+}
+
 LogEntry entry_of(double now, const char* mode, const std::string& id, std::string decision,
                   std::string reason) {
   LogEntry entry;
@@ -128,6 +134,7 @@ std::vector<LogEntry> Admissions::meet(double now) {
                                .gpus = met.gpus,
                                .exclusive = met.request.gpu_exclusive,
                                .until = met.until()});
+      node.observer.keep_place({.workload = id, .cgroup_id = run, .cpus = met.cpus, .until = met.until()});
     }
   }
   return entries;
@@ -147,8 +154,10 @@ std::vector<std::string> Admissions::kept_gpus(const Node& node, const Reservati
 void Admissions::set_pending(bool with_room) {
   const Node node = node_();
   auto awaited = with_room ? reservations_.pending() : reservations_.requests();
-  for (std::size_t at = 0; at < awaited.size(); ++at)
+  for (std::size_t at = 0; at < awaited.size(); ++at) {
     awaited[at].told_gpus = kept_gpus(node, reservations_.all()[at]);
+    awaited[at].told_cpus = reservations_.all()[at].cpus;
+  }
   node.observer.set_pending(std::move(awaited));
 }
 
@@ -214,10 +223,13 @@ model::Result<Admissions::Answer> Admissions::admit(const std::string& request, 
     // A request that was admitted before keeps its GPUs, even if it would find no place now.
     auto gpus = gpus_of(answer);
     if (gpus.empty() && renewed) gpus = before->gpus;
+    auto cpus = cpus_of(answer);
+    if (cpus.empty() && renewed) cpus = before->cpus;
     const auto held = reservations_.hold({.request = std::move(parsed->request),
                                           .since = now,
                                           .hold_s = hold_s,
                                           .gpus = std::move(gpus),
+                                          .cpus = std::move(cpus),
                                           .decision = decision});
     if (!held && held.error().kind() == ErrorKind::refused) {
       answer.admitted = false;
@@ -290,6 +302,7 @@ model::Admission Admissions::judge(const Node& node, const model::PendingWorkloa
   const bool same = is_same_request(before->request, request);
   model::PendingWorkload again = request;
   if (same) again.told_gpus = kept_gpus(node, *before);
+  if (same) again.told_cpus = before->cpus;
   forget_node();
   host_.emplace(host_with_promises(node, request.id));
   answer = policies::admit(*host_, again);

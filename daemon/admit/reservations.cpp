@@ -53,6 +53,7 @@ json to_document(const Reservation& reservation, const os::Clock& clock) {
           {"hold_s", reservation.hold_s},
           {"decision", reservation.decision},
           {"gpus", reservation.gpus},
+          {"cpus", reservation.cpus.to_string()},
           {"request", request_of(reservation)}};
 }
 
@@ -71,7 +72,11 @@ model::Result<Reservation> read_one(const json& element, const os::Clock& clock)
                    .since = since,
                    .hold_s = element.at("hold_s").get<double>(),
                    .gpus = element.value("gpus", std::vector<std::string>()),
+                   .cpus = {},
                    .decision = element.value("decision", std::string())};
+  auto cpus = model::CpuSet::parse(element.value("cpus", std::string()));
+  if (!cpus) return model::fail(cpus.error());
+  read.cpus = std::move(*cpus);
   if (!(read.hold_s > 0) || !std::isfinite(read.until())) {
     return model::fail(model::ErrorKind::invalid_input, "a reservation in it has no time limit");
   }

@@ -23,6 +23,7 @@ struct Reservation {
   double since = 0;                    // epoch seconds
   double hold_s = 0;                   // from then on
   std::vector<std::string> gpus = {};  // ids of the GPUs that its admission named
+  model::CpuSet cpus = {};             // the vCPUs that it named; of latency-sensitive work
   std::string decision = {};           // the decision that admitted it
 
   double until() const { return since + hold_s; }

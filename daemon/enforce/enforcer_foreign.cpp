@@ -17,6 +17,8 @@ namespace {
 constexpr int kTicksUntilForeignUnit = 2;
 
 bool is_as_held(const cgroup::Sampler::Reading& reading, Attribute attribute, const Held& held) {
+  // Not read yet.
+  if (attribute == Attribute::memory_nodes && !reading.memory_nodes) return true;
   return attribute == Attribute::cpus ? reading.cpus == held.cpus()
                                       : value_of(reading, attribute) == held.value;
 }

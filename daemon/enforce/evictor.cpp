@@ -17,6 +17,7 @@
 #include <utility>
 
 #include <fmt/core.h>
+#include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -39,6 +40,14 @@ std::string memory_in_use(const cgroup::Cgroup& cgroup) {
   auto text = cgroup.read("memory.current").value_or("");
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text;
+}
+
+// Whether another user than root, or than the one that runs this program, may change the group: its
+// attributes, and which processes are in it.
+bool is_of_a_user(const cgroup::Cgroup& cgroup) {
+  struct stat status {};
+  if (fstat(cgroup.fd(), &status) != 0) return true;
+  return status.st_uid != 0 && status.st_uid != geteuid();
 }
 
 }  // namespace
@@ -80,9 +89,16 @@ model::Result<std::vector<LogEntry>> Evictor::begin(const cgroup::FoundWorkload&
     return model::fail(ErrorKind::gone, fmt::format("{} has no processes any more", id));
   }
   // The snapshot can be seconds old. The workload may be alone again soon, so the error is transient.
-  if (const auto shared = spark::shared_now(options_.proc_root, id, cgroup::pids_below(*target.cgroup))) {
-    return model::fail(ErrorKind::transient, fmt::format("{} is not evicted now: {}", id, *shared));
+  const auto look = look_at(target, *processes);
+  if (!look) {
+    spare_for_a_while(target);
+    return model::fail(ErrorKind::transient,
+                       fmt::format("{} is not evicted now: its processes keep their command lines from being "
+                                   "read; it is spared for {:.0f} s",
+                                   id, kLooksAgain_s));
   }
+  if (look->shared)
+    return model::fail(ErrorKind::transient, fmt::format("{} is not evicted now: {}", id, *look->shared));
   const double begun = options_.monotonic();
   Victim victim{.cgroup = target.cgroup,
                 .unit = target.systemd_unit,
@@ -94,7 +110,9 @@ model::Result<std::vector<LogEntry>> Evictor::begin(const cgroup::FoundWorkload&
                 .next_at = begun,
                 .last = std::move(*processes),
                 .watch = std::move(*watch),
-                .invocation = cgroup::invocation_of(*target.cgroup)};
+                .invocation = cgroup::invocation_of(*target.cgroup),
+                .of_a_user = is_of_a_user(*target.cgroup),
+                .decommissionable = look->decommissionable};
   marks_.by_workload[id] = {.cgroup_id = target.cgroup->id(), .evicted_at = now};
   // An eviction by hand does not hold replacements.
   if (workload.spark && action.policy != kByHand) marks_.apps[workload.spark->app] = now;
@@ -102,6 +120,32 @@ model::Result<std::vector<LogEntry>> Evictor::begin(const cgroup::FoundWorkload&
   take(victim, now, entries);
   if (!victim.over) victims_.insert_or_assign(id, std::move(victim));
   return entries;
+}
+
+// Reads command lines on another thread; nullopt where that takes too long.
+std::optional<Evictor::Look> Evictor::look_at(const cgroup::FoundWorkload& target,
+                                              const cgroup::Processes& processes) {
+  std::vector<pid_t> held;
+  for (const cgroup::Process& process : processes.all()) held.push_back(process.pid);
+  struct stat status {};
+  const uid_t user = fstat(target.cgroup->fd(), &status) == 0 ? status.st_uid : 0;
+  return looks_.run(
+      target.identity.id, user,
+      [root = options_.proc_root, id = target.identity.id, pids = cgroup::pids_below(*target.cgroup),
+       held = std::move(held)] {
+        Look look{.shared = spark::shared_now(root, id, pids), .decommissionable = std::nullopt};
+        const auto executor = std::find_if(held.begin(), held.end(),
+                                           [&](pid_t pid) { return can_be_decommissioned(root, pid); });
+        if (executor != held.end()) look.decommissionable = *executor;
+        return look;
+      });
+}
+
+// The next eviction is of another workload.
+void Evictor::spare_for_a_while(const cgroup::FoundWorkload& target) {
+  spare(target);
+  ended_[target.identity.id] = {.until = options_.monotonic() + kLooksAgain_s,
+                                .spared_run = target.cgroup->id()};
 }
 
 std::vector<LogEntry> Evictor::advance(double now) {
@@ -123,10 +167,12 @@ LogEntry Evictor::entry_of(const Victim& victim, double now, std::string step) c
 }
 
 // Whether the processes `now`, listed before this is asked, are those of the run that was to end, or were
-// started by them.
+// started by them. The owner of a group can write another InvocationID, and can freeze and thaw the group so
+// that it may have been empty. So a user's group has one run for as long as it exists.
 bool Evictor::is_same_run(const Victim& victim, const cgroup::Processes& now) {
-  if (!victim.cgroup->is_current() || cgroup::invocation_of(*victim.cgroup) != victim.invocation)
-    return false;
+  if (!victim.cgroup->is_current()) return false;
+  if (victim.of_a_user) return true;
+  if (cgroup::invocation_of(*victim.cgroup) != victim.invocation) return false;
   return !victim.watch.may_have_been_empty() || now.share_living(victim.last);
 }
 
@@ -172,9 +218,12 @@ void Evictor::end(Victim& victim, LogEntry entry, std::vector<LogEntry>& entries
   marks_.ended_at = entry.time;
   if (entry.result == "left") {
     marks_.by_workload[entry.workload] = {.cgroup_id = victim.cgroup->id(), .evicted_at = std::nullopt};
+    ended_[entry.workload] = {.until = options_.monotonic() + kComesBack_s,
+                              .spared_run = victim.cgroup->id()};
   } else {
     marks_.by_workload.erase(entry.workload);
-    if (victim.action.policy != kByHand) ended_[entry.workload] = {.at = options_.monotonic()};
+    if (victim.action.policy != kByHand)
+      ended_[entry.workload] = {.until = options_.monotonic() + kComesBack_s};
     ++counts_.ended;
   }
   entries.push_back(std::move(entry));
@@ -203,8 +252,8 @@ void Evictor::take(Victim& victim, double now, std::vector<LogEntry>& entries) {
 bool Evictor::decommission(Victim& victim, double now, std::vector<LogEntry>& entries) {
   if (!victim.executor) return false;
   const auto& all = victim.last.all();
-  const auto executor = std::find_if(all.begin(), all.end(), [this](const cgroup::Process& process) {
-    return can_be_decommissioned(options_.proc_root, process);
+  const auto executor = std::find_if(all.begin(), all.end(), [&victim](const cgroup::Process& process) {
+    return process.pid == victim.decommissionable;
   });
   if (executor == all.end()) return false;
   // The mark comes before the signal: a lost signal is better than two.
@@ -332,7 +381,7 @@ void Evictor::spare_those_that_came_back(const std::map<std::string, cgroup::Fou
     const auto mark = marks_.by_workload.find(id);
     const bool spared = mark != marks_.by_workload.end() && !mark->second.evicted_at &&
                         mark->second.cgroup_id == ended.spared_run;
-    const bool over = options_.monotonic() - ended.at > kComesBack_s;
+    const bool over = options_.monotonic() > ended.until;
     if (over || victims_.contains(id)) {
       if (over && spared) marks_.by_workload.erase(mark);
       at = ended_.erase(at);

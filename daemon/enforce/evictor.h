@@ -10,6 +10,7 @@
 #include "model/error.h"
 #include "model/plan.h"
 #include "model/workload.h"
+#include "os/attempts.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -41,6 +42,9 @@ struct EvictionCounts {
 class Evictor {
  public:
   static constexpr double kComesBack_s = 60;
+  // How long a workload is spared whose processes cannot be looked at. They may be slow for lack of memory,
+  // so this is short.
+  static constexpr double kLooksAgain_s = 10;
 
   struct Options {
     std::filesystem::path proc_root = "/proc";
@@ -59,7 +63,7 @@ class Evictor {
 
   // Takes the first step of `action`, an evict action with its decision, at epoch `now`. Returns the entries
   // of the step. Errors, without an entry: refused, gone, or transient where other processes share the cgroup
-  // just now.
+  // just now, or where the processes cannot be looked at. The latter spares the workload for kLooksAgain_s.
   model::Result<std::vector<LogEntry>> begin(const cgroup::FoundWorkload& target,
                                              const model::Workload& workload, const model::Action& action,
                                              double now);
@@ -102,11 +106,21 @@ class Evictor {
     std::optional<LogEntry> unanswered = std::nullopt;  // systemd may still stop the unit
     cgroup::Processes last;                             // as of the last look
     cgroup::EmptyWatch watch;
-    std::string invocation;  // of a unit's run
+    std::string invocation;                 // of a unit's run
+    bool of_a_user = false;                 // a user that is not root owns the group
+    std::optional<pid_t> decommissionable;  // an executor that handles SIGPWR
     bool over = false;
 
     const model::EvictAction& eviction() const { return std::get<model::EvictAction>(action.what); }
   };
+
+  // A look at the processes of a workload right before its eviction.
+  struct Look {
+    std::optional<std::string> shared;      // spark::shared_now()
+    std::optional<pid_t> decommissionable;  // see Victim
+  };
+  std::optional<Look> look_at(const cgroup::FoundWorkload& target, const cgroup::Processes& processes);
+  void spare_for_a_while(const cgroup::FoundWorkload& target);
 
   void spare_those_that_came_back(const std::map<std::string, cgroup::FoundWorkload>& found);
   static bool is_same_run(const Victim& victim, const cgroup::Processes& now);
@@ -123,14 +137,16 @@ class Evictor {
 
   Options options_;
   std::map<std::string, Victim> victims_;
-  // A victim that has ended.
+  // A victim that has ended, or whose cgroup has another run; also one that could not be looked at.
   struct Ended {
-    double at = 0;                 // monotonic seconds
-    std::uint64_t spared_run = 0;  // the cgroup id of a run that came back
+    double until = 0;              // monotonic seconds: a run is spared until then
+    std::uint64_t spared_run = 0;  // the cgroup id of a run that came back, or that took over
   };
-  std::map<std::string, Ended> ended_;  // by workload; without those that an operator chose
+  // By workload. Without victims that an operator chose and that ended; another run may have followed them.
+  std::map<std::string, Ended> ended_;
   EvictionMarks marks_;
   EvictionCounts counts_;
+  os::Attempts looks_;
 };
 
 }  // namespace berth::daemon

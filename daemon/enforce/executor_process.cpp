@@ -38,8 +38,8 @@ bool has_signal(std::string_view digits, int signal) {
 
 }  // namespace
 
-bool can_be_decommissioned(const std::filesystem::path& proc_root, const cgroup::Process& process) {
-  const auto directory = proc_root / std::to_string(process.pid);
+bool can_be_decommissioned(const std::filesystem::path& proc_root, pid_t pid) {
+  const auto directory = proc_root / std::to_string(pid);
   const auto caught = os::status_field(directory, "SigCgt");
   return is_executor(os::read_start(directory / "cmdline", os::kMostCommandLine)) && caught &&
          has_signal(*caught, SIGPWR);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/enforce/leaves.h"
 
-#include "cgroup/path.h"
 #include "cgroup/writer.h"
 #include "daemon/ledger/enforcer_log.h"
+#include "model/path.h"
+#include "os/ancestors.h"
 #include "spark/family.h"
 #include "spark/process.h"
 
@@ -42,11 +43,11 @@ bool is_to_be_divided(const model::Workload& workload) {
 
 // The workload whose cgroup this is, or lies in; nullptr where none.
 const cgroup::FoundWorkload* workload_around(const std::map<std::string, cgroup::FoundWorkload>& found,
-                                             std::string path) {
-  for (; !path.empty(); path = std::string(cgroup::parent_path(path))) {
-    if (const auto at = found.find(path); at != found.end()) return &at->second;
-  }
-  return nullptr;
+                                             const std::string& path) {
+  return os::find_around(path, [&](const std::string& id) {
+    const auto at = found.find(id);
+    return at == found.end() ? nullptr : &at->second;
+  });
 }
 
 // The id of the workload's cgroup; 0 where there is no such workload.
@@ -179,7 +180,7 @@ void Leaves::go_on(double now, std::vector<LogEntry>& entries) {
   pending_.reset();
   if (!lives) return;
   fail(wanted, tried_[wanted.process],
-       fmt::format("systemd has not made {} within {:.0f} s", cgroup::last_component(wanted.leaf),
+       fmt::format("systemd has not made {} within {:.0f} s", model::last_component(wanted.leaf),
                    kScopePatience_s),
        now, entries);
 }
@@ -214,7 +215,7 @@ void Leaves::end_with_former_runs(const Scene& scene, double now, std::vector<Lo
     if (!cgroup::is_scope(leaf) || known.run == 0 || run == 0 || run == known.run) continue;
     if (!known.found || options_.monotonic() < known.back.again_at) continue;
     asked_ = true;
-    const auto stopped = scopes->stop_unit(std::string(cgroup::last_component(leaf)),
+    const auto stopped = scopes->stop_unit(std::string(model::last_component(leaf)),
                                            [] { return true; });  // a scope never restarts
     known.back.again_at = options_.monotonic() + kRetry_s;
     if (!stopped) pause_after(stopped.error());
@@ -368,7 +369,13 @@ void Leaves::make_next(const Scene& scene, double now, std::vector<LogEntry>& en
     if (const auto own = tried_.find(wanted.process); own != tried_.end() && waits(own->second)) continue;
     if (begun) continue;
     // The observation can be seconds old, and the executor may have its leaf already.
-    const auto process = spark::find_process(options_.proc_root, member.pid);
+    const auto looked = looks_.run(
+        id, 0, [root = options_.proc_root, pid = member.pid] { return spark::find_process(root, pid); });
+    if (!looked) {
+      say(wanted, "its command line cannot be read just now");
+      continue;
+    }
+    const auto& process = *looked;
     if (!process || process->started != member.started || process->cgroup != id ||
         process->what.kind != spark::ProcessKind::executor)
       continue;
@@ -434,13 +441,13 @@ model::Result<void> Leaves::make_scope(const cgroup::FoundWorkload& target, cons
   const auto spot = options_.hands.look(wanted.process.first);
   if (!spot || spot->started != wanted.process.second)
     return model::fail(ErrorKind::gone, "it has just ended");
-  const std::string slice(cgroup::last_component(cgroup::parent_path(wanted.origin)));
+  const std::string slice(model::last_component(model::parent_path(wanted.origin)));
   // Only where the slice uses weights at all: else systemd would turn them on for the whole slice.
   const auto weight = [&](const char* file) {
     return target.cgroup->has(file) ? std::optional(wanted.weight) : std::nullopt;
   };
   auto started = options_.scopes()->start_scope(
-      {.unit = std::string(cgroup::last_component(wanted.leaf)),
+      {.unit = std::string(model::last_component(wanted.leaf)),
        .description = fmt::format("{}, apart from {}", wanted.executor, target.systemd_unit),
        .slice = slice.empty() ? "-.slice" : slice,
        .stopped_with = target.systemd_unit,

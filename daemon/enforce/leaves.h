@@ -7,6 +7,7 @@
 #include "daemon/ledger/held.h"
 #include "daemon/ledger/log_entry.h"
 #include "model/snapshot.h"
+#include "os/attempts.h"
 #include "spark/collector.h"
 
 #include <cstddef>
@@ -134,6 +135,7 @@ class Leaves {
   LogEntry entry_of(const Wanted& wanted, double now) const;
 
   Options options_;
+  os::Attempts looks_;  // at processes, which may hold them up
   std::optional<Pending> pending_;
   bool asked_ = false;       // systemd was asked in this tick
   double paused_until_ = 0;  // monotonic seconds: systemd did not answer

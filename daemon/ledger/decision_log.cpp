@@ -17,8 +17,10 @@ namespace {
 constexpr double kPruneInterval_s = 600;
 constexpr os::Worker::Patience kLastPatience{2000};
 
+// No write-ahead log: its shared memory is a mapped file. On a disk that does not answer, a page fault there
+// would keep the memory lock of the whole process, and the next new thread would wait for it.
 constexpr const char* kSchema = R"(
-  PRAGMA journal_mode = WAL;
+  PRAGMA journal_mode = TRUNCATE;
   PRAGMA synchronous = NORMAL;
   PRAGMA cache_size = -256;
   CREATE TABLE IF NOT EXISTS decisions (
@@ -51,6 +53,24 @@ LogEntry entry_of(const os::Database::Statement& row) {
   return entry;
 }
 
+// Conditions for the parameters ?2 to ?6: a decision, and those of a filter (log_filter.cpp).
+std::string conditions(const std::string& decision, const LogFilter& filter) {
+  std::string text;
+  const auto add = [&](bool wanted, const char* condition) {
+    if (wanted) text += fmt::format("{} {}", text.empty() ? "WHERE" : " AND", condition);
+  };
+  add(!decision.empty(), "decision = ?2");
+  add(filter.since.has_value(), "time >= ?3");
+  add(!filter.workload.empty(),
+      "(workload IN (?4, ?4 || '.service', ?4 || '.scope')"
+      " OR substr(workload, -1 - length(?4)) = '/' || ?4"
+      " OR substr(workload, -9 - length(?4)) = '/' || ?4 || '.service'"
+      " OR substr(workload, -7 - length(?4)) = '/' || ?4 || '.scope')");
+  add(!filter.policy.empty(), "policy = ?5");
+  add(!filter.kind.empty(), "kind = ?6");
+  return text;
+}
+
 // The times that a job needs, as the caller's clock shows them.
 struct Moment {
   double now = 0;
@@ -69,7 +89,7 @@ class DecisionLog::Store {
 
   model::Result<void> write(const std::vector<LogEntry>& entries, const Moment& moment);
   // Newest first: of one decision, or of all where it is empty.
-  std::vector<LogEntry> read(const std::string& decision, std::size_t limit);
+  std::vector<LogEntry> read(const std::string& decision, const LogFilter& filter, std::size_t limit);
 
   // Of the last write.
   model::Result<void> outcome;
@@ -170,16 +190,21 @@ model::Result<void> DecisionLog::Store::write(const std::vector<LogEntry>& entri
   return outcome;
 }
 
-std::vector<LogEntry> DecisionLog::Store::read(const std::string& decision, std::size_t limit) {
+std::vector<LogEntry> DecisionLog::Store::read(const std::string& decision, const LogFilter& filter,
+                                               std::size_t limit) {
   std::vector<LogEntry> entries;
   const std::string sql = fmt::format(
       "SELECT time, decision, mode, kind, workload, attribute, old, new, policy, reason, result, error "
       "FROM decisions {} ORDER BY id DESC LIMIT ?1",
-      decision.empty() ? "" : "WHERE decision = ?2");
+      conditions(decision, filter));
   auto select = database_.prepare(sql.c_str());
   if (!select) return entries;
   select->bind(1, static_cast<std::int64_t>(limit));
   if (!decision.empty()) select->bind(2, decision);
+  if (filter.since) select->bind(3, *filter.since);
+  if (!filter.workload.empty()) select->bind(4, filter.workload);
+  if (!filter.policy.empty()) select->bind(5, filter.policy);
+  if (!filter.kind.empty()) select->bind(6, filter.kind);
   while (select->step().value_or(false)) entries.push_back(entry_of(*select));
   return entries;
 }
@@ -245,23 +270,28 @@ void DecisionLog::took_too_long() {
   problem_ = fmt::format("decision log {}: the disk does not answer; entries wait in memory", file_.string());
 }
 
-std::optional<std::vector<LogEntry>> DecisionLog::ask(const std::string& decision, std::size_t limit) const {
+std::optional<std::vector<LogEntry>> DecisionLog::ask(const std::string& decision, const LogFilter& filter,
+                                                      std::size_t limit) const {
   if (!store_ || problem_) return std::nullopt;
-  return worker_.run([store = store_, decision, limit] { return store->read(decision, limit); }, kPatience);
+  return worker_.run(
+      [store = store_, decision, filter, limit] { return store->read(decision, filter, limit); }, kPatience);
 }
 
-std::vector<LogEntry> DecisionLog::newest(std::size_t limit) const {
+std::vector<LogEntry> DecisionLog::find(const LogFilter& filter, std::size_t limit) const {
   if (limit == 0 || limit > kMaxAnswer) limit = kMaxAnswer;
-  if (limit > recent_.size()) {
-    if (auto entries = ask("", limit)) return *std::move(entries);
+  if (!filter.is_empty() || limit > recent_.size()) {
+    if (auto entries = ask("", filter, limit)) return *std::move(entries);
   }
-  const auto count = static_cast<std::ptrdiff_t>(std::min(limit, recent_.size()));
-  return {recent_.begin(), recent_.begin() + count};
+  std::vector<LogEntry> entries;
+  for (const LogEntry& entry : recent_) {
+    if (entries.size() < limit && accepts(filter, entry)) entries.push_back(entry);
+  }
+  return entries;
 }
 
 std::vector<LogEntry> DecisionLog::of_decision(const std::string& decision) const {
   if (decision.empty()) return {};
-  if (auto entries = ask(decision, kMaxInMemory)) return *std::move(entries);
+  if (auto entries = ask(decision, {}, kMaxInMemory)) return *std::move(entries);
   std::vector<LogEntry> entries;
   std::copy_if(recent_.begin(), recent_.end(), std::back_inserter(entries),
                [&decision](const LogEntry& entry) { return entry.decision == decision; });

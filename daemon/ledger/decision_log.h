@@ -2,6 +2,7 @@
 #pragma once
 
 #include "daemon/ledger/log_entry.h"
+#include "daemon/ledger/log_filter.h"
 #include "model/error.h"
 #include "os/clock.h"
 #include "os/worker.h"
@@ -46,7 +47,9 @@ class DecisionLog {
   // Writes entries that wait, where the disk answers again. Call it in each tick.
   void go_on() { write(kPatience); }
   // Newest first; `limit` 0, or above kMaxAnswer, means kMaxAnswer.
-  std::vector<LogEntry> newest(std::size_t limit) const;
+  std::vector<LogEntry> newest(std::size_t limit) const { return find({}, limit); }
+  // The newest of those that the filter accepts, likewise.
+  std::vector<LogEntry> find(const LogFilter& filter, std::size_t limit) const;
   // The outcomes of one decision, newest first, at most kMaxInMemory entries.
   std::vector<LogEntry> of_decision(const std::string& decision) const;
   // Takes effect at the next append.
@@ -62,7 +65,8 @@ class DecisionLog {
   void write(os::Worker::Patience patience);
   void took_too_long();
   // The answer of the file; nullopt where it does not come, or there is no file.
-  std::optional<std::vector<LogEntry>> ask(const std::string& decision, std::size_t limit) const;
+  std::optional<std::vector<LogEntry>> ask(const std::string& decision, const LogFilter& filter,
+                                           std::size_t limit) const;
 
   std::filesystem::path file_;
   double retention_s_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/ledger/held.h"
 
+#include "model/held_cause.h"
+
 #include <algorithm>
 #include <type_traits>
 #include <utility>
@@ -20,6 +22,8 @@ auto& values_of(Some& holdings, Attribute attribute) {
       return holdings.cpus;
     case Attribute::cpu_quota:
       return holdings.cpu_quota;
+    case Attribute::memory_nodes:
+      return holdings.memory_nodes;
     case Attribute::memory_high:
       break;
   }
@@ -52,6 +56,8 @@ cgroup::Value value_of(const cgroup::Sampler::Reading& reading, Attribute attrib
       return reading.cpus;
     case Attribute::cpu_quota:
       return reading.cpu_max;
+    case Attribute::memory_nodes:
+      return cgroup::MemoryNodes{reading.memory_nodes.value_or(model::CpuSet())};
     case Attribute::memory_high:
       break;
   }
@@ -68,6 +74,8 @@ std::optional<Attribute> attribute_of(const model::Action& action) {
           return Attribute::cpu_quota;
         } else if constexpr (std::is_same_v<What, model::SetMemoryHighAction>) {
           return Attribute::memory_high;
+        } else if constexpr (std::is_same_v<What, model::SetMemoryNodesAction>) {
+          return Attribute::memory_nodes;
         } else {
           return std::nullopt;
         }
@@ -86,6 +94,9 @@ std::optional<cgroup::Value> wanted_value(const model::Action& action,
     value = cgroup::cpu_max(quota->cpu_quota_cores, before ? before->period_us : cgroup::CpuMax().period_us);
   } else if (const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what)) {
     value = cgroup::memory_high(high->memory_high_bytes);
+  } else if (const auto* bound = std::get_if<model::SetMemoryNodesAction>(&action.what);
+             bound && bound->nodes) {
+    value = cgroup::MemoryNodes{*bound->nodes};
   } else {
     return std::nullopt;
   }
@@ -105,32 +116,9 @@ const model::Workload* find_workload(const model::Snapshot& snapshot, const std:
 
 HeldCause cause_of(const model::Plan& plan, const model::Snapshot& snapshot, const std::string& workload,
                    Attribute attribute, const Held* before) {
-  const auto* subject = find_workload(snapshot, workload);
-  if (subject != nullptr && subject->workload_class == model::WorkloadClass::latency_sensitive) {
-    return HeldCause::extended;
-  }
-  auto cause = before != nullptr ? before->cause : HeldCause::reclaimed;
-  if (plan.findings.spark && attribute == Attribute::memory_high) {
-    // A squeezed cache is no loan: its owner has no claim to it while memory is short.
-    for (const auto& taken : plan.findings.spark->reclaim) {
-      if (taken.workload == workload) return HeldCause::preempted;
-    }
-  }
-  // A replacement of an evicted executor has no claim to a quota that it never had.
-  if (plan.findings.spark && attribute == Attribute::cpu_quota &&
-      plan.findings.spark->held.contains(workload))
-    return HeldCause::preempted;
-  if (!plan.findings.straggler) return cause;
-  using Kind = model::LimitMove::Kind;
-  for (const auto& move : plan.findings.straggler->moves) {
-    if (move.workload != workload) continue;
-    if (attribute == Attribute::cpu_quota ? move.amount.cpu_cores <= 0 : move.amount.memory_bytes == 0)
-      continue;
-    // Otherwise a preempted workload that lends a little more would get a claim to all of it at once.
-    if (move.kind == Kind::reclaim && cause != HeldCause::preempted) cause = HeldCause::reclaimed;
-    if (move.kind == Kind::preempt) cause = HeldCause::preempted;
-  }
-  return cause;
+  return model::held_cause(plan, find_workload(snapshot, workload), workload,
+                           attribute == Attribute::cpu_quota ? model::Resource::cpu : model::Resource::memory,
+                           before != nullptr ? std::optional(before->cause) : std::nullopt);
 }
 
 Limits limits_of(const model::Workload& seen, const Holdings& holdings) {

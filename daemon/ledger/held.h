@@ -19,8 +19,8 @@
 namespace berth::daemon {
 
 // In the order of giving them back to a workload.
-inline constexpr std::array kAttributes{cgroup::Attribute::cpus, cgroup::Attribute::cpu_quota,
-                                        cgroup::Attribute::memory_high};
+inline constexpr std::array kAttributes{cgroup::Attribute::cpus, cgroup::Attribute::memory_nodes,
+                                        cgroup::Attribute::cpu_quota, cgroup::Attribute::memory_high};
 
 // One attribute of one workload as berth set it.
 struct Held {
@@ -36,6 +36,8 @@ struct Held {
   // Of a pin.
   const model::CpuSet& cpus() const { return std::get<model::CpuSet>(value); }
   const model::CpuSet& original_cpus() const { return std::get<model::CpuSet>(original); }
+  // Of a bond of memory.
+  const model::CpuSet& nodes() const { return std::get<cgroup::MemoryNodes>(value).nodes; }
 };
 
 using HeldValues = std::map<std::string, Held>;  // by workload id
@@ -45,6 +47,7 @@ struct Holdings {
   HeldValues cpus;
   HeldValues cpu_quota;
   HeldValues memory_high;
+  HeldValues memory_nodes;
 
   HeldValues& of(cgroup::Attribute attribute);
   const HeldValues& of(cgroup::Attribute attribute) const;
@@ -70,10 +73,7 @@ std::optional<cgroup::Value> wanted_value(const model::Action& action,
 const model::Workload* find_workload(const model::Snapshot& snapshot, const std::string& id);
 model::Workload* find_workload(model::Snapshot& snapshot, const std::string& id);
 
-// Why the plan, made of the snapshot, changes a workload's limit. A latency-sensitive workload is given more.
-// A best-effort one lends or loses its share, as the straggler policy's moves tell. Without such a move the
-// cause is that of `before` (a part given back keeps the cause), or reclaimed. A preempted share stays
-// preempted.
+// As model::held_cause(); `before`: the limit as it was held, null if it was not.
 model::HeldCause cause_of(const model::Plan& plan, const model::Snapshot& snapshot,
                           const std::string& workload, cgroup::Attribute attribute, const Held* before);
 

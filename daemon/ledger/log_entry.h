@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace berth::daemon {
 
@@ -23,5 +26,8 @@ struct LogEntry {
 
   friend bool operator==(const LogEntry&, const LogEntry&) = default;
 };
+
+// Entries of the decision log since berthd started, by kind and result.
+using DecisionCounts = std::map<std::pair<std::string, std::string>, std::uint64_t>;
 
 }  // namespace berth::daemon

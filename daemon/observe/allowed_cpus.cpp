@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/observe/allowed_cpus.h"
 
-#include "cgroup/path.h"
+#include "model/path.h"
 
 #include <utility>
 
@@ -39,7 +39,7 @@ const AllowedCpus::Files& AllowedCpus::files(const std::string& path) {
 
 AllowedCpus::Permitted AllowedCpus::permitted(const std::string& path, const HeldValues& pins) {
   if (path.empty()) return {files(path).effective, false};
-  const Permitted above = permitted(std::string(cgroup::parent_path(path)), pins);
+  const Permitted above = permitted(std::string(model::parent_path(path)), pins);
   if (const auto pin = pins.find(path); pin != pins.end()) {
     return {narrowed(above.cpus, pin->second.original_cpus()), true};
   }
@@ -51,7 +51,7 @@ AllowedCpus::Permitted AllowedCpus::permitted(const std::string& path, const Hel
 
 std::optional<model::CpuSet> AllowedCpus::of(const std::string& workload, const model::CpuSet& configured,
                                              const HeldValues& pins, const model::CpuSet& usable) {
-  if (const auto parent = cgroup::parent_path(workload); !parent_ || parent != *parent_) {
+  if (const auto parent = model::parent_path(workload); !parent_ || parent != *parent_) {
     parent_ = std::string(parent);
     by_parent_ = permitted(*parent_, pins);
     restricted_ = by_parent_.cpus && !usable.is_subset_of(*by_parent_.cpus);

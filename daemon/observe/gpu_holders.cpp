@@ -2,6 +2,7 @@
 #include "daemon/observe/gpu_holders.h"
 
 #include "daemon/ledger/held.h"
+#include "os/ancestors.h"
 #include "os/proc_files.h"
 
 #include <algorithm>
@@ -14,13 +15,8 @@ namespace {
 
 // The workload that the group at `path` is, or is in; null where there is none. At most one of a group's
 // ancestors is a workload.
-model::Workload* workload_around(model::Snapshot& snapshot, std::string path) {
-  while (!path.empty()) {
-    if (auto* workload = find_workload(snapshot, path)) return workload;
-    const auto slash = path.rfind('/');
-    path.resize(slash == std::string::npos ? 0 : slash);
-  }
-  return nullptr;
+model::Workload* workload_around(model::Snapshot& snapshot, const std::string& path) {
+  return os::find_around(path, [&](const std::string& id) { return find_workload(snapshot, id); });
 }
 
 }  // namespace

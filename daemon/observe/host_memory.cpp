@@ -3,6 +3,7 @@
 
 #include "model/error.h"
 #include "os/file_descriptor.h"
+#include "os/read_file.h"
 
 #include <cerrno>
 #include <charconv>
@@ -16,13 +17,14 @@ namespace berth::daemon {
 
 namespace {
 
+constexpr std::size_t kLargestFile = 8192;
+
 model::Result<std::string> read_small_file(const std::filesystem::path& path) {
   const os::FileDescriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return model::fail(model::Error::from_errno(errno, path.string()));
-  std::string text(8192, '\0');
-  const ssize_t length = read(fd.get(), text.data(), text.size());
-  if (length < 0) return model::fail(model::Error::from_errno(errno, path.string()));
-  text.resize(static_cast<std::size_t>(length));
+  std::string text;
+  if (!os::read_up_to(fd.get(), kLargestFile, text))
+    return model::fail(model::Error::from_errno(errno, path.string()));
   return text;
 }
 

@@ -143,7 +143,6 @@ std::vector<std::string> Observer::read(double now, double wall_ahead_s) {
 
   sampler_.want_caches(load.memory.psi_full_avg10 > 0);  // no other code needs them
   sampler_.sample(now, kernel_.read(messages));
-  fresh_ = true;
   if (now - allowed_read_at_ >= kAllowedLifetime_s) {
     allowed_.refresh();
     allowed_read_at_ = now;
@@ -151,7 +150,8 @@ std::vector<std::string> Observer::read(double now, double wall_ahead_s) {
   return messages;
 }
 
-void Observer::set_spark(std::shared_ptr<const spark::Observation> spark) {
+void Observer::set_spark(std::shared_ptr<const spark::Observation> spark, bool awaited) {
+  spark_awaited_ = awaited && !spark;
   if (spark != spark_) take_progress(spark.get());
   spark_ = std::move(spark);
 }

@@ -13,11 +13,13 @@
 #include "daemon/observe/past_usage.h"
 #include "daemon/observe/progress_reports.h"
 #include "daemon/observe/straggler_watch.h"
+#include "daemon/observe/told_places.h"
 #include "model/error.h"
 #include "model/snapshot.h"
 #include "spark/collector.h"
 #include "topology/gpu_inventory.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -76,6 +78,9 @@ class Observer {
   // Samples kept per workload.
   void set_history(int history) { history_ = static_cast<std::size_t>(history); }
 
+  // Whether memory is to be bound to NUMA nodes, so that its present bond is read.
+  void set_memory_nodes(bool wanted) { memory_nodes_ = wanted; }
+
   // The next read() takes no setting of this workload from memory.
   void read_again(const std::string& workload) { sampler_.refresh(workload); }
   // Reads host and workloads; `now` in epoch seconds, and the wall clock ahead of it. Returns faults and
@@ -88,26 +93,37 @@ class Observer {
   // The workloads' own reports of progress; the next assemble() takes them in.
   ProgressReports& progress() { return progress_; }
   // The source of applications, executors and drivers for the next assemble(); null: there are none. The
-  // progress of an application is that of its workloads, unless these report their own.
-  void set_spark(std::shared_ptr<const spark::Observation> spark);
+  // progress of an application is that of its workloads, unless these report their own. `awaited`: it is null
+  // because the first look has not ended. Every workload is spared until then.
+  void set_spark(std::shared_ptr<const spark::Observation> spark, bool awaited = false);
   const spark::Observation* latest_spark() const { return spark_.get(); }
   // GPUs whose health has changed since the last call.
   std::vector<topology::GpuNews> take_gpu_news() { return gpus_.take_news(); }
   // Waits until the drivers of the GPUs have answered, for `most_s` at most.
   void wait_for_gpus(double most_s) { gpus_.settle(snapshot_.topology.cpus(), most_s); }
   void keep_gpus(GpuPromise promise) { gpu_holders_.keep(std::move(promise)); }
+  void keep_place(ToldPlace place) { told_places_.keep(std::move(place)); }
   model::Capability gpu_capability() const { return gpus_.capability(); }
   // 0 where there is no such workload.
   std::uint64_t cgroup_id(const std::string& workload) const;
 
   // The snapshot of the last read(), joined with these inputs.
   const model::Snapshot& assemble(const SnapshotInputs& inputs);
+  // The same snapshot as if berth held nothing and evicted nothing: `inputs` are those of assemble(), but
+  // without holdings and evictions. Call it between assemble() and the next read(). It costs as much as was
+  // held.
+  const model::Snapshot& assemble_untouched(const SnapshotInputs& inputs);
   const model::Snapshot& snapshot() const { return snapshot_; }
   // The host's present advertisement, for the snapshots from now on.
   void set_advertised(const model::Advertised& advertised) { snapshot_.advertised = advertised; }
   // The used shares of the last day, and the pending workloads; likewise.
+  void set_recent_use(std::optional<model::RecentUse> recent) { snapshot_.recent_use = recent; }
   void set_used_shares(std::vector<model::UsedShare> shares) { snapshot_.used_shares = std::move(shares); }
   void set_pending(std::vector<model::PendingWorkload> pending) { snapshot_.pending = std::move(pending); }
+  // The services of which anything is learned; likewise.
+  void set_services(std::map<std::string, model::ServiceProfile> services) {
+    snapshot_.services = std::move(services);
+  }
   // By workload: why its executors have no cgroups of their own; likewise.
   void set_leaf_problems(std::map<std::string, std::string> problems) {
     leaf_problems_ = std::move(problems);
@@ -121,23 +137,36 @@ class Observer {
   void follow(const cgroup::Discovery::Changes& changes);
   bool keep_living_workloads();
   bool is_in_place() const;
+  // The sources of a workload of the snapshot. Both live as long as the workload is found.
+  struct Place {
+    const cgroup::FoundWorkload* found = nullptr;
+    const cgroup::Sampler::Reading* reading = nullptr;
+    std::uint64_t run = 0;       // cgroup id whose samples the snapshot holds
+    bool never_evicted = false;  // by its name
+    bool leaf = false;
+  };
   // assemble() by concern; see observer_assemble.cpp.
   struct Pass;
   struct Entry;
+  static Entry entry_of(const Place& place, const std::string& id, Pass& pass);
   bool has_facts(const SnapshotInputs& inputs, const Pass& pass) const;
   void take_applications(Pass& pass);
   void fill_usage(model::Workload& workload, const Entry& entry, const model::UsageWindow* like);
   void fill_spark(model::Workload& workload, const Entry& entry, const Pass& pass) const;
   void fill_progress(model::Workload& workload, const Entry& entry);
   void fill_settings(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs) const;
+  bool is_bound_by_its_owner(const cgroup::Sampler::Reading& reading) const;
   void fill_limits(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs);
   static void fill_exceptions(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs);
+  static bool fill_life(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs);
+  void fill_evictions(const SnapshotInputs& inputs);
   void take_progress(const spark::Observation* spark);  // null: there are no applications
   void refresh_topology(std::vector<std::string>& messages);
 
   std::filesystem::path proc_root_;
   std::filesystem::path sys_root_;
   std::size_t history_;
+  bool memory_nodes_ = false;
   bool has_cpuset_;
   std::unique_ptr<cgroup::Discovery> discovery_;
   cgroup::Sampler sampler_;
@@ -147,24 +176,19 @@ class Observer {
   model::CpuSet online_;
   topology::GpuInventory gpus_;
   GpuHolders gpu_holders_;
+  ToldPlaces told_places_;
   std::set<std::string> said_;  // faults already reported, as long as they last
   ProgressReports progress_;
   std::shared_ptr<const spark::Observation> spark_;
+  bool spark_awaited_ = false;
   std::shared_ptr<const spark::Observation> spark_shown_;  // whose applications the snapshot holds
-  // The sources of a workload of the snapshot. Both live as long as the workload is found.
-  struct Place {
-    const cgroup::FoundWorkload* found = nullptr;
-    const cgroup::Sampler::Reading* reading = nullptr;
-    std::uint64_t run = 0;       // cgroup id whose samples the snapshot holds
-    bool never_evicted = false;  // by its name
-    bool leaf = false;
-  };
-  std::vector<Place> places_;  // in the order of the snapshot's workloads
+  std::vector<Place> places_;                              // in the order of the snapshot's workloads
   std::uint64_t generation_ = 0;
   std::uint64_t placed_ = 0;       // the generation that places_ is of
   std::set<std::string> divided_;  // workloads that have leaves; likewise
   bool had_facts_ = false;         // the pass before had facts
-  bool fresh_ = false;             // no pass has taken the last reading in yet
+  // Indices of the workloads that berth holds or evicts, as the last pass was told.
+  std::vector<std::size_t> changed_;
   std::map<std::string, PastUsage> past_;
   std::map<std::string, std::string> leaf_problems_;
   model::Snapshot snapshot_;

@@ -86,12 +86,16 @@ bool Observer::keep_living_workloads() {
 // The values that berth holds, with one pass over each map in the order of the workloads' ids.
 struct Observer::Pass {
   explicit Pass(const SnapshotInputs& from)
-      : pins(from.holdings.cpus), quotas(from.holdings.cpu_quota), memory_limits(from.holdings.memory_high) {}
+      : pins(from.holdings.cpus),
+        quotas(from.holdings.cpu_quota),
+        memory_limits(from.holdings.memory_high),
+        memory_nodes(from.holdings.memory_nodes) {}
 
   std::map<std::string, spark::Occupancy> spark;
   InOrder<HeldValues> pins;
   InOrder<HeldValues> quotas;
   InOrder<HeldValues> memory_limits;
+  InOrder<HeldValues> memory_nodes;
 };
 
 // A workload's place, and the values held for it. They are null where another run holds them.
@@ -104,14 +108,33 @@ struct Observer::Entry {
   const Held* pin;
   const Held* quota;
   const Held* memory_high;
+  const Held* memory_nodes;
+
+  bool is_held() const {
+    return pin != nullptr || quota != nullptr || memory_high != nullptr || memory_nodes != nullptr;
+  }
 };
 
 // Whether anything but readings and held values says something of any workload.
 bool Observer::has_facts(const SnapshotInputs& inputs, const Pass& pass) const {
-  return !pass.spark.empty() || !divided_.empty() || !leaf_problems_.empty() || !progress_.empty() ||
-         !inputs.overrides.empty() || !inputs.unmanaged.empty() || !inputs.refused.empty() ||
-         !inputs.evictions.by_workload.empty() || !inputs.stragglers.empty() ||
+  return !pass.spark.empty() || spark_awaited_ || !divided_.empty() || !leaf_problems_.empty() ||
+         !progress_.empty() || !inputs.overrides.empty() || !inputs.unmanaged.empty() ||
+         !inputs.refused.empty() || !inputs.evictions.by_workload.empty() || !inputs.stragglers.empty() ||
          !snapshot_.topology.gpus().empty() || gpu_holders_.has_gpus();
+}
+
+// The place of a workload, and the values that `pass` has for it.
+Observer::Entry Observer::entry_of(const Place& place, const std::string& id, Pass& pass) {
+  const auto of_this_run = [run = place.run](const Held& held) { return held.cgroup_id == run; };
+  return {.reading = *place.reading,
+          .found = *place.found,
+          .run = place.run,
+          .never_evicted = place.never_evicted,
+          .leaf = place.leaf,
+          .pin = pass.pins.find(id, of_this_run),
+          .quota = pass.quotas.find(id, of_this_run),
+          .memory_high = pass.memory_limits.find(id, of_this_run),
+          .memory_nodes = pass.memory_nodes.find(id, of_this_run)};
 }
 
 const model::Snapshot& Observer::assemble(const SnapshotInputs& inputs) {
@@ -119,39 +142,53 @@ const model::Snapshot& Observer::assemble(const SnapshotInputs& inputs) {
   allowed_.begin_pass();
   Pass pass(inputs);
   take_applications(pass);
-  // In observe mode a snapshot is assembled twice of one reading, with other inputs.
-  const bool fresh = std::exchange(fresh_, false) || moved;
   const bool facts = has_facts(inputs, pass);
   const bool had_facts = std::exchange(had_facts_, facts);
   // Without facts, now and in the pass before, each workload still is as its identity says.
   const bool as_found = !moved && !facts && !had_facts;
+  changed_.clear();
   for (std::size_t i = 0; i < places_.size(); ++i) {
     model::Workload& workload = snapshot_.workloads[i];
-    const Place& place = places_[i];
-    const std::uint64_t run = place.run;
-    const auto of_this_run = [run](const Held& held) { return held.cgroup_id == run; };
-    const Entry entry{.reading = *place.reading,
-                      .found = *place.found,
-                      .run = run,
-                      .never_evicted = place.never_evicted,
-                      .leaf = place.leaf,
-                      .pin = pass.pins.find(workload.id, of_this_run),
-                      .quota = pass.quotas.find(workload.id, of_this_run),
-                      .memory_high = pass.memory_limits.find(workload.id, of_this_run)};
-    if (fresh) fill_usage(workload, entry, i > 0 ? &snapshot_.workloads[i - 1].usage : nullptr);
+    const Entry entry = entry_of(places_[i], workload.id, pass);
+    fill_usage(workload, entry, i > 0 ? &snapshot_.workloads[i - 1].usage : nullptr);
     fill_limits(workload, entry, inputs);
-    if (as_found) continue;
-    take_identity(workload, entry.found.identity);
-    fill_spark(workload, entry, pass);
-    fill_progress(workload, entry);
-    fill_settings(workload, entry, inputs);
-    fill_exceptions(workload, entry, inputs);
+    bool marked = false;
+    if (!as_found) {
+      take_identity(workload, entry.found.identity);
+      fill_spark(workload, entry, pass);
+      fill_progress(workload, entry);
+      fill_settings(workload, entry, inputs);
+      fill_exceptions(workload, entry, inputs);
+      marked = fill_life(workload, entry, inputs);
+    }
+    if (marked || entry.is_held()) changed_.push_back(i);
   }
+  // As long as it is held, it is watched, whatever the setting is now.
+  sampler_.want_memory_nodes(memory_nodes_ || !inputs.holdings.memory_nodes.empty());
   gpu_holders_.join(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
-  snapshot_.eviction_ended_at = inputs.evictions.ended_at;
-  snapshot_.spark_evicted = inputs.evictions.apps;
+  told_places_.join(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
+  fill_evictions(inputs);
   inputs.stragglers.mark(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
   return snapshot_;
+}
+
+// No workload lies below another one, so a pin has a say in the vCPUs of its own workload alone.
+const model::Snapshot& Observer::assemble_untouched(const SnapshotInputs& inputs) {
+  allowed_.begin_pass();
+  Pass pass(inputs);
+  for (const std::size_t i : std::exchange(changed_, {})) {
+    model::Workload& workload = snapshot_.workloads[i];
+    const Entry entry = entry_of(places_[i], workload.id, pass);
+    fill_limits(workload, entry, inputs);
+    fill_life(workload, entry, inputs);
+  }
+  fill_evictions(inputs);
+  return snapshot_;
+}
+
+void Observer::fill_evictions(const SnapshotInputs& inputs) {
+  snapshot_.eviction_ended_at = inputs.evictions.ended_at;
+  snapshot_.spark_evicted = inputs.evictions.apps;
 }
 
 void Observer::take_applications(Pass& pass) {
@@ -170,7 +207,7 @@ void Observer::take_applications(Pass& pass) {
 void Observer::fill_usage(model::Workload& workload, const Entry& entry, const model::UsageWindow* like) {
   workload.leaf_since =
       entry.leaf ? std::optional(workload.leaf_since.value_or(snapshot_.time)) : std::nullopt;
-  // A snapshot assembled twice holds a reading once.
+  // A snapshot that is assembled twice holds a reading once.
   const auto& newest = entry.reading.sample;
   if (newest && (workload.usage.empty() || workload.usage.back().time < newest->time)) {
     auto sample = *newest;
@@ -189,6 +226,8 @@ void Observer::fill_spark(model::Workload& workload, const Entry& entry, const P
     workload.spared = occupancy->second.spared;
   } else if (entry.leaf && (!spark_ || spark_->looked_at <= *workload.leaf_since)) {
     workload.spared = "berth has just made this leaf, and has not looked at its executor yet";
+  } else if (spark_awaited_) {
+    workload.spared = "berth has not looked through the host's processes for Spark yet";
   }
   // Executors in leaves must not end with the workload that started them, be that Spark's or not.
   if (!workload.spared && divided_.contains(workload.id))
@@ -211,16 +250,30 @@ void Observer::fill_settings(model::Workload& workload, const Entry& entry,
   inputs.overrides.apply(workload, entry.run);
 }
 
+// Whether its cpuset.mems leaves out a NUMA node. A list of all nodes may be left of an earlier bond.
+bool Observer::is_bound_by_its_owner(const cgroup::Sampler::Reading& reading) const {
+  if (!reading.memory_nodes || reading.memory_nodes->empty()) return false;
+  const auto& cpus = snapshot_.topology.cpus();
+  return std::any_of(cpus.begin(), cpus.end(),
+                     [&](const model::Cpu& cpu) { return !reading.memory_nodes->contains(cpu.numa); });
+}
+
 void Observer::fill_limits(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs) {
   workload.cpu_quota_cores = entry.reading.cpu_quota_cores;
   workload.memory_high_bytes = entry.reading.memory_high_bytes;
   workload.cpu_throttled = entry.reading.cpu_throttled;
+  workload.cpi = entry.reading.cpi;
+  workload.llc_misses_per_s = entry.reading.llc_misses_per_s;
   const bool pinned = entry.pin != nullptr;
   static const model::CpuSet kNone;
   workload.cpus = pinned ? entry.pin->cpus() : kNone;
   workload.pinned_at = pinned ? std::optional(entry.pin->changed_at) : std::nullopt;
   const model::CpuSet& configured = pinned ? entry.pin->original_cpus() : entry.reading.cpus;
   take_limits(workload, entry.quota, entry.memory_high);
+  workload.memory_nodes = entry.memory_nodes != nullptr ? entry.memory_nodes->nodes() : kNone;
+  workload.fixed.memory_nodes = (entry.memory_nodes == nullptr && is_bound_by_its_owner(entry.reading)) ||
+                                inputs.unmanaged.count(workload.id) > 0 ||
+                                inputs.refused.count({workload.id, cgroup::Attribute::memory_nodes}) > 0;
   if (has_cpuset_) {
     workload.allowed_cpus =
         allowed_.of(workload.id, configured, inputs.holdings.cpus, snapshot_.topology.usable());
@@ -238,16 +291,22 @@ void Observer::fill_exceptions(model::Workload& workload, const Entry& entry, co
   // Most of a leaf's memory may be charged elsewhere, where its memory.high has no effect.
   workload.fixed = {.cpu = fixed(cgroup::Attribute::cpu_quota),
                     .memory = entry.leaf || fixed(cgroup::Attribute::memory_high),
-                    .life = left_alone || entry.never_evicted};
-  workload.evicted_at.reset();
+                    .memory_nodes = workload.fixed.memory_nodes};
   // The holders of GPUs and the finds of stragglers are joined afterwards.
   workload.gpus.clear();
   workload.straggled_at.reset();
   workload.pressed_at.reset();
-  if (const auto* mark = inputs.evictions.of(id, entry.run)) {
-    workload.evicted_at = mark->evicted_at;
-    if (!mark->evicted_at) workload.fixed.life = true;
-  }
+}
+
+// Whether the workload may end, and when its eviction began. Returns whether evictions have a mark of it.
+bool Observer::fill_life(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs) {
+  workload.fixed.life = entry.never_evicted || inputs.unmanaged.count(workload.id) > 0;
+  workload.evicted_at.reset();
+  const auto* mark = inputs.evictions.of(workload.id, entry.run);
+  if (mark == nullptr) return false;
+  workload.evicted_at = mark->evicted_at;
+  if (!mark->evicted_at) workload.fixed.life = true;
+  return true;
 }
 
 }  // namespace berth::daemon

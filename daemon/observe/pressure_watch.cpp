@@ -2,6 +2,7 @@
 #include "daemon/observe/pressure_watch.h"
 
 #include "os/clock.h"
+#include "os/event_source.h"
 #include "os/file_descriptor.h"
 
 #include <algorithm>
@@ -29,11 +30,10 @@ struct PressureWatch::Watched {
   std::uint64_t cgroup_id = 0;
   std::optional<cgroup::PressureTrigger> trigger;
   std::string problem;  // why there is no trigger
-  sd_event_source* source = nullptr;
+  os::EventSource source;
 
   ~Watched() {
-    if (source != nullptr) --owner->live_;
-    sd_event_source_disable_unref(source);
+    if (source) --owner->live_;
   }
 };
 
@@ -87,8 +87,8 @@ std::unique_ptr<PressureWatch::Watched> PressureWatch::watch(std::string name, s
     return made;
   }
   made->trigger = std::move(*armed);
-  if (const int r =
-          sd_event_add_io(event_, &made->source, made->trigger->fd(), EPOLLPRI, on_event, made.get());
+  if (const int r = os::add_source(made->source, sd_event_add_io, event_, made->trigger->fd(), EPOLLPRI,
+                                   on_event, made.get());
       r < 0) {
     made->problem = fmt::format("event loop: {}", std::strerror(-r));
     made->trigger.reset();

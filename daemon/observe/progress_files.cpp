@@ -2,6 +2,7 @@
 #include "daemon/observe/progress_files.h"
 
 #include "model/progress.h"
+#include "os/clock.h"
 #include "os/log.h"
 
 #include <algorithm>
@@ -50,12 +51,17 @@ struct ProgressFiles::Watched {
   std::optional<std::pair<FileState, double>> reported;
   double reported_at = -std::numeric_limits<double>::infinity();
   std::set<std::string> said;
+  std::optional<uid_t> user;
+  JournalShares* shares = nullptr;
 
+  // Whether this is news, and the workload's user may have another message.
+  bool may_say(const std::string& what) {
+    return said.insert(what).second && shares->take(user, os::monotonic_s());
+  }
   void say(const std::string& what, std::vector<std::string>& messages) {
-    if (said.insert(what).second) {
-      messages.push_back(
-          fmt::format("{}: progress file {}: {}", id, path.empty() ? pattern : path.string(), what));
-    }
+    if (!may_say(what)) return;
+    messages.push_back(
+        fmt::format("{}: progress file {}: {}", id, path.empty() ? pattern : path.string(), what));
   }
 };
 
@@ -114,6 +120,8 @@ void ProgressFiles::keep_watching(const std::map<std::string, cgroup::FoundWorkl
     watched->cgroup_id = workload.cgroup->id();
     watched->created = workload.identity.created;
     watched->pattern = workload.progress_file;
+    watched->user = workload.user;
+    watched->shares = &shares_;
     const auto path = model::expand_progress_file(workload.progress_file, id);
     if (path) {
       watched->path = *path;
@@ -212,7 +220,8 @@ void ProgressFiles::unreachable(Watched& watched, const model::Error& error,
   } else if (!missing) {
     watched.say(error.message(), messages);
   } else {
-    os::log_info("{}: there is no progress file {} yet", watched.id, watched.path.string());
+    if (shares_.take(watched.user, os::monotonic_s()))
+      os::log_info("{}: there is no progress file {} yet", watched.id, watched.path.string());
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cgroup/discovery.h"
+#include "daemon/ledger/journal_shares.h"
 #include "daemon/observe/progress_file.h"
 #include "daemon/observe/progress_reports.h"
 #include "os/event_source.h"
@@ -68,6 +69,7 @@ class ProgressFiles {
   std::map<std::string, std::unique_ptr<Watched>> workloads_;  // by id
   std::optional<std::uint64_t> followed_;                      // the generation that workloads_ is of
   std::map<int, std::set<Watched*>> users_;                    // of each watch: directories are shared
+  JournalShares shares_;                                       // of faults
   os::EventSource source_;
   std::function<void()> changed_;
 };

@@ -26,6 +26,8 @@ class SparkWatch {
   // The newest observation; null where there is none. Adds faults of drivers to `messages`, each once as long
   // as it lasts.
   std::shared_ptr<const spark::Observation> newest(std::vector<std::string>& messages);
+  // Whether it should look, and has not done so yet: then nothing is known about Spark.
+  bool awaits_first_look() const { return watcher_ && !watcher_->latest(); }
   // Call it after moving processes: their known places are not true any more.
   void look_again();
 

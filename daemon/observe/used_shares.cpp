@@ -5,11 +5,9 @@
 #include "os/staged_file.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <system_error>
 #include <utility>
 
 #include <fmt/core.h>
@@ -59,16 +57,17 @@ UsedShares::UsedShares(const std::filesystem::path& state_dir, os::Clock clock, 
       clock_(std::move(clock)),
       boot_id_(std::move(boot_id)),
       began_(clock_.now()) {
-  warning = os::read_document(file_, kMostBytes, [this](const json& document) -> std::optional<std::string> {
-    if (document.at("schema") != kSchema) return fmt::format("it is not a {} document", kSchema);
-    const bool same_boot = !boot_id_.empty() && document.value("boot", std::string()) == boot_id_;
-    const double booted = document.value("booted", 0.0);
-    auto& own = same_boot ? entries_ : before_;
-    read_shares(document.at("shares"), own);
-    for (model::UsedShare& share : entries_) share.time = clock_.of_boot(share.time - booted);
-    read_shares(document.value("before", json::array()), before_);
-    return std::nullopt;
-  });
+  warning =
+      os::read_document(file_.file(), kMostBytes, [this](const json& document) -> std::optional<std::string> {
+        if (document.at("schema") != kSchema) return fmt::format("it is not a {} document", kSchema);
+        const bool same_boot = !boot_id_.empty() && document.value("boot", std::string()) == boot_id_;
+        const double booted = document.value("booted", 0.0);
+        auto& own = same_boot ? entries_ : before_;
+        read_shares(document.at("shares"), own);
+        for (model::UsedShare& share : entries_) share.time = clock_.of_boot(share.time - booted);
+        read_shares(document.value("before", json::array()), before_);
+        return std::nullopt;
+      });
   if (warning) {
     before_.clear();
     entries_.clear();
@@ -134,25 +133,13 @@ std::string UsedShares::document() const {
   return model::json_text(document) + "\n";
 }
 
-model::Result<void> UsedShares::save() {
-  if (saving_.valid()) (void)saving_.get();
-  return os::replace_file(file_, document(), os::Readers::owner, os::Lasts::power_loss);
-}
+model::Result<void> UsedShares::save() { return file_.save(document()); }
 
 model::Result<void> UsedShares::save_in_background() {
-  model::Result<void> before;
-  if (saving_.valid()) {
-    if (saving_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return {};
-    before = saving_.get();
-  }
-  try {
-    saving_ = std::async(std::launch::async, [file = file_, text = document()] {
-      return os::replace_file(file, text, os::Readers::owner, os::Lasts::power_loss);
-    });
-  } catch (const std::system_error& error) {
-    return model::fail(model::ErrorKind::io, fmt::format("cannot save {}: {}", file_.string(), error.what()));
-  }
-  return before;
+  if (file_.is_busy()) return {};
+  auto before = file_.take_outcome();
+  auto begun = file_.begin(document());
+  return begun ? before : begun;
 }
 
 }  // namespace berth::daemon

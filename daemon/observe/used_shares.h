@@ -4,10 +4,10 @@
 #include "model/error.h"
 #include "model/plan.h"
 #include "model/snapshot.h"
+#include "os/background_save.h"
 #include "os/clock.h"
 
 #include <filesystem>
-#include <future>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,7 +51,7 @@ class UsedShares {
   // Forgets what is old, and makes all_ anew.
   void gather(double now);
 
-  std::filesystem::path file_;
+  os::BackgroundSave file_;
   os::Clock clock_;
   std::string boot_id_;
   double began_;
@@ -63,7 +63,6 @@ class UsedShares {
   double cpu_sum_ = 0;
   int readings_ = 0;
   double memory_most_ = 0;
-  std::future<model::Result<void>> saving_;
 };
 
 }  // namespace berth::daemon

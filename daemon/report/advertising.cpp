@@ -37,9 +37,12 @@ std::vector<LogEntry> Advertising::take(const model::Plan& plan, const char* mod
   return entries;
 }
 
-model::Result<void> Advertising::write(const model::Plan& plan, const char* mode) const {
+model::Result<void> Advertising::write(const model::Plan& plan,
+                                       const std::vector<model::Departure>& departures, const char* mode,
+                                       double interval_s) const {
   if (!plan.findings.oversell) return {};
-  return os::replace_file(file_, state_json(plan, advertised_, mode) + "\n", os::Readers::everybody);
+  return os::replace_file(file_, state_json(plan, advertised_, departures, mode, interval_s) + "\n",
+                          os::Readers::everybody);
 }
 
 void Advertising::remove() const {

@@ -3,6 +3,7 @@
 
 #include "daemon/ledger/log_entry.h"
 #include "model/error.h"
+#include "model/node_state.h"
 #include "model/plan.h"
 
 #include <filesystem>
@@ -25,8 +26,9 @@ class Advertising {
   std::vector<LogEntry> take(const model::Plan& plan, const char* mode);
 
   // Replaces the file at once, so that a reader never sees half of it. Does nothing for a plan without the
-  // policy. Error io.
-  model::Result<void> write(const model::Plan& plan, const char* mode) const;
+  // policy. `interval_s`: the time to the next tick, by which a reader knows a hung berthd. Error io.
+  model::Result<void> write(const model::Plan& plan, const std::vector<model::Departure>& departures,
+                            const char* mode, double interval_s) const;
   // Removes the file: a file that is not kept up to date must not be believed.
   void remove() const;
 
@@ -35,7 +37,9 @@ class Advertising {
   model::Advertised advertised_;
 };
 
-// A berth.state/1 document of a plan with findings of the policy, on one line.
-std::string state_json(const model::Plan& plan, const model::Advertised& advertised, const char* mode);
+// A berth.state/1 document of a plan with findings of the policy, on one line. Of the departures the first
+// ones are kept, kMaxDeparturesBytes in all.
+std::string state_json(const model::Plan& plan, const model::Advertised& advertised,
+                       const std::vector<model::Departure>& departures, const char* mode, double interval_s);
 
 }  // namespace berth::daemon

@@ -55,8 +55,11 @@ void add_daemon(Families& families, const StatusReport& status) {
                    status.total_cpu_ms / 1000);
   families.gauge("berth_last_tick_duration_seconds", "Time that the last tick took.",
                  status.last_wall_ms / 1000);
-  families.gauge("berth_resident_memory_bytes", "Resident memory of berthd.",
+  // As every client library of Prometheus names them.
+  families.counter("process_cpu_seconds_total", "CPU time of berthd, user and system.", status.process_cpu_s);
+  families.gauge("process_resident_memory_bytes", "Resident memory of berthd.",
                  static_cast<double>(status.memory_rss_bytes));
+  families.gauge("process_start_time_seconds", "Start of berthd, in seconds since 1970.", status.started);
   families.gauge("berth_config_error", "1 if the last reload was rejected, so that the older settings stay.",
                  status.config_error ? 1 : 0);
   families.gauge("berth_sampling_cpu_cores", "Cores that sampling uses, in berthd and in the kernel.",
@@ -149,6 +152,10 @@ void add_node(Families& families, const StatusReport& status) {
   step("terminate", status.evictions.terminate);
   step("kill", status.evictions.kill);
   step("end", status.evictions.ended);
+  for (const auto& [what, number] : status.decisions) {
+    families.counter("berth_decisions_total", "Entries of the decision log since berthd started.",
+                     static_cast<double>(number), {{"kind", what.first}, {"result", what.second}});
+  }
   families.gauge("berth_evictions_under_way", "Workloads that are being evicted.",
                  static_cast<double>(status.evictions.under_way));
   if (status.oversell) add_advertised(families, *status.oversell, status.advertised);
@@ -163,15 +170,21 @@ std::optional<double> scaled(const std::optional<double>& figure, double factor)
   return *figure * factor;
 }
 
+Labels labels_of(const WorkloadFigures& workload) {
+  return {{"workload", workload.id},
+          {"service", workload.service},
+          {"class", model::to_string(workload.workload_class)}};
+}
+
 void add_workloads(Families& families, const std::vector<WorkloadFigures>& workloads) {
   const auto each = [&](const char* name, const char* help, auto figure) {
-    for (const auto& workload : workloads) {
-      families.gauge(name, help, figure(workload),
-                     {{"workload", workload.id},
-                      {"service", workload.service},
-                      {"class", model::to_string(workload.workload_class)}});
-    }
+    for (const auto& workload : workloads) families.gauge(name, help, figure(workload), labels_of(workload));
   };
+  for (const auto& workload : workloads) {
+    if (!workload.cpu_time_s) continue;
+    families.counter("berth_workload_cpu_usage_seconds_total", "CPU time since its cgroup was made.",
+                     *workload.cpu_time_s, labels_of(workload));
+  }
   using Figures = WorkloadFigures;
   using Figure = std::optional<double>;
   each("berth_workload_cpu_cores", "Mean cores used over the last tick.",
@@ -229,6 +242,7 @@ std::vector<WorkloadFigures> workload_figures(const Tick& tick) {
     figures.id = workload.id;
     figures.service = workload.service;
     figures.workload_class = workload.workload_class;
+    figures.cpu_time_s = workload.cpu_time_s;
     figures.vcpus = vcpus_asked_for(tick, workload);
     const Limits limits = limits_of(workload, tick.holdings);
     figures.cpu_quota_cores = limits.cpu_quota_cores;

@@ -18,6 +18,7 @@ struct WorkloadFigures {
   std::string service;
   model::WorkloadClass workload_class = model::WorkloadClass::best_effort;
   std::optional<double> cpu_cores;
+  std::optional<double> cpu_time_s;  // since its cgroup was made
   std::optional<std::uint64_t> memory_bytes;
   std::optional<int> vcpus;      // the request
   std::size_t pinned_vcpus = 0;  // 0: not pinned

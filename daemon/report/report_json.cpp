@@ -71,6 +71,7 @@ json sampling_json(const SamplingReport& report) {
   }
   return {{"configured_interval_s", report.configured_interval_s},
           {"max_cpu", report.max_cpu},
+          {"history", report.history},
           {"cpu", report.cpu},
           {"bpf_cpu", nullable(report.bpf_cpu)},
           {"read_cpu_ms", report.read_cpu_ms},
@@ -85,6 +86,7 @@ json advertised_json(const model::OversoldResource& found,
           {"capacity", found.capacity},
           {"advertised", said.factor * found.capacity},
           {"requested", found.request},
+          {"requested_latency_sensitive", found.latency_sensitive_request},
           {"peak", found.peak},
           {"utilisation", found.utilisation}};
 }
@@ -93,7 +95,26 @@ json advertised_json(const model::OversoldResource& found,
 json advertised_json(const model::OversellFindings& findings, const model::Advertised& advertised) {
   return {{"cpu", advertised_json(findings.cpu, advertised.cpu)},
           {"memory", advertised_json(findings.memory, advertised.memory)},
-          {"evict_count", findings.evict_count}};
+          {"evict_count", findings.evict_count},
+          {"score", findings.score}};
+}
+
+// As many of the first ones as their limit of bytes has room for: their names may be long.
+json departures_json(const std::vector<model::Departure>& departures) {
+  json list = json::array();
+  std::size_t bytes = 0;
+  for (const auto& departure : departures) {
+    json item = {{"kind", model::to_string(departure.kind)},
+                 {"time", departure.time},
+                 {"workload", departure.workload},
+                 {"decision", departure.decision},
+                 {"reason", departure.reason},
+                 {"wanted", departure.wanted}};
+    bytes += model::json_text(item).size() + 1;
+    if (bytes > model::kMaxDeparturesBytes) break;
+    list.push_back(std::move(item));
+  }
+  return list;
 }
 
 std::string pinned_cpus(const Tick& tick, const std::string& id) {
@@ -198,12 +219,15 @@ std::string status_json(const StatusReport& report) {
        {"last_actions", log_entries(report.last_actions)}});
 }
 
-std::string state_json(const model::Plan& plan, const model::Advertised& advertised, const char* mode) {
+std::string state_json(const model::Plan& plan, const model::Advertised& advertised,
+                       const std::vector<model::Departure>& departures, const char* mode, double interval_s) {
   json document = {{"schema", "berth.state/1"},
                    {"host", plan.host},
                    {"time", plan.time + plan.wall_ahead_s},
-                   {"mode", mode}};
+                   {"mode", mode},
+                   {"interval_s", interval_s}};
   if (plan.findings.oversell) document.update(advertised_json(*plan.findings.oversell, advertised));
+  document["departures"] = departures_json(departures);
   return model::json_text(document);
 }
 

@@ -13,8 +13,10 @@
 #include "model/plan.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace berth::daemon {
@@ -23,6 +25,7 @@ namespace berth::daemon {
 struct SamplingReport {
   double configured_interval_s = 0;
   double max_cpu = 0;
+  int history = 0;  // samples kept per workload
   double cpu = 0;
   std::optional<double> bpf_cpu;  // of `cpu`, at context switches
   double read_cpu_ms = 0;         // of a reading
@@ -65,6 +68,8 @@ struct StatusReport {
   std::size_t undo_records = 0;
   std::size_t overridden = 0;  // workloads with settings of their run
   std::uint64_t memory_rss_bytes = 0;
+  double process_cpu_s = 0;
+  DecisionCounts decisions;
   std::string config_file;
   double config_loaded = 0;
   std::optional<std::string> config_error;

@@ -23,6 +23,8 @@ void BusLink::connect(Control& control, const Observer& observer, double now) {
   auto started = starter_(control);
   if (!started) return lose(started.error().message());
   listener_ = std::move(*started);
+  control_ = &control;
+  observer_ = &observer;
   news_.start(control, observer);
 }
 
@@ -42,9 +44,13 @@ std::optional<std::string> BusLink::polkit_problem() const {
   return problem() ? "not asked without a bus" : listener_->polkit_problem();
 }
 
-void BusLink::tell(const Control& control, const Observer& observer, const std::vector<LogEntry>& entries,
-                   const StragglerWatch::News& news) {
-  if (listener_) news_.tell(*listener_, control, observer, entries, news);
+void BusLink::tell(const std::vector<LogEntry>& entries, const StragglerWatch::News& news) {
+  if (listener_) news_.tell(*listener_, *control_, *observer_, entries, news);
+}
+
+void BusLink::decided(const std::vector<LogEntry>& entries) {
+  if (!listener_) return;
+  for (const LogEntry& entry : entries) listener_->decided(entry);
 }
 
 // Said once until the bus is back: each connection words the same trouble differently.

@@ -26,6 +26,7 @@ class BusLink {
   // From here on connect() makes a listener with `starter`.
   void serve(BusStarter starter) { starter_ = std::move(starter); }
   // Connects, or notices that the connection was lost; at most one try each kRetry_s. `now` in epoch seconds.
+  // Both references outlive the link.
   void connect(Control& control, const Observer& observer, double now);
   // Ends the connection for good: before the event loop that it runs on ends.
   void leave();
@@ -37,8 +38,9 @@ class BusLink {
   // Why polkit cannot be asked; nullopt where it can.
   std::optional<std::string> polkit_problem() const;
   // Tells the listener, where there is one, what a tick or a call has changed.
-  void tell(const Control& control, const Observer& observer, const std::vector<LogEntry>& entries,
-            const StragglerWatch::News& news);
+  void tell(const std::vector<LogEntry>& entries, const StragglerWatch::News& news);
+  // Tells it the new entries of the decision log.
+  void decided(const std::vector<LogEntry>& entries);
 
  private:
   static constexpr double kRetry_s = 10;
@@ -46,6 +48,9 @@ class BusLink {
   void lose(const std::string& problem);
 
   BusStarter starter_;
+  // As given to connect().
+  const Control* control_ = nullptr;
+  const Observer* observer_ = nullptr;
   BusNews news_;
   std::optional<std::string> problem_ = "not connected yet";  // as last said; none once it was up
   bool problem_said_ = false;

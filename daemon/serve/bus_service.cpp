@@ -258,6 +258,10 @@ void BusService::scheduling_state_changed(const std::string& resource, const std
   state_->send([&] { state_->manager.scheduling_state_changed(resource, before, after, reason, decision); });
 }
 
+void BusService::decided(const LogEntry& entry) {
+  state_->send([&] { state_->manager.decided(entry); });
+}
+
 void BusService::mode_changed() { node_changed(); }
 
 void BusService::node_changed() {

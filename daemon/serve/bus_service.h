@@ -43,6 +43,7 @@ class BusService final : public Listener {
   void evicted(const std::string& workload, const std::string& step, std::uint64_t memory_bytes,
                const std::string& decision) override;
   void straggler_found(const StragglerNews& news) override;
+  void decided(const LogEntry& entry) override;
   void relocation_needed(const StragglerNews& news) override;
   void scheduling_state_changed(const std::string& resource, const std::string& before,
                                 const std::string& after, const std::string& reason,

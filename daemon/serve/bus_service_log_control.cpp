@@ -54,7 +54,7 @@ int set_level(sd_bus*, const char*, const char*, const char*, sd_bus_message* va
     return sd_bus_error_setf(error, bus::kInvalidInput,
                              "there is no log level \"%s\"; there are emerg, alert, crit, err, warning, "
                              "notice, info and debug",
-                             level);
+                             bus_text(level).c_str());
   });
 }
 

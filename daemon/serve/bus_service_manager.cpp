@@ -2,8 +2,12 @@
 #include "daemon/serve/bus_service_manager.h"
 
 #include "model/json.h"
+#include "os/clock.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <cstring>
 #include <exception>
 #include <map>
 #include <memory>
@@ -31,8 +35,11 @@ void refuse(sd_bus_message* call, const char* name, const std::string& message) 
 // before that. No id is longer (docs/contract/snapshot.md), and no workload has as many settings.
 constexpr std::size_t kLongestText = model::kMaxNameBytes;
 constexpr std::size_t kMostSettings = 64;
+constexpr std::size_t kMostSettingsBytes = std::size_t{16} * 1024;  // names and values of one call
 // The limit for a request for admission: its three names may be that long, with all characters escaped.
 constexpr std::size_t kLongestRequest = std::size_t{128} * 1024;
+// The limit for profiles; berthctl sends many of them in several calls.
+constexpr std::size_t kLongestProfiles = std::size_t{128} * 1024;
 
 // Returns true where it is too long, after refusing the call.
 bool is_too_long(sd_bus_message* call, const char* what, std::string_view text,
@@ -43,22 +50,120 @@ bool is_too_long(sd_bus_message* call, const char* what, std::string_view text,
   return true;
 }
 
-// --- reads ---
-
-int reply(sd_bus_message* call, const std::string& document) {
-  return sd_bus_reply_method_return(call, "s", document.c_str());
+// Returns a copy of a call without its arguments; an answer to the copy is an answer to the call. Throws
+// std::system_error.
+Message envelope_of(sd_bus* bus, sd_bus_message* call) {
+  sd_bus_message* raw = nullptr;
+  check(sd_bus_message_new_method_call(bus, &raw, sd_bus_message_get_destination(call),
+                                       sd_bus_message_get_path(call), sd_bus_message_get_interface(call),
+                                       sd_bus_message_get_member(call)),
+        "cannot keep the call");
+  Message copy(raw);
+  std::uint64_t number = 0;
+  check(sd_bus_message_get_cookie(call, &number), "the call has no number");
+  if (const char* sender = sd_bus_message_get_sender(call); sender != nullptr)
+    check(sd_bus_message_set_sender(raw, sender), "cannot keep the sender");
+  check(sd_bus_message_set_expect_reply(raw, sd_bus_message_get_expect_reply(call)), "cannot keep the call");
+  check(sd_bus_message_seal(raw, number, 0), "cannot keep the call");
+  return copy;
 }
+
+// --- reads ---
 
 template <std::string (Control::*Document)()>
 int read(sd_bus_message* call, void* userdata, sd_bus_error* error) {
-  return answering(error, [&] { return reply(call, (manager(userdata).control().*Document)()); });
+  return answering(error, [&] {
+    auto& self = manager(userdata);
+    self.reply(call, (self.control().*Document)());
+    return 1;
+  });
 }
+
+// Estimates, in steps of ReadBudget. A whole log is more than a user's share of a second.
+constexpr double kStepsOfExplain = 20;
+// All 100,000 entries are looked at.
+constexpr double kStepsOfFind = 1000;
+constexpr double kEntriesOfStep = 20;
+// A snapshot with one new sample of each of a thousand workloads.
+constexpr double kStepsOfSnapshot = 30;
+constexpr std::uint32_t kMostEntries = 10'000;
 
 int read_log(sd_bus_message* call, void* userdata, sd_bus_error* error) {
   return answering(error, [&] {
     std::uint32_t limit = 0;
     if (const int r = sd_bus_message_read(call, "u", &limit); r < 0) return r;
-    return reply(call, manager(userdata).control().log_json(limit));
+    const std::uint32_t entries = limit == 0 ? kMostEntries : std::min(limit, kMostEntries);
+    auto& self = manager(userdata);
+    return self.computed(
+        call,
+        [&control = self.control(), limit] { return model::Result<std::string>(control.log_json(limit)); },
+        1 + entries / kEntriesOfStep, 0);
+  });
+}
+
+int read_snapshot_since(sd_bus_message* call, void* userdata, sd_bus_error* error) {
+  return answering(error, [&] {
+    double since = 0;
+    if (const int r = sd_bus_message_read(call, "d", &since); r < 0) return r;
+    if (!std::isfinite(since) || since < 0) {
+      refuse(call, bus::kInvalidInput, "the time is no number of seconds since 1970");
+      return 1;
+    }
+    auto& self = manager(userdata);
+    return self.computed(
+        call,
+        [&control = self.control(), since] {
+          return model::Result<std::string>(control.snapshot_since_json(since));
+        },
+        kStepsOfSnapshot, 0);
+  });
+}
+
+using Pairs = std::map<std::string, std::string>;
+
+// Reads an a{ss} of settings or filters into `pairs`, and counts its bytes. Every entry counts, the repeated
+// ones too. Returns a negative errno, 0 for a call that was refused, and 1 otherwise. `what` names one pair.
+int read_pairs(sd_bus_message* call, const std::string& what, Pairs& pairs, std::size_t& bytes) {
+  if (const int r = sd_bus_message_enter_container(call, 'a', "{ss}"); r < 0) return r;
+  const char* key = nullptr;
+  const char* value = nullptr;
+  int r = 0;
+  while ((r = sd_bus_message_read(call, "{ss}", &key, &value)) > 0) {
+    if (is_too_long(call, ("name of a " + what).c_str(), key) ||
+        is_too_long(call, ("value of a " + what).c_str(), value)) {
+      return 0;
+    }
+    bytes += std::strlen(key) + std::strlen(value);
+    std::string why;
+    if (pairs.size() >= kMostSettings) {
+      why = fmt::format("more than {} {}s at once", kMostSettings, what);
+    } else if (bytes > kMostSettingsBytes) {
+      why = fmt::format("more than {} bytes of {}s at once", kMostSettingsBytes, what);
+    } else if (!pairs.try_emplace(key, value).second) {
+      why = fmt::format("the {} \"{}\" comes twice", what, key);
+    }
+    if (why.empty()) continue;
+    refuse(call, bus::kInvalidInput, why);
+    return 0;
+  }
+  if (r >= 0) r = sd_bus_message_exit_container(call);
+  return r < 0 ? r : 1;
+}
+
+int find_log(sd_bus_message* call, void* userdata, sd_bus_error* error) {
+  return answering(error, [&] {
+    Pairs filter;
+    std::size_t bytes = 0;
+    if (const int r = read_pairs(call, "filter", filter, bytes); r <= 0) return r < 0 ? r : 1;
+    std::uint32_t limit = 0;
+    if (const int r = sd_bus_message_read(call, "u", &limit); r < 0) return r;
+    auto& self = manager(userdata);
+    return self.computed(
+        call,
+        [&control = self.control(), wanted = std::move(filter), limit] {
+          return control.find_log_json(wanted, limit);
+        },
+        kStepsOfFind, bytes);
   });
 }
 
@@ -67,10 +172,11 @@ int explain(sd_bus_message* call, void* userdata, sd_bus_error* error) {
     const char* subject = nullptr;
     if (const int r = sd_bus_message_read(call, "s", &subject); r < 0) return r;
     if (is_too_long(call, "subject", subject)) return 1;
-    const auto document = manager(userdata).control().explain_json(subject);
-    if (document) return reply(call, *document);
-    refuse(call, error_name(document.error()), document.error().message());
-    return 1;
+    auto& self = manager(userdata);
+    return self.computed(
+        call,
+        [&control = self.control(), wanted = std::string(subject)] { return control.explain_json(wanted); },
+        kStepsOfExplain, std::strlen(subject));
   });
 }
 
@@ -117,34 +223,24 @@ int set_mode(sd_bus_message* call, void* userdata, sd_bus_error* error) {
     if (is_too_long(call, "mode", mode)) return 1;
     auto& self = manager(userdata);
     return self.authorised(
-        call, [&control = self.control(), wanted = std::string(mode)] { return control.set_mode(wanted); });
+        call, [&control = self.control(), wanted = std::string(mode)] { return control.set_mode(wanted); },
+        {.action = bus::kManageAction, .exempt = {}, .by_user = {}, .bytes = std::strlen(mode)});
   });
 }
 
 int set_workload(sd_bus_message* call, void* userdata, sd_bus_error* error) {
   return answering(error, [&] {
     const char* id = nullptr;
-    if (int r = sd_bus_message_read(call, "s", &id); r < 0) return r;
+    if (const int r = sd_bus_message_read(call, "s", &id); r < 0) return r;
     if (is_too_long(call, "workload's name", id)) return 1;
-    if (int r = sd_bus_message_enter_container(call, 'a', "{ss}"); r < 0) return r;
-    std::map<std::string, std::string> settings;
-    const char* key = nullptr;
-    const char* value = nullptr;
-    int r = 0;
-    while ((r = sd_bus_message_read(call, "{ss}", &key, &value)) > 0) {
-      if (is_too_long(call, "name of a setting", key) || is_too_long(call, "value of a setting", value))
-        return 1;
-      if (settings.insert_or_assign(key, value); settings.size() > kMostSettings) {
-        refuse(call, bus::kInvalidInput, fmt::format("more than {} settings at once", kMostSettings));
-        return 1;
-      }
-    }
-    if (r < 0) return r;
+    Pairs settings;
+    std::size_t bytes = std::strlen(id);
+    if (const int r = read_pairs(call, "setting", settings, bytes); r <= 0) return r < 0 ? r : 1;
     auto& self = manager(userdata);
-    return self.authorised(
-        call, [&control = self.control(), workload = std::string(id), wanted = std::move(settings)] {
-          return control.set_workload(workload, wanted);
-        });
+    return self.authorised(call,
+                           [&control = self.control(), workload = std::string(id),
+                            wanted = std::move(settings)] { return control.set_workload(workload, wanted); },
+                           {.action = bus::kManageAction, .exempt = {}, .by_user = {}, .bytes = bytes});
   });
 }
 
@@ -169,7 +265,11 @@ int report_progress(sd_bus_message* call, void* userdata, sd_bus_error* error) {
       return model::fail(model::ErrorKind::gone,
                          "your process runs in no workload; `berthctl list` shows them");
     };
-    return self.authorised(call, report, bus::kReportProgressAction, speaks_for_itself);
+    return self.authorised(call, report,
+                           {.action = bus::kReportProgressAction,
+                            .exempt = speaks_for_itself,
+                            .by_user = {},
+                            .bytes = workload->size()});
   });
 }
 
@@ -181,7 +281,7 @@ int evict(sd_bus_message* call, void* userdata, sd_bus_error* error) {
     auto& self = manager(userdata);
     return self.authorised(
         call, [&control = self.control(), workload = std::string(id)] { return control.evict(workload); },
-        bus::kEvictAction);
+        {.action = bus::kEvictAction, .exempt = {}, .by_user = {}, .bytes = std::strlen(id)});
   });
 }
 
@@ -197,7 +297,7 @@ int admit(sd_bus_message* call, void* userdata, sd_bus_error* error) {
         [&control = self.control(), wanted = std::string(request), hold_s] {
           return control.admit(wanted, hold_s);
         },
-        bus::kAdmitAction);
+        {.action = bus::kAdmitAction, .exempt = {}, .by_user = {}, .bytes = std::strlen(request)});
   });
 }
 
@@ -210,7 +310,35 @@ int cancel_reservation(sd_bus_message* call, void* userdata, sd_bus_error* error
     return self.authorised(
         call,
         [&control = self.control(), wanted = std::string(id)] { return control.cancel_reservation(wanted); },
-        bus::kAdmitAction);
+        {.action = bus::kAdmitAction, .exempt = {}, .by_user = {}, .bytes = std::strlen(id)});
+  });
+}
+
+int import_profiles(sd_bus_message* call, void* userdata, sd_bus_error* error) {
+  return answering(error, [&] {
+    const char* profiles = nullptr;
+    if (const int r = sd_bus_message_read(call, "s", &profiles); r < 0) return r;
+    if (is_too_long(call, "document", profiles, kLongestProfiles)) return 1;
+    auto& self = manager(userdata);
+    return self.authorised(
+        call,
+        [&control = self.control(), document = std::string(profiles)] {
+          return control.import_profiles(document);
+        },
+        {.action = bus::kManageAction, .exempt = {}, .by_user = {}, .bytes = std::strlen(profiles)});
+  });
+}
+
+int forget_profile(sd_bus_message* call, void* userdata, sd_bus_error* error) {
+  return answering(error, [&] {
+    const char* service = nullptr;
+    if (const int r = sd_bus_message_read(call, "s", &service); r < 0) return r;
+    if (is_too_long(call, "service's name", service)) return 1;
+    auto& self = manager(userdata);
+    return self.authorised(
+        call,
+        [&control = self.control(), wanted = std::string(service)] { return control.forget_profile(wanted); },
+        {.action = bus::kManageAction, .exempt = {}, .by_user = {}, .bytes = std::strlen(service)});
   });
 }
 
@@ -218,7 +346,8 @@ template <auto Change>
 int change(sd_bus_message* call, void* userdata, sd_bus_error* error) {
   return answering(error, [&] {
     auto& self = manager(userdata);
-    return self.authorised(call, [&control = self.control()] { return (control.*Change)(); });
+    return self.authorised(call, [&control = self.control()] { return (control.*Change)(); },
+                           {.action = bus::kManageAction, .exempt = {}, .by_user = {}, .bytes = 0});
   });
 }
 
@@ -234,8 +363,12 @@ const sd_bus_vtable kTable[] = {
     SD_BUS_METHOD_WITH_NAMES("GetWorkloads", "", "", "s", BERTH_JSON, read<&Control::workloads_json>, kOpen),
     SD_BUS_METHOD_WITH_NAMES("GetTopology", "", "", "s", BERTH_JSON, read<&Control::topology_json>, kOpen),
     SD_BUS_METHOD_WITH_NAMES("GetSnapshot", "", "", "s", BERTH_JSON, read<&Control::snapshot_json>, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("GetSnapshotSince", "d", SD_BUS_PARAM(since), "s", BERTH_JSON,
+                             read_snapshot_since, kOpen),
     SD_BUS_METHOD_WITH_NAMES("GetPlan", "", "", "s", BERTH_JSON, read<&Control::plan_json>, kOpen),
     SD_BUS_METHOD_WITH_NAMES("GetLog", "u", SD_BUS_PARAM(limit), "s", BERTH_JSON, read_log, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("FindLog", "a{ss}u", SD_BUS_PARAM(filter) SD_BUS_PARAM(limit), "s", BERTH_JSON,
+                             find_log, kOpen),
     SD_BUS_METHOD_WITH_NAMES("GetMetrics", "", "", "s", SD_BUS_PARAM(text), read<&Control::metrics_text>,
                              kOpen),
     SD_BUS_METHOD_WITH_NAMES("SetMode", "s", SD_BUS_PARAM(mode), "", "", set_mode, kOpen),
@@ -251,6 +384,10 @@ const sd_bus_vtable kTable[] = {
                              kOpen),
     SD_BUS_METHOD_WITH_NAMES("CancelReservation", "s", SD_BUS_PARAM(request_id), "s", SD_BUS_PARAM(decision),
                              cancel_reservation, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("GetProfiles", "", "", "s", BERTH_JSON, read<&Control::profiles_json>, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("GetModels", "", "", "s", BERTH_JSON, read<&Control::models_json>, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("ImportProfiles", "s", SD_BUS_PARAM(profiles), "", "", import_profiles, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("ForgetProfile", "s", SD_BUS_PARAM(service), "", "", forget_profile, kOpen),
     SD_BUS_METHOD_WITH_NAMES("Restore", "", "", "s", BERTH_JSON, change<&Control::restore>, kOpen),
     SD_BUS_METHOD_WITH_NAMES("Reload", "", "", "", "", change<&Control::reload>, kOpen),
     SD_BUS_PROPERTY("Version", "s", show<&Control::version>, 0, SD_BUS_VTABLE_PROPERTY_CONST),
@@ -283,6 +420,7 @@ const sd_bus_vtable kTable[] = {
                              SD_BUS_PARAM(resource) SD_BUS_PARAM(before) SD_BUS_PARAM(after)
                                  SD_BUS_PARAM(reason) SD_BUS_PARAM(decision),
                              0),
+    SD_BUS_SIGNAL_WITH_NAMES("Decided", "da{ss}", SD_BUS_PARAM(time) SD_BUS_PARAM(entry), 0),
     SD_BUS_VTABLE_END,
 };
 #undef BERTH_JSON
@@ -300,27 +438,53 @@ ManagerObject::ManagerObject(sd_bus* bus, Control& control, Polkit& polkit)
 }
 
 template <typename Act>
-int ManagerObject::authorised(sd_bus_message* call, Act act, const char* action,
-                              const Polkit::Exempt& exempt) {
+int ManagerObject::authorised(sd_bus_message* call, Act act, Polkit::Asked asked) {
   // std::function needs a callable that can be copied.
-  const std::shared_ptr<sd_bus_message> held(sd_bus_message_ref(call), sd_bus_message_unref);
-  const auto answer = [held, act = std::move(act)](const Verdict& verdict) {
+  const std::shared_ptr<sd_bus_message> held(envelope_of(bus_, call).release(), sd_bus_message_unref);
+  const auto answer = [this, held, act = std::move(act)](const Verdict& verdict) {
     if (!verdict.allowed) return refuse(held.get(), verdict.error_name, verdict.message);
     try {
       const auto result = act();
-      if (!result) {
-        refuse(held.get(), error_name(result.error()), result.error().message());
-      } else if constexpr (std::is_void_v<typename decltype(act())::value_type>) {
-        (void)sd_bus_reply_method_return(held.get(), "");
-      } else {
-        (void)sd_bus_reply_method_return(held.get(), "s", result->c_str());
-      }
+      if (!result) return refuse(held.get(), error_name(result.error()), result.error().message());
+      reply(held.get(), result);
     } catch (const std::exception& error) {
       refuse(held.get(), bus::kFailed, error.what());
     }
   };
-  polkit_.check(call, action, answer, exempt);
+  polkit_.check(call, std::move(asked), answer);
   return 1;  // answered, or going to be
+}
+
+template <typename Act>
+int ManagerObject::computed(sd_bus_message* call, Act act, double steps, std::size_t bytes) {
+  const auto has_share = [this, steps](uid_t user) -> Verdict {
+    const auto wait_s = budget_.take(user, steps, os::monotonic_s());
+    if (!wait_s) return {true, "", {}};
+    return {false, bus::kLimitsExceeded,
+            fmt::format("user {} asks for more than berth computes for one user; ask again in {:.1f} s", user,
+                        *wait_s)};
+  };
+  return authorised(call, std::move(act), {.action = {}, .exempt = {}, .by_user = has_share, .bytes = bytes});
+}
+
+void ManagerObject::reply(sd_bus_message* call, const model::Result<void>& /*done*/) {
+  (void)sd_bus_reply_method_return(call, "");
+}
+
+void ManagerObject::reply(sd_bus_message* call, const model::Result<std::string>& document) {
+  reply(call, *document);
+}
+
+void ManagerObject::reply(sd_bus_message* call, const std::string& document) {
+  std::uint64_t queued = 0;
+  if (sd_bus_get_n_queued_write(bus_, &queued) < 0 || queued == 0) unsent_bytes_ = 0;
+  if (unsent_bytes_ > 0 && unsent_bytes_ + document.size() > kMostUnsentBytes) {
+    return refuse(
+        call, bus::kLimitsExceeded,
+        "the bus does not take berth's answers, as some client does not read its own; ask again later");
+  }
+  unsent_bytes_ += document.size();
+  (void)sd_bus_reply_method_return(call, "s", document.c_str());
 }
 
 void ManagerObject::pinned(const std::string& workload, const std::string& cpus,
@@ -371,6 +535,26 @@ void ManagerObject::scheduling_state_changed(const std::string& resource, const 
                            resource.c_str(), before.c_str(), after.c_str(), bus_text(reason).c_str(),
                            decision.c_str()),
         "SchedulingStateChanged");
+}
+
+void ManagerObject::decided(const LogEntry& entry) {
+  sd_bus_message* raw = nullptr;
+  check(sd_bus_message_new_signal(bus_, &raw, bus::kManagerPath, kInterface, "Decided"), "Decided");
+  const std::unique_ptr<sd_bus_message, decltype(&sd_bus_message_unref)> signal(raw, sd_bus_message_unref);
+  check(sd_bus_message_append(raw, "d", entry.time), "Decided");
+  check(sd_bus_message_open_container(raw, 'a', "{ss}"), "Decided");
+  const std::string error = entry.error.value_or("");
+  for (const auto& [name, value] :
+       {std::pair("decision", &entry.decision), std::pair("mode", &entry.mode),
+        std::pair("kind", &entry.kind), std::pair("workload", &entry.workload),
+        std::pair("attribute", &entry.attribute), std::pair("old", &entry.old_value),
+        std::pair("new", &entry.new_value), std::pair("policy", &entry.policy),
+        std::pair("reason", &entry.reason), std::pair("result", &entry.result), std::pair("error", &error)}) {
+    if (value->empty()) continue;
+    check(sd_bus_message_append(raw, "{ss}", name, bus_text(*value).c_str()), "Decided");
+  }
+  check(sd_bus_message_close_container(raw), "Decided");
+  check(sd_bus_send(bus_, raw, nullptr), "Decided");
 }
 
 ManagerObject::Announced ManagerObject::current() const {

@@ -4,7 +4,9 @@
 #include "daemon/serve/bus_service_glue.h"
 #include "daemon/serve/control.h"
 #include "daemon/serve/polkit.h"
+#include "daemon/serve/read_budget.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -13,6 +15,8 @@ namespace berth::daemon {
 // org.berth.Node1.Manager, and the ObjectManager of the objects below it.
 class ManagerObject {
  public:
+  static constexpr std::size_t kMostUnsentBytes = std::size_t{32} << 20;
+
   // All outlive this. Throws std::system_error.
   ManagerObject(sd_bus* bus, Control& control, Polkit& polkit);
   ManagerObject(const ManagerObject&) = delete;
@@ -30,16 +34,26 @@ class ManagerObject {
   void scheduling_state_changed(const std::string& resource, const std::string& before,
                                 const std::string& after, const std::string& reason,
                                 const std::string& decision);
+  void decided(const LogEntry& entry);
   // Sends one PropertiesChanged with the changes since the last one; none without changes.
   void announce_changes();
 
   // For the table of the interface.
   Control& control() { return control_; }
-  // Runs `act` if polkit permits `action` to the caller, or need not be asked. Answers with its value or
-  // error.
+  // Runs `act` if polkit permits the action to the caller, or need not be asked. Answers with its value or
+  // error. Does not keep the call itself, which may be large.
   template <typename Act>
-  int authorised(sd_bus_message* call, Act act, const char* action = bus::kManageAction,
-                 const Polkit::Exempt& exempt = {});
+  int authorised(sd_bus_message* call, Act act, Polkit::Asked asked);
+  // Answers every user with the document that `act` computes, which is worth so many steps of ReadBudget.
+  // `bytes`: of the arguments.
+  template <typename Act>
+  int computed(sd_bus_message* call, Act act, double steps, std::size_t bytes);
+  // Answers a call that succeeded and has no document.
+  void reply(sd_bus_message* call, const model::Result<void>& done);
+  void reply(sd_bus_message* call, const model::Result<std::string>& document);
+  // Answers with a document. Refuses the call instead if the bus has not taken kMostUnsentBytes of earlier
+  // documents yet: a client that does not read its answers must not fill berthd's memory.
+  void reply(sd_bus_message* call, const std::string& document);
 
  private:
   struct Announced {
@@ -54,6 +68,8 @@ class ManagerObject {
   Control& control_;
   Polkit& polkit_;
   Announced announced_;
+  ReadBudget budget_;
+  std::size_t unsent_bytes_ = 0;  // of documents; since the bus last had taken everything
   Slot interface_;
   Slot object_manager_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "daemon/ledger/log_entry.h"
 #include "daemon/ledger/views.h"
 #include "model/error.h"
 #include "model/oversell.h"
@@ -28,9 +29,15 @@ class Control {
   virtual std::string workloads_json() = 0;
   virtual std::string topology_json() = 0;
   virtual std::string snapshot_json() = 0;
+  // The same with the samples later than `since` (epoch seconds) only.
+  virtual std::string snapshot_since_json(double since) = 0;
   virtual std::string plan_json() = 0;
   // Newest first, at most `limit` entries; 0 means as many as an answer may hold (10,000).
   virtual std::string log_json(std::size_t limit) = 0;
+  // Of those that match: `filter` has the keys since, workload, policy and kind (daemon/ledger/log_filter.h).
+  // Error invalid_input.
+  virtual model::Result<std::string> find_log_json(const std::map<std::string, std::string>& filter,
+                                                   std::size_t limit) = 0;
   // Explains berth's decisions about a workload, or the outcome of a decision ("d-..."): berth.explain/1.
   // Error gone where there is neither.
   virtual model::Result<std::string> explain_json(const std::string& subject) = 0;
@@ -63,6 +70,13 @@ class Control {
   // gone where there is no such workload. Error refused, with the reason, for a workload that is never
   // evicted, and in observe mode.
   virtual model::Result<std::string> evict(const std::string& id) = 0;
+  // The sums that interference models are learned from (berth.profiles/1), and the models (berth.models/1).
+  virtual std::string profiles_json() = 0;
+  virtual std::string models_json() = 0;
+  // Adds the sums of a berth.profiles/1 document. Error invalid_input; refused where there would be too many.
+  virtual model::Result<void> import_profiles(const std::string& profiles) = 0;
+  // Forgets all that was learned of a service. Error gone where that is nothing.
+  virtual model::Result<void> forget_profile(const std::string& service) = 0;
   // Puts every changed attribute back and switches to observe, so that the next tick does not change it
   // again. Returns a berth.restore/1 document.
   virtual model::Result<std::string> restore() = 0;
@@ -122,6 +136,8 @@ class Listener {
   virtual void scheduling_state_changed(const std::string& resource, const std::string& before,
                                         const std::string& after, const std::string& reason,
                                         const std::string& decision) = 0;
+  // Every entry of the decision log, also of what is only observed, or failed.
+  virtual void decided(const LogEntry& entry) = 0;
   virtual void mode_changed() = 0;
   // Node-wide figures have changed: workload counts, best-effort vCPUs, the advertisement.
   virtual void node_changed() = 0;

@@ -74,6 +74,61 @@ bool are_fields(std::string_view text, bool host_wanted) {
   return hosts == 1 || (hosts == 0 && !host_wanted);
 }
 
+std::string_view trimmed(std::string_view text) {
+  const auto begin = std::min(text.find_first_not_of(" \t"), text.size());
+  text.remove_prefix(begin);
+  return text.substr(0, text.find_last_not_of(" \t") + 1);
+}
+
+// The part up to `end`, which is removed with it.
+std::string_view take(std::string_view& text, char end) {
+  const auto at = std::min(text.find(end), text.size());
+  const auto part = trimmed(text.substr(0, at));
+  text.remove_prefix(std::min(at + 1, text.size()));
+  return part;
+}
+
+// A weight in thousandths, 0 to 1000 (RFC 9110, 12.4.2); 0 for anything else.
+int weight_of(std::string_view text) {
+  int weight = 0;
+  int digits = 0;
+  for (const char c : text) {
+    if (c == '.' && digits == 1) continue;
+    if (c < '0' || c > '9' || digits == 4) return 0;
+    weight = weight * 10 + (c - '0');
+    ++digits;
+  }
+  for (; digits > 0 && digits < 4; ++digits) weight *= 10;
+  return std::min(weight, 1000);
+}
+
+// The highest weight of OpenMetrics and of plain text in an Accept header.
+struct Wishes {
+  int openmetrics = 0;
+  int plain = 0;
+};
+
+Wishes wishes_in(std::string_view accept) {
+  Wishes wishes;
+  while (!accept.empty()) {
+    std::string_view range = take(accept, ',');
+    const auto type = take(range, ';');
+    int weight = 1000;
+    bool known_version = true;
+    while (!range.empty()) {
+      std::string_view parameter = take(range, ';');
+      const auto name = take(parameter, '=');
+      if (equal_ignoring_case(name, "q")) weight = weight_of(trimmed(parameter));
+      if (equal_ignoring_case(name, "version"))
+        known_version = trimmed(parameter) == "1.0.0" || trimmed(parameter) == "0.0.1";
+    }
+    if (equal_ignoring_case(type, "application/openmetrics-text") && known_version)
+      wishes.openmetrics = std::max(wishes.openmetrics, weight);
+    if (equal_ignoring_case(type, "text/plain")) wishes.plain = std::max(wishes.plain, weight);
+  }
+  return wishes;
+}
+
 // Such a request is refused before it is complete: no HTTP client begins like this.
 bool cannot_become_a_request(std::string_view received) {
   const auto end = received.find(kLineEnd);
@@ -113,6 +168,21 @@ std::optional<HttpStatus> judge_request(std::string_view received, std::string_v
   if (path_of(request->target) != path) return HttpStatus::not_found;
   return request->method == "GET" || request->method == kHead ? HttpStatus::ok
                                                               : HttpStatus::method_not_allowed;
+}
+
+bool prefers_openmetrics(std::string_view request) {
+  Wishes wishes;
+  while (!request.empty()) {
+    const auto end = std::min(request.find(kLineEnd), request.size());
+    const auto line = request.substr(0, end);
+    request.remove_prefix(std::min(end + kLineEnd.size(), request.size()));
+    const auto colon = line.find(':');
+    if (colon == std::string_view::npos || !equal_ignoring_case(line.substr(0, colon), "accept")) continue;
+    const Wishes more = wishes_in(line.substr(colon + 1));
+    wishes.openmetrics = std::max(wishes.openmetrics, more.openmetrics);
+    wishes.plain = std::max(wishes.plain, more.plain);
+  }
+  return wishes.openmetrics > 0 && wishes.openmetrics >= wishes.plain;
 }
 
 bool wants_body(std::string_view request) { return request.substr(0, request.find(' ')) != kHead; }

@@ -18,6 +18,10 @@ enum class HttpStatus : int { ok = 200, bad_request = 400, not_found = 404, meth
 // is not known yet. A query is ignored.
 std::optional<HttpStatus> judge_request(std::string_view received, std::string_view path);
 
+// Whether the client of a whole `request` would rather have OpenMetrics 1.0 or 0.0.1 than plain text (the
+// Accept header; RFC 9110, 12.5.1). Without such a wish it gets plain text.
+bool prefers_openmetrics(std::string_view request);
+
 // Whether the answer to `request` has a body: not for HEAD (RFC 9110, 9.3.2).
 bool wants_body(std::string_view request);
 

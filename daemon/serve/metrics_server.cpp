@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/serve/metrics_server.h"
 
+#include "config/listening_socket.h"
 #include "daemon/serve/http.h"
-#include "daemon/serve/listening_socket.h"
+#include "model/openmetrics.h"
 #include "os/event_source.h"
 #include "os/log.h"
 
@@ -58,11 +59,12 @@ struct MetricsServer::State {
     os::EventSource io;  // the first to go, before the descriptor
   };
 
-  State(sd_event* loop, ListeningSocket listening, std::function<std::string()> make, Deadlines limits)
+  State(sd_event* loop, config::ListeningSocket listening, std::function<std::string()> make,
+        Deadlines limits)
       : event(loop), socket(std::move(listening)), text(std::move(make)), deadlines(limits) {}
 
   sd_event* event;
-  ListeningSocket socket;
+  config::ListeningSocket socket;
   std::function<std::string()> text;
   Deadlines deadlines;
   std::list<Connection> connections;
@@ -163,12 +165,17 @@ struct MetricsServer::State {
     connection.request.append(buffer.data(), static_cast<std::size_t>(count));
     const auto status = judge_request(connection.request, kPath);
     if (!status) return true;
-    const bool ok = *status == HttpStatus::ok;
-    connection.answer = http_response(*status, ok ? kMetricsContentType : "", ok ? text() : std::string(),
-                                      wants_body(connection.request));
+    connection.answer = answer_to(connection.request, *status);
     connection.phase = Connection::Phase::writing;
     if (sd_event_source_set_time_relative(connection.deadline.get(), deadlines.answer_usec) < 0) return false;
     return write_answer(connection);
+  }
+
+  std::string answer_to(std::string_view request, HttpStatus status) const {
+    const bool with_body = wants_body(request);
+    if (status != HttpStatus::ok) return http_response(status, "", "", with_body);
+    if (!prefers_openmetrics(request)) return http_response(status, kMetricsContentType, text(), with_body);
+    return http_response(status, kOpenMetricsContentType, model::openmetrics_text(text()), with_body);
   }
 
   bool write_answer(Connection& connection) {
@@ -206,7 +213,7 @@ model::Result<std::unique_ptr<MetricsServer>> MetricsServer::start(sd_event* eve
                                                                    const config::ListenAddress& address,
                                                                    std::function<std::string()> text,
                                                                    Deadlines deadlines) {
-  auto socket = ListeningSocket::open(address);
+  auto socket = config::ListeningSocket::open(address);
   if (!socket) return model::fail(socket.error());
   auto state = std::make_unique<State>(event, std::move(*socket), std::move(text), deadlines);
   os::EventSource& accepting = state->accepting;

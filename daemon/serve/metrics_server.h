@@ -15,8 +15,11 @@
 
 namespace berth::daemon {
 
-// The answer is in version 0.0.4 of the text format that Prometheus scrapes.
+// The answer is in version 0.0.4 of the text format that Prometheus scrapes, or in OpenMetrics where the
+// client wants that.
 inline constexpr const char* kMetricsContentType = "text/plain; version=0.0.4; charset=utf-8";
+inline constexpr const char* kOpenMetricsContentType =
+    "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 // Serves GET /metrics over HTTP/1.1 on the loop's thread, to every client that can connect. It never waits
 // for a client.

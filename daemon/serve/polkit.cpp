@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/serve/polkit.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -97,28 +96,46 @@ int Polkit::on_activatable(sd_bus_message* reply, void* userdata, sd_bus_error*)
   return 0;
 }
 
-void Polkit::check(sd_bus_message* call, const std::string& action, std::function<void(const Verdict&)> done,
-                   Exempt exempt) {
-  if (pending() >= kMaxPending) {
-    done(
-        refuse(bus::kLimitsExceeded,
-               fmt::format("{} questions to polkit wait for an answer already; try again later", pending())));
-    return;
-  }
-  questions_.push_front({*this,
-                         text(sd_bus_message_get_sender(call)),
-                         sd_bus_message_get_allow_interactive_authorization(call) > 0,
-                         action,
-                         std::move(done),
-                         std::move(exempt),
-                         0,
-                         {},
-                         nullptr});
+void Polkit::check(sd_bus_message* call, Asked asked, std::function<void(const Verdict&)> done) {
+  questions_.push_front({*this, text(sd_bus_message_get_sender(call)),
+                         sd_bus_message_get_allow_interactive_authorization(call) > 0, std::move(asked),
+                         std::move(done), std::nullopt, false, questions_.end(), nullptr});
   auto& question = questions_.front();
   question.self = questions_.begin();
+  if (!enter(question)) {
+    std::list<Question> refused;
+    refused.splice(refused.begin(), questions_, question.self);
+    return refused.front().done(refuse(
+        bus::kLimitsExceeded, fmt::format("too many calls of {} wait for an answer already; try again later",
+                                          refused.front().sender)));
+  }
   if (const int r = ask_bus(question, "GetConnectionUnixUser", on_user); r < 0) {
     answer(question, nobody(question.sender, std::generic_category().message(-r).c_str()));
   }
+}
+
+// Counts a new question for its connection; false where that has too many already.
+bool Polkit::enter(const Question& question) {
+  Unresolved& of = unresolved_[question.sender];
+  if (of.questions >= kMaxPerConnection || of.bytes + question.asked.bytes > kMaxBytesPerConnection) {
+    if (of.questions == 0) unresolved_.erase(question.sender);
+    return false;
+  }
+  ++of.questions;
+  of.bytes += question.asked.bytes;
+  return true;
+}
+
+// Takes a question off what it counts for.
+void Polkit::leave(const Question& question) {
+  if (question.with_polkit) {
+    --all_with_polkit_;
+    if (const auto of = with_polkit_.find(*question.uid); --of->second == 0) with_polkit_.erase(of);
+    return;
+  }
+  const auto of = unresolved_.find(question.sender);
+  of->second.bytes -= question.asked.bytes;
+  if (--of->second.questions == 0) unresolved_.erase(of);
 }
 
 // The bus knows the sender's uid and pid for certain; the sender's own statements do not count.
@@ -142,14 +159,17 @@ int Polkit::on_user(sd_bus_message* reply, void* userdata, sd_bus_error* error) 
     } else if (sd_bus_message_read(reply, "u", &uid) < 0) {
       question.polkit.answer(question, nobody(question.sender, "its answer is malformed"));
     } else {
-      question.uid = uid;
-      if (!question.exempt) return question.polkit.go_on(question);
-      if (const int r = question.polkit.ask_bus(question, "GetConnectionUnixProcessID", on_process); r < 0) {
-        return question.polkit.go_on(question);
-      }
+      question.polkit.take_user(question, uid);
     }
     return 0;
   });
+}
+
+void Polkit::take_user(Question& question, uid_t uid) {
+  question.uid = uid;
+  if (question.asked.by_user) return answer(question, question.asked.by_user(uid));
+  if (question.asked.exempt && ask_bus(question, "GetConnectionUnixProcessID", on_process) >= 0) return;
+  (void)go_on(question);
 }
 
 int Polkit::on_process(sd_bus_message* reply, void* userdata, sd_bus_error* error) {
@@ -158,7 +178,7 @@ int Polkit::on_process(sd_bus_message* reply, void* userdata, sd_bus_error* erro
     std::uint32_t pid = 0;
     const bool known =
         sd_bus_message_get_error(reply) == nullptr && sd_bus_message_read(reply, "u", &pid) > 0;
-    if (!known || !question.exempt(static_cast<pid_t>(pid), question.uid)) {
+    if (!known || !question.asked.exempt(static_cast<pid_t>(pid), *question.uid)) {
       return question.polkit.go_on(question);
     }
     question.polkit.answer(question, {true, "", {}});
@@ -168,17 +188,28 @@ int Polkit::on_process(sd_bus_message* reply, void* userdata, sd_bus_error* erro
 
 // Root needs no permission.
 int Polkit::go_on(Question& question) {
-  if (question.uid == 0) {
+  const uid_t uid = *question.uid;
+  const auto of_user = with_polkit_.find(uid);
+  if (uid == 0) {
     answer(question, {true, "", {}});
-  } else if (std::count_if(questions_.begin(), questions_.end(), [&](const Question& other) {
-               return other.uid == question.uid;
-             }) > static_cast<std::ptrdiff_t>(kMaxPerUser)) {
+  } else if (of_user != with_polkit_.end() && of_user->second >= kMaxPerUser) {
     answer(question, refuse(bus::kLimitsExceeded,
-                            fmt::format("{1} questions of user {0} to polkit wait for an answer already",
-                                        question.uid, kMaxPerUser)));
+                            fmt::format("{} questions of user {} to polkit wait for an answer already",
+                                        of_user->second, uid)));
+  } else if (all_with_polkit_ >= kMaxPending) {
+    answer(
+        question,
+        refuse(bus::kLimitsExceeded,
+               fmt::format("{} questions to polkit wait for an answer already; try again later, or as root",
+                           all_with_polkit_)));
   } else if (const int r = ask_polkit(question); r < 0) {
     const auto why = std::generic_category().message(-r);
     answer(question, polkit_failed("not asked", why.c_str()));
+  } else {
+    leave(question);
+    question.with_polkit = true;
+    ++with_polkit_[uid];
+    ++all_with_polkit_;
   }
   return 0;
 }
@@ -192,7 +223,7 @@ int Polkit::ask_polkit(Question& question) {
   const Message message(raw);
   if (r >= 0) {
     r = sd_bus_message_append(raw, "(sa{sv})sa{ss}us", "system-bus-name", 1, "name", "s",
-                              question.sender.c_str(), question.action.c_str(), 0,
+                              question.sender.c_str(), question.asked.action.c_str(), 0,
                               question.interactive ? kAllowUserInteraction : 0U, "");
   }
   sd_bus_slot* slot = nullptr;
@@ -215,7 +246,7 @@ int Polkit::on_authorization(sd_bus_message* reply, void* userdata, sd_bus_error
                sd_bus_message_read(reply, "bb", &authorized, &challenge) < 0) {
       question.polkit.answer(question, polkit_failed(kPolkitName, "its answer is malformed"));
     } else {
-      question.polkit.answer(question, judge(question.action, authorized != 0, challenge != 0));
+      question.polkit.answer(question, judge(question.asked.action, authorized != 0, challenge != 0));
     }
     return 0;
   });
@@ -225,6 +256,7 @@ int Polkit::on_authorization(sd_bus_message* reply, void* userdata, sd_bus_error
 void Polkit::answer(Question& question, const Verdict& verdict) {
   std::list<Question> answered;
   answered.splice(answered.begin(), questions_, question.self);
+  leave(answered.front());
   answered.front().done(verdict);
 }
 

@@ -22,11 +22,11 @@ class AdmissionTest : public test::DaemonFixture {
     return json{{"schema", "berth.request/1"}, {"id", id}, {"vcpus", vcpus}}.dump();
   }
   json admit(const std::string& text, double hold_s = 0) {
-    const auto answer = daemon->admit(text, hold_s);
+    const auto answer = daemon->control().admit(text, hold_s);
     if (!answer) throw std::runtime_error(answer.error().message());
     return json::parse(*answer);
   }
-  json snapshot() { return json::parse(daemon->snapshot_json()); }
+  json snapshot() { return json::parse(daemon->control().snapshot_json()); }
   std::set<std::string> pending() {
     std::set<std::string> ids;
     const json shown = snapshot();
@@ -36,7 +36,7 @@ class AdmissionTest : public test::DaemonFixture {
   // The log of admissions, oldest first: "job-1 held", "job-2 refused".
   std::vector<std::string> steps() {
     std::vector<std::string> said;
-    const json log = json::parse(daemon->log_json(100));
+    const json log = json::parse(daemon->control().log_json(100));
     for (const auto& entry : log["entries"]) {
       if (entry["kind"] != "admit") continue;
       const auto became = entry["new"].get<std::string>();
@@ -66,16 +66,43 @@ TEST_F(AdmissionTest, HoldsAPlaceUntilTheWorkloadComes) {
   EXPECT_EQ(pending(), std::set<std::string>{"web/new"});
   tick();
   // The plan keeps its vCPUs free of others.
-  const auto plan = json::parse(daemon->plan_json());
+  const auto plan = json::parse(daemon->control().plan_json());
   EXPECT_TRUE(plan["findings"]["interference"]["instances"].contains("web/new"));
-  EXPECT_EQ(json::parse(daemon->status_json())["reservations"], 1);
-  EXPECT_NE(daemon->metrics_text().find("berth_reservations 1"), std::string::npos);
+  EXPECT_EQ(json::parse(daemon->control().status_json())["reservations"], 1);
+  EXPECT_NE(daemon->control().metrics_text().find("berth_reservations 1"), std::string::npos);
   node.add_group("web/new");
   ASSERT_TRUE(test::eventually([&] {
     tick();
     return pending().empty();
   }));
   EXPECT_EQ(snapshot()["workloads"].size(), 2U);
+}
+
+TEST_F(AdmissionTest, TheWorkloadIsPinnedWhereItsAdmissionTold) {
+  start();
+  tick();
+  // The first one takes the place that the second one would have if it came alone.
+  const auto told = [this](const std::string& id) {
+    return admit(request(id))["fitting"][0]["cpus"].get<std::string>();
+  };
+  const std::string of_first = told("web/first");
+  const std::string of_second = told("web/second");
+  EXPECT_NE(of_first, of_second);
+  EXPECT_EQ(told("web/second"), of_second) << "asked again";
+  tick();
+  EXPECT_EQ(json::parse(
+                daemon->control().plan_json())["findings"]["interference"]["instances"]["web/second"]["cpus"],
+            of_second);
+  ASSERT_TRUE(daemon->control().cancel_reservation("web/first"));
+  EXPECT_EQ(told("web/second"), of_second) << "although the better place is free now";
+  node.add_group("web/second");
+  ASSERT_TRUE(test::eventually([&] {
+    tick();
+    return pending().empty();
+  }));
+  EXPECT_EQ(json::parse(
+                daemon->control().plan_json())["findings"]["interference"]["instances"]["web/second"]["cpus"],
+            of_second);
 }
 
 TEST_F(AdmissionTest, APlaceIsFreeAgainWhenItsTimeIsOver) {
@@ -168,12 +195,12 @@ TEST_F(AdmissionTest, APlaceThatIsGivenUpIsTheNextOnes) {
   tick();
   const json first = admit(request("a", 4));
   EXPECT_EQ(admit(request("b", 4))["admitted"], false);
-  const auto cancelled = daemon->cancel_reservation("a");
+  const auto cancelled = daemon->control().cancel_reservation("a");
   ASSERT_TRUE(cancelled);
   EXPECT_EQ(*cancelled, first["decision"]);
   EXPECT_TRUE(pending().empty());
   EXPECT_EQ(admit(request("b", 4))["admitted"], true);
-  const auto again = daemon->cancel_reservation("a");
+  const auto again = daemon->control().cancel_reservation("a");
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().kind(), model::ErrorKind::gone);
 }
@@ -182,7 +209,7 @@ TEST_F(AdmissionTest, ThoseWaitedForAreListedWithTheirPlaces) {
   start();
   tick();
   const json first = admit(request("a", 3), 30);
-  const auto list = [&] { return json::parse(daemon->reservations_json()); };
+  const auto list = [&] { return json::parse(daemon->control().reservations_json()); };
   ASSERT_EQ(list()["reservations"].size(), 1U);
   const json shown = list()["reservations"][0];
   EXPECT_EQ(shown["request"]["id"], "a");
@@ -208,7 +235,7 @@ TEST_F(AdmissionTest, TheLogHasEachAnswerAndWhatBecomesOfThePlace) {
   const json other = admit(request("a", 2), 5);
   EXPECT_NE(other["decision"], first["decision"]);
   admit(request("web/c", 1));
-  ASSERT_TRUE(daemon->cancel_reservation("web/c"));
+  ASSERT_TRUE(daemon->control().cancel_reservation("web/c"));
   for (int i = 0; i < 5; ++i) tick();
   admit(request("web/d", 1));
   node.add_group("web/d");
@@ -220,7 +247,8 @@ TEST_F(AdmissionTest, TheLogHasEachAnswerAndWhatBecomesOfThePlace) {
             (std::vector<std::string>{"a held", "b refused", "a held", "a replaced", "a held", "web/c held",
                                       "web/c cancelled", "a expired", "web/d held", "web/d came"}));
   const auto entries_of = [&](const json& answer) {
-    return json::parse(*daemon->explain_json(answer["decision"].get<std::string>()))["decision"]["entries"];
+    return json::parse(
+        *daemon->control().explain_json(answer["decision"].get<std::string>()))["decision"]["entries"];
   };
   ASSERT_EQ(entries_of(refused).size(), 1U);
   EXPECT_NE(entries_of(refused)[0]["reason"].get<std::string>().find("any one of these changes would help: "),
@@ -235,12 +263,12 @@ TEST_F(AdmissionTest, BadRequestsAreErrors) {
   tick();
   for (const char* text :
        {"", "{}", R"({"schema": "berth.request/1"})", R"({"schema": "berth.request/1", "vcpus": 0})"}) {
-    const auto answer = daemon->admit(text, 0);
+    const auto answer = daemon->control().admit(text, 0);
     ASSERT_FALSE(answer) << text;
     EXPECT_EQ(answer.error().kind(), model::ErrorKind::invalid_input);
   }
   for (const double hold_s : {-1.0, 0.5, 1e6, std::nan("")})
-    EXPECT_FALSE(daemon->admit(request("a"), hold_s));
+    EXPECT_FALSE(daemon->control().admit(request("a"), hold_s));
   EXPECT_TRUE(pending().empty());
 }
 
@@ -268,7 +296,7 @@ TEST_F(AdmissionTest, RoomIsMadeOnceWhereMoreIsPromisedThanThereIs) {
 TEST_F(AdmissionTest, WhatHasNoNameIsNotWaitedFor) {
   start();
   tick();
-  const auto answer = daemon->admit(R"({"schema":"berth.request/1","vcpus":1})", 60);
+  const auto answer = daemon->control().admit(R"({"schema":"berth.request/1","vcpus":1})", 60);
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().kind(), model::ErrorKind::invalid_input);
   EXPECT_NE(answer.error().message().find("$.id: missing"), std::string::npos) << answer.error().message();

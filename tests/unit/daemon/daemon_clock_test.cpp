@@ -105,7 +105,7 @@ class Host {
   // The number of samples of each workload.
   std::map<std::string, std::size_t> samples() {
     std::map<std::string, std::size_t> numbers;
-    const auto snapshot = json::parse(daemon->snapshot_json());
+    const auto snapshot = json::parse(daemon->control().snapshot_json());
     for (const auto& workload : snapshot["workloads"]) numbers[workload["id"]] = workload["usage"].size();
     return numbers;
   }
@@ -136,7 +136,7 @@ class Host {
 
   void script(int number) {
     if (number % 2 == 0) {
-      const auto said = daemon->report_progress("web/task", 0.002 * number);
+      const auto said = daemon->control().report_progress("web/task", 0.002 * number);
       EXPECT_TRUE(said);
     }
     if (number == 28) have_memory(800 * kMiB, 40);
@@ -153,7 +153,7 @@ class Host {
 
   std::vector<std::string> news() {
     std::vector<std::string> list;
-    const auto entries = json::parse(daemon->log_json(0))["entries"];
+    const auto entries = json::parse(daemon->control().log_json(0))["entries"];
     const std::size_t before = std::exchange(known_, entries.size());
     for (std::size_t i = entries.size() - before; i-- > 0;) {
       const auto& entry = entries[i];
@@ -200,10 +200,10 @@ class DaemonClockTest : public testing::TestWithParam<double> {
   // Readings that follow each other at once make no sample.
   static void wait() { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }
   void expect_same(double by) {
-    expect_same_but_for_times(json::parse(plain.daemon->snapshot_json()),
-                              json::parse(set.daemon->snapshot_json()), by, "snapshot");
-    expect_same_but_for_times(json::parse(plain.daemon->plan_json()), json::parse(set.daemon->plan_json()),
-                              by, "plan");
+    expect_same_but_for_times(json::parse(plain.daemon->control().snapshot_json()),
+                              json::parse(set.daemon->control().snapshot_json()), by, "snapshot");
+    expect_same_but_for_times(json::parse(plain.daemon->control().plan_json()),
+                              json::parse(set.daemon->control().plan_json()), by, "plan");
   }
 
   // Their processes are forked first, as those would keep the locks of a daemon.
@@ -251,13 +251,13 @@ TEST_P(DaemonClockTest, ARestartAfterItWasSetTakesOverWhatWasKnown) {
       wait();
       host->tick(number);
     }
-    ASSERT_TRUE(host->daemon->admit(request, 100));
+    ASSERT_TRUE(host->daemon->control().admit(request, 100));
     host->daemon->stop();
   }
   set.set_clock(by);
   for (Host* host : {&plain, &set}) {
     host->start();
-    const auto reservations = json::parse(host->daemon->reservations_json())["reservations"];
+    const auto reservations = json::parse(host->daemon->control().reservations_json())["reservations"];
     ASSERT_EQ(reservations.size(), 1U);
     EXPECT_NEAR(reservations[0]["until"].get<double>() - (host->up + kStart_s + host->set_by), 100, 0.01);
     wait();
@@ -265,7 +265,7 @@ TEST_P(DaemonClockTest, ARestartAfterItWasSetTakesOverWhatWasKnown) {
     host->daemon->tick();
     EXPECT_GE(host->samples()["batch/lender"], 18U);
     host->up = host->up + 91;
-    EXPECT_EQ(json::parse(host->daemon->reservations_json())["reservations"].size(), 0U);
+    EXPECT_EQ(json::parse(host->daemon->control().reservations_json())["reservations"].size(), 0U);
   }
 }
 
@@ -274,7 +274,9 @@ TEST_P(DaemonClockTest, TheDecisionLogForgetsByAgeAlone) {
     set.tick(number);
     plain.tick(number);
   }
-  const auto entries = [](Host& host) { return json::parse(host.daemon->log_json(0))["entries"].size(); };
+  const auto entries = [](Host& host) {
+    return json::parse(host.daemon->control().log_json(0))["entries"].size();
+  };
   const auto pass = [&](double seconds, const char* id) {
     for (Host* host : {&plain, &set}) {
       host->up = host->up + seconds;

@@ -53,7 +53,7 @@ TEST_F(DaemonTest, StatusHasEveryMember) {
   load_node();
   start();
   tick();
-  const auto status = json::parse(daemon->status_json());
+  const auto status = json::parse(daemon->control().status_json());
   EXPECT_EQ(status["schema"], "berth.status/1");
   EXPECT_EQ(status["mode"], "observe");
   EXPECT_EQ(status["started"], 1000);
@@ -93,9 +93,9 @@ TEST_F(DaemonTest, WorkloadsHaveEveryMember) {
   node.use_cpu("web/a", 1);
   ASSERT_TRUE(test::eventually([&] {
     tick();
-    return daemon->workload("web/a")->cpu_cores.value_or(0) > 0;
+    return daemon->control().workload("web/a")->cpu_cores.value_or(0) > 0;
   }));
-  const auto document = json::parse(daemon->workloads_json());
+  const auto document = json::parse(daemon->control().workloads_json());
   EXPECT_EQ(document["schema"], "berth.workloads/1");
   EXPECT_EQ(document["time"], now.load());
   ASSERT_EQ(document["workloads"].size(), 3U);
@@ -126,24 +126,24 @@ TEST_F(DaemonTest, MemoryThatCannotBeReadIsUnknownAndNot0) {
   tick();
   ASSERT_TRUE(test::eventually([&] {
     tick();
-    return daemon->workload("web/a")->cpu_cores.has_value();
+    return daemon->control().workload("web/a")->cpu_cores.has_value();
   }));
-  EXPECT_EQ(daemon->workload("web/a")->memory_bytes, std::nullopt);
-  EXPECT_EQ(daemon->workload("web/b")->memory_bytes, 1048576U);
-  const auto listed = json::parse(daemon->workloads_json())["workloads"];
+  EXPECT_EQ(daemon->control().workload("web/a")->memory_bytes, std::nullopt);
+  EXPECT_EQ(daemon->control().workload("web/b")->memory_bytes, 1048576U);
+  const auto listed = json::parse(daemon->control().workloads_json())["workloads"];
   EXPECT_TRUE(listed[1]["memory_bytes"].is_null());
   EXPECT_EQ(listed[2]["memory_bytes"], 1048576);
-  const auto snapshot = json::parse(daemon->snapshot_json())["workloads"];
+  const auto snapshot = json::parse(daemon->control().snapshot_json())["workloads"];
   EXPECT_FALSE(snapshot[1]["usage"][0].contains("memory_bytes"));
   EXPECT_TRUE(snapshot[2]["usage"][0].contains("memory_bytes"));
-  const auto metrics = daemon->metrics_text();
+  const auto metrics = daemon->control().metrics_text();
   EXPECT_EQ(metrics.find("berth_workload_memory_bytes{workload=\"web/a\""), std::string::npos);
   EXPECT_NE(metrics.find("berth_workload_memory_bytes{workload=\"web/b\""), std::string::npos);
 }
 
 TEST_F(DaemonTest, TopologyIsTheContractsDocument) {
   start();
-  const auto topology = model::parse_topology(daemon->topology_json());
+  const auto topology = model::parse_topology(daemon->control().topology_json());
   ASSERT_TRUE(topology);
   EXPECT_EQ(topology->usable(), model::CpuSet::range(0, 7));
 }
@@ -154,11 +154,11 @@ TEST_F(DaemonTest, LogIsNewestFirstAndLimited) {
   start();
   tick();
   ASSERT_TRUE(daemon->set_mode("observe"));
-  const auto log = json::parse(daemon->log_json(2));
+  const auto log = json::parse(daemon->control().log_json(2));
   EXPECT_EQ(log["schema"], "berth.log/1");
   ASSERT_EQ(log["entries"].size(), 2U);
   EXPECT_EQ(log["entries"][0]["kind"], "restore");
-  const auto first = json::parse(daemon->log_json(0))["entries"].back();
+  const auto first = json::parse(daemon->control().log_json(0))["entries"].back();
   for (const char* member : {"time", "decision", "mode", "kind", "workload", "attribute", "old", "new",
                              "policy", "reason", "result", "error"}) {
     EXPECT_TRUE(first.contains(member)) << member;
@@ -171,38 +171,38 @@ TEST_F(DaemonTest, GroupsWhoseNamesAreNoUtf8SpoilNoDocument) {
   node.add_group("web/a");
   start();
   tick();
-  const auto listed = json::parse(daemon->workloads_json())["workloads"];
+  const auto listed = json::parse(daemon->control().workloads_json())["workloads"];
   ASSERT_EQ(listed.size(), 1U);
   EXPECT_EQ(listed[0]["id"], "web/a");
-  EXPECT_TRUE(json::parse(daemon->log_json(0)).contains("entries"));
-  EXPECT_TRUE(model::parse_snapshot(daemon->snapshot_json()));
-  EXPECT_TRUE(model::parse_plan(daemon->plan_json()));
+  EXPECT_TRUE(json::parse(daemon->control().log_json(0)).contains("entries"));
+  EXPECT_TRUE(model::parse_snapshot(daemon->control().snapshot_json()));
+  EXPECT_TRUE(model::parse_plan(daemon->control().plan_json()));
 }
 
 TEST_F(DaemonTest, DocumentsAreMadeOnceATick) {
   load_node();
   start();
   tick();
-  const auto figures = daemon->metrics_text();
-  const auto list = daemon->workloads_json();
-  const auto plan = daemon->plan_json();
+  const auto figures = daemon->control().metrics_text();
+  const auto list = daemon->control().workloads_json();
+  const auto plan = daemon->control().plan_json();
   std::ofstream(node.proc() / "self/statm") << "2000 1700 100 1 0 1 0\n";
-  EXPECT_EQ(daemon->metrics_text(), figures);
-  EXPECT_EQ(daemon->workloads_json(), list);
-  EXPECT_EQ(daemon->plan_json(), plan);
+  EXPECT_EQ(daemon->control().metrics_text(), figures);
+  EXPECT_EQ(daemon->control().workloads_json(), list);
+  EXPECT_EQ(daemon->control().plan_json(), plan);
   ASSERT_TRUE(daemon->set_mode("enforce"));
-  const auto enforcing = daemon->metrics_text();
+  const auto enforcing = daemon->control().metrics_text();
   EXPECT_NE(enforcing, figures) << "the mode is another one";
   tick();
-  EXPECT_NE(daemon->metrics_text(), enforcing);
-  EXPECT_NE(daemon->workloads_json(), list);
+  EXPECT_NE(daemon->control().metrics_text(), enforcing);
+  EXPECT_NE(daemon->control().workloads_json(), list);
 }
 
 TEST_F(DaemonTest, ExplainsWorkloadsAndDecisions) {
   load_node();
   start();
   tick();
-  auto document = json::parse(daemon->explain_json("web/a").value());
+  auto document = json::parse(daemon->control().explain_json("web/a").value());
   EXPECT_EQ(document["schema"], "berth.explain/1");
   EXPECT_EQ(document["decision"], nullptr);
   EXPECT_EQ(document["workload"]["id"], "web/a");
@@ -212,14 +212,14 @@ TEST_F(DaemonTest, ExplainsWorkloadsAndDecisions) {
                   pin["k2"].get<double>() * pin["cpu_ss"].get<double>(),
               1e-12);
 
-  const auto entry = json::parse(daemon->log_json(1))["entries"][0];
-  document = json::parse(daemon->explain_json(entry["decision"].get<std::string>()).value());
+  const auto entry = json::parse(daemon->control().log_json(1))["entries"][0];
+  document = json::parse(daemon->control().explain_json(entry["decision"].get<std::string>()).value());
   EXPECT_EQ(document["decision"]["id"], entry["decision"]);
   EXPECT_EQ(document["decision"]["entries"][0], entry);
   EXPECT_EQ(document["workload"]["id"], entry["workload"]);
 
-  EXPECT_EQ(daemon->explain_json("no/such").error().kind(), model::ErrorKind::gone);
-  EXPECT_EQ(daemon->explain_json("").error().kind(), model::ErrorKind::gone);
+  EXPECT_EQ(daemon->control().explain_json("no/such").error().kind(), model::ErrorKind::gone);
+  EXPECT_EQ(daemon->control().explain_json("").error().kind(), model::ErrorKind::gone);
 }
 
 }  // namespace

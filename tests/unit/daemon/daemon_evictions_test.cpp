@@ -43,7 +43,7 @@ class DaemonEvictionsTest : public test::DaemonFixture {
   // Steps of evictions, oldest first, as "WORKLOAD STEP RESULT".
   std::vector<std::string> steps() {
     std::vector<std::string> list;
-    const auto entries = json::parse(daemon->log_json(0))["entries"];
+    const auto entries = json::parse(daemon->control().log_json(0))["entries"];
     for (const auto& entry : entries) {
       if (entry["kind"] != "evict") continue;
       list.insert(list.begin(),
@@ -70,17 +70,26 @@ TEST_F(DaemonEvictionsTest, ByHandAWorkloadIsAskedToEnd) {
   configure("mode = \"enforce\"\n");
   start();
   tick();
-  const auto decision = daemon->evict("batch/x");
+  const auto decision = daemon->control().evict("batch/x");
   ASSERT_TRUE(decision) << decision.error().message();
   EXPECT_TRUE(decision->starts_with("d-"));
   EXPECT_TRUE(dies(child));
   EXPECT_EQ(child.died_of(), SIGTERM);
-  EXPECT_EQ(json::parse(daemon->status_json())["evictions"]["under_way"], 1);
+  EXPECT_EQ(json::parse(daemon->control().status_json())["evictions"]["under_way"], 1);
   empty_group("batch/x");
   tick();
   EXPECT_EQ(steps(), (Steps{"batch/x terminate applied", "batch/x end applied"}));
-  EXPECT_TRUE(daemon->explain_json(*decision));
-  EXPECT_NE(daemon->metrics_text().find("berth_evictions_total{step=\"terminate\"} 1"), std::string::npos);
+  // Schedulers of many hosts read it.
+  std::ifstream state_file(node.runtime_dir() / "state.json");
+  const json departures = json::parse(state_file)["departures"];
+  ASSERT_EQ(departures.size(), 1U);
+  EXPECT_EQ(departures[0]["kind"], "evict");
+  EXPECT_EQ(departures[0]["workload"], "batch/x");
+  EXPECT_EQ(departures[0]["decision"], *decision);
+  EXPECT_EQ(departures[0]["time"], 1001);
+  EXPECT_TRUE(daemon->control().explain_json(*decision));
+  EXPECT_NE(daemon->control().metrics_text().find("berth_evictions_total{step=\"terminate\"} 1"),
+            std::string::npos);
 }
 
 TEST_F(DaemonEvictionsTest, ByHandItIsRefusedWhereItMustNotBe) {
@@ -91,14 +100,14 @@ TEST_F(DaemonEvictionsTest, ByHandItIsRefusedWhereItMustNotBe) {
   configure("");
   start();
   tick();
-  const auto in_observe = daemon->evict("batch/x");
+  const auto in_observe = daemon->control().evict("batch/x");
   ASSERT_FALSE(in_observe);
   EXPECT_EQ(in_observe.error().kind(), ErrorKind::refused);
   EXPECT_NE(in_observe.error().message().find("observe"), std::string::npos);
   ASSERT_TRUE(daemon->set_mode("enforce"));
   tick();
-  EXPECT_EQ(daemon->evict("web/a").error().kind(), ErrorKind::refused);
-  EXPECT_EQ(daemon->evict("batch/none").error().kind(), ErrorKind::gone);
+  EXPECT_EQ(daemon->control().evict("web/a").error().kind(), ErrorKind::refused);
+  EXPECT_EQ(daemon->control().evict("batch/none").error().kind(), ErrorKind::gone);
   EXPECT_EQ(child.died_of(), 0);
   EXPECT_EQ(serving.died_of(), 0);
   EXPECT_EQ(steps(), Steps{});
@@ -110,8 +119,8 @@ TEST_F(DaemonEvictionsTest, AnOperatorsClassCounts) {
   configure("mode = \"enforce\"\n");
   start();
   tick();
-  ASSERT_TRUE(daemon->set_workload("web/a", {{"class", "best-effort"}}));
-  EXPECT_TRUE(daemon->evict("web/a"));
+  ASSERT_TRUE(daemon->control().set_workload("web/a", {{"class", "best-effort"}}));
+  EXPECT_TRUE(daemon->control().evict("web/a"));
   EXPECT_TRUE(dies(serving));
 }
 
@@ -140,7 +149,7 @@ TEST_F(DaemonEvictionsTest, WhatThePlanEvictsEndsOneAfterTheOther) {
   ASSERT_TRUE(ticks_until_dead(cheap));
   for (int i = 0; i < 3; ++i) tick();
   EXPECT_EQ(steps(), (Steps{"batch/cheap terminate applied"})) << "its memory counts as free already";
-  EXPECT_TRUE(json::parse(daemon->snapshot_json())["workloads"][0].contains("evicted_at"));
+  EXPECT_TRUE(json::parse(daemon->control().snapshot_json())["workloads"][0].contains("evicted_at"));
   empty_group("batch/cheap");
   ASSERT_TRUE(ticks_until_dead(dear)) << "what the first brought was not enough";
   EXPECT_EQ(steps(), (Steps{"batch/cheap terminate applied", "batch/cheap end applied",
@@ -169,7 +178,7 @@ TEST_F(DaemonEvictionsTest, GoingBackToObserveStopsTheLadder) {
   configure("mode = \"enforce\"\n[spark]\ngrace = 0\n");
   start();
   tick();
-  ASSERT_TRUE(daemon->evict("batch/x"));
+  ASSERT_TRUE(daemon->control().evict("batch/x"));
   ASSERT_TRUE(daemon->set_mode("observe"));
   for (int i = 0; i < 3; ++i) tick();
   EXPECT_EQ(node.get("batch/x", "cgroup.kill"), "");
@@ -182,7 +191,7 @@ TEST_F(DaemonEvictionsTest, WhoDoesNotHeedIsKilled) {
   configure("mode = \"enforce\"\n[spark]\ngrace = 0\n");
   start();
   tick();
-  ASSERT_TRUE(daemon->evict("batch/x"));
+  ASSERT_TRUE(daemon->control().evict("batch/x"));
   tick();
   EXPECT_EQ(node.get("batch/x", "cgroup.kill"), "1");
   child.kill_and_reap();

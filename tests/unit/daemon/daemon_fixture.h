@@ -39,7 +39,7 @@ class DaemonFixture : public testing::Test {
     node.add_group("batch/x", "0-7");
   }
   nlohmann::json capability(const std::string& name) {
-    const auto status = nlohmann::json::parse(daemon->status_json());
+    const auto status = nlohmann::json::parse(daemon->control().status_json());
     for (const auto& item : status["capabilities"]) {
       if (item["name"] == name) return item;
     }

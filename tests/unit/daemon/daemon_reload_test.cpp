@@ -17,14 +17,14 @@ TEST_F(DaemonTest, ReloadTakesNewSettings) {
   load_node();
   start();
   tick();
-  EXPECT_EQ(daemon->counts().latency_sensitive, 2U);
+  EXPECT_EQ(daemon->control().counts().latency_sensitive, 2U);
   node.configure("[sampling]\ninterval = \"3s\"\n[[workload]]\nmatch = \"web/*\"\nclass = \"best-effort\"\n");
   ASSERT_TRUE(daemon->reload());
-  EXPECT_DOUBLE_EQ(daemon->interval_s(), 3);
+  EXPECT_DOUBLE_EQ(daemon->senses().interval_s(), 3);
   tick();
-  EXPECT_EQ(daemon->counts().latency_sensitive, 0U);
-  EXPECT_EQ(daemon->counts().best_effort, 2U);
-  EXPECT_TRUE(json::parse(daemon->status_json())["config"]["error"].is_null());
+  EXPECT_EQ(daemon->control().counts().latency_sensitive, 0U);
+  EXPECT_EQ(daemon->control().counts().best_effort, 2U);
+  EXPECT_TRUE(json::parse(daemon->control().status_json())["config"]["error"].is_null());
 }
 
 TEST_F(DaemonTest, ReloadThatFailsKeepsTheOldSettings) {
@@ -34,17 +34,17 @@ TEST_F(DaemonTest, ReloadThatFailsKeepsTheOldSettings) {
   const auto reloaded = daemon->reload();
   ASSERT_FALSE(reloaded);
   EXPECT_EQ(reloaded.error().kind(), model::ErrorKind::invalid_input);
-  EXPECT_DOUBLE_EQ(daemon->interval_s(), 0.1);
-  EXPECT_EQ(daemon->mode(), "observe");
+  EXPECT_DOUBLE_EQ(daemon->senses().interval_s(), 0.1);
+  EXPECT_EQ(daemon->control().mode(), "observe");
   tick();
-  EXPECT_EQ(daemon->counts().latency_sensitive, 2U);
-  const std::string error = json::parse(daemon->status_json())["config"]["error"];
+  EXPECT_EQ(daemon->control().counts().latency_sensitive, 2U);
+  const std::string error = json::parse(daemon->control().status_json())["config"]["error"];
   EXPECT_NE(error.find("berth.toml:3:"), std::string::npos) << error;
   EXPECT_NE(daemon->status_line().find("rejected"), std::string::npos);
 
   configure("");
   ASSERT_TRUE(daemon->reload());
-  EXPECT_TRUE(json::parse(daemon->status_json())["config"]["error"].is_null());
+  EXPECT_TRUE(json::parse(daemon->control().status_json())["config"]["error"].is_null());
 }
 
 TEST_F(DaemonTest, ReloadFollowsTheFilesModeButNotOverAModeChosenMeanwhile) {
@@ -52,12 +52,12 @@ TEST_F(DaemonTest, ReloadFollowsTheFilesModeButNotOverAModeChosenMeanwhile) {
   start();
   ASSERT_TRUE(daemon->set_mode("enforce"));
   ASSERT_TRUE(daemon->reload());
-  EXPECT_EQ(daemon->mode(), "enforce") << "the file says what it said before";
+  EXPECT_EQ(daemon->control().mode(), "enforce") << "the file says what it said before";
   configure("mode = \"enforce\"\n");
   ASSERT_TRUE(daemon->reload());
   configure("mode = \"observe\"\n");
   ASSERT_TRUE(daemon->reload());
-  EXPECT_EQ(daemon->mode(), "observe");
+  EXPECT_EQ(daemon->control().mode(), "observe");
 }
 
 TEST_F(DaemonTest, AReloadThatCannotEnforceSaysSoUntilItCan) {
@@ -73,7 +73,7 @@ TEST_F(DaemonTest, AReloadThatCannotEnforceSaysSoUntilItCan) {
               std::string::npos)
         << reloaded.error().message();
   }
-  const auto status = json::parse(daemon->status_json());
+  const auto status = json::parse(daemon->control().status_json());
   EXPECT_EQ(status["mode"], "observe");
   EXPECT_EQ(status["config"]["mode"], "enforce");
   EXPECT_TRUE(status["config"]["error"].is_null()) << "the file itself is right";
@@ -88,12 +88,12 @@ TEST_F(DaemonTest, AfterARestoreTheStatusTellsWhatTheFileAsksFor) {
   start();
   tick();
   ASSERT_TRUE(daemon->restore());
-  const auto status = json::parse(daemon->status_json());
+  const auto status = json::parse(daemon->control().status_json());
   EXPECT_EQ(status["mode"], "observe");
   EXPECT_EQ(status["config"]["mode"], "enforce");
   EXPECT_TRUE(status["enforce_problem"].is_null());
   EXPECT_TRUE(daemon->reload());
-  EXPECT_EQ(daemon->mode(), "observe") << "the file says what it said before";
+  EXPECT_EQ(daemon->control().mode(), "observe") << "the file says what it said before";
 }
 
 }  // namespace

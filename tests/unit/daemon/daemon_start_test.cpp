@@ -23,9 +23,9 @@ TEST_F(DaemonTest, ObserveOptionHoldsAgainstTheConfiguration) {
   options.observe = true;
   auto started = Daemon::start(options, node.settings(), clock());
   ASSERT_TRUE(started);
-  EXPECT_EQ((*started)->mode(), "observe");
+  EXPECT_EQ((*started)->control().mode(), "observe");
   ASSERT_TRUE((*started)->reload());
-  EXPECT_EQ((*started)->mode(), "observe");
+  EXPECT_EQ((*started)->control().mode(), "observe");
 }
 
 TEST_F(DaemonTest, WithoutAnUndoJournalItObserves) {
@@ -36,7 +36,7 @@ TEST_F(DaemonTest, WithoutAnUndoJournalItObserves) {
   start();
   const auto before = node.tree_bytes();
   tick();
-  EXPECT_EQ(daemon->mode(), "observe");
+  EXPECT_EQ(daemon->control().mode(), "observe");
   EXPECT_EQ(node.tree_bytes(), before);
   EXPECT_EQ(capability("undo-journal")["available"], false);
   EXPECT_NE(capability("undo-journal")["detail"].get<std::string>().find(in_the_way.string()),
@@ -58,7 +58,7 @@ TEST_F(DaemonTest, WithoutAStateDirectoryItEnforcesAndSaysWhatItLacks) {
   configure("mode = \"enforce\"\n");
   start();
   tick();
-  EXPECT_EQ(daemon->mode(), "enforce");
+  EXPECT_EQ(daemon->control().mode(), "enforce");
   EXPECT_EQ(capability("decision-log")["available"], false);
   std::filesystem::create_directories(node.state_dir());
   ASSERT_TRUE(daemon->reload());
@@ -81,7 +81,7 @@ TEST_F(DaemonTest, WithoutACpusetControllerItObserves) {
   configure("mode = \"enforce\"\n");
   start();
   tick();
-  EXPECT_EQ(daemon->mode(), "observe");
+  EXPECT_EQ(daemon->control().mode(), "observe");
   EXPECT_EQ(capability("cpuset-controller")["available"], false);
   const auto set = daemon->set_mode("enforce");
   ASSERT_FALSE(set);
@@ -139,7 +139,7 @@ TEST_F(DaemonTest, WhatACrashLeftIsPutBackAtTheNextStart) {
   start();
   EXPECT_EQ(node.cpus("web/a"), "");
   EXPECT_EQ(node.cpus("batch/x"), "0-7");
-  const auto newest = json::parse(daemon->log_json(1))["entries"][0];
+  const auto newest = json::parse(daemon->control().log_json(1))["entries"][0];
   EXPECT_EQ(newest["result"], "restored");
 }
 

@@ -26,7 +26,7 @@ TEST_F(DaemonTest, ObserveWritesNothingAndLogsWhatItWouldDo) {
   }
   node.use_cpu("web/a", 0);
   EXPECT_EQ(node.tree_bytes(), before);
-  const auto log = json::parse(daemon->log_json(0))["entries"];
+  const auto log = json::parse(daemon->control().log_json(0))["entries"];
   ASSERT_EQ(log.size(), 3U) << "what enforcing would have done once, not every tick's plan";
   for (const auto& entry : log) {
     EXPECT_EQ(entry["result"], "observed");
@@ -40,10 +40,10 @@ TEST_F(DaemonTest, ThePlanShownInObserveIsOfTheSnapshotShown) {
   load_node();
   start();
   for (int i = 0; i < 3; ++i) tick();
-  const auto snapshot = model::parse_snapshot(daemon->snapshot_json());
+  const auto snapshot = model::parse_snapshot(daemon->control().snapshot_json());
   ASSERT_TRUE(snapshot);
   for (const auto& workload : snapshot->snapshot.workloads) EXPECT_TRUE(workload.cpus.empty());
-  const auto plan = model::parse_plan(daemon->plan_json());
+  const auto plan = model::parse_plan(daemon->control().plan_json());
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->actions.size(), 3U) << "what enforcing would begin with, however long it has been observed";
   EXPECT_EQ(plan->actions, policies::decide(snapshot->snapshot, node.settings().policies).actions);
@@ -56,20 +56,20 @@ TEST_F(DaemonTest, TheShadowFollowsWhatComesAndGoes) {
   node.add_group("web/c");
   ASSERT_TRUE(test::eventually([&] {
     tick();
-    return daemon->counts().latency_sensitive == 3;
+    return daemon->control().counts().latency_sensitive == 3;
   }));
   // The new one is placed, and the pool of the best-effort one shrinks.
-  const auto log = json::parse(daemon->log_json(2))["entries"];
+  const auto log = json::parse(daemon->control().log_json(2))["entries"];
   std::set<std::string> changed;
   for (const auto& entry : log) changed.insert(entry["workload"]);
   EXPECT_EQ(changed, (std::set<std::string>{"batch/x", "web/c"}));
   node.restart_group("web/c");
-  const auto before = json::parse(daemon->log_json(0))["entries"].size();
+  const auto before = json::parse(daemon->control().log_json(0))["entries"].size();
   ASSERT_TRUE(test::eventually([&] {
     tick();
-    return json::parse(daemon->log_json(0))["entries"].size() > before;
+    return json::parse(daemon->control().log_json(0))["entries"].size() > before;
   })) << "the next run has to be placed again";
-  EXPECT_EQ(json::parse(daemon->log_json(1))["entries"][0]["workload"], "web/c");
+  EXPECT_EQ(json::parse(daemon->control().log_json(1))["entries"][0]["workload"], "web/c");
 }
 
 TEST_F(DaemonTest, EnforcePinsAsThePlanOfTheSameSnapshotSays) {
@@ -77,14 +77,14 @@ TEST_F(DaemonTest, EnforcePinsAsThePlanOfTheSameSnapshotSays) {
   configure("mode = \"enforce\"\n");
   start();
   tick();
-  const auto plan = model::parse_plan(daemon->plan_json());
+  const auto plan = model::parse_plan(daemon->control().plan_json());
   ASSERT_TRUE(plan);
   ASSERT_FALSE(plan->actions.empty());
   for (const auto& action : plan->actions) {
     const auto& pin = std::get<model::PinAction>(action.what);
     EXPECT_EQ(node.cpus(pin.workload), pin.cpus.to_string());
   }
-  const auto snapshot = model::parse_snapshot(daemon->snapshot_json());
+  const auto snapshot = model::parse_snapshot(daemon->control().snapshot_json());
   ASSERT_TRUE(snapshot) << snapshot.error().message();
   EXPECT_EQ(snapshot->snapshot.workloads.size(), 3U);
 }
@@ -106,15 +106,15 @@ TEST_F(DaemonTest, SwitchingModesPinsAndRestores) {
   start();
   tick();
   ASSERT_TRUE(daemon->set_mode("enforce"));
-  EXPECT_EQ(daemon->mode(), "enforce");
+  EXPECT_EQ(daemon->control().mode(), "enforce");
   tick();
   EXPECT_NE(node.cpus("web/a"), "");
-  EXPECT_EQ(json::parse(daemon->status_json())["undo_records"], 3);
+  EXPECT_EQ(json::parse(daemon->control().status_json())["undo_records"], 3);
   ASSERT_TRUE(daemon->set_mode("observe"));
-  EXPECT_EQ(daemon->mode(), "observe");
+  EXPECT_EQ(daemon->control().mode(), "observe");
   EXPECT_EQ(node.cpus("web/a"), "");
   EXPECT_EQ(node.cpus("batch/x"), "0-7");
-  EXPECT_EQ(json::parse(daemon->status_json())["undo_records"], 0);
+  EXPECT_EQ(json::parse(daemon->control().status_json())["undo_records"], 0);
   const auto bytes = node.tree_bytes();
   tick();
   EXPECT_EQ(node.tree_bytes(), bytes);
@@ -140,7 +140,7 @@ TEST_F(DaemonTest, RestoreReportsAndStaysInObserve) {
   EXPECT_EQ(document["restored"].size(), 2U);
   ASSERT_EQ(document["left"].size(), 1U);
   EXPECT_EQ(document["left"][0]["workload"], "web/b");
-  EXPECT_EQ(daemon->mode(), "observe");
+  EXPECT_EQ(daemon->control().mode(), "observe");
   tick();
   EXPECT_EQ(node.cpus("web/a"), "");
   EXPECT_EQ(node.cpus("web/b"), "7");
@@ -156,7 +156,7 @@ TEST_F(DaemonTest, AWorkloadThatAsksForTooMuchIsAFindingAndOthersArePlaced) {
   tick();
   EXPECT_EQ(node.cpus("big/a"), "");
   EXPECT_NE(node.cpus("web/a"), "");
-  const auto findings = json::parse(daemon->plan_json())["findings"]["interference"];
+  const auto findings = json::parse(daemon->control().plan_json())["findings"]["interference"];
   ASSERT_EQ(findings["unplaceable"].size(), 1U);
   EXPECT_EQ(findings["unplaceable"][0]["workload"], "big/a");
 }

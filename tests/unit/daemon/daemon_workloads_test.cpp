@@ -19,18 +19,18 @@ TEST_F(DaemonTest, ShowsTheProgressThatIsReported) {
   load_node();
   start();
   tick();
-  ASSERT_TRUE(daemon->report_progress("web/a", 0.25));
+  ASSERT_TRUE(daemon->control().report_progress("web/a", 0.25));
   tick();
   ASSERT_TRUE(test::eventually([&] {
     tick();
-    return daemon->workload("web/a")->progress == 0.25;
+    return daemon->control().workload("web/a")->progress == 0.25;
   }));
-  const auto listed = json::parse(daemon->workloads_json())["workloads"];
+  const auto listed = json::parse(daemon->control().workloads_json())["workloads"];
   EXPECT_EQ(listed[1]["progress"], 0.25);
   EXPECT_EQ(listed[2]["progress"], nullptr);
-  EXPECT_NE(daemon->metrics_text().find("berth_workload_progress_ratio"), std::string::npos);
-  EXPECT_EQ(daemon->report_progress("no/such", 0.5).error().kind(), model::ErrorKind::gone);
-  EXPECT_EQ(daemon->report_progress("web/a", 2).error().kind(), model::ErrorKind::invalid_input);
+  EXPECT_NE(daemon->control().metrics_text().find("berth_workload_progress_ratio"), std::string::npos);
+  EXPECT_EQ(daemon->control().report_progress("no/such", 0.5).error().kind(), model::ErrorKind::gone);
+  EXPECT_EQ(daemon->control().report_progress("web/a", 2).error().kind(), model::ErrorKind::invalid_input);
 }
 
 TEST_F(DaemonTest, ReadsTheProgressFileOfARule) {
@@ -44,7 +44,7 @@ TEST_F(DaemonTest, ReadsTheProgressFileOfARule) {
   std::ofstream(file) << "3/4\n";
   EXPECT_TRUE(test::eventually([&] {
     tick();
-    return daemon->workload("job/a")->progress == 0.75;
+    return daemon->control().workload("job/a")->progress == 0.75;
   }));
 }
 
@@ -56,70 +56,72 @@ TEST_F(DaemonTest, FindsTheWorkloadOfAProcess) {
   std::filesystem::create_directories(process);
   std::ofstream(process / "cgroup") << "0::/web/a/inner/most\n";
   std::ofstream(process / "status") << "Uid:\t1000\t1000\t1000\t1000\n";
-  EXPECT_EQ(daemon->workload_of(42, 1000), "web/a");
-  EXPECT_EQ(daemon->workload_of(42, 1001), std::nullopt);
+  EXPECT_EQ(daemon->control().workload_of(42, 1000), "web/a");
+  EXPECT_EQ(daemon->control().workload_of(42, 1001), std::nullopt);
   std::ofstream(process / "cgroup") << "0::/web\n";
-  EXPECT_EQ(daemon->workload_of(42, 1000), std::nullopt);
+  EXPECT_EQ(daemon->control().workload_of(42, 1000), std::nullopt);
 }
 
 TEST_F(DaemonTest, SetWorkloadHoldsForTheRun) {
   load_node();
   start();
-  ASSERT_TRUE(daemon->set_workload("batch/x", {{"class", "latency-sensitive"}, {"vcpus", "1"}}));
+  ASSERT_TRUE(daemon->control().set_workload("batch/x", {{"class", "latency-sensitive"}, {"vcpus", "1"}}));
   tick();
-  EXPECT_EQ(daemon->counts().latency_sensitive, 3U);
-  EXPECT_EQ(daemon->workload("batch/x")->vcpus, 1U);
+  EXPECT_EQ(daemon->control().counts().latency_sensitive, 3U);
+  EXPECT_EQ(daemon->control().workload("batch/x")->vcpus, 1U);
   node.restart_group("batch/x");
   ASSERT_TRUE(test::eventually([&] {
     tick();
-    return daemon->counts().latency_sensitive == 2;
+    return daemon->control().counts().latency_sensitive == 2;
   }));
 }
 
 TEST_F(DaemonTest, SetWorkloadOutlivesAnEmptyGroupAndARestartOfTheDaemon) {
   load_node();
   start();
-  ASSERT_TRUE(daemon->set_workload("batch/x", {{"class", "latency-sensitive"}, {"vcpus", "1"}}));
+  ASSERT_TRUE(daemon->control().set_workload("batch/x", {{"class", "latency-sensitive"}, {"vcpus", "1"}}));
   node.put("batch/x", "cgroup.events", "populated 0\nfrozen 0");
   ASSERT_TRUE(test::eventually([&] {
     tick();
-    return daemon->counts().latency_sensitive == 2;
+    return daemon->control().counts().latency_sensitive == 2;
   }));
   node.put("batch/x", "cgroup.events", "populated 1\nfrozen 0");
   ASSERT_TRUE(test::eventually([&] {
     tick();
-    return daemon->counts().latency_sensitive == 3;
+    return daemon->control().counts().latency_sensitive == 3;
   }));
   daemon.reset();
   start();
   tick();
-  EXPECT_EQ(daemon->counts().latency_sensitive, 3U);
+  EXPECT_EQ(daemon->control().counts().latency_sensitive, 3U);
 }
 
 TEST_F(DaemonTest, SetWorkloadRefusesUnknownOnesAndBadValues) {
   load_node();
   start();
-  EXPECT_EQ(daemon->set_workload("web/none", {{"vcpus", "1"}}).error().kind(), model::ErrorKind::gone);
-  EXPECT_EQ(daemon->set_workload("web/a", {{"vcpus", "-1"}}).error().kind(), model::ErrorKind::invalid_input);
-  EXPECT_EQ(daemon->set_workload("web/a", {}).error().kind(), model::ErrorKind::invalid_input);
+  EXPECT_EQ(daemon->control().set_workload("web/none", {{"vcpus", "1"}}).error().kind(),
+            model::ErrorKind::gone);
+  EXPECT_EQ(daemon->control().set_workload("web/a", {{"vcpus", "-1"}}).error().kind(),
+            model::ErrorKind::invalid_input);
+  EXPECT_EQ(daemon->control().set_workload("web/a", {}).error().kind(), model::ErrorKind::invalid_input);
 }
 
 TEST_F(DaemonTest, WhatWasSetOfARunIsShownAndCanBeTakenBack) {
   load_node();
   start();
   tick();
-  const auto listed = [&] { return json::parse(daemon->workloads_json())["workloads"][1]; };
+  const auto listed = [&] { return json::parse(daemon->control().workloads_json())["workloads"][1]; };
   EXPECT_EQ(listed()["overridden"], json::array());
-  ASSERT_TRUE(daemon->set_workload("web/a", {{"vcpus", "3"}, {"priority", "5"}}));
+  ASSERT_TRUE(daemon->control().set_workload("web/a", {{"vcpus", "3"}, {"priority", "5"}}));
   EXPECT_EQ(listed()["overridden"], (json{"priority", "vcpus"}));
-  EXPECT_EQ(json::parse(daemon->status_json())["overridden_workloads"], 1);
+  EXPECT_EQ(json::parse(daemon->control().status_json())["overridden_workloads"], 1);
   tick();
   EXPECT_EQ(listed()["vcpus"], 3);
-  ASSERT_TRUE(daemon->set_workload("web/a", {{"vcpus", ""}, {"priority", ""}, {"class", ""}}));
+  ASSERT_TRUE(daemon->control().set_workload("web/a", {{"vcpus", ""}, {"priority", ""}, {"class", ""}}));
   tick();
   EXPECT_EQ(listed()["overridden"], json::array());
   EXPECT_EQ(listed()["vcpus"], 2);
-  EXPECT_EQ(json::parse(daemon->status_json())["overridden_workloads"], 0);
+  EXPECT_EQ(json::parse(daemon->control().status_json())["overridden_workloads"], 0);
 }
 
 TEST_F(DaemonTest, AForeignWriterIsShownAsUnmanaged) {
@@ -129,13 +131,13 @@ TEST_F(DaemonTest, AForeignWriterIsShownAsUnmanaged) {
   tick();
   node.put("web/a", "cpuset.cpus", "7");
   for (unsigned i = 0; i < cgroup::Sampler::kSettingsPeriod; ++i) tick();
-  EXPECT_EQ(daemon->counts().unmanaged, 1U);
-  const auto document = json::parse(daemon->workloads_json());
+  EXPECT_EQ(daemon->control().counts().unmanaged, 1U);
+  const auto document = json::parse(daemon->control().workloads_json());
   for (const auto& workload : document["workloads"]) {
     EXPECT_EQ(workload["managed"], workload["id"] != "web/a");
     EXPECT_EQ(workload["unmanaged_reason"].is_null(), workload["id"] != "web/a");
   }
-  EXPECT_FALSE(daemon->workload("web/a")->managed);
+  EXPECT_FALSE(daemon->control().workload("web/a")->managed);
 }
 
 TEST_F(DaemonTest, AWorkloadLeftAloneKeepsTheVcpusItAskedFor) {
@@ -146,12 +148,13 @@ TEST_F(DaemonTest, AWorkloadLeftAloneKeepsTheVcpusItAskedFor) {
   node.put("web/a", "cpuset.cpus", "7");
   ASSERT_TRUE(test::eventually([&] {
     tick();
-    return !daemon->workload("web/a")->managed;
+    return !daemon->control().workload("web/a")->managed;
   }));
   tick();
-  EXPECT_EQ(json::parse(daemon->workloads_json())["workloads"][1]["vcpus"], 2);
-  EXPECT_EQ(daemon->workload("web/a")->vcpus, 2U);
-  EXPECT_NE(daemon->metrics_text().find("berth_workload_vcpus{workload=\"web/a\""), std::string::npos);
+  EXPECT_EQ(json::parse(daemon->control().workloads_json())["workloads"][1]["vcpus"], 2);
+  EXPECT_EQ(daemon->control().workload("web/a")->vcpus, 2U);
+  EXPECT_NE(daemon->control().metrics_text().find("berth_workload_vcpus{workload=\"web/a\""),
+            std::string::npos);
 }
 
 }  // namespace

@@ -62,6 +62,9 @@ TEST(Options, EveryPathCanBeMoved) {
 TEST(Options, CheckConfigTakesAFileOrNone) {
   const test::FakeNode node;
   EXPECT_EQ(parsed({"--check-config"}).command, Command::check_config);
+  EXPECT_FALSE(parsed({"--check-config"}).no_unit);
+  EXPECT_TRUE(parsed({"--check-config", "--no-unit"}).no_unit);
+  EXPECT_NE(refusal({"--no-unit"}).find("--no-unit goes with --check-config"), std::string::npos);
   const std::string file = node.config_file();
   const auto named = parsed({"--check-config", file.c_str()});
   EXPECT_EQ(named.command, Command::check_config);

@@ -35,6 +35,44 @@ class EnforcerLimitsTest : public test::EnforcerFixture {
 
 using Results = std::vector<std::string>;
 
+TEST_F(EnforcerLimitsTest, BindsMemoryWatchesItAndPutsItBack) {
+  node.add_group("web/a");
+  node.put("web/a", "cpuset.mems", "");
+  start();
+  observer->set_memory_nodes(true);
+  look();
+  const auto bind = [this](std::optional<model::CpuSet> nodes) {
+    carry_out(plan_of(
+        {{model::SetMemoryNodesAction{"web/a", std::move(nodes)}, "placement", "d-000000000003", "r"}}));
+  };
+  bind(model::CpuSet::parse("0").value());
+  EXPECT_EQ(node.get("web/a", "cpuset.mems"), "0");
+  ASSERT_EQ(results(), (Results{"set-memory-nodes web/a applied"}));
+  EXPECT_EQ(entries[0].attribute, "cpuset.mems");
+  EXPECT_EQ(entries[0].new_value, "0");
+  EXPECT_EQ(actuators->journal().size(), 1U);
+  look();
+  EXPECT_EQ(observer->snapshot().workloads.at(0).memory_nodes.to_string(), "0");
+  EXPECT_FALSE(observer->snapshot().workloads.at(0).fixed.memory_nodes);
+  bind(std::nullopt);
+  EXPECT_EQ(node.get("web/a", "cpuset.mems"), "");
+  EXPECT_EQ(actuators->journal().size(), 0U);
+  look();
+  EXPECT_TRUE(observer->snapshot().workloads.at(0).memory_nodes.empty());
+}
+
+TEST_F(EnforcerLimitsTest, MemoryThatItsOwnerBoundIsLeftAlone) {
+  node.add_group("web/a");
+  node.put("web/a", "cpuset.mems", "1");  // the fake host has NUMA node 0
+  start();
+  look();
+  EXPECT_FALSE(observer->snapshot().workloads.at(0).fixed.memory_nodes) << "it is not wanted";
+  observer->set_memory_nodes(true);
+  look();
+  look();
+  EXPECT_TRUE(observer->snapshot().workloads.at(0).fixed.memory_nodes);
+}
+
 TEST_F(EnforcerLimitsTest, SetsBothLimitsAndTellsOldAndNew) {
   node.add_group("batch/x");
   node.put("batch/x", "cpu.max", "400000 100000");

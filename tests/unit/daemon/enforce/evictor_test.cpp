@@ -4,6 +4,7 @@
 #include "tests/patience.h"
 #include "tests/unit/cgroup/child.h"
 #include "tests/unit/cgroup/fake_tree.h"
+#include "tests/unit/spark/hanging_file.h"
 
 #include <csignal>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 namespace berth::daemon {
 namespace {
@@ -57,6 +59,10 @@ class EvictorTest : public testing::Test {
     std::string pids;
     for (const Child* child : children) pids += std::to_string(child->pid()) + "\n";
     tree.write(kId, "cgroup.procs", pids);
+  }
+  void name_invocation(const std::string& id) {
+    const auto group = tree.root() / kId;
+    ASSERT_EQ(setxattr(group.c_str(), "user.invocation_id", id.data(), id.size(), 0), 0);
   }
   void empty_group() { tree.write(kId, "cgroup.events", "populated 0\nfrozen 0\n"); }
   bool was_killed() const { return tree.read(kId, "cgroup.kill") == "1"; }
@@ -345,6 +351,28 @@ TEST_F(ExecutorTest, AStatusThatCannotBeReadIsNoConsent) {
   EXPECT_EQ(decommission(of_executors), (Told{"terminate SIGTERM applied"}));
 }
 
+TEST_F(ExecutorTest, AVictimThatCannotBeLookedAtIsSparedForAWhile) {
+  Child child;
+  run_in_it({&child});
+  describe(child.pid(), kExecutor, kHandlesOthers);
+  {
+    const spark::test::HangingFile hanging(tree.proc() / std::to_string(child.pid()) / "cmdline");
+    const auto refused = of_executors.begin(target, workload, action_of(), now);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind(), model::ErrorKind::transient);
+    EXPECT_NE(refused.error().message().find("command lines"), std::string::npos);
+  }
+  const auto* mark = of_executors.marks().of(kId, target.cgroup->id());
+  ASSERT_NE(mark, nullptr);
+  EXPECT_EQ(mark->evicted_at, std::nullopt) << "the next eviction is of another workload";
+  now += Evictor::kLooksAgain_s + 1;
+  of_executors.forget_departed({{kId, target}});
+  EXPECT_EQ(of_executors.marks().of(kId, target.cgroup->id()), nullptr);
+  describe(child.pid(), kExecutor, kHandlesOthers);
+  EXPECT_TRUE(berth::test::eventually(
+      [&] { return of_executors.begin(target, workload, action_of(), now).has_value(); }));
+}
+
 // Processes that must not be hit.
 
 TEST_F(EvictorTest, AGroupThatTookOverThePathIsNotHit) {
@@ -388,6 +416,41 @@ TEST_F(EvictorTest, AVictimThatForksOnSigtermIsKilledWithAllThatItStarted) {
   EXPECT_EQ(after(0.2), Told());
   EXPECT_EQ(after(30), (Told{"kill cgroup.kill applied"}));
   EXPECT_TRUE(was_killed());
+}
+
+TEST_F(EvictorTest, TheOwnerOfAGroupCannotMakeItsRunLookLikeAnother) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root gives a directory away";
+  name_invocation("11111111111111111111111111111111");
+  ASSERT_EQ(chown((tree.root() / kId).c_str(), 65534, 65534), 0);
+  Child first([] { std::signal(SIGTERM, SIG_IGN); });
+  run_in_it({&first});
+  EXPECT_EQ(begin(), (Told{"terminate SIGTERM applied"}));
+  name_invocation("22222222222222222222222222222222");
+  Child second;
+  run_in_it({&second});
+  EXPECT_EQ(after(0.2), Told());
+  EXPECT_EQ(after(30), (Told{"kill cgroup.kill applied"}));
+}
+
+TEST_F(EvictorTest, ANewRunInARootsGroupIsLeftForALimitedTime) {
+  name_invocation("11111111111111111111111111111111");
+  Child first;
+  run_in_it({&first});
+  EXPECT_EQ(begin(), (Told{"terminate SIGTERM applied"}));
+  EXPECT_TRUE(dies_of(first, SIGTERM));
+  name_invocation("22222222222222222222222222222222");
+  Child second;
+  run_in_it({&second});
+  EXPECT_EQ(after(0.2), (Told{"end left"}));
+  now += Evictor::kComesBack_s - 1;
+  evictor.forget_departed({{kId, target}});
+  const auto* mark = evictor.marks().of(kId, target.cgroup->id());
+  ASSERT_NE(mark, nullptr);
+  EXPECT_EQ(mark->evicted_at, std::nullopt);
+  now += 2;
+  evictor.forget_departed({{kId, target}});
+  EXPECT_EQ(evictor.marks().of(kId, target.cgroup->id()), nullptr);
+  EXPECT_EQ(second.died_of(), 0);
 }
 
 TEST_F(EvictorTest, AVictimThatComesBackIsSparedSoThatTheNextOneGoes) {

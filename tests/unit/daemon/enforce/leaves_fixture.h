@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cgroup/path.h"
 #include "cgroup/recognise.h"
 #include "daemon/enforce/leaves.h"
+#include "model/path.h"
 #include "spark/process.h"
 #include "tests/unit/cgroup/fake_tree.h"
 #include "tests/unit/spark/fake_proc.h"
@@ -62,7 +62,7 @@ class LeavesTest : public testing::Test {
   // A Worker (4) and two executors (7 and 9) in one cgroup. Executor 7 has started process 8.
   void set_up(const std::string& id) {
     worker = id;
-    tree.make(std::string(cgroup::parent_path(id)));
+    tree.make(std::string(model::parent_path(id)));
     tree.make(id);
     tree.write(id, "cgroup.procs", "");
     add(4, spark::test::worker(), 40, 1);

@@ -38,7 +38,7 @@ class GpusOfADaemon : public test::DaemonFixture {
     node.add_process(44, "user.slice/shell");
   }
   void use(const std::string& gpu, const std::string& pids) { nvml.write(gpu + "/compute", pids); }
-  json snapshot() { return json::parse(daemon->snapshot_json()); }
+  json snapshot() { return json::parse(daemon->control().snapshot_json()); }
   json gpu(std::size_t index) { return snapshot()["topology"]["gpus"][index]; }
   json gpus_of(const std::string& id) {
     const auto document = snapshot();
@@ -93,7 +93,7 @@ TEST_F(GpusOfADaemon, ItsSnapshotCanBeReadBack) {
   use(kFirst, "41");
   use(kSecond, "41 43 44");
   start_settled();
-  const auto read = model::parse_snapshot(daemon->snapshot_json());
+  const auto read = model::parse_snapshot(daemon->control().snapshot_json());
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(read->snapshot.topology.gpus().size(), 2U);
 }
@@ -101,21 +101,21 @@ TEST_F(GpusOfADaemon, ItsSnapshotCanBeReadBack) {
 TEST_F(GpusOfADaemon, ADocumentOfEachKindShowsThem) {
   use(kFirst, "41");
   start_settled();
-  const auto status = json::parse(daemon->status_json());
+  const auto status = json::parse(daemon->control().status_json());
   ASSERT_EQ(status["gpus"].size(), 2U);
   EXPECT_EQ(status["gpus"][0]["holder"], "batch/x");
   EXPECT_EQ(status["gpus"][0]["workloads"], json::array({"batch/x"}));
   EXPECT_EQ(status["gpus"][0]["memory_used_bytes"], 80);
   EXPECT_EQ(capability("gpus")["detail"], "2 of 2 healthy");
-  const auto topology = json::parse(daemon->topology_json());
+  const auto topology = json::parse(daemon->control().topology_json());
   EXPECT_EQ(topology["gpus"][1]["id"], kSecond);
-  const auto workloads = json::parse(daemon->workloads_json());
+  const auto workloads = json::parse(daemon->control().workloads_json());
   EXPECT_EQ(workloads["workloads"][0]["id"], "batch/x");
   EXPECT_EQ(workloads["workloads"][0]["gpus"], json::array({kFirst}));
-  const auto explained = daemon->explain_json("batch/x");
+  const auto explained = daemon->control().explain_json("batch/x");
   ASSERT_TRUE(explained);
   EXPECT_EQ(json::parse(*explained)["workload"]["gpus"], json::array({kFirst}));
-  const std::string metrics = daemon->metrics_text();
+  const std::string metrics = daemon->control().metrics_text();
   const std::string labels = R"({gpu="0000:3b:00.0",vendor="nvidia",model="NVIDIA H100"} )";
   EXPECT_THAT(metrics, HasSubstr("berth_gpu_healthy" + labels + "1\n"));
   EXPECT_THAT(metrics, HasSubstr("berth_gpu_memory_bytes" + labels + "100\n"));
@@ -134,9 +134,9 @@ TEST_F(GpusOfADaemon, OneThatIsLostIsShownAsSuchAndGivenToNobody) {
   }));
   EXPECT_EQ(gpu(1)["problem"], "NVML: GPU is lost");
   EXPECT_EQ(gpu(1)["memory_bytes"], nullptr);
-  EXPECT_THAT(daemon->metrics_text(),
+  EXPECT_THAT(daemon->control().metrics_text(),
               HasSubstr(R"(berth_gpu_healthy{gpu="0000:5e:00.0",vendor="nvidia",model="NVIDIA H100"} 0)"));
-  const auto answer = daemon->admit(
+  const auto answer = daemon->control().admit(
       R"({"schema":"berth.request/1","id":"train","class":"best-effort","vcpus":1,"gpus":1})", 60);
   ASSERT_TRUE(answer) << answer.error().message();
   EXPECT_EQ(json::parse(*answer)["admitted"], false) << *answer;
@@ -147,7 +147,7 @@ TEST_F(GpusOfADaemon, OneThatIsLostIsShownAsSuchAndGivenToNobody) {
 TEST_F(GpusOfADaemon, AnIdleOneIsAdmittedOnTheNodeItIsNearTo) {
   use(kFirst, "41");
   start_settled();
-  const auto answer = daemon->admit(
+  const auto answer = daemon->control().admit(
       R"({"schema":"berth.request/1","id":"train","class":"best-effort","vcpus":1,"gpus":1,"gpu_memory_bytes":20})",
       60);
   ASSERT_TRUE(answer) << answer.error().message();
@@ -162,7 +162,7 @@ TEST_F(GpusOfADaemon, WhoWasLetInKeepsItsGpuUntilItsTimeIsOver) {
   start_settled();
   const char* request =
       R"({"schema":"berth.request/1","id":"train","class":"best-effort","vcpus":1,"gpus":1})";
-  ASSERT_EQ(json::parse(daemon->admit(request, 60).value())["admitted"], true);
+  ASSERT_EQ(json::parse(daemon->control().admit(request, 60).value())["admitted"], true);
   node.add_group("batch/train");
   tick();
   tick();
@@ -170,7 +170,7 @@ TEST_F(GpusOfADaemon, WhoWasLetInKeepsItsGpuUntilItsTimeIsOver) {
   EXPECT_EQ(gpus_of("batch/train"), json::array({kSecond}));
   const char* another =
       R"({"schema":"berth.request/1","id":"next","class":"best-effort","vcpus":1,"gpus":1})";
-  EXPECT_EQ(json::parse(daemon->admit(another, 60).value())["admitted"], false);
+  EXPECT_EQ(json::parse(daemon->control().admit(another, 60).value())["admitted"], false);
   now += 60;
   tick();
   EXPECT_EQ(gpu(1)["holder"], nullptr);
@@ -182,7 +182,7 @@ TEST_F(GpusOfADaemon, WhoWasLetInToShareLetsOthersInWhenItWorksToo) {
   start_settled();
   const char* request =
       R"({"schema":"berth.request/1","id":"train","class":"best-effort","vcpus":1,"gpus":1,"gpu_exclusive":false})";
-  ASSERT_EQ(json::parse(daemon->admit(request, 60).value())["admitted"], true);
+  ASSERT_EQ(json::parse(daemon->control().admit(request, 60).value())["admitted"], true);
   node.add_group("batch/train");
   node.add_process(45, "batch/train");
   use(kSecond, "45");
@@ -195,7 +195,7 @@ TEST_F(GpusOfADaemon, WhoWasLetInToShareLetsOthersInWhenItWorksToo) {
   EXPECT_EQ(gpu(1)["holder"], nullptr);
   const char* another =
       R"({"schema":"berth.request/1","id":"next","class":"best-effort","vcpus":1,"gpus":1,"gpu_exclusive":false})";
-  EXPECT_EQ(json::parse(daemon->admit(another, 60).value())["admitted"], true);
+  EXPECT_EQ(json::parse(daemon->control().admit(another, 60).value())["admitted"], true);
 }
 
 TEST_F(GpusOfADaemon, WhatWasPromisedIsKeptWhileTheRunOpensOneGpuAfterTheOther) {
@@ -203,7 +203,7 @@ TEST_F(GpusOfADaemon, WhatWasPromisedIsKeptWhileTheRunOpensOneGpuAfterTheOther) 
   start_settled();
   const char* request =
       R"({"schema":"berth.request/1","id":"train","class":"best-effort","vcpus":1,"gpus":2})";
-  ASSERT_EQ(json::parse(daemon->admit(request, 60).value())["admitted"], true);
+  ASSERT_EQ(json::parse(daemon->control().admit(request, 60).value())["admitted"], true);
   node.add_group("batch/train");
   node.add_process(45, "batch/train");
   use(kFirst, "45");
@@ -218,10 +218,10 @@ TEST_F(GpusOfADaemon, NoGpuIsPromisedToTwo) {
   for (const char* id : {kFirst, kSecond}) add_pci(node.host(), id, {.local_cpulist = "0-1,4-5"});
   start_settled();
   const auto told = [this](const std::string& id) {
-    const auto answer = json::parse(daemon
-                                        ->admit(R"({"schema":"berth.request/1","id":")" + id +
-                                                    R"(","class":"best-effort","vcpus":1,"gpus":1})",
-                                                60)
+    const auto answer = json::parse(daemon->control()
+                                        .admit(R"({"schema":"berth.request/1","id":")" + id +
+                                                   R"(","class":"best-effort","vcpus":1,"gpus":1})",
+                                               60)
                                         .value());
     EXPECT_EQ(answer["admitted"], true) << answer;
     return answer["fitting"][0]["gpus"][0].get<std::string>();
@@ -230,7 +230,7 @@ TEST_F(GpusOfADaemon, NoGpuIsPromisedToTwo) {
   const std::string of_two = told("two");
   EXPECT_NE(of_one, of_two);
   EXPECT_EQ(told("one"), of_one) << "asked again";
-  ASSERT_TRUE(daemon->cancel_reservation("one"));
+  ASSERT_TRUE(daemon->control().cancel_reservation("one"));
   EXPECT_EQ(told("three"), of_one) << "the second one's is its own";
 }
 
@@ -240,7 +240,9 @@ TEST_F(GpusOfADaemon, WhoAsksAgainIsToldTheSameAlthoughAnotherIsIdleNow) {
   start_settled();
   const char* request =
       R"({"schema":"berth.request/1","id":"train","class":"best-effort","vcpus":1,"gpus":1})";
-  const auto told = [&] { return json::parse(daemon->admit(request, 86400).value())["fitting"][0]["gpus"]; };
+  const auto told = [&] {
+    return json::parse(daemon->control().admit(request, 86400).value())["fitting"][0]["gpus"];
+  };
   EXPECT_EQ(told(), json::array({kSecond}));
   use(kFirst, "");
   ASSERT_TRUE(test::eventually([this] {
@@ -258,7 +260,7 @@ TEST_F(GpusOfADaemon, WhatWasPromisedIsKeptWhileItHasNoPlace) {
     const json request = {
         {"schema", "berth.request/1"},   {"id", id}, {"class", "best-effort"}, {"vcpus", 1}, {"gpus", 1},
         {"memory_request_bytes", memory}};
-    return json::parse(daemon->admit(request.dump(), 60).value())["admitted"].get<bool>();
+    return json::parse(daemon->control().admit(request.dump(), 60).value())["admitted"].get<bool>();
   };
   EXPECT_TRUE(admitted("train", 6 << 20));
   std::ofstream(node.proc() / "meminfo") << "MemTotal: 16384 kB\nMemFree: 1 kB\nMemAvailable: 6000 kB\n";
@@ -274,7 +276,7 @@ TEST_F(GpusOfADaemon, WhoAsksForNoneAnyMoreKeepsNone) {
     const std::string request =
         std::string(R"({"schema":"berth.request/1","id":"train","class":"best-effort","vcpus":1)") + more +
         "}";
-    EXPECT_EQ(json::parse(daemon->admit(request, 60).value())["admitted"], true);
+    EXPECT_EQ(json::parse(daemon->control().admit(request, 60).value())["admitted"], true);
   };
   admit(R"(,"gpus":1)");
   EXPECT_EQ(snapshot()["pending"][0]["told_gpus"], json::array({kSecond}));
@@ -287,9 +289,9 @@ TEST_F(GpusOfADaemon, AnotherRunOfWhoWasLetInWasNotLetIn) {
   const char* request =
       R"({"schema":"berth.request/1","id":"train","class":"best-effort","vcpus":1,"gpus":2})";
   // They are near different nodes.
-  EXPECT_EQ(json::parse(daemon->admit(request, 60).value())["admitted"], false);
+  EXPECT_EQ(json::parse(daemon->control().admit(request, 60).value())["admitted"], false);
   const char* one = R"({"schema":"berth.request/1","id":"train","class":"best-effort","vcpus":1,"gpus":1})";
-  ASSERT_EQ(json::parse(daemon->admit(one, 60).value())["admitted"], true);
+  ASSERT_EQ(json::parse(daemon->control().admit(one, 60).value())["admitted"], true);
   node.add_group("batch/train");
   tick();
   tick();

@@ -135,6 +135,18 @@ TEST_F(ObserverTest, ALeafHoldsWhatItsProcessesDoAndIsSparedUntilItIsLookedAt) {
             "its executors have cgroups of their own, and are evicted one by one; no room");
 }
 
+TEST_F(ObserverTest, NothingIsEvictedBeforeTheFirstLookForSpark) {
+  node.add_group("batch/e1");
+  auto observer = start();
+  observer->set_spark(nullptr, true);
+  EXPECT_EQ(only(tick(*observer, 1000)).spared,
+            "berth has not looked through the host's processes for Spark yet");
+  observer->set_spark(std::make_shared<spark::Observation>(), true);
+  EXPECT_EQ(only(tick(*observer, 1001)).spared, std::nullopt);
+  observer->set_spark(nullptr);
+  EXPECT_EQ(only(tick(*observer, 1002)).spared, std::nullopt) << "berth does not look";
+}
+
 TEST_F(ObserverTest, SnapshotHoldsWhatSparkDriversTell) {
   node.add_group("batch/e1");
   auto observer = start();
@@ -397,7 +409,7 @@ TEST_F(ObserverTest, TellsWhichLimitsBerthCannotChange) {
   EXPECT_EQ(fixed({{{"web/a", cgroup::Attribute::cpu_quota}, 1}}),
             (model::FixedLimits{.cpu = true, .memory = false}));
   unmanaged["web/a"].reason = "a foreign writer";
-  EXPECT_EQ(fixed({}), (model::FixedLimits{.cpu = true, .memory = true, .life = true}));
+  EXPECT_EQ(fixed({}), (model::FixedLimits{.cpu = true, .memory = true, .life = true, .memory_nodes = true}));
 }
 
 TEST_F(ObserverTest, AppliesOverrides) {

@@ -3,11 +3,15 @@
 #include "daemon/report/advertising.h"
 
 #include "daemon/daemon.h"
+#include "model/node_state.h"
 #include "tests/unit/daemon/fake_node.h"
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -31,6 +35,8 @@ class AdvertisingTest : public testing::Test {
     auto& findings = made.findings.oversell.emplace();
     findings.memory.capacity = 100;
     findings.memory.utilisation = 0.9;
+    findings.memory.latency_sensitive_request = 30;
+    findings.score = 0.95;
     return made;
   }
   json published() const {
@@ -68,8 +74,17 @@ TEST_F(AdvertisingTest, PublishesAFileThatIsReplacedAtOnce) {
   Advertising advertising(node.runtime_dir());
   const auto made = plan(1.2, SchedulingState::no_schedule);
   advertising.take(made, "enforce");
-  ASSERT_TRUE(advertising.write(made, "enforce"));
+  const std::vector<model::Departure> departures{
+      {model::Departure::Kind::evict, 990, "batch/x", "d-2", "memory is short", false}};
+  ASSERT_TRUE(advertising.write(made, departures, "enforce", 5));
   const json state = published();
+  std::ifstream file(node.runtime_dir() / "state.json");
+  const auto read = model::parse_node_state(std::string(std::istreambuf_iterator(file), {}));
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(read->time, 1000);
+  EXPECT_EQ(read->memory.state, SchedulingState::no_schedule);
+  EXPECT_EQ(read->memory.for_best_effort(), 90);
+  EXPECT_EQ(read->departures, departures);
   EXPECT_EQ(state["schema"], "berth.state/1");
   EXPECT_EQ(state["host"], "node");
   EXPECT_EQ(state["mode"], "enforce");
@@ -77,14 +92,29 @@ TEST_F(AdvertisingTest, PublishesAFileThatIsReplacedAtOnce) {
   EXPECT_DOUBLE_EQ(state["memory"]["advertised"].get<double>(), 120);
   EXPECT_EQ(state["cpu"]["state"], "schedule");
   EXPECT_EQ(state["evict_count"], 0);
+  EXPECT_EQ(state["interval_s"], 5);
+  EXPECT_EQ(state["memory"]["requested_latency_sensitive"], 30);
+  EXPECT_EQ(state["cpu"]["requested_latency_sensitive"], 0);
+  EXPECT_EQ(state["score"], 0.95);
   EXPECT_FALSE(std::filesystem::exists(node.runtime_dir() / "state.json.new"));
   advertising.remove();
   EXPECT_FALSE(std::filesystem::exists(node.runtime_dir() / "state.json"));
 }
 
+TEST_F(AdvertisingTest, LongDeparturesMakeNoDocumentThatReadersRefuse) {
+  // Each takes two bytes for one of these.
+  const model::Departure longest{
+      model::Departure::Kind::evict, 990, std::string(4096, '\\'), "d-1", "", false};
+  const std::vector<model::Departure> departures(model::kMaxDepartures, longest);
+  const std::string text = state_json(plan(1.2, SchedulingState::schedule), {}, departures, "enforce", 1);
+  const auto read = model::parse_node_state(text);
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(read->departures.size(), 5U);
+}
+
 TEST_F(AdvertisingTest, SaysWhereItCannotWrite) {
   const Advertising advertising(node.runtime_dir() / "missing");
-  const auto written = advertising.write(plan(1, SchedulingState::schedule), "observe");
+  const auto written = advertising.write(plan(1, SchedulingState::schedule), {}, "observe", 1);
   ASSERT_FALSE(written);
   EXPECT_NE(written.error().message().find("missing/state.json.new"), std::string::npos);
 }
@@ -101,16 +131,17 @@ TEST_F(AdvertisingTest, ANodeShortOfMemoryTakesNoWorkUntilThereIsPlenty) {
     now += 1;
     (*daemon)->tick();
     EXPECT_EQ(published()["memory"]["state"],
-              json::parse((*daemon)->status_json())["advertised"]["memory"]["state"]);
+              json::parse((*daemon)->control().status_json())["advertised"]["memory"]["state"]);
     return published()["memory"]["state"].get<std::string>();
   };
   EXPECT_EQ(state_with(5000), "schedule");
   EXPECT_EQ(state_with(1400), "no-schedule");
   EXPECT_EQ(state_with(1900), "no-schedule");
-  EXPECT_NE((*daemon)->metrics_text().find("berth_takes_work{resource=\"memory\"} 0"), std::string::npos);
+  EXPECT_NE((*daemon)->control().metrics_text().find("berth_takes_work{resource=\"memory\"} 0"),
+            std::string::npos);
   EXPECT_EQ(state_with(400), "evict");
   EXPECT_EQ(state_with(2100), "schedule");
-  const auto entries = json::parse((*daemon)->log_json(10))["entries"];
+  const auto entries = json::parse((*daemon)->control().log_json(10))["entries"];
   int advertised = 0;
   for (const auto& entry : entries) advertised += entry["kind"] == "advertise" ? 1 : 0;
   EXPECT_EQ(advertised, 3);

@@ -2,6 +2,7 @@
 #include "daemon/report/metrics.h"
 
 #include "daemon/daemon.h"
+#include "model/openmetrics.h"
 #include "tests/paths.h"
 #include "tests/unit/daemon/fake_node.h"
 #include "tests/unit/daemon/report/exposition.h"
@@ -48,6 +49,9 @@ StatusReport busy_daemon() {
   status.relocations = 1;
   status.oversell.emplace();
   status.memory_rss_bytes = 15'728'640;
+  status.process_cpu_s = 5.5;
+  status.started = 1'795'252'270;
+  status.decisions = {{{"pin", "applied"}, 7}, {{"pin", "failed"}, 1}};
   status.sampling.cpu = 0.003;
   status.sampling.bpf_cpu = 0.001;
   return status;
@@ -59,6 +63,7 @@ WorkloadFigures known_workload() {
   workload.service = "web";
   workload.workload_class = model::WorkloadClass::latency_sensitive;
   workload.cpu_cores = 1.5;
+  workload.cpu_time_s = 90.5;
   workload.memory_bytes = 1'073'741'824;
   workload.vcpus = 4;
   workload.pinned_vcpus = 4;
@@ -93,7 +98,9 @@ TEST(Metrics, SayWhatTheDaemonIsAndDoes) {
   EXPECT_EQ(only(families, "berth_ticks_woken_by_pressure_total"), 7);
   EXPECT_EQ(only(families, "berth_tick_cpu_seconds_total"), 4.5);
   EXPECT_EQ(only(families, "berth_last_tick_duration_seconds"), 0.0025);
-  EXPECT_EQ(only(families, "berth_resident_memory_bytes"), 15'728'640);
+  EXPECT_EQ(only(families, "process_resident_memory_bytes"), 15'728'640);
+  EXPECT_EQ(only(families, "process_cpu_seconds_total"), 5.5);
+  EXPECT_EQ(only(families, "process_start_time_seconds"), 1'795'252'270);
   EXPECT_EQ(only(families, "berth_node_score"), 0.0825);
   EXPECT_EQ(only(families, "berth_undo_records"), 4);
   EXPECT_EQ(only(families, "berth_stragglers"), 3);
@@ -119,6 +126,10 @@ TEST(Metrics, CountWorkloadsByClassAndNameCapabilities) {
   for (const auto& sample : families.at("berth_held_limits").samples)
     held[sample.labels.at("cause")] = sample.value;
   EXPECT_EQ(held, (std::map<std::string, double>{{"extended", 2}, {"reclaimed", 3}, {"preempted", 1}}));
+  std::map<std::string, double> decisions;
+  for (const auto& sample : families.at("berth_decisions_total").samples)
+    decisions[sample.labels.at("kind") + " " + sample.labels.at("result")] = sample.value;
+  EXPECT_EQ(decisions, (std::map<std::string, double>{{"pin applied", 7}, {"pin failed", 1}}));
   std::map<std::string, double> capabilities;
   for (const auto& sample : families.at("berth_capability").samples) {
     capabilities[sample.labels.at("name")] = sample.value;
@@ -129,6 +140,7 @@ TEST(Metrics, CountWorkloadsByClassAndNameCapabilities) {
 TEST(Metrics, AreInBaseUnits) {
   const auto families = parse_exposition(metrics_text(busy_daemon(), {known_workload()}));
   const std::map<std::string, double> expected{{"cpu_cores", 1.5},
+                                               {"cpu_usage_seconds_total", 90.5},
                                                {"memory_bytes", 1'073'741'824},
                                                {"vcpus", 4},
                                                {"pinned_vcpus", 4},
@@ -187,7 +199,7 @@ TEST(Metrics, AreNamedInTheContractAllOfThem) {
   text << file.rdbuf();
   const std::string contract = text.str();
   std::set<std::string> promised;
-  const std::regex name("`(berth_[a-z0-9_]+)");
+  const std::regex name("`((?:berth|process)_[a-z0-9_]+)");
   for (std::sregex_iterator it(contract.begin(), contract.end(), name), end; it != end; ++it)
     promised.insert((*it)[1]);
   std::set<std::string> made;
@@ -208,6 +220,39 @@ TEST(Metrics, PassPromtool) {
   EXPECT_EQ(WEXITSTATUS(pclose(promtool)), 0) << text;
 }
 
+// By the reader of Prometheus' own client library.
+TEST(Metrics, AreValidOpenMetrics) {
+  if (std::system("/usr/bin/python3 -c 'import prometheus_client' 2>/dev/null") != 0)
+    GTEST_SKIP() << "there is no python3-prometheus-client here";
+  auto odd = known_workload();
+  odd.id = "a\\b\"c\nd";
+  const std::string text = model::openmetrics_text(metrics_text(busy_daemon(), {known_workload(), odd}));
+  FILE* reader = popen(
+      "/usr/bin/python3 -c 'import sys\n"
+      "from prometheus_client.openmetrics.parser import text_string_to_metric_families as read\n"
+      "families = {f.name: f for f in read(sys.stdin.read())}\n"
+      "ticks = families[\"berth_ticks\"]\n"
+      "assert (ticks.type, ticks.samples[0].name) == (\"counter\", \"berth_ticks_total\"), ticks\n"
+      "assert families[\"berth_tick_cpu_seconds\"].unit == \"seconds\"\n"
+      "scores = {s.labels[\"workload\"] for s in families[\"berth_workload_score\"].samples}\n"
+      "assert \"a\\\\b\\\"c\\nd\" in scores, scores\n"
+      "' 2>&1",
+      "w");
+  ASSERT_NE(reader, nullptr);
+  EXPECT_EQ(std::fwrite(text.data(), 1, text.size(), reader), text.size());
+  EXPECT_EQ(WEXITSTATUS(pclose(reader)), 0) << text;
+}
+
+TEST(OpenMetrics, CountersLoseTheirSuffixInMetadataAlone) {
+  EXPECT_EQ(model::openmetrics_text("# HELP a_seconds_total Say \"a\" \\\\.\n"
+                                    "# TYPE a_seconds_total counter\na_seconds_total 1\n"
+                                    "# HELP b_total B\n# TYPE b_total gauge\nb_total{x=\"y\"} 2\n"),
+            "# TYPE a_seconds counter\n# UNIT a_seconds seconds\n# HELP a_seconds Say \\\"a\\\" \\\\.\n"
+            "a_seconds_total 1\n"
+            "# TYPE b_total gauge\n# HELP b_total B\nb_total{x=\"y\"} 2\n# EOF\n");
+  EXPECT_EQ(model::openmetrics_text(""), "# EOF\n");
+}
+
 TEST(Metrics, OfADaemonAreThoseOfItsLastTick) {
   test::FakeNode node;
   node.configure(std::string("mode = \"enforce\"\n") + test::kMixedLoad);
@@ -222,7 +267,7 @@ TEST(Metrics, OfADaemonAreThoseOfItsLastTick) {
     now += 1;
     daemon.tick();
   }
-  const auto families = parse_exposition(daemon.metrics_text());
+  const auto families = parse_exposition(daemon.control().metrics_text());
   EXPECT_EQ(only(families, "berth_ticks_total"), 3);
   EXPECT_GT(only(families, "berth_tick_cpu_seconds_total"), 0);
   EXPECT_EQ(only(families, "berth_enforcing"), 1);
@@ -235,7 +280,7 @@ TEST(Metrics, OfADaemonAreThoseOfItsLastTick) {
   for (const auto& sample : families.at("berth_workload_cpu_cores").samples) {
     cores[sample.labels.at("workload")] = sample.value;
   }
-  const auto listed = nlohmann::json::parse(daemon.workloads_json()).at("workloads");
+  const auto listed = nlohmann::json::parse(daemon.control().workloads_json()).at("workloads");
   ASSERT_EQ(listed.size(), cores.size());
   for (const auto& workload : listed) {
     const double wanted = workload.at("cpu_cores");

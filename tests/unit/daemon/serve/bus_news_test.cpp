@@ -3,6 +3,9 @@
 #include "daemon/daemon.h"
 #include "tests/unit/daemon/fake_node.h"
 
+#include <algorithm>
+#include <cstddef>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +14,7 @@ namespace {
 
 struct Heard {
   std::vector<std::string> news;
+  std::vector<LogEntry> decided;
   Link link = Link::up;
   std::optional<std::string> polkit_problem;
   int started = 0;
@@ -54,6 +58,7 @@ class Recorder final : public Listener {
     heard_.news.push_back(resource + " " + before + " -> " + after +
                           (decision.starts_with("d-") ? "" : " undecided"));
   }
+  void decided(const LogEntry& entry) override { heard_.decided.push_back(entry); }
   void mode_changed() override { heard_.news.emplace_back("mode"); }
   void node_changed() override { heard_.news.emplace_back("node"); }
 
@@ -75,7 +80,7 @@ class BusNewsTest : public testing::Test {
     });
   }
   nlohmann::json capability(const std::string& name) {
-    const auto status = nlohmann::json::parse(daemon->status_json());
+    const auto status = nlohmann::json::parse(daemon->control().status_json());
     for (const auto& item : status["capabilities"]) {
       if (item["name"] == name) return item;
     }
@@ -113,7 +118,7 @@ TEST_F(BusNewsTest, WorkloadsThatComeGoAndChange) {
   node.add_group("batch/x");
   ASSERT_TRUE(test::eventually([&] { return !tick().empty(); }));
   EXPECT_EQ(heard.news, (News{"appeared batch/x", "node"}));
-  ASSERT_TRUE(daemon->set_workload("batch/x", {{"service", "shop"}}));
+  ASSERT_TRUE(daemon->control().set_workload("batch/x", {{"service", "shop"}}));
   EXPECT_EQ(tick(), News{"changed batch/x"});
   node.restart_group("batch/x");
   ASSERT_TRUE(test::eventually([&] { return !tick().empty(); }));
@@ -133,10 +138,40 @@ TEST_F(BusNewsTest, PinsAndModes) {
   const auto news = tick();
   ASSERT_NE(node.cpus("web/a"), "");
   EXPECT_EQ(news, (News{"changed web/a", "pinned web/a " + node.cpus("web/a")}));
-  EXPECT_EQ(daemon->workload("web/a")->pinned_cpus, node.cpus("web/a")) << "known when it is told";
+  EXPECT_EQ(daemon->control().workload("web/a")->pinned_cpus, node.cpus("web/a")) << "known when it is told";
   heard.news.clear();
   ASSERT_TRUE(daemon->set_mode("observe"));
   EXPECT_EQ(heard.news, (News{"changed web/a", "unpinned web/a", "mode"}));
+}
+
+TEST_F(BusNewsTest, EveryEntryOfTheLogIsTold) {
+  node.add_group("web/a");
+  start();
+  tick();
+  ASSERT_TRUE(test::eventually([&] {
+    tick();
+    return !heard.decided.empty();
+  }));
+  EXPECT_EQ(heard.decided.back().result, "observed");
+  ASSERT_TRUE(daemon->set_mode("enforce"));
+  tick();
+  // An answer to a call, between two ticks.
+  ASSERT_TRUE(daemon->control().admit(R"({"schema":"berth.request/1","id":"job","vcpus":1})", 0));
+  EXPECT_EQ(heard.decided.back().kind, "admit");
+  auto log = nlohmann::json::parse(*daemon->control().find_log_json({}, 0)).at("entries");
+  std::reverse(log.begin(), log.end());
+  // The bus comes with the first tick.
+  ASSERT_GE(log.size(), heard.decided.size());
+  log.erase(log.begin(), log.end() - static_cast<std::ptrdiff_t>(heard.decided.size()));
+  for (std::size_t i = 0; i < heard.decided.size(); ++i) {
+    EXPECT_EQ(log[i].at("kind"), heard.decided[i].kind) << i;
+    EXPECT_EQ(log[i].at("reason"), heard.decided[i].reason) << i;
+    EXPECT_EQ(log[i].at("time"), heard.decided[i].time) << i;
+  }
+  EXPECT_FALSE(daemon->control().find_log_json({{"colour", "red"}}, 0));
+  EXPECT_EQ(
+      nlohmann::json::parse(*daemon->control().find_log_json({{"kind", "admit"}}, 0)).at("entries").size(),
+      1U);
 }
 
 LogEntry change_of(const std::string& kind, const std::string& attribute, const std::string& result) {
@@ -158,12 +193,12 @@ TEST_F(BusNewsTest, LimitsAndStragglers) {
   ASSERT_TRUE(observer);
   Recorder recorder(heard);
   BusNews news;
-  news.start(*daemon, **observer);
+  news.start(daemon->control(), **observer);
   heard.news.clear();
   StragglerWatch::News stragglers;
   stragglers.found.push_back({"web/a", "late", {}, "d-2"});
   stragglers.relocate.push_back({"web/b", "too big", {}, ""});
-  news.tell(recorder, *daemon, **observer,
+  news.tell(recorder, daemon->control(), **observer,
             {change_of("set-cpu-quota", "cpu.max", "applied"),
              change_of("set-memory-high", "memory.high", "failed"),
              change_of("set-cpu-quota", "cpu.max", "observed"), change_of("foreign", "cpu.max", "applied"),
@@ -182,10 +217,10 @@ TEST_F(BusNewsTest, ALostBusIsTakenUpAgain) {
   heard.link = Link::lost;
   bus_there = false;
   tick();
-  EXPECT_NE(daemon->status_json().find("the cable was cut"), std::string::npos);
+  EXPECT_NE(daemon->control().status_json().find("the cable was cut"), std::string::npos);
   for (int i = 0; i < 25; ++i) tick();
   EXPECT_EQ(heard.started, 3) << "every 10 s";
-  EXPECT_NE(daemon->status_json().find("no bus here"), std::string::npos);
+  EXPECT_NE(daemon->control().status_json().find("no bus here"), std::string::npos);
   bus_there = true;
   for (int i = 0; i < 10; ++i) tick();
   EXPECT_EQ(heard.started, 4);

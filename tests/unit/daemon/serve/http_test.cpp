@@ -56,6 +56,26 @@ TEST(Http, GarbageIsRefusedBeforeItEnds) {
   EXPECT_EQ(judged("hello\r\n"), HttpStatus::bad_request);
 }
 
+TEST(Http, OpenMetricsIsForThoseWhoPreferIt) {
+  const auto prefers = [](const std::string& accept) {
+    return prefers_openmetrics("GET /metrics HTTP/1.1\r\nHost: x\r\n" + accept + "\r\n\r\n");
+  };
+  // As Prometheus 2.42 asks.
+  EXPECT_TRUE(
+      prefers("Accept: application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;"
+              "q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"));
+  EXPECT_TRUE(prefers("accept:\tApplication/OpenMetrics-Text"));
+  EXPECT_TRUE(prefers("Accept: text/plain;q=0.5\r\nAccept: application/openmetrics-text;q=0.51"));
+  for (const char* accept :
+       {"", "Accept: */*", "Accept: text/plain", "Accept:", "X: application/openmetrics-text",
+        "Accept: application/openmetrics-text; q=0", "Accept: application/openmetrics-text; q=0.000",
+        "Accept: application/openmetrics-text;q=0.4, text/plain;q=0.5",
+        "Accept: application/openmetrics-text;q=x", "Accept: application/openmetrics-text;version=2.0.0",
+        "Accept: ,;,=;q=", "Accept: application/openmetrics-texts"}) {
+    EXPECT_FALSE(prefers(accept)) << accept;
+  }
+}
+
 TEST(Http, ARequestHasAtMost4KiB) {
   const std::string start = "GET /metrics HTTP/1.1\r\nHost: x\r\nX: ";
   const std::string end = "\r\n\r\n";

@@ -2,8 +2,8 @@
 // Real sockets: well-behaved, slow, greedy and senseless clients.
 #include "daemon/serve/metrics_server.h"
 
+#include "config/listening_socket.h"
 #include "daemon/serve/http.h"
-#include "daemon/serve/listening_socket.h"
 #include "daemon/serve/metrics_endpoint.h"
 #include "tests/patience.h"
 
@@ -139,6 +139,15 @@ TEST_F(MetricsServerTest, AnswersOverTcp) {
   EXPECT_EQ(asked(kGet), http_response(HttpStatus::ok, "text/plain; version=0.0.4; charset=utf-8", body_));
   EXPECT_EQ(answers_, 1);
   EXPECT_TRUE(serve_until([&] { return server_->connections() == 0; }));
+}
+
+TEST_F(MetricsServerTest, AnswersInOpenMetricsWhereTheClientPrefersIt) {
+  start();
+  EXPECT_EQ(
+      asked(
+          "GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: application/openmetrics-text; version=1.0.0\r\n\r\n"),
+      http_response(HttpStatus::ok, "application/openmetrics-text; version=1.0.0; charset=utf-8",
+                    body_ + "# EOF\n"));
 }
 
 TEST_F(MetricsServerTest, AnswersOverASocketThatEveryUserMayOpen) {
@@ -339,13 +348,13 @@ TEST_F(MetricsServerTest, ASocketLeftBehindIsReplacedAndNothingElse) {
   close(left);
   start(address);
   // Another process listens there now.
-  const auto second = ListeningSocket::open(address);
+  const auto second = config::ListeningSocket::open(address);
   ASSERT_FALSE(second);
   EXPECT_NE(second.error().message().find("cannot listen on " + address.path), std::string::npos);
   server_.reset();
 
   std::ofstream(address.path) << "precious";
-  const auto refused = ListeningSocket::open(address);
+  const auto refused = config::ListeningSocket::open(address);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message().find("this path is a file and not a socket"), std::string::npos)
       << refused.error().message();

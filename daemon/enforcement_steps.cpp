@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of a tick that change the host, or that would. Evictions go on between ticks.
+#include "daemon/enforcement.h"
+#include "os/clock.h"
+#include "policies/decision_id.h"
+#include "policies/spark/hold.h"
+
+#include <iterator>
+#include <utility>
+#include <variant>
+
+#include <fmt/core.h>
+
+namespace berth::daemon {
+
+using model::ErrorKind;
+
+namespace {
+
+// Share of the tick's interval that changing cgroups may take; the rest waits for the next tick.
+constexpr double kApplyShare = 0.5;
+
+void append(std::vector<LogEntry>& entries, std::vector<LogEntry> more) {
+  entries.insert(entries.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+}  // namespace
+
+std::vector<LogEntry> Enforcement::follow(double now) {
+  // Only workloads that came, went or changed since the last call can have lost their holdings.
+  if (std::exchange(followed_, observer_.generation()) == observer_.generation()) return {};
+  if (enforcer_) return enforcer_->follow(observer_.found(), now);
+  shadow_.follow(observer_);
+  return {};
+}
+
+std::vector<LogEntry> Enforcement::check(double now) {
+  return enforcer_->check(observer_.readings(), observer_.found(), setup_.settings.foreign_writer, now);
+}
+
+std::vector<LogEntry> Enforcement::advance(double now) {
+  evictor_.forget_departed(observer_.found());
+  auto entries = evictor_.advance(now);
+  // Replacements of evicted executors must be known soon.
+  if (!evictor_.marks().apps.empty()) senses_.look_for_spark_again();
+  return entries;
+}
+
+// Of victims that became latency-sensitive, or are left alone, since.
+std::vector<LogEntry> Enforcement::let_go_of_spared(double now) {
+  std::vector<LogEntry> entries;
+  for (const model::Workload& workload : observer_.snapshot().workloads) {
+    if (!workload.evicted_at) continue;
+    const bool sensitive = workload.workload_class == model::WorkloadClass::latency_sensitive;
+    if (!sensitive && !workload.fixed.life) continue;
+    append(entries, evictor_.let_go(workload.id, now,
+                                    sensitive ? "it is latency-sensitive now" : "it is left alone now"));
+  }
+  return entries;
+}
+
+void Enforcement::look_at(model::Plan& plan, double now) {
+  if (enforcer_)
+    std::erase_if(plan.actions, [this](const model::Action& action) { return enforcer_->refuses(action); });
+  const bool is_short = policies::is_memory_short(observer_.snapshot(), plan);
+  const double hold_s = setup_.settings.policies.spark.hold_s;
+  if (enforcer_) {
+    evictor_.look_at_memory(is_short, now, hold_s);
+  } else {
+    shadow_.look_at_memory(is_short, now, hold_s);
+  }
+}
+
+std::vector<LogEntry> Enforcement::evict(const model::Plan& plan, double now) {
+  std::vector<LogEntry> entries;
+  // Memory was read before a victim was seen to have ended: the next tick knows what came of it.
+  const bool wait = evictor_.marks().ended_at == now;
+  for (const auto& action : plan.actions) {
+    if (wait || !std::holds_alternative<model::EvictAction>(action.what)) continue;
+    const auto target = observer_.found().find(*action.workload());
+    const auto* workload = find_workload(observer_.snapshot(), *action.workload());
+    if (target == observer_.found().end() || workload == nullptr) continue;
+    auto begun = evictor_.begin(target->second, *workload, action, now);
+    if (begun) {
+      append(entries, std::move(*begun));
+      continue;
+    }
+    LogEntry entry = entry_of(action, now, kEnforce);
+    entry.result = begun.error().kind() == ErrorKind::gone ? "gone" : "failed";
+    entry.error = begun.error().message();
+    // The next plan must choose another workload.
+    if (begun.error().kind() != ErrorKind::gone && begun.error().kind() != ErrorKind::transient)
+      evictor_.spare(target->second);
+    entries.push_back(std::move(entry));
+  }
+  eviction_timer_.arm(evictor_.due_s());
+  return entries;
+}
+
+std::vector<LogEntry> Enforcement::apply(const model::Plan& plan) {
+  if (enforcer_) {
+    const std::chrono::milliseconds budget(static_cast<int>(setup_.settings.tick_s * kApplyShare * 1000));
+    return enforcer_->apply(plan, observer_.snapshot(), observer_.found(), budget);
+  }
+  auto entries = shadow_.apply(plan, observer_);
+  // Advertising has entries of its own, in both modes.
+  std::erase_if(entries, [](const LogEntry& entry) { return entry.kind == "advertise"; });
+  return entries;
+}
+
+std::vector<LogEntry> Enforcement::divide(double now) {
+  const auto* seen = observer_.latest_spark();
+  if (!makes_leaves() || seen == nullptr) return {};
+  auto entries = leaves_.tick(
+      {.seen = *seen, .found = observer_.found(), .snapshot = observer_.snapshot(), .holdings = holdings()},
+      now);
+  if (leaves_.take_moved()) senses_.look_for_spark_again();
+  observer_.set_leaf_problems(leaves_.problems());
+  return entries;
+}
+
+model::Result<std::string> Enforcement::evict_by_hand(const cgroup::FoundWorkload& target,
+                                                      const Overrides& overrides) {
+  const std::string& id = target.identity.id;
+  if (!enforcer_) {
+    return model::fail(ErrorKind::refused,
+                       fmt::format("berth is in observe mode and changes nothing, so {} is not evicted; "
+                                   "`berthctl mode enforce` first",
+                                   id));
+  }
+  if (const auto left = unmanaged().find(id); left != unmanaged().end()) {
+    return model::fail(ErrorKind::refused, fmt::format("{} is left alone: {}", id, left->second.reason));
+  }
+  model::Workload workload = fresh_workload(target.identity);
+  if (!target.leaf_of.empty())
+    overrides.apply_to_leaf(workload, target.leaf_of, observer_.cgroup_id(target.leaf_of));
+  overrides.apply(workload, target.cgroup->id());
+  model::EvictAction eviction{.workload = id, .grace_s = setup_.settings.policies.spark.grace_s};
+  if (const auto* known = find_workload(observer_.snapshot(), id)) {
+    workload.spark = known->spark;
+    workload.spared = known->spared;
+    if (!known->usage.empty()) eviction.frees_bytes = known->usage.back().memory_bytes.value_or(0);
+  }
+  if (workload.spark && workload.spark->role == model::SparkRole::executor) {
+    eviction.how = model::EvictionStep::decommission;
+  }
+  const double now = setup_.clock.now();
+  model::Action action{
+      .what = eviction, .policy = kByHand, .decision = {}, .reason = "requested by an operator"};
+  action.decision = policies::decision_id(now, action);
+  const auto entries = evictor_.begin(target, workload, action, now);
+  if (!entries && entries.error().kind() == ErrorKind::transient)
+    return model::fail(ErrorKind::refused, entries.error().message());
+  if (!entries) return model::fail(entries.error());
+  publish_(*entries);
+  eviction_timer_.arm(evictor_.due_s());
+  if (!entries->empty() && entries->front().result == "failed" && !evictor_.due_s()) {
+    return model::fail(ErrorKind::refused, entries->front().error.value_or("the eviction failed"));
+  }
+  return action.decision;
+}
+
+std::vector<LogEntry> Enforcement::let_go(const std::string& id, const std::string& reason) {
+  return evictor_.let_go(id, setup_.clock.now(), reason);
+}
+
+void Enforcement::watch_evictions(sd_event* event) {
+  eviction_timer_.attach(event, [this] { advance_between_ticks(); });
+  eviction_timer_.arm(evictor_.due_s());
+}
+
+void Enforcement::advance_between_ticks() {
+  if (const auto entries = evictor_.advance(setup_.clock.now()); !entries.empty()) publish_(entries);
+  eviction_timer_.arm(evictor_.due_s());
+}
+
+}  // namespace berth::daemon

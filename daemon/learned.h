@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "daemon/learn/learner.h"
+#include "daemon/observe/observer.h"
+#include "daemon/observe/recent_use.h"
+#include "daemon/observe/used_shares.h"
+#include "daemon/setup.h"
+#include "model/error.h"
+#include "model/plan.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace berth::daemon {
+
+// The figures that berthd keeps from tick to tick. The used shares of the last day and the samples of running
+// workloads outlive a restart; the use of the last five minutes does not.
+class Learned {
+ public:
+  // Reads the files of an earlier berthd, and gives the observer its samples. Logs what is lost. Both
+  // arguments outlive this object.
+  Learned(const Setup& setup, Observer& observer);
+
+  // Gives the observer the figures for the snapshot of `now`, epoch seconds.
+  void show(double now);
+  // Takes the figures of a plan; now and then it saves the used shares in the background. Error io of the
+  // save before.
+  model::Result<void> take(const model::Plan& plan);
+  // Learns the interference models from the observer's snapshot of what really holds, and gives the observer
+  // the models in use. Logs the changes; now and then it saves the sums. Error io of the save before.
+  model::Result<void> learn();
+  Learner& models() { return models_; }
+  // Reads the priors of the configuration again.
+  void follow_settings();
+  // Saves everything, and waits for the disk. Logs what cannot be saved.
+  void save();
+
+ private:
+  const Setup& setup_;
+  Observer& observer_;
+  std::optional<std::string> warning_;  // of reading the used shares
+  UsedShares used_shares_;
+  RecentUseWatch recent_use_;
+  std::vector<std::string> faults_;  // of reading the learned profiles
+  Learner models_;
+  std::uint64_t shown_ = 0;  // the generation of models that the observer has
+};
+
+}  // namespace berth::daemon

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/messenger.h"
+
+#include "daemon/ledger/action_log.h"
+#include "os/clock.h"
+#include "os/log.h"
+
+#include <utility>
+
+namespace berth::daemon {
+
+Messenger::Messenger(const Setup& setup, const Observer& observer) : setup_(setup), observer_(observer) {
+  open_log();
+  if (const auto& problem = log_->problem()) os::log_warning("{}", *problem);
+}
+
+void Messenger::open_log() {
+  log_ = std::make_unique<DecisionLog>(setup_.options.state_dir, setup_.settings.log_retention_s,
+                                       setup_.clock, setup_.boot_id);
+}
+
+void Messenger::follow_settings() {
+  log_->set_retention(setup_.settings.log_retention_s);
+  if (log_->problem() && !log_->is_waiting()) open_log();
+}
+
+void Messenger::publish(std::vector<LogEntry> entries, const StragglerWatch::News& news) {
+  bus_.tell(write(std::move(entries)), news);
+}
+
+void Messenger::record(std::vector<LogEntry> entries) { write(std::move(entries)); }
+
+bool Messenger::may_announce(const std::string& workload) {
+  if (workload.empty()) return true;
+  const auto found = observer_.found().find(workload);
+  const auto user = found == observer_.found().end() ? JournalShares::kUnknown : found->second.user;
+  return journal_shares_.take(user, os::monotonic_s());
+}
+
+// Returns them as they were written.
+std::vector<LogEntry> Messenger::write(std::vector<LogEntry> entries) {
+  const double ahead_s = setup_.clock.wall_ahead_s();
+  for (LogEntry& entry : entries) {
+    entry.time += ahead_s;
+    if (entry.kind == kAdmit || may_announce(entry.workload)) announce(entry);
+    ++decisions_[{entry.kind, entry.result}];
+  }
+  const bool stored_before = !log_->problem();
+  log_->append(entries);
+  if (stored_before && log_->problem()) os::log_warning("{}", *log_->problem());
+  bus_.decided(entries);
+  return entries;
+}
+
+}  // namespace berth::daemon

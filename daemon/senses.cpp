@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/senses.h"
+
+#include "os/clock.h"
+#include "os/log.h"
+#include "os/resident_memory.h"
+
+#include <ctime>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace berth::daemon {
+
+model::Result<std::unique_ptr<Senses>> Senses::start(const Setup& setup) {
+  auto observer = Observer::start(setup.hierarchy, setup.settings.rules, setup.options.proc_root,
+                                  setup.options.sys_root, setup.settings.history);
+  if (!observer) return model::fail(observer.error());
+  return std::unique_ptr<Senses>(new Senses(setup, std::move(*observer)));
+}
+
+Senses::Senses(const Setup& setup, std::unique_ptr<Observer> observer)
+    : setup_(setup),
+      observer_(std::move(observer)),
+      pressure_(setup.options.proc_root, setup.settings.pressure_threshold),
+      progress_files_(setup.options.proc_root),
+      spark_(setup.clock) {
+  follow_settings();
+}
+
+void Senses::follow_settings() {
+  const config::Settings& settings = setup_.settings;
+  observer_->set_history(settings.history);
+  observer_->set_memory_nodes(settings.policies.placement.memory_nodes);
+  pressure_.set_share(settings.pressure_threshold);
+  spark_.keep(setup_.options.proc_root, setup_.options.sparkd_socket,
+              settings.spark_watch ? std::optional(settings.spark_interval_s) : std::nullopt);
+}
+
+void Senses::look(double now) {
+  const double cpu_before = os::seconds_of(CLOCK_THREAD_CPUTIME_ID);
+  const double wall_ahead_s = setup_.clock.wall_ahead_s();
+  auto messages = observer_->read(now, wall_ahead_s);
+  const auto cost = observer_->kernel().cost();
+  budget_.add(os::seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_before,
+              cost ? static_cast<double>(cost->bpf_ns) * 1e-9 : 0, os::monotonic_s());
+  const bool awaited = spark_.awaits_first_look();
+  observer_->set_spark(spark_.newest(messages), awaited);
+  for (const auto& message : messages) os::log_warning("{}", message);
+  for (const auto& message : progress_files_.follow(observer_->found(), observer_->generation(),
+                                                    observer_->progress(), now, wall_ahead_s)) {
+    os::log_warning("{}", message);
+  }
+}
+
+void Senses::begin_sampling() {
+  const auto& root = setup_.hierarchy.root;
+  if (!setup_.settings.ebpf) {
+    observer_->use(KernelSampling::off("switched off by sampling.ebpf = false"));
+  } else if (!setup_.own_host) {
+    observer_->use(KernelSampling::off(root.string() + " is not this kernel's own cgroup tree"));
+  } else if (std::error_code ignored; std::filesystem::exists(root / "cgroup.type", ignored)) {
+    // Only the root has no type. The programs would count cgroups that cannot be seen here.
+    observer_->use(KernelSampling::off(root.string() + " is not the root of the cgroup tree"));
+  } else {
+    observer_->use(KernelSampling::start(root, setup_.options.sys_root, setup_.options.runtime_dir));
+  }
+  for (const auto& rung : observer_->kernel().rungs()) {
+    if (!rung.available) os::log_info("{} by eBPF: {}", rung.figure, rung.detail);
+  }
+  // Of the kernel's types, which take some ten MiB, nothing is needed any more.
+  os::release_start_memory();
+}
+
+void Senses::watch_pressure(sd_event* event, std::function<void()> rose) {
+  pressure_.attach(event, [this, rose = std::move(rose)](const std::string& what) {
+    os::log_debug("pressure on {}", what);
+    if (!std::exchange(woken_, true)) ++woken_by_pressure_;
+    rose();
+  });
+  follow_pressure();  // of the ticks that were
+}
+
+void Senses::watch_progress(sd_event* event, std::function<void()> before) {
+  progress_files_.attach(event, [this, before = std::move(before)] {
+    before();  // what a run that has just begun says is not the one's before
+    for (const auto& message : progress_files_.process(observer_->found(), observer_->progress(),
+                                                       setup_.clock.now(), setup_.clock.wall_ahead_s())) {
+      os::log_warning("{}", message);
+    }
+  });
+}
+
+void Senses::detach() {
+  pressure_.detach();
+  progress_files_.detach();
+}
+
+double Senses::interval_s() const {
+  return budget_.interval_s(setup_.settings.tick_s, setup_.settings.sampling_max_cpu);
+}
+
+}  // namespace berth::daemon
