@@ -24,9 +24,17 @@ struct Session {
 
 using Action = std::function<Outcome<void>(Session&)>;
 
+// A heading of --help.
+enum class Group { look, decide, change, configure };
+
 struct Command {
   const char* name;
+  Group group;
+  // At most 25 letters, for --help of the program.
+  const char* brief;
   const char* summary;
+  // Whether long output goes to a pager. Not for a command that shows news, or asks.
+  bool paged;
   // Adds the options of the command; the action reads their values when it runs.
   Action (*declare)(const Options&);
 };
@@ -46,14 +54,20 @@ Action declare_log(const Options& options);
 Action declare_metrics(const Options& options);
 Action declare_mode(const Options& options);
 Action declare_plan(const Options& options);
+Action declare_profile(const Options& options);
 Action declare_progress(const Options& options);
 Action declare_rank(const Options& options);
+Action declare_record(const Options& options);
 Action declare_reload(const Options& options);
+Action declare_replay(const Options& options);
 Action declare_restore(const Options& options);
+Action declare_serve(const Options& options);
 Action declare_set(const Options& options);
 Action declare_snapshot(const Options& options);
 Action declare_status(const Options& options);
+Action declare_suggest(const Options& options);
 Action declare_top(const Options& options);
 Action declare_topology(const Options& options);
+Action declare_watch(const Options& options);
 
 }  // namespace berth::cli

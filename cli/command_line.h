@@ -75,9 +75,12 @@ class CommandLine {
   // The options before the command.
   Options options() const;
   Options add_command(const char* name, const char* summary);
+  // The answer to --help before a command; call it after the last add_command().
+  void set_help(std::string text);
 
   // The number of the command that was given, in the order of add_command(). nullopt after --help or
-  // --version, which are answered on `out`. Problem wrong_use for everything else.
+  // --version, which are answered on `out`. Problem wrong_use for everything else; it names options that are
+  // like an unknown one.
   Outcome<std::optional<std::size_t>> parse(int argc, const char* const* argv, std::ostream& out,
                                             std::ostream& err);
 

@@ -86,6 +86,7 @@ class ManagerProxy final : public sdbus::ProxyInterfaces<org::berth::Node1::Mana
   void onSchedulingStateChanged(const std::string&, const std::string&, const std::string&,
                                 const std::string&, const std::string&) override {}
   void onUnpinned(const std::string&, const std::string&) override {}
+  void onDecided(const double&, const std::map<std::string, std::string>&) override {}
 };
 
 bool is_one_of(const std::string& name, std::initializer_list<const char*> errors) {
@@ -248,10 +249,20 @@ Outcome<std::string> DaemonClient::status() { return state_->ask("GetStatus"); }
 Outcome<std::string> DaemonClient::workloads() { return state_->ask("GetWorkloads"); }
 Outcome<std::string> DaemonClient::topology() { return state_->ask("GetTopology"); }
 Outcome<std::string> DaemonClient::snapshot() { return state_->ask("GetSnapshot"); }
+Outcome<std::string> DaemonClient::snapshot_since(double since) {
+  return guarded([this, since] { return state_->manager.GetSnapshotSince(since); });
+}
 Outcome<std::string> DaemonClient::plan() { return state_->ask("GetPlan"); }
+Outcome<std::string> DaemonClient::profiles() { return state_->ask("GetProfiles"); }
+Outcome<std::string> DaemonClient::models() { return state_->ask("GetModels"); }
 Outcome<std::string> DaemonClient::reservations() { return state_->ask("GetReservations"); }
 Outcome<std::string> DaemonClient::log(std::uint32_t limit) {
   return guarded([this, limit] { return state_->manager.GetLog(limit); });
+}
+
+Outcome<std::string> DaemonClient::find_log(const std::map<std::string, std::string>& filter,
+                                            std::uint32_t limit) {
+  return guarded([&] { return state_->manager.FindLog(filter, limit); });
 }
 
 Outcome<std::string> DaemonClient::explain(const std::string& subject) {
@@ -284,6 +295,12 @@ Outcome<std::string> DaemonClient::cancel_reservation(const std::string& id) {
 }
 Outcome<std::string> DaemonClient::restore() {
   return guarded([this] { return state_->manager.change("Restore"); });
+}
+Outcome<void> DaemonClient::import_profiles(const std::string& profiles) {
+  return guarded([&] { (void)state_->manager.change("ImportProfiles", profiles); });
+}
+Outcome<void> DaemonClient::forget_profile(const std::string& service) {
+  return guarded([&] { (void)state_->manager.change("ForgetProfile", service); });
 }
 Outcome<void> DaemonClient::reload() {
   return guarded([this] { (void)state_->manager.change("Reload"); });

@@ -32,11 +32,18 @@ class DaemonClient {
   Outcome<std::string> workloads();
   Outcome<std::string> topology();
   Outcome<std::string> snapshot();
+  // With the samples later than `since` only.
+  Outcome<std::string> snapshot_since(double since);
   Outcome<std::string> plan();
   Outcome<std::string> reservations();
   Outcome<std::string> log(std::uint32_t limit);
+  // Entries of the log that match (LogOptions::filter()).
+  Outcome<std::string> find_log(const std::map<std::string, std::string>& filter, std::uint32_t limit);
   // Explains a workload or a decision; problem failed where there is neither.
   Outcome<std::string> explain(const std::string& subject);
+  // A berth.profiles/1 and a berth.models/1 document.
+  Outcome<std::string> profiles();
+  Outcome<std::string> models();
   // Text, not JSON.
   Outcome<std::string> metrics();
 
@@ -52,6 +59,10 @@ class DaemonClient {
   // Returns the decision that had admitted it; problem failed where no place is held for it.
   Outcome<std::string> cancel_reservation(const std::string& id);
   Outcome<std::string> restore();
+  // Adds the profiles of a berth.profiles/1 document of at most 512 KiB.
+  Outcome<void> import_profiles(const std::string& profiles);
+  // Problem failed where nothing is learned of the service.
+  Outcome<void> forget_profile(const std::string& service);
   Outcome<void> reload();
 
  private:

@@ -2,16 +2,21 @@
 #include "policies/explain.h"
 
 #include "cli/command.h"
+#include "cli/daemon_client.h"
 #include "cli/input.h"
+#include "cli/log_options.h"
 #include "cli/render.h"
 #include "cli/show_document.h"
 #include "cli/workload_name.h"
 #include "model/explanation.h"
+#include "model/json_text.h"
 #include "policies/decide.h"
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -24,7 +29,10 @@ struct Arguments {
   std::string subject;
   std::optional<std::string> snapshot;
   std::optional<std::string> config;
+  LogOptions log;
 };
+
+constexpr std::uint32_t kUsualEntries = 20;
 
 // Explains from a snapshot in a file, with the compiled-in settings or those of a file.
 Outcome<std::string> explain_file(Session& session, const Arguments& arguments) {
@@ -55,21 +63,50 @@ Outcome<std::string> explain_file(Session& session, const Arguments& arguments) 
   return model::to_json(explanation);
 }
 
-Outcome<std::string> ask_daemon(const std::string& subject) {
-  auto addressed = address(subject);
+// The explanation with the entries of the log as a member `entries`.
+Outcome<std::string> with_log(DaemonClient& daemon, const Outcome<std::string>& explanation,
+                              const std::string& id, const LogOptions& log) {
+  auto filter = log.filter();
+  if (!filter) return tl::unexpected(filter.error());
+  (*filter)["workload"] = id;
+  const auto text = daemon.find_log(*filter, log.since ? kMostLogEntries : kUsualEntries);
+  if (!text) return tl::unexpected(text.error());
+  auto found = parse_document(*text, "log");
+  if (!found) return tl::unexpected(found.error());
+  Document document{{"schema", "berth.explain/1"}, {"ended", id}};
+  if (explanation) {
+    auto parsed = parse_document(*explanation, "explanation");
+    if (!parsed) return tl::unexpected(parsed.error());
+    document = std::move(*parsed);
+  } else if (list_of(*found, "entries").empty()) {
+    return explanation;
+  }
+  document["entries"] = member(*found, "entries");
+  return model::json_text(document);
+}
+
+Outcome<std::string> ask_daemon(const Arguments& arguments) {
+  auto addressed = address(arguments.subject);
   if (!addressed && addressed.error().exit == Exit::unreachable) {
     return problem(Exit::unreachable,
                    addressed.error().message + "; or give a file: berthctl explain --snapshot FILE");
   }
   if (!addressed) return tl::unexpected(addressed.error());
-  return addressed->daemon.explain(addressed->id);
+  auto explanation = addressed->daemon.explain(addressed->id);
+  // The log knows workloads that have ended.
+  const bool unknown = !explanation && explanation.error().exit == Exit::failed;
+  if (arguments.log.given() ? !explanation && !unknown : !unknown) return explanation;
+  return with_log(addressed->daemon, explanation, addressed->id, arguments.log);
 }
 
 Outcome<void> explain(Session& session, const Arguments& arguments) {
   if (arguments.config && !arguments.snapshot) {
     return problem(Exit::wrong_use, "--config needs --snapshot: the daemon explains with its own settings");
   }
-  const auto text = arguments.snapshot ? explain_file(session, arguments) : ask_daemon(arguments.subject);
+  if (arguments.snapshot && arguments.log.given()) {
+    return problem(Exit::wrong_use, "--snapshot excludes --since, --policy and --kind: a file has no log");
+  }
+  const auto text = arguments.snapshot ? explain_file(session, arguments) : ask_daemon(arguments);
   if (!text) return tl::unexpected(text.error());
   return show_document(session, *text, "explanation", [&session](const Document& document) {
     render_explanation(session.out, document, session.style);
@@ -89,6 +126,7 @@ Action declare_explain(const Options& options) {
       .type_name("FILE");
   options.option("--config", arguments->config, "Settings of this file in place of the defaults")
       .type_name("FILE");
+  declare_log_options(options, arguments->log, true, false);
   return [arguments](Session& session) { return explain(session, *arguments); };
 }
 

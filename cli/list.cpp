@@ -2,9 +2,11 @@
 #include "cli/command.h"
 #include "cli/daemon_client.h"
 #include "cli/render.h"
+#include "cli/render_models.h"
 #include "cli/render_spark.h"
 #include "cli/show_document.h"
 #include "model/json.h"
+#include "model/json_text.h"
 
 #include <memory>
 #include <ostream>
@@ -21,6 +23,18 @@ Outcome<void> show_workloads(Session& session, DaemonClient& daemon) {
   });
 }
 
+// One id a line.
+Outcome<void> show_ids(Session& session, DaemonClient& daemon) {
+  const auto text = daemon.workloads();
+  if (!text) return tl::unexpected(text.error());
+  const auto workloads = parse_document(*text, "list of workloads");
+  if (!workloads) return tl::unexpected(workloads.error());
+  for (const Document& workload : list_of(*workloads, "workloads")) {
+    session.out << printable(text_of(workload, "id")) << "\n";
+  }
+  return {};
+}
+
 // The findings of the last tick's plan.
 Outcome<void> show_spark(Session& session, DaemonClient& daemon) {
   const auto text = daemon.plan();
@@ -35,14 +49,43 @@ Outcome<void> show_spark(Session& session, DaemonClient& daemon) {
   return {};
 }
 
+// The models of the services that run here.
+Outcome<void> show_models(Session& session, DaemonClient& daemon) {
+  const auto listed = daemon.workloads();
+  if (!listed) return tl::unexpected(listed.error());
+  const auto learned = daemon.models();
+  if (!learned) return tl::unexpected(learned.error());
+  const auto workloads = parse_document(*listed, "list of workloads");
+  if (!workloads) return tl::unexpected(workloads.error());
+  const auto models = parse_document(*learned, "list of models");
+  if (!models) return tl::unexpected(models.error());
+  const Document used = models_in_use(*workloads, *models);
+  if (session.json) {
+    session.out << model::json_text(used) << "\n";
+  } else {
+    render_models_in_use(session.out, used, session.style);
+  }
+  return {};
+}
+
 }  // namespace
 
 Action declare_list(const Options& options) {
   const auto spark = std::make_shared<bool>(false);
-  options.flag("--spark", *spark, "Spark applications, the cost of their eviction, and its order");
-  return [spark](Session& session) -> Outcome<void> {
+  const auto ids = std::make_shared<bool>(false);
+  const auto model = std::make_shared<bool>(false);
+  const Option plain = options.flag("--ids", *ids, "The ids alone, one a line");
+  const Option of_spark =
+      options.flag("--spark", *spark, "Spark applications, the cost of their eviction, and its order");
+  of_spark.excludes(plain);
+  options.flag("--model", *model, "The interference model of each service, and why it is used")
+      .excludes(of_spark)
+      .excludes(plain);
+  return [spark, ids, model](Session& session) -> Outcome<void> {
     auto daemon = DaemonClient::connect();
     if (!daemon) return tl::unexpected(daemon.error());
+    if (*ids && !session.json) return show_ids(session, *daemon);
+    if (*model) return show_models(session, *daemon);
     return *spark ? show_spark(session, *daemon) : show_workloads(session, *daemon);
   };
 }

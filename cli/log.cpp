@@ -1,40 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.h"
 #include "cli/daemon_client.h"
+#include "cli/log_options.h"
 #include "cli/render.h"
 #include "cli/show_document.h"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <ostream>
+
+#include <fmt/core.h>
 
 namespace berth::cli {
 
 namespace {
 
-constexpr std::uint32_t kMostEntries = 10'000;  // as many as the daemon hands out at once
+constexpr std::uint32_t kUsualEntries = 20;
 
-Outcome<void> show_log(Session& session, std::uint32_t limit) {
+struct Arguments {
+  LogOptions log;
+  std::uint32_t limit = kUsualEntries;
+};
+
+Outcome<void> show_log(Session& session, const Arguments& arguments, std::uint32_t limit) {
+  const auto filter = arguments.log.filter();
+  if (!filter) return tl::unexpected(filter.error());
   auto daemon = DaemonClient::connect();
   if (!daemon) return tl::unexpected(daemon.error());
-  const auto text = daemon->log(limit);
+  const auto text = filter->empty() ? daemon->log(limit) : daemon->find_log(*filter, limit);
   if (!text) return tl::unexpected(text.error());
-  return show_document(session, *text, "log", [&session](const Document& log) {
+  return show_document(session, *text, "log", [&](const Document& log) {
     const auto& entries = list_of(log, "entries");
-    if (entries.empty()) session.out << "Nothing was decided yet.\n";
+    if (entries.empty()) {
+      session.out << (filter->empty() ? "Nothing was decided yet.\n" : "No entry of the log matches.\n");
+    }
     render_log(session.out, entries, session.style);
+    if (entries.size() == kMostLogEntries) {
+      session.out << fmt::format("These are the newest {}; older ones match, too.\n", kMostLogEntries);
+    }
   });
 }
 
 }  // namespace
 
 Action declare_log(const Options& options) {
-  const auto limit = std::make_shared<std::uint32_t>(20);
-  options.option("-n", *limit, "How many, newest first")
-      .type_name("NUMBER")
-      .from_to(1, kMostEntries)
-      .show_default();
-  return [limit](Session& session) { return show_log(session, *limit); };
+  const auto arguments = std::make_shared<Arguments>();
+  const auto limit = options.option("-n", arguments->limit, "How many, newest first; with --since, all")
+                         .type_name("NUMBER")
+                         .from_to(1, kMostLogEntries)
+                         .show_default();
+  declare_log_options(options, arguments->log, true, true);
+  return [arguments, limit](Session& session) {
+    const bool all = arguments->log.since && !limit.given();
+    return show_log(session, *arguments, all ? kMostLogEntries : arguments->limit);
+  };
 }
 
 }  // namespace berth::cli

@@ -4,7 +4,9 @@
 #include "cli/document.h"
 #include "cli/text.h"
 #include "model/json_text.h"
+#include "model/openmetrics.h"
 
+#include <memory>
 #include <ostream>
 #include <sstream>
 #include <string>
@@ -25,11 +27,12 @@ void print(std::ostream& out, const std::string& text) {
   for (std::string line; std::getline(lines, line);) out << printable(line) << "\n";
 }
 
-Outcome<void> show_metrics(Session& session) {
+Outcome<void> show_metrics(Session& session, bool openmetrics) {
   auto daemon = DaemonClient::connect();
   if (!daemon) return tl::unexpected(daemon.error());
-  const auto text = daemon->metrics();
+  auto text = daemon->metrics();
   if (!text) return tl::unexpected(text.error());
+  if (openmetrics) text = model::openmetrics_text(*text);
   if (session.json) {
     session.out << model::json_text({{"schema", "berth.metrics/1"}, {"text", *text}}) << "\n";
   } else {
@@ -40,6 +43,10 @@ Outcome<void> show_metrics(Session& session) {
 
 }  // namespace
 
-Action declare_metrics(const Options&) { return show_metrics; }
+Action declare_metrics(const Options& options) {
+  const auto openmetrics = std::make_shared<bool>(false);
+  options.flag("--openmetrics", *openmetrics, "In the format OpenMetrics 1.0");
+  return [openmetrics](Session& session) { return show_metrics(session, *openmetrics); };
+}
 
 }  // namespace berth::cli

@@ -107,6 +107,8 @@ void render_pin(std::ostream& out, const Document& workload, const Style& style)
       fmt::format("k1 and k2 are of the {} model: {}", text_of(pin, "model"), text_of(pin, "model_reason")));
   say(out, fmt::format("its own pressure on its neighbours is {}: {}", number(pin, "pressure"),
                        text_of(pin, "pressure_source")));
+  if (const auto quality = text_of(pin, "search_reason"); !quality.empty())
+    say(out, "all instances together: " + quality);
 }
 
 void render_pool(std::ostream& out, const Document& workload, const Style& style) {
@@ -232,8 +234,8 @@ void render_application(std::ostream& out, const Document& application, const St
   if (!application.is_object()) return;
   const Document& figures = member(application, "figures");
   heading(out, style, "Spark application " + printable(text_of(application, "id")));
-  say(out,
-      fmt::format("{} of {} stages done", number(figures, "stages_done", 1), number(figures, "stages", 0)));
+  say(out, fmt::format("{} of {} stages done, {} expected to follow", number(figures, "stages_done", 1),
+                       number(figures, "stages", 0), number(figures, "stages_to_come", 0)));
   say(out, fmt::format("cost {} = recalculation {} - delta {} x remaining {}",
                        seconds(number_of(figures, "cost")), seconds(number_of(figures, "recalculation")),
                        number(application, "delta", 4), seconds(number_of(figures, "remaining"))));
@@ -317,11 +319,20 @@ void render_decision(std::ostream& out, const Document& decision, const Style& s
 void render_explanation(std::ostream& out, const Document& explanation, const Style& style) {
   const Document& decision = member(explanation, "decision");
   const Document& workload = member(explanation, "workload");
+  if (const auto ended = text_of(explanation, "ended"); !ended.empty()) {
+    out << paint(style, Colour::bold, printable(ended)) << ": no workload of this name runs now\n";
+  }
   if (decision.is_object()) render_decision(out, decision, style);
   render_application(out, member(explanation, "application"), style);
-  if (!workload.is_object()) return;
-  if (decision.is_object()) heading(out, style, "The workload now");
-  render_workload(out, workload, style);
+  if (workload.is_object()) {
+    if (decision.is_object()) heading(out, style, "The workload now");
+    render_workload(out, workload, style);
+  }
+  if (!member(explanation, "entries").is_array()) return;
+  const auto& entries = list_of(explanation, "entries");
+  heading(out, style, "Decisions about it, newest first");
+  if (entries.empty()) say(out, "none that match");
+  render_log(out, entries, style, "  ");
 }
 
 }  // namespace berth::cli

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/render.h"
+#include "cli/sentence.h"
 #include "model/json_text.h"
 
 #include <ostream>
@@ -44,16 +45,7 @@ void render_log(std::ostream& out, const Document::array_t& entries, const Style
     const std::string result = text_of(entry, "result");
     out << indent << (time ? format_time(*time) : "-") << "  "
         << paint(style, colour_of(result), fmt::format("{:<8}", printable(result))) << "  "
-        << printable(fmt::format("{} {}", text_of(entry, "kind"), text_of(entry, "workload")));
-    const std::string attribute = text_of(entry, "attribute");
-    if (text_of(entry, "kind") == "evict") {
-      const std::string by = text_of(entry, "new");
-      out << printable(fmt::format("  {}{}{}", attribute, by.empty() ? "" : " by ", by));
-    } else if (!attribute.empty()) {
-      out << printable(
-          fmt::format("  {}: {} -> {}", attribute, value_of(entry, "old"), value_of(entry, "new")));
-    }
-    out << "\n";
+        << printable(sentence_of(entry)) << "\n";
     const std::string why = why_of(entry);
     if (!why.empty()) out << indent << "    " << paint(style, Colour::dim, printable(why)) << "\n";
     if (const std::string error = text_of(entry, "error"); !error.empty()) {

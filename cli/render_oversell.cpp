@@ -76,16 +76,18 @@ void render_oversell(std::ostream& out, const model::OversellFindings& findings,
     out << "  " << paint(style, Colour::dim, printable(resource->reason)) << "\n";
   if (findings.memory.state != model::SchedulingState::evict) return;
   out << "\n" << paint(style, Colour::bold, "Workloads that would have to end") << "\n";
+  if (findings.warning) {
+    out << "  " << paint(style, Colour::red, printable("warning: " + *findings.warning)) << "\n";
+  }
   if (findings.order.empty()) {
-    out << "  no workload may be evicted\n";
+    if (!findings.warning) out << "  no workload may be evicted\n";
     return;
   }
   list_candidates(out, findings, style);
-  out << paint(
-             style, Colour::dim,
-             fmt::format(
-                 "  The first {} in this order. With oversell.evict = true berth evicts them, one at a time.",
-                 findings.evict_count))
+  out << paint(style, Colour::dim,
+               fmt::format("  The first {} in this order. With oversell.evict = true berth evicts them, one "
+                           "at a time if it can.",
+                           findings.evict_count))
       << "\n";
 }
 

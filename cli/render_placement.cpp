@@ -43,6 +43,7 @@ void list_bins(std::ostream& out, const model::BinRanking& bins, const Style& st
                  {"CPU LEFT", Align::right},
                  {"MEMORY LEFT", Align::right},
                  {"FREE", Align::right},
+                 {"SCORE RISE", Align::right, false, true},
                  {"GPUS LEFT", Align::right, false, true}},
                 "  ");
     int place = 0;
@@ -50,7 +51,7 @@ void list_bins(std::ostream& out, const model::BinRanking& bins, const Style& st
       table.add({fmt::format("{}", ++place), bin.host.empty() ? "-" : bin.host, fmt::format("{}", bin.numa),
                  bin.cpus.to_string(), bin.gpus.empty() ? "-" : model::joined(bin.gpus, " "),
                  format_number(bin.cpu_left_cores, 1), format_bytes(bin.memory_left_bytes),
-                 format_share(bin.free_share),
+                 format_share(bin.free_share), bin.rise ? fmt::format("{:.4f}", *bin.rise) : "-",
                  any_gpus ? fmt::format("{} of {}", bin.gpus_left, bin.gpus_total) : "-"});
     }
     table.print(out, style);

@@ -8,6 +8,7 @@
 #include "cli/render_topology.h"
 #include "cli/table.h"
 #include "model/json.h"
+#include "model/path.h"
 
 #include <algorithm>
 #include <ostream>
@@ -44,6 +45,10 @@ std::string describe(const model::Action& action) {
           return what.memory_high_bytes
                      ? fmt::format("{} -> {}", what.workload, format_bytes(*what.memory_high_bytes))
                      : fmt::format("{} -> no limit", what.workload);
+        } else if constexpr (std::is_same_v<What, model::SetMemoryNodesAction>) {
+          return what.nodes
+                     ? fmt::format("{} -> memory of NUMA nodes {}", what.workload, what.nodes->to_string())
+                     : fmt::format("{} -> memory wherever it could be before", what.workload);
         } else if constexpr (std::is_same_v<What, model::EvictAction>) {
           return fmt::format("{}, which frees {}", what.workload, format_bytes(what.frees_bytes));
         } else {
@@ -60,7 +65,7 @@ std::string describe(const model::Action& action) {
 // The last part of a cgroup path, less the unit's suffix: "web@1" of
 // "system.slice/system-web.slice/web@1.service".
 std::string short_name(const std::string& id) {
-  std::string name = id.substr(id.rfind('/') + 1);  // npos + 1 is 0
+  std::string name(model::last_component(id));
   for (const std::string_view suffix : {".service", ".scope"}) {
     if (name.size() > suffix.size() && name.ends_with(suffix)) name.resize(name.size() - suffix.size());
   }
@@ -103,9 +108,14 @@ void render_score(std::ostream& out, const model::InterferenceFindings& findings
   out << "; 0: no workload disturbs another\n  weighting " << printable(findings.weighting) << ", search "
       << printable(findings.search);
   if (findings.gap && findings.lower_bound) {
-    out << ", at most " << format_share(findings.gap) << " above the best possible";
+    out << ", lower bound " << format_number(findings.lower_bound, 4) << ", gap "
+        << format_share(findings.gap);
   }
   out << "\n";
+  if (!findings.search_reason.empty()) out << "  " << printable(findings.search_reason) << "\n";
+  for (const std::string& id : findings.moved) {
+    out << "  " << paint(style, Colour::yellow, printable(id)) << " moves to a better place\n";
+  }
   if (findings.score_unpinned && findings.score_node > *findings.score_unpinned) {
     out << paint(style, Colour::dim,
                  "  Pinned is worse here: the work that is kept off their vCPUs crowds their neighbours. The "

@@ -40,9 +40,9 @@ void list_apps(std::ostream& out, const model::SparkFindings& findings, const St
               "  ");
   for (const auto& [id, app] : findings.apps) {
     table.add({id, fmt::format("{:.1f} of {}", app.stages_done, app.stages), seconds(app.computation_s),
-               format_bytes(static_cast<std::uint64_t>(app.transmission_bytes)), seconds(app.remaining_s),
-               seconds(app.cost_s), app.frees_bytes > 0 ? format_bytes(app.frees_bytes) : "-",
-               per_gib(app.cost_per_byte)});
+               format_bytes(static_cast<std::uint64_t>(app.transmission_bytes)),
+               app.remaining_s ? seconds(*app.remaining_s) : "-", seconds(app.cost_s),
+               app.frees_bytes > 0 ? format_bytes(app.frees_bytes) : "-", per_gib(app.cost_per_byte)});
   }
   table.print(out, style);
 }

@@ -173,8 +173,10 @@ Lines processor_lines(const TopFrame& frame, std::size_t room, const Style& styl
   options.labels = owners(frame.workloads);
   Lines lines = split(render_topology(frame.topology, options));
   if (lines.size() <= room) return lines;
-  options.labels.clear();
+  const auto labels = std::exchange(options.labels, {});
   lines = split(render_topology(frame.topology, options));
+  if (lines.size() <= room) return lines;
+  lines = split(render_vcpu_map(frame.topology, frame.vcpu_use, style, labels));
   if (lines.size() <= room) return lines;
   lines = split(render_vcpu_map(frame.topology, frame.vcpu_use, style));
   if (lines.size() <= room) return lines;

@@ -74,7 +74,7 @@ Action declare_restore(const Options& options) {
   const auto handed_on = std::make_shared<std::vector<std::string>>();
   options.footer(
       "Without a daemon on the bus, this command runs berthd(8) to restore everything.\n"
-      "With options of berthd(8) after \"--\", it runs that with them, and asks no daemon.");
+      "With options of berthd(8) after \"--\", it asks no daemon, and passes them on.");
   options.option("options", *handed_on, "Options of berthd(8), after --").type_name("");
   return [handed_on](Session& session) { return restore(session, *handed_on); };
 }

@@ -4,6 +4,7 @@
 #include "cli/daemon_client.h"
 #include "cli/render_top.h"
 #include "cli/terminal.h"
+#include "cli/wall_clock.h"
 #include "config/units.h"
 #include "model/json.h"
 #include "model/json_text.h"
@@ -67,8 +68,7 @@ class Source {
     frame.vcpu_use = cpu_use(times_, times);
     times_ = std::move(times);
     read_at_ = Clock::now();
-    const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
-    frame.now = now.count();
+    frame.now = wall_s();
     return frame;
   }
 

@@ -4,6 +4,7 @@
 #include "cli/document.h"
 #include "cli/text.h"
 #include "model/name.h"
+#include "model/path.h"
 
 #include <fmt/core.h>
 
@@ -13,7 +14,7 @@ Outcome<std::string> meant_by(const std::string& given, const std::vector<std::s
   std::vector<std::string> meant;
   for (const std::string& id : ids) {
     if (id == given) return given;
-    const std::string last = id.substr(id.rfind('/') + 1);
+    const std::string last(model::last_component(id));
     if (last == given || last == given + ".service" || last == given + ".scope") meant.push_back(id);
   }
   if (meant.size() > 1) {

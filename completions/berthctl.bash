@@ -1,21 +1,63 @@
 # SPDX-License-Identifier: Apache-2.0
 # Bash completion of berthctl(1); a test holds it against `berthctl --help`.
 
+# Splits the line before the cursor into _berthctl_line. Unlike COMP_WORDS, it does not split at the "@", ":" and "="
+# of names.
+_berthctl_split() {
+    local rest=${COMP_LINE:0:COMP_POINT} piece i
+    _berthctl_line=()
+    for ((i = 0; i <= COMP_CWORD; i++)); do
+        piece=${COMP_WORDS[i]}
+        if ((i == 0)) || [[ $rest == [[:blank:]]* ]]; then
+            _berthctl_line+=("")
+            rest=${rest#"${rest%%[![:blank:]]*}"}
+        fi
+        # The cursor may stand within the last one.
+        [[ $rest == "$piece"* ]] || piece=$rest
+        _berthctl_line[-1]+=$piece
+        rest=${rest#"$piece"}
+    done
+}
+
+# Offers those of its arguments that continue the word. It expands nothing in them, unlike compgen -W: any user who has
+# a cgroup can name a workload.
+_berthctl_offer() {
+    local value quoted
+    for value; do
+        printf -v quoted '%q' "$value"
+        [[ $value == "$word"* || $quoted == "$word"* ]] || continue
+        # Readline replaces what follows the last break of words.
+        COMPREPLY+=("${quoted#"${word%"${word##*[@:=]}"}"}")
+    done
+}
+
 _berthctl_workloads() {
-    berthctl list --json 2>/dev/null | grep -o '"id":"[^"\\]*"' | cut -d '"' -f 4
+    local ids
+    mapfile -t ids < <(berthctl list --ids 2>/dev/null)
+    _berthctl_offer "$@" "${ids[@]}"
+}
+
+_berthctl_files() {
+    compopt -o filenames 2>/dev/null
+    mapfile -t COMPREPLY < <(compgen -f -- "$word")
 }
 
 _berthctl() {
-    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
-    local commands="status list top topology snapshot plan explain rank admit mode set evict progress restore check-config reload log metrics"
-    local global="--help --version --json"
+    local _berthctl_line
+    _berthctl_split
+    local word=${_berthctl_line[-1]} previous=${_berthctl_line[-2]}
+    local commands="status list top topology snapshot metrics profile plan explain log watch record replay rank serve mode set admit evict progress restore suggest check-config reload"
+    local policies="interference straggler spark oversell placement"
+    local kinds="pin unpin set-cpu-quota set-memory-high evict advertise admit restore leaf foreign"
+    local global="--help --version --json --no-pager"
     local command="" position=0 i
-    for ((i = 1; i < COMP_CWORD; i++)); do
-        case ${COMP_WORDS[i]} in
+    COMPREPLY=()
+    for ((i = 1; i < ${#_berthctl_line[@]} - 1; i++)); do
+        case ${_berthctl_line[i]} in
             -*) ;;
             *)
                 if [[ -z $command ]]; then
-                    command=${COMP_WORDS[i]}
+                    command=${_berthctl_line[i]}
                 else
                     ((position++))
                 fi
@@ -24,73 +66,90 @@ _berthctl() {
     done
 
     case $previous in
-        --snapshot | --config | --xml | --request)
-            compopt -o filenames 2>/dev/null
-            COMPREPLY=($(compgen -f -- "$word"))
+        --snapshot | --config | --xml | --request | --file | --compare | --report)
+            _berthctl_files
             return
             ;;
         --policy)
-            COMPREPLY=($(compgen -W "interference straggler spark oversell placement" -- "$word"))
+            [[ $command == plan ]] || policies+=" operator foreign-writer"
+            # shellcheck disable=SC2086 # one word each
+            _berthctl_offer $policies
             return
             ;;
-        --synthetic | --interval | --hold | --cancel | -o | -n)
+        --kind)
+            # shellcheck disable=SC2086
+            _berthctl_offer $kinds
+            return
+            ;;
+        --workload)
+            _berthctl_workloads
+            return
+            ;;
+        --since)
+            _berthctl_offer today yesterday 1h 10min
+            return
+            ;;
+        -o)
+            [[ $command == record ]] && _berthctl_files
+            return
+            ;;
+        --synthetic | --interval | --for | --hold | --cancel | --listen | --snapshots | --domain | --max-age | -n)
             return
             ;;
     esac
 
-    local options="--help --json" values=""
+    local options="--help --json"
     case $command in
-        "")
-            options=$global
-            values=$commands
-            ;;
-        list) options+=" --spark" ;;
+        "") options=$global ;;
+        status | snapshot) options+=" --no-pager" ;;
+        metrics) options+=" --no-pager --openmetrics" ;;
+        list) options+=" --no-pager --spark --model --ids" ;;
+        profile) options+=" --no-pager --file --sums --config -o" ;;
         top) options+=" --interval -n --once" ;;
-        topology) options+=" --xml --synthetic" ;;
-        plan) options+=" --snapshot --config --policy -o" ;;
-        explain)
-            options+=" --snapshot --config"
-            ((position == 0)) && values=$(_berthctl_workloads)
-            ;;
-        rank)
-            options+=" --request --snapshot --config -o"
-            compopt -o filenames 2>/dev/null
-            [[ $word == -* ]] || COMPREPLY=($(compgen -f -- "$word"))
-            [[ $word == -* ]] || return
-            ;;
-        evict)
-            options+=" --yes"
-            ((position == 0)) && values=$(_berthctl_workloads)
-            ;;
-        admit)
-            options+=" --request --hold --list --cancel"
-            compopt -o filenames 2>/dev/null
-            [[ $word == -* ]] || COMPREPLY=($(compgen -f -- "$word"))
-            [[ $word == -* ]] || return
-            ;;
-        progress) ((position == 0)) && values="self $(_berthctl_workloads)" ;;
-        log) options+=" -n" ;;
-        mode) ((position == 0)) && values="observe enforce" ;;
-        set)
-            options+=" --reset"
-            if ((position == 0)); then
-                values=$(_berthctl_workloads)
-            else
-                compopt -o nospace 2>/dev/null
-                values="class= service= vcpus= deadline= priority= evictable="
-            fi
-            ;;
-        check-config)
-            compopt -o filenames 2>/dev/null
-            COMPREPLY=($(compgen -f -- "$word"))
-            return
-            ;;
+        topology) options+=" --no-pager --xml --synthetic" ;;
+        plan) options+=" --no-pager --snapshot --config --policy -o" ;;
+        explain) options+=" --no-pager --snapshot --config --since --policy --kind" ;;
+        rank) options+=" --no-pager --request --snapshot --config -o" ;;
+        serve) options+=" --listen --snapshots --domain --max-age --hold --config -o" ;;
+        evict) options+=" --yes" ;;
+        admit) options+=" --request --hold --list --cancel" ;;
+        log) options+=" --no-pager -n --since --workload --policy --kind" ;;
+        watch) options+=" -n --workload --policy --kind" ;;
+        record) options+=" -o --for" ;;
+        replay) options+=" --no-pager --config --compare --report -o -n" ;;
+        set) options+=" --reset" ;;
+        suggest) options+=" --no-pager --for" ;;
+        check-config) options+=" --no-unit" ;;
     esac
     if [[ $word == -* ]]; then
-        COMPREPLY=($(compgen -W "$options" -- "$word"))
-    else
-        COMPREPLY=($(compgen -W "$values" -- "$word"))
+        # shellcheck disable=SC2086
+        _berthctl_offer $options
+        return
     fi
+    case $command in
+        "")
+            # shellcheck disable=SC2086
+            _berthctl_offer $commands
+            ;;
+        explain | evict) ((position == 0)) && _berthctl_workloads ;;
+        progress) ((position == 0)) && _berthctl_workloads self ;;
+        replay) ((position == 0)) && _berthctl_files ;;
+        rank | admit | check-config) _berthctl_files ;;
+        mode) ((position == 0)) && _berthctl_offer observe enforce ;;
+        set)
+            if ((position == 0)); then
+                _berthctl_workloads
+            elif [[ $word == class=* ]]; then
+                _berthctl_offer class=latency-sensitive class=best-effort
+            elif [[ $word == evictable=* ]]; then
+                _berthctl_offer evictable=true evictable=false
+            else
+                compopt -o nospace 2>/dev/null
+                _berthctl_offer class= service= vcpus= deadline= priority= evictable=
+            fi
+            ;;
+    esac
+    return 0
 }
 
 complete -F _berthctl berthctl

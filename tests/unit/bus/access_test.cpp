@@ -2,6 +2,7 @@
 // The rights of users to change things, and the answers to users without them.
 #include "daemon/serve/polkit.h"
 #include "fixture.h"
+#include "tests/paths.h"
 
 #include <atomic>
 #include <limits>
@@ -55,12 +56,16 @@ TEST_F(Access, EveryChangeIsRefusedToOthers) {
     return std::vector<Outcome>{client.change("SetMode", std::string("enforce")),
                                 client.change("SetWorkload", std::string(kWeb), Settings{{"vcpus", "2"}}),
                                 client.change("Restore"),
+                                client.change("ImportProfiles", std::string("{}")),
+                                client.change("ForgetProfile", std::string("web")),
                                 client.change("Reload"),
                                 client.change("Admit", std::string("{}"), 0.0),
                                 client.change("CancelReservation", std::string("job"))};
   });
   EXPECT_TRUE(control_.cancelled.empty());
   EXPECT_TRUE(control_.asked.empty());
+  EXPECT_TRUE(control_.imported.empty());
+  EXPECT_TRUE(control_.forgotten.empty());
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.error_name, bus::kAccessDenied) << outcome.text;
   EXPECT_EQ(control_.mode_now, "observe");
   EXPECT_TRUE(control_.settings.empty());
@@ -109,6 +114,29 @@ TEST_F(Access, WhoMayAskForAPlaceMayGiveItUp) {
   EXPECT_EQ(control_.cancelled, std::vector<std::string>{"job"});
   ASSERT_EQ(polkit->questions().size(), 2U);
   EXPECT_EQ(polkit->questions().front().action, "org.berth.node1.admit");
+}
+
+TEST_F(Access, ProfilesAreReadByEverybodyAndChangedByManagers) {
+  const auto polkit = FakePolkit::start(FakePolkit::Answer::yes);
+  const auto [read, outcomes] = with_client_as(kNobody, [] {
+    Client client;
+    const std::string both = client.get("GetProfiles") + client.get("GetModels");
+    return std::pair(both, std::vector<Outcome>{client.change("ImportProfiles", std::string("{}")),
+                                                client.change("ForgetProfile", std::string("web")),
+                                                client.change("ForgetProfile", std::string("other")),
+                                                client.change("ImportProfiles", std::string(524289, 'x')),
+                                                client.change("ForgetProfile", std::string(4097, 'x'))});
+  });
+  EXPECT_EQ(read, control_.profiles_json() + control_.models_json());
+  EXPECT_EQ(outcomes[0].error_name, "") << outcomes[0].text;
+  EXPECT_EQ(outcomes[1].error_name, "") << outcomes[1].text;
+  EXPECT_EQ(outcomes[2].error_name, bus::kNotFound);
+  EXPECT_EQ(outcomes[3].error_name, bus::kInvalidInput);
+  EXPECT_EQ(outcomes[4].error_name, bus::kInvalidInput);
+  EXPECT_EQ(control_.imported, std::vector<std::string>{"{}"});
+  EXPECT_EQ(control_.forgotten, std::vector<std::string>{"web"});
+  ASSERT_EQ(polkit->questions().size(), 3U);
+  EXPECT_EQ(polkit->questions().front().action, "org.berth.node1.manage");
 }
 
 TEST_F(Access, EverybodyMaySeeForWhomAPlaceIsKept) {
@@ -378,6 +406,27 @@ TEST_F(Access, LogLevelsGoByTheirSyslogNames) {
   EXPECT_EQ(with_client(set("emerg")), "crit");
   EXPECT_EQ(with_client(set("loud")), bus::kInvalidInput);
   EXPECT_EQ(control_.level, "critical");
+}
+
+TEST_F(Access, PolkitIsSeenComingAndGoing) {
+  EXPECT_TRUE(service_->polkit_problem()) << "this bus has none";
+  {
+    auto polkit = FakePolkit::start(FakePolkit::Answer::yes);
+    serve_until([&] { return !service_->polkit_problem(); });
+    service_.reset();
+    start_service();
+    EXPECT_FALSE(service_->polkit_problem()) << "it was there before";
+  }
+  serve_until([&] { return service_->polkit_problem().has_value(); });
+  EXPECT_NE(service_->polkit_problem()->find("org.freedesktop.PolicyKit1"), std::string::npos);
+}
+
+TEST_F(Access, PolkitThatTheBusCanStartIsThere) {
+  service_.reset();
+  bus_.reset();
+  bus_ = std::make_unique<PrivateBus>(BERTH_BUS_DIR "/org.berth.Node1.conf", "org.freedesktop.PolicyKit1");
+  start_service();
+  EXPECT_FALSE(service_->polkit_problem());
 }
 
 }  // namespace berth::test

@@ -3,13 +3,19 @@
 #include "../cli/program.h"
 #include "fixture.h"
 #include "tests/paths.h"
+#include "trace/reader.h"
 
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <memory>
+#include <stdexcept>
 #include <string>
+#include <utility>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -47,6 +53,125 @@ class BerthctlOnTheBus : public BusServiceTest {
   }
 };
 
+TEST_F(BerthctlOnTheBus, ProfilesGoBothWays) {
+  EXPECT_EQ(berthctl("profile export").out, control_.profiles_json() + "\n");
+  EXPECT_EQ(berthctl("profile list --json").out, control_.models_json() + "\n");
+  EXPECT_THAT(berthctl("profile list").out, HasSubstr("no service has been observed"));
+  EXPECT_THAT(berthctl("list --model").out, HasSubstr("no latency-sensitive workload"));
+  control_.listed = R"({"workloads":[{"id":"a","service":"web","class":"latency-sensitive"}]})";
+  EXPECT_THAT(berthctl("list --model").out, HasSubstr("web: nothing is learned of it yet"));
+  EXPECT_EQ(json::parse(berthctl("list --model --json").out)["services"][0]["origin"], "default");
+  EXPECT_EQ(berthctl("profile forget web").exit, 0);
+  EXPECT_EQ(control_.forgotten, std::vector<std::string>{"web"});
+  expect_complaint(berthctl("profile forget other"), 1, "nothing is learned");
+  const auto file = std::filesystem::temp_directory_path() / "berthctl-profiles.json";
+  std::ofstream(file)
+      << R"({"schema":"berth.profiles/1","profiles":[{"service":"s","response":"cpi","time":1,)"
+      << R"("rows":{"n":0,"x":[0,0,0],"xx":[0,0,0,0,0,0],"xy":[0,0,0],"y":0,"yy":0},)"
+      << R"("level":[0,0,0],"spent":0,"errors":{"n":0,"model":0,"default":0,"constant":0,)"
+      << R"("llc_n":0,"llc_without":0,"llc_with":0}}]})";
+  EXPECT_EQ(berthctl("profile import " + file.string()).out, "added 1 profile\n");
+  std::filesystem::remove(file);
+  ASSERT_EQ(control_.imported.size(), 1U);
+  EXPECT_EQ(json::parse(control_.imported[0])["profiles"][0]["service"], "s");
+}
+
+// A snapshot of now and so many seconds later, with one workload and one sample.
+std::string snapshot_at(double time) {
+  return fmt::format(
+      R"({{"schema":"berth.snapshot/1","host":"node-a","time":{0},"topology":{{"cpus":[{{"cpu":0,"core":0}}]}},)"
+      R"("workloads":[{{"id":"w","class":"best-effort","usage":[{{"time":{0},"cpu":0.5}}]}}]}})",
+      time);
+}
+
+trace::Reader read_trace(const std::filesystem::path& file) {
+  auto in = std::make_shared<std::ifstream>(file, std::ios::binary);
+  auto reader = trace::Reader::open([in](char* buffer, std::size_t size) {
+    in->read(buffer, static_cast<std::streamsize>(size));
+    return model::Result<std::size_t>(static_cast<std::size_t>(in->gcount()));
+  });
+  if (!reader) throw std::runtime_error(reader.error().message());
+  return std::move(*reader);
+}
+
+class Recording : public BerthctlOnTheBus {
+ protected:
+  void SetUp() override {
+    BerthctlOnTheBus::SetUp();
+    std::string pattern = (std::filesystem::temp_directory_path() / "record-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+    // Not later than the clock, as a daemon's ticks are.
+    now_ = std::floor(
+        std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count() - 10);
+    control_.snapshot = snapshot_at(now_);
+    control_.ticks = {snapshot_at(now_ + 1), snapshot_at(now_ + 1), snapshot_at(now_ + 2)};
+  }
+  void TearDown() override {
+    std::filesystem::remove_all(directory_);
+    BerthctlOnTheBus::TearDown();
+  }
+
+  // The trace is complete, and has those of the three ticks for which there was time.
+  void expect_trace(const std::filesystem::path& file) {
+    auto reader = read_trace(file);
+    EXPECT_EQ(reader.header().host, "node-a");
+    EXPECT_EQ(reader.header().history, 7);
+    while (reader.next()) {
+      const auto& snapshot = reader.snapshot();
+      EXPECT_EQ(snapshot.time, now_ + static_cast<double>(reader.ticks()) - 1);
+      EXPECT_EQ(snapshot.workloads.at(0).usage.size(), reader.ticks());
+    }
+    EXPECT_EQ(reader.cut(), std::nullopt);
+    EXPECT_GE(reader.ticks(), 1U);
+    EXPECT_LE(reader.ticks(), 3U);
+    if (!control_.asked_since.empty()) {
+      EXPECT_EQ(control_.asked_since.front(), now_);
+    }
+  }
+
+  std::filesystem::path directory_;
+  double now_ = 0;
+};
+
+TEST_F(Recording, WritesEachTickOnce) {
+  const auto file = directory_ / "a.zst";
+  const Ran ran = berthctl("record --for 1s -o " + file.string());
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr(file.string()));
+  expect_trace(file);
+}
+
+TEST_F(Recording, EndsProperlyAtASignal) {
+  const auto file = directory_ / "a.zst";
+  const Ran ran = with_client([&] {
+    return run_shell(std::string("timeout --preserve-status -s INT 1 ") + BERTHCTL + " record --json -o " +
+                     file.string());
+  });
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_EQ(json::parse(ran.out)["schema"], "berth.record/1");
+  expect_trace(file);
+}
+
+TEST_F(Recording, HasANameOfItsOwnAndGoesToStandardOutput) {
+  const Ran ran = with_client([&] {
+    return run_shell("cd " + directory_.string() +
+                     " && berthctl record --for 10ms && berthctl record --for 10ms -o - >b.zst");
+  });
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("berth-node-a-"));
+  EXPECT_THAT(ran.err, HasSubstr("1 tick in standard output"));
+  expect_trace(directory_ / "b.zst");
+}
+
+TEST_F(Recording, OverwritesNothing) {
+  const auto file = directory_ / "a.zst";
+  std::ofstream(file) << "mine";
+  expect_complaint(berthctl("record --for 10ms -o " + file.string()), 2, "writes no file anew");
+  EXPECT_EQ(std::filesystem::file_size(file), 4U);
+  expect_complaint(berthctl("record --for never"), 2, "--for");
+}
+
 TEST_F(BerthctlOnTheBus, PrintsTheDaemonsDocuments) {
   EXPECT_EQ(berthctl("status --json").out, control_.status_json() + "\n");
   EXPECT_EQ(berthctl("list --json").out, control_.workloads_json() + "\n");
@@ -55,6 +180,9 @@ TEST_F(BerthctlOnTheBus, PrintsTheDaemonsDocuments) {
   EXPECT_EQ(berthctl("log --json -n 7").out, control_.log_json(7) + "\n");
   EXPECT_EQ(berthctl("log --json").out, control_.log_json(20) + "\n");
   EXPECT_EQ(berthctl("metrics").out, control_.metrics_text());
+  EXPECT_EQ(
+      berthctl("metrics --openmetrics").out,
+      "# TYPE berth_build_info gauge\n# HELP berth_build_info \\\"quoted\\\"\nberth_build_info 1\n# EOF\n");
   EXPECT_EQ(json::parse(berthctl("metrics --json").out),
             (json{{"schema", "berth.metrics/1"}, {"text", control_.metrics_text()}}));
 }
@@ -124,6 +252,101 @@ TEST_F(BerthctlOnTheBus, EvictsNobodyWithoutConsent) {
 TEST_F(BerthctlOnTheBus, PrintsTheDaemonsExplanation) {
   EXPECT_EQ(berthctl(std::string("explain --json ") + kWeb).out, control_.explain_json(kWeb).value() + "\n");
   expect_complaint(berthctl("explain no/such"), 1, "no such thing");
+}
+
+// Two entries of the log, one decision each.
+constexpr const char* kFound = R"({"schema":"berth.log/1","entries":[{"time":1,"decision":"d-2","kind":"pin",
+  "workload":"job.service","attribute":"cpuset.cpus","old":"","new":"4-7","policy":"interference","reason":"quiet",
+  "result":"applied","error":null},{"time":0,"decision":"d-1","kind":"evict","workload":"job.service",
+  "attribute":"end","old":"4096","new":"","policy":"spark","reason":"memory","result":"applied","error":null}]})";
+
+TEST_F(BerthctlOnTheBus, SearchesTheLog) {
+  control_.log_found = kFound;
+  const Ran ran = berthctl("log --since @100 --workload job --policy interference --kind pin");
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_THAT(
+      ran.out,
+      HasSubstr("job.service now runs on vCPUs 4-7 (before: all vCPUs)\n    interference d-2: quiet"));
+  using Filter = std::map<std::string, std::string>;
+  ASSERT_EQ(control_.searches.size(), 1U);
+  EXPECT_EQ(control_.searches[0].first,
+            (Filter{{"since", "100.000"}, {"workload", "job"}, {"policy", "interference"}, {"kind", "pin"}}));
+  EXPECT_EQ(control_.searches[0].second, 10'000U) << "all since then";
+  EXPECT_EQ(berthctl("log --json --kind pin -n 3").out, control_.log_found + "\n");
+  EXPECT_EQ(control_.searches.back().second, 3U);
+  control_.log_found = R"({"schema":"berth.log/1","entries":[]})";
+  EXPECT_THAT(berthctl("log --kind leaf").out, HasSubstr("No entry of the log matches."));
+}
+
+TEST_F(BerthctlOnTheBus, ExplainsByTheLogToo) {
+  control_.log_found = kFound;
+  const Ran ran = berthctl(std::string("explain --json --since @0 --kind pin ") + kWeb);
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  const json document = json::parse(ran.out);
+  EXPECT_EQ(document.at("subject"), kWeb);
+  EXPECT_EQ(document.at("entries"), json::parse(kFound).at("entries"));
+  EXPECT_EQ(control_.searches.back().first.at("workload"), kWeb);
+  // It ended; the log knows it.
+  const Ran ended = berthctl("explain job");
+  EXPECT_EQ(ended.exit, 0) << ended.err;
+  EXPECT_THAT(ended.out, StartsWith("job: no workload of this name runs now\n"));
+  EXPECT_THAT(ended.out, HasSubstr("job.service has ended (4.0 KiB in use)\n      spark d-1: memory"));
+  control_.log_found = R"({"schema":"berth.log/1","entries":[]})";
+  expect_complaint(berthctl("explain job"), 1, "no such thing");
+}
+
+TEST_F(BerthctlOnTheBus, WatchesDecisions) {
+  daemon::LogEntry entry;
+  entry.time = 1;
+  entry.decision = "d-7";
+  entry.kind = "pin";
+  entry.workload = kWeb;
+  entry.attribute = "cpuset.cpus";
+  entry.new_value = "0-3";
+  entry.policy = "interference";
+  entry.reason = "quiet there";
+  entry.result = "observed";
+  const auto watch = [&](const std::string& arguments) {
+    auto ran =
+        std::async(std::launch::async, [arguments] { return run_shell("berthctl watch " + arguments); });
+    serve_until([&] {
+      service_->decided(entry);
+      service_->straggler_found({"job", "too slow", {}, "d-8"});
+      return ran.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    });
+    return ran.get();
+  };
+  const Ran sentences = watch("-n 2");
+  EXPECT_EQ(sentences.exit, 0) << sentences.err;
+  EXPECT_THAT(sentences.out,
+              HasSubstr("berth would pin system.slice/web@1.service to vCPUs 0-3 (now all vCPUs)\n"
+                        "    interference d-7: quiet there\n"));
+  EXPECT_THAT(sentences.out, HasSubstr("job will miss its deadline\n    straggler d-8: too slow\n"));
+  const Ran one = watch("-n 1 --workload web@1 --json");
+  EXPECT_EQ(lines_of(one.out), 1);
+  const json news = json::parse(one.out);
+  EXPECT_EQ(news.at("schema"), "berth.watch/1");
+  EXPECT_EQ(news.at("decision"), "d-7");
+  EXPECT_EQ(news.at("error"), nullptr);
+  EXPECT_EQ(json::parse(watch("-n 1 --policy straggler --json").out).at("workload"), "job");
+  // Its reader ends.
+  EXPECT_EQ(lines_of(watch("| head -n 1").out), 1);
+}
+
+TEST_F(BerthctlOnTheBus, WatchingEndsWithTheDaemon) {
+  const std::string file = ::testing::TempDir() + "berth-watched";
+  std::filesystem::remove(file);
+  auto ran = std::async(std::launch::async, [file] { return run_shell("berthctl watch > " + file); });
+  daemon::LogEntry entry;
+  entry.kind = "pin";
+  serve_until([&] {
+    service_->decided(entry);
+    std::error_code none_yet;
+    return std::filesystem::file_size(file, none_yet) > 0 && !none_yet;
+  });
+  service_.reset();
+  expect_complaint(ran.get(), 4, "berthd has left the bus");
+  std::filesystem::remove(file);
 }
 
 TEST_F(BerthctlOnTheBus, SetsAWorkload) {

@@ -2,8 +2,10 @@
 // A daemon that records the requests it gets.
 #pragma once
 
+#include "daemon/ledger/log_filter.h"
 #include "daemon/serve/control.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -15,11 +17,18 @@ namespace berth::test {
 
 class FakeControl final : public daemon::Control {
  public:
-  std::string status_json() override { return R"({"schema":"berth.status/1","mode":"observe"})"; }
-  std::string workloads_json() override { return listed; }
+  std::string status_json() override {
+    return R"({"schema":"berth.status/1","mode":"observe","tick":{"interval_s":0.05},"sampling":{"history":7}})";
+  }
+  std::string workloads_json() override {
+    ++lists;
+    return listed;
+  }
   std::string topology_json() override { return topology; }
-  std::string snapshot_json() override {
-    return R"({"schema":"berth.snapshot/1","host":"node-a","topology":{"cpus":[{"cpu":0,"core":0,"numa":0,"socket":0}]},"workloads":[]})";
+  std::string snapshot_json() override { return snapshot; }
+  std::string snapshot_since_json(double since) override {
+    asked_since.push_back(since);
+    return ticks.empty() ? snapshot_json() : ticks[std::min(asked_since.size(), ticks.size()) - 1];
   }
   std::string plan_json() override {
     if (plan_throws) throw std::runtime_error("no plan today");
@@ -27,6 +36,12 @@ class FakeControl final : public daemon::Control {
   }
   std::string log_json(std::size_t limit) override {
     return R"({"schema":"berth.log/1","entries":[],"limit":)" + std::to_string(limit) + "}";
+  }
+  model::Result<std::string> find_log_json(const std::map<std::string, std::string>& filter,
+                                           std::size_t limit) override {
+    if (const auto parsed = daemon::parse_filter(filter); !parsed) return model::fail(parsed.error());
+    searches.emplace_back(filter, limit);
+    return log_found;
   }
 
   model::Result<std::string> explain_json(const std::string& subject) override {
@@ -88,6 +103,17 @@ class FakeControl final : public daemon::Control {
     cancelled.push_back(id);
     return std::string("d-0123456789ab");
   }
+  std::string profiles_json() override { return R"({"schema":"berth.profiles/1","profiles":[]})"; }
+  std::string models_json() override { return R"({"schema":"berth.models/1","models":[]})"; }
+  model::Result<void> import_profiles(const std::string& profiles) override {
+    imported.push_back(profiles);
+    return {};
+  }
+  model::Result<void> forget_profile(const std::string& service) override {
+    if (service != "web") return model::fail(model::ErrorKind::gone, service + ": nothing is learned");
+    forgotten.push_back(service);
+    return {};
+  }
   model::Result<std::string> restore() override {
     ++restores;
     return std::string(R"({"schema":"berth.restore/1"})");
@@ -129,9 +155,14 @@ class FakeControl final : public daemon::Control {
 
   std::string topology =
       R"({"schema":"berth.topology/1","cpus":[{"cpu":0,"core":0,"llc":0,"numa":0,"socket":0}]})";
+  std::string snapshot =
+      R"({"schema":"berth.snapshot/1","host":"node-a","topology":{"cpus":[{"cpu":0,"core":0,"numa":0,"socket":0}]},"workloads":[]})";
   std::string metrics =
       "# HELP berth_build_info \"quoted\"\n# TYPE berth_build_info gauge\nberth_build_info 1\n";
   std::string listed = R"({"schema":"berth.workloads/1"})";
+  std::string log_found = R"({"schema":"berth.log/1","entries":[]})";  // in the log
+  std::vector<std::pair<std::map<std::string, std::string>, std::size_t>> searches;
+  std::size_t lists = 0;  // calls of workloads_json()
   std::string mode_now = "observe";
   std::optional<double> score;
   daemon::WorkloadCounts counts_now;
@@ -141,12 +172,16 @@ class FakeControl final : public daemon::Control {
   std::string level = "info";
   std::string refusal = "the disk is on fire";  // of a reload
   bool plan_throws = false;
+  std::vector<std::string> ticks;   // answers to questions for a snapshot since a time; the last one stays
+  std::vector<double> asked_since;  // these questions
   int restores = 0;
   std::string admission = R"({"schema":"berth.admission/1"})";
   std::vector<std::pair<std::string, double>> asked;  // requests for admission
   std::string reservations =
       R"({"schema":"berth.reservations/1","host":"node-a","time":1,"reservations":[]})";
   std::vector<std::string> cancelled;
+  std::vector<std::string> imported;
+  std::vector<std::string> forgotten;
   std::map<std::string, std::map<std::string, std::string>> settings;
   std::map<std::string, double> progress;
   int reports = 0;  // of progress

@@ -67,6 +67,11 @@ class Ear final : public sdbus::ProxyInterfaces<org::berth::Node1::Manager_proxy
                                 const std::string& decision) override {
     heard.push_back(resource + " " + before + " -> " + after + " " + reason + " " + decision);
   }
+  void onDecided(const double& time, const std::map<std::string, std::string>& entry) override {
+    std::string line = "decided " + std::to_string(time);
+    for (const auto& [name, value] : entry) line += " " + name + "=" + value;
+    heard.push_back(line);
+  }
   void onPropertiesChanged(const bus::InterfaceName&, const Changes& changed,
                            const std::vector<bus::PropertyName>&) override {
     std::string line = "changed";
@@ -140,6 +145,67 @@ TEST_F(Service, ReadsAnswerWhatTheDaemonSays) {
   EXPECT_EQ(replies, (std::vector<std::string>{control_.workloads_json(), control_.topology_json(),
                                                control_.snapshot_json(), control_.plan_json(),
                                                control_.log_json(7), control_.metrics_text()}));
+}
+
+TEST_F(Service, TellsASnapshotSinceATime) {
+  const auto ask = [this](double since) {
+    return with_client([&] { return Client().change("GetSnapshotSince", since); });
+  };
+  control_.ticks = {"one", "two"};
+  EXPECT_EQ(ask(1.5).text, "one");
+  EXPECT_EQ(ask(0).text, "two");
+  EXPECT_EQ(control_.asked_since, (std::vector<double>{1.5, 0}));
+  for (const double wrong :
+       {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()})
+    EXPECT_EQ(ask(wrong).error_name, bus::kInvalidInput) << wrong;
+  EXPECT_EQ(control_.asked_since.size(), 2U);
+}
+
+TEST_F(Service, FindsInTheLog) {
+  using Filter = std::map<std::string, std::string>;
+  const auto find = [this](const Filter& filter) {
+    return with_client([&] { return Client().change("FindLog", filter, std::uint32_t{7}); });
+  };
+  control_.log_found = R"({"entries":["one"]})";
+  const Filter all{{"since", "1.5"}, {"workload", "web"}, {"policy", "spark"}, {"kind", "evict"}};
+  EXPECT_EQ(find(all).text, control_.log_found);
+  ASSERT_EQ(control_.searches.size(), 1U);
+  EXPECT_EQ(control_.searches[0], std::pair(all, std::size_t{7}));
+  for (const Filter& wrong : {Filter{{"colour", "red"}}, Filter{{"since", "noon"}}, Filter{{"since", "nan"}},
+                              Filter{{"kind", ""}}, Filter{{"workload", std::string(100'000, 'x')}}}) {
+    EXPECT_EQ(find(wrong).error_name, bus::kInvalidInput) << wrong.begin()->first;
+  }
+  Filter many;
+  for (int i = 0; i < 100; ++i) many[std::to_string(i)] = "x";
+  EXPECT_EQ(find(many).error_name, bus::kInvalidInput);
+  EXPECT_EQ(control_.searches.size(), 1U);
+}
+
+TEST_F(Service, TellsEveryEntryOfTheLog) {
+  std::atomic<bool> listening = false;
+  auto ear = std::async(std::launch::async, [&listening] {
+    Client client;
+    Ear listener(client);
+    listening = true;
+    client.pump([&] { return listener.heard.size() >= 2; });
+    return listener.heard;
+  });
+  serve_until([&] { return listening.load(); });
+  daemon::LogEntry entry;
+  entry.time = 1.5;
+  entry.kind = "pin";
+  entry.workload = kWeb;
+  entry.result = "observed";
+  service_->decided(entry);
+  entry.reason = "\xff\n";
+  entry.error = "broken";
+  service_->decided(entry);
+  serve_until([&] { return ear.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
+  const std::string web = kWeb;
+  EXPECT_EQ(ear.get(),
+            (std::vector<std::string>{
+                "decided 1.500000 kind=pin result=observed workload=" + web,
+                "decided 1.500000 error=broken kind=pin reason=\\xff\\n result=observed workload=" + web}));
 }
 
 TEST_F(Service, AnExceptionInTheDaemonIsAnErrorReply) {
@@ -514,27 +580,6 @@ TEST_F(Service, OnlyTheEscapedPathOfALivingWorkloadIsAnObject) {
   control_.views.erase("web/a");
   service_->workload_vanished("web/a");
   EXPECT_EQ(id_at(prefix + "/web_2fa"), none);
-}
-
-TEST_F(Service, PolkitIsSeenComingAndGoing) {
-  EXPECT_TRUE(service_->polkit_problem()) << "this bus has none";
-  {
-    auto polkit = FakePolkit::start(FakePolkit::Answer::yes);
-    serve_until([&] { return !service_->polkit_problem(); });
-    service_.reset();
-    start_service();
-    EXPECT_FALSE(service_->polkit_problem()) << "it was there before";
-  }
-  serve_until([&] { return service_->polkit_problem().has_value(); });
-  EXPECT_NE(service_->polkit_problem()->find("org.freedesktop.PolicyKit1"), std::string::npos);
-}
-
-TEST_F(Service, PolkitThatTheBusCanStartIsThere) {
-  service_.reset();
-  bus_.reset();
-  bus_ = std::make_unique<PrivateBus>(BERTH_BUS_DIR "/org.berth.Node1.conf", "org.freedesktop.PolicyKit1");
-  start_service();
-  EXPECT_FALSE(service_->polkit_problem());
 }
 
 }  // namespace berth::test

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -58,8 +59,85 @@ TEST_F(Berthctl, SaysItsVersion) {
 TEST_F(Berthctl, HelpIsForPeopleWhoAsk) {
   const Ran ran = run_shell("berthctl --help");
   EXPECT_EQ(ran.exit, 0);
-  EXPECT_THAT(ran.out, HasSubstr("Subcommands:"));
+  EXPECT_THAT(ran.out, StartsWith("Usage: berthctl COMMAND"));
   EXPECT_EQ(run_shell("berthctl plan --help").exit, 0);
+}
+
+TEST_F(Berthctl, HelpFitsATerminalOf24RowsAnd80Columns) {
+  std::string commands = run_shell("berthctl --help | grep -oP '(?<=  )[a-z][a-z-]*(?= +[A-Z])'").out;
+  EXPECT_GT(lines_of(commands), 15);
+  std::istringstream names("--help\n" + commands);
+  for (std::string name; std::getline(names, name);) {
+    const std::string help = run_shell("berthctl " + (name == "--help" ? name : name + " --help")).out;
+    EXPECT_LT(lines_of(help), 24) << "and the prompt has no row: " << name;
+    std::istringstream lines(help);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << name << ": " << line;
+  }
+}
+
+TEST_F(Berthctl, AMistypedWordIsUnderstood) {
+  expect_complaint(run_shell("berthctl stauts"), 2, "no command \"stauts\"; did you mean status? (");
+  expect_complaint(run_shell("berthctl tpo"), 2, "did you mean top?");
+  expect_complaint(run_shell("berthctl check"), 2, "did you mean check-config?");
+  expect_complaint(run_shell("berthctl plan --snapshto x"), 2, "did you mean --snapshot?");
+  expect_complaint(run_shell("berthctl --jsn list"), 2, "did you mean --json?");
+  EXPECT_EQ(run_shell("berthctl frobnicate").err.find("did you mean"), std::string::npos);
+}
+
+// On a terminal of 24 rows, whose line ends are "\r\n".
+class BerthctlOnATerminal : public Berthctl {
+ protected:
+  static std::string shown(const std::string& command, const std::string& settings) {
+    const Ran ran =
+        run_shell("unset NO_COLOR SUDO_UID PKEXEC_UID LESS PAGER; export TERM=xterm; " + settings +
+                  "script -qec \"stty rows 24 cols 80; " BERTHCTL " " + command + "\" /dev/null < /dev/null");
+    EXPECT_EQ(ran.exit, 0) << ran.out;
+    return ran.out;
+  }
+};
+
+TEST_F(BerthctlOnATerminal, LongOutputGoesToThePager) {
+  const std::string plan = "plan --snapshot " + snapshot("worked_example.json");
+  EXPECT_GT(lines_of(run_shell("berthctl " + plan).out), 24);
+  EXPECT_THAT(shown(plan, "PAGER='sed s/^/paged:/' "), StartsWith("paged:"));
+  EXPECT_THAT(shown(plan, "PAGER='echo $LESS; cat' "), StartsWith("FRX\r\n"));
+  EXPECT_THAT(shown(plan, "LESS=R PAGER='echo $LESS; cat' "), StartsWith("R\r\n"));
+  for (const char* none :
+       {"PAGER= ", "PAGER=cat ", "TERM=dumb PAGER='sed s/^/paged:/' ", "PAGER=/no/such/pager "}) {
+    const std::string text = shown(plan, none);
+    EXPECT_THAT(text, HasSubstr("Score of the node")) << none;
+    EXPECT_EQ(text.find("paged:"), std::string::npos) << none;
+  }
+  EXPECT_EQ(shown(plan + " --no-pager", "PAGER='sed s/^/paged:/' ").find("paged:"), std::string::npos);
+  EXPECT_EQ(shown("--no-pager " + plan, "PAGER='sed s/^/paged:/' ").find("paged:"), std::string::npos);
+}
+
+TEST_F(BerthctlOnATerminal, APagerThatEndsEarlyIsNoFailure) {
+  EXPECT_EQ(shown("topology --json --synthetic 'package:4 l3:1 core:512 pu:2'", "PAGER=true "), "");
+}
+
+TEST_F(BerthctlOnATerminal, ShortOutputAndHelpNeedNoPager) {
+  const std::string pager = "PAGER='sed s/^/paged:/' ";
+  EXPECT_EQ(shown("topology --synthetic pu:2", pager).find("paged:"), std::string::npos);
+  EXPECT_THAT(shown("--help", pager), StartsWith("Usage:"));
+}
+
+TEST_F(BerthctlOnATerminal, WithBorrowedRightsThePagerRunsNoPrograms) {
+  const std::string plan = "plan --snapshot " + snapshot("worked_example.json");
+  const auto bin = directory_ / "bin";
+  std::filesystem::create_directories(bin);
+  std::ofstream(bin / "less") << "#!/bin/sh\necho secure=$LESSSECURE open=$LESSOPEN\ncat\n";
+  std::filesystem::permissions(bin / "less", std::filesystem::perms(0755));
+  const std::string text = shown(
+      plan, "SUDO_UID=12345 LESSOPEN='|/tmp/x' PAGER='sed s/^/paged:/' PATH=" + bin.string() + ":$PATH ");
+  EXPECT_THAT(text, StartsWith("secure=1 open=\r\n"));
+}
+
+TEST_F(BerthctlOnATerminal, ColoursAreForThoseWhoWantThem) {
+  const std::string plan = "plan --no-pager --snapshot " + snapshot("worked_example.json");
+  EXPECT_NE(shown(plan, "").find("\x1b[1m"), std::string::npos);
+  EXPECT_NE(shown(plan, "NO_COLOR= ").find("\x1b[1m"), std::string::npos) << "an empty one says nothing";
+  EXPECT_EQ(shown(plan, "NO_COLOR=1 ").find('\x1b'), std::string::npos);
 }
 
 TEST_F(Berthctl, WrongUseIsOneLine) {
@@ -85,12 +163,20 @@ TEST_F(Berthctl, WrongUseIsOneLine) {
   expect_complaint(run_shell("berthctl progress web 3/2"), 2, "neither a fraction");
   expect_complaint(run_shell("berthctl explain"), 2, "subject");
   expect_complaint(run_shell("berthctl explain web --config x"), 2, "--config needs --snapshot");
+  expect_complaint(run_shell("berthctl explain web --snapshot x --since 1h"), 2, "a file has no log");
+  expect_complaint(run_shell("berthctl log --since soon"), 2, "\"soon\" is no time");
+  expect_complaint(run_shell("berthctl log --kind pni"), 2, "did you mean pin?; there are pin, unpin");
+  expect_complaint(run_shell("berthctl watch --policy sprak"), 2, "did you mean spark?");
+  expect_complaint(run_shell("berthctl serve --listen 0.0.0.0:8472"), 2,
+                   "put a web server with TLS before it");
+  expect_complaint(run_shell("berthctl serve --snapshots 10.0.0.1:8473"), 2, "is not a loopback address");
+  expect_complaint(run_shell("berthctl log --workload $'\\xff'"), 2, "is not a workload's id");
 }
 
 TEST_F(Berthctl, WithoutADaemonSaysWhatToDo) {
   for (const char* command :
        {"status", "list", "top", "top --json", "snapshot", "plan", "mode enforce", "set web vcpus=2",
-        "reload", "log", "metrics", "progress self 0.5", "explain web"}) {
+        "reload", "log", "log --since 1h", "watch", "metrics", "progress self 0.5", "explain web"}) {
     expect_complaint(run_shell(std::string("berthctl ") + command), 4, "systemctl start berthd");
   }
 }
@@ -366,6 +452,29 @@ TEST_F(Berthctl, ChecksConfigurations) {
                    2, "bad.toml:2:");
   expect_complaint(run_shell("berthctl check-config /no/such.toml"), 2, "/no/such.toml");
   expect_complaint(run_shell("berthctl check-config -", "mode = [\n"), 2, "standard input:");
+}
+
+TEST_F(Berthctl, ChecksAlsoWhatTheUnitForbids) {
+  const std::string path = file("unit.toml",
+                                "[[workload]]\nmatch = \"a\"\nprogress = {file = \"/home/a/p\"}\n"
+                                "[metrics]\nlisten = \"/tmp/m.sock\"\n");
+  const Ran ran = run_shell("berthctl check-config " + path);
+  expect_complaint(ran, 2,
+                   "unit.toml: metrics.listen: \"/tmp/m.sock\": berthd.service has a /tmp of its own");
+  EXPECT_THAT(ran.err, HasSubstr("1 more of this kind"));
+  EXPECT_EQ(run_shell("berthctl check-config --no-unit " + path).exit, 0);
+}
+
+TEST_F(Berthctl, SuggestsAConfigurationThatItsCheckAccepts) {
+  const Ran made = run_shell("berthctl suggest --for 100ms");
+  if (made.exit == 1 && made.err.find("is no cgroup v2 tree") != std::string::npos) GTEST_SKIP() << made.err;
+  EXPECT_EQ(made.exit, 0) << made.err;
+  EXPECT_EQ(made.err, "");
+  EXPECT_THAT(made.out, StartsWith("# A first configuration for "));
+  EXPECT_EQ(run_shell("berthctl check-config -", made.out).exit, 0);
+  EXPECT_TRUE(json::parse(run_shell("berthctl suggest --json --for 100ms").out).contains("toml"));
+  expect_complaint(run_shell("berthctl suggest --for soon"), 2, "not a duration");
+  expect_complaint(run_shell("berthctl suggest --for 2h"), 2, "from 100ms to 1h");
 }
 
 TEST_F(Berthctl, ChecksConfigurationsInJson) {

@@ -135,13 +135,42 @@ TEST(RenderList, NoWorkloadsIsSaid) {
   EXPECT_THAT(text, HasSubstr("No workloads"));
 }
 
+TEST(RenderOutlook, SaysWhatItSeesWouldDoAndWhatIsNext) {
+  const auto outlook = [](const char* status, const char* plan, std::size_t cpus) {
+    return text_of_render([&](std::ostream& out) {
+      render_outlook(out, Document::parse(status), Document::parse(plan), cpus, {});
+    });
+  };
+  EXPECT_EQ(
+      outlook(R"({"mode":"observe","workloads":{"latency-sensitive":0,"best-effort":0}})", "null", 4),
+      "  sees          4 vCPUs, and no workload: no rule, mark or QoS class says which services matter\n"
+      "  would do      it would change nothing: there is nothing to decide\n"
+      "  next          berthctl suggest > /etc/berth/berth.toml    a first configuration from what runs "
+      "here\n\n");
+  const char* busy =
+      R"({"mode":"observe","enforce_problem":null,"workloads":{"latency-sensitive":1,"best-effort":2}})";
+  const char* plan =
+      R"({"actions":[{"kind":"pin"},{"kind":"pin"},{"kind":"set-cpu-quota"},{"kind":"advertise"}]})";
+  EXPECT_THAT(outlook(busy, plan, 1),
+              HasSubstr("1 vCPU, 1 service to keep fast, 2 batch workloads to fit in between\n"));
+  EXPECT_THAT(outlook(busy, plan, 1), HasSubstr("it would make 2 pins, 1 CPU quota\n"));
+  EXPECT_THAT(outlook(busy, plan, 1), HasSubstr("then berthctl mode enforce\n"));
+  EXPECT_THAT(outlook(busy, R"({"actions":[]})", 1), HasSubstr("everything is as it should be\n"));
+  EXPECT_THAT(
+      outlook(R"({"mode":"observe","enforce_problem":"no cpuset","workloads":{"best-effort":2}})", plan, 0),
+      HasSubstr("it cannot enforce on this host: no cpuset\n"));
+  EXPECT_THAT(outlook(R"({"mode":"enforce","undo_records":1,"workloads":{"best-effort":2}})", "null", 2),
+              HasSubstr("does          it holds 1 changed attribute, and puts it back when it stops\n"));
+  EXPECT_THAT(outlook("null", "null", 0), HasSubstr("this host, and no workload"));
+}
+
 TEST(RenderLog, AnEntryHasItsReasonAndError) {
   const auto log = Document::parse(R"({"entries":[{"time":0,"decision":"d-1","mode":"enforce","kind":"pin",
     "workload":"web","attribute":"cpuset.cpus","old":"","new":"0-3","policy":"interference","reason":"placed on 0-3",
     "result":"failed","error":"Device busy"}]})");
   const std::string text =
       text_of_render([&](std::ostream& out) { render_log(out, list_of(log, "entries"), {}); });
-  EXPECT_THAT(text, HasSubstr("failed    pin web  cpuset.cpus: (none) -> 0-3\n"));
+  EXPECT_THAT(text, HasSubstr("failed    berth could not pin web to vCPUs 0-3\n"));
   EXPECT_THAT(text, HasSubstr("interference d-1: placed on 0-3\n"));
   EXPECT_THAT(text, HasSubstr("Device busy\n"));
 }
@@ -225,6 +254,25 @@ TEST(RenderPlan, SaysWherePinningIsTheWorse) {
   const std::string text = shown_score(0.125, 0.1);
   EXPECT_THAT(text, HasSubstr("score 0.1250 pinned, 0.1000 if left unpinned (x1.25);"));
   EXPECT_THAT(text, HasSubstr("Pinned is worse here"));
+}
+
+TEST(RenderPlan, SaysHowGoodThePlacementIsAndWhichInstancesMove) {
+  model::Snapshot snapshot;
+  snapshot.topology = topology::from_synthetic("package:1 core:2 pu:1").value();
+  model::Plan plan;
+  auto& findings = plan.findings.interference.emplace();
+  findings.weighting = "overlap";
+  findings.search = "optimal";
+  findings.score_node = 0.1;
+  findings.lower_bound = 0.096;
+  findings.gap = 0.04;
+  findings.search_reason = "at most 4 % of it can be saved\x1b";
+  findings.moved = {"web-1"};
+  const std::string text = text_of_render([&](std::ostream& out) { render_plan(out, plan, snapshot, {}); });
+  EXPECT_THAT(text, HasSubstr("weighting overlap, search optimal, lower bound 0.0960, gap 4 %\n"));
+  EXPECT_THAT(text, HasSubstr("  at most 4 % of it can be saved"));
+  EXPECT_THAT(text, Not(HasSubstr("saved\x1b")));
+  EXPECT_THAT(text, HasSubstr("  web-1 moves to a better place\n"));
 }
 
 TEST(RenderPlan, GivesNoRatioToNothing) {

@@ -195,6 +195,21 @@ TEST(RenderVcpuMap, EachVcpuIsOneCharacter) {
             "  socket 1, LLC 1       3 ?x!\n");
 }
 
+TEST(RenderVcpuMap, NamesTheOwnersByLetters) {
+  const auto topology = *topology::from_synthetic("package:2 l3:1 core:4 pu:1");
+  EXPECT_EQ(render_vcpu_map(topology, {{0, 0.5}}, {}, {{0, "web"}, {1, "web"}, {5, "db"}}),
+            "vCPUs: tenths of the time that each is busy\n"
+            "  socket 0, LLC 0       0 5???\n"
+            "                          bb..\n"
+            "  socket 1, LLC 1       4 ????\n"
+            "                          .a..\n"
+            "  owners: a db, b web\n");
+  std::map<int, std::string> many;
+  for (int cpu = 0; cpu < 8; ++cpu) many[cpu] = fmt::format("a-service-{}", cpu);
+  EXPECT_THAT(render_vcpu_map(topology, {}, {false, 60}, many),
+              HasSubstr("\n  owners: a a-service-0, b a-service-1, 6 more\n"));
+}
+
 TEST(RenderVcpuMap, WrapsOnANarrowTerminal) {
   const auto topology = *topology::from_synthetic("package:1 l3:1 core:32 pu:1");
   EXPECT_EQ(render_vcpu_map(topology, {}, {false, 42}),

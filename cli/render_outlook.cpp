@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/render.h"
+
+#include <map>
+#include <ostream>
+#include <string>
+
+#include <fmt/core.h>
+
+namespace berth::cli {
+
+namespace {
+
+std::size_t count_of(const Document& object, const char* name) {
+  const double number = number_of(object, name).value_or(0);
+  return number > 0 && number < 1e9 ? static_cast<std::size_t>(number) : 0;
+}
+
+std::string counted(std::size_t number, const char* what) {
+  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+}
+
+std::string seen(const Document& workloads, std::size_t cpus) {
+  const std::size_t services = count_of(workloads, "latency-sensitive");
+  const std::size_t batch = count_of(workloads, "best-effort");
+  const std::string host = cpus == 0 ? "this host" : counted(cpus, "vCPU");
+  if (services + batch == 0)
+    return host + ", and no workload: no rule, mark or QoS class says which services matter";
+  return fmt::format("{}, {} to keep fast, {} to fit in between", host, counted(services, "service"),
+                     counted(batch, "batch workload"));
+}
+
+// "2 pins, 1 CPU quota": the kinds of the actions of a plan.
+std::string changes(const Document::array_t& actions) {
+  const std::map<std::string, const char*> kNames{{"pin", "pin"},
+                                                  {"unpin", "pin to take back"},
+                                                  {"set-cpu-quota", "CPU quota"},
+                                                  {"set-memory-high", "memory limit"},
+                                                  {"evict", "eviction"}};
+  std::map<std::string, std::size_t> counts;
+  for (const Document& action : actions) {
+    if (kNames.contains(text_of(action, "kind"))) ++counts[text_of(action, "kind")];
+  }
+  std::string text;
+  for (const auto& [kind, name] : kNames) {
+    if (counts[kind] > 0) text += (text.empty() ? "" : ", ") + counted(counts[kind], name);
+  }
+  return text;
+}
+
+}  // namespace
+
+void render_outlook(std::ostream& out, const Document& status, const Document& plan, std::size_t cpus,
+                    const Style& style) {
+  const Document& workloads = member(status, "workloads");
+  const bool bare = count_of(workloads, "latency-sensitive") + count_of(workloads, "best-effort") == 0;
+  const bool enforcing = text_of(status, "mode") == "enforce";
+  const std::string problem = text_of(status, "enforce_problem");
+  std::string would = "it would change nothing: there is nothing to decide";
+  std::string next = "berthctl suggest > /etc/berth/berth.toml    a first configuration from what runs here";
+  if (!bare && enforcing) {
+    would = fmt::format("it holds {}, and puts {} back when it stops",
+                        counted(count_of(status, "undo_records"), "changed attribute"),
+                        count_of(status, "undo_records") == 1 ? "it" : "them");
+    next = "berthctl log    what it did, and why";
+  } else if (!bare) {
+    const std::string planned = changes(list_of(plan, "actions"));
+    would = planned.empty() ? "it would change nothing: everything is as it should be"
+                            : "it would make " + planned;
+    next = !problem.empty()  ? "it cannot enforce on this host: " + problem
+           : planned.empty() ? "berthctl list    the workloads, and their use"
+                             : "berthctl plan    each change with its reason; then berthctl mode enforce";
+  }
+  const auto line = [&](const char* name, const std::string& text) {
+    out << "  " << paint(style, Colour::bold, fmt::format("{:<14}", name)) << printable(text) << "\n";
+  };
+  line("sees", seen(workloads, cpus));
+  line(enforcing ? "does" : "would do", would);
+  line("next", next);
+  out << "\n";
+}
+
+}  // namespace berth::cli
