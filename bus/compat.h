@@ -57,6 +57,13 @@ inline bool process_one(sdbus::IConnection& connection) {
 #endif
 }
 
+// Call it after the last uponSignal() of a proxy that is not generated.
+inline void finish_registration([[maybe_unused]] sdbus::IProxy& proxy) {
+#if BERTH_SDBUS_MAJOR < 2
+  proxy.finishRegistration();
+#endif
+}
+
 // sdbus-c++ has no access to the interactive-authorisation flag, nor to the message below it. Subclasses
 // have.
 struct RawMessage : sdbus::Message {

@@ -9,6 +9,8 @@ const char* control_file(Attribute attribute) {
       return "cpuset.cpus";
     case Attribute::cpu_quota:
       return "cpu.max";
+    case Attribute::memory_nodes:
+      return "cpuset.mems";
     case Attribute::memory_high:
       break;
   }
@@ -18,6 +20,7 @@ const char* control_file(Attribute attribute) {
 const char* controller(Attribute attribute) {
   switch (attribute) {
     case Attribute::cpus:
+    case Attribute::memory_nodes:
       return "cpuset";
     case Attribute::cpu_quota:
       return "cpu";
@@ -28,7 +31,8 @@ const char* controller(Attribute attribute) {
 }
 
 std::optional<Attribute> attribute_of(std::string_view file) {
-  for (const Attribute attribute : {Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high}) {
+  for (const Attribute attribute :
+       {Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high, Attribute::memory_nodes}) {
     if (file == control_file(attribute)) return attribute;
   }
   return std::nullopt;

@@ -2,8 +2,8 @@
 #include "cgroup/cgroup.h"
 
 #include "os/beneath.h"
+#include "os/read_file.h"
 
-#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -14,6 +14,9 @@
 namespace berth::cgroup {
 
 namespace {
+
+// cgroup.procs is the largest control file: a line of some 8 bytes a process.
+constexpr std::size_t kLargestFile = std::size_t{64} << 20;
 
 // Components that would lead out of the tree, or are not names at all.
 bool is_safe(std::string_view path) {
@@ -71,14 +74,9 @@ model::Result<std::string> Cgroup::read(const std::string& file) const {
   const os::FileDescriptor fd(open_retrying(fd_.get(), file.c_str(), O_RDONLY));
   if (!fd) return model::fail(model::Error::from_errno(errno, what()));
   std::string content;
-  std::array<char, 4096> chunk{};
-  while (true) {
-    const ssize_t n = ::read(fd.get(), chunk.data(), chunk.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return model::fail(model::Error::from_errno(errno, what()));
-    if (n == 0) return content;
-    content.append(chunk.data(), static_cast<std::size_t>(n));
-  }
+  if (!os::read_up_to(fd.get(), kLargestFile, content))
+    return model::fail(model::Error::from_errno(errno, what()));
+  return content;
 }
 
 std::optional<std::string_view> Cgroup::peek(const char* file, std::span<char> buffer) const {
@@ -88,10 +86,7 @@ std::optional<std::string_view> Cgroup::peek(const char* file, std::span<char> b
   }
   const os::FileDescriptor fd(open_retrying(fd_.get(), file, O_RDONLY));
   if (!fd) return std::nullopt;
-  ssize_t size = -1;
-  do {
-    size = ::read(fd.get(), buffer.data(), buffer.size());
-  } while (size < 0 && errno == EINTR);
+  const ssize_t size = os::read_retrying(fd.get(), buffer.data(), buffer.size());
   if (size < 0) return std::nullopt;
   return std::string_view(buffer.data(), static_cast<std::size_t>(size));
 }

@@ -2,6 +2,7 @@
 #include "cgroup/direct_owner.h"
 
 #include "model/cpu_set.h"
+#include "model/path.h"
 
 #include <cerrno>
 #include <charconv>
@@ -59,26 +60,32 @@ model::Error missing_controller(const std::filesystem::path& root, const Cgroup&
   return {model::ErrorKind::unavailable, std::move(message)};
 }
 
-// Every CPU the kernel could ever bring online; nullopt where that cannot be read.
-std::optional<model::CpuSet> possible_cpus(const std::filesystem::path& sys_root) {
-  std::ifstream file(sys_root / "devices/system/cpu/possible");
+// Every CPU (`what` is "cpu") or NUMA node ("node") that the kernel could ever bring online; nullopt where
+// that cannot be read.
+std::optional<model::CpuSet> all_possible(const std::filesystem::path& sys_root, const char* what) {
+  std::ifstream file(sys_root / "devices/system" / what / "possible");
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   auto cpus = model::CpuSet::parse(text);
   if (!cpus || cpus->empty()) return std::nullopt;
   return std::move(*cpus);
 }
 
+model::Error differs(const Cgroup& cgroup, const Value& written, const Value& read) {
+  return {model::ErrorKind::io,
+          fmt::format("cgroup \"{}\": {} reads \"{}\" after \"{}\" was written", cgroup.path(),
+                      control_file(attribute_of(written)), to_text(read), to_text(written))};
+}
+
 model::Result<void> read_back(const Cgroup& cgroup, const Value& value) {
   const auto now = read_value(cgroup, attribute_of(value));
   if (!now) return model::fail(now.error());
   if (*now == value) return {};
-  return model::fail(model::ErrorKind::io,
-                     fmt::format("cgroup \"{}\": {} reads \"{}\" after \"{}\" was written", cgroup.path(),
-                                 control_file(attribute_of(value)), to_text(*now), to_text(value)));
+  return model::fail(differs(cgroup, value, *now));
 }
 
-constexpr std::size_t kMostReclaims = 8;
-constexpr std::chrono::milliseconds kReclaimPatience{100};
+// Of writes within which the kernel works on.
+constexpr std::size_t kMostUnderWay = 8;
+constexpr std::chrono::milliseconds kPatience{300};
 
 model::Error no_group() { return {model::ErrorKind::gone, "the cgroup no longer exists"}; }
 
@@ -92,13 +99,15 @@ model::Result<Value> write_value(const Cgroup& cgroup, const Value& value,
     if (const auto same = read_back(cgroup, value); !same) return model::fail(same.error());
     return value;
   }
-  if (value != Value(model::CpuSet()) || written.error().errno_value() != ENOSPC) {
+  const bool nodes = value == Value(MemoryNodes());
+  if ((!nodes && value != Value(model::CpuSet())) || written.error().errno_value() != ENOSPC) {
     return model::fail(written.error());
   }
-  auto all = possible_cpus(sys_root);
+  auto all = all_possible(sys_root, nodes ? "node" : "cpu");
   if (!all) return model::fail(written.error());
   if (const auto widened = cgroup.write(file, all->to_string()); !widened)
     return model::fail(widened.error());
+  if (nodes) return MemoryNodes{std::move(*all)};
   return std::move(*all);
 }
 
@@ -121,8 +130,7 @@ model::Result<void> check_granted(const Cgroup& cgroup, const model::CpuSet& cpu
   std::string message = fmt::format("cgroup \"{}\": asked for vCPUs {}, granted {}", cgroup.path(),
                                     cpus.to_string(), granted->to_string());
   for (std::string path = cgroup.path(); !path.empty();) {
-    const std::size_t slash = path.rfind('/');
-    path.resize(slash == std::string::npos ? 0 : slash);
+    path.resize(model::parent_path(path).size());
     const auto above = Cgroup::open(cgroup_root, path);
     const auto limit = above ? (*above)->read("cpuset.cpus") : model::fail(above.error());
     const auto limit_cpus = limit ? model::CpuSet::parse(*limit) : model::fail(limit.error());
@@ -134,8 +142,26 @@ model::Result<void> check_granted(const Cgroup& cgroup, const model::CpuSet& cpu
   return model::fail(model::ErrorKind::io, message + "; are the others online?");
 }
 
-DirectOwner::DirectOwner(std::filesystem::path cgroup_root, std::filesystem::path sys_root)
-    : cgroup_root_(std::move(cgroup_root)), sys_root_(std::move(sys_root)) {}
+DirectOwner::DirectOwner(std::filesystem::path cgroup_root, std::filesystem::path sys_root,
+                         WriteLimit write_limit)
+    : cgroup_root_(std::move(cgroup_root)),
+      sys_root_(std::move(sys_root)),
+      write_limit_(std::move(write_limit)) {}
+
+model::Result<void> DirectOwner::write_memory_high(const Cgroup& cgroup, const std::string& text) {
+  return cgroup.write(control_file(Attribute::memory_high), text);
+}
+
+model::Result<void> check_granted(const Cgroup& cgroup, const MemoryNodes& bound) {
+  const auto text = cgroup.read("cpuset.mems.effective");
+  const auto granted = text ? model::CpuSet::parse(*text) : model::fail(text.error());
+  if (!granted || bound.nodes.is_subset_of(*granted)) return {};
+  return model::fail(
+      model::ErrorKind::io,
+      fmt::format("cgroup \"{}\": asked for memory of NUMA nodes {}, granted {}; do all of them "
+                  "have memory, and do the cgroups above permit them?",
+                  cgroup.path(), bound.nodes.to_string(), granted->to_string()));
+}
 
 Value DirectOwner::attainable(const Value& value) const { return value; }
 
@@ -158,7 +184,11 @@ model::Result<void> DirectOwner::set(const Target& target, const Value& value) {
     if (!cgroup.is_current()) return model::fail(no_group());
     return model::fail(missing_controller(cgroup_root_, cgroup, attribute));
   }
-  if (attribute == Attribute::memory_high) return set_memory_high(cgroup, value);
+  const auto* nodes = std::get_if<MemoryNodes>(&value);
+  if (nodes != nullptr || attribute == Attribute::memory_high) {
+    if (const auto set = set_slowly(cgroup, value); !set) return model::fail(set.error());
+    return nodes != nullptr ? check_granted(cgroup, *nodes) : model::Result<void>();
+  }
   if (const auto written = write_value(cgroup, value, sys_root_); !written) {
     const auto* limit = std::get_if<CpuMax>(&value);
     const auto burst = limit != nullptr ? burst_above(cgroup, *limit) : std::nullopt;
@@ -168,25 +198,33 @@ model::Result<void> DirectOwner::set(const Target& target, const Value& value) {
   return cpus != nullptr ? check_granted(cgroup, *cpus, cgroup_root_) : model::Result<void>();
 }
 
-// The kernel puts the limit in force, and then reclaims within the write what lies above it
-// (memory_high_write() in mm/memcontrol.c). That can take minutes where pages have to go to a slow disk.
-model::Result<void> DirectOwner::set_memory_high(const Cgroup& cgroup, const Value& value) {
-  std::erase_if(reclaims_, [](const auto& item) { return !item.second.is_busy(); });
-  if (reclaims_.size() >= kMostReclaims)
-    return model::fail(model::ErrorKind::transient,
-                       fmt::format("the kernel still reclaims memory of {} other cgroups; berth tries again",
-                                   reclaims_.size()));
-  const auto written = reclaims_[cgroup.id()].run(
-      [cgroup = cgroup.shared_from_this(), text = to_text(value)] {
-        return cgroup->write(control_file(Attribute::memory_high), text);
-      },
-      kReclaimPatience);
+// The kernel puts these values in force, and then works on within the write. It reclaims what lies above a
+// limit (memory_high_write() in mm/memcontrol.c), or moves pages to the nodes (cpuset_write_resmask() in
+// kernel/cgroup/cpuset.c). That can take minutes where pages have to go to a slow disk.
+model::Result<Value> DirectOwner::set_slowly(const Cgroup& cgroup, const Value& value) {
+  const Attribute attribute = attribute_of(value);
+  std::erase_if(under_way_, [](const auto& item) { return !item.second.is_busy(); });
+  if (under_way_.size() >= kMostUnderWay)
+    return model::fail(
+        model::ErrorKind::transient,
+        fmt::format("the kernel still reclaims or moves memory of {} other cgroups; berth tries again",
+                    under_way_.size()));
+  const auto write = [cgroup = cgroup.shared_from_this(), value, sys_root = sys_root_,
+                      limit = write_limit_]() -> model::Result<void> {
+    if (attribute_of(value) == Attribute::memory_high) return limit(*cgroup, to_text(value));
+    if (const auto written = write_value(*cgroup, value, sys_root); !written)
+      return model::fail(written.error());
+    return {};
+  };
+  const auto written = under_way_[{cgroup.id(), attribute}].run(write, kPatience);
   if (written && !*written) return model::fail(written->error());
-  auto same = read_back(cgroup, value);
-  if (!written && !same)
-    return model::fail(model::ErrorKind::transient,
-                       fmt::format("the kernel still reclaims memory of cgroup \"{}\"", cgroup.path()));
-  return same;
+  auto now = read_value(cgroup, attribute);
+  const bool cleared = written && value == Value(MemoryNodes());
+  if (!now || *now == value || cleared) return now;
+  if (written) return model::fail(differs(cgroup, value, *now));
+  return model::fail(model::ErrorKind::transient,
+                     fmt::format("the kernel still {} memory of cgroup \"{}\"",
+                                 attribute == Attribute::memory_high ? "reclaims" : "moves", cgroup.path()));
 }
 
 model::Result<Value> DirectOwner::reset(const Target& target, const Original& original) {
@@ -196,6 +234,8 @@ model::Result<Value> DirectOwner::reset(const Target& target, const Original& or
   if (!target.cgroup->has(control_file(attribute))) {
     return model::fail(missing_controller(cgroup_root_, *target.cgroup, attribute));
   }
+  if (attribute == Attribute::memory_high || attribute == Attribute::memory_nodes)
+    return set_slowly(*target.cgroup, original.value);
   return write_value(*target.cgroup, original.value, sys_root_);
 }
 

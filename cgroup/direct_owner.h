@@ -6,9 +6,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace berth::cgroup {
 
@@ -21,7 +23,10 @@ class DirectOwner : public Owner {
  public:
   // The kernel may refuse to clear a cpulist. Then the CPUs of SYS_ROOT/devices/system/cpu/possible stand for
   // "unset".
-  explicit DirectOwner(std::filesystem::path cgroup_root, std::filesystem::path sys_root = "/sys");
+  // `write_limit` is the write of memory.high; it may take as long as it likes.
+  using WriteLimit = std::function<model::Result<void>(const Cgroup& cgroup, const std::string& text)>;
+  explicit DirectOwner(std::filesystem::path cgroup_root, std::filesystem::path sys_root = "/sys",
+                       WriteLimit write_limit = write_memory_high);
 
   const char* name() const override { return "direct"; }
   Value attainable(const Value& value) const override;
@@ -36,11 +41,16 @@ class DirectOwner : public Owner {
   model::Result<void> settle() override { return {}; }
 
  private:
-  model::Result<void> set_memory_high(const Cgroup& cgroup, const Value& value);
+  // Of memory.high and cpuset.mems. Returns the value in force, as write_value() does. Error transient where
+  // the kernel still reclaims or moves pages, and the value is not in force yet.
+  model::Result<Value> set_slowly(const Cgroup& cgroup, const Value& value);
+
+  static model::Result<void> write_memory_high(const Cgroup& cgroup, const std::string& text);
 
   std::filesystem::path cgroup_root_;
   std::filesystem::path sys_root_;
-  std::map<std::uint64_t, os::Worker> reclaims_;  // by cgroup id: writes of memory.high under way
+  WriteLimit write_limit_;
+  std::map<std::pair<std::uint64_t, Attribute>, os::Worker> under_way_;  // by cgroup id: such writes
 };
 
 // Writes the value and returns the one then in force. Linux before 7.0 does not let a cpulist be cleared
@@ -56,5 +66,7 @@ std::optional<std::string> burst_above(const Cgroup& cgroup, const CpuMax& limit
 // withholds the rest.
 model::Result<void> check_granted(const Cgroup& cgroup, const model::CpuSet& cpus,
                                   const std::filesystem::path& cgroup_root);
+// The same for memory of NUMA nodes.
+model::Result<void> check_granted(const Cgroup& cgroup, const MemoryNodes& bound);
 
 }  // namespace berth::cgroup

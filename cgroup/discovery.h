@@ -45,6 +45,7 @@ struct FoundWorkload {
   std::string systemd_unit;   // the unit whose main cgroup this is; empty where none
   std::string progress_file;  // as in its rule, specifiers not expanded; empty where none
   std::string leaf_of;        // the cgroup that berth took its processes out of (cgroup/leaf.h); mostly empty
+  std::optional<uid_t> user;  // in whose subtree it is; nullopt where only root makes cgroups
 
   friend bool operator==(const FoundWorkload&, const FoundWorkload&) = default;
 };

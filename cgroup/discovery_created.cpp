@@ -3,6 +3,7 @@
 
 #include "os/file_descriptor.h"
 #include "os/proc_files.h"
+#include "os/read_file.h"
 
 #include <algorithm>
 #include <array>
@@ -25,10 +26,7 @@ constexpr int kMaxProcesses = 256;
 std::size_t read_some(int directory, const char* path, char* buffer, std::size_t size) {
   const os::FileDescriptor fd(openat(directory, path, O_RDONLY | O_CLOEXEC));
   if (!fd) return 0;
-  ssize_t n = -1;
-  do {
-    n = read(fd.get(), buffer, size);
-  } while (n < 0 && errno == EINTR);
+  const ssize_t n = os::read_retrying(fd.get(), buffer, size);
   return n < 0 ? 0 : static_cast<std::size_t>(n);
 }
 

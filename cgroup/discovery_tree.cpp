@@ -8,6 +8,7 @@
 #include "cgroup/value.h"
 #include "model/name.h"
 #include "os/beneath.h"
+#include "os/read_file.h"
 
 #include <algorithm>
 #include <array>
@@ -32,10 +33,7 @@ std::optional<std::string> read_file(int directory, const char* file) {
   const os::FileDescriptor fd(openat(directory, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd) return std::nullopt;
   std::array<char, 256> buffer{};
-  ssize_t size = -1;
-  do {
-    size = read(fd.get(), buffer.data(), buffer.size());
-  } while (size < 0 && errno == EINTR);
+  const ssize_t size = os::read_retrying(fd.get(), buffer.data(), buffer.size());
   if (size < 0) return std::nullopt;
   return std::string(buffer.data(), static_cast<std::size_t>(size));
 }
@@ -403,6 +401,7 @@ FoundWorkload Tree::describe(Node& node, std::shared_ptr<Cgroup> cgroup) const {
   found.kind = kind_of(identity.id);
   found.matched_by = verdict.matched_by;
   found.systemd_unit = systemd_unit(identity.id);
+  found.user = user_of(node);
   return found;
 }
 

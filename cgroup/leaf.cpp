@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/leaf.h"
 
-#include "cgroup/path.h"
 #include "cgroup/processes.h"
 #include "model/cpu_set.h"
 #include "model/name.h"
 #include "model/number.h"
+#include "model/path.h"
 #include "os/beneath.h"
 #include "os/directory.h"
 #include "os/proc_files.h"
@@ -115,7 +115,7 @@ bool bounds_vcpus(const model::CpuSet& own, const std::string& parent, const fs:
 
 bool bounds(const Cgroup& cgroup, const Value& value, const fs::path& root) {
   if (const auto* cpus = std::get_if<model::CpuSet>(&value)) {
-    return bounds_vcpus(*cpus, std::string(parent_path(cgroup.path())), root);
+    return bounds_vcpus(*cpus, std::string(model::parent_path(cgroup.path())), root);
   }
   if (const auto* limit = std::get_if<CpuMax>(&value)) return limit->quota_us.has_value();
   return std::get<MemoryHigh>(value).bytes.has_value();
@@ -170,7 +170,7 @@ std::string leaf_prefix(std::string_view name) {
 }
 
 std::string leaf_path(const Leaf& leaf, bool scope) {
-  const auto name = last_component(leaf.origin);
+  const auto name = model::last_component(leaf.origin);
   return fmt::format("{}{}{}-{}{}", leaf.origin.substr(0, leaf.origin.size() - name.size()),
                      leaf_prefix(name), leaf.pid, leaf.started, scope ? kScope : "");
 }
@@ -178,7 +178,7 @@ std::string leaf_path(const Leaf& leaf, bool scope) {
 std::optional<Leaf> leaf_at(std::string_view path) {
   const std::size_t infix = path.rfind(kInfix);
   if (infix == path.npos) return std::nullopt;
-  const auto name = last_component(path.substr(0, infix));
+  const auto name = model::last_component(path.substr(0, infix));
   if (name.empty()) return std::nullopt;
   std::string origin(path.substr(0, infix - name.size()));
   for (std::size_t i = 0; i < name.size(); ++i) {
@@ -200,7 +200,7 @@ std::optional<Leaf> leaf_at(std::string_view path) {
 bool is_trusted_ground(const fs::path& root, std::string_view path) {
   struct stat of_root {};
   if (stat(root.c_str(), &of_root) != 0) return false;
-  for (std::string_view each = path; !each.empty(); each = parent_path(each)) {
+  for (std::string_view each = path; !each.empty(); each = model::parent_path(each)) {
     struct stat status {};
     if (lstat((root / each).c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return false;
     if (!belongs_to_root(status, of_root)) return false;

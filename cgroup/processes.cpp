@@ -3,9 +3,9 @@
 
 #include "os/beneath.h"
 #include "os/directory.h"
+#include "os/read_file.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -15,7 +15,6 @@
 #include <string_view>
 #include <utility>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
@@ -27,6 +26,13 @@ namespace berth::cgroup {
 
 namespace {
 
+// The owner of a cgroup may nest groups and fork without end, and the event loop walks them. cgroup.kill ends
+// what lies beyond these limits, too.
+constexpr int kMostLevels = 64;
+constexpr int kMostGroups = 4096;
+constexpr std::size_t kMostNumbers = 65'536;
+constexpr std::size_t kLargestList = kMostNumbers * 8;
+
 // Debian 12's C library has no wrappers for these.
 int open_handle(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
 int send(int handle, int signal) {
@@ -37,14 +43,8 @@ std::optional<std::string> read_at(int directory, const char* name) {
   const os::FileDescriptor fd(openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd) return std::nullopt;
   std::string content;
-  std::array<char, 4096> chunk{};
-  while (true) {
-    const ssize_t n = ::read(fd.get(), chunk.data(), chunk.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return std::nullopt;
-    if (n == 0) return content;
-    content.append(chunk.data(), static_cast<std::size_t>(n));
-  }
+  if (!os::read_up_to(fd.get(), kLargestList, content)) return std::nullopt;
+  return content;
 }
 
 void add_numbers(std::string_view text, std::set<pid_t>& pids) {
@@ -53,28 +53,39 @@ void add_numbers(std::string_view text, std::set<pid_t>& pids) {
     pid_t pid = 0;
     // 0 is a process of another pid namespace, which has no number here.
     if (std::from_chars(text.data(), text.data() + end, pid).ec == std::errc() && pid > 0) pids.insert(pid);
+    if (pids.size() >= kMostNumbers) return;
     text.remove_prefix(std::min(end + 1, text.size()));
   }
 }
 
-// Adds the numbers of the processes in an open group and below it. A group that vanishes on the way adds
-// none.
-void add_group(int directory, std::set<pid_t>& pids) {
-  if (const auto content = read_at(directory, "cgroup.procs")) add_numbers(*content, pids);
-  const os::DirectoryStream stream = os::stream_of(directory);
-  if (!stream) return;
-  while (const dirent* entry = readdir(stream.get())) {
-    if (entry->d_type != DT_DIR || entry->d_name[0] == '.') continue;
-    // A file system that a user mounts there could name the processes of others.
-    const os::FileDescriptor child = os::open_child(directory, &entry->d_name[0]);
-    if (child) add_group(child.get(), pids);
+// Collects the numbers of the processes in a group and below it.
+class NumberWalk {
+ public:
+  // A group that vanishes on the way adds none.
+  void add(int directory, int level = 0) {
+    ++groups_;
+    if (const auto content = read_at(directory, "cgroup.procs")) add_numbers(*content, pids_);
+    if (level == kMostLevels) return;
+    const auto names = os::subdirectories(directory, kMostGroups);
+    if (!names) return;
+    for (const std::string& name : *names) {
+      if (groups_ >= kMostGroups || pids_.size() >= kMostNumbers) return;
+      // A file system that a user mounts there could name the processes of others.
+      const os::FileDescriptor child = os::open_child(directory, name.c_str());
+      if (child) add(child.get(), level + 1);
+    }
   }
-}
+  std::set<pid_t> take() { return std::move(pids_); }
+
+ private:
+  std::set<pid_t> pids_;
+  int groups_ = 0;
+};
 
 std::set<pid_t> numbers_of(const Cgroup& cgroup) {
-  std::set<pid_t> pids;
-  add_group(cgroup.fd(), pids);
-  return pids;
+  NumberWalk walk;
+  walk.add(cgroup.fd());
+  return walk.take();
 }
 
 bool is_alive(const Process& process) {

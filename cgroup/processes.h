@@ -20,7 +20,8 @@ struct Process {
   os::FileDescriptor handle;
 };
 
-// The processes of a cgroup and of all below it (cgroup.procs of each), as they were when this was made.
+// The processes of a cgroup and of all below it (cgroup.procs of each), as they were when this was made. At
+// most 64 levels, 4,096 groups and 65,536 numbers are read.
 class Processes {
  public:
   // More processes of one group are not held: they get no signal, but cgroup.kill ends them.
@@ -47,7 +48,7 @@ class Processes {
 // Sends `signal` to one process; error gone where it has ended.
 model::Result<void> signal_process(const Process& process, int signal);
 
-// The numbers of all processes of the group and of all below it, ascending.
+// The numbers of the processes of the group and of all below it, ascending, within the limits of Processes.
 std::vector<pid_t> pids_below(const Cgroup& cgroup);
 
 // The InvocationID of the unit's run that systemd last started in the group (user.invocation_id; systemd

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/recognise.h"
 
-#include "cgroup/path.h"
 #include "model/name.h"
+#include "model/path.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -54,14 +54,14 @@ bool is_pod(std::string_view name) {
 }
 
 bool below_kubepods(std::string_view path) {
-  for (std::string_view rest = path; !rest.empty(); rest = parent_path(rest)) {
-    if (is_kubepods(last_component(rest))) return true;
+  for (std::string_view rest = path; !rest.empty(); rest = model::parent_path(rest)) {
+    if (is_kubepods(model::last_component(rest))) return true;
   }
   return false;
 }
 
 Container container_of(std::string_view path) {
-  const std::string_view name = last_component(path);
+  const std::string_view name = model::last_component(path);
   struct Prefix {
     std::string_view text;
     Kind kind;
@@ -74,9 +74,9 @@ Container container_of(std::string_view path) {
     if (const auto id = scope_id(name, prefix.text); !id.empty()) return {prefix.kind, id};
   }
   if (!is_container_id(name)) return {};
-  const std::string_view parent = parent_path(path);
-  if (last_component(parent) == "docker") return {Kind::docker, name};
-  if (is_pod(last_component(parent)) && below_kubepods(parent)) return {Kind::cri, name};
+  const std::string_view parent = model::parent_path(path);
+  if (model::last_component(parent) == "docker") return {Kind::docker, name};
+  if (is_pod(model::last_component(parent)) && below_kubepods(parent)) return {Kind::cri, name};
   return {};
 }
 
@@ -139,7 +139,7 @@ const char* to_string(Kind kind) {
 
 Kind kind_of(std::string_view path) {
   if (const Container container = container_of(path); !container.id.empty()) return container.kind;
-  const std::string_view name = last_component(path);
+  const std::string_view name = model::last_component(path);
   if (name.ends_with(".service")) return Kind::systemd_service;
   if (name.ends_with(".scope")) return Kind::systemd_scope;
   return Kind::other;
@@ -149,7 +149,7 @@ std::string service_name(std::string_view path) {
   if (const Container container = container_of(path); !container.id.empty()) {
     return std::string(container.id.substr(0, kShortId));
   }
-  std::string_view name = last_component(path);
+  std::string_view name = model::last_component(path);
   const Kind kind = kind_of(path);
   if (kind == Kind::other) return unescape(name);
   name = without_suffix(unit_name(name));
@@ -157,7 +157,7 @@ std::string service_name(std::string_view path) {
       kind == Kind::systemd_service && at != std::string_view::npos && at > 0) {
     name = name.substr(0, at);
   }
-  return name.empty() ? std::string(last_component(path)) : unescape(name);
+  return name.empty() ? std::string(model::last_component(path)) : unescape(name);
 }
 
 std::string systemd_unit(std::string_view path) {
@@ -182,10 +182,10 @@ std::string systemd_unit(std::string_view path) {
 
 std::optional<PodQos> pod_qos(std::string_view path) {
   if (container_of(path).id.empty()) return std::nullopt;
-  const std::string_view pod_path = parent_path(path);
-  const std::string_view pod = last_component(pod_path);
+  const std::string_view pod_path = model::parent_path(path);
+  const std::string_view pod = model::last_component(pod_path);
   if (!is_pod(pod) || !below_kubepods(pod_path)) return std::nullopt;
-  const std::string_view group = last_component(parent_path(pod_path));
+  const std::string_view group = model::last_component(model::parent_path(pod_path));
   const auto is_class = [&](std::string_view name) {
     return group == name || (group.ends_with(".slice") &&
                              without_suffix(group).ends_with(std::string("kubepods-").append(name)));
@@ -197,13 +197,13 @@ std::optional<PodQos> pod_qos(std::string_view path) {
 }
 
 bool is_inner_container(std::string_view path) {
-  if (last_component(path) != "container") return false;
-  const Container outer = container_of(parent_path(path));
-  return !outer.id.empty() && last_component(parent_path(path)).ends_with(".scope");
+  if (model::last_component(path) != "container") return false;
+  const Container outer = container_of(model::parent_path(path));
+  return !outer.id.empty() && model::last_component(model::parent_path(path)).ends_with(".scope");
 }
 
 bool is_container_monitor(std::string_view path) {
-  const std::string_view name = last_component(path);
+  const std::string_view name = model::last_component(path);
   return name.ends_with(".scope") && (name.starts_with("libpod-conmon-") || name.starts_with("crio-conmon-"));
 }
 

@@ -54,6 +54,7 @@ struct Entry {
   KeptFile memory_current{"memory.current", {}, false};
   KeptFile cpu_pressure{"cpu.pressure", {}, false};
   std::optional<Usage> usage;  // of the reading before
+  double interval_s = 0;       // of the last sample
   std::optional<Throttled> throttled;
   std::uint64_t period_us = 0;  // of the quota; 0 where there is none
   // Likewise; kept apart, as most of it is a histogram that a host without it need not hold.
@@ -74,6 +75,7 @@ struct Sampler::State {
   std::size_t max_kept = 0;
   std::size_t round = 0;
   bool caches_wanted = false;
+  bool nodes_wanted = false;
   bool has_cpuset = true;
   bool has_cpu = true;
   bool has_memory = true;
@@ -191,6 +193,8 @@ struct Sampler::State {
   // yes.
   static bool take_usage(Entry& entry, const std::optional<Usage>& usage, double now) {
     entry.last->sample.reset();
+    entry.last->cpi.reset();
+    entry.last->llc_misses_per_s.reset();
     if (!usage || !entry.usage || usage->bulk != entry.usage->bulk || usage->used_ns < entry.usage->used_ns) {
       entry.usage = usage;
       return true;
@@ -201,6 +205,7 @@ struct Sampler::State {
     model::UsageSample& sample = entry.last->sample.emplace();
     sample.time = now;
     sample.cpu_cores = static_cast<double>(used_ns) / static_cast<double>(interval_ns);
+    entry.interval_s = static_cast<double>(interval_ns) * 1e-9;
     entry.usage = usage;
     return used_ns > 0;
   }
@@ -226,6 +231,10 @@ struct Sampler::State {
     sample.runq_latency_us = model::delay_quantile_us(entry.counters->delay, counters.delay, 0.99);
     sample.runq_latency_p50_us = model::delay_quantile_us(entry.counters->delay, counters.delay, 0.5);
     sample.llc_mpki = model::llc_mpki(*entry.counters, counters);
+    entry.last->cpi = model::cycles_per_instruction(*entry.counters, counters);
+    // Counters of idle ticks were not kept, and nothing was missed in these.
+    if (const auto misses = model::llc_misses(*entry.counters, counters))
+      entry.last->llc_misses_per_s = *misses / entry.interval_s;
     const bool waited = counters.run_delay_ns - entry.counters->run_delay_ns > kNoticedWaitNs;
     *entry.counters = counters;
     return waited;
@@ -278,12 +287,23 @@ struct Sampler::State {
     entry.period_us = period_us;
   }
 
+  void read_memory_nodes(Entry& entry) const {
+    std::optional<model::CpuSet>& nodes = entry.last->memory_nodes;
+    if (!nodes_wanted || !has_cpuset) {
+      nodes.reset();
+      return;
+    }
+    std::array<char, 4096> buffer;
+    nodes = model::CpuSet::parse(setting(*entry.cgroup, "cpuset.mems", buffer)).value_or(model::CpuSet());
+  }
+
   void read_settings(Entry& entry) const {
     const Cgroup& cgroup = *entry.cgroup;
     if (has_cpuset) {
       read_cpus(cgroup, "cpuset.cpus", entry.cpus_text, entry.last->cpus);
       read_cpus(cgroup, "cpuset.cpus.effective", entry.effective_text, entry.last->effective_cpus);
     }
+    read_memory_nodes(entry);
     if (has_cpu) read_quota(entry);
     if (has_memory) {
       std::array<char, 4096> buffer;
@@ -359,6 +379,11 @@ void Sampler::refresh(const std::string& id) {
 }
 
 void Sampler::want_caches(bool wanted) { state_->caches_wanted = wanted; }
+
+void Sampler::want_memory_nodes(bool wanted) {
+  if (std::exchange(state_->nodes_wanted, wanted) == wanted) return;
+  for (auto& [id, entry] : state_->entries) entry.settings_due = true;
+}
 
 const Sampler::Readings& Sampler::readings() const { return state_->readings; }
 

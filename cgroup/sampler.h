@@ -56,6 +56,8 @@ class Sampler {
   void refresh(const std::string& id);
   // Whether the samples from here on tell the page cache. If so, the next one tells all of it.
   void want_caches(bool wanted);
+  // Whether the samples from here on tell cpuset.mems; likewise.
+  void want_memory_nodes(bool wanted);
 
   struct Reading {
     // No sample on the first reading, as a rate needs two, 1 ms apart at least. None where cpu.stat cannot be
@@ -63,15 +65,20 @@ class Sampler {
     // controller memory_bytes is nullopt.
     std::optional<model::UsageSample> sample;
     std::optional<double> cpu_pressure_some_avg10;  // percent; null where there is no PSI
-    model::CpuSet cpus;            // cpuset.cpus; empty where unset or without the controller
-    model::CpuSet effective_cpus;  // cpuset.cpus.effective; empty without the controller
-    CpuMax cpu_max;                // the unset value without the controller
+    model::CpuSet cpus;                         // cpuset.cpus; empty where unset or without the controller
+    model::CpuSet effective_cpus;               // cpuset.cpus.effective; empty without the controller
+    std::optional<model::CpuSet> memory_nodes;  // cpuset.mems; nullopt where it is not wanted
+    CpuMax cpu_max;                             // the unset value without the controller
     std::optional<double> cpu_quota_cores;
     std::optional<std::uint64_t> memory_high_bytes;
     // Share, 0..1, of the quota's periods since the reading before in which the group used its quota up and
     // had to wait. It is nr_throttled (cpu.stat; Linux, scheduler/sched-bwc) times the period, divided by the
     // time. Periods in which nothing ran count. nullopt without a quota of its own, and without two readings.
     std::optional<double> cpu_throttled;
+    // Cycles per instruction, and misses of the last-level cache a second, since the reading before. nullopt
+    // without a sample, without performance counters, and where nothing ran.
+    std::optional<double> cpi;
+    std::optional<double> llc_misses_per_s;
     // CPU time used since the group was made, seconds; nullopt where cpu.stat cannot be read.
     std::optional<double> cpu_time_s;
     // inactive_file of memory.stat; nullopt without the memory controller, and where it is not wanted.

@@ -155,6 +155,7 @@ model::Result<void> SystemdOwner::set(const Target& target, const Value& value) 
   }
   if (!now) return model::fail(now.error());
   if (*now == value) {
+    if (const auto* nodes = std::get_if<MemoryNodes>(&value)) return check_granted(*target.cgroup, *nodes);
     const auto* cpus = std::get_if<model::CpuSet>(&value);
     if (cpus == nullptr) return {};
     return check_granted(*target.cgroup, *cpus, state_->options.cgroup_root);

@@ -154,6 +154,8 @@ std::vector<Setting> properties_of(Attribute attribute, const UnitSetting& setti
     case Attribute::cpu_quota:
       return {Setting{std::string("CPUQuotaPerSecUSec"), sdbus::Variant(setting.quota_us_per_second)},
               Setting{std::string("CPUQuotaPeriodUSec"), sdbus::Variant(setting.quota_period_us)}};
+    case Attribute::memory_nodes:
+      return {Setting{std::string("AllowedMemoryNodes"), sdbus::Variant(cpu_bytes(setting.allowed_nodes))}};
     case Attribute::memory_high:
       break;
   }
@@ -341,6 +343,9 @@ model::Result<UnitSetting> SystemdBus::read(const std::string& unit, Attribute a
       case Attribute::cpu_quota:
         setting.quota_us_per_second = reader.get<std::uint64_t>("CPUQuotaPerSecUSec");
         setting.quota_period_us = reader.get<std::uint64_t>("CPUQuotaPeriodUSec");
+        break;
+      case Attribute::memory_nodes:
+        setting.allowed_nodes = cpus_of_bytes(reader.get<std::vector<std::uint8_t>>("AllowedMemoryNodes"));
         break;
       case Attribute::memory_high:
         setting.memory_high_bytes = reader.get<std::uint64_t>("MemoryHigh");

@@ -41,6 +41,17 @@ std::optional<std::string_view> assigned(std::string_view text, std::string_view
   return value;
 }
 
+// The list of the last "KEY=" line; nullopt where there is none.
+std::optional<model::CpuSet> assigned_list(std::string_view text, std::string_view key) {
+  const auto value = assigned(text, key);
+  if (!value) return std::nullopt;
+  std::string list(*value);
+  std::ranges::replace(list, ' ', ',');  // systemd separates runs by spaces
+  auto numbers = model::CpuSet::parse(list);
+  if (!numbers) return std::nullopt;
+  return std::move(*numbers);
+}
+
 }  // namespace
 
 UnitSetting setting_of(const Value& value) {
@@ -50,6 +61,8 @@ UnitSetting setting_of(const Value& value) {
   } else if (const auto* limit = std::get_if<CpuMax>(&value)) {
     if (limit->quota_us) setting.quota_us_per_second = *limit->quota_us * kSecondUs / limit->period_us;
     if (limit->period_us != kDefaultPeriodUs) setting.quota_period_us = limit->period_us;
+  } else if (const auto* bound = std::get_if<MemoryNodes>(&value)) {
+    setting.allowed_nodes = bound->nodes;
   } else {
     setting.memory_high_bytes = std::get<MemoryHigh>(value).bytes.value_or(kInfinity);
   }
@@ -66,6 +79,8 @@ Value value_of(Attribute attribute, const UnitSetting& setting) {
       const std::uint64_t quota = setting.quota_us_per_second * period_of(setting) / kSecondUs;
       return CpuMax{std::max(quota, kMinQuotaUs), period_of(setting)};
     }
+    case Attribute::memory_nodes:
+      return MemoryNodes{setting.allowed_nodes};
     case Attribute::memory_high:
       break;
   }
@@ -79,6 +94,8 @@ std::string setting_text(Attribute attribute, const UnitSetting& setting) {
       return setting.allowed_cpus.to_string();
     case Attribute::cpu_quota:
       return fmt::format("{} {}", setting.quota_us_per_second, setting.quota_period_us);
+    case Attribute::memory_nodes:
+      return setting.allowed_nodes.to_string();
     case Attribute::memory_high:
       break;
   }
@@ -101,6 +118,12 @@ std::optional<UnitSetting> parse_setting(Attribute attribute, std::string_view t
       if (!quota_us || !period_us) return std::nullopt;
       setting.quota_us_per_second = *quota_us;
       setting.quota_period_us = *period_us;
+      return setting;
+    }
+    case Attribute::memory_nodes: {
+      const auto nodes = model::CpuSet::parse(text);
+      if (!nodes) return std::nullopt;
+      setting.allowed_nodes = *nodes;
       return setting;
     }
     case Attribute::memory_high:
@@ -137,6 +160,8 @@ std::vector<std::string> drop_in_names(Attribute attribute) {
       return {"50-AllowedCPUs.conf"};
     case Attribute::cpu_quota:
       return {"50-CPUQuota.conf", "50-CPUQuotaPeriodSec.conf"};
+    case Attribute::memory_nodes:
+      return {"50-AllowedMemoryNodes.conf"};
     case Attribute::memory_high:
       break;
   }
@@ -146,12 +171,12 @@ std::vector<std::string> drop_in_names(Attribute attribute) {
 bool drop_in_holds(Attribute attribute, std::string_view text, const UnitSetting& setting) {
   switch (attribute) {
     case Attribute::cpus: {
-      const auto value = assigned(text, "AllowedCPUs");
-      if (!value) return false;
-      std::string list(*value);
-      std::ranges::replace(list, ' ', ',');  // systemd separates runs by spaces
-      const auto cpus = model::CpuSet::parse(list);
+      const auto cpus = assigned_list(text, "AllowedCPUs");
       return cpus && *cpus == setting.allowed_cpus;
+    }
+    case Attribute::memory_nodes: {
+      const auto nodes = assigned_list(text, "AllowedMemoryNodes");
+      return nodes && *nodes == setting.allowed_nodes;
     }
     case Attribute::cpu_quota: {
       if (const auto period = assigned(text, "CPUQuotaPeriodSec")) {

@@ -23,6 +23,7 @@ struct UnitSetting {
   std::uint64_t quota_us_per_second = kInfinity;  // CPUQuotaPerSecUSec
   std::uint64_t quota_period_us = kInfinity;      // CPUQuotaPeriodUSec; infinity is the default, 100 ms
   std::uint64_t memory_high_bytes = kInfinity;    // MemoryHigh
+  model::CpuSet allowed_nodes = {};               // AllowedMemoryNodes
 
   friend bool operator==(const UnitSetting&, const UnitSetting&) = default;
 };
@@ -36,7 +37,7 @@ Value value_of(Attribute attribute, const UnitSetting& setting);
 std::string setting_text(Attribute attribute, const UnitSetting& setting);
 std::optional<UnitSetting> parse_setting(Attribute attribute, std::string_view text);
 
-// AllowedCPUs on the bus: bit N of byte N/8.
+// AllowedCPUs and AllowedMemoryNodes on the bus: bit N of byte N/8.
 std::vector<std::uint8_t> cpu_bytes(const model::CpuSet& cpus);
 model::CpuSet cpus_of_bytes(const std::vector<std::uint8_t>& bytes);
 

@@ -139,12 +139,13 @@ model::Result<OpenUndoFile> open_undo_file(const std::filesystem::path& director
     const std::string last_boot = os::text_of_holder(lock->before);
     if (last_boot.empty() || last_boot == boot_id) {
       return model::fail(
-          model::Error(rows.error().kind(), fmt::format("{}. It may record changes since the host booted, so "
-                                                        "berth changes nothing more. "
-                                                        "Look at AllowedCPUs=, CPUQuota=, MemoryHigh= in "
-                                                        "/run/systemd/system.control, then move the file "
-                                                        "away, or reboot",
-                                                        rows.error().message())));
+          model::Error(rows.error().kind(),
+                       fmt::format("{}. It may record changes since the host booted, so "
+                                   "berth changes nothing more. "
+                                   "Look at AllowedCPUs=, CPUQuota=, MemoryHigh=, AllowedMemoryNodes= in "
+                                   "/run/systemd/system.control, then move the file "
+                                   "away, or reboot",
+                                   rows.error().message())));
     }
     database = model::fail(model::ErrorKind::io, "closed");
     const std::filesystem::path aside = directory / "undo.db.damaged";

@@ -20,6 +20,8 @@ static_assert(std::is_same_v<std::variant_alternative_t<std::size_t(Attribute::c
 static_assert(std::is_same_v<std::variant_alternative_t<std::size_t(Attribute::cpu_quota), Value>, CpuMax>);
 static_assert(
     std::is_same_v<std::variant_alternative_t<std::size_t(Attribute::memory_high), Value>, MemoryHigh>);
+static_assert(
+    std::is_same_v<std::variant_alternative_t<std::size_t(Attribute::memory_nodes), Value>, MemoryNodes>);
 
 constexpr std::uint64_t kDefaultPeriodUs = CpuMax().period_us;
 // Bounds of kernel/sched/core.c: period 1 ms to 1 s, quota from 1 ms to what its fixed-point arithmetic
@@ -46,6 +48,7 @@ std::string to_text(const Value& value) {
     return limit->quota_us ? fmt::format("{} {}", *limit->quota_us, limit->period_us)
                            : fmt::format("max {}", limit->period_us);
   }
+  if (const auto* bound = std::get_if<MemoryNodes>(&value)) return bound->nodes.to_string();
   const auto& limit = std::get<MemoryHigh>(value);
   return limit.bytes ? fmt::format("{}", *limit.bytes) : "max";
 }
@@ -87,6 +90,11 @@ model::Result<Value> parse_value(Attribute attribute, std::string_view text) {
       if (!limit) return model::fail(limit.error());
       return *limit;
     }
+    case Attribute::memory_nodes: {
+      auto nodes = model::CpuSet::parse(value);
+      if (!nodes) return model::fail(nodes.error().context("cpuset.mems"));
+      return MemoryNodes{std::move(*nodes)};
+    }
     case Attribute::memory_high:
       break;
   }
@@ -105,6 +113,8 @@ Value unset_value(Attribute attribute) {
       return model::CpuSet();
     case Attribute::cpu_quota:
       return CpuMax();
+    case Attribute::memory_nodes:
+      return MemoryNodes();
     case Attribute::memory_high:
       break;
   }

@@ -28,13 +28,20 @@ struct MemoryHigh {
   friend bool operator==(const MemoryHigh&, const MemoryHigh&) = default;
 };
 
-// The value of an attribute: vCPUs (an empty set: none are set), a quota, or a limit of memory. The
-// alternatives stand in the order of Attribute.
-using Value = std::variant<model::CpuSet, CpuMax, MemoryHigh>;
+// cpuset.mems: numbers of NUMA nodes, in a list of the same form as vCPUs. Empty: none are set.
+struct MemoryNodes {
+  model::CpuSet nodes;
+
+  friend bool operator==(const MemoryNodes&, const MemoryNodes&) = default;
+};
+
+// The value of an attribute: vCPUs (an empty set: none are set), a quota, a limit of memory, or NUMA nodes.
+// The alternatives stand in the order of Attribute.
+using Value = std::variant<model::CpuSet, CpuMax, MemoryHigh, MemoryNodes>;
 
 Attribute attribute_of(const Value& value);
-// The control file's text in canonical form: a cpulist ("" for none), "max PERIOD" or "QUOTA PERIOD" in
-// microseconds, "max" or bytes.
+// The control file's text in canonical form: a cpulist or a list of nodes ("" for none), "max PERIOD" or
+// "QUOTA PERIOD" in microseconds, "max" or bytes.
 std::string to_text(const Value& value);
 // The value of a text from the kernel or a caller. Error invalid_input where the kernel would not take it
 // either (Linux, admin-guide/cgroup-v2).

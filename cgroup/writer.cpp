@@ -58,6 +58,10 @@ model::Result<std::optional<Writer::Prepared>> Writer::prepare(const Request& re
   if (request.value == Value(model::CpuSet())) {
     return model::fail(model::ErrorKind::invalid_input, "an empty set of vCPUs; restore() takes a pin back");
   }
+  if (request.value == Value(MemoryNodes())) {
+    return model::fail(model::ErrorKind::invalid_input,
+                       "an empty set of NUMA nodes; restore() takes it back");
+  }
   if (!found.cgroup->is_current()) {
     return model::fail(model::ErrorKind::gone, "the cgroup no longer exists, or another one took its path");
   }
@@ -98,6 +102,12 @@ model::Result<std::optional<Writer::Prepared>> Writer::prepare(const Request& re
 
 SetResult Writer::carry_out(const Prepared& prepared) {
   const UndoRecord& record = prepared.record;
+  // The kernel says ENODEV of a cgroup that goes, and a filter below berth may say it of one that stays.
+  const auto vanished = [&](const model::Error& error) {
+    const Cgroup* cgroup = prepared.target.cgroup;
+    return error.kind() == model::ErrorKind::gone &&
+           !(record.unit.empty() && cgroup != nullptr && cgroup->is_current());
+  };
   const auto done = prepared.owner->set(prepared.target, record.written);
   if (done) return Change{record.path, prepared.before, record.written};
   model::Error error = done.error().context(
@@ -105,7 +115,7 @@ SetResult Writer::carry_out(const Prepared& prepared) {
   // The outcome is unknown: the record covers both cases, and the caller tries again.
   if (error.kind() == model::ErrorKind::transient) return model::fail(std::move(error));
   if (prepared.existing) {
-    if (error.kind() == model::ErrorKind::gone) return model::fail(std::move(error));
+    if (vanished(error)) return model::fail(std::move(error));
     UndoRecord former = record;
     former.written = prepared.existing->written;
     former.previous = record.written;
@@ -116,7 +126,7 @@ SetResult Writer::carry_out(const Prepared& prepared) {
   }
   const Original original{record.original, record.note};
   const auto back = prepared.owner->reset(prepared.target, original);
-  if (!back && back.error().kind() != model::ErrorKind::gone) {
+  if (!back && !vanished(back.error())) {
     // The record stays: a later restore finds what this one could not put back.
     return model::fail(
         model::Error(error.kind(), fmt::format("{}; putting \"{}\" back failed too: {}", error.message(),
@@ -267,7 +277,8 @@ bool Writer::restore_one(const UndoRecord& record, RestoreReport& report) {
     report.restored.push_back({record.path, *current, *back});
     return true;
   }
-  if (back.error().kind() != model::ErrorKind::gone) return leave_after(back.error());
+  const bool stays = record.unit.empty() && same && (*opened)->is_current();
+  if (back.error().kind() != model::ErrorKind::gone || stays) return leave_after(back.error());
   report.gone.push_back(record.path);
   return true;
 }

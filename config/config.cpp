@@ -2,6 +2,8 @@
 #include "config/config.h"
 
 #include "config/reader.h"
+#include "os/file_descriptor.h"
+#include "os/read_file.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -13,7 +15,6 @@
 #include <fmt/core.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 namespace berth::config {
 namespace {
@@ -27,21 +28,11 @@ using model::Result;
 // Far above any real configuration: a wrong path (a core file, /dev/zero) is refused early.
 constexpr std::size_t kLargestFile = 1U << 20U;
 
-struct Descriptor {
-  int fd;
-  explicit Descriptor(int opened) : fd(opened) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
-
 // Whole text of a file; nullopt where there is none of that name.
 Result<std::optional<std::string>> read_file(const fs::path& file) {
   // O_NONBLOCK: a FIFO of that name must not hold up the daemon.
-  const Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (opened.fd < 0) {
+  const os::FileDescriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!opened) {
     const int error = errno;
     std::error_code ignored;
     if (error != ENOENT) return fail(Error::from_errno(error, file.string()));
@@ -51,7 +42,7 @@ Result<std::optional<std::string>> read_file(const fs::path& file) {
     return std::nullopt;
   }
   struct stat status {};
-  if (::fstat(opened.fd, &status) != 0) return fail(Error::from_errno(errno, file.string()));
+  if (::fstat(opened.get(), &status) != 0) return fail(Error::from_errno(errno, file.string()));
   // A link to /dev/null is the usual way to say "nothing here".
   const bool null_device = S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3);
   if (S_ISDIR(status.st_mode)) return fail(ErrorKind::invalid_input, file.string() + ": is a directory");
@@ -59,14 +50,9 @@ Result<std::optional<std::string>> read_file(const fs::path& file) {
     return fail(ErrorKind::invalid_input, file.string() + ": is not a regular file");
   }
   std::string text;
-  while (text.size() <= kLargestFile) {
-    char buffer[65536];
-    const auto count = ::read(opened.fd, buffer, sizeof buffer);
-    if (count == 0) return text;
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return fail(Error::from_errno(errno, file.string()));
-    text.append(buffer, static_cast<std::size_t>(count));
-  }
+  if (!os::read_up_to(opened.get(), kLargestFile + 1, text))
+    return fail(Error::from_errno(errno, file.string()));
+  if (text.size() <= kLargestFile) return text;
   return fail(ErrorKind::invalid_input, fmt::format("{}: larger than {} bytes; is this a configuration file?",
                                                     file.string(), kLargestFile));
 }

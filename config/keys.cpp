@@ -7,6 +7,7 @@
 #include "model/cpu_set.h"
 #include "model/glob.h"
 #include "model/json.h"
+#include "model/name.h"
 #include "model/progress.h"
 
 #include <cmath>
@@ -269,7 +270,7 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
       "interference.weighting", {{"overlap", Weighting::overlap}, {"request", Weighting::request}},
       +[](Settings & s) -> auto& { return interference(s).weighting; }));
   specs.push_back(choice_key<Settings, Search>(
-      "interference.search", {{"window", Search::window}},
+      "interference.search", {{"window", Search::window}, {"optimal", Search::optimal}},
       +[](Settings & s) -> auto& { return interference(s).search; }));
   specs.push_back(choice_key<Settings, model::DomainKind>(
       "interference.shared_domain", {{"llc", model::DomainKind::llc}, {"socket", model::DomainKind::socket}},
@@ -280,6 +281,12 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
   specs.push_back(boolean_key<Settings>(
       "interference.allow_cross_socket",
       +[](Settings & s) -> auto& { return interference(s).allow_cross_socket; }));
+  specs.push_back(duration_key<Settings>(
+      "interference.budget", 0.001, 10, +[](Settings & s) -> auto& { return interference(s).budget_s; }));
+  specs.push_back(number_key<Settings>(
+      "interference.min_gain", 0, 1, +[](Settings & s) -> auto& { return interference(s).min_gain; }));
+  specs.push_back(integer_key<Settings>(
+      "interference.max_moves", 0, 1000, +[](Settings & s) -> auto& { return interference(s).max_moves; }));
   specs.push_back(cpulist_key<Settings>(
       "interference.reserved_cpus", +[](Settings & s) -> auto& { return interference(s).reserved_cpus; }));
   specs.push_back(integer_key<Settings>(
@@ -299,6 +306,14 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
   specs.push_back(number_key<Settings>(
       "interference.default_model.k2", 0, 1000,
       +[](Settings & s) -> auto& { return interference(s).default_model.k2; }));
+  specs.push_back(boolean_key<Settings>(
+      "interference.learn", +[](Settings & s) -> auto& { return interference(s).learn; }));
+  specs.push_back(duration_key<Settings>(
+      "interference.half_life", 60, kYear,
+      +[](Settings & s) -> auto& { return interference(s).half_life_s; }));
+  specs.push_back(integer_key<Settings>(
+      "interference.min_samples", 30, 1000000,
+      +[](Settings & s) -> auto& { return interference(s).min_samples; }));
 
   static constexpr auto straggler = [](Settings & s) -> auto& { return s.policies.straggler; };
   specs.push_back(number_key<Settings>(
@@ -341,11 +356,19 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
       "oversell.evict", +[](Settings & s) -> auto& { return oversell(s).evict; }));
   specs.push_back(size_key<Settings>(
       "oversell.memory_cap", +[](Settings & s) -> auto& { return oversell(s).memory_cap_bytes; }));
+  specs.push_back(integer_key<Settings>(
+      "oversell.top_priority", -model::kMaxPriority, model::kMaxPriority,
+      +[](Settings & s) -> auto& { return oversell(s).top_priority; }));
   specs.push_back(boolean_key<Settings>(
       "oversell.evict_highest", +[](Settings & s) -> auto& { return oversell(s).evict_highest; }));
 
   specs.push_back(duration_key<Settings>(
       "placement.hold", 1, kDay, +[](Settings & s) -> auto& { return s.policies.placement.hold_s; }));
+  specs.push_back(boolean_key<Settings>(
+      "placement.memory_nodes", +[](Settings & s) -> auto& { return s.policies.placement.memory_nodes; }));
+  specs.push_back(boolean_key<Settings>(
+      "placement.spread_service",
+      +[](Settings & s) -> auto& { return s.policies.placement.spread_service; }));
   specs.push_back(boolean_key<Settings>(
       "placement.avoid_gpu_nodes",
       +[](Settings & s) -> auto& { return s.policies.placement.avoid_gpu_nodes; }));
@@ -370,9 +393,8 @@ KeySpec<WorkloadRule> service_key() {
     if (text->get().empty()) return "it is empty";
     if (text->get().size() > model::kMaxServiceBytes)
       return fmt::format("it is longer than {} bytes", model::kMaxServiceBytes);
-    for (const char c : text->get()) {
-      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) return "it holds a control character";
-    }
+    if (!model::is_name(text->get()))
+      return "it holds a control character, or another one that no name may hold";
     rule.service = text->get();
     return std::nullopt;
   };
@@ -435,6 +457,17 @@ std::vector<Key> keys_of(const std::vector<KeySpec<Target>>& specs) {
 }
 
 }  // namespace
+
+std::string taken_by(const Key& key, const std::vector<std::string>& choices) {
+  if (!choices.empty()) return (choices.size() == 1 ? "" : "one of ") + listed(choices);
+  if (key.type == "boolean") return "true or false";
+  if (key.type == "cpulist") return "a cpulist in quotes, such as \"0-3,8\"";
+  if (key.type == "size") return "a size, such as 1073741824 (bytes) or \"1G\"";
+  if (key.type == "table") return "a table, " + key.range;
+  if (key.type == "integer") return "an integer from " + key.range;
+  if (key.type == "duration") return "a duration, such as 10 (seconds) or \"500ms\", from " + key.range;
+  return key.type == "number" ? "a number from " + key.range : "a " + key.type;
+}
 
 const std::vector<KeySpec<Settings>>& setting_specs() {
   static const std::vector<KeySpec<Settings>> specs = make_setting_specs();

@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <toml++/toml.h>
@@ -24,6 +25,18 @@ struct KeySpec {
   std::vector<std::string> choices;  // the allowed values of a string that has few
   std::function<Refusal(Target&, const toml::node&)> set;
 };
+
+// The values that a key takes, in words: "an integer from 1 to 8192".
+std::string taken_by(const Key& key, const std::vector<std::string>& choices);
+
+// nullptr for a name that is none of theirs.
+template <typename Target>
+const KeySpec<Target>* find_spec(const std::vector<KeySpec<Target>>& specs, std::string_view name) {
+  for (const auto& spec : specs) {
+    if (spec.key.name == name) return &spec;
+  }
+  return nullptr;
+}
 
 // `key.name` is dotted, from the top of the file.
 const std::vector<KeySpec<Settings>>& setting_specs();

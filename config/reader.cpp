@@ -58,36 +58,6 @@ std::string described(const toml::node& node) {
   }
 }
 
-std::string wanted(const Key& key, const std::vector<std::string>& choices) {
-  if (!choices.empty()) return (choices.size() == 1 ? "wants " : "wants one of ") + listed(choices);
-  std::string text = "wants ";
-  if (key.type == "integer") {
-    text += "an integer";
-  } else if (key.type == "boolean") {
-    text += "true or false";
-  } else if (key.type == "cpulist") {
-    text += "a cpulist in quotes, such as \"0-3,8\"";
-  } else if (key.type == "duration") {
-    text += "a duration, such as 10 (seconds) or \"500ms\",";
-  } else if (key.type == "size") {
-    text += "a size, such as 1073741824 (bytes) or \"1G\"";
-  } else if (key.type == "table") {
-    text += "a table, " + key.range;
-  } else {
-    text += "a " + key.type;
-  }
-  const bool ranged = key.type == "integer" || key.type == "number" || key.type == "duration";
-  return ranged ? text + " from " + key.range : text;
-}
-
-template <typename Target>
-const KeySpec<Target>* find_spec(const std::vector<KeySpec<Target>>& specs, std::string_view name) {
-  for (const auto& spec : specs) {
-    if (spec.key.name == name) return &spec;
-  }
-  return nullptr;
-}
-
 template <typename Target>
 std::optional<std::string> refusal_of(const KeySpec<Target>& spec, Target& target, const toml::node& node) {
   const auto hint = spec.set(target, node);
@@ -97,8 +67,8 @@ std::optional<std::string> refusal_of(const KeySpec<Target>& spec, Target& targe
   if ((free_text || spec.key.type == "table") && !hint->empty()) {
     return fmt::format("{}: {}", spec.key.name, on_one_line(*hint));
   }
-  return fmt::format("{} {}, got {}{}{}", spec.key.name, wanted(spec.key, spec.choices), described(node),
-                     hint->empty() ? "" : "; ", on_one_line(*hint));
+  return fmt::format("{} wants {}, got {}{}{}", spec.key.name, taken_by(spec.key, spec.choices),
+                     described(node), hint->empty() ? "" : "; ", on_one_line(*hint));
 }
 
 // The valid names in the table `prefix` ("" is the top): keys and tables.

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/workload_settings.h"
 
-#include "config/units.h"
-#include "model/bounds.h"
-#include "model/cpu_set.h"
-#include "model/json.h"
+#include "config/keys.h"
 #include "model/name.h"
 #include "model/number.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include <fmt/core.h>
 
@@ -20,9 +18,14 @@ using model::ErrorKind;
 
 constexpr std::size_t kMostQuotedBytes = 80;
 
-tl::unexpected<model::Error> bad(const std::string& key, const std::string& value, std::string_view takes) {
-  return model::fail(ErrorKind::invalid_input, fmt::format("{}=\"{}\": must be {}", key,
-                                                           model::shortened(value, kMostQuotedBytes), takes));
+// The value as a document would have it: a number or a truth value if the key takes one, else text.
+Refusal apply(const KeySpec<model::WorkloadRule>& spec, const std::string& text, model::WorkloadRule& rule) {
+  if (spec.key.type == "integer") {
+    if (const auto number = model::to_number<std::int64_t>(text)) return spec.set(rule, toml::value(*number));
+  } else if (spec.key.type == "boolean" && (text == "true" || text == "false")) {
+    return spec.set(rule, toml::value(text == "true"));
+  }
+  return spec.set(rule, toml::value(text));
 }
 
 }  // namespace
@@ -32,48 +35,27 @@ bool is_workload_key(std::string_view key) {
 }
 
 model::Result<WorkloadSettings> parse_workload_settings(const std::map<std::string, std::string>& settings) {
-  WorkloadSettings result;
+  model::WorkloadRule rule;
   for (const auto& [key, value] : settings) {
-    if (key == "class") {
-      auto parsed = model::parse_workload_class(value);
-      if (!parsed) return bad(key, value, "latency-sensitive or best-effort");
-      result.workload_class = *parsed;
-    } else if (key == "service") {
-      if (value.size() > model::kMaxServiceBytes || !model::is_name(value)) {
-        return bad(key, value,
-                   fmt::format("a name of 1 to {} printable characters", model::kMaxServiceBytes));
-      }
-      result.service = value;
-    } else if (key == "vcpus") {
-      const auto number = model::to_number<int>(value);
-      if (!number || *number < 1 || *number > model::kMaxCpu + 1) {
-        return bad(key, value, fmt::format("an integer from 1 to {}", model::kMaxCpu + 1));
-      }
-      result.vcpus = number;
-    } else if (key == "deadline") {
-      const auto seconds = parse_duration_s(value);
-      if (!seconds || *seconds < model::kMinDeadline_s || *seconds > model::kMaxDeadline_s) {
-        return bad(key, value,
-                   "a duration after the workload's creation, as in \"10min\", from 1 s to 10 years");
-      }
-      result.deadline_s = *seconds;
-    } else if (key == "priority") {
-      const auto number = model::to_number<int>(value);
-      if (!number || *number < -model::kMaxPriority || *number > model::kMaxPriority) {
-        return bad(key, value,
-                   fmt::format("an integer from {} to {}", -model::kMaxPriority, model::kMaxPriority));
-      }
-      result.priority = number;
-    } else if (key == "evictable") {
-      if (value != "true" && value != "false") return bad(key, value, "true or false");
-      result.evictable = value == "true";
-    } else {
+    const auto* spec = is_workload_key(key) ? find_spec(workload_specs(), key) : nullptr;
+    if (spec == nullptr) {
       return model::fail(ErrorKind::invalid_input, fmt::format("\"{}\": no such setting; there are {}",
                                                                model::shortened(key, kMostQuotedBytes),
                                                                model::joined(kWorkloadKeys, ", ")));
     }
+    if (const auto refusal = apply(*spec, value, rule)) {
+      return model::fail(
+          ErrorKind::invalid_input,
+          fmt::format("{}=\"{}\": must be {}{}{}", key, model::shortened(value, kMostQuotedBytes),
+                      taken_by(spec->key, spec->choices), refusal->empty() ? "" : "; ", *refusal));
+    }
   }
-  return result;
+  return WorkloadSettings{.workload_class = rule.workload_class,
+                          .service = std::move(rule.service),
+                          .vcpus = rule.vcpus,
+                          .deadline_s = rule.deadline_s,
+                          .priority = rule.priority,
+                          .evictable = rule.evictable};
 }
 
 }  // namespace berth::config

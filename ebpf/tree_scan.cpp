@@ -3,12 +3,13 @@
 
 #include "ebpf/collector.h"
 #include "ebpf/load.h"
+#include "os/beneath.h"
 #include "os/directory.h"
 #include "os/file_descriptor.h"
 
 #include <cerrno>
+#include <string>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -19,14 +20,13 @@ namespace {
 // Deeper groups are too many descriptors at once.
 constexpr int kMostLevels = 64;
 
-// A directory that vanishes meanwhile is left out with all below it. False where there are too many.
+// A directory that vanishes meanwhile is left out with all below it. So is a file system that a user mounted
+// there: its numbers are no cgroups, and it may never answer. False where there are too many.
 bool scan_below(int parent_fd, std::uint64_t parent, int level, std::vector<ScannedGroup>& found) {
-  const os::DirectoryStream directory = os::stream_of(parent_fd);
-  if (!directory) return true;
-  while (const dirent* entry = readdir(directory.get())) {
-    if (entry->d_type != DT_DIR || entry->d_name[0] == '.') continue;
-    const os::FileDescriptor fd(
-        openat(parent_fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  const auto names = os::subdirectories(parent_fd, kMostCgroups);
+  if (!names) return true;
+  for (const std::string& name : *names) {
+    const os::FileDescriptor fd = os::open_child(parent_fd, name.c_str());
     struct stat about {};
     if (!fd || fstat(fd.get(), &about) != 0) continue;
     if (found.size() >= kMostCgroups || level >= kMostLevels) return false;

@@ -42,6 +42,20 @@ std::optional<double> delay_quantile_us(const DelayHistogram& before, const Dela
   return lower_end_us(last + 1);  // only by rounding of `wanted`
 }
 
+std::optional<double> cycles_per_instruction(const CgroupCounters& before, const CgroupCounters& now) {
+  if (!before.hardware || !now.hardware) return std::nullopt;
+  const double instructions = now.hardware->instructions - before.hardware->instructions;
+  const double cycles = now.hardware->cycles - before.hardware->cycles;
+  if (instructions <= 0 || cycles < 0) return std::nullopt;
+  return cycles / instructions;
+}
+
+std::optional<double> llc_misses(const CgroupCounters& before, const CgroupCounters& now) {
+  if (!before.hardware || !now.hardware) return std::nullopt;
+  const double misses = now.hardware->llc_misses - before.hardware->llc_misses;
+  return misses >= 0 ? std::optional(misses) : std::nullopt;
+}
+
 std::optional<double> llc_mpki(const CgroupCounters& before, const CgroupCounters& now) {
   if (!before.hardware || !now.hardware) return std::nullopt;
   const double instructions = now.hardware->instructions - before.hardware->instructions;

@@ -62,6 +62,11 @@ struct CgroupReading {
 // nullopt too where a bucket fell: then the two are not readings of one cgroup.
 std::optional<double> delay_quantile_us(const DelayHistogram& before, const DelayHistogram& now, double q);
 
+// Cycles per instruction between two readings; nullopt where llc_mpki() is.
+std::optional<double> cycles_per_instruction(const CgroupCounters& before, const CgroupCounters& now);
+// LLC misses between two readings. nullopt without counters in both, and where the counter fell.
+std::optional<double> llc_misses(const CgroupCounters& before, const CgroupCounters& now);
+
 // LLC misses per thousand instructions between two readings. nullopt without counters in both, without an
 // instruction in between, and where a counter fell.
 std::optional<double> llc_mpki(const CgroupCounters& before, const CgroupCounters& now);

@@ -21,6 +21,8 @@ struct PinExplanation {
   PlacedInstance instance;
   InterferenceModel coefficients;
   std::string pressure_source;  // in words
+  std::string
+      search_reason;  // in words: how good the whole placement is; empty where the search says nothing
 };
 
 // Best-effort work that has less of a resource for the sake of stragglers.

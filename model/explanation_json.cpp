@@ -48,6 +48,7 @@ void write_pin(JsonWriter& out, const PinExplanation& pin) {
       .member("model_reason", instance.model_reason)
       .member("pressure", instance.pressure)
       .member("pressure_source", pin.pressure_source)
+      .member("search_reason", pin.search_reason)
       .end_object();
 }
 

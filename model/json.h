@@ -56,6 +56,8 @@ Result<ParsedSnapshot> parse_snapshot(std::string_view text, const TopologyResol
 // One line, no trailing newline, workloads ascending by id; parse_snapshot(to_json(s)) gives s back. A figure
 // that a sample or vCPU lacks is left out. Bytes that are not UTF-8 become U+FFFD.
 std::string to_json(const Snapshot& snapshot);
+// The same, with the samples later than `since` only: epoch seconds as the document has them.
+std::string to_json_since(const Snapshot& snapshot, double since);
 
 // Reads a berth.plan/1 document; unknown members are ignored, so that an older reader shows a newer plan.
 Result<Plan> parse_plan(std::string_view text);

@@ -379,6 +379,18 @@ std::optional<JsonValue> JsonObject::nullable(std::string_view name) {
   return JsonValue(value_, found, name, 0);
 }
 
+namespace {
+
+// Advice on a document of another version, or of another kind of berth's; "" for any other text.
+const char* remedy(std::string_view expected, std::string_view given) {
+  const auto kind = [](std::string_view schema) { return schema.substr(0, schema.find('/')); };
+  if (kind(expected) == kind(given))
+    return "; another version of berth wrote it: use the berthctl of that host";
+  return given.starts_with("berth.") ? "; this is another document of berth" : "";
+}
+
+}  // namespace
+
 void JsonObject::require_schema(std::string_view expected) {
   const auto given = optional("schema");
   if (context().failed()) return;
@@ -388,7 +400,8 @@ void JsonObject::require_schema(std::string_view expected) {
   }
   const std::string value = given->text();
   if (!context().failed() && value != expected)
-    given->fail(fmt::format("expected {}, found {}", in_quotes(expected), in_quotes(value)));
+    given->fail(fmt::format("expected {}, found {}{}", in_quotes(expected), in_quotes(value),
+                            remedy(expected, value)));
 }
 
 std::string JsonObject::path_of(std::string_view name) const {

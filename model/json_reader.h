@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cursor over a parsed JSON document that knows its path. Only the *_json.cpp files of this directory
-// include it.
+// A cursor over a parsed JSON document that knows its path. Only *_json.cpp files include it, here and in the
+// integrations.
 //
 // The first error sticks in the ReadContext. From then on every accessor returns its type's default. So a
 // reader reads straight down and looks at the context once, at the end.
@@ -135,7 +135,7 @@ class JsonObject {
   void warn_of_unknown() const;
 
   JsonValue value_;
-  std::array<std::string_view, 32> asked_;
+  std::array<std::string_view, 64> asked_;
   std::size_t asked_count_ = 0;
   std::size_t found_count_ = 0;
   bool ignore_unknown_ = false;

@@ -31,8 +31,9 @@ struct Advertised {
 // Amounts are cores, or bytes.
 struct OversoldResource {
   double capacity = 0;
-  double request = 0;  // sum of what the workloads asked for
-  int samples = 0;     // sample times that are common to those whose use counts
+  double request = 0;                    // sum of what the workloads asked for
+  double latency_sensitive_request = 0;  // the part of it that is not of best-effort work
+  int samples = 0;                       // sample times that are common to those whose use counts
   // The peak by each method, without `warming`; the first two nullopt without a common sample.
   std::optional<double> percentile = std::nullopt;
   std::optional<double> normal = std::nullopt;
@@ -53,7 +54,7 @@ struct OversoldResource {
 
 // A best-effort workload that may be evicted.
 struct OversellCandidate {
-  int stage = 1;  // 1: marked evictable, 2: of lower priority than others, 3: of the highest priority
+  int stage = 1;  // 1: marked evictable, 2: of a priority below oversell.top_priority, 3: of another
   int priority = 0;
   double cost = 0;  // the work that eviction throws away, in CPU seconds
   std::uint64_t memory_bytes = 0;
@@ -67,12 +68,15 @@ struct OversellFindings {
   NamedAmounts warming;
   OversoldResource cpu;
   OversoldResource memory;
+  double score = 0;  // 0..1: how crowded and disturbed new work would be here
   double stop_threshold = 0;
   double evict_threshold = 0;                           // of memory
   std::uint64_t freeing_bytes = 0;                      // memory of workloads that are being evicted
   int evict_count = 0;                                  // how many more of `order` have to be evicted
   std::vector<std::string> order;                       // ids, first victim first
   std::map<std::string, OversellCandidate> candidates;  // by id, those of `order`
+  // In words: an operator should know that memory runs out and no workload can be evicted. nullopt: nothing.
+  std::optional<std::string> warning = std::nullopt;
   friend bool operator==(const OversellFindings&, const OversellFindings&) = default;
 };
 

@@ -41,6 +41,7 @@ OversoldResource read_oversold(const JsonValue& value) {
   };
   figure("capacity", resource.capacity);
   figure("request", resource.request);
+  figure("latency_sensitive_request", resource.latency_sensitive_request);
   if (const auto samples = object.optional("samples")) resource.samples = samples->small_integer(0, 1 << 30);
   figure("percentile", resource.percentile);
   figure("normal", resource.normal);
@@ -59,6 +60,7 @@ OversoldResource read_oversold(const JsonValue& value) {
 
 void write_oversold(JsonWriter& out, const OversoldResource& resource) {
   out.begin_object().member("capacity", resource.capacity).member("request", resource.request);
+  out.member("latency_sensitive_request", resource.latency_sensitive_request);
   out.member("samples", resource.samples);
   out.member("percentile", resource.percentile).member("normal", resource.normal);
   out.member("weighted", resource.weighted).member("remembered", resource.remembered);
@@ -113,6 +115,7 @@ OversellFindings read_oversell(const JsonValue& value) {
   if (const auto warming = object.optional("warming")) findings.warming = read_ages(*warming);
   findings.cpu = read_oversold(object.required("cpu"));
   findings.memory = read_oversold(object.required("memory"));
+  if (const auto score = object.optional("score")) findings.score = score->fraction();
   if (const auto stop = object.optional("stop_threshold")) findings.stop_threshold = read_figure(*stop);
   if (const auto evict = object.optional("evict_threshold")) findings.evict_threshold = read_figure(*evict);
   if (const auto freeing = object.optional("freeing_bytes")) findings.freeing_bytes = freeing->bytes();
@@ -122,6 +125,7 @@ OversellFindings read_oversell(const JsonValue& value) {
     candidates->each_member([&findings](const std::string& id, const JsonValue& candidate) {
       findings.candidates.emplace(id, read_candidate(candidate));
     });
+  if (const auto warning = object.nullable("warning")) findings.warning = warning->text();
   return findings;
 }
 
@@ -133,6 +137,7 @@ void write_oversell(JsonWriter& out, const OversellFindings& findings) {
   write_oversold(out, findings.cpu);
   out.key("memory");
   write_oversold(out, findings.memory);
+  out.member("score", findings.score);
   out.member("stop_threshold", findings.stop_threshold).member("evict_threshold", findings.evict_threshold);
   out.member("freeing_bytes", findings.freeing_bytes);
   out.member("evict_count", findings.evict_count).key("order").begin_array();
@@ -143,7 +148,9 @@ void write_oversell(JsonWriter& out, const OversellFindings& findings) {
     out.member("cost", candidate.cost).member("memory_bytes", candidate.memory_bytes);
     out.member("running_priority", candidate.running_priority).end_object();
   }
-  out.end_object().end_object();
+  out.end_object();
+  if (findings.warning) out.member("warning", *findings.warning);
+  out.end_object();
 }
 
 }  // namespace berth::model

@@ -44,6 +44,7 @@ PendingWorkload read_pending(const JsonValue& value) {
   if (const auto told = object.optional("told_gpus")) {
     told->each([&pending](const JsonValue& id) { pending.told_gpus.push_back(id.name()); });
   }
+  if (const auto told = object.optional("told_cpus")) pending.told_cpus = told->cpulist();
   return pending;
 }
 
@@ -61,6 +62,7 @@ void write_pending_members(JsonWriter& out, const PendingWorkload& pending) {
     for (const std::string& id : pending.told_gpus) out.value(id);
     out.end_array();
   }
+  if (!pending.told_cpus.empty()) out.member("told_cpus", pending.told_cpus);
   if (pending.gpus == 0) return;
   out.member("gpus", pending.gpus).member("gpu_memory_bytes", pending.gpu_memory_bytes);
   out.member("gpu_model", pending.gpu_model).member("gpu_exclusive", pending.gpu_exclusive);

@@ -26,7 +26,12 @@ struct FittingBin {
   int gpus_total = 0;     // in use or not
   int gpus_left = 0;      // healthy and unused ones
   std::uint64_t gpu_memory_left_bytes = 0;  // on those it would get, beyond its request
-  std::string reason;                       // in words: why it has this place in the order
+  // score_node of the host without the request, with it, and the difference; nullopt for a best-effort
+  // request.
+  std::optional<double> score_before = std::nullopt;
+  std::optional<double> score_after = std::nullopt;
+  std::optional<double> rise = std::nullopt;
+  std::string reason;  // in words: why it has this place in the order
   friend bool operator==(const FittingBin&, const FittingBin&) = default;
 };
 

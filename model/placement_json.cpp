@@ -30,6 +30,12 @@ FittingBin read_fitting(const JsonValue& value) {
   if (const auto total = object.optional("gpus_total")) bin.gpus_total = total->small_integer(0, kMaxCpu + 1);
   if (const auto left = object.optional("gpus_left")) bin.gpus_left = left->small_integer(0, kMaxCpu + 1);
   if (const auto left = object.optional("gpu_memory_left_bytes")) bin.gpu_memory_left_bytes = left->bytes();
+  const auto score = [&object](std::string_view name, std::optional<double>& target) {
+    if (const auto given = object.nullable(name)) target = given->number(-DBL_MAX, DBL_MAX);
+  };
+  score("score_before", bin.score_before);
+  score("score_after", bin.score_after);
+  score("rise", bin.rise);
   if (const auto reason = object.optional("reason")) bin.reason = reason->text();
   return bin;
 }
@@ -65,7 +71,9 @@ void write_bins(JsonWriter& out, const BinRanking& bins) {
     out.end_array().member("cpu_left", bin.cpu_left_cores);
     out.member("memory_left_bytes", bin.memory_left_bytes).member("free_share", bin.free_share);
     out.member("gpus_total", bin.gpus_total).member("gpus_left", bin.gpus_left);
-    out.member("gpu_memory_left_bytes", bin.gpu_memory_left_bytes).member("reason", bin.reason).end_object();
+    out.member("gpu_memory_left_bytes", bin.gpu_memory_left_bytes);
+    out.member("score_before", bin.score_before).member("score_after", bin.score_after);
+    out.member("rise", bin.rise).member("reason", bin.reason).end_object();
   }
   out.end_array().key("rejected").begin_array();
   for (const RejectedBin& bin : bins.rejected) {

@@ -61,15 +61,22 @@ bool is_noncharacter(char32_t character) {
 }
 
 bool is_unseen(char32_t character) {
-  constexpr std::array<Range, 9> kUnseen{{{0x00AD, 0x00AD},
-                                          {0x061C, 0x061C},
-                                          {0x180E, 0x180E},
-                                          {0x200B, 0x200F},
-                                          {0x2028, 0x202E},
-                                          {0x2060, 0x206F},
-                                          {0xFEFF, 0xFEFF},
-                                          {0xFFF9, 0xFFFB},
-                                          {0xE0000, 0xE007F}}};
+  constexpr std::array<Range, 16> kUnseen{{{0x00AD, 0x00AD},
+                                           {0x034F, 0x034F},
+                                           {0x061C, 0x061C},
+                                           {0x115F, 0x1160},
+                                           {0x180B, 0x180F},
+                                           {0x200B, 0x200F},
+                                           {0x2028, 0x202E},
+                                           {0x2060, 0x206F},
+                                           {0x2800, 0x2800},
+                                           {0x3164, 0x3164},
+                                           {0xFE00, 0xFE0F},
+                                           {0xFEFF, 0xFEFF},
+                                           {0xFFA0, 0xFFA0},
+                                           {0xFFF9, 0xFFFB},
+                                           {0xE0000, 0xE007F},
+                                           {0xE0100, 0xE01EF}}};
   return is_in(kUnseen, character);
 }
 

@@ -22,8 +22,8 @@ bool is_control(char32_t character);
 // U+FDD0 to U+FDEF, and the last two of every plane. The bus refuses a text with one.
 bool is_noncharacter(char32_t character);
 
-// Whether the character has no width, separates lines, or turns the direction of writing. A text with such a
-// character looks like another text.
+// Whether the character has no width or no ink (fillers, variation selectors), separates lines, or turns the
+// direction of writing. A text with such a character looks like another text.
 bool is_unseen(char32_t character);
 
 // Whether the character turns the direction of writing, or separates lines. It has no use in a name.

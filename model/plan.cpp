@@ -24,6 +24,7 @@ const char* Action::kind() const {
     const char* operator()(const UnpinAction&) const { return "unpin"; }
     const char* operator()(const SetCpuQuotaAction&) const { return "set-cpu-quota"; }
     const char* operator()(const SetMemoryHighAction&) const { return "set-memory-high"; }
+    const char* operator()(const SetMemoryNodesAction&) const { return "set-memory-nodes"; }
     const char* operator()(const EvictAction&) const { return "evict"; }
     const char* operator()(const AdvertiseAction&) const { return "advertise"; }
   };

@@ -41,6 +41,13 @@ struct SetMemoryHighAction {
   friend bool operator==(const SetMemoryHighAction&, const SetMemoryHighAction&) = default;
 };
 
+// Bind a workload's memory to these NUMA nodes (cpuset.mems; AllowedMemoryNodes= of a unit).
+struct SetMemoryNodesAction {
+  std::string workload;
+  std::optional<CpuSet> nodes;  // numbers of NUMA nodes; nullopt: as before berth
+  friend bool operator==(const SetMemoryNodesAction&, const SetMemoryNodesAction&) = default;
+};
+
 enum class EvictionStep { decommission, terminate, kill };
 
 // End a workload, beginning with the step `how`. Each step has `grace_s` before the next.
@@ -64,7 +71,8 @@ struct AdvertiseAction {
 
 // One thing to do, and the reason for it. Explain, log, signals and the journal all read this one record.
 struct Action {
-  std::variant<PinAction, UnpinAction, SetCpuQuotaAction, SetMemoryHighAction, EvictAction, AdvertiseAction>
+  std::variant<PinAction, UnpinAction, SetCpuQuotaAction, SetMemoryHighAction, SetMemoryNodesAction,
+               EvictAction, AdvertiseAction>
       what;
   std::string policy;
   std::string decision;  // "d-" and 12 hex digits, the same for the same snapshot and settings
@@ -72,7 +80,7 @@ struct Action {
 
   // The workload acted on; nullptr for an advertisement.
   const std::string* workload() const;
-  // "pin", "unpin", "set-cpu-quota", "set-memory-high", "evict", "advertise".
+  // "pin", "unpin", "set-cpu-quota", "set-memory-high", "set-memory-nodes", "evict", "advertise".
   const char* kind() const;
 
   friend bool operator==(const Action&, const Action&) = default;
@@ -112,8 +120,10 @@ struct InterferenceFindings {
   // The score of the same instances if the kernel placed them; nullopt where none is placed.
   std::optional<double> score_unpinned;
   std::optional<double> lower_bound;  // nullopt where the search gives no bound
-  std::optional<double> gap;
-  std::map<int, double> domains;                    // score by domain id
+  std::optional<double> gap;          // the share of score_node above it
+  std::string search_reason;       // in words: how good the placement is, and why no more moves; may be empty
+  std::vector<std::string> moved;  // ids whose pin stood and is exchanged for a better place, ascending
+  std::map<int, double> domains;   // score by domain id
   std::map<std::string, PlacedInstance> instances;  // by workload or pending id
   std::vector<WorkloadFinding> unplaceable;
   BestEffortPool best_effort;

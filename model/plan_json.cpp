@@ -45,6 +45,10 @@ Action read_action(const JsonValue& value) {
     SetMemoryHighAction set{workload(), std::nullopt};
     if (const auto high = object.nullable("memory_high_bytes")) set.memory_high_bytes = high->bytes();
     action.what = std::move(set);
+  } else if (kind == "set-memory-nodes") {
+    SetMemoryNodesAction set{workload(), std::nullopt};
+    if (const auto nodes = object.nullable("nodes")) set.nodes = nodes->cpulist();
+    action.what = std::move(set);
   } else if (kind == "evict") {
     EvictAction evict{.workload = workload()};
     evict.how = object.required("how").choice(kSteps, to_string);
@@ -112,6 +116,9 @@ InterferenceFindings read_interference(const JsonValue& value) {
     findings.score_unpinned = read_figure(*unpinned);
   if (const auto bound = object.nullable("lower_bound")) findings.lower_bound = read_figure(*bound);
   if (const auto gap = object.nullable("gap")) findings.gap = read_figure(*gap);
+  if (const auto reason = object.optional("search_reason")) findings.search_reason = reason->text();
+  if (const auto moved = object.optional("moved"))
+    moved->each([&findings](const JsonValue& id) { findings.moved.push_back(id.name()); });
   object.required("domains").each_member([&findings](const std::string& name, const JsonValue& score) {
     findings.domains.emplace(read_domain_id(name, score), read_figure(score));
   });
@@ -138,6 +145,7 @@ struct ActionMembers {
   void operator()(const SetMemoryHighAction& action) const {
     out.member("memory_high_bytes", action.memory_high_bytes);
   }
+  void operator()(const SetMemoryNodesAction& action) const { out.member("nodes", action.nodes); }
   void operator()(const EvictAction& action) const {
     out.member("how", to_string(action.how)).member("frees_bytes", action.frees_bytes);
     out.member("grace_s", action.grace_s);
@@ -167,6 +175,12 @@ void write_interference(JsonWriter& out, const InterferenceFindings& findings) {
   out.begin_object().member("weighting", findings.weighting).member("search", findings.search);
   out.member("score_node", findings.score_node).member("score_unpinned", findings.score_unpinned);
   out.member("lower_bound", findings.lower_bound).member("gap", findings.gap);
+  if (!findings.search_reason.empty()) out.member("search_reason", findings.search_reason);
+  if (!findings.moved.empty()) {
+    out.key("moved").begin_array();
+    for (const std::string& id : findings.moved) out.value(id);
+    out.end_array();
+  }
   out.key("domains").begin_object();
   for (const auto& [id, score] : findings.domains) out.member(std::to_string(id), score);
   out.end_object().key("instances").begin_object();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/progress.h"
 
+#include "model/path.h"
+
 #include <algorithm>
 #include <charconv>
 #include <climits>
@@ -40,7 +42,7 @@ struct UnitName {
 
 UnitName unit_name(std::string_view cgroup_path) {
   UnitName name;
-  name.whole = cgroup_path.substr(cgroup_path.rfind('/') + 1);  // npos + 1 is 0
+  name.whole = last_component(cgroup_path);
   std::string_view stem = name.whole;
   for (const std::string_view suffix : {".service", ".scope", ".slice", ".socket", ".mount", ".swap"}) {
     if (stem.size() > suffix.size() && stem.ends_with(suffix)) {

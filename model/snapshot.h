@@ -34,6 +34,8 @@ struct InterferenceModel {
 struct ServiceProfile {
   std::optional<double> pressure;  // 0..1
   std::optional<InterferenceModel> model;
+  // In words, where berth learned anything of the service: why its model is used, or why none is.
+  std::optional<std::string> learned = {};
 
   friend bool operator==(const ServiceProfile&, const ServiceProfile&) = default;
 };
@@ -51,6 +53,7 @@ struct PendingWorkload {
   bool gpu_exclusive = true;                            // no other workload may use them
   // Ids of the GPUs that its admission promised: it gets these and no others.
   std::vector<std::string> told_gpus = {};
+  CpuSet told_cpus = {};  // the vCPUs that its admission promised; it gets these if it can
   // Resources that earlier ticks took from best-effort work or set aside for it.
   double room_cpu_cores = 0;
   std::uint64_t room_memory_bytes = 0;
@@ -114,6 +117,16 @@ struct UsedShare {
   friend bool operator==(const UsedShare&, const UsedShare&) = default;
 };
 
+// Means over the earlier ticks of the last five minutes.
+struct RecentUse {
+  int samples = 0;  // ticks
+  double cpu = 0;   // utilisation, as OversoldResource has it
+  double memory = 0;
+  double load1 = 0;
+
+  friend bool operator==(const RecentUse&, const RecentUse&) = default;
+};
+
 // The host as one tick saw it; policies read nothing else.
 struct Snapshot {
   std::string host;
@@ -131,6 +144,7 @@ struct Snapshot {
   std::optional<double> straggler_seen_at;       // epoch seconds of the last tick that found any straggler
   Advertised advertised = {};                    // as it was before this tick
   std::vector<UsedShare> used_shares = {};       // of the last day, oldest first
+  std::optional<RecentUse> recent_use = {};      // nullopt: no earlier tick is known
   std::optional<double> eviction_ended_at = {};  // epoch seconds: when the last evicted workload had ended
   // By application: epoch seconds when berth last began to evict one of its executors or drivers here.
   std::map<std::string, double> spark_evicted = {};

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "model/snapshot_json.h"
+
 #include "model/bounds.h"
 #include "model/json.h"
 #include "model/json_reader.h"
@@ -22,7 +24,8 @@ constexpr const char* kSchema = "berth.snapshot/1";
 
 constexpr double kMaxLoad = 1e9;
 constexpr double kMaxCoefficient = 1e6;
-constexpr double kMaxShare = 1e6;         // far above what makes sense
+constexpr double kMaxShare = 1e6;  // far above what makes sense
+constexpr int kMaxRecentSamples = 1000000;
 constexpr int kMaxCount = 1'000'000'000;  // of partitions; of stage ids
 
 ServiceProfile read_profile(const JsonValue& value) {
@@ -38,6 +41,7 @@ ServiceProfile read_profile(const JsonValue& value) {
     model.k2 = coefficients.required("k2").number(0, kMaxCoefficient);
     profile.model = model;
   }
+  if (const auto learned = object.nullable("learned")) profile.learned = learned->line();
   return profile;
 }
 
@@ -94,6 +98,16 @@ UsedShare read_used_share(const JsonValue& value) {
   return share;
 }
 
+RecentUse read_recent_use(const JsonValue& value) {
+  JsonObject object(value);
+  RecentUse recent;
+  recent.samples = object.required("samples").small_integer(1, kMaxRecentSamples);
+  recent.cpu = object.required("cpu").number(0, kMaxShare);
+  recent.memory = object.required("memory").number(0, kMaxShare);
+  recent.load1 = object.required("load1").number(0, kMaxLoad);
+  return recent;
+}
+
 MemoryState read_memory(const JsonValue& value) {
   JsonObject object(value);
   MemoryState memory;
@@ -108,7 +122,8 @@ MemoryState read_memory(const JsonValue& value) {
   return memory;
 }
 
-// Everything but the topology, into `snapshot`.
+}  // namespace
+
 void read_load(JsonObject& object, Snapshot& snapshot) {
   if (const auto host = object.optional("host")) snapshot.host = host->line();
   if (const auto time = object.optional("time")) snapshot.time = time->epoch();
@@ -123,6 +138,7 @@ void read_load(JsonObject& object, Snapshot& snapshot) {
   if (const auto shares = object.optional("used_shares"))
     shares->each(
         [&snapshot](const JsonValue& share) { snapshot.used_shares.push_back(read_used_share(share)); });
+  if (const auto recent = object.nullable("recent_use")) snapshot.recent_use = read_recent_use(*recent);
   if (const auto load1 = object.optional("load1")) snapshot.load1 = load1->number(0, kMaxLoad);
   if (const auto memory = object.optional("memory")) snapshot.memory = read_memory(*memory);
   if (const auto services = object.optional("services"))
@@ -138,6 +154,8 @@ void read_load(JsonObject& object, Snapshot& snapshot) {
   if (const auto apps = object.optional("spark_apps"))
     apps->each([&snapshot](const JsonValue& app) { snapshot.spark_apps.push_back(read_app(app)); });
 }
+
+namespace {
 
 void write_app(JsonWriter& out, const SparkApp& app) {
   out.begin_object().member("id", app.id).member("calculated_time_s", app.calculated_time_s);
@@ -169,6 +187,8 @@ void write_app(JsonWriter& out, const SparkApp& app) {
   out.end_array().end_object();
 }
 
+}  // namespace
+
 void write_services(JsonWriter& out, const std::map<std::string, ServiceProfile>& services) {
   out.begin_object();
   for (const auto& [name, profile] : services) {
@@ -177,10 +197,55 @@ void write_services(JsonWriter& out, const std::map<std::string, ServiceProfile>
       out.key("model").begin_object().member("b0", profile.model->b0);
       out.member("k1", profile.model->k1).member("k2", profile.model->k2).end_object();
     }
+    out.member_if("learned", profile.learned);
     out.end_object();
   }
   out.end_object();
 }
+
+void write_spark_evicted(JsonWriter& out, const std::map<std::string, double>& evicted) {
+  out.begin_object();
+  for (const auto& [app, time] : evicted) out.time(app, time);
+  out.end_object();
+}
+
+void write_used_shares(JsonWriter& out, const std::vector<UsedShare>& shares) {
+  out.begin_array();
+  for (const UsedShare& share : shares) {
+    out.begin_object().time("time", share.time).member("cpu", share.cpu);
+    out.member("memory", share.memory).end_object();
+  }
+  out.end_array();
+}
+
+void write_recent_use(JsonWriter& out, const RecentUse& recent) {
+  out.begin_object().member("samples", recent.samples).member("cpu", recent.cpu);
+  out.member("memory", recent.memory).member("load1", recent.load1).end_object();
+}
+
+void write_memory(JsonWriter& out, const MemoryState& memory) {
+  out.begin_object().member("total_bytes", memory.total_bytes);
+  out.member("available_bytes", memory.available_bytes);
+  out.member("psi_full_avg10", memory.psi_full_avg10).end_object();
+}
+
+void write_pending(JsonWriter& out, const std::vector<PendingWorkload>& pending) {
+  out.begin_array();
+  for (const PendingWorkload& workload : pending) {
+    out.begin_object();
+    write_pending_members(out, workload);
+    out.end_object();
+  }
+  out.end_array();
+}
+
+void write_apps(JsonWriter& out, const std::vector<SparkApp>& apps) {
+  out.begin_array();
+  for (const SparkApp& app : apps) write_app(out, app);
+  out.end_array();
+}
+
+namespace {
 
 // `taken` are the samples that `text` lacks.
 Result<ParsedSnapshot> read_snapshot(std::string_view text, const TopologyResolver& resolve,
@@ -226,7 +291,10 @@ Result<ParsedSnapshot> parse_snapshot(std::string_view text, const TopologyResol
   return read_snapshot(text, resolve, nothing);
 }
 
-std::string to_json(const Snapshot& snapshot) {
+std::string to_json(const Snapshot& snapshot) { return to_json_since(snapshot, -1); }
+
+std::string to_json_since(const Snapshot& snapshot, double since) {
+  const double since_here = since < 0 ? since : std::max(0.0, since - snapshot.wall_ahead_s);
   std::vector<const Workload*> workloads;
   workloads.reserve(snapshot.workloads.size());
   for (const Workload& workload : snapshot.workloads) workloads.push_back(&workload);
@@ -237,41 +305,25 @@ std::string to_json(const Snapshot& snapshot) {
   out.begin_object().member("schema", kSchema).member("host", snapshot.host).time("time", snapshot.time);
   out.time_if("straggler_seen_at", snapshot.straggler_seen_at);
   out.time_if("eviction_ended_at", snapshot.eviction_ended_at);
-  if (!snapshot.spark_evicted.empty()) {
-    out.key("spark_evicted").begin_object();
-    for (const auto& [app, time] : snapshot.spark_evicted) out.time(app, time);
-    out.end_object();
-  }
+  if (!snapshot.spark_evicted.empty()) write_spark_evicted(out.key("spark_evicted"), snapshot.spark_evicted);
   out.member("load1", snapshot.load1);
   if (snapshot.advertised != Advertised()) {
     out.key("advertised");
     write_advertised(out, snapshot.advertised);
   }
-  if (!snapshot.used_shares.empty()) {
-    out.key("used_shares").begin_array();
-    for (const UsedShare& share : snapshot.used_shares) {
-      out.begin_object().time("time", share.time).member("cpu", share.cpu);
-      out.member("memory", share.memory).end_object();
-    }
-    out.end_array();
-  }
+  if (!snapshot.used_shares.empty()) write_used_shares(out.key("used_shares"), snapshot.used_shares);
+  if (snapshot.recent_use) write_recent_use(out.key("recent_use"), *snapshot.recent_use);
   out.key("topology").begin_object();
   write_topology(out, snapshot.topology);
-  out.end_object().key("memory").begin_object().member("total_bytes", snapshot.memory.total_bytes);
-  out.member("available_bytes", snapshot.memory.available_bytes);
-  out.member("psi_full_avg10", snapshot.memory.psi_full_avg10).end_object().key("services");
-  write_services(out, snapshot.services);
+  out.end_object().key("memory");
+  write_memory(out, snapshot.memory);
+  write_services(out.key("services"), snapshot.services);
   out.key("workloads").begin_array();
-  for (const Workload* workload : workloads) write_workload(out, *workload);
-  out.end_array().key("pending").begin_array();
-  for (const PendingWorkload& pending : snapshot.pending) {
-    out.begin_object();
-    write_pending_members(out, pending);
-    out.end_object();
-  }
-  out.end_array().key("spark_apps").begin_array();
-  for (const SparkApp& app : snapshot.spark_apps) write_app(out, app);
-  return out.end_array().end_object().take();
+  for (const Workload* workload : workloads) write_workload(out, *workload, since_here);
+  out.end_array().key("pending");
+  write_pending(out, snapshot.pending);
+  write_apps(out.key("spark_apps"), snapshot.spark_apps);
+  return out.end_object().take();
 }
 
 }  // namespace berth::model

@@ -27,9 +27,10 @@ struct SparkAppFigures {
   double computation_s = 0;
   double transmission_bytes = 0;
   double recalculation_s = 0;
-  std::size_t stages = 0;  // X
-  double stages_done = 0;  // W
-  double remaining_s = 0;
+  std::size_t stages = 0;          // known ones
+  std::size_t stages_to_come = 0;  // of jobs that are expected to follow; X is the sum of both
+  double stages_done = 0;          // W
+  std::optional<double> remaining_s = std::nullopt;  // nullopt where nothing is done, so nothing is known
   double cost_s = 0;
   std::uint64_t frees_bytes = 0;        // memory in use by its executors and driver on this host
   std::optional<double> cost_per_byte;  // nullopt where they use nothing that is known

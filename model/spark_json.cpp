@@ -46,9 +46,10 @@ SparkAppFigures read_app(const JsonValue& value) {
   app.computation_s = read_amount(object.required("computation"));
   app.transmission_bytes = read_amount(object.required("transmission"));
   app.recalculation_s = read_amount(object.required("recalculation"));
-  app.remaining_s = read_amount(object.required("remaining"));
+  if (const auto remaining = object.nullable("remaining")) app.remaining_s = read_amount(*remaining);
   app.cost_s = read_figure(object.required("cost"));
   if (const auto stages = object.optional("stages")) app.stages = read_count(*stages);
+  if (const auto more = object.optional("stages_to_come")) app.stages_to_come = read_count(*more);
   if (const auto done = object.optional("stages_done")) app.stages_done = read_amount(*done);
   if (const auto frees = object.optional("frees_bytes")) app.frees_bytes = frees->bytes();
   if (const auto each = object.nullable("cost_per_byte")) app.cost_per_byte = read_figure(*each);
@@ -98,6 +99,7 @@ void write_app_figures(JsonWriter& out, const SparkAppFigures& app) {
   out.begin_object().member("computation", app.computation_s).member("transmission", app.transmission_bytes);
   out.member("recalculation", app.recalculation_s).member("remaining", app.remaining_s);
   out.member("cost", app.cost_s).member("stages", std::uint64_t{app.stages});
+  out.member("stages_to_come", std::uint64_t{app.stages_to_come});
   out.member("stages_done", app.stages_done).member("frees_bytes", app.frees_bytes);
   out.member("cost_per_byte", app.cost_per_byte).end_object();
 }

@@ -82,12 +82,29 @@ std::optional<std::vector<Cpu>> read_cpus(JsonObject& object, const TopologyReso
 
 }  // namespace
 
+std::vector<Gpu> read_gpus(const JsonValue& value) {
+  std::vector<Gpu> gpus;
+  value.each([&gpus](const JsonValue& gpu) { gpus.push_back(read_gpu(gpu)); });
+  return gpus;
+}
+
+void write_gpus(JsonWriter& out, const std::vector<Gpu>& gpus) {
+  out.begin_array();
+  for (const Gpu& gpu : gpus) {
+    out.begin_object().member("id", gpu.id).member("vendor", gpu.vendor).member("model", gpu.model);
+    out.member("numa", gpu.numa).member("memory_bytes", gpu.memory_bytes);
+    out.member("memory_used_bytes", gpu.memory_used_bytes).member("utilisation", gpu.utilisation);
+    out.member("healthy", gpu.healthy).member("holder", gpu.holder);
+    out.member_if("problem", gpu.problem).member_if("other_processes", gpu.other_processes).end_object();
+  }
+  out.end_array();
+}
+
 std::optional<Topology> read_topology(JsonObject& object, const TopologyResolver& resolve) {
   ReadContext& context = object.context();
   auto cpus = read_cpus(object, resolve);
   std::vector<Gpu> gpus;
-  if (const auto list = object.optional("gpus"))
-    list->each([&gpus](const JsonValue& value) { gpus.push_back(read_gpu(value)); });
+  if (const auto list = object.optional("gpus")) gpus = read_gpus(*list);
   if (!cpus || context.failed()) return std::nullopt;
   auto topology = Topology::make(std::move(*cpus), std::move(gpus));
   if (topology) return *std::move(topology);
@@ -107,15 +124,8 @@ void write_topology(JsonWriter& out, const Topology& topology) {
     if (!cpu.allowed) out.member("allowed", false);
     out.member_if("efficiency", cpu.efficiency).end_object();
   }
-  out.end_array().key("gpus").begin_array();
-  for (const Gpu& gpu : topology.gpus()) {
-    out.begin_object().member("id", gpu.id).member("vendor", gpu.vendor).member("model", gpu.model);
-    out.member("numa", gpu.numa).member("memory_bytes", gpu.memory_bytes);
-    out.member("memory_used_bytes", gpu.memory_used_bytes).member("utilisation", gpu.utilisation);
-    out.member("healthy", gpu.healthy).member("holder", gpu.holder);
-    out.member_if("problem", gpu.problem).member_if("other_processes", gpu.other_processes).end_object();
-  }
-  out.end_array();
+  out.end_array().key("gpus");
+  write_gpus(out, topology.gpus());
 }
 
 std::string to_json(const Topology& topology) {

@@ -17,4 +17,8 @@ std::optional<Topology> read_topology(JsonObject& object, const TopologyResolver
 // "cpus" and "gpus", into an object that is open.
 void write_topology(JsonWriter& out, const Topology& topology);
 
+// An array of GPUs.
+std::vector<Gpu> read_gpus(const JsonValue& value);
+void write_gpus(JsonWriter& out, const std::vector<Gpu>& gpus);
+
 }  // namespace berth::model

@@ -56,9 +56,10 @@ struct OriginalLimits {
 
 // Limits that berth cannot change: berth leaves the workload alone, or the host refuses the write.
 struct FixedLimits {
-  bool cpu = false;     // the quota
-  bool memory = false;  // memory.high
-  bool life = false;    // it cannot be evicted
+  bool cpu = false;           // the quota
+  bool memory = false;        // memory.high
+  bool life = false;          // it cannot be evicted
+  bool memory_nodes = false;  // cpuset.mems, or its owner has set it
 
   friend bool operator==(const FixedLimits&, const FixedLimits&) = default;
 };
@@ -70,7 +71,9 @@ struct Workload {
   WorkloadClass workload_class = WorkloadClass::best_effort;
   std::optional<int> vcpus;  // vCPUs asked for; only a latency-sensitive workload with vcpus is pinned
   std::uint64_t memory_request_bytes = 0;
-  CpuSet cpus;  // the vCPUs berth pinned it to; empty when not pinned
+  CpuSet cpus;               // the vCPUs berth pinned it to; empty when not pinned
+  CpuSet told_cpus = {};     // those that its admission promised, while it is not pinned; empty: none
+  CpuSet memory_nodes = {};  // NUMA nodes to which berth bound its memory; empty when not bound
   // The vCPUs that its own configuration and its ancestors permit, berth's pins aside; nullopt when
   // unrestricted.
   std::optional<CpuSet> allowed_cpus;
@@ -97,6 +100,9 @@ struct Workload {
   std::optional<double> evicted_at;     // epoch seconds since when berth has been evicting it
   // Share of the last sample's time, 0..1, for which its own CPU quota kept it from running.
   std::optional<double> cpu_throttled;
+  // Of the last sample's time, by performance counters; nullopt without them.
+  std::optional<double> cpi;                 // cycles per instruction
+  std::optional<double> llc_misses_per_s;    // of the last-level cache
   std::optional<double> cpu_time_s;          // CPU time used since it was made, seconds
   std::optional<std::uint64_t> cache_bytes;  // page cache that it has not used of late (inactive_file)
   std::vector<ProgressReport> progress;      // the last few, oldest first

@@ -3,6 +3,7 @@
 
 #include "model/bounds.h"
 #include "model/json.h"
+#include "model/learning.h"
 #include "model/usage_json.h"
 
 #include <fmt/core.h>
@@ -63,6 +64,7 @@ FixedLimits read_fixed_limits(const JsonValue& value) {
   if (const auto cpu = object.optional("cpu")) fixed.cpu = cpu->boolean();
   if (const auto memory = object.optional("memory")) fixed.memory = memory->boolean();
   if (const auto life = object.optional("life")) fixed.life = life->boolean();
+  if (const auto nodes = object.optional("memory_nodes")) fixed.memory_nodes = nodes->boolean();
   return fixed;
 }
 
@@ -77,7 +79,18 @@ void write_held_limits(JsonWriter& out, const Workload& workload) {
 void write_fixed_limits(JsonWriter& out, const FixedLimits& fixed) {
   if (fixed == FixedLimits{}) return;
   out.key("fixed").begin_object().member("cpu", fixed.cpu).member("memory", fixed.memory);
-  out.member("life", fixed.life).end_object();
+  out.member("life", fixed.life);
+  if (fixed.memory_nodes) out.member("memory_nodes", true);
+  out.end_object();
+}
+
+void write_sample(JsonWriter& out, const UsageSample& sample) {
+  out.begin_object().time("time", sample.time).member("cpu", sample.cpu_cores);
+  out.member_if("memory_bytes", sample.memory_bytes).member_if("progress", sample.progress);
+  out.member_if("runq_latency_us", sample.runq_latency_us)
+      .member_if("runq_latency_p50_us", sample.runq_latency_p50_us)
+      .member_if("llc_mpki", sample.llc_mpki);
+  out.end_object();
 }
 
 }  // namespace
@@ -102,6 +115,40 @@ void write_held(JsonWriter& out, const HeldLimit& held) {
   out.time("changed_at", held.changed_at).end_object();
 }
 
+void read_readings(JsonObject& object, Workload& workload) {
+  workload.cpu_throttled.reset();
+  workload.cpi.reset();
+  workload.llc_misses_per_s.reset();
+  workload.cpu_time_s.reset();
+  workload.cache_bytes.reset();
+  if (const auto share = object.nullable("cpu_throttled")) workload.cpu_throttled = share->fraction();
+  if (const auto cpi = object.nullable("cpi")) workload.cpi = cpi->number(0, kMostResponse);
+  if (const auto misses = object.nullable("llc_misses_per_s"))
+    workload.llc_misses_per_s = misses->number(0, kMostMisses);
+  if (const auto used = object.nullable("cpu_time_s")) workload.cpu_time_s = used->number(0, kMaxCpuSeconds);
+  if (const auto cache = object.nullable("cache_bytes")) workload.cache_bytes = cache->bytes();
+}
+
+void write_readings(JsonWriter& out, const Workload& workload) {
+  out.member_if("cpu_throttled", workload.cpu_throttled).member_if("cpi", workload.cpi);
+  out.member_if("llc_misses_per_s", workload.llc_misses_per_s).member_if("cpu_time_s", workload.cpu_time_s);
+  out.member_if("cache_bytes", workload.cache_bytes);
+}
+
+void write_samples(JsonWriter& out, const UsageWindow& usage, double since) {
+  std::size_t known = 0;  // samples at the beginning that are not later
+  const auto& times = usage.times();
+  if (since >= 0) {
+    known = times.size();
+    while (known > 0 && times.begin()[known - 1] > since) --known;
+  }
+  out.key("usage").begin_array();
+  auto sample = usage.end();
+  for (std::size_t left = times.size() - known; left > 0; --left) --sample;
+  for (; sample != usage.end(); ++sample) write_sample(out, *sample);
+  out.end_array();
+}
+
 Workload read_workload(const JsonValue& value) {
   JsonObject object(value);
   Workload workload;
@@ -113,6 +160,8 @@ Workload read_workload(const JsonValue& value) {
   if (const auto memory = object.optional("memory_request_bytes"))
     workload.memory_request_bytes = memory->bytes();
   if (const auto cpus = object.optional("cpus")) workload.cpus = cpus->cpulist();
+  if (const auto told = object.optional("told_cpus")) workload.told_cpus = told->cpulist();
+  if (const auto nodes = object.optional("memory_nodes")) workload.memory_nodes = nodes->cpulist();
   if (const auto allowed = object.nullable("allowed_cpus")) workload.allowed_cpus = allowed->cpulist();
   if (const auto quota = object.nullable("cpu_quota"))
     workload.cpu_quota_cores = quota->positive_number(kMaxQuotaCores);
@@ -135,9 +184,7 @@ Workload read_workload(const JsonValue& value) {
   if (const auto pressed = object.nullable("pressed_at")) workload.pressed_at = pressed->epoch();
   if (const auto since = object.nullable("progressed_at")) workload.progressed_at = since->epoch();
   if (const auto since = object.nullable("evicted_at")) workload.evicted_at = since->epoch();
-  if (const auto share = object.nullable("cpu_throttled")) workload.cpu_throttled = share->fraction();
-  if (const auto used = object.nullable("cpu_time_s")) workload.cpu_time_s = used->number(0, kMaxCpuSeconds);
-  if (const auto cache = object.nullable("cache_bytes")) workload.cache_bytes = cache->bytes();
+  read_readings(object, workload);
   if (const auto progress = object.optional("progress"))
     progress->each(
         [&workload](const JsonValue& report) { workload.progress.push_back(read_progress_report(report)); });
@@ -146,11 +193,13 @@ Workload read_workload(const JsonValue& value) {
   return workload;
 }
 
-void write_workload(JsonWriter& out, const Workload& workload) {
+void write_workload(JsonWriter& out, const Workload& workload, double since) {
   out.begin_object().member("id", workload.id);
   if (!workload.service.empty()) out.member("service", workload.service);
   out.member("class", to_string(workload.workload_class)).member("vcpus", workload.vcpus);
   out.member("memory_request_bytes", workload.memory_request_bytes).member("cpus", workload.cpus);
+  if (!workload.told_cpus.empty()) out.member("told_cpus", workload.told_cpus);
+  if (!workload.memory_nodes.empty()) out.member("memory_nodes", workload.memory_nodes);
   out.member_if("allowed_cpus", workload.allowed_cpus).member("cpu_quota", workload.cpu_quota_cores);
   out.member("memory_high_bytes", workload.memory_high_bytes).member("priority", workload.priority);
   out.member("evictable", workload.evictable).time("created", workload.created);
@@ -176,22 +225,13 @@ void write_workload(JsonWriter& out, const Workload& workload) {
   write_fixed_limits(out, workload.fixed);
   out.time_if("straggled_at", workload.straggled_at).time_if("pressed_at", workload.pressed_at);
   out.time_if("progressed_at", workload.progressed_at).time_if("evicted_at", workload.evicted_at);
-  out.member_if("cpu_throttled", workload.cpu_throttled).member_if("cpu_time_s", workload.cpu_time_s);
-  out.member_if("cache_bytes", workload.cache_bytes);
+  write_readings(out, workload);
   if (!workload.progress.empty()) {
     out.key("progress");
     write_progress(out, workload.progress);
   }
-  out.key("usage").begin_array();
-  for (const UsageSample& sample : workload.usage) {
-    out.begin_object().time("time", sample.time).member("cpu", sample.cpu_cores);
-    out.member_if("memory_bytes", sample.memory_bytes).member_if("progress", sample.progress);
-    out.member_if("runq_latency_us", sample.runq_latency_us)
-        .member_if("runq_latency_p50_us", sample.runq_latency_p50_us)
-        .member_if("llc_mpki", sample.llc_mpki);
-    out.end_object();
-  }
-  out.end_array().end_object();
+  write_samples(out, workload.usage, since);
+  out.end_object();
 }
 
 }  // namespace berth::model

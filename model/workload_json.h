@@ -16,7 +16,16 @@ inline constexpr std::array kWorkloadClasses{WorkloadClass::latency_sensitive, W
 
 // An element of "workloads"; errors go to the value's context.
 Workload read_workload(const JsonValue& value);
-void write_workload(JsonWriter& out, const Workload& workload);
+// With the samples later than `since` (of the snapshot's clock) only.
+void write_workload(JsonWriter& out, const Workload& workload, double since = -1);
+
+// The figures that most ticks change, except the samples: cpu_throttled, cpi, llc_misses_per_s, cpu_time_s
+// and cache_bytes. An absent one becomes nullopt.
+void read_readings(JsonObject& object, Workload& workload);
+void write_readings(JsonWriter& out, const Workload& workload);
+
+// "usage", with the samples later than `since` only.
+void write_samples(JsonWriter& out, const UsageWindow& usage, double since);
 
 // {"time", "fraction"}
 ProgressReport read_progress_report(const JsonValue& value);

@@ -3,13 +3,12 @@
 
 #include "model/number.h"
 #include "os/file_descriptor.h"
+#include "os/read_file.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <system_error>
 
 #include <fcntl.h>
-#include <unistd.h>
 
 namespace berth::os {
 
@@ -59,19 +58,9 @@ std::vector<pid_t> pids_of(const std::filesystem::path& proc_root) {
 }
 
 std::string read_start(const std::filesystem::path& file, std::size_t most) {
-  constexpr std::size_t kFirst = 4096;
   std::string text;
   const FileDescriptor fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return text;
-  std::size_t length = 0;
-  while (length < most) {
-    if (length == text.size()) text.resize(std::min(most, std::max(kFirst, 2 * text.size())));
-    const ssize_t got = read(fd.get(), text.data() + length, text.size() - length);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    length += static_cast<std::size_t>(got);
-  }
-  text.resize(length);
+  if (fd) read_up_to(fd.get(), most, text);
   return text;
 }
 

@@ -6,6 +6,8 @@
 #include "os/file_descriptor.h"
 
 #include <cerrno>
+#include <cstddef>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <system_error>
@@ -13,15 +15,38 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace berth::os {
 
 namespace {
 
-model::Result<void> write_to_disk(const std::filesystem::path& file) {
-  const FileDescriptor fd(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd) return model::fail(model::Error::from_errno(errno, fmt::format("opening {}", file.string())));
-  return sync_to_disk(fd.get(), file);
+model::Result<void> failed(const char* doing, const std::filesystem::path& file) {
+  const int why = errno;
+  return model::fail(model::ErrorKind::io,
+                     fmt::format("{} {}: {}", doing, file.string(), std::generic_category().message(why)));
+}
+
+model::Result<void> write_all(int fd, std::string_view text, const std::filesystem::path& file) {
+  while (!text.empty()) {
+    const ssize_t written = write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return failed("writing", file);
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+model::Result<void> write_staged(const std::filesystem::path& staged, std::string_view text, Readers readers,
+                                 Lasts lasts) {
+  const FileDescriptor fd(open(staged.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666));
+  if (!fd) return failed("making", staged);
+  if (auto written = write_all(fd.get(), text, staged); !written) return written;
+  if (readers == Readers::everybody && fchmod(fd.get(), 0644) != 0)
+    return failed("changing the mode of", staged);
+  // Before the new name: a name that is on the disk before its content would be of an empty file.
+  return lasts == Lasts::power_loss ? sync_to_disk(fd.get(), staged) : model::Result<void>();
 }
 
 }  // namespace
@@ -30,33 +55,14 @@ model::Result<void> replace_file(const std::filesystem::path& file, std::string_
                                  Lasts lasts) {
   std::filesystem::path staged = file;
   staged += ".new";
-  {
-    std::ofstream out(staged, std::ios::trunc | std::ios::binary);
-    out.write(text.data(), static_cast<std::streamsize>(text.size()));
-    out.close();
-    if (!out) return model::fail(model::ErrorKind::io, fmt::format("cannot write {}", staged.string()));
-  }
-  if (lasts == Lasts::power_loss) {
-    // Before the new name: a name that is on the disk before its content would be of an empty file.
-    if (auto written = write_to_disk(staged); !written) return written;
-  }
-  std::error_code failed;
-  if (readers == Readers::everybody) {
-    using std::filesystem::perms;
-    std::filesystem::permissions(
-        staged, perms::owner_read | perms::owner_write | perms::group_read | perms::others_read, failed);
-  }
-  if (!failed) std::filesystem::rename(staged, file, failed);
-  if (failed) {
-    return model::fail(model::ErrorKind::io,
-                       fmt::format("cannot replace {}: {}", file.string(), failed.message()));
-  }
+  if (auto written = write_staged(staged, text, readers, lasts); !written) return written;
+  if (rename(staged.c_str(), file.c_str()) != 0) return failed("replacing", file);
   if (lasts == Lasts::power_loss) return sync_directory_of(file);
   return {};
 }
 
-std::optional<std::string> read_document(const std::filesystem::path& file, std::uintmax_t most_bytes,
-                                         const TakeDocument& take) {
+std::optional<std::string> read_text(const std::filesystem::path& file, std::uintmax_t most_bytes,
+                                     const TakeText& take) {
   const auto problem = [&file](const std::string& why) { return fmt::format("{}: {}", file.string(), why); };
   std::error_code error;
   const std::uintmax_t bytes = std::filesystem::file_size(file, error);
@@ -65,13 +71,20 @@ std::optional<std::string> read_document(const std::filesystem::path& file, std:
   if (bytes > most_bytes) return problem("it is too large to be berth's");
   std::ifstream stream(file);
   if (!stream) return problem(std::generic_category().message(errno));
-  try {
-    const std::string text(std::istreambuf_iterator<char>(stream), {});
-    const auto wrong = take(model::json_of(text));
-    return wrong ? std::optional(problem(*wrong)) : std::nullopt;
-  } catch (const nlohmann::json::exception& e) {
-    return problem(e.what());
-  }
+  const std::string text(std::istreambuf_iterator<char>(stream), {});
+  const auto wrong = take(text);
+  return wrong ? std::optional(problem(*wrong)) : std::nullopt;
+}
+
+std::optional<std::string> read_document(const std::filesystem::path& file, std::uintmax_t most_bytes,
+                                         const TakeDocument& take) {
+  return read_text(file, most_bytes, [&take](std::string_view text) -> std::optional<std::string> {
+    try {
+      return take(model::json_of(text));
+    } catch (const nlohmann::json::exception& e) {
+      return e.what();
+    }
+  });
 }
 
 }  // namespace berth::os

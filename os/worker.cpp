@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 namespace berth::os {
 
@@ -37,8 +38,9 @@ Worker::~Worker() {
 
 bool Worker::begin(std::function<void()> job, Patience patience) {
   if (!shared_) {
-    shared_ = std::make_shared<Shared>();
-    std::thread([shared = shared_] { shared->run(); }).detach();
+    auto shared = std::make_shared<Shared>();
+    std::thread([shared] { shared->run(); }).detach();
+    shared_ = std::move(shared);  // only now, as a thread may be more than the system has
   }
   std::unique_lock lock(shared_->mutex);
   const auto now = std::chrono::steady_clock::now();

@@ -11,7 +11,7 @@ namespace berth::policies {
 
 namespace {
 
-enum class Phase { evict, lower, leave, exchange, gain, raise, advertise };
+enum class Phase { evict, lower, leave, exchange, gain, memory, raise, advertise };
 
 template <typename Limit>
 Phase limit_phase(const std::optional<Limit>& wanted, const std::optional<Limit>& present) {
@@ -28,6 +28,7 @@ Phase phase_of(const model::Action& action, const model::Workload* workload) {
   if (const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what)) {
     return limit_phase(high->memory_high_bytes, workload->memory_high_bytes);
   }
+  if (std::holds_alternative<model::SetMemoryNodesAction>(action.what)) return Phase::memory;
   if (workload->workload_class == model::WorkloadClass::latency_sensitive) return Phase::exchange;
   const auto* pin = std::get_if<model::PinAction>(&action.what);
   // Not pinned means on every vCPU, so that any pin leaves some.

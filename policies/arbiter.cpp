@@ -4,6 +4,7 @@
 #include "policies/action_order.h"
 #include "policies/decision_id.h"
 #include "policies/interference/standing.h"
+#include "policies/memory_nodes.h"
 #include "policies/workload_index.h"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ namespace berth::policies {
 
 namespace {
 
-enum class Attribute { life, cpus, cpu_quota, memory_high, advertised_cpu, advertised_memory };
+enum class Attribute { life, cpus, cpu_quota, memory_high, memory_nodes, advertised_cpu, advertised_memory };
 using Target = std::pair<std::string, Attribute>;
 
 Target target_of(const model::Action& action) {
@@ -30,6 +31,7 @@ Target target_of(const model::Action& action) {
     Attribute operator()(const model::UnpinAction&) const { return Attribute::cpus; }
     Attribute operator()(const model::SetCpuQuotaAction&) const { return Attribute::cpu_quota; }
     Attribute operator()(const model::SetMemoryHighAction&) const { return Attribute::memory_high; }
+    Attribute operator()(const model::SetMemoryNodesAction&) const { return Attribute::memory_nodes; }
     Attribute operator()(const model::EvictAction&) const { return Attribute::life; }
     Attribute operator()(const model::AdvertiseAction& it) const {
       return it.resource == model::Resource::cpu ? Attribute::advertised_cpu : Attribute::advertised_memory;
@@ -158,11 +160,9 @@ class CoolDown {
     }
   }
 
-  // Growing or shrinking in place is no move, and a clock that went backwards holds nothing.
+  // Growing or shrinking in place is no move.
   bool holds(const model::Workload& workload, const model::CpuSet& wanted) {
-    if (!workload.pinned_at) return false;
-    const double age = now_ - *workload.pinned_at;
-    if (age < 0 || age >= settings_.safety.repin_cooldown_s) return false;
+    if (!cools_down(workload, now_, settings_.safety.repin_cooldown_s)) return false;
     if (workload.cpus.is_subset_of(wanted) || wanted.is_subset_of(workload.cpus)) return false;
     if (workload.cpus.intersects(contested_)) return false;
     if (!node_) node_.emplace(topology_, settings_.interference.shared_domain);
@@ -214,28 +214,28 @@ void hold_moves(const model::Snapshot& snapshot, const WorkloadIndex& workloads,
   }
 }
 
-// Keeps one eviction: the next victim is chosen once the effect of the first one shows. Ties go by the
-// policy's name, as elsewhere.
-void keep_one_eviction(std::vector<model::Action>& actions) {
+// Keeps the evictions of one policy: they may meet the need of the other one, too. The policy's name decides,
+// as elsewhere.
+void keep_evictions_of_one_policy(std::vector<model::Action>& actions) {
   const model::Action* kept = nullptr;
   for (const model::Action& action : actions) {
     if (!std::holds_alternative<model::EvictAction>(action.what)) continue;
     if (kept == nullptr || action.policy < kept->policy) kept = &action;
   }
   if (kept == nullptr) return;
-  const std::string workload = *kept->workload();
+  const std::string policy = kept->policy;
   std::erase_if(actions, [&](const model::Action& action) {
-    return std::holds_alternative<model::EvictAction>(action.what) && *action.workload() != workload;
+    return std::holds_alternative<model::EvictAction>(action.what) && action.policy != policy;
   });
 }
 
 }  // namespace
 
 std::vector<model::Action> arbitrate(const model::Snapshot& snapshot, std::vector<model::Action> proposals,
-                                     const PolicySettings& settings) {
+                                     const PolicySettings& settings, bool memory_follows) {
   const WorkloadIndex workloads(snapshot);
   std::vector<model::Action> actions = strongest_per_target(workloads, std::move(proposals));
-  keep_one_eviction(actions);
+  keep_evictions_of_one_policy(actions);
   hold_moves(snapshot, workloads, settings, actions);
   for (model::Action& action : actions) {
     const model::Workload* workload = workloads.find(action);
@@ -244,6 +244,7 @@ std::vector<model::Action> arbitrate(const model::Snapshot& snapshot, std::vecto
   std::erase_if(actions, [&](const model::Action& action) {
     return !worth_doing(action, workloads.find(action), settings.safety.min_change);
   });
+  if (memory_follows) follow_pins(snapshot, settings.placement, actions);
   actions = order_actions(workloads, std::move(actions));
   for (model::Action& action : actions)
     action.decision = decision_id(snapshot.time + snapshot.wall_ahead_s, action);

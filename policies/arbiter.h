@@ -16,9 +16,12 @@ namespace berth::policies {
 // below min_change. No best-effort quota rises faster than be_quota_rise. No pin that stands moves again
 // within the cool-down.
 //
+// With `memory_follows`, the memory of pinned instances follows their pins as [placement] says
+// (policies/memory_nodes.h).
+//
 // The actions are ordered so that vCPUs are freed before they are handed out, then by workload. They have
 // decision ids. Pure; the order of `proposals` does not matter.
 std::vector<model::Action> arbitrate(const model::Snapshot& snapshot, std::vector<model::Action> proposals,
-                                     const PolicySettings& settings);
+                                     const PolicySettings& settings, bool memory_follows = true);
 
 }  // namespace berth::policies

@@ -4,6 +4,7 @@
 #include "policies/arbiter.h"
 #include "policies/interference/policy.h"
 #include "policies/oversell/policy.h"
+#include "policies/oversell/score.h"
 #include "policies/placement/rank.h"
 #include "policies/spark/candidates.h"
 #include "policies/spark/demand.h"
@@ -78,7 +79,8 @@ model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settin
     plan.findings.placement = std::move(proposal.findings);
   }
   if (runs("interference")) {
-    InterferenceProposal proposal = propose_pins(ordered, settings.interference, grown, bins);
+    InterferenceProposal proposal =
+        propose_pins(ordered, settings.interference, grown, bins, settings.safety.repin_cooldown_s);
     plan.findings.interference = std::move(proposal.findings);
     std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
   }
@@ -87,7 +89,9 @@ model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settin
     plan.findings.spark = std::move(proposal.findings);
     std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
   }
-  plan.actions = arbitrate(snapshot, std::move(proposals), settings);
+  if (plan.findings.oversell)
+    plan.findings.oversell->score = host_score(*plan.findings.oversell, plan.findings.interference);
+  plan.actions = arbitrate(snapshot, std::move(proposals), settings, runs("placement"));
   return plan;
 }
 

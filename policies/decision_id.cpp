@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/decision_id.h"
 
+#include "model/hash.h"
+
 #include <cstdint>
 #include <string_view>
 
@@ -10,16 +12,6 @@ namespace berth::policies {
 
 namespace {
 
-// FNV-1a, 64 bits: stable across builds and hosts, which std::hash need not be.
-std::uint64_t fnv1a(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= 0x100000001b3U;
-  }
-  return hash;
-}
-
 struct ValueText {
   std::string operator()(const model::PinAction& it) const { return it.cpus.to_string(); }
   std::string operator()(const model::UnpinAction& /*it*/) const { return {}; }
@@ -28,6 +20,9 @@ struct ValueText {
   }
   std::string operator()(const model::SetMemoryHighAction& it) const {
     return it.memory_high_bytes ? fmt::format("{}", *it.memory_high_bytes) : "none";
+  }
+  std::string operator()(const model::SetMemoryNodesAction& it) const {
+    return it.nodes ? it.nodes->to_string() : "none";
   }
   std::string operator()(const model::EvictAction& it) const {
     return fmt::format("{} {}", static_cast<int>(it.how), it.frees_bytes);
@@ -51,7 +46,8 @@ std::string decision_id(double snapshot_time, const model::Action& action) {
 std::string decision_id(double time, std::string_view policy, std::string_view kind,
                         std::string_view workload, std::string_view outcome) {
   // No name here holds a newline, so the fields cannot run into each other.
-  const std::uint64_t hash = fnv1a(fmt::format("{}\n{}\n{}\n{}\n{}", time, policy, kind, workload, outcome));
+  const std::uint64_t hash =
+      model::fnv1a(fmt::format("{}\n{}\n{}\n{}\n{}", time, policy, kind, workload, outcome));
   constexpr int kBits = 48;
   return fmt::format("d-{:012x}", (hash >> kBits) ^ (hash & ((std::uint64_t{1} << kBits) - 1)));
 }

@@ -71,7 +71,8 @@ void add_interference(const model::Snapshot& snapshot, const model::Interference
   auto pressures = service_pressures(snapshot, by_id(snapshot));
   explained.pin = {.instance = std::move(*instance),
                    .coefficients = choose_model(snapshot, workload.service, settings.default_model).model,
-                   .pressure_source = pressures[workload.service].source};
+                   .pressure_source = pressures[workload.service].source,
+                   .search_reason = findings.search_reason};
 }
 
 bool is_taking(model::LimitMove::Kind kind) {

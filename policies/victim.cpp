@@ -9,12 +9,6 @@
 
 namespace berth::policies {
 
-namespace {
-
-constexpr double kEmergencyGrace_s = 1;
-
-}  // namespace
-
 std::optional<double> latest_use(const model::Workload& workload, model::Resource resource) {
   if (resource == model::Resource::cpu) {
     if (workload.usage.empty()) return std::nullopt;

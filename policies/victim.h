@@ -11,6 +11,10 @@
 
 namespace berth::policies {
 
+// In an emergency, each step of an eviction has this time at most, and the evictor needs about the least.
+inline constexpr double kEmergencyGrace_s = 1;
+inline constexpr double kLeastStep_s = 0.2;
+
 // A workload's use by its newest sample with that figure; cores or bytes, nullopt without one.
 std::optional<double> latest_use(const model::Workload& workload, model::Resource resource);
 // Bytes of memory by the newest sample with that figure; 0 without one.

@@ -9,6 +9,8 @@ namespace berth::spark {
 
 namespace {
 
+constexpr const char* kOf = " of ";
+
 using User = std::optional<uid_t>;
 using Executors = std::map<User, std::vector<const Process*>>;  // of one application, by user
 
@@ -70,7 +72,7 @@ Claims::Claims(const std::vector<Claim>& claims, const std::vector<Process>& pro
   for (const Claim& claim : claims) {
     const Executors& its = executors[claim.app];
     const bool own = claim.user && its.count(claim.user) > 0;
-    std::vector<User> of;
+    std::vector<User> of;  // users whose executors may belong to this driver
     std::string why;
     for (const auto& [user, each] : its) {
       if (own && user != claim.user) continue;
@@ -78,21 +80,38 @@ Claims::Claims(const std::vector<Claim>& claims, const std::vector<Process>& pro
       if (objection.empty()) of.push_back(user);
       if (why.empty()) why = objection;
     }
-    if (of.size() > 1)
-      why = fmt::format("it claims {}, and executors of several users here do so, too", claim.app);
-    if (!its.empty() && of.size() != 1) {
+    if (!its.empty() && of.empty()) {
       why_not_.emplace(ProcessId{claim.pid, claim.started}, why);
       continue;
     }
     users_[claim.app].insert(claim.user);
-    const std::optional<User> executors_user = its.empty() ? std::nullopt : std::optional<User>(of.front());
-    if (executors_user && *executors_user != claim.user) parties_[claim.app][*executors_user] = claim.user;
-    if (claim.fresh) left[{claim.app, executors_user}].push_back(&claim);
+    note_shared(claim.app, of, its);
+    for (const User& user : of)
+      if (user != claim.user) parties_[claim.app][user] = claim.user;
+    if (!claim.fresh) continue;
+    for (const User& user : of) left[{claim.app, user}].push_back(&claim);
+    if (of.empty()) left[{claim.app, std::nullopt}].push_back(&claim);
   }
+  std::set<const Claim*> rivals;  // of several drivers for the same executors, at least one is wrong
+  for (const auto& [of, same] : left)
+    if (same.size() > 1) rivals.insert(same.begin(), same.end());
   for (const auto& [of, same] : left) {
-    if (same.size() > 1) continue;  // at least one is wrong
+    if (rivals.count(same.front()) > 0) continue;
     believed_.emplace(same.front()->pid, same.front()->started);
     believed_users_[of.first].insert(same.front()->user);
+  }
+}
+
+// Notes the executors of the application that processes of several of these users claim to be.
+void Claims::note_shared(const std::string& app, const std::vector<User>& users,
+                         const std::map<User, std::vector<const Process*>>& executors) {
+  if (users.size() < 2) return;
+  std::map<std::string, User> first;  // by executor
+  for (const User& user : users) {
+    for (const Process* process : executors.at(user)) {
+      const auto [known, is_new] = first.try_emplace(process->what.executor, user);
+      if (!is_new && known->second != user) shared_.emplace(app, process->what.executor);
+    }
   }
 }
 
@@ -110,7 +129,6 @@ std::string Claims::why_not(const ProcessId& driver) const {
 }
 
 std::string Claims::name_of(std::optional<uid_t> user, const std::string& app) const {
-  constexpr const char* kOf = " of ";
   std::set<User> parties;
   if (const auto users = users_.find(app); users != users_.end())
     for (const User each : users->second) parties.insert(party_of(each, app));
@@ -120,6 +138,13 @@ std::string Claims::name_of(std::optional<uid_t> user, const std::string& app) c
   // An id that looks like such a name gets its own user's: no user can take the name of another one.
   if ((parties.size() <= 1 || only_believed) && app.find(kOf) == std::string::npos) return app;
   return app + kOf + text_of(party_of(user, app));
+}
+
+std::string Claims::name_of_executor(std::optional<uid_t> user, const std::string& app,
+                                     const std::string& executor) const {
+  const bool alone = shared_.count({app, executor}) == 0;
+  const User party = party_of(user, app);
+  return alone || party == user ? name_of(user, app) : app + kOf + text_of(user);
 }
 
 }  // namespace berth::spark

@@ -2,11 +2,13 @@
 #include "spark/collector.h"
 
 #include "model/name.h"
+#include "os/ancestors.h"
 #include "os/proc_files.h"
 #include "spark/endpoints.h"
 #include "spark/shared_now.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -90,12 +92,10 @@ MembersByWorkload members_by_workload(const Observation& observation,
                                       const std::function<bool(const std::string& id)>& is_workload) {
   MembersByWorkload by_workload;
   for (const Member& member : observation.members) {
-    std::string path = member.cgroup;
-    while (!path.empty() && !is_workload(path)) {
-      const std::size_t slash = path.rfind('/');
-      path.resize(slash == std::string::npos ? 0 : slash);
-    }
-    if (!path.empty()) by_workload[path].push_back(&member);
+    const auto workload = os::find_around(member.cgroup, [&](const std::string& path) {
+      return is_workload(path) ? std::optional(path) : std::nullopt;
+    });
+    if (workload) by_workload[*workload].push_back(&member);
   }
   return by_workload;
 }
@@ -140,10 +140,24 @@ std::map<std::string, std::string> only_applications(
   return found;
 }
 
+// What was known of a process that cannot be read now still counts, as long as it runs.
+void Collector::find() {
+  auto found = finder_.find();
+  unread_ = found.unread.size();
+  for (Process& process : processes_) {
+    if (found.unread.count(process.pid) == 0) continue;
+    const auto stat = os::read_stat(proc_root_ / std::to_string(process.pid));
+    if (stat && stat->started == process.started) found.processes.push_back(std::move(process));
+  }
+  std::sort(found.processes.begin(), found.processes.end(),
+            [](const Process& a, const Process& b) { return a.pid < b.pid; });
+  processes_ = std::move(found.processes);
+}
+
 void Collector::look(double now) {
   if (looked_at_ != 0 && now >= looked_at_ && now - looked_at_ < kLookAgain_s) return;
   looked_at_ = now;
-  processes_ = find_processes(proc_root_);
+  find();
   std::map<std::optional<uid_t>, std::size_t> count;
   too_many_.clear();
   std::erase_if(processes_, [&](const Process& process) {
@@ -214,7 +228,7 @@ std::optional<std::string> shared_now(const std::filesystem::path& proc_root, co
 }
 
 Collector::Collector(std::filesystem::path proc_root, Ask ask)
-    : proc_root_(std::move(proc_root)), ask_(std::move(ask)) {}
+    : proc_root_(std::move(proc_root)), ask_(std::move(ask)), finder_(proc_root_) {}
 
 Observation Collector::collect(double now, double wall_ahead_s) {
   look(now);
@@ -281,6 +295,10 @@ Observation Collector::observation(double now) const {
     }
     if (facts.progress) found.progress.emplace(app, *facts.progress);
   }
+  if (unread_ > 0) {
+    found.problems.push_back(
+        "some processes keep their command lines from being read; they may be Spark's, unknown to berth");
+  }
   for (const auto& [user, more] : too_many_) {
     found.problems.push_back(fmt::format("Spark processes: {} has {} more than the {} that berth looks at",
                                          text_of_user(user), more, kMostProcesses));
@@ -294,7 +312,7 @@ Observation Collector::observation(double now) const {
   for (const Process& process : processes_) {
     Member member = member_of(process);
     if (member.kind == ProcessKind::executor)
-      member.identity.app = claims.name_of(process.user, process.what.app);
+      member.identity.app = claims.name_of_executor(process.user, process.what.app, process.what.executor);
     if (const auto app = app_of.find({process.pid, process.started}); app != app_of.end())
       member.identity = {app->second, model::SparkRole::driver, std::nullopt};
     found.members.push_back(std::move(member));

@@ -7,6 +7,7 @@
 #include "spark/endpoints.h"
 #include "spark/interview.h"
 #include "spark/process.h"
+#include "spark/process_finder.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -101,14 +102,17 @@ class Collector {
   };
 
   void look(double now);
+  void find();
   void meet(const Process& process);
   Observation observation(double now) const;
   Claims claims(double now) const;
 
   std::filesystem::path proc_root_;
   Ask ask_;
+  ProcessFinder finder_;
   double looked_at_ = 0;
   std::vector<Process> processes_;
+  std::size_t unread_ = 0;                                // processes that could not be read at the last look
   std::map<std::optional<uid_t>, std::size_t> too_many_;  // processes that are passed over, by user
   std::shared_ptr<const std::map<std::string, Bystanders>> bystanders_;
   std::set<UserAddress> listening_;  // at addresses of drivers that executors name

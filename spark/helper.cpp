@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spark/helper.h"
 
+#include "spark/event_log_access.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -9,7 +11,6 @@
 
 #include <fmt/core.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 
 namespace berth::spark {
@@ -61,32 +62,25 @@ model::Result<void> Helper::connect(const wire::Patience& patience) {
   return {};
 }
 
-// A driver says where its log is. It gets a file only of its own user, as if it had opened that itself.
+// A driver says where its log is. It gets an event log only of its own user.
 model::Result<void> Helper::answer_open(const wire::Open& wanted, const Question& question,
                                         const wire::Patience& patience) {
   const auto driver = std::find_if(question.drivers.begin(), question.drivers.end(),
                                    [&](const DriverPlace& place) { return place.process == wanted.process; });
   if (driver == question.drivers.end()) return nonsense("a file for a process that is no driver");
-  const auto opened = [&]() -> model::Result<os::FileDescriptor> {
+  const auto opened = [&]() -> model::Result<LogFile> {
     if (!open_ || !driver->user) return model::fail(ErrorKind::unavailable, "its user is not known");
-    auto file = open_(wanted.path);
-    if (!file) return file;
-    struct stat status {};
-    if (fstat(file->get(), &status) != 0)
-      return model::fail(model::Error::from_errno(errno, "looking at " + wanted.path));
-    if (status.st_uid != *driver->user) {
-      return model::fail(ErrorKind::refused, fmt::format("{} belongs to user {}, and the driver to user {}",
-                                                         wanted.path, status.st_uid, *driver->user));
-    }
-    return file;
+    return open_event_log(open_, wanted.path, *driver->user);
   }();
-  wire::Opened answer{.done = opened.has_value(), .kind = {}, .message = {}};
-  if (!opened) {
+  wire::Opened answer{.done = opened.has_value(), .kind = {}, .message = {}, .parts = {}};
+  if (opened) {
+    answer.parts = opened->parts;
+  } else {
     answer.kind = opened.error().kind();
     answer.message = opened.error().message();
   }
   return wire::send_frame(socket_.get(), wire::Type::opened, wire::encode(answer), patience,
-                          opened ? opened->get() : -1);
+                          opened ? opened->file.get() : -1);
 }
 
 model::Result<Answer> Helper::try_ask(const Question& question) {

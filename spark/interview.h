@@ -72,6 +72,15 @@ using Ask = std::function<model::Result<Answer>(const Question& question)>;
 // hangs, or does something when it is opened. Error `gone` where there is none.
 using OpenFile = std::function<model::Result<os::FileDescriptor>(const std::filesystem::path& path)>;
 
+// A part of a driver's event log as berth-sparkd gets it: an open file, or the names of the parts in the
+// directory of a rolled log (events_...).
+struct LogFile {
+  os::FileDescriptor file;
+  std::optional<std::vector<std::string>> parts;  // set for a directory, which has no `file`
+};
+// Opens it for berth-sparkd, which has no rights of its own.
+using OpenLog = std::function<model::Result<LogFile>(const std::filesystem::path& path)>;
+
 // Of an answer: the values of all applications, in memory. berthd has four copies at most: the answer, the
 // observation that follows it, the one before, and the snapshot.
 inline constexpr std::size_t kMostAnswerBytes = std::size_t{8} << 20;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spark/process.h"
 
+#include "model/path.h"
 #include "os/proc_files.h"
 #include "spark/names.h"
 
@@ -43,7 +44,7 @@ bool among(const Names& names, std::string_view name) {
 
 bool runs_java(std::string_view command_line) {
   const std::string_view program = command_line.substr(0, command_line.find('\0'));
-  return program.substr(program.rfind('/') + 1) == "java";
+  return model::last_component(program) == "java";
 }
 
 // Position of the main class; the number of arguments where there is none.

@@ -1,69 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spark/watcher.h"
 
-#include <chrono>
+#include <atomic>
+#include <condition_variable>
 #include <csignal>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include <pthread.h>
 
 namespace berth::spark {
 
+struct Watcher::State {
+  State(const std::filesystem::path& proc_root, const std::filesystem::path& socket, OpenFile open,
+        os::Clock its_clock)
+      : clock(std::move(its_clock)),
+        helper(socket, std::move(open), [this] { return stop.load(); }),
+        collector(proc_root, [this](const Question& question) { return helper.ask(question); }) {}
+
+  const os::Clock clock;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::atomic<bool> stop{false};
+  bool look_again = false;
+  bool ended = false;
+  std::shared_ptr<const Observation> latest;
+  // The thread's own.
+  Helper helper;
+  Collector collector;
+
+  void run(double interval_s);
+};
+
+void Watcher::State::run(double interval_s) {
+  using Clock = std::chrono::steady_clock;
+  const auto interval =
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(interval_s));
+  auto ask_at = Clock::now();
+  std::unique_lock lock(mutex);
+  while (!stop) {
+    if (std::exchange(look_again, false)) collector.look_again();
+    const bool first = latest == nullptr;
+    lock.unlock();
+    const bool ask = !first && Clock::now() >= ask_at;
+    auto found = std::make_shared<const Observation>(
+        ask ? collector.collect(clock.now(), clock.wall_ahead_s()) : collector.processes(clock.now()));
+    if (ask) ask_at = Clock::now() + interval;
+    lock.lock();
+    latest = std::move(found);
+    changed.notify_all();
+    changed.wait_until(lock, ask_at, [this] { return stop.load() || look_again; });
+  }
+  ended = true;
+  changed.notify_all();
+}
+
 Watcher::Watcher(const std::filesystem::path& proc_root, double interval_s,
                  const std::filesystem::path& socket, OpenFile open, os::Clock clock)
-    : clock_(std::move(clock)),
-      helper_(socket, std::move(open), [this] { return stop_.load(); }),
-      collector_(proc_root, [this](const Question& question) { return helper_.ask(question); }),
-      // Before anything is decided about a workload, it is known to be Spark's.
-      latest_(std::make_shared<const Observation>(collector_.processes(clock_.now()))) {
+    : state_(std::make_shared<State>(proc_root, socket, std::move(open), std::move(clock))) {
   // Signals are the event loop's.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this, interval_s] { run(interval_s); });
+  std::thread([state = state_, interval_s] { state->run(interval_s); }).detach();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait_for(lock, kFirstLook, [this] { return state_->latest != nullptr; });
 }
 
 Watcher::~Watcher() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  wake_.notify_all();
-  thread_.join();
+  std::unique_lock lock(state_->mutex);
+  state_->stop = true;
+  state_->changed.notify_all();
+  state_->changed.wait_for(lock, kEnd, [this] { return state_->ended; });
 }
 
 std::shared_ptr<const Observation> Watcher::latest() const {
-  const std::lock_guard lock(mutex_);
-  return latest_;
+  const std::lock_guard lock(state_->mutex);
+  return state_->latest;
 }
 
 void Watcher::look_again() {
-  {
-    const std::lock_guard lock(mutex_);
-    look_again_ = true;
-  }
-  wake_.notify_all();
-}
-
-void Watcher::run(double interval_s) {
-  using Clock = std::chrono::steady_clock;
-  const auto interval =
-      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(interval_s));
-  auto ask_at = Clock::now();
-  std::unique_lock lock(mutex_);
-  while (!stop_) {
-    if (std::exchange(look_again_, false)) collector_.look_again();
-    lock.unlock();
-    const bool ask = Clock::now() >= ask_at;
-    auto found = std::make_shared<const Observation>(
-        ask ? collector_.collect(clock_.now(), clock_.wall_ahead_s()) : collector_.processes(clock_.now()));
-    if (ask) ask_at = Clock::now() + interval;
-    lock.lock();
-    latest_ = std::move(found);
-    wake_.wait_until(lock, ask_at, [this] { return stop_.load() || look_again_; });
-  }
+  const std::lock_guard lock(state_->mutex);
+  state_->look_again = true;
+  state_->changed.notify_all();
 }
 
 }  // namespace berth::spark

@@ -5,45 +5,37 @@
 #include "spark/collector.h"
 #include "spark/helper.h"
 
-#include <atomic>
-#include <condition_variable>
+#include <chrono>
 #include <filesystem>
 #include <memory>
-#include <mutex>
-#include <thread>
 
 namespace berth::spark {
 
-// Collects on a thread of its own and hands back values: drivers may answer at any time.
+// Collects on a thread of its own and hands back values: drivers may answer at any time, and processes may
+// keep others from looking at them.
 class Watcher {
  public:
-  // Looks every `interval_s` seconds. `socket`: of berth-sparkd. The thread calls `open` and `clock`; see
-  // Helper.
+  static constexpr std::chrono::milliseconds kFirstLook{500};
+  static constexpr std::chrono::milliseconds kEnd{1000};
+
+  // Looks every `interval_s` seconds. Waits for the first look through the processes, for kFirstLook at most:
+  // before anything is decided about a workload, it should be known to be Spark's. `socket`: of berth-sparkd.
+  // The thread calls `open` and `clock`; see Helper.
   Watcher(const std::filesystem::path& proc_root, double interval_s, const std::filesystem::path& socket,
           OpenFile open = {}, os::Clock clock = os::Clock());
-  // Gives up the work under way, within about a second.
+  // Gives up the work under way, and waits for that as long as kEnd. A thread that hangs is left behind.
   ~Watcher();
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;
 
-  // The newest observation; null before there is any.
+  // The newest observation; null before the first look.
   std::shared_ptr<const Observation> latest() const;
   // Looks through the processes at once, as they may have changed. Asks no driver for that.
   void look_again();
 
  private:
-  void run(double interval_s);
-
-  const os::Clock clock_;
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  std::atomic<bool> stop_{false};
-  bool look_again_ = false;
-  // The thread's own, once it runs.
-  Helper helper_;
-  Collector collector_;
-  std::shared_ptr<const Observation> latest_;
-  std::thread thread_;
+  struct State;
+  std::shared_ptr<State> state_;  // the thread has it, too
 };
 
 }  // namespace berth::spark

@@ -23,6 +23,9 @@ constexpr std::size_t kMostDrivers = 100'000;
 constexpr std::size_t kMostEndpointBytes = 64;
 constexpr std::size_t kMostMessageBytes = 2048;
 constexpr std::size_t kMostQuestionBytes = std::size_t{64} << 20;
+constexpr std::size_t kMostParts = 10'000;   // of a rolled event log
+constexpr std::size_t kMostPartBytes = 255;  // NAME_MAX
+constexpr std::size_t kMostPartsBytes = std::size_t{4} << 20;
 constexpr double kMostSeconds = 1e12;
 
 class Writer {
@@ -238,6 +241,11 @@ std::string encode(const Opened& opened) {
   out.flag(opened.done);
   out.number(static_cast<std::uint8_t>(opened.kind));
   out.text(model::shortened(opened.message, kMostMessageBytes));
+  out.flag(opened.parts.has_value());
+  if (opened.parts) {
+    out.count(opened.parts->size());
+    for (const std::string& part : *opened.parts) out.text(part);
+  }
   return out.take();
 }
 
@@ -294,11 +302,15 @@ model::Result<Open> decode_open(std::string_view bytes) {
 }
 
 model::Result<Opened> decode_opened(std::string_view bytes) {
-  Reader in(bytes, bytes.size());
+  Reader in(bytes, kMostPartsBytes);
   Opened opened;
   opened.done = in.flag();
   const auto kind = in.number<std::uint8_t>();
   opened.message = in.text(2 * kMostMessageBytes);
+  if (in.flag()) {
+    opened.parts.emplace(in.count(sizeof(std::string), kMostParts));
+    for (std::string& part : *opened.parts) part = in.text(kMostPartBytes);
+  }
   if (!in.is_whole() || kind > static_cast<std::uint8_t>(ErrorKind::refused)) return no_message("opened");
   opened.kind = static_cast<ErrorKind>(kind);
   return opened;

@@ -3,7 +3,7 @@
 // in the host's order, and there is no version.
 //
 // A round is: `question` to berth-sparkd; from it any number of `open` and `facts`, in any order, then
-// `done`. berthd answers each `open` with `opened`, to which the descriptor is attached.
+// `done`. berthd answers each `open` with `opened`, to which the descriptor of a file is attached.
 #pragma once
 
 #include "model/error.h"
@@ -11,8 +11,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace berth::spark::wire {
 
@@ -27,11 +29,12 @@ struct Open {
   friend bool operator==(const Open&, const Open&) = default;
 };
 
-// Why a file was not opened; no error where its descriptor is attached.
+// Why a file was not opened; no error where its descriptor is attached, or where it is a directory.
 struct Opened {
   bool done = false;
   model::ErrorKind kind = model::ErrorKind::io;
   std::string message;
+  std::optional<std::vector<std::string>> parts;  // see LogFile
   friend bool operator==(const Opened&, const Opened&) = default;
 };
 

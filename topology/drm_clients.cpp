@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topology/drm_clients.h"
 
-#include "model/number.h"
+#include "os/proc_files.h"
 #include "topology/sysfs.h"
 
 #include <algorithm>
@@ -30,11 +30,6 @@ std::optional<T> number_at(std::string_view text) {
   T value{};
   if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc()) return std::nullopt;
   return value;
-}
-
-std::optional<pid_t> pid_of(const fs::path& directory) {
-  const auto pid = model::to_number<pid_t>(directory.filename().native());
-  return pid && *pid > 0 ? pid : std::nullopt;
 }
 
 // Whether a line shows work done or memory held; nullopt where it is about another thing.
@@ -122,14 +117,10 @@ std::map<std::string, std::string> kfd_gpus(const fs::path& kfd) {
 void ask_kfd(const fs::path& kfd, DrmClients& found) {
   const auto gpus = kfd_gpus(kfd);
   if (gpus.empty()) return;
-  std::error_code error;
-  for (fs::directory_iterator entry(kfd / "proc", error), end; !error && entry != end;
-       entry.increment(error)) {
-    const auto pid = pid_of(entry->path());
-    if (!pid) continue;
+  for (const pid_t pid : os::pids_of(kfd / "proc")) {
     for (const auto& [id, address] : gpus) {
-      const auto held = read_file(entry->path() / ("vram_" + id), kLargestInfo);
-      if (held && number_at<std::uint64_t>(*held).value_or(0) > 0) found.by_gpu[address].insert(*pid);
+      const auto held = read_file(kfd / "proc" / std::to_string(pid) / ("vram_" + id), kLargestInfo);
+      if (held && number_at<std::uint64_t>(*held).value_or(0) > 0) found.by_gpu[address].insert(pid);
     }
   }
 }
@@ -164,11 +155,9 @@ DrmClients find_drm_clients(const fs::path& sys_root, const fs::path& proc_root)
   // If the first process is hidden, those of all other users are: thousands of refusals say no more.
   const bool blind = is_hidden(proc_root / "1");
   found.hidden = blind;
-  std::error_code error;
-  for (fs::directory_iterator entry(proc_root, error), end; !error && entry != end; entry.increment(error)) {
-    const auto pid = pid_of(entry->path());
-    if (!pid || (blind && !is_own(entry->path()))) continue;
-    look_at(entry->path(), *pid, found);
+  for (const pid_t pid : os::pids_of(proc_root)) {
+    const fs::path process = proc_root / std::to_string(pid);
+    if (!blind || is_own(process)) look_at(process, pid, found);
   }
   return found;
 }

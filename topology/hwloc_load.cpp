@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topology/hwloc_tree.h"
+#include "topology/xml_fault.h"
 
 #include <cctype>
 #include <cerrno>
@@ -66,6 +67,16 @@ bool read_by_linux(const Tree& tree) {
     }
   }
   return false;
+}
+
+// hwloc gives no reason itself. Without its plugin for libxml2 it reads only XML that hwloc has written.
+std::string unreadable_export() {
+  const unsigned version = hwloc_get_api_version();
+  return fmt::format(
+      ": hwloc {}.{} reads no topology in it; it was changed, cut, or not written by hwloc; `lstopo "
+      "FILE.xml` on "
+      "that host writes a new one",
+      version >> 16U, (version >> 8U) & 0xFFU);
 }
 
 // A directory that shows `sys` and `proc` of two roots side by side, as hwloc needs them.
@@ -175,14 +186,20 @@ Result<Tree> load_below(const Roots& roots) {
 }
 
 Result<Tree> load_xml(const std::string& xml, const std::string& name) {
+  const unsigned major = hwloc_get_api_version() >> 16U;
+  if (const auto fault = fault_of_export(xml, major))
+    return fail(ErrorKind::invalid_input, name + ": " + *fault);
   auto tree = prepared();
   if (!tree) return tree;
   // hwloc's length includes the terminating zero.
   if (xml.size() >= static_cast<std::size_t>(std::numeric_limits<int>::max()) ||
       hwloc_topology_set_xmlbuffer(tree->get(), xml.c_str(), static_cast<int>(xml.size() + 1)) != 0) {
-    return fail(ErrorKind::invalid_input, name + ": not an hwloc XML topology");
+    return fail(ErrorKind::invalid_input, name + unreadable_export());
   }
-  if (auto done = loaded(*tree, name); !done) return fail(done.error());
+  if (auto done = loaded(*tree, name); !done) {
+    if (done.error().kind() != ErrorKind::invalid_input) return fail(done.error());
+    return fail(ErrorKind::invalid_input, name + unreadable_export());
+  }
   return tree;
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topology/sysfs.h"
 
+#include "os/file_descriptor.h"
+#include "os/read_file.h"
+
 #include <cerrno>
 #include <charconv>
 #include <string_view>
@@ -10,7 +13,6 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <unistd.h>
 
 namespace berth::topology {
 namespace {
@@ -47,18 +49,10 @@ std::vector<int> nodes_in(const fs::path& directory) {
 }  // namespace
 
 Result<std::string> read_file(const fs::path& file, std::size_t limit_bytes) {
-  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return fail(Error::from_errno(errno, file.native()));
+  const os::FileDescriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   std::string text;
-  char buffer[16384];
-  ssize_t count = 0;
-  while (text.size() <= limit_bytes && ((count = ::read(fd, buffer, sizeof buffer)) > 0 || errno == EINTR)) {
-    if (count == 0) break;
-    if (count > 0) text.append(buffer, static_cast<std::size_t>(count));
-  }
-  const int error = errno;
-  ::close(fd);
-  if (count < 0) return fail(Error::from_errno(error, file.native()));
+  if (!fd || !os::read_up_to(fd.get(), limit_bytes + 1, text))
+    return fail(Error::from_errno(errno, file.native()));
   if (text.size() > limit_bytes) {
     return fail(ErrorKind::invalid_input,
                 fmt::format("{}: larger than {} bytes", file.native(), limit_bytes));

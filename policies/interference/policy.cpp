@@ -4,6 +4,7 @@
 #include "model/json.h"
 #include "policies/interference/best_effort.h"
 #include "policies/interference/pressure.h"
+#include "policies/interference/promised.h"
 #include "policies/interference/resize.h"
 #include "policies/interference/score.h"
 #include "policies/interference/search.h"
@@ -32,9 +33,10 @@ struct Instance {
   const model::Workload* workload = nullptr;  // nullptr: pending
   Pressure pressure;
   ModelChoice model;
-  int grown = 0;        // vCPUs it is to own instead of its declared number; 0: that number
-  std::string fault;    // why its present pin does not stand; empty without one
-  std::string resized;  // the outcome for a pin that stands except for its size
+  int grown = 0;      // vCPUs it is to own instead of its declared number; 0: that number
+  std::string fault;  // why its present pin does not stand; empty without one
+  // The outcome for a pin that stands except for its size, or for a place that an admission told.
+  std::string settled;
 };
 
 // The instances in the order of serving, each with its request.
@@ -78,20 +80,24 @@ class QueueBuilder {
         grown_(grown),
         bins_(bins) {}
 
-  void add(const std::string& id, const std::string& service, int vcpus, const model::Workload* workload) {
+  void add(const std::string& id, const std::string& service, int vcpus, const model::Workload* workload,
+           const model::CpuSet& told) {
     Instance instance{.id = id,
                       .workload = workload,
                       .pressure = pressures_[service],
                       .model = choose_model(snapshot_, service, settings_.default_model),
                       .grown = 0,
                       .fault = {},
-                      .resized = {}};
+                      .settled = {}};
     if (const auto more = grown_.find(id); more != grown_.end() && more->second > vcpus)
       instance.grown = more->second;
     queue_.requests.push_back({.vcpus = vcpus,
                                .pressure = instance.pressure.value,
                                .model = instance.model.model,
-                               .allowed = workload == nullptr ? bin_of(id) : workload->allowed_cpus});
+                               .allowed = workload == nullptr ? bin_of(id) : workload->allowed_cpus,
+                               .preferred = workload == nullptr ? std::nullopt : near_gpus_of(*workload),
+                               .told = told,
+                               .pending = workload == nullptr});
     queue_.instances.push_back(std::move(instance));
   }
   Queue take() { return std::move(queue_); }
@@ -100,6 +106,22 @@ class QueueBuilder {
   std::optional<model::CpuSet> bin_of(const std::string& id) const {
     const auto found = bins_.find(id);
     return found == bins_.end() ? std::nullopt : std::optional(found->second.cpus);
+  }
+
+  // The vCPUs of the NUMA nodes of its GPUs; nullopt where it has none, or their place is not known.
+  std::optional<model::CpuSet> near_gpus_of(const model::Workload& workload) const {
+    std::optional<model::CpuSet> near;
+    for (const model::Gpu& gpu : snapshot_.topology.gpus()) {
+      const auto& used = workload.gpus;
+      const bool its_own =
+          gpu.holder == workload.id || std::find(used.begin(), used.end(), gpu.id) != used.end();
+      if (!its_own || !gpu.numa) continue;
+      if (!near) near.emplace();
+      for (const model::Cpu& cpu : snapshot_.topology.cpus()) {
+        if (cpu.numa == *gpu.numa) near->insert(cpu.cpu);
+      }
+    }
+    return near;
   }
 
   const model::Snapshot& snapshot_;
@@ -116,7 +138,9 @@ Queue make_queue(const model::Snapshot& snapshot, const InterferenceSettings& se
   QueueBuilder queue(snapshot, settings, workloads, grown, bins);
   for (const model::Workload* workload : served_by_age(workloads)) {
     if (workload->vcpus) {
-      queue.add(workload->id, workload->service, *workload->vcpus, workload);
+      const bool pinned = !workload->cpus.empty();
+      queue.add(workload->id, workload->service, *workload->vcpus, workload,
+                pinned ? model::CpuSet() : workload->told_cpus);
     } else {
       unplaceable.push_back(
           {workload->id, fmt::format("declares no vcpus (it uses {:.3g} cores on average); a "
@@ -132,7 +156,7 @@ Queue make_queue(const model::Snapshot& snapshot, const InterferenceSettings& se
     } else if (bin != bins.end() && !bin->second.rejection.empty()) {
       unplaceable.push_back({pending.id, bin->second.rejection});
     } else {
-      queue.add(pending.id, pending.service, *pending.vcpus, nullptr);
+      queue.add(pending.id, pending.service, *pending.vcpus, nullptr, pending.told_cpus);
     }
   }
   return queue.take();
@@ -178,9 +202,10 @@ Fit fit_of(const Node& node, const InterferenceSettings& settings, const Instanc
 }
 
 // Places the instances whose pin stands, the oldest first: of two that overlap the older keeps its place.
-// Then places those whose pin stands except for its size.
+// Then places those whose pin stands except for its size, and those whose admission told a place. Of the
+// first, those may move that do not cool down.
 Occupancy keep_standing(const Node& node, const InterferenceSettings& settings,
-                        const BestEffortDemand& demand, Queue& queue) {
+                        const BestEffortDemand& demand, double now, double repin_cooldown_s, Queue& queue) {
   std::vector<Tenant> tenants;
   for (const PlacementRequest& request : queue.requests) {
     tenants.push_back({.vcpus = request.vcpus,
@@ -220,10 +245,18 @@ Occupancy keep_standing(const Node& node, const InterferenceSettings& settings,
     } else {
       occupancy.ask(i, keeps);
       occupancy.place(i, fit.standing.region, std::move(cpus));
+      // A late task that is grown stays where it is, and so does an instance near its GPUs.
+      PlacementRequest& request = queue.requests[i];
+      const bool cools = cools_down(*instance.workload, now, repin_cooldown_s);
+      request.may_move = !cools && keeps == request.vcpus && !request.preferred;
     }
   }
   const auto texts = resize_pins(resizes, queue.requests, settings, demand, occupancy);
-  for (std::size_t i = 0; i < resizes.size(); ++i) queue.instances[resizes[i].tenant].resized = texts[i];
+  for (std::size_t i = 0; i < resizes.size(); ++i) queue.instances[resizes[i].tenant].settled = texts[i];
+  const auto promised = keep_promises(queue.requests, settings, demand, occupancy);
+  for (std::size_t i = 0; i < promised.size(); ++i) {
+    if (!promised[i].empty()) queue.instances[i].settled = promised[i];
+  }
   return occupancy;
 }
 
@@ -255,7 +288,7 @@ void propose_for(const Instance& instance, const Node& node, const Tenant& tenan
     model::CpuSet cpus = node.cpu_set(tenant.cpus);
     if (cpus == present) return;
     action.what = model::PinAction{.workload = instance.id, .cpus = std::move(cpus)};
-    action.reason = pin_reason(instance, instance.resized.empty() ? reason : instance.resized);
+    action.reason = pin_reason(instance, instance.settled.empty() ? reason : instance.settled);
   }
   proposal.actions.push_back(std::move(action));
 }
@@ -277,6 +310,9 @@ void report_scores(const Queue& queue, const Placement& placement, const NodeSco
   findings.score_node = score.node;
   findings.lower_bound = placement.lower_bound;
   findings.gap = placement.gap;
+  findings.search_reason = placement.summary;
+  for (const int i : placement.moved) findings.moved.push_back(queue.instances[i].id);
+  std::sort(findings.moved.begin(), findings.moved.end());
   for (int domain = 0; domain < node.domain_count(); ++domain) {
     findings.domains[node.region(domain).id] = score.domains[domain];
   }
@@ -297,7 +333,8 @@ void report_scores(const Queue& queue, const Placement& placement, const NodeSco
 }  // namespace
 
 InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const InterferenceSettings& settings,
-                                  const GrownRequests& grown, const PendingBins& bins) {
+                                  const GrownRequests& grown, const PendingBins& bins,
+                                  double repin_cooldown_s) {
   const model::Snapshot& snapshot = ordered.snapshot;
   const Workloads& workloads = ordered.workloads;
   InterferenceProposal proposal;
@@ -307,7 +344,7 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
   const Node node(snapshot.topology, settings.shared_domain);
   const BestEffortDemand demand = best_effort_demand(workloads, settings);
   Queue queue = make_queue(snapshot, settings, workloads, grown, bins, proposal.findings.unplaceable);
-  Occupancy standing = keep_standing(node, settings, demand, queue);
+  Occupancy standing = keep_standing(node, settings, demand, snapshot.time, repin_cooldown_s, queue);
   const PlacementProblem problem{.node = node,
                                  .settings = settings,
                                  .best_effort = demand,

@@ -21,7 +21,7 @@ struct InterferenceProposal {
 // is larger, and holds only while the workload is a straggler.
 using GrownRequests = std::map<std::string, int>;
 
-// The places for a pending workload, found by placement: the vCPUs of one NUMA node; or none, and why.
+// The place of a pending workload, found by placement: its vCPUs; or none, and why.
 struct PendingBin {
   model::CpuSet cpus;
   std::string rejection;  // in words; empty where there is a place
@@ -29,9 +29,11 @@ struct PendingBin {
 // By id. A workload that is not in it may be placed anywhere.
 using PendingBins = std::map<std::string, PendingBin>;
 
-// Places every latency-sensitive workload where the interference score is least, and keeps pins that stand.
-// Confines best-effort workloads to the rest (docs/decisions/pinning.md). Pure.
+// Places every latency-sensitive workload where the interference score is least. Keeps pins that stand, apart
+// from moves of the search "optimal"; no pin moves within `repin_cooldown_s` of its last change. Confines
+// best-effort workloads to the rest (docs/decisions/pinning.md). Pure.
 InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const InterferenceSettings& settings,
-                                  const GrownRequests& grown = {}, const PendingBins& bins = {});
+                                  const GrownRequests& grown = {}, const PendingBins& bins = {},
+                                  double repin_cooldown_s = 0);
 
 }  // namespace berth::policies

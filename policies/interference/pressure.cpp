@@ -59,10 +59,15 @@ std::map<std::string, Pressure> service_pressures(const model::Snapshot& snapsho
 ModelChoice choose_model(const model::Snapshot& snapshot, const std::string& service,
                          const model::InterferenceModel& fallback) {
   const auto profile = snapshot.services.find(service);
-  if (profile != snapshot.services.end() && profile->second.model) {
-    return {.model = *profile->second.model,
-            .origin = model::ModelOrigin::given,
-            .reason = fmt::format("given for service '{}'", service)};
+  if (profile != snapshot.services.end()) {
+    const auto& [pressure, given, learned] = profile->second;
+    if (given && learned) return {.model = *given, .origin = model::ModelOrigin::fitted, .reason = *learned};
+    if (given) {
+      return {.model = *given,
+              .origin = model::ModelOrigin::given,
+              .reason = fmt::format("given for service '{}'", service)};
+    }
+    if (learned) return {.model = fallback, .origin = model::ModelOrigin::fallback, .reason = *learned};
   }
   return {.model = fallback,
           .origin = model::ModelOrigin::fallback,

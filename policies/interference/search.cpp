@@ -7,6 +7,8 @@ SearchFunction search_function(Search search) {
   switch (search) {
     case Search::window:
       return search_window;
+    case Search::optimal:
+      return search_optimal;
   }
   return search_window;
 }
@@ -15,6 +17,8 @@ const char* to_string(Search search) {
   switch (search) {
     case Search::window:
       return "window";
+    case Search::optimal:
+      return "optimal";
   }
   return "";
 }

@@ -11,7 +11,7 @@ namespace berth::policies {
 enum class Weighting { request, overlap };
 
 // How a placement is searched for.
-enum class Search { window };
+enum class Search { window, optimal };
 
 // The [interference] table; defaults and meaning in berth.toml(5), docs/decisions/pinning.md and
 // docs/decisions/interference.md.
@@ -25,6 +25,14 @@ struct InterferenceSettings {
   int be_min_cpus = 1;
   bool be_avoid_siblings = false;
   model::InterferenceModel default_model{.b0 = 0, .k1 = 0.3, .k2 = 0.1};
+  // docs/decisions/learning.md
+  bool learn = true;
+  double half_life_s = 21600;
+  int min_samples = 300;
+  // Of the search "optimal" alone.
+  double budget_s = 0.020;  // becomes an amount of work, so that no decision depends on a clock
+  double min_gain = 0.05;   // share by which moves of pinned instances must lower score_node
+  int max_moves = 2;        // pinned instances that move in one round
 };
 
 }  // namespace berth::policies

@@ -56,6 +56,12 @@ Standing check_pin(const Node& node, const InterferenceSettings& settings, const
   return check_place(node, settings, workload, asked);
 }
 
+bool cools_down(const model::Workload& workload, double now, double cooldown_s) {
+  if (!workload.pinned_at) return false;
+  const double age = now - *workload.pinned_at;
+  return age >= 0 && age < cooldown_s;
+}
+
 Standing check_pin(const Node& node, const InterferenceSettings& settings, const model::Workload& workload) {
   return check_pin(node, settings, workload, workload.vcpus.value_or(0));
 }

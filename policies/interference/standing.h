@@ -28,6 +28,9 @@ Standing check_pin(const Node& node, const InterferenceSettings& settings, const
 // request of `vcpus` may have.
 Standing check_place(const Node& node, const InterferenceSettings& settings, const model::Workload& workload,
                      int vcpus);
+// Whether berth changed the pin less than the cool-down ago. A clock that went backwards holds nothing.
+bool cools_down(const model::Workload& workload, double now, double cooldown_s);
+
 // The fault of single vCPUs of the pin: offline, forbidden or reserved; empty without one.
 std::string check_vcpus(const Node& node, const InterferenceSettings& settings,
                         const model::Workload& workload);

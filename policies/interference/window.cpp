@@ -124,6 +124,13 @@ WindowChoice nowhere(std::string reason) { return {.region = -1, .cpus = {}, .re
 
 WindowChoice choose_window(const Occupancy& occupancy, const InterferenceSettings& settings,
                            const BestEffortDemand& best_effort, const PlacementRequest& request) {
+  if (request.preferred) {
+    PlacementRequest near = request;
+    near.allowed = request.allowed ? *request.allowed & *request.preferred : *request.preferred;
+    near.preferred.reset();
+    WindowChoice choice = choose_window(occupancy, settings, best_effort, near);
+    if (choice.region >= 0) return choice;
+  }
   const Node& node = occupancy.node();
   const int vcpus = request.vcpus;
   if (vcpus <= 0) return nowhere(fmt::format("asks {} vCPUs; a pin needs at least 1", vcpus));
@@ -155,7 +162,9 @@ Placement search_window(const PlacementProblem& problem) {
   Placement result{.occupancy = problem.standing,
                    .reasons = std::vector<std::string>(problem.requests.size()),
                    .lower_bound = {},
-                   .gap = {}};
+                   .gap = {},
+                   .summary = {},
+                   .moved = {}};
   for (int request = 0; request < static_cast<int>(problem.requests.size()); ++request) {
     if (result.occupancy.placed(request)) continue;
     WindowChoice choice =

@@ -136,12 +136,14 @@ class CommonSeries {
 
 Demand demand_of(const model::Snapshot& snapshot, const std::vector<const model::Workload*>& workloads,
                  model::Resource resource, double capacity, double warmup_s) {
+  constexpr auto best_effort = model::WorkloadClass::best_effort;
   Demand demand;
   CommonSeries series(resource);
   for (const model::Workload* workload : workloads) {
     const double request = request_of(*workload, resource, capacity);
     const double latest = latest_use(*workload, resource).value_or(0);
     demand.request += request;
+    if (workload->workload_class != best_effort) demand.latency_sensitive_request += request;
     demand.latest += latest;
     if (is_warming(*workload, resource, snapshot.time, warmup_s)) {
       demand.warming += request;
@@ -156,6 +158,7 @@ Demand demand_of(const model::Snapshot& snapshot, const std::vector<const model:
                                                   ? pending.vcpus.value_or(0)
                                                   : static_cast<double>(pending.memory_request_bytes));
     demand.request += request;
+    if (pending.workload_class != best_effort) demand.latency_sensitive_request += request;
     demand.warming += request;
   }
   demand.series = series.take();

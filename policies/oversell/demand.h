@@ -16,11 +16,12 @@ double request_of(const model::Workload& workload, model::Resource resource, dou
 
 // The host's demand for one resource, in cores or bytes (docs/decisions/overselling.md).
 struct Demand {
-  double request = 0;          // sum of all requests, of pending work too
-  std::vector<double> series;  // summed use at the sample times common to those whose use counts
-  double warming = 0;          // requests of workloads that count with their request instead
-  double warming_use = 0;      // and the present use of these
-  double latest = 0;           // present use of all workloads
+  double request = 0;                    // sum of all requests, of pending work too
+  double latency_sensitive_request = 0;  // the part of it that is not of best-effort work
+  std::vector<double> series;            // summed use at the sample times common to those whose use counts
+  double warming = 0;                    // requests of workloads that count with their request instead
+  double warming_use = 0;                // and the present use of these
+  double latest = 0;                     // present use of all workloads
 };
 
 // Epoch seconds of the earliest time at which its use was seen.

@@ -10,7 +10,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -31,13 +30,12 @@ double running_priority(const model::Workload& workload, double now) {
 
 }  // namespace
 
-EvictionOrder eviction_order(const model::Snapshot& snapshot, bool evict_highest, const EvictionCost& cost) {
+EvictionOrder eviction_order(const model::Snapshot& snapshot, const OversellSettings& settings,
+                             const EvictionCost& cost) {
   std::vector<const model::Workload*> present;
-  std::optional<int> highest;
   for (const model::Workload& workload : snapshot.workloads) {
     if (workload.workload_class != model::WorkloadClass::best_effort || workload.spared) continue;
     present.push_back(&workload);
-    if (!workload.evictable) highest = std::max(highest.value_or(workload.priority), workload.priority);
   }
   // Whether its memory is unknown, then its cost.
   using Worth = std::pair<bool, double>;
@@ -57,14 +55,13 @@ EvictionOrder eviction_order(const model::Snapshot& snapshot, bool evict_highest
   std::vector<Key> keys;
   EvictionOrder result;
   for (const model::Workload* workload : present) {
-    model::OversellCandidate candidate{.stage = workload->evictable             ? 1
-                                                : workload->priority < *highest ? 2
-                                                                                : 3,
+    const int by_priority = workload->priority < settings.top_priority ? 2 : 3;
+    model::OversellCandidate candidate{.stage = workload->evictable ? 1 : by_priority,
                                        .priority = workload->priority,
                                        .cost = cost(*workload),
                                        .memory_bytes = memory_in_use(*workload)};
     if (candidate.stage == 3) {
-      if (!evict_highest) continue;
+      if (!settings.evict_highest) continue;
       candidate.running_priority = running_priority(*workload, snapshot.time);
     }
     const bool driver = workload->spark && workload->spark->role == model::SparkRole::driver;

@@ -3,6 +3,7 @@
 
 #include "model/oversell.h"
 #include "model/snapshot.h"
+#include "policies/oversell/settings.h"
 
 #include <functional>
 #include <map>
@@ -20,10 +21,11 @@ struct EvictionOrder {
 };
 
 // Best-effort workloads in the order of eviction, never latency-sensitive ones
-// (docs/decisions/eviction-order.md, for overselling). First come those marked evictable, then those of less
-// than the highest priority among the others. Then, if `evict_highest` is set, those of the highest. Within
-// each of these, workloads of unknown memory come last.
-EvictionOrder eviction_order(const model::Snapshot& snapshot, bool evict_highest, const EvictionCost& cost);
+// (docs/decisions/eviction-order.md, for overselling). First come those marked evictable, then those of a
+// priority below `top_priority`. Then, if `evict_highest` is set, the others. Within each of these, workloads
+// of unknown memory come last.
+EvictionOrder eviction_order(const model::Snapshot& snapshot, const OversellSettings& settings,
+                             const EvictionCost& cost);
 
 // The number of workloads to evict for `excess_bytes` of memory. It assumes the mean use of the best-effort
 // workloads that are not being evicted. 1 at least, `candidates` at most.

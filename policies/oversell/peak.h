@@ -12,7 +12,8 @@ namespace berth::policies {
 std::optional<double> percentile_peak(std::vector<double> series);
 // Mean and three population standard deviations; nullopt of an empty one.
 std::optional<double> normal_peak(const std::vector<double>& series);
-// One utilisation for CPU and memory together, weighted by the load of the CPUs [WERIDE].
+// One utilisation for CPU and memory together, weighted by the load of the CPUs [WERIDE]. All four are means
+// over five minutes.
 double weighted_utilisation(double cpu_utilisation, double memory_utilisation, double load1, double cpus);
 
 // As in configuration and findings.

@@ -5,6 +5,7 @@
 #include "policies/interference/pressure.h"
 #include "policies/memory_capacity.h"
 #include "policies/oversell/demand.h"
+#include "policies/oversell/pace.h"
 #include "policies/oversell/peak.h"
 #include "policies/straggler/share.h"
 #include "policies/victim.h"
@@ -43,9 +44,19 @@ struct Reading {
   Demand demand;
   double capacity = 0;
   double utilisation = 0;
-  double weighted = 0;  // utilisation of both resources together
+  double weighted = 0;  // utilisation of both resources together, mean over five minutes
   std::optional<model::AdvertisedResource> before;
 };
+
+// The means of five minutes, this tick among them.
+model::RecentUse recent_use(const model::Snapshot& snapshot, double cpu, double memory) {
+  const model::RecentUse before = snapshot.recent_use.value_or(model::RecentUse());
+  const auto with = [&](double mean, double now) { return mean + (now - mean) / (before.samples + 1); };
+  return {.samples = before.samples + 1,
+          .cpu = with(before.cpu, cpu),
+          .memory = with(before.memory, memory),
+          .load1 = with(before.load1, snapshot.load1)};
+}
 
 // The peak of a series by the method; nullopt of an empty one.
 std::optional<double> peak_by(const std::vector<double>& series, PeakMethod method) {
@@ -130,6 +141,7 @@ OversoldResource judge(const Reading& reading, const OversellSettings& settings,
   OversoldResource found;
   found.capacity = reading.capacity;
   found.request = reading.demand.request;
+  found.latency_sensitive_request = reading.demand.latency_sensitive_request;
   found.samples = static_cast<int>(reading.demand.series.size());
   if (const double known = found.request - reading.demand.warming; known > 0)
     found.used_share = std::max(0.0, reading.demand.latest - reading.demand.warming_use) / known;
@@ -166,8 +178,37 @@ bool may_free_memory(const model::Workload& workload, double now) {
   return used ? *used > 0 : !young;
 }
 
+// Why memory runs out although berth may evict: each best-effort workload is protected.
+std::string nothing_to_evict(const model::Snapshot& snapshot, const OversellSettings& settings,
+                             const model::OversellFindings& findings) {
+  std::size_t best_effort = 0;
+  std::size_t spared = 0;
+  for (const model::Workload& workload : snapshot.workloads) {
+    if (workload.workload_class != model::WorkloadClass::best_effort) continue;
+    ++best_effort;
+    spared += workload.spared ? 1 : 0;
+  }
+  std::string text = "memory has to become free, and no workload can be evicted";
+  if (best_effort == 0) return text + ": none is best-effort";
+  const auto workloads = [](std::size_t number) {
+    return fmt::format("{} best-effort workload{}", number, number == 1 ? "" : "s");
+  };
+  const char* separator = ": ";
+  const auto add = [&](std::size_t number, const std::string& why) {
+    if (number == 0) return;
+    text += separator + workloads(number) + why;
+    separator = ", ";
+  };
+  add(best_effort - spared - findings.order.size(),
+      fmt::format(" of priority {} or more (oversell.top_priority; oversell.evict_highest is false)",
+                  settings.top_priority));
+  add(spared, " spared");
+  add(findings.order.size(), " that berth cannot end, or that frees nothing");
+  return text;
+}
+
 // The number of workloads to evict, beyond those being evicted already, and the first of them. One at a time,
-// as the next tick knows better.
+// as the next tick knows better; several where memory in use rises faster than that frees it.
 void choose_victims(const model::Snapshot& snapshot, const PolicySettings& settings, double excess_bytes,
                     OversellProposal& proposal) {
   model::OversellFindings& findings = proposal.findings;
@@ -177,6 +218,8 @@ void choose_victims(const model::Snapshot& snapshot, const PolicySettings& setti
     const model::Workload* workload = workloads.find(id);
     if (may_be_ended(*workload) && may_free_memory(*workload, snapshot.time)) candidates.push_back(workload);
   }
+  if (settings.oversell.evict && candidates.empty() && findings.freeing_bytes == 0)
+    findings.warning = nothing_to_evict(snapshot, settings.oversell, findings);
   const auto freeing = static_cast<double>(findings.freeing_bytes);
   std::string& reason = findings.memory.reason;
   if (freeing > excess_bytes) {
@@ -193,11 +236,22 @@ void choose_victims(const model::Snapshot& snapshot, const PolicySettings& setti
     return;
   }
   if (!settings.oversell.evict || candidates.empty()) return;
-  const model::OversellCandidate& first = findings.candidates.at(candidates.front()->id);
-  proposal.actions.push_back(
-      eviction_of(*candidates.front(), settings.spark.grace_s, true, "oversell",
-                  fmt::format("{}; the first of stage {}, priority {}, {:.4g} s of work lost", reason,
-                              first.stage, first.priority, first.cost)));
+  const double steps_s = steps_take_s(settings.spark.grace_s);
+  const double rise = memory_rise(snapshot, steps_s);
+  const std::size_t count =
+      evictions_at_once(candidates, rise - freeing, static_cast<std::size_t>(findings.evict_count));
+  if (count > 1) {
+    reason +=
+        fmt::format("; memory in use rises by {} in the {:.2g} s that an eviction takes, so {} end at once",
+                    amount_text(Resource::memory, rise), steps_s, count);
+  }
+  for (std::size_t at = 0; at < count; ++at) {
+    const model::OversellCandidate& victim = findings.candidates.at(candidates[at]->id);
+    proposal.actions.push_back(eviction_of(
+        *candidates[at], settings.spark.grace_s, true, "oversell",
+        fmt::format("{}; {} of stage {}, priority {}, {:.4g} s of work lost", reason,
+                    at == 0 ? "the first" : "the next", victim.stage, victim.priority, victim.cost)));
+  }
 }
 
 }  // namespace
@@ -228,8 +282,8 @@ OversellProposal propose_advertising(const OrderedSnapshot& ordered, const Polic
   }
   cpu.utilisation = cpus > 0 ? cpu.demand.latest / cpus : 0;
   if (cap > 0) memory.utilisation = (total - static_cast<double>(snapshot.memory.available_bytes)) / cap;
-  cpu.weighted = memory.weighted =
-      weighted_utilisation(cpu.utilisation, memory.utilisation, snapshot.load1, cpus);
+  const model::RecentUse recent = recent_use(snapshot, cpu.utilisation, memory.utilisation);
+  cpu.weighted = memory.weighted = weighted_utilisation(recent.cpu, recent.memory, recent.load1, cpus);
 
   OversellProposal proposal;
   model::OversellFindings& findings = proposal.findings;
@@ -249,7 +303,7 @@ OversellProposal propose_advertising(const OrderedSnapshot& ordered, const Polic
   const EvictionCost used = [&](const model::Workload& it) { return cpu_seconds_used(it, snapshot.time); };
   // A host with a thousand workloads need not price them while it takes new work.
   if (findings.memory.state != SchedulingState::schedule) {
-    EvictionOrder order = eviction_order(snapshot, own.evict_highest, cost ? cost : used);
+    EvictionOrder order = eviction_order(snapshot, own, cost ? cost : used);
     findings.order = std::move(order.order);
     findings.candidates = std::move(order.candidates);
   }

@@ -18,7 +18,8 @@ struct OversellSettings {
   double reserve = 0.05;               // share of the memory that must stay unused
   std::uint64_t memory_cap_bytes = 0;  // memory that may be used; 0: all of it
   bool evict = false;                  // the plan ends work where memory in use passes the threshold
-  bool evict_highest = false;          // best-effort work of the highest priority may be evicted too
+  int top_priority = 100;              // the highest preset priority: work below it may be evicted
+  bool evict_highest = false;          // best-effort work of that priority or more may be evicted too
 };
 
 }  // namespace berth::policies

@@ -23,21 +23,31 @@ std::string memory_text(std::uint64_t bytes) {
 
 double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
+bool sensitive(const model::PendingWorkload& request) {
+  return request.workload_class == model::WorkloadClass::latency_sensitive;
+}
+
 // Rounding must not decide between bins of equal worth.
 double rounded(double figure) { return std::round(figure * 1e9); }
 
-std::array<double, 3> order_of(const Candidate& candidate, const Bin& bin,
-                               const model::PendingWorkload& request, const PlacementSettings& settings) {
-  if (request.gpus > 0) {
-    return {static_cast<double>(candidate.gpus_left), static_cast<double>(candidate.gpu_memory_left),
-            rounded(candidate.cpu_left)};
-  }
-  if (bin.gpus.empty() || !settings.avoid_gpu_nodes) return {0, -rounded(candidate.free_share), 0};
-  return {1, static_cast<double>(candidate.gpus_left), 0};
-}
+// The places in Candidate::order.
+enum Order : std::size_t { by_told, by_gpus, by_gpu_bin, by_service, by_rise, by_rest };
 
-bool sensitive(const model::PendingWorkload& request) {
-  return request.workload_class == model::WorkloadClass::latency_sensitive;
+void set_order(Candidate& candidate, const Host& on, const Bin& bin, const model::PendingWorkload& request) {
+  auto& order = candidate.order;
+  order[by_told] = request.told_cpus.is_subset_of(bin.cpus) ? 0 : 1;
+  const PlacementSettings& settings = on.settings().placement;
+  if (request.gpus > 0) {
+    order[by_gpus] = candidate.gpus_left;
+    order[by_gpu_bin] = static_cast<double>(candidate.gpu_memory_left);
+    order[by_rest] = rounded(candidate.cpu_left);
+    return;
+  }
+  const bool avoided = !bin.gpus.empty() && settings.avoid_gpu_nodes;
+  order[by_gpu_bin] = avoided ? 1 : 0;
+  order[by_rest] = avoided ? candidate.gpus_left : -rounded(candidate.free_share);
+  if (sensitive(request) && settings.spread_service && on.has_instance_of(request.service))
+    order[by_service] = 1;
 }
 
 std::string count(int number, const char* noun) {
@@ -91,8 +101,12 @@ Candidate consider(const Host& on, std::size_t host, std::size_t bin, const mode
     const std::uint64_t left = free > request.gpu_memory_bytes ? free - request.gpu_memory_bytes : 0;
     candidate.gpu_memory_left = std::min(model::kMaxBytes, candidate.gpu_memory_left + left);
   }
-  candidate.order = order_of(candidate, home, request, on.settings().placement);
+  set_order(candidate, on, home, request);
   return candidate;
+}
+
+void order_by_rise(Candidate& candidate, const model::PendingWorkload& request, double rise) {
+  if (request.gpus == 0) candidate.order[by_rise] = rounded(rise);
 }
 
 std::string describe_lack(const Host& on, const Candidate& candidate, const model::PendingWorkload& request) {

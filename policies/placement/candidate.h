@@ -27,11 +27,14 @@ struct Candidate {
   int gpus_left = 0;              // idle ones
   std::uint64_t gpu_memory_left = 0;
   // Least first. Ties go by the host's name, then by NUMA node.
-  std::array<double, 3> order{};
+  std::array<double, 6> order{};
 };
 
 // `host` and `bin`: indices; the host itself is `on`.
 Candidate consider(const Host& on, std::size_t host, std::size_t bin, const model::PendingWorkload& request);
+
+// Orders a candidate by the rise of its host's score too. Only latency-sensitive requests without GPUs are.
+void order_by_rise(Candidate& candidate, const model::PendingWorkload& request, double rise);
 
 // In words, with numbers: the bin's lack for the request; or, if it fits, the figure that decided its place.
 std::string describe_lack(const Host& on, const Candidate& candidate, const model::PendingWorkload& request);

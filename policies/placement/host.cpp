@@ -113,12 +113,14 @@ void Host::add_gpus(const model::Snapshot& snapshot) {
 void Host::add_tenants(const model::Snapshot& snapshot) {
   // Uses the plan's pins, not the present ones: a host that only observes has none.
   const auto grown = grown_requests(propose_help(snapshot, *settings_).findings);
-  const InterferenceProposal pins = propose_pins(snapshot, settings_->interference, grown);
+  const InterferenceProposal pins =
+      propose_pins(snapshot, settings_->interference, grown, {}, settings_->safety.repin_cooldown_s);
   Claim anywhere;
   for (const model::Workload* workload : workloads_by_id(snapshot)) {
     memory_claimed_ = sum(memory_claimed_, claimed_memory(*workload));
     const bool sensitive = latency_sensitive(workload->workload_class);
     if (!sensitive) best_effort_.use_cores += mean_cores(*workload);
+    if (sensitive) instances_of_.insert(workload->service);
     const auto placed = pins.findings.instances.find(workload->id);
     if (placed != pins.findings.instances.end()) {
       occupancy_.add(tenant_on(placed->second.cpus, placed->second.pressure, model_of(workload->service)));
@@ -229,11 +231,16 @@ model::InterferenceModel Host::model_of(const std::string& service) const {
   return given ? *profile->second.model : settings_->interference.default_model;
 }
 
+Tenant Host::tenant_of(const model::PendingWorkload& newcomer, const model::CpuSet& cpus) const {
+  return tenant_on(cpus, pressure_of(newcomer.service).value, model_of(newcomer.service));
+}
+
 void Host::take(std::size_t bin, const model::PendingWorkload& newcomer, const model::CpuSet& cpus,
                 const std::vector<std::size_t>& gpus) {
   Bin& home = bins_[bin];
   if (latency_sensitive(newcomer.workload_class)) {
-    occupancy_.add(tenant_on(cpus, pressure_of(newcomer.service).value, model_of(newcomer.service)));
+    occupancy_.add(tenant_of(newcomer, cpus));
+    instances_of_.insert(newcomer.service);
     own(cpus);
     spread_claims();
   } else {

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,10 @@ class Host {
   const BestEffortDemand& best_effort() const { return best_effort_; }
   Pressure pressure_of(const std::string& service) const;
   model::InterferenceModel model_of(const std::string& service) const;
+  // A latency-sensitive newcomer that owns `cpus`.
+  Tenant tenant_of(const model::PendingWorkload& newcomer, const model::CpuSet& cpus) const;
+  // Whether a latency-sensitive instance of the service runs here, or has a place here.
+  bool has_instance_of(const std::string& service) const { return instances_of_.contains(service); }
 
   // Gives a newcomer `cpus` (best-effort work owns none) and `gpus`, indices into the bin's.
   void take(std::size_t bin, const model::PendingWorkload& newcomer, const model::CpuSet& cpus,
@@ -114,6 +119,7 @@ class Host {
   bool open_ = true;
   std::map<std::string, model::ServiceProfile> services_;
   std::map<std::string, Pressure> pressures_;
+  std::set<std::string> instances_of_;  // services
 };
 
 }  // namespace berth::policies

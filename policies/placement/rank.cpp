@@ -2,9 +2,11 @@
 #include "policies/placement/rank.h"
 
 #include "policies/placement/candidate.h"
+#include "policies/placement/rise.h"
 #include "policies/placement/vcpus.h"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -14,12 +16,19 @@ namespace berth::policies {
 
 namespace {
 
-model::FittingBin fitting_bin(const Host& host, const Candidate& candidate,
-                              const model::PendingWorkload& request, VcpuChoice choice) {
+// A candidate that has its vCPUs.
+struct Placed {
+  Candidate candidate;
+  VcpuChoice choice;
+  std::optional<Rise> rise;
+};
+
+model::FittingBin fitting_bin(const Host& host, const model::PendingWorkload& request, const Placed& placed) {
+  const auto& [candidate, choice, rise] = placed;
   const Bin& bin = host.bins()[candidate.bin];
   model::FittingBin fitting{.host = host.name(),
                             .numa = bin.numa,
-                            .cpus = std::move(choice.cpus),
+                            .cpus = choice.cpus,
                             .gpus = {},
                             .cpu_left_cores = candidate.cpu_left,
                             .memory_left_bytes = candidate.memory_left,
@@ -27,12 +36,23 @@ model::FittingBin fitting_bin(const Host& host, const Candidate& candidate,
                             .gpus_total = static_cast<int>(bin.gpus.size()),
                             .gpus_left = candidate.gpus_left,
                             .gpu_memory_left_bytes = candidate.gpu_memory_left,
+                            .score_before = {},
+                            .score_after = {},
+                            .rise = {},
                             .reason = describe_place(host, candidate, request) + "; " + choice.reason};
+  if (rise) {
+    fitting.score_before = rise->before;
+    fitting.score_after = rise->after;
+    fitting.rise = rise->after - rise->before;
+    fitting.reason +=
+        fmt::format("; score_node of the host {:.4g}, {:.4g} with it", rise->before, rise->after);
+    if (host.has_instance_of(request.service)) fitting.reason += "; an instance of its service is there";
+  }
   for (const std::size_t index : candidate.gpus) fitting.gpus.push_back(bin.gpus[index].id);
   return fitting;
 }
 
-// The candidates that fit, best first, and the rest.
+// The candidates that fit by their figures, and the rest.
 std::pair<std::vector<Candidate>, std::vector<Candidate>> candidates_of(
     std::span<const Host> hosts, const model::PendingWorkload& request) {
   std::vector<Candidate> fitting;
@@ -44,9 +64,39 @@ std::pair<std::vector<Candidate>, std::vector<Candidate>> candidates_of(
       list.push_back(std::move(candidate));
     }
   }
-  std::sort(fitting.begin(), fitting.end(),
-            [&](const Candidate& a, const Candidate& b) { return better(hosts, a, b); });
   return {std::move(fitting), std::move(lacking)};
+}
+
+// Those with vCPUs, best first. Calls reject(candidate, reason) for the others.
+template <typename Reject>
+std::vector<Placed> place(std::vector<Candidate> fitting, const model::PendingWorkload& request,
+                          std::span<const Host> hosts, Reject reject) {
+  std::vector<Placed> placed;
+  for (Candidate& candidate : fitting) {
+    const Host& host = hosts[candidate.host];
+    VcpuChoice choice = choose_vcpus(host, candidate.bin, request);
+    if (choice.cpus.empty()) {
+      reject(candidate, std::move(choice.reason));
+      continue;
+    }
+    const auto rise = rise_of(host, request, choice.cpus);
+    if (rise) order_by_rise(candidate, request, rise->after - rise->before);
+    placed.push_back({.candidate = std::move(candidate), .choice = std::move(choice), .rise = rise});
+  }
+  std::sort(placed.begin(), placed.end(),
+            [&](const Placed& a, const Placed& b) { return better(hosts, a.candidate, b.candidate); });
+  return placed;
+}
+
+// "fits in no NUMA node: node 0: ...; node 1: ..."
+std::string rejection_of(const std::vector<model::RejectedBin>& rejected) {
+  std::string text = "fits in no NUMA node";
+  const char* separator = ": ";
+  for (const model::RejectedBin& bin : rejected) {
+    text += fmt::format("{}node {}: {}", separator, bin.numa, bin.reason);
+    separator = "; ";
+  }
+  return text;
 }
 
 }  // namespace
@@ -58,21 +108,38 @@ model::BinRanking rank_bins(const model::PendingWorkload& request, std::span<con
     ranking.rejected.push_back(
         {.host = host.name(), .numa = host.bins()[candidate.bin].numa, .reason = std::move(reason)});
   };
-  const auto [fitting, lacking] = candidates_of(hosts, request);
-  for (const Candidate& candidate : fitting) {
-    const Host& host = hosts[candidate.host];
-    VcpuChoice choice = choose_vcpus(host, candidate.bin, request);
-    if (choice.cpus.empty()) {
-      reject(candidate, std::move(choice.reason));
-    } else {
-      ranking.fitting.push_back(fitting_bin(host, candidate, request, std::move(choice)));
-    }
+  auto [fitting, lacking] = candidates_of(hosts, request);
+  for (const Placed& it : place(std::move(fitting), request, hosts, reject)) {
+    const Host& host = hosts[it.candidate.host];
+    ranking.fitting.push_back(fitting_bin(host, request, it));
   }
   for (const Candidate& candidate : lacking)
     reject(candidate, describe_lack(hosts[candidate.host], candidate, request));
   std::sort(ranking.rejected.begin(), ranking.rejected.end(),
             [](const auto& a, const auto& b) { return std::tie(a.host, a.numa) < std::tie(b.host, b.numa); });
   return ranking;
+}
+
+HostPlace best_place(const model::PendingWorkload& request, const Host& host) {
+  const std::span<const Host> alone(&host, 1);
+  std::vector<model::RejectedBin> rejected;
+  const auto reject = [&](const Candidate& candidate, std::string reason) {
+    rejected.push_back(
+        {.host = host.name(), .numa = host.bins()[candidate.bin].numa, .reason = std::move(reason)});
+  };
+  auto [fitting, lacking] = candidates_of(alone, request);
+  std::vector<Placed> placed = place(std::move(fitting), request, alone, reject);
+  if (!placed.empty()) {
+    auto& [candidate, choice, rise] = placed.front();
+    return {.best = HostPlace::Best{.order = candidate.order,
+                                    .bin = candidate.bin,
+                                    .cpus = std::move(choice.cpus),
+                                    .gpus = std::move(candidate.gpus)},
+            .rejection = {}};
+  }
+  for (const Candidate& candidate : lacking) reject(candidate, describe_lack(host, candidate, request));
+  std::sort(rejected.begin(), rejected.end(), [](const auto& a, const auto& b) { return a.numa < b.numa; });
+  return {.best = {}, .rejection = rejection_of(rejected)};
 }
 
 std::map<std::string, model::BinRanking> take_best(Host& host,
@@ -104,20 +171,6 @@ void take_promised(Host& host, const std::vector<model::PendingWorkload>& awaite
   }
 }
 
-namespace {
-
-std::string rejection_of(const model::BinRanking& ranking) {
-  std::string text = "fits in no NUMA node";
-  const char* separator = ": ";
-  for (const model::RejectedBin& bin : ranking.rejected) {
-    text += fmt::format("{}node {}: {}", separator, bin.numa, bin.reason);
-    separator = "; ";
-  }
-  return text;
-}
-
-}  // namespace
-
 PlacementProposal propose_places(const model::Snapshot& snapshot, const PolicySettings& settings) {
   PlacementProposal proposal;
   if (snapshot.pending.empty()) return proposal;
@@ -125,13 +178,10 @@ PlacementProposal propose_places(const model::Snapshot& snapshot, const PolicySe
   proposal.findings.pending = take_best(host, snapshot.pending);
   for (const auto& [id, ranking] : proposal.findings.pending) {
     if (ranking.fitting.empty()) {
-      proposal.bins.emplace(id, PendingBin{.cpus = {}, .rejection = rejection_of(ranking)});
+      proposal.bins.emplace(id, PendingBin{.cpus = {}, .rejection = rejection_of(ranking.rejected)});
       continue;
     }
-    const int numa = ranking.fitting.front().numa;
-    for (const Bin& bin : host.bins()) {
-      if (bin.numa == numa) proposal.bins.emplace(id, PendingBin{.cpus = bin.cpus, .rejection = {}});
-    }
+    proposal.bins.emplace(id, PendingBin{.cpus = ranking.fitting.front().cpus, .rejection = {}});
   }
   return proposal;
 }

@@ -163,7 +163,7 @@ class Order {
   double stays_per_byte(const Group& group) const {
     const auto figures = group.app ? out_.apps.find(*group.app) : out_.apps.end();
     if (figures == out_.apps.end() || group.bytes == 0) return 0;
-    return delta_ * figures->second.remaining_s / static_cast<double>(group.bytes);
+    return delta_ * figures->second.remaining_s.value_or(0) / static_cast<double>(group.bytes);
   }
 
   void take_one_by_one(const std::vector<Group>& groups) {

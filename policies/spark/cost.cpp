@@ -13,7 +13,7 @@ namespace berth::policies {
 
 namespace {
 
-// W may be 0, for an application that has only begun.
+// W is at least that, so that the first of many tasks predicts no eternity.
 constexpr double kLeastDone = 0.01;
 
 double share_done(const model::SparkStage& stage) {
@@ -81,6 +81,26 @@ std::unordered_set<int> present_jobs(const model::SparkApp& app) {
   return jobs;
 }
 
+// The stages that jobs to come are expected to have. A program submits its jobs one after the other, so no
+// driver knows how many follow. An application that has completed some jobs counts as half through: as many
+// stages again are expected. Stages without a known job say nothing of later jobs.
+std::size_t stages_to_come(const model::SparkApp& app) {
+  struct Job {
+    std::size_t stages = 0;
+    bool complete = true;
+  };
+  std::unordered_map<int, Job> jobs;
+  for (const model::SparkStage& stage : app.stages) {
+    if (stage.job < 0) continue;
+    Job& job = jobs[stage.job];
+    ++job.stages;
+    job.complete = job.complete && complete(stage);
+  }
+  std::size_t count = 0;
+  for (const auto& [id, job] : jobs) count += job.complete ? job.stages : 0;
+  return count;
+}
+
 // Whether a stage's output has yet to be read, whichever executor is lost. A program may go over the same
 // data again and again. Then no reader waits between two jobs, nor once the present job has read it. So the
 // output also counts as awaited where several jobs have read it, the present one among them.
@@ -103,7 +123,8 @@ struct Part {
   double run_s = 0;       // run time of those
   bool keeps = false;     // keeps results of tasks for later stages, as the only executor
   double kept_s = 0;      // run time of those, on any executor
-  bool goes = false;      // some of it is lost with the executor: others have to repeat it
+  // The last task of the stage whose results it keeps, counted from 1. A driver may name it many times.
+  std::size_t last_kept = 0;
 };
 
 // By executor, ascending by place. An application may have thousands of executors and stages. So each
@@ -118,16 +139,18 @@ void add_parts(const model::SparkStage& stage, std::size_t place, Parts& parts) 
   };
   const bool said = std::any_of(stage.tasks.begin(), stage.tasks.end(),
                                 [](const model::SparkTask& task) { return !task.kept_by.empty(); });
+  std::size_t number = 0;
   for (const model::SparkTask& task : stage.tasks) {
+    ++number;
     const auto keep = [&](const std::string& executor) {
       Part& part = part_of(executor);
+      if (std::exchange(part.last_kept, number) == number) return;
       part.keeps = true;
       part.kept_s += task.duration_s;
     };
     bool kept_there = stage.cached && !said;
     if (kept_there) keep(task.executor);
     for (auto keeper = task.kept_by.begin(); stage.cached && keeper != task.kept_by.end(); ++keeper) {
-      if (std::find(task.kept_by.begin(), keeper, *keeper) != keeper) continue;
       keep(*keeper);
       if (*keeper == task.executor) kept_there = true;
     }
@@ -136,6 +159,16 @@ void add_parts(const model::SparkStage& stage, std::size_t place, Parts& parts) 
     ++part.tasks;
     part.run_s += task.duration_s;
   }
+}
+
+// Whether two ascending lists have a number in common. Takes time by the shorter one: the stages of one
+// executor may be few, and the readers of one stage may be very many, or the other way round.
+bool have_common(const std::vector<std::size_t>& a, const std::vector<std::size_t>& b) {
+  const auto& shorter = a.size() < b.size() ? a : b;
+  const auto& longer = a.size() < b.size() ? b : a;
+  return std::any_of(shorter.begin(), shorter.end(), [&](std::size_t number) {
+    return std::binary_search(longer.begin(), longer.end(), number);
+  });
 }
 
 }  // namespace
@@ -172,12 +205,16 @@ model::SparkAppFigures app_figures(const model::SparkApp& app, const SparkSettin
     figures.stages_done += share_done(stage);
   }
   figures.stages = app.stages.size();
+  figures.stages_to_come = stages_to_come(app);
   figures.recalculation_s =
       settings.alpha * figures.computation_s + settings.beta_s_per_byte * figures.transmission_bytes;
-  const double left = std::max(0.0, static_cast<double>(figures.stages) - figures.stages_done);
-  figures.remaining_s =
-      settings.gamma * app.calculated_time_s * left / std::max(figures.stages_done, kLeastDone);
-  figures.cost_s = figures.recalculation_s - delta * figures.remaining_s;
+  if (figures.stages_done > 0) {
+    const auto stages = static_cast<double>(figures.stages + figures.stages_to_come);
+    const double left = std::max(0.0, stages - figures.stages_done);
+    figures.remaining_s =
+        settings.gamma * app.calculated_time_s * left / std::max(figures.stages_done, kLeastDone);
+  }
+  figures.cost_s = figures.recalculation_s - delta * figures.remaining_s.value_or(0);
   return figures;
 }
 
@@ -191,26 +228,26 @@ std::map<std::string, ExecutorLoss> executor_losses(const model::SparkApp& app,
   Parts parts;
   std::vector<bool> awaited(app.stages.size(), false);
   const auto present = present_jobs(app);
+  std::vector<std::vector<std::size_t>> readers(order.size());  // ascending places, by the place read
   for (const std::size_t i : order) {
     awaited[i] = is_awaited(app, i, children[i], present);
     add_parts(app.stages[i], place[i], parts);
+    for (const std::size_t child : children[i]) readers[place[i]].push_back(place[child]);
+    std::sort(readers[place[i]].begin(), readers[place[i]].end());
   }
-  for (auto& [executor, its_stages] : parts) {
-    auto& of_stages = its_stages;  // clang 14 captures no structured binding
+  std::vector<std::size_t> gone;  // places of stages of which something is lost with the executor, ascending
+  for (const auto& [executor, of_stages] : parts) {
     ExecutorLoss& loss = losses[std::string(executor)];
     double written_s = 0;
     double move_bytes = 0;
-    for (Part& part : of_stages) {
+    gone.clear();
+    for (const Part& part : of_stages) {
       const std::size_t i = order[part.place];
       const model::SparkStage& stage = app.stages[i];
-      const auto goes_too = [&](std::size_t child) {
-        const auto other = std::lower_bound(of_stages.begin(), of_stages.end(), place[child],
-                                            [](const Part& a, std::size_t at) { return a.place < at; });
-        return other != of_stages.end() && other->place == place[child] && other->goes;
-      };
-      const bool shuffle_goes = part.tasks > 0 && !app.shuffle_service &&
-                                (awaited[i] || std::any_of(children[i].begin(), children[i].end(), goes_too));
-      part.goes = part.keeps || shuffle_goes;
+      // Others have to repeat what is lost, and need its input for that.
+      const bool shuffle_goes =
+          part.tasks > 0 && !app.shuffle_service && (awaited[i] || have_common(readers[part.place], gone));
+      if (part.keeps || shuffle_goes) gone.push_back(part.place);
       loss.kept_s += part.kept_s;  // no other executor has it, and it does not move
       if (!shuffle_goes) continue;
       written_s += part.run_s;

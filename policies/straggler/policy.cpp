@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -24,6 +25,9 @@ namespace {
 
 using model::Resource;
 using Kind = model::LimitMove::Kind;
+
+// This share of the host stays idle for the next straggler [HUST].
+constexpr double kReturnMargin = 0.05;
 
 std::unique_ptr<model::StragglerTask> task_of(const model::Workload& workload, double now,
                                               const StragglerSettings& settings) {
@@ -280,6 +284,23 @@ bool keeps_nothing(const model::RedundantTask& task) {
          (!task.memory || task.memory->reclaimable_bytes == 0);
 }
 
+// Gives back in the same tick the amount that is idle beyond all needs and the margin. Where none is needed
+// for long enough (`quiet`), it gives back a step at least.
+void give_back_rest(Round& round, double idle, bool quiet) {
+  const double spare = idle - kReturnMargin * round.capacity;
+  const double hold_s = round.settings.restore_hold_s;
+  // Without a known capacity, a share of it has no meaning.
+  const double step = round.capacity > 0 ? round.settings.restore_step * round.capacity
+                                         : std::numeric_limits<double>::infinity();
+  if (quiet && step >= spare) {
+    restore(round, step, fmt::format("no straggler for {:.4g} s (restore_hold)", hold_s));
+  } else if (spare >= round.min_change * round.capacity && spare > kNothing) {
+    restore(round, spare,
+            fmt::format("{} is idle beyond all extensions and {:.0f} % of the host", round.text(spare),
+                        100 * kReturnMargin));
+  }
+}
+
 using Lacks = std::map<std::string, model::Resources>;
 
 void decide_resource(Round& round, std::vector<Awaited> awaited, bool may_restore, Domains& domains,
@@ -318,7 +339,7 @@ void decide_resource(Round& round, std::vector<Awaited> awaited, bool may_restor
   gain_room(awaited, division.left);
   for (const Awaited& it : awaited) add(findings.room[it.id], round.resource, it.room);
   // Room counts as needed until the workload that it was made for is there.
-  if (may_restore && division.needed + room <= 0) restore(round);
+  give_back_rest(round, idle - division.needed, may_restore && division.needed + room <= 0);
 }
 
 void report_tasks(const std::vector<Member>& members, double now, double hold_s,

@@ -7,7 +7,6 @@
 #include "policies/straggler/task.h"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -84,7 +83,7 @@ void end_growth(Round& round) {
   }
 }
 
-void restore(Round& round) {
+void restore(Round& round, double most, const std::string& why) {
   std::vector<Lowered> lowered;
   std::vector<Member*> whose;
   for (Member& member : round.members) {
@@ -95,14 +94,10 @@ void restore(Round& round) {
         {.id = member.workload->id, .limit = *share.limit, .original = share.original, .held = *share.held});
     whose.push_back(&member);
   }
-  // Without a known capacity, a share of it has no meaning.
-  const double step = round.capacity > 0 ? round.settings.restore_step * round.capacity
-                                         : std::numeric_limits<double>::infinity();
-  for (const GivenBack& given : give_back(lowered, step, round.capacity)) {
+  for (const GivenBack& given : give_back(lowered, most, round.capacity)) {
     Member& member = *whose[given.index];
     const Lowered& it = lowered[given.index];
-    std::string reason =
-        fmt::format("no straggler for {:.4g} s (restore_hold): ", round.settings.restore_hold_s);
+    std::string reason = why + ": ";
     if (given.amount > kNothing) {
       reason += fmt::format("{1} of what was {0} goes back; the limit is {2} of {3}",
                             model::to_string(it.held.cause), round.text(given.amount),

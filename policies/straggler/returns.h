@@ -4,6 +4,8 @@
 
 #include "policies/straggler/round.h"
 
+#include <string>
+
 namespace berth::policies {
 
 // Gives back at once: limits whose reason the workload's class rules out since it changed, and shares that
@@ -13,7 +15,7 @@ void return_at_once(Round& round);
 // Ends the growth of tasks that need it no longer, in one step.
 void end_growth(Round& round);
 
-// Gives back to best-effort tasks their taken shares, restore_step of the host in all.
-void restore(Round& round);
+// Gives back to best-effort tasks their taken shares, `most` in all. `why` begins the reasons.
+void restore(Round& round, double most, const std::string& why);
 
 }  // namespace berth::policies

@@ -45,7 +45,7 @@ class Driver {
 
   // `endpoints`: where the driver's process listens; one of them is its web server, if it has any. `open`
   // opens its event log; without it no log is read. The log must belong to `user`, the driver's user.
-  explicit Driver(std::vector<std::string> endpoints, std::optional<uid_t> user = {}, OpenFile open = {})
+  explicit Driver(std::vector<std::string> endpoints, std::optional<uid_t> user = {}, OpenLog open = {})
       : endpoints_(std::move(endpoints)), user_(user), open_(std::move(open)) {}
 
   // Asks for the data that is due, and reads on in its event log. `now`: epoch seconds. An error names the
@@ -128,7 +128,7 @@ class Driver {
 
   std::vector<std::string> endpoints_;
   std::optional<uid_t> user_;
-  OpenFile open_;
+  OpenLog open_;
   std::size_t next_endpoint_ = 0;
   std::optional<model::Error> said_;  // from a server there that speaks HTTP, but is no driver
   std::string base_;                  // http://HOST:PORT/api/v1/applications/ID[/ATTEMPT]

@@ -2,8 +2,6 @@
 // Names are those of Spark's EventLogFileWriters.scala (3.x and 4.x).
 #include "spark/sparkd/event_log_file.h"
 
-#include "os/directory.h"
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -11,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,7 +21,6 @@ using model::ErrorKind;
 using os::FileDescriptor;
 
 constexpr std::size_t kChunk = std::size_t{128} << 10;
-constexpr int kMostEntries = 10'000;
 constexpr std::array kCodecs{"zstd", "lz4", "lzf", "snappy"};
 constexpr const char* kInProgress = ".inprogress";
 constexpr const char* kCompact = ".compact";
@@ -100,22 +95,26 @@ model::Result<std::optional<EventLogPlace>> event_log_of(const std::map<std::str
   return EventLogPlace{.directory = std::move(path), .name = std::move(name)};
 }
 
-model::Result<os::FileDescriptor> EventLogFile::open_own(const std::filesystem::path& path,
-                                                         mode_t kind) const {
+model::Result<os::FileDescriptor> EventLogFile::open_own(const std::filesystem::path& path) const {
   auto opened = open_(path);
-  if (!opened) return opened;
+  if (!opened) return model::fail(opened.error());
   struct stat status {};
-  if (fstat(opened->get(), &status) != 0)
-    return model::fail(model::Error::from_errno(errno, "looking at " + path.string()));
-  if ((status.st_mode & S_IFMT) != kind) {
-    return model::fail(ErrorKind::refused, fmt::format("{} is not a {}", path.string(),
-                                                       kind == S_IFDIR ? "directory" : "regular file"));
-  }
+  if (opened->parts || fstat(opened->file.get(), &status) != 0 || !S_ISREG(status.st_mode))
+    return model::fail(ErrorKind::refused, path.string() + " is not a regular file");
   if (status.st_uid != owner_) {
     return model::fail(ErrorKind::refused, fmt::format("{} belongs to user {}, and the driver to user {}",
                                                        path.string(), status.st_uid, owner_));
   }
-  return opened;
+  return std::move(opened->file);
+}
+
+// The names in the directory of a rolled log.
+model::Result<std::vector<std::string>> EventLogFile::parts() const {
+  const auto path = place_.directory / ("eventlog_v2_" + place_.name);
+  auto opened = open_(path);
+  if (!opened) return model::fail(opened.error());
+  if (!opened->parts) return model::fail(ErrorKind::refused, path.string() + " is not a directory");
+  return *std::move(opened->parts);
 }
 
 std::filesystem::path EventLogFile::part_path(std::uint64_t part) const {
@@ -129,16 +128,12 @@ std::filesystem::path EventLogFile::part_path(std::uint64_t part) const {
 // So the last new compacted file is the next part, else the first plain one that is left. A compacted file
 // that the driver's user cannot have written is skipped.
 model::Result<bool> EventLogFile::find_part(std::optional<std::uint64_t> after) {
-  auto directory = open_own(place_.directory / ("eventlog_v2_" + place_.name), S_IFDIR);
-  if (!directory) return model::fail(directory.error());
-  const os::DirectoryStream list = os::stream_of(*std::move(directory));
-  if (!list) return model::fail(model::Error::from_errno(errno, "listing its directory"));
+  const auto names = parts();
+  if (!names) return model::fail(names.error());
   std::optional<Part> compact;
   std::vector<Part> plain;
-  int entries = 0;
-  while (const dirent* entry = readdir(list.get())) {
-    if (++entries > kMostEntries) break;
-    const auto part = part_of(static_cast<const char*>(entry->d_name), place_.name);
+  for (const std::string& name : *names) {
+    const auto part = part_of(name, place_.name);
     if (!part || (after && part->index <= *after)) continue;
     if (!part->compact) {
       plain.push_back(*part);
@@ -148,7 +143,7 @@ model::Result<bool> EventLogFile::find_part(std::optional<std::uint64_t> after) 
   }
   if (compact) {
     if (!compact->codec.empty()) return compressed(compact->codec);
-    auto file = open_own(part_path(compact->index).string() + kCompact, S_IFREG);
+    auto file = open_own(part_path(compact->index).string() + kCompact);
     if (file) {
       next_ = Next{std::move(*file), compact->index};
       return true;
@@ -161,7 +156,7 @@ model::Result<bool> EventLogFile::find_part(std::optional<std::uint64_t> after) 
                                       [](const Part& a, const Part& b) { return a.index < b.index; });
   if (first == plain.end()) return false;
   if (!first->codec.empty()) return compressed(first->codec);
-  auto file = open_own(part_path(first->index), S_IFREG);
+  auto file = open_own(part_path(first->index));
   if (!file && file.error().kind() == ErrorKind::gone) return false;
   if (!file) return model::fail(file.error());
   next_ = Next{std::move(*file), first->index};
@@ -171,7 +166,7 @@ model::Result<bool> EventLogFile::find_part(std::optional<std::uint64_t> after) 
 // Whether the log goes on in another file; opens it then.
 model::Result<bool> EventLogFile::find_next() {
   if (!part_) return false;
-  auto file = open_own(part_path(*part_ + 1), S_IFREG);
+  auto file = open_own(part_path(*part_ + 1));
   if (!file && file.error().kind() == ErrorKind::gone) return find_part(part_);
   if (!file) return model::fail(file.error());
   next_ = Next{std::move(*file), *part_ + 1};
@@ -188,13 +183,13 @@ void EventLogFile::go_on() {
 model::Result<void> EventLogFile::find() {
   const auto plain = place_.directory / place_.name;
   for (const char* ending : {kInProgress, ""}) {
-    auto file = open_own(plain.string() + ending, S_IFREG);
+    auto file = open_own(plain.string() + ending);
     if (!file && file.error().kind() != ErrorKind::gone) return model::fail(file.error());
     if (!file) continue;
     file_ = std::move(*file);
     return {};
   }
-  const auto rolled = open_own(place_.directory / ("eventlog_v2_" + place_.name), S_IFDIR);
+  const auto rolled = parts();
   if (rolled) {
     const auto found = find_part(std::nullopt);
     if (!found) return model::fail(found.error());
@@ -205,7 +200,9 @@ model::Result<void> EventLogFile::find() {
   if (rolled.error().kind() != ErrorKind::gone) return model::fail(rolled.error());
   for (const char* codec : kCodecs)
     for (const char* ending : {kInProgress, ""})
-      if (open_own(plain.string() + "." + codec + ending, S_IFREG)) return compressed(codec);
+      if (const auto file = open_own(plain.string() + "." + codec + ending);
+          file || file.error().kind() == ErrorKind::unavailable)
+        return compressed(codec);
   return model::fail(ErrorKind::gone,
                      fmt::format("{} does not exist, or is hidden from berthd", plain.string()));
 }

@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -42,7 +43,7 @@ class EventLogFile {
  public:
   static constexpr std::size_t kMostBytes = std::size_t{8} << 20;  // at once
 
-  EventLogFile(EventLogPlace place, uid_t owner, OpenFile open)
+  EventLogFile(EventLogPlace place, uid_t owner, OpenLog open)
       : place_(std::move(place)), owner_(owner), open_(std::move(open)) {}
 
   // Passes on the text written since the last call, kMostBytes at most. Errors: `gone` where there is no such
@@ -54,7 +55,8 @@ class EventLogFile {
 
  private:
   model::Result<void> find();
-  model::Result<os::FileDescriptor> open_own(const std::filesystem::path& path, mode_t kind) const;
+  model::Result<os::FileDescriptor> open_own(const std::filesystem::path& path) const;
+  model::Result<std::vector<std::string>> parts() const;
   model::Result<bool> find_part(std::optional<std::uint64_t> after);
   model::Result<bool> find_next();
   void go_on();
@@ -62,7 +64,7 @@ class EventLogFile {
 
   EventLogPlace place_;
   uid_t owner_;
-  OpenFile open_;
+  OpenLog open_;
   os::FileDescriptor file_;
   off_t offset_ = 0;
   std::optional<std::uint64_t> part_;  // of a rolled log

@@ -54,7 +54,7 @@ void Interviewer::meet(const DriverPlace& place, double now) {
   // A driver that has told its application has been found, wherever it listens besides.
   if (known != drivers_.end() && (known->second.place == place || !known->second.driver.app_id().empty()))
     return;
-  OpenFile open;
+  OpenLog open;
   if (open_) open = [this, id](const std::filesystem::path& path) { return open_(id, path); };
   Known fresh{.driver = Driver(place.endpoints, place.user, std::move(open)),
               .place = place,

@@ -29,9 +29,9 @@ namespace berth::spark {
 class Interviewer {
  public:
   using Clock = std::function<double()>;  // monotonic, seconds
-  // Opens a file for a driver; see OpenFile.
-  using OpenFor = std::function<model::Result<os::FileDescriptor>(const ProcessId& driver,
-                                                                  const std::filesystem::path& path)>;
+  // Opens a part of a driver's event log; see OpenLog.
+  using OpenFor =
+      std::function<model::Result<LogFile>(const ProcessId& driver, const std::filesystem::path& path)>;
 
   static constexpr double kTurn_s = 3;          // after that, no work begins that can wait
   static constexpr double kRound_s = 6;         // no turn is begun after that

@@ -21,9 +21,17 @@ using model::ErrorKind;
 
 constexpr unsigned kLongestRound_s = 30;
 
-// Has berthd open a file.
-model::Result<os::FileDescriptor> opened_by_berthd(int socket, const ProcessId& driver,
-                                                   const std::filesystem::path& path) {
+// Ends this process if a round takes too long.
+struct RoundLimit {
+  RoundLimit() { alarm(kLongestRound_s); }
+  RoundLimit(const RoundLimit&) = delete;
+  RoundLimit& operator=(const RoundLimit&) = delete;
+  ~RoundLimit() { alarm(0); }
+};
+
+// Has berthd open a part of an event log.
+model::Result<LogFile> opened_by_berthd(int socket, const ProcessId& driver,
+                                        const std::filesystem::path& path) {
   if (path.native().size() > wire::Open::kMostPathBytes)
     return model::fail(ErrorKind::refused, "the path is too long");
   const wire::Open wanted{.process = driver, .path = path.string()};
@@ -32,10 +40,11 @@ model::Result<os::FileDescriptor> opened_by_berthd(int socket, const ProcessId& 
   auto frame = wire::receive_frame(socket, wire::kMostFrameBytes, {}, true);
   if (!frame) return model::fail(frame.error());
   const auto answer = wire::decode_opened(frame->bytes);
-  if (frame->type != wire::Type::opened || !answer || answer->done != static_cast<bool>(frame->file))
+  if (frame->type != wire::Type::opened || !answer ||
+      answer->done != (static_cast<bool>(frame->file) || answer->parts))
     return model::fail(ErrorKind::invalid_input, "berthd sent no file and no reason");
   if (!answer->done) return model::fail(answer->kind, answer->message);
-  return std::move(frame->file);
+  return LogFile{.file = std::move(frame->file), .parts = answer->parts};
 }
 
 model::Result<void> send_answer(int socket, const Answer& answer) {
@@ -60,10 +69,9 @@ model::Result<void> serve(int socket) {
     const auto question = wire::decode_question(frame->bytes);
     if (frame->type != wire::Type::question || !question)
       return model::fail(ErrorKind::invalid_input, "the other side is not berthd: it sent no question");
-    alarm(kLongestRound_s);
+    const RoundLimit limit;
     auto sent = send_answer(socket, interviewer.ask(*question));
     if (!sent) return sent.error().kind() == ErrorKind::gone ? model::Result<void>() : sent;
-    alarm(0);
   }
 }
 
