@@ -42,12 +42,12 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
-model::Result<os::FileDescriptor> file_with(std::string text) {
+model::Result<spark::LogFile> file_with(std::string text) {
   os::FileDescriptor file(memfd_create("log", MFD_CLOEXEC));
   std::replace(text.begin(), text.end(), '\t', '\n');
   if (!file || write(file.get(), text.data(), text.size()) < 0)
     return model::fail(model::ErrorKind::io, "memfd");
-  return file;
+  return spark::LogFile{.file = std::move(file), .parts = {}};
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ match = "system.slice/berth-test-be*.service"
 class = "best-effort"
 """
 
-# Of best-effort work some is marked evictable, and the rest is of three priorities.
+# Of best-effort work some is marked evictable, and the rest is of three priorities. The highest is oversell.top_priority.
 EVICTION_RULES = """
 [[workload]]
 match = "system.slice/berth-test-ls*.service"
@@ -68,7 +68,7 @@ priority = 5
 [[workload]]
 match = "system.slice/berth-test-be*.service"
 class = "best-effort"
-priority = 10
+priority = 100
 
 [[workload]]
 match = "machine.slice/libpod-*.scope"

@@ -4,7 +4,7 @@
 
 Prints JSON at the end.
 
-A container is a cgroup with one process that sleeps, as a runtime without systemd makes it. Its name tells its class: ls-, job-, be-.
+The process of a container sleeps. The container's name tells its class: ls-, job-, be-.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ import argparse
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-ROOT = Path("/sys/fs/cgroup")
-ABOVE = ROOT / "berthtest"
+from container import ROOT, Container, allow_containers
+
 PROGRESS = Path("/run/berth-test-churn")
 # Of each kind so many at a time; all others are best-effort.
 LATENCY_SENSITIVE, JOBS = 2, 1
@@ -28,43 +27,21 @@ LATENCY_SENSITIVE, JOBS = 2, 1
 PRESS_PERIOD_s, PRESS_s, PRESSED = 40, 8, 0.98
 
 
-class Container:
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.group = ABOVE / name
-        self.group.mkdir()
-        if name.startswith("be-"):
-            # All together hold more than the host has, so that a straggler grows at their expense.
-            (self.group / "cpu.max").write_text("10000 100000")
-        self.pid = os.fork()
-        if self.pid == 0:
-            try:
-                (self.group / "cgroup.procs").write_text(str(os.getpid()))
-                os.setgroups([])
-                os.setuid(65534)
-                signal.pause()
-            finally:
-                os._exit(1)
+def sleep() -> None:
+    os.setgroups([])
+    os.setuid(65534)
+    # A thousand copies of this program would fill the host.
+    os.execv("/usr/bin/sleep", ["sleep", "infinity"])
 
-    def ended(self) -> bool:
-        """By somebody else. A process that berth's signal ended has left the cgroup."""
-        return os.waitpid(self.pid, os.WNOHANG)[0] != 0
 
-    def end(self) -> None:
-        (self.group / "cgroup.kill").write_text("1")
-        os.waitpid(self.pid, 0)
-        self.remove()
+def new_container(name: str) -> Container:
+    # All best-effort ones together hold more than the host has, so that a straggler grows at their expense.
+    return Container(name, sleep, quota="10000 100000" if name.startswith("be-") else None)
 
-    def remove(self) -> None:
-        deadline = time.monotonic() + 30
-        while True:
-            try:
-                self.group.rmdir()
-                return
-            except OSError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.01)
+
+def has_ended(container: Container) -> bool:
+    """By somebody else. A process that berth's signal ended has left the cgroup."""
+    return os.waitpid(container.pid, os.WNOHANG)[0] != 0
 
 
 class Churn:
@@ -76,7 +53,7 @@ class Churn:
 
     def start(self, kind: str) -> None:
         self.serial += 1
-        self.containers.append(Container(f"{kind}-{self.serial}"))
+        self.containers.append(new_container(f"{kind}-{self.serial}"))
 
     def fill(self) -> None:
         for kind, number in (("ls", LATENCY_SENSITIVE), ("job", JOBS)):
@@ -95,7 +72,7 @@ class Churn:
         self.start(goes.name.split("-")[0])
 
     def note_ended(self) -> None:
-        for container in [c for c in self.containers if c.ended()]:
+        for container in [c for c in self.containers if has_ended(c)]:
             self.containers.remove(container)
             self.evicted.append(container.name)
             container.remove()
@@ -129,17 +106,41 @@ def memory_in_use() -> int:
     return total - available
 
 
+def shown(*properties: str) -> list[str]:
+    """Properties of berthd's unit."""
+    done = subprocess.run(["systemctl", "show", "-P", ",".join(properties), "berthd.service"], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
 def pid_of_berthd() -> int:
-    return int(subprocess.run(["systemctl", "show", "-P", "MainPID", "berthd.service"], capture_output=True, text=True, check=True).stdout)
+    return int(shown("MainPID")[0])
+
+
+def alive(pid: int) -> None:
+    """Says how berthd ended, if it did."""
+    if pid_of_berthd() != pid:
+        said = subprocess.run(
+            ["journalctl", "--no-pager", "-o", "short-precise", "-n", "40", "-t", "systemd", "-t", "kernel"], capture_output=True, text=True, check=False
+        )
+        ended = shown("Result", "ExecMainCode", "ExecMainStatus", "NRestarts", "MemoryPeak")
+        raise SystemExit(f"berthd {pid} ended (result, code, status, restarts, peak: {ended})\n{said.stdout}")
+
+
+def figures(file: Path) -> dict[str, int]:
+    return {name: int(number) for name, number in (line.split() for line in file.read_text().splitlines())}
 
 
 def reading(pid: int, began: float, churn: Churn) -> dict[str, float]:
+    alive(pid)
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     times = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
     return {
         "s": round(time.monotonic() - began, 1),
         "rss_kib": int(status["VmRSS"].split()[0]),
         "anon_kib": int(status["RssAnon"].split()[0]),
+        "kernel_kib": figures(ROOT / "berth.slice/berthd.service/memory.stat")["kernel"] >> 10,
+        "dying_cgroups": figures(ROOT / "cgroup.stat")["nr_dying_descendants"],
+        "memory_in_use_kib": memory_in_use() >> 10,
         "descriptors": len(os.listdir(f"/proc/{pid}/fd")),
         "threads": int(status["Threads"]),
         "started": churn.serial,
@@ -155,10 +156,8 @@ def main() -> None:
     parser.add_argument("--every", type=float, default=0.1, help="seconds from one that goes to the next")
     parser.add_argument("--cap", type=int, required=True, help="memory that berth may count on, in bytes")
     options = parser.parse_args()
-    ABOVE.mkdir(exist_ok=True)
     PROGRESS.mkdir(exist_ok=True)
-    for group in (ROOT, ABOVE):
-        (group / "cgroup.subtree_control").write_text("+cpuset +cpu +memory")
+    allow_containers()
     churn = Churn(options.containers)
     churn.fill()
     press = Press(options.cap)

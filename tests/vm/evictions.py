@@ -26,7 +26,7 @@ def wait_listed(berth: Berth, *ids: str) -> None:
 
 
 def wait_ended(berth: Berth, workload: str) -> list[str]:
-    berth.guest.poll(lambda: ended(berth, workload), 60, what=f"{workload} to end: {steps(berth, workload)}")
+    berth.guest.poll(lambda: ended(berth, workload), 60, what=lambda: f"{workload} to end: {steps(berth, workload)}")
     return steps(berth, workload)
 
 

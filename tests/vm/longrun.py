@@ -12,10 +12,12 @@ from guestlib import Guest
 
 def result_of(guest: Guest, program: Path, options: str, deadline_s: float) -> Any:
     """Runs a Python program of this directory in the guest, and returns the JSON that it prints at its end."""
-    pushed = f"/run/berth-test-{program.name}"
-    result, log = f"{pushed}.json", f"{pushed}.log"
-    guest.push(program, pushed)
-    run = f"python3 {pushed} {options} > {result}.new 2> {log}; mv {result}.new {result}"
+    place = "/run/berth-test-program"
+    result, log = f"{place}/result.json", f"{place}/log"
+    guest.run(f"mkdir -p {place}")
+    for file in (program, program.with_name("container.py")):
+        guest.push(file, f"{place}/{file.name}")
+    run = f"python3 {place}/{program.name} {options} > {result}.new 2> {log}; mv {result}.new {result}"
     guest.run(f"setsid sh -c '{run}' </dev/null >/dev/null 2>&1 &")
     try:
         # A connection at a time, for the guest is busy with other things.
@@ -24,4 +26,4 @@ def result_of(guest: Guest, program: Path, options: str, deadline_s: float) -> A
         assert text.startswith("{"), guest.read_file(log)[-4000:]
         return json.loads(text)
     finally:
-        guest.run(f"rm -f {pushed}*")
+        guest.run(f"rm -rf {place}")

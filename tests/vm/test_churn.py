@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import median
 
 import pytest
 
@@ -47,8 +46,9 @@ deadline = "60s"
 match = "berthtest/be-*"
 class = "best-effort"
 """
-# Of the readings the first half is for what berthd keeps of a past that has an end.
-SETTLED = slice(20, 30), slice(30, None)
+# The first readings are for what berthd keeps of a past that has an end. Of the others the peaks of each half are compared:
+# while containers are evicted, berthd holds less for some seconds.
+HALVES = slice(4, 22), slice(22, None)
 
 
 @pytest.fixture
@@ -79,11 +79,11 @@ def test_containers_that_come_and_go_leave_nothing_in_berthd(berth: Berth, innoc
     options = f"--seconds {SECONDS} --containers {CONTAINERS} --cap {CAP}"
     result = result_of(guest, Path(__file__).with_name("churn.py"), options, SECONDS * 2 + 300)
     readings = result["readings"]
-    print(json.dumps({"first": readings[0], "middle": readings[20], "last": readings[-1], "evicted": len(result["evicted"])}))
+    print(*map(json.dumps, readings), f"{len(result['evicted'])} evicted", sep="\n")
 
     assert berth.pid() == result["pid"] == pid
-    for what, slack in (("anon_kib", 2048), ("descriptors", 16), ("threads", 0)):
-        earlier, later = (median(r[what] for r in readings[part]) for part in SETTLED)
+    for what, slack in (("anon_kib", 2048), ("kernel_kib", 4096), ("descriptors", 16), ("threads", 8)):
+        earlier, later = (max(r[what] for r in readings[part]) for part in HALVES)
         assert later <= 1.03 * earlier + slack, (what, [r[what] for r in readings])
     assert result["evicted"], "memory never pressed"
     assert all(name.startswith("be-") for name in result["evicted"]), result["evicted"]

@@ -118,7 +118,7 @@ def test_a_clock_that_is_set_changes_printed_times_alone(load: Berth, step: str)
     assert not [e for e in since if e["kind"] in HARMFUL], since
     assert load.main_pids(*BATCH, JOB) == running
     now = load.attributes()
-    changed = {path for path, value in now.items() if "berth-test" in path and before.get(path, value) != value}
+    changed = {path: (before[path], value) for path, value in now.items() if "berth-test" in path and before.get(path, value) != value}
     assert not changed
 
 

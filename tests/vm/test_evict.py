@@ -198,7 +198,7 @@ def test_a_new_run_in_the_same_cgroup_is_not_hit(berth: Berth, others: dict[str,
 
 def test_a_squeeze_evicts_the_right_ones_one_at_a_time(berth: Berth, others: dict[str, int]) -> None:
     size = 160
-    victims = ["first", "low", "high"]  # marked; of lower priority; of the highest, which stays
+    victims = ["first", "low", "high"]  # marked; of lower priority; of the top priority, which stays
     units = [f"berth-test-be-{name}.service" for name in victims]
     ids = [f"system.slice/{unit}" for unit in units]
     berth.start_units(dict.fromkeys(units, holder(size)))
@@ -234,7 +234,7 @@ def test_a_victim_that_comes_back_does_not_save_the_next_one(berth: Berth, other
         "/root/lizard",
         f"#!/bin/sh\nexport group=/sys/fs/cgroup/berthtest/lizard\nwhile test -e /run/lizard; do {again}; done\n",
     )
-    # The workload of the highest priority always stays.
+    # The workload of the top priority always stays.
     berth.start_units({unit: holder(size), "berth-test-be-high.service": "sleep infinity"})
     berth.wait_held_by({unit: size})
     berth.guest.run(

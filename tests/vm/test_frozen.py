@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from berth import OFTEN, RULES, Berth
+from berth import OFTEN, RULES, WRITE_CONFIG, Berth
 from evictions import start_in_group, steps, wait_ended, wait_listed
 
 METRICS = "127.0.0.1:9753"
@@ -18,6 +18,8 @@ WATCHDOG = "[Service]\nWatchdogSec=6\n"
 LONG_s = 15
 UNIT, WORKLOAD = "berth-test-ls1.service", "system.slice/berth-test-ls1.service"
 LATE = "berth-test-ls2.service"
+ALSO = "berth-test-also.service"
+ALSO_RULE = f'[[workload]]\nmatch = "system.slice/{ALSO}"\nclass = "best-effort"\n'
 IMAGE = "/run/berth-test-disk.img"
 GENERATOR, FROZEN = "/run/systemd/system-generators/berth-test-slow", "/run/berth-test-frozen"
 ASK_SYSTEMD = "busctl --timeout=1 get-property org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager Version"
@@ -93,6 +95,17 @@ def test_a_bus_that_does_not_answer_stops_no_tick(berth: Berth) -> None:
     assert berth.pid() == pid
 
 
+def test_a_reload_while_the_bus_does_not_answer_is_done_when_it_does(berth: Berth) -> None:
+    pid = start(berth)
+    with stopped(berth, "dbus-daemon"):
+        berth.start_unit(ALSO)
+        berth.guest.run(f"{WRITE_CONFIG} && kill -HUP {pid}", input=f'mode = "enforce"\n{EXTRA}\n{RULES}{GROUPS}{ALSO_RULE}')
+        wait_long(berth)
+        assert berth.pid() == pid
+    wait_listed(berth, f"system.slice/{ALSO}")
+    assert berth.pid() == pid
+
+
 def test_polkit_that_does_not_answer_stops_no_tick(berth: Berth) -> None:
     pid = start(berth)
     berth.guest.run("systemctl start polkit")
@@ -136,6 +149,17 @@ def test_a_disk_that_does_not_answer_stops_neither_ticks_nor_changes(berth: Bert
         berth.guest.poll(lambda: int(berth.guest.run(count).stdout) >= 2, 120, what="the entries that waited to be on the disk")
         (log,) = [c for c in berth.json("status")["capabilities"] if c["name"] == "decision-log"]
         assert log["available"]
+
+
+def test_a_stop_puts_everything_back_before_it_waits_for_a_disk(berth: Berth) -> None:
+    with disk_for_state(berth):
+        start(berth)
+        berth.guest.run("fsfreeze -f /var/lib/berth")
+        try:
+            berth.guest.run("systemctl stop --no-block berthd.service")
+            berth.wait_for_cpuset(UNIT, "")
+        finally:
+            berth.guest.run("fsfreeze -u /var/lib/berth")
 
 
 def test_units_are_changed_through_a_systemd_that_comes_late(berth: Berth) -> None:

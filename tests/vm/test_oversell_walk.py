@@ -20,7 +20,7 @@ EAR = "berth-test-ear.service"
 LS = "berth-test-ls-web.service"
 UNMANAGED = "berth-test-unmanaged.service"
 HIGH = "berth-test-be-high.service"
-# Best-effort, of the highest priority as well: what presses is never a candidate.
+# Best-effort, of the top priority as well: what presses is never a candidate.
 PRESS = ("berth-test-be-high-press-1.service", "berth-test-be-high-press-2.service")
 # As they have to go: those marked evictable, then by priority, and alike ones by the CPU time that would be lost; their
 # names are in another order.

@@ -30,7 +30,7 @@ def assert_as_before(berth: Berth, before: dict[str, str]) -> None:
             if "/berthd.service/" not in path and after.get(path, "") != value
         }
 
-    berth.guest.poll(lambda: not changed(), 20, what="every attribute to be as before")
+    berth.guest.poll(lambda: not changed(), 20, what=lambda: f"every attribute to be as before, but for {changed()}")
     assert berth.drop_ins() == []
 
 

@@ -73,6 +73,8 @@ def test_a_process_without_rights_reads_what_drivers_say(berth: Berth) -> None:
     unit = berth.guest.run(f"cat /proc/{pid}/cgroup").stdout.strip().removeprefix("0::")
     assert unit.startswith("/berth.slice/")
     assert berth.guest.run(f"cat /sys/fs/cgroup{unit}/memory.max").stdout.strip() == str(128 << 20)
+    # Root without berth-sparkd's limits sees files there.
+    assert berth.guest.run("ls /var/lib").stdout and not berth.guest.run(f"ls /proc/{pid}/root/var/lib", check=False).stdout
     assert "/libcurl." not in berth.guest.run(f"cat /proc/{berth.pid()}/maps").stdout
     berth.stop()
     berth.guest.poll(lambda: sparkd_pids(berth) == [], 60, what="berth-sparkd to end with its connection")

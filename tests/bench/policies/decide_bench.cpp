@@ -2,9 +2,10 @@
 // Measures the cost of a decision on a host of 2 sockets x 64 cores x 2 threads.
 #include "policies/decide.h"
 #include "policies/interference/policy.h"
+#include "policies/spark/cost.h"
 #include "policies/straggler/policy.h"
 #include "tests/unit/policies/hosts.h"
-#include "tests/unit/policies/naive.h"
+#include "tests/unit/policies/interference/naive.h"
 
 #include <cstdint>
 #include <string>
@@ -130,6 +131,26 @@ void BM_DecideStragglers1000(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(decide(snapshot, {}));
 }
 
+// One application: 60,000 executors with a task each in one stage, and stages that have all read it. The most
+// that a driver may tell of is 100,000 tasks and 20,000 stages.
+void BM_ExecutorLosses60000(benchmark::State& state) {
+  model::SparkApp app;
+  app.stages.resize(1 + static_cast<std::size_t>(state.range(0)));
+  for (std::size_t i = 0; i < app.stages.size(); ++i) {
+    model::SparkStage& stage = app.stages[i];
+    stage.id = static_cast<int>(i);
+    stage.job = 0;
+    stage.partitions = i == 0 ? 60'000 : 1;
+    stage.shuffle_write_bytes = i == 0 ? 1 : 0;
+    if (i > 0) stage.parents = {0};
+    for (int task = 0; task < stage.partitions; ++task) {
+      stage.tasks.emplace_back().executor = std::to_string(task);
+      stage.tasks.back().duration_s = 1;
+    }
+  }
+  for (auto _ : state) benchmark::DoNotOptimize(berth::policies::executor_losses(app, {}));
+}
+
 void cases(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"overlap", "llcs_per_socket"})
       ->ArgsProduct({{0, 1}, {1, 8}})
@@ -145,4 +166,5 @@ BENCHMARK(BM_DecideFirst1000)->Apply(cases);
 BENCHMARK(BM_DecideFirst1000Full)->Apply(cases);
 BENCHMARK(BM_HelpStragglers1000)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_DecideStragglers1000)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_ExecutorLosses60000)->Arg(10)->Arg(20'000)->Unit(benchmark::kMillisecond);
 BENCHMARK_MAIN();

@@ -22,7 +22,7 @@
 #include "policies/oversell/peak.h"
 #include "policies/oversell/policy.h"
 #include "tests/unit/policies/draws.h"
-#include "tests/unit/policies/gpu_hosts.h"
+#include "tests/unit/policies/placement/gpu_hosts.h"
 
 #include <algorithm>
 #include <cmath>
@@ -240,8 +240,21 @@ class Node {
     tasks_.push_back({.profile = profile, .started = when, .id = std::move(id), .usage = {}});
   }
 
-  // As berthd does (daemon/observe/used_shares.h).
+  // As berthd does (daemon/observe/used_shares.h, recent_use.h).
   void remember(const model::OversellFindings& findings) {
+    recent_.push_back({.samples = 1,
+                       .cpu = findings.cpu.utilisation,
+                       .memory = findings.memory.utilisation,
+                       .load1 = snapshot_.load1});
+    // With the next tick they are five minutes.
+    if (recent_.size() > 4) recent_.pop_front();
+    model::RecentUse& mean = snapshot_.recent_use.emplace();
+    mean.samples = static_cast<int>(recent_.size());
+    for (const model::RecentUse& tick : recent_) {
+      mean.cpu += tick.cpu / mean.samples;
+      mean.memory += tick.memory / mean.samples;
+      mean.load1 += tick.load1 / mean.samples;
+    }
     if (!findings.cpu.used_share || !findings.memory.used_share) return;
     auto& shares = snapshot_.used_shares;
     const double begins = std::floor(minute_ / 5.0) * 5 * kMinute;
@@ -338,6 +351,7 @@ class Node {
   Way way_;
   PolicySettings settings_;
   model::Snapshot snapshot_;
+  std::deque<model::RecentUse> recent_;
   std::vector<Task> tasks_;
   DecayingPeak cpu_peak_;
   DecayingPeak memory_peak_;

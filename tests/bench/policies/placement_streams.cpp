@@ -6,7 +6,7 @@
 #include "policies/placement/candidate.h"
 #include "policies/placement/vcpus.h"
 #include "tests/unit/policies/draws.h"
-#include "tests/unit/policies/gpu_hosts.h"
+#include "tests/unit/policies/placement/gpu_hosts.h"
 
 #include <algorithm>
 #include <array>

@@ -7,10 +7,11 @@ namespace berth::cgroup {
 namespace {
 
 TEST(Attribute, NamesGoBothWays) {
-  for (const Attribute attribute : {Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high}) {
+  for (const Attribute attribute :
+       {Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high, Attribute::memory_nodes}) {
     EXPECT_EQ(attribute_of(control_file(attribute)), attribute);
   }
-  EXPECT_EQ(attribute_of("cpuset.mems"), std::nullopt);
+  EXPECT_EQ(attribute_of("cpuset.mems.effective"), std::nullopt);
 }
 
 }  // namespace

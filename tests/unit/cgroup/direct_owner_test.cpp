@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/direct_owner.h"
 
+#include "tests/patience.h"
 #include "values.h"
 #include "write_fixture.h"
+
+#include <future>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,6 +32,60 @@ TEST_F(DirectOwnerTest, WritesAndPutsBack) {
   EXPECT_EQ(tree.get("a", "cpuset.cpus"), "1");
   EXPECT_EQ(owner.reset(target(group), *original), cpus("0-3"));
   EXPECT_EQ(tree.get("a", "cpuset.cpus"), "0-3");
+}
+
+// The kernel reclaims inside the write of a limit below the use. It may do so for minutes.
+TEST_F(DirectOwnerTest, NeitherSetNorResetOfMemoryHighWaitsForTheKernelToReclaim) {
+  tree.make("a", "", "max 100000", "1048576");
+  const FoundWorkload group = tree.found("a");
+  std::promise<void> end;
+  const auto reclaimed = end.get_future().share();
+  const auto hold = [reclaimed](const Cgroup& cgroup, const std::string& text) {
+    const auto written = cgroup.write("memory.high", text);  // it is in force at once
+    reclaimed.wait();
+    return written;
+  };
+  DirectOwner patient{tree.root(), "/sys", hold};
+  const auto original = patient.original(target(group), Attribute::memory_high);
+  ASSERT_TRUE(original);
+  EXPECT_TRUE(patient.set(target(group), memory("2097152")));
+  const auto early = patient.reset(target(group), *original);
+  ASSERT_FALSE(early) << "the kernel still works on the other limit";
+  EXPECT_EQ(early.error().kind(), model::ErrorKind::transient);
+  end.set_value();
+  EXPECT_TRUE(berth::test::eventually([&] {
+    const auto now = patient.reset(target(group), *original);
+    return now && *now == original->value;
+  }));
+  EXPECT_EQ(tree.get("a", "memory.high"), "1048576");
+
+  std::promise<void> never;
+  const auto stuck = never.get_future().share();
+  DirectOwner held{tree.root(), "/sys", [stuck](const Cgroup& cgroup, const std::string& text) {
+                     const auto written = cgroup.write("memory.high", text);
+                     stuck.wait();
+                     return written;
+                   }};
+  tree.put("a", "memory.high", "4194304");
+  EXPECT_EQ(held.reset(target(group), *original), original->value) << "it is in force, though not done";
+  never.set_value();
+}
+
+TEST_F(DirectOwnerTest, BindsMemoryToNodesAndPutsItBack) {
+  tree.make("a");
+  tree.put("a", "cpuset.mems", "");
+  const FoundWorkload group = tree.found("a");
+  const auto original = owner.original(target(group), Attribute::memory_nodes);
+  ASSERT_TRUE(original);
+  ASSERT_TRUE(owner.set(target(group), nodes("1")));
+  EXPECT_EQ(tree.get("a", "cpuset.mems"), "1");
+  EXPECT_EQ(owner.reset(target(group), *original), nodes(""));
+  EXPECT_EQ(tree.get("a", "cpuset.mems"), "");
+  // A node without memory, or one that a group above withholds.
+  tree.put("a", "cpuset.mems.effective", "0");
+  const auto refused = owner.set(target(group), nodes("1"));
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(), HasSubstr("asked for memory of NUMA nodes 1, granted 0"));
 }
 
 TEST_F(DirectOwnerTest, AQuotaLeavesTheBurstAndSaysWhereThatIsInTheWay) {

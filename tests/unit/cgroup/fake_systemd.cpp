@@ -78,6 +78,9 @@ void copy(Attribute attribute, const UnitSetting& from, UnitSetting& to) {
     case Attribute::memory_high:
       to.memory_high_bytes = from.memory_high_bytes;
       break;
+    case Attribute::memory_nodes:
+      to.allowed_nodes = from.allowed_nodes;
+      break;
   }
 }
 
@@ -326,8 +329,9 @@ int FakeSystemd::handle_get(sd_bus_message* message) {
     return sd_bus_reply_method_return(message, "v", "b", needed ? 1 : 0);
   }
   const UnitSetting setting = found == units_.end() ? UnitSetting() : found->second.live;
-  if (name == "AllowedCPUs" || name == "InvocationID") {
-    std::vector<std::uint8_t> bytes = cpu_bytes(setting.allowed_cpus);
+  if (name == "AllowedCPUs" || name == "AllowedMemoryNodes" || name == "InvocationID") {
+    std::vector<std::uint8_t> bytes =
+        cpu_bytes(name == "AllowedMemoryNodes" ? setting.allowed_nodes : setting.allowed_cpus);
     if (name == "InvocationID") bytes.assign(16, found == units_.end() ? 0 : found->second.run);
     sd_bus_message* reply = nullptr;
     if (const int made = sd_bus_message_new_method_return(message, &reply); made < 0) return made;
@@ -360,13 +364,19 @@ int FakeSystemd::handle_set(sd_bus_message* message) {
     const char* property = nullptr;
     sd_bus_message_read(message, "s", &property);
     const std::string key = property;
-    if (key == "AllowedCPUs") {
+    if (key == "AllowedCPUs" || key == "AllowedMemoryNodes") {
       const void* bytes = nullptr;
       std::size_t size = 0;
       sd_bus_message_enter_container(message, 'v', "ay");
       sd_bus_message_read_array(message, 'y', &bytes, &size);
       const auto* first = static_cast<const std::uint8_t*>(bytes);
-      setting.allowed_cpus = cpus_of_bytes(std::vector<std::uint8_t>(first, first + size));
+      auto numbers = cpus_of_bytes(std::vector<std::uint8_t>(first, first + size));
+      if (key == "AllowedMemoryNodes") {
+        attribute = Attribute::memory_nodes;
+        setting.allowed_nodes = std::move(numbers);
+      } else {
+        setting.allowed_cpus = std::move(numbers);
+      }
     } else {
       std::uint64_t number = 0;
       sd_bus_message_enter_container(message, 'v', "t");
@@ -418,6 +428,12 @@ void FakeSystemd::change(const std::string& name, Attribute attribute, const Uni
                    ? "MemoryHigh=infinity"
                    : "MemoryHigh=" + std::to_string(setting.memory_high_bytes)};
       break;
+    case Attribute::memory_nodes: {
+      std::string list = setting.allowed_nodes.to_string();
+      std::ranges::replace(list, ',', ' ');
+      lines = {"AllowedMemoryNodes=" + list};
+      break;
+    }
   }
   const std::vector<std::string> names = drop_in_names(attribute);
   for (std::size_t i = 0; i < names.size(); ++i) {

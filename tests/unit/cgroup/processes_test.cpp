@@ -7,8 +7,10 @@
 #include "tests/patience.h"
 
 #include <csignal>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -44,6 +46,24 @@ TEST_F(ProcessesTest, AreThoseOfTheGroupAndOfAllBelowIt) {
   EXPECT_TRUE(found->contains(inner.pid()));
   EXPECT_FALSE(found->contains(getpid()));
   EXPECT_TRUE(found->any_alive());
+}
+
+// A delegated owner may make as many groups as it likes, and the event loop walks them.
+TEST_F(ProcessesTest, VeryDeepAndVeryWideTreesAreCutOff) {
+  Child shallow;
+  Child deep;
+  const auto a = group(std::to_string(shallow.pid()) + "\n");
+  std::string path = "a";
+  for (int level = 0; level < 100; ++level) tree.make(path += "/b");
+  tree.write(path, "cgroup.procs", std::to_string(deep.pid()) + "\n");
+  EXPECT_EQ(pids_below(*a), (std::vector<pid_t>{shallow.pid()}));
+
+  for (int wide = 0; wide < 5000; ++wide)
+    std::filesystem::create_directory(tree.root() / "a" / ("w" + std::to_string(wide)));
+  std::string procs;
+  for (int number = 1; number <= 100'000; ++number) procs += std::to_string(number) + '\n';
+  tree.write("a", "cgroup.procs", procs);
+  EXPECT_EQ(pids_below(*a).size(), 65'536U);
 }
 
 // Its owner could name any process there, and berth would end it.

@@ -385,6 +385,19 @@ TEST_F(SamplerBulkTest, CountersGiveTheCacheMisses) {
   EXPECT_EQ(sample_bulk().sample.value().llc_mpki, 2.0);
 }
 
+TEST_F(SamplerBulkTest, CountersGiveCyclesAndMissesOfOneIntervalOnly) {
+  reading.subtree.hardware = model::HardwareCounts{1000, 500, 0, 7};
+  EXPECT_EQ(sample_bulk().cpi, std::nullopt);
+  go_on(0.1);
+  reading.subtree.hardware = model::HardwareCounts{3000, 3500, 0, 11};
+  const auto counted = sample_bulk();
+  EXPECT_EQ(counted.cpi, 1.5);
+  EXPECT_DOUBLE_EQ(counted.llc_misses_per_s.value(), 4.0);
+  const auto idle = sample_bulk();
+  EXPECT_EQ(idle.cpi, std::nullopt);
+  EXPECT_EQ(idle.llc_misses_per_s, std::nullopt);
+}
+
 TEST_F(SamplerBulkTest, ThrottlingComesFromItToo) {
   tree.write("a", "cpu.stat", "nonsense");
   reading.accounts.throttled = 7;

@@ -194,6 +194,19 @@ TEST_F(SystemdOwnerTest, MemoryHighIsSetAndPutBack) {
   EXPECT_TRUE(nothing_left());
 }
 
+TEST_F(SystemdOwnerTest, MemoryNodesAreSetAndPutBack) {
+  add();
+  tree.put(kGroup, "cpuset.mems", "");
+  Writer writer = this->writer();
+  ASSERT_TRUE(writer.set(web(), nodes("0,2")));
+  EXPECT_EQ(systemd->live(kUnit).allowed_nodes.to_string(), "0,2");
+  EXPECT_EQ(tree.get(kGroup, "cpuset.mems"), "0,2");
+  EXPECT_TRUE(drop_in("50-AllowedMemoryNodes.conf"));
+  writer.restore_all();
+  EXPECT_EQ(tree.get(kGroup, "cpuset.mems"), "");
+  EXPECT_TRUE(nothing_left());
+}
+
 TEST_F(SystemdOwnerTest, DaemonReloadThatMergesThePinWithTheUnitFileIsNotForeign) {
   add("0-5");
   Writer writer = this->writer();
@@ -543,7 +556,8 @@ TEST(UnitSettingText, GoesBothWaysWithoutLoss) {
   for (const auto& [attribute, said] :
        {std::pair(Attribute::cpus, "0-3,8191"), std::pair(Attribute::cpus, ""),
         std::pair(Attribute::cpu_quota, "max 100000"), std::pair(Attribute::cpu_quota, "5000 20000"),
-        std::pair(Attribute::memory_high, "max"), std::pair(Attribute::memory_high, "8192")}) {
+        std::pair(Attribute::memory_high, "max"), std::pair(Attribute::memory_high, "8192"),
+        std::pair(Attribute::memory_nodes, ""), std::pair(Attribute::memory_nodes, "0,3-4")}) {
     const UnitSetting setting = setting_of(value(attribute, said));
     EXPECT_EQ(parse_setting(attribute, setting_text(attribute, setting)), setting) << said;
     EXPECT_EQ(value_of(attribute, setting), value(attribute, said));

@@ -16,6 +16,8 @@ inline Value cpus(const std::string& text) { return value(Attribute::cpus, text)
 inline Value quota(const std::string& text) { return value(Attribute::cpu_quota, text); }
 inline Value memory(const std::string& text) { return value(Attribute::memory_high, text); }
 
+inline Value nodes(const std::string& text) { return value(Attribute::memory_nodes, text); }
+
 inline std::string text(const std::optional<Value>& value) { return value ? to_text(*value) : "nothing"; }
 inline std::string text(const model::Result<Value>& value) {
   return value ? to_text(*value) : "error: " + value.error().message();

@@ -60,6 +60,7 @@ class ControlTree {
     put_file(root() / path / "cpuset.cpus", cpus + "\n");
     put_file(root() / path / "cpu.max", quota + "\n");
     put_file(root() / path / "memory.high", memory_high + "\n");
+    put_file(root() / path / "cpuset.mems", "\n");
   }
   void remove(const std::string& path) const { std::filesystem::remove_all(root() / path); }
   std::string get(const std::string& path, const std::string& file) const {

@@ -164,6 +164,8 @@ std::string ours(Attribute attribute, int n) {
       return std::to_string(100 + n);
     case Attribute::cpu_quota:
       return std::to_string(100'000 + n) + " 100000";
+    case Attribute::memory_nodes:
+      return std::to_string(200 + n);
     case Attribute::memory_high:
       break;
   }
@@ -175,6 +177,8 @@ std::string theirs(Attribute attribute, int n) {
       return std::to_string(n);
     case Attribute::cpu_quota:
       return std::to_string(50'000 + n) + " 100000";
+    case Attribute::memory_nodes:
+      return std::to_string(n);
     case Attribute::memory_high:
       break;
   }
@@ -182,7 +186,8 @@ std::string theirs(Attribute attribute, int n) {
 }
 
 RC_GTEST_PROP(WriterProperty, WhateverHappensNothingOfBerthsStays, ()) {
-  constexpr std::array kAttributes{Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high};
+  constexpr std::array kAttributes{Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high,
+                                   Attribute::memory_nodes};
   const ControlTree tree;
   const ScratchDirectory state;
   DirectOwner direct(tree.root());

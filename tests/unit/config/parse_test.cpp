@@ -82,7 +82,10 @@ be_quota_rise = 1
 repin_cooldown = 30
 [interference]
 weighting = "request"
-search = "window"
+search = "optimal"
+budget = "5ms"
+min_gain = 0.1
+max_moves = 3
 shared_domain = "socket"
 window_step = 4
 allow_cross_socket = true
@@ -104,7 +107,10 @@ default_model = {b0 = 0.5, k1 = 0.4, k2 = 0}
   EXPECT_DOUBLE_EQ(parsed->policies.safety.repin_cooldown_s, 30);
   const auto& interference = parsed->policies.interference;
   EXPECT_EQ(interference.weighting, policies::Weighting::request);
-  EXPECT_EQ(interference.search, policies::Search::window);
+  EXPECT_EQ(interference.search, policies::Search::optimal);
+  EXPECT_DOUBLE_EQ(interference.budget_s, 0.005);
+  EXPECT_DOUBLE_EQ(interference.min_gain, 0.1);
+  EXPECT_EQ(interference.max_moves, 3);
   EXPECT_EQ(interference.shared_domain, model::DomainKind::socket);
   EXPECT_EQ(interference.window_step, 4);
   EXPECT_TRUE(interference.allow_cross_socket);
@@ -266,8 +272,8 @@ TEST(Parse, UnknownChoicesListTheAllowedOnes) {
   expect_refused({
       {"mode = \"enforced\"",
        "b.toml:1:8: mode wants one of observe, enforce, got \"enforced\"; did you mean \"enforce\"?"},
-      {"[interference]\nsearch = \"optimal\"",
-       "b.toml:2:10: interference.search wants window, got \"optimal\""},
+      {"[interference]\nsearch = \"exact\"",
+       "b.toml:2:10: interference.search wants one of window, optimal, got \"exact\""},
       {"[[workload]]\nmatch = \"a\"\nclass = \"latency_sensitive\"",
        "b.toml:3:9: class wants one of latency-sensitive, best-effort, got \"latency_sensitive\"; did you "
        "mean "

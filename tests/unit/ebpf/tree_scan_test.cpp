@@ -1,29 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ebpf/tree_scan.h"
 
+#include "tests/temporary_directory.h"
+
+#include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
+#include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 
 namespace berth::ebpf {
 namespace {
 
+namespace fs = std::filesystem;
+
+std::uint64_t inode(const fs::path& path) {
+  struct stat about {};
+  return stat(path.c_str(), &about) == 0 ? std::uint64_t{about.st_ino} : 0;
+}
+
 TEST(TreeScan, FindsEveryDirectoryUnderItsParent) {
-  std::string root = (std::filesystem::temp_directory_path() / "berth-scan-XXXXXX").string();
-  ASSERT_TRUE(mkdtemp(root.data()));
-  const std::filesystem::path base(root);
-  std::filesystem::create_directories(base / "a/b/c");
-  std::filesystem::create_directories(base / "d");
+  const test::TemporaryDirectory directory;
+  const fs::path& base = directory.path();
+  fs::create_directories(base / "a/b/c");
+  fs::create_directories(base / ".d");
   std::ofstream(base / "a/cgroup.procs") << 1;
-  std::filesystem::create_directory_symlink("a", base / "link");
-  const auto inode = [&](const char* path) {
-    struct stat about {};
-    stat((base / path).c_str(), &about);
-    return std::uint64_t{about.st_ino};
-  };
+  fs::create_directory_symlink("a", base / "link");
   const auto found = scan_tree(base);
   ASSERT_TRUE(found);
   std::map<std::uint64_t, std::uint64_t> parents;
@@ -31,13 +40,34 @@ TEST(TreeScan, FindsEveryDirectoryUnderItsParent) {
     EXPECT_TRUE(group.parent == 0 || parents.contains(group.parent)) << "a child before its parent";
     parents[group.id] = group.parent;
   }
-  const std::map<std::uint64_t, std::uint64_t> expected{{inode("."), 0},
-                                                        {inode("a"), inode(".")},
-                                                        {inode("a/b"), inode("a")},
-                                                        {inode("a/b/c"), inode("a/b")},
-                                                        {inode("d"), inode(".")}};
+  const std::map<std::uint64_t, std::uint64_t> expected{{inode(base), 0},
+                                                        {inode(base / "a"), inode(base)},
+                                                        {inode(base / "a/b"), inode(base / "a")},
+                                                        {inode(base / "a/b/c"), inode(base / "a/b")},
+                                                        {inode(base / ".d"), inode(base)}};
   EXPECT_EQ(parents, expected);
-  std::filesystem::remove_all(base);
+}
+
+// In a mount namespace of its own, which one thread can have.
+TEST(TreeScan, EntersNothingThatIsMountedBelowTheRoot) {
+  const test::TemporaryDirectory directory;
+  const fs::path& base = directory.path();
+  fs::create_directories(base / "a");
+  fs::create_directories(base / "user");
+  const std::vector<std::uint64_t> expected{inode(base), inode(base / "a")};
+  std::optional<std::vector<std::uint64_t>> ids;
+  std::thread([&] {
+    if (unshare(CLONE_NEWNS) != 0) return;
+    if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return;
+    if (mount("none", (base / "user").c_str(), "tmpfs", 0, "mode=0755,size=64k") != 0) return;
+    fs::create_directory(base / "user/inside");
+    const auto found = scan_tree(base);
+    if (!found) return;
+    ids.emplace();
+    for (const ScannedGroup& group : *found) ids->push_back(group.id);
+  }).join();
+  if (!ids) GTEST_SKIP() << "mounting needs root";
+  EXPECT_EQ(*ids, expected);
 }
 
 TEST(TreeScan, ARootThatIsNotThereIsNamed) {

@@ -135,12 +135,22 @@ TEST(BerthdPage, DocumentsEveryOptionAndNoOther) {
   EXPECT_EQ(documented_options(page("berthd.8")), long_options(output_of(std::string(BERTHD) + " --help")));
 }
 
+TEST(BerthKubePage, DocumentsEveryOptionAndNoOther) {
+  EXPECT_EQ(documented_options(page("berth-kube.8")),
+            long_options(output_of(std::string(BERTH_KUBE) + " --help")));
+}
+
+TEST(BerthSlurmPage, DocumentsEveryOptionAndNoOther) {
+  EXPECT_EQ(documented_options(page("berth-slurm.8")),
+            long_options(output_of(std::string(BERTH_SLURM) + " --help")));
+}
+
 TEST(BerthctlPage, DocumentsEveryCommandAndNoOther) {
   const std::string help = output_of(std::string(BERTHCTL) + " --help");
-  const std::size_t list = help.find("Subcommands:");
-  ASSERT_NE(list, std::string::npos) << help;
+  const std::size_t end = help.find("Options:");
+  ASSERT_NE(end, std::string::npos) << help;
   EXPECT_EQ(find_all(page("berthctl.1"), R"(^\.It Cm (\S+))"),
-            find_all(help.substr(list), R"(^ {2}([a-z][a-z-]*))"));
+            find_all(help.substr(0, end), R"( {2,}([a-z][a-z-]*) +[A-Z])"));
 }
 
 TEST(BerthctlPage, DocumentsEveryOptionOfEveryCommandAndNoOther) {

@@ -72,5 +72,18 @@ TEST(LlcMpki, IsUnknownWithoutCountersOrInstructions) {
   EXPECT_FALSE(llc_mpki(counted, fewer));
 }
 
+TEST(CyclesPerInstruction, IsUnknownWithoutCountersOrInstructions) {
+  CgroupCounters before;
+  before.hardware = HardwareCounts{1e6, 2e6, 0, 500};
+  CgroupCounters now;
+  now.hardware = HardwareCounts{3e6, 5e6, 0, 4500};
+  EXPECT_DOUBLE_EQ(*cycles_per_instruction(before, now), 1.5);
+  EXPECT_DOUBLE_EQ(*llc_misses(before, now), 4000);
+  EXPECT_FALSE(cycles_per_instruction(now, before));
+  EXPECT_FALSE(llc_misses(now, before));
+  EXPECT_FALSE(cycles_per_instruction({}, now));
+  EXPECT_FALSE(llc_misses({}, now));
+}
+
 }  // namespace
 }  // namespace berth::model

@@ -152,15 +152,19 @@ Workload workload(const Snapshot& snapshot, const SnapshotShape& shape, CpuSet& 
   }
   if (one_in(4)) made.held_cpu = held_limit();
   if (one_in(4)) made.held_memory = held_limit();
-  made.fixed = {.cpu = one_in(6), .memory = one_in(6), .life = one_in(6)};
+  made.fixed = {.cpu = one_in(6), .memory = one_in(6), .life = one_in(6), .memory_nodes = one_in(6)};
+  if (one_in(4)) made.memory_nodes = CpuSet::parse("0-1").value();
   if (one_in(4)) made.evicted_at = *amounts(1e9);
   if (one_in(4)) made.straggled_at = *amounts(1e9);
   if (one_in(4)) made.pressed_at = *amounts(1e9);
   if (one_in(4)) made.progressed_at = *amounts(1e9);
   if (one_in(4)) made.cpu_throttled = *fractions();
+  if (one_in(4)) made.cpi = *amounts(10);
+  if (one_in(4)) made.llc_misses_per_s = *amounts(1e9);
   if (one_in(4)) made.cpu_time_s = *amounts(1e15);
   if (one_in(4)) made.cache_bytes = static_cast<std::uint64_t>(*gen::inRange(0, 1 << 30));
   if (one_in(3)) made.progress = reports();
+  if (one_in(3)) made.told_cpus = CpuSet::parse("2,4").value();
   made.usage = samples(shape.max_samples);
   return made;
 }
@@ -173,6 +177,7 @@ PendingWorkload pending(int index) {
   if (!one_in(4)) made.vcpus = *gen::inRange(1, 5);
   made.memory_request_bytes = some_bytes();
   if (one_in(3)) made.room_cpu_cores = *amounts(8);
+  if (one_in(3)) made.told_cpus = CpuSet::parse("0-1").value();
   if (one_in(3)) made.room_memory_bytes = some_bytes();
   if (one_in(2)) return made;
   made.gpus = *gen::inRange(1, 9);
@@ -225,6 +230,12 @@ Snapshot snapshot(const SnapshotShape& shape) {
   if (one_in(3)) made.straggler_seen_at = *amounts(2e9);
   if (one_in(3)) made.eviction_ended_at = *amounts(2e9);
   for (int i = count_up_to(2); i > 0; --i) made.spark_evicted["app-" + std::to_string(i)] = *amounts(2e9);
+  if (*gen::arbitrary<bool>()) {
+    made.recent_use = RecentUse{.samples = *gen::inRange(1, 300),
+                                .cpu = *fractions(),
+                                .memory = *fractions(),
+                                .load1 = *amounts(100)};
+  }
   made.load1 = *amounts(100);
   made.topology = *topologies(shape.topology);
   made.memory.total_bytes = some_bytes();
@@ -239,6 +250,7 @@ Snapshot snapshot(const SnapshotShape& shape) {
     ServiceProfile profile;
     if (one_in(2)) profile.pressure = *fractions();
     if (one_in(2)) profile.model = InterferenceModel{*amounts(2) - 1, *amounts(1), *amounts(1)};
+    if (one_in(2)) profile.learned = "learned by cpi from 312 observations";
     made.services.emplace(service, profile);
   }
   CpuSet free = made.topology.usable();

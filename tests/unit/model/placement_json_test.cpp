@@ -113,7 +113,7 @@ TEST(RankingJson, HoldsTheRequestAndEveryBin) {
       R"({"schema":"berth.rank/1","request":{"id":"new","class":"latency-sensitive","vcpus":2,)"
       R"("memory_request_bytes":0},"fitting":[{"host":"a","numa":1,"cpus":"2-3","gpus":["g0"],)"
       R"("cpu_left":0,"memory_left_bytes":0,"free_share":0,"gpus_total":0,"gpus_left":0,)"
-      R"("gpu_memory_left_bytes":0,"reason":"why"}],"rejected":[{"host":"a","numa":0,"reason":"full"}]})");
+      R"("gpu_memory_left_bytes":0,"score_before":null,"score_after":null,"rise":null,"reason":"why"}],"rejected":[{"host":"a","numa":0,"reason":"full"}]})");
 }
 
 }  // namespace berth::model

@@ -5,6 +5,8 @@
 #include "model/name.h"
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -17,6 +19,22 @@ constexpr const char* kCsi = "\xC2\x9B";                // U+009B, which some te
 constexpr const char* kNoCharacter = "\xEF\xBF\xBE";    // U+FFFE, which the bus refuses
 constexpr const char* kTag = "\xF3\xA0\x80\x81";        // U+E0001
 constexpr const char* kLineSeparator = "\xE2\x80\xA8";  // U+2028
+
+std::string utf8(char32_t character) {
+  std::string text;
+  const auto add = [&](char32_t lead, int bits) {
+    text += static_cast<char>(lead | (character >> bits));
+    while ((bits -= 6) >= 0) text += static_cast<char>(0x80 | ((character >> bits) & 0x3F));
+  };
+  if (character < 0x800) {
+    add(0xC0, 6);
+  } else if (character < 0x10000) {
+    add(0xE0, 12);
+  } else {
+    add(0xF0, 18);
+  }
+  return text;
+}
 
 TEST(PlainText, LeavesOrdinaryTextAlone) {
   for (const char* text : {"", "web.service", "a\\x2db", "größe 測試", "\"quoted\"", "\xF0\x9F\x98\x80"})
@@ -34,6 +52,20 @@ TEST(PlainText, EscapesWhatATerminalObeysOrTheBusRefuses) {
   EXPECT_EQ(plain_text(kTag, 100), "\\ue0001");
   EXPECT_EQ(plain_text("a\xff\xC3", 100), "a\\xff\\xc3");
   EXPECT_EQ(plain_text("\xED\xA0\x80", 100), "\\xed\\xa0\\x80");  // a surrogate
+}
+
+// Fillers, an empty pattern of Braille and variation selectors: "a" and "aX" look the same.
+TEST(PlainText, EscapesCharactersWithoutInk) {
+  const std::vector<std::pair<char32_t, std::string>> unseen{
+      {0x034F, "\\u034f"}, {0x115F, "\\u115f"},   {0x1160, "\\u1160"},  {0x180B, "\\u180b"},
+      {0x2800, "\\u2800"}, {0x3164, "\\u3164"},   {0xFE00, "\\ufe00"},  {0xFE0F, "\\ufe0f"},
+      {0xFFA0, "\\uffa0"}, {0xE0100, "\\ue0100"}, {0xE01EF, "\\ue01ef"}};
+  for (const auto& [character, escape] : unseen) {
+    EXPECT_TRUE(is_unseen(character)) << escape;
+    EXPECT_EQ(plain_text("a" + utf8(character), 100), "a" + escape);
+  }
+  for (const char32_t seen : {U'\u034E', U'\u1161', U'\u2801', U'\u3163', U'\uFE10', U'\uFFA1'})
+    EXPECT_FALSE(is_unseen(seen)) << static_cast<unsigned>(seen);
 }
 
 TEST(PlainText, IsShortWhateverItIsMadeOf) {

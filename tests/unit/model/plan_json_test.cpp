@@ -43,6 +43,10 @@ TEST(PlanJson, ReadsEveryKindOfAction) {
   EXPECT_EQ(only_action(R"("kind":"unpin","workload":"w")").what, decltype(Action::what)(UnpinAction{"w"}));
   EXPECT_EQ(only_action(R"("kind":"set-cpu-quota","workload":"w","cpu_quota":null)").what,
             decltype(Action::what)(SetCpuQuotaAction{"w", std::nullopt}));
+  EXPECT_EQ(only_action(R"("kind":"set-memory-nodes","workload":"w","nodes":"0,2")").what,
+            decltype(Action::what)(SetMemoryNodesAction{"w", CpuSet::parse("0,2").value()}));
+  EXPECT_EQ(only_action(R"("kind":"set-memory-nodes","workload":"w","nodes":null)").what,
+            decltype(Action::what)(SetMemoryNodesAction{"w", std::nullopt}));
   EXPECT_EQ(only_action(R"("kind":"set-memory-high","workload":"w","memory_high_bytes":5)").what,
             decltype(Action::what)(SetMemoryHighAction{"w", 5}));
   EXPECT_EQ(only_action(R"("kind":"evict","workload":"w","how":"kill","frees_bytes":5)").what,
@@ -188,7 +192,7 @@ TEST(PlanJson, WritesSparkFindingsAsTheContractHasThem) {
   findings.psi_full_avg10 = 1.5;
   findings.trigger = EvictionTrigger::need;
   findings.reason = "short";
-  findings.apps["a"] = {20, 1000000, 20.008, 4, 2.5, 60, 8.008, 4, 2.002};
+  findings.apps["a"] = {20, 1000000, 20.008, 4, 0, 2.5, 60, 8.008, 4, 2.002};
   EvictionCandidate& candidate = findings.candidates["w"];
   candidate = {EvictionCandidate::Kind::executor, "a", 9, 1.5, 10.5, 4, 2.625, "why"};
   findings.order = {"w"};
@@ -203,7 +207,7 @@ TEST(PlanJson, WritesSparkFindingsAsTheContractHasThem) {
           R"("latest_bytes":12,"slope_bytes_per_s":0.5,"rising":true},"delta":0.2,"growth_bytes":2,"available_bytes":1,)"
           R"("reserve_bytes":3,"freeing_bytes":2,"need_bytes":4,"psi_full_avg10":1.5,"trigger":"need","reason":"short",)"
           R"("apps":{"a":{"computation":20,"transmission":1e+06,"recalculation":20.008,"remaining":60,"cost":8.008,)"
-          R"("stages":4,"stages_done":2.5,"frees_bytes":4,"cost_per_byte":2.002}},)"
+          R"("stages":4,"stages_to_come":0,"stages_done":2.5,"frees_bytes":4,"cost_per_byte":2.002}},)"
           R"("candidates":{"w":{"kind":"executor","app":"a","lost":9,"running":1.5,"cost":10.5,"frees_bytes":4,"rank_key":2.625,"reason":"why"}},)"
           R"("order":["w"],"spared":{"s":"is shared"},"reclaim":[{"workload":"b","bytes":5,"reason":"cache"}],)"
           R"("victims":[{"workload":"w","bytes":4,"reason":"first"}]}})"));

@@ -79,6 +79,8 @@ InterferenceFindings some_interference() {
   if (*gen::arbitrary<bool>()) findings.score_unpinned = *testing::finite_doubles();
   if (*gen::arbitrary<bool>()) findings.lower_bound = *testing::finite_doubles();
   if (*gen::arbitrary<bool>()) findings.gap = *testing::fractions();
+  if (*gen::arbitrary<bool>()) findings.search_reason = *testing::names();
+  for (int more = *gen::inRange(0, 3); more > 0; --more) findings.moved.push_back(*testing::names());
   const int count = *gen::inRange(0, 4);
   for (int index = 0; index < count; ++index) {
     findings.domains.emplace(*gen::inRange(0, 500), *testing::finite_doubles());
@@ -173,6 +175,7 @@ SparkFindings some_spark() {
                         *testing::amounts(1e15),
                         *testing::amounts(1e9),
                         static_cast<std::size_t>(index),
+                        static_cast<std::size_t>(2 * index),
                         *testing::amounts(9),
                         *testing::amounts(1e9),
                         *testing::finite_doubles(),
@@ -238,6 +241,7 @@ OversellFindings some_oversell() {
     warming.emplace(*testing::names(), *testing::amounts(600));
   }
   findings.warming = warming;
+  if (*gen::arbitrary<bool>()) findings.warning = *testing::names();
   return findings;
 }
 

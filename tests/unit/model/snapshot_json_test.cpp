@@ -47,7 +47,9 @@ TEST(SnapshotJson, OnlySchemaTopologyAndWorkloadsAreRequired) {
 TEST(SnapshotJson, ASchemaThatIsMissingOrAnother) {
   EXPECT_EQ(error_of("{}"), "$.schema: missing; expected \"berth.snapshot/1\"");
   EXPECT_EQ(error_of(R"({"schema":"berth.snapshot/2"})"),
-            "$.schema: expected \"berth.snapshot/1\", found \"berth.snapshot/2\"");
+            "$.schema: expected \"berth.snapshot/1\", found \"berth.snapshot/2\"; another version of berth "
+            "wrote it: "
+            "use the berthctl of that host");
   EXPECT_EQ(error_of(R"({"schema":1})"), "$.schema: expected a string, found a number");
 }
 

@@ -150,7 +150,9 @@ TEST(TopologyJson, StandsAloneWithItsOwnSchema) {
 TEST(TopologyJson, RefusesAnotherSchema) {
   const auto topology = parse_topology(R"({"schema":"berth.plan/1","cpus":[{"cpu":0}]})");
   ASSERT_FALSE(topology);
-  EXPECT_EQ(topology.error().message(), "$.schema: expected \"berth.topology/1\", found \"berth.plan/1\"");
+  EXPECT_EQ(
+      topology.error().message(),
+      "$.schema: expected \"berth.topology/1\", found \"berth.plan/1\"; this is another document of berth");
 }
 
 }  // namespace

@@ -48,6 +48,16 @@ TEST_F(StagedFileTest, OneThatIsToLastIsWrittenToTheDiskUnderEitherName) {
   EXPECT_FALSE(replace_file(tree.root() / "none" / "x", "{}", Readers::owner, Lasts::power_loss));
 }
 
+TEST_F(StagedFileTest, WhyItCannotBeWrittenIsSaidAndTheOldOneStays) {
+  ASSERT_TRUE(replace_file(file, R"({"a": 1})"));
+  std::filesystem::create_symlink("/dev/full", file.string() + ".new");
+  const auto linked = replace_file(file, "{}");
+  ASSERT_FALSE(linked);
+  EXPECT_EQ(linked.error().message(), "making " + file.string() + ".new: Too many levels of symbolic links");
+  EXPECT_EQ(read(), std::nullopt);
+  EXPECT_EQ(seen["a"], 1);
+}
+
 TEST_F(StagedFileTest, NoFileIsNoProblem) {
   EXPECT_EQ(read(), std::nullopt);
   EXPECT_EQ(seen, nullptr);

@@ -15,7 +15,7 @@ constexpr uid_t kMallory = 1001;
 class ClaimsTest : public ::testing::Test {
  protected:
   void executor(pid_t pid, std::optional<uid_t> user, const std::string& driver,
-                const std::string& app = "app-1") {
+                const std::string& app = "app-1", const std::string& id = "0") {
     processes.push_back({.pid = pid,
                          .started = 1,
                          .cgroup = "e.scope",
@@ -23,7 +23,7 @@ class ClaimsTest : public ::testing::Test {
                          .what = {.kind = ProcessKind::executor,
                                   .name = "CoarseGrainedExecutorBackend",
                                   .app = app,
-                                  .executor = "0",
+                                  .executor = id,
                                   .driver = driver}});
   }
   void driver(pid_t pid, std::optional<uid_t> user, std::optional<std::vector<std::string>> endpoints = {},
@@ -157,12 +157,38 @@ TEST_F(ClaimsTest, WhereSeveralUsersListenAWorkersExecutorsBelongToNone) {
   EXPECT_THAT(why_not(10), HasSubstr("where sockets of several users listen"));
 }
 
-TEST_F(ClaimsTest, ExecutorsOfSeveralOtherUsersBelongToNone) {
+TEST_F(ClaimsTest, AFakeExecutorOfAThirdUserDoesNotDiscreditTheDriver) {
+  constexpr uid_t kWorker = 900;
+  executor(20, kWorker, "host:7000", "app-1", "0");
+  executor(21, kWorker, "host:7000", "app-1", "1");
+  executor(22, kMallory, "host:7000", "app-1", "1");
+  executor(23, kMallory, "host:7000", "app-1", "7");
+  driver(10, kAlice);
+  EXPECT_TRUE(believed(10));
+  EXPECT_EQ(why_not(10), "");
+  EXPECT_EQ(decided().name_of(kAlice, "app-1"), "app-1");
+  EXPECT_EQ(decided().name_of_executor(kWorker, "app-1", "0"), "app-1");
+  // Either may be the real one, so neither has the work of executor 1.
+  EXPECT_EQ(decided().name_of_executor(kWorker, "app-1", "1"), "app-1 of user 900");
+  EXPECT_EQ(decided().name_of_executor(kMallory, "app-1", "1"), "app-1 of user 1001");
+}
+
+TEST_F(ClaimsTest, FakeExecutorsThatNameAnotherAddressChangeNothing) {
+  executor(20, 900, "host:7000");
+  executor(21, kMallory, "elsewhere:7000");
+  driver(10, kAlice);
+  EXPECT_TRUE(believed(10));
+  EXPECT_EQ(decided().name_of_executor(900, "app-1", "0"), "app-1");
+  EXPECT_EQ(decided().name_of_executor(kMallory, "app-1", "0"), "app-1 of user 1001");
+}
+
+TEST_F(ClaimsTest, TwoDriversOfOneUserAreNotBelievedWhoeverElseHasExecutors) {
   executor(20, 900, "host:7000");
   executor(21, kMallory, "host:7000");
   driver(10, kAlice);
+  driver(11, kAlice);
   EXPECT_FALSE(believed(10));
-  EXPECT_EQ(why_not(10), "it claims app-1, and executors of several users here do so, too");
+  EXPECT_FALSE(believed(11));
 }
 
 TEST_F(ClaimsTest, NoUserTakesTheNameOfAnother) {

@@ -152,11 +152,11 @@ TEST_F(CollectorTest, WhatADriverSaysReachesTheLogShortAndWithoutControlCharacte
   add_driver();
   driver.properties = {{"spark.eventLog.enabled", "true"},
                        {"spark.eventLog.dir", "hdfs://\x1b[31m" + std::string(3000, 'x')}};
-  Collector collecting = collector_of(
-      Interviewer([this](const std::string& url) { return driver.get(url); },
-                  [](const ProcessId&, const std::filesystem::path&) -> model::Result<os::FileDescriptor> {
-                    return model::fail(model::ErrorKind::gone, "never asked");
-                  }));
+  Collector collecting =
+      collector_of(Interviewer([this](const std::string& url) { return driver.get(url); },
+                               [](const ProcessId&, const std::filesystem::path&) -> model::Result<LogFile> {
+                                 return model::fail(model::ErrorKind::gone, "never asked");
+                               }));
   const Observation found = collecting.collect(kNow);
   ASSERT_THAT(found.problems, SizeIs(1));
   EXPECT_THAT(found.problems[0], HasSubstr("spark.eventLog.dir hdfs://?[31mxxx"));

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -154,7 +155,7 @@ TEST_F(HelperTest, MoreFactsThanDriversAreNonsense) {
   EXPECT_THAT(answer.error().message(), HasSubstr("too many drivers"));
 }
 
-// The file that a helper gets for a path, or why not.
+// The file that a helper gets for a path, the names in the directory, or why not.
 class HelperOpensTest : public HelperTest {
  protected:
   std::string opened(const std::string& path) {
@@ -170,6 +171,8 @@ class HelperOpensTest : public HelperTest {
         found.resize(100);
         found.resize(
             static_cast<std::size_t>(std::max<ssize_t>(0, read(frame->file.get(), found.data(), 100))));
+      } else if (result && result->parts) {
+        for (const std::string& part : *result->parts) found += part + "\n";
       }
       say(socket, wire::Type::done, wire::encode_done(false));
       hear(socket);
@@ -177,19 +180,48 @@ class HelperOpensTest : public HelperTest {
     EXPECT_TRUE(answer);
     return found;
   }
+  std::string written(const std::string& name, const std::string& text) const {
+    const auto path = directory.path() / name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+    return path.string();
+  }
 };
 
-TEST_F(HelperOpensTest, AFileOfTheDriversUserIsHandedOver) {
-  const auto log = directory.path() / "log";
-  std::ofstream(log) << "events";
-  EXPECT_EQ(opened(log.string()), "events");
+constexpr const char* kEvent = R"({"Event":"SparkListenerLogStart"})";
+
+TEST_F(HelperOpensTest, AnEventLogOfTheDriversUserIsHandedOver) {
+  EXPECT_EQ(opened(written("log", kEvent)), kEvent);
+}
+
+TEST_F(HelperOpensTest, AnotherFileOfTheDriversUserIsNot) {
+  for (const char* text : {"root:$6$secret:19000:0:99999:7:::", "{\"key\": 1}", "\x28\xb5\x2f\xfd compressed",
+                           " {\"Event\":1}"}) {
+    EXPECT_THAT(opened(written("shadow", text)), HasSubstr("does not begin like a plain event log")) << text;
+  }
+}
+
+TEST_F(HelperOpensTest, AnEventLogWithoutAnEventIsWaitedFor) {
+  for (const char* text : {"", "{\"Ev"}) {
+    EXPECT_THAT(opened(written("log", text)), HasSubstr("has no event yet")) << text;
+  }
+}
+
+TEST_F(HelperOpensTest, OfADirectoryOnlyTheNamesOfPartsAreHandedOver) {
+  written("eventlog_v2_app-1/events_1_app-1", kEvent);
+  written("eventlog_v2_app-1/secret", "x");
+  EXPECT_EQ(opened((directory.path() / "eventlog_v2_app-1").string()), "events_1_app-1\n");
+  written("private/events_1_app-1", kEvent);
+  for (const char* path : {"private", "eventlog_v2_app-1/../private", "eventlog_v2_app-1/.."}) {
+    EXPECT_THAT(opened((directory.path() / path).string()), HasSubstr("is not the directory of an event log"))
+        << path;
+  }
 }
 
 TEST_F(HelperOpensTest, AFileOfAnotherUserIsNot) {
-  const auto log = directory.path() / "log";
-  std::ofstream(log) << "events";
+  const auto log = written("log", kEvent);
   question.drivers[0].user = geteuid() + 1;
-  EXPECT_THAT(opened(log.string()), HasSubstr("belongs to user"));
+  EXPECT_THAT(opened(log), HasSubstr("belongs to user"));
 }
 
 TEST_F(HelperOpensTest, AFileThatIsNotThereIsGone) {

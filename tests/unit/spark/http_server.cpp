@@ -17,6 +17,23 @@ Sent answer(const std::string& body, const std::string& status) {
                    std::to_string(body.size()) + "\r\nConnection: close\r\n\r\n" + body};
 }
 
+namespace {
+
+bool is_whole(const std::string& request) {
+  const std::size_t end = request.find("\r\n\r\n");
+  if (end == std::string::npos) return false;
+  const std::string name = "Content-Length: ";
+  const std::size_t length = request.find(name);
+  return length > end || request.size() >= end + 4 + std::stoul(request.substr(length + name.size()));
+}
+
+}  // namespace
+
+std::string HttpServer::last_request() const {
+  const std::scoped_lock lock(mutex_);
+  return last_request_;
+}
+
 HttpServer::HttpServer(Handler handler) : handler_(std::move(handler)) {
   listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -57,11 +74,15 @@ void HttpServer::serve() {
 void HttpServer::talk(int fd) {
   std::string request;
   std::array<char, 4096> chunk{};
-  while (request.find("\r\n\r\n") == std::string::npos) {
+  while (!is_whole(request)) {
     if (!wait(fd, POLLIN)) return;
     const ssize_t count = recv(fd, chunk.data(), chunk.size(), 0);
     if (count <= 0) return;
     request.append(chunk.data(), static_cast<std::size_t>(count));
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    last_request_ = request;
   }
   const std::size_t begin = request.find(' ') + 1;
   const Sent sent = handler_(request.substr(begin, request.find(' ', begin) - begin));

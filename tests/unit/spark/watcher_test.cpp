@@ -5,6 +5,7 @@
 #include "tests/patience.h"
 #include "tests/unit/spark/fake_driver.h"
 #include "tests/unit/spark/fake_proc.h"
+#include "tests/unit/spark/hanging_file.h"
 #include "tests/unit/spark/helper_process.h"
 #include "tests/unit/spark/http_server.h"
 
@@ -61,6 +62,15 @@ TEST_F(WatcherTest, ADriverThatSaysNothingHoldsNobodyUp) {
   }
   // Given up without the client's own repetitions, which never end.
   EXPECT_LT(std::chrono::steady_clock::now() - begin, berth::test::kPatience);
+}
+
+TEST_F(WatcherTest, AProcessThatCannotBeReadHoldsUpNeitherTheStartNorTheEnd) {
+  const test::HangingFile hanging(proc.root() / "10" / "cmdline");
+  proc.add(11, test::client_driver(), "other.scope");
+  const Watcher watcher(proc.root(), 0.01, helper.path());
+  EXPECT_TRUE(
+      berth::test::eventually([&] { return watcher.latest() && watcher.latest()->members.size() == 1; }));
+  EXPECT_FALSE(watcher.latest()->problems.empty());
 }
 
 }  // namespace

@@ -51,8 +51,11 @@ TEST(Wire, EachMessageComesBackAsItWent) {
   EXPECT_EQ(decode_question(encode(question)), question);
   const Open open{.process = {1, 2}, .path = "/logs/app-1"};
   EXPECT_EQ(decode_open(encode(open)), open);
-  const Opened opened{.done = false, .kind = model::ErrorKind::refused, .message = "another user's"};
+  const Opened opened{
+      .done = false, .kind = model::ErrorKind::refused, .message = "another user's", .parts = {}};
   EXPECT_EQ(decode_opened(encode(opened)), opened);
+  const Opened listed{.done = true, .kind = {}, .message = "", .parts = {{"events_1_a", "events_2_a"}}};
+  EXPECT_EQ(decode_opened(encode(listed)), listed);
   EXPECT_EQ(decoded(some_facts()), some_facts());
   EXPECT_EQ(decode_done(encode_done(true)), true);
 }

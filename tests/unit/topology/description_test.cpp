@@ -26,6 +26,10 @@ std::string error_of(const model::Result<model::Topology>& topology) {
   return topology ? "" : topology.error().message();
 }
 
+bool says(const std::string& message, const std::string& part) {
+  return message.find(part) != std::string::npos;
+}
+
 // Exports a synthetic machine as lstopo would.
 void export_xml(const std::string& description, const fs::path& file) {
   hwloc_topology_t tree = nullptr;
@@ -98,6 +102,31 @@ TEST(Xml, BadFilesAreNamed) {
     const auto topology = from_xml(file);
     ASSERT_FALSE(topology) << file;
     EXPECT_EQ(error_of(topology).rfind(file.string(), 0), 0U) << error_of(topology);
+  }
+}
+
+TEST(Xml, ARefusedFileIsRefusedWithTheCauseAndTheRemedy) {
+  const auto refused = [](const std::string& text) { return error_of(from_xml_text(text, "x.xml")); };
+  EXPECT_EQ(refused(R"(<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE topology SYSTEM "hwloc3.dtd">
+<topology version="3.0">
+</topology>)"),
+            "x.xml: it was written by hwloc 3; this berth reads 1.x to 2.x: `lstopo --export-xml-flags v2 "
+            "FILE.xml` "
+            "writes an older format");
+  EXPECT_TRUE(says(refused(" <!-- a --> <topology a='1' version = '12.1'>"), "written by hwloc 12;"));
+  EXPECT_TRUE(says(refused(" \n"), "it is empty; `lstopo FILE.xml`"));
+  EXPECT_TRUE(says(refused("package:2 core:2"), "it is no XML"));
+  EXPECT_TRUE(says(refused("<html><body/></html>"), "its first element is <html>"));
+  EXPECT_TRUE(says(refused("<" + std::string(100'000, 'x') + ">"), "xxx>, so"));
+  EXPECT_TRUE(says(refused("<topologydiff/>"), "hwloc-patch(1)"));
+  EXPECT_TRUE(says(refused("<topology version=\"2.0\"><object type=\"Ma"), "its end is missing"));
+  EXPECT_TRUE(says(refused("<topology version=\"2.0\">\n<object type=\"Rock\"/>\n</topology>"),
+                   "reads no topology in it"));
+  // Nothing here may be read past its end.
+  const std::string whole = "\xEF\xBB\xBF<?xml?><!DOCTYPE x><!-- x --><topology version = \"3.0\" a='b' >";
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    EXPECT_NE(refused(whole.substr(0, length)), "") << length;
   }
 }
 

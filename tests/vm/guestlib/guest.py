@@ -243,9 +243,11 @@ class Guest:
         return [*self._ssh_options(), "berth-guest", command]
 
     def poll(
-        self, probe: Command | Callable[[], T], deadline: float = 30.0, *, interval: float = 0.2, what: str = ""
+        self, probe: Command | Callable[[], T], deadline: float = 30.0, *, interval: float = 0.2, what: str | Callable[[], str] = ""
     ) -> T | CompletedProcess[str]:
         """Tries until `probe` returns something true (a command: status 0), which is returned.
+
+        `what`: for the message of a failure; a function is called then, so that it tells the last state.
 
         The guest repeats a command by itself, which takes a fraction of a connection for each attempt. PATIENCE
         multiplies the deadline.
@@ -262,7 +264,7 @@ class Guest:
         )
         done = self.run(loop, check=False, timeout=deadline + COMMAND_TIMEOUT)
         if done.returncode == IN_VAIN:
-            raise self._failure(f"waited {deadline:g} s in vain for: {what or command}\nlast: {done.stdout}")
+            raise self._failure(f"waited {deadline:g} s in vain for: {text_of(what) or command}\nlast: {done.stdout}")
         return self._judge(done, True, deadline)
 
     # Files
@@ -443,10 +445,14 @@ def as_text(command: Command, user: str | None = None) -> str:
     return f"exec runuser -u {shlex.quote(user)} -- sh -c {shlex.quote(text)}" if user else text
 
 
+def text_of(what: str | Callable[[], str]) -> str:
+    return what() if callable(what) else what
+
+
 def wait_until(
     probe: Callable[[], T | None],
     deadline: float,
-    what: str,
+    what: str | Callable[[], str],
     interval: float = 0.1,
     failure: Callable[[str], GuestError] = GuestError,
 ) -> T:
@@ -455,7 +461,7 @@ def wait_until(
         if value := probe():
             return value
         if time.monotonic() > until:
-            raise failure(f"waited {deadline:g} s in vain for: {what}")
+            raise failure(f"waited {deadline:g} s in vain for: {text_of(what)}")
         time.sleep(interval)
 
 

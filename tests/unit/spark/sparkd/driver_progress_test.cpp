@@ -47,10 +47,10 @@ class LoggingDriverTest : public DriverTest {
     const auto found = logging.app(kNow);
     return found ? found->stages.back().parents : std::vector<int>{-1};
   }
-  static model::Result<os::FileDescriptor> open_plainly(const std::filesystem::path& path) {
+  static model::Result<LogFile> open_plainly(const std::filesystem::path& path) {
     os::FileDescriptor opened(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!opened) return model::fail(model::Error::from_errno(errno, path.string()));
-    return opened;
+    return LogFile{.file = std::move(opened), .parts = {}};
   }
 
   std::filesystem::path directory;

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -150,10 +151,16 @@ class EventLogFileTest : public ::testing::Test {
     const auto done = file.read([&](std::string_view bytes) { text += bytes; });
     return done ? text : "error: " + done.error().message();
   }
-  static model::Result<os::FileDescriptor> open_plainly(const std::filesystem::path& path) {
+  static model::Result<LogFile> open_plainly(const std::filesystem::path& path) {
+    if (std::filesystem::is_directory(path)) {
+      LogFile directory{.file = {}, .parts = std::vector<std::string>()};
+      for (const auto& entry : std::filesystem::directory_iterator(path))
+        directory.parts->push_back(entry.path().filename());
+      return directory;
+    }
     os::FileDescriptor opened(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!opened) return model::fail(model::Error::from_errno(errno, path.string()));
-    return opened;
+    return LogFile{.file = std::move(opened), .parts = {}};
   }
 
   static std::filesystem::path made() {

@@ -279,12 +279,11 @@ TEST(HostileDrivers, TakeLittleMemoryWhateverTheirNumber) {
   }
   const std::array logs{log_name(proc.root(), true), log_name(proc.root(), false)};
   int opened = 0;
-  const auto open_log = [&](const ProcessId&,
-                            const std::filesystem::path&) -> model::Result<os::FileDescriptor> {
+  const auto open_log = [&](const ProcessId&, const std::filesystem::path&) -> model::Result<LogFile> {
     os::FileDescriptor file(
         open(logs.at(static_cast<std::size_t>(++opened % 2)).c_str(), O_RDONLY | O_CLOEXEC));
     if (!file) return model::fail(model::Error::from_errno(errno, "log"));
-    return file;
+    return LogFile{.file = std::move(file), .parts = {}};
   };
   if (!reset_peak()) GTEST_SKIP() << "the kernel does not reset the peak of memory";
   const std::size_t before = status_bytes("VmRSS");
