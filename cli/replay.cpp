@@ -194,8 +194,7 @@ Outcome<void> replay_file(Session& session, const Arguments& arguments) {
   if (reader->cut() && reader->ticks() == 0)
     return problem(Exit::wrong_use, input_name(arguments.file) + ": " + *reader->cut());
   if (arguments.report) {
-    const auto written =
-        write_report(*arguments.report, replay::page_html(run.page(reader->snapshot().topology)));
+    auto written = write_report(*arguments.report, replay::page_html(run.page(reader->snapshot().topology)));
     if (!written) return written;
   }
   if (session.json) {

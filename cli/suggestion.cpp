@@ -111,6 +111,7 @@ std::vector<SeenUnit> by_glob(const std::vector<SeenUnit>& units) {
     }
   }
   std::vector<SeenUnit> list;
+  list.reserve(chosen.size());
   for (auto& [glob, unit] : chosen) list.push_back(unit);
   return list;
 }

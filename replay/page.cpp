@@ -222,6 +222,7 @@ std::vector<std::string> changed_quotas(const Page& page) {
     for (const auto& [workload, spans] : side.history->quotas()) changes[workload] += spans.size();
   }
   std::vector<std::string> order;
+  order.reserve(changes.size());
   for (const auto& [workload, number] : changes) order.push_back(workload);
   std::stable_sort(order.begin(), order.end(),
                    [&](const std::string& a, const std::string& b) { return changes.at(a) > changes.at(b); });

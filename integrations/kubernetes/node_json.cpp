@@ -11,7 +11,6 @@ namespace berth::kubernetes {
 
 namespace {
 
-using model::ErrorKind;
 using model::JsonObject;
 using model::JsonValue;
 using nlohmann::json;

@@ -97,12 +97,11 @@ class BranchAndBound {
  private:
   // Positions of one class may be had by the same open tenants. -1 where none may have it.
   void classify() {
-    std::vector<int> limits;
-    for (const int tenant : order_) limits.push_back(tenant);
     std::map<std::vector<bool>, int> classes;
     for (int position = 0; position < node_.size(); ++position) {
       std::vector<bool> may;
-      for (const int tenant : limits) may.push_back(ground_.may_have(tenant, position));
+      may.reserve(order_.size());
+      for (const int tenant : order_) may.push_back(ground_.may_have(tenant, position));
       const bool none = std::none_of(may.begin(), may.end(), [](bool it) { return it; });
       class_.push_back(none ? -1 : classes.emplace(may, static_cast<int>(classes.size())).first->second);
     }
