@@ -293,6 +293,7 @@ class Relaxation {
 
   static std::vector<int> counts_of(const std::vector<Kind>& kinds) {
     std::vector<int> counts;
+    counts.reserve(kinds.size());
     for (const Kind& kind : kinds) counts.push_back(kind.count);
     return counts;
   }
@@ -358,7 +359,9 @@ class Relaxation {
       const double factor = middle * std::exp2(step);
       if (gain(factor) > gain(best)) best = factor;
     }
-    for (double stretch = std::exp2(0.5); stretch > 1.02; stretch = std::sqrt(stretch)) {
+    // From a factor of 1.41 down to one of 1.02.
+    for (int halvings = 1; halvings <= 5; ++halvings) {
+      const double stretch = std::exp2(std::exp2(-halvings));
       for (const double factor : {best / stretch, best * stretch}) {
         if (gain(factor) > gain(best)) best = factor;
       }
