@@ -147,7 +147,7 @@ Options CommandLine::add_command(const char* name, const char* summary) {
 
 void CommandLine::set_help(std::string text) {
   app_->formatter_fn(
-      [text = std::move(text)](const CLI::App*, std::string, CLI::AppFormatMode) { return text; });
+      [text = std::move(text)](const CLI::App*, const std::string&, CLI::AppFormatMode) { return text; });
 }
 
 Outcome<std::optional<std::size_t>> CommandLine::parse(int argc, const char* const* argv, std::ostream& out,

@@ -195,9 +195,9 @@ std::optional<double> time_of(const std::vector<Observation>& tick) {
 
 }  // namespace
 
-Learned learn(const ProfileKey& key, LearnedSums sums, const LearnedSums* prior,
+Learned learn(const ProfileKey& key, const LearnedSums& sums, const LearnedSums* prior,
               const std::vector<Observation>& tick, const LearningSettings& settings) {
-  Learned result{.sums = std::move(sums), .set_aside = {}, .changed = {}};
+  Learned result{.sums = sums, .set_aside = {}, .changed = {}};
   LearnedSums& own = result.sums;
   const auto time = time_of(tick);
   if (time && own.rows.n > 0 && *time < own.time) {
@@ -257,15 +257,15 @@ LearnedAll learn_all(std::vector<Observation> observations, const LearningSettin
       const auto end =
           std::find_if(begin, all.end(), [&](const Observation& seen) { return seen.time != begin->time; });
       const std::vector<Observation> tick(begin, end);
-      auto learned = learn(key, std::move(sums), nullptr, tick, settings);
-      sums = std::move(learned.sums);
+      auto learned = learn(key, sums, nullptr, tick, settings);
+      sums = learned.sums;
       result.learned += tick.size() - learned.set_aside.size();
       for (const SetAside& aside : learned.set_aside)
         say(key, *begin, fmt::format("{} set aside: {}", aside.instance, aside.why));
       if (learned.changed) say(key, *begin, "everything older is forgotten: " + *learned.changed);
       begin = end;
     }
-    result.profiles.emplace(key, std::move(sums));
+    result.profiles.emplace(key, sums);
   }
   if (unlisted > 0) result.messages.push_back(fmt::format("and {} more", unlisted));
   return result;

@@ -27,7 +27,7 @@ struct Learned {
 // Learns one tick: `tick` has all observations of one service by one response at one time. Each is predicted
 // before any is learned. `prior` may be null. Of the response `cpu`, a tick with one instance teaches
 // nothing.
-Learned learn(const model::ProfileKey& key, model::LearnedSums sums, const model::LearnedSums* prior,
+Learned learn(const model::ProfileKey& key, const model::LearnedSums& sums, const model::LearnedSums* prior,
               const std::vector<model::Observation>& tick, const LearningSettings& settings);
 
 // The result of many observations.

@@ -164,6 +164,7 @@ std::vector<double> pair_prices(const std::vector<int>& counts, const PairWeight
   Transport transport(counts, weights);
   transport.solve(work);
   std::vector<double> prices;
+  prices.reserve(static_cast<std::size_t>(weights.kinds()));
   for (int kind = 0; kind < weights.kinds(); ++kind) prices.push_back(transport.price(kind));
   lower_to_valid(weights, prices);
   return prices;
