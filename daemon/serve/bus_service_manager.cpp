@@ -438,7 +438,7 @@ ManagerObject::ManagerObject(sd_bus* bus, Control& control, Polkit& polkit)
 }
 
 template <typename Act>
-int ManagerObject::authorised(sd_bus_message* call, Act act, Polkit::Asked asked) {
+int ManagerObject::authorised(sd_bus_message* call, Act act, Polkit::Asked&& asked) {
   // std::function needs a callable that can be copied.
   const std::shared_ptr<sd_bus_message> held(envelope_of(bus_, call).release(), sd_bus_message_unref);
   const auto answer = [this, held, act = std::move(act)](const Verdict& verdict) {

@@ -43,7 +43,7 @@ class ManagerObject {
   // Runs `act` if polkit permits the action to the caller, or need not be asked. Answers with its value or
   // error. Does not keep the call itself, which may be large.
   template <typename Act>
-  int authorised(sd_bus_message* call, Act act, Polkit::Asked asked);
+  int authorised(sd_bus_message* call, Act act, Polkit::Asked&& asked);
   // Answers every user with the document that `act` computes, which is worth so many steps of ReadBudget.
   // `bytes`: of the arguments.
   template <typename Act>
