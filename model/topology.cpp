@@ -86,6 +86,29 @@ Result<void> check_gpus(const std::vector<Gpu>& gpus) {
   return {};
 }
 
+Result<void> check_distances(const NumaDistances& distances) {
+  const auto bad = [](std::string_view why) {
+    return fail(ErrorKind::invalid_input, fmt::format("numa_distances: {}", why));
+  };
+  const auto& [nodes, values] = distances;
+  if (nodes.size() > kMostDistantNodes)
+    return bad(fmt::format("{} NUMA nodes; at most {} can have distances", nodes.size(), kMostDistantNodes));
+  for (std::size_t index = 0; index < nodes.size(); ++index) {
+    if (!index_in_range(nodes[index]))
+      return bad(fmt::format("NUMA node {} is not between 0 and {}", nodes[index], kMaxCpu));
+    if (index > 0 && nodes[index] <= nodes[index - 1])
+      return bad(fmt::format("NUMA node {} does not come after {}", nodes[index], nodes[index - 1]));
+  }
+  if (values.size() != nodes.size() * nodes.size())
+    return bad(fmt::format("{} values for {} NUMA nodes; {} are needed", values.size(), nodes.size(),
+                           nodes.size() * nodes.size()));
+  for (const int value : values) {
+    if (value < 1 || value > kMaxNumaDistance)
+      return bad(fmt::format("distance {} is not between 1 and {}", value, kMaxNumaDistance));
+  }
+  return {};
+}
+
 std::vector<Domain> group(const std::vector<Cpu>& cpus, std::optional<int> (*id_of)(const Cpu&)) {
   std::map<int, Domain> by_id;
   for (const Cpu& cpu : cpus) {
@@ -104,11 +127,22 @@ std::vector<Domain> group(const std::vector<Cpu>& cpus, std::optional<int> (*id_
 
 }  // namespace
 
-Result<Topology> Topology::make(std::vector<Cpu> cpus, std::vector<Gpu> gpus) {
+std::optional<int> NumaDistances::between(int from, int to) const {
+  const auto row = std::lower_bound(nodes.begin(), nodes.end(), from);
+  const auto column = std::lower_bound(nodes.begin(), nodes.end(), to);
+  if (row == nodes.end() || *row != from || column == nodes.end() || *column != to) return std::nullopt;
+  const auto at = static_cast<std::size_t>(row - nodes.begin()) * nodes.size() +
+                  static_cast<std::size_t>(column - nodes.begin());
+  return values[at];
+}
+
+Result<Topology> Topology::make(std::vector<Cpu> cpus, std::vector<Gpu> gpus, NumaDistances numa_distances) {
   if (const auto checked = check_cpus(cpus); !checked) return fail(checked.error());
   if (const auto checked = check_gpus(gpus); !checked) return fail(checked.error());
+  if (const auto checked = check_distances(numa_distances); !checked) return fail(checked.error());
 
   Topology topology;
+  topology.numa_distances_ = std::move(numa_distances);
   topology.cpus_ = std::move(cpus);
   topology.gpus_ = std::move(gpus);
   std::sort(topology.cpus_.begin(), topology.cpus_.end(),

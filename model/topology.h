@@ -4,6 +4,7 @@
 #include "model/cpu_set.h"
 #include "model/error.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -44,6 +45,22 @@ struct Gpu {
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };
 
+// More NUMA nodes have no distances.
+inline constexpr std::size_t kMostDistantNodes = 64;
+inline constexpr int kMaxNumaDistance = 1'000'000;
+
+// How far NUMA nodes are from each other, as the firmware tells it (ACPI, SLIT): a node is 10 from itself,
+// and twice as slow memory is at 20. Empty where the host does not tell.
+struct NumaDistances {
+  std::vector<int> nodes;   // ascending; at most kMostDistantNodes
+  std::vector<int> values;  // from nodes[i] to nodes[j] at i * nodes.size() + j; 1 to kMaxNumaDistance
+
+  // nullopt where it is not known.
+  std::optional<int> between(int from, int to) const;
+
+  friend bool operator==(const NumaDistances&, const NumaDistances&) = default;
+};
+
 enum class DomainKind { llc, socket };
 
 // A set of vCPUs whose occupants share a last-level cache or a socket (docs/decisions/pinning.md, domains).
@@ -62,14 +79,17 @@ class Topology {
  public:
   // Holds no vCPU, the one value outside the invariant: a Snapshot holds it until it is filled.
   Topology() = default;
-  // Error invalid_input names the index in `cpus` or `gpus` that breaks the invariant ("cpus[3]: ...").
-  static Result<Topology> make(std::vector<Cpu> cpus, std::vector<Gpu> gpus = {});
+  // Error invalid_input names the index in `cpus` or `gpus` that breaks the invariant ("cpus[3]: ..."), or
+  // "numa_distances".
+  static Result<Topology> make(std::vector<Cpu> cpus, std::vector<Gpu> gpus = {},
+                               NumaDistances numa_distances = {});
 
   // Replaces the GPUs. Error as of make(); then the old ones stay.
   Result<void> set_gpus(std::vector<Gpu> gpus);
 
   const std::vector<Cpu>& cpus() const { return cpus_; }
   const std::vector<Gpu>& gpus() const { return gpus_; }
+  const NumaDistances& numa_distances() const { return numa_distances_; }
   // nullptr where there is no such vCPU.
   const Cpu* find(int cpu) const;
 
@@ -95,12 +115,13 @@ class Topology {
   const std::vector<int>& window_order() const { return window_order_; }
 
   friend bool operator==(const Topology& a, const Topology& b) {
-    return a.cpus_ == b.cpus_ && a.gpus_ == b.gpus_;
+    return a.cpus_ == b.cpus_ && a.gpus_ == b.gpus_ && a.numa_distances_ == b.numa_distances_;
   }
 
  private:
   std::vector<Cpu> cpus_;
   std::vector<Gpu> gpus_;
+  NumaDistances numa_distances_;
   CpuSet all_;
   CpuSet usable_;
   std::map<int, CpuSet> core_threads_;  // by core

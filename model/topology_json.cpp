@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/topology_json.h"
 
+#include <cstddef>
+#include <utility>
+
 #include <fmt/core.h>
 
 namespace berth::model {
@@ -49,8 +52,41 @@ Gpu read_gpu(const JsonValue& value) {
   return gpu;
 }
 
+// Limits come before copies: a document may have millions of values.
+NumaDistances read_distances(const JsonValue& value) {
+  JsonObject object(value);
+  ReadContext& context = object.context();
+  NumaDistances distances;
+  const CpuSet nodes = object.required("nodes").cpulist();
+  if (!context.failed() && nodes.size() > kMostDistantNodes)
+    context.fail(object.path_of("nodes"), fmt::format("{} NUMA nodes; at most {} can have distances",
+                                                      nodes.size(), kMostDistantNodes));
+  if (context.failed()) return distances;
+  distances.nodes = nodes.to_vector();
+  std::size_t rows = 0;
+  object.required("values").each([&](const JsonValue& row) {
+    std::size_t columns = 0;
+    row.each([&](const JsonValue& distance) {
+      if (++columns > nodes.size() || rows >= nodes.size()) return;
+      distances.values.push_back(distance.small_integer(1, kMaxNumaDistance));
+    });
+    ++rows;
+    if (columns != nodes.size())
+      row.fail(fmt::format("{} distances for {} NUMA nodes", columns, nodes.size()));
+  });
+  if (rows != nodes.size())
+    context.fail(object.path_of("values"), fmt::format("{} rows for {} NUMA nodes", rows, nodes.size()));
+  return distances;
+}
+
+// The processors, with the distances of the reference.
+struct Processors {
+  std::vector<Cpu> cpus;
+  NumaDistances distances;
+};
+
 // Exactly one of a list of vCPUs and a reference to one.
-std::optional<std::vector<Cpu>> read_cpus(JsonObject& object, const TopologyResolver& resolve) {
+std::optional<Processors> read_processors(JsonObject& object, const TopologyResolver& resolve) {
   const auto list = object.optional("cpus");
   const auto synthetic = object.optional("hwloc_synthetic");
   const auto xml = object.optional("hwloc_xml");
@@ -64,7 +100,7 @@ std::optional<std::vector<Cpu>> read_cpus(JsonObject& object, const TopologyReso
   if (list) {
     std::vector<Cpu> cpus;
     list->each([&cpus](const JsonValue& value) { cpus.push_back(read_cpu(value)); });
-    return cpus;
+    return Processors{.cpus = std::move(cpus), .distances = {}};
   }
   const JsonValue& given = synthetic ? *synthetic : *xml;
   const std::string text = given.name();
@@ -75,7 +111,7 @@ std::optional<std::vector<Cpu>> read_cpus(JsonObject& object, const TopologyReso
   }
   auto resolved =
       resolve(synthetic ? TopologyReference(HwlocSynthetic{text}) : TopologyReference(HwlocXml{text}));
-  if (resolved) return resolved->cpus();
+  if (resolved) return Processors{.cpus = resolved->cpus(), .distances = resolved->numa_distances()};
   given.fail(resolved.error().message());
   return std::nullopt;
 }
@@ -102,13 +138,16 @@ void write_gpus(JsonWriter& out, const std::vector<Gpu>& gpus) {
 
 std::optional<Topology> read_topology(JsonObject& object, const TopologyResolver& resolve) {
   ReadContext& context = object.context();
-  auto cpus = read_cpus(object, resolve);
+  auto processors = read_processors(object, resolve);
   std::vector<Gpu> gpus;
   if (const auto list = object.optional("gpus")) gpus = read_gpus(*list);
-  if (!cpus || context.failed()) return std::nullopt;
-  auto topology = Topology::make(std::move(*cpus), std::move(gpus));
+  const auto distances = object.optional("numa_distances");
+  if (distances && processors) processors->distances = read_distances(*distances);
+  if (!processors || context.failed()) return std::nullopt;
+  auto topology =
+      Topology::make(std::move(processors->cpus), std::move(gpus), std::move(processors->distances));
   if (topology) return *std::move(topology);
-  // "cpus[3]: why", seen from the object.
+  // "cpus[3]: why" or "numa_distances: why", seen from the object.
   const std::string& message = topology.error().message();
   const auto colon = message.find(": ");
   context.fail(object.path() + "." + message.substr(0, colon), message.substr(colon + 2));
@@ -126,6 +165,19 @@ void write_topology(JsonWriter& out, const Topology& topology) {
   }
   out.end_array().key("gpus");
   write_gpus(out, topology.gpus());
+  const NumaDistances& distances = topology.numa_distances();
+  if (distances.nodes.empty()) return;
+  out.key("numa_distances").begin_object();
+  CpuSet nodes;
+  for (const int node : distances.nodes) nodes.insert(node);
+  out.member("nodes", nodes).key("values").begin_array();
+  for (std::size_t row = 0; row < distances.nodes.size(); ++row) {
+    out.begin_array();
+    for (std::size_t column = 0; column < distances.nodes.size(); ++column)
+      out.value(distances.values[row * distances.nodes.size() + column]);
+    out.end_array();
+  }
+  out.end_array().end_object();
 }
 
 std::string to_json(const Topology& topology) {

@@ -26,7 +26,9 @@ using model::Topology;
 constexpr std::size_t kLargestXml = 64U << 20U;
 
 Result<Topology> topology_of(const Tree& tree, const Beside& beside, const std::string& what) {
-  auto topology = Topology::make(cpus_of(tree, beside));
+  auto cpus = cpus_of(tree, beside);
+  auto distances = distances_of(tree, cpus);
+  auto topology = Topology::make(std::move(cpus), {}, std::move(distances));
   if (!topology) return fail(topology.error().context(what));
   return topology;
 }

@@ -3,11 +3,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <set>
 #include <string_view>
 #include <utility>
 
 #include <hwloc/cpukinds.h>
+#include <hwloc/distances.h>
 
 namespace berth::topology {
 namespace {
@@ -168,6 +172,21 @@ std::optional<int> logical_node(const Tree& tree, int number) {
   return std::nullopt;
 }
 
+struct ReleaseDistances {
+  const Tree* tree = nullptr;
+  void operator()(hwloc_distances_s* distances) const { hwloc_distances_release(tree->get(), distances); }
+};
+using Matrix = std::unique_ptr<hwloc_distances_s, ReleaseDistances>;
+
+// The first matrix of latencies between NUMA nodes; nullptr where there is none.
+Matrix latencies(const Tree& tree) {
+  unsigned count = 1;
+  hwloc_distances_s* found = nullptr;
+  const int failed = hwloc_distances_get_by_type(tree.get(), HWLOC_OBJ_NUMANODE, &count, &found,
+                                                 HWLOC_DISTANCES_KIND_MEANS_LATENCY, 0);
+  return {failed == 0 && count > 0 ? found : nullptr, ReleaseDistances{&tree}};
+}
+
 std::optional<int> found_in(const std::map<int, int>& map, int key) {
   const auto found = map.find(key);
   return found == map.end() ? std::nullopt : std::optional<int>(found->second);
@@ -240,6 +259,32 @@ std::vector<Cpu> cpus_of(const Tree& tree, const Beside& beside) {
     cpus.push_back(cpu);
   }
   return cpus;
+}
+
+model::NumaDistances distances_of(const Tree& tree, const std::vector<Cpu>& cpus) {
+  std::set<int> nodes;
+  for (const Cpu& cpu : cpus) nodes.insert(cpu.numa);
+  if (nodes.size() < 2 || nodes.size() > model::kMostDistantNodes) return {};
+  const auto matrix = latencies(tree);
+  if (!matrix) return {};
+  std::map<int, std::size_t> index_of;  // in the matrix, by logical index of the node
+  for (std::size_t index = 0; index < matrix->nbobjs; ++index) {
+    const hwloc_obj_t node = matrix->objs[index];
+    if (node != nullptr) index_of.emplace(static_cast<int>(node->logical_index), index);
+  }
+  model::NumaDistances distances;
+  for (const int from : nodes) {
+    for (const int to : nodes) {
+      const auto row = index_of.find(from);
+      const auto column = index_of.find(to);
+      if (row == index_of.end() || column == index_of.end()) return {};
+      const std::uint64_t value = matrix->values[row->second * matrix->nbobjs + column->second];
+      if (value < 1 || value > model::kMaxNumaDistance) return {};
+      distances.values.push_back(static_cast<int>(value));
+    }
+    distances.nodes.push_back(from);
+  }
+  return distances;
 }
 
 }  // namespace berth::topology

@@ -49,4 +49,10 @@ struct Beside {
 // socket of its NUMA node: its siblings are unknown.
 std::vector<model::Cpu> cpus_of(const Tree& tree, const Beside& beside);
 
+// The distances between the NUMA nodes that have vCPUs of `cpus`, as cpus_of() returned them (hwloc's
+// latencies, which are the kernel's /sys/devices/system/node/node*/distance). Empty where the tree has none
+// for all of these nodes, where there is one such node or more than kMostDistantNodes, and where a value is
+// impossible.
+model::NumaDistances distances_of(const Tree& tree, const std::vector<model::Cpu>& cpus);
+
 }  // namespace berth::topology

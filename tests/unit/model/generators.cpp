@@ -47,6 +47,15 @@ std::vector<Cpu> cpu_list(const TopologyShape& shape) {
   return cpus;
 }
 
+NumaDistances distances_of(int nodes) {
+  NumaDistances distances;
+  if (one_in(2)) return distances;
+  for (int node = 0; node < nodes; ++node) distances.nodes.push_back(node);
+  for (int pair = 0; pair < nodes * nodes; ++pair)
+    distances.values.push_back(*gen::element(10, 16, 21, 32, kMaxNumaDistance));
+  return distances;
+}
+
 std::vector<Gpu> gpu_list(int nodes) {
   std::vector<Gpu> gpus;
   const int count = count_up_to(2);
@@ -261,7 +270,7 @@ Snapshot snapshot(const SnapshotShape& shape) {
   if (!made.workloads.empty() && !made.topology.gpus().empty() && one_in(2)) {
     std::vector<Gpu> gpus = made.topology.gpus();
     gpus.front().holder = made.workloads.front().id;
-    made.topology = *Topology::make(made.topology.cpus(), gpus);
+    made.topology = *Topology::make(made.topology.cpus(), gpus, made.topology.numa_distances());
   }
   const int waiting = count_up_to(2);
   for (int index = 0; index < waiting; ++index) made.pending.push_back(pending(index));
@@ -307,7 +316,8 @@ rc::Gen<Topology> topologies(TopologyShape shape) {
     std::vector<Cpu> cpus = cpu_list(shape);
     int nodes = 1;
     for (const Cpu& cpu : cpus) nodes = std::max(nodes, cpu.numa + 1);
-    return *Topology::make(std::move(cpus), shape.gpus ? gpu_list(nodes) : std::vector<Gpu>());
+    auto gpus = shape.gpus ? gpu_list(nodes) : std::vector<Gpu>();
+    return *Topology::make(std::move(cpus), std::move(gpus), distances_of(nodes));
   });
 }
 

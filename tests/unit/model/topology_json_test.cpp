@@ -77,6 +77,51 @@ TEST(TopologyJson, GpusThatCannotBe) {
               StartsWith("$.topology.gpus[0]: 1 bytes used of 0"));
 }
 
+TEST(TopologyJson, DistancesOfNumaNodesReadBack) {
+  const auto snapshot = parsed(
+      R"({"cpus":[{"cpu":0},{"cpu":1,"numa":3}],"numa_distances":{"nodes":"0,3","values":[[10,21],[20,10]]}})");
+  ASSERT_TRUE(snapshot) << snapshot.error().message();
+  const Topology& topology = snapshot->snapshot.topology;
+  EXPECT_EQ(topology.numa_distances().between(0, 3), 21);
+  EXPECT_EQ(topology.numa_distances().between(3, 0), 20);
+  EXPECT_EQ(topology.numa_distances().between(0, 1), std::nullopt);
+  EXPECT_THAT(to_json(topology), HasSubstr(R"("numa_distances":{"nodes":"0,3","values":[[10,21],[20,10]]})"));
+  EXPECT_EQ(parse_topology(to_json(topology)), topology);
+  EXPECT_THAT(to_json(two_cpus()), ::testing::Not(HasSubstr("numa_distances")));
+}
+
+TEST(TopologyJson, DistancesThatCannotBe) {
+  const auto error = [](const std::string& distances) {
+    return error_of(with_topology(R"({"cpus":[{"cpu":0}],"numa_distances":)" + distances + "}"));
+  };
+  EXPECT_EQ(error(R"({"nodes":"0-1"})"), "$.topology.numa_distances.values: missing");
+  EXPECT_EQ(error(R"({"nodes":"0-1","values":[[10,20]]})"),
+            "$.topology.numa_distances.values: 1 rows for 2 NUMA nodes");
+  EXPECT_EQ(error(R"({"nodes":"0-1","values":[[10,20],[10]]})"),
+            "$.topology.numa_distances.values[1]: 1 distances for 2 NUMA nodes");
+  EXPECT_EQ(error(R"({"nodes":"0","values":[[10,20]]})"),
+            "$.topology.numa_distances.values[0]: 2 distances for 1 NUMA nodes");
+  EXPECT_EQ(error(R"({"nodes":"0-1","values":[[10,0],[20,10]]})"),
+            "$.topology.numa_distances.values[0][1]: 0 is not between 1 and 1000000");
+  EXPECT_EQ(error(R"({"nodes":"0-64","values":[]})"),
+            "$.topology.numa_distances.nodes: 65 NUMA nodes; at most 64 can have distances");
+  EXPECT_EQ(error(R"({"nodes":"","values":[]})"), "accepted");
+}
+
+// The distances of a reference count, unless the document gives others.
+TEST(TopologyJson, DistancesComeWithAReference) {
+  const auto resolve = [](const TopologyReference&) {
+    return Topology::make({Cpu{}}, {}, {.nodes = {0, 1}, .values = {10, 20, 20, 10}});
+  };
+  const auto from_file = parsed(R"({"hwloc_xml":"a.xml"})", resolve);
+  ASSERT_TRUE(from_file);
+  EXPECT_EQ(from_file->snapshot.topology.numa_distances().between(0, 1), 20);
+  const auto given =
+      parsed(R"({"hwloc_xml":"a.xml","numa_distances":{"nodes":"0-1","values":[[10,31],[31,10]]}})", resolve);
+  ASSERT_TRUE(given);
+  EXPECT_EQ(given->snapshot.topology.numa_distances().between(0, 1), 31);
+}
+
 TEST(TopologyJson, OfAGpuWhatIsNotKnownIsNull) {
   const auto snapshot =
       parsed(R"({"cpus":[{"cpu":0}],"gpus":[{"id":"g","memory_bytes":null,"utilisation":null}]})");

@@ -190,6 +190,25 @@ TEST(Topology, OfAGpuNothingButItsIdNeedBeKnown) {
   EXPECT_TRUE(Topology::make(eight(), {gpu}));
 }
 
+TEST(Topology, DistancesAreOfSomeNodesInOrder) {
+  const auto refusal = [](NumaDistances distances) {
+    const auto topology = Topology::make(eight(), {}, std::move(distances));
+    return topology ? "accepted" : topology.error().message();
+  };
+  EXPECT_EQ(refusal({}), "accepted");
+  EXPECT_EQ(refusal({.nodes = {1, 5}, .values = {10, 20, 21, 10}}), "accepted");
+  EXPECT_EQ(refusal({.nodes = {5, 1}, .values = {10, 20, 21, 10}}),
+            "numa_distances: NUMA node 1 does not come after 5");
+  EXPECT_EQ(refusal({.nodes = {1, 5}, .values = {10, 20, 21}}),
+            "numa_distances: 3 values for 2 NUMA nodes; 4 are needed");
+  EXPECT_EQ(refusal({.nodes = {-1}, .values = {10}}),
+            "numa_distances: NUMA node -1 is not between 0 and 8191");
+  EXPECT_EQ(refusal({.nodes = {1}, .values = {0}}),
+            "numa_distances: distance 0 is not between 1 and 1000000");
+  EXPECT_EQ(refusal({.nodes = std::vector<int>(65), .values = {}}),
+            "numa_distances: 65 NUMA nodes; at most 64 can have distances");
+}
+
 TEST(Topology, TheDefaultOneIsEmpty) {
   const Topology topology;
   EXPECT_TRUE(topology.all().empty());

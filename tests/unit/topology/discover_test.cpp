@@ -50,6 +50,21 @@ TEST(Discover, TwoSocketsWithSmt) {
   for (const auto& cpu : topology.cpus()) EXPECT_FALSE(cpu.efficiency);
 }
 
+TEST(Discover, DistancesOfNumaNodes) {
+  FakeHost host;
+  host.set_memory_only_nodes({5});
+  host.set_cpus(regular_host(2, 4, 2));
+  host.write("devices/system/node/node0/distance", "10 21 28\n");
+  host.write("devices/system/node/node1/distance", "22 10 28\n");
+  host.write("devices/system/node/node5/distance", "28 28 10\n");
+  const model::NumaDistances distances = discovered(host).numa_distances();
+  EXPECT_EQ(distances.nodes, (std::vector<int>{0, 1})) << "of nodes with vCPUs alone";
+  EXPECT_EQ(distances.values, (std::vector<int>{10, 21, 22, 10}));
+  host.set_memory_only_nodes({});
+  host.set_cpus(regular_host(1, 4, 2));
+  EXPECT_TRUE(discovered(host).numa_distances().nodes.empty());
+}
+
 TEST(Discover, FourThreadsPerCore) {
   FakeHost host;
   host.set_cpus(regular_host(1, 4, 4));
