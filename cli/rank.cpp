@@ -122,7 +122,9 @@ Outcome<void> rank(Session& session, const Arguments& arguments) {
     render_ranking(session.out, ranking, session.style);
   }
   if (!ranking.bins.fitting.empty()) return {};
-  const std::size_t bins = ranking.bins.rejected.size();
+  const auto bins = std::count_if(
+      ranking.bins.rejected.begin(), ranking.bins.rejected.end(),
+      [](const model::RejectedBin& bin) { return bin.numa_nodes.empty(); });  // no sets of nodes
   return problem(Exit::refused,
                  fmt::format("\"{}\" fits nowhere: {} NUMA node{} on {} host{} rejected", request->id, bins,
                              bins == 1 ? "" : "s", hosts.all().size(), hosts.all().size() == 1 ? "" : "s"));

@@ -16,8 +16,14 @@ namespace berth::cli {
 
 namespace {
 
-std::string bin_name(const std::string& host, int numa) {
-  return fmt::format("{} NUMA node {}", host.empty() ? "this host" : host, numa);
+std::string bin_name(const model::RejectedBin& bin) {
+  return fmt::format("{} {}", bin.host.empty() ? "this host" : bin.host,
+                     model::nodes_text(model::nodes_of(bin)));
+}
+
+// "NUMA node 1, vCPUs 16-23"
+std::string place_name(const model::FittingBin& bin) {
+  return fmt::format("{}, vCPUs {}", model::nodes_text(model::nodes_of(bin)), bin.cpus.to_string());
 }
 
 std::string request_text(const model::PendingWorkload& request) {
@@ -48,16 +54,17 @@ void list_bins(std::ostream& out, const model::BinRanking& bins, const Style& st
                 "  ");
     int place = 0;
     for (const model::FittingBin& bin : bins.fitting) {
-      table.add({fmt::format("{}", ++place), bin.host.empty() ? "-" : bin.host, fmt::format("{}", bin.numa),
-                 bin.cpus.to_string(), bin.gpus.empty() ? "-" : model::joined(bin.gpus, " "),
-                 format_number(bin.cpu_left_cores, 1), format_bytes(bin.memory_left_bytes),
-                 format_share(bin.free_share), bin.rise ? fmt::format("{:.4f}", *bin.rise) : "-",
+      table.add({fmt::format("{}", ++place), bin.host.empty() ? "-" : bin.host,
+                 model::nodes_of(bin).to_string(), bin.cpus.to_string(),
+                 bin.gpus.empty() ? "-" : model::joined(bin.gpus, " "), format_number(bin.cpu_left_cores, 1),
+                 format_bytes(bin.memory_left_bytes), format_share(bin.free_share),
+                 bin.rise ? fmt::format("{:.4f}", *bin.rise) : "-",
                  any_gpus ? fmt::format("{} of {}", bin.gpus_left, bin.gpus_total) : "-"});
     }
     table.print(out, style);
   }
   for (const model::RejectedBin& bin : bins.rejected) {
-    out << "  " << paint(style, Colour::yellow, printable(bin_name(bin.host, bin.numa))) << ": "
+    out << "  " << paint(style, Colour::yellow, printable(bin_name(bin))) << ": "
         << paint(style, Colour::dim, printable(bin.reason)) << "\n";
   }
 }
@@ -82,7 +89,7 @@ void render_admission(std::ostream& out, const model::Admission& admission, cons
     if (admission.until) place += ", its place is held until " + format_time(*admission.until);
     if (!admission.bins.fitting.empty()) {
       const model::FittingBin& best = admission.bins.fitting.front();
-      place += fmt::format(": NUMA node {}, vCPUs {}", best.numa, best.cpus.to_string());
+      place += ": " + place_name(best);
       if (!best.gpus.empty()) place += fmt::format(", GPUs {}", model::joined(best.gpus, " "));
     }
     out << "  " << paint(style, Colour::green, printable(place)) << "\n";
@@ -108,11 +115,13 @@ void render_reservations(std::ostream& out, const Document& reservations, const 
   for (const Document& held : list_of(reservations, "reservations")) {
     const Document& request = member(held, "request");
     const Document& place = member(held, "place");
+    const std::string nodes = text_of(place, "numa_nodes");
     const auto until = number_of(held, "until");
     const auto bytes = static_cast<std::uint64_t>(number_of(request, "memory_request_bytes").value_or(0));
     table.add({or_dash(text_of(request, "id")), or_dash(text_of(request, "class")),
                format_number(number_of(request, "vcpus"), 0), bytes > 0 ? format_bytes(bytes) : "-",
-               format_number(number_of(request, "gpus"), 0), format_number(number_of(place, "numa"), 0),
+               format_number(number_of(request, "gpus"), 0),
+               nodes.empty() ? format_number(number_of(place, "numa"), 0) : nodes,
                or_dash(text_of(place, "cpus")), until ? format_time(*until) : "-",
                or_dash(text_of(held, "decision"))});
   }
@@ -132,13 +141,14 @@ void render_placement(std::ostream& out, const model::PlacementFindings& finding
       out << "nowhere\n";
     } else {
       const model::FittingBin& best = bins.fitting.front();
-      out << fmt::format("NUMA node {}, vCPUs {}", best.numa, best.cpus.to_string());
+      out << place_name(best);
       if (!best.gpus.empty()) out << printable(fmt::format(", GPUs {}", model::joined(best.gpus, " ")));
       out << "\n      " << paint(style, Colour::dim, printable(best.reason)) << "\n";
     }
     for (const model::RejectedBin& bin : bins.rejected) {
       out << "      "
-          << paint(style, Colour::dim, printable(fmt::format("not NUMA node {}: {}", bin.numa, bin.reason)))
+          << paint(style, Colour::dim,
+                   printable(fmt::format("not {}: {}", model::nodes_text(model::nodes_of(bin)), bin.reason)))
           << "\n";
     }
   }

@@ -13,10 +13,12 @@
 
 namespace berth::model {
 
-// A NUMA node of a host that a request fits in, with the resources that are left there after placing it.
+// A NUMA node of a host that a request fits in, or a set of them, with the resources that are left there
+// after placing it.
 struct FittingBin {
   std::string host;
-  int numa = 0;
+  int numa = 0;         // of a set, the lowest
+  CpuSet numa_nodes{};  // the nodes of a set; empty for a single node
   // Latency-sensitive: the vCPUs it would own; best-effort: the unowned vCPUs of the bin.
   CpuSet cpus;
   std::vector<std::string> gpus;  // ids of the GPUs it would get
@@ -37,15 +39,17 @@ struct FittingBin {
 
 struct RejectedBin {
   std::string host;
-  int numa = 0;
+  int numa = 0;         // of a set, the lowest
+  CpuSet numa_nodes{};  // the nodes of a set, all of the host; empty for a single node
   std::string reason;
   friend bool operator==(const RejectedBin&, const RejectedBin&) = default;
 };
 
-// Every bin is in one of the two.
+// Every NUMA node is in one of the two. Where a host has several and none of them alone holds the request,
+// the smallest set that does is in `fitting` too; or all of them together are in `rejected`.
 struct BinRanking {
   std::vector<FittingBin> fitting;    // best first
-  std::vector<RejectedBin> rejected;  // by host, then NUMA node
+  std::vector<RejectedBin> rejected;  // by host, single nodes first, then NUMA node
   friend bool operator==(const BinRanking&, const BinRanking&) = default;
 };
 
@@ -69,6 +73,15 @@ struct Admission {
   BinRanking bins;                  // the workload has the first one that fits
   friend bool operator==(const Admission&, const Admission&) = default;
 };
+
+// The NUMA nodes of a bin: those of the set, or the one.
+template <typename AnyBin>
+CpuSet nodes_of(const AnyBin& bin) {
+  return bin.numa_nodes.empty() ? CpuSet{bin.numa} : bin.numa_nodes;
+}
+
+// "NUMA node 1", "NUMA nodes 0-1".
+std::string nodes_text(const CpuSet& nodes);
 
 struct PlacementFindings {
   // By the id of the pending workload, in the order of the snapshot. Each is placed in its best bin before

@@ -7,6 +7,8 @@
 
 #include <cfloat>
 
+#include <fmt/core.h>
+
 namespace berth::model {
 
 namespace {
@@ -21,6 +23,7 @@ FittingBin read_fitting(const JsonValue& value) {
   FittingBin bin;
   bin.host = object.required("host").line();
   bin.numa = object.required("numa").small_integer(0, kMaxCpu);
+  if (const auto nodes = object.optional("numa_nodes")) bin.numa_nodes = nodes->cpulist();
   bin.cpus = object.required("cpus").cpulist();
   if (const auto gpus = object.optional("gpus"))
     gpus->each([&bin](const JsonValue& gpu) { bin.gpus.push_back(gpu.name()); });
@@ -46,6 +49,7 @@ RejectedBin read_rejected(const JsonValue& value) {
   RejectedBin bin;
   bin.host = object.required("host").line();
   bin.numa = object.required("numa").small_integer(0, kMaxCpu);
+  if (const auto nodes = object.optional("numa_nodes")) bin.numa_nodes = nodes->cpulist();
   bin.reason = object.required("reason").text();
   return bin;
 }
@@ -65,7 +69,9 @@ BinRanking read_bins(JsonObject& object) {
 void write_bins(JsonWriter& out, const BinRanking& bins) {
   out.key("fitting").begin_array();
   for (const FittingBin& bin : bins.fitting) {
-    out.begin_object().member("host", bin.host).member("numa", bin.numa).member("cpus", bin.cpus);
+    out.begin_object().member("host", bin.host).member("numa", bin.numa);
+    if (!bin.numa_nodes.empty()) out.member("numa_nodes", bin.numa_nodes);
+    out.member("cpus", bin.cpus);
     out.key("gpus").begin_array();
     for (const std::string& gpu : bin.gpus) out.value(gpu);
     out.end_array().member("cpu_left", bin.cpu_left_cores);
@@ -78,12 +84,17 @@ void write_bins(JsonWriter& out, const BinRanking& bins) {
   out.end_array().key("rejected").begin_array();
   for (const RejectedBin& bin : bins.rejected) {
     out.begin_object().member("host", bin.host).member("numa", bin.numa);
+    if (!bin.numa_nodes.empty()) out.member("numa_nodes", bin.numa_nodes);
     out.member("reason", bin.reason).end_object();
   }
   out.end_array();
 }
 
 }  // namespace
+
+std::string nodes_text(const CpuSet& nodes) {
+  return fmt::format("NUMA node{} {}", nodes.size() == 1 ? "" : "s", nodes.to_string());
+}
 
 PlacementFindings read_placement(const JsonValue& value) {
   JsonObject object(value);

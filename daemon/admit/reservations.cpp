@@ -58,7 +58,9 @@ json to_document(const Reservation& reservation, const os::Clock& clock) {
 }
 
 json place_of(const model::FittingBin& bin) {
-  return {{"numa", bin.numa}, {"cpus", bin.cpus.to_string()}, {"gpus", bin.gpus}};
+  json place = {{"numa", bin.numa}, {"cpus", bin.cpus.to_string()}, {"gpus", bin.gpus}};
+  if (!bin.numa_nodes.empty()) place["numa_nodes"] = bin.numa_nodes.to_string();
+  return place;
 }
 
 model::Result<Reservation> read_one(const json& element, const os::Clock& clock) {

@@ -67,7 +67,7 @@ void Fleet::expect_again(std::size_t host) {
   for (const Assumed& assumed : assumed_) {
     if (assumed.host != host) continue;
     const auto found = policies::best_place(assumed.request, known.expected);
-    if (found.best) known.expected.take(found.best->bin, assumed.request, found.best->cpus, found.best->gpus);
+    if (found.best) known.expected.take(found.best->spot, assumed.request);
   }
 }
 
@@ -179,7 +179,7 @@ void Fleet::assume(const std::string& uid, std::size_t host, const model::Pendin
   by_uid_.emplace(uid, std::prev(assumed_.end()));
   Known& known = hosts_[host];
   const auto found = policies::best_place(request, known.expected);
-  if (found.best) known.expected.take(found.best->bin, request, found.best->cpus, found.best->gpus);
+  if (found.best) known.expected.take(found.best->spot, request);
   known.version = ++versions_;
 }
 
@@ -191,7 +191,7 @@ std::vector<Points> Fleet::prioritize(const Question& question, double now_s) {
   if (const auto before = by_uid_.find(question.pod.uid); before != by_uid_.end()) forget(before->second);
 
   struct Ranked {
-    std::array<double, 6> order;
+    policies::PlaceOrder order;
     std::size_t point = 0;
     std::size_t host = 0;
   };

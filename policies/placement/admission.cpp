@@ -5,6 +5,7 @@
 #include "policies/oversell/policy.h"
 #include "policies/placement/candidate.h"
 #include "policies/placement/rank.h"
+#include "policies/placement/wide.h"
 #include "policies/straggler/share.h"
 
 #include <algorithm>
@@ -38,10 +39,17 @@ void open_resource(const Host& host, Resource resource, std::vector<std::string>
                                model::to_string(said->state)));
 }
 
+// Whether no free vCPU helps, because no socket has as many.
+bool larger_than_a_socket(const Host& host, const model::PendingWorkload& request) {
+  return request.vcpus.value_or(0) > 0 &&
+         !host.node().regions_for(*request.vcpus, host.settings().interference.allow_cross_socket);
+}
+
 // The change that would let the request into this bin, for its first lack.
 void remedy(const Host& host, const Candidate& candidate, const model::PendingWorkload& request,
             std::vector<std::string>& change) {
-  const Bin& bin = host.bins()[candidate.bin];
+  const Bin& bin = bin_of(host, candidate);
+  const std::string nodes = model::nodes_text(bin.nodes);
   switch (candidate.lack) {
     case Lack::closed:
       open_resource(host, Resource::memory, change);
@@ -51,12 +59,11 @@ void remedy(const Host& host, const Candidate& candidate, const model::PendingWo
       const double free = std::max(0.0, std::floor(host.free_cores(bin, request.workload_class) + 1e-9));
       const double missing = request.vcpus.value_or(0) - free;
       if (free < 1 || missing <= 0) {
-        say_once(change, fmt::format("vCPUs have to become free on NUMA node {}", bin.numa));
+        say_once(change, fmt::format("vCPUs have to become free on {}", nodes));
       } else {
         say_once(change,
-                 fmt::format("ask for {:.0f} vCPU{} at most, or {:.0f} more have to become free on NUMA "
-                             "node {}",
-                             free, free == 1 ? "" : "s", missing, bin.numa));
+                 fmt::format("ask for {:.0f} vCPU{} at most, or {:.0f} more have to become free on {}", free,
+                             free == 1 ? "" : "s", missing, nodes));
       }
       break;
     }
@@ -67,18 +74,23 @@ void remedy(const Host& host, const Candidate& candidate, const model::PendingWo
       break;
     }
     case Lack::gpus:
-      say_once(change, fmt::format("GPUs have to become free on NUMA node {}, or ask for others: {}",
-                                   bin.numa, describe_lack(host, candidate, request)));
+      say_once(change, fmt::format("GPUs have to become free on {}, or ask for others: {}", nodes,
+                                   describe_lack(host, candidate, request)));
       break;
     case Lack::vcpus_declared:
       say_once(change, "declare vcpus");
       break;
     case Lack::nothing:
       // By its figures the request fits, but the bin has no vCPUs near each other.
+      if (larger_than_a_socket(host, request)) {
+        say_once(change,
+                 "ask for no more vCPUs than a socket has, or set interference.allow_cross_socket = true");
+        break;
+      }
       say_once(change,
                fmt::format("ask for fewer vCPUs, or latency-sensitive work has to free some that share "
-                           "a cache on NUMA node {}",
-                           bin.numa));
+                           "a cache on {}",
+                           nodes));
       break;
   }
 }
@@ -86,13 +98,14 @@ void remedy(const Host& host, const Candidate& candidate, const model::PendingWo
 void refuse(const Host& host, const model::PendingWorkload& newcomer, model::Admission& answer) {
   for (std::size_t bin = 0; bin < host.bins().size(); ++bin)
     remedy(host, consider(host, 0, bin, newcomer), newcomer, answer.change);
+  if (const auto all = all_nodes(host, 0, newcomer)) remedy(host, *all, newcomer, answer.change);
   if (!host.open()) {
     answer.reason = host.closed() + ": it takes no new work";
     return;
   }
   for (const model::RejectedBin& rejected : answer.bins.rejected) {
     if (!answer.reason.empty()) answer.reason += "; ";
-    answer.reason += fmt::format("NUMA node {}: {}", rejected.numa, rejected.reason);
+    answer.reason += fmt::format("{}: {}", model::nodes_text(model::nodes_of(rejected)), rejected.reason);
   }
 }
 

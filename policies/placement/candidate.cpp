@@ -2,6 +2,7 @@
 #include "policies/placement/candidate.h"
 
 #include "model/json.h"
+#include "model/placement_findings.h"
 #include "policies/placement/gpus.h"
 #include "policies/straggler/share.h"
 
@@ -31,11 +32,22 @@ bool sensitive(const model::PendingWorkload& request) {
 double rounded(double figure) { return std::round(figure * 1e9); }
 
 // The places in Candidate::order.
-enum Order : std::size_t { by_told, by_gpus, by_gpu_bin, by_service, by_rise, by_rest };
+enum Order : std::size_t {
+  by_told,
+  by_nodes,
+  by_distance,
+  by_gpus,
+  by_gpu_bin,
+  by_service,
+  by_rise,
+  by_rest
+};
 
 void set_order(Candidate& candidate, const Host& on, const Bin& bin, const model::PendingWorkload& request) {
   auto& order = candidate.order;
   order[by_told] = request.told_cpus.is_subset_of(bin.cpus) ? 0 : 1;
+  order[by_nodes] = static_cast<double>(bin.nodes.size());
+  order[by_distance] = candidate.distance;
   const PlacementSettings& settings = on.settings().placement;
   if (request.gpus > 0) {
     order[by_gpus] = candidate.gpus_left;
@@ -54,30 +66,27 @@ std::string count(int number, const char* noun) {
   return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
 }
 
-}  // namespace
-
-Candidate consider(const Host& on, std::size_t host, std::size_t bin, const model::PendingWorkload& request) {
-  const Bin& home = on.bins()[bin];
-  Candidate candidate{.host = host, .bin = bin, .gpus = {}};
+// Fills in all but what names the bin.
+void judge(Candidate& candidate, const Host& on, const Bin& home, const model::PendingWorkload& request) {
   if (!on.open()) {
     candidate.lack = Lack::closed;
-    return candidate;
+    return;
   }
   if (sensitive(request) && !request.vcpus) {
     candidate.lack = Lack::vcpus_declared;
-    return candidate;
+    return;
   }
   candidate.cpu_left = on.free_cores(home, request.workload_class) - request.vcpus.value_or(0);
   // Shares of cores are sums. A request that fits exactly must not fail by their last bit.
   if (candidate.cpu_left < 0 && candidate.cpu_left > -kRounding) candidate.cpu_left = 0;
   if (candidate.cpu_left < 0 || home.unowned.empty()) {
     candidate.lack = Lack::cpu;
-    return candidate;
+    return;
   }
   const std::uint64_t free_memory = on.free_memory_bytes();
   if (request.memory_request_bytes > free_memory) {
     candidate.lack = Lack::memory;
-    return candidate;
+    return;
   }
   candidate.memory_left = free_memory - request.memory_request_bytes;
   candidate.free_share =
@@ -88,7 +97,7 @@ Candidate consider(const Host& on, std::size_t host, std::size_t bin, const mode
     candidate.gpus = choose_gpus(home, request);
     if (std::ssize(candidate.gpus) < request.gpus) {
       candidate.lack = Lack::gpus;
-      return candidate;
+      return;
     }
   }
   candidate.gpus_left = static_cast<int>(
@@ -102,6 +111,35 @@ Candidate consider(const Host& on, std::size_t host, std::size_t bin, const mode
     candidate.gpu_memory_left = std::min(model::kMaxBytes, candidate.gpu_memory_left + left);
   }
   set_order(candidate, on, home, request);
+}
+
+}  // namespace
+
+const Bin& bin_of(const Host& on, const Candidate& candidate) {
+  return candidate.set ? *candidate.set : on.bins()[candidate.bin];
+}
+
+Spot spot_of(const Host& on, const Candidate& candidate, const model::CpuSet& cpus) {
+  const Bin& bin = bin_of(on, candidate);
+  Spot spot{.nodes = bin.nodes, .cpus = cpus, .gpus = {}};
+  for (const std::size_t index : candidate.gpus) spot.gpus.push_back(bin.gpus[index].id);
+  return spot;
+}
+
+Candidate consider(const Host& on, std::size_t host, std::size_t bin, const model::PendingWorkload& request) {
+  Candidate candidate{.host = host, .bin = bin, .set = {}, .gpus = {}};
+  judge(candidate, on, on.bins()[bin], request);
+  return candidate;
+}
+
+Candidate consider_set(const Host& on, std::size_t host, const std::vector<std::size_t>& bins,
+                       const model::PendingWorkload& request) {
+  Candidate candidate{
+      .host = host, .bin = 0, .set = std::make_shared<const Bin>(on.together(bins)), .gpus = {}};
+  for (std::size_t i = 0; i < bins.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) candidate.distance += on.distance(bins[i], bins[j]);
+  }
+  judge(candidate, on, *candidate.set, request);
   return candidate;
 }
 
@@ -110,7 +148,7 @@ void order_by_rise(Candidate& candidate, const model::PendingWorkload& request, 
 }
 
 std::string describe_lack(const Host& on, const Candidate& candidate, const model::PendingWorkload& request) {
-  const Bin& bin = on.bins()[candidate.bin];
+  const Bin& bin = bin_of(on, candidate);
   switch (candidate.lack) {
     case Lack::nothing:
       break;
@@ -139,13 +177,16 @@ std::string describe_lack(const Host& on, const Candidate& candidate, const mode
 
 std::string describe_place(const Host& on, const Candidate& candidate,
                            const model::PendingWorkload& request) {
-  const Bin& bin = on.bins()[candidate.bin];
+  const Bin& bin = bin_of(on, candidate);
+  std::string set;
+  if (candidate.set)
+    set = fmt::format("{} together, {:.4g} apart; ", model::nodes_text(bin.nodes), candidate.distance);
   if (request.gpus > 0) {
-    return fmt::format("leaves {} idle, {} free on the GPUs that it gets, {:.4g} of {:.4g} vCPUs",
+    return fmt::format("{}leaves {} idle, {} free on the GPUs that it gets, {:.4g} of {:.4g} vCPUs", set,
                        count(candidate.gpus_left, "GPU"), memory_text(candidate.gpu_memory_left),
                        candidate.cpu_left, on.total_cores(bin, request.workload_class));
   }
-  std::string left = fmt::format("leaves {:.4g} of {:.4g} vCPUs, {} of memory ({:.0f} % of both free)",
+  std::string left = fmt::format("{}leaves {:.4g} of {:.4g} vCPUs, {} of memory ({:.0f} % of both free)", set,
                                  candidate.cpu_left, on.total_cores(bin, request.workload_class),
                                  memory_text(candidate.memory_left), 100 * candidate.free_share);
   if (bin.gpus.empty()) return left;
@@ -158,7 +199,7 @@ bool better(std::span<const Host> hosts, const Candidate& a, const Candidate& b)
   const Host& on_a = hosts[a.host];
   const Host& on_b = hosts[b.host];
   if (const int names = on_a.name().compare(on_b.name()); names != 0) return names < 0;
-  return on_a.bins()[a.bin].numa < on_b.bins()[b.bin].numa;
+  return bin_of(on_a, a).nodes.to_vector() < bin_of(on_b, b).nodes.to_vector();
 }
 
 }  // namespace berth::policies

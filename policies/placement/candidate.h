@@ -3,9 +3,9 @@
 
 #include "policies/placement/host.h"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,8 +18,10 @@ enum class Lack { nothing, closed, vcpus_declared, cpu, memory, gpus };
 // near each other.
 struct Candidate {
   std::size_t host = 0;
-  std::size_t bin = 0;
-  Lack lack = Lack::nothing;  // if it is not `nothing`, only `lack` and the earlier findings count
+  std::size_t bin = 0;             // index of a single node
+  std::shared_ptr<const Bin> set;  // a set of nodes as one bin; then `bin` has no meaning
+  double distance = 0;             // sum of the distances between the nodes of the set
+  Lack lack = Lack::nothing;       // if it is not `nothing`, only `lack` and the earlier findings count
   double cpu_left = 0;
   std::uint64_t memory_left = 0;
   double free_share = 0;          // mean of both, as shares of what there is
@@ -27,11 +29,18 @@ struct Candidate {
   int gpus_left = 0;              // idle ones
   std::uint64_t gpu_memory_left = 0;
   // Least first. Ties go by the host's name, then by NUMA node.
-  std::array<double, 6> order{};
+  PlaceOrder order{};
 };
+
+const Bin& bin_of(const Host& on, const Candidate& candidate);
+// The place that it has once `cpus` are chosen.
+Spot spot_of(const Host& on, const Candidate& candidate, const model::CpuSet& cpus);
 
 // `host` and `bin`: indices; the host itself is `on`.
 Candidate consider(const Host& on, std::size_t host, std::size_t bin, const model::PendingWorkload& request);
+// The bins of the host with these indices together, ascending; at most kMostDistantNodes.
+Candidate consider_set(const Host& on, std::size_t host, const std::vector<std::size_t>& bins,
+                       const model::PendingWorkload& request);
 
 // Orders a candidate by the rise of its host's score too. Only latency-sensitive requests without GPUs are.
 void order_by_rise(Candidate& candidate, const model::PendingWorkload& request, double rise);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <tuple>
 
 #include <fmt/core.h>
@@ -40,10 +41,13 @@ std::vector<std::size_t> choose_gpus(const Bin& bin, const model::PendingWorkloa
   for (std::size_t index = 0; index < bin.gpus.size(); ++index) {
     if (verdict_on(bin.gpus[index], request) == Verdict::fits) fitting.push_back(index);
   }
-  std::sort(fitting.begin(), fitting.end(), [&bin](std::size_t a, std::size_t b) {
+  std::map<int, int> rank_of;  // of a NUMA node: the more suitable ones, the lower
+  for (const std::size_t index : fitting) --rank_of[bin.gpus[index].numa];
+  std::sort(fitting.begin(), fitting.end(), [&](std::size_t a, std::size_t b) {
     const BinGpu& first = bin.gpus[a];
     const BinGpu& second = bin.gpus[b];
-    return std::tuple(first.idle(), first.free_bytes, a) < std::tuple(second.idle(), second.free_bytes, b);
+    return std::tuple(rank_of[first.numa], first.numa, first.idle(), first.free_bytes, a) <
+           std::tuple(rank_of[second.numa], second.numa, second.idle(), second.free_bytes, b);
   });
   if (std::ssize(fitting) > request.gpus) fitting.resize(static_cast<std::size_t>(request.gpus));
   std::sort(fitting.begin(), fitting.end());
@@ -52,7 +56,8 @@ std::vector<std::size_t> choose_gpus(const Bin& bin, const model::PendingWorkloa
 
 std::string describe_missing_gpus(const Bin& bin, const model::PendingWorkload& request) {
   const std::string asked = fmt::format("asks {} GPU{}", request.gpus, request.gpus == 1 ? "" : "s");
-  if (bin.gpus.empty()) return asked + "; this NUMA node has none";
+  if (bin.gpus.empty())
+    return asked + (bin.nodes.size() == 1 ? "; this NUMA node has none" : "; these NUMA nodes have none");
   std::array<int, 7> counts{};
   for (const BinGpu& gpu : bin.gpus) ++counts[static_cast<std::size_t>(verdict_on(gpu, request))];
   std::string text = fmt::format("{}; suitable here: {} of {}", asked, counts[0], bin.gpus.size());

@@ -22,6 +22,11 @@ bool latency_sensitive(model::WorkloadClass workload_class) {
   return workload_class == model::WorkloadClass::latency_sensitive;
 }
 
+// Of two NUMA nodes whose distance the firmware does not tell: as on hosts of AMD with several nodes a
+// socket.
+constexpr double kSameSocket = 12;
+constexpr double kOtherSocket = 32;
+
 double factor_of(const std::optional<model::AdvertisedResource>& advertised) {
   return advertised ? advertised->factor : 1;
 }
@@ -83,10 +88,51 @@ void Host::add_bins(const model::Snapshot& snapshot) {
   }
   for (auto& [numa, bin] : bins) {
     bin.numa = numa;
+    bin.nodes.insert(numa);
     bin.unowned = bin.cpus;
     bin.ownable = static_cast<int>((bin.cpus - settings_->interference.reserved_cpus).size());
     bins_.push_back(std::move(bin));
   }
+  measure(snapshot.topology);
+}
+
+void Host::measure(const model::Topology& topology) {
+  const std::size_t width = std::min(bins_.size(), model::kMostDistantNodes);
+  std::vector<int> sockets;
+  for (std::size_t i = 0; i < width; ++i) {
+    const model::Cpu* first = topology.find(bins_[i].cpus.first());
+    sockets.push_back(first == nullptr ? -1 : first->socket);
+  }
+  std::vector<double> distances(width * width);
+  for (std::size_t i = 0; i < width; ++i) {
+    for (std::size_t j = 0; j < width; ++j) {
+      const auto there = topology.numa_distances().between(bins_[i].numa, bins_[j].numa);
+      const auto back = topology.numa_distances().between(bins_[j].numa, bins_[i].numa);
+      const double unknown = sockets[i] == sockets[j] && sockets[i] >= 0 ? kSameSocket : kOtherSocket;
+      distances[i * width + j] = there && back ? (*there + *back) / 2.0 : unknown;
+    }
+  }
+  distances_ = std::make_shared<const std::vector<double>>(std::move(distances));
+}
+
+double Host::distance(std::size_t a, std::size_t b) const {
+  const std::size_t width = std::min(bins_.size(), model::kMostDistantNodes);
+  return (*distances_)[a * width + b];
+}
+
+Bin Host::together(const std::vector<std::size_t>& bins) const {
+  Bin sum = bins_[bins.front()];
+  for (std::size_t i = 1; i < bins.size(); ++i) {
+    const Bin& bin = bins_[bins[i]];
+    sum.nodes |= bin.nodes;
+    sum.cpus |= bin.cpus;
+    sum.unowned |= bin.unowned;
+    sum.ownable += bin.ownable;
+    sum.claimed_cores += bin.claimed_cores;
+    sum.gpus.insert(sum.gpus.end(), bin.gpus.begin(), bin.gpus.end());
+  }
+  std::sort(sum.gpus.begin(), sum.gpus.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  return sum;
 }
 
 // A GPU whose place the kernel does not know, as on hosts with one NUMA node, is in the first bin.
@@ -99,6 +145,7 @@ void Host::add_gpus(const model::Snapshot& snapshot) {
     const auto home = std::find_if(bins_.begin(), bins_.end(),
                                    [&](const Bin& bin) { return !gpu.numa || bin.numa == *gpu.numa; });
     home->gpus.push_back({.id = gpu.id,
+                          .numa = home->numa,
                           .model = gpu.model,
                           .free_bytes = free_memory(gpu),
                           .healthy = gpu.healthy,
@@ -235,29 +282,33 @@ Tenant Host::tenant_of(const model::PendingWorkload& newcomer, const model::CpuS
   return tenant_on(cpus, pressure_of(newcomer.service).value, model_of(newcomer.service));
 }
 
-void Host::take(std::size_t bin, const model::PendingWorkload& newcomer, const model::CpuSet& cpus,
-                const std::vector<std::size_t>& gpus) {
-  Bin& home = bins_[bin];
+void Host::take(const Spot& spot, const model::PendingWorkload& newcomer) {
   if (latency_sensitive(newcomer.workload_class)) {
-    occupancy_.add(tenant_of(newcomer, cpus));
+    occupancy_.add(tenant_of(newcomer, spot.cpus));
     instances_of_.insert(newcomer.service);
-    own(cpus);
+    own(spot.cpus);
     spread_claims();
   } else {
     const int cores = std::min(newcomer.vcpus.value_or(0), node_->usable_count());
-    claims_.push_back({.cores = static_cast<double>(cores), .within = home.cpus});
+    model::CpuSet within;
+    for (const Bin& bin : bins_) {
+      if (spot.nodes.contains(bin.numa)) within |= bin.cpus;
+    }
+    claims_.push_back({.cores = static_cast<double>(cores), .within = std::move(within)});
     spread(claims_.back());
   }
   memory_claimed_ = sum(memory_claimed_, newcomer.memory_request_bytes);
   memory_available_ = less(memory_available_, newcomer.memory_request_bytes);
-  for (const std::size_t index : gpus) {
-    BinGpu& gpu = home.gpus[index];
-    if (newcomer.gpu_exclusive) {
-      gpu.holder = newcomer.id;
-    } else {
-      ++gpu.users;
+  for (Bin& bin : bins_) {
+    for (BinGpu& gpu : bin.gpus) {
+      if (std::find(spot.gpus.begin(), spot.gpus.end(), gpu.id) == spot.gpus.end()) continue;
+      if (newcomer.gpu_exclusive) {
+        gpu.holder = newcomer.id;
+      } else {
+        ++gpu.users;
+      }
+      if (gpu.free_bytes) gpu.free_bytes = less(*gpu.free_bytes, newcomer.gpu_memory_bytes);
     }
-    if (gpu.free_bytes) gpu.free_bytes = less(*gpu.free_bytes, newcomer.gpu_memory_bytes);
   }
 }
 

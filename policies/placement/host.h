@@ -7,6 +7,8 @@
 #include "policies/interference/pressure.h"
 #include "policies/settings.h"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -19,6 +21,7 @@ namespace berth::policies {
 
 struct BinGpu {
   std::string id;
+  int numa = 0;  // the node of its bin
   std::string model;
   std::optional<std::uint64_t> free_bytes;  // nullopt: not known
   bool healthy = true;
@@ -32,15 +35,26 @@ struct BinGpu {
   bool idle() const { return healthy && !holder && users == 0 && !promised && promised_shares == 0; }
 };
 
-// One NUMA node. A request is placed in one whole (docs/decisions/placement.md).
+// One NUMA node, or a set of them as one. A request is placed in one whole (docs/decisions/placement.md).
 struct Bin {
-  int numa = 0;
+  int numa = 0;              // of a set, the lowest
+  model::CpuSet nodes;       // all of its NUMA nodes
   model::CpuSet cpus;        // usable
   model::CpuSet unowned;     // of these, those that no latency-sensitive instance owns
   int ownable = 0;           // number of these that are not reserved
   double claimed_cores = 0;  // claims of workloads without vCPUs of their own that may run there
   std::vector<BinGpu> gpus;  // ascending by id
 };
+
+// A place for a newcomer on a host.
+struct Spot {
+  model::CpuSet nodes;            // the NUMA nodes of its bin
+  model::CpuSet cpus;             // owned by latency-sensitive work, shared by best-effort work
+  std::vector<std::string> gpus;  // ids
+};
+
+// Figures of a place in the order of docs/decisions/placement.md: the least is the best.
+using PlaceOrder = std::array<double, 8>;
 
 // A host as placement sees it: in its state once its plan's pins hold. It is a value of its own and outlives
 // the snapshot. It starts with the running work; take() adds newcomers.
@@ -52,6 +66,11 @@ class Host {
   const std::string& name() const { return name_; }
   const PolicySettings& settings() const { return *settings_; }
   const std::vector<Bin>& bins() const { return bins_; }  // ascending by NUMA node
+  // Several bins as one; indices, ascending, at least one.
+  Bin together(const std::vector<std::size_t>& bins) const;
+  // How far two bins are from each other: the mean of both directions, as the firmware tells it. Where it
+  // tells nothing, 12 within a socket and 32 across. Indices below kMostDistantNodes.
+  double distance(std::size_t a, std::size_t b) const;
 
   // Cores that a newcomer of this class can have in a bin, and the total that they are a part of.
   // Latency-sensitive: the bin's unowned vCPUs that may be given out. Best-effort: the advertised factor
@@ -79,9 +98,8 @@ class Host {
   // Whether a latency-sensitive instance of the service runs here, or has a place here.
   bool has_instance_of(const std::string& service) const { return instances_of_.contains(service); }
 
-  // Gives a newcomer `cpus` (best-effort work owns none) and `gpus`, indices into the bin's.
-  void take(std::size_t bin, const model::PendingWorkload& newcomer, const model::CpuSet& cpus,
-            const std::vector<std::size_t>& gpus);
+  // Gives a newcomer its place. Best-effort work owns no vCPUs there.
+  void take(const Spot& spot, const model::PendingWorkload& newcomer);
 
   // Keeps the GPUs that a newcomer's admission named for it, whether it has a place now or not.
   void promise(const model::PendingWorkload& newcomer);
@@ -97,6 +115,7 @@ class Host {
   };
 
   void add_bins(const model::Snapshot& snapshot);
+  void measure(const model::Topology& topology);
   void add_tenants(const model::Snapshot& snapshot);
   void add_gpus(const model::Snapshot& snapshot);
   void own(const model::CpuSet& cpus);
@@ -108,6 +127,8 @@ class Host {
   const PolicySettings* settings_;
   std::shared_ptr<const Node> node_;  // never changes, so that copies share it
   std::vector<Bin> bins_;
+  // distance(a, b) at a * width + b, where width is bins_.size() or kMostDistantNodes. It never changes.
+  std::shared_ptr<const std::vector<double>> distances_;
   Occupancy occupancy_;  // the owners of vCPUs
   BestEffortDemand best_effort_;
   std::vector<Claim> claims_;

@@ -4,8 +4,11 @@
 #include "policies/placement/candidate.h"
 #include "policies/placement/rise.h"
 #include "policies/placement/vcpus.h"
+#include "policies/placement/wide.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -25,9 +28,10 @@ struct Placed {
 
 model::FittingBin fitting_bin(const Host& host, const model::PendingWorkload& request, const Placed& placed) {
   const auto& [candidate, choice, rise] = placed;
-  const Bin& bin = host.bins()[candidate.bin];
+  const Bin& bin = bin_of(host, candidate);
   model::FittingBin fitting{.host = host.name(),
                             .numa = bin.numa,
+                            .numa_nodes = candidate.set ? bin.nodes : model::CpuSet(),
                             .cpus = choice.cpus,
                             .gpus = {},
                             .cpu_left_cores = candidate.cpu_left,
@@ -52,48 +56,102 @@ model::FittingBin fitting_bin(const Host& host, const model::PendingWorkload& re
   return fitting;
 }
 
-// The candidates that fit by their figures, and the rest.
-std::pair<std::vector<Candidate>, std::vector<Candidate>> candidates_of(
-    std::span<const Host> hosts, const model::PendingWorkload& request) {
-  std::vector<Candidate> fitting;
-  std::vector<Candidate> lacking;
-  for (std::size_t host = 0; host < hosts.size(); ++host) {
-    for (std::size_t bin = 0; bin < hosts[host].bins().size(); ++bin) {
-      Candidate candidate = consider(hosts[host], host, bin, request);
-      auto& list = candidate.lack == Lack::nothing ? fitting : lacking;
-      list.push_back(std::move(candidate));
-    }
-  }
-  return {std::move(fitting), std::move(lacking)};
-}
+// The bins of one host for a request.
+struct Judged {
+  std::vector<Placed> placed;                                    // those that hold it, best first
+  std::vector<Candidate> lacking;                                // by their figures
+  std::vector<std::pair<Candidate, std::string>> without_vcpus;  // with the reason
+};
 
-// Those with vCPUs, best first. Calls reject(candidate, reason) for the others.
-template <typename Reject>
-std::vector<Placed> place(std::vector<Candidate> fitting, const model::PendingWorkload& request,
-                          std::span<const Host> hosts, Reject reject) {
-  std::vector<Placed> placed;
+// Sorts candidates that fit by their figures into those that have vCPUs for the request, and the others.
+void place(std::vector<Candidate> fitting, const model::PendingWorkload& request, std::span<const Host> hosts,
+           Judged& judged) {
   for (Candidate& candidate : fitting) {
     const Host& host = hosts[candidate.host];
-    VcpuChoice choice = choose_vcpus(host, candidate.bin, request);
+    VcpuChoice choice = choose_vcpus(host, bin_of(host, candidate), request);
     if (choice.cpus.empty()) {
-      reject(candidate, std::move(choice.reason));
+      judged.without_vcpus.emplace_back(std::move(candidate), std::move(choice.reason));
       continue;
     }
     const auto rise = rise_of(host, request, choice.cpus);
     if (rise) order_by_rise(candidate, request, rise->after - rise->before);
-    placed.push_back({.candidate = std::move(candidate), .choice = std::move(choice), .rise = rise});
+    judged.placed.push_back({.candidate = std::move(candidate), .choice = std::move(choice), .rise = rise});
   }
-  std::sort(placed.begin(), placed.end(),
+  std::sort(judged.placed.begin(), judged.placed.end(),
             [&](const Placed& a, const Placed& b) { return better(hosts, a.candidate, b.candidate); });
-  return placed;
 }
 
-// "fits in no NUMA node: node 0: ...; node 1: ..."
+// A set of nodes, for a host where no single one holds the request: the best of the smallest, or all of them
+// with their lack.
+void place_wide(std::span<const Host> hosts, std::size_t host, const model::PendingWorkload& request,
+                Judged& judged) {
+  Judged sets;
+  place(smallest_sets(hosts[host], host, request), request, hosts, sets);
+  if (!sets.placed.empty()) {
+    judged.placed.push_back(std::move(sets.placed.front()));
+    return;
+  }
+  auto all = all_nodes(hosts[host], host, request);
+  if (!all) return;
+  if (all->lack != Lack::nothing) {
+    judged.lacking.push_back(*std::move(all));
+    return;
+  }
+  std::string reason = choose_vcpus(hosts[host], *all->set, request).reason;
+  judged.without_vcpus.emplace_back(*std::move(all), std::move(reason));
+}
+
+Judged judge(std::span<const Host> hosts, std::size_t host, const model::PendingWorkload& request) {
+  Judged judged;
+  std::vector<Candidate> fitting;
+  for (std::size_t bin = 0; bin < hosts[host].bins().size(); ++bin) {
+    Candidate candidate = consider(hosts[host], host, bin, request);
+    auto& list = candidate.lack == Lack::nothing ? fitting : judged.lacking;
+    list.push_back(std::move(candidate));
+  }
+  place(std::move(fitting), request, hosts, judged);
+  if (auto told = told_set(hosts[host], host, request)) {
+    Judged set;
+    place({*std::move(told)}, request, hosts, set);
+    // The place that was told is the best one.
+    judged.placed.insert(judged.placed.begin(), set.placed.begin(), set.placed.end());
+  }
+  if (judged.placed.empty()) place_wide(hosts, host, request, judged);
+  return judged;
+}
+
+model::RejectedBin rejected_bin(const Host& host, const Candidate& candidate, std::string reason) {
+  const Bin& bin = bin_of(host, candidate);
+  return {.host = host.name(),
+          .numa = bin.numa,
+          .numa_nodes = candidate.set ? bin.nodes : model::CpuSet(),
+          .reason = std::move(reason)};
+}
+
+void describe_rejected(const Host& host, const model::PendingWorkload& request, Judged judged,
+                       std::vector<model::RejectedBin>& rejected) {
+  for (auto& [candidate, reason] : judged.without_vcpus)
+    rejected.push_back(rejected_bin(host, candidate, std::move(reason)));
+  for (const Candidate& candidate : judged.lacking)
+    rejected.push_back(rejected_bin(host, candidate, describe_lack(host, candidate, request)));
+}
+
+// By host, single nodes first.
+void sort_rejected(std::vector<model::RejectedBin>& rejected) {
+  std::sort(rejected.begin(), rejected.end(), [](const auto& a, const auto& b) {
+    return std::make_tuple(std::cref(a.host), !a.numa_nodes.empty(), a.numa) <
+           std::make_tuple(std::cref(b.host), !b.numa_nodes.empty(), b.numa);
+  });
+}
+
+// "fits in no NUMA node: node 0: ...; node 1: ...; nodes 0-1: ..."
 std::string rejection_of(const std::vector<model::RejectedBin>& rejected) {
   std::string text = "fits in no NUMA node";
   const char* separator = ": ";
   for (const model::RejectedBin& bin : rejected) {
-    text += fmt::format("{}node {}: {}", separator, bin.numa, bin.reason);
+    const model::CpuSet nodes = model::nodes_of(bin);
+    text += fmt::format("{}node{} {}: {}", separator, nodes.size() == 1 ? "" : "s", nodes.to_string(),
+                        bin.reason);
     separator = "; ";
   }
   return text;
@@ -103,42 +161,30 @@ std::string rejection_of(const std::vector<model::RejectedBin>& rejected) {
 
 model::BinRanking rank_bins(const model::PendingWorkload& request, std::span<const Host> hosts) {
   model::BinRanking ranking;
-  const auto reject = [&](const Candidate& candidate, std::string reason) {
-    const Host& host = hosts[candidate.host];
-    ranking.rejected.push_back(
-        {.host = host.name(), .numa = host.bins()[candidate.bin].numa, .reason = std::move(reason)});
-  };
-  auto [fitting, lacking] = candidates_of(hosts, request);
-  for (const Placed& it : place(std::move(fitting), request, hosts, reject)) {
-    const Host& host = hosts[it.candidate.host];
-    ranking.fitting.push_back(fitting_bin(host, request, it));
+  std::vector<Placed> placed;
+  for (std::size_t host = 0; host < hosts.size(); ++host) {
+    Judged judged = judge(hosts, host, request);
+    std::move(judged.placed.begin(), judged.placed.end(), std::back_inserter(placed));
+    describe_rejected(hosts[host], request, std::move(judged), ranking.rejected);
   }
-  for (const Candidate& candidate : lacking)
-    reject(candidate, describe_lack(hosts[candidate.host], candidate, request));
-  std::sort(ranking.rejected.begin(), ranking.rejected.end(),
-            [](const auto& a, const auto& b) { return std::tie(a.host, a.numa) < std::tie(b.host, b.numa); });
+  std::sort(placed.begin(), placed.end(),
+            [&](const Placed& a, const Placed& b) { return better(hosts, a.candidate, b.candidate); });
+  for (const Placed& it : placed)
+    ranking.fitting.push_back(fitting_bin(hosts[it.candidate.host], request, it));
+  sort_rejected(ranking.rejected);
   return ranking;
 }
 
 HostPlace best_place(const model::PendingWorkload& request, const Host& host) {
-  const std::span<const Host> alone(&host, 1);
-  std::vector<model::RejectedBin> rejected;
-  const auto reject = [&](const Candidate& candidate, std::string reason) {
-    rejected.push_back(
-        {.host = host.name(), .numa = host.bins()[candidate.bin].numa, .reason = std::move(reason)});
-  };
-  auto [fitting, lacking] = candidates_of(alone, request);
-  std::vector<Placed> placed = place(std::move(fitting), request, alone, reject);
-  if (!placed.empty()) {
-    auto& [candidate, choice, rise] = placed.front();
-    return {.best = HostPlace::Best{.order = candidate.order,
-                                    .bin = candidate.bin,
-                                    .cpus = std::move(choice.cpus),
-                                    .gpus = std::move(candidate.gpus)},
+  Judged judged = judge(std::span<const Host>(&host, 1), 0, request);
+  if (!judged.placed.empty()) {
+    const auto& [candidate, choice, rise] = judged.placed.front();
+    return {.best = HostPlace::Best{.order = candidate.order, .spot = spot_of(host, candidate, choice.cpus)},
             .rejection = {}};
   }
-  for (const Candidate& candidate : lacking) reject(candidate, describe_lack(host, candidate, request));
-  std::sort(rejected.begin(), rejected.end(), [](const auto& a, const auto& b) { return a.numa < b.numa; });
+  std::vector<model::RejectedBin> rejected;
+  describe_rejected(host, request, std::move(judged), rejected);
+  sort_rejected(rejected);
   return {.best = {}, .rejection = rejection_of(rejected)};
 }
 
@@ -150,14 +196,7 @@ std::map<std::string, model::BinRanking> take_best(Host& host,
     model::BinRanking ranking = rank_bins(newcomer, std::span<const Host>(&host, 1));
     if (!ranking.fitting.empty()) {
       const model::FittingBin& best = ranking.fitting.front();
-      const auto bin = std::find_if(host.bins().begin(), host.bins().end(),
-                                    [&](const Bin& candidate) { return candidate.numa == best.numa; });
-      std::vector<std::size_t> gpus;
-      for (std::size_t index = 0; index < bin->gpus.size(); ++index) {
-        if (std::find(best.gpus.begin(), best.gpus.end(), bin->gpus[index].id) != best.gpus.end())
-          gpus.push_back(index);
-      }
-      host.take(static_cast<std::size_t>(bin - host.bins().begin()), newcomer, best.cpus, gpus);
+      host.take({.nodes = model::nodes_of(best), .cpus = best.cpus, .gpus = best.gpus}, newcomer);
     }
     rankings.emplace(newcomer.id, std::move(ranking));
   }

@@ -5,8 +5,6 @@
 #include "policies/interference/policy.h"
 #include "policies/placement/host.h"
 
-#include <array>
-#include <cstddef>
 #include <map>
 #include <optional>
 #include <span>
@@ -15,17 +13,16 @@
 
 namespace berth::policies {
 
-// Ranks every bin of every host for one request, best first. Bins that do not fit come with their lack
+// Ranks every NUMA node of every host for one request, best first. On a host where no single node holds it,
+// the best set of nodes is a bin too. Bins that do not fit come with their lack
 // (docs/decisions/placement.md). Pure.
 model::BinRanking rank_bins(const model::PendingWorkload& request, std::span<const Host> hosts);
 
 // The best bin of one host for a request, or the reason why none fits.
 struct HostPlace {
   struct Best {
-    std::array<double, 6> order{};  // of two hosts the lesser one is better; equal ones go by name
-    std::size_t bin = 0;            // index
-    model::CpuSet cpus;
-    std::vector<std::size_t> gpus;  // indices into the bin's
+    PlaceOrder order{};  // of two hosts the lesser one is better; equal ones go by name
+    Spot spot;
   };
   std::optional<Best> best;
   std::string rejection;  // in words

@@ -9,8 +9,7 @@
 
 namespace berth::policies {
 
-VcpuChoice choose_vcpus(const Host& host, std::size_t bin, const model::PendingWorkload& request) {
-  const Bin& home = host.bins()[bin];
+VcpuChoice choose_vcpus(const Host& host, const Bin& home, const model::PendingWorkload& request) {
   if (request.workload_class == model::WorkloadClass::best_effort)
     return {.cpus = home.unowned, .reason = "shares the vCPUs there that no workload owns"};
 

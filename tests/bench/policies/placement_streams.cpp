@@ -141,9 +141,10 @@ bool place(Strategy strategy, std::vector<Host>& hosts, const model::PendingWork
     std::swap(*std::min_element(fitting.begin(), fitting.end(), first), fitting.back());
     const Candidate& candidate = fitting.back();
     Host& host = hosts[candidate.host];
-    const auto choice = berth::policies::choose_vcpus(host, candidate.bin, request);
+    const auto choice =
+        berth::policies::choose_vcpus(host, berth::policies::bin_of(host, candidate), request);
     if (choice.cpus.empty()) continue;
-    host.take(candidate.bin, request, choice.cpus, candidate.gpus);
+    host.take(berth::policies::spot_of(host, candidate, choice.cpus), request);
     return true;
   }
   return false;

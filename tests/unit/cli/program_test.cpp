@@ -219,6 +219,24 @@ TEST_F(Berthctl, RanksManyHostsOfOneFile) {
   expect_complaint(run_shell(rank + " --config -"), 2, "for one thing only");
 }
 
+TEST_F(Berthctl, ARequestLargerThanANodeGetsTheNearestNodesTogether) {
+  const std::string request =
+      file("request.json", R"({"schema":"berth.request/1","class":"best-effort","vcpus":4})");
+  const std::string host =
+      R"({"schema":"berth.snapshot/1","host":"a","topology":{"cpus":[{"cpu":0},{"cpu":1},{"cpu":2,"numa":1},)"
+      R"({"cpu":3,"numa":1},{"cpu":4,"numa":2},{"cpu":5,"numa":2}],)"
+      R"("numa_distances":{"nodes":"0-2","values":[[10,21,12],[21,10,21],[12,21,10]]}},"workloads":[]})";
+  const std::string rank = "berthctl rank --request " + request + " --snapshot -";
+  const Ran text = run_shell(rank, host);
+  EXPECT_EQ(text.exit, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("Best: NUMA nodes 0,2 together, 12 apart; leaves 0 of 4 vCPUs"));
+  EXPECT_THAT(text.out, HasSubstr("a NUMA node 1: asks 4 vCPUs; 2 of 2 are free"));
+  const json best = json::parse(run_shell(rank + " --json", host).out).at("fitting").at(0);
+  EXPECT_EQ(best.at("numa"), 0);
+  EXPECT_EQ(best.at("numa_nodes"), "0,2");
+  EXPECT_EQ(best.at("cpus"), "0-1,4-5");
+}
+
 TEST_F(Berthctl, ARequestThatFitsNowhereIsRefusedWithTheReasonsShown) {
   const std::string request = file("request.json", R"({"schema":"berth.request/1","vcpus":500})");
   const Ran ran =

@@ -116,4 +116,17 @@ TEST(RankingJson, HoldsTheRequestAndEveryBin) {
       R"("gpu_memory_left_bytes":0,"score_before":null,"score_after":null,"rise":null,"reason":"why"}],"rejected":[{"host":"a","numa":0,"reason":"full"}]})");
 }
 
+TEST(RankingJson, ASetOfNodesNamesAllOfThem) {
+  Ranking ranking;
+  ranking.bins.fitting = {
+      {.host = "a", .numa = 1, .numa_nodes = {1, 2}, .cpus = {2, 3}, .gpus = {}, .reason = "why"}};
+  ranking.bins.rejected = {{.host = "b", .numa = 0, .numa_nodes = {0, 1, 2}, .reason = "full"}};
+  const std::string text = to_json(ranking);
+  EXPECT_THAT(text, ::testing::HasSubstr(R"({"host":"a","numa":1,"numa_nodes":"1-2","cpus":"2-3")"));
+  EXPECT_THAT(text, ::testing::HasSubstr(R"({"host":"b","numa":0,"numa_nodes":"0-2","reason":"full"})"));
+  EXPECT_EQ(nodes_text(nodes_of(ranking.bins.fitting[0])), "NUMA nodes 1-2");
+  ranking.bins.fitting[0].numa_nodes = {};
+  EXPECT_EQ(nodes_text(nodes_of(ranking.bins.fitting[0])), "NUMA node 1");
+}
+
 }  // namespace berth::model

@@ -252,6 +252,7 @@ PlacementFindings some_placement() {
     for (int bin = *gen::inRange(0, 3); bin > 0; --bin) {
       bins.fitting.push_back({.host = *testing::names(),
                               .numa = *gen::inRange(0, 8),
+                              .numa_nodes = *gen::element(CpuSet(), CpuSet{0, 3}),
                               .cpus = some_cpus(),
                               .gpus = {*testing::names()},
                               .cpu_left_cores = *testing::amounts(100),
@@ -261,8 +262,10 @@ PlacementFindings some_placement() {
                               .gpus_left = *gen::inRange(0, 9),
                               .gpu_memory_left_bytes = some_bytes(),
                               .reason = *testing::names()});
-      bins.rejected.push_back(
-          {.host = *testing::names(), .numa = *gen::inRange(0, 8), .reason = *testing::names()});
+      bins.rejected.push_back({.host = *testing::names(),
+                               .numa = *gen::inRange(0, 8),
+                               .numa_nodes = *gen::element(CpuSet(), CpuSet{0, 1}),
+                               .reason = *testing::names()});
     }
   }
   return findings;

@@ -54,6 +54,10 @@ TEST_F(ReservationsTest, AreShownWithTheirPlaces) {
   ASSERT_EQ(shown["reservations"].size(), 2U);
   EXPECT_EQ(shown["reservations"][0]["place"], nullptr);
   EXPECT_EQ(shown["reservations"][1]["place"]["cpus"], "4-5");
+  EXPECT_FALSE(shown["reservations"][1]["place"].contains("numa_nodes"));
+  place.numa_nodes = {1, 2};
+  const auto wide = nlohmann::json::parse(reservations_json("node-a", 103, 0, held, {{"b", place}}));
+  EXPECT_EQ(wide["reservations"][1]["place"]["numa_nodes"], "1-2");
   EXPECT_EQ(shown["reservations"][1]["until"], 111);
   EXPECT_EQ(shown["reservations"][1]["request"]["memory_request_bytes"], 4096);
 }

@@ -32,18 +32,17 @@ Set both(const Set& a, const Set& b) {
   return common;
 }
 
-// One host, one bin, one request.
+// One host, one bin, one request. The bin is a NUMA node, or a set of them.
 class Fitting {
  public:
-  Fitting(const model::PendingWorkload& request, const model::Snapshot& host, int numa,
-          const PolicySettings& settings)
-      : request_(request), host_(host), numa_(numa), settings_(settings) {
+  Fitting(const model::PendingWorkload& request, const model::Snapshot& host, const Outcome& outcome,
+          const Set& nodes, const PolicySettings& settings)
+      : request_(request), host_(host), nodes_(nodes), settings_(settings), outcome_(outcome) {
     for (const auto& cpu : host.topology.cpus()) {
       if (!cpu.online || !cpu.allowed) continue;
       usable_.insert(cpu.cpu);
-      if (cpu.numa == numa) here_.insert(cpu.cpu);
+      if (nodes.contains(cpu.numa)) here_.insert(cpu.cpu);
     }
-    outcome_ = place(host, settings.interference);
     free_ = usable_;
     for (const auto& workload : host.workloads) {
       if (!outcome_.placed.contains(workload.id)) continue;
@@ -56,7 +55,7 @@ class Fitting {
       return resource && resource->state != model::SchedulingState::schedule;
     };
     if (closed(host_.advertised.cpu) || closed(host_.advertised.memory)) return std::nullopt;
-    Place found{.host = host_.host, .numa = numa_, .cpus = both(free_, here_), .gpus = {}};
+    Place found{.host = host_.host, .nodes = nodes_, .cpus = both(free_, here_), .gpus = {}};
     found.cpu_left = cpu_there() - request_.vcpus.value();
     if (found.cpu_left < -1e-9 || found.cpus.empty()) return std::nullopt;
     found.memory_left = memory_there() - static_cast<double>(request_.memory_request_bytes);
@@ -170,15 +169,16 @@ class Fitting {
                                   static_cast<double>(host_.memory.available_bytes) - unusable));
   }
 
-  bool is_here(const model::Gpu& gpu) const {
-    if (gpu.numa) return *gpu.numa == numa_;
-    int first = numa_;
+  int home_of(const model::Gpu& gpu) const {
+    if (gpu.numa) return *gpu.numa;
+    int first = *nodes_.begin();
     for (const auto& cpu : host_.topology.cpus()) {
       if (cpu.online && cpu.allowed) first = std::min(first, cpu.numa);
     }
     for (const auto& other : host_.topology.gpus()) first = std::min(first, other.numa.value_or(first));
-    return first == numa_;
+    return first;
   }
+  bool is_here(const model::Gpu& gpu) const { return nodes_.contains(home_of(gpu)); }
 
   static bool memory_is_known(const model::Gpu& gpu) {
     return gpu.memory_bytes.has_value() && gpu.memory_used_bytes.has_value();
@@ -198,20 +198,28 @@ class Fitting {
   bool idle(const model::Gpu& gpu) const { return gpu.healthy && !gpu.holder && users(gpu) == 0; }
 
   bool find_gpus(Place& found) const {
-    std::vector<std::tuple<bool, bool, std::uint64_t, std::string>> good;
+    using Good = std::tuple<bool, bool, std::uint64_t, std::string>;
+    std::map<int, std::set<Good>> good_of;  // by node
     for (const auto& gpu : host_.topology.gpus()) {
       const std::uint64_t free = free_of(gpu);
       if (!is_here(gpu) || !gpu.healthy || gpu.holder || free < request_.gpu_memory_bytes) continue;
       if (request_.gpu_exclusive && users(gpu) > 0) continue;
       if (request_.gpu_model && !model::glob_match(*request_.gpu_model, gpu.model)) continue;
-      good.emplace_back(idle(gpu), memory_is_known(gpu), free, gpu.id);
+      good_of[home_of(gpu)].emplace(idle(gpu), memory_is_known(gpu), free, gpu.id);
     }
-    std::sort(good.begin(), good.end());
-    if (static_cast<int>(good.size()) < request_.gpus) return false;
-    for (int i = 0; i < request_.gpus; ++i)
-      found.gpus.push_back(std::get<3>(good[static_cast<std::size_t>(i)]));
+    // Node by node: the one with the most first, then the lowest.
+    while (std::ssize(found.gpus) < request_.gpus && !good_of.empty()) {
+      auto most = good_of.begin();
+      for (auto node = good_of.begin(); node != good_of.end(); ++node) {
+        if (node->second.size() > most->second.size()) most = node;
+      }
+      for (const Good& gpu : most->second) {
+        if (std::ssize(found.gpus) < request_.gpus) found.gpus.push_back(std::get<3>(gpu));
+      }
+      good_of.erase(most);
+    }
     std::sort(found.gpus.begin(), found.gpus.end());
-    return true;
+    return std::ssize(found.gpus) == request_.gpus;
   }
 
   // As a workload that came last and may only be here.
@@ -231,20 +239,73 @@ class Fitting {
 
   const model::PendingWorkload& request_;
   const model::Snapshot& host_;
-  int numa_;
+  Set nodes_;
   const PolicySettings& settings_;
   Set usable_;
   Set here_;
-  Set free_;  // owned by nobody
-  Outcome outcome_;
+  Set free_;                // owned by nobody
+  const Outcome& outcome_;  // of the residents
 };
+
+// Both ways; where they are not known, 12 in a socket and 32 across. 0 for a single node.
+double distance_in(const Set& nodes, const model::Snapshot& host) {
+  const auto socket_of = [&host](int node) {
+    for (const auto& cpu : host.topology.cpus()) {
+      if (cpu.online && cpu.allowed && cpu.numa == node) return cpu.socket;
+    }
+    return -1 - node;
+  };
+  double sum = 0;
+  for (const int a : nodes) {
+    for (const int b : nodes) {
+      if (a >= b) continue;
+      const auto there = host.topology.numa_distances().between(a, b);
+      const auto back = host.topology.numa_distances().between(b, a);
+      const double unknown = socket_of(a) == socket_of(b) ? 12 : 32;
+      sum += there && back ? (*there + *back) / 2.0 : unknown;
+    }
+  }
+  return sum;
+}
+
+// What is sorted by: the number of nodes, their distances, the order of the page, and names.
+using Key = std::tuple<std::size_t, double, std::vector<double>, std::string, std::vector<int>>;
+
+std::optional<std::pair<Key, Place>> in_bin(const model::PendingWorkload& request,
+                                            const model::Snapshot& host, const Outcome& outcome,
+                                            const Set& nodes, const PolicySettings& settings) {
+  Fitting fitting(request, host, outcome, nodes, settings);
+  const auto found = fitting.find();
+  if (!found) return std::nullopt;
+  return std::pair(Key(nodes.size(), distance_in(nodes, host), fitting.order(*found), host.host,
+                       std::vector<int>(nodes.begin(), nodes.end())),
+                   *found);
+}
+
+// The best of all sets of several nodes: the smallest, then the nearest, then by the order.
+std::optional<std::pair<Key, Place>> in_sets(const model::PendingWorkload& request,
+                                             const model::Snapshot& host, const Outcome& outcome,
+                                             const Set& all, const PolicySettings& settings) {
+  std::optional<std::pair<Key, Place>> best;
+  const std::vector<int> list(all.begin(), all.end());
+  for (unsigned mask = 0; mask < 1U << list.size(); ++mask) {
+    Set nodes;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (((mask >> i) & 1U) != 0) nodes.insert(list[i]);
+    }
+    if (nodes.size() < 2) continue;
+    auto found = in_bin(request, host, outcome, nodes, settings);
+    if (found && (!best || found->first < best->first)) best = std::move(found);
+  }
+  return best;
+}
 
 }  // namespace
 
 Places rank(const model::PendingWorkload& request, const std::vector<model::Snapshot>& hosts,
             const PolicySettings& settings) {
   Places places;
-  std::map<std::tuple<std::vector<double>, std::string, int>, Place> sorted;
+  std::map<Key, Place> sorted;
   for (const auto& host : hosts) {
     Set nodes;
     for (const auto& cpu : host.topology.cpus()) {
@@ -253,14 +314,16 @@ Places rank(const model::PendingWorkload& request, const std::vector<model::Snap
     for (const auto& gpu : host.topology.gpus()) {
       if (gpu.numa) nodes.insert(*gpu.numa);
     }
+    const Outcome outcome = place(host, settings.interference);
+    bool fits = false;
     for (const int numa : nodes) {
-      Fitting fitting(request, host, numa, settings);
-      if (const auto found = fitting.find()) {
-        sorted.emplace(std::tuple(fitting.order(*found), host.host, numa), *found);
-      } else {
-        places.rejected.emplace(host.host, numa);
-      }
+      auto found = in_bin(request, host, outcome, {numa}, settings);
+      if (!found) places.rejected.emplace(host.host, numa);
+      if (found) sorted.insert(*std::move(found));
+      fits = fits || found;
     }
+    if (fits) continue;
+    if (auto found = in_sets(request, host, outcome, nodes, settings)) sorted.insert(*std::move(found));
   }
   for (const auto& [key, place] : sorted) places.fitting.push_back(place);
   return places;

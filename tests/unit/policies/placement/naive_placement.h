@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Placement, written again word by word after docs/decisions/placement.md, with sets and loops and no care
-// for time. The vCPUs come from the naive version of the interference policy.
+// for time: of NUMA nodes it tries every set. The vCPUs come from the naive version of the interference
+// policy.
 #pragma once
 
 #include "model/snapshot.h"
@@ -15,7 +16,7 @@ namespace berth::policies::naive {
 
 struct Place {
   std::string host;
-  int numa = 0;
+  std::set<int> nodes;  // one, or a set where no single one holds the request
   std::set<int> cpus;
   std::vector<std::string> gpus;
   double cpu_left = 0;
@@ -25,7 +26,7 @@ struct Place {
 
 struct Places {
   std::vector<Place> fitting;                      // best first
-  std::set<std::pair<std::string, int>> rejected;  // host, NUMA node
+  std::set<std::pair<std::string, int>> rejected;  // host, single NUMA node
 };
 
 // For snapshots without pending work.

@@ -80,7 +80,7 @@ class FleetDrawer : private testing::Draws {
       if (chance(0.1)) gpu.holder = host.workloads.front().id;
       gpus.push_back(std::move(gpu));
     }
-    host.topology = model::Topology::make(host.topology.cpus(), gpus).value();
+    host.topology = several_nodes(host.topology.cpus(), gpus);
     for (model::Workload& workload : host.workloads) {
       if (!gpus.empty() && chance(0.1)) workload.gpus = {gpus.front().id};
       if (chance(0.2)) workload.memory_request_bytes = static_cast<std::uint64_t>(number(0, 8)) * kGiB;
@@ -92,8 +92,29 @@ class FleetDrawer : private testing::Draws {
     return host;
   }
 
+  // Half of the hosts have several nodes a socket: one for each cache, or for two cores. Their numbers and
+  // distances follow no order.
+  model::Topology several_nodes(std::vector<model::Cpu> cpus, std::vector<model::Gpu> gpus) {
+    const int shape = number(0, 3);
+    std::set<int> nodes;
+    for (model::Cpu& cpu : cpus) {
+      if (shape == 1 && cpu.llc) cpu.numa = *cpu.llc % 6;
+      if (shape == 2) cpu.numa = (cpu.core / 2 * 5 + 1) % 6;
+      nodes.insert(cpu.numa);
+    }
+    model::NumaDistances distances;
+    if (chance(0.6)) {
+      if (chance(0.2)) nodes.erase(nodes.begin());  // one whose distances are not known
+      distances.nodes.assign(nodes.begin(), nodes.end());
+      for (std::size_t i = nodes.size() * nodes.size(); i > 0; --i)
+        distances.values.push_back(chance(0.6) ? 21 : number(10, 40));
+    }
+    return model::Topology::make(std::move(cpus), std::move(gpus), std::move(distances)).value();
+  }
+
   model::PendingWorkload request() {
-    model::PendingWorkload made = testing::request(number(1, 6), chance(0.5) ? number(1, 3) : 0);
+    model::PendingWorkload made =
+        testing::request(number(1, chance(0.7) ? 6 : 20), chance(0.5) ? number(1, 4) : 0);
     made.service = chance(0.8) ? "service-" + std::to_string(number(0, 3)) : "another";
     if (chance(0.3)) made.workload_class = model::WorkloadClass::best_effort;
     if (chance(0.5)) made.memory_request_bytes = static_cast<std::uint64_t>(number(0, 20)) * kGiB;
@@ -122,7 +143,7 @@ RC_GTEST_PROP(PlacementProperty, HostsRankedAloneComeInTheSameOrder, ()) {
   const Fleet fleet = any_fleet();
   const std::vector<Host> hosts = hosts_of(fleet);
   const model::BinRanking together = rank_bins(fleet.request, hosts);
-  std::vector<std::pair<std::array<double, 6>, std::string>> alone;
+  std::vector<std::pair<PlaceOrder, std::string>> alone;
   for (const Host& host : hosts) {
     const HostPlace place = best_place(fleet.request, host);
     const auto first = std::find_if(together.fitting.begin(), together.fitting.end(),
@@ -130,12 +151,9 @@ RC_GTEST_PROP(PlacementProperty, HostsRankedAloneComeInTheSameOrder, ()) {
     RC_ASSERT(place.best.has_value() == (first != together.fitting.end()));
     RC_ASSERT(place.best.has_value() == place.rejection.empty());
     if (!place.best) continue;
-    const Bin& bin = host.bins()[place.best->bin];
-    RC_ASSERT(bin.numa == first->numa);
-    RC_ASSERT(place.best->cpus == first->cpus);
-    RC_ASSERT(place.best->gpus.size() == first->gpus.size());
-    for (std::size_t i = 0; i < first->gpus.size(); ++i)
-      RC_ASSERT(bin.gpus[place.best->gpus[i]].id == first->gpus[i]);
+    RC_ASSERT(place.best->spot.nodes == model::nodes_of(*first));
+    RC_ASSERT(place.best->spot.cpus == first->cpus);
+    RC_ASSERT(place.best->spot.gpus == first->gpus);
     alone.emplace_back(place.best->order, host.name());
   }
   std::sort(alone.begin(), alone.end());
@@ -153,8 +171,12 @@ RC_GTEST_PROP(PlacementProperty, IsWhatItsRestatementSays, ()) {
   RC_CLASSIFY(!real.fitting.empty(), "fits somewhere");
   RC_CLASSIFY(!real.fitting.empty() && fleet.request.gpus > 0, "GPUs are found");
   RC_CLASSIFY(real.fitting.size() > 1, "fits in several");
+  const bool wide = std::any_of(real.fitting.begin(), real.fitting.end(),
+                                [](const model::FittingBin& bin) { return !bin.numa_nodes.empty(); });
+  RC_CLASSIFY(wide, "fits in a set of nodes");
   RC_ASSERT(real.fitting.size() == expected.fitting.size());
   const bool scored = fleet.request.workload_class == model::WorkloadClass::latency_sensitive;
+  RC_CLASSIFY(wide && scored, "latency-sensitive work fits in a set of nodes");
   RC_CLASSIFY(scored && real.fitting.size() > 1 && *real.fitting[0].rise < *real.fitting.back().rise,
               "the rise differs");
   for (std::size_t i = 0; i < real.fitting.size(); ++i) {
@@ -164,7 +186,9 @@ RC_GTEST_PROP(PlacementProperty, IsWhatItsRestatementSays, ()) {
     if (scored) RC_ASSERT(std::abs(*bin.rise - same.rise) < 1e-9);
     if (scored) RC_ASSERT(std::abs(*bin.score_after - *bin.score_before - *bin.rise) < 1e-9);
     RC_ASSERT(bin.host == same.host);
-    RC_ASSERT(bin.numa == same.numa);
+    RC_ASSERT(as_set(model::nodes_of(bin)) == same.nodes);
+    RC_ASSERT(bin.numa == *same.nodes.begin());
+    RC_ASSERT(bin.numa_nodes.empty() == (same.nodes.size() == 1));
     RC_ASSERT(as_set(bin.cpus) == same.cpus);
     RC_ASSERT(bin.gpus == same.gpus);
     RC_ASSERT(std::abs(bin.cpu_left_cores - same.cpu_left) < 1e-6);
@@ -172,8 +196,14 @@ RC_GTEST_PROP(PlacementProperty, IsWhatItsRestatementSays, ()) {
   }
   std::set<std::pair<std::string, int>> rejected;
   for (const auto& bin : real.rejected) {
-    RC_ASSERT(rejected.emplace(bin.host, bin.numa).second);
     RC_ASSERT(!bin.reason.empty());
+    if (bin.numa_nodes.empty()) {
+      RC_ASSERT(rejected.emplace(bin.host, bin.numa).second);
+      continue;
+    }
+    // All nodes of a host are rejected together only where the request fits neither in one nor in a set.
+    RC_ASSERT(std::none_of(real.fitting.begin(), real.fitting.end(),
+                           [&](const model::FittingBin& fitting) { return fitting.host == bin.host; }));
   }
   RC_ASSERT(rejected == expected.rejected);
 }
@@ -191,7 +221,7 @@ RC_GTEST_PROP(PlacementProperty, NobodyTakesMoreThanThereIs, ()) {
   }
   const double factor = start.advertised.cpu ? start.advertised.cpu->factor : 1;
   std::uint64_t memory_left = start.memory.available_bytes;
-  std::map<int, double> shared;  // cores of best-effort newcomers, by NUMA node
+  std::vector<std::pair<model::CpuSet, double>> shared;  // best-effort newcomers: their vCPUs, their cores
   std::set<std::string> held;
   int taken = 0;
   for (int i = 0; i < 20; ++i) {
@@ -203,7 +233,7 @@ RC_GTEST_PROP(PlacementProperty, NobodyTakesMoreThanThereIs, ()) {
     const model::FittingBin& best = ranking.fitting.front();
     model::CpuSet here;
     for (const auto& cpu : start.topology.cpus()) {
-      if (cpu.numa == best.numa) here.insert(cpu.cpu);
+      if (model::nodes_of(best).contains(cpu.numa) && cpu.online && cpu.allowed) here.insert(cpu.cpu);
     }
     RC_ASSERT(best.cpus.is_subset_of(here & unowned));
     if (request.workload_class == model::WorkloadClass::latency_sensitive) {
@@ -214,8 +244,14 @@ RC_GTEST_PROP(PlacementProperty, NobodyTakesMoreThanThereIs, ()) {
     } else {
       // A workload that runs anywhere counts evenly on all vCPUs without an owner.
       const auto part = static_cast<double>((here & unowned).size());
-      double cores = shared[best.numa] + *request.vcpus;
-      shared[best.numa] += std::min<double>(*request.vcpus, node);
+      double cores = *request.vcpus;
+      for (const auto& [within, of_one] : shared) {
+        // Where all of its vCPUs have owners by now, its cores count on those of the whole host.
+        const model::CpuSet left = within & unowned;
+        const model::CpuSet over = left.empty() ? start.topology.usable() : left;
+        cores += of_one * static_cast<double>((over & here).size()) / static_cast<double>(over.size());
+      }
+      shared.emplace_back(here, std::min<double>(*request.vcpus, node));
       for (const model::Workload& workload : start.workloads) {
         const bool anywhere = workload.workload_class == model::WorkloadClass::best_effort &&
                               workload.cpu_quota_cores && !workload.allowed_cpus;
@@ -244,7 +280,7 @@ model::Workload running(const model::PendingWorkload& newcomer, const model::Fit
   made.memory_request_bytes = newcomer.memory_request_bytes;
   made.allowed_cpus.emplace();
   for (const auto& cpu : host.topology.cpus()) {
-    if (cpu.numa == bin.numa) made.allowed_cpus->insert(cpu.cpu);
+    if (model::nodes_of(bin).contains(cpu.numa)) made.allowed_cpus->insert(cpu.cpu);
   }
   host.memory.available_bytes -= std::min(host.memory.available_bytes, newcomer.memory_request_bytes);
   std::vector<model::Gpu> gpus = host.topology.gpus();
@@ -257,7 +293,7 @@ model::Workload running(const model::PendingWorkload& newcomer, const model::Fit
       made.gpus.push_back(gpu.id);
     }
   }
-  host.topology = model::Topology::make(host.topology.cpus(), std::move(gpus)).value();
+  RC_ASSERT(host.topology.set_gpus(std::move(gpus)).has_value());
   return made;
 }
 
@@ -278,7 +314,7 @@ RC_GTEST_PROP(PlacementProperty, PendingFirstThenRankIsRunningThenRank, ()) {
   RC_ASSERT(pending.fitting.size() == runs.fitting.size());
   for (std::size_t i = 0; i < pending.fitting.size(); ++i) {
     const model::FittingBin& bin = pending.fitting[i];
-    RC_ASSERT(bin.numa == runs.fitting[i].numa);
+    RC_ASSERT(as_set(model::nodes_of(bin)) == runs.fitting[i].nodes);
     RC_ASSERT(as_set(bin.cpus) == runs.fitting[i].cpus);
     RC_ASSERT(bin.gpus == runs.fitting[i].gpus);
     RC_ASSERT(std::abs(bin.cpu_left_cores - runs.fitting[i].cpu_left) < 1e-6);
