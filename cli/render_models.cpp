@@ -32,9 +32,17 @@ std::string coefficient(const Document& model, const char* name) {
 
 std::string count(const Document& model) { return format_number(number_of(model, "n"), 0); }
 
+bool is_bounded(const Document& model) { return member(model, "bounded").is_object(); }
+
 std::string verdict(const Document& model) {
   const char* used = flag_of(model, "accepted") ? "accepted" : "not accepted";
-  return fmt::format("{}: {}", used, text_of(model, "why"));
+  std::string text = fmt::format("{}: {}", used, text_of(model, "why"));
+  if (is_bounded(model)) {
+    const Document& bounds = member(model, "bounded");
+    text += fmt::format("; the observations refute the default, and permit k1 {} and k2 {} at most",
+                        figure(bounds, "k1"), figure(bounds, "k2"));
+  }
+  return text;
 }
 
 void render_model(std::ostream& out, const Document& model) {
@@ -70,7 +78,10 @@ void render_models(std::ostream& out, const Document& models, const Style& style
     const bool accepted = flag_of(model, "accepted");
     const Document& error = member(model, "error");
     table.add({printable(text_of(model, "service")), printable(text_of(model, "response")), count(model),
-               Cell(accepted ? "accepted" : "no", accepted ? Colour::green : Colour::dim),
+               Cell(accepted            ? "accepted"
+                    : is_bounded(model) ? "bounded"
+                                        : "no",
+                    accepted ? Colour::green : Colour::dim),
                coefficient(model, "k1"), coefficient(model, "k2"), coefficient(model, "k3"),
                figure(error, "model"), figure(error, "default"), figure(error, "constant")});
   }
@@ -99,14 +110,16 @@ bool render_service_models(std::ostream& out, const Document& models, const std:
 
 namespace {
 
-// The model of the first response that has an accepted one, else the first of the service, else null.
+// The model of the first response that has an accepted one, else the first that bounds the default, else the
+// first of the service, else null.
 const Document& model_of(const Document& models, const std::string& service) {
   static const Document kNone;
   const Document* first = &kNone;
   for (const Document& model : list_of(models, "models")) {
     if (text_of(model, "service") != service) continue;
     if (flag_of(model, "accepted")) return model;
-    if (first->is_null()) first = &model;
+    const bool better = is_bounded(model) && !is_bounded(*first);
+    if (first->is_null() || better) first = &model;
   }
   return *first;
 }
@@ -123,14 +136,16 @@ Document models_in_use(const Document& workloads, const Document& models) {
     const Document& model = model_of(models, service);
     services.push_back({{"service", service},
                         {"instances", count},
-                        {"origin", flag_of(model, "accepted") ? "fitted" : "default"},
+                        {"origin", flag_of(model, "accepted") ? "fitted"
+                                   : is_bounded(model)        ? "bounded"
+                                                              : "default"},
                         {"model", model}});
   }
   return {{"schema", "berth.models-in-use/1"}, {"services", std::move(services)}};
 }
 
-void render_models_in_use(std::ostream& out, const Document& used, const Style& style) {
-  const auto& services = list_of(used, "services");
+void render_models_in_use(std::ostream& out, const Document& in_use, const Style& style) {
+  const auto& services = list_of(in_use, "services");
   if (services.empty()) {
     out << "no latency-sensitive workload runs here\n";
     return;
@@ -146,11 +161,13 @@ void render_models_in_use(std::ostream& out, const Document& used, const Style& 
   for (const Document& service : services) {
     const Document& model = member(service, "model");
     const bool fitted = flag_of(model, "accepted");
-    const auto if_fitted = [fitted](std::string text) { return fitted ? std::move(text) : "default"; };
+    const auto used = [&](const char* name) {
+      if (is_bounded(model)) return fmt::format("at most {}", figure(member(model, "bounded"), name));
+      return fitted ? coefficient(model, name) : "default";
+    };
     table.add({printable(text_of(service, "service")), format_number(number_of(service, "instances"), 0),
                Cell(text_of(service, "origin"), fitted ? Colour::green : Colour::none),
-               or_dash(printable(text_of(model, "response"))), count(model),
-               if_fitted(coefficient(model, "k1")), if_fitted(coefficient(model, "k2")),
+               or_dash(printable(text_of(model, "response"))), count(model), used("k1"), used("k2"),
                figure(member(model, "error"), "model")});
   }
   table.print(out, style);

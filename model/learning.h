@@ -145,6 +145,15 @@ struct LearnedModel {
   double n = 0;  // observations, older ones counting less
   bool accepted = false;
   std::string why;  // in words and numbers
+  // Of the default coefficients, the part that the observations permit: it is used where they refute the
+  // default, but no model is accepted. nullopt otherwise.
+  struct Bounds {
+    double k1 = 0;
+    double k2 = 0;
+
+    friend bool operator==(const Bounds&, const Bounds&) = default;
+  };
+  std::optional<Bounds> bounded = {};
   // nullopt where the sums determine none.
   struct Fit {
     double b0 = 0;     // use of the instance alone, in units of utilisation

@@ -196,6 +196,12 @@ void write_model(JsonWriter& out, const LearnedModel& model) {
   out.member("service", model.service).member("response", to_string(model.response));
   out.member("n", model.n).member("accepted", model.accepted).member("why", model.why);
   write_fit(out, model);
+  out.key("bounded");
+  if (model.bounded) {
+    out.begin_object().member("k1", model.bounded->k1).member("k2", model.bounded->k2).end_object();
+  } else {
+    out.null();
+  }
   out.key("error");
   if (model.errors) {
     out.begin_object().member("model", model.errors->model).member("default", model.errors->fallback);

@@ -158,6 +158,8 @@ EXAMPLES: dict[str, Example] = {
     "berthctl set machine.slice/libpod-ID.scope class=latency-sensitive vcpus=2 deadline=2h": Run(
         shows=(r"^machine\.slice/libpod-ID\.scope: ",), after="berthctl set libpod-ID --reset > /dev/null"
     ),
+    "build/tests/unit/policies/test-policies-learning": BUILD,
+    "build/tests/bench/interference/bench-ground-truth 12 10 docs": Left("runs for minutes; a unit test has its small form"),
     "for h in $HOSTS; do ssh $h berthctl profile export > $h.json; done; berthctl profile import *.json": Run(
         before="HOSTS='web7 web8'", shows=(r"^added \d+ profiles?",), alone=True
     ),

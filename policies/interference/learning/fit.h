@@ -80,11 +80,12 @@ bool is_accepted(const model::ProfileKey& key, const model::LearnedSums& sums,
 std::vector<model::LearnedModel> judge_all(const model::Profiles& own, const model::Profiles& priors,
                                            const LearningSettings& settings);
 
-// The model that a service uses: of the first response that has an accepted one. Without any, the first with
-// observations, which is not used. nullptr where `models` has none of the service.
+// The model that a service uses: of the first response that has an accepted one. Without any, the first that
+// bounds the default, or else the first with observations, which is not used. nullptr where `models` has none
+// of the service.
 const model::LearnedModel* model_in_use(const std::vector<model::LearnedModel>& models,
                                         const std::string& service);
-// The coefficients for the policies; nullopt where the model is not accepted.
+// The coefficients for the policies; nullopt where the model is not accepted and does not bound the default.
 std::optional<model::InterferenceModel> interference_model(const model::LearnedModel& model);
 // Says in one line whether the model is used and why, with n, the errors and the intervals.
 std::string summary(const model::LearnedModel& model);

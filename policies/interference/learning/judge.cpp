@@ -113,6 +113,24 @@ model::Coefficient coefficient(const LearnedSums& sums, Response response, const
   return result;
 }
 
+// The default, as far as the observations permit it, where they refute it: the constant predicts clearly
+// better. Its coefficients are then the upper ends of the intervals, if these are lower.
+std::optional<LearnedModel::Bounds> bounds_of(const LearnedSums& sums, const LearnedModel& model,
+                                              const LearningSettings& settings) {
+  if (model.accepted || !model.fit || sums.rows.n < settings.min_samples ||
+      sums.errors.n < kPredicted * settings.min_samples)
+    return std::nullopt;
+  if (!(model.errors->constant <= kClearlyBelow * model.errors->fallback)) return std::nullopt;
+  const auto lower = [](double by_default, const model::Coefficient& k) {
+    return k.interval ? std::min(by_default, k.interval->high) : by_default;
+  };
+  const model::InterferenceModel& by_default = settings.default_model;
+  const LearnedModel::Bounds bounds{.k1 = lower(by_default.k1, model.fit->k1),
+                                    .k2 = lower(by_default.k2, model.fit->k2)};
+  if (bounds == LearnedModel::Bounds{.k1 = by_default.k1, .k2 = by_default.k2}) return std::nullopt;
+  return bounds;
+}
+
 // Whether llc lowers the error by another 5 %.
 bool llc_enters(const LearnedSums& sums, const LearningSettings& settings) {
   return sums.llc_rows.n >= settings.min_samples && sums.errors.llc_n >= kPredicted * settings.min_samples &&
@@ -154,6 +172,7 @@ LearnedModel judge(const ProfileKey& key, const LearnedSums& sums, const Learnin
         .k2 = coefficient(sums, key.response, regression, *fitted, 1),
         .k3 = accepted ? cache_coefficient(sums, key.response, *fitted, settings) : std::nullopt};
   }
+  result.bounded = bounds_of(sums, result, settings);
   return result;
 }
 
@@ -188,12 +207,22 @@ LearningSettings learning_settings(const InterferenceSettings& settings) {
 }
 
 std::optional<model::InterferenceModel> interference_model(const LearnedModel& model) {
-  if (!model.accepted || !model.fit) return std::nullopt;
+  if (!model.fit) return std::nullopt;
+  if (model.bounded)
+    return model::InterferenceModel{.b0 = model.fit->b0, .k1 = model.bounded->k1, .k2 = model.bounded->k2};
+  if (!model.accepted) return std::nullopt;
   return model::InterferenceModel{.b0 = model.fit->b0, .k1 = model.fit->k1.value, .k2 = model.fit->k2.value};
 }
 
 std::string summary(const LearnedModel& model) {
   const char* response = model::to_string(model.response);
+  if (model.bounded) {
+    return fmt::format(
+        "no model is accepted by {} ({}), but {:.0f} observations refute the default: they permit k1 {:.3g} "
+        "and "
+        "k2 {:.3g} at most",
+        response, model.why, model.n, model.bounded->k1, model.bounded->k2);
+  }
   if (!model.accepted || !model.fit)
     return fmt::format("nothing usable is learned by {}: {}", response, model.why);
   const auto text = [](const char* name, const model::Coefficient& k) {
@@ -206,12 +235,14 @@ std::string summary(const LearnedModel& model) {
 
 const LearnedModel* model_in_use(const std::vector<LearnedModel>& models, const std::string& service) {
   const LearnedModel* first = nullptr;
+  const LearnedModel* bounded = nullptr;
   for (const LearnedModel& model : models) {
     if (model.service != service) continue;
     if (model.accepted) return &model;
+    if (bounded == nullptr && model.bounded) bounded = &model;
     if (first == nullptr && model.n > 0) first = &model;
   }
-  return first;
+  return bounded != nullptr ? bounded : first;
 }
 
 }  // namespace berth::policies

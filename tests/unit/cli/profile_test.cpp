@@ -10,6 +10,7 @@
 #include <sstream>
 #include <string>
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -86,6 +87,26 @@ TEST_F(Profile, FitsObservationsOfAFileOrOfStandardInput) {
   const Ran text = run_shell("berthctl profile fit " + file("seen", lines));
   EXPECT_THAT(text.out, HasSubstr("accepted"));
   EXPECT_THAT(text.out, HasSubstr("db by cpu: not accepted: 99 of 300 observations"));
+}
+
+// Neighbours of each pressure leave the service as it is, apart from noise.
+TEST_F(Profile, ADefaultThatObservationsRefuteIsBounded) {
+  std::string lines;
+  for (int i = 0; i < 800; ++i) {
+    lines += fmt::format(
+        R"({{"schema": "berth.observation/1", "service": "web", "instance": "w", "time": {}, "response": "cpi", )"
+        R"("y": {}, "sc": {}, "ss": {}, "u": 0.4}})"
+        "\n",
+        1790000000 + i, 1.2 + 0.002 * (i * 7919 % 101), (i * 31 % 97) / 97.0, (i * 57 % 89) / 89.0);
+  }
+  const Ran ran = run_shell("berthctl profile fit --json -", lines);
+  const auto model = json::parse(ran.out);
+  EXPECT_EQ(model["accepted"], false) << ran.out;
+  ASSERT_TRUE(model["bounded"].is_object()) << ran.out;
+  EXPECT_LT(model["bounded"]["k1"].get<double>(), 0.1);
+  const Ran text = run_shell("berthctl profile fit -", lines);
+  EXPECT_THAT(text.out, HasSubstr("bounded"));
+  EXPECT_THAT(text.out, HasSubstr("refute the default"));
 }
 
 TEST_F(Profile, ALineWithAFaultIsNamedAndLeftOut) {

@@ -164,8 +164,10 @@ TEST(ModelJson, HasTheMembersOfItsPage) {
   EXPECT_EQ(to_json(model),
             R"({"schema":"berth.model/1","service":"web","response":"cost","n":412.5,"accepted":true,)"
             R"("why":"it fits","b0":0.5,"k1":0.25,"k2":0.1,"k3":null,"alone":0.004,)"
-            R"("interval":{"k1":[0.2,0.3],"k2":null,"k3":null},)"
+            R"("interval":{"k1":[0.2,0.3],"k2":null,"k3":null},"bounded":null,)"
             R"("error":{"model":1,"default":2,"constant":3}})");
+  model.bounded = LearnedModel::Bounds{.k1 = 0.02, .k2 = 0.01};
+  EXPECT_THAT(to_json(model), HasSubstr(R"("bounded":{"k1":0.02,"k2":0.01})"));
   model.fit.reset();
   model.errors.reset();
   EXPECT_THAT(to_json(model), HasSubstr(R"("b0":null,"k1":null,"k2":null,"k3":null,"alone":null)"));

@@ -112,6 +112,62 @@ TEST(Learning, AcceptsNoModelOfHeavyTailedNoiseOfTwoInstances) {
   EXPECT_LE(accepted, 10);
 }
 
+// Nothing disturbs the service: no model is accepted, but the default is refuted and counts no longer.
+TEST_P(EachResponse, TheDefaultIsBoundedWhereNothingDisturbsTheService) {
+  int bounded = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SimulatedService service(GetParam(), SimulatedService::slowed(0, 0, 0.1), seed);
+    Learner learner(GetParam());
+    learner.take_ticks(service, 600);
+    const auto model = learner.model();
+    if (!model.bounded) continue;
+    ++bounded;
+    EXPECT_FALSE(model.accepted);
+    EXPECT_LT(model.bounded->k1, 0.1);
+    EXPECT_LE(model.bounded->k2, 0.1);
+    const auto used = interference_model(model);
+    ASSERT_TRUE(used);
+    EXPECT_EQ(used->k1, model.bounded->k1);
+    EXPECT_THAT(summary(model), HasSubstr("refute the default"));
+    EXPECT_EQ(model_in_use({model}, "web")->bounded, model.bounded);
+  }
+  EXPECT_GE(bounded, 18);
+}
+
+// The bound is the upper end of an interval of 90 %, so it is below the truth in 5 % of the trials.
+TEST(Learning, ABoundIsSeldomBelowTheTruthAndNeverAboveTheDefault) {
+  int bounded = 0;
+  int below = 0;
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    // By cpi: too little to be seen, beside so much noise.
+    const auto truth = SimulatedService::slowed(0.15, 0.05, 0.25);
+    SimulatedService service(Response::cpi, truth, seed);
+    Learner learner(Response::cpi);
+    learner.take_ticks(service, 400);
+    const auto model = learner.model();
+    EXPECT_FALSE(model.bounded && model.accepted);
+    if (!model.bounded) continue;
+    ++bounded;
+    EXPECT_LE(model.bounded->k1, kSettings.default_model.k1);
+    EXPECT_LE(model.bounded->k2, kSettings.default_model.k2);
+    below += model.bounded->k1 < truth.slow_sc * model.fit->b0 ? 1 : 0;
+  }
+  EXPECT_GT(bounded, 200);
+  EXPECT_LE(below, bounded / 10);
+}
+
+TEST(Learning, ADefaultThatObservationsAgreeWithIsNotBounded) {
+  // The default's k1 0.3 and k2 0.1, at a mean use of 0.3.
+  SimulatedService service(Response::cpi, SimulatedService::slowed(1, 1.0 / 3, 0.05), 1);
+  Learner learner(Response::cpi);
+  learner.take_ticks(service, 1000);
+  EXPECT_FALSE(learner.model().bounded);
+  Learner fresh(Response::cpi);
+  SimulatedService calm(Response::cpi, SimulatedService::slowed(0, 0, 0.1), 1);
+  fresh.take_ticks(calm, 200);  // too few
+  EXPECT_FALSE(fresh.model().bounded);
+}
+
 TEST_P(EachResponse, NoticesAChangedServiceWithin200Observations) {
   int most = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
