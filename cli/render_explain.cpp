@@ -109,6 +109,12 @@ void render_pin(std::ostream& out, const Document& workload, const Style& style)
                        text_of(pin, "pressure_source")));
   if (const auto quality = text_of(pin, "search_reason"); !quality.empty())
     say(out, "all instances together: " + quality);
+  const Document& waiting = member(workload, "waiting");
+  if (waiting.is_object()) {
+    say(out, fmt::format("its threads wait {:.3g} ms for a vCPU (99th percentile), cause {}: {}",
+                         1000 * number_of(waiting, "runq_latency_s").value_or(0), text_of(waiting, "cause"),
+                         text_of(waiting, "reason")));
+  }
 }
 
 void render_pool(std::ostream& out, const Document& workload, const Style& style) {

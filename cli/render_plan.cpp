@@ -160,6 +160,13 @@ void render_interference(std::ostream& out, const model::InterferenceFindings& f
       << (findings.best_effort.cpus.empty() ? "nothing" : "vCPUs " + findings.best_effort.cpus.to_string())
       << ", " << format_share(findings.best_effort.utilisation) << " busy\n";
   list_findings(out, style, "Cannot be confined", findings.unconfined);
+  std::vector<model::WorkloadFinding> waiting;
+  for (const auto& [id, it] : findings.waiting) {
+    waiting.push_back({.workload = id,
+                       .reason = fmt::format("{:.3g} ms, cause {}: {}", 1000 * it.runq_latency_s,
+                                             model::to_string(it.cause), it.reason)});
+  }
+  list_findings(out, style, "Wait for vCPUs", waiting);
 
   render_score(out, findings, style);
 }

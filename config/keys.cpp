@@ -287,6 +287,9 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
       "interference.min_gain", 0, 1, +[](Settings & s) -> auto& { return interference(s).min_gain; }));
   specs.push_back(integer_key<Settings>(
       "interference.max_moves", 0, 1000, +[](Settings & s) -> auto& { return interference(s).max_moves; }));
+  specs.push_back(duration_key<Settings>(
+      "interference.max_runq_latency", 0, 60,
+      +[](Settings & s) -> auto& { return interference(s).max_runq_latency_s; }));
   specs.push_back(cpulist_key<Settings>(
       "interference.reserved_cpus", +[](Settings & s) -> auto& { return interference(s).reserved_cpus; }));
   specs.push_back(integer_key<Settings>(

@@ -32,6 +32,11 @@ void Announcer::findings(const model::Plan& plan) {
   if (plan.findings.interference) {
     for (const auto& finding : plan.findings.interference->unplaceable) say("cannot be placed", finding);
     for (const auto& finding : plan.findings.interference->unconfined) say("cannot be confined", finding);
+    for (const auto& [id, waiting] : plan.findings.interference->waiting) {
+      say("waits for vCPUs", {.workload = id,
+                              .reason = fmt::format("{:.3g} ms by {}: {}", 1000 * waiting.runq_latency_s,
+                                                    model::to_string(waiting.cause), waiting.reason)});
+    }
   }
   if (plan.findings.oversell && plan.findings.oversell->warning) {
     const auto& warning = *plan.findings.oversell->warning;

@@ -61,6 +61,8 @@ void print_plan(const model::Snapshot& snapshot, const model::Plan& plan,
       fmt::print("cannot place {}: {}\n", item.workload, item.reason);
     for (const auto& item : found->unconfined)
       fmt::print("cannot confine {}: {}\n", item.workload, item.reason);
+    for (const auto& [id, waiting] : found->waiting)
+      fmt::print("{} waits for vCPUs, cause {}: {}\n", id, model::to_string(waiting.cause), waiting.reason);
   }
   if (plan.actions.empty()) fmt::print("nothing to do\n");
   for (const auto& entry : observed_entries(plan, readings)) fmt::print("{}\n", describe(entry));

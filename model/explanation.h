@@ -59,6 +59,7 @@ struct WorkloadExplanation {
   std::optional<PinExplanation> pin;          // nullopt where it is not placed
   std::optional<std::string> unplaceable;     // why it gets no vCPUs
   std::optional<std::string> unconfined;      // why it cannot be kept off those of others
+  std::optional<WaitingInstance> waiting;     // why its threads wait for vCPUs for too long
   std::optional<BestEffortPool> pool;         // of a best-effort one: the vCPUs that it shares
   std::optional<StragglerTask> task;
   std::optional<RedundantTask> redundant;

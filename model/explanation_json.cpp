@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/explanation.h"
+#include "model/interference_json.h"
 #include "model/json.h"
 #include "model/json_writer.h"
 #include "model/spark_json.h"
@@ -114,6 +115,7 @@ void write_explained(JsonWriter& out, const WorkloadExplanation& explained) {
   out.end_object();
   write_or_null(out, "pin", explained.pin, write_pin);
   out.member("unplaceable", explained.unplaceable).member("unconfined", explained.unconfined);
+  write_or_null(out, "waiting", explained.waiting, write_waiting);
   write_or_null(out, "pool", explained.pool, [](JsonWriter& to, const BestEffortPool& pool) {
     to.begin_object().member("cpus", pool.cpus).member("utilisation", pool.utilisation).end_object();
   });

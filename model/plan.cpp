@@ -69,6 +69,20 @@ const char* to_string(ModelOrigin origin) {
   return "fitted";
 }
 
+const char* to_string(WaitCause cause) {
+  switch (cause) {
+    case WaitCause::quota:
+      return "quota";
+    case WaitCause::vcpus:
+      return "vcpus";
+    case WaitCause::best_effort:
+      return "best-effort";
+    case WaitCause::unknown:
+      break;
+  }
+  return "unknown";
+}
+
 const char* to_string(HeldCause cause) {
   switch (cause) {
     case HeldCause::extended:

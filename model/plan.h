@@ -100,6 +100,25 @@ struct PlacedInstance {
   friend bool operator==(const PlacedInstance&, const PlacedInstance&) = default;
 };
 
+// Why a pinned instance waits for vCPUs; the first of these that holds.
+enum class WaitCause {
+  quota,        // its own CPU quota throttles it
+  vcpus,        // it keeps nearly all of its vCPUs busy
+  best_effort,  // best-effort work runs on its vCPUs
+  unknown,
+};
+const char* to_string(WaitCause cause);  // "quota", "vcpus", "best-effort", "unknown"
+
+// A pinned instance whose threads wait for a vCPU for too long (docs/decisions/waiting.md).
+struct WaitingInstance {
+  double runq_latency_s = 0;  // the smallest 99th percentile of the samples that it is judged by
+  WaitCause cause = WaitCause::unknown;
+  int vcpus = 0;        // the number that it asks for; 0: it does not ask for more
+  CpuSet quieter = {};  // vCPUs with less best-effort work; empty where that is not the cause
+  std::string reason;   // in words, with numbers
+  friend bool operator==(const WaitingInstance&, const WaitingInstance&) = default;
+};
+
 struct WorkloadFinding {
   std::string workload;
   std::string reason;
@@ -128,6 +147,7 @@ struct InterferenceFindings {
   std::vector<WorkloadFinding> unplaceable;
   BestEffortPool best_effort;
   std::vector<WorkloadFinding> unconfined;  // best-effort ones that cannot be kept off owned vCPUs, and why
+  std::map<std::string, WaitingInstance> waiting = {};  // by workload id
   friend bool operator==(const InterferenceFindings&, const InterferenceFindings&) = default;
 };
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "model/interference_json.h"
 #include "model/json.h"
 #include "model/json_reader.h"
 #include "model/json_writer.h"
@@ -19,6 +20,8 @@ namespace {
 constexpr const char* kSchema = "berth.plan/1";
 
 constexpr std::array kSteps{EvictionStep::decommission, EvictionStep::terminate, EvictionStep::kill};
+constexpr std::array kWaitCauses{WaitCause::quota, WaitCause::vcpus, WaitCause::best_effort,
+                                 WaitCause::unknown};
 constexpr std::array kOrigins{ModelOrigin::fallback, ModelOrigin::given, ModelOrigin::fitted};
 
 double read_figure(const JsonValue& value) { return value.number(-DBL_MAX, DBL_MAX); }
@@ -97,6 +100,18 @@ PlacedInstance read_instance(const JsonValue& value) {
   return placed;
 }
 
+WaitingInstance read_waiting(const JsonValue& value) {
+  JsonObject object(value);
+  object.ignore_unknown();
+  WaitingInstance waiting;
+  waiting.runq_latency_s = read_figure(object.required("runq_latency_s"));
+  waiting.cause = object.required("cause").choice(kWaitCauses, to_string);
+  if (const auto vcpus = object.nullable("vcpus")) waiting.vcpus = vcpus->small_integer(1, kMaxCpu + 1);
+  if (const auto quieter = object.optional("quieter")) waiting.quieter = quieter->cpulist();
+  waiting.reason = object.required("reason").text();
+  return waiting;
+}
+
 int read_domain_id(const std::string& name, const JsonValue& value) {
   const int id = to_number<int>(name).value_or(-1);
   // Accept only the spelling that to_json writes. Else "1" and "01" would be one domain.
@@ -133,6 +148,11 @@ InterferenceFindings read_interference(const JsonValue& value) {
     findings.best_effort.utilisation = pool.required("utilisation").fraction();
   }
   if (const auto unconfined = object.optional("unconfined")) findings.unconfined = read_findings(*unconfined);
+  if (const auto waiting = object.optional("waiting")) {
+    waiting->each_member([&findings](const std::string& id, const JsonValue& instance) {
+      findings.waiting.emplace(id, read_waiting(instance));
+    });
+  }
   return findings;
 }
 
@@ -171,6 +191,18 @@ void write_findings(JsonWriter& out, const std::vector<WorkloadFinding>& finding
   out.end_array();
 }
 
+}  // namespace
+
+void write_waiting(JsonWriter& out, const WaitingInstance& waiting) {
+  out.begin_object().member("runq_latency_s", waiting.runq_latency_s);
+  out.member("cause", to_string(waiting.cause));
+  out.member("vcpus", waiting.vcpus > 0 ? std::optional(waiting.vcpus) : std::nullopt);
+  if (!waiting.quieter.empty()) out.member("quieter", waiting.quieter);
+  out.member("reason", waiting.reason).end_object();
+}
+
+namespace {
+
 void write_interference(JsonWriter& out, const InterferenceFindings& findings) {
   out.begin_object().member("weighting", findings.weighting).member("search", findings.search);
   out.member("score_node", findings.score_node).member("score_unpinned", findings.score_unpinned);
@@ -194,7 +226,9 @@ void write_interference(JsonWriter& out, const InterferenceFindings& findings) {
   out.key("best_effort").begin_object().member("cpus", findings.best_effort.cpus);
   out.member("utilisation", findings.best_effort.utilisation).end_object().key("unconfined");
   write_findings(out, findings.unconfined);
-  out.end_object();
+  out.key("waiting").begin_object();
+  for (const auto& [id, waiting] : findings.waiting) write_waiting(out.key(id), waiting);
+  out.end_object().end_object();
 }
 
 }  // namespace

@@ -65,6 +65,7 @@ void add_interference(const model::Snapshot& snapshot, const model::Interference
   const model::Workload& workload = explained.workload;
   explained.unplaceable = reason_for(findings.unplaceable, workload.id);
   explained.unconfined = reason_for(findings.unconfined, workload.id);
+  explained.waiting = value_for(findings.waiting, workload.id);
   if (workload.workload_class == model::WorkloadClass::best_effort) explained.pool = findings.best_effort;
   auto instance = value_for(findings.instances, workload.id);
   if (!instance) return;

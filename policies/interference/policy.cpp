@@ -10,6 +10,7 @@
 #include "policies/interference/search.h"
 #include "policies/interference/standing.h"
 #include "policies/interference/unpinned.h"
+#include "policies/interference/waiting.h"
 
 #include <algorithm>
 #include <iterator>
@@ -201,11 +202,47 @@ Fit fit_of(const Node& node, const InterferenceSettings& settings, const Instanc
   return fit;
 }
 
+// An instance whose pin stands, but best-effort work runs on its vCPUs.
+struct Disturbed {
+  int tenant = 0;
+  int region = -1;
+  std::vector<int> cpus;  // positions that it owns
+};
+
+// Places each of them on quieter vCPUs that none owns, and where it was if there are too few. `owners`: by
+// position, those that keep their vCPUs.
+void move_disturbed(const std::vector<Disturbed>& disturbed, const Waits& waits,
+                    const InterferenceSettings& settings, const BestEffortDemand& demand,
+                    std::vector<int>& owners, Queue& queue, Occupancy& occupancy) {
+  const Node& node = occupancy.node();
+  for (const Disturbed& it : disturbed) {
+    PlacementRequest request = queue.requests[it.tenant];
+    model::CpuSet free;
+    for (const int cpu : waits.quieter.at(queue.instances[it.tenant].id)) {
+      const int owner = owners[node.position(cpu)];
+      if (owner < 0 || owner == it.tenant) free.insert(cpu);
+    }
+    for (const PlacementRequest& other : queue.requests) free -= other.told;
+    request.allowed = request.allowed ? *request.allowed & free : free;
+    WindowChoice choice = choose_window(occupancy, settings, demand, request);
+    if (choice.region < 0) {
+      occupancy.place(it.tenant, it.region, it.cpus);
+      continue;
+    }
+    for (const int position : it.cpus) owners[position] = -1;
+    for (const int position : choice.cpus) owners[position] = it.tenant;
+    queue.instances[it.tenant].settled =
+        fmt::format("waits for vCPUs, as best-effort work runs on them: {}", choice.reason);
+    occupancy.place(it.tenant, choice.region, std::move(choice.cpus));
+  }
+}
+
 // Places the instances whose pin stands, the oldest first: of two that overlap the older keeps its place.
 // Then places those whose pin stands except for its size, and those whose admission told a place. Of the
 // first, those may move that do not cool down.
 Occupancy keep_standing(const Node& node, const InterferenceSettings& settings,
-                        const BestEffortDemand& demand, double now, double repin_cooldown_s, Queue& queue) {
+                        const BestEffortDemand& demand, double now, double repin_cooldown_s,
+                        const Waits& waits, Queue& queue) {
   std::vector<Tenant> tenants;
   for (const PlacementRequest& request : queue.requests) {
     tenants.push_back({.vcpus = request.vcpus,
@@ -216,6 +253,7 @@ Occupancy keep_standing(const Node& node, const InterferenceSettings& settings,
   }
   Occupancy occupancy(node, std::move(tenants));
   std::vector<Resize> resizes;
+  std::vector<Disturbed> disturbed;
   std::vector<int> owners(static_cast<std::size_t>(node.size()), -1);
   int owned = 0;
   for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {
@@ -242,6 +280,9 @@ Occupancy keep_standing(const Node& node, const InterferenceSettings& settings,
     for (const int position : cpus) owners[position] = i;
     if (fit.resize) {
       resizes.push_back(std::move(*fit.resize));
+    } else if (waits.quieter.count(instance.id) > 0 && keeps == queue.requests[i].vcpus &&
+               !queue.requests[i].preferred) {
+      disturbed.push_back({.tenant = i, .region = fit.standing.region, .cpus = std::move(cpus)});
     } else {
       occupancy.ask(i, keeps);
       occupancy.place(i, fit.standing.region, std::move(cpus));
@@ -251,6 +292,7 @@ Occupancy keep_standing(const Node& node, const InterferenceSettings& settings,
       request.may_move = !cools && keeps == request.vcpus && !request.preferred;
     }
   }
+  move_disturbed(disturbed, waits, settings, demand, owners, queue, occupancy);
   const auto texts = resize_pins(resizes, queue.requests, settings, demand, occupancy);
   for (std::size_t i = 0; i < resizes.size(); ++i) queue.instances[resizes[i].tenant].settled = texts[i];
   const auto promised = keep_promises(queue.requests, settings, demand, occupancy);
@@ -343,10 +385,15 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
 
   const Node node(snapshot.topology, settings.shared_domain);
   const BestEffortDemand demand = best_effort_demand(workloads, settings);
-  Queue queue = make_queue(snapshot, settings, workloads, grown, bins, proposal.findings.unplaceable);
-  Occupancy standing = keep_standing(node, settings, demand, snapshot.time, repin_cooldown_s, queue);
+  Waits waits = find_waits(snapshot, workloads, node, settings, grown, repin_cooldown_s);
+  waits.grown.insert(grown.begin(), grown.end());
+  Queue queue = make_queue(snapshot, settings, workloads, waits.grown, bins, proposal.findings.unplaceable);
+  Occupancy standing = keep_standing(node, settings, demand, snapshot.time, repin_cooldown_s, waits, queue);
+  // Instances that wait come first: all moves of a tick count.
+  InterferenceSettings rest = settings;
+  rest.max_moves -= waits.moves;
   const PlacementProblem problem{.node = node,
-                                 .settings = settings,
+                                 .settings = rest,
                                  .best_effort = demand,
                                  .requests = queue.requests,
                                  .standing = std::move(standing)};
@@ -359,6 +406,7 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
   report_scores(queue, placement, evaluate(placement.occupancy, settings.weighting, demand),
                 proposal.findings);
   proposal.findings.score_unpinned = score_unpinned(placement.occupancy, settings.weighting, demand);
+  proposal.findings.waiting = std::move(waits.findings);
   confine_best_effort(placement.occupancy, demand, workloads, proposal);
   std::sort(proposal.findings.unplaceable.begin(), proposal.findings.unplaceable.end(),
             [](const auto& a, const auto& b) { return a.workload < b.workload; });

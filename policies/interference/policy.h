@@ -17,8 +17,8 @@ struct InterferenceProposal {
   std::vector<model::Action> actions;  // without decision ids; the arbiter gives them
 };
 
-// By workload id: the number of vCPUs that a pinned straggler is to own instead of the number it declares. It
-// is larger, and holds only while the workload is a straggler.
+// By workload id: the number of vCPUs that a pinned workload is to own instead of the number it declares. It
+// is larger, and holds only while the workload is a straggler, or waits for vCPUs.
 using GrownRequests = std::map<std::string, int>;
 
 // The place of a pending workload, found by placement: its vCPUs; or none, and why.

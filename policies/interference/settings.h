@@ -33,6 +33,9 @@ struct InterferenceSettings {
   double budget_s = 0.020;  // becomes an amount of work, so that no decision depends on a clock
   double min_gain = 0.05;   // share by which moves of pinned instances must lower score_node
   int max_moves = 2;        // pinned instances that move in one round
+  // docs/decisions/waiting.md: the most that the 99th percentile of an instance's waits for a vCPU may be; 0:
+  // any.
+  double max_runq_latency_s = 0;
 };
 
 }  // namespace berth::policies

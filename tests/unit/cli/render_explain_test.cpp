@@ -49,6 +49,17 @@ model::ApplicationExplanation some_application() {
   return application;
 }
 
+TEST_F(RenderExplanation, AnInstanceThatWaitsForVcpusHasItsCause) {
+  workload.pin.emplace();
+  workload.waiting = {.runq_latency_s = 0.0125,
+                      .cause = model::WaitCause::vcpus,
+                      .vcpus = 3,
+                      .quieter = {},
+                      .reason = "it keeps 1.9 of its 2 vCPUs busy, and asks for 3"};
+  EXPECT_THAT(text_of(explanation),
+              HasSubstr("wait 12.5 ms for a vCPU (99th percentile), cause vcpus: it keeps 1.9"));
+}
+
 TEST_F(RenderExplanation, AVictimsCostIsTermByTerm) {
   model::EvictionCandidate candidate;
   candidate.cost_s = 16;

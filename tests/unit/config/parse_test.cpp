@@ -86,6 +86,7 @@ search = "optimal"
 budget = "5ms"
 min_gain = 0.1
 max_moves = 3
+max_runq_latency = "5ms"
 shared_domain = "socket"
 window_step = 4
 allow_cross_socket = true
@@ -111,6 +112,7 @@ default_model = {b0 = 0.5, k1 = 0.4, k2 = 0}
   EXPECT_DOUBLE_EQ(interference.budget_s, 0.005);
   EXPECT_DOUBLE_EQ(interference.min_gain, 0.1);
   EXPECT_EQ(interference.max_moves, 3);
+  EXPECT_DOUBLE_EQ(interference.max_runq_latency_s, 0.005);
   EXPECT_EQ(interference.shared_domain, model::DomainKind::socket);
   EXPECT_EQ(interference.window_step, 4);
   EXPECT_TRUE(interference.allow_cross_socket);

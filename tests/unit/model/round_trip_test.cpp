@@ -97,6 +97,15 @@ InterferenceFindings some_interference() {
   findings.unplaceable = some_findings();
   findings.best_effort = {some_cpus(), *testing::fractions()};
   findings.unconfined = some_findings();
+  for (int more = *gen::inRange(0, 3); more > 0; --more) {
+    WaitingInstance& waiting = findings.waiting[*testing::names()];
+    waiting.runq_latency_s = *testing::amounts(60);
+    waiting.cause =
+        *gen::element(WaitCause::quota, WaitCause::vcpus, WaitCause::best_effort, WaitCause::unknown);
+    waiting.vcpus = *gen::inRange(0, 100);
+    waiting.quieter = some_cpus();
+    waiting.reason = *testing::names();
+  }
   return findings;
 }
 

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// A part of the findings of interference as JSON, for plans and explanations.
+#pragma once
+
+#include "model/json_writer.h"
+#include "model/plan.h"
+
+namespace berth::model {
+
+void write_waiting(JsonWriter& out, const WaitingInstance& waiting);
+
+}  // namespace berth::model

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Instances that wait for vCPUs in spite of their pin (docs/decisions/waiting.md).
+#pragma once
+
+#include "model/plan.h"
+#include "model/snapshot.h"
+#include "policies/interference/node.h"
+#include "policies/interference/policy.h"
+#include "policies/interference/settings.h"
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace berth::policies {
+
+// So many samples in a row must be above the limit.
+inline constexpr std::size_t kWaitingSamples = 3;
+// The share of the time that its quota may throttle an instance before that is the cause.
+inline constexpr double kWaitingThrottled = 0.01;
+// An instance that keeps this share of its vCPUs busy has too few.
+inline constexpr double kBusyShare = 0.9;
+// It keeps an additional vCPU while it used more than this share of the others.
+inline constexpr double kKeepShare = 0.8;
+// Best-effort work counts where it takes more than this of an instance's vCPUs.
+inline constexpr double kLeastLoad = 0.01;
+// An instance never owns more than this many times the vCPUs that it declares.
+inline constexpr int kMostGrowth = 2;
+
+struct Waits {
+  std::map<std::string, model::WaitingInstance> findings;  // by workload
+  // The number that instances are to own instead of the number they declare: those that grow now, and those
+  // that keep what they got earlier.
+  GrownRequests grown;
+  // The vCPUs that an instance may move to now, where best-effort work runs on its own.
+  std::map<std::string, model::CpuSet> quieter;
+  int moves = 0;  // instances that grow or may move now, at most max_moves
+};
+
+// Nothing where settings.max_runq_latency_s is 0. `workloads` ascending by id. Those in `grown` are
+// stragglers, and get no more. Pure.
+Waits find_waits(const model::Snapshot& snapshot, const std::vector<const model::Workload*>& workloads,
+                 const Node& node, const InterferenceSettings& settings, const GrownRequests& grown,
+                 double repin_cooldown_s);
+
+}  // namespace berth::policies
