@@ -46,6 +46,8 @@ const std::vector<Command>& commands() {
        declare_record},
       {"replay", decide, "Decide again, by a record",
        "The decisions over a recorded time, with these or other settings", true, declare_replay},
+      {"backtest", decide, "How good forecasts are",
+       "How well each method would have forecast recorded memory", true, declare_backtest},
       {"serve", decide, "Ranks for kube-scheduler", "Answer a Kubernetes scheduler as its extender", false,
        declare_serve},
       {"mode", change, "Observe or enforce", "Switch between observing and enforcing", false, declare_mode},

@@ -19,15 +19,12 @@ namespace berth::cli {
 
 namespace {
 
-// More than a thousand workloads with an hour of samples each. A larger file is none of our documents.
-constexpr std::size_t kMostBytes = std::size_t{1} << 30;
-
 tl::unexpected<Problem> unreadable(const std::string& file, int error) {
   return problem(Exit::wrong_use,
                  fmt::format("cannot read {}: {}", input_name(file), std::generic_category().message(error)));
 }
 
-Outcome<std::string> read_all(int fd, const std::string& file) {
+Outcome<std::string> read_all(int fd, const std::string& file, std::size_t most_bytes) {
   std::string text;
   std::array<char, 65536> buffer{};
   for (;;) {
@@ -36,7 +33,7 @@ Outcome<std::string> read_all(int fd, const std::string& file) {
     if (count < 0) return unreadable(file, errno);
     if (count == 0) return text;
     text.append(buffer.data(), static_cast<std::size_t>(count));
-    if (text.size() > kMostBytes) return unreadable(file, EFBIG);
+    if (text.size() > most_bytes) return unreadable(file, EFBIG);
   }
 }
 
@@ -44,11 +41,11 @@ Outcome<std::string> read_all(int fd, const std::string& file) {
 
 std::string input_name(const std::string& file) { return file == "-" ? "standard input" : file; }
 
-Outcome<std::string> read_input(const std::string& file) {
-  if (file == "-") return read_all(STDIN_FILENO, file);
+Outcome<std::string> read_input(const std::string& file, std::size_t most_bytes) {
+  if (file == "-") return read_all(STDIN_FILENO, file, most_bytes);
   const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return unreadable(file, errno);
-  auto text = read_all(fd, file);
+  auto text = read_all(fd, file, most_bytes);
   close(fd);
   return text;
 }

@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "model/snapshot.h"
 
+#include <cstddef>
 #include <iosfwd>
 #include <optional>
 #include <string>
@@ -14,8 +15,12 @@
 
 namespace berth::cli {
 
-// A whole file, or standard input for "-". Problem wrong_use names it and says why it cannot be read.
-Outcome<std::string> read_input(const std::string& file);
+// More than a thousand workloads with an hour of samples each. A larger file is none of berth's documents.
+inline constexpr std::size_t kMostInputBytes = std::size_t{1} << 30;
+
+// A whole file, or standard input for "-". Problem wrong_use names it and says why it cannot be read; a file
+// of more than `most_bytes` is too large.
+Outcome<std::string> read_input(const std::string& file, std::size_t most_bytes = kMostInputBytes);
 
 // The name of the input in messages.
 std::string input_name(const std::string& file);

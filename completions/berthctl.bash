@@ -46,7 +46,7 @@ _berthctl() {
     local _berthctl_line
     _berthctl_split
     local word=${_berthctl_line[-1]} previous=${_berthctl_line[-2]}
-    local commands="status list top topology snapshot metrics profile plan explain log watch record replay rank serve mode set admit evict progress restore suggest check-config reload"
+    local commands="status list top topology snapshot metrics profile plan explain log watch record replay rank backtest serve mode set admit evict progress restore suggest check-config reload"
     local policies="interference straggler spark oversell placement"
     local kinds="pin unpin set-cpu-quota set-memory-high evict advertise admit restore leaf foreign"
     local global="--help --version --json --no-pager"
@@ -93,7 +93,7 @@ _berthctl() {
             [[ $command == record ]] && _berthctl_files
             return
             ;;
-        --synthetic | --interval | --for | --hold | --cancel | --listen | --snapshots | --domain | --max-age | -n)
+        --synthetic | --interval | --for | --hold | --cancel | --listen | --snapshots | --domain | --max-age | --capacity | --reserve | --horizon | -n)
             return
             ;;
     esac
@@ -110,6 +110,7 @@ _berthctl() {
         plan) options+=" --no-pager --snapshot --config --policy -o" ;;
         explain) options+=" --no-pager --snapshot --config --since --policy --kind" ;;
         rank) options+=" --no-pager --request --snapshot --config -o" ;;
+        backtest) options+=" --no-pager --capacity --reserve --horizon" ;;
         serve) options+=" --listen --snapshots --domain --max-age --hold --config -o" ;;
         evict) options+=" --yes" ;;
         admit) options+=" --request --hold --list --cancel" ;;
@@ -134,6 +135,7 @@ _berthctl() {
         explain | evict) ((position == 0)) && _berthctl_workloads ;;
         progress) ((position == 0)) && _berthctl_workloads self ;;
         replay) ((position == 0)) && _berthctl_files ;;
+        backtest) if ((position == 0)); then _berthctl_offer memory; else _berthctl_files; fi ;;
         rank | admit | check-config) _berthctl_files ;;
         mode) ((position == 0)) && _berthctl_offer observe enforce ;;
         set)

@@ -24,7 +24,7 @@ complete -c berthctl -f
 complete -c berthctl -l help -d 'Print a summary and exit'
 complete -c berthctl -l json -d 'Print JSON instead of text'
 complete -c berthctl -n __berthctl_needs_command -l version -d 'Print the version and exit'
-complete -c berthctl -n '__berthctl_needs_command; or __berthctl_command status list topology snapshot metrics profile plan explain log replay rank suggest' -l no-pager -d 'Print long output at once'
+complete -c berthctl -n '__berthctl_needs_command; or __berthctl_command status list topology snapshot metrics profile plan explain log replay rank backtest suggest' -l no-pager -d 'Print long output at once'
 
 complete -c berthctl -n __berthctl_needs_command -a status -d 'Mode, capabilities of the host, the last actions'
 complete -c berthctl -n __berthctl_needs_command -a list -d 'The workloads: class, vCPUs, use, pressure, score'
@@ -40,6 +40,7 @@ complete -c berthctl -n __berthctl_needs_command -a watch -d 'Follow the decisio
 complete -c berthctl -n __berthctl_needs_command -a record -d 'Record the ticks of berthd in one compressed file'
 complete -c berthctl -n __berthctl_needs_command -a replay -d 'The decisions over a recorded time, with these or other settings'
 complete -c berthctl -n __berthctl_needs_command -a rank -d 'The places for new work on one or many hosts, best first'
+complete -c berthctl -n __berthctl_needs_command -a backtest -d 'How well each method would have forecast recorded memory'
 complete -c berthctl -n __berthctl_needs_command -a serve -d 'Answer a Kubernetes scheduler as its extender'
 complete -c berthctl -n __berthctl_needs_command -a mode -d 'Switch between observing and enforcing'
 complete -c berthctl -n __berthctl_needs_command -a set -d 'Change how berth treats one workload, until it ends'
@@ -87,6 +88,11 @@ complete -c berthctl -n '__berthctl_command serve' -l snapshots -x -d 'Take snap
 complete -c berthctl -n '__berthctl_command serve' -l domain -x -d 'The domain of the resources'
 complete -c berthctl -n '__berthctl_command serve' -l max-age -x -d 'Seconds for which a snapshot is believed'
 complete -c berthctl -n '__berthctl_command serve' -l hold -x -d 'Seconds for which a placed pod counts'
+complete -c berthctl -n '__berthctl_first_of backtest' -a memory
+complete -c berthctl -n '__berthctl_command backtest' -F
+complete -c berthctl -n '__berthctl_command backtest' -l capacity -x -d 'The memory that there is'
+complete -c berthctl -n '__berthctl_command backtest' -l reserve -x -d 'Memory kept free'
+complete -c berthctl -n '__berthctl_command backtest' -l horizon -x -d 'How long freeing memory takes'
 complete -c berthctl -n '__berthctl_command admit' -l list -d 'Show all reservations'
 complete -c berthctl -n '__berthctl_command admit' -l cancel -x -d 'Give up the reservation of this request'
 complete -c berthctl -n '__berthctl_command suggest' -l for -x -d 'Time of the look'

@@ -182,6 +182,7 @@ KeySpec<Settings> metrics_listen_key() {
 void add_spark_specs(std::vector<KeySpec<Settings>>& specs) {
   using policies::Complexity;
   using policies::EvictionRank;
+  using policies::ForecastRule;
   specs.push_back(boolean_key<Settings>(
       "spark.watch", +[](Settings & s) -> auto& { return s.spark_watch; }));
   specs.push_back(duration_key<Settings>(
@@ -204,6 +205,15 @@ void add_spark_specs(std::vector<KeySpec<Settings>>& specs) {
       "spark.beta", 0, 1, +[](Settings & s) -> auto& { return spark(s).beta_s_per_byte; }));
   specs.push_back(number_key<Settings>(
       "spark.gamma", 0, 1000, +[](Settings & s) -> auto& { return spark(s).gamma; }));
+  specs.push_back(choice_key<Settings, ForecastRule>(
+      "spark.forecast", {{"learned", ForecastRule::learned}, {"published", ForecastRule::published}},
+      +[](Settings & s) -> auto& { return spark(s).forecast; }));
+  specs.push_back(duration_key<Settings>(
+      "spark.horizon", 10, 3600, +[](Settings & s) -> auto& { return spark(s).horizon_s; }));
+  specs.push_back(number_key<Settings>(
+      "spark.confidence", 0.5, 1, +[](Settings & s) -> auto& { return spark(s).confidence; }));
+  specs.push_back(number_key<Settings>(
+      "spark.delta", 0, 1000, +[](Settings & s) -> auto& { return spark(s).delta_weight; }));
   specs.push_back(number_key<Settings>(
       "spark.z", 0, 10, +[](Settings & s) -> auto& { return spark(s).z; }));
   specs.push_back(integer_key<Settings>(

@@ -239,6 +239,8 @@ std::vector<LogEntry> Daemon::look(double now) {
 }
 
 std::vector<LogEntry> Daemon::assemble() {
+  for (const double duration_s : enforcement_.take_eviction_durations())
+    senses_->observer().add_eviction_duration(duration_s);
   senses_->observer().assemble(enforcement_.inputs(overrides_, stragglers_));
   return {};
 }

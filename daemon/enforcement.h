@@ -68,6 +68,7 @@ class Enforcement {
   // nullopt where there is no undo journal.
   std::optional<model::Capability> systemd() const;
   EvictionCounts eviction_counts() const { return evictor_.counts(); }
+  std::vector<double> take_eviction_durations() { return evictor_.take_durations(); }
   // Values that really are held; none while observing. Likewise the workloads that are left alone.
   const Holdings& holdings() const;
   const UnmanagedWorkloads& unmanaged() const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/learned.h"
 
+#include "daemon/observe/past_demand.h"
 #include "daemon/observe/past_usage.h"
 #include "os/log.h"
 
@@ -17,8 +18,12 @@ Learned::Learned(const Setup& setup, Observer& observer)
     os::log_warning("cannot read the usage shares of the last day, so oversell starts without them: {}",
                     *warning_);
   }
-  if (setup.boot_id.empty()) return;
   std::optional<std::string> warning;
+  observer_.set_past_demand(take_demand(setup.options.state_dir, setup.boot_id, setup.clock, warning));
+  if (warning) {
+    os::log_warning("cannot read what memory the services used, so the forecast begins anew: {}", *warning);
+  }
+  if (setup.boot_id.empty()) return;
   observer_.set_past(take_usage(setup.options.state_dir, setup.boot_id, setup.clock, warning));
   if (warning) {
     os::log_warning("cannot read the samples that an earlier berthd saved, so berth starts without them: {}",
@@ -58,6 +63,10 @@ void Learned::save() {
   if (const auto saved = models_.save(observer_.snapshot().host); !saved)
     os::log_warning("{}", saved.error().message());
   if (const auto saved = used_shares_.save(); !saved) os::log_warning("{}", saved.error().message());
+  if (const auto saved =
+          save_demand(setup_.options.state_dir, setup_.boot_id, setup_.clock, observer_.snapshot());
+      !saved)
+    os::log_warning("{}", saved.error().message());
   if (setup_.boot_id.empty()) return;
   const auto saved = save_usage(setup_.options.state_dir, setup_.boot_id, setup_.clock, observer_.snapshot(),
                                 [this](const std::string& id) { return observer_.cgroup_id(id); });

@@ -16,8 +16,8 @@
 
 namespace berth::daemon {
 
-// The figures that berthd keeps from tick to tick. The used shares of the last day and the samples of running
-// workloads outlive a restart; the use of the last five minutes does not.
+// The figures that berthd keeps from tick to tick. The used shares of the last day, the samples of running
+// workloads and the services' memory outlive a restart; the use of the last five minutes does not.
 class Learned {
  public:
   // Reads the files of an earlier berthd, and gives the observer its samples. Logs what is lost. Both

@@ -120,9 +120,9 @@ JsonWriter& JsonWriter::null() {
   return *this;
 }
 
-JsonWriter& JsonWriter::time(std::string_view name, double time_s) {
+JsonWriter& JsonWriter::time_value(double time_s) {
   const bool known = time_s != 0 && wall_ahead_s_ != 0;
-  return key(name).value(known ? std::max(0.0, time_s + wall_ahead_s_) : time_s);
+  return value(known ? std::max(0.0, time_s + wall_ahead_s_) : time_s);
 }
 
 }  // namespace berth::model

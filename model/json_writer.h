@@ -55,7 +55,8 @@ class JsonWriter {
   }
 
   // A time in seconds, as the wall clock has it. 0 is an unknown time, and stays so; no time is before 1970.
-  JsonWriter& time(std::string_view name, double time_s);
+  JsonWriter& time(std::string_view name, double time_s) { return key(name).time_value(time_s); }
+  JsonWriter& time_value(double time_s);
   JsonWriter& time(std::string_view name, const std::optional<double>& maybe) {
     return maybe ? time(name, *maybe) : key(name).null();
   }

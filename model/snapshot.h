@@ -2,6 +2,7 @@
 #pragma once
 
 #include "model/error.h"
+#include "model/memory_series.h"
 #include "model/oversell.h"
 #include "model/topology.h"
 #include "model/workload.h"
@@ -148,6 +149,10 @@ struct Snapshot {
   std::optional<double> eviction_ended_at = {};  // epoch seconds: when the last evicted workload had ended
   // By application: epoch seconds when berth last began to evict one of its executors or drivers here.
   std::map<std::string, double> spark_evicted = {};
+  // What all latency-sensitive workloads used together, as add_reading() keeps it. Empty: their samples tell.
+  std::vector<MemoryReading> memory_readings = {};
+  // Of the last kMostEvictionDurations evictions, oldest first: from the first step to the end of the workload.
+  std::vector<double> eviction_durations_s = {};
 
   friend bool operator==(const Snapshot&, const Snapshot&) = default;
 };

@@ -13,6 +13,8 @@
 #include "model/workload_json.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <span>
 
 #include <fmt/core.h>
 
@@ -108,6 +110,30 @@ RecentUse read_recent_use(const JsonValue& value) {
   return recent;
 }
 
+std::vector<MemoryReading> read_memory_readings(const JsonValue& value) {
+  std::vector<MemoryReading> readings;
+  value.each([&readings](const JsonValue& element) {
+    const MemoryReading reading = read_memory_reading(element);
+    if (readings.size() == kMostMemoryReadings) {
+      element.fail(fmt::format("there are more than {} readings", kMostMemoryReadings));
+    } else if (!readings.empty() && reading.time <= readings.back().time) {
+      element.fail("not later than the reading before");
+    }
+    readings.push_back(reading);
+  });
+  return readings;
+}
+
+std::vector<double> read_durations(const JsonValue& value) {
+  std::vector<double> durations;
+  value.each([&durations](const JsonValue& element) {
+    if (durations.size() == kMostEvictionDurations)
+      element.fail(fmt::format("there are more than {} durations", kMostEvictionDurations));
+    durations.push_back(element.number(0, kLastTime_s));
+  });
+  return durations;
+}
+
 MemoryState read_memory(const JsonValue& value) {
   JsonObject object(value);
   MemoryState memory;
@@ -124,6 +150,18 @@ MemoryState read_memory(const JsonValue& value) {
 
 }  // namespace
 
+MemoryReading read_memory_reading(const JsonValue& value) {
+  MemoryReading reading;
+  std::size_t members = 0;
+  value.each([&](const JsonValue& member) {
+    if (members == 0) reading.time = member.epoch();
+    if (members == 1) reading.bytes = member.bytes();
+    ++members;
+  });
+  if (members != 2) value.fail("not a time and an amount of memory");
+  return reading;
+}
+
 void read_load(JsonObject& object, Snapshot& snapshot) {
   if (const auto host = object.optional("host")) snapshot.host = host->line();
   if (const auto time = object.optional("time")) snapshot.time = time->epoch();
@@ -133,6 +171,10 @@ void read_load(JsonObject& object, Snapshot& snapshot) {
     evicted->each_member([&snapshot](const std::string& app, const JsonValue& time) {
       snapshot.spark_evicted.emplace(app, time.epoch());
     });
+  if (const auto readings = object.optional("memory_readings"))
+    snapshot.memory_readings = read_memory_readings(*readings);
+  if (const auto durations = object.optional("eviction_durations"))
+    snapshot.eviction_durations_s = read_durations(*durations);
   if (const auto advertised = object.nullable("advertised"))
     snapshot.advertised = read_advertised(*advertised);
   if (const auto shares = object.optional("used_shares"))
@@ -207,6 +249,22 @@ void write_spark_evicted(JsonWriter& out, const std::map<std::string, double>& e
   out.begin_object();
   for (const auto& [app, time] : evicted) out.time(app, time);
   out.end_object();
+}
+
+void write_memory_reading(JsonWriter& out, const MemoryReading& reading) {
+  out.begin_array().time_value(reading.time).value(reading.bytes).end_array();
+}
+
+void write_memory_readings(JsonWriter& out, std::span<const MemoryReading> readings) {
+  out.begin_array();
+  for (const MemoryReading& reading : readings) write_memory_reading(out, reading);
+  out.end_array();
+}
+
+void write_eviction_durations(JsonWriter& out, std::span<const double> durations) {
+  out.begin_array();
+  for (const double duration : durations) out.value(duration);
+  out.end_array();
 }
 
 void write_used_shares(JsonWriter& out, const std::vector<UsedShare>& shares) {
@@ -306,6 +364,10 @@ std::string to_json_since(const Snapshot& snapshot, double since) {
   out.time_if("straggler_seen_at", snapshot.straggler_seen_at);
   out.time_if("eviction_ended_at", snapshot.eviction_ended_at);
   if (!snapshot.spark_evicted.empty()) write_spark_evicted(out.key("spark_evicted"), snapshot.spark_evicted);
+  if (!snapshot.memory_readings.empty())
+    write_memory_readings(out.key("memory_readings"), snapshot.memory_readings);
+  if (!snapshot.eviction_durations_s.empty())
+    write_eviction_durations(out.key("eviction_durations"), snapshot.eviction_durations_s);
   out.member("load1", snapshot.load1);
   if (snapshot.advertised != Advertised()) {
     out.key("advertised");

@@ -62,12 +62,25 @@ struct MemoryTaken {
   friend bool operator==(const MemoryTaken&, const MemoryTaken&) = default;
 };
 
+// How much memory latency-sensitive workloads are forecast to use at most, within the horizon.
+struct MemoryForecast {
+  std::string shape;             // "few", "trend" or "cycle"
+  double horizon_s = 0;          // H
+  double peak_bytes = 0;         // F
+  double margin_bytes = 0;       // E, below 0 where earlier forecasts were too high
+  double slope_bytes_per_s = 0;  // of the trend that it extends
+  std::size_t readings = 0;
+  std::size_t errors = 0;  // of earlier forecasts that the margin is from; 0: it is from the noise
+  friend bool operator==(const MemoryForecast&, const MemoryForecast&) = default;
+};
+
 enum class EvictionTrigger { none, need, pressure };
 
 struct SparkFindings {
   std::string complexity;
   std::string rank;
   MemoryDemand demand;
+  std::optional<MemoryForecast> forecast;  // nullopt by the published rule, or without readings
   double delta = 0;
   std::uint64_t growth_bytes = 0;
   std::uint64_t available_bytes = 0;

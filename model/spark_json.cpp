@@ -39,6 +39,28 @@ void write_demand(JsonWriter& out, const MemoryDemand& demand) {
   out.member("slope_bytes_per_s", demand.slope_bytes_per_s).member("rising", demand.rising).end_object();
 }
 
+MemoryForecast read_forecast(const JsonValue& value) {
+  JsonObject object(value);
+  object.ignore_unknown();
+  MemoryForecast forecast;
+  forecast.shape = object.required("shape").line();
+  forecast.horizon_s = read_amount(object.required("horizon"));
+  forecast.peak_bytes = read_amount(object.required("peak_bytes"));
+  forecast.margin_bytes = read_figure(object.required("margin_bytes"));
+  forecast.slope_bytes_per_s = read_figure(object.required("slope_bytes_per_s"));
+  forecast.readings = read_count(object.required("readings"));
+  forecast.errors = read_count(object.required("errors"));
+  return forecast;
+}
+
+void write_forecast(JsonWriter& out, const MemoryForecast& forecast) {
+  out.begin_object().member("shape", forecast.shape).member("horizon", forecast.horizon_s);
+  out.member("peak_bytes", forecast.peak_bytes).member("margin_bytes", forecast.margin_bytes);
+  out.member("slope_bytes_per_s", forecast.slope_bytes_per_s);
+  out.member("readings", std::uint64_t{forecast.readings});
+  out.member("errors", std::uint64_t{forecast.errors}).end_object();
+}
+
 SparkAppFigures read_app(const JsonValue& value) {
   JsonObject object(value);
   object.ignore_unknown();
@@ -118,6 +140,7 @@ SparkFindings read_spark(const JsonValue& value) {
   if (const auto complexity = object.optional("complexity")) findings.complexity = complexity->line();
   if (const auto rank = object.optional("rank")) findings.rank = rank->line();
   if (const auto demand = object.optional("demand")) findings.demand = read_demand(*demand);
+  if (const auto forecast = object.nullable("forecast")) findings.forecast = read_forecast(*forecast);
   findings.delta = read_amount(object.required("delta"));
   findings.growth_bytes = object.required("growth_bytes").bytes();
   if (const auto available = object.optional("available_bytes"))
@@ -155,6 +178,7 @@ SparkFindings read_spark(const JsonValue& value) {
 void write_spark(JsonWriter& out, const SparkFindings& findings) {
   out.begin_object().member("complexity", findings.complexity).member("rank", findings.rank).key("demand");
   write_demand(out, findings.demand);
+  if (findings.forecast) write_forecast(out.key("forecast"), *findings.forecast);
   out.member("delta", findings.delta).member("growth_bytes", findings.growth_bytes);
   out.member("available_bytes", findings.available_bytes).member("reserve_bytes", findings.reserve_bytes);
   out.member("freeing_bytes", findings.freeing_bytes);

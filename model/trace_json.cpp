@@ -48,12 +48,27 @@ bool has_samples_after(const UsageWindow& usage, double since) {
   return !usage.empty() && usage.times().back() > since;
 }
 
+// Most changes add a reading; then that one is told.
+void write_demand(JsonWriter& out, const Snapshot& before, const Snapshot& now) {
+  if (now.eviction_durations_s != before.eviction_durations_s)
+    write_eviction_durations(out.key("eviction_durations"), now.eviction_durations_s);
+  if (now.memory_readings == before.memory_readings) return;
+  if (!now.memory_readings.empty()) {
+    auto grown = before.memory_readings;
+    add_reading(grown, now.memory_readings.back());
+    if (grown == now.memory_readings)
+      return write_memory_reading(out.key("memory_reading"), now.memory_readings.back());
+  }
+  write_memory_readings(out.key("memory_readings"), now.memory_readings);
+}
+
 // The members of the host that differ; "null" for a value that is no more.
 void write_host(JsonWriter& out, const Snapshot& before, const Snapshot& now) {
   if (now.straggler_seen_at != before.straggler_seen_at) out.time("straggler_seen_at", now.straggler_seen_at);
   if (now.eviction_ended_at != before.eviction_ended_at) out.time("eviction_ended_at", now.eviction_ended_at);
   if (now.spark_evicted != before.spark_evicted)
     write_spark_evicted(out.key("spark_evicted"), now.spark_evicted);
+  write_demand(out, before, now);
   if (now.load1 != before.load1) out.member("load1", now.load1);
   if (now.advertised != before.advertised) {
     out.key("advertised");
@@ -124,6 +139,8 @@ void take_host(const nlohmann::json& document, Snapshot& told, Snapshot& snapsho
   from.take("straggler_seen_at", &Snapshot::straggler_seen_at);
   from.take("eviction_ended_at", &Snapshot::eviction_ended_at);
   from.take("spark_evicted", &Snapshot::spark_evicted);
+  from.take("memory_readings", &Snapshot::memory_readings);
+  from.take("eviction_durations", &Snapshot::eviction_durations_s);
   from.take("load1", &Snapshot::load1);
   from.take("advertised", &Snapshot::advertised);
   from.take("used_shares", &Snapshot::used_shares);
@@ -297,6 +314,8 @@ Result<void> apply_change(std::string_view text, std::size_t history, Snapshot& 
         gpus->fail(set.error().message());
     }
     take_host(*root, told, snapshot);
+    if (const auto reading = object.optional("memory_reading"))
+      add_reading(snapshot.memory_readings, read_memory_reading(*reading));
     if (!context.failed() && snapshot.time <= before)
       context.fail("$.time", "not later than the tick before");
     if (const auto gone = object.optional("gone"); gone && !context.failed()) remove_gone(*gone, snapshot);

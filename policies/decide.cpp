@@ -36,7 +36,7 @@ EvictionCost cost_of_evicting(const model::Snapshot& snapshot, const SparkSettin
   return [&snapshot, &settings,
           prices = std::make_shared<std::optional<Prices>>()](const model::Workload& workload) {
     if (!*prices) {
-      const double delta = delta_of(demand_of(snapshot, settings.window));
+      const double delta = weighted_delta(snapshot, settings);
       *prices = candidates_of(snapshot, settings, delta, Priced::all).by_workload;
     }
     const auto found = (*prices)->find(workload.id);

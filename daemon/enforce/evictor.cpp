@@ -216,6 +216,7 @@ bool Evictor::has_ended(Victim& victim, double now, std::vector<LogEntry>& entri
 
 void Evictor::end(Victim& victim, LogEntry entry, std::vector<LogEntry>& entries) {
   marks_.ended_at = entry.time;
+  durations_s_.push_back(options_.monotonic() - victim.began_at);
   if (entry.result == "left") {
     marks_.by_workload[entry.workload] = {.cgroup_id = victim.cgroup->id(), .evicted_at = std::nullopt};
     ended_[entry.workload] = {.until = options_.monotonic() + kComesBack_s,

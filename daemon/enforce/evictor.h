@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace berth::daemon {
@@ -89,6 +90,8 @@ class Evictor {
   // Lets evictions that failed be tried again.
   void retry_failed();
   EvictionCounts counts() const;
+  // Of the evictions that ended since the last call: seconds from the first step to the end.
+  std::vector<double> take_durations() { return std::exchange(durations_s_, {}); }
 
  private:
   struct Victim {
@@ -146,6 +149,7 @@ class Evictor {
   std::map<std::string, Ended> ended_;
   EvictionMarks marks_;
   EvictionCounts counts_;
+  std::vector<double> durations_s_;
   os::Attempts looks_;
 };
 

@@ -10,6 +10,7 @@
 #include "daemon/observe/allowed_cpus.h"
 #include "daemon/observe/gpu_holders.h"
 #include "daemon/observe/kernel_sampling.h"
+#include "daemon/observe/past_demand.h"
 #include "daemon/observe/past_usage.h"
 #include "daemon/observe/progress_reports.h"
 #include "daemon/observe/straggler_watch.h"
@@ -130,6 +131,10 @@ class Observer {
   }
   // A former daemon's samples of runs that go on; the first assemble() takes them in.
   void set_past(std::map<std::string, PastUsage> past) { past_ = std::move(past); }
+  // A former daemon's readings of the services' memory, and its evictions.
+  void set_past_demand(PastDemand past);
+  // Seconds that an eviction took, for the snapshots from now on.
+  void add_eviction_duration(double duration_s);
 
  private:
   Observer(const cgroup::Hierarchy& hierarchy, std::filesystem::path proc_root,
@@ -160,6 +165,7 @@ class Observer {
   static void fill_exceptions(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs);
   static bool fill_life(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs);
   void fill_evictions(const SnapshotInputs& inputs);
+  void take_demand();
   void take_progress(const spark::Observation* spark);  // null: there are no applications
   void refresh_topology(std::vector<std::string>& messages);
 

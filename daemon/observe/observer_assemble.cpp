@@ -4,6 +4,8 @@
 #include "cgroup/sampler_parse.h"
 #include "daemon/observe/in_order.h"
 #include "daemon/observe/observer.h"
+#include "model/bounds.h"
+#include "model/json.h"
 #include "os/proc_files.h"
 
 #include <algorithm>
@@ -169,6 +171,7 @@ const model::Snapshot& Observer::assemble(const SnapshotInputs& inputs) {
   told_places_.join(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
   fill_evictions(inputs);
   inputs.stragglers.mark(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
+  take_demand();
   return snapshot_;
 }
 
@@ -189,6 +192,32 @@ const model::Snapshot& Observer::assemble_untouched(const SnapshotInputs& inputs
 void Observer::fill_evictions(const SnapshotInputs& inputs) {
   snapshot_.eviction_ended_at = inputs.evictions.ended_at;
   snapshot_.spark_evicted = inputs.evictions.apps;
+}
+
+// Adds the present sum of the services' memory to the readings. Without any known use there is none.
+void Observer::take_demand() {
+  std::uint64_t sum = 0;
+  bool known = false;
+  for (const model::Workload& workload : snapshot_.workloads) {
+    if (workload.workload_class != model::WorkloadClass::latency_sensitive || workload.usage.empty())
+      continue;
+    const auto bytes = workload.usage.back().memory_bytes;
+    if (!bytes) continue;
+    known = true;
+    sum = std::min(model::kMaxBytes, sum + std::min(model::kMaxBytes, *bytes));
+  }
+  if (known) model::add_reading(snapshot_.memory_readings, {snapshot_.time, sum});
+}
+
+void Observer::set_past_demand(PastDemand past) {
+  snapshot_.memory_readings = std::move(past.readings);
+  snapshot_.eviction_durations_s = std::move(past.durations_s);
+}
+
+void Observer::add_eviction_duration(double duration_s) {
+  auto& durations = snapshot_.eviction_durations_s;
+  durations.push_back(std::clamp(duration_s, 0.0, model::kLastTime_s));
+  if (durations.size() > model::kMostEvictionDurations) durations.erase(durations.begin());
 }
 
 void Observer::take_applications(Pass& pass) {

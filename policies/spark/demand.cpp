@@ -41,35 +41,46 @@ std::vector<double> last_times(const std::vector<const model::Workload*>& worklo
   return {std::next(times.begin(), static_cast<std::ptrdiff_t>(skip)), times.end()};
 }
 
-}  // namespace
+// The sums of all latency-sensitive workloads, at each time.
+struct Sums {
+  std::vector<double> times;
+  std::vector<double> bytes;
+};
 
-model::MemoryDemand demand_of(const model::Snapshot& snapshot, int window) {
+void add_samples(const model::UsageWindow& usage, Sums& sums) {
+  if (usage.memory().known == 0) return;
+  if (usage.with_steady_memory() && usage.front().time <= sums.times.front()) {
+    for (double& sum : sums.bytes) sum += usage.memory().max;
+    return;
+  }
+  double bytes = 0;
+  auto sample = usage.begin();
+  for (std::size_t i = 0; i < sums.times.size(); ++i) {
+    for (; sample != usage.end() && sample->time <= sums.times[i]; ++sample) {
+      if (sample->memory_bytes) bytes = static_cast<double>(*sample->memory_bytes);
+    }
+    sums.bytes[i] += bytes;
+  }
+}
+
+Sums sums_of(const model::Snapshot& snapshot, std::size_t window) {
   std::vector<const model::Workload*> workloads;
   for (const model::Workload& workload : snapshot.workloads) {
     if (workload.workload_class == model::WorkloadClass::latency_sensitive) workloads.push_back(&workload);
   }
-  const std::vector<double> times = last_times(workloads, static_cast<std::size_t>(std::max(1, window)));
+  Sums sums{.times = last_times(workloads, window), .bytes = {}};
+  sums.bytes.assign(sums.times.size(), 0.0);
+  if (sums.times.empty()) return sums;
+  for (const model::Workload* workload : workloads) add_samples(workload->usage, sums);
+  return sums;
+}
+
+}  // namespace
+
+model::MemoryDemand figures_of(const std::vector<double>& times, const std::vector<double>& sums) {
   model::MemoryDemand demand;
   demand.samples = times.size();
   if (times.empty()) return demand;
-
-  std::vector<double> sums(times.size(), 0.0);
-  for (const model::Workload* workload : workloads) {
-    const model::UsageWindow& usage = workload->usage;
-    if (usage.memory().known == 0) continue;
-    if (usage.with_steady_memory() && usage.front().time <= times.front()) {
-      for (double& sum : sums) sum += usage.memory().max;
-      continue;
-    }
-    double bytes = 0;
-    auto sample = usage.begin();
-    for (std::size_t i = 0; i < times.size(); ++i) {
-      for (; sample != usage.end() && sample->time <= times[i]; ++sample) {
-        if (sample->memory_bytes) bytes = static_cast<double>(*sample->memory_bytes);
-      }
-      sums[i] += bytes;
-    }
-  }
   const auto count = static_cast<double>(times.size());
   double mean_time = 0;
   for (std::size_t i = 0; i < times.size(); ++i) {
@@ -93,6 +104,27 @@ model::MemoryDemand demand_of(const model::Snapshot& snapshot, int window) {
   if (time_squares > 0) demand.slope_bytes_per_s = products / time_squares;
   demand.rising = demand.slope_bytes_per_s * (times.back() - times.front()) > kNoRise * demand.mean_bytes;
   return demand;
+}
+
+model::MemoryDemand demand_of(const model::Snapshot& snapshot, int window) {
+  const Sums sums = sums_of(snapshot, static_cast<std::size_t>(std::max(1, window)));
+  return figures_of(sums.times, sums.bytes);
+}
+
+std::vector<model::MemoryReading> demand_series(const model::Snapshot& snapshot) {
+  if (!snapshot.memory_readings.empty()) return snapshot.memory_readings;
+  const Sums sums = sums_of(snapshot, model::kMostMemoryReadings);
+  std::vector<model::MemoryReading> series;
+  series.reserve(sums.times.size());
+  for (std::size_t i = 0; i < sums.times.size(); ++i)
+    series.push_back({sums.times[i], static_cast<std::uint64_t>(
+                                         std::min(sums.bytes[i], static_cast<double>(model::kMaxBytes)))});
+  return series;
+}
+
+double weighted_delta(const model::Snapshot& snapshot, const SparkSettings& settings) {
+  if (settings.delta_weight == 0) return 0;
+  return settings.delta_weight * delta_of(demand_of(snapshot, settings.window));
 }
 
 double delta_of(const model::MemoryDemand& demand) {

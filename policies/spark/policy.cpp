@@ -4,6 +4,7 @@
 #include "model/json.h"
 #include "policies/spark/candidates.h"
 #include "policies/spark/demand.h"
+#include "policies/spark/forecast/forecast.h"
 #include "policies/spark/hold.h"
 #include "policies/spark/squeeze.h"
 #include "policies/straggler/share.h"
@@ -32,14 +33,40 @@ std::string bytes_text(std::uint64_t bytes) {
   return amount_text(model::Resource::memory, static_cast<double>(bytes));
 }
 
+// Fills in the growth, and the forecast that it comes from. Returns the method in words.
+std::string forecast_growth(const model::Snapshot& snapshot, const SparkSettings& settings,
+                            model::SparkFindings& out) {
+  if (settings.forecast == ForecastRule::published) {
+    out.growth_bytes = growth_of(out.demand, settings.z);
+    return fmt::format("z {:.3g}", settings.z);
+  }
+  const auto series = demand_series(snapshot);
+  const double horizon_s = horizon_of(snapshot.eviction_durations_s, settings.horizon_s);
+  const auto forecast = forecast_memory(series, horizon_s, settings.confidence);
+  if (forecast) {
+    out.forecast = model::MemoryForecast{.shape = to_string(forecast->shape),
+                                         .horizon_s = horizon_s,
+                                         .peak_bytes = forecast->peak_bytes,
+                                         .margin_bytes = forecast->margin_bytes,
+                                         .slope_bytes_per_s = forecast->slope_bytes_per_s,
+                                         .readings = series.size(),
+                                         .errors = forecast->errors};
+    const double growth =
+        forecast->peak_bytes + forecast->margin_bytes - static_cast<double>(series.back().bytes);
+    out.growth_bytes =
+        static_cast<std::uint64_t>(std::clamp(std::ceil(growth), 0.0, static_cast<double>(model::kMaxBytes)));
+  }
+  return fmt::format("within {:.3g} s", horizon_s);
+}
+
 // Fills in the need, and the reason for it or against it.
 void judge(const model::Snapshot& snapshot, const SparkSettings& settings, model::SparkFindings& out) {
   out.available_bytes = snapshot.memory.available_bytes;
   out.freeing_bytes = memory_being_freed(snapshot);
   out.psi_full_avg10 = snapshot.memory.psi_full_avg10;
   out.demand = demand_of(snapshot, settings.window);
-  out.delta = delta_of(out.demand);
-  out.growth_bytes = growth_of(out.demand, settings.z);
+  out.delta = settings.delta_weight * delta_of(out.demand);
+  const std::string method = forecast_growth(snapshot, settings, out);
   if (snapshot.memory.total_bytes == 0) {
     out.reason = "the amount of memory of this node is not known";
     return;
@@ -49,10 +76,9 @@ void judge(const model::Snapshot& snapshot, const SparkSettings& settings, model
   const std::uint64_t wanted = out.growth_bytes + out.reserve_bytes;
   const std::uint64_t free = out.available_bytes + out.freeing_bytes;
   std::string comparison = fmt::format(
-      "latency-sensitive workloads are expected to need {} more (z {:.3g}); {} is available, {} of it in "
+      "latency-sensitive workloads are expected to need {} more ({}); {} is available, {} of it in "
       "reserve",
-      bytes_text(out.growth_bytes), settings.z, bytes_text(out.available_bytes),
-      bytes_text(out.reserve_bytes));
+      bytes_text(out.growth_bytes), method, bytes_text(out.available_bytes), bytes_text(out.reserve_bytes));
   if (out.freeing_bytes > 0)
     comparison += fmt::format(", {} becomes free by evictions", bytes_text(out.freeing_bytes));
   if (wanted > free) {

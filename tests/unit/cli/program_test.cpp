@@ -328,7 +328,10 @@ TEST_F(Berthctl, PlansHelpForStragglers) {
 }
 
 TEST_F(Berthctl, OrdersWhoWouldBeEvicted) {
-  const std::string plan = "berthctl plan --policy spark --snapshot " + snapshot("spark.json");
+  const std::string learned = "berthctl plan --policy spark --snapshot " + snapshot("spark.json");
+  // The demand has made a step, and the step is over.
+  EXPECT_THAT(run_shell(learned).out, HasSubstr("nothing is missing"));
+  const std::string plan = learned + " -o spark.forecast=published -o spark.delta=1";
   const std::string text = run_shell(plan).out;
   EXPECT_THAT(text, HasSubstr("1.032 GiB is missing"));
   EXPECT_THAT(text, HasSubstr("With spark.evict = true berth evicts them"));

@@ -245,6 +245,11 @@ Snapshot snapshot(const SnapshotShape& shape) {
                                 .memory = *fractions(),
                                 .load1 = *amounts(100)};
   }
+  if (one_in(2)) {
+    for (int i = count_up_to(5); i > 0; --i)
+      add_reading(made.memory_readings, {.time = made.time + 1.5 * (5 - i), .bytes = some_bytes()});
+  }
+  for (int i = count_up_to(3); i > 0; --i) made.eviction_durations_s.push_back(*amounts(100));
   made.load1 = *amounts(100);
   made.topology = *topologies(shape.topology);
   made.memory.total_bytes = some_bytes();

@@ -46,6 +46,9 @@ Snapshot later(const Snapshot& before, const Snapshot& other) {
   if (one_in(3)) now.straggler_seen_at = other.straggler_seen_at;
   if (one_in(3)) now.eviction_ended_at = other.eviction_ended_at;
   if (one_in(3)) now.spark_evicted = other.spark_evicted;
+  if (one_in(4)) now.memory_readings = other.memory_readings;
+  if (one_in(2)) add_reading(now.memory_readings, {now.time, 7});
+  if (one_in(4)) now.eviction_durations_s = other.eviction_durations_s;
   std::erase_if(now.workloads, [](const Workload&) { return one_in(5); });
   for (Workload& workload : now.workloads) {
     if (one_in(6)) {  // another run

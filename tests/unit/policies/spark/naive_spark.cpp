@@ -77,7 +77,7 @@ class Naive {
     }
     if (down <= 0) return;
     if (up / down * (*times.rbegin() - *times.begin()) <= 1e-9 * mean) return;
-    out_.delta = mean > 0 ? std::sqrt(variance) / mean : 0;
+    out_.delta = mean > 0 ? set_.delta_weight * std::sqrt(variance) / mean : 0;
     out_.growth = std::max(0.0, mean + set_.z * std::sqrt(variance) - sums.back());
   }
 

@@ -29,6 +29,8 @@ class Drawer : private Draws {
     settings.rank = chance(0.6)   ? EvictionRank::loss_per_byte
                     : chance(0.5) ? EvictionRank::cost_per_byte
                                   : EvictionRank::cost;
+    settings.forecast = chance(0.5) ? ForecastRule::published : ForecastRule::learned;
+    settings.delta_weight = chance(0.3) ? 0 : 2 * fraction();
     if (chance(0.5)) {
       settings.alpha = 2 * fraction();
       settings.beta_s_per_byte = 1e-7 * fraction();

@@ -105,9 +105,12 @@ TEST(Eviction, TakesRatherWhoWouldStayLongWhereDemandClimbs) {
   lengthy.calculated_time_s = 6000;
   std::vector<model::Workload> workloads{of_spark("e1", "app-etl", "1"), of_spark("l1", "app-lengthy", "1")};
   lengthy.running[0].elapsed_s += 1;
-  EXPECT_THAT(find(snapshot(0, workloads, {etl(), lengthy})).order, ElementsAre("e1", "l1"));
+  EXPECT_THAT(find(snapshot(0, workloads, {etl(), lengthy}), {.delta_weight = 1}).order,
+              ElementsAre("e1", "l1"));
   workloads.push_back(sensitive({2 * kGiB, 4 * kGiB, 4 * kGiB, 4 * kGiB}));
-  const auto findings = find(snapshot(0, workloads, {etl(), lengthy}));
+  EXPECT_THAT(find(snapshot(0, workloads, {etl(), lengthy})).order, ElementsAre("e1", "l1"))
+      << "by default it makes no difference";
+  const auto findings = find(snapshot(0, workloads, {etl(), lengthy}), {.delta_weight = 1});
   EXPECT_THAT(findings.order, ElementsAre("l1", "e1"));
   EXPECT_DOUBLE_EQ(findings.candidates.at("l1").cost_s, 26) << "it loses as much as before";
   EXPECT_THAT(findings.candidates.at("l1").reason,

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// The forecast and its judge against plain restatements of docs/decisions/memory-forecast.md, and what holds
+// of them whatever the demand. The restatements share no code with policies/.
+#include "policies/spark/forecast/backtest.h"
+#include "policies/spark/forecast/forecast.h"
+#include "tests/unit/policies/draws.h"
+#include "tests/unit/policies/seeds.h"
+#include "tests/unit/policies/spark/naive_forecast.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace berth::policies {
+
+namespace {
+
+using testing::Draws;
+
+bool near(double a, double b) { return std::abs(a - b) <= 1e-6 * std::max({1.0, std::abs(a), std::abs(b)}); }
+
+// Some minutes of demand that changes its manner now and then. Bytes are small, so nothing is rounded away.
+std::vector<model::MemoryReading> any_demand(Draws& draws) {
+  std::vector<model::MemoryReading> demand;
+  double time = 100;
+  double level = 1e6 * (1 + 9 * draws.fraction());
+  double slope = 0;
+  double top = 0;
+  double bottom = level;
+  const double noise = 1e4 * draws.fraction() * draws.number(0, 5);
+  const int readings = draws.number(1, 260);
+  for (int i = 0; i < readings; ++i) {
+    time += draws.chance(0.05) ? 1 + 5 * draws.fraction() : 1;
+    if (draws.chance(0.02)) slope = 3e4 * (draws.fraction() - 0.4);
+    if (draws.chance(0.01)) level += 4e6 * (draws.fraction() - 0.4);
+    if (draws.chance(0.02)) {  // a saw-tooth
+      top = level + 3e6 * draws.fraction();
+      bottom = level;
+      slope = 5e4 * draws.fraction();
+    }
+    level += slope;
+    if (top > 0 && level > top) level = bottom;
+    const double bytes = std::clamp(level + noise * (draws.fraction() + draws.fraction() - 1), 0.0, 1e9);
+    demand.push_back({time, static_cast<std::uint64_t>(bytes)});
+  }
+  return demand;
+}
+
+}  // namespace
+
+RC_GTEST_PROP(ForecastProperty, IsWhatItsRestatementSays, ()) {
+  Draws draws(*testing::any_seed());
+  const auto demand = any_demand(draws);
+  const double horizon_s = draws.number(5, 60);
+  const double confidence = 0.5 + draws.fraction() / 2;
+  const auto real = forecast_memory(demand, horizon_s, confidence);
+  const naive::Expected expected = naive::forecast(demand, horizon_s, confidence);
+  RC_ASSERT(real.has_value());
+  RC_CLASSIFY(real->shape == ForecastShape::cycle, "a cycle");
+  RC_CLASSIFY(real->shape == ForecastShape::trend, "a trend");
+  RC_CLASSIFY(real->errors == 0, "from noise");
+  RC_ASSERT(real->errors == expected.errors);
+  RC_ASSERT((real->shape == ForecastShape::cycle) == expected.cycle);
+  RC_ASSERT(near(real->peak_bytes, expected.peak));
+  RC_ASSERT(near(real->margin_bytes, expected.margin));
+}
+
+RC_GTEST_PROP(ForecastProperty, OnlyTimeThatPassedCounts, ()) {
+  Draws draws(*testing::any_seed());
+  auto demand = any_demand(draws);
+  const auto before = forecast_memory(demand, 30, 0.9);
+  for (model::MemoryReading& reading : demand) reading.time += 4096;
+  const auto after = forecast_memory(demand, 30, 0.9);
+  RC_ASSERT(near(before->peak_bytes, after->peak_bytes));
+  RC_ASSERT(near(before->margin_bytes, after->margin_bytes));
+}
+
+RC_GTEST_PROP(ForecastProperty, AMoreCautiousMarginIsNotSmaller, ()) {
+  Draws draws(*testing::any_seed());
+  const auto demand = any_demand(draws);
+  const auto some = forecast_memory(demand, 30, 0.7);
+  const auto more = forecast_memory(demand, 30, 0.95);
+  RC_ASSERT(some->margin_bytes <= more->margin_bytes);
+  RC_ASSERT(some->peak_bytes == more->peak_bytes);
+  RC_ASSERT(std::isfinite(more->peak_bytes) && std::isfinite(more->margin_bytes));
+}
+
+RC_GTEST_PROP(ForecastJudgeProperty, IsWhatItsRestatementSays, ()) {
+  Draws draws(*testing::any_seed());
+  const auto demand = any_demand(draws);
+  std::vector<std::optional<double>> expected;
+  for (const model::MemoryReading& reading : demand) {
+    expected.emplace_back(static_cast<double>(reading.bytes) + 1e6 * (draws.fraction() - 0.4));
+    if (draws.chance(0.05)) expected.back().reset();
+  }
+  const double line = 1e6 * (1 + 9 * draws.fraction());
+  const ForecastTask task{
+      .capacity_bytes = line / 0.95, .line_bytes = line, .horizon_s = 1.0 * draws.number(2, 40)};
+  const ForecastVerdict real = judge_forecast(demand, expected, task);
+  const ForecastVerdict same = naive::judge(demand, expected, task);
+  RC_CLASSIFY(real.missed.events > 0, "missed");
+  RC_CLASSIFY(real.sudden.events > 0, "sudden");
+  RC_CLASSIFY(real.needless.events > 0, "needless");
+  RC_ASSERT(real.crossings == same.crossings);
+  RC_ASSERT(real.missed.events == same.missed.events);
+  RC_ASSERT(real.sudden.events == same.sudden.events);
+  RC_ASSERT(real.needless.events == same.needless.events);
+  RC_ASSERT(near(real.missed.bytes, same.missed.bytes));
+  RC_ASSERT(near(real.sudden.bytes, same.sudden.bytes));
+  RC_ASSERT(near(real.needless.bytes, same.needless.bytes));
+}
+
+// A method that knows the future misses nothing and warns of nothing else.
+RC_GTEST_PROP(ForecastJudgeProperty, FindsNoFaultInForesight, ()) {
+  Draws draws(*testing::any_seed());
+  const auto demand = any_demand(draws);
+  const double horizon_s = draws.number(2, 40);
+  std::vector<std::optional<double>> expected;
+  for (std::size_t i = 0; i < demand.size(); ++i) {
+    double most = 0;
+    // A little more than the horizon, as the reading before it may be some seconds old.
+    for (std::size_t j = i; j < demand.size() && demand[j].time <= demand[i].time + horizon_s + 7; ++j)
+      most = std::max(most, static_cast<double>(demand[j].bytes));
+    expected.emplace_back(most);
+  }
+  const double line = 1e6 * (1 + 9 * draws.fraction());
+  const ForecastVerdict verdict = judge_forecast(
+      demand, expected, {.capacity_bytes = line / 0.95, .line_bytes = line, .horizon_s = horizon_s});
+  RC_ASSERT(verdict.missed.events == 0U);
+  RC_ASSERT(verdict.sudden.events == 0U);
+  RC_ASSERT(verdict.needless.events == 0U || horizon_s < 7);
+}
+
+}  // namespace berth::policies
