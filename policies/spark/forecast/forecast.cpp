@@ -36,7 +36,7 @@ constexpr std::size_t kCycles = 2;        // peaks until the past answers
 constexpr std::size_t kAlikeInCycle = 5;
 constexpr std::size_t kLeastAlike = 10;
 constexpr std::size_t kDirection = 3;  // readings that tell where demand goes
-constexpr double kDirectionWeight = 0.5;
+constexpr double kDirectionWeight = 1.5;
 constexpr double kAboveCeiling = 0.05;  // of the range: demand above the peaks is not in the cycle
 constexpr double kMedian = 0.5;
 

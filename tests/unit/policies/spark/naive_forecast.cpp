@@ -206,7 +206,7 @@ class Forecast {
     for (std::size_t i = 3; i < now; ++i) {
       if (t_[i] + h_ > t_[now]) continue;
       const double turn = std::abs((x_[i] - x_[i - 3]) - (x_[now] - x_[now - 3]));
-      list.emplace_back(std::abs(x_[i] - x_[now]) + 0.5 * turn, i);
+      list.emplace_back(std::abs(x_[i] - x_[now]) + 1.5 * turn, i);
     }
     const std::size_t count = std::max<std::size_t>(10, 5 * known.count);
     if (list.size() < 2 * count) return {};
