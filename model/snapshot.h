@@ -149,9 +149,10 @@ struct Snapshot {
   std::optional<double> eviction_ended_at = {};  // epoch seconds: when the last evicted workload had ended
   // By application: epoch seconds when berth last began to evict one of its executors or drivers here.
   std::map<std::string, double> spark_evicted = {};
-  // What all latency-sensitive workloads used together, as add_reading() keeps it. Empty: their samples tell.
+  // The sums of the use of all latency-sensitive workloads, as add_reading() keeps them. Empty: their samples
+  // tell.
   std::vector<MemoryReading> memory_readings = {};
-  // Of the last kMostEvictionDurations evictions, oldest first: from the first step to the end of the workload.
+  // Of the last kMostEvictionDurations evictions, oldest first: from the first step to the end.
   std::vector<double> eviction_durations_s = {};
 
   friend bool operator==(const Snapshot&, const Snapshot&) = default;

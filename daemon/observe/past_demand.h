@@ -13,7 +13,7 @@
 
 namespace berth::daemon {
 
-// What the forecast of the services' memory is made from.
+// The readings and durations that the forecast of the services' memory needs.
 struct PastDemand {
   std::vector<model::MemoryReading> readings;  // oldest first
   std::vector<double> durations_s;             // of evictions, oldest first

@@ -40,8 +40,8 @@ struct BacktestSettings {
   int window = 60;          // readings of the published one and the straight line
 };
 
-// What the method expects at each reading, from this one and those before it: the demand within the horizon,
-// in bytes. `demand` ascends in time.
+// The demand within the horizon, in bytes, that the method expects at each reading, from this one and those
+// before it. `demand` ascends in time.
 std::vector<std::optional<double>> expectations_of(ForecastMethod method,
                                                    std::span<const model::MemoryReading> demand,
                                                    const BacktestSettings& settings);

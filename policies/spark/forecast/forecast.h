@@ -27,8 +27,8 @@ struct Forecast {
 std::optional<Forecast> forecast_memory(std::span<const model::MemoryReading> readings, double horizon_s,
                                         double confidence);
 
-// The horizon, in seconds: the 90th percentile of the durations of evictions, from 10 to 300; `unknown_s` where
-// there are none.
+// The horizon, in seconds: the 90th percentile of the durations of evictions, from 10 to 300; `unknown_s`
+// where there are none.
 double horizon_of(std::span<const double> durations_s, double unknown_s);
 
 inline const char* to_string(ForecastShape shape) {

@@ -10,7 +10,7 @@
 
 namespace berth::policies {
 
-// What a forecast is judged by. `line`: capacity less reserve. Bytes and seconds.
+// The limits that a forecast is judged by. `line`: capacity less reserve. Bytes and seconds.
 struct ForecastTask {
   double capacity_bytes = 0;
   double line_bytes = 0;

@@ -89,8 +89,7 @@ void print_sums(const Verdicts& all) {
 
 std::vector<bench::Trace> recorded() {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(BERTH_MEMORY))
+  for (const auto& entry : std::filesystem::directory_iterator(BERTH_MEMORY))
     if (entry.path().extension() == ".csv") files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   std::vector<bench::Trace> traces;
