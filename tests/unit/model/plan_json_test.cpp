@@ -183,6 +183,7 @@ TEST(PlanJson, WritesSparkFindingsAsTheContractHasThem) {
   findings.complexity = "pooled";
   findings.rank = "cost";
   findings.demand = {4, 10, 2, 12, 0.5, true};
+  findings.forecast = MemoryForecast{"trend", 30, 14, -1.5, 0.25, 60, 40};
   findings.delta = 0.2;
   findings.growth_bytes = 2;
   findings.available_bytes = 1;
@@ -204,7 +205,9 @@ TEST(PlanJson, WritesSparkFindingsAsTheContractHasThem) {
       text,
       HasSubstr(
           R"("findings":{"spark":{"complexity":"pooled","rank":"cost","demand":{"samples":4,"mean_bytes":10,"sd_bytes":2,)"
-          R"("latest_bytes":12,"slope_bytes_per_s":0.5,"rising":true},"delta":0.2,"growth_bytes":2,"available_bytes":1,)"
+          R"("latest_bytes":12,"slope_bytes_per_s":0.5,"rising":true},)"
+          R"("forecast":{"shape":"trend","horizon":30,"peak_bytes":14,"margin_bytes":-1.5,"slope_bytes_per_s":0.25,"readings":60,"errors":40},)"
+          R"("delta":0.2,"growth_bytes":2,"available_bytes":1,)"
           R"("reserve_bytes":3,"freeing_bytes":2,"need_bytes":4,"psi_full_avg10":1.5,"trigger":"need","reason":"short",)"
           R"("apps":{"a":{"computation":20,"transmission":1e+06,"recalculation":20.008,"remaining":60,"cost":8.008,)"
           R"("stages":4,"stages_to_come":0,"stages_done":2.5,"frees_bytes":4,"cost_per_byte":2.002}},)"

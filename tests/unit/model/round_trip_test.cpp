@@ -167,6 +167,14 @@ SparkFindings some_spark() {
                      some_bytes(),
                      *testing::finite_doubles(),
                      *gen::arbitrary<bool>()};
+  if (*gen::arbitrary<bool>())
+    findings.forecast = MemoryForecast{.shape = *gen::element<std::string>("few", "trend", "cycle"),
+                                       .horizon_s = *testing::amounts(300),
+                                       .peak_bytes = *testing::amounts(1e15),
+                                       .margin_bytes = *testing::finite_doubles(),
+                                       .slope_bytes_per_s = *testing::finite_doubles(),
+                                       .readings = static_cast<std::size_t>(*gen::inRange(0, 600)),
+                                       .errors = static_cast<std::size_t>(*gen::inRange(0, 40))};
   findings.delta = *testing::amounts(3);
   findings.growth_bytes = some_bytes();
   findings.available_bytes = some_bytes();

@@ -284,6 +284,36 @@ TEST(SnapshotJson, WhatOnlyStragglersBringIsNotWrittenWithoutThem) {
   EXPECT_EQ(parsed(snapshot_document("", R"(,"eviction_ended_at":7.5)")).snapshot.eviction_ended_at, 7.5);
 }
 
+TEST(SnapshotJson, HasTheServicesMemoryAndTheDurationsOfEvictions) {
+  const auto snapshot =
+      parsed(snapshot_document("", R"(,"memory_readings":[[7.5,4096],[9,0]],"eviction_durations":[12,3.5])"))
+          .snapshot;
+  EXPECT_EQ(snapshot.memory_readings, (std::vector<MemoryReading>{{7.5, 4096}, {9, 0}}));
+  EXPECT_EQ(snapshot.eviction_durations_s, (std::vector<double>{12, 3.5}));
+  Snapshot later = snapshot;
+  later.wall_ahead_s = 100;
+  EXPECT_EQ(parsed(to_json(later)).snapshot.memory_readings.front().time, 107.5) << "of the wall clock";
+}
+
+TEST(SnapshotJson, RefusesReadingsThatAreNone) {
+  const auto error = [](const std::string& members) { return error_of(snapshot_document("", members)); };
+  EXPECT_EQ(error(R"(,"memory_readings":[[1]])"), "$.memory_readings[0]: not a time and an amount of memory");
+  EXPECT_EQ(error(R"(,"memory_readings":[[1,2,3]])"),
+            "$.memory_readings[0]: not a time and an amount of memory");
+  EXPECT_EQ(error(R"(,"memory_readings":[[2,1],[2,1]])"),
+            "$.memory_readings[1]: not later than the reading before");
+  EXPECT_THAT(error(R"(,"memory_readings":[[-1,1]])"), StartsWith("$.memory_readings[0][0]: "));
+  EXPECT_THAT(error(R"(,"memory_readings":[[1,-1]])"), StartsWith("$.memory_readings[0][1]: "));
+  EXPECT_THAT(error(R"(,"memory_readings":{})"), StartsWith("$.memory_readings: "));
+  EXPECT_THAT(error(R"(,"eviction_durations":[-1])"), StartsWith("$.eviction_durations[0]: "));
+  std::string many = R"(,"memory_readings":[[0,1])";
+  for (std::size_t i = 1; i <= kMostMemoryReadings; ++i) many += ",[" + std::to_string(i) + ",1]";
+  EXPECT_EQ(error(many + "]"), "$.memory_readings[600]: there are more than 600 readings");
+  std::string durations = R"(,"eviction_durations":[0)";
+  for (std::size_t i = 1; i <= kMostEvictionDurations; ++i) durations += ",1";
+  EXPECT_EQ(error(durations + "]"), "$.eviction_durations[20]: there are more than 20 durations");
+}
+
 TEST(SnapshotJson, PressureOutsideItsRange) {
   EXPECT_EQ(error_of(snapshot_document("", R"(,"services":{"web":{"pressure":1.5}})")),
             "$.services.web.pressure: 1.5 is not between 0 and 1");

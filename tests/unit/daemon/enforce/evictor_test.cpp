@@ -122,6 +122,19 @@ TEST_F(EvictorTest, WhoHeedsSigtermIsNotKilled) {
   EXPECT_FALSE(was_killed());
   EXPECT_EQ(evictor.due_s(), std::nullopt);
   EXPECT_EQ(evictor.counts().ended, 1U);
+  ASSERT_EQ(evictor.take_durations().size(), 1U) << "from the first step to the end";
+  EXPECT_TRUE(evictor.take_durations().empty());
+}
+
+TEST_F(EvictorTest, TellsHowLongAnEvictionTook) {
+  Child child;
+  run_in_it({&child});
+  ASSERT_EQ(begin(), (Told{"terminate SIGTERM applied"}));
+  EXPECT_TRUE(dies_of(child, SIGTERM));
+  now += 7;
+  empty_group();
+  EXPECT_EQ(after(0.5), (Told{"end applied"}));
+  EXPECT_EQ(evictor.take_durations(), (std::vector<double>{7.5}));
 }
 
 TEST_F(EvictorTest, WhoseExecutorWasEvictedIsKnownAsLongAsMemoryIsShort) {

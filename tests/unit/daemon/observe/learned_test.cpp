@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Figures learned of a node outlive the daemon, as far as their workloads are still there.
+#include "daemon/observe/past_demand.h"
 #include "daemon/observe/past_usage.h"
 #include "daemon/observe/recent_use.h"
 #include "daemon/observe/used_shares.h"
@@ -8,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -247,6 +249,91 @@ TEST_F(PastUsageTest, ADamagedFileIsAsGoodAsNone) {
     EXPECT_TRUE(take("boot-1").empty()) << text;
     EXPECT_NE(warning.value_or("").find("usage.json"), std::string::npos) << text;
   }
+}
+
+class PastDemandTest : public LearnedTest {
+ protected:
+  PastDemandTest() {
+    snapshot.memory_readings = {{380, 1}, {990, 4096}, {995, 9007199254740992}};
+    snapshot.eviction_durations_s = {12.5, 3};
+  }
+  auto save() {
+    return save_demand(node.state_dir(), "boot-1", test::fake_clock([] { return 1000.0; }), snapshot);
+  }
+  PastDemand take(const std::string& boot, double now = 1000) {
+    warning.reset();
+    return take_demand(node.state_dir(), boot, test::fake_clock([now] { return now; }), warning);
+  }
+  model::Snapshot snapshot;
+};
+
+TEST_F(PastDemandTest, IsReadOnce) {
+  ASSERT_TRUE(save());
+  const auto past = take("boot-1");
+  EXPECT_EQ(past.readings, (std::vector<model::MemoryReading>{{990, 4096}, {995, 9007199254740992}}))
+      << "those of the last ten minutes";
+  EXPECT_EQ(past.durations_s, (std::vector<double>{12.5, 3}));
+  EXPECT_EQ(warning, std::nullopt);
+  EXPECT_TRUE(take("boot-1").durations_s.empty());
+  EXPECT_EQ(warning, std::nullopt);
+}
+
+TEST_F(PastDemandTest, KeepsDurationsOverABoot) {
+  for (const char* boot : {"boot-2", ""}) {
+    ASSERT_TRUE(save());
+    const auto past = take(boot);
+    EXPECT_TRUE(past.readings.empty()) << boot;
+    EXPECT_EQ(past.durations_s.size(), 2U) << boot;
+  }
+}
+
+TEST_F(PastDemandTest, HasItsAgeAfterTheWallClockWasSet) {
+  for (const double step : {-28800.0, 28800.0}) {
+    ASSERT_TRUE(save());
+    const os::Clock clock({.boot = [] { return 1000.0; }, .wall = [step] { return 1000 + step; }});
+    const auto past = take_demand(node.state_dir(), "boot-1", clock, warning);
+    // A clock before 1970 has no time for a reading.
+    if (step < 0) continue;
+    ASSERT_EQ(past.readings.size(), 2U) << step;
+    EXPECT_EQ(clock.now() - past.readings.back().time, 5);
+  }
+}
+
+TEST_F(PastDemandTest, ADamagedFileIsAsGoodAsNone) {
+  const std::string begin = R"({"schema": "berth.demand/1", "boot": "boot-1", )";
+  for (const std::string& text : {std::string("{"), std::string("[]"), begin + R"("readings": []})",
+                                  begin + R"("readings": [[990]], "eviction_durations": [7]})",
+                                  begin + R"("readings": [], "eviction_durations": ["7"]})"}) {
+    std::ofstream(node.state_dir() / "demand.json") << text;
+    EXPECT_TRUE(take("boot-1").durations_s.empty()) << text;
+    EXPECT_NE(warning.value_or("").find("demand.json"), std::string::npos) << text;
+  }
+  std::ofstream(node.state_dir() / "demand.json")
+      << begin << R"("readings": [[990, -1], [991, 1e300], [1001, 1], [992, 7], [992, 8]], )"
+      << R"("eviction_durations": [-1, 1e300, 4]})";
+  const auto past = take("boot-1");
+  EXPECT_EQ(past.readings, (std::vector<model::MemoryReading>{{992, 7}}));
+  EXPECT_EQ(past.durations_s, (std::vector<double>{4}));
+}
+
+TEST_F(RestartTest, TheServicesDemandGoesOn) {
+  load_node();
+  start();
+  const auto readings = [&] {
+    return json::parse(daemon->control().snapshot_json()).value("memory_readings", json::array());
+  };
+  ASSERT_TRUE(test::eventually([&] {
+    tick();
+    return readings().size() >= 2;
+  }));
+  const auto before = readings();
+  daemon->stop();
+  daemon.reset();
+  start();
+  tick();
+  const auto after = readings();
+  ASSERT_GE(after.size(), before.size());
+  EXPECT_EQ(after[0][1], before[0][1]);
 }
 
 TEST_F(RestartTest, SamplesOfARunThatGoesOnAreThereAtOnce) {

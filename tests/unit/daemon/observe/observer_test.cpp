@@ -72,6 +72,33 @@ TEST_F(ObserverTest, ItsSnapshotCanBeReadBackWhateverTheTreeHolds) {
   EXPECT_EQ(read->snapshot.workloads, snapshot.workloads);
 }
 
+TEST_F(ObserverTest, AddsUpWhatServicesUse) {
+  node.add_group("batch/x");
+  node.put("batch/x", "memory.current", "4096");
+  auto observer = start();
+  EXPECT_TRUE(tick(*observer, 1000).memory_readings.empty()) << "there is no service";
+  node.add_group("web/a");
+  node.add_group("web/b");
+  node.put("web/a", "memory.current", "1000");
+  node.put("web/b", "memory.current", "500");
+  observer->add_eviction_duration(-1);
+  for (int i = 1; i <= 20; ++i) observer->add_eviction_duration(i);
+  const auto latest = [&] {
+    const auto& readings = observer->snapshot().memory_readings;
+    return readings.empty() ? std::uint64_t{0} : readings.back().bytes;
+  };
+  double now = 1001;
+  ASSERT_TRUE(test::eventually([&] {
+    tick(*observer, now += 1);
+    return latest() == 1500;
+  }));
+  const std::size_t count = observer->snapshot().memory_readings.size();
+  tick(*observer, now);
+  EXPECT_EQ(observer->snapshot().memory_readings.size(), count) << "the same tick is one reading";
+  ASSERT_EQ(observer->snapshot().eviction_durations_s.size(), 20U);
+  EXPECT_EQ(observer->snapshot().eviction_durations_s.front(), 1);
+}
+
 TEST_F(ObserverTest, ALeafHoldsWhatItsProcessesDoAndIsSparedUntilItIsLookedAt) {
   const std::string leaf = "batch/worker.berth-executor-7-70";
   node.add_group("batch/worker");
