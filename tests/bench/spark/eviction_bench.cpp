@@ -216,9 +216,12 @@ double median(std::vector<double> values) {
 
 using Method = std::function<std::vector<std::string>(const model::Snapshot&, std::uint64_t)>;
 
-std::vector<std::string> berth_order(const model::Snapshot& snapshot, policies::EvictionRank rank) {
+// `delta`: the weight of the rise of demand; the publication has 1, berth 0.
+std::vector<std::string> berth_order(const model::Snapshot& snapshot, policies::EvictionRank rank,
+                                     double delta = 1) {
   policies::SparkSettings settings;
   settings.rank = rank;
+  settings.delta_weight = delta;
   return policies::propose_evictions(snapshot, settings).findings.order;
 }
 
@@ -226,7 +229,10 @@ std::vector<std::string> berth_order(const model::Snapshot& snapshot, policies::
 
 int main() {
   const std::vector<std::pair<const char*, Method>> methods{
-      {"berth", [](const auto& it, auto) { return berth_order(it, policies::EvictionRank::loss_per_byte); }},
+      {"berth",
+       [](const auto& it, auto) { return berth_order(it, policies::EvictionRank::loss_per_byte, 0); }},
+      {"berth, delta = 1",
+       [](const auto& it, auto) { return berth_order(it, policies::EvictionRank::loss_per_byte); }},
       {"rank = cost-per-byte",
        [](const auto& it, auto) { return berth_order(it, policies::EvictionRank::cost_per_byte); }},
       {"rank = cost", [](const auto& it, auto) { return berth_order(it, policies::EvictionRank::cost); }},
