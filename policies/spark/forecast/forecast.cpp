@@ -30,6 +30,7 @@ constexpr std::size_t kLevel = 5;      // readings whose median is the level
 constexpr std::size_t kOrigins = 300;  // readings at which an earlier forecast is judged, at most
 constexpr std::size_t kJudged = 40;    // of them
 constexpr std::size_t kLeastErrors = 10;
+constexpr std::size_t kNewestErrors = 15;
 constexpr std::size_t kFirstOrigin = 10;  // readings before the first forecast that is judged
 constexpr double kNoiseMargin = 2;        // deviations of noise
 constexpr std::size_t kCycles = 2;        // peaks until the past answers
@@ -104,6 +105,14 @@ std::vector<double> errors_of(const DemandSeries& series, double horizon_s) {
   return errors;
 }
 
+// The errors with the newest first. A change of long ago, such as the begin of a ramp that is over, does not
+// keep the margin up.
+double margin_of(std::vector<double>& errors, double confidence) {
+  const auto count = static_cast<std::ptrdiff_t>(std::min(errors.size(), kNewestErrors));
+  std::vector<double> newest(errors.begin(), errors.begin() + count);
+  return std::min(quantile(errors, confidence), quantile(newest, confidence));
+}
+
 // How different two instants are: in demand, and in where it goes.
 double difference(const DemandSeries& series, std::size_t a, std::size_t b) {
   const double direction_a = series.bytes(a) - series.bytes(a - kDirection);
@@ -153,7 +162,7 @@ std::optional<Forecast> forecast_memory(std::span<const model::MemoryReading> re
   if (series.size() > kFirstOrigin) forecast.shape = ForecastShape::trend;
   if (auto errors = errors_of(series, horizon_s); errors.size() >= kLeastErrors) {
     forecast.errors = errors.size();
-    forecast.margin_bytes = quantile(errors, confidence);
+    forecast.margin_bytes = margin_of(errors, confidence);
   }
   return forecast;
 }

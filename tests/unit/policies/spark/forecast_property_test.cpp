@@ -34,7 +34,7 @@ std::vector<model::MemoryReading> any_demand(Draws& draws) {
   const double noise = 1e4 * draws.fraction() * draws.number(0, 5);
   const int readings = draws.number(1, 260);
   for (int i = 0; i < readings; ++i) {
-    time += draws.chance(0.05) ? 1 + 5 * draws.fraction() : 1;
+    time += draws.chance(0.05) ? draws.number(4, 24) / 4.0 : 1;  // exact, so that they can be moved
     if (draws.chance(0.02)) slope = 3e4 * (draws.fraction() - 0.4);
     if (draws.chance(0.01)) level += 4e6 * (draws.fraction() - 0.4);
     if (draws.chance(0.02)) {  // a saw-tooth

@@ -158,7 +158,7 @@ TEST(ForecastSeries, QuantilesAreConformal) {
 model::Snapshot node_with(const std::vector<model::MemoryReading>& readings, std::uint64_t total) {
   model::Snapshot node = snapshot(0, {other("batch", 630, 4 * kGiB)});
   node.time = readings.back().time;
-  model::Workload web = latency_sensitive("web", 1);
+  model::Workload web = testing::latency_sensitive("web", 1);
   web.usage.clear();
   for (std::size_t i = readings.size() - std::min<std::size_t>(60, readings.size()); i < readings.size(); ++i)
     web.usage.push_back(sample(readings[i].time, readings[i].bytes));

@@ -58,7 +58,9 @@ class Forecast {
     }
     if (errors.size() >= 10) {
       out.errors = errors.size();
-      out.margin = at_share(errors, confidence);
+      std::vector<double> newest(errors);
+      if (newest.size() > 15) newest.resize(15);
+      out.margin = std::min(at_share(errors, confidence), at_share(newest, confidence));
     }
     return out;
   }
