@@ -83,6 +83,7 @@ def settings(reserve: float = 0.05, evict: bool = False) -> str:
     return f"""
 spark.interval = "1s"
 spark.psi_full = 100
+spark.forecast = "published"
 spark.window = 10
 spark.z = 1
 spark.grace = "120s"
