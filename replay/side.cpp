@@ -22,7 +22,9 @@ std::string bytes_text(const std::optional<std::uint64_t>& bytes) {
   return bytes ? fmt::format("{} bytes", *bytes) : "no limit";
 }
 
-std::string nodes_text(const model::CpuSet& nodes) { return nodes.empty() ? "all" : nodes.to_string(); }
+std::string memory_nodes_text(const model::CpuSet& nodes) {
+  return nodes.empty() ? "all" : nodes.to_string();
+}
 
 struct Values {
   std::string before;
@@ -45,8 +47,8 @@ Values values_of(const model::Action& action, const model::Snapshot& seen, const
           return {workload != nullptr ? bytes_text(workload->memory_high_bytes) : "",
                   bytes_text(what.memory_high_bytes)};
         } else if constexpr (std::is_same_v<What, model::SetMemoryNodesAction>) {
-          return {workload != nullptr ? nodes_text(workload->memory_nodes) : "",
-                  what.nodes ? nodes_text(*what.nodes) : "as before"};
+          return {workload != nullptr ? memory_nodes_text(workload->memory_nodes) : "",
+                  what.nodes ? memory_nodes_text(*what.nodes) : "as before"};
         } else if constexpr (std::is_same_v<What, model::EvictAction>) {
           return {"", model::to_string(what.how)};
         } else {
