@@ -54,7 +54,7 @@ TEST_F(Backtest, JudgesEveryMethodOnARecording) {
   const Ran text = run_shell(command);
   EXPECT_EQ(text.exit, 0) << text.err;
   for (const char* word : {"METHOD", "CROSSINGS", "MISSED", "SUDDEN", "NEEDLESS", "learned", "published",
-                           "last value", "straight line", "line 285 MiB (300 MiB less 15 MiB reserve)"})
+                           "last value", "straight line", "line 285.0 MiB (300.0 MiB less 15.0 MiB reserve)"})
     EXPECT_THAT(text.out, HasSubstr(word));
   const json document = json::parse(run_shell(command + " --json").out);
   EXPECT_EQ(document.at("schema"), "berth.backtest/1");
