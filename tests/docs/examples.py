@@ -160,6 +160,7 @@ EXAMPLES: dict[str, Example] = {
     ),
     "build/tests/unit/policies/test-policies-learning": BUILD,
     "build/tests/bench/interference/bench-ground-truth 12 10 docs": Left("runs for minutes; a unit test has its small form"),
+    "berthctl profile export": Run(shows=(r'"schema": *"berth\.profiles/1"',)),
     "for h in $HOSTS; do ssh $h berthctl profile export > $h.json; done; berthctl profile import *.json": Run(
         before="HOSTS='web7 web8'", shows=(r"^added \d+ profiles?",), alone=True
     ),

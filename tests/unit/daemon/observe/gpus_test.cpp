@@ -287,8 +287,8 @@ TEST_F(GpusOfADaemon, WhoAsksForNoneAnyMoreKeepsNone) {
 TEST_F(GpusOfADaemon, AnotherRunOfWhoWasLetInWasNotLetIn) {
   start_settled();
   const char* request =
-      R"({"schema":"berth.request/1","id":"train","class":"best-effort","vcpus":1,"gpus":2})";
-  // They are near different nodes.
+      R"({"schema":"berth.request/1","id":"train","class":"best-effort","vcpus":1,"gpus":3})";
+  // The host has two.
   EXPECT_EQ(json::parse(daemon->control().admit(request, 60).value())["admitted"], false);
   const char* one = R"({"schema":"berth.request/1","id":"train","class":"best-effort","vcpus":1,"gpus":1})";
   ASSERT_EQ(json::parse(daemon->control().admit(one, 60).value())["admitted"], true);
