@@ -128,10 +128,10 @@ model::RejectedBin rejected_bin(const Host& host, const Candidate& candidate, st
           .reason = std::move(reason)};
 }
 
-void describe_rejected(const Host& host, const model::PendingWorkload& request, Judged judged,
+void describe_rejected(const Host& host, const model::PendingWorkload& request, const Judged& judged,
                        std::vector<model::RejectedBin>& rejected) {
-  for (auto& [candidate, reason] : judged.without_vcpus)
-    rejected.push_back(rejected_bin(host, candidate, std::move(reason)));
+  for (const auto& [candidate, reason] : judged.without_vcpus)
+    rejected.push_back(rejected_bin(host, candidate, reason));
   for (const Candidate& candidate : judged.lacking)
     rejected.push_back(rejected_bin(host, candidate, describe_lack(host, candidate, request)));
 }
@@ -165,7 +165,7 @@ model::BinRanking rank_bins(const model::PendingWorkload& request, std::span<con
   for (std::size_t host = 0; host < hosts.size(); ++host) {
     Judged judged = judge(hosts, host, request);
     std::move(judged.placed.begin(), judged.placed.end(), std::back_inserter(placed));
-    describe_rejected(hosts[host], request, std::move(judged), ranking.rejected);
+    describe_rejected(hosts[host], request, judged, ranking.rejected);
   }
   std::sort(placed.begin(), placed.end(),
             [&](const Placed& a, const Placed& b) { return better(hosts, a.candidate, b.candidate); });
@@ -183,7 +183,7 @@ HostPlace best_place(const model::PendingWorkload& request, const Host& host) {
             .rejection = {}};
   }
   std::vector<model::RejectedBin> rejected;
-  describe_rejected(host, request, std::move(judged), rejected);
+  describe_rejected(host, request, judged, rejected);
   sort_rejected(rejected);
   return {.best = {}, .rejection = rejection_of(rejected)};
 }

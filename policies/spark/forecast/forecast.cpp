@@ -134,6 +134,7 @@ std::vector<double> rises_of_alike(const DemandSeries& series, double horizon_s)
   std::nth_element(known.begin(), known.begin() + static_cast<std::ptrdiff_t>(alike), known.end());
   known.resize(alike);
   std::vector<double> rises;
+  rises.reserve(known.size());
   for (const auto& [unlike, i] : known)
     rises.push_back(std::max(0.0, series.most_after(i, horizon_s) - series.bytes(i)));
   return rises;
