@@ -133,12 +133,15 @@ def figures(file: Path) -> dict[str, int]:
 def reading(pid: int, began: float, churn: Churn) -> dict[str, float]:
     alive(pid)
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    memory = figures(ROOT / "berth.slice/berthd.service/memory.stat")
     times = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
     return {
         "s": round(time.monotonic() - began, 1),
         "rss_kib": int(status["VmRSS"].split()[0]),
         "anon_kib": int(status["RssAnon"].split()[0]),
-        "kernel_kib": figures(ROOT / "berth.slice/berthd.service/memory.stat")["kernel"] >> 10,
+        # The kernel gives back the rest when it wants memory: it grows with each page of the decision log that is cached.
+        "kernel_kib": (memory["kernel"] - memory["slab_reclaimable"]) >> 10,
+        "reclaimable_kib": memory["slab_reclaimable"] >> 10,
         "dying_cgroups": figures(ROOT / "cgroup.stat")["nr_dying_descendants"],
         "memory_in_use_kib": memory_in_use() >> 10,
         "descriptors": len(os.listdir(f"/proc/{pid}/fd")),
