@@ -16,7 +16,7 @@ inline constexpr const char* kNoWorkloads =
 
 // berth.status/1; `now` in epoch seconds, for ages.
 void render_status(std::ostream& out, const Document& status, double now, const Style& style);
-// In three lines: what berth sees, what it would do, and the next command. `plan` is berth.plan/1, null where
+// Three lines say what berth sees, what it would do, and the next command. `plan` is berth.plan/1, null where
 // it was not asked for; 0 `cpus` are not known.
 void render_outlook(std::ostream& out, const Document& status, const Document& plan, std::size_t cpus,
                     const Style& style);

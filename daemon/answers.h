@@ -115,7 +115,7 @@ class Answers final : public Control {
 
   const Observer& observer() const { return from_.senses.observer(); }
   const policies::PolicySettings& policy_settings() const { return from_.setup.settings.policies; }
-  // Takes in what has happened since the tick, then looks for it. Error gone.
+  // Takes in the events since the tick, then looks for the workload. Error gone.
   model::Result<const cgroup::FoundWorkload*> find_now(const std::string& id);
   void drop_own_documents();
   const model::Plan& plan_to_show();

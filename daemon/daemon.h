@@ -81,7 +81,7 @@ class Daemon {
   model::Result<void> follow_configured_mode();
   cgroup::RestoreReport end_enforcing(const std::string& reason, std::chrono::milliseconds budget);
   void decide();
-  // A step of a tick; returns what it did.
+  // A step of a tick: its name, and the function that runs it and returns its log entries.
   struct Step {
     const char* name;
     std::vector<LogEntry> (*run)(Daemon& daemon, double now);

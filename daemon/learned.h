@@ -20,7 +20,7 @@ namespace berth::daemon {
 // workloads and the services' memory outlive a restart; the use of the last five minutes does not.
 class Learned {
  public:
-  // Reads the files of an earlier berthd, and gives the observer its samples. Logs what is lost. Both
+  // Reads the state files and hands the old samples to the observer. Logs each file that is lost. Both
   // arguments outlive this object.
   Learned(const Setup& setup, Observer& observer);
 

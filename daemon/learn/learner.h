@@ -35,7 +35,7 @@ class Learner {
   // Learns from the snapshot of a tick. Returns what operators should know.
   std::vector<std::string> take(const model::Snapshot& snapshot,
                                 const policies::InterferenceSettings& settings);
-  // The services of which anything is learned, for the next snapshots. Another number whenever they changed.
+  // The services that have learned sums, for the next snapshots. generation() changes when they do.
   const std::map<std::string, model::ServiceProfile>& services() const { return services_; }
   std::uint64_t generation() const { return generation_; }
 
@@ -47,8 +47,8 @@ class Learner {
   // Adds the sums of a berth.profiles/1 document. Error invalid_input; error refused where there would be too
   // many profiles.
   model::Result<void> import(const std::string& text);
-  // Forgets what was learned and imported of a service, and uses no prior of it any more. Error gone where
-  // nothing is known of it.
+  // Forgets the learned and the imported sums of a service, and stops using its prior. Error gone: the
+  // service has none of them.
   model::Result<void> forget(const std::string& service);
 
   // Whether anything was learned, and long enough since the last time.

@@ -18,7 +18,7 @@ using model::Workload;
 
 // Work that takes longer than this has seen too many neighbours.
 constexpr double kLongestWork_s = 600;
-// The most that its own quota may have kept an instance from running: then u is not what it wants to use.
+// A quota that throttles for a larger share of the time hides the use that the instance wants, so u is wrong.
 constexpr double kMostThrottled = 0.01;
 
 // Seconds that the newest sample covers; nullopt where it is not of this snapshot, or the first.

@@ -121,7 +121,7 @@ class Observer {
   void set_recent_use(std::optional<model::RecentUse> recent) { snapshot_.recent_use = recent; }
   void set_used_shares(std::vector<model::UsedShare> shares) { snapshot_.used_shares = std::move(shares); }
   void set_pending(std::vector<model::PendingWorkload> pending) { snapshot_.pending = std::move(pending); }
-  // The services of which anything is learned; likewise.
+  // The services that have learned sums; likewise.
   void set_services(std::map<std::string, model::ServiceProfile> services) {
     snapshot_.services = std::move(services);
   }
