@@ -2,10 +2,9 @@
 // berthctl backtest on recorded memory, and on files that are none.
 #include "program.h"
 #include "tests/paths.h"
+#include "tests/temporary_directory.h"
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -23,17 +22,7 @@ std::string recording(const char* name) { return std::string(BERTH_MEMORY) + "/"
 
 class Backtest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "backtest-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
-  std::string file(const std::string& text) const {
-    std::ofstream(directory_ / "trace.csv") << text;
-    return (directory_ / "trace.csv").string();
-  }
+  std::string file(const std::string& text) const { return directory_.write("trace.csv", text).string(); }
 
   static void expect_complaint(const std::string& arguments, const std::string& about) {
     const Ran ran = run_shell("berthctl backtest " + arguments);
@@ -43,7 +32,7 @@ class Backtest : public testing::Test {
     EXPECT_EQ(ran.out, "");
   }
 
-  std::filesystem::path directory_;
+  TemporaryDirectory directory_;
 };
 
 }  // namespace

@@ -2,11 +2,10 @@
 // berthctl profile, as far as it needs no daemon.
 #include "model/learning.h"
 #include "program.h"
+#include "tests/temporary_directory.h"
 #include "tests/unit/policies/interference/simulated_service.h"
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <string>
 
@@ -26,16 +25,11 @@ namespace {
 class Profile : public testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "profile-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-    setenv("DBUS_SYSTEM_BUS_ADDRESS", ("unix:path=" + pattern + "/no-bus").c_str(), 1);
+    setenv("DBUS_SYSTEM_BUS_ADDRESS", ("unix:path=" + directory_.path().string() + "/no-bus").c_str(), 1);
   }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
 
   std::string file(const std::string& name, const std::string& text) const {
-    std::ofstream(directory_ / name) << text;
-    return (directory_ / name).string();
+    return directory_.write(name, text).string();
   }
 
   // Lines of a service by cpi and of another one by cpu.
@@ -57,7 +51,7 @@ class Profile : public testing::Test {
     EXPECT_THAT(ran.err, HasSubstr(about));
   }
 
-  std::filesystem::path directory_;
+  TemporaryDirectory directory_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "program.h"
 
 #include "tests/paths.h"
+#include "tests/temporary_directory.h"
 
 #include <csignal>
 #include <cstdlib>
@@ -24,16 +25,11 @@ using testing::StartsWith;
 class Berthctl : public testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "berthctl-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-    setenv("DBUS_SYSTEM_BUS_ADDRESS", ("unix:path=" + pattern + "/no-bus").c_str(), 1);
+    setenv("DBUS_SYSTEM_BUS_ADDRESS", ("unix:path=" + directory_.path().string() + "/no-bus").c_str(), 1);
   }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
 
   std::string file(const std::string& name, const std::string& text) const {
-    std::ofstream(directory_ / name) << text;
-    return (directory_ / name).string();
+    return directory_.write(name, text).string();
   }
 
   // One line that starts as every complaint does.
@@ -46,7 +42,7 @@ class Berthctl : public testing::Test {
 
   static std::string snapshot(const char* name) { return std::string(BERTH_SNAPSHOTS) + "/" + name; }
 
-  std::filesystem::path directory_;
+  TemporaryDirectory directory_;
 };
 
 TEST_F(Berthctl, SaysItsVersion) {
@@ -124,7 +120,7 @@ TEST_F(BerthctlOnATerminal, ShortOutputAndHelpNeedNoPager) {
 
 TEST_F(BerthctlOnATerminal, WithBorrowedRightsThePagerRunsNoPrograms) {
   const std::string plan = "plan --snapshot " + snapshot("worked_example.json");
-  const auto bin = directory_ / "bin";
+  const auto bin = directory_.path() / "bin";
   std::filesystem::create_directories(bin);
   std::ofstream(bin / "less") << "#!/bin/sh\necho secure=$LESSSECURE open=$LESSOPEN\ncat\n";
   std::filesystem::permissions(bin / "less", std::filesystem::perms(0755));
@@ -507,8 +503,8 @@ TEST_F(Berthctl, ChecksConfigurationsInJson) {
 }
 
 TEST_F(Berthctl, RestoreWithoutADaemonRunsBerthd) {
-  const auto bin = directory_ / "bin";
-  const auto sbin = directory_ / "sbin";
+  const auto bin = directory_.path() / "bin";
+  const auto sbin = directory_.path() / "sbin";
   std::filesystem::create_directories(bin);
   std::filesystem::create_directories(sbin);
   std::filesystem::copy_file(BERTHCTL, bin / "berthctl");
@@ -557,7 +553,7 @@ TEST_F(Berthctl, WhatIsQuotedInAComplaintIsBounded) {
 
 TEST_F(Berthctl, RestoreTakesNothingButOptionsOfTheDaemon) {
   expect_complaint(run_shell("berthctl restore foo"), 2, "foo");
-  const auto bin = directory_ / "bin";
+  const auto bin = directory_.path() / "bin";
   std::filesystem::create_directories(bin);
   std::filesystem::copy_file(BERTHCTL, bin / "berthctl");
   expect_complaint(run_shell((bin / "berthctl").string() + " restore -- --state-dir /x"), 1, "not installed");
