@@ -29,6 +29,9 @@ BUDGET = "/etc/berth/berth.toml.d/40-test.toml"
 # Attributes that a resource manager might touch; all of them are compared where nothing may change.
 ATTRIBUTES = ("cpuset.cpus", "cpuset.mems", "cpu.max", "cpu.weight", "memory.high", "memory.max", "memory.low")
 
+# The bus starts these where somebody asks, and they end by themselves when idle.
+END_WHEN_IDLE = ("systemd-hostnamed.service", "systemd-localed.service", "systemd-timedated.service")
+
 ALL_CPUS = "0-7"
 
 RULES = """
@@ -243,13 +246,14 @@ class Berth:
         self.guest.poll(each + "true", 30, what=f"pins of {list(former)}")
 
     def attributes(self) -> dict[str, str]:
-        """Every attribute of every cgroup of the host, by path."""
+        """Every attribute of every cgroup of the host, by path; services that come and go by themselves are left out."""
         names = " -o ".join(f"-name {name}" for name in ATTRIBUTES)
         lines = self.guest.run(f"cd /sys/fs/cgroup && find . \\( {names} \\) -exec grep -H '' {{}} + | sort").stdout
         found = dict(line.split(":", 1) for line in lines.splitlines())
         return {
             path: unrestricted_as_unset(value) if path.endswith("/cpuset.cpus") else value
             for path, value in found.items()
+            if not any(f"/{unit}/" in path for unit in END_WHEN_IDLE)
         }
 
     def memory_in_use(self) -> int:

@@ -115,6 +115,8 @@ class Host {
   std::atomic<double> set_by = 0;
   std::map<std::string, std::unique_ptr<Child>> children = new_children();
   std::unique_ptr<Daemon> daemon;
+  // The machine held a call for longer than berthd waits. berthd said so, and tries again at a later tick.
+  bool stalled = false;
 
  private:
   static std::map<std::string, std::unique_ptr<Child>> new_children() {
@@ -163,6 +165,7 @@ class Host {
       list.push_back(entry["kind"].get<std::string>());
       for (const char* member : {"workload", "attribute", "old", "new", "policy", "result"})
         list.back() += " " + entry[member].get<std::string>();
+      stalled = stalled || !entry["error"].is_null();
     }
     return list;
   }
@@ -172,14 +175,15 @@ class Host {
   std::set<std::string> ended_;
 };
 
-// The same document, but for its times, which are `by` later, and for ids, which depend on them.
+// The same document, but for its times, which are `by` later, for ids, which depend on them, and for how long
+// evictions really took.
 void expect_same_but_for_times(const json& a, const json& b, double by, const std::string& path) {
   ASSERT_EQ(a.type_name(), std::string(b.type_name())) << path;
   if (a.is_object() || a.is_array()) {
     ASSERT_EQ(a.size(), b.size()) << path << "\n" << a << "\n" << b;
     for (auto it = a.items().begin(); it != a.items().end(); ++it) {
       const auto& key = it.key();
-      if (key == "decision" || key == "cgroup") continue;
+      if (key == "decision" || key == "cgroup" || key == "eviction_durations") continue;
       if (a.is_object()) {
         ASSERT_TRUE(b.contains(key)) << path << "." << key;
       }
@@ -200,37 +204,43 @@ class DaemonClockTest : public testing::TestWithParam<double> {
   // Readings that follow each other at once make no sample.
   static void wait() { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }
   void expect_same(double by) {
-    expect_same_but_for_times(json::parse(plain.daemon->control().snapshot_json()),
-                              json::parse(set.daemon->control().snapshot_json()), by, "snapshot");
-    expect_same_but_for_times(json::parse(plain.daemon->control().plan_json()),
-                              json::parse(set.daemon->control().plan_json()), by, "plan");
+    expect_same_but_for_times(json::parse(plain->daemon->control().snapshot_json()),
+                              json::parse(set->daemon->control().snapshot_json()), by, "snapshot");
+    expect_same_but_for_times(json::parse(plain->daemon->control().plan_json()),
+                              json::parse(set->daemon->control().plan_json()), by, "plan");
   }
 
   // Their processes are forked first, as those would keep the locks of a daemon.
   void SetUp() override {
-    plain.start();
-    set.start();
+    plain = std::make_unique<Host>();
+    set = std::make_unique<Host>();
+    plain->start();
+    set->start();
   }
 
-  Host plain;  // its clock is never set
-  Host set;
+  // Runs the script on both. False where a host stalled, so that the comparison says nothing.
+  bool compare(double by);
+
+  std::unique_ptr<Host> plain;  // its clock is never set
+  std::unique_ptr<Host> set;
 };
 
-TEST_P(DaemonClockTest, EveryPolicyDecidesAsIfTheClockHadNotBeenSet) {
-  const double by = GetParam();
+bool DaemonClockTest::compare(double by) {
   std::set<std::string> kinds;
   for (int number = 1; number <= 80; ++number) {
     SCOPED_TRACE(fmt::format("tick {}", number));
     wait();
-    if (number == 25 || number == 50) set.set_clock(by);
-    if (number == 60) set.set_clock(-2 * by);
-    const auto samples_before = set.samples();
-    const auto expected = plain.tick(number);
-    EXPECT_EQ(set.tick(number), expected);
+    if (number == 25 || number == 50) set->set_clock(by);
+    if (number == 60) set->set_clock(-2 * by);
+    const auto samples_before = set->samples();
+    const auto expected = plain->tick(number);
+    const auto got = set->tick(number);
+    if (plain->stalled || set->stalled) return false;
+    EXPECT_EQ(got, expected);
     for (const auto& text : expected) kinds.insert(text.substr(0, text.find(' ')));
-    expect_same(set.set_by);
-    if (HasFailure()) return;
-    for (const auto& [id, samples] : set.samples()) {
+    expect_same(set->set_by);
+    if (HasFailure()) return true;
+    for (const auto& [id, samples] : set->samples()) {
       const auto before = samples_before.find(id);
       if (before != samples_before.end() && before->second < 20) {
         EXPECT_GT(samples, before->second) << id;
@@ -240,13 +250,24 @@ TEST_P(DaemonClockTest, EveryPolicyDecidesAsIfTheClockHadNotBeenSet) {
   EXPECT_EQ(kinds, (std::set<std::string>{"advertise", "evict", "pin", "restore", "set-cpu-quota",
                                           "set-memory-high"}))
       << "not every policy had something to do";
+  return true;
+}
+
+TEST_P(DaemonClockTest, EveryPolicyDecidesAsIfTheClockHadNotBeenSet) {
+  for (int attempt = 1; attempt <= 20; ++attempt) {
+    if (compare(GetParam())) return;
+    set.reset();
+    plain.reset();
+    SetUp();
+  }
+  FAIL() << "a host stalled each time";
 }
 
 TEST_P(DaemonClockTest, ARestartAfterItWasSetTakesOverWhatWasKnown) {
   const double by = GetParam();
   const std::string request =
       R"({"schema": "berth.request/1", "id": "new.service", "vcpus": 1, "memory_request_bytes": 1048576})";
-  for (Host* host : {&plain, &set}) {
+  for (Host* host : {plain.get(), set.get()}) {
     for (int number = 1; number <= 20; ++number) {
       wait();
       host->tick(number);
@@ -254,8 +275,8 @@ TEST_P(DaemonClockTest, ARestartAfterItWasSetTakesOverWhatWasKnown) {
     ASSERT_TRUE(host->daemon->control().admit(request, 100));
     host->daemon->stop();
   }
-  set.set_clock(by);
-  for (Host* host : {&plain, &set}) {
+  set->set_clock(by);
+  for (Host* host : {plain.get(), set.get()}) {
     host->start();
     const auto reservations = json::parse(host->daemon->control().reservations_json())["reservations"];
     ASSERT_EQ(reservations.size(), 1U);
@@ -271,27 +292,33 @@ TEST_P(DaemonClockTest, ARestartAfterItWasSetTakesOverWhatWasKnown) {
 
 TEST_P(DaemonClockTest, TheDecisionLogForgetsByAgeAlone) {
   for (int number = 1; number <= 20; ++number) {
-    set.tick(number);
-    plain.tick(number);
+    set->tick(number);
+    plain->tick(number);
   }
   const auto entries = [](Host& host) {
     return json::parse(host.daemon->control().log_json(0))["entries"].size();
   };
   const auto pass = [&](double seconds, const char* id) {
-    for (Host* host : {&plain, &set}) {
+    for (Host* host : {plain.get(), set.get()}) {
       host->up = host->up + seconds;
       host->node.add_group(id);
       host->daemon->tick();
     }
   };
-  const std::size_t before = entries(set);
+  const std::size_t before = entries(*set);
   ASSERT_GT(before, 0U);
-  set.set_clock(GetParam());
+  set->set_clock(GetParam());
   pass(1000, "web/second");
-  EXPECT_GT(entries(set), before) << "nothing is 30 minutes old";
-  EXPECT_EQ(entries(set), entries(plain));
+  EXPECT_GT(entries(*set), before) << "nothing is 30 minutes old";
+  // While the disk does not answer, the log's last entries are read from memory, whatever their age.
+  const auto same = [&] {
+    for (Host* host : {plain.get(), set.get()}) host->daemon->tick();
+    return entries(*set) == entries(*plain);
+  };
+  EXPECT_TRUE(test::eventually(same)) << entries(*set) << " and " << entries(*plain);
   pass(1700, "web/third");
-  EXPECT_EQ(entries(set), entries(plain));
+  EXPECT_TRUE(test::eventually(same)) << entries(*set) << " and " << entries(*plain);
+  EXPECT_LT(entries(*plain), before) << "the first ones are 30 minutes old";
 }
 
 INSTANTIATE_TEST_SUITE_P(By, DaemonClockTest, testing::Values(-8 * kHour_s, -kHour_s, kHour_s, 8 * kHour_s),
