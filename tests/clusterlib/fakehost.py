@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
+
+from privatebus import PrivateBus
 
 CONFIG = """
 [sampling]
@@ -19,9 +22,8 @@ vcpus = 3
 match = "system.slice/slurmstepd.scope/*"
 class = "best-effort"
 """
-# Ends best-effort work if memory runs out.
+# Settings for start(): ends best-effort work if memory runs out.
 EVICTING = """
-mode = "enforce"
 [spark]
 evict = true
 """
@@ -33,6 +35,7 @@ class FakeHost:
     def __init__(self, root: Path, runtime: Path) -> None:
         self.root, self.runtime = root, runtime
         self.process: subprocess.Popen[bytes] | None = None
+        self.bus: PrivateBus | None = None
         for name in ("cgroup", "state"):
             (root / name).mkdir(parents=True)
         self._write_sys()
@@ -91,25 +94,39 @@ class FakeHost:
             | own,
         )
 
+    def remove_group(self, path: str) -> None:
+        shutil.rmtree(self.root / "cgroup" / path)
+
     def _group(self, path: str, files: dict[str, str]) -> None:
         files = {"cpuset.cpus": "", "cpuset.cpus.effective": f"0-{CPUS - 1}", **files, "cgroup.events": "populated 1\nfrozen 0"}
         for name, text in files.items():
             self._write(f"cgroup/{path}/{name}", text + "\n")
 
-    def start(self, berthd: Path, evicts: bool = False) -> None:
+    def start(self, berthd: Path, settings: str = "", name: str = "") -> None:
+        """Enforces where settings are given, and else observes. A `name` gives it a host name and a bus, both of its own."""
         words = [str(berthd), "--config", str(self.root / "berth.toml")]
-        if evicts:
-            self._write("berth.toml", EVICTING + CONFIG)
+        if settings:
+            self._write("berth.toml", f'mode = "enforce"\n{settings}\n{CONFIG}')
         else:
             words.append("--observe")
         for option, directory in (("cgroup-root", "cgroup"), ("proc-root", "proc"), ("sys-root", "sys"), ("state-dir", "state")):
             words += [f"--{option}", str(self.root / directory)]
         words += ["--runtime-dir", str(self.runtime)]
-        environment = {"PATH": "/usr/bin:/bin", "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nonexistent"}
+        if name:
+            self.bus = PrivateBus(self.root)
+            words = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', name, *words]
         with (self.root / "log").open("ab") as log:
-            self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+            self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """For programs of this host."""
+        return {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "DBUS_SYSTEM_BUS_ADDRESS": self.bus.address if self.bus else "unix:path=/nonexistent"}
 
     def stop(self, signal: int) -> None:
         if self.process is not None and self.process.poll() is None:
             os.kill(self.process.pid, signal)
             self.process.wait()
+        if self.bus:
+            self.bus.stop()
+            self.bus = None

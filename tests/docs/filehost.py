@@ -11,22 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fakehost import FakeHost
+from privatebus import PrivateBus
 
 PATIENCE_S = float(os.environ.get("BERTH_DOCS_PATIENCE", "60"))
 COMMAND_TIMEOUT_S = 120
-BUS = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN"
- "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
-<busconfig>
-  <type>session</type>
-  <listen>unix:path={}</listen>
-  <auth>EXTERNAL</auth>
-  <policy context="default">
-    <allow send_destination="*" eavesdrop="true"/>
-    <allow eavesdrop="true"/>
-    <allow own="*"/>
-  </policy>
-</busconfig>
-"""
 FAST = '[sampling]\ninterval = "200ms"\nmax_cpu = 1\n'
 
 
@@ -40,7 +28,7 @@ class FileHost:
         self.programs.mkdir()
         for program in (berthctl, berthd):
             (self.programs / program.name).symlink_to(program)
-        self.bus = root / "bus"
+        self.bus: PrivateBus | None = None
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def configure(self, text: str) -> None:
@@ -49,12 +37,10 @@ class FileHost:
     @property
     def environment(self) -> dict[str, str]:
         path = f"{self.programs}:{os.environ.get('PATH', '/usr/bin:/bin')}"
-        return {**os.environ, "PATH": path, "DBUS_SYSTEM_BUS_ADDRESS": f"unix:path={self.bus}", "LC_ALL": "C.UTF-8"}
+        return {**os.environ, "PATH": path, "DBUS_SYSTEM_BUS_ADDRESS": self.bus.address if self.bus else "", "LC_ALL": "C.UTF-8"}
 
     def start(self) -> None:
-        (self.root / "bus.conf").write_text(BUS.format(self.bus))
-        self._spawn("dbus-daemon", "--config-file", str(self.root / "bus.conf"), "--nofork", "--nopidfile")
-        self.wait_until(self.bus.exists, "the bus")
+        self.bus = PrivateBus(self.root)
         words = ["berthd", "--config", str(self.configuration), "--runtime-dir", str(self.runtime)]
         for option, directory in (("cgroup-root", "cgroup"), ("proc-root", "proc"), ("sys-root", "sys"), ("state-dir", "state")):
             words += [f"--{option}", str(self.root / "host" / directory)]
@@ -74,6 +60,8 @@ class FileHost:
         for process in reversed(self.processes):
             process.send_signal(signal.SIGTERM)
             process.wait()
+        if self.bus:
+            self.bus.stop()
 
     def _spawn(self, *words: str) -> None:
         with (self.root / "log").open("ab") as log:

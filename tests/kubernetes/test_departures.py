@@ -13,7 +13,7 @@ import pytest
 from agent import Agent
 from berthstate import GIB, departure
 from cluster import Cluster
-from fakehost import FakeHost
+from fakehost import EVICTING, FakeHost
 from waiting import PATIENCE_S, until
 
 MERGE = "application/merge-patch+json"
@@ -90,7 +90,7 @@ def test_a_pod_that_a_real_berthd_ends(cluster: Cluster, agent_of: Callable[...,
         files = {"cgroup_procs": str(container.pid), "cgroup_kill": "", "memory_current": str(GIB)}
         host.add_group(f"kubepods/besteffort/pod{uid}/{'0123456789abcdef' * 4}", **files)
         host.use_memory(1)
-        host.start(build / "daemon/berthd", evicts=True)
+        host.start(build / "daemon/berthd", EVICTING)
         assert container.wait(PATIENCE_S) == -signal.SIGTERM
         agent.start()
         until(lambda: events_of(cluster, uid), "event")
@@ -131,6 +131,49 @@ def test_a_pod_that_should_run_elsewhere_is_placed_elsewhere(
     agent.say(cpu=7, departures=[late])
     until(lambda: cluster.amount("n1") == "7k", "publication")
     assert cluster.place("task") == "n2"
+
+
+def test_a_pod_that_a_real_berthd_cannot_help_is_evicted(
+    cluster: Cluster, agent_of: Callable[..., Agent], eviction_right: Callable[[], None], build: Path, tmp_path: Path
+) -> None:
+    """From a straggler that this host is too small for to the Eviction API."""
+    cluster.add_node("n1")
+    cluster.add_pod("task", nodeName="n1", terminationGracePeriodSeconds=0)
+    uid = uid_of(cluster, "task")
+    eviction_right()
+    agent = agent_of("n1", "--relocate", "evict", "--relocate-after", "1")
+    host = FakeHost(tmp_path / "host", agent.state_file.parent)
+    progress = tmp_path / "progress"
+    late = f"""
+[[workload]]
+match = "kubepods/**"
+class = "latency-sensitive"
+vcpus = 2
+deadline = "30s"
+progress = {{file = "{progress}"}}
+"""
+    container = subprocess.Popen(["sleep", "infinity"])
+    done = 0.0
+
+    def reports_and_is_gone() -> bool:
+        nonlocal done
+        done += 1e-5
+        fresh = progress.with_suffix(".new")
+        fresh.write_text(f"{done:.6f}\n")
+        fresh.rename(progress)
+        return is_gone(cluster, "task")
+
+    try:
+        host.add_group(f"kubepods/besteffort/pod{uid}/{'0123456789abcdef' * 4}", cgroup_procs=str(container.pid))
+        host.start(build / "daemon/berthd", late)
+        agent.start()
+        until(reports_and_is_gone, "eviction")
+        agent.says("evicted the pod default/task")
+        event = events_of(cluster, uid)[0]
+        assert event["reason"] == "RelocationNeeded" and "to finish in time" in event["message"], event
+    finally:
+        container.kill()
+        host.stop(signal.SIGKILL)
 
 
 def test_a_disruption_budget_is_heeded(cluster: Cluster, agent_of: Callable[..., Agent], eviction_right: Callable[[], None]) -> None:

@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 import http.client
+import json
+import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from cluster import Cluster
 from extender import Extender, snapshot
+from fakehost import FakeHost
 from waiting import PATIENCE_S, until
 
 # As berth-kube publishes it of an empty host.
@@ -43,6 +47,46 @@ def test_the_extender_decides(cluster: Cluster, extender: Extender) -> None:
     # The scheduler tries again when something changes in the cluster.
     cluster.good("PATCH", "/api/v1/nodes/n1", {"metadata": {"labels": {"changed": "yes"}}}, "application/merge-patch+json")
     until(lambda: cluster.place("second") == "n1", "second pod")
+
+
+def test_three_berthd_and_the_extender(cluster: Cluster, extender: Extender, build: Path, tmp_path: Path) -> None:
+    """Each host's snapshot is of a real berthd, and comes by berthctl."""
+    hosts: dict[str, FakeHost] = {}
+
+    def push() -> None:
+        for host in hosts.values():
+            shown = subprocess.run([build / "cli/berthctl", "snapshot"], env=os.environ | host.environment, capture_output=True, text=True)
+            assert shown.returncode == 0, shown.stderr
+            extender.push(json.loads(shown.stdout))
+
+    def lists(host: FakeHost, workloads: int) -> bool:
+        shown = subprocess.run([build / "cli/berthctl", "snapshot"], env=os.environ | host.environment, capture_output=True, text=True)
+        return shown.returncode == 0 and len(json.loads(shown.stdout)["workloads"]) == workloads
+
+    try:
+        # n1 and n3 have services on six of eight vCPUs; n2 has one on three.
+        for node, services in (("n1", 2), ("n2", 1), ("n3", 2)):
+            cluster.add_node(node, extended=EMPTY)
+            hosts[node] = host = FakeHost(tmp_path / node, tmp_path / f"run-{node}")
+            for number in range(services):
+                host.add_group(f"web/{number}.service")
+            host.start(build / "daemon/berthd", name=node)
+            until(lambda host=host, services=services: lists(host, services), f"berthd of {node}")
+        push()
+        assert extender.health()["hosts"] == 3
+        cluster.start_scheduler(extender.url)
+        cluster.add_pod("first", {"berth.org/be-cpu": "4000"})
+        until(lambda: cluster.place("first") == "n2", "pod on the host with the most left")
+        # The services of n1 end, and others come to n2: the next pod goes where its berthd says.
+        for number in range(2):
+            hosts["n1"].remove_group(f"web/{number}.service")
+        until(lambda: lists(hosts["n1"], 0), "the end of the services")
+        push()
+        cluster.add_pod("second", {"berth.org/be-cpu": "5000"})
+        until(lambda: cluster.place("second") == "n1", "pod on the host that became empty")
+    finally:
+        for host in hosts.values():
+            host.stop(signal.SIGKILL)
 
 
 def test_a_snapshot_ends_an_assumption(cluster: Cluster, extender: Extender) -> None:
