@@ -146,7 +146,7 @@ def test_a_pod_that_a_real_berthd_cannot_help_is_evicted(
     progress = tmp_path / "progress"
     late = f"""
 [[workload]]
-match = "kubepods/**"
+match = "kubepods/*/*/*"
 class = "latency-sensitive"
 vcpus = 2
 deadline = "30s"
