@@ -4,6 +4,7 @@
 #include "cli/render.h"
 #include "cli/render_topology.h"
 #include "cli/render_vcpu_map.h"
+#include "cli/sentence.h"
 #include "cli/table.h"
 
 #include <algorithm>
@@ -33,6 +34,8 @@ constexpr std::array kSortColumns{
     SortColumn{TopSort::runq, "run-queue delay", "runq_latency_us"},
     SortColumn{TopSort::llc, "LLC misses", "llc_mpki"},
     SortColumn{TopSort::score, "score", "score"},
+    SortColumn{TopSort::quota, "quota", "cpu_quota"},
+    SortColumn{TopSort::progress, "progress", "progress"},
     SortColumn{TopSort::vcpus, "vCPUs", "vcpus"},
     SortColumn{TopSort::service, "service", "service"},
     SortColumn{TopSort::workload, "workload", "id"},
@@ -80,18 +83,25 @@ std::string micros(const Document& workload, const char* name) {
   return format_number(number_of(workload, name), 0);
 }
 
-Table table_of(const std::vector<const Document*>& rows) {
+// A narrow terminal leaves out the columns that say least; the one that sorts stays.
+Table table_of(const std::vector<const Document*>& rows, TopSort sort) {
+  const auto figure = [sort](const char* title, int leaves, std::optional<TopSort> sorts = {}) {
+    const bool stays = sorts == sort;
+    return Column{title, Align::right, false, !stays, stays ? 0 : leaves};
+  };
   Table table({{"WORKLOAD", Align::left, true},
                {"CLASS"},
-               {"SERVICE", Align::left, true},
+               {"SERVICE", Align::left, true, false, sort == TopSort::service ? 0 : 7},
                {"VCPUS", Align::right},
                {"CPU", Align::right},
-               {"PRESSURE", Align::right, false, true},
-               {"WAIT %", Align::right, false, true},
-               {"RUNQ P99", Align::right, false, true},
-               {"RUNQ P50", Align::right, false, true},
-               {"LLC MPKI", Align::right, false, true},
-               {"SCORE", Align::right, false, true}});
+               figure("QUOTA", 4, TopSort::quota),
+               figure("PROGRESS", 5, TopSort::progress),
+               figure("PRESSURE", 6),
+               figure("WAIT %", 3, TopSort::pressure),
+               figure("RUNQ P99", 2, TopSort::runq),
+               figure("RUNQ P50", 9),
+               figure("LLC MPKI", 8, TopSort::llc),
+               figure("SCORE", 1, TopSort::score)});
   for (const Document* row : rows) {
     const Document& workload = *row;
     const bool managed = !member(workload, "managed").is_boolean() || flag_of(workload, "managed");
@@ -105,7 +115,8 @@ Table table_of(const std::vector<const Document*>& rows) {
         {Cell(or_dash(text_of(workload, "id")) + (managed ? "" : " *"), managed ? Colour::none : Colour::dim),
          Cell(or_dash(text_of(workload, "class")), latency ? Colour::yellow : Colour::none),
          or_dash(text_of(workload, "service")), format_number(vcpus, 0),
-         Cell(format_number(cpu, 2), share_colour(share)),
+         Cell(format_number(cpu, 2), share_colour(share)), format_number(number_of(workload, "cpu_quota"), 2),
+         format_share(number_of(workload, "progress")),
          Cell(format_number(pressure, 2), share_colour(pressure.value_or(0))),
          Cell(format_number(wait, 1), pressure_colour(wait.value_or(0))), micros(workload, "runq_latency_us"),
          micros(workload, "runq_latency_p50_us"), format_number(number_of(workload, "llc_mpki"), 2),
@@ -124,6 +135,20 @@ Lines split(const std::string& text) {
   return lines;
 }
 
+// The parts on as few lines as the width permits.
+void add_folded(Lines& lines, const std::vector<std::string>& parts, const char* gap, const Style& style) {
+  std::string line;
+  for (const std::string& part : parts) {
+    const std::string longer = line.empty() ? part : line + gap + part;
+    if (!line.empty() && style.width > 0 && display_width(longer) > style.width) {
+      lines.push_back(std::exchange(line, "  " + part));
+    } else {
+      line = longer;
+    }
+  }
+  lines.push_back(std::move(line));
+}
+
 Lines node_lines(const TopFrame& frame, const Style& style) {
   const Document& status = frame.status;
   const Document& tick = member(status, "tick");
@@ -138,14 +163,17 @@ Lines node_lines(const TopFrame& frame, const Style& style) {
   Lines lines{paint(style, Colour::bold, head) + "   " +
               paint(style, enforcing ? Colour::green : Colour::yellow, mode)};
   const std::string pool = printable(or_dash(text_of(status, "best_effort_cpus")));
-  lines.push_back(
-      fmt::format("workloads: {} latency-sensitive, {} best-effort, {} left alone   score {}   "
-                  "best-effort vCPUs {}",
-                  number(counts, "latency-sensitive"), number(counts, "best-effort"),
-                  number(counts, "unmanaged"), number(status, "score_node", 4), pool));
-  lines.push_back(fmt::format("ticks: {} of {} s, {} brought by pressure, {} ms of CPU each",
-                              number(tick, "count"), number(tick, "interval_s", 1),
-                              number(tick, "woken_by_pressure"), number(tick, "mean_cpu_ms", 2)));
+  add_folded(lines,
+             {fmt::format("workloads: {} latency-sensitive, {} best-effort, {} left alone",
+                          number(counts, "latency-sensitive"), number(counts, "best-effort"),
+                          number(counts, "unmanaged")),
+              "score " + number(status, "score_node", 4), "best-effort vCPUs " + pool},
+             "   ", style);
+  add_folded(lines,
+             {fmt::format("ticks: {} of {} s", number(tick, "count"), number(tick, "interval_s", 1)),
+              number(tick, "woken_by_pressure") + " brought by pressure",
+              number(tick, "mean_cpu_ms", 2) + " ms of CPU each"},
+             ", ", style);
   if (const std::string error = text_of(member(status, "config"), "error"); !error.empty()) {
     lines.push_back(paint(style, Colour::red, "configuration rejected: " + printable(error)));
   }
@@ -187,6 +215,21 @@ Lines processor_lines(const TopFrame& frame, std::size_t room, const Style& styl
   return lines;
 }
 
+// The newest decisions below a title, in at most `room` lines.
+Lines decision_lines(const TopFrame& frame, std::size_t room, const Style& style) {
+  constexpr std::size_t kTitle = 2;  // with a blank line above it
+  const auto& entries = list_of(frame.decisions, "entries");
+  if (entries.empty() || room <= kTitle) return {};
+  Lines lines{"", paint(style, Colour::bold, "DECISIONS")};
+  for (const Document& entry : entries) {
+    if (lines.size() == room) break;
+    const std::string time = format_time(number_of(entry, "time").value_or(0));
+    const std::string line = time.substr(time.find(' ') + 1) + "  " + printable(sentence_of(entry));
+    lines.push_back(style.width > 0 ? keep_begin(line, style.width) : line);
+  }
+  return lines;
+}
+
 struct Layout {
   Lines above;           // of the workloads
   std::size_t rows = 0;  // of workloads
@@ -197,9 +240,9 @@ Layout layout(const TopFrame& frame, const TopView& view, const Style& style) {
   Layout result;
   result.above = node_lines(frame, style);
   result.above.emplace_back();
-  // A blank line below the processors, the table's titles, the keys.
-  constexpr std::size_t kBelow = 3;
-  const std::size_t least = result.above.size() + kBelow + list_of(frame.workloads, "workloads").size();
+  // A blank line below the processors, the table's titles, the keys, and the last decision with its title.
+  const std::size_t below = 3 + (list_of(frame.decisions, "entries").empty() ? 0 : 3);
+  const std::size_t least = result.above.size() + below + list_of(frame.workloads, "workloads").size();
   const std::size_t room =
       view.height == 0 ? SIZE_MAX : std::max(view.height / 2, view.height - std::min(view.height, least));
   for (std::string& line : processor_lines(frame, room, style)) result.above.push_back(std::move(line));
@@ -213,15 +256,21 @@ Layout layout(const TopFrame& frame, const TopView& view, const Style& style) {
   return result;
 }
 
+// Keys that have no room are left out, the most needed ones last.
 std::string footer(const TopView& view, std::size_t first, std::size_t shown, std::size_t all,
                    const Style& style) {
   const std::string range = shown == all ? fmt::format("{} workload{}", all, all == 1 ? "" : "s")
                             : shown == 0
                                 ? fmt::format("no room for {} workload{}", all, all == 1 ? "" : "s")
                                 : fmt::format("workloads {}-{} of {}", first + 1, first + shown, all);
-  return paint(style, Colour::dim,
-               fmt::format("{} by {}{}   q quit  s sort  r reverse  arrows scroll  space refresh", range,
-                           column_of(view.sort).name, view.reversed ? ", reversed" : ""));
+  std::string text =
+      fmt::format("{} by {}{} ", range, column_of(view.sort).name, view.reversed ? ", reversed" : "");
+  for (const char* key : {"q quit", "s sort", "r reverse", "arrows scroll", "space refresh"}) {
+    const std::string longer = text + "  " + key;
+    if (style.width > 0 && display_width(longer) > style.width) break;
+    text = longer;
+  }
+  return paint(style, Colour::dim, text);
 }
 
 }  // namespace
@@ -246,11 +295,13 @@ TopPage render_top(const TopFrame& frame, const TopView& view, const Style& styl
     lines.emplace_back(kNoWorkloads);
   } else {
     std::ostringstream table;
-    table_of(rows).print(table, style);
+    table_of(rows, view.sort).print(table, style);
     for (std::string& line : split(table.str())) lines.push_back(std::move(line));
   }
   if (page.footer) {
     const std::size_t room = std::max<std::size_t>(view.height, 1) - 1;
+    const std::size_t free = room > lines.size() ? room - lines.size() : 0;
+    for (std::string& line : decision_lines(frame, free, style)) lines.push_back(std::move(line));
     lines.resize(room);  // the keys stand on the last line
     lines.push_back(footer(view, first, shown, all, style));
   }

@@ -15,12 +15,13 @@ namespace berth::cli {
 struct TopFrame {      // NOLINT(bugprone-exception-escape): no move of a document throws
   Document status;     // berth.status/1
   Document workloads;  // berth.workloads/1
+  Document decisions;  // berth.log/1, the newest first
   model::Topology topology;
   std::map<int, double> vcpu_use;  // share 0..1 of the time since the frame before; known ones only
   double now = 0;                  // epoch seconds
 };
 
-enum class TopSort { cpu, pressure, runq, llc, score, vcpus, service, workload };
+enum class TopSort { cpu, pressure, runq, llc, score, quota, progress, vcpus, service, workload };
 
 // The user's choices.
 struct TopView {
@@ -33,7 +34,8 @@ struct TopView {
 // The next one; after the last comes the first.
 TopSort next_sort(TopSort sort);
 
-// Three parts: the host in a few lines, its processors with use and owner of each vCPU, and the workloads.
+// Four parts: the host in a few lines, its processors with use and owner of each vCPU, the workloads, and the
+// newest decisions, where they have room.
 // The processors are drawn smaller where they would take more than half of the height and push out workloads.
 // The largest of the sorted column comes first, unknown figures last. With a height, the text has at most as
 // many lines; the last one lists the keys.

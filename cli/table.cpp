@@ -12,6 +12,8 @@ namespace {
 constexpr std::size_t kGap = 2;
 // A shrinking column keeps this much, however narrow the terminal is.
 constexpr std::size_t kLeast = 12;
+// Before it shrinks below this, columns that may leave do so.
+constexpr std::size_t kLegible = 20;
 
 }  // namespace
 
@@ -38,6 +40,23 @@ std::vector<std::size_t> Table::widths(const Style& style) const {
     if (!columns_[i].spare || !std::all_of(rows_.begin(), rows_.end(), unknown)) continue;
     total -= widths[i] + kGap;
     widths[i] = 0;
+  }
+  const auto may_shrink_by = [&] {
+    std::size_t sum = 0;
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (columns_[i].shrinks && widths[i] > kLegible) sum += widths[i] - kLegible;
+    }
+    return sum;
+  };
+  while (total > style.width + may_shrink_by()) {
+    std::size_t next = columns_.size();
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (columns_[i].leaves == 0 || widths[i] == 0) continue;
+      if (next == columns_.size() || columns_[i].leaves > columns_[next].leaves) next = i;
+    }
+    if (next == columns_.size()) break;
+    total -= widths[next] + kGap;
+    widths[next] = 0;
   }
   // The widest of the others shrinks before the first column, which tells rows apart.
   std::vector<std::size_t> shrinking;

@@ -18,6 +18,8 @@ struct Column {
   // Shrinks on a narrow terminal and loses the beginning of its texts; the table's first column does so last.
   bool shrinks = false;
   bool spare = false;  // left out on a narrow terminal where every cell is "-"
+  // Above 0: left out on a narrow terminal, figures or not, the column with the highest number first.
+  int leaves = 0;
 };
 
 struct Cell {

@@ -210,20 +210,22 @@ Terminal::~Terminal() {
   sigprocmask(SIG_SETMASK, &state_->mask_before, nullptr);
 }
 
-void Terminal::show(const std::string& text) {
+std::string drawing(const std::string& text, std::size_t height) {
   std::string screen(kHome);
-  const std::size_t height = rows();
   std::size_t row = 0;
   for (std::size_t begin = 0; begin < text.size() && row < height; ++row) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     if (row > 0) screen += "\r\n";
-    screen.append(text, begin, end - begin);
+    // First: after a line that fills the terminal, it would take the last character.
     screen += kClearLine;
+    screen.append(text, begin, end - begin);
     begin = end + 1;
   }
   if (row < height) screen += std::string("\r\n") + std::string(kClearBelow);
-  state_->write_all(screen, true);
+  return screen;
 }
+
+void Terminal::show(const std::string& text) { state_->write_all(drawing(text, rows()), true); }
 
 Event Terminal::wait(std::chrono::milliseconds timeout, int fd, short events) {
   if (state_->held) return *std::exchange(state_->held, std::nullopt);

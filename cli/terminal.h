@@ -48,6 +48,8 @@ class Terminal {
   std::unique_ptr<State> state_;
 };
 
+// The bytes that show `text` on a terminal of `height` lines.
+std::string drawing(const std::string& text, std::size_t height);
 // The first key in the bytes from a terminal, and its length in bytes; nullopt for the empty text.
 std::optional<std::pair<Event, std::size_t>> next_key(const std::string& typed);
 

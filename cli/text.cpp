@@ -143,6 +143,19 @@ std::string keep_end(std::string_view text, std::size_t width) {
   return "…" + std::string(text.substr(begin));
 }
 
+std::string keep_begin(std::string_view text, std::size_t width) {
+  if (display_width(text) <= width) return std::string(text);
+  if (width == 0) return "";
+  const Utf8Locale locale;
+  std::size_t end = 0;
+  std::size_t used = 1;  // the ellipsis
+  for (std::size_t at = 0; at < text.size(); end = at) {
+    used += columns_of(next_character(text, at));
+    if (used > width) break;
+  }
+  return std::string(text.substr(0, end)) + "…";
+}
+
 std::string format_bytes(std::uint64_t bytes) {
   constexpr std::array<const char*, 6> kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   auto amount = static_cast<double>(bytes);

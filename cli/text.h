@@ -31,6 +31,8 @@ std::string printable(std::string_view text);
 std::size_t display_width(std::string_view text);
 // The end of `text` in at most `width` columns, after "…" where a part was cut.
 std::string keep_end(std::string_view text, std::size_t width);
+// The beginning, before "…".
+std::string keep_begin(std::string_view text, std::size_t width);
 
 // The text, or "-" where it is empty.
 std::string or_dash(std::string text);

@@ -33,6 +33,8 @@ using std::chrono::milliseconds;
 
 // Utilisation over a shorter time is noise: /proc/stat counts in hundredths of a second.
 constexpr milliseconds kShortestLook{200};
+// A screen has room for a few.
+constexpr std::uint32_t kMostDecisions = 20;
 
 struct Arguments {
   std::string interval = "1";
@@ -60,10 +62,13 @@ class Source {
     if (!status) return tl::unexpected(status.error());
     const auto workloads = document(daemon_.workloads(), "list of workloads");
     if (!workloads) return tl::unexpected(workloads.error());
+    const auto decisions = document(daemon_.log(kMostDecisions), "log");
+    if (!decisions) return tl::unexpected(decisions.error());
     auto times = read_cpu_times();
     if (const auto known = know_topology(*status, times); !known) return tl::unexpected(known.error());
     frame.status = *status;
     frame.workloads = *workloads;
+    frame.decisions = *decisions;
     frame.topology = topology_;
     frame.vcpu_use = cpu_use(times_, times);
     times_ = std::move(times);

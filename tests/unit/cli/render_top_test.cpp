@@ -29,12 +29,12 @@ TopFrame frame(const std::string& processors = "package:1 l3:1 core:2 pu:1") {
   made.workloads = Document::parse(R"({"schema":"berth.workloads/1","time":1,"workloads":[
     {"id":"batch/idle","service":"idle","class":"best-effort","vcpus":null,"pinned_cpus":"","cpu_cores":null,
      "pressure":null,"cpu_pressure_some_avg10":null,"score":null,"runq_latency_us":null,"llc_mpki":null,"managed":true},
-    {"id":"batch/sort","service":"sort","class":"best-effort","vcpus":null,"pinned_cpus":"","cpu_cores":1.75,
+    {"id":"batch/sort","service":"sort","class":"best-effort","vcpus":null,"pinned_cpus":"","cpu_cores":1.75,"cpu_quota":2.5,
      "pressure":null,"cpu_pressure_some_avg10":2.5,"score":null,"runq_latency_us":900.4,"runq_latency_p50_us":20.0,
      "llc_mpki":null,"managed":false},
     {"id":"system.slice/web@1.service","service":"web","class":"latency-sensitive","vcpus":1,"pinned_cpus":"0",
      "cpu_cores":0.5,"pressure":0.5,"cpu_pressure_some_avg10":25.0,"score":0.17,"runq_latency_us":120.0,
-     "runq_latency_p50_us":3.0,"llc_mpki":4.25,"managed":true}]})");
+     "runq_latency_p50_us":3.0,"llc_mpki":4.25,"progress":0.42,"managed":true}]})");
   made.topology = *topology::from_synthetic(processors);
   made.vcpu_use = {{0, 0.5}, {1, 0.98}};
   made.now = 0;
@@ -78,14 +78,15 @@ TEST(RenderTop, ShowsTheNodeItsProcessorsAndItsWorkloads) {
   EXPECT_THAT(text, HasSubstr("  vCPU         0   1\n    use %     50  98\n             web\n"));
   EXPECT_THAT(
       text,
-      HasSubstr("WORKLOAD                    CLASS              SERVICE  VCPUS   CPU  PRESSURE  WAIT %  "
-                "RUNQ P99  RUNQ P50  LLC MPKI  SCORE\n"
-                "batch/sort *                best-effort        sort         -  1.75         -     2.5  "
-                "     900        20         -      -\n"
-                "system.slice/web@1.service  latency-sensitive  web          1  0.50      0.50    25.0  "
-                "     120         3      4.25  0.170\n"
-                "batch/idle                  best-effort        idle         -     -         -       -  "
-                "       -         -         -      -\n"));
+      HasSubstr(
+          "WORKLOAD                    CLASS              SERVICE  VCPUS   CPU  QUOTA  PROGRESS  PRESSURE  "
+          "WAIT %  RUNQ P99  RUNQ P50  LLC MPKI  SCORE\n"
+          "batch/sort *                best-effort        sort         -  1.75   2.50         -         -  "
+          "   2.5       900        20         -      -\n"
+          "system.slice/web@1.service  latency-sensitive  web          1  0.50      -      42 %      0.50  "
+          "  25.0       120         3      4.25  0.170\n"
+          "batch/idle                  best-effort        idle         -     -      -         -         -  "
+          "     -         -         -         -      -\n"));
   EXPECT_THAT(text, Not(HasSubstr("\x1b"))) << "no colour unless asked for";
   EXPECT_THAT(text, Not(HasSubstr("q quit"))) << "nobody can type";
 }
@@ -94,8 +95,9 @@ TEST(RenderTop, SortsByEachColumnWithTheUnknownBelow) {
   TopView view;
   std::set<std::string> names;
   const std::vector<Ids> expected{{kSort, kWeb, kIdle}, {kWeb, kSort, kIdle}, {kSort, kWeb, kIdle},
-                                  {kWeb, kIdle, kSort}, {kWeb, kIdle, kSort}, {kWeb, kIdle, kSort},
-                                  {kIdle, kSort, kWeb}, {kIdle, kSort, kWeb}};
+                                  {kWeb, kIdle, kSort}, {kWeb, kIdle, kSort}, {kSort, kIdle, kWeb},
+                                  {kWeb, kIdle, kSort}, {kWeb, kIdle, kSort}, {kIdle, kSort, kWeb},
+                                  {kIdle, kSort, kWeb}};
   for (const Ids& ids : expected) {
     EXPECT_EQ(order(shown(frame(), view)), ids) << static_cast<int>(view.sort);
     view.sort = next_sort(view.sort);
@@ -121,6 +123,59 @@ TEST(RenderTop, FillsTheTerminalExactlyAndScrolls) {
   EXPECT_EQ(order(shown(frame(), view)), (Ids{kWeb}));
   view.first_row = 1000;
   EXPECT_EQ(order(shown(frame(), view)), (Ids{kIdle})) << "not beyond the last";
+}
+
+TEST(RenderTop, ANarrowTerminalLeavesOutWholeColumnsAndNotTheOneThatSorts) {
+  TopView view;
+  view.height = 24;
+  for (const std::size_t width : {60U, 80U, 100U, 120U, 140U}) {
+    std::istringstream in(shown(frame(), view, {false, width}));
+    for (std::string line; std::getline(in, line);) EXPECT_LE(display_width(line), width) << line;
+  }
+  std::string text = shown(frame(), view, {false, 80});
+  EXPECT_THAT(text, HasSubstr("  CPU  WAIT %  RUNQ P99  SCORE\n"));
+  EXPECT_THAT(text, HasSubstr("  0.170\n")) << "a figure is whole or not there";
+  view.sort = TopSort::progress;
+  text = shown(frame(), view, {false, 80});
+  EXPECT_THAT(text, HasSubstr("PROGRESS"));
+  EXPECT_THAT(text, HasSubstr("  42 %"));
+}
+
+TEST(RenderTop, ANarrowTerminalFoldsTheHostAndShowsTheKeysThatFit) {
+  TopView view;
+  view.height = 30;
+  const std::string text = shown(frame(), view, {false, 60});
+  EXPECT_THAT(text, HasSubstr("1 left alone\n  score 0.0825   best-effort vCPUs 1\n"));
+  EXPECT_THAT(text, HasSubstr("3 workloads by CPU   q quit  s sort  r reverse\n"));
+}
+
+TEST(RenderTop, ShowsTheNewestDecisionsWhereTheyHaveRoom) {
+  auto host = frame();
+  Document entries = Document::array();
+  for (int i = 0; i < 20; ++i) {
+    entries.push_back({{"time", 1000 - i},
+                       {"kind", "pin"},
+                       {"workload", fmt::format("batch/{}", i)},
+                       {"attribute", "cpuset.cpus"},
+                       {"old", ""},
+                       {"new", "0-1"},
+                       {"result", "applied"}});
+  }
+  host.decisions = Document{{"entries", entries}};
+  TopView view;
+  for (std::size_t height = 1; height < 60; ++height) {
+    view.height = height;
+    EXPECT_EQ(lines_of(shown(host, view)), height) << height;
+  }
+  view.height = 30;
+  const std::string text = shown(host, view);
+  EXPECT_EQ(order(text.substr(0, text.find("\nDECISIONS"))).size(), 3U) << "workloads come first";
+  EXPECT_LT(text.find("DECISIONS\n"), text.find("batch/0"));
+  EXPECT_LT(text.find("batch/0"), text.find("batch/1"));
+  EXPECT_LT(text.find("batch/1"), text.find("q quit"));
+  EXPECT_THAT(shown(host, view, {false, 40}), HasSubstr("  batch/0 now runs on vCPUs 0-1…\n"));
+  view.height = 10;
+  EXPECT_THAT(shown(host, view), Not(HasSubstr("DECISIONS")));
 }
 
 TEST(RenderTop, WithoutRoomForWorkloadsItSaysHowManyThereAre) {

@@ -41,6 +41,11 @@ TEST(Keys, AnUnknownSequenceIsOneKeyThatDoesNothing) {
   EXPECT_FALSE(next_key("").has_value());
 }
 
+TEST(Drawing, ClearsEachLineBeforeItsTextAndAllBelow) {
+  EXPECT_EQ(drawing("ab\ncd\n", 3), "\x1b[H\x1b[Kab\r\n\x1b[Kcd\r\n\x1b[J");
+  EXPECT_EQ(drawing("ab\ncd\n", 2), "\x1b[H\x1b[Kab\r\n\x1b[Kcd") << "a full screen does not scroll";
+}
+
 }  // namespace
 
 }  // namespace berth::cli

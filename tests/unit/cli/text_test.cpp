@@ -55,6 +55,12 @@ TEST(Text, CuttingKeepsTheEnd) {
   EXPECT_EQ(keep_end("測試測試", 4), "…試");
   EXPECT_EQ(keep_end("abc", 1), "…");
   EXPECT_EQ(keep_end("abc", 0), "");
+  EXPECT_EQ(keep_begin("runs on vCPUs 0-3", 12), "runs on vCP…");
+  EXPECT_EQ(keep_begin("short", 12), "short");
+  EXPECT_EQ(keep_begin("測試測試", 5), "測試…");
+  EXPECT_EQ(keep_begin("測試測試", 4), "測…");
+  EXPECT_EQ(keep_begin("abc", 1), "…");
+  EXPECT_EQ(keep_begin("abc", 0), "");
 }
 
 TEST(Text, BytesHaveTheirUnit) {
