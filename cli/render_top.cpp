@@ -139,7 +139,7 @@ Lines split(const std::string& text) {
 void add_folded(Lines& lines, const std::vector<std::string>& parts, const char* gap, const Style& style) {
   std::string line;
   for (const std::string& part : parts) {
-    const std::string longer = line.empty() ? part : line + gap + part;
+    const std::string longer = line.empty() ? part : fmt::format("{}{}{}", line, gap, part);
     if (!line.empty() && style.width > 0 && display_width(longer) > style.width) {
       lines.push_back(std::exchange(line, "  " + part));
     } else {
@@ -266,7 +266,7 @@ std::string footer(const TopView& view, std::size_t first, std::size_t shown, st
   std::string text =
       fmt::format("{} by {}{} ", range, column_of(view.sort).name, view.reversed ? ", reversed" : "");
   for (const char* key : {"q quit", "s sort", "r reverse", "arrows scroll", "space refresh"}) {
-    const std::string longer = text + "  " + key;
+    const std::string longer = fmt::format("{}  {}", text, key);
     if (style.width > 0 && display_width(longer) > style.width) break;
     text = longer;
   }
