@@ -77,6 +77,8 @@ def command_line(
     append = (
         # An emulated timer may come too late for the kernel's check of it, which then panics.
         "root=/dev/vda console=ttyS0 loglevel=5 psi=1 net.ifnames=0 mitigations=off no_timer_check "
+        # RCU looks for idle processors each tick. That is dear where they are emulated: a twelfth of the CPU time of a test.
+        "rcutree.jiffies_till_first_fqs=5 rcutree.jiffies_till_next_fqs=5 "
         f"systemd.show_status=yes panic=-1 {kernel_arguments}"
     )
     return [
