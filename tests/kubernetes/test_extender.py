@@ -53,14 +53,17 @@ def test_three_berthd_and_the_extender(cluster: Cluster, extender: Extender, bui
     """Each host's snapshot is of a real berthd, and comes by berthctl."""
     hosts: dict[str, FakeHost] = {}
 
+    def ask(host: FakeHost) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([build / "cli/berthctl", "snapshot"], env=os.environ | host.environment, capture_output=True, text=True)
+
     def push() -> None:
         for host in hosts.values():
-            shown = subprocess.run([build / "cli/berthctl", "snapshot"], env=os.environ | host.environment, capture_output=True, text=True)
+            shown = ask(host)
             assert shown.returncode == 0, shown.stderr
             extender.push(json.loads(shown.stdout))
 
     def lists(host: FakeHost, workloads: int) -> bool:
-        shown = subprocess.run([build / "cli/berthctl", "snapshot"], env=os.environ | host.environment, capture_output=True, text=True)
+        shown = ask(host)
         return shown.returncode == 0 and len(json.loads(shown.stdout)["workloads"]) == workloads
 
     try:

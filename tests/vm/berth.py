@@ -29,7 +29,7 @@ BUDGET = "/etc/berth/berth.toml.d/40-test.toml"
 # Attributes that a resource manager might touch; all of them are compared where nothing may change.
 ATTRIBUTES = ("cpuset.cpus", "cpuset.mems", "cpu.max", "cpu.weight", "memory.high", "memory.max", "memory.low")
 
-# The bus starts these where somebody asks, and they end by themselves when idle.
+# The bus starts these services on demand. They end by themselves when idle.
 END_WHEN_IDLE = ("systemd-hostnamed.service", "systemd-localed.service", "systemd-timedated.service")
 
 ALL_CPUS = "0-7"
