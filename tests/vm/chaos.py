@@ -53,8 +53,8 @@ def processes(group: Path) -> list[int]:
 def groups() -> Iterator[Path]:
     for where, below, _ in os.walk(ROOT):
         if where == str(ROOT):
-            # Logins come and go.
-            below.remove("user.slice")
+            # Logins come and go, where the host has them.
+            below[:] = [name for name in below if name != "user.slice"]
         if Path(where) != GROUP:
             yield Path(where)
 
