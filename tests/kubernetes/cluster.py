@@ -113,7 +113,8 @@ class Cluster:
         except OSError:
             return False
 
-    def start_scheduler(self, extender: str | None = None) -> None:
+    def start_scheduler(self, extender: str | None = None, fast: bool = False) -> None:
+        """`fast`: as many requests as the scheduler can make, in place of its usual 50 a second."""
         user = {"clusters": [{"name": "c", "cluster": {"server": self.url, "certificate-authority": str(self.authority.certificate)}}]}
         user |= {"users": [{"name": "u", "user": {"token": ADMIN}}], "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}], "current-context": "x"}
         kubeconfig = self.directory / "scheduler.conf"
@@ -123,6 +124,9 @@ class Cluster:
         config = yaml.safe_load(example.read_text())
         config["clientConnection"]["kubeconfig"] = str(kubeconfig)
         config["leaderElection"] = {"leaderElect": False}
+        if fast:
+            config["clientConnection"] |= {"qps": 2000, "burst": 4000}
+            config |= {"podInitialBackoffSeconds": 1, "podMaxBackoffSeconds": 1}
         if extender:
             config["extenders"][0]["urlPrefix"] = extender
         else:

@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The real kube-scheduler over simulated hosts: a day of a fleet, stock and with berth."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import queue
+import subprocess
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cluster import ADMIN, Cluster
+from extender import Extender
+from waiting import PATIENCE_S, until
+
+PODS = "/api/v1/namespaces/default/pods"
+HOST_CPUS = 32
+HOST_MEMORY = "128Gi"
+TAINT = "berth.org/no-schedule"
+# Bytes of snapshots in one request to the extender, which takes 16 MiB.
+MOST_BYTES = 8 << 20
+# Seconds until a pod counts as refused for which a node was to be made free.
+NOMINATED_S = 20.0
+
+
+@dataclass
+class Way:
+    """One way to run the fleet."""
+
+    name: str
+    berth: bool = False
+    extender: bool = False
+    overcommit: float = 1.0  # of the nodes' CPU, without berth
+
+
+@dataclass
+class Options:
+    hosts: int = 100
+    hours: float = 24
+    seed: int = 1
+    step_s: int = 300
+    services: float = 0.5
+    jobs: float = 0.6
+    measure_every: int = 6
+    count_from: float = 0  # hours
+    clients: int = 6
+
+
+@dataclass
+class Result:
+    way: Way
+    figures: dict[str, float]
+    wall_s: float
+    asked: int  # pods that the scheduler was asked about
+    patches: int  # of nodes
+    step_s: float
+    waited: Counter[str] = field(default_factory=Counter)  # seconds, by what was waited for
+
+
+class Requests:
+    """Requests over connections that stay, one for each thread."""
+
+    def __init__(self, cluster: Cluster, threads: int) -> None:
+        self.cluster = cluster
+        self.pool = ThreadPoolExecutor(threads)
+        self.local = threading.local()
+
+    def one(self, method: str, path: str, body: Any = None, kind: str = "application/json", allowed: tuple[int, ...] = ()) -> None:
+        text = None if body is None else json.dumps(body)
+        headers = {"Authorization": f"Bearer {ADMIN}", "Content-Type": kind}
+        for attempt in range(3):
+            connection = getattr(self.local, "connection", None)
+            if connection is None:
+                connection = http.client.HTTPSConnection("127.0.0.1", self.cluster.port, context=self.cluster.context, timeout=60)
+                self.local.connection = connection
+            try:
+                connection.request(method, path, text, headers)
+                answer = connection.getresponse()
+                said = answer.read()
+            except (OSError, http.client.HTTPException):
+                self.local.connection = None
+                connection.close()
+                if attempt == 2:
+                    raise
+                continue
+            # An attempt that was cut off may have been carried out.
+            if 200 <= answer.status <= 299 or answer.status in allowed or (attempt > 0 and answer.status in (404, 409)):
+                return
+            raise AssertionError(f"{method} {path}: {answer.status} {said[:300]!r}")
+
+    def many(self, calls: list[tuple[Any, ...]]) -> None:
+        for done in [self.pool.submit(self.one, *call) for call in calls]:
+            done.result()
+
+
+class Watch:
+    """What the API server says of pods, as it happens."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.events: queue.Queue[tuple[str, dict[str, Any]] | None] = queue.Queue()
+        self.is_over = False  # the next event ends it
+        version = cluster.good("GET", f"{PODS}?limit=1")["metadata"]["resourceVersion"]
+        self.connection = http.client.HTTPSConnection("127.0.0.1", cluster.port, context=cluster.context, timeout=PATIENCE_S * 30)
+        self.connection.request("GET", f"{PODS}?watch=1&resourceVersion={version}&timeoutSeconds=86400", headers={"Authorization": f"Bearer {ADMIN}"})
+        self.answer = self.connection.getresponse()
+        assert self.answer.status == 200, self.answer.read()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        try:
+            while not self.is_over and (line := self.answer.readline()):
+                event = json.loads(line)
+                self.events.put((event["type"], event["object"]))
+        except (OSError, ValueError, http.client.HTTPException, AttributeError):
+            pass
+        self.events.put(None)
+
+    def next(self, patience_s: float = PATIENCE_S) -> tuple[str, dict[str, Any]]:
+        """Error: queue.Empty if nothing happens for so long."""
+        event = self.events.get(timeout=patience_s)
+        assert event is not None and event[0] != "ERROR", f"the watch of pods ended: {event}"
+        return event
+
+
+class Fleet:
+    def __init__(self, cluster: Cluster, build: Path, way: Way, options: Options, scratch: Path) -> None:
+        self.cluster, self.way, self.options = cluster, way, options
+        self.requests = Requests(cluster, options.clients)
+        self.snapshots = scratch / "snapshots"
+        # Steps last seconds here, and minutes in the simulation.
+        self.extender = Extender(build, "--max-age", "86400", "--hold", "600") if way.extender else None
+        words = [str(build / "tests/fleet/fleet-simulation")]
+        settings: dict[str, Any] = {"hosts": options.hosts, "seed": options.seed, "step": options.step_s, "services": options.services, "jobs": options.jobs}
+        settings |= {"measure-every": options.measure_every, "count-from": options.count_from, "berth": int(way.berth)}
+        if self.extender:
+            settings["snapshots"] = self.snapshots
+        for name, value in settings.items():
+            words += [f"--{name}", str(value)]
+        self.simulation = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.watch: Watch | None = None
+        self.running: set[str] = set()  # pods that are bound
+        self.refused: set[str] = set()
+        self.gone: list[str] = []  # pods that the scheduler preempted, of which the simulation does not know yet
+        self.closed: dict[str, str] = {}  # the taint, by node
+        self.asked = self.patches = 0
+        self.waited: Counter[str] = Counter()
+
+    def _simulate(self, answers: dict[str, Any] | None) -> dict[str, Any]:
+        assert self.simulation.stdin and self.simulation.stdout
+        if answers is None:
+            self.simulation.stdin.close()
+        else:
+            self.simulation.stdin.write(json.dumps(answers) + "\n")
+            self.simulation.stdin.flush()
+        line = self.simulation.stdout.readline()
+        assert line, "the simulation ended"
+        return dict(json.loads(line))
+
+    def _make_nodes(self) -> None:
+        cpu = str(round(HOST_CPUS * self.way.overcommit))
+        amounts = {"cpu": cpu, "memory": HOST_MEMORY, "pods": "250"}
+        status = {"capacity": amounts, "allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}]}
+        calls: list[tuple[Any, ...]] = []
+        for number in range(self.options.hosts):
+            name = f"n{number:04}"
+            calls.append(("POST", "/api/v1/nodes", {"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}, "status": status}))
+        self.requests.many(calls)
+        made = {"metadata": {"name": "services"}, "value": 1000}
+        self.requests.one("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", made, allowed=(409,))
+
+    def _body(self, pod: dict[str, Any]) -> dict[str, Any]:
+        memory = str(pod["memory_bytes"])
+        if pod["latency_sensitive"]:
+            amounts = {"cpu": str(pod["cores"]), "memory": memory}
+            resources: dict[str, Any] = {"requests": amounts, "limits": amounts}
+        elif self.way.berth:
+            amounts = {"berth.org/be-cpu": str(1000 * pod["cores"]), "berth.org/be-memory": memory}
+            resources = {"requests": amounts, "limits": amounts}
+        else:
+            resources = {"requests": {"cpu": str(pod["cores"]), "memory": memory}}
+        # No kubelet ends a pod, so it goes at once.
+        spec: dict[str, Any] = {"containers": [{"name": "c", "image": "none", "resources": resources}], "terminationGracePeriodSeconds": 0}
+        if pod["latency_sensitive"]:
+            spec["priorityClassName"] = "services"
+        return {"metadata": {"name": pod["name"]}, "spec": spec}
+
+    def _patch_nodes(self, changes: list[dict[str, Any]]) -> None:
+        calls: list[tuple[Any, ...]] = []
+        for change in changes:
+            path, kind = f"/api/v1/nodes/{change['node']}", "application/merge-patch+json"
+            calls.append(("PATCH", f"{path}/status", change["status"], kind))
+            closed = self.closed.get(change["node"], "")
+            if change["closed"] != closed:
+                taints = [{"key": TAINT, "value": change["closed"], "effect": "NoSchedule"}] if change["closed"] else []
+                calls.append(("PATCH", path, {"spec": {"taints": taints}}, kind))
+                self.closed[change["node"]] = change["closed"]
+        self.patches += len(calls)
+        self.requests.many(calls)
+
+    def _push_snapshots(self) -> None:
+        if not self.extender:
+            return
+        batch: list[str] = []
+        size = 0
+        with self.snapshots.open() as lines:
+            for line in lines:
+                if size + len(line) > MOST_BYTES:
+                    self._push(batch)
+                    batch, size = [], 0
+                batch.append(line)
+                size += len(line)
+        if batch:
+            self._push(batch)
+
+    def _push(self, batch: list[str]) -> None:
+        assert self.extender
+        status, answer = self.extender.post("/snapshots", "".join(batch))
+        assert status == 200, answer
+
+    def _settle(self, created: set[str], removed: set[str]) -> dict[str, Any]:
+        """Waits until the scheduler has bound or refused each pod that was created, and the others are gone."""
+        assert self.watch
+        bound: dict[str, list[str]] = {}
+        open_pods, open_removals = set(created), set(removed)
+        nominated: set[str] = set()
+        self.refused.clear()
+        while open_pods or open_removals:
+            only_nominated = not open_removals and open_pods <= nominated
+            try:
+                kind, pod = self.watch.next(NOMINATED_S if only_nominated else PATIENCE_S)
+            except queue.Empty:
+                assert only_nominated, f"the scheduler says nothing of {sorted(open_pods | open_removals)[:5]}"
+                self.refused |= open_pods
+                break
+            name = pod["metadata"]["name"]
+            if kind == "DELETED":
+                open_removals.discard(name)
+                open_pods.discard(name)
+                if name in self.running:
+                    # The scheduler preempted it. A pod of this very step just waits again.
+                    self.running.discard(name)
+                    if bound.pop(name, None) is None:
+                        self.gone.append(name)
+                continue
+            if name not in created:
+                continue
+            if node := pod["spec"].get("nodeName"):
+                if name in open_pods or name in self.refused:
+                    bound[name] = [node, pod["metadata"]["uid"]]
+                    self.running.add(name)
+                    self.refused.discard(name)
+                    open_pods.discard(name)
+                continue
+            conditions = pod["status"].get("conditions", [])
+            if any(it["type"] == "PodScheduled" and it["status"] == "False" for it in conditions):
+                # A node is made free for a nominated pod, and it is bound soon.
+                if pod["status"].get("nominatedNodeName"):
+                    nominated.add(name)
+                else:
+                    nominated.discard(name)
+                    open_pods.discard(name)
+                    self.refused.add(name)
+        return {"bound": bound, "gone": self.gone}
+
+    def run(self) -> Result:
+        began = time.monotonic()
+        self._make_nodes()
+        self.watch = Watch(self.cluster)
+        self.cluster.start_scheduler(self.extender.url if self.extender else None, fast=True)
+        orders = self._simulate({})
+        for _ in range(round(self.options.hours * 3600 / self.options.step_s)):
+            at = time.monotonic()
+            removed = set(orders["remove"])
+            self.running -= removed
+            self.requests.many([("DELETE", f"{PODS}/{name}?gracePeriodSeconds=0", None, "application/json", (404,)) for name in [*removed, *self.refused]])
+            self._patch_nodes(orders["nodes"])
+            self._push_snapshots()
+            removed |= self.refused
+            # A pod of the same name may come again.
+            self._settle(set(), removed)
+            at = self._count("nodes and removals", at)
+            self.requests.many([("POST", PODS, self._body(pod)) for pod in orders["create"]])
+            self.asked += len(orders["create"])
+            answers = self._settle({pod["name"] for pod in orders["create"]}, set())
+            at = self._count("the scheduler", at)
+            orders = self._simulate(answers)
+            self.gone = []
+            self._count("the simulation", at)
+        return Result(self.way, self._simulate(None), time.monotonic() - began, self.asked, self.patches, self.options.step_s, self.waited)
+
+    def _count(self, what: str, since: float) -> float:
+        now = time.monotonic()
+        self.waited[what] += now - since
+        return now
+
+    def stop(self) -> None:
+        self.simulation.kill()
+        self.simulation.wait()
+        if self.extender:
+            self.extender.stop()
+        self.requests.pool.shutdown()
+        self.cluster.end("kube-scheduler")
+        if self.watch:
+            self.watch.is_over = True
+        self._clear()
+
+    def _clear(self) -> None:
+        self.cluster.good("DELETE", f"{PODS}?gracePeriodSeconds=0")
+        until(lambda: not self.cluster.good("GET", f"{PODS}?limit=1")["items"], "empty namespace")
+        self.cluster.good("DELETE", "/api/v1/nodes")
+
+
+def run(cluster: Cluster, build: Path, way: Way, options: Options, scratch: Path) -> Result:
+    fleet = Fleet(cluster, build, way, options, scratch)
+    try:
+        return fleet.run()
+    finally:
+        fleet.stop()
+
+
+def ratio(a: float, b: float) -> float:
+    return a / b if b else float("nan")
+
+
+def rows(result: Result) -> list[tuple[str, float, str]]:
+    """The figures of one way: name, value, format."""
+    it = result.figures
+    readings, steps = it["readings"], it["host_steps"]
+    hours = 3600.0
+    out = [
+        ("extra CPU of services, share of their own", ratio(it["service_cores"], it["service_cores_alone"]) - 1, "{:.2%}"),
+        ("slowdown of services, mean", ratio(it["slowdown"], readings), "{:.2%}"),
+        ("services slowed by a quarter or more", ratio(it["slow"], readings), "{:.2%}"),
+    ]
+    if it["ideal_cores"]:
+        out += [
+            ("extra CPU, if the kernel finds idle cores", ratio(it["ideal_cores"], it["service_cores_alone"]) - 1, "{:.2%}"),
+            ("slowdown, likewise", ratio(it["ideal_slowdown"], readings), "{:.2%}"),
+            ("slowed by a quarter, likewise", ratio(it["ideal_slow"], readings), "{:.2%}"),
+        ]
+    return [
+        *out,
+        ("services, pods that came", it["services"], "{:.0f}"),
+        ("services rejected", it["services_rejected"], "{:.0f}"),
+        ("jobs that came", it["jobs"], "{:.0f}"),
+        ("jobs rejected", it["jobs_rejected"], "{:.0f}"),
+        ("jobs finished", it["jobs_finished"], "{:.0f}"),
+        ("jobs late", it["jobs_late"], "{:.0f}"),
+        ("evictions, by the scheduler for services", it["evicted_for_room"], "{:.0f}"),
+        ("evictions, for memory", it["evicted_for_memory"], "{:.0f}"),
+        ("cores asked for by services, mean a host", ratio(it["service_asked_core_s"], steps * result.step_s), "{:.2f}"),
+        ("cores asked for by running jobs, mean a host", ratio(it["job_asked_core_s"], steps * result.step_s), "{:.2f}"),
+        ("cores that jobs used and kept, mean a host", ratio(it["job_core_s"] - it["lost_core_s"], steps * result.step_s), "{:.2f}"),
+        ("core hours lost by evictions", it["lost_core_s"] / hours, "{:.0f}"),
+        ("host-steps in which jobs get less than 95 % of their CPU", ratio(it["short_of_cpu"], steps), "{:.2%}"),
+        ("host-steps with more than 95 % of the memory in use", ratio(it["short_of_memory"], steps), "{:.2%}"),
+        ("host-steps in which the host takes no work", ratio(it["closed"], steps), "{:.2%}"),
+        ("advertised cores, mean a host", ratio(it["advertised_cores"], steps), "{:.1f}"),
+        ("be-cpu in cores, mean a host", ratio(it["be_cores"], steps), "{:.1f}"),
+        ("times that the scheduler was asked", result.asked, "{:.0f}"),
+        ("patches of nodes", result.patches, "{:.0f}"),
+        ("time of the run in seconds", result.wall_s, "{:.0f}"),
+    ]
+
+
+def table(results: list[Result]) -> str:
+    """All ways side by side, as Markdown."""
+    names: list[str] = []
+    cells: list[dict[str, str]] = []
+    for result in results:
+        made = {name: form.format(value) for name, value, form in rows(result)}
+        names += [name for name in made if name not in names]
+        cells.append(made)
+    lines = ["| | " + " | ".join(result.way.name for result in results) + " |", "|---|" + "---|" * len(results)]
+    lines += [f"| {name} | " + " | ".join(made.get(name, "") for made in cells) + " |" for name in names]
+    return "\n".join(lines)
