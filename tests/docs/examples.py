@@ -160,6 +160,9 @@ EXAMPLES: dict[str, Example] = {
     ),
     "build/tests/unit/policies/test-policies-learning": BUILD,
     "build/tests/bench/interference/bench-ground-truth 12 10 docs": Left("runs for minutes; a unit test has its small form"),
+    "tests/fleet/run --hosts 100 --hours 24 --ways stock,stock-1.25,stock-1.5,berth,extender": Left(
+        "runs for hours; tests/kubernetes has an hour of four hosts"
+    ),
     "berthctl profile export": Run(shows=(r'"schema": *"berth\.profiles/1"',)),
     "for h in $HOSTS; do ssh $h berthctl profile export > $h.json; done; berthctl profile import *.json": Run(
         before="HOSTS='web7 web8'", shows=(r"^added \d+ profiles?",), alone=True
