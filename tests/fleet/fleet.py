@@ -60,7 +60,7 @@ class Result:
     asked: int  # pods that the scheduler was asked about
     patches: int  # of nodes
     step_s: float
-    waited: Counter[str] = field(default_factory=Counter)  # seconds, by what was waited for
+    waited: dict[str, float] = field(default_factory=dict)  # seconds, by what was waited for
 
 
 class Requests:
@@ -292,7 +292,7 @@ class Fleet:
             orders = self._simulate(answers)
             self.gone = []
             self._count("the simulation", at)
-        return Result(self.way, self._simulate(None), time.monotonic() - began, self.asked, self.patches, self.options.step_s, self.waited)
+        return Result(self.way, self._simulate(None), time.monotonic() - began, self.asked, self.patches, self.options.step_s, dict(self.waited))
 
     def _count(self, what: str, since: float) -> float:
         now = time.monotonic()
