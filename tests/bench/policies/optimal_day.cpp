@@ -75,16 +75,6 @@ void change(int event, int events, const bench::Crowd& crowd, model::Snapshot& s
   });
 }
 
-void carry_out(const model::Plan& plan, model::Snapshot& snapshot) {
-  testing::apply(plan, snapshot);
-  for (const model::Action& action : plan.actions) {
-    for (model::Workload& workload : snapshot.workloads) {
-      if (action.workload() != nullptr && *action.workload() == workload.id)
-        workload.pinned_at = snapshot.time;
-    }
-  }
-}
-
 Outcome run(const bench::Crowd& crowd, const Rival& rival, int events) {
   PolicySettings settings;
   settings.interference = rival.settings;
@@ -98,7 +88,7 @@ Outcome run(const bench::Crowd& crowd, const Rival& rival, int events) {
       const double before = cpu_time_s();
       const model::Plan plan = decide(snapshot, settings, {"interference"});
       outcome.cpu_s += cpu_time_s() - before;
-      carry_out(plan, snapshot);
+      testing::carry_out(plan, snapshot);
       outcome.score += plan.findings.interference->score_node;
       outcome.gap += plan.findings.interference->gap.value_or(0);
       outcome.moves += static_cast<int>(plan.findings.interference->moved.size());

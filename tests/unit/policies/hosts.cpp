@@ -81,6 +81,16 @@ void apply(const model::Plan& plan, model::Snapshot& snapshot) {
   }
 }
 
+void carry_out(const model::Plan& plan, model::Snapshot& snapshot) {
+  apply(plan, snapshot);
+  for (const model::Action& action : plan.actions) {
+    for (model::Workload& workload : snapshot.workloads) {
+      if (action.workload() != nullptr && *action.workload() == workload.id)
+        workload.pinned_at = snapshot.time;
+    }
+  }
+}
+
 std::vector<std::string> pins(const std::vector<model::Action>& actions) {
   std::vector<std::string> list;
   for (const model::Action& action : actions) {

@@ -54,30 +54,11 @@ model::CpuSet cores_apart(const model::Topology& topology, int vcpus) {
   return where;
 }
 
-Figures alone(const World& world, const Service& service, int vcpus, double load) {
-  return steady_state(world.hardware, world.topology,
-                      {{.software = service.software,
-                        .where = cores_apart(world.topology, vcpus),
-                        .load = load,
-                        .threads = 0}})[0];
-}
-
 model::Workload& find(model::Snapshot& snapshot, const std::string& id) {
   for (model::Workload& workload : snapshot.workloads) {
     if (workload.id == id) return workload;
   }
   throw std::logic_error("no workload " + id);
-}
-
-std::string batch_id(std::size_t kind) { return fmt::format("batch-{}", kind); }
-
-void set_use(model::Workload& workload, double time, double cores) {
-  model::UsageSample before;
-  before.time = time - kTick_s;
-  before.cpu_cores = cores;
-  model::UsageSample now = before;
-  now.time = time;
-  workload.usage = {before, now};
 }
 
 // One tick of the daemon: the figures of the machine with the noise of a measurement.
@@ -100,6 +81,25 @@ void measure(const Lesson& lesson, const std::vector<Figures>& figures, const Mi
 }
 
 }  // namespace
+
+std::string batch_id(std::size_t kind) { return fmt::format("batch-{}", kind); }
+
+void set_use(model::Workload& workload, double time, double cores) {
+  model::UsageSample before;
+  before.time = time - kTick_s;
+  before.cpu_cores = cores;
+  model::UsageSample now = before;
+  now.time = time;
+  workload.usage = {before, now};
+}
+
+Figures alone(const World& world, const Service& service, int vcpus, double load) {
+  return steady_state(world.hardware, world.topology,
+                      {{.software = service.software,
+                        .where = cores_apart(world.topology, vcpus),
+                        .load = load,
+                        .threads = 0}})[0];
+}
 
 World make_world(const WorldSettings& settings) {
   Draws draws(settings.seed);
@@ -127,14 +127,25 @@ double load_at(const Service& service, double day) {
   return 1 + 2.0 / 3 * std::sin(2 * std::numbers::pi * (day + service.phase));
 }
 
+int draw_vcpus(Draws& draws) {
+  const double which = draws.fraction();
+  return which < 0.35 ? 1 : which < 0.75 ? 2 : 4;
+}
+
+std::vector<double> draw_batch(const World& world, int cpus, Draws& draws) {
+  std::vector<double> threads;
+  for (std::size_t i = 0; i < world.batch.size(); ++i)
+    threads.push_back(2.0 * cpus / static_cast<double>(world.batch.size()) * draws.fraction());
+  return threads;
+}
+
 Mix draw_mix(const World& world, Draws& draws, const std::string& prefix) {
   Mix mix;
   const int cpus = static_cast<int>(world.topology.usable().size());
   const double share = 0.4 + 0.35 * draws.fraction();
   int owned = 0;
   while (true) {
-    const double which = draws.fraction();
-    const int vcpus = which < 0.35 ? 1 : which < 0.75 ? 2 : 4;
+    const int vcpus = draw_vcpus(draws);
     if (owned + vcpus > share * cpus) break;
     owned += vcpus;
     Mix::Instance instance;
@@ -146,10 +157,7 @@ Mix draw_mix(const World& world, Draws& draws, const std::string& prefix) {
         alone(world, service, vcpus, service.load).cores * std::max(0.3, 1 + 0.1 * normal(draws));
     mix.instances.push_back(std::move(instance));
   }
-  for (std::size_t i = 0; i < world.batch.size(); ++i) {
-    const double part = 2.0 * (cpus - owned) / static_cast<double>(world.batch.size());
-    mix.batch_threads.push_back(part * draws.fraction());
-  }
+  mix.batch_threads = draw_batch(world, cpus - owned, draws);
   return mix;
 }
 
@@ -170,24 +178,33 @@ model::Snapshot unplaced(const World& world, const Mix& mix) {
   return snapshot;
 }
 
-std::vector<Figures> truth_of(const World& world, const Mix& mix, const model::Snapshot& pinned, double day,
+Places places_of(const model::Snapshot& pinned) {
+  Places places;
+  for (const model::Workload& workload : pinned.workloads) places[workload.id] = workload.cpus;
+  return places;
+}
+
+std::vector<Figures> truth_of(const World& world, const Mix& mix, const Places& places, double day,
                               const std::vector<double>& swing) {
-  std::map<std::string, model::CpuSet> where;
-  for (const model::Workload& workload : pinned.workloads) where[workload.id] = workload.cpus;
+  const auto where = [&](const std::string& id) {
+    const auto place = places.find(id);
+    return place == places.end() || place->second.empty() ? world.topology.usable() : place->second;
+  };
   std::vector<Running> running;
   for (std::size_t i = 0; i < mix.instances.size(); ++i) {
     const Mix::Instance& instance = mix.instances[i];
     const Service& service = world.services[instance.service];
-    if (where[instance.id].empty()) throw std::logic_error(instance.id + " has no place");
     running.push_back({.software = service.software,
-                       .where = where[instance.id],
+                       .where = where(instance.id),
                        .load = service.load * load_at(service, day) * (swing.empty() ? 1 : swing[i]),
                        .threads = 0});
+    if (static_cast<int>(running.back().where.size()) != instance.vcpus)
+      running.back().floating = instance.vcpus;
   }
   for (std::size_t i = 0; i < mix.batch_threads.size(); ++i) {
     const std::size_t at = mix.instances.size() + i;
     running.push_back({.software = world.batch[i],
-                       .where = where[batch_id(i)].empty() ? world.topology.usable() : where[batch_id(i)],
+                       .where = where(batch_id(i)),
                        .load = std::nullopt,
                        .threads = mix.batch_threads[i] * (swing.empty() ? 1 : swing[at])});
   }
@@ -198,7 +215,7 @@ Interference interference_of(const World& world, const Mix& mix, const model::Sn
   Interference mean;
   for (int i = 0; i < kTimesOfDay; ++i) {
     const double day = static_cast<double>(i) / kTimesOfDay;
-    const auto figures = truth_of(world, mix, pinned, day);
+    const auto figures = truth_of(world, mix, places_of(pinned), day);
     for (std::size_t at = 0; at < mix.instances.size(); ++at) {
       const Mix::Instance& instance = mix.instances[at];
       const Service& service = world.services[instance.service];
@@ -228,7 +245,7 @@ School::School(const World& world, const Lesson& lesson, std::uint64_t seed)
       for (std::size_t j = 0; j < mix.instances.size(); ++j)
         swing.push_back(std::max(0.2, 1 + 0.05 * normal(draws)));
       for (std::size_t j = 0; j < mix.batch_threads.size(); ++j) swing.push_back(2 * draws.fraction());
-      const auto figures = truth_of(world, mix, snapshot, std::fmod(time / kDay_s, 1), swing);
+      const auto figures = truth_of(world, mix, places_of(snapshot), std::fmod(time / kDay_s, 1), swing);
       measure(lesson, figures, mix, done, draws, snapshot);
       for (const std::string& message : learner_.take(snapshot, lesson.settings))
         changes_ += message.find("has changed") != std::string::npos ? 1 : 0;

@@ -58,6 +58,15 @@ struct Mix {
   std::vector<double> batch_threads;  // by batch software
 };
 Mix draw_mix(const World& world, Draws& draws, const std::string& prefix);
+// Of an instance.
+int draw_vcpus(Draws& draws);
+// Threads by batch software: on average one for each of so many vCPUs, together.
+std::vector<double> draw_batch(const World& world, int cpus, Draws& draws);
+
+// The id of a batch software's workload.
+std::string batch_id(std::size_t kind);
+// Two samples, up to `time` (epoch seconds), with this use.
+void set_use(model::Workload& workload, double time, double cores);
 
 // A snapshot in which nothing is pinned yet.
 model::Snapshot unplaced(const World& world, const Mix& mix);
@@ -65,10 +74,17 @@ model::Snapshot unplaced(const World& world, const Mix& mix);
 // The load of a service at a time of the day, 0..1. It swings by a factor of five.
 double load_at(const Service& service, double day);
 
-// All figures of a mix with these pins, at a time of the day; instances first. `swing` are factors of the
-// loads, by instance; empty: none.
-std::vector<Figures> truth_of(const World& world, const Mix& mix, const model::Snapshot& pinned, double day,
+// The vCPUs of each workload by id.
+using Places = std::map<std::string, model::CpuSet>;
+Places places_of(const model::Snapshot& pinned);
+
+// All figures of a mix in these places, at a time of the day; instances first. Threads float over a place
+// with another number of vCPUs than the instance asks for, and over the host if there is no place. `swing`
+// are factors of the loads, by instance, then by batch software; empty: none.
+std::vector<Figures> truth_of(const World& world, const Mix& mix, const Places& places, double day,
                               const std::vector<double>& swing = {});
+// Of an instance with the machine for itself, on cores of its own. `load` is that of each vCPU.
+Figures alone(const World& world, const Service& service, int vcpus, double load);
 
 // Means over the day.
 struct Interference {

@@ -23,6 +23,9 @@
 // - Memory of a socket is a queue M/M/1 with utilisation rho. Accesses take longer for every domain of the
 //   socket, which no figure of berth shows:
 //     memory_cycles = idle_cycles * (1 + queueing * rho / (1 - rho)),     rho at most 0.95
+// - A vCPU that several threads may use is theirs in turn. Waits, switches and cold private caches cost
+//   nothing, so the machine flatters hosts without pins. So does its memory, which is equally far from all
+//   sockets.
 // - A service has a load in instructions per second. Its use is load * cpi / clock, so that it suffers and
 //   disturbs more where its CPI rises. Its CPI is the response that CPI2 watches (Zhang et al., EuroSys
 //   2013).
@@ -68,6 +71,18 @@ struct Running {
   // all others that do.
   std::optional<double> load;
   double threads = 0;
+  // Threads that the kernel moves over `where`; `load` is that of each. 0: one is bound to each vCPU.
+  double floating = 0;
+  double copies = 1;  // instances that are alike, each with a working set of its own
+  // vCPUs that it may use, if `where` is a sample of them; 0: `where` is all of them.
+  double over = 0;
+};
+
+// How the kernel chooses vCPUs for threads that float.
+struct Kernel {
+  // It finds an idle core, at once, wherever one of so many vCPUs has one. 0: threads lie anywhere, without
+  // regard to each other. A host on which all threads float and cores have two threads is assumed otherwise.
+  double searched_vcpus = 0;
 };
 
 // Over one interval.
@@ -78,8 +93,9 @@ struct Figures {
   double misses = 0;        // of the last-level cache, a second
 };
 
-// The steady state: one entry for each that runs. Several without end share their vCPUs evenly.
+// The steady state: one entry for each that runs, its copies together. Those with a load come first on a vCPU
+// that several use. Those without end share the rest evenly.
 std::vector<Figures> steady_state(const Hardware& hardware, const model::Topology& topology,
-                                  const std::vector<Running>& running);
+                                  const std::vector<Running>& running, const Kernel& kernel = {});
 
 }  // namespace berth::policies::testing

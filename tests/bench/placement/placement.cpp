@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// Placement by berth against baselines, over a day of arrivals and departures on a simulated machine:
+// `bench-placement [SEEDS [NODE]]`, with the number of the only node to play, 1 to 4. It prints tables in
+// Markdown. tests/unit/policies/interference/ground_truth has the machine (machine.h), the day (day.h) and
+// the baselines (baselines.h). berth's own score has no part in the figures.
+#include "tests/unit/policies/interference/ground_truth/day.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdlib>
+#include <ctime>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+
+namespace {
+
+using namespace berth::policies;           // NOLINT(google-build-using-namespace)
+using namespace berth::policies::testing;  // NOLINT(google-build-using-namespace)
+namespace model = berth::model;
+
+using Models = std::map<std::string, model::ServiceProfile>;
+
+struct Node {
+  const char* name = "";
+  HostShape shape;
+  double llc_mib = 16;
+  int lesson_mixes = 60;  // a large host shows more of a mix
+};
+
+std::vector<Node> nodes() {
+  return {{"1 x 4 x 2", {.sockets = 1, .llcs_per_socket = 1, .cores_per_llc = 4}, 8, 60},
+          {"1 x 16 x 2, 2 LLCs", {.sockets = 1, .llcs_per_socket = 2, .cores_per_llc = 8}, 16, 60},
+          {"2 x 16 x 2", {.sockets = 2, .llcs_per_socket = 1, .cores_per_llc = 16}, 32, 30},
+          {"2 x 64 x 2, 16 LLCs", {.sockets = 2, .llcs_per_socket = 8, .cores_per_llc = 8}, 32, 12}};
+}
+
+struct Load {
+  const char* name = "";
+  double least = 0;
+  double most = 0;
+};
+constexpr std::array kLoads{Load{"30 %", 0.30, 0.30}, Load{"60 %", 0.60, 0.60}, Load{"95 %", 0.95, 0.95},
+                            Load{"30-95 %", 0.30, 0.95}};
+
+// A way of berth.
+struct Way {
+  Search search = Search::window;
+  Weighting weighting = Weighting::overlap;
+  bool learned = false;
+
+  InterferenceSettings settings() const {
+    InterferenceSettings settings;
+    settings.search = search;
+    settings.weighting = weighting;
+    return settings;
+  }
+  std::string name() const {
+    return fmt::format("{}, {}, {}", search == Search::window ? "window" : "optimal",
+                       weighting == Weighting::overlap ? "overlap" : "request",
+                       learned ? "learned" : "constants");
+  }
+};
+constexpr std::array kWays{
+    Way{Search::window, Weighting::overlap, false},  Way{Search::window, Weighting::overlap, true},
+    Way{Search::window, Weighting::request, false},  Way{Search::window, Weighting::request, true},
+    Way{Search::optimal, Weighting::overlap, false}, Way{Search::optimal, Weighting::overlap, true},
+    Way{Search::optimal, Weighting::request, false}, Way{Search::optimal, Weighting::request, true}};
+
+// Methods by number: the baselines, then the ways of berth.
+constexpr std::size_t kFirstWay = kBaselines.size();
+constexpr std::size_t kMethods = kFirstWay + kWays.size();
+constexpr std::size_t kWindow = kFirstWay;  // the default of berth, before it has learned
+constexpr std::array kShown{kWindow, kFirstWay + 4, kFirstWay + 5};
+// The best baseline is one of these: the bound that no kernel reaches is not.
+constexpr std::size_t kIdealKernel = kFirstWay - 1;
+constexpr std::size_t kReal = kIdealKernel;
+constexpr int kDefaultSeeds = 3;
+
+std::string name_of(std::size_t method) {
+  return method < kFirstWay ? to_string(kBaselines[method]) : kWays[method - kFirstWay].name();
+}
+
+using Scores = std::vector<Score>;  // by seed
+struct Row {
+  std::size_t node = 0;
+  std::size_t load = 0;
+  std::array<Scores, kMethods> methods;
+};
+
+using Figure = double Score::*;
+
+double mean(const Scores& scores, Figure figure) {
+  double sum = 0;
+  for (const Score& score : scores) sum += score.*figure;
+  return sum / static_cast<double>(scores.size());
+}
+
+// One method's figure as a share of another's: that of the means, and the lowest and highest of a seed.
+struct Ratio {
+  double of_means = 0;
+  double lowest = 1e9;
+  double highest = 0;
+};
+Ratio ratio(const Row& row, std::size_t method, std::size_t to, Figure figure) {
+  Ratio ratio;
+  ratio.of_means = mean(row.methods[method], figure) / mean(row.methods[to], figure);
+  for (std::size_t seed = 0; seed < row.methods[method].size(); ++seed) {
+    const double one = row.methods[method][seed].*figure / row.methods[to][seed].*figure;
+    ratio.lowest = std::min(ratio.lowest, one);
+    ratio.highest = std::max(ratio.highest, one);
+  }
+  return ratio;
+}
+
+// Of the first `count` baselines.
+std::size_t best_baseline(const Row& row, std::size_t count, Figure figure) {
+  std::size_t best = 0;
+  for (std::size_t at = 1; at < count; ++at) {
+    if (mean(row.methods[at], figure) < mean(row.methods[best], figure)) best = at;
+  }
+  return best;
+}
+
+std::vector<Row> rows_of(std::size_t number, const Node& node, int seeds) {
+  std::vector<Row> rows;
+  for (std::size_t load = 0; load < kLoads.size(); ++load)
+    rows.push_back({.node = number, .load = load, .methods = {}});
+  for (int i = 1; i <= seeds; ++i) {
+    const auto seed = static_cast<std::uint64_t>(i);
+    const World world = make_world(
+        {.shape = node.shape, .llc_mib = node.llc_mib, .alike = false, .services = 8, .seed = seed});
+    Lesson lesson;
+    lesson.mixes = node.lesson_mixes;
+    const School school(world, lesson, 1000 + seed);
+    Judge judge(world);
+    for (Row& row : rows) {
+      const Load& load = kLoads[row.load];
+      const Day day = draw_day(world, {.least = load.least, .most = load.most, .seed = 2000 + seed});
+      for (std::size_t at = 0; at < kFirstWay; ++at)
+        row.methods[at].push_back(judge.play(day, *make_method(world, kBaselines[at], seed)));
+      for (std::size_t at = kFirstWay; at < kMethods; ++at) {
+        const Way& way = kWays[at - kFirstWay];
+        const Models models = way.learned ? school.services() : Models();
+        row.methods[at].push_back(judge.play(day, *make_method(world, way.settings(), models, seed)));
+      }
+    }
+  }
+  return rows;
+}
+
+void print_head(const std::vector<std::string>& columns) {
+  fmt::print("\n|");
+  for (const std::string& column : columns) fmt::print(" {} |", column);
+  fmt::print("\n|");
+  for (std::size_t i = 0; i < columns.size(); ++i) fmt::print("---|");
+  fmt::print("\n");
+}
+
+std::string beginning_of(const Row& row) {
+  return fmt::format("| {} | {} |", nodes()[row.node].name, kLoads[row.load].name);
+}
+
+// One figure of all baselines and of three ways of berth, in per cent.
+void print_means(const std::string& title, const std::vector<Row>& rows, Figure figure) {
+  fmt::print("\n{}\n", title);
+  std::vector<std::string> columns{"node", "load"};
+  for (std::size_t at = 0; at < kFirstWay; ++at) columns.push_back(name_of(at));
+  for (const std::size_t at : kShown) columns.push_back(name_of(at));
+  print_head(columns);
+  for (const Row& row : rows) {
+    fmt::print("{}", beginning_of(row));
+    for (std::size_t at = 0; at < kFirstWay; ++at)
+      fmt::print(" {:.2f} |", 100 * mean(row.methods[at], figure));
+    for (const std::size_t at : kShown) fmt::print(" {:.2f} |", 100 * mean(row.methods[at], figure));
+    fmt::print("\n");
+  }
+}
+
+// One figure of a way of berth, as a share of that of each baseline and of "window".
+void print_ratios(const std::string& title, const std::vector<Row>& rows, std::size_t way, Figure figure) {
+  fmt::print("\n{}\n", title);
+  std::vector<std::string> columns{"node", "load"};
+  for (std::size_t at = 0; at < kFirstWay; ++at) columns.push_back(name_of(at));
+  columns.insert(columns.end(), {name_of(kWindow), "best baseline"});
+  print_head(columns);
+  for (const Row& row : rows) {
+    fmt::print("{}", beginning_of(row));
+    for (std::size_t at = 0; at <= kWindow; ++at) {
+      const Ratio it = ratio(row, way, at, figure);
+      fmt::print(" {:.2f} ({:.2f}-{:.2f}) |", it.of_means, it.lowest, it.highest);
+    }
+    fmt::print(" {} |\n", name_of(best_baseline(row, kReal, figure)));
+  }
+}
+
+// Every way of berth against the best baseline of each row, and against "window": means over the rows.
+void print_ways(const std::vector<Row>& rows, const std::string& load) {
+  print_head({"way of berth, load " + load, "extra CPU of the best baseline", "of the ideal kernel",
+              "of window", "slowdown of the best baseline", "batch work of the best baseline",
+              "moves an hour", "without vCPUs of their own", "work without a CPU"});
+  for (std::size_t at = kFirstWay; at < kMethods; ++at) {
+    std::array<double, 8> sum{};
+    double count = 0;
+    for (const Row& row : rows) {
+      if (!load.empty() && load != kLoads[row.load].name) continue;
+      const std::size_t best = best_baseline(row, kReal, &Score::extra_cores);
+      count += 1;
+      sum[0] += ratio(row, at, best, &Score::extra_cores).of_means;
+      sum[1] += ratio(row, at, kIdealKernel, &Score::extra_cores).of_means;
+      sum[2] += ratio(row, at, kWindow, &Score::extra_cores).of_means;
+      sum[3] += ratio(row, at, best_baseline(row, kReal, &Score::slowdown), &Score::slowdown).of_means;
+      sum[4] += ratio(row, at, best, &Score::batch).of_means;
+      sum[5] += mean(row.methods[at], &Score::moves);
+      sum[6] += mean(row.methods[at], &Score::homeless);
+      sum[7] += mean(row.methods[at], &Score::undone);
+    }
+    fmt::print("| {} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} % | {:.2f} % |\n",
+               name_of(at), sum[0] / count, sum[1] / count, sum[2] / count, sum[3] / count, sum[4] / count,
+               sum[5] / count, 100 * sum[6] / count, 100 * sum[7] / count);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int seeds = std::max(1, argc > 1 ? std::atoi(argv[1]) : kDefaultSeeds);
+  const int only = argc > 2 ? std::atoi(argv[2]) : 0;
+  std::vector<Row> rows;
+  for (std::size_t number = 0; number < nodes().size(); ++number) {
+    if (only > 0 && static_cast<std::size_t>(only) != number + 1) continue;
+    const std::clock_t before = std::clock();
+    for (Row& row : rows_of(number, nodes()[number], seeds)) rows.push_back(std::move(row));
+    fmt::print(stderr, "{}: {:.1f} s of CPU\n", nodes()[number].name,
+               static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC);
+  }
+  if (rows.empty()) {
+    fmt::print(stderr, "there is no node {}; the nodes are 1 to {}\n", only, nodes().size());
+    return 1;
+  }
+  print_means("Extra CPU, per cent of the host", rows, &Score::extra_cores);
+  print_means("Slowdown of the services, per cent", rows, &Score::slowdown);
+  print_means("Batch work done, per cent", rows, &Score::batch);
+  print_means("Instances without vCPUs of their own, per cent", rows, &Score::homeless);
+  print_means("Work of the services for which there was no CPU, per cent", rows, &Score::undone);
+  for (const std::size_t way : kShown) {
+    print_ratios("Extra CPU of berth, " + name_of(way) + ", as a share", rows, way, &Score::extra_cores);
+    print_ratios("Slowdown of services with berth, " + name_of(way) + ", as a share", rows, way,
+                 &Score::slowdown);
+    print_ratios("Batch work done with berth, " + name_of(way) + ", as a share", rows, way, &Score::batch);
+  }
+  print_ways(rows, "");
+  for (const Load& load : kLoads) print_ways(rows, load.name);
+  return 0;
+}
