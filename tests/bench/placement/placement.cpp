@@ -106,14 +106,14 @@ struct Ratio {
   double highest = 0;
 };
 Ratio ratio(const Row& row, std::size_t method, std::size_t to, Figure figure) {
-  Ratio ratio;
-  ratio.of_means = mean(row.methods[method], figure) / mean(row.methods[to], figure);
+  Ratio it;
+  it.of_means = mean(row.methods[method], figure) / mean(row.methods[to], figure);
   for (std::size_t seed = 0; seed < row.methods[method].size(); ++seed) {
     const double one = row.methods[method][seed].*figure / row.methods[to][seed].*figure;
-    ratio.lowest = std::min(ratio.lowest, one);
-    ratio.highest = std::max(ratio.highest, one);
+    it.lowest = std::min(it.lowest, one);
+    it.highest = std::max(it.highest, one);
   }
-  return ratio;
+  return it;
 }
 
 // Of the first `count` baselines.

@@ -57,7 +57,7 @@ class Method {
   virtual void settle(double /*time_s*/) {}
   // As truth_of().
   virtual std::vector<Figures> truth(const Mix& mix, double day) const = 0;
-  // What the hour was like, as truth() told it.
+  // Tells how the hour went: the answer of truth().
   virtual void see(const Mix& /*mix*/, const std::vector<Figures>& /*figures*/, double /*time_s*/) {}
   // Instances that share their vCPUs for want of room.
   virtual int homeless() const { return 0; }

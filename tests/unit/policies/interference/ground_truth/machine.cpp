@@ -115,7 +115,7 @@ class Solver {
     std::vector<std::size_t> threads{};
     double meeting = 1;  // how often threads meet on it, as a share of how often they would without regard
   };
-  // Who uses one vCPU.
+  // The use of one vCPU.
   struct Turn {
     double served = 0;  // busy for those with a load
     double wanted = 0;  // threads without end
