@@ -4,11 +4,10 @@
 
 #include "tests/unit/policies/interference/ground_truth/day.h"
 
-#include <cmath>
 #include <map>
-#include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
