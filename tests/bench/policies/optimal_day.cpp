@@ -88,7 +88,7 @@ Outcome run(const bench::Crowd& crowd, const Rival& rival, int events) {
       const double before = cpu_time_s();
       const model::Plan plan = decide(snapshot, settings, {"interference"});
       outcome.cpu_s += cpu_time_s() - before;
-      testing::carry_out(plan, snapshot);
+      testing::apply_and_date(plan, snapshot);
       outcome.score += plan.findings.interference->score_node;
       outcome.gap += plan.findings.interference->gap.value_or(0);
       outcome.moves += static_cast<int>(plan.findings.interference->moved.size());

@@ -81,7 +81,7 @@ void apply(const model::Plan& plan, model::Snapshot& snapshot) {
   }
 }
 
-void carry_out(const model::Plan& plan, model::Snapshot& snapshot) {
+void apply_and_date(const model::Plan& plan, model::Snapshot& snapshot) {
   apply(plan, snapshot);
   for (const model::Action& action : plan.actions) {
     for (model::Workload& workload : snapshot.workloads) {

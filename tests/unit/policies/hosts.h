@@ -41,7 +41,7 @@ void change_samples(model::Workload& workload, Change change) {
 // Sets the cpus of each workload that the plan pins or unpins, as the daemon would.
 void apply(const model::Plan& plan, model::Snapshot& snapshot);
 // The same, and each of these workloads has its pin since now.
-void carry_out(const model::Plan& plan, model::Snapshot& snapshot);
+void apply_and_date(const model::Plan& plan, model::Snapshot& snapshot);
 
 // The pins of a plan, "workload=cpulist" in the plan's order; "workload=" for an unpin.
 std::vector<std::string> pins(const model::Plan& plan);

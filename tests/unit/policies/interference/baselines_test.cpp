@@ -226,7 +226,9 @@ TEST_F(ADay, EveryMethodServesTheSameInstances) {
     EXPECT_GT(score.batch, 0.2) << to_string(baseline);
     EXPECT_LT(score.undone, 0.02) << to_string(baseline);
     EXPECT_EQ(score.moves, 0) << to_string(baseline);
-    if (baseline != Baseline::packed) EXPECT_EQ(score.homeless, 0) << to_string(baseline);
+    // Whole cores alone may leave an instance without any.
+    if (baseline == Baseline::packed) continue;
+    EXPECT_EQ(score.homeless, 0) << to_string(baseline);
   }
   EXPECT_LT(scores[Baseline::spread].slowdown, scores[Baseline::random].slowdown);
   EXPECT_LT(scores[Baseline::ideal_kernel].slowdown, scores[Baseline::all_on_all].slowdown);

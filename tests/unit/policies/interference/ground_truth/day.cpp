@@ -228,7 +228,7 @@ class Berth : public Method {
   void decide_at(double time_s) {
     snapshot_.time = kStart_s + time_s;
     const model::Plan plan = decide(snapshot_, settings_, {"interference"});
-    carry_out(plan, snapshot_);
+    apply_and_date(plan, snapshot_);
     moves_ += static_cast<int>(plan.findings.interference->moved.size());
   }
 
