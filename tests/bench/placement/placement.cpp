@@ -86,7 +86,9 @@ std::string name_of(std::size_t method) {
 }
 
 using Scores = std::vector<Score>;  // by seed
-struct Row {
+
+// One node at one load.
+struct Case {
   std::size_t node = 0;
   std::size_t load = 0;
   std::array<Scores, kMethods> methods;
@@ -106,7 +108,7 @@ struct Ratio {
   double lowest = 1e9;
   double highest = 0;
 };
-Ratio ratio(const Row& row, std::size_t method, std::size_t to, Figure figure) {
+Ratio ratio(const Case& row, std::size_t method, std::size_t to, Figure figure) {
   Ratio it;
   it.of_means = mean(row.methods[method], figure) / mean(row.methods[to], figure);
   for (std::size_t seed = 0; seed < row.methods[method].size(); ++seed) {
@@ -118,7 +120,7 @@ Ratio ratio(const Row& row, std::size_t method, std::size_t to, Figure figure) {
 }
 
 // Of the first `count` baselines.
-std::size_t best_baseline(const Row& row, std::size_t count, Figure figure) {
+std::size_t best_baseline(const Case& row, std::size_t count, Figure figure) {
   std::size_t best = 0;
   for (std::size_t at = 1; at < count; ++at) {
     if (mean(row.methods[at], figure) < mean(row.methods[best], figure)) best = at;
@@ -126,8 +128,8 @@ std::size_t best_baseline(const Row& row, std::size_t count, Figure figure) {
   return best;
 }
 
-std::vector<Row> rows_of(std::size_t number, const Node& node, int seeds) {
-  std::vector<Row> rows;
+std::vector<Case> rows_of(std::size_t number, const Node& node, int seeds) {
+  std::vector<Case> rows;
   for (std::size_t load = 0; load < kLoads.size(); ++load)
     rows.push_back({.node = number, .load = load, .methods = {}});
   for (int i = 1; i <= seeds; ++i) {
@@ -138,7 +140,7 @@ std::vector<Row> rows_of(std::size_t number, const Node& node, int seeds) {
     lesson.mixes = node.lesson_mixes;
     const School school(world, lesson, 1000 + seed);
     Judge judge(world);
-    for (Row& row : rows) {
+    for (Case& row : rows) {
       const Load& load = kLoads[row.load];
       const Day day = draw_day(world, {.least = load.least, .most = load.most, .seed = 2000 + seed});
       for (std::size_t at = 0; at < kFirstWay; ++at)
@@ -161,18 +163,18 @@ void print_head(const std::vector<std::string>& columns) {
   fmt::print("\n");
 }
 
-std::string beginning_of(const Row& row) {
+std::string beginning_of(const Case& row) {
   return fmt::format("| {} | {} |", nodes()[row.node].name, kLoads[row.load].name);
 }
 
 // One figure of all baselines and of three ways of berth, in per cent.
-void print_means(const std::string& title, const std::vector<Row>& rows, Figure figure) {
+void print_means(const std::string& title, const std::vector<Case>& rows, Figure figure) {
   fmt::print("\n{}\n", title);
   std::vector<std::string> columns{"node", "load"};
   for (std::size_t at = 0; at < kFirstWay; ++at) columns.push_back(name_of(at));
   for (const std::size_t at : kShown) columns.push_back(name_of(at));
   print_head(columns);
-  for (const Row& row : rows) {
+  for (const Case& row : rows) {
     fmt::print("{}", beginning_of(row));
     for (std::size_t at = 0; at < kFirstWay; ++at)
       fmt::print(" {:.2f} |", 100 * mean(row.methods[at], figure));
@@ -182,13 +184,13 @@ void print_means(const std::string& title, const std::vector<Row>& rows, Figure 
 }
 
 // One figure of a way of berth, as a share of that of each baseline and of "window".
-void print_ratios(const std::string& title, const std::vector<Row>& rows, std::size_t way, Figure figure) {
+void print_ratios(const std::string& title, const std::vector<Case>& rows, std::size_t way, Figure figure) {
   fmt::print("\n{}\n", title);
   std::vector<std::string> columns{"node", "load"};
   for (std::size_t at = 0; at < kFirstWay; ++at) columns.push_back(name_of(at));
   columns.insert(columns.end(), {name_of(kWindow), "best baseline"});
   print_head(columns);
-  for (const Row& row : rows) {
+  for (const Case& row : rows) {
     fmt::print("{}", beginning_of(row));
     for (std::size_t at = 0; at <= kWindow; ++at) {
       const Ratio it = ratio(row, way, at, figure);
@@ -199,14 +201,15 @@ void print_ratios(const std::string& title, const std::vector<Row>& rows, std::s
 }
 
 // Every way of berth against the best baseline of each row, and against "window": means over the rows.
-void print_ways(const std::vector<Row>& rows, const std::string& load) {
-  print_head({"way of berth, load " + load, "extra CPU of the best baseline", "of the ideal kernel",
-              "of window", "slowdown of the best baseline", "batch work of the best baseline",
-              "moves an hour", "without vCPUs of their own", "work without a CPU"});
+void print_ways(const std::vector<Case>& rows, const std::string& load) {
+  print_head({"way of berth, " + (load.empty() ? "all loads" : "load " + load),
+              "extra CPU of the best baseline", "of the ideal kernel", "of window",
+              "slowdown of the best baseline", "batch work of the best baseline", "moves an hour",
+              "without vCPUs of their own", "work without a CPU"});
   for (std::size_t at = kFirstWay; at < kMethods; ++at) {
     std::array<double, 8> sum{};
     double count = 0;
-    for (const Row& row : rows) {
+    for (const Case& row : rows) {
       if (!load.empty() && load != kLoads[row.load].name) continue;
       const std::size_t best = best_baseline(row, kReal, &Score::extra_cores);
       count += 1;
@@ -230,11 +233,11 @@ void print_ways(const std::vector<Row>& rows, const std::string& load) {
 int main(int argc, char** argv) {
   const int seeds = std::max(1, argc > 1 ? std::atoi(argv[1]) : kDefaultSeeds);
   const int only = argc > 2 ? std::atoi(argv[2]) : 0;
-  std::vector<Row> rows;
+  std::vector<Case> rows;
   for (std::size_t number = 0; number < nodes().size(); ++number) {
     if (only > 0 && static_cast<std::size_t>(only) != number + 1) continue;
     const std::clock_t before = std::clock();
-    for (Row& row : rows_of(number, nodes()[number], seeds)) rows.push_back(std::move(row));
+    for (Case& row : rows_of(number, nodes()[number], seeds)) rows.push_back(std::move(row));
     fmt::print(stderr, "{}: {:.1f} s of CPU\n", nodes()[number].name,
                static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC);
   }
