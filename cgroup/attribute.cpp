@@ -11,6 +11,8 @@ const char* control_file(Attribute attribute) {
       return "cpu.max";
     case Attribute::memory_nodes:
       return "cpuset.mems";
+    case Attribute::cpu_idle:
+      return "cpu.idle";
     case Attribute::memory_high:
       break;
   }
@@ -23,6 +25,7 @@ const char* controller(Attribute attribute) {
     case Attribute::memory_nodes:
       return "cpuset";
     case Attribute::cpu_quota:
+    case Attribute::cpu_idle:
       return "cpu";
     case Attribute::memory_high:
       break;
@@ -31,8 +34,8 @@ const char* controller(Attribute attribute) {
 }
 
 std::optional<Attribute> attribute_of(std::string_view file) {
-  for (const Attribute attribute :
-       {Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high, Attribute::memory_nodes}) {
+  for (const Attribute attribute : {Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high,
+                                    Attribute::memory_nodes, Attribute::cpu_idle}) {
     if (file == control_file(attribute)) return attribute;
   }
   return std::nullopt;

@@ -7,9 +7,10 @@
 namespace berth::cgroup {
 
 // The attributes of a cgroup that berth changes.
-enum class Attribute { cpus, cpu_quota, memory_high, memory_nodes };
+enum class Attribute { cpus, cpu_quota, memory_high, memory_nodes, cpu_idle };
 
-// The control file: "cpuset.cpus", "cpu.max", "memory.high", "cpuset.mems"; also the name in log and journal.
+// The control file: "cpuset.cpus", "cpu.max", "memory.high", "cpuset.mems", "cpu.idle"; also the name in log
+// and journal.
 const char* control_file(Attribute attribute);
 // The controller that must be enabled for the file to exist: "cpuset", "cpu", "memory".
 const char* controller(Attribute attribute);

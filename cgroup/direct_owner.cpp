@@ -47,6 +47,10 @@ std::string withholder(const std::filesystem::path& root, const std::string& pat
 model::Error missing_controller(const std::filesystem::path& root, const Cgroup& cgroup,
                                 Attribute attribute) {
   const char* name = controller(attribute);
+  if (attribute == Attribute::cpu_idle && cgroup.has("cpu.weight")) {
+    return {model::ErrorKind::unavailable,
+            fmt::format("cgroup \"{}\" has no cpu.idle: the kernel is older than Linux 5.15", cgroup.path())};
+  }
   std::string message = fmt::format("cgroup \"{}\" has no {}: the {} controller is not enabled for it",
                                     cgroup.path(), control_file(attribute), name);
   const auto top = Cgroup::open(root, "");
@@ -83,6 +87,18 @@ model::Result<void> read_back(const Cgroup& cgroup, const Value& value) {
   return model::fail(differs(cgroup, value, *now));
 }
 
+// The kernel refuses the weight while the group is idle, and sets its own when the group is so no more.
+model::Result<Value> write_priority(const Cgroup& cgroup, const CpuIdle& priority) {
+  if (const auto written = cgroup.write("cpu.idle", priority.idle ? "1" : "0"); !written)
+    return model::fail(written.error());
+  if (!priority.idle) {
+    const auto weighed = cgroup.write("cpu.weight", fmt::format("{}", priority.weight));
+    if (!weighed) return model::fail(weighed.error());
+  }
+  if (const auto same = read_back(cgroup, priority); !same) return model::fail(same.error());
+  return priority;
+}
+
 // Of writes within which the kernel works on.
 constexpr std::size_t kMostUnderWay = 8;
 constexpr std::chrono::milliseconds kPatience{300};
@@ -93,6 +109,7 @@ model::Error no_group() { return {model::ErrorKind::gone, "the cgroup no longer 
 
 model::Result<Value> write_value(const Cgroup& cgroup, const Value& value,
                                  const std::filesystem::path& sys_root) {
+  if (const auto* priority = std::get_if<CpuIdle>(&value)) return write_priority(cgroup, *priority);
   const char* file = control_file(attribute_of(value));
   const auto written = cgroup.write(file, to_text(value));
   if (written) {
@@ -239,8 +256,15 @@ model::Result<Value> DirectOwner::reset(const Target& target, const Original& or
   return write_value(*target.cgroup, original.value, sys_root_);
 }
 
-model::Result<void> DirectOwner::relinquish(const Target& /*target*/, const Original& /*original*/,
-                                            const Value& /*written*/) {
+// Another program that ends idle priority gets the kernel's default weight. The former one was lost by
+// berth's write, so berth puts it back.
+model::Result<void> DirectOwner::relinquish(const Target& target, const Original& original,
+                                            const Value& written) {
+  if (target.cgroup == nullptr || attribute_of(written) != Attribute::cpu_idle) return {};
+  const auto now = read_value(*target.cgroup, Attribute::cpu_idle);
+  if (!now || !has_lost_weight(written, *now) || std::get<CpuIdle>(original.value).idle) return {};
+  if (const auto back = write_value(*target.cgroup, original.value, sys_root_); !back)
+    return model::fail(back.error());
   return {};
 }
 

@@ -54,7 +54,8 @@ class DirectOwner : public Owner {
 };
 
 // Writes the value and returns the one then in force. Linux before 7.0 does not let a cpulist be cleared
-// under running tasks (ENOSPC). Then it writes every possible CPU, which has the same effect.
+// under running tasks (ENOSPC). Then it writes every possible CPU, which has the same effect. Idle priority
+// is given up before the weight is written: the kernel takes no weight of an idle group.
 model::Result<Value> write_value(const Cgroup& cgroup, const Value& value,
                                  const std::filesystem::path& sys_root);
 

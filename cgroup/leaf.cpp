@@ -54,8 +54,6 @@ constexpr std::array kUnset{
     Unset{"cgroup.freeze", "0"},
     Unset{"cgroup.max.depth", "max"},
     Unset{"cgroup.max.descendants", "max"},
-    Unset{"cpu.weight", "100"},
-    Unset{"cpu.idle", "0"},
     Unset{"cpu.max.burst", "0"},
     Unset{"cpu.uclamp.min", "0.00"},
     Unset{"cpu.uclamp.max", "max"},
@@ -118,6 +116,7 @@ bool bounds(const Cgroup& cgroup, const Value& value, const fs::path& root) {
     return bounds_vcpus(*cpus, std::string(model::parent_path(cgroup.path())), root);
   }
   if (const auto* limit = std::get_if<CpuMax>(&value)) return limit->quota_us.has_value();
+  if (const auto* priority = std::get_if<CpuIdle>(&value)) return *priority != CpuIdle();
   return std::get<MemoryHigh>(value).bytes.has_value();
 }
 
@@ -210,13 +209,16 @@ bool is_trusted_ground(const fs::path& root, std::string_view path) {
 
 std::optional<std::string> bounds_of(const Cgroup& cgroup, const std::map<Attribute, Value>& originals,
                                      const fs::path& root, bool pids) {
-  for (const Attribute attribute : {Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high}) {
+  for (const Attribute attribute :
+       {Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high, Attribute::cpu_idle}) {
     const auto held = originals.find(attribute);
     const auto value =
         held != originals.end() ? model::Result<Value>(held->second) : read_value(cgroup, attribute);
     if (!value) return value.error().message();
-    if (bounds(cgroup, *value, root))
-      return fmt::format("{} is {}", control_file(attribute), to_text(*value));
+    if (!bounds(cgroup, *value, root)) continue;
+    if (const auto* priority = std::get_if<CpuIdle>(&*value); priority != nullptr && !priority->idle)
+      return fmt::format("cpu.weight is {}", priority->weight);
+    return fmt::format("{} is {}", control_file(attribute), to_text(*value));
   }
   const auto differs = [&](const char* file, std::string_view unset) -> std::optional<std::string> {
     const auto text = cgroup.read(file);

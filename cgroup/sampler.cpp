@@ -76,6 +76,7 @@ struct Sampler::State {
   std::size_t round = 0;
   bool caches_wanted = false;
   bool nodes_wanted = false;
+  bool idle_wanted = false;
   bool has_cpuset = true;
   bool has_cpu = true;
   bool has_memory = true;
@@ -297,6 +298,14 @@ struct Sampler::State {
     nodes = model::CpuSet::parse(setting(*entry.cgroup, "cpuset.mems", buffer)).value_or(model::CpuSet());
   }
 
+  void read_cpu_idle(Entry& entry) const {
+    std::optional<CpuIdle>& priority = entry.last->cpu_idle;
+    priority.reset();
+    if (!idle_wanted || !has_cpu) return;
+    const auto value = read_value(*entry.cgroup, Attribute::cpu_idle);
+    if (value) priority = std::get<CpuIdle>(*value);
+  }
+
   void read_settings(Entry& entry) const {
     const Cgroup& cgroup = *entry.cgroup;
     if (has_cpuset) {
@@ -304,6 +313,7 @@ struct Sampler::State {
       read_cpus(cgroup, "cpuset.cpus.effective", entry.effective_text, entry.last->effective_cpus);
     }
     read_memory_nodes(entry);
+    read_cpu_idle(entry);
     if (has_cpu) read_quota(entry);
     if (has_memory) {
       std::array<char, 4096> buffer;
@@ -382,6 +392,11 @@ void Sampler::want_caches(bool wanted) { state_->caches_wanted = wanted; }
 
 void Sampler::want_memory_nodes(bool wanted) {
   if (std::exchange(state_->nodes_wanted, wanted) == wanted) return;
+  for (auto& [id, entry] : state_->entries) entry.settings_due = true;
+}
+
+void Sampler::want_cpu_idle(bool wanted) {
+  if (std::exchange(state_->idle_wanted, wanted) == wanted) return;
   for (auto& [id, entry] : state_->entries) entry.settings_due = true;
 }
 

@@ -58,6 +58,8 @@ class Sampler {
   void want_caches(bool wanted);
   // Whether the samples from here on tell cpuset.mems; likewise.
   void want_memory_nodes(bool wanted);
+  // Whether the samples from here on tell cpu.idle; likewise.
+  void want_cpu_idle(bool wanted);
 
   struct Reading {
     // No sample on the first reading, as a rate needs two, 1 ms apart at least. None where cpu.stat cannot be
@@ -68,6 +70,7 @@ class Sampler {
     model::CpuSet cpus;                         // cpuset.cpus; empty where unset or without the controller
     model::CpuSet effective_cpus;               // cpuset.cpus.effective; empty without the controller
     std::optional<model::CpuSet> memory_nodes;  // cpuset.mems; nullopt where it is not wanted
+    std::optional<CpuIdle> cpu_idle;            // nullopt where it is not wanted
     CpuMax cpu_max;                             // the unset value without the controller
     std::optional<double> cpu_quota_cores;
     std::optional<std::uint64_t> memory_high_bytes;

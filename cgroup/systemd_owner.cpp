@@ -221,7 +221,8 @@ model::Result<void> SystemdOwner::relinquish(const Target& target, const Origina
     if (auto done = state_->bus.write(target.unit, attribute, note->setting); !done) return done;
     if (target.cgroup != nullptr && theirs) {
       const auto now = read_value(*target.cgroup, attribute);
-      if (now && *now != *theirs) {
+      // Of idle priority that was ended by cpu.idle alone, systemd's weight is what berth's write had lost.
+      if (now && *now != *theirs && !has_lost_weight(written, *theirs)) {
         if (auto back = write_value(*target.cgroup, *theirs, state_->options.sys_root); !back) {
           return model::fail(back.error());
         }

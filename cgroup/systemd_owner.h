@@ -16,8 +16,8 @@
 namespace berth::cgroup {
 
 // Changes units through systemd's bus interface (org.freedesktop.systemd1(5)), at run time only:
-// AllowedCPUs=, CPUQuota=, MemoryHigh=, AllowedMemoryNodes=. systemd applies a property to the unit's group
-// before it answers, so that one reading back is enough.
+// AllowedCPUs=, CPUQuota=, MemoryHigh=, AllowedMemoryNodes=, CPUWeight=. systemd applies a property to the
+// unit's group before it answers, so that one reading back is enough.
 class SystemdOwner : public Owner, public ScopeMaker {
  public:
   struct Options {

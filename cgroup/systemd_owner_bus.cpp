@@ -156,6 +156,8 @@ std::vector<Setting> properties_of(Attribute attribute, const UnitSetting& setti
               Setting{std::string("CPUQuotaPeriodUSec"), sdbus::Variant(setting.quota_period_us)}};
     case Attribute::memory_nodes:
       return {Setting{std::string("AllowedMemoryNodes"), sdbus::Variant(cpu_bytes(setting.allowed_nodes))}};
+    case Attribute::cpu_idle:
+      return {Setting{std::string("CPUWeight"), sdbus::Variant(setting.cpu_weight)}};
     case Attribute::memory_high:
       break;
   }
@@ -212,7 +214,6 @@ const std::vector<Bound>& bounds() {
       unless<std::uint64_t>("StartupMemoryZSwapMax", kInfinity),
       unless_list<std::uint8_t>("StartupAllowedCPUs"),
       unless_list<std::uint8_t>("StartupAllowedMemoryNodes"),
-      unless<std::uint64_t>("CPUWeight", kInfinity),
       unless<std::uint64_t>("StartupCPUWeight", kInfinity),
       unless<std::uint64_t>("IOWeight", kInfinity),
       unless<std::uint64_t>("StartupIOWeight", kInfinity),
@@ -346,6 +347,9 @@ model::Result<UnitSetting> SystemdBus::read(const std::string& unit, Attribute a
         break;
       case Attribute::memory_nodes:
         setting.allowed_nodes = cpus_of_bytes(reader.get<std::vector<std::uint8_t>>("AllowedMemoryNodes"));
+        break;
+      case Attribute::cpu_idle:
+        setting.cpu_weight = reader.get<std::uint64_t>("CPUWeight");
         break;
       case Attribute::memory_high:
         setting.memory_high_bytes = reader.get<std::uint64_t>("MemoryHigh");
@@ -495,6 +499,7 @@ model::Result<UnitTraits> SystemdBus::traits(const std::string& unit, const std:
     if (!held.contains(Attribute::cpu_quota))
       all.push_back(unless<std::uint64_t>("CPUQuotaPerSecUSec", kInfinity));
     if (!held.contains(Attribute::memory_high)) all.push_back(unless<std::uint64_t>("MemoryHigh", kInfinity));
+    if (!held.contains(Attribute::cpu_idle)) all.push_back(unless<std::uint64_t>("CPUWeight", kInfinity));
     for (const Bound& bound : all) {
       if (!is_set(properties, bound)) continue;
       traits.bound = fmt::format("{} has {}= set", unit, bound.name);

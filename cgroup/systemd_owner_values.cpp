@@ -63,6 +63,12 @@ UnitSetting setting_of(const Value& value) {
     if (limit->period_us != kDefaultPeriodUs) setting.quota_period_us = limit->period_us;
   } else if (const auto* bound = std::get_if<MemoryNodes>(&value)) {
     setting.allowed_nodes = bound->nodes;
+  } else if (const auto* priority = std::get_if<CpuIdle>(&value)) {
+    if (priority->idle) {
+      setting.cpu_weight = kIdleWeight;
+    } else if (priority->weight != CpuIdle::kDefaultWeight) {
+      setting.cpu_weight = priority->weight;
+    }
   } else {
     setting.memory_high_bytes = std::get<MemoryHigh>(value).bytes.value_or(kInfinity);
   }
@@ -81,6 +87,10 @@ Value value_of(Attribute attribute, const UnitSetting& setting) {
     }
     case Attribute::memory_nodes:
       return MemoryNodes{setting.allowed_nodes};
+    case Attribute::cpu_idle:
+      if (setting.cpu_weight == kIdleWeight) return CpuIdle{.idle = true};
+      if (setting.cpu_weight == kInfinity) return CpuIdle();
+      return CpuIdle{.idle = false, .weight = setting.cpu_weight};
     case Attribute::memory_high:
       break;
   }
@@ -96,6 +106,8 @@ std::string setting_text(Attribute attribute, const UnitSetting& setting) {
       return fmt::format("{} {}", setting.quota_us_per_second, setting.quota_period_us);
     case Attribute::memory_nodes:
       return setting.allowed_nodes.to_string();
+    case Attribute::cpu_idle:
+      return fmt::format("{}", setting.cpu_weight);
     case Attribute::memory_high:
       break;
   }
@@ -124,6 +136,12 @@ std::optional<UnitSetting> parse_setting(Attribute attribute, std::string_view t
       const auto nodes = model::CpuSet::parse(text);
       if (!nodes) return std::nullopt;
       setting.allowed_nodes = *nodes;
+      return setting;
+    }
+    case Attribute::cpu_idle: {
+      const auto weight = number(text);
+      if (!weight) return std::nullopt;
+      setting.cpu_weight = *weight;
       return setting;
     }
     case Attribute::memory_high:
@@ -162,6 +180,8 @@ std::vector<std::string> drop_in_names(Attribute attribute) {
       return {"50-CPUQuota.conf", "50-CPUQuotaPeriodSec.conf"};
     case Attribute::memory_nodes:
       return {"50-AllowedMemoryNodes.conf"};
+    case Attribute::cpu_idle:
+      return {"50-CPUWeight.conf"};
     case Attribute::memory_high:
       break;
   }
@@ -188,6 +208,14 @@ bool drop_in_holds(Attribute attribute, std::string_view text, const UnitSetting
       if (value->empty()) return setting.quota_us_per_second == kInfinity;
       const auto percents = number(value->substr(0, value->size() - 1));
       return value->ends_with('%') && percents && *percents == setting.quota_us_per_second / kPercentUs;
+    }
+    case Attribute::cpu_idle: {
+      const auto value = assigned(text, "CPUWeight");
+      if (!value) return false;
+      const std::optional<std::uint64_t> weight = *value == "idle" ? kIdleWeight
+                                                  : value->empty() ? kInfinity
+                                                                   : number(*value);
+      return weight == setting.cpu_weight;
     }
     case Attribute::memory_high:
       break;

@@ -17,6 +17,11 @@ namespace berth::cgroup {
 // "No limit" of a number property.
 inline constexpr std::uint64_t kInfinity = UINT64_MAX;
 
+// CPUWeight=idle on the bus (CGROUP_WEIGHT_IDLE in src/basic/cgroup-util.h; systemd 252 and later). systemd
+// then writes cpu.idle alone. Of another weight it writes 0 to cpu.idle, and then cpu.weight
+// (cgroup_context_apply in src/core/cgroup.c).
+inline constexpr std::uint64_t kIdleWeight = 0;
+
 // A unit's configuration; its members as the bus properties of the same name.
 struct UnitSetting {
   model::CpuSet allowed_cpus;                     // AllowedCPUs
@@ -24,6 +29,7 @@ struct UnitSetting {
   std::uint64_t quota_period_us = kInfinity;      // CPUQuotaPeriodUSec; infinity is the default, 100 ms
   std::uint64_t memory_high_bytes = kInfinity;    // MemoryHigh
   model::CpuSet allowed_nodes = {};               // AllowedMemoryNodes
+  std::uint64_t cpu_weight = kInfinity;           // CPUWeight; infinity is unset, kIdleWeight is "idle"
 
   friend bool operator==(const UnitSetting&, const UnitSetting&) = default;
 };

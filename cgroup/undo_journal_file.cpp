@@ -142,8 +142,8 @@ model::Result<OpenUndoFile> open_undo_file(const std::filesystem::path& director
           model::Error(rows.error().kind(),
                        fmt::format("{}. It may record changes since the host booted, so "
                                    "berth changes nothing more. "
-                                   "Look at AllowedCPUs=, CPUQuota=, MemoryHigh=, AllowedMemoryNodes= in "
-                                   "/run/systemd/system.control, then move the file "
+                                   "Look at AllowedCPUs=, CPUQuota=, MemoryHigh=, AllowedMemoryNodes=, "
+                                   "CPUWeight= in /run/systemd/system.control, then move the file "
                                    "away, or reboot",
                                    rows.error().message())));
     }

@@ -22,6 +22,7 @@ static_assert(
     std::is_same_v<std::variant_alternative_t<std::size_t(Attribute::memory_high), Value>, MemoryHigh>);
 static_assert(
     std::is_same_v<std::variant_alternative_t<std::size_t(Attribute::memory_nodes), Value>, MemoryNodes>);
+static_assert(std::is_same_v<std::variant_alternative_t<std::size_t(Attribute::cpu_idle), Value>, CpuIdle>);
 
 constexpr std::uint64_t kDefaultPeriodUs = CpuMax().period_us;
 // Bounds of kernel/sched/core.c: period 1 ms to 1 s, quota from 1 ms to what its fixed-point arithmetic
@@ -30,12 +31,37 @@ constexpr std::uint64_t kMinPeriodUs = 1'000;
 constexpr std::uint64_t kMaxPeriodUs = 1'000'000;
 constexpr std::uint64_t kMinQuotaUs = 1'000;
 constexpr std::uint64_t kMaxQuotaUs = (std::uint64_t{1} << 44) - 1;
+// Bounds of cpu.weight (CGROUP_WEIGHT_MIN and CGROUP_WEIGHT_MAX of include/linux/cgroup.h).
+constexpr std::uint64_t kMinWeight = 1;
+constexpr std::uint64_t kMaxWeight = 10'000;
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\n\r\v\f";
   const std::size_t begin = text.find_first_not_of(kSpace);
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+}
+
+// "1", "0" or "0 WEIGHT".
+model::Result<CpuIdle> parse_cpu_idle(std::string_view text) {
+  if (text == "1") return CpuIdle{.idle = true};
+  if (text == "0") return CpuIdle{};
+  const std::optional<std::uint64_t> weight =
+      text.starts_with("0 ") ? model::to_number<std::uint64_t>(text.substr(2)) : std::nullopt;
+  if (!weight || *weight < kMinWeight || *weight > kMaxWeight) {
+    return model::fail(model::ErrorKind::invalid_input,
+                       fmt::format("cpu.idle \"{}\": must be 1, 0, or 0 and a cpu.weight from {} to {}", text,
+                                   kMinWeight, kMaxWeight));
+  }
+  return CpuIdle{.idle = false, .weight = *weight};
+}
+
+// Completes what cpu.idle says of a group that is not idle. Without the file, the group has the default.
+void read_weight(const Cgroup& cgroup, CpuIdle& value) {
+  if (value.idle) return;
+  const auto text = cgroup.read("cpu.weight");
+  const auto weight = text ? model::to_number<std::uint64_t>(trimmed(*text)) : std::nullopt;
+  if (weight && *weight >= kMinWeight && *weight <= kMaxWeight) value.weight = *weight;
 }
 
 }  // namespace
@@ -49,6 +75,10 @@ std::string to_text(const Value& value) {
                            : fmt::format("max {}", limit->period_us);
   }
   if (const auto* bound = std::get_if<MemoryNodes>(&value)) return bound->nodes.to_string();
+  if (const auto* priority = std::get_if<CpuIdle>(&value)) {
+    if (priority->idle) return "1";
+    return priority->weight == CpuIdle::kDefaultWeight ? "0" : fmt::format("0 {}", priority->weight);
+  }
   const auto& limit = std::get<MemoryHigh>(value);
   return limit.bytes ? fmt::format("{}", *limit.bytes) : "max";
 }
@@ -95,6 +125,11 @@ model::Result<Value> parse_value(Attribute attribute, std::string_view text) {
       if (!nodes) return model::fail(nodes.error().context("cpuset.mems"));
       return MemoryNodes{std::move(*nodes)};
     }
+    case Attribute::cpu_idle: {
+      const auto priority = parse_cpu_idle(value);
+      if (!priority) return model::fail(priority.error());
+      return *priority;
+    }
     case Attribute::memory_high:
       break;
   }
@@ -115,6 +150,8 @@ Value unset_value(Attribute attribute) {
       return CpuMax();
     case Attribute::memory_nodes:
       return MemoryNodes();
+    case Attribute::cpu_idle:
+      return CpuIdle();
     case Attribute::memory_high:
       break;
   }
@@ -148,10 +185,23 @@ std::optional<std::uint64_t> bytes_of(const MemoryHigh& limit) {
   return limit.bytes <= model::kMaxBytes ? limit.bytes : std::nullopt;
 }
 
+bool has_lost_weight(const Value& written, const Value& current) {
+  return written == Value(CpuIdle{.idle = true}) && current == Value(CpuIdle());
+}
+
 model::Result<Value> read_value(const Cgroup& cgroup, Attribute attribute) {
   const auto text = cgroup.read(control_file(attribute));
-  if (text) return parse_value(attribute, *text);
-  if (text.error().kind() == model::ErrorKind::gone && cgroup.is_current()) return unset_value(attribute);
+  if (text) {
+    auto value = parse_value(attribute, *text);
+    if (value && attribute == Attribute::cpu_idle) read_weight(cgroup, std::get<CpuIdle>(*value));
+    return value;
+  }
+  if (text.error().kind() == model::ErrorKind::gone && cgroup.is_current()) {
+    Value value = unset_value(attribute);
+    // Before Linux 5.15 there is a weight alone.
+    if (auto* priority = std::get_if<CpuIdle>(&value)) read_weight(cgroup, *priority);
+    return value;
+  }
   return model::fail(text.error());
 }
 

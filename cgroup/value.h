@@ -35,13 +35,29 @@ struct MemoryNodes {
   friend bool operator==(const MemoryNodes&, const MemoryNodes&) = default;
 };
 
-// The value of an attribute: vCPUs (an empty set: none are set), a quota, a limit of memory, or NUMA nodes.
-// The alternatives stand in the order of Attribute.
-using Value = std::variant<model::CpuSet, CpuMax, MemoryHigh, MemoryNodes>;
+// cpu.idle, and the cpu.weight that belongs to it. An idle group runs only while no sibling wants the vCPU.
+//
+// The two files are one attribute, because the kernel ties them (kernel/sched/fair.c, Linux 5.15 and later).
+// sched_group_set_idle() gives an idle group the weight 3 of 1024, and 1024 to one that is idle no more,
+// whatever it had before. sched_group_set_shares() refuses to change the weight of an idle group (EINVAL).
+struct CpuIdle {
+  // The cpu.weight that the kernel gives to a new group, and to one that stops being idle.
+  static constexpr std::uint64_t kDefaultWeight = 100;
+
+  bool idle = false;
+  std::uint64_t weight = kDefaultWeight;  // cpu.weight, 1 to 10000; kDefaultWeight while it is idle
+
+  friend bool operator==(const CpuIdle&, const CpuIdle&) = default;
+};
+
+// The value of an attribute: vCPUs (an empty set: none are set), a quota, a limit of memory, NUMA nodes, or
+// idle priority. The alternatives stand in the order of Attribute.
+using Value = std::variant<model::CpuSet, CpuMax, MemoryHigh, MemoryNodes, CpuIdle>;
 
 Attribute attribute_of(const Value& value);
 // The control file's text in canonical form: a cpulist or a list of nodes ("" for none), "max PERIOD" or
-// "QUOTA PERIOD" in microseconds, "max" or bytes.
+// "QUOTA PERIOD" in microseconds, "max" or bytes. For idle priority it is "1", "0" or "0 WEIGHT": "0" is what
+// the kernel makes of a write of 0, so the weight follows where it is another one than that.
 std::string to_text(const Value& value);
 // The value of a text from the kernel or a caller. Error invalid_input where the kernel would not take it
 // either (Linux, admin-guide/cgroup-v2).
@@ -58,6 +74,10 @@ MemoryHigh memory_high(std::optional<std::uint64_t> bytes);
 
 // In cores; nullopt without a quota, and for one that no host reaches (above model::kMaxQuotaCores).
 std::optional<double> cores_of(const CpuMax& limit);
+// True where `current` is what is left of `written` and its original, once 0 was written to cpu.idle alone:
+// the kernel has dropped the former weight.
+bool has_lost_weight(const Value& written, const Value& current);
+
 // nullopt without a limit, and for one that no host reaches (above model::kMaxBytes).
 std::optional<std::uint64_t> bytes_of(const MemoryHigh& limit);
 

@@ -36,6 +36,7 @@ std::string changes(const Document::array_t& actions) {
                                                   {"unpin", "pin to take back"},
                                                   {"set-cpu-quota", "CPU quota"},
                                                   {"set-memory-high", "memory limit"},
+                                                  {"set-cpu-idle", "CPU priority"},
                                                   {"evict", "eviction"}};
   std::map<std::string, std::size_t> counts;
   for (const Document& action : actions) {

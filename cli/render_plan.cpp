@@ -49,6 +49,9 @@ std::string describe(const model::Action& action) {
           return what.nodes
                      ? fmt::format("{} -> memory of NUMA nodes {}", what.workload, what.nodes->to_string())
                      : fmt::format("{} -> memory wherever it could be before", what.workload);
+        } else if constexpr (std::is_same_v<What, model::SetCpuIdleAction>) {
+          return fmt::format("{} -> {}", what.workload,
+                             what.idle ? "idle priority" : "the priority that it had before");
         } else if constexpr (std::is_same_v<What, model::EvictAction>) {
           return fmt::format("{}, which frees {}", what.workload, format_bytes(what.frees_bytes));
         } else {

@@ -20,7 +20,8 @@ const char* attribute_of(const std::string& kind) {
   if (kind == "pin" || kind == "unpin") return "cpuset.cpus";
   if (kind == "set-cpu-quota") return "cpu.max";
   if (kind == "set-memory-high") return "memory.high";
-  return kind == "set-memory-nodes" ? "cpuset.mems" : "";
+  if (kind == "set-memory-nodes") return "cpuset.mems";
+  return kind == "set-cpu-idle" ? "cpu.idle" : "";
 }
 
 // As an entry of berth.log/1 with the result "observed".

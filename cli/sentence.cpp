@@ -51,6 +51,13 @@ std::string bytes(const std::string& text) {
   return amount && *amount < 1e18 ? format_bytes(static_cast<std::uint64_t>(*amount)) : text;
 }
 
+// Of cpu.idle: "1", "0" or "0 WEIGHT", as cgroup::to_text() writes it; "" and "as before" of a replay.
+std::string priority(const std::string& text) {
+  if (text == "1") return "idle";
+  if (text == "0") return "weight 100";
+  return text.starts_with("0 ") ? "weight " + text.substr(2) : text;
+}
+
 std::string cpus(const std::string& list) { return list.empty() ? "all vCPUs" : "vCPUs " + list; }
 
 // "its CPU quota", for a control file.
@@ -58,6 +65,7 @@ std::string name_of(const std::string& attribute) {
   if (attribute == "cpuset.cpus") return "vCPUs";
   if (attribute == "cpu.max") return "CPU quota";
   if (attribute == "memory.high") return "memory limit";
+  if (attribute == "cpu.idle") return "CPU priority";
   return attribute;
 }
 
@@ -65,6 +73,7 @@ std::string value_of(const std::string& attribute, const std::string& value) {
   if (attribute == "cpuset.cpus") return cpus(value);
   if (attribute == "cpu.max") return quota(value);
   if (attribute == "memory.high") return bytes(value);
+  if (attribute == "cpu.idle") return priority(value);
   return value.empty() ? "(none)" : value;
 }
 
@@ -177,7 +186,8 @@ std::string sentence_of(const Document& entry) {
   };
   const Entry parts{text("kind"), text("workload"), text("attribute"),
                     text("old"),  text("new"),      text("result")};
-  if (parts.kind == "pin" || parts.kind == "set-cpu-quota" || parts.kind == "set-memory-high")
+  if (parts.kind == "pin" || parts.kind == "set-cpu-quota" || parts.kind == "set-memory-high" ||
+      parts.kind == "set-cpu-idle")
     return changed(parts);
   if (parts.kind == "unpin" || parts.kind == "restore") return put_back(parts);
   if (parts.kind == "evict") return evicted(parts);

@@ -25,6 +25,7 @@ const char* Action::kind() const {
     const char* operator()(const SetCpuQuotaAction&) const { return "set-cpu-quota"; }
     const char* operator()(const SetMemoryHighAction&) const { return "set-memory-high"; }
     const char* operator()(const SetMemoryNodesAction&) const { return "set-memory-nodes"; }
+    const char* operator()(const SetCpuIdleAction&) const { return "set-cpu-idle"; }
     const char* operator()(const EvictAction&) const { return "evict"; }
     const char* operator()(const AdvertiseAction&) const { return "advertise"; }
   };

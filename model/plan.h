@@ -48,6 +48,14 @@ struct SetMemoryNodesAction {
   friend bool operator==(const SetMemoryNodesAction&, const SetMemoryNodesAction&) = default;
 };
 
+// Let a workload run only while nothing else in its parent cgroup wants the vCPU (cpu.idle; CPUWeight=idle of
+// a unit), or give its priority from before berth back.
+struct SetCpuIdleAction {
+  std::string workload;
+  bool idle = false;  // false: as before berth
+  friend bool operator==(const SetCpuIdleAction&, const SetCpuIdleAction&) = default;
+};
+
 enum class EvictionStep { decommission, terminate, kill };
 
 // End a workload, beginning with the step `how`. Each step has `grace_s` before the next.
@@ -72,7 +80,7 @@ struct AdvertiseAction {
 // One thing to do, and the reason for it. Explain, log, signals and the journal all read this one record.
 struct Action {
   std::variant<PinAction, UnpinAction, SetCpuQuotaAction, SetMemoryHighAction, SetMemoryNodesAction,
-               EvictAction, AdvertiseAction>
+               SetCpuIdleAction, EvictAction, AdvertiseAction>
       what;
   std::string policy;
   std::string decision;  // "d-" and 12 hex digits, the same for the same snapshot and settings
@@ -80,7 +88,8 @@ struct Action {
 
   // The workload acted on; nullptr for an advertisement.
   const std::string* workload() const;
-  // "pin", "unpin", "set-cpu-quota", "set-memory-high", "set-memory-nodes", "evict", "advertise".
+  // "pin", "unpin", "set-cpu-quota", "set-memory-high", "set-memory-nodes", "set-cpu-idle", "evict",
+  // "advertise".
   const char* kind() const;
 
   friend bool operator==(const Action&, const Action&) = default;

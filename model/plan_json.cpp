@@ -52,6 +52,10 @@ Action read_action(const JsonValue& value) {
     SetMemoryNodesAction set{workload(), std::nullopt};
     if (const auto nodes = object.nullable("nodes")) set.nodes = nodes->cpulist();
     action.what = std::move(set);
+  } else if (kind == "set-cpu-idle") {
+    SetCpuIdleAction set{workload(), false};
+    set.idle = object.required("idle").boolean();
+    action.what = std::move(set);
   } else if (kind == "evict") {
     EvictAction evict{.workload = workload()};
     evict.how = object.required("how").choice(kSteps, to_string);
@@ -166,6 +170,7 @@ struct ActionMembers {
     out.member("memory_high_bytes", action.memory_high_bytes);
   }
   void operator()(const SetMemoryNodesAction& action) const { out.member("nodes", action.nodes); }
+  void operator()(const SetCpuIdleAction& action) const { out.member("idle", action.idle); }
   void operator()(const EvictAction& action) const {
     out.member("how", to_string(action.how)).member("frees_bytes", action.frees_bytes);
     out.member("grace_s", action.grace_s);

@@ -60,6 +60,7 @@ struct FixedLimits {
   bool memory = false;        // memory.high
   bool life = false;          // it cannot be evicted
   bool memory_nodes = false;  // cpuset.mems, or its owner has set it
+  bool cpu_idle = false;      // cpu.idle, or its owner has set it
 
   friend bool operator==(const FixedLimits&, const FixedLimits&) = default;
 };
@@ -74,6 +75,7 @@ struct Workload {
   CpuSet cpus;               // the vCPUs berth pinned it to; empty when not pinned
   CpuSet told_cpus = {};     // those that its admission promised, while it is not pinned; empty: none
   CpuSet memory_nodes = {};  // NUMA nodes to which berth bound its memory; empty when not bound
+  bool cpu_idle = false;     // it runs at idle priority (cpu.idle); known only while berth wants that of any
   // The vCPUs that its own configuration and its ancestors permit, berth's pins aside; nullopt when
   // unrestricted.
   std::optional<CpuSet> allowed_cpus;

@@ -65,6 +65,7 @@ FixedLimits read_fixed_limits(const JsonValue& value) {
   if (const auto memory = object.optional("memory")) fixed.memory = memory->boolean();
   if (const auto life = object.optional("life")) fixed.life = life->boolean();
   if (const auto nodes = object.optional("memory_nodes")) fixed.memory_nodes = nodes->boolean();
+  if (const auto idle = object.optional("cpu_idle")) fixed.cpu_idle = idle->boolean();
   return fixed;
 }
 
@@ -81,6 +82,7 @@ void write_fixed_limits(JsonWriter& out, const FixedLimits& fixed) {
   out.key("fixed").begin_object().member("cpu", fixed.cpu).member("memory", fixed.memory);
   out.member("life", fixed.life);
   if (fixed.memory_nodes) out.member("memory_nodes", true);
+  if (fixed.cpu_idle) out.member("cpu_idle", true);
   out.end_object();
 }
 
@@ -162,6 +164,7 @@ Workload read_workload(const JsonValue& value) {
   if (const auto cpus = object.optional("cpus")) workload.cpus = cpus->cpulist();
   if (const auto told = object.optional("told_cpus")) workload.told_cpus = told->cpulist();
   if (const auto nodes = object.optional("memory_nodes")) workload.memory_nodes = nodes->cpulist();
+  if (const auto idle = object.optional("cpu_idle")) workload.cpu_idle = idle->boolean();
   if (const auto allowed = object.nullable("allowed_cpus")) workload.allowed_cpus = allowed->cpulist();
   if (const auto quota = object.nullable("cpu_quota"))
     workload.cpu_quota_cores = quota->positive_number(kMaxQuotaCores);
@@ -200,6 +203,7 @@ void write_workload(JsonWriter& out, const Workload& workload, double since) {
   out.member("memory_request_bytes", workload.memory_request_bytes).member("cpus", workload.cpus);
   if (!workload.told_cpus.empty()) out.member("told_cpus", workload.told_cpus);
   if (!workload.memory_nodes.empty()) out.member("memory_nodes", workload.memory_nodes);
+  if (workload.cpu_idle) out.member("cpu_idle", true);
   out.member_if("allowed_cpus", workload.allowed_cpus).member("cpu_quota", workload.cpu_quota_cores);
   out.member("memory_high_bytes", workload.memory_high_bytes).member("priority", workload.priority);
   out.member("evictable", workload.evictable).time("created", workload.created);

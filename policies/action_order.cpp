@@ -29,6 +29,9 @@ Phase phase_of(const model::Action& action, const model::Workload* workload) {
     return limit_phase(high->memory_high_bytes, workload->memory_high_bytes);
   }
   if (std::holds_alternative<model::SetMemoryNodesAction>(action.what)) return Phase::memory;
+  // The priority falls before a workload gets more vCPUs, and rises after it has lost them.
+  if (const auto* priority = std::get_if<model::SetCpuIdleAction>(&action.what))
+    return priority->idle ? Phase::lower : Phase::raise;
   if (workload->workload_class == model::WorkloadClass::latency_sensitive) return Phase::exchange;
   const auto* pin = std::get_if<model::PinAction>(&action.what);
   // Not pinned means on every vCPU, so that any pin leaves some.

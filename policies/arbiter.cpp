@@ -22,7 +22,16 @@ namespace berth::policies {
 
 namespace {
 
-enum class Attribute { life, cpus, cpu_quota, memory_high, memory_nodes, advertised_cpu, advertised_memory };
+enum class Attribute {
+  life,
+  cpus,
+  cpu_quota,
+  memory_high,
+  memory_nodes,
+  cpu_idle,
+  advertised_cpu,
+  advertised_memory
+};
 using Target = std::pair<std::string, Attribute>;
 
 Target target_of(const model::Action& action) {
@@ -32,6 +41,7 @@ Target target_of(const model::Action& action) {
     Attribute operator()(const model::SetCpuQuotaAction&) const { return Attribute::cpu_quota; }
     Attribute operator()(const model::SetMemoryHighAction&) const { return Attribute::memory_high; }
     Attribute operator()(const model::SetMemoryNodesAction&) const { return Attribute::memory_nodes; }
+    Attribute operator()(const model::SetCpuIdleAction&) const { return Attribute::cpu_idle; }
     Attribute operator()(const model::EvictAction&) const { return Attribute::life; }
     Attribute operator()(const model::AdvertiseAction& it) const {
       return it.resource == model::Resource::cpu ? Attribute::advertised_cpu : Attribute::advertised_memory;
@@ -144,6 +154,8 @@ bool worth_doing(const model::Action& action, const model::Workload* workload, d
     const bool back = original && goes_back(high->memory_high_bytes, present, original->memory_high_bytes);
     return changes(high->memory_high_bytes, present, back ? 0 : min_change);
   }
+  if (const auto* priority = std::get_if<model::SetCpuIdleAction>(&action.what))
+    return priority->idle != workload->cpu_idle;
   return true;
 }
 

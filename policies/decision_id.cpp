@@ -24,6 +24,7 @@ struct ValueText {
   std::string operator()(const model::SetMemoryNodesAction& it) const {
     return it.nodes ? it.nodes->to_string() : "none";
   }
+  std::string operator()(const model::SetCpuIdleAction& it) const { return it.idle ? "idle" : "none"; }
   std::string operator()(const model::EvictAction& it) const {
     return fmt::format("{} {}", static_cast<int>(it.how), it.frees_bytes);
   }

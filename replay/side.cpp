@@ -49,6 +49,8 @@ Values values_of(const model::Action& action, const model::Snapshot& seen, const
         } else if constexpr (std::is_same_v<What, model::SetMemoryNodesAction>) {
           return {workload != nullptr ? memory_nodes_text(workload->memory_nodes) : "",
                   what.nodes ? memory_nodes_text(*what.nodes) : "as before"};
+        } else if constexpr (std::is_same_v<What, model::SetCpuIdleAction>) {
+          return {workload != nullptr && workload->cpu_idle ? "1" : "0", what.idle ? "1" : "as before"};
         } else if constexpr (std::is_same_v<What, model::EvictAction>) {
           return {"", model::to_string(what.how)};
         } else {

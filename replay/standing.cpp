@@ -48,6 +48,7 @@ void strip(model::Workload& workload) {
   workload.cpus = {};
   workload.pinned_at.reset();
   workload.memory_nodes = {};
+  if (!workload.fixed.cpu_idle) workload.cpu_idle = false;
   workload.cpu_quota_cores = owner.cpu_quota_cores;
   workload.memory_high_bytes = owner.memory_high_bytes;
   workload.original.reset();
@@ -62,6 +63,7 @@ void put_run_on(const StandingRun& run, model::Workload& workload) {
   workload.cpus = run.cpus;
   workload.pinned_at = run.pinned_at;
   workload.memory_nodes = run.memory_nodes;
+  workload.cpu_idle = workload.cpu_idle || run.cpu_idle;
   workload.evicted_at = run.evicted_at;
   workload.straggled_at = run.straggled_at;
   workload.pressed_at = run.pressed_at;
@@ -108,7 +110,8 @@ Standing::Standing(const model::Snapshot& recorded)
       eviction_ended_at_(recorded.eviction_ended_at),
       spark_evicted_(recorded.spark_evicted) {
   for (const model::Workload& workload : recorded.workloads) {
-    const bool held = !workload.cpus.empty() || !workload.memory_nodes.empty() || workload.held_cpu ||
+    const bool idle = workload.cpu_idle && !workload.fixed.cpu_idle;
+    const bool held = !workload.cpus.empty() || !workload.memory_nodes.empty() || idle || workload.held_cpu ||
                       workload.held_memory || workload.evicted_at || workload.straggled_at ||
                       workload.pressed_at;
     if (!held) continue;
@@ -116,6 +119,7 @@ Standing::Standing(const model::Snapshot& recorded)
     run.cpus = workload.cpus;
     run.pinned_at = workload.pinned_at;
     run.memory_nodes = workload.memory_nodes;
+    run.cpu_idle = idle;
     run.straggled_at = workload.straggled_at;
     run.pressed_at = workload.pressed_at;
     const model::OriginalLimits owner = limits_of_owner(workload);
@@ -206,6 +210,8 @@ void Standing::change_limits(const model::Plan& plan, const model::Action& actio
     run.pinned_at.reset();
   } else if (const auto* nodes = std::get_if<model::SetMemoryNodesAction>(&action.what)) {
     run.memory_nodes = nodes->nodes.value_or(model::CpuSet());
+  } else if (const auto* priority = std::get_if<model::SetCpuIdleAction>(&action.what)) {
+    run.cpu_idle = priority->idle;
   } else if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what)) {
     const auto before = run.cpu_quota ? std::optional(run.cpu_quota->held.cause) : std::nullopt;
     set_limit(run.cpu_quota, quota->cpu_quota_cores, workload.cpu_quota_cores,

@@ -30,6 +30,7 @@ struct StandingRun {
   model::CpuSet cpus;  // empty: not pinned
   std::optional<double> pinned_at;
   model::CpuSet memory_nodes;
+  bool cpu_idle = false;  // made idle by these plans
   std::optional<StandingLimit<double>> cpu_quota;
   std::optional<StandingLimit<std::uint64_t>> memory_high;
   std::optional<double> evicted_at;

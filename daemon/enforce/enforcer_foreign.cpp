@@ -19,6 +19,7 @@ constexpr int kTicksUntilForeignUnit = 2;
 bool is_as_held(const cgroup::Sampler::Reading& reading, Attribute attribute, const Held& held) {
   // Not read yet.
   if (attribute == Attribute::memory_nodes && !reading.memory_nodes) return true;
+  if (attribute == Attribute::cpu_idle && !reading.cpu_idle) return true;
   return attribute == Attribute::cpus ? reading.cpus == held.cpus()
                                       : value_of(reading, attribute) == held.value;
 }

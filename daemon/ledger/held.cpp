@@ -24,6 +24,8 @@ auto& values_of(Some& holdings, Attribute attribute) {
       return holdings.cpu_quota;
     case Attribute::memory_nodes:
       return holdings.memory_nodes;
+    case Attribute::cpu_idle:
+      return holdings.cpu_idle;
     case Attribute::memory_high:
       break;
   }
@@ -58,6 +60,8 @@ cgroup::Value value_of(const cgroup::Sampler::Reading& reading, Attribute attrib
       return reading.cpu_max;
     case Attribute::memory_nodes:
       return cgroup::MemoryNodes{reading.memory_nodes.value_or(model::CpuSet())};
+    case Attribute::cpu_idle:
+      return reading.cpu_idle.value_or(cgroup::CpuIdle());
     case Attribute::memory_high:
       break;
   }
@@ -76,6 +80,8 @@ std::optional<Attribute> attribute_of(const model::Action& action) {
           return Attribute::memory_high;
         } else if constexpr (std::is_same_v<What, model::SetMemoryNodesAction>) {
           return Attribute::memory_nodes;
+        } else if constexpr (std::is_same_v<What, model::SetCpuIdleAction>) {
+          return Attribute::cpu_idle;
         } else {
           return std::nullopt;
         }
@@ -97,6 +103,9 @@ std::optional<cgroup::Value> wanted_value(const model::Action& action,
   } else if (const auto* bound = std::get_if<model::SetMemoryNodesAction>(&action.what);
              bound && bound->nodes) {
     value = cgroup::MemoryNodes{*bound->nodes};
+  } else if (const auto* priority = std::get_if<model::SetCpuIdleAction>(&action.what);
+             priority && priority->idle) {
+    value = cgroup::CpuIdle{.idle = true};
   } else {
     return std::nullopt;
   }

@@ -18,9 +18,11 @@
 
 namespace berth::daemon {
 
-// In the order of giving them back to a workload.
+// In the order of giving them back to a workload. Its vCPUs come before its priority, as it may have borrowed
+// them.
 inline constexpr std::array kAttributes{cgroup::Attribute::cpus, cgroup::Attribute::memory_nodes,
-                                        cgroup::Attribute::cpu_quota, cgroup::Attribute::memory_high};
+                                        cgroup::Attribute::cpu_quota, cgroup::Attribute::memory_high,
+                                        cgroup::Attribute::cpu_idle};
 
 // One attribute of one workload as berth set it.
 struct Held {
@@ -48,6 +50,7 @@ struct Holdings {
   HeldValues cpu_quota;
   HeldValues memory_high;
   HeldValues memory_nodes;
+  HeldValues cpu_idle;
 
   HeldValues& of(cgroup::Attribute attribute);
   const HeldValues& of(cgroup::Attribute attribute) const;

@@ -81,6 +81,7 @@ class Observer {
 
   // Whether memory is to be bound to NUMA nodes, so that its present bond is read.
   void set_memory_nodes(bool wanted) { memory_nodes_ = wanted; }
+  void set_cpu_idle(bool wanted) { cpu_idle_ = wanted; }
 
   // The next read() takes no setting of this workload from memory.
   void read_again(const std::string& workload) { sampler_.refresh(workload); }
@@ -173,6 +174,7 @@ class Observer {
   std::filesystem::path sys_root_;
   std::size_t history_;
   bool memory_nodes_ = false;
+  bool cpu_idle_ = false;
   bool has_cpuset_;
   std::unique_ptr<cgroup::Discovery> discovery_;
   cgroup::Sampler sampler_;

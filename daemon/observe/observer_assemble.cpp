@@ -91,13 +91,15 @@ struct Observer::Pass {
       : pins(from.holdings.cpus),
         quotas(from.holdings.cpu_quota),
         memory_limits(from.holdings.memory_high),
-        memory_nodes(from.holdings.memory_nodes) {}
+        memory_nodes(from.holdings.memory_nodes),
+        cpu_idle(from.holdings.cpu_idle) {}
 
   std::map<std::string, spark::Occupancy> spark;
   InOrder<HeldValues> pins;
   InOrder<HeldValues> quotas;
   InOrder<HeldValues> memory_limits;
   InOrder<HeldValues> memory_nodes;
+  InOrder<HeldValues> cpu_idle;
 };
 
 // A workload's place, and the values held for it. They are null where another run holds them.
@@ -111,9 +113,11 @@ struct Observer::Entry {
   const Held* quota;
   const Held* memory_high;
   const Held* memory_nodes;
+  const Held* cpu_idle;
 
   bool is_held() const {
-    return pin != nullptr || quota != nullptr || memory_high != nullptr || memory_nodes != nullptr;
+    return pin != nullptr || quota != nullptr || memory_high != nullptr || memory_nodes != nullptr ||
+           cpu_idle != nullptr;
   }
 };
 
@@ -136,7 +140,8 @@ Observer::Entry Observer::entry_of(const Place& place, const std::string& id, Pa
           .pin = pass.pins.find(id, of_this_run),
           .quota = pass.quotas.find(id, of_this_run),
           .memory_high = pass.memory_limits.find(id, of_this_run),
-          .memory_nodes = pass.memory_nodes.find(id, of_this_run)};
+          .memory_nodes = pass.memory_nodes.find(id, of_this_run),
+          .cpu_idle = pass.cpu_idle.find(id, of_this_run)};
 }
 
 const model::Snapshot& Observer::assemble(const SnapshotInputs& inputs) {
@@ -167,6 +172,7 @@ const model::Snapshot& Observer::assemble(const SnapshotInputs& inputs) {
   }
   // As long as it is held, it is watched, whatever the setting is now.
   sampler_.want_memory_nodes(memory_nodes_ || !inputs.holdings.memory_nodes.empty());
+  sampler_.want_cpu_idle(cpu_idle_ || !inputs.holdings.cpu_idle.empty());
   gpu_holders_.join(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
   told_places_.join(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
   fill_evictions(inputs);
@@ -303,6 +309,11 @@ void Observer::fill_limits(model::Workload& workload, const Entry& entry, const 
   workload.fixed.memory_nodes = (entry.memory_nodes == nullptr && is_bound_by_its_owner(entry.reading)) ||
                                 inputs.unmanaged.count(workload.id) > 0 ||
                                 inputs.refused.count({workload.id, cgroup::Attribute::memory_nodes}) > 0;
+  const bool idle_by_its_owner =
+      entry.cpu_idle == nullptr && entry.reading.cpu_idle && entry.reading.cpu_idle->idle;
+  workload.cpu_idle = entry.cpu_idle != nullptr || idle_by_its_owner;
+  workload.fixed.cpu_idle = idle_by_its_owner || inputs.unmanaged.count(workload.id) > 0 ||
+                            inputs.refused.count({workload.id, cgroup::Attribute::cpu_idle}) > 0;
   if (has_cpuset_) {
     workload.allowed_cpus =
         allowed_.of(workload.id, configured, inputs.holdings.cpus, snapshot_.topology.usable());
@@ -320,7 +331,8 @@ void Observer::fill_exceptions(model::Workload& workload, const Entry& entry, co
   // Most of a leaf's memory may be charged elsewhere, where its memory.high has no effect.
   workload.fixed = {.cpu = fixed(cgroup::Attribute::cpu_quota),
                     .memory = entry.leaf || fixed(cgroup::Attribute::memory_high),
-                    .memory_nodes = workload.fixed.memory_nodes};
+                    .memory_nodes = workload.fixed.memory_nodes,
+                    .cpu_idle = workload.fixed.cpu_idle};
   // The holders of GPUs and the finds of stragglers are joined afterwards.
   workload.gpus.clear();
   workload.straggled_at.reset();

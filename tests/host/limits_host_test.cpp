@@ -112,7 +112,8 @@ struct Engine {
     return entries;
   }
   std::vector<LogEntry> apply(
-      std::vector<std::variant<model::SetCpuQuotaAction, model::SetMemoryHighAction>> wanted) {
+      std::vector<std::variant<model::SetCpuQuotaAction, model::SetMemoryHighAction, model::SetCpuIdleAction>>
+          wanted) {
     model::Plan plan;
     plan.time = now;
     for (const auto& item : wanted) {
@@ -341,6 +342,57 @@ wait
   EXPECT_EQ(writer.restore_all().restored.size(), 2U);
   EXPECT_EQ(content(own / "cpu.max"), "max 100000");
   EXPECT_EQ(content(own / "memory.high"), "max");
+}
+
+// The kernel drops the weight of an idle group, refuses another one, and gives its default afterwards.
+TEST_F(LimitsHostTest, IdlePriorityOfAUnitGivesItsWeightBack) {
+  start_configured("CPUWeight=300\n");
+  ASSERT_EQ(content(kGroup / "cpu.weight"), "300");
+  Engine& berth = start();
+  for (const auto& entry : berth.apply({model::SetCpuIdleAction{kId, true}}))
+    EXPECT_EQ(entry.result, "applied") << entry.error.value_or("");
+  EXPECT_EQ(content(kGroup / "cpu.idle"), "1");
+  EXPECT_NE(content(kGroup / "cpu.weight"), "300");
+  output_of("systemctl daemon-reload");
+  EXPECT_TRUE(berth.look().empty());
+  EXPECT_TRUE(berth.look().empty());
+  EXPECT_EQ(content(kGroup / "cpu.idle"), "1");
+  berth.apply({model::SetCpuIdleAction{kId, false}});
+  EXPECT_EQ(content(kGroup / "cpu.idle"), "0");
+  EXPECT_EQ(content(kGroup / "cpu.weight"), "300");
+  EXPECT_TRUE(drop_ins().empty());
+  EXPECT_EQ(shown("NeedDaemonReload"), "no");
+  EXPECT_EQ(berth.actuators->journal().size(), 0U);
+}
+
+TEST_F(LimitsHostTest, IdlePriorityOfAGroupThatIsNoUnitGivesItsWeightBack) {
+  std::ofstream(state / "delegated.sh") << "cd " << kGroup.string() << R"(
+mkdir own main
+echo $$ > main/cgroup.procs
+echo "+cpu" > cgroup.subtree_control
+echo 250 > own/cpu.weight
+sh -c 'echo $$ > own/cgroup.procs; exec sleep infinity' &
+wait
+)";
+  start_transient("-p Delegate=yes", "sh " + (state / "delegated.sh").string());
+  const fs::path own = kGroup / "own";
+  ASSERT_TRUE(berth::test::eventually(
+      [&] { return fs::exists(own / "cpu.idle") && !content(own / "cgroup.procs").empty(); }));
+  auto found = cgroup::Cgroup::open("/sys/fs/cgroup", std::string(kId) + "/own");
+  ASSERT_TRUE(found);
+  cgroup::FoundWorkload group;
+  group.cgroup = *found;
+  group.identity.id = std::string(kId) + "/own";
+  Engine& berth = start();
+  auto& writer = berth.actuators->writer();
+  ASSERT_TRUE(writer.set(group, cgroup::CpuIdle{.idle = true}));
+  EXPECT_EQ(content(own / "cpu.idle"), "1");
+  EXPECT_FALSE((*found)->write("cpu.weight", "250")) << "the kernel takes no weight of an idle group";
+  ASSERT_TRUE((*found)->write("cpu.idle", "0"));
+  EXPECT_EQ(content(own / "cpu.weight"), "100") << "a restore that was cut short here";
+  EXPECT_EQ(writer.restore_all().restored.size(), 1U);
+  EXPECT_EQ(content(own / "cpu.idle"), "0");
+  EXPECT_EQ(content(own / "cpu.weight"), "250");
 }
 
 TEST_F(LimitsHostTest, AQuotaThatIsTooSmallShowsAsThrottlingAndAsPressureThatWakes) {

@@ -27,7 +27,7 @@ UNIT_DROP_INS = "/run/systemd/system/berthd.service.d"
 # An emulated host reads slowly; the budget for that has a test of its own.
 BUDGET = "/etc/berth/berth.toml.d/40-test.toml"
 # Attributes that a resource manager might touch; all of them are compared where nothing may change.
-ATTRIBUTES = ("cpuset.cpus", "cpuset.mems", "cpu.max", "cpu.weight", "memory.high", "memory.max", "memory.low")
+ATTRIBUTES = ("cpuset.cpus", "cpuset.mems", "cpu.max", "cpu.weight", "cpu.idle", "memory.high", "memory.max", "memory.low")
 
 # The bus starts these services on demand. They end by themselves when idle.
 END_WHEN_IDLE = ("systemd-hostnamed.service", "systemd-localed.service", "systemd-timedated.service")

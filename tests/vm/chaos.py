@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path("/sys/fs/cgroup")
 UNIT = "berthd.service"
 GROUP = ROOT / "berth.slice" / UNIT
-ATTRIBUTES = ("cpuset.cpus", "cpuset.mems", "cpu.max", "cpu.weight", "memory.high", "memory.max", "memory.low")
+ATTRIBUTES = ("cpuset.cpus", "cpuset.mems", "cpu.max", "cpu.weight", "cpu.idle", "memory.high", "memory.max", "memory.low")
 # Whose processes and cgroups are looked at.
 OURS = ("berth-test", "berthtest")
 LONGEST_LIFE_s, LONGEST_START_s, LONGEST_RESTORE_s = 5.0, 1.0, 0.2

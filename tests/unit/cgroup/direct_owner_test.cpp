@@ -88,6 +88,44 @@ TEST_F(DirectOwnerTest, BindsMemoryToNodesAndPutsItBack) {
   EXPECT_THAT(refused.error().message(), HasSubstr("asked for memory of NUMA nodes 1, granted 0"));
 }
 
+// The file system of the test does not do what the kernel does: the test writes that itself.
+TEST_F(DirectOwnerTest, IdlePriorityComesWithTheWeight) {
+  tree.make("a");
+  tree.put("a", "cpu.weight", "300");
+  const FoundWorkload group = tree.found("a");
+  const auto original = owner.original(target(group), Attribute::cpu_idle);
+  ASSERT_TRUE(original);
+  EXPECT_EQ(text(original->value), "0 300");
+  ASSERT_TRUE(owner.set(target(group), priority("1")));
+  EXPECT_EQ(tree.get("a", "cpu.idle"), "1");
+  EXPECT_EQ(tree.get("a", "cpu.weight"), "300") << "the kernel would refuse any write";
+  tree.put("a", "cpu.weight", "1");
+  EXPECT_EQ(text(owner.current(target(group), Attribute::cpu_idle)), "1") << "the weight says nothing now";
+  EXPECT_EQ(owner.reset(target(group), *original), priority("0 300"));
+  EXPECT_EQ(tree.get("a", "cpu.idle"), "0");
+  EXPECT_EQ(tree.get("a", "cpu.weight"), "300");
+}
+
+TEST_F(DirectOwnerTest, TheWeightThatBerthLostComesBackAndAnotherOneStays) {
+  tree.make("a");
+  const FoundWorkload group = tree.found("a");
+  const Original before{priority("0 300"), {}};
+  ASSERT_TRUE(owner.relinquish(target(group), before, priority("1")));
+  EXPECT_EQ(tree.get("a", "cpu.weight"), "300") << "cpu.idle was written alone";
+  tree.put("a", "cpu.weight", "200");
+  ASSERT_TRUE(owner.relinquish(target(group), before, priority("1")));
+  EXPECT_EQ(tree.get("a", "cpu.weight"), "200") << "another program's";
+}
+
+TEST_F(DirectOwnerTest, AnOldKernelHasNoIdlePriority) {
+  tree.make("a");
+  std::filesystem::remove(tree.root() / "a/cpu.idle");
+  const auto refused = owner.set(target(tree.found("a")), priority("1"));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind(), model::ErrorKind::unavailable);
+  EXPECT_THAT(refused.error().message(), HasSubstr("older than Linux 5.15"));
+}
+
 TEST_F(DirectOwnerTest, AQuotaLeavesTheBurstAndSaysWhereThatIsInTheWay) {
   tree.make("a");
   tree.put("a", "cpu.max.burst", "50000");

@@ -81,6 +81,9 @@ void copy(Attribute attribute, const UnitSetting& from, UnitSetting& to) {
     case Attribute::memory_nodes:
       to.allowed_nodes = from.allowed_nodes;
       break;
+    case Attribute::cpu_idle:
+      to.cpu_weight = from.cpu_weight;
+      break;
   }
 }
 
@@ -345,6 +348,7 @@ int FakeSystemd::handle_get(sd_bus_message* message) {
   std::uint64_t number = setting.memory_high_bytes;
   if (name == "CPUQuotaPerSecUSec") number = setting.quota_us_per_second;
   if (name == "CPUQuotaPeriodUSec") number = setting.quota_period_us;
+  if (name == "CPUWeight") number = setting.cpu_weight;
   return sd_bus_reply_method_return(message, "v", "t", number);
 }
 
@@ -384,6 +388,9 @@ int FakeSystemd::handle_set(sd_bus_message* message) {
       if (key == "MemoryHigh") {
         attribute = Attribute::memory_high;
         setting.memory_high_bytes = number;
+      } else if (key == "CPUWeight") {
+        attribute = Attribute::cpu_idle;
+        setting.cpu_weight = number;
       } else {
         attribute = Attribute::cpu_quota;
         (key == "CPUQuotaPeriodUSec" ? setting.quota_period_us : setting.quota_us_per_second) = number;
@@ -398,6 +405,13 @@ int FakeSystemd::handle_set(sd_bus_message* message) {
 
 void FakeSystemd::apply(Unit& unit, Attribute attribute) const {
   if (unit.cgroup.empty() || refuse_) return;
+  if (attribute == Attribute::cpu_idle) {
+    const auto priority = std::get<CpuIdle>(value_of(attribute, unit.live));
+    tree_.put(unit.cgroup, "cpu.idle", priority.idle ? "1" : "0");
+    // What the kernel shows of an idle group is not what systemd wrote.
+    tree_.put(unit.cgroup, "cpu.weight", priority.idle ? "1" : std::to_string(priority.weight));
+    return;
+  }
   tree_.put(unit.cgroup, control_file(attribute), to_text(value_of(attribute, unit.live)));
 }
 
@@ -434,6 +448,11 @@ void FakeSystemd::change(const std::string& name, Attribute attribute, const Uni
       lines = {"AllowedMemoryNodes=" + list};
       break;
     }
+    case Attribute::cpu_idle:
+      lines = {setting.cpu_weight == kInfinity     ? "CPUWeight="
+               : setting.cpu_weight == kIdleWeight ? "CPUWeight=idle"
+                                                   : "CPUWeight=" + std::to_string(setting.cpu_weight)};
+      break;
   }
   const std::vector<std::string> names = drop_in_names(attribute);
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -473,8 +492,14 @@ void FakeSystemd::load(const std::string& name, Unit& unit) const {
     if (const std::string high = assigned(text, "MemoryHigh"); high != "none") {
       unit.live.memory_high_bytes = high == "infinity" ? kInfinity : std::stoull(high);
     }
+    if (const std::string weight = assigned(text, "CPUWeight"); weight != "none") {
+      unit.live.cpu_weight = weight.empty()     ? kInfinity
+                             : weight == "idle" ? kIdleWeight
+                                                : std::stoull(weight);
+    }
   }
-  for (const Attribute attribute : {Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high}) {
+  for (const Attribute attribute :
+       {Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high, Attribute::cpu_idle}) {
     apply(unit, attribute);
   }
 }
@@ -503,7 +528,8 @@ void FakeSystemd::restart(const std::string& name) {
   fs::rename(tree_.root() / unit.cgroup, tree_.root() / "old");
   tree_.make(unit.cgroup);
   tree_.remove("old");
-  for (const Attribute attribute : {Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high}) {
+  for (const Attribute attribute :
+       {Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high, Attribute::cpu_idle}) {
     apply(unit, attribute);
   }
 }

@@ -207,6 +207,32 @@ TEST_F(SystemdOwnerTest, MemoryNodesAreSetAndPutBack) {
   EXPECT_TRUE(nothing_left());
 }
 
+TEST_F(SystemdOwnerTest, IdlePriorityIsSetAndTheWeightPutBack) {
+  systemd->add(kUnit, {kGroup, setting_of(priority("0 300"))});
+  ASSERT_EQ(tree.get(kGroup, "cpu.weight"), "300");
+  Writer writer = this->writer();
+  ASSERT_TRUE(writer.set(web(), priority("1")));
+  EXPECT_EQ(systemd->live(kUnit).cpu_weight, kIdleWeight);
+  EXPECT_EQ(tree.get(kGroup, "cpu.idle"), "1");
+  EXPECT_TRUE(drop_in("50-CPUWeight.conf"));
+  writer.restore_all();
+  EXPECT_EQ(tree.get(kGroup, "cpu.idle"), "0");
+  EXPECT_EQ(tree.get(kGroup, "cpu.weight"), "300");
+  EXPECT_TRUE(nothing_left());
+}
+
+TEST_F(SystemdOwnerTest, AWeightThatBerthLostComesBackWhenAnotherProgramEndsIdlePriority) {
+  systemd->add(kUnit, {kGroup, setting_of(priority("0 300"))});
+  ASSERT_EQ(tree.get(kGroup, "cpu.weight"), "300");
+  Writer writer = this->writer();
+  ASSERT_TRUE(writer.set(web(), priority("1")));
+  tree.put(kGroup, "cpu.idle", "0");  // past systemd, and the kernel gives its default weight
+  tree.put(kGroup, "cpu.weight", "100");
+  ASSERT_TRUE(writer.disown(kGroup, Attribute::cpu_idle));
+  EXPECT_EQ(tree.get(kGroup, "cpu.weight"), "300");
+  EXPECT_TRUE(nothing_left());
+}
+
 TEST_F(SystemdOwnerTest, DaemonReloadThatMergesThePinWithTheUnitFileIsNotForeign) {
   add("0-5");
   Writer writer = this->writer();
@@ -557,7 +583,9 @@ TEST(UnitSettingText, GoesBothWaysWithoutLoss) {
        {std::pair(Attribute::cpus, "0-3,8191"), std::pair(Attribute::cpus, ""),
         std::pair(Attribute::cpu_quota, "max 100000"), std::pair(Attribute::cpu_quota, "5000 20000"),
         std::pair(Attribute::memory_high, "max"), std::pair(Attribute::memory_high, "8192"),
-        std::pair(Attribute::memory_nodes, ""), std::pair(Attribute::memory_nodes, "0,3-4")}) {
+        std::pair(Attribute::memory_nodes, ""), std::pair(Attribute::memory_nodes, "0,3-4"),
+        std::pair(Attribute::cpu_idle, "0"), std::pair(Attribute::cpu_idle, "1"),
+        std::pair(Attribute::cpu_idle, "0 300")}) {
     const UnitSetting setting = setting_of(value(attribute, said));
     EXPECT_EQ(parse_setting(attribute, setting_text(attribute, setting)), setting) << said;
     EXPECT_EQ(value_of(attribute, setting), value(attribute, said));

@@ -55,6 +55,33 @@ TEST(Value, MemoryThatIsNoNumberIsRefused) {
   }
 }
 
+TEST(Value, IdlePriorityHasTheWeightThatGoesWithIt) {
+  EXPECT_EQ(canonical(Attribute::cpu_idle, "1\n"), "1");
+  EXPECT_EQ(canonical(Attribute::cpu_idle, "0\n"), "0");
+  EXPECT_EQ(canonical(Attribute::cpu_idle, "0 100"), "0") << "what the kernel makes of a write of 0";
+  EXPECT_EQ(canonical(Attribute::cpu_idle, "0 10000"), "0 10000");
+  for (const char* text : {"", "2", "-1", "1 100", "0 ", "0 0", "0 10001", "0 x", "idle"}) {
+    EXPECT_TRUE(refused(Attribute::cpu_idle, text)) << text;
+  }
+}
+
+TEST(Value, IdlePriorityIsReadWithTheWeightUnlessItIsIdle) {
+  const ControlTree tree;
+  tree.make("a");
+  const auto read = [&] {
+    return berth::cgroup::text(read_value(*tree.found("a").cgroup, Attribute::cpu_idle));
+  };
+  EXPECT_EQ(read(), "0");
+  tree.put("a", "cpu.weight", "250");
+  EXPECT_EQ(read(), "0 250");
+  tree.put("a", "cpu.idle", "1");
+  EXPECT_EQ(read(), "1");
+  std::filesystem::remove(tree.root() / "a/cpu.idle");
+  EXPECT_EQ(read(), "0 250") << "an older kernel";
+  std::filesystem::remove(tree.root() / "a/cpu.weight");
+  EXPECT_EQ(read(), "0") << "no controller";
+}
+
 TEST(Value, QuotaOfCores) {
   EXPECT_EQ(to_text(cpu_max(std::nullopt)), "max 100000");
   EXPECT_EQ(to_text(cpu_max(1.5)), "150000 100000");

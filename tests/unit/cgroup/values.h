@@ -17,6 +17,7 @@ inline Value quota(const std::string& text) { return value(Attribute::cpu_quota,
 inline Value memory(const std::string& text) { return value(Attribute::memory_high, text); }
 
 inline Value nodes(const std::string& text) { return value(Attribute::memory_nodes, text); }
+inline Value priority(const std::string& text) { return value(Attribute::cpu_idle, text); }
 
 inline std::string text(const std::optional<Value>& value) { return value ? to_text(*value) : "nothing"; }
 inline std::string text(const model::Result<Value>& value) {

@@ -61,6 +61,8 @@ class ControlTree {
     put_file(root() / path / "cpu.max", quota + "\n");
     put_file(root() / path / "memory.high", memory_high + "\n");
     put_file(root() / path / "cpuset.mems", "\n");
+    put_file(root() / path / "cpu.idle", "0\n");
+    put_file(root() / path / "cpu.weight", "100\n");
   }
   void remove(const std::string& path) const { std::filesystem::remove_all(root() / path); }
   std::string get(const std::string& path, const std::string& file) const {

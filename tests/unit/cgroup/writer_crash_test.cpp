@@ -166,6 +166,8 @@ std::string ours(Attribute attribute, int n) {
       return std::to_string(100'000 + n) + " 100000";
     case Attribute::memory_nodes:
       return std::to_string(200 + n);
+    case Attribute::cpu_idle:
+      return "1";
     case Attribute::memory_high:
       break;
   }
@@ -179,15 +181,27 @@ std::string theirs(Attribute attribute, int n) {
       return std::to_string(50'000 + n) + " 100000";
     case Attribute::memory_nodes:
       return std::to_string(n);
+    case Attribute::cpu_idle:
+      return "0 " + std::to_string(1 + n);  // never the kernel's own, which no other program wrote
     case Attribute::memory_high:
       break;
   }
   return std::to_string((1 + n) * 65536);
 }
 
+void put_theirs(const ControlTree& tree, const std::string& path, Attribute attribute, int n) {
+  const std::string text = theirs(attribute, n);
+  if (attribute != Attribute::cpu_idle) {
+    tree.put(path, control_file(attribute), text);
+    return;
+  }
+  tree.put(path, "cpu.idle", "0");
+  tree.put(path, "cpu.weight", text.substr(2));
+}
+
 RC_GTEST_PROP(WriterProperty, WhateverHappensNothingOfBerthsStays, ()) {
   constexpr std::array kAttributes{Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high,
-                                   Attribute::memory_nodes};
+                                   Attribute::memory_nodes, Attribute::cpu_idle};
   const ControlTree tree;
   const ScratchDirectory state;
   DirectOwner direct(tree.root());
@@ -198,6 +212,7 @@ RC_GTEST_PROP(WriterProperty, WhateverHappensNothingOfBerthsStays, ()) {
     ++made;
     tree.make(path, theirs(Attribute::cpus, made % 90), theirs(Attribute::cpu_quota, made % 90),
               theirs(Attribute::memory_high, made % 90));
+    put_theirs(tree, path, Attribute::cpu_idle, made % 90);
     for (const Attribute attribute : kAttributes) last_foreign.erase({path, attribute});
   };
   const std::vector<std::string> paths{"a", "b", "c/d"};
@@ -221,7 +236,7 @@ RC_GTEST_PROP(WriterProperty, WhateverHappensNothingOfBerthsStays, ()) {
         break;
       case 3:
         if (there) {
-          tree.put(path, control_file(attribute), theirs(attribute, n));
+          put_theirs(tree, path, attribute, n);
           last_foreign[{path, attribute}] = theirs(attribute, n);
         }
         break;
@@ -246,7 +261,7 @@ RC_GTEST_PROP(WriterProperty, WhateverHappensNothingOfBerthsStays, ()) {
   for (const std::string& path : paths) {
     if (!std::filesystem::exists(tree.root() / path)) continue;
     for (const Attribute attribute : kAttributes) {
-      const std::string now = tree.get(path, control_file(attribute));
+      const std::string now = text(read_value(*tree.found(path).cgroup, attribute));
       for (int n = 0; n < 90; ++n) RC_ASSERT(now != ours(attribute, n));
       if (const auto foreign = last_foreign.find({path, attribute}); foreign != last_foreign.end()) {
         RC_ASSERT(now == foreign->second);

@@ -35,6 +35,10 @@ TEST(Sentence, OfALimit) {
             "web has a CPU quota of 1.50 cores now (before: 2.00 cores)");
   EXPECT_EQ(said("set-cpu-quota", "observed", "cpu.max", "max 100000", "150000 100000"),
             "berth would set the CPU quota of web to 1.50 cores (now no limit)");
+  EXPECT_EQ(said("set-cpu-idle", "applied", "cpu.idle", "0 300", "1"),
+            "web has a CPU priority of idle now (before: weight 300)");
+  EXPECT_EQ(said("set-cpu-idle", "observed", "cpu.idle", "1", "0"),
+            "berth would set the CPU priority of web to weight 100 (now idle)");
   EXPECT_EQ(said("set-memory-high", "applied", "memory.high", "max", "1610612736"),
             "web has a memory limit of 1.5 GiB now (before: no limit)");
   EXPECT_EQ(said("restore", "restored", "cpu.max", "150000 100000", "max 100000"),

@@ -161,7 +161,12 @@ Workload workload(const Snapshot& snapshot, const SnapshotShape& shape, CpuSet& 
   }
   if (one_in(4)) made.held_cpu = held_limit();
   if (one_in(4)) made.held_memory = held_limit();
-  made.fixed = {.cpu = one_in(6), .memory = one_in(6), .life = one_in(6), .memory_nodes = one_in(6)};
+  made.fixed = {.cpu = one_in(6),
+                .memory = one_in(6),
+                .life = one_in(6),
+                .memory_nodes = one_in(6),
+                .cpu_idle = one_in(6)};
+  made.cpu_idle = one_in(4);
   if (one_in(4)) made.memory_nodes = CpuSet::parse("0-1").value();
   if (one_in(4)) made.evicted_at = *amounts(1e9);
   if (one_in(4)) made.straggled_at = *amounts(1e9);

@@ -47,6 +47,8 @@ TEST(PlanJson, ReadsEveryKindOfAction) {
             decltype(Action::what)(SetMemoryNodesAction{"w", CpuSet::parse("0,2").value()}));
   EXPECT_EQ(only_action(R"("kind":"set-memory-nodes","workload":"w","nodes":null)").what,
             decltype(Action::what)(SetMemoryNodesAction{"w", std::nullopt}));
+  EXPECT_EQ(only_action(R"("kind":"set-cpu-idle","workload":"w","idle":true)").what,
+            decltype(Action::what)(SetCpuIdleAction{"w", true}));
   EXPECT_EQ(only_action(R"("kind":"set-memory-high","workload":"w","memory_high_bytes":5)").what,
             decltype(Action::what)(SetMemoryHighAction{"w", 5}));
   EXPECT_EQ(only_action(R"("kind":"evict","workload":"w","how":"kill","frees_bytes":5)").what,

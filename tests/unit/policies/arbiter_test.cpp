@@ -241,6 +241,24 @@ TEST(ArbiterOrder, FreesBeforeItHandsOut) {
                           "pin web", "pin grows", "set-cpu-quota web", "advertise"));
 }
 
+TEST(ArbiterOrder, PriorityFallsBeforeVcpusComeAndRisesAfterTheyHaveGone) {
+  const auto idle = [](const std::string& workload, bool wanted) {
+    return model::Action{.what = model::SetCpuIdleAction{workload, wanted},
+                         .policy = "interference",
+                         .decision = {},
+                         .reason = "r"};
+  };
+  auto snapshot = eight({pinned(best_effort("borrows"), "4-5"), pinned(best_effort("returns"), "4-7")});
+  snapshot.workloads[1].cpu_idle = true;
+  EXPECT_THAT(
+      steps(arbitrate(
+          snapshot,
+          {pin("borrows", "4-7"), idle("borrows", true), idle("returns", false), pin("returns", "4-5")}, {})),
+      ElementsAre("set-cpu-idle borrows", "pin returns", "pin borrows", "set-cpu-idle returns"));
+  EXPECT_THAT(arbitrate(snapshot, {idle("borrows", false), idle("returns", true)}, {}), IsEmpty())
+      << "it is so already";
+}
+
 TEST(ArbiterOrder, MovesWhoLeavesBeforeWhoTakes) {
   const auto snapshot =
       eight({pinned(latency_sensitive("a", 2), "0-1"), pinned(latency_sensitive("b", 2), "2-3"),

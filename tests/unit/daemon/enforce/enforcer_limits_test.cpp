@@ -61,6 +61,69 @@ TEST_F(EnforcerLimitsTest, BindsMemoryWatchesItAndPutsItBack) {
   EXPECT_TRUE(observer->snapshot().workloads.at(0).memory_nodes.empty());
 }
 
+TEST_F(EnforcerLimitsTest, IdlePriorityIsSetWatchedAndPutBackWithTheWeight) {
+  node.add_group("batch/x");
+  node.put("batch/x", "cpu.idle", "0");
+  node.put("batch/x", "cpu.weight", "250");
+  start();
+  observer->set_cpu_idle(true);
+  look();
+  const auto make = [this](bool idle) {
+    carry_out(
+        plan_of({{model::SetCpuIdleAction{"batch/x", idle}, "interference", "d-000000000004", "because"}}));
+  };
+  const auto workload = [this] { return *find_workload(observer->snapshot(), "batch/x"); };
+  EXPECT_FALSE(workload().cpu_idle);
+  make(true);
+  EXPECT_EQ(node.get("batch/x", "cpu.idle"), "1");
+  ASSERT_EQ(results(), (Results{"set-cpu-idle batch/x applied"}));
+  EXPECT_EQ(entries[0].attribute, "cpu.idle");
+  EXPECT_EQ(entries[0].old_value, "0 250");
+  EXPECT_EQ(entries[0].new_value, "1");
+  observer->set_cpu_idle(false);  // it is watched as long as it is held
+  look();
+  EXPECT_TRUE(workload().cpu_idle);
+  EXPECT_FALSE(workload().fixed.cpu_idle);
+  make(false);
+  EXPECT_EQ(node.get("batch/x", "cpu.idle"), "0");
+  EXPECT_EQ(node.get("batch/x", "cpu.weight"), "250");
+  EXPECT_EQ(actuators->journal().size(), 0U);
+  look();
+  EXPECT_FALSE(workload().cpu_idle);
+}
+
+TEST_F(EnforcerLimitsTest, IdlePriorityThatAnotherProgramEndsIsLeftAndTheWeightComesBack) {
+  node.add_group("batch/x");
+  node.put("batch/x", "cpu.idle", "0");
+  node.put("batch/x", "cpu.weight", "250");
+  start();
+  look();
+  carry_out(
+      plan_of({{model::SetCpuIdleAction{"batch/x", true}, "interference", "d-000000000004", "because"}}));
+  node.put("batch/x", "cpu.idle", "0");
+  node.put("batch/x", "cpu.weight", "100");  // as the kernel does
+  look();
+  observer->read_again("batch/x");
+  look();
+  EXPECT_EQ(node.get("batch/x", "cpu.idle"), "0");
+  EXPECT_EQ(node.get("batch/x", "cpu.weight"), "250");
+  EXPECT_EQ(actuators->journal().size(), 0U);
+  EXPECT_TRUE(find_workload(observer->snapshot(), "batch/x")->fixed.cpu_idle) << "it is left alone";
+}
+
+TEST_F(EnforcerLimitsTest, IdlePriorityOfItsOwnerIsKnownAndLeftAlone) {
+  node.add_group("batch/x");
+  node.put("batch/x", "cpu.idle", "1");
+  start();
+  look();
+  EXPECT_FALSE(find_workload(observer->snapshot(), "batch/x")->cpu_idle) << "it is not wanted";
+  observer->set_cpu_idle(true);
+  look();
+  look();
+  EXPECT_TRUE(find_workload(observer->snapshot(), "batch/x")->cpu_idle);
+  EXPECT_TRUE(find_workload(observer->snapshot(), "batch/x")->fixed.cpu_idle);
+}
+
 TEST_F(EnforcerLimitsTest, MemoryThatItsOwnerBoundIsLeftAlone) {
   node.add_group("web/a");
   node.put("web/a", "cpuset.mems", "1");  // the fake host has NUMA node 0

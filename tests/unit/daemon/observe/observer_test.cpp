@@ -436,7 +436,9 @@ TEST_F(ObserverTest, TellsWhichLimitsBerthCannotChange) {
   EXPECT_EQ(fixed({{{"web/a", cgroup::Attribute::cpu_quota}, 1}}),
             (model::FixedLimits{.cpu = true, .memory = false}));
   unmanaged["web/a"].reason = "a foreign writer";
-  EXPECT_EQ(fixed({}), (model::FixedLimits{.cpu = true, .memory = true, .life = true, .memory_nodes = true}));
+  EXPECT_EQ(fixed({}),
+            (model::FixedLimits{
+                .cpu = true, .memory = true, .life = true, .memory_nodes = true, .cpu_idle = true}));
 }
 
 TEST_F(ObserverTest, AppliesOverrides) {
