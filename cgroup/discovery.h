@@ -27,6 +27,7 @@ struct Identity {
   std::uint64_t memory_request_bytes = 0;
   int priority = 0;
   bool evictable = false;
+  bool borrow = true;
   // Epoch seconds: the directory's time, or the start of its oldest process where that is earlier. cgroupfs
   // forgets a directory's time under memory pressure.
   double created = 0;

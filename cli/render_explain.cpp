@@ -85,6 +85,21 @@ void render_identity(std::ostream& out, const Document& workload, const Style& s
   }
 }
 
+// Of an instance, while interference.borrow is on.
+void render_lending(std::ostream& out, const Document& lending) {
+  if (!lending.is_object()) return;
+  const auto milliseconds = [&](const char* name) {
+    const auto seconds = number_of(lending, name);
+    return seconds ? fmt::format("{:.3g} ms", 1000 * *seconds) : std::string("not known");
+  };
+  const auto lent = text_of(member(lending, "state"), "cpus");
+  say(out, fmt::format("lends {} to best-effort work; its threads wait {} for a vCPU, the target is {}",
+                       lent.empty() ? "no vCPUs" : "vCPUs " + lent, milliseconds("runq_latency_s"),
+                       milliseconds("target_s")));
+  if (const auto back = text_of(lending, "withdrawn"); !back.empty()) say(out, "takes back vCPUs " + back);
+  if (const auto why = text_of(lending, "reason"); !why.empty()) say(out, "why: " + why);
+}
+
 void render_pin(std::ostream& out, const Document& workload, const Style& style) {
   const Document& pin = member(workload, "pin");
   const auto unplaceable = text_of(workload, "unplaceable");
@@ -109,6 +124,7 @@ void render_pin(std::ostream& out, const Document& workload, const Style& style)
                        text_of(pin, "pressure_source")));
   if (const auto quality = text_of(pin, "search_reason"); !quality.empty())
     say(out, "all instances together: " + quality);
+  render_lending(out, member(workload, "lending"));
   const Document& waiting = member(workload, "waiting");
   if (waiting.is_object()) {
     say(out, fmt::format("its threads wait {:.3g} ms for a vCPU (99th percentile), cause {}: {}",
@@ -127,6 +143,13 @@ void render_pool(std::ostream& out, const Document& workload, const Style& style
                   cpus.empty() ? "no vCPUs" : "vCPUs " + cpus, format_share(number_of(pool, "utilisation"))));
   if (const auto why = text_of(workload, "unconfined"); !why.empty())
     say(out, "cannot be kept there: " + why);
+  const Document& borrowing = member(workload, "borrowing");
+  if (!borrowing.is_object()) return;
+  const auto borrowed = text_of(borrowing, "cpus");
+  const auto reason = text_of(borrowing, "reason");
+  say(out, borrowed.empty()
+               ? "borrows no vCPUs of instances: " + reason
+               : fmt::format("may also use vCPUs {}, while they are idle: {}", borrowed, reason));
 }
 
 // v = (p' - p) / (t' - t) with its samples.

@@ -45,6 +45,13 @@ void render_list(std::ostream& out, const Document& workloads, const Style& styl
                               {"QUOTA", Align::right, false, true},
                               {"PROGRESS", Align::right, false, true}};
   if (any_gpus) columns.push_back({"GPUS", Align::left, true});
+  const bool any_loans = std::any_of(list.begin(), list.end(), [](const Document& workload) {
+    return !text_of(workload, "lent_cpus").empty() || !text_of(workload, "borrowed_cpus").empty();
+  });
+  if (any_loans) {
+    columns.push_back({"LENT", Align::left, true});
+    columns.push_back({"BORROWED", Align::left, true});
+  }
   Table table(columns);
   bool left_alone = false;
   for (const Document& workload : list) {
@@ -64,6 +71,10 @@ void render_list(std::ostream& out, const Document& workloads, const Style& styl
         format_number(number_of(workload, "cpu_quota"), 2),
         format_share(number_of(workload, "progress"))};
     if (any_gpus) row.emplace_back(or_dash(gpus_of(workload)));
+    if (any_loans) {
+      row.emplace_back(or_dash(text_of(workload, "lent_cpus")));
+      row.emplace_back(or_dash(text_of(workload, "borrowed_cpus")));
+    }
     table.add(std::move(row));
   }
   if (table.empty()) {

@@ -128,6 +128,39 @@ void render_score(std::ostream& out, const model::InterferenceFindings& findings
   }
 }
 
+std::string milliseconds(const std::optional<double>& seconds) {
+  return seconds ? fmt::format("{:.3g} ms", 1000 * *seconds) : "-";
+}
+
+void render_borrowing(std::ostream& out, const model::BorrowingFindings& findings, const Style& style) {
+  heading(out, style, "Idle vCPUs that instances lend");
+  Table table({{"INSTANCE", Align::left, true},
+               {"LENT", Align::left, true},
+               {"TAKEN BACK", Align::left, true},
+               {"USE", Align::right},
+               {"DELAY", Align::right},
+               {"TARGET", Align::right},
+               {"WHY", Align::left, true}},
+              "  ");
+  for (const auto& [id, lender] : findings.lenders) {
+    table.add({id, lender.state.cpus.empty() ? "-" : lender.state.cpus.to_string(),
+               lender.withdrawn.empty() ? "-" : lender.withdrawn.to_string(),
+               format_number(lender.use_cores, 2), milliseconds(lender.delay_s),
+               milliseconds(lender.target_s), lender.reason.empty() ? "-" : lender.reason});
+  }
+  if (table.empty()) {
+    out << "  none: no instance is pinned\n";
+  } else {
+    table.print(out, style);
+  }
+  std::vector<model::WorkloadFinding> borrowers;
+  for (const auto& [id, borrower] : findings.borrowers) {
+    const std::string cpus = borrower.cpus.empty() ? "" : "vCPUs " + borrower.cpus.to_string() + ", ";
+    borrowers.push_back({.workload = id, .reason = cpus + borrower.reason});
+  }
+  list_findings(out, style, "Borrow vCPUs", borrowers);
+}
+
 void render_interference(std::ostream& out, const model::InterferenceFindings& findings,
                          const model::Snapshot& snapshot, const Style& style) {
   heading(out, style, "Latency-sensitive instances in the plan");
@@ -170,6 +203,7 @@ void render_interference(std::ostream& out, const model::InterferenceFindings& f
                                              model::to_string(it.cause), it.reason)});
   }
   list_findings(out, style, "Wait for vCPUs", waiting);
+  if (findings.borrowing) render_borrowing(out, *findings.borrowing, style);
 
   render_score(out, findings, style);
 }

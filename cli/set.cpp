@@ -91,7 +91,9 @@ Action declare_set(const Options& options) {
   options.option("workload", arguments->workload, "Its id, as `berthctl list` has it, or its last component")
       .required()
       .type_name("");
-  options.option("settings", arguments->assignments, "class, service, vcpus, deadline, priority, evictable")
+  options
+      .option("settings", arguments->assignments,
+              "class, service, vcpus, deadline, priority, evictable, borrow")
       .type_name("KEY=VALUE");
   options.flag("--reset", arguments->reset, "Take back all earlier settings");
   return [arguments](Session& session) { return set(session, *arguments); };

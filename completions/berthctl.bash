@@ -145,9 +145,11 @@ _berthctl() {
                 _berthctl_offer class=latency-sensitive class=best-effort
             elif [[ $word == evictable=* ]]; then
                 _berthctl_offer evictable=true evictable=false
+            elif [[ $word == borrow=* ]]; then
+                _berthctl_offer borrow=true borrow=false
             else
                 compopt -o nospace 2>/dev/null
-                _berthctl_offer class= service= vcpus= deadline= priority= evictable=
+                _berthctl_offer class= service= vcpus= deadline= priority= evictable= borrow=
             fi
             ;;
     esac

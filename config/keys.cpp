@@ -300,6 +300,11 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
   specs.push_back(duration_key<Settings>(
       "interference.max_runq_latency", 0, 60,
       +[](Settings & s) -> auto& { return interference(s).max_runq_latency_s; }));
+  specs.push_back(boolean_key<Settings>(
+      "interference.borrow", +[](Settings & s) -> auto& { return interference(s).borrow; }));
+  specs.push_back(integer_key<Settings>(
+      "interference.borrow_step", 1, model::kMaxCpu + 1,
+      +[](Settings & s) -> auto& { return interference(s).borrow_step; }));
   specs.push_back(cpulist_key<Settings>(
       "interference.reserved_cpus", +[](Settings & s) -> auto& { return interference(s).reserved_cpus; }));
   specs.push_back(integer_key<Settings>(
@@ -454,6 +459,8 @@ std::vector<KeySpec<WorkloadRule>> make_workload_specs() {
       +[](WorkloadRule & r) -> auto& { return r.priority; }));
   specs.push_back(boolean_key<WorkloadRule>(
       "evictable", +[](WorkloadRule & r) -> auto& { return r.evictable; }));
+  specs.push_back(boolean_key<WorkloadRule>(
+      "borrow", +[](WorkloadRule & r) -> auto& { return r.borrow; }));
   specs.push_back(duration_key<WorkloadRule>(
       "deadline", model::kMinDeadline_s, model::kMaxDeadline_s,
       +[](WorkloadRule & r) -> auto& { return r.deadline_s; }));

@@ -55,7 +55,8 @@ model::Result<WorkloadSettings> parse_workload_settings(const std::map<std::stri
                           .vcpus = rule.vcpus,
                           .deadline_s = rule.deadline_s,
                           .priority = rule.priority,
-                          .evictable = rule.evictable};
+                          .evictable = rule.evictable,
+                          .borrow = rule.borrow};
 }
 
 }  // namespace berth::config

@@ -14,8 +14,8 @@ namespace berth::config {
 
 // The keys of a workload that can be set while it runs (berthctl set). Their limits are those of berth.toml's
 // [[workload]] tables.
-inline constexpr std::array<std::string_view, 6> kWorkloadKeys{"class",    "service",  "vcpus",
-                                                               "deadline", "priority", "evictable"};
+inline constexpr std::array<std::string_view, 7> kWorkloadKeys{"class",    "service",   "vcpus", "deadline",
+                                                               "priority", "evictable", "borrow"};
 
 bool is_workload_key(std::string_view key);
 
@@ -27,6 +27,7 @@ struct WorkloadSettings {
   std::optional<double> deadline_s;  // after the workload's creation
   std::optional<int> priority;
   std::optional<bool> evictable;
+  std::optional<bool> borrow;
 
   friend bool operator==(const WorkloadSettings&, const WorkloadSettings&) = default;
 };

@@ -124,6 +124,8 @@ StatusReport Answers::status_report() const {
   report.held = count_held(from_.enforcement.holdings());
   report.stragglers = from_.stragglers.stragglers();
   report.relocations = from_.stragglers.relocations();
+  report.lending_misses = from_.lending.misses();
+  report.lending_withdrawn = from_.lending.withdrawn();
   report.evictions = from_.enforcement.eviction_counts();
   report.oversell = from_.plan.findings.oversell;
   report.advertised = from_.advertising.advertised();

@@ -6,6 +6,7 @@
 #include "daemon/learned.h"
 #include "daemon/ledger/overrides.h"
 #include "daemon/messenger.h"
+#include "daemon/observe/lending_watch.h"
 #include "daemon/observe/straggler_watch.h"
 #include "daemon/report/advertising.h"
 #include "daemon/report/report_json.h"
@@ -52,6 +53,7 @@ class Answers final : public Control {
     Learned& learned;
     const Advertising& advertising;
     const StragglerWatch& stragglers;
+    const LendingWatch& lending;
     const MetricsEndpoint& metrics;
     const model::Plan& plan;  // of the last tick
     const TickCost& cost;

@@ -68,6 +68,7 @@ Daemon::Daemon(std::unique_ptr<Setup> setup, std::optional<os::LockFile> host_lo
                        .learned = learned_,
                        .advertising = advertising_,
                        .stragglers = stragglers_,
+                       .lending = lending_,
                        .metrics = metrics_,
                        .plan = plan_,
                        .cost = cost_}),
@@ -108,12 +109,14 @@ model::Result<void> Daemon::begin_enforcing() {
   auto begun = enforcement_.begin();
   if (!begun) return begun;
   answers_.drop_documents();
+  lending_.forget();
   admissions_.set_room({});  // observing alone has made none
   return {};
 }
 
 cgroup::RestoreReport Daemon::end_enforcing(const std::string& reason, std::chrono::milliseconds budget) {
   answers_.drop_documents();
+  lending_.forget();
   admissions_.set_room({});  // it is given back with all the rest
   return enforcement_.end(reason, budget);
 }
@@ -165,6 +168,7 @@ void Daemon::decide() {
   if (plan_.findings.straggler) admissions_.set_room(plan_.findings.straggler->room);
   const auto news =
       stragglers_.take(plan_, [this](const std::string& id) { return senses_->observer().cgroup_id(id); });
+  lending_.take(plan_, [this](const std::string& id) { return senses_->observer().cgroup_id(id); });
   senses_->follow_pressure();
   answers_.count_workloads();
   announcer_.findings(plan_);
@@ -241,7 +245,7 @@ std::vector<LogEntry> Daemon::look(double now) {
 std::vector<LogEntry> Daemon::assemble() {
   for (const double duration_s : enforcement_.take_eviction_durations())
     senses_->observer().add_eviction_duration(duration_s);
-  senses_->observer().assemble(enforcement_.inputs(overrides_, stragglers_));
+  senses_->observer().assemble(enforcement_.inputs(overrides_, stragglers_, lending_));
   return {};
 }
 

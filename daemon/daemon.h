@@ -105,6 +105,7 @@ class Daemon {
   Advertising advertising_;    // over changes of mode
   Departures departures_;      // likewise
   StragglerWatch stragglers_;  // likewise
+  LendingWatch lending_;       // of the last tick
   model::Plan plan_;           // enforcing: carried out; observing: what the shadow would have done
   Announcer announcer_;
   MetricsEndpoint metrics_;

@@ -74,7 +74,8 @@ class Enforcement {
   const UnmanagedWorkloads& unmanaged() const;
 
   // Beside the readings, a snapshot for the plan has these: the present values, or those of the shadow.
-  SnapshotInputs inputs(const Overrides& overrides, const StragglerWatch& stragglers) const;
+  SnapshotInputs inputs(const Overrides& overrides, const StragglerWatch& stragglers,
+                        const LendingWatch& lending) const;
 
   // The steps of a tick, in this order. `now`: epoch seconds. Those with entries return what they did, or
   // what the shadow would have done. Without "observing", a step is of enforcing alone.

@@ -60,6 +60,8 @@ struct WorkloadExplanation {
   std::optional<std::string> unplaceable;     // why it gets no vCPUs
   std::optional<std::string> unconfined;      // why it cannot be kept off those of others
   std::optional<WaitingInstance> waiting;     // why its threads wait for vCPUs for too long
+  std::optional<Lender> lending;              // of an instance, while interference.borrow is on
+  std::optional<Borrower> borrowing;          // of best-effort work; likewise
   std::optional<BestEffortPool> pool;         // of a best-effort one: the vCPUs that it shares
   std::optional<StragglerTask> task;
   std::optional<RedundantTask> redundant;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/explanation.h"
+
+#include "model/borrowing_json.h"
 #include "model/interference_json.h"
 #include "model/json.h"
 #include "model/json_writer.h"
@@ -116,6 +118,8 @@ void write_explained(JsonWriter& out, const WorkloadExplanation& explained) {
   write_or_null(out, "pin", explained.pin, write_pin);
   out.member("unplaceable", explained.unplaceable).member("unconfined", explained.unconfined);
   write_or_null(out, "waiting", explained.waiting, write_waiting);
+  write_or_null(out, "lending", explained.lending, write_lender);
+  write_or_null(out, "borrowing", explained.borrowing, write_borrower);
   write_or_null(out, "pool", explained.pool, [](JsonWriter& to, const BestEffortPool& pool) {
     to.begin_object().member("cpus", pool.cpus).member("utilisation", pool.utilisation).end_object();
   });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "model/borrowing.h"
 #include "model/cpu_set.h"
 #include "model/oversell.h"
 #include "model/placement_findings.h"
@@ -157,6 +158,7 @@ struct InterferenceFindings {
   BestEffortPool best_effort;
   std::vector<WorkloadFinding> unconfined;  // best-effort ones that cannot be kept off owned vCPUs, and why
   std::map<std::string, WaitingInstance> waiting = {};  // by workload id
+  std::optional<BorrowingFindings> borrowing = {};      // nullopt where interference.borrow is off
   friend bool operator==(const InterferenceFindings&, const InterferenceFindings&) = default;
 };
 

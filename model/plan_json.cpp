@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "model/borrowing_json.h"
 #include "model/interference_json.h"
 #include "model/json.h"
 #include "model/json_reader.h"
@@ -157,6 +158,7 @@ InterferenceFindings read_interference(const JsonValue& value) {
       findings.waiting.emplace(id, read_waiting(instance));
     });
   }
+  if (const auto borrowing = object.optional("borrowing")) findings.borrowing = read_borrowing(*borrowing);
   return findings;
 }
 
@@ -233,7 +235,9 @@ void write_interference(JsonWriter& out, const InterferenceFindings& findings) {
   write_findings(out, findings.unconfined);
   out.key("waiting").begin_object();
   for (const auto& [id, waiting] : findings.waiting) write_waiting(out.key(id), waiting);
-  out.end_object().end_object();
+  out.end_object();
+  if (findings.borrowing) write_borrowing(out.key("borrowing"), *findings.borrowing);
+  out.end_object();
 }
 
 }  // namespace

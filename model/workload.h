@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "model/borrowing.h"
 #include "model/cpu_set.h"
 #include "model/usage_window.h"
 
@@ -83,6 +84,7 @@ struct Workload {
   std::optional<std::uint64_t> memory_high_bytes;
   int priority = 0;
   bool evictable = false;
+  bool borrow = true;  // it may lend idle vCPUs or borrow them (docs/decisions/borrowing.md)
   double created = 0;  // epoch seconds
   // Epoch seconds since when a Spark executor has a cgroup of its own, if berth moved it there.
   std::optional<double> leaf_since;
@@ -105,6 +107,7 @@ struct Workload {
   // Of the last sample's time, by performance counters; nullopt without them.
   std::optional<double> cpi;                 // cycles per instruction
   std::optional<double> llc_misses_per_s;    // of the last-level cache
+  std::optional<LendingState> lending;       // of an instance, while interference.borrow is on
   std::optional<double> cpu_time_s;          // CPU time used since it was made, seconds
   std::optional<std::uint64_t> cache_bytes;  // page cache that it has not used of late (inactive_file)
   std::vector<ProgressReport> progress;      // the last few, oldest first

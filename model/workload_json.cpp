@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/workload_json.h"
 
+#include "model/borrowing_json.h"
 #include "model/bounds.h"
 #include "model/json.h"
 #include "model/learning.h"
@@ -172,6 +173,7 @@ Workload read_workload(const JsonValue& value) {
   if (const auto priority = object.optional("priority"))
     workload.priority = priority->small_integer(-kMaxPriority, kMaxPriority);
   if (const auto evictable = object.optional("evictable")) workload.evictable = evictable->boolean();
+  if (const auto borrow = object.optional("borrow")) workload.borrow = borrow->boolean();
   if (const auto created = object.optional("created")) workload.created = created->epoch();
   if (const auto deadline = object.nullable("deadline")) workload.deadline = deadline->epoch();
   if (const auto since = object.nullable("leaf_since")) workload.leaf_since = since->epoch();
@@ -187,6 +189,7 @@ Workload read_workload(const JsonValue& value) {
   if (const auto pressed = object.nullable("pressed_at")) workload.pressed_at = pressed->epoch();
   if (const auto since = object.nullable("progressed_at")) workload.progressed_at = since->epoch();
   if (const auto since = object.nullable("evicted_at")) workload.evicted_at = since->epoch();
+  if (const auto lending = object.nullable("lending")) workload.lending = read_lending_state(*lending);
   read_readings(object, workload);
   if (const auto progress = object.optional("progress"))
     progress->each(
@@ -207,6 +210,7 @@ void write_workload(JsonWriter& out, const Workload& workload, double since) {
   out.member_if("allowed_cpus", workload.allowed_cpus).member("cpu_quota", workload.cpu_quota_cores);
   out.member("memory_high_bytes", workload.memory_high_bytes).member("priority", workload.priority);
   out.member("evictable", workload.evictable).time("created", workload.created);
+  if (!workload.borrow) out.member("borrow", false);
   out.time_if("leaf_since", workload.leaf_since);
   out.time("deadline", workload.deadline).time_if("pinned_at", workload.pinned_at).key("spark");
   if (workload.spark) {
@@ -229,6 +233,7 @@ void write_workload(JsonWriter& out, const Workload& workload, double since) {
   write_fixed_limits(out, workload.fixed);
   out.time_if("straggled_at", workload.straggled_at).time_if("pressed_at", workload.pressed_at);
   out.time_if("progressed_at", workload.progressed_at).time_if("evicted_at", workload.evicted_at);
+  if (workload.lending) write_lending_state(out.key("lending"), *workload.lending);
   write_readings(out, workload);
   if (!workload.progress.empty()) {
     out.key("progress");

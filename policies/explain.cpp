@@ -66,6 +66,10 @@ void add_interference(const model::Snapshot& snapshot, const model::Interference
   explained.unplaceable = reason_for(findings.unplaceable, workload.id);
   explained.unconfined = reason_for(findings.unconfined, workload.id);
   explained.waiting = value_for(findings.waiting, workload.id);
+  if (findings.borrowing) {
+    explained.lending = value_for(findings.borrowing->lenders, workload.id);
+    explained.borrowing = value_for(findings.borrowing->borrowers, workload.id);
+  }
   if (workload.workload_class == model::WorkloadClass::best_effort) explained.pool = findings.best_effort;
   auto instance = value_for(findings.instances, workload.id);
   if (!instance) return;

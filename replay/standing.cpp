@@ -57,6 +57,7 @@ void strip(model::Workload& workload) {
   workload.evicted_at.reset();
   workload.straggled_at.reset();
   workload.pressed_at.reset();
+  workload.lending.reset();
 }
 
 void put_run_on(const StandingRun& run, model::Workload& workload) {
@@ -67,6 +68,7 @@ void put_run_on(const StandingRun& run, model::Workload& workload) {
   workload.evicted_at = run.evicted_at;
   workload.straggled_at = run.straggled_at;
   workload.pressed_at = run.pressed_at;
+  workload.lending = run.lending;
   if (!run.cpu_quota && !run.memory_high) return;
   workload.original = model::OriginalLimits{workload.cpu_quota_cores, workload.memory_high_bytes};
   if (run.cpu_quota) {
@@ -113,7 +115,7 @@ Standing::Standing(const model::Snapshot& recorded)
     const bool idle = workload.cpu_idle && !workload.fixed.cpu_idle;
     const bool held = !workload.cpus.empty() || !workload.memory_nodes.empty() || idle || workload.held_cpu ||
                       workload.held_memory || workload.evicted_at || workload.straggled_at ||
-                      workload.pressed_at;
+                      workload.pressed_at || workload.lending;
     if (!held) continue;
     StandingRun& run = run_of(workload);
     run.cpus = workload.cpus;
@@ -122,6 +124,7 @@ Standing::Standing(const model::Snapshot& recorded)
     run.cpu_idle = idle;
     run.straggled_at = workload.straggled_at;
     run.pressed_at = workload.pressed_at;
+    run.lending = workload.lending;
     const model::OriginalLimits owner = limits_of_owner(workload);
     if (workload.held_cpu)
       run.cpu_quota = {workload.cpu_quota_cores, owner.cpu_quota_cores, *workload.held_cpu};
@@ -255,6 +258,12 @@ void Standing::remember(const model::Plan& plan, const model::Snapshot& seen, do
   std::erase_if(spark_evicted_, [&](const auto& app) {
     return plan.time - std::max(app.second, short_at_.value_or(app.second)) >= hold_s;
   });
+  for (auto& [id, run] : runs_) run.lending.reset();
+  if (plan.findings.interference && plan.findings.interference->borrowing) {
+    for (const auto& [id, lender] : plan.findings.interference->borrowing->lenders) {
+      if (const auto* workload = find_workload(seen, id)) run_of(*workload).lending = lender.state;
+    }
+  }
   const auto& findings = plan.findings.straggler;
   if (!findings) return;
   for (const auto& [id, task] : findings->tasks) {

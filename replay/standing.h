@@ -37,6 +37,7 @@ struct StandingRun {
   double gone_at = 0;  // with evicted_at: when it has ended
   std::optional<double> straggled_at;
   std::optional<double> pressed_at;
+  std::optional<model::LendingState> lending;
 };
 
 // All that the plans of a replay have made of the recorded host so far: pins, limits, evictions and

@@ -108,6 +108,7 @@ void Overrides::apply_of(const std::string& id, std::uint64_t cgroup_id, model::
   if (set.deadline_s) workload.deadline = workload.created + *set.deadline_s;
   if (set.priority) workload.priority = *set.priority;
   if (set.evictable) workload.evictable = *set.evictable;
+  if (set.borrow) workload.borrow = *set.borrow;
 }
 
 model::Result<void> Overrides::save() const {

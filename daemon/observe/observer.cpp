@@ -36,6 +36,7 @@ void take_identity(model::Workload& workload, const cgroup::Identity& identity) 
   workload.memory_request_bytes = identity.memory_request_bytes;
   workload.priority = identity.priority;
   workload.evictable = identity.evictable;
+  workload.borrow = identity.borrow;
   workload.created = identity.created;
   workload.deadline = identity.deadline;
 }

@@ -10,6 +10,7 @@
 #include "daemon/observe/allowed_cpus.h"
 #include "daemon/observe/gpu_holders.h"
 #include "daemon/observe/kernel_sampling.h"
+#include "daemon/observe/lending_watch.h"
 #include "daemon/observe/past_demand.h"
 #include "daemon/observe/past_usage.h"
 #include "daemon/observe/progress_reports.h"
@@ -52,6 +53,7 @@ struct SnapshotInputs {
   const UnmanagedWorkloads& unmanaged = none<UnmanagedWorkloads>();
   const Overrides& overrides;
   const StragglerWatch& stragglers = none<StragglerWatch>();
+  const LendingWatch& lending = none<LendingWatch>();
   // Limits that are fixed because the kernel refused a value.
   const RefusedLimits& refused = none<RefusedLimits>();
   const EvictionMarks& evictions = none<EvictionMarks>();

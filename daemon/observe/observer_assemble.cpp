@@ -177,6 +177,7 @@ const model::Snapshot& Observer::assemble(const SnapshotInputs& inputs) {
   told_places_.join(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
   fill_evictions(inputs);
   inputs.stragglers.mark(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
+  inputs.lending.mark(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
   take_demand();
   return snapshot_;
 }
@@ -299,6 +300,7 @@ void Observer::fill_limits(model::Workload& workload, const Entry& entry, const 
   workload.cpu_throttled = entry.reading.cpu_throttled;
   workload.cpi = entry.reading.cpi;
   workload.llc_misses_per_s = entry.reading.llc_misses_per_s;
+  workload.lending.reset();
   const bool pinned = entry.pin != nullptr;
   static const model::CpuSet kNone;
   workload.cpus = pinned ? entry.pin->cpus() : kNone;

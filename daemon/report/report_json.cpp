@@ -158,6 +158,31 @@ std::optional<int> vcpus_asked_for(const Tick& tick, const model::Workload& work
   return asked.vcpus;
 }
 
+namespace {
+
+const model::BorrowingFindings* borrowing_of(const model::Plan& plan) {
+  const auto& findings = plan.findings.interference;
+  return findings && findings->borrowing ? &*findings->borrowing : nullptr;
+}
+
+template <typename Values>
+auto* value_of(const Values& values, const std::string& id) {
+  const auto found = values.find(id);
+  return found == values.end() ? nullptr : &found->second;
+}
+
+}  // namespace
+
+const model::Lender* lender_of(const model::Plan& plan, const std::string& id) {
+  const auto* borrowing = borrowing_of(plan);
+  return borrowing != nullptr ? value_of(borrowing->lenders, id) : nullptr;
+}
+
+const model::Borrower* borrower_of(const model::Plan& plan, const std::string& id) {
+  const auto* borrowing = borrowing_of(plan);
+  return borrowing != nullptr ? value_of(borrowing->borrowers, id) : nullptr;
+}
+
 const model::PlacedInstance* placed_instance(const model::Plan& plan, const std::string& id) {
   if (!plan.findings.interference) return nullptr;
   const auto& instances = plan.findings.interference->instances;
@@ -241,6 +266,8 @@ std::string workloads_json(const Tick& tick) {
     const auto left_alone = tick.unmanaged.find(workload.id);
     const bool managed = left_alone == tick.unmanaged.end();
     const auto* instance = placed_instance(tick.plan, workload.id);
+    const auto* lender = lender_of(tick.plan, workload.id);
+    const auto* borrower = borrower_of(tick.plan, workload.id);
     const Limits limits = limits_of(workload, tick.holdings);
     json item = {{"id", workload.id},
                  {"service", workload.service},
@@ -251,6 +278,8 @@ std::string workloads_json(const Tick& tick) {
                  {"overridden", overridden_keys(tick, workload.id)},
                  {"pinned_cpus", pinned_cpus(tick, workload.id)},
                  {"effective_cpus", reading->second.effective_cpus.to_string()},
+                 {"lent_cpus", lender == nullptr ? json(nullptr) : json(lender->state.cpus.to_string())},
+                 {"borrowed_cpus", borrower == nullptr ? json(nullptr) : json(borrower->cpus.to_string())},
                  {"cpu_cores", nullptr},
                  {"memory_bytes", nullptr},
                  {"pressure", instance == nullptr ? json(nullptr) : json(instance->pressure)},

@@ -41,8 +41,25 @@ std::string describe(const Occupancy& occupancy, const BestEffortDemand& demand,
 
 }  // namespace
 
+model::CpuSet best_effort_pool(const Occupancy& occupancy, const BestEffortDemand& demand) {
+  return pool_cpus(occupancy,
+                   pool_state(occupancy.unowned_count(), occupancy.spared_count(), demand).spares_siblings);
+}
+
+std::vector<std::string> confined_to(const model::CpuSet& pool, const Occupancy& occupancy,
+                                     const std::vector<const model::Workload*>& workloads) {
+  std::vector<std::string> ids;
+  if (occupancy.placed_count() == 0) return ids;
+  for (const model::Workload* workload : workloads) {
+    if (workload->workload_class != model::WorkloadClass::best_effort) continue;
+    if (!workload->allowed_cpus || workload->allowed_cpus->intersects(pool)) ids.push_back(workload->id);
+  }
+  return ids;
+}
+
 void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& demand,
                          const std::vector<const model::Workload*>& workloads,
+                         const std::map<std::string, model::CpuSet>& borrowed,
                          InterferenceProposal& proposal) {
   const PoolState state = pool_state(occupancy.unowned_count(), occupancy.spared_count(), demand);
   const model::CpuSet pool = pool_cpus(occupancy, state.spares_siblings);
@@ -54,7 +71,9 @@ void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& dem
     if (workload->workload_class != model::WorkloadClass::best_effort) continue;
     model::CpuSet within;
     if (workload->allowed_cpus) within = pool & *workload->allowed_cpus;
-    const model::CpuSet& target = workload->allowed_cpus ? within : pool;
+    const auto lent = borrowed.find(workload->id);
+    if (lent != borrowed.end()) within = (workload->allowed_cpus ? within : pool) | lent->second;
+    const model::CpuSet& target = workload->allowed_cpus || lent != borrowed.end() ? within : pool;
     std::optional<std::string> unpin;
     if (!confines) {
       unpin = "no latency-sensitive instance owns vCPUs, so it may use all";
@@ -66,10 +85,12 @@ void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& dem
       const std::string limits =
           workload->allowed_cpus ? fmt::format("; its allowed CPUs {}", workload->allowed_cpus->to_string())
                                  : std::string();
+      const std::string loan =
+          lent != borrowed.end() ? fmt::format("; it borrows vCPUs {}", lent->second.to_string()) : "";
       proposal.actions.push_back({.what = model::PinAction{.workload = workload->id, .cpus = target},
                                   .policy = kPolicy,
                                   .decision = {},
-                                  .reason = pool_text + limits});
+                                  .reason = pool_text + limits + loan});
     }
     if (unpin && !workload->cpus.empty()) {
       proposal.actions.push_back({.what = model::UnpinAction{.workload = workload->id},

@@ -5,15 +5,26 @@
 #include "policies/interference/occupancy.h"
 #include "policies/interference/policy.h"
 
+#include <map>
+#include <string>
 #include <vector>
 
 namespace berth::policies {
 
+// The vCPUs that latency-sensitive instances leave to best-effort work.
+model::CpuSet best_effort_pool(const Occupancy& occupancy, const BestEffortDemand& demand);
+
+// Ids of the best-effort workloads that are confined to the pool, ascending. None where no vCPU is owned.
+std::vector<std::string> confined_to(const model::CpuSet& pool, const Occupancy& occupancy,
+                                     const std::vector<const model::Workload*>& workloads);
+
 // Adds to `proposal` the pool that latency-sensitive instances leave, and the pins that confine best-effort
 // workloads to it. Also adds the workloads that cannot be confined. Where no vCPU is owned, pins are lifted
-// instead (docs/decisions/pinning.md, best-effort pool). `workloads` ascending by id.
+// instead (docs/decisions/pinning.md, best-effort pool). `workloads` ascending by id. `borrowed`:
+// by id, vCPUs that a confined workload may use beside the pool.
 void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& demand,
                          const std::vector<const model::Workload*>& workloads,
+                         const std::map<std::string, model::CpuSet>& borrowed,
                          InterferenceProposal& proposal);
 
 }  // namespace berth::policies

@@ -3,6 +3,7 @@
 
 #include "model/json.h"
 #include "policies/interference/best_effort.h"
+#include "policies/interference/borrowing/borrowing.h"
 #include "policies/interference/pressure.h"
 #include "policies/interference/promised.h"
 #include "policies/interference/resize.h"
@@ -372,6 +373,27 @@ void report_scores(const Queue& queue, const Placement& placement, const NodeSco
   }
 }
 
+Borrowing borrow_vcpus(const Queue& queue, const Occupancy& occupancy, const BestEffortDemand& demand,
+                       const Workloads& workloads, const GrownRequests& stragglers, double now,
+                       const InterferenceSettings& settings) {
+  BorrowingInput input{.workloads = workloads,
+                       .node = occupancy.node(),
+                       .owners = {},
+                       .pool = best_effort_pool(occupancy, demand),
+                       .confined = {},
+                       .grown = stragglers,
+                       .now = now};
+  for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {
+    const Instance& instance = queue.instances[i];
+    if (instance.workload == nullptr || !occupancy.placed(i)) continue;
+    input.owners.emplace(instance.id,
+                         Owner{.cpus = occupancy.node().cpu_set(occupancy.tenant(i).cpus),
+                               .sensitivity = instance.model.model.k1 + instance.model.model.k2});
+  }
+  if (settings.borrow) input.confined = confined_to(input.pool, occupancy, workloads);
+  return decide_borrowing(input, settings);
+}
+
 }  // namespace
 
 InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const InterferenceSettings& settings,
@@ -407,7 +429,11 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
                 proposal.findings);
   proposal.findings.score_unpinned = score_unpinned(placement.occupancy, settings.weighting, demand);
   proposal.findings.waiting = std::move(waits.findings);
-  confine_best_effort(placement.occupancy, demand, workloads, proposal);
+  Borrowing borrowing =
+      borrow_vcpus(queue, placement.occupancy, demand, workloads, grown, snapshot.time, settings);
+  confine_best_effort(placement.occupancy, demand, workloads, borrowing.borrowed, proposal);
+  proposal.findings.borrowing = std::move(borrowing.findings);
+  std::move(borrowing.actions.begin(), borrowing.actions.end(), std::back_inserter(proposal.actions));
   std::sort(proposal.findings.unplaceable.begin(), proposal.findings.unplaceable.end(),
             [](const auto& a, const auto& b) { return a.workload < b.workload; });
   return proposal;

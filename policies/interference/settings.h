@@ -36,6 +36,9 @@ struct InterferenceSettings {
   // docs/decisions/waiting.md: the most that the 99th percentile of an instance's waits for a vCPU may be; 0:
   // any.
   double max_runq_latency_s = 0;
+  // docs/decisions/borrowing.md
+  bool borrow = false;
+  int borrow_step = 1;  // vCPUs a tick
 };
 
 }  // namespace berth::policies

@@ -115,6 +115,7 @@ TEST(BashCompletion, OffersModesAndSettings) {
 TEST(BashCompletion, OffersWhatASettingMayBe) {
   EXPECT_EQ(completed("set web", "class="), (Names{"latency-sensitive", "best-effort"}));
   EXPECT_EQ(completed("set web", "evictable=f"), (Names{"false"}));
+  EXPECT_EQ(completed("set web", "borrow=t"), (Names{"true"}));
 }
 
 class BashWorkloads : public testing::Test {

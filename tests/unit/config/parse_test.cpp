@@ -87,6 +87,8 @@ budget = "5ms"
 min_gain = 0.1
 max_moves = 3
 max_runq_latency = "5ms"
+borrow = true
+borrow_step = 2
 shared_domain = "socket"
 window_step = 4
 allow_cross_socket = true
@@ -113,6 +115,8 @@ default_model = {b0 = 0.5, k1 = 0.4, k2 = 0}
   EXPECT_DOUBLE_EQ(interference.min_gain, 0.1);
   EXPECT_EQ(interference.max_moves, 3);
   EXPECT_DOUBLE_EQ(interference.max_runq_latency_s, 0.005);
+  EXPECT_TRUE(interference.borrow);
+  EXPECT_EQ(interference.borrow_step, 2);
   EXPECT_EQ(interference.shared_domain, model::DomainKind::socket);
   EXPECT_EQ(interference.window_step, 4);
   EXPECT_TRUE(interference.allow_cross_socket);
@@ -138,6 +142,7 @@ vcpus = 4
 memory = "2G"
 priority = 100
 evictable = false
+borrow = false
 deadline = "10min"
 
 [[workload]]
@@ -157,6 +162,7 @@ memory = 4096
   EXPECT_EQ(web.memory_bytes, 2ULL << 30U);
   EXPECT_EQ(web.priority, 100);
   EXPECT_EQ(web.evictable, false);
+  EXPECT_EQ(web.borrow, false);
   EXPECT_EQ(web.deadline_s, 600);
   const auto& batch = parsed->rules[1];
   EXPECT_EQ(batch.origin, "b.toml:11");
@@ -266,7 +272,7 @@ TEST(Parse, UnknownKeysAreNamedAtEachLevelWithASuggestion) {
       {"[[workload]]\nmatch = \"a\"\ncolour = 2",
        "b.toml:3:1: unknown key \"colour\" in [[workload]]; known there: match, class, service, vcpus, "
        "memory, "
-       "priority, evictable, deadline, progress"},
+       "priority, evictable, borrow, deadline, progress"},
   });
 }
 

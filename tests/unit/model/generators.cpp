@@ -167,6 +167,19 @@ Workload workload(const Snapshot& snapshot, const SnapshotShape& shape, CpuSet& 
                 .memory_nodes = one_in(6),
                 .cpu_idle = one_in(6)};
   made.cpu_idle = one_in(4);
+  made.borrow = !one_in(4);
+  if (one_in(4)) {
+    LendingState& state = made.lending.emplace();
+    state.cpus = CpuSet::parse("1,3").value();
+    if (one_in(2)) state.changed_at = *amounts(1e9);
+    if (one_in(2)) state.quiet_since = *amounts(1e9);
+    if (one_in(2)) state.usual_delay_s = *fractions();
+    if (one_in(2)) state.usual_cpi = *amounts(10);
+    if (one_in(2)) state.measured_at = *amounts(1e9);
+    if (one_in(2)) state.cpi = *amounts(10);
+    state.pause_s = *amounts(600);
+    if (one_in(2)) state.paused_until = *amounts(1e9);
+  }
   if (one_in(4)) made.memory_nodes = CpuSet::parse("0-1").value();
   if (one_in(4)) made.evicted_at = *amounts(1e9);
   if (one_in(4)) made.straggled_at = *amounts(1e9);

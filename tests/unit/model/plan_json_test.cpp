@@ -117,6 +117,32 @@ TEST(PlanJson, RefusesADomainThatIsNoNumber) {
                 HasSubstr("is not the number of a domain"));
 }
 
+TEST(PlanJson, WritesBorrowingAsTheContractHasIt) {
+  Plan plan;
+  BorrowingFindings& findings = plan.findings.interference.emplace().borrowing.emplace();
+  Lender& lender = findings.lenders["w"];
+  lender.withdrawn = {3};
+  lender.use_cores = 0.5;
+  lender.delay_s = 0.002;
+  lender.missed = true;
+  lender.reason = "waits";
+  lender.state.cpus = {2};
+  lender.state.usual_delay_s = 0.001;
+  lender.state.pause_s = 10;
+  lender.state.paused_until = 1000;
+  findings.borrowers["b"] = {.cpus = {2}, .reason = "borrows from w"};
+  const std::string text = to_json(plan);
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          R"("borrowing":{"lenders":{"w":{"withdrawn":"3","use":0.5,"runq_latency_s":0.002,"target_s":null,)"
+          R"("missed":true,"reason":"waits","state":{"cpus":"2","usual_delay_s":0.001,"pause_s":10,)"
+          R"("paused_until":1000}}},"borrowers":{"b":{"cpus":"2","reason":"borrows from w"}}})"));
+  const auto again = parse_plan(text);
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_EQ(*again, plan);
+}
+
 TEST(PlanJson, WritesStragglerFindingsAsTheContractHasThem) {
   Plan plan;
   StragglerFindings& findings = plan.findings.straggler.emplace();

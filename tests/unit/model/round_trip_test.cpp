@@ -105,6 +105,18 @@ InterferenceFindings some_interference() {
     waiting.vcpus = *gen::inRange(0, 100);
     waiting.quieter = some_cpus();
     waiting.reason = *testing::names();
+    BorrowingFindings& borrowing = findings.borrowing.emplace();
+    Lender& lender = borrowing.lenders[*testing::names()];
+    lender.withdrawn = some_cpus();
+    lender.use_cores = *testing::amounts(60);
+    if (*gen::arbitrary<bool>()) lender.delay_s = *testing::amounts(60);
+    if (*gen::arbitrary<bool>()) lender.target_s = *testing::amounts(60);
+    lender.missed = *gen::arbitrary<bool>();
+    lender.reason = *testing::names();
+    lender.state.cpus = some_cpus();
+    lender.state.pause_s = *testing::amounts(600);
+    if (*gen::arbitrary<bool>()) lender.state.paused_until = *testing::amounts(1e9);
+    borrowing.borrowers[*testing::names()] = {.cpus = some_cpus(), .reason = *testing::names()};
   }
   return findings;
 }

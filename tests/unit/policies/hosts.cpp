@@ -77,7 +77,15 @@ void apply(const model::Plan& plan, model::Snapshot& snapshot) {
       if (action.workload() == nullptr || *action.workload() != workload.id) continue;
       if (const auto* pin = std::get_if<model::PinAction>(&action.what)) workload.cpus = pin->cpus;
       if (std::holds_alternative<model::UnpinAction>(action.what)) workload.cpus = {};
+      if (const auto* set = std::get_if<model::SetCpuIdleAction>(&action.what)) workload.cpu_idle = set->idle;
     }
+  }
+  for (model::Workload& workload : snapshot.workloads) {
+    workload.lending.reset();
+    if (!plan.findings.interference || !plan.findings.interference->borrowing) continue;
+    const auto& lenders = plan.findings.interference->borrowing->lenders;
+    if (const auto lender = lenders.find(workload.id); lender != lenders.end())
+      workload.lending = lender->second.state;
   }
 }
 

@@ -37,7 +37,8 @@ TEST(Overrides, SetEveryKeyOfAWorkload) {
                              {"vcpus", "3"},
                              {"deadline", "10min"},
                              {"priority", "-5"},
-                             {"evictable", "true"}}));
+                             {"evictable", "true"},
+                             {"borrow", "false"}}));
   const auto workload = applied(overrides, 7);
   EXPECT_EQ(workload.workload_class, model::WorkloadClass::latency_sensitive);
   EXPECT_EQ(workload.service, "shop");
@@ -45,6 +46,7 @@ TEST(Overrides, SetEveryKeyOfAWorkload) {
   EXPECT_EQ(workload.deadline, 1600);
   EXPECT_EQ(workload.priority, -5);
   EXPECT_TRUE(workload.evictable);
+  EXPECT_FALSE(workload.borrow);
 }
 
 TEST(Overrides, WhatIsSetOfTheWholeIsOfItsLeavesToo) {
