@@ -16,6 +16,8 @@ struct PressureThreshold {
   Kind kind = Kind::some;
   std::uint32_t stall_usec = 0;           // summed stall within the window that fires
   std::uint32_t window_usec = 1'000'000;  // 500 ms to 10 s
+
+  friend bool operator==(const PressureThreshold&, const PressureThreshold&) = default;
 };
 
 // A PSI trigger. The kernel reports that pressure is past a threshold, again every window or two while it

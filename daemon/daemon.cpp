@@ -169,7 +169,7 @@ void Daemon::decide() {
   const auto news =
       stragglers_.take(plan_, [this](const std::string& id) { return senses_->observer().cgroup_id(id); });
   lending_.take(plan_, [this](const std::string& id) { return senses_->observer().cgroup_id(id); });
-  senses_->follow_pressure();
+  senses_->follow_pressure(lending_.lenders());
   answers_.count_workloads();
   announcer_.findings(plan_);
   Announcer::stragglers(news, enforcement_.mode());

@@ -22,4 +22,12 @@ void LendingWatch::mark(model::Snapshot& snapshot, const RunOf& run_of) const {
   }
 }
 
+std::set<std::string> LendingWatch::lenders() const {
+  std::set<std::string> ids;
+  for (const auto& [id, known] : states_) {
+    if (!known.state.cpus.empty()) ids.insert(id);
+  }
+  return ids;
+}
+
 }  // namespace berth::daemon

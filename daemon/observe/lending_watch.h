@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 
 namespace berth::daemon {
@@ -23,6 +24,9 @@ class LendingWatch {
   void forget() { states_.clear(); }
   // Fills in `lending` of the workloads that have it.
   void mark(model::Snapshot& snapshot, const RunOf& run_of) const;
+
+  // Ids of the workloads that lend vCPUs now.
+  std::set<std::string> lenders() const;
 
   // Since the start: targets that were missed, and vCPUs that were taken back for any reason.
   std::uint64_t misses() const { return misses_; }

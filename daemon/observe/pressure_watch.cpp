@@ -21,6 +21,9 @@ namespace {
 using Kind = cgroup::PressureThreshold::Kind;
 
 constexpr std::uint32_t kWindowUsec = 1'000'000;
+// Of an instance that lends vCPUs. The kernel looks ten times a window, and takes none below 500 ms.
+constexpr cgroup::PressureThreshold kOfLender{
+    .kind = Kind::some, .stall_usec = 10'000, .window_usec = 500'000};
 
 }  // namespace
 
@@ -28,6 +31,7 @@ struct PressureWatch::Watched {
   PressureWatch* owner = nullptr;
   std::string name;  // for users
   std::uint64_t cgroup_id = 0;
+  cgroup::PressureThreshold threshold;
   std::optional<cgroup::PressureTrigger> trigger;
   std::string problem;  // why there is no trigger
   os::EventSource source;
@@ -66,22 +70,26 @@ void PressureWatch::watch_node() {
   node_.reset();
   if (event_ == nullptr || share_ <= 0) return;
   const os::FileDescriptor directory(open(proc_root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  node_ = watch("memory of the node", 0, directory.get(), "pressure/memory", Kind::full);
+  node_ = watch("memory of the node", 0, directory.get(), "pressure/memory", threshold(Kind::full));
+}
+
+cgroup::PressureThreshold PressureWatch::threshold(Kind kind) const {
+  return {kind, std::max(1U, static_cast<std::uint32_t>(share_ * kWindowUsec)), kWindowUsec};
 }
 
 std::unique_ptr<PressureWatch::Watched> PressureWatch::watch(std::string name, std::uint64_t cgroup_id,
-                                                             int directory_fd, const char* file, Kind kind) {
+                                                             int directory_fd, const char* file,
+                                                             const cgroup::PressureThreshold& threshold) {
   auto made = std::make_unique<Watched>();
   made->owner = this;
   made->name = std::move(name);
   made->cgroup_id = cgroup_id;
+  made->threshold = threshold;
   if (live_ >= kMaxWatched) {
     made->problem = fmt::format("berth watches {} files already, and no more", kMaxWatched);
     return made;
   }
-  auto armed = cgroup::PressureTrigger::arm(
-      directory_fd, file,
-      {kind, std::max(1U, static_cast<std::uint32_t>(share_ * kWindowUsec)), kWindowUsec});
+  auto armed = cgroup::PressureTrigger::arm(directory_fd, file, threshold);
   if (!armed) {
     made->problem = armed.error().message();
     return made;
@@ -99,14 +107,17 @@ std::unique_ptr<PressureWatch::Watched> PressureWatch::watch(std::string name, s
 }
 
 void PressureWatch::follow(const model::Snapshot& snapshot,
-                           const std::map<std::string, cgroup::FoundWorkload>& found) {
+                           const std::map<std::string, cgroup::FoundWorkload>& found,
+                           const std::set<std::string>& lenders) {
   if (event_ == nullptr || share_ <= 0) return;
   auto before = std::exchange(workloads_, {});
   const auto each = [&](const char* file, const auto& wanted) {
     for (const auto& workload : snapshot.workloads) {
       if (!wanted(workload)) continue;
       const auto known = found.find(workload.id);
-      if (known != found.end()) watch_workload(known->second, file, before);
+      if (known == found.end()) continue;
+      watch_workload(known->second, file, lenders.contains(workload.id) ? kOfLender : threshold(Kind::some),
+                     before);
     }
   };
   const auto lends = [](const std::optional<model::HeldLimit>& held) {
@@ -125,15 +136,16 @@ void PressureWatch::follow(const model::Snapshot& snapshot,
 }
 
 void PressureWatch::watch_workload(const cgroup::FoundWorkload& found, const char* file,
-                                   WatchedWorkloads& before) {
+                                   const cgroup::PressureThreshold& threshold, WatchedWorkloads& before) {
   const cgroup::Cgroup& group = *found.cgroup;
   const std::string& id = found.identity.id;
   auto watched = before.extract(Key(id, file));
   // A watch that failed is tried again.
-  if (!watched.empty() && watched.mapped()->cgroup_id == group.id() && watched.mapped()->problem.empty()) {
+  if (!watched.empty() && watched.mapped()->cgroup_id == group.id() &&
+      watched.mapped()->threshold == threshold && watched.mapped()->problem.empty()) {
     workloads_.insert(std::move(watched));
   } else {
-    workloads_.emplace(Key(id, file), watch(id, group.id(), group.fd(), file, Kind::some));
+    workloads_.emplace(Key(id, file), watch(id, group.id(), group.fd(), file, threshold));
   }
 }
 

@@ -70,6 +70,15 @@ TEST_F(PressureHost, TasksThatWaitForACpuFireTheTrigger) {
   EXPECT_EQ(wait(trigger, berth::test::kPatience) & POLLPRI, POLLPRI);
 }
 
+// As of an instance that lends vCPUs: the shortest window that the kernel takes.
+TEST_F(PressureHost, AFewMillisecondsWithinHalfASecondFireToo) {
+  const auto trigger =
+      PressureTrigger::arm(group_->fd(), "cpu.pressure", {PressureThreshold::Kind::some, 10'000, 500'000})
+          .value();
+  const auto processes = hogs();
+  EXPECT_EQ(wait(trigger, berth::test::kPatience) & POLLPRI, POLLPRI);
+}
+
 TEST_F(PressureHost, PressureThatLastsIsNewOnlyOnce) {
   auto trigger = armed();
   const auto processes = hogs();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -66,6 +67,13 @@ TEST_F(LendingWatchTest, WithoutBorrowingAllIsForgotten) {
   watch.take(plan_of("a", {2}), run_of);
   watch.forget();
   EXPECT_EQ(marked("a"), std::nullopt);
+}
+
+TEST_F(LendingWatchTest, TellsTheLendersOfNow) {
+  watch.take(plan_of("a", {2}), run_of);
+  EXPECT_EQ(watch.lenders(), std::set<std::string>{"a"});
+  watch.take(plan_of("a", {}, {2}), run_of);
+  EXPECT_TRUE(watch.lenders().empty());
 }
 
 TEST_F(LendingWatchTest, CountsMissesAndWithdrawnVcpus) {
