@@ -95,7 +95,7 @@ TEST_F(DirectOwnerTest, IdlePriorityComesWithTheWeight) {
   const FoundWorkload group = tree.found("a");
   const auto original = owner.original(target(group), Attribute::cpu_idle);
   ASSERT_TRUE(original);
-  EXPECT_EQ(text(original->value), "0 300");
+  EXPECT_EQ(text(std::optional<Value>(original->value)), "0 300");
   ASSERT_TRUE(owner.set(target(group), priority("1")));
   EXPECT_EQ(tree.get("a", "cpu.idle"), "1");
   EXPECT_EQ(tree.get("a", "cpu.weight"), "300") << "the kernel would refuse any write";
