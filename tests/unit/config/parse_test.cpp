@@ -165,7 +165,7 @@ memory = 4096
   EXPECT_EQ(web.borrow, false);
   EXPECT_EQ(web.deadline_s, 600);
   const auto& batch = parsed->rules[1];
-  EXPECT_EQ(batch.origin, "b.toml:11");
+  EXPECT_EQ(batch.origin, "b.toml:12");
   EXPECT_EQ(batch.memory_bytes, 4096U);
   EXPECT_FALSE(batch.service || batch.vcpus || batch.priority || batch.evictable || batch.deadline_s);
 }
