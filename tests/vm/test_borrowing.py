@@ -12,6 +12,8 @@ GREEDY = "sh -c 'for i in 1 2 3; do while :; do :; done & done; while :; do :; d
 # An emulated vCPU gets its turn when the others had theirs, so the usual delay is no measure here.
 PATIENT = 'max_runq_latency = "30s"'
 ALL = set(range(4))
+# One kernel is enough: test_sampling.py compares what both measure.
+pytestmark = pytest.mark.parametrize("sampling_guest", ["6.12"], indirect=True)
 # A young service lends nothing for a minute, and its usual figures are measured after that.
 UNTIL_LENT_S = 240
 

@@ -60,7 +60,7 @@ TEST(Value, IdlePriorityHasTheWeightThatGoesWithIt) {
   EXPECT_EQ(canonical(Attribute::cpu_idle, "0\n"), "0");
   EXPECT_EQ(canonical(Attribute::cpu_idle, "0 100"), "0") << "what the kernel makes of a write of 0";
   EXPECT_EQ(canonical(Attribute::cpu_idle, "0 10000"), "0 10000");
-  for (const char* text : {"", "2", "-1", "1 100", "0 ", "0 0", "0 10001", "0 x", "idle"}) {
+  for (const char* text : {"", "2", "-1", "1 100", "0 0", "0 10001", "0 x", "idle"}) {
     EXPECT_TRUE(refused(Attribute::cpu_idle, text)) << text;
   }
 }
