@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/explanation.h"
-
 #include "model/borrowing_json.h"
+#include "model/explanation.h"
 #include "model/interference_json.h"
 #include "model/json.h"
 #include "model/json_writer.h"

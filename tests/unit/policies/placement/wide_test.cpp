@@ -127,6 +127,16 @@ TEST(Wide, TheSmallestSetComesBeforeTheNearest) {
   EXPECT_THAT(places(rank(batch(6), host)), ElementsAre("0,3"));
 }
 
+TEST(Wide, ANodeWithMorePromisedThanItHasTakesNothingFromTheOthers) {
+  model::Snapshot host = many_nodes(1, 3);
+  host.workloads = {best_effort("greedy")};
+  host.workloads[0].cpu_quota_cores = 9;
+  host.workloads[0].allowed_cpus = testing::cpus("0-3");
+  // All nodes together have 12 - 9 vCPUs left, and these two have 8.
+  EXPECT_THAT(places(rank(batch(7), host)), ElementsAre("1-2"));
+  EXPECT_EQ(why_not(rank(batch(9), host), "0-2"), "asks 9 vCPUs; 3 of 12 are free");
+}
+
 TEST(Wide, EightGpusOverTwoNodes) {
   std::vector<model::Gpu> gpus;
   for (int i = 0; i < 8; ++i) gpus.push_back(gpu(fmt::format("g{}", i), i / 4));
