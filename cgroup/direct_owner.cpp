@@ -87,7 +87,7 @@ model::Result<void> read_back(const Cgroup& cgroup, const Value& value) {
   return model::fail(differs(cgroup, value, *now));
 }
 
-// The kernel refuses the weight while the group is idle, and sets its own when the group is so no more.
+// The kernel refuses the weight while the group is idle, and sets its own when the group stops being idle.
 model::Result<Value> write_priority(const Cgroup& cgroup, const CpuIdle& priority) {
   if (const auto written = cgroup.write("cpu.idle", priority.idle ? "1" : "0"); !written)
     return model::fail(written.error());

@@ -336,7 +336,11 @@ struct Sampler::State {
   // `turn`: reads also the files that are read in every kSettingsPeriod-th sample only.
   void read_entry(Entry& entry, double now, const BulkReading& bulk, bool turn) {
     const bool due = turn || entry.settings_due;
-    if (due) read_settings(entry);
+    if (due) {
+      read_settings(entry);
+    } else if (entry.last->cpu_idle && entry.last->cpu_idle->idle) {
+      read_cpu_idle(entry);  // what borrows vCPUs loses them in the sample in which it is idle no more
+    }
     read_cache(entry, due);
     const auto* known = bulk.find ? bulk.find(entry.cgroup->id()) : nullptr;
     const auto usage = known != nullptr ? taken_usage(entry, *known, bulk.read_ns) : read_usage(entry);

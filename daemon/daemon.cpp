@@ -10,6 +10,7 @@
 #include <chrono>
 #include <ctime>
 #include <iterator>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -168,8 +169,10 @@ void Daemon::decide() {
   if (plan_.findings.straggler) admissions_.set_room(plan_.findings.straggler->room);
   const auto news =
       stragglers_.take(plan_, [this](const std::string& id) { return senses_->observer().cgroup_id(id); });
-  lending_.take(plan_, [this](const std::string& id) { return senses_->observer().cgroup_id(id); });
-  senses_->follow_pressure(lending_.lenders());
+  const bool enforces = enforcement_.enforces();
+  lending_.take(
+      plan_, [this](const std::string& id) { return senses_->observer().cgroup_id(id); }, enforces);
+  senses_->follow_pressure(enforces ? lending_.lenders() : std::set<std::string>());
   answers_.count_workloads();
   announcer_.findings(plan_);
   Announcer::stragglers(news, enforcement_.mode());

@@ -5,12 +5,12 @@
 
 namespace berth::daemon {
 
-void LendingWatch::take(const model::Plan& plan, const RunOf& run_of) {
+void LendingWatch::take(const model::Plan& plan, const RunOf& run_of, bool counts) {
   states_.clear();
   if (!plan.findings.interference || !plan.findings.interference->borrowing) return;
   for (const auto& [id, lender] : plan.findings.interference->borrowing->lenders) {
-    if (lender.missed) ++misses_;
-    withdrawn_ += lender.withdrawn.size();
+    if (counts && lender.missed) ++misses_;
+    if (counts) withdrawn_ += lender.withdrawn.size();
     if (const auto run = run_of(id); run != 0) states_[id] = {run, lender.state};
   }
 }

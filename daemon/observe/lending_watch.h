@@ -19,7 +19,8 @@ class LendingWatch {
  public:
   using RunOf = std::function<std::uint64_t(const std::string& workload)>;  // 0 where there is none
 
-  void take(const model::Plan& plan, const RunOf& run_of);
+  // `counts`: the plan is carried out, so misses and withdrawals count.
+  void take(const model::Plan& plan, const RunOf& run_of, bool counts);
   // berth has put everything back: nothing is lent any more.
   void forget() { states_.clear(); }
   // Fills in `lending` of the workloads that have it.

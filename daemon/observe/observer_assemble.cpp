@@ -313,7 +313,8 @@ void Observer::fill_limits(model::Workload& workload, const Entry& entry, const 
                                 inputs.refused.count({workload.id, cgroup::Attribute::memory_nodes}) > 0;
   const bool idle_by_its_owner =
       entry.cpu_idle == nullptr && entry.reading.cpu_idle && entry.reading.cpu_idle->idle;
-  workload.cpu_idle = entry.cpu_idle != nullptr || idle_by_its_owner;
+  const bool held_idle = entry.cpu_idle != nullptr && entry.cpu_idle->ticks_foreign == 0;
+  workload.cpu_idle = held_idle || idle_by_its_owner;
   workload.fixed.cpu_idle = idle_by_its_owner || inputs.unmanaged.count(workload.id) > 0 ||
                             inputs.refused.count({workload.id, cgroup::Attribute::cpu_idle}) > 0;
   if (has_cpuset_) {

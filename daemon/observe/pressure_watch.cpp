@@ -155,7 +155,8 @@ int PressureWatch::on_event(sd_event_source* source, int, std::uint32_t events, 
     // The next follow() removes it, or arms it anew where only cgroup.pressure was switched off for a while.
     watched.problem = "its cgroup is gone";
     sd_event_source_set_enabled(source, SD_EVENT_OFF);
-  } else if (watched.trigger->rose(os::monotonic_ns())) {
+  } else if (watched.trigger->rose(os::monotonic_ns()) || watched.threshold == kOfLender) {
+    // Of a lender each window counts: the one before may have been below its target.
     watched.owner->rose_(watched.name);
   }
   return 0;

@@ -25,7 +25,7 @@ namespace berth::daemon {
 // each latency-sensitive workload, and memory pressure under which all tasks of the host stall. It also
 // watches best-effort workloads that lend something, so that they get it back at once. An instance that lends
 // vCPUs is watched more closely: 10 ms of waits within half a second, the shortest window of the kernel, wake
-// the loop. Watches nothing before attach().
+// the loop, and each further window does. Watches nothing before attach().
 class PressureWatch {
  public:
   // At most so many workloads are watched: each trigger may cost a kernel thread, and its end waits for that

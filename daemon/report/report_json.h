@@ -95,7 +95,7 @@ std::optional<int> vcpus_asked_for(const Tick& tick, const model::Workload& work
 
 // The plan's place for a workload; nullptr where it is not placed.
 const model::PlacedInstance* placed_instance(const model::Plan& plan, const std::string& id);
-// The workload as a lender or a borrower of vCPUs; null where the plan has it not as one.
+// The workload as a lender or a borrower of vCPUs; null if the plan does not list it as one.
 const model::Lender* lender_of(const model::Plan& plan, const std::string& id);
 const model::Borrower* borrower_of(const model::Plan& plan, const std::string& id);
 

@@ -90,7 +90,7 @@ void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& dem
       proposal.actions.push_back({.what = model::PinAction{.workload = workload->id, .cpus = target},
                                   .policy = kPolicy,
                                   .decision = {},
-                                  .reason = pool_text + limits + loan});
+                                  .reason = fmt::format("{}{}{}", pool_text, limits, loan)});
     }
     if (unpin && !workload->cpus.empty()) {
       proposal.actions.push_back({.what = model::UnpinAction{.workload = workload->id},

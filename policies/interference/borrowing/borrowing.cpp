@@ -38,26 +38,40 @@ double recent_cores(const Workload& workload, std::size_t most) {
 // The need of best-effort work for more vCPUs.
 enum class Need { idle, some, more };
 
-Need need_of(const BorrowingInput& input) {
-  double now = 0;
-  double of_late = 0;
-  for (const Workload* workload : input.workloads) {
-    if (workload->workload_class != WorkloadClass::best_effort) continue;
-    now += recent_cores(*workload, kBusySamples);
-    of_late += recent_cores(*workload, kLenderSamples);
-  }
-  const auto pool = static_cast<double>(input.pool.size());
-  if (of_late < kIdlePool * pool) return Need::idle;
-  return now >= kBusyPool * pool ? Need::more : Need::some;
-}
-
 struct Lender {
   const Workload* workload = nullptr;
   const Owner* owner = nullptr;
   LenderNow now;
   bool wanted = false;  // some work could borrow from it
   CpuSet usable = {};   // its vCPUs that work may use which runs at idle priority already
+
+  const CpuSet& lent() const { return now.finding.state.cpus; }
+  // Cores of the lent vCPUs that its own threads leave.
+  double left_cores() const {
+    const double size = std::max(1.0, static_cast<double>(owner->cpus.size()));
+    return static_cast<double>(lent().size()) * std::max(0.0, 1 - now.finding.use_cores / size);
+  }
 };
+
+bool is_confined(const BorrowingInput& input, const Workload& workload) {
+  return std::binary_search(input.confined.begin(), input.confined.end(), workload.id);
+}
+
+// Of work on the best-effort pool alone.
+Need need_of(const BorrowingInput& input, const std::vector<Lender>& lenders) {
+  double now = 0;
+  double of_late = 0;
+  for (const Workload* workload : input.workloads) {
+    if (!is_confined(input, *workload)) continue;
+    now += recent_cores(*workload, kBusySamples);
+    of_late += recent_cores(*workload, kLenderSamples);
+  }
+  const auto pool = static_cast<double>(input.pool.size());
+  if (of_late < kIdlePool * pool) return Need::idle;
+  double room = pool;
+  for (const Lender& lender : lenders) room += lender.left_cores();
+  return now >= kBusyPool * room ? Need::more : Need::some;
+}
 
 // The one that has most to give comes first.
 bool has_more_slack(const Lender& a, const Lender& b) {
@@ -76,6 +90,10 @@ struct Candidate {
   const std::vector<std::size_t>* reaches = nullptr;  // lenders to which it yields
   std::string obstacle;                               // why it cannot borrow; empty where it can
   bool ready() const { return obstacle.empty() && workload->cpu_idle; }
+  // Those of these vCPUs that its owner allows it.
+  CpuSet allowed(const CpuSet& cpus) const {
+    return workload->allowed_cpus ? cpus & *workload->allowed_cpus : cpus;
+  }
 };
 
 // The change of priority that a workload needs. It goes back only when none of the vCPUs of best-effort work
@@ -96,12 +114,13 @@ std::optional<model::Action> change_of_priority(const Workload& workload, bool i
 class Round {
  public:
   Round(const BorrowingInput& input, const InterferenceSettings& settings)
-      : input_(input), settings_(settings), need_(need_of(input)) {
+      : input_(input), settings_(settings) {
     for (const auto& [id, owner] : input_.owners) owned_ |= owner.cpus;
     for (const Workload* workload : input_.workloads) {
       if (const auto owner = input_.owners.find(workload->id); owner != input_.owners.end())
         add_lender(*workload, owner->second);
     }
+    need_ = need_of(input, lenders_);
     for (const Workload* workload : input_.workloads) {
       if (workload->workload_class == WorkloadClass::best_effort) add_candidate(*workload);
     }
@@ -143,10 +162,9 @@ class Round {
 
   void add_candidate(const Workload& workload) {
     Candidate candidate{.workload = &workload, .reaches = &reaches_of(workload), .obstacle = {}};
-    const auto& confined = input_.confined;
     if (!workload.borrow) {
       candidate.obstacle = "borrow is false for it";
-    } else if (!std::binary_search(confined.begin(), confined.end(), workload.id)) {
+    } else if (!is_confined(input_, workload)) {
       candidate.obstacle = "it is not confined to the best-effort pool";
     } else if (workload.fixed.cpu_idle && !workload.cpu_idle) {
       candidate.obstacle = "berth cannot give it idle priority";
@@ -164,10 +182,10 @@ class Round {
   void note_interest(const Candidate& candidate) {
     for (const std::size_t i : *candidate.reaches) {
       Lender& lender = lenders_[i];
+      const CpuSet allowed = candidate.allowed(lender.owner->cpus);
+      if (allowed.empty()) continue;
       lender.wanted = true;
-      if (!candidate.ready()) continue;
-      const auto& allowed = candidate.workload->allowed_cpus;
-      lender.usable |= allowed ? lender.owner->cpus & *allowed : lender.owner->cpus;
+      if (candidate.ready()) lender.usable |= allowed;
     }
   }
 
@@ -188,7 +206,7 @@ class Round {
 
   void give_back() {
     for (Lender& lender : lenders_) {
-      const std::size_t lent = lender.now.finding.state.cpus.size();
+      const std::size_t lent = lender.lent().size();
       if (lent == 0) continue;
       if (need_ == Need::idle) {
         take_back(lender, 0, "best-effort work has enough vCPUs of its own");
@@ -208,8 +226,7 @@ class Round {
     for (const Lender& lender : lenders_) {
       if (lender.now.finding.missed)
         return fmt::format("{} misses its target in this tick", lender.workload->id);
-      if (lender.now.finding.state.cpus.empty()) continue;
-      if (lender.now.blind) return fmt::format("the delay of {} is not known", lender.workload->id);
+      if (lender.lent().empty()) continue;
       if (const auto& it = lender.now.finding; it.delay_s && it.target_s && *it.delay_s > *it.target_s)
         return fmt::format("{} is not below its target", lender.workload->id);
     }
@@ -243,7 +260,7 @@ class Round {
   bool lend_one() {
     Lender* best = nullptr;
     for (Lender& lender : lenders_) {
-      const CpuSet& lent = lender.now.finding.state.cpus;
+      const CpuSet& lent = lender.lent();
       if (!lender.now.may_grow || lent.size() >= lender.now.most_to_grow) continue;
       if (lender.usable.is_subset_of(lent)) continue;
       if (best == nullptr || has_more_slack(lender, *best)) best = &lender;
@@ -262,7 +279,7 @@ class Round {
   // `count` of these vCPUs of a lender, in the order of lending: first those whose core the lender uses least
   // itself, then the highest numbers.
   CpuSet first_of(const CpuSet& cpus, const Lender& lender, std::size_t count) const {
-    const CpuSet own = lender.owner->cpus - lender.now.finding.state.cpus;
+    const CpuSet own = lender.owner->cpus - lender.lent();
     std::vector<std::pair<int, int>> order;
     for (const int cpu : cpus) {
       int shared = 0;
@@ -279,13 +296,17 @@ class Round {
     return first;
   }
 
-  // Whether the work borrows now, or is to borrow at the next tick.
+  // Whether the work borrows now, or is to borrow at the next tick. Work that is idle stays idle while it
+  // needs vCPUs and may soon have some: a change of priority costs more than a tick.
   bool is_to_be_idle(const Candidate& candidate) const {
     if (!candidate.obstacle.empty()) return false;
+    const bool stays = candidate.workload->cpu_idle && need_ != Need::idle;
     const auto& reaches = *candidate.reaches;
     return std::any_of(reaches.begin(), reaches.end(), [&](std::size_t i) {
-      const LenderNow& now = lenders_[i].now;
-      return !now.finding.state.cpus.empty() || (may_lend_ && now.may_grow);
+      const Lender& lender = lenders_[i];
+      if (!candidate.allowed(lender.lent()).empty()) return true;
+      if (candidate.allowed(lender.owner->cpus).empty()) return false;
+      return (may_lend_ && lender.now.may_grow) || (stays && lender.now.open);
     });
   }
 
@@ -295,8 +316,7 @@ class Round {
     std::vector<std::string> from;
     if (candidate.ready()) {
       for (const std::size_t i : *candidate.reaches) {
-        const CpuSet& lent = lenders_[i].now.finding.state.cpus;
-        const CpuSet mine = workload.allowed_cpus ? lent & *workload.allowed_cpus : lent;
+        const CpuSet mine = candidate.allowed(lenders_[i].lent());
         if (mine.empty()) continue;
         cpus |= mine;
         from.push_back(lenders_[i].workload->id);
@@ -317,7 +337,7 @@ class Round {
 
   const BorrowingInput& input_;
   const InterferenceSettings& settings_;
-  Need need_;
+  Need need_ = Need::idle;
   CpuSet owned_;
   std::vector<Lender> lenders_;
   std::map<std::string_view, std::vector<std::size_t>> reaches_;  // by parent cgroup

@@ -70,6 +70,7 @@ class Judgement {
             const InterferenceSettings& settings)
       : workload_(workload), cpus_(cpus), now_(now), settings_(settings) {
     if (workload.lending) state_ = *workload.lending;
+    state_.cpus = state_.cpus & cpus;
     if (state_.cpus.empty() && !state_.quiet_since) state_.quiet_since = now;
   }
 
@@ -83,6 +84,7 @@ class Judgement {
     if (state_.paused_until && now_ < *state_.paused_until)
       return lend_nothing(
           fmt::format("it missed its target, and pauses for another {:.0f} s", *state_.paused_until - now_));
+    judged_.open = true;
     if (!measure()) {
       return lend_nothing(state_.usual_delay_s
                               ? "its usual delay is measured again, with nothing lent"
@@ -106,6 +108,7 @@ class Judgement {
   // Why it takes no part now; empty where it does.
   std::string closed(bool grown) const {
     if (!workload_.borrow) return "borrow is false for it";
+    if (workload_.cpu_idle) return "it runs at idle priority itself, and other work would not yield to it";
     if (grown || (workload_.straggled_at && now_ - *workload_.straggled_at < kStraggledLender_s))
       return "it is a straggler";
     if (now_ - workload_.created < kYoungLender_s)
@@ -124,10 +127,21 @@ class Judgement {
     return state_.cpi && state_.usual_cpi && *state_.cpi > times * *state_.usual_cpi;
   }
 
+  // While it lends, a delay that is not known is as bad as one above the target.
   bool misses() const {
     const auto& delay = judged_.finding.delay_s;
     const auto most = target();
-    return (delay && most && *delay > *most) || response_above(kDelayRise);
+    return !delay || (most && *delay > *most) || response_above(kDelayRise);
+  }
+
+  std::string describe_miss() const {
+    const model::Lender& finding = judged_.finding;
+    if (!finding.delay_s) return "its run-queue delay is not known any more; only eBPF sampling tells it";
+    if (response_above(kDelayRise))
+      return fmt::format("its cycles per instruction rose from {:.3g} to {:.3g}", *state_.usual_cpi,
+                         *state_.cpi);
+    return fmt::format("its threads waited {:.3g} ms for a vCPU, above its target {:.3g} ms",
+                       1000 * *finding.delay_s, 1000 * finding.target_s.value_or(0));
   }
 
   LenderNow miss() {
@@ -137,14 +151,8 @@ class Judgement {
     state_.pause_s = next_pause_s(state_.pause_s);
     state_.paused_until = now_ + state_.pause_s;
     state_.measured_at.reset();  // the load may be another one now
-    const bool slower = response_above(kDelayRise);
-    std::string why =
-        slower ? fmt::format("its cycles per instruction rose from {:.3g} to {:.3g}", *state_.usual_cpi,
-                             *state_.cpi)
-               : fmt::format("its threads waited {:.3g} ms for a vCPU, above its target {:.3g} ms",
-                             1000 * finding.delay_s.value_or(0), 1000 * finding.target_s.value_or(0));
-    return lend_nothing(std::move(why) +
-                        fmt::format("; it lends again in {:.0f} s at the earliest", state_.pause_s));
+    return lend_nothing(
+        fmt::format("{}; it lends again in {:.0f} s at the earliest", describe_miss(), state_.pause_s));
   }
 
   // Whether its usual figures are known. Without a limit of the operator they are measured again at times,
@@ -181,12 +189,11 @@ class Judgement {
     model::Lender& finding = judged_.finding;
     judged_.most = beyond(cpus_.size(), whole(recent.mean_cores));
     judged_.most_to_grow = beyond(cpus_.size(), whole(recent.most_cores));
-    judged_.blind = !finding.delay_s;
     const bool below = finding.delay_s && *finding.delay_s <= *finding.target_s;
     if (state_.cpus.size() >= judged_.most_to_grow) {
       finding.reason = fmt::format("it used up to {:.3g} of its {} vCPUs, and keeps as many",
                                    recent.most_cores, cpus_.size());
-    } else if (judged_.blind) {
+    } else if (!finding.delay_s) {
       finding.reason = "its run-queue delay is not known; only eBPF sampling tells it";
     } else if (!below) {
       finding.reason = fmt::format("its threads wait {:.3g} ms for a vCPU, above its target {:.3g} ms",

@@ -42,7 +42,7 @@ inline constexpr double kIdleCores = 0.001;
 struct LenderNow {
   model::Lender finding;
   bool may_grow = false;         // it may lend one vCPU more at least
-  bool blind = false;            // whether it is below its target is not known
+  bool open = false;             // it lends, or soon may: nothing forbids it, and it does not pause
   std::size_t most = 0;          // vCPUs that it may go on to lend
   std::size_t most_to_grow = 0;  // vCPUs that it may lend after any are added
 };

@@ -134,6 +134,15 @@ TEST_F(SamplerTest, SettingsAreReadInTurnsAndAfterARefresh) {
   EXPECT_EQ(sample().cpus, model::CpuSet{5});
 }
 
+TEST_F(SamplerTest, IdlePriorityIsReadInEachSampleWhileItLasts) {
+  tree.write("a", "cpu.idle", "1\n");
+  EXPECT_EQ(sample().cpu_idle, std::nullopt) << "not wanted";
+  sampler.want_cpu_idle(true);
+  EXPECT_EQ(sample().cpu_idle, CpuIdle{.idle = true});
+  tree.write("a", "cpu.idle", "0\n");
+  EXPECT_EQ(sample().cpu_idle, CpuIdle{});
+}
+
 TEST_F(SamplerTest, CpuTimeFollows) {
   sample();
   tree.write("a", "cpu.stat", cpu_stat(2'500'000));

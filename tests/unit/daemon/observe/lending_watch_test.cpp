@@ -44,7 +44,7 @@ class LendingWatchTest : public testing::Test {
 
 TEST_F(LendingWatchTest, TheNextTickHasWhatThePlanLeft) {
   EXPECT_EQ(marked("a"), std::nullopt);
-  watch.take(plan_of("a", {2, 3}), run_of);
+  watch.take(plan_of("a", {2, 3}), run_of, true);
   ASSERT_TRUE(marked("a"));
   EXPECT_EQ(marked("a")->cpus, (model::CpuSet{2, 3}));
   EXPECT_EQ(marked("a")->pause_s, 20);
@@ -52,34 +52,37 @@ TEST_F(LendingWatchTest, TheNextTickHasWhatThePlanLeft) {
 }
 
 TEST_F(LendingWatchTest, AnotherRunBeginsAnewAndAnUnknownOneIsNotKept) {
-  watch.take(plan_of("a", {2}), run_of);
+  watch.take(plan_of("a", {2}), run_of, true);
   runs["a"] = 7;
   EXPECT_EQ(marked("a"), std::nullopt);
-  watch.take(plan_of("gone", {2}), run_of);
+  watch.take(plan_of("gone", {2}), run_of, true);
   runs["gone"] = 9;
   EXPECT_EQ(marked("gone"), std::nullopt);
 }
 
 TEST_F(LendingWatchTest, WithoutBorrowingAllIsForgotten) {
-  watch.take(plan_of("a", {2}), run_of);
-  watch.take({}, run_of);
+  watch.take(plan_of("a", {2}), run_of, true);
+  watch.take({}, run_of, true);
   EXPECT_EQ(marked("a"), std::nullopt);
-  watch.take(plan_of("a", {2}), run_of);
+  watch.take(plan_of("a", {2}), run_of, true);
   watch.forget();
   EXPECT_EQ(marked("a"), std::nullopt);
 }
 
 TEST_F(LendingWatchTest, TellsTheLendersOfNow) {
-  watch.take(plan_of("a", {2}), run_of);
+  watch.take(plan_of("a", {2}), run_of, true);
   EXPECT_EQ(watch.lenders(), std::set<std::string>{"a"});
-  watch.take(plan_of("a", {}, {2}), run_of);
+  watch.take(plan_of("a", {}, {2}), run_of, true);
   EXPECT_TRUE(watch.lenders().empty());
 }
 
 TEST_F(LendingWatchTest, CountsMissesAndWithdrawnVcpus) {
-  watch.take(plan_of("a", {}, {2, 3}, true), run_of);
-  watch.take(plan_of("a", {2}, {3}), run_of);
+  watch.take(plan_of("a", {}, {2, 3}, true), run_of, true);
+  watch.take(plan_of("a", {2}, {3}), run_of, true);
   EXPECT_EQ(watch.misses(), 1U);
+  EXPECT_EQ(watch.withdrawn(), 3U);
+  watch.take(plan_of("a", {}, {2}, true), run_of, false);
+  EXPECT_EQ(watch.misses(), 1U) << "that plan was not carried out";
   EXPECT_EQ(watch.withdrawn(), 3U);
 }
 

@@ -96,7 +96,8 @@ bool misses(const Workload& workload, const PolicySettings& settings) {
   const model::LendingState& state = *workload.lending;
   const auto newest = workload.usage.back();
   const std::optional<double> delay_us = newest.runq_latency_us;
-  if (!delay_us || newest.time <= *state.changed_at) return false;
+  if (newest.time <= *state.changed_at) return false;
+  if (!delay_us) return newest.cpu_cores > 0.001;  // nobody knows how long its threads wait
   const double limit_s = settings.interference.max_runq_latency_s > 0
                              ? settings.interference.max_runq_latency_s
                              : std::max(1e-4, 1.2 * *state.usual_delay_s);

@@ -8,6 +8,8 @@
 #include "tests/unit/policies/hosts.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -62,7 +64,8 @@ class Borrow : public ::testing::Test {
     snapshot_.time += 1;
     for (model::Workload& workload : snapshot_.workloads) {
       if (workload.workload_class == model::WorkloadClass::best_effort) {
-        add_sample(workload, snapshot_.time, busy_ * static_cast<double>(workload.cpus.size()), 0.0F);
+        const double cores = batch_cores_.value_or(busy_ * static_cast<double>(workload.cpus.size()));
+        add_sample(workload, snapshot_.time, cores, 0.0F);
       } else {
         add_sample(workload, snapshot_.time, cores_, delay_us_);
       }
@@ -97,7 +100,8 @@ class Borrow : public ::testing::Test {
   PolicySettings settings_;
   model::Snapshot snapshot_ = testing::snapshot_of(
       testing::host({.sockets = 1, .llcs_per_socket = 1, .cores_per_llc = 8, .threads_per_core = 1}));
-  double busy_ = 1;  // share of its vCPUs that best-effort work uses
+  double busy_ = 1;                    // share of its vCPUs that best-effort work uses
+  std::optional<double> batch_cores_;  // or so many cores
   double cores_ = 0.8;
   std::optional<float> delay_us_ = kUsual_us;
 };
@@ -239,13 +243,45 @@ TEST_F(Borrow, AStragglerAYoungOneAndOneThatMayNotLendLendNothing) {
   EXPECT_THAT(lender(tick()).reason, ::testing::Not(HasSubstr("younger")));
 }
 
-TEST_F(Borrow, AnInstanceWhoseDelayIsNotKnownLendsNoMore) {
+TEST_F(Borrow, AnInstanceWhoseDelayIsNotKnownLendsNothing) {
   delay_us_.reset();
   auto plan = ticks(30);
   EXPECT_TRUE(lent().empty());
   cores_ = 0;
   plan = ticks(30);
   EXPECT_THAT(lent(), SizeIs(3)) << "threads that do not run do not wait either";
+  cores_ = 0.5;
+  plan = tick();
+  EXPECT_TRUE(lent().empty()) << "they run now, and nobody knows how long they wait";
+  EXPECT_TRUE(lender(plan).missed);
+  EXPECT_THAT(lender(plan).reason, HasSubstr("not known any more"));
+  EXPECT_EQ(web().lending->pause_s, kFirstPause_s);
+}
+
+TEST_F(Borrow, AnInstanceAtIdlePriorityLendsNothing) {
+  web().cpu_idle = web().fixed.cpu_idle = true;
+  const auto plan = ticks(30);
+  EXPECT_TRUE(lent().empty());
+  EXPECT_THAT(lender(plan).reason, HasSubstr("idle priority itself"));
+}
+
+TEST_F(Borrow, NoMoreIsLentThanTheWorkUses) {
+  batch_cores_ = 3.5;
+  ticks(30);
+  EXPECT_THAT(lent(), SizeIs(1)) << "3.5 cores on 4 vCPUs and what web leaves of one";
+}
+
+TEST_F(Borrow, WorkThatIsNotOnThePoolIsNoNeed) {
+  batch_cores_ = 1;
+  auto elsewhere = testing::best_effort("work-elsewhere", 1);
+  elsewhere.allowed_cpus = testing::cpus("0");
+  elsewhere.usage = {};
+  snapshot_.workloads.push_back(elsewhere);
+  for (int i = 0; i < 30; ++i) {
+    add_sample(snapshot_.workloads[2], snapshot_.time + 0.5, 20, 0.0F);
+    tick();
+  }
+  EXPECT_TRUE(lent().empty());
 }
 
 TEST_F(Borrow, WorkThatHasEnoughVcpusBorrowsNone) {
@@ -296,6 +332,31 @@ TEST_F(Borrow, OnlyVcpusThatTheWorkMayUseAreLent) {
   ticks(5);
   EXPECT_EQ(lent(), testing::cpus("0"));
   EXPECT_EQ(batch().cpus, testing::cpus("0,4-7"));
+}
+
+TEST_F(Borrow, WorkThatMayUseNoVcpuOfAnInstanceKeepsItsPriority) {
+  batch().allowed_cpus = testing::cpus("4-7");
+  const auto plan = ticks(30);
+  EXPECT_FALSE(batch().cpu_idle);
+  EXPECT_THAT(lender(plan).reason, HasSubstr("no best-effort work can borrow"));
+}
+
+TEST_F(Borrow, ThePriorityDoesNotFlapWithTheNeed) {
+  // The mean of three samples is 0.8 of the pool once in six ticks.
+  constexpr std::array kCores{2.3, 4.0, 3.4, 2.0, 2.0, 2.3};
+  batch_cores_ = kCores.back();
+  ticks(10);
+  std::vector<std::string> changes;
+  for (std::size_t i = 0; i < 10 * kCores.size(); ++i) {
+    batch_cores_ = kCores[i % kCores.size()];
+    for (const std::string& kind : kinds(tick())) {
+      if (kind == "set-cpu-idle batch") changes.push_back(kind);
+    }
+  }
+  EXPECT_THAT(changes, SizeIs(1));
+  batch_cores_ = 0;
+  ticks(12);
+  EXPECT_FALSE(batch().cpu_idle) << "work that has enough gets its priority back";
 }
 
 TEST_F(Borrow, TheInstanceWithMostSlackLendsFirst) {
