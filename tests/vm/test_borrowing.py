@@ -61,12 +61,14 @@ def test_best_effort_work_gains_a_quarter_and_everything_is_put_back(berth: Bert
     assert berth.configure("enforce", extra=settings(borrow=True)).returncode == 0
     wait_lent(berth)
     assert read(berth, "cpu.idle") == "1"
-    assert cores(berth) >= 1.25 * strict
+    # The service may miss its target now and then, and pauses.
+    berth.guest.poll(lambda: cores(berth) >= 1.25 * strict, UNTIL_LENT_S, what="the work to gain a quarter")
     # The service keeps a vCPU to itself.
     assert owned(berth) - cpus_of(berth.cpuset(BE))
     listed = berth.workloads()
     assert cpus_of(listed[f"system.slice/{LS}"]["lent_cpus"]) == cpus_of(listed[f"system.slice/{BE}"]["borrowed_cpus"])
-    assert "lends vCPUs" in berth.guest.run(f"berthctl explain system.slice/{LS}").stdout
+    explain = f"berthctl explain system.slice/{LS}"
+    berth.guest.poll(lambda: "lends vCPUs" in berth.guest.run(explain).stdout, UNTIL_LENT_S, what="berthctl explain to tell of it")
 
     berth.stop()
     assert read(berth, "cpu.idle") == "0"

@@ -227,6 +227,8 @@ class Round {
       if (lender.now.finding.missed)
         return fmt::format("{} misses its target in this tick", lender.workload->id);
       if (lender.lent().empty()) continue;
+      if (!lender.now.finding.delay_s)
+        return fmt::format("the delay of {} is not known", lender.workload->id);
       if (const auto& it = lender.now.finding; it.delay_s && it.target_s && *it.delay_s > *it.target_s)
         return fmt::format("{} is not below its target", lender.workload->id);
     }

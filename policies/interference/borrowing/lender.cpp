@@ -127,21 +127,29 @@ class Judgement {
     return state_.cpi && state_.usual_cpi && *state_.cpi > times * *state_.usual_cpi;
   }
 
-  // While it lends, a delay that is not known is as bad as one above the target.
+  bool is_blind() const {
+    if (workload_.usage.size() < kBlindSamples) return true;
+    auto sample = workload_.usage.end();
+    for (std::size_t i = 0; i < kBlindSamples; ++i) {
+      if (delay_of(*--sample)) return false;
+    }
+    return true;
+  }
+
   bool misses() const {
     const auto& delay = judged_.finding.delay_s;
     const auto most = target();
-    return !delay || (most && *delay > *most) || response_above(kDelayRise);
+    return is_blind() || (delay && most && *delay > *most) || response_above(kDelayRise);
   }
 
   std::string describe_miss() const {
     const model::Lender& finding = judged_.finding;
-    if (!finding.delay_s) return "its run-queue delay is not known any more; only eBPF sampling tells it";
+    if (is_blind()) return "its run-queue delay is not known any more; only eBPF sampling tells it";
     if (response_above(kDelayRise))
       return fmt::format("its cycles per instruction rose from {:.3g} to {:.3g}", *state_.usual_cpi,
                          *state_.cpi);
     return fmt::format("its threads waited {:.3g} ms for a vCPU, above its target {:.3g} ms",
-                       1000 * *finding.delay_s, 1000 * finding.target_s.value_or(0));
+                       1000 * finding.delay_s.value_or(0), 1000 * finding.target_s.value_or(0));
   }
 
   LenderNow miss() {

@@ -97,7 +97,16 @@ bool misses(const Workload& workload, const PolicySettings& settings) {
   const auto newest = workload.usage.back();
   const std::optional<double> delay_us = newest.runq_latency_us;
   if (newest.time <= *state.changed_at) return false;
-  if (!delay_us) return newest.cpu_cores > 0.001;  // nobody knows how long its threads wait
+  if (!delay_us) {
+    // Nobody knows how long its threads wait, and they run.
+    if (workload.usage.size() < 3) return true;
+    auto sample = workload.usage.end();
+    for (int i = 0; i < 3; ++i) {
+      --sample;
+      if (std::optional<double>(sample->runq_latency_us) || sample->cpu_cores <= 0.001) return false;
+    }
+    return true;
+  }
   const double limit_s = settings.interference.max_runq_latency_s > 0
                              ? settings.interference.max_runq_latency_s
                              : std::max(1e-4, 1.2 * *state.usual_delay_s);
