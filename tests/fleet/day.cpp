@@ -12,7 +12,6 @@ namespace berth::fleet {
 namespace {
 
 using policies::testing::Figures;
-using policies::testing::steady_state;
 using policies::testing::World;
 
 constexpr double kServiceLife_s = kDay_s;
@@ -26,27 +25,14 @@ constexpr double kJobTide = 0.3;  // more jobs come by day than by night
 // Times of the day at which the use of a service is computed.
 constexpr double kTide_s = 300;
 
-double log_uniform(policies::testing::Draws& draws, double low, double high) {
-  return low * std::pow(high / low, draws.fraction());
-}
-
-double exponential(policies::testing::Draws& draws, double mean) {
-  return -mean * std::log(1 - 0.999999 * draws.fraction());
-}
-
-double normal(policies::testing::Draws& draws) {
-  const double radius = std::sqrt(-2 * std::log(1 - 0.999999 * draws.fraction()));
-  return radius * std::cos(2 * std::numbers::pi * draws.fraction());
-}
-
-double day_of(double time_s) { return std::fmod(time_s / kDay_s, 1.0); }
-
 double mean_job_s() {
   // Of the log-normal one; the limits change it little.
   return kMedianJob_s * std::exp(kJobSpread * kJobSpread / 2);
 }
 
 }  // namespace
+
+double day_of(double time_s) { return std::fmod(time_s / kDay_s, 1.0); }
 
 World world_of(const DaySettings& settings) {
   return policies::testing::make_world(
@@ -123,25 +109,13 @@ std::vector<Arrival> Day::arrivals(double time_s) {
   return arrivals;
 }
 
-double Day::service_load(std::size_t service, double time_s) const {
-  const auto& it = world_.services[service];
-  return it.load * policies::testing::load_at(it, day_of(time_s));
-}
-
 const Figures& Day::alone(std::size_t service, int vcpus, double time_s) {
   const int tide = static_cast<int>(std::fmod(time_s, kDay_s) / kTide_s);
   const auto [found, fresh] = alone_.try_emplace({service, {vcpus, tide}});
   if (fresh) {
-    // Its vCPUs are the first threads of as many cores.
-    model::CpuSet where;
-    for (const model::Cpu& cpu : world_.topology.cpus()) {
-      if (static_cast<int>(where.size()) < vcpus) where.insert(cpu.cpu);
-    }
-    found->second = steady_state(world_.hardware, world_.topology,
-                                 {{.software = world_.services[service].software,
-                                   .where = where,
-                                   .load = service_load(service, tide * kTide_s),
-                                   .threads = 0}})[0];
+    const auto& it = world_.services[service];
+    const double load = it.load * policies::testing::load_at(it, day_of(tide * kTide_s));
+    found->second = policies::testing::alone(world_, it, vcpus, load);
   }
   return found->second;
 }

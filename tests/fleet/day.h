@@ -45,6 +45,9 @@ struct Arrival {
 policies::testing::World world_of(const DaySettings& settings);
 inline constexpr double kHostMemory_bytes = 128 * kGiB;
 
+// The time of the day, 0..1.
+double day_of(double time_s);
+
 class Day {
  public:
   Day(const DaySettings& settings, const policies::testing::World& world);
@@ -56,8 +59,6 @@ class Day {
   double service_cores(std::size_t service, int vcpus, double time_s);
   // Its cycles per instruction there.
   double service_cpi(std::size_t service, int vcpus, double time_s);
-  // Instructions a second and vCPU.
-  double service_load(std::size_t service, double time_s) const;
 
  private:
   int count_of(double mean);

@@ -21,6 +21,7 @@ namespace {
 
 using berth::fleet::Answers;
 using berth::fleet::Figures;
+using berth::fleet::Interference;
 using berth::fleet::Orders;
 using berth::fleet::Simulation;
 using nlohmann::json;
@@ -61,16 +62,20 @@ void write_snapshots(const std::string& file, const Simulation& simulation, cons
   if (!out.flush()) throw std::runtime_error("cannot write " + file);
 }
 
+json interference_json(const Interference& it) {
+  return {{"service_cores", it.service_cores},
+          {"slowdown", it.slowdown},
+          {"slow", it.slow},
+          {"job_work", it.job_work}};
+}
+
 json figures_json(const Figures& it) {
   return {{"host_steps", it.host_steps},
           {"readings", it.readings},
-          {"service_cores", it.service_cores},
           {"service_cores_alone", it.service_cores_alone},
-          {"slowdown", it.slowdown},
-          {"slow", it.slow},
-          {"ideal_cores", it.ideal_cores},
-          {"ideal_slowdown", it.ideal_slowdown},
-          {"ideal_slow", it.ideal_slow},
+          {"job_cores", it.job_cores},
+          {"interference", interference_json(it.interference)},
+          {"idle_core_first", interference_json(it.idle_core_first)},
           {"service_asked_core_s", it.service_asked_core_s},
           {"job_asked_core_s", it.job_asked_core_s},
           {"job_core_s", it.job_core_s},
@@ -81,7 +86,6 @@ json figures_json(const Figures& it) {
           {"jobs_rejected", it.jobs_rejected},
           {"jobs_finished", it.jobs_finished},
           {"jobs_late", it.jobs_late},
-          {"waited_s", it.waited_s},
           {"evicted_for_room", it.evicted_for_room},
           {"evicted_for_memory", it.evicted_for_memory},
           {"short_of_cpu", it.short_of_cpu},

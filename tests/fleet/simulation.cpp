@@ -5,11 +5,11 @@
 #include "integrations/berth.h"
 #include "model/hash.h"
 #include "policies/decide.h"
+#include "tests/unit/policies/interference/ground_truth/baselines.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <numbers>
 #include <stdexcept>
 #include <utility>
 
@@ -19,8 +19,11 @@ namespace berth::fleet {
 
 namespace {
 
-using policies::testing::Running;
-using policies::testing::steady_state;
+using policies::testing::batch_id;
+using policies::testing::Kernel;
+using policies::testing::Mix;
+using policies::testing::Places;
+using policies::testing::Roams;
 
 constexpr double kEpoch_s = 1790000000;
 // berthd's own ticks are a second apart. A step of the simulation has only the samples of its last minute.
@@ -56,7 +59,10 @@ std::string cgroup_of(const Pod& pod, std::string uid) {
 }  // namespace
 
 Simulation::Simulation(const Settings& settings)
-    : settings_(settings), world_(world_of(settings.day)), day_(settings.day, world_) {
+    : settings_(settings),
+      world_(world_of(settings.day)),
+      batch_alone_(policies::testing::batch_alone(world_)),
+      day_(settings.day, world_) {
   if (settings.day.hosts < 1 || settings.day.step_s < 60 || settings.measure_every < 1)
     throw std::runtime_error("a fleet needs 1 host, steps of 60 s and a measurement every step at least");
   policies_.oversell.evict = true;
@@ -99,8 +105,7 @@ double Simulation::swing(const Pod& pod, int sample) const {
   const std::uint64_t seed =
       mixed(model::fnv1a(pod.arrival.name) ^
             mixed(static_cast<std::uint64_t>(steps_) * 64 + static_cast<std::uint64_t>(sample)));
-  const double radius = std::sqrt(-2 * std::log(1 - 0.999999 * fraction_of(seed)));
-  const double normal = radius * std::cos(2 * std::numbers::pi * fraction_of(mixed(seed)));
+  const double normal = policies::testing::normal_of(fraction_of(seed), fraction_of(mixed(seed)));
   return std::max(0.3, 1 + kSwing * normal);
 }
 
@@ -121,7 +126,6 @@ void Simulation::place(const std::string& name, const Bound& bound) {
   host.pods.insert(std::lower_bound(host.pods.begin(), host.pods.end(), name), name);
   host.is_new = true;
   std::erase(waiting_, name);
-  if (!it.arrival.latency_sensitive && counts()) figures_.waited_s += now_s_ - it.arrival.time_s;
 }
 
 void Simulation::take_off(Pod& pod) {
@@ -146,21 +150,21 @@ void Simulation::evict(const std::string& name, double& counter) {
 
 Simulation::Load Simulation::load_of(const Host& host) {
   Load load;
-  double outside = 0;  // services that own no vCPUs
+  double floating = 0;  // cores that services without vCPUs of their own use anywhere on the host
   for (const std::string& name : host.pods) {
     const Pod& it = pods_.at(name);
     const double young = std::min(1.0, (now_s_ - it.started_s) / kYoung_s);
     if (it.arrival.latency_sensitive) {
-      const double use = day_.service_cores(it.arrival.software, it.arrival.cores, now_s_);
-      load.services += use;
-      if (it.cpus.empty()) outside += use;
+      if (it.cpus.empty()) floating += day_.service_cores(it.arrival.software, it.arrival.cores, now_s_);
       load.memory_bytes += it.arrival.memory_use_bytes;
     } else {
       load.jobs += it.arrival.use_cores;
       load.memory_bytes += it.arrival.memory_use_bytes * (0.5 + 0.5 * young);
     }
   }
-  load.room = std::max(0.0, static_cast<double>(host.pool.size()) - outside);
+  // Services come before jobs, as their weight is far greater.
+  const double idle = std::max(0.0, 1 - floating / static_cast<double>(world_.topology.usable().size()));
+  if (load.jobs > 0) load.got = std::min(1.0, idle * static_cast<double>(host.pool.size()) / load.jobs);
   return load;
 }
 
@@ -271,8 +275,6 @@ void Simulation::decide(std::size_t at, bool publishes) {
 void Simulation::run(std::size_t at) {
   Host& host = hosts_[at];
   const Load load = load_of(host);
-  // Services come before jobs, as their weight is far greater.
-  const double got = load.jobs > 0 ? std::min(1.0, load.room / load.jobs) : 1;
   const double step_s = settings_.day.step_s;
   for (const std::string& name : host.pods) {
     Pod& it = pods_.at(name);
@@ -280,10 +282,10 @@ void Simulation::run(std::size_t at) {
       if (counts()) figures_.service_asked_core_s += it.arrival.cores * step_s;
       continue;
     }
-    it.got = got;
+    it.got = load.got;
     // It ends within the step.
     const double left = it.arrival.use_cores * it.arrival.duration_s - it.done_core_s;
-    const double done = std::min(left, it.arrival.use_cores * got * step_s);
+    const double done = std::min(left, it.arrival.use_cores * load.got * step_s);
     it.done_core_s += done;
     if (!counts()) continue;
     figures_.job_core_s += done;
@@ -291,14 +293,14 @@ void Simulation::run(std::size_t at) {
   }
   if (!counts()) return;
   figures_.host_steps += 1;
-  figures_.short_of_cpu += got < 0.95 ? 1 : 0;
+  figures_.short_of_cpu += load.got < 0.95 ? 1 : 0;
   figures_.short_of_memory += load.memory_bytes > kTight * kHostMemory_bytes ? 1 : 0;
   figures_.closed += host.published.closed.empty() ? 0 : 1;
   figures_.advertised_cores += host.advertised_cores;
   figures_.be_cores += host.be_cores;
 }
 
-// The kubelet evicts where memory ends all the same: the pod that exceeds its request most.
+// If memory still runs out, the kubelet evicts the pod that exceeds its request most.
 void Simulation::relieve_memory(std::size_t at) {
   Host& host = hosts_[at];
   while (load_of(host).memory_bytes > kKubeletLeaves * kHostMemory_bytes) {
@@ -318,108 +320,47 @@ void Simulation::relieve_memory(std::size_t at) {
 
 void Simulation::measure(std::size_t at) {
   const Host& host = hosts_[at];
-  const Load load = load_of(host);
-  const double got = load.jobs > 0 ? std::min(1.0, load.room / load.jobs) : 1;
-  const model::CpuSet all = world_.topology.usable();
-  const auto count = static_cast<double>(all.size());
-  const double cores = count / 2;
-  std::vector<const Pod*> services;
-  std::vector<double> threads(world_.batch.size(), 0.0);
+  const double got = load_of(host).got;
+  Mix mix;
+  mix.batch_threads.resize(world_.batch.size());
+  Places places;
+  for (std::size_t kind = 0; kind < world_.batch.size(); ++kind) places[batch_id(kind)] = host.pool;
   for (const std::string& name : host.pods) {
     const Pod& it = pods_.at(name);
-    if (it.arrival.latency_sensitive) {
-      services.push_back(&it);
-    } else {
-      threads[it.arrival.software] += it.arrival.use_cores * got;
+    const Arrival& arrival = it.arrival;
+    if (!arrival.latency_sensitive) {
+      mix.batch_threads[arrival.software] += arrival.use_cores * got;
+      figures_.job_cores += arrival.use_cores * got;
+      continue;
     }
-  }
-  if (services.empty()) return;
-  const auto read = [&](const std::vector<double>& cpi_of, double& slowdown_sum, double& slow, double& used) {
-    for (std::size_t i = 0; i < services.size(); ++i) {
-      const Arrival& it = services[i]->arrival;
-      const double without = day_.service_cpi(it.software, it.cores, now_s_);
-      const double slowdown = cpi_of[i] / without - 1;
-      slowdown_sum += slowdown;
-      slow += slowdown >= kSlow ? 1 : 0;
-      used += day_.service_cores(it.software, it.cores, now_s_) * (1 + slowdown);
-    }
-  };
-  for (const Pod* it : services) {
+    mix.instances.push_back({.id = name, .service = arrival.software, .vcpus = arrival.cores});
+    places[name] = it.cpus;
     figures_.readings += 1;
-    figures_.service_cores_alone += day_.service_cores(it->arrival.software, it->arrival.cores, now_s_);
+    figures_.service_cores_alone += day_.service_cores(arrival.software, arrival.cores, now_s_);
   }
-  // With berth, services are where they are pinned, and jobs in the pool.
+  const auto read = [&](const std::vector<policies::testing::Figures>& truth, Interference& sum) {
+    for (std::size_t i = 0; i < mix.instances.size(); ++i) {
+      const Mix::Instance& it = mix.instances[i];
+      const double slowdown = truth[i].cpi / day_.service_cpi(it.service, it.vcpus, now_s_) - 1;
+      sum.slowdown += slowdown;
+      sum.slow += slowdown >= kSlow ? 1 : 0;
+      sum.service_cores += day_.service_cores(it.service, it.vcpus, now_s_) * (1 + slowdown);
+    }
+    for (std::size_t kind = 0; kind < world_.batch.size(); ++kind)
+      sum.job_work += truth[mix.instances.size() + kind].instructions / batch_alone_[kind];
+  };
+  const double day = day_of(now_s_);
   if (settings_.berth) {
-    std::vector<Running> running;
-    for (const Pod* it : services) {
-      const model::CpuSet& where = !it->cpus.empty() ? it->cpus : host.pool.empty() ? all : host.pool;
-      running.push_back({.software = world_.services[it->arrival.software].software,
-                         .where = where,
-                         .load = day_.service_load(it->arrival.software, now_s_) * it->arrival.cores /
-                                 static_cast<double>(where.size()),
-                         .threads = 0});
-    }
-    for (std::size_t kind = 0; kind < threads.size(); ++kind) {
-      if (threads[kind] > 0 && !host.pool.empty())
-        running.push_back({.software = world_.batch[kind],
-                           .where = host.pool,
-                           .load = std::nullopt,
-                           .threads = threads[kind]});
-    }
-    const auto figures = steady_state(world_.hardware, world_.topology, running);
-    std::vector<double> cpi;
-    for (std::size_t i = 0; i < services.size(); ++i) cpi.push_back(figures[i].cpi);
-    read(cpi, figures_.slowdown, figures_.slow, figures_.service_cores);
+    read(truth_of(world_, mix, places, day), figures_.interference);
     return;
   }
-  // Without berth, every pod may run on every vCPU. Instances of one service count together: their
-  // software is the same. The part `second` of all work is on second threads of cores.
-  std::map<std::size_t, double> vcpus_of;
-  for (const Pod* it : services) vcpus_of[it->arrival.software] += it->arrival.cores;
-  model::CpuSet halves[2];
-  for (const int cpu : all) halves[cpu < static_cast<int>(cores) ? 0 : 1].insert(cpu);
-  const auto spread = [&](double second) {
-    std::vector<Running> running;
-    std::vector<std::size_t> owner;  // of each: the service
-    for (int half = 0; half < 2; ++half) {
-      const double part = half == 0 ? 1 - second : second;
-      if (part <= 0) continue;
-      for (const auto& [service, vcpus] : vcpus_of) {
-        running.push_back({.software = world_.services[service].software,
-                           .where = halves[half],
-                           .load = day_.service_load(service, now_s_) * vcpus * part / cores,
-                           .threads = 0});
-        owner.push_back(service);
-      }
-      for (std::size_t kind = 0; kind < threads.size(); ++kind) {
-        if (threads[kind] <= 0) continue;
-        running.push_back({.software = world_.batch[kind],
-                           .where = halves[half],
-                           .load = std::nullopt,
-                           .threads = threads[kind] * part});
-        owner.push_back(world_.services.size());
-      }
-    }
-    const auto figures = steady_state(world_.hardware, world_.topology, running);
-    // Cycles and instructions of both halves together.
-    std::map<std::size_t, std::pair<double, double>> sums;
-    for (std::size_t i = 0; i < running.size(); ++i) {
-      auto& [cycles, instructions] = sums[owner[i]];
-      cycles += figures[i].cpi * figures[i].instructions;
-      instructions += figures[i].instructions;
-    }
-    std::vector<double> cpi;
-    for (const Pod* it : services) {
-      const auto& [cycles, instructions] = sums.at(it->arrival.software);
-      cpi.push_back(cycles / instructions);
-    }
-    return cpi;
+  const auto floating = [&](const Kernel& kernel) {
+    return truth_of_floating(world_, mix, Roams::host, std::vector<std::size_t>(mix.instances.size()), kernel,
+                             day);
   };
-  read(spread(0.5), figures_.slowdown, figures_.slow, figures_.service_cores);
-  // The kernel prefers idle cores. At best it uses a second thread only where no core is left.
-  const double busy = load.services + load.jobs * got;
-  const double second = busy > cores ? (busy - cores) / busy : 0;
-  read(spread(std::min(0.5, second)), figures_.ideal_slowdown, figures_.ideal_slow, figures_.ideal_cores);
+  read(floating({}), figures_.interference);
+  const auto vcpus = static_cast<double>(world_.topology.usable().size());
+  read(floating({.searched_vcpus = vcpus}), figures_.idle_core_first);
 }
 
 void Simulation::end_pods() {

@@ -79,19 +79,23 @@ struct Orders {
   std::vector<std::size_t> changed;  // hosts whose snapshot is news
 };
 
+// Sums over the measurements of hosts.
+struct Interference {
+  double service_cores = 0;  // that services use
+  double slowdown = 0;       // cycles per instruction / those without neighbours - 1, of services
+  double slow = 0;           // services with a slowdown of a quarter or more
+  double job_work = 0;       // instructions of jobs / those in a second of a job that is alone
+};
+
 // Sums over the time that counts.
 struct Figures {
   double host_steps = 0;
-  // Interference, of the readings of services: true use of CPU, and use without neighbours.
-  double readings = 0;
-  double service_cores = 0;
-  double service_cores_alone = 0;
-  double slowdown = 0;  // cycles per instruction / those without neighbours - 1, sum over readings
-  double slow = 0;      // readings with a slowdown of a quarter or more
-  // The same if the kernel always finds an idle core. Hosts with berth are not read again.
-  double ideal_cores = 0;
-  double ideal_slowdown = 0;
-  double ideal_slow = 0;
+  // Of the measurements.
+  double readings = 0;             // services
+  double service_cores_alone = 0;  // that they would use without neighbours
+  double job_cores = 0;            // that jobs use
+  Interference interference;       // by berth's pins; on stock hosts, threads lie anywhere
+  Interference idle_core_first;    // of stock hosts, if the kernel always finds an idle core
   // Capacity, in core-seconds.
   double service_asked_core_s = 0;
   double job_asked_core_s = 0;  // by running jobs
@@ -104,7 +108,6 @@ struct Figures {
   double jobs_rejected = 0;
   double jobs_finished = 0;
   double jobs_late = 0;           // that ran beyond their deadline
-  double waited_s = 0;            // of jobs, until they began
   double evicted_for_room = 0;    // by the scheduler, for services
   double evicted_for_memory = 0;  // by berth, or by the kubelet, where memory is short
   // Violations, in host-steps.
@@ -151,10 +154,9 @@ class Simulation {
     bool is_new = true;  // pods came or went since the last orders
   };
   struct Load {
-    double services = 0;  // cores
-    double jobs = 0;      // cores that are wanted
+    double jobs = 0;  // cores that are wanted
     double memory_bytes = 0;
-    double room = 0;  // cores for jobs
+    double got = 1;  // share of the CPU that jobs want
   };
 
   bool counts() const { return now_s_ >= settings_.count_from_s; }
@@ -174,6 +176,7 @@ class Simulation {
 
   Settings settings_;
   policies::testing::World world_;
+  std::vector<double> batch_alone_;
   Day day_;
   policies::PolicySettings policies_;
   std::vector<Host> hosts_;

@@ -118,7 +118,9 @@ TEST_P(EachWay, APodIsInOnePlaceAndNoWorkIsLost) {
   EXPECT_EQ(figures.jobs_rejected, rejected);
   EXPECT_NEAR(figures.job_core_s, done + figures.lost_core_s, 1e-6 * figures.job_core_s);
   EXPECT_GT(figures.readings, 0);
-  EXPECT_GT(figures.service_cores, figures.service_cores_alone);
+  EXPECT_GT(figures.interference.service_cores, figures.service_cores_alone);
+  EXPECT_GT(figures.interference.job_work, 0.2 * figures.job_cores);
+  EXPECT_LT(figures.interference.job_work, figures.job_cores);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EachWay, testing::Values(false, true));
@@ -130,18 +132,15 @@ TEST(FleetDay, UseFollowsTheTide) {
   for (std::size_t service = 0; service < world.services.size(); ++service) {
     double low = 1e9;
     double high = 0;
-    double sum = 0;
     for (int hour = 0; hour < 24; ++hour) {
       const double cores = day.service_cores(service, 2, hour * kHour_s);
       low = std::min(low, cores);
       high = std::max(high, cores);
-      sum += cores / 24;
       EXPECT_EQ(cores, day.service_cores(service, 2, hour * kHour_s + kDay_s));
     }
     // load_at() swings by a factor of five; use is limited to the vCPUs.
     EXPECT_GT(high / low, 3) << service;
     EXPECT_LE(high, 2);
-    EXPECT_GT(sum, low);
   }
 }
 
@@ -169,7 +168,31 @@ TEST(FleetDay, TheSameSeedBringsTheSameWork) {
   EXPECT_GT(jobs, 100);
 }
 
-TEST(FleetSimulation, ServicesGetVcpusOfTheirOwnAndJobsTheRest) {
+// Against the same service alone on all vCPUs of a host, and on cores of its own.
+TEST(FleetSimulation, MeasuresAServiceAloneOnAStockHost) {
+  const Settings settings = settings_of(false, 1);
+  const auto world = world_of(settings.day);
+  std::set<int> sizes;
+  for (std::size_t i = 0; i < Simulation(settings).advance({}).create.size(); ++i) {
+    Simulation simulation(settings);
+    const Arrival arrival = simulation.advance({}).create[i]->arrival;
+    if (!arrival.latency_sensitive) continue;
+    simulation.advance({.bound = {{arrival.name, {.node = "n0000", .uid = "u"}}}, .gone = {}});
+    policies::testing::Mix mix;
+    mix.instances.push_back({.id = "it", .service = arrival.software, .vcpus = arrival.cores});
+    const double anywhere = truth_of(world, mix, {}, 0)[0].cores;
+    const auto& service = world.services[arrival.software];
+    const double apart = alone(world, service, arrival.cores, service.load * load_at(service, 0)).cores;
+    const Figures& figures = simulation.figures();
+    EXPECT_EQ(figures.readings, 1);
+    EXPECT_NEAR(figures.interference.service_cores, anywhere, 0.001 * anywhere) << arrival.name;
+    EXPECT_NEAR(figures.idle_core_first.service_cores, apart, 0.001 * apart) << arrival.name;
+    sizes.insert(arrival.cores);
+  }
+  EXPECT_GE(sizes.size(), 3U);
+}
+
+TEST(FleetSimulation, ServicesGetVcpusOfTheirOwn) {
   Simulation simulation(settings_of(true));
   Scheduler scheduler(simulation);
   Orders orders = simulation.advance({});

@@ -138,7 +138,7 @@ std::vector<Case> rows_of(std::size_t number, const Node& node, int seeds) {
         {.shape = node.shape, .llc_mib = node.llc_mib, .alike = false, .services = 8, .seed = seed});
     Lesson lesson;
     lesson.mixes = node.lesson_mixes;
-    const School school(world, lesson, 1000 + seed);
+    const Training training(world, lesson, 1000 + seed);
     Judge judge(world);
     for (Case& row : rows) {
       const Load& load = kLoads[row.load];
@@ -147,7 +147,7 @@ std::vector<Case> rows_of(std::size_t number, const Node& node, int seeds) {
         row.methods[at].push_back(judge.play(day, *make_method(world, kBaselines[at], seed)));
       for (std::size_t at = kFirstWay; at < kMethods; ++at) {
         const Way& way = kWays[at - kFirstWay];
-        const Models models = way.learned ? school.services() : Models();
+        const Models models = way.learned ? training.services() : Models();
         row.methods[at].push_back(judge.play(day, *make_method(world, way.settings(), models, seed)));
       }
     }

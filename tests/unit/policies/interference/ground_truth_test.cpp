@@ -147,18 +147,18 @@ TEST(GroundTruth, ModelsOfOtherServicesPlaceWorse) {
     const World world =
         make_world({.shape = kHost, .llc_mib = 32, .alike = false, .services = 8, .seed = seed});
     const Lesson lesson{.mixes = 40};
-    const School school(world, lesson, 1000 + seed);
+    const Training training(world, lesson, 1000 + seed);
     std::map<std::string, model::ServiceProfile> turned;
     for (std::size_t i = 0; i < world.services.size(); ++i) {
       const auto& from = world.services[(i + 1) % world.services.size()].name;
-      turned[world.services[i].name] = school.services().at(from);
+      turned[world.services[i].name] = training.services().at(from);
     }
     InterferenceSettings settings;
     settings.search = Search::optimal;
     Draws draws(seed);
     for (int i = 0; i < 4; ++i) {
       const Mix mix = draw_mix(world, draws, "new");
-      own += interference_of(world, mix, place(world, mix, school.services(), settings)).extra_cores;
+      own += interference_of(world, mix, place(world, mix, training.services(), settings)).extra_cores;
       others += interference_of(world, mix, place(world, mix, turned, settings)).extra_cores;
     }
   }

@@ -24,15 +24,6 @@ constexpr double kDay_s = 7200;  // short, so that one lesson has more than one
 constexpr int kTimesOfDay = 6;
 constexpr double kUnitOfWork = 1e15;  // instructions
 
-double log_uniform(Draws& draws, double low, double high) {
-  return low * std::pow(high / low, draws.fraction());
-}
-
-double normal(Draws& draws) {
-  const double radius = std::sqrt(-2 * std::log(1 - 0.999999 * draws.fraction()));
-  return radius * std::cos(2 * std::numbers::pi * draws.fraction());
-}
-
 // Misses of SPEC CPU2006 reach from a ten-thousandth to some hundredths of an instruction (Jaleel, "Memory
 // characterization of workloads using instrumentation-driven simulation", 2007). Its working sets reach to
 // tens of MiB.
@@ -99,6 +90,16 @@ Figures alone(const World& world, const Service& service, int vcpus, double load
                         .where = cores_apart(world.topology, vcpus),
                         .load = load,
                         .threads = 0}})[0];
+}
+
+std::vector<double> batch_alone(const World& world) {
+  std::vector<double> instructions;
+  for (const Software& software : world.batch) {
+    const Running one{
+        .software = software, .where = {world.topology.usable().first()}, .load = std::nullopt, .threads = 1};
+    instructions.push_back(steady_state(world.hardware, world.topology, {one})[0].instructions);
+  }
+  return instructions;
 }
 
 World make_world(const WorldSettings& settings) {
@@ -230,7 +231,7 @@ Interference interference_of(const World& world, const Mix& mix, const model::Sn
   return mean;
 }
 
-School::School(const World& world, const Lesson& lesson, std::uint64_t seed)
+Training::Training(const World& world, const Lesson& lesson, std::uint64_t seed)
     : learner_("/nonexistent", "/nonexistent", warnings_) {
   Draws draws(seed);
   std::map<std::string, double> done;

@@ -43,7 +43,7 @@ struct WorldSettings {
   int services = 8;
   std::uint64_t seed = 1;
 };
-// Figures are drawn log-uniformly over the ranges of real software. No service is made for a purpose.
+// Figures are drawn log-uniformly over the ranges of real software. No figure is chosen by hand.
 World make_world(const WorldSettings& settings);
 
 // The work of a host for a while: instances of 1 to 4 vCPUs on 40 to 75 % of it, and batch work.
@@ -85,6 +85,8 @@ std::vector<Figures> truth_of(const World& world, const Mix& mix, const Places& 
                               const std::vector<double>& swing = {});
 // Of an instance with the machine for itself, on cores of its own. `load` is that of each vCPU.
 Figures alone(const World& world, const Service& service, int vcpus, double load);
+// Instructions a second of a thread that has the machine for itself, by batch software.
+std::vector<double> batch_alone(const World& world);
 
 // Means over the day.
 struct Interference {
@@ -102,9 +104,9 @@ struct Lesson {
   InterferenceSettings settings = {};
 };
 // Learns as berthd does, on hosts that are placed by the constants.
-class School {
+class Training {
  public:
-  School(const World& world, const Lesson& lesson, std::uint64_t seed);
+  Training(const World& world, const Lesson& lesson, std::uint64_t seed);
   const std::map<std::string, model::ServiceProfile>& services() const { return learner_.services(); }
   int accepted() const { return accepted_; }  // services
   int bounded() const { return bounded_; }    // those for which the observations bound the default

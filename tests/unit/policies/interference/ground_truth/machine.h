@@ -80,8 +80,8 @@ struct Running {
 
 // How the kernel chooses vCPUs for threads that float.
 struct Kernel {
-  // It finds an idle core, at once, wherever one of so many vCPUs has one. 0: threads lie anywhere, without
-  // regard to each other. A host on which all threads float and cores have two threads is assumed otherwise.
+  // It finds an idle core, at once, wherever one of so many vCPUs has one. All threads must float, and each
+  // core must have two vCPUs. 0: threads lie anywhere, without regard to each other.
   double searched_vcpus = 0;
 };
 

@@ -23,12 +23,12 @@ Trial run_trial(const TrialSettings& settings) {
                                   .alike = settings.alike,
                                   .services = 8,
                                   .seed = settings.seed});
-  const School school(world, settings.lesson, 1000 + settings.seed);
+  const Training training(world, settings.lesson, 1000 + settings.seed);
   Trial trial;
   trial.services = static_cast<int>(world.services.size());
-  trial.accepted = school.accepted();
-  trial.bounded = school.bounded();
-  trial.changes = school.changes();
+  trial.accepted = training.accepted();
+  trial.bounded = training.bounded();
+  trial.changes = training.changes();
   Draws draws(2000 + settings.seed);
   for (int i = 0; i < settings.mixes; ++i) {
     const Mix mix = draw_mix(world, draws, fmt::format("new-{:04}", i));
@@ -38,7 +38,7 @@ Trial run_trial(const TrialSettings& settings) {
       InterferenceSettings by = settings.lesson.settings;
       by.search = search;
       add(way.constants, measure(place(world, mix, {}, by)), settings.mixes);
-      add(way.learned, measure(place(world, mix, school.services(), by)), settings.mixes);
+      add(way.learned, measure(place(world, mix, training.services(), by)), settings.mixes);
     }
     add(trial.random, measure(place_at_random(world, mix, draws)), settings.mixes);
   }
