@@ -81,7 +81,7 @@ class DayMaker {
       it.instance.service =
           static_cast<std::size_t>(draws_.number(0, static_cast<int>(world_.services.size()) - 1));
       it.instance.vcpus = vcpus;
-      it.until_s = time_s_ - settings_.stay_h * kHour_s * std::log(1 - 0.999999 * draws_.fraction());
+      it.until_s = time_s_ + exponential(draws_, settings_.stay_h * kHour_s);
       hour_->changes.push_back({.time_s = time_s_, .leaves = false, .instance = it.instance});
       owned_ += vcpus;
       time_s_ += 0.01;  // in this order
@@ -104,9 +104,7 @@ class DayMaker {
 class Exclusive : public Method {
  public:
   Exclusive(const World& world, Baseline baseline, std::uint64_t seed)
-      : world_(world), baseline_(baseline), free_(world.topology.usable()), draws_(seed) {
-    if (baseline == Baseline::packed) reserved_ = world.topology.core_threads(free_.first());
-  }
+      : world_(world), baseline_(baseline), free_(world.topology.usable()), draws_(seed) {}
 
   void arrive(const Mix::Instance& instance, double /*time_s*/) override {
     const model::CpuSet own = take(instance.vcpus);
@@ -125,14 +123,14 @@ class Exclusive : public Method {
     for (std::size_t i = 0; i < mix.batch_threads.size(); ++i) places[batch_id(i)] = free_;
     return truth_of(world_, mix, places, day);
   }
-  int homeless() const override {
+  int unplaced() const override {
     return static_cast<int>(std::count_if(places_.begin(), places_.end(),
                                           [](const auto& place) { return place.second.empty(); }));
   }
 
  private:
   model::CpuSet take(int vcpus) {
-    if (baseline_ == Baseline::packed) return take_packed(world_.topology, free_ - reserved_, vcpus);
+    if (baseline_ == Baseline::packed) return take_packed(world_.topology, free_, vcpus);
     if (baseline_ == Baseline::spread) return take_spread(world_.topology, free_, vcpus);
     return take_random(world_.topology, free_, vcpus, draws_);
   }
@@ -140,7 +138,6 @@ class Exclusive : public Method {
   const World& world_;
   Baseline baseline_;
   model::CpuSet free_;
-  model::CpuSet reserved_;
   Draws draws_;
   Places places_;
 };
@@ -216,7 +213,7 @@ class Berth : public Method {
     for (model::Workload& workload : snapshot_.workloads)
       set_use(workload, kStart_s + time_s, cores.at(workload.id));
   }
-  int homeless() const override {
+  int unplaced() const override {
     return static_cast<int>(std::count_if(
         snapshot_.workloads.begin(), snapshot_.workloads.end(), [](const model::Workload& workload) {
           return workload.workload_class == model::WorkloadClass::latency_sensitive && workload.cpus.empty();
@@ -253,8 +250,8 @@ const char* to_string(Baseline baseline) {
       return "spread";
     case Baseline::numa_balanced:
       return "NUMA-balanced";
-    case Baseline::ideal_kernel:
-      return "ideal kernel";
+    case Baseline::idle_core_first:
+      return "idle core first";
   }
   return "";
 }
@@ -268,7 +265,7 @@ std::unique_ptr<Method> make_method(const World& world, Baseline baseline, std::
       return std::make_unique<Floating>(world, Roams::host, Kernel{});
     case Baseline::numa_balanced:
       return std::make_unique<Floating>(world, Roams::socket, Kernel{});
-    case Baseline::ideal_kernel:
+    case Baseline::idle_core_first:
       return std::make_unique<Floating>(world, Roams::llc, Kernel{.searched_vcpus = cache_vcpus});
     case Baseline::random:
     case Baseline::packed:
@@ -284,13 +281,7 @@ std::unique_ptr<Method> make_method(const World& world, const InterferenceSettin
   return std::make_unique<Berth>(world, settings, models, seed);
 }
 
-Judge::Judge(const World& world) : world_(world) {
-  for (const Software& software : world.batch) {
-    const Running one{
-        .software = software, .where = {world.topology.usable().first()}, .load = std::nullopt, .threads = 1};
-    batch_alone_.push_back(steady_state(world.hardware, world.topology, {one})[0].instructions);
-  }
-}
+Judge::Judge(const World& world) : world_(world), batch_alone_(batch_alone(world)) {}
 
 const Figures& Judge::without_neighbours(const Mix::Instance& instance, double day) {
   const auto [known, fresh] = alone_.emplace(std::tuple(instance.service, instance.vcpus, day), Figures());
@@ -352,7 +343,7 @@ Score Judge::play(const Day& day, Method& method) {
     mean.batch += one.batch / judged;
     mean.undone += one.undone / judged;
     if (!it.mix.instances.empty())
-      mean.homeless += method.homeless() / static_cast<double>(it.mix.instances.size()) / judged;
+      mean.unplaced += method.unplaced() / static_cast<double>(it.mix.instances.size()) / judged;
   }
   mean.moves = (method.moves() - moves_before) / judged;
   return mean;

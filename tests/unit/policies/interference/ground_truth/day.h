@@ -59,22 +59,23 @@ class Method {
   virtual std::vector<Figures> truth(const Mix& mix, double day) const = 0;
   // Tells how the hour went: the answer of truth().
   virtual void see(const Mix& /*mix*/, const std::vector<Figures>& /*figures*/, double /*time_s*/) {}
-  // Instances that share their vCPUs for want of room.
-  virtual int homeless() const { return 0; }
+  // Instances without vCPUs of their own, for want of room.
+  virtual int unplaced() const { return 0; }
   // Pins that changed, of instances that had one.
   virtual int moves() const { return 0; }
 };
 
 enum class Baseline {
-  random,         // take_random()
-  all_on_all,     // no pins: threads are anywhere on the host
-  packed,         // take_packed(); the first core is reserved for the system
-  spread,         // take_spread()
-  numa_balanced,  // each instance on all vCPUs of the socket with the least requests
-  ideal_kernel,   // no pins: each instance in the cache with the least requests, and on an idle core at once
+  random,           // take_random()
+  all_on_all,       // no pins: threads are anywhere on the host
+  packed,           // take_packed()
+  spread,           // take_spread()
+  numa_balanced,    // each instance on all vCPUs of the socket with the least requests
+  idle_core_first,  // no pins: each instance in the cache with the least requests, on an idle core if there
+                    // is one
 };
 inline constexpr std::array kBaselines{Baseline::random, Baseline::all_on_all,    Baseline::packed,
-                                       Baseline::spread, Baseline::numa_balanced, Baseline::ideal_kernel};
+                                       Baseline::spread, Baseline::numa_balanced, Baseline::idle_core_first};
 const char* to_string(Baseline baseline);
 
 // The world must outlive what these return.
@@ -91,7 +92,7 @@ struct Score {
   double slowdown = 0;     // cpi / cpi alone - 1, mean over the instances
   double batch = 0;        // batch work done, as a share of what its threads do alone
   double undone = 0;       // share of the instances' work for which there was no CPU
-  double homeless = 0;     // share of the instances
+  double unplaced = 0;     // share of the instances that have no vCPUs of their own
   double moves = 0;        // an hour
 };
 
@@ -102,7 +103,7 @@ class Judge {
 
   // `method` must be new.
   Score play(const Day& day, Method& method);
-  // Of one moment; the members homeless and moves are 0. `figures` as of truth_of().
+  // Of one moment; the members unplaced and moves are 0. `figures` as of truth_of().
   Score at(const Mix& mix, const std::vector<Figures>& figures, double day);
 
  private:
@@ -110,7 +111,7 @@ class Judge {
 
   const World& world_;
   std::map<std::tuple<std::size_t, int, double>, Figures> alone_;  // by service, vCPUs, time of the day
-  std::vector<double> batch_alone_;                                // instructions a second, of one thread
+  std::vector<double> batch_alone_;
 };
 
 }  // namespace berth::policies::testing
