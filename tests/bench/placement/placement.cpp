@@ -180,10 +180,10 @@ void print_means(const std::string& title, const std::vector<Case>& rows, Figure
   }
 }
 
-// The ways that are shown, against the best baseline of each row and against "window".
+// The ways that are shown, as a share of the best baseline of each row and of "window".
 void print_ratios(const std::vector<Case>& rows) {
-  print_head({"node", "load", "way of berth", "best baseline", "extra CPU of it", "slowdown of it",
-              "batch work of it", "extra CPU of window", "slowdown of window", "batch work of window"});
+  print_head({"node", "load", "way of berth", "best baseline", "extra CPU / its", "slowdown / its",
+              "batch work / its", "extra CPU / window", "slowdown / window", "batch work / window"});
   for (const Case& row : rows) {
     const std::size_t best = best_baseline(row);
     for (const std::size_t way : kShown) {
@@ -201,9 +201,9 @@ void print_ratios(const std::vector<Case>& rows) {
 
 // Every way of berth against the best baseline of each row, and against "window": means over the rows.
 void print_ways(const std::vector<Case>& rows, const std::string& load) {
-  print_head({"way of berth, " + (load.empty() ? "all loads" : "load " + load),
-              "extra CPU of the best baseline", "slowdown of it", "batch work of it", "extra CPU of window",
-              "moves an hour", "% without vCPUs of their own", "% of work without a CPU"});
+  print_head({"way of berth, " + (load.empty() ? "all loads" : "load " + load), "extra CPU / best baseline",
+              "slowdown / its", "batch work / its", "extra CPU / window", "moves an hour",
+              "% without vCPUs of their own", "% of work without a CPU"});
   for (std::size_t at = kFirstWay; at < kMethods; ++at) {
     std::array<double, 7> sum{};
     double count = 0;
