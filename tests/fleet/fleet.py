@@ -55,7 +55,7 @@ class Options:
 @dataclass
 class Result:
     way: Way
-    figures: dict[str, float]
+    figures: dict[str, Any]
     wall_s: float
     asked: int  # pods that the scheduler was asked about
     patches: int  # of nodes
@@ -146,7 +146,7 @@ class Fleet:
         self.watch: Watch | None = None
         self.running: set[str] = set()  # pods that are bound
         self.refused: set[str] = set()
-        self.gone: list[str] = []  # pods that the scheduler preempted, of which the simulation does not know yet
+        self.gone: list[str] = []  # pods that the scheduler preempted; the next answers name them
         self.closed: dict[str, str] = {}  # the taint, by node
         self.asked = self.patches = 0
         self.waited: Counter[str] = Counter()
@@ -328,21 +328,48 @@ def ratio(a: float, b: float) -> float:
     return a / b if b else float("nan")
 
 
+def bounds(result: Result) -> list[tuple[str, dict[str, float]]]:
+    """The measured interference: with berth one, of stock its two bounds. Each has the end of its rows' names."""
+    if result.way.berth:
+        return [("", result.figures["interference"])]
+    return [("", result.figures["interference"]), (", idle core first", result.figures["idle_core_first"])]
+
+
+def extra_cpu(result: Result, bound: dict[str, float]) -> float:
+    return ratio(bound["service_cores"], result.figures["service_cores_alone"]) - 1
+
+
+def kept(result: Result) -> float:
+    """Cores that jobs used and that no eviction threw away, mean a host."""
+    it = result.figures
+    return ratio(it["job_core_s"] - it["lost_core_s"], it["host_steps"] * result.step_s)
+
+
+def capacity(result: Result, bound: dict[str, float]) -> float:
+    """The work that was done on these, in cores that a job has without neighbours."""
+    return kept(result) * ratio(bound["job_work"], result.figures["job_cores"])
+
+
+def violations(result: Result) -> float:
+    return ratio(result.figures["short_of_cpu"] + result.figures["short_of_memory"], result.figures["host_steps"])
+
+
+def evictions(result: Result) -> float:
+    return float(result.figures["evicted_for_room"] + result.figures["evicted_for_memory"])
+
+
 def rows(result: Result) -> list[tuple[str, float, str]]:
     """The figures of one way: name, value, format."""
     it = result.figures
-    readings, steps = it["readings"], it["host_steps"]
+    steps = it["host_steps"]
     hours = 3600.0
-    out = [
-        ("extra CPU of services, share of their own", ratio(it["service_cores"], it["service_cores_alone"]) - 1, "{:.2%}"),
-        ("slowdown of services, mean", ratio(it["slowdown"], readings), "{:.2%}"),
-        ("services slowed by a quarter or more", ratio(it["slow"], readings), "{:.2%}"),
-    ]
-    if it["ideal_cores"]:
+    out = []
+    for end, bound in bounds(result):
         out += [
-            ("extra CPU, if the kernel finds idle cores", ratio(it["ideal_cores"], it["service_cores_alone"]) - 1, "{:.2%}"),
-            ("slowdown, likewise", ratio(it["ideal_slowdown"], readings), "{:.2%}"),
-            ("slowed by a quarter, likewise", ratio(it["ideal_slow"], readings), "{:.2%}"),
+            ("extra CPU of services, share of their own" + end, extra_cpu(result, bound), "{:.2%}"),
+            ("slowdown of services, mean" + end, ratio(bound["slowdown"], it["readings"]), "{:.2%}"),
+            ("services slowed by a quarter or more" + end, ratio(bound["slow"], it["readings"]), "{:.2%}"),
+            ("capacity: work of jobs that is kept, in cores without neighbours, mean a host" + end, capacity(result, bound), "{:.2f}"),
         ]
     return [
         *out,
@@ -356,7 +383,7 @@ def rows(result: Result) -> list[tuple[str, float, str]]:
         ("evictions, for memory", it["evicted_for_memory"], "{:.0f}"),
         ("cores asked for by services, mean a host", ratio(it["service_asked_core_s"], steps * result.step_s), "{:.2f}"),
         ("cores asked for by running jobs, mean a host", ratio(it["job_asked_core_s"], steps * result.step_s), "{:.2f}"),
-        ("cores that jobs used and kept, mean a host", ratio(it["job_core_s"] - it["lost_core_s"], steps * result.step_s), "{:.2f}"),
+        ("cores that jobs used and kept, mean a host", kept(result), "{:.2f}"),
         ("core hours lost by evictions", it["lost_core_s"] / hours, "{:.0f}"),
         ("host-steps in which jobs get less than 95 % of their CPU", ratio(it["short_of_cpu"], steps), "{:.2%}"),
         ("host-steps with more than 95 % of the memory in use", ratio(it["short_of_memory"], steps), "{:.2%}"),
@@ -369,6 +396,10 @@ def rows(result: Result) -> list[tuple[str, float, str]]:
     ]
 
 
+def markdown(head: list[str], lines: list[list[str]]) -> str:
+    return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *lines])
+
+
 def table(results: list[Result]) -> str:
     """All ways side by side, as Markdown."""
     names: list[str] = []
@@ -377,6 +408,28 @@ def table(results: list[Result]) -> str:
         made = {name: form.format(value) for name, value, form in rows(result)}
         names += [name for name in made if name not in names]
         cells.append(made)
-    lines = ["| | " + " | ".join(result.way.name for result in results) + " |", "|---|" + "---|" * len(results)]
-    lines += [f"| {name} | " + " | ".join(made.get(name, "") for made in cells) + " |" for name in names]
-    return "\n".join(lines)
+    return markdown(["", *(result.way.name for result in results)], [[name, *(made.get(name, "") for made in cells)] for name in names])
+
+
+def rival(berth: Result, stock: list[Result]) -> Result | None:
+    """The stock way of most capacity among those with no more violations than berth."""
+    fair = [result for result in stock if violations(result) <= violations(berth)]
+    return max(fair, key=lambda result: capacity(result, bounds(result)[1][1]), default=None)
+
+
+def ratios(results: list[Result]) -> str:
+    """Each way with berth as a share of each stock way and bound, as Markdown."""
+    stock = [result for result in results if not result.way.berth]
+    lines = []
+    for berth in results:
+        if not berth.way.berth:
+            continue
+        chosen = rival(berth, stock)
+        for other in stock:
+            cells = [berth.way.name, other.way.name + (" (chosen)" if other is chosen else "")]
+            for figure in (extra_cpu, capacity):
+                cells += [f"{ratio(figure(berth, berth.figures['interference']), figure(other, bound)):.2f}" for _, bound in bounds(other)]
+            cells += [f"{evictions(berth):.0f} / {evictions(other):.0f}", f"{violations(berth):.2%} / {violations(other):.2%}"]
+            lines.append(cells)
+    head = ["berth", "/ stock", "extra CPU", "idle core first", "capacity", "idle core first", "evictions", "violations"]
+    return markdown(head, lines) if lines else ""
