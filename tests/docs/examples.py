@@ -160,8 +160,8 @@ EXAMPLES: dict[str, Example] = {
     ),
     "build/tests/unit/policies/test-policies-learning": BUILD,
     "build/tests/bench/interference/bench-ground-truth 12 10 docs": Left("runs for minutes; a unit test has its small form"),
-    "build/tests/bench/placement/bench-placement 10": Left("runs for minutes; a unit test has its small form"),
-    "tests/fleet/run --hosts 100 --hours 24 --ways stock,stock-1.25,stock-1.5,berth,extender": Left(
+    "for run in '5 1' '5 2' '1 3' '1 4'; do build/tests/bench/placement/bench-placement $run; done": Left("runs for minutes; a unit test has its small form"),
+    "tests/fleet/run --hosts 100 --hours 48 --count-from 24 --ways stock,stock-1.25,stock-1.5,berth,extender": Left(
         "runs for hours; tests/kubernetes has an hour of four hosts"
     ),
     "berthctl profile export": Run(shows=(r'"schema": *"berth\.profiles/1"',)),
