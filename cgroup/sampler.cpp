@@ -229,8 +229,12 @@ struct Sampler::State {
                       counters.run_delay_ns == before.run_delay_ns;
     if (idle) return false;  // no bucket of the histogram grew either
     model::UsageSample& sample = *entry.last->sample;
-    sample.runq_latency_us = model::delay_quantile_us(entry.counters->delay, counters.delay, 0.99);
-    sample.runq_latency_p50_us = model::delay_quantile_us(entry.counters->delay, counters.delay, 0.5);
+    if (counters.dispatches == before.dispatches) {
+      sample.runq_latency_us = sample.runq_latency_p50_us = 0.0F;  // its threads ran on, and none waited
+    } else {
+      sample.runq_latency_us = model::delay_quantile_us(before.delay, counters.delay, 0.99);
+      sample.runq_latency_p50_us = model::delay_quantile_us(before.delay, counters.delay, 0.5);
+    }
     sample.llc_mpki = model::llc_mpki(*entry.counters, counters);
     entry.last->cpi = model::cycles_per_instruction(*entry.counters, counters);
     // Counters of idle ticks were not kept, and nothing was missed in these.

@@ -17,8 +17,7 @@ namespace berth::policies {
 inline constexpr double kYoungLender_s = 60;
 // It lends nothing for so long after it was last found to be a straggler.
 inline constexpr double kStraggledLender_s = 60;
-// A delay that is not known for so many samples is a miss. A thread that runs on without a wait has none in
-// one sample or two.
+// A delay that is not known for so many samples is a miss.
 inline constexpr std::size_t kBlindSamples = 3;
 // Its usual figures, and its use, are those of so many samples.
 inline constexpr std::size_t kLenderSamples = 10;

@@ -357,6 +357,7 @@ class SamplerBulkTest : public SamplerTest {
     reading.subtree.run_ns += static_cast<std::uint64_t>(cores * 1e9);
     reading.subtree.run_delay_ns += waited_ns;
     reading.subtree.delay.at(2) += 1;
+    reading.subtree.dispatches += 1;
   }
   Sampler::Reading sample_bulk() { return sampler.sample(10, bulk).at("a"); }
 
@@ -384,6 +385,15 @@ TEST_F(SamplerBulkTest, FiguresThatOnlyItHasAreThoseBetweenTwoReadings) {
   EXPECT_EQ(sample.runq_latency_p50_us, model::delay_quantile_us({}, {0, 0, 1}, 0.5));
   EXPECT_EQ(sample.runq_latency_us, model::delay_quantile_us({}, {0, 0, 1}, 0.99));
   EXPECT_EQ(sample.llc_mpki, std::nullopt) << "no counters were read";
+}
+
+TEST_F(SamplerBulkTest, AThreadThatRanOnDidNotWait) {
+  sample_bulk();
+  bulk.read_ns += 1'000'000'000;
+  reading.subtree.run_ns += 1'000'000'000;
+  const auto sample = sample_bulk().sample.value();
+  EXPECT_EQ(sample.runq_latency_us, 0.0F);
+  EXPECT_EQ(sample.runq_latency_p50_us, 0.0F);
 }
 
 TEST_F(SamplerBulkTest, CountersGiveTheCacheMisses) {

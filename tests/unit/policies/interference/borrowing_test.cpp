@@ -252,7 +252,7 @@ TEST_F(Borrow, AnInstanceWhoseDelayIsNotKnownLendsNothing) {
   EXPECT_THAT(lent(), SizeIs(3)) << "threads that do not run do not wait either";
   cores_ = 0.5;
   ticks(static_cast<int>(kBlindSamples) - 1);
-  EXPECT_FALSE(lent().empty()) << "they may run on without a wait";
+  EXPECT_FALSE(lent().empty()) << "one reading may fail";
   plan = tick();
   EXPECT_TRUE(lent().empty()) << "they run, and nobody knows how long they wait";
   EXPECT_TRUE(lender(plan).missed);
