@@ -160,6 +160,25 @@ class LimitsHostTest : public testing::Test {
     output_of("systemd-run --quiet --collect --unit=" + std::string(kUnit) + " " + properties + " " +
               command);
   }
+  // Starts the unit with a cgroup "own" below it that is no unit, after a line of shell. Without a cgroup
+  // where it did not come up.
+  cgroup::FoundWorkload start_group_of_its_own(const std::string& line = "") const {
+    std::ofstream(state / "delegated.sh") << "cd " << kGroup.string() << R"(
+mkdir own main
+echo $$ > main/cgroup.procs
+echo "+cpu +memory" > cgroup.subtree_control
+)" << line << R"(
+sh -c 'echo $$ > own/cgroup.procs; exec sleep infinity' &
+wait
+)";
+    start_transient("-p Delegate=yes", "sh " + (state / "delegated.sh").string());
+    const fs::path procs = kGroup / "own/cgroup.procs";
+    cgroup::FoundWorkload group;
+    if (!berth::test::eventually([&] { return fs::exists(procs) && !content(procs).empty(); })) return group;
+    group.identity.id = std::string(kId) + "/own";
+    if (auto found = cgroup::Cgroup::open("/sys/fs/cgroup", group.identity.id)) group.cgroup = *found;
+    return group;
+  }
   static void start_configured(const std::string& settings) {
     std::ofstream("/run/systemd/system/" + std::string(kUnit))
         << "[Service]\nExecStart=/usr/bin/sleep infinity\n"
@@ -317,22 +336,9 @@ TEST_F(LimitsHostTest, AForeignWriterIsOverruledWhereConfigured) {
 }
 
 TEST_F(LimitsHostTest, AGroupThatIsNoUnitIsWrittenDirectly) {
-  std::ofstream(state / "delegated.sh") << "cd " << kGroup.string() << R"(
-mkdir own main
-echo $$ > main/cgroup.procs
-echo "+cpu +memory" > cgroup.subtree_control
-sh -c 'echo $$ > own/cgroup.procs; exec sleep infinity' &
-wait
-)";
-  start_transient("-p Delegate=yes", "sh " + (state / "delegated.sh").string());
+  const cgroup::FoundWorkload group = start_group_of_its_own();
+  ASSERT_TRUE(group.cgroup);
   const fs::path own = kGroup / "own";
-  ASSERT_TRUE(berth::test::eventually(
-      [&] { return fs::exists(own / "cpu.max") && !content(own / "cgroup.procs").empty(); }));
-  auto found = cgroup::Cgroup::open("/sys/fs/cgroup", std::string(kId) + "/own");
-  ASSERT_TRUE(found);
-  cgroup::FoundWorkload group;
-  group.cgroup = *found;
-  group.identity.id = std::string(kId) + "/own";
   Engine& berth = start();
   auto& writer = berth.actuators->writer();
   ASSERT_TRUE(writer.set(group, cgroup::CpuMax{12345, 20000}));
@@ -366,29 +372,15 @@ TEST_F(LimitsHostTest, IdlePriorityOfAUnitGivesItsWeightBack) {
 }
 
 TEST_F(LimitsHostTest, IdlePriorityOfAGroupThatIsNoUnitGivesItsWeightBack) {
-  std::ofstream(state / "delegated.sh") << "cd " << kGroup.string() << R"(
-mkdir own main
-echo $$ > main/cgroup.procs
-echo "+cpu" > cgroup.subtree_control
-echo 250 > own/cpu.weight
-sh -c 'echo $$ > own/cgroup.procs; exec sleep infinity' &
-wait
-)";
-  start_transient("-p Delegate=yes", "sh " + (state / "delegated.sh").string());
+  const cgroup::FoundWorkload group = start_group_of_its_own("echo 250 > own/cpu.weight");
+  ASSERT_TRUE(group.cgroup);
   const fs::path own = kGroup / "own";
-  ASSERT_TRUE(berth::test::eventually(
-      [&] { return fs::exists(own / "cpu.idle") && !content(own / "cgroup.procs").empty(); }));
-  auto found = cgroup::Cgroup::open("/sys/fs/cgroup", std::string(kId) + "/own");
-  ASSERT_TRUE(found);
-  cgroup::FoundWorkload group;
-  group.cgroup = *found;
-  group.identity.id = std::string(kId) + "/own";
   Engine& berth = start();
   auto& writer = berth.actuators->writer();
   ASSERT_TRUE(writer.set(group, cgroup::CpuIdle{.idle = true}));
   EXPECT_EQ(content(own / "cpu.idle"), "1");
-  EXPECT_FALSE((*found)->write("cpu.weight", "250")) << "the kernel takes no weight of an idle group";
-  ASSERT_TRUE((*found)->write("cpu.idle", "0"));
+  EXPECT_FALSE(group.cgroup->write("cpu.weight", "250")) << "the kernel takes no weight of an idle group";
+  ASSERT_TRUE(group.cgroup->write("cpu.idle", "0"));
   EXPECT_EQ(content(own / "cpu.weight"), "100") << "a restore that was cut short here";
   EXPECT_EQ(writer.restore_all().restored.size(), 1U);
   EXPECT_EQ(content(own / "cpu.idle"), "0");
