@@ -78,7 +78,7 @@ TEST_F(HelperTest, WhereNothingListensTheMessageNamesTheSocketAndTheRemedy) {
 }
 
 TEST_F(HelperTest, AHelperThatDiesIsAFaultAndIsNotStartedAgainAtOnce) {
-  int times = 0;
+  std::atomic<int> times{0};
   const test::HelperProcess process([&](int socket) {
     ++times;
     hear(socket);
