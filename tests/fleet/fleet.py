@@ -134,7 +134,7 @@ class Fleet:
         self.requests = Requests(cluster, options.clients)
         self.snapshots = scratch / "snapshots"
         # Steps last seconds here, and minutes in the simulation.
-        self.extender = Extender(build, "--max-age", "86400", "--hold", "600") if way.extender else None
+        self.extender = Extender(build, "--max-age", "86400", "--hold", "1") if way.extender else None
         words = [str(build / "tests/fleet/fleet-simulation")]
         settings: dict[str, Any] = {"hosts": options.hosts, "seed": options.seed, "step": options.step_s, "services": options.services, "jobs": options.jobs}
         settings |= {"measure-every": options.measure_every, "count-from": options.count_from, "berth": int(way.berth)}
