@@ -74,8 +74,8 @@ MemoryHigh memory_high(std::optional<std::uint64_t> bytes);
 
 // In cores; nullopt without a quota, and for one that no host reaches (above model::kMaxQuotaCores).
 std::optional<double> cores_of(const CpuMax& limit);
-// True where `current` is what is left of `written` and its original, once 0 was written to cpu.idle alone:
-// the kernel has dropped the former weight.
+// Whether 0 alone was written to cpu.idle after `written`. The kernel has dropped the former weight then, and
+// `current` has its default.
 bool has_lost_weight(const Value& written, const Value& current);
 
 // nullopt without a limit, and for one that no host reaches (above model::kMaxBytes).

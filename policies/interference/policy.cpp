@@ -376,6 +376,9 @@ void report_scores(const Queue& queue, const Placement& placement, const NodeSco
 Borrowing borrow_vcpus(const Queue& queue, const Occupancy& occupancy, const BestEffortDemand& demand,
                        const Workloads& workloads, const GrownRequests& stragglers, double now,
                        const InterferenceSettings& settings) {
+  const bool any_idle = std::any_of(workloads.begin(), workloads.end(),
+                                    [](const model::Workload* workload) { return workload->cpu_idle; });
+  if (!settings.borrow && !any_idle) return {};
   BorrowingInput input{.workloads = workloads,
                        .node = occupancy.node(),
                        .owners = {},

@@ -293,10 +293,9 @@ std::optional<Candidate> all_nodes(const Host& on, std::size_t host, const model
 std::vector<Candidate> smallest_sets(const Host& on, std::size_t host,
                                      const model::PendingWorkload& request) {
   const auto all = all_nodes(on, host, request);
-  // Best-effort work may be promised more than a node has. That draws the sum of all nodes below what the
-  // others have free.
-  const bool overdrawn = all && all->lack == Lack::cpu && !sensitive(request);
-  if (!all || (all->lack != Lack::nothing && !overdrawn)) return {};
+  // Best-effort work may be promised more than a node has. So the sum of all nodes answers for
+  // latency-sensitive work alone.
+  if (!all || (sensitive(request) && all->lack != Lack::nothing)) return {};
   std::vector<Candidate> candidates;
   for (const Set& set : nearest_sets(on, need_of(on, request))) {
     Candidate candidate = consider_set(on, host, set, request);

@@ -22,19 +22,6 @@ using model::CpuSet;
 using model::Workload;
 using model::WorkloadClass;
 
-// Mean cores of the last samples.
-double recent_cores(const Workload& workload, std::size_t most) {
-  if (workload.usage.without_cpu()) return 0;
-  double sum = 0;
-  std::size_t count = 0;
-  auto sample = workload.usage.end();
-  while (count < most && sample != workload.usage.begin()) {
-    sum += (--sample)->cpu_cores;
-    ++count;
-  }
-  return count > 0 ? sum / static_cast<double>(count) : 0;
-}
-
 // The need of best-effort work for more vCPUs.
 enum class Need { idle, some, more };
 
@@ -63,8 +50,8 @@ Need need_of(const BorrowingInput& input, const std::vector<Lender>& lenders) {
   double of_late = 0;
   for (const Workload* workload : input.workloads) {
     if (!is_confined(input, *workload)) continue;
-    now += recent_cores(*workload, kBusySamples);
-    of_late += recent_cores(*workload, kLenderSamples);
+    now += recent_use(*workload, kBusySamples).mean_cores;
+    of_late += recent_use(*workload, kLenderSamples).mean_cores;
   }
   const auto pool = static_cast<double>(input.pool.size());
   if (of_late < kIdlePool * pool) return Need::idle;
@@ -113,9 +100,9 @@ std::optional<model::Action> change_of_priority(const Workload& workload, bool i
 
 class Round {
  public:
-  Round(const BorrowingInput& input, const InterferenceSettings& settings)
-      : input_(input), settings_(settings) {
-    for (const auto& [id, owner] : input_.owners) owned_ |= owner.cpus;
+  // `owned`: the vCPUs of all owners.
+  Round(const BorrowingInput& input, const CpuSet& owned, const InterferenceSettings& settings)
+      : input_(input), owned_(owned), settings_(settings) {
     for (const Workload* workload : input_.workloads) {
       if (const auto owner = input_.owners.find(workload->id); owner != input_.owners.end())
         add_lender(*workload, owner->second);
@@ -338,9 +325,9 @@ class Round {
   }
 
   const BorrowingInput& input_;
+  const CpuSet& owned_;
   const InterferenceSettings& settings_;
   Need need_ = Need::idle;
-  CpuSet owned_;
   std::vector<Lender> lenders_;
   std::map<std::string_view, std::vector<std::size_t>> reaches_;  // by parent cgroup
   std::vector<Candidate> candidates_;
@@ -356,10 +343,10 @@ bool yields_to(const std::string& workload, const std::string& other) {
 }
 
 Borrowing decide_borrowing(const BorrowingInput& input, const InterferenceSettings& settings) {
-  Borrowing result;
-  if (settings.borrow) result = Round(input, settings).decide();
   CpuSet owned;
   for (const auto& [id, owner] : input.owners) owned |= owner.cpus;
+  Borrowing result;
+  if (settings.borrow) result = Round(input, owned, settings).decide();
   for (const Workload* workload : input.workloads) {
     if (!workload->cpu_idle) continue;
     const bool best_effort = workload->workload_class == WorkloadClass::best_effort;

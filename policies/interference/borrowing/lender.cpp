@@ -17,26 +17,6 @@ namespace {
 using model::LendingState;
 using model::Workload;
 
-// The last samples, newest first.
-struct Recent {
-  std::size_t samples = 0;
-  double mean_cores = 0;
-  double most_cores = 0;
-};
-
-Recent recent_use(const Workload& workload) {
-  Recent recent;
-  auto sample = workload.usage.end();
-  while (recent.samples < kLenderSamples && sample != workload.usage.begin()) {
-    --sample;
-    ++recent.samples;
-    recent.mean_cores += sample->cpu_cores;
-    recent.most_cores = std::max(recent.most_cores, sample->cpu_cores);
-  }
-  if (recent.samples > 0) recent.mean_cores /= static_cast<double>(recent.samples);
-  return recent;
-}
-
 // Threads that did not run did not wait either. nullopt: not known.
 std::optional<double> delay_of(const model::UsageSample& sample) {
   const std::optional<double> delay_us = sample.runq_latency_us;
@@ -75,7 +55,7 @@ class Judgement {
   }
 
   LenderNow judge(bool grown) {
-    const Recent recent = recent_use(workload_);
+    const RecentUse recent = recent_use(workload_, kLenderSamples);
     judged_.finding.use_cores = recent.mean_cores;
     take_newest();
     if (std::string why = closed(grown); !why.empty()) return lend_nothing(std::move(why));
@@ -193,7 +173,7 @@ class Judgement {
     return std::move(judged_);
   }
 
-  LenderNow lend(const Recent& recent) {
+  LenderNow lend(const RecentUse& recent) {
     model::Lender& finding = judged_.finding;
     judged_.most = beyond(cpus_.size(), whole(recent.mean_cores));
     judged_.most_to_grow = beyond(cpus_.size(), whole(recent.most_cores));
@@ -226,6 +206,21 @@ class Judgement {
 };
 
 }  // namespace
+
+RecentUse recent_use(const Workload& workload, std::size_t count) {
+  RecentUse recent;
+  if (workload.usage.without_cpu()) return recent;
+  std::size_t taken = 0;
+  auto sample = workload.usage.end();
+  while (taken < count && sample != workload.usage.begin()) {
+    --sample;
+    ++taken;
+    recent.mean_cores += sample->cpu_cores;
+    recent.most_cores = std::max(recent.most_cores, sample->cpu_cores);
+  }
+  if (taken > 0) recent.mean_cores /= static_cast<double>(taken);
+  return recent;
+}
 
 double next_pause_s(double pause_s) {
   return pause_s > 0 ? std::min(kLongestPause_s, 2 * pause_s) : kFirstPause_s;

@@ -40,6 +40,13 @@ inline constexpr double kForgiven_s = 600;
 // A sample without a figure of the delay, of an instance that used no more than this, has no delay.
 inline constexpr double kIdleCores = 0.001;
 
+// CPU use over the last samples, in cores; 0 without any.
+struct RecentUse {
+  double mean_cores = 0;
+  double most_cores = 0;
+};
+RecentUse recent_use(const model::Workload& workload, std::size_t count);
+
 // A lender as it stands at this tick.
 struct LenderNow {
   model::Lender finding;
@@ -50,8 +57,8 @@ struct LenderNow {
 };
 
 // Judges an instance. `cpus` are those that it owns after the plan: it lends only while its pin stands.
-// `grown`: a straggler that gets more vCPUs. finding.state has what it goes on to lend; nothing is added to
-// it. Pure.
+// `grown`: the instance is a straggler, and gets more vCPUs. finding.state has the vCPUs that it still lends,
+// and no new one. Pure.
 LenderNow judge_lender(const model::Workload& workload, const model::CpuSet& cpus, bool grown, double now,
                        const InterferenceSettings& settings);
 

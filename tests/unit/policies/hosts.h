@@ -38,7 +38,7 @@ void change_samples(model::Workload& workload, Change change) {
   workload.usage = std::move(samples);
 }
 
-// Sets vCPUs and idle priority as the plan has them, and what is remembered of lenders, as the daemon would.
+// Carries out the plan's pins and idle priorities, and keeps the states of its lenders, as the daemon would.
 void apply(const model::Plan& plan, model::Snapshot& snapshot);
 // The same, and each of these workloads has its pin since now.
 void apply_and_date(const model::Plan& plan, model::Snapshot& snapshot);

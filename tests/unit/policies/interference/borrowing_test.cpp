@@ -417,7 +417,7 @@ TEST_F(Borrow, AnInstanceThatMovesLendsNothing) {
   EXPECT_FALSE(batch().cpus.intersects(owned));
 }
 
-// Two loads, each of which uses its vCPUs for five seconds and rests for five.
+// The load swings: it uses its vCPUs for five seconds, and rests for five.
 TEST_F(Borrow, ALoadThatSwingsDoesNotFlap) {
   int changes = 0;
   model::CpuSet before;
@@ -446,7 +446,7 @@ TEST_F(Borrow, ALoadThatSuffersInEachSwingIsLeftAloneForLongerAndLonger) {
   EXPECT_GE(misses, 3);
 }
 
-// The service spreads its use over its vCPUs, and best-effort work gets what is left of those that are lent.
+// The service uses all of its vCPUs alike. Best-effort work gets the rest of each lent one.
 TEST_F(Borrow, BestEffortWorkGainsAQuarterBesideAServiceThatUsesThirtyPercent) {
   cores_ = 0.3 * 4;
   ticks(60);

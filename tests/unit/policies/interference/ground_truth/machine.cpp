@@ -152,7 +152,7 @@ class Solver {
     each([&](Thread& thread, const Turn& turn) { thread.busy /= std::max(1.0, turn.served); });
   }
 
-  // Those without end share what is left of the vCPUs that they may use evenly, as far as there are threads.
+  // Threads without end share the rest of their vCPUs evenly. A thread gets one vCPU at most.
   void spread_endless() {
     for (Turn& turn : turns_) turn.wanted = 0;
     const auto each = [&](auto take) {
