@@ -57,6 +57,8 @@ use_compiler_cache() {
   export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD}
   # Without these ccache takes no object that is compiled with a precompiled header.
   export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
+  # Debug information names the build directory, by which ccache would tell checkouts apart.
+  export CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
 }
 
 # export_sources DIR: copies the tree's files into DIR, without what a build left among them, and prints a hash of them.
