@@ -34,8 +34,7 @@ const char* controller(Attribute attribute) {
 }
 
 std::optional<Attribute> attribute_of(std::string_view file) {
-  for (const Attribute attribute : {Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high,
-                                    Attribute::memory_nodes, Attribute::cpu_idle}) {
+  for (const Attribute attribute : kAttributes) {
     if (file == control_file(attribute)) return attribute;
   }
   return std::nullopt;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string_view>
 
@@ -8,6 +9,10 @@ namespace berth::cgroup {
 
 // The attributes of a cgroup that berth changes.
 enum class Attribute { cpus, cpu_quota, memory_high, memory_nodes, cpu_idle };
+// All, in the order of giving them back to a workload. Its vCPUs come before its priority, as it may have
+// borrowed them.
+inline constexpr std::array kAttributes{Attribute::cpus, Attribute::memory_nodes, Attribute::cpu_quota,
+                                        Attribute::memory_high, Attribute::cpu_idle};
 
 // The control file: "cpuset.cpus", "cpu.max", "memory.high", "cpuset.mems", "cpu.idle"; also the name in log
 // and journal.

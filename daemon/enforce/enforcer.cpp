@@ -26,7 +26,7 @@ std::vector<LogEntry> Enforcer::follow(const Found& found, double now) {
     return known == found.end() ? 0 : known->second.cgroup->id();
   };
   std::set<Key> departed;
-  for (const Attribute attribute : kAttributes) {
+  for (const Attribute attribute : cgroup::kAttributes) {
     for (auto& [id, held] : holdings_.of(attribute)) {
       const auto run = run_of(id);
       if (run == held.cgroup_id) continue;
@@ -44,7 +44,7 @@ std::vector<LogEntry> Enforcer::follow(const Found& found, double now) {
       ++it;
       continue;
     }
-    for (const Attribute attribute : kAttributes) departed.emplace(id, attribute);
+    for (const Attribute attribute : cgroup::kAttributes) departed.emplace(id, attribute);
     it = unmanaged_.erase(it);
   }
   std::erase_if(refused_, [&](const auto& item) { return run_of(item.first.first) != item.second; });
@@ -100,7 +100,7 @@ void Enforcer::release_forgotten(const model::Plan& plan, std::vector<LogEntry>&
   for (const auto& action : plan.actions) {
     const auto* id = action.workload();
     if (id == nullptr || forgotten.empty()) continue;
-    for (const Attribute attribute : kAttributes) forgotten.erase({*id, attribute});
+    for (const Attribute attribute : cgroup::kAttributes) forgotten.erase({*id, attribute});
   }
   for (const auto& [id, attribute] : forgotten) {
     release(id, attribute, plan.time, "an earlier change had an unknown outcome", entries);
@@ -113,7 +113,7 @@ void Enforcer::take_over(const std::vector<cgroup::UndoRecord>& records) {
 
 // Releases all values of a workload that berth leaves alone, except the one that an alarm is about.
 void Enforcer::leave_alone(const std::string& id, Unmanaged why, double now, std::vector<LogEntry>& entries) {
-  for (const Attribute attribute : kAttributes) {
+  for (const Attribute attribute : cgroup::kAttributes) {
     if (why.held && why.attribute == attribute) {
       holdings_.of(attribute).erase(id);
     } else if (find_held(holdings_.of(attribute), id) != nullptr) {

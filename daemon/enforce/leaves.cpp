@@ -290,7 +290,7 @@ model::Result<cgroup::UnitTraits> Leaves::traits_of(const cgroup::FoundWorkload&
                                                     const Holdings& holdings) {
   std::map<cgroup::Attribute, cgroup::Value> originals;
   std::set<cgroup::Attribute> held;
-  for (const auto attribute : kAttributes) {
+  for (const auto attribute : cgroup::kAttributes) {
     const Held* value = find_held(holdings.of(attribute), target.identity.id);
     if (value == nullptr || value->cgroup_id != target.cgroup->id()) continue;
     originals.emplace(attribute, value->original);

@@ -64,7 +64,7 @@ std::vector<LogEntry> observed_entries(const model::Plan& plan, const Observer::
 }
 
 void Shadow::follow(const Observer& observer) {
-  for (const auto attribute : kAttributes) {
+  for (const auto attribute : cgroup::kAttributes) {
     std::erase_if(holdings_.of(attribute),
                   [&](const auto& held) { return observer.cgroup_id(held.first) != held.second.cgroup_id; });
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "cgroup/attribute.h"
 #include "cgroup/sampler.h"
 #include "cgroup/value.h"
 #include "model/cpu_set.h"
@@ -8,7 +9,6 @@
 #include "model/snapshot.h"
 #include "model/workload.h"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -17,12 +17,6 @@
 #include <utility>
 
 namespace berth::daemon {
-
-// In the order of giving them back to a workload. Its vCPUs come before its priority, as it may have borrowed
-// them.
-inline constexpr std::array kAttributes{cgroup::Attribute::cpus, cgroup::Attribute::memory_nodes,
-                                        cgroup::Attribute::cpu_quota, cgroup::Attribute::memory_high,
-                                        cgroup::Attribute::cpu_idle};
 
 // One attribute of one workload as berth set it.
 struct Held {

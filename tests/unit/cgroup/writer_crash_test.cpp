@@ -200,8 +200,6 @@ void put_theirs(const ControlTree& tree, const std::string& path, Attribute attr
 }
 
 RC_GTEST_PROP(WriterProperty, WhateverHappensNothingOfBerthsStays, ()) {
-  constexpr std::array kAttributes{Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high,
-                                   Attribute::memory_nodes, Attribute::cpu_idle};
   const ControlTree tree;
   const ScratchDirectory state;
   DirectOwner direct(tree.root());
