@@ -120,7 +120,7 @@ EXAMPLES: dict[str, Example] = {
     "systemctl disable --now berthd": Run(booted=True, after=AGAIN),
     "systemctl daemon-reload && systemctl reload dbus && journalctl --update-catalog": Run(booted=True),
     "rm -rf /run/berth /var/lib/berth /etc/berth": Left("takes the ground from under the berthd of the other commands"),
-    "tests/vm/guest --name sampling up --topology round-robin --variant 6.12": Left("boots a guest of its own"),
+    "tests/vm/guest --name sampling up --topology small --variant 6.12": Left("boots a guest of its own"),
     "tests/vm/guest --name sampling install build/staging": Left("needs that guest"),
     "BERTH_SAMPLING_GUEST=sampling python3 -B -m pytest -p no:cacheprovider tests/vm/test_sampling.py": Left("needs that guest"),
     "berthctl progress self 42/100": Run(inside="report.service", booted=True),

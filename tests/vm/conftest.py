@@ -60,7 +60,7 @@ def berth(guest: Guest) -> Iterator[Berth]:
 
 @pytest.fixture(scope="module", params=VARIANTS)
 def sampling_guest(request: pytest.FixtureRequest) -> Iterator[Guest]:
-    """A guest in which eBPF can be attached, of each kernel in turn: docs/ebpf.md has why not in the other one.
+    """A guest of each kernel in turn.
 
     BERTH_SAMPLING_GUEST names one that runs already.
     """
@@ -73,7 +73,7 @@ def sampling_guest(request: pytest.FixtureRequest) -> Iterator[Guest]:
     staging = os.environ.get("BERTH_STAGING")
     if not staging:
         pytest.skip("no berth for a guest of its own; give tests/vm/run --staging")
-    topology = TOPOLOGIES["round-robin"]
+    topology = TOPOLOGIES["small"]
     with Guest.boot(f"sampling-{request.param}-{os.getpid()}", topology=topology, variant=request.param) as booted:
         booted.install(Path(staging))
         yield booted

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from guestlib.image import cache_dir
+from guestlib.cache import cache_dir
 from guestlib.process import dies_with_parent
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "spark"))

@@ -3,7 +3,7 @@
 
 BERTH_PACKAGE names the package file; without it tools/package builds one, where these sources have none yet. The guest has
 never seen `meson install`: files of it would hide what the package lacks. It may attach eBPF, so that berthd runs as it is shipped.
-BERTH_PACKAGE_GUEST names a guest that runs already, of topology round-robin.
+BERTH_PACKAGE_GUEST names a guest that runs already, of topology small.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def package_guest(package: Path) -> Iterator[Guest]:
     if name := os.environ.get("BERTH_PACKAGE_GUEST"):
         yield Guest.attach(name)
         return
-    with Guest.boot(f"package-{os.getpid()}", topology=TOPOLOGIES["round-robin"]) as booted:
+    with Guest.boot(f"package-{os.getpid()}", topology=TOPOLOGIES["small"]) as booted:
         yield booted
 
 

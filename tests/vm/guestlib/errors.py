@@ -15,7 +15,7 @@ class GuestError(Exception):
 
 
 class GuestSilent(GuestError):
-    """QEMU runs and its guest does not even greet any more: QEMU 7.2 hangs now and then where several vCPUs execute at the same time."""
+    """QEMU runs and its guest does not even greet any more: a rare hang where several vCPUs execute at the same time."""
 
 
 class CommandFailed(GuestError):

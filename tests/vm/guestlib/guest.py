@@ -21,6 +21,7 @@ from subprocess import CompletedProcess
 from types import TracebackType
 from typing import IO, Any, TypeVar
 
+from .emulator import ensure_emulator
 from .errors import CommandFailed, GuestError, GuestSilent, tail
 from .image import Image, ensure_image
 from .machine import Topology, command_line, death_notice, is_qemu, qmp, spawn
@@ -37,7 +38,6 @@ SILENCE = 60.0 * PATIENCE
 BOOT_SILENCE = 30.0 * PATIENCE
 # Of poll()'s loop in the guest, at its deadline.
 IN_VAIN = 113
-EBPF_CONFIG = "/etc/berth/berth.toml.d/30-guest.toml"
 
 Command = str | Sequence[str]
 T = TypeVar("T")
@@ -81,14 +81,14 @@ class Guest:
         deadline: float = BOOT_DEADLINE,
     ) -> Guest:
         """Boots and waits until systemd has started everything; `disks`: further ones, to be read; `owned`: ends with this process."""
-        image = ensure_image(variant)
+        emulator, image = ensure_emulator(), ensure_image(variant)
         state = state_dir(name)
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (state / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if running(state):
                 raise GuestError(f"guest {name!r} is already running; see {state}")
-            command = command_line(image, topology, state, kernel_arguments, disks)
+            command = command_line(emulator, image, topology, state, kernel_arguments, disks)
             facts = {
                 "image": str(image.path),
                 "topology": vars(topology),
@@ -98,7 +98,7 @@ class Guest:
             try:
                 return cls._start(state, command, facts, owned, deadline)
             except GuestSilent as error:
-                # QEMU 7.2 was seen to hang at boot, too.
+                # Emulated kernels were seen to hang at boot, too.
                 print(f"the guest hung while it booted; booting it again\n{error}", file=sys.stderr, flush=True)
                 return cls._start(state, command, facts, owned, deadline)
 
@@ -307,13 +307,8 @@ class Guest:
                 self._pipe(self.ssh(f"cat -- {quoted}", timeout), ["cat"], timeout, file)
 
     def install(self, staging: Path) -> None:
-        """Unpacks a `DESTDIR` over the guest and makes the system take notice, as a package would.
-
-        Where several vCPUs execute at the same time (Topology), berthd counts without eBPF: attaching to sched_switch
-        patches the kernel's text.
-        """
+        """Unpacks a `DESTDIR` over the guest and makes the system take notice, as a package would."""
         self.push(staging, "/")
-        self.write_file(EBPF_CONFIG, f"sampling.ebpf = {'true' if self.topology.may_patch_its_kernel else 'false'}\n")
         self.run(
             "systemd-sysusers && systemd-tmpfiles --create && journalctl --update-catalog && ldconfig && systemctl daemon-reload"
             " && systemctl reload dbus && { systemctl try-restart polkit || true; }"

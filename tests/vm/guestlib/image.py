@@ -7,27 +7,20 @@ so that a change of the recipe leads to a new image and nothing else does.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import lzma
 import os
 import shutil
 import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import GuestError, tail
-from .process import dies_with_parent
+from . import emulator
+from .cache import ISOLATED, Logged, cache_dir, ensure, locked
+from .errors import GuestError
 
 RECIPE = Path(__file__).resolve().parent.parent / "image"
 SUITE = "bookworm"
-# mmdebstrap mounts /proc, /sys and /dev below the new root. In namespaces of
-# their own, these end with the build, even with one that is killed.
-ISOLATED = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 # Sparse: only what is written takes space on the building machine.
 DISK_SIZE = "4G"
 # What reaches the disk and the network card. ext4 asks for the checksum only when it mounts.
@@ -35,7 +28,6 @@ BOOT_MODULES = ("virtio_pci", "virtio_blk", "virtio_net", "crc32c_generic", "ext
 TOOLS = {
     "mmdebstrap": "mmdebstrap",
     "mke2fs": "e2fsprogs",
-    "qemu-system-x86_64": "qemu-system-x86",
     "ssh": "openssh-client",
     "ssh-keygen": "openssh-client",
     "unshare": "util-linux",
@@ -88,13 +80,6 @@ class Image:
         return self.path / "known_hosts"
 
 
-def cache_dir() -> Path:
-    """$BERTH_CACHE, else $XDG_CACHE_HOME/berth, else /var/cache/berth; images are in `vm` below."""
-    if own := os.environ.get("BERTH_CACHE"):
-        return Path(own) / "vm"
-    return Path(os.environ.get("XDG_CACHE_HOME", "/var/cache")) / "berth" / "vm"
-
-
 def recipe_hash(variant: Variant) -> str:
     """Names an image: the recipe's files, their modes, and this builder."""
     digest = hashlib.sha256(repr(variant).encode())
@@ -107,28 +92,23 @@ def recipe_hash(variant: Variant) -> str:
     return digest.hexdigest()[:16]
 
 
+def cache_name(variant: Variant) -> str:
+    return f"{variant.name}-{recipe_hash(variant)}"
+
+
 def ensure_image(variant_name: str = "6.1") -> Image:
     """The cached image of this recipe, built first where the cache lacks it."""
     variant = VARIANTS[variant_name]
     require_tools()
-    cache = cache_dir()
-    cache.mkdir(parents=True, exist_ok=True)
-    final = cache / f"{variant.name}-{recipe_hash(variant)}"
-    if final.exists():
-        return Image(final)
-    with locked(cache / "lock"):
-        # Another builder may have finished while this one waited.
-        if not final.exists():
-            build(variant, final)
-    return Image(final)
+    return Image(ensure(cache_name(variant), "guest image", variant.name, lambda work, run: populate(variant, work, run)))
 
 
 def prune_images() -> list[Path]:
-    """Removes the images that the present recipe does not name."""
+    """Removes the images and emulators that the present recipes do not name."""
     cache = cache_dir()
     if not cache.exists():
         return []
-    wanted = {f"{variant.name}-{recipe_hash(variant)}" for variant in VARIANTS.values()}
+    wanted = {emulator.cache_name(), *map(cache_name, VARIANTS.values())}
     with locked(cache / "lock"):
         stale = [path for path in cache.iterdir() if path.is_dir() and path.name not in wanted]
         for path in stale:
@@ -142,57 +122,6 @@ def require_tools() -> None:
     missing = {package for tool, package in TOOLS.items() if not shutil.which(tool, path=path)}
     if missing:
         raise GuestError(f"missing; install: {' '.join(sorted(missing))}")
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """One builder at a time; the kernel drops the lock of a builder that dies."""
-    with path.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print("waiting for another builder of the guest image", file=sys.stderr)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def build(variant: Variant, final: Path) -> None:
-    """Builds beside `final` and renames, so that an interrupted build leaves no image behind."""
-    if os.geteuid() != 0:
-        raise GuestError("building the guest image needs root (mmdebstrap, ownership in the image)")
-    for left_over in final.parent.glob("build.*"):
-        shutil.rmtree(left_over)
-    work = Path(tempfile.mkdtemp(prefix="build.", dir=final.parent))
-    log = final.parent / f"build-{variant.name}.log"
-    print(f"building guest image {final.name}; log: {log}", file=sys.stderr)
-    try:
-        with log.open("w") as output:
-            populate(variant, work, Logged(output.fileno()))
-        work.chmod(0o755)
-        work.rename(final)
-    except subprocess.CalledProcessError as error:
-        raise GuestError(f"{error.cmd[0]} failed ({error.returncode})\n{tail(log)}") from error
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-
-
-@dataclass(frozen=True)
-class Logged:
-    """Runs the steps of a build, with what they print going to its log."""
-
-    log: int
-
-    def __call__(self, *command: str | Path) -> None:
-        env = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"}
-        subprocess.run(
-            [str(word) for word in command],
-            check=True,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=self.log,
-            stderr=self.log,
-            preexec_fn=dies_with_parent(),
-        )
 
 
 def populate(variant: Variant, work: Path, run: Logged) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from .emulator import Emulator
 from .errors import GuestError, tail
 from .image import Image
 from .process import dies_with_parent
@@ -22,27 +23,17 @@ QMP_TIMEOUT = 20.0
 
 @dataclass(frozen=True)
 class Topology:
-    """Processors and memory; every socket has a level-3 cache of its own.
-
-    `round_robin`: one thread executes the vCPUs in turn. As threads of their own they are faster together, but before
-    QEMU 8.1 one of them may translate code while another writes to it, and keep the translation of what was there for
-    ever (QEMU's commit deba78709ae8). A kernel that patches itself then hangs at a breakpoint that it passes through.
-    """
+    """Processors and memory; every socket has a level-3 cache of its own."""
 
     sockets: int = 2
     cores: int = 2
     threads: int = 2
     numa_nodes: int = 2
     memory_mib: int = 2048
-    round_robin: bool = False
 
     @property
     def cpus(self) -> int:
         return self.sockets * self.cores * self.threads
-
-    @property
-    def may_patch_its_kernel(self) -> bool:
-        return self.round_robin or self.cpus == 1
 
     def arguments(self) -> list[str]:
         if self.cpus % self.numa_nodes or self.memory_mib % self.numa_nodes:
@@ -63,15 +54,14 @@ TOPOLOGIES = {
     "two-socket-no-smt": Topology(threads=1),
     "one-socket": Topology(sockets=1, cores=4, threads=2, numa_nodes=1),
     "single": Topology(sockets=1, cores=1, threads=1, numa_nodes=1, memory_mib=1024),
-    # For what patches the kernel's text; small, for all vCPUs share one processor.
-    "round-robin": Topology(cores=1, memory_mib=1024, round_robin=True),
+    "small": Topology(cores=1, memory_mib=1024),
     # For the six JVMs of a Spark cluster.
     "roomy": Topology(sockets=1, numa_nodes=1, memory_mib=4096),
 }
 
 
 def command_line(
-    image: Image, topology: Topology, state: Path, kernel_arguments: str, disks: Sequence[Path] = ()
+    emulator: Emulator, image: Image, topology: Topology, state: Path, kernel_arguments: str, disks: Sequence[Path] = ()
 ) -> list[str]:
     """`disks`: further ones, which guests only read."""
     append = (
@@ -82,10 +72,10 @@ def command_line(
         f"systemd.show_status=yes panic=-1 {kernel_arguments}"
     )
     return [
-        "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+        *emulator.command(), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         "-machine", "q35",
         # Emulated also where /dev/kvm exists: nested virtualisation is too often there in name only.
-        "-accel", f"tcg,thread={'single' if topology.round_robin else 'multi'}",
+        "-accel", "tcg,thread=multi",
         # Linux believes in SMT for some vendors only; with cx16 newer kernels fault early under QEMU 7.2. Every miss of the emulated
         # TLB walks the page table: four levels instead of five save a sixth of the time of what starts many programs.
         "-cpu", "max,vendor=GenuineIntel,-cx16,la57=off",
