@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of `berthctl replay --report`, as a browser shows it: whole, legible and without a network."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from filehost import FileHost
+from world import BACKUP, CONTAINER, NGINX, rules
+
+BERTHCTL, BERTHD = (Path(os.environ[name]).resolve() for name in ("BERTHCTL", "BERTHD"))
+WIDTHS = (1280, 600)
+# The least contrast that the Web Content Accessibility Guidelines 2 ask of text.
+LEAST_CONTRAST = 4.5
+
+# Texts of plots that lie outside their plot, and plots without an area.
+MISPLACED = """
+const found = [];
+for (const svg of document.querySelectorAll("svg")) {
+  const all = svg.getBoundingClientRect();
+  if (!(all.width > 0 && all.height > 0)) found.push("a plot without an area");
+  for (const text of svg.querySelectorAll("text")) {
+    const box = text.getBoundingClientRect();
+    if (box.left < all.left - 1 || box.right > all.right + 1 || box.top < all.top - 1 || box.bottom > all.bottom + 1)
+      found.push(text.textContent);
+  }
+}
+return found;
+"""
+# What a line of the page is wider than the window by.
+TOO_WIDE = "return document.scrollingElement.scrollWidth - window.innerWidth"
+# Of the body's text, by the formula of the same guidelines.
+CONTRAST = """
+const style = getComputedStyle(document.body);
+const luminance = colour => {
+  const [r, g, b] = colour.match(/[0-9.]+/g).map(v => v / 255).map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const [low, high] = [luminance(style.color), luminance(style.backgroundColor)].sort((a, b) => a - b);
+return (high + 0.05) / (low + 0.05);
+"""
+
+pytestmark = pytest.mark.skipif(not shutil.which("chromedriver"), reason="there is no chromedriver here (Debian: chromium-driver)")
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The report about a few seconds of a host of files, with two configurations compared."""
+    root = tmp_path_factory.mktemp("h")
+    host = FileHost(root, BERTHCTL, BERTHD, f'mode = "enforce"\n{rules()}')
+    for workload in (f"system.slice/{NGINX}", f"system.slice/{BACKUP}", CONTAINER):
+        host.files.add_group(workload)
+    host.start()
+    try:
+        host.wait_for(f"berthctl log -n 20 | grep -q '{NGINX} now runs on'", "the first pins")
+        made = host.run(
+            "berthctl record --for 3s -o day.zst && { echo 'interference.weighting = \"overlap\"'; cat host/berth.toml; } >other.toml"
+            " && berthctl replay day.zst --config host/berth.toml --compare other.toml --report page.html"
+        )
+        assert made.returncode == 0, made
+    finally:
+        host.stop()
+    yield root / "page.html"
+
+
+@pytest.fixture(scope="module")
+def browser(page: Path) -> Iterator[object]:
+    # Here, as a machine without chromedriver need not have selenium either.
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--proxy-server=127.0.0.1:1"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+    try:
+        driver.get(page.as_uri())
+        yield driver
+    finally:
+        driver.quit()
+
+
+def test_opens_without_a_network_and_without_a_complaint(browser) -> None:  # type: ignore[no-untyped-def]
+    assert browser.get_log("browser") == []
+    assert browser.execute_script("return performance.getEntriesByType('resource').map(e => e.name)") == []
+    assert browser.title.startswith("Replay of ")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_everything_lies_where_it_is_seen(browser, width: int) -> None:  # type: ignore[no-untyped-def]
+    browser.set_window_size(width, 900)
+    assert browser.execute_script("return document.querySelectorAll('svg').length") >= 5
+    assert browser.execute_script(MISPLACED) == []
+    assert browser.execute_script(TOO_WIDE) <= 0
+
+
+@pytest.mark.parametrize("scheme", ("light", "dark"))
+def test_text_is_legible_in_both_colour_schemes(browser, scheme: str) -> None:  # type: ignore[no-untyped-def]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    assert browser.execute_script("return matchMedia('(prefers-color-scheme: dark)').matches") == (scheme == "dark")
+    assert browser.execute_script(CONTRAST) >= LEAST_CONTRAST
