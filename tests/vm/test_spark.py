@@ -26,6 +26,11 @@ def start(berth: Berth, unit: str, name: str, arguments: str, before: str = "") 
     berth.start_unit(unit, f"bash -c '{command}'", "User=tester", f"WorkingDirectory={PLACE}")
 
 
+def progress_of(berth: Berth, *units: str) -> set[float | None]:
+    progress = {item["id"]: item["progress"] for item in berth.json("list")["workloads"]}
+    return {progress[f"system.slice/{unit}"] for unit in units}
+
+
 def test_the_sandboxed_daemon_asks_a_driver_and_spares_what_is_shared(berth: Berth) -> None:
     berth.guest.run(f"mkdir -p -m 777 {PLACE}")
     berth.guest.write_file(f"{PLACE}/org.apache.spark.deploy.SparkSubmit", FAKE.read_text())
@@ -43,9 +48,8 @@ def test_the_sandboxed_daemon_asks_a_driver_and_spares_what_is_shared(berth: Ber
     assert f"system.slice/{SHARED}" not in found["candidates"]
     assert "sleep (pid " in found["spared"][f"system.slice/{SHARED}"]
     assert found["order"].index(f"system.slice/{EXECUTOR}") < found["order"].index(f"system.slice/{DRIVER}")
-    # One task is done; the end of the application is counted as another.
-    progress = {item["id"]: item["progress"] for item in berth.json("list")["workloads"]}
-    assert {progress[f"system.slice/{unit}"] for unit in (DRIVER, EXECUTOR)} == {0.5}
+    # One task is done; the end of the application is counted as another. It is known a tick after the application is.
+    berth.guest.poll(lambda: progress_of(berth, DRIVER, EXECUTOR) == {0.5}, 60, what=lambda: f"half: {progress_of(berth, DRIVER, EXECUTOR)}")
     berth.guest.run(f"systemctl stop {DRIVER}")
     berth.guest.poll(lambda: spark(berth)["apps"] == {}, 120, what="berthd to forget the application")
 
