@@ -325,14 +325,6 @@ RestoreReport Writer::restore_all(std::chrono::milliseconds budget) {
   return restore_records(records, true, budget);
 }
 
-RestoreReport Writer::departed(const std::string& path) {
-  std::vector<UndoRecord> records = journal_.find_path(path);
-  // A unit that is back already (restarted) keeps its record: the setting is in force in its new group.
-  const bool back = Cgroup::open(root_, path).has_value();
-  std::erase_if(records, [&](const UndoRecord& record) { return back && !record.unit.empty(); });
-  return restore_records(records, false);
-}
-
 model::Result<void> Writer::disown(const std::string& path, Attribute attribute) {
   std::vector<UndoRecord> records = journal_.find_path(path);
   std::erase_if(records, [&](const UndoRecord& record) { return record.attribute() != attribute; });

@@ -84,17 +84,15 @@ class Writer {
   // The value that berth wrote: the nearest to the request that its owner can hold. nullopt likewise.
   std::optional<Value> written(const FoundWorkload& target, Attribute attribute) const;
 
-  // Puts one attribute back, unless another program changed it since.
+  // Puts one attribute back, unless another program changed it since. If the cgroup has vanished, forgets the
+  // record. A unit's setting, which systemd would apply to its next group, is reset.
   model::Result<RestoreReport> restore(const std::string& path, Attribute attribute);
   // Restores everything in the journal, newest first, and settles. After `budget` it begins with no further
   // record, and the journal keeps the rest for the next call.
   RestoreReport restore_all(std::chrono::milliseconds budget = std::chrono::milliseconds::max());
-  // A workload's cgroup vanished: forgets its records. A unit's setting, which systemd would apply to its
-  // next group, is reset.
-  RestoreReport departed(const std::string& path);
   // Drops the record of an attribute that another program has changed, leaving its value.
   model::Result<void> disown(const std::string& path, Attribute attribute);
-  // Call it at the end of a batch of restore(), departed(), disown(). It lets systemd read its units again
+  // Call it at the end of a batch of restore() and disown(). It lets systemd read its units again
   // where removed drop-ins require that ("changed on disk"). It blocks for that long, at most 20 s.
   model::Result<void> settle();
 

@@ -30,8 +30,7 @@ std::vector<LogEntry> Enforcer::follow(const Found& found, double now) {
     for (auto& [id, held] : holdings_.of(attribute)) {
       const auto run = run_of(id);
       if (run == held.cgroup_id) continue;
-      // A unit that restarted has the value in its new group: systemd keeps it with the unit.
-      if (run != 0 && writer_.original(found.at(id), attribute)) {
+      if (run != 0 && has_kept(found.at(id), held.value)) {
         held.cgroup_id = run;
       } else {
         departed.emplace(id, attribute);
@@ -57,6 +56,15 @@ std::vector<LogEntry> Enforcer::follow(const Found& found, double now) {
   }
   settle(entries, now);
   return entries;
+}
+
+// Whether a new run has berth's value. systemd keeps it with a unit that restarts, but not with a transient
+// unit that was made anew under the same name.
+bool Enforcer::has_kept(const cgroup::FoundWorkload& target, const cgroup::Value& value) const {
+  const Attribute attribute = attribute_of(value);
+  if (!writer_.original(target, attribute)) return false;
+  const auto current = cgroup::read_value(*target.cgroup, attribute);
+  return current && *current == value;
 }
 
 void Enforcer::settle(std::vector<LogEntry>& entries, double now) {

@@ -72,6 +72,7 @@ class Enforcer {
 
   // enforcer.cpp: values held and released.
   void release_forgotten(const model::Plan& plan, std::vector<LogEntry>& entries);
+  bool has_kept(const cgroup::FoundWorkload& target, const cgroup::Value& value) const;
   void settle(std::vector<LogEntry>& entries, double now);
   void release(const std::string& id, cgroup::Attribute attribute, double now, const std::string& reason,
                std::vector<LogEntry>& entries);

@@ -14,7 +14,7 @@ def start_mixed_load(berth: Berth) -> None:
 
 
 def test_pins_are_exactly_what_the_plan_said(berth: Berth) -> None:
-    # Idle, and measured as such: a plan of the next tick is the same.
+    # The workloads are idle and have samples, so the next tick makes the same plan.
     berth.start_units(dict.fromkeys((LS1, LS2, BE1, BE2), "sleep infinity"))
     berth.start(extra=OFTEN)
     berth.wait_for(LS1, LS2, BE1, BE2)
@@ -27,6 +27,32 @@ def test_pins_are_exactly_what_the_plan_said(berth: Berth) -> None:
     pins = {workload.removeprefix("system.slice/"): cpus for workload, cpus in planned.items()}
     berth.wait_pinned(*pins)
     berth.guest.poll(lambda: berth.cpusets(*pins) == pins, 30, what=f"the pins {pins}")
+
+
+def test_a_service_that_restarts_keeps_its_pin(berth: Berth) -> None:
+    berth.start_unit(LS1, LIGHT)
+    berth.start("enforce", extra=OFTEN)
+    berth.wait_pinned(LS1)
+    pin = berth.cpuset(LS1)
+    berth.guest.run(f"systemctl restart {LS1}")
+    berth.wait_ticks(10)
+    assert berth.cpuset(LS1) == pin
+    assert len([e for e in berth.logged("pin") if e["workload"] == f"system.slice/{LS1}"]) == 1
+
+
+def test_a_transient_unit_that_is_made_anew_under_its_name_is_pinned_anew(berth: Berth) -> None:
+    berth.start_unit(LS1, LIGHT)
+    # Far enough apart for both steps to fall between two ticks.
+    berth.start("enforce", extra='sampling.interval = "5s"')
+    berth.wait_pinned(LS1)
+    berth.wait_ticks(1)
+    berth.guest.run(f"systemctl stop {LS1} && {run_command(LS1, LIGHT)}")
+    assert berth.cpuset(LS1) == ""
+    berth.wait_pinned(LS1)
+    # Another program's change would be found after three ticks.
+    berth.wait_ticks(4)
+    assert berth.cpuset(LS1)
+    assert not berth.journal("left alone")
 
 
 def test_instances_own_their_vcpus_within_one_llc(berth: Berth) -> None:

@@ -7,10 +7,7 @@ namespace berth::cgroup {
 namespace {
 
 TEST(Attribute, NamesGoBothWays) {
-  for (const Attribute attribute : {Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high,
-                                    Attribute::memory_nodes, Attribute::cpu_idle}) {
-    EXPECT_EQ(attribute_of(control_file(attribute)), attribute);
-  }
+  for (const Attribute attribute : kAttributes) EXPECT_EQ(attribute_of(control_file(attribute)), attribute);
   EXPECT_EQ(attribute_of("cpuset.mems.effective"), std::nullopt);
 }
 

@@ -316,7 +316,9 @@ TEST_F(SystemdOwnerTest, DepartedTransientUnitIsGone) {
   Writer writer = this->writer();
   ASSERT_TRUE(writer.set(web(), cpus("2")));
   systemd->remove(kUnit);
-  EXPECT_THAT(writer.departed(kGroup).gone, SizeIs(1));
+  const auto report = writer.restore(kGroup, Attribute::cpus);
+  ASSERT_TRUE(report);
+  EXPECT_THAT(report->gone, SizeIs(1));
   EXPECT_EQ(journal->size(), 0U);
 }
 
@@ -325,7 +327,9 @@ TEST_F(SystemdOwnerTest, StoppedServiceDoesNotStartWithThePinAgain) {
   Writer writer = this->writer();
   ASSERT_TRUE(writer.set(web(), cpus("2")));
   tree.remove(kGroup);
-  EXPECT_THAT(writer.departed(kGroup).restored, SizeIs(1));
+  const auto report = writer.restore(kGroup, Attribute::cpus);
+  ASSERT_TRUE(report);
+  EXPECT_THAT(report->restored, SizeIs(1));
   EXPECT_EQ(configured(), "0-5");
   EXPECT_TRUE(nothing_left());
   ASSERT_TRUE(writer.settle());

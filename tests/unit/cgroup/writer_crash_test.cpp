@@ -240,7 +240,9 @@ RC_GTEST_PROP(WriterProperty, WhateverHappensNothingOfBerthsStays, ()) {
         break;
       case 4:
         tree.remove(path);
-        if (*rc::gen::arbitrary<bool>()) writer.departed(path);
+        if (*rc::gen::arbitrary<bool>()) {
+          for (const Attribute gone : kAttributes) (void)writer.restore(path, gone);
+        }
         break;
       case 5:
         if (!there) make(path);

@@ -206,7 +206,9 @@ TEST_F(WriterTest, DepartedGroupIsForgotten) {
   Writer writer = this->writer();
   ASSERT_TRUE(writer.set(tree.found("a"), cpus("2")));
   tree.remove("a");
-  EXPECT_THAT(writer.departed("a").gone, SizeIs(1));
+  const auto report = writer.restore("a", Attribute::cpus);
+  ASSERT_TRUE(report);
+  EXPECT_THAT(report->gone, SizeIs(1));
   EXPECT_THAT(journal->records(), IsEmpty());
 }
 
