@@ -17,9 +17,10 @@ namespace berth::cli {
 namespace {
 
 // docs/contract/log.md; "foreign-writer" and "operator" stand where no policy decided.
-const std::vector<std::string> kKinds{"pin",          "unpin", "set-cpu-quota", "set-memory-high",
-                                      "set-cpu-idle", "evict", "advertise",     "admit",
-                                      "restore",      "leaf",  "foreign"};
+const std::vector<std::string> kKinds{
+    "pin",          "unpin",  "set-cpu-quota", "set-memory-high", "set-memory-nodes",
+    "set-cpu-idle", "evict",  "advertise",     "admit",           "restore",
+    "leaf",         "foreign"};
 const std::vector<std::string> kPolicies{"interference", "straggler", "spark",         "oversell",
                                          "placement",    "operator",  "foreign-writer"};
 

@@ -36,6 +36,7 @@ std::string changes(const Document::array_t& actions) {
                                                   {"unpin", "pin to take back"},
                                                   {"set-cpu-quota", "CPU quota"},
                                                   {"set-memory-high", "memory limit"},
+                                                  {"set-memory-nodes", "memory bond"},
                                                   {"set-cpu-idle", "CPU priority"},
                                                   {"evict", "eviction"}};
   std::map<std::string, std::size_t> counts;
@@ -58,7 +59,7 @@ void render_outlook(std::ostream& out, const Document& status, const Document& p
   const bool enforcing = text_of(status, "mode") == "enforce";
   const std::string problem = text_of(status, "enforce_problem");
   std::string would = "it would change nothing: there is nothing to decide";
-  std::string next = "berthctl suggest > /etc/berth/berth.toml    a first configuration from what runs here";
+  std::string next = "berthctl suggest    a first /etc/berth/berth.toml, from what runs here";
   if (!bare && enforcing) {
     would = fmt::format("it holds {}, and puts {} back when it stops",
                         counted(count_of(status, "undo_records"), "changed attribute"),

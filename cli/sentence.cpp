@@ -61,11 +61,17 @@ std::string priority(const std::string& text) {
 std::string cpus(const std::string& list) { return list.empty() ? "all vCPUs" : "vCPUs " + list; }
 
 // "its CPU quota", for a control file.
+std::string nodes(const std::string& list) {
+  if (list.empty()) return "all NUMA nodes";
+  return (list.find_first_of(",-") == std::string::npos ? "NUMA node " : "NUMA nodes ") + list;
+}
+
 std::string name_of(const std::string& attribute) {
   if (attribute == "cpuset.cpus") return "vCPUs";
   if (attribute == "cpu.max") return "CPU quota";
   if (attribute == "memory.high") return "memory limit";
   if (attribute == "cpu.idle") return "CPU priority";
+  if (attribute == "cpuset.mems") return "NUMA nodes";
   return attribute;
 }
 
@@ -74,6 +80,7 @@ std::string value_of(const std::string& attribute, const std::string& value) {
   if (attribute == "cpu.max") return quota(value);
   if (attribute == "memory.high") return bytes(value);
   if (attribute == "cpu.idle") return priority(value);
+  if (attribute == "cpuset.mems") return nodes(value);
   return value.empty() ? "(none)" : value;
 }
 
@@ -89,11 +96,14 @@ std::string changed(const Entry& entry) {
   const std::string after = value_of(entry.attribute, entry.new_value);
   const std::string before = value_of(entry.attribute, entry.old_value);
   const bool pin = entry.attribute == "cpuset.cpus";
+  const bool bond = entry.attribute == "cpuset.mems";
   const std::string intent =
-      pin ? fmt::format("pin {} to {}", entry.workload, after)
-          : fmt::format("set the {} of {} to {}", name_of(entry.attribute), entry.workload, after);
+      pin    ? fmt::format("pin {} to {}", entry.workload, after)
+      : bond ? fmt::format("bind the memory of {} to {}", entry.workload, after)
+             : fmt::format("set the {} of {} to {}", name_of(entry.attribute), entry.workload, after);
   if (entry.is_observed()) return fmt::format("berth would {} (now {})", intent, before);
   if (auto text = without_success(entry, intent); !text.empty()) return text;
+  if (bond) return fmt::format("{} now has its memory on {} (before: {})", entry.workload, after, before);
   return pin ? fmt::format("{} now runs on {} (before: {})", entry.workload, after, before)
              : fmt::format("{} has a {} of {} now (before: {})", entry.workload, name_of(entry.attribute),
                            after, before);
@@ -117,6 +127,8 @@ std::string put_back(const Entry& entry) {
   const std::string before = value_of(entry.attribute, entry.old_value);
   if (entry.attribute == "cpuset.cpus")
     return fmt::format("{} may use {} again (before: {})", entry.workload, after, before);
+  if (entry.attribute == "cpuset.mems")
+    return fmt::format("{} may have memory on {} again (before: {})", entry.workload, after, before);
   return fmt::format("{} has its {} of {} again (before: {})", entry.workload, name_of(entry.attribute),
                      after, before);
 }
@@ -187,7 +199,7 @@ std::string sentence_of(const Document& entry) {
   const Entry parts{text("kind"), text("workload"), text("attribute"),
                     text("old"),  text("new"),      text("result")};
   if (parts.kind == "pin" || parts.kind == "set-cpu-quota" || parts.kind == "set-memory-high" ||
-      parts.kind == "set-cpu-idle")
+      parts.kind == "set-memory-nodes" || parts.kind == "set-cpu-idle")
     return changed(parts);
   if (parts.kind == "unpin" || parts.kind == "restore") return put_back(parts);
   if (parts.kind == "evict") return evicted(parts);

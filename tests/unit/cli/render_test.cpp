@@ -145,8 +145,7 @@ TEST(RenderOutlook, SaysWhatItSeesWouldDoAndWhatIsNext) {
       outlook(R"({"mode":"observe","workloads":{"latency-sensitive":0,"best-effort":0}})", "null", 4),
       "  sees          4 vCPUs, and no workload: no rule, mark or QoS class says which services matter\n"
       "  would do      it would change nothing: there is nothing to decide\n"
-      "  next          berthctl suggest > /etc/berth/berth.toml    a first configuration from what runs "
-      "here\n\n");
+      "  next          berthctl suggest    a first /etc/berth/berth.toml, from what runs here\n\n");
   const char* busy =
       R"({"mode":"observe","enforce_problem":null,"workloads":{"latency-sensitive":1,"best-effort":2}})";
   const char* plan =

@@ -35,6 +35,10 @@ TEST(Sentence, OfALimit) {
             "web has a CPU quota of 1.50 cores now (before: 2.00 cores)");
   EXPECT_EQ(said("set-cpu-quota", "observed", "cpu.max", "max 100000", "150000 100000"),
             "berth would set the CPU quota of web to 1.50 cores (now no limit)");
+  EXPECT_EQ(said("set-memory-nodes", "applied", "cpuset.mems", "", "0"),
+            "web now has its memory on NUMA node 0 (before: all NUMA nodes)");
+  EXPECT_EQ(said("restore", "restored", "cpuset.mems", "0-1", ""),
+            "web may have memory on all NUMA nodes again (before: NUMA nodes 0-1)");
   EXPECT_EQ(said("set-cpu-idle", "applied", "cpu.idle", "0 300", "1"),
             "web has a CPU priority of idle now (before: weight 300)");
   EXPECT_EQ(said("set-cpu-idle", "observed", "cpu.idle", "1", "0"),
