@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from filehost import FileHost
+from filehost import PATIENCE_S, FileHost
 from world import BACKUP, CONTAINER, NGINX, rules
 
 BERTHCTL, BERTHD = (Path(os.environ[name]).resolve() for name in ("BERTHCTL", "BERTHD"))
@@ -31,24 +31,35 @@ for (const svg of document.querySelectorAll("svg")) {
 }
 return found;
 """
-# What a line of the page is wider than the window by.
+# By how much the page is wider than the window.
 TOO_WIDE = "return document.scrollingElement.scrollWidth - window.innerWidth"
-# Of the body's text, by the formula of the same guidelines.
+# The least contrast of any text with the page, by the formula of the same guidelines, and that text.
 CONTRAST = """
-const style = getComputedStyle(document.body);
 const luminance = colour => {
   const [r, g, b] = colour.match(/[0-9.]+/g).map(v => v / 255).map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 };
-const [low, high] = [luminance(style.color), luminance(style.backgroundColor)].sort((a, b) => a - b);
-return (high + 0.05) / (low + 0.05);
+const page = luminance(getComputedStyle(document.body).backgroundColor);
+let least = [Infinity, ""];
+for (const element of document.body.querySelectorAll("*:not(title)")) {
+  if (![...element.childNodes].some(node => node.nodeType === Node.TEXT_NODE && node.data.trim())) continue;
+  const style = getComputedStyle(element);
+  const text = luminance(element.closest("svg") ? style.fill : style.color);
+  const contrast = (Math.max(page, text) + 0.05) / (Math.min(page, text) + 0.05);
+  if (contrast < least[0]) least = [contrast, element.textContent];
+}
+return least;
 """
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="there is no selenium here (Debian: python3-selenium)")
+from selenium.webdriver.chrome.service import Service  # noqa: E402
+from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not shutil.which("chromedriver"), reason="there is no chromedriver here (Debian: chromium-driver)")
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report about a few seconds of a host of files, with two configurations compared."""
     root = tmp_path_factory.mktemp("h")
     host = FileHost(root, BERTHCTL, BERTHD, f'mode = "enforce"\n{rules()}')
@@ -64,20 +75,18 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         assert made.returncode == 0, made
     finally:
         host.stop()
-    yield root / "page.html"
+    return root / "page.html"
 
 
 @pytest.fixture(scope="module")
-def browser(page: Path) -> Iterator[object]:
-    # Here, as a machine without chromedriver need not have selenium either.
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
+def browser(page: Path) -> Iterator[webdriver.Chrome]:
     options = webdriver.ChromeOptions()
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--proxy-server=127.0.0.1:1"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+    # Its files go with the page's.
+    service = Service(shutil.which("chromedriver"), env={**os.environ, "TMPDIR": str(page.parent)})
+    driver = webdriver.Chrome(service=service, options=options)
     try:
         driver.get(page.as_uri())
         yield driver
@@ -85,22 +94,24 @@ def browser(page: Path) -> Iterator[object]:
         driver.quit()
 
 
-def test_opens_without_a_network_and_without_a_complaint(browser) -> None:  # type: ignore[no-untyped-def]
+def test_opens_without_a_network_and_without_a_complaint(browser: webdriver.Chrome) -> None:
     assert browser.get_log("browser") == []
     assert browser.execute_script("return performance.getEntriesByType('resource').map(e => e.name)") == []
     assert browser.title.startswith("Replay of ")
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_everything_lies_where_it_is_seen(browser, width: int) -> None:  # type: ignore[no-untyped-def]
+def test_everything_lies_where_it_is_seen(browser: webdriver.Chrome, width: int) -> None:
     browser.set_window_size(width, 900)
+    WebDriverWait(browser, PATIENCE_S).until(lambda _: browser.execute_script("return window.innerWidth") == width)
     assert browser.execute_script("return document.querySelectorAll('svg').length") >= 5
     assert browser.execute_script(MISPLACED) == []
     assert browser.execute_script(TOO_WIDE) <= 0
 
 
 @pytest.mark.parametrize("scheme", ("light", "dark"))
-def test_text_is_legible_in_both_colour_schemes(browser, scheme: str) -> None:  # type: ignore[no-untyped-def]
+def test_text_is_legible_in_both_colour_schemes(browser: webdriver.Chrome, scheme: str) -> None:
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
     assert browser.execute_script("return matchMedia('(prefers-color-scheme: dark)').matches") == (scheme == "dark")
-    assert browser.execute_script(CONTRAST) >= LEAST_CONTRAST
+    contrast, text = browser.execute_script(CONTRAST)
+    assert contrast >= LEAST_CONTRAST, text

@@ -110,15 +110,20 @@ def spark_guest() -> Iterator[Guest]:
 
 
 @pytest.fixture
-def spark_berth(spark_guest: Guest) -> Iterator[Berth]:
-    yield from installed(spark_guest)
+def spark_berth(spark_guest: Guest) -> Berth:
+    """Nothing is cleaned up after a test, as a cluster is for all tests of its file."""
+    return find(spark_guest)
 
 
 def installed(guest: Guest) -> Iterator[Berth]:
+    subject = find(guest)
+    yield subject
+    subject.clean_up()
+
+
+def find(guest: Guest) -> Berth:
     if guest.run("command -v berthd", check=False).returncode != 0:
         if os.environ.get("BERTH_STAGING"):
             pytest.fail("the staging tree was installed and has no berthd")
         pytest.skip("no berth in the guest; give tests/vm/run --staging")
-    subject = Berth(guest)
-    yield subject
-    subject.clean_up()
+    return Berth(guest)

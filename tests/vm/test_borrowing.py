@@ -9,7 +9,7 @@ LS, BE = "berth-test-ls1.service", "berth-test-be1.service"
 WEIGHT = "77"
 # Four loops, so that the work can use every vCPU of this guest.
 GREEDY = "sh -c 'for i in 1 2 3; do while :; do :; done & done; while :; do :; done'"
-# An emulated vCPU gets its turn when the others had theirs, so the usual delay is no measure here.
+# An emulated vCPU waits for a processor of the machine, too, so the usual delay is no measure here.
 PATIENT = 'max_runq_latency = "30s"'
 ALL = set(range(4))
 # One kernel is enough: test_sampling.py compares what both measure.

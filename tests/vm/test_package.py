@@ -2,7 +2,7 @@
 """The Debian package on a booted host: installed, upgraded, removed and purged.
 
 BERTH_PACKAGE names the package file; without it tools/package builds one, where these sources have none yet. The guest has
-never seen `meson install`: files of it would hide what the package lacks. It may attach eBPF, so that berthd runs as it is shipped.
+never seen `meson install`: files of it would hide what the package lacks.
 BERTH_PACKAGE_GUEST names a guest that runs already, of topology small.
 """
 

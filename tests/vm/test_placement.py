@@ -14,6 +14,7 @@ from berth import LIGHT, OFTEN, READ_CPUSET, Berth, cpus_of
 from longrun import result_of
 
 LS1, LS2, LS3 = (f"berth-test-ls{n}.service" for n in (1, 2, 3))
+BE = "berth-test-be1.service"
 OPTIMAL = """
 [interference]
 search = "optimal"
@@ -90,6 +91,27 @@ def test_admitted_work_is_pinned_where_it_was_told_and_its_memory_follows(berth:
     berth.stop()
     assert set(berth.cpusets(*units).values()) == {""}
     assert {mems for _, mems in memory_nodes(berth, *units).values()} <= NO_BOND
+
+
+def test_work_that_no_numa_node_holds_is_admitted_on_both_and_shares_them(berth: Berth) -> None:
+    guest = berth.guest
+    berth.start_unit(LS1, LIGHT)
+    berth.start("enforce", OFTEN + OPTIMAL)
+    berth.wait_pinned(LS1)
+    request = json.dumps({"schema": "berth.request/1", "id": BE, "class": "best-effort", "vcpus": 5})
+    answer = json.loads(guest.run(f"echo '{request}' | berthctl admit --request - --json").stdout)
+    assert answer["admitted"], answer
+    told = answer["fitting"][0]
+    assert told["numa_nodes"] == "0-1"
+    assert cpus_of(told["cpus"]) == set(range(8)) - cpus_of(berth.cpuset(LS1))
+    # Each node for itself is refused, with the reason.
+    assert {(entry["numa"], entry.get("numa_nodes")) for entry in answer["rejected"]} == {(0, None), (1, None)}, answer["rejected"]
+    assert all("vCPU" in entry["reason"] or "core" in entry["reason"] for entry in answer["rejected"]), answer["rejected"]
+    berth.start_unit(BE, LIGHT)
+    berth.wait_pinned(BE)
+    assert berth.cpuset(BE) == told["cpus"]
+    berth.stop()
+    assert berth.cpuset(BE) == ""
 
 
 @pytest.fixture

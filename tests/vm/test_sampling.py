@@ -8,8 +8,8 @@ import pytest
 from berth import Berth
 
 BUSY = "sh -c 'while :; do :; done'"
-# Two processes that want the same vCPU at the same time, ten times a second. A vCPU that is busy all the time would keep all
-# others, and each command of the test, waiting.
+# Two processes that want the same vCPU at the same time, ten times a second. A vCPU that is busy all the time would slow down
+# each command of the test.
 RIVALS = """
 import os, time
 os.fork()

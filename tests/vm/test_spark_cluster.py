@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Spark cluster in a guest: a service that needs memory gets it from the executor that costs the least, nobody else loses anything, and
-each application ends with the right sum."""
+"""A real Spark cluster in a guest. A service that made one step of memory costs nobody anything. A service that needs memory gets it from the
+executor that costs the least, nobody else loses anything, and each application ends with the right sum. The tests run in this order."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,15 +38,14 @@ spark.network.timeout 600s
 spark.worker.timeout 600
 spark.ui.showConsoleProgress false
 """
-# Holds as many MiB as a file says, and goes there step by step.
+# A file has two numbers: the MiB to hold, and the MiB to add at most each half second.
 SERVICE = f"""
 import time
-STEP = 4
 held = []
 while True:
-    wanted = int(open("{PLACE}/wanted").read()) // STEP
-    if len(held) < wanted:
-        held.append(b"x" * (STEP << 20))
+    wanted, step = map(int, open("{PLACE}/wanted").read().split())
+    for _ in range(min(step, wanted - len(held))):
+        held.append(b"x" * (1 << 20))
     del held[wanted:]
     time.sleep(0.5)
 """
@@ -64,6 +64,8 @@ for port in 4040, 4041:
 BASE = 40
 # How far the service may grow before anything is missing.
 ROOM = 200
+# A step of the service, and what is then still free. The published rule asks for up to 0.6 of a step in the minute after it.
+STEP, LEFT = 320, 100
 RULES = """
 [[workload]]
 match = "system.slice/berth-test-ls*.service"
@@ -78,14 +80,16 @@ HOLD = 100
 PATIENCE = 300
 
 
-def settings(reserve: float = 0.05, evict: bool = False) -> str:
-    """Only what is missing counts, not pressure; what is expected of a service that grows is little beside an executor."""
+# With these, what the published rule expects of a service that grows is little beside an executor.
+BRIEF = 'spark.forecast = "published"\nspark.window = 10\nspark.z = 1'
+
+
+def settings(reserve: float = 0.05, evict: bool = False, forecast: str = BRIEF) -> str:
+    """Only what is missing counts, not pressure."""
     return f"""
+{forecast}
 spark.interval = "1s"
 spark.psi_full = 100
-spark.forecast = "published"
-spark.window = 10
-spark.z = 1
 spark.grace = "120s"
 spark.hold = "{HOLD}s"
 spark.reserve = {reserve:.4f}
@@ -201,8 +205,19 @@ def workload(unit: str) -> str:
     return f"system.slice/{unit}"
 
 
-def want(guest: Guest, mib: int) -> None:
-    guest.run(f"echo {mib} > {PLACE}/wanted.new && mv {PLACE}/wanted.new {PLACE}/wanted")
+def want(guest: Guest, mib: int, step: int = 4) -> None:
+    guest.run(f"echo {mib} {step} > {PLACE}/wanted.new && mv {PLACE}/wanted.new {PLACE}/wanted")
+
+
+def reserve_that_leaves(berth: Berth, mib: int) -> float:
+    """The part of the memory that must be kept free, so that a service may take so much more."""
+    berth.settled_memory_in_use()
+    memory = {name: int(kib) << 10 for name, kib in re.findall(r"^(\w+):\s+(\d+) kB", berth.guest.read_file("/proc/meminfo"), re.MULTILINE)}
+    return (memory["MemAvailable"] - mib * MIB) / memory["MemTotal"]
+
+
+def evictions(berth: Berth) -> list[tuple[str, str, str]]:
+    return [(e["workload"], e["attribute"], e["new"]) for e in berth.logged("evict")]
 
 
 @pytest.fixture
@@ -210,23 +225,74 @@ def berth(spark_berth: Berth) -> Berth:
     return spark_berth
 
 
-@pytest.fixture
-def cluster(berth: Berth) -> Iterator[Cluster]:
-    """Two applications that wait, each with something that its executor computed and nobody has read yet."""
-    started = Cluster(berth)
-    for name in APPS:
-        berth.guest.poll(lambda: started.waits(name), PATIENCE, interval=1, what=f"{name} to wait")
-    berth.guest.run("python3 -", input=ASK_ONCE, timeout=PATIENCE)
+@pytest.fixture(scope="module")
+def clusters(spark_guest: Guest) -> Iterator[dict[int, Cluster]]:
+    """By QEMU's process: a guest that took another one's place has none. A cluster takes minutes to start, so both tests share it."""
+    started: dict[int, Cluster] = {}
     yield started
+    Berth(spark_guest).clean_up()
+
+
+@pytest.fixture
+def cluster(berth: Berth, clusters: dict[int, Cluster]) -> Iterator[Cluster]:
+    """Two applications that wait, each with something that its executor computed and nobody has read yet, and a service of BASE MiB."""
+    pid = berth.guest.pid
+    if pid not in clusters:
+        started = Cluster(berth)
+        for name in APPS:
+            berth.guest.poll(lambda: started.waits(name), PATIENCE, interval=1, what=f"{name} to wait")
+        berth.guest.run("python3 -", input=ASK_ONCE, timeout=PATIENCE)
+        want(berth.guest, BASE)
+        berth.start_unit(LS, f"python3 {PLACE}/service.py")
+        berth.wait_held(LS, BASE)
+        clusters[pid] = started
+    yield clusters[pid]
     if not berth.guest.silent:
         print(berth.guest.run(f"tail -n 12 {PLACE}/*.log {PLACE}/apps/*/*/stderr", check=False).stdout)
 
 
+def needs(berth: Berth, reserve: float) -> dict[str, int]:
+    """What each forecast would have freed for the services, by one and the same snapshot."""
+    snapshot = berth.guest.run("berthctl snapshot").stdout
+    plan = f"berthctl plan --snapshot - --json -o spark.reserve={reserve:.4f} -o spark.psi_full=100 -o spark.forecast="
+    return {
+        forecast: json.loads(berth.guest.run(plan + forecast, input=snapshot).stdout)["findings"]["spark"]["need_bytes"]
+        for forecast in ("learned", "published")
+    }
+
+
+def test_nobody_is_evicted_for_a_step_that_is_over(cluster: Cluster, berth: Berth) -> None:
+    berth.start("enforce", settings(forecast=""), RULES)
+    guest = berth.guest
+    guest.poll(lambda: set(cluster.known()["apps"]) == set(cluster.ids.values()), PATIENCE, interval=1, what="berthd to know both applications")
+    processes = {executor.pid for executor in cluster.executors()}
+    reserve = reserve_that_leaves(berth, STEP + LEFT)
+    assert berth.configure("enforce", settings(reserve, evict=True, forecast=""), RULES).returncode == 0
+    # So that the step has something before it.
+    berth.wait_ticks(20)
+    want(guest, BASE + STEP, step=STEP)
+    berth.wait_held(LS, BASE + STEP)
+
+    # The published rule takes the step for a climb for half a minute, and would evict.
+    def the_published_rule_expects_more() -> bool:
+        found = needs(berth, reserve)
+        assert found["learned"] == 0, found
+        return found["published"] > 0
+
+    guest.poll(the_published_rule_expects_more, PATIENCE, what="the published rule to expect more")
+    berth.wait_ticks(10)
+    assert cluster.known()["need_bytes"] == 0
+    assert evictions(berth) == []
+    assert {executor.pid for executor in cluster.executors()} == processes
+
+    want(guest, BASE)
+    guest.poll(lambda: berth.memory_of(LS) < (BASE + STEP / 2) * MIB, 60, what="the service to give its memory back")
+    berth.stop()
+    guest.poll(lambda: cluster.scopes() == [], PATIENCE, what="the scopes to be collected")
+
+
 def test_a_service_gets_its_memory_from_the_cheapest_executor_alone(cluster: Cluster, berth: Berth) -> None:
     guest = berth.guest
-    want(guest, BASE)
-    berth.start_unit(LS, f"python3 {PLACE}/service.py")
-    berth.wait_held(LS, BASE)
     berth.start("enforce", settings(), RULES)
 
     # Each executor in a cgroup of its own, and both applications known.
@@ -251,20 +317,15 @@ def test_a_service_gets_its_memory_from_the_cheapest_executor_alone(cluster: Clu
     before = cluster.units()
 
     # So much is kept in reserve that the service runs into it, and nobody runs out of memory.
-    berth.settled_memory_in_use()
-    memory = {name: int(kib) << 10 for name, kib in re.findall(r"^(\w+):\s+(\d+) kB", guest.read_file("/proc/meminfo"), re.MULTILINE)}
-    reserve = (memory["MemAvailable"] - ROOM * MIB) / memory["MemTotal"]
+    reserve = reserve_that_leaves(berth, ROOM)
     assert berth.configure("enforce", settings(reserve, evict=True), RULES).returncode == 0
     assert cluster.known()["need_bytes"] == 0
     goal = BASE + ROOM + round(0.3 * size / MIB)
     want(guest, goal)
 
-    def steps() -> list[tuple[str, str, str]]:
-        return [(e["workload"], e["attribute"], e["new"]) for e in berth.logged("evict")]
-
     # It goes the way that any unit goes; nobody else does.
-    guest.poll(lambda: (cheap.place, "end") in [step[:2] for step in steps()], PATIENCE, what="the cheapest one to go")
-    assert [step[1:] for step in steps() if step[0] == cheap.place][0] == ("terminate", "StopUnit")
+    guest.poll(lambda: (cheap.place, "end") in [step[:2] for step in evictions(berth)], PATIENCE, what="the cheapest one to go")
+    assert [step[1:] for step in evictions(berth) if step[0] == cheap.place][0] == ("terminate", "StopUnit")
     first = next(e for e in berth.logged("evict"))
     assert first["workload"] == cheap.place and first["policy"] == "spark" and "is missing" in first["reason"], first
     berth.wait_held(LS, goal)
@@ -288,7 +349,7 @@ def test_a_service_gets_its_memory_from_the_cheapest_executor_alone(cluster: Clu
     want(guest, BASE)
     # systemd takes the controller away where nobody needs it any more, and the file goes with it.
     guest.poll(lambda: quota() in ("max 100000", ""), PATIENCE, interval=1, what="its quota to go back")
-    assert {step[0] for step in steps()} == {cheap.place}, steps()
+    assert {step[0] for step in evictions(berth)} == {cheap.place}, evictions(berth)
     assert cluster.units() == before
     assert [cluster.executor("dear"), cluster.executor("cheap")] == [dear, new]
 

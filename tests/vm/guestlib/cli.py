@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from .emulator import ensure_emulator
 from .errors import GuestError
 from .guest import Guest
 from .image import VARIANTS, ensure_image, prune_images
@@ -46,7 +45,6 @@ def chosen_topology(options: argparse.Namespace) -> Topology:
 def image(options: argparse.Namespace) -> int:
     for path in prune_images() if options.prune else ():
         print(f"removed {path}", file=sys.stderr)
-    ensure_emulator()
     print(ensure_image(options.variant).path)
     return 0
 
@@ -108,7 +106,7 @@ def parser() -> argparse.ArgumentParser:
 
     one = commands.add_parser("image", help="build the image and fetch QEMU unless the cache has them; print the image's place")
     one.add_argument("--variant", choices=sorted(VARIANTS), default="6.1", help="kernel (default: %(default)s)")
-    one.add_argument("--prune", action="store_true", help="remove the images of former recipes")
+    one.add_argument("--prune", action="store_true", help="remove images and QEMUs of former recipes")
     one.set_defaults(function=image)
 
     one = commands.add_parser("up", help="boot in the background and wait until the guest is ready")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The QEMU that runs the guests: Debian 13's, on every machine.
 
-Debian 12 has QEMU 7.2. There, a guest takes four times as long to start a program. Besides, one vCPU's thread may translate
-code while another one writes to it, and keep the translation of what was there for ever (mended in QEMU 8.1 by its commit
-deba78709ae8). A kernel that patches itself, as for eBPF, then hangs.
+Debian 12 has QEMU 7.2. There, a guest takes four times as long to start a program. One vCPU's thread may also translate
+code while another one writes to it, and keep the old translation for ever. A kernel that patches itself, as for eBPF, then
+hangs. QEMU 8.1 mended that by its commit deba78709ae8.
 
 The files are extracted into the cache, and run there by their own loader with their own libraries. Nothing is installed.
 """

@@ -81,7 +81,7 @@ class Guest:
         deadline: float = BOOT_DEADLINE,
     ) -> Guest:
         """Boots and waits until systemd has started everything; `disks`: further ones, to be read; `owned`: ends with this process."""
-        emulator, image = ensure_emulator(), ensure_image(variant)
+        image, emulator = ensure_image(variant), ensure_emulator()
         state = state_dir(name)
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (state / "lock").open("w") as lock:

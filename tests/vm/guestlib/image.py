@@ -97,9 +97,10 @@ def cache_name(variant: Variant) -> str:
 
 
 def ensure_image(variant_name: str = "6.1") -> Image:
-    """The cached image of this recipe, built first where the cache lacks it."""
+    """The cached image of this recipe, built first where the cache lacks it. Fetches QEMU, too, as no guest runs without."""
     variant = VARIANTS[variant_name]
     require_tools()
+    emulator.ensure_emulator()
     return Image(ensure(cache_name(variant), "guest image", variant.name, lambda work, run: populate(variant, work, run)))
 
 
