@@ -155,14 +155,15 @@ class Judge {
  private:
   // Computed for the first instance that needs it.
   const BestEffortLoad& loads() {
-    if (!loads_) loads_ = load_of(workloads_, node_);
-    return *loads_;
+    if (!std::exchange(known_, true)) loads_ = load_of(workloads_, node_);
+    return loads_;
   }
 
   const std::vector<const Workload*>& workloads_;
   const Node& node_;
   const InterferenceSettings& settings_;
-  std::optional<BestEffortLoad> loads_;
+  BestEffortLoad loads_;
+  bool known_ = false;  // whether `loads_` was computed
 };
 
 // An instance that got more vCPUs keeps them while it needs all but one of them.

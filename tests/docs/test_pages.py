@@ -165,7 +165,8 @@ def stand_in(host: FileHost, text: str) -> None:
     elif text == "berthctl suggest > /etc/berth/berth.toml":
         host.configure(proposed)
     elif text.startswith("sed -i "):
-        host.configure(proposed.replace('"observe"', '"enforce"'))
+        (mode,) = re.findall(r'mode = "(\w+)"', text)
+        host.configure(proposed.replace('"observe"', f'"{mode}"'))
 
 
 def test_tutorial_shows_what_berthctl_prints(tmp_path: Path) -> None:
