@@ -268,7 +268,8 @@ RC_GTEST_PROP(PlacementProperty, NobodyTakesMoreThanThereIs, ()) {
   RC_CLASSIFY(taken > 2, "several are taken");
 }
 
-// As a workload that came last and may only be in the bin that it was given.
+// As a workload that came last and may only be in the bin that it was given. In a set of nodes it stays on
+// its vCPUs, as some nodes of the set may give GPUs alone.
 model::Workload running(const model::PendingWorkload& newcomer, const model::FittingBin& bin, int index,
                         model::Snapshot& host) {
   model::Workload made;
@@ -278,9 +279,11 @@ model::Workload running(const model::PendingWorkload& newcomer, const model::Fit
   made.vcpus = newcomer.vcpus;
   made.created = 1e8 + index;
   made.memory_request_bytes = newcomer.memory_request_bytes;
-  made.allowed_cpus.emplace();
+  const model::CpuSet nodes = model::nodes_of(bin);
+  const bool stays = nodes.size() > 1 && made.workload_class == model::WorkloadClass::latency_sensitive;
+  made.allowed_cpus = stays ? bin.cpus : model::CpuSet();
   for (const auto& cpu : host.topology.cpus()) {
-    if (model::nodes_of(bin).contains(cpu.numa)) made.allowed_cpus->insert(cpu.cpu);
+    if (!stays && nodes.contains(cpu.numa)) made.allowed_cpus->insert(cpu.cpu);
   }
   host.memory.available_bytes -= std::min(host.memory.available_bytes, newcomer.memory_request_bytes);
   std::vector<model::Gpu> gpus = host.topology.gpus();
