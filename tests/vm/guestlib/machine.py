@@ -76,9 +76,9 @@ def command_line(
         "-machine", "q35",
         # Emulated also where /dev/kvm exists: nested virtualisation is too often there in name only.
         "-accel", "tcg,thread=multi",
-        # Linux believes in SMT for some vendors only; with cx16 newer kernels fault early under QEMU 7.2. Every miss of the emulated
-        # TLB walks the page table: four levels instead of five save a sixth of the time of what starts many programs.
-        "-cpu", "max,vendor=GenuineIntel,-cx16,la57=off",
+        # Linux believes in SMT for some vendors only. Every miss of the emulated TLB walks the page table: four levels instead of
+        # five save a sixth of the time of what starts many programs.
+        "-cpu", "max,vendor=GenuineIntel,la57=off",
         *topology.arguments(),
         "-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", append.strip(),
         # Writes go to an unnamed temporary file: every boot starts from the same disk.
