@@ -60,12 +60,12 @@ std::string priority(const std::string& text) {
 
 std::string cpus(const std::string& list) { return list.empty() ? "all vCPUs" : "vCPUs " + list; }
 
-// "its CPU quota", for a control file.
 std::string nodes(const std::string& list) {
   if (list.empty()) return "all NUMA nodes";
   return (list.find_first_of(",-") == std::string::npos ? "NUMA node " : "NUMA nodes ") + list;
 }
 
+// "its CPU quota", for a control file.
 std::string name_of(const std::string& attribute) {
   if (attribute == "cpuset.cpus") return "vCPUs";
   if (attribute == "cpu.max") return "CPU quota";

@@ -64,7 +64,7 @@ for port in 4040, 4041:
 BASE = 40
 # How far the service may grow before anything is missing.
 ROOM = 200
-# A step of the service, and what is then still free. The published rule asks for up to 0.6 of a step in the minute after it.
+# The service takes STEP MiB at once. LEFT MiB stay free after that. In the next minute the published rule asks for up to 0.6 of STEP.
 STEP, LEFT = 320, 100
 RULES = """
 [[workload]]
