@@ -26,7 +26,7 @@ from guestlib.cache import cache_dir
 from guestlib.process import dies_with_parent
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "spark"))
-from sparklib import SparkMissing, ensure_spark  # noqa: E402
+from sparklib import SMALL_JVM, SparkMissing, ensure_spark  # noqa: E402
 
 LABEL = "berth-spark"
 JAVA_HOMES = "java-17-openjdk-*"
@@ -36,11 +36,6 @@ MIB = 1 << 20
 # Of each step of a cluster that starts, in seconds.
 PATIENCE = 600
 APP = Path(__file__).resolve().parent / "waiting_app.py"
-# A JVM takes what it can get: here it is to start fast.
-SMALL_JVM = (
-    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=48m -Xss512k -XX:-UsePerfData "
-    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-)
 # As Spark's launcher gives them to a driver.
 OPENED = ("lang", "lang.invoke", "lang.reflect", "io", "net", "nio", "util", "util.concurrent", "util.concurrent.atomic")
 OPENED_WITHIN = ("jdk.internal.ref", "sun.nio.ch", "sun.nio.cs", "sun.security.action", "sun.util.calendar")

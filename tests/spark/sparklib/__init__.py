@@ -4,10 +4,10 @@
 from .berth import CONFIG, Berthd, berthd_once, own_dirs
 from .cluster import Application, Cluster
 from .groups import Groups, v2_root
-from .install import SparkMissing, ensure_spark
+from .install import SMALL_JVM, SparkMissing, ensure_spark
 from .waiting import PATIENCE_S, until
 
 __all__ = [
-    "CONFIG", "PATIENCE_S", "Application", "Berthd", "Cluster", "Groups", "SparkMissing", "berthd_once", "ensure_spark", "own_dirs",
+    "CONFIG", "PATIENCE_S", "SMALL_JVM", "Application", "Berthd", "Cluster", "Groups", "SparkMissing", "berthd_once", "ensure_spark", "own_dirs",
     "until", "v2_root",
 ]

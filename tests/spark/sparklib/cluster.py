@@ -13,11 +13,15 @@ import urllib.request
 from pathlib import Path
 
 from .groups import Groups
+from .install import SMALL_JVM, archive_of
 from .waiting import PATIENCE_S, until
 
 APP = Path(__file__).resolve().parent.parent / "app.py"
-# A JVM takes what it can get: here it is to start fast, and leave memory for the others.
-SMALL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=48m -Xss512k"
+
+
+@functools.cache
+def jvm_options(home: Path) -> str:
+    return f"{SMALL_JVM} -XX:SharedArchiveFile={archive_of(home)}"
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -28,7 +32,7 @@ def environment(home: Path) -> dict[str, str]:
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": SMALL_JVM,
+        "SPARK_DAEMON_JAVA_OPTS": jvm_options(home),
         "PYTHONPATH": str(home.parent),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYSPARK_PYTHON": sys.executable,
@@ -69,10 +73,9 @@ class Logged:
 class Cluster:
     """One Master and one Worker, on free ports of the loopback."""
 
-    SMALL_JVM = SMALL_JVM
-
     def __init__(self, home: Path, directory: Path, groups: Groups, cores: int = 4, memory: str = "3g") -> None:
         self.home, self.directory, self.groups = home, directory, groups
+        self.jvm = jvm_options(home)
         spark_class = str(home / "bin" / "spark-class")
         address = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
         self.master = Logged(
@@ -109,8 +112,8 @@ class Application(Logged):
             "spark.executor.memory": "512m",
             "spark.executor.cores": "1",
             "spark.cores.max": str(cores),
-            "spark.executor.extraJavaOptions": SMALL_JVM,
-            "spark.driver.extraJavaOptions": SMALL_JVM,
+            "spark.executor.extraJavaOptions": cluster.jvm,
+            "spark.driver.extraJavaOptions": cluster.jvm,
             "spark.sql.shuffle.partitions": "4",
             # Later stages are there from the start of their job.
             "spark.sql.adaptive.enabled": "false",
