@@ -222,5 +222,43 @@ TEST_F(DaemonTest, ExplainsWorkloadsAndDecisions) {
   EXPECT_EQ(daemon->control().explain_json("").error().kind(), model::ErrorKind::gone);
 }
 
+TEST_F(DaemonTest, ADecisionOfAnEarlierPlanIsNotOfThePresentOne) {
+  load_node();
+  start();
+  tick();
+  tick();
+  const auto plan = json::parse(daemon->control().plan_json());
+  ASSERT_FALSE(plan["actions"].empty());
+  const std::string id = plan["actions"][0]["decision"];
+  const auto decision = [&] { return json::parse(daemon->control().explain_json(id).value())["decision"]; };
+  EXPECT_EQ(decision()["present"], true);
+  EXPECT_EQ(decision()["planned_at"], plan["time"]);
+
+  tick();
+  const auto later = decision();
+  EXPECT_EQ(later["present"], false) << "the tick has decided anew";
+  EXPECT_EQ(later["planned"]["decision"], id);
+  EXPECT_EQ(later["planned_at"], plan["time"]);
+  EXPECT_EQ(later["entries"], json::array());
+}
+
+TEST_F(DaemonTest, ADecisionThatWasCarriedOutIsInTheLogAndNoLongerPlanned) {
+  load_node();
+  configure("mode = \"enforce\"\n");
+  start();
+  tick();
+  const auto plan = json::parse(daemon->control().plan_json());
+  const std::string id = json::parse(daemon->control().log_json(1))["entries"][0]["decision"];
+  const auto decision = [&] { return json::parse(daemon->control().explain_json(id).value())["decision"]; };
+  EXPECT_EQ(decision()["present"], true);
+  EXPECT_EQ(decision()["entries"][0]["result"], "applied");
+
+  tick();
+  const auto later = decision();
+  EXPECT_EQ(later["present"], false);
+  EXPECT_EQ(later["planned_at"], plan["time"]) << "it was shown";
+  EXPECT_EQ(later["entries"][0]["result"], "applied");
+}
+
 }  // namespace
 }  // namespace berth::daemon
