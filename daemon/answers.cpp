@@ -149,7 +149,21 @@ StatusReport Answers::status_report() const {
 std::string Answers::status_json() {
   StatusReport report = status_report();
   report.last_actions = from_.messenger.log().newest(kLastActions);
+  report.unused_rules = observer().unused_rules();
+  report.unplaceable = unplaceable();
   return daemon::status_json(report);
+}
+
+std::vector<model::WorkloadFinding> Answers::unplaceable() const {
+  if (!from_.plan.findings.interference) return {};
+  auto findings = from_.plan.findings.interference->unplaceable;
+  for (auto& finding : findings) {
+    // The policy sees no request of such a workload, and would name that as the reason.
+    const auto left_alone = from_.enforcement.unmanaged().find(finding.workload);
+    if (left_alone != from_.enforcement.unmanaged().end())
+      finding.reason = "berth leaves it alone: " + left_alone->second.reason;
+  }
+  return findings;
 }
 
 SamplingReport Answers::sampling_report() const {

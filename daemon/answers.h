@@ -128,7 +128,8 @@ class Answers final : public Control {
   void drop_own_documents();
   const model::Plan& plan_to_show();
   std::optional<model::DecisionExplanation> shown_decision(const std::string& id) const;
-  StatusReport status_report() const;  // without the last actions
+  StatusReport status_report() const;  // without the last actions, unplaceable workloads and unused rules
+  std::vector<model::WorkloadFinding> unplaceable() const;
   SamplingReport sampling_report() const;
   Tick last_tick() const;
   void end_reservations(double now);
