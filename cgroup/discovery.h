@@ -51,6 +51,15 @@ struct FoundWorkload {
   friend bool operator==(const FoundWorkload&, const FoundWorkload&) = default;
 };
 
+// A rule that applies to no cgroup at present.
+struct UnusedRule {
+  std::string origin;  // as in model::WorkloadRule
+  std::string match;
+  bool overtaken = false;  // it matches cgroups, but an earlier rule matches each of them, and applies
+
+  friend bool operator==(const UnusedRule&, const UnusedRule&) = default;
+};
+
 // Keeps the set of workloads up to date from inotify on the tree, without rescanning it. Three things decide
 // the class of a cgroup, in this order. First the mark user.berth.class, where the owner of the cgroup may
 // set it (cgroup/rules.h). Then the first rule that matches. Then the pod's QoS class: guaranteed with a
@@ -95,6 +104,8 @@ class Discovery {
 
   // By workload id.
   const std::map<std::string, FoundWorkload>& workloads() const;
+  // In the order of the rules. An empty cgroup counts too, also one that is no workload.
+  std::vector<UnusedRule> unused_rules() const;
 
  private:
   struct State;

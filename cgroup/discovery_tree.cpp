@@ -235,6 +235,7 @@ void Tree::judge_node(Node& node, int directory) {
   };
   Judgement judgement = judge(judged, owner, marks, rules_, quota);
   warn_conflicts(node, judgement);
+  node.rules = std::move(judgement.matches);
   if (is_inner_container(path)) {
     // Its scope is the workload. A rule for it has to name the scope.
     const auto rule = judgement.verdict ? judgement.verdict->rule : std::nullopt;
@@ -296,6 +297,37 @@ void Tree::set_rules(std::vector<model::WorkloadRule> rules) {
   said_nested_.clear();
   judge_all(root_);
   settle(root_, nullptr);
+}
+
+namespace {
+
+struct RuleUse {
+  bool applies = false;  // to a cgroup
+  bool matches = false;
+};
+
+// `idle`: the number of rules that apply to no cgroup so far. Stops once it is 0.
+void count_uses(const Node& node, std::vector<RuleUse>& uses, std::size_t& idle) {
+  for (const std::size_t rule : node.rules) uses[rule].matches = true;
+  if (!node.rules.empty() && !std::exchange(uses[node.rules.front()].applies, true)) --idle;
+  for (const auto& [name, child] : node.children) {
+    if (idle == 0) return;
+    count_uses(*child, uses, idle);
+  }
+}
+
+}  // namespace
+
+std::vector<UnusedRule> Tree::unused_rules() const {
+  std::vector<RuleUse> uses(rules_.size());
+  std::size_t idle = rules_.size();
+  count_uses(root_, uses, idle);
+  std::vector<UnusedRule> unused;
+  for (std::size_t i = 0; i < rules_.size(); ++i) {
+    if (!uses[i].applies)
+      unused.push_back({.origin = rules_[i].origin, .match = rules_[i].match, .overtaken = uses[i].matches});
+  }
+  return unused;
 }
 
 void Tree::settle(Node& node, const Node* outer) {

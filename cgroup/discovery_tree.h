@@ -50,6 +50,7 @@ struct Node {
   int quota_watch = -1;               // of cpu.max, while the verdict waits for it
   std::unique_ptr<RawMarks> marks;    // null where unset
   std::vector<std::string> refusals;  // of its marks, as last reported
+  std::vector<std::size_t> rules;     // that match it, as in Judgement
   std::optional<double> quota;        // the first one seen, where it matters
   std::optional<double> created;
   std::optional<Verdict> verdict;
@@ -78,6 +79,8 @@ class Tree {
 
   const Watcher& watcher() const { return watcher_; }
   const std::map<std::string, FoundWorkload>& workloads() const { return workloads_; }
+  // As Discovery::unused_rules(). Walks all nodes if any rule is unused.
+  std::vector<UnusedRule> unused_rules() const;
   // Changes since the last call.
   Discovery::Changes take_changes();
   // Events were lost, or a cgroup could not be watched or opened: only a rescan finds the changes.

@@ -126,12 +126,12 @@ Judgement judge(std::string_view path, const Ownership& owner, const Marks& mark
   Verdict verdict;
   for (std::size_t i = 0; i < rules.size(); ++i) {
     if (!model::glob_match(rules[i].match, path)) continue;
+    judgement.matches.push_back(i);
     if (!rule) {
       rule = &rules[i];
       verdict.rule = i;
-    } else if (says_otherwise(rules[i], *rule)) {
+    } else if (!judgement.overruled && says_otherwise(rules[i], *rule)) {
       judgement.overruled = i;
-      break;
     }
   }
 

@@ -65,6 +65,7 @@ struct Verdict {
 
 struct Judgement {
   std::optional<Verdict> verdict;
+  std::vector<std::size_t> matches;      // all rules that match, in their order; the first one applies
   std::optional<std::size_t> overruled;  // a later rule that matches too and differs
   // A rule that would make a cgroup latency-sensitive although a user made the cgroup under a name that the
   // glob does not spell out.

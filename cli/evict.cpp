@@ -41,10 +41,10 @@ Outcome<void> evict(Session& session, const Arguments& arguments) {
   if (auto asked = can_ask(arguments); !asked) return asked;
   auto addressed = address(arguments.workload);
   if (!addressed) return tl::unexpected(addressed.error());
-  auto& [daemon, id] = *addressed;
+  const std::string& id = addressed->id;
   if (auto confirmed = confirm(session, arguments, id); !confirmed) return confirmed;
-  const auto decision = daemon.evict(id);
-  if (!decision) return tl::unexpected(decision.error());
+  const auto decision = addressed->daemon.evict(id);
+  if (!decision) return tl::unexpected(addressed->hinted(decision.error()));
   if (session.json) {
     session.out << model::json_text({{"schema", "berth.evict/1"}, {"workload", id}, {"decision", *decision}})
                 << "\n";

@@ -56,9 +56,10 @@ Outcome<std::string> explain_file(Session& session, const Arguments& arguments) 
   const auto plan = policies::decide(*snapshot, settings.policies);
   const auto explanation = policies::explain(*snapshot, plan, settings.policies, *subject);
   if (!explanation.workload && !explanation.decision && !explanation.application) {
-    return problem(Exit::failed,
-                   fmt::format("\"{}\" is neither a workload of {} nor a decision that it leads to",
-                               arguments.subject, input_name(*arguments.snapshot)));
+    return problem(
+        Exit::failed,
+        fmt::format("\"{}\" is neither a workload of {} nor a decision that it leads to{}", arguments.subject,
+                    input_name(*arguments.snapshot), meant_perhaps(arguments.subject, ids)));
   }
   return model::to_json(explanation);
 }
@@ -96,7 +97,9 @@ Outcome<std::string> ask_daemon(const Arguments& arguments) {
   // The log knows workloads that have ended.
   const bool unknown = !explanation && explanation.error().exit == Exit::failed;
   if (arguments.log.given() ? !explanation && !unknown : !unknown) return explanation;
-  return with_log(addressed->daemon, explanation, addressed->id, arguments.log);
+  auto logged = with_log(addressed->daemon, explanation, addressed->id, arguments.log);
+  if (!logged) return tl::unexpected(addressed->hinted(logged.error()));
+  return logged;
 }
 
 Outcome<void> explain(Session& session, const Arguments& arguments) {

@@ -185,7 +185,6 @@ class Scan {
   }
 
   void measure(const std::function<void()>& wait) {
-    const auto uptime_s = number<double>(first_word(proc_root_ / "uptime"));
     std::map<std::string, double> before;
     for (const auto& [id, unit] : units_) {
       if (const auto used = cpu_time_s(cgroup_root_ / id)) before[id] = *used;
@@ -193,6 +192,8 @@ class Scan {
     const auto began = std::chrono::steady_clock::now();
     wait();
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began;
+    // Read after the look, as is the CPU time that the age divides. A young unit's age grows much in a look.
+    const auto uptime_s = number<double>(first_word(proc_root_ / "uptime"));
     for (auto& [id, unit] : units_) {
       const auto used = cpu_time_s(cgroup_root_ / id);
       const auto first = before.find(id);

@@ -29,11 +29,11 @@ Outcome<void> report(Session& session, const Arguments& arguments) {
   }
   // On the bus the caller's own workload has no name.
   const bool own = arguments.workload == "self";
-  const auto as_own = [](DaemonClient daemon) { return Addressed{std::move(daemon), ""}; };
+  const auto as_own = [](DaemonClient daemon) { return Addressed{std::move(daemon), "", ""}; };
   auto addressed = own ? DaemonClient::connect().map(as_own) : address(arguments.workload);
   if (!addressed) return tl::unexpected(addressed.error());
   const auto done = addressed->daemon.report_progress(addressed->id, *fraction);
-  if (!done) return tl::unexpected(done.error());
+  if (!done) return tl::unexpected(addressed->hinted(done.error()));
   const std::string& workload = own ? arguments.workload : addressed->id;
   if (session.json) {
     session.out << model::json_text(

@@ -333,11 +333,22 @@ void render_workload(std::ostream& out, const Document& workload, const Style& s
 
 void render_decision(std::ostream& out, const Document& decision, const Style& style) {
   out << "Decision " << paint(style, Colour::bold, printable(text_of(decision, "id"))) << "\n";
-  if (const Document& planned = member(decision, "planned"); planned.is_object()) {
-    say(out, "is in the present plan:");
-    render_action(out, planned, style);
-  }
   const auto& entries = list_of(decision, "entries");
+  if (const Document& planned = member(decision, "planned"); planned.is_object()) {
+    const bool present = flag_of(decision, "present");
+    const auto at = number_of(decision, "planned_at");
+    const bool tried = !entries.empty() && text_of(entries.front(), "mode") == "enforce";
+    say(out, !present ? fmt::format("was in the plan of {}, and is not in the present one:",
+                                    at ? format_time(*at) : "-")
+             : tried  ? "is of the last tick, which has carried out its plan:"
+                      : "is in the present plan:");
+    render_action(out, planned, style);
+    if (!present && entries.empty()) {
+      say(out,
+          "The log does not have it. Each tick decides anew, under new ids; `berthctl log` has those that "
+          "were carried out.");
+    }
+  }
   if (!entries.empty())
     say(out, fmt::format("its log entries, in {} mode:", text_of(entries.front(), "mode")));
   render_log(out, entries, style, "  ");

@@ -20,10 +20,14 @@ std::string counted(std::size_t number, const char* what) {
   return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
 }
 
-std::string seen(const Document& workloads, std::size_t cpus) {
+// `unused`: the number of rules that apply to no cgroup.
+std::string seen(const Document& workloads, std::size_t cpus, std::size_t unused) {
   const std::size_t services = count_of(workloads, "latency-sensitive");
   const std::size_t batch = count_of(workloads, "best-effort");
   const std::string host = cpus == 0 ? "this host" : counted(cpus, "vCPU");
+  if (services + batch == 0 && unused > 0)
+    return fmt::format("{}, and no workload: {} of the configuration {} to nothing here", host,
+                       counted(unused, "rule"), unused == 1 ? "applies" : "apply");
   if (services + batch == 0)
     return host + ", and no workload: no rule, mark or QoS class says which services matter";
   return fmt::format("{}, {} to keep fast, {} to fit in between", host, counted(services, "service"),
@@ -56,10 +60,13 @@ void render_outlook(std::ostream& out, const Document& status, const Document& p
                     const Style& style) {
   const Document& workloads = member(status, "workloads");
   const bool bare = count_of(workloads, "latency-sensitive") + count_of(workloads, "best-effort") == 0;
+  const std::size_t unused = list_of(member(status, "config"), "unused_rules").size();
   const bool enforcing = text_of(status, "mode") == "enforce";
   const std::string problem = text_of(status, "enforce_problem");
   std::string would = "it would change nothing: there is nothing to decide";
   std::string next = "berthctl suggest    a first /etc/berth/berth.toml, from what runs here";
+  if (bare && unused > 0)
+    next = "systemd-cgls    the cgroups of this host; a rule has to match the path of one";
   if (!bare && enforcing) {
     would = fmt::format("it holds {}, and puts {} back when it stops",
                         counted(count_of(status, "undo_records"), "changed attribute"),
@@ -76,7 +83,7 @@ void render_outlook(std::ostream& out, const Document& status, const Document& p
   const auto line = [&](const char* name, const std::string& text) {
     out << "  " << paint(style, Colour::bold, fmt::format("{:<14}", name)) << printable(text) << "\n";
   };
-  line("sees", seen(workloads, cpus));
+  line("sees", seen(workloads, cpus, unused));
   line(enforcing ? "does" : "would do", would);
   line("next", next);
   out << "\n";

@@ -3,7 +3,11 @@
 #include "cli/render_gpus.h"
 #include "cli/table.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <functional>
 #include <ostream>
+#include <string>
 
 #include <fmt/core.h>
 
@@ -53,6 +57,32 @@ std::string sampling_line(const Document& sampling, const Document& tick) {
   if (configured && interval && *interval > *configured)
     line += fmt::format(", so ticks come every {} s", format_number(interval, 1));
   return line;
+}
+
+using Line = std::function<void(const char*, const std::string&, Colour)>;
+
+// A line each of the first items, and one that counts the others and says what shows them.
+void render_some(const Line& line, const Document::array_t& items, const char* name, const char* all,
+                 const std::function<std::string(const Document&)>& told) {
+  constexpr std::size_t kMost = 5;
+  for (std::size_t i = 0; i < std::min(items.size(), kMost); ++i) line(name, told(items[i]), Colour::yellow);
+  if (items.size() > kMost)
+    line("", fmt::format("and {} more ({})", items.size() - kMost, all), Colour::yellow);
+}
+
+// Latency-sensitive workloads without vCPUs of their own.
+void render_unplaceable(const Line& line, const Document& status) {
+  render_some(line, list_of(status, "unplaceable"), "no vCPUs", "berthctl plan", [](const Document& item) {
+    return text_of(item, "workload") + ": " + text_of(item, "reason");
+  });
+}
+
+void render_unused_rules(const Line& line, const Document& config) {
+  render_some(line, list_of(config, "unused_rules"), "unused rule", "berthctl status --json",
+              [](const Document& item) {
+                return fmt::format("\"{}\" ({}): {}", text_of(item, "match"), text_of(item, "rule"),
+                                   text_of(item, "reason"));
+              });
 }
 
 void render_figures(std::ostream& out, const Document& sampling, const Style& style) {
@@ -113,6 +143,7 @@ void render_status(std::ostream& out, const Document& status, double now, const 
   line("score", format_number(number_of(status, "score_node"), 4) + " (0: no workload disturbs another)");
   const std::string pool = text_of(status, "best_effort_cpus");
   line("best-effort", pool.empty() ? "-" : "vCPUs " + pool);
+  render_unplaceable(line, status);
   const Document& held = member(status, "held_limits");
   line("stragglers", fmt::format("{}, of which {} should run elsewhere", whole(status, "stragglers"),
                                  whole(status, "relocations")));
@@ -142,6 +173,7 @@ void render_status(std::ostream& out, const Document& status, double now, const 
   if (const std::string error = text_of(config, "error"); !error.empty()) {
     line("", "rejected: " + error, Colour::red);
   }
+  render_unused_rules(line, config);
 
   render_gpus(out, status, style);
 

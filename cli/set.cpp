@@ -68,9 +68,9 @@ Outcome<void> set(Session& session, const Arguments& arguments) {
   }
   auto addressed = address(workload);
   if (!addressed) return tl::unexpected(addressed.error());
-  auto& [daemon, id] = *addressed;
-  const auto done = daemon.set_workload(id, *settings);
-  if (!done) return tl::unexpected(done.error());
+  const std::string& id = addressed->id;
+  const auto done = addressed->daemon.set_workload(id, *settings);
+  if (!done) return tl::unexpected(addressed->hinted(done.error()));
   if (session.json) {
     session.out << model::json_text({{"schema", "berth.set/1"}, {"workload", id}, {"settings", *settings}})
                 << "\n";

@@ -26,14 +26,17 @@ std::vector<std::string> similar_to(std::string_view word, const std::vector<std
   return closest.empty() ? words : std::vector<std::string>{closest};
 }
 
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& known) {
-  const auto words = similar_to(word, known);
+std::string did_you_mean(const std::vector<std::string>& words) {
   std::string text;
   for (std::size_t i = 0; i < words.size(); ++i) {
     text += i == 0 ? "; did you mean " : i + 1 < words.size() ? ", " : " or ";
     text += words[i];
   }
   return words.empty() ? text : text + "?";
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& known) {
+  return did_you_mean(similar_to(word, known));
 }
 
 }  // namespace berth::cli

@@ -12,7 +12,9 @@ namespace berth::cli {
 // that is near enough for a typing error (config::closest). Empty where none is.
 std::vector<std::string> similar_to(std::string_view word, const std::vector<std::string>& known);
 
-// "; did you mean status or set?" of similar_to(); "" where it is empty.
+// "; did you mean status or set?" of these words; "" where there is none.
+std::string did_you_mean(const std::vector<std::string>& words);
+// The same of similar_to().
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace berth::cli

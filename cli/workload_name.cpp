@@ -2,13 +2,34 @@
 #include "cli/workload_name.h"
 
 #include "cli/document.h"
+#include "cli/similar.h"
 #include "cli/text.h"
 #include "model/name.h"
 #include "model/path.h"
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string_view>
+#include <utility>
+
 #include <fmt/core.h>
 
 namespace berth::cli {
+
+namespace {
+
+constexpr std::size_t kMostMeant = 3;
+
+// "nginx" of "nginx.service"; another name as it is.
+std::string_view without_suffix(std::string_view name) {
+  for (const std::string_view suffix : {".service", ".scope"}) {
+    if (name.ends_with(suffix)) return name.substr(0, name.size() - suffix.size());
+  }
+  return name;
+}
+
+}  // namespace
 
 Outcome<std::string> meant_by(const std::string& given, const std::vector<std::string>& ids) {
   std::vector<std::string> meant;
@@ -22,6 +43,31 @@ Outcome<std::string> meant_by(const std::string& given, const std::vector<std::s
                                                 printable(model::joined(meant, ", "))));
   }
   return meant.empty() ? given : meant.front();
+}
+
+std::string meant_perhaps(const std::string& given, const std::vector<std::string>& ids) {
+  const std::array<std::string_view (*)(std::string_view), 3> names_of{
+      [](std::string_view id) { return id; }, [](std::string_view id) { return model::last_component(id); },
+      [](std::string_view id) { return without_suffix(model::last_component(id)); }};
+  for (const auto& name_of : names_of) {
+    std::vector<std::string> names;
+    for (const std::string& id : ids) names.emplace_back(name_of(id));
+    std::vector<std::string> meant;
+    for (const std::string& name : similar_to(given, names)) {
+      for (const std::string& id : ids) {
+        if (name_of(id) == name && std::find(meant.begin(), meant.end(), id) == meant.end())
+          meant.push_back(id);
+      }
+    }
+    if (meant.size() > kMostMeant) meant.resize(kMostMeant);
+    if (!meant.empty()) return did_you_mean(meant);
+  }
+  return "";
+}
+
+Problem Addressed::hinted(Problem problem) const {
+  if (problem.exit == Exit::failed) problem.message += hint;
+  return problem;
 }
 
 Outcome<Addressed> address(const std::string& given) {
@@ -40,7 +86,8 @@ Outcome<Addressed> address(const std::string& given) {
   for (const Document& workload : list_of(*workloads, "workloads")) ids.push_back(text_of(workload, "id"));
   auto meant = meant_by(given, ids);
   if (!meant) return tl::unexpected(meant.error());
-  return Addressed{std::move(*daemon), std::move(*meant)};
+  const bool known = std::find(ids.begin(), ids.end(), *meant) != ids.end();
+  return Addressed{std::move(*daemon), std::move(*meant), known ? "" : meant_perhaps(given, ids)};
 }
 
 }  // namespace berth::cli

@@ -15,9 +15,18 @@ namespace berth::cli {
 // meant.
 Outcome<std::string> meant_by(const std::string& given, const std::vector<std::string>& ids);
 
+// "; did you mean system.slice/nginx.service?" of the ids that resemble `given` (cli/similar.h). Otherwise of
+// those whose last component does, with or without its unit's ".service" or ".scope". At most three; "" where
+// none does.
+std::string meant_perhaps(const std::string& given, const std::vector<std::string>& ids);
+
 struct Addressed {
   DaemonClient daemon;
   std::string id;
+  std::string hint;  // as of meant_perhaps(), where the daemon has no workload `id`; otherwise ""
+
+  // The daemon's problem with `id`, with the hint where it failed.
+  Problem hinted(Problem problem) const;
 };
 
 // The daemon, and the one workload that `given` means. Returns `given` itself where the daemon has no such

@@ -149,7 +149,21 @@ StatusReport Answers::status_report() const {
 std::string Answers::status_json() {
   StatusReport report = status_report();
   report.last_actions = from_.messenger.log().newest(kLastActions);
+  report.unused_rules = observer().unused_rules();
+  report.unplaceable = unplaceable();
   return daemon::status_json(report);
+}
+
+std::vector<model::WorkloadFinding> Answers::unplaceable() const {
+  if (!from_.plan.findings.interference) return {};
+  auto findings = from_.plan.findings.interference->unplaceable;
+  for (auto& finding : findings) {
+    // The policy sees no request of such a workload, and would name that as the reason.
+    const auto left_alone = from_.enforcement.unmanaged().find(finding.workload);
+    if (left_alone != from_.enforcement.unmanaged().end())
+      finding.reason = "berth leaves it alone: " + left_alone->second.reason;
+  }
+  return findings;
 }
 
 SamplingReport Answers::sampling_report() const {
@@ -184,11 +198,11 @@ std::string Answers::snapshot_since_json(double since) {
 std::string Answers::plan_json() {
   return made_once(documents_.plan, [this] {
     const model::Plan& plan = plan_to_show();
-    shown_.push_front(plan.actions);
+    shown_.push_front({plan.time, plan.actions});
     std::size_t actions = 0;
-    std::erase_if(shown_, [&](const std::vector<model::Action>& of) {
-      actions += of.size();
-      return actions > kShownActions && &of != &shown_.front();
+    std::erase_if(shown_, [&](const ShownPlan& shown) {
+      actions += shown.actions.size();
+      return actions > kShownActions && &shown != &shown_.front();
     });
     if (shown_.size() > kShownPlans) shown_.pop_back();
     return model::to_json(plan);
@@ -202,14 +216,16 @@ const model::Plan& Answers::plan_to_show() {
   return *documents_.decided;
 }
 
-// An action of an earlier plan that a caller was shown; nullptr where there is none.
-const model::Action* Answers::shown_action(const std::string& decision) const {
-  for (const auto& actions : shown_) {
-    const auto found = std::find_if(actions.begin(), actions.end(),
-                                    [&](const model::Action& action) { return action.decision == decision; });
-    if (found != actions.end()) return &*found;
+// A decision of an earlier plan that a caller was shown; nullopt where there is none.
+std::optional<model::DecisionExplanation> Answers::shown_decision(const std::string& id) const {
+  for (const ShownPlan& shown : shown_) {
+    const auto found = std::find_if(shown.actions.begin(), shown.actions.end(),
+                                    [&](const model::Action& action) { return action.decision == id; });
+    if (found != shown.actions.end())
+      return model::DecisionExplanation{
+          .id = id, .planned = *found, .planned_at = shown.time, .present = false};
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 model::Result<std::string> Answers::explain_json(const std::string& subject) {
@@ -219,15 +235,15 @@ model::Result<std::string> Answers::explain_json(const std::string& subject) {
   auto explanation = policies::explain(snapshot, plan, settings, subject);
   const bool is_workload = explanation.workload && !explanation.decision;
   const auto entries = is_workload ? std::vector<LogEntry>() : from_.messenger.log().of_decision(subject);
-  if (!entries.empty() && !explanation.decision) {
-    explanation.decision = {.id = subject, .planned = {}};
-    explanation.workload = policies::explain_workload(snapshot, plan, settings, entries.front().workload);
-  }
   if (!explanation.decision && !explanation.workload && !explanation.application) {
-    if (const model::Action* shown = shown_action(subject)) {
-      explanation.decision = {.id = subject, .planned = *shown};
-      if (const auto* id = shown->workload())
-        explanation.workload = policies::explain_workload(snapshot, plan, settings, *id);
+    explanation.decision = shown_decision(subject);
+    if (!explanation.decision && !entries.empty())
+      explanation.decision = {.id = subject, .planned = {}, .planned_at = {}, .present = false};
+    if (explanation.decision) {
+      const auto& planned = explanation.decision->planned;
+      const std::string* id = planned ? planned->workload() : nullptr;
+      if (id == nullptr && !entries.empty()) id = &entries.front().workload;
+      if (id != nullptr) explanation.workload = policies::explain_workload(snapshot, plan, settings, *id);
     }
   }
   if (!explanation.decision && !explanation.workload && !explanation.application) {

@@ -105,6 +105,12 @@ class Answers final : public Control {
   model::Result<void> set_log_level(std::string_view level) override;
 
  private:
+  // The actions of a plan that a caller asked for, and its time as in model::Plan.
+  struct ShownPlan {
+    double time = 0;
+    std::vector<model::Action> actions;
+  };
+
   // Documents that callers asked for since the last tick. Each is made once and serves all callers until the
   // next.
   struct Documents {
@@ -121,8 +127,9 @@ class Answers final : public Control {
   model::Result<const cgroup::FoundWorkload*> find_now(const std::string& id);
   void drop_own_documents();
   const model::Plan& plan_to_show();
-  const model::Action* shown_action(const std::string& decision) const;
-  StatusReport status_report() const;  // without the last actions
+  std::optional<model::DecisionExplanation> shown_decision(const std::string& id) const;
+  StatusReport status_report() const;  // without the last actions, unplaceable workloads and unused rules
+  std::vector<model::WorkloadFinding> unplaceable() const;
   SamplingReport sampling_report() const;
   Tick last_tick() const;
   void end_reservations(double now);
@@ -133,7 +140,7 @@ class Answers final : public Control {
   Sources from_;
   WorkloadCounts counts_;
   Documents documents_;
-  std::deque<std::vector<model::Action>> shown_;  // of the plans that were asked for last, newest first
+  std::deque<ShownPlan> shown_;  // newest first
 };
 
 }  // namespace berth::daemon

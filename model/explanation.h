@@ -79,7 +79,11 @@ struct WorkloadExplanation {
 
 struct DecisionExplanation {
   std::string id;
-  std::optional<Action> planned;  // where the present plan holds it
+  // The action, where the present plan or one that was shown earlier holds it; with the time of that plan, of
+  // the same clock as Explanation::time.
+  std::optional<Action> planned;
+  std::optional<double> planned_at;
+  bool present = false;  // whether that is the present plan
 };
 
 struct Explanation {

@@ -148,6 +148,7 @@ std::string to_json(const Explanation& explanation) {
                 [](JsonWriter& to, const DecisionExplanation& decision) {
                   to.begin_object().member("id", decision.id);
                   write_or_null(to, "planned", decision.planned, write_action);
+                  to.time("planned_at", decision.planned_at).member("present", decision.present);
                   to.key("entries").begin_array().end_array().end_object();
                 });
   write_or_null(out, "workload", explanation.workload, write_explained);

@@ -186,7 +186,8 @@ model::Explanation explain(const model::Snapshot& snapshot, const model::Plan& p
   if (explanation.application) return explanation;
   for (const model::Action& action : plan.actions) {
     if (action.decision != subject) continue;
-    explanation.decision = {.id = subject, .planned = action};
+    explanation.decision = model::DecisionExplanation{
+        .id = subject, .planned = action, .planned_at = plan.time, .present = true};
     if (const auto* id = action.workload()) {
       explanation.workload = explain_workload(snapshot, plan, settings, *id);
     }

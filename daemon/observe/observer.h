@@ -92,6 +92,7 @@ class Observer {
   std::vector<std::string> read(double now, double wall_ahead_s = 0);
   const Readings& readings() const { return sampler_.readings(); }
   const std::map<std::string, cgroup::FoundWorkload>& found() const { return discovery_->workloads(); }
+  std::vector<cgroup::UnusedRule> unused_rules() const { return discovery_->unused_rules(); }
   // Another number whenever found() has changed.
   std::uint64_t generation() const { return generation_; }
   // The workloads' own reports of progress; the next assemble() takes them in.

@@ -42,6 +42,24 @@ json log_entries(const std::vector<LogEntry>& entries) {
   return list;
 }
 
+json unplaceable_list(const std::vector<model::WorkloadFinding>& findings) {
+  json list = json::array();
+  for (const auto& finding : findings)
+    list.push_back({{"workload", finding.workload}, {"reason", finding.reason}});
+  return list;
+}
+
+json unused_list(const std::vector<cgroup::UnusedRule>& rules) {
+  json list = json::array();
+  for (const auto& rule : rules) {
+    list.push_back({{"rule", rule.origin},
+                    {"match", rule.match},
+                    {"reason", rule.overtaken ? "earlier rules match all of its cgroups, and apply"
+                                              : "no cgroup matches"}});
+  }
+  return list;
+}
+
 json gpu_list(const std::vector<GpuReport>& reports) {
   json list = json::array();
   for (const auto& [gpu, workloads] : reports) {
@@ -218,6 +236,7 @@ std::string status_json(const StatusReport& report) {
          {"unmanaged", report.workloads.unmanaged}}},
        {"score_node", nullable(report.score_node)},
        {"best_effort_cpus", report.best_effort_cpus},
+       {"unplaceable", unplaceable_list(report.unplaceable)},
        {"gpus", gpu_list(report.gpus)},
        {"stragglers", report.stragglers},
        {"relocations", report.relocations},
@@ -240,7 +259,8 @@ std::string status_json(const StatusReport& report) {
         {{"file", report.config_file},
          {"loaded", report.config_loaded},
          {"mode", report.config_mode},
-         {"error", nullable(report.config_error)}}},
+         {"error", nullable(report.config_error)},
+         {"unused_rules", unused_list(report.unused_rules)}}},
        {"last_actions", log_entries(report.last_actions)}});
 }
 

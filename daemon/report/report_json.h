@@ -56,6 +56,8 @@ struct StatusReport {
   WorkloadCounts workloads;
   std::optional<double> score_node;
   std::string best_effort_cpus;
+  // Of the last plan; of workloads that berth leaves alone with that reason.
+  std::vector<model::WorkloadFinding> unplaceable;
   std::vector<GpuReport> gpus;
   HeldCounts held;
   std::size_t stragglers = 0;
@@ -75,6 +77,7 @@ struct StatusReport {
   std::string config_file;
   double config_loaded = 0;
   std::optional<std::string> config_error;
+  std::vector<cgroup::UnusedRule> unused_rules;
   std::string config_mode;                     // the mode of the configuration
   std::optional<std::string> enforce_problem;  // why enforcing is not possible on this host
   std::vector<LogEntry> last_actions;          // newest first

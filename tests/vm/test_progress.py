@@ -149,3 +149,5 @@ def test_explains_workloads_and_decisions(berth: Berth) -> None:
     assert decision in shown and "in enforce mode" in shown and "pin" in shown, shown
     missing = berth.guest.run("berthctl explain no/such", check=False)
     assert missing.returncode == 1 and "neither a workload" in missing.stderr
+    mistyped = berth.guest.run("berthctl explain berth-tset-ls1", check=False)
+    assert mistyped.returncode == 1 and "did you mean system.slice/berth-test-ls1.service" in mistyped.stderr, mistyped

@@ -170,6 +170,39 @@ TEST_F(DiscoveryTest, NewRulesJudgeEveryGroupAgain) {
   EXPECT_TRUE(discovery->set_rules({raised, best_effort("b")}).empty());
 }
 
+TEST_F(DiscoveryTest, RulesThatApplyToNothingAreNamed) {
+  tree.make("a/1");
+  start({rule("a/*", WorkloadClass::best_effort, "b.toml:1"),
+         rule("a/1", WorkloadClass::best_effort, "b.toml:2"),
+         rule("b", WorkloadClass::best_effort, "b.toml:3")});
+  const UnusedRule overtaken{.origin = "b.toml:2", .match = "a/1", .overtaken = true};
+  EXPECT_EQ(discovery->unused_rules(), (std::vector<UnusedRule>{overtaken, {"b.toml:3", "b"}}));
+
+  tree.make("b");
+  ASSERT_TRUE(wait([&] { return has("b"); }));
+  EXPECT_EQ(discovery->unused_rules(), std::vector<UnusedRule>{overtaken});
+
+  tree.remove("a/1");
+  ASSERT_TRUE(wait([&] { return !has("a/1"); }));
+  EXPECT_EQ(discovery->unused_rules(),
+            (std::vector<UnusedRule>{{"b.toml:1", "a/*"}, {.origin = "b.toml:2", .match = "a/1"}}));
+
+  discovery->set_rules({best_effort("b")});
+  EXPECT_TRUE(discovery->unused_rules().empty());
+  discovery->set_rules({});
+  EXPECT_TRUE(discovery->unused_rules().empty());
+}
+
+TEST_F(DiscoveryTest, ARuleForAnEmptyGroupOrOneWithoutAClassIsUsed) {
+  tree.make("a", false);
+  tree.make("b");
+  WorkloadRule service = best_effort("b");
+  service.workload_class.reset();
+  start({best_effort("a"), service});
+  EXPECT_TRUE(discovery->workloads().empty());
+  EXPECT_TRUE(discovery->unused_rules().empty());
+}
+
 TEST_F(DiscoveryTest, AnInvalidGlobIsRefusedAtTheStartAndLeftOutLater) {
   const auto refused = Discovery::start(tree.hierarchy(), {best_effort("/a")});
   ASSERT_FALSE(refused);

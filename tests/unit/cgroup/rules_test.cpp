@@ -32,6 +32,16 @@ Judgement judge_with(const std::string& path, const std::vector<WorkloadRule>& r
   return judge(path, owner, marks, rules, [&] { return quota; });
 }
 
+TEST(Rules, AllThatMatchAreNamedInTheirOrder) {
+  const std::vector<WorkloadRule> rules{
+      rule("a/*", WorkloadClass::best_effort), rule("b", WorkloadClass::best_effort),
+      rule("a/b", WorkloadClass::latency_sensitive), rule("**", WorkloadClass::latency_sensitive)};
+  const Judgement judgement = judge_with("a/b", rules);
+  EXPECT_EQ(judgement.matches, (std::vector<std::size_t>{0, 2, 3}));
+  EXPECT_EQ(judgement.overruled, 2U) << "the first of those that differ";
+  EXPECT_TRUE(judge_with("c", {rules[0]}).matches.empty());
+}
+
 TEST(Marks, TheHostsOwnGroupsMayBeMarkedAnything) {
   const Marks sensitive = judge_marks({"latency-sensitive", "0"}, {});
   EXPECT_EQ(sensitive.workload_class, WorkloadClass::latency_sensitive);

@@ -34,13 +34,12 @@ class HostScan : public testing::Test {
   }
   // A process in the host's network namespace, with one socket.
   void add_process(int pid, const std::string& cgroup, const std::string& inode,
-                   const std::string& command = "x") const {
+                   const std::string& command = "x", long started_s = 900) const {
     const std::string at = "proc/" + std::to_string(pid) + "/";
     write(at + "cgroup", "1:name=systemd:/x\n0::/" + cgroup + "\n");
     write(at + "cmdline", command);
-    // It started 100 s before now.
     write(at + "stat", std::to_string(pid) + " (a) b) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 " +
-                           std::to_string(900 * sysconf(_SC_CLK_TCK)) + " 0");
+                           std::to_string(started_s * sysconf(_SC_CLK_TCK)) + " 0");
     write(at + "net/tcp",
           "  sl  local_address rem_address   st\n"
           "   0: 00000000:0050 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 101 1\n"
@@ -91,6 +90,22 @@ TEST_F(HostScan, SeesSocketsAndUseOfEachUnit) {
   EXPECT_NEAR(nginx.mean_cores.value_or(0), 0.6, 1e-9) << "60 s of CPU in 100 s";
   EXPECT_GT(nginx.cores.value_or(0), 0);
   EXPECT_EQ(nginx.quota_cores, 1.5);
+}
+
+TEST_F(HostScan, TheMeanOfAYoungUnitIsOverItsAgeAtTheEndOfTheLook) {
+  write("cgroup/system.slice/young.service/cpu.stat", "usage_usec 1000000\n");
+  write("cgroup/system.slice/old.service/cpu.stat", "usage_usec 99000000\n");
+  add_process(20, "system.slice/young.service", "101", "x", 998);  // 2 s old as the look begins
+  add_process(21, "system.slice/old.service", "101");              // 100 s old
+  const auto seen = scan_host(root_ / "proc", root_ / "cgroup", [this] {
+    write("proc/uptime", "1005.0 500.0\n");
+    write("cgroup/system.slice/young.service/cpu.stat", "usage_usec 3500000\n");
+    write("cgroup/system.slice/old.service/cpu.stat", "usage_usec 105000000\n");
+  });
+  ASSERT_TRUE(seen);
+  ASSERT_EQ(seen->units.size(), 2U);
+  EXPECT_NEAR(seen->units[0].mean_cores.value_or(0), 1.0, 1e-9) << "105 s of CPU in 105 s";
+  EXPECT_NEAR(seen->units[1].mean_cores.value_or(0), 0.5, 1e-9) << "3.5 s of CPU in 7 s";
 }
 
 TEST_F(HostScan, LeavesOutWhatNeedsNoRule) {

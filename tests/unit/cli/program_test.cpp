@@ -276,6 +276,11 @@ TEST_F(Berthctl, ExplainsAWorkloadOfAGivenSnapshot) {
   EXPECT_EQ(app.exit, 0) << app.err;
   EXPECT_THAT(app.out, HasSubstr("cost 42 s = recalculation 42 s"));
   expect_complaint(run_shell(explain + " nobody"), 1, "neither a workload");
+  const std::string nginx = file("nginx.json",
+                                 R"({"schema":"berth.snapshot/1","topology":{"cpus":[{"cpu":0}]},
+       "workloads":[{"id":"system.slice/nginx.service","class":"latency-sensitive","vcpus":1}]})");
+  expect_complaint(run_shell("berthctl explain ngnix --snapshot " + nginx), 1,
+                   "; did you mean system.slice/nginx.service?");
   expect_complaint(run_shell("berthctl explain a --snapshot /no/such"), 2, "/no/such");
   expect_complaint(run_shell("berthctl explain a --snapshot - --config -"), 2, "standard input");
 }

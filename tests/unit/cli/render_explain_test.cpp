@@ -210,5 +210,43 @@ TEST_F(RenderExplanation, SaysWhyItLendsNothing) {
                                               "  keeps them: it needed its share back 3.0 s ago\n"));
 }
 
+class RenderDecision : public RenderExplanation {
+ protected:
+  RenderDecision() {
+    model::Action pin;
+    pin.decision = "d-0123456789ab";
+    pin.policy = "interference";
+    pin.reason = "best place";
+    pin.what = model::PinAction{workload.workload.id, model::CpuSet::range(0, 1)};
+    explanation.decision = {.id = pin.decision, .planned = pin, .planned_at = 940, .present = true};
+  }
+  // With a log entry of the enforce mode, or without.
+  std::string told(bool logged) const {
+    auto document = parse_document(model::to_json(explanation), "explanation").value();
+    if (logged)
+      document["decision"]["entries"].push_back(
+          {{"time", 940}, {"mode", "enforce"}, {"kind", "pin"}, {"result", "applied"}});
+    std::ostringstream out;
+    render_explanation(out, document, {});
+    return out.str();
+  }
+};
+
+TEST_F(RenderDecision, OfThePresentPlan) {
+  EXPECT_THAT(told(false), HasSubstr("  is in the present plan:\n  pin d-0123456789ab"));
+  EXPECT_THAT(told(true), HasSubstr("  is of the last tick, which has carried out its plan:\n  pin d-"));
+}
+
+TEST_F(RenderDecision, OfAnEarlierPlanSaysWhenAndWhetherTheLogHasIt) {
+  explanation.decision->present = false;
+  const std::string unknown = told(false);
+  EXPECT_THAT(unknown,
+              HasSubstr("  was in the plan of " + format_time(940) + ", and is not in the present one:\n"));
+  EXPECT_THAT(unknown, HasSubstr("The log does not have it."));
+  EXPECT_THAT(unknown, Not(HasSubstr("is in the present plan")));
+  EXPECT_THAT(told(true), Not(HasSubstr("The log does not have it.")));
+  EXPECT_THAT(told(true), HasSubstr("its log entries, in enforce mode:"));
+}
+
 }  // namespace
 }  // namespace berth::cli

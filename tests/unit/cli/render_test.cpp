@@ -14,6 +14,7 @@
 
 namespace berth::cli {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -77,6 +78,32 @@ TEST(RenderStatus, OneOfAThingIsOne) {
   EXPECT_THAT(shown(document), HasSubstr(", 1 tick of"));
   EXPECT_THAT(shown(document), HasSubstr("overridden    1 workload (berthctl set)"));
   EXPECT_THAT(shown(status()), Not(HasSubstr("overridden")));
+}
+
+TEST(RenderStatus, NamesServicesWithoutVcpusAndUnusedRules) {
+  Document document = status();
+  document["unplaceable"].push_back(
+      {{"workload", "system.slice/db.service"}, {"reason", "no domain is free"}});
+  document["config"]["unused_rules"].push_back({{"rule", "/etc/berth/berth.toml:7"},
+                                                {"match", "system.slice/dv.service"},
+                                                {"reason", "no cgroup matches"}});
+  const std::string text = shown(document);
+  EXPECT_THAT(text, HasSubstr("\n  no vCPUs      system.slice/db.service: no domain is free\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\n  unused rule   \"system.slice/dv.service\" (/etc/berth/berth.toml:7): no cgroup "
+                        "matches\n"));
+  EXPECT_THAT(shown(status()), Not(HasSubstr("no vCPUs")));
+  EXPECT_THAT(shown(status()), Not(HasSubstr("unused rule")));
+}
+
+TEST(RenderStatus, ManyServicesWithoutVcpusAreCounted) {
+  Document document = status();
+  for (int i = 1; i <= 7; ++i)
+    document["unplaceable"].push_back({{"workload", "w" + std::to_string(i)}, {"reason", "none is free"}});
+  const std::string text = shown(document);
+  EXPECT_THAT(text,
+              HasSubstr("  no vCPUs      w5: none is free\n                and 2 more (berthctl plan)\n"));
+  EXPECT_THAT(text, Not(HasSubstr("w6")));
 }
 
 TEST(RenderStatus, AdvisesToEnforceOnlyWhereThatIsPossible) {
@@ -146,6 +173,9 @@ TEST(RenderOutlook, SaysWhatItSeesWouldDoAndWhatIsNext) {
       "  sees          4 vCPUs, and no workload: no rule, mark or QoS class says which services matter\n"
       "  would do      it would change nothing: there is nothing to decide\n"
       "  next          berthctl suggest    a first /etc/berth/berth.toml, from what runs here\n\n");
+  EXPECT_THAT(outlook(R"({"mode":"observe","workloads":{},"config":{"unused_rules":[{},{}]}})", "null", 4),
+              AllOf(HasSubstr("no workload: 2 rules of the configuration apply to nothing here\n"),
+                    HasSubstr("next          systemd-cgls ")));
   const char* busy =
       R"({"mode":"observe","enforce_problem":null,"workloads":{"latency-sensitive":1,"best-effort":2}})";
   const char* plan =

@@ -34,5 +34,24 @@ TEST(WorkloadName, WhatMeansNoneIsLeftAsItIs) {
   EXPECT_EQ(meant_by("web", {}).value(), "web");
 }
 
+TEST(WorkloadName, AMistypedNameIsUnderstood) {
+  EXPECT_EQ(meant_perhaps("ngnix", kIds), "; did you mean system.slice/nginx.service?");
+  EXPECT_EQ(meant_perhaps("nginx.servce", kIds), "; did you mean system.slice/nginx.service?");
+  EXPECT_EQ(meant_perhaps("system.slice/ngnix.service", kIds), "; did you mean system.slice/nginx.service?");
+  EXPECT_EQ(meant_perhaps("ng", kIds),
+            "; did you mean system.slice/nginx.service or machine.slice/web/nginx.service.d?");
+  EXPECT_EQ(meant_perhaps("bacth", kIds),
+            "; did you mean system.slice/batch.service or user.slice/batch.scope?");
+  EXPECT_EQ(meant_perhaps("postgres", kIds), "");
+  EXPECT_EQ(meant_perhaps("", kIds), "");
+  EXPECT_EQ(meant_perhaps("web", {}), "");
+}
+
+TEST(WorkloadName, EqualNamesInSeveralSlicesAreNamedOnceEach) {
+  EXPECT_EQ(meant_perhaps(
+                "jo", {"a.slice/job.scope", "b.slice/job.scope", "c.slice/job.scope", "d.slice/job.scope"}),
+            "; did you mean a.slice/job.scope, b.slice/job.scope or c.slice/job.scope?");
+}
+
 }  // namespace
 }  // namespace berth::cli

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -19,6 +20,7 @@ namespace {
 
 using DaemonTest = test::DaemonFixture;
 using nlohmann::json;
+using testing::HasSubstr;
 
 // The JSON of a page of docs/contract that has this schema, as it is written there.
 std::vector<std::string> examples_of(const std::string& page, const std::string& schema) {
@@ -69,6 +71,8 @@ TEST_F(DaemonTest, StatusHasEveryMember) {
   EXPECT_EQ(status["memory_rss_bytes"], 500 * sysconf(_SC_PAGESIZE));
   EXPECT_EQ(status["config"]["file"], node.config_file().string());
   EXPECT_EQ(status["config"]["loaded"], 1000);
+  EXPECT_EQ(status["config"]["unused_rules"], json::array());
+  EXPECT_EQ(status["unplaceable"], json::array());
   EXPECT_EQ(status["last_actions"].size(), 3U);
   for (const char* name : {"version", "host", "best_effort_cpus"}) {
     EXPECT_FALSE(status[name].get<std::string>().empty()) << name;
@@ -83,6 +87,27 @@ TEST_F(DaemonTest, StatusHasEveryMember) {
             (std::vector<std::string>{"cgroup-v2", "cpuset-controller", "cpu-controller", "memory-controller",
                                       "psi", "pressure-triggers", "systemd", "bus", "polkit", "smt", "llc",
                                       "gpus", "undo-journal", "decision-log", "privileges"}));
+}
+
+TEST_F(DaemonTest, StatusNamesUnusedRulesAndServicesWithoutVcpus) {
+  load_node();
+  node.add_group("web/large");
+  node.configure(
+      "mode = \"observe\"\n"
+      "[[workload]]\nmatch = \"web/large\"\nclass = \"latency-sensitive\"\nvcpus = 64\n"
+      "[[workload]]\nmatch = \"wbe/*\"\nclass = \"latency-sensitive\"\nvcpus = 1\n" +
+      std::string(test::kMixedLoad));
+  start();
+  tick();
+  const auto status = json::parse(daemon->control().status_json());
+  ASSERT_EQ(status["unplaceable"].size(), 1U) << status["unplaceable"];
+  EXPECT_EQ(status["unplaceable"][0]["workload"], "web/large");
+  EXPECT_THAT(status["unplaceable"][0]["reason"], HasSubstr("asks 64 vCPUs"));
+  const auto& unused = status["config"]["unused_rules"];
+  ASSERT_EQ(unused.size(), 1U) << unused;
+  EXPECT_EQ(unused[0]["rule"], node.config_file().string() + ":6");
+  EXPECT_EQ(unused[0]["match"], "wbe/*");
+  EXPECT_EQ(unused[0]["reason"], "no cgroup matches");
 }
 
 TEST_F(DaemonTest, WorkloadsHaveEveryMember) {
@@ -220,6 +245,44 @@ TEST_F(DaemonTest, ExplainsWorkloadsAndDecisions) {
 
   EXPECT_EQ(daemon->control().explain_json("no/such").error().kind(), model::ErrorKind::gone);
   EXPECT_EQ(daemon->control().explain_json("").error().kind(), model::ErrorKind::gone);
+}
+
+TEST_F(DaemonTest, ADecisionOfAnEarlierPlanIsNotOfThePresentOne) {
+  load_node();
+  start();
+  tick();
+  tick();
+  const auto plan = json::parse(daemon->control().plan_json());
+  ASSERT_FALSE(plan["actions"].empty());
+  const std::string id = plan["actions"][0]["decision"];
+  const auto decision = [&] { return json::parse(daemon->control().explain_json(id).value())["decision"]; };
+  EXPECT_EQ(decision()["present"], true);
+  EXPECT_EQ(decision()["planned_at"], plan["time"]);
+
+  tick();
+  const auto later = decision();
+  EXPECT_EQ(later["present"], false) << "the tick has decided anew";
+  EXPECT_EQ(later["planned"]["decision"], id);
+  EXPECT_EQ(later["planned_at"], plan["time"]);
+  EXPECT_EQ(later["entries"], json::array());
+}
+
+TEST_F(DaemonTest, ADecisionThatWasCarriedOutIsInTheLogAndNoLongerPlanned) {
+  load_node();
+  configure("mode = \"enforce\"\n");
+  start();
+  tick();
+  const auto plan = json::parse(daemon->control().plan_json());
+  const std::string id = json::parse(daemon->control().log_json(1))["entries"][0]["decision"];
+  const auto decision = [&] { return json::parse(daemon->control().explain_json(id).value())["decision"]; };
+  EXPECT_EQ(decision()["present"], true);
+  EXPECT_EQ(decision()["entries"][0]["result"], "applied");
+
+  tick();
+  const auto later = decision();
+  EXPECT_EQ(later["present"], false);
+  EXPECT_EQ(later["planned_at"], plan["time"]) << "it was shown";
+  EXPECT_EQ(later["entries"][0]["result"], "applied");
 }
 
 }  // namespace

@@ -124,6 +124,8 @@ TEST_F(Explain, ADecisionOfThePlanBringsItsWorkload) {
   const auto explanation = explain(snapshot, plan, settings, action.decision);
   ASSERT_TRUE(explanation.decision);
   EXPECT_EQ(explanation.decision->planned, action);
+  EXPECT_EQ(explanation.decision->planned_at, plan.time);
+  EXPECT_TRUE(explanation.decision->present);
   ASSERT_TRUE(explanation.workload);
   EXPECT_EQ(explanation.workload->workload.id, *action.workload());
 }
