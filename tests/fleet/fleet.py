@@ -27,8 +27,10 @@ TAINT = "berth.org/no-schedule"
 MOST_BYTES = 8 << 20
 # Seconds until a pod counts as refused for which a node was to be made free.
 NOMINATED_S = 20.0
+# Seconds that a step takes here at most for each host, on two cores.
+HOST_STEP_S = 0.008
 # Jobs that the scheduler is asked about at a time.
-GROUP = 32
+GROUP = 16
 
 
 @dataclass
@@ -152,8 +154,9 @@ class Fleet:
         self.cluster, self.way, self.options = cluster, way, options
         self.requests = Requests(cluster, options.clients)
         self.snapshots = scratch / "snapshots"
-        # Steps last seconds here, and minutes in the simulation.
-        self.extender = Extender(build, "--max-age", "86400", "--hold", "1") if way.extender else None
+        # Steps last seconds here, and minutes in the simulation. A placed pod counts for a step: the next one's snapshots show it.
+        hold_s = max(1, round(options.hosts * HOST_STEP_S))
+        self.extender = Extender(build, "--max-age", "86400", "--hold", str(hold_s)) if way.extender else None
         words = [str(build / "tests/fleet/fleet-simulation")]
         settings: dict[str, Any] = {"hosts": options.hosts, "seed": options.seed, "step": options.step_s, "services": options.services, "jobs": options.jobs}
         settings |= {"measure-every": options.measure_every, "count-from": options.count_from, "berth": int(way.berth)}
@@ -244,7 +247,7 @@ class Fleet:
         status, answer = self.extender.post("/snapshots", "".join(batch))
         assert status == 200, answer
 
-    def _place(self, pods: list[dict[str, Any]]) -> dict[str, Any]:
+    def place(self, pods: list[dict[str, Any]]) -> dict[str, Any]:
         """Asks the scheduler about each pod: all services first, then the jobs in their order, in groups. Nothing becomes free meanwhile, so a job
         that needs no less than one that was just refused would be refused, too. The scheduler is not asked about it."""
         jobs = [pod for pod in pods if not pod["latency_sensitive"]]
@@ -300,11 +303,14 @@ class Fleet:
                     open_pods.discard(name)
                     self.refused.add(name)
 
-    def run(self) -> Result:
-        began = time.monotonic()
+    def begin(self) -> None:
         self._make_nodes()
         self.watch = Watch(self.cluster)
         self.cluster.start_scheduler(self.extender.url if self.extender else None, fast=True)
+
+    def run(self) -> Result:
+        began = time.monotonic()
+        self.begin()
         orders = self._simulate({})
         for _ in range(round(self.options.hours * 3600 / self.options.step_s)):
             at = time.monotonic()
@@ -318,7 +324,7 @@ class Fleet:
             self._push_snapshots()
             self._settle(set(), set(names))
             at = self._count("nodes and removals", at)
-            answers = self._place(orders["create"])
+            answers = self.place(orders["create"])
             at = self._count("the scheduler", at)
             orders = self._simulate(answers)
             self.gone = []
