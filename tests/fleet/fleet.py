@@ -27,6 +27,10 @@ TAINT = "berth.org/no-schedule"
 MOST_BYTES = 8 << 20
 # Seconds until a pod counts as refused for which a node was to be made free.
 NOMINATED_S = 20.0
+# Seconds that a step takes here at most for each host, on two cores.
+HOST_STEP_S = 0.008
+# Jobs that the scheduler is asked about at a time.
+GROUP = 16
 
 
 @dataclass
@@ -103,23 +107,35 @@ class Watch:
     """What the API server says of pods, as it happens."""
 
     def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
         self.events: queue.Queue[tuple[str, dict[str, Any]] | None] = queue.Queue()
         self.is_over = False  # the next event ends it
-        version = cluster.good("GET", f"{PODS}?limit=1")["metadata"]["resourceVersion"]
-        self.connection = http.client.HTTPSConnection("127.0.0.1", cluster.port, context=cluster.context, timeout=PATIENCE_S * 30)
-        self.connection.request("GET", f"{PODS}?watch=1&resourceVersion={version}&timeoutSeconds=86400", headers={"Authorization": f"Bearer {ADMIN}"})
-        self.answer = self.connection.getresponse()
-        assert self.answer.status == 200, self.answer.read()
+        self.version = cluster.good("GET", f"{PODS}?limit=1")["metadata"]["resourceVersion"]
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
+        """The API server ends a watch whose reader is slow for a moment. It goes on where it ended."""
         try:
-            while not self.is_over and (line := self.answer.readline()):
-                event = json.loads(line)
-                self.events.put((event["type"], event["object"]))
+            while self._read_one():
+                pass
         except (OSError, ValueError, http.client.HTTPException, AttributeError):
             pass
         self.events.put(None)
+
+    def _read_one(self) -> bool:
+        """False when nothing more comes."""
+        connection = http.client.HTTPSConnection("127.0.0.1", self.cluster.port, context=self.cluster.context, timeout=PATIENCE_S * 30)
+        path = f"{PODS}?watch=1&resourceVersion={self.version}&timeoutSeconds=86400"
+        connection.request("GET", path, headers={"Authorization": f"Bearer {ADMIN}"})
+        answer = connection.getresponse()
+        while not self.is_over and (line := answer.readline()):
+            event = json.loads(line)
+            self.events.put((event["type"], event["object"]))
+            if event["type"] == "ERROR" or answer.status != 200:
+                return False
+            self.version = event["object"]["metadata"]["resourceVersion"]
+        connection.close()
+        return not self.is_over
 
     def next(self, patience_s: float = PATIENCE_S) -> tuple[str, dict[str, Any]]:
         """Error: queue.Empty if nothing happens for so long."""
@@ -128,13 +144,19 @@ class Watch:
         return event
 
 
+def covers(pod: dict[str, Any], refused: dict[str, Any]) -> bool:
+    """The pod needs no less than the refused one."""
+    return bool(pod["cores"] >= refused["cores"] and pod["memory_bytes"] >= refused["memory_bytes"])
+
+
 class Fleet:
     def __init__(self, cluster: Cluster, build: Path, way: Way, options: Options, scratch: Path) -> None:
         self.cluster, self.way, self.options = cluster, way, options
         self.requests = Requests(cluster, options.clients)
         self.snapshots = scratch / "snapshots"
-        # Steps last seconds here, and minutes in the simulation.
-        self.extender = Extender(build, "--max-age", "86400", "--hold", "1") if way.extender else None
+        # Steps last seconds here, and minutes in the simulation. A placed pod counts for a step: the next one's snapshots show it.
+        hold_s = max(1, round(options.hosts * HOST_STEP_S))
+        self.extender = Extender(build, "--max-age", "86400", "--hold", str(hold_s)) if way.extender else None
         words = [str(build / "tests/fleet/fleet-simulation")]
         settings: dict[str, Any] = {"hosts": options.hosts, "seed": options.seed, "step": options.step_s, "services": options.services, "jobs": options.jobs}
         settings |= {"measure-every": options.measure_every, "count-from": options.count_from, "berth": int(way.berth)}
@@ -145,6 +167,8 @@ class Fleet:
         self.simulation = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.watch: Watch | None = None
         self.running: set[str] = set()  # pods that are bound
+        # Of this step: node and UID by pod, and pods that are still in the cluster.
+        self.bound: dict[str, list[str]] = {}
         self.refused: set[str] = set()
         self.gone: list[str] = []  # pods that the scheduler preempted; the next answers name them
         self.closed: dict[str, str] = {}  # the taint, by node
@@ -223,13 +247,26 @@ class Fleet:
         status, answer = self.extender.post("/snapshots", "".join(batch))
         assert status == 200, answer
 
-    def _settle(self, created: set[str], removed: set[str]) -> dict[str, Any]:
+    def place(self, pods: list[dict[str, Any]]) -> dict[str, Any]:
+        """Asks the scheduler about each pod: all services first, then the jobs in their order, in groups. Nothing becomes free meanwhile, so a job
+        that needs no less than one that was just refused would be refused, too. The scheduler is not asked about it."""
+        jobs = [pod for pod in pods if not pod["latency_sensitive"]]
+        groups = [[pod for pod in pods if pod["latency_sensitive"]], *(jobs[at : at + GROUP] for at in range(0, len(jobs), GROUP))]
+        refused: list[dict[str, Any]] = []  # jobs
+        for group in groups:
+            asked = [pod for pod in group if not any(covers(pod, other) for other in refused)]
+            self.requests.many([("POST", PODS, self._body(pod)) for pod in asked])
+            self.asked += len(asked)
+            self._settle({pod["name"] for pod in asked}, set())
+            if group is not groups[0]:
+                refused += [pod for pod in asked if pod["name"] in self.refused]
+        return {"bound": self.bound, "gone": self.gone}
+
+    def _settle(self, created: set[str], removed: set[str]) -> None:
         """Waits until the scheduler has bound or refused each pod that was created, and the others are gone."""
         assert self.watch
-        bound: dict[str, list[str]] = {}
         open_pods, open_removals = set(created), set(removed)
         nominated: set[str] = set()
-        self.refused.clear()
         while open_pods or open_removals:
             only_nominated = not open_removals and open_pods <= nominated
             try:
@@ -245,17 +282,16 @@ class Fleet:
                 if name in self.running:
                     # The scheduler preempted it. A pod of this very step just waits again.
                     self.running.discard(name)
-                    if bound.pop(name, None) is None:
+                    if self.bound.pop(name, None) is None:
                         self.gone.append(name)
                 continue
-            if name not in created:
+            if name not in open_pods and name not in self.refused:
                 continue
             if node := pod["spec"].get("nodeName"):
-                if name in open_pods or name in self.refused:
-                    bound[name] = [node, pod["metadata"]["uid"]]
-                    self.running.add(name)
-                    self.refused.discard(name)
-                    open_pods.discard(name)
+                self.bound[name] = [node, pod["metadata"]["uid"]]
+                self.running.add(name)
+                self.refused.discard(name)
+                open_pods.discard(name)
                 continue
             conditions = pod["status"].get("conditions", [])
             if any(it["type"] == "PodScheduled" and it["status"] == "False" for it in conditions):
@@ -266,28 +302,29 @@ class Fleet:
                     nominated.discard(name)
                     open_pods.discard(name)
                     self.refused.add(name)
-        return {"bound": bound, "gone": self.gone}
 
-    def run(self) -> Result:
-        began = time.monotonic()
+    def begin(self) -> None:
         self._make_nodes()
         self.watch = Watch(self.cluster)
         self.cluster.start_scheduler(self.extender.url if self.extender else None, fast=True)
+
+    def run(self) -> Result:
+        began = time.monotonic()
+        self.begin()
         orders = self._simulate({})
         for _ in range(round(self.options.hours * 3600 / self.options.step_s)):
             at = time.monotonic()
             removed = set(orders["remove"])
             self.running -= removed
-            self.requests.many([("DELETE", f"{PODS}/{name}?gracePeriodSeconds=0", None, "application/json", (404,)) for name in [*removed, *self.refused]])
+            # Refused pods go first, so that they do not take what becomes free. A pod of the same name may come again.
+            names = [*self.refused, *removed]
+            self.bound, self.refused = {}, set()
+            self.requests.many([("DELETE", f"{PODS}/{name}?gracePeriodSeconds=0", None, "application/json", (404,)) for name in names])
             self._patch_nodes(orders["nodes"])
             self._push_snapshots()
-            removed |= self.refused
-            # A pod of the same name may come again.
-            self._settle(set(), removed)
+            self._settle(set(), set(names))
             at = self._count("nodes and removals", at)
-            self.requests.many([("POST", PODS, self._body(pod)) for pod in orders["create"]])
-            self.asked += len(orders["create"])
-            answers = self._settle({pod["name"] for pod in orders["create"]}, set())
+            answers = self.place(orders["create"])
             at = self._count("the scheduler", at)
             orders = self._simulate(answers)
             self.gone = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cluster import Cluster
@@ -27,6 +28,23 @@ def test_an_hour_of_a_fleet(cluster: Cluster, build: Path, tmp_path: Path, way: 
     assert result.asked > 40
     assert (result.patches > 4) == way.berth
     assert "| jobs finished |" in fleet.table([result])
+
+
+def test_a_job_that_needs_no_less_than_a_refused_one_is_not_asked_about(cluster: Cluster, build: Path, tmp_path: Path) -> None:
+    def jobs(name: str, count: int, cores: int, gib: int) -> list[dict[str, Any]]:
+        return [{"name": f"{name}-{number}", "latency_sensitive": False, "cores": cores, "memory_bytes": gib << 30} for number in range(count)]
+
+    tiny = fleet.Fleet(cluster, build, WAYS[0], fleet.Options(hosts=1), tmp_path)
+    try:
+        tiny.begin()
+        # The host has 32 cores and 128 GiB. The first group leaves two cores.
+        later = [*jobs("fatter", 9, cores=3, gib=8), *jobs("leaner", 1, cores=3, gib=2), *jobs("small", 2, cores=2, gib=8)]
+        bound = tiny.place([*jobs("first", fleet.GROUP, cores=3, gib=4), *later])["bound"]
+    finally:
+        tiny.stop()
+    assert sorted(name.split("-")[0] for name in bound) == ["first"] * 10 + ["small"]
+    # All but the fatter ones.
+    assert tiny.asked == fleet.GROUP + 3
 
 
 def result_of(way: fleet.Way, cores: float, short: float) -> fleet.Result:
