@@ -4,7 +4,7 @@
 #include "policies/interference/learning/learn.h"
 #include "policies/interference/learning/sums.h"
 #include "tests/temporary_directory.h"
-#include "tests/unit/daemon/learn/shared_host.h"
+#include "tests/unit/policies/interference/shared_host.h"
 #include "tests/unit/policies/interference/simulated_service.h"
 
 #include <filesystem>
@@ -19,6 +19,7 @@ namespace berth::daemon {
 
 using model::Response;
 using nlohmann::json;
+using policies::testing::SharedHost;
 using policies::testing::SimulatedService;
 using ::testing::HasSubstr;
 
@@ -57,7 +58,7 @@ class LearnerTest : public testing::Test {
 TEST_F(LearnerTest, LearnsTickByTickAndUsesTheModelOnceItIsAccepted) {
   auto learner = open();
   EXPECT_TRUE(warnings.empty());
-  test::SharedHost host;
+  SharedHost host;
   host.add("web-1", model::WorkloadClass::latency_sensitive, {0});
   host.add("batch", model::WorkloadClass::best_effort, {4});
   policies::testing::Draws draws(1);
@@ -91,7 +92,7 @@ TEST_F(LearnerTest, LearnsTickByTickAndUsesTheModelOnceItIsAccepted) {
 TEST_F(LearnerTest, LearnsNothingWhereThatIsOff) {
   auto learner = open();
   ASSERT_TRUE(learner.import(model::to_json(learned_profiles(), "")));
-  test::SharedHost host;
+  SharedHost host;
   EXPECT_TRUE(learner.take(host.snapshot, kSettings).empty());
   EXPECT_EQ(learner.services().size(), 1U);
   auto off = kSettings;
@@ -150,7 +151,7 @@ TEST_F(LearnerTest, KeepsAThousandProfilesAndNoMore) {
   }
   ASSERT_TRUE(learner.import(model::to_json(many, "")));
   EXPECT_EQ(learner.import(model::to_json(learned_profiles(), "")).error().kind(), model::ErrorKind::refused);
-  test::SharedHost host;
+  SharedHost host;
   host.add("web-1", model::WorkloadClass::latency_sensitive, {0}).cpi = 1.2;
   for (int i = 0; i < 2; ++i) {
     host.next();
@@ -165,7 +166,7 @@ TEST_F(LearnerTest, KeepsAThousandProfilesAndNoMore) {
 
 TEST_F(LearnerTest, SaysOnceWhatIsSetAsideUntilATickIsGood) {
   auto learner = open();
-  test::SharedHost host;
+  SharedHost host;
   host.add("web-1", model::WorkloadClass::latency_sensitive, {0});
   const auto tick = [&](double cpi) {
     host.next();
