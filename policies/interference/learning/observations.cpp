@@ -18,6 +18,8 @@ using model::Workload;
 
 // Work that takes longer than this has seen too many neighbours.
 constexpr double kLongestWork_s = 600;
+// More work than this is kept only of workloads that use CPU at the moment.
+constexpr std::size_t kMostWork = 20'000;
 // A quota that throttles for a larger share of the time hides the use that the instance wants, so u is wrong.
 constexpr double kMostThrottled = 0.01;
 
@@ -105,8 +107,8 @@ Observations::Tick Observations::take(const model::Snapshot& snapshot, model::Do
         neighbours.around(may_run_on(*workload, snapshot.topology), *workload->vcpus, use_of(*workload));
     if (around) observe(*workload, *around, interval_s, tick);
   }
-  std::erase_if(work_, [&snapshot](const auto& entry) {
-    return !entry.second.fresh && entry.second.created + kLongestWork_s < snapshot.time;
+  std::erase_if(work_, [&snapshot, many = work_.size() > kMostWork](const auto& entry) {
+    return !entry.second.fresh && (many || entry.second.created + kLongestWork_s < snapshot.time);
   });
   return tick;
 }

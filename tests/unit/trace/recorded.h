@@ -60,7 +60,7 @@ inline std::string record(int ticks, bool ended = true) {
   const auto check = [](const auto& result) {
     if (!result) throw std::runtime_error(result.error().message());
   };
-  auto recorder = Recorder::begin(writer, {"0.1.0", "node-a", 1'790'000'000, kHistory});
+  auto recorder = Recorder::begin(writer.lines(), {"0.1.0", "node-a", 1'790'000'000, kHistory});
   check(recorder);
   for (int tick = 0; tick < ticks; ++tick) {
     const auto snapshot = host_at(tick);
@@ -71,7 +71,10 @@ inline std::string record(int ticks, bool ended = true) {
     check(added);
     if (*added != Recorder::Added::tick) throw std::runtime_error("the tick was not written");
   }
-  if (ended) check(recorder->end());
+  if (ended) {
+    check(recorder->end());
+    check(writer.end());
+  }
   return bytes;
 }
 
