@@ -3,9 +3,12 @@
 
 #include "policies/interference/learning/learn.h"
 #include "policies/interference/learning/sums.h"
+#include "replay/observed.h"
 #include "tests/temporary_directory.h"
 #include "tests/unit/policies/interference/shared_host.h"
+#include "tests/unit/policies/interference/simulated_host.h"
 #include "tests/unit/policies/interference/simulated_service.h"
+#include "tests/unit/trace/recorded.h"
 
 #include <filesystem>
 #include <fstream>
@@ -179,6 +182,36 @@ TEST_F(LearnerTest, SaysOnceWhatIsSetAsideUntilATickIsGood) {
   EXPECT_TRUE(tick(0).empty());
   EXPECT_TRUE(tick(1).empty());
   EXPECT_EQ(tick(0).size(), 1U);
+}
+
+// What the daemon learned can be learned again from a trace of its ticks, to the last bit.
+TEST_F(LearnerTest, ATraceOfItsTicksTeachesTheSame) {
+  for (const Response response : model::kResponses) {
+    SCOPED_TRACE(to_string(response));
+    std::filesystem::remove(state() / "profiles.json");
+    auto learner = open();
+    policies::testing::SimulatedHost host(response);
+    trace::test::InMemory trace(60);
+    for (int i = 0; i < 200; ++i) {
+      const auto& snapshot = host.tick();
+      EXPECT_TRUE(learner.take(snapshot, kSettings).empty());
+      trace.add(snapshot);
+    }
+    trace.end();
+    auto reader = trace::Reader::open(trace::test::source_of(trace.bytes()));
+    ASSERT_TRUE(reader);
+    replay::Observed observed;
+    std::vector<model::Observation> all;
+    while (reader->next()) {
+      for (const auto& seen : observed.take(reader->snapshot(), kSettings.shared_domain))
+        all.push_back(model::parse_observation(model::to_json(seen)).value());
+    }
+    EXPECT_EQ(observed.ticks(), 200U);
+    EXPECT_GE(all.size(), 396U);
+    const auto learned = policies::learn_all(all, policies::learning_settings(kSettings));
+    EXPECT_TRUE(learned.messages.empty());
+    EXPECT_EQ(model::to_json(learned.profiles, "host-1"), learner.profiles_json("host-1"));
+  }
 }
 
 }  // namespace berth::daemon
