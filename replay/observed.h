@@ -44,7 +44,7 @@ class Observed {
   std::vector<std::string> lacks() const;
 
  private:
-  // What was seen of the latency-sensitive instances of a service.
+  // The latency-sensitive instances of a service, as far as ticks showed them.
   struct Service {
     bool asks_for_vcpus = false;
     bool used_cpu = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes are read as a trace or refused in one line, within the limits, and its ticks can be replayed.
-// Each observation of them is one that fit reads. Bytes that are no zstd frame are the lines of a trace, so that the fuzzer reaches them.
+// Each observation of them is one that fit reads. Bytes that are no zstd frame are the lines of a trace, so
+// that the fuzzer reaches them.
 #include "model/learning.h"
 #include "replay/observed.h"
 #include "replay/page.h"

@@ -59,7 +59,8 @@ TEST_F(ObservationsOfATrace, LetFitFindTheCoefficientsOfTheHost) {
   for (const Response response : model::kResponses) {
     SCOPED_TRACE(to_string(response));
     const std::string trace = file(std::string(to_string(response)) + ".zst", recording(response, 500));
-    const Ran ran = run_shell("berthctl replay " + trace + " --observations - | berthctl profile fit --json -");
+    const Ran ran =
+        run_shell("berthctl replay " + trace + " --observations - | berthctl profile fit --json -");
     ASSERT_EQ(ran.exit, 0) << ran.err;
     ASSERT_EQ(lines_of(ran.out), 1) << ran.out;
     const json model = json::parse(ran.out);
@@ -93,8 +94,7 @@ TEST_F(ObservationsOfATrace, AreWrittenToAFileWithAnAccount) {
   EXPECT_EQ(piped.out, lines);
   EXPECT_THAT(piped.err, HasSubstr("98 observations in standard output"));
 
-  const Ran document =
-      run_shell("berthctl --json replay " + trace + " --observations " + path("b.jsonl"));
+  const Ran document = run_shell("berthctl --json replay " + trace + " --observations " + path("b.jsonl"));
   const json told = json::parse(document.out);
   EXPECT_EQ(told["schema"], "berth.observed/1");
   EXPECT_EQ(told["host"], "host-1");
@@ -103,9 +103,9 @@ TEST_F(ObservationsOfATrace, AreWrittenToAFileWithAnAccount) {
   EXPECT_EQ(told["cut"], nullptr);
   EXPECT_EQ(told["file"], path("b.jsonl"));
   EXPECT_EQ(told["observations"], 98);
-  EXPECT_EQ(told["services"],
-            json::parse(
-                R"([{"service":"web","response":"cpu","at_once":2,"observations":98,"with_llc":0}])"));
+  EXPECT_EQ(
+      told["services"],
+      json::parse(R"([{"service":"web","response":"cpu","at_once":2,"observations":98,"with_llc":0}])"));
   EXPECT_EQ(told["lacks"].size(), 3U);
   EXPECT_EQ(text_of(path("b.jsonl")), lines);
 }
@@ -169,7 +169,8 @@ TEST_F(ObservationsOfATrace, WrongUseIsOneLine) {
   EXPECT_EQ(run_shell("berthctl replay " + trace).exit, 0);
   expect_complaint(run_shell("berthctl replay " + trace + " --observations /no/such/place"), 2,
                    "cannot write /no/such/place");
-  expect_complaint(run_shell("berthctl replay " + trace + " --observations - --report x.html"), 2, "--report");
+  expect_complaint(run_shell("berthctl replay " + trace + " --observations - --report x.html"), 2,
+                   "--report");
   expect_complaint(run_shell("berthctl replay " + trace + " --observations - -n 3"), 2, "-n");
   expect_complaint(run_shell("berthctl replay " + file("b.json", "{}") + " --observations " + path("b")), 2,
                    "no trace");

@@ -52,7 +52,8 @@ TEST(Observed, CountsByServiceAndResponse) {
 
 TEST(Observed, TakesTheDomainOfTheSettings) {
   std::vector<model::Cpu> cpus;
-  for (int cpu = 0; cpu < 4; ++cpu) cpus.push_back({.cpu = cpu, .core = cpu, .llc = cpu / 2, .efficiency = {}});
+  for (int cpu = 0; cpu < 4; ++cpu)
+    cpus.push_back({.cpu = cpu, .core = cpu, .llc = cpu / 2, .efficiency = {}});
   SharedHost host;
   host.snapshot.topology = *model::Topology::make(cpus);
   host.add("batch", model::WorkloadClass::best_effort, {2});
@@ -86,11 +87,12 @@ TEST(Observed, SaysWhyAServiceHasNoObservation) {
     for (const char* id : {"slow-1", "tight-1", "wide-1"}) host.use(id, 0.5);
     EXPECT_TRUE(observed.take(host.snapshot, kLlc).empty());
   }
-  EXPECT_THAT(observed.lacks(),
-              ElementsAre("nothing of wide: no instance requests vCPUs", "nothing of idle: no instance used CPU",
-                          "nothing of slow: its progress never rose within ten minutes of work",
-                          HasSubstr("nothing of tight: its own quota throttled it"),
-                          "a quota throttled an instance 2 times, which hides its use"));
+  EXPECT_THAT(
+      observed.lacks(),
+      ElementsAre("nothing of wide: no instance requests vCPUs", "nothing of idle: no instance used CPU",
+                  "nothing of slow: its progress never rose within ten minutes of work",
+                  HasSubstr("nothing of tight: its own quota throttled it"),
+                  "a quota throttled an instance 2 times, which hides its use"));
 }
 
 TEST(Observed, SaysWhatItHasOnlyAWeakResponseOf) {

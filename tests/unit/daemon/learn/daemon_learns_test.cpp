@@ -34,8 +34,8 @@ class DaemonLearns : public test::DaemonFixture {
     for (int i = 0; i < 400; ++i) all.push_back(web.tick(1)[0]);
     return model::to_json(policies::learn_all(all, {}).profiles, "");
   }
-  // Follows the daemon by the calls of the bus, as berthctl record --observations does. Its observations teach
-  // what the daemon learned.
+  // Follows the daemon by the calls of the bus, as berthctl record --observations does. Its observations
+  // teach what the daemon learned.
   void record_beside(const std::string& mode) {
     load_node();
     configure("mode = \"" + mode + "\"\n");
@@ -71,7 +71,8 @@ class DaemonLearns : public test::DaemonFixture {
       const auto text = whole ? daemon->control().snapshot_json()
                               : daemon->control().snapshot_since_json(recorder->last_time());
       const auto added = recorder->add(model::parse_snapshot(text).value().snapshot, text, whole);
-      if (!added || *added != trace::Recorder::Added::tick) throw std::runtime_error("the tick was not taken");
+      if (!added || *added != trace::Recorder::Added::tick)
+        throw std::runtime_error("the tick was not taken");
       return all.size() >= 20;
     }));
     const auto learned =

@@ -16,12 +16,14 @@ namespace berth::policies::testing {
 // batch work elsewhere in the cache. How much the service suffers from them is known.
 class SimulatedHost {
  public:
-  static constexpr double kSlowSc = 0.8;  // share by which the response rises with a full neighbour on the core
-  static constexpr double kSlowSs = 1.5;  // and in the whole domain
-  static constexpr double kLoad = 0.3;    // cores of an instance, on average
+  static constexpr double kSlowSc =
+      0.8;  // share by which the response rises with a full neighbour on the core
+  static constexpr double kSlowSs = 1.5;   // and in the whole domain
+  static constexpr double kLoad = 0.3;     // cores of an instance, on average
   static constexpr double kTask_s = 4000;  // CPU seconds of a task without neighbours
 
-  explicit SimulatedHost(model::Response response, std::uint64_t seed = 1) : response_(response), draws_(seed) {
+  explicit SimulatedHost(model::Response response, std::uint64_t seed = 1)
+      : response_(response), draws_(seed) {
     constexpr auto kLs = model::WorkloadClass::latency_sensitive;
     constexpr auto kBe = model::WorkloadClass::best_effort;
     host_.add("batch-1", kBe, {4});
@@ -44,7 +46,7 @@ class SimulatedHost {
     double used[2];
     double slow[2];
     for (int i = 0; i < 2; ++i) {
-      // What the other instance uses is left out here, and is some error of the simulation.
+      // The other instance counts with its load alone, which is an error of the simulation.
       slow[i] = kSlowSc * batch[i] + kSlowSs * (noise + batch[1 - i] + load) / 6;
       slow[i] += 0.02 * (draws_.fraction() - 0.5);
       used[i] = response_ == model::Response::cpu ? load + kLoad * slow[i] : load;
