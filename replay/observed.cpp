@@ -155,8 +155,10 @@ std::vector<std::string> Observed::lacks() const {
   if (fallen_ > 0)
     reasons.push_back(fmt::format("a progress fell {}, so that work was left out", times(fallen_)));
   if (set_aside_ > 0)
-    reasons.push_back(fmt::format("{} observation{} with an impossible figure left out, first {}", set_aside_,
-                                  set_aside_ == 1 ? " was" : "s were", *first_set_aside_));
+    reasons.push_back(
+        fmt::format("{} left out for an impossible figure, first {}",
+                    set_aside_ == 1 ? "1 observation was" : fmt::format("{} observations were", set_aside_),
+                    *first_set_aside_));
   if (missing_ > 0)
     reasons.push_back(fmt::format("{} tick{} missing: berthd took samples there, but no recorder read them",
                                   missing_, missing_ == 1 ? " is" : "s are"));

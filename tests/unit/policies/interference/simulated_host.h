@@ -5,20 +5,24 @@
 #include "tests/unit/policies/draws.h"
 #include "tests/unit/policies/interference/shared_host.h"
 
-#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <numbers>
+#include <string>
+#include <vector>
 
 namespace berth::policies::testing {
 
-// A shared host with a service "web" of two instances, each beside batch work on its sibling vCPU, and more
-// batch work elsewhere in the cache. How much the service suffers from them is known.
+// A host with two caches of two cores. Each has an instance of a service "web", batch work on the sibling of
+// its vCPU, and more on the other core. How much the service suffers from them is known.
 class SimulatedHost {
  public:
-  static constexpr double kSlowSc =
-      0.8;  // share by which the response rises with a full neighbour on the core
-  static constexpr double kSlowSs = 1.5;   // and in the whole domain
+  // Shares by which the response rises with a full neighbour on the core, and with a domain that is full of
+  // them.
+  static constexpr double kSlowSc = 0.8;
+  static constexpr double kSlowSs = 1.5;
   static constexpr double kLoad = 0.3;     // cores of an instance, on average
   static constexpr double kTask_s = 4000;  // CPU seconds of a task without neighbours
 
@@ -26,34 +30,37 @@ class SimulatedHost {
       : response_(response), draws_(seed) {
     constexpr auto kLs = model::WorkloadClass::latency_sensitive;
     constexpr auto kBe = model::WorkloadClass::best_effort;
+    std::vector<model::Cpu> cpus;
+    for (int cpu = 0; cpu < 8; ++cpu)
+      cpus.push_back({.cpu = cpu, .core = cpu % 4, .llc = cpu % 4 / 2, .efficiency = {}});
+    host_.snapshot.topology = *model::Topology::make(cpus);
     host_.add("batch-1", kBe, {4});
-    host_.add("batch-2", kBe, {5});
-    host_.add("noise-1", kBe, {2, 3, 6, 7});
+    host_.add("batch-2", kBe, {6});
+    host_.add("noise-1", kBe, {1, 5});
+    host_.add("noise-2", kBe, {3, 7});
     host_.add("web-1", kLs, {0});
-    host_.add("web-2", kLs, {1});
+    host_.add("web-2", kLs, {2});
   }
 
   // The snapshot of the next tick.
   const model::Snapshot& tick() {
     host_.next();
-    const double noise = 4 * draws_.fraction();
-    const double batch[] = {draws_.fraction(), draws_.fraction()};
-    host_.use("batch-1", batch[0]);
-    host_.use("batch-2", batch[1]);
-    host_.use("noise-1", noise);
     // From 0.1 to 0.5 cores, the same for both.
     const double load = kLoad + 0.2 * std::sin(2 * std::numbers::pi * ++ticks_ / 25);
-    double used[2];
-    double slow[2];
-    for (int i = 0; i < 2; ++i) {
-      // The other instance counts with its load alone, which is an error of the simulation.
-      slow[i] = kSlowSc * batch[i] + kSlowSs * (noise + batch[1 - i] + load) / 6;
-      slow[i] += 0.02 * (draws_.fraction() - 0.5);
+    std::array<double, 2> used{};
+    std::array<double, 2> slow{};
+    for (std::size_t i = 0; i < 2; ++i) {
+      const std::string number = std::to_string(i + 1);
+      const double batch = draws_.fraction();
+      const double noise = draws_.fraction();
+      host_.use("batch-" + number, batch);
+      host_.use("noise-" + number, 2 * noise);  // on two vCPUs
+      slow[i] = kSlowSc * batch + kSlowSs * noise + 0.02 * (draws_.fraction() - 0.5);
       used[i] = response_ == model::Response::cpu ? load + kLoad * slow[i] : load;
-      host_.use(i == 0 ? "web-1" : "web-2", used[i]);
+      host_.use("web-" + number, used[i]);
     }
-    for (int i = 0; i < 2; ++i) {
-      auto& web = host_.of(i == 0 ? "web-1" : "web-2");
+    for (std::size_t i = 0; i < 2; ++i) {
+      auto& web = host_.of("web-" + std::to_string(i + 1));
       if (response_ == model::Response::cpi) web.cpi = 1.2 * (1 + slow[i]);
       if (response_ != model::Response::cost) continue;
       done_[i] += used[i] * kTick_s / (kTask_s * (1 + slow[i]));
@@ -70,7 +77,7 @@ class SimulatedHost {
   Draws draws_;
   SharedHost host_;
   int ticks_ = 0;
-  double done_[2] = {0, 0};
+  std::array<double, 2> done_{};
 };
 
 }  // namespace berth::policies::testing
