@@ -2,18 +2,21 @@
 #include "cli/command.h"
 #include "cli/daemon_client.h"
 #include "cli/document.h"
+#include "cli/output.h"
 #include "cli/progress_bar.h"
+#include "cli/render_observed.h"
 #include "cli/wall_clock.h"
 #include "config/units.h"
 #include "model/json.h"
 #include "model/json_text.h"
 #include "model/trace.h"
 #include "model/utc_text.h"
+#include "replay/observed.h"
 #include "trace/recorder.h"
+#include "trace/ticks.h"
 #include "trace/writer.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <ctime>
@@ -25,7 +28,6 @@
 #include <string_view>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -43,61 +45,20 @@ constexpr double kShortestWait_s = 0.02;
 struct Arguments {
   std::string file;
   std::string duration;
+  bool observations = false;
 };
 
 // "berth-HOST-20261121T101110Z.trace.zst", with the letters, digits, "." and "-" of the host's name.
-std::string default_file(const std::string& host, double now) {
+std::string default_file(const std::string& host, double now, const char* ending) {
   std::string name;
   for (const char c : host) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                        c == '-' || (c == '.' && !name.empty());
     if (plain && name.size() < 64) name += c;
   }
-  return fmt::format("berth-{}{}{}.trace.zst", name, name.empty() ? "" : "-",
-                     model::utc_text(now, "%Y%m%dT%H%M%SZ"));
+  return fmt::format("berth-{}{}{}{}", name, name.empty() ? "" : "-", model::utc_text(now, "%Y%m%dT%H%M%SZ"),
+                     ending);
 }
-
-// A descriptor that is closed where it was opened here.
-class Output {
- public:
-  static Outcome<Output> open(const std::string& file) {
-    if (file == "-") {
-      if (isatty(STDOUT_FILENO) != 0)
-        return problem(Exit::wrong_use, "a trace is no text for a terminal; give a file with -o");
-      return Output(STDOUT_FILENO, false);
-    }
-    const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (fd < 0) {
-      const char* advice = errno == EEXIST ? "; record writes no file anew" : "";
-      return problem(Exit::wrong_use,
-                     model::Error::from_errno(errno, "cannot write " + file).message() + advice);
-    }
-    return Output(fd, true);
-  }
-  Output(Output&& other) noexcept : fd_(std::exchange(other.fd_, -1)), own_(other.own_) {}
-  ~Output() {
-    if (own_ && fd_ >= 0) close(fd_);
-  }
-  Output(const Output&) = delete;
-  Output& operator=(const Output&) = delete;
-  Output& operator=(Output&&) = delete;
-
-  model::Result<void> write(std::string_view bytes) const {
-    while (!bytes.empty()) {
-      const ssize_t count = ::write(fd_, bytes.data(), bytes.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) return model::fail(model::Error::from_errno(errno, "cannot write the trace"));
-      bytes.remove_prefix(static_cast<std::size_t>(count));
-    }
-    return {};
-  }
-
- private:
-  Output(int fd, bool own) : fd_(fd), own_(own) {}
-
-  int fd_;
-  bool own_;
-};
 
 // From its construction on, the signals that end the program only end a wait.
 class EndSignals {
@@ -129,10 +90,11 @@ class EndSignals {
   sigset_t before_{};
 };
 
-// The ticks of the daemon, by its own account.
+// The ticks of the daemon, and what its learning takes for a domain, by its own account.
 struct Pace {
   double interval_s = 1;
   int history = 60;
+  model::DomainKind shared_domain = model::DomainKind::llc;
 };
 
 Outcome<Pace> ask_pace(DaemonClient& daemon) {
@@ -144,6 +106,8 @@ Outcome<Pace> ask_pace(DaemonClient& daemon) {
   pace.interval_s = std::clamp(number_of(member(*status, "tick"), "interval_s").value_or(1), 0.01, 3600.0);
   pace.history = static_cast<int>(std::clamp(number_of(member(*status, "sampling"), "history").value_or(60),
                                              1.0, double{model::kMaxHistory}));
+  if (text_of(member(*status, "interference"), "shared_domain") == "socket")
+    pace.shared_domain = model::DomainKind::socket;
   return pace;
 }
 
@@ -163,9 +127,77 @@ Outcome<Question> ask_snapshot(DaemonClient& daemon, std::optional<double> since
   return Question{std::move(*text), std::move(parsed->snapshot)};
 }
 
+// What becomes of the lines of a recording.
+class Destination {
+ public:
+  Destination() = default;
+  virtual ~Destination() = default;
+  Destination(const Destination&) = delete;
+  Destination& operator=(const Destination&) = delete;
+
+  virtual model::Result<void> add(std::string_view line) = 0;
+  // The last call.
+  virtual model::Result<void> end() = 0;
+  // What there is so far, for a bar.
+  virtual std::string so_far() const = 0;
+  virtual void tell(Session& session, const std::string& file, std::uint64_t ticks) const = 0;
+};
+
+// A trace.
+class Trace : public Destination {
+ public:
+  explicit Trace(const Output& output)
+      : writer_([&output](std::string_view bytes) { return output.write(bytes); }) {}
+
+  model::Result<void> add(std::string_view line) override { return writer_.add(line); }
+  model::Result<void> end() override { return writer_.end(); }
+  std::string so_far() const override { return format_bytes(writer_.bytes()); }
+  void tell(Session& session, const std::string& file, std::uint64_t ticks) const override {
+    const std::uint64_t bytes = writer_.bytes();
+    if (session.json && file != "-") {
+      session.out << model::json_text(
+                         {{"schema", "berth.record/1"}, {"file", file}, {"ticks", ticks}, {"bytes", bytes}})
+                  << "\n";
+      return;
+    }
+    std::ostream& out = file == "-" ? session.err : session.out;
+    out << fmt::format("{} tick{} in {}, {}\n", ticks, ticks == 1 ? "" : "s",
+                       file == "-" ? "standard output" : printable(file), format_bytes(bytes));
+  }
+
+ private:
+  trace::Writer writer_;
+};
+
+// Observations. They are made of the lines that a trace would have, so a trace yields the same ones later.
+class ObservationLines : public Destination {
+ public:
+  // `pace` may change.
+  ObservationLines(const Output& output, const Pace& pace)
+      : output_(output), pace_(pace), ticks_(pace.history) {}
+
+  model::Result<void> add(std::string_view line) override {
+    const auto kind = model::trace_line_of(line);
+    if (kind != model::TraceLine::snapshot && kind != model::TraceLine::change) return {};
+    if (auto taken = ticks_.take(*kind, line); !taken) return taken;
+    return output_.write(observation_lines(observed_.take(ticks_.snapshot(), pace_.shared_domain)));
+  }
+  model::Result<void> end() override { return {}; }
+  std::string so_far() const override { return fmt::format("{} observations", observed_.observations()); }
+  void tell(Session& session, const std::string& file, std::uint64_t) const override {
+    tell_observed(session, observed_, file, std::nullopt);
+  }
+
+ private:
+  const Output& output_;
+  const Pace& pace_;
+  trace::Ticks ticks_;
+  replay::Observed observed_;
+};
+
 class Recording {
  public:
-  Recording(DaemonClient& daemon, trace::Recorder& recorder, Pace pace)
+  Recording(DaemonClient& daemon, trace::Recorder& recorder, Pace& pace)
       : daemon_(daemon), recorder_(recorder), pace_(pace) {}
 
   // Takes the present tick, where it is new. Returns the time to wait for the next one.
@@ -175,6 +207,7 @@ class Recording {
       const auto pace = ask_pace(daemon_);
       if (!pace) return tl::unexpected(pace.error());
       pace_.interval_s = pace->interval_s;
+      pace_.shared_domain = pace->shared_domain;
     }
     auto added = add(whole);
     if (added && *added == trace::Recorder::Added::odd && !whole) added = add(true);
@@ -196,29 +229,17 @@ class Recording {
 
   DaemonClient& daemon_;
   trace::Recorder& recorder_;
-  Pace pace_;
+  Pace& pace_;
 };
 
-void tell_end(Session& session, const std::string& file, std::uint64_t ticks, std::uint64_t bytes) {
-  if (session.json && file != "-") {
-    session.out << model::json_text(
-                       {{"schema", "berth.record/1"}, {"file", file}, {"ticks", ticks}, {"bytes", bytes}})
-                << "\n";
-    return;
-  }
-  std::ostream& out = file == "-" ? session.err : session.out;
-  out << fmt::format("{} tick{} in {}, {}\n", ticks, ticks == 1 ? "" : "s",
-                     file == "-" ? "standard output" : printable(file), format_bytes(bytes));
-}
-
-// Records until the time is over, a signal comes, or something fails. The trace is then ended properly, if it
+// Records until the time is over, a signal comes, or something fails. The file is then ended properly, if it
 // can be written at all.
 Outcome<void> record_into(Session& session, DaemonClient& daemon, const std::string& file,
-                          const Output& output, const Pace& pace, const model::TraceHeader& header,
+                          Destination& destination, Pace& pace, const model::TraceHeader& header,
                           double most_s) {
   const EndSignals signals;
-  trace::Writer writer([&output](std::string_view bytes) { return output.write(bytes); });
-  auto recorder = trace::Recorder::begin(writer, header);
+  auto recorder =
+      trace::Recorder::begin([&destination](std::string_view line) { return destination.add(line); }, header);
   if (!recorder) return problem(recorder.error());
   Recording recording(daemon, *recorder, pace);
   ProgressBar bar(session.err, STDERR_FILENO);
@@ -231,32 +252,44 @@ Outcome<void> record_into(Session& session, DaemonClient& daemon, const std::str
       break;
     }
     if (bar.is_due())
-      bar.show(fmt::format("{} ticks, {}; Ctrl-C ends", recorder->ticks(), format_bytes(writer.bytes())));
+      bar.show(fmt::format("{} ticks, {}; Ctrl-C ends", recorder->ticks(), destination.so_far()));
     const double left_s = most_s - std::chrono::duration<double>(Clock::now() - begun).count();
     if (left_s <= 0 || signals.wait(std::min(*wait_s, left_s)) || left_s <= *wait_s) break;
   }
   bar.clear();
-  if (const auto ended = recorder->end(); !ended && outcome) outcome = problem(ended.error());
-  if (outcome || recorder->ticks() > 0) tell_end(session, file, recorder->ticks(), writer.bytes());
+  auto ended = recorder->end();
+  if (ended) ended = destination.end();
+  if (!ended && outcome) outcome = problem(ended.error());
+  if (outcome || recorder->ticks() > 0) destination.tell(session, file, recorder->ticks());
   return outcome;
 }
 
 Outcome<void> record(Session& session, const Arguments& arguments) {
   const double most_s = arguments.duration.empty() ? std::numeric_limits<double>::infinity()
                                                    : *config::parse_duration_s(arguments.duration);
+  if (arguments.file == "-" && !arguments.observations && isatty(STDOUT_FILENO) != 0)
+    return problem(Exit::wrong_use, "a trace is no text for a terminal; give a file with -o");
   auto daemon = DaemonClient::connect();
   if (!daemon) return tl::unexpected(daemon.error());
-  const auto pace = ask_pace(*daemon);
+  auto pace = ask_pace(*daemon);
   if (!pace) return tl::unexpected(pace.error());
   // Its host, and a failure before there is any file.
   const auto first = ask_snapshot(*daemon, std::nullopt);
   if (!first) return tl::unexpected(first.error());
   const double now = wall_s();
-  const std::string file = arguments.file.empty() ? default_file(first->snapshot.host, now) : arguments.file;
-  const auto output = Output::open(file);
+  const char* ending = arguments.observations ? ".observations.jsonl" : ".trace.zst";
+  const std::string file =
+      arguments.file.empty() ? default_file(first->snapshot.host, now, ending) : arguments.file;
+  const auto output = Output::open(file, "record");
   if (!output) return tl::unexpected(output.error());
   const model::TraceHeader header{BERTH_VERSION, first->snapshot.host, now, pace->history};
-  return record_into(session, *daemon, file, *output, *pace, header, most_s);
+  std::unique_ptr<Destination> destination;
+  if (arguments.observations) {
+    destination = std::make_unique<ObservationLines>(*output, *pace);
+  } else {
+    destination = std::make_unique<Trace>(*output);
+  }
+  return record_into(session, *daemon, file, *destination, *pace, header, most_s);
 }
 
 std::string check_duration(const std::string& text) {
@@ -276,6 +309,8 @@ Action declare_record(const Options& options) {
       .type_name("DURATION")
       .check(check_duration)
       .show_default("until Ctrl-C");
+  options.flag("--observations", arguments->observations,
+               "Write observations for profile fit, a JSON line each, in place of a trace");
   return [arguments](Session& session) { return record(session, *arguments); };
 }
 

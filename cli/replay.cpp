@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.h"
 #include "cli/input.h"
+#include "cli/output.h"
 #include "cli/progress_bar.h"
+#include "cli/render_observed.h"
 #include "cli/render_replay.h"
 #include "model/json_text.h"
+#include "replay/observed.h"
 #include "replay/page.h"
 #include "replay/side.h"
 #include "trace/reader.h"
@@ -11,6 +14,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -33,6 +37,7 @@ struct Arguments {
   std::vector<std::string> overrides;
   std::optional<std::string> compare;
   std::optional<std::string> report;
+  std::optional<std::string> observations;
   std::uint32_t most = 20;
 };
 
@@ -152,6 +157,39 @@ Outcome<void> write_report(const std::string& file, const std::string& html) {
   return {};
 }
 
+// Calls `step` with each tick as long as it returns true. The first one has been read where there are `any`.
+// A bar shows the progress.
+void each_tick(Session& session, const Input& input, trace::Reader& reader, bool any,
+               const std::function<bool(const model::Snapshot&)>& step) {
+  ProgressBar bar(session.err, STDERR_FILENO);
+  const auto size = static_cast<double>(input.size());
+  for (bool more = any; more && step(reader.snapshot()); more = reader.next()) {
+    if (!bar.is_due()) continue;
+    const std::string text = fmt::format("{} ticks, {}", reader.ticks(), format_time(reader.snapshot().time));
+    if (size > 0) {
+      bar.show(static_cast<double>(reader.bytes_read()) / size, text);
+    } else {
+      bar.show(text);
+    }
+  }
+}
+
+// Writes the observations of the trace to `file`.
+Outcome<void> observe(Session& session, const Input& input, trace::Reader& reader, bool any,
+                      const std::string& file, model::DomainKind shared_domain) {
+  const auto output = Output::open(file, "replay --observations");
+  if (!output) return tl::unexpected(output.error());
+  replay::Observed observed;
+  model::Result<void> written;
+  each_tick(session, input, reader, any, [&](const model::Snapshot& snapshot) {
+    written = output->write(observation_lines(observed.take(snapshot, shared_domain)));
+    return written.has_value();
+  });
+  if (!written) return problem(written.error());
+  tell_observed(session, observed, file, reader.cut());
+  return {};
+}
+
 Outcome<void> replay_file(Session& session, const Arguments& arguments) {
   if (arguments.file == "-" && (arguments.config == "-" || arguments.compare == "-"))
     return problem(Exit::wrong_use, "standard input cannot be both the trace and the configuration");
@@ -173,26 +211,20 @@ Outcome<void> replay_file(Session& session, const Arguments& arguments) {
   auto reader = trace::Reader::open(
       [&input = *input](char* buffer, std::size_t size) { return input.read(buffer, size); });
   if (!reader) return problem(reader.error().context(input_name(arguments.file)));
+  const bool any = reader->next();
+  if (!any && reader->cut())
+    return problem(Exit::wrong_use, input_name(arguments.file) + ": " + *reader->cut());
+  if (arguments.observations) {
+    return observe(session, *input, *reader, any, *arguments.observations,
+                   settings.front().interference.shared_domain);
+  }
 
   Replay run(std::move(names), settings, arguments.most);
-  {
-    ProgressBar bar(session.err, STDERR_FILENO);
-    const auto size = static_cast<double>(input->size());
-    while (reader->next()) {
-      run.step(reader->snapshot());
-      if (!bar.is_due()) continue;
-      const std::string text =
-          fmt::format("{} ticks, {}", reader->ticks(), format_time(reader->snapshot().time));
-      if (size > 0) {
-        bar.show(static_cast<double>(reader->bytes_read()) / size, text);
-      } else {
-        bar.show(text);
-      }
-    }
-  }
+  each_tick(session, *input, *reader, any, [&run](const model::Snapshot& snapshot) {
+    run.step(snapshot);
+    return true;
+  });
   const Replayed& replayed = run.finish(*reader);
-  if (reader->cut() && reader->ticks() == 0)
-    return problem(Exit::wrong_use, input_name(arguments.file) + ": " + *reader->cut());
   if (arguments.report) {
     auto written = write_report(*arguments.report, replay::page_html(run.page(reader->snapshot().topology)));
     if (!written) return written;
@@ -218,14 +250,24 @@ Action declare_replay(const Options& options) {
   options.option("-o", arguments->overrides, "Override one setting; may be repeated")
       .type_name("KEY=VALUE")
       .one_value();
-  options.option("--compare", arguments->compare, "Decide with the settings of this file too, and compare")
-      .type_name("FILE");
-  options.option("--report", arguments->report, "Write a page with plots, HTML that needs no network")
-      .type_name("FILE");
-  options.option("-n", arguments->most, "Show so many decisions, the first ones")
-      .type_name("NUMBER")
-      .from_to(1, 1'000'000)
-      .show_default();
+  const auto compare =
+      options
+          .option("--compare", arguments->compare, "Decide with the settings of this file too, and compare")
+          .type_name("FILE");
+  const auto report =
+      options.option("--report", arguments->report, "Write a page with plots, HTML that needs no network")
+          .type_name("FILE");
+  const auto most = options.option("-n", arguments->most, "Show so many decisions, the first ones")
+                        .type_name("NUMBER")
+                        .from_to(1, 1'000'000)
+                        .show_default();
+  options
+      .option("--observations", arguments->observations,
+              "Write the trace's observations for profile fit in place of decisions, - for standard output")
+      .type_name("FILE")
+      .excludes(compare)
+      .excludes(report)
+      .excludes(most);
   return [arguments](Session& session) { return replay_file(session, *arguments); };
 }
 

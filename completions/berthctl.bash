@@ -93,6 +93,12 @@ _berthctl() {
             [[ $command == record ]] && _berthctl_files
             return
             ;;
+        --observations)
+            if [[ $command == replay ]]; then
+                _berthctl_files
+                return
+            fi
+            ;;
         --synthetic | --interval | --for | --hold | --cancel | --listen | --snapshots | --domain | --max-age | --capacity | --reserve | --horizon | -n)
             return
             ;;
@@ -116,8 +122,8 @@ _berthctl() {
         admit) options+=" --request --hold --list --cancel" ;;
         log) options+=" --no-pager -n --since --workload --policy --kind" ;;
         watch) options+=" -n --workload --policy --kind" ;;
-        record) options+=" -o --for" ;;
-        replay) options+=" --no-pager --config --compare --report -o -n" ;;
+        record) options+=" -o --for --observations" ;;
+        replay) options+=" --no-pager --config --compare --report --observations -o -n" ;;
         set) options+=" --reset" ;;
         suggest) options+=" --no-pager --for" ;;
         check-config) options+=" --no-unit" ;;

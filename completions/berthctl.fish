@@ -71,6 +71,8 @@ complete -c berthctl -n '__berthctl_command plan' -l policy -x -a 'interference 
 complete -c berthctl -n '__berthctl_command plan rank profile replay serve' -s o -x -d 'Override one setting'
 complete -c berthctl -n '__berthctl_command record' -s o -r -F -d 'Write this file, - for standard output'
 complete -c berthctl -n '__berthctl_command record' -l for -x -d 'Time for which it records'
+complete -c berthctl -n '__berthctl_command record' -l observations -d 'Write observations in place of a trace'
+complete -c berthctl -n '__berthctl_command replay' -l observations -r -F -d 'Write observations in place of decisions'
 complete -c berthctl -n '__berthctl_command replay' -l compare -r -F -d 'Decide with the settings of this file too'
 complete -c berthctl -n '__berthctl_command replay' -l report -r -F -d 'Write a page with plots'
 complete -c berthctl -n '__berthctl_command replay' -s n -x -d 'Show so many decisions'

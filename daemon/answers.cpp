@@ -114,6 +114,8 @@ StatusReport Answers::status_report() const {
   report.woken_by_pressure = from_.senses.woken_by_pressure();
   report.interval_s = from_.senses.interval_s();
   report.sampling = sampling_report();
+  report.learns = policy_settings().interference.learn;
+  report.shared_domain = policy_settings().interference.shared_domain;
   report.last_wall_ms = from_.cost.last_wall_ms;
   report.total_cpu_ms = from_.cost.total_cpu_ms;
   report.capabilities = all_capabilities(from_.setup.hierarchy, snapshot.topology, equipment);

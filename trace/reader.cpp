@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/reader.h"
 
-#include "model/json.h"
 #include "model/utc_text.h"
 
 #include <array>
@@ -127,14 +126,15 @@ model::Result<Reader> Reader::open(Source source, const Limits& limits) {
   auto header = model::parse_trace_header(**line);
   if (!header) return model::fail(header.error().context("the first line"));
   reader.header_ = std::move(*header);
+  reader.ticks_ = Ticks(reader.header_.history, limits);
   return reader;
 }
 
 bool Reader::end_at(const std::string& why) {
   ended_ = true;
-  cut_ = ticks_ == 0 ? why
-                     : fmt::format("{}, after {} ticks, at {}", why, ticks_,
-                                   model::utc_text(snapshot_.time, "%Y-%m-%d %H:%M:%S UTC"));
+  cut_ = ticks() == 0 ? why
+                      : fmt::format("{}, after {} ticks, at {}", why, ticks(),
+                                    model::utc_text(snapshot().time, "%Y-%m-%d %H:%M:%S UTC"));
   return false;
 }
 
@@ -148,7 +148,7 @@ bool Reader::next() {
     ended_ = true;
     const auto said = model::parse_trace_end(**line);
     if (!said) return end_at("the last line: " + said.error().message());
-    if (*said != ticks_) return end_at(fmt::format("its last line tells {} ticks", *said));
+    if (*said != ticks()) return end_at(fmt::format("its last line tells {} ticks", *said));
     // The checksum stands at the end of the frame.
     const auto rest = lines_->next();
     if (!rest) return end_at(rest.error().message());
@@ -156,41 +156,10 @@ bool Reader::next() {
     return false;
   }
   if (!kind || kind == model::TraceLine::header) return end_at("a line is no part of a trace");
-  if (ticks_ >= limits_.ticks) return end_at("the trace has too many ticks");
-  // A change that fails leaves no snapshot behind; the time of the tick before is still to be told.
-  const double time = snapshot_.time;
-  if (const auto taken = take(*kind, **line); !taken) {
-    snapshot_.time = time;
-    return end_at(fmt::format("tick {}: {}", ticks_ + 1, taken.error().message()));
-  }
-  ++ticks_;
+  if (ticks() >= limits_.ticks) return end_at("the trace has too many ticks");
+  if (const auto taken = ticks_.take(*kind, **line); !taken)
+    return end_at(fmt::format("tick {}: {}", ticks() + 1, taken.error().message()));
   return true;
-}
-
-model::Result<void> Reader::take(model::TraceLine kind, const std::string& line) {
-  if (kind == model::TraceLine::change) {
-    if (!begun_) return model::fail(ErrorKind::invalid_input, "a change comes before any snapshot");
-    const auto changed = model::apply_change(line, static_cast<std::size_t>(header_.history), snapshot_);
-    return changed ? check_size() : changed;
-  }
-  auto parsed = model::parse_snapshot(line);
-  if (!parsed) return model::fail(parsed.error());
-  if (begun_ && parsed->snapshot.time <= snapshot_.time)
-    return model::fail(ErrorKind::invalid_input, "$.time: not later than the tick before");
-  snapshot_ = std::move(parsed->snapshot);
-  begun_ = true;
-  return check_size();
-}
-
-model::Result<void> Reader::check_size() const {
-  if (snapshot_.workloads.size() > limits_.workloads)
-    return model::fail(ErrorKind::invalid_input, fmt::format("more than {} workloads", limits_.workloads));
-  std::size_t samples = 0;
-  for (const auto& workload : snapshot_.workloads) samples += workload.usage.size();
-  if (samples > limits_.samples)
-    return model::fail(ErrorKind::invalid_input,
-                       fmt::format("more than {} samples at once", limits_.samples));
-  return {};
 }
 
 }  // namespace berth::trace

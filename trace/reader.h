@@ -6,6 +6,7 @@
 #include "model/topology.h"
 #include "model/trace.h"
 #include "trace/bounds.h"
+#include "trace/ticks.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -31,8 +32,8 @@ class Reader {
   const model::TraceHeader& header() const { return header_; }
   // Makes snapshot() that of the next tick. False at the end of the trace.
   bool next();
-  const model::Snapshot& snapshot() const { return snapshot_; }
-  std::uint64_t ticks() const { return ticks_; }
+  const model::Snapshot& snapshot() const { return ticks_.snapshot(); }
+  std::uint64_t ticks() const { return ticks_.count(); }
   // After next() returned false: in words, why the trace ends before its last line. nullopt: it is complete.
   const std::optional<std::string>& cut() const { return cut_; }
   // Compressed bytes read so far.
@@ -42,15 +43,11 @@ class Reader {
   class Lines;
   Reader(std::unique_ptr<Lines> lines, const Limits& limits);
   bool end_at(const std::string& why);
-  model::Result<void> take(model::TraceLine kind, const std::string& line);
-  model::Result<void> check_size() const;
 
   std::unique_ptr<Lines> lines_;
   Limits limits_;
   model::TraceHeader header_;
-  model::Snapshot snapshot_;
-  bool begun_ = false;  // snapshot_ is one
-  std::uint64_t ticks_ = 0;
+  Ticks ticks_;
   std::optional<std::string> cut_;
   bool ended_ = false;
 };

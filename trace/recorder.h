@@ -4,11 +4,12 @@
 #include "model/error.h"
 #include "model/snapshot.h"
 #include "model/trace.h"
-#include "trace/writer.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace berth::trace {
 
@@ -18,8 +19,11 @@ inline constexpr double kWholeEvery_s = 60;
 // Makes the lines of a trace out of snapshots, one a tick.
 class Recorder {
  public:
-  // Writes the first line.
-  static model::Result<Recorder> begin(Writer& writer, const model::TraceHeader& header);
+  // Takes a line, which has no end of its own.
+  using Sink = std::function<model::Result<void>(std::string_view line)>;
+
+  // Hands out the first line. Errors of the sink.
+  static model::Result<Recorder> begin(Sink sink, const model::TraceHeader& header);
 
   // Whether the next snapshot has to come with all of its samples: it will be written whole. Otherwise those
   // later than last_time() do.
@@ -30,16 +34,16 @@ class Recorder {
   enum class Added { tick, old, odd };
   // Takes a snapshot, and `text`, its document. `whole`: it has all of its samples. Returns `old` where the
   // trace has this tick already, and `odd` where a whole one is needed: the clock was set back, or the host
-  // has other vCPUs. Neither writes anything. Errors of the writer.
+  // has other vCPUs. Neither hands out a line. Errors of the sink.
   model::Result<Added> add(model::Snapshot snapshot, std::string_view text, bool whole);
-  // Writes the last line.
+  // Hands out the last line.
   model::Result<void> end();
   std::uint64_t ticks() const { return ticks_; }
 
  private:
-  explicit Recorder(Writer& writer) : writer_(&writer) {}
+  explicit Recorder(Sink sink) : sink_(std::move(sink)) {}
 
-  Writer* writer_;
+  Sink sink_;
   std::optional<model::Snapshot> last_;
   double whole_at_ = 0;
   std::uint64_t ticks_ = 0;

@@ -26,6 +26,10 @@ class Writer {
   model::Result<void> add(std::string_view line);
   // Ends the compressed frame with its checksum; the last call.
   model::Result<void> end();
+  // add(), for a recorder. The writer must outlive it.
+  std::function<model::Result<void>(std::string_view line)> lines() {
+    return [this](std::string_view line) { return add(line); };
+  }
   // Bytes that the sink took.
   std::uint64_t bytes() const { return bytes_; }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "daemon/learn/observations.h"
 #include "model/error.h"
 #include "model/learning.h"
 #include "model/snapshot.h"
 #include "os/background_save.h"
 #include "policies/interference/learning/learn.h"
+#include "policies/interference/learning/observations.h"
 #include "policies/interference/settings.h"
 
 #include <cstdint>
@@ -69,7 +69,7 @@ class Learner {
 
   os::BackgroundSave file_;
   std::filesystem::path priors_dir_;
-  Observations observations_;
+  policies::Observations observations_;
   model::Profiles own_;
   model::Profiles priors_;
   std::map<std::string, model::ServiceProfile> services_;

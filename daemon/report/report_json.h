@@ -50,6 +50,9 @@ struct StatusReport {
   std::uint64_t woken_by_pressure = 0;  // of the ticks
   double interval_s = 0;
   SamplingReport sampling;
+  // Of the settings, for callers that make observations as berthd does.
+  bool learns = true;
+  model::DomainKind shared_domain = model::DomainKind::llc;
   double last_wall_ms = 0;
   double total_cpu_ms = 0;  // of all ticks
   std::vector<model::Capability> capabilities;

@@ -69,7 +69,12 @@ SPARKD_RUNS = (
     """python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect("/run/berth-sparkd.socket")' && """
     "until journalctl -q -u 'berth-sparkd@*' 2> /dev/null | grep -q .; do sleep 0.3; done"
 )
-FRESH = "rm -f hour.zst monday.zst"
+FRESH = "rm -f hour.zst monday.zst hour.jsonl monday.jsonl"
+# On a quiet host no instance uses CPU.
+OBSERVATION = (
+    'echo \'{"schema": "berth.observation/1", "service": "web", "instance": "web-1", "time": 1790000000, "response": "cpi", '
+    '"y": 1.31, "sc": 0.42, "ss": 0.18, "u": 0.4}\' > '
+)
 SERVER = "http://127.0.0.1:28472"
 
 EXAMPLES: dict[str, Example] = {
@@ -129,6 +134,11 @@ EXAMPLES: dict[str, Example] = {
     ),
     "berthctl plan --snapshot docs/examples/plan/web1.json": Run(sources=True),
     "berthctl record --for 1h -o monday.zst": Run(before=FRESH, shows=(r"^\d+ ticks? in monday\.zst",)),
+    "berthctl record --observations --for 1h -o monday.jsonl": Run(before=FRESH, shows=(r"^\d+ observations? in monday\.jsonl$",)),
+    "berthctl replay monday.zst --observations monday.jsonl": Run(
+        before="rm -f monday.jsonl", shows=(r"^Observations of .*, \d+ ticks?$", r"^\d+ observations? in monday\.jsonl$")
+    ),
+    "berthctl profile fit monday.jsonl": Run(before=OBSERVATION + "monday.jsonl", shows=(r"^SERVICE +RESPONSE", r"^web by cpi: not accepted: ")),
     "berthctl replay monday.zst": Run(shows=(r"^Replay of ", r"^interference score, mean +\d")),
     "berthctl replay monday.zst --config berth.toml --compare new.toml --report monday.html": Run(
         shows=(r"^Replay of ", r"^FIGURE +A +B"), after="grep -q '<svg' monday.html"
@@ -166,13 +176,16 @@ EXAMPLES: dict[str, Example] = {
     "tests/fleet/run --hosts 100 --hours 48 --count-from 24 --ways stock,stock-1.25,stock-1.5,berth,extender": Left(
         "runs for hours; tests/kubernetes has an hour of four hosts"
     ),
-    "berthctl profile export": Run(shows=(r'"schema": *"berth\.profiles/1"',)),
     "for h in $HOSTS; do ssh $h berthctl profile export > $h.json; done; berthctl profile import *.json": Run(
         before="HOSTS='web7 web8'", shows=(r"^added \d+ profiles?",), alone=True
     ),
     "berthctl top --json -n 60 > host.json": Run(after="test $(wc -l < host.json) = 2"),
     "berthctl replay hour.zst --config /etc/berth/berth.toml --compare new.toml --report hour.html": Run(
         instead=(("/etc/berth/", ""),), shows=(r"^Replay of ", r"^FIGURE +A +B"), after="grep -q '<svg' hour.html"
+    ),
+    "berthctl record --observations --for 1h -o hour.jsonl": Run(before=FRESH, shows=(r"^\d+ observations? in hour\.jsonl$",)),
+    "berthctl profile fit --sums hour.jsonl > learned.json": Run(
+        before=OBSERVATION + "hour.jsonl", after="grep -q 'berth.profiles/1' learned.json"
     ),
     "berthctl log --since yesterday --kind evict": Run(),
     "berthctl watch --workload nginx": Run(shows=(r"system\.slice/nginx\.service now runs on vCPUs ",), nudge=FLIP),

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes are read as a trace or refused in one line, within the limits, and its ticks can be replayed.
-// Bytes that are no zstd frame are the lines of a trace, so that the fuzzer reaches them.
+// Each observation of them is one that fit reads. Bytes that are no zstd frame are the lines of a trace, so
+// that the fuzzer reaches them.
+#include "model/learning.h"
+#include "replay/observed.h"
 #include "replay/page.h"
 #include "replay/side.h"
 #include "tests/fuzz/property.h"
@@ -51,6 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   berth::replay::Side side{{}};
+  berth::replay::Observed observed;
   std::size_t replayed = 0;
   double before = -1;
   while (reader->next()) {
@@ -63,9 +67,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         std::is_sorted(snapshot.workloads.begin(), snapshot.workloads.end(),
                        [](const auto& a, const auto& b) { return a.id <= b.id && a.id != b.id; });
     fuzz::require(ascends, "workloads ascend by id");
+    for (const auto& seen : observed.take(snapshot, berth::model::DomainKind::llc))
+      fuzz::require(berth::model::parse_observation(berth::model::to_json(seen)).has_value(), "fit reads it");
     if (replayed++ < kMostReplayed && snapshot.topology.all().size() <= 64) side.step(snapshot);
   }
   if (reader->cut()) fuzz::require_line(*reader->cut());
+  for (const std::string& lack : observed.lacks()) fuzz::require(!lack.empty(), "a reason has words");
   side.finish();
   if (side.figures().ticks == 0) return 0;
   berth::replay::Page page;

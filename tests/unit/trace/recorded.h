@@ -50,29 +50,50 @@ inline model::Snapshot host_at(int tick) {
   return snapshot;
 }
 
+// Records snapshots as berthctl does. Each must be later than the one before. Throws what fails.
+class InMemory {
+ public:
+  explicit InMemory(int history = kHistory)
+      : writer_([this](std::string_view more) {
+          bytes_ += more;
+          return model::Result<void>();
+        }),
+        recorder_(checked(Recorder::begin(writer_.lines(), {"0.1.0", "node-a", 1'790'000'000, history}))) {}
+
+  void add(const model::Snapshot& snapshot) {
+    const bool whole = recorder_.wants_whole(snapshot.time);
+    const std::string text =
+        whole ? model::to_json(snapshot) : model::to_json_since(snapshot, recorder_.last_time());
+    const auto added = recorder_.add(model::parse_snapshot(text).value().snapshot, text, whole);
+    if (checked(added) != Recorder::Added::tick) throw std::runtime_error("the tick was not written");
+  }
+  void end() {
+    checked(recorder_.end());
+    checked(writer_.end());
+  }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  static void checked(const model::Result<void>& result) {
+    if (!result) throw std::runtime_error(result.error().message());
+  }
+  template <typename T>
+  static T checked(model::Result<T> result) {
+    if (!result) throw std::runtime_error(result.error().message());
+    return std::move(*result);
+  }
+
+  std::string bytes_;
+  Writer writer_;
+  Recorder recorder_;
+};
+
 // The bytes of a trace of so many ticks. `ended`: with its last line.
 inline std::string record(int ticks, bool ended = true) {
-  std::string bytes;
-  Writer writer([&bytes](std::string_view more) {
-    bytes += more;
-    return model::Result<void>();
-  });
-  const auto check = [](const auto& result) {
-    if (!result) throw std::runtime_error(result.error().message());
-  };
-  auto recorder = Recorder::begin(writer, {"0.1.0", "node-a", 1'790'000'000, kHistory});
-  check(recorder);
-  for (int tick = 0; tick < ticks; ++tick) {
-    const auto snapshot = host_at(tick);
-    const bool whole = recorder->wants_whole(snapshot.time);
-    const std::string text =
-        whole ? model::to_json(snapshot) : model::to_json_since(snapshot, recorder->last_time());
-    const auto added = recorder->add(model::parse_snapshot(text).value().snapshot, text, whole);
-    check(added);
-    if (*added != Recorder::Added::tick) throw std::runtime_error("the tick was not written");
-  }
-  if (ended) check(recorder->end());
-  return bytes;
+  InMemory trace;
+  for (int tick = 0; tick < ticks; ++tick) trace.add(host_at(tick));
+  if (ended) trace.end();
+  return trace.bytes();
 }
 
 // Hands out `step` bytes at a time. `bytes` must outlive it.

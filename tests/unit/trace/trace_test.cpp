@@ -170,7 +170,7 @@ TEST(Recorder, WritesNothingForATickThatItHas) {
     bytes += more;
     return model::Result<void>();
   });
-  auto recorder = Recorder::begin(writer, {"0.1.0", "node-a", 1, test::kHistory});
+  auto recorder = Recorder::begin(writer.lines(), {"0.1.0", "node-a", 1, test::kHistory});
   ASSERT_TRUE(recorder);
   EXPECT_TRUE(recorder->wants_whole(0));
   const auto add = [&](int tick, bool whole) {
@@ -192,7 +192,7 @@ TEST(Recorder, WritesNothingForATickThatItHas) {
 
 TEST(Recorder, WritesNoLineThatItsReaderRefuses) {
   Writer writer([](std::string_view) { return model::Result<void>(); });
-  auto recorder = Recorder::begin(writer, {"0.1.0", "node-a", 1, test::kHistory});
+  auto recorder = Recorder::begin(writer.lines(), {"0.1.0", "node-a", 1, test::kHistory});
   ASSERT_TRUE(recorder);
   const auto added = recorder->add(test::host_at(1), std::string(Limits().line_bytes + 1, ' '), true);
   ASSERT_FALSE(added);
@@ -202,7 +202,7 @@ TEST(Recorder, WritesNoLineThatItsReaderRefuses) {
 
 TEST(Writer, TellsThatTheFileCannotBeWritten) {
   Writer writer([](std::string_view) { return model::fail(model::ErrorKind::io, "the disk is full"); });
-  auto recorder = Recorder::begin(writer, {"0.1.0", "node-a", 1, test::kHistory});
+  auto recorder = Recorder::begin(writer.lines(), {"0.1.0", "node-a", 1, test::kHistory});
   ASSERT_FALSE(recorder);
   EXPECT_EQ(recorder.error().message(), "the disk is full");
 }

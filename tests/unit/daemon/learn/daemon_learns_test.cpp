@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Learned models reach the plan, and outlive the daemon.
+#include "model/json.h"
 #include "model/learning.h"
 #include "policies/interference/learning/learn.h"
+#include "replay/observed.h"
 #include "tests/patience.h"
 #include "tests/unit/daemon/daemon_fixture.h"
 #include "tests/unit/policies/interference/simulated_service.h"
+#include "trace/recorder.h"
+#include "trace/ticks.h"
 
+#include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -26,6 +33,54 @@ class DaemonLearns : public test::DaemonFixture {
     std::vector<model::Observation> all;
     for (int i = 0; i < 400; ++i) all.push_back(web.tick(1)[0]);
     return model::to_json(policies::learn_all(all, {}).profiles, "");
+  }
+  // Follows the daemon by the calls of the bus, as berthctl record --observations does. Its observations
+  // teach what the daemon learned.
+  void record_beside(const std::string& mode) {
+    load_node();
+    configure("mode = \"" + mode + "\"\n");
+    start();
+    const auto status = json::parse(daemon->control().status_json());
+    EXPECT_EQ(status["interference"], json::parse(R"({"learn": true, "shared_domain": "llc"})"));
+    const int history = node.settings().history;
+    trace::Ticks ticks(history);
+    replay::Observed observed;
+    std::vector<model::Observation> all;
+    auto recorder = trace::Recorder::begin(
+        [&](std::string_view line) {
+          const auto kind = model::trace_line_of(line);
+          if (kind != model::TraceLine::snapshot && kind != model::TraceLine::change)
+            return model::Result<void>();
+          auto taken = ticks.take(*kind, line);
+          if (!taken) return taken;
+          for (auto& seen : observed.take(ticks.snapshot(), model::DomainKind::llc))
+            all.push_back(std::move(seen));
+          return taken;
+        },
+        {"0.1.0", "", 1, history});
+    ASSERT_TRUE(recorder);
+    int count = 0;
+    // Readings that follow each other at once make no sample, so the number of ticks is not known.
+    ASSERT_TRUE(test::eventually([&] {
+      node.use_cpu("web/a", 0.003 * count);
+      node.use_cpu("web/b", 0.002 * count + 0.001 * (count % 3));
+      node.use_cpu("batch/x", 0.02 * count);
+      ++count;
+      tick();
+      const bool whole = recorder->wants_whole(recorder->last_time() + 1);
+      const auto text = whole ? daemon->control().snapshot_json()
+                              : daemon->control().snapshot_since_json(recorder->last_time());
+      const auto added = recorder->add(model::parse_snapshot(text).value().snapshot, text, whole);
+      if (!added || *added != trace::Recorder::Added::tick)
+        throw std::runtime_error("the tick was not taken");
+      return all.size() >= 20;
+    }));
+    const auto learned =
+        policies::learn_all(all, policies::learning_settings(node.settings().policies.interference));
+    const std::string host = json::parse(daemon->control().snapshot_json())["host"];
+    EXPECT_EQ(json::parse(model::to_json(learned.profiles, host)),
+              json::parse(daemon->control().profiles_json()));
+    daemon->stop();
   }
   json instance() {
     return json::parse(daemon->control().plan_json())["findings"]["interference"]["instances"]["web/a"];
@@ -85,5 +140,8 @@ TEST_F(DaemonLearns, LearnsFromTheUseOfTwoInstances) {
   EXPECT_EQ(read[0]["response"], "cpu");
   EXPECT_GE(read[0]["rows"]["n"].get<double>(), 3.9);
 }
+
+TEST_F(DaemonLearns, ARecorderSeesTheSameObservationsInObserveMode) { record_beside("observe"); }
+TEST_F(DaemonLearns, ARecorderSeesTheSameObservationsInEnforceMode) { record_beside("enforce"); }
 
 }  // namespace berth::daemon

@@ -3,9 +3,12 @@
 
 #include "policies/interference/learning/learn.h"
 #include "policies/interference/learning/sums.h"
+#include "replay/observed.h"
 #include "tests/temporary_directory.h"
-#include "tests/unit/daemon/learn/shared_host.h"
+#include "tests/unit/policies/interference/shared_host.h"
+#include "tests/unit/policies/interference/simulated_host.h"
 #include "tests/unit/policies/interference/simulated_service.h"
+#include "tests/unit/trace/recorded.h"
 
 #include <filesystem>
 #include <fstream>
@@ -19,6 +22,7 @@ namespace berth::daemon {
 
 using model::Response;
 using nlohmann::json;
+using policies::testing::SharedHost;
 using policies::testing::SimulatedService;
 using ::testing::HasSubstr;
 
@@ -57,7 +61,7 @@ class LearnerTest : public testing::Test {
 TEST_F(LearnerTest, LearnsTickByTickAndUsesTheModelOnceItIsAccepted) {
   auto learner = open();
   EXPECT_TRUE(warnings.empty());
-  test::SharedHost host;
+  SharedHost host;
   host.add("web-1", model::WorkloadClass::latency_sensitive, {0});
   host.add("batch", model::WorkloadClass::best_effort, {4});
   policies::testing::Draws draws(1);
@@ -91,7 +95,7 @@ TEST_F(LearnerTest, LearnsTickByTickAndUsesTheModelOnceItIsAccepted) {
 TEST_F(LearnerTest, LearnsNothingWhereThatIsOff) {
   auto learner = open();
   ASSERT_TRUE(learner.import(model::to_json(learned_profiles(), "")));
-  test::SharedHost host;
+  SharedHost host;
   EXPECT_TRUE(learner.take(host.snapshot, kSettings).empty());
   EXPECT_EQ(learner.services().size(), 1U);
   auto off = kSettings;
@@ -150,7 +154,7 @@ TEST_F(LearnerTest, KeepsAThousandProfilesAndNoMore) {
   }
   ASSERT_TRUE(learner.import(model::to_json(many, "")));
   EXPECT_EQ(learner.import(model::to_json(learned_profiles(), "")).error().kind(), model::ErrorKind::refused);
-  test::SharedHost host;
+  SharedHost host;
   host.add("web-1", model::WorkloadClass::latency_sensitive, {0}).cpi = 1.2;
   for (int i = 0; i < 2; ++i) {
     host.next();
@@ -165,7 +169,7 @@ TEST_F(LearnerTest, KeepsAThousandProfilesAndNoMore) {
 
 TEST_F(LearnerTest, SaysOnceWhatIsSetAsideUntilATickIsGood) {
   auto learner = open();
-  test::SharedHost host;
+  SharedHost host;
   host.add("web-1", model::WorkloadClass::latency_sensitive, {0});
   const auto tick = [&](double cpi) {
     host.next();
@@ -178,6 +182,36 @@ TEST_F(LearnerTest, SaysOnceWhatIsSetAsideUntilATickIsGood) {
   EXPECT_TRUE(tick(0).empty());
   EXPECT_TRUE(tick(1).empty());
   EXPECT_EQ(tick(0).size(), 1U);
+}
+
+// What the daemon learned can be learned again from a trace of its ticks, to the last bit.
+TEST_F(LearnerTest, ATraceOfItsTicksTeachesTheSame) {
+  for (const Response response : model::kResponses) {
+    SCOPED_TRACE(to_string(response));
+    std::filesystem::remove(state() / "profiles.json");
+    auto learner = open();
+    policies::testing::SimulatedHost host(response);
+    trace::test::InMemory trace(60);
+    for (int i = 0; i < 200; ++i) {
+      const auto& snapshot = host.tick();
+      EXPECT_TRUE(learner.take(snapshot, kSettings).empty());
+      trace.add(snapshot);
+    }
+    trace.end();
+    auto reader = trace::Reader::open(trace::test::source_of(trace.bytes()));
+    ASSERT_TRUE(reader);
+    replay::Observed observed;
+    std::vector<model::Observation> all;
+    while (reader->next()) {
+      for (const auto& seen : observed.take(reader->snapshot(), kSettings.shared_domain))
+        all.push_back(model::parse_observation(model::to_json(seen)).value());
+    }
+    EXPECT_EQ(observed.ticks(), 200U);
+    EXPECT_GE(all.size(), 396U);
+    const auto learned = policies::learn_all(all, policies::learning_settings(kSettings));
+    EXPECT_TRUE(learned.messages.empty());
+    EXPECT_EQ(model::to_json(learned.profiles, "host-1"), learner.profiles_json("host-1"));
+  }
 }
 
 }  // namespace berth::daemon

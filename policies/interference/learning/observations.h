@@ -5,11 +5,12 @@
 #include "model/snapshot.h"
 #include "policies/interference/learning/neighbours.h"
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <vector>
 
-namespace berth::daemon {
+namespace berth::policies {
 
 // Makes observations of the snapshots of one tick after the other (docs/decisions/learning.md). The response
 // of an instance is the first that can be had: cpi where its cycles are counted, cost where it reports
@@ -19,15 +20,19 @@ class Observations {
   struct Tick {
     std::vector<model::Observation> seen;  // ascending by instance
     std::vector<std::string> messages;     // progress that fell
+    // Instances without an observation, because their quota throttled them and nothing but their use tells.
+    std::size_t throttled = 0;
   };
   // Costs nothing for workloads that used no CPU since the snapshot before, and nothing at all where no
-  // latency-sensitive instance with vCPUs did.
+  // latency-sensitive instance with vCPUs did. Ticks may be missing: work that went on meanwhile is no
+  // observation.
   Tick take(const model::Snapshot& snapshot, model::DomainKind shared_domain);
 
  private:
   // The use of an instance since its progress last rose.
   struct Work {
     double created = 0;  // of the run
+    double seen_at = 0;  // time of the newest sample in it
     double fraction = 0;
     double cpu_s = 0;
     double time_s = 0;
@@ -38,12 +43,11 @@ class Observations {
     bool fresh = true;  // seen in this tick
   };
 
-  void observe(const model::Workload& workload, const policies::Surroundings& around, double interval_s,
-               Tick& tick);
-  void add_work(const model::Workload& workload, double fraction, const policies::Surroundings& around,
+  void observe(const model::Workload& workload, const Surroundings& around, double interval_s, Tick& tick);
+  void add_work(const model::Workload& workload, double fraction, const Surroundings& around,
                 double interval_s, model::Observation& seen, Tick& tick);
 
   std::map<std::string, Work> work_;  // by workload
 };
 
-}  // namespace berth::daemon
+}  // namespace berth::policies

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace berth::daemon::test {
+namespace berth::policies::testing {
 
 class SharedHost {
  public:
@@ -52,4 +52,4 @@ class SharedHost {
   model::Snapshot snapshot;
 };
 
-}  // namespace berth::daemon::test
+}  // namespace berth::policies::testing

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/learn/observations.h"
+#include "policies/interference/learning/observations.h"
 
-#include "tests/unit/daemon/learn/shared_host.h"
+#include "tests/unit/policies/interference/shared_host.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace berth::daemon {
+namespace berth::policies {
 
 using model::Response;
 using ::testing::HasSubstr;
@@ -16,7 +16,7 @@ namespace {
 constexpr auto kLs = model::WorkloadClass::latency_sensitive;
 constexpr auto kBe = model::WorkloadClass::best_effort;
 
-class ObservationsTest : public testing::Test {
+class ObservationsTest : public ::testing::Test {
  protected:
   ObservationsTest() {
     host.add("web-1", kLs, {0});
@@ -32,7 +32,7 @@ class ObservationsTest : public testing::Test {
     return observations.take(host.snapshot, model::DomainKind::llc);
   }
 
-  test::SharedHost host;
+  testing::SharedHost host;
   Observations observations;
 };
 
@@ -89,6 +89,26 @@ TEST_F(ObservationsTest, WorkIsAddedUpUntilTheProgressRises) {
   EXPECT_DOUBLE_EQ(seen[0].u, 0.75);
 }
 
+TEST_F(ObservationsTest, WorkWithAMissingTickIsNoObservation) {
+  host.of("web-1").progress = {{.time = 1, .fraction = 0.1}};
+  tick(1, 0, 0);
+  host.next();
+  host.use("web-1", 1);  // no snapshot of this tick
+  host.of("web-1").progress = {{.time = 2, .fraction = 0.2}};
+  EXPECT_TRUE(tick(1, 0, 0).seen.empty());
+  host.of("web-1").progress = {{.time = 3, .fraction = 0.3}};
+  const auto next = tick(1, 0, 0).seen;
+  ASSERT_EQ(next.size(), 1U);
+  EXPECT_NEAR(next[0].y, 5 / 0.1, 1e-9);
+  // Idle time needs no tick.
+  host.next();
+  host.use("web-1", 0);
+  host.of("web-1").progress = {{.time = 4, .fraction = 0.5}};
+  const auto after = tick(1, 0, 0).seen;
+  ASSERT_EQ(after.size(), 1U);
+  EXPECT_NEAR(after[0].y, 5 / 0.2, 1e-9);
+}
+
 TEST_F(ObservationsTest, ProgressThatFallsIsSaidAndTeachesNothing) {
   host.of("web-1").progress = {{.time = 1, .fraction = 0.5}};
   tick(1, 0, 0);
@@ -111,9 +131,10 @@ TEST_F(ObservationsTest, AnotherRunOfTheSameNameBeginsAnew) {
 
 TEST_F(ObservationsTest, AQuotaThatThrottlesHidesTheUse) {
   host.of("web-1").cpu_throttled = 0.3;
-  const auto seen = tick(1, 1, 0).seen;
-  ASSERT_EQ(seen.size(), 1U);
-  EXPECT_EQ(seen[0].instance, "web-2");
+  const auto seen = tick(1, 1, 0);
+  ASSERT_EQ(seen.seen.size(), 1U);
+  EXPECT_EQ(seen.seen[0].instance, "web-2");
+  EXPECT_EQ(seen.throttled, 1U);
 }
 
-}  // namespace berth::daemon
+}  // namespace berth::policies

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/learn/observations.h"
+#include "policies/interference/learning/observations.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 #include <fmt/core.h>
 
-namespace berth::daemon {
+namespace berth::policies {
 
 namespace {
 
@@ -18,6 +18,8 @@ using model::Workload;
 
 // Work that takes longer than this has seen too many neighbours.
 constexpr double kLongestWork_s = 600;
+// More work than this is kept only of workloads that use CPU at the moment.
+constexpr std::size_t kMostWork = 20'000;
 // A quota that throttles for a larger share of the time hides the use that the instance wants, so u is wrong.
 constexpr double kMostThrottled = 0.01;
 
@@ -38,14 +40,23 @@ const model::CpuSet& may_run_on(const Workload& workload, const model::Topology&
   return workload.allowed_cpus ? *workload.allowed_cpus : topology.usable();
 }
 
-policies::Use use_of(const Workload& workload) {
+// Whether the workload used CPU between the time and its newest sample.
+bool used_cpu_since(const Workload& workload, double since) {
+  auto sample = std::next(workload.usage.rbegin());
+  for (; sample != workload.usage.rend() && (*sample).time > since; ++sample) {
+    if ((*sample).cpu_cores > 0) return true;
+  }
+  return false;
+}
+
+Use use_of(const Workload& workload) {
   return {.cores = workload.usage.back().cpu_cores, .misses_per_s = workload.llc_misses_per_s};
 }
 
 // Workloads that may run on the same vCPUs.
 struct Crowd {
   const model::CpuSet* where;
-  policies::Use use;
+  Use use;
 };
 
 // Unpinned workloads may run on all vCPUs, and are spread once for all of them. Sets that differ from the
@@ -56,7 +67,7 @@ std::vector<Crowd> crowds_of(const std::vector<std::pair<const Workload*, double
   std::vector<Crowd> crowds;
   for (const auto& [workload, interval_s] : active) {
     const model::CpuSet& where = may_run_on(*workload, topology);
-    const policies::Use use = use_of(*workload);
+    const Use use = use_of(*workload);
     const auto last_few = crowds.rbegin() + std::min<std::ptrdiff_t>(kLastFew, std::ssize(crowds));
     const auto crowd = std::find_if(crowds.rbegin(), last_few,
                                     [&where](const Crowd& known) { return *known.where == where; });
@@ -87,7 +98,7 @@ Observations::Tick Observations::take(const model::Snapshot& snapshot, model::Do
   }
   Tick tick;
   if (!any) return tick;
-  policies::Neighbours neighbours(snapshot.topology, shared_domain);
+  Neighbours neighbours(snapshot.topology, shared_domain);
   for (const Crowd& crowd : crowds_of(active, snapshot.topology)) neighbours.add(*crowd.where, crowd.use);
   for (auto& [id, work] : work_) work.fresh = false;
   for (const auto& [workload, interval_s] : active) {
@@ -96,13 +107,13 @@ Observations::Tick Observations::take(const model::Snapshot& snapshot, model::Do
         neighbours.around(may_run_on(*workload, snapshot.topology), *workload->vcpus, use_of(*workload));
     if (around) observe(*workload, *around, interval_s, tick);
   }
-  std::erase_if(work_, [&snapshot](const auto& entry) {
-    return !entry.second.fresh && entry.second.created + kLongestWork_s < snapshot.time;
+  std::erase_if(work_, [&snapshot, many = work_.size() > kMostWork](const auto& entry) {
+    return !entry.second.fresh && (many || entry.second.created + kLongestWork_s < snapshot.time);
   });
   return tick;
 }
 
-void Observations::observe(const Workload& workload, const policies::Surroundings& around, double interval_s,
+void Observations::observe(const Workload& workload, const Surroundings& around, double interval_s,
                            Tick& tick) {
   const auto newest = workload.usage.back();
   model::Observation seen{.service = workload.service,
@@ -121,17 +132,20 @@ void Observations::observe(const Workload& workload, const policies::Surrounding
   } else if (!workload.progress.empty()) {
     seen.response = model::Response::cost;
     add_work(workload, workload.progress.back().fraction, around, interval_s, seen, tick);
-  } else if (workload.cpu_throttled.value_or(0) <= kMostThrottled) {
+  } else if (workload.cpu_throttled.value_or(0) > kMostThrottled) {
+    ++tick.throttled;
+  } else {
     seen.y = seen.u;
     tick.seen.push_back(std::move(seen));
   }
 }
 
 // Adds up until the progress rises. Then the sums make one observation.
-void Observations::add_work(const Workload& workload, double fraction, const policies::Surroundings& around,
+void Observations::add_work(const Workload& workload, double fraction, const Surroundings& around,
                             double interval_s, model::Observation& seen, Tick& tick) {
   const auto anew = [&] {
     return Work{.created = workload.created,
+                .seen_at = seen.time,
                 .fraction = fraction,
                 .cpu_s = 0,
                 .time_s = 0,
@@ -144,11 +158,13 @@ void Observations::add_work(const Workload& workload, double fraction, const pol
   const auto [entry, first] = work_.try_emplace(workload.id, anew());
   Work& work = entry->second;
   if (first) return;
-  if (work.created != workload.created) {
+  // The neighbours of a sample that no tick showed are not known.
+  if (work.created != workload.created || used_cpu_since(workload, work.seen_at)) {
     work = anew();
     return;
   }
   work.fresh = true;
+  work.seen_at = seen.time;
   if (fraction < work.fraction) {
     tick.messages.push_back(fmt::format("{}: its progress fell from {} to {}, so nothing is learned from it",
                                         workload.id, work.fraction, fraction));
@@ -174,4 +190,4 @@ void Observations::add_work(const Workload& workload, double fraction, const pol
   }
 }
 
-}  // namespace berth::daemon
+}  // namespace berth::policies
