@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/topology.h"
 
+#include "model/name.h"
+
 #include <algorithm>
 #include <set>
 
@@ -66,6 +68,39 @@ Result<void> check_cpus(const std::vector<Cpu>& cpus) {
   return {};
 }
 
+const GpuPeer* peer_in(const Gpu& gpu, std::string_view id) {
+  const auto found =
+      std::lower_bound(gpu.links.begin(), gpu.links.end(), id,
+                       [](const GpuPeer& peer, std::string_view name) { return peer.id < name; });
+  return found != gpu.links.end() && found->id == id ? &*found : nullptr;
+}
+
+Result<void> check_links(const std::vector<Gpu>& gpus, const std::map<std::string_view, std::size_t>& at) {
+  std::set<std::size_t> linked;
+  for (std::size_t index = 0; index < gpus.size(); ++index) {
+    const Gpu& gpu = gpus[index];
+    for (std::size_t i = 0; i < gpu.links.size(); ++i) {
+      const GpuPeer& peer = gpu.links[i];
+      const std::string name = to_name(peer.id);
+      if (i > 0 && peer.id <= gpu.links[i - 1].id)
+        return wrong("gpus", index, fmt::format("the link to GPU {} is not in ascending order", name));
+      if (peer.id == gpu.id) return wrong("gpus", index, fmt::format("GPU {} has a link to itself", name));
+      const auto other = at.find(peer.id);
+      if (other == at.end())
+        return wrong("gpus", index, fmt::format("it has a link to GPU {}, which is not in the list", name));
+      const GpuPeer* back = peer_in(gpus[other->second], gpu.id);
+      if (back != nullptr && back->link != peer.link)
+        return wrong("gpus", index,
+                     fmt::format("its link to GPU {} is {}, but that one's link back is {}", name,
+                                 to_string(peer.link), to_string(back->link)));
+      linked.insert({index, other->second});
+      if (linked.size() > kMostLinkedGpus)
+        return wrong("gpus", index, fmt::format("more than {} GPUs have links", kMostLinkedGpus));
+    }
+  }
+  return {};
+}
+
 Result<void> check_gpus(const std::vector<Gpu>& gpus) {
   std::map<std::string_view, std::size_t> seen;
   for (std::size_t index = 0; index < gpus.size(); ++index) {
@@ -83,7 +118,7 @@ Result<void> check_gpus(const std::vector<Gpu>& gpus) {
     if (gpu.other_processes && *gpu.other_processes < 0)
       return wrong("gpus", index, fmt::format("{} other processes", *gpu.other_processes));
   }
-  return {};
+  return check_links(gpus, seen);
 }
 
 Result<void> check_distances(const NumaDistances& distances) {
@@ -126,6 +161,30 @@ std::vector<Domain> group(const std::vector<Cpu>& cpus, std::optional<int> (*id_
 }
 
 }  // namespace
+
+const char* to_string(GpuLink link) {
+  switch (link) {
+    case GpuLink::nv:
+      return "NV";
+    case GpuLink::pix:
+      return "PIX";
+    case GpuLink::pxb:
+      return "PXB";
+    case GpuLink::phb:
+      return "PHB";
+    case GpuLink::node:
+      return "NODE";
+    case GpuLink::sys:
+      break;
+  }
+  return "SYS";
+}
+
+std::optional<GpuLink> link_between(const Gpu& a, const Gpu& b) {
+  const GpuPeer* peer = peer_in(a, b.id);
+  if (peer == nullptr) peer = peer_in(b, a.id);
+  return peer == nullptr ? std::nullopt : std::optional(peer->link);
+}
 
 std::optional<int> NumaDistances::between(int from, int to) const {
   const auto row = std::lower_bound(nodes.begin(), nodes.end(), from);
