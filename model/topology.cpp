@@ -75,30 +75,34 @@ const GpuPeer* peer_in(const Gpu& gpu, std::string_view id) {
   return found != gpu.links.end() && found->id == id ? &*found : nullptr;
 }
 
+// Why a link of a GPU cannot be; `other`: the GPU that it leads to, null where there is none.
+std::optional<std::string> link_wrong(const Gpu& gpu, std::size_t link, const Gpu* other) {
+  const GpuPeer& peer = gpu.links[link];
+  if (link > 0 && peer.id <= gpu.links[link - 1].id)
+    return fmt::format("the link to GPU {} is not in ascending order", to_name(peer.id));
+  if (other == nullptr)
+    return fmt::format("it has a link to GPU {}, which is not in the list", to_name(peer.id));
+  if (other == &gpu) return fmt::format("GPU {} has a link to itself", to_name(peer.id));
+  const GpuPeer* back = peer_in(*other, gpu.id);
+  if (back == nullptr || back->link == peer.link) return std::nullopt;
+  return fmt::format("its link to GPU {} is {}, but that one's link back is {}", to_name(peer.id),
+                     to_string(peer.link), to_string(back->link));
+}
+
 Result<void> check_links(const std::vector<Gpu>& gpus, const std::map<std::string_view, std::size_t>& at) {
-  std::set<std::size_t> linked;
+  std::vector<bool> linked(gpus.size());
   for (std::size_t index = 0; index < gpus.size(); ++index) {
-    const Gpu& gpu = gpus[index];
-    for (std::size_t i = 0; i < gpu.links.size(); ++i) {
-      const GpuPeer& peer = gpu.links[i];
-      const std::string name = to_name(peer.id);
-      if (i > 0 && peer.id <= gpu.links[i - 1].id)
-        return wrong("gpus", index, fmt::format("the link to GPU {} is not in ascending order", name));
-      if (peer.id == gpu.id) return wrong("gpus", index, fmt::format("GPU {} has a link to itself", name));
-      const auto other = at.find(peer.id);
-      if (other == at.end())
-        return wrong("gpus", index, fmt::format("it has a link to GPU {}, which is not in the list", name));
-      const GpuPeer* back = peer_in(gpus[other->second], gpu.id);
-      if (back != nullptr && back->link != peer.link)
-        return wrong("gpus", index,
-                     fmt::format("its link to GPU {} is {}, but that one's link back is {}", name,
-                                 to_string(peer.link), to_string(back->link)));
-      linked.insert({index, other->second});
-      if (linked.size() > kMostLinkedGpus)
-        return wrong("gpus", index, fmt::format("more than {} GPUs have links", kMostLinkedGpus));
+    for (std::size_t link = 0; link < gpus[index].links.size(); ++link) {
+      const auto other = at.find(gpus[index].links[link].id);
+      const Gpu* peer = other == at.end() ? nullptr : &gpus[other->second];
+      if (const auto problem = link_wrong(gpus[index], link, peer)) return wrong("gpus", index, *problem);
+      linked[index] = linked[other->second] = true;
     }
   }
-  return {};
+  const auto count = static_cast<std::size_t>(std::count(linked.begin(), linked.end(), true));
+  if (count <= kMostLinkedGpus) return {};
+  return fail(ErrorKind::invalid_input,
+              fmt::format("gpus: {} of them have links; at most {} can have any", count, kMostLinkedGpus));
 }
 
 Result<void> check_gpus(const std::vector<Gpu>& gpus) {

@@ -86,8 +86,8 @@ class Topology {
  public:
   // Holds no vCPU, the one value outside the invariant: a Snapshot holds it until it is filled.
   Topology() = default;
-  // Error invalid_input names the index in `cpus` or `gpus` that breaks the invariant ("cpus[3]: ..."), or
-  // "numa_distances".
+  // Error invalid_input names the index in `cpus` or `gpus` that breaks the invariant ("cpus[3]: ..."),
+  // "gpus" or "numa_distances".
   static Result<Topology> make(std::vector<Cpu> cpus, std::vector<Gpu> gpus = {},
                                NumaDistances numa_distances = {});
 

@@ -397,6 +397,7 @@ class NvmlReader {
     }
     if (healthy != linked_ || ++readings_since_ >= kReadingsPerAsking) {
       std::vector<std::string> ids;
+      ids.reserve(healthy.size());
       for (const PciGpu& gpu : healthy) ids.push_back(gpu.id);
       std::sort(ids.begin(), ids.end());
       links_ = nvml_->links(ids);

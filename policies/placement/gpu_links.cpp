@@ -6,8 +6,8 @@ namespace berth::policies {
 GpuLinks::GpuLinks(const std::vector<model::Gpu>& gpus) {
   for (const model::Gpu& gpu : gpus) {
     if (gpu.links.empty()) continue;
-    rows_.emplace(gpu.id, 0);
-    for (const model::GpuPeer& peer : gpu.links) rows_.emplace(peer.id, 0);
+    rows_.try_emplace(gpu.id);
+    for (const model::GpuPeer& peer : gpu.links) rows_.try_emplace(peer.id);
   }
   std::size_t next = 0;
   for (auto& [id, row] : rows_) row = next++;

@@ -104,6 +104,7 @@ int list(void* device, const char* name, unsigned* count, void* infos, std::size
   return 0;
 }
 
+#ifndef FAKE_NVML_OLD
 int link_figure(void* one, void* other, const char* kind, int* value) {
   while (fs::exists(root() / "links-hang")) poll(nullptr, 0, 1);
   for (void* device : {one, other}) {
@@ -119,6 +120,7 @@ int link_figure(void* one, void* other, const char* kind, int* value) {
   }
   return kNotSupported;
 }
+#endif
 
 }  // namespace
 
