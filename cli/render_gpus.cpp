@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/render_gpus.h"
 
+#include "cli/table.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <ostream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -38,6 +45,33 @@ void render_gpu(std::ostream& out, const model::Gpu& gpu, const std::string& use
   if (!users.empty()) out << "      " << printable(users) << "\n";
 }
 
+// Who is linked how with whom, like `nvidia-smi topo -m`; nothing without links. The columns have the numbers
+// of the rows.
+void render_links(std::ostream& out, const std::vector<model::Gpu>& gpus, const Style& style) {
+  std::vector<const model::Gpu*> linked;
+  for (const model::Gpu& gpu : gpus) {
+    const bool has_link = std::any_of(gpus.begin(), gpus.end(), [&gpu](const model::Gpu& other) {
+      return &other != &gpu && model::link_between(gpu, other);
+    });
+    if (has_link) linked.push_back(&gpu);
+  }
+  if (linked.empty()) return;
+  std::vector<Column> columns{{"", Align::right}, {"LINKS"}};
+  for (std::size_t column = 0; column < linked.size(); ++column)
+    columns.push_back({fmt::format("{}", column), Align::right});
+  Table table(std::move(columns), "  ");
+  for (std::size_t row = 0; row < linked.size(); ++row) {
+    std::vector<Cell> cells{fmt::format("{}", row), linked[row]->id};
+    for (std::size_t column = 0; column < linked.size(); ++column) {
+      const auto link = model::link_between(*linked[row], *linked[column]);
+      cells.emplace_back(row == column ? "X" : link ? model::to_string(*link) : "-");
+    }
+    table.add(std::move(cells));
+  }
+  out << "\n";
+  table.print(out, style);
+}
+
 void heading(std::ostream& out, const Style& style) {
   out << "\n" << paint(style, Colour::bold, "GPUs") << "\n";
 }
@@ -58,6 +92,12 @@ model::Gpu gpu_of(const Document& document) {
   gpu.utilisation = number_of(document, "utilisation");
   gpu.healthy = flag_of(document, "healthy");
   gpu.problem = text_of(document, "problem");
+  for (const auto& [peer, name] : member(document, "links").items()) {
+    for (const model::GpuLink link : model::kGpuLinks) {
+      if (name.is_string() && name.get<std::string>() == model::to_string(link))
+        gpu.links.push_back({.id = peer, .link = link});
+    }
+  }
   return gpu;
 }
 
@@ -84,13 +124,19 @@ void render_gpus(std::ostream& out, const std::vector<model::Gpu>& gpus, const S
   if (gpus.empty()) return;
   heading(out, style);
   for (const model::Gpu& gpu : gpus) render_gpu(out, gpu, "", style);
+  render_links(out, gpus, style);
 }
 
 void render_gpus(std::ostream& out, const Document& status, const Style& style) {
-  const auto& gpus = list_of(status, "gpus");
-  if (gpus.empty()) return;
+  const auto& documents = list_of(status, "gpus");
+  if (documents.empty()) return;
   heading(out, style);
-  for (const Document& gpu : gpus) render_gpu(out, gpu_of(gpu), users_of(gpu), style);
+  std::vector<model::Gpu> gpus;
+  for (const Document& document : documents) {
+    gpus.push_back(gpu_of(document));
+    render_gpu(out, gpus.back(), users_of(document), style);
+  }
+  render_links(out, gpus, style);
 }
 
 }  // namespace berth::cli

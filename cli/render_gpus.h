@@ -10,7 +10,7 @@
 
 namespace berth::cli {
 
-// One line each, under a heading; nothing without GPUs.
+// One line each, under a heading, and a table of their links if any is known; nothing without GPUs.
 void render_gpus(std::ostream& out, const std::vector<model::Gpu>& gpus, const Style& style);
 // The GPUs of a berth.status/1 document, with their workloads.
 void render_gpus(std::ostream& out, const Document& status, const Style& style);

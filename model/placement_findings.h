@@ -22,6 +22,8 @@ struct FittingBin {
   // Latency-sensitive: the vCPUs it would own; best-effort: the unowned vCPUs of the bin.
   CpuSet cpus;
   std::vector<std::string> gpus;  // ids of the GPUs it would get
+  // The number of pairs of these GPUs by their link. Unknown ones are left out.
+  std::map<GpuLink, int> gpu_links = {};
   double cpu_left_cores = 0;
   std::uint64_t memory_left_bytes = 0;  // of the host
   double free_share = 0;  // mean of CPU left and memory left, each as a share of what there is; 0..1

@@ -16,6 +16,18 @@ namespace {
 constexpr const char* kRequestSchema = "berth.request/1";
 constexpr const char* kRankSchema = "berth.rank/1";
 constexpr const char* kAdmissionSchema = "berth.admission/1";
+constexpr int kMostPairs = kMostLinkedGpus * (kMostLinkedGpus - 1) / 2;
+
+// Names that are no links are of a later version.
+std::map<GpuLink, int> read_links(const JsonValue& value) {
+  std::map<GpuLink, int> links;
+  value.each_member([&links](const std::string& name, const JsonValue& pairs) {
+    for (const GpuLink link : kGpuLinks) {
+      if (name == to_string(link)) links[link] = pairs.small_integer(1, kMostPairs);
+    }
+  });
+  return links;
+}
 
 FittingBin read_fitting(const JsonValue& value) {
   JsonObject object(value);
@@ -27,6 +39,7 @@ FittingBin read_fitting(const JsonValue& value) {
   bin.cpus = object.required("cpus").cpulist();
   if (const auto gpus = object.optional("gpus"))
     gpus->each([&bin](const JsonValue& gpu) { bin.gpus.push_back(gpu.name()); });
+  if (const auto links = object.optional("gpu_links")) bin.gpu_links = read_links(*links);
   bin.cpu_left_cores = object.required("cpu_left").number(-DBL_MAX, DBL_MAX);
   bin.memory_left_bytes = object.required("memory_left_bytes").bytes();
   bin.free_share = object.required("free_share").number(-DBL_MAX, DBL_MAX);
@@ -74,7 +87,13 @@ void write_bins(JsonWriter& out, const BinRanking& bins) {
     out.member("cpus", bin.cpus);
     out.key("gpus").begin_array();
     for (const std::string& gpu : bin.gpus) out.value(gpu);
-    out.end_array().member("cpu_left", bin.cpu_left_cores);
+    out.end_array();
+    if (!bin.gpu_links.empty()) {
+      out.key("gpu_links").begin_object();
+      for (const auto& [link, pairs] : bin.gpu_links) out.member(to_string(link), pairs);
+      out.end_object();
+    }
+    out.member("cpu_left", bin.cpu_left_cores);
     out.member("memory_left_bytes", bin.memory_left_bytes).member("free_share", bin.free_share);
     out.member("gpus_total", bin.gpus_total).member("gpus_left", bin.gpus_left);
     out.member("gpu_memory_left_bytes", bin.gpu_memory_left_bytes);

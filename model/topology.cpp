@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/topology.h"
 
+#include "model/name.h"
+
 #include <algorithm>
 #include <set>
 
@@ -66,6 +68,43 @@ Result<void> check_cpus(const std::vector<Cpu>& cpus) {
   return {};
 }
 
+const GpuPeer* peer_in(const Gpu& gpu, std::string_view id) {
+  const auto found =
+      std::lower_bound(gpu.links.begin(), gpu.links.end(), id,
+                       [](const GpuPeer& peer, std::string_view name) { return peer.id < name; });
+  return found != gpu.links.end() && found->id == id ? &*found : nullptr;
+}
+
+// Why a link of a GPU cannot be; `other`: the GPU that it leads to, null where there is none.
+std::optional<std::string> link_wrong(const Gpu& gpu, std::size_t link, const Gpu* other) {
+  const GpuPeer& peer = gpu.links[link];
+  if (link > 0 && peer.id <= gpu.links[link - 1].id)
+    return fmt::format("the link to GPU {} is not in ascending order", to_name(peer.id));
+  if (other == nullptr)
+    return fmt::format("it has a link to GPU {}, which is not in the list", to_name(peer.id));
+  if (other == &gpu) return fmt::format("GPU {} has a link to itself", to_name(peer.id));
+  const GpuPeer* back = peer_in(*other, gpu.id);
+  if (back == nullptr || back->link == peer.link) return std::nullopt;
+  return fmt::format("its link to GPU {} is {}, but that one's link back is {}", to_name(peer.id),
+                     to_string(peer.link), to_string(back->link));
+}
+
+Result<void> check_links(const std::vector<Gpu>& gpus, const std::map<std::string_view, std::size_t>& at) {
+  std::vector<bool> linked(gpus.size());
+  for (std::size_t index = 0; index < gpus.size(); ++index) {
+    for (std::size_t link = 0; link < gpus[index].links.size(); ++link) {
+      const auto other = at.find(gpus[index].links[link].id);
+      const Gpu* peer = other == at.end() ? nullptr : &gpus[other->second];
+      if (const auto problem = link_wrong(gpus[index], link, peer)) return wrong("gpus", index, *problem);
+      linked[index] = linked[other->second] = true;
+    }
+  }
+  const auto count = static_cast<std::size_t>(std::count(linked.begin(), linked.end(), true));
+  if (count <= kMostLinkedGpus) return {};
+  return fail(ErrorKind::invalid_input,
+              fmt::format("gpus: {} of them have links; at most {} can have any", count, kMostLinkedGpus));
+}
+
 Result<void> check_gpus(const std::vector<Gpu>& gpus) {
   std::map<std::string_view, std::size_t> seen;
   for (std::size_t index = 0; index < gpus.size(); ++index) {
@@ -83,7 +122,7 @@ Result<void> check_gpus(const std::vector<Gpu>& gpus) {
     if (gpu.other_processes && *gpu.other_processes < 0)
       return wrong("gpus", index, fmt::format("{} other processes", *gpu.other_processes));
   }
-  return {};
+  return check_links(gpus, seen);
 }
 
 Result<void> check_distances(const NumaDistances& distances) {
@@ -126,6 +165,30 @@ std::vector<Domain> group(const std::vector<Cpu>& cpus, std::optional<int> (*id_
 }
 
 }  // namespace
+
+const char* to_string(GpuLink link) {
+  switch (link) {
+    case GpuLink::nv:
+      return "NV";
+    case GpuLink::pix:
+      return "PIX";
+    case GpuLink::pxb:
+      return "PXB";
+    case GpuLink::phb:
+      return "PHB";
+    case GpuLink::node:
+      return "NODE";
+    case GpuLink::sys:
+      break;
+  }
+  return "SYS";
+}
+
+std::optional<GpuLink> link_between(const Gpu& a, const Gpu& b) {
+  const GpuPeer* peer = peer_in(a, b.id);
+  if (peer == nullptr) peer = peer_in(b, a.id);
+  return peer == nullptr ? std::nullopt : std::optional(peer->link);
+}
 
 std::optional<int> NumaDistances::between(int from, int to) const {
   const auto row = std::lower_bound(nodes.begin(), nodes.end(), from);

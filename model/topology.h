@@ -3,6 +3,7 @@
 
 #include "model/cpu_set.h"
 #include "model/error.h"
+#include "model/gpu_link.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -41,9 +42,15 @@ struct Gpu {
   std::optional<std::string> problem = std::nullopt;  // why it is not healthy
   // Processes that use it and belong to no workload.
   std::optional<int> other_processes = std::nullopt;
+  // To other GPUs of the host, ascending by id; a link that is not known is not there. If only one of two
+  // GPUs names their link, it is the link of both (link_between()).
+  std::vector<GpuPeer> links = {};
 
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };
+
+// nullopt where neither names it.
+std::optional<GpuLink> link_between(const Gpu& a, const Gpu& b);
 
 // More NUMA nodes have no distances.
 inline constexpr std::size_t kMostDistantNodes = 64;
@@ -79,8 +86,8 @@ class Topology {
  public:
   // Holds no vCPU, the one value outside the invariant: a Snapshot holds it until it is filled.
   Topology() = default;
-  // Error invalid_input names the index in `cpus` or `gpus` that breaks the invariant ("cpus[3]: ..."), or
-  // "numa_distances".
+  // Error invalid_input names the index in `cpus` or `gpus` that breaks the invariant ("cpus[3]: ..."),
+  // "gpus" or "numa_distances".
   static Result<Topology> make(std::vector<Cpu> cpus, std::vector<Gpu> gpus = {},
                                NumaDistances numa_distances = {});
 

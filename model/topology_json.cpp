@@ -2,6 +2,9 @@
 #include "model/topology_json.h"
 
 #include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/core.h>
@@ -31,7 +34,44 @@ Cpu read_cpu(const JsonValue& value) {
   return cpu;
 }
 
-Gpu read_gpu(const JsonValue& value) {
+// Limits come before copies.
+std::vector<GpuPeer> read_links(const JsonValue& value) {
+  std::vector<GpuPeer> links;
+  value.each_member([&links, &value](const std::string& peer, const JsonValue& link) {
+    if (links.size() == kMostLinkedGpus) {
+      value.fail(fmt::format("more than {} links", kMostLinkedGpus));
+    } else if (peer.empty() || peer.size() > kMaxNameBytes) {
+      value.fail(fmt::format("a link to a GPU with an id of {} bytes; 1 to {} are accepted", peer.size(),
+                             kMaxNameBytes));
+    } else {
+      links.push_back({.id = peer, .link = link.choice(kGpuLinks, to_string)});
+    }
+  });
+  return links;
+}
+
+// The links of GPUs as they were before, by id.
+using FormerLinks = std::map<std::string_view, const std::vector<GpuPeer>*>;
+
+FormerLinks links_of(const std::vector<Gpu>& gpus) {
+  FormerLinks links;
+  for (const Gpu& gpu : gpus) {
+    if (!gpu.links.empty()) links.emplace(gpu.id, &gpu.links);
+  }
+  return links;
+}
+
+// Each entry once, so that a document cannot copy the links of one id again and again.
+std::vector<GpuPeer> take_links(FormerLinks& former, const std::string& gpu) {
+  const auto found = former.find(gpu);
+  if (found == former.end()) return {};
+  std::vector<GpuPeer> links = *found->second;
+  former.erase(found);
+  return links;
+}
+
+// A GPU without "links" takes its former ones.
+Gpu read_gpu(const JsonValue& value, FormerLinks& former) {
   JsonObject object(value);
   Gpu gpu;
   gpu.id = object.required("id").name();
@@ -49,7 +89,15 @@ Gpu read_gpu(const JsonValue& value) {
   if (const auto problem = object.nullable("problem")) gpu.problem = problem->text();
   if (const auto others = object.nullable("other_processes"))
     gpu.other_processes = others->small_integer(0, kMostProcesses);
+  const auto links = object.optional("links");
+  gpu.links = links ? read_links(*links) : take_links(former, gpu.id);
   return gpu;
+}
+
+void write_links(JsonWriter& out, const std::vector<GpuPeer>& links) {
+  out.begin_object();
+  for (const GpuPeer& peer : links) out.member(peer.id, to_string(peer.link));
+  out.end_object();
 }
 
 // Limits come before copies: a document may have millions of values.
@@ -116,31 +164,42 @@ std::optional<Processors> read_processors(JsonObject& object, const TopologyReso
   return std::nullopt;
 }
 
+// With its links, unless they are as before.
+void write_gpu(JsonWriter& out, const Gpu& gpu, const FormerLinks& former) {
+  const auto before = former.find(gpu.id);
+  const bool same = before == former.end() ? gpu.links.empty() : gpu.links == *before->second;
+  out.begin_object().member("id", gpu.id).member("vendor", gpu.vendor).member("model", gpu.model);
+  out.member("numa", gpu.numa).member("memory_bytes", gpu.memory_bytes);
+  out.member("memory_used_bytes", gpu.memory_used_bytes).member("utilisation", gpu.utilisation);
+  out.member("healthy", gpu.healthy).member("holder", gpu.holder);
+  out.member_if("problem", gpu.problem).member_if("other_processes", gpu.other_processes);
+  if (!same) write_links(out.key("links"), gpu.links);
+  out.end_object();
+}
+
 }  // namespace
 
-std::vector<Gpu> read_gpus(const JsonValue& value) {
+std::vector<Gpu> read_changed_gpus(const JsonValue& value, const std::vector<Gpu>& before) {
   std::vector<Gpu> gpus;
-  value.each([&gpus](const JsonValue& gpu) { gpus.push_back(read_gpu(gpu)); });
+  FormerLinks former = links_of(before);
+  value.each([&](const JsonValue& gpu) { gpus.push_back(read_gpu(gpu, former)); });
   return gpus;
 }
 
-void write_gpus(JsonWriter& out, const std::vector<Gpu>& gpus) {
+void write_changed_gpus(JsonWriter& out, const std::vector<Gpu>& gpus, const std::vector<Gpu>& before) {
+  const FormerLinks former = links_of(before);
   out.begin_array();
-  for (const Gpu& gpu : gpus) {
-    out.begin_object().member("id", gpu.id).member("vendor", gpu.vendor).member("model", gpu.model);
-    out.member("numa", gpu.numa).member("memory_bytes", gpu.memory_bytes);
-    out.member("memory_used_bytes", gpu.memory_used_bytes).member("utilisation", gpu.utilisation);
-    out.member("healthy", gpu.healthy).member("holder", gpu.holder);
-    out.member_if("problem", gpu.problem).member_if("other_processes", gpu.other_processes).end_object();
-  }
+  for (const Gpu& gpu : gpus) write_gpu(out, gpu, former);
   out.end_array();
 }
+
+void write_gpus(JsonWriter& out, const std::vector<Gpu>& gpus) { write_changed_gpus(out, gpus, {}); }
 
 std::optional<Topology> read_topology(JsonObject& object, const TopologyResolver& resolve) {
   ReadContext& context = object.context();
   auto processors = read_processors(object, resolve);
   std::vector<Gpu> gpus;
-  if (const auto list = object.optional("gpus")) gpus = read_gpus(*list);
+  if (const auto list = object.optional("gpus")) gpus = read_changed_gpus(*list, {});
   const auto distances = object.optional("numa_distances");
   if (distances && processors) processors->distances = read_distances(*distances);
   if (!processors || context.failed()) return std::nullopt;

@@ -17,8 +17,12 @@ std::optional<Topology> read_topology(JsonObject& object, const TopologyResolver
 // "cpus", "gpus" and, where they are known, "numa_distances", into an object that is open.
 void write_topology(JsonWriter& out, const Topology& topology);
 
-// An array of GPUs.
-std::vector<Gpu> read_gpus(const JsonValue& value);
+// The array of GPUs of a topology.
 void write_gpus(JsonWriter& out, const std::vector<Gpu>& gpus);
+
+// The array of GPUs of a change. Links are many and stay, so a GPU there has no "links" if they are those of
+// the GPU with its id in `before`.
+std::vector<Gpu> read_changed_gpus(const JsonValue& value, const std::vector<Gpu>& before);
+void write_changed_gpus(JsonWriter& out, const std::vector<Gpu>& gpus, const std::vector<Gpu>& before);
 
 }  // namespace berth::model

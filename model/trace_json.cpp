@@ -79,7 +79,8 @@ void write_host(JsonWriter& out, const Snapshot& before, const Snapshot& now) {
     out.key("recent_use");
     now.recent_use ? write_recent_use(out, *now.recent_use) : void(out.null());
   }
-  if (now.topology.gpus() != before.topology.gpus()) write_gpus(out.key("gpus"), now.topology.gpus());
+  if (now.topology.gpus() != before.topology.gpus())
+    write_changed_gpus(out.key("gpus"), now.topology.gpus(), before.topology.gpus());
   if (now.memory != before.memory) write_memory(out.key("memory"), now.memory);
   if (now.services != before.services) write_services(out.key("services"), now.services);
   if (now.pending != before.pending) write_pending(out.key("pending"), now.pending);
@@ -310,7 +311,8 @@ Result<void> apply_change(std::string_view text, std::size_t history, Snapshot& 
     const double before = snapshot.time;
     read_load(object, told);
     if (const auto gpus = object.optional("gpus"); gpus && !context.failed()) {
-      if (const auto set = snapshot.topology.set_gpus(read_gpus(*gpus)); !set)
+      auto now = read_changed_gpus(*gpus, snapshot.topology.gpus());
+      if (const auto set = snapshot.topology.set_gpus(std::move(now)); !set)
         gpus->fail(set.error().message());
     }
     take_host(*root, told, snapshot);

@@ -106,14 +106,32 @@ void GpuInventory::take(Reader& reader) {
   reader.hangs = hangs;
 }
 
+bool GpuInventory::is_asked(const PciGpu& gpu) { return has_nvml(gpu) || gpu.vendor != GpuVendor::nvidia; }
+
+const GpuReadings* GpuInventory::readings_of(const Known& known) const {
+  const Reader& reader = reader_of(known.pci);
+  // A reading from before the GPU came is of another device.
+  return is_asked(known.pci) && reader.latest && reader.latest->list >= known.list ? reader.latest.get()
+                                                                                   : nullptr;
+}
+
+// Without those to a GPU that is gone, or that took the place of the one that was read.
+std::vector<model::GpuPeer> GpuInventory::links_of(const GpuReading& reading) const {
+  std::vector<model::GpuPeer> links;
+  for (const model::GpuPeer& peer : reading.links) {
+    const auto other = known_.find(peer.id);
+    if (other != known_.end() && other->second.present && readings_of(other->second) != nullptr)
+      links.push_back(peer);
+  }
+  return links;
+}
+
 KnownGpu GpuInventory::describe(Known& known) {
   KnownGpu seen;
   seen.gpu = gpu_of(known.pci);
-  const bool asked = has_nvml(known.pci) || known.pci.vendor != GpuVendor::nvidia;
+  const bool asked = is_asked(known.pci);
   const Reader& reader = reader_of(known.pci);
-  // A reading from before the GPU came is of another device.
-  const GpuReadings* latest =
-      asked && reader.latest && reader.latest->list >= known.list ? reader.latest.get() : nullptr;
+  const GpuReadings* latest = readings_of(known);
   const GpuReading* reading = nullptr;
   if (latest != nullptr) {
     const auto found = latest->gpus.find(known.pci.id);
@@ -134,6 +152,7 @@ KnownGpu GpuInventory::describe(Known& known) {
     seen.gpu.problem = reading->problem;
     seen.pids = reading->pids;
     seen.all_pids = reading->all_pids;
+    seen.gpu.links = links_of(*reading);
   } else if (asked) {
     // Its processes are unknown too, so it is given to no workload.
     seen.gpu.problem = latest != nullptr && latest->missing ? *latest->missing : kNotAsked;

@@ -86,9 +86,15 @@ class GpuInventory {
   void scan(const std::vector<model::Cpu>& cpus);
   void keep_reader(Reader& reader, const ReadGpus& read, std::vector<PciGpu> gpus, double interval_s);
   Reader& reader_of(const PciGpu& gpu) { return gpu.vendor == GpuVendor::nvidia ? nvml_ : drm_; }
+  const Reader& reader_of(const PciGpu& gpu) const { return gpu.vendor == GpuVendor::nvidia ? nvml_ : drm_; }
   void take(Reader& reader);
   static bool has_nvml(const PciGpu& gpu);
+  // Whether a reader asks its driver.
+  static bool is_asked(const PciGpu& gpu);
   KnownGpu describe(Known& known);
+  // Its reader's newest figures; null where they are from before the GPU came.
+  const GpuReadings* readings_of(const Known& known) const;
+  std::vector<model::GpuPeer> links_of(const GpuReading& reading) const;
   void note(Known& known, const model::Gpu& gpu);
 
   GpuOptions options_;

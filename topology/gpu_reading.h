@@ -23,6 +23,7 @@ struct GpuReading {
   std::optional<std::string> problem;  // why no work should be given to it; the same words while it lasts
   std::vector<pid_t> pids;             // processes that use it, ascending
   bool all_pids = false;               // there are no others
+  std::vector<model::GpuPeer> links;   // to others that were read with it, ascending by id; both ways alike
 };
 
 struct GpuReadings {

@@ -10,7 +10,9 @@
 #include <climits>
 #include <cstddef>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -37,6 +39,8 @@ constexpr Return kResetRequired = 16;
 constexpr Return kVersionMismatch = 18;
 constexpr int kUncorrectedError = 1;  // nvmlMemoryErrorType_t
 constexpr int kVolatileCounter = 0;   // nvmlEccCounterType_t: since the driver was loaded
+constexpr int kNvLink = 2;            // nvmlGpuP2PCapsIndex_t
+constexpr int kP2pOk = 0;             // nvmlGpuP2PStatus_t
 
 struct Memory {
   unsigned long long total;
@@ -64,6 +68,29 @@ constexpr std::size_t kLongestProcess = 32;
 constexpr unsigned kMostProcesses = 1024;
 constexpr std::size_t kNameRoom = 128;
 
+// A pair is asked about again after so many readings (5 min, if one is made every 5 s): NVLink through
+// switches works only once NVIDIA's fabric manager has started, which may be after berthd.
+constexpr int kReadingsPerAsking = 60;
+
+// nvmlGpuTopologyLevel_t.
+std::optional<model::GpuLink> link_of_level(int level) {
+  switch (level) {
+    case 0:  // NVML_TOPOLOGY_INTERNAL: two GPUs of one board, behind its PCIe switch
+    case 10:
+      return model::GpuLink::pix;
+    case 20:
+      return model::GpuLink::pxb;
+    case 30:
+      return model::GpuLink::phb;
+    case 40:
+      return model::GpuLink::node;
+    case 50:
+      return model::GpuLink::sys;
+    default:
+      return std::nullopt;
+  }
+}
+
 struct Functions {
   Return (*init)() = nullptr;
   Return (*shutdown)() = nullptr;
@@ -74,6 +101,8 @@ struct Functions {
   Return (*utilisation)(Device*, Utilisation*) = nullptr;
   Return (*ecc_errors)(Device*, int, int, unsigned long long*) = nullptr;
   Return (*remapped_rows)(Device*, unsigned*, unsigned*, unsigned*, unsigned*) = nullptr;
+  Return (*p2p_status)(Device*, Device*, int, int*) = nullptr;
+  Return (*common_ancestor)(Device*, Device*, int*) = nullptr;
 };
 
 // One of the three lists of processes.
@@ -116,6 +145,8 @@ class Nvml {
                        [this](const PciGpu& gpu) { return counted_errors_.count(gpu.id) > 0; });
   }
   GpuReading read(const std::string& id);
+  // The links between these GPUs, by GPU.
+  std::map<std::string, std::vector<model::GpuPeer>> links(const std::vector<std::string>& ids);
 
  private:
   // Whether the figure is there. Notes the fault of the GPU or the driver that the call's failure shows.
@@ -124,6 +155,7 @@ class Nvml {
   void read_memory(Device* device, GpuReading& reading);
   void read_health(const std::string& id, Device* device, GpuReading& reading);
   void read_processes(Device* device, GpuReading& reading);
+  std::optional<model::GpuLink> link(Device* a, Device* b);
 
   Functions call_;
   std::array<ProcessList, 3> processes_;
@@ -154,6 +186,8 @@ model::Result<std::unique_ptr<Nvml>> Nvml::load(const std::string& name) {
   take(library, "nvmlDeviceGetUtilizationRates", call.utilisation);
   take(library, "nvmlDeviceGetTotalEccErrors", call.ecc_errors);
   take(library, "nvmlDeviceGetRemappedRows", call.remapped_rows);
+  take(library, "nvmlDeviceGetP2PStatus", call.p2p_status);
+  take(library, "nvmlDeviceGetTopologyCommonAncestor", call.common_ancestor);
   nvml->processes_ = {process_list(library, "nvmlDeviceGetComputeRunningProcesses"),
                       process_list(library, "nvmlDeviceGetGraphicsRunningProcesses"),
                       process_list(library, "nvmlDeviceGetMPSComputeRunningProcesses")};
@@ -276,6 +310,40 @@ GpuReading Nvml::read(const std::string& id) {
   return reading;
 }
 
+std::optional<model::GpuLink> Nvml::link(Device* a, Device* b) {
+  GpuReading ignored;  // what a failure says of a GPU's health, read() has found
+  int answer = -1;
+  if (call_.p2p_status != nullptr && got(call_.p2p_status(a, b, kNvLink, &answer), ignored) &&
+      answer == kP2pOk)
+    return model::GpuLink::nv;
+  answer = -1;
+  if (call_.common_ancestor == nullptr || !got(call_.common_ancestor(a, b, &answer), ignored))
+    return std::nullopt;
+  return link_of_level(answer);
+}
+
+std::map<std::string, std::vector<model::GpuPeer>> Nvml::links(const std::vector<std::string>& ids) {
+  std::map<std::string, std::vector<model::GpuPeer>> links;
+  if (call_.p2p_status == nullptr && call_.common_ancestor == nullptr) return links;
+  std::vector<std::pair<const std::string*, Device*>> devices;
+  for (const std::string& id : ids) {
+    GpuReading ignored;
+    Device* device = nullptr;
+    if (got(call_.handle_by_pci(id.c_str(), &device), ignored) && device != nullptr)
+      devices.emplace_back(&id, device);
+  }
+  // The ids ascend, so each GPU's peers do: first those before it, then those after it.
+  for (std::size_t b = 0; b < devices.size(); ++b) {
+    for (std::size_t a = 0; a < b && !driver_gone_; ++a) {
+      const auto found = link(devices[a].second, devices[b].second);
+      if (!found) continue;
+      links[*devices[a].first].push_back({.id = *devices[b].first, .link = *found});
+      links[*devices[b].first].push_back({.id = *devices[a].first, .link = *found});
+    }
+  }
+  return links;
+}
+
 class NvmlReader {
  public:
   explicit NvmlReader(std::string library) : library_(std::move(library)) {}
@@ -292,20 +360,18 @@ class NvmlReader {
     }
     bool any_problem = false;
     if (const auto begun = nvml_->begin(); !begun) {
+      linked_.clear();
       readings.missing = begun.error().message();
       return readings;
     }
     for (const PciGpu& gpu : gpus) {
       GpuReading reading = nvml_->read(gpu.id);
-      if (nvml_->driver_gone()) {
-        nvml_->end();
-        readings.gpus.clear();
-        readings.missing = "NVML: the driver went away";
-        return readings;
-      }
+      if (nvml_->driver_gone()) return gone();
       any_problem = any_problem || reading.problem;
       readings.gpus.emplace(gpu.id, std::move(reading));
     }
+    add_links(gpus, readings);
+    if (nvml_->driver_gone()) return gone();
     // A GPU that is to be reset must not be held open. But without any user the driver forgets the errors
     // that it counted, and the GPU would seem well.
     if ((any_problem && !nvml_->counted_errors(gpus)) || gpus.empty()) nvml_->end();
@@ -313,8 +379,39 @@ class NvmlReader {
   }
 
  private:
+  GpuReadings gone() {
+    nvml_->end();
+    linked_.clear();
+    GpuReadings readings;
+    readings.missing = "NVML: the driver went away";
+    return readings;
+  }
+
+  // Pairs are many, and their links hardly ever change. So they are asked about only if other GPUs are there
+  // or healthy than at the last time, or after kReadingsPerAsking.
+  void add_links(const std::vector<PciGpu>& gpus, GpuReadings& readings) {
+    std::vector<PciGpu> healthy;
+    for (const PciGpu& gpu : gpus) {
+      if (healthy.size() < model::kMostLinkedGpus && !readings.gpus.at(gpu.id).problem)
+        healthy.push_back(gpu);
+    }
+    if (healthy != linked_ || ++readings_since_ >= kReadingsPerAsking) {
+      std::vector<std::string> ids;
+      ids.reserve(healthy.size());
+      for (const PciGpu& gpu : healthy) ids.push_back(gpu.id);
+      std::sort(ids.begin(), ids.end());
+      links_ = nvml_->links(ids);
+      linked_ = std::move(healthy);
+      readings_since_ = 0;
+    }
+    for (const auto& [id, links] : links_) readings.gpus.at(id).links = links;
+  }
+
   std::string library_;
   std::unique_ptr<Nvml> nvml_;
+  std::vector<PciGpu> linked_;  // the GPUs between which links_ are
+  std::map<std::string, std::vector<model::GpuPeer>> links_;
+  int readings_since_ = 0;  // links_ were asked for
 };
 
 }  // namespace

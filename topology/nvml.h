@@ -19,7 +19,12 @@ inline constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";
 //
 // While any GPU is unhealthy, NVML is released between readings, so that the GPU can be reset. It is kept
 // while such memory errors are counted: a driver without a user forgets the count. Processes are those of
-// compute, graphics and MPS contexts. `library` is a name for dlopen(3).
+// compute, graphics and MPS contexts.
+//
+// Links between GPUs are those of nvmlDeviceGetP2PStatus (NVLink) and nvmlDeviceGetTopologyCommonAncestor
+// (PCIe). A library without these functions, an error or an unknown level leaves a link unknown. The reader
+// asks for links when other GPUs are there or healthy than before, and else at every 60th reading; of the
+// first model::kMostLinkedGpus healthy ones alone. `library` is a name for dlopen(3).
 ReadGpus nvml_reader(std::string library = kNvmlLibrary);
 
 }  // namespace berth::topology

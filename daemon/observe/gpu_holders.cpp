@@ -83,7 +83,8 @@ void GpuHolders::join(model::Snapshot& snapshot, const RunOf& run_of) {
       gpu.holder = *of.workloads.begin();
     gpus.push_back(std::move(gpu));
   }
-  // This cannot fail: ids are the keys of a map, and figures were checked when they were read.
+  // This cannot fail: ids are the keys of a map, figures were checked when they were read, and links are
+  // between GPUs of one reading.
   (void)snapshot.topology.set_gpus(std::move(gpus));
 }
 

@@ -60,6 +60,12 @@ json unused_list(const std::vector<cgroup::UnusedRule>& rules) {
   return list;
 }
 
+json links_of(const model::Gpu& gpu) {
+  json links = json::object();
+  for (const model::GpuPeer& peer : gpu.links) links[peer.id] = model::to_string(peer.link);
+  return links;
+}
+
 json gpu_list(const std::vector<GpuReport>& reports) {
   json list = json::array();
   for (const auto& [gpu, workloads] : reports) {
@@ -75,6 +81,7 @@ json gpu_list(const std::vector<GpuReport>& reports) {
                     {"holder", nullable(gpu.holder)},
                     {"workloads", workloads},
                     {"other_processes", nullable(gpu.other_processes)}});
+    if (!gpu.links.empty()) list.back()["links"] = links_of(gpu);
   }
   return list;
 }

@@ -35,8 +35,10 @@ double rounded(double figure) { return std::round(figure * 1e9); }
 enum Order : std::size_t {
   by_told,
   by_nodes,
+  by_set_links,
   by_distance,
   by_gpus,
+  by_links,
   by_gpu_bin,
   by_service,
   by_rise,
@@ -50,7 +52,9 @@ void set_order(Candidate& candidate, const Host& on, const Bin& bin, const model
   order[by_distance] = candidate.distance;
   const PlacementSettings& settings = on.settings().placement;
   if (request.gpus > 0) {
+    order[by_set_links] = candidate.set ? candidate.linkage.distance : 0;
     order[by_gpus] = candidate.gpus_left;
+    order[by_links] = candidate.linkage.distance;
     order[by_gpu_bin] = static_cast<double>(candidate.gpu_memory_left);
     order[by_rest] = rounded(candidate.cpu_left);
     return;
@@ -99,6 +103,7 @@ void judge(Candidate& candidate, const Host& on, const Bin& home, const model::P
       candidate.lack = Lack::gpus;
       return;
     }
+    candidate.linkage = linkage_of(home, candidate.gpus);
   }
   candidate.gpus_left = static_cast<int>(
       std::count_if(home.gpus.begin(), home.gpus.end(), [](const BinGpu& gpu) { return gpu.idle(); }));
@@ -182,9 +187,12 @@ std::string describe_place(const Host& on, const Candidate& candidate,
   if (candidate.set)
     set = fmt::format("{} together, {:.4g} apart; ", model::nodes_text(bin.nodes), candidate.distance);
   if (request.gpus > 0) {
-    return fmt::format("{}leaves {} idle, {} free on the GPUs that it gets, {:.4g} of {:.4g} vCPUs", set,
-                       count(candidate.gpus_left, "GPU"), memory_text(candidate.gpu_memory_left),
-                       candidate.cpu_left, on.total_cores(bin, request.workload_class));
+    std::string text =
+        fmt::format("{}leaves {} idle, {} free on the GPUs that it gets, {:.4g} of {:.4g} vCPUs", set,
+                    count(candidate.gpus_left, "GPU"), memory_text(candidate.gpu_memory_left),
+                    candidate.cpu_left, on.total_cores(bin, request.workload_class));
+    const std::string linked = describe_linkage(candidate.linkage, candidate.gpus.size());
+    return linked.empty() ? text : text + "; " + linked;
   }
   std::string left = fmt::format("{}leaves {:.4g} of {:.4g} vCPUs, {} of memory ({:.0f} % of both free)", set,
                                  candidate.cpu_left, on.total_cores(bin, request.workload_class),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "policies/placement/gpus.h"
 #include "policies/placement/host.h"
 
 #include <cstddef>
@@ -27,6 +28,7 @@ struct Candidate {
   double free_share = 0;          // mean of both, as shares of what there is
   std::vector<std::size_t> gpus;  // indices into the bin's
   int gpus_left = 0;              // idle ones
+  Linkage linkage{};              // of `gpus`
   std::uint64_t gpu_memory_left = 0;
   // Least first. Ties go by the host's name, then by NUMA node.
   PlaceOrder order{};

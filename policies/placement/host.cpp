@@ -141,6 +141,7 @@ void Host::add_gpus(const model::Snapshot& snapshot) {
   for (const model::Workload& workload : snapshot.workloads) {
     for (const std::string& gpu : workload.gpus) ++users[gpu];
   }
+  auto links = std::make_shared<const GpuLinks>(snapshot.topology.gpus());
   for (const model::Gpu& gpu : snapshot.topology.gpus()) {
     const auto home = std::find_if(bins_.begin(), bins_.end(),
                                    [&](const Bin& bin) { return !gpu.numa || bin.numa == *gpu.numa; });
@@ -150,9 +151,11 @@ void Host::add_gpus(const model::Snapshot& snapshot) {
                           .free_bytes = free_memory(gpu),
                           .healthy = gpu.healthy,
                           .holder = gpu.holder,
-                          .users = users[gpu.id] + (gpu.other_processes.value_or(0) > 0 ? 1 : 0)});
+                          .users = users[gpu.id] + (gpu.other_processes.value_or(0) > 0 ? 1 : 0),
+                          .links_row = links->row_of(gpu.id)});
   }
   for (Bin& bin : bins_) {
+    if (links->any()) bin.links = links;
     std::sort(bin.gpus.begin(), bin.gpus.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   }
 }

@@ -5,6 +5,7 @@
 #include "policies/interference/node.h"
 #include "policies/interference/occupancy.h"
 #include "policies/interference/pressure.h"
+#include "policies/placement/gpu_links.h"
 #include "policies/settings.h"
 
 #include <array>
@@ -30,6 +31,7 @@ struct BinGpu {
   // Promised to a workload that has not started yet: alone, or shared by so many.
   bool promised = false;
   int promised_shares = 0;
+  std::optional<std::size_t> links_row = std::nullopt;  // in the bin's `links`
 
   // Not used, and not promised.
   bool idle() const { return healthy && !holder && users == 0 && !promised && promised_shares == 0; }
@@ -44,6 +46,7 @@ struct Bin {
   int ownable = 0;           // number of these that are not reserved
   double claimed_cores = 0;  // claims of workloads without vCPUs of their own that may run there
   std::vector<BinGpu> gpus;  // ascending by id
+  std::shared_ptr<const GpuLinks> links = nullptr;  // of the host; null where none is known
 };
 
 // A place for a newcomer on a host.
@@ -54,7 +57,7 @@ struct Spot {
 };
 
 // Figures of a place in the order of docs/decisions/placement.md: the least is the best.
-using PlaceOrder = std::array<double, 8>;
+using PlaceOrder = std::array<double, 10>;
 
 // A host as placement sees it: in its state once its plan's pins hold. It is a value of its own and outlives
 // the snapshot. It starts with the running work; take() adds newcomers.

@@ -34,6 +34,7 @@ model::FittingBin fitting_bin(const Host& host, const model::PendingWorkload& re
                             .numa_nodes = candidate.set ? bin.nodes : model::CpuSet(),
                             .cpus = choice.cpus,
                             .gpus = {},
+                            .gpu_links = candidate.linkage.pairs,
                             .cpu_left_cores = candidate.cpu_left,
                             .memory_left_bytes = candidate.memory_left,
                             .free_share = candidate.free_share,

@@ -136,23 +136,27 @@ std::uint64_t sets_of(std::size_t bins, std::size_t size) {
   return count;
 }
 
-// All sets of one size, as far as they are not farther apart than the nearest one that is enough.
+// The sum over the links of the GPUs that a set gives to a request.
+using LinksOf = std::function<double(const Set& set)>;
+
+// All sets of one size. The best ones have the least sum of the GPUs' links, if `links` is given, and of
+// these the least sum of their nodes' distances.
 class OneByOne {
  public:
-  OneByOne(const Host& on, const Need& need, std::size_t size)
-      : on_(on), size_(size), sums_(size + 1, Sums(need)) {
+  OneByOne(const Host& on, const Need& need, std::size_t size, LinksOf links)
+      : on_(on), size_(size), links_(std::move(links)), sums_(size + 1, Sums(need)) {
     extend(0, 0);
   }
   std::vector<Set> take() { return std::move(nearest_); }
 
  private:
+  using Worth = std::pair<double, double>;  // links, distance
+
   void extend(std::size_t first, double distance) {
-    if (distance > least_) return;
+    // With links, a set that is farther apart may be better.
+    if (!links_ && distance > least_.second) return;
     if (set_.size() == size_) {
-      if (!sums_[size_].enough()) return;
-      if (distance < least_) nearest_.clear();
-      least_ = distance;
-      if (nearest_.size() < kMostEqualSets) nearest_.push_back(set_);
+      if (sums_[size_].enough()) judge(distance);
       return;
     }
     const std::size_t missing = size_ - set_.size();
@@ -168,11 +172,20 @@ class OneByOne {
     }
   }
 
+  void judge(double distance) {
+    const Worth worth(links_ ? links_(set_) : 0, distance);
+    if (worth > least_) return;
+    if (worth < least_) nearest_.clear();
+    least_ = worth;
+    if (nearest_.size() < kMostEqualSets) nearest_.push_back(set_);
+  }
+
   const Host& on_;
   std::size_t size_;
+  LinksOf links_;           // empty: links do not count
   std::vector<Sums> sums_;  // of the first bins of the set, by their number
   Set set_;
-  double least_ = std::numeric_limits<double>::infinity();
+  Worth least_{std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
   std::vector<Set> nearest_;
 };
 
@@ -238,13 +251,20 @@ std::vector<Set> grown(const Host& on, const Need& need) {
   return best;
 }
 
-std::vector<Set> nearest_sets(const Host& on, const Need& need) {
+std::vector<Set> nearest_sets(const Host& on, const Need& need, const model::PendingWorkload& request) {
   const std::size_t bins = on.bins().size();
+  const LinksOf links_of = [&](const Set& set) {
+    const Bin bin = on.together(set);
+    return linkage_of(bin, choose_gpus(bin, request)).distance;
+  };
+  const bool linked = request.gpus > 1 && on.bins().front().links != nullptr;
   std::uint64_t looked_at = 0;
   for (std::size_t size = std::max<std::size_t>(2, least_size(need, bins)); size <= bins; ++size) {
-    looked_at += sets_of(bins, size);
+    const std::uint64_t sets_here = sets_of(bins, size);
+    looked_at += sets_here;
     if (looked_at > kMostSets) return grown(on, need);
-    auto sets = OneByOne(on, need, size).take();
+    const bool by_links = linked && sets_here <= kMostLinkedSets;
+    auto sets = OneByOne(on, need, size, by_links ? links_of : LinksOf()).take();
     if (!sets.empty()) return sets;
   }
   return {};
@@ -297,7 +317,7 @@ std::vector<Candidate> smallest_sets(const Host& on, std::size_t host,
   // latency-sensitive work alone.
   if (!all || (sensitive(request) && all->lack != Lack::nothing)) return {};
   std::vector<Candidate> candidates;
-  for (const Set& set : nearest_sets(on, need_of(on, request))) {
+  for (const Set& set : nearest_sets(on, need_of(on, request), request)) {
     Candidate candidate = consider_set(on, host, set, request);
     if (candidate.lack == Lack::nothing) candidates.push_back(std::move(candidate));
   }

@@ -233,6 +233,24 @@ TEST_F(Berthctl, ARequestLargerThanANodeGetsTheNearestNodesTogether) {
   EXPECT_EQ(best.at("cpus"), "0-1,4-5");
 }
 
+// The host has the links of NVIDIA's cube mesh: NVLink inside each half of eight GPUs, and one to the other
+// half.
+TEST_F(Berthctl, RankSaysHowTheGpusOfAPlaceAreLinked) {
+  const auto ranked = [&](int gpus, const std::string& option) {
+    const std::string request =
+        file("request.json", R"({"schema":"berth.request/1","class":"best-effort","vcpus":2,"gpus":)" +
+                                 std::to_string(gpus) + "}");
+    return run_shell("berthctl rank --request " + request + " --snapshot " + snapshot("gpu_links.json") +
+                     option)
+        .out;
+  };
+  EXPECT_THAT(ranked(4, ""), HasSubstr("GPUs that it gets, 2 of 4 vCPUs; all GPUs linked by NV; "));
+  EXPECT_THAT(ranked(6, ""), HasSubstr("; of 15 pairs of GPUs 9 linked by NV, 6 linked by SYS; "));
+  const json best = json::parse(ranked(6, " --json")).at("fitting").at(0);
+  EXPECT_EQ(best.at("numa_nodes"), "0-1");
+  EXPECT_EQ(best.at("gpu_links"), (json{{"NV", 9}, {"SYS", 6}}));
+}
+
 TEST_F(Berthctl, ARequestThatFitsNowhereIsRefusedWithTheReasonsShown) {
   const std::string request = file("request.json", R"({"schema":"berth.request/1","vcpus":500})");
   const Ran ran =

@@ -389,6 +389,24 @@ TEST(RenderStatus, GpusAreShownWithWhoUsesThemAndWhatIsWrong) {
               Not(HasSubstr("GPU")));
 }
 
+TEST(RenderStatus, LinksOfGpusAreATable) {
+  auto document = status();
+  document["gpus"] = Document::parse(R"([
+    {"id":"0000:3b:00.0","model":"A","healthy":true,"links":{"0000:5e:00.0":"NV","0000:86:00.0":"SYS","x":"?"}},
+    {"id":"0000:5e:00.0","model":"A","healthy":true,"links":{"0000:3b:00.0":"NV"}},
+    {"id":"0000:60:00.0","model":"A","healthy":true,"links":7},
+    {"id":"0000:86:00.0","model":"A","healthy":true}])");
+  const auto text = text_of_render([&](std::ostream& out) { render_status(out, document, 2000, {}); });
+  EXPECT_THAT(text, HasSubstr("\n\n     LINKS           0   1    2\n"
+                              "  0  0000:3b:00.0    X  NV  SYS\n"
+                              "  1  0000:5e:00.0   NV   X    -\n"
+                              "  2  0000:86:00.0  SYS   -    X\n"));
+  document["gpus"][0].erase("links");
+  document["gpus"][1].erase("links");
+  EXPECT_THAT(text_of_render([&](std::ostream& out) { render_status(out, document, 2000, {}); }),
+              Not(HasSubstr("LINKS")));
+}
+
 TEST(RenderList, GpusAreAColumnWhereAnybodyUsesOne) {
   const auto document = Document::parse(R"({"workloads":[{"id":"a","gpus":["0000:3b:00.0","0000:5e:00.0"]},
                                                          {"id":"b","gpus":[]}]})");

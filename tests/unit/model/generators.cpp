@@ -58,7 +58,7 @@ NumaDistances distances_of(int nodes) {
 
 std::vector<Gpu> gpu_list(int nodes) {
   std::vector<Gpu> gpus;
-  const int count = count_up_to(2);
+  const int count = count_up_to(3);
   for (int index = 0; index < count; ++index) {
     Gpu gpu;
     gpu.id = "0000:" + std::to_string(10 + index) + ":00.0";
@@ -72,6 +72,14 @@ std::vector<Gpu> gpu_list(int nodes) {
     if (!gpu.healthy) gpu.problem = *names();
     if (one_in(2)) gpu.other_processes = *gen::inRange(0, 5);
     gpus.push_back(gpu);
+  }
+  for (std::size_t b = 0; b < gpus.size(); ++b) {
+    for (std::size_t a = 0; a < b; ++a) {
+      if (one_in(2)) continue;
+      const auto link = kGpuLinks[static_cast<std::size_t>(*gen::inRange(0, 6))];
+      gpus[a].links.push_back({.id = gpus[b].id, .link = link});
+      if (one_in(2)) gpus[b].links.push_back({.id = gpus[a].id, .link = link});
+    }
   }
   return gpus;
 }

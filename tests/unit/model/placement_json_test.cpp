@@ -116,6 +116,17 @@ TEST(RankingJson, HoldsTheRequestAndEveryBin) {
       R"("gpu_memory_left_bytes":0,"score_before":null,"score_after":null,"rise":null,"reason":"why"}],"rejected":[{"host":"a","numa":0,"reason":"full"}]})");
 }
 
+TEST(RankingJson, LinksOfTheGpusAreCounted) {
+  Ranking ranking;
+  ranking.bins.fitting = {{.host = "a",
+                           .cpus = {},
+                           .gpus = {"g0", "g1", "g2"},
+                           .gpu_links = {{GpuLink::sys, 2}, {GpuLink::nv, 1}},
+                           .reason = "why"}};
+  EXPECT_THAT(to_json(ranking),
+              ::testing::HasSubstr(R"("gpus":["g0","g1","g2"],"gpu_links":{"NV":1,"SYS":2},"cpu_left":0)"));
+}
+
 TEST(RankingJson, ASetOfNodesNamesAllOfThem) {
   Ranking ranking;
   ranking.bins.fitting = {

@@ -274,6 +274,14 @@ OversellFindings some_oversell() {
   return findings;
 }
 
+std::map<GpuLink, int> some_links() {
+  std::map<GpuLink, int> links;
+  for (const GpuLink link : kGpuLinks) {
+    if (*gen::inRange(0, 3) == 0) links[link] = *gen::inRange(1, 2017);
+  }
+  return links;
+}
+
 PlacementFindings some_placement() {
   PlacementFindings findings;
   for (int left = *gen::inRange(0, 3); left > 0; --left) {
@@ -284,6 +292,7 @@ PlacementFindings some_placement() {
                               .numa_nodes = *gen::element(CpuSet(), CpuSet{0, 3}),
                               .cpus = some_cpus(),
                               .gpus = {*testing::names()},
+                              .gpu_links = some_links(),
                               .cpu_left_cores = *testing::amounts(100),
                               .memory_left_bytes = some_bytes(),
                               .free_share = *testing::fractions(),

@@ -152,6 +152,63 @@ TEST(TopologyJson, OfAGpuItIsSaidWhatIsWrongWithItAndHowManyOthersUseIt) {
               StartsWith("$.topology.gpus[0].other_processes"));
 }
 
+TEST(TopologyJson, LinksOfGpusReadBack) {
+  const auto snapshot = parsed(
+      R"({"cpus":[{"cpu":0}],"gpus":[{"id":"a","links":{"c":"SYS","b":"NV"}},{"id":"b","links":{"a":"NV"}},{"id":"c"}]})");
+  ASSERT_TRUE(snapshot) << snapshot.error().message();
+  const Topology& topology = snapshot->snapshot.topology;
+  const auto& gpus = topology.gpus();
+  EXPECT_EQ(gpus[0].links,
+            (std::vector<GpuPeer>{{.id = "b", .link = GpuLink::nv}, {.id = "c", .link = GpuLink::sys}}));
+  EXPECT_EQ(link_between(gpus[1], gpus[0]), GpuLink::nv);
+  // One of the two is enough.
+  EXPECT_EQ(link_between(gpus[2], gpus[0]), GpuLink::sys);
+  EXPECT_EQ(link_between(gpus[2], gpus[1]), std::nullopt);
+  EXPECT_THAT(to_json(topology), HasSubstr(R"("links":{"b":"NV","c":"SYS"}})"));
+  EXPECT_THAT(to_json(topology), HasSubstr(R"({"id":"c",)"));
+  EXPECT_EQ(parse_topology(to_json(topology)), topology);
+}
+
+TEST(TopologyJson, LinksThatCannotBe) {
+  const auto error = [](const std::string& gpus) {
+    return error_of(with_topology(R"({"cpus":[{"cpu":0}],"gpus":[)" + gpus + "]}"));
+  };
+  EXPECT_EQ(error(R"({"id":"a","links":{"b":"NV2"}},{"id":"b"})"),
+            R"($.topology.gpus[0].links.b: expected one of NV, PIX, PXB, PHB, NODE, SYS, found "NV2")");
+  EXPECT_EQ(error(R"({"id":"a","links":{"b":"NV"}})"),
+            "$.topology.gpus[0]: it has a link to GPU b, which is not in the list");
+  EXPECT_EQ(error(R"({"id":"a","links":{"a":"NV"}})"), "$.topology.gpus[0]: GPU a has a link to itself");
+  EXPECT_EQ(error(R"({"id":"a","links":{"b":"NV"}},{"id":"b","links":{"a":"PIX"}})"),
+            "$.topology.gpus[0]: its link to GPU b is NV, but that one's link back is PIX");
+  EXPECT_EQ(error(R"({"id":"a","links":["b"]})"),
+            "$.topology.gpus[0].links: expected an object, found an array");
+  EXPECT_EQ(error(R"({"id":"a","links":{"":"NV"}})"),
+            "$.topology.gpus[0].links: a link to a GPU with an id of 0 bytes; 1 to 4096 are accepted");
+  EXPECT_EQ(error(R"({"id":"a","links":{")" + std::string(4097, 'x') + R"(":"NV"}})"),
+            "$.topology.gpus[0].links: a link to a GPU with an id of 4097 bytes; 1 to 4096 are accepted");
+  // Control characters come out of no message.
+  EXPECT_EQ(error(R"({"id":"a","links":{"\u001b[2J":"NV"}})"),
+            "$.topology.gpus[0]: it has a link to GPU ?[2J, which is not in the list");
+}
+
+TEST(TopologyJson, NoMoreThan64GpusHaveLinks) {
+  const auto document = [](int gpus) {
+    std::string list;
+    for (int gpu = 0; gpu < gpus; ++gpu) {
+      list += (gpu == 0 ? "" : ",") + (R"({"id":"g)" + std::to_string(gpu)) + R"(")";
+      if (gpu > 0) list += R"(,"links":{"g)" + std::to_string(gpu - 1) + R"(":"PIX"})";
+      list += "}";
+    }
+    return error_of(with_topology(R"({"cpus":[{"cpu":0}],"gpus":[)" + list + "]}"));
+  };
+  EXPECT_EQ(document(64), "accepted");
+  EXPECT_EQ(document(65), "$.topology.gpus: 65 of them have links; at most 64 can have any");
+  std::string many;
+  for (int gpu = 0; gpu < 65; ++gpu) many += (gpu == 0 ? "\"" : ",\"") + std::to_string(gpu) + R"(":"NV")";
+  EXPECT_EQ(error_of(with_topology(R"({"cpus":[{"cpu":0}],"gpus":[{"id":"g","links":{)" + many + "}}]}")),
+            "$.topology.gpus[0].links: more than 64 links");
+}
+
 TEST(TopologyJson, AReferenceIsHandedToTheResolver) {
   TopologyReference seen;
   const auto resolve = [&seen](const TopologyReference& reference) -> Result<Topology> {

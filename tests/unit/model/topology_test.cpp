@@ -171,6 +171,13 @@ TEST(Topology, RefusesGpusThatCannotBe) {
   Gpu shared = gpu;
   shared.other_processes = -1;
   EXPECT_EQ(refusal(eight(), {shared}), "gpus[0]: -1 other processes");
+  Gpu linked = gpu;
+  linked.links = {{.id = "b", .link = GpuLink::nv}, {.id = "a", .link = GpuLink::nv}};
+  Gpu a = gpu;
+  Gpu b = gpu;
+  a.id = "a";
+  b.id = "b";
+  EXPECT_EQ(refusal(eight(), {a, b, linked}), "gpus[2]: the link to GPU a is not in ascending order");
 }
 
 TEST(Topology, GpusAreReplacedUnlessTheyCannotBe) {

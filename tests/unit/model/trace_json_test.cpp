@@ -80,6 +80,9 @@ Snapshot later(const Snapshot& before, const Snapshot& other) {
     gpu.holder.reset();
     if (one_in(2)) gpu.utilisation = *testing::fractions();
   }
+  if (one_in(4)) {
+    for (Gpu& gpu : gpus) gpu.links.clear();
+  }
   (void)now.topology.set_gpus(gpus);
   return now;
 }
@@ -160,6 +163,36 @@ TEST(TraceChange, RefusesWhatDoesNotFit) {
   EXPECT_THAT(refusal(R"({"schema":"berth.change/1","workloads":[]})"), HasSubstr("$.time"));
   EXPECT_THAT(refusal(R"({"schema":"berth.snapshot/1"})"), HasSubstr("schema"));
   EXPECT_THAT(refusal("[]"), HasSubstr("object"));
+}
+
+TEST(TraceChange, LinksOfGpusAreToldWhereTheyChangeAlone) {
+  Snapshot before = small();
+  std::vector<Gpu> gpus(2);
+  gpus[0].id = "a";
+  gpus[1].id = "b";
+  gpus[0].links = {{.id = "b", .link = GpuLink::nv}};
+  ASSERT_TRUE(before.topology.set_gpus(gpus));
+  const auto replayed = [&before](const std::vector<Gpu>& then) {
+    Snapshot now = before;
+    now.time += 1;
+    EXPECT_TRUE(now.topology.set_gpus(then));
+    std::string change = change_json(before, now).value();
+    Snapshot applied = before;
+    EXPECT_TRUE(apply_change(change, kHistory, applied));
+    EXPECT_EQ(applied.topology.gpus(), then);
+    return change;
+  };
+  gpus[0].utilisation = 0.5;
+  EXPECT_THAT(replayed(gpus), ::testing::Not(HasSubstr("links")));
+  gpus[0].links[0].link = GpuLink::pix;
+  EXPECT_THAT(replayed(gpus), HasSubstr(R"("links":{"b":"PIX"})"));
+  gpus[0].links.clear();
+  EXPECT_THAT(replayed(gpus), HasSubstr(R"("links":{})"));
+  // The GPU that it was linked with is gone.
+  gpus.pop_back();
+  EXPECT_THAT(replayed(gpus), HasSubstr(R"("links":{})"));
+  Snapshot stale = before;
+  EXPECT_FALSE(apply_change(change_with(R"("gpus":[{"id":"a"}])"), kHistory, stale));
 }
 
 TEST(TraceChange, AnotherHostOrAnEarlierTimeNeedsAWholeSnapshot) {

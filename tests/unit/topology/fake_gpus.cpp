@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <stdexcept>
 #include <system_error>
 
@@ -75,6 +76,11 @@ void FakeNvml::write(const std::string& path, const std::string& text) const {
 void FakeNvml::remove(const std::string& path) const { fs::remove_all(root_ / path); }
 
 bool FakeNvml::has(const std::string& path) const { return fs::exists(root_ / path); }
+
+std::string FakeNvml::read(const std::string& path) const {
+  std::ifstream stream(root_ / path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
 
 NoThreads::NoThreads() {
   if (::pthread_getattr_default_np(&before_) != 0) throw std::runtime_error("pthread_getattr_default_np");

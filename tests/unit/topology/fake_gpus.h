@@ -50,6 +50,8 @@ class FakeNvml {
   void write(const std::string& path, const std::string& text) const;
   void remove(const std::string& path) const;
   bool has(const std::string& path) const;
+  // "" where there is no such file.
+  std::string read(const std::string& path) const;
 
  private:
   std::filesystem::path root_;

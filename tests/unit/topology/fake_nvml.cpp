@@ -9,11 +9,16 @@
 //   ID/name total used util ecc remap_failed   figures; not supported without
 //   ID/compute graphics mps                    numbers of processes, in words; not supported without
 //   ID/compute_count                           how many of them it claims there are
+//   ID/p2p/OTHER         what the status of NVLink between the two is; either of them may have the file
+//   ID/level/OTHER       their common ancestor, likewise; not supported without
+//   ID/link_error        what asking for its links returns, 0 without
+//   links-hang           as long as it exists, asking for a link does not return
+//   links-asked          has a line for each link that was asked for
 //   let-go               exists once nvmlShutdown was called, which sets every ID/ecc back to 0, like a
 //                        driver without users
 //
-// Built as FAKE_NVML_OLD it has the lists of processes of 2012 and no remapping of rows, as FAKE_NVML_V3 the
-// third lists only, as FAKE_NVML_BROKEN it lacks its start.
+// Built as FAKE_NVML_OLD it has the lists of processes of 2012, no remapping of rows and no links, as
+// FAKE_NVML_V3 the third lists only, as FAKE_NVML_BROKEN it lacks its start.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -28,6 +33,7 @@
 #include <sstream>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <poll.h>
@@ -97,6 +103,24 @@ int list(void* device, const char* name, unsigned* count, void* infos, std::size
     *count = static_cast<unsigned>(std::strtoul(claim->c_str(), nullptr, 10));
   return 0;
 }
+
+#ifndef FAKE_NVML_OLD
+int link_figure(void* one, void* other, const char* kind, int* value) {
+  while (fs::exists(root() / "links-hang")) poll(nullptr, 0, 1);
+  for (void* device : {one, other}) {
+    for (const char* file : {"error", "link_error"}) {
+      if (const int error = code_in(directory_of(device) / file)) return error;
+    }
+  }
+  for (const auto& [from, to] : {std::pair(one, other), std::pair(other, one)}) {
+    const auto text = text_in(directory_of(from) / kind / *static_cast<std::string*>(to));
+    if (!text) continue;
+    *value = static_cast<int>(std::strtol(text->c_str(), nullptr, 10));
+    return 0;
+  }
+  return kNotSupported;
+}
+#endif
 
 }  // namespace
 
@@ -177,6 +201,14 @@ int nvmlDeviceGetGraphicsRunningProcesses(void* device, unsigned* count, void* i
   return list(device, "graphics", count, infos, 16);
 }
 #else
+// The status of NVLink is what is asked for.
+int nvmlDeviceGetP2PStatus(void* one, void* other, int index, int* status) {
+  std::ofstream(root() / "links-asked", std::ios::app) << "link\n";
+  return index == 2 ? link_figure(one, other, "p2p", status) : kNotSupported;
+}
+int nvmlDeviceGetTopologyCommonAncestor(void* one, void* other, int* level) {
+  return link_figure(one, other, "level", level);
+}
 int nvmlDeviceGetRemappedRows(void* device, unsigned* corrected, unsigned* uncorrected, unsigned* pending,
                               unsigned* failed) {
   *corrected = *uncorrected = *pending = 0;

@@ -6,6 +6,7 @@
 #include "tests/paths.h"
 #include "tests/patience.h"
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -215,6 +216,69 @@ TEST_F(GpuInventoryTest, NvmlIsNotLoadedForAGpuThatItDoesNotDrive) {
   inventory.settle(cpus, 20);
   EXPECT_EQ(inventory.capability(), (model::Capability{"gpus", true, "0 of 1 healthy"}));
   EXPECT_EQ(texts(inventory).size(), 1U);
+}
+
+class LinkedGpus : public GpuInventoryTest {
+ protected:
+  static constexpr const char* kOther = "0000:5e:00.0";
+  LinkedGpus() {
+    for (const char* id : {kId, kOther}) {
+      add_pci(host, id, {});
+      nvml.add(id);
+    }
+    nvml.write(std::string(kId) + "/p2p/" + kOther, "0");
+  }
+  // Looks until each has so many links, and the snapshot of a host can have them.
+  bool have_links(GpuInventory& inventory, std::size_t count) {
+    return comes_true([&] {
+      inventory.look(cpus);
+      std::vector<model::Gpu> gpus;
+      for (const auto& known : inventory.gpus()) gpus.push_back(known.gpu);
+      EXPECT_TRUE(model::Topology::make(cpus, gpus));
+      return std::all_of(gpus.begin(), gpus.end(),
+                         [count](const model::Gpu& gpu) { return gpu.links.size() == count; });
+    });
+  }
+};
+
+TEST_F(LinkedGpus, AGpuThatIsGoneHasNoLinks) {
+  GpuInventory inventory(options());
+  ASSERT_TRUE(have_links(inventory, 1));
+  EXPECT_EQ(inventory.gpus()[0].gpu.links,
+            (std::vector<model::GpuPeer>{{.id = kOther, .link = model::GpuLink::nv}}));
+  host.remove(test::pci_file(kOther));
+  inventory.look(cpus);
+  EXPECT_TRUE(inventory.gpus()[0].gpu.links.empty());
+  EXPECT_TRUE(inventory.gpus()[1].gpu.links.empty());
+  add_pci(host, kOther, {});
+  EXPECT_TRUE(have_links(inventory, 1));
+}
+
+TEST_F(LinkedGpus, TheLinksOfACardAreNotThoseOfTheNextOneInItsSlot) {
+  GpuInventory inventory(options());
+  ASSERT_TRUE(have_links(inventory, 1));
+  // So that nothing newer than what was read before can be had.
+  nvml.write("hang", "");
+  add_pci(host, kOther, {.device = "0x1eb8"});
+  inventory.look(cpus);
+  EXPECT_TRUE(inventory.gpus()[0].gpu.healthy);
+  EXPECT_TRUE(inventory.gpus()[0].gpu.links.empty());
+  EXPECT_TRUE(inventory.gpus()[1].gpu.links.empty());
+  nvml.remove("hang");
+  EXPECT_TRUE(have_links(inventory, 1));
+}
+
+TEST_F(LinkedGpus, AHangAtTheLinksIsOneOfTheDriver) {
+  nvml.write("links-hang", "");
+  auto impatient = options();
+  impatient.patience_s = 0.2;
+  GpuInventory inventory(impatient);
+  ASSERT_TRUE(comes_true([&] {
+    inventory.look(cpus);
+    return inventory.gpus()[0].gpu.problem == "its driver has not answered for more than 0 s";
+  }));
+  nvml.remove("links-hang");
+  ASSERT_TRUE(have_links(inventory, 1));
 }
 
 TEST_F(GpuInventoryTest, EightGpusOfOneHost) {

@@ -223,6 +223,141 @@ TEST_F(NvmlTest, EightAreReadTogetherAndOneThatIsLostKeepsNobody) {
   }
 }
 
+// GPUs 0000:00:00.0, 0000:10:00.0 and so on.
+class NvmlLinks : public NvmlTest {
+ protected:
+  void add(int gpus) {
+    for (int i = 0; i < gpus; ++i) {
+      all.push_back(gpu(fmt::format("0000:{:02x}:00.0", i)));
+      nvml.add(all.back().id);
+    }
+  }
+  // "p2p" or "level", of the pair.
+  void say(const char* what, std::size_t a, std::size_t b, const std::string& text) const {
+    nvml.write(all[a].id + "/" + what + "/" + all[b].id, text);
+  }
+  // "1NV 2SYS"; "" without links.
+  static std::string links_of(const GpuReadings& readings, const std::string& id) {
+    std::string text;
+    for (const model::GpuPeer& peer : readings.gpus.at(id).links)
+      text += (text.empty() ? "" : " ") + peer.id.substr(6, 1) + model::to_string(peer.link);
+    return text;
+  }
+  std::string of_first(const GpuReadings& readings) const { return links_of(readings, all.front().id); }
+  std::ptrdiff_t asked() const {
+    const std::string lines = nvml.read("links-asked");
+    return std::count(lines.begin(), lines.end(), '\n');
+  }
+  std::vector<PciGpu> all;
+};
+
+TEST_F(NvmlLinks, EveryPairHasTheNameThatNvidiaSmiHasForIt) {
+  add(8);
+  say("p2p", 0, 1, "0");
+  say("level", 0, 1, "50");  // NVLink is nearer
+  say("p2p", 2, 0, "5");     // no NVLink; either of the two is asked
+  int level = 0;
+  for (std::size_t other = 2; other < 8; ++other, level += 10)
+    say("level", 0, other, fmt::format("{}", level));
+  const auto readings = nvml_reader(kWhole)(all);
+  EXPECT_EQ(of_first(readings), "1NV 2PIX 3PIX 4PXB 5PHB 6NODE 7SYS");
+  EXPECT_EQ(links_of(readings, all[2].id), "0PIX");
+  EXPECT_EQ(links_of(readings, all[7].id), "0SYS");
+  for (const auto& [id, reading] : readings.gpus) EXPECT_EQ(reading.problem, std::nullopt) << id;
+}
+
+TEST_F(NvmlLinks, AnswersThatCannotBeAreNotKnown) {
+  add(2);
+  for (const char* level : {"-1", "5", "60", "2147483647", "-2147483648"}) {
+    say("level", 0, 1, level);
+    EXPECT_EQ(of_first(nvml_reader(kWhole)(all)), "") << level;
+  }
+  // A status that does not exist is no NVLink.
+  say("level", 0, 1, "30");
+  for (const char* status : {"-1", "7", "2147483647"}) {
+    say("p2p", 0, 1, status);
+    EXPECT_EQ(of_first(nvml_reader(kWhole)(all)), "1PHB") << status;
+  }
+}
+
+TEST_F(NvmlLinks, AnErrorLeavesTheLinkUnknownAndTheGpuHealthy) {
+  add(3);
+  say("p2p", 0, 1, "0");
+  say("p2p", 1, 2, "0");
+  for (const char* error : {"2", "3", "15", "999", "-1"}) {
+    nvml.write(all[2].id + "/link_error", error);
+    const auto readings = nvml_reader(kWhole)(all);
+    EXPECT_EQ(of_first(readings), "1NV") << error;
+    EXPECT_EQ(links_of(readings, all[1].id), "0NV") << error;
+    for (const auto& [id, reading] : readings.gpus) EXPECT_EQ(reading.problem, std::nullopt) << id << error;
+  }
+}
+
+TEST_F(NvmlLinks, ADriverThatGoesAwayMeanwhileIsSaid) {
+  add(2);
+  say("p2p", 0, 1, "0");
+  const auto reader = nvml_reader(kWhole);
+  nvml.write(all[1].id + "/link_error", "9");
+  const auto readings = reader(all);
+  EXPECT_EQ(readings.missing, "NVML: the driver went away");
+  EXPECT_TRUE(readings.gpus.empty());
+  nvml.remove(all[1].id + "/link_error");
+  EXPECT_EQ(of_first(reader(all)), "1NV");
+}
+
+TEST_F(NvmlLinks, ALibraryWithoutTheFunctionsKnowsNoLinks) {
+  add(2);
+  say("p2p", 0, 1, "0");
+  EXPECT_EQ(of_first(nvml_reader(FAKE_NVML_DIR "/libfake-nvml-old.so")(all)), "");
+  EXPECT_EQ(of_first(nvml_reader(FAKE_NVML_DIR "/libfake-nvml-v3.so")(all)), "1NV");
+}
+
+TEST_F(NvmlLinks, TheyAreAskedForOnceWhileTheSameGpusAreHealthy) {
+  add(4);
+  say("p2p", 0, 1, "0");
+  const auto reader = nvml_reader(kWhole);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(of_first(reader(all)), "1NV");
+  EXPECT_EQ(asked(), 6);
+  // Another list: all pairs of it.
+  const std::vector<PciGpu> fewer(all.begin(), all.begin() + 2);
+  EXPECT_EQ(of_first(reader(fewer)), "1NV");
+  EXPECT_EQ(of_first(reader(fewer)), "1NV");
+  EXPECT_EQ(asked(), 7);
+  // One that is lost is not asked about, and is when it is back.
+  nvml.write(all[1].id + "/handle", "15");
+  EXPECT_EQ(of_first(reader(fewer)), "");
+  EXPECT_EQ(asked(), 7);
+  nvml.remove(all[1].id + "/handle");
+  EXPECT_EQ(of_first(reader(fewer)), "1NV");
+  EXPECT_EQ(asked(), 8);
+}
+
+TEST_F(NvmlLinks, ALinkThatComesUpLaterIsSeen) {
+  add(2);
+  say("level", 0, 1, "50");
+  const auto reader = nvml_reader(kWhole);
+  EXPECT_EQ(of_first(reader(all)), "1SYS");
+  say("p2p", 0, 1, "0");
+  std::string links;
+  for (int i = 0; i < 60; ++i) {
+    links = of_first(reader(all));
+    EXPECT_EQ(links, i < 59 ? "1SYS" : "1NV") << i;
+  }
+  EXPECT_EQ(asked(), 2);
+}
+
+TEST_F(NvmlLinks, NoMoreThan64GpusAreAskedAbout) {
+  add(70);
+  say("p2p", 0, 1, "0");
+  say("p2p", 62, 63, "0");
+  say("p2p", 0, 64, "0");
+  const auto readings = nvml_reader(kWhole)(all);
+  EXPECT_EQ(asked(), 64 * 63 / 2);
+  EXPECT_EQ(readings.gpus.at(all[63].id).links.size(), 1U);
+  EXPECT_EQ(readings.gpus.at(all[0].id).links.size(), 1U);
+  EXPECT_TRUE(readings.gpus.at(all[64].id).links.empty());
+}
+
 // With any numbers in its lists, the result is all listed processes, ascending, each once.
 RC_GTEST_PROP(NvmlProperty, ListsOfProcessesComeOutAsTheyWere, (std::vector<std::uint32_t> listed)) {
   const test::FakeNvml nvml;

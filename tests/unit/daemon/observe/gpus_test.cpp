@@ -98,6 +98,16 @@ TEST_F(GpusOfADaemon, ItsSnapshotCanBeReadBack) {
   EXPECT_EQ(read->snapshot.topology.gpus().size(), 2U);
 }
 
+TEST_F(GpusOfADaemon, LinksAreInTheSnapshotAndTheStatus) {
+  nvml.write(std::string(kFirst) + "/p2p/" + kSecond, "0");
+  start_settled();
+  EXPECT_EQ(gpu(0)["links"], (json{{kSecond, "NV"}}));
+  EXPECT_EQ(gpu(1)["links"], (json{{kFirst, "NV"}}));
+  EXPECT_EQ(json::parse(daemon->control().status_json())["gpus"][1]["links"], (json{{kFirst, "NV"}}));
+  const auto read = model::parse_snapshot(daemon->control().snapshot_json());
+  ASSERT_TRUE(read) << read.error().message();
+}
+
 TEST_F(GpusOfADaemon, ADocumentOfEachKindShowsThem) {
   use(kFirst, "41");
   start_settled();

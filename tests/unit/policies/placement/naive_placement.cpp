@@ -5,6 +5,7 @@
 #include "tests/unit/policies/interference/naive.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -36,8 +37,13 @@ Set both(const Set& a, const Set& b) {
 class Fitting {
  public:
   Fitting(const model::PendingWorkload& request, const model::Snapshot& host, const Outcome& outcome,
-          const Set& nodes, const PolicySettings& settings)
-      : request_(request), host_(host), nodes_(nodes), settings_(settings), outcome_(outcome) {
+          const Set& nodes, const PolicySettings& settings, Links links)
+      : request_(request),
+        host_(host),
+        nodes_(nodes),
+        settings_(settings),
+        outcome_(outcome),
+        links_count_(links == Links::count) {
     for (const auto& cpu : host.topology.cpus()) {
       if (!cpu.online || !cpu.allowed) continue;
       usable_.insert(cpu.cpu);
@@ -83,6 +89,8 @@ class Fitting {
       if (idle(gpu) && !taken) ++idle_left;
       if (taken) memory += static_cast<double>(free_of(gpu) - request_.gpu_memory_bytes);
     }
+    if (request_.gpus > 0 && links_count_)
+      return {idle_left, found.links, memory, std::round(found.cpu_left * 1e9)};
     if (request_.gpus > 0) return {idle_left, memory, std::round(found.cpu_left * 1e9)};
     const bool last = any && settings_.placement.avoid_gpu_nodes;
     std::vector<double> order{last ? 1.0 : 0.0};
@@ -197,6 +205,58 @@ class Fitting {
 
   bool idle(const model::Gpu& gpu) const { return gpu.healthy && !gpu.holder && users(gpu) == 0; }
 
+  const model::Gpu& gpu_named(const std::string& id) const {
+    return *std::find_if(host_.topology.gpus().begin(), host_.topology.gpus().end(),
+                         [&id](const model::Gpu& gpu) { return gpu.id == id; });
+  }
+
+  // NV, PIX, PXB, PHB, NODE, SYS.
+  double link_distance(const std::string& one, const std::string& other) const {
+    const auto link_of = [](const model::Gpu& gpu, const std::string& peer) {
+      for (const model::GpuPeer& link : gpu.links) {
+        if (link.id == peer) return static_cast<int>(link.link);
+      }
+      return -1;
+    };
+    const auto& gpus = host_.topology.gpus();
+    const bool any =
+        std::any_of(gpus.begin(), gpus.end(), [](const auto& gpu) { return !gpu.links.empty(); });
+    const model::Gpu& a = gpu_named(one);
+    const model::Gpu& b = gpu_named(other);
+    if (!any) return nodes_.size() == 1 ? 8 : 9;
+    const int link = std::max(link_of(a, other), link_of(b, one));
+    if (link < 0) return home_of(a) == home_of(b) ? 8 : 9;
+    return std::array{0, 5, 6, 7, 8, 9}.at(static_cast<std::size_t>(link));
+  }
+
+  double links_among(const std::vector<std::string>& gpus) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) sum += link_distance(gpus[i], gpus[j]);
+    }
+    return sum;
+  }
+
+  // Adds so many of the others that the links of all are least; of equal ones, the first by their order.
+  void add_nearest(std::vector<std::string>& gpus, const std::vector<std::string>& others) const {
+    const auto missing = static_cast<std::size_t>(request_.gpus) - gpus.size();
+    using Choice = std::pair<double, std::vector<std::size_t>>;
+    std::optional<Choice> best;
+    for (unsigned mask = 0; mask < 1U << others.size(); ++mask) {
+      Choice choice;
+      std::vector<std::string> all = gpus;
+      for (std::size_t i = 0; i < others.size(); ++i) {
+        if (((mask >> i) & 1U) == 0) continue;
+        choice.second.push_back(i);
+        all.push_back(others[i]);
+      }
+      if (choice.second.size() != missing) continue;
+      choice.first = links_among(all);
+      if (!best || choice < *best) best = choice;
+    }
+    for (const std::size_t i : best->second) gpus.push_back(others[i]);
+  }
+
   bool find_gpus(Place& found) const {
     using Good = std::tuple<bool, bool, std::uint64_t, std::string>;
     std::map<int, std::set<Good>> good_of;  // by node
@@ -213,12 +273,23 @@ class Fitting {
       for (auto node = good_of.begin(); node != good_of.end(); ++node) {
         if (node->second.size() > most->second.size()) most = node;
       }
-      for (const Good& gpu : most->second) {
-        if (std::ssize(found.gpus) < request_.gpus) found.gpus.push_back(std::get<3>(gpu));
+      for (const bool idle : {false, true}) {  // shared ones first
+        std::vector<std::string> these;
+        for (const Good& gpu : most->second) {
+          if (std::get<0>(gpu) == idle) these.push_back(std::get<3>(gpu));
+        }
+        const auto missing = static_cast<std::size_t>(request_.gpus) - found.gpus.size();
+        if (links_count_ && these.size() > missing) {
+          add_nearest(found.gpus, these);
+          continue;
+        }
+        these.resize(std::min(these.size(), missing));
+        found.gpus.insert(found.gpus.end(), these.begin(), these.end());
       }
       good_of.erase(most);
     }
     std::sort(found.gpus.begin(), found.gpus.end());
+    if (links_count_) found.links = links_among(found.gpus);
     return std::ssize(found.gpus) == request_.gpus;
   }
 
@@ -245,6 +316,7 @@ class Fitting {
   Set here_;
   Set free_;                // owned by nobody
   const Outcome& outcome_;  // of the residents
+  bool links_count_;
 };
 
 // Both ways; where they are not known, 12 in a socket and 32 across. 0 for a single node.
@@ -268,24 +340,25 @@ double distance_in(const Set& nodes, const model::Snapshot& host) {
   return sum;
 }
 
-// What is sorted by: the number of nodes, their distances, the order of the page, and names.
-using Key = std::tuple<std::size_t, double, std::vector<double>, std::string, std::vector<int>>;
+// What is sorted by: the number of nodes, of several the links of the GPUs there, their distances, the order
+// of the page, and names.
+using Key = std::tuple<std::size_t, double, double, std::vector<double>, std::string, std::vector<int>>;
 
 std::optional<std::pair<Key, Place>> in_bin(const model::PendingWorkload& request,
                                             const model::Snapshot& host, const Outcome& outcome,
-                                            const Set& nodes, const PolicySettings& settings) {
-  Fitting fitting(request, host, outcome, nodes, settings);
+                                            const Set& nodes, const PolicySettings& settings, Links links) {
+  Fitting fitting(request, host, outcome, nodes, settings, links);
   const auto found = fitting.find();
   if (!found) return std::nullopt;
-  return std::pair(Key(nodes.size(), distance_in(nodes, host), fitting.order(*found), host.host,
-                       std::vector<int>(nodes.begin(), nodes.end())),
+  return std::pair(Key(nodes.size(), nodes.size() > 1 ? found->links : 0, distance_in(nodes, host),
+                       fitting.order(*found), host.host, std::vector<int>(nodes.begin(), nodes.end())),
                    *found);
 }
 
 // The best of all sets of several nodes: the smallest, then the nearest, then by the order.
 std::optional<std::pair<Key, Place>> in_sets(const model::PendingWorkload& request,
                                              const model::Snapshot& host, const Outcome& outcome,
-                                             const Set& all, const PolicySettings& settings) {
+                                             const Set& all, const PolicySettings& settings, Links links) {
   std::optional<std::pair<Key, Place>> best;
   const std::vector<int> list(all.begin(), all.end());
   for (unsigned mask = 0; mask < 1U << list.size(); ++mask) {
@@ -294,7 +367,7 @@ std::optional<std::pair<Key, Place>> in_sets(const model::PendingWorkload& reque
       if (((mask >> i) & 1U) != 0) nodes.insert(list[i]);
     }
     if (nodes.size() < 2) continue;
-    auto found = in_bin(request, host, outcome, nodes, settings);
+    auto found = in_bin(request, host, outcome, nodes, settings, links);
     if (found && (!best || found->first < best->first)) best = std::move(found);
   }
   return best;
@@ -303,7 +376,7 @@ std::optional<std::pair<Key, Place>> in_sets(const model::PendingWorkload& reque
 }  // namespace
 
 Places rank(const model::PendingWorkload& request, const std::vector<model::Snapshot>& hosts,
-            const PolicySettings& settings) {
+            const PolicySettings& settings, Links links) {
   Places places;
   std::map<Key, Place> sorted;
   for (const auto& host : hosts) {
@@ -317,13 +390,14 @@ Places rank(const model::PendingWorkload& request, const std::vector<model::Snap
     const Outcome outcome = place(host, settings.interference);
     bool fits = false;
     for (const int numa : nodes) {
-      auto found = in_bin(request, host, outcome, {numa}, settings);
+      auto found = in_bin(request, host, outcome, {numa}, settings, links);
       if (!found) places.rejected.emplace(host.host, numa);
       if (found) sorted.insert(*std::move(found));
       fits = fits || found;
     }
     if (fits) continue;
-    if (auto found = in_sets(request, host, outcome, nodes, settings)) sorted.insert(*std::move(found));
+    if (auto found = in_sets(request, host, outcome, nodes, settings, links))
+      sorted.insert(*std::move(found));
   }
   for (const auto& [key, place] : sorted) places.fitting.push_back(place);
   return places;

@@ -19,6 +19,7 @@ struct Place {
   std::set<int> nodes;  // one, or a set where no single one holds the request
   std::set<int> cpus;
   std::vector<std::string> gpus;
+  double links = 0;  // sum of the distances between these GPUs
   double cpu_left = 0;
   double memory_left = 0;
   double rise = 0;  // of the host's score
@@ -29,8 +30,11 @@ struct Places {
   std::set<std::pair<std::string, int>> rejected;  // host, single NUMA node
 };
 
+// Whether the links of GPUs count; without, the rules are those for hosts that know no link.
+enum class Links { count, ignored };
+
 // For snapshots without pending work.
 Places rank(const model::PendingWorkload& request, const std::vector<model::Snapshot>& hosts,
-            const PolicySettings& settings);
+            const PolicySettings& settings, Links links = Links::count);
 
 }  // namespace berth::policies::naive

@@ -68,7 +68,7 @@ class FleetDrawer : private testing::Draws {
     host.memory.available_bytes =
         chance(0.5) ? host.memory.total_bytes : host.memory.total_bytes / static_cast<unsigned>(number(1, 4));
     std::vector<model::Gpu> gpus;
-    for (int count = chance(0.7) ? number(1, 5) : 0; count > 0; --count) {
+    for (int count = chance(0.7) ? number(1, 8) : 0; count > 0; --count) {
       model::Gpu gpu = testing::gpu("g" + std::to_string(count), number(0, 2), chance(0.5) ? 80 : 24);
       if (chance(0.2)) gpu.numa.reset();
       if (chance(0.3)) gpu.model = "NVIDIA A10";
@@ -80,6 +80,7 @@ class FleetDrawer : private testing::Draws {
       if (chance(0.1)) gpu.holder = host.workloads.front().id;
       gpus.push_back(std::move(gpu));
     }
+    if (chance(0.6)) link(gpus);
     host.topology = several_nodes(host.topology.cpus(), gpus);
     for (model::Workload& workload : host.workloads) {
       if (!gpus.empty() && chance(0.1)) workload.gpus = {gpus.front().id};
@@ -90,6 +91,24 @@ class FleetDrawer : private testing::Draws {
     if (chance(0.2)) host.advertised.memory = {.factor = 1 + fraction() / 2};
     if (chance(0.05)) host.advertised.memory = {.state = model::SchedulingState::evict};
     return host;
+  }
+
+  // Some pairs, by one or both of the two.
+  void link(std::vector<model::Gpu>& gpus) {
+    const double known = chance(0.5) ? 1 : fraction();
+    for (std::size_t b = 0; b < gpus.size(); ++b) {
+      for (std::size_t a = 0; a < b; ++a) {
+        if (!chance(known)) continue;
+        const auto kind = chance(0.5) ? static_cast<model::GpuLink>(number(0, 5)) : model::GpuLink::phb;
+        const int by = number(0, 2);
+        if (by != 1) gpus[a].links.push_back({.id = gpus[b].id, .link = kind});
+        if (by != 0) gpus[b].links.push_back({.id = gpus[a].id, .link = kind});
+      }
+    }
+    for (model::Gpu& gpu : gpus) {
+      std::sort(gpu.links.begin(), gpu.links.end(),
+                [](const model::GpuPeer& a, const model::GpuPeer& b) { return a.id < b.id; });
+    }
   }
 
   // Half of the hosts have several nodes a socket: one for each cache, or for two cores. Their numbers and
@@ -125,6 +144,26 @@ class FleetDrawer : private testing::Draws {
     return made;
   }
 };
+
+// Hosts with little on them but GPUs, and a request for several GPUs and nothing that is scarce.
+Fleet gpu_fleet() {
+  testing::Draws draws(*testing::any_seed());
+  Fleet fleet = FleetDrawer(static_cast<std::uint64_t>(draws.number(0, 1 << 30))).draw();
+  fleet.settings.interference.be_min_cpus = 1;
+  fleet.settings.interference.reserved_cpus = {};
+  fleet.settings.oversell.memory_cap_bytes = 0;
+  for (model::Snapshot& host : fleet.hosts) {
+    if (host.workloads.size() > 2) host.workloads.resize(2);
+    host.advertised = {};
+    host.memory.total_bytes = host.memory.available_bytes = 1024 * kGiB;
+  }
+  fleet.request.vcpus = 1;
+  fleet.request.memory_request_bytes = 0;
+  fleet.request.gpus = draws.number(2, 5);
+  if (draws.chance(0.7)) fleet.request.gpu_memory_bytes = 0;
+  if (draws.chance(0.7)) fleet.request.gpu_model.reset();
+  return fleet;
+}
 
 Fleet any_fleet() { return FleetDrawer(*testing::any_seed()).draw(); }
 
@@ -170,6 +209,7 @@ RC_GTEST_PROP(PlacementProperty, IsWhatItsRestatementSays, ()) {
   const naive::Places expected = naive::rank(fleet.request, fleet.hosts, fleet.settings);
   RC_CLASSIFY(!real.fitting.empty(), "fits somewhere");
   RC_CLASSIFY(!real.fitting.empty() && fleet.request.gpus > 0, "GPUs are found");
+  RC_CLASSIFY(!real.fitting.empty() && !real.fitting[0].gpu_links.empty(), "linked GPUs are found");
   RC_CLASSIFY(real.fitting.size() > 1, "fits in several");
   const bool wide = std::any_of(real.fitting.begin(), real.fitting.end(),
                                 [](const model::FittingBin& bin) { return !bin.numa_nodes.empty(); });
@@ -206,6 +246,46 @@ RC_GTEST_PROP(PlacementProperty, IsWhatItsRestatementSays, ()) {
                            [&](const model::FittingBin& fitting) { return fitting.host == bin.host; }));
   }
   RC_ASSERT(rejected == expected.rejected);
+}
+
+RC_GTEST_PROP(PlacementProperty, LinkedGpusAreThoseOfTheRestatement, ()) {
+  const Fleet fleet = gpu_fleet();
+  const model::BinRanking real = rank_bins(fleet.request, hosts_of(fleet));
+  const naive::Places expected = naive::rank(fleet.request, fleet.hosts, fleet.settings);
+  const naive::Places without =
+      naive::rank(fleet.request, fleet.hosts, fleet.settings, naive::Links::ignored);
+  RC_ASSERT(real.fitting.size() == expected.fitting.size());
+  for (std::size_t i = 0; i < real.fitting.size(); ++i) {
+    RC_ASSERT(real.fitting[i].host == expected.fitting[i].host);
+    RC_ASSERT(as_set(model::nodes_of(real.fitting[i])) == expected.fitting[i].nodes);
+    RC_ASSERT(real.fitting[i].gpus == expected.fitting[i].gpus);
+  }
+  RC_CLASSIFY(!real.fitting.empty() && !real.fitting[0].gpu_links.empty(), "linked GPUs are found");
+  RC_CLASSIFY(!real.fitting.empty() && real.fitting[0].gpus != without.fitting.at(0).gpus,
+              "links change the choice");
+  RC_CLASSIFY(!real.fitting.empty() && !real.fitting[0].numa_nodes.empty(), "in a set of nodes");
+}
+
+// Where no host knows a link, the answer is the one of the rules without any word of links.
+RC_GTEST_PROP(PlacementProperty, WithoutLinksNothingChanges, ()) {
+  Fleet fleet = gpu_fleet();
+  for (model::Snapshot& host : fleet.hosts) {
+    std::vector<model::Gpu> gpus = host.topology.gpus();
+    for (model::Gpu& gpu : gpus) gpu.links.clear();
+    RC_ASSERT(host.topology.set_gpus(std::move(gpus)).has_value());
+  }
+  const model::BinRanking real = rank_bins(fleet.request, hosts_of(fleet));
+  const naive::Places expected =
+      naive::rank(fleet.request, fleet.hosts, fleet.settings, naive::Links::ignored);
+  RC_CLASSIFY(!real.fitting.empty() && fleet.request.gpus > 1, "several GPUs are found");
+  RC_ASSERT(real.fitting.size() == expected.fitting.size());
+  for (std::size_t i = 0; i < real.fitting.size(); ++i) {
+    RC_ASSERT(real.fitting[i].host == expected.fitting[i].host);
+    RC_ASSERT(as_set(model::nodes_of(real.fitting[i])) == expected.fitting[i].nodes);
+    RC_ASSERT(real.fitting[i].gpus == expected.fitting[i].gpus);
+    RC_ASSERT(real.fitting[i].gpu_links.empty());
+    RC_ASSERT(real.fitting[i].reason.find("linked") == std::string::npos);
+  }
 }
 
 // Counts beside the host, from its inputs alone: owners of vCPUs, sharers of a bin, memory and GPUs.

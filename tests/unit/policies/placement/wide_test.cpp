@@ -310,6 +310,15 @@ LargeHost draw(std::uint64_t seed) {
     for (int count = draws.number(-1, 2); count > 0; --count)
       gpus.push_back(gpu(fmt::format("g{}", gpus.size()), node));
   }
+  if (draws.chance(0.5)) {
+    for (std::size_t b = 0; b < gpus.size(); ++b) {
+      for (std::size_t a = 0; a < b; ++a) {
+        const auto link =
+            draws.chance(0.3) ? model::GpuLink::nv : static_cast<model::GpuLink>(draws.number(1, 5));
+        if (draws.chance(0.8)) gpus[a].links.push_back({.id = gpus[b].id, .link = link});
+      }
+    }
+  }
   model::NumaDistances distances;
   if (draws.chance(0.7)) {
     for (int node = 0; node < sockets * nodes; ++node) distances.nodes.push_back(node);
@@ -339,8 +348,11 @@ RC_GTEST_PROP(WideProperty, TheSetIsTheSmallestThenTheNearestOfAll, ()) {
   const Host host(drawn.snapshot, settings);
   const model::BinRanking ranking = rank_bins(drawn.request, std::span<const Host>(&host, 1));
   const std::size_t count = host.bins().size();
-  using Worth = std::tuple<std::size_t, double>;
+  using Worth = std::tuple<std::size_t, double, double>;
   std::optional<Worth> least;
+  const auto links_of = [](const Candidate& candidate) {
+    return candidate.set && candidate.set->nodes.size() > 1 ? candidate.linkage.distance : 0;
+  };
   for (unsigned mask = 1; mask < 1U << count; ++mask) {
     std::vector<std::size_t> bins;
     for (std::size_t bin = 0; bin < count; ++bin) {
@@ -349,7 +361,7 @@ RC_GTEST_PROP(WideProperty, TheSetIsTheSmallestThenTheNearestOfAll, ()) {
     const Candidate candidate = consider_set(host, 0, bins, drawn.request);
     const bool holds = candidate.lack == Lack::nothing &&
                        !choose_vcpus(host, bin_of(host, candidate), drawn.request).cpus.empty();
-    const Worth worth(bins.size(), candidate.distance);
+    const Worth worth(bins.size(), links_of(candidate), candidate.distance);
     if (holds && (!least || worth < *least)) least = worth;
   }
   RC_CLASSIFY(least && std::get<0>(*least) > 1, "needs a set");
@@ -364,7 +376,10 @@ RC_GTEST_PROP(WideProperty, TheSetIsTheSmallestThenTheNearestOfAll, ()) {
       if (a < b) distance += host.distance(static_cast<std::size_t>(a), static_cast<std::size_t>(b));
     }
   }
-  RC_ASSERT(distance == std::get<1>(*least));
+  RC_ASSERT(distance == std::get<2>(*least));
+  std::vector<std::size_t> chosen;
+  for (const int node : nodes) chosen.push_back(static_cast<std::size_t>(node));
+  RC_ASSERT(links_of(consider_set(host, 0, chosen, drawn.request)) == std::get<1>(*least));
   for (const model::FittingBin& bin : ranking.fitting)
     RC_ASSERT(bin.numa_nodes.empty() == (std::get<0>(*least) == 1));
 }
