@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real applications on a real cluster, of which some executors are killed in the middle."""
+"""Real applications on a real cluster. Some of their executors are killed in the middle."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whom to evict first: berth's order and its rivals', each a list of workload ids from one and the same snapshot."""
+"""The order in which executors are killed: berth's orders and their rivals, each a list of workload ids from one and the same snapshot."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import random
 import subprocess
 from pathlib import Path
 
-POLICIES = ["berth", "random", "largest", "youngest", "sum"]
-# berth's other orders: by application, as published and for each byte.
-RANKS = ["cost", "cost-per-byte"]
-NOTHING = "nothing"  # no policy: nobody is killed
+# berth's orders, by the value of spark.rank.
+RANKS = {"berth": "loss-per-byte", "cost": "cost", "cost-per-byte": "cost-per-byte"}
+POLICIES = [*RANKS, "random", "largest", "youngest", "sum"]
+NOTHING = "nothing"  # no order: nothing is killed
 
 
 def spark_workloads(snapshot: dict) -> list[dict]:
@@ -23,11 +23,9 @@ def memory_of(workload: dict) -> int:
     return workload["usage"][-1]["memory_bytes"]
 
 
-def berth_order(snapshot: dict, berthctl: Path, rank: str | None = None) -> list[str]:
-    """What the policy itself says, of that snapshot."""
-    command = [str(berthctl), "plan", "--snapshot", "-", "--policy", "spark", "--json"]
-    if rank:
-        command += ["-o", f"spark.rank={rank}"]
+def berth_order(snapshot: dict, berthctl: Path, rank: str) -> list[str]:
+    """What the policy itself says of that snapshot."""
+    command = [str(berthctl), "plan", "--snapshot", "-", "--policy", "spark", "--json", "-o", f"spark.rank={rank}"]
     done = subprocess.run(command, input=json.dumps(snapshot), capture_output=True, text=True, timeout=60, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"berthctl plan: exit {done.returncode}: {done.stderr.strip()}")
@@ -36,10 +34,14 @@ def berth_order(snapshot: dict, berthctl: Path, rank: str | None = None) -> list
 
 def order_of(policy: str, snapshot: dict, seed: int, berthctl: Path) -> list[str]:
     executors = spark_workloads(snapshot)
-    if policy == "berth" or policy in RANKS:
+    if policy == NOTHING:
+        return []
+    if policy in RANKS:
         known = {item["id"] for item in executors}
-        order = berth_order(snapshot, berthctl, policy if policy in RANKS else None)
-        return [workload for workload in order if workload in known]
+        order = [workload for workload in berth_order(snapshot, berthctl, RANKS[policy]) if workload in known]
+        if set(order) != known:
+            raise RuntimeError(f"{policy} orders {order}, of {sorted(known)}")
+        return order
     if policy == "random":
         ids = sorted(item["id"] for item in executors)
         random.Random(seed + 1000).shuffle(ids)
@@ -49,21 +51,16 @@ def order_of(policy: str, snapshot: dict, seed: int, berthctl: Path) -> list[str
     if policy == "youngest":
         return [item["id"] for item in sorted(executors, key=lambda item: (-item["created"], item["id"]))]
     if policy == "sum":
-        sums = {
-            app["id"]: sum(task["duration_s"] for stage in app["stages"] for task in stage["tasks"])
-            for app in snapshot["spark_apps"]
-        }
-        return [
-            item["id"]
-            for item in sorted(executors, key=lambda item: (sums[item["spark"]["app"]], item["spark"]["app"], item["id"]))
-        ]
+        sums = {app["id"]: sum(task["duration_s"] for stage in app["stages"] for task in stage["tasks"]) for app in snapshot["spark_apps"]}
+        return [item["id"] for item in sorted(executors, key=lambda item: (sums[item["spark"]["app"]], item["spark"]["app"], item["id"]))]
     raise ValueError(policy)
 
 
 def victims_of(order: list[str], snapshot: dict, need_bytes: float) -> tuple[list[str], int]:
-    """The first of the order, until they come to the need; and what they come to."""
+    """The first of the order whose memory is `need_bytes` or more, and their memory."""
     memory = {item["id"]: memory_of(item) for item in spark_workloads(snapshot)}
-    victims, freed = [], 0
+    victims: list[str] = []
+    freed = 0
     for workload in order:
         if freed >= need_bytes:
             break
