@@ -101,7 +101,6 @@ model::Result<Value> write_priority(const Cgroup& cgroup, const CpuIdle& priorit
 
 // Of writes within which the kernel works on.
 constexpr std::size_t kMostUnderWay = 8;
-constexpr std::chrono::milliseconds kPatience{300};
 
 model::Error no_group() { return {model::ErrorKind::gone, "the cgroup no longer exists"}; }
 
@@ -160,10 +159,11 @@ model::Result<void> check_granted(const Cgroup& cgroup, const model::CpuSet& cpu
 }
 
 DirectOwner::DirectOwner(std::filesystem::path cgroup_root, std::filesystem::path sys_root,
-                         WriteLimit write_limit)
+                         WriteLimit write_limit, std::chrono::milliseconds patience)
     : cgroup_root_(std::move(cgroup_root)),
       sys_root_(std::move(sys_root)),
-      write_limit_(std::move(write_limit)) {}
+      write_limit_(std::move(write_limit)),
+      patience_(patience) {}
 
 model::Result<void> DirectOwner::write_memory_high(const Cgroup& cgroup, const std::string& text) {
   return cgroup.write(control_file(Attribute::memory_high), text);
@@ -233,7 +233,7 @@ model::Result<Value> DirectOwner::set_slowly(const Cgroup& cgroup, const Value& 
       return model::fail(written.error());
     return {};
   };
-  const auto written = under_way_[{cgroup.id(), attribute}].run(write, kPatience);
+  const auto written = under_way_[{cgroup.id(), attribute}].run(write, patience_);
   if (written && !*written) return model::fail(written->error());
   auto now = read_value(cgroup, attribute);
   const bool cleared = written && value == Value(MemoryNodes());

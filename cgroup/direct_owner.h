@@ -4,6 +4,7 @@
 #include "cgroup/owner.h"
 #include "os/worker.h"
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -23,10 +24,13 @@ class DirectOwner : public Owner {
  public:
   // The kernel may refuse to clear a cpulist. Then the CPUs of SYS_ROOT/devices/system/cpu/possible stand for
   // "unset".
-  // `write_limit` is the write of memory.high; it may take as long as it likes.
+  // `write_limit` is the write of memory.high; it may take as long as it likes. set() and reset() wait for
+  // it, and for moving pages, for `patience` at most.
   using WriteLimit = std::function<model::Result<void>(const Cgroup& cgroup, const std::string& text)>;
+  static model::Result<void> write_memory_high(const Cgroup& cgroup, const std::string& text);
   explicit DirectOwner(std::filesystem::path cgroup_root, std::filesystem::path sys_root = "/sys",
-                       WriteLimit write_limit = write_memory_high);
+                       WriteLimit write_limit = write_memory_high,
+                       std::chrono::milliseconds patience = std::chrono::milliseconds(300));
 
   const char* name() const override { return "direct"; }
   Value attainable(const Value& value) const override;
@@ -45,11 +49,10 @@ class DirectOwner : public Owner {
   // the kernel still reclaims or moves pages, and the value is not in force yet.
   model::Result<Value> set_slowly(const Cgroup& cgroup, const Value& value);
 
-  static model::Result<void> write_memory_high(const Cgroup& cgroup, const std::string& text);
-
   std::filesystem::path cgroup_root_;
   std::filesystem::path sys_root_;
   WriteLimit write_limit_;
+  std::chrono::milliseconds patience_;
   std::map<std::pair<std::uint64_t, Attribute>, os::Worker> under_way_;  // by cgroup id: such writes
 };
 

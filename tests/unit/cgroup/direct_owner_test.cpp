@@ -18,7 +18,7 @@ using testing::HasSubstr;
 class DirectOwnerTest : public testing::Test {
  protected:
   ControlTree tree;
-  DirectOwner owner{tree.root()};
+  PatientOwner owner{tree.root()};
 
   static Target target(const FoundWorkload& workload) { return {workload.cgroup.get(), ""}; }
 };
@@ -48,7 +48,9 @@ TEST_F(DirectOwnerTest, NeitherSetNorResetOfMemoryHighWaitsForTheKernelToReclaim
   DirectOwner patient{tree.root(), "/sys", hold};
   const auto original = patient.original(target(group), Attribute::memory_high);
   ASSERT_TRUE(original);
-  EXPECT_TRUE(patient.set(target(group), memory("2097152")));
+  // The write is in force once its thread has begun.
+  EXPECT_TRUE(
+      berth::test::eventually([&] { return patient.set(target(group), memory("2097152")).has_value(); }));
   const auto early = patient.reset(target(group), *original);
   ASSERT_FALSE(early) << "the kernel still works on the other limit";
   EXPECT_EQ(early.error().kind(), model::ErrorKind::transient);
@@ -67,7 +69,9 @@ TEST_F(DirectOwnerTest, NeitherSetNorResetOfMemoryHighWaitsForTheKernelToReclaim
                      return written;
                    }};
   tree.put("a", "memory.high", "4194304");
-  EXPECT_EQ(held.reset(target(group), *original), original->value) << "it is in force, though not done";
+  EXPECT_TRUE(berth::test::eventually([&] {
+    return held.reset(target(group), *original) == original->value;
+  })) << "it is in force, though not done";
   never.set_value();
 }
 

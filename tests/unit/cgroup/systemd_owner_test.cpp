@@ -95,7 +95,7 @@ class SystemdOwnerTest : public testing::Test {
   ScratchDirectory state;
   std::unique_ptr<FakeSystemd> systemd;
   std::unique_ptr<SystemdOwner> owner;
-  DirectOwner direct{tree.root()};
+  PatientOwner direct{tree.root()};
   std::unique_ptr<UndoJournal> journal;
 };
 

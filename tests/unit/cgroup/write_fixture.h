@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "cgroup/direct_owner.h"
 #include "cgroup/discovery.h"
+#include "tests/patience.h"
 
 #include <filesystem>
 #include <fstream>
@@ -83,6 +85,13 @@ class ControlTree {
 
  private:
   ScratchDirectory directory_;
+};
+
+// On a busy machine a write may take longer than berthd would wait.
+class PatientOwner : public DirectOwner {
+ public:
+  explicit PatientOwner(const std::filesystem::path& root)
+      : DirectOwner(root, "/sys", write_memory_high, test::kPatience) {}
 };
 
 }  // namespace berth::cgroup

@@ -27,27 +27,27 @@ std::unique_ptr<UndoJournal> open_journal(const ScratchDirectory& state) {
 
 RestoreReport restore_anew(const ControlTree& tree, const ScratchDirectory& state) {
   const auto journal = open_journal(state);
-  DirectOwner direct(tree.root());
+  PatientOwner direct(tree.root());
   return Writer(tree.root(), *journal, direct, nullptr).restore_all();
 }
 
 enum class Step { before_set, after_set, before_reset, after_reset };
 
 // Dies as by kill -9 at one step of its nth call.
-class DyingOwner : public DirectOwner {
+class DyingOwner : public PatientOwner {
  public:
   DyingOwner(const std::filesystem::path& root, Step step, int call)
-      : DirectOwner(root), step_(step), left_(call) {}
+      : PatientOwner(root), step_(step), left_(call) {}
 
   model::Result<void> set(const Target& target, const Value& value) override {
     die_at(Step::before_set);
-    auto done = DirectOwner::set(target, value);
+    auto done = PatientOwner::set(target, value);
     die_at(Step::after_set);
     return done;
   }
   model::Result<Value> reset(const Target& target, const Original& original) override {
     die_at(Step::before_reset);
-    auto done = DirectOwner::reset(target, original);
+    auto done = PatientOwner::reset(target, original);
     die_at(Step::after_reset);
     return done;
   }
@@ -97,9 +97,9 @@ INSTANTIATE_TEST_SUITE_P(EveryStep, KilledAt,
 
 // Changes a control file as cgroupfs does, whole or not at all; an ordinary file is empty between open and
 // write.
-class AtomicOwner : public DirectOwner {
+class AtomicOwner : public PatientOwner {
  public:
-  explicit AtomicOwner(const std::filesystem::path& root) : DirectOwner(root), root_(root) {}
+  explicit AtomicOwner(const std::filesystem::path& root) : PatientOwner(root), root_(root) {}
 
   model::Result<void> set(const Target& target, const Value& value) override {
     replace(target, value);
@@ -202,7 +202,7 @@ void put_theirs(const ControlTree& tree, const std::string& path, Attribute attr
 RC_GTEST_PROP(WriterProperty, WhateverHappensNothingOfBerthsStays, ()) {
   const ControlTree tree;
   const ScratchDirectory state;
-  DirectOwner direct(tree.root());
+  PatientOwner direct(tree.root());
   auto journal = open_journal(state);
   std::map<std::pair<std::string, Attribute>, std::string> last_foreign;
   int made = 0;

@@ -27,7 +27,7 @@ class WriterTest : public testing::Test {
  protected:
   ControlTree tree;
   ScratchDirectory state;
-  DirectOwner direct{tree.root()};
+  PatientOwner direct{tree.root()};
   std::unique_ptr<UndoJournal> journal = open();
 
   std::unique_ptr<UndoJournal> open() const {
