@@ -12,13 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from berth import Berth
+from berth import LIGHT, Berth, cpus_of
 
 SOURCE = Path(__file__).parents[1] / "unit" / "topology" / "fake_nvml.cpp"
 GPU = "0000:3b:00.0"
 SYS = "/run/berth-test-gpus/sys"
 NVML = "/run/berth-test-gpus/nvml"
 UNIT = "berth-test-be1.service"
+SERVICE, OTHER_SERVICE = "berth-test-ls1.service", "berth-test-ls2.service"
+GPU_CPUS = set(range(4, 8))  # of the second socket
 DROP_IN = f"""[Service]
 Environment=FAKE_NVML={NVML} LD_LIBRARY_PATH=/run/berth-test-gpus/lib
 ExecStart=
@@ -69,6 +71,27 @@ def admit(berth: Berth, name: str) -> int:
     request = {"schema": "berth.request/1", "id": name, "class": "best-effort", "vcpus": 1, "gpus": 1}
     berth.guest.write_file("/run/berth-test-gpus/request.json", json.dumps(request))
     return berth.guest.run("berthctl admit --request /run/berth-test-gpus/request.json", check=False).returncode
+
+
+# The first one: a place that is held outlives berthd, and so the test that asks for it.
+def test_admitted_work_with_a_gpu_is_pinned_on_its_numa_node(gpu_berth: Berth) -> None:
+    guest = gpu_berth.guest
+    gpu_berth.start("enforce")
+    guest.poll(lambda: gpu_berth.json("status")["gpus"][0]["healthy"], 60, what="the driver's first answer")
+    request = {"schema": "berth.request/1", "id": SERVICE, "vcpus": 2, "gpus": 1}
+    guest.write_file("/run/berth-test-gpus/request.json", json.dumps(request))
+    told = json.loads(guest.run("berthctl admit --request /run/berth-test-gpus/request.json --json").stdout)["fitting"][0]
+    assert told["gpus"] == [GPU]
+    assert cpus_of(told["cpus"]) <= GPU_CPUS
+    # Another one comes first, and leaves the promised vCPUs free.
+    gpu_berth.start_unit(OTHER_SERVICE, LIGHT)
+    gpu_berth.wait_pinned(OTHER_SERVICE)
+    assert not cpus_of(gpu_berth.cpuset(OTHER_SERVICE)) & cpus_of(told["cpus"])
+    gpu_berth.start_unit(SERVICE, LIGHT)
+    gpu_berth.wait_pinned(SERVICE)
+    assert gpu_berth.cpuset(SERVICE) == told["cpus"]
+    gpu_berth.stop()
+    assert set(gpu_berth.cpusets(SERVICE, OTHER_SERVICE).values()) == {""}
 
 
 def test_a_gpu_is_shown_with_who_holds_it(gpu_berth: Berth) -> None:

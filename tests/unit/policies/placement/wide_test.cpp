@@ -318,6 +318,11 @@ LargeHost draw(std::uint64_t seed) {
         if (draws.chance(0.8)) gpus[a].links.push_back({.id = gpus[b].id, .link = link});
       }
     }
+    // "g10" comes before "g2".
+    for (model::Gpu& from : gpus) {
+      std::sort(from.links.begin(), from.links.end(),
+                [](const model::GpuPeer& a, const model::GpuPeer& b) { return a.id < b.id; });
+    }
   }
   model::NumaDistances distances;
   if (draws.chance(0.7)) {
