@@ -62,24 +62,23 @@ Way way(const char* name, const InterferenceSettings& interference) {
 }
 
 std::vector<Way> ways(bool variants) {
-  std::vector<Way> list{way("window", {}),
-                        way("optimal, no moves", {.search = Search::optimal, .max_moves = 0}),
-                        way("optimal", {.search = Search::optimal})};
-  list.push_back(way("optimal, learned", {.search = Search::optimal}));
-  list.back().learned = true;
+  const InterferenceSettings no_moves{.search = Search::optimal, .max_moves = 0};
+  const InterferenceSettings optimal{.search = Search::optimal};
+  std::vector<Way> list{way("window", {}), way("optimal, no moves", no_moves), way("optimal", optimal)};
+  for (Way it : {way("learned, no moves", no_moves), way("learned", optimal)}) {
+    it.learned = true;
+    list.push_back(std::move(it));
+  }
   if (!variants) return list;
-  list.push_back(way("min_gain 0.1", {.search = Search::optimal, .min_gain = 0.1}));
-  list.push_back(way("min_gain 0.2", {.search = Search::optimal, .min_gain = 0.2}));
-  for (const int cooldown : {60, 300, 900}) {
-    list.push_back(way("", {.search = Search::optimal}));
-    list.back().name = fmt::format("repin_cooldown {} s", cooldown);
-    list.back().settings.safety.repin_cooldown_s = cooldown;
-  }
-  for (const std::size_t history : {300U, 900U}) {
-    list.push_back(way("", {.search = Search::optimal}));
-    list.back().name = fmt::format("history {}", history);
-    list.back().history = history;
-  }
+  const auto vary = [&](const char* name, const auto& change) {
+    list.push_back(way(name, {.search = Search::optimal}));
+    list.back().learned = true;
+    change(list.back());
+  };
+  vary("learned, min_gain 0.1", [](Way& it) { it.settings.interference.min_gain = 0.1; });
+  vary("learned, min_gain 0.02", [](Way& it) { it.settings.interference.min_gain = 0.02; });
+  vary("learned, repin_cooldown 10 min", [](Way& it) { it.settings.safety.repin_cooldown_s = 600; });
+  vary("learned, history 300", [](Way& it) { it.history = 300; });
   return list;
 }
 
@@ -140,7 +139,7 @@ struct Play {
   int seconds = 0;   // in all
   double start = 0;  // time of the day, 0..1
   std::vector<Day::Change>
-      changes;  // the first instances come, then those of the last hour; times in seconds of the play
+      changes;  // the first instances come, then others come and go; times in seconds of the play
   std::vector<std::vector<double>> services;  // factors of the load by second
   std::vector<std::vector<double>> batch;     // threads for each vCPU without an instance, by second
   std::uint64_t seed = 0;
@@ -156,7 +155,7 @@ Play draw_play(const World& world, const Load& load, double hours, int time, int
   const Day day = draw_day(world, {.least = load.share, .most = load.share, .stay_h = 1, .seed = seed});
   Play play;
   play.steady_s = static_cast<int>(hours * kHour_s);
-  play.seconds = kWarmUp_s + play.steady_s + kHour_s;
+  play.seconds = kWarmUp_s + 2 * play.steady_s;
   play.start = static_cast<double>(time) / times;
   const auto& first = day.hours[0].mix.instances;
   for (const Mix::Instance& instance : first) {
@@ -164,9 +163,11 @@ Play draw_play(const World& world, const Load& load, double hours, int time, int
         kArrivals_s * static_cast<double>(play.changes.size()) / static_cast<double>(first.size());
     play.changes.push_back({.time_s = time_s, .leaves = false, .instance = instance});
   }
-  for (Day::Change change : day.hours[1].changes) {
-    change.time_s += kWarmUp_s + play.steady_s - kHour_s;
-    play.changes.push_back(std::move(change));
+  for (std::size_t hour = 1; hour < day.hours.size(); ++hour) {
+    for (Day::Change change : day.hours[hour].changes) {
+      change.time_s += kWarmUp_s + play.steady_s - kHour_s;
+      play.changes.push_back(std::move(change));
+    }
   }
   Draws draws(seed + 1000);
   for (std::size_t i = 0; i < world.services.size(); ++i)
@@ -422,7 +423,7 @@ void print_head() {
                            "undone, %",
                            "to another cache, %",
                            "to another socket, %",
-                           "the same, with changes",
+                           "moves with changes",
                            "changes an hour",
                            "extra CPU, %",
                            "with the moves, %",
@@ -444,9 +445,9 @@ void print(const Node& node, const Load& load, const Way& way, const Outcome& it
       node.name, load.name, way.name, it.instance_hours / hours / node.times,
       per(it.moves, it.instance_hours), it.most, percent(it.repeated), percent(it.undone),
       percent(it.other_cache), percent(it.other_socket),
-      per(it.moves_with_events, it.instance_hours_with_events), static_cast<double>(it.events) / node.times,
-      100 * it.extra_share(), 100 * it.charged_share(), it.charged_share() / window.charged_share(),
-      1000 * it.cpu_s / it.ticks);
+      per(it.moves_with_events, it.instance_hours_with_events),
+      static_cast<double>(it.events) / hours / node.times, 100 * it.extra_share(), 100 * it.charged_share(),
+      it.charged_share() / window.charged_share(), 1000 * it.cpu_s / it.ticks);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@
 namespace berth::policies::bench {
 
 struct MovesSettings {
-  double hours = 1;       // without arrivals and departures, before another hour with them
+  double hours = 1;       // without arrivals and departures, and as many with them; at most 24
   bool variants = false;  // also ways with other settings
   int only = 0;           // the number of the only node, from 1; 0: all
 };

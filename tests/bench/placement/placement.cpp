@@ -224,8 +224,7 @@ int main(int argc, char** argv) {
   if (what == "moves" || what == "variants") {
     const double hours = argc > 2 ? std::atof(argv[2]) : 1;
     const int node = argc > 3 ? std::atoi(argv[3]) : 0;
-    bench::print_moves(
-        {.hours = std::clamp(hours, 0.1, 1000.0), .variants = what == "variants", .only = node});
+    bench::print_moves({.hours = std::clamp(hours, 0.1, 24.0), .variants = what == "variants", .only = node});
     return 0;
   }
   const int seeds = std::max(1, argc > 1 ? std::atoi(argv[1]) : kDefaultSeeds);
