@@ -150,7 +150,7 @@ struct Play {
 };
 
 Play draw_play(const World& world, const Load& load, double hours, int time, int times) {
-  const auto seed = static_cast<std::uint64_t>(2000 + time);
+  const auto seed = 2000 + static_cast<std::uint64_t>(time);
   // An instance stays an hour on average, which makes many events.
   const Day day = draw_day(world, {.least = load.share, .most = load.share, .stay_h = 1, .seed = seed});
   Play play;
@@ -462,7 +462,7 @@ void print_moves(const MovesSettings& settings) {
     std::array<std::vector<Outcome>, kLoads.size()> outcomes;
     for (auto& of_load : outcomes) of_load.resize(all.size());
     for (int time = 0; time < node.times; ++time) {
-      const auto seed = static_cast<std::uint64_t>(time + 1);
+      const auto seed = 1 + static_cast<std::uint64_t>(time);
       const World world = make_world(
           {.shape = node.shape, .llc_mib = node.llc_mib, .alike = false, .services = 8, .seed = seed});
       Lesson lesson;

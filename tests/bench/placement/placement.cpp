@@ -44,31 +44,24 @@ struct Way {
   Search search = Search::window;
   Weighting weighting = Weighting::overlap;
   bool learned = false;
-  bool moves = true;  // of pinned instances
 
   InterferenceSettings settings() const {
     InterferenceSettings settings;
     settings.search = search;
     settings.weighting = weighting;
-    if (!moves) settings.max_moves = 0;
     return settings;
   }
   std::string name() const {
-    return fmt::format("{}, {}, {}{}", search == Search::window ? "window" : "optimal",
+    return fmt::format("{}, {}, {}", search == Search::window ? "window" : "optimal",
                        weighting == Weighting::overlap ? "overlap" : "request",
-                       learned ? "learned" : "constants", moves ? "" : ", no moves");
+                       learned ? "learned" : "constants");
   }
 };
-constexpr std::array kWays{Way{Search::window, Weighting::overlap, false},
-                           Way{Search::window, Weighting::overlap, true},
-                           Way{Search::window, Weighting::request, false},
-                           Way{Search::window, Weighting::request, true},
-                           Way{Search::optimal, Weighting::overlap, false},
-                           Way{Search::optimal, Weighting::overlap, true},
-                           Way{Search::optimal, Weighting::request, false},
-                           Way{Search::optimal, Weighting::request, true},
-                           Way{Search::optimal, Weighting::overlap, false, false},
-                           Way{Search::optimal, Weighting::overlap, true, false}};
+constexpr std::array kWays{
+    Way{Search::window, Weighting::overlap, false},  Way{Search::window, Weighting::overlap, true},
+    Way{Search::window, Weighting::request, false},  Way{Search::window, Weighting::request, true},
+    Way{Search::optimal, Weighting::overlap, false}, Way{Search::optimal, Weighting::overlap, true},
+    Way{Search::optimal, Weighting::request, false}, Way{Search::optimal, Weighting::request, true}};
 
 // Methods by number: the baselines, then the ways of berth.
 constexpr std::size_t kFirstWay = kBaselines.size();
