@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Placement by berth against baselines, over a day of arrivals and departures on a simulated machine:
 // `bench-placement [SEEDS [NODE]]`, with the number of the only node to play, 1 to 4. It prints tables in
-// Markdown. tests/unit/policies/interference/ground_truth has the machine (machine.h), the day (day.h) and
-// the baselines (baselines.h). berth's own score has no part in the figures.
+// Markdown. `bench-placement moves [HOURS [NODE]]` counts the moves of pinned instances under noise
+// (moves.h), and `bench-placement variants ...` also with other settings.
+// tests/unit/policies/interference/ground_truth has the machine (machine.h), the day (day.h) and the
+// baselines (baselines.h). berth's own score has no part in the figures.
+#include "tests/bench/placement/moves.h"
+#include "tests/bench/placement/nodes.h"
 #include "tests/unit/policies/interference/ground_truth/day.h"
 
 #include <algorithm>
@@ -22,22 +26,10 @@ namespace {
 using namespace berth::policies;           // NOLINT(google-build-using-namespace)
 using namespace berth::policies::testing;  // NOLINT(google-build-using-namespace)
 namespace model = berth::model;
+using bench::Node;
+using bench::nodes;
 
 using Models = std::map<std::string, model::ServiceProfile>;
-
-struct Node {
-  const char* name = "";
-  HostShape shape;
-  double llc_mib = 16;
-  int lesson_mixes = 60;  // a large host shows more of a mix
-};
-
-std::vector<Node> nodes() {
-  return {{"1 x 4 x 2", {.sockets = 1, .llcs_per_socket = 1, .cores_per_llc = 4}, 8, 60},
-          {"1 x 16 x 2, 2 LLCs", {.sockets = 1, .llcs_per_socket = 2, .cores_per_llc = 8}, 16, 60},
-          {"2 x 16 x 2", {.sockets = 2, .llcs_per_socket = 1, .cores_per_llc = 16}, 32, 30},
-          {"2 x 64 x 2, 16 LLCs", {.sockets = 2, .llcs_per_socket = 8, .cores_per_llc = 8}, 32, 12}};
-}
 
 struct Load {
   const char* name = "";
@@ -228,6 +220,13 @@ void print_ways(const std::vector<Case>& rows, const std::string& load) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "moves" || what == "variants") {
+    const double hours = argc > 2 ? std::atof(argv[2]) : 1;
+    const int node = argc > 3 ? std::atoi(argv[3]) : 0;
+    bench::print_moves({.hours = std::clamp(hours, 0.1, 24.0), .variants = what == "variants", .only = node});
+    return 0;
+  }
   const int seeds = std::max(1, argc > 1 ? std::atoi(argv[1]) : kDefaultSeeds);
   const int only = argc > 2 ? std::atoi(argv[2]) : 0;
   std::vector<Case> rows;
