@@ -360,7 +360,7 @@ class NvmlReader {
     }
     bool any_problem = false;
     if (const auto begun = nvml_->begin(); !begun) {
-      linked_.clear();
+      forget_links();
       readings.missing = begun.error().message();
       return readings;
     }
@@ -381,10 +381,15 @@ class NvmlReader {
  private:
   GpuReadings gone() {
     nvml_->end();
-    linked_.clear();
+    forget_links();
     GpuReadings readings;
     readings.missing = "NVML: the driver went away";
     return readings;
+  }
+
+  void forget_links() {
+    linked_.clear();
+    links_.clear();
   }
 
   // Pairs are many, and their links hardly ever change. So they are asked about only if other GPUs are there
@@ -404,7 +409,9 @@ class NvmlReader {
       linked_ = std::move(healthy);
       readings_since_ = 0;
     }
-    for (const auto& [id, links] : links_) readings.gpus.at(id).links = links;
+    for (auto& [id, reading] : readings.gpus) {
+      if (const auto links = links_.find(id); links != links_.end()) reading.links = links->second;
+    }
   }
 
   std::string library_;

@@ -305,6 +305,20 @@ TEST_F(NvmlLinks, ADriverThatGoesAwayMeanwhileIsSaid) {
   EXPECT_EQ(of_first(reader(all)), "1NV");
 }
 
+TEST_F(NvmlLinks, ADriverThatComesBackWithoutTheGpusHasNoLinks) {
+  add(2);
+  say("p2p", 0, 1, "0");
+  const auto reader = nvml_reader(kWhole);
+  EXPECT_EQ(of_first(reader(all)), "1NV");
+  nvml.write(all[0].id + "/handle", "9");
+  EXPECT_EQ(reader(all).missing, "NVML: the driver went away");
+  nvml.remove(all[0].id + "/handle");
+  EXPECT_TRUE(reader({}).gpus.empty());
+  // Those that are there again, but not well, have none either.
+  for (const PciGpu& gpu : all) nvml.write(gpu.id + "/handle", "15");
+  EXPECT_EQ(of_first(reader(all)), "");
+}
+
 TEST_F(NvmlLinks, ALibraryWithoutTheFunctionsKnowsNoLinks) {
   add(2);
   say("p2p", 0, 1, "0");
