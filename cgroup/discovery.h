@@ -56,6 +56,7 @@ struct UnusedRule {
   std::string origin;  // as in model::WorkloadRule
   std::string match;
   bool overtaken = false;  // it matches cgroups, but an earlier rule matches each of them, and applies
+  bool inner = false;      // it matches only parts of containers, and their scopes are the workloads
 
   friend bool operator==(const UnusedRule&, const UnusedRule&) = default;
 };

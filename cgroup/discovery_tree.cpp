@@ -235,8 +235,9 @@ void Tree::judge_node(Node& node, int directory) {
   };
   Judgement judgement = judge(judged, owner, marks, rules_, quota);
   warn_conflicts(node, judgement);
+  node.inner = is_inner_container(path);
   node.rules = std::move(judgement.matches);
-  if (is_inner_container(path)) {
+  if (node.inner) {
     // Its scope is the workload. A rule for it has to name the scope.
     const auto rule = judgement.verdict ? judgement.verdict->rule : std::nullopt;
     if (rule && !outer_verdict(node) && said_inner_.insert(*rule).second) {
@@ -303,13 +304,14 @@ namespace {
 
 struct RuleUse {
   bool applies = false;  // to a cgroup
-  bool matches = false;
+  bool matches = false;  // one that is no part of a container
+  bool inner = false;    // matches a part of a container
 };
 
 // `idle`: the number of rules that apply to no cgroup so far. Stops once it is 0.
 void count_uses(const Node& node, std::vector<RuleUse>& uses, std::size_t& idle) {
-  for (const std::size_t rule : node.rules) uses[rule].matches = true;
-  if (!node.rules.empty() && !std::exchange(uses[node.rules.front()].applies, true)) --idle;
+  for (const std::size_t rule : node.rules) (node.inner ? uses[rule].inner : uses[rule].matches) = true;
+  if (!node.inner && !node.rules.empty() && !std::exchange(uses[node.rules.front()].applies, true)) --idle;
   for (const auto& [name, child] : node.children) {
     if (idle == 0) return;
     count_uses(*child, uses, idle);
@@ -324,8 +326,11 @@ std::vector<UnusedRule> Tree::unused_rules() const {
   count_uses(root_, uses, idle);
   std::vector<UnusedRule> unused;
   for (std::size_t i = 0; i < rules_.size(); ++i) {
-    if (!uses[i].applies)
-      unused.push_back({.origin = rules_[i].origin, .match = rules_[i].match, .overtaken = uses[i].matches});
+    if (uses[i].applies) continue;
+    unused.push_back({.origin = rules_[i].origin,
+                      .match = rules_[i].match,
+                      .overtaken = uses[i].matches,
+                      .inner = !uses[i].matches && uses[i].inner});
   }
   return unused;
 }

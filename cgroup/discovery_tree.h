@@ -51,6 +51,7 @@ struct Node {
   std::unique_ptr<RawMarks> marks;    // null where unset
   std::vector<std::string> refusals;  // of its marks, as last reported
   std::vector<std::size_t> rules;     // that match it, as in Judgement
+  bool inner = false;                 // it is a part of a container
   std::optional<double> quota;        // the first one seen, where it matters
   std::optional<double> created;
   std::optional<Verdict> verdict;

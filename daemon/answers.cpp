@@ -151,7 +151,9 @@ StatusReport Answers::status_report() const {
 std::string Answers::status_json() {
   StatusReport report = status_report();
   report.last_actions = from_.messenger.log().newest(kLastActions);
-  report.unused_rules = observer().unused_rules();
+  // It walks the whole tree, and anybody may ask.
+  if (!documents_.unused_rules) documents_.unused_rules = observer().unused_rules();
+  report.unused_rules = *documents_.unused_rules;
   report.unplaceable = unplaceable();
   return daemon::status_json(report);
 }

@@ -119,6 +119,7 @@ class Answers final : public Control {
     std::optional<std::string> plan;
     std::optional<std::string> metrics;
     std::optional<model::Plan> decided;  // of observe mode
+    std::optional<std::vector<cgroup::UnusedRule>> unused_rules;
   };
 
   const Observer& observer() const { return from_.senses.observer(); }

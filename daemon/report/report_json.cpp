@@ -55,6 +55,7 @@ json unused_list(const std::vector<cgroup::UnusedRule>& rules) {
     list.push_back({{"rule", rule.origin},
                     {"match", rule.match},
                     {"reason", rule.overtaken ? "earlier rules match all of its cgroups, and apply"
+                               : rule.inner   ? "it matches only parts of containers, and not their scopes"
                                               : "no cgroup matches"}});
   }
   return list;

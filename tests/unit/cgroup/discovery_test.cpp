@@ -170,6 +170,13 @@ TEST_F(DiscoveryTest, NewRulesJudgeEveryGroupAgain) {
   EXPECT_TRUE(discovery->set_rules({raised, best_effort("b")}).empty());
 }
 
+TEST_F(DiscoveryTest, ARuleForPartsOfContainersAloneIsUnused) {
+  tree.make(kScope + "/container");
+  start({rule("machine.slice/*/container", WorkloadClass::best_effort, "b.toml:1")});
+  const UnusedRule inner{.origin = "b.toml:1", .match = "machine.slice/*/container", .inner = true};
+  EXPECT_EQ(discovery->unused_rules(), std::vector<UnusedRule>{inner});
+}
+
 TEST_F(DiscoveryTest, RulesThatApplyToNothingAreNamed) {
   tree.make("a/1");
   start({rule("a/*", WorkloadClass::best_effort, "b.toml:1"),
