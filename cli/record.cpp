@@ -127,7 +127,7 @@ Outcome<Question> ask_snapshot(DaemonClient& daemon, std::optional<double> since
   return Question{std::move(*text), std::move(parsed->snapshot)};
 }
 
-// What becomes of the lines of a recording.
+// Takes the lines of a recording.
 class Destination {
  public:
   Destination() = default;

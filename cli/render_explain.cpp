@@ -335,12 +335,13 @@ void render_decision(std::ostream& out, const Document& decision, const Style& s
   out << "Decision " << paint(style, Colour::bold, printable(text_of(decision, "id"))) << "\n";
   const auto& entries = list_of(decision, "entries");
   if (const Document& planned = member(decision, "planned"); planned.is_object()) {
-    const bool present = flag_of(decision, "present");
+    // An older berthd does not say it, and knows only decisions of the present plan.
+    const bool present = !decision.contains("present") || flag_of(decision, "present");
     const auto at = number_of(decision, "planned_at");
     const bool tried = !entries.empty() && text_of(entries.front(), "mode") == "enforce";
     say(out, !present ? fmt::format("was in the plan of {}, and is not in the present one:",
                                     at ? format_time(*at) : "-")
-             : tried  ? "is of the last tick, which has carried out its plan:"
+             : tried  ? "is in the plan of the last tick, which was carried out as the log says:"
                       : "is in the present plan:");
     render_action(out, planned, style);
     if (!present && entries.empty()) {

@@ -45,7 +45,7 @@ void render_gpu(std::ostream& out, const model::Gpu& gpu, const std::string& use
   if (!users.empty()) out << "      " << printable(users) << "\n";
 }
 
-// Who is linked how with whom, like `nvidia-smi topo -m`; nothing without links. The columns have the numbers
+// A table of the GPUs' links, like `nvidia-smi topo -m`; nothing without links. The columns have the numbers
 // of the rows.
 void render_links(std::ostream& out, const std::vector<model::Gpu>& gpus, const Style& style) {
   std::vector<const model::Gpu*> linked;

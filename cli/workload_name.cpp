@@ -55,11 +55,11 @@ std::string meant_perhaps(const std::string& given, const std::vector<std::strin
     std::vector<std::string> meant;
     for (const std::string& name : similar_to(given, names)) {
       for (const std::string& id : ids) {
+        if (meant.size() == kMostMeant) break;
         if (name_of(id) == name && std::find(meant.begin(), meant.end(), id) == meant.end())
           meant.push_back(id);
       }
     }
-    if (meant.size() > kMostMeant) meant.resize(kMostMeant);
     if (!meant.empty()) return did_you_mean(meant);
   }
   return "";

@@ -52,6 +52,10 @@ std::vector<Observation> Observed::take(const model::Snapshot& snapshot, model::
   auto tick = observations_of_.take(snapshot, shared_domain);
   throttled_ += tick.throttled;
   fallen_ += tick.messages.size();
+  for (const Observation& seen : tick.seen) {
+    if (const auto service = services_.find(seen.service); service != services_.end())
+      service->second.made = true;
+  }
   std::erase_if(tick.seen, [this](const Observation& seen) {
     const auto fault = model::fault_of(seen);
     if (!fault) return false;
@@ -105,7 +109,9 @@ std::vector<std::string> Observed::reasons_of_services() const {
   const std::vector<std::pair<const char*, Test>> without{
       {"no instance requests vCPUs", [](const Service& of) { return !of.asks_for_vcpus; }},
       {"no instance used CPU", [](const Service& of) { return !of.used_cpu; }},
-      {"its progress never rose within ten minutes of work", [](const Service& of) { return of.progress; }},
+      {"all its observations had impossible figures", [](const Service& of) { return of.made; }},
+      {"no rise of its progress was seen over ticks without a gap",
+       [](const Service& of) { return of.progress; }},
       {"its own quota throttled it, or its first sample was its last", [](const Service&) { return true; }}};
   std::vector<std::string> reasons;
   std::vector<std::vector<std::string>> names(without.size());

@@ -35,7 +35,7 @@ class Observed {
   double begun() const { return begun_; }  // time of the first tick, epoch seconds
   double ended() const { return ended_; }  // and of the last
   std::uint64_t ticks() const { return ticks_; }
-  // Ticks of berthd of which samples tell, but that were not taken.
+  // Ticks of berthd that were not taken. Their samples are in later ticks.
   std::uint64_t missing() const { return missing_; }
   std::uint64_t observations() const { return observations_; }
   const std::map<model::ProfileKey, Count>& counts() const { return counts_; }
@@ -50,7 +50,8 @@ class Observed {
     bool used_cpu = false;
     bool cycles = false;
     bool progress = false;
-    bool observed = false;
+    bool made = false;      // an observation, perhaps an impossible one
+    bool observed = false;  // one that learning may see
   };
 
   void look_at(const model::Snapshot& snapshot);

@@ -11,10 +11,10 @@
 namespace berth::policies {
 
 // The GPUs of a bin that a request would get, as indices, ascending. Fewer than it asks for where there are
-// no more. It takes the suitable ones with the least free memory. A request that shares GPUs takes shared
-// ones first. Of a set of nodes it takes them node by node, from the node with the most suitable ones on.
-// Among the GPUs that these rules leave to choose from, it takes the ones that are linked best, if links are
-// known (docs/decisions/placement.md).
+// no more. Of a set of nodes it takes them node by node, from the node with the most suitable ones on. A
+// request that shares GPUs takes shared ones first. Among the GPUs that these two rules leave to choose from,
+// it takes the ones that are linked best, if links are known. Of these it takes the ones with the least free
+// memory (docs/decisions/placement.md).
 std::vector<std::size_t> choose_gpus(const Bin& bin, const model::PendingWorkload& request);
 
 // How GPUs of a bin are linked with each other.

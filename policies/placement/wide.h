@@ -18,7 +18,7 @@ namespace berth::policies {
 // nearest one that adds to it. It compares the links of GPUs where there are at most kMostLinkedSets sets of
 // a size. Of sets that are equal by size, links and distance it compares the first kMostEqualSets.
 inline constexpr std::uint64_t kMostSets = 65'536;
-inline constexpr std::uint64_t kMostLinkedSets = 1'024;
+inline constexpr std::uint64_t kMostLinkedSets = 128;
 inline constexpr std::size_t kMostEqualSets = 64;
 
 // The nodes of the vCPUs and GPUs that the admission of a latency-sensitive request told, where they are

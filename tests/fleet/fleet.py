@@ -29,6 +29,8 @@ MOST_BYTES = 8 << 20
 NOMINATED_S = 20.0
 # Seconds that a step takes here at most for each host, on two cores.
 HOST_STEP_S = 0.008
+# Before a watch that ended goes on.
+RECONNECT_S = 0.1
 # Jobs that the scheduler is asked about at a time.
 GROUP = 16
 
@@ -120,7 +122,8 @@ class Watch:
                 pass
         except (OSError, ValueError, http.client.HTTPException, AttributeError):
             pass
-        self.events.put(None)
+        finally:
+            self.events.put(None)
 
     def _read_one(self) -> bool:
         """False when nothing more comes."""
@@ -128,13 +131,17 @@ class Watch:
         path = f"{PODS}?watch=1&resourceVersion={self.version}&timeoutSeconds=86400"
         connection.request("GET", path, headers={"Authorization": f"Bearer {ADMIN}"})
         answer = connection.getresponse()
+        if answer.status != 200:
+            self.events.put(("ERROR", json.loads(answer.read())))
+            return False
         while not self.is_over and (line := answer.readline()):
             event = json.loads(line)
             self.events.put((event["type"], event["object"]))
-            if event["type"] == "ERROR" or answer.status != 200:
+            if event["type"] == "ERROR":
                 return False
             self.version = event["object"]["metadata"]["resourceVersion"]
         connection.close()
+        time.sleep(RECONNECT_S)
         return not self.is_over
 
     def next(self, patience_s: float = PATIENCE_S) -> tuple[str, dict[str, Any]]:

@@ -73,7 +73,6 @@ def admit(berth: Berth, name: str) -> int:
     return berth.guest.run("berthctl admit --request /run/berth-test-gpus/request.json", check=False).returncode
 
 
-# The first one: a place that is held outlives berthd, and so the test that asks for it.
 def test_admitted_work_with_a_gpu_is_pinned_on_its_numa_node(gpu_berth: Berth) -> None:
     guest = gpu_berth.guest
     gpu_berth.start("enforce")
@@ -118,6 +117,8 @@ def test_a_gpu_is_shown_with_who_holds_it(gpu_berth: Berth) -> None:
     gpu_berth.stop_unit(UNIT)
     say(gpu_berth, "compute", "")
     gpu_berth.guest.poll(lambda: admit(gpu_berth, "train") == 0, 60, what="the GPU to be free")
+    # A place that is held outlives berthd.
+    gpu_berth.guest.run("berthctl admit --cancel train")
 
 
 def test_a_lost_gpu_is_unhealthy_until_it_returns(gpu_berth: Berth) -> None:

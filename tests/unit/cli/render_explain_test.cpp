@@ -234,7 +234,9 @@ class RenderDecision : public RenderExplanation {
 
 TEST_F(RenderDecision, OfThePresentPlan) {
   EXPECT_THAT(told(false), HasSubstr("  is in the present plan:\n  pin d-0123456789ab"));
-  EXPECT_THAT(told(true), HasSubstr("  is of the last tick, which has carried out its plan:\n  pin d-"));
+  EXPECT_THAT(
+      told(true),
+      HasSubstr("  is in the plan of the last tick, which was carried out as the log says:\n  pin d-"));
 }
 
 TEST_F(RenderDecision, OfAnEarlierPlanSaysWhenAndWhetherTheLogHasIt) {

@@ -90,7 +90,7 @@ TEST(Observed, SaysWhyAServiceHasNoObservation) {
   EXPECT_THAT(
       observed.lacks(),
       ElementsAre("nothing of wide: no instance requests vCPUs", "nothing of idle: no instance used CPU",
-                  "nothing of slow: its progress never rose within ten minutes of work",
+                  "nothing of slow: no rise of its progress was seen over ticks without a gap",
                   HasSubstr("nothing of tight: its own quota throttled it"),
                   "a quota throttled an instance 2 times, which hides its use"));
 }
@@ -136,6 +136,7 @@ TEST(Observed, LeavesOutWhatNoLearningMaySee) {
     EXPECT_TRUE(observed.take(host.snapshot, kLlc).empty());
   }
   EXPECT_EQ(observed.observations(), 0U);
+  EXPECT_THAT(observed.lacks(), Contains("nothing of web: all its observations had impossible figures"));
   EXPECT_THAT(observed.lacks(), Contains(HasSubstr("1 observation was left out for an impossible figure, "
                                                    "first web-1 by cpi at 1790000010.000: y is nan")));
 }
