@@ -14,7 +14,7 @@ using Set = std::vector<std::size_t>;
 
 constexpr int kNever = std::numeric_limits<int>::max();
 
-// The distances between the things, and from each to what is taken.
+// The distances of things from each other, and from those that are taken.
 class Distances {
  public:
   Distances(std::size_t things, const DistanceOf& distance, const std::vector<int>& to_taken)
@@ -34,16 +34,6 @@ class Distances {
   std::vector<int> between_;
   const std::vector<int>& to_taken_;
 };
-
-bool few_sets(std::size_t things, std::size_t count) {
-  std::uint64_t sets = 1;
-  const std::size_t size = std::min(count, things - count);
-  for (std::size_t i = 0; i < size; ++i) {
-    sets = sets * (things - i) / (i + 1);
-    if (sets > kMostNearestSets) return false;
-  }
-  return true;
-}
 
 // All sets in order, as far as they can still be better than the best one so far.
 class OneByOne {
@@ -78,7 +68,7 @@ class OneByOne {
   Set best_;
 };
 
-// From one thing on, always the nearest to all that are in the set and to what is taken.
+// A set that begins with one thing. It grows by the thing nearest to all in the set and to those taken.
 std::pair<int, Set> grown_from(const Distances& distances, std::size_t count, std::size_t start) {
   std::vector<int> farther(distances.things());
   for (std::size_t thing = 0; thing < farther.size(); ++thing) farther[thing] = distances.to_taken(thing);
@@ -106,6 +96,16 @@ Set grown(const Distances& distances, std::size_t count) {
 
 }  // namespace
 
+std::uint64_t sets_of(std::size_t things, std::size_t size, std::uint64_t most) {
+  std::uint64_t count = 1;
+  size = std::min(size, things - size);
+  for (std::size_t i = 0; i < size; ++i) {
+    count = count * (things - i) / (i + 1);
+    if (count > most) return most + 1;
+  }
+  return count;
+}
+
 std::vector<std::size_t> nearest(std::size_t things, std::size_t count, const DistanceOf& distance,
                                  const std::vector<int>& to_taken) {
   things = std::min(things, std::max(count, kMostNearest));
@@ -115,7 +115,8 @@ std::vector<std::size_t> nearest(std::size_t things, std::size_t count, const Di
     return all;
   }
   const Distances distances(things, distance, to_taken);
-  return few_sets(things, count) ? OneByOne(distances, count).take() : grown(distances, count);
+  return sets_of(things, count, kMostNearestSets) <= kMostNearestSets ? OneByOne(distances, count).take()
+                                                                      : grown(distances, count);
 }
 
 }  // namespace berth::policies

@@ -2,6 +2,7 @@
 #include "policies/placement/wide.h"
 
 #include "policies/placement/gpus.h"
+#include "policies/placement/nearest.h"
 
 #include <algorithm>
 #include <functional>
@@ -123,17 +124,6 @@ std::size_t least_size(const Need& need, std::size_t bins) {
     if (sums.enough()) return size;
   }
   return bins + 1;
-}
-
-// How many sets of `size` of `bins` there are; kMostSets + 1 where they are more than kMostSets.
-std::uint64_t sets_of(std::size_t bins, std::size_t size) {
-  std::uint64_t count = 1;
-  size = std::min(size, bins - size);
-  for (std::size_t i = 0; i < size; ++i) {
-    count = count * (bins - i) / (i + 1);
-    if (count > kMostSets) return kMostSets + 1;
-  }
-  return count;
 }
 
 // The sum over the links of the GPUs that a set gives to a request.
@@ -260,7 +250,7 @@ std::vector<Set> nearest_sets(const Host& on, const Need& need, const model::Pen
   const bool linked = request.gpus > 1 && on.bins().front().links != nullptr;
   std::uint64_t looked_at = 0;
   for (std::size_t size = std::max<std::size_t>(2, least_size(need, bins)); size <= bins; ++size) {
-    const std::uint64_t sets_here = sets_of(bins, size);
+    const std::uint64_t sets_here = sets_of(bins, size, kMostSets);
     looked_at += sets_here;
     if (looked_at > kMostSets) return grown(on, need);
     const bool by_links = linked && sets_here <= kMostLinkedSets;
