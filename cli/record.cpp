@@ -161,7 +161,7 @@ class Trace : public Destination {
       return;
     }
     std::ostream& out = file == "-" ? session.err : session.out;
-    out << fmt::format("{} tick{} in {}, {}\n", ticks, ticks == 1 ? "" : "s",
+    out << fmt::format("{} in {}, {}\n", format_count(ticks, "tick"),
                        file == "-" ? "standard output" : printable(file), format_bytes(bytes));
   }
 

@@ -15,11 +15,6 @@ namespace berth::cli {
 
 namespace {
 
-// "1 observation", "20 ticks".
-std::string counted(std::uint64_t count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 Document document_of(const replay::Observed& observed, const std::string& file,
                      const std::optional<std::string>& cut) {
   Document services = Document::array();
@@ -47,7 +42,7 @@ void render(std::ostream& out, const replay::Observed& observed, const std::stri
             const std::optional<std::string>& cut, const Style& style) {
   out << paint(style, Colour::bold, printable("Observations of " + or_dash(observed.host())))
       << fmt::format(", {} to {}, {}\n", format_time(observed.begun()), format_time(observed.ended()),
-                     counted(observed.ticks(), "tick"));
+                     format_count(observed.ticks(), "tick"));
   if (cut) out << paint(style, Colour::yellow, printable("The trace ends early: " + *cut)) << "\n";
   if (!observed.counts().empty()) {
     Table table({{.title = "SERVICE", .shrinks = true},
@@ -64,7 +59,7 @@ void render(std::ostream& out, const replay::Observed& observed, const std::stri
     out << "\n";
   }
   for (const std::string& lack : observed.lacks()) out << printable("- " + lack) << "\n";
-  out << printable(fmt::format("{} in {}", counted(observed.observations(), "observation"),
+  out << printable(fmt::format("{} in {}", format_count(observed.observations(), "observation"),
                                file == "-" ? "standard output" : file))
       << "\n";
 }

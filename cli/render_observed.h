@@ -16,8 +16,9 @@ namespace berth::cli {
 // A line each, with its end.
 std::string observation_lines(const std::vector<model::Observation>& seen);
 
-// Says on standard output what was written to `file`, as a document with --json. Where `file` is "-",
-// standard output has the lines, and the text goes to standard error. `cut`: why a trace ends early.
+// Gives an account of the lines in `file` on standard output, as a document with --json. Where `file` is "-",
+// standard output has the lines, and the account goes to standard error as text. `cut`: why a trace ends
+// early.
 void tell_observed(Session& session, const replay::Observed& observed, const std::string& file,
                    const std::optional<std::string>& cut);
 

@@ -24,10 +24,6 @@ namespace berth::cli {
 
 namespace {
 
-std::string quantity(std::size_t count, const char* noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 // The effect of the action on its object, in a few words.
 std::string describe(const model::Action& action) {
   return std::visit(
@@ -215,8 +211,8 @@ void render_plan(std::ostream& out, const model::Plan& plan, const model::Snapsh
   out << paint(style, Colour::bold,
                printable(fmt::format("Plan for {} as of {}", plan.host.empty() ? "this host" : plan.host,
                                      format_time(plan.time))))
-      << ": " << quantity(plan.actions.size(), "action") << ", "
-      << quantity(snapshot.workloads.size(), "workload") << "\n";
+      << ": " << format_count(plan.actions.size(), "action") << ", "
+      << format_count(snapshot.workloads.size(), "workload") << "\n";
   if (plan.findings.interference) {
     draw_owners(out, snapshot.topology, *plan.findings.interference, style);
     render_interference(out, *plan.findings.interference, snapshot, style);
