@@ -44,11 +44,6 @@ class ObservationsOfATrace : public testing::Test {
     text << std::ifstream(path).rdbuf();
     return text.str();
   }
-  static void expect_complaint(const Ran& ran, int exit, const std::string& about) {
-    EXPECT_EQ(ran.exit, exit) << ran.err;
-    EXPECT_EQ(lines_of(ran.err), 1) << ran.err;
-    EXPECT_THAT(ran.err, HasSubstr(about));
-  }
 
   TemporaryDirectory directory_;
 };

@@ -45,12 +45,6 @@ class Profile : public testing::Test {
     return lines;
   }
 
-  static void expect_complaint(const Ran& ran, int exit, const std::string& about) {
-    EXPECT_EQ(ran.exit, exit) << ran.err;
-    EXPECT_EQ(lines_of(ran.err), 1) << ran.err;
-    EXPECT_THAT(ran.err, HasSubstr(about));
-  }
-
   TemporaryDirectory directory_;
 };
 

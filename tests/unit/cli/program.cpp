@@ -10,6 +10,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 
 namespace berth::test {
@@ -43,5 +45,12 @@ Ran run_shell(const std::string& command, const std::string& input) {
 }
 
 int lines_of(const std::string& text) { return static_cast<int>(std::count(text.begin(), text.end(), '\n')); }
+
+void expect_complaint(const Ran& ran, int exit, const std::string& about) {
+  EXPECT_EQ(ran.exit, exit) << ran.err;
+  EXPECT_EQ(lines_of(ran.err), 1) << ran.err;
+  EXPECT_THAT(ran.err, testing::StartsWith("berthctl: "));
+  EXPECT_THAT(ran.err, testing::HasSubstr(about));
+}
 
 }  // namespace berth::test

@@ -19,4 +19,7 @@ Ran run_shell(const std::string& command, const std::string& input = "");
 // Number of lines of `text`.
 int lines_of(const std::string& text);
 
+// Expects this exit, and one line on standard error that begins as every complaint does and contains `about`.
+void expect_complaint(const Ran& ran, int exit, const std::string& about);
+
 }  // namespace berth::test

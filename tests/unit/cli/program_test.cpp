@@ -32,14 +32,6 @@ class Berthctl : public testing::Test {
     return directory_.write(name, text).string();
   }
 
-  // One line that starts as every complaint does.
-  static void expect_complaint(const Ran& ran, int exit, const std::string& about) {
-    EXPECT_EQ(ran.exit, exit) << ran.err;
-    EXPECT_EQ(lines_of(ran.err), 1) << ran.err;
-    EXPECT_THAT(ran.err, StartsWith("berthctl: "));
-    EXPECT_THAT(ran.err, HasSubstr(about));
-  }
-
   static std::string snapshot(const char* name) { return std::string(BERTH_SNAPSHOTS) + "/" + name; }
 
   TemporaryDirectory directory_;

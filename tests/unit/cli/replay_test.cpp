@@ -38,13 +38,6 @@ class ReplayCommand : public testing::Test {
     text << std::ifstream(directory_ / name).rdbuf();
     return text.str();
   }
-  static void expect_complaint(const Ran& ran, int exit, const std::string& about) {
-    EXPECT_EQ(ran.exit, exit) << ran.err;
-    EXPECT_EQ(lines_of(ran.err), 1) << ran.err;
-    EXPECT_THAT(ran.err, StartsWith("berthctl: "));
-    EXPECT_THAT(ran.err, HasSubstr(about));
-  }
-
   std::filesystem::path directory_;
 };
 
