@@ -32,7 +32,7 @@ class GpuLinks {
 
 // How far two GPUs with this link are from each other. The figures follow the scores of NVIDIA's allocator
 // for Kubernetes (go-gpuallocator), which are 100 for one NVLink and 50, 40, 30, 20, 10 for PIX to SYS: the
-// distance is what is missing to 100, in tens.
+// distance is 100 less the score, in tens.
 int distance_of(model::GpuLink link);
 
 }  // namespace berth::policies

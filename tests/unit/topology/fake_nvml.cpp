@@ -201,7 +201,7 @@ int nvmlDeviceGetGraphicsRunningProcesses(void* device, unsigned* count, void* i
   return list(device, "graphics", count, infos, 16);
 }
 #else
-// The status of NVLink is what is asked for.
+// berth asks for the status of NVLink alone.
 int nvmlDeviceGetP2PStatus(void* one, void* other, int index, int* status) {
   std::ofstream(root() / "links-asked", std::ios::app) << "link\n";
   return index == 2 ? link_figure(one, other, "p2p", status) : kNotSupported;

@@ -340,8 +340,8 @@ double distance_in(const Set& nodes, const model::Snapshot& host) {
   return sum;
 }
 
-// What is sorted by: the number of nodes, of several the links of the GPUs there, their distances, the order
-// of the page, and names.
+// Places are sorted by this: the number of nodes, the links of the GPUs of several nodes, the nodes'
+// distances, the order of the page, and names.
 using Key = std::tuple<std::size_t, double, double, std::vector<double>, std::string, std::vector<int>>;
 
 std::optional<std::pair<Key, Place>> in_bin(const model::PendingWorkload& request,
