@@ -13,6 +13,8 @@ from typing import Any
 
 from guestlib import CommandFailed, Guest
 
+EAR = "berth-test-ear.service"
+
 DROP_IN = "/etc/berth/berth.toml.d/50-test.toml"
 WRITE_CONFIG = f"mkdir -p /etc/berth/berth.toml.d && cat > {DROP_IN}"
 # What berthctl returns where berthd is not on the bus.
@@ -215,6 +217,22 @@ class Berth:
             f"-g {shlex.quote(pattern)}",
             check=False,
         ).stdout
+
+    # Signals
+
+    def listen(self) -> None:
+        """Notes the signals of berthd's manager from now on, for `heard`. The listener ends with the test's clean-up of `EAR`."""
+        match = "type='signal',interface='org.berth.Node1.Manager'"
+        self.guest.run(f"systemd-run --quiet --collect --unit={EAR} busctl --json=short monitor --match={shlex.quote(match)}")
+        self.guest.poll(lambda: "Monitoring bus" in self._told(), 120, what=f"{EAR} to listen")
+
+    def heard(self, signal: str) -> list[list[Any]]:
+        """The arguments of each such signal since `listen`."""
+        messages = [json.loads(line) for line in self._told().splitlines() if line.startswith("{")]
+        return [message["payload"]["data"] for message in messages if message["member"] == signal]
+
+    def _told(self) -> str:
+        return self.guest.run(f"journalctl _SYSTEMD_INVOCATION_ID=$(systemctl show -P InvocationID {EAR}) -o cat", check=False).stdout
 
     # What the host holds
 

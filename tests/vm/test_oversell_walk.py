@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from berth import EVICTION_RULES, MIB, Berth, holder
+from berth import EAR, EVICTION_RULES, MIB, Berth, holder
 from guestlib import Guest
 
 STATE = "/run/berth/state.json"
 NODE = "org.berth.Node1 /org/berth/Node1 org.berth.Node1.Manager"
-EAR = "berth-test-ear.service"
 LS = "berth-test-ls-web.service"
 UNMANAGED = "berth-test-unmanaged.service"
 HIGH = "berth-test-be-high.service"
@@ -67,14 +66,6 @@ def steps(berth: Berth) -> list[tuple[str, str]]:
 
 def terminated(berth: Berth) -> list[str]:
     return [unit for unit, step in steps(berth) if step == "terminate"]
-
-
-def heard(guest: Guest, signal: str) -> list[list[Any]]:
-    lines = guest.run(
-        f"journalctl _SYSTEMD_INVOCATION_ID=$(systemctl show -P InvocationID {EAR}) -o cat --grep {signal}", check=False
-    ).stdout.splitlines()
-    messages = [json.loads(line) for line in lines]
-    return [message["payload"]["data"] for message in messages if message["member"] == signal]
 
 
 def untouched(berth: Berth, units: tuple[str, ...]) -> dict[str, Any]:
@@ -144,10 +135,7 @@ def test_a_squeeze_walks_through_all_states_and_back(berth: Berth, node: Guest) 
     expect_state(guest, "schedule")
     bystanders = (LS, UNMANAGED, HIGH)
     before = untouched(berth, bystanders)
-    guest.run(
-        f"systemd-run --quiet --collect --unit={EAR} busctl --json=short monitor "
-        """--match="type='signal',interface='org.berth.Node1.Manager'" """
-    )
+    berth.listen()
     promised = '{"schema": "berth.request/1", "id": "berth-test-later.service", "class": "best-effort", "vcpus": 1}'
     guest.run(f"echo '{promised}' | berthctl admit --request - --hold 20s")
 
@@ -192,7 +180,7 @@ def test_a_squeeze_walks_through_all_states_and_back(berth: Berth, node: Guest) 
         done = [json.loads(line)["BERTH_ATTRIBUTE"] for line in told]
         assert (done[0], done[-1]) == ("terminate", "end"), done
         assert berth.json("explain", entry["decision"])["decision"]["entries"]
-    assert {e[0] for e in heard(guest, "Evicted") if e[1] == "end"} == {workload(unit) for unit in gone}
+    assert {e[0] for e in berth.heard("Evicted") if e[1] == "end"} == {workload(unit) for unit in gone}
     # systemd was asked to stop them, and so does not start them anew.
     berth.wait_ticks(2)
     assert [unit for unit in VICTIMS if active(guest, unit)] == list(VICTIMS[len(gone) :])
@@ -204,7 +192,12 @@ def test_a_squeeze_walks_through_all_states_and_back(berth: Berth, node: Guest) 
     walked = ["schedule", "no-schedule", "evict", "no-schedule", "schedule"]
     changes = [e for e in berth.logged("advertise") if e["attribute"] == "memory"]
     assert [(e["old"], e["new"]) for e in changes] == list(zip(walked, walked[1:])), changes
-    told = [e for e in heard(guest, "SchedulingStateChanged") if e[0] == "memory"]
+
+    def signals() -> list[list[Any]]:
+        return [signal for signal in berth.heard("SchedulingStateChanged") if signal[0] == "memory"]
+
+    guest.poll(lambda: len(signals()) >= len(changes), 60, what="a signal for each change")
+    told = signals()
     assert [(e[1], e[2], e[4]) for e in told] == [(e["old"], e["new"], e["decision"]) for e in changes]
     assert untouched(berth, bystanders) == before
     # What was promised before stood all the while, and ended by its time.
