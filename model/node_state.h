@@ -18,10 +18,12 @@ struct NodeResource {
   SchedulingState state = SchedulingState::schedule;
   double advertised = 0;
   double requested_latency_sensitive = 0;
-  double utilisation = 0;  // 0..1; more where memory is overcommitted
+  std::optional<double> best_effort = std::nullopt;  // nullopt of an earlier berthd
+  double utilisation = 0;                            // 0..1; more where memory is overcommitted
   friend bool operator==(const NodeResource&, const NodeResource&) = default;
 
-  // The part of the advertised amount that is left for best-effort work, at least 0.
+  // The amount that best-effort work may ask for together, at least 0. Of an earlier berthd it is the
+  // advertised amount less what latency-sensitive work asked for.
   double for_best_effort() const;
 };
 

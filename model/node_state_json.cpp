@@ -25,6 +25,8 @@ NodeResource read_resource(const JsonValue& value) {
   resource.state = object.required("state").choice(kStates, to_string);
   resource.advertised = object.required("advertised").number(0, kMaxAmount);
   resource.requested_latency_sensitive = object.required("requested_latency_sensitive").number(0, kMaxAmount);
+  if (const auto best_effort = object.optional("best_effort"))
+    resource.best_effort = best_effort->number(0, kMaxAmount);
   resource.utilisation = object.required("utilisation").number(0, kMaxUtilisation);
   return resource;
 }
@@ -73,7 +75,7 @@ NodeState read_state(const JsonValue& root) {
 const char* to_string(Departure::Kind kind) { return kind == Departure::Kind::evict ? "evict" : "relocate"; }
 
 double NodeResource::for_best_effort() const {
-  return std::max(0.0, advertised - requested_latency_sensitive);
+  return best_effort.value_or(std::max(0.0, advertised - requested_latency_sensitive));
 }
 
 Result<NodeState> parse_node_state(std::string_view text) {

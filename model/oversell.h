@@ -33,7 +33,10 @@ struct OversoldResource {
   double capacity = 0;
   double request = 0;                    // sum of what the workloads asked for
   double latency_sensitive_request = 0;  // the part of it that is not of best-effort work
-  int samples = 0;                       // sample times that are common to those whose use counts
+  // The part of the capacity that best-effort work can use: the vCPUs that no latency-sensitive instance
+  // owns. nullopt: all of it.
+  std::optional<double> best_effort_capacity = std::nullopt;
+  int samples = 0;  // sample times that are common to those whose use counts
   // The peak by each method, without `warming`; the first two nullopt without a common sample.
   std::optional<double> percentile = std::nullopt;
   std::optional<double> normal = std::nullopt;

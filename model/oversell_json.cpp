@@ -42,6 +42,7 @@ OversoldResource read_oversold(const JsonValue& value) {
   figure("capacity", resource.capacity);
   figure("request", resource.request);
   figure("latency_sensitive_request", resource.latency_sensitive_request);
+  figure("best_effort_capacity", resource.best_effort_capacity);
   if (const auto samples = object.optional("samples")) resource.samples = samples->small_integer(0, 1 << 30);
   figure("percentile", resource.percentile);
   figure("normal", resource.normal);
@@ -61,7 +62,7 @@ OversoldResource read_oversold(const JsonValue& value) {
 void write_oversold(JsonWriter& out, const OversoldResource& resource) {
   out.begin_object().member("capacity", resource.capacity).member("request", resource.request);
   out.member("latency_sensitive_request", resource.latency_sensitive_request);
-  out.member("samples", resource.samples);
+  out.member("best_effort_capacity", resource.best_effort_capacity).member("samples", resource.samples);
   out.member("percentile", resource.percentile).member("normal", resource.normal);
   out.member("weighted", resource.weighted).member("remembered", resource.remembered);
   out.member("warming", resource.warming).member("used_share", resource.used_share);

@@ -89,8 +89,13 @@ model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settin
     plan.findings.spark = std::move(proposal.findings);
     std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
   }
-  if (plan.findings.oversell)
+  if (plan.findings.oversell) {
     plan.findings.oversell->score = host_score(*plan.findings.oversell, plan.findings.interference);
+    if (plan.findings.interference) {
+      const model::CpuSet& pool = plan.findings.interference->best_effort.cpus;
+      plan.findings.oversell->cpu.best_effort_capacity = static_cast<double>(pool.size());
+    }
+  }
   plan.actions = arbitrate(snapshot, std::move(proposals), settings, runs("placement"));
   return plan;
 }

@@ -104,6 +104,14 @@ json sampling_json(const SamplingReport& report) {
           {"figures", std::move(figures)}};
 }
 
+// The amount that best-effort work may ask for together: what latency-sensitive work leaves of the advertised
+// amount, and no more than its own part of the capacity times the factor.
+double for_best_effort(const model::OversoldResource& found, double factor) {
+  const double left = factor * found.capacity - found.latency_sensitive_request;
+  const double most = factor * found.best_effort_capacity.value_or(found.capacity);
+  return std::max(0.0, std::min(left, most));
+}
+
 json advertised_json(const model::OversoldResource& found,
                      const std::optional<model::AdvertisedResource>& advertised) {
   const auto said = advertised.value_or(model::AdvertisedResource());
@@ -113,6 +121,7 @@ json advertised_json(const model::OversoldResource& found,
           {"advertised", said.factor * found.capacity},
           {"requested", found.request},
           {"requested_latency_sensitive", found.latency_sensitive_request},
+          {"best_effort", for_best_effort(found, said.factor)},
           {"peak", found.peak},
           {"utilisation", found.utilisation}};
 }

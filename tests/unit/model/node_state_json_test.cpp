@@ -42,6 +42,14 @@ TEST(NodeState, IsReadAsBerthdWritesIt) {
   EXPECT_EQ(state->memory.for_best_effort(), 0);
 }
 
+TEST(NodeState, SaysItselfWhatBestEffortWorkMayAskFor) {
+  const auto state = parse_node_state(with("\"peak\": 6", "\"best_effort\": 6.5, \"peak\": 6"));
+  ASSERT_TRUE(state) << state.error().message();
+  EXPECT_EQ(state->cpu.for_best_effort(), 6.5);
+  EXPECT_THAT(error_of(with("\"peak\": 6", "\"best_effort\": -1, \"peak\": 6")),
+              HasSubstr("$.cpu.best_effort"));
+}
+
 TEST(NodeState, RefusesEverythingElse) {
   EXPECT_THAT(error_of(""), HasSubstr("$"));
   EXPECT_THAT(error_of(with("berth.state/1", "berth.state/2")), HasSubstr("$.schema"));

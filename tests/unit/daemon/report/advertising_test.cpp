@@ -101,6 +101,24 @@ TEST_F(AdvertisingTest, PublishesAFileThatIsReplacedAtOnce) {
   EXPECT_FALSE(std::filesystem::exists(node.runtime_dir() / "state.json"));
 }
 
+TEST_F(AdvertisingTest, OffersBestEffortWorkNoMoreThanItsOwnPartHolds) {
+  model::Plan made = plan(1, SchedulingState::schedule);
+  model::OversoldResource& cpu = made.findings.oversell->cpu;
+  cpu.capacity = 16;
+  cpu.latency_sensitive_request = 4;
+  const model::Advertised advertised{.cpu = model::AdvertisedResource{.factor = 1.5}};
+  const auto offered = [&](std::optional<double> best_effort_capacity) {
+    cpu.best_effort_capacity = best_effort_capacity;
+    const auto state = model::parse_node_state(state_json(made, advertised, {}, "enforce", 1));
+    return state ? state->cpu.for_best_effort() : -1;
+  };
+  EXPECT_EQ(offered(std::nullopt), 1.5 * 16 - 4);
+  EXPECT_EQ(offered(12), 1.5 * 12);
+  EXPECT_EQ(offered(16), 1.5 * 16 - 4);  // asked for, and not pinned yet
+  cpu.latency_sensitive_request = 40;
+  EXPECT_EQ(offered(12), 0);
+}
+
 TEST_F(AdvertisingTest, LongDeparturesMakeNoDocumentThatReadersRefuse) {
   // Each takes two bytes for one of these.
   const model::Departure longest{

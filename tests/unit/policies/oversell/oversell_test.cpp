@@ -176,6 +176,18 @@ TEST(Oversell, TheScoreOfThePlanAddsCrowdingAndInterference) {
   EXPECT_NEAR(alone.findings.oversell->score, 0.7, 1e-9);
 }
 
+TEST(Oversell, BestEffortWorkIsOfferedTheVcpusThatNoInstanceOwns) {
+  model::Workload service = task("web", {1, 2});
+  service.workload_class = model::WorkloadClass::latency_sensitive;
+  service.vcpus = 4;
+  const model::Snapshot snapshot = node({service, task("batch", {1, 2})});
+  const auto capacity = decide(snapshot, {}).findings.oversell->cpu.best_effort_capacity;
+  EXPECT_EQ(capacity, 12);
+  EXPECT_EQ(decide(snapshot, {}).findings.oversell->memory.best_effort_capacity, std::nullopt);
+  // Where no pins are planned, nothing is known of them.
+  EXPECT_EQ(decide(snapshot, {}, {"oversell"}).findings.oversell->cpu.best_effort_capacity, std::nullopt);
+}
+
 TEST(Oversell, TheTidesOfTheDayCountForWhatIsAskedForNow) {
   // In use now 2 of 10 cores; in the day's spans of five minutes half of what was asked for then, in two 0.8.
   model::Snapshot snapshot = node({asking(task("a", {2, 2}), 10, 10)});
