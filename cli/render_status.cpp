@@ -99,11 +99,20 @@ void render_figures(std::ostream& out, const Document& sampling, const Style& st
   }
 }
 
-// "schedule, 52 % in use, x1.20 advertised"
-std::string advertised_line(const Document& resource) {
-  return fmt::format("{}, {} in use, x{} advertised", text_of(resource, "state"),
-                     format_share(number_of(resource, "utilisation")),
-                     format_number(number_of(resource, "factor"), 2));
+std::string cores_text(double cores) { return fmt::format("{} cores", format_number(cores, 1)); }
+std::string bytes_text(double bytes) {
+  return format_bytes(static_cast<std::uint64_t>(std::min(bytes, 1e18)));
+}
+
+// "schedule, 52 % in use, x1.20 advertised, 14.2 cores for best-effort work". `amount` writes an amount.
+std::string advertised_line(const Document& resource, std::string (*amount)(double)) {
+  std::string line = fmt::format("{}, {} in use, x{} advertised", text_of(resource, "state"),
+                                 format_share(number_of(resource, "utilisation")),
+                                 format_number(number_of(resource, "factor"), 2));
+  // An earlier berthd does not say it.
+  if (const auto best_effort = number_of(resource, "best_effort"); best_effort && *best_effort >= 0)
+    line += fmt::format(", {} for best-effort work", amount(*best_effort));
+  return line;
 }
 
 Colour state_colour(const Document& resource) {
@@ -155,8 +164,9 @@ void render_status(std::ostream& out, const Document& status, double now, const 
                                   whole(evictions, "end"), whole(evictions, "kill")));
   }
   if (const Document& advertised = member(status, "advertised"); advertised.is_object()) {
-    line("node CPU", advertised_line(member(advertised, "cpu")), state_colour(member(advertised, "cpu")));
-    line("node memory", advertised_line(member(advertised, "memory")),
+    line("node CPU", advertised_line(member(advertised, "cpu"), cores_text),
+         state_colour(member(advertised, "cpu")));
+    line("node memory", advertised_line(member(advertised, "memory"), bytes_text),
          state_colour(member(advertised, "memory")));
   }
   if (number_of(status, "reservations").value_or(0) > 0)

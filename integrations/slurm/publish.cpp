@@ -2,6 +2,7 @@
 #include "integrations/slurm/publish.h"
 
 #include "integrations/slurm/command.h"
+#include "integrations/slurm/gres.h"
 #include "integrations/slurm/node.h"
 #include "model/plain_text.h"
 
@@ -16,8 +17,9 @@ namespace {
 
 using model::ErrorKind;
 
-// Two calls fit into the minute that slurmd gives the program.
+// Two calls and a check fit into the minute that slurmd gives the program.
 constexpr std::chrono::seconds kCallLimit{25};
+constexpr std::chrono::seconds kCheckLimit{8};
 
 // The first line of what the program said.
 std::string first_line(const std::string& text) {
@@ -25,8 +27,9 @@ std::string first_line(const std::string& text) {
 }
 
 model::Result<std::string> call(const std::vector<std::string>& words,
-                                const std::vector<std::string>& environment) {
-  auto finished = run_program(words, environment, kCallLimit);
+                                const std::vector<std::string>& environment,
+                                std::chrono::seconds limit = kCallLimit) {
+  auto finished = run_program(words, environment, limit);
   if (!finished) return model::fail(finished.error());
   if (finished->status == 0) return std::move(finished->output);
   // scontrol prints some of its errors on standard output.
@@ -35,14 +38,39 @@ model::Result<std::string> call(const std::vector<std::string>& words,
                                                      said.empty() ? "no message" : said, finished->status));
 }
 
+model::Result<Node> shown_node(const std::string& node, const Options& options,
+                               const std::vector<std::string>& environment, std::chrono::seconds limit) {
+  const auto shown = call({options.scontrol, "show", "node", node}, environment, limit);
+  if (!shown) return model::fail(shown.error());
+  auto record = parse_node(*shown, node);
+  if (!record) return model::fail(record.error().context("the answer of scontrol show node"));
+  return record;
+}
+
+// The record has none of the resource yet, and gets some.
+bool is_first_amount(const Node& before, const Update& update, const Settings& settings) {
+  return update.gres && count_of(before.gres, settings.gres_name) == 0 &&
+         *update.gres != with_count(before.gres, settings.gres_name, 0);
+}
+
+// scontrol reports no error where Slurm ignores the amount, because it does not know the resource.
+model::Result<void> check_that_it_is_there(const Options& options, const std::string& node,
+                                           const std::vector<std::string>& environment) {
+  const std::string& gres = options.settings.gres_name;
+  const auto record = shown_node(node, options, environment, kCheckLimit);
+  if (!record || count_of(record->gres, gres) != 0) return {};
+  return model::fail(ErrorKind::refused,
+                     fmt::format("Slurm ignored the amount of {0}: add {0} to GresTypes of slurm.conf, then "
+                                 "restart slurmctld and each slurmd",
+                                 gres));
+}
+
 }  // namespace
 
 model::Result<Published> publish(const std::string& node, const Berth& berth, const Options& options,
                                  const std::vector<std::string>& environment) {
-  const auto shown = call({options.scontrol, "show", "node", node}, environment);
-  if (!shown) return model::fail(shown.error());
-  const auto record = parse_node(*shown, node);
-  if (!record) return model::fail(record.error().context("the answer of scontrol show node"));
+  const auto record = shown_node(node, options, environment, kCallLimit);
+  if (!record) return model::fail(record.error());
 
   Published published;
   if (const auto most = configured_too_low(*record, options.settings.gres_name)) {
@@ -59,6 +87,10 @@ model::Result<Published> publish(const std::string& node, const Berth& berth, co
   if (options.dry_run) return published;
   const auto updated = call(published.words, environment);
   if (!updated) return model::fail(updated.error().context(published.text));
+  if (is_first_amount(*record, update, options.settings)) {
+    if (const auto there = check_that_it_is_there(options, node, environment); !there)
+      return model::fail(there.error());
+  }
   return published;
 }
 

@@ -19,7 +19,8 @@ struct Published {
 };
 
 // Compares the node's record in Slurm with `berth`, and changes it where they differ: one call of scontrol,
-// or two. `environment`: of scontrol. Error: scontrol could not be run or refused; the message says which.
+// or two, and a third where the record gets its first amount of the resource. `environment`: of scontrol.
+// Error: scontrol could not be run or refused, or Slurm ignored the amount; the message says which.
 model::Result<Published> publish(const std::string& node, const Berth& berth, const Options& options,
                                  const std::vector<std::string>& environment);
 

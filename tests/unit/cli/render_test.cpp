@@ -367,6 +367,21 @@ TEST(RenderPlan, ATaskThatStandsStillNeverFinishes) {
   EXPECT_THAT(shown_stragglers(findings), HasSubstr("never"));
 }
 
+TEST(RenderStatus, WhatTheNodeAdvertisesIsShownWithWhatIsForBestEffortWork) {
+  auto document = status();
+  document["advertised"] = Document::parse(R"({
+    "cpu":{"state":"schedule","factor":1.2,"utilisation":0.52,"best_effort":14.25},
+    "memory":{"state":"no-schedule","factor":1,"utilisation":0.9,"best_effort":2147483648}})");
+  EXPECT_THAT(shown(document),
+              AllOf(HasSubstr("schedule, 52 % in use, x1.20 advertised, 14.2 cores for best-effort work\n"),
+                    HasSubstr("no-schedule, 90 % in use, x1.00 advertised, 2.0 GiB for best-effort work\n")));
+  // An earlier berthd does not say it.
+  document["advertised"]["cpu"].erase("best_effort");
+  EXPECT_THAT(shown(document), HasSubstr("x1.20 advertised\n"));
+  document["advertised"]["memory"]["best_effort"] = 1e300;
+  EXPECT_THAT(shown(document), HasSubstr("for best-effort work\n"));
+}
+
 TEST(RenderStatus, GpusAreShownWithWhoUsesThemAndWhatIsWrong) {
   auto document = status();
   document["gpus"] = Document::parse(R"([

@@ -35,7 +35,7 @@ printf '%s\n' "$@" >> calls
 echo "SLURM_CONF=$SLURM_CONF" > conf
 case $1 in
   show) cat shown; exit "$(cat show_status)" ;;
-  update) cat refusal; exit "$(cat update_status)" ;;
+  update) cat refusal; if [ -f later ]; then cat later > shown; fi; exit "$(cat update_status)" ;;
 esac
 )sh",
                                                          directory_.path().string()));
@@ -189,6 +189,22 @@ TEST_F(SlurmProgram, SaysThatSlurmConfHasTooLittle) {
   EXPECT_EQ(ended.status, 0);
   EXPECT_THAT(ended.errors, HasSubstr("slurm.conf has becpu:8 for this node"));
   EXPECT_THAT(read("calls"), HasSubstr("Gres=becpu:8\n"));
+}
+
+TEST_F(SlurmProgram, SaysThatSlurmIgnoredAResourceThatItDoesNotKnow) {
+  directory_.write("shown", shown({.gres = "gpu:2"}));
+  Finished ended = run({"--no-extra"});
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_THAT(ended.errors, HasSubstr("n1: Slurm ignored the amount of becpu: add becpu to GresTypes"));
+  // Its first amount, and a further one.
+  directory_.write("later", shown({.gres = "gpu:2,becpu:14"}));
+  ended = run({"--no-extra"});
+  EXPECT_EQ(ended.status, 0) << ended.errors;
+  EXPECT_THAT(ended.output, HasSubstr("gres gpu:2 -> gpu:2,becpu:14"));
+  directory_.write("calls", "");
+  directory_.write("shown", shown({.gres = "gpu:2,becpu:3"}));
+  EXPECT_EQ(run({"--no-extra"}).status, 0);
+  EXPECT_EQ(read("calls"), "show\nnode\nn1\nupdate\nNodeName=n1\nWeight=34\nGres=gpu:2,becpu:14\n");
 }
 
 TEST_F(SlurmProgram, HandsOnTheNameOfSlurmConfAlone) {
