@@ -8,6 +8,7 @@
 #include "model/json.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <optional>
@@ -54,7 +55,37 @@ class Hosts {
   Hosts(Session& session, const policies::PolicySettings& settings)
       : session_(session), settings_(settings) {}
 
+  // All of its hosts, or none.
   Outcome<void> add_file(const std::string& file) {
+    const std::size_t before = hosts_.size();
+    auto added = add_documents(file);
+    if (added) return added;
+    hosts_.erase(hosts_.begin() + static_cast<std::ptrdiff_t>(before), hosts_.end());
+    std::erase_if(names_, [&](const auto& named) { return named.second.place >= before; });
+    return added;
+  }
+  Outcome<void> add(const std::string& text, const std::string& name) {
+    const auto snapshot = parse_snapshot(session_.err, text, name);
+    if (!snapshot) return tl::unexpected(snapshot.error());
+    if (const auto [first, fresh] = names_.emplace(snapshot->host, Input{name, hosts_.size()}); !fresh) {
+      return problem(Exit::wrong_use, fmt::format("{}: $.host: {} has the host \"{}\" already", name,
+                                                  first->second.name, snapshot->host));
+    }
+    policies::Host host(*snapshot, settings_);
+    policies::take_promised(host, snapshot->pending);
+    hosts_.push_back(std::move(host));
+    return {};
+  }
+
+  const std::vector<policies::Host>& all() const { return hosts_; }
+
+ private:
+  struct Input {
+    std::string name;
+    std::size_t place = 0;  // in hosts_
+  };
+
+  Outcome<void> add_documents(const std::string& file) {
     const auto text = read_input(file);
     if (!text) return tl::unexpected(text.error());
     const auto documents = split_documents(*text);
@@ -67,26 +98,10 @@ class Hosts {
     return {};
   }
 
-  Outcome<void> add(const std::string& text, const std::string& name) {
-    const auto snapshot = parse_snapshot(session_.err, text, name);
-    if (!snapshot) return tl::unexpected(snapshot.error());
-    if (const auto [first, fresh] = names_.emplace(snapshot->host, name); !fresh) {
-      return problem(Exit::wrong_use, fmt::format("{}: $.host: {} has the host \"{}\" already", name,
-                                                  first->second, snapshot->host));
-    }
-    policies::Host host(*snapshot, settings_);
-    policies::take_promised(host, snapshot->pending);
-    hosts_.push_back(std::move(host));
-    return {};
-  }
-
-  const std::vector<policies::Host>& all() const { return hosts_; }
-
- private:
   Session& session_;
   const policies::PolicySettings& settings_;
   std::vector<policies::Host> hosts_;
-  std::map<std::string, std::string> names_;  // by host, the name of its input
+  std::map<std::string, Input> names_;  // by host
 };
 
 Outcome<void> add_own_host(Hosts& hosts) {
@@ -111,9 +126,16 @@ Outcome<void> rank(Session& session, const Arguments& arguments) {
   if (arguments.snapshots.empty()) {
     if (auto added = add_own_host(hosts); !added) return added;
   }
+  // One bad file of many would otherwise keep work from all hosts.
+  Outcome<void> bad;
   for (const std::string& file : arguments.snapshots) {
-    if (auto added = hosts.add_file(file); !added) return added;
+    auto added = hosts.add_file(file);
+    if (added) continue;
+    if (arguments.snapshots.size() > 1)
+      session.err << "berthctl: warning: left out: " << printable(added.error().message) << "\n";
+    bad = std::move(added);
   }
+  if (!bad && hosts.all().empty()) return bad;
 
   const model::Ranking ranking{.request = *request, .bins = policies::rank_bins(*request, hosts.all())};
   if (session.json) {

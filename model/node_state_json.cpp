@@ -75,7 +75,7 @@ NodeState read_state(const JsonValue& root) {
 const char* to_string(Departure::Kind kind) { return kind == Departure::Kind::evict ? "evict" : "relocate"; }
 
 double NodeResource::for_best_effort() const {
-  return best_effort.value_or(std::max(0.0, advertised - requested_latency_sensitive));
+  return std::min(best_effort.value_or(std::max(0.0, advertised - requested_latency_sensitive)), advertised);
 }
 
 Result<NodeState> parse_node_state(std::string_view text) {

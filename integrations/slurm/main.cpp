@@ -28,7 +28,8 @@ constexpr std::size_t kMaxVariableBytes = 4096;
 // slurmd keeps the output of a failed run alone, so other messages need another way.
 void say(int priority, const std::string& message) {
   const std::string line = model::plain_text(message, model::kMostLineBytes);
-  fmt::print(priority <= LOG_WARNING ? stderr : stdout, "berth-slurm: {}\n", line);
+  // A reader that is gone must not end the run: syslog has the message, too.
+  std::fputs(("berth-slurm: " + line + "\n").c_str(), priority <= LOG_WARNING ? stderr : stdout);
   if (isatty(STDERR_FILENO) == 0) syslog(priority, "%s", line.c_str());
 }
 
@@ -96,9 +97,9 @@ int main(int argc, char** argv) {
     const auto* options = std::get_if<berth::slurm::Options>(&parsed);
     const auto status = options == nullptr ? std::get<ExitStatus>(parsed) : berth::slurm::run(*options);
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return static_cast<int>(status);
-    fmt::print(stderr, "berth-slurm: cannot write the output\n");
+    std::fputs("berth-slurm: cannot write the output\n", stderr);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "berth-slurm: {}\n", error.what());
+    std::fputs(("berth-slurm: " + std::string(error.what()) + "\n").c_str(), stderr);
   }
   return static_cast<int>(ExitStatus::failed);
 }

@@ -109,10 +109,18 @@ EXAMPLES: dict[str, Example] = {
     "install -m 0644 /etc/kubernetes/pki/ca.crt /etc/berth/kube/ca.crt": KUBERNETES,
     'cat > /etc/berth/kube.toml <<END\nserver = "https://10.0.0.1:6443"\nca = "/etc/berth/kube/ca.crt"\n'
     'token = "/etc/berth/kube/token"\nEND': KUBERNETES,
+    "umask 077": KUBERNETES,
+    "chmod 0644 /etc/berth/kube.toml": KUBERNETES,
+    "cp /usr/share/doc/berth-kube/examples/berth-extender.service /etc/systemd/system/": KUBERNETES,
+    "systemctl daemon-reload": KUBERNETES,
+    "systemctl enable --now berth-extender": KUBERNETES,
+    "openssl req -new -newkey rsa:2048 -nodes -keyout client.key -subj /CN=n1 -out n1.csr": KUBERNETES,
+    "openssl x509 -req -in n1.csr -CA nodes-ca.crt -CAkey nodes-ca.key -CAcreateserial -days 365 -out client.crt": KUBERNETES,
+    "install -m 0640 -g berth-kube client.crt client.key /etc/berth/kube/": KUBERNETES,
     "systemctl restart berth-kube": KUBERNETES,
     "journalctl -u berth-kube": KUBERNETES,
     "systemctl disable --now berth-kube": KUBERNETES,
-    "berthctl snapshot | curl --fail --silent --data-binary @- URL/snapshots": Run(
+    "berthctl snapshot | curl --fail-with-body --silent --show-error --data-binary @- URL/snapshots": Run(
         instead=(("URL", SERVER),),
         before=f"berthctl serve --listen {SERVER.removeprefix('http://')} & server=$!; "
         f"until curl --silent {SERVER}/healthz > /dev/null; do sleep 0.1; done",

@@ -207,6 +207,28 @@ TEST_F(Berthctl, RanksManyHostsOfOneFile) {
   expect_complaint(run_shell(rank + " --config -"), 2, "for one thing only");
 }
 
+TEST_F(Berthctl, OneBadFileOfManyKeepsNoWorkFromTheOthers) {
+  const std::string request = file("request.json", R"({"schema":"berth.request/1","vcpus":1})");
+  const auto host = [](const std::string& name) {
+    return R"({"schema":"berth.snapshot/1","host":")" + name +
+           R"(","topology":{"cpus":[{"cpu":0},{"cpu":1}]},"workloads":[]})";
+  };
+  const std::string good = " " + file("a.json", host("a")) + " " + file("b.json", host("b"));
+  const auto rank = [&](const std::string& files) {
+    return run_shell("berthctl rank --json --request " + request + " --snapshot" + files);
+  };
+  const auto fitting = [](const Ran& ran) { return json::parse(ran.out).at("fitting").size(); };
+  // Of a file with a good and a bad document nothing counts, so another file may have that host.
+  for (const std::string& bad : {host("c") + "{", host("b"), std::string("no JSON"), host("c") + host("a")}) {
+    const Ran ran = rank(" " + file("a.json", host("a")) + " " + file("bad.json", bad) + good);
+    EXPECT_EQ(ran.exit, 0) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("warning: left out: "));
+    EXPECT_EQ(fitting(ran), 2U) << bad;
+  }
+  EXPECT_THAT(rank(good + " /no/such").err, HasSubstr("left out: cannot read /no/such"));
+  EXPECT_EQ(rank(" /no/such /nor/such").exit, 2);
+}
+
 TEST_F(Berthctl, ARequestLargerThanANodeGetsTheNearestNodesTogether) {
   const std::string request =
       file("request.json", R"({"schema":"berth.request/1","class":"best-effort","vcpus":4})");

@@ -46,6 +46,8 @@ TEST(NodeState, SaysItselfWhatBestEffortWorkMayAskFor) {
   const auto state = parse_node_state(with("\"peak\": 6", "\"best_effort\": 6.5, \"peak\": 6"));
   ASSERT_TRUE(state) << state.error().message();
   EXPECT_EQ(state->cpu.for_best_effort(), 6.5);
+  // Never more than all of it.
+  EXPECT_EQ(parse_node_state(with("\"peak\": 6", "\"best_effort\": 1000"))->cpu.for_best_effort(), 12);
   EXPECT_THAT(error_of(with("\"peak\": 6", "\"best_effort\": -1, \"peak\": 6")),
               HasSubstr("$.cpu.best_effort"));
 }

@@ -207,6 +207,16 @@ TEST_F(SlurmProgram, SaysThatSlurmIgnoredAResourceThatItDoesNotKnow) {
   EXPECT_EQ(read("calls"), "show\nnode\nn1\nupdate\nNodeName=n1\nWeight=34\nGres=gpu:2,becpu:14\n");
 }
 
+TEST_F(SlurmProgram, PublishesWithoutAReader) {
+  const std::string command =
+      fmt::format("exec {} --no-extra --node n1 --state {} --scontrol {} >/dev/full 2>&1", BERTH_SLURM,
+                  (directory_.path() / "state.json").string(), scontrol_.string());
+  const auto ended = run_program({"/bin/sh", "-c", command}, {}, 60'000ms);
+  ASSERT_TRUE(ended) << ended.error().message();
+  EXPECT_EQ(ended->status, 1);
+  EXPECT_THAT(read("calls"), HasSubstr("Gres=becpu:14"));
+}
+
 TEST_F(SlurmProgram, HandsOnTheNameOfSlurmConfAlone) {
   run({}, {"SLURMD_NODENAME=n1", "SLURM_CONF=/opt/slurm/etc/slurm.conf", "LD_PRELOAD_X=1"});
   EXPECT_EQ(read("conf"), "SLURM_CONF=/opt/slurm/etc/slurm.conf\n");
