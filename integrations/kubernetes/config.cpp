@@ -39,7 +39,16 @@ std::optional<std::string> take(Options& options, std::string_view key, const to
     if (!value) return setting.type == Setting::Type::text ? "it is no text in quotes" : "it is no number";
     return setting.take(options, *value);
   }
+  // The options have these names.
+  if (key == "no_taint" || key == "no_events")
+    return fmt::format("there is no such setting; write {} = false", key.substr(3));
   return "there is no such setting (berth-kube(8))";
+}
+
+// toml++ calls text without quotes an undetermined type.
+const char* bare_word_hint(const toml::parse_error& error) {
+  const bool untyped = error.description().find("could not determine value type") != std::string_view::npos;
+  return untyped ? "; text is written in quotes" : "";
 }
 
 }  // namespace
@@ -54,8 +63,8 @@ model::Result<void> apply_config(Options& options, const std::string& text, cons
       }
     }
   } catch (const toml::parse_error& error) {
-    return model::fail(ErrorKind::invalid_input,
-                       fmt::format("{}:{}: {}", name, error.source().begin.line, error.description()));
+    return model::fail(ErrorKind::invalid_input, fmt::format("{}:{}: {}{}", name, error.source().begin.line,
+                                                             error.description(), bare_word_hint(error)));
   }
   return {};
 }

@@ -81,6 +81,10 @@ ExitStatus wrong_option(const std::string& message) {
   return wrong_use(message + " (berth-kube --help lists the options)");
 }
 
+ExitStatus wrong_value(const char* name, std::string_view value, const std::string& why) {
+  return wrong_option(fmt::format("--{} {}: {}", name, value, why));
+}
+
 model::Result<void> read_config(Options& options, const std::string& path, bool must_be_there) {
   const auto file = os::open_user_file(path);
   if (!file && file.error().kind() == model::ErrorKind::gone && !must_be_there) return {};
@@ -138,8 +142,11 @@ void set_flag(Options& options, int flag) {
 std::variant<Options, ExitStatus> parse_options(int argc, char* const* argv, const std::string& host) {
   const CommandLine line(argc, argv);
   std::optional<std::string> config;
-  const auto first = [&](int flag, const char*, std::string_view value) -> std::optional<ExitStatus> {
-    if (flag == kConfig) config = value;
+  const auto first = [&](int flag, const char* name, std::string_view value) -> std::optional<ExitStatus> {
+    if (flag == kConfig) {
+      config = value;
+      if (const auto why = why_no_path(value)) return wrong_value(name, value, *why);
+    }
     if (flag == kHelpFlag) fmt::print("{}", kHelp);
     if (flag == kVersionFlag) fmt::print("berth-kube {}\n", BERTH_VERSION);
     return flag == kHelpFlag || flag == kVersionFlag ? std::optional(ExitStatus::done) : std::nullopt;
@@ -155,7 +162,7 @@ std::variant<Options, ExitStatus> parse_options(int argc, char* const* argv, con
     if (flag > static_cast<int>(settings.size())) return std::nullopt;
     const auto why = settings[static_cast<std::size_t>(flag) - 1].take(options, value);
     if (!why) return std::nullopt;
-    return wrong_option(fmt::format("--{} {}: {}", name, value, *why));
+    return wrong_value(name, value, *why);
   };
   if (const auto status = line.each(second)) return *status;
 

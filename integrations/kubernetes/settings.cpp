@@ -21,10 +21,8 @@ constexpr std::string_view kHttps = "https://";
 constexpr std::string_view kHttp = "http://";
 
 Refusal take_path(std::string& target, std::string_view value) {
-  if (value.size() < 2 || value.size() > kMaxPathBytes || value.front() != '/')
-    return "it is no absolute path";
   target = value;
-  return std::nullopt;
+  return why_no_path(value);
 }
 
 Refusal take_number(double& target, std::string_view value, double lowest, double highest) {
@@ -112,6 +110,11 @@ constexpr std::array kSettings{
 }  // namespace
 
 std::span<const Setting> known_settings() { return kSettings; }
+
+std::optional<std::string> why_no_path(std::string_view text) {
+  if (text.size() < 2 || text.size() > kMaxPathBytes || text.front() != '/') return "it is no absolute path";
+  return std::nullopt;
+}
 
 std::optional<std::string> why_no_access(const Access& access) {
   if (access.server.empty()) return "which API server? give --server URL, or server in the file";

@@ -21,6 +21,9 @@ struct Setting {
 
 std::span<const Setting> known_settings();
 
+// Why the text is no absolute path of a file; nullopt if it is one.
+std::optional<std::string> why_no_path(std::string_view text);
+
 // Why all settings together do not lead to an API server; nullopt if they do.
 std::optional<std::string> why_no_access(const Access& access);
 

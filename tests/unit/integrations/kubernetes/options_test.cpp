@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -116,7 +117,12 @@ TEST_F(KubernetesOptions, AreChecked) {
     EXPECT_THAT(refusal({"--server", bad}), HasSubstr("--server")) << bad;
   for (const char* bad : {"http://api.example.org", "http://127.0.0.1.example.org", "http://localhost.org"})
     EXPECT_THAT(refusal({"--server", bad}), HasSubstr("loopback")) << bad;
-  EXPECT_THAT(refusal({"--ca", "ca.crt"}), HasSubstr("no absolute path"));
+  for (const char* option : {"config", "state", "ca", "token", "certificate", "key"}) {
+    for (const char* bad : {"kube.toml", "./a", "", "/"}) {
+      EXPECT_THAT(refusal({fmt::format("--{}", option), bad}),
+                  HasSubstr(fmt::format("--{} {}: it is no absolute path", option, bad)));
+    }
+  }
   for (const char* bad : {"4.9", "86401", "nan", "inf", "-1", "1m", ""})
     EXPECT_THAT(refusal({"--max-age", bad}), HasSubstr("from 5 to 86400")) << bad;
   for (const char* bad : {"4", "3601", "nan"})
@@ -149,6 +155,10 @@ TEST_F(KubernetesOptions, AFaultOfTheFileNamesItsLine) {
   EXPECT_THAT(refused_file("node = \"n1\"\nnodes = 7\n"),
               HasSubstr("kube.toml:2: nodes: there is no such setting"));
   EXPECT_THAT(refused_file("max-age = 60"), HasSubstr("kube.toml:1: max-age: there is no such setting"));
+  EXPECT_THAT(refused_file("no_taint = true"),
+              HasSubstr("kube.toml:1: no_taint: there is no such setting; write taint = false"));
+  EXPECT_THAT(refused_file("no_events = true"), HasSubstr("; write events = false"));
+  EXPECT_THAT(refused_file("server = https://10.0.0.1:6443"), HasSubstr("; text is written in quotes"));
   EXPECT_THAT(refused_file("node = 7"), HasSubstr("kube.toml:1: node: it is no text in quotes"));
   EXPECT_THAT(refused_file("interval = \"60\""), HasSubstr("kube.toml:1: interval: it is no number"));
   EXPECT_THAT(refused_file("interval = 1"),
