@@ -14,10 +14,6 @@ namespace berth::kubernetes {
 // A longer answer is not kept. etcd takes objects of 1.5 MiB; as JSON they are longer.
 inline constexpr std::size_t kMaxAnswerBytes = std::size_t{4} << 20;
 
-// Why `name` cannot be a DNS subdomain (RFC 1123), as names of nodes and domains are: small letters, digits,
-// hyphens and dots, 253 bytes at most. nullopt for a good name.
-std::optional<std::string> why_no_subdomain(std::string_view name);
-
 struct Node {
   std::string uid;               // a node that was deleted and made again has another one
   std::string resource_version;  // of this state of the object

@@ -15,10 +15,7 @@ using model::JsonObject;
 using model::JsonValue;
 using nlohmann::json;
 
-constexpr std::size_t kMaxSubdomainBytes = 253;
 constexpr std::string_view kEffect = "NoSchedule";
-
-bool is_small_letter_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
 void read_metadata(const JsonValue& value, std::string_view name, Node& node) {
   JsonObject metadata(value);
@@ -42,18 +39,6 @@ std::optional<std::string> own_value(const JsonValue& value, std::string_view ke
 }
 
 }  // namespace
-
-std::optional<std::string> why_no_subdomain(std::string_view name) {
-  if (name.empty()) return "it is empty";
-  if (name.size() > kMaxSubdomainBytes) return "it is longer than 253 bytes";
-  const auto allowed = [](char c) { return is_small_letter_or_digit(c) || c == '-' || c == '.'; };
-  if (!std::all_of(name.begin(), name.end(), allowed))
-    return "it has other characters than small letters, digits, hyphens and dots";
-  if (!is_small_letter_or_digit(name.front()) || !is_small_letter_or_digit(name.back()) ||
-      name.find("..") != std::string_view::npos)
-    return "each of its parts begins and ends with a letter or a digit";
-  return std::nullopt;
-}
 
 model::Result<Node> parse_node(std::string_view text, std::string_view name, std::string_view taint_key) {
   const auto document = model::parse_json(text);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "integrations/kubernetes/options.h"
 
-#include "integrations/kubernetes/node.h"
 #include "integrations/kubernetes/settings.h"
+#include "model/dns_name.h"
 #include "model/plain_text.h"
 #include "os/read_file.h"
 #include "os/user_file.h"
@@ -168,7 +168,7 @@ std::variant<Options, ExitStatus> parse_options(int argc, char* const* argv, con
 
   if (options.node.empty()) {
     for (const char c : host) options.node += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    if (const auto why = why_no_subdomain(options.node))
+    if (const auto why = model::why_no_subdomain(options.node))
       return wrong_option(fmt::format("the host's name is no node's: {}; give --node NAME", *why));
   }
   if (const auto why = why_no_access(options.access); why && !options.dry_run) return wrong_option(*why);

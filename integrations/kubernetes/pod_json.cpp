@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "integrations/kubernetes/node.h"
 #include "integrations/kubernetes/pod.h"
+#include "model/dns_name.h"
 #include "model/hash.h"
 #include "model/json.h"
 #include "model/json_reader.h"
@@ -47,7 +47,7 @@ std::string message_for(const Departure& departure) {
 
 std::string read_name(const JsonValue& value) {
   std::string name = value.line();
-  if (why_no_subdomain(name)) value.fail("is no name of an object");
+  if (model::why_no_subdomain(name)) value.fail("is no name of an object");
   return name;
 }
 
@@ -105,7 +105,7 @@ std::optional<std::string> pod_uid_of(std::string_view workload) {
   std::string uid(pod.substr(begin.size(), pod.size() - begin.size() - end.size()));
   // A hyphen in a slice's name would be another slice.
   if (slices) std::replace(uid.begin(), uid.end(), '_', '-');
-  if (uid.size() > kMaxUidBytes || uid.find('.') != std::string::npos || why_no_subdomain(uid))
+  if (uid.size() > kMaxUidBytes || uid.find('.') != std::string::npos || model::why_no_subdomain(uid))
     return std::nullopt;
   return uid;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "integrations/kubernetes/settings.h"
 
-#include "integrations/kubernetes/node.h"
+#include "model/dns_name.h"
 #include "model/number.h"
 
 #include <algorithm>
@@ -34,9 +34,14 @@ Refusal take_number(double& target, std::string_view value, double lowest, doubl
   return std::nullopt;
 }
 
-Refusal take_subdomain(std::string& target, std::string_view value) {
-  target = value;
-  return why_no_subdomain(value);
+Refusal take_node(Options& options, std::string_view value) {
+  options.node = value;
+  return model::why_no_subdomain(value);
+}
+
+Refusal take_domain(Options& options, std::string_view value) {
+  options.domain = value;
+  return model::why_no_resource_domain(value);
 }
 
 Refusal take_relocate(Options& options, std::string_view value) {
@@ -71,8 +76,7 @@ Refusal take_server(Options& options, std::string_view value) {
 }
 
 constexpr std::array kSettings{
-    Setting{"node", Setting::Type::text,
-            [](Options& options, std::string_view value) { return take_subdomain(options.node, value); }},
+    Setting{"node", Setting::Type::text, take_node},
     Setting{"server", Setting::Type::text, take_server},
     Setting{"ca", Setting::Type::text,
             [](Options& options, std::string_view value) { return take_path(options.access.ca, value); }},
@@ -84,8 +88,7 @@ constexpr std::array kSettings{
             }},
     Setting{"key", Setting::Type::text,
             [](Options& options, std::string_view value) { return take_path(options.access.key, value); }},
-    Setting{"domain", Setting::Type::text,
-            [](Options& options, std::string_view value) { return take_subdomain(options.domain, value); }},
+    Setting{"domain", Setting::Type::text, take_domain},
     Setting{"state", Setting::Type::text,
             [](Options& options, std::string_view value) { return take_path(options.state_file, value); }},
     Setting{"max-age", Setting::Type::number,

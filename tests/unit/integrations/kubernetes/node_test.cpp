@@ -125,14 +125,5 @@ TEST(KubernetesNode, ARefusalHasWords) {
     EXPECT_EQ(message_of(none), "") << none;
 }
 
-TEST(KubernetesNode, NamesAreSubdomains) {
-  for (const char* good : {"n1", "a", "worker-0.eu.example.org", "1a"})
-    EXPECT_EQ(why_no_subdomain(good), std::nullopt) << good;
-  for (const char* bad : {"", "N1", "a_b", "-a", "a-", ".a", "a..b", "a/b", "../x", "a b", "ä"})
-    EXPECT_NE(why_no_subdomain(bad), std::nullopt) << bad;
-  EXPECT_EQ(why_no_subdomain(std::string(253, 'a')), std::nullopt);
-  EXPECT_NE(why_no_subdomain(std::string(254, 'a')), std::nullopt);
-}
-
 }  // namespace
 }  // namespace berth::kubernetes

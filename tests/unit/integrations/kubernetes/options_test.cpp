@@ -113,6 +113,8 @@ relocate_after = 90
 TEST_F(KubernetesOptions, AreChecked) {
   EXPECT_THAT(refusal({"--node", "N1"}), HasSubstr("--node N1: "));
   EXPECT_THAT(refusal({"--domain", "a/b"}), HasSubstr("--domain a/b: "));
+  EXPECT_THAT(refusal({"--domain", "node.kubernetes.io"}),
+              HasSubstr("--domain node.kubernetes.io: Kubernetes keeps this domain for itself"));
   for (const char* bad : {"api:6443", "ftp://api", "https://", "https://a@b", "https://a b", "https://:6443"})
     EXPECT_THAT(refusal({"--server", bad}), HasSubstr("--server")) << bad;
   for (const char* bad : {"http://api.example.org", "http://127.0.0.1.example.org", "http://localhost.org"})
