@@ -43,6 +43,11 @@ model::Result<FileDescriptor> open_user_file(const std::filesystem::path& path) 
   struct stat status {};
   if (fstat(way.file->get(), &status) != 0)
     return model::fail(model::Error::from_errno(errno, "looking at " + normal.string()));
+  if (S_ISLNK(status.st_mode)) {
+    return model::fail(ErrorKind::refused, normal.string() +
+                                               " is a symbolic link, which is not followed; "
+                                               "name the file that it leads to");
+  }
   if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
     return model::fail(ErrorKind::refused, normal.string() + " is neither a regular file nor a directory");
   }

@@ -79,7 +79,8 @@ model::Result<std::string> read_token(const std::string& path) {
     return model::fail(model::Error::from_errno(errno, path));
   while (!token.empty() && (token.back() == '\n' || token.back() == '\r')) token.pop_back();
   const auto visible = [](char c) { return c > ' ' && c < '\x7F'; };
-  if (token.empty() || token.size() > kMaxTokenBytes || !std::all_of(token.begin(), token.end(), visible))
+  if (token.empty()) return model::fail(model::ErrorKind::invalid_input, path + " is empty");
+  if (token.size() > kMaxTokenBytes || !std::all_of(token.begin(), token.end(), visible))
     return model::fail(model::ErrorKind::invalid_input, path + ": this is no bearer token");
   return token;
 }

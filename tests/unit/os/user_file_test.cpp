@@ -44,6 +44,9 @@ TEST_F(UserFileTest, WhatMayBlockOrDoesThingsWhenOpenedIsRefused) {
   EXPECT_EQ(problem(root / "fifo"), ErrorKind::refused);
   std::filesystem::create_symlink(root / "log", root / "link");
   EXPECT_EQ(problem(root / "link"), ErrorKind::refused);
+  const auto link = open_user_file(root / "link");
+  ASSERT_FALSE(link);
+  EXPECT_THAT(link.error().message(), testing::HasSubstr("/link is a symbolic link, which is not followed"));
 }
 
 TEST_F(UserFileTest, FileSystemsThatThisHostDoesNotKeepItselfAreNotEntered) {
