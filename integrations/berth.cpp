@@ -27,8 +27,11 @@ Berth read_berth(const std::string& state_file, double now, double max_age_s) {
   }
   const auto state = model::parse_node_state(text);
   if (!state) return silent(fmt::format("{}: {}", state_file, state.error().message()));
-  if (auto stale = model::why_stale(*state, now, max_age_s))
-    return silent(fmt::format("berthd hangs: {}", *stale));
+  if (auto stale = model::why_stale(*state, now, max_age_s)) {
+    if (state->time <= now) return silent(fmt::format("berthd hangs: {}", *stale));
+    return silent(
+        fmt::format("the clock of this host disagrees with berthd: {}; is the clock right?", *stale));
+  }
   return Berth{.state = *state, .silence = {}};
 }
 

@@ -126,6 +126,16 @@ TEST_F(SlurmProgram, SaysWithTheChangeThatBerthdIsSilent) {
   EXPECT_EQ(ended.output + ended.errors, "");
 }
 
+TEST_F(SlurmProgram, BlamesTheClockForAStateOfTheFuture) {
+  berthd_says("schedule", -1000);
+  const Finished ended = run({"--dry-run"});
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_THAT(ended.errors, HasSubstr("n1: the clock of this host disagrees with berthd: its state is "));
+  EXPECT_THAT(ended.errors, HasSubstr(" s in the future"));
+  EXPECT_THAT(ended.errors, Not(HasSubstr("hangs")));
+  EXPECT_THAT(ended.output, HasSubstr("'Gres=becpu:0'"));
+}
+
 TEST_F(SlurmProgram, BelievesNoStateThatItCannotRead) {
   const auto silence = [&](const std::string& text) {
     directory_.write("state.json", text);
