@@ -35,8 +35,8 @@ def say(
         "interval_s": 1,
         "evict_count": 0,
         "score": score,
-        "cpu": {"state": state, "advertised": cpu, "requested_latency_sensitive": ours, "utilisation": 0.87 if state != "schedule" else 0.4},
-        "memory": {"state": "schedule", "advertised": memory, "requested_latency_sensitive": 0, "utilisation": 0.3},
+        "cpu": {"state": state, "advertised": cpu, "requested_latency_sensitive": ours, "best_effort": max(0, cpu - ours), "utilisation": 0.87 if state != "schedule" else 0.4},
+        "memory": {"state": "schedule", "advertised": memory, "requested_latency_sensitive": 0, "best_effort": memory, "utilisation": 0.3},
         "departures": departures or [],
     }
     fresh = file.with_suffix(".new")
