@@ -17,6 +17,7 @@ inline constexpr int kUnauthorized = 401;
 inline constexpr int kForbidden = 403;
 inline constexpr int kNotFound = 404;
 inline constexpr int kConflict = 409;
+inline constexpr int kUnprocessable = 422;
 inline constexpr int kTooManyRequests = 429;
 
 bool is_good(const Answer& answer);

@@ -89,7 +89,8 @@ ExitStatus run(const Options& options) {
                        .names = Names(options.domain),
                        .interval_s = options.interval_s,
                        .min_change = options.min_change,
-                       .taint = options.taint},
+                       .taint = options.taint,
+                       .once = options.once},
                       api, surroundings());
   if (options.withdraw) return publisher.withdraw() ? ExitStatus::done : ExitStatus::failed;
   if (options.once) return publisher.turn(read_state(options)) ? ExitStatus::done : ExitStatus::failed;

@@ -22,9 +22,14 @@ const char* hint_of(int status) {
     case kUnauthorized:
       return " (the credentials are refused)";
     case kForbidden:
-      return " (the credentials are not enough: see the manifest rbac.yaml)";
+      return " (the credentials are not enough: see the manifest rbac.yaml; a service account must be in the "
+             "namespace berth-kube)";
     case kNotFound:
       return " (is the node registered, and --node its name?)";
+    case kUnprocessable:
+      // The policy in rbac.yaml.
+      return " (the domain must be the one in rbac.yaml, and the token or the certificate must be of this "
+             "node)";
     default:
       return "";
   }
@@ -75,11 +80,11 @@ void Publisher::succeeded(const Wanted& wanted, double now_s) {
 }
 
 void Publisher::failed(const Failure& failure) {
-  if (const auto wait_s = backoff_.failed(failure, surroundings_)) {
-    surroundings_.say(
-        Level::warning,
-        fmt::format("cannot publish, and tries again, {:.0f} s apart at most: {}", *wait_s, failure.message));
-  }
+  const auto wait_s = backoff_.failed(failure, surroundings_);
+  if (!wait_s) return;
+  const std::string further =
+      settings_.once ? "" : fmt::format(", and tries again, {:.0f} s apart at most", *wait_s);
+  surroundings_.say(Level::warning, fmt::format("cannot publish{}: {}", further, failure.message));
 }
 
 bool Publisher::is_due(const Wanted& wanted, double now_s) const {

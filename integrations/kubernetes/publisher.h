@@ -20,11 +20,12 @@ inline constexpr double kLeastPause_s = 5;
 class Publisher {
  public:
   struct Settings {
-    std::string node;
+    std::string node = {};
     Names names{"berth.org"};
     double interval_s = 60;
     double min_change = 0.01;
     bool taint = true;
+    bool once = false;  // nothing is tried again
   };
 
   // `api` outlives the publisher.

@@ -22,9 +22,28 @@ std::string key_of(const Departure& departure) {
 }
 
 std::string hint_of(int status, const char* right) {
-  if (status == kUnauthorized) return " (the credentials are refused)";
-  if (status == kForbidden) return fmt::format(" (to {}, see the manifest rbac-pods.yaml)", right);
-  return "";
+  switch (status) {
+    case kUnauthorized:
+      return " (the credentials are refused)";
+    case kForbidden:
+      return fmt::format(
+          " (to {}, see the manifest rbac-pods.yaml; a service account must be in the namespace berth-kube)",
+          right);
+    case kUnprocessable:
+      // The policy in rbac-pods.yaml.
+      return " (the token or the certificate must be of this node)";
+    default:
+      return "";
+  }
+}
+
+// rbac-pods.yaml has the role for evictions, but binds it nowhere.
+std::string hint_of_eviction(int status, const std::string& space) {
+  if (status != kForbidden) return hint_of(status, "evict pods");
+  return fmt::format(
+      " (to evict pods of this namespace: kubectl -n {} create rolebinding berth-kube-evict "
+      "--clusterrole=berth-kube-evict --group=system:serviceaccounts:berth-kube)",
+      space);
 }
 
 }  // namespace
@@ -135,8 +154,7 @@ std::optional<Failure> Reporter::evict(Task& task) {
   const Answer answer = api_->create(eviction_path(it), eviction_json(it));
   // The pod is gone, or another one has its name.
   const bool gone = answer.status == kNotFound || answer.status == kConflict;
-  if (!is_good(answer) && !gone)
-    return failure_of(answer, hint_of(answer.status, "evict pods of this namespace"));
+  if (!is_good(answer) && !gone) return failure_of(answer, hint_of_eviction(answer.status, it.space));
   task.evicted = true;
   if (gone) return std::nullopt;
   next_eviction_s_ = surroundings_.clock() + settings_.evict_after_s;

@@ -118,7 +118,7 @@ def test_a_pod_that_should_run_elsewhere_is_placed_elsewhere(
     until(lambda: events_of(cluster, uid), "event")
     assert events_of(cluster, uid)[0]["reason"] == "RelocationNeeded"
     # Without the right nothing happens, and berth-kube says which right.
-    agent.says("to evict pods of this namespace, see the manifest rbac-pods.yaml")
+    agent.says("to evict pods of this namespace: kubectl -n default create rolebinding berth-kube-evict")
     assert cluster.place("task") == "n1"
     eviction_right()
     until(lambda: is_gone(cluster, "task"), "eviction")

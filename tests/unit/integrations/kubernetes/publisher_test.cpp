@@ -240,15 +240,27 @@ TEST_F(KubernetesPublisher, WaitsAsLongAsTheServerAsks) {
   EXPECT_EQ(turn_until(publisher, 1376, with(10)), 1U);
 }
 
+TEST_F(KubernetesPublisher, DoesNotSayThatItTriesAgainIfItDoesNot) {
+  api.instead = [](const std::string&) { return FakeApi::fault("connect"); };
+  EXPECT_FALSE(make({.once = true}).turn(with(10)));
+  EXPECT_FALSE(make().turn(with(10)));
+  EXPECT_THAT(said, ElementsAre("cannot publish: at connect",
+                                "cannot publish, and tries again, 60 s apart at most: at connect"));
+}
+
 TEST_F(KubernetesPublisher, SaysEachChangeOfTheCause) {
   Publisher publisher = make();
-  for (const int status : {500, 500, 403, 403, 401, 404}) {
+  for (const int status : {500, 500, 403, 403, 401, 404, 422}) {
     api.instead = [status](const std::string&) { return FakeApi::refusal(status); };
     EXPECT_FALSE(publisher.turn(with(10)));
     now_s += 60;
   }
-  EXPECT_THAT(said, ElementsAre(HasSubstr("answers 500"), HasSubstr("credentials are not enough"),
-                                HasSubstr("credentials are refused"), HasSubstr("is the node registered")));
+  EXPECT_THAT(said, ElementsAre(HasSubstr("answers 500"),
+                                HasSubstr("credentials are not enough: see the manifest rbac.yaml; a service "
+                                          "account must be in the namespace berth-kube"),
+                                HasSubstr("credentials are refused"), HasSubstr("is the node registered"),
+                                HasSubstr("the domain must be the one in rbac.yaml, and the token or the "
+                                          "certificate must be of this node")));
 }
 
 TEST_F(KubernetesPublisher, ARefusedTaintDoesNotKeepTheAmountsBack) {

@@ -212,7 +212,8 @@ TEST_F(KubernetesReporter, SaysAFailureOnceAndTriesAgain) {
   Reporter reporter = make();
   turn_for(reporter, 300, with({departure("a")}));
   EXPECT_THAT(said, ElementsAre("cannot report on pods, and tries again, 60 s apart at most: the API server "
-                                "answers 403: no (to list pods, see the manifest rbac-pods.yaml)"));
+                                "answers 403: no (to list pods, see the manifest rbac-pods.yaml; a service "
+                                "account must be in the namespace berth-kube)"));
   EXPECT_THAT(api.asked, testing::AllOf(SizeIs(testing::Gt(5U)), SizeIs(testing::Lt(15U))));
   refuses = false;
   turn_for(reporter, 60, with({departure("a")}));
@@ -230,6 +231,26 @@ TEST_F(KubernetesReporter, OneRefusedEventHoldsUpNoOther) {
   EXPECT_THAT(api.reasons(), SizeIs(3));
   EXPECT_EQ(api.reasons().back(), api.reasons()[2]);
   EXPECT_THAT(said, Contains(HasSubstr("to make Events, see the manifest rbac-pods.yaml")));
+}
+
+TEST_F(KubernetesReporter, SaysHowARefusedEvictionIsAllowed) {
+  api.instead = [](const std::string& path) {
+    return path.ends_with("/eviction") ? std::optional<Answer>(answer(403)) : std::nullopt;
+  };
+  Reporter reporter = make({.evict = true, .evict_after_s = 10});
+  turn_for(reporter, 30, with({relocation("a")}));
+  EXPECT_THAT(said, Contains(HasSubstr("kubectl -n batch create rolebinding berth-kube-evict "
+                                       "--clusterrole=berth-kube-evict "
+                                       "--group=system:serviceaccounts:berth-kube")));
+}
+
+TEST_F(KubernetesReporter, SaysThatTheCredentialsAreOfAnotherNode) {
+  api.instead = [](const std::string& path) {
+    return path.ends_with("/events") ? std::optional<Answer>(answer(422)) : std::nullopt;
+  };
+  Reporter reporter = make();
+  reporter.turn(with({departure("a")}));
+  EXPECT_THAT(said, ElementsAre(HasSubstr("the token or the certificate must be of this node")));
 }
 
 TEST_F(KubernetesReporter, EvictsNothingUnlessItIsTold) {
