@@ -2,10 +2,12 @@
 #include "integrations/kubernetes/https_api.h"
 
 #include "integrations/kubernetes/node.h"
+#include "integrations/kubernetes/pem_files.h"
 #include "os/read_file.h"
 #include "os/user_file.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -20,7 +22,8 @@ struct HttpsApi::State {
   CURL* handle = nullptr;
   std::string body;
   bool too_long = false;
-  bool fresh = false;  // the next request needs a connection of its own
+  bool fresh = true;                          // the next request needs a connection of its own
+  std::array<char, CURL_ERROR_SIZE> words{};  // libcurl's own ones on the last failure
 };
 
 namespace {
@@ -68,6 +71,31 @@ Answer fault(std::string kind, std::string why) {
   answer.fault_kind = std::move(kind);
   answer.fault = std::move(why);
   return answer;
+}
+
+// The failed request, with the file that is at fault if TLS is.
+std::string failure_text(const HttpsApi::State& state, const std::string& url, CURLcode code) {
+  const Access& access = state.access;
+  const char* general = curl_easy_strerror(code);
+  const std::string words = state.words[0] == '\0' ? general : state.words.data();
+  if (code == CURLE_SSL_CACERT_BADFILE || code == CURLE_SSL_CERTPROBLEM) {
+    // A kept connection has ended, and its files have changed since.
+    if (auto why = why_no_pem_files(access)) return *why;
+  }
+  switch (code) {
+    case CURLE_PEER_FAILED_VERIFICATION:
+      return fmt::format("ca {} does not vouch for {}: {}", access.ca, access.server, words);
+    case CURLE_SSL_CACERT_BADFILE:
+      return fmt::format("ca {} has no certificate that can be read; copy the authority of the cluster again",
+                         access.ca);
+    case CURLE_SSL_CERTPROBLEM:
+      return fmt::format("certificate {} and key {} cannot be used together: {}", access.certificate,
+                         access.key, words);
+    case CURLE_SSL_CONNECT_ERROR:
+      return fmt::format("{}: {}", url, words);
+    default:
+      return fmt::format("{}: {}", url, general);
+  }
 }
 
 // The token of the file. A byte that could end the header is a fault.
@@ -124,8 +152,13 @@ bool open(HttpsApi::State& state) {
   // Nobody's certificates but the cluster's own are trusted.
   curl_easy_setopt(handle, CURLOPT_CAINFO, access.ca.empty() ? nullptr : access.ca.c_str());
   curl_easy_setopt(handle, CURLOPT_CAPATH, nullptr);
+#if LIBCURL_VERSION_NUM >= 0x075700
+  // libcurl would keep the authority of the first connection for a day, and read no file that replaces it.
+  curl_easy_setopt(handle, CURLOPT_CA_CACHE_TIMEOUT, 0L);
+#endif
   set_file(handle, CURLOPT_SSLCERT, access.certificate);
   set_file(handle, CURLOPT_SSLKEY, access.key);
+  curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, state.words.data());
   curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, take);
   curl_easy_setopt(handle, CURLOPT_WRITEDATA, &state);
   curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
@@ -185,6 +218,10 @@ Answer HttpsApi::ask(const Request& request) {
     if (!token) return fault("token", token.error().message());
     authorization = "Authorization: Bearer " + *token;
   }
+  // A kept connection needs no file.
+  if (state.fresh) {
+    if (auto why = why_no_pem_files(state.access)) return fault("certificates", std::move(*why));
+  }
   if (!open(state)) return fault("memory", "libcurl has no memory for a connection");
   Headers headers;
   if (request.body != nullptr) headers.add(fmt::format("Content-Type: {}", request.content));
@@ -193,6 +230,7 @@ Answer HttpsApi::ask(const Request& request) {
   const std::string url = state.access.server + request.path;
   state.body.clear();
   state.too_long = false;
+  state.words[0] = '\0';
   curl_easy_setopt(state.handle, CURLOPT_URL, url.c_str());
   curl_easy_setopt(state.handle, CURLOPT_HTTPHEADER, headers.list());
   if (request.body == nullptr) {
@@ -209,7 +247,7 @@ Answer HttpsApi::ask(const Request& request) {
   state.fresh = true;
   if (state.too_long)
     return fault(kTooLong, fmt::format("{}: the answer is longer than {} bytes", url, kMaxAnswerBytes));
-  if (code != CURLE_OK) return fault(kind_of(code), fmt::format("{}: {}", url, curl_easy_strerror(code)));
+  if (code != CURLE_OK) return fault(kind_of(code), failure_text(state, url, code));
   Answer answer;
   long status = 0;
   curl_off_t wait_s = 0;

@@ -141,8 +141,32 @@ def test_a_server_of_another_authority_is_not_trusted(server: FakeServer, agent:
     agent.config.write_text("\n".join([*lines, f'ca = "{other.certificate}"']))
     done = agent.once()
     assert done.returncode == 1
-    assert "certificate" in done.stderr
+    assert f"cannot publish: ca {other.certificate} does not vouch for {server.url}: SSL certificate problem" in done.stderr
     assert server.requests == []
+
+
+def test_an_authority_that_is_replaced_is_read_again(server: FakeServer, agent: Agent, authority: Authority, tmp_path: Path) -> None:
+    used = tmp_path / "ca.crt"
+    used.write_bytes(Authority(tmp_path / "other").certificate.read_bytes())
+    agent.config.write_text(agent.config.read_text().replace(str(authority.certificate), str(used)))
+    agent.start()
+    agent.says("does not vouch for")
+    used.write_bytes(authority.certificate.read_bytes())
+    until(lambda: server.amount() == "6500", "publication with the right authority")
+
+
+def test_files_that_do_not_fit_each_other_are_named(agent: Agent, authority: Authority) -> None:
+    certificate, key = authority.issue("n1", "/O=berth-kube/CN=berth-kube:n1")
+    _, other = authority.issue("n2", "/O=berth-kube/CN=berth-kube:n2")
+    words = agent.words
+    agent.words = [*words, "--certificate", str(certificate), "--key", str(other)]
+    done = agent.once()
+    assert done.returncode == 1
+    assert f"certificate {certificate} and key {other} cannot be used together: " in done.stderr
+    agent.words = [*words, "--certificate", str(key), "--key", str(certificate)]
+    assert f"certificate {key} has a private key in place of a certificate" in agent.once().stderr
+    agent.words = [*words, "--ca", str(authority.key)]
+    assert f"ca {authority.key} has a private key in place of a certificate" in agent.once().stderr
 
 
 def test_a_stop_does_not_wait_for_a_server_that_hangs(server: FakeServer, agent: Agent) -> None:

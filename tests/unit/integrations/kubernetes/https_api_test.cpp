@@ -10,8 +10,10 @@
 #include <filesystem>
 #include <string>
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 namespace berth::kubernetes {
 namespace {
@@ -86,6 +88,8 @@ TEST(KubernetesApi, SendsNoTokenThatIsNone) {
     directory.write("token", bad);
     EXPECT_EQ(api.patch("/", "{}").fault_kind, "token") << bad.substr(0, 20);
   }
+  directory.write("token", "\n");
+  EXPECT_THAT(api.patch("/", "{}").fault, testing::EndsWith("/token is empty"));
   EXPECT_EQ(requests, 0);
 }
 
@@ -164,6 +168,77 @@ TEST(KubernetesApi, TrustsNoServerThatItDoesNotKnow) {
                 .key = {}};
   HttpsApi api(access);
   EXPECT_EQ(api.patch("/", "{}").fault_kind, "certificates");
+}
+
+constexpr const char* kCertificate = "text\n-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+constexpr const char* kKey = "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n";
+
+// A server that speaks no TLS, so that a request ends at the files.
+class KubernetesFiles : public testing::Test {
+ protected:
+  std::string fault() {
+    const Answer got = HttpsApi(access_).patch("/", "{}");
+    EXPECT_EQ(got.fault_kind, "certificates") << got.fault;
+    return got.fault;
+  }
+  std::string write(const std::string& name, const std::string& text) {
+    return directory_.write(name, text).string();
+  }
+
+  const test::TemporaryDirectory directory_;
+  const HttpServer server_{[](const std::string&) { return answer(""); }};
+  Access access_{.server = "https" + server_.url("").substr(4),
+                 .ca = write("ca.crt", kCertificate),
+                 .token = {},
+                 .certificate = write("n1.crt", kCertificate),
+                 .key = write("n1.key", kKey)};
+};
+
+TEST_F(KubernetesFiles, AreNamedIfTheyAreMissingOrEmpty) {
+  struct Case {
+    const char* setting;
+    std::string Access::*path;
+  };
+  for (const auto& [setting, path] :
+       {Case{"ca", &Access::ca}, Case{"certificate", &Access::certificate}, Case{"key", &Access::key}}) {
+    const std::string good = access_.*path;
+    access_.*path = "/nonexistent/file";
+    EXPECT_THAT(fault(), HasSubstr(fmt::format("cannot open {} /nonexistent/file: No such file", setting)));
+    access_.*path = directory_.path().string();
+    EXPECT_EQ(fault(), fmt::format("{} {} is no regular file", setting, directory_.path().string()));
+    access_.*path = write("empty", "");
+    EXPECT_EQ(fault(), fmt::format("{} {} is empty", setting, access_.*path));
+    access_.*path = good;
+  }
+}
+
+TEST_F(KubernetesFiles, AreNamedIfTheyAreOfAnotherKind) {
+  const std::string certificate = access_.certificate;
+  access_.ca = write("words", "words");
+  EXPECT_EQ(fault(), "ca " + access_.ca + " has no certificate in PEM");
+  access_.ca = access_.key;
+  EXPECT_EQ(fault(), "ca " + access_.ca + " has a private key in place of a certificate");
+  access_.ca = certificate;
+  access_.key = certificate;
+  EXPECT_EQ(fault(), "key " + access_.key + " has a certificate in place of a private key");
+  access_.key = access_.certificate = write("both", std::string(kKey) + kCertificate);
+  EXPECT_THAT(fault(), testing::StartsWith(fmt::format(
+                           "certificate {0} and key {0} cannot be used together: ", access_.key)));
+  access_.key = access_.certificate = "";
+  EXPECT_EQ(fault(), "ca " + access_.ca +
+                         " has no certificate that can be read; copy the authority of the cluster again");
+}
+
+TEST_F(KubernetesFiles, AFifoHoldsNothingUp) {
+  access_.ca = (directory_.path() / "fifo").string();
+  ASSERT_EQ(mkfifo(access_.ca.c_str(), 0600), 0);
+  EXPECT_EQ(fault(), "ca " + access_.ca + " is no regular file");
+}
+
+TEST_F(KubernetesFiles, AreNotNeededWithoutTls) {
+  access_ = access_to(server_);
+  access_.ca = "/nonexistent/ca.crt";
+  EXPECT_EQ(HttpsApi(access_).patch("/", "{}").status, 200);
 }
 
 }  // namespace
