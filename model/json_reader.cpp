@@ -64,7 +64,7 @@ std::string position_of(std::string_view text, std::size_t read) {
 // the last of two equal members, and its errors know no path.
 class Builder : public nlohmann::json_sax<json> {
  public:
-  explicit Builder(std::string_view text) : text_(text) {}
+  Builder(std::string_view text, std::size_t most_values) : text_(text), most_values_(most_values) {}
 
   json root;
   std::optional<Error> error;
@@ -136,8 +136,8 @@ class Builder : public nlohmann::json_sax<json> {
   }
 
   json* put(json value) {
-    if (++values_ > kMaxJsonValues) {
-      refuse(fmt::format("the document holds more than {} values", kMaxJsonValues));
+    if (++values_ > most_values_) {
+      refuse(fmt::format("the document holds more than {} values", most_values_));
       return nullptr;
     }
     if (stack_.empty()) {
@@ -169,6 +169,7 @@ class Builder : public nlohmann::json_sax<json> {
   }
 
   std::string_view text_;
+  std::size_t most_values_;
   std::vector<Frame> stack_;
   std::size_t values_ = 0;
 };
@@ -183,14 +184,14 @@ std::string in_quotes(std::string_view text) {
   return out;
 }
 
-Result<json> parse_json(std::string_view text) {
+Result<json> parse_json(std::string_view text, std::size_t most_values) {
   if (text.size() > kMaxDocumentBytes)
     return fail(ErrorKind::invalid_input,
                 fmt::format("$: the document has {} bytes, more than the {} accepted", text.size(),
                             kMaxDocumentBytes));
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
     return fail(ErrorKind::invalid_input, "$: the document is empty");
-  Builder builder(text);
+  Builder builder(text, most_values);
   try {
     if (json::sax_parse(text, &builder)) return std::move(builder.root);
   } catch (const std::exception& exception) {

@@ -25,10 +25,10 @@ namespace berth::model {
 // A document with more values than this is refused: parsed, it would take gigabytes.
 inline constexpr std::size_t kMaxJsonValues = 10'000'000;
 
-// Parses UTF-8 text within the limits kMaxDocumentBytes, kMaxJsonDepth and kMaxJsonValues. No member may
+// Parses UTF-8 text within the limits kMaxDocumentBytes, kMaxJsonDepth and `most_values`. No member may
 // occur twice in one object, and nothing may follow the document. Error invalid_input with JSON path, line
 // and column.
-Result<nlohmann::json> parse_json(std::string_view text);
+Result<nlohmann::json> parse_json(std::string_view text, std::size_t most_values = kMaxJsonValues);
 
 // `text` as an ASCII JSON string cut to a readable length, for one-line messages.
 std::string in_quotes(std::string_view text);

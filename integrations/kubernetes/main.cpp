@@ -33,11 +33,14 @@ constexpr timespec kTurn{.tv_sec = 1, .tv_nsec = 0};
 // systemd gives the program longer than two of these to end.
 constexpr std::chrono::milliseconds kLastRequest{5000};
 
-// The journal takes the number as the level of the line.
+// The journal takes the number as the level of the line. A reader that is gone must not end the program: the
+// figures in the cluster would stay.
 void say(Level level, const std::string& message) {
   const char* prefix = "";
   if (os::stderr_is_journal()) prefix = level == Level::warning ? "<4>" : "<6>";
-  fmt::print(stderr, "{}berth-kube: {}\n", prefix, model::plain_text(message, model::kMostLineBytes));
+  const std::string line =
+      fmt::format("{}berth-kube: {}\n", prefix, model::plain_text(message, model::kMostLineBytes));
+  std::fputs(line.c_str(), stderr);
 }
 
 sigset_t stop_signals() {
@@ -128,9 +131,9 @@ int main(int argc, char** argv) {
     const auto* options = std::get_if<berth::kubernetes::Options>(&parsed);
     const auto status = options == nullptr ? std::get<ExitStatus>(parsed) : berth::kubernetes::run(*options);
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return static_cast<int>(status);
-    fmt::print(stderr, "berth-kube: cannot write the output\n");
+    std::fputs("berth-kube: cannot write the output\n", stderr);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "berth-kube: {}\n", error.what());
+    std::fputs(("berth-kube: " + std::string(error.what()) + "\n").c_str(), stderr);
   }
   return static_cast<int>(ExitStatus::failed);
 }

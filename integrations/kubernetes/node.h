@@ -13,6 +13,8 @@ namespace berth::kubernetes {
 
 // A longer answer is not kept. etcd takes objects of 1.5 MiB; as JSON they are longer.
 inline constexpr std::size_t kMaxAnswerBytes = std::size_t{4} << 20;
+// An answer with more JSON values is refused: each takes up to 400 bytes, and the unit has 96 MiB.
+inline constexpr std::size_t kMaxAnswerValues = 100'000;
 
 struct Node {
   std::string uid;               // a node that was deleted and made again has another one

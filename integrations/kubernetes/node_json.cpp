@@ -41,7 +41,7 @@ std::optional<std::string> own_value(const JsonValue& value, std::string_view ke
 }  // namespace
 
 model::Result<Node> parse_node(std::string_view text, std::string_view name, std::string_view taint_key) {
-  const auto document = model::parse_json(text);
+  const auto document = model::parse_json(text, kMaxAnswerValues);
   if (!document) return model::fail(document.error());
   model::ReadContext context;
   const JsonValue root(context, *document);
@@ -83,7 +83,7 @@ std::optional<std::string> taint_patch(const Node& node, const std::string& key,
 }
 
 std::string message_of(std::string_view answer) {
-  const auto document = model::parse_json(answer);
+  const auto document = model::parse_json(answer, kMaxAnswerValues);
   if (!document || !document->is_object()) return "";
   const auto found = document->find("message");
   if (found == document->end() || !found->is_string()) return "";

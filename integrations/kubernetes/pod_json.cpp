@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "integrations/kubernetes/node.h"
 #include "integrations/kubernetes/pod.h"
 #include "model/dns_name.h"
 #include "model/hash.h"
@@ -111,7 +112,7 @@ std::optional<std::string> pod_uid_of(std::string_view workload) {
 }
 
 model::Result<PodPage> parse_pods(std::string_view text) {
-  const auto document = model::parse_json(text);
+  const auto document = model::parse_json(text, kMaxAnswerValues);
   if (!document) return model::fail(document.error());
   model::ReadContext context;
   const JsonValue root(context, *document);

@@ -44,6 +44,19 @@ def agent(server: FakeServer, authority: Authority, token: Path, build: Path, tm
     made.stop(signal.SIGKILL)
 
 
+def test_a_closed_standard_error_ends_nothing(server: FakeServer, agent: Agent) -> None:
+    agent.log = Path("/dev/full")
+    agent.start()
+    until(lambda: server.amount() == "6500", "be-cpu")
+    # It says that berthd is silent.
+    agent.state_file.unlink()
+    until(lambda: server.amount() == "0", "nothing for best-effort work")
+    agent.say(cpu=4)
+    until(lambda: server.amount() == "4k" or server.amount() == "4000", "be-cpu")
+    assert agent.stop() == 0
+    assert server.amount() is None
+
+
 def test_publishes_and_takes_back(server: FakeServer, agent: Agent) -> None:
     agent.start()
     until(lambda: server.amount() == "6500", "be-cpu")

@@ -125,5 +125,13 @@ TEST(KubernetesNode, ARefusalHasWords) {
     EXPECT_EQ(message_of(none), "") << none;
 }
 
+TEST(KubernetesNode, AnAnswerOfMoreValuesThanItsMemoryHoldsIsRefused) {
+  std::string text = R"({"kind":"Node","other":[0)";
+  for (std::size_t i = 0; i < kMaxAnswerValues; ++i) text += ",0";
+  const auto node = parse_node(text + "]}", "n1", "berth.org/no-schedule");
+  ASSERT_FALSE(node);
+  EXPECT_THAT(node.error().message(), HasSubstr("more than 100000 values"));
+}
+
 }  // namespace
 }  // namespace berth::kubernetes
