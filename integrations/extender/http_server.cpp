@@ -39,6 +39,7 @@ struct HttpServer::Connection {
   std::size_t sent = 0;
   bool closes = false;     // after the answer
   bool continued = false;  // "100 Continue" was sent for the present request
+  bool ended = false;      // to be erased after the pass over all connections
   double since_s = 0;      // the beginning of what it does now: of being idle, of a request, of an answer
 
   bool idle() const { return received.empty() && answer.empty(); }
@@ -167,9 +168,9 @@ model::Result<void> HttpServer::run(int stop) {
                              : connection->answer.empty() ? limits_.request_s
                                                           : limits_.answer_s;
       const bool late = now_s - connection->since_s > limit_s;
-      if (late || (items[first + i].revents != 0 && !serve(*connection, now_s))) connection.reset();
+      connection->ended = late || (items[first + i].revents != 0 && !serve(*connection, now_s));
     }
-    std::erase(connections_, nullptr);
+    std::erase_if(connections_, [](const auto& connection) { return connection->ended; });
     for (std::size_t i = 0; i < sockets_.size(); ++i)
       if (items[1 + i].revents != 0) accept_from(i, now_s);
   }

@@ -7,6 +7,8 @@
 #include "tests/temporary_directory.h"
 
 #include <array>
+#include <chrono>
+#include <latch>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -56,7 +58,11 @@ class ExtenderHttpServer : public testing::Test {
       ASSERT_TRUE(socket) << socket.error().message();
       sockets.push_back(std::move(*socket));
     }
-    const auto handler = [](std::size_t socket, const RequestHead& head, std::string_view body) -> Reply {
+    const auto handler = [this](std::size_t socket, const RequestHead& head, std::string_view body) -> Reply {
+      if (head.path == "/wait") {
+        asked_.count_down();
+        gate_.wait();
+      }
       if (head.path == "/long") return {.status = 200, .body = std::string(std::size_t{16} << 20, 'x')};
       return {.status = 200, .body = std::to_string(socket) + ":" + std::to_string(body.size())};
     };
@@ -106,7 +112,18 @@ class ExtenderHttpServer : public testing::Test {
     return text;
   }
 
+  // Keeps the server's one thread busy until open() is called.
+  FileDescriptor busy() {
+    FileDescriptor fd = connected();
+    send_all(fd, "POST /wait HTTP/1.1\r\n\r\n");
+    asked_.wait();
+    return fd;
+  }
+  void open() { gate_.count_down(); }
+
   test::TemporaryDirectory directory_;
+  std::latch asked_{1};
+  std::latch gate_{1};
   FileDescriptor stop_{eventfd(0, EFD_CLOEXEC)};
   std::unique_ptr<HttpServer> server_;
   std::thread thread_;
@@ -188,6 +205,44 @@ TEST_F(ExtenderHttpServer, ASilentClientIsCutOff) {
   send_all(begun, "POST / HTTP/1.1\r\n");
   EXPECT_EQ(read_until(idle, ""), "");
   EXPECT_EQ(read_until(begun, ""), "");
+}
+
+TEST_F(ExtenderHttpServer, AClientHangsUpAndAnotherAsksInTheSameRound) {
+  start();
+  FileDescriptor gone = connected();
+  const FileDescriptor asks = connected();
+  const FileDescriptor first = busy();
+  gone = FileDescriptor();
+  send_all(asks, request(3));
+  open();
+  EXPECT_THAT(read_until(asks, "0:3"), EndsWith("0:3"));
+  EXPECT_THAT(read_until(first, "0:0"), EndsWith("0:0"));
+}
+
+TEST_F(ExtenderHttpServer, AClientIsCutOffAndAnotherAsksInTheSameRound) {
+  start({.request_s = 0.05});
+  const FileDescriptor slow = connected();
+  send_all(slow, "POST");
+  const FileDescriptor asks = connected();
+  const FileDescriptor first = busy();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  send_all(asks, request(3));
+  open();
+  EXPECT_THAT(read_until(asks, "0:3"), EndsWith("0:3"));
+  EXPECT_EQ(read_until(slow, ""), "");
+}
+
+TEST_F(ExtenderHttpServer, AFloodOfShortConnectionsIsAnswered) {
+  start();
+  const auto ask = [this] {
+    for (int i = 0; i < 500; ++i) {
+      const FileDescriptor fd = connected();
+      send_all(fd, request(1));
+      ASSERT_THAT(read_until(fd, "0:1"), EndsWith("0:1"));
+    }
+  };
+  std::vector<std::jthread> clients;
+  for (int i = 0; i < 4; ++i) clients.emplace_back(ask);
 }
 
 TEST_F(ExtenderHttpServer, ADrippingClientIsCutOff) {
