@@ -7,6 +7,7 @@
 #include "integrations/extender/http_server.h"
 #include "model/json_text.h"
 
+#include <cmath>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -27,6 +28,7 @@ namespace berth::cli {
 
 namespace {
 
+using extender::Failure;
 using extender::Fleet;
 using extender::Reply;
 
@@ -41,6 +43,8 @@ struct Arguments {
 };
 
 constexpr std::size_t kMaxDomainBytes = 253;
+// Hosts that /healthz names.
+constexpr std::size_t kMostAges = 1000;
 
 std::string domain_problem(const std::string& domain) {
   if (domain.empty() || domain.size() > kMaxDomainBytes) return "it is empty, or longer than 253 bytes";
@@ -66,32 +70,46 @@ class Answers {
     if (head.path == "/healthz") return {.status = 200, .body = health()};
     const bool question = head.path == "/filter" || head.path == "/prioritize";
     const bool snapshots = head.path == "/snapshots" && socket == snapshot_socket_;
-    if (!question && !snapshots)
-      return {.status = 404, .body = extender::error_json("there is no such path")};
-    if (head.method != "POST") return {.status = 405, .body = extender::error_json("the method is POST")};
+    if (!question && !snapshots) {
+      const char* why = head.path == "/snapshots" ? "snapshots are taken at the address of --snapshots alone"
+                                                  : "there is no such path";
+      return failed(404, Failure::path, why, head.path);
+    }
+    if (head.method != "POST") return failed(405, Failure::path, "the method is POST", head.path);
     return snapshots ? take(body) : answer(head.path == "/filter", body);
   }
 
  private:
+  static Reply failed(int status, Failure failure, const std::string& why, const std::string& path = "") {
+    return {.status = status,
+            .body = extender::error_json(why),
+            .failure = failure,
+            .why = path.empty() ? why : fmt::format("{}: {}", path, why)};
+  }
+
   std::string health() const {
-    return model::json_text({{"hosts", fleet_.hosts()}, {"assumed_pods", fleet_.assumed()}});
+    constexpr double kTenths = 10;
+    auto snapshots = nlohmann::json::array();
+    for (const auto& [host, age_s] : fleet_.ages(now_s(), kMostAges))
+      snapshots.push_back({{"host", host}, {"age_s", std::round(age_s * kTenths) / kTenths}});
+    return model::json_text(
+        {{"hosts", fleet_.hosts()}, {"assumed_pods", fleet_.assumed()}, {"snapshots", std::move(snapshots)}});
   }
 
   Reply answer(bool filter, std::string_view body) const {
     const auto question = extender::parse_question(body, domain_);
     // The scheduler takes this from /filter as an error of the extender, and from /prioritize as no answer.
-    if (!question)
-      return {.status = filter ? 200 : 400, .body = extender::error_json(question.error().message())};
+    if (!question) return failed(filter ? 200 : 400, Failure::question, question.error().message());
     if (filter) return {.status = 200, .body = to_json(fleet_.filter(*question, now_s()))};
     return {.status = 200, .body = to_json(fleet_.prioritize(*question, now_s()))};
   }
 
   Reply take(std::string_view body) const {
     const auto documents = split_documents(body);
-    if (documents.empty()) return {.status = 400, .body = extender::error_json("there is no snapshot")};
+    if (documents.empty()) return failed(400, Failure::snapshot, "there is no snapshot");
     for (const std::string_view document : documents) {
       if (const auto taken = fleet_.take(document, now_s()); !taken)
-        return {.status = 400, .body = extender::error_json(taken.error().message())};
+        return failed(400, Failure::snapshot, taken.error().message());
     }
     return {.status = 200, .body = model::json_text({{"taken", documents.size()}})};
   }
@@ -115,10 +133,14 @@ Outcome<int> stop_descriptor() {
 
 Outcome<config::ListeningSocket> listen_on(const std::string& text) {
   const auto address = config::parse_listen_address(text);
-  if (!address)
-    return problem(Exit::wrong_use, address.error().message() +
-                                        "; `berthctl serve` speaks no TLS: for other hosts, put a web server "
-                                        "with TLS before it (docs/clusters.md, the extender)");
+  if (!address) {
+    const bool is_elsewhere = address.error().kind() == model::ErrorKind::refused;
+    return problem(Exit::wrong_use,
+                   address.error().message() +
+                       (is_elsewhere ? "; `berthctl serve` speaks no TLS: for other hosts, put a "
+                                       "web server with TLS before it (docs/clusters.md, the extender)"
+                                     : ""));
+  }
   if (address->kind == config::ListenAddress::Kind::none)
     return problem(Exit::wrong_use, "an address to listen on must not be empty");
   auto socket = config::ListeningSocket::open(*address);
@@ -148,10 +170,16 @@ Outcome<void> serve(Session& session, const Arguments& arguments) {
     try {
       return answers.reply(socket, head, body);
     } catch (const std::exception& error) {
-      return {.status = 503, .body = extender::error_json(error.what())};
+      return {.status = 503,
+              .body = extender::error_json(error.what()),
+              .failure = Failure::internal,
+              .why = error.what()};
     }
   };
-  extender::HttpServer server(std::move(sockets), handler);
+  const auto say = [&session](const std::string& line) {
+    session.err << "berthctl: warning: " << printable(line) << "\n" << std::flush;
+  };
+  extender::HttpServer server(std::move(sockets), handler, say);
   session.out << "listens on " << arguments.listen << "\n" << std::flush;
   const auto ended = server.run(*stop);
   close(*stop);

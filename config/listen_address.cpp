@@ -54,7 +54,7 @@ model::Result<ListenAddress> parse_listen_address(std::string_view text) {
                             quote(text)));
   }
   if (bracketed ? !IN6_IS_ADDR_LOOPBACK(&six) : (ntohl(four.s_addr) >> 24) != 127) {
-    return fail(ErrorKind::invalid_input,
+    return fail(ErrorKind::refused,
                 fmt::format("{} is not a loopback address; only 127.0.0.1 and ::1 are allowed", host));
   }
   const auto port = port_of(text.substr(colon + 1));

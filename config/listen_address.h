@@ -21,7 +21,7 @@ struct ListenAddress {
 };
 
 // Parses "" (none), "127.0.0.1:9100" (or another address of 127.0.0.0/8), "[::1]:9100", or the absolute path
-// of a socket. Error invalid_input names the fault, also for addresses other than loopback.
+// of a socket. Error refused for an address other than loopback; invalid_input names any other fault.
 model::Result<ListenAddress> parse_listen_address(std::string_view text);
 
 // As parse_listen_address reads it.

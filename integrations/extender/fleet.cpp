@@ -214,4 +214,17 @@ std::vector<Points> Fleet::prioritize(const Question& question, double now_s) {
   return points;
 }
 
+std::vector<Fleet::Age> Fleet::ages(double now_s, std::size_t most) const {
+  std::vector<std::pair<double, const std::string*>> arrived;
+  for (const auto& [name, host] : by_name_) arrived.emplace_back(hosts_[host].arrived_s, &name);
+  const auto end = arrived.begin() + static_cast<std::ptrdiff_t>(std::min(most, arrived.size()));
+  std::partial_sort(arrived.begin(), end, arrived.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : *a.second < *b.second;
+  });
+  std::vector<Age> ages;
+  for (auto each = arrived.begin(); each != end; ++each)
+    ages.push_back({.host = *each->second, .age_s = now_s - each->first});
+  return ages;
+}
+
 }  // namespace berth::extender

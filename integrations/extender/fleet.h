@@ -48,6 +48,12 @@ class Fleet {
 
   std::size_t hosts() const { return hosts_.size(); }
   std::size_t assumed() const { return assumed_.size(); }
+  struct Age {
+    std::string host;
+    double age_s = 0;  // since its last new snapshot came
+  };
+  // The ages of `most` hosts at most, the oldest first; equal ones by name.
+  std::vector<Age> ages(double now_s, std::size_t most) const;
 
  private:
   struct Assumed {

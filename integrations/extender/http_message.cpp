@@ -88,7 +88,16 @@ const char* reason(int status) {
 
 }  // namespace
 
+bool is_tls(std::string_view received) {
+  constexpr char kHandshake = 0x16;
+  return !received.empty() && received.front() == kHandshake;
+}
+
 model::Result<std::optional<RequestHead>> parse_head(std::string_view received) {
+  const auto begin = received.substr(0, received.find('\r'));
+  if ((begin.empty() && !received.empty()) ||
+      !std::all_of(begin.begin(), begin.end(), [](char c) { return c == ' ' || is_visible(c); }))
+    return malformed("the request line is malformed");
   const auto end = received.substr(0, kMaxHeadBytes).find(kHeadEnd);
   if (end == std::string_view::npos) {
     if (received.size() >= kMaxHeadBytes) return malformed("the head is longer than 8 KiB");

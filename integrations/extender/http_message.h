@@ -2,6 +2,7 @@
 // The part of HTTP/1.1 (RFC 9112) for short questions with a body, and answers on a kept connection.
 #pragma once
 
+#include "integrations/extender/failure_log.h"
 #include "model/error.h"
 
 #include <cstddef>
@@ -23,13 +24,21 @@ struct RequestHead {
   bool continues = false;  // the client waits for "100 Continue"
 };
 
+// Whether a client that sent `received` first speaks TLS: it begins with a handshake (RFC 8446, 5.1), and no
+// request does.
+bool is_tls(std::string_view received);
+
 // Reads the head of a request that begins with `received`. nullopt while it is not whole. Error
-// invalid_input: it is malformed, too long, or has a body of unknown length.
+// invalid_input: it is malformed, too long, or has a body of unknown length. Bytes that no request line has
+// are an error at once.
 model::Result<std::optional<RequestHead>> parse_head(std::string_view received);
 
 struct Reply {
   int status = 200;
   std::string body;  // JSON
+  // For the log: why the client did not get what it asked for.
+  std::optional<Failure> failure = std::nullopt;
+  std::string why = "";
 };
 
 // A whole answer, to be written at once.

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -38,7 +40,8 @@ class Extender:
     def __init__(self, build: Path, *options: str) -> None:
         self.port = free_port()
         words = [str(build / "cli/berthctl"), "serve", "--listen", f"127.0.0.1:{self.port}", *options]
-        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        self.errors = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.errors, text=True)
         assert self.process.stdout is not None
         assert "listens on" in self.process.stdout.readline()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -57,10 +60,13 @@ class Extender:
         status, answer = self.post("/snapshots", "\n".join(json.dumps(document) for document in documents))
         assert status == 200, answer
 
-    def health(self) -> dict[str, int]:
+    def health(self) -> dict[str, Any]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         connection.request("GET", "/healthz")
         return dict(json.loads(connection.getresponse().read()))
+
+    def log(self) -> str:
+        return os.pread(self.errors.fileno(), 1 << 20, 0).decode()
 
     def cpu_s(self) -> float:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()

@@ -98,10 +98,10 @@ def test_a_snapshot_ends_an_assumption(cluster: Cluster, extender: Extender) -> 
     cluster.start_scheduler(extender.url)
     cluster.add_pod("first", ONE_CORE)
     until(lambda: cluster.place("first") == "n1", "pod")
-    assert extender.health() == {"hosts": 1, "assumed_pods": 1}
+    assert extender.health()["assumed_pods"] == 1
     uid = cluster.good("GET", "/api/v1/namespaces/default/pods/first")["metadata"]["uid"]
     extender.push(snapshot("n1", pods=[uid]))
-    assert extender.health() == {"hosts": 1, "assumed_pods": 0}
+    assert extender.health()["assumed_pods"] == 0
 
 
 def test_the_scheduler_goes_on_without_snapshots_and_without_the_extender(cluster: Cluster, extender: Extender) -> None:
@@ -154,4 +154,26 @@ def test_hostile_questions_are_refused(extender: Extender) -> None:
     connection.putheader("Content-Length", str(17 << 20))
     connection.endheaders()
     assert connection.getresponse().status == 413
-    assert extender.health() == {"hosts": 0, "assumed_pods": 0}
+    assert extender.health() == {"hosts": 0, "assumed_pods": 0, "snapshots": []}
+
+
+def test_health_names_the_hosts(extender: Extender) -> None:
+    extender.push(snapshot("n1"), snapshot("n2"))
+    health = extender.health()
+    assert health["hosts"] == 2
+    assert [it["host"] for it in health["snapshots"]] == ["n1", "n2"]
+    assert all(0 <= it["age_s"] < PATIENCE_S for it in health["snapshots"])
+
+
+def test_failures_are_logged_once_a_minute(extender: Extender) -> None:
+    for _ in range(20):
+        extender.post("/snapshots", "{\x1b")
+    assert extender.post("/bind", "{}")[0] == 404
+    assert extender.post("/filter", "[]")[0] == 200
+    lines = extender.log().splitlines()
+    assert len(lines) == 3, lines
+    assert all(line.startswith("berthctl: warning: 127.0.0.1:") for line in lines), lines
+    assert "the snapshot is refused: " in lines[0]
+    assert "the request is refused: /bind" in lines[1]
+    assert "the scheduler's question cannot be read: " in lines[2]
+    assert not [letter for letter in "".join(lines) if letter < " "], lines

@@ -157,6 +157,11 @@ TEST_F(Berthctl, WrongUseIsOneLine) {
   expect_complaint(run_shell("berthctl watch --policy sprak"), 2, "did you mean spark?");
   expect_complaint(run_shell("berthctl serve --listen 0.0.0.0:8472"), 2,
                    "put a web server with TLS before it");
+  for (const char* address : {"127.0.0.1:0", "127.0.0.1:99999", "run/socket", "localhost:8472"}) {
+    const std::string said = run_shell(std::string("berthctl serve --listen ") + address).err;
+    EXPECT_THAT(said, testing::Not(HasSubstr("TLS"))) << said;
+    EXPECT_THAT(said, HasSubstr(" is not ")) << said;
+  }
   expect_complaint(run_shell("berthctl serve --snapshots 10.0.0.1:8473"), 2, "is not a loopback address");
   expect_complaint(run_shell("berthctl log --workload $'\\xff'"), 2, "is not a workload's id");
 }

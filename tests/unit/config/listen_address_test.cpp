@@ -39,6 +39,7 @@ TEST(ListenAddress, IsNothingThatOthersCanReach) {
   for (const char* text : {"0.0.0.0:9100", "10.0.0.1:9100", "126.255.255.255:1", "[::]:9100",
                            "[fe80::1]:9100", "[::ffff:127.0.0.1]:9100"}) {
     EXPECT_NE(refused(text).find("is not a loopback address"), std::string::npos) << text;
+    EXPECT_EQ(parse_listen_address(text).error().kind(), model::ErrorKind::refused) << text;
   }
 }
 

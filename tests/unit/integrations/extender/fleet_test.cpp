@@ -193,5 +193,20 @@ TEST_F(ExtenderFleet, RefusesWhatIsNoSnapshot) {
   EXPECT_EQ(fleet.hosts(), 0U);
 }
 
+TEST_F(ExtenderFleet, TellsTheAgesOfItsSnapshots) {
+  push(snapshot("b"), 10);
+  push(snapshot("c"), 30);
+  push(snapshot("a"), 10);
+  push(snapshot("c"), 50);  // the same one again
+  const auto ages = [this](std::size_t most) {
+    std::vector<std::pair<std::string, double>> all;
+    for (const auto& [host, age_s] : fleet.ages(100, most)) all.emplace_back(host, age_s);
+    return all;
+  };
+  using Pair = std::pair<std::string, double>;
+  EXPECT_THAT(ages(5), ElementsAre(Pair("a", 90), Pair("b", 90), Pair("c", 70)));
+  EXPECT_THAT(ages(1), ElementsAre(Pair("a", 90)));
+}
+
 }  // namespace
 }  // namespace berth::extender

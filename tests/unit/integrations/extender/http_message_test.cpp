@@ -56,6 +56,18 @@ TEST(ExtenderHttpMessage, IsRefused) {
   EXPECT_FALSE(parse_head(std::string(kMaxHeadBytes, 'x')));
 }
 
+TEST(ExtenderHttpMessage, BytesThatNoRequestLineHasAreRefusedAtOnce) {
+  for (const char* bad : {"\r", "\n", "\x16\x03", "POST /\tfilter", "GET / HTTP/1.1\n"})
+    EXPECT_FALSE(parse_head(bad)) << bad;
+}
+
+TEST(ExtenderHttpMessage, AHandshakeOfTlsIsKnown) {
+  EXPECT_TRUE(is_tls("\x16\x03\x01"));
+  EXPECT_TRUE(is_tls("\x16"));
+  EXPECT_FALSE(is_tls(""));
+  EXPECT_FALSE(is_tls("P\x16"));
+}
+
 TEST(ExtenderHttpMessage, AnAnswerIsOneText) {
   EXPECT_EQ(to_text({.status = 200, .body = "[]"}, true),
             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n[]");

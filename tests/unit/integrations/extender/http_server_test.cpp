@@ -10,16 +10,19 @@
 #include <chrono>
 #include <latch>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include <arpa/inet.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -29,8 +32,12 @@ namespace berth::extender {
 namespace {
 
 using os::FileDescriptor;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
 std::string request(std::size_t length, const std::string& more = "") {
@@ -40,11 +47,7 @@ std::string request(std::size_t length, const std::string& more = "") {
 
 class ExtenderHttpServer : public testing::Test {
  protected:
-  ~ExtenderHttpServer() override {
-    const std::uint64_t one = 1;
-    EXPECT_EQ(write(stop_.get(), &one, sizeof one), static_cast<ssize_t>(sizeof one));
-    if (thread_.joinable()) thread_.join();
-  }
+  ~ExtenderHttpServer() override { stop(); }
 
   void start(HttpServer::Limits limits = {}) {
     // Port 0 is any free one.
@@ -63,22 +66,32 @@ class ExtenderHttpServer : public testing::Test {
         asked_.count_down();
         gate_.wait();
       }
+      asked_bytes_.push_back(body.size());
+      if (head.path == "/refused")
+        return {.status = 400, .body = "{}", .failure = Failure::snapshot, .why = "as the test wants"};
       if (head.path == "/long") return {.status = 200, .body = std::string(std::size_t{16} << 20, 'x')};
       return {.status = 200, .body = std::to_string(socket) + ":" + std::to_string(body.size())};
     };
-    server_ = std::make_unique<HttpServer>(std::move(sockets), handler, limits);
+    const auto say = [this](const std::string& line) {
+      const std::scoped_lock lock(lines_mutex_);
+      lines_.push_back(line);
+    };
+    server_ = std::make_unique<HttpServer>(std::move(sockets), handler, say, limits);
     thread_ = std::thread([this] { EXPECT_TRUE(server_->run(stop_.get())); });
   }
 
   FileDescriptor connected() const {
     FileDescriptor fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    connect_to_server(fd);
+    return fd;
+  }
+  void connect_to_server(const FileDescriptor& fd) const {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(server_->port(0));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     be_patient(fd);
-    return fd;
   }
   FileDescriptor connected_locally() const {
     FileDescriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -121,6 +134,24 @@ class ExtenderHttpServer : public testing::Test {
   }
   void open() { gate_.count_down(); }
 
+  std::vector<std::string> lines() {
+    const std::scoped_lock lock(lines_mutex_);
+    return lines_;
+  }
+  // Once the server's thread has ended.
+  const std::vector<std::size_t>& bytes_in_order() {
+    stop();
+    return asked_bytes_;
+  }
+  void stop() {
+    const std::uint64_t one = 1;
+    EXPECT_EQ(write(stop_.get(), &one, sizeof one), static_cast<ssize_t>(sizeof one));
+    if (thread_.joinable()) thread_.join();
+  }
+
+  std::mutex lines_mutex_;
+  std::vector<std::string> lines_;
+  std::vector<std::size_t> asked_bytes_;
   test::TemporaryDirectory directory_;
   std::latch asked_{1};
   std::latch gate_{1};
@@ -181,21 +212,143 @@ TEST_F(ExtenderHttpServer, SendsALongAnswerToASlowReader) {
 }
 
 TEST_F(ExtenderHttpServer, RefusesWhatIsTooLongOrMalformed) {
-  start({.body_bytes = 1000, .all_bytes = 5000});
+  start({.body_bytes = 1000});
   FileDescriptor fd = connected();
   send_all(fd, "POST / HTTP/1.1\r\nContent-Length: 1001\r\n\r\n");
   EXPECT_THAT(read_until(fd, ""), StartsWith("HTTP/1.1 413 "));
   fd = connected();
   send_all(fd, "nonsense\r\n\r\n");
   EXPECT_THAT(read_until(fd, ""), StartsWith("HTTP/1.1 400 "));
-  // Six clients that each announce 900 bytes are more than all may have.
+  EXPECT_THAT(lines(),
+              ElementsAre(HasSubstr("the body is too long"), HasSubstr("the request line is malformed")));
+}
+
+TEST_F(ExtenderHttpServer, BytesThatWereOnlyAnnouncedKeepNobodyOut) {
+  start();
   std::vector<FileDescriptor> many;
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < 100; ++i) {
     many.push_back(connected());
-    send_all(many.back(), "POST / HTTP/1.1\r\nContent-Length: 900\r\nExpect: 100-continue\r\n\r\n");
-    const std::string said = read_until(many.back(), "\r\n\r\n");
-    EXPECT_THAT(said, StartsWith(i < 5 ? "HTTP/1.1 100 " : "HTTP/1.1 503 ")) << i;
+    send_all(many.back(), "POST / HTTP/1.1\r\nContent-Length: 16777216\r\n\r\n");
   }
+  const FileDescriptor fd = connected();
+  for (const std::size_t length : {std::size_t{100}, std::size_t{16} << 20}) {
+    send_all(fd, request(length));
+    const std::string end = "0:" + std::to_string(length);
+    EXPECT_THAT(read_until(fd, end), EndsWith(end));
+  }
+  EXPECT_THAT(lines(), IsEmpty());
+}
+
+TEST_F(ExtenderHttpServer, AnOlderUnfinishedRequestGivesWayToANewerOne) {
+  start({.body_bytes = 1000, .short_bytes = 100, .all_long_bytes = 1500});
+  const std::string text = request(900);
+  std::vector<FileDescriptor> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(connected());
+    send_all(clients.back(), std::string_view(text).substr(0, 700));
+    // Its bytes are there before the next client's.
+    const FileDescriptor other = connected();
+    send_all(other, request(1));
+    EXPECT_THAT(read_until(other, "0:1"), EndsWith("0:1"));
+  }
+  EXPECT_EQ(read_until(clients[0], ""), "");
+  send_all(clients[2], std::string_view(text).substr(700));
+  EXPECT_THAT(read_until(clients[2], "0:900"), EndsWith("0:900"));
+  EXPECT_THAT(lines(), Contains(HasSubstr("clients sent too much at once")));
+}
+
+TEST_F(ExtenderHttpServer, AnUnfinishedShortRequestGivesWayToANewerOne) {
+  start({.all_short_bytes = 1500});
+  const FileDescriptor first = connected();
+  send_all(first, std::string_view(request(900)).substr(0, 800));
+  const FileDescriptor second = connected();
+  send_all(second, request(900));
+  EXPECT_THAT(read_until(second, "0:900"), EndsWith("0:900"));
+  EXPECT_EQ(read_until(first, ""), "");
+}
+
+TEST_F(ExtenderHttpServer, ASocketsLimitsAreItsOwn) {
+  start({.connections = 2, .all_short_bytes = 1500});
+  const FileDescriptor local = connected_locally();
+  send_all(local, std::string_view(request(1000)).substr(0, 900));
+  std::vector<FileDescriptor> many;
+  for (int i = 0; i < 20; ++i) {
+    many.push_back(connected());
+    send_all(many.back(), std::string_view(request(1000)).substr(0, 900));
+  }
+  EXPECT_EQ(read_until(many[0], ""), "");
+  send_all(local, std::string_view(request(1000)).substr(900));
+  EXPECT_THAT(read_until(local, "1:1000"), EndsWith("1:1000"));
+}
+
+TEST_F(ExtenderHttpServer, OfWaitingRequestsTheOldestIsAnsweredAndThenTheShortest) {
+  start();
+  std::vector<FileDescriptor> clients;
+  for (int i = 0; i < 4; ++i) clients.push_back(connected());
+  const FileDescriptor first = busy();
+  const std::vector<std::size_t> lengths{3000, 2000, 1000, 10};
+  for (std::size_t i = 0; i < lengths.size(); ++i) send_all(clients[i], request(lengths[i]));
+  open();
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const std::string end = "0:" + std::to_string(lengths[i]);
+    EXPECT_THAT(read_until(clients[i], end), EndsWith(end));
+  }
+  EXPECT_THAT(bytes_in_order(), ElementsAre(0, 3000, 10, 1000, 2000));
+}
+
+TEST_F(ExtenderHttpServer, WithoutADescriptorTheIdlestClientGivesWay) {
+  start();
+  const FileDescriptor idle = connected();
+  send_all(idle, request(1));
+  EXPECT_THAT(read_until(idle, "0:1"), EndsWith("0:1"));
+  FileDescriptor late(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{.rlim_cur = static_cast<rlim_t>(late.get()) + 1, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::vector<FileDescriptor> filling;
+  do filling.emplace_back(dup(STDERR_FILENO));
+  while (filling.back());
+  connect_to_server(late);
+  send_all(late, request(2));
+  EXPECT_THAT(read_until(late, "0:2"), EndsWith("0:2"));
+  EXPECT_EQ(read_until(idle, ""), "");
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_THAT(lines(), ElementsAre(HasSubstr("LimitNOFILE=")));
+}
+
+TEST_F(ExtenderHttpServer, AClientThatSpeaksTlsIsToldAtOnce) {
+  start();
+  for (int i = 0; i < 3; ++i) {
+    const FileDescriptor fd = connected();
+    send_all(fd, std::string_view("\x16\x03\x01\x00\xf4\x01", 6));
+    // Go's client calls such an answer "server gave HTTP response to HTTPS client".
+    EXPECT_THAT(read_until(fd, ""), StartsWith("HTTP/1.1 400 "));
+  }
+  EXPECT_THAT(lines(), ElementsAre(AllOf(StartsWith("127.0.0.1:"), HasSubstr("must begin with http://"))));
+}
+
+TEST_F(ExtenderHttpServer, BytesThatBeginNoRequestAreRefusedAtOnce) {
+  start();
+  const FileDescriptor fd = connected();
+  send_all(fd, "\x01 and no end of the head");
+  EXPECT_THAT(read_until(fd, ""), StartsWith("HTTP/1.1 400 "));
+}
+
+TEST_F(ExtenderHttpServer, FailuresAreSaidWithTheirClient) {
+  start();
+  const FileDescriptor local = connected_locally();
+  send_all(local, "POST /refused HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(read_until(local, "{}"), EndsWith("{}"));
+  EXPECT_THAT(lines(),
+              ElementsAre(fmt::format("process {} of user {}: the snapshot is refused: as the test wants",
+                                      getpid(), getuid())));
+  FileDescriptor gone = connected();
+  send_all(gone, "POST ");
+  gone = FileDescriptor();
+  EXPECT_TRUE(test::eventually([&] { return lines().size() == 2; }));
+  EXPECT_THAT(lines().back(),
+              AllOf(StartsWith("127.0.0.1:"), EndsWith("the client hung up: in its request")));
 }
 
 TEST_F(ExtenderHttpServer, ASilentClientIsCutOff) {
