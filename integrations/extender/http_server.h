@@ -17,7 +17,7 @@ namespace berth::extender {
 
 // Answers questions by HTTP/1.1 on one thread, on kept connections. It never waits for one client. Every
 // client that can connect is served, so all that a client can take has a limit. A client that exceeds what
-// all may have together replaces an older one: nobody can keep the others out.
+// all may have together replaces an older one, so that none can keep the others out.
 class HttpServer {
  public:
   // Clients of one listening socket take nothing from those of another.
