@@ -5,6 +5,7 @@
 #include "config/listening_socket.h"
 #include "integrations/extender/fleet.h"
 #include "integrations/extender/http_server.h"
+#include "model/dns_name.h"
 #include "model/json_text.h"
 
 #include <cmath>
@@ -42,16 +43,11 @@ struct Arguments {
   std::vector<std::string> overrides;
 };
 
-constexpr std::size_t kMaxDomainBytes = 253;
 // Hosts that /healthz names.
 constexpr std::size_t kMostAges = 1000;
 
 std::string domain_problem(const std::string& domain) {
-  if (domain.empty() || domain.size() > kMaxDomainBytes) return "it is empty, or longer than 253 bytes";
-  for (const char c : domain)
-    if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.'))
-      return "it has other characters than small letters, digits, hyphens and dots";
-  return "";
+  return model::why_no_resource_domain(domain).value_or("");
 }
 
 double now_s() {

@@ -157,6 +157,8 @@ TEST_F(Berthctl, WrongUseIsOneLine) {
   expect_complaint(run_shell("berthctl watch --policy sprak"), 2, "did you mean spark?");
   expect_complaint(run_shell("berthctl serve --listen 0.0.0.0:8472"), 2,
                    "put a web server with TLS before it");
+  expect_complaint(run_shell("berthctl serve --domain x..y"), 2, "each of its parts");
+  expect_complaint(run_shell("berthctl serve --domain kubernetes.io"), 2, "keeps this domain for itself");
   for (const char* address : {"127.0.0.1:0", "127.0.0.1:99999", "run/socket", "localhost:8472"}) {
     const std::string said = run_shell(std::string("berthctl serve --listen ") + address).err;
     EXPECT_THAT(said, testing::Not(HasSubstr("TLS"))) << said;
