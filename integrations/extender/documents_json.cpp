@@ -10,6 +10,8 @@
 #include <cmath>
 #include <utility>
 
+#include <fmt/core.h>
+
 namespace berth::extender {
 
 namespace {
@@ -23,6 +25,9 @@ constexpr std::array<std::string_view, 2> kGpus{"nvidia.com/gpu", "amd.com/gpu"}
 // The first of these labels names the service; pods of one service are instances of it.
 constexpr std::array<std::string_view, 2> kServiceLabels{"app.kubernetes.io/name", "app"};
 constexpr double kMostVcpus = 100'000;
+// Limits of the API server: of a UID and of a label's value; of a pod's name.
+constexpr std::size_t kMaxLabelBytes = 63;
+constexpr std::size_t kMaxPodNameBytes = 253;
 
 struct Names {
   std::string cpu;
@@ -49,6 +54,13 @@ struct Amounts {
     return merged(other, [](double a, double b) { return std::max(a, b); });
   }
 };
+
+// `text` of the value, unless it is longer than Kubernetes permits.
+std::string limited(const JsonValue& value, std::string text, std::size_t most) {
+  if (text.size() <= most) return text;
+  value.fail(fmt::format("{} bytes, more than the {} that Kubernetes permits", text.size(), most));
+  return {};
+}
 
 double read_quantity(const JsonValue& value) {
   const auto amount = parse_quantity(value.line());
@@ -144,15 +156,17 @@ Metadata read_metadata(const JsonValue& value) {
   JsonObject object(value);
   object.ignore_unknown();
   Metadata metadata;
-  metadata.name = object.required("name").name();
-  metadata.uid = object.required("uid").name();
+  const JsonValue pod = object.required("name");
+  const JsonValue uid = object.required("uid");
   const auto space = object.nullable("namespace");
-  metadata.name = (space ? space->line() : "default") + "/" + metadata.name;
+  metadata.uid = limited(uid, uid.name(), kMaxLabelBytes);
+  metadata.name = (space ? limited(*space, space->line(), kMaxLabelBytes) : "default") + "/" +
+                  limited(pod, pod.name(), kMaxPodNameBytes);
   if (const auto labels = object.nullable("labels")) {
     std::array<std::string, kServiceLabels.size()> found;
     labels->each_member([&](const std::string& name, const JsonValue& label) {
       for (std::size_t i = 0; i < kServiceLabels.size(); ++i)
-        if (name == kServiceLabels[i]) found[i] = label.line();
+        if (name == kServiceLabels[i]) found[i] = limited(label, label.line(), kMaxLabelBytes);
     });
     for (std::size_t i = found.size(); i-- > 0;)
       if (!found[i].empty()) metadata.service = found[i];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "integrations/extender/fleet.h"
 
+#include "integrations/kubernetes/pod.h"
 #include "model/json.h"
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include <fmt/core.h>
@@ -35,47 +35,58 @@ int points_of(std::size_t place, std::size_t count) {
   return 1 + static_cast<int>((kBest - 2) * (count - 1 - place) / (count - 2));
 }
 
-// UIDs of pods in the names of cgroups: "kubepods-besteffort-pod1234_abcd.slice", "kubepods/pod1234-abcd".
-std::set<std::string> pods_of(const model::Snapshot& snapshot) {
-  constexpr std::string_view kPod = "pod";
-  constexpr std::size_t kUidBytes = 36;
-  std::set<std::string> pods;
-  for (const model::Workload& workload : snapshot.workloads) {
-    const std::string_view id = workload.id;
-    if (id.find("kubepods") == std::string_view::npos) continue;
-    for (std::size_t at = id.find(kPod); at != std::string_view::npos; at = id.find(kPod, at + 1)) {
-      const bool begins = at > 0 && (id[at - 1] == '-' || id[at - 1] == '/');
-      std::string uid(id.substr(std::min(at + kPod.size(), id.size())).substr(0, kUidBytes));
-      if (!begins || uid.size() != kUidBytes) continue;
-      std::replace(uid.begin(), uid.end(), '_', '-');
-      pods.insert(std::move(uid));
-    }
-  }
-  return pods;
-}
-
 }  // namespace
+
+Fleet::Judged Fleet::judged(policies::HostPlace place, std::uint64_t version) {
+  Judged judged{.version = version, .order = std::nullopt, .rejection = {}};
+  if (place.best)
+    judged.order = place.best->order;
+  else
+    judged.rejection = place.rejection.substr(0, kMaxReasonBytes);
+  return judged;
+}
 
 bool Fleet::is_fresh(const Known& known, double now_s) const {
   return now_s - known.arrived_s <= settings_.max_age_s;
 }
 
-void Fleet::expect_again(std::size_t host) {
-  Known& known = hosts_[host];
-  known.expected = known.shown;
-  known.version = ++versions_;
-  for (const Assumed& assumed : assumed_) {
-    if (assumed.host != host) continue;
-    const auto found = policies::best_place(assumed.request, known.expected);
-    if (found.best) known.expected.take(found.best->spot, assumed.request);
-  }
+std::optional<std::size_t> Fleet::fresh_host(const std::string& node, double now_s) const {
+  const auto known = by_name_.find(node);
+  if (known == by_name_.end() || !is_fresh(hosts_[known->second], now_s)) return std::nullopt;
+  return known->second;
 }
 
-void Fleet::forget(std::list<Assumed>::iterator assumed) {
-  const std::size_t host = assumed->host;
+void Fleet::place(policies::Host& host, const model::PendingWorkload& request) {
+  ++placings_;
+  const auto found = policies::best_place(request, host);
+  if (found.best) host.take(found.best->spot, request);
+}
+
+const policies::Host& Fleet::expected_on(Known& known) {
+  if (known.assumed.empty()) return *known.shown;
+  if (!known.expected) {
+    known.expected = known.shown;
+    for (const AssumedPod assumed : known.assumed) place(*known.expected, assumed->request);
+  }
+  return *known.expected;
+}
+
+// Its expected state is made again when it is next asked for.
+void Fleet::changed(Known& known) {
+  known.expected.reset();
+  known.expected_version = ++versions_;
+}
+
+void Fleet::forget(AssumedPod assumed) {
+  Known& known = hosts_[assumed->host];
+  known.assumed.erase(std::find(known.assumed.begin(), known.assumed.end(), assumed));
   by_uid_.erase(assumed->uid);
   assumed_.erase(assumed);
-  expect_again(host);
+  changed(known);
+}
+
+void Fleet::forget(const std::string& uid) {
+  if (const auto found = by_uid_.find(uid); found != by_uid_.end()) forget(found->second);
 }
 
 void Fleet::forget_old(double now_s) {
@@ -84,36 +95,85 @@ void Fleet::forget_old(double now_s) {
 
 void Fleet::forget_shown(const model::Snapshot& snapshot) {
   if (assumed_.empty()) return;
-  for (const std::string& uid : pods_of(snapshot)) {
-    const auto found = by_uid_.find(uid);
-    if (found != by_uid_.end()) forget(found->second);
+  for (const model::Workload& workload : snapshot.workloads)
+    if (const auto uid = kubernetes::pod_uid_of(workload.id)) forget(*uid);
+}
+
+bool Fleet::drop_stalest(double now_s) {
+  const auto stalest = std::min_element(by_name_.begin(), by_name_.end(), [&](const auto& a, const auto& b) {
+    return hosts_[a.second].arrived_s < hosts_[b.second].arrived_s;
+  });
+  if (stalest == by_name_.end() || is_fresh(hosts_[stalest->second], now_s)) return false;
+  Known& known = hosts_[stalest->second];
+  while (!known.assumed.empty()) forget(known.assumed.back());
+  bytes_ -= known.bytes;
+  known = Known();
+  free_.push_back(stalest->second);
+  by_name_.erase(stalest);
+  return true;
+}
+
+// For `bytes` of the host, in place of those that are kept of it.
+model::Result<void> Fleet::make_room(const std::string& host, std::size_t bytes, double now_s) {
+  const auto before = [&] {
+    const auto found = by_name_.find(host);
+    return found == by_name_.end() ? 0 : hosts_[found->second].bytes;
+  };
+  while ((!by_name_.contains(host) && by_name_.size() >= kMaxHosts) ||
+         bytes_ - before() + bytes > settings_.max_bytes) {
+    if (drop_stalest(now_s)) continue;
+    return model::fail(ErrorKind::refused,
+                       fmt::format("the snapshot of {} is refused: {} hosts with {} MiB are known, all of "
+                                   "them sent a snapshot in the last {:.4g} s, and {} hosts and {} MiB are "
+                                   "the most; the host counts as unknown",
+                                   host, by_name_.size(), bytes_ >> 20, settings_.max_age_s, kMaxHosts,
+                                   settings_.max_bytes >> 20));
   }
+  return {};
+}
+
+Fleet::Known& Fleet::entry_of(const std::string& host) {
+  if (const auto found = by_name_.find(host); found != by_name_.end()) return hosts_[found->second];
+  std::size_t index = hosts_.size();
+  if (free_.empty()) {
+    hosts_.emplace_back();
+  } else {
+    index = free_.back();
+    free_.pop_back();
+  }
+  by_name_.emplace(host, index);
+  hosts_[index].name = host;
+  return hosts_[index];
 }
 
 model::Result<void> Fleet::take(std::string_view text, double now_s) {
-  const auto parsed = model::parse_snapshot(text);
+  if (text.size() > kMaxSnapshotBytes)
+    return model::fail(ErrorKind::refused, fmt::format("a snapshot of {} bytes is refused: {} are the most",
+                                                       text.size(), kMaxSnapshotBytes));
+  auto parsed = model::parse_snapshot(text);
   if (!parsed) return model::fail(parsed.error());
-  const model::Snapshot& snapshot = parsed->snapshot;
-  const auto found = by_name_.find(snapshot.host);
-  if (found == by_name_.end() && hosts_.size() >= kMaxHosts)
-    return model::fail(ErrorKind::refused, fmt::format("{} hosts are known, and no more are", kMaxHosts));
+  model::Snapshot& snapshot = parsed->snapshot;
   // A berthd that hangs, and a timer that goes on sending its last snapshot.
-  if (found != by_name_.end() && snapshot.time == hosts_[found->second].time) return {};
+  if (const auto found = by_name_.find(snapshot.host);
+      found != by_name_.end() && snapshot.time == hosts_[found->second].time)
+    return {};
+  if (const auto bounded = check_bounds(snapshot, settings_.policies); !bounded)
+    return model::fail(bounded.error());
+  const std::size_t bytes = kept_bytes(snapshot);
+  if (const auto room = make_room(snapshot.host, bytes, now_s); !room) return model::fail(room.error());
+  for (auto& [name, profile] : snapshot.services) profile.learned.reset();  // words for people
   policies::Host shown(snapshot, settings_.policies);
   policies::take_promised(shown, snapshot.pending);
-  std::size_t host = hosts_.size();
-  if (found == by_name_.end()) {
-    by_name_.emplace(snapshot.host, host);
-    hosts_.push_back({.shown = shown, .expected = shown});
-  } else {
-    host = found->second;
-    hosts_[host].shown = std::move(shown);
-  }
-  hosts_[host].time = snapshot.time;
-  hosts_[host].arrived_s = now_s;
+  Known& known = entry_of(snapshot.host);
+  bytes_ += bytes - known.bytes;
+  known.bytes = bytes;
+  known.shown = std::move(shown);
+  known.shown_version = ++versions_;
+  known.time = snapshot.time;
+  known.arrived_s = now_s;
+  changed(known);
   forget_old(now_s);
   forget_shown(snapshot);
-  expect_again(host);
   return {};
 }
 
@@ -124,21 +184,31 @@ Fleet::Places& Fleet::places_for(const model::PendingWorkload& request) {
   if (found != places_.end()) {
     places_.splice(places_.begin(), places_, found);
   } else {
-    places_.push_front({.request = std::move(kind), .of_host = {}});
+    places_.push_front({.request = std::move(kind), .shown = {}, .expected = {}});
     if (places_.size() > kMostKinds) places_.pop_back();
   }
-  places_.front().of_host.resize(hosts_.size());
+  places_.front().shown.resize(hosts_.size());
+  places_.front().expected.resize(hosts_.size());
   return places_.front();
 }
 
-const policies::HostPlace& Fleet::place_on(Places& places, std::size_t host,
+const Fleet::Judged& Fleet::shown_place(Places& places, std::size_t host,
+                                        const model::PendingWorkload& request) {
+  Known& known = hosts_[host];
+  Judged& kept = places.shown[host];
+  if (kept.version != known.shown_version)
+    kept = judged(policies::best_place(request, *known.shown), known.shown_version);
+  return kept;
+}
+
+const Fleet::Judged& Fleet::expected_place(Places& places, std::size_t host,
                                            const model::PendingWorkload& request) {
-  Place& kept = places.of_host[host];
-  if (kept.version != hosts_[host].version) {
-    kept.place = policies::best_place(request, hosts_[host].expected);
-    kept.version = hosts_[host].version;
-  }
-  return kept.place;
+  Known& known = hosts_[host];
+  if (known.assumed.empty()) return shown_place(places, host, request);
+  Judged& kept = places.expected[host];
+  if (kept.version != known.expected_version)
+    kept = judged(policies::best_place(request, expected_on(known)), known.expected_version);
+  return kept;
 }
 
 Filtered Fleet::filter(const Question& question, double now_s) {
@@ -149,38 +219,41 @@ Filtered Fleet::filter(const Question& question, double now_s) {
     return filtered;
   }
   // The scheduler asks again about a pod that it could not bind.
-  if (const auto before = by_uid_.find(question.pod.uid); before != by_uid_.end()) forget(before->second);
+  forget(question.pod.uid);
   Places& places = places_for(*question.pod.request);
   for (const std::string& node : question.nodes) {
-    const auto known = by_name_.find(node);
-    if (known == by_name_.end() || !is_fresh(hosts_[known->second], now_s)) {
+    const auto host = fresh_host(node, now_s);
+    if (!host) {
       filtered.passed.push_back(node);
       continue;
     }
-    const auto& place = place_on(places, known->second, *question.pod.request);
-    if (place.best)
+    const Judged& place = shown_place(places, *host, *question.pod.request);
+    if (place.order)
       filtered.passed.push_back(node);
     else
-      filtered.failed.emplace(node, "berth: " + place.rejection.substr(0, kMaxReasonBytes));
+      filtered.failed.emplace(node, "berth: " + place.rejection);
   }
   // The scheduler takes a single node, and asks no more about it.
   if (filtered.passed.size() == 1) {
-    const auto known = by_name_.find(filtered.passed.front());
-    if (known != by_name_.end() && is_fresh(hosts_[known->second], now_s))
-      assume(question.pod.uid, known->second, *question.pod.request, now_s);
+    if (const auto host = fresh_host(filtered.passed.front(), now_s))
+      assume(question.pod.uid, *host, *question.pod.request, now_s);
   }
   return filtered;
 }
 
 void Fleet::assume(const std::string& uid, std::size_t host, const model::PendingWorkload& request,
                    double now_s) {
+  Known& known = hosts_[host];
+  if (known.assumed.size() >= kMaxAssumedOnHost) return;
   if (assumed_.size() >= kMaxAssumed) forget(assumed_.begin());
+  const bool first = known.assumed.empty();
   assumed_.push_back({.uid = uid, .host = host, .until_s = now_s + settings_.hold_s, .request = request});
   by_uid_.emplace(uid, std::prev(assumed_.end()));
-  Known& known = hosts_[host];
-  const auto found = policies::best_place(request, known.expected);
-  if (found.best) known.expected.take(found.best->spot, request);
-  known.version = ++versions_;
+  known.assumed.push_back(std::prev(assumed_.end()));
+  // Otherwise it is made again when it is next asked for.
+  if (first) known.expected = known.shown;
+  if (known.expected) place(*known.expected, request);
+  known.expected_version = ++versions_;
 }
 
 std::vector<Points> Fleet::prioritize(const Question& question, double now_s) {
@@ -188,7 +261,7 @@ std::vector<Points> Fleet::prioritize(const Question& question, double now_s) {
   std::vector<Points> points;
   for (const std::string& node : question.nodes) points.push_back({.node = node, .score = kNeutral});
   if (!question.pod.request) return points;
-  if (const auto before = by_uid_.find(question.pod.uid); before != by_uid_.end()) forget(before->second);
+  forget(question.pod.uid);
 
   struct Ranked {
     policies::PlaceOrder order;
@@ -198,11 +271,11 @@ std::vector<Points> Fleet::prioritize(const Question& question, double now_s) {
   std::vector<Ranked> ranked;
   Places& places = places_for(*question.pod.request);
   for (std::size_t i = 0; i < points.size(); ++i) {
-    const auto known = by_name_.find(points[i].node);
-    if (known == by_name_.end() || !is_fresh(hosts_[known->second], now_s)) continue;
-    const auto& place = place_on(places, known->second, *question.pod.request);
-    if (place.best)
-      ranked.push_back({.order = place.best->order, .point = i, .host = known->second});
+    const auto host = fresh_host(points[i].node, now_s);
+    if (!host) continue;
+    const Judged& place = expected_place(places, *host, *question.pod.request);
+    if (place.order)
+      ranked.push_back({.order = *place.order, .point = i, .host = *host});
     else
       points[i].score = 0;
   }

@@ -68,8 +68,9 @@ Host::Host(const model::Snapshot& snapshot, const PolicySettings& settings)
       memory_total_(advertised_memory(snapshot, settings.oversell)),
       memory_available_(available_memory(snapshot.memory, settings.oversell)),
       advertised_(snapshot.advertised),
-      services_(snapshot.services),
-      pressures_(service_pressures(snapshot, workloads_by_id(snapshot))) {
+      services_(std::make_shared<const std::map<std::string, model::ServiceProfile>>(snapshot.services)),
+      pressures_(std::make_shared<const std::map<std::string, Pressure>>(
+          service_pressures(snapshot, workloads_by_id(snapshot)))) {
   best_effort_.min_cpus = std::max(1, settings.interference.be_min_cpus);
   best_effort_.avoid_siblings = settings.interference.be_avoid_siblings;
   add_bins(snapshot);
@@ -268,16 +269,16 @@ std::uint64_t Host::free_memory_bytes() const {
 }
 
 Pressure Host::pressure_of(const std::string& service) const {
-  const auto known = pressures_.find(service);
-  if (known != pressures_.end()) return known->second;
-  const auto profile = services_.find(service);
-  if (profile == services_.end() || !profile->second.pressure) return {.source = "no samples yet"};
+  const auto known = pressures_->find(service);
+  if (known != pressures_->end()) return known->second;
+  const auto profile = services_->find(service);
+  if (profile == services_->end() || !profile->second.pressure) return {.source = "no samples yet"};
   return {.value = std::clamp(*profile->second.pressure, 0.0, 1.0), .source = "given"};
 }
 
 model::InterferenceModel Host::model_of(const std::string& service) const {
-  const auto profile = services_.find(service);
-  const bool given = profile != services_.end() && profile->second.model;
+  const auto profile = services_->find(service);
+  const bool given = profile != services_->end() && profile->second.model;
   return given ? *profile->second.model : settings_->interference.default_model;
 }
 

@@ -141,8 +141,9 @@ class Host {
   std::uint64_t memory_available_ = 0;  // of the memory that may be used
   model::Advertised advertised_;
   bool open_ = true;
-  std::map<std::string, model::ServiceProfile> services_;
-  std::map<std::string, Pressure> pressures_;
+  // These never change, so that copies share them.
+  std::shared_ptr<const std::map<std::string, model::ServiceProfile>> services_;
+  std::shared_ptr<const std::map<std::string, Pressure>> pressures_;
   std::set<std::string> instances_of_;  // services
 };
 

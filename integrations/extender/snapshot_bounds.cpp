@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "integrations/extender/snapshot_bounds.h"
+
+#include "policies/interference/node.h"
+#include "policies/interference/standing.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+
+namespace berth::extender {
+
+namespace {
+
+using model::ErrorKind;
+using model::WorkloadClass;
+
+// Bytes that one of each takes in a Host and its copy, with all tables that refer to it.
+constexpr std::size_t kHostBytes = 8192;
+constexpr std::size_t kVcpuBytes = 512;
+constexpr std::size_t kNumaNodeBytes = 1024;
+constexpr std::size_t kGpuBytes = 1024;
+constexpr std::size_t kInstanceBytes = 1024;
+constexpr std::size_t kClaimBytes = 128;
+constexpr std::size_t kServiceBytes = 512;
+
+std::size_t numa_nodes(const model::Topology& topology) {
+  std::set<int> nodes;
+  for (const model::Cpu& cpu : topology.cpus()) nodes.insert(cpu.numa);
+  for (const model::Gpu& gpu : topology.gpus())
+    if (gpu.numa) nodes.insert(*gpu.numa);
+  return nodes.size();
+}
+
+std::size_t instances(const model::Snapshot& snapshot) {
+  return static_cast<std::size_t>(std::count_if(
+      snapshot.workloads.begin(), snapshot.workloads.end(),
+      [](const auto& workload) { return workload.workload_class == WorkloadClass::latency_sensitive; }));
+}
+
+std::size_t allowed_sets(const model::Snapshot& snapshot) {
+  return static_cast<std::size_t>(std::count_if(snapshot.workloads.begin(), snapshot.workloads.end(),
+                                                [](const auto& it) { return it.allowed_cpus.has_value(); }));
+}
+
+// Instances whose vCPUs have to be searched for, running and pending.
+std::size_t searched(const model::Snapshot& snapshot, const policies::Node& node,
+                     const policies::InterferenceSettings& settings) {
+  model::CpuSet owned;
+  std::size_t count = 0;
+  for (const model::Workload& workload : snapshot.workloads) {
+    if (workload.workload_class != WorkloadClass::latency_sensitive || !workload.vcpus) continue;
+    if (owned.intersects(workload.cpus) || !policies::check_pin(node, settings, workload).stands()) {
+      ++count;
+    } else {
+      owned |= workload.cpus;
+    }
+  }
+  return count + static_cast<std::size_t>(
+                     std::count_if(snapshot.pending.begin(), snapshot.pending.end(), [](const auto& pending) {
+                       return pending.workload_class == WorkloadClass::latency_sensitive;
+                     }));
+}
+
+model::Result<void> beyond(const std::string& host, const std::string& what) {
+  return model::fail(ErrorKind::refused,
+                     fmt::format("the snapshot of {} is refused: {}; the host counts as unknown until it "
+                                 "sends a smaller one",
+                                 host, what));
+}
+
+}  // namespace
+
+model::Result<void> check_bounds(const model::Snapshot& snapshot, const policies::PolicySettings& settings) {
+  if (snapshot.host.empty() || snapshot.host.size() > kMaxHostNameBytes)
+    return model::fail(ErrorKind::refused,
+                       fmt::format("a snapshot is refused: the name of its host has {} bytes, and a node's "
+                                   "name has 1 to {}",
+                                   snapshot.host.size(), kMaxHostNameBytes));
+  const model::Topology& topology = snapshot.topology;
+  struct Bound {
+    const char* what;
+    std::size_t number;
+    std::size_t most;
+  };
+  const std::size_t nodes = numa_nodes(topology);
+  for (const Bound& bound :
+       {Bound{"vCPUs", topology.cpus().size(), kMaxVcpus},
+        Bound{"threads on one core", static_cast<std::size_t>(topology.max_threads_per_core()),
+              kMaxThreadsOfCore},
+        Bound{"NUMA nodes", nodes, kMaxNumaNodes}, Bound{"GPUs", topology.gpus().size(), kMaxGpus},
+        Bound{"workloads", snapshot.workloads.size(), kMaxWorkloads},
+        Bound{"latency-sensitive workloads", instances(snapshot), kMaxInstances},
+        Bound{"pending workloads", snapshot.pending.size(), kMaxPending},
+        Bound{"services", snapshot.services.size(), kMaxServices},
+        Bound{"workloads with allowed vCPUs, times NUMA nodes,", allowed_sets(snapshot) * nodes,
+              kMaxAllowedSets},
+        Bound{"bytes that would be kept", kept_bytes(snapshot), kMaxHostBytes}}) {
+    if (bound.number > bound.most)
+      return beyond(snapshot.host,
+                    fmt::format("it has {} {}, and {} are the most", bound.number, bound.what, bound.most));
+  }
+  const policies::Node node(topology, settings.interference.shared_domain);
+  const std::size_t searches = searched(snapshot, node, settings.interference);
+  const std::size_t domains = node.regions().size();
+  const std::uint64_t steps = std::uint64_t{searches} * domains * topology.cpus().size();
+  if (steps > kMaxSearchSteps)
+    return beyond(snapshot.host,
+                  fmt::format("{} latency-sensitive workloads have no pin that stands, on {} vCPUs in {} "
+                              "domains; a search takes {} steps, and {} are the most",
+                              searches, topology.cpus().size(), domains, steps, kMaxSearchSteps));
+  return {};
+}
+
+std::size_t kept_bytes(const model::Snapshot& snapshot) {
+  const model::Topology& topology = snapshot.topology;
+  // Sets and tables by number reach to the highest one.
+  const auto numbers =
+      topology.cpus().empty() ? std::size_t{0} : static_cast<std::size_t>(topology.cpus().back().cpu) + 1;
+  const std::size_t set = numbers / 8 + 8;
+  std::size_t bytes = kHostBytes + snapshot.host.size() + numbers * sizeof(int);
+  bytes += topology.cpus().size() * kVcpuBytes;
+  bytes += numa_nodes(topology) * (kNumaNodeBytes + 6 * set);
+  for (const model::Gpu& gpu : topology.gpus())
+    bytes += kGpuBytes + 4 * (gpu.id.size() + gpu.model.size()) + (gpu.holder ? 2 * gpu.holder->size() : 0);
+  for (const model::Workload& workload : snapshot.workloads) {
+    if (workload.allowed_cpus) bytes += kClaimBytes + 2 * set;
+    if (workload.workload_class == WorkloadClass::latency_sensitive)
+      bytes += kInstanceBytes + 4 * workload.service.size();
+  }
+  for (const model::PendingWorkload& pending : snapshot.pending)
+    bytes += kInstanceBytes + 2 * set + 4 * pending.service.size() + 2 * pending.id.size();
+  for (const auto& [name, profile] : snapshot.services) bytes += kServiceBytes + name.size();
+  return bytes;
+}
+
+}  // namespace berth::extender
