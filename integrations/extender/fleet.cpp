@@ -119,15 +119,15 @@ model::Result<void> Fleet::make_room(const std::string& host, std::size_t bytes,
     const auto found = by_name_.find(host);
     return found == by_name_.end() ? 0 : hosts_[found->second].bytes;
   };
-  while ((!by_name_.contains(host) && by_name_.size() >= kMaxHosts) ||
+  while ((!by_name_.contains(host) && by_name_.size() >= settings_.max_hosts) ||
          bytes_ - before() + bytes > settings_.max_bytes) {
     if (drop_stalest(now_s)) continue;
     return model::fail(ErrorKind::refused,
                        fmt::format("the snapshot of {} is refused: {} hosts with {} MiB are known, all of "
                                    "them sent a snapshot in the last {:.4g} s, and {} hosts and {} MiB are "
                                    "the most; the host counts as unknown",
-                                   host, by_name_.size(), bytes_ >> 20, settings_.max_age_s, kMaxHosts,
-                                   settings_.max_bytes >> 20));
+                                   host, by_name_.size(), bytes_ >> 20, settings_.max_age_s,
+                                   settings_.max_hosts, settings_.max_bytes >> 20));
   }
   return {};
 }
@@ -147,9 +147,7 @@ Fleet::Known& Fleet::entry_of(const std::string& host) {
 }
 
 model::Result<void> Fleet::take(std::string_view text, double now_s) {
-  if (text.size() > kMaxSnapshotBytes)
-    return model::fail(ErrorKind::refused, fmt::format("a snapshot of {} bytes is refused: {} are the most",
-                                                       text.size(), kMaxSnapshotBytes));
+  if (const auto short_enough = check_text(text); !short_enough) return model::fail(short_enough.error());
   auto parsed = model::parse_snapshot(text);
   if (!parsed) return model::fail(parsed.error());
   model::Snapshot& snapshot = parsed->snapshot;

@@ -31,8 +31,9 @@ class Fleet {
  public:
   struct Settings {
     policies::PolicySettings policies;
-    double max_age_s = 120;                     // a host without a new snapshot for so long is not judged
-    double hold_s = 120;                        // an assumed pod that no snapshot shows counts for so long
+    double max_age_s = 120;  // a host without a new snapshot for so long is not judged
+    double hold_s = 120;     // an assumed pod that no snapshot shows counts for so long
+    std::size_t max_hosts = kMaxHosts;
     std::size_t max_bytes = kMaxAllHostsBytes;  // of all hosts
   };
   explicit Fleet(Settings settings) : settings_(std::move(settings)) {}
@@ -44,9 +45,9 @@ class Fleet {
   // is beyond a bound (snapshot_bounds.h), and for a host too many while all others are fresh.
   model::Result<void> take(std::string_view snapshot, double now_s);
 
-  // Nodes that hold the pod, and the others with the reason. Only snapshots count here: anyone who can ask
-  // can have pods assumed. A node without a fresh snapshot passes, and so does each node for a pod without a
-  // request. If a single node passes, the pod is assumed there.
+  // Nodes that hold the pod, and the others with the reason. Only snapshots count here: every program that
+  // can ask can have pods assumed. A node without a fresh snapshot passes, and so does each node for a pod
+  // without a request. If a single node passes, the pod is assumed there.
   Filtered filter(const Question& question, double now_s);
   // 10 for the best node, down to 0 for nodes that do not hold the pod beside the assumed ones; 5 without a
   // fresh snapshot. The pod is then assumed on the best node, until a snapshot shows it, or `hold_s` is over.

@@ -20,13 +20,13 @@ using model::ErrorKind;
 using model::WorkloadClass;
 
 // Bytes that one of each takes in a Host and its copy, with all tables that refer to it.
-constexpr std::size_t kHostBytes = 8192;
-constexpr std::size_t kVcpuBytes = 512;
+constexpr std::size_t kHostBytes = 4096;
+constexpr std::size_t kVcpuBytes = 224;
 constexpr std::size_t kNumaNodeBytes = 1024;
 constexpr std::size_t kGpuBytes = 1024;
-constexpr std::size_t kInstanceBytes = 1024;
-constexpr std::size_t kClaimBytes = 128;
-constexpr std::size_t kServiceBytes = 512;
+constexpr std::size_t kInstanceBytes = 384;
+constexpr std::size_t kClaimBytes = 96;
+constexpr std::size_t kServiceBytes = 224;
 
 std::size_t numa_nodes(const model::Topology& topology) {
   std::set<int> nodes;
@@ -74,6 +74,21 @@ model::Result<void> beyond(const std::string& host, const std::string& what) {
 }
 
 }  // namespace
+
+model::Result<void> check_text(std::string_view text) {
+  if (text.size() > kMaxSnapshotBytes)
+    return model::fail(ErrorKind::refused, fmt::format("a snapshot is refused: it has {} bytes, and {} are "
+                                                       "the most; sampling.history of its host can be less",
+                                                       text.size(), kMaxSnapshotBytes));
+  const auto values = static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return c == ',' || c == '[' || c == '{'; }));
+  if (values > kMaxSnapshotValues)
+    return model::fail(ErrorKind::refused,
+                       fmt::format("a snapshot is refused: it has about {} values, and {} are the most; "
+                                   "sampling.history of its host can be less",
+                                   values, kMaxSnapshotValues));
+  return {};
+}
 
 model::Result<void> check_bounds(const model::Snapshot& snapshot, const policies::PolicySettings& settings) {
   if (snapshot.host.empty() || snapshot.host.size() > kMaxHostNameBytes)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a snapshot for kube-scheduler's extender may hold. One machine of a cluster must not stop the answers
+// Bounds of the snapshots that kube-scheduler's extender takes. One machine of a cluster must not stop the answers
 // for all others. The numbers lie well above those of real hosts.
 #pragma once
 
@@ -9,10 +9,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace berth::extender {
 
 inline constexpr std::size_t kMaxSnapshotBytes = std::size_t{8} << 20;
+// Values of the document, counted by commas and opening brackets before it is read.
+inline constexpr std::size_t kMaxSnapshotValues = 1'000'000;
 inline constexpr std::size_t kMaxHostNameBytes = 253;  // as of a node's name
 inline constexpr std::size_t kMaxVcpus = 1024;
 inline constexpr std::size_t kMaxThreadsOfCore = 16;
@@ -20,16 +23,19 @@ inline constexpr std::size_t kMaxNumaNodes = 64;
 inline constexpr std::size_t kMaxGpus = 64;
 inline constexpr std::size_t kMaxWorkloads = 4000;
 inline constexpr std::size_t kMaxInstances = 1000;  // latency-sensitive ones, of these
-inline constexpr std::size_t kMaxPending = 100;
+inline constexpr std::size_t kMaxPending = 64;
 inline constexpr std::size_t kMaxServices = 4000;
 // Workloads with allowed vCPUs of their own, times NUMA nodes.
-inline constexpr std::size_t kMaxAllowedSets = 20'000;
+inline constexpr std::size_t kMaxAllowedSets = 10'000;
 // Instances that have no pin which stands, times domains, times vCPUs: so long does the search for their
 // vCPUs take. 400 such instances on 512 vCPUs in 64 domains make 13 million.
 inline constexpr std::uint64_t kMaxSearchSteps = 16'000'000;
 // Of one host, and of all.
 inline constexpr std::size_t kMaxHostBytes = std::size_t{2} << 20;
-inline constexpr std::size_t kMaxAllHostsBytes = std::size_t{768} << 20;
+inline constexpr std::size_t kMaxAllHostsBytes = std::size_t{1} << 30;
+
+// Error refused for a document that is too long to be read.
+model::Result<void> check_text(std::string_view text);
 
 // Error refused for a snapshot beyond a bound, with the host, its number and the bound.
 model::Result<void> check_bounds(const model::Snapshot& snapshot, const policies::PolicySettings& settings);

@@ -216,16 +216,21 @@ void Host::own(const model::CpuSet& cpus) {
   }
 }
 
+model::CpuSet Host::unowned_cpus() const {
+  model::CpuSet unowned;
+  for (const Bin& bin : bins_) unowned |= bin.unowned;
+  return unowned;
+}
+
 // Spreads the claim evenly over the unowned vCPUs, as the kernel does.
-void Host::spread(const Claim& claim) {
-  model::CpuSet over;
-  for (const Bin& bin : bins_) over |= bin.unowned;
+void Host::spread(const Claim& claim, model::CpuSet over) {
   if (claim.within) over &= *claim.within;
   if (over.empty()) {
     for (const Bin& bin : bins_) over |= bin.cpus;
   }
   if (over.empty()) return;
   for (Bin& bin : bins_) {
+    if (!bin.cpus.intersects(over)) continue;
     const auto here = static_cast<double>((bin.cpus & over).size());
     bin.claimed_cores += claim.cores * here / static_cast<double>(over.size());
   }
@@ -234,7 +239,8 @@ void Host::spread(const Claim& claim) {
 // Called again whenever there are fewer unowned vCPUs.
 void Host::spread_claims() {
   for (Bin& bin : bins_) bin.claimed_cores = 0;
-  for (const Claim& claim : claims_) spread(claim);
+  const model::CpuSet over = unowned_cpus();
+  for (const Claim& claim : claims_) spread(claim, over);
 }
 
 double Host::free_cores(const Bin& bin, model::WorkloadClass workload_class) const {
@@ -299,7 +305,7 @@ void Host::take(const Spot& spot, const model::PendingWorkload& newcomer) {
       if (spot.nodes.contains(bin.numa)) within |= bin.cpus;
     }
     claims_.push_back({.cores = static_cast<double>(cores), .within = std::move(within)});
-    spread(claims_.back());
+    spread(claims_.back(), unowned_cpus());
   }
   memory_claimed_ = sum(memory_claimed_, newcomer.memory_request_bytes);
   memory_available_ = less(memory_available_, newcomer.memory_request_bytes);
@@ -331,7 +337,7 @@ void Host::claim(const model::PendingWorkload& newcomer) {
   const int cores = std::min(newcomer.vcpus.value_or(0), node_->usable_count());
   if (latency_sensitive(newcomer.workload_class)) unowned_ -= std::min(cores, unowned_);
   claims_.push_back({.cores = static_cast<double>(cores), .within = {}});
-  spread(claims_.back());
+  spread(claims_.back(), unowned_cpus());
   memory_claimed_ = sum(memory_claimed_, newcomer.memory_request_bytes);
   memory_available_ = less(memory_available_, newcomer.memory_request_bytes);
   const auto& told = newcomer.told_gpus;

@@ -122,7 +122,9 @@ class Host {
   void add_tenants(const model::Snapshot& snapshot);
   void add_gpus(const model::Snapshot& snapshot);
   void own(const model::CpuSet& cpus);
-  void spread(const Claim& claim);
+  model::CpuSet unowned_cpus() const;
+  // `over`: unowned_cpus().
+  void spread(const Claim& claim, model::CpuSet over);
   void spread_claims();
   Tenant tenant_on(const model::CpuSet& cpus, double pressure, const model::InterferenceModel& model) const;
 

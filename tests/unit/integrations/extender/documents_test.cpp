@@ -4,6 +4,7 @@
 #include "model/json_text.h"
 
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -109,6 +110,17 @@ TEST(ExtenderDocuments, AreLimited) {
               HasSubstr("nodeCacheCapable"));
   EXPECT_THAT(refusal(question(pod({{"cpu", "many"}}))), HasSubstr("cpu: is no amount"));
   EXPECT_THAT(refusal(question(pod({{"cpu", 4}}))), HasSubstr("cpu"));
+  for (const auto& [member, most] :
+       {std::pair("name", 253U), std::pair("uid", 63U), std::pair("namespace", 63U)}) {
+    json about = pod({});
+    about["metadata"][member] = std::string(most, 'x');
+    EXPECT_TRUE(parse_question(question(about), "berth.org")) << member;
+    about["metadata"][member] = std::string(most + 1, 'x');
+    EXPECT_THAT(refusal(question(about)), HasSubstr("bytes, more than the")) << member;
+  }
+  json labelled = pod({});
+  labelled["metadata"]["labels"]["app"] = std::string(64, 'x');
+  EXPECT_THAT(refusal(question(labelled)), HasSubstr("64 bytes, more than the 63"));
   json names = json::array();
   for (std::size_t i = 0; i <= kMaxNodes; ++i) names.push_back("n" + std::to_string(i));
   EXPECT_THAT(refusal(question(pod({}), names)), HasSubstr("one node too many"));

@@ -22,7 +22,11 @@ using ::testing::HasSubstr;
 
 constexpr const char* kUid = "0a1b2c3d-0000-4000-8000-00000000000";  // and one more digit
 
-std::string uid(int number) { return kUid + std::to_string(number); }
+std::string uid(int number) {
+  const std::string digits = std::to_string(number);
+  const std::string all = kUid + std::string("0");
+  return all.substr(0, all.size() - digits.size()) + digits;
+}
 
 // Eight vCPUs, and `busy` best-effort workloads that use one core each.
 json snapshot(const std::string& host, int busy = 0, double time = 1000) {
@@ -120,7 +124,7 @@ TEST_F(ExtenderFleet, ABurstDoesNotHerd) {
   EXPECT_EQ(placed, (std::map<std::string, int>{{"a", 3}, {"b", 3}, {"c", 3}}));
   // Until all are full.
   for (int i = 10; i < 13; ++i) best(pod(i));
-  EXPECT_THAT(fleet.filter(pod(20), 0).passed, ElementsAre());
+  EXPECT_EQ(points(pod(20)), (std::map<std::string, int>{{"a", 0}, {"b", 0}, {"c", 0}}));
 }
 
 TEST_F(ExtenderFleet, LatencySensitivePodsGetVcpusOfTheirOwnOneAfterTheOther) {
@@ -128,7 +132,8 @@ TEST_F(ExtenderFleet, LatencySensitivePodsGetVcpusOfTheirOwnOneAfterTheOther) {
   std::map<std::string, int> placed;
   for (int i = 0; i < 6; ++i) ++placed[best(pod(i, 3, model::WorkloadClass::latency_sensitive))];
   EXPECT_EQ(placed, (std::map<std::string, int>{{"a", 2}, {"b", 2}, {"c", 2}}));
-  EXPECT_THAT(fleet.filter(pod(9, 3, model::WorkloadClass::latency_sensitive), 0).passed, ElementsAre());
+  EXPECT_EQ(points(pod(9, 3, model::WorkloadClass::latency_sensitive)),
+            (std::map<std::string, int>{{"a", 0}, {"b", 0}, {"c", 0}}));
 }
 
 TEST_F(ExtenderFleet, AnAssumedPodIsForgottenWhenASnapshotShowsIt) {
@@ -139,7 +144,7 @@ TEST_F(ExtenderFleet, AnAssumedPodIsForgottenWhenASnapshotShowsIt) {
   EXPECT_EQ(fleet.assumed(), 1U);
   Question next = pod(2, 1);
   next.nodes = {"a"};
-  EXPECT_EQ(fleet.filter(next, 1).passed.size(), 0U);
+  EXPECT_EQ(points(next, 1)["a"], 0);
   // It runs there, and takes less than it asked for.
   json shown = snapshot("a", 0, 1001);
   std::string name = uid(1);
@@ -150,7 +155,7 @@ TEST_F(ExtenderFleet, AnAssumedPodIsForgottenWhenASnapshotShowsIt) {
                                 {"cpu_quota", 2}});
   push(shown, 1);
   EXPECT_EQ(fleet.assumed(), 0U);
-  EXPECT_EQ(fleet.filter(next, 1).passed.size(), 1U);
+  EXPECT_EQ(points(next, 1)["a"], 10);
 }
 
 TEST_F(ExtenderFleet, ASnapshotWithoutThePodKeepsItAssumed) {
@@ -161,9 +166,9 @@ TEST_F(ExtenderFleet, ASnapshotWithoutThePodKeepsItAssumed) {
   push(snapshot("a", 0, 1001), 1);
   Question next = pod(2, 1);
   next.nodes = {"a"};
-  EXPECT_EQ(fleet.filter(next, 1).passed.size(), 0U);
+  EXPECT_EQ(points(next, 1)["a"], 0);
   // Its time is over: it was deleted, or went elsewhere.
-  EXPECT_EQ(fleet.filter(next, 120).passed.size(), 1U);
+  EXPECT_EQ(points(next, 120)["a"], 10);
 }
 
 TEST_F(ExtenderFleet, ASingleNodeIsTakenWithoutAnotherQuestion) {
@@ -172,7 +177,7 @@ TEST_F(ExtenderFleet, ASingleNodeIsTakenWithoutAnotherQuestion) {
   push(snapshot("c", 8));
   EXPECT_THAT(fleet.filter(pod(1, 6), 0).passed, ElementsAre("a"));
   EXPECT_EQ(fleet.assumed(), 1U);
-  EXPECT_THAT(fleet.filter(pod(2, 6), 0).passed, ElementsAre());
+  EXPECT_EQ(points(pod(2, 6))["a"], 0);
 }
 
 TEST_F(ExtenderFleet, APodThatIsAskedAboutAgainCountsOnce) {
@@ -184,6 +189,144 @@ TEST_F(ExtenderFleet, APodThatIsAskedAboutAgainCountsOnce) {
     EXPECT_EQ(best(question), "a");
     EXPECT_EQ(fleet.assumed(), 1U);
   }
+}
+
+// Every program of the scheduler's host may ask. It can lower points for a while, and keep no pod away.
+TEST_F(ExtenderFleet, AnAssumedPodRejectsNoOther) {
+  push(snapshot("a"));
+  Question made_up = pod(1, 8);
+  made_up.nodes = {"a"};
+  EXPECT_THAT(fleet.filter(made_up, 0).passed, ElementsAre("a"));
+  EXPECT_EQ(fleet.assumed(), 1U);
+  Question real = pod(2, 8);
+  real.nodes = {"a"};
+  EXPECT_THAT(fleet.filter(real, 0).passed, ElementsAre("a"));
+}
+
+TEST_F(ExtenderFleet, AGroupOfAUserEndsNoAssumption) {
+  push(snapshot("a"));
+  best(pod(1));
+  ASSERT_EQ(fleet.assumed(), 1U);
+  json shown = snapshot("b");
+  shown["workloads"].push_back(
+      {{"id", "user.slice/user-1000.slice/kubepods-pod" + uid(1)}, {"class", "best-effort"}});
+  shown["workloads"].push_back(
+      {{"id", "user.slice/user-1000.slice/kubepods/pod" + uid(1)}, {"class", "best-effort"}});
+  push(shown);
+  EXPECT_EQ(fleet.assumed(), 1U);
+}
+
+TEST_F(ExtenderFleet, PodsThatEndTogetherCostNoWorkEach) {
+  push(snapshot("a"));
+  constexpr int kPods = 200;
+  for (int i = 0; i < kPods; ++i) {
+    Question question = pod(i);
+    question.nodes = {"a"};
+    fleet.filter(question, i < kPods / 2 ? 0 : 50);
+  }
+  ASSERT_EQ(fleet.assumed(), std::size_t{kPods});
+  push(snapshot("a", 0, 1001), 60);
+  // Half of them end. The others are placed once more, when a question needs that.
+  const std::uint64_t before = fleet.placings();
+  points(pod(kPods), 130);
+  EXPECT_EQ(fleet.assumed(), std::size_t{kPods / 2});
+  EXPECT_EQ(fleet.placings() - before, std::uint64_t{kPods / 2});
+  // The others are shown by one snapshot.
+  json shown = snapshot("a", 0, 1002);
+  for (int i = kPods / 2; i < kPods; ++i)
+    shown["workloads"].push_back({{"id", "kubepods/pod" + uid(i) + "/x"}, {"class", "best-effort"}});
+  push(shown, 131);
+  points(pod(kPods), 132);
+  EXPECT_LE(fleet.placings() - before, std::uint64_t{kPods / 2} + 1);
+}
+
+TEST_F(ExtenderFleet, AssumedPodsOfAHostAreLimited) {
+  push(snapshot("a"));
+  push(snapshot("b"));
+  for (int i = 0; i < static_cast<int>(kMaxAssumedOnHost) + 10; ++i) {
+    Question question = pod(i);
+    question.nodes = {"a"};
+    fleet.filter(question, 0);
+  }
+  EXPECT_EQ(fleet.assumed(), kMaxAssumedOnHost);
+  Question other = pod(5000);
+  other.nodes = {"b"};
+  fleet.filter(other, 0);
+  EXPECT_EQ(fleet.assumed(), kMaxAssumedOnHost + 1);
+}
+
+TEST_F(ExtenderFleet, AFullTableForgetsTheHostThatIsSilentForLongest) {
+  Fleet small({.policies = {}, .max_age_s = 120, .hold_s = 120, .max_hosts = 3});
+  const auto take = [&](const std::string& host, double now_s, double time = 1000) {
+    return small.take(model::json_text(snapshot(host, 0, time)), now_s);
+  };
+  EXPECT_TRUE(take("fake-1", 1));
+  EXPECT_TRUE(take("fake-2", 0));
+  EXPECT_TRUE(take("fake-3", 1));
+  const auto refused = take("real", 100);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(), HasSubstr("the snapshot of real is refused: 3 hosts"));
+  // A host that is known may go on.
+  EXPECT_TRUE(take("fake-3", 100, 1001));
+  // Only fake-2 is not fresh any more.
+  EXPECT_TRUE(take("real", 120.5));
+  EXPECT_FALSE(take("fake-2", 120.5, 1001));
+  EXPECT_EQ(small.hosts(), 3U);
+  EXPECT_TRUE(take("another", 122));
+  EXPECT_EQ(small.hosts(), 3U);
+  Question question = pod(1);
+  question.nodes = {"real", "another", "fake-1", "fake-2"};
+  std::map<std::string, int> all;
+  for (const Points& of : small.prioritize(question, 122)) all[of.node] = of.score;
+  EXPECT_EQ(all, (std::map<std::string, int>{{"another", 10}, {"real", 9}, {"fake-1", 5}, {"fake-2", 5}}));
+}
+
+TEST_F(ExtenderFleet, AHostThatIsForgottenTakesItsAssumedPodsAlong) {
+  Fleet small({.policies = {}, .max_age_s = 10, .hold_s = 100, .max_hosts = 1});
+  ASSERT_TRUE(small.take(model::json_text(snapshot("a")), 0));
+  Question question = pod(1);
+  question.nodes = {"a"};
+  small.filter(question, 1);
+  ASSERT_EQ(small.assumed(), 1U);
+  ASSERT_TRUE(small.take(model::json_text(snapshot("new")), 10.5));
+  EXPECT_EQ(small.assumed(), 0U);
+  EXPECT_EQ(small.hosts(), 1U);
+}
+
+TEST_F(ExtenderFleet, TheMemoryOfAllHostsIsLimited) {
+  json large = snapshot("a");
+  for (int i = 0; i < 1000; ++i) large["services"]["s" + std::to_string(i)] = {{"pressure", 0.5}};
+  push(large);
+  const std::size_t one = fleet.bytes();
+  EXPECT_GT(one, 200'000U);
+  // Another snapshot of the same host replaces the first one.
+  large["time"] = 1001;
+  push(large);
+  EXPECT_EQ(fleet.bytes(), one);
+
+  Fleet small({.policies = {}, .max_age_s = 120, .hold_s = 120, .max_bytes = 2 * one + one / 2});
+  for (const char* host : {"a", "b"}) {
+    large["host"] = host;
+    ASSERT_TRUE(small.take(model::json_text(large), 0));
+  }
+  large["host"] = "c";
+  EXPECT_FALSE(small.take(model::json_text(large), 1));
+  EXPECT_EQ(small.bytes(), 2 * one);
+  EXPECT_TRUE(small.take(model::json_text(large), 121));
+  EXPECT_EQ(small.hosts(), 2U);
+  EXPECT_EQ(small.bytes(), 2 * one);
+}
+
+TEST_F(ExtenderFleet, RefusesASnapshotBeyondABound) {
+  push(snapshot("a"));
+  json many = snapshot("a", 0, 1001);
+  for (std::size_t i = 0; i <= kMaxServices; ++i) many["services"]["s" + std::to_string(i)] = json::object();
+  const auto refused = fleet.take(model::json_text(many), 0);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(),
+              HasSubstr("the snapshot of a is refused: it has 4001 services, and 4000 are the most"));
+  EXPECT_EQ(fleet.hosts(), 1U);
+  EXPECT_FALSE(fleet.take(std::string(kMaxSnapshotBytes + 1, ' '), 0));
 }
 
 TEST_F(ExtenderFleet, RefusesWhatIsNoSnapshot) {
