@@ -112,7 +112,7 @@ model::Result<void> check_bounds(const model::Snapshot& snapshot, const policies
         Bound{"latency-sensitive workloads", instances(snapshot), kMaxInstances},
         Bound{"pending workloads", snapshot.pending.size(), kMaxPending},
         Bound{"services", snapshot.services.size(), kMaxServices},
-        Bound{"workloads with allowed vCPUs, times NUMA nodes,", allowed_sets(snapshot) * nodes,
+        Bound{"workloads with allowed vCPUs times NUMA nodes", allowed_sets(snapshot) * nodes,
               kMaxAllowedSets},
         Bound{"bytes that would be kept", kept_bytes(snapshot), kMaxHostBytes}}) {
     if (bound.number > bound.most)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds of the snapshots that kube-scheduler's extender takes. One machine of a cluster must not stop the answers
-// for all others. The numbers lie well above those of real hosts.
+// Bounds of the snapshots that kube-scheduler's extender takes. One machine of a cluster must not stop the
+// answers for all others. The numbers lie well above those of real hosts.
 #pragma once
 
 #include "model/error.h"

@@ -116,7 +116,7 @@ TEST(SnapshotBounds, EachNumberHasABound) {
   json sets = host(64, 64, 1, 1);
   for (int i = 0; i < 157; ++i)
     sets["workloads"].push_back({{"id", std::to_string(i)}, {"class", "best-effort"}, {"allowed_cpus", "1"}});
-  EXPECT_THAT(refusal(sets), HasSubstr("10048 workloads with allowed vCPUs, times NUMA nodes, and 10000"));
+  EXPECT_THAT(refusal(sets), HasSubstr("10048 workloads with allowed vCPUs times NUMA nodes, and 10000"));
   json names = host(8);
   for (int i = 0; i < 1000; ++i)
     names["services"][std::to_string(i) + std::string(3000, 'n')] = json::object();
