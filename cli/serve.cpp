@@ -101,13 +101,10 @@ class Answers {
   }
 
   Reply take(std::string_view body) const {
-    const auto documents = split_documents(body);
-    if (documents.empty()) return failed(400, Failure::snapshot, "there is no snapshot");
-    for (const std::string_view document : documents) {
-      if (const auto taken = fleet_.take(document, now_s()); !taken)
-        return failed(400, Failure::snapshot, taken.error().message());
-    }
-    return {.status = 200, .body = model::json_text({{"taken", documents.size()}})};
+    // One a request: the questions of the scheduler are answered between requests.
+    if (const auto taken = fleet_.take(body, now_s()); !taken)
+      return failed(400, Failure::snapshot, taken.error().message());
+    return {.status = 200, .body = model::json_text({{"taken", 1}})};
   }
 
   Fleet& fleet_;

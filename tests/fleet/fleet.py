@@ -23,8 +23,6 @@ PODS = "/api/v1/namespaces/default/pods"
 HOST_CPUS = 32
 HOST_MEMORY = "128Gi"
 TAINT = "berth.org/no-schedule"
-# Bytes of snapshots in one request to the extender, which takes 16 MiB.
-MOST_BYTES = 8 << 20
 # Seconds until a pod counts as refused for which a node was to be made free.
 NOMINATED_S = 20.0
 # Seconds that a step takes here at most for each host, on two cores.
@@ -237,22 +235,10 @@ class Fleet:
     def _push_snapshots(self) -> None:
         if not self.extender:
             return
-        batch: list[str] = []
-        size = 0
         with self.snapshots.open() as lines:
             for line in lines:
-                if size + len(line) > MOST_BYTES:
-                    self._push(batch)
-                    batch, size = [], 0
-                batch.append(line)
-                size += len(line)
-        if batch:
-            self._push(batch)
-
-    def _push(self, batch: list[str]) -> None:
-        assert self.extender
-        status, answer = self.extender.post("/snapshots", "".join(batch))
-        assert status == 200, answer
+                status, answer = self.extender.post("/snapshots", line)
+                assert status == 200, answer
 
     def place(self, pods: list[dict[str, Any]]) -> dict[str, Any]:
         """Asks the scheduler about each pod: all services first, then the jobs in their order, in groups. Nothing becomes free meanwhile, so a job

@@ -64,10 +64,17 @@ class Cluster:
         self.tokens: dict[str, str] = {}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.etcd = f"http://127.0.0.1:{self.etcd_port}"
+        try:
+            self._begin()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _begin(self) -> None:
         peer = f"http://127.0.0.1:{self.etcd_peer_port}"
         self._start(
             "etcd",
-            f"--data-dir={directory}/etcd",
+            f"--data-dir={self.directory}/etcd",
             f"--listen-client-urls={self.etcd}",
             f"--advertise-client-urls={self.etcd}",
             f"--listen-peer-urls={peer}",
@@ -76,7 +83,7 @@ class Cluster:
             "--unsafe-no-fsync",
         )
         self.start_apiserver()
-        if fast:
+        if self.fast:
             self._refuse_events()
 
     def _refuse_events(self) -> None:

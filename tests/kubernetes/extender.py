@@ -57,8 +57,9 @@ class Extender:
             connection.close()
 
     def push(self, *documents: dict[str, Any]) -> None:
-        status, answer = self.post("/snapshots", "\n".join(json.dumps(document) for document in documents))
-        assert status == 200, answer
+        for document in documents:
+            status, answer = self.post("/snapshots", document)
+            assert status == 200, answer
 
     def health(self) -> dict[str, Any]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)

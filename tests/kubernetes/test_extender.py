@@ -147,6 +147,8 @@ def test_hostile_questions_are_refused(extender: Extender) -> None:
     assert "nodeCacheCapable" in extender.post("/filter", {"Pod": {"metadata": {"name": "p", "uid": "u"}, "spec": {}}, "Nodes": {}})[1]["Error"]
     assert extender.post("/prioritize", "[]")[0] == 400
     assert extender.post("/snapshots", {"schema": "berth.plan/1"})[0] == 400
+    # One a request, so that no node keeps the scheduler waiting.
+    assert extender.post("/snapshots", json.dumps(snapshot("n1")) + json.dumps(snapshot("n2")))[0] == 400
     assert extender.post("/bind", "{}")[0] == 404
     # Refused when it is announced.
     connection = http.client.HTTPConnection("127.0.0.1", extender.port, timeout=PATIENCE_S)
