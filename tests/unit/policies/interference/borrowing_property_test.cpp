@@ -157,7 +157,13 @@ void check_plan(const Host& host, const model::Plan& plan) {
   RC_ASSERT(added <= static_cast<std::size_t>(host.settings.interference.borrow_step));
   if (missed) RC_ASSERT(added == 0U);
   CpuSet owned;
-  for (const auto& [id, instance] : findings.instances) owned |= instance.cpus;
+  CpuSet occupied;  // of instances that run; pending ones have no threads yet
+  for (const auto& [id, instance] : findings.instances) {
+    owned |= instance.cpus;
+    const bool runs = std::any_of(host.snapshot.workloads.begin(), host.snapshot.workloads.end(),
+                                  [&name = id](const Workload& workload) { return workload.id == name; });
+    if (runs) occupied |= instance.cpus;
+  }
   RC_ASSERT(!owned.intersects(findings.best_effort.cpus));
   for (const auto& [id, borrower] : borrowing.borrowers) {
     const Workload& workload = find(host.snapshot, id);
@@ -173,7 +179,7 @@ void check_plan(const Host& host, const model::Plan& plan) {
     if (const auto* set = std::get_if<model::SetCpuIdleAction>(&action.what)) {
       const Workload& workload = find(host.snapshot, set->workload);
       RC_ASSERT(!is_lender_class(workload) && !workload.fixed.cpu_idle);
-      if (!set->idle) RC_ASSERT(!workload.cpus.intersects(owned));
+      if (!set->idle) RC_ASSERT(!workload.cpus.intersects(occupied));
     }
   }
 }
