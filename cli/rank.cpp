@@ -127,15 +127,13 @@ Outcome<void> rank(Session& session, const Arguments& arguments) {
     if (auto added = add_own_host(hosts); !added) return added;
   }
   // One bad file of many would otherwise keep work from all hosts.
-  Outcome<void> bad;
+  std::vector<Outcome<void>> bad;
   for (const std::string& file : arguments.snapshots) {
-    auto added = hosts.add_file(file);
-    if (added) continue;
-    if (arguments.snapshots.size() > 1)
-      session.err << "berthctl: warning: left out: " << printable(added.error().message) << "\n";
-    bad = std::move(added);
+    if (auto added = hosts.add_file(file); !added) bad.push_back(std::move(added));
   }
-  if (!bad && hosts.all().empty()) return bad;
+  if (!bad.empty() && hosts.all().empty()) return bad.front();
+  for (const auto& added : bad)
+    session.err << "berthctl: warning: left out: " << printable(added.error().message) << "\n";
 
   const model::Ranking ranking{.request = *request, .bins = policies::rank_bins(*request, hosts.all())};
   if (session.json) {

@@ -9,6 +9,7 @@
 #include "model/json_text.h"
 
 #include <cmath>
+#include <csignal>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -142,6 +143,7 @@ Outcome<config::ListeningSocket> listen_on(const std::string& text) {
 }
 
 Outcome<void> serve(Session& session, const Arguments& arguments) {
+  std::signal(SIGPIPE, SIG_IGN);  // a reader of the log that is gone ends nothing
   const auto settings = policy_settings(arguments.config, arguments.overrides);
   if (!settings) return tl::unexpected(settings.error());
   std::vector<config::ListeningSocket> sockets;

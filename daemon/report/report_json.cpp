@@ -3,6 +3,7 @@
 
 #include "cgroup/attribute.h"
 #include "daemon/report/advertising.h"
+#include "model/best_effort.h"
 #include "model/json.h"
 #include "model/json_text.h"
 
@@ -104,14 +105,6 @@ json sampling_json(const SamplingReport& report) {
           {"figures", std::move(figures)}};
 }
 
-// The amount that best-effort work may ask for together: what latency-sensitive work leaves of the advertised
-// amount, and no more than its own part of the capacity times the factor.
-double for_best_effort(const model::OversoldResource& found, double factor) {
-  const double left = factor * found.capacity - found.latency_sensitive_request;
-  const double most = factor * found.best_effort_capacity.value_or(found.capacity);
-  return std::max(0.0, std::min(left, most));
-}
-
 json advertised_json(const model::OversoldResource& found,
                      const std::optional<model::AdvertisedResource>& advertised) {
   const auto said = advertised.value_or(model::AdvertisedResource());
@@ -121,7 +114,7 @@ json advertised_json(const model::OversoldResource& found,
           {"advertised", said.factor * found.capacity},
           {"requested", found.request},
           {"requested_latency_sensitive", found.latency_sensitive_request},
-          {"best_effort", for_best_effort(found, said.factor)},
+          {"best_effort", model::best_effort_amount(found, said.factor)},
           {"peak", found.peak},
           {"utilisation", found.utilisation}};
 }

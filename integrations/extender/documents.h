@@ -16,6 +16,8 @@
 namespace berth::extender {
 
 inline constexpr std::size_t kMaxNodes = 20'000;
+// A question has a name for each node, and one pod. More JSON values are refused: each takes up to 400 bytes.
+inline constexpr std::size_t kMaxQuestionValues = 100'000;
 
 // A pod, as far as berth judges it.
 struct Pod {

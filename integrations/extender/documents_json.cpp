@@ -219,7 +219,7 @@ Question read_question(const JsonValue& root, const Names& names) {
 }  // namespace
 
 model::Result<Question> parse_question(std::string_view text, const std::string& domain) {
-  const auto document = model::parse_json(text);
+  const auto document = model::parse_json(text, kMaxQuestionValues);
   if (!document) return model::fail(document.error());
   model::ReadContext context;
   Question question = read_question(JsonValue(context, *document),

@@ -123,7 +123,7 @@ model::Result<void> Fleet::make_room(const std::string& host, std::size_t bytes,
          bytes_ - before() + bytes > settings_.max_bytes) {
     if (drop_stalest(now_s)) continue;
     return model::fail(ErrorKind::refused,
-                       fmt::format("the snapshot of {} is refused: {} hosts with {} MiB are known, all of "
+                       fmt::format("host {}: {} hosts with {} MiB are known, all of "
                                    "them sent a snapshot in the last {:.4g} s, and {} hosts and {} MiB are "
                                    "the most; the host counts as unknown",
                                    host, by_name_.size(), bytes_ >> 20, settings_.max_age_s,

@@ -138,10 +138,9 @@ void HttpServer::accept_all(std::size_t socket, double now_s) {
     if (is_short) {
       failures_.add(Failure::descriptors, "a new client", model::Error::from_errno(errno, "accept").message(),
                     now_s);
-      if (close_one(nullptr, Failure::connections, now_s))
-        fd = accepted();
-      else
-        accepts_from_s_ = now_s + kNoDescriptors_s;
+      // Only the first one of a round waits for certain.
+      if (i == 0 && close_one(nullptr, Failure::connections, now_s)) fd = accepted();
+      if (fd < 0 && is_shortage(errno)) accepts_from_s_ = now_s + kNoDescriptors_s;
     }
     if (fd < 0) return;
     connection->fd = os::FileDescriptor(fd);

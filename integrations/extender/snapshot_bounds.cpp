@@ -67,35 +67,32 @@ std::size_t searched(const model::Snapshot& snapshot, const policies::Node& node
 }
 
 model::Result<void> beyond(const std::string& host, const std::string& what) {
-  return model::fail(ErrorKind::refused,
-                     fmt::format("the snapshot of {} is refused: {}; the host counts as unknown until it "
-                                 "sends a smaller one",
-                                 host, what));
+  return model::fail(ErrorKind::refused, fmt::format("host {}: {}; the host counts as unknown until it "
+                                                     "sends a smaller one",
+                                                     host, what));
 }
 
 }  // namespace
 
 model::Result<void> check_text(std::string_view text) {
   if (text.size() > kMaxSnapshotBytes)
-    return model::fail(ErrorKind::refused, fmt::format("a snapshot is refused: it has {} bytes, and {} are "
+    return model::fail(ErrorKind::refused, fmt::format("it has {} bytes, and {} are "
                                                        "the most; sampling.history of its host can be less",
                                                        text.size(), kMaxSnapshotBytes));
   const auto values = static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return c == ',' || c == '[' || c == '{'; }));
   if (values > kMaxSnapshotValues)
-    return model::fail(ErrorKind::refused,
-                       fmt::format("a snapshot is refused: it has about {} values, and {} are the most; "
-                                   "sampling.history of its host can be less",
-                                   values, kMaxSnapshotValues));
+    return model::fail(ErrorKind::refused, fmt::format("it has about {} values, and {} are the most; "
+                                                       "sampling.history of its host can be less",
+                                                       values, kMaxSnapshotValues));
   return {};
 }
 
 model::Result<void> check_bounds(const model::Snapshot& snapshot, const policies::PolicySettings& settings) {
   if (snapshot.host.empty() || snapshot.host.size() > kMaxHostNameBytes)
-    return model::fail(ErrorKind::refused,
-                       fmt::format("a snapshot is refused: the name of its host has {} bytes, and a node's "
-                                   "name has 1 to {}",
-                                   snapshot.host.size(), kMaxHostNameBytes));
+    return model::fail(ErrorKind::refused, fmt::format("the name of its host has {} bytes, and a node's "
+                                                       "name has 1 to {}",
+                                                       snapshot.host.size(), kMaxHostNameBytes));
   const model::Topology& topology = snapshot.topology;
   struct Bound {
     const char* what;

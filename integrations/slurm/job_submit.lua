@@ -10,7 +10,8 @@
 local SNAPSHOTS = "/run/berth-fleet" -- one berth.snapshot/1 a node, named NODE.json
 local FRESH_MINUTES = 2
 local COMMAND = "find " .. SNAPSHOTS .. " -maxdepth 1 -type f -name '*.json' -mmin -" .. FRESH_MINUTES
-   .. " -exec timeout 2 berthctl rank --json --request %s --snapshot {} + 2>/dev/null"
+   .. " -print0 2>/dev/null | xargs -0 -r -x -s 1500000"
+   .. " timeout 2 berthctl rank --json --request %s --snapshot 2>/dev/null"
 local MOST_ANSWER_BYTES = 1048576
 
 -- Slurm's way to say that a number is not set.

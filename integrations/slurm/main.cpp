@@ -7,6 +7,7 @@
 #include "model/plain_text.h"
 #include "os/clock.h"
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -92,6 +93,7 @@ ExitStatus run(const Options& options) {
 int main(int argc, char** argv) {
   using berth::slurm::ExitStatus;
   try {
+    std::signal(SIGPIPE, SIG_IGN);
     openlog("berth-slurm", LOG_PID, LOG_DAEMON);
     const auto parsed = berth::slurm::parse_options(argc, argv);
     const auto* options = std::get_if<berth::slurm::Options>(&parsed);

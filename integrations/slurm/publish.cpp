@@ -89,7 +89,7 @@ model::Result<Published> publish(const std::string& node, const Berth& berth, co
   if (!updated) return model::fail(updated.error().context(published.text));
   if (is_first_amount(*record, update, options.settings)) {
     if (const auto there = check_that_it_is_there(options, node, environment); !there)
-      return model::fail(there.error());
+      return model::fail(there.error().context(published.text));
   }
   return published;
 }

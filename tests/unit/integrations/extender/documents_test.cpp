@@ -135,5 +135,13 @@ TEST(ExtenderDocuments, AreWrittenAsTheSchedulerReadsThem) {
   EXPECT_EQ(error_json("no \"pod\""), R"({"Error":"no \"pod\""})");
 }
 
+TEST(ExtenderDocuments, AQuestionOfMoreValuesThanNodesExplainIsRefused) {
+  std::string text = R"({"NodeNames":["n1"],"Pod":{"metadata":{},"spec":[0)";
+  for (std::size_t i = 0; i < kMaxQuestionValues; ++i) text += ",0";
+  const auto question = parse_question(text + "]}}", "berth.org");
+  ASSERT_FALSE(question);
+  EXPECT_THAT(question.error().message(), ::testing::HasSubstr("more than 100000 values"));
+}
+
 }  // namespace
 }  // namespace berth::extender

@@ -265,7 +265,7 @@ TEST_F(ExtenderFleet, AFullTableForgetsTheHostThatIsSilentForLongest) {
   EXPECT_TRUE(take("fake-3", 1));
   const auto refused = take("real", 100);
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message(), HasSubstr("the snapshot of real is refused: 3 hosts"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("host real: 3 hosts"));
   // A host that is known may go on.
   EXPECT_TRUE(take("fake-3", 100, 1001));
   // Only fake-2 is not fresh any more.
@@ -323,8 +323,7 @@ TEST_F(ExtenderFleet, RefusesASnapshotBeyondABound) {
   for (std::size_t i = 0; i <= kMaxServices; ++i) many["services"]["s" + std::to_string(i)] = json::object();
   const auto refused = fleet.take(model::json_text(many), 0);
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message(),
-              HasSubstr("the snapshot of a is refused: it has 4001 services, and 4000 are the most"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("host a: it has 4001 services, and 4000 are the most"));
   EXPECT_EQ(fleet.hosts(), 1U);
   EXPECT_FALSE(fleet.take(std::string(kMaxSnapshotBytes + 1, ' '), 0));
 }

@@ -70,7 +70,7 @@ TEST(SnapshotBounds, ASearchThatWouldTakeLongIsRefused) {
   document["workloads"] = json::array();
   add_instances(document, 200);
   EXPECT_THAT(refusal(document),
-              HasSubstr("the snapshot of n1 is refused: 200 latency-sensitive workloads have no pin that "
+              HasSubstr("host n1: 200 latency-sensitive workloads have no pin that "
                         "stands, on 512 vCPUs in 258 domains; a search takes 26419200 steps"));
   // Those that have a pin need no search.
   document["workloads"] = json::array();

@@ -205,7 +205,8 @@ TEST_F(SlurmProgram, SaysThatSlurmIgnoredAResourceThatItDoesNotKnow) {
   directory_.write("shown", shown({.gres = "gpu:2"}));
   Finished ended = run({"--no-extra"});
   EXPECT_EQ(ended.status, 1);
-  EXPECT_THAT(ended.errors, HasSubstr("n1: Slurm ignored the amount of becpu: add becpu to GresTypes"));
+  EXPECT_THAT(ended.errors,
+              HasSubstr("-> gpu:2,becpu:14: Slurm ignored the amount of becpu: add becpu to GresTypes"));
   // Its first amount, and a further one.
   directory_.write("later", shown({.gres = "gpu:2,becpu:14"}));
   ended = run({"--no-extra"});
