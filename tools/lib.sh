@@ -48,6 +48,10 @@ build() {
   ninja -C "$dir" --quiet "$@"
 }
 
+# clang writes the header's path into a precompiled header, and so fails where another checkout made it. Each
+# checkout that compiles with clang therefore has a part of the cache for itself.
+use_own_cache() { export CCACHE_NAMESPACE=$PWD; }
+
 # cached COMPILER: the compiler, behind ccache where that is installed: meson puts it before the default compiler alone.
 cached() { if command -v ccache >/dev/null; then echo "ccache $1"; else echo "$1"; fi; }
 
