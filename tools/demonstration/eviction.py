@@ -41,8 +41,10 @@ def evict(load: Load, rounds: int) -> dict[str, Any]:
     young = [f"young-{index + 1}-batch-berth-demo.service" for index in range(rounds)]
     load.extras += young
     size = max(128 * MIB, total_memory() // 100)
-    hold(OLD, size, COMPUTE)
-    hold(young[0], size)
+    # One job frees more than the host's use of memory rises by, also where other memory grows meanwhile. Otherwise berth ends two.
+    job = size * 3 // 2
+    hold(OLD, job, COMPUTE)
+    hold(young[0], job)
     poll("the older job to have computed far more", lambda: cpu_seconds(OLD) > 5 * cpu_seconds(young[0]),
          seen=lambda: {unit: cpu_seconds(unit) for unit in (OLD, young[0])})
     # Half of what the service will take is there before berth's threshold, 5 % below the cap.
@@ -51,7 +53,7 @@ def evict(load: Load, rounds: int) -> dict[str, Any]:
     load.configure(memory_cap=cap)
     for index, unit in enumerate(young):
         if index:
-            hold(unit, size)
+            hold(unit, job)
         results.append(round_of(load, unit, size, cap, first=index == 0))
     return {"bytes": size, "rounds": results}
 
@@ -59,7 +61,7 @@ def evict(load: Load, rounds: int) -> dict[str, Any]:
 def round_of(load: Load, young: str, size: int, cap: int, first: bool) -> dict[str, float]:
     """The first round shows what berth would do before it may; in the others it may from the start."""
     if first:
-        say(f"  Two batch jobs hold {size // MIB} MiB each; the older one has computed for {cpu_seconds(OLD):.0f} CPU seconds.")
+        say(f"  Two batch jobs hold {size * 3 // 2 // MIB} MiB each; the older one has computed for {cpu_seconds(OLD):.0f} CPU seconds.")
         say(f"  berth is told that this host has room for {size // 2 // MIB} MiB more. A latency-sensitive service takes "
             f"{size // MIB} MiB. What berth would do:")
         hold(CACHE, size)
