@@ -14,13 +14,14 @@ from .load import CACHE, OLD, Load
 MIB = 1 << 20
 
 
-IDLE = "import time; time.sleep(10 ** 9)"
+# Without a semicolon: after a reload, systemd has a backslash before it in a unit of systemd-run.
+IDLE = "__import__('time').sleep(10 ** 9)"
 COMPUTE = "exec('while True: pass')"
 
 
 def hold(unit: str, size: int, then: str = IDLE) -> None:
     """Starts a service that uses so many bytes, and waits until it does."""
-    start_unit(unit, f"/usr/bin/python3 -c \"held = b'x' * {size}; {then}\"")
+    start_unit(unit, f"/usr/bin/python3 -c \"held = b'x' * {size}, {then}\"")
     poll(f"{unit} to use its memory", lambda: memory_bytes(unit) >= size, seen=lambda: memory_bytes(unit))
 
 
