@@ -9,7 +9,7 @@
 
 namespace berth::extender {
 
-// Why a client of `berthctl serve` did not get what it asked for.
+// Why a client of `berthctl serve` got no answer to its request, or a refusal.
 enum class Failure {
   tls,          // the client speaks TLS
   malformed,    // no request that can be read

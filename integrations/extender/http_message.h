@@ -36,7 +36,7 @@ model::Result<std::optional<RequestHead>> parse_head(std::string_view received);
 struct Reply {
   int status = 200;
   std::string body;  // JSON
-  // For the log: why the client did not get what it asked for.
+  // For the log: why the client gets a refusal.
   std::optional<Failure> failure = std::nullopt;
   std::string why = "";
 };

@@ -74,7 +74,7 @@ struct HttpServer::Connection {
   std::size_t sent = 0;
   bool closes = false;  // after the answer
   bool ended = false;   // to be erased
-  double since_s = 0;   // the beginning of what it does now: idle, receive, wait, or send
+  double since_s = 0;   // the beginning of its present state: idle, receive, wait, or send
 
   bool idle() const { return received.empty() && answer.empty(); }
   std::size_t asked_bytes() const { return head ? head->head_bytes + head->body_bytes : 0; }
@@ -279,7 +279,7 @@ void HttpServer::receive(Connection& connection, double now_s) {
   std::string& received = connection.received;
   if (received.empty()) connection.since_s = now_s;
   const std::size_t size = received.size() + static_cast<std::size_t>(count);
-  // Memory follows what came, not what was announced.
+  // Memory follows the bytes that came, not the announced length.
   if (size > received.capacity())
     received.reserve(std::max(size, std::min(2 * size, connection.asked_bytes())));
   received.append(chunk.data(), static_cast<std::size_t>(count));

@@ -55,14 +55,14 @@ def evict(load: Load, rounds: int) -> dict[str, Any]:
     for index, unit in enumerate(young):
         if index:
             hold(unit, job)
-        results.append(round_of(load, unit, size, cap, first=index == 0))
+        results.append(round_of(load, unit, job, size, cap, first=index == 0))
     return {"bytes": size, "rounds": results}
 
 
-def round_of(load: Load, young: str, size: int, cap: int, first: bool) -> dict[str, float]:
+def round_of(load: Load, young: str, job: int, size: int, cap: int, first: bool) -> dict[str, float]:
     """The first round shows what berth would do before it may; in the others it may from the start."""
     if first:
-        say(f"  Two batch jobs hold {size * 3 // 2 // MIB} MiB each; the older one has computed for {cpu_seconds(OLD):.0f} CPU seconds.")
+        say(f"  Two batch jobs hold {job // MIB} MiB each; the older one has computed for {cpu_seconds(OLD):.0f} CPU seconds.")
         say(f"  berth is told that this host has room for {size // 2 // MIB} MiB more. A latency-sensitive service takes "
             f"{size // MIB} MiB. What berth would do:")
         hold(CACHE, size)
