@@ -231,6 +231,15 @@ class Berth:
         messages = [json.loads(line) for line in self._told().splitlines() if line.startswith("{")]
         return [message["payload"]["data"] for message in messages if message["member"] == signal]
 
+    def heard_states(self, resource: str, least: int) -> list[list[Any]]:
+        """The arguments of each SchedulingStateChanged of a resource since `listen`, once there are so many."""
+
+        def told() -> list[list[Any]]:
+            return [signal for signal in self.heard("SchedulingStateChanged") if signal[0] == resource]
+
+        self.guest.poll(lambda: len(told()) >= least, 60, what=f"{least} signals about {resource}")
+        return told()
+
     def _told(self) -> str:
         return self.guest.run(f"journalctl _SYSTEMD_INVOCATION_ID=$(systemctl show -P InvocationID {EAR}) -o cat", check=False).stdout
 

@@ -9,12 +9,19 @@ from typing import Any
 
 import pytest
 
-from berth import EAR, MIB, OFTEN, WAIT_FOR_BUS, Berth
+from berth import EAR, LIGHT, MIB, OFTEN, WAIT_FOR_BUS, Berth, cpus_of
 from guestlib import Guest
 
 STATE = "/run/berth/state.json"
 SQUEEZE = "/dev/shm/berth-squeeze"
 BE = "berth-test-be-load.service"
+LS = "berth-test-ls-wide.service"
+WIDE = f"""
+[[workload]]
+match = "system.slice/{LS}"
+class = "latency-sensitive"
+vcpus = 4
+"""
 # Reads a file until it was replaced twice at least, and says whether each reading was whole.
 READER = """
 import os, sys, time
@@ -52,7 +59,7 @@ def nobody_waited_for(berth: Berth, guest: Guest) -> None:
 @pytest.fixture
 def load(berth: Berth, guest: Guest) -> Any:
     yield
-    guest.run(f"rm -f {SQUEEZE}; systemctl stop {EAR} {BE}; true", check=False)
+    guest.run(f"rm -f {SQUEEZE}; systemctl stop {EAR} {BE} {LS}; true", check=False)
 
 
 def state(guest: Guest) -> dict[str, Any]:
@@ -128,12 +135,7 @@ def test_a_memory_squeeze_closes_the_node_and_opens_it_again(berth: Berth, guest
         ("schedule", "no-schedule"),
         ("no-schedule", "schedule"),
     ]
-
-    def signals() -> list[list[Any]]:
-        return [signal for signal in berth.heard("SchedulingStateChanged") if signal[0] == "memory"]
-
-    guest.poll(lambda: len(signals()) >= 2, 60, what="two signals")
-    told = signals()
+    told = berth.heard_states("memory", 2)
     assert [(signal[1], signal[2]) for signal in told] == [("schedule", "no-schedule"), ("no-schedule", "schedule")]
     assert all(signal[4].startswith("d-") for signal in told)
     assert "memory is in state no-schedule" in berth.journal("is in state")
@@ -168,6 +170,19 @@ def test_the_factor_falls_at_once_and_climbs_slowly(berth: Berth, guest: Guest, 
     guest.run("rm /run/berth-test-go")
     guest.poll(lambda: 1 < factor() < 1.1, 120, what="the factor to begin to climb")
     guest.poll(lambda: factor() > 1.1, 120, what="a factor above 1.1 again")
+
+
+def test_best_effort_work_is_offered_what_its_own_vcpus_hold(berth: Berth, guest: Guest, load: None) -> None:
+    berth.start("enforce", extra='oversell.warmup = "0s"\nsampling.interval = "500ms"', rules=WIDE)
+    berth.start_unit(LS, LIGHT)
+    berth.wait_for(LS)
+    # A service that hardly uses its vCPUs lets the node advertise more. They stay its own all the same.
+    said = guest.poll(lambda: (cpu := state(guest)["cpu"])["factor"] > 1.1 and cpu, 120, what="a factor above 1.1")
+    pool = len(cpus_of(bus_property(guest, "BestEffortCPUs")))
+    assert pool == 4
+    assert said["best_effort"] == pytest.approx(said["factor"] * pool)
+    assert said["best_effort"] < said["advertised"] - said["requested_latency_sensitive"]
+    assert "cores for best-effort work" in guest.run("berthctl status").stdout
 
 
 def test_a_hundred_callers_get_what_there_is_until_their_time_is_over(berth: Berth, guest: Guest) -> None:

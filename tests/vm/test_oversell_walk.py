@@ -192,12 +192,7 @@ def test_a_squeeze_walks_through_all_states_and_back(berth: Berth, node: Guest) 
     walked = ["schedule", "no-schedule", "evict", "no-schedule", "schedule"]
     changes = [e for e in berth.logged("advertise") if e["attribute"] == "memory"]
     assert [(e["old"], e["new"]) for e in changes] == list(zip(walked, walked[1:])), changes
-
-    def signals() -> list[list[Any]]:
-        return [signal for signal in berth.heard("SchedulingStateChanged") if signal[0] == "memory"]
-
-    guest.poll(lambda: len(signals()) >= len(changes), 60, what="a signal for each change")
-    told = signals()
+    told = berth.heard_states("memory", len(changes))
     assert [(e[1], e[2], e[4]) for e in told] == [(e["old"], e["new"], e["decision"]) for e in changes]
     assert untouched(berth, bystanders) == before
     # What was promised before stood all the while, and ended by its time.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,20 @@ progress = {file = "/tmp/berth-test-progress"}
 match = "system.slice/berth-test-*.service"
 class = "latency-sensitive"
 vcpus = 1
+"""
+
+PARTS, PART_S = 1000, 0.05
+# Works for a while, tells how far it came, and pauses.
+WORK = f"""
+import os, sys, time
+for part in range({PARTS}):
+    end = time.thread_time() + {PART_S}
+    while time.thread_time() < end:
+        pass
+    with open(sys.argv[1] + ".new", "w") as file:
+        file.write(str((part + 1) / {PARTS}))
+    os.rename(sys.argv[1] + ".new", sys.argv[1])
+    time.sleep(0.3)
 """
 
 
@@ -151,3 +166,22 @@ def test_explains_workloads_and_decisions(berth: Berth) -> None:
     assert missing.returncode == 1 and "neither a workload" in missing.stderr
     mistyped = berth.guest.run("berthctl explain berth-tset-ls1", check=False)
     assert mistyped.returncode == 1 and "did you mean system.slice/berth-test-ls1.service" in mistyped.stderr, mistyped
+
+
+def test_what_a_service_s_work_costs_is_recorded_and_fit(berth: Berth) -> None:
+    berth.start(extra=OFTEN, rules=RULES)
+    berth.guest.write_file("/root/berth-test-work", WORK)
+    command = "python3 /root/berth-test-work /run/berth-test-ls-9/progress"
+    berth.start_unit("berth-test-ls@9.service", command, "RuntimeDirectory=berth-test-ls-9")
+    wait_until_listed(berth, "berth-test-ls@9.service")
+    account = berth.guest.run("berthctl record --observations --for 20s -o /root/berth-test.jsonl --json").stdout
+    seen = [json.loads(line) for line in berth.guest.read_file("/root/berth-test.jsonl").splitlines()]
+    assert json.loads(account)["observations"] == len(seen) >= 3, account
+    assert {(o["schema"], o["instance"], o["response"]) for o in seen} == {
+        ("berth.observation/1", workload_of(berth, "berth-test-ls@9.service"), "cost")
+    }
+    # CPU seconds of the whole task. What Python adds to each part depends on the machine.
+    assert all(PARTS * PART_S <= o["y"] <= 10 * PARTS * PART_S for o in seen), seen
+    model = json.loads(berth.guest.run("berthctl profile fit --json /root/berth-test.jsonl").stdout)
+    assert (model["service"], model["response"], model["accepted"]) == (seen[0]["service"], "cost", False)
+    assert "300" in model["why"], model
