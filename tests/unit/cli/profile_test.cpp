@@ -2,10 +2,8 @@
 // berthctl profile, as far as it needs no daemon.
 #include "model/learning.h"
 #include "program.h"
-#include "tests/temporary_directory.h"
 #include "tests/unit/policies/interference/simulated_service.h"
 
-#include <cstdlib>
 #include <sstream>
 #include <string>
 
@@ -22,16 +20,8 @@ using testing::HasSubstr;
 
 namespace {
 
-class Profile : public testing::Test {
+class Profile : public Berthctl {
  protected:
-  void SetUp() override {
-    setenv("DBUS_SYSTEM_BUS_ADDRESS", ("unix:path=" + directory_.path().string() + "/no-bus").c_str(), 1);
-  }
-
-  std::string file(const std::string& name, const std::string& text) const {
-    return directory_.write(name, text).string();
-  }
-
   // Lines of a service by cpi and of another one by cpu.
   static std::string observations() {
     std::string lines;
@@ -44,8 +34,6 @@ class Profile : public testing::Test {
     }
     return lines;
   }
-
-  TemporaryDirectory directory_;
 };
 
 }  // namespace

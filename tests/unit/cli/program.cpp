@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program.h"
 
-#include "tests/paths.h"
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -11,7 +9,6 @@
 #include <stdexcept>
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 
 namespace berth::test {
@@ -51,6 +48,10 @@ void expect_complaint(const Ran& ran, int exit, const std::string& about) {
   EXPECT_EQ(lines_of(ran.err), 1) << ran.err;
   EXPECT_THAT(ran.err, testing::StartsWith("berthctl: "));
   EXPECT_THAT(ran.err, testing::HasSubstr(about));
+}
+
+void Berthctl::SetUp() {
+  setenv("DBUS_SYSTEM_BUS_ADDRESS", ("unix:path=" + directory_.path().string() + "/no-bus").c_str(), 1);
 }
 
 }  // namespace berth::test
