@@ -16,7 +16,6 @@ namespace {
 
 using model::ErrorKind;
 
-constexpr std::size_t kMostKinds = 32;  // of requests whose places are kept
 constexpr std::size_t kMaxReasonBytes = 300;
 constexpr int kBest = 10;
 constexpr int kNeutral = 5;
@@ -183,7 +182,7 @@ Fleet::Places& Fleet::places_for(const model::PendingWorkload& request) {
     places_.splice(places_.begin(), places_, found);
   } else {
     places_.push_front({.request = std::move(kind), .shown = {}, .expected = {}});
-    if (places_.size() > kMostKinds) places_.pop_back();
+    if (places_.size() > kMaxKinds) places_.pop_back();
   }
   places_.front().shown.resize(hosts_.size());
   places_.front().expected.resize(hosts_.size());

@@ -24,6 +24,9 @@ inline constexpr std::size_t kMaxHosts = 10'000;
 inline constexpr std::size_t kMaxAssumed = 20'000;
 // More are not assumed on one host. A node runs 110 pods by default.
 inline constexpr std::size_t kMaxAssumedOnHost = 512;
+// The places of more kinds of requests are not kept, but the last used ones are. They take some 9 MB a kind
+// with 10,000 hosts, beside the memory of the hosts.
+inline constexpr std::size_t kMaxKinds = 32;
 
 // The hosts of a cluster as their snapshots show them, with the pods that were just placed (docs/clusters.md,
 // the extender). It reads no clock: each call says the time, in seconds that never step.
@@ -55,6 +58,7 @@ class Fleet {
 
   std::size_t hosts() const { return by_name_.size(); }
   std::size_t assumed() const { return assumed_.size(); }
+  std::size_t kinds() const { return places_.size(); }
   struct Age {
     std::string host;
     double age_s = 0;  // since its last new snapshot came

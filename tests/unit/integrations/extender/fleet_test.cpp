@@ -4,6 +4,7 @@
 #include "model/json.h"
 #include "model/json_text.h"
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -315,6 +316,16 @@ TEST_F(ExtenderFleet, TheMemoryOfAllHostsIsLimited) {
   EXPECT_TRUE(small.take(model::json_text(large), 121));
   EXPECT_EQ(small.hosts(), 2U);
   EXPECT_EQ(small.bytes(), 2 * one);
+}
+
+TEST_F(ExtenderFleet, ThePlacesOfTheLastKindsAreKept) {
+  push(snapshot("a"));
+  Question question = pod(1);
+  for (std::uint64_t mib = 1; mib <= 2 * kMaxKinds; ++mib) {
+    question.pod.request->memory_request_bytes = mib << 20;
+    EXPECT_EQ(points(question).at("a"), 10);
+  }
+  EXPECT_EQ(fleet.kinds(), kMaxKinds);
 }
 
 TEST_F(ExtenderFleet, RefusesASnapshotBeyondABound) {
