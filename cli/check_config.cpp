@@ -4,6 +4,7 @@
 #include "cli/input.h"
 #include "config/config.h"
 #include "config/unit_limits.h"
+#include "model/count_text.h"
 #include "model/json_text.h"
 
 #include <filesystem>
@@ -49,10 +50,9 @@ Outcome<void> check_config(Session& session, const std::string& named, bool no_u
   const bool present = file == "-" || std::filesystem::exists(file, ignored);
   session.out << printable(input_name(file)) << ": "
               << (present ? "valid" : "there is no such file: the defaults hold, with any drop-ins") << "\n";
-  session.out << fmt::format("mode {}, a tick every {} s, {} [[workload]] rule{}\n",
-                             settings->mode == config::Mode::enforce ? "enforce" : "observe",
-                             settings->tick_s, settings->rules.size(),
-                             settings->rules.size() == 1 ? "" : "s");
+  session.out << fmt::format(
+      "mode {}, a tick every {} s, {}\n", settings->mode == config::Mode::enforce ? "enforce" : "observe",
+      settings->tick_s, model::count_text(settings->rules.size(), "[[workload]] rule"));
   return {};
 }
 

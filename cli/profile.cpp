@@ -4,6 +4,7 @@
 #include "cli/input.h"
 #include "cli/render_models.h"
 #include "cli/show_document.h"
+#include "model/count_text.h"
 #include "model/json_text.h"
 #include "model/learning.h"
 #include "policies/interference/learning/learn.h"
@@ -208,7 +209,7 @@ Outcome<void> import_profiles(Session& session, const Arguments& arguments) {
   if (session.json) {
     session.out << model::json_text({{"schema", "berth.profile-import/1"}, {"profiles", count}}) << "\n";
   } else {
-    session.out << fmt::format("added {} profile{}\n", count, count == 1 ? "" : "s");
+    session.out << fmt::format("added {}\n", model::count_text(count, "profile"));
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #include "cli/daemon_client.h"
 #include "cli/input.h"
 #include "cli/render_placement.h"
+#include "model/count_text.h"
 #include "model/json.h"
 
 #include <algorithm>
@@ -145,9 +146,9 @@ Outcome<void> rank(Session& session, const Arguments& arguments) {
   const auto bins = std::count_if(
       ranking.bins.rejected.begin(), ranking.bins.rejected.end(),
       [](const model::RejectedBin& bin) { return bin.numa_nodes.empty(); });  // no sets of nodes
-  return problem(Exit::refused,
-                 fmt::format("\"{}\" fits nowhere: {} NUMA node{} on {} host{} rejected", request->id, bins,
-                             bins == 1 ? "" : "s", hosts.all().size(), hosts.all().size() == 1 ? "" : "s"));
+  return problem(Exit::refused, fmt::format("\"{}\" fits nowhere: {} on {} rejected", request->id,
+                                            model::count_text(bins, "NUMA node"),
+                                            model::count_text(hosts.all().size(), "host")));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "cli/render_observed.h"
 #include "cli/wall_clock.h"
 #include "config/units.h"
+#include "model/count_text.h"
 #include "model/json.h"
 #include "model/json_text.h"
 #include "model/trace.h"
@@ -161,7 +162,7 @@ class Trace : public Destination {
       return;
     }
     std::ostream& out = file == "-" ? session.err : session.out;
-    out << fmt::format("{} in {}, {}\n", format_count(ticks, "tick"),
+    out << fmt::format("{} in {}, {}\n", model::count_text(ticks, "tick"),
                        file == "-" ? "standard output" : printable(file), format_bytes(bytes));
   }
 

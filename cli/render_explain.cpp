@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/render.h"
+#include "model/count_text.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -70,7 +71,7 @@ void render_identity(std::ostream& out, const Document& workload, const Style& s
       << printable(text_of(workload, "class")) << ", service " << printable(text_of(workload, "service"))
       << (pending ? ", waits to be admitted" : "") << "\n";
   const auto vcpus = number_of(workload, "vcpus");
-  if (vcpus) say(out, fmt::format("asks for {:.0f} vCPU{}", *vcpus, *vcpus == 1 ? "" : "s"));
+  if (vcpus) say(out, "asks for " + model::count_text(static_cast<std::uint64_t>(*vcpus), "vCPU"));
   if (!pending) {
     const auto memory = number_of(workload, "memory_bytes");
     const auto used = number_of(workload, "mean_cores");

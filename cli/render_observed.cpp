@@ -3,6 +3,7 @@
 
 #include "cli/document.h"
 #include "cli/table.h"
+#include "model/count_text.h"
 #include "model/json_text.h"
 
 #include <cstdint>
@@ -42,7 +43,7 @@ void render(std::ostream& out, const replay::Observed& observed, const std::stri
             const std::optional<std::string>& cut, const Style& style) {
   out << paint(style, Colour::bold, printable("Observations of " + or_dash(observed.host())))
       << fmt::format(", {} to {}, {}\n", format_time(observed.begun()), format_time(observed.ended()),
-                     format_count(observed.ticks(), "tick"));
+                     model::count_text(observed.ticks(), "tick"));
   if (cut) out << paint(style, Colour::yellow, printable("The trace ends early: " + *cut)) << "\n";
   if (!observed.counts().empty()) {
     Table table({{.title = "SERVICE", .shrinks = true},
@@ -59,7 +60,7 @@ void render(std::ostream& out, const replay::Observed& observed, const std::stri
     out << "\n";
   }
   for (const std::string& lack : observed.lacks()) out << printable("- " + lack) << "\n";
-  out << printable(fmt::format("{} in {}", format_count(observed.observations(), "observation"),
+  out << printable(fmt::format("{} in {}", model::count_text(observed.observations(), "observation"),
                                file == "-" ? "standard output" : file))
       << "\n";
 }

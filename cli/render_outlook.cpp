@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/render.h"
+#include "model/count_text.h"
 
 #include <map>
 #include <ostream>
@@ -20,14 +21,14 @@ std::size_t count_of(const Document& object, const char* name) {
 std::string seen(const Document& workloads, std::size_t cpus, std::size_t unused) {
   const std::size_t services = count_of(workloads, "latency-sensitive");
   const std::size_t batch = count_of(workloads, "best-effort");
-  const std::string host = cpus == 0 ? "this host" : format_count(cpus, "vCPU");
+  const std::string host = cpus == 0 ? "this host" : model::count_text(cpus, "vCPU");
   if (services + batch == 0 && unused > 0)
     return fmt::format("{}, and no workload: {} of the configuration {} to nothing here", host,
-                       format_count(unused, "rule"), unused == 1 ? "applies" : "apply");
+                       model::count_text(unused, "rule"), unused == 1 ? "applies" : "apply");
   if (services + batch == 0)
     return host + ", and no workload: no rule, mark or QoS class says which services matter";
-  return fmt::format("{}, {} to keep fast, {} to fit in between", host, format_count(services, "service"),
-                     format_count(batch, "batch workload"));
+  return fmt::format("{}, {} to keep fast, {} to fit in between", host,
+                     model::count_text(services, "service"), model::count_text(batch, "batch workload"));
 }
 
 // "2 pins, 1 CPU quota": the kinds of the actions of a plan.
@@ -45,7 +46,7 @@ std::string changes(const Document::array_t& actions) {
   }
   std::string text;
   for (const auto& [kind, name] : kNames) {
-    if (counts[kind] > 0) text += (text.empty() ? "" : ", ") + format_count(counts[kind], name);
+    if (counts[kind] > 0) text += (text.empty() ? "" : ", ") + model::count_text(counts[kind], name);
   }
   return text;
 }
@@ -65,7 +66,7 @@ void render_outlook(std::ostream& out, const Document& status, const Document& p
     next = "systemd-cgls    the cgroups of this host; a rule has to match the path of one";
   if (!bare && enforcing) {
     would = fmt::format("it holds {}, and puts {} back when it stops",
-                        format_count(count_of(status, "undo_records"), "changed attribute"),
+                        model::count_text(count_of(status, "undo_records"), "changed attribute"),
                         count_of(status, "undo_records") == 1 ? "it" : "them");
     next = "berthctl log    what it did, and why";
   } else if (!bare) {

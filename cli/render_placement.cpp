@@ -2,6 +2,7 @@
 #include "cli/render_placement.h"
 
 #include "cli/table.h"
+#include "model/count_text.h"
 #include "model/json.h"
 #include "model/name.h"
 
@@ -27,11 +28,11 @@ std::string place_name(const model::FittingBin& bin) {
 }
 
 std::string request_text(const model::PendingWorkload& request) {
-  std::string text = fmt::format("{}, {} vCPU{}", model::to_string(request.workload_class),
-                                 request.vcpus.value_or(0), request.vcpus == 1 ? "" : "s");
+  std::string text = fmt::format("{}, {}", model::to_string(request.workload_class),
+                                 model::count_text(request.vcpus.value_or(0), "vCPU"));
   if (request.memory_request_bytes > 0) text += ", " + format_bytes(request.memory_request_bytes);
   if (request.gpus == 0) return text;
-  text += fmt::format(", {} GPU{}", request.gpus, request.gpus == 1 ? "" : "s");
+  text += ", " + model::count_text(request.gpus, "GPU");
   if (request.gpu_model) text += " like " + *request.gpu_model;
   if (request.gpu_memory_bytes > 0) text += " with " + format_bytes(request.gpu_memory_bytes) + " free";
   return text + (request.gpu_exclusive ? "" : ", shared");

@@ -7,6 +7,7 @@
 #include "cli/render_straggler.h"
 #include "cli/render_topology.h"
 #include "cli/table.h"
+#include "model/count_text.h"
 #include "model/json.h"
 #include "model/path.h"
 
@@ -211,8 +212,8 @@ void render_plan(std::ostream& out, const model::Plan& plan, const model::Snapsh
   out << paint(style, Colour::bold,
                printable(fmt::format("Plan for {} as of {}", plan.host.empty() ? "this host" : plan.host,
                                      format_time(plan.time))))
-      << ": " << format_count(plan.actions.size(), "action") << ", "
-      << format_count(snapshot.workloads.size(), "workload") << "\n";
+      << ": " << model::count_text(plan.actions.size(), "action") << ", "
+      << model::count_text(snapshot.workloads.size(), "workload") << "\n";
   if (plan.findings.interference) {
     draw_owners(out, snapshot.topology, *plan.findings.interference, style);
     render_interference(out, *plan.findings.interference, snapshot, style);

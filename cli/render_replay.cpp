@@ -3,6 +3,7 @@
 
 #include "cli/render.h"
 #include "cli/table.h"
+#include "model/count_text.h"
 #include "replay/page.h"
 
 #include <ostream>
@@ -76,9 +77,9 @@ void render_decisions(std::ostream& out, const ReplayedSide& side, const Style& 
 
 void render_differences(std::ostream& out, const Replayed& replayed, const Style& style) {
   const auto& differences = *replayed.differences;
-  out << fmt::format("\n{} decision{}, in {} tick{}.\n", differences.all(),
-                     differences.all() == 1 ? " differs" : "s differ", differences.ticks(),
-                     differences.ticks() == 1 ? "" : "s");
+  out << fmt::format("\n{} {}, in {}.\n", model::count_text(differences.all(), "decision"),
+                     differences.all() == 1 ? "differs" : "differ",
+                     model::count_text(differences.ticks(), "tick"));
   for (const replay::Difference& difference : differences.list()) {
     out << paint(style, difference.first ? Colour::green : Colour::yellow,
                  difference.first ? "only A  " : "only B  ");

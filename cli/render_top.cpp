@@ -6,6 +6,7 @@
 #include "cli/render_vcpu_map.h"
 #include "cli/sentence.h"
 #include "cli/table.h"
+#include "model/count_text.h"
 
 #include <algorithm>
 #include <array>
@@ -259,9 +260,9 @@ Layout layout(const TopFrame& frame, const TopView& view, const Style& style) {
 // Keys that have no room are left out, the most needed ones last.
 std::string footer(const TopView& view, std::size_t first, std::size_t shown, std::size_t all,
                    const Style& style) {
-  const std::string range = shown == all ? fmt::format("{} workload{}", all, all == 1 ? "" : "s")
+  const std::string range = shown == all ? model::count_text(all, "workload")
                             : shown == 0
-                                ? fmt::format("no room for {} workload{}", all, all == 1 ? "" : "s")
+                                ? "no room for " + model::count_text(all, "workload")
                                 : fmt::format("workloads {}-{} of {}", first + 1, first + shown, all);
   std::string text =
       fmt::format("{} by {}{} ", range, column_of(view.sort).name, view.reversed ? ", reversed" : "");

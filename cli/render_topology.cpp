@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/render_topology.h"
 
+#include "model/count_text.h"
 #include "model/name.h"
 
 #include <algorithm>
@@ -56,10 +57,6 @@ struct Socket {
   std::size_t cores = 0;
   std::size_t vcpus = 0;
 };
-
-std::string plural(std::size_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
 
 // Code points, near enough to columns for service names.
 std::size_t width_of(std::string_view text) {
@@ -203,11 +200,12 @@ std::string Drawing::summary(const std::vector<Socket>& sockets) const {
     numa.insert(socket.numa.begin(), socket.numa.end());
     cores += socket.cores;
   }
-  std::string text = plural(sockets.size(), "socket") + ", ";
-  text += topology_.has_llc() ? plural(topology_.domains(model::DomainKind::llc).size(), "LLC domain") + ", "
-                              : "";
-  text += plural(numa.size(), "NUMA node") + ", " + plural(cores, "core") + ", " +
-          plural(topology_.all().size(), "vCPU");
+  std::string text = model::count_text(sockets.size(), "socket") + ", ";
+  text += topology_.has_llc()
+              ? model::count_text(topology_.domains(model::DomainKind::llc).size(), "LLC domain") + ", "
+              : "";
+  text += model::count_text(numa.size(), "NUMA node") + ", " + model::count_text(cores, "core") + ", " +
+          model::count_text(topology_.all().size(), "vCPU");
   if (most_threads_ > 1) text += fmt::format(" ({} threads a core)", most_threads_);
   text += '\n';
   if (topology_.usable() != topology_.all()) {
@@ -346,8 +344,9 @@ std::string Drawing::line_text(const std::vector<Piece>& pieces) {
 std::string Drawing::socket_text(const Socket& socket) {
   std::string numa;
   for (const int node : socket.numa) numa += fmt::format("{}{}", numa.empty() ? "" : ",", node);
-  std::string out = fmt::format("\nsocket {}   {}, {}, NUMA {}\n", socket.id, plural(socket.cores, "core"),
-                                plural(socket.vcpus, "vCPU"), numa);
+  std::string out =
+      fmt::format("\nsocket {}   {}, {}, NUMA {}\n", socket.id, model::count_text(socket.cores, "core"),
+                  model::count_text(socket.vcpus, "vCPU"), numa);
   for (const auto& line : lines_of(socket)) out += line_text(line);
   if (!socket.elsewhere.empty()) {
     out += fmt::format("{}{:<{}} {}\n", kIndent, "offline", kRowTitle,

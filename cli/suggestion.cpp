@@ -2,6 +2,7 @@
 #include "cli/suggestion.h"
 
 #include "cli/text.h"
+#include "model/count_text.h"
 #include "model/path.h"
 
 #include <algorithm>
@@ -125,9 +126,8 @@ class Writer {
 
   void service(const SeenUnit& unit) {
     line("");
-    comment(fmt::format("{} listens at {}, with {} connection{} now. Clients wait for its answers,",
-                        short_name(unit.id), ports_in_words(unit), unit.connections,
-                        unit.connections == 1 ? "" : "s"));
+    comment(fmt::format("{} listens at {}, with {} now. Clients wait for its answers,", short_name(unit.id),
+                        ports_in_words(unit), model::count_text(unit.connections, "connection")));
     comment("so it gets vCPUs of its own, away from what disturbs it.");
     rule(unit, "latency-sensitive");
     if (unit.quota_cores) {
@@ -157,10 +157,9 @@ class Writer {
 
   void heading(const std::string& text) {
     comment(text);
-    comment(
-        fmt::format("It is a proposal from {} unit{} on {} vCPU{}. Read it, change it, and save it as {}:",
-                    host_.units.size(), host_.units.size() == 1 ? "" : "s", host_.cpus,
-                    host_.cpus == 1 ? "" : "s", "/etc/berth/berth.toml"));
+    comment(fmt::format("It is a proposal from {} on {}. Read it, change it, and save it as {}:",
+                        model::count_text(host_.units.size(), "unit"), model::count_text(host_.cpus, "vCPU"),
+                        "/etc/berth/berth.toml"));
     comment("  berthctl check-config FILE     finds mistakes");
     comment("  berthctl reload                makes berthd read it");
     comment("  berthctl plan                  shows what it leads to, and why");
@@ -192,8 +191,8 @@ class Writer {
       for (const std::string& name : base) names += (names.empty() ? "" : ", ") + name;
       comment(fmt::format("Left alone, as parts of the base system: {}.", names));
     }
-    comment(fmt::format("{} other unit{} listened nowhere and used less than {:.2f} cores.", idle,
-                        idle == 1 ? "" : "s", kBusyCores));
+    comment(fmt::format("{} listened nowhere and used less than {:.2f} cores.",
+                        model::count_text(idle, "other unit"), kBusyCores));
   }
 
   std::string text() const { return text_; }

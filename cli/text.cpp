@@ -156,10 +156,6 @@ std::string keep_begin(std::string_view text, std::size_t width) {
   return std::string(text.substr(0, end)) + "…";
 }
 
-std::string format_count(std::uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 std::string format_bytes(std::uint64_t bytes) {
   constexpr std::array<const char*, 6> kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   auto amount = static_cast<double>(bytes);

@@ -36,8 +36,6 @@ std::string keep_begin(std::string_view text, std::size_t width);
 
 // The text, or "-" where it is empty.
 std::string or_dash(std::string text);
-// "1 tick", "20 ticks".
-std::string format_count(std::uint64_t count, std::string_view noun);
 // "1.5 GiB".
 std::string format_bytes(std::uint64_t bytes);
 // Fixed point, "-" for an unknown number.

@@ -2,6 +2,7 @@
 #include "integrations/kubernetes/publisher.h"
 
 #include "integrations/kubernetes/node.h"
+#include "model/count_text.h"
 
 #include <algorithm>
 #include <utility>
@@ -68,8 +69,8 @@ std::optional<Failure> Publisher::publish(const std::string& status, const std::
 
 void Publisher::succeeded(const Wanted& wanted, double now_s) {
   if (const unsigned failures = backoff_.succeeded(); failures > 0) {
-    surroundings_.say(Level::info, fmt::format("published again after {} failed attempt{}", failures,
-                                               failures == 1 ? "" : "s"));
+    surroundings_.say(Level::info,
+                      fmt::format("published again after {}", model::count_text(failures, "failed attempt")));
   }
   if (!published_ || is_urgent(wanted, *published_))
     surroundings_.say(Level::info, fmt::format("published {}", describe(wanted)));

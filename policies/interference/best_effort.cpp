@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/interference/best_effort.h"
 
+#include "model/count_text.h"
+
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,11 +27,11 @@ model::CpuSet pool_cpus(const Occupancy& occupancy, bool spares_siblings) {
 
 std::string describe(const Occupancy& occupancy, const BestEffortDemand& demand, const PoolState& state,
                      const model::CpuSet& pool) {
-  std::string text = fmt::format(
-      "best-effort pool {}: {} of {} vCPUs, {} owned by {} latency-sensitive instance{}, utilisation {:.3g}",
-      pool.to_string(), pool.size(), occupancy.node().usable_count(),
-      occupancy.node().usable_count() - occupancy.unowned_count(), occupancy.placed_count(),
-      occupancy.placed_count() == 1 ? "" : "s", state.utilisation);
+  std::string text = fmt::format("best-effort pool {}: {} of {} vCPUs, {} owned by {}, utilisation {:.3g}",
+                                 pool.to_string(), pool.size(), occupancy.node().usable_count(),
+                                 occupancy.node().usable_count() - occupancy.unowned_count(),
+                                 model::count_text(occupancy.placed_count(), "latency-sensitive instance"),
+                                 state.utilisation);
   if (state.spares_siblings) {
     text += "; siblings of owned vCPUs are spared";
   } else if (demand.avoid_siblings) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/interference/resize.h"
 
+#include "model/count_text.h"
 #include "policies/interference/candidate_score.h"
 #include "policies/interference/marks.h"
 
@@ -108,11 +109,11 @@ class Resizer {
 
   std::string describe(const Resize& resize, const Best& best) const {
     const bool shrinks = resize.region < 0;
-    std::string text = fmt::format(
-        "{} from {} to {} in place: score_domain {:.4g}, the best of {} candidate{} (weighting {})",
-        shrinks ? "shrinks" : "grows", node_.cpu_set(resize.held).to_string(),
-        node_.cpu_set(best.cpus).to_string(), best.score, best.candidates, best.candidates == 1 ? "" : "s",
-        to_string(settings_.weighting));
+    std::string text =
+        fmt::format("{} from {} to {} in place: score_domain {:.4g}, the best of {} (weighting {})",
+                    shrinks ? "shrinks" : "grows", node_.cpu_set(resize.held).to_string(),
+                    node_.cpu_set(best.cpus).to_string(), best.score,
+                    model::count_text(best.candidates, "candidate"), to_string(settings_.weighting));
     if (static_cast<int>(best.cpus.size()) < resize.vcpus) {
       text += fmt::format("; it asks {} vCPUs, and {} has no more for it", resize.vcpus,
                           node_.region(best.region).name);

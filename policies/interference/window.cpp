@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "model/count_text.h"
 #include "policies/interference/candidate_score.h"
 #include "policies/interference/search.h"
 
@@ -101,8 +102,8 @@ std::string describe(const WindowSearch& search, const Choice& choice) {
   };
   std::string text = fmt::format("placed on {}: score_domain {:.4g}", place(choice.best), choice.best.score);
   if (choice.rival) text += fmt::format(" against {:.4g} on {}", choice.rival->score, place(*choice.rival));
-  return text + fmt::format(" ({} candidate{}, weighting {})", choice.candidates,
-                            choice.candidates == 1 ? "" : "s", to_string(search.settings.weighting));
+  return text + fmt::format(" ({}, weighting {})", model::count_text(choice.candidates, "candidate"),
+                            to_string(search.settings.weighting));
 }
 
 std::string nothing_free(const WindowSearch& search, const std::vector<int>& regions,

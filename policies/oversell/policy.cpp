@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/oversell/policy.h"
 
+#include "model/count_text.h"
 #include "model/json.h"
 #include "policies/interference/pressure.h"
 #include "policies/memory_capacity.h"
@@ -124,9 +125,9 @@ std::string state_text(const OversoldResource& found, const Reading& reading, co
 std::string describe(const OversoldResource& found, const Reading& reading, const OversellSettings& settings,
                      const Thresholds& thresholds) {
   std::string text =
-      fmt::format("{} asked for, peak {} ({} of {} sample{}", amount_text(reading.resource, found.request),
+      fmt::format("{} asked for, peak {} ({} of {}", amount_text(reading.resource, found.request),
                   amount_text(reading.resource, found.peak), to_string(settings.peak),
-                  reading.demand.series.size(), reading.demand.series.size() == 1 ? "" : "s");
+                  model::count_text(reading.demand.series.size(), "sample"));
   if (found.remembered && found.peak == *found.remembered) text += ", the peak of the last day";
   if (found.warming > 0)
     text += fmt::format(", {} of it requested by workloads that are new or have no known use",
@@ -190,9 +191,7 @@ std::string nothing_to_evict(const model::Snapshot& snapshot, const OversellSett
   }
   std::string text = "memory has to become free, and no workload can be evicted";
   if (best_effort == 0) return text + ": none is best-effort";
-  const auto workloads = [](std::size_t number) {
-    return fmt::format("{} best-effort workload{}", number, number == 1 ? "" : "s");
-  };
+  const auto workloads = [](std::size_t number) { return model::count_text(number, "best-effort workload"); };
   const char* separator = ": ";
   const auto add = [&](std::size_t number, const std::string& why) {
     if (number == 0) return;

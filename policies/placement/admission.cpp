@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/placement/admission.h"
 
+#include "model/count_text.h"
 #include "model/json.h"
 #include "policies/oversell/policy.h"
 #include "policies/placement/candidate.h"
@@ -62,8 +63,8 @@ void remedy(const Host& host, const Candidate& candidate, const model::PendingWo
         say_once(change, fmt::format("vCPUs have to become free on {}", nodes));
       } else {
         say_once(change,
-                 fmt::format("ask for {:.0f} vCPU{} at most, or {:.0f} more have to become free on {}", free,
-                             free == 1 ? "" : "s", missing, nodes));
+                 fmt::format("ask for {} at most, or {:.0f} more have to become free on {}",
+                             model::count_text(static_cast<std::uint64_t>(free), "vCPU"), missing, nodes));
       }
       break;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/placement/candidate.h"
 
+#include "model/count_text.h"
 #include "model/json.h"
 #include "model/placement_findings.h"
 #include "policies/placement/gpus.h"
@@ -64,10 +65,6 @@ void set_order(Candidate& candidate, const Host& on, const Bin& bin, const model
   order[by_rest] = avoided ? candidate.gpus_left : -rounded(candidate.free_share);
   if (sensitive(request) && settings.spread_service && on.has_instance_of(request.service))
     order[by_service] = 1;
-}
-
-std::string count(int number, const char* noun) {
-  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
 }
 
 // Fills in all but what names the bin.
@@ -163,7 +160,8 @@ std::string describe_lack(const Host& on, const Candidate& candidate, const mode
       return "declares no vcpus; a pin needs their number";
     case Lack::cpu: {
       const double free = std::max(0.0, on.free_cores(bin, request.workload_class));
-      return fmt::format("asks {}; {:.3g} of {:.4g} are free", count(request.vcpus.value_or(0), "vCPU"), free,
+      return fmt::format("asks {}; {:.3g} of {:.4g} are free",
+                         model::count_text(request.vcpus.value_or(0), "vCPU"), free,
                          on.total_cores(bin, request.workload_class));
     }
     case Lack::memory:
@@ -189,7 +187,7 @@ std::string describe_place(const Host& on, const Candidate& candidate,
   if (request.gpus > 0) {
     std::string text =
         fmt::format("{}leaves {} idle, {} free on the GPUs that it gets, {:.4g} of {:.4g} vCPUs", set,
-                    count(candidate.gpus_left, "GPU"), memory_text(candidate.gpu_memory_left),
+                    model::count_text(candidate.gpus_left, "GPU"), memory_text(candidate.gpu_memory_left),
                     candidate.cpu_left, on.total_cores(bin, request.workload_class));
     const std::string linked = describe_linkage(candidate.linkage, candidate.gpus.size());
     return linked.empty() ? text : text + "; " + linked;
@@ -198,7 +196,7 @@ std::string describe_place(const Host& on, const Candidate& candidate,
                                  candidate.cpu_left, on.total_cores(bin, request.workload_class),
                                  memory_text(candidate.memory_left), 100 * candidate.free_share);
   if (bin.gpus.empty()) return left;
-  return fmt::format("{}, near {}, {} idle", left, count(static_cast<int>(bin.gpus.size()), "GPU"),
+  return fmt::format("{}, near {}, {} idle", left, model::count_text(bin.gpus.size(), "GPU"),
                      candidate.gpus_left);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/placement/gpus.h"
 
+#include "model/count_text.h"
 #include "model/glob.h"
 #include "policies/placement/nearest.h"
 #include "policies/straggler/share.h"
@@ -140,7 +141,7 @@ std::string describe_linkage(const Linkage& linkage, std::size_t gpus) {
 }
 
 std::string describe_missing_gpus(const Bin& bin, const model::PendingWorkload& request) {
-  const std::string asked = fmt::format("asks {} GPU{}", request.gpus, request.gpus == 1 ? "" : "s");
+  const std::string asked = "asks " + model::count_text(request.gpus, "GPU");
   if (bin.gpus.empty())
     return asked + (bin.nodes.size() == 1 ? "; this NUMA node has none" : "; these NUMA nodes have none");
   std::array<int, 7> counts{};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/straggler/progress.h"
 
+#include "model/count_text.h"
+
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -78,8 +80,8 @@ double stands_for(const model::Workload& workload, const Reports& reports, doubl
 // Why these reports cannot be judged; empty where they can.
 std::string unfit(const Reports& reports) {
   if (reports.size() < kNeeded) {
-    return fmt::format("not judged: {} report{} of progress, four are needed", reports.size(),
-                       reports.size() == 1 ? "" : "s");
+    return fmt::format("not judged: {} of progress, four are needed",
+                       model::count_text(reports.size(), "report"));
   }
   for (std::size_t i = 1; i < reports.size(); ++i) {
     const model::ProgressReport& before = reports[i - 1];

@@ -34,6 +34,7 @@
 // All of this is deterministic. There is no clock. The budget is an amount of work (work.h), and every loop
 // that may be long spends it. The incumbent is a complete placement at every moment, so the search can end at
 // any.
+#include "model/count_text.h"
 #include "policies/interference/optimal/bound.h"
 #include "policies/interference/optimal/improve.h"
 #include "policies/interference/optimal/packing.h"
@@ -238,18 +239,19 @@ class OptimalSearch {
     };
     for (const int i : newcomers_) {
       found.reasons[i] = fmt::format(
-          "placed on {}: score {:.4g}, as one of {} new instance{} whose places together give score_node "
+          "placed on {}: score {:.4g}, as one of {} whose places together give score_node "
           "{:.4g} against {:.4g} by window (search optimal, weighting {})",
-          place(found.occupancy.tenant(i)), scores.tenants[i].score, newcomers_.size(),
-          newcomers_.size() == 1 ? "" : "s", scores.node, window_score_, to_string(settings_.weighting));
+          place(found.occupancy.tenant(i)), scores.tenants[i].score,
+          model::count_text(newcomers_.size(), "new instance"), scores.node, window_score_,
+          to_string(settings_.weighting));
     }
     for (const int i : found.moved) {
       found.reasons[i] = fmt::format(
-          "moved from {} to {}: score_node falls from {:.4g} to {:.4g} ({}, min_gain {}) by {} move{} of at "
+          "moved from {} to {}: score_node falls from {:.4g} to {:.4g} ({}, min_gain {}) by {} of at "
           "most {} in a round (search optimal, weighting {})",
           place(problem_.standing.tenant(i)), place(found.occupancy.tenant(i)), unmoved(), moved(),
-          percent(gain()), percent(settings_.min_gain), found.moved.size(),
-          found.moved.size() == 1 ? "" : "s", settings_.max_moves, to_string(settings_.weighting));
+          percent(gain()), percent(settings_.min_gain), model::count_text(found.moved.size(), "move"),
+          settings_.max_moves, to_string(settings_.weighting));
     }
   }
 
