@@ -123,7 +123,11 @@ class Running:
         for executor, pid in executors.items():
             name = f"{self.prefix}-{executor}"
             for process in family(pid):
-                groups.move(name, process)
+                try:
+                    groups.move(name, process)
+                except ProcessLookupError:  # a Python worker that has ended since
+                    if process == pid:
+                        raise
             self.names[groups.workload(name)] = name
         return True
 
