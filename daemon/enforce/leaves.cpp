@@ -5,6 +5,7 @@
 #include "daemon/ledger/enforcer_log.h"
 #include "model/path.h"
 #include "os/ancestors.h"
+#include "os/proc_files.h"
 #include "spark/family.h"
 #include "spark/process.h"
 
@@ -369,8 +370,9 @@ void Leaves::make_next(const Scene& scene, double now, std::vector<LogEntry>& en
     if (const auto own = tried_.find(wanted.process); own != tried_.end() && waits(own->second)) continue;
     if (begun) continue;
     // The observation can be seconds old, and the executor may have its leaf already.
+    const auto user = os::user_of(options_.proc_root / std::to_string(member.pid)).value_or(0);
     const auto looked = looks_.run(
-        id, 0, [root = options_.proc_root, pid = member.pid] { return spark::find_process(root, pid); });
+        id, user, [root = options_.proc_root, pid = member.pid] { return spark::find_process(root, pid); });
     if (!looked) {
       say(wanted, "its command line cannot be read just now");
       continue;
