@@ -162,9 +162,12 @@ void Enforcer::take_result(const cgroup::Request& request, const cgroup::SetResu
     release(id, attribute, batch.plan.time, "the workload is left alone", batch.finished);
     return;
   }
-  const cgroup::Value value = writer_.written(target, attribute).value_or(request.value);
-  // A limit is no news where its owner cannot hold a nearer value.
-  if (attribute != Attribute::cpus && !*result && (before == nullptr || before->value == value)) return;
+  const auto written = writer_.written(target, attribute);
+  const cgroup::Value value = written.value_or(request.value);
+  // A limit is no news where its owner cannot hold a nearer value. It is one where berth wrote it before, and
+  // the outcome was not known.
+  const bool is_known = before != nullptr ? before->value == value : !written;
+  if (attribute != Attribute::cpus && !*result && is_known) return;
   Held held = make_held(target.cgroup->id(), value,
                         writer_.original(target, attribute).value_or(request.value), batch.plan.time);
   if (attribute != Attribute::cpus) {

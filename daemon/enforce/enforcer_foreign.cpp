@@ -50,9 +50,16 @@ std::vector<LogEntry> Enforcer::check(const Observer::Readings& readings, const 
       switch (writer_.drift(target->second, current)) {
         case cgroup::Drift::none:
           held.ticks_foreign = 0;
-          // The value was as wanted when berth came, so it was never written, and now it differs. The next
-          // plan decides afresh.
-          if (!writer_.original(target->second, attribute)) values.erase(id);
+          if (writer_.written(target->second, attribute) == current) {
+            // A write whose outcome was not known has been done since.
+            held.value = current;
+            held.changed_at = now;
+            attempts_.erase({id, attribute});
+          } else if (!writer_.original(target->second, attribute)) {
+            // The value was as wanted when berth came, so it was never written, and now it differs. The next
+            // plan decides afresh.
+            values.erase(id);
+          }
           break;
         case cgroup::Drift::undone:
           entry.reason = "systemd reloaded its units and lost the value that berth had set";

@@ -366,6 +366,38 @@ TEST_F(EnforcerLimitsTest, WhatSomebodyElseHasJustSetIsNotReplaced) {
   EXPECT_TRUE(entries.empty());
 }
 
+// systemd may do a change after berth has stopped waiting for it.
+TEST_F(EnforcerLimitsTest, AChangeThatWasDoneLateIsHeldAndGivenBack) {
+  node.add_group("batch/x");
+  start();
+  look();
+  carry_out(plan_of({quota_of("batch/x", 1)}));
+  ASSERT_TRUE(actuators->writer().set(observer->found().at("batch/x"), cgroup::cpu_max(1.5)).has_value());
+  observer->read_again("batch/x");
+  look();
+  EXPECT_TRUE(entries.empty()) << "no other program wrote it";
+  EXPECT_EQ(observer->snapshot().workloads.at(0).cpu_quota_cores, 1.5);
+  carry_out(plan_of({quota_of("batch/x", 2)}));
+  EXPECT_EQ(quota("batch/x"), "200000 100000");
+  look();
+  carry_out(plan_of({quota_of("batch/x", std::nullopt)}));
+  EXPECT_EQ(quota("batch/x"), "max 100000");
+  EXPECT_EQ(actuators->journal().size(), 0U);
+}
+
+TEST_F(EnforcerLimitsTest, AFirstChangeThatWasDoneLateIsHeld) {
+  node.add_group("batch/x");
+  start();
+  look();
+  ASSERT_TRUE(actuators->writer().set(observer->found().at("batch/x"), cgroup::cpu_max(1)).has_value());
+  carry_out(plan_of({quota_of("batch/x", 1)}));
+  ASSERT_EQ(enforcer->holdings().cpu_quota.count("batch/x"), 1U);
+  EXPECT_EQ(enforcer->holdings().cpu_quota.at("batch/x").original, cgroup::Value(cgroup::CpuMax()));
+  look();
+  carry_out(plan_of({quota_of("batch/x", std::nullopt)}));
+  EXPECT_EQ(quota("batch/x"), "max 100000");
+}
+
 TEST_F(EnforcerLimitsTest, AWorkloadThatCannotBePinnedKeepsNoLimitOfTheSamePlan) {
   node.add_group("web/x");
   start();
