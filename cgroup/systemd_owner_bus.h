@@ -31,6 +31,8 @@ class SystemdBus {
   void be_patient();
   // Error where systemd cannot be asked.
   model::Result<void> greet();
+  // Whether a call that was given up goes on.
+  bool is_busy() const { return worker_.is_busy(); }
 
   model::Result<UnitSetting> read(const std::string& unit, Attribute attribute);
   // Writes a setting that lasts until the next boot at most (runtime = true).

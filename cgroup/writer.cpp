@@ -85,6 +85,10 @@ model::Result<std::optional<Writer::Prepared>> Writer::prepare(const Request& re
 
   const auto& existing = prepared.existing;
   if (*current == value && (!existing || existing->written == value)) return std::nullopt;
+  // The record has the value of the earlier call, which may still be done. With another value in the record,
+  // it would look like another program's, and its original would be lost.
+  if (existing && prepared.owner->is_busy())
+    return model::fail(model::ErrorKind::transient, "an earlier call has no answer yet");
   prepared.record = {
       found.identity.id, found.cgroup->id(), prepared.owner->name(), prepared.target.unit, {}, {}, value,
       std::nullopt};
@@ -180,6 +184,7 @@ std::vector<SetResult> Writer::set_many(std::span<const Request> requests, std::
       chunk.push_back(std::move(*prepared));
     }
     const auto recorded = journal_.record(records);
+    std::vector<UndoRecord> not_asked;
     for (std::size_t i = 0; i < chunk.size(); ++i) {
       if (!chunk[i]) continue;
       const Prepared& prepared = *chunk[i];
@@ -191,6 +196,8 @@ std::vector<SetResult> Writer::set_many(std::span<const Request> requests, std::
       } else if (prepared.before == prepared.record.written) {
         result = std::nullopt;  // in force already; only the record had to be put right
       } else if (prepared.owner == systemd_ && silent) {
+        // Not even asked for: an earlier change may still be done, and stays on record.
+        if (prepared.existing) not_asked.push_back(*prepared.existing);
         result = model::fail(*silent);
       } else {
         result = carry_out(prepared);
@@ -199,6 +206,8 @@ std::vector<SetResult> Writer::set_many(std::span<const Request> requests, std::
         }
       }
     }
+    // Where this fails, a change that is done late looks like another program's.
+    (void)journal_.record(not_asked);
   }
   return results;
 }

@@ -469,6 +469,36 @@ TEST_F(SystemdOwnerTest, AnAnswerThatTakesLongIsNotWaitedFor) {
   EXPECT_EQ(journal->size(), 0U);
 }
 
+TEST_F(SystemdOwnerTest, AChangeThatIsDoneLateIsStillOnRecord) {
+  add("0-5");
+  systemd->add("other.service", {"system.slice/other.service", {}, false});
+  const FoundWorkload web = this->web();
+  const FoundWorkload other = tree.found("system.slice/other.service", "other.service");
+  ASSERT_TRUE(writer().set(web, cpus("2")));
+  ASSERT_TRUE(writer().set(other, cpus("2")));
+  SystemdOwner::Options hurried = options(2s);
+  hurried.patience = 1ms;
+  systemd->fall_silent(true);
+  owner = std::make_unique<SystemdOwner>(hurried);
+  Writer writer = this->writer();
+  const std::vector<Request> requests{{&web, cpus("3")}, {&other, cpus("3")}};
+  EXPECT_FALSE(writer.set_many(requests, 60s).front());
+  EXPECT_EQ(text(writer.written(web, Attribute::cpus)), "3");
+  EXPECT_EQ(text(writer.written(other, Attribute::cpus)), "2") << "it was not asked for";
+  ASSERT_TRUE(berth::test::eventually([&] { return systemd->unanswered() == 1; }));
+  const auto postponed = writer.set(web, cpus("4"));
+  ASSERT_FALSE(postponed);
+  EXPECT_EQ(postponed.error().kind(), model::ErrorKind::transient);
+  EXPECT_EQ(text(writer.written(web, Attribute::cpus)), "3") << "systemd may still do it";
+  systemd->set_property(kUnit, Attribute::cpus, allowed("3"));
+  EXPECT_EQ(writer.drift(web, cpus("3")), Drift::none);
+  systemd->fall_silent(false);
+  connect(berth::test::kPatience);
+  EXPECT_THAT(this->writer().restore_all().left, IsEmpty());
+  EXPECT_EQ(now(), "0-5");
+  EXPECT_EQ(configured(), "0-5");
+}
+
 TEST_F(SystemdOwnerTest, HostIsRestoredWithoutADaemon) {
   const ScratchDirectory proc;
   put_file(proc.path() / "sys/kernel/random/boot_id", "boot\n");
