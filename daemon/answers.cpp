@@ -57,8 +57,8 @@ void Answers::drop_documents() {
 
 void Answers::drop_own_documents() {
   std::size_t bytes = 0;
-  for (const auto* document :
-       {&documents_.workloads, &documents_.snapshot, &documents_.plan, &documents_.metrics}) {
+  for (const auto* document : {&documents_.workloads, &documents_.snapshot, &documents_.plan,
+                               &documents_.metrics, &documents_.profiles, &documents_.models}) {
     if (*document) bytes += (*document)->size();
   }
   documents_ = {};
@@ -276,23 +276,28 @@ model::Result<std::string> Answers::find_log_json(const std::map<std::string, st
   return daemon::log_json(from_.messenger.log().find(*wanted, limit));
 }
 
+// Of a thousand services, each of these takes long to make.
 std::string Answers::profiles_json() {
-  return from_.learned.models().profiles_json(observer().snapshot().host);
+  return made_once(documents_.profiles,
+                   [this] { return from_.learned.models().profiles_json(observer().snapshot().host); });
 }
 
 std::string Answers::models_json() {
-  return from_.learned.models().models_json(policy_settings().interference);
+  return made_once(documents_.models,
+                   [this] { return from_.learned.models().models_json(policy_settings().interference); });
 }
 
 model::Result<void> Answers::import_profiles(const std::string& profiles) {
   auto imported = from_.learned.models().import(profiles);
   if (imported) os::log_info("learned profiles were imported");
+  drop_own_documents();
   return imported;
 }
 
 model::Result<void> Answers::forget_profile(const std::string& service) {
   auto forgotten = from_.learned.models().forget(service);
   if (forgotten) os::log_info("service {}: what was learned is forgotten, on request", service);
+  drop_own_documents();
   return forgotten;
 }
 

@@ -118,6 +118,8 @@ class Answers final : public Control {
     std::optional<std::string> snapshot;
     std::optional<std::string> plan;
     std::optional<std::string> metrics;
+    std::optional<std::string> profiles;
+    std::optional<std::string> models;
     std::optional<model::Plan> decided;  // of observe mode
     std::optional<std::vector<cgroup::UnusedRule>> unused_rules;
   };

@@ -120,6 +120,24 @@ TEST_F(DaemonLearns, AnImportedModelIsUsedExplainedAndKept) {
   daemon->stop();
 }
 
+// Documents are made once a tick, and these change between two.
+TEST_F(DaemonLearns, ImportedAndForgottenProfilesShowAtOnce) {
+  load_node();
+  configure("");
+  start();
+  tick();
+  const auto profiles_now = [this] { return json::parse(daemon->control().profiles_json())["profiles"]; };
+  const auto models_now = [this] { return json::parse(daemon->control().models_json())["models"]; };
+  EXPECT_TRUE(profiles_now().empty());
+  EXPECT_TRUE(models_now().empty());
+  ASSERT_TRUE(daemon->control().import_profiles(profiles()));
+  EXPECT_FALSE(profiles_now().empty());
+  EXPECT_FALSE(models_now().empty());
+  ASSERT_TRUE(daemon->control().forget_profile("web"));
+  EXPECT_TRUE(profiles_now().empty());
+  EXPECT_TRUE(models_now().empty());
+}
+
 TEST_F(DaemonLearns, LearnsFromTheUseOfTwoInstances) {
   load_node();
   configure("");
