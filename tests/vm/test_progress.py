@@ -114,8 +114,9 @@ def test_nobody_speaks_for_somebody_else_s_workload(berth: Berth) -> None:
 
 def test_a_service_reports_in_a_file_that_its_rule_names(berth: Berth) -> None:
     push_examples(berth)
-    # None of its reports is to be missed.
+    # None of its reports is to be missed. A berthd that has just started loads its programs for the kernel, and takes nothing else in meanwhile.
     berth.start(extra=OFTEN, rules=RULES)
+    berth.wait_ticks(2)
     command = f"sh -c '{GUEST_EXAMPLES}/progress.sh /run/berth-test-ls-7/progress && exec sleep infinity'"
     unit = "berth-test-ls@7.service"
     berth.start_unit(unit, command, "User=tester", "RuntimeDirectory=berth-test-ls-7", "Environment=SECONDS_A_PART=2")
