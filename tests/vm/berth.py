@@ -17,6 +17,8 @@ EAR = "berth-test-ear.service"
 
 DROP_IN = "/etc/berth/berth.toml.d/50-test.toml"
 WRITE_CONFIG = f"mkdir -p /etc/berth/berth.toml.d && cat > {DROP_IN}"
+# For the shell: what was written to the journal before can be read after this.
+SYNC_JOURNAL = "journalctl --sync"
 # What berthctl returns where berthd is not on the bus.
 NOT_ON_THE_BUS = 4
 # By the smallest program that can ask.
@@ -211,9 +213,9 @@ class Berth:
         return [e for e in reversed(entries) if e["kind"] == kind and e["time"] >= started]
 
     def journal(self, pattern: str) -> str:
-        """What the running berthd wrote to the journal, lines that match."""
+        """What the running berthd wrote to the journal, lines that match. A slow journald has taken in all that was said before."""
         return self.guest.run(
-            "journalctl _SYSTEMD_INVOCATION_ID=$(systemctl show -P InvocationID berthd.service) -o cat "
+            f"{SYNC_JOURNAL}; journalctl _SYSTEMD_INVOCATION_ID=$(systemctl show -P InvocationID berthd.service) -o cat "
             f"-g {shlex.quote(pattern)}",
             check=False,
         ).stdout

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from berth import EAR, EVICTION_RULES, MIB, Berth, holder
+from berth import EAR, EVICTION_RULES, MIB, SYNC_JOURNAL, Berth, holder
 from guestlib import Guest
 
 STATE = "/run/berth/state.json"
@@ -176,11 +176,16 @@ def test_a_squeeze_walks_through_all_states_and_back(berth: Berth, node: Guest) 
         assert entry["policy"] == "oversell" and entry["new"] == "StopUnit"
         # Each by what was in use then.
         assert float(re.search(r"([\d.]+) % of \S+ \S+ is in use", entry["reason"])[1]) >= 95, entry["reason"]
-        told = guest.run(f"journalctl -o json BERTH_DECISION={entry['decision']}").stdout.splitlines()
+        told = guest.run(f"{SYNC_JOURNAL}; journalctl -o json BERTH_DECISION={entry['decision']}").stdout.splitlines()
         done = [json.loads(line)["BERTH_ATTRIBUTE"] for line in told]
         assert (done[0], done[-1]) == ("terminate", "end"), done
         assert berth.json("explain", entry["decision"])["decision"]["entries"]
-    assert {e[0] for e in berth.heard("Evicted") if e[1] == "end"} == {workload(unit) for unit in gone}
+
+    def told_of_ends() -> set[str]:
+        return {e[0] for e in berth.heard("Evicted") if e[1] == "end"}
+
+    guest.poll(lambda: len(told_of_ends()) >= len(gone), 60, what="a signal about each end")
+    assert told_of_ends() == {workload(unit) for unit in gone}
     # systemd was asked to stop them, and so does not start them anew.
     berth.wait_ticks(2)
     assert [unit for unit in VICTIMS if active(guest, unit)] == list(VICTIMS[len(gone) :])

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,7 +75,12 @@ def test_admitted_work_is_pinned_where_it_was_told_and_its_memory_follows(berth:
     assert not cpus_of(berth.cpuset(LS2)) & cpus_of(told["cpus"])
     berth.start_unit(LS3, LIGHT)
     berth.wait_pinned(LS3)
-    pins = [e for e in berth.logged("pin") if e["workload"] == f"system.slice/{LS3}" and e["result"] == "applied"]
+
+    def logged() -> list[dict[str, Any]]:
+        return [e for e in berth.logged("pin") if e["workload"] == f"system.slice/{LS3}" and e["result"] == "applied"]
+
+    # The kernel has the pin a moment before berthd's log.
+    pins = guest.poll(logged, 30, what="the pin to be logged")
     assert pins[0]["new"] == told["cpus"], pins
     assert "as its admission told" in pins[0]["reason"]
 
