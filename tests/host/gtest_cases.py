@@ -25,7 +25,7 @@ def run(program: Path, case: str) -> None:
     """Runs one case; fails with its output, or skips with its reason."""
     assert program.exists(), f"{program} is not built"
     done = subprocess.run(
-        [program, f"--gtest_filter={case}"], capture_output=True, text=True, timeout=600, check=False
+        [program, f"--gtest_filter={case}"], capture_output=True, text=True, timeout=1800, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "[  PASSED  ] 1 test." in done.stdout or "[  SKIPPED ] 1 test" in done.stdout, done.stdout

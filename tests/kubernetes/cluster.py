@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 from certificates import Authority, openssl
-from waiting import until
+from waiting import PATIENCE_S, until
 
 ADMIN = "admin-token"
 SCHEDULER = "scheduler-token"
@@ -168,7 +168,7 @@ class Cluster:
     # Requests.
 
     def request(self, method: str, path: str, body: Any = None, kind: str = "application/json", token: str = ADMIN, raw: bool = False) -> tuple[int, Any]:
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=self.context, timeout=60)
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=self.context, timeout=PATIENCE_S)
         try:
             headers = {"Authorization": f"Bearer {token}", "Content-Type": kind}
             connection.request(method, path, None if body is None else json.dumps(body), headers)

@@ -203,7 +203,7 @@ def test_a_workload_may_be_named_by_its_unit(berth: Berth) -> None:
     assert missing.returncode == 1 and "no such workload" in missing.stderr, missing
 
 
-ASK = "busctl call org.berth.Node1 /org/berth/Node1 org.berth.Node1.Manager GetStatus"
+ASK = "busctl --timeout=100 call org.berth.Node1 /org/berth/Node1 org.berth.Node1.Manager GetStatus"
 
 
 def test_the_bus_starts_an_enabled_daemon_for_a_caller_that_wants_it(berth: Berth) -> None:

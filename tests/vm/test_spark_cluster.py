@@ -241,7 +241,7 @@ def cluster(berth: Berth, clusters: dict[int, Cluster]) -> Iterator[Cluster]:
         started = Cluster(berth)
         for name in APPS:
             berth.guest.poll(lambda: started.waits(name), PATIENCE, interval=1, what=f"{name} to wait")
-        berth.guest.run("python3 -", input=ASK_ONCE, timeout=PATIENCE)
+        berth.guest.run("python3 -", input=ASK_ONCE, timeout=4 * PATIENCE)
         want(berth.guest, BASE)
         berth.start_unit(LS, f"python3 {PLACE}/service.py")
         berth.wait_held(LS, BASE)

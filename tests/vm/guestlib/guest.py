@@ -30,6 +30,9 @@ from .machine import Topology, command_line, death_notice, is_qemu, qmp, spawn
 PATIENCE = float(os.environ.get("BERTH_PATIENCE") or "4")
 BOOT_DEADLINE = 120.0 * PATIENCE
 COMMAND_TIMEOUT = 120.0 * PATIENCE
+COPY_TIMEOUT = 300.0 * PATIENCE
+# What the connection may take beside the command's own time.
+CONNECTION = 10.0 * PATIENCE
 # A command that takes longer than this may run in a guest that hangs.
 SUSPICION = 120.0
 # A guest that does not greet for so long hangs: one with a hundred busy processes takes a minute.
@@ -215,7 +218,7 @@ class Guest:
             raise GuestSilent(f"the guest has hung before: {text}")
         words = self.ssh(text, timeout)
         try:
-            result = self._communicate(words, input, timeout + 10)
+            result = self._communicate(words, input, timeout + CONNECTION)
         except subprocess.TimeoutExpired as error:
             message = f"no end within {error.timeout:g} s of: {text}"
             if self.silent:
@@ -279,7 +282,7 @@ class Guest:
         chmod = f" && chmod {mode:o} {quoted}" if mode is not None else ""
         self.run(f"mkdir -p {parent} && cat > {quoted}{chmod}", input=text)
 
-    def push(self, source: Path, target: str, *, timeout: float = 300.0) -> None:
+    def push(self, source: Path, target: str, *, timeout: float = COPY_TIMEOUT) -> None:
         """A file becomes `target`; of a directory, the contents go into `target`, owned by root."""
         quoted = shlex.quote(target)
         pack = ["tar", "--owner=0", "--group=0", "--numeric-owner", "-cf", "-"]
@@ -294,7 +297,7 @@ class Guest:
         else:
             raise GuestError(f"no such file or directory: {source}")
 
-    def pull(self, source: str, target: Path, *, timeout: float = 300.0) -> None:
+    def pull(self, source: str, target: Path, *, timeout: float = COPY_TIMEOUT) -> None:
         """The other way round: a file becomes `target`, a directory's contents go into it."""
         quoted = shlex.quote(source)
         unpack = ["tar", "--no-same-owner", "-xf", "-"]
@@ -342,7 +345,7 @@ class Guest:
         with subprocess.Popen(source, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL) as writer:
             try:
                 result = subprocess.run(
-                    sink, stdin=writer.stdout, stdout=output, stderr=subprocess.PIPE, timeout=timeout + 10, check=False
+                    sink, stdin=writer.stdout, stdout=output, stderr=subprocess.PIPE, timeout=timeout + CONNECTION, check=False
                 )
                 if writer.stdout:
                     writer.stdout.close()
