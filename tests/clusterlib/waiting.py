@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-PATIENCE_S = 120.0
+PATIENCE_S = 600.0
 
 
 def until(true: Callable[[], Any], what: str) -> Any:
