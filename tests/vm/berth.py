@@ -33,8 +33,8 @@ BUDGET = "/etc/berth/berth.toml.d/40-test.toml"
 # Attributes that a resource manager might touch; all of them are compared where nothing may change.
 ATTRIBUTES = ("cpuset.cpus", "cpuset.mems", "cpu.max", "cpu.weight", "cpu.idle", "memory.high", "memory.max", "memory.low")
 
-# The bus starts these services on demand. They end by themselves when idle.
-END_WHEN_IDLE = ("systemd-hostnamed.service", "systemd-localed.service", "systemd-timedated.service")
+# The bus starts these services on demand, or a timer a quarter of an hour after the boot. They end by themselves.
+END_BY_THEMSELVES = ("systemd-hostnamed.service", "systemd-localed.service", "systemd-timedated.service", "systemd-tmpfiles-clean.service")
 
 ALL_CPUS = "0-7"
 
@@ -282,7 +282,7 @@ class Berth:
         return {
             path: unrestricted_as_unset(value) if path.endswith("/cpuset.cpus") else value
             for path, value in found.items()
-            if not any(f"/{unit}/" in path for unit in END_WHEN_IDLE)
+            if not any(f"/{unit}/" in path for unit in END_BY_THEMSELVES)
         }
 
     def memory_in_use(self) -> int:

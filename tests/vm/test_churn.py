@@ -91,5 +91,5 @@ def test_containers_that_come_and_go_leave_nothing_in_berthd(berth: Berth, innoc
     assert decisions(berth, "kind = 'evict' and workload not like 'berthtest/be-%'") == 0
     assert decisions(berth, "policy = 'straggler'") > 0, "no job was a straggler"
     guest.poll(lambda: not berth.workloads(), 120, what="berthd to have forgotten all of them")
-    status = berth.json("status")
-    assert status["undo_records"] == 0 and status["mode"] == "enforce", status
+    guest.poll(lambda: berth.json("status")["undo_records"] == 0, 60, what="the undo records to go")
+    assert berth.json("status")["mode"] == "enforce"

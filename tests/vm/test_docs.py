@@ -103,8 +103,8 @@ def test_tutorial(host: Berth) -> None:
         if not is_left_out(command.text):
             follow(host, command)
     # The last step gives everything back.
-    assert host.cpuset(NGINX) == ""
-    assert host.json("status")["undo_records"] == 0
+    host.wait_for_cpuset(NGINX, "")
+    guest.poll(lambda: host.json("status")["undo_records"] == 0, 20, what="the undo records to go")
 
 
 def follow(berth: Berth, command: Shown) -> None:

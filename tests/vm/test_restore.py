@@ -31,7 +31,13 @@ def assert_as_before(berth: Berth, before: dict[str, str]) -> None:
         }
 
     berth.guest.poll(lambda: not changed(), 20, what=lambda: f"every attribute to be as before, but for {changed()}")
-    assert berth.drop_ins() == []
+    # Files of systemd go after the attributes have their values.
+    berth.guest.poll(lambda: berth.drop_ins() == [], 20, what=lambda: f"no drop-in to be left: {berth.drop_ins()}")
+
+
+def wait_no_records(berth: Berth) -> None:
+    """A record goes once the value that it is about is read back."""
+    berth.guest.poll(lambda: berth.json("status")["undo_records"] == 0, 20, what="the undo records to go")
 
 
 def test_stop_puts_everything_back(berth: Berth, pinned: dict[str, str]) -> None:
@@ -42,7 +48,7 @@ def test_stop_puts_everything_back(berth: Berth, pinned: dict[str, str]) -> None
 def test_observe_puts_everything_back(berth: Berth, pinned: dict[str, str]) -> None:
     berth.guest.run("berthctl mode observe")
     assert_as_before(berth, pinned)
-    assert berth.json("status")["undo_records"] == 0
+    wait_no_records(berth)
 
 
 def test_restore_puts_everything_back_and_stays_in_observe(berth: Berth, pinned: dict[str, str]) -> None:
@@ -124,7 +130,7 @@ def test_a_unit_with_a_configured_affinity_returns_to_it(berth: Berth) -> None:
         assert cpus_of(berth.cpuset("berth-test-be-own.service")) <= {0, 1, 2, 3, 4, 5}
         berth.stop()
         berth.wait_for_cpuset("berth-test-be-own.service", "0-5")
-        assert berth.drop_ins() == []
+        berth.guest.poll(lambda: berth.drop_ins() == [], 20, what="no drop-in to be left")
         assert "changed on disk" not in berth.guest.run("systemctl status berth-test-be-own.service", check=False).stderr
     finally:
         berth.guest.run(f"systemctl stop berth-test-be-own.service; rm -f {unit}; systemctl daemon-reload", check=False)
