@@ -39,8 +39,14 @@ def test_the_sandboxed_daemon_asks_a_driver_and_spares_what_is_shared(berth: Ber
     start(berth, EXECUTOR, EXECUTOR_NAME, "--app-id app-fake --executor-id 0")
     start(berth, SHARED, EXECUTOR_NAME, "--app-id app-fake --executor-id 1", "(sleep 36000 &);")
     berth.start(extra="[spark]\ninterval = 0.5\n")
-    berth.guest.poll(lambda: "app-fake" in spark(berth)["apps"], 120, what="berthd to know the application")
-    found = spark(berth)
+
+    # A process that has just started goes by its name some moments later.
+    def known() -> Any:
+        found = spark(berth)
+        units = {DRIVER: "candidates", EXECUTOR: "candidates", SHARED: "spared"}
+        return found if "app-fake" in found["apps"] and all(f"system.slice/{unit}" in found[kind] for unit, kind in units.items()) else None
+
+    found = berth.guest.poll(known, 120, what=lambda: f"berthd to know the application and its processes: {spark(berth)}")
     assert found["apps"]["app-fake"]["computation"] == 1.5
     assert found["apps"]["app-fake"]["stages_done"] == 1
     assert found["candidates"][f"system.slice/{DRIVER}"]["kind"] == "driver"
@@ -92,7 +98,7 @@ def test_berthd_goes_on_without_a_reader_that_died(berth: Berth) -> None:
     berth.guest.poll(lambda: sparkd_pids(berth) not in ([], [pid]), 120, what="another berth-sparkd")
     berth.wait_ticks(1)
     assert "the other side has closed the connection" in berth.journal("berth-sparkd, which asks")
-    assert "app-fake" in spark(berth)["apps"]
+    berth.guest.poll(lambda: "app-fake" in spark(berth)["apps"], 120, what="berthd to know the application still, or again")
 
 
 def test_berthd_goes_on_beside_a_reader_that_hangs(berth: Berth) -> None:

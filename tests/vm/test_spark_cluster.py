@@ -301,15 +301,14 @@ def test_a_service_gets_its_memory_from_the_cheapest_executor_alone(cluster: Clu
     assert cheap and dear and cluster.scopes() == sorted([cheap.place, dear.place])
     wanted = {cheap.place: "executor", dear.place: "executor", **{workload(driver(name)): "driver" for name in APPS}}
 
-    def known() -> bool:
+    def known() -> Any:
         found = cluster.known()
         kinds = {id_: candidate["kind"] for id_, candidate in found["candidates"].items()}
         # A scope's memory is read a tick after the scope is made; until then its executor comes last.
         measured = all(candidate["frees_bytes"] > 0 for candidate in found["candidates"].values())
-        return set(found["apps"]) == set(cluster.ids.values()) and kinds == wanted and measured
+        return found if set(found["apps"]) == set(cluster.ids.values()) and kinds == wanted and measured else None
 
-    guest.poll(known, PATIENCE, interval=1, what="berthd to know both applications, and the memory of each executor")
-    found = cluster.known()
+    found = guest.poll(known, PATIENCE, interval=1, what="berthd to know both applications, and the memory of each executor")
     assert {workload(MASTER), workload(WORKER)} <= set(found["spared"])
     assert found["order"][:2] == [cheap.place, dear.place], found["candidates"]
     assert set(found["order"][2:]) == {workload(driver(name)) for name in APPS}
