@@ -310,6 +310,8 @@ TEST_F(LimitsHostTest, AForeignWriterIsYieldedToAndTheOtherLimitGivenBack) {
   Engine& berth = start();
   berth.apply({model::SetCpuQuotaAction{kId, 0.5}, model::SetMemoryHighAction{kId, kMemory}});
   output_of("systemctl set-property --runtime " + std::string(kUnit) + " CPUQuota=80%");
+  // systemd writes the attributes of a unit a moment after it has answered.
+  ASSERT_TRUE(berth::test::eventually([] { return cpu_max() == "80000 100000"; }));
   EXPECT_TRUE(berth.look().empty()) << "may be systemd on its way";
   const auto entries = berth.look();
   ASSERT_EQ(entries.size(), 2U);
@@ -327,6 +329,7 @@ TEST_F(LimitsHostTest, AForeignWriterIsOverruledWhereConfigured) {
   Engine& berth = start();
   berth.memory(kMemory);
   output_of("systemctl set-property --runtime " + std::string(kUnit) + " MemoryHigh=2G");
+  ASSERT_TRUE(berth::test::eventually([] { return memory_high() == std::to_string(2ULL << 30); }));
   berth.look(config::ForeignWriter::reassert);
   berth.look(config::ForeignWriter::reassert);
   EXPECT_EQ(memory_high(), std::to_string(kMemory));
