@@ -146,7 +146,7 @@ class Chaos:
 
     def compare(self, kind: str) -> None:
         # systemd writes the attributes of a unit some time after it has agreed to.
-        wait(lambda: not difference(self.before), 10)
+        wait(lambda: not difference(self.before))
         self.rounds[kind] += 1
         if left := difference(self.before):
             self.wrong.append({"kind": kind, "round": sum(self.rounds.values()), "left": left})

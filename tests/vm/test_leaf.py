@@ -152,7 +152,11 @@ def test_all_goes_back_when_berth_stops(divided: Berth) -> None:
 
 def test_all_goes_back_when_berth_only_observes(divided: Berth) -> None:
     divided.guest.run("berthctl mode observe")
-    assert [place(divided, pid) for pid in executors(divided)] == [workload(WORKER)] * 2
+
+    def back() -> bool:
+        return [place(divided, pid) for pid in executors(divided)] == [workload(WORKER)] * 2
+
+    divided.guest.poll(back, PATIENCE, what="both to be back")
     divided.guest.poll(lambda: scopes(divided) == [], PATIENCE, what="the scopes to be collected")
     divided.guest.run("berthctl mode enforce")
     divided.guest.poll(lambda: in_scopes(divided), PATIENCE, what="a scope for each executor again")
