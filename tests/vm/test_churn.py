@@ -48,7 +48,7 @@ class = "best-effort"
 """
 # The first readings are for what berthd keeps of a past that has an end. Of the others the peaks of each half are compared:
 # while containers are evicted, berthd holds less for some seconds.
-HALVES = slice(4, 22), slice(22, None)
+LEFT_OUT = 4
 
 
 @pytest.fixture
@@ -82,8 +82,11 @@ def test_containers_that_come_and_go_leave_nothing_in_berthd(berth: Berth, innoc
     print(*map(json.dumps, readings), f"{len(result['evicted'])} evicted", sep="\n")
 
     assert berth.pid() == result["pid"] == pid
+    # A slow host has fewer of them.
+    assert len(readings) >= 2 * LEFT_OUT, len(readings)
+    middle = (len(readings) + LEFT_OUT) // 2
     for what, slack in (("anon_kib", 2048), ("kernel_kib", 4096), ("descriptors", 16), ("threads", 8)):
-        earlier, later = (max(r[what] for r in readings[part]) for part in HALVES)
+        earlier, later = (max(r[what] for r in part) for part in (readings[LEFT_OUT:middle], readings[middle:]))
         assert later <= 1.03 * earlier + slack, (what, [r[what] for r in readings])
     assert result["evicted"], "memory never pressed"
     assert all(name.startswith("be-") for name in result["evicted"]), result["evicted"]
