@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/systemd_owner.h"
 
-#include "cgroup/direct_owner.h"
 #include "cgroup/restore.h"
-#include "cgroup/writer.h"
-#include "fake_systemd.h"
-#include "tests/patience.h"
-#include "values.h"
-#include "write_fixture.h"
+#include "systemd_owner_fixture.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,11 +18,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr const char* kUnit = "web.service";
-constexpr const char* kGroup = "system.slice/web.service";
-
-UnitSetting allowed(const std::string& list) { return setting_of(cpus(list)); }
-
 // A socket that takes connections, up to its backlog, and never says a word; -1 where that fails.
 int listen_at(const std::filesystem::path& path) {
   sockaddr_un address{};
@@ -37,67 +27,6 @@ int listen_at(const std::filesystem::path& path) {
   const bool bound = bind(listening, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   return bound && listen(listening, 16) == 0 ? listening : -1;
 }
-
-class SystemdOwnerTest : public testing::Test {
- protected:
-  void SetUp() override {
-    if (bus.address().empty()) GTEST_SKIP() << "dbus-daemon is not installed";
-    system_bus.emplace(bus.address());
-    systemd = std::make_unique<FakeSystemd>(bus.address(), tree, run.path());
-    connect(berth::test::kPatience);
-    reopen();
-  }
-
-  SystemdOwner::Options options(std::chrono::milliseconds call_timeout) const {
-    SystemdOwner::Options options;
-    options.run_dir = run.path();
-    options.cgroup_root = tree.root();
-    options.call_timeout = call_timeout;
-    return options;
-  }
-  void connect(std::chrono::milliseconds call_timeout) {
-    auto connected = SystemdOwner::connect(options(call_timeout));
-    ASSERT_TRUE(connected) << connected.error().message();
-    owner = std::move(*connected);
-  }
-  // From here on calls are not answered, nor waited for as long as on a systemd that may just be slow.
-  void fall_silent() {
-    connect(2s);
-    systemd->fall_silent(true);
-  }
-
-  void reopen() {
-    journal.reset();
-    auto opened = UndoJournal::open(state.path(), "boot");
-    ASSERT_TRUE(opened);
-    journal = std::move(*opened);
-  }
-  void add(const std::string& configured = "", bool transient = false) {
-    systemd->add(kUnit, {kGroup, allowed(configured), transient});
-  }
-  FoundWorkload web() const { return tree.found(kGroup, kUnit); }
-  Writer writer() { return {tree.root(), *journal, direct, owner.get()}; }
-  std::string now() const { return tree.get(kGroup, "cpuset.cpus"); }
-  std::string configured() const { return systemd->live(kUnit).allowed_cpus.to_string(); }
-  bool drop_in(const std::string& name = "50-AllowedCPUs.conf",
-               const std::string& root = "system.control") const {
-    return std::filesystem::exists(run.path() / root / (std::string(kUnit) + ".d") / name);
-  }
-  bool nothing_left() const {
-    return !std::filesystem::exists(run.path() / "system.control" / (std::string(kUnit) + ".d")) &&
-           !std::filesystem::exists(run.path() / "transient" / (std::string(kUnit) + ".d"));
-  }
-
-  PrivateBus bus;
-  std::optional<SystemBusAddress> system_bus;
-  ControlTree tree;
-  ScratchDirectory run;
-  ScratchDirectory state;
-  std::unique_ptr<FakeSystemd> systemd;
-  std::unique_ptr<SystemdOwner> owner;
-  PatientOwner direct{tree.root()};
-  std::unique_ptr<UndoJournal> journal;
-};
 
 TEST_F(SystemdOwnerTest, SetsThroughSystemdAndLeavesNoTrace) {
   add();
@@ -394,109 +323,6 @@ TEST_F(SystemdOwnerTest, WhyAUnitWasNotStoppedIsTold) {
   EXPECT_EQ(owner->stop_unit(kUnit, kSameRun).error().kind(), model::ErrorKind::refused);
   fall_silent();
   EXPECT_EQ(owner->stop_unit(kUnit, kSameRun).error().kind(), model::ErrorKind::transient);
-}
-
-TEST_F(SystemdOwnerTest, SilentSystemdIsTransientAndAskedOnlyOnce) {
-  add();
-  systemd->add("other.service", {"system.slice/other.service", {}, false});
-  const FoundWorkload web = this->web();
-  const FoundWorkload other = tree.found("system.slice/other.service", "other.service");
-  ASSERT_TRUE(writer().set(web, cpus("2")));
-  ASSERT_TRUE(writer().set(other, cpus("2")));
-  fall_silent();
-  const std::vector<Request> requests{{&web, cpus("3")}, {&other, cpus("3")}};
-  const auto results = writer().set_many(requests, 60s);
-  EXPECT_EQ(systemd->unanswered(), 1) << "one timeout, not one for each";
-  for (const SetResult& result : results) {
-    ASSERT_FALSE(result);
-    EXPECT_EQ(result.error().kind(), model::ErrorKind::transient);
-  }
-  EXPECT_EQ(journal->size(), 2U);
-  systemd->fall_silent(false);
-  connect(berth::test::kPatience);
-  writer().restore_all();
-  EXPECT_EQ(now(), "");
-  EXPECT_TRUE(nothing_left());
-}
-
-TEST_F(SystemdOwnerTest, BrokenConnectionIsMadeAgain) {
-  add();
-  Writer writer = this->writer();
-  ASSERT_TRUE(writer.set(web(), cpus("2")));
-  systemd.reset();  // systemd leaves the bus
-  EXPECT_FALSE(writer.set(web(), cpus("3")));
-  systemd = std::make_unique<FakeSystemd>(bus.address(), tree, run.path());
-  add();
-  ASSERT_TRUE(writer.set(web(), cpus("4")));
-  EXPECT_EQ(now(), "4");
-}
-
-TEST_F(SystemdOwnerTest, SystemdThatComesLaterIsAsked) {
-  systemd.reset();  // no systemd on the bus yet
-  owner = std::make_unique<SystemdOwner>(options(berth::test::kPatience));
-  tree.make(kGroup);
-  Writer writer = this->writer();
-  EXPECT_FALSE(owner->greet());
-  const auto refused = writer.set(web(), cpus("2"));
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().kind(), model::ErrorKind::transient);
-  EXPECT_NE(refused.error().message().find("systemd is not on the system bus"), std::string::npos);
-  EXPECT_EQ(now(), "") << "nothing is written past systemd";
-  systemd = std::make_unique<FakeSystemd>(bus.address(), tree, run.path());
-  add();
-  EXPECT_TRUE(owner->greet());
-  ASSERT_TRUE(writer.set(web(), cpus("2")));
-  EXPECT_EQ(configured(), "2");
-}
-
-TEST_F(SystemdOwnerTest, AnAnswerThatTakesLongIsNotWaitedFor) {
-  add();
-  SystemdOwner::Options hurried = options(2s);
-  hurried.patience = 1ms;
-  systemd->fall_silent(true);
-  owner = std::make_unique<SystemdOwner>(hurried);
-  Writer writer = this->writer();
-  for (int call = 0; call < 100; ++call)
-    EXPECT_EQ(writer.set(web(), cpus("2")).error().kind(), model::ErrorKind::transient);
-  EXPECT_LE(systemd->unanswered(), 1) << "a call waits for the one before";
-  systemd->fall_silent(false);
-  EXPECT_TRUE(berth::test::eventually([&] { return writer.set(web(), cpus("2")).has_value(); }));
-  EXPECT_EQ(now(), "2");
-  EXPECT_THAT(writer.restore_all().left, testing::Each(testing::Field(&RestoreReport::Left::kept, true)));
-  owner->be_patient();
-  EXPECT_THAT(writer.restore_all().left, IsEmpty());
-  EXPECT_EQ(now(), "");
-  EXPECT_EQ(journal->size(), 0U);
-}
-
-TEST_F(SystemdOwnerTest, AChangeThatIsDoneLateIsStillOnRecord) {
-  add("0-5");
-  systemd->add("other.service", {"system.slice/other.service", {}, false});
-  const FoundWorkload web = this->web();
-  const FoundWorkload other = tree.found("system.slice/other.service", "other.service");
-  ASSERT_TRUE(writer().set(web, cpus("2")));
-  ASSERT_TRUE(writer().set(other, cpus("2")));
-  SystemdOwner::Options hurried = options(2s);
-  hurried.patience = 1ms;
-  systemd->fall_silent(true);
-  owner = std::make_unique<SystemdOwner>(hurried);
-  Writer writer = this->writer();
-  const std::vector<Request> requests{{&web, cpus("3")}, {&other, cpus("3")}};
-  EXPECT_FALSE(writer.set_many(requests, 60s).front());
-  EXPECT_EQ(text(writer.written(web, Attribute::cpus)), "3");
-  EXPECT_EQ(text(writer.written(other, Attribute::cpus)), "2") << "it was not asked for";
-  ASSERT_TRUE(berth::test::eventually([&] { return systemd->unanswered() == 1; }));
-  const auto postponed = writer.set(web, cpus("4"));
-  ASSERT_FALSE(postponed);
-  EXPECT_EQ(postponed.error().kind(), model::ErrorKind::transient);
-  EXPECT_EQ(text(writer.written(web, Attribute::cpus)), "3") << "systemd may still do it";
-  systemd->set_property(kUnit, Attribute::cpus, allowed("3"));
-  EXPECT_EQ(writer.drift(web, cpus("3")), Drift::none);
-  systemd->fall_silent(false);
-  connect(berth::test::kPatience);
-  EXPECT_THAT(this->writer().restore_all().left, IsEmpty());
-  EXPECT_EQ(now(), "0-5");
-  EXPECT_EQ(configured(), "0-5");
 }
 
 TEST_F(SystemdOwnerTest, HostIsRestoredWithoutADaemon) {
