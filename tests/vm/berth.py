@@ -7,7 +7,7 @@ import json
 import re
 import shlex
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from subprocess import CompletedProcess
 from typing import Any
 
@@ -17,7 +17,7 @@ EAR = "berth-test-ear.service"
 
 DROP_IN = "/etc/berth/berth.toml.d/50-test.toml"
 WRITE_CONFIG = f"mkdir -p /etc/berth/berth.toml.d && cat > {DROP_IN}"
-# For the shell: what was written to the journal before can be read after this.
+# For the shell: journald stores every message that it has received.
 SYNC_JOURNAL = "journalctl --sync"
 # What berthctl returns where berthd is not on the bus.
 NOT_ON_THE_BUS = 4
@@ -212,6 +212,23 @@ class Berth:
         entries = self.json("log", "-n", "500")["entries"]
         return [e for e in reversed(entries) if e["kind"] == kind and e["time"] >= started]
 
+    def pin_decision(self, unit: str) -> str:
+        """The decision by which a unit was pinned last. The kernel has the pin a moment before berthd's log."""
+
+        def logged() -> str | None:
+            return next((e["decision"] for e in self.log_of(unit) if e["kind"] == "pin" and e["result"] == "applied"), None)
+
+        return self.guest.poll(logged, 30, what=f"the pin of {unit} to be logged")
+
+    def wait_no_undo_records(self, deadline: float = 20) -> None:
+        """A record goes once the value that it is about is read back."""
+        self.guest.poll(lambda: self.json("status")["undo_records"] == 0, deadline, what="the undo records to go")
+
+    def journal_of(self, decision: str) -> list[dict[str, str]]:
+        """The messages of this boot about a decision."""
+        told = self.guest.run(f"{SYNC_JOURNAL}; journalctl -b -o json BERTH_DECISION={decision}").stdout
+        return [json.loads(line) for line in told.splitlines()]
+
     def journal(self, pattern: str) -> str:
         """What the running berthd wrote to the journal, lines that match. A slow journald has taken in all that was said before."""
         return self.guest.run(
@@ -233,13 +250,13 @@ class Berth:
         messages = [json.loads(line) for line in self._told().splitlines() if line.startswith("{")]
         return [message["payload"]["data"] for message in messages if message["member"] == signal]
 
-    def heard_states(self, resource: str, least: int) -> list[list[Any]]:
-        """The arguments of each SchedulingStateChanged of a resource since `listen`, once there are so many."""
+    def wait_heard(self, signal: str, least: int, wanted: Callable[[list[Any]], bool]) -> list[list[Any]]:
+        """The arguments of each such signal since `listen` that is wanted by them, once there are so many."""
 
         def told() -> list[list[Any]]:
-            return [signal for signal in self.heard("SchedulingStateChanged") if signal[0] == resource]
+            return [arguments for arguments in self.heard(signal) if wanted(arguments)]
 
-        self.guest.poll(lambda: len(told()) >= least, 60, what=f"{least} signals about {resource}")
+        self.guest.poll(lambda: len(told()) >= least, 60, what=lambda: f"{least} signals {signal}: {told()}")
         return told()
 
     def _told(self) -> str:

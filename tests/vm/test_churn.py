@@ -94,5 +94,5 @@ def test_containers_that_come_and_go_leave_nothing_in_berthd(berth: Berth, innoc
     assert decisions(berth, "kind = 'evict' and workload not like 'berthtest/be-%'") == 0
     assert decisions(berth, "policy = 'straggler'") > 0, "no job was a straggler"
     guest.poll(lambda: not berth.workloads(), 120, what="berthd to have forgotten all of them")
-    guest.poll(lambda: berth.json("status")["undo_records"] == 0, 60, what="the undo records to go")
+    berth.wait_no_undo_records(60)
     assert berth.json("status")["mode"] == "enforce"

@@ -104,7 +104,7 @@ def test_tutorial(host: Berth) -> None:
             follow(host, command)
     # The last step gives everything back.
     host.wait_for_cpuset(NGINX, "")
-    guest.poll(lambda: host.json("status")["undo_records"] == 0, 20, what="the undo records to go")
+    host.wait_no_undo_records()
 
 
 def follow(berth: Berth, command: Shown) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from berth import EVICTION_RULES, MIB, OFTEN, SYNC_JOURNAL, Berth, holder
+from berth import EVICTION_RULES, MIB, OFTEN, Berth, holder
 from evictions import remove_groups, start_in_group, steps, wait_ended, wait_listed
 
 ID = "0123456789abcdef" * 4
@@ -75,8 +75,7 @@ def test_a_service_is_evicted_by_hand(berth: Berth, others: dict[str, int]) -> N
     assert main_pid(berth, "berth-test-be-b.service") == bystander
     entries = berth.json("explain", decision)["decision"]["entries"]
     assert {e["policy"] for e in entries} == {"operator"}
-    journal = berth.guest.run(f"{SYNC_JOURNAL}; journalctl -o json BERTH_DECISION={decision}").stdout.splitlines()
-    assert {json.loads(line)["BERTH_ATTRIBUTE"] for line in journal} == {"terminate", "end"}
+    assert {message["BERTH_ATTRIBUTE"] for message in berth.journal_of(decision)} == {"terminate", "end"}
     assert 'berth_evictions_total{step="end"} 1' in berth.guest.run("berthctl metrics").stdout
     # Nothing of it is left with systemd.
     berth.guest.poll(lambda: not [d for d in berth.drop_ins() if "be-a" in d], 30, what="its drop-ins to go")

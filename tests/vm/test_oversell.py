@@ -135,7 +135,7 @@ def test_a_memory_squeeze_closes_the_node_and_opens_it_again(berth: Berth, guest
         ("schedule", "no-schedule"),
         ("no-schedule", "schedule"),
     ]
-    told = berth.heard_states("memory", 2)
+    told = berth.wait_heard("SchedulingStateChanged", 2, lambda change: change[0] == "memory")
     assert [(signal[1], signal[2]) for signal in told] == [("schedule", "no-schedule"), ("no-schedule", "schedule")]
     assert all(signal[4].startswith("d-") for signal in told)
     assert "memory is in state no-schedule" in berth.journal("is in state")

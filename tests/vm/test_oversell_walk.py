@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from berth import EAR, EVICTION_RULES, MIB, SYNC_JOURNAL, Berth, holder
+from berth import EAR, EVICTION_RULES, MIB, Berth, holder
 from guestlib import Guest
 
 STATE = "/run/berth/state.json"
@@ -176,16 +176,11 @@ def test_a_squeeze_walks_through_all_states_and_back(berth: Berth, node: Guest) 
         assert entry["policy"] == "oversell" and entry["new"] == "StopUnit"
         # Each by what was in use then.
         assert float(re.search(r"([\d.]+) % of \S+ \S+ is in use", entry["reason"])[1]) >= 95, entry["reason"]
-        told = guest.run(f"{SYNC_JOURNAL}; journalctl -o json BERTH_DECISION={entry['decision']}").stdout.splitlines()
-        done = [json.loads(line)["BERTH_ATTRIBUTE"] for line in told]
+        done = [message["BERTH_ATTRIBUTE"] for message in berth.journal_of(entry["decision"])]
         assert (done[0], done[-1]) == ("terminate", "end"), done
         assert berth.json("explain", entry["decision"])["decision"]["entries"]
-
-    def told_of_ends() -> set[str]:
-        return {e[0] for e in berth.heard("Evicted") if e[1] == "end"}
-
-    guest.poll(lambda: len(told_of_ends()) >= len(gone), 60, what="a signal about each end")
-    assert told_of_ends() == {workload(unit) for unit in gone}
+    ends = berth.wait_heard("Evicted", len(gone), lambda step: step[1] == "end")
+    assert {end[0] for end in ends} == {workload(unit) for unit in gone}
     # systemd was asked to stop them, and so does not start them anew.
     berth.wait_ticks(2)
     assert [unit for unit in VICTIMS if active(guest, unit)] == list(VICTIMS[len(gone) :])
@@ -197,7 +192,7 @@ def test_a_squeeze_walks_through_all_states_and_back(berth: Berth, node: Guest) 
     walked = ["schedule", "no-schedule", "evict", "no-schedule", "schedule"]
     changes = [e for e in berth.logged("advertise") if e["attribute"] == "memory"]
     assert [(e["old"], e["new"]) for e in changes] == list(zip(walked, walked[1:])), changes
-    told = berth.heard_states("memory", len(changes))
+    told = berth.wait_heard("SchedulingStateChanged", len(changes), lambda change: change[0] == "memory")
     assert [(e[1], e[2], e[4]) for e in told] == [(e["old"], e["new"], e["decision"]) for e in changes]
     assert untouched(berth, bystanders) == before
     # What was promised before stood all the while, and ended by its time.

@@ -3,7 +3,7 @@
 
 import json
 
-from berth import LIGHT, OFTEN, READ_CPUSET, SYNC_JOURNAL, Berth, cpus_of, run_command, unrestricted_as_unset
+from berth import LIGHT, OFTEN, READ_CPUSET, Berth, cpus_of, run_command, unrestricted_as_unset
 
 LS1, LS2, BE1, BE2 = (f"berth-test-{n}.service" for n in ("ls1", "ls2", "be1", "be2"))
 ALL = set(range(8))
@@ -285,12 +285,8 @@ def test_every_action_is_a_structured_journal_entry(berth: Berth) -> None:
     start_mixed_load(berth)
     berth.start("enforce")
     berth.wait_pinned(LS1, LS2, BE1, BE2)
-    # The kernel has the pin a moment before berthd's log.
-    decision = berth.guest.poll(
-        lambda: next((e["decision"] for e in berth.log_of(LS1) if e["kind"] == "pin" and e["result"] == "applied"), None), 30, what="the pin to be logged"
-    )
-    lines = berth.guest.run(f"{SYNC_JOURNAL}; journalctl -b -o json BERTH_DECISION={decision}").stdout.splitlines()
-    entry = json.loads(lines[-1])
+    decision = berth.pin_decision(LS1)
+    entry = berth.journal_of(decision)[-1]
     assert entry["BERTH_WORKLOAD"] == f"system.slice/{LS1}"
     assert entry["BERTH_ATTRIBUTE"] == "cpuset.cpus"
     assert entry["BERTH_NEW"] == berth.cpuset(LS1)

@@ -147,4 +147,4 @@ def test_pins_move_apart_while_instances_come_and_go_and_share_no_vcpu(berth: Be
             assert entry["time"] - last[entry["workload"]] >= 0.9 * COOL_DOWN_s, entry
         last[entry["workload"]] = entry["time"]
     berth.guest.poll(lambda: not berth.workloads(), 60, what="berthd to have forgotten all of them")
-    berth.guest.poll(lambda: berth.json("status")["undo_records"] == 0, 60, what="the undo records to go")
+    berth.wait_no_undo_records(60)

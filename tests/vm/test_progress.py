@@ -161,10 +161,7 @@ def test_explains_workloads_and_decisions(berth: Berth) -> None:
     shown = berth.guest.run("berthctl explain system.slice/berth-test-ls1.service", user="tester").stdout
     for text in ("latency-sensitive", "where it is pinned now", "score", "k1", "cpu_sc"):
         assert text in shown, shown
-    # The kernel has the pin a moment before berthd's log.
-    decision = berth.guest.poll(
-        lambda: next((e["decision"] for e in berth.log_of("berth-test-ls1.service") if e["kind"] == "pin"), None), 30, what="the pin to be logged"
-    )
+    decision = berth.pin_decision("berth-test-ls1.service")
     shown = berth.guest.run(f"berthctl explain {decision}", user="tester").stdout
     assert decision in shown and "in enforce mode" in shown and "pin" in shown, shown
     missing = berth.guest.run("berthctl explain no/such", check=False)

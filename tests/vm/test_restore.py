@@ -35,11 +35,6 @@ def assert_as_before(berth: Berth, before: dict[str, str]) -> None:
     berth.guest.poll(lambda: berth.drop_ins() == [], 20, what=lambda: f"no drop-in to be left: {berth.drop_ins()}")
 
 
-def wait_no_records(berth: Berth) -> None:
-    """A record goes once the value that it is about is read back."""
-    berth.guest.poll(lambda: berth.json("status")["undo_records"] == 0, 20, what="the undo records to go")
-
-
 def test_stop_puts_everything_back(berth: Berth, pinned: dict[str, str]) -> None:
     berth.stop()
     assert_as_before(berth, pinned)
@@ -48,7 +43,7 @@ def test_stop_puts_everything_back(berth: Berth, pinned: dict[str, str]) -> None
 def test_observe_puts_everything_back(berth: Berth, pinned: dict[str, str]) -> None:
     berth.guest.run("berthctl mode observe")
     assert_as_before(berth, pinned)
-    wait_no_records(berth)
+    berth.wait_no_undo_records()
 
 
 def test_restore_puts_everything_back_and_stays_in_observe(berth: Berth, pinned: dict[str, str]) -> None:
