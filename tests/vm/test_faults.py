@@ -11,7 +11,7 @@ import pytest
 from berth import LIGHT, OFTEN, RULES, Berth, run_command
 from evictions import remove_groups, start_in_group, wait_listed
 from test_frozen import GROUPS
-from test_restore import BE, LS, assert_as_before, wait_no_records
+from test_restore import BE, LS, assert_as_before
 
 # Errno, and its text.
 ERRORS = {
@@ -155,7 +155,7 @@ def test_a_cgroup_that_took_over_a_name_keeps_its_own_values(berth: Berth, load:
     wait_listed(berth, WORKLOAD)
     berth.wait_for_cpuset(BE, "0-6")
     assert berth.guest.run(f"cat {GROUP}/cpuset.cpus").stdout.strip() == "3"
-    wait_no_records(berth)
+    berth.wait_no_undo_records()
 
 
 def test_a_systemd_that_executes_itself_anew_keeps_the_pins(berth: Berth, load: dict[str, str]) -> None:
