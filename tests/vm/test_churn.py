@@ -47,7 +47,8 @@ match = "berthtest/be-*"
 class = "best-effort"
 """
 # The first readings are for what berthd keeps of a past that has an end. Of the others the peaks of each half are compared:
-# while containers are evicted, berthd holds less for some seconds.
+# while containers are evicted, berthd holds less for some seconds. Descriptors have more slack: berthd keeps files of a container
+# open that it reads often, and how many containers have such files differs between the halves.
 LEFT_OUT = 4
 
 
@@ -85,7 +86,7 @@ def test_containers_that_come_and_go_leave_nothing_in_berthd(berth: Berth, innoc
     # A slow host has fewer of them.
     assert len(readings) >= 2 * LEFT_OUT, len(readings)
     middle = (len(readings) + LEFT_OUT) // 2
-    for what, slack in (("anon_kib", 2048), ("kernel_kib", 4096), ("descriptors", 16), ("threads", 8)):
+    for what, slack in (("anon_kib", 2048), ("kernel_kib", 4096), ("descriptors", CONTAINERS // 2), ("threads", 8)):
         earlier, later = (max(r[what] for r in part) for part in (readings[LEFT_OUT:middle], readings[middle:]))
         assert later <= 1.03 * earlier + slack, (what, [r[what] for r in readings])
     assert result["evicted"], "memory never pressed"
