@@ -244,6 +244,12 @@ model::Result<Value> DirectOwner::set_slowly(const Cgroup& cgroup, const Value& 
                                  attribute == Attribute::memory_high ? "reclaims" : "moves", cgroup.path()));
 }
 
+bool DirectOwner::is_busy(const Target& target, Attribute attribute) const {
+  if (target.cgroup == nullptr) return false;
+  const auto write = under_way_.find({target.cgroup->id(), attribute});
+  return write != under_way_.end() && write->second.is_busy();
+}
+
 model::Result<Value> DirectOwner::reset(const Target& target, const Original& original) {
   const Attribute attribute = attribute_of(original.value);
   auto now = current(target, attribute);

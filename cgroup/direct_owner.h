@@ -42,6 +42,7 @@ class DirectOwner : public Owner {
                                  const Value& written) override;
   model::Result<bool> merged(const Target& target, const Original& original, const Value& written,
                              const Value& current) override;
+  bool is_busy(const Target& target, Attribute attribute) const override;
   model::Result<void> settle() override { return {}; }
 
  private:

@@ -36,9 +36,9 @@ class Owner {
   // Sets the value's attribute and reads it back. Error transient where the outcome is unknown (no answer in
   // time). Any other error: the value is not in force, or not all of the vCPUs were granted.
   virtual model::Result<void> set(const Target& target, const Value& value) = 0;
-  // Whether an earlier call was given up and goes on. It may still be done, and each further set() fails at
-  // once.
-  virtual bool is_busy() const { return false; }
+  // Whether an earlier call that may change the attribute was given up and goes on. It may still be done, and
+  // each further set() fails at once.
+  virtual bool is_busy(const Target& target, Attribute attribute) const = 0;
   // Puts `original` back and removes every trace that set() left elsewhere (drop-ins). Returns the value now
   // in force. It differs from the original only where the kernel does not let the original be put back.
   virtual model::Result<Value> reset(const Target& target, const Original& original) = 0;

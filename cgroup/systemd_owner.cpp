@@ -116,7 +116,9 @@ model::Result<std::unique_ptr<SystemdOwner>> SystemdOwner::connect(Options optio
 
 model::Result<void> SystemdOwner::greet() { return state_->bus.greet(); }
 void SystemdOwner::be_patient() { state_->bus.be_patient(); }
-bool SystemdOwner::is_busy() const { return state_->bus.is_busy(); }
+bool SystemdOwner::is_busy(const Target& /*target*/, Attribute /*attribute*/) const {
+  return state_->bus.is_busy();
+}
 
 Value SystemdOwner::attainable(const Value& value) const {
   const auto* limit = std::get_if<CpuMax>(&value);

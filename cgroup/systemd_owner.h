@@ -46,7 +46,7 @@ class SystemdOwner : public Owner, public ScopeMaker {
   model::Result<Original> original(const Target& target, Attribute attribute) override;
   model::Result<Value> current(const Target& target, Attribute attribute) override;
   model::Result<void> set(const Target& target, const Value& value) override;
-  bool is_busy() const override;
+  bool is_busy(const Target& target, Attribute attribute) const override;
   model::Result<Value> reset(const Target& target, const Original& original) override;
   model::Result<void> relinquish(const Target& target, const Original& original,
                                  const Value& written) override;

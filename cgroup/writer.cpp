@@ -87,8 +87,8 @@ model::Result<std::optional<Writer::Prepared>> Writer::prepare(const Request& re
   if (*current == value && (!existing || existing->written == value)) return std::nullopt;
   // The record has the value of the earlier call, which may still be done. With another value in the record,
   // it would look like another program's, and its original would be lost.
-  if (existing && prepared.owner->is_busy())
-    return model::fail(model::ErrorKind::transient, "an earlier call has no answer yet");
+  if (existing && prepared.owner->is_busy(prepared.target, attribute))
+    return model::fail(model::ErrorKind::transient, "an earlier change is not done yet");
   prepared.record = {
       found.identity.id, found.cgroup->id(), prepared.owner->name(), prepared.target.unit, {}, {}, value,
       std::nullopt};

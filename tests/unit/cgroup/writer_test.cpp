@@ -9,6 +9,7 @@
 #include "write_fixture.h"
 
 #include <csignal>
+#include <future>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -90,6 +91,30 @@ TEST_F(WriterTest, AnEmptySetOfVcpusIsRefusedBeforeAnythingIsTouched) {
   EXPECT_EQ(set.error().kind(), model::ErrorKind::invalid_input);
   EXPECT_THAT(journal->records(), IsEmpty());
   EXPECT_EQ(tree.get("a", "cpuset.cpus"), "0-7");
+}
+
+// The kernel may hold a write before the value is in force, too.
+TEST_F(WriterTest, AWriteThatTheKernelDoesLateIsStillOnRecord) {
+  tree.make("a");
+  const FoundWorkload group = tree.found("a");
+  std::promise<void> begin;
+  DirectOwner held{tree.root(), "/sys",
+                   [begun = begin.get_future().share()](const Cgroup& cgroup, const std::string& text) {
+                     begun.wait();
+                     return cgroup.write("memory.high", text);
+                   },
+                   0ms};
+  Writer writer{tree.root(), *journal, held, nullptr};
+  EXPECT_FALSE(writer.set(group, memory("8192")));
+  const SetResult other = writer.set(group, memory("4096"));
+  begin.set_value();
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().kind(), model::ErrorKind::transient);
+  EXPECT_EQ(text(writer.written(group, Attribute::memory_high)), "8192");
+  ASSERT_TRUE(berth::test::eventually([&] { return tree.get("a", "memory.high") == "8192"; }));
+  EXPECT_EQ(writer.drift(group, memory("8192")), Drift::none);
+  EXPECT_THAT(restore_anew().left, IsEmpty());
+  EXPECT_EQ(tree.get("a", "memory.high"), "max");
 }
 
 TEST_F(WriterTest, VanishedGroupIsGoneAndLeavesNoRecord) {
