@@ -5,7 +5,9 @@
 #include "model/name.h"
 #include "topology/discover.h"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -108,12 +110,12 @@ std::uint64_t Observer::cgroup_id(const std::string& workload) const {
   return known == found().end() ? 0 : known->second.cgroup->id();
 }
 
-void Observer::refresh_topology(std::vector<std::string>& messages) {
+void Observer::refresh_topology(std::vector<std::string>& messages, std::set<std::string>& faults) {
   auto online = topology::read_online(sys_root_);
   if (!online || *online == online_) return;
   auto topology = topology::discover(sys_root_, proc_root_);
   if (!topology) {
-    messages.push_back(
+    faults.insert(
         topology.error().context("cannot read the topology again after vCPUs came or went").message());
     return;
   }
@@ -128,15 +130,15 @@ void Observer::refresh_topology(std::vector<std::string>& messages) {
 
 std::vector<std::string> Observer::read(double now, double wall_ahead_s) {
   std::vector<std::string> messages;
-  refresh_topology(messages);
+  std::set<std::string> faults;
+  refresh_topology(messages, faults);
   gpus_.look(snapshot_.topology.cpus());
   gpu_holders_.follow(gpus_);
 
   const auto load = read_host_load(proc_root_);
-  for (const auto& message : load.missing) {
-    if (said_.count(message) == 0) messages.push_back(message);
-  }
-  said_ = {load.missing.begin(), load.missing.end()};
+  faults.insert(load.missing.begin(), load.missing.end());
+  std::set_difference(faults.begin(), faults.end(), said_.begin(), said_.end(), std::back_inserter(messages));
+  said_ = std::move(faults);
   snapshot_.memory = load.memory;
   snapshot_.load1 = load.load1;
   snapshot_.time = now;

@@ -171,7 +171,7 @@ class Observer {
   void fill_evictions(const SnapshotInputs& inputs);
   void take_demand();
   void take_progress(const spark::Observation* spark);  // null: there are no applications
-  void refresh_topology(std::vector<std::string>& messages);
+  void refresh_topology(std::vector<std::string>& messages, std::set<std::string>& faults);
 
   std::filesystem::path proc_root_;
   std::filesystem::path sys_root_;

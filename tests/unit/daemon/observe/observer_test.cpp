@@ -470,6 +470,22 @@ TEST_F(ObserverTest, SaysOnceWhatCannotBeRead) {
   EXPECT_TRUE(messages.empty());
 }
 
+TEST_F(ObserverTest, SaysOnceThatTheTopologyCannotBeReadAgain) {
+  auto observer = start();
+  tick(*observer, 1000);
+  node.set_online(6);
+  const auto file = node.sys() / "fs/cgroup/cpuset.cpus.effective";
+  std::filesystem::create_directories(file.parent_path());
+  std::ofstream(file) << "none\n";
+  tick(*observer, 1001);
+  ASSERT_EQ(messages.size(), 1U);
+  EXPECT_NE(messages[0].find("cpuset.cpus.effective"), std::string::npos) << messages[0];
+  tick(*observer, 1002);
+  EXPECT_TRUE(messages.empty());
+  std::filesystem::remove(file);
+  EXPECT_EQ(tick(*observer, 1003).topology.usable(), CpuSet::range(0, 5));
+}
+
 TEST_F(ObserverTest, AHostWithoutProcessorsIsAnError) {
   const auto observer = Observer::start(node.hierarchy(), {}, node.proc(), node.sys() / "nothing/here", 60);
   ASSERT_FALSE(observer);
