@@ -8,7 +8,7 @@ namespace berth::daemon {
 
 void ToldPlaces::keep(ToldPlace place) {
   std::erase_if(places_, [&](const ToldPlace& it) { return it.workload == place.workload; });
-  if (!place.cpus.empty()) places_.push_back(std::move(place));
+  places_.push_back(std::move(place));
 }
 
 void ToldPlaces::join(model::Snapshot& snapshot, const RunOf& run_of) {
@@ -17,7 +17,8 @@ void ToldPlaces::join(model::Snapshot& snapshot, const RunOf& run_of) {
         std::lower_bound(snapshot.workloads.begin(), snapshot.workloads.end(), place.workload,
                          [](const auto& it, const std::string& id) { return it.id < id; });
     if (workload == snapshot.workloads.end() || workload->id != place.workload) return true;
-    const bool over = snapshot.time >= place.until || run_of(place.workload) != place.cgroup_id;
+    const bool over =
+        place.cpus.empty() || snapshot.time >= place.until || run_of(place.workload) != place.cgroup_id;
     workload->told_cpus = over || !workload->cpus.empty() ? model::CpuSet() : place.cpus;
     return over;
   });

@@ -23,7 +23,7 @@ class ToldPlaces {
  public:
   using RunOf = std::function<std::uint64_t(const std::string& workload)>;
 
-  // Replaces an earlier place of the workload.
+  // Replaces an earlier place of the workload. Without vCPUs it has none from then on.
   void keep(ToldPlace place);
   // Puts the places into the snapshot's workloads, and forgets those of other runs and those whose time is
   // over. A pinned workload has none. `run_of` gives the cgroup id of a workload.
