@@ -22,11 +22,13 @@ constexpr const char* kNothingToEvict = "nothing to evict";
 
 }  // namespace
 
-void Announcer::findings(const model::Plan& plan) {
+void Announcer::findings(const model::Plan& plan, const MayAnnounce& may_announce) {
   std::set<std::string> current;
   const auto say = [&](const char* what, const model::WorkloadFinding& finding) {
     auto key = fmt::format("{} {}", what, finding.workload);
-    if (said_findings_.count(key) == 0) os::log_warning("{}: {}: {}", finding.workload, what, finding.reason);
+    if (said_findings_.count(key) == 0 && may_announce(finding.workload)) {
+      os::log_warning("{}: {}: {}", finding.workload, what, finding.reason);
+    }
     current.insert(std::move(key));
   };
   if (plan.findings.interference) {
@@ -46,8 +48,10 @@ void Announcer::findings(const model::Plan& plan) {
   said_findings_ = std::move(current);
 }
 
-void Announcer::stragglers(const StragglerWatch::News& news, std::string_view mode) {
-  const auto say = [mode](const char* message_id, int priority, const char* what, const StragglerNews& item) {
+void Announcer::stragglers(const StragglerWatch::News& news, std::string_view mode,
+                           const MayAnnounce& may_announce) {
+  const auto say = [&](const char* message_id, int priority, const char* what, const StragglerNews& item) {
+    if (!may_announce(item.workload)) return;
     announce_event(message_id, priority, fmt::format("{} {}: {}", item.workload, what, item.reason), mode,
                    item.workload, item.decision);
   };
@@ -65,8 +69,7 @@ void Announcer::gpus(const std::vector<topology::GpuNews>& news, std::string_vie
 }
 
 void Announcer::unmanaged(const UnmanagedWorkloads& before, const UnmanagedWorkloads& now,
-                          std::string_view mode,
-                          const std::function<bool(const std::string& id)>& may_announce) {
+                          std::string_view mode, const MayAnnounce& may_announce) {
   for (const auto& [id, item] : now) {
     if (before.count(id) > 0 || !may_announce(id)) continue;
     announce_event(kMessageUnmanaged, item.cause == Unmanaged::Cause::alarm ? LOG_ALERT : LOG_WARNING,

@@ -20,14 +20,17 @@ namespace berth::daemon {
 // entries of their own (daemon/ledger/action_log.h).
 class Announcer {
  public:
+  // Whether the journal may have another message about the workload; see Messenger::may_announce().
+  using MayAnnounce = std::function<bool(const std::string& id)>;
+
   // Workloads that cannot be placed or confined, and memory that runs out although berth may evict.
-  void findings(const model::Plan& plan);
-  static void stragglers(const StragglerWatch::News& news, std::string_view mode);
+  void findings(const model::Plan& plan, const MayAnnounce& may_announce);
+  static void stragglers(const StragglerWatch::News& news, std::string_view mode,
+                         const MayAnnounce& may_announce);
   static void gpus(const std::vector<topology::GpuNews>& news, std::string_view mode);
-  // Workloads that are left alone now and were not before, as far as `may_announce` permits.
+  // Workloads that are left alone now and were not before.
   static void unmanaged(const UnmanagedWorkloads& before, const UnmanagedWorkloads& now,
-                        std::string_view mode,
-                        const std::function<bool(const std::string& id)>& may_announce);
+                        std::string_view mode, const MayAnnounce& may_announce);
   // Ticks that are farther apart than configured, because sampling would cost too much.
   void pace(const SamplingBudget& budget, double configured_s, double max_cpu);
   // The error of an attempt that is made at every tick; `what` names the attempt. Says it when it begins.

@@ -174,10 +174,10 @@ void Daemon::decide() {
       plan_, [this](const std::string& id) { return senses_->observer().cgroup_id(id); }, enforces);
   senses_->follow_pressure(enforces ? lending_.lenders() : std::set<std::string>());
   answers_.count_workloads();
-  announcer_.findings(plan_);
-  Announcer::stragglers(news, enforcement_.mode());
-  Announcer::unmanaged(unmanaged_before, enforcement_.unmanaged(), enforcement_.mode(),
-                       [this](const std::string& id) { return messenger_.may_announce(id); });
+  const auto may_announce = [this](const std::string& id) { return messenger_.may_announce(id); };
+  announcer_.findings(plan_, may_announce);
+  Announcer::stragglers(news, enforcement_.mode(), may_announce);
+  Announcer::unmanaged(unmanaged_before, enforcement_.unmanaged(), enforcement_.mode(), may_announce);
   departures_.take(entries, setup_->clock.wall_ahead_s());
   departures_.take(news.relocate, plan_, enforcement_.enforces());
   announcer_.attempt("state file", advertising_.write(plan_, departures_.newest_first(), enforcement_.mode(),
