@@ -141,6 +141,13 @@ _berthctl() {
         explain | evict) ((position == 0)) && _berthctl_workloads ;;
         progress) ((position == 0)) && _berthctl_workloads self ;;
         replay) ((position == 0)) && _berthctl_files ;;
+        profile)
+            if ((position == 0)); then
+                _berthctl_offer list show export import forget fit
+            elif [[ " ${_berthctl_line[*]} " == *" import "* || " ${_berthctl_line[*]} " == *" fit "* ]]; then
+                _berthctl_files
+            fi
+            ;;
         backtest) if ((position == 0)); then _berthctl_offer memory; else _berthctl_files; fi ;;
         rank | admit | check-config) _berthctl_files ;;
         mode) ((position == 0)) && _berthctl_offer observe enforce ;;
