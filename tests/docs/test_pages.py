@@ -125,7 +125,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 # Messages
 
 TROUBLESHOOTING = ROOT / "docs/troubleshooting.md"
-MODULES = ("cgroup", "cli", "config", "daemon", "os", "policies", "topology")
+MODULES = ("cgroup", "cli", "config", "daemon", "os", "policies", "replay", "topology")
 
 
 def messages_of_tables() -> list[str]:
