@@ -2,13 +2,13 @@
 #pragma once
 
 #include "daemon/ledger/held.h"
+#include "daemon/ledger/journal_shares.h"
 #include "daemon/observe/sampling_budget.h"
 #include "daemon/observe/straggler_watch.h"
 #include "model/error.h"
 #include "model/plan.h"
 #include "topology/gpu_inventory.h"
 
-#include <functional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -20,9 +20,6 @@ namespace berth::daemon {
 // entries of their own (daemon/ledger/action_log.h).
 class Announcer {
  public:
-  // Whether the journal may have another message about the workload; see Messenger::may_announce().
-  using MayAnnounce = std::function<bool(const std::string& id)>;
-
   // Workloads that cannot be placed or confined, and memory that runs out although berth may evict.
   void findings(const model::Plan& plan, const MayAnnounce& may_announce);
   static void stragglers(const StragglerWatch::News& news, std::string_view mode,

@@ -164,8 +164,9 @@ void Daemon::decide() {
   admissions_.set_pending(true);
   auto entries = take_steps(now);
   append(entries, advertising_.take(plan_, enforcement_.mode()));
+  const auto may_announce = [this](const std::string& id) { return messenger_.may_announce(id); };
   announcer_.attempt("used shares", learned_.take(plan_));
-  announcer_.attempt("learned profiles", learned_.learn());
+  announcer_.attempt("learned profiles", learned_.learn(may_announce));
   if (plan_.findings.straggler) admissions_.set_room(plan_.findings.straggler->room);
   const auto news =
       stragglers_.take(plan_, [this](const std::string& id) { return senses_->observer().cgroup_id(id); });
@@ -174,7 +175,6 @@ void Daemon::decide() {
       plan_, [this](const std::string& id) { return senses_->observer().cgroup_id(id); }, enforces);
   senses_->follow_pressure(enforces ? lending_.lenders() : std::set<std::string>());
   answers_.count_workloads();
-  const auto may_announce = [this](const std::string& id) { return messenger_.may_announce(id); };
   announcer_.findings(plan_, may_announce);
   Announcer::stragglers(news, enforcement_.mode(), may_announce);
   Announcer::unmanaged(unmanaged_before, enforcement_.unmanaged(), enforcement_.mode(), may_announce);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "daemon/learn/learner.h"
+#include "daemon/ledger/journal_shares.h"
 #include "daemon/observe/observer.h"
 #include "daemon/observe/recent_use.h"
 #include "daemon/observe/used_shares.h"
@@ -30,8 +31,9 @@ class Learned {
   // save before.
   model::Result<void> take(const model::Plan& plan);
   // Learns the interference models from the observer's snapshot of what really holds, and gives the observer
-  // the models in use. Logs the changes; now and then it saves the sums. Error io of the save before.
-  model::Result<void> learn();
+  // the models in use. Logs what operators should know, as far as `may_announce` permits. Now and then it
+  // saves the sums. Error io of the save before.
+  model::Result<void> learn(const MayAnnounce& may_announce);
   Learner& models() { return models_; }
   // Reads the priors of the configuration again.
   void follow_settings();

@@ -51,7 +51,7 @@ std::vector<Observation> Observed::take(const model::Snapshot& snapshot, model::
   look_at(snapshot);
   auto tick = observations_of_.take(snapshot, shared_domain);
   throttled_ += tick.throttled;
-  fallen_ += tick.messages.size();
+  fallen_ += tick.fallen.size();
   for (const Observation& seen : tick.seen) {
     if (const auto service = services_.find(seen.service); service != services_.end())
       service->second.made = true;

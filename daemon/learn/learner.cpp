@@ -77,8 +77,8 @@ void Learner::read_priors(std::vector<std::string>& warnings) {
   }
 }
 
-std::vector<std::string> Learner::take(const model::Snapshot& snapshot,
-                                       const policies::InterferenceSettings& settings) {
+std::vector<Learner::Message> Learner::take(const model::Snapshot& snapshot,
+                                            const policies::InterferenceSettings& settings) {
   if (!settings.learn) {
     if (!services_.empty()) {
       services_.clear();
@@ -88,7 +88,9 @@ std::vector<std::string> Learner::take(const model::Snapshot& snapshot,
     return {};
   }
   auto tick = observations_.take(snapshot, settings.shared_domain);
-  std::vector<std::string> messages = std::move(tick.messages);
+  std::vector<Message> messages;
+  for (const auto& [instance, why] : tick.fallen)
+    messages.push_back({instance, fmt::format("{}: {}", instance, why)});
   std::map<ProfileKey, std::vector<model::Observation>> by_key;
   for (model::Observation& seen : tick.seen) {
     const ProfileKey key{seen.service, seen.response};
@@ -103,7 +105,7 @@ std::vector<std::string> Learner::take(const model::Snapshot& snapshot,
 }
 
 void Learner::learn(const ProfileKey& key, const std::vector<model::Observation>& tick,
-                    const policies::InterferenceSettings& settings, std::vector<std::string>& messages) {
+                    const policies::InterferenceSettings& settings, std::vector<Message>& messages) {
   const auto known = own_.find(key);
   auto learned = policies::learn(key, known == own_.end() ? model::LearnedSums() : known->second,
                                  policies::find(priors_, key), tick, policies::learning_settings(settings));
@@ -115,19 +117,21 @@ void Learner::learn(const ProfileKey& key, const std::vector<model::Observation>
   changed_ = true;
   judged_all_ = false;
   if (learned.changed) {
-    messages.push_back(fmt::format("service {} has changed, so its model by {} is forgotten: {}", key.service,
-                                   model::to_string(key.response), *learned.changed));
+    messages.push_back(
+        {tick.front().instance, fmt::format("service {} has changed, so its model by {} is forgotten: {}",
+                                            key.service, model::to_string(key.response), *learned.changed)});
     judged_at_ = 0;
   }
 }
 
 void Learner::say_set_aside(const ProfileKey& key, const std::vector<policies::SetAside>& set_aside,
-                            std::vector<std::string>& messages) {
+                            std::vector<Message>& messages) {
   if (set_aside.empty()) {
     said_.erase(key);
   } else if (said_.size() < model::kMostProfiles && said_.insert(key).second) {
-    messages.push_back(fmt::format("{} by {}: set aside: {}", set_aside[0].instance,
-                                   model::to_string(key.response), set_aside[0].why));
+    const auto& [instance, why] = set_aside.front();
+    messages.push_back(
+        {instance, fmt::format("{} by {}: set aside: {}", instance, model::to_string(key.response), why)});
   }
 }
 

@@ -32,9 +32,13 @@ class Learner {
   // Reads the priors again.
   void read_priors(std::vector<std::string>& warnings);
 
-  // Learns from the snapshot of a tick. Returns what operators should know.
-  std::vector<std::string> take(const model::Snapshot& snapshot,
-                                const policies::InterferenceSettings& settings);
+  // A message for operators.
+  struct Message {
+    std::string workload;  // that gave rise to it
+    std::string text;
+  };
+  // Learns from the snapshot of a tick.
+  std::vector<Message> take(const model::Snapshot& snapshot, const policies::InterferenceSettings& settings);
   // The services that have learned sums, for the next snapshots. generation() changes when they do.
   const std::map<std::string, model::ServiceProfile>& services() const { return services_; }
   std::uint64_t generation() const { return generation_; }
@@ -61,9 +65,9 @@ class Learner {
 
  private:
   void learn(const model::ProfileKey& key, const std::vector<model::Observation>& tick,
-             const policies::InterferenceSettings& settings, std::vector<std::string>& messages);
+             const policies::InterferenceSettings& settings, std::vector<Message>& messages);
   void say_set_aside(const model::ProfileKey& key, const std::vector<policies::SetAside>& set_aside,
-                     std::vector<std::string>& messages);
+                     std::vector<Message>& messages);
   void make_room();
   void judge(const policies::InterferenceSettings& settings);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -8,6 +9,9 @@
 #include <sys/types.h>
 
 namespace berth::daemon {
+
+// Whether the journal may have another message about the workload; see Messenger::may_announce().
+using MayAnnounce = std::function<bool(const std::string& workload)>;
 
 // Limits the messages about workloads of one user in the journal. A user can make workloads without end, and
 // journald drops messages of a service that sends too many. Workloads where only root makes cgroups have no

@@ -166,8 +166,9 @@ void Observations::add_work(const Workload& workload, double fraction, const Sur
   work.fresh = true;
   work.seen_at = seen.time;
   if (fraction < work.fraction) {
-    tick.messages.push_back(fmt::format("{}: its progress fell from {} to {}, so nothing is learned from it",
-                                        workload.id, work.fraction, fraction));
+    tick.fallen.push_back(
+        {workload.id, fmt::format("its progress fell from {} to {}, so nothing is learned from it",
+                                  work.fraction, fraction)});
     work = anew();
     return;
   }

@@ -3,6 +3,7 @@
 
 #include "model/learning.h"
 #include "model/snapshot.h"
+#include "policies/interference/learning/learn.h"
 #include "policies/interference/learning/neighbours.h"
 
 #include <cstddef>
@@ -19,7 +20,7 @@ class Observations {
  public:
   struct Tick {
     std::vector<model::Observation> seen;  // ascending by instance
-    std::vector<std::string> messages;     // progress that fell
+    std::vector<SetAside> fallen;          // instances whose progress fell
     // Instances without an observation, because their quota throttled them and nothing but their use tells.
     std::size_t throttled = 0;
   };

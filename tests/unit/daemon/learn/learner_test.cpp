@@ -178,7 +178,10 @@ TEST_F(LearnerTest, SaysOnceWhatIsSetAsideUntilATickIsGood) {
     return learner.take(host.snapshot, kSettings);
   };
   tick(1);
-  EXPECT_THAT(tick(0), ::testing::ElementsAre(HasSubstr("web-1 by cpi: set aside: cpi is 0")));
+  const auto said = tick(0);
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_EQ(said[0].workload, "web-1");
+  EXPECT_THAT(said[0].text, HasSubstr("web-1 by cpi: set aside: cpi is 0"));
   EXPECT_TRUE(tick(0).empty());
   EXPECT_TRUE(tick(1).empty());
   EXPECT_EQ(tick(0).size(), 1U);

@@ -115,8 +115,9 @@ TEST_F(ObservationsTest, ProgressThatFallsIsSaidAndTeachesNothing) {
   host.of("web-1").progress = {{.time = 2, .fraction = 0.2}};
   const auto fallen = tick(1, 0, 0);
   EXPECT_TRUE(fallen.seen.empty());
-  ASSERT_EQ(fallen.messages.size(), 1U);
-  EXPECT_THAT(fallen.messages[0], HasSubstr("fell from 0.5 to 0.2"));
+  ASSERT_EQ(fallen.fallen.size(), 1U);
+  EXPECT_EQ(fallen.fallen[0].instance, "web-1");
+  EXPECT_THAT(fallen.fallen[0].why, HasSubstr("fell from 0.5 to 0.2"));
   host.of("web-1").progress = {{.time = 3, .fraction = 0.4}};
   EXPECT_EQ(tick(1, 0, 0).seen.size(), 1U);
 }

@@ -248,8 +248,8 @@ Training::Training(const World& world, const Lesson& lesson, std::uint64_t seed)
       for (std::size_t j = 0; j < mix.batch_threads.size(); ++j) swing.push_back(2 * draws.fraction());
       const auto figures = truth_of(world, mix, places_of(snapshot), std::fmod(time / kDay_s, 1), swing);
       measure(lesson, figures, mix, done, draws, snapshot);
-      for (const std::string& message : learner_.take(snapshot, lesson.settings))
-        changes_ += message.find("has changed") != std::string::npos ? 1 : 0;
+      for (const auto& message : learner_.take(snapshot, lesson.settings))
+        changes_ += message.text.find("has changed") != std::string::npos ? 1 : 0;
     }
   }
   // Models change once a minute. A snapshot without any use teaches nothing.
