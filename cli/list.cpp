@@ -55,11 +55,16 @@ Outcome<void> show_models(Session& session, DaemonClient& daemon) {
   if (!listed) return tl::unexpected(listed.error());
   const auto learned = daemon.models();
   if (!learned) return tl::unexpected(learned.error());
+  const auto told = daemon.status();
+  if (!told) return tl::unexpected(told.error());
   const auto workloads = parse_document(*listed, "list of workloads");
   if (!workloads) return tl::unexpected(workloads.error());
   const auto models = parse_document(*learned, "list of models");
   if (!models) return tl::unexpected(models.error());
-  const Document used = models_in_use(*workloads, *models);
+  const auto status = parse_document(*told, "status");
+  if (!status) return tl::unexpected(status.error());
+  const bool learns = flag_of(member(*status, "interference"), "learn");
+  const Document used = models_in_use(*workloads, *models, learns);
   if (session.json) {
     session.out << model::json_text(used) << "\n";
   } else {

@@ -3,6 +3,7 @@
 
 #include "cli/table.h"
 
+#include <cmath>
 #include <map>
 #include <ostream>
 #include <utility>
@@ -30,7 +31,12 @@ std::string coefficient(const Document& model, const char* name) {
   return fmt::format("{:.3g} [{:.3g}, {:.3g}]", *value, ends[0].get<double>(), ends[1].get<double>());
 }
 
-std::string count(const Document& model) { return format_number(number_of(model, "n"), 0); }
+// Rounded down, as the reason that names it beside the number that is needed.
+std::string count(const Document& model) {
+  auto n = number_of(model, "n");
+  if (n) n = std::floor(*n);
+  return format_number(n, 0);
+}
 
 bool is_bounded(const Document& model) { return member(model, "bounded").is_object(); }
 
@@ -126,14 +132,15 @@ const Document& model_of(const Document& models, const std::string& service) {
 
 }  // namespace
 
-Document models_in_use(const Document& workloads, const Document& models) {
+Document models_in_use(const Document& workloads, const Document& models, bool learns) {
+  static const Document kNone;
   std::map<std::string, int> instances;
   for (const Document& workload : list_of(workloads, "workloads")) {
     if (text_of(workload, "class") == "latency-sensitive") ++instances[text_of(workload, "service")];
   }
   Document services = Document::array();
   for (const auto& [service, count] : instances) {
-    const Document& model = model_of(models, service);
+    const Document& model = learns ? model_of(models, service) : kNone;
     services.push_back({{"service", service},
                         {"instances", count},
                         {"origin", flag_of(model, "accepted") ? "fitted"
@@ -141,7 +148,7 @@ Document models_in_use(const Document& workloads, const Document& models) {
                                                               : "default"},
                         {"model", model}});
   }
-  return {{"schema", "berth.models-in-use/1"}, {"services", std::move(services)}};
+  return {{"schema", "berth.models-in-use/1"}, {"learn", learns}, {"services", std::move(services)}};
 }
 
 void render_models_in_use(std::ostream& out, const Document& in_use, const Style& style) {
@@ -172,6 +179,10 @@ void render_models_in_use(std::ostream& out, const Document& in_use, const Style
   }
   table.print(out, style);
   out << "\n";
+  if (!flag_of(in_use, "learn")) {
+    out << "interference.learn is false, so no learned model is used\n";
+    return;
+  }
   for (const Document& service : services) {
     const Document& model = member(service, "model");
     const auto why = model.is_null() ? std::string("nothing is learned of it yet") : verdict(model);

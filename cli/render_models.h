@@ -17,8 +17,9 @@ bool render_service_models(std::ostream& out, const Document& models, const std:
                            const Style& style);
 
 // Joins a berth.workloads/1 and a berth.models/1 document: a berth.models-in-use/1 document, with each
-// service that has latency-sensitive workloads, their number, and the model that it uses.
-Document models_in_use(const Document& workloads, const Document& models);
+// service that has latency-sensitive workloads, their number, and the model that it uses. None uses one where
+// `learns` (interference.learn) is false.
+Document models_in_use(const Document& workloads, const Document& models, bool learns);
 void render_models_in_use(std::ostream& out, const Document& used, const Style& style);
 
 }  // namespace berth::cli

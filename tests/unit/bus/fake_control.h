@@ -18,7 +18,8 @@ namespace berth::test {
 class FakeControl final : public daemon::Control {
  public:
   std::string status_json() override {
-    return R"({"schema":"berth.status/1","mode":"observe","tick":{"interval_s":0.05},"sampling":{"history":7}})";
+    return R"({"schema":"berth.status/1","mode":"observe","tick":{"interval_s":0.05},"sampling":{"history":7},)"
+           R"("interference":{"learn":true}})";
   }
   std::string workloads_json() override {
     ++lists;
