@@ -243,13 +243,15 @@ LearnedAll learn_all(std::vector<Observation> observations, const LearningSettin
   }
   LearnedAll result;
   std::size_t unlisted = 0;
-  const auto say = [&](const ProfileKey& key, const Observation& at, const std::string& what) {
+  const auto tell = [&](std::string message) {
     if (result.messages.size() < kMostMessages) {
-      result.messages.push_back(
-          fmt::format("{} by {} at {:.3f}: {}", key.service, model::to_string(key.response), at.time, what));
+      result.messages.push_back(std::move(message));
     } else {
       ++unlisted;
     }
+  };
+  const auto say = [&](const ProfileKey& key, const Observation& at, const std::string& what) {
+    tell(fmt::format("{} by {} at {:.3f}: {}", key.service, model::to_string(key.response), at.time, what));
   };
   for (const auto& [key, all] : by_key) {
     LearnedSums sums;
@@ -265,7 +267,11 @@ LearnedAll learn_all(std::vector<Observation> observations, const LearningSettin
       if (learned.changed) say(key, *begin, "everything older is forgotten: " + *learned.changed);
       begin = end;
     }
-    result.profiles.emplace(key, sums);
+    if (sums != LearnedSums()) {
+      result.profiles.emplace(key, sums);
+    } else if (key.response == Response::cpu) {
+      tell(fmt::format("{} by cpu teaches nothing: there were never two instances in one tick", key.service));
+    }
   }
   if (unlisted > 0) result.messages.push_back(fmt::format("and {} more", unlisted));
   return result;

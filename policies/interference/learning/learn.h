@@ -32,9 +32,10 @@ Learned learn(const model::ProfileKey& key, const model::LearnedSums& sums, cons
 
 // The result of many observations.
 struct LearnedAll {
-  model::Profiles profiles;
+  model::Profiles profiles;  // of services that taught anything
   std::size_t learned = 0;
-  std::vector<std::string> messages;  // at most 100 of those set aside, and every change of a service
+  // At most 100: of those set aside, of changes of a service, and of services that taught nothing.
+  std::vector<std::string> messages;
 };
 // Learns observations in any order, oldest first.
 LearnedAll learn_all(std::vector<model::Observation> observations, const LearningSettings& settings);

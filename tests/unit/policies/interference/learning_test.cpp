@@ -464,6 +464,16 @@ TEST(Learning, TheBestResponseWithAnAcceptedModelIsUsed) {
   EXPECT_THAT(models[0].why, HasSubstr("of 300 observations"));
 }
 
+TEST(Learning, OneInstanceAloneTeachesNothingByCpu) {
+  std::vector<Observation> all;
+  SimulatedService lone(Response::cpu, {}, 1, "lone");
+  for (int i = 0; i < 400; ++i) all.push_back(lone.tick(1)[0]);
+  const auto learned = learn_all(all, kSettings);
+  EXPECT_TRUE(learned.profiles.empty());
+  ASSERT_EQ(learned.messages.size(), 1U);
+  EXPECT_THAT(learned.messages[0], HasSubstr("lone by cpu teaches nothing"));
+}
+
 TEST(Learning, ManyObservationsInAnyOrderAreLearnedByTime) {
   std::vector<Observation> all;
   SimulatedService web(Response::cpi, {}, 1);
