@@ -218,10 +218,9 @@ std::string summary(const LearnedModel& model) {
   const char* response = model::to_string(model.response);
   if (model.bounded) {
     return fmt::format(
-        "no model is accepted by {} ({}), but {:.0f} observations refute the default: they permit k1 {:.3g} "
-        "and "
-        "k2 {:.3g} at most",
-        response, model.why, model.n, model.bounded->k1, model.bounded->k2);
+        "{:.0f} observations by {} refute the default, and permit k1 {:.3g} and k2 {:.3g} at most; no model "
+        "is accepted ({})",
+        model.n, response, model.bounded->k1, model.bounded->k2, model.why);
   }
   if (!model.accepted || !model.fit)
     return fmt::format("nothing usable is learned by {}: {}", response, model.why);
