@@ -258,9 +258,13 @@ Outcome<void> profile(Session& session, const Arguments& arguments) {
   const bool reads_file = command->name == "list" || command->name == "show" || command->name == "export";
   if (arguments.file && !reads_file)
     return problem(Exit::wrong_use, fmt::format("{} takes no --file", command->name));
-  const bool judges = command->name == "fit" || arguments.file;
+  const bool judges = command->name == "fit" || (arguments.file && command->name != "export");
   if ((arguments.config || !arguments.overrides.empty()) && !judges)
-    return problem(Exit::wrong_use, "--config and -o need fit or --file: the daemon has its own settings");
+    return problem(Exit::wrong_use,
+                   "--config and -o need fit, or list or show with --file: the daemon has its own settings");
+  const bool reads_input = arguments.file == "-" || (command->name == "fit" && arguments.names[0] == "-");
+  if (arguments.config == "-" && reads_input)
+    return problem(Exit::wrong_use, "standard input can be read for one thing only");
   if (arguments.sums && command->name != "fit") return problem(Exit::wrong_use, "--sums needs fit");
   return command->run(session, arguments);
 }

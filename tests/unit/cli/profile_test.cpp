@@ -139,7 +139,11 @@ TEST_F(Profile, WrongUseIsOneLine) {
   expect_complaint(run_shell("berthctl profile fit x --file y"), 2, "fit takes no --file");
   expect_complaint(run_shell("berthctl profile list --sums"), 2, "--sums needs fit");
   expect_complaint(run_shell("berthctl profile list -o interference.min_samples=40"), 2,
-                   "need fit or --file");
+                   "need fit, or list or show with --file");
+  expect_complaint(run_shell("berthctl profile export --file x -o interference.min_samples=40"), 2,
+                   "need fit, or list or show with --file");
+  expect_complaint(run_shell("berthctl profile fit - --config -"), 2,
+                   "standard input can be read for one thing only");
   expect_complaint(run_shell("berthctl profile list"), 4, "system bus");
 }
 
