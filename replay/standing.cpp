@@ -83,13 +83,14 @@ void put_run_on(const StandingRun& run, model::Workload& workload) {
   }
 }
 
-// Sets the limit that an action asks for. A value equal to the original is no longer held.
+// Sets the limit that an action asks for. A value equal to the original is no longer held. Rounding could
+// change the original, whose period need not be kPeriod_us.
 template <typename T>
 void set_limit(std::optional<StandingLimit<T>>& limit, std::optional<T> wanted, std::optional<T> present,
                model::HeldCause cause, double now) {
   const std::optional<T> value = as_written(wanted);
   const std::optional<T> original = limit ? limit->original : present;
-  if (value == original) {
+  if (wanted == original || value == original) {
     limit.reset();
     return;
   }

@@ -171,6 +171,33 @@ TEST(Side, WithoutEvictionNothingEnds) {
   EXPECT_THAT(side.history().evictions(), IsEmpty());
 }
 
+// A container's quota may have any period, such as 50 ms in 300 ms.
+TEST(Standing, AQuotaOfAnyPeriodIsPutBack) {
+  const double original = 50'000.0 / 300'000.0;
+  model::Snapshot recorded = make::snapshot_of(make::host({}));
+  recorded.workloads = {make::batch("batch/x", original, 0.05)};
+  Standing standing(recorded);
+  model::Snapshot seen;
+  const auto set_quota = [&](double cores) {
+    standing.put_on(recorded, seen);
+    model::Plan plan;
+    plan.time = seen.time;
+    plan.actions.push_back({.what = model::SetCpuQuotaAction{.workload = "batch/x", .cpu_quota_cores = cores},
+                            .policy = "straggler",
+                            .decision = {},
+                            .reason = {}});
+    standing.take(plan, seen, 0);
+    recorded.time += 1;
+    standing.put_on(recorded, seen);
+  };
+  set_quota(0.1);
+  EXPECT_TRUE(seen.workloads[0].held_cpu.has_value());
+  EXPECT_DOUBLE_EQ(seen.workloads[0].cpu_quota_cores.value_or(0), 0.1);
+  set_quota(original);
+  EXPECT_FALSE(seen.workloads[0].held_cpu.has_value());
+  EXPECT_DOUBLE_EQ(seen.workloads[0].cpu_quota_cores.value_or(0), original);
+}
+
 TEST(Figures, HoldUntilTheNextTickAndAGapCountsAsAMinute) {
   Figures figures;
   model::Snapshot seen = mixed_host();
