@@ -150,16 +150,21 @@ bool Standing::is_gone(const model::Workload& workload, double now) const {
          now >= run->second.gone_at;
 }
 
-// Of runs that the recording has no more, nothing is held.
+// Of runs that the recording has no more, nothing is held. An evicted one has ended then, or earlier by its
+// eviction.
 void Standing::forget_ended_runs(const model::Snapshot& recorded) {
   auto workload = recorded.workloads.begin();
   for (auto run = runs_.begin(); run != runs_.end();) {
     while (workload != recorded.workloads.end() && workload->id < run->first) ++workload;
     const bool lives = workload != recorded.workloads.end() && workload->id == run->first &&
                        workload->created == run->second.created;
-    if (!lives && run->second.evicted_at) eviction_ended_at_ = recorded.time;
+    if (!lives && run->second.evicted_at) note_eviction_end(std::min(recorded.time, run->second.gone_at));
     run = lives ? std::next(run) : runs_.erase(run);
   }
+}
+
+void Standing::note_eviction_end(double at) {
+  if (!eviction_ended_at_ || at > *eviction_ended_at_) eviction_ended_at_ = at;
 }
 
 void Standing::remove_gone(model::Snapshot& seen) {
@@ -169,8 +174,7 @@ void Standing::remove_gone(model::Snapshot& seen) {
     gone.insert(workload.id);
     seen.memory.available_bytes =
         std::min(seen.memory.total_bytes, seen.memory.available_bytes + policies::memory_in_use(workload));
-    const double at = runs_.at(workload.id).gone_at;
-    if (!eviction_ended_at_ || at > *eviction_ended_at_) eviction_ended_at_ = at;
+    note_eviction_end(runs_.at(workload.id).gone_at);
   }
   if (gone.empty()) return;
   std::erase_if(seen.workloads, [&](const model::Workload& workload) { return gone.contains(workload.id); });

@@ -61,6 +61,8 @@ class Standing {
  private:
   StandingRun& run_of(const model::Workload& workload);
   void forget_ended_runs(const model::Snapshot& recorded);
+  // The last eviction has not ended before `at`.
+  void note_eviction_end(double at);
   void remove_gone(model::Snapshot& seen);
   void change_limits(const model::Plan& plan, const model::Action& action, const model::Workload& workload);
   void evict(const model::EvictAction& action, const model::Workload& workload, double now);

@@ -160,6 +160,29 @@ TEST(Side, AnEvictedWorkloadIsGoneAfterItsGraceAndItsMemoryIsFree) {
   EXPECT_FALSE(side.plan().findings.oversell->candidates.contains(victim));
 }
 
+TEST(Standing, AnEvictionHasEndedThoughTheRecordedWorkloadGoesOn) {
+  model::Snapshot recorded = full_host();
+  Standing standing(recorded);
+  model::Snapshot seen;
+  standing.put_on(recorded, seen);
+  model::EvictAction eviction;
+  eviction.workload = "batch/x";
+  eviction.grace_s = 5;
+  model::Plan plan;
+  plan.time = seen.time;
+  plan.actions.push_back({.what = eviction, .policy = "spark", .decision = {}, .reason = {}});
+  standing.take(plan, seen, 0);
+  recorded.time = 1006;
+  standing.put_on(recorded, seen);
+  ASSERT_EQ(seen.workloads.size(), 1U);
+  EXPECT_DOUBLE_EQ(seen.eviction_ended_at.value_or(0), 1005);
+  // In the recording it ends much later, and not by an eviction.
+  recorded.time = 1600;
+  recorded.workloads.erase(recorded.workloads.begin());
+  standing.put_on(recorded, seen);
+  EXPECT_DOUBLE_EQ(seen.eviction_ended_at.value_or(0), 1005);
+}
+
 TEST(Side, WithoutEvictionNothingEnds) {
   model::Snapshot snapshot = full_host();
   Side side{{}};
