@@ -230,23 +230,26 @@ std::vector<std::string> changed_quotas(const Page& page) {
 }
 
 std::string quota_plot(const Page& page, const std::string& workload) {
-  std::array<Chart::Points, 2> points;
+  std::array<std::vector<Chart::Points>, 2> lines;  // of each side
   double most = 0;
   for (std::size_t i = 0; i < page.sides.size(); ++i) {
     const auto found = page.sides[i].history->quotas().find(workload);
     if (found == page.sides[i].history->quotas().end()) continue;
     for (const QuotaSpan& span : found->second) {
-      // No limit is drawn as no line.
+      // No limit is drawn as no line, and neither is the time in which the workload does not run.
       if (!span.cores) continue;
-      points[i].emplace_back(span.from, *span.cores);
-      points[i].emplace_back(span.to, *span.cores);
+      if (lines[i].empty() || lines[i].back().back().first != span.from) lines[i].emplace_back();
+      lines[i].back().emplace_back(span.from, *span.cores);
+      lines[i].back().emplace_back(span.to, *span.cores);
+      most = std::max(most, *span.cores);
     }
-    most = std::max(most, highest(points[i]));
   }
   const double high = round_up(most);
   Chart chart(page.begun, page.ended, 0, high, 50);
   chart.axes({{0, "0"}, {high, fmt::format("{:.3g} cores", high)}});
-  for (std::size_t i = 0; i < page.sides.size(); ++i) chart.line(points[i], kLineOf[i]);
+  for (std::size_t i = 0; i < page.sides.size(); ++i) {
+    for (const Chart::Points& line : lines[i]) chart.line(line, kLineOf[i]);
+  }
   return fmt::format(R"(<p class="m">{}</p>{})", html_text(workload), chart.svg(workload));
 }
 

@@ -112,6 +112,34 @@ TEST_F(PageTest, OfOneSideHasNoComparison) {
   EXPECT_THAT(html, HasSubstr("Interference score"));
 }
 
+TEST(QuotaPlot, HasNoLineWhereThereIsNoLimit) {
+  model::Snapshot seen = make::snapshot_of(make::host({}));
+  seen.workloads = {make::batch("batch/x", std::nullopt, 1)};
+  const std::vector<std::optional<double>> quotas{3.0, 2.0, 2.0, std::nullopt, std::nullopt, 1.0, 1.0};
+  History history;
+  model::Plan plan;
+  plan.time = 1000;
+  for (const auto& quota : quotas) {
+    seen.workloads[0].cpu_quota_cores = quota;
+    seen.workloads[0].held_cpu = quota ? std::optional(model::HeldLimit()) : std::nullopt;
+    history.add(plan, seen);
+    plan.time += 1;
+  }
+  history.finish();
+  Figures figures;
+  Page page;
+  page.begun = 1000;
+  page.ended = 1006;
+  page.ticks = quotas.size();
+  page.topology = &seen.topology;
+  page.sides.push_back({"the default settings", &figures, &history});
+  const std::string html = page_html(page);
+  const std::size_t begin = html.find("CPU quotas that berth would hold");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string section = html.substr(begin, html.find("<h2>Evictions") - begin);
+  EXPECT_EQ(count(section, "<polyline"), 2U) << section;
+}
+
 TEST(Chart, KeepsPointsWithinItsFrame) {
   Chart chart(0, 10, 0, 1, 100);
   chart.line({{-5, 0.5}, {20, 7}}, "a");
