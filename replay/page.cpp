@@ -21,6 +21,7 @@ constexpr std::size_t kMostRows = 200;       // of a table
 constexpr std::size_t kMostQuotas = 12;      // plots of single workloads
 constexpr std::size_t kMostStragglers = 40;  // tasks
 constexpr std::size_t kMostServices = 24;    // of the legend
+constexpr std::size_t kMostBoxes = 20'000;   // of a map; a pin may have one for every second vCPU
 constexpr double kPlotHeight = 110;
 constexpr double kMapHeight = 320;
 
@@ -172,7 +173,13 @@ std::string pins_map(const Page& page, const PageSide& side) {
   Chart chart(page.begun, page.ended, 0, count, std::clamp(count * 10, 60.0, kMapHeight));
   chart.axes({});
   draw_groups(chart, rows);
+  std::size_t boxes = 0;
+  std::size_t left_out = 0;  // pins
   for (const PinSpan& span : side.history->pins()) {
+    if (boxes >= kMostBoxes) {
+      ++left_out;
+      continue;
+    }
     const std::string title =
         fmt::format("{} ({}) on vCPUs {}, {} to {}", span.workload, span.service, span.cpus.to_string(),
                     clock_text(span.from, false), clock_text(span.to, false));
@@ -183,9 +190,13 @@ std::string pins_map(const Page& page, const PageSide& side) {
       while (i + 1 < rows.size() && span.cpus.contains(rows[i + 1]->cpu)) ++i;
       chart.box(span.from, span.to, count - static_cast<double>(i) - 1, count - static_cast<double>(first),
                 colour_of(span.service), title);
+      ++boxes;
     }
   }
-  return chart.svg("pins over time on the topology");
+  std::string text = chart.svg("pins over time on the topology");
+  if (left_out > 0)
+    text += fmt::format(R"(<p class="w">{} later pins are left out of this plot.</p>)", left_out);
+  return text;
 }
 
 std::string services_key(const Page& page) {

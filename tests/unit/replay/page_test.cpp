@@ -112,6 +112,30 @@ TEST_F(PageTest, OfOneSideHasNoComparison) {
   EXPECT_THAT(html, HasSubstr("Interference score"));
 }
 
+TEST(PinsMap, HasALimitedNumberOfBoxes) {
+  // A pin to the first threads of all cores has a box for each core.
+  model::Snapshot seen = make::snapshot_of(make::host({.cores_per_llc = 64}));
+  seen.workloads = {make::latency_sensitive("web/a", 64)};
+  History history;
+  model::Plan plan;
+  for (int tick = 0; tick < 400; ++tick) {
+    seen.workloads[0].cpus = make::cpus(tick % 2 == 0 ? "0-63" : "64-127");
+    plan.time = 1000 + tick;
+    history.add(plan, seen);
+  }
+  history.finish();
+  Figures figures;
+  Page page;
+  page.begun = 1000;
+  page.ended = 1399;
+  page.ticks = 400;
+  page.topology = &seen.topology;
+  page.sides.push_back({"the default settings", &figures, &history});
+  const std::string html = page_html(page);
+  EXPECT_EQ(count(html, "<rect"), 313U * 64U);  // the first number of pins with 20,000 boxes
+  EXPECT_THAT(html, HasSubstr(R"(<p class="w">87 later pins are left out of this plot.</p>)"));
+}
+
 TEST(QuotaPlot, HasNoLineWhereThereIsNoLimit) {
   model::Snapshot seen = make::snapshot_of(make::host({}));
   seen.workloads = {make::batch("batch/x", std::nullopt, 1)};
