@@ -41,7 +41,7 @@ Outcome<std::string> explain_file(Session& session, const Arguments& arguments) 
   }
   config::Settings settings;
   if (arguments.config) {
-    auto loaded = load_settings(*arguments.config);
+    auto loaded = load_named_settings(*arguments.config);
     if (!loaded) return tl::unexpected(loaded.error());
     settings = std::move(*loaded);
   }

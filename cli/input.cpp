@@ -100,11 +100,18 @@ Outcome<config::Settings> load_settings(const std::string& file) {
   return std::move(*settings);
 }
 
+Outcome<config::Settings> load_named_settings(const std::string& file) {
+  if (file.empty())
+    return problem(Exit::wrong_use,
+                   "the name of the configuration file is empty: give a file, or leave the option out");
+  return load_settings(file);
+}
+
 Outcome<policies::PolicySettings> policy_settings(const std::optional<std::string>& file,
                                                   const std::vector<std::string>& overrides) {
   config::Settings settings;
   if (file) {
-    auto loaded = load_settings(*file);
+    auto loaded = load_named_settings(*file);
     if (!loaded) return tl::unexpected(loaded.error());
     settings = std::move(*loaded);
   }

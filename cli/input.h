@@ -36,6 +36,9 @@ std::vector<std::string_view> split_documents(std::string_view text);
 // named file must exist.
 Outcome<config::Settings> load_settings(const std::string& file);
 
+// As load_settings(), for the value of an option. Problem wrong_use where it is empty: no file has that name.
+Outcome<config::Settings> load_named_settings(const std::string& file);
+
 // The settings of the policies. Without a file they are the compiled-in defaults, whatever the configuration
 // of this host. So the answer for a given snapshot is the same everywhere. Each "KEY=VALUE" then overrides a
 // setting.

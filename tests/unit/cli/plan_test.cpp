@@ -108,6 +108,14 @@ TEST_F(Berthctl, WrongSettingsAreNamed) {
   expect_complaint(run_shell(plan + " --config /no/such/file"), 2, "/no/such/file");
 }
 
+TEST_F(Berthctl, AnEmptyNameOfAConfigurationIsNotThisHostsFile) {
+  const std::string about = "the name of the configuration file is empty";
+  const std::string given = " --snapshot " + snapshot("worked_example.json") + " --config ''";
+  expect_complaint(run_shell("berthctl plan" + given), 2, about);
+  expect_complaint(run_shell("berthctl explain a" + given), 2, about);
+  expect_complaint(run_shell("berthctl replay /no/such/trace --compare ''"), 2, about);
+}
+
 TEST_F(Berthctl, ABadSnapshotIsAnsweredWithItsPath) {
   const auto plan = [&](const std::string& text) {
     return run_shell("berthctl plan --snapshot " + file("bad.json", text));
