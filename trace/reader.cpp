@@ -81,7 +81,8 @@ class Reader::Lines {
         return model::fail(ErrorKind::invalid_input,
                            std::string("cannot decompress: ") + ZSTD_getErrorName(left));
       within_frame_ = left != 0;
-      full_ = out.pos == out.size;
+      // At the end of a frame zstd holds nothing. Without input it would begin another frame.
+      full_ = within_frame_ && out.pos == out.size;
       if (out.pos == 0) continue;
       begin_ = 0;
       end_ = out.pos;

@@ -86,6 +86,14 @@ TEST(Trace, CutAnywhereIsReadUpToThere) {
   EXPECT_GE(before, 69U);
 }
 
+TEST(Trace, WhoseTextFillsTheReadersBufferIsComplete) {
+  constexpr std::size_t kBuffer = 131072;  // of Reader::Lines
+  const std::string begin = R"({"schema":"berth.trace/1","begun":1,)";
+  const std::string rest = "\"history\":10}\n{\"schema\":\"berth.trace-end/1\",\"ticks\":0}\n";
+  const std::string blanks(kBuffer - begin.size() - rest.size(), ' ');
+  EXPECT_EQ(fault_of(compressed(begin + blanks + rest)), "");
+}
+
 TEST(Trace, WithAWrongByteEndsThere) {
   const std::string bytes = test::record(70);
   for (std::size_t at = 0; at < bytes.size(); at += 11) {
