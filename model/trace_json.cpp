@@ -167,7 +167,7 @@ void add_samples(std::vector<Workload>& workloads, std::size_t index, const Usag
   for (const UsageSample& sample : added) workloads[index].usage.add(sample, history, like);
 }
 
-// New workloads, and known ones that changed; `told` ascends by id.
+// New workloads, and known ones that changed. berth tells them by id; another recorder need not.
 void merge_workloads(std::vector<Workload> told, std::size_t history, Snapshot& snapshot) {
   auto& workloads = snapshot.workloads;
   std::vector<Workload> fresh;
@@ -184,10 +184,11 @@ void merge_workloads(std::vector<Workload> told, std::size_t history, Snapshot& 
     add_samples(workloads, static_cast<std::size_t>(place - workloads.begin()), added, history);
   }
   if (fresh.empty()) return;
+  const auto by_id = [](const Workload& a, const Workload& b) { return a.id < b.id; };
+  std::sort(fresh.begin(), fresh.end(), by_id);
   const auto middle = static_cast<std::ptrdiff_t>(workloads.size());
   std::move(fresh.begin(), fresh.end(), std::back_inserter(workloads));
-  std::inplace_merge(workloads.begin(), workloads.begin() + middle, workloads.end(),
-                     [](const Workload& a, const Workload& b) { return a.id < b.id; });
+  std::inplace_merge(workloads.begin(), workloads.begin() + middle, workloads.end(), by_id);
 }
 
 void take_reading(const JsonValue& value, std::size_t history, Snapshot& snapshot) {

@@ -165,6 +165,17 @@ TEST(TraceChange, RefusesWhatDoesNotFit) {
   EXPECT_THAT(refusal("[]"), HasSubstr("object"));
 }
 
+TEST(TraceChange, NewWorkloadsMayComeInAnyOrder) {
+  Snapshot snapshot = small();
+  ASSERT_TRUE(apply_change(
+      R"({"schema":"berth.change/1","time":101,"workloads":[{"id":"y","class":"best-effort","created":1},)"
+      R"({"id":"x","class":"best-effort","created":1}]})",
+      kHistory, snapshot));
+  std::vector<std::string> ids;
+  for (const Workload& workload : snapshot.workloads) ids.push_back(workload.id);
+  EXPECT_EQ(ids, (std::vector<std::string>{"w", "x", "y"}));
+}
+
 TEST(TraceChange, LinksOfGpusAreToldWhereTheyChangeAlone) {
   Snapshot before = small();
   std::vector<Gpu> gpus(2);
