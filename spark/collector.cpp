@@ -144,6 +144,7 @@ std::map<std::string, std::string> only_applications(
 void Collector::find() {
   auto found = finder_.find();
   unread_ = found.unread.size();
+  failure_ = std::move(found.failure);
   for (Process& process : processes_) {
     if (found.unread.count(process.pid) == 0) continue;
     const auto stat = os::read_stat(proc_root_ / std::to_string(process.pid));
@@ -295,7 +296,10 @@ Observation Collector::observation(double now) const {
     }
     if (facts.progress) found.progress.emplace(app, *facts.progress);
   }
-  if (unread_ > 0) {
+  if (failure_) {
+    found.problems.push_back(
+        fmt::format("cannot look for Spark's processes: {}; those found before still count", *failure_));
+  } else if (unread_ > 0) {
     found.problems.push_back(
         "some processes keep their command lines from being read; they may be Spark's, unknown to berth");
   }

@@ -113,6 +113,7 @@ class Collector {
   double looked_at_ = 0;
   std::vector<Process> processes_;
   std::size_t unread_ = 0;                                // processes that could not be read at the last look
+  std::optional<std::string> failure_;                    // why that look did not reach them
   std::map<std::optional<uid_t>, std::size_t> too_many_;  // processes that are passed over, by user
   std::shared_ptr<const std::map<std::string, Bystanders>> bystanders_;
   std::set<UserAddress> listening_;  // at addresses of drivers that executors name

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -88,9 +89,18 @@ std::vector<pid_t> ProcessFinder::readable(std::set<pid_t>& unread) {
   return pids;
 }
 
+// Returns why the scan has no thread: a host without a free process number refuses one, to root too.
+std::optional<std::string> ProcessFinder::start(const std::shared_ptr<Scan>& scan) {
+  try {
+    std::thread([scan] { scan->run(); }).detach();
+  } catch (const std::system_error& error) {
+    return "no thread can be had: " + error.code().message();
+  }
+  return std::nullopt;
+}
+
 // Returns false where one process is not read in time. The scan then ends with that process.
 bool ProcessFinder::finish(const std::shared_ptr<Scan>& scan) {
-  std::thread([scan] { scan->run(); }).detach();
   std::unique_lock lock(scan->mutex);
   for (;;) {
     const std::size_t before = scan->at;
@@ -109,6 +119,11 @@ ProcessFinder::Found ProcessFinder::find() {
       break;
     }
     const auto scan = std::make_shared<Scan>(proc_root_, std::move(pids));
+    all.failure = start(scan);
+    if (all.failure) {
+      all.unread.insert(scan->pids.begin(), scan->pids.end());
+      break;
+    }
     const bool whole = finish(scan);
     std::optional<pid_t> hangs;
     {

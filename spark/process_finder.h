@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <list>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -32,6 +33,7 @@ class ProcessFinder {
     std::vector<Process> processes;  // ascending by pid
     // Those that could not be read in time. They are not read again while their reading hangs.
     std::set<pid_t> unread;
+    std::optional<std::string> failure;  // why some were not even tried: the system refused a thread
   };
   Found find();
 
@@ -43,7 +45,8 @@ class ProcessFinder {
     std::string party;
   };
   std::vector<pid_t> readable(std::set<pid_t>& unread);
-  bool finish(const std::shared_ptr<Scan>& scan);
+  static std::optional<std::string> start(const std::shared_ptr<Scan>& scan);
+  static bool finish(const std::shared_ptr<Scan>& scan);
 
   std::filesystem::path proc_root_;
   std::list<Hung> hung_;

@@ -3,6 +3,7 @@
 
 #include "os/proc_files.h"
 #include "spark/shared_now.h"
+#include "tests/no_threads.h"
 #include "tests/unit/spark/collector_fixture.h"
 
 #include <algorithm>
@@ -39,6 +40,19 @@ TEST_F(CollectorTest, FindsApplicationsAndWhoBelongsToThem) {
             (model::SparkIdentity{driver.id, model::SparkRole::driver, std::nullopt}));
   EXPECT_EQ(found.members[1].identity, (model::SparkIdentity{driver.id, model::SparkRole::executor, "0"}));
   EXPECT_EQ(found.members[2].identity.app, "");
+}
+
+TEST_F(CollectorTest, WithoutAThreadForALookWhatWasFoundBeforeStillCounts) {
+  add_driver();
+  Collector collecting = collector();
+  ASSERT_THAT(collecting.collect(kNow).members, SizeIs(1));
+  {
+    const berth::test::NoThreads none;
+    const Observation found = collecting.collect(kNow + Collector::kLookAgain_s);
+    EXPECT_THAT(found.members, SizeIs(1));
+    EXPECT_THAT(found.problems, ElementsAre(HasSubstr("processes: no thread can be had: ")));
+  }
+  EXPECT_THAT(collecting.collect(kNow + 2 * Collector::kLookAgain_s).problems, IsEmpty());
 }
 
 TEST_F(CollectorTest, ADriverOfAnotherUserIsNotTheDriverOfAnExecutor) {

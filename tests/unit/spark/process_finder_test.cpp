@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spark/process_finder.h"
 
+#include "tests/no_threads.h"
 #include "tests/patience.h"
 #include "tests/unit/spark/fake_driver.h"
 #include "tests/unit/spark/fake_proc.h"
@@ -17,6 +18,7 @@ namespace berth::spark {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 class ProcessFinderTest : public ::testing::Test {
  protected:
@@ -63,6 +65,19 @@ TEST_F(ProcessFinderTest, AUserOrContainerWithManyOfThemIsNotReadAtAll) {
   const auto seen = finder.find();
   EXPECT_TRUE(seen.processes.empty()) << "all belong to the user of this test, and to one cgroup";
   EXPECT_EQ(seen.unread.size(), ProcessFinder::kMostHungOfParty + 2);
+}
+
+TEST_F(ProcessFinderTest, WithoutAThreadItSaysWhyAndReadsNothing) {
+  add(10);
+  {
+    const berth::test::NoThreads none;
+    const auto seen = finder.find();
+    ASSERT_TRUE(seen.failure);
+    EXPECT_TRUE(seen.failure->starts_with("no thread can be had: ")) << *seen.failure;
+    EXPECT_THAT(seen.processes, IsEmpty());
+    EXPECT_THAT(seen.unread, ElementsAre(10));
+  }
+  EXPECT_THAT(found(), ElementsAre(10)) << "the next look tries again";
 }
 
 }  // namespace

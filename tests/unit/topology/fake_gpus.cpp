@@ -3,7 +3,6 @@
 
 #include "tests/patience.h"
 
-#include <cstddef>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -11,7 +10,6 @@
 #include <system_error>
 
 #include <poll.h>
-#include <pthread.h>
 #include <unistd.h>
 
 namespace berth::test {
@@ -80,21 +78,6 @@ bool FakeNvml::has(const std::string& path) const { return fs::exists(root_ / pa
 std::string FakeNvml::read(const std::string& path) const {
   std::ifstream stream(root_ / path, std::ios::binary);
   return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-NoThreads::NoThreads() {
-  if (::pthread_getattr_default_np(&before_) != 0) throw std::runtime_error("pthread_getattr_default_np");
-  pthread_attr_t huge;
-  ::pthread_getattr_default_np(&huge);
-  ::pthread_attr_setstacksize(&huge, std::size_t{1} << 52U);
-  const int error = ::pthread_setattr_default_np(&huge);
-  ::pthread_attr_destroy(&huge);
-  if (error != 0) throw std::runtime_error("pthread_setattr_default_np");
-}
-
-NoThreads::~NoThreads() {
-  ::pthread_setattr_default_np(&before_);
-  ::pthread_attr_destroy(&before_);
 }
 
 bool comes_true(const std::function<bool()>& done) { return eventually(done); }

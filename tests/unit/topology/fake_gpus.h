@@ -11,8 +11,6 @@
 #include <map>
 #include <string>
 
-#include <pthread.h>
-
 namespace berth::test {
 
 struct FakePci {
@@ -55,18 +53,6 @@ class FakeNvml {
 
  private:
   std::filesystem::path root_;
-};
-
-// As long as it lives no thread can be started: their stacks would be larger than any address space.
-class NoThreads {
- public:
-  NoThreads();
-  ~NoThreads();
-  NoThreads(const NoThreads&) = delete;
-  NoThreads& operator=(const NoThreads&) = delete;
-
- private:
-  pthread_attr_t before_;
 };
 
 // Polls until `done`; false after kPatience.

@@ -3,6 +3,7 @@
 #include "topology/gpu_inventory.h"
 
 #include "fake_gpus.h"
+#include "tests/no_threads.h"
 #include "tests/paths.h"
 #include "tests/patience.h"
 

@@ -2,6 +2,7 @@
 #include "topology/gpu_watcher.h"
 
 #include "fake_gpus.h"
+#include "tests/no_threads.h"
 #include "tests/patience.h"
 
 #include <atomic>
