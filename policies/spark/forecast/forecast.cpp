@@ -90,14 +90,15 @@ Extended extend(const DemandSeries& series, std::size_t i, double horizon_s) {
   return {.peak = peak, .slope = rise.slope};
 }
 
-// What earlier forecasts of this horizon were too low by, at some readings whose horizon is over.
+// What earlier forecasts of this horizon were too low by, at some readings whose horizon is over. Nothing is
+// known of a horizon without a reading: the interval of sampling may be longer.
 std::vector<double> errors_of(const DemandSeries& series, double horizon_s) {
   std::vector<double> errors;
   const std::size_t now = series.size() - 1;
   const std::size_t stride = std::max<std::size_t>(1, std::min(series.size(), kOrigins) / kJudged);
   std::size_t seen = 0;
   for (std::size_t i = now; i-- > kFirstOrigin && seen < kOrigins;) {
-    if (series.time(now) - series.time(i) < horizon_s) continue;
+    if (series.time(now) - series.time(i) < horizon_s || !series.has_after(i, horizon_s)) continue;
     ++seen;
     if ((now - i) % stride != 0) continue;
     errors.push_back(series.most_after(i, horizon_s) - extend(series, i, horizon_s).peak);
@@ -128,7 +129,7 @@ std::vector<double> rises_of_alike(const DemandSeries& series, double horizon_s)
   if (series.bytes(now) > series.ceiling(now) + kAboveCeiling * series.range()) return {};
   std::vector<std::pair<double, std::size_t>> known;
   for (std::size_t i = kDirection; i < now && series.time(i) + horizon_s <= series.time(now); ++i)
-    known.emplace_back(difference(series, i, now), i);
+    if (series.has_after(i, horizon_s)) known.emplace_back(difference(series, i, now), i);
   const std::size_t alike = std::max(kLeastAlike, kAlikeInCycle * series.peaks(now));
   if (known.size() < 2 * alike) return {};
   std::nth_element(known.begin(), known.begin() + static_cast<std::ptrdiff_t>(alike), known.end());

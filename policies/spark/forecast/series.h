@@ -42,6 +42,10 @@ class DemandSeries {
   Trend trend(std::size_t i, double window_s) const;
   // The first reading less than `window_s` before that one; the window as trend() has it.
   std::size_t begin_of_window(std::size_t i, double window_s) const;
+  // Whether there is a reading within `horizon_s` after that one.
+  bool has_after(std::size_t i, double horizon_s) const {
+    return i + 1 < size() && times_[i + 1] <= times_[i] + horizon_s;
+  }
   // The most that demand was within `horizon_s` after the reading, without what steps upwards added to it,
   // because no method can foresee these. At the last reading: its bytes.
   double most_after(std::size_t i, double horizon_s) const;

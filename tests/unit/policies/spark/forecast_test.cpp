@@ -84,6 +84,16 @@ TEST(Forecast, ExtendsARampSoon) {
     EXPECT_GT(expected(series(200 + after, ramp)), ramp(200 + after + 25)) << after << " s after it began";
 }
 
+// sampling.interval may be longer than an eviction takes.
+TEST(Forecast, ExtendsARampOfReadingsFartherApartThanTheHorizon) {
+  auto readings = series(120, [](int t) { return 4 + 0.1 * t; });
+  for (std::size_t i = 0; i < readings.size(); ++i) readings[i].time = 1000 + 60 * static_cast<double>(i);
+  const auto forecast = forecast_memory(readings, kHorizon_s, 0.9);
+  ASSERT_TRUE(forecast.has_value());
+  EXPECT_EQ(forecast->errors, 0U);
+  EXPECT_GT(expected(readings), 4 + 0.1 * 119);
+}
+
 TEST(Forecast, ForgetsARampThatIsOver) {
   const auto ramp = [](int t) { return 2 + 0.2 * std::min(100, std::max(0, t - 100)); };
   EXPECT_LT(expected(series(260, ramp)), 22 + 10 * kSd);

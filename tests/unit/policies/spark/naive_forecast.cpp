@@ -52,7 +52,7 @@ class Forecast {
     const std::size_t every = std::max<std::size_t>(1, std::min<std::size_t>(n_, 300) / 40);
     std::size_t over = 0;  // readings whose horizon is over, newest first
     for (std::size_t i = now; i >= 10 && i < n_ && over < 300; --i) {
-      if (t_[now] - t_[i] < h_) continue;
+      if (t_[now] - t_[i] < h_ || t_[i + 1] > t_[i] + h_) continue;
       ++over;
       if ((now - i) % every == 0) errors.push_back(most_after(i) - peak(i));
     }
@@ -206,7 +206,7 @@ class Forecast {
     if (now < 4 || known.count < 2 || x_[now] > known.ceiling + 0.05 * range) return {};
     std::vector<std::pair<double, std::size_t>> list;
     for (std::size_t i = 3; i < now; ++i) {
-      if (t_[i] + h_ > t_[now]) continue;
+      if (t_[i] + h_ > t_[now] || t_[i + 1] > t_[i] + h_) continue;
       const double turn = std::abs((x_[i] - x_[i - 3]) - (x_[now] - x_[now - 3]));
       list.emplace_back(std::abs(x_[i] - x_[now]) + 1.5 * turn, i);
     }
