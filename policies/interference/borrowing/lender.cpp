@@ -144,12 +144,12 @@ class Judgement {
   }
 
   // Whether its usual figures are known. Without a limit of the operator they are measured again at times,
-  // and after each change of its pin.
+  // and after each change of its pin. A document may tell of a measurement without its delay: that is none.
   bool measure() {
     const auto& at = state_.measured_at;
     const bool moved = at && workload_.pinned_at && *workload_.pinned_at > *at;
     const bool old = at && settings_.max_runq_latency_s <= 0 && now_ - *at >= kMeasuredAgain_s;
-    if (at && !moved && !old) return true;
+    if (at && state_.usual_delay_s && !moved && !old) return true;
     if (!state_.cpus.empty()) return false;
     const double since = std::max(state_.quiet_since.value_or(now_), workload_.pinned_at.value_or(0));
     const auto usual = usual_delay(workload_, since);

@@ -212,6 +212,16 @@ TEST_F(Borrow, TheUsualDelayIsMeasuredAgainWithNothingLent) {
   EXPECT_DOUBLE_EQ(*web().lending->usual_delay_s, 2e-6 * kUsual_us);
 }
 
+TEST_F(Borrow, AMeasurementWithoutADelayIsNone) {
+  ticks(5);
+  web().lending = model::LendingState{};
+  web().lending->quiet_since = web().lending->measured_at = snapshot_.time;
+  const auto plan = tick();
+  EXPECT_FALSE(lender(plan).target_s);
+  EXPECT_THAT(lender(plan).reason, HasSubstr("usual delay is not known yet"));
+  lend(3);
+}
+
 TEST_F(Borrow, NothingIsAddedWhileTheResponseRisesAndAllGoesBackWhenItRoseTooFar) {
   web().cpi = 1;
   lend(1);
