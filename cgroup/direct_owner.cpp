@@ -233,7 +233,13 @@ model::Result<Value> DirectOwner::set_slowly(const Cgroup& cgroup, const Value& 
       return model::fail(written.error());
     return {};
   };
-  const auto written = under_way_[{cgroup.id(), attribute}].run(write, patience_);
+  os::Worker& worker = under_way_[{cgroup.id(), attribute}];
+  if (!worker.can_run()) {
+    return model::fail(model::ErrorKind::transient,
+                       "the host has no thread for the write now, as its table of processes may be full; "
+                       "berth tries again");
+  }
+  const auto written = worker.run(write, patience_);
   if (written && !*written) return model::fail(written->error());
   auto now = read_value(cgroup, attribute);
   const bool cleared = written && value == Value(MemoryNodes());

@@ -4,7 +4,6 @@
 #include "os/staged_file.h"
 
 #include <chrono>
-#include <system_error>
 #include <utility>
 
 #include <fmt/core.h>
@@ -28,11 +27,11 @@ model::Result<void> BackgroundSave::begin(std::string text) {
     *outcome = replace_file(file, text, Readers::owner, Lasts::power_loss);
     return true;
   };
-  try {
-    (void)worker_.run(job, Worker::Patience(0));
-  } catch (const std::system_error& error) {
-    return model::fail(model::ErrorKind::io, fmt::format("cannot save {}: {}", file_.string(), error.what()));
+  if (!worker_.can_run()) {
+    return model::fail(model::ErrorKind::io,
+                       fmt::format("cannot save {}: the host has no thread for it now", file_.string()));
   }
+  (void)worker_.run(job, Worker::Patience(0));
   return {};
 }
 

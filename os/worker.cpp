@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -36,12 +37,20 @@ Worker::~Worker() {
   shared_->changed.notify_all();
 }
 
-bool Worker::begin(std::function<void()> job, Patience patience) {
-  if (!shared_) {
-    auto shared = std::make_shared<Shared>();
+bool Worker::can_run() {
+  if (shared_) return true;
+  auto shared = std::make_shared<Shared>();
+  try {
     std::thread([shared] { shared->run(); }).detach();
-    shared_ = std::move(shared);  // only now, as a thread may be more than the system has
+  } catch (const std::system_error&) {
+    return false;
   }
+  shared_ = std::move(shared);
+  return true;
+}
+
+bool Worker::begin(std::function<void()> job, Patience patience) {
+  if (!can_run()) return false;
   std::unique_lock lock(shared_->mutex);
   const auto now = std::chrono::steady_clock::now();
   const auto until = now + patience;

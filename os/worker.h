@@ -22,9 +22,12 @@ class Worker {
   // Does not wait for a job that still runs.
   ~Worker();
 
-  // The job's result. nullopt where the job still runs after `patience`, or was not begun because an earlier
-  // one still runs. An earlier job is waited for only once: each later call then returns at once, until that
-  // job has ended. So the job must own all that it uses, and must not throw.
+  // Starts the thread, unless there is one. False where the host has none to give now (EAGAIN of
+  // pthread_create(3)): its table of processes may be full.
+  bool can_run();
+  // The job's result. nullopt where the job still runs after `patience`, or was not begun: an earlier one
+  // still runs, or can_run() is false. An earlier job is waited for only once: each later call then returns
+  // at once, until that job has ended. So the job must own all that it uses, and must not throw.
   template <typename Job>
   auto run(Job job, Patience patience) -> std::optional<std::invoke_result_t<Job&>> {
     auto result = std::make_shared<std::optional<std::invoke_result_t<Job&>>>();

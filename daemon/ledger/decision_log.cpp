@@ -253,6 +253,11 @@ void DecisionLog::write(os::Worker::Patience patience) {
     problem_ = outcome ? std::nullopt : std::optional(outcome.error().message());
   }
   if (waiting_.empty()) return;
+  if (!worker_.can_run()) {
+    problem_ = fmt::format("decision log {}: the host has no thread to write it; entries wait in memory",
+                           file_.string());
+    return;
+  }
   const double now = clock_.now();
   const auto done =
       worker_.run([store = store_, entries = std::exchange(waiting_, {}),

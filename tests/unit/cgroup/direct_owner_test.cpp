@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/direct_owner.h"
 
+#include "tests/no_threads.h"
 #include "tests/patience.h"
 #include "values.h"
 #include "write_fixture.h"
@@ -73,6 +74,19 @@ TEST_F(DirectOwnerTest, NeitherSetNorResetOfMemoryHighWaitsForTheKernelToReclaim
     return held.reset(target(group), *original) == original->value;
   })) << "it is in force, though not done";
   never.set_value();
+}
+
+TEST_F(DirectOwnerTest, WithoutAThreadALimitIsTriedAgain) {
+  tree.make("a");
+  const FoundWorkload group = tree.found("a");
+  {
+    const berth::test::NoThreads none;
+    const auto set = owner.set(target(group), memory("8192"));
+    ASSERT_FALSE(set);
+    EXPECT_EQ(set.error().kind(), model::ErrorKind::transient);
+  }
+  EXPECT_TRUE(owner.set(target(group), memory("8192")));
+  EXPECT_EQ(tree.get("a", "memory.high"), "8192");
 }
 
 TEST_F(DirectOwnerTest, BindsMemoryToNodesAndPutsItBack) {

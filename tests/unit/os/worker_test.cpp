@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/worker.h"
 
+#include "tests/no_threads.h"
 #include "tests/patience.h"
 
 #include <atomic>
@@ -68,6 +69,17 @@ TEST(Worker, WaitsAgainWhereItIsTold) {
   std::thread opener([&gate] { gate.promise.set_value(); });
   EXPECT_EQ(worker.run([] { return 2; }, berth::test::kPatience), 2);
   opener.join();
+}
+
+TEST(Worker, WithoutAThreadNothingIsBegunAndTheNextCallTriesAgain) {
+  Worker worker;
+  {
+    const berth::test::NoThreads none;
+    EXPECT_FALSE(worker.can_run());
+    EXPECT_EQ(worker.run([] { return 1; }, berth::test::kPatience), std::nullopt);
+    EXPECT_FALSE(worker.is_busy());
+  }
+  EXPECT_EQ(worker.run([] { return 2; }, berth::test::kPatience), 2);
 }
 
 TEST(Worker, EndsBeforeItsJob) {

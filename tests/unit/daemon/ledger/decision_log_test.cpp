@@ -2,6 +2,7 @@
 #include "daemon/ledger/decision_log.h"
 
 #include "os/sqlite.h"
+#include "tests/no_threads.h"
 #include "tests/patience.h"
 #include "tests/unit/daemon/fake_node.h"
 
@@ -242,6 +243,22 @@ RC_GTEST_PROP(DecisionLogFilter, FindsWhatItAccepts, ()) {
   in_memory.append(entries);
   RC_ASSERT(in_memory.problem().has_value());
   RC_ASSERT(in_memory.find(filter, 0) == expected);
+}
+
+TEST(DecisionLog, WithoutAThreadEntriesWaitForOne) {
+  const test::FakeNode node;
+  {
+    DecisionLog log(node.state_dir(), kWeek_s);
+    {
+      const berth::test::NoThreads none;
+      log.append({entry(1, "a")});
+      ASSERT_TRUE(log.problem());
+      EXPECT_NE(log.problem()->find("no thread"), std::string::npos) << *log.problem();
+    }
+    ASSERT_TRUE(is_written(log));
+  }
+  DecisionLog log(node.state_dir(), kWeek_s);
+  EXPECT_EQ(log.newest(0), (std::vector<LogEntry>{entry(1, "a")}));
 }
 
 TEST(DecisionLog, WithoutADirectoryKeepsTheNewestInMemory) {
