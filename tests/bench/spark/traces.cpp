@@ -21,7 +21,7 @@ constexpr double kGiB = 1024.0 * 1024 * 1024;
 double between(Draws& draws, double least, double most) { return least + (most - least) * draws.fraction(); }
 
 // The sum of twelve draws is close to a normal one.
-double normal(Draws& draws) {
+double nearly_normal(Draws& draws) {
   double sum = -6;
   for (int i = 0; i < 12; ++i) sum += draws.fraction();
   return sum;
@@ -33,8 +33,8 @@ Trace noisy(Draws& draws, int readings, double gap_s, const std::function<double
   const double sd = between(draws, 0.005, 0.08);
   double slow = 0;
   for (int i = 0; i < readings; ++i) {
-    slow = 0.8 * slow + 0.6 * sd * normal(draws);
-    const double gib = std::max(0.1, shape(i * gap_s) + 0.7 * slow + 0.7 * sd * normal(draws));
+    slow = 0.8 * slow + 0.6 * sd * nearly_normal(draws);
+    const double gib = std::max(0.1, shape(i * gap_s) + 0.7 * slow + 0.7 * sd * nearly_normal(draws));
     trace.demand.push_back({i * gap_s, static_cast<std::uint64_t>(gib * kGiB)});
   }
   return trace;

@@ -160,7 +160,7 @@ std::string record(Cost& cost) {
     bytes += more;
     return model::Result<void>();
   });
-  auto recorder = trace::Recorder::begin(writer, {"bench", "bench", kBegin, kHistory});
+  auto recorder = trace::Recorder::begin(writer.lines(), {"bench", "bench", kBegin, kHistory});
   check(recorder);
   Host host;
   for (int i = 0; i < kTicks; ++i) {
@@ -178,6 +178,7 @@ std::string record(Cost& cost) {
     cost.text_bytes += text.size();
   }
   check(recorder->end());
+  check(writer.end());
   return bytes;
 }
 
