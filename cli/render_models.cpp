@@ -133,14 +133,13 @@ const Document& model_of(const Document& models, const std::string& service) {
 }  // namespace
 
 Document models_in_use(const Document& workloads, const Document& models, bool learns) {
-  static const Document kNone;
   std::map<std::string, int> instances;
   for (const Document& workload : list_of(workloads, "workloads")) {
     if (text_of(workload, "class") == "latency-sensitive") ++instances[text_of(workload, "service")];
   }
   Document services = Document::array();
   for (const auto& [service, count] : instances) {
-    const Document& model = learns ? model_of(models, service) : kNone;
+    const Document model = learns ? model_of(models, service) : Document();
     services.push_back({{"service", service},
                         {"instances", count},
                         {"origin", flag_of(model, "accepted") ? "fitted"
