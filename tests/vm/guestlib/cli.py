@@ -59,6 +59,7 @@ def up(options: argparse.Namespace) -> int:
         kernel_arguments=options.append,
         disks=options.disk,
         owned=False,
+        cold=options.cold,
     )
     print(f"guest {options.name!r} is up after {time.monotonic() - started:.1f} s; logs: {guest.state}")
     return 0
@@ -112,6 +113,7 @@ def parser() -> argparse.ArgumentParser:
     one = commands.add_parser("up", help="boot in the background and wait until the guest is ready")
     add_machine_options(one)
     one.add_argument("--disk", type=Path, action="append", default=[], metavar="IMAGE", help="a further disk, to be read")
+    one.add_argument("--cold", action="store_true", help="boot, instead of going on from the kept state of a booted guest")
     one.set_defaults(function=up)
 
     one = commands.add_parser("run", help="run a command in the guest; exit with its status")

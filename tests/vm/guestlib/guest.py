@@ -21,6 +21,8 @@ from subprocess import CompletedProcess
 from types import TracebackType
 from typing import IO, Any, TypeVar
 
+from . import booted
+from .booted import ensure_booted
 from .emulator import ensure_emulator
 from .errors import CommandFailed, GuestError, GuestSilent, tail
 from .image import Image, ensure_image
@@ -81,29 +83,46 @@ class Guest:
         kernel_arguments: str = "",
         disks: Sequence[Path] = (),
         owned: bool = True,
+        cold: bool = False,
         deadline: float = BOOT_DEADLINE,
     ) -> Guest:
-        """Boots and waits until systemd has started everything; `disks`: further ones, to be read; `owned`: ends with this process."""
+        """A guest in which systemd has started everything; `disks`: further ones, to be read; `owned`: ends with this process.
+
+        It goes on from a state that the cache keeps, which is made first where the cache lacks it. `cold`: it boots.
+        """
         image, emulator = ensure_image(variant), ensure_emulator()
-        state = state_dir(name)
-        state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with (state / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if running(state):
-                raise GuestError(f"guest {name!r} is already running; see {state}")
-            command = command_line(emulator, image, topology, state, kernel_arguments, disks)
-            facts = {
-                "image": str(image.path),
-                "topology": vars(topology),
-                "kernel_arguments": kernel_arguments,
-                "disks": [str(disk) for disk in disks],
-            }
-            try:
-                return cls._start(state, command, facts, owned, deadline)
-            except GuestSilent as error:
-                # Emulated kernels were seen to hang at boot, too.
-                print(f"the guest hung while it booted; booting it again\n{error}", file=sys.stderr, flush=True)
-                return cls._start(state, command, facts, owned, deadline)
+        facts = {
+            "image": str(image.path),
+            "topology": vars(topology),
+            "kernel_arguments": kernel_arguments,
+            "disks": [str(disk) for disk in disks],
+        }
+
+        def start(name: str, owned: bool, more: Sequence[str] = (), disk: Path | None = None, *, keeps: bool = False) -> Guest:
+            state = state_dir(name)
+            state.mkdir(mode=0o700, parents=True, exist_ok=True)
+            command = [*command_line(emulator, image, topology, state, kernel_arguments, disks, disk, keeps=keeps), *more]
+            with (state / "lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if running(state):
+                    raise GuestError(f"guest {name!r} is already running; see {state}")
+                try:
+                    return cls._start(state, command, facts, owned, deadline)
+                except GuestSilent as error:
+                    # Emulated kernels were seen to hang at boot, too.
+                    print(f"the guest hung while it booted; booting it again\n{error}", file=sys.stderr, flush=True)
+                    return cls._start(state, command, facts, owned, deadline)
+
+        def save(disk: Path, memory: Path) -> None:
+            with start(f"boot-{os.getpid()}", True, disk=disk, keeps=True) as guest:
+                guest._disconnect()
+                with qmp(guest.state / "qmp") as control:
+                    booted.save(control, memory)
+
+        if cold:
+            return start(name, owned)
+        kept = ensure_booted(emulator, image, topology, kernel_arguments, disks, save)
+        return start(name, owned, ["-incoming", f"file:{kept.memory}"], kept.disk)
 
     @classmethod
     def _start(cls, state: Path, command: list[str], facts: dict[str, Any], owned: bool, deadline: float) -> Guest:
@@ -115,7 +134,13 @@ class Guest:
             (state / "guest.json").write_text(json.dumps({**facts, "pid": process.pid, "port": port}))
             guest = cls(state)
             guest._process = process
+            if "-incoming" in command:
+                with qmp(state / "qmp") as control:
+                    booted.go_on(control, deadline)
             guest.wait_ready(deadline)
+            if "-incoming" in command:
+                # Its clock shows when its state was saved.
+                guest.run(f"date --set=@{time.time():.3f}")
         except BaseException:
             process.kill()
             process.wait()

@@ -61,9 +61,17 @@ TOPOLOGIES = {
 
 
 def command_line(
-    emulator: Emulator, image: Image, topology: Topology, state: Path, kernel_arguments: str, disks: Sequence[Path] = ()
+    emulator: Emulator,
+    image: Image,
+    topology: Topology,
+    state: Path,
+    kernel_arguments: str,
+    disks: Sequence[Path] = (),
+    disk: Path | None = None,
+    *,
+    keeps: bool = False,
 ) -> list[str]:
-    """`disks`: further ones, which guests only read."""
+    """`disks`: further ones, which guests only read. `disk`: in place of the image's; `keeps`: what the guest writes stays there."""
     append = (
         # An emulated timer may come too late for the kernel's check of it, which then panics.
         "root=/dev/vda console=ttyS0 loglevel=5 psi=1 net.ifnames=0 mitigations=off no_timer_check "
@@ -82,7 +90,7 @@ def command_line(
         *topology.arguments(),
         "-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", append.strip(),
         # Writes go to an unnamed temporary file: every boot starts from the same disk.
-        "-drive", f"file={image.disk},if=virtio,format=raw,snapshot=on",
+        "-drive", f"file={disk or image.disk},if=virtio,format=raw,snapshot={'off' if keeps else 'on'}",
         *(word for disk in disks for word in ("-drive", f"file={disk},if=virtio,format=raw,readonly=on")),
         # Port 0: the host's kernel picks a free one. The guest reaches nothing but this.
         "-netdev", "user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:0-:22",
