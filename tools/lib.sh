@@ -65,6 +65,14 @@ use_compiler_cache() {
   export CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
 }
 
+# build_sanitized [TARGET...]: compiles with clang for AddressSanitizer, UBSan and libFuzzer in build-asan, which unit tests and fuzz targets
+# share. Without optimisation and with the lines of functions alone, it compiles in half the time.
+build_sanitized() {
+  use_own_cache
+  CXX=$(cached clang++) build build-asan -Db_sanitize=address,undefined -Doptimization=0 -Db_lundef=false \
+    -Dcpp_args='-gline-tables-only -fsanitize=fuzzer-no-link -fno-sanitize-recover=all' -- "$@"
+}
+
 # export_sources DIR: copies the tree's files into DIR, without what a build left among them, and prints a hash of them.
 export_sources() {
   rm -rf "$1"
@@ -94,4 +102,10 @@ build_packages() {
     printf '%s\n' "$hash" >"$dir/sources.sha256"
   fi
   printf '%s\n' "$dir"/*.deb
+}
+
+# install_staging DIR STAGING: installs what was built in DIR below the directory STAGING, as a package would.
+install_staging() {
+  rm -rf "$2"
+  DESTDIR=$(realpath -m "$2") meson install -C "$1" --no-rebuild --quiet --strip
 }

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A part runs when something that it depends on changed, and its result is kept only where it was green."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from testing import run as runs
+from testing.green import UNUSED_DAYS, Count, Green
+from testing.parts import Part
+from testing.run import Run, counted
+from testing.tree import Inputs, facts
+
+GREEN = "2 passed, 0 failed\n"
+
+
+class Script(Run):
+    """A run whose parts print what a test says. `inputs` is what they depend on."""
+
+    def __init__(self, green: Green, said: Callable[[Sequence[str]], tuple[int, str]], keeps: bool = True) -> None:
+        super().__init__(green, keeps)
+        self.said, self.calls = said, []
+
+    def shell(self, command: Sequence[str], log: str, *, loud: bool = True, head: str = "") -> tuple[int, str]:
+        self.calls.append(list(command))
+        return self.said(command)
+
+
+@pytest.fixture
+def green(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Green:
+    monkeypatch.setattr(runs, "REPORTS", tmp_path / "reports")
+    return Green(tmp_path / "green")
+
+
+def part(inputs: Callable[[], Inputs | dict[str, Inputs]], **more: object) -> Part:
+    return Part("some", "a part", lambda _: inputs(), **more)
+
+
+def green_run(_: Sequence[str]) -> tuple[int, str]:
+    return 0, GREEN
+
+
+def test_a_part_that_was_green_is_not_run_again_and_counts_as_it_did(green: Green, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        run = Script(green, green_run)
+        run.part(part(lambda: facts("one")))
+    assert run.calls == [] and run.finish() == 0
+    said = capsys.readouterr().out
+    assert "unchanged since a green run" in said and said.endswith("2 passed, 0 failed, 0 skipped\n")
+
+
+def test_a_change_of_its_inputs_or_a_wish_for_all_runs_it_again(green: Green) -> None:
+    Script(green, green_run).part(part(lambda: facts("one")))
+    for inputs, keeps in ((facts("two"), True), (facts("one"), False)):
+        run = Script(green, green_run, keeps)
+        run.part(part(lambda inputs=inputs: inputs))
+        assert run.calls == [["part_some"]]
+
+
+@pytest.mark.parametrize("said", [(1, "1 passed, 1 failed\n"), (1, GREEN), (0, ""), (0, "0 passed, 0 failed\n"), (-15, "started\n")])
+def test_a_red_run_or_one_that_was_cut_is_not_kept(green: Green, said: tuple[int, str]) -> None:
+    for _ in range(2):
+        run = Script(green, lambda _: said)
+        run.part(part(lambda: facts("one")))
+        assert run.calls and run.finish() == 1
+
+
+def test_what_changed_while_it_was_tested_is_not_kept(green: Green) -> None:
+    state = ["before"]
+
+    def change(_: Sequence[str]) -> tuple[int, str]:
+        state[0] = "after"
+        return 0, GREEN
+
+    Script(green, change).part(part(lambda: facts(state[0])))
+    for one in ("before", "after"):
+        state[0] = one
+        run = Script(green, green_run)
+        run.part(part(lambda: facts(state[0])))
+        assert run.calls
+
+
+def test_of_a_part_of_items_each_is_kept_by_itself(green: Green, tmp_path: Path) -> None:
+    results = {"a": Count(3), "b": Count(1, 1), "c": Count(2)}
+
+    def report(_: Path) -> dict[str, Count]:
+        return results
+
+    def red(_: Sequence[str]) -> tuple[int, str]:
+        (tmp_path / "reports/some.xml").write_text("")
+        return 1, "6 passed, 1 failed\n"
+
+    items = part(lambda: {name: facts(name) for name in "abc"}, results=report)
+    run = Script(green, red)
+    run.part(items)
+    assert run.calls == [["part_some", "a", "b", "c"]] and run.finish() == 1
+    run = Script(green, lambda _: (0, "1 passed, 0 failed\n"))
+    run.part(items)
+    assert run.calls == [["part_some", "b"]]
+    assert run.outcomes["some"].count == Count(6)
+
+
+def test_a_kept_result_that_cannot_be_read_is_none(green: Green) -> None:
+    Script(green, green_run).part(part(lambda: facts("one")))
+    (kept,) = green.directory.iterdir()
+    for broken in ("", "{", json.dumps({"count": {"passed": 1, "failed": 1}}), json.dumps({"count": {"passed": 0}}), json.dumps([])):
+        kept.write_text(broken)
+        assert green.find("some-all", facts("one").hash()) is None
+
+
+def test_results_that_nothing_asked_for_in_a_month_are_forgotten(green: Green) -> None:
+    green.keep("old", "1", Count(1), 1)
+    green.keep("new", "1", Count(1), 1)
+    month_ago = time.time() - (UNUSED_DAYS + 1) * 86400
+    os.utime(green.directory / "old-1", (month_ago, month_ago))
+    green.forget_old()
+    assert [path.name for path in green.directory.iterdir()] == ["new-1"]
+
+
+def test_a_cache_that_cannot_be_written_to_keeps_nothing_and_fails_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    green = Green(tmp_path / "file/green")
+    green.keep("some", "1", Count(1), 1)
+    assert green.find("some", "1") is None
+    green.forget_old()
+
+
+def test_the_last_line_that_counts_is_what_counts() -> None:
+    assert counted("1 passed, 0 failed\nmore\n5 passed, 1 failed, 2 skipped\n") == Count(5, 1, 2)
+    assert counted("ok\n7 of 7 passed, 0 failed\n") is None

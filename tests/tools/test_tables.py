@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of tools/testing name what is there, and leave out nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from testing import parts
+from testing.guests import TABLE
+from testing.parts import KNOWN, PARTS
+from testing.run import ROOT
+from testing.tree import Inputs, Tree
+
+PROGRAMS = (parts.BERTHD, parts.BERTHCTL, parts.SPARKD, parts.KUBE, parts.SLURM, parts.FLEET)
+# Directories of sources that are no modules of the programs.
+OTHERS = {"tests", "tools", "docs", ".ci", "debian", "man", "completions", "contrib"}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The programs on which the inputs that are asked for depend."""
+    names: list[str] = []
+
+    def built(_: Tree, *targets: str) -> Inputs:
+        names.extend(targets)
+        return Inputs()
+
+    monkeypatch.setattr(Tree, "built", built)
+    return names
+
+
+@pytest.mark.parametrize("name", ["host", "spark", "slurm", "kubernetes"])
+def test_a_part_depends_on_each_program_that_its_tests_name(name: str, asked: list[str]) -> None:
+    text = "".join(path.read_text() for path in (ROOT / "tests" / name).rglob("*.py"))
+    # A path of the build, in one piece or in several.
+    text = re.sub(r'"\s*/\s*"', "/", text)
+    KNOWN[name].inputs(Tree(ROOT))
+    assert {program for program in PROGRAMS if program in text} <= set(asked)
+
+
+def test_each_part_has_a_function_that_runs_it() -> None:
+    script = (ROOT / "tools/testing/parts.sh").read_text()
+    assert {part.name for part in PARTS} | {"guests", "properties"} == set(re.findall(r"^part_(\w+)\(\)", script, re.M))
+
+
+def test_each_module_has_guest_tests_and_each_of_them_is_there() -> None:
+    modules = {
+        str(path.parent.relative_to(ROOT)).split("/")[0]
+        for path in ROOT.glob("*/**/*.cpp")
+        if not path.relative_to(ROOT).parts[0].startswith("build")
+    }
+    assert modules - OTHERS <= {module.split("/")[0] for module in TABLE}
+    for module, tests in TABLE.items():
+        assert (ROOT / module).is_dir(), module
+        for test in tests:
+            file, function = test.split("::")
+            assert f"def {function}(" in (ROOT / "tests/vm" / file).read_text(), test

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a result depends on: each change of it gives another hash, and nothing else does."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from testing.tree import Tree, names_in
+
+# Two programs that are made of a source each, of which one includes a header that ninja learns of from a list.
+NINJA = """
+rule compile
+  command = cat $in inc.h > $out && echo "$out: ../inc.h" > $out.list
+  depfile = $out.list
+  deps = gcc
+rule copy
+  command = cp $in $out $flags
+build one.o: compile ../one.c
+build one: copy one.o
+build two: copy ../two.c
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    root = tmp_path / "checkout"
+    (root / "build").mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", root], check=True)
+    for name in ("one.c", "two.c", "inc.h", "docs/page.md", "tests/unit/a_test.py"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(f"this is {name}\n")
+    (root / ".gitignore").write_text("build\n")
+    (root / "build/build.ninja").write_text(NINJA.replace("inc.h >", "../inc.h >"))
+    make(root)
+    return root
+
+
+def make(root: Path) -> None:
+    subprocess.run(["ninja", "-C", root / "build", "--quiet"], check=True)
+
+
+def test_a_pattern_takes_files_at_any_depth_and_one_with_a_mark_takes_them_away(checkout: Path) -> None:
+    tree = Tree(checkout)
+    assert tree.matching("docs/*", "tests/*") == ["docs/page.md", "tests/unit/a_test.py"]
+    assert tree.matching("*", "!tests/*", "!*.c") == [".gitignore", "docs/page.md", "inc.h"]
+
+
+@pytest.mark.parametrize("change", ["content", "mode", "removal", "new"])
+def test_each_change_of_a_file_gives_another_hash(checkout: Path, change: str) -> None:
+    before = Tree(checkout).files("docs/*").hash()
+    page = checkout / "docs/page.md"
+    if change == "content":
+        page.write_text("another\n")
+    elif change == "mode":
+        page.chmod(0o755)
+    elif change == "removal":
+        page.unlink()
+    else:
+        (checkout / "docs/new.md").write_text("")
+    assert Tree(checkout).files("docs/*").hash() != before
+
+
+def test_a_program_depends_on_the_headers_of_its_objects_and_no_other_program_does(checkout: Path) -> None:
+    before = [Tree(checkout).built(name).hash() for name in ("one", "two")]
+    (checkout / "inc.h").write_text("changed\n")
+    make(checkout)
+    after = [Tree(checkout).built(name).hash() for name in ("one", "two")]
+    assert after[0] != before[0] and after[1] == before[1]
+
+
+def test_a_program_depends_on_its_commands(checkout: Path) -> None:
+    before = [Tree(checkout).built(name).hash() for name in ("one", "two")]
+    ninja = checkout / "build/build.ninja"
+    ninja.write_text(ninja.read_text().replace("build two: copy ../two.c", "build two: copy ../two.c\n  flags = --force"))
+    make(checkout)
+    after = [Tree(checkout).built(name).hash() for name in ("one", "two")]
+    assert after[0] == before[0] and after[1] != before[1]
+
+
+def test_another_checkout_of_the_same_state_has_the_same_hashes(checkout: Path, tmp_path: Path) -> None:
+    other = tmp_path / "elsewhere/with/another/name"
+    subprocess.run(["cp", "-a", "--", checkout, tmp_path / "copy"], check=True)
+    other.parent.mkdir(parents=True)
+    (tmp_path / "copy").rename(other)
+    assert Tree(other).built("one", "two").hash() == Tree(checkout).built("one", "two").hash()
+    assert Tree(other).files("*").hash() == Tree(checkout).files("*").hash()
+
+
+def test_names_of_packages_are_those_of_all_alternatives_without_versions() -> None:
+    assert names_in("libc6 (>= 2.36), gcc-12:any | gcc, , debconf") == ["libc6", "gcc-12", "gcc", "debconf"]
+
+
+def test_packages_are_hashed_with_all_that_they_need(checkout: Path) -> None:
+    (checkout / "tools").mkdir()
+    (checkout / "tools/packages-some").write_text("# A list.\nbash\n")
+    found = {line.split(" ")[1] for line in Tree(checkout).packages("some").lines}
+    assert {"bash", "libc6", "libtinfo6"} <= found and "gcc" not in found

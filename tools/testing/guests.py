@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guest tests that `quick` runs after a change of a module."""
+
+from __future__ import annotations
+
+from . import junit
+from .parts import HARNESS, Part
+from .tree import Inputs, Tree, facts
+
+# By the directories of modules: which tests of tests/vm show fastest that a change broke something on a booted host.
+PINS = "test_pinning.py::test_pins_are_exactly_what_the_plan_said"
+STARTS = "test_service.py::test_is_ready_and_says_what_it_does"
+STOPS = "test_restore.py::test_stop_puts_everything_back"
+KILLED = "test_restore.py::test_kill_leaves_nothing_behind"
+OBSERVES = "test_pinning.py::test_observe_writes_nothing"
+TOPOLOGY = "test_service.py::test_topology_is_the_guest_s"
+BUS = "test_service.py::test_bus_has_an_object_for_every_workload"
+STATE = "test_oversell.py::test_state_is_there_for_everybody_and_never_half"
+EVICTS = "test_evict.py::test_a_container_without_a_unit_gets_signals"
+GROWS = "test_straggler.py::test_stopping_in_the_middle_gives_everything_back"
+LIMITS = "test_limits.py::test_limits"
+RELOADS = "test_service.py::test_reload_takes_new_rules_without_restart"
+SPARK = "test_spark.py::test_the_sandboxed_daemon_asks_a_driver_and_spares_what_is_shared"
+TABLE: dict[str, tuple[str, ...]] = {
+    "model": (PINS, STATE),
+    "os": (STARTS, PINS, KILLED),
+    "topology": (TOPOLOGY, PINS),
+    "cgroup": (PINS, STOPS, KILLED, LIMITS),
+    "ebpf": (STARTS, PINS),
+    "spark": (SPARK, "test_leaf.py::test_each_is_a_scope_of_its_own_and_goes_by_itself"),
+    "policies": (PINS, OBSERVES),
+    "policies/straggler": (GROWS,),
+    "policies/oversell": (STATE,),
+    "config": (RELOADS, "test_service.py::test_a_bad_configuration_is_refused_by_name_and_line"),
+    "bus": (BUS,),
+    "daemon": (STARTS, STOPS, RELOADS),
+    "daemon/ledger": (PINS, KILLED),
+    "daemon/observe": (PINS, OBSERVES),
+    "daemon/learn": (PINS,),
+    "daemon/admit": ("test_oversell.py::test_what_comes_takes_its_place",),
+    "daemon/enforce": (PINS, STOPS, KILLED, EVICTS),
+    "daemon/serve": (BUS, "test_service.py::test_changes_by_an_unprivileged_user_are_refused"),
+    "daemon/report": (STATE, "test_service.py::test_metrics_are_served_on_this_host_alone"),
+    "trace": ("test_progress.py::test_what_a_service_s_work_costs_is_recorded_and_fit",),
+    "replay": ("test_progress.py::test_what_a_service_s_work_costs_is_recorded_and_fit",),
+    "cli": (PINS, BUS, "test_service.py::test_a_workload_may_be_named_by_its_unit"),
+    "integrations": (STATE,),
+    "systemd": (STARTS, STOPS, "test_service.py::test_security_exposure_is_low"),
+    "man": ("test_service.py::test_manual_pages_are_installed",),
+}
+
+
+def tests(tree: Tree) -> dict[str, Inputs]:
+    """By pytest's name of the test. It depends on the modules that name it, and on its own file."""
+    modules: dict[str, list[str]] = {}
+    for module, named in TABLE.items():
+        for test in named:
+            modules.setdefault(f"tests/vm/{test}", []).append(module)
+    return {
+        test: tree.files(test.split("::")[0], *(f"{module}/*" for module in named), *HARNESS) | facts(f"quick {test}")
+        for test, named in modules.items()
+    }
+
+
+GUESTS = Part("guests", "guest tests of the changed modules", tests, results=junit.by_guest_test)
