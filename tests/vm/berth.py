@@ -28,8 +28,8 @@ WAIT_FOR_BUS = (
 )
 # Drop-ins of berthd's unit that a test made.
 UNIT_DROP_INS = "/run/systemd/system/berthd.service.d"
-# An emulated host reads slowly; the budget for that has a test of its own.
-BUDGET = "/etc/berth/berth.toml.d/40-test.toml"
+# An emulated host reads slowly; the budget for that has a test of its own. And most waits of a test are for the next tick.
+EVERY_TEST = "/etc/berth/berth.toml.d/40-test.toml"
 # Attributes that a resource manager might touch; all of them are compared where nothing may change.
 ATTRIBUTES = ("cpuset.cpus", "cpuset.mems", "cpu.max", "cpu.weight", "cpu.idle", "memory.high", "memory.max", "memory.low")
 
@@ -137,7 +137,7 @@ class Berth:
         """`bus`: returns once it answers there. Where the bus is slow, berthd is ready before."""
         restart = "systemctl restart berthd.service"
         self.guest.run(
-            f"{WRITE_CONFIG} && echo sampling.max_cpu = 1 > {BUDGET} && "
+            f"{WRITE_CONFIG} && printf 'sampling.max_cpu = 1\\n{OFTEN}\\n' > {EVERY_TEST} && "
             # A test that starts it often meets the limit of starts.
             f"{{ {restart} || {{ systemctl reset-failed berthd.service; {restart}; }}; }}"
             + (f" && {WAIT_FOR_BUS}" if bus else ""),
@@ -366,6 +366,6 @@ class Berth:
         self.guest.run(
             "systemctl stop 'berth-test-*' berthd.service; systemctl reset-failed 'berth-test-*' berthd.service; "
             # systemd reads all units anew, which takes seconds: only where a test changed one.
-            f"rm -rf {DROP_IN} {BUDGET}; [ ! -e {UNIT_DROP_INS} ] || {{ rm -r {UNIT_DROP_INS}; systemctl daemon-reload; }}",
+            f"rm -rf {DROP_IN} {EVERY_TEST}; [ ! -e {UNIT_DROP_INS} ] || {{ rm -r {UNIT_DROP_INS}; systemctl daemon-reload; }}",
             check=False,
         )

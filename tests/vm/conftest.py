@@ -11,7 +11,6 @@ import pytest
 
 from berth import Berth
 from guestlib import TOPOLOGIES, VARIANTS, Guest, GuestError
-from sparkdisk import SparkMissing, ensure_spark_disk
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -89,30 +88,6 @@ def absent(reason: str) -> None:
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)
-
-
-@pytest.fixture(scope="module")
-def spark_guest() -> Iterator[Guest]:
-    """A guest with memory for a Spark cluster, and with the disk of sparkdisk.py. BERTH_SPARK_GUEST names one that runs already."""
-    if name := os.environ.get("BERTH_SPARK_GUEST"):
-        yield Guest.attach(name)
-        return
-    staging = os.environ.get("BERTH_STAGING")
-    if not staging:
-        pytest.skip("no berth for a guest of its own; give tests/vm/run --staging")
-    try:
-        disk = ensure_spark_disk()
-    except SparkMissing as reason:
-        absent(str(reason))
-    with Guest.boot(f"spark-{os.getpid()}", topology=TOPOLOGIES["roomy"], disks=[disk]) as booted:
-        booted.install(Path(staging))
-        yield booted
-
-
-@pytest.fixture
-def spark_berth(spark_guest: Guest) -> Berth:
-    """Nothing is cleaned up after a test, as a cluster is for all tests of its file."""
-    return find(spark_guest)
 
 
 def installed(guest: Guest) -> Iterator[Berth]:

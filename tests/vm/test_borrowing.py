@@ -1,9 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Best-effort work on idle vCPUs of a service: what it gains, how fast it loses them, and what is put back."""
+"""Best-effort work on idle vCPUs of a service: what it gains, how fast it loses them, and what is put back.
+
+The tests run in this order beside one berthd. A young service lends nothing for a minute, and the greedy work begins after that: it takes two
+processors of this machine.
+"""
+
+from collections.abc import Iterator
 
 import pytest
 
 from berth import LIGHT, OFTEN, Berth, cpus_of
+from conftest import find
+from guestlib import Guest
 
 LS, BE = "berth-test-ls1.service", "berth-test-be1.service"
 WEIGHT = "77"
@@ -14,16 +22,22 @@ PATIENT = 'max_runq_latency = "30s"'
 ALL = set(range(4))
 # One kernel is enough: test_sampling.py compares what both measure.
 pytestmark = pytest.mark.parametrize("sampling_guest", ["6.12"], indirect=True)
-# A young service lends nothing for a minute, and its usual figures are measured after that.
-UNTIL_LENT_S = 240
+YOUNG_S = 60
+# Its usual figures are measured after that.
+UNTIL_LENT_S = 180
 
 
-@pytest.fixture
-def berth(sampling_berth: Berth) -> Berth:
-    berth = sampling_berth
+@pytest.fixture(scope="module")
+def berth(sampling_guest: Guest) -> Iterator[Berth]:
+    berth = find(sampling_guest)
     berth.start_unit(LS, LIGHT)
+    berth.start("enforce", extra=settings(borrow=False))
+    berth.wait_pinned(LS)
+    berth.wait_past(float(berth.guest.run("date +%s").stdout) + YOUNG_S)
     berth.start_unit(BE, GREEDY, f"CPUWeight={WEIGHT}")
-    return berth
+    berth.wait_pinned(LS, BE)
+    yield berth
+    berth.clean_up()
 
 
 def settings(borrow: bool, limit: str = PATIENT) -> str:
@@ -51,15 +65,17 @@ def cores(berth: Berth, ticks: int = 20) -> float:
     return (int(after[0]) - int(before[0])) / 1e6 / (float(after[1]) - float(before[1]))
 
 
-def test_best_effort_work_gains_a_quarter_and_everything_is_put_back(berth: Berth) -> None:
-    berth.start("enforce", extra=settings(borrow=False))
-    berth.wait_pinned(LS, BE)
+def lend(berth: Berth) -> None:
+    assert berth.configure("enforce", extra=settings(borrow=True)).returncode == 0
+    wait_lent(berth)
+
+
+def test_best_effort_work_gains_a_quarter(berth: Berth) -> None:
     assert not cpus_of(berth.cpuset(BE)) & owned(berth)
     assert read(berth, "cpu.idle") == "0" and read(berth, "cpu.weight") == WEIGHT
     strict = cores(berth)
 
-    assert berth.configure("enforce", extra=settings(borrow=True)).returncode == 0
-    wait_lent(berth)
+    lend(berth)
     berth.guest.poll(lambda: read(berth, "cpu.idle") == "1", UNTIL_LENT_S, what="the priority to be idle")
     # The service may miss its target now and then, and pauses.
     berth.guest.poll(lambda: cores(berth) >= 1.25 * strict, UNTIL_LENT_S, what="the work to gain a quarter")
@@ -71,15 +87,16 @@ def test_best_effort_work_gains_a_quarter_and_everything_is_put_back(berth: Bert
     explain = f"berthctl explain system.slice/{LS}"
     berth.guest.poll(lambda: "lends vCPUs" in berth.guest.run(explain).stdout, UNTIL_LENT_S, what="berthctl explain to tell of it")
 
-    berth.stop()
-    assert read(berth, "cpu.idle") == "0"
-    assert read(berth, "cpu.weight") == WEIGHT
-    assert berth.cpuset(BE) in ("", "0-3")
+
+def test_switched_off_everything_goes_back_without_a_restart(berth: Berth) -> None:
+    lend(berth)
+    assert berth.configure("enforce", extra=settings(borrow=False)).returncode == 0
+    berth.guest.poll(lambda: cpus_of(berth.cpuset(BE)) == ALL - owned(berth), 60, what="the vCPUs to go back")
+    berth.guest.poll(lambda: read(berth, "cpu.idle") == "0" and read(berth, "cpu.weight") == WEIGHT, 60, what="the priority to be as before")
 
 
 def test_a_missed_target_takes_all_back_and_the_priority_after_it(berth: Berth) -> None:
-    berth.start("enforce", extra=settings(borrow=True))
-    wait_lent(berth)
+    lend(berth)
     # Every wait of an emulated vCPU is longer than that.
     assert berth.configure("enforce", extra=settings(borrow=True, limit='max_runq_latency = "1us"')).returncode == 0
     berth.guest.poll(lambda: not cpus_of(berth.cpuset(BE)) & owned(berth), 60, what="the service to have its vCPUs to itself")
@@ -89,9 +106,9 @@ def test_a_missed_target_takes_all_back_and_the_priority_after_it(berth: Berth) 
     assert "pauses" in reason or "wait" in reason, reason
 
 
-def test_switched_off_everything_goes_back_without_a_restart(berth: Berth) -> None:
-    berth.start("enforce", extra=settings(borrow=True))
-    wait_lent(berth)
-    assert berth.configure("enforce", extra=settings(borrow=False)).returncode == 0
-    berth.guest.poll(lambda: cpus_of(berth.cpuset(BE)) == ALL - owned(berth), 60, what="the vCPUs to go back")
-    berth.guest.poll(lambda: read(berth, "cpu.idle") == "0" and read(berth, "cpu.weight") == WEIGHT, 60, what="the priority to be as before")
+def test_a_stop_puts_everything_back(berth: Berth) -> None:
+    lend(berth)
+    berth.stop()
+    assert read(berth, "cpu.idle") == "0"
+    assert read(berth, "cpu.weight") == WEIGHT
+    assert berth.cpuset(BE) in ("", "0-3")

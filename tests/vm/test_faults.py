@@ -93,7 +93,7 @@ def test_a_control_file_that_refuses_is_said_and_tried_again(berth: Berth, load:
 def test_a_journal_that_cannot_be_written_means_that_nothing_new_is_changed(berth: Berth, load: dict[str, str]) -> None:
     start(berth)
     pid = berth.pid()
-    for error in ERRORS:
+    for error in ("ENOSPC", "EIO"):
         name = f"late-{error}"
         with failing(berth, "pwrite64,ftruncate,fdatasync", f"{JOURNAL} -P {JOURNAL}-wal -P {JOURNAL}-journal", error):
             start_in_group(berth, name, "sleep infinity")
@@ -113,7 +113,8 @@ def test_a_restore_that_fails_keeps_its_record_and_works_the_next_time(berth: Be
     berth.kill()
     berth.guest.run("systemctl mask --runtime berthd.service")
     try:
-        for error, text in ERRORS.items():
+        for error in ("EBUSY", "EPERM"):
+            text = ERRORS[error]
             failed = berth.guest.run(
                 f"strace -f -qq -o {TRACED} -P {GROUP}/cpuset.cpus -e trace=write -e inject=write:error={error} {RESTORE}", check=False
             )

@@ -14,9 +14,9 @@ from evictions import start_in_group, steps, wait_ended, wait_listed
 METRICS = "127.0.0.1:9753"
 EXTRA = f'{OFTEN}\n[metrics]\nlisten = "{METRICS}"\n[spark]\ngrace = 3'
 GROUPS = '[[workload]]\nmatch = "berthtest/*"\nclass = "best-effort"\n'
-# Two periods of the watchdog and more.
+# A period of the watchdog and more.
 WATCHDOG = "[Service]\nWatchdogSec=6\n"
-LONG_s = 15
+LONG_s = 8
 UNIT, WORKLOAD = "berth-test-ls1.service", "system.slice/berth-test-ls1.service"
 LATE = "berth-test-ls2.service"
 ALSO = "berth-test-also.service"

@@ -52,7 +52,7 @@ def test_a_service_that_restarts_keeps_its_pin(berth: Berth) -> None:
 def test_a_transient_unit_that_is_made_anew_under_its_name_is_pinned_anew(berth: Berth) -> None:
     berth.start_unit(LS1, LIGHT)
     # Far enough apart for both steps to fall between two ticks.
-    berth.start("enforce", extra='sampling.interval = "5s"')
+    berth.start("enforce", extra='sampling.interval = "2s"')
     berth.wait_pinned(LS1)
 
     def made_anew_between_two_ticks() -> bool:

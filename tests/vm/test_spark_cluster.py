@@ -5,6 +5,7 @@ executor that costs the least, nobody else loses anything, and each application 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,10 +14,12 @@ from typing import Any
 
 import pytest
 
+import berth as berth_module
 import sparkdisk
 from berth import MIB, Berth
-from guestlib import Guest
-from sparkdisk import LABEL, MODULE_OPTIONS, SMALL_JVM, SUBMIT
+from conftest import absent, find
+from guestlib import TOPOLOGIES, Guest, Preparation
+from sparkdisk import LABEL, MODULE_OPTIONS, SMALL_JVM, SUBMIT, SparkMissing, ensure_spark_disk
 
 PLACE = "/var/tmp/berth-test-spark"
 DEFAULTS_FILE = f"{PLACE}/defaults.conf"
@@ -114,12 +117,15 @@ class Executor:
 
 
 class Cluster:
-    """A Master, a Worker, and applications whose drivers run beside them, each a unit."""
+    """A Master, a Worker, and applications whose drivers run beside them, each a unit. `begin` starts them."""
 
     def __init__(self, berth: Berth) -> None:
         self.berth, self.guest = berth, berth.guest
+        self.spark = sparkdisk.place_of(self.guest.disks[0])
+        self.ids: dict[str, str] = {}
+
+    def begin(self) -> None:
         guest = self.guest
-        self.spark = sparkdisk.place_of(guest.disks[0])
         option = sparkdisk.archive_option(self.spark)
         guest.run(
             f"mkdir -p {self.spark} && {{ mountpoint -q {self.spark} || mount -o ro LABEL={LABEL} {self.spark}; }} && "
@@ -140,7 +146,12 @@ class Cluster:
         submit = " ".join([*sparkdisk.java(self.spark, option, "512m"), *MODULE_OPTIONS, SUBMIT, "--properties-file", DEFAULTS_FILE])
         for name, (told, user) in APPS.items():
             self.start(driver(name), f"{submit} --name {name} {PLACE}/app.py {told} {self.go(name)}", user)
+
+    def wait_ready(self) -> None:
+        """Until each application waits, with something that its executor computed and nobody has read yet."""
         self.ids = {name: self.says(driver(name), "^application .*").split()[1] for name in APPS}
+        for name in APPS:
+            self.guest.poll(lambda name=name: self.waits(name), PATIENCE, interval=1, what=f"{name} to wait")
 
     def start(self, unit: str, command: str, user: str = "tester") -> None:
         # Apart, since a JVM writes lines of either into the middle of the other's.
@@ -220,33 +231,53 @@ def evictions(berth: Berth) -> list[tuple[str, str, str]]:
     return [(e["workload"], e["attribute"], e["new"]) for e in berth.logged("evict")]
 
 
-@pytest.fixture
-def berth(spark_berth: Berth) -> Berth:
-    return spark_berth
+def prepare(guest: Guest) -> None:
+    cluster = Cluster(Berth(guest))
+    cluster.begin()
+    cluster.wait_ready()
+    guest.run("python3 -", input=ASK_ONCE, timeout=4 * PATIENCE)
 
 
 @pytest.fixture(scope="module")
-def clusters(spark_guest: Guest) -> Iterator[dict[int, Cluster]]:
-    """By QEMU's process: a guest that took another one's place has none. A cluster takes minutes to start, so both tests share it."""
-    started: dict[int, Cluster] = {}
-    yield started
-    Berth(spark_guest).clean_up()
+def spark_guest() -> Iterator[Guest]:
+    """A guest with memory for a Spark cluster, in which one runs: six JVMs take minutes to start where they are emulated.
+
+    BERTH_SPARK_GUEST names one that runs already, without a cluster.
+    """
+    if name := os.environ.get("BERTH_SPARK_GUEST"):
+        guest = Guest.attach(name)
+        prepare(guest)
+        yield guest
+        return
+    staging = os.environ.get("BERTH_STAGING")
+    if not staging:
+        pytest.skip("no berth for a guest of its own; give tests/vm/run --staging")
+    try:
+        disk = ensure_spark_disk()
+    except SparkMissing as reason:
+        absent(str(reason))
+    preparation = Preparation((Path(__file__).read_text(), Path(berth_module.__file__).read_text()), prepare)
+    with Guest.boot(f"spark-{os.getpid()}", topology=TOPOLOGIES["roomy"], disks=[disk], preparation=preparation) as booted:
+        booted.install(Path(staging))
+        yield booted
 
 
 @pytest.fixture
-def cluster(berth: Berth, clusters: dict[int, Cluster]) -> Iterator[Cluster]:
-    """Two applications that wait, each with something that its executor computed and nobody has read yet, and a service of BASE MiB."""
-    pid = berth.guest.pid
-    if pid not in clusters:
-        started = Cluster(berth)
-        for name in APPS:
-            berth.guest.poll(lambda: started.waits(name), PATIENCE, interval=1, what=f"{name} to wait")
-        berth.guest.run("python3 -", input=ASK_ONCE, timeout=4 * PATIENCE)
+def berth(spark_guest: Guest) -> Berth:
+    """Nothing is cleaned up after a test, as a cluster is for both of them."""
+    return find(spark_guest)
+
+
+@pytest.fixture
+def cluster(berth: Berth) -> Iterator[Cluster]:
+    """Two applications that wait, and a service of BASE MiB."""
+    cluster = Cluster(berth)
+    cluster.wait_ready()
+    if not berth.main_pids(LS)[LS]:
         want(berth.guest, BASE)
         berth.start_unit(LS, f"python3 {PLACE}/service.py")
         berth.wait_held(LS, BASE)
-        clusters[pid] = started
-    yield clusters[pid]
+    yield cluster
     if not berth.guest.silent:
         print(berth.guest.run(f"tail -n 12 {PLACE}/*.log {PLACE}/apps/*/*/stderr", check=False).stdout)
 

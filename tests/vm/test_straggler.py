@@ -54,7 +54,7 @@ while True:
 @pytest.fixture
 def load(berth: Berth) -> Berth:
     """Greedy work that uses all that it holds and can only be preempted, and work that can lend."""
-    commands = [run_command(unit, "sh -c 'while :; do :; done'", "CPUQuota=25%") for unit in GREEDY]
+    commands = [run_command(unit, "sh -c 'while :; do :; done'", "CPUQuota=10%") for unit in GREEDY]
     commands.append(run_command(IDLER, "sh -c 'while :; do timeout 0.1 sha256sum /dev/zero; sleep 1; done'", "CPUQuota=200%"))
     commands.append(run_command(FILLER, "sleep infinity", "CPUQuota=400%"))
     berth.guest.run(f"cat > {STALLED_PROGRAM}; rm -f {PROGRESS}*; {at_once(commands)}", input=STALLED)

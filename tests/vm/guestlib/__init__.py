@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A virtual machine in which berth's tests run: its image, its life and its shell."""
 
+from .booted import Preparation
 from .errors import CommandFailed, GuestError, GuestSilent
 from .guest import Guest
 from .image import VARIANTS, Image, ensure_image, prune_images
@@ -14,6 +15,7 @@ __all__ = [
     "GuestError",
     "GuestSilent",
     "Image",
+    "Preparation",
     "Topology",
     "ensure_image",
     "prune_images",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests as they are right after their boot, kept in the cache: a guest that goes on from there is ready in seconds."""
+"""Guests as they are right after their boot, or once something slow was started in them, kept in the cache: a guest that goes on from there is
+ready in seconds."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .cache import Logged, ensure
 from .emulator import Emulator
@@ -15,9 +17,23 @@ from .errors import GuestError
 from .image import Image
 from .machine import Qmp, Topology, command_line
 
+if TYPE_CHECKING:
+    from .guest import Guest
+
 PREFIX = "booted-"
 # Bytes a second: the guest stands still meanwhile, so nothing else wants the disk.
 AS_FAST_AS_POSSIBLE = 1 << 40
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What is done in a booted guest before its state is kept. `recipe`: the texts that decide what that is.
+
+    Its clock then goes on from that moment: what runs there would take an hour that is missing for a time-out.
+    """
+
+    recipe: tuple[str, ...]
+    run: Callable[[Guest], None]
 
 
 @dataclass(frozen=True)
@@ -41,11 +57,13 @@ def ensure_booted(
     topology: Topology,
     kernel_arguments: str,
     disks: Sequence[Path],
+    preparation: Preparation | None,
     boot: Callable[[Path, Path], None],
 ) -> Booted:
     """The cached state of such a guest. `boot(disk, memory)` makes it first where the cache lacks it: from that disk, into that file."""
     machine = command_line(emulator, image, topology, Path("state"), kernel_arguments, disks)
-    name = f"{PREFIX}{image.path.name}-{hashlib.sha256(' '.join(machine).encode()).hexdigest()[:16]}"
+    recipe = "\n".join([*machine, *(preparation.recipe if preparation else ())])
+    name = f"{PREFIX}{image.path.name}-{hashlib.sha256(recipe.encode()).hexdigest()[:16]}"
 
     def fill(work: Path, run: Logged) -> None:
         made = Booted(work)

@@ -22,7 +22,8 @@ from types import TracebackType
 from typing import IO, Any, TypeVar
 
 from . import booted
-from .booted import ensure_booted
+from .agent import COMMAND, Agent
+from .booted import Preparation, ensure_booted
 from .emulator import ensure_emulator
 from .errors import CommandFailed, GuestError, GuestSilent, tail
 from .image import Image, ensure_image
@@ -70,6 +71,8 @@ class Guest:
         self.disks = [Path(disk) for disk in facts.get("disks", ())]
         self.silent = False  # found hung by run()
         self._process: subprocess.Popen[bytes] | None = None
+        self._agent: Agent | None = None
+        self._preparation: Preparation | None = None
 
     # Life
 
@@ -82,13 +85,15 @@ class Guest:
         variant: str = "6.1",
         kernel_arguments: str = "",
         disks: Sequence[Path] = (),
+        preparation: Preparation | None = None,
         owned: bool = True,
         cold: bool = False,
         deadline: float = BOOT_DEADLINE,
     ) -> Guest:
         """A guest in which systemd has started everything; `disks`: further ones, to be read; `owned`: ends with this process.
 
-        It goes on from a state that the cache keeps, which is made first where the cache lacks it. `cold`: it boots.
+        It goes on from a state that the cache keeps, which is made first where the cache lacks it: by a boot, and a preparation. `cold`: it
+        boots.
         """
         image, emulator = ensure_image(variant), ensure_emulator()
         facts = {
@@ -115,14 +120,21 @@ class Guest:
 
         def save(disk: Path, memory: Path) -> None:
             with start(f"boot-{os.getpid()}", True, disk=disk, keeps=True) as guest:
+                if preparation:
+                    preparation.run(guest)
                 guest._disconnect()
                 with qmp(guest.state / "qmp") as control:
                     booted.save(control, memory)
 
         if cold:
             return start(name, owned)
-        kept = ensure_booted(emulator, image, topology, kernel_arguments, disks, save)
-        return start(name, owned, ["-incoming", f"file:{kept.memory}"], kept.disk)
+        kept = ensure_booted(emulator, image, topology, kernel_arguments, disks, preparation, save)
+        guest = start(name, owned, ["-incoming", f"file:{kept.memory}"], kept.disk)
+        guest._preparation = preparation
+        if not preparation:
+            # Its clock shows when its state was saved.
+            guest.run(f"date --set=@{time.time():.3f}")
+        return guest
 
     @classmethod
     def _start(cls, state: Path, command: list[str], facts: dict[str, Any], owned: bool, deadline: float) -> Guest:
@@ -138,9 +150,6 @@ class Guest:
                 with qmp(state / "qmp") as control:
                     booted.go_on(control, deadline)
             guest.wait_ready(deadline)
-            if "-incoming" in command:
-                # Its clock shows when its state was saved.
-                guest.run(f"date --set=@{time.time():.3f}")
         except BaseException:
             process.kill()
             process.wait()
@@ -193,7 +202,12 @@ class Guest:
         name, variant = self.state.name, self.image.path.name.rsplit("-", 1)[0]
         self.down()
         booted = Guest.boot(
-            name, topology=self.topology, variant=variant, kernel_arguments=self.kernel_arguments, disks=self.disks
+            name,
+            topology=self.topology,
+            variant=variant,
+            kernel_arguments=self.kernel_arguments,
+            disks=self.disks,
+            preparation=self._preparation,
         )
         self.__dict__.update(booted.__dict__)
 
@@ -241,15 +255,19 @@ class Guest:
         text = as_text(command, user)
         if self.silent:
             raise GuestSilent(f"the guest has hung before: {text}")
-        words = self.ssh(text, timeout)
-        try:
-            result = self._communicate(words, input, timeout + CONNECTION)
-        except subprocess.TimeoutExpired as error:
-            message = f"no end within {error.timeout:g} s of: {text}"
+        if self._agent is None or self._agent.lost:
+            self._agent = Agent(self.ssh(COMMAND))
+        answer = self._agent.ask(text, input, timeout)
+        until = time.monotonic() + timeout + CONNECTION
+        # A guest that hangs meanwhile is found earlier.
+        while not answer.there.wait(max(0.1, min(until - time.monotonic(), SUSPICION))):
+            self.silent = self.alive() and not greets(self.port, SILENCE)
+            message = f"no end within {timeout + CONNECTION:g} s of: {text}"
             if self.silent:
-                raise GuestSilent(f"{message}\nand the guest is silent\n{tail(self.state / 'console.log', 15)}") from error
-            raise self._failure(message) from error
-        return self._judge(CompletedProcess(text, result.returncode, result.stdout, result.stderr), check, timeout)
+                raise GuestSilent(f"{message}\nand the guest is silent\n{tail(self.state / 'console.log', 15)}")
+            if time.monotonic() >= until:
+                raise self._failure(message)
+        return self._judge(CompletedProcess(text, answer.status, answer.output, answer.errors), check, timeout)
 
     def stream(self, command: Command, *, user: str | None = None) -> int:
         """Runs a command with this process's own input and output; returns its status. GuestSilent where the guest hung."""
@@ -344,26 +362,6 @@ class Guest:
 
     # Within
 
-    def _communicate(self, words: list[str], input: str | None, timeout: float) -> CompletedProcess[str]:
-        """Runs `words` for at most `timeout` seconds; a guest that hangs meanwhile is found earlier, and marked silent."""
-        streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        with subprocess.Popen(words, text=True, errors="replace", **streams) as process:
-            until = time.monotonic() + timeout
-            while True:
-                try:
-                    left = max(0.1, until - time.monotonic())
-                    output, errors = process.communicate(input, timeout=min(left, SUSPICION))
-                    return CompletedProcess(words, process.returncode, output, errors)
-                except subprocess.TimeoutExpired:
-                    input = None
-                    self.silent = self.alive() and not greets(self.port, SILENCE)
-                    if self.silent or time.monotonic() >= until:
-                        process.kill()
-                        raise subprocess.TimeoutExpired(words, timeout) from None
-                except BaseException:
-                    process.kill()
-                    raise
-
     def _pipe(
         self, source: list[str], sink: list[str], timeout: float, output: IO[bytes] | int | None = None
     ) -> None:
@@ -440,6 +438,9 @@ class Guest:
             time.sleep(0.2)
 
     def _disconnect(self) -> None:
+        if self._agent is not None:
+            self._agent.close()
+            self._agent = None
         subprocess.run(
             [*self._ssh_options(), "-O", "exit", "berth-guest"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
