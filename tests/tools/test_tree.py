@@ -42,10 +42,10 @@ def make(root: Path) -> None:
     subprocess.run(["ninja", "-C", root / "build", "--quiet"], check=True)
 
 
-def test_a_pattern_takes_files_at_any_depth_and_one_with_a_mark_takes_them_away(checkout: Path) -> None:
+def test_a_pattern_takes_files_at_any_depth_and_the_last_one_that_matches_decides(checkout: Path) -> None:
     tree = Tree(checkout)
     assert tree.matching("docs/*", "tests/*") == ["docs/page.md", "tests/unit/a_test.py"]
-    assert tree.matching("*", "!tests/*", "!*.c") == [".gitignore", "docs/page.md", "inc.h"]
+    assert tree.matching("*", "!tests/*", "!*.c", "one.*") == [".gitignore", "docs/page.md", "inc.h", "one.c"]
 
 
 @pytest.mark.parametrize("change", ["content", "mode", "removal", "new"])

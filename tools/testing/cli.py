@@ -6,7 +6,7 @@ properties  the property tests, with new seeds, for as long as --for says
 PART        these parts alone; without one: unit, lint, host, package, reproducible, vm and spark
 
 A part whose inputs did not change since a green run is not run again; --all runs it all the same. With CI=true all parts run but
-threads and valgrind, some of them in a short form, and warnings of compilers are errors. Logs and reports go to build/test. The last
+threads, release and valgrind, some of them in a short form, and warnings of compilers are errors. Logs and reports go to build/test. The last
 line counts.
 """
 

@@ -87,7 +87,7 @@ def answer_of(*command: str) -> str:
 def unit_tests(tree: Tree) -> dict[str, Inputs]:
     """By meson's name of the test."""
     made = {target["id"]: [name for path in target["filename"] if (name := tree.target_of(path))] for target in tree.described("targets")}
-    common = tree.packages("build", "test") | tree.files(*HARNESS, "tests/meson.build")
+    common = tree.packages("build", "test") | tree.files("tests/meson.build", *HARNESS)
     places = places_of_tests(tree)
     found = {}
     for test in tree.described("tests"):
@@ -191,7 +191,7 @@ PARTS = (
     Part("threads", "what has threads, under ThreadSanitizer", files_and_packages(*SOURCES, *NOT_TESTS, "tests/data/*"), when="named"),
     Part("fuzz", "parsers under libFuzzer", files_and_packages(*SOURCES, *NOT_TESTS, "tests/data/*", "tests/fuzz/*"), when="ci", minutes=15),
     Part("tidy", "static analysis by clang-tidy", tidy, when="ci", minutes=6),
-    Part("release", "the programs as meson setup --buildtype=release builds them", files_and_packages(*SOURCES, "!tests/*"), when="ci", minutes=8),
+    Part("release", "the programs as meson setup --buildtype=release builds them", files_and_packages(*SOURCES, "!tests/*"), when="named"),
     Part(
         "debian13", "package and unit tests in a Debian 13 tree",
         files_and_packages(*PACKAGED, "tests/debian13/*", "tests/unit/*", "tests/data/*", packages=("package",)), packages=("package",), when="ci", minutes=25,

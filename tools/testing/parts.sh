@@ -21,6 +21,9 @@ prepare_guests() {
   python3 -B tests/vm/sparkdisk.py
 }
 
+# For `quick`.
+prepare_guest() { tests/vm/guest image; }
+
 # run_meson_tests DIR NAME [TEST...]: leaves the result in REPORTS/NAME.xml and counts it.
 run_meson_tests() {
   local dir=$1 name=$2

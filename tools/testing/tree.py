@@ -17,8 +17,6 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 
-# Whether a warning is an error changes no program.
-NO_INPUT = re.compile(r" -Werror(?= )")
 STATUS = "${Package}\t${Version}\t${db:Status-Status}\t${Pre-Depends}, ${Depends}\t${Provides}\n"
 
 
@@ -62,17 +60,15 @@ class Tree:
         return sorted({name for name in listed.split("\0") if name})
 
     def files(self, *patterns: str) -> Inputs:
-        """The files that a pattern matches, as in "model/*" (at any depth). A pattern that begins with "!" takes files away."""
+        """The files that a pattern matches, as in "model/*" (at any depth). One that begins with "!" takes files away. The last one decides."""
         return inputs(f"file {name} {self._hash(name)}" for name in self.matching(*patterns))
 
     def matching(self, *patterns: str) -> list[str]:
-        wanted = [pattern for pattern in patterns if not pattern.startswith("!")]
-        unwanted = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
-        return [
-            name
-            for name in self.names
-            if any(fnmatchcase(name, pattern) for pattern in wanted) and not any(fnmatchcase(name, pattern) for pattern in unwanted)
-        ]
+        def wanted(name: str) -> bool:
+            last = next((pattern for pattern in reversed(patterns) if fnmatchcase(name, pattern.removeprefix("!"))), "!")
+            return not last.startswith("!")
+
+        return [name for name in self.names if wanted(name)]
 
     def names_of(self, inputs: Inputs) -> list[str]:
         """The files among them."""
@@ -102,12 +98,9 @@ class Tree:
     def _built(self, target: str) -> Inputs:
         if target not in self._targets:
             made = self._ninja("inputs", target)
-            sources = {self._from_root(name) for name in made}
-            for name in made:
-                sources.update(map(self._from_root, self._included.get(name, ())))
+            sources = self._in_checkout(made).union(*(self._included.get(name, ()) for name in made))
             commands = {f"command {self._placeless(line)}" for line in self._ninja("commands", target)}
-            known = sources & set(self.names)
-            self._targets[target] = inputs(commands | {f"file {name} {self._hash(name)}" for name in known})
+            self._targets[target] = inputs(commands | {f"file {name} {self._hash(name)}" for name in sources})
         return self._targets[target]
 
     @cached_property
@@ -115,8 +108,8 @@ class Tree:
         return {}
 
     @cached_property
-    def _included(self) -> dict[str, list[str]]:
-        """By object, the files that the compiler read for it."""
+    def _included(self) -> dict[str, set[str]]:
+        """By object, the files of the checkout that the compiler read for it."""
         found: dict[str, list[str]] = {}
         target = ""
         for line in self._ninja("deps"):
@@ -126,21 +119,28 @@ class Tree:
                 target = line.split(": #deps ")[0]
                 found[target] = []
         # Of what ninja reads at each start, it keeps no such list.
-        for file in self.build.glob("**/*.d"):
+        for file in filter(Path.is_file, self.build.glob("**/*.d")):
             made, _, others = file.read_text().replace("\\\n", " ").partition(":")
             found[made.strip()] = others.split()
-        return found
+        return {made: self._in_checkout(others) for made, others in found.items()}
 
     def _ninja(self, tool: str, *arguments: str) -> list[str]:
         return subprocess.run(
             ["ninja", "-C", self.build, "-t", tool, *arguments], capture_output=True, text=True, check=True
         ).stdout.splitlines()
 
-    def _from_root(self, name: str) -> str:
-        return os.path.relpath(os.path.join(self.build, name), self.root)
+    def _in_checkout(self, paths: Iterable[str]) -> set[str]:
+        """Those of the paths, which begin at the build directory, that git knows or does not ignore."""
+        up = os.path.relpath(self.root, self.build) + "/"
+        return self._known & {path.removeprefix(up) for path in paths if path.startswith(up)}
+
+    @cached_property
+    def _known(self) -> set[str]:
+        return set(self.names)
 
     def _placeless(self, text: str) -> str:
-        return NO_INPUT.sub("", text.replace(str(self.root), "ROOT"))
+        """Where the checkout is changes no program, and neither does whether a warning is an error."""
+        return text.replace(str(self.root), "ROOT").replace(" -Werror ", " ")
 
     def target_of(self, path: str) -> str | None:
         """The name by which ninja knows a file of the build directory."""
