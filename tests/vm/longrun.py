@@ -4,10 +4,18 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 from guestlib import Guest
+
+
+def seed_option() -> str:
+    """For a program that draws: --seed from BERTH_SEED, as other tests draw by it. pytest shows the line where the test fails."""
+    seed = int(os.environ.get("BERTH_SEED") or "1")
+    print(f"repeat with: BERTH_SEED={seed}")
+    return f"--seed {seed}"
 
 
 def result_of(guest: Guest, program: Path, options: str, deadline_s: float) -> Any:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from berth import Berth, run_command
 from evictions import remove_groups, start_in_group
-from longrun import result_of
+from longrun import result_of, seed_option
 from test_frozen import GROUPS
 from test_leaf import start_worker
 from test_straggler import FILLER, GREEDY, IDLER, JOB, PROGRESS, RULES, STALLED, STALLED_PROGRAM
@@ -42,7 +42,7 @@ def test_whenever_it_is_killed_everything_goes_back(berth: Berth) -> None:
     berth.start("enforce", EXTRA, RULES.format(progress=PROGRESS, deadline="20s", vcpus=2) + GROUPS)
     berth.stop()
     try:
-        result = result_of(guest, Path(__file__).with_name("chaos.py"), f"--kills {KILLS}", 60 + 30 * KILLS)
+        result = result_of(guest, Path(__file__).with_name("chaos.py"), f"--kills {KILLS} {seed_option()}", 60 + 30 * KILLS)
         print(json.dumps({name: result[name] for name in ("rounds", "changed")}))
         assert not result["wrong"], json.dumps(result["wrong"], indent=1)[:4000]
         # A berthd that never wrote anything would pass, too.

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from berth import MIB, Berth
-from longrun import result_of
+from longrun import result_of, seed_option
 
 SECONDS, CONTAINERS = map(int, os.environ.get("BERTH_CHURN", "120 200").split())
 CAP = 1200 * MIB
@@ -77,7 +77,7 @@ def test_containers_that_come_and_go_leave_nothing_in_berthd(berth: Berth, innoc
     guest.run("rm -rf /var/lib/berth/decisions.db*")
     berth.start("enforce", EXTRA, RULES)
     pid = berth.pid()
-    options = f"--seconds {SECONDS} --containers {CONTAINERS} --cap {CAP}"
+    options = f"--seconds {SECONDS} --containers {CONTAINERS} --cap {CAP} {seed_option()}"
     result = result_of(guest, Path(__file__).with_name("churn.py"), options, SECONDS * 2 + 300)
     readings = result["readings"]
     print(*map(json.dumps, readings), f"{len(result['evicted'])} evicted", sep="\n")
