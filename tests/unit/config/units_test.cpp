@@ -2,6 +2,7 @@
 #include "config/units.h"
 
 #include "config/wording.h"
+#include "tests/unit/rounding.h"
 
 #include <cstdint>
 #include <string>
@@ -34,7 +35,8 @@ RC_GTEST_PROP(Duration, TextReadsBack, (std::uint32_t ms)) {
   const double seconds = static_cast<double>(ms) / 1000;
   const auto read = parse_duration_s(duration_text(seconds));
   RC_ASSERT(read.has_value());
-  RC_ASSERT(std::abs(*read - seconds) <= 1e-9 * (1 + seconds));
+  // A number times its unit.
+  RC_ASSERT(berth::testing::same_sum(*read, seconds, 4));
 }
 
 TEST(Duration, TextUsesTheLargestWholeUnit) {

@@ -5,6 +5,7 @@
 #include "tests/unit/policies/hosts.h"
 #include "tests/unit/policies/interference/random_node.h"
 #include "tests/unit/policies/seeds.h"
+#include "tests/unit/rounding.h"
 
 #include <algorithm>
 #include <map>
@@ -383,7 +384,9 @@ RC_GTEST_PROP(ArbiterProperty, NeverRaisesABestEffortQuotaFasterThanAllowed, ())
     if (workload.workload_class != model::WorkloadClass::best_effort || !workload.cpu_quota_cores) continue;
     // A limit beyond the node's size limits nothing.
     const double rise = std::min(it->cpu_quota_cores.value_or(cores), cores) - *workload.cpu_quota_cores;
-    RC_ASSERT(rise <= node.settings.safety.be_quota_rise * cores + 1e-9);
+    // The rise is added to the quota, and taken off it again here.
+    const double most = node.settings.safety.be_quota_rise * cores;
+    RC_ASSERT(rise <= most + berth::testing::rounding(4, most + *workload.cpu_quota_cores));
   }
 }
 

@@ -52,10 +52,11 @@ RC_GTEST_PROP(KubernetesDecideProperty, IsWhatThePageSays, ()) {
   // The amounts are advertised less asked for, at least 0, rounded down to 1/1000 core and MiB.
   const double cores = cpu.advertised - cpu.requested_latency_sensitive;
   const double bytes = memory.advertised - memory.requested_latency_sensitive;
-  const double wanted_cores = static_cast<double>(wanted.cpu_millis) / 1000;
+  // Cores are sixteenths here, so a thousand times as many are exact.
+  const auto wanted_millis = static_cast<double>(wanted.cpu_millis);
   const auto wanted_bytes = static_cast<double>(wanted.memory_bytes);
-  RC_ASSERT(wanted_cores <= (cores > 0 ? cores : 0) + 1e-9);
-  RC_ASSERT(wanted_cores > cores - 0.001);
+  RC_ASSERT(wanted_millis <= (cores > 0 ? 1000 * cores : 0));
+  RC_ASSERT(wanted_millis > 1000 * cores - 1);
   RC_ASSERT(wanted_bytes <= (bytes > 0 ? bytes : 0));
   RC_ASSERT(wanted_bytes > bytes - kMiB);
   RC_ASSERT(wanted.memory_bytes % (1 << 20) == 0U);

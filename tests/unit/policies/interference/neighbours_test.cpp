@@ -3,6 +3,7 @@
 
 #include "tests/unit/policies/draws.h"
 #include "tests/unit/policies/seeds.h"
+#include "tests/unit/rounding.h"
 
 #include <algorithm>
 #include <cmath>
@@ -148,9 +149,14 @@ RC_GTEST_PROP(Neighbours, AreCountedAsThePageSays, ()) {
   }
   const auto size = static_cast<double>(all[0].where.size());
   const double expected_ss = !in_place ? ss_in_turn / size : outside > 0 ? ss / outside : 0;
-  RC_ASSERT(std::abs(seen.sc - sc / size) < 1e-9);
-  RC_ASSERT(std::abs(seen.ss - expected_ss) < 1e-9);
-  RC_ASSERT(std::abs(*seen.llc - llc / size) < 1e-3);
+  // On each vCPU the shares of all workloads are added, and the instance's own one is taken off again. A
+  // workload has 1 core and a million misses on a vCPU at most.
+  const auto workloads = static_cast<double>(all.size());
+  const double operations = 4 * workloads * count;
+  const double bound = berth::testing::rounding(operations, workloads * count);
+  RC_ASSERT(std::abs(seen.sc - sc / size) <= bound);
+  RC_ASSERT(std::abs(seen.ss - expected_ss) <= bound);
+  RC_ASSERT(std::abs(*seen.llc - llc / size) <= 1e6 * bound);
 }
 
 }  // namespace berth::policies

@@ -23,6 +23,8 @@ namespace berth::policies {
 
 namespace {
 
+// The search leaves a placement that is better by less than kTieTotal, at each of its rounds. A layout
+// carries its total on from exchange to exchange; its roundings are far below that.
 constexpr double kTolerance = 1e-8;
 constexpr double kCoolDown = 10;
 

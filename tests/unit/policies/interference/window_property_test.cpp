@@ -4,6 +4,7 @@
 #include "tests/unit/policies/interference/naive.h"
 #include "tests/unit/policies/interference/random_node.h"
 #include "tests/unit/policies/seeds.h"
+#include "tests/unit/rounding.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +18,11 @@ namespace berth::policies {
 
 namespace {
 
-constexpr double kTolerance = 1e-9;
+// A score is k1 times the pressure of three siblings at most, and k2 times that of one vCPU, all of them 0
+// to 1. It is made of sums over 144 vCPUs for each of 16 instances at most. Sums that one instance is taken
+// out of again are as large as the number of vCPUs, but have 16 terms.
+constexpr double kTolerance = berth::testing::rounding(2 * 144 * 16, 4);
+static_assert(kTolerance > berth::testing::rounding(2 * 16, 144) && kTolerance < 1e-11);
 
 naive::Cpus as_set(const model::CpuSet& cpus) { return {cpus.begin(), cpus.end()}; }
 bool near(double a, double b) { return std::abs(a - b) <= kTolerance; }
@@ -43,6 +48,8 @@ RC_GTEST_PROP(WindowProperty, PlacesAndScoresAsTheNaiveRestatement, ()) {
   RC_CLASSIFY(expected.placed.size() > 3, "more than three placed");
   RC_CLASSIFY(spans(node.snapshot, node.settings.interference, expected), "a request that spans domains");
   RC_ASSERT(findings.instances.size() == expected.placed.size());
+  // Both take a window for better where its score is lower by more than 1e-9. Scores that are equal differ by
+  // far less.
   for (const auto& [id, cpus] : expected.placed) {
     RC_ASSERT(findings.instances.contains(id));
     const model::PlacedInstance& instance = findings.instances.at(id);

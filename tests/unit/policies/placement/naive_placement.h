@@ -23,11 +23,17 @@ struct Place {
   double cpu_left = 0;
   double memory_left = 0;
   double rise = 0;  // of the host's score
+  // A figure that it is ranked by lies between two billionths, where the last bit decides which one it counts
+  // as.
+  bool between = false;
 };
 
 struct Places {
   std::vector<Place> fitting;                      // best first
   std::set<std::pair<std::string, int>> rejected;  // host, single NUMA node
+  // Rounding may decide between two bins. Bins of a host are often alike, so that happens in one of some
+  // million comparisons.
+  bool close = false;
 };
 
 // Whether the links of GPUs count; without, the rules are those for hosts that know no link.

@@ -8,6 +8,7 @@
 #include "tests/unit/policies/placement/gpu_hosts.h"
 #include "tests/unit/policies/placement/naive_placement.h"
 #include "tests/unit/policies/seeds.h"
+#include "tests/unit/rounding.h"
 
 #include <algorithm>
 #include <array>
@@ -28,6 +29,12 @@ namespace berth::policies {
 namespace {
 
 using testing::kGiB;
+
+// As in window_property_test.cpp, for the difference of two scores.
+constexpr double kScoreBound = berth::testing::rounding(2 * 144 * 16, 8);
+// From 1.5 times the vCPUs of a bin, 144 at most, the shares of 40 workloads of 20 cores at most are taken
+// off, with three operations for each.
+constexpr double kCoresBound = berth::testing::rounding(4 * 40, 1.5 * 144 + 40 * 20);
 
 struct Fleet {
   std::vector<model::Snapshot> hosts;
@@ -207,6 +214,7 @@ RC_GTEST_PROP(PlacementProperty, IsWhatItsRestatementSays, ()) {
   const Fleet fleet = any_fleet();
   const model::BinRanking real = rank_bins(fleet.request, hosts_of(fleet));
   const naive::Places expected = naive::rank(fleet.request, fleet.hosts, fleet.settings);
+  if (expected.close) RC_DISCARD("rounding decides between two bins");
   RC_CLASSIFY(!real.fitting.empty(), "fits somewhere");
   RC_CLASSIFY(!real.fitting.empty() && fleet.request.gpus > 0, "GPUs are found");
   RC_CLASSIFY(!real.fitting.empty() && !real.fitting[0].gpu_links.empty(), "linked GPUs are found");
@@ -223,15 +231,15 @@ RC_GTEST_PROP(PlacementProperty, IsWhatItsRestatementSays, ()) {
     const model::FittingBin& bin = real.fitting[i];
     const naive::Place& same = expected.fitting[i];
     RC_ASSERT(bin.rise.has_value() == scored);
-    if (scored) RC_ASSERT(std::abs(*bin.rise - same.rise) < 1e-9);
-    if (scored) RC_ASSERT(std::abs(*bin.score_after - *bin.score_before - *bin.rise) < 1e-9);
+    if (scored) RC_ASSERT(std::abs(*bin.rise - same.rise) <= kScoreBound);
+    if (scored) RC_ASSERT(std::abs(*bin.score_after - *bin.score_before - *bin.rise) <= kScoreBound);
     RC_ASSERT(bin.host == same.host);
     RC_ASSERT(as_set(model::nodes_of(bin)) == same.nodes);
     RC_ASSERT(bin.numa == *same.nodes.begin());
     RC_ASSERT(bin.numa_nodes.empty() == (same.nodes.size() == 1));
     RC_ASSERT(as_set(bin.cpus) == same.cpus);
     RC_ASSERT(bin.gpus == same.gpus);
-    RC_ASSERT(std::abs(bin.cpu_left_cores - same.cpu_left) < 1e-6);
+    RC_ASSERT(std::abs(bin.cpu_left_cores - same.cpu_left) <= kCoresBound);
     RC_ASSERT(static_cast<double>(bin.memory_left_bytes) == same.memory_left);
   }
   std::set<std::pair<std::string, int>> rejected;
@@ -254,6 +262,7 @@ RC_GTEST_PROP(PlacementProperty, LinkedGpusAreThoseOfTheRestatement, ()) {
   const naive::Places expected = naive::rank(fleet.request, fleet.hosts, fleet.settings);
   const naive::Places without =
       naive::rank(fleet.request, fleet.hosts, fleet.settings, naive::Links::ignored);
+  if (expected.close) RC_DISCARD("rounding decides between two bins");
   RC_ASSERT(real.fitting.size() == expected.fitting.size());
   for (std::size_t i = 0; i < real.fitting.size(); ++i) {
     RC_ASSERT(real.fitting[i].host == expected.fitting[i].host);
@@ -277,6 +286,7 @@ RC_GTEST_PROP(PlacementProperty, WithoutLinksNothingChanges, ()) {
   const model::BinRanking real = rank_bins(fleet.request, hosts_of(fleet));
   const naive::Places expected =
       naive::rank(fleet.request, fleet.hosts, fleet.settings, naive::Links::ignored);
+  if (expected.close) RC_DISCARD("rounding decides between two bins");
   RC_CLASSIFY(!real.fitting.empty() && fleet.request.gpus > 1, "several GPUs are found");
   RC_ASSERT(real.fitting.size() == expected.fitting.size());
   for (std::size_t i = 0; i < real.fitting.size(); ++i) {
@@ -338,7 +348,8 @@ RC_GTEST_PROP(PlacementProperty, NobodyTakesMoreThanThereIs, ()) {
         if (!anywhere) continue;
         cores += std::min(*workload.cpu_quota_cores, node) * part / static_cast<double>(unowned.size());
       }
-      RC_ASSERT(cores <= factor * part + 1e-6);
+      // Each newcomer that fits but for a billionth fits.
+      RC_ASSERT(cores <= factor * part + 1e-9 * taken + kCoresBound);
     }
     RC_ASSERT(request.memory_request_bytes <= memory_left);
     memory_left -= request.memory_request_bytes;
@@ -394,13 +405,14 @@ RC_GTEST_PROP(PlacementProperty, PendingFirstThenRankIsRunningThenRank, ()) {
   RC_CLASSIFY(taken > 1, "several are taken");
   const model::BinRanking pending = rank_bins(fleet.request, host);
   const naive::Places runs = naive::rank(fleet.request, {then}, fleet.settings);
+  if (runs.close) RC_DISCARD("rounding decides between two bins");
   RC_ASSERT(pending.fitting.size() == runs.fitting.size());
   for (std::size_t i = 0; i < pending.fitting.size(); ++i) {
     const model::FittingBin& bin = pending.fitting[i];
     RC_ASSERT(as_set(model::nodes_of(bin)) == runs.fitting[i].nodes);
     RC_ASSERT(as_set(bin.cpus) == runs.fitting[i].cpus);
     RC_ASSERT(bin.gpus == runs.fitting[i].gpus);
-    RC_ASSERT(std::abs(bin.cpu_left_cores - runs.fitting[i].cpu_left) < 1e-6);
+    RC_ASSERT(std::abs(bin.cpu_left_cores - runs.fitting[i].cpu_left) <= kCoresBound);
     RC_ASSERT(static_cast<double>(bin.memory_left_bytes) == runs.fitting[i].memory_left);
   }
 }

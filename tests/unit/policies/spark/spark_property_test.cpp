@@ -6,6 +6,7 @@
 #include "tests/unit/policies/seeds.h"
 #include "tests/unit/policies/spark/naive_spark.h"
 #include "tests/unit/policies/spark/random_spark.h"
+#include "tests/unit/rounding.h"
 
 #include <algorithm>
 #include <cmath>
@@ -24,7 +25,65 @@ namespace {
 
 testing::RandomCase any_case() { return testing::random_spark_case(*testing::any_seed()); }
 
-bool near(double a, double b) { return std::abs(a - b) <= 1e-6 * std::max({1.0, std::abs(a), std::abs(b)}); }
+using berth::testing::rounding;
+
+// An application has 6 stages of 8 tasks at most, and a figure of it a few operations for each. A workload
+// has 10 samples.
+constexpr double kOperations = 400;
+
+// Sums of run times and bytes, where nothing is subtracted.
+bool same_sum(double a, double b) { return berth::testing::same_sum(a, b, kOperations); }
+
+// Deviation over mean: a deviation of n figures is at most sqrt(n) times their mean, and n is below 25.
+double bound_of_delta(const SparkSettings& settings) {
+  return rounding(kOperations, 5 * settings.delta_weight);
+}
+
+// Mean and z deviations less the last sum; then it is made whole.
+double bound_of_growth(const testing::RandomCase& node) {
+  double most = 0;
+  for (const model::Workload& it : node.snapshot.workloads) {
+    double bytes = 0;
+    for (const auto& sample : it.usage)
+      bytes = std::max(bytes, static_cast<double>(sample.memory_bytes.value_or(0)));
+    most += bytes;
+  }
+  return 1 + rounding(kOperations, most * (2 + 5 * node.settings.spark.z));
+}
+
+// The stages that are expected less those that are done, in units of these; both are at most twice the
+// stages.
+double bound_of_remaining(const model::SparkApp& app, double done, const SparkSettings& settings) {
+  const double stages = 4 * static_cast<double>(app.stages.size());
+  return rounding(kOperations, settings.gamma * app.calculated_time_s * stages / std::max(done, 0.01));
+}
+
+// The work that is done less delta times what remains.
+double bound_of_cost(const model::SparkApp& app, const model::SparkAppFigures& figures,
+                     const SparkSettings& settings, double delta) {
+  const double remaining = figures.remaining_s.value_or(0);
+  return rounding(kOperations, figures.recalculation_s + delta * std::abs(remaining)) +
+         delta * bound_of_remaining(app, figures.stages_done, settings) +
+         bound_of_delta(settings) * std::abs(remaining);
+}
+
+const model::SparkApp& app_named(const model::Snapshot& snapshot, const std::string& id) {
+  return *std::find_if(snapshot.spark_apps.begin(), snapshot.spark_apps.end(),
+                       [&](const auto& app) { return app.id == id; });
+}
+
+// A driver costs what its application does; all others cost sums of what they computed.
+double bound_of_cost(const testing::RandomCase& node, const model::SparkFindings& findings,
+                     const std::string& id) {
+  double bound = rounding(kOperations, std::abs(findings.candidates.at(id).cost_s));
+  for (const model::Workload& it : node.snapshot.workloads) {
+    if (it.id != id || !it.spark || !findings.apps.contains(it.spark->app)) continue;
+    if (it.spark->role == model::SparkRole::driver)
+      bound += bound_of_cost(app_named(node.snapshot, it.spark->app), findings.apps.at(it.spark->app),
+                             node.settings.spark, findings.delta);
+  }
+  return bound;
+}
 
 const model::Workload& find(const model::Snapshot& snapshot, const std::string& id) {
   return *std::find_if(snapshot.workloads.begin(), snapshot.workloads.end(),
@@ -51,22 +110,26 @@ RC_GTEST_PROP(SparkProperty, IsWhatItsRestatementSays, ()) {
   RC_CLASSIFY(!findings.reclaim.empty(), "caches squeezed");
   RC_CLASSIFY(findings.delta > 0, "demand climbs");
   RC_CLASSIFY(findings.victims.size() > 1, "several victims");
-  RC_ASSERT(near(findings.delta, expected.delta));
-  RC_ASSERT(near(static_cast<double>(findings.growth_bytes), std::ceil(expected.growth)));
-  RC_ASSERT(near(static_cast<double>(findings.need_bytes), expected.need));
+  const SparkSettings& settings = node.settings.spark;
+  const double of_growth = bound_of_growth(node);
+  RC_ASSERT(std::abs(findings.delta - expected.delta) <= bound_of_delta(settings));
+  RC_ASSERT(std::abs(static_cast<double>(findings.growth_bytes) - std::ceil(expected.growth)) <= of_growth);
+  RC_ASSERT(std::abs(static_cast<double>(findings.need_bytes) - expected.need) <= of_growth);
   RC_ASSERT(findings.apps.size() == expected.apps.size());
   for (const auto& [id, app] : findings.apps) {
     const naive::AppWorth& same = expected.apps.at(id);
-    RC_ASSERT(near(app.computation_s, same.computation));
-    RC_ASSERT(near(app.transmission_bytes, same.transmission));
-    RC_ASSERT(near(app.recalculation_s, same.recalculation));
-    RC_ASSERT(near(app.stages_done, same.done));
-    RC_ASSERT(near(app.remaining_s.value_or(0), same.remaining));
-    RC_ASSERT(near(app.cost_s, same.cost));
+    RC_ASSERT(same_sum(app.computation_s, same.computation));
+    RC_ASSERT(same_sum(app.transmission_bytes, same.transmission));
+    RC_ASSERT(same_sum(app.recalculation_s, same.recalculation));
+    RC_ASSERT(same_sum(app.stages_done, same.done));
+    const model::SparkApp& given = app_named(node.snapshot, id);
+    RC_ASSERT(std::abs(app.remaining_s.value_or(0) - same.remaining) <=
+              bound_of_remaining(given, app.stages_done, settings));
+    RC_ASSERT(std::abs(app.cost_s - same.cost) <= bound_of_cost(given, app, settings, findings.delta));
   }
   RC_ASSERT(findings.candidates.size() == expected.costs.size());
   for (const auto& [id, candidate] : findings.candidates)
-    RC_ASSERT(near(candidate.cost_s, expected.costs.at(id)));
+    RC_ASSERT(std::abs(candidate.cost_s - expected.costs.at(id)) <= bound_of_cost(node, findings, id));
   RC_ASSERT(findings.order == expected.order);
   std::vector<std::string> victims;
   for (const model::MemoryTaken& victim : findings.victims) victims.push_back(victim.workload);
@@ -99,12 +162,13 @@ RC_GTEST_PROP(SparkProperty, IsWhatItsRestatementSays, ()) {
     }
     if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what)) {
       RC_ASSERT(quotas.contains(quota->workload));
-      RC_ASSERT(near(quota->cpu_quota_cores.value_or(-1), quotas.at(quota->workload)));
+      RC_ASSERT(quota->cpu_quota_cores == quotas.at(quota->workload));
       quotas.erase(quota->workload);
       continue;
     }
     RC_ASSERT(limits.contains(*action.workload()));
-    RC_ASSERT(near(limit_of(action), limits.at(*action.workload())));
+    // Whole bytes on both sides.
+    RC_ASSERT(limit_of(action) == limits.at(*action.workload()));
     limits.erase(*action.workload());
   }
   RC_ASSERT(evictions == (evicts ? 1 : 0));
@@ -157,7 +221,7 @@ RC_GTEST_PROP(SparkProperty, TheOrderOfStagesInTheSnapshotDoesNotMatter, ()) {
   for (model::SparkApp& app : node.snapshot.spark_apps) std::reverse(app.stages.begin(), app.stages.end());
   const auto after = propose_evictions(node.snapshot, node.settings.spark).findings;
   for (const auto& [id, candidate] : before.candidates)
-    RC_ASSERT(near(candidate.cost_s, after.candidates.at(id).cost_s));
+    RC_ASSERT(std::abs(candidate.cost_s - after.candidates.at(id).cost_s) <= bound_of_cost(node, before, id));
 }
 
 // No workload is evicted unless a policy may evict, no spared one ever, and one at a time. A plan can be read

@@ -7,6 +7,7 @@
 #include "tests/unit/policies/straggler/naive_straggler.h"
 #include "tests/unit/policies/straggler/random_straggler.h"
 #include "tests/unit/policies/straggler/stragglers.h"
+#include "tests/unit/rounding.h"
 
 #include <algorithm>
 #include <cmath>
@@ -30,10 +31,58 @@ using Key = std::pair<What, std::string>;
 
 testing::RandomCase any_case() { return testing::random_straggler_case(*testing::any_seed()); }
 
-bool near(double a, double b) { return std::abs(a - b) <= 1e-6 * std::max({1.0, std::abs(a), std::abs(b)}); }
-bool near(const std::optional<double>& a, const std::optional<double>& b) {
-  return a && b ? near(*a, *b) : a.has_value() == b.has_value();
+// How far amounts may be from each other. Each is a sum with a few terms of each workload and request: a
+// limit, an original, vCPUs or a use, at most max_growth of them. An amount of memory is made whole, so that
+// the last bit may decide on a byte of each.
+class Bounds {
+ public:
+  explicit Bounds(const testing::RandomCase& node) {
+    const model::Snapshot& snapshot = node.snapshot;
+    double cores = static_cast<double>(snapshot.topology.usable().size());
+    double bytes = static_cast<double>(snapshot.memory.total_bytes);
+    for (const model::Workload& it : snapshot.workloads) {
+      double used_cores = 0;
+      double used_bytes = 0;
+      for (const auto& sample : it.usage) {
+        used_cores += sample.cpu_cores;
+        used_bytes += static_cast<double>(sample.memory_bytes.value_or(0));
+      }
+      const model::OriginalLimits original = it.original.value_or(model::OriginalLimits());
+      cores += it.cpu_quota_cores.value_or(0) + original.cpu_quota_cores.value_or(0) + it.vcpus.value_or(0) +
+               static_cast<double>(it.cpus.size()) + used_cores;
+      bytes += static_cast<double>(it.memory_high_bytes.value_or(0)) +
+               static_cast<double>(original.memory_high_bytes.value_or(0)) +
+               static_cast<double>(it.memory_request_bytes) + used_bytes;
+    }
+    for (const model::PendingWorkload& it : snapshot.pending) {
+      cores += it.vcpus.value_or(0) + it.room_cpu_cores;
+      bytes += static_cast<double>(it.memory_request_bytes) + static_cast<double>(it.room_memory_bytes);
+    }
+    const auto count = static_cast<double>(snapshot.workloads.size() + snapshot.pending.size());
+    const double growth = node.settings.straggler.max_growth;
+    cores_ = berth::testing::rounding(20 * count, growth * cores);
+    bytes_ = count + berth::testing::rounding(20 * count, growth * bytes);
+  }
+
+  double of(What what) const { return what == What::cpu ? cores_ : bytes_; }
+  bool near(What what, double a, double b) const { return std::abs(a - b) <= of(what); }
+  bool near(What what, const std::optional<double>& a, const std::optional<double>& b) const {
+    return a && b ? near(what, *a, *b) : a.has_value() == b.has_value();
+  }
+
+ private:
+  double cores_ = 0;
+  double bytes_ = 0;
+};
+
+// Speeds are quotients of differences of given figures. The time of the end adds a quotient of them to a
+// time.
+bool same_figure(const std::optional<double>& a, const std::optional<double>& b) {
+  return a && b ? berth::testing::same_sum(*a, *b, 8) : a.has_value() == b.has_value();
 }
+
+// A missing amount up to this counts as none.
+constexpr double kNothing_cores = 1e-9;
 
 double at(const std::map<What, double>& amounts, What what) {
   const auto found = amounts.find(what);
@@ -57,9 +106,11 @@ std::map<Key, std::optional<double>> limits_of(const std::vector<model::Action>&
   return limits;
 }
 
-void expect_resources(const model::Resources& resources, const std::map<What, double>& expected) {
-  RC_ASSERT(near(resources.cpu_cores, at(expected, What::cpu)));
-  RC_ASSERT(near(static_cast<double>(resources.memory_bytes), at(expected, What::memory)));
+void expect_resources(const model::Resources& resources, const std::map<What, double>& expected,
+                      const Bounds& bounds) {
+  RC_ASSERT(bounds.near(What::cpu, resources.cpu_cores, at(expected, What::cpu)));
+  RC_ASSERT(
+      bounds.near(What::memory, static_cast<double>(resources.memory_bytes), at(expected, What::memory)));
 }
 
 const model::Workload& find(const model::Snapshot& snapshot, const std::string& id) {
@@ -87,18 +138,19 @@ RC_GTEST_PROP(StragglerProperty, IsWhatItsRestatementSays, ()) {
   RC_CLASSIFY(moved(model::LimitMove::Kind::restore), "restored");
   RC_CLASSIFY(moved(model::LimitMove::Kind::release), "released");
   RC_CLASSIFY(!real.findings.relocate.empty(), "something lacks");
-  expect_resources(real.findings.idle, expected.idle);
-  expect_resources(real.findings.needed, expected.needed);
+  const Bounds bounds(node);
+  expect_resources(real.findings.idle, expected.idle, bounds);
+  expect_resources(real.findings.needed, expected.needed, bounds);
   RC_ASSERT(real.findings.tasks.size() == expected.tasks.size());
   for (const auto& [id, task] : real.findings.tasks) {
     RC_ASSERT(expected.tasks.contains(id));
     const naive::Judged& same = expected.tasks.at(id);
     RC_ASSERT(task.straggler == same.straggler);
-    RC_ASSERT(near(task.v1, same.v1));
-    RC_ASSERT(near(task.v2, same.v2));
-    RC_ASSERT(near(task.finish, same.finish));
-    expect_resources(task.extension, same.extension);
-    expect_resources(task.granted, same.granted);
+    RC_ASSERT(same_figure(task.v1, same.v1));
+    RC_ASSERT(same_figure(task.v2, same.v2));
+    RC_ASSERT(same_figure(task.finish, same.finish));
+    expect_resources(task.extension, same.extension, bounds);
+    expect_resources(task.granted, same.granted, bounds);
   }
   for (const What what : {What::cpu, What::memory}) {
     const auto found = expected.reclaimable.find(what);
@@ -112,14 +164,16 @@ RC_GTEST_PROP(StragglerProperty, IsWhatItsRestatementSays, ()) {
         if (what == What::memory && shown->second.memory)
           amount = static_cast<double>(shown->second.memory->reclaimable_bytes);
       }
-      RC_ASSERT(near(amount, reclaimable.contains(workload.id) ? reclaimable.at(workload.id) : 0.0));
+      RC_ASSERT(
+          bounds.near(what, amount, reclaimable.contains(workload.id) ? reclaimable.at(workload.id) : 0.0));
     }
   }
   for (const auto& [what, by_id] : expected.room) {
     for (const auto& [id, amount] : by_id) {
       RC_CLASSIFY(amount > 0, "room is made");
       const model::Resources& room = real.findings.room.at(id);
-      RC_ASSERT(near(what == What::cpu ? room.cpu_cores : static_cast<double>(room.memory_bytes), amount));
+      RC_ASSERT(bounds.near(what, what == What::cpu ? room.cpu_cores : static_cast<double>(room.memory_bytes),
+                            amount));
     }
   }
   std::set<std::string> keeping;
@@ -134,7 +188,7 @@ RC_GTEST_PROP(StragglerProperty, IsWhatItsRestatementSays, ()) {
   }
   std::size_t lacking = 0;
   for (const auto& [what, by_id] : expected.lacks) {
-    for (const auto& [id, amount] : by_id) RC_ASSERT(near(lacks[{what, id}], amount));
+    for (const auto& [id, amount] : by_id) RC_ASSERT(bounds.near(what, lacks[{what, id}], amount));
     lacking += by_id.size();
   }
   RC_ASSERT(lacks.size() == lacking);
@@ -143,7 +197,7 @@ RC_GTEST_PROP(StragglerProperty, IsWhatItsRestatementSays, ()) {
   for (const auto& [what, by_id] : expected.limits) {
     for (const auto& [id, limit] : by_id) {
       RC_ASSERT(limits.contains({what, id}));
-      RC_ASSERT(near(limits.at({what, id}), limit));
+      RC_ASSERT(bounds.near(what, limits.at({what, id}), limit));
     }
     changes += by_id.size();
   }
@@ -159,7 +213,7 @@ RC_GTEST_PROP(StragglerProperty, HandsOutNoMoreThanIsIdleAndTaken, ()) {
   for (const auto& [id, task] : findings.tasks) {
     granted_cores += task.granted.cpu_cores;
     granted_bytes += static_cast<double>(task.granted.memory_bytes);
-    RC_ASSERT(task.granted.cpu_cores <= task.extension.cpu_cores + 1e-9);
+    RC_ASSERT(task.granted.cpu_cores <= task.extension.cpu_cores + kNothing_cores);
     RC_ASSERT(task.granted.memory_bytes <= task.extension.memory_bytes);
   }
   double taken_cores = 0;
@@ -175,13 +229,18 @@ RC_GTEST_PROP(StragglerProperty, HandsOutNoMoreThanIsIdleAndTaken, ()) {
     taken_cores += move.amount.cpu_cores;
     taken_bytes += static_cast<double>(move.amount.memory_bytes);
   }
-  RC_ASSERT(granted_cores <= findings.idle.cpu_cores + taken_cores + 1e-6);
-  RC_ASSERT(granted_bytes <= static_cast<double>(findings.idle.memory_bytes) + taken_bytes + 1);
+  const Bounds bounds(node);
+  // A claim that lacks next to nothing is granted in full.
+  const double nothing = kNothing_cores * static_cast<double>(findings.tasks.size());
+  RC_ASSERT(granted_cores <= findings.idle.cpu_cores + taken_cores + nothing + bounds.of(What::cpu));
+  RC_ASSERT(granted_bytes <=
+            static_cast<double>(findings.idle.memory_bytes) + taken_bytes + bounds.of(What::memory));
   // And takes no more than is missing.
-  RC_ASSERT(taken_cores <= std::max(0.0, findings.needed.cpu_cores - findings.idle.cpu_cores) + 1e-6);
+  RC_ASSERT(taken_cores <=
+            std::max(0.0, findings.needed.cpu_cores - findings.idle.cpu_cores) + bounds.of(What::cpu));
   RC_ASSERT(taken_bytes <= std::max(0.0, static_cast<double>(findings.needed.memory_bytes) -
                                              static_cast<double>(findings.idle.memory_bytes)) +
-                               1);
+                               bounds.of(What::memory));
 }
 
 RC_GTEST_PROP(StragglerProperty, LowersNobodyBelowItsFloor, ()) {
@@ -195,8 +254,10 @@ RC_GTEST_PROP(StragglerProperty, LowersNobodyBelowItsFloor, ()) {
     if (!preempted && move.kind != model::LimitMove::Kind::reclaim) continue;
     const double limit = *limits.at({cpu ? What::cpu : What::memory, move.workload});
     if (cpu) {
-      RC_ASSERT(limit >= 0.01 - 1e-9);
-      if (preempted) RC_ASSERT(limit >= node.settings.straggler.preempt_floor_cores - 1e-9);
+      // What is above the floor is taken off the amount before.
+      const double bound = Bounds(node).of(What::cpu);
+      RC_ASSERT(limit >= 0.01 - bound);
+      if (preempted) RC_ASSERT(limit >= node.settings.straggler.preempt_floor_cores - bound);
     } else {
       RC_ASSERT(limit >= 16.0 * 1024 * 1024);
       RC_ASSERT(limit >= 1.1 * static_cast<double>(workload.usage.back().memory_bytes.value()) - 1);
