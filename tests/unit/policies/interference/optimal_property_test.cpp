@@ -24,7 +24,8 @@ namespace berth::policies {
 namespace {
 
 // The search leaves a placement that is better by less than kTieTotal, at each of its rounds. A layout
-// carries its total on from exchange to exchange; its roundings are far below that.
+// carries its total on from exchange to exchange. For those roundings this is no strict bound: if all of a
+// long series had the same sign, they could reach it.
 constexpr double kTolerance = 1e-8;
 constexpr double kCoolDown = 10;
 

@@ -31,8 +31,7 @@ struct Place {
 struct Places {
   std::vector<Place> fitting;                      // best first
   std::set<std::pair<std::string, int>> rejected;  // host, single NUMA node
-  // Rounding may decide between two bins. Bins of a host are often alike, so that happens in one of some
-  // million comparisons.
+  // Rounding may decide between two bins. Bins of a host are often alike, so that can happen.
   bool close = false;
 };
 
