@@ -353,8 +353,12 @@ class Guest:
                 self._pipe(self.ssh(f"cat -- {quoted}", timeout), ["cat"], timeout, file)
 
     def install(self, staging: Path) -> None:
-        """Unpacks a `DESTDIR` over the guest and makes the system take notice, as a package would."""
-        self.push(staging, "/")
+        """Unpacks a `DESTDIR` over the guest and makes the system take notice, as a package would.
+
+        No directory is packed: tar closes one that is there to all users but root while it unpacks into it.
+        """
+        pack = 'cd "$1" && find . ! -type d -print0 | tar --null --no-recursion -T - --owner=0 --group=0 --numeric-owner -cf -'
+        self._pipe(["sh", "-c", pack, "sh", str(staging)], self.ssh("umask 022; tar -C / -xf -", COPY_TIMEOUT), COPY_TIMEOUT)
         self.run(
             "systemd-sysusers && systemd-tmpfiles --create && journalctl --update-catalog && ldconfig && systemctl daemon-reload"
             " && systemctl reload dbus && { systemctl try-restart polkit || true; }"
