@@ -4,6 +4,8 @@
 # what each of them depends on.
 # shellcheck shell=bash
 REPORTS=$PWD/build/test
+# For each compiler that a part starts, such as those of a package.
+use_compiler_cache
 
 # The short form of a part that takes long.
 short() { [ "${CI:-}" = true ]; }
