@@ -121,6 +121,19 @@ TEST(Side, AnotherRunOfAWorkloadHasNothingOfTheLastOne) {
   EXPECT_THAT(texts(side.step(snapshot)), Contains(::testing::StartsWith("pin web/a")));
 }
 
+TEST(Side, AnAdvertisementReplacesWhatWasSaidOfItsOwnResource) {
+  model::Snapshot snapshot = make::snapshot_of(make::host({}));
+  snapshot.advertised.cpu = {.factor = 1.5, .state = model::SchedulingState::no_schedule};
+  snapshot.advertised.memory = {.factor = 1.25, .state = model::SchedulingState::evict};
+  Side side{{}};
+  std::vector<std::string> said;
+  for (const Decision& decision : side.step(snapshot)) {
+    if (decision.kind == "advertise") said.push_back(decision.before + " -> " + decision.after);
+  }
+  EXPECT_THAT(said, ElementsAre("cpu no-schedule 1.50 -> cpu schedule 1.00",
+                                "memory evict 1.25 -> memory schedule 1.00"));
+}
+
 // Memory is nearly full, and most of it is of work that may be evicted.
 model::Snapshot full_host() {
   model::Snapshot snapshot = make::snapshot_of(make::host({}));
