@@ -270,6 +270,18 @@ TEST_F(EventLogFileTest, WhatSomebodyElseCompactedIsPassedOver) {
   EXPECT_EQ(read(), "\nfour\n");
 }
 
+TEST_F(EventLogFileTest, APartThatIsRemovedBeforeItIsOpenedIsNotThere) {
+  const std::string base = "eventlog_v2_app-1/events_";
+  file = EventLogFile({root, "app-1"}, geteuid(), [&](const std::filesystem::path& path) {
+    if (path.filename() == "events_1_app-1") std::filesystem::remove(path);
+    return open_plainly(path);
+  });
+  write(base + "1_app-1", "one\n");
+  EXPECT_THAT(read(), HasSubstr("has no events"));
+  write(base + "2_app-1", "two\n");
+  EXPECT_EQ(read(), "two\n");
+}
+
 TEST_F(EventLogFileTest, WhereTheNextPartIsNotReadableItSaysSo) {
   write("eventlog_v2_app-1/events_1_app-1", "one\n");
   EXPECT_EQ(read(), "one\n");
