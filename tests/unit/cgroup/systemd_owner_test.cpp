@@ -432,6 +432,10 @@ TEST_F(SystemdOwnerTest, WhatConfinesAUnitIsNamed) {
   unit.unit_file.memory_high_bytes = 1 << 20;
   EXPECT_EQ(told(), std::string(kUnit) + " has MemoryHigh= set");
   EXPECT_EQ(told({Attribute::memory_high}), "nothing") << "it is berth's";
+  unit.unit_file = setting_of(quota("50000 100000"));
+  EXPECT_EQ(told(), std::string(kUnit) + " has CPUQuotaPerSecUSec= set");
+  EXPECT_EQ(told({Attribute::cpu_quota}), "nothing");
+  unit.unit_file = allowed("");
   EXPECT_EQ(owner->traits(kUnit, {})->main_pid, 4);
   EXPECT_EQ(owner->traits(kUnit, {})->timeout_stop_us, 7000U);
   fall_silent();

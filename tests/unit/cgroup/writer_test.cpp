@@ -354,6 +354,22 @@ TEST_F(WriterTest, HostIsRestoredWithoutADaemon) {
   EXPECT_EQ(tree.get("a", "cpuset.cpus"), "0-7");
 }
 
+TEST_F(WriterTest, ARestoreTellsOfADamagedJournal) {
+  const ScratchDirectory proc;
+  put_file(proc.path() / "sys/kernel/random/boot_id", "the next boot\n");
+  tree.make("a", "0-7");
+  ASSERT_TRUE(writer().set(tree.found("a"), cpus("2")));
+  journal.reset();
+  put_file(state.path() / "undo.db", std::string(8192, 'x'));
+  RestorePaths paths;
+  paths.runtime_dir = state.path();
+  paths.cgroup_root = tree.root();
+  paths.proc_root = proc.path();
+  const auto report = restore_host(paths);
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_THAT(report->warnings, testing::ElementsAre(HasSubstr("undo.db.damaged")));
+}
+
 // The kernel moves processes in /proc alone; here it is enough whether a leaf, which is empty, is removed.
 TEST_F(WriterTest, LeavesArePutBackUnlessARunningDaemonKeepsThem) {
   const ScratchDirectory proc;

@@ -22,6 +22,11 @@ TEST(Name, RefusesWhatIsNotUtf8) {
     EXPECT_FALSE(is_name(name)) << name;
 }
 
+TEST(Name, RefusesACharacterWithoutAllOfItsBytes) {
+  for (const char* name : {"\xE6", "\xE6z", "\xE6\xBCz", "\xF0", "\xF0z", "\xF0\x9F\x98z"})
+    EXPECT_FALSE(is_name(name)) << name;
+}
+
 TEST(Name, RefusesControlCharacters) {
   EXPECT_FALSE(is_name("a\x1b[31m"));
   EXPECT_FALSE(is_name("a\x7f"));

@@ -7,6 +7,7 @@
 #include "tests/unit/policies/hosts.h"
 #include "tests/unit/policies/straggler/stragglers.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <regex>
 #include <string>
@@ -136,10 +137,10 @@ TEST(PinsMap, HasALimitedNumberOfBoxes) {
   EXPECT_THAT(html, HasSubstr(R"(<p class="w">87 later pins are left out of this plot.</p>)"));
 }
 
-TEST(QuotaPlot, HasNoLineWhereThereIsNoLimit) {
+// The section on quotas of a workload that has one of them at each tick.
+std::string quota_section(const std::vector<std::optional<double>>& quotas) {
   model::Snapshot seen = make::snapshot_of(make::host({}));
   seen.workloads = {make::batch("batch/x", std::nullopt, 1)};
-  const std::vector<std::optional<double>> quotas{3.0, 2.0, 2.0, std::nullopt, std::nullopt, 1.0, 1.0};
   History history;
   model::Plan plan;
   plan.time = 1000;
@@ -159,9 +160,16 @@ TEST(QuotaPlot, HasNoLineWhereThereIsNoLimit) {
   page.sides.push_back({"the default settings", &figures, &history});
   const std::string html = page_html(page);
   const std::size_t begin = html.find("CPU quotas that berth would hold");
-  ASSERT_NE(begin, std::string::npos);
-  const std::string section = html.substr(begin, html.find("<h2>Evictions") - begin);
+  return html.substr(std::min(begin, html.size()), html.find("<h2>Evictions") - begin);
+}
+
+TEST(QuotaPlot, HasNoLineWhereThereIsNoLimit) {
+  const std::string section = quota_section({3.0, 2.0, 2.0, std::nullopt, std::nullopt, 1.0, 1.0});
   EXPECT_EQ(count(section, "<polyline"), 2U) << section;
+}
+
+TEST(QuotaPlot, ReachesToTheHighestQuota) {
+  EXPECT_THAT(quota_section({1.0, 4.5, 2.0}), HasSubstr("5 cores"));
 }
 
 TEST(Chart, KeepsPointsWithinItsFrame) {

@@ -255,6 +255,22 @@ TEST(Figures, HoldUntilTheNextTickAndAGapCountsAsAMinute) {
   EXPECT_EQ(figures.ticks, 4U);
 }
 
+TEST(Figures, CountTheCoresWithheldFromBestEffortWork) {
+  model::Snapshot seen = make::snapshot_of(make::host({}));
+  seen.workloads = {
+      make::held(make::batch("batch/x", 1.5, 1), model::HeldCause::preempted, 4),
+      make::held(make::batch("batch/y", 2, 1), model::HeldCause::preempted, 3),
+      make::held(make::batch("batch/unlimited", 2, 1), model::HeldCause::preempted, std::nullopt),
+      make::batch("batch/free", 2, 1)};
+  Figures figures;
+  model::Plan plan;
+  for (const double time : {1000.0, 1010.0}) {
+    plan.time = time;
+    figures.add(plan, seen);
+  }
+  EXPECT_DOUBLE_EQ(figures.withheld_core_s, 10 * (2.5 + 1));
+}
+
 TEST(Figures, TellTheLatenessOfEachTaskWhenLastJudged) {
   model::Snapshot snapshot = mixed_host();
   Side side{{}};

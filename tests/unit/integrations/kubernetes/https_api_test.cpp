@@ -147,6 +147,15 @@ TEST(KubernetesApi, EndsARequestThatHangs) {
   EXPECT_EQ(stopped.patch("/", "{}").fault_kind, "connection");
 }
 
+TEST(KubernetesApi, TrustsNothingWhereTheAuthorityOfTheClusterIsMissing) {
+  const HttpServer server([](const std::string&) { return answer("{}"); });
+  Access access = access_to(server);
+  access.server = fmt::format("https://127.0.0.1:{}", server.port());
+  access.ca = "/nonexistent/ca.crt";
+  HttpsApi api(access);
+  EXPECT_THAT(api.patch("/", "{}").fault, HasSubstr("/nonexistent/ca.crt"));
+}
+
 TEST(KubernetesApi, SaysThatNobodyListens) {
   std::string url;
   {
