@@ -146,10 +146,9 @@ TEST_F(Recording, EndsProperlyAtASignal) {
   const auto file = directory_ / "a.zst";
   // As soon as it waits for signals, which it blocks for that: 2 is the bit of SIGINT.
   const Ran ran = with_client([&] {
-    return run_shell(
-        "(until grep -q '^SigBlk:.*[2367abef]$' /proc/$$/status; do sleep 0.02; done; kill -INT $$) & "
-        "exec berthctl record --json -o " +
-        file.string());
+    return run_shell(std::string("(until grep -q '^SigBlk:.*[2367abef]$' /proc/$$/status; do sleep 0.02; "
+                                 "done; kill -INT $$) & exec ") +
+                     BERTHCTL + " record --json -o " + file.string());
   });
   EXPECT_EQ(ran.exit, 0) << ran.err;
   EXPECT_EQ(json::parse(ran.out)["schema"], "berth.record/1");
