@@ -18,14 +18,13 @@ BUS = "test_service.py::test_bus_has_an_object_for_every_workload"
 STATE = "test_oversell.py::test_state_is_there_for_everybody_and_never_half"
 EVICTS = "test_evict.py::test_a_container_without_a_unit_gets_signals"
 GROWS = "test_straggler.py::test_stopping_in_the_middle_gives_everything_back"
-LIMITS = "test_limits.py::test_limits"
 RELOADS = "test_service.py::test_reload_takes_new_rules_without_restart"
 SPARK = "test_spark.py::test_the_sandboxed_daemon_asks_a_driver_and_spares_what_is_shared"
 TABLE: dict[str, tuple[str, ...]] = {
     "model": (PINS, STATE),
     "os": (STARTS, PINS, KILLED),
     "topology": (TOPOLOGY, PINS),
-    "cgroup": (PINS, STOPS, KILLED, LIMITS),
+    "cgroup": (PINS, STOPS, KILLED),
     "ebpf": (STARTS, PINS),
     "spark": (SPARK, "test_leaf.py::test_each_is_a_scope_of_its_own_and_goes_by_itself"),
     "policies": (PINS, OBSERVES),
