@@ -27,10 +27,11 @@ def result(case: ElementTree.Element) -> Count:
 
 
 def by_meson_test(path: Path) -> dict[str, Count]:
-    """meson calls the suites of a test PROJECT.TEST.SUITE, and a test without suites a case of PROJECT."""
+    """meson calls the suites of a test PROJECT.TEST.SUITE, and a test without suites a case of PROJECT. "berth:property / " may precede TEST."""
     found: defaultdict[str, Count] = defaultdict(Count)
     for suite, case, count in cases(path):
-        found[suite.split(".")[1] if "." in suite else case.get("name", "")] += count
+        name = suite.split(".")[1] if "." in suite else case.get("name", "")
+        found[name.split(" / ")[-1]] += count
     return found
 
 

@@ -146,8 +146,8 @@ TEST_F(Recording, EndsProperlyAtASignal) {
   const auto file = directory_ / "a.zst";
   // As soon as it waits for signals, which it blocks for that: 2 is the bit of SIGINT.
   const Ran ran = with_client([&] {
-    return run_shell(std::string("(until grep -q '^SigBlk:.*[2367abef]$' /proc/$$/status; do sleep 0.02; "
-                                 "done; kill -INT $$) & exec ") +
+    const std::string waits = "grep -q '^SigBlk:.*[2367abef]$' /proc/$$/status";
+    return run_shell("(while [ -e /proc/$$ ] && ! " + waits + "; do sleep 0.02; done; kill -INT $$) & exec " +
                      BERTHCTL + " record --json -o " + file.string());
   });
   EXPECT_EQ(ran.exit, 0) << ran.err;
