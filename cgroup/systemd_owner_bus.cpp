@@ -66,7 +66,7 @@ bool broke_connection(std::string_view name) {
          name.ends_with(".ENOTCONN") || name.ends_with(".EPIPE") || name.ends_with(".ESTALE");
 }
 
-model::ErrorKind kind_of(std::string_view name) {
+model::ErrorKind kind_of_bus_error(std::string_view name) {
   if (name.ends_with(".NoSuchUnit") || name.ends_with(".NoUnitForInvocationID") ||
       name.ends_with(".UnknownObject"))
     return model::ErrorKind::gone;
@@ -289,8 +289,8 @@ struct SystemdBus::Connection {
     } catch (const sdbus::Error& error) {
       const std::string& name = error.getName();
       if (broke_connection(name)) connection.reset();
-      if (kind_of(name) == model::ErrorKind::transient) answers = false;
-      return model::fail(kind_of(name), fmt::format("systemd: {}: {} ({})", what, error.getMessage(), name));
+      if (kind_of_bus_error(name) == model::ErrorKind::transient) answers = false;
+      return model::fail(kind_of_bus_error(name), fmt::format("systemd: {}: {} ({})", what, error.getMessage(), name));
     } catch (const NotOnTheBus& error) {
       return model::fail(model::ErrorKind::transient, fmt::format("{}: {}", what, error.what()));
     } catch (const std::system_error& error) {

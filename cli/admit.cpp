@@ -19,14 +19,14 @@ namespace berth::cli {
 
 namespace {
 
-struct Arguments {
+struct AdmitArguments {
   std::string request;
   std::string hold;
   std::string cancel;
   bool list = false;
 };
 
-Outcome<double> hold_seconds(const Arguments& arguments) {
+Outcome<double> hold_seconds(const AdmitArguments& arguments) {
   if (arguments.hold.empty()) return 0.0;
   const auto seconds = config::parse_duration_s(arguments.hold);
   if (!seconds || *seconds <= 0) {
@@ -36,7 +36,7 @@ Outcome<double> hold_seconds(const Arguments& arguments) {
   return *seconds;
 }
 
-Outcome<void> admit(Session& session, const Arguments& arguments) {
+Outcome<void> admit(Session& session, const AdmitArguments& arguments) {
   const auto hold_s = hold_seconds(arguments);
   if (!hold_s) return tl::unexpected(hold_s.error());
   const auto text = read_input(arguments.request);
@@ -99,7 +99,7 @@ Outcome<void> cancel(Session& session, const std::string& id) {
 }  // namespace
 
 Action declare_admit(const Options& options) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<AdmitArguments>();
   const auto request =
       options.option("--request", arguments->request, "The request to admit, - for standard input")
           .type_name("FILE");

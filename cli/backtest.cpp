@@ -27,7 +27,7 @@ namespace {
 constexpr double kLeastHorizon_s = 1;
 constexpr double kMostHorizon_s = 3600;
 
-struct Arguments {
+struct BacktestArguments {
   std::string what;
   std::string trace;
   std::string capacity;
@@ -52,7 +52,7 @@ Outcome<std::uint64_t> bytes_of(const char* option, const std::string& text) {
 }
 
 // The limits of the command line, without the demand.
-Outcome<Backtest> read_limits(const Arguments& arguments) {
+Outcome<Backtest> read_limits(const BacktestArguments& arguments) {
   Backtest test;
   const auto capacity = bytes_of("--capacity", arguments.capacity);
   if (!capacity) return tl::unexpected(capacity.error());
@@ -137,7 +137,7 @@ void print_table(Session& session, const Backtest& test) {
   table.print(session.out, session.style);
 }
 
-Outcome<void> backtest(Session& session, const Arguments& arguments) {
+Outcome<void> backtest(Session& session, const BacktestArguments& arguments) {
   if (arguments.what != "memory")
     return problem(Exit::wrong_use, fmt::format("\"{}\": there is memory only", arguments.what));
   auto test = read_limits(arguments);
@@ -161,7 +161,7 @@ Outcome<void> backtest(Session& session, const Arguments& arguments) {
 }  // namespace
 
 Action declare_backtest(const Options& options) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<BacktestArguments>();
   options.option("what", arguments->what, "memory").required().type_name("");
   options.option("trace", arguments->trace, "Lines of time,bytes; - for standard input")
       .required()

@@ -16,18 +16,18 @@ namespace berth::cli {
 
 namespace {
 
-struct Arguments {
+struct EvictArguments {
   std::string workload;
   bool yes = false;
 };
 
 // Without a terminal to ask on, the command line must have the confirmation.
-Outcome<void> can_ask(const Arguments& arguments) {
+Outcome<void> can_ask(const EvictArguments& arguments) {
   if (arguments.yes || (isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0)) return {};
   return problem(Exit::wrong_use, "there is no terminal to ask on: --yes evicts without asking");
 }
 
-Outcome<void> confirm(const Session& session, const Arguments& arguments, const std::string& id) {
+Outcome<void> confirm(const Session& session, const EvictArguments& arguments, const std::string& id) {
   if (arguments.yes) return {};
   session.err << fmt::format("Evict {}? It loses all work that it has not stored. [y/N] ", printable(id))
               << std::flush;
@@ -37,7 +37,7 @@ Outcome<void> confirm(const Session& session, const Arguments& arguments, const 
   return problem(Exit::refused, "not confirmed: nothing was done");
 }
 
-Outcome<void> evict(Session& session, const Arguments& arguments) {
+Outcome<void> evict(Session& session, const EvictArguments& arguments) {
   if (auto asked = can_ask(arguments); !asked) return asked;
   auto addressed = address(arguments.workload);
   if (!addressed) return tl::unexpected(addressed.error());
@@ -58,7 +58,7 @@ Outcome<void> evict(Session& session, const Arguments& arguments) {
 }  // namespace
 
 Action declare_evict(const Options& options) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<EvictArguments>();
   options.footer("Asks first. Refused in observe mode, and for workloads that are not best-effort.");
   options.option("workload", arguments->workload, "Its id, as `berthctl list` has it, or its last component")
       .required()

@@ -25,17 +25,15 @@ namespace berth::cli {
 
 namespace {
 
-struct Arguments {
+struct ExplainArguments {
   std::string subject;
   std::optional<std::string> snapshot;
   std::optional<std::string> config;
   LogOptions log;
 };
 
-constexpr std::uint32_t kUsualEntries = 20;
-
 // Explains from a snapshot in a file, with the compiled-in settings or those of a file.
-Outcome<std::string> explain_file(Session& session, const Arguments& arguments) {
+Outcome<std::string> explain_file(Session& session, const ExplainArguments& arguments) {
   if (arguments.snapshot == "-" && arguments.config == "-") {
     return problem(Exit::wrong_use, "standard input cannot be both the snapshot and the configuration");
   }
@@ -70,7 +68,7 @@ Outcome<std::string> with_log(DaemonClient& daemon, const Outcome<std::string>& 
   auto filter = log.filter();
   if (!filter) return tl::unexpected(filter.error());
   (*filter)["workload"] = id;
-  const auto text = daemon.find_log(*filter, log.since ? kMostLogEntries : kUsualEntries);
+  const auto text = daemon.find_log(*filter, log.since ? kMostLogEntries : kUsualLogEntries);
   if (!text) return tl::unexpected(text.error());
   auto found = parse_document(*text, "log");
   if (!found) return tl::unexpected(found.error());
@@ -86,7 +84,7 @@ Outcome<std::string> with_log(DaemonClient& daemon, const Outcome<std::string>& 
   return model::json_text(document);
 }
 
-Outcome<std::string> ask_daemon(const Arguments& arguments) {
+Outcome<std::string> ask_daemon(const ExplainArguments& arguments) {
   auto addressed = address(arguments.subject);
   if (!addressed && addressed.error().exit == Exit::unreachable) {
     return problem(Exit::unreachable,
@@ -102,7 +100,7 @@ Outcome<std::string> ask_daemon(const Arguments& arguments) {
   return logged;
 }
 
-Outcome<void> explain(Session& session, const Arguments& arguments) {
+Outcome<void> explain(Session& session, const ExplainArguments& arguments) {
   if (arguments.config && !arguments.snapshot) {
     return problem(Exit::wrong_use, "--config needs --snapshot: the daemon explains with its own settings");
   }
@@ -119,7 +117,7 @@ Outcome<void> explain(Session& session, const Arguments& arguments) {
 }  // namespace
 
 Action declare_explain(const Options& options) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ExplainArguments>();
   options
       .option("subject", arguments->subject,
               "Id of a workload (or its last component), of a Spark application, or of a decision (d-...)")

@@ -16,14 +16,12 @@ namespace berth::cli {
 
 namespace {
 
-constexpr std::uint32_t kUsualEntries = 20;
-
-struct Arguments {
+struct LogArguments {
   LogOptions log;
-  std::uint32_t limit = kUsualEntries;
+  std::uint32_t limit = kUsualLogEntries;
 };
 
-Outcome<void> show_log(Session& session, const Arguments& arguments, std::uint32_t limit) {
+Outcome<void> show_log(Session& session, const LogArguments& arguments, std::uint32_t limit) {
   const auto filter = arguments.log.filter();
   if (!filter) return tl::unexpected(filter.error());
   auto daemon = DaemonClient::connect();
@@ -45,7 +43,7 @@ Outcome<void> show_log(Session& session, const Arguments& arguments, std::uint32
 }  // namespace
 
 Action declare_log(const Options& options) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<LogArguments>();
   const auto limit = options.option("-n", arguments->limit, "How many, newest first; with --since, all")
                          .type_name("NUMBER")
                          .from_to(1, kMostLogEntries)

@@ -14,6 +14,7 @@
 
 namespace berth::cli {
 
+inline constexpr std::uint32_t kUsualLogEntries = 20;
 // As many as the daemon hands out at once.
 inline constexpr std::uint32_t kMostLogEntries = 10'000;
 

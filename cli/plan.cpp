@@ -20,7 +20,7 @@ namespace berth::cli {
 
 namespace {
 
-struct Arguments {
+struct PlanArguments {
   std::optional<std::string> snapshot;
   std::optional<std::string> config;
   std::vector<std::string> policies;
@@ -63,8 +63,8 @@ Outcome<void> show_daemons_plan(Session& session, DaemonClient& daemon, const mo
   return {};
 }
 
-Outcome<void> plan(Session& session, const Arguments& arguments) {
-  // Arguments first: they are checked with or without a daemon.
+Outcome<void> plan(Session& session, const PlanArguments& arguments) {
+  // PlanArguments first: they are checked with or without a daemon.
   if (const auto checked = check_policies(arguments.policies); !checked)
     return tl::unexpected(checked.error());
   if (arguments.snapshot == "-" && arguments.config == "-") {
@@ -100,7 +100,7 @@ Outcome<void> plan(Session& session, const Arguments& arguments) {
 }  // namespace
 
 Action declare_plan(const Options& options) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<PlanArguments>();
   options.option("--snapshot", arguments->snapshot, "Plan for this snapshot, - for standard input")
       .type_name("FILE");
   options.option("--config", arguments->config, "Settings of this file in place of the defaults")

@@ -32,7 +32,7 @@ constexpr std::size_t kMostFaults = 20;
 // A call of the bus takes 128 KiB. A profile with both kinds of rows takes 2 KiB at most, without its name.
 constexpr std::size_t kProfilesInCall = 30;
 
-struct Arguments {
+struct ProfileArguments {
   std::string action;
   std::vector<std::string> names;
   std::optional<std::string> file;
@@ -41,7 +41,7 @@ struct Arguments {
   bool sums = false;
 };
 
-Outcome<policies::LearningSettings> learning_settings(const Arguments& arguments) {
+Outcome<policies::LearningSettings> learning_settings(const ProfileArguments& arguments) {
   const auto settings = policy_settings(arguments.config, arguments.overrides);
   if (!settings) return tl::unexpected(settings.error());
   return policies::learning_settings(settings->interference);
@@ -56,7 +56,7 @@ Outcome<model::Profiles> read_profiles(const std::string& file) {
 }
 
 // A berth.models/1 document: of the file where one is given, else of the daemon.
-Outcome<std::string> models_text(const Arguments& arguments) {
+Outcome<std::string> models_text(const ProfileArguments& arguments) {
   if (arguments.file) {
     const auto settings = learning_settings(arguments);
     if (!settings) return tl::unexpected(settings.error());
@@ -108,7 +108,7 @@ class Observations {
   std::size_t faults_ = 0;
 };
 
-Outcome<void> fit(Session& session, const Arguments& arguments) {
+Outcome<void> fit(Session& session, const ProfileArguments& arguments) {
   const auto settings = learning_settings(arguments);
   if (!settings) return tl::unexpected(settings.error());
   const std::string& file = arguments.names[0];
@@ -134,7 +134,7 @@ Outcome<void> fit(Session& session, const Arguments& arguments) {
   });
 }
 
-Outcome<void> list(Session& session, const Arguments& arguments) {
+Outcome<void> list(Session& session, const ProfileArguments& arguments) {
   const auto text = models_text(arguments);
   if (!text) return tl::unexpected(text.error());
   return show_document(session, *text, "list of models", [&session](const Document& models) {
@@ -142,7 +142,7 @@ Outcome<void> list(Session& session, const Arguments& arguments) {
   });
 }
 
-Outcome<void> show(Session& session, const Arguments& arguments) {
+Outcome<void> show(Session& session, const ProfileArguments& arguments) {
   const auto text = models_text(arguments);
   if (!text) return tl::unexpected(text.error());
   auto models = parse_document(*text, "list of models");
@@ -163,7 +163,7 @@ Outcome<void> show(Session& session, const Arguments& arguments) {
   return {};
 }
 
-Outcome<void> export_profiles(Session& session, const Arguments& arguments) {
+Outcome<void> export_profiles(Session& session, const ProfileArguments& arguments) {
   if (arguments.file) {
     const auto profiles = read_profiles(*arguments.file);
     if (!profiles) return tl::unexpected(profiles.error());
@@ -185,7 +185,7 @@ model::Profiles take_some(model::Profiles& from) {
   return some;
 }
 
-Outcome<void> import_profiles(Session& session, const Arguments& arguments) {
+Outcome<void> import_profiles(Session& session, const ProfileArguments& arguments) {
   if (std::count(arguments.names.begin(), arguments.names.end(), "-") > 1)
     return problem(Exit::wrong_use, "standard input can be read for one thing only");
   model::Profiles all;
@@ -214,7 +214,7 @@ Outcome<void> import_profiles(Session& session, const Arguments& arguments) {
   return {};
 }
 
-Outcome<void> forget(Session& session, const Arguments& arguments) {
+Outcome<void> forget(Session& session, const ProfileArguments& arguments) {
   auto daemon = DaemonClient::connect();
   if (!daemon) return tl::unexpected(daemon.error());
   const std::string& service = arguments.names[0];
@@ -232,7 +232,7 @@ struct Subcommand {
   const char* names;  // in words
   std::size_t least;
   std::size_t most;
-  Outcome<void> (*run)(Session&, const Arguments&);
+  Outcome<void> (*run)(Session&, const ProfileArguments&);
 };
 constexpr std::size_t kMany = 1000;
 constexpr std::array<Subcommand, 6> kSubcommands{{
@@ -244,7 +244,7 @@ constexpr std::array<Subcommand, 6> kSubcommands{{
     {"fit", "one FILE", 1, 1, fit},
 }};
 
-Outcome<void> profile(Session& session, const Arguments& arguments) {
+Outcome<void> profile(Session& session, const ProfileArguments& arguments) {
   const auto* command =
       std::find_if(kSubcommands.begin(), kSubcommands.end(),
                    [&](const Subcommand& candidate) { return candidate.name == arguments.action; });
@@ -272,7 +272,7 @@ Outcome<void> profile(Session& session, const Arguments& arguments) {
 }  // namespace
 
 Action declare_profile(const Options& options) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ProfileArguments>();
   options.option("action", arguments->action, "list, show, export, import, forget or fit")
       .required()
       .type_name("");

@@ -16,12 +16,12 @@ namespace berth::cli {
 
 namespace {
 
-struct Arguments {
+struct ProgressArguments {
   std::string workload;
   std::string fraction;
 };
 
-Outcome<void> report(Session& session, const Arguments& arguments) {
+Outcome<void> report(Session& session, const ProgressArguments& arguments) {
   const auto fraction = model::parse_progress(arguments.fraction);
   if (!fraction) {
     return problem(Exit::wrong_use,
@@ -48,7 +48,7 @@ Outcome<void> report(Session& session, const Arguments& arguments) {
 }  // namespace
 
 Action declare_progress(const Options& options) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ProgressArguments>();
   options
       .option(
           "workload", arguments->workload,

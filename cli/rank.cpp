@@ -24,14 +24,14 @@ namespace berth::cli {
 
 namespace {
 
-struct Arguments {
+struct RankArguments {
   std::string request;
   std::vector<std::string> snapshots;
   std::optional<std::string> config;
   std::vector<std::string> overrides;
 };
 
-Outcome<void> check_standard_input(const Arguments& arguments) {
+Outcome<void> check_standard_input(const RankArguments& arguments) {
   auto readers = std::count(arguments.snapshots.begin(), arguments.snapshots.end(), "-");
   readers += arguments.request == "-" ? 1 : 0;
   readers += arguments.config == "-" ? 1 : 0;
@@ -116,7 +116,7 @@ Outcome<void> add_own_host(Hosts& hosts) {
   return hosts.add(*text, "the daemon's snapshot");
 }
 
-Outcome<void> rank(Session& session, const Arguments& arguments) {
+Outcome<void> rank(Session& session, const RankArguments& arguments) {
   if (auto checked = check_standard_input(arguments); !checked) return checked;
   const auto settings = policy_settings(arguments.config, arguments.overrides);
   if (!settings) return tl::unexpected(settings.error());
@@ -154,7 +154,7 @@ Outcome<void> rank(Session& session, const Arguments& arguments) {
 }  // namespace
 
 Action declare_rank(const Options& options) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<RankArguments>();
   options.option("--request", arguments->request, "The request to place, - for standard input")
       .required()
       .type_name("FILE");

@@ -43,7 +43,7 @@ constexpr double kEarly = 0.98;
 constexpr double kAgain = 0.1;
 constexpr double kShortestWait_s = 0.02;
 
-struct Arguments {
+struct RecordArguments {
   std::string file;
   std::string duration;
   bool observations = false;
@@ -265,7 +265,7 @@ Outcome<void> record_into(Session& session, DaemonClient& daemon, const std::str
   return outcome;
 }
 
-Outcome<void> record(Session& session, const Arguments& arguments) {
+Outcome<void> record(Session& session, const RecordArguments& arguments) {
   const double most_s = arguments.duration.empty() ? std::numeric_limits<double>::infinity()
                                                    : *config::parse_duration_s(arguments.duration);
   if (arguments.file == "-" && !arguments.observations && isatty(STDOUT_FILENO) != 0)
@@ -302,7 +302,7 @@ std::string check_duration(const std::string& text) {
 }  // namespace
 
 Action declare_record(const Options& options) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<RecordArguments>();
   options.option("-o", arguments->file, "Write this file, - for standard output")
       .type_name("FILE")
       .show_default("berth-HOST-TIME.trace.zst");

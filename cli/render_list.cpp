@@ -12,7 +12,7 @@ namespace berth::cli {
 
 namespace {
 
-std::string bytes_of(const Document& object, const char* name) {
+std::string bytes_text(const Document& object, const char* name) {
   const auto bytes = number_of(object, name);
   return bytes && *bytes >= 0 ? format_bytes(static_cast<std::uint64_t>(*bytes)) : "-";
 }
@@ -65,7 +65,7 @@ void render_list(std::ostream& out, const Document& workloads, const Style& styl
         format_number(number_of(workload, "vcpus"), 0),
         or_dash(text_of(workload, "pinned_cpus")),
         format_number(number_of(workload, "cpu_cores"), 2),
-        bytes_of(workload, "memory_bytes"),
+        bytes_text(workload, "memory_bytes"),
         format_number(number_of(workload, "pressure"), 2),
         format_number(number_of(workload, "score"), 3),
         format_number(number_of(workload, "cpu_quota"), 2),

@@ -37,21 +37,21 @@ struct Column {  // a core
   std::vector<const Cpu*> threads;
 };
 
-struct Group {  // columns that share a last-level cache and a NUMA node
+struct CacheGroup {  // columns that share a last-level cache and a NUMA node
   std::string title;
   std::vector<Column> columns;
 };
 
 // Some columns of a group, as many as fit a line.
 struct Piece {
-  const Group* group = nullptr;
+  const CacheGroup* group = nullptr;
   std::size_t first = 0;
   std::size_t count = 0;
 };
 
 struct Socket {
   int id = 0;
-  std::vector<Group> groups;
+  std::vector<CacheGroup> groups;
   CpuSet elsewhere;  // offline vCPUs whose socket alone is known
   std::set<int> numa;
   std::size_t cores = 0;
@@ -123,7 +123,7 @@ class Drawing {
   std::string line_text(const std::vector<Piece>& pieces);
   std::string legend() const;
 
-  std::size_t cell_width(const Group& group) const;
+  std::size_t cell_width(const CacheGroup& group) const;
   std::size_t piece_width(const Piece& piece) const;
   Cell number(const Cpu& cpu);
   std::string coloured(std::string_view text, std::string_view code) const {
@@ -222,7 +222,7 @@ std::string Drawing::kind_name(int efficiency) const {
   return "M";
 }
 
-std::size_t Drawing::cell_width(const Group& group) const {
+std::size_t Drawing::cell_width(const CacheGroup& group) const {
   std::size_t width = 2;
   for (const Column& column : group.columns) {
     for (const Cpu* cpu : column.threads) {
@@ -245,7 +245,7 @@ std::vector<std::vector<Piece>> Drawing::lines_of(const Socket& socket) const {
   std::vector<std::vector<Piece>> lines;
   const auto room = width_ - kIndent.size() - kRowTitle;
   std::size_t used = room + 1;  // no line yet
-  for (const Group& group : socket.groups) {
+  for (const CacheGroup& group : socket.groups) {
     const Piece whole{&group, 0, group.columns.size()};
     const auto needed = piece_width(whole);
     if (used + kDivider.size() + needed <= room) {

@@ -31,7 +31,7 @@ namespace berth::cli {
 
 namespace {
 
-struct Arguments {
+struct ReplayArguments {
   std::string file;
   std::optional<std::string> config;
   std::vector<std::string> overrides;
@@ -190,7 +190,7 @@ Outcome<void> observe(Session& session, const Input& input, trace::Reader& reade
   return {};
 }
 
-Outcome<void> replay_file(Session& session, const Arguments& arguments) {
+Outcome<void> replay_file(Session& session, const ReplayArguments& arguments) {
   if (arguments.file == "-" && (arguments.config == "-" || arguments.compare == "-"))
     return problem(Exit::wrong_use, "standard input cannot be both the trace and the configuration");
   if (arguments.config == "-" && arguments.compare == "-")
@@ -241,7 +241,7 @@ Outcome<void> replay_file(Session& session, const Arguments& arguments) {
 }  // namespace
 
 Action declare_replay(const Options& options) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ReplayArguments>();
   options.option("trace", arguments->file, "A file of berthctl record, - for standard input")
       .required()
       .type_name("FILE");

@@ -34,7 +34,7 @@ using extender::Failure;
 using extender::Fleet;
 using extender::Reply;
 
-struct Arguments {
+struct ServeArguments {
   std::string listen = "127.0.0.1:8472";
   std::optional<std::string> snapshots;
   std::string domain = "berth.org";
@@ -142,7 +142,7 @@ Outcome<config::ListeningSocket> listen_on(const std::string& text) {
   return std::move(*socket);
 }
 
-Outcome<void> serve(Session& session, const Arguments& arguments) {
+Outcome<void> serve(Session& session, const ServeArguments& arguments) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader of the log that is gone ends nothing
   const auto settings = policy_settings(arguments.config, arguments.overrides);
   if (!settings) return tl::unexpected(settings.error());
@@ -185,7 +185,7 @@ Outcome<void> serve(Session& session, const Arguments& arguments) {
 }  // namespace
 
 Action declare_serve(const Options& options) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ServeArguments>();
   options.option("--listen", arguments->listen, "Answer /filter, /prioritize and /snapshots here")
       .type_name("ADDRESS")
       .show_default();

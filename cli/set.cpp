@@ -49,13 +49,13 @@ Outcome<std::map<std::string, std::string>> parse_settings(const std::vector<std
   return settings;
 }
 
-struct Arguments {
+struct SetArguments {
   std::string workload;
   std::vector<std::string> assignments;
   bool reset = false;
 };
 
-Outcome<void> set(Session& session, const Arguments& arguments) {
+Outcome<void> set(Session& session, const SetArguments& arguments) {
   const auto& [workload, assignments, reset] = arguments;
   if (assignments.empty() && !reset) {
     return problem(Exit::wrong_use, "there is nothing to set; KEY=VALUE sets, --reset takes settings back");
@@ -87,7 +87,7 @@ Outcome<void> set(Session& session, const Arguments& arguments) {
 }  // namespace
 
 Action declare_set(const Options& options) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<SetArguments>();
   options.option("workload", arguments->workload, "Its id, as `berthctl list` has it, or its last component")
       .required()
       .type_name("");

@@ -36,7 +36,7 @@ constexpr milliseconds kShortestLook{200};
 // A screen has room for a few.
 constexpr std::uint32_t kMostDecisions = 20;
 
-struct Arguments {
+struct TopArguments {
   std::string interval = "1";
   double interval_s = 1;
   std::uint32_t frames = 0;  // 0: without end
@@ -263,7 +263,7 @@ class Screen {
   std::optional<int> ended_;  // 0, or the signal that asked for the end
 };
 
-Outcome<void> show_top(Session& session, const Arguments& arguments) {
+Outcome<void> show_top(Session& session, const TopArguments& arguments) {
   auto source = Source::open();
   if (!source) return tl::unexpected(source.error());
   const milliseconds interval(static_cast<long>(arguments.interval_s * 1000));
@@ -300,7 +300,7 @@ std::string check_interval(const std::string& text) {
 }  // namespace
 
 Action declare_top(const Options& options) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<TopArguments>();
   options.option("--interval", arguments->interval, "Time between two refreshes, such as 2 or 500ms")
       .type_name("DURATION")
       .check(check_interval)

@@ -18,7 +18,7 @@ namespace berth::cli {
 
 namespace {
 
-struct Arguments {
+struct TopologyArguments {
   std::optional<std::string> xml;
   std::optional<std::string> synthetic;
 };
@@ -51,7 +51,7 @@ model::Result<model::Topology> of_this_host() {
   return topology;
 }
 
-Outcome<void> show_topology(Session& session, const Arguments& arguments) {
+Outcome<void> show_topology(Session& session, const TopologyArguments& arguments) {
   const auto topology = arguments.xml         ? from_xml(*arguments.xml)
                         : arguments.synthetic ? topology::from_synthetic(*arguments.synthetic)
                                               : of_this_host();
@@ -72,7 +72,7 @@ Outcome<void> show_topology(Session& session, const Arguments& arguments) {
 }  // namespace
 
 Action declare_topology(const Options& options) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<TopologyArguments>();
   const auto xml = options.option("--xml", arguments->xml, "Draw this hwloc XML export, - for standard input")
                        .type_name("FILE");
   options.option("--synthetic", arguments->synthetic, "Draw this hwloc synthetic description")

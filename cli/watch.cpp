@@ -14,7 +14,7 @@ namespace berth::cli {
 
 namespace {
 
-struct Arguments {
+struct WatchArguments {
   LogOptions log;
   std::uint32_t number = 0;  // 0: without an end
 };
@@ -30,7 +30,7 @@ void print(Session& session, const Document& news) {
   session.out << std::flush;
 }
 
-Outcome<void> watch(Session& session, const Arguments& arguments) {
+Outcome<void> watch(Session& session, const WatchArguments& arguments) {
   std::uint32_t told = 0;
   return follow_daemon([&](const Document& news) {
     if (!arguments.log.accept(news)) return true;
@@ -43,7 +43,7 @@ Outcome<void> watch(Session& session, const Arguments& arguments) {
 }  // namespace
 
 Action declare_watch(const Options& options) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<WatchArguments>();
   declare_log_options(options, arguments->log, false, true);
   options.option("-n", arguments->number, "End after so many")
       .type_name("NUMBER")

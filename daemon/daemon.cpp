@@ -9,7 +9,6 @@
 #include <array>
 #include <chrono>
 #include <ctime>
-#include <iterator>
 #include <set>
 #include <span>
 #include <utility>
@@ -37,10 +36,6 @@ Admissions open_admissions(const Setup& setup, Admissions::NodeNow node) {
   Admissions admissions(setup.options.runtime_dir, setup.clock, std::move(node), warning);
   if (warning) os::log_warning("cannot read all reservations, so some are lost: {}", *warning);
   return admissions;
-}
-
-void append(std::vector<LogEntry>& entries, std::vector<LogEntry> more) {
-  entries.insert(entries.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
 }  // namespace

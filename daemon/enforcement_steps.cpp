@@ -5,7 +5,6 @@
 #include "policies/decision_id.h"
 #include "policies/spark/hold.h"
 
-#include <iterator>
 #include <utility>
 #include <variant>
 
@@ -19,10 +18,6 @@ namespace {
 
 // Share of the tick's interval that changing cgroups may take; the rest waits for the next tick.
 constexpr double kApplyShare = 0.5;
-
-void append(std::vector<LogEntry>& entries, std::vector<LogEntry> more) {
-  entries.insert(entries.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
-}
 
 }  // namespace
 

@@ -24,7 +24,7 @@ using model::ErrorKind;
 
 // systemd queues the job.
 constexpr double kScopePatience_s = 10;
-constexpr double kRetry_s = 60;
+constexpr double kLeafRetry_s = 60;
 // Until systemd has collected a scope that was emptied.
 constexpr double kCollected_s = 2;
 // How often the settings of a workload with leaves are looked at.
@@ -109,7 +109,7 @@ bool Leaves::bring_back(const std::string& leaf, Known& known, const std::string
   moved_ |= back->processes > 0;
   // A problem that repeats every minute is logged once.
   const bool news = back->processes > 0 || back->problem.value_or("") != known.back.problem;
-  known.back = {options_.monotonic() + kRetry_s, back->problem.value_or("")};
+  known.back = {options_.monotonic() + kLeafRetry_s, back->problem.value_or("")};
   if (news) {
     cgroup::RestoreReport report;
     report.leaves = {*back};
@@ -142,7 +142,7 @@ void Leaves::fail(const Wanted& wanted, Tried& tried, const std::string& problem
                   std::vector<LogEntry>& entries) {
   // A problem that repeats every minute is logged once.
   const bool said = tried.problem == problem;
-  tried = {options_.monotonic() + kRetry_s, problem};
+  tried = {options_.monotonic() + kLeafRetry_s, problem};
   say(wanted, problem);
   if (said) return;
   LogEntry entry = entry_of(wanted, now);
@@ -155,7 +155,7 @@ void Leaves::fail(const Wanted& wanted, Tried& tried, const std::string& problem
 // If systemd does not answer, no further question follows for a while.
 void Leaves::pause_after(const model::Error& error) {
   if (error.kind() == ErrorKind::transient || error.kind() == ErrorKind::unavailable)
-    paused_until_ = options_.monotonic() + kRetry_s;
+    paused_until_ = options_.monotonic() + kLeafRetry_s;
 }
 
 // Continues with the scope that systemd was asked for some ticks ago.
@@ -203,7 +203,7 @@ void Leaves::remember(const Wanted& wanted) {
   known_[wanted.leaf] = {.origin = wanted.origin,
                          .run = wanted.run,
                          .found = false,
-                         .back = {options_.monotonic() + kRetry_s, {}}};
+                         .back = {options_.monotonic() + kLeafRetry_s, {}}};
 }
 
 // A unit that restarts ends the processes of its former run. systemd before 253 does not pass a restart on to
@@ -218,7 +218,7 @@ void Leaves::end_with_former_runs(const Scene& scene, double now, std::vector<Lo
     asked_ = true;
     const auto stopped = scopes->stop_unit(std::string(model::last_component(leaf)),
                                            [] { return true; });  // a scope never restarts
-    known.back.again_at = options_.monotonic() + kRetry_s;
+    known.back.again_at = options_.monotonic() + kLeafRetry_s;
     if (!stopped) pause_after(stopped.error());
     LogEntry entry;
     entry.time = now;
@@ -246,7 +246,7 @@ void Leaves::look_for_bounds(const Scene& scene) {
     asked_ = options_.systemd_runs;
     const auto traits = ask_traits(at->second, scene.holdings);
     // Its executors stay there once they are back.
-    if (traits && traits->bound) refused_[run] = {options_.monotonic() + kRetry_s, *traits->bound};
+    if (traits && traits->bound) refused_[run] = {options_.monotonic() + kLeafRetry_s, *traits->bound};
     return;
   }
 }

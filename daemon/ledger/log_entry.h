@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace berth::daemon {
 
@@ -26,6 +28,10 @@ struct LogEntry {
 
   friend bool operator==(const LogEntry&, const LogEntry&) = default;
 };
+
+inline void append(std::vector<LogEntry>& entries, std::vector<LogEntry> more) {
+  entries.insert(entries.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
 
 // Entries of the decision log since berthd started, by kind and result.
 using DecisionCounts = std::map<std::pair<std::string, std::string>, std::uint64_t>;

@@ -32,7 +32,7 @@ constexpr long kConnectionLifetime_s = 600;
 // The server's wish is not trusted beyond this.
 constexpr double kMostRetryAfter_s = 600;
 
-std::size_t take(char* data, std::size_t size, std::size_t count, void* user) {
+std::size_t take_data(char* data, std::size_t size, std::size_t count, void* user) {
   auto& state = *static_cast<HttpsApi::State*>(user);
   if (state.body.size() + size * count > kMaxAnswerBytes) {
     state.too_long = true;
@@ -159,7 +159,7 @@ bool open(HttpsApi::State& state) {
   set_file(handle, CURLOPT_SSLCERT, access.certificate);
   set_file(handle, CURLOPT_SSLKEY, access.key);
   curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, state.words.data());
-  curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, take);
+  curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, take_data);
   curl_easy_setopt(handle, CURLOPT_WRITEDATA, &state);
   curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
   curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, is_stopped);

@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view kCertificate = "CERTIFICATE-----";
 constexpr std::string_view kKey = "PRIVATE KEY-----";
 
-std::string failed(const char* attempt, const std::string& name) {
+std::string could_not(const char* attempt, const std::string& name) {
   return model::Error::from_errno(errno, fmt::format("cannot {} {}", attempt, name)).message();
 }
 
@@ -28,12 +28,12 @@ std::optional<std::string> why_no_pem(const char* setting, const std::string& pa
   if (path.empty()) return std::nullopt;
   const std::string name = fmt::format("{} {}", setting, path);
   // A FIFO does not hold it up.
-  const os::FileDescriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+  const os::FileDescriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   struct stat status {};
-  if (!file || fstat(file.get(), &status) != 0) return failed("open", name);
+  if (!file || fstat(file.get(), &status) != 0) return could_not("open", name);
   if (!S_ISREG(status.st_mode)) return name + " is no regular file";
   std::string text;
-  if (!os::read_up_to(file.get(), kMaxPemBytes, text)) return failed("read", name);
+  if (!os::read_up_to(file.get(), kMaxPemBytes, text)) return could_not("read", name);
   if (text.empty()) return name + " is empty";
   if (text.find(wanted) != std::string::npos || text.size() == kMaxPemBytes) return std::nullopt;
   const bool key = wanted == kKey;

@@ -39,7 +39,7 @@ struct Thresholds {
 constexpr std::size_t kLeastShares = 20;
 
 // One resource of the host at this tick.
-struct Reading {
+struct Judged {
   Resource resource = Resource::cpu;
   std::vector<double> shares;  // of the last day
   Demand demand;
@@ -74,7 +74,7 @@ std::optional<double> peak_by(const std::vector<double>& series, PeakMethod meth
 
 // The day's shares give a peak too, applied to the present request: the window alone is too short for the
 // tides of a day.
-double peak_of(OversoldResource& found, const Reading& reading, PeakMethod method) {
+double peak_of(OversoldResource& found, const Judged& reading, PeakMethod method) {
   const Demand& demand = reading.demand;
   found.warming = demand.warming;
   found.percentile = percentile_peak(demand.series);
@@ -94,7 +94,7 @@ double wanted_factor(double request, double peak, double most) {
   return peak > 0 ? std::clamp(request / peak, 1.0, most) : most;
 }
 
-SchedulingState state_of(const Reading& reading, const Thresholds& thresholds) {
+SchedulingState state_of(const Judged& reading, const Thresholds& thresholds) {
   if (reading.resource == Resource::memory && reading.utilisation >= thresholds.evict - kRounding)
     return SchedulingState::evict;
   const bool was_closed = reading.before && reading.before->state != SchedulingState::schedule;
@@ -103,7 +103,7 @@ SchedulingState state_of(const Reading& reading, const Thresholds& thresholds) {
                                                         : SchedulingState::schedule;
 }
 
-std::string state_text(const OversoldResource& found, const Reading& reading, const Thresholds& thresholds) {
+std::string state_text(const OversoldResource& found, const Judged& reading, const Thresholds& thresholds) {
   const double used = 100 * found.utilisation;
   switch (found.state) {
     case SchedulingState::schedule:
@@ -122,7 +122,7 @@ std::string state_text(const OversoldResource& found, const Reading& reading, co
                      amount_text(reading.resource, reading.capacity), 100 * thresholds.evict);
 }
 
-std::string describe(const OversoldResource& found, const Reading& reading, const OversellSettings& settings,
+std::string describe(const OversoldResource& found, const Judged& reading, const OversellSettings& settings,
                      const Thresholds& thresholds) {
   std::string text =
       fmt::format("{} asked for, peak {} ({} of {}", amount_text(reading.resource, found.request),
@@ -137,7 +137,7 @@ std::string describe(const OversoldResource& found, const Reading& reading, cons
   return text + "; " + state_text(found, reading, thresholds);
 }
 
-OversoldResource judge(const Reading& reading, const OversellSettings& settings,
+OversoldResource judge(const Judged& reading, const OversellSettings& settings,
                        const Thresholds& thresholds) {
   OversoldResource found;
   found.capacity = reading.capacity;
@@ -265,12 +265,12 @@ OversellProposal propose_advertising(const OrderedSnapshot& ordered, const Polic
   const auto cap = static_cast<double>(memory_capacity(snapshot.memory, own));
   const Thresholds thresholds{.stop = own.stop_threshold, .evict = 1 - own.reserve};
 
-  Reading cpu{.resource = Resource::cpu,
+  Judged cpu{.resource = Resource::cpu,
               .shares = {},
               .demand = demand_of(snapshot, workloads, Resource::cpu, cpus, own.warmup_s),
               .capacity = cpus,
               .before = snapshot.advertised.cpu};
-  Reading memory{.resource = Resource::memory,
+  Judged memory{.resource = Resource::memory,
                  .shares = {},
                  .demand = demand_of(snapshot, workloads, Resource::memory, cap, own.warmup_s),
                  .capacity = cap,
@@ -310,7 +310,7 @@ OversellProposal propose_advertising(const OrderedSnapshot& ordered, const Polic
     choose_victims(snapshot, settings, (memory.utilisation - thresholds.evict) * cap, proposal);
   }
 
-  for (const Reading* reading : {&cpu, &memory}) {
+  for (const Judged* reading : {&cpu, &memory}) {
     const OversoldResource& found = reading->resource == Resource::cpu ? findings.cpu : findings.memory;
     if (!is_news(found, reading->before, settings.safety.min_change)) continue;
     proposal.actions.push_back({.what = model::AdvertiseAction{.resource = reading->resource,

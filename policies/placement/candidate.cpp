@@ -17,8 +17,6 @@ namespace berth::policies {
 
 namespace {
 
-constexpr double kRounding = 1e-9;
-
 std::string memory_text(std::uint64_t bytes) {
   return amount_text(model::Resource::memory, static_cast<double>(bytes));
 }
@@ -78,8 +76,7 @@ void judge(Candidate& candidate, const Host& on, const Bin& home, const model::P
     return;
   }
   candidate.cpu_left = on.free_cores(home, request.workload_class) - request.vcpus.value_or(0);
-  // Shares of cores are sums. A request that fits exactly must not fail by their last bit.
-  if (candidate.cpu_left < 0 && candidate.cpu_left > -kRounding) candidate.cpu_left = 0;
+  if (candidate.cpu_left < 0 && candidate.cpu_left > -kCoresRounding) candidate.cpu_left = 0;
   if (candidate.cpu_left < 0 || home.unowned.empty()) {
     candidate.lack = Lack::cpu;
     return;

@@ -13,6 +13,9 @@
 
 namespace berth::policies {
 
+// Shares of cores are sums: their last bit must not decide. In cores.
+inline constexpr double kCoresRounding = 1e-9;
+
 enum class Lack { nothing, closed, vcpus_declared, cpu, memory, gpus };
 
 // The resources of a bin for a request, by its figures alone. choose_vcpus() decides whether it has vCPUs

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/placement/wide.h"
 
+#include "policies/placement/candidate.h"
 #include "policies/placement/gpus.h"
 #include "policies/placement/nearest.h"
 
@@ -29,9 +30,6 @@ struct Need {
   std::vector<std::vector<double>> cores_of;  // by row, then bin
   std::vector<int> gpus_of;                   // by bin
 };
-
-// Shares of cores are sums: their last bit must not decide.
-constexpr double kRounding = 1e-9;
 
 // vCPUs that a latency-sensitive newcomer could own, by bin.
 std::vector<double> ownable_in(const Host& on, const Region& region) {
@@ -93,7 +91,7 @@ class Sums {
   }
   bool enough() const {
     return gpus_ >= need_->gpus && std::any_of(cores_.begin(), cores_.end(), [this](double cores) {
-             return cores - need_->cores > -kRounding;
+             return cores - need_->cores > -kCoresRounding;
            });
   }
   // Whether the bin brings something that the set still needs.
@@ -131,9 +129,9 @@ using LinksOf = std::function<double(const Set& set)>;
 
 // All sets of one size. The best ones have the least sum of the GPUs' links, if `links` is given, and of
 // these the least sum of their nodes' distances.
-class OneByOne {
+class SetsOneByOne {
  public:
-  OneByOne(const Host& on, const Need& need, std::size_t size, LinksOf links)
+  SetsOneByOne(const Host& on, const Need& need, std::size_t size, LinksOf links)
       : on_(on), size_(size), links_(std::move(links)), sums_(size + 1, Sums(need)) {
     extend(0, 0);
   }
@@ -254,7 +252,7 @@ std::vector<Set> nearest_sets(const Host& on, const Need& need, const model::Pen
     looked_at += sets_here;
     if (looked_at > kMostSets) return grown(on, need);
     const bool by_links = linked && sets_here <= kMostLinkedSets;
-    auto sets = OneByOne(on, need, size, by_links ? links_of : LinksOf()).take();
+    auto sets = SetsOneByOne(on, need, size, by_links ? links_of : LinksOf()).take();
     if (!sets.empty()) return sets;
   }
   return {};
