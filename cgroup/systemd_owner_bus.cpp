@@ -290,7 +290,8 @@ struct SystemdBus::Connection {
       const std::string& name = error.getName();
       if (broke_connection(name)) connection.reset();
       if (kind_of_bus_error(name) == model::ErrorKind::transient) answers = false;
-      return model::fail(kind_of_bus_error(name), fmt::format("systemd: {}: {} ({})", what, error.getMessage(), name));
+      return model::fail(kind_of_bus_error(name),
+                         fmt::format("systemd: {}: {} ({})", what, error.getMessage(), name));
     } catch (const NotOnTheBus& error) {
       return model::fail(model::ErrorKind::transient, fmt::format("{}: {}", what, error.what()));
     } catch (const std::system_error& error) {

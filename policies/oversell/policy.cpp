@@ -266,15 +266,15 @@ OversellProposal propose_advertising(const OrderedSnapshot& ordered, const Polic
   const Thresholds thresholds{.stop = own.stop_threshold, .evict = 1 - own.reserve};
 
   Judged cpu{.resource = Resource::cpu,
-              .shares = {},
-              .demand = demand_of(snapshot, workloads, Resource::cpu, cpus, own.warmup_s),
-              .capacity = cpus,
-              .before = snapshot.advertised.cpu};
+             .shares = {},
+             .demand = demand_of(snapshot, workloads, Resource::cpu, cpus, own.warmup_s),
+             .capacity = cpus,
+             .before = snapshot.advertised.cpu};
   Judged memory{.resource = Resource::memory,
-                 .shares = {},
-                 .demand = demand_of(snapshot, workloads, Resource::memory, cap, own.warmup_s),
-                 .capacity = cap,
-                 .before = snapshot.advertised.memory};
+                .shares = {},
+                .demand = demand_of(snapshot, workloads, Resource::memory, cap, own.warmup_s),
+                .capacity = cap,
+                .before = snapshot.advertised.memory};
   for (const model::UsedShare& share : snapshot.used_shares) {
     cpu.shares.push_back(share.cpu);
     memory.shares.push_back(share.memory);

@@ -8,9 +8,11 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from testing import cli
 from testing import run as runs
 from testing.green import UNUSED_DAYS, Count, Green
 from testing.parts import Part
@@ -134,3 +136,20 @@ def test_a_cache_that_cannot_be_written_to_keeps_nothing_and_fails_nothing(tmp_p
 def test_the_last_line_that_counts_is_what_counts() -> None:
     assert counted("1 passed, 0 failed\nmore\n5 passed, 1 failed, 2 skipped\n") == Count(5, 1, 2)
     assert counted("ok\n7 of 7 passed, 0 failed\n") is None
+
+
+@pytest.mark.parametrize(("said", "last"), [(GREEN, "part guests"), ("1 passed, 1 failed\n", "skip guests")])
+def test_quick_waits_for_its_guests_only_while_all_else_is_green(said: str, last: str) -> None:
+    calls: list[str] = []
+
+    class Fake:
+        def __getattr__(self, name: str) -> Callable[..., object]:
+            def call(first: object = None, *_: object, **__: object) -> object:
+                calls.append(f"{name} {getattr(first, 'name', '')}".strip())
+                count = counted(said)
+                return {"failed": bool(count and count.failed), "finish": 0}.get(name)
+
+            return call
+
+    cli.quick(cast(Run, Fake()))
+    assert [call for call in calls if "guests" in call] == [last] and calls[-1] == "finish"

@@ -87,7 +87,11 @@ def quick(run: Run) -> int:
     run.beside([GUESTS])
     run.part(KNOWN["lint"])
     run.part(KNOWN["unit"])
-    run.part(GUESTS)
+    if run.failed():
+        # The verdict stands. The end of the run ends the guests.
+        run.skip(GUESTS, "as another part failed")
+    else:
+        run.part(GUESTS)
     return run.finish()
 
 

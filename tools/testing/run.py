@@ -110,6 +110,9 @@ class Run:
         self._beside |= {part.name: thread for part in parts}
         thread.start()
 
+    def failed(self) -> bool:
+        return any(outcome.count.failed for outcome in self.outcomes.values())
+
     def skip(self, part: Part, reason: str) -> None:
         say(f"{part.name}: skipped, {reason}")
         self.outcomes[part.name] = Outcome(Count(skipped=1), 0, f"skipped: {reason}")
