@@ -41,8 +41,10 @@ struct Container {
   std::string_view id;
 };
 
+// kubelet's own group, also below a root of another name (--cgroup-root): with systemd's driver the slice
+// repeats the names above it ("prod-kubepods.slice").
 bool is_kubepods(std::string_view name) {
-  return name == "kubepods" || name == "kubepods.slice" || name == "kubelet-kubepods.slice";
+  return name == "kubepods" || name == "kubepods.slice" || name.ends_with("-kubepods.slice");
 }
 
 // The pod directory or slice of a container's path: "pod" and the pod's uid, behind the QoS class in a
@@ -60,6 +62,35 @@ bool below_kubepods(std::string_view path) {
   return false;
 }
 
+// "SLICE:RUNTIME:ID", as a runtime names a group to which kubelet gave systemd's notation, and that it makes
+// without systemd.
+struct Notation {
+  std::string_view slice;
+  std::string_view id;
+};
+
+std::optional<Notation> notation_of(std::string_view name) {
+  const std::size_t first = name.find(':');
+  if (first == std::string_view::npos) return std::nullopt;
+  const std::size_t second = name.find(':', first + 1);
+  if (second == std::string_view::npos || second == first + 1) return std::nullopt;
+  const Notation made{name.substr(0, first), name.substr(second + 1)};
+  if (!made.slice.ends_with(".slice") || !is_pod(made.slice) || !is_container_id(made.id))
+    return std::nullopt;
+  return made;
+}
+
+// The id of a pod's container in the name of its group, below the pod's: "ID" (containerd), "crio-ID"
+// (CRI-O), "kata_ID" (Kata: the virtual machine of a whole pod). Empty for anything else.
+std::string_view id_in_pod(std::string_view name) {
+  for (const std::string_view prefix : {"crio-", "kata_"}) {
+    if (!name.starts_with(prefix)) continue;
+    name.remove_prefix(prefix.size());
+    break;
+  }
+  return is_container_id(name) ? name : std::string_view();
+}
+
 Container container_of(std::string_view path) {
   const std::string_view name = model::last_component(path);
   struct Prefix {
@@ -73,10 +104,34 @@ Container container_of(std::string_view path) {
   for (const Prefix& prefix : kPrefixes) {
     if (const auto id = scope_id(name, prefix.text); !id.empty()) return {prefix.kind, id};
   }
-  if (!is_container_id(name)) return {};
+  if (const auto notation = notation_of(name)) return {Kind::cri, notation->id};
   const std::string_view parent = model::parent_path(path);
-  if (model::last_component(parent) == "docker") return {Kind::docker, name};
-  if (is_pod(model::last_component(parent)) && below_kubepods(parent)) return {Kind::cri, name};
+  if (is_container_id(name) && model::last_component(parent) == "docker") return {Kind::docker, name};
+  if (!is_pod(model::last_component(parent)) || !below_kubepods(parent)) return {};
+  if (const auto id = id_in_pod(name); !id.empty()) return {Kind::cri, id};
+  return {};
+}
+
+// The name that libvirt's guest has in "machine-DRIVER\x2dNUMBER\x2dNAME.scope", escapes kept, or, without
+// systemd-machined, in "DRIVER-NUMBER-NAME.libvirt-DRIVER". The number rises with each start of the guest.
+// Empty for anything else.
+std::string_view guest_name(std::string_view name) {
+  const auto take = [&name](std::string_view text) {
+    if (!name.starts_with(text)) return false;
+    name.remove_prefix(text.size());
+    return true;
+  };
+  const bool scope = take("machine-");
+  const std::string_view dash = scope ? "\\x2d" : "-";
+  for (const std::string_view driver : {"qemu", "lxc", "ch"}) {
+    if (!take(driver)) continue;
+    const std::string suffix = scope ? ".scope" : std::string(".libvirt-").append(driver);
+    if (!take(dash) || !name.ends_with(suffix)) return {};
+    name.remove_suffix(suffix.size());
+    const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
+    name.remove_prefix(digits);
+    return digits > 0 && take(dash) ? name : std::string_view();
+  }
   return {};
 }
 
@@ -150,6 +205,7 @@ std::string service_name(std::string_view path) {
     return std::string(container.id.substr(0, kShortId));
   }
   std::string_view name = model::last_component(path);
+  if (const std::string_view guest = guest_name(name); !guest.empty()) return unescape(guest);
   const Kind kind = kind_of(path);
   if (kind == Kind::other) return unescape(name);
   name = without_suffix(unit_name(name));
@@ -182,6 +238,13 @@ std::string systemd_unit(std::string_view path) {
 
 std::optional<PodQos> pod_qos(std::string_view path) {
   if (container_of(path).id.empty()) return std::nullopt;
+  if (const auto notation = notation_of(model::last_component(path))) {
+    const std::string_view pod = notation->slice.substr(0, notation->slice.rfind("-pod"));
+    if (pod.ends_with("kubepods-besteffort")) return PodQos::best_effort;
+    if (pod.ends_with("kubepods-burstable")) return PodQos::burstable;
+    if (is_kubepods(std::string(pod).append(".slice"))) return PodQos::guaranteed;
+    return std::nullopt;
+  }
   const std::string_view pod_path = model::parent_path(path);
   const std::string_view pod = model::last_component(pod_path);
   if (!is_pod(pod) || !below_kubepods(pod_path)) return std::nullopt;
@@ -204,7 +267,9 @@ bool is_inner_container(std::string_view path) {
 
 bool is_container_monitor(std::string_view path) {
   const std::string_view name = model::last_component(path);
-  return name.ends_with(".scope") && (name.starts_with("libpod-conmon-") || name.starts_with("crio-conmon-"));
+  if (name.ends_with(".scope")) return name.starts_with("libpod-conmon-") || name.starts_with("crio-conmon-");
+  constexpr std::string_view prefix = "crio-conmon-";
+  return name.starts_with(prefix) && is_container_id(name.substr(prefix.size()));
 }
 
 }  // namespace berth::cgroup

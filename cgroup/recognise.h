@@ -13,13 +13,15 @@ enum class Kind { systemd_service, systemd_scope, podman, docker, cri, other };
 // "systemd-service", "systemd-scope", "podman", "docker", "cri", "other".
 const char* to_string(Kind kind);
 
-// Judges by the last component alone. Only for "/docker/ID" and "/kubepods/.../podUID/ID" (cgroupfs drivers)
-// do the components before it decide.
+// Judges by the last component alone. Only for "/docker/ID" and "/kubepods/.../podUID/ID" (cgroupfs drivers;
+// also "crio-ID" and "kata_ID") do the components before it decide. Kubelet's group may lie below another one
+// (--cgroup-root).
 Kind kind_of(std::string_view path);
 
 // The name under which instances share a profile where no rule gives one. "web@1.service" is "web",
-// "nginx.service" is "nginx". A container has the first 12 digits of its id, anything else its last
-// component. systemd's escapes are resolved ("foo\x2dbar.service" is "foo-bar").
+// "nginx.service" is "nginx". A container has the first 12 digits of its id. A guest of libvirt has its own
+// name, without the number that changes with each start. Anything else has its last component. systemd's
+// escapes are resolved ("foo\x2dbar.service" is "foo-bar").
 std::string service_name(std::string_view path);
 
 // The unit of the system's systemd whose main cgroup this is, escapes kept; empty where none. A cgroup inside
@@ -36,7 +38,7 @@ std::optional<PodQos> pod_qos(std::string_view path);
 // belongs to that container.
 bool is_inner_container(std::string_view path);
 
-// True for the scope of conmon, which podman and CRI-O start beside each container to watch it. The same
+// True for the group of conmon, which podman and CRI-O start beside each container to watch it. The same
 // globs match it and it lives as long, but it does none of the container's work.
 bool is_container_monitor(std::string_view path);
 

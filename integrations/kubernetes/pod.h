@@ -14,8 +14,9 @@
 namespace berth::kubernetes {
 
 // The UID of the pod to which the workload belongs, by its path in the cgroup tree. nullopt for a workload
-// that the host's own kubelet did not make: the path begins with kubelet's root ("kubepods.slice" or
-// "kubepods", also below "kubelet"), where only root makes groups. A group deeper down may have any name.
+// that the host's own kubelet did not make: the path begins with kubelet's root ("kubepods.slice", also below
+// other slices of systemd, or "kubepods", also below "kubelet"), where only root makes groups. A group deeper
+// down may have any name. "SLICE:RUNTIME:ID" at the root of the tree counts, too.
 std::optional<std::string> pod_uid_of(std::string_view workload);
 
 struct Pod {

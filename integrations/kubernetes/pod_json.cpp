@@ -76,6 +76,60 @@ std::string read_mark(const JsonValue& value) {
   return mark;
 }
 
+std::string_view without_slice(std::string_view slice) {
+  return slice.substr(0, slice.size() - std::string_view(".slice").size());
+}
+
+// Whether systemd puts the slice below the one that is called `above` without its suffix; "" is the root.
+bool is_slice_in(std::string_view slice, std::string_view above) {
+  if (!slice.ends_with(".slice")) return false;
+  const std::string_view stem = without_slice(slice);
+  const std::size_t dash = stem.rfind('-');
+  if (dash == std::string_view::npos) return above.empty() && !stem.empty();
+  return !above.empty() && stem.substr(0, dash) == above;
+}
+
+bool is_kubelets_slice(std::string_view slice) {
+  return slice == "kubepods.slice" || slice.ends_with("-kubepods.slice");
+}
+
+// The slice in "SLICE:RUNTIME:ID" at the root of the tree. nullopt for anything else.
+std::optional<std::string_view> slice_of_notation(std::string_view workload) {
+  const std::size_t colon = workload.find(':');
+  if (colon == std::string_view::npos || workload.find('/') < colon) return std::nullopt;
+  return workload.substr(0, colon);
+}
+
+std::optional<std::string> checked_uid(std::string uid) {
+  if (uid.size() > kMaxUidBytes || uid.find('.') != std::string::npos || model::why_no_subdomain(uid))
+    return std::nullopt;
+  return uid;
+}
+
+// The UID in "ABOVE-podUID.slice".
+std::optional<std::string> uid_in_slice(std::string_view pod, std::string_view above) {
+  const std::string begin = fmt::format("{}-pod", above);
+  if (above.empty() || !pod.ends_with(".slice") || !pod.starts_with(begin) ||
+      pod.size() <= begin.size() + std::string_view(".slice").size())
+    return std::nullopt;
+  std::string uid(without_slice(pod).substr(begin.size()));
+  // A hyphen in a slice's name would be another slice.
+  std::replace(uid.begin(), uid.end(), '_', '-');
+  return checked_uid(std::move(uid));
+}
+
+// The name above a pod in the slice of a notation: "kubepods-besteffort" of
+// "kubepods-besteffort-podUID.slice". Empty where it is not of kubelet.
+std::string_view kubelets_root_of(std::string_view pod) {
+  const std::string_view above = pod.substr(0, std::min(pod.rfind("-pod"), pod.size()));
+  for (const std::string_view qos : {"-besteffort", "-burstable", ""}) {
+    if (!above.ends_with(qos)) continue;
+    const std::string_view root = above.substr(0, above.size() - qos.size());
+    if (root == "kubepods" || root.ends_with("-kubepods")) return above;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::optional<std::string> pod_uid_of(std::string_view workload) {
@@ -84,31 +138,32 @@ std::optional<std::string> pod_uid_of(std::string_view workload) {
     workload.remove_prefix(std::min(component.size() + 1, workload.size()));
     return component;
   };
+  if (const auto pod = slice_of_notation(workload)) return uid_in_slice(*pod, kubelets_root_of(*pod));
   std::string_view root = take();
-  if (root == "kubelet.slice" || root == "kubelet") root = take();
-  const bool slices = root == "kubepods.slice" || root == "kubelet-kubepods.slice";
-  if (!slices && root != "kubepods") return std::nullopt;
   // Slices repeat the names above them: "kubepods-burstable-pod....slice" is below
   // "kubepods-burstable.slice".
-  std::string_view pod = take();
-  std::string above(root.substr(0, root.find('.')));
-  for (const std::string_view qos : {"besteffort", "burstable"}) {
-    const std::string group = slices ? fmt::format("{}-{}.slice", above, qos) : std::string(qos);
-    if (pod != group) continue;
-    above += fmt::format("-{}", qos);
-    pod = take();
-    break;
+  std::string above;
+  while (is_slice_in(root, above) && !is_kubelets_slice(root)) {
+    above = without_slice(root);
+    root = take();
   }
-  const std::string begin = slices ? above + "-pod" : "pod";
-  const std::string_view end = slices ? ".slice" : "";
-  if (pod.size() <= begin.size() + end.size() || !pod.starts_with(begin) || !pod.ends_with(end))
-    return std::nullopt;
-  std::string uid(pod.substr(begin.size(), pod.size() - begin.size() - end.size()));
-  // A hyphen in a slice's name would be another slice.
-  if (slices) std::replace(uid.begin(), uid.end(), '_', '-');
-  if (uid.size() > kMaxUidBytes || uid.find('.') != std::string::npos || model::why_no_subdomain(uid))
-    return std::nullopt;
-  return uid;
+  if (is_slice_in(root, above) && is_kubelets_slice(root)) {
+    above = without_slice(root);
+    std::string_view pod = take();
+    for (const std::string_view qos : {"besteffort", "burstable"}) {
+      if (pod != fmt::format("{}-{}.slice", above, qos)) continue;
+      above += fmt::format("-{}", qos);
+      pod = take();
+      break;
+    }
+    return uid_in_slice(pod, above);
+  }
+  if (above.empty() && root == "kubelet") root = take();
+  if (!above.empty() || root != "kubepods") return std::nullopt;
+  std::string_view pod = take();
+  if (pod == "besteffort" || pod == "burstable") pod = take();
+  if (!pod.starts_with("pod")) return std::nullopt;
+  return checked_uid(std::string(pod.substr(3)));
 }
 
 model::Result<PodPage> parse_pods(std::string_view text) {

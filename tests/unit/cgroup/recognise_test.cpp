@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/recognise.h"
 
+#include <optional>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -112,9 +113,73 @@ TEST(PodQos, OnlyContainersHaveOne) {
   EXPECT_EQ(pod_qos("kubepods/other/pod1/" + kId), std::nullopt);
 }
 
+struct Layout {
+  std::string path;
+  std::optional<PodQos> qos;
+};
+
+// Kubelet's groups below other ones, and the names that runtimes give without systemd.
+TEST(PodQos, IsReadInTheLayoutsThatHostsHave) {
+  const std::string scope = "cri-containerd-" + kId + ".scope";
+  const Layout layouts[] = {
+      {"team.slice/team-kubepods.slice/team-kubepods-pod1_2.slice/" + scope, PodQos::guaranteed},
+      {"team.slice/team-kubepods.slice/team-kubepods-besteffort.slice/"
+       "team-kubepods-besteffort-pod1_2.slice/" +
+           scope,
+       PodQos::best_effort},
+      {"a.slice/a-b.slice/a-b-kubepods.slice/a-b-kubepods-burstable.slice/"
+       "a-b-kubepods-burstable-pod1.slice/" +
+           scope,
+       PodQos::burstable},
+      {"team/kubepods/besteffort/pod1-2/" + kId, PodQos::best_effort},
+      {"system.slice/docker-" + kId +
+           ".scope/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod1.slice/" + scope,
+       PodQos::guaranteed},
+      {"kubepods-besteffort-pod1_2.slice:cri-containerd:" + kId, PodQos::best_effort},
+      {"system.slice/containerd.service/kubepods-burstable-pod1_2.slice:cri-containerd:" + kId,
+       PodQos::burstable},
+      {"kubepods-pod1_2.slice:crio:" + kId, PodQos::guaranteed},
+      {"team-kubepods-besteffort-pod1_2.slice:cri-containerd:" + kId, PodQos::best_effort},
+      {"kubepods/besteffort/pod1-2/kata_" + kId, PodQos::best_effort},
+      {"kubepods/burstable/pod1-2/crio-" + kId, PodQos::burstable},
+  };
+  for (const Layout& layout : layouts) {
+    EXPECT_EQ(pod_qos(layout.path), layout.qos) << layout.path;
+    EXPECT_EQ(kind_of(layout.path), Kind::cri) << layout.path;
+    EXPECT_EQ(service_name(layout.path), "0123456789ab") << layout.path;
+  }
+}
+
+TEST(PodQos, NamesThatOnlyResembleALayoutHaveNone) {
+  for (const std::string& path :
+       {"batch.slice:cri-containerd:" + kId, "kubepods-besteffort-pod1.slice:" + kId,
+        "kubepods-besteffort-pod1.slice::" + kId,
+        std::string("kubepods-besteffort-pod1.slice:cri-containerd:1"),
+        "mykubepods.slice/mykubepods-pod1.slice/cri-containerd-" + kId + ".scope",
+        std::string("kubepods/besteffort/pod1-2/kata_overhead"), "machine/kata_" + kId, "x/crio-" + kId}) {
+    EXPECT_EQ(pod_qos(path), std::nullopt) << path;
+  }
+}
+
+TEST(ServiceName, OfAGuestOfLibvirtIsTheSameAfterARestart) {
+  EXPECT_EQ(service_name("machine.slice/machine-qemu\\x2d1\\x2dweb.scope"), "web");
+  EXPECT_EQ(service_name("machine.slice/machine-qemu\\x2d17\\x2dweb.scope"), "web");
+  EXPECT_EQ(service_name("machine.slice/machine-qemu\\x2d3\\x2ddb\\x2d2.scope"), "db-2");
+  EXPECT_EQ(service_name("machine.slice/machine-lxc\\x2d2041\\x2dbuild.scope"), "build");
+  EXPECT_EQ(service_name("machine/qemu-4-web.libvirt-qemu"), "web");
+}
+
+TEST(ServiceName, OfOtherMachinesIsTheirOwn) {
+  EXPECT_EQ(service_name("machine.slice/machine-web.scope"), "machine-web");
+  EXPECT_EQ(service_name("machine.slice/machine-qemu\\x2dweb.scope"), "machine-qemu-web");
+  EXPECT_EQ(service_name("machine.slice/machine-qemu\\x2d1\\x2d.scope"), "machine-qemu-1-");
+  EXPECT_EQ(service_name("system.slice/qemu-1-web.service"), "qemu-1-web");
+}
+
 TEST(ContainerMonitor, IsTheScopeOfConmonBesideItsContainer) {
   EXPECT_TRUE(is_container_monitor("machine.slice/libpod-conmon-" + kId + ".scope"));
   EXPECT_TRUE(is_container_monitor("kubepods.slice/crio-conmon-" + kId + ".scope"));
+  EXPECT_TRUE(is_container_monitor("kubepods/besteffort/pod1/crio-conmon-" + kId));
   EXPECT_FALSE(is_container_monitor("machine.slice/libpod-" + kId + ".scope"));
   EXPECT_FALSE(is_container_monitor("system.slice/libpod-conmon-.service"));
 }

@@ -28,6 +28,10 @@ TEST(KubernetesPod, TheUidIsInThePathOfItsGroup) {
         "kubepods-burstable-pod6f1b2c4e_0000_4000_8000_1234567890ab.slice",
         "kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/"
         "kubelet-kubepods-besteffort-pod6f1b2c4e_0000_4000_8000_1234567890ab.slice/cri-containerd-1.scope",
+        "a.slice/a-b.slice/a-b-kubepods.slice/a-b-kubepods-burstable.slice/"
+        "a-b-kubepods-burstable-pod6f1b2c4e_0000_4000_8000_1234567890ab.slice/cri-containerd-1.scope",
+        "kubepods-besteffort-pod6f1b2c4e_0000_4000_8000_1234567890ab.slice:cri-containerd:1",
+        "a-kubepods-pod6f1b2c4e_0000_4000_8000_1234567890ab.slice:crio:1",
         "kubepods/besteffort/pod6f1b2c4e-0000-4000-8000-1234567890ab/1",
         "kubepods/pod6f1b2c4e-0000-4000-8000-1234567890ab/1",
         "kubelet/kubepods/burstable/pod6f1b2c4e-0000-4000-8000-1234567890ab/1"})
@@ -46,7 +50,12 @@ TEST(KubernetesPod, AUserCannotPretendToBeOne) {
         // Without a UID, or with one that cannot be.
         std::string("kubepods/besteffort/pod"), std::string("kubepods/podA/1"),
         std::string("kubepods/pod../1"), "kubepods/pod" + std::string(64, 'a') + "/1",
-        std::string("kubepods.slice"), std::string("kubepods.slice/kubepods-pod.slice/1")})
+        std::string("kubepods.slice"), std::string("kubepods.slice/kubepods-pod.slice/1"),
+        // In the notation of a slice, inside another group or of another slice.
+        "system.slice/x.service/" + pod + ":cri-containerd:1", std::string("-poda.slice:cri-containerd:1"),
+        std::string("batch-poda.slice:cri-containerd:1"),
+        // A slice where systemd would not put it.
+        "a.slice/b-kubepods.slice/b-kubepods-besteffort.slice/b-" + pod})
     EXPECT_EQ(pod_uid_of(path), std::nullopt) << path;
   // A group below a pod's own is of that pod, whatever its name.
   EXPECT_EQ(pod_uid_of("kubepods/pod1-2/x/kubepods.slice/kubepods-besteffort.slice/" + pod), "1-2");
