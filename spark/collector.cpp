@@ -83,7 +83,9 @@ std::optional<std::string> more_than_one(const std::vector<const Member*>& membe
   if (parts.size() + more > 1) return "its cgroup is shared by " + list_of(std::move(parts), more);
   const Member& only = *members.front();
   if (only.kind != ProcessKind::service) return std::nullopt;
-  return fmt::format("Spark's {} (pid {}) serves executors in other cgroups", only.name, only.pid);
+  const bool of_others = only.name.find("'s ") != std::string::npos;
+  return fmt::format("{}{} (pid {}) serves executors in other cgroups", of_others ? "" : "Spark's ",
+                     only.name, only.pid);
 }
 
 using MembersByWorkload = std::map<std::string, std::vector<const Member*>>;

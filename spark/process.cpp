@@ -33,6 +33,21 @@ constexpr std::array kServices{
     "org.apache.spark.deploy.ExternalShuffleService", "org.apache.spark.deploy.yarn.ExecutorLauncher",
     "org.apache.spark.deploy.history.HistoryServer",
 };
+// Services of others. YARN's NodeManager starts executors and contains the external shuffle service;
+// Celeborn's and Uniffle's servers keep what executors have written to the shuffle.
+struct ServiceOfOthers {
+  std::string_view main_class;
+  const char* name;
+};
+constexpr std::array kServicesOfOthers{
+    ServiceOfOthers{"org.apache.hadoop.yarn.server.nodemanager.NodeManager", "YARN's NodeManager"},
+    ServiceOfOthers{"org.apache.hadoop.yarn.server.resourcemanager.ResourceManager",
+                    "YARN's ResourceManager"},
+    ServiceOfOthers{"org.apache.celeborn.service.deploy.worker.Worker", "Celeborn's Worker"},
+    ServiceOfOthers{"org.apache.celeborn.service.deploy.master.Master", "Celeborn's Master"},
+    ServiceOfOthers{"org.apache.uniffle.server.ShuffleServer", "Uniffle's ShuffleServer"},
+    ServiceOfOthers{"org.apache.uniffle.coordinator.CoordinatorServer", "Uniffle's CoordinatorServer"},
+};
 // Options of java(1) whose value is an argument of its own.
 constexpr std::array kWithValue{"-cp",           "-classpath",    "--class-path", "-p",
                                 "--module-path", "--add-modules", "--add-opens",  "--add-exports"};
@@ -87,6 +102,11 @@ std::optional<Recognised> recognise(const std::vector<std::string>& arguments) {
   if (at == arguments.size()) return std::nullopt;
   const std::string& name = arguments[at];
   const std::string called = name.substr(name.rfind('.') + 1);
+  for (const ServiceOfOthers& service : kServicesOfOthers) {
+    if (service.main_class != name) continue;
+    return Recognised{
+        .kind = ProcessKind::service, .name = service.name, .app = "", .executor = "", .driver = ""};
+  }
   if (among(kServices, name))
     return Recognised{.kind = ProcessKind::service, .name = called, .app = "", .executor = "", .driver = ""};
   if (among(kDrivers, name))

@@ -18,7 +18,7 @@ enum class ProcessKind { executor, driver, service };
 // Facts from a command line. berth trusts none of them: any user can write one.
 struct Recognised {
   ProcessKind kind = ProcessKind::service;
-  std::string name;      // of its main class, without the package: "Worker"
+  std::string name;      // of its main class, without the package: "Worker"; also "YARN's NodeManager"
   std::string app;       // of an executor; a driver is asked for it
   std::string executor;  // of an executor
   std::string driver;    // of an executor: its driver's "HOST:PORT"; empty where it names none
@@ -27,8 +27,9 @@ struct Recognised {
 
 // Recognises a Spark process by the main class of a JVM's command line, of Spark 3 and 4 on standalone
 // clusters, YARN and Kubernetes. It knows executors, drivers and the services that must outlive them: Master,
-// Worker, external shuffle service, and the launcher that YARN starts in client mode. Returns nullopt for
-// everything else, and for an executor whose command line lacks its application or its own id.
+// Worker, external shuffle service, and the launcher that YARN starts in client mode. So must YARN's
+// managers, and the servers of Celeborn and Uniffle, which are other programs. Returns nullopt for everything
+// else, and for an executor whose command line lacks its application or its own id.
 std::optional<Recognised> recognise(const std::vector<std::string>& arguments);
 
 struct Process {

@@ -4,6 +4,7 @@
 #include "model/name.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <iterator>
 #include <system_error>
@@ -35,6 +36,8 @@ const std::set<std::string> kSettings{
     "spark.decommission.enabled",
     "spark.eventLog.dir",
     "spark.eventLog.enabled",
+    "spark.celeborn.client.spark.shuffle.fallback.policy",
+    "spark.shuffle.manager",
     "spark.shuffle.service.enabled",
     "spark.shuffle.service.fetch.rdd.enabled",
     "spark.storage.decommission.enabled",
@@ -44,6 +47,22 @@ const std::set<std::string> kSettings{
 bool is_true(const std::map<std::string, std::string>& properties, const char* name, bool otherwise = false) {
   const auto found = properties.find(name);
   return found == properties.end() ? otherwise : found->second == "true";
+}
+
+// Whether the shuffle manager hands all output to servers outside the executors: Celeborn's, also under its
+// former names, and Uniffle's. Uniffle's DelegationRssShuffleManager may leave output with executors, as
+// Celeborn's does with the fallback policy ALWAYS.
+bool keeps_output_outside(const std::map<std::string, std::string>& properties) {
+  static constexpr std::array kManagers{
+      "org.apache.spark.shuffle.celeborn.SparkShuffleManager",
+      "org.apache.spark.shuffle.celeborn.RssShuffleManager",
+      "org.apache.spark.shuffle.RssShuffleManager",
+  };
+  const auto manager = properties.find("spark.shuffle.manager");
+  if (manager == properties.end()) return false;
+  const auto policy = properties.find("spark.celeborn.client.spark.shuffle.fallback.policy");
+  if (policy != properties.end() && (policy->second == "ALWAYS" || policy->second == "always")) return false;
+  return std::find(kManagers.begin(), kManagers.end(), manager->second) != kManagers.end();
 }
 
 // "3.5.3", "4.0.0-preview1"; false where the text cannot be read.
@@ -111,6 +130,7 @@ model::Result<void> Driver::read_settings(const Get& get) {
   const auto properties = parse_properties(*body, kSettings);
   if (!properties) return model::fail(properties.error().context("GET " + base_ + "/environment"));
   shuffle_service_ = is_true(*properties, "spark.shuffle.service.enabled");
+  remote_shuffle_ = keeps_output_outside(*properties);
   keeps_disk_blocks_ = shuffle_service_ && is_true(*properties, "spark.shuffle.service.fetch.rdd.enabled");
   migration_ =
       is_true(*properties, "spark.decommission.enabled") &&
@@ -334,6 +354,18 @@ model::Result<void> Driver::read_tasks(const Get& get, const std::function<bool(
   return {};
 }
 
+// Mean run time of those tasks that tell one; 0 where none does.
+double Driver::mean_run_s(const std::map<int, const RestTask*>& tasks) {
+  double sum_s = 0;
+  double count = 0;
+  for (const auto& [partition, task] : tasks) {
+    if (task->run_s < 0) continue;
+    sum_s += task->run_s;
+    ++count;
+  }
+  return count > 0 ? sum_s / count : 0;
+}
+
 // Mean time of the succeeded tasks in the running stages.
 double Driver::usual_task_s() const {
   double sum_s = 0;
@@ -341,7 +373,7 @@ double Driver::usual_task_s() const {
   for (const auto& [id, attempt] : attempts_) {
     if (attempt.stage.status != Status::active) continue;
     for (const RestTask& task : attempt.tasks) {
-      if (task.status != RestTask::Status::succeeded) continue;
+      if (task.status != RestTask::Status::succeeded || task.run_s < 0) continue;
       sum_s += task.run_s;
       ++count;
     }
@@ -406,6 +438,7 @@ model::Result<void> Driver::read_on(const Get& get, double now, const std::set<s
                                     const std::function<bool()>& over, const Room& room) {
   if (base_.empty()) {
     if (auto found = find_server(get, taken, over); !found) return found;
+    if (!started_) started_ = now;
   }
   if (!settings_read_) {
     if (auto done = read_settings(get); !done) return done;

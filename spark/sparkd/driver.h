@@ -114,6 +114,7 @@ class Driver {
   model::Result<void> read_tasks(const Get& get, const std::function<bool()>& over, const Room& room);
   model::Result<void> fit(const Room& room);
   double usual_task_s() const;
+  static double mean_run_s(const std::map<int, const RestTask*>& tasks);
   void count(double now);
   void read_log(double now);
   void draw_graph();
@@ -134,10 +135,12 @@ class Driver {
   std::string base_;                  // http://HOST:PORT/api/v1/applications/ID[/ATTEMPT]
   std::string id_;
   std::string attempt_;
-  double started_ = 0;
+  std::optional<double>
+      started_;  // epoch seconds; from the first answer on where the driver does not tell it
   std::string version_;
   bool settings_read_ = false;
   bool shuffle_service_ = false;
+  bool remote_shuffle_ = false;     // servers of Celeborn or Uniffle keep what it writes to the shuffle
   bool keeps_disk_blocks_ = false;  // the shuffle service keeps blocks of RDDs too
   bool migration_ = false;
   Names names_;  // of executors

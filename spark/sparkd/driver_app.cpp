@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The facts that follow from what a driver has said: the graph of its stages, and its application.
+#include "model/json.h"
 #include "spark/sparkd/driver.h"
 
 #include <algorithm>
@@ -69,8 +70,8 @@ std::optional<model::SparkApp> Driver::app(double now) const {
   if (!caught_up_) return std::nullopt;
   model::SparkApp app;
   app.id = id_;
-  app.calculated_time_s = std::clamp(now - started_, 0.0, now);
-  app.shuffle_service = shuffle_service_;
+  app.calculated_time_s = std::clamp(now - started_.value_or(now), 0.0, now);
+  app.shuffle_service = shuffle_service_ || remote_shuffle_;
   app.migration = migration_;
   std::map<int, std::map<int, const RestTask*>> done;  // by stage and partition; the newest attempt's
   std::set<int> given_up;
@@ -87,7 +88,8 @@ std::optional<model::SparkApp> Driver::app(double now) const {
       }
       model::SparkStage& stage = app.stages.back();
       stage.partitions = std::max(stage.partitions, attempt.stage.tasks);
-      stage.shuffle_write_bytes += attempt.stage.shuffle_write_bytes;
+      stage.shuffle_write_bytes =
+          std::min(stage.shuffle_write_bytes + attempt.stage.shuffle_write_bytes, model::kMaxBytes);
       if (is_given_up(attempt.stage)) {
         given_up.insert(id.first);
       } else {
@@ -103,7 +105,8 @@ std::optional<model::SparkApp> Driver::app(double now) const {
     for (const RestTask& task : attempt.tasks) {
       if (task.status == RestTask::Status::succeeded) {
         done[of][task.partition] = &task;
-      } else if (task.status == RestTask::Status::running && attempt.stage.status == Status::active) {
+      } else if (task.status == RestTask::Status::running && attempt.stage.status == Status::active &&
+                 task.run_s >= 0) {
         app.running.push_back({names_.of(task.executor), task.run_s});
       }
     }
@@ -114,6 +117,8 @@ std::optional<model::SparkApp> Driver::app(double now) const {
   for (model::SparkStage& stage : app.stages) {
     const std::vector<const Kept*>& kept = kept_of[stage.id];
     const auto& tasks = done[stage.id];
+    // A task without a time of its own counts as one of its stage.
+    const double usual_s = mean_run_s(tasks);
     stage.tasks.reserve(tasks.size());
     for (const auto& [partition, task] : tasks) {
       // A retry of a few partitions has the numbers of the whole stage; a number beyond that is wrong.
@@ -121,7 +126,7 @@ std::optional<model::SparkApp> Driver::app(double now) const {
       model::SparkTask& value = stage.tasks.emplace_back();
       value = {.executor = names_.of(task->executor),
                .input_bytes = task->input_bytes,
-               .duration_s = task->run_s,
+               .duration_s = task->run_s < 0 ? usual_s : task->run_s,
                .kept_by = keepers(kept, stage.partitions, *task)};
       stage.cached = stage.cached || !value.kept_by.empty();
     }

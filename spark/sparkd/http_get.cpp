@@ -48,6 +48,29 @@ model::ErrorKind kind_of(CURLcode code) {
 
 }  // namespace
 
+std::string text_of_refusal(long status, std::string_view location) {
+  constexpr std::size_t kMostLocationBytes = 120;
+  std::string said = fmt::format("status {}", status);
+  if (!location.empty()) said += fmt::format(" to {}", location.substr(0, kMostLocationBytes));
+  if (location.find("/proxy/") != std::string_view::npos &&
+      location.find("application_") != std::string_view::npos) {
+    return said +
+           ": it is behind YARN's proxy filter, which no setting of Spark lifts for this host. A "
+           "progress_file in "
+           "the workload's rule tells its progress; its executors cost the CPU time that they used";
+  }
+  if (location.starts_with("https:"))
+    return said +
+           ": it speaks TLS alone, and berth plain HTTP; spark.ssl.ui.enabled = false lets berth ask it";
+  if (status == 401 || status == 403 || status == 407 || !location.empty()) {
+    return said +
+           ": it wants a password or a login; a filter in spark.ui.filters that lets 127.0.0.1 pass, or "
+           "none, lets "
+           "berth ask it";
+  }
+  return said;
+}
+
 HttpClient::HttpClient(HttpLimits limits) : state_(std::make_unique<State>()) { state_->limits = limits; }
 
 HttpClient::~HttpClient() {
@@ -93,7 +116,11 @@ model::Result<std::string> HttpClient::get(const std::string& url) {
   if (code != CURLE_OK) return error(kind_of(code), curl_easy_strerror(code));
   long status = 0;
   curl_easy_getinfo(state_->handle, CURLINFO_RESPONSE_CODE, &status);
-  if (status != 200) return error(model::ErrorKind::refused, fmt::format("status {}", status));
+  if (status != 200) {
+    const char* location = nullptr;
+    curl_easy_getinfo(state_->handle, CURLINFO_REDIRECT_URL, &location);
+    return error(model::ErrorKind::refused, text_of_refusal(status, location == nullptr ? "" : location));
+  }
   return std::move(state_->body);
 }
 

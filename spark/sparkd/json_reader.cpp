@@ -4,6 +4,7 @@
 #include "model/json.h"
 #include "spark/names.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/core.h>
@@ -179,21 +180,28 @@ const nlohmann::json* JsonReader::array(const json& value, const char* where) {
   return failed() ? nullptr : &value;
 }
 
-double JsonReader::number(const json& object, const char* name, double most,
-                          std::optional<double> otherwise) {
+std::optional<double> JsonReader::figure(const json& object, const char* name, double most) {
   const json* value = member(object, name);
-  if (value == nullptr && otherwise) return *otherwise;
+  if (value == nullptr || !value->is_number()) return std::nullopt;
+  const auto read = value->get<double>();
+  return read >= 0 ? std::optional(std::min(read, most)) : std::nullopt;
+}
+
+std::optional<int> JsonReader::count(const json& object, const char* name) {
+  const auto read = figure(object, name, kMost);
+  return read ? std::optional(static_cast<int>(*read)) : std::nullopt;
+}
+
+int JsonReader::integer(const json& object, const char* name, std::optional<double> otherwise) {
+  const json* value = member(object, name);
+  if (value == nullptr && otherwise) return static_cast<int>(*otherwise);
   if (value == nullptr || !value->is_number()) {
     fail(name, value == nullptr ? "is missing" : "is not a number");
     return 0;
   }
   const auto read = value->get<double>();
-  if (!(read >= 0 && read <= most)) fail(name, "is out of range");
-  return failed() ? 0 : read;
-}
-
-int JsonReader::integer(const json& object, const char* name, std::optional<double> otherwise) {
-  return static_cast<int>(number(object, name, kMost, otherwise));
+  if (!(read >= 0 && read <= kMost)) fail(name, "is out of range");
+  return failed() ? 0 : static_cast<int>(read);
 }
 
 std::vector<int> JsonReader::integers(const json& value, const char* where) {
@@ -212,9 +220,7 @@ std::vector<int> JsonReader::integers(const json& value, const char* where) {
 }
 
 std::uint64_t JsonReader::bytes(const json& object, const char* name) {
-  const json* value = member(object, name);
-  if (value != nullptr && value->is_number() && value->get<double>() < 0) return 0;
-  return static_cast<std::uint64_t>(number(object, name, static_cast<double>(model::kMaxBytes), 0));
+  return static_cast<std::uint64_t>(figure(object, name, static_cast<double>(model::kMaxBytes)).value_or(0));
 }
 
 std::string JsonReader::name(const json& object, const char* name) {

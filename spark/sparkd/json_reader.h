@@ -54,12 +54,16 @@ class JsonReader {  // NOLINT(bugprone-exception-escape): no move of a document 
 
   // nullptr, and an error, where it is no array.
   const json* array(const json& value, const char* where);
-  // Absent or null: `otherwise`, or an error where there is none.
-  double number(const json& object, const char* name, double most, std::optional<double> otherwise = {});
+  // A clock, a count or an amount: never an error. nullopt where it is absent, no number, or negative, as
+  // after a step of a clock; `most` where it is more.
+  std::optional<double> figure(const json& object, const char* name, double most);
+  // The same of a count.
+  std::optional<int> count(const json& object, const char* name);
+  // An id. Absent or null: `otherwise`, or an error where there is none.
   int integer(const json& object, const char* name, std::optional<double> otherwise = {});
   // The integers of an array; none where it is no array.
   std::vector<int> integers(const json& value, const char* where);
-  // -1 counts as 0: Spark's way to say that it does not know.
+  // The figure, or 0: Spark says -1 where it does not know.
   std::uint64_t bytes(const json& object, const char* name);
   std::string name(const json& object, const char* name);
   // An empty object where it is absent.

@@ -61,7 +61,8 @@ model::Result<std::vector<RestApplication>> parse_applications(std::string_view 
               const json& last = attempts->front();  // newest first
               if (const json* attempt = in.member(last, "attemptId"); attempt != nullptr)
                 application.attempt = in.name(last, "attemptId");
-              application.started = in.number(last, "startTimeEpoch", kMostMilliseconds) / 1000;
+              if (const auto started_ms = in.figure(last, "startTimeEpoch", kMostMilliseconds))
+                application.started = *started_ms / 1000;
               const json* version = in.member(last, "appSparkVersion");
               if (version != nullptr && version->is_string())
                 application.version = version->get_ref<const std::string&>().substr(0, kMostVersionBytes);
@@ -81,8 +82,8 @@ model::Result<std::vector<RestStage>> parse_stages(std::string_view text) {
     RestStage stage;
     stage.id = in.integer(element, "stageId");
     stage.attempt = in.integer(element, "attemptId", 0);
-    stage.tasks = in.integer(element, "numTasks");
-    stage.completed = in.integer(element, "numCompletedIndices", 0);
+    stage.tasks = in.count(element, "numTasks").value_or(0);
+    stage.completed = in.count(element, "numCompletedIndices").value_or(0);
     stage.shuffle_write_bytes = in.bytes(element, "shuffleWriteBytes");
     if (const json* rdds = in.member(element, "rddIds"); rdds != nullptr) {
       stage.rdds = in.integers(*rdds, "rddIds");
@@ -143,9 +144,9 @@ model::Result<std::vector<RestRdd>> parse_cached(std::string_view text, Names& e
     }
     RestRdd rdd;
     rdd.id = in.integer(element, "id");
-    rdd.partitions = in.integer(element, "numPartitions", 0);
-    const int kept = in.integer(element, "numCachedPartitions", 0);
+    rdd.partitions = in.count(element, "numPartitions").value_or(0);
     const json* told = in.failed() ? nullptr : in.member(element, "partitions");
+    const int kept = in.count(element, "numCachedPartitions").value_or(static_cast<int>(blocks.size()));
     if (told != nullptr && in.array(*told, "partitions") != nullptr) rdd.blocks = std::move(blocks);
     blocks = {};
     if (kept > 0 && rdds.size() < kMostRdds) rdds.push_back(std::move(rdd));
@@ -169,7 +170,7 @@ model::Result<std::vector<RestJob>> parse_jobs(std::string_view text) {
     if (stages > kMostStagesOfJobs) in.fail("stageIds", "has too many elements in all");
     if (jobs.size() == kMostJobs) in.fail("the list of jobs", "is too long");
     std::sort(job.stages.begin(), job.stages.end());
-    job.id = in.integer(element, "jobId", -1);
+    job.id = in.count(element, "jobId").value_or(-1);
     const std::string status = in.member(element, "status") == nullptr ? "" : in.name(element, "status");
     job.over = status == "SUCCEEDED" || status == "FAILED";
     if (!in.failed()) jobs.push_back(std::move(job));
@@ -193,10 +194,12 @@ model::Result<std::vector<RestTask>> parse_tasks(std::string_view text, std::siz
     if (in.failed()) return;
     task.executor = executors.number(executor);
     const json& metrics = in.object(element, "taskMetrics");
-    const double elapsed_ms = in.number(element, "duration", kMostMilliseconds, 0);
+    const auto elapsed_ms = in.figure(element, "duration", kMostMilliseconds);
+    if (elapsed_ms) task.run_s = *elapsed_ms / 1000;
     if (status == "SUCCESS") {
       task.status = RestTask::Status::succeeded;
-      task.run_s = in.number(metrics, "executorRunTime", kMostMilliseconds, elapsed_ms) / 1000;
+      if (const auto run_ms = in.figure(metrics, "executorRunTime", kMostMilliseconds))
+        task.run_s = *run_ms / 1000;
       const json& shuffle = in.object(metrics, "shuffleReadMetrics");
       task.input_bytes =
           std::min(in.bytes(in.object(metrics, "inputMetrics"), "bytesRead") +
@@ -204,7 +207,6 @@ model::Result<std::vector<RestTask>> parse_tasks(std::string_view text, std::siz
                    model::kMaxBytes);
     } else if (status == "RUNNING" || status == "GET RESULT") {
       task.status = RestTask::Status::running;
-      task.run_s = elapsed_ms / 1000;
     }
     task.finished = status == "SUCCESS" || status == "FAILED" || status == "KILLED";
     tasks.push_back(task);

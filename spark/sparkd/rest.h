@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parses the useful part of the answers of a driver's REST API (Spark's docs/monitoring.md; Spark 3 and 4). A
-// driver is any user's program. So a member that is missing, of a wrong type or impossible is an error that
-// names it. Unknown members are passed over without being copied. Each list has a limit: a longer one is an
-// error, too, where no other rule is given.
+// driver is any user's program. So an id, a name or a list that is missing, of a wrong type or impossible is
+// an error that names it. A clock, a count or an amount that is odd is left out alone, or cut to its limit: a
+// clock that was set back must not hide an application. Unknown members are passed over without being copied.
+// Each list has a limit: a longer one is an error, too, where no other rule is given.
 #pragma once
 
 #include "model/error.h"
@@ -21,9 +22,9 @@ namespace berth::spark {
 
 struct RestApplication {
   std::string id;
-  std::string attempt;  // empty where the resource manager has none
-  double started = 0;   // epoch seconds
-  std::string version;  // of Spark: "3.5.3"; empty where it is not told
+  std::string attempt;            // empty where the resource manager has none
+  std::optional<double> started;  // epoch seconds; nullopt where it is not told
+  std::string version;            // of Spark: "3.5.3"; empty where it is not told
 };
 // GET /api/v1/applications; the running ones, two at most: a driver has one.
 model::Result<std::vector<RestApplication>> parse_applications(std::string_view text);
@@ -78,7 +79,9 @@ model::Result<std::vector<RestJob>> parse_jobs(std::string_view text);
 struct RestTask {
   enum class Status : std::uint8_t { running, succeeded, other };
   std::uint64_t input_bytes = 0;
-  double run_s = 0;  // of a running one, so far
+  // Of a running one, so far; negative where it is not told (kUntold).
+  double run_s = kUntold;
+  static constexpr double kUntold = -1;  // an optional would take another 8 bytes
   int partition = 0;
   std::uint32_t executor = 0;  // its number
   Status status = Status::other;

@@ -292,6 +292,9 @@ TEST_F(OccupanciesTest, ServicesAreSpared) {
   seen.members = {worker_at("worker.service")};
   EXPECT_EQ(of("worker.service"),
             (Occupancy{std::nullopt, "Spark's Worker (pid 5) serves executors in other cgroups"}));
+  seen.members[0].name = "YARN's NodeManager";
+  EXPECT_EQ(of("worker.service"),
+            (Occupancy{std::nullopt, "YARN's NodeManager (pid 5) serves executors in other cgroups"}));
 }
 
 TEST_F(OccupanciesTest, ADriverOfNobodyKnowsWhatIsSpared) {

@@ -65,6 +65,20 @@ TEST(Recognise, WhatMustOutliveItsExecutors) {
   }
 }
 
+TEST(Recognise, ServicesOfOthersThatMustOutliveExecutors) {
+  EXPECT_EQ(recognise({"/usr/lib/jvm/java-11/bin/java", "-Dproc_nodemanager", "-Xmx2g",
+                       "org.apache.hadoop.yarn.server.nodemanager.NodeManager"}),
+            service("YARN's NodeManager"));
+  EXPECT_EQ(recognise({"java", "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"}),
+            service("YARN's ResourceManager"));
+  EXPECT_EQ(recognise({"java", "-cp", "/opt/celeborn/jars/*",
+                       "org.apache.celeborn.service.deploy.worker.Worker", "--port", "9097"}),
+            service("Celeborn's Worker"));
+  EXPECT_EQ(recognise({"java", "org.apache.uniffle.server.ShuffleServer", "--conf", "server.conf"}),
+            service("Uniffle's ShuffleServer"));
+  EXPECT_FALSE(recognise({"java", "org.apache.hadoop.hdfs.server.datanode.DataNode"}));
+}
+
 TEST(Recognise, OnlyAJvmByItsMainClass) {
   EXPECT_FALSE(recognise({}));
   EXPECT_FALSE(recognise({"java"}));

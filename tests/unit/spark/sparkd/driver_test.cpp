@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "model/json.h"
 #include "tests/unit/spark/sparkd/driver_fixture.h"
 
 #include <algorithm>
@@ -216,6 +217,48 @@ TEST_F(DriverTest, KnowsWhatOutlivesAnExecutor) {
   EXPECT_EQ(round(), "");
   EXPECT_TRUE(app().shuffle_service);
   EXPECT_TRUE(app().migration);
+}
+
+TEST_F(DriverTest, OutputOfCelebornAndUniffleOutlivesItsExecutor) {
+  using Properties = std::vector<std::pair<std::string, std::string>>;
+  const auto outlives = [this](const Properties& properties) {
+    fake.properties = properties;
+    driver = Driver{{"127.0.0.1:4040"}};
+    EXPECT_EQ(round(), "");
+    return app().shuffle_service;
+  };
+  for (const char* manager : {"org.apache.spark.shuffle.celeborn.SparkShuffleManager",
+                              "org.apache.spark.shuffle.RssShuffleManager"})
+    EXPECT_TRUE(outlives({{"spark.shuffle.manager", manager}})) << manager;
+  for (const char* manager :
+       {"sort", "org.apache.spark.shuffle.DelegationRssShuffleManager", "com.example.MyShuffleManager"})
+    EXPECT_FALSE(outlives({{"spark.shuffle.manager", manager}})) << manager;
+  EXPECT_FALSE(outlives({{"spark.shuffle.manager", "org.apache.spark.shuffle.celeborn.SparkShuffleManager"},
+                         {"spark.celeborn.client.spark.shuffle.fallback.policy", "ALWAYS"}}));
+}
+
+TEST_F(DriverTest, AStepOfTheClockHidesNoApplication) {
+  fake.started_ms = -5;
+  fake.stages = {
+      stage(0, "COMPLETE", 3, {{"0", "SUCCESS", 2000}, {"1", "SUCCESS", -7000}, {"1", "SUCCESS", 4000}}),
+      stage(1, "ACTIVE", 2, {{"0", "RUNNING", -9000}, {"1", "RUNNING", 500}})};
+  EXPECT_EQ(round(), "");
+  const model::SparkApp read = app(kNow + 30);
+  EXPECT_DOUBLE_EQ(read.calculated_time_s, 30) << "since its first answer";
+  ASSERT_EQ(read.stages.size(), 2U);
+  ASSERT_EQ(read.stages[0].tasks.size(), 3U);
+  EXPECT_DOUBLE_EQ(read.stages[0].tasks[1].duration_s, 3) << "as the other tasks of its stage";
+  ASSERT_EQ(read.running.size(), 1U);
+  EXPECT_EQ(read.running[0].executor, "1");
+}
+
+TEST_F(DriverTest, SumsOfHugeFiguresStayWithinASnapshotsLimits) {
+  fake.stages = {stage(0, "FAILED", 1, {{"0"}}, model::kMaxBytes)};
+  FakeStage again = stage(0, "ACTIVE", 1, {}, model::kMaxBytes);
+  again.attempt = 1;
+  fake.stages.push_back(again);
+  EXPECT_EQ(round(), "");
+  EXPECT_EQ(app().stages[0].shuffle_write_bytes, model::kMaxBytes);
 }
 
 TEST_F(DriverTest, BlocksOfTheShuffleMoveByDefaultSinceSpark34) {

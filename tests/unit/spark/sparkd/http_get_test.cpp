@@ -52,8 +52,30 @@ TEST_F(HttpGetTest, ARedirectIsNotFollowed) {
   const auto body = get(server);
   ASSERT_FALSE(body);
   EXPECT_EQ(body.error().kind(), ErrorKind::refused);
-  EXPECT_THAT(body.error().message(), HasSubstr("status 302"));
+  EXPECT_THAT(body.error().message(), HasSubstr("status 302 to http://127.0.0.1:"));
+  EXPECT_THAT(body.error().message(), HasSubstr("/elsewhere: it wants a password or a login"));
   EXPECT_FALSE(followed);
+}
+
+TEST_F(HttpGetTest, ADriverBehindYarnsProxyFilterIsNamedWithItsLocation) {
+  const std::string location = "http://rm.example:8088/proxy/redirect/application_1790000000000_0042/";
+  const auto body = get(
+      serving({.bytes = "HTTP/1.1 302 Found\r\nLocation: " + location + "\r\nContent-Length: 0\r\n\r\n"}));
+  ASSERT_FALSE(body);
+  EXPECT_EQ(body.error().kind(), ErrorKind::refused);
+  EXPECT_THAT(body.error().message(), HasSubstr("status 302 to " + location + ": it is behind YARN's proxy"));
+  EXPECT_THAT(body.error().message(), HasSubstr("progress_file"));
+}
+
+TEST(TextOfRefusal, NamesTheObstacleAndTheSettingThatHelps) {
+  EXPECT_THAT(text_of_refusal(307, "http://h:8088/proxy/application_1_0001/api"), HasSubstr("YARN's proxy"));
+  EXPECT_THAT(text_of_refusal(302, "https://h:4440/api"), HasSubstr("spark.ssl.ui.enabled = false"));
+  for (const long status : {401L, 403L})
+    EXPECT_THAT(text_of_refusal(status, ""), HasSubstr("spark.ui.filters"));
+  EXPECT_THAT(text_of_refusal(302, "http://sso.example/login"), HasSubstr("spark.ui.filters"));
+  EXPECT_EQ(text_of_refusal(404, ""), "status 404");
+  EXPECT_EQ(text_of_refusal(500, ""), "status 500");
+  EXPECT_LT(text_of_refusal(302, "http://h/proxy/" + std::string(5000, 'x')).size(), 300U);
 }
 
 TEST_F(HttpGetTest, AFilterThatForbidsIsARefusal) {
