@@ -85,23 +85,28 @@ struct Container {
   bool sidecar = false;  // an init container that goes on running
 };
 
+// The requests in the `resources` of a container or of a pod. The API server has filled them in from limits.
+Amounts read_requests(JsonObject& object, const Names& names) {
+  const auto resources_value = object.nullable("resources");
+  if (!resources_value) return {};
+  JsonObject resources(*resources_value);
+  resources.ignore_unknown();
+  const auto requests = resources.nullable("requests");
+  return requests ? read_amounts(*requests, names) : Amounts();
+}
+
 Container read_container(const JsonValue& value, const Names& names) {
   JsonObject object(value);
   object.ignore_unknown();
   Container container;
   if (const auto restart = object.nullable("restartPolicy")) container.sidecar = restart->line() == "Always";
-  if (const auto resources_value = object.nullable("resources")) {
-    JsonObject resources(*resources_value);
-    resources.ignore_unknown();
-    // The API server has filled in requests from limits.
-    if (const auto requests = resources.nullable("requests"))
-      container.amounts = read_amounts(*requests, names);
-  }
+  container.amounts = read_requests(object, names);
   return container;
 }
 
 // As the scheduler counts: containers run together, init containers one after the other before them, and each
-// of these beside the sidecars before it.
+// of these beside the sidecars before it. A pod may have resources of its own, which its containers share:
+// the larger amount counts.
 Amounts read_needs(JsonObject& spec, const Names& names) {
   Amounts together;
   if (const auto containers = spec.nullable("containers"))
@@ -116,7 +121,7 @@ Amounts read_needs(JsonObject& spec, const Names& names) {
       if (container.sidecar) sidecars = sidecars + container.amounts;
     });
   }
-  Amounts needs = before.most(together + sidecars);
+  Amounts needs = before.most(together + sidecars).most(read_requests(spec, names));
   if (const auto overhead = spec.nullable("overhead")) needs = needs + read_amounts(*overhead, names);
   return needs;
 }

@@ -12,7 +12,7 @@ namespace berth::extender {
 namespace {
 
 constexpr std::size_t kMaxBytes = 64;
-constexpr double kMost = 1e18;
+constexpr double kMost = 16 * 1152921504606846976.0;  // 16Ei
 
 constexpr std::array<std::pair<std::string_view, double>, 15> kUnits{{{"Ki", 1024.0},
                                                                       {"Mi", 1048576.0},

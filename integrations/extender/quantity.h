@@ -6,7 +6,7 @@
 
 namespace berth::extender {
 
-// An amount as Kubernetes writes it, at least 0: "2", "1500m", "1.5", "64Gi", "8k", "1e3". nullopt for
+// An amount as Kubernetes writes it, from 0 to 16Ei: "2", "1500m", "1.5", "64Gi", "8k", "1e3". nullopt for
 // anything else.
 std::optional<double> parse_quantity(std::string_view text);
 

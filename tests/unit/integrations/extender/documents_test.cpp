@@ -103,6 +103,24 @@ TEST(ExtenderDocuments, ContainersAreCountedAsTheSchedulerCounts) {
   EXPECT_EQ(read(about).pod.request->vcpus, 12);
 }
 
+TEST(ExtenderDocuments, ResourcesOfTheWholePodCountWhereTheyAreMore) {
+  json about = pod({{"cpu", "2"}, {"memory", "1Gi"}}, "Guaranteed");
+  about["spec"]["resources"] = {{"requests", {{"cpu", "6"}, {"memory", "512Mi"}}}};
+  EXPECT_EQ(read(about).pod.request->vcpus, 6);
+  EXPECT_EQ(read(about).pod.request->memory_request_bytes, std::uint64_t{1} << 30)
+      << "of each the larger one";
+  // Containers without any: the pod's alone.
+  about["spec"]["containers"] = json::array({{{"name", "a"}}, {{"name", "b"}}});
+  EXPECT_EQ(read(about).pod.request->vcpus, 6);
+  about["spec"]["overhead"] = {{"cpu", "1"}};
+  EXPECT_EQ(read(about).pod.request->vcpus, 7) << "what the runtime takes comes on top";
+  about["spec"]["resources"]["requests"]["cpu"] = "1";
+  about["spec"]["containers"] = json::array({container({{"cpu", "2"}}), container({{"cpu", "3"}})});
+  EXPECT_EQ(read(about).pod.request->vcpus, 6);
+  about["spec"]["resources"]["requests"]["cpu"] = "many";
+  EXPECT_THAT(refusal(question(about)), HasSubstr("cpu: is no amount"));
+}
+
 TEST(ExtenderDocuments, AreLimited) {
   EXPECT_THAT(refusal("{"), HasSubstr("line 1"));
   EXPECT_THAT(refusal(R"({"Pod":{}})"), HasSubstr("$.Pod.metadata"));

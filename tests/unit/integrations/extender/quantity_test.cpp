@@ -20,6 +20,15 @@ TEST(ExtenderQuantity, IsRead) {
   EXPECT_EQ(parse_quantity("1e3"), 1000);
 }
 
+TEST(ExtenderQuantity, IsReadUpTo16Ei) {
+  EXPECT_EQ(parse_quantity("16Ei"), 18446744073709551616.0);
+  EXPECT_EQ(parse_quantity("8Ei"), 9223372036854775808.0);
+  EXPECT_EQ(parse_quantity("9223372036854775807"), 9223372036854775808.0) << "the nearest double";
+  EXPECT_EQ(parse_quantity("18E"), 18e18);
+  EXPECT_EQ(parse_quantity("16.1Ei"), std::nullopt);
+  EXPECT_EQ(parse_quantity("19E"), std::nullopt);
+}
+
 TEST(ExtenderQuantity, IsRefused) {
   for (const char* bad :
        {"", "m", "Gi", "x", "-1", "-1m", "1 Gi", "1KB", "nan", "inf", "infG", "1e300", "100E", "1,5", "0x10"})
