@@ -9,6 +9,50 @@
 
 namespace berth::policies {
 
+namespace {
+
+struct Choice {
+  std::vector<std::size_t> positions;
+  double freed_bytes = 0;
+  bool ends_unknown = false;
+};
+
+// From the first one on until they free the need, without those that are known to free less than
+// `least_bytes`.
+Choice choose(const std::vector<std::optional<std::uint64_t>>& frees_bytes, double need_bytes,
+              double least_bytes) {
+  Choice chosen;
+  for (std::size_t at = 0; at < frees_bytes.size(); ++at) {
+    if (!chosen.positions.empty() && chosen.freed_bytes >= need_bytes) break;
+    const auto& bytes = frees_bytes[at];
+    if (bytes && static_cast<double>(*bytes) < least_bytes) continue;
+    chosen.positions.push_back(at);
+    chosen.ends_unknown = !bytes;
+    if (!bytes) break;
+    chosen.freed_bytes += static_cast<double>(*bytes);
+  }
+  return chosen;
+}
+
+}  // namespace
+
+std::vector<std::size_t> victims_among(const std::vector<std::optional<std::uint64_t>>& frees_bytes,
+                                       double need_bytes) {
+  constexpr auto kLeast = static_cast<double>(kLeastFreedBytes);
+  Choice chosen = choose(frees_bytes, need_bytes, std::max(kLeast, kLeastFreedShare * need_bytes));
+  if (chosen.freed_bytes < need_bytes && !chosen.ends_unknown)
+    chosen = choose(frees_bytes, need_bytes, kLeast);
+  // The last one is needed. Of the others the last, and so the dearest ones, go first.
+  for (std::size_t i = chosen.positions.size(); i-- > 0;) {
+    if (i + 1 == chosen.positions.size() || chosen.ends_unknown) continue;
+    const auto bytes = static_cast<double>(*frees_bytes[chosen.positions[i]]);
+    if (chosen.freed_bytes - bytes < need_bytes) continue;
+    chosen.freed_bytes -= bytes;
+    chosen.positions.erase(chosen.positions.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return std::move(chosen.positions);
+}
+
 std::optional<double> latest_use(const model::Workload& workload, model::Resource resource) {
   if (resource == model::Resource::cpu) {
     if (workload.usage.empty()) return std::nullopt;

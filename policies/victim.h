@@ -5,15 +5,24 @@
 #include "model/plan.h"
 #include "model/snapshot.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace berth::policies {
 
 // In an emergency, each step of an eviction has this time at most, and the evictor needs about the least.
 inline constexpr double kEmergencyGrace_s = 1;
 inline constexpr double kLeastStep_s = 0.2;
+
+// An eviction that frees less is none: it is less than a process needs. While others cover the need, nor is
+// one that frees less than this share of it.
+inline constexpr std::uint64_t kLeastFreedBytes = std::uint64_t{16} << 20;
+inline constexpr double kLeastFreedShare = 0.01;
+// Seconds of work that any restart costs at least. So work that has just begun is not nearly free.
+inline constexpr double kLeastCost_s = 5;
 
 // A workload's use by its newest sample with that figure; cores or bytes, nullopt without one.
 std::optional<double> latest_use(const model::Workload& workload, model::Resource resource);
@@ -30,6 +39,13 @@ bool can_be_evicted(const model::Workload& workload);
 // Memory of workloads that berth is evicting. It counts as free: it soon will be, and no other workload must
 // be evicted for it.
 std::uint64_t memory_being_freed(const model::Snapshot& snapshot);
+
+// Positions of the victims among workloads that free so many bytes each, first victim first (docs/decisions/
+// eviction-order.md). Together they free `need_bytes`, if all of them can; of a need of 0 it is one victim.
+// None is needless because of a later one, and none frees too little. nullopt: it is not known, and that one
+// is the last.
+std::vector<std::size_t> victims_among(const std::vector<std::optional<std::uint64_t>>& frees_bytes,
+                                       double need_bytes);
 
 // The first step of eviction for this workload. Each step has `grace_s` before the next; 1 s at most in an
 // emergency.

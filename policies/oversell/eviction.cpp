@@ -40,7 +40,7 @@ EvictionOrder eviction_order(const model::Snapshot& snapshot, const OversellSett
   // Whether its memory is unknown, then its cost.
   using Worth = std::pair<bool, double>;
   const auto worth_of = [&cost](const model::Workload& workload) {
-    return Worth(!latest_memory(workload), cost(workload));
+    return Worth(!latest_memory(workload), std::max(cost(workload), kLeastCost_s));
   };
   // A driver is evicted after the executors of its application that can be: they are worth less without it.
   std::map<std::string, Worth> dearest;
@@ -50,8 +50,8 @@ EvictionOrder eviction_order(const model::Snapshot& snapshot, const OversellSett
     if (!fresh) most->second = std::max(most->second, worth_of(*workload));
   }
   // Stage, then priority in stage 2, then known memory first, then cost or running priority, then executors
-  // before drivers, then id.
-  using Key = std::tuple<int, int, Worth, bool, std::string>;
+  // before drivers, then those that free more, then id.
+  using Key = std::tuple<int, int, Worth, bool, double, std::string>;
   std::vector<Key> keys;
   EvictionOrder result;
   for (const model::Workload* workload : present) {
@@ -65,17 +65,18 @@ EvictionOrder eviction_order(const model::Snapshot& snapshot, const OversellSett
       candidate.running_priority = running_priority(*workload, snapshot.time);
     }
     const bool driver = workload->spark && workload->spark->role == model::SparkRole::driver;
-    Worth key(!latest_memory(*workload), candidate.running_priority.value_or(candidate.cost));
+    Worth key(!latest_memory(*workload),
+              candidate.running_priority.value_or(std::max(candidate.cost, kLeastCost_s)));
     if (const auto most = driver ? dearest.find(workload->spark->app) : dearest.end();
         most != dearest.end() && candidate.stage < 3) {
       key = std::max(key, most->second);
     }
     keys.emplace_back(candidate.stage, candidate.stage == 2 ? candidate.priority : 0, key, driver,
-                      workload->id);
+                      -static_cast<double>(candidate.memory_bytes), workload->id);
     result.candidates.emplace(workload->id, candidate);
   }
   std::sort(keys.begin(), keys.end());
-  for (Key& key : keys) result.order.push_back(std::move(std::get<4>(key)));
+  for (Key& key : keys) result.order.push_back(std::move(std::get<5>(key)));
   return result;
 }
 

@@ -14,6 +14,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -206,6 +208,17 @@ std::string nothing_to_evict(const model::Snapshot& snapshot, const OversellSett
   return text;
 }
 
+// Those of the candidates that free so many bytes together, without needless ones.
+std::vector<const model::Workload*> least_victims(const std::vector<const model::Workload*>& candidates,
+                                                  double bytes) {
+  std::vector<std::optional<std::uint64_t>> frees;
+  frees.reserve(candidates.size());
+  for (const model::Workload* candidate : candidates) frees.push_back(latest_memory(*candidate));
+  std::vector<const model::Workload*> victims;
+  for (const std::size_t at : victims_among(frees, std::max(0.0, bytes))) victims.push_back(candidates[at]);
+  return victims;
+}
+
 // The number of workloads to evict, beyond those being evicted already, and the first of them. One at a time,
 // as the next tick knows better; several where memory in use rises faster than that frees it.
 void choose_victims(const model::Snapshot& snapshot, const PolicySettings& settings, double excess_bytes,
@@ -215,7 +228,9 @@ void choose_victims(const model::Snapshot& snapshot, const PolicySettings& setti
   std::vector<const model::Workload*> candidates;
   for (const std::string& id : findings.order) {
     const model::Workload* workload = workloads.find(id);
-    if (may_be_ended(*workload) && may_free_memory(*workload, snapshot.time)) candidates.push_back(workload);
+    if (may_be_ended(*workload) && may_free_memory(*workload, snapshot.time) &&
+        latest_memory(*workload).value_or(kLeastFreedBytes) >= kLeastFreedBytes)
+      candidates.push_back(workload);
   }
   if (settings.oversell.evict && candidates.empty() && findings.freeing_bytes == 0)
     findings.warning = nothing_to_evict(snapshot, settings.oversell, findings);
@@ -237,17 +252,19 @@ void choose_victims(const model::Snapshot& snapshot, const PolicySettings& setti
   if (!settings.oversell.evict || candidates.empty()) return;
   const double steps_s = steps_take_s(settings.spark.grace_s);
   const double rise = memory_rise(snapshot, steps_s);
+  const std::vector<const model::Workload*> victims =
+      least_victims(candidates, std::max(excess_bytes, rise) - freeing);
   const std::size_t count =
-      evictions_at_once(candidates, rise - freeing, static_cast<std::size_t>(findings.evict_count));
+      evictions_at_once(victims, rise - freeing, static_cast<std::size_t>(findings.evict_count));
   if (count > 1) {
     reason +=
         fmt::format("; memory in use rises by {} in the {:.2g} s that an eviction takes, so {} end at once",
                     amount_text(Resource::memory, rise), steps_s, count);
   }
   for (std::size_t at = 0; at < count; ++at) {
-    const model::OversellCandidate& victim = findings.candidates.at(candidates[at]->id);
+    const model::OversellCandidate& victim = findings.candidates.at(victims[at]->id);
     proposal.actions.push_back(eviction_of(
-        *candidates[at], settings.spark.grace_s, true, "oversell",
+        *victims[at], settings.spark.grace_s, true, "oversell",
         fmt::format("{}; {} of stage {}, priority {}, {:.4g} s of work lost", reason,
                     at == 0 ? "the first" : "the next", victim.stage, victim.priority, victim.cost)));
   }

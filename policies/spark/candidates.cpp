@@ -174,7 +174,8 @@ class Order {
       double dearest = -std::numeric_limits<double>::infinity();  // of its executors
       for (const model::Workload* workload : group.members) {
         model::EvictionCandidate candidate = candidate_of(group, *workload);
-        double key = rank_key(candidate.cost_s, candidate.frees_bytes, settings_.rank);
+        double key =
+            rank_key(std::max(candidate.cost_s, kLeastCost_s), candidate.frees_bytes, settings_.rank);
         const bool driver = candidate.kind == Kind::driver;
         if (!driver) {
           key -= less;

@@ -14,9 +14,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -96,11 +98,17 @@ void judge(const model::Snapshot& snapshot, const SparkSettings& settings, model
 
 // Chooses the victims for a need of any size. Pressure alone takes one at a time.
 void choose_victims(const WorkloadIndex& workloads, model::SparkFindings& out) {
-  std::uint64_t freed = 0;
+  std::vector<std::string> able;
+  std::vector<std::optional<std::uint64_t>> frees;
   for (const std::string& id : out.order) {
-    if (!out.victims.empty() && freed >= out.need_bytes) break;
-    const model::EvictionCandidate& candidate = out.candidates.at(id);
     if (!can_be_evicted(*workloads.find(id))) continue;
+    able.push_back(id);
+    frees.emplace_back(out.candidates.at(id).frees_bytes);
+  }
+  std::uint64_t freed = 0;
+  for (const std::size_t at : victims_among(frees, static_cast<double>(out.need_bytes))) {
+    const std::string& id = able[at];
+    const model::EvictionCandidate& candidate = out.candidates.at(id);
     freed += candidate.frees_bytes;
     out.victims.push_back(
         {.workload = id,

@@ -276,13 +276,14 @@ class Naive {
       for (const Workload* w : members) {
         all.push_back(w);
         if (drives(*w)) continue;
-        keys[w->id] = key(out_.costs[w->id], last_memory(*w));
+        keys[w->id] = key(std::max(5.0, out_.costs[w->id]), last_memory(*w));
         if (app_of(*w) != nullptr && held > 0)
           keys[w->id] -= out_.delta * out_.apps[w->spark->app].remaining / held;
         dearest = std::max(dearest, keys[w->id]);
       }
       for (const Workload* w : members)
-        if (drives(*w)) keys[w->id] = std::max(dearest, key(out_.costs[w->id], last_memory(*w)));
+        if (drives(*w))
+          keys[w->id] = std::max(dearest, key(std::max(5.0, out_.costs[w->id]), last_memory(*w)));
     }
     std::sort(all.begin(), all.end(), [&](const Workload* a, const Workload* b) {
       if (keys[a->id] != keys[b->id]) return keys[a->id] < keys[b->id];
@@ -305,15 +306,28 @@ class Naive {
            last_memory(w) > 0;
   }
 
-  void take_victims() {
+  double freed_without(const std::string& without) const {
     double freed = 0;
+    for (const std::string& id : out_.victims) freed += id == without ? 0 : last_memory(find(id));
+    return freed;
+  }
+
+  void take_from(double least) {
+    out_.victims.clear();
     for (const std::string& id : out_.order) {
-      const double bytes = last_memory(find(id));
-      if (!may_go(find(id))) continue;
-      if (!out_.victims.empty() && freed >= out_.need) return;
+      if (!may_go(find(id)) || last_memory(find(id)) < least) continue;
+      if (!out_.victims.empty() && freed_without("") >= out_.need) return;
       out_.victims.push_back(id);
-      freed += bytes;
     }
+  }
+
+  // Small ones only if the others are not enough; then none without which the need is covered, too.
+  void take_victims() {
+    take_from(std::max(16 * kMiB, out_.need / 100));
+    if (freed_without("") < out_.need) take_from(16 * kMiB);
+    const std::vector<std::string> all = out_.victims;
+    for (auto id = all.rbegin(); id != all.rend(); ++id)
+      if (out_.victims.size() > 1 && freed_without(*id) >= out_.need) std::erase(out_.victims, *id);
   }
 
   static double high(const Workload& w) {

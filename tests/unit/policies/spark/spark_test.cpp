@@ -42,18 +42,19 @@ TEST(Eviction, TakesExecutorsOfTheCheapestApplicationThenItsDriver) {
   for (auto& task : dear.stages[0].tasks) task.duration_s *= 100;
   const auto findings =
       find(snapshot(0,
-                    {of_spark("d1", "app-dear", "1"), of_spark("driver", "app-etl", "", kMiB),
+                    {of_spark("d1", "app-dear", "1"), of_spark("driver", "app-etl", "", 32 * kMiB),
                      of_spark("e1", "app-etl", "1"), of_spark("e2", "app-etl", "2")},
                     {dear, etl()}),
            {.rank = EvictionRank::cost_per_byte, .reserve = 0.125});  // 2 GiB
   EXPECT_THAT(findings.order, ElementsAre("e2", "e1", "driver", "d1"));
   EXPECT_THAT(victims(findings), ElementsAre("e2", "e1"));
   EXPECT_THAT(findings.victims[1].reason, HasSubstr("with it 2 GiB is freed"));
-  const auto more = find(snapshot(0,
-                                  {of_spark("d1", "app-dear", "1"), of_spark("driver", "app-etl", "", kMiB),
-                                   of_spark("e1", "app-etl", "1"), of_spark("e2", "app-etl", "2")},
-                                  {dear, etl()}),
-                         {.rank = EvictionRank::cost_per_byte, .reserve = 0.1250001});
+  const auto more =
+      find(snapshot(0,
+                    {of_spark("d1", "app-dear", "1"), of_spark("driver", "app-etl", "", 32 * kMiB),
+                     of_spark("e1", "app-etl", "1"), of_spark("e2", "app-etl", "2")},
+                    {dear, etl()}),
+           {.rank = EvictionRank::cost_per_byte, .reserve = 0.1250001});
   EXPECT_THAT(victims(more), ElementsAre("e2", "e1", "driver"));
 }
 
@@ -115,6 +116,40 @@ TEST(Eviction, TakesRatherWhoWouldStayLongWhereDemandClimbs) {
   EXPECT_DOUBLE_EQ(findings.candidates.at("l1").cost_s, 26) << "it loses as much as before";
   EXPECT_THAT(findings.candidates.at("l1").reason,
               HasSubstr("890.8 s less, because its application would stay long"));
+}
+
+TEST(Eviction, TakesNobodyWhomALaterVictimMakesNeedless) {
+  // 3 GiB are missing. The cheap one alone is too little, and the large one alone is enough.
+  const auto findings =
+      find(snapshot(0, {other("small", 5, kGiB), other("large", 580, 58 * kGiB)}), {.reserve = 3.0 / 16});
+  EXPECT_THAT(findings.order, ElementsAre("small", "large"));
+  EXPECT_THAT(victims(findings), ElementsAre("large"));
+  // Of three, the first and the last are enough.
+  EXPECT_THAT(
+      victims(find(snapshot(0, {other("a", 10, 2 * kGiB), other("b", 12, kGiB), other("c", 50, 2 * kGiB)}),
+                   {.reserve = 3.5 / 16})),
+      ElementsAre("a", "c"));
+}
+
+TEST(Eviction, TakesNobodyWhoFreesNextToNothing) {
+  const SparkSettings needs_2_gib{.reserve = 0.125};
+  EXPECT_THAT(victims(find(snapshot(0, {other("tiny", 1, 15 * kMiB)}), needs_2_gib)), IsEmpty());
+  // Less than 1 % of the need, while others cover it; else it is better than nothing.
+  const auto small = other("a", 0, 17 * kMiB);
+  EXPECT_THAT(victims(find(snapshot(0, {small, other("b", 900, 2 * kGiB)}), needs_2_gib)), ElementsAre("b"));
+  EXPECT_THAT(victims(find(snapshot(0, {small, other("b", 900, kGiB)}), needs_2_gib)), ElementsAre("a", "b"));
+  // Under pressure alone, too.
+  model::Snapshot stalled = snapshot(8 * kGiB, {other("tiny", 1, 15 * kMiB), other("b", 900, kGiB)});
+  stalled.memory.psi_full_avg10 = 50;
+  EXPECT_THAT(victims(find(stalled)), ElementsAre("b"));
+}
+
+TEST(Eviction, CountsWhatAnyRestartCosts) {
+  // Both have hardly begun: the one that frees more is cheaper, whatever they used so far.
+  EXPECT_THAT(find(snapshot(0, {other("small", 0.01, kGiB), other("large", 4, 2 * kGiB)})).order,
+              ElementsAre("large", "small"));
+  EXPECT_THAT(find(snapshot(0, {other("small", 0.01, kGiB), other("large", 11, 2 * kGiB)})).order,
+              ElementsAre("small", "large"));
 }
 
 TEST(Eviction, SaysWhatAnExecutorLoses) {
