@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/cgroup.h"
 
+#include "model/path.h"
 #include "os/beneath.h"
 #include "os/read_file.h"
 
@@ -66,6 +67,14 @@ model::Result<std::shared_ptr<Cgroup>> Cgroup::open(const std::filesystem::path&
   if (fstat(fd.get(), &status) != 0)
     return model::fail(model::Error::from_errno(errno, "reading the id of cgroup " + full()));
   return std::shared_ptr<Cgroup>(new Cgroup(root.string(), path, std::move(fd), status.st_ino));
+}
+
+model::Result<std::shared_ptr<Cgroup>> Cgroup::above() const {
+  auto group = open(root_, std::string(model::parent_path(path_)));
+  // Looked at afterwards: so the group that was opened contains this one.
+  if (group && !is_current())
+    return model::fail(model::ErrorKind::gone, fmt::format("cgroup \"{}\" is gone", path_));
+  return group;
 }
 
 model::Result<std::string> Cgroup::read(const std::string& file) const {

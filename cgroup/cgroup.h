@@ -23,6 +23,9 @@ class Cgroup : public std::enable_shared_from_this<Cgroup> {
   static model::Result<std::shared_ptr<Cgroup>> open(const std::filesystem::path& root,
                                                      const std::string& path);
 
+  // The group that contains this one. Error gone where this one is not at its path any more.
+  model::Result<std::shared_ptr<Cgroup>> above() const;
+
   const std::string& path() const { return path_; }
   // kernfs id: the directory's inode number.
   std::uint64_t id() const { return id_; }

@@ -259,6 +259,17 @@ std::optional<PodQos> pod_qos(std::string_view path) {
   return std::nullopt;
 }
 
+std::optional<PodPlace> pod_of(std::string_view path) {
+  if (!pod_qos(path)) return std::nullopt;
+  const std::string_view parent = model::parent_path(path);
+  if (const auto notation = notation_of(model::last_component(path))) {
+    std::string name(parent);
+    if (!name.empty()) name += '/';
+    return PodPlace{.name = name.append(notation->slice), .group = ""};
+  }
+  return PodPlace{.name = std::string(parent), .group = std::string(parent)};
+}
+
 bool is_inner_container(std::string_view path) {
   if (model::last_component(path) != "container") return false;
   const Container outer = container_of(model::parent_path(path));

@@ -34,6 +34,15 @@ std::string systemd_unit(std::string_view path);
 enum class PodQos { guaranteed, burstable, best_effort };
 std::optional<PodQos> pod_qos(std::string_view path);
 
+// The pod of a container.
+struct PodPlace {
+  std::string name;   // equal for all containers of one pod on this host, and for no others
+  std::string group;  // path of the pod's own cgroup, in which its containers are; empty where it has none
+  friend bool operator==(const PodPlace&, const PodPlace&) = default;
+};
+// By kubelet's naming, as pod_qos(). nullopt for anything but a container of a pod.
+std::optional<PodPlace> pod_of(std::string_view path);
+
 // True for the group "container" that podman and CRI-O (with crun) make inside a container's own scope. It
 // belongs to that container.
 bool is_inner_container(std::string_view path);

@@ -138,13 +138,16 @@ std::string evicted(const Entry& entry) {
   const std::string uses = memory.empty() ? "" : fmt::format(" ({} in use)", memory);
   const std::string by = entry.new_value.empty() ? "" : fmt::format(" by {}", entry.new_value);
   const std::string& step = entry.attribute;
-  const std::string intent = step == "decommission"
+  const bool of_a_pod = entry.new_value == "pod eviction";
+  const std::string intent = of_a_pod ? fmt::format("have Kubernetes evict the pod of {}", entry.workload)
+                             : step == "decommission"
                                  ? fmt::format("have the executor {} leave{}", entry.workload, by)
                              : step == "kill" ? fmt::format("kill {}{}", entry.workload, by)
                                               : fmt::format("end {}{}", entry.workload, by);
   if (entry.is_observed()) return fmt::format("berth would evict {}{}", entry.workload, uses);
   if (auto text = without_success(entry, intent); !text.empty()) return text;
   if (step == "end") return fmt::format("{} has ended{}", entry.workload, uses);
+  if (of_a_pod) return fmt::format("the pod of {} has to end{}", entry.workload, uses);
   if (step == "decommission")
     return fmt::format("berth asks the executor {} to leave{}{}", entry.workload, by, uses);
   if (step == "kill") return fmt::format("berth kills the rest of {}{}{}", entry.workload, by, uses);

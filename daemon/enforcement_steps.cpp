@@ -75,7 +75,10 @@ std::vector<LogEntry> Enforcement::evict(const model::Plan& plan, double now) {
     const auto target = observer_.found().find(*action.workload());
     const auto* workload = find_workload(observer_.snapshot(), *action.workload());
     if (target == observer_.found().end() || workload == nullptr) continue;
-    auto begun = evictor_.begin(target->second, *workload, action, now);
+    // It ends already, with another container of its pod.
+    const auto* mark = evictor_.marks().of(workload->id, target->second.cgroup->id());
+    if (mark != nullptr && mark->evicted_at) continue;
+    auto begun = evictor_.begin(target->second, *workload, action, now, observer_.found());
     if (begun) {
       append(entries, std::move(*begun));
       continue;
@@ -143,7 +146,7 @@ model::Result<std::string> Enforcement::evict_by_hand(const cgroup::FoundWorkloa
   model::Action action{
       .what = eviction, .policy = kByHand, .decision = {}, .reason = "requested by an operator"};
   action.decision = policies::decision_id(now, action);
-  const auto entries = evictor_.begin(target, workload, action, now);
+  const auto entries = evictor_.begin(target, workload, action, now, observer_.found());
   if (!entries && entries.error().kind() == ErrorKind::transient)
     return model::fail(ErrorKind::refused, entries.error().message());
   if (!entries) return model::fail(entries.error());

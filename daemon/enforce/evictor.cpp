@@ -58,9 +58,12 @@ std::optional<std::string> Evictor::refusal(const cgroup::FoundWorkload& target,
     return "it is latency-sensitive, and only best-effort workloads are evicted";
   if (workload.spared) return *workload.spared;
   if (is_never_evicted(workload.id)) return "it is a slice with other units, or belongs to berth";
-  if (const auto under_way = victims_.find(workload.id);
-      under_way != victims_.end() && under_way->second.cgroup->id() == target.cgroup->id()) {
-    return fmt::format("it is being evicted already ({})", under_way->second.action.decision);
+  const auto under_way = std::find_if(victims_.begin(), victims_.end(), [&target](const auto& item) {
+    return item.second.cgroup->id() == target.cgroup->id();
+  });
+  if (under_way != victims_.end()) {
+    return fmt::format("{} is being evicted already ({})", under_way->second.pod ? "its pod" : "it",
+                       under_way->second.action.decision);
   }
   const auto processes = cgroup::Processes::of(*target.cgroup);
   if (!processes) return processes.error().message();
@@ -69,12 +72,54 @@ std::optional<std::string> Evictor::refusal(const cgroup::FoundWorkload& target,
   return std::nullopt;
 }
 
-model::Result<std::vector<LogEntry>> Evictor::begin(const cgroup::FoundWorkload& target,
+// The workload itself or, if it is a container of a pod, the same in the pod's cgroup. A group that a user
+// made is no pod, whatever its name.
+model::Result<cgroup::FoundWorkload> Evictor::whole_of(const cgroup::FoundWorkload& target,
+                                                       const Found& found) {
+  const auto pod = target.user ? std::nullopt : cgroup::pod_of(target.identity.id);
+  if (!pod) return target;
+  const auto refused = [&](const std::string& why) {
+    return model::fail(ErrorKind::refused, fmt::format("{} is not evicted: {}", target.identity.id, why));
+  };
+  if (pod->group.empty()) {
+    return refused(
+        "its pod would have to end as a whole, and the container runtime made no cgroup for it; set the "
+        "runtime's "
+        "cgroup driver to kubelet's (SystemdCgroup)");
+  }
+  for (const auto& [id, other] : found) {
+    if (other.identity.workload_class != model::WorkloadClass::latency_sensitive) continue;
+    if (const auto its = cgroup::pod_of(id); its && its->name == pod->name)
+      return refused(fmt::format("its pod would end, and {} in it is latency-sensitive", id));
+  }
+  auto group = target.cgroup->above();
+  if (!group) return model::fail(group.error());
+  cgroup::FoundWorkload whole = target;
+  whole.cgroup = std::move(*group);
+  whole.systemd_unit.clear();  // kubelet, and not systemd, starts containers anew
+  return whole;
+}
+
+void Evictor::mark(const Victim& victim, std::optional<double> evicted_at) {
+  for (const auto& [id, cgroup_id] : victim.members)
+    marks_.by_workload[id] = {.cgroup_id = cgroup_id, .evicted_at = evicted_at};
+}
+
+void Evictor::unmark(const Victim& victim) {
+  for (const auto& [id, cgroup_id] : victim.members) marks_.by_workload.erase(id);
+}
+
+model::Result<std::vector<LogEntry>> Evictor::begin(const cgroup::FoundWorkload& victim_itself,
                                                     const model::Workload& workload,
-                                                    const model::Action& action, double now) {
+                                                    const model::Action& action, double now,
+                                                    const Found& found) {
   const std::string& id = workload.id;
   const auto* eviction = std::get_if<model::EvictAction>(&action.what);
   if (eviction == nullptr) return model::fail(ErrorKind::invalid_input, "not an eviction");
+  const auto whole = whole_of(victim_itself, found);
+  if (!whole) return model::fail(whole.error());
+  const cgroup::FoundWorkload& target = *whole;
+  const bool pod = target.cgroup != victim_itself.cgroup;
   if (const auto why = refusal(target, workload)) {
     return model::fail(ErrorKind::refused, fmt::format("{} is not evicted: {}", id, *why));
   }
@@ -91,7 +136,7 @@ model::Result<std::vector<LogEntry>> Evictor::begin(const cgroup::FoundWorkload&
   // The snapshot can be seconds old. The workload may be alone again soon, so the error is transient.
   const auto look = look_at(target, *processes);
   if (!look) {
-    spare_for_a_while(target);
+    spare_for_a_while(victim_itself);
     return model::fail(ErrorKind::transient,
                        fmt::format("{} is not evicted now: its processes keep their command lines from being "
                                    "read; it is spared for {:.0f} s",
@@ -102,7 +147,9 @@ model::Result<std::vector<LogEntry>> Evictor::begin(const cgroup::FoundWorkload&
   const double begun = options_.monotonic();
   Victim victim{.cgroup = target.cgroup,
                 .unit = target.systemd_unit,
-                .executor = workload.spark && workload.spark->role == model::SparkRole::executor,
+                .executor = !pod && workload.spark && workload.spark->role == model::SparkRole::executor,
+                .pod = pod,
+                .members = {{id, victim_itself.cgroup->id()}},
                 .action = action,
                 .next = eviction->how,
                 .grace_s = eviction->grace_s,
@@ -113,7 +160,11 @@ model::Result<std::vector<LogEntry>> Evictor::begin(const cgroup::FoundWorkload&
                 .invocation = cgroup::invocation_of(*target.cgroup),
                 .of_a_user = is_of_a_user(*target.cgroup),
                 .decommissionable = look->decommissionable};
-  marks_.by_workload[id] = {.cgroup_id = target.cgroup->id(), .evicted_at = now};
+  for (const auto& [other, known] : found) {
+    if (pod && other != id && other.starts_with(target.cgroup->path() + "/"))
+      victim.members.emplace_back(other, known.cgroup->id());
+  }
+  mark(victim, now);
   // An eviction by hand does not hold replacements.
   if (workload.spark && action.policy != kByHand) marks_.apps[workload.spark->app] = now;
   std::vector<LogEntry> entries;
@@ -218,11 +269,11 @@ void Evictor::end(Victim& victim, LogEntry entry, std::vector<LogEntry>& entries
   marks_.ended_at = entry.time;
   durations_s_.push_back(options_.monotonic() - victim.began_at);
   if (entry.result == "left") {
-    marks_.by_workload[entry.workload] = {.cgroup_id = victim.cgroup->id(), .evicted_at = std::nullopt};
+    mark(victim, std::nullopt);
     ended_[entry.workload] = {.until = options_.monotonic() + kComesBack_s,
-                              .spared_run = victim.cgroup->id()};
+                              .spared_run = victim.members.front().second};
   } else {
-    marks_.by_workload.erase(entry.workload);
+    unmark(victim);
     if (victim.action.policy != kByHand)
       ended_[entry.workload] = {.until = options_.monotonic() + kComesBack_s};
     ++counts_.ended;
@@ -237,7 +288,21 @@ void Evictor::wait_for_next(Victim& victim, EvictionStep next) {
   victim.next_at = options_.monotonic() + victim.grace_s;
 }
 
+// Kubernetes ends a pod better than signals do: it heeds the pod's time to end, and its controller makes
+// another one elsewhere. The log entry makes the eviction public (departures), and berth-kube asks the
+// Eviction API.
+void Evictor::ask_for_the_pod(Victim& victim, double now, std::vector<LogEntry>& entries) {
+  victim.asked = true;
+  LogEntry entry = entry_of(victim, now, "decommission");
+  entry.new_value = "pod eviction";
+  entries.push_back(std::move(entry));
+  wait_for_next(victim, EvictionStep::terminate);
+  ++counts_.decommission;
+}
+
 void Evictor::take(Victim& victim, double now, std::vector<LogEntry>& entries) {
+  if (victim.pod && !victim.asked && victim.next != EvictionStep::kill)
+    return ask_for_the_pod(victim, now, entries);
   switch (victim.next) {
     case EvictionStep::decommission:
       if (decommission(victim, now, entries)) return;
@@ -334,7 +399,7 @@ void Evictor::kill(Victim& victim, double now, std::vector<LogEntry>& entries) {
 void Evictor::give_up(Victim& victim, LogEntry entry, std::string error, std::vector<LogEntry>& entries) {
   entry.result = "failed";
   entry.error = std::move(error);
-  marks_.by_workload[entry.workload] = {.cgroup_id = victim.cgroup->id(), .evicted_at = std::nullopt};
+  mark(victim, std::nullopt);
   entries.push_back(std::move(entry));
   victim.over = true;
 }
@@ -365,6 +430,7 @@ std::vector<LogEntry> Evictor::let_go(const std::string& id, double now, const s
   const auto found = victims_.find(id);
   marks_.by_workload.erase(id);
   if (found == victims_.end()) return {};
+  unmark(found->second);
   LogEntry entry = entry_of(found->second, now, model::to_string(found->second.next));
   entry.result = "left";
   entry.reason = fmt::format("{}: berth does not take the next step", reason);

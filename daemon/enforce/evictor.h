@@ -37,6 +37,10 @@ struct EvictionCounts {
 // (docs/ending-a-workload.md). The steps are: decommission (SIGPWR, once, to a Spark executor that handles
 // it), terminate (systemd stops its own unit; anything else gets SIGTERM), kill (cgroup.kill).
 //
+// Of a container of a Kubernetes pod the whole pod ends, as its containers live and die together. The first
+// step then is decommission, too: the eviction is published, and berth-kube asks the Eviction API for the
+// pod. What is left of the pod after that is terminated and killed in the pod's own cgroup.
+//
 // No call blocks: due_s() tells when advance() has work. Processes are held by pidfd and cgroup directory, so
 // that a successor is never hit. Nothing depends on berthd: a step that was taken goes on without it, and no
 // further step follows.
@@ -57,17 +61,22 @@ class Evictor {
   };
   explicit Evictor(Options options) : options_(std::move(options)) {}
 
+  using Found = std::map<std::string, cgroup::FoundWorkload>;
+
   // Why this workload is not evicted. It is latency-sensitive, spared, a slice or berth itself; or it has the
-  // init process; or it is being evicted already. Returns nullopt where it can be evicted.
+  // init process; or it is being evicted already. Returns nullopt where it can be evicted. `target` is the
+  // whole that ends: its cgroup is a container's or, if it is one of a pod, the pod's.
   std::optional<std::string> refusal(const cgroup::FoundWorkload& target,
                                      const model::Workload& workload) const;
 
   // Takes the first step of `action`, an evict action with its decision, at epoch `now`. Returns the entries
   // of the step. Errors, without an entry: refused, gone, or transient where other processes share the cgroup
   // just now, or where the processes cannot be looked at. The latter spares the workload for kLooksAgain_s.
+  // `found`: all workloads of the host, for the other containers of its pod. They are marked as being
+  // evicted, too; refused where one of them is latency-sensitive.
   model::Result<std::vector<LogEntry>> begin(const cgroup::FoundWorkload& target,
                                              const model::Workload& workload, const model::Action& action,
-                                             double now);
+                                             double now, const Found& found = {});
   // Takes the steps that are due, and notices which victims have ended.
   std::vector<LogEntry> advance(double now);
   // Seconds until the next call of advance(); nullopt while no workload is being evicted.
@@ -98,6 +107,10 @@ class Evictor {
     std::shared_ptr<cgroup::Cgroup> cgroup;
     std::string unit;
     bool executor = false;
+    bool pod = false;    // the cgroup is a pod's
+    bool asked = false;  // berth-kube had the time of one step to have the pod evicted
+    // The workloads that end with it, itself among them, and the ids of their cgroups.
+    std::vector<std::pair<std::string, std::uint64_t>> members;
     model::Action action;
     model::EvictionStep next = model::EvictionStep::decommission;  // the step that is due at next_at
     double grace_s = 0;
@@ -123,6 +136,11 @@ class Evictor {
     std::optional<pid_t> decommissionable;  // see Victim
   };
   std::optional<Look> look_at(const cgroup::FoundWorkload& target, const cgroup::Processes& processes);
+  static model::Result<cgroup::FoundWorkload> whole_of(const cgroup::FoundWorkload& target,
+                                                       const Found& found);
+  void mark(const Victim& victim, std::optional<double> evicted_at);
+  void unmark(const Victim& victim);
+  void ask_for_the_pod(Victim& victim, double now, std::vector<LogEntry>& entries);
   void spare_for_a_while(const cgroup::FoundWorkload& target);
 
   void spare_those_that_came_back(const std::map<std::string, cgroup::FoundWorkload>& found);

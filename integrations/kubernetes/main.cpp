@@ -100,6 +100,7 @@ ExitStatus run(const Options& options) {
   Reporter reporter({.node = options.node,
                      .events = options.events,
                      .evict = options.relocate == Relocate::evict,
+                     .evict_ended = options.end == Relocate::evict,
                      .evict_after_s = options.relocate_after_s},
                     api, surroundings());
   bool stopped = false;

@@ -40,6 +40,7 @@ berthd.
   --max-age SECONDS     An older state is not believed, 5 to 86400 [120]
   --interval SECONDS    Publish this often without a change, 5 to 3600 [60]
   --min-change SHARE    A smaller change of an amount waits for the interval, 0 to 1 [0.01]
+  --end WORD            A pod that berth ends gets an Event (report), or is evicted too (evict) [evict]
   --relocate WORD       A pod that should run elsewhere gets an Event (report), or is evicted too (evict) [report]
   --relocate-after SECONDS
                         Evict once that has held for so long, and one pod in that time, 0 to 3600 [60]

@@ -29,6 +29,7 @@ struct Options {
   bool taint = true;
   bool events = true;
   Relocate relocate = Relocate::report;
+  Relocate end = Relocate::evict;  // of pods that berth ends
   double relocate_after_s = 60;
 
   bool once = false;

@@ -75,6 +75,7 @@ bool Reporter::is_late(double begun_s) const { return surroundings_.clock() - be
 bool Reporter::event_is_due(const Task& task) const { return settings_.events && !task.reported; }
 
 bool Reporter::eviction_is_due(const Task& task, double now_s) const {
+  if (task.departure.kind == Departure::Kind::evict) return settings_.evict_ended && !task.evicted;
   return settings_.evict && !task.evicted && task.wanted_since_s &&
          now_s - *task.wanted_since_s >= settings_.evict_after_s && now_s >= next_eviction_s_;
 }
@@ -157,9 +158,11 @@ std::optional<Failure> Reporter::evict(Task& task) {
   if (!is_good(answer) && !gone) return failure_of(answer, hint_of_eviction(answer.status, it.space));
   task.evicted = true;
   if (gone) return std::nullopt;
-  next_eviction_s_ = surroundings_.clock() + settings_.evict_after_s;
-  surroundings_.say(Level::info, fmt::format("evicted the pod {}/{}, which should run on another node: {}",
-                                             it.space, it.name, task.departure.reason));
+  const bool ends = task.departure.kind == Departure::Kind::evict;
+  if (!ends) next_eviction_s_ = surroundings_.clock() + settings_.evict_after_s;
+  surroundings_.say(Level::info,
+                    fmt::format("evicted the pod {}/{}, which {}: {}", it.space, it.name,
+                                ends ? "berth ends" : "should run on another node", task.departure.reason));
   return std::nullopt;
 }
 
@@ -175,14 +178,14 @@ std::optional<Failure> Reporter::report_all(const std::vector<Task*>& tasks, dou
   return std::nullopt;
 }
 
-// The others wait: without this pod, they may have room.
+// All pods that berth ends. Of the others one: without this pod, they may have room.
 std::optional<Failure> Reporter::evict_first(const std::vector<Task*>& tasks, double begun_s) {
   if (auto failure = find_pods(tasks, begun_s)) return failure;
   for (Task* task : tasks) {
     if (task->evicted) continue;
     auto failure = evict(*task);
     if (failure) ++task->attempts;
-    return failure;
+    if (failure || task->departure.kind != Departure::Kind::evict || is_late(begun_s)) return failure;
   }
   return std::nullopt;
 }
@@ -215,7 +218,9 @@ void Reporter::turn(const Berth& berth) {
   const auto events = chosen([&](const Task& task) { return event_is_due(task); });
   if (!events.empty() && !events_.waits(begun_s))
     note(events_, "report on pods", report_all(events, begun_s));
-  const auto evictions = chosen([&](const Task& task) { return eviction_is_due(task, begun_s); });
+  auto evictions = chosen([&](const Task& task) { return eviction_is_due(task, begun_s); });
+  std::stable_partition(evictions.begin(), evictions.end(),
+                        [](const Task* task) { return task->departure.kind == Departure::Kind::evict; });
   if (!evictions.empty() && !evictions_.waits(begun_s) && !is_late(begun_s))
     note(evictions_, "evict pods", evict_first(evictions, begun_s));
 }

@@ -24,15 +24,16 @@ inline constexpr std::size_t kMaxPods = 1000;
 inline constexpr double kLongestTurn_s = 10;
 
 // Tells Kubernetes of pods that berth ends, or that should run elsewhere (docs/clusters.md). Each gets an
-// Event. If it is wished, the pods that should run elsewhere are evicted. It asks for the node's pods only
-// while there is something to tell. It keeps nothing over a restart: the API server knows an Event that it
-// has already.
+// Event. If it is wished, pods of either kind are evicted through the Eviction API. It asks for the node's
+// pods only while there is something to tell. It keeps nothing over a restart: the API server knows an Event
+// that it has already.
 class Reporter {
  public:
   struct Settings {
     std::string node = {};
     bool events = true;
     bool evict = false;         // pods that should run elsewhere
+    bool evict_ended = false;   // pods that berth ends, at once
     double evict_after_s = 60;  // the time for which that has to hold, and between two such requests
   };
 

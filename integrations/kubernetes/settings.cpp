@@ -50,6 +50,12 @@ Refusal take_relocate(Options& options, std::string_view value) {
   return std::nullopt;
 }
 
+Refusal take_end(Options& options, std::string_view value) {
+  if (value != "report" && value != "evict") return "it is neither report nor evict";
+  options.end = value == "evict" ? Relocate::evict : Relocate::report;
+  return std::nullopt;
+}
+
 // "HOST" of "HOST:PORT/PATH"; an IPv6 address keeps its brackets.
 std::string_view host_of(std::string_view rest) {
   if (rest.starts_with('[')) return rest.substr(0, std::min(rest.find(']'), rest.size() - 1) + 1);
@@ -103,6 +109,7 @@ constexpr std::array kSettings{
             [](Options& options, std::string_view value) {
               return take_number(options.min_change, value, 0, 1);
             }},
+    Setting{"end", Setting::Type::text, take_end},
     Setting{"relocate", Setting::Type::text, take_relocate},
     Setting{"relocate-after", Setting::Type::number,
             [](Options& options, std::string_view value) {

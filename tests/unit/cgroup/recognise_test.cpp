@@ -150,6 +150,17 @@ TEST(PodQos, IsReadInTheLayoutsThatHostsHave) {
   }
 }
 
+TEST(PodOf, IsTheGroupOfAllContainersOfThePod) {
+  const std::string pod = "kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod1_2.slice";
+  EXPECT_EQ(pod_of(pod + "/cri-containerd-" + kId + ".scope"), (PodPlace{pod, pod}));
+  EXPECT_EQ(pod_of("kubepods/pod1-2/" + kId), (PodPlace{"kubepods/pod1-2", "kubepods/pod1-2"}));
+  EXPECT_EQ(pod_of("system.slice/containerd.service/kubepods-pod1.slice:cri-containerd:" + kId),
+            (PodPlace{"system.slice/containerd.service/kubepods-pod1.slice", ""}))
+      << "this runtime makes no group for a pod";
+  EXPECT_EQ(pod_of(pod), std::nullopt);
+  EXPECT_EQ(pod_of("system.slice/docker-" + kId + ".scope"), std::nullopt);
+}
+
 TEST(PodQos, NamesThatOnlyResembleALayoutHaveNone) {
   for (const std::string& path :
        {"batch.slice:cri-containerd:" + kId, "kubepods-besteffort-pod1.slice:" + kId,

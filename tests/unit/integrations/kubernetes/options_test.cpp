@@ -65,6 +65,7 @@ TEST_F(KubernetesOptions, HaveDefaults) {
   EXPECT_TRUE(options.taint);
   EXPECT_TRUE(options.events);
   EXPECT_EQ(options.relocate, Relocate::report);
+  EXPECT_EQ(options.end, Relocate::evict);
   EXPECT_EQ(options.relocate_after_s, 60);
   EXPECT_FALSE(options.once || options.dry_run || options.withdraw);
 }
@@ -82,6 +83,7 @@ interval = 30.5
 min_change = 0.05
 taint = false
 events = false
+end = "report"
 relocate = "evict"
 relocate_after = 90
 )");
@@ -98,6 +100,7 @@ relocate_after = 90
   EXPECT_FALSE(options.taint);
   EXPECT_FALSE(options.events);
   EXPECT_EQ(options.relocate, Relocate::evict);
+  EXPECT_EQ(options.end, Relocate::report);
   EXPECT_EQ(options.relocate_after_s, 90);
   // The command line wins.
   options = good({"--node=n8", "--certificate", "/c", "--key", "/k", "--max-age", "5", "--once", "--withdraw",
@@ -132,6 +135,7 @@ TEST_F(KubernetesOptions, AreChecked) {
   for (const char* bad : {"-0.1", "1.1", "nan"})
     EXPECT_THAT(refusal({"--min-change", bad}), HasSubstr("from 0 to 1")) << bad;
   EXPECT_THAT(refusal({"--relocate", "drain"}), HasSubstr("it is neither report nor evict"));
+  EXPECT_THAT(refusal({"--end", "kill"}), HasSubstr("it is neither report nor evict"));
   EXPECT_THAT(refusal({"--relocate-after", "3601"}), HasSubstr("from 0 to 3600"));
   EXPECT_THAT(refusal({"--node"}), HasSubstr("--node needs a value"));
   EXPECT_THAT(refusal({"--bogus"}), HasSubstr("no option --bogus"));

@@ -274,7 +274,15 @@ TEST_F(KubernetesReporter, EvictsAPodThatShouldRunElsewhereForAWhile) {
   EXPECT_THAT(said, Contains("evicted the pod batch/a, which should run on another node: because"));
 }
 
-TEST_F(KubernetesReporter, NeverAsksForTheEvictionOfAPodThatBerthEnds) {
+TEST_F(KubernetesReporter, HasThePodsEvictedThatBerthEndsAtOnceAndEachOnce) {
+  Reporter reporter = make({.events = false, .evict_ended = true});
+  turn_for(reporter, 100, with({departure("a"), departure("b"), relocation("c")}));
+  ASSERT_THAT(api.evictions, SizeIs(2));
+  EXPECT_EQ(api.evictions[0]["deleteOptions"]["preconditions"]["uid"], "uid-a");
+  EXPECT_THAT(said, Contains("evicted the pod batch/a, which berth ends: because"));
+}
+
+TEST_F(KubernetesReporter, DoesNotAskForTheEvictionOfAPodThatBerthEndsUnlessItIsWished) {
   Reporter reporter = make({.events = false, .evict = true, .evict_after_s = 0});
   turn_for(reporter, 100, with({departure("a"), relocation("b", false)}));
   EXPECT_THAT(api.asked, IsEmpty());
