@@ -44,6 +44,7 @@ void Tree::take_events() {
     }
   });
   apply(pending);
+  judge_young();
 }
 
 void Tree::apply(const Pending& pending) {

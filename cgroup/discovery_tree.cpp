@@ -7,13 +7,16 @@
 #include "cgroup/sampler_parse.h"
 #include "cgroup/value.h"
 #include "model/name.h"
+#include "model/number.h"
 #include "os/beneath.h"
+#include "os/proc_files.h"
 #include "os/read_file.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
 #include <fcntl.h>
@@ -235,6 +238,9 @@ void Tree::judge_node(Node& node, int directory) {
   };
   Judgement judgement = judge(judged, owner, marks, rules_, quota);
   warn_conflicts(node, judgement);
+  if (judgement.verdict && judgement.verdict->matched_by == kQosMatch && open_one() &&
+      is_of_the_system(node, directory))
+    judgement.verdict.reset();
   node.inner = is_inner_container(path);
   node.rules = std::move(judgement.matches);
   if (node.inner) {
@@ -258,6 +264,40 @@ void Tree::judge_node(Node& node, int directory) {
   refresh_populated(node, directory);
 }
 
+// A pod's sandbox ("pause"), and each container of a node-critical pod, has a score that only root can set:
+// kubelet gives them -998 and -997. Guaranteed pods have -997, too.
+bool Tree::is_of_the_system(const Node& node, int directory) const {
+  constexpr int kSandbox = -998;
+  constexpr int kCritical = -997;
+  auto pids = read_file(directory, "cgroup.procs");
+  const std::string path = node.path();
+  if (pids && pids->empty() && node.children.contains("container")) {
+    const os::FileDescriptor inner = os::open_beneath(root_path_, path + "/container");
+    pids = inner ? read_file(inner.get(), "cgroup.procs") : std::nullopt;
+  }
+  if (!pids || pids->find('\n') == std::string::npos) return false;
+  const std::string pid = pids->substr(0, pids->find('\n'));
+  if (pid.empty() || pid.find_first_not_of("0123456789") != std::string::npos) return false;
+  auto score_text = os::read_start(proc_root_ / pid / "oom_score_adj", 16);
+  while (!score_text.empty() && score_text.back() == '\n') score_text.pop_back();
+  const auto score = model::to_number<int>(score_text);
+  return score && *score <= (pod_qos(path) == PodQos::guaranteed ? kSandbox : kCritical);
+}
+
+void Tree::judge_young() {
+  constexpr double kYoung_s = 5;
+  const double now = os::monotonic_s();
+  for (auto at = young_.begin(); at != young_.end();) {
+    Node* node = find(at->first);
+    const bool over = now - at->second > kYoung_s;
+    if (node != nullptr && node->active) {
+      judge_node(*node);
+      settle(*node, outer_verdict(*node));
+    }
+    at = over || node == nullptr || !node->active ? young_.erase(at) : std::next(at);
+  }
+}
+
 std::string Tree::judged_path(const Node& node) const {
   std::string path = node.path();
   auto leaf = leaf_at(path);
@@ -275,8 +315,8 @@ void Tree::judge_leaves_of(const Node& origin) {
   }
 }
 
-const Node* Tree::find(std::string_view path) const {
-  const Node* node = &root_;
+Node* Tree::find(std::string_view path) {
+  Node* node = &root_;
   while (node != nullptr && !path.empty()) {
     const auto child = node->children.find(path.substr(0, path.find('/')));
     node = child == node->children.end() ? nullptr : child->second.get();
@@ -348,6 +388,12 @@ void Tree::settle_one(Node& node, const Node* outer) {
     return;
   }
   if (!node.active) {
+    if (node.verdict->matched_by == kQosMatch) {
+      // It was judged when it was still empty.
+      judge_node(node);
+      if (!node.verdict || !node.populated) return;
+      young_.emplace(node.path(), os::monotonic_s());
+    }
     activate(node);
     return;
   }

@@ -103,12 +103,15 @@ class Tree {
   // `directory` likewise; -1 where the caller has it not open.
   void judge_node(Node& node, int directory = -1);
   void judge_all(Node& node);
+  // A runtime sets the marks of the system some milliseconds after a container has its first process.
+  void judge_young();
   // Judges the leaves of `origin` (cgroup/leaf.h) again: a leaf has the class of its origin.
   void judge_leaves_of(const Node& origin);
   // The path for judging the node: its own, or its origin's if it is a leaf.
   std::string judged_path(const Node& node) const;
   // nullptr where it is not known.
-  const Node* find(std::string_view path) const;
+  Node* find(std::string_view path);
+  bool is_of_the_system(const Node& node, int directory) const;
   // Makes workloads of nodes that have a verdict and processes, and no node above with a verdict (`outer`).
   void settle(Node& node, const Node* outer);
   void settle_one(Node& node, const Node* outer);
@@ -154,6 +157,9 @@ class Tree {
     bool said = false;  // that there are more
   };
   std::map<uid_t, Share> shares_;
+  // Containers that were judged by their pod's class, and since when they have had processes: they are looked
+  // at again for a while (judge_young()).
+  std::map<std::string, double> young_;
   bool degraded_ = false;
   bool overflowed_ = false;  // since the last walk
 

@@ -111,11 +111,26 @@ Marks judge_marks(const RawMarks& raw, const Ownership& owner) {
 }
 
 bool says_otherwise(const WorkloadRule& a, const WorkloadRule& b) {
-  return differs(a.workload_class, b.workload_class) || differs(a.service, b.service) ||
-         differs(a.vcpus, b.vcpus) || differs(a.memory_bytes, b.memory_bytes) ||
-         differs(a.priority, b.priority) || differs(a.evictable, b.evictable) ||
-         differs(a.borrow, b.borrow) || differs(a.deadline_s, b.deadline_s) ||
-         differs(a.progress_file, b.progress_file);
+  return a.ignored != b.ignored || differs(a.workload_class, b.workload_class) ||
+         differs(a.service, b.service) || differs(a.vcpus, b.vcpus) ||
+         differs(a.memory_bytes, b.memory_bytes) || differs(a.priority, b.priority) ||
+         differs(a.evictable, b.evictable) || differs(a.borrow, b.borrow) ||
+         differs(a.deadline_s, b.deadline_s) || differs(a.progress_file, b.progress_file);
+}
+
+bool judge_pods(const std::vector<WorkloadRule>& rules) {
+  // A rule is about pods if it names kubelet's groups, or is so wide that it matches a container of a pod.
+  static const std::string kId(64, '0');
+  static const std::array<std::string, 3> kContainers{
+      "kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod0.slice/cri-containerd-" + kId +
+          ".scope",
+      "kubepods/besteffort/pod0/" + kId, "kubepods-besteffort-pod0.slice:cri-containerd:" + kId};
+  return rules.empty() || std::any_of(rules.begin(), rules.end(), [](const WorkloadRule& rule) {
+           return rule.match.find("kubepods") != std::string::npos ||
+                  std::any_of(kContainers.begin(), kContainers.end(), [&rule](const std::string& path) {
+                    return model::glob_match(rule.match, path);
+                  });
+         });
 }
 
 Judgement judge(std::string_view path, const Ownership& owner, const Marks& marks,
@@ -135,6 +150,10 @@ Judgement judge(std::string_view path, const Ownership& owner, const Marks& mark
     }
   }
 
+  if (rule && rule->ignored) {
+    judgement.ignored = true;
+    return judgement;
+  }
   std::optional<WorkloadClass> found;
   if (marks.workload_class) {
     found = marks.workload_class;
@@ -147,7 +166,7 @@ Judgement judge(std::string_view path, const Ownership& owner, const Marks& mark
       found = rule->workload_class;
       verdict.matched_by = rule->origin;
     }
-  } else if (const auto qos = pod_qos(path)) {
+  } else if (const auto qos = pod_qos(path); qos && judge_pods(rules)) {
     if (*qos == PodQos::best_effort) {
       found = WorkloadClass::best_effort;
     } else if (*qos == PodQos::guaranteed && owner.trusted) {
@@ -159,7 +178,7 @@ Judgement judge(std::string_view path, const Ownership& owner, const Marks& mark
         verdict.vcpus = whole_vcpus(*cores);
       }
     }
-    verdict.matched_by = "kubepods QoS";
+    verdict.matched_by = kQosMatch;
   }
   if (!found) return judgement;
 

@@ -19,6 +19,8 @@ namespace berth::cgroup {
 
 inline constexpr const char* kClassMark = "user.berth.class";
 inline constexpr const char* kEvictableMark = "user.berth.evictable";
+// Verdict::matched_by of a container whose class follows from its pod.
+inline constexpr const char* kQosMatch = "kubepods QoS";
 
 // The owner of a cgroup. A `trusted` cgroup is owned by root or by the owner of the whole tree, and no other
 // user may write to it.
@@ -70,10 +72,16 @@ struct Judgement {
   // A rule that would make a cgroup latency-sensitive although a user made the cgroup under a name that the
   // glob does not spell out.
   std::optional<std::size_t> untrusted;
+  // The first rule that matches says so: there is no verdict.
+  bool ignored = false;
   // The verdict may change once cpu.max is set. So it is for a guaranteed pod without quota, and for a
   // latency-sensitive workload without vcpus.
   bool awaits_quota = false;
 };
+
+// Whether the rules leave the QoS classes of Kubernetes' pods in force: there is no rule at all, or one of
+// them is about pods. With rules for other cgroups alone, berth touches nothing of Kubernetes.
+bool judge_pods(const std::vector<model::WorkloadRule>& rules);
 
 // `quota` reads cpu.max in cores, nullopt without limit; it is called only where it matters.
 Judgement judge(std::string_view path, const Ownership& owner, const Marks& marks,

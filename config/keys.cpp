@@ -439,16 +439,30 @@ KeySpec<WorkloadRule> progress_key() {
   return {{"progress", "table", "", "{file = \"PATH\"}"}, {}, set};
 }
 
-std::vector<KeySpec<WorkloadRule>> make_workload_specs() {
+// A class, or "ignored": the cgroup is no workload.
+KeySpec<WorkloadRule> class_key() {
   using model::WorkloadClass;
+  static constexpr const char* kIgnored = "ignored";
   std::vector<std::pair<std::string, WorkloadClass>> classes;
   for (const auto value : {WorkloadClass::latency_sensitive, WorkloadClass::best_effort}) {
     classes.emplace_back(model::to_string(value), value);
   }
+  auto spec = choice_key<WorkloadRule, WorkloadClass>(
+      "class", std::move(classes), +[](WorkloadRule & r) -> auto& { return r.workload_class; });
+  spec.choices.emplace_back(kIgnored);
+  spec.key.range = listed(spec.choices);
+  spec.set = [set = spec.set](WorkloadRule& rule, const toml::node& node) -> Refusal {
+    const auto* text = node.as_string();
+    rule.ignored = text != nullptr && text->get() == kIgnored;
+    return rule.ignored ? std::nullopt : set(rule, node);
+  };
+  return spec;
+}
+
+std::vector<KeySpec<WorkloadRule>> make_workload_specs() {
   std::vector<KeySpec<WorkloadRule>> specs;
   specs.push_back(match_key());
-  specs.push_back(choice_key<WorkloadRule, WorkloadClass>(
-      "class", std::move(classes), +[](WorkloadRule & r) -> auto& { return r.workload_class; }));
+  specs.push_back(class_key());
   specs.push_back(service_key());
   specs.push_back(integer_key<WorkloadRule>(
       "vcpus", 1, model::kMaxCpu + 1, +[](WorkloadRule & r) -> auto& { return r.vcpus; }));

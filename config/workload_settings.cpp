@@ -50,6 +50,11 @@ model::Result<WorkloadSettings> parse_workload_settings(const std::map<std::stri
                       taken_by(spec->key, spec->choices), refusal->empty() ? "" : "; ", *refusal));
     }
   }
+  if (rule.ignored) {
+    return model::fail(ErrorKind::invalid_input,
+                       "class=\"ignored\": only a [[workload]] rule of the configuration may say that; "
+                       "must be one of latency-sensitive, best-effort");
+  }
   return WorkloadSettings{.workload_class = rule.workload_class,
                           .service = std::move(rule.service),
                           .vcpus = rule.vcpus,

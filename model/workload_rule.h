@@ -16,6 +16,7 @@ struct WorkloadRule {
                       // does not
   std::string origin;  // "FILE:LINE", for messages
   std::optional<WorkloadClass> workload_class;
+  bool ignored = false;  // the cgroup is no workload, whatever else would make it one
   std::optional<std::string> service;
   std::optional<int> vcpus;
   std::optional<std::uint64_t> memory_bytes;

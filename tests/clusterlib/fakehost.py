@@ -87,7 +87,7 @@ class FakeHost:
         """A populated group; its last file makes it a running workload. Names of files are given with "_" for "."."""
         own = {name.replace("_", "."): text for name, text in given.items()}
         for above in [str(parent) for parent in reversed(Path(path).parents) if str(parent) != "."]:
-            self._group(above, {"cgroup.subtree_control": "cpuset cpu io memory pids"})
+            self._group(above, {"cgroup.subtree_control": "cpuset cpu io memory pids", "cgroup.procs": "", "cgroup.kill": ""})
         self._group(
             path,
             {"cpu.max": "max 100000", "memory.high": "max", "memory.current": "1048576", "cgroup.procs": "", "cpu.stat": "usage_usec 0\nuser_usec 0\nsystem_usec 0"}

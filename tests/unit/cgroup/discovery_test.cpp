@@ -246,7 +246,9 @@ TEST_F(DiscoveryTest, VcpusFollowTheFirstQuotaOnly) {
 
 TEST_F(DiscoveryTest, AGuaranteedPodAppearsOnceItsQuotaIsSet) {
   const std::string path = "kubepods/pod1-2/" + kId;
-  start({best_effort("marker-*")});
+  WorkloadRule pods;
+  pods.match = "kubepods/**";
+  start({best_effort("marker-*"), pods});
   tree.make(path);
   tree.write(path, "cpu.max", "max 100000\n");
   catch_up();
@@ -257,6 +259,53 @@ TEST_F(DiscoveryTest, AGuaranteedPodAppearsOnceItsQuotaIsSet) {
   EXPECT_EQ(found(path).identity.vcpus, 2);
   EXPECT_EQ(found(path).kind, Kind::cri);
   EXPECT_EQ(found(path).systemd_unit, "");
+}
+
+// kubelet gives these scores, and only root can lower one.
+TEST_F(DiscoveryTest, SandboxesAndNodeCriticalPodsAreIgnored) {
+  const std::string pod = "kubepods/besteffort/pod1-2/";
+  struct One {
+    char digit;
+    const char* score;
+    bool workload;
+  };
+  const One all[] = {{'a', "1000", true}, {'b', "-998", false}, {'c', "-997", false}, {'d', "-996", true}};
+  for (const One& one : all) {
+    const std::string path = pod + std::string(64, one.digit);
+    const std::string pid = std::to_string(100 + one.digit);
+    tree.make(path);
+    tree.write(path, "cgroup.procs", pid + "\n");
+    tree.write_proc(pid + "/oom_score_adj", std::string(one.score) + "\n");
+  }
+  start({});
+  for (const One& one : all) EXPECT_EQ(has(pod + std::string(64, one.digit)), one.workload) << one.score;
+  // A rule of the operator decides before.
+  discovery->set_rules({best_effort("kubepods/**")});
+  EXPECT_TRUE(has(pod + std::string(64, 'b')));
+}
+
+TEST_F(DiscoveryTest, ASandboxIsIgnoredThoughItsScoreComesAMomentLater) {
+  const std::string path = "kubepods/besteffort/pod1-2/" + kId;
+  tree.make(path);
+  tree.write(path, "cgroup.procs", "77\n");
+  tree.write_proc("77/oom_score_adj", "0\n");
+  start({});
+  EXPECT_TRUE(has(path));
+  tree.write_proc("77/oom_score_adj", "-998\n");
+  discovery->process();
+  EXPECT_FALSE(has(path));
+}
+
+TEST_F(DiscoveryTest, AnIgnoredGroupIsNoWorkload) {
+  WorkloadRule ignored;
+  ignored.match = "a";
+  ignored.ignored = true;
+  tree.make("a");
+  tree.make("b");
+  start({ignored, best_effort("*")});
+  EXPECT_EQ(ids(), Ids{"b"});
+  discovery->set_rules({best_effort("*")});
+  EXPECT_EQ(ids(), (Ids{"a", "b"}));
 }
 
 TEST_F(DiscoveryTest, AMarkMakesAWorkloadAndItsRemovalEndsIt) {

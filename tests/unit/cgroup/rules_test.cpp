@@ -160,6 +160,35 @@ TEST(Judge, PodsAreJudgedByTheirQosClass) {
   EXPECT_EQ(guaranteed.verdict->matched_by, "kubepods QoS");
 }
 
+TEST(Judge, AnIgnoredGroupIsNoWorkloadWhateverItsMarkOrPodSays) {
+  WorkloadRule ignored = rule("**", std::nullopt);
+  ignored.ignored = true;
+  Marks marks;
+  marks.workload_class = WorkloadClass::best_effort;
+  for (const std::string& path : {std::string("a/b"), "kubepods/besteffort/pod1/" + kId}) {
+    const Judgement judgement = judge_with(path, {ignored}, {}, marks);
+    EXPECT_EQ(judgement.verdict, std::nullopt) << path;
+    EXPECT_TRUE(judgement.ignored) << path;
+  }
+  // The first rule that matches decides, as always.
+  const auto judgement = judge_with("a/b", {rule("a/b", WorkloadClass::best_effort), ignored});
+  ASSERT_TRUE(judgement.verdict);
+  EXPECT_EQ(judgement.overruled, 1U);
+}
+
+TEST(Judge, RulesOutsideKubernetesAloneTouchNothingOfKubernetes) {
+  const std::string pod = "kubepods/besteffort/pod1/" + kId;
+  EXPECT_FALSE(judge_with(pod, {rule("system.slice/*.service", WorkloadClass::best_effort)}).verdict);
+  EXPECT_FALSE(
+      judge_with(kGuaranteed, {rule("**/web.service", WorkloadClass::latency_sensitive)}, {}, {}, 2.0)
+          .verdict);
+  EXPECT_TRUE(judge_with(pod, {}).verdict) << "without any rule, berth shows what it would do";
+  EXPECT_TRUE(judge_with(pod, {rule("system.slice/*.service", WorkloadClass::best_effort),
+                               rule("kubepods.slice/**", std::nullopt)})
+                  .verdict);
+  EXPECT_TRUE(judge_with(pod, {rule("**", std::nullopt)}).verdict);
+}
+
 TEST(Judge, AGuaranteedPodNeedsWholeCpus) {
   EXPECT_EQ(judge_with(kGuaranteed, {}, {}, {}, 1.5).verdict, std::nullopt);
   const auto waiting = judge_with(kGuaranteed, {});

@@ -283,7 +283,8 @@ TEST(Parse, UnknownChoicesListTheAllowedOnes) {
       {"[interference]\nsearch = \"exact\"",
        "b.toml:2:10: interference.search wants one of window, optimal, got \"exact\""},
       {"[[workload]]\nmatch = \"a\"\nclass = \"latency_sensitive\"",
-       "b.toml:3:9: class wants one of latency-sensitive, best-effort, got \"latency_sensitive\"; did you "
+       "b.toml:3:9: class wants one of latency-sensitive, best-effort, ignored, got \"latency_sensitive\"; "
+       "did you "
        "mean "
        "\"latency-sensitive\"?"},
   });
