@@ -183,7 +183,7 @@ TEST(Eviction, RanksByCostForEachByteOrByCostAlone) {
 }
 
 TEST(Eviction, TakesWhoFreesNothingLastAndNeverAsAVictim) {
-  const auto findings = find(snapshot(0, {other("nothing", 0, 0), other("some", 100, kMiB)}));
+  const auto findings = find(snapshot(0, {other("nothing", 0, 0), other("some", 100, 64 * kMiB)}));
   EXPECT_THAT(findings.order, ElementsAre("some", "nothing"));
   EXPECT_THAT(victims(findings), ElementsAre("some"));
 }
