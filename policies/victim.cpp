@@ -11,7 +11,7 @@ namespace berth::policies {
 
 namespace {
 
-struct Choice {
+struct FirstVictims {
   std::vector<std::size_t> positions;
   double freed_bytes = 0;
   bool ends_unknown = false;
@@ -19,9 +19,9 @@ struct Choice {
 
 // From the first one on until they free the need, without those that are known to free less than
 // `least_bytes`.
-Choice choose(const std::vector<std::optional<std::uint64_t>>& frees_bytes, double need_bytes,
-              double least_bytes) {
-  Choice chosen;
+FirstVictims first_victims(const std::vector<std::optional<std::uint64_t>>& frees_bytes, double need_bytes,
+                           double least_bytes) {
+  FirstVictims chosen;
   for (std::size_t at = 0; at < frees_bytes.size(); ++at) {
     if (!chosen.positions.empty() && chosen.freed_bytes >= need_bytes) break;
     const auto& bytes = frees_bytes[at];
@@ -39,9 +39,10 @@ Choice choose(const std::vector<std::optional<std::uint64_t>>& frees_bytes, doub
 std::vector<std::size_t> victims_among(const std::vector<std::optional<std::uint64_t>>& frees_bytes,
                                        double need_bytes) {
   constexpr auto kLeast = static_cast<double>(kLeastFreedBytes);
-  Choice chosen = choose(frees_bytes, need_bytes, std::max(kLeast, kLeastFreedShare * need_bytes));
+  FirstVictims chosen =
+      first_victims(frees_bytes, need_bytes, std::max(kLeast, kLeastFreedShare * need_bytes));
   if (chosen.freed_bytes < need_bytes && !chosen.ends_unknown)
-    chosen = choose(frees_bytes, need_bytes, kLeast);
+    chosen = first_victims(frees_bytes, need_bytes, kLeast);
   // The last one is needed. Of the others the last, and so the dearest ones, go first.
   for (std::size_t i = chosen.positions.size(); i-- > 0;) {
     if (i + 1 == chosen.positions.size() || chosen.ends_unknown) continue;
