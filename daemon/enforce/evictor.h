@@ -39,7 +39,7 @@ struct EvictionCounts {
 //
 // Of a container of a Kubernetes pod the whole pod ends, as its containers live and die together. The first
 // step then is decommission, too: the eviction is published, and berth-kube asks the Eviction API for the
-// pod. What is left of the pod after that is terminated and killed in the pod's own cgroup.
+// pod. The later steps reach the rest of the pod, in the pod's own cgroup.
 //
 // No call blocks: due_s() tells when advance() has work. Processes are held by pidfd and cgroup directory, so
 // that a successor is never hit. Nothing depends on berthd: a step that was taken goes on without it, and no

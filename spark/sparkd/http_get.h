@@ -17,9 +17,9 @@ struct HttpLimits {
   std::size_t body_bytes = std::size_t{8} << 20;
 };
 
-// What an answer that is no 200 says, and the setting of Spark that helps: "status 302 to LOCATION: ...". It
-// names YARN's proxy filter, TLS and a password. `location`: of a redirect, empty for any other answer; the
-// server wrote it, and only its first 120 bytes are repeated.
+// The obstacle behind an answer that is no 200, and the setting of Spark that helps: "status 302 to LOCATION:
+// ...". It names YARN's proxy filter, TLS and a password. `location`: of a redirect, empty for any other
+// answer; the server wrote it, and only its first 120 bytes are repeated.
 std::string text_of_refusal(long status, std::string_view location);
 
 // Plain HTTP with one kept connection per server, for one thread. Follows no redirect, asks no proxy, speaks
