@@ -107,7 +107,7 @@ class Drawing {
     const auto sockets = sorted_in();
     std::string out = summary(sockets);
     for (const Socket& socket : sockets) out += socket_text(socket);
-    return out + legend();
+    return out + nodes_without_cpus() + legend();
   }
 
  private:
@@ -121,6 +121,9 @@ class Drawing {
   std::string socket_text(const Socket& socket);
   std::vector<std::vector<Piece>> lines_of(const Socket& socket) const;
   std::string line_text(const std::vector<Piece>& pieces);
+  // "1 (no memory)".
+  std::string node_name(int number) const;
+  std::string nodes_without_cpus() const;
   std::string legend() const;
 
   std::size_t cell_width(const CacheGroup& group) const;
@@ -185,7 +188,8 @@ std::vector<Socket> Drawing::sorted_in() const {
     for (auto& [place, columns] : grid[id]) {
       std::string title =
           place.llc < 0 ? (topology_.has_llc() ? "no LLC" : "") : fmt::format("LLC {}", place.llc);
-      if (socket.numa.size() > 1) title += fmt::format("{}NUMA {}", title.empty() ? "" : ", ", place.numa);
+      if (socket.numa.size() > 1)
+        title += fmt::format("{}NUMA {}", title.empty() ? "" : ", ", node_name(place.numa));
       socket.groups.push_back({std::move(title), std::move(columns)});
     }
     result.push_back(std::move(socket));
@@ -200,17 +204,24 @@ std::string Drawing::summary(const std::vector<Socket>& sockets) const {
     numa.insert(socket.numa.begin(), socket.numa.end());
     cores += socket.cores;
   }
+  const std::size_t with_cpus = numa.size();
+  for (const model::NumaNode& node : topology_.numa_nodes()) numa.insert(node.number);
   std::string text = model::count_text(sockets.size(), "socket") + ", ";
   text += topology_.has_llc()
               ? model::count_text(topology_.domains(model::DomainKind::llc).size(), "LLC domain") + ", "
               : "";
-  text += model::count_text(numa.size(), "NUMA node") + ", " + model::count_text(cores, "core") + ", " +
-          model::count_text(topology_.all().size(), "vCPU");
+  text += model::count_text(numa.size(), "NUMA node");
+  if (numa.size() > with_cpus) text += fmt::format(" ({} without vCPUs)", numa.size() - with_cpus);
+  text += ", " + model::count_text(cores, "core") + ", " + model::count_text(topology_.all().size(), "vCPU");
   if (most_threads_ > 1) text += fmt::format(" ({} threads a core)", most_threads_);
   text += '\n';
   if (topology_.usable() != topology_.all()) {
     text += fmt::format("usable: {} of {} ({})\n", topology_.usable().size(), topology_.all().size(),
                         topology_.usable().to_string());
+  }
+  if (topology_.lone_sockets()) {
+    text += "each socket has one core and shares nothing: the sockets of a NUMA node count as one domain\n";
+    return text;
   }
   if (!topology_.has_llc()) text += "no shared last-level cache is known: sockets count as its domains\n";
   return text;
@@ -343,7 +354,7 @@ std::string Drawing::line_text(const std::vector<Piece>& pieces) {
 
 std::string Drawing::socket_text(const Socket& socket) {
   std::string numa;
-  for (const int node : socket.numa) numa += fmt::format("{}{}", numa.empty() ? "" : ",", node);
+  for (const int node : socket.numa) numa += fmt::format("{}{}", numa.empty() ? "" : ",", node_name(node));
   std::string out =
       fmt::format("\nsocket {}   {}, {}, NUMA {}\n", socket.id, model::count_text(socket.cores, "core"),
                   model::count_text(socket.vcpus, "vCPU"), numa);
@@ -351,6 +362,31 @@ std::string Drawing::socket_text(const Socket& socket) {
   if (!socket.elsewhere.empty()) {
     out += fmt::format("{}{:<{}} {}\n", kIndent, "offline", kRowTitle,
                        coloured(socket.elsewhere.to_string(), "2"));
+  }
+  return out;
+}
+
+std::string Drawing::node_name(int number) const {
+  const auto& nodes = topology_.numa_nodes();
+  const bool bare = std::any_of(nodes.begin(), nodes.end(), [number](const model::NumaNode& node) {
+    return node.number == number && node.memory_bytes == 0;
+  });
+  return fmt::format("{}{}", number, bare ? " (no memory)" : "");
+}
+
+// "\nNUMA 2   64 GiB, no vCPUs\n", a line for each.
+std::string Drawing::nodes_without_cpus() const {
+  std::set<int> with_cpus;
+  for (const Cpu& cpu : topology_.cpus()) with_cpus.insert(cpu.numa);
+  std::string out;
+  for (const model::NumaNode& node : topology_.numa_nodes()) {
+    if (with_cpus.count(node.number) > 0) continue;
+    constexpr double kGiB = 1024.0 * 1024 * 1024;
+    std::string size = "memory";
+    if (node.memory_bytes == 0) size = "no memory";
+    if (node.memory_bytes.value_or(0) > 0)
+      size = fmt::format("{:.3g} GiB", static_cast<double>(*node.memory_bytes) / kGiB);
+    out += fmt::format("{}NUMA {}   {}, no vCPUs\n", out.empty() ? "\n" : "", node.number, size);
   }
   return out;
 }

@@ -148,7 +148,36 @@ Result<void> check_distances(const NumaDistances& distances) {
   return {};
 }
 
-std::vector<Domain> group(const std::vector<Cpu>& cpus, std::optional<int> (*id_of)(const Cpu&)) {
+Result<void> check_nodes(const std::vector<NumaNode>& nodes) {
+  const auto bad = [](std::string_view why) {
+    return fail(ErrorKind::invalid_input, fmt::format("numa_nodes: {}", why));
+  };
+  if (nodes.size() > kMostNumaNodes)
+    return bad(fmt::format("{} NUMA nodes; at most {} can be listed", nodes.size(), kMostNumaNodes));
+  for (std::size_t index = 0; index < nodes.size(); ++index) {
+    if (!index_in_range(nodes[index].number))
+      return bad(fmt::format("NUMA node {} is not between 0 and {}", nodes[index].number, kMaxCpu));
+    if (index > 0 && nodes[index].number <= nodes[index - 1].number)
+      return bad(
+          fmt::format("NUMA node {} does not come after {}", nodes[index].number, nodes[index - 1].number));
+  }
+  return {};
+}
+
+bool sockets_are_lone(const std::vector<Cpu>& cpus) {
+  std::map<int, int> core_of_socket;
+  std::map<int, int> socket_of_node;
+  bool several = false;  // sockets of one NUMA node
+  for (const Cpu& cpu : cpus) {
+    if (!cpu.online) continue;
+    if (core_of_socket.emplace(cpu.socket, cpu.core).first->second != cpu.core) return false;
+    several = several || socket_of_node.emplace(cpu.numa, cpu.socket).first->second != cpu.socket;
+  }
+  return several;
+}
+
+template <typename IdOf>
+std::vector<Domain> group(const std::vector<Cpu>& cpus, IdOf id_of) {
   std::map<int, Domain> by_id;
   for (const Cpu& cpu : cpus) {
     const auto id = id_of(cpu);
@@ -199,13 +228,16 @@ std::optional<int> NumaDistances::between(int from, int to) const {
   return values[at];
 }
 
-Result<Topology> Topology::make(std::vector<Cpu> cpus, std::vector<Gpu> gpus, NumaDistances numa_distances) {
+Result<Topology> Topology::make(std::vector<Cpu> cpus, std::vector<Gpu> gpus, NumaDistances numa_distances,
+                                std::vector<NumaNode> numa_nodes) {
   if (const auto checked = check_cpus(cpus); !checked) return fail(checked.error());
   if (const auto checked = check_gpus(gpus); !checked) return fail(checked.error());
   if (const auto checked = check_distances(numa_distances); !checked) return fail(checked.error());
+  if (const auto checked = check_nodes(numa_nodes); !checked) return fail(checked.error());
 
   Topology topology;
   topology.numa_distances_ = std::move(numa_distances);
+  topology.numa_nodes_ = std::move(numa_nodes);
   topology.cpus_ = std::move(cpus);
   topology.gpus_ = std::move(gpus);
   std::sort(topology.cpus_.begin(), topology.cpus_.end(),
@@ -214,12 +246,20 @@ Result<Topology> Topology::make(std::vector<Cpu> cpus, std::vector<Gpu> gpus, Nu
   topology.has_llc_ = true;
   for (const Cpu& cpu : topology.cpus_) {
     topology.all_.insert(cpu.cpu);
+    topology.nodes_to_bind_.insert(cpu.numa);
     if (!cpu.online || !cpu.allowed) continue;
     topology.usable_.insert(cpu.cpu);
     topology.core_threads_[cpu.core].insert(cpu.cpu);
     topology.has_llc_ = topology.has_llc_ && cpu.llc.has_value();
   }
-  topology.sockets_ = group(topology.cpus_, [](const Cpu& cpu) { return std::optional<int>(cpu.socket); });
+  for (const NumaNode& node : topology.numa_nodes_) {
+    if (node.memory_bytes == 0) topology.nodes_to_bind_.erase(node.number);
+  }
+  topology.lone_sockets_ = sockets_are_lone(topology.cpus_);
+  topology.has_llc_ = topology.has_llc_ && !topology.lone_sockets_;
+  topology.sockets_ = group(topology.cpus_, [&topology](const Cpu& cpu) {
+    return std::optional<int>(topology.socket_domain(cpu));
+  });
   topology.llcs_ = group(topology.cpus_, [](const Cpu& cpu) { return cpu.llc; });
 
   // Cores ascending by their lowest usable vCPU, then rank by rank.

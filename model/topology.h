@@ -14,7 +14,8 @@
 
 namespace berth::model {
 
-// One hardware thread. `core`, `llc`, `numa` and `socket` are host-wide indices (hwloc's logical ones).
+// One hardware thread. `numa` and `socket` are the kernel's numbers (hwloc's os_index), which may have gaps.
+// `core` and `llc` are numbers that berth gives. All four are unique on the host.
 struct Cpu {
   int cpu = 0;
   int core = 0;
@@ -30,7 +31,7 @@ struct Cpu {
 
 // A figure that is not known is nullopt, never 0.
 struct Gpu {
-  std::string id;      // PCI address, "0000:3b:00.0"
+  std::string id;      // PCI address, "0000:3b:00.0"; of an instance in MIG mode its UUID, "MIG-..."
   std::string vendor;  // "nvidia", "amd", "intel"
   std::string model;
   std::optional<int> numa;
@@ -68,6 +69,18 @@ struct NumaDistances {
   friend bool operator==(const NumaDistances&, const NumaDistances&) = default;
 };
 
+// A NUMA node of a host where nodes differ (Topology::numa_nodes()).
+struct NumaNode {
+  int number = 0;  // the kernel's
+  // 0: it has no memory, and cannot be in cpuset.mems. nullopt: it has memory, of an unknown size.
+  std::optional<std::uint64_t> memory_bytes;
+
+  friend bool operator==(const NumaNode&, const NumaNode&) = default;
+};
+
+// The kernel knows no more (MAX_NUMNODES).
+inline constexpr std::size_t kMostNumaNodes = 1024;
+
 enum class DomainKind { llc, socket };
 
 // A set of vCPUs whose occupants share a last-level cache or a socket (docs/decisions/pinning.md, domains).
@@ -87,9 +100,9 @@ class Topology {
   // Holds no vCPU, the one value outside the invariant: a Snapshot holds it until it is filled.
   Topology() = default;
   // Error invalid_input names the index in `cpus` or `gpus` that breaks the invariant ("cpus[3]: ..."),
-  // "gpus" or "numa_distances".
+  // "gpus", "numa_distances" or "numa_nodes".
   static Result<Topology> make(std::vector<Cpu> cpus, std::vector<Gpu> gpus = {},
-                               NumaDistances numa_distances = {});
+                               NumaDistances numa_distances = {}, std::vector<NumaNode> numa_nodes = {});
 
   // Replaces the GPUs. Error as of make(); then the old ones stay.
   Result<void> set_gpus(std::vector<Gpu> gpus);
@@ -97,6 +110,11 @@ class Topology {
   const std::vector<Cpu>& cpus() const { return cpus_; }
   const std::vector<Gpu>& gpus() const { return gpus_; }
   const NumaDistances& numa_distances() const { return numa_distances_; }
+  // Every NUMA node, ascending, if one of them has no vCPUs (CXL, HBM) or no memory. Empty on other hosts:
+  // each node has both there.
+  const std::vector<NumaNode>& numa_nodes() const { return numa_nodes_; }
+  // The nodes that have vCPUs, usable or not, and memory.
+  const CpuSet& nodes_to_bind() const { return nodes_to_bind_; }
   // nullptr where there is no such vCPU.
   const Cpu* find(int cpu) const;
 
@@ -110,25 +128,35 @@ class Topology {
   int smt_rank(int cpu) const;
   // Threads of the widest core: 1 without SMT.
   int max_threads_per_core() const { return max_threads_; }
-  // True where every usable vCPU has an LLC.
+  // True where every usable vCPU has an LLC, unless lone_sockets().
   bool has_llc() const { return has_llc_; }
+  // True where every socket has one online core alone, and some NUMA node has several of these sockets, as
+  // virtual machines with one vCPU a socket have it. Such sockets share nothing, so that they and their
+  // caches bound nothing. All of a NUMA node count as one then.
+  bool lone_sockets() const { return lone_sockets_; }
 
   // Ascending by id. `llc` falls back to sockets on a host without LLC information.
   const std::vector<Domain>& domains(DomainKind kind) const;
+  // Where lone_sockets(), those of a NUMA node as one, by the node's number.
   const std::vector<Domain>& sockets() const { return sockets_; }
+  // The id in sockets() of the one that a vCPU of this host is in.
+  int socket_domain(const Cpu& cpu) const { return lone_sockets_ ? cpu.numa : cpu.socket; }
 
   // Every usable vCPU: first threads of all cores ascending by the core's lowest vCPU, then second threads,
   // and so on ("window order").
   const std::vector<int>& window_order() const { return window_order_; }
 
   friend bool operator==(const Topology& a, const Topology& b) {
-    return a.cpus_ == b.cpus_ && a.gpus_ == b.gpus_ && a.numa_distances_ == b.numa_distances_;
+    return a.cpus_ == b.cpus_ && a.gpus_ == b.gpus_ && a.numa_distances_ == b.numa_distances_ &&
+           a.numa_nodes_ == b.numa_nodes_;
   }
 
  private:
   std::vector<Cpu> cpus_;
   std::vector<Gpu> gpus_;
   NumaDistances numa_distances_;
+  std::vector<NumaNode> numa_nodes_;
+  CpuSet nodes_to_bind_;
   CpuSet all_;
   CpuSet usable_;
   std::map<int, CpuSet> core_threads_;  // by core
@@ -137,6 +165,7 @@ class Topology {
   std::vector<int> window_order_;
   int max_threads_ = 1;
   bool has_llc_ = false;
+  bool lone_sockets_ = false;
 };
 
 }  // namespace berth::model

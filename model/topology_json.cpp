@@ -127,10 +127,24 @@ NumaDistances read_distances(const JsonValue& value) {
   return distances;
 }
 
-// The processors, with the distances of the reference.
+// Limits come before copies.
+std::vector<NumaNode> read_nodes(const JsonValue& value) {
+  std::vector<NumaNode> nodes;
+  value.each([&nodes](const JsonValue& entry) {
+    JsonObject object(entry);
+    NumaNode node;
+    node.number = object.required("node").small_integer(0, kMaxCpu);
+    if (const auto memory = object.nullable("memory_bytes")) node.memory_bytes = memory->bytes();
+    if (nodes.size() <= kMostNumaNodes) nodes.push_back(node);
+  });
+  return nodes;
+}
+
+// The processors, with the distances and nodes of the reference.
 struct Processors {
   std::vector<Cpu> cpus;
   NumaDistances distances;
+  std::vector<NumaNode> nodes;
 };
 
 // Exactly one of a list of vCPUs and a reference to one.
@@ -148,7 +162,7 @@ std::optional<Processors> read_processors(JsonObject& object, const TopologyReso
   if (list) {
     std::vector<Cpu> cpus;
     list->each([&cpus](const JsonValue& value) { cpus.push_back(read_cpu(value)); });
-    return Processors{.cpus = std::move(cpus), .distances = {}};
+    return Processors{.cpus = std::move(cpus), .distances = {}, .nodes = {}};
   }
   const JsonValue& given = synthetic ? *synthetic : *xml;
   const std::string text = given.name();
@@ -159,7 +173,9 @@ std::optional<Processors> read_processors(JsonObject& object, const TopologyReso
   }
   auto resolved =
       resolve(synthetic ? TopologyReference(HwlocSynthetic{text}) : TopologyReference(HwlocXml{text}));
-  if (resolved) return Processors{.cpus = resolved->cpus(), .distances = resolved->numa_distances()};
+  if (resolved)
+    return Processors{
+        .cpus = resolved->cpus(), .distances = resolved->numa_distances(), .nodes = resolved->numa_nodes()};
   given.fail(resolved.error().message());
   return std::nullopt;
 }
@@ -202,16 +218,43 @@ std::optional<Topology> read_topology(JsonObject& object, const TopologyResolver
   if (const auto list = object.optional("gpus")) gpus = read_changed_gpus(*list, {});
   const auto distances = object.optional("numa_distances");
   if (distances && processors) processors->distances = read_distances(*distances);
+  const auto nodes = object.optional("numa_nodes");
+  if (nodes && processors) processors->nodes = read_nodes(*nodes);
   if (!processors || context.failed()) return std::nullopt;
-  auto topology =
-      Topology::make(std::move(processors->cpus), std::move(gpus), std::move(processors->distances));
+  auto topology = Topology::make(std::move(processors->cpus), std::move(gpus),
+                                 std::move(processors->distances), std::move(processors->nodes));
   if (topology) return *std::move(topology);
-  // "cpus[3]: why" or "numa_distances: why", seen from the object.
+  // "cpus[3]: why", "numa_distances: why" or "numa_nodes: why", seen from the object.
   const std::string& message = topology.error().message();
   const auto colon = message.find(": ");
   context.fail(object.path() + "." + message.substr(0, colon), message.substr(colon + 2));
   return std::nullopt;
 }
+
+namespace {
+
+void write_distances(JsonWriter& out, const NumaDistances& distances) {
+  out.key("numa_distances").begin_object();
+  CpuSet nodes;
+  for (const int node : distances.nodes) nodes.insert(node);
+  out.member("nodes", nodes).key("values").begin_array();
+  for (std::size_t row = 0; row < distances.nodes.size(); ++row) {
+    out.begin_array();
+    for (std::size_t column = 0; column < distances.nodes.size(); ++column)
+      out.value(distances.values[row * distances.nodes.size() + column]);
+    out.end_array();
+  }
+  out.end_array().end_object();
+}
+
+void write_nodes(JsonWriter& out, const std::vector<NumaNode>& nodes) {
+  out.key("numa_nodes").begin_array();
+  for (const NumaNode& node : nodes)
+    out.begin_object().member("node", node.number).member("memory_bytes", node.memory_bytes).end_object();
+  out.end_array();
+}
+
+}  // namespace
 
 void write_topology(JsonWriter& out, const Topology& topology) {
   out.key("cpus").begin_array();
@@ -224,19 +267,8 @@ void write_topology(JsonWriter& out, const Topology& topology) {
   }
   out.end_array().key("gpus");
   write_gpus(out, topology.gpus());
-  const NumaDistances& distances = topology.numa_distances();
-  if (distances.nodes.empty()) return;
-  out.key("numa_distances").begin_object();
-  CpuSet nodes;
-  for (const int node : distances.nodes) nodes.insert(node);
-  out.member("nodes", nodes).key("values").begin_array();
-  for (std::size_t row = 0; row < distances.nodes.size(); ++row) {
-    out.begin_array();
-    for (std::size_t column = 0; column < distances.nodes.size(); ++column)
-      out.value(distances.values[row * distances.nodes.size() + column]);
-    out.end_array();
-  }
-  out.end_array().end_object();
+  if (!topology.numa_distances().nodes.empty()) write_distances(out, topology.numa_distances());
+  if (!topology.numa_nodes().empty()) write_nodes(out, topology.numa_nodes());
 }
 
 std::string to_json(const Topology& topology) {

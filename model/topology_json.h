@@ -14,7 +14,7 @@ namespace berth::model {
 
 // nullopt, and an error in the context, where they are wrong. A reference needs `resolve`.
 std::optional<Topology> read_topology(JsonObject& object, const TopologyResolver& resolve);
-// "cpus", "gpus" and, where they are known, "numa_distances", into an object that is open.
+// "cpus", "gpus" and, where they are known, "numa_distances" and "numa_nodes", into an object that is open.
 void write_topology(JsonWriter& out, const Topology& topology);
 
 // The array of GPUs of a topology.

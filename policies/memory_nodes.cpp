@@ -25,24 +25,34 @@ std::map<std::string, model::CpuSet> new_pins(const std::vector<model::Action>& 
   return pins;
 }
 
-// The NUMA nodes of the vCPUs; empty where they are all of the host's, which is no bond.
 model::CpuSet nodes_of(const model::Topology& topology, const model::CpuSet& cpus) {
   model::CpuSet nodes;
-  model::CpuSet all;
   for (const model::Cpu& cpu : topology.cpus()) {
-    all.insert(cpu.numa);
     if (cpus.contains(cpu.cpu)) nodes.insert(cpu.numa);
   }
+  return nodes;
+}
+
+// The NUMA nodes that memory beside these vCPUs is bound to. Nodes without memory are left out, because the
+// kernel refuses them; nodes without vCPUs are near no pin. Empty where that leaves none, or all of the
+// host's, which is no bond.
+model::CpuSet bond_of(const model::Topology& topology, const model::CpuSet& cpus) {
+  const model::CpuSet& all = topology.nodes_to_bind();
+  const model::CpuSet nodes = nodes_of(topology, cpus) & all;
   return nodes == all ? model::CpuSet() : nodes;
 }
 
 // Why the memory of a bound workload is to be bound no more.
 std::string why_free(const model::Workload& workload, const PlacementSettings& settings,
-                     const model::CpuSet& cpus) {
+                     const model::Topology& topology, const model::CpuSet& cpus) {
   if (!settings.memory_nodes) return "placement.memory_nodes is false";
   if (workload.workload_class != model::WorkloadClass::latency_sensitive) return "it is best-effort now";
   if (workload.fixed.memory_nodes) return "berth cannot bind its memory";
-  return cpus.empty() ? "it is not pinned any more" : "its vCPUs are on every NUMA node";
+  if (cpus.empty()) return "it is not pinned any more";
+  const model::CpuSet nodes = nodes_of(topology, cpus);
+  if (nodes.intersects(topology.nodes_to_bind())) return "its vCPUs are on every NUMA node that has memory";
+  return fmt::format("its vCPUs {} are on NUMA node{} {} without memory", cpus.to_string(),
+                     nodes.size() == 1 ? "" : "s", nodes.to_string());
 }
 
 }  // namespace
@@ -60,7 +70,7 @@ void follow_pins(const model::Snapshot& snapshot, const PlacementSettings& setti
     if (!follows && workload->memory_nodes.empty()) continue;
     const auto pin = pins.find(workload->id);
     const model::CpuSet& cpus = pin == pins.end() ? workload->cpus : pin->second;
-    const model::CpuSet nodes = follows ? nodes_of(snapshot.topology, cpus) : model::CpuSet();
+    const model::CpuSet nodes = follows ? bond_of(snapshot.topology, cpus) : model::CpuSet();
     if (nodes == workload->memory_nodes) continue;
     model::SetMemoryNodesAction set{.workload = workload->id, .nodes = {}};
     std::string reason;
@@ -69,7 +79,7 @@ void follow_pins(const model::Snapshot& snapshot, const PlacementSettings& setti
       reason = fmt::format("its vCPUs {} are on NUMA node{} {}", cpus.to_string(),
                            nodes.size() == 1 ? "" : "s", nodes.to_string());
     } else {
-      reason = why_free(*workload, settings, cpus);
+      reason = why_free(*workload, settings, snapshot.topology, cpus);
     }
     actions.push_back(
         {.what = std::move(set), .policy = "placement", .decision = {}, .reason = std::move(reason)});

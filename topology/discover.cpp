@@ -25,10 +25,12 @@ using model::Topology;
 // The exports of the largest hosts are some megabytes.
 constexpr std::size_t kLargestXml = 64U << 20U;
 
-Result<Topology> topology_of(const Tree& tree, const Beside& beside, const std::string& what) {
+Result<Topology> topology_of(const Tree& tree, const Beside& beside, std::vector<model::NumaNode> nodes,
+                             const std::string& what) {
   auto cpus = cpus_of(tree, beside);
   auto distances = distances_of(tree, cpus);
-  auto topology = Topology::make(std::move(cpus), {}, std::move(distances));
+  nodes = if_any_differs(std::move(nodes), cpus);
+  auto topology = Topology::make(std::move(cpus), {}, std::move(distances), std::move(nodes));
   if (!topology) return fail(topology.error().context(what));
   return topology;
 }
@@ -45,7 +47,7 @@ Result<Topology> discover(const fs::path& sys_root, const fs::path& proc_root) {
   if (!tree) return fail(tree.error());
   return topology_of(*tree,
                      {*allowed, read_numa_nodes(sys_root, unplaced_cpus(*tree)), read_core_kinds(sys_root)},
-                     (sys_root / "devices/system/cpu").native());
+                     read_memory_of_nodes(sys_root), (sys_root / "devices/system/cpu").native());
 }
 
 Result<Topology> from_xml(const fs::path& file) {
@@ -63,13 +65,13 @@ Result<Topology> from_xml(const fs::path& file) {
 Result<Topology> from_xml_text(const std::string& xml, const std::string& name) {
   auto tree = load_xml(xml, name);
   if (!tree) return fail(tree.error());
-  return topology_of(*tree, {}, name);
+  return topology_of(*tree, {}, nodes_of(*tree), name);
 }
 
 Result<Topology> from_synthetic(const std::string& description) {
   auto tree = load_synthetic(description);
   if (!tree) return fail(tree.error());
-  return topology_of(*tree, {}, fmt::format("hwloc synthetic topology \"{}\"", description));
+  return topology_of(*tree, {}, nodes_of(*tree), fmt::format("hwloc synthetic topology \"{}\"", description));
 }
 
 Result<Topology> resolve(const model::TopologyReference& reference) {
@@ -83,6 +85,11 @@ Result<model::CpuSet> read_online(const fs::path& sys_root) {
   if (!online) return fail(online.error());
   if (!*online) return fail(model::Error::from_errno(ENOENT, file.native()));
   return **online;
+}
+
+std::optional<model::CpuSet> read_memory_nodes(const fs::path& sys_root) {
+  const auto nodes = read_cpulist(sys_root / "devices/system/node/has_memory");
+  return nodes ? *nodes : std::nullopt;
 }
 
 }  // namespace berth::topology

@@ -6,6 +6,7 @@
 #include "model/topology.h"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 namespace berth::topology {
@@ -25,5 +26,9 @@ model::Result<model::Topology> resolve(const model::TopologyReference& reference
 
 // vCPUs online now (SYS_ROOT/devices/system/cpu/online); one small read, for every tick.
 model::Result<model::CpuSet> read_online(const std::filesystem::path& sys_root);
+
+// NUMA nodes that have memory now (SYS_ROOT/devices/system/node/has_memory), by the kernel's numbers; one
+// small read, for every tick. nullopt on a kernel without NUMA.
+std::optional<model::CpuSet> read_memory_nodes(const std::filesystem::path& sys_root);
 
 }  // namespace berth::topology

@@ -163,13 +163,31 @@ std::map<int, int> efficiency_ranks(const Tree& tree) {
   return ranks;
 }
 
-// Logical index of the NUMA node that the kernel calls `number`.
-std::optional<int> logical_node(const Tree& tree, int number) {
-  for (hwloc_obj_t node = nullptr;
-       (node = hwloc_get_next_obj_by_type(tree.get(), HWLOC_OBJ_NUMANODE, node)) != nullptr;) {
-    if (node->os_index == static_cast<unsigned>(number)) return static_cast<int>(node->logical_index);
+bool is_number(unsigned os_index) { return os_index <= static_cast<unsigned>(model::kMaxCpu); }
+
+// The number of a package. These are the kernel's (physical_package_id) if it gives each package one of its
+// own. Some firmware and some architectures do not; then packages are numbered in the order of the tree.
+std::map<hwloc_obj_t, int> package_numbers(const Tree& tree) {
+  std::map<hwloc_obj_t, int> numbers;
+  std::set<unsigned> seen;
+  bool distinct = true;
+  for (hwloc_obj_t package = nullptr;
+       (package = hwloc_get_next_obj_by_type(tree.get(), HWLOC_OBJ_PACKAGE, package)) != nullptr;) {
+    distinct = distinct && is_number(package->os_index) && seen.insert(package->os_index).second;
+    numbers.emplace(package, static_cast<int>(package->logical_index));
   }
-  return std::nullopt;
+  if (!distinct) return numbers;
+  for (auto& [package, number] : numbers) number = static_cast<int>(package->os_index);
+  return numbers;
+}
+
+// A number that no package has.
+int free_number(const std::map<hwloc_obj_t, int>& packages) {
+  std::set<int> taken;
+  for (const auto& [package, number] : packages) taken.insert(number);
+  int number = 0;
+  while (taken.count(number) > 0) ++number;
+  return number;
 }
 
 struct ReleaseDistances {
@@ -203,17 +221,9 @@ std::vector<Cpu> cpus_of(const Tree& tree, const Beside& beside) {
   const auto efficiency = beside.core_kinds.empty() ? efficiency_ranks(tree) : beside.core_kinds;
   const CpuSet allowed =
       beside.allowed ? *beside.allowed : to_cpu_set(hwloc_topology_get_allowed_cpuset(tree.get()));
-  std::map<int, std::optional<int>> node_index;  // by the kernel's number
-  const auto node_of = [&](int cpu) -> std::optional<int> {
-    const auto number = found_in(beside.numa_nodes, cpu);
-    if (!number) return std::nullopt;
-    const auto [entry, fresh] = node_index.emplace(*number, std::nullopt);
-    if (fresh) entry->second = logical_node(tree, *number);
-    return entry->second;
-  };
-
   const auto last_level = last_level_caches(tree);
-  Numbering<hwloc_obj_t> sockets;
+  const auto packages = package_numbers(tree);
+  const int without_package = free_number(packages);
   Numbering<hwloc_obj_t> cores;
   Numbering<std::pair<hwloc_obj_t, int>>
       caches;  // cut at sockets: virtual machines may claim a cache across them
@@ -225,12 +235,15 @@ std::vector<Cpu> cpus_of(const Tree& tree, const Beside& beside) {
     cpu.cpu = static_cast<int>(pu->os_index);
     const hwloc_obj_t core = ancestor(pu, HWLOC_OBJ_CORE);
     cpu.core = cores.of(core != nullptr ? core : pu);
-    cpu.socket = sockets.of(ancestor(pu, HWLOC_OBJ_PACKAGE));
+    const auto package = packages.find(ancestor(pu, HWLOC_OBJ_PACKAGE));
+    cpu.socket = package == packages.end() ? without_package : package->second;
     if (const auto cache = last_level.find(pu); cache != last_level.end()) {
       cpu.llc = caches.of({cache->second, cpu.socket});
     }
     const hwloc_obj_t local = local_node(pu);
-    cpu.numa = node_of(cpu.cpu).value_or(local != nullptr ? static_cast<int>(local->logical_index) : 0);
+    const bool numbered = local != nullptr && is_number(local->os_index);
+    cpu.numa =
+        found_in(beside.numa_nodes, cpu.cpu).value_or(numbered ? static_cast<int>(local->os_index) : 0);
     // Misconfigured virtual machines split the hardware threads of a core; all take the place of the core's
     // first one.
     const auto [first, fresh] = first_of_core.emplace(cpu.core, cpu);
@@ -251,8 +264,9 @@ std::vector<Cpu> cpus_of(const Tree& tree, const Beside& beside) {
     Cpu cpu;
     cpu.cpu = offline;
     cpu.core = next_core++;
-    cpu.numa = node_of(offline).value_or(0);
-    cpu.socket = found_in(socket_of_node, cpu.numa).value_or(0);
+    // Where the kernel does not say, those of the first vCPU: any number might be of no node at all.
+    cpu.numa = found_in(beside.numa_nodes, offline).value_or(cpus.empty() ? 0 : cpus.front().numa);
+    cpu.socket = found_in(socket_of_node, cpu.numa).value_or(cpus.empty() ? 0 : cpus.front().socket);
     cpu.online = false;
     // An offline vCPU is in no effective cpuset. Whether berth may use it shows when it comes back.
     cpu.allowed = true;
@@ -267,10 +281,11 @@ model::NumaDistances distances_of(const Tree& tree, const std::vector<Cpu>& cpus
   if (nodes.size() < 2 || nodes.size() > model::kMostDistantNodes) return {};
   const auto matrix = latencies(tree);
   if (!matrix) return {};
-  std::map<int, std::size_t> index_of;  // in the matrix, by logical index of the node
+  std::map<int, std::size_t> index_of;  // in the matrix, by the node's number
   for (std::size_t index = 0; index < matrix->nbobjs; ++index) {
     const hwloc_obj_t node = matrix->objs[index];
-    if (node != nullptr) index_of.emplace(static_cast<int>(node->logical_index), index);
+    if (node != nullptr && is_number(node->os_index))
+      index_of.emplace(static_cast<int>(node->os_index), index);
   }
   model::NumaDistances distances;
   for (const int from : nodes) {
@@ -285,6 +300,37 @@ model::NumaDistances distances_of(const Tree& tree, const std::vector<Cpu>& cpus
     distances.nodes.push_back(from);
   }
   return distances;
+}
+
+std::vector<model::NumaNode> nodes_of(const Tree& tree) {
+  std::vector<model::NumaNode> nodes;
+  bool any_memory = false;
+  for (hwloc_obj_t node = nullptr;
+       (node = hwloc_get_next_obj_by_type(tree.get(), HWLOC_OBJ_NUMANODE, node)) != nullptr;) {
+    if (!is_number(node->os_index)) return {};
+    const std::uint64_t memory_bytes = node->attr->numanode.local_memory;
+    nodes.push_back({.number = static_cast<int>(node->os_index), .memory_bytes = memory_bytes});
+    any_memory = any_memory || memory_bytes > 0;
+  }
+  // An export may have no sizes.
+  if (!any_memory) {
+    for (model::NumaNode& node : nodes) node.memory_bytes.reset();
+  }
+  return nodes;
+}
+
+std::vector<model::NumaNode> if_any_differs(std::vector<model::NumaNode> nodes,
+                                            const std::vector<Cpu>& cpus) {
+  std::set<int> with_cpus;
+  for (const Cpu& cpu : cpus) with_cpus.insert(cpu.numa);
+  const bool any = std::any_of(nodes.begin(), nodes.end(), [&](const model::NumaNode& node) {
+    return node.memory_bytes == 0 || with_cpus.count(node.number) == 0;
+  });
+  if (!any || nodes.size() > model::kMostNumaNodes) return {};
+  std::sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
+  const auto twice = std::adjacent_find(nodes.begin(), nodes.end(),
+                                        [](const auto& a, const auto& b) { return a.number == b.number; });
+  return twice == nodes.end() ? nodes : std::vector<model::NumaNode>();
 }
 
 }  // namespace berth::topology

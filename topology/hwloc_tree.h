@@ -46,7 +46,8 @@ struct Beside {
 };
 
 // Every vCPU of the tree, ascending, offline ones at the end. Each offline vCPU is a core of its own, in the
-// socket of its NUMA node: its siblings are unknown.
+// socket of its NUMA node: its siblings are unknown. NUMA nodes and sockets have the kernel's numbers;
+// sockets only if these are distinct.
 std::vector<model::Cpu> cpus_of(const Tree& tree, const Beside& beside);
 
 // The distances between the NUMA nodes that have vCPUs of `cpus`, as cpus_of() returned them (hwloc's
@@ -54,5 +55,13 @@ std::vector<model::Cpu> cpus_of(const Tree& tree, const Beside& beside);
 // for all of these nodes, where there is one such node or more than kMostDistantNodes, and where a value is
 // impossible.
 model::NumaDistances distances_of(const Tree& tree, const std::vector<model::Cpu>& cpus);
+
+// The NUMA nodes of the tree, with their memory. hwloc leaves out the memory of GPUs.
+std::vector<model::NumaNode> nodes_of(const Tree& tree);
+
+// The nodes, ascending, if one of them has no memory or no vCPU of `cpus`; else none, as
+// model::Topology::numa_nodes() has it.
+std::vector<model::NumaNode> if_any_differs(std::vector<model::NumaNode> nodes,
+                                            const std::vector<model::Cpu>& cpus);
 
 }  // namespace berth::topology

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topology/sysfs.h"
 
+#include "model/json.h"
 #include "os/file_descriptor.h"
 #include "os/read_file.h"
 
 #include <cerrno>
 #include <charconv>
+#include <cstdint>
 #include <string_view>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -44,6 +45,21 @@ std::vector<int> nodes_in(const fs::path& directory) {
     if (const auto node = node_number(entry->path().filename().native())) nodes.push_back(*node);
   }
   return nodes;
+}
+
+// Bytes of "Node 1 MemTotal:  1048576 kB" in a node's meminfo; nullopt where it has no such line.
+std::optional<std::uint64_t> read_total_memory(const fs::path& node) {
+  const auto text = read_file(node / "meminfo", kLargestList);
+  if (!text) return std::nullopt;
+  constexpr std::string_view kName = "MemTotal:";
+  auto at = text->find(kName);
+  if (at == std::string::npos) return std::nullopt;
+  at = text->find_first_not_of(' ', at + kName.size());
+  if (at == std::string::npos) return std::nullopt;
+  std::uint64_t kibibytes = 0;
+  const auto [end, error] = std::from_chars(text->data() + at, text->data() + text->size(), kibibytes);
+  if (error != std::errc() || kibibytes > model::kMaxBytes / 1024) return std::nullopt;
+  return kibibytes * 1024;
 }
 
 }  // namespace
@@ -94,6 +110,25 @@ std::map<int, int> read_numa_nodes(const fs::path& sys_root, const CpuSet& offli
     }
   }
   return node_of;
+}
+
+std::vector<model::NumaNode> read_memory_of_nodes(const fs::path& sys_root) {
+  const auto directory = sys_root / "devices/system/node";
+  std::vector<model::NumaNode> nodes;
+  const auto online = read_cpulist(directory / "online");
+  if (!online || !*online || (*online)->size() > model::kMostNumaNodes) return nodes;
+  const auto with_memory = read_cpulist(directory / "has_memory");
+  for (const int number : **online) {
+    model::NumaNode node{.number = number,
+                         .memory_bytes = read_total_memory(directory / fmt::format("node{}", number))};
+    if (with_memory && *with_memory) {
+      if (!(*with_memory)->contains(number)) node.memory_bytes = 0;
+      // The kernel knows better than a size of 0.
+      if ((*with_memory)->contains(number) && node.memory_bytes == 0) node.memory_bytes.reset();
+    }
+    nodes.push_back(node);
+  }
+  return nodes;
 }
 
 std::map<int, int> read_core_kinds(const fs::path& sys_root) {

@@ -4,12 +4,14 @@
 
 #include "model/cpu_set.h"
 #include "model/error.h"
+#include "model/topology.h"
 
 #include <cstddef>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace berth::topology {
 
@@ -27,6 +29,10 @@ model::Result<std::optional<model::CpuSet>> read_root_cpuset(const std::filesyst
 // NUMA node, by the kernel's number, of each online vCPU and of those in `offline`; empty on a kernel without
 // NUMA.
 std::map<int, int> read_numa_nodes(const std::filesystem::path& sys_root, const model::CpuSet& offline);
+
+// The NUMA nodes that are online, ascending, with their memory: 0 where the kernel says that a node has none
+// (node/has_memory, nodeN/meminfo). That is what cpuset.mems goes by. Empty on a kernel without NUMA.
+std::vector<model::NumaNode> read_memory_of_nodes(const std::filesystem::path& sys_root);
 
 // Rank of each vCPU by the kinds of cores that the kernel reports on hybrid x86 (its PMUs cpu_lowpower,
 // cpu_atom, cpu_core). 0 is the most power-efficient. Empty where there are fewer than two kinds.

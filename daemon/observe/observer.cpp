@@ -72,6 +72,7 @@ model::Result<std::unique_ptr<Observer>> Observer::start(const cgroup::Hierarchy
   if (!topology) return model::fail(topology.error().context("reading the host's topology"));
   observer->snapshot_.topology = std::move(*topology);
   if (auto online = topology::read_online(sys_root)) observer->online_ = std::move(*online);
+  observer->memory_nodes_online_ = topology::read_memory_nodes(sys_root);
 
   auto discovery = cgroup::Discovery::start(hierarchy, std::move(rules));
   if (!discovery) return model::fail(discovery.error().context("watching the cgroup tree"));
@@ -112,16 +113,30 @@ std::uint64_t Observer::cgroup_id(const std::string& workload) const {
 
 void Observer::refresh_topology(std::vector<std::string>& messages, std::set<std::string>& faults) {
   auto online = topology::read_online(sys_root_);
-  if (!online || *online == online_) return;
+  if (!online) return;
+  // The memory of an expander may come or go by itself (daxctl).
+  auto memory_nodes = topology::read_memory_nodes(sys_root_);
+  const bool same_cpus = *online == online_;
+  if (same_cpus && memory_nodes == memory_nodes_online_) return;
   auto topology = topology::discover(sys_root_, proc_root_);
   if (!topology) {
-    faults.insert(
-        topology.error().context("cannot read the topology again after vCPUs came or went").message());
+    faults.insert(topology.error()
+                      .context("cannot read the topology again after vCPUs or memory came or went")
+                      .message());
     return;
   }
-  messages.push_back(
-      fmt::format("online vCPUs are now {} (were {})", online->to_string(), online_.to_string()));
+  if (!same_cpus)
+    messages.push_back(
+        fmt::format("online vCPUs are now {} (were {})", online->to_string(), online_.to_string()));
+  if (memory_nodes != memory_nodes_online_) {
+    const auto text = [](const std::optional<model::CpuSet>& nodes) {
+      return nodes ? nodes->to_string() : std::string("not known");
+    };
+    messages.push_back(fmt::format("NUMA nodes with memory are now {} (were {})", text(memory_nodes),
+                                   text(memory_nodes_online_)));
+  }
   online_ = std::move(*online);
+  memory_nodes_online_ = std::move(memory_nodes);
   snapshot_.topology = std::move(*topology);
   gpus_.look_at_bus_again();
   allowed_.refresh();

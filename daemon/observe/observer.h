@@ -185,6 +185,7 @@ class Observer {
   AllowedCpus allowed_;
   double allowed_read_at_ = 0;
   model::CpuSet online_;
+  std::optional<model::CpuSet> memory_nodes_online_;
   topology::GpuInventory gpus_;
   GpuHolders gpu_holders_;
   ToldPlaces told_places_;

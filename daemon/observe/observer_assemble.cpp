@@ -286,12 +286,11 @@ void Observer::fill_settings(model::Workload& workload, const Entry& entry,
   inputs.overrides.apply(workload, entry.run);
 }
 
-// Whether its cpuset.mems leaves out a NUMA node. A list of all nodes may be left of an earlier bond.
+// Whether its cpuset.mems leaves out a NUMA node that berth would bind to. A list of all nodes may be left of
+// an earlier bond.
 bool Observer::is_bound_by_its_owner(const cgroup::Sampler::Reading& reading) const {
   if (!reading.memory_nodes || reading.memory_nodes->empty()) return false;
-  const auto& cpus = snapshot_.topology.cpus();
-  return std::any_of(cpus.begin(), cpus.end(),
-                     [&](const model::Cpu& cpu) { return !reading.memory_nodes->contains(cpu.numa); });
+  return !snapshot_.topology.nodes_to_bind().is_subset_of(*reading.memory_nodes);
 }
 
 void Observer::fill_limits(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs) {

@@ -27,6 +27,14 @@ Capability privileges(const cgroup::Hierarchy& hierarchy) {
                             file.string())};
 }
 
+std::string shared_caches(const model::Topology& topology) {
+  if (topology.lone_sockets())
+    return "each socket has one core and shares nothing; berth uses NUMA nodes instead";
+  if (!topology.has_llc())
+    return "the host does not say which vCPUs share a last-level cache; berth uses sockets instead";
+  return fmt::format("{} domains share a last-level cache", topology.domains(model::DomainKind::llc).size());
+}
+
 }  // namespace
 
 std::vector<Capability> all_capabilities(const cgroup::Hierarchy& hierarchy, const model::Topology& topology,
@@ -43,12 +51,7 @@ std::vector<Capability> all_capabilities(const cgroup::Hierarchy& hierarchy, con
   list.push_back({"smt", threads > 1,
                   threads > 1 ? fmt::format("{} hardware threads per core", threads)
                               : "one hardware thread per core; siblings never compete"});
-  list.push_back(
-      {"llc", topology.has_llc(),
-       topology.has_llc()
-           ? fmt::format("{} domains share a last-level cache",
-                         topology.domains(model::DomainKind::llc).size())
-           : "the host does not say which vCPUs share a last-level cache; berth uses sockets instead"});
+  list.push_back({"llc", topology.has_llc(), shared_caches(topology)});
   list.push_back(equipment.gpus);
   list.push_back(given_or("undo-journal", equipment.journal_problem,
                           "originals are recorded before each first write",

@@ -2,6 +2,7 @@
 #include "policies/interference/node.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include <fmt/core.h>
@@ -9,6 +10,7 @@
 namespace berth::policies {
 
 Node::Node(const model::Topology& topology, model::DomainKind shared_domain) {
+  lone_sockets_ = topology.lone_sockets();
   const bool by_llc = shared_domain == model::DomainKind::llc && topology.has_llc();
   std::map<int, int> dense_core;
   std::vector<int> llc_id;
@@ -26,11 +28,12 @@ Node::Node(const model::Topology& topology, model::DomainKind shared_domain) {
     core_.push_back(core->second);
     core_threads_[core->second].push_back(position);
     llc_id.push_back(cpu.llc.value_or(-1));
-    socket_id.push_back(cpu.socket);
+    socket_id.push_back(topology.socket_domain(cpu));
   }
+  add_kinds(topology);
   if (by_llc) add_regions(topology.domains(model::DomainKind::llc), "LLC", llc_id, domain_);
   socket_first_ = static_cast<int>(regions_.size());
-  add_regions(topology.sockets(), "socket", socket_id, socket_);
+  add_regions(topology.sockets(), topology.lone_sockets() ? "NUMA node" : "socket", socket_id, socket_);
   if (!by_llc) domain_ = socket_;
   domain_count_ = by_llc ? socket_first_ : static_cast<int>(regions_.size());
 
@@ -60,6 +63,35 @@ void Node::add_regions(const std::vector<model::Domain>& domains, const std::str
   }
 }
 
+void Node::add_kinds(const model::Topology& topology) {
+  // A rank is missing where the kernel told none.
+  const auto capacity = [](const model::Cpu& cpu) { return cpu.efficiency.value_or(-1); };
+  std::map<int, int, std::greater<>> kinds;  // most capacity first
+  for (const model::Cpu& cpu : topology.cpus()) {
+    if (topology.usable().contains(cpu.cpu)) kinds.emplace(capacity(cpu), 0);
+  }
+  int next = 0;
+  for (auto& [rank, kind] : kinds) kind = next++;
+  kinds_.resize(kinds.size());
+  for (const model::Cpu& cpu : topology.cpus()) {
+    if (!cpu.online) continue;
+    const auto found = kinds.find(capacity(cpu));
+    // A kind without a usable vCPU is nobody's; any number does.
+    kind_.push_back(found == kinds.end() ? 0 : found->second);
+    kinds_[kind_.back()].insert(cpu.cpu);
+  }
+}
+
+int Node::kind_of(const model::CpuSet& cpus) const {
+  int found = -1;
+  for (int kind = 0; kind < kind_count(); ++kind) {
+    if (!kinds_[kind].intersects(cpus)) continue;
+    if (found >= 0) return -1;
+    found = kind;
+  }
+  return found;
+}
+
 int Node::position(int cpu) const {
   return cpu >= 0 && cpu < static_cast<int>(position_.size()) ? position_[cpu] : -1;
 }
@@ -82,12 +114,11 @@ model::Result<std::vector<int>> Node::regions_for(int vcpus, bool allow_cross_so
   const int socket = largest(socket_first_, whole());
   if (vcpus <= socket) return indices(socket_first_, whole());
   if (allow_cross_socket && vcpus <= usable_count_) return indices(whole(), whole() + 1);
-  return model::fail(
-      model::ErrorKind::refused,
-      vcpus > usable_count_
-          ? fmt::format("asks {} vCPUs, the node has {}", vcpus, usable_count_)
-          : fmt::format("asks {} vCPUs, the largest socket has {} (allow_cross_socket = false)", vcpus,
-                        socket));
+  return model::fail(model::ErrorKind::refused,
+                     vcpus > usable_count_
+                         ? fmt::format("asks {} vCPUs, the node has {}", vcpus, usable_count_)
+                         : fmt::format("asks {} vCPUs, the largest {} has {} (allow_cross_socket = false)",
+                                       vcpus, lone_sockets_ ? "NUMA node" : "socket", socket));
 }
 
 std::vector<int> Node::positions(const model::CpuSet& cpus) const {

@@ -11,7 +11,7 @@ namespace berth::policies {
 
 // A set of vCPUs that may be one instance's domain: an LLC domain, a socket, or the whole node.
 struct Region {
-  std::string name;         // "LLC 0", "socket 1", "node"
+  std::string name;         // "LLC 0", "socket 1", "NUMA node 1" (Topology::lone_sockets()), "node"
   int id = 0;               // the domain's id in the topology
   std::vector<int> cpus;    // positions of the online vCPUs, ascending
   std::vector<int> window;  // positions of the usable ones, in window order
@@ -37,6 +37,14 @@ class Node {
   // Positions of a core's online threads.
   const std::vector<int>& core_threads(int core) const { return core_threads_[core]; }
 
+  // The kinds of cores of a hybrid processor by capacity: 0 has the most. 1 where all usable cores are alike.
+  int kind_count() const { return static_cast<int>(kinds_.size()); }
+  int kind(int position) const { return kind_[position]; }
+  // The online vCPUs of a kind.
+  const model::CpuSet& kind_cpus(int kind) const { return kinds_[kind]; }
+  // The kind of all vCPUs of a set that are online; -1 where there are several or none.
+  int kind_of(const model::CpuSet& cpus) const;
+
   // The domains come first (indices 0..domain_count()-1, ascending by id), then the sockets where domains are
   // LLCs, then the node.
   const std::vector<Region>& regions() const { return regions_; }
@@ -60,12 +68,15 @@ class Node {
  private:
   void add_regions(const std::vector<model::Domain>& domains, const std::string& kind,
                    const std::vector<int>& domain_of_position, std::vector<int>& region_of_position);
+  void add_kinds(const model::Topology& topology);
   int largest(int first, int last) const;
 
   std::vector<int> cpus_;
   std::vector<int> position_;  // by vCPU number
   std::vector<char> usable_;
   std::vector<int> core_;
+  std::vector<int> kind_;
+  std::vector<model::CpuSet> kinds_;
   std::vector<std::vector<int>> core_threads_;
   std::vector<Region> regions_;
   std::vector<int> domain_;
@@ -73,6 +84,7 @@ class Node {
   int domain_count_ = 0;
   int socket_first_ = 0;
   int usable_count_ = 0;
+  bool lone_sockets_ = false;
 };
 
 }  // namespace berth::policies

@@ -108,6 +108,36 @@ TEST(TopologyJson, DistancesThatCannotBe) {
   EXPECT_EQ(error(R"({"nodes":"","values":[]})"), "accepted");
 }
 
+TEST(TopologyJson, NodesThatDifferReadBack) {
+  const auto snapshot =
+      parsed(R"({"cpus":[{"cpu":0},{"cpu":1,"numa":8}],"numa_nodes":[{"node":0},{"node":8,"memory_bytes":0},)"
+             R"({"node":252,"memory_bytes":4096}]})");
+  ASSERT_TRUE(snapshot) << snapshot.error().message();
+  const Topology& topology = snapshot->snapshot.topology;
+  EXPECT_EQ(topology.numa_nodes(), (std::vector<NumaNode>{{.number = 0, .memory_bytes = {}},
+                                                          {.number = 8, .memory_bytes = 0},
+                                                          {.number = 252, .memory_bytes = 4096}}));
+  EXPECT_EQ(topology.nodes_to_bind(), CpuSet{0}) << "of nodes with vCPUs, those with memory";
+  EXPECT_THAT(to_json(topology),
+              HasSubstr(R"("numa_nodes":[{"node":0,"memory_bytes":null},)"
+                        R"({"node":8,"memory_bytes":0},{"node":252,"memory_bytes":4096}])"));
+  EXPECT_EQ(parse_topology(to_json(topology)), topology);
+  EXPECT_THAT(to_json(two_cpus()), ::testing::Not(HasSubstr("numa_nodes")));
+}
+
+TEST(TopologyJson, NodesThatCannotBe) {
+  const auto error = [](const std::string& nodes) {
+    return error_of(with_topology(R"({"cpus":[{"cpu":0}],"numa_nodes":)" + nodes + "}"));
+  };
+  EXPECT_EQ(error(R"([{"memory_bytes":1}])"), "$.topology.numa_nodes[0].node: missing");
+  EXPECT_EQ(error(R"([{"node":8192}])"), "$.topology.numa_nodes[0].node: 8192 is not between 0 and 8191");
+  EXPECT_EQ(error(R"([{"node":1},{"node":1}])"), "$.topology.numa_nodes: NUMA node 1 does not come after 1");
+  std::string many;
+  for (int node = 0; node <= 1024; ++node)
+    many += (node == 0 ? "" : ",") + std::string(R"({"node":)") + std::to_string(node) + "}";
+  EXPECT_EQ(error("[" + many + "]"), "$.topology.numa_nodes: 1025 NUMA nodes; at most 1024 can be listed");
+}
+
 // The distances of a reference count, unless the document gives others.
 TEST(TopologyJson, DistancesComeWithAReference) {
   const auto resolve = [](const TopologyReference&) {

@@ -103,9 +103,53 @@ TEST(Topology, NamesLlcDomainsAndTheirSockets) {
 }
 
 TEST(Topology, FallsBackToSocketsWithoutLlcInformation) {
-  const Topology topology = *Topology::make({cpu(0, 0, std::nullopt, 0), cpu(1, 1, std::nullopt, 1)});
+  const Topology topology =
+      *Topology::make({cpu(0, 0, std::nullopt, 0), cpu(1, 1, std::nullopt, 0), cpu(2, 2, std::nullopt, 1)});
   EXPECT_FALSE(topology.has_llc());
+  EXPECT_EQ(topology.sockets().size(), 2U);
   EXPECT_EQ(topology.domains(DomainKind::llc), topology.sockets());
+}
+
+// The same on NUMA node 0.
+std::vector<Cpu> on_one_node(std::vector<Cpu> cpus) {
+  for (Cpu& it : cpus) it.numa = 0;
+  return cpus;
+}
+
+// As virtual machines with one vCPU a socket have it.
+TEST(Topology, SocketsOfOneCoreEachAreNoDomains) {
+  const std::vector<Cpu> cpus = on_one_node({cpu(0, 0, 0, 0), cpu(1, 1, 1, 1), cpu(2, 2, 2, 2)});
+  const Topology topology = *Topology::make(cpus);
+  EXPECT_TRUE(topology.lone_sockets());
+  EXPECT_FALSE(topology.has_llc());
+  ASSERT_EQ(topology.sockets().size(), 1U);
+  EXPECT_EQ(topology.sockets()[0].cpus, CpuSet::range(0, 2));
+  EXPECT_EQ(topology.domains(DomainKind::llc), topology.sockets());
+  // Threads of one core make no difference. NUMA nodes stay apart, and their numbers are the ids.
+  std::vector<Cpu> threads =
+      on_one_node({cpu(0, 0, 0, 0), cpu(1, 0, 0, 0), cpu(2, 1, 1, 1), cpu(3, 1, 1, 1), cpu(4, 2, 2, 2)});
+  threads[4].numa = 8;
+  const Topology apart = *Topology::make(threads);
+  ASSERT_EQ(apart.sockets().size(), 2U);
+  EXPECT_EQ(apart.sockets()[0].cpus, CpuSet::range(0, 3));
+  EXPECT_EQ(apart.sockets()[1].id, 8);
+  EXPECT_EQ(apart.socket_domain(*apart.find(4)), 8);
+}
+
+TEST(Topology, SocketsOfSeveralCoresOrOfNodesOfTheirOwnStayDomains) {
+  const auto lone = [](std::vector<Cpu> cpus) { return Topology::make(std::move(cpus))->lone_sockets(); };
+  EXPECT_FALSE(lone(on_one_node({cpu(0, 0, 0, 0), cpu(1, 1, 0, 0), cpu(2, 2, 1, 1)})));
+  EXPECT_FALSE(lone({cpu(0, 0, 0, 0), cpu(1, 1, 0, 0)}));
+  std::vector<Cpu> nodes = on_one_node({cpu(0, 0, 0, 0), cpu(1, 1, 1, 1)});
+  EXPECT_TRUE(lone(nodes));
+  nodes[1].numa = 1;
+  EXPECT_FALSE(lone(nodes));
+  // A core that berth may not use shares the socket all the same; an offline one does not.
+  std::vector<Cpu> shared = on_one_node({cpu(0, 0, 0, 0), cpu(1, 1, 1, 1), cpu(2, 2, 1, 1)});
+  shared[2].allowed = false;
+  EXPECT_FALSE(lone(shared));
+  shared[2].online = false;
+  EXPECT_TRUE(lone(shared));
 }
 
 TEST(Topology, FallsBackToSocketsWhereOneUsableCpuHasNoLlc) {

@@ -152,8 +152,81 @@ TEST(Discover, NodesWithoutProcessorsAreNobodysLocalNode) {
   for (auto& cpu : cpus) cpu.node = cpu.package + 1;
   host.set_cpus(cpus);
   const auto topology = discovered(host);
-  EXPECT_EQ(distinct(topology, &model::Cpu::numa).size(), 2U);
-  EXPECT_NE(topology.find(0)->numa, topology.find(2)->numa);
+  EXPECT_EQ(distinct(topology, &model::Cpu::numa), (std::set<int>{1, 2}));
+  EXPECT_EQ(topology.find(0)->numa, 1);
+  EXPECT_EQ(topology.find(2)->numa, 2);
+  EXPECT_EQ(topology.nodes_to_bind(), (CpuSet{1, 2}));
+  ASSERT_EQ(topology.numa_nodes().size(), 4U);
+  EXPECT_EQ(topology.numa_nodes()[3], (model::NumaNode{.number = 3, .memory_bytes = 1U << 30U}));
+}
+
+TEST(Discover, SparseNodesAndPackagesKeepTheKernelsNumbers) {
+  FakeHost host;
+  auto cpus = regular_host(2, 4, 2);
+  for (auto& cpu : cpus) cpu.node = cpu.package = cpu.package == 0 ? 0 : 8;
+  host.set_cpus(cpus);
+  const auto topology = discovered(host);
+  EXPECT_EQ(distinct(topology, &model::Cpu::numa), (std::set<int>{0, 8}));
+  EXPECT_EQ(distinct(topology, &model::Cpu::socket), (std::set<int>{0, 8}));
+  EXPECT_EQ(topology.find(4)->numa, 8);
+  EXPECT_EQ(topology.numa_distances().nodes, (std::vector<int>{0, 8}));
+  EXPECT_TRUE(topology.numa_nodes().empty()) << "each has vCPUs and memory";
+}
+
+// An expander of the first socket gets its number from the firmware, before the nodes of vCPUs.
+TEST(Discover, AnExpanderBeforeTheNodesOfVcpusDoesNotShiftThem) {
+  FakeHost host;
+  host.set_memory_only_nodes({33});
+  auto cpus = regular_host(2, 2, 1);
+  for (auto& cpu : cpus) cpu.node = cpu.package == 0 ? 34 : 45;
+  host.set_cpus(cpus);
+  const auto topology = discovered(host);
+  EXPECT_EQ(topology.find(0)->numa, 34);
+  EXPECT_EQ(topology.find(3)->numa, 45);
+  EXPECT_EQ(topology.numa_distances().between(34, 45), 20);
+  EXPECT_EQ(topology.nodes_to_bind(), (CpuSet{34, 45}));
+}
+
+TEST(Discover, ANodeWithoutMemoryIsKnownAndNotBoundTo) {
+  FakeHost host;
+  host.set_cpus(regular_host(3, 2, 1));
+  host.write("devices/system/node/node1/meminfo", "Node 1 MemTotal:             0 kB\n");
+  EXPECT_EQ(discovered(host).nodes_to_bind(), (CpuSet{0, 2}));
+  // The kernel's own list counts, if there is one.
+  host.write("devices/system/node/has_memory", "1-2\n");
+  const auto topology = discovered(host);
+  EXPECT_EQ(topology.nodes_to_bind(), (CpuSet{1, 2}));
+  ASSERT_EQ(topology.numa_nodes().size(), 3U);
+  EXPECT_EQ(topology.numa_nodes()[0].memory_bytes, 0U);
+  EXPECT_EQ(topology.numa_nodes()[1].memory_bytes, std::nullopt) << "the two contradict each other";
+  EXPECT_EQ(read_memory_nodes(host.sys()), (CpuSet{1, 2}));
+  host.remove("devices/system/node/has_memory");
+  EXPECT_EQ(read_memory_nodes(host.sys()), std::nullopt);
+}
+
+// As on hosts of s390x, where each book counts its packages anew.
+TEST(Discover, PackagesThatShareANumberAreNumberedByBerth) {
+  FakeHost host;
+  auto cpus = regular_host(2, 2, 1);
+  host.set_cpus(cpus);
+  for (const auto& cpu : cpus)
+    host.write("devices/system/cpu/cpu" + std::to_string(cpu.cpu) + "/topology/physical_package_id", "7\n");
+  const auto topology = discovered(host);
+  EXPECT_EQ(distinct(topology, &model::Cpu::socket), (std::set<int>{0, 1}));
+}
+
+TEST(Discover, AnOfflineVcpuOfUnknownPlaceIsOnANodeThatExists) {
+  FakeHost host;
+  auto cpus = regular_host(1, 4, 1);
+  for (auto& cpu : cpus) {
+    cpu.node = cpu.package = 8;
+    cpu.online = cpu.cpu != 3;
+  }
+  host.set_cpus(cpus);
+  host.remove("devices/system/cpu/cpu3/node8");
+  const auto topology = discovered(host);
+  EXPECT_EQ(distinct(topology, &model::Cpu::numa), (std::set<int>{8}));
+  EXPECT_EQ(distinct(topology, &model::Cpu::socket), (std::set<int>{8}));
 }
 
 TEST(Discover, OfflineProcessorsAreListedAndMarked) {

@@ -76,6 +76,35 @@ TEST(Render, DomainsStandSideBySide) {
             "  vCPU        0  1  2  3   |  4  5  6  7\n");
 }
 
+TEST(Render, NodesWithoutVcpusOrMemoryAreDrawn) {
+  std::vector<Cpu> cpus(2);
+  cpus[1] = {.cpu = 1, .core = 1, .llc = 1, .numa = 8, .socket = 8, .efficiency = {}};
+  cpus[0].llc = 0;
+  const auto topology = Topology::make(cpus, {}, {},
+                                       {{.number = 0, .memory_bytes = std::uint64_t{32} << 30U},
+                                        {.number = 8, .memory_bytes = 0},
+                                        {.number = 252, .memory_bytes = std::uint64_t{96} << 30U},
+                                        {.number = 253, .memory_bytes = 0},
+                                        {.number = 254, .memory_bytes = std::nullopt}});
+  ASSERT_TRUE(topology) << topology.error().message();
+  EXPECT_EQ(render_topology(*topology),
+            "2 sockets, 2 LLC domains, 5 NUMA nodes (3 without vCPUs), 2 cores, 2 vCPUs\n"
+            "\n"
+            "socket 0   1 core, 1 vCPU, NUMA 0\n"
+            "             LLC 0\n"
+            "  core        0\n"
+            "  vCPU        0\n"
+            "\n"
+            "socket 8   1 core, 1 vCPU, NUMA 8 (no memory)\n"
+            "             LLC 1\n"
+            "  core        1\n"
+            "  vCPU        1\n"
+            "\n"
+            "NUMA 252   96 GiB, no vCPUs\n"
+            "NUMA 253   no memory, no vCPUs\n"
+            "NUMA 254   memory, no vCPUs\n");
+}
+
 TEST(Render, OfflineForbiddenAndHybridOnesAreMarked) {
   std::vector<Cpu> cpus(5);
   for (int i = 0; i < 5; ++i) {

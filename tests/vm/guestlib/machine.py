@@ -43,22 +43,34 @@ class Topology:
     threads: int = 2
     numa_nodes: int = 2
     memory_mib: int = 2048
+    # A further node with memory alone, as a memory expander is.
+    expander_mib: int = 0
+    # The last node with processors has no memory of its own.
+    bare_node: bool = False
 
     @property
     def cpus(self) -> int:
         return self.sockets * self.cores * self.threads
 
     def arguments(self) -> list[str]:
-        if self.cpus % self.numa_nodes or self.memory_mib % self.numa_nodes:
+        nodes_with_memory = self.numa_nodes - (1 if self.bare_node else 0)
+        if self.cpus % self.numa_nodes or nodes_with_memory < 1 or self.memory_mib % nodes_with_memory:
             raise GuestError(f"{self} does not divide evenly into NUMA nodes")
         smp = f"{self.cpus},sockets={self.sockets},cores={self.cores},threads={self.threads}"
-        arguments = ["-smp", smp, "-m", f"{self.memory_mib}M"]
+        arguments = ["-smp", smp, "-m", f"{self.memory_mib + self.expander_mib}M"]
         cpus = self.cpus // self.numa_nodes
-        memory = self.memory_mib // self.numa_nodes
+        memory = self.memory_mib // nodes_with_memory
         for node in range(self.numa_nodes):
             first, last = node * cpus, (node + 1) * cpus - 1
-            arguments += ["-object", f"memory-backend-ram,id=m{node},size={memory}M"]
-            arguments += ["-numa", f"node,nodeid={node},cpus={first}-{last},memdev=m{node}"]
+            described = f"node,nodeid={node},cpus={first}-{last}"
+            if node < nodes_with_memory:
+                arguments += ["-object", f"memory-backend-ram,id=m{node},size={memory}M"]
+                described += f",memdev=m{node}"
+            arguments += ["-numa", described]
+        if self.expander_mib:
+            node = self.numa_nodes
+            arguments += ["-object", f"memory-backend-ram,id=m{node},size={self.expander_mib}M"]
+            arguments += ["-numa", f"node,nodeid={node},memdev=m{node}"]
         return arguments
 
 
@@ -68,6 +80,8 @@ TOPOLOGIES = {
     "one-socket": Topology(sockets=1, cores=4, threads=2, numa_nodes=1),
     "single": Topology(sockets=1, cores=1, threads=1, numa_nodes=1, memory_mib=1024),
     "small": Topology(cores=1, memory_mib=1024),
+    # Nodes 0 and 1 are ordinary, 2 has processors alone, 3 memory alone.
+    "odd-nodes": Topology(sockets=3, cores=3, threads=1, numa_nodes=3, expander_mib=256, bare_node=True),
     # For the six JVMs of a Spark cluster.
     "roomy": Topology(sockets=1, numa_nodes=1, memory_mib=4096),
 }

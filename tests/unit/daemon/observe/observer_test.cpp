@@ -461,6 +461,31 @@ TEST_F(ObserverTest, SeesVcpusGoOffline) {
   EXPECT_TRUE(messages.empty());
 }
 
+TEST_F(ObserverTest, SeesTheMemoryOfANodeComeAndGo) {
+  node.add_group("web/a");
+  node.host().write("devices/system/node/has_memory", "0-1\n");
+  auto observer = start();
+  EXPECT_EQ(tick(*observer, 1000).topology.nodes_to_bind(), (CpuSet{0, 1}));
+  node.host().write("devices/system/node/has_memory", "0\n");
+  EXPECT_EQ(tick(*observer, 1001).topology.nodes_to_bind(), CpuSet{0});
+  EXPECT_EQ(messages, std::vector<std::string>{"NUMA nodes with memory are now 0 (were 0-1)"});
+  tick(*observer, 1002);
+  EXPECT_TRUE(messages.empty());
+}
+
+// Its cpuset.mems is then all that there is, and no bond of its owner's.
+TEST_F(ObserverTest, ANodeWithoutMemoryBindsNoWorkload) {
+  node.add_group("web/a");
+  node.put("web/a", "cpuset.mems", "0");
+  node.host().write("devices/system/node/has_memory", "0\n");
+  auto observer = start();
+  observer->set_memory_nodes(true);
+  tick(*observer, 1000);
+  EXPECT_FALSE(only(tick(*observer, 1001)).fixed.memory_nodes);
+  node.host().write("devices/system/node/has_memory", "0-1\n");
+  EXPECT_TRUE(only(tick(*observer, 1002)).fixed.memory_nodes);
+}
+
 TEST_F(ObserverTest, SaysOnceWhatCannotBeRead) {
   std::filesystem::remove(node.proc() / "pressure/memory");
   auto observer = start();

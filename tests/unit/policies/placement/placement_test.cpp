@@ -4,12 +4,16 @@
 #include "policies/placement/rank.h"
 #include "tests/unit/policies/placement/gpu_hosts.h"
 
+#include <cstdint>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 namespace berth::policies {
 
@@ -201,6 +205,65 @@ TEST(Placement, MemoryFollowsThePinWhereItIsToldTo) {
   host.topology = testing::host({});
   host.workloads = {latency_sensitive("web", 2)};
   EXPECT_THAT(bonds(decide(host, settings)), IsEmpty());
+}
+
+// The host of `host` with its second NUMA node called `second`, and with these nodes besides.
+void renumber(model::Snapshot& host, int second, std::vector<model::NumaNode> nodes) {
+  std::vector<model::Cpu> cpus = host.topology.cpus();
+  for (model::Cpu& cpu : cpus) cpu.numa = cpu.numa == 0 ? 0 : second;
+  host.topology = model::Topology::make(std::move(cpus), {}, {}, std::move(nodes)).value();
+}
+
+TEST(Placement, MemoryIsBoundToNodesByTheKernelsNumbersAndNeverToOneWithoutVcpus) {
+  PolicySettings settings;
+  settings.placement.memory_nodes = true;
+  model::Snapshot host = gpu_host("a", {});
+  host.workloads = {pinned(latency_sensitive("db1", 4), "0-3"), pinned(latency_sensitive("db2", 4), "4-7")};
+  renumber(host, 8, {});
+  EXPECT_THAT(bonds(decide(host, settings)), ElementsAre("db1=0", "db2=8"));
+  // An expander (CXL) or HBM.
+  const std::uint64_t size = 1ULL << 36U;
+  renumber(host, 2,
+           {{.number = 0, .memory_bytes = size},
+            {.number = 1, .memory_bytes = size},
+            {.number = 2, .memory_bytes = size}});
+  EXPECT_THAT(bonds(decide(host, settings)), ElementsAre("db1=0", "db2=2"));
+}
+
+TEST(Placement, MemoryIsNotBoundToANodeWithoutMemory) {
+  PolicySettings settings;
+  settings.placement.memory_nodes = true;
+  model::Snapshot host = gpu_host("a", {});
+  host.workloads = {pinned(latency_sensitive("db1", 4), "0-3"), pinned(latency_sensitive("db2", 4), "4-7")};
+  renumber(host, 1, {{.number = 0, .memory_bytes = 1ULL << 36U}, {.number = 1, .memory_bytes = 0}});
+  // All memory is on node 0, so that a bond would change nothing.
+  EXPECT_THAT(bonds(decide(host, settings)), IsEmpty());
+  // A bond of before goes back, with the reason.
+  host.workloads[1].memory_nodes = testing::cpus("1");
+  const model::Plan plan = decide(host, settings);
+  EXPECT_THAT(bonds(plan), ElementsAre("db2="));
+  EXPECT_THAT(plan.actions.back().reason, HasSubstr("its vCPUs 4-7 are on NUMA node 1 without memory"));
+}
+
+// Restates the page: the nodes of the pin that have memory, unless these are all that a pin could have.
+RC_GTEST_PROP(Placement, BondsAreTheNodesOfThePinThatHaveMemory, ()) {
+  PolicySettings settings;
+  settings.placement.memory_nodes = true;
+  model::Snapshot host = gpu_host("a", {});
+  host.workloads = {pinned(latency_sensitive("db1", 4), "0-3"), pinned(latency_sensitive("db2", 4), "4-7")};
+  const int second = *rc::gen::element(1, 2, 8, 45);
+  std::vector<model::NumaNode> nodes;
+  std::set<int> with_memory;
+  for (const int number : {0, 1, 2, 8, 45, 252}) {
+    const bool memory = *rc::gen::arbitrary<bool>();
+    nodes.push_back({.number = number, .memory_bytes = memory ? 1ULL << 36U : 0});
+    if (memory) with_memory.insert(number);
+  }
+  renumber(host, second, nodes);
+  std::vector<std::string> expected;
+  if (with_memory.count(0) > 0 && with_memory.count(second) > 0)
+    expected = {"db1=0", "db2=" + std::to_string(second)};
+  RC_ASSERT(bonds(decide(host, settings)) == expected);
 }
 
 TEST(Placement, GpuWorkIsPinnedNearItsGpusWhileVcpusAreFreeThere) {
