@@ -238,12 +238,55 @@ void move_disturbed(const std::vector<Disturbed>& disturbed, const Waits& waits,
   }
 }
 
+// An instance whose pin stands on cores of less capacity than others have.
+struct Slow {
+  int tenant = 0;
+  int region = -1;
+  std::vector<int> cpus;  // positions that it owns
+};
+
+// Places up to `most` of them on cores with more capacity that none owns, and the others where they were.
+// `owners` as above. Returns the instances that move.
+std::vector<std::string> move_to_faster(const std::vector<Slow>& slow, int most,
+                                        const InterferenceSettings& settings, const BestEffortDemand& demand,
+                                        std::vector<int>& owners, Queue& queue, Occupancy& occupancy) {
+  const Node& node = occupancy.node();
+  std::vector<std::string> moved;
+  for (const Slow& it : slow) {
+    const int kind = node.kind(it.cpus.front());
+    model::CpuSet free;
+    for (int position = 0; position < node.size(); ++position) {
+      if (node.kind(position) < kind && owners[position] < 0) free.insert(node.cpu(position));
+    }
+    for (const PlacementRequest& other : queue.requests) free -= other.told;
+    PlacementRequest request = queue.requests[it.tenant];
+    request.allowed = request.allowed ? *request.allowed & free : free;
+    WindowChoice choice;
+    if (std::ssize(moved) < most && !request.allowed->empty())
+      choice = choose_window(occupancy, settings, demand, request);
+    if (choice.region < 0) {
+      occupancy.place(it.tenant, it.region, it.cpus);
+      continue;
+    }
+    for (const int position : it.cpus) owners[position] = -1;
+    for (const int position : choice.cpus) owners[position] = it.tenant;
+    Instance& instance = queue.instances[it.tenant];
+    instance.settled = fmt::format("moved from {} to cores with more capacity: {}",
+                                   node.cpu_set(it.cpus).to_string(), choice.reason);
+    moved.push_back(instance.id);
+    queue.requests[it.tenant].may_move = false;
+    occupancy.place(it.tenant, choice.region, std::move(choice.cpus));
+  }
+  return moved;
+}
+
 // Places the instances whose pin stands, the oldest first: of two that overlap the older keeps its place.
 // Then places those whose pin stands except for its size, and those whose admission told a place. Of the
-// first, those may move that do not cool down.
+// first, those may move that do not cool down. By the search "optimal" some of these move to faster cores at
+// once, and are added to `faster`.
 Occupancy keep_standing(const Node& node, const InterferenceSettings& settings,
                         const BestEffortDemand& demand, double now, double repin_cooldown_s,
-                        const Waits& waits, Queue& queue) {
+                        const Waits& waits, Queue& queue, std::vector<std::string>& faster) {
   std::vector<Tenant> tenants;
   for (const PlacementRequest& request : queue.requests) {
     tenants.push_back({.vcpus = request.vcpus,
@@ -255,6 +298,7 @@ Occupancy keep_standing(const Node& node, const InterferenceSettings& settings,
   Occupancy occupancy(node, std::move(tenants));
   std::vector<Resize> resizes;
   std::vector<Disturbed> disturbed;
+  std::vector<Slow> slow;
   std::vector<int> owners(static_cast<std::size_t>(node.size()), -1);
   int owned = 0;
   for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {
@@ -286,14 +330,19 @@ Occupancy keep_standing(const Node& node, const InterferenceSettings& settings,
       disturbed.push_back({.tenant = i, .region = fit.standing.region, .cpus = std::move(cpus)});
     } else {
       occupancy.ask(i, keeps);
-      occupancy.place(i, fit.standing.region, std::move(cpus));
       // A late task that is grown stays where it is, and so does an instance near its GPUs.
       PlacementRequest& request = queue.requests[i];
       const bool cools = cools_down(*instance.workload, now, repin_cooldown_s);
       request.may_move = !cools && keeps == request.vcpus && !request.preferred;
+      if (settings.search == Search::optimal && request.may_move && node.kind(cpus.front()) > 0) {
+        slow.push_back({.tenant = i, .region = fit.standing.region, .cpus = std::move(cpus)});
+      } else {
+        occupancy.place(i, fit.standing.region, std::move(cpus));
+      }
     }
   }
   move_disturbed(disturbed, waits, settings, demand, owners, queue, occupancy);
+  faster = move_to_faster(slow, settings.max_moves - waits.moves, settings, demand, owners, queue, occupancy);
   const auto texts = resize_pins(resizes, queue.requests, settings, demand, occupancy);
   for (std::size_t i = 0; i < resizes.size(); ++i) queue.instances[resizes[i].tenant].settled = texts[i];
   const auto promised = keep_promises(queue.requests, settings, demand, occupancy);
@@ -355,7 +404,6 @@ void report_scores(const Queue& queue, const Placement& placement, const NodeSco
   findings.gap = placement.gap;
   findings.search_reason = placement.summary;
   for (const int i : placement.moved) findings.moved.push_back(queue.instances[i].id);
-  std::sort(findings.moved.begin(), findings.moved.end());
   for (int domain = 0; domain < node.domain_count(); ++domain) {
     findings.domains[node.region(domain).id] = score.domains[domain];
   }
@@ -413,10 +461,12 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
   Waits waits = find_waits(snapshot, workloads, node, settings, grown, repin_cooldown_s);
   waits.grown.insert(grown.begin(), grown.end());
   Queue queue = make_queue(snapshot, settings, workloads, waits.grown, bins, proposal.findings.unplaceable);
-  Occupancy standing = keep_standing(node, settings, demand, snapshot.time, repin_cooldown_s, waits, queue);
+  std::vector<std::string> faster;
+  Occupancy standing =
+      keep_standing(node, settings, demand, snapshot.time, repin_cooldown_s, waits, queue, faster);
   // Instances that wait come first: all moves of a tick count.
   InterferenceSettings rest = settings;
-  rest.max_moves -= waits.moves;
+  rest.max_moves -= waits.moves + static_cast<int>(faster.size());
   const PlacementProblem problem{.node = node,
                                  .settings = rest,
                                  .best_effort = demand,
@@ -430,6 +480,9 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
   unpin_undeclared(workloads, proposal.actions);
   report_scores(queue, placement, evaluate(placement.occupancy, settings.weighting, demand),
                 proposal.findings);
+  auto& moved = proposal.findings.moved;
+  moved.insert(moved.end(), faster.begin(), faster.end());
+  std::sort(moved.begin(), moved.end());
   proposal.findings.score_unpinned = score_unpinned(placement.occupancy, settings.weighting, demand);
   proposal.findings.waiting = std::move(waits.findings);
   Borrowing borrowing =

@@ -94,6 +94,8 @@ class Resizer {
     for (const int position : node_.region(resize.region).window) {
       const int cpu = node_.cpu(position);
       if (held.marked(position) || claimed_[position] != 0 || occupancy_.owner(position) >= 0) continue;
+      // An instance has cores of one kind.
+      if (node_.kind(position) != node_.kind(resize.held.front())) continue;
       if (settings_.reserved_cpus.contains(cpu) || (allowed && !allowed->contains(cpu))) continue;
       free.push_back(position);
     }

@@ -49,7 +49,8 @@ struct WindowChoice {
   std::string reason;     // in words: the reason for the place, or for none
 };
 
-// The best of a request's windows, beside all placed tenants, which keep their places [SJTU]. Pure.
+// The best of a request's windows, beside all placed tenants, which keep their places [SJTU]. On a hybrid
+// processor it has cores of one kind: that with the most capacity that has room. Pure.
 WindowChoice choose_window(const Occupancy& occupancy, const InterferenceSettings& settings,
                            const BestEffortDemand& best_effort, const PlacementRequest& request);
 

@@ -29,6 +29,7 @@ std::string check_vcpus(const Node& node, const InterferenceSettings& settings,
   if (cpus.intersects(settings.reserved_cpus)) {
     return fmt::format("vCPUs {} are reserved", (cpus & settings.reserved_cpus).to_string());
   }
+  if (!cpus.empty() && node.kind_of(cpus) < 0) return "it mixes kinds of cores";
   return {};
 }
 

@@ -119,12 +119,55 @@ std::string nothing_free(const WindowSearch& search, const std::vector<int>& reg
                      wanted.allowed ? fmt::format(" (allowed CPUs {})", wanted.allowed->to_string()) : "");
 }
 
+// "2 of 4 free on vCPUs 0-3, 8 of 8 free on vCPUs 4-11", most capacity first.
+std::string free_by_kind(const Occupancy& occupancy) {
+  const Node& node = occupancy.node();
+  std::string text;
+  for (int kind = 0; kind < node.kind_count(); ++kind) {
+    int usable = 0;
+    int free = 0;
+    for (int position = 0; position < node.size(); ++position) {
+      if (node.kind(position) != kind) continue;
+      usable += node.usable(position) ? 1 : 0;
+      free += occupancy.unowned(position) ? 1 : 0;
+    }
+    text += fmt::format("{}{} of {} are unowned on vCPUs {}", kind == 0 ? "" : ", ", free, usable,
+                        node.kind_cpus(kind).to_string());
+  }
+  return text;
+}
+
 WindowChoice nowhere(std::string reason) { return {.region = -1, .cpus = {}, .reason = std::move(reason)}; }
+
+// The best window on cores of one kind: of the kind with the most capacity that has any.
+WindowChoice choose_kind(const Occupancy& occupancy, const InterferenceSettings& settings,
+                         const BestEffortDemand& best_effort, const PlacementRequest& request) {
+  const Node& node = occupancy.node();
+  std::string first;
+  for (int kind = 0; kind < node.kind_count(); ++kind) {
+    PlacementRequest of_kind = request;
+    of_kind.allowed = request.allowed ? *request.allowed & node.kind_cpus(kind) : node.kind_cpus(kind);
+    if (of_kind.allowed->empty()) continue;
+    WindowChoice choice = choose_window(occupancy, settings, best_effort, of_kind);
+    if (choice.region < 0) {
+      if (first.empty()) first = std::move(choice.reason);
+      continue;
+    }
+    choice.reason += fmt::format("; cores of kind {} of {} by capacity", kind + 1, node.kind_count());
+    return choice;
+  }
+  if (first.empty()) return nowhere("none of its allowed CPUs is online");
+  return nowhere(
+      fmt::format("{}; an instance has cores of one kind, and {}", first, free_by_kind(occupancy)));
+}
 
 }  // namespace
 
 WindowChoice choose_window(const Occupancy& occupancy, const InterferenceSettings& settings,
                            const BestEffortDemand& best_effort, const PlacementRequest& request) {
+  const bool any_kind = occupancy.node().kind_count() > 1 &&
+                        !(request.allowed && occupancy.node().kind_of(*request.allowed) >= 0);
+  if (any_kind) return choose_kind(occupancy, settings, best_effort, request);
   if (request.preferred) {
     PlacementRequest near = request;
     near.allowed = request.allowed ? *request.allowed & *request.preferred : *request.preferred;

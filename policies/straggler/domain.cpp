@@ -52,11 +52,11 @@ const Node& Domains::node() const {
   return *node_;
 }
 
-int Domains::room(const model::Workload& task, int region, const model::CpuSet& others) const {
+int Domains::room(const model::Workload& task, int region, int kind, const model::CpuSet& others) const {
   const std::vector<int>& window = node().region(region).window;
   const auto ownable = std::count_if(window.begin(), window.end(), [&](int position) {
     const int cpu = node().cpu(position);
-    return !settings_.reserved_cpus.contains(cpu) && !others.contains(cpu) &&
+    return node().kind(position) == kind && !settings_.reserved_cpus.contains(cpu) && !others.contains(cpu) &&
            (!task.allowed_cpus || task.allowed_cpus->contains(cpu));
   });
   int left = static_cast<int>(ownable);
@@ -68,8 +68,13 @@ int Domains::room(const model::Workload& task, int region, const model::CpuSet& 
 int Domains::most(const model::Workload& task) const {
   const model::CpuSet others = owned_by_others(snapshot_.workloads, task);
   int most = 0;
-  for (const int region : regions_of(node(), settings_, task))
-    most = std::max(most, room(task, region, others));
+  // It has cores of one kind, and keeps to that of its pin.
+  const int own_kind = node().kind_of(task.cpus);
+  for (const int region : regions_of(node(), settings_, task)) {
+    for (int kind = 0; kind < node().kind_count(); ++kind) {
+      if (own_kind < 0 || kind == own_kind) most = std::max(most, room(task, region, kind, others));
+    }
+  }
   const std::vector<int>& usable = node().region(node().whole()).window;
   const auto taken = std::count_if(usable.begin(), usable.end(),
                                    [&](int position) { return others.contains(node().cpu(position)); });

@@ -32,7 +32,7 @@ class Domains {
     int vcpus = 0;
   };
   const Node& node() const;
-  int room(const model::Workload& task, int region, const model::CpuSet& others) const;
+  int room(const model::Workload& task, int region, int kind, const model::CpuSet& others) const;
 
   const model::Snapshot& snapshot_;
   const InterferenceSettings& settings_;

@@ -44,6 +44,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <optional>
 #include <utility>
 
 #include <fmt/core.h>
@@ -62,15 +64,43 @@ constexpr std::size_t kFewNewcomers = 4;
 
 std::string percent(double share) { return fmt::format("{:.3g} %", 100 * share); }
 
+// The kind of cores that a request gets: of its place, else the one with the most capacity that is large
+// enough for it.
+int kind_for(const Node& node, const PlacementRequest& request, const Tenant& placed) {
+  if (placed.region >= 0) return node.kind_of(node.cpu_set(placed.cpus));
+  for (int kind = 0; kind < node.kind_count(); ++kind) {
+    const model::CpuSet& cpus = node.kind_cpus(kind);
+    const std::size_t size = request.allowed ? (cpus & *request.allowed).size() : cpus.size();
+    if (std::cmp_greater_equal(size, request.vcpus)) return kind;
+  }
+  return 0;
+}
+
+// On a hybrid processor capacity comes before the score. So each request keeps to the kind of cores that the
+// window search finds for it, or on which it stands. nullopt where all cores are alike.
+std::optional<PlacementProblem> to_kinds(const PlacementProblem& problem, const Occupancy& by_window) {
+  const Node& node = problem.node;
+  if (node.kind_count() < 2) return std::nullopt;
+  std::optional<PlacementProblem> limited(problem);
+  for (std::size_t i = 0; i < limited->requests.size(); ++i) {
+    PlacementRequest& request = limited->requests[i];
+    const int kind = kind_for(node, request, by_window.tenant(static_cast<int>(i)));
+    if (kind < 0) continue;
+    request.allowed = request.allowed ? *request.allowed & node.kind_cpus(kind) : node.kind_cpus(kind);
+  }
+  return limited;
+}
+
 class OptimalSearch {
  public:
   explicit OptimalSearch(const PlacementProblem& problem)
       : problem_(problem),
         settings_(problem.settings),
-        ground_(problem),
+        result_(search_window(problem)),
+        limited_(to_kinds(problem, result_.occupancy)),
+        ground_(limited_ ? *limited_ : problem),
         budget_(settings_.budget_s * kUnitsPerSecond),
         work_(budget_),
-        result_(search_window(problem)),
         window_score_(score(result_.occupancy)) {}
 
   Placement run() {
@@ -257,10 +287,11 @@ class OptimalSearch {
 
   const PlacementProblem& problem_;
   const InterferenceSettings& settings_;
+  Placement result_;                         // the window's, until a better one is found
+  std::optional<PlacementProblem> limited_;  // on a hybrid processor: each request to cores of one kind
   Ground ground_;
   double budget_;
   Work work_;
-  Placement result_;  // the window's, until a better one is found
   double window_score_;
   std::vector<int> newcomers_;  // running ones without a standing place that get one
   std::vector<int> movable_;

@@ -74,6 +74,32 @@ RC_GTEST_PROP(PlanProperty, GivesEachInstanceItsOwnVcpusInOneDomain, ()) {
   RC_ASSERT(pool.size() >= std::min(least, topology.usable().size()));
 }
 
+// By both searches.
+RC_GTEST_PROP(PlanProperty, OnHybridProcessorsAnInstanceHasCoresOfOneKindAndTheFastOnesFillFirst, ()) {
+  testing::RandomCase node = testing::random_hybrid_case(*testing::any_seed());
+  InterferenceSettings& settings = node.settings.interference;
+  settings.search = *rc::gen::element(Search::window, Search::optimal);
+  settings.budget_s = 0.001;
+  const model::Topology& topology = node.snapshot.topology;
+  const auto findings = *decide(node.snapshot, node.settings).findings.interference;
+  const auto capacity = [&](int cpu) { return topology.find(cpu)->efficiency.value_or(-1); };
+  std::set<int> free;
+  for (const int cpu : topology.usable()) {
+    if (!settings.reserved_cpus.contains(cpu)) free.insert(cpu);
+  }
+  for (const auto& [id, instance] : findings.instances)
+    for (const int cpu : instance.cpus) free.erase(cpu);
+  for (const auto& [id, instance] : findings.instances) {
+    const int own = capacity(instance.cpus.first());
+    for (const int cpu : instance.cpus) RC_ASSERT(capacity(cpu) == own);
+    // One vCPU always lies in one domain, so that no faster one stays free beside it.
+    const model::Workload* workload = find(node.snapshot, id);
+    const bool newcomer = workload == nullptr || workload->cpus.empty();
+    if (!newcomer || instance.cpus.size() != 1 || (workload != nullptr && workload->allowed_cpus)) continue;
+    for (const int cpu : free) RC_ASSERT(capacity(cpu) <= own);
+  }
+}
+
 RC_GTEST_PROP(PlanProperty, ConfinesEveryBestEffortWorkloadToThePoolOrSaysWhyNot, ()) {
   testing::RandomCase node = any_case();
   const model::Plan plan = decide(node.snapshot, node.settings);

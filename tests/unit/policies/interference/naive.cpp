@@ -2,7 +2,9 @@
 #include "tests/unit/policies/interference/naive.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -197,7 +199,7 @@ class Naive {
       for (int c : instance.workload->cpus) pin.insert(c);
       const auto asked = static_cast<std::size_t>(instance.asked);
       bool fine = pin.size() >= asked && !meet(pin, claimed);
-      for (int c : pin) fine = fine && free_to(instance, c);
+      for (int c : pin) fine = fine && free_to(instance, c) && capacity(c) == capacity(*pin.begin());
       fine = fine && usable_.size() >= keeping + asked + be_min_;
       if (!fine) continue;
       for (const Cpus& region : regions(instance.asked)) {
@@ -233,17 +235,27 @@ class Naive {
     return {rank, lowest};
   }
 
+  int capacity(int c) const { return cpu_.at(c).efficiency.value_or(-1); }
+
+  // On the fastest kind of cores that has room.
   void place(std::size_t which) {
     const int asked = all_[which].asked;
     if (asked <= 0 || usable_.size() < owned().size() + static_cast<std::size_t>(asked) + be_min_) return;
     const auto step = static_cast<std::size_t>(set_.window_step);
-    if (const Cpus near = near_gpus(all_[which]); !near.empty()) {
-      Cpus elsewhere = minus(online_, near);
-      const Cpus taken = owned();
-      elsewhere.insert(taken.begin(), taken.end());
-      best_window(which, elsewhere, step);
+    std::set<int, std::greater<>> kinds;
+    for (int c : usable_) kinds.insert(capacity(c));
+    for (const int kind : kinds) {
+      Cpus taken = owned();
+      for (int c : online_)
+        if (capacity(c) != kind) taken.insert(c);
+      if (const Cpus near = near_gpus(all_[which]); !near.empty()) {
+        Cpus elsewhere = minus(online_, near);
+        elsewhere.insert(taken.begin(), taken.end());
+        best_window(which, elsewhere, step);
+      }
+      if (all_[which].cpus.empty()) best_window(which, taken, step);
+      if (!all_[which].cpus.empty()) return;
     }
-    if (all_[which].cpus.empty()) best_window(which, owned(), step);
   }
 
   // The vCPUs on the NUMA nodes of the GPUs that it has, alone or with others.

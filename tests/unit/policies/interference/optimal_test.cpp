@@ -313,4 +313,55 @@ TEST(OptimalMoves, AreExplained) {
   EXPECT_THAT(explained.actions.front().reason, HasSubstr("score_node falls from"));
 }
 
+namespace {
+
+// Two performance cores with two threads each (0-3) and four efficient ones (4-7) below one cache.
+model::Snapshot hybrid() {
+  std::vector<model::Cpu> list;
+  for (int cpu = 0; cpu < 8; ++cpu)
+    list.push_back(
+        {.cpu = cpu, .core = cpu < 4 ? cpu / 2 : cpu - 2, .llc = 0, .efficiency = cpu < 4 ? 1 : 0});
+  return snapshot_of(model::Topology::make(list).value());
+}
+
+}  // namespace
+
+TEST(OptimalHybrid, ServicesFillTheFastCoresFirstAndNeverMixKinds) {
+  model::Snapshot snapshot = hybrid();
+  snapshot.workloads = {latency_sensitive("a", 2, 0), latency_sensitive("b", 3, 1),
+                        latency_sensitive("c", 2, 2), testing::best_effort("batch", 1)};
+  const auto findings = propose_pins(snapshot, optimal_search()).findings;
+  // By score, c would be better on the slow core that is idle than on the siblings of a.
+  EXPECT_TRUE(findings.instances.at("a").cpus.is_subset_of(cpus("0-3")));
+  EXPECT_TRUE(findings.instances.at("c").cpus.is_subset_of(cpus("0-3")));
+  EXPECT_TRUE(findings.instances.at("b").cpus.is_subset_of(cpus("4-7")));
+  EXPECT_EQ(findings.best_effort.cpus.size(), 1U);
+}
+
+TEST(OptimalHybrid, AStandingPinMovesToFasterCoresOnceTheyAreFree) {
+  model::Snapshot snapshot = hybrid();
+  snapshot.workloads = {pinned(latency_sensitive("a", 2, 0), "4-5"),
+                        pinned(latency_sensitive("b", 2, 1), "6-7")};
+  InterferenceSettings settings = optimal_search();
+  const InterferenceProposal proposal = propose_pins(snapshot, settings, {}, {}, kNoCoolDown);
+  EXPECT_THAT(proposal.findings.moved, ElementsAre("a", "b"));
+  ASSERT_THAT(proposal.actions, SizeIs(2));
+  EXPECT_THAT(proposal.actions.front().reason, HasSubstr("moved from 4-5 to cores with more capacity"));
+  for (const char* id : {"a", "b"})
+    EXPECT_TRUE(proposal.findings.instances.at(id).cpus.is_subset_of(cpus("0-3"))) << id;
+  // Each counts as a move, the oldest first.
+  settings.max_moves = 1;
+  EXPECT_THAT(propose_pins(snapshot, settings, {}, {}, kNoCoolDown).findings.moved, ElementsAre("a"));
+  settings.max_moves = 0;
+  EXPECT_THAT(pins(propose_pins(snapshot, settings, {}, {}, kNoCoolDown).actions), IsEmpty());
+  // One that cools down stays, and none moves to a slower core.
+  snapshot.workloads[0].pinned_at = snapshot.time - 1;
+  settings.max_moves = 2;
+  EXPECT_THAT(propose_pins(snapshot, settings, {}, {}, 10).findings.moved, ElementsAre("b"));
+  snapshot.workloads = {pinned(latency_sensitive("a", 2, 0), "0-1"),
+                        pinned(latency_sensitive("b", 2, 1), "2-3")};
+  for (const auto& [id, it] : propose_pins(snapshot, settings, {}, {}, kNoCoolDown).findings.instances)
+    EXPECT_TRUE(it.cpus.is_subset_of(cpus("0-3"))) << id;
+}
+
 }  // namespace berth::policies

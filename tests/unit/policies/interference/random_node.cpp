@@ -92,6 +92,29 @@ class Drawer : private Draws {
     return result;
   }
 
+  RandomCase draw_hybrid() {
+    RandomCase result = draw();
+    std::vector<model::Cpu> cpus = result.snapshot.topology.cpus();
+    const int kinds = number(2, 3);
+    const bool by_cache = chance(0.5);
+    const int from = number(0, 2);
+    for (model::Cpu& cpu : cpus) {
+      const int kind = (by_cache ? cpu.llc.value_or(cpu.socket) : cpu.core) + from;
+      cpu.efficiency = kind % kinds;
+      if (cpu.efficiency == 0 && chance(0.1)) cpu.efficiency.reset();
+    }
+    result.snapshot.topology = model::Topology::make(std::move(cpus)).value();
+    // Half of the pins lie on one kind.
+    for (model::Workload& workload : result.snapshot.workloads) {
+      if (workload.cpus.empty() || chance(0.5)) continue;
+      const int kind = result.snapshot.topology.find(workload.cpus.first())->efficiency.value_or(-1);
+      for (const model::Cpu& cpu : result.snapshot.topology.cpus())
+        if (cpu.efficiency.value_or(-1) != kind) workload.cpus.erase(cpu.cpu);
+      if (chance(0.7)) workload.vcpus = static_cast<int>(workload.cpus.size());
+    }
+    return result;
+  }
+
  private:
   std::string service() { return "service-" + std::to_string(number(0, 3)); }
   int request() { return chance(0.93) ? number(1, 4) : number(-1, 16); }
@@ -191,6 +214,7 @@ class Drawer : private Draws {
 
 }  // namespace
 
+RandomCase random_hybrid_case(std::uint64_t seed) { return Drawer(seed).draw_hybrid(); }
 RandomCase random_case(std::uint64_t seed) { return Drawer(seed).draw(); }
 RandomCase small_case(std::uint64_t seed) { return Drawer(seed).draw_small(); }
 

@@ -17,6 +17,7 @@ struct RandomCase {
 // Irregular on purpose. There are offline and forbidden vCPUs, cores of one to four threads, and hosts
 // without LLC information. Pins stand, overlap or never could stand. Requests may be zero or more than there
 // is.
+RandomCase random_hybrid_case(std::uint64_t seed);  // with cores of two or three kinds
 RandomCase random_case(std::uint64_t seed);
 
 // The same with at most 8 vCPUs and 4 latency-sensitive instances, for the search "optimal". Some of them are

@@ -36,11 +36,7 @@ bool spans(const model::Snapshot& snapshot, const InterferenceSettings& settings
   });
 }
 
-}  // namespace
-
-RC_GTEST_PROP(WindowProperty, PlacesAndScoresAsTheNaiveRestatement, ()) {
-  const auto seed = *testing::any_seed();
-  const testing::RandomCase node = testing::random_case(seed);
+void places_as_the_naive_restatement(const testing::RandomCase& node) {
   const auto expected = naive::place(node.snapshot, node.settings.interference);
   const auto findings = propose_pins(node.snapshot, node.settings.interference).findings;
 
@@ -71,6 +67,16 @@ RC_GTEST_PROP(WindowProperty, PlacesAndScoresAsTheNaiveRestatement, ()) {
   for (const auto& [id, score] : expected.domains) RC_ASSERT(near(findings.domains.at(id), score));
   RC_ASSERT(as_set(findings.best_effort.cpus) == expected.pool);
   RC_ASSERT(near(findings.best_effort.utilisation, expected.pool_utilisation));
+}
+
+}  // namespace
+
+RC_GTEST_PROP(WindowProperty, PlacesAndScoresAsTheNaiveRestatement, ()) {
+  places_as_the_naive_restatement(testing::random_case(*testing::any_seed()));
+}
+
+RC_GTEST_PROP(WindowProperty, PlacesOnHybridProcessorsAsTheNaiveRestatement, ()) {
+  places_as_the_naive_restatement(testing::random_hybrid_case(*testing::any_seed()));
 }
 
 }  // namespace berth::policies

@@ -318,6 +318,94 @@ TEST(WindowSpanning, CountsASpanningInstanceInADomainByItsShareThere) {
   EXPECT_DOUBLE_EQ(findings.score_node, 3 * 0.1 / 4);
 }
 
+namespace {
+
+// Two performance cores with two threads each (0-3) and four efficient ones (4-7) below one cache.
+model::Topology hybrid() {
+  std::vector<model::Cpu> list;
+  for (int cpu = 0; cpu < 8; ++cpu)
+    list.push_back({.cpu = cpu,
+                    .core = cpu < 4 ? cpu / 2 : cpu - 2,
+                    .llc = 0,
+                    .numa = 0,
+                    .socket = 0,
+                    .online = true,
+                    .allowed = true,
+                    .efficiency = cpu < 4 ? 1 : 0});
+  return model::Topology::make(list).value();
+}
+
+}  // namespace
+
+TEST(WindowHybrid, ServicesFillTheFastCoresFirstAndBatchWorkGetsTheRest) {
+  model::Snapshot snapshot = snapshot_of(hybrid());
+  snapshot.workloads = {latency_sensitive("web", 4), testing::best_effort("batch", 2)};
+  const InterferenceProposal proposal = propose_pins(snapshot, {});
+  EXPECT_THAT(pins(proposal.actions), ElementsAre("web=0-3", "batch=4-7"));
+  EXPECT_THAT(proposal.actions.front().reason, HasSubstr("cores of kind 1 of 2 by capacity"));
+}
+
+TEST(WindowHybrid, AnInstanceNeverMixesKindsOfCores) {
+  model::Snapshot snapshot = snapshot_of(hybrid());
+  // Two fast vCPUs are left for the second one, which wants three: it gets slow ones.
+  snapshot.workloads = {latency_sensitive("a", 2, 0), latency_sensitive("b", 3, 1),
+                        latency_sensitive("c", 2, 2)};
+  EXPECT_THAT(pins(propose_pins(snapshot, {}).actions), ElementsAre("a=0,2", "b=4-6", "c=1,3"));
+  snapshot.workloads = {latency_sensitive("a", 2, 0), latency_sensitive("b", 5, 1)};
+  EXPECT_THAT(unplaceable(propose_pins(snapshot, {})),
+              ElementsAre(HasSubstr("an instance has cores of one kind, and 2 of 4 are unowned on vCPUs 0-3, "
+                                    "4 of 4 are unowned on vCPUs 4-7")));
+  // A pin of before that mixes them does not stand.
+  snapshot.workloads = {pinned(latency_sensitive("a", 2, 0), "3-4")};
+  const InterferenceProposal proposal = propose_pins(snapshot, {});
+  EXPECT_THAT(pins(proposal.actions), ElementsAre("a=0,2"));
+  EXPECT_THAT(proposal.actions.front().reason, HasSubstr("it mixes kinds of cores"));
+}
+
+TEST(WindowHybrid, AllowedCpusOfOneKindDecide) {
+  model::Snapshot snapshot = snapshot_of(hybrid());
+  snapshot.workloads = {allowed(latency_sensitive("a", 2, 0), "3-7"),
+                        allowed(latency_sensitive("b", 1, 1), "6-7")};
+  EXPECT_THAT(pins(propose_pins(snapshot, {}).actions), ElementsAre("a=4-5", "b=6"));
+}
+
+// As of a phone's processor: little, middle and big cores with caches of their own.
+TEST(WindowHybrid, ThreeKindsFillInTheOrderOfTheirCapacity) {
+  std::vector<model::Cpu> list;
+  for (int cpu = 0; cpu < 8; ++cpu) {
+    const int kind = cpu < 4 ? 0 : cpu < 7 ? 1 : 2;
+    list.push_back({.cpu = cpu, .core = cpu, .llc = kind, .efficiency = kind});
+  }
+  model::Snapshot snapshot = snapshot_of(model::Topology::make(list).value());
+  snapshot.workloads = {latency_sensitive("a", 1, 0), latency_sensitive("b", 1, 1),
+                        latency_sensitive("c", 3, 2)};
+  EXPECT_THAT(pins(propose_pins(snapshot, {.window_step = 1}).actions), ElementsAre("a=7", "b=4", "c=0-2"));
+}
+
+TEST(WindowHybrid, AStandingPinStaysWhereItIs) {
+  model::Snapshot snapshot = snapshot_of(hybrid());
+  snapshot.workloads = {pinned(latency_sensitive("a", 2, 0), "4-5")};
+  EXPECT_THAT(pins(propose_pins(snapshot, {}).actions), IsEmpty());
+}
+
+// As of a virtual machine with one vCPU a socket.
+TEST(Window, SocketsThatShareNothingAreNoBoundary) {
+  std::vector<model::Cpu> list;
+  for (int cpu = 0; cpu < 6; ++cpu)
+    list.push_back({.cpu = cpu, .core = cpu, .llc = cpu, .numa = cpu / 4, .socket = cpu, .efficiency = {}});
+  model::Snapshot snapshot = snapshot_of(model::Topology::make(list).value());
+  snapshot.workloads = {latency_sensitive("a", 3)};
+  const InterferenceProposal proposal = propose_pins(snapshot, {});
+  EXPECT_THAT(pins(proposal.actions), ElementsAre("a=0-2"));
+  EXPECT_THAT(proposal.actions.front().reason, HasSubstr("of NUMA node 0"));
+  // NUMA nodes are a boundary.
+  snapshot.workloads = {latency_sensitive("a", 5)};
+  EXPECT_THAT(unplaceable(propose_pins(snapshot, {})),
+              ElementsAre("a: asks 5 vCPUs, the largest NUMA node has 4 (allow_cross_socket = false)"));
+  snapshot.workloads = {latency_sensitive("a", 3)};
+  EXPECT_THAT(pins(propose_pins(snapshot, {.search = Search::optimal}).actions), ElementsAre("a=0-2"));
+}
+
 TEST(Window, TakesTheSocketForTheDomainWhereNoLlcIsKnownOrWhenToldTo) {
   model::Snapshot snapshot =
       snapshot_of(host({.sockets = 2, .llcs_per_socket = 2, .cores_per_llc = 2, .threads_per_core = 1}));
