@@ -51,7 +51,35 @@ void GpuInventory::look(const std::vector<model::Cpu>& cpus) {
     } else {
       note(known, seen.gpu);
     }
+    add_usable(known, std::move(seen));
+  }
+  std::sort(gpus_.begin(), gpus_.end(),
+            [](const KnownGpu& a, const KnownGpu& b) { return a.gpu.id < b.gpu.id; });
+  // An id comes from the driver where it is an instance's.
+  gpus_.erase(std::unique(gpus_.begin(), gpus_.end(),
+                          [](const KnownGpu& a, const KnownGpu& b) { return a.gpu.id == b.gpu.id; }),
+              gpus_.end());
+  if (gpus_.size() > kMostGpus) gpus_.resize(kMostGpus);
+}
+
+void GpuInventory::add_usable(const Known& known, KnownGpu seen) {
+  if (!known.mig) {
     gpus_.push_back(std::move(seen));
+    return;
+  }
+  for (const GpuInstance& instance : known.instances) {
+    KnownGpu part;
+    part.gpu.id = instance.id;
+    part.gpu.vendor = seen.gpu.vendor;
+    part.gpu.model = instance.model.value_or(seen.gpu.model + " MIG");
+    part.gpu.numa = seen.gpu.numa;
+    part.gpu.memory_bytes = instance.memory_bytes;
+    part.gpu.memory_used_bytes = instance.memory_used_bytes;
+    part.gpu.healthy = seen.gpu.healthy;
+    part.gpu.problem = seen.gpu.problem;
+    part.pids = instance.pids;
+    part.all_pids = instance.all_pids;
+    gpus_.push_back(std::move(part));
   }
 }
 
@@ -71,7 +99,11 @@ void GpuInventory::scan(const std::vector<model::Cpu>& cpus) {
     if (has_nvml(gpu)) by_nvml.push_back(gpu);
     if (gpu.vendor != GpuVendor::nvidia) by_drm.push_back(gpu);
     Known& known = known_[gpu.id];
-    if (known.pci.pci_id != gpu.pci_id) known.model.reset();  // another card in the same slot
+    if (known.pci.pci_id != gpu.pci_id) {  // another card in the same slot
+      known.model.reset();
+      known.mig = false;
+      known.instances.clear();
+    }
     known.came = !known.present || !is_same_device(known.pci, gpu);
     known.present = true;
     known.pci = std::move(gpu);
@@ -120,7 +152,8 @@ std::vector<model::GpuPeer> GpuInventory::links_of(const GpuReading& reading) co
   std::vector<model::GpuPeer> links;
   for (const model::GpuPeer& peer : reading.links) {
     const auto other = known_.find(peer.id);
-    if (other != known_.end() && other->second.present && readings_of(other->second) != nullptr)
+    if (other != known_.end() && other->second.present && !other->second.mig &&
+        readings_of(other->second) != nullptr)
       links.push_back(peer);
   }
   return links;
@@ -138,6 +171,10 @@ KnownGpu GpuInventory::describe(Known& known) {
     if (found != latest->gpus.end()) reading = &found->second;
   }
   if (reading != nullptr && reading->model) known.model = reading->model;
+  if (reading != nullptr && reading->mig) {
+    known.mig = *reading->mig;
+    known.instances = reading->instances;
+  }
   if (known.model) seen.gpu.model = *known.model;
   if (!known.present) {
     seen.gpu.problem = "it is no longer on the PCI bus, or has lost its driver";

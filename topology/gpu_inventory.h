@@ -45,7 +45,7 @@ struct GpuNews {
 
 // The host's GPUs. look() reads the bus on the caller's thread and never blocks. Threads ask the drivers, one
 // for NVML and one for all others; only hosts with such GPUs have them. A GPU that was seen once stays
-// listed.
+// listed. A GPU in MIG mode is never listed itself: its instances are.
 class GpuInventory {
  public:
   explicit GpuInventory(GpuOptions options);
@@ -75,6 +75,9 @@ class GpuInventory {
     std::uint64_t list = 0;
     std::optional<std::string> model;    // as its driver named it; kept when the GPU is gone
     std::optional<std::string> problem;  // as last reported
+    // As last read; kept while its driver does not answer.
+    bool mig = false;
+    std::vector<GpuInstance> instances;
   };
   struct Reader {
     std::unique_ptr<GpuWatcher> watcher;  // null: its vendor has no GPU here, or it failed
@@ -92,6 +95,8 @@ class GpuInventory {
   // Whether a reader asks its driver.
   static bool is_asked(const PciGpu& gpu);
   KnownGpu describe(Known& known);
+  // Lists what work can be given: the GPU, or each of its instances in MIG mode.
+  void add_usable(const Known& known, KnownGpu seen);
   // Its reader's newest figures; null where they are from before the GPU came.
   const GpuReadings* readings_of(const Known& known) const;
   std::vector<model::GpuPeer> links_of(const GpuReading& reading) const;

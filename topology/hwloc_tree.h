@@ -47,7 +47,7 @@ struct Beside {
 
 // Every vCPU of the tree, ascending, offline ones at the end. Each offline vCPU is a core of its own, in the
 // socket of its NUMA node: its siblings are unknown. NUMA nodes and sockets have the kernel's numbers;
-// sockets only if these are distinct.
+// sockets only if these are distinct and at most model::kMaxCpu.
 std::vector<model::Cpu> cpus_of(const Tree& tree, const Beside& beside);
 
 // The distances between the NUMA nodes that have vCPUs of `cpus`, as cpus_of() returned them (hwloc's

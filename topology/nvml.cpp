@@ -31,6 +31,7 @@ using Return = int;
 constexpr Return kSuccess = 0;
 constexpr Return kUninitialized = 1;
 constexpr Return kNotSupported = 3;
+constexpr Return kFunctionNotFound = 13;
 constexpr Return kDriverNotLoaded = 9;
 constexpr Return kTimeout = 10;
 constexpr Return kIrqIssue = 11;
@@ -67,6 +68,9 @@ static_assert(sizeof(ProcessV1) == 16 && sizeof(ProcessV2) == 24);
 constexpr std::size_t kLongestProcess = 32;
 constexpr unsigned kMostProcesses = 1024;
 constexpr std::size_t kNameRoom = 128;
+constexpr unsigned kMigEnabled = 1;
+// No GPU has more than seven.
+constexpr unsigned kMostInstances = 64;
 
 // A pair is asked about again after so many readings (5 min, if one is made every 5 s): NVLink through
 // switches works only once NVIDIA's fabric manager has started, which may be after berthd.
@@ -103,6 +107,10 @@ struct Functions {
   Return (*remapped_rows)(Device*, unsigned*, unsigned*, unsigned*, unsigned*) = nullptr;
   Return (*p2p_status)(Device*, Device*, int, int*) = nullptr;
   Return (*common_ancestor)(Device*, Device*, int*) = nullptr;
+  Return (*mig_mode)(Device*, unsigned*, unsigned*) = nullptr;
+  Return (*most_instances)(Device*, unsigned*) = nullptr;
+  Return (*instance_by_index)(Device*, unsigned, Device**) = nullptr;
+  Return (*uuid)(Device*, char*, unsigned) = nullptr;
 };
 
 // One of the three lists of processes.
@@ -152,6 +160,10 @@ class Nvml {
   // Whether the figure is there. Notes the fault of the GPU or the driver that the call's failure shows.
   bool got(Return result, GpuReading& reading);
   std::string text_of(Return result) const;
+  std::optional<std::string> name_of(Device* device, GpuReading& reading);
+  void read_mig(Device* device, GpuReading& reading);
+  void read_instances(const std::string& id, Device* device, GpuReading& reading);
+  GpuInstance read_instance(const std::string& id, Device* device, GpuReading& gpu);
   void read_memory(Device* device, GpuReading& reading);
   void read_health(const std::string& id, Device* device, GpuReading& reading);
   void read_processes(Device* device, GpuReading& reading);
@@ -188,6 +200,10 @@ model::Result<std::unique_ptr<Nvml>> Nvml::load(const std::string& name) {
   take(library, "nvmlDeviceGetRemappedRows", call.remapped_rows);
   take(library, "nvmlDeviceGetP2PStatus", call.p2p_status);
   take(library, "nvmlDeviceGetTopologyCommonAncestor", call.common_ancestor);
+  take(library, "nvmlDeviceGetMigMode", call.mig_mode);
+  take(library, "nvmlDeviceGetMaxMigDeviceCount", call.most_instances);
+  take(library, "nvmlDeviceGetMigDeviceHandleByIndex", call.instance_by_index);
+  take(library, "nvmlDeviceGetUUID", call.uuid);
   nvml->processes_ = {process_list(library, "nvmlDeviceGetComputeRunningProcesses"),
                       process_list(library, "nvmlDeviceGetGraphicsRunningProcesses"),
                       process_list(library, "nvmlDeviceGetMPSComputeRunningProcesses")};
@@ -287,6 +303,62 @@ void Nvml::read_processes(Device* device, GpuReading& reading) {
   reading.pids.erase(std::unique(reading.pids.begin(), reading.pids.end()), reading.pids.end());
 }
 
+std::optional<std::string> Nvml::name_of(Device* device, GpuReading& reading) {
+  std::array<char, kNameRoom> name{};
+  if (call_.name == nullptr || !got(call_.name(device, name.data(), kNameRoom - 1), reading) ||
+      name[0] == '\0')
+    return std::nullopt;
+  return model::to_name(std::string_view(name.data(), strnlen(name.data(), kNameRoom - 1)));
+}
+
+// A GPU of which the driver does not say whether it is in MIG mode must not be given away whole.
+void Nvml::read_mig(Device* device, GpuReading& reading) {
+  reading.mig = false;
+  if (call_.mig_mode == nullptr) return;
+  unsigned current = 0;
+  unsigned pending = 0;
+  const Return result = call_.mig_mode(device, &current, &pending);
+  if (result == kNotSupported || result == kFunctionNotFound) return;
+  if (got(result, reading)) {
+    reading.mig = current == kMigEnabled;
+    return;
+  }
+  reading.mig.reset();
+  if (!reading.problem) reading.problem = "NVML does not say whether it is in MIG mode: " + text_of(result);
+}
+
+GpuInstance Nvml::read_instance(const std::string& id, Device* device, GpuReading& gpu) {
+  GpuReading reading;
+  GpuInstance instance;
+  instance.id = id;
+  std::array<char, kNameRoom> uuid{};
+  if (call_.uuid != nullptr && got(call_.uuid(device, uuid.data(), kNameRoom - 1), reading) &&
+      uuid[0] != '\0')
+    instance.id = model::to_name(std::string_view(uuid.data(), strnlen(uuid.data(), kNameRoom - 1)));
+  instance.model = name_of(device, reading);
+  read_memory(device, reading);
+  read_processes(device, reading);
+  instance.memory_bytes = reading.memory_bytes;
+  instance.memory_used_bytes = reading.memory_used_bytes;
+  instance.pids = std::move(reading.pids);
+  instance.all_pids = reading.all_pids;
+  if (reading.problem && !gpu.problem) gpu.problem = std::move(reading.problem);
+  return instance;
+}
+
+// Indices have gaps where an instance was destroyed.
+void Nvml::read_instances(const std::string& id, Device* device, GpuReading& reading) {
+  unsigned most = 0;
+  if (call_.most_instances == nullptr || call_.instance_by_index == nullptr ||
+      !got(call_.most_instances(device, &most), reading))
+    return;
+  for (unsigned index = 0; index < std::min(most, kMostInstances); ++index) {
+    Device* instance = nullptr;
+    if (!got(call_.instance_by_index(device, index, &instance), reading) || instance == nullptr) continue;
+    reading.instances.push_back(read_instance(fmt::format("{}/{}", id, index), instance, reading));
+  }
+}
+
 GpuReading Nvml::read(const std::string& id) {
   GpuReading reading;
   Device* device = nullptr;
@@ -295,10 +367,12 @@ GpuReading Nvml::read(const std::string& id) {
     if (!reading.problem) reading.problem = "NVML: " + text_of(found);
     return reading;
   }
-  std::array<char, kNameRoom> name{};
-  if (call_.name != nullptr && got(call_.name(device, name.data(), kNameRoom - 1), reading) &&
-      name[0] != '\0') {
-    reading.model = model::to_name(std::string_view(name.data(), strnlen(name.data(), kNameRoom - 1)));
+  reading.model = name_of(device, reading);
+  read_mig(device, reading);
+  if (reading.mig == true) {
+    read_instances(id, device, reading);
+    read_health(id, device, reading);
+    return reading;
   }
   read_memory(device, reading);
   Utilisation use{};
@@ -397,7 +471,9 @@ class NvmlReader {
   void add_links(const std::vector<PciGpu>& gpus, GpuReadings& readings) {
     std::vector<PciGpu> healthy;
     for (const PciGpu& gpu : gpus) {
-      if (healthy.size() < model::kMostLinkedGpus && !readings.gpus.at(gpu.id).problem)
+      const GpuReading& reading = readings.gpus.at(gpu.id);
+      // Instances of MIG reach no other GPU.
+      if (healthy.size() < model::kMostLinkedGpus && !reading.problem && reading.mig != true)
         healthy.push_back(gpu);
     }
     if (healthy != linked_ || ++readings_since_ >= kReadingsPerAsking) {

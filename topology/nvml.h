@@ -21,6 +21,9 @@ inline constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";
 // while such memory errors are counted: a driver without a user forgets the count. Processes are those of
 // compute, graphics and MPS contexts.
 //
+// Of a GPU in MIG mode (nvmlDeviceGetMigMode) it reads the health, and the memory and processes of each
+// instance. A GPU is unhealthy, too, where NVML cannot say whether it is in that mode.
+//
 // Links between GPUs are those of nvmlDeviceGetP2PStatus (NVLink) and nvmlDeviceGetTopologyCommonAncestor
 // (PCIe). A library without these functions, an error or an unknown level leaves a link unknown. The reader
 // asks for links when other GPUs are there or healthy than before, and else at every 60th reading; of the

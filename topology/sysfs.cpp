@@ -5,6 +5,7 @@
 #include "os/file_descriptor.h"
 #include "os/read_file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
@@ -44,6 +45,8 @@ std::vector<int> nodes_in(const fs::path& directory) {
   for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
     if (const auto node = node_number(entry->path().filename().native())) nodes.push_back(*node);
   }
+  // Firmware may name a vCPU in several nodes; the lowest counts then, whatever the order of the directory.
+  std::sort(nodes.begin(), nodes.end());
   return nodes;
 }
 

@@ -14,6 +14,10 @@
 //   ID/link_error        what asking for its links returns, 0 without
 //   links-hang           as long as it exists, asking for a link does not return
 //   links-asked          has a line for each link that was asked for
+//   ID/mig               whether it is in MIG mode, 0 or 1; not supported without
+//   ID/mig_error         what asking for that returns, 0 without
+//   ID/INDEX             a directory: an instance in MIG mode, with the files of a GPU and
+//   ID/INDEX/uuid        its UUID; not supported without
 //   let-go               exists once nvmlShutdown was called, which sets every ID/ecc back to 0, like a
 //                        driver without users
 //
@@ -104,6 +108,16 @@ int list(void* device, const char* name, unsigned* count, void* infos, std::size
   return 0;
 }
 
+int text_figure(void* device, const char* name, char* buffer, unsigned length) {
+  if (const int error = code_in(directory_of(device) / "error")) return error;
+  const auto text = text_in(directory_of(device) / name);
+  if (!text) return kNotSupported;
+  // One that is too long is not terminated: the reader has to know the size of the buffer.
+  std::memcpy(buffer, text->data(), std::min<std::size_t>(length, text->size()));
+  if (text->size() < length) buffer[text->size()] = '\0';
+  return 0;
+}
+
 #ifndef FAKE_NVML_OLD
 int link_figure(void* one, void* other, const char* kind, int* value) {
   while (fs::exists(root() / "links-hang")) poll(nullptr, 0, 1);
@@ -161,13 +175,7 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char* id, void** device) {
 }
 
 int nvmlDeviceGetName(void* device, char* name, unsigned length) {
-  if (const int error = code_in(directory_of(device) / "error")) return error;
-  const auto text = text_in(directory_of(device) / "name");
-  if (!text) return kNotSupported;
-  // One that is too long is not terminated: the reader has to know the size of the buffer.
-  std::memcpy(name, text->data(), std::min<std::size_t>(length, text->size()));
-  if (text->size() < length) name[text->size()] = '\0';
-  return 0;
+  return text_figure(device, "name", name, length);
 }
 
 struct FakeMemory {
@@ -201,6 +209,25 @@ int nvmlDeviceGetGraphicsRunningProcesses(void* device, unsigned* count, void* i
   return list(device, "graphics", count, infos, 16);
 }
 #else
+int nvmlDeviceGetUUID(void* device, char* uuid, unsigned length) {
+  return text_figure(device, "uuid", uuid, length);
+}
+int nvmlDeviceGetMigMode(void* device, unsigned* current, unsigned* pending) {
+  if (const int code = code_in(directory_of(device) / "mig_error")) return code;
+  *pending = 0;
+  return figure(device, "mig", current);
+}
+int nvmlDeviceGetMaxMigDeviceCount(void* device, unsigned* count) {
+  if (const int error = code_in(directory_of(device) / "error")) return error;
+  *count = 7;
+  return 0;
+}
+int nvmlDeviceGetMigDeviceHandleByIndex(void* device, unsigned index, void** instance) {
+  const std::string id = *static_cast<std::string*>(device) + "/" + std::to_string(index);
+  if (!fs::is_directory(root() / id)) return kNotFound;
+  *instance = handle_of(id);
+  return 0;
+}
 // berth asks for the status of NVLink alone.
 int nvmlDeviceGetP2PStatus(void* one, void* other, int index, int* status) {
   std::ofstream(root() / "links-asked", std::ios::app) << "link\n";

@@ -56,6 +56,53 @@ class GpuInventoryTest : public testing::Test {
   std::vector<model::Cpu> cpus{{.cpu = 0, .core = 0, .llc = {}, .efficiency = {}}};
 };
 
+TEST_F(GpuInventoryTest, AGpuInMigModeIsItsInstancesOrNothing) {
+  const std::string id = kId;
+  add_pci(host, id, {});
+  nvml.add(id);
+  GpuInventory inventory(options());
+  ASSERT_TRUE(becomes(inventory, std::nullopt));
+  EXPECT_EQ(only(inventory).id, id);
+  const auto ids_are = [&](const std::vector<std::string>& wanted) {
+    return comes_true([&] {
+      inventory.look(cpus);
+      std::vector<std::string> ids;
+      for (const KnownGpu& known : inventory.gpus()) ids.push_back(known.gpu.id);
+      return ids == wanted;
+    });
+  };
+  nvml.write(id + "/mig", "1");
+  EXPECT_TRUE(ids_are({})) << "never the whole GPU";
+  nvml.write(id + "/0/uuid", "MIG-b");
+  nvml.write(id + "/0/name", "NVIDIA H100 MIG 1g.10gb");
+  nvml.write(id + "/0/total", "10");
+  nvml.write(id + "/0/used", "4");
+  nvml.write(id + "/1/uuid", "MIG-a");
+  EXPECT_TRUE(ids_are({"MIG-a", "MIG-b"}));
+  ASSERT_TRUE(comes_true([&] {
+    inventory.look(cpus);
+    return inventory.gpus().back().gpu.memory_used_bytes == 4U;
+  }));
+  const model::Gpu& instance = inventory.gpus().back().gpu;
+  EXPECT_EQ(instance.model, "NVIDIA H100 MIG 1g.10gb");
+  EXPECT_EQ(instance.vendor, "nvidia");
+  EXPECT_EQ(instance.numa, 0);
+  EXPECT_EQ(instance.memory_bytes, 10U);
+  EXPECT_TRUE(instance.healthy);
+  EXPECT_EQ(inventory.gpus().front().gpu.model, "NVIDIA H100 MIG");
+  // They are as healthy as their GPU.
+  nvml.write(id + "/handle", "15");
+  ASSERT_TRUE(comes_true([&] {
+    inventory.look(cpus);
+    return !inventory.gpus().back().gpu.healthy;
+  }));
+  EXPECT_TRUE(ids_are({"MIG-a", "MIG-b"}));
+  EXPECT_EQ(inventory.gpus().front().gpu.problem, "NVML: GPU is lost");
+  nvml.remove(id + "/handle");
+  nvml.write(id + "/mig", "0");
+  EXPECT_TRUE(ids_are({id}));
+}
+
 TEST_F(GpuInventoryTest, AHostWithoutGpusHasNone) {
   GpuInventory inventory(options());
   inventory.settle(cpus, 20);

@@ -140,6 +140,51 @@ TEST_F(NvmlTest, ALostGpuIsLetGoOfSoThatItCanBeReset) {
   EXPECT_TRUE(nvml.has("let-go"));
 }
 
+TEST_F(NvmlTest, AGpuInMigModeIsItsInstances) {
+  nvml.add(kId);
+  const std::string id = kId;
+  nvml.write(id + "/mig", "1");
+  nvml.write(id + "/compute", "10 20");
+  nvml.write(id + "/0/uuid", "MIG-11111111-2222-3333-4444-555555555555");
+  nvml.write(id + "/0/name", "NVIDIA H100 MIG 1g.10gb");
+  nvml.write(id + "/0/total", "10");
+  nvml.write(id + "/0/used", "4");
+  nvml.write(id + "/0/compute", "10");
+  nvml.write(id + "/3/total", "40");
+  const auto reading = only();
+  EXPECT_EQ(reading.mig, true);
+  EXPECT_EQ(reading.problem, std::nullopt);
+  EXPECT_EQ(reading.memory_bytes, std::nullopt) << "of the whole";
+  ASSERT_EQ(reading.instances.size(), 2U);
+  const GpuInstance& first = reading.instances[0];
+  EXPECT_EQ(first.id, "MIG-11111111-2222-3333-4444-555555555555");
+  EXPECT_EQ(first.model, "NVIDIA H100 MIG 1g.10gb");
+  EXPECT_EQ(first.memory_bytes, 10U);
+  EXPECT_EQ(first.memory_used_bytes, 4U);
+  EXPECT_EQ(first.pids, std::vector<pid_t>{10});
+  EXPECT_TRUE(first.all_pids);
+  // One without a UUID has its place for a name.
+  EXPECT_EQ(reading.instances[1].id, id + "/3");
+  EXPECT_FALSE(reading.instances[1].all_pids);
+}
+
+TEST_F(NvmlTest, WithoutMigModeAGpuIsWhole) {
+  nvml.add(kId);
+  EXPECT_EQ(only().mig, false) << "not supported";
+  nvml.write(std::string(kId) + "/mig", "0");
+  EXPECT_EQ(only().mig, false);
+  EXPECT_EQ(only().memory_bytes, 100U);
+  EXPECT_EQ(only(FAKE_NVML_DIR "/libfake-nvml-old.so").mig, false) << "a library that knows no MIG";
+}
+
+TEST_F(NvmlTest, AGpuOfUnknownModeIsUnhealthy) {
+  nvml.add(kId);
+  nvml.write(std::string(kId) + "/mig_error", "999");
+  const auto reading = only();
+  EXPECT_EQ(reading.mig, std::nullopt);
+  EXPECT_EQ(reading.problem, "NVML does not say whether it is in MIG mode: Unknown Error");
+}
+
 TEST_F(NvmlTest, WhatIsNotSupportedIsNotKnown) {
   nvml.write(std::string(kId) + "/name", "");
   const auto reading = only();
