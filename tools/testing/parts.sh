@@ -36,10 +36,12 @@ run_meson_tests() {
 }
 
 part_unit() {
-  local promtool
+  local promtool dumps
   # Without it, tests of metrics and alerts are skipped.
   promtool=$(tools/fetch-promtool) || promtool=
-  PATH=$PATH${promtool:+:$promtool} run_meson_tests build unit "$@"
+  # Without these, the test of other machines' topologies is skipped.
+  dumps=$(tools/fetch-hwloc-dumps) || dumps=
+  BERTH_HWLOC_DUMPS=$dumps PATH=$PATH${promtool:+:$promtool} run_meson_tests build unit "$@"
 }
 
 part_lint() { tests/lint/run; }
