@@ -22,6 +22,10 @@ namespace {
 
 // Below this a rate is mostly the clock's and the kernel's rounding.
 constexpr std::int64_t kShortestIntervalNs = 1'000'000;
+// How much a use may exceed all vCPUs: this share, for clocks that differ, and this time of each vCPU, for
+// time that the kernel accounts late.
+constexpr double kExcessShare = 0.1;
+constexpr double kLateAccountNs = 1e8;
 // The first wait that could show in the two decimals of PSI's average over ten seconds.
 constexpr std::uint64_t kNoticedWaitNs = 500'000;
 
@@ -77,6 +81,7 @@ struct Sampler::State {
   bool caches_wanted = false;
   bool nodes_wanted = false;
   bool idle_wanted = false;
+  std::size_t most_cores = 0;
   bool has_cpuset = true;
   bool has_cpu = true;
   bool has_memory = true;
@@ -190,9 +195,15 @@ struct Sampler::State {
     entry.throttled = now;
   }
 
+  bool is_impossible(std::uint64_t used_ns, std::int64_t interval_ns) const {
+    const double each_ns = (1 + kExcessShare) * static_cast<double>(interval_ns) + kLateAccountNs;
+    return most_cores > 0 && static_cast<double>(used_ns) > static_cast<double>(most_cores) * each_ns;
+  }
+
   // Makes the sample of the usage since the reading before. Returns whether there was any; unknown counts as
   // yes.
-  static bool take_usage(Entry& entry, const std::optional<Usage>& usage, double now) {
+  bool take_usage(Entry& entry, const std::optional<Usage>& usage, double now) const {
+    entry.last->impossible_cores.reset();
     entry.last->sample.reset();
     entry.last->cpi.reset();
     entry.last->llc_misses_per_s.reset();
@@ -203,6 +214,11 @@ struct Sampler::State {
     const std::uint64_t used_ns = usage->used_ns - entry.usage->used_ns;
     const std::int64_t interval_ns = usage->read_ns - entry.usage->read_ns;
     if (interval_ns < kShortestIntervalNs) return used_ns > 0;
+    if (is_impossible(used_ns, interval_ns)) {
+      entry.last->impossible_cores = static_cast<double>(used_ns) / static_cast<double>(interval_ns);
+      entry.usage = usage;
+      return true;
+    }
     model::UsageSample& sample = entry.last->sample.emplace();
     sample.time = now;
     sample.cpu_cores = static_cast<double>(used_ns) / static_cast<double>(interval_ns);
@@ -395,6 +411,8 @@ void Sampler::refresh(const std::string& id) {
   const auto found = state_->entries.find(id);
   if (found != state_->entries.end()) found->second.settings_due = true;
 }
+
+void Sampler::set_most_cores(std::size_t cores) { state_->most_cores = cores; }
 
 void Sampler::want_caches(bool wanted) { state_->caches_wanted = wanted; }
 

@@ -54,6 +54,9 @@ class Sampler {
   void remove(const std::string& id);
   // The next sample reads the settings of this workload again. Call it after a write.
   void refresh(const std::string& id);
+  // The number of online vCPUs. A use beyond that, and beyond what the imprecision of two readings explains,
+  // makes no sample. 0, the default: it is not known.
+  void set_most_cores(std::size_t cores);
   // Whether the samples from here on tell the page cache. If so, the next one tells all of it.
   void want_caches(bool wanted);
   // Whether the samples from here on tell cpuset.mems; likewise.
@@ -86,6 +89,9 @@ class Sampler {
     std::optional<double> cpu_time_s;
     // inactive_file of memory.stat; nullopt without the memory controller, and where it is not wanted.
     std::optional<std::uint64_t> cache_bytes;
+    // Cores by the counter of CPU time since the reading before, where that is more than all vCPUs can give:
+    // the counter jumped, and there is no sample.
+    std::optional<double> impossible_cores;
     bool gone = false;  // the cgroup vanished between two reads
   };
   using Readings = std::map<std::string, Reading>;  // by id

@@ -104,6 +104,29 @@ TEST_F(SamplerTest, UsageThatGoesBackwardsIsNoSample) {
   EXPECT_GT(next.sample->cpu_cores, 0);
 }
 
+TEST_F(SamplerTest, AJumpOfTheCounterBeyondAllVcpusIsNoSample) {
+  sampler.set_most_cores(8);
+  sample();
+  let_pass(0.002);
+  tree.write("a", "cpu.stat", cpu_stat(3'600'000'000));
+  const auto jumped = sample();
+  EXPECT_FALSE(jumped.sample);
+  EXPECT_GT(jumped.impossible_cores.value_or(0), 8);
+  let_pass(0.002);
+  tree.write("a", "cpu.stat", cpu_stat(3'600'001'000));
+  const auto next = sample();
+  EXPECT_TRUE(next.sample) << "counted from the jump on";
+  EXPECT_FALSE(next.impossible_cores);
+}
+
+TEST_F(SamplerTest, AUseOfAllVcpusThatTheKernelAccountsLateIsASample) {
+  sampler.set_most_cores(8);
+  sample();
+  let_pass(0.002);
+  tree.write("a", "cpu.stat", cpu_stat(400'000));
+  EXPECT_TRUE(sample().sample);
+}
+
 TEST_F(SamplerTest, MalformedUsageIsNoSample) {
   sample();
   let_pass(0.002);
