@@ -130,6 +130,9 @@ Discovery::Changes Discovery::set_rules(std::vector<model::WorkloadRule> rules) 
 }
 
 const std::map<std::string, FoundWorkload>& Discovery::workloads() const { return state_->tree.workloads(); }
+std::vector<std::string> Discovery::trusted_groups(bool containers) const {
+  return state_->tree.trusted_groups(containers);
+}
 std::vector<UnusedRule> Discovery::unused_rules() const { return state_->tree.unused_rules(); }
 
 }  // namespace berth::cgroup

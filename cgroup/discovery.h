@@ -28,6 +28,7 @@ struct Identity {
   int priority = 0;
   bool evictable = false;
   bool borrow = true;
+  bool force = false;
   // Epoch seconds: the directory's time, or the start of its oldest process where that is earlier. cgroupfs
   // forgets a directory's time under memory pressure.
   double created = 0;
@@ -105,6 +106,9 @@ class Discovery {
 
   // By workload id.
   const std::map<std::string, FoundWorkload>& workloads() const;
+  // Ascending: the cgroups that only root, or the owner of the whole tree, can write to, and all of whose
+  // ancestors are such. `containers`: those of containers alone. Walks all that is known of the tree.
+  std::vector<std::string> trusted_groups(bool containers) const;
   // In the order of the rules. An empty cgroup counts too, also one that is no workload.
   std::vector<UnusedRule> unused_rules() const;
 

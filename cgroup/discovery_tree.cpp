@@ -375,6 +375,23 @@ std::vector<UnusedRule> Tree::unused_rules() const {
   return unused;
 }
 
+void Tree::add_trusted(const Node& parent, const std::string& path, bool containers,
+                       std::vector<std::string>& paths) const {
+  for (const auto& [name, child] : parent.children) {
+    if (!is_trusted(*child)) continue;
+    const std::string below = path.empty() ? name : path + '/' + name;
+    if (!containers || is_container(below)) paths.push_back(below);
+    add_trusted(*child, below, containers, paths);
+  }
+}
+
+std::vector<std::string> Tree::trusted_groups(bool containers) const {
+  std::vector<std::string> paths;
+  add_trusted(root_, {}, containers, paths);
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
 void Tree::settle(Node& node, const Node* outer) {
   settle_one(node, outer);
   if (!outer && node.verdict) outer = &node;
@@ -473,6 +490,7 @@ FoundWorkload Tree::describe(Node& node, std::shared_ptr<Cgroup> cgroup) const {
     identity.memory_request_bytes = rule.memory_bytes.value_or(0);
     identity.priority = rule.priority.value_or(0);
     identity.borrow = rule.borrow.value_or(true);
+    identity.force = rule.force.value_or(false);
     if (rule.deadline_s) identity.deadline = identity.created + *rule.deadline_s;
     found.progress_file = rule.progress_file.value_or("");
   }

@@ -80,6 +80,8 @@ class Tree {
 
   const Watcher& watcher() const { return watcher_; }
   const std::map<std::string, FoundWorkload>& workloads() const { return workloads_; }
+  // As Discovery::trusted_groups().
+  std::vector<std::string> trusted_groups(bool containers) const;
   // As Discovery::unused_rules(). Walks all nodes if any rule is unused.
   std::vector<UnusedRule> unused_rules() const;
   // Changes since the last call.
@@ -134,6 +136,8 @@ class Tree {
   // The outermost node above that has a verdict; nullptr where none.
   static const Node* outer_verdict(const Node& node);
   bool is_trusted(const Node& node) const;
+  void add_trusted(const Node& parent, const std::string& path, bool containers,
+                   std::vector<std::string>& paths) const;
   // The owner of the subtree that users may fill, the outermost one; nullopt where only root makes cgroups.
   std::optional<uid_t> user_of(const Node& node) const;
   void warn(std::string text);

@@ -270,6 +270,11 @@ std::optional<PodPlace> pod_of(std::string_view path) {
   return PodPlace{.name = std::string(parent), .group = std::string(parent)};
 }
 
+bool is_container(std::string_view path) {
+  const Kind kind = kind_of(path);
+  return kind == Kind::podman || kind == Kind::docker || kind == Kind::cri;
+}
+
 bool is_inner_container(std::string_view path) {
   if (model::last_component(path) != "container") return false;
   const Container outer = container_of(model::parent_path(path));

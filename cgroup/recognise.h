@@ -43,6 +43,9 @@ struct PodPlace {
 // By kubelet's naming, as pod_qos(). nullopt for anything but a container of a pod.
 std::optional<PodPlace> pod_of(std::string_view path);
 
+// Whether the path is that of a container of Podman, Docker or a runtime of Kubernetes.
+bool is_container(std::string_view path);
+
 // True for the group "container" that podman and CRI-O (with crun) make inside a container's own scope. It
 // belongs to that container.
 bool is_inner_container(std::string_view path);

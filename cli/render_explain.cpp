@@ -104,8 +104,10 @@ void render_lending(std::ostream& out, const Document& lending) {
 void render_pin(std::ostream& out, const Document& workload, const Style& style) {
   const Document& pin = member(workload, "pin");
   const auto unplaceable = text_of(workload, "unplaceable");
-  if (!pin.is_object() && unplaceable.empty()) return;
+  const auto& warnings = list_of(workload, "warnings");
+  if (!pin.is_object() && unplaceable.empty() && warnings.empty()) return;
   heading(out, style, "Pin");
+  for (const Document& warning : warnings) say(out, "warning: " + text_of(warning, "reason"));
   if (!unplaceable.empty()) say(out, "gets no vCPUs of its own: " + unplaceable);
   if (!pin.is_object()) return;
   const auto present = text_of(workload, "cpus");

@@ -27,6 +27,18 @@ std::string gpus_of(const Document& workload) {
   return text;
 }
 
+// What can harm a service, below the table.
+void render_warnings(std::ostream& out, const Document::array_t& workloads) {
+  bool headed = false;
+  for (const Document& workload : workloads) {
+    for (const Document& warning : list_of(workload, "warnings")) {
+      if (!std::exchange(headed, true)) out << "\nwarnings:\n";
+      out << "  " << printable(text_of(workload, "id")) << ": " << printable(text_of(warning, "reason"))
+          << "\n";
+    }
+  }
+}
+
 }  // namespace
 
 void render_list(std::ostream& out, const Document& workloads, const Style& style) {
@@ -82,6 +94,7 @@ void render_list(std::ostream& out, const Document& workloads, const Style& styl
     return;
   }
   table.print(out, style);
+  render_warnings(out, list);
   if (!left_alone) return;
   out << "\n* left alone:\n";
   for (const Document& workload : list_of(workloads, "workloads")) {

@@ -187,6 +187,18 @@ void render_interference(std::ostream& out, const model::InterferenceFindings& f
         << "\n";
   }
   list_findings(out, style, "Cannot be placed", findings.unplaceable);
+  std::vector<model::WorkloadFinding> warnings;
+  for (const model::ServiceWarning& it : findings.warnings) warnings.push_back({it.workload, it.reason});
+  list_findings(out, style, "Warnings", warnings);
+  if (!findings.absent_reserved.empty()) {
+    heading(out, style, "Reserved vCPUs that the host does not have");
+    out << "  " << findings.absent_reserved.to_string() << " (interference.reserved_cpus)\n";
+  }
+  if (!snapshot.owned_cpus.empty()) {
+    heading(out, style, "vCPUs of other programs");
+    for (const model::OwnedCpus& owned : snapshot.owned_cpus)
+      out << "  " << printable(model::to_text(owned)) << "\n";
+  }
 
   heading(out, style, "Best-effort workloads (BE) share");
   out << "  "

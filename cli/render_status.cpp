@@ -70,11 +70,30 @@ void render_some(const Line& line, const Document::array_t& items, const char* n
     line("", fmt::format("and {} more ({})", items.size() - kMost, all), Colour::yellow);
 }
 
-// Latency-sensitive workloads without vCPUs of their own.
+std::string workload_and_reason(const Document& item) {
+  return text_of(item, "workload") + ": " + text_of(item, "reason");
+}
+
+// Services that can come to harm; then latency-sensitive workloads without vCPUs of their own, as far as no
+// warning names them.
 void render_unplaceable(const Line& line, const Document& status) {
-  render_some(line, list_of(status, "unplaceable"), "no vCPUs", "berthctl plan", [](const Document& item) {
-    return text_of(item, "workload") + ": " + text_of(item, "reason");
-  });
+  const auto& warnings = list_of(status, "warnings");
+  render_some(line, warnings, "warning", "berthctl plan", workload_and_reason);
+  Document::array_t others;
+  for (const Document& item : list_of(status, "unplaceable")) {
+    const std::string id = text_of(item, "workload");
+    const auto warned = [&](const Document& it) {
+      return text_of(it, "workload") == id && text_of(it, "cause") != "quota";
+    };
+    if (std::none_of(warnings.begin(), warnings.end(), warned)) others.push_back(item);
+  }
+  render_some(line, others, "no vCPUs", "berthctl plan", workload_and_reason);
+}
+
+// vCPUs that other programs gave to their own work.
+void render_owned_cpus(const Line& line, const Document& status) {
+  render_some(line, list_of(status, "owned_cpus"), "owned", "berthctl status --json",
+              [](const Document& item) { return text_of(item, "reason"); });
 }
 
 void render_unused_rules(const Line& line, const Document& config) {
@@ -152,6 +171,7 @@ void render_status(std::ostream& out, const Document& status, double now, const 
   line("score", format_number(number_of(status, "score_node"), 4) + " (0: no workload disturbs another)");
   const std::string pool = text_of(status, "best_effort_cpus");
   line("best-effort", pool.empty() ? "-" : "vCPUs " + pool);
+  render_owned_cpus(line, status);
   render_unplaceable(line, status);
   const Document& held = member(status, "held_limits");
   line("stragglers", fmt::format("{}, of which {} should run elsewhere", whole(status, "stragglers"),
@@ -184,6 +204,11 @@ void render_status(std::ostream& out, const Document& status, double now, const 
     line("", "rejected: " + error, Colour::red);
   }
   render_unused_rules(line, config);
+  if (const std::string absent = text_of(status, "absent_reserved_cpus"); !absent.empty()) {
+    line("reserved",
+         fmt::format("interference.reserved_cpus names vCPUs {}, which this host does not have", absent),
+         Colour::yellow);
+  }
 
   render_gpus(out, status, style);
 

@@ -160,9 +160,11 @@ _berthctl() {
                 _berthctl_offer evictable=true evictable=false
             elif [[ $word == borrow=* ]]; then
                 _berthctl_offer borrow=true borrow=false
+            elif [[ $word == force=* ]]; then
+                _berthctl_offer force=true force=false
             else
                 compopt -o nospace 2>/dev/null
-                _berthctl_offer class= service= vcpus= deadline= priority= evictable= borrow=
+                _berthctl_offer class= service= vcpus= deadline= priority= evictable= borrow= force=
             fi
             ;;
     esac

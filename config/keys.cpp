@@ -475,6 +475,8 @@ std::vector<KeySpec<WorkloadRule>> make_workload_specs() {
       "evictable", +[](WorkloadRule & r) -> auto& { return r.evictable; }));
   specs.push_back(boolean_key<WorkloadRule>(
       "borrow", +[](WorkloadRule & r) -> auto& { return r.borrow; }));
+  specs.push_back(boolean_key<WorkloadRule>(
+      "force", +[](WorkloadRule & r) -> auto& { return r.force; }));
   specs.push_back(duration_key<WorkloadRule>(
       "deadline", model::kMinDeadline_s, model::kMaxDeadline_s,
       +[](WorkloadRule & r) -> auto& { return r.deadline_s; }));

@@ -19,6 +19,8 @@ constexpr double kNoticeablySlower = 1.25;
 
 // Names a finding that no workload has. No workload has this id, because it has no directory.
 constexpr const char* kNothingToEvict = "nothing to evict";
+// Likewise.
+constexpr const char* kAbsentReserved = "absent reserved vCPUs";
 
 }  // namespace
 
@@ -34,6 +36,20 @@ void Announcer::findings(const model::Plan& plan, const MayAnnounce& may_announc
   if (plan.findings.interference) {
     for (const auto& finding : plan.findings.interference->unplaceable) say("cannot be placed", finding);
     for (const auto& finding : plan.findings.interference->unconfined) say("cannot be confined", finding);
+    for (const auto& warning : plan.findings.interference->warnings) {
+      if (warning.cause == model::WarningCause::place) continue;  // said as "cannot be placed"
+      const bool use = warning.cause == model::WarningCause::use;
+      say(use ? "uses more than its vcpus" : "is throttled below its vcpus",
+          {.workload = warning.workload, .reason = warning.reason});
+    }
+    if (const auto& absent = plan.findings.interference->absent_reserved; !absent.empty()) {
+      if (said_findings_.count(kAbsentReserved) == 0)
+        os::log_warning(
+            "interference.reserved_cpus names vCPUs {}, which this host does not have: they have no effect; "
+            "correct the list in the configuration",
+            absent.to_string());
+      current.insert(kAbsentReserved);
+    }
     for (const auto& [id, waiting] : plan.findings.interference->waiting) {
       say("waits for vCPUs", {.workload = id,
                               .reason = fmt::format("{:.3g} ms by {}: {}", 1000 * waiting.runq_latency_s,

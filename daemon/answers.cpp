@@ -68,7 +68,7 @@ void Answers::drop_own_documents() {
 void Answers::count_workloads() {
   counts_ = {};
   for (const auto& workload : observer().snapshot().workloads) {
-    if (from_.enforcement.unmanaged().count(workload.id) > 0) {
+    if (workload.left_alone || from_.enforcement.unmanaged().count(workload.id) > 0) {
       ++counts_.unmanaged;
     } else if (workload.workload_class == model::WorkloadClass::latency_sensitive) {
       ++counts_.latency_sensitive;
@@ -122,6 +122,7 @@ StatusReport Answers::status_report() const {
   report.workloads = counts_;
   report.score_node = score_node();
   report.best_effort_cpus = best_effort_cpus();
+  report.owned_cpus = snapshot.owned_cpus;
   report.gpus = gpu_reports(snapshot);
   report.held = count_held(from_.enforcement.holdings());
   report.stragglers = from_.stragglers.stragglers();
@@ -155,6 +156,10 @@ std::string Answers::status_json() {
   if (!documents_.unused_rules) documents_.unused_rules = observer().unused_rules();
   report.unused_rules = *documents_.unused_rules;
   report.unplaceable = unplaceable();
+  if (const auto& found = from_.plan.findings.interference) {
+    report.warnings = found->warnings;
+    report.absent_reserved = found->absent_reserved;
+  }
   return daemon::status_json(report);
 }
 

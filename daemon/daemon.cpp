@@ -250,6 +250,7 @@ std::vector<LogEntry> Daemon::assemble() {
 std::vector<LogEntry> Daemon::plan(double now) {
   plan_ = {};  // the old plan and the new one need not be in memory at once
   plan_ = policies::decide(senses_->observer().snapshot(), setup_->settings.policies);
+  senses_->observer().set_sharing(policies::without_own_vcpus(plan_));
   enforcement_.look_at(plan_, now);
   return {};
 }

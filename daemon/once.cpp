@@ -51,6 +51,7 @@ void print_plan(const model::Snapshot& snapshot, const model::Plan& plan,
                 const Observer::Readings& readings) {
   fmt::print("{}: {} workloads on vCPUs {}\n", snapshot.host, snapshot.workloads.size(),
              snapshot.topology.usable().to_string());
+  for (const auto& owned : snapshot.owned_cpus) fmt::print("{}\n", model::to_text(owned));
   if (const auto& found = plan.findings.interference) {
     const std::string unpinned =
         found->score_unpinned ? fmt::format(" pinned, {:.4f} if left unpinned", *found->score_unpinned) : "";
@@ -59,6 +60,10 @@ void print_plan(const model::Snapshot& snapshot, const model::Plan& plan,
     if (!found->search_reason.empty()) fmt::print("{}\n", found->search_reason);
     for (const auto& item : found->unplaceable)
       fmt::print("cannot place {}: {}\n", item.workload, item.reason);
+    for (const auto& item : found->warnings) fmt::print("warning: {}: {}\n", item.workload, item.reason);
+    if (!found->absent_reserved.empty())
+      fmt::print("interference.reserved_cpus names vCPUs {}, which this host does not have\n",
+                 found->absent_reserved.to_string());
     for (const auto& item : found->unconfined)
       fmt::print("cannot confine {}: {}\n", item.workload, item.reason);
     for (const auto& [id, waiting] : found->waiting)

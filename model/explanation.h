@@ -59,6 +59,7 @@ struct WorkloadExplanation {
   std::optional<PinExplanation> pin;          // nullopt where it is not placed
   std::optional<std::string> unplaceable;     // why it gets no vCPUs
   std::optional<std::string> unconfined;      // why it cannot be kept off those of others
+  std::vector<ServiceWarning> warnings;       // what can harm it
   std::optional<WaitingInstance> waiting;     // why its threads wait for vCPUs for too long
   std::optional<Lender> lending;              // of an instance, while interference.borrow is on
   std::optional<Borrower> borrowing;          // of best-effort work; likewise

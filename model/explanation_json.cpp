@@ -116,6 +116,7 @@ void write_explained(JsonWriter& out, const WorkloadExplanation& explained) {
   out.end_object();
   write_or_null(out, "pin", explained.pin, write_pin);
   out.member("unplaceable", explained.unplaceable).member("unconfined", explained.unconfined);
+  write_warnings(out.key("warnings"), explained.warnings);
   write_or_null(out, "waiting", explained.waiting, write_waiting);
   write_or_null(out, "lending", explained.lending, write_lender);
   write_or_null(out, "borrowing", explained.borrowing, write_borrower);

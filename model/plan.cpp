@@ -70,6 +70,18 @@ const char* to_string(ModelOrigin origin) {
   return "fitted";
 }
 
+const char* to_string(WarningCause cause) {
+  switch (cause) {
+    case WarningCause::quota:
+      return "quota";
+    case WarningCause::place:
+      return "place";
+    case WarningCause::use:
+      break;
+  }
+  return "use";
+}
+
 const char* to_string(WaitCause cause) {
   switch (cause) {
     case WaitCause::quota:

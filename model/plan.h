@@ -129,6 +129,23 @@ struct WaitingInstance {
   friend bool operator==(const WaitingInstance&, const WaitingInstance&) = default;
 };
 
+// Why a pin, or its lack, can harm a service.
+enum class WarningCause {
+  use,    // it uses more than its vcpus
+  quota,  // its CPU quota is below its vcpus, and throttles it
+  place,  // it finds no place
+};
+const char* to_string(WarningCause cause);  // "use", "quota", "place"
+
+// A warning to the operator about a service, before berth harms it (docs/decisions/pinning.md, warnings).
+struct ServiceWarning {
+  std::string workload;
+  WarningCause cause = WarningCause::use;
+  std::optional<int> vcpus = {};  // the number that would do; nullopt: none is known
+  std::string reason;             // in words, with numbers
+  friend bool operator==(const ServiceWarning&, const ServiceWarning&) = default;
+};
+
 struct WorkloadFinding {
   std::string workload;
   std::string reason;
@@ -158,7 +175,9 @@ struct InterferenceFindings {
   BestEffortPool best_effort;
   std::vector<WorkloadFinding> unconfined;  // best-effort ones that cannot be kept off owned vCPUs, and why
   std::map<std::string, WaitingInstance> waiting = {};  // by workload id
-  std::optional<BorrowingFindings> borrowing = {};      // nullopt where interference.borrow is off
+  std::vector<ServiceWarning> warnings = {};            // ascending by workload, then by cause
+  CpuSet absent_reserved = {};  // vCPUs of interference.reserved_cpus that the host does not have
+  std::optional<BorrowingFindings> borrowing = {};  // nullopt where interference.borrow is off
   friend bool operator==(const InterferenceFindings&, const InterferenceFindings&) = default;
 };
 

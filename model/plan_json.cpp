@@ -23,6 +23,7 @@ constexpr const char* kSchema = "berth.plan/1";
 constexpr std::array kSteps{EvictionStep::decommission, EvictionStep::terminate, EvictionStep::kill};
 constexpr std::array kWaitCauses{WaitCause::quota, WaitCause::vcpus, WaitCause::best_effort,
                                  WaitCause::unknown};
+constexpr std::array kWarningCauses{WarningCause::use, WarningCause::quota, WarningCause::place};
 constexpr std::array kOrigins{ModelOrigin::fallback, ModelOrigin::given, ModelOrigin::fitted};
 
 double read_figure(const JsonValue& value) { return value.number(-DBL_MAX, DBL_MAX); }
@@ -117,6 +118,17 @@ WaitingInstance read_waiting(const JsonValue& value) {
   return waiting;
 }
 
+ServiceWarning read_warning(const JsonValue& value) {
+  JsonObject object(value);
+  object.ignore_unknown();
+  ServiceWarning warning;
+  warning.workload = object.required("workload").name();
+  warning.cause = object.required("cause").choice(kWarningCauses, to_string);
+  if (const auto vcpus = object.nullable("vcpus")) warning.vcpus = vcpus->small_integer(1, kMaxCpu + 1);
+  warning.reason = object.required("reason").text();
+  return warning;
+}
+
 int read_domain_id(const std::string& name, const JsonValue& value) {
   const int id = to_number<int>(name).value_or(-1);
   // Accept only the spelling that to_json writes. Else "1" and "01" would be one domain.
@@ -158,6 +170,9 @@ InterferenceFindings read_interference(const JsonValue& value) {
       findings.waiting.emplace(id, read_waiting(instance));
     });
   }
+  if (const auto warnings = object.optional("warnings"))
+    warnings->each([&findings](const JsonValue& it) { findings.warnings.push_back(read_warning(it)); });
+  if (const auto absent = object.optional("absent_reserved")) findings.absent_reserved = absent->cpulist();
   if (const auto borrowing = object.optional("borrowing")) findings.borrowing = read_borrowing(*borrowing);
   return findings;
 }
@@ -200,6 +215,15 @@ void write_findings(JsonWriter& out, const std::vector<WorkloadFinding>& finding
 
 }  // namespace
 
+void write_warnings(JsonWriter& out, const std::vector<ServiceWarning>& warnings) {
+  out.begin_array();
+  for (const ServiceWarning& warning : warnings) {
+    out.begin_object().member("workload", warning.workload).member("cause", to_string(warning.cause));
+    out.member("vcpus", warning.vcpus).member("reason", warning.reason).end_object();
+  }
+  out.end_array();
+}
+
 void write_waiting(JsonWriter& out, const WaitingInstance& waiting) {
   out.begin_object().member("runq_latency_s", waiting.runq_latency_s);
   out.member("cause", to_string(waiting.cause));
@@ -236,6 +260,8 @@ void write_interference(JsonWriter& out, const InterferenceFindings& findings) {
   out.key("waiting").begin_object();
   for (const auto& [id, waiting] : findings.waiting) write_waiting(out.key(id), waiting);
   out.end_object();
+  write_warnings(out.key("warnings"), findings.warnings);
+  if (!findings.absent_reserved.empty()) out.member("absent_reserved", findings.absent_reserved);
   if (findings.borrowing) write_borrowing(out.key("borrowing"), *findings.borrowing);
   out.end_object();
 }

@@ -4,6 +4,7 @@
 #include "model/error.h"
 #include "model/memory_series.h"
 #include "model/oversell.h"
+#include "model/owned_cpus.h"
 #include "model/topology.h"
 #include "model/workload.h"
 
@@ -137,6 +138,8 @@ struct Snapshot {
   double wall_ahead_s = 0;
   double load1 = 0;
   Topology topology;
+  // vCPUs that other programs gave to their own work; none of them is usable in `topology`. By owner.
+  std::vector<OwnedCpus> owned_cpus = {};
   MemoryState memory;
   std::map<std::string, ServiceProfile> services;
   std::vector<Workload> workloads;  // ascending by id

@@ -13,6 +13,7 @@
 #include "model/workload_json.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <span>
 
@@ -134,6 +135,18 @@ std::vector<double> read_durations(const JsonValue& value) {
   return durations;
 }
 
+constexpr std::array kOwnedHows{OwnedHow::isolated, OwnedHow::partition, OwnedHow::exclusive,
+                                OwnedHow::kubelet, OwnedHow::runtime};
+
+OwnedCpus read_owned_cpus(const JsonValue& value) {
+  JsonObject object(value);
+  OwnedCpus owned;
+  if (const auto owner = object.nullable("owner")) owned.owner = owner->name();
+  owned.cpus = object.required("cpus").cpulist();
+  owned.how = object.required("how").choice(kOwnedHows, to_string);
+  return owned;
+}
+
 MemoryState read_memory(const JsonValue& value) {
   JsonObject object(value);
   MemoryState memory;
@@ -182,6 +195,8 @@ void read_load(JsonObject& object, Snapshot& snapshot) {
         [&snapshot](const JsonValue& share) { snapshot.used_shares.push_back(read_used_share(share)); });
   if (const auto recent = object.nullable("recent_use")) snapshot.recent_use = read_recent_use(*recent);
   if (const auto load1 = object.optional("load1")) snapshot.load1 = load1->number(0, kMaxLoad);
+  if (const auto owned = object.optional("owned_cpus"))
+    owned->each([&snapshot](const JsonValue& it) { snapshot.owned_cpus.push_back(read_owned_cpus(it)); });
   if (const auto memory = object.optional("memory")) snapshot.memory = read_memory(*memory);
   if (const auto services = object.optional("services"))
     services->each_member([&snapshot](const std::string& name, const JsonValue& profile) {
@@ -281,6 +296,20 @@ void write_recent_use(JsonWriter& out, const RecentUse& recent) {
   out.member("memory", recent.memory).member("load1", recent.load1).end_object();
 }
 
+void write_owned_cpus(JsonWriter& out, const std::vector<OwnedCpus>& all) {
+  out.begin_array();
+  for (const OwnedCpus& owned : all) {
+    out.begin_object().key("owner");
+    if (owned.owner.empty()) {
+      out.null();
+    } else {
+      out.value(owned.owner);
+    }
+    out.member("cpus", owned.cpus).member("how", to_string(owned.how)).end_object();
+  }
+  out.end_array();
+}
+
 void write_memory(JsonWriter& out, const MemoryState& memory) {
   out.begin_object().member("total_bytes", memory.total_bytes);
   out.member("available_bytes", memory.available_bytes);
@@ -377,7 +406,9 @@ std::string to_json_since(const Snapshot& snapshot, double since) {
   if (snapshot.recent_use) write_recent_use(out.key("recent_use"), *snapshot.recent_use);
   out.key("topology").begin_object();
   write_topology(out, snapshot.topology);
-  out.end_object().key("memory");
+  out.end_object();
+  if (!snapshot.owned_cpus.empty()) write_owned_cpus(out.key("owned_cpus"), snapshot.owned_cpus);
+  out.key("memory");
   write_memory(out, snapshot.memory);
   write_services(out.key("services"), snapshot.services);
   out.key("workloads").begin_array();

@@ -269,7 +269,8 @@ Result<std::uint64_t> parse_trace_end(std::string_view text) {
 }
 
 std::optional<std::string> change_json(const Snapshot& before, const Snapshot& now) {
-  if (now.host != before.host || now.time <= before.time || now.topology.cpus() != before.topology.cpus())
+  if (now.host != before.host || now.time <= before.time || now.topology.cpus() != before.topology.cpus() ||
+      now.owned_cpus != before.owned_cpus)
     return std::nullopt;
   std::vector<std::string> gone;
   const std::vector<Known> workloads = match(before, now, gone);

@@ -73,7 +73,9 @@ struct Workload {
   WorkloadClass workload_class = WorkloadClass::best_effort;
   std::optional<int> vcpus;  // vCPUs asked for; only a latency-sensitive workload with vcpus is pinned
   std::uint64_t memory_request_bytes = 0;
-  CpuSet cpus;               // the vCPUs berth pinned it to; empty when not pinned
+  CpuSet cpus;  // the vCPUs berth pinned it to; empty when not pinned
+  // `cpus` are those that no service owns: it owns none of its own, and berth keeps it off those of others.
+  bool shares = false;
   CpuSet told_cpus = {};     // those that its admission promised, while it is not pinned; empty: none
   CpuSet memory_nodes = {};  // NUMA nodes to which berth bound its memory; empty when not bound
   bool cpu_idle = false;     // it runs at idle priority (cpu.idle); known only while berth wants that of any
@@ -85,6 +87,7 @@ struct Workload {
   int priority = 0;
   bool evictable = false;
   bool borrow = true;  // it may lend idle vCPUs or borrow them (docs/decisions/borrowing.md)
+  bool force = false;  // it is pinned to its vcpus even if it was measured to use more
   double created = 0;  // epoch seconds
   // Epoch seconds since when a Spark executor has a cgroup of its own, if berth moved it there.
   std::optional<double> leaf_since;
@@ -98,6 +101,9 @@ struct Workload {
   std::optional<HeldLimit> held_cpu;     // berth's change of cpu_quota_cores
   std::optional<HeldLimit> held_memory;  // berth's change of memory_high_bytes
   FixedLimits fixed;
+  // Why berth changes nothing of it although a rule names it: it has vCPUs that another program gave it;
+  // nullopt: berth manages it, as far as the snapshot tells.
+  std::optional<std::string> left_alone = {};
   std::optional<double> straggled_at;   // epoch seconds of the last tick that found it a straggler
   std::optional<double> pressed_at;     // epoch seconds of the last tick at which it wanted back its loan
   std::optional<double> progressed_at;  // epoch seconds since when its progress has its present value

@@ -163,6 +163,7 @@ Workload read_workload(const JsonValue& value) {
   if (const auto memory = object.optional("memory_request_bytes"))
     workload.memory_request_bytes = memory->bytes();
   if (const auto cpus = object.optional("cpus")) workload.cpus = cpus->cpulist();
+  if (const auto shares = object.optional("shares")) workload.shares = shares->boolean();
   if (const auto told = object.optional("told_cpus")) workload.told_cpus = told->cpulist();
   if (const auto nodes = object.optional("memory_nodes")) workload.memory_nodes = nodes->cpulist();
   if (const auto idle = object.optional("cpu_idle")) workload.cpu_idle = idle->boolean();
@@ -174,6 +175,7 @@ Workload read_workload(const JsonValue& value) {
     workload.priority = priority->small_integer(-kMaxPriority, kMaxPriority);
   if (const auto evictable = object.optional("evictable")) workload.evictable = evictable->boolean();
   if (const auto borrow = object.optional("borrow")) workload.borrow = borrow->boolean();
+  if (const auto force = object.optional("force")) workload.force = force->boolean();
   if (const auto created = object.optional("created")) workload.created = created->epoch();
   if (const auto deadline = object.nullable("deadline")) workload.deadline = deadline->epoch();
   if (const auto since = object.nullable("leaf_since")) workload.leaf_since = since->epoch();
@@ -185,6 +187,7 @@ Workload read_workload(const JsonValue& value) {
   if (const auto original = object.nullable("original")) workload.original = read_original(*original);
   if (const auto held = object.nullable("held")) read_held_limits(*held, workload);
   if (const auto fixed = object.nullable("fixed")) workload.fixed = read_fixed_limits(*fixed);
+  if (const auto reason = object.nullable("left_alone")) workload.left_alone = reason->text();
   if (const auto straggled = object.nullable("straggled_at")) workload.straggled_at = straggled->epoch();
   if (const auto pressed = object.nullable("pressed_at")) workload.pressed_at = pressed->epoch();
   if (const auto since = object.nullable("progressed_at")) workload.progressed_at = since->epoch();
@@ -204,6 +207,7 @@ void write_workload(JsonWriter& out, const Workload& workload, double since) {
   if (!workload.service.empty()) out.member("service", workload.service);
   out.member("class", to_string(workload.workload_class)).member("vcpus", workload.vcpus);
   out.member("memory_request_bytes", workload.memory_request_bytes).member("cpus", workload.cpus);
+  if (workload.shares) out.member("shares", true);
   if (!workload.told_cpus.empty()) out.member("told_cpus", workload.told_cpus);
   if (!workload.memory_nodes.empty()) out.member("memory_nodes", workload.memory_nodes);
   if (workload.cpu_idle) out.member("cpu_idle", true);
@@ -211,6 +215,7 @@ void write_workload(JsonWriter& out, const Workload& workload, double since) {
   out.member("memory_high_bytes", workload.memory_high_bytes).member("priority", workload.priority);
   out.member("evictable", workload.evictable).time("created", workload.created);
   if (!workload.borrow) out.member("borrow", false);
+  if (workload.force) out.member("force", true);
   out.time_if("leaf_since", workload.leaf_since);
   out.time("deadline", workload.deadline).time_if("pinned_at", workload.pinned_at).key("spark");
   if (workload.spark) {
@@ -231,6 +236,7 @@ void write_workload(JsonWriter& out, const Workload& workload, double since) {
   }
   write_held_limits(out, workload);
   write_fixed_limits(out, workload.fixed);
+  out.member_if("left_alone", workload.left_alone);
   out.time_if("straggled_at", workload.straggled_at).time_if("pressed_at", workload.pressed_at);
   out.time_if("progressed_at", workload.progressed_at).time_if("evicted_at", workload.evicted_at);
   if (workload.lending) write_lending_state(out.key("lending"), *workload.lending);

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -162,11 +163,13 @@ bool worth_doing(const model::Action& action, const model::Workload* workload, d
 // Pins that may not move yet: those that stand and changed less than the cool-down ago.
 class CoolDown {
  public:
-  CoolDown(const model::Snapshot& snapshot, const PolicySettings& settings)
+  CoolDown(const model::Snapshot& snapshot, const PolicySettings& settings,
+           const std::set<std::string>& sharing)
       : topology_(snapshot.topology), settings_(settings), now_(snapshot.time) {
     model::CpuSet seen;
     for (const model::Workload& workload : snapshot.workloads) {
       if (workload.workload_class != model::WorkloadClass::latency_sensitive) continue;
+      if (workload.shares || sharing.contains(workload.id)) continue;
       contested_ |= seen & workload.cpus;
       seen |= workload.cpus;
     }
@@ -174,7 +177,7 @@ class CoolDown {
 
   // Growing or shrinking in place is no move.
   bool holds(const model::Workload& workload, const model::CpuSet& wanted) {
-    if (!cools_down(workload, now_, settings_.safety.repin_cooldown_s)) return false;
+    if (workload.shares || !cools_down(workload, now_, settings_.safety.repin_cooldown_s)) return false;
     if (workload.cpus.is_subset_of(wanted) || wanted.is_subset_of(workload.cpus)) return false;
     if (workload.cpus.intersects(contested_)) return false;
     if (!node_) node_.emplace(topology_, settings_.interference.shared_domain);
@@ -190,21 +193,25 @@ class CoolDown {
 };
 
 // Drops moves within the cool-down. Then drops each latency-sensitive pin that needs the vCPUs kept so.
-// Best-effort pins stay off them.
+// Pins of best-effort work, and of services that share vCPUs as well, stay off them.
 void hold_moves(const model::Snapshot& snapshot, const WorkloadIndex& workloads,
-                const PolicySettings& settings, std::vector<model::Action>& actions) {
+                const PolicySettings& settings, const std::set<std::string>& sharing,
+                std::vector<model::Action>& actions) {
   const auto moves = [](const model::Action& it) {
     return std::holds_alternative<model::PinAction>(it.what);
   };
   if (std::none_of(actions.begin(), actions.end(), moves)) return;
-  CoolDown cool_down(snapshot, settings);
+  CoolDown cool_down(snapshot, settings, sharing);
+  const auto shares = [&](const model::Workload& workload) {
+    return workload.workload_class == model::WorkloadClass::best_effort || sharing.contains(workload.id);
+  };
   model::CpuSet kept;
   const auto drop_if = [&](auto must_stay) {
     return std::erase_if(actions, [&](const model::Action& action) {
              const auto* pin = std::get_if<model::PinAction>(&action.what);
              if (pin == nullptr) return false;
              const model::Workload& workload = *workloads.find(action);
-             if (workload.workload_class != model::WorkloadClass::latency_sensitive) return false;
+             if (shares(workload)) return false;
              if (!must_stay(workload, pin->cpus)) return false;
              kept |= workload.cpus;
              return true;
@@ -222,7 +229,7 @@ void hold_moves(const model::Snapshot& snapshot, const WorkloadIndex& workloads,
   for (model::Action& action : actions) {
     auto* pin = std::get_if<model::PinAction>(&action.what);
     if (pin == nullptr) continue;
-    if (workloads.find(action)->workload_class == model::WorkloadClass::best_effort) pin->cpus -= kept;
+    if (shares(*workloads.find(action))) pin->cpus -= kept;
   }
 }
 
@@ -244,11 +251,12 @@ void keep_evictions_of_one_policy(std::vector<model::Action>& actions) {
 }  // namespace
 
 std::vector<model::Action> arbitrate(const model::Snapshot& snapshot, std::vector<model::Action> proposals,
-                                     const PolicySettings& settings, bool memory_follows) {
+                                     const PolicySettings& settings, bool memory_follows,
+                                     const std::set<std::string>& sharing) {
   const WorkloadIndex workloads(snapshot);
   std::vector<model::Action> actions = strongest_per_target(workloads, std::move(proposals));
   keep_evictions_of_one_policy(actions);
-  hold_moves(snapshot, workloads, settings, actions);
+  hold_moves(snapshot, workloads, settings, sharing, actions);
   for (model::Action& action : actions) {
     const model::Workload* workload = workloads.find(action);
     if (workload != nullptr) limit_rise(*workload, snapshot.topology, settings.safety.be_quota_rise, action);

@@ -5,6 +5,8 @@
 #include "model/snapshot.h"
 #include "policies/settings.h"
 
+#include <set>
+#include <string>
 #include <vector>
 
 namespace berth::policies {
@@ -19,9 +21,13 @@ namespace berth::policies {
 // With `memory_follows`, the memory of pinned instances follows their pins as [placement] says
 // (policies/memory_nodes.h).
 //
+// `sharing`: services without vCPUs of their own. A pin makes them share those that none owns, so the
+// cool-down does not hold it.
+//
 // The actions are ordered so that vCPUs are freed before they are handed out, then by workload. They have
 // decision ids. Pure; the order of `proposals` does not matter.
 std::vector<model::Action> arbitrate(const model::Snapshot& snapshot, std::vector<model::Action> proposals,
-                                     const PolicySettings& settings, bool memory_follows = true);
+                                     const PolicySettings& settings, bool memory_follows = true,
+                                     const std::set<std::string>& sharing = {});
 
 }  // namespace berth::policies

@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -45,6 +46,13 @@ EvictionCost cost_of_evicting(const model::Snapshot& snapshot, const SparkSettin
 }
 
 }  // namespace
+
+std::set<std::string> without_own_vcpus(const model::Plan& plan) {
+  std::set<std::string> ids;
+  if (!plan.findings.interference) return ids;
+  for (const auto& finding : plan.findings.interference->unplaceable) ids.insert(finding.workload);
+  return ids;
+}
 
 model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settings,
                    const std::vector<std::string>& only) {
@@ -96,7 +104,8 @@ model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settin
       plan.findings.oversell->cpu.best_effort_capacity = static_cast<double>(pool.size());
     }
   }
-  plan.actions = arbitrate(snapshot, std::move(proposals), settings, runs("placement"));
+  plan.actions =
+      arbitrate(snapshot, std::move(proposals), settings, runs("placement"), without_own_vcpus(plan));
   return plan;
 }
 

@@ -5,6 +5,7 @@
 #include "model/snapshot.h"
 #include "policies/settings.h"
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,10 @@ namespace berth::policies {
 
 // All policies, by the names of `berthctl plan --policy`.
 const std::vector<std::string>& policy_names();
+
+// Services that the plan gives no vCPUs of their own. In the next snapshot their pins are shared
+// (model::Workload::shares).
+std::set<std::string> without_own_vcpus(const model::Plan& plan);
 
 // Runs the named policies (all of them where `only` is empty) and the arbiter. It is the one entry to this
 // module: daemon, plan and replay call nothing else. Pure: the same snapshot and settings give the same plan,

@@ -65,6 +65,9 @@ void add_interference(const model::Snapshot& snapshot, const model::Interference
   const model::Workload& workload = explained.workload;
   explained.unplaceable = reason_for(findings.unplaceable, workload.id);
   explained.unconfined = reason_for(findings.unconfined, workload.id);
+  for (const model::ServiceWarning& warning : findings.warnings) {
+    if (warning.workload == workload.id) explained.warnings.push_back(warning);
+  }
   explained.waiting = value_for(findings.waiting, workload.id);
   if (findings.borrowing) {
     explained.lending = value_for(findings.borrowing->lenders, workload.id);
@@ -160,6 +163,7 @@ std::optional<WorkloadExplanation> explain_workload(const model::Snapshot& snaps
                                                     const PolicySettings& settings, const std::string& id) {
   WorkloadExplanation explained;
   if (!find(snapshot, id, explained)) return std::nullopt;
+  explained.unmanaged = explained.workload.left_alone;
   if (plan.findings.interference) {
     add_interference(snapshot, *plan.findings.interference, settings.interference, explained);
   }

@@ -2,6 +2,7 @@
 #include "replay/standing.h"
 
 #include "model/held_cause.h"
+#include "policies/decide.h"
 #include "policies/spark/hold.h"
 #include "policies/victim.h"
 
@@ -46,6 +47,7 @@ model::OriginalLimits limits_of_owner(const model::Workload& recorded) {
 void strip(model::Workload& workload) {
   const model::OriginalLimits owner = limits_of_owner(workload);
   workload.cpus = {};
+  workload.shares = false;
   workload.pinned_at.reset();
   workload.memory_nodes = {};
   if (!workload.fixed.cpu_idle) workload.cpu_idle = false;
@@ -62,6 +64,7 @@ void strip(model::Workload& workload) {
 
 void put_run_on(const StandingRun& run, model::Workload& workload) {
   workload.cpus = run.cpus;
+  workload.shares = run.shares && !run.cpus.empty();
   workload.pinned_at = run.pinned_at;
   workload.memory_nodes = run.memory_nodes;
   workload.cpu_idle = workload.cpu_idle || run.cpu_idle;
@@ -120,6 +123,7 @@ Standing::Standing(const model::Snapshot& recorded)
     if (!held) continue;
     StandingRun& run = run_of(workload);
     run.cpus = workload.cpus;
+    run.shares = workload.shares;
     run.pinned_at = workload.pinned_at;
     run.memory_nodes = workload.memory_nodes;
     run.cpu_idle = idle;
@@ -240,6 +244,7 @@ void Standing::evict(const model::EvictAction& action, const model::Workload& wo
 }
 
 void Standing::take(const model::Plan& plan, const model::Snapshot& seen, double hold_s) {
+  const std::set<std::string> sharing = policies::without_own_vcpus(plan);
   for (const model::Action& action : plan.actions) {
     if (const auto* advertised = std::get_if<model::AdvertiseAction>(&action.what)) {
       auto& said = advertised->resource == model::Resource::cpu ? advertised_.cpu : advertised_.memory;
@@ -254,6 +259,7 @@ void Standing::take(const model::Plan& plan, const model::Snapshot& seen, double
       change_limits(plan, action, *workload);
     }
   }
+  for (auto& [id, run] : runs_) run.shares = sharing.contains(id);
   remember(plan, seen, hold_s);
 }
 

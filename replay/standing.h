@@ -26,8 +26,9 @@ struct StandingLimit {
 
 // All that berth would hold of one run of a workload.
 struct StandingRun {
-  double created = 0;  // with the id, it names the run
-  model::CpuSet cpus;  // empty: not pinned
+  double created = 0;   // with the id, it names the run
+  model::CpuSet cpus;   // empty: not pinned
+  bool shares = false;  // its pin is of vCPUs that no service owns
   std::optional<double> pinned_at;
   model::CpuSet memory_nodes;
   bool cpu_idle = false;  // made idle by these plans

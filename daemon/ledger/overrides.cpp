@@ -109,6 +109,7 @@ void Overrides::apply_of(const std::string& id, std::uint64_t cgroup_id, model::
   if (set.priority) workload.priority = *set.priority;
   if (set.evictable) workload.evictable = *set.evictable;
   if (set.borrow) workload.borrow = *set.borrow;
+  if (set.force) workload.force = *set.force;
 }
 
 model::Result<void> Overrides::save() const {

@@ -27,6 +27,11 @@ std::optional<model::CpuSet> narrowed(std::optional<model::CpuSet> parent, const
 
 }  // namespace
 
+model::CpuSet AllowedCpus::root_cpus() const {
+  const auto root = cgroup::Cgroup::open(root_, "");
+  return root ? read_cpus(**root, "cpuset.cpus.effective").value_or(model::CpuSet()) : model::CpuSet();
+}
+
 const AllowedCpus::Files& AllowedCpus::files(const std::string& path) {
   if (const auto known = read_.find(path); known != read_.end()) return known->second;
   Files files;

@@ -19,6 +19,9 @@ class AllowedCpus {
  public:
   explicit AllowedCpus(std::filesystem::path cgroup_root) : root_(std::move(cgroup_root)) {}
 
+  const std::filesystem::path& root() const { return root_; }
+  // cpuset.cpus.effective of the root, read now; empty without the controller.
+  model::CpuSet root_cpus() const;
   void refresh() {
     read_.clear();
     begin_pass();

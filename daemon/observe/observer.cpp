@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/observe/observer.h"
 
+#include "cgroup/cpuset_owners.h"
 #include "daemon/observe/host_memory.h"
 #include "model/name.h"
 #include "topology/discover.h"
@@ -39,6 +40,7 @@ void take_identity(model::Workload& workload, const cgroup::Identity& identity) 
   workload.priority = identity.priority;
   workload.evictable = identity.evictable;
   workload.borrow = identity.borrow;
+  workload.force = identity.force;
   workload.created = identity.created;
   workload.deadline = identity.deadline;
 }
@@ -71,6 +73,8 @@ model::Result<std::unique_ptr<Observer>> Observer::start(const cgroup::Hierarchy
   auto topology = topology::discover(sys_root, proc_root);
   if (!topology) return model::fail(topology.error().context("reading the host's topology"));
   observer->snapshot_.topology = std::move(*topology);
+  observer->cpus_as_read_ = observer->snapshot_.topology.cpus();
+  observer->root_cpus_ = observer->allowed_.root_cpus();
   if (auto online = topology::read_online(sys_root)) observer->online_ = std::move(*online);
   observer->memory_nodes_online_ = topology::read_memory_nodes(sys_root);
 
@@ -98,6 +102,7 @@ void Observer::follow(const cgroup::Discovery::Changes& changes) {
   if (!changes.appeared.empty() || !changes.vanished.empty() || !changes.changed.empty()) ++generation_;
   if (changes.appeared.empty() && changes.vanished.empty()) return;
   allowed_.refresh();
+  owners_due_ = true;
   for (const auto& id : changes.vanished) sampler_.remove(id);
   progress_.keep_if([this](const std::string& id, std::uint64_t run) { return cgroup_id(id) == run; });
   for (const auto& id : changes.appeared) {
@@ -111,36 +116,98 @@ std::uint64_t Observer::cgroup_id(const std::string& workload) const {
   return known == found().end() ? 0 : known->second.cgroup->id();
 }
 
-void Observer::refresh_topology(std::vector<std::string>& messages, std::set<std::string>& faults) {
-  auto online = topology::read_online(sys_root_);
-  if (!online) return;
-  // The memory of an expander may come or go by itself (daxctl).
-  auto memory_nodes = topology::read_memory_nodes(sys_root_);
-  const bool same_cpus = *online == online_;
-  if (same_cpus && memory_nodes == memory_nodes_online_) return;
+bool Observer::take_topology(std::set<std::string>& faults) {
   auto topology = topology::discover(sys_root_, proc_root_);
   if (!topology) {
     faults.insert(topology.error()
                       .context("cannot read the topology again after vCPUs or memory came or went")
                       .message());
-    return;
+    return false;
   }
-  if (!same_cpus)
-    messages.push_back(
-        fmt::format("online vCPUs are now {} (were {})", online->to_string(), online_.to_string()));
-  if (memory_nodes != memory_nodes_online_) {
-    const auto text = [](const std::optional<model::CpuSet>& nodes) {
-      return nodes ? nodes->to_string() : std::string("not known");
-    };
-    messages.push_back(fmt::format("NUMA nodes with memory are now {} (were {})", text(memory_nodes),
-                                   text(memory_nodes_online_)));
-  }
-  online_ = std::move(*online);
-  memory_nodes_online_ = std::move(memory_nodes);
   snapshot_.topology = std::move(*topology);
+  cpus_as_read_ = snapshot_.topology.cpus();
+  withhold_owned_cpus();
+  owners_due_ = true;
   gpus_.look_at_bus_again();
   allowed_.refresh();
-  kernel_.follow_cpus(messages);
+  return true;
+}
+
+void Observer::refresh_topology(std::vector<std::string>& messages, std::set<std::string>& faults) {
+  const auto online = topology::read_online(sys_root_);
+  // The memory of an expander may come or go by itself (daxctl).
+  auto memory_nodes = topology::read_memory_nodes(sys_root_);
+  const bool other_cpus = online && *online != online_;
+  const bool other_memory = online && memory_nodes != memory_nodes_online_;
+  if (other_cpus || other_memory) {
+    if (!take_topology(faults)) return;
+    root_cpus_ = allowed_.root_cpus();
+    if (other_cpus) {
+      messages.push_back(
+          fmt::format("online vCPUs are now {} (were {})", online->to_string(), online_.to_string()));
+      online_ = *online;
+      kernel_.follow_cpus(messages);
+    }
+    if (other_memory) {
+      const auto text = [](const std::optional<model::CpuSet>& nodes) {
+        return nodes ? nodes->to_string() : std::string("not known");
+      };
+      messages.push_back(fmt::format("NUMA nodes with memory are now {} (were {})", text(memory_nodes),
+                                     text(memory_nodes_online_)));
+      memory_nodes_online_ = std::move(memory_nodes);
+    }
+  } else if (const model::CpuSet cpus = allowed_.root_cpus(); cpus != root_cpus_) {
+    // Partitions take vCPUs from the root's cpuset, and give them back.
+    if (take_topology(faults)) root_cpus_ = cpus;
+  }
+}
+
+// Takes the vCPUs of other programs out of those that berth may give out. If that is all of them, it takes
+// none out, and says so.
+void Observer::withhold_owned_cpus() {
+  owners_problem_.clear();
+  std::vector<model::Cpu> cpus = cpus_as_read_;
+  for (model::Cpu& cpu : cpus) {
+    for (const model::OwnedCpus& owned : snapshot_.owned_cpus) {
+      if (owned.cpus.contains(cpu.cpu)) cpu.allowed = false;
+    }
+  }
+  if (cpus == snapshot_.topology.cpus()) return;
+  auto topology = model::Topology::make(std::move(cpus), snapshot_.topology.gpus(),
+                                        snapshot_.topology.numa_distances(), snapshot_.topology.numa_nodes());
+  if (!topology) {
+    owners_problem_ =
+        fmt::format("other programs own every vCPU that berth may use, so berth takes no account of that: {}",
+                    topology.error().message());
+    topology = model::Topology::make(cpus_as_read_, snapshot_.topology.gpus(),
+                                     snapshot_.topology.numa_distances(), snapshot_.topology.numa_nodes());
+  }
+  if (topology) snapshot_.topology = std::move(*topology);
+  allowed_.refresh();
+}
+
+// Only cgroups that root alone can write to count: no user may claim vCPUs.
+void Observer::find_owners(const HeldValues& pins) {
+  owners_due_ = false;
+  owners_read_at_ = snapshot_.time;
+  if (!has_cpuset_) return;
+  auto owned = cgroup::read_owned_cpus(
+      {.cgroup_root = allowed_.root(),
+       .sys_root = sys_root_,
+       .online = online_,
+       .trusted = [this](bool containers) { return discovery_->trusted_groups(containers); },
+       .original = [&pins](const std::string& path, std::uint64_t id) -> std::optional<model::CpuSet> {
+         const Held* pin = find_held(pins, path);
+         return pin != nullptr && pin->cgroup_id == id ? std::optional(pin->original_cpus()) : std::nullopt;
+       }});
+  if (owned == snapshot_.owned_cpus) return;
+  snapshot_.owned_cpus = std::move(owned);
+  owners_.clear();
+  for (std::size_t i = 0; i < snapshot_.owned_cpus.size(); ++i) {
+    if (const auto& owner = snapshot_.owned_cpus[i].owner; !owner.empty()) owners_.emplace(owner, i);
+  }
+  ++generation_;  // who is left alone has changed
+  withhold_owned_cpus();
 }
 
 std::vector<std::string> Observer::read(double now, double wall_ahead_s) {
@@ -152,17 +219,27 @@ std::vector<std::string> Observer::read(double now, double wall_ahead_s) {
 
   const auto load = read_host_load(proc_root_);
   faults.insert(load.missing.begin(), load.missing.end());
-  std::set_difference(faults.begin(), faults.end(), said_.begin(), said_.end(), std::back_inserter(messages));
-  said_ = std::move(faults);
+  if (!owners_problem_.empty()) faults.insert(owners_problem_);
+  for (const model::OwnedCpus& owned : snapshot_.owned_cpus)
+    faults.insert(model::to_text(owned) + "; berth plans nothing onto them");
   snapshot_.memory = load.memory;
   snapshot_.load1 = load.load1;
   snapshot_.time = now;
   snapshot_.wall_ahead_s = wall_ahead_s;
 
+  sampler_.set_most_cores(online_.size());
   sampler_.want_caches(load.memory.psi_full_avg10 > 0);  // no other code needs them
-  sampler_.sample(now, kernel_.read(messages));
+  for (const auto& [id, reading] : sampler_.sample(now, kernel_.read(messages))) {
+    if (!reading.impossible_cores) continue;
+    faults.insert(fmt::format(
+        "{}: its counter of CPU time jumped by more than {} vCPUs can give; berth drops the reading", id,
+        online_.size()));
+  }
+  std::set_difference(faults.begin(), faults.end(), said_.begin(), said_.end(), std::back_inserter(messages));
+  said_ = std::move(faults);
   if (now - allowed_read_at_ >= kAllowedLifetime_s) {
     allowed_.refresh();
+    owners_due_ = true;
     allowed_read_at_ = now;
   }
   return messages;

@@ -124,6 +124,8 @@ class Observer {
   // The used shares of the last day, and the pending workloads; likewise.
   void set_recent_use(std::optional<model::RecentUse> recent) { snapshot_.recent_use = recent; }
   void set_used_shares(std::vector<model::UsedShare> shares) { snapshot_.used_shares = std::move(shares); }
+  // Services that the last plan gave no vCPUs of their own: their pins are shared.
+  void set_sharing(std::set<std::string> ids) { sharing_ = std::move(ids); }
   void set_pending(std::vector<model::PendingWorkload> pending) { snapshot_.pending = std::move(pending); }
   // The services that have learned sums; likewise.
   void set_services(std::map<std::string, model::ServiceProfile> services) {
@@ -166,12 +168,16 @@ class Observer {
   void fill_settings(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs) const;
   bool is_bound_by_its_owner(const cgroup::Sampler::Reading& reading) const;
   void fill_limits(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs);
-  static void fill_exceptions(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs);
+  void fill_exceptions(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs) const;
   static bool fill_life(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs);
   void fill_evictions(const SnapshotInputs& inputs);
   void take_demand();
   void take_progress(const spark::Observation* spark);  // null: there are no applications
   void refresh_topology(std::vector<std::string>& messages, std::set<std::string>& faults);
+  bool take_topology(std::set<std::string>& faults);
+  void find_owners(const HeldValues& pins);
+  void withhold_owned_cpus();
+  std::optional<std::string> owner_of(const model::Workload& workload) const;
 
   std::filesystem::path proc_root_;
   std::filesystem::path sys_root_;
@@ -186,6 +192,14 @@ class Observer {
   double allowed_read_at_ = 0;
   model::CpuSet online_;
   std::optional<model::CpuSet> memory_nodes_online_;
+  // The vCPUs that the root's cpuset has, as when the topology was read; empty without the controller.
+  model::CpuSet root_cpus_;
+  std::vector<model::Cpu> cpus_as_read_;  // as the topology had them, other programs' vCPUs included
+  bool owners_due_ = true;
+  double owners_read_at_ = -1e9;
+  std::map<std::string, std::size_t> owners_;  // index in snapshot_.owned_cpus, by owner
+  std::string owners_problem_;
+  std::set<std::string> sharing_;
   topology::GpuInventory gpus_;
   GpuHolders gpu_holders_;
   ToldPlaces told_places_;

@@ -6,15 +6,21 @@
 #include "daemon/observe/observer.h"
 #include "model/bounds.h"
 #include "model/json.h"
+#include "model/path.h"
 #include "os/proc_files.h"
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 #include <utility>
 
 namespace berth::daemon {
 
 namespace {
+
+// Workloads may come and go at every tick; to look for the owners of vCPUs costs as much as there are
+// containers.
+constexpr double kOwnersPause_s = 2;
 
 // Memory allocated before the processes were moved stays charged to their former cgroup, but is freed with
 // them.
@@ -125,8 +131,8 @@ struct Observer::Entry {
 bool Observer::has_facts(const SnapshotInputs& inputs, const Pass& pass) const {
   return !pass.spark.empty() || spark_awaited_ || !divided_.empty() || !leaf_problems_.empty() ||
          !progress_.empty() || !inputs.overrides.empty() || !inputs.unmanaged.empty() ||
-         !inputs.refused.empty() || !inputs.evictions.by_workload.empty() || !inputs.stragglers.empty() ||
-         !snapshot_.topology.gpus().empty() || gpu_holders_.has_gpus();
+         !inputs.refused.empty() || !owners_.empty() || !inputs.evictions.by_workload.empty() ||
+         !inputs.stragglers.empty() || !snapshot_.topology.gpus().empty() || gpu_holders_.has_gpus();
 }
 
 // The place of a workload, and the values that `pass` has for it.
@@ -145,6 +151,9 @@ Observer::Entry Observer::entry_of(const Place& place, const std::string& id, Pa
 }
 
 const model::Snapshot& Observer::assemble(const SnapshotInputs& inputs) {
+  const double since_owners_s = snapshot_.time - owners_read_at_;
+  if (owners_due_ && !(since_owners_s >= 0 && since_owners_s < kOwnersPause_s))
+    find_owners(inputs.holdings.cpus);
   const bool moved = keep_living_workloads();
   allowed_.begin_pass();
   Pass pass(inputs);
@@ -303,6 +312,9 @@ void Observer::fill_limits(model::Workload& workload, const Entry& entry, const 
   const bool pinned = entry.pin != nullptr;
   static const model::CpuSet kNone;
   workload.cpus = pinned ? entry.pin->cpus() : kNone;
+  workload.shares = pinned && !sharing_.empty() &&
+                    workload.workload_class == model::WorkloadClass::latency_sensitive &&
+                    sharing_.contains(workload.id);
   workload.pinned_at = pinned ? std::optional(entry.pin->changed_at) : std::nullopt;
   const model::CpuSet& configured = pinned ? entry.pin->original_cpus() : entry.reading.cpus;
   take_limits(workload, entry.quota, entry.memory_high);
@@ -322,10 +334,31 @@ void Observer::fill_limits(model::Workload& workload, const Entry& entry, const 
   }
 }
 
+// Why another program's vCPUs make berth leave the workload alone: it owns some, it lies in a cgroup that
+// does, or it has such a cgroup inside. A member of no partition does not own what a group above it lists in
+// cpuset.cpus.exclusive: the kernel gives that only to partitions.
+std::optional<std::string> Observer::owner_of(const model::Workload& workload) const {
+  if (owners_.empty()) return std::nullopt;
+  const auto text = [this](std::size_t index) { return model::to_text(snapshot_.owned_cpus[index]); };
+  if (const auto inside = owners_.lower_bound(workload.id);
+      inside != owners_.end() &&
+      (inside->first == workload.id || inside->first.starts_with(workload.id + '/')))
+    return text(inside->second);
+  for (std::string_view above = model::parent_path(workload.id); !above.empty();
+       above = model::parent_path(above)) {
+    const auto found = owners_.find(std::string(above));
+    if (found == owners_.end()) continue;
+    if (snapshot_.owned_cpus[found->second].how != model::OwnedHow::exclusive) return text(found->second);
+  }
+  return std::nullopt;
+}
+
 // What berth may not change of the workload.
-void Observer::fill_exceptions(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs) {
+void Observer::fill_exceptions(model::Workload& workload, const Entry& entry,
+                               const SnapshotInputs& inputs) const {
   const std::string& id = workload.id;
-  const bool left_alone = inputs.unmanaged.count(id) > 0;
+  workload.left_alone = owner_of(workload);
+  const bool left_alone = inputs.unmanaged.count(id) > 0 || workload.left_alone.has_value();
   if (left_alone) workload.vcpus = std::nullopt;
   const auto fixed = [&](cgroup::Attribute limit) {
     return left_alone || inputs.refused.count({id, limit}) > 0;
@@ -333,8 +366,8 @@ void Observer::fill_exceptions(model::Workload& workload, const Entry& entry, co
   // Most of a leaf's memory may be charged elsewhere, where its memory.high has no effect.
   workload.fixed = {.cpu = fixed(cgroup::Attribute::cpu_quota),
                     .memory = entry.leaf || fixed(cgroup::Attribute::memory_high),
-                    .memory_nodes = workload.fixed.memory_nodes,
-                    .cpu_idle = workload.fixed.cpu_idle};
+                    .memory_nodes = workload.fixed.memory_nodes || workload.left_alone.has_value(),
+                    .cpu_idle = workload.fixed.cpu_idle || workload.left_alone.has_value()};
   // The holders of GPUs and the finds of stragglers are joined afterwards.
   workload.gpus.clear();
   workload.straggled_at.reset();
@@ -343,7 +376,8 @@ void Observer::fill_exceptions(model::Workload& workload, const Entry& entry, co
 
 // Whether the workload may end, and when its eviction began. Returns whether evictions have a mark of it.
 bool Observer::fill_life(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs) {
-  workload.fixed.life = entry.never_evicted || inputs.unmanaged.count(workload.id) > 0;
+  workload.fixed.life =
+      entry.never_evicted || inputs.unmanaged.count(workload.id) > 0 || workload.left_alone.has_value();
   workload.evicted_at.reset();
   const auto* mark = inputs.evictions.of(workload.id, entry.run);
   if (mark == nullptr) return false;

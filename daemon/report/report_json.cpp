@@ -62,6 +62,28 @@ json unused_list(const std::vector<cgroup::UnusedRule>& rules) {
   return list;
 }
 
+json owned_list(const std::vector<model::OwnedCpus>& all) {
+  json list = json::array();
+  for (const auto& owned : all) {
+    list.push_back({{"owner", owned.owner.empty() ? json(nullptr) : json(owned.owner)},
+                    {"cpus", owned.cpus.to_string()},
+                    {"how", model::to_string(owned.how)},
+                    {"reason", model::to_text(owned)}});
+  }
+  return list;
+}
+
+json warning_list(const std::vector<model::ServiceWarning>& warnings) {
+  json list = json::array();
+  for (const auto& warning : warnings) {
+    list.push_back({{"workload", warning.workload},
+                    {"cause", model::to_string(warning.cause)},
+                    {"vcpus", nullable(warning.vcpus)},
+                    {"reason", warning.reason}});
+  }
+  return list;
+}
+
 json links_of(const model::Gpu& gpu) {
   json links = json::object();
   for (const model::GpuPeer& peer : gpu.links) links[peer.id] = model::to_string(peer.link);
@@ -176,7 +198,8 @@ std::vector<GpuReport> gpu_reports(const model::Snapshot& snapshot) {
 }
 
 std::optional<int> vcpus_asked_for(const Tick& tick, const model::Workload& workload) {
-  if (workload.vcpus || tick.unmanaged.count(workload.id) == 0) return workload.vcpus;
+  if (workload.vcpus || (tick.unmanaged.count(workload.id) == 0 && !workload.left_alone))
+    return workload.vcpus;
   const auto found = tick.observer.found().find(workload.id);
   if (found == tick.observer.found().end()) return std::nullopt;
   model::Workload asked;
@@ -201,6 +224,12 @@ auto* value_of(const Values& values, const std::string& id) {
 
 }  // namespace
 
+const std::string* why_left_alone(const Tick& tick, const model::Workload& workload) {
+  const auto found = tick.unmanaged.find(workload.id);
+  if (found != tick.unmanaged.end()) return &found->second.reason;
+  return workload.left_alone ? &*workload.left_alone : nullptr;
+}
+
 const model::Lender* lender_of(const model::Plan& plan, const std::string& id) {
   const auto* borrowing = borrowing_of(plan);
   return borrowing != nullptr ? value_of(borrowing->lenders, id) : nullptr;
@@ -216,6 +245,17 @@ const model::PlacedInstance* placed_instance(const model::Plan& plan, const std:
   const auto& instances = plan.findings.interference->instances;
   const auto found = instances.find(id);
   return found == instances.end() ? nullptr : &found->second;
+}
+
+std::vector<model::ServiceWarning> warnings_of(const model::Plan& plan, const std::string& id) {
+  std::vector<model::ServiceWarning> warnings;
+  if (!plan.findings.interference) return warnings;
+  const auto& all = plan.findings.interference->warnings;
+  auto warning = std::lower_bound(all.begin(), all.end(), id, [](const auto& it, const std::string& wanted) {
+    return it.workload < wanted;
+  });
+  for (; warning != all.end() && warning->workload == id; ++warning) warnings.push_back(*warning);
+  return warnings;
 }
 
 std::string status_json(const StatusReport& report) {
@@ -250,6 +290,9 @@ std::string status_json(const StatusReport& report) {
        {"score_node", nullable(report.score_node)},
        {"best_effort_cpus", report.best_effort_cpus},
        {"unplaceable", unplaceable_list(report.unplaceable)},
+       {"owned_cpus", owned_list(report.owned_cpus)},
+       {"warnings", warning_list(report.warnings)},
+       {"absent_reserved_cpus", report.absent_reserved.to_string()},
        {"gpus", gpu_list(report.gpus)},
        {"stragglers", report.stragglers},
        {"relocations", report.relocations},
@@ -296,8 +339,8 @@ std::string workloads_json(const Tick& tick) {
     const auto found = observer.found().find(workload.id);
     const auto reading = observer.readings().find(workload.id);
     if (found == observer.found().end() || reading == observer.readings().end()) continue;
-    const auto left_alone = tick.unmanaged.find(workload.id);
-    const bool managed = left_alone == tick.unmanaged.end();
+    const std::string* left_alone = why_left_alone(tick, workload);
+    const bool managed = left_alone == nullptr;
     const auto* instance = placed_instance(tick.plan, workload.id);
     const auto* lender = lender_of(tick.plan, workload.id);
     const auto* borrower = borrower_of(tick.plan, workload.id);
@@ -332,7 +375,8 @@ std::string workloads_json(const Tick& tick) {
                  {"gpus", workload.gpus},
                  {"priority", workload.priority},
                  {"managed", managed},
-                 {"unmanaged_reason", managed ? json(nullptr) : json(left_alone->second.reason)}};
+                 {"unmanaged_reason", managed ? json(nullptr) : json(*left_alone)},
+                 {"warnings", warning_list(warnings_of(tick.plan, workload.id))}};
     if (!workload.usage.empty()) {
       const auto& sample = workload.usage.back();
       item["cpu_cores"] = sample.cpu_cores;
@@ -401,9 +445,9 @@ std::optional<WorkloadView> workload_view(const Tick& tick, const std::string& i
   view.matched_by = found->second.matched_by;
   view.vcpus = static_cast<std::uint32_t>(vcpus_asked_for(tick, *workload).value_or(0));
   view.pinned_cpus = pinned_cpus(tick, id);
-  if (const auto left_alone = tick.unmanaged.find(id); left_alone != tick.unmanaged.end()) {
+  if (const auto* left_alone = why_left_alone(tick, *workload)) {
     view.managed = false;
-    view.unmanaged_reason = left_alone->second.reason;
+    view.unmanaged_reason = *left_alone;
   }
   if (!workload->usage.empty()) {
     view.cpu_cores = workload->usage.back().cpu_cores;

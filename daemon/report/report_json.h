@@ -61,6 +61,9 @@ struct StatusReport {
   std::string best_effort_cpus;
   // Of the last plan; of workloads that berth leaves alone with that reason.
   std::vector<model::WorkloadFinding> unplaceable;
+  std::vector<model::OwnedCpus> owned_cpus;     // by other programs
+  std::vector<model::ServiceWarning> warnings;  // of the last plan
+  model::CpuSet absent_reserved;                // of interference.reserved_cpus, likewise
   std::vector<GpuReport> gpus;
   HeldCounts held;
   std::size_t stragglers = 0;
@@ -98,6 +101,12 @@ struct Tick {
 // vCPUs that a workload requests, also where it is left alone. In a snapshot such a workload requests none,
 // so that no policy counts it in.
 std::optional<int> vcpus_asked_for(const Tick& tick, const model::Workload& workload);
+
+// The plan's warnings of a workload.
+std::vector<model::ServiceWarning> warnings_of(const model::Plan& plan, const std::string& id);
+
+// Why berth leaves the workload alone; nullptr where it does not.
+const std::string* why_left_alone(const Tick& tick, const model::Workload& workload);
 
 // The plan's place for a workload; nullptr where it is not placed.
 const model::PlacedInstance* placed_instance(const model::Plan& plan, const std::string& id);

@@ -54,7 +54,8 @@ std::size_t searched(const model::Snapshot& snapshot, const policies::Node& node
   std::size_t count = 0;
   for (const model::Workload& workload : snapshot.workloads) {
     if (workload.workload_class != WorkloadClass::latency_sensitive || !workload.vcpus) continue;
-    if (owned.intersects(workload.cpus) || !policies::check_pin(node, settings, workload).stands()) {
+    if (workload.shares || owned.intersects(workload.cpus) ||
+        !policies::check_pin(node, settings, workload).stands()) {
       ++count;
     } else {
       owned |= workload.cpus;

@@ -53,40 +53,64 @@ std::vector<std::string> confined_to(const model::CpuSet& pool, const Occupancy&
   std::vector<std::string> ids;
   if (occupancy.placed_count() == 0) return ids;
   for (const model::Workload* workload : workloads) {
-    if (workload->workload_class != model::WorkloadClass::best_effort) continue;
+    if (workload->workload_class != model::WorkloadClass::best_effort || workload->left_alone) continue;
     if (!workload->allowed_cpus || workload->allowed_cpus->intersects(pool)) ids.push_back(workload->id);
   }
   return ids;
 }
 
+model::CpuSet owned_by_instances(const Occupancy& occupancy) {
+  const Node& node = occupancy.node();
+  model::CpuSet cpus;
+  for (int position = 0; position < node.size(); ++position) {
+    if (occupancy.owner(position) >= 0) cpus.insert(node.cpu(position));
+  }
+  return cpus;
+}
+
+model::CpuSet open_to_all(const std::vector<model::OwnedCpus>& owned_cpus) {
+  model::CpuSet cpus;
+  for (const model::OwnedCpus& owned : owned_cpus) {
+    if (owned.how == model::OwnedHow::kubelet || owned.how == model::OwnedHow::runtime) cpus |= owned.cpus;
+  }
+  return cpus;
+}
+
 void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& demand,
                          const std::vector<const model::Workload*>& workloads,
-                         const std::map<std::string, model::CpuSet>& borrowed,
+                         const std::map<std::string, model::CpuSet>& borrowed, const model::CpuSet& of_others,
                          InterferenceProposal& proposal) {
   const PoolState state = pool_state(occupancy.unowned_count(), occupancy.spared_count(), demand);
   const model::CpuSet pool = pool_cpus(occupancy, state.spares_siblings);
   proposal.findings.best_effort = {.cpus = pool, .utilisation = state.utilisation};
-  const bool confines = occupancy.placed_count() > 0;
-  const std::string pool_text = describe(occupancy, demand, state, pool);
+  const model::CpuSet owned = owned_by_instances(occupancy) | of_others;
+  const bool instances = occupancy.placed_count() > 0;
+  std::string pool_text = describe(occupancy, demand, state, pool);
+  if (!of_others.empty())
+    pool_text += fmt::format("; vCPUs {} belong to other programs' containers", of_others.to_string());
 
   for (const model::Workload* workload : workloads) {
     if (workload->workload_class != model::WorkloadClass::best_effort) continue;
+    const auto& allowed = workload->allowed_cpus;
     model::CpuSet within;
-    if (workload->allowed_cpus) within = pool & *workload->allowed_cpus;
+    if (allowed) within = pool & *allowed;
     const auto lent = borrowed.find(workload->id);
-    if (lent != borrowed.end()) within = (workload->allowed_cpus ? within : pool) | lent->second;
-    const model::CpuSet& target = workload->allowed_cpus || lent != borrowed.end() ? within : pool;
+    if (lent != borrowed.end()) within = (allowed ? within : pool) | lent->second;
+    const model::CpuSet& target = allowed || lent != borrowed.end() ? within : pool;
     std::optional<std::string> unpin;
-    if (!confines) {
+    if (workload->left_alone) {
+      unpin = "berth leaves it alone: " + *workload->left_alone;
+    } else if (owned.empty()) {
       unpin = "no latency-sensitive instance owns vCPUs, so it may use all";
+    } else if (allowed && !allowed->intersects(owned) && (target.empty() || !instances)) {
+      unpin = fmt::format("its allowed CPUs {} share none with any owner", allowed->to_string());
     } else if (target.empty()) {
-      unpin = fmt::format("its allowed CPUs {} share none with the best-effort pool {}",
-                          workload->allowed_cpus->to_string(), pool.to_string());
+      unpin = fmt::format("its allowed CPUs {} share none with the best-effort pool {}", allowed->to_string(),
+                          pool.to_string());
       proposal.findings.unconfined.push_back({.workload = workload->id, .reason = *unpin});
     } else if (workload->cpus != target) {
       const std::string limits =
-          workload->allowed_cpus ? fmt::format("; its allowed CPUs {}", workload->allowed_cpus->to_string())
-                                 : std::string();
+          allowed ? fmt::format("; its allowed CPUs {}", allowed->to_string()) : std::string();
       const std::string loan =
           lent != borrowed.end() ? fmt::format("; it borrows vCPUs {}", lent->second.to_string()) : "";
       proposal.actions.push_back({.what = model::PinAction{.workload = workload->id, .cpus = target},

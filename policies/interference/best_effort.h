@@ -18,13 +18,21 @@ model::CpuSet best_effort_pool(const Occupancy& occupancy, const BestEffortDeman
 std::vector<std::string> confined_to(const model::CpuSet& pool, const Occupancy& occupancy,
                                      const std::vector<const model::Workload*>& workloads);
 
+// The vCPUs of all placed instances.
+model::CpuSet owned_by_instances(const Occupancy& occupancy);
+
+// Of the vCPUs of other programs, those that any work may run on: the kernel keeps work off partitions and
+// isolated vCPUs, but not off those of a container that was pinned.
+model::CpuSet open_to_all(const std::vector<model::OwnedCpus>& owned_cpus);
+
 // Adds to `proposal` the pool that latency-sensitive instances leave, and the pins that confine best-effort
 // workloads to it. Also adds the workloads that cannot be confined. Where no vCPU is owned, pins are lifted
 // instead (docs/decisions/pinning.md, best-effort pool). `workloads` ascending by id. `borrowed`:
-// by id, vCPUs that a confined workload may use beside the pool.
+// by id, vCPUs that a confined workload may use beside the pool. `of_others`: open_to_all(). A workload is
+// left as it is if its owner keeps it off all owned vCPUs already, and if berth leaves it alone.
 void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& demand,
                          const std::vector<const model::Workload*>& workloads,
-                         const std::map<std::string, model::CpuSet>& borrowed,
+                         const std::map<std::string, model::CpuSet>& borrowed, const model::CpuSet& of_others,
                          InterferenceProposal& proposal);
 
 }  // namespace berth::policies

@@ -12,6 +12,7 @@
 #include "policies/interference/standing.h"
 #include "policies/interference/unpinned.h"
 #include "policies/interference/waiting.h"
+#include "policies/interference/warnings.h"
 
 #include <algorithm>
 #include <iterator>
@@ -41,6 +42,13 @@ struct Instance {
   std::string settled;
 };
 
+// A latency-sensitive workload that runs and gets no vCPUs of its own, and why.
+struct Homeless {
+  const model::Workload* workload = nullptr;
+  std::string reason;
+  std::string fault = {};  // why its present pin does not stand; empty without one
+};
+
 // The instances in the order of serving, each with its request.
 struct Queue {
   std::vector<Instance> instances;
@@ -67,6 +75,7 @@ BestEffortDemand best_effort_demand(const Workloads& workloads, const Interferen
                           .min_cpus = std::max(1, settings.be_min_cpus),
                           .avoid_siblings = settings.be_avoid_siblings};
   for (const model::Workload* workload : workloads) {
+    if (workload->left_alone) continue;
     if (!latency_sensitive(workload->workload_class)) demand.use_cores += mean_cores(*workload);
   }
   return demand;
@@ -136,11 +145,19 @@ class QueueBuilder {
 
 Queue make_queue(const model::Snapshot& snapshot, const InterferenceSettings& settings,
                  const Workloads& workloads, const GrownRequests& grown, const PendingBins& bins,
-                 std::vector<model::WorkloadFinding>& unplaceable) {
+                 std::vector<model::WorkloadFinding>& unplaceable, std::vector<Homeless>& homeless) {
   QueueBuilder queue(snapshot, settings, workloads, grown, bins);
   for (const model::Workload* workload : served_by_age(workloads)) {
-    if (workload->vcpus) {
-      const bool pinned = !workload->cpus.empty();
+    if (workload->left_alone) continue;
+    const auto more = grown.find(workload->id);
+    const int grows_to = more == grown.end() ? 0 : more->second;
+    if (workload->vcpus && would_be_cut(*workload, std::max(*workload->vcpus, grows_to), snapshot.time)) {
+      homeless.push_back(
+          {workload, fmt::format("uses {:.3g} cores, more than its vcpus = {}, and a pin would cut that",
+                                 measured_cores(*workload, snapshot.time).value_or(0), *workload->vcpus)});
+      unplaceable.push_back({workload->id, homeless.back().reason});
+    } else if (workload->vcpus) {
+      const bool pinned = !workload->cpus.empty() && !workload->shares;
       queue.add(workload->id, workload->service, *workload->vcpus, workload,
                 pinned ? model::CpuSet() : workload->told_cpus);
     } else {
@@ -303,7 +320,8 @@ Occupancy keep_standing(const Node& node, const InterferenceSettings& settings,
   int owned = 0;
   for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {
     Instance& instance = queue.instances[i];
-    if (instance.workload == nullptr || instance.workload->cpus.empty()) continue;
+    if (instance.workload == nullptr || instance.workload->cpus.empty() || instance.workload->shares)
+      continue;
     Fit fit = fit_of(node, settings, instance, i, queue.requests[i].vcpus);
     if (!fit.resize && !fit.standing.stands()) {
       instance.fault = fit.standing.fault;
@@ -365,34 +383,101 @@ std::string pin_reason(const Instance& instance, const std::string& why_there) {
 }
 
 void propose_for(const Instance& instance, const Node& node, const Tenant& tenant, const std::string& reason,
-                 InterferenceProposal& proposal) {
+                 std::vector<Homeless>& homeless, InterferenceProposal& proposal) {
   const bool placed = tenant.region >= 0;
   if (!placed) proposal.findings.unplaceable.push_back({instance.id, reason});
   if (instance.workload == nullptr) return;
-  const model::CpuSet& present = instance.workload->cpus;
-  model::Action action{.what = {}, .policy = "interference", .decision = {}, .reason = {}};
   if (!placed) {
-    if (present.empty()) return;
-    action.what = model::UnpinAction{.workload = instance.id};
-    action.reason = fmt::format("pin {} is no longer valid: {}; unplaceable: {}", present.to_string(),
-                                instance.fault, reason);
-  } else {
-    model::CpuSet cpus = node.cpu_set(tenant.cpus);
-    if (cpus == present) return;
-    action.what = model::PinAction{.workload = instance.id, .cpus = std::move(cpus)};
-    action.reason = pin_reason(instance, instance.settled.empty() ? reason : instance.settled);
+    homeless.push_back({instance.workload, reason, instance.fault});
+    return;
   }
-  proposal.actions.push_back(std::move(action));
+  const model::CpuSet& present = instance.workload->cpus;
+  model::CpuSet cpus = node.cpu_set(tenant.cpus);
+  if (cpus == present) return;
+  proposal.actions.push_back(
+      {.what = model::PinAction{.workload = instance.id, .cpus = std::move(cpus)},
+       .policy = "interference",
+       .decision = {},
+       .reason = pin_reason(instance, instance.settled.empty() ? reason : instance.settled)});
+}
+
+// Keeps services without vCPUs of their own off those that others own, as far as that does not cut their
+// use. `owned`: by instances and by other programs. Adds to a warning that there is if it cannot.
+void keep_off_owned(const std::vector<Homeless>& homeless, const Node& node, const model::CpuSet& owned,
+                    double now, InterferenceProposal& proposal) {
+  model::CpuSet usable;
+  for (int position = 0; position < node.size(); ++position) {
+    if (node.usable(position)) usable.insert(node.cpu(position));
+  }
+  for (const auto& [workload, reason, fault] : homeless) {
+    const auto& allowed = workload->allowed_cpus;
+    const model::CpuSet may = allowed ? *allowed & usable : usable;
+    const model::CpuSet rest = may - owned;
+    const auto cores = measured_cores(*workload, now);
+    const bool cut = !workload->force && cores && static_cast<double>(rest.size()) < *cores;
+    model::Action action{.what = {}, .policy = "interference", .decision = {}, .reason = {}};
+    const std::string before =
+        fault.empty() ? std::string()
+                      : fmt::format("pin {} is no longer valid: {}; ", workload->cpus.to_string(), fault);
+    if (rest != may && !rest.empty() && !cut) {
+      if (rest == workload->cpus) continue;
+      action.what = model::PinAction{.workload = workload->id, .cpus = rest};
+      action.reason = fmt::format("{}stays off the vCPUs that others own, as it gets none of its own: {}",
+                                  before, reason);
+    } else if (!workload->cpus.empty()) {
+      action.what = model::UnpinAction{.workload = workload->id};
+      action.reason = fmt::format("{}unplaceable: {}", before, reason);
+    }
+    if (!action.reason.empty()) proposal.actions.push_back(std::move(action));
+    if (!cut || rest == may) continue;
+    for (model::ServiceWarning& warning : proposal.findings.warnings) {
+      if (warning.workload == workload->id && warning.cause != model::WarningCause::quota)
+        warning.reason += fmt::format(
+            "; it may run on vCPUs that others own, because the {} that none owns "
+            "are fewer than it uses",
+            rest.size());
+    }
+  }
+}
+
+// Of the services that run. `placement`: after the search.
+void warn(const Workloads& workloads, const GrownRequests& grown, const Queue& queue,
+          const Placement& placement, const InterferenceSettings& settings, const BestEffortDemand& demand,
+          double now, model::InterferenceFindings& findings) {
+  for (const model::Workload* workload : workloads) {
+    if (!latency_sensitive(workload->workload_class)) continue;
+    const auto more = grown.find(workload->id);
+    const int asked = std::max(workload->vcpus.value_or(0), more == grown.end() ? 0 : more->second);
+    for (model::ServiceWarning& warning : own_warnings(*workload, asked, now))
+      findings.warnings.push_back(std::move(warning));
+  }
+  for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {
+    const Instance& instance = queue.instances[i];
+    if (instance.workload == nullptr || placement.occupancy.placed(i)) continue;
+    const int most = most_that_fit(placement.occupancy, settings, demand, queue.requests[i]);
+    findings.warnings.push_back(
+        {.workload = instance.id,
+         .cause = model::WarningCause::place,
+         .vcpus = most > 0 ? std::optional(most) : std::nullopt,
+         .reason = fmt::format("it finds no place: {}; {}", placement.reasons[i],
+                               most > 0 ? fmt::format("vcpus = {} would find one", most)
+                                        : "no number of vCPUs would find one")});
+  }
+  std::sort(findings.warnings.begin(), findings.warnings.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.workload, a.cause) < std::tie(b.workload, b.cause);
+  });
 }
 
 void unpin_undeclared(const Workloads& workloads, std::vector<model::Action>& actions) {
   for (const model::Workload* workload : workloads) {
-    if (!latency_sensitive(workload->workload_class) || workload->vcpus || workload->cpus.empty()) continue;
-    actions.push_back({.what = model::UnpinAction{.workload = workload->id},
-                       .policy = "interference",
-                       .decision = {},
-                       .reason = fmt::format("pin {} is no longer valid: it declares no vcpus any more",
-                                             workload->cpus.to_string())});
+    if (!latency_sensitive(workload->workload_class) || workload->cpus.empty()) continue;
+    if (workload->vcpus && !workload->left_alone) continue;
+    actions.push_back(
+        {.what = model::UnpinAction{.workload = workload->id},
+         .policy = "interference",
+         .decision = {},
+         .reason = fmt::format("pin {} is no longer valid: {}", workload->cpus.to_string(),
+                               workload->left_alone.value_or("it declares no vcpus any more"))});
   }
 }
 
@@ -460,7 +545,9 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
   const BestEffortDemand demand = best_effort_demand(workloads, settings);
   Waits waits = find_waits(snapshot, workloads, node, settings, grown, repin_cooldown_s);
   waits.grown.insert(grown.begin(), grown.end());
-  Queue queue = make_queue(snapshot, settings, workloads, waits.grown, bins, proposal.findings.unplaceable);
+  std::vector<Homeless> homeless;
+  Queue queue =
+      make_queue(snapshot, settings, workloads, waits.grown, bins, proposal.findings.unplaceable, homeless);
   std::vector<std::string> faster;
   Occupancy standing =
       keep_standing(node, settings, demand, snapshot.time, repin_cooldown_s, waits, queue, faster);
@@ -475,8 +562,14 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
   const Placement placement = search_function(settings.search)(problem);
 
   for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {
-    propose_for(queue.instances[i], node, placement.occupancy.tenant(i), placement.reasons[i], proposal);
+    propose_for(queue.instances[i], node, placement.occupancy.tenant(i), placement.reasons[i], homeless,
+                proposal);
   }
+  warn(workloads, waits.grown, queue, placement, settings, demand, snapshot.time, proposal.findings);
+  const model::CpuSet of_others = open_to_all(snapshot.owned_cpus);
+  keep_off_owned(homeless, node, owned_by_instances(placement.occupancy) | of_others, snapshot.time,
+                 proposal);
+  proposal.findings.absent_reserved = settings.reserved_cpus - snapshot.topology.all();
   unpin_undeclared(workloads, proposal.actions);
   report_scores(queue, placement, evaluate(placement.occupancy, settings.weighting, demand),
                 proposal.findings);
@@ -487,7 +580,7 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
   proposal.findings.waiting = std::move(waits.findings);
   Borrowing borrowing =
       borrow_vcpus(queue, placement.occupancy, demand, workloads, grown, snapshot.time, settings);
-  confine_best_effort(placement.occupancy, demand, workloads, borrowing.borrowed, proposal);
+  confine_best_effort(placement.occupancy, demand, workloads, borrowing.borrowed, of_others, proposal);
   proposal.findings.borrowing = std::move(borrowing.findings);
   std::move(borrowing.actions.begin(), borrowing.actions.end(), std::back_inserter(proposal.actions));
   std::sort(proposal.findings.unplaceable.begin(), proposal.findings.unplaceable.end(),

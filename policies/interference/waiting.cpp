@@ -184,7 +184,7 @@ Waits find_waits(const model::Snapshot& snapshot, const std::vector<const Worklo
   std::vector<const Workload*> asking;
   for (const Workload* workload : workloads) {
     const int declared = workload->vcpus.value_or(0);
-    if (workload->workload_class != WorkloadClass::latency_sensitive || declared <= 0 ||
+    if (workload->workload_class != WorkloadClass::latency_sensitive || declared <= 0 || workload->shares ||
         static_cast<int>(workload->cpus.size()) < declared)
       continue;
     if (grown.count(workload->id) == 0 && keeps_growth(*workload))

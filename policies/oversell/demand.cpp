@@ -140,6 +140,8 @@ Demand demand_of(const model::Snapshot& snapshot, const std::vector<const model:
   Demand demand;
   CommonSeries series(resource);
   for (const model::Workload* workload : workloads) {
+    // It has vCPUs that are no part of the capacity.
+    if (resource == model::Resource::cpu && workload->left_alone) continue;
     const double request = request_of(*workload, resource, capacity);
     const double latest = latest_use(*workload, resource).value_or(0);
     demand.request += request;

@@ -178,6 +178,7 @@ void Host::add_tenants(const model::Snapshot& snapshot) {
       own(placed->second.cpus);
       continue;
     }
+    if (workload->left_alone) continue;  // it has vCPUs of its own that no bin has
     // A negative claim must not add to what others get.
     const double cores =
         std::max(0.0, share_of(*workload, model::Resource::cpu, node_->usable_count()).counted());

@@ -11,7 +11,7 @@ namespace {
 
 // The region that a task's pin lies in; -1 where it has no pin, or a faulty one.
 int region_of_pin(const Node& node, const InterferenceSettings& settings, const model::Workload& task) {
-  if (!task.vcpus || task.cpus.empty()) return -1;
+  if (!task.vcpus || task.cpus.empty() || task.shares) return -1;
   return check_place(node, settings, task, static_cast<int>(task.cpus.size())).region;
 }
 
@@ -37,7 +37,7 @@ model::CpuSet owned_by_others(const std::vector<model::Workload>& workloads, con
   model::CpuSet owned;
   for (const model::Workload& other : workloads) {
     const bool owns = other.workload_class == model::WorkloadClass::latency_sensitive;
-    if (owns && other.id != task.id) owned |= other.cpus;
+    if (owns && !other.shares && other.id != task.id) owned |= other.cpus;
   }
   return owned;
 }

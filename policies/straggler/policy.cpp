@@ -102,8 +102,11 @@ double recalled_amount(const Round& round) {
 double idle_amount(const Round& round, double room) {
   const std::size_t index = round.index();
   double allocated = room;
-  for (const Member& member : round.members)
+  for (const Member& member : round.members) {
+    // It has vCPUs that are no part of the capacity.
+    if (round.resource == Resource::cpu && member.workload->left_alone) continue;
     allocated += round.changed(member) ? member.counts[index] : member.shares[index].counted();
+  }
   return std::max(0.0, round.capacity - allocated);
 }
 

@@ -96,6 +96,33 @@ TEST(RenderStatus, NamesServicesWithoutVcpusAndUnusedRules) {
   EXPECT_THAT(shown(status()), Not(HasSubstr("unused rule")));
 }
 
+TEST(RenderStatus, SaysWhoOwnsVcpusAndHowThatIsKnown) {
+  Document document = status();
+  document["owned_cpus"].push_back({{"owner", "rt"},
+                                    {"cpus", "6-7"},
+                                    {"how", "partition"},
+                                    {"reason", "vCPUs 6-7 belong to rt: it is a partition"}});
+  EXPECT_THAT(shown(document), HasSubstr("\n  owned         vCPUs 6-7 belong to rt: it is a partition\n"));
+  EXPECT_THAT(shown(status()), Not(HasSubstr("owned")));
+}
+
+TEST(RenderStatus, AServiceThatIsWarnedOfIsNamedOnceWithTheNumberThatWouldDo) {
+  Document document = status();
+  document["unplaceable"].push_back({{"workload", "web"}, {"reason", "uses more than its vcpus"}});
+  document["warnings"].push_back(
+      {{"workload", "web"}, {"cause", "use"}, {"vcpus", 5}, {"reason", "vcpus = 5 would do"}});
+  const std::string text = shown(document);
+  EXPECT_THAT(text, HasSubstr("\n  warning       web: vcpus = 5 would do\n"));
+  EXPECT_THAT(text, Not(HasSubstr("no vCPUs")));
+}
+
+TEST(RenderStatus, NamesReservedVcpusThatTheHostLacks) {
+  Document document = status();
+  document["absent_reserved_cpus"] = "20-23";
+  EXPECT_THAT(shown(document), HasSubstr("reserved_cpus names vCPUs 20-23, which this host does not have"));
+  EXPECT_THAT(shown(status()), Not(HasSubstr("reserved")));
+}
+
 TEST(RenderStatus, ManyServicesWithoutVcpusAreCounted) {
   Document document = status();
   for (int i = 1; i <= 7; ++i)
@@ -246,12 +273,17 @@ TEST(RenderPlan, ShowsOwnersScoresAndReasons) {
   findings.instances["system.slice/web@1.service"].cpus = {0, 1};
   findings.instances["new-1"].cpus = {2};
   findings.unplaceable.push_back({"system.slice/huge.service", "asks 64 of 4 vCPUs"});
+  findings.warnings.push_back({.workload = "system.slice/huge.service",
+                               .cause = model::WarningCause::place,
+                               .vcpus = 2,
+                               .reason = "vcpus = 2 would find one"});
   findings.best_effort = {.cpus = {3}, .utilisation = 0.5};
   const std::string text = text_of_render([&](std::ostream& out) { render_plan(out, plan, snapshot, {}); });
   EXPECT_THAT(text, HasSubstr("Plan for node-a"));
   EXPECT_THAT(text, HasSubstr(" web@1 "));
   EXPECT_THAT(text, HasSubstr("new-1 (not running yet)"));
   EXPECT_THAT(text, HasSubstr("system.slice/huge.service: asks 64 of 4 vCPUs"));
+  EXPECT_THAT(text, HasSubstr("Warnings\n  system.slice/huge.service: vcpus = 2 would find one"));
   EXPECT_THAT(text, HasSubstr("vCPUs 3, 50 % busy"));
   EXPECT_THAT(text, HasSubstr("  score 0.1250; 0: no workload disturbs another\n"
                               "  weighting overlap, search window\n"));

@@ -143,6 +143,7 @@ memory = "2G"
 priority = 100
 evictable = false
 borrow = false
+force = true
 deadline = "10min"
 
 [[workload]]
@@ -163,9 +164,10 @@ memory = 4096
   EXPECT_EQ(web.priority, 100);
   EXPECT_EQ(web.evictable, false);
   EXPECT_EQ(web.borrow, false);
+  EXPECT_EQ(web.force, true);
   EXPECT_EQ(web.deadline_s, 600);
   const auto& batch = parsed->rules[1];
-  EXPECT_EQ(batch.origin, "b.toml:12");
+  EXPECT_EQ(batch.origin, "b.toml:13");
   EXPECT_EQ(batch.memory_bytes, 4096U);
   EXPECT_FALSE(batch.service || batch.vcpus || batch.priority || batch.evictable || batch.deadline_s);
 }
@@ -272,7 +274,7 @@ TEST(Parse, UnknownKeysAreNamedAtEachLevelWithASuggestion) {
       {"[[workload]]\nmatch = \"a\"\ncolour = 2",
        "b.toml:3:1: unknown key \"colour\" in [[workload]]; known there: match, class, service, vcpus, "
        "memory, "
-       "priority, evictable, borrow, deadline, progress"},
+       "priority, evictable, borrow, force, deadline, progress"},
   });
 }
 

@@ -38,5 +38,28 @@ TEST(AnnouncerTest, AFindingOfAUserWhoseShareOfTheJournalIsUsedUpIsNotSaid) {
   EXPECT_EQ(said(announcer, unconfined("web/a"), false), "");
 }
 
+TEST(AnnouncerTest, AServiceThatAPinWouldCutAndOneThatIsThrottledAreNamed) {
+  model::Plan plan;
+  auto& findings = plan.findings.interference.emplace();
+  findings.warnings = {
+      {.workload = "web/a", .cause = model::WarningCause::use, .vcpus = 5, .reason = "vcpus = 5 would do"},
+      {.workload = "web/b", .cause = model::WarningCause::quota, .vcpus = 2, .reason = "raise the quota"}};
+  Announcer announcer;
+  const std::string text = said(announcer, plan, true);
+  EXPECT_NE(text.find("web/a: uses more than its vcpus: vcpus = 5 would do"), std::string::npos) << text;
+  EXPECT_NE(text.find("web/b: is throttled below its vcpus: raise the quota"), std::string::npos) << text;
+  EXPECT_EQ(said(announcer, plan, true), "");
+}
+
+TEST(AnnouncerTest, ReservedVcpusThatTheHostLacksAreSaidOnce) {
+  model::Plan plan;
+  plan.findings.interference.emplace().absent_reserved = model::CpuSet::range(20, 23);
+  Announcer announcer;
+  EXPECT_NE(
+      said(announcer, plan, true).find("reserved_cpus names vCPUs 20-23, which this host does not have"),
+      std::string::npos);
+  EXPECT_EQ(said(announcer, plan, true), "");
+}
+
 }  // namespace
 }  // namespace berth::daemon

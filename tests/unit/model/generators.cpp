@@ -174,8 +174,11 @@ Workload workload(const Snapshot& snapshot, const SnapshotShape& shape, CpuSet& 
                 .life = one_in(6),
                 .memory_nodes = one_in(6),
                 .cpu_idle = one_in(6)};
+  if (one_in(6)) made.left_alone = "it owns vCPUs 1,3";
   made.cpu_idle = one_in(4);
   made.borrow = !one_in(4);
+  made.force = one_in(4);
+  made.shares = one_in(6);
   if (one_in(4)) {
     LendingState& state = made.lending.emplace();
     state.cpus = CpuSet::parse("1,3").value();

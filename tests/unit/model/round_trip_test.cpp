@@ -97,6 +97,12 @@ InterferenceFindings some_interference() {
   findings.unplaceable = some_findings();
   findings.best_effort = {some_cpus(), *testing::fractions()};
   findings.unconfined = some_findings();
+  if (*gen::arbitrary<bool>())
+    findings.warnings.push_back(
+        {.workload = "web", .cause = WarningCause::quota, .vcpus = 3, .reason = "why"});
+  if (*gen::arbitrary<bool>())
+    findings.warnings.push_back({.workload = "web", .cause = WarningCause::place, .reason = "why"});
+  if (*gen::arbitrary<bool>()) findings.absent_reserved = CpuSet::range(20, 23);
   for (int more = *gen::inRange(0, 3); more > 0; --more) {
     WaitingInstance& waiting = findings.waiting[*testing::names()];
     waiting.runq_latency_s = *testing::amounts(60);

@@ -80,7 +80,10 @@ void apply(const model::Plan& plan, model::Snapshot& snapshot) {
       if (const auto* set = std::get_if<model::SetCpuIdleAction>(&action.what)) workload.cpu_idle = set->idle;
     }
   }
+  const auto sharing = without_own_vcpus(plan);
   for (model::Workload& workload : snapshot.workloads) {
+    workload.shares = !workload.cpus.empty() && sharing.contains(workload.id) &&
+                      workload.workload_class == model::WorkloadClass::latency_sensitive;
     workload.lending.reset();
     if (!plan.findings.interference || !plan.findings.interference->borrowing) continue;
     const auto& lenders = plan.findings.interference->borrowing->lenders;

@@ -105,14 +105,19 @@ RC_GTEST_PROP(PlanProperty, ConfinesEveryBestEffortWorkloadToThePoolOrSaysWhyNot
   const model::Plan plan = decide(node.snapshot, node.settings);
   const auto& findings = *plan.findings.interference;
   testing::apply(plan, node.snapshot);
+  model::CpuSet owned;
+  for (const auto& [id, instance] : findings.instances) owned |= instance.cpus;
   std::set<std::string> unconfined;
   for (const auto& finding : findings.unconfined) unconfined.insert(finding.workload);
   for (const model::Workload& workload : node.snapshot.workloads) {
     if (workload.workload_class != model::WorkloadClass::best_effort) continue;
     if (findings.instances.empty() || unconfined.contains(workload.id)) {
       RC_ASSERT(workload.cpus.empty());
+    } else if (workload.cpus.empty()) {
+      // It may run on no vCPU of an instance.
+      RC_ASSERT(workload.allowed_cpus.has_value());
+      RC_ASSERT(!workload.allowed_cpus->intersects(owned));
     } else {
-      RC_ASSERT(!workload.cpus.empty());
       RC_ASSERT(workload.cpus.is_subset_of(findings.best_effort.cpus));
     }
   }
@@ -123,10 +128,17 @@ RC_GTEST_PROP(PlanProperty, ReachesWhatItsFindingsShow, ()) {
   const model::Plan plan = decide(node.snapshot, node.settings);
   const auto& instances = plan.findings.interference->instances;
   testing::apply(plan, node.snapshot);
+  model::CpuSet owned;
+  for (const auto& [id, instance] : instances) owned |= instance.cpus;
   for (const model::Workload& workload : node.snapshot.workloads) {
     if (workload.workload_class != model::WorkloadClass::latency_sensitive) continue;
     const auto placed = instances.find(workload.id);
-    RC_ASSERT(workload.cpus == (placed == instances.end() ? model::CpuSet() : placed->second.cpus));
+    if (placed != instances.end()) {
+      RC_ASSERT(workload.cpus == placed->second.cpus);
+    } else {
+      // A service without a place has no pin, or one off the vCPUs that others own.
+      RC_ASSERT(!workload.cpus.intersects(owned));
+    }
   }
 }
 

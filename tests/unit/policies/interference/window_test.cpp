@@ -265,7 +265,7 @@ TEST(Window, GivesUpAStandingPlaceWhereTooLittleWouldBeLeft) {
   snapshot.workloads = {pinned(latency_sensitive("a", 2, 0), "0-1"),
                         pinned(latency_sensitive("b", 1, 1), "2")};
   const InterferenceProposal proposal = propose_pins(snapshot, {.be_min_cpus = 2});
-  EXPECT_THAT(pins(proposal.actions), ElementsAre("b="));
+  EXPECT_THAT(pins(proposal.actions), ElementsAre("b=2-3")) << "off the vCPUs of a";
   EXPECT_THAT(proposal.actions.front().reason,
               HasSubstr("it leaves fewer than 2 vCPUs to others (be_min_cpus)"));
 }

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cgroup/cpuset_owners.h"
+
+#include "cgroup/cgroup.h"
+#include "cgroup/value.h"
+#include "os/file_descriptor.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace berth::cgroup {
+
+namespace {
+
+using model::CpuSet;
+using model::OwnedCpus;
+using model::OwnedHow;
+
+// Far above a list of kMaxCpu vCPUs, each alone.
+constexpr std::size_t kMostBytes = 65536;
+
+CpuSet cpus_in(const Cgroup& group, const char* file) {
+  std::array<char, 4096> buffer;
+  const auto seen = group.peek(file, buffer);
+  if (!seen) return {};
+  if (seen->size() < buffer.size()) return CpuSet::parse(*seen).value_or(CpuSet());
+  return CpuSet::parse(group.read(file).value_or("")).value_or(CpuSet());
+}
+
+// The list in a file of the kernel; empty where there is none.
+CpuSet cpus_in(const std::filesystem::path& file) {
+  const os::FileDescriptor fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return {};
+  std::string text(kMostBytes, '\0');
+  const ssize_t size = read(fd.get(), text.data(), text.size());
+  if (size <= 0) return {};
+  text.resize(static_cast<std::size_t>(size));
+  return CpuSet::parse(text).value_or(CpuSet());
+}
+
+bool is_pod_container(const CpusetGroup& group) { return group.container && group.qos.has_value(); }
+
+// A set of all vCPUs restricts nothing.
+bool is_pinned(const CpusetGroup& group, const CpuSet& online) {
+  return group.container && !(group.cpus & online).empty() && !online.is_subset_of(group.cpus);
+}
+
+// vCPUs that more than one container of a pod may use: those of the shared pool.
+CpuSet shared_by_pods(const std::vector<CpusetGroup>& groups) {
+  CpuSet seen;
+  CpuSet shared;
+  for (const CpusetGroup& group : groups) {
+    if (!is_pod_container(group)) continue;
+    shared |= seen & group.cpus;
+    seen |= group.cpus;
+  }
+  return shared;
+}
+
+bool is_exclusive_of_kubelet(const CpusetGroup& group, const CpuSet& shared) {
+  if (group.qos != PodQos::guaranteed || group.cpus.intersects(shared)) return false;
+  return !group.quota_cores || *group.quota_cores == static_cast<double>(group.cpus.size());
+}
+
+CpuSet cpus_of_partition(const CpusetGroup& group) {
+  if (!group.exclusive_effective.empty()) return group.exclusive_effective;
+  // Kernels before 6.7 have no such file, and there all vCPUs of a partition root are its own.
+  return group.cpus.empty() ? group.effective : group.cpus;
+}
+
+}  // namespace
+
+bool is_valid_partition(std::string_view text) {
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  return text == "root" || text == "isolated";
+}
+
+std::vector<OwnedCpus> owned_cpus(const std::vector<CpusetGroup>& groups, const CpuSet& isolated,
+                                  const CpuSet& online) {
+  std::map<std::string, OwnedCpus> owners;
+  const CpuSet shared = shared_by_pods(groups);
+  for (const CpusetGroup& group : groups) {
+    OwnedCpus owned{.owner = group.path, .cpus = {}, .how = OwnedHow::partition};
+    if (group.partition) {
+      owned.cpus = cpus_of_partition(group);
+    } else if (!group.exclusive.empty()) {
+      owned.how = OwnedHow::exclusive;
+      owned.cpus = group.exclusive_effective.empty() ? group.exclusive : group.exclusive_effective;
+    } else if (is_pinned(group, online)) {
+      owned.how = group.qos ? OwnedHow::kubelet : OwnedHow::runtime;
+      if (!group.qos || is_exclusive_of_kubelet(group, shared)) owned.cpus = group.cpus;
+    }
+    owned.cpus &= online;
+    if (!owned.cpus.empty()) owners.emplace(group.path, std::move(owned));
+  }
+  // The vCPUs of an inner owner are no longer those of the groups that it lies in.
+  CpuSet all;
+  std::map<std::string, CpuSet> inner;
+  for (const auto& [path, owned] : owners) {
+    all |= owned.cpus;
+    for (std::size_t end = path.rfind('/'); end != std::string::npos && end > 0;
+         end = path.rfind('/', end - 1))
+      inner[path.substr(0, end)] |= owned.cpus;
+  }
+  std::vector<OwnedCpus> result;
+  if (const CpuSet left = (isolated & online) - all; !left.empty())
+    result.push_back({.owner = {}, .cpus = left, .how = OwnedHow::isolated});
+  for (auto& [path, owned] : owners) {
+    if (const auto below = inner.find(path); below != inner.end()) owned.cpus -= below->second;
+    if (!owned.cpus.empty()) result.push_back(std::move(owned));
+  }
+  return result;
+}
+
+std::vector<OwnedCpus> read_owned_cpus(const CpusetSources& sources) {
+  const auto root = Cgroup::open(sources.cgroup_root, "");
+  if (!root) return {};
+  const CpuSet isolated =
+      cpus_in(sources.sys_root / "devices/system/cpu/isolated") | cpus_in(**root, "cpuset.cpus.isolated");
+  const CpuSet effective = cpus_in(**root, "cpuset.cpus.effective");
+  const bool partitions =
+      (!effective.empty() && !sources.online.is_subset_of(effective)) || isolated.intersects(sources.online);
+  std::vector<CpusetGroup> groups;
+  for (const std::string& path : sources.trusted(!partitions)) {
+    const auto cgroup = Cgroup::open(sources.cgroup_root, path);
+    if (!cgroup) continue;
+    CpusetGroup group{.path = path, .container = is_container(path), .qos = pod_qos(path)};
+    if (partitions) {
+      std::array<char, 256> buffer;
+      group.partition = is_valid_partition((*cgroup)->peek("cpuset.cpus.partition", buffer).value_or(""));
+      group.exclusive = cpus_in(**cgroup, "cpuset.cpus.exclusive");
+      if (group.partition || !group.exclusive.empty())
+        group.exclusive_effective = cpus_in(**cgroup, "cpuset.cpus.exclusive.effective");
+    }
+    if (group.partition || group.container) {
+      const auto before = sources.original(path, (*cgroup)->id());
+      group.cpus = before ? *before : cpus_in(**cgroup, "cpuset.cpus");
+      group.effective = cpus_in(**cgroup, "cpuset.cpus.effective");
+    }
+    if (group.container && !group.cpus.empty()) {
+      std::array<char, 256> buffer;
+      const auto limit = parse_cpu_max((*cgroup)->peek("cpu.max", buffer).value_or(""));
+      if (limit) group.quota_cores = cores_of(*limit);
+    }
+    groups.push_back(std::move(group));
+  }
+  return owned_cpus(groups, isolated, sources.online);
+}
+
+}  // namespace berth::cgroup

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/interference/warnings.h"
+
+#include "model/count_text.h"
+#include "policies/interference/waiting.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/core.h>
+
+namespace berth::policies {
+
+namespace {
+
+// Whole vCPUs for so many cores, at least one. A use that only rounding lifts above a number needs no more.
+int vcpus_for(double cores) {
+  return std::max(1, static_cast<int>(std::ceil(std::min<double>(cores / kMoreThanVcpus, model::kMaxCpu))));
+}
+
+bool is_above(const model::Workload& workload, int vcpus, double cores) {
+  const bool pinned_so = static_cast<int>(workload.cpus.size()) == vcpus && !workload.shares;
+  return cores > vcpus * (pinned_so ? kMoreThanPinned : kMoreThanVcpus);
+}
+
+// The quota of its owner, whatever berth's own value is.
+std::optional<double> own_quota(const model::Workload& workload) {
+  return workload.held_cpu && workload.original ? workload.original->cpu_quota_cores
+                                                : workload.cpu_quota_cores;
+}
+
+}  // namespace
+
+std::optional<double> measured_cores(const model::Workload& workload, double now) {
+  if (const auto mean = workload.usage.cpu().mean()) return mean;
+  const double age_s = now - workload.created;
+  if (!workload.cpus.empty() || !workload.cpu_time_s || age_s < kLeastLife_s) return std::nullopt;
+  return *workload.cpu_time_s / age_s;
+}
+
+bool would_be_cut(const model::Workload& workload, int vcpus, double now) {
+  if (workload.force) return false;
+  const auto cores = measured_cores(workload, now);
+  return cores && is_above(workload, vcpus, *cores);
+}
+
+std::vector<model::ServiceWarning> own_warnings(const model::Workload& workload, int asked, double now) {
+  std::vector<model::ServiceWarning> warnings;
+  if (!workload.vcpus || workload.left_alone) return warnings;
+  const int vcpus = *workload.vcpus;
+  if (const auto cores = measured_cores(workload, now); cores && is_above(workload, asked, *cores)) {
+    const int enough = std::max(vcpus + 1, vcpus_for(std::max(*cores, workload.usage.cpu().max)));
+    warnings.push_back(
+        {.workload = workload.id,
+         .cause = model::WarningCause::use,
+         .vcpus = enough,
+         .reason = fmt::format("it uses {:.3g} cores, more than its vcpus = {}: {}; vcpus = {} would do",
+                               *cores, vcpus,
+                               workload.force ? "force = true lets the pin cut it"
+                                              : "a pin would cut it, so berth does not pin it (force = true "
+                                                "would pin it all the same)",
+                               enough)});
+  }
+  const auto quota = own_quota(workload);
+  const double throttled = workload.cpu_throttled.value_or(0);
+  if (quota && *quota < vcpus && throttled > kWaitingThrottled) {
+    const int enough = std::max(1, static_cast<int>(std::ceil(*quota)));
+    warnings.push_back(
+        {.workload = workload.id,
+         .cause = model::WarningCause::quota,
+         .vcpus = enough < vcpus ? std::optional(enough) : std::nullopt,
+         .reason = fmt::format("its CPU quota of {:.3g} cores is below its vcpus = {}, and throttled it for "
+                               "{:.0f} % of the last tick; raise the quota to {} cores{}",
+                               *quota, vcpus, 100 * throttled, vcpus,
+                               enough < vcpus ? fmt::format(", or set vcpus = {}", enough) : "")});
+  }
+  return warnings;
+}
+
+int most_that_fit(const Occupancy& occupancy, const InterferenceSettings& settings,
+                  const BestEffortDemand& best_effort, const PlacementRequest& request) {
+  // More leave too few to others.
+  const int free = occupancy.unowned_count() - best_effort.min_cpus;
+  PlacementRequest fewer = request;
+  fewer.vcpus = std::min(request.vcpus - 1, free);
+  // A larger request may have a larger region, so that one may fit where a smaller one does not.
+  for (int tries = 0; fewer.vcpus > 0 && tries < kMostTries; ++tries, --fewer.vcpus) {
+    if (choose_window(occupancy, settings, best_effort, fewer).region >= 0) return fewer.vcpus;
+  }
+  return 0;
+}
+
+}  // namespace berth::policies

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Services that a pin, or the lack of one, can harm (docs/decisions/pinning.md, warnings).
+#pragma once
+
+#include "model/plan.h"
+#include "model/snapshot.h"
+#include "policies/interference/search.h"
+
+#include <optional>
+#include <vector>
+
+namespace berth::policies {
+
+// A use of so many times its vCPUs counts as more than its vCPUs. Samples of a pinned workload lie a little
+// above them too, as two readings are never exact.
+inline constexpr double kMoreThanVcpus = 1.02;
+inline constexpr double kMoreThanPinned = 1.10;
+// Without samples, its CPU time since its creation tells its use, if it is as old as that.
+inline constexpr double kLeastLife_s = 10;
+
+// Cores that the workload was measured to use: the mean of its samples. Without samples it is the mean since
+// its creation, unless it is pinned. nullopt where neither is known.
+std::optional<double> measured_cores(const model::Workload& workload, double now);
+
+// Whether a pin to `vcpus` would cut the use of the workload, and its rule does not force it.
+bool would_be_cut(const model::Workload& workload, int vcpus, double now);
+
+// "use": it uses more than its vcpus, forced or not. "quota": its own CPU quota is below its vcpus and
+// throttles it. Nothing for work without vcpus, and for work that is left alone. `asked`: the vCPUs that it
+// is to own, more than it declares while it is grown.
+std::vector<model::ServiceWarning> own_warnings(const model::Workload& workload, int asked, double now);
+
+// So many numbers of vCPUs are tried for a service without a place.
+inline constexpr int kMostTries = 64;
+// The most vCPUs, fewer than the request's, for which there is a place beside the placed instances; 0: none
+// that was tried.
+int most_that_fit(const Occupancy& occupancy, const InterferenceSettings& settings,
+                  const BestEffortDemand& best_effort, const PlacementRequest& request);
+
+}  // namespace berth::policies

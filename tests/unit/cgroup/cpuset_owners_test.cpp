@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cgroup/cpuset_owners.h"
+
+#include "tests/unit/cgroup/discovery_fixture.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace berth::cgroup {
+
+namespace {
+
+using model::CpuSet;
+using model::OwnedCpus;
+using model::OwnedHow;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+CpuSet cpus(const std::string& list) { return CpuSet::parse(list).value(); }
+
+// Twelve vCPUs.
+const CpuSet kOnline = CpuSet::range(0, 11);
+
+CpusetGroup pod_container(const std::string& name, PodQos qos, const std::string& list) {
+  return {.path = "kubepods.slice/" + name, .container = true, .qos = qos, .cpus = cpus(list)};
+}
+
+std::vector<OwnedCpus> owned(const std::vector<CpusetGroup>& groups, const std::string& isolated = "") {
+  return owned_cpus(groups, cpus(isolated), kOnline);
+}
+
+}  // namespace
+
+TEST(CpusetOwners, APartitionOwnsItsExclusiveVcpus) {
+  const CpusetGroup group{
+      .path = "rt.slice", .exclusive_effective = cpus("8-11"), .effective = cpus("8-11"), .partition = true};
+  EXPECT_THAT(owned({group}), ElementsAre(OwnedCpus{"rt.slice", cpus("8-11"), OwnedHow::partition}));
+}
+
+TEST(CpusetOwners, APartitionOfAnOlderKernelOwnsItsCpusetOrWhatIsInForce) {
+  const CpusetGroup set{.path = "a.slice", .cpus = cpus("4-5"), .effective = cpus("4"), .partition = true};
+  const CpusetGroup unset{.path = "b.slice", .effective = cpus("6-7"), .partition = true};
+  EXPECT_THAT(owned({set, unset}), ElementsAre(OwnedCpus{"a.slice", cpus("4-5"), OwnedHow::partition},
+                                               OwnedCpus{"b.slice", cpus("6-7"), OwnedHow::partition}));
+}
+
+TEST(CpusetOwners, AVcpuOfNestedOwnersBelongsToTheInnermost) {
+  const CpusetGroup outer{.path = "rt.slice", .exclusive_effective = cpus("6-11"), .partition = true};
+  const CpusetGroup inner{
+      .path = "rt.slice/radio.service", .exclusive_effective = cpus("10-11"), .partition = true};
+  EXPECT_THAT(owned({outer, inner}),
+              ElementsAre(OwnedCpus{"rt.slice", cpus("6-9"), OwnedHow::partition},
+                          OwnedCpus{"rt.slice/radio.service", cpus("10-11"), OwnedHow::partition}));
+}
+
+TEST(CpusetOwners, AGroupThatListsExclusiveVcpusOwnsThoseOfNoPartitionBelow) {
+  const CpusetGroup above{
+      .path = "kubepods.slice", .exclusive = cpus("8-11"), .exclusive_effective = cpus("8-11")};
+  const CpusetGroup below{
+      .path = "kubepods.slice/a.scope", .exclusive_effective = cpus("8-9"), .partition = true};
+  EXPECT_THAT(owned({above, below}),
+              ElementsAre(OwnedCpus{"kubepods.slice", cpus("10-11"), OwnedHow::exclusive},
+                          OwnedCpus{"kubepods.slice/a.scope", cpus("8-9"), OwnedHow::partition}));
+}
+
+TEST(CpusetOwners, AnInvalidPartitionIsNone) {
+  EXPECT_TRUE(is_valid_partition("root\n"));
+  EXPECT_TRUE(is_valid_partition("isolated"));
+  for (const char* text : {"", "member", "root invalid (Cpu list in cpuset.cpus not exclusive)",
+                           "isolated invalid (Parent is not a partition root)"})
+    EXPECT_FALSE(is_valid_partition(text)) << text;
+}
+
+TEST(CpusetOwners, ContainersOfGuaranteedPodsOwnExclusiveVcpusWithAQuotaAndWithout) {
+  CpusetGroup with = pod_container("a", PodQos::guaranteed, "2-3");
+  with.quota_cores = 2;
+  const CpusetGroup without = pod_container("b", PodQos::guaranteed, "6,10");
+  const CpusetGroup shared = pod_container("c", PodQos::burstable, "0-1,4-5,7-9,11");
+  EXPECT_THAT(owned({with, without, shared}),
+              ElementsAre(OwnedCpus{"kubepods.slice/a", cpus("2-3"), OwnedHow::kubelet},
+                          OwnedCpus{"kubepods.slice/b", cpus("6,10"), OwnedHow::kubelet}));
+}
+
+TEST(CpusetOwners, TheSharedPoolOfKubeletBelongsToNobody) {
+  const CpusetGroup burstable = pod_container("a", PodQos::burstable, "0-9");
+  const CpusetGroup best_effort = pod_container("b", PodQos::best_effort, "0-9");
+  CpusetGroup part = pod_container("c", PodQos::guaranteed, "0-9");
+  EXPECT_THAT(owned({burstable, best_effort, part}), IsEmpty());
+  part.quota_cores = 1.5;
+  EXPECT_THAT(owned({part}), IsEmpty()) << "alone in the pool: its quota is no whole number";
+  part.quota_cores = 2;
+  EXPECT_THAT(owned({part}), IsEmpty()) << "its quota is not the number of the vCPUs";
+}
+
+TEST(CpusetOwners, AContainerThatMayRunAnywhereOwnsNothing) {
+  EXPECT_THAT(owned({pod_container("a", PodQos::guaranteed, "0-11")}), IsEmpty());
+  EXPECT_THAT(owned({pod_container("a", PodQos::guaranteed, "")}), IsEmpty());
+  EXPECT_THAT(owned({{.path = "docker/x", .container = true, .cpus = cpus("0-11")}}), IsEmpty());
+}
+
+TEST(CpusetOwners, ContainersOutsideKubernetesOwnTheVcpusOfTheirPin) {
+  const CpusetGroup one{.path = "system.slice/docker-1.scope", .container = true, .cpus = cpus("4-5")};
+  const CpusetGroup two{.path = "machine.slice/libpod-2.scope", .container = true, .cpus = cpus("5-6")};
+  const CpusetGroup unit{.path = "system.slice/web.service", .cpus = cpus("7")};
+  EXPECT_THAT(owned({one, two, unit}),
+              ElementsAre(OwnedCpus{"machine.slice/libpod-2.scope", cpus("5-6"), OwnedHow::runtime},
+                          OwnedCpus{"system.slice/docker-1.scope", cpus("4-5"), OwnedHow::runtime}));
+}
+
+TEST(CpusetOwners, IsolatedVcpusOfNoPartitionBelongToTheKernel) {
+  const CpusetGroup group{.path = "rt.slice", .exclusive_effective = cpus("8-9"), .partition = true};
+  EXPECT_THAT(owned({group}, "8-11,64"),
+              ElementsAre(OwnedCpus{"", cpus("10-11"), OwnedHow::isolated},
+                          OwnedCpus{"rt.slice", cpus("8-9"), OwnedHow::partition}));
+}
+
+class CpusetOwnersTest : public DiscoveryTest {
+ protected:
+  std::vector<OwnedCpus> read() {
+    start({});
+    return read_owned_cpus(
+        {.cgroup_root = tree.root(),
+         .sys_root = tree.root().parent_path() / "sys",
+         .online = kOnline,
+         .trusted = [this](bool containers) { return discovery->trusted_groups(containers); },
+         .original = [](const std::string&, std::uint64_t) { return std::nullopt; }});
+  }
+  void partition(const std::string& path, const std::string& list) {
+    tree.make(path);
+    tree.write(path, "cpuset.cpus.partition", "isolated\n");
+    tree.write(path, "cpuset.cpus.exclusive.effective", list + "\n");
+  }
+};
+
+TEST_F(CpusetOwnersTest, ReadsPartitionsWhereTheRootLacksVcpus) {
+  tree.write("", "cpuset.cpus.effective", "0-9\n");
+  partition("rt.slice", "10-11");
+  EXPECT_THAT(read(), ElementsAre(OwnedCpus{"rt.slice", cpus("10-11"), OwnedHow::partition}));
+}
+
+TEST_F(CpusetOwnersTest, ReadsTheCpusetOfAContainerThatIsNoWorkload) {
+  tree.write("", "cpuset.cpus.effective", "0-11\n");
+  tree.make(kScope);
+  tree.write(kScope, "cpuset.cpus", "3\n");
+  tree.write(kScope, "cpu.max", "max 100000\n");
+  EXPECT_THAT(read(), ElementsAre(OwnedCpus{kScope, cpus("3"), OwnedHow::runtime}));
+}
+
+TEST_F(CpusetOwnersTest, AGroupOfAUserClaimsNothing) {
+  tree.write("", "cpuset.cpus.effective", "0-9\n");
+  partition("user.slice/mine.slice", "10-11");
+  const std::string container = "user.slice/libpod-" + kId + ".scope";
+  tree.make(container);
+  tree.write(container, "cpuset.cpus", "3\n");
+  if (chown((tree.root() / "user.slice").c_str(), 1234, 1234) != 0) GTEST_SKIP() << "needs root";
+  EXPECT_THAT(read(), IsEmpty());
+}
+
+}  // namespace berth::cgroup
