@@ -65,7 +65,7 @@ model::SparkApp on_its_next_job() {
   app.stages[0].tasks = {{"1", 0, 1000}, {"1", 0, 1000}, {"2", 0, 1000}, {"2", 0, 1000}};
   app.stages[1].tasks.resize(4, {"1", 0, 5});
   app.stages.push_back(stage(2, {}, 4, 0, {}));
-  app.running = {{"1", 1}, {"2", 0.5}};
+  app.running = {{"1", 8}, {"2", 6}};
   return app;
 }
 
