@@ -99,9 +99,21 @@ void add_online(const fs::path& cpus) {
   std::ofstream(cpus / "online") << list << "\n";
 }
 
+// They also gave the vCPUs of a node as a mask alone.
+void add_cpulists(const fs::path& nodes) {
+  for (const int node : numbered(nodes, "node")) {
+    const fs::path directory = nodes / fmt::format("node{}", node);
+    if (fs::exists(directory / "cpulist")) continue;
+    CpuSet cpus;
+    for (const int cpu : cpus_in_mask(directory / "cpumap")) cpus.insert(cpu);
+    std::ofstream(directory / "cpulist") << cpus.to_string() << "\n";
+  }
+}
+
 void read_as_in_the_dump(const fs::path& root) {
   const fs::path system = root / "sys/devices/system";
   add_online(system / "cpu");
+  add_cpulists(system / "node");
   const auto topology = discover(root / "sys", root / "proc");
   ASSERT_TRUE(topology) << topology.error().message();
   const auto node_of = nodes_of_cpus(system / "node");
