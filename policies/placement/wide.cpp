@@ -22,8 +22,8 @@ bool sensitive(const model::PendingWorkload& request) {
 }
 
 // A request needs so many cores of one row of `cores_of`, and so many GPUs, in all nodes of its set together.
-// A row is one place for its vCPUs: a region of the host for latency-sensitive work, the whole host for other
-// work.
+// A row is one place for its vCPUs: cores of one kind in a region of the host for latency-sensitive work, the
+// whole host for other work.
 struct Need {
   double cores = 0;
   int gpus = 0;
@@ -32,8 +32,8 @@ struct Need {
 };
 
 // vCPUs that a latency-sensitive newcomer could own, by bin.
-std::vector<double> ownable_in(const Host& on, const Region& region) {
-  model::CpuSet inside = on.node().cpu_set(region.window);
+std::vector<double> ownable_in(const Host& on, const Region& region, int kind) {
+  model::CpuSet inside = on.node().cpu_set(region.window) & on.node().kind_cpus(kind);
   inside -= on.settings().interference.reserved_cpus;
   std::vector<double> ownable;
   for (const Bin& bin : on.bins()) ownable.push_back(static_cast<double>((bin.unowned & inside).size()));
@@ -45,16 +45,19 @@ std::vector<double> ownable_in(const Host& on, const Region& region) {
 void add_regions(const Host& on, const std::vector<int>& regions, Need& need) {
   std::vector<double> in_one_node(on.bins().size());
   bool any_in_one = false;
-  for (const int region : regions) {
-    std::vector<double> ownable = ownable_in(on, on.node().region(region));
-    if (std::accumulate(ownable.begin(), ownable.end(), 0.0) < need.cores) continue;
+  const auto add = [&](int region, int kind) {
+    std::vector<double> ownable = ownable_in(on, on.node().region(region), kind);
+    if (std::accumulate(ownable.begin(), ownable.end(), 0.0) < need.cores) return;
     const auto holds = std::find_if(ownable.begin(), ownable.end(), [](double cores) { return cores > 0; });
     if (std::count_if(ownable.begin(), ownable.end(), [](double cores) { return cores > 0; }) > 1) {
       need.cores_of.push_back(std::move(ownable));
-      continue;
+      return;
     }
     in_one_node[static_cast<std::size_t>(holds - ownable.begin())] = need.cores;
     any_in_one = true;
+  };
+  for (const int region : regions) {
+    for (int kind = 0; kind < on.node().kind_count(); ++kind) add(region, kind);
   }
   if (any_in_one) need.cores_of.push_back(std::move(in_one_node));
 }
@@ -291,10 +294,14 @@ std::optional<Candidate> all_nodes(const Host& on, std::size_t host, const model
   if (vcpus <= 0) return std::nullopt;
   const auto regions = on.node().regions_for(vcpus, on.settings().interference.allow_cross_socket);
   if (!regions) return candidate;
-  const bool any_spans = std::any_of(regions->begin(), regions->end(), [&](int region) {
-    const auto ownable = ownable_in(on, on.node().region(region));
-    return std::count_if(ownable.begin(), ownable.end(), [](double cores) { return cores > 0; }) > 1;
-  });
+  bool any_spans = false;
+  for (const int region : *regions) {
+    for (int kind = 0; kind < on.node().kind_count(); ++kind) {
+      const auto ownable = ownable_in(on, on.node().region(region), kind);
+      any_spans = any_spans ||
+                  std::count_if(ownable.begin(), ownable.end(), [](double cores) { return cores > 0; }) > 1;
+    }
+  }
   return any_spans ? std::optional(std::move(candidate)) : std::nullopt;
 }
 

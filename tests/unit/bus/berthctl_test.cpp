@@ -367,6 +367,7 @@ TEST_F(BerthctlOnTheBus, TakesBackWhatWasSet) {
                                                                          {"class", ""},
                                                                          {"deadline", ""},
                                                                          {"evictable", ""},
+                                                                         {"force", ""},
                                                                          {"priority", "3"},
                                                                          {"service", ""},
                                                                          {"vcpus", ""}}));

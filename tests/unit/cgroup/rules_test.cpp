@@ -9,8 +9,8 @@ namespace {
 using model::WorkloadClass;
 using model::WorkloadRule;
 
-const std::string kId(64, 'a');
-const std::string kGuaranteed = "kubepods/pod1/" + kId;
+const std::string kPauseId(64, 'a');
+const std::string kGuaranteed = "kubepods/pod1/" + kPauseId;
 const std::string kUserUnit = "user.slice/user-1000.slice/user@1000.service/app.slice/web.service";
 
 WorkloadRule rule(const std::string& match, std::optional<WorkloadClass> workload_class,
@@ -151,9 +151,9 @@ TEST(Judge, ABestEffortWorkloadNeedsNoQuota) {
 }
 
 TEST(Judge, PodsAreJudgedByTheirQosClass) {
-  EXPECT_EQ(judge_with("kubepods/besteffort/pod1/" + kId, {}).verdict->workload_class,
+  EXPECT_EQ(judge_with("kubepods/besteffort/pod1/" + kPauseId, {}).verdict->workload_class,
             WorkloadClass::best_effort);
-  EXPECT_EQ(judge_with("kubepods/burstable/pod1/" + kId, {}, {}, {}, 2.0).verdict, std::nullopt);
+  EXPECT_EQ(judge_with("kubepods/burstable/pod1/" + kPauseId, {}, {}, {}, 2.0).verdict, std::nullopt);
   const auto guaranteed = judge_with(kGuaranteed, {}, {}, {}, 2.0);
   EXPECT_EQ(guaranteed.verdict->workload_class, WorkloadClass::latency_sensitive);
   EXPECT_EQ(guaranteed.verdict->vcpus, 2);
@@ -165,7 +165,7 @@ TEST(Judge, AnIgnoredGroupIsNoWorkloadWhateverItsMarkOrPodSays) {
   ignored.ignored = true;
   Marks marks;
   marks.workload_class = WorkloadClass::best_effort;
-  for (const std::string& path : {std::string("a/b"), "kubepods/besteffort/pod1/" + kId}) {
+  for (const std::string& path : {std::string("a/b"), "kubepods/besteffort/pod1/" + kPauseId}) {
     const Judgement judgement = judge_with(path, {ignored}, {}, marks);
     EXPECT_EQ(judgement.verdict, std::nullopt) << path;
     EXPECT_TRUE(judgement.ignored) << path;
@@ -177,7 +177,7 @@ TEST(Judge, AnIgnoredGroupIsNoWorkloadWhateverItsMarkOrPodSays) {
 }
 
 TEST(Judge, RulesOutsideKubernetesAloneTouchNothingOfKubernetes) {
-  const std::string pod = "kubepods/besteffort/pod1/" + kId;
+  const std::string pod = "kubepods/besteffort/pod1/" + kPauseId;
   EXPECT_FALSE(judge_with(pod, {rule("system.slice/*.service", WorkloadClass::best_effort)}).verdict);
   EXPECT_FALSE(
       judge_with(kGuaranteed, {rule("**/web.service", WorkloadClass::latency_sensitive)}, {}, {}, 2.0)

@@ -115,7 +115,7 @@ TEST_F(DaemonTest, WorkloadsHaveEveryMember) {
   configure("mode = \"enforce\"\n");
   start();
   tick();
-  node.use_cpu("web/a", 1);
+  node.use_cpu("web/a", 1e-3);
   ASSERT_TRUE(test::eventually([&] {
     tick();
     return daemon->control().workload("web/a")->cpu_cores.value_or(0) > 0;

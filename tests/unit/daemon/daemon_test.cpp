@@ -154,7 +154,7 @@ TEST_F(DaemonTest, AWorkloadThatAsksForTooMuchIsAFindingAndOthersArePlaced) {
   node.add_group("web/a");
   start();
   tick();
-  EXPECT_EQ(node.cpus("big/a"), "");
+  EXPECT_EQ(node.cpus("big/a"), "2-7") << "off the vCPUs of the other one";
   EXPECT_NE(node.cpus("web/a"), "");
   const auto findings = json::parse(daemon->control().plan_json())["findings"]["interference"];
   ASSERT_EQ(findings["unplaceable"].size(), 1U);

@@ -133,11 +133,14 @@ TEST_F(Explain, ADecisionOfThePlanBringsItsWorkload) {
 TEST_F(Explain, SaysWhatEvictingItWouldCostAndWhetherItGoes) {
   model::Workload executor = testing::best_effort("e1");
   executor.spark = model::SparkIdentity{"app-1", model::SparkRole::executor, "1"};
-  testing::change_samples(executor, [](auto& samples) { samples.back().memory_bytes = 100; });
+  testing::change_samples(executor,
+                          [](auto& samples) { samples.back().memory_bytes = std::uint64_t{100} << 20; });
   model::Workload worker = testing::best_effort("worker");
   worker.spared = "is shared";
   snapshot.workloads = {executor, worker};
-  snapshot.memory = {.total_bytes = 1000, .available_bytes = 10, .psi_full_avg10 = 0};
+  snapshot.memory = {.total_bytes = std::uint64_t{1000} << 20,
+                     .available_bytes = std::uint64_t{10} << 20,
+                     .psi_full_avg10 = 0};
   snapshot.spark_apps = {
       {.id = "app-1",
        .calculated_time_s = 5,

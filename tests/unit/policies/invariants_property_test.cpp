@@ -94,8 +94,9 @@ RC_GTEST_PROP(PlanProperty, OnHybridProcessorsAnInstanceHasCoresOfOneKindAndTheF
     for (const int cpu : instance.cpus) RC_ASSERT(capacity(cpu) == own);
     // One vCPU always lies in one domain, so that no faster one stays free beside it.
     const model::Workload* workload = find(node.snapshot, id);
-    const bool newcomer = workload == nullptr || workload->cpus.empty();
-    if (!newcomer || instance.cpus.size() != 1 || (workload != nullptr && workload->allowed_cpus)) continue;
+    // Pending work keeps to the NUMA node that its rank chose.
+    const bool newcomer = workload != nullptr && workload->cpus.empty();
+    if (!newcomer || instance.cpus.size() != 1 || workload->allowed_cpus) continue;
     for (const int cpu : free) RC_ASSERT(capacity(cpu) <= own);
   }
 }

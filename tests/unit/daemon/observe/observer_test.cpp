@@ -294,7 +294,7 @@ TEST_F(ObserverTest, KeepsTheLastSamplesOnly) {
   node.add_group("web/a");
   auto observer = start(5);
   for (int i = 0; i < 20; ++i) {
-    node.use_cpu("web/a", i + 1);
+    node.use_cpu("web/a", 1e-3 * (i + 1));
     tick_to_sample(*observer, 1000 + i);
   }
   const auto& usage = only(observer->snapshot()).usage;

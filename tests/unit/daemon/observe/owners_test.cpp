@@ -44,6 +44,8 @@ match = "web/*"
 class = "latency-sensitive"
 vcpus = 2
 [[workload]]
+match = "kubepods*"
+[[workload]]
 match = "rt/*"
 class = "latency-sensitive"
 vcpus = 2

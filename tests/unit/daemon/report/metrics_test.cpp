@@ -271,7 +271,7 @@ TEST(Metrics, OfADaemonAreThoseOfItsLastTick) {
   ASSERT_TRUE(started) << started.error().message();
   auto& daemon = **started;
   for (int i = 1; i <= 3; ++i) {
-    node.use_cpu("web/a", 0.5 * i);
+    node.use_cpu("web/a", 1e-3 * i);
     now += 1;
     daemon.tick();
   }

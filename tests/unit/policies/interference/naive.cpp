@@ -47,7 +47,19 @@ class Naive {
     }
     bool llc_known = true;
     for (int c : usable_) llc_known = llc_known && cpu_[c].llc.has_value();
-    const bool by_llc = llc_known && set_.shared_domain == model::DomainKind::llc;
+    // Sockets of one core each are no boundary inside a NUMA node.
+    std::map<int, std::set<int>> cores_of_socket, sockets_of_node;
+    for (const auto& [c, cpu] : cpu_) {
+      cores_of_socket[cpu.socket].insert(cpu.core);
+      sockets_of_node[cpu.numa].insert(cpu.socket);
+    }
+    const auto one = [](const auto& it) { return it.second.size() == 1; };
+    const bool lone = std::all_of(cores_of_socket.begin(), cores_of_socket.end(), one) &&
+                      !std::all_of(sockets_of_node.begin(), sockets_of_node.end(), one);
+    for (auto& [c, cpu] : cpu_) {
+      if (lone) cpu.socket = cpu.numa;
+    }
+    const bool by_llc = llc_known && !lone && set_.shared_domain == model::DomainKind::llc;
     for (int c : usable_) {
       sockets_[cpu_[c].socket];
       domains_[by_llc ? *cpu_[c].llc : cpu_[c].socket];

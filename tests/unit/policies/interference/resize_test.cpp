@@ -146,6 +146,7 @@ RC_GTEST_PROP(ResizeProperty, GrownPinsKeepWhatTheyHaveAndGetAllThatIsFreeUpToTh
   for (model::Workload& workload : node.snapshot.workloads) {
     const auto placed = before.findings.instances.find(workload.id);
     workload.cpus = placed == before.findings.instances.end() ? model::CpuSet() : placed->second.cpus;
+    workload.force = true;  // a pin below its use would fall
   }
   std::mt19937_64 random(*testing::any_seed());
   GrownRequests requests;

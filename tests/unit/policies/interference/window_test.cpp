@@ -447,6 +447,7 @@ TEST(WindowProfile, MeasuresAServiceOverItsInstances) {
 TEST(WindowProfile, ClampsAServiceThatUsesMoreThanItsVcpus) {
   model::Snapshot snapshot = snapshot_of(host({}));
   snapshot.workloads = {with_usage(latency_sensitive("a", 1), {3.0})};
+  snapshot.workloads[0].force = true;
   EXPECT_DOUBLE_EQ(propose_pins(snapshot, {}).findings.instances.at("a").pressure, 1.0);
 }
 

@@ -375,7 +375,7 @@ TEST(Oversell, TakesACostFromOutside) {
     made.evictable = true;
     return made;
   };
-  const EvictionCost cost = [](const model::Workload& it) { return it.id == "b" ? 1.0 : 2.0; };
+  const EvictionCost cost = [](const model::Workload& it) { return it.id == "b" ? 10.0 : 20.0; };
   EXPECT_THAT(propose_advertising(node({evictable("a"), evictable("b")}, 0.9), {}, cost).findings.order,
               ElementsAre("b", "a"));
 }
