@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -23,6 +24,8 @@ from container import ROOT, Container, allow_containers
 PROGRESS = Path("/run/berth-test-churn")
 # Of each kind so many at a time; all others are best-effort.
 LATENCY_SENSITIVE, JOBS = 2, 1
+# One in so many best-effort containers holds so much. berth ends none that frees less than 16 MiB.
+LARGE_EACH, HELD_BYTES = 20, 24 << 20
 # Of each period, so long, memory is in use up to this share of what berth may count on.
 PRESS_PERIOD_s, PRESS_s, PRESSED = 40, 8, 0.98
 
@@ -34,9 +37,17 @@ def sleep() -> None:
     os.execv("/usr/bin/sleep", ["sleep", "infinity"])
 
 
-def new_container(name: str) -> Container:
+def hold() -> None:
+    os.setgroups([])
+    os.setuid(65534)
+    held = bytes([1]) * HELD_BYTES
+    while held:
+        signal.pause()
+
+
+def new_container(name: str, *, large: bool) -> Container:
     # All best-effort ones together hold more than the host has, so that a straggler grows at their expense.
-    return Container(name, sleep, quota="10000 100000" if name.startswith("be-") else None)
+    return Container(name, hold if large else sleep, quota="10000 100000" if name.startswith("be-") else None)
 
 
 def has_ended(container: Container) -> bool:
@@ -53,7 +64,8 @@ class Churn:
 
     def start(self, kind: str) -> None:
         self.serial += 1
-        self.containers.append(new_container(f"{kind}-{self.serial}"))
+        large = kind == "be" and self.serial % LARGE_EACH == 0
+        self.containers.append(new_container(f"{kind}-{self.serial}", large=large))
 
     def fill(self) -> None:
         for kind, number in (("ls", LATENCY_SENSITIVE), ("job", JOBS)):
