@@ -14,7 +14,7 @@
 
 namespace berth::topology {
 
-using Clock = std::chrono::steady_clock;
+using Steady = std::chrono::steady_clock;
 
 // Shared with the thread, which may outlive the watcher.
 struct GpuWatcher::State {
@@ -25,7 +25,7 @@ struct GpuWatcher::State {
   std::vector<PciGpu> gpus;
   std::uint64_t list = 1;
   std::shared_ptr<const GpuReadings> latest;
-  std::optional<Clock::time_point> asked_at;  // of the reading under way
+  std::optional<Steady::time_point> asked_at;  // of the reading under way
 };
 
 GpuWatcher::GpuWatcher(ReadGpus read, std::vector<PciGpu> gpus, double interval_s)
@@ -72,7 +72,7 @@ std::shared_ptr<const GpuReadings> GpuWatcher::latest() const {
 double GpuWatcher::waiting_s() const {
   const std::lock_guard lock(state_->mutex);
   if (!state_->asked_at) return 0;
-  return std::chrono::duration<double>(Clock::now() - *state_->asked_at).count();
+  return std::chrono::duration<double>(Steady::now() - *state_->asked_at).count();
 }
 
 void GpuWatcher::run(const std::shared_ptr<State>& state, const ReadGpus& read, double interval_s) {
@@ -80,7 +80,7 @@ void GpuWatcher::run(const std::shared_ptr<State>& state, const ReadGpus& read, 
   while (!state->stop) {
     const std::vector<PciGpu> gpus = state->gpus;
     const std::uint64_t list = state->list;
-    state->asked_at = Clock::now();
+    state->asked_at = Steady::now();
     lock.unlock();
     GpuReadings made = read(gpus);
     made.list = list;
