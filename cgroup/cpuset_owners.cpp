@@ -3,7 +3,7 @@
 
 #include "cgroup/cgroup.h"
 #include "cgroup/value.h"
-#include "os/file_descriptor.h"
+#include "os/proc_files.h"
 
 #include <algorithm>
 #include <array>
@@ -12,9 +12,6 @@
 #include <map>
 #include <string_view>
 #include <utility>
-
-#include <fcntl.h>
-#include <unistd.h>
 
 namespace berth::cgroup {
 
@@ -37,13 +34,7 @@ CpuSet cpus_in(const Cgroup& group, const char* file) {
 
 // The list in a file of the kernel; empty where there is none.
 CpuSet cpus_in(const std::filesystem::path& file) {
-  const os::FileDescriptor fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return {};
-  std::string text(kMostBytes, '\0');
-  const ssize_t size = read(fd.get(), text.data(), text.size());
-  if (size <= 0) return {};
-  text.resize(static_cast<std::size_t>(size));
-  return CpuSet::parse(text).value_or(CpuSet());
+  return CpuSet::parse(os::read_start(file, kMostBytes)).value_or(CpuSet());
 }
 
 bool is_pod_container(const CpusetGroup& group) { return group.container && group.qos.has_value(); }

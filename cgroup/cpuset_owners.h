@@ -40,7 +40,7 @@ bool is_valid_partition(std::string_view text);
 std::vector<model::OwnedCpus> owned_cpus(const std::vector<CpusetGroup>& groups,
                                          const model::CpuSet& isolated, const model::CpuSet& online);
 
-// The groups to read, and what is known beside them.
+// The trees that read_owned_cpus() reads. Its caller knows the trusted groups and the pins of berth.
 struct CpusetSources {
   std::filesystem::path cgroup_root;
   std::filesystem::path sys_root;

@@ -114,7 +114,7 @@ bool says_otherwise(const WorkloadRule& a, const WorkloadRule& b) {
   return a.ignored != b.ignored || differs(a.workload_class, b.workload_class) ||
          differs(a.service, b.service) || differs(a.vcpus, b.vcpus) ||
          differs(a.memory_bytes, b.memory_bytes) || differs(a.priority, b.priority) ||
-         differs(a.evictable, b.evictable) || differs(a.borrow, b.borrow) ||
+         differs(a.evictable, b.evictable) || differs(a.borrow, b.borrow) || differs(a.force, b.force) ||
          differs(a.deadline_s, b.deadline_s) || differs(a.progress_file, b.progress_file);
 }
 

@@ -19,7 +19,7 @@ constexpr double kNoticeablySlower = 1.25;
 
 // Names a finding that no workload has. No workload has this id, because it has no directory.
 constexpr const char* kNothingToEvict = "nothing to evict";
-// Likewise.
+// Another such name.
 constexpr const char* kAbsentReserved = "absent reserved vCPUs";
 
 }  // namespace

@@ -13,8 +13,6 @@ namespace berth::spark {
 
 namespace {
 
-constexpr std::size_t kMostAncestors = 1000;  // a table that is read while it changes may have loops
-
 // Whether it is the first process of a PID namespace inside the one that /proc shows.
 bool is_init_of_a_container(const std::filesystem::path& process) {
   const auto numbers = os::status_field(process, "NSpid");

@@ -19,7 +19,6 @@ namespace berth::spark {
 namespace {
 
 constexpr std::size_t kNamed = 4;
-constexpr std::size_t kMostParents = 1000;
 constexpr std::size_t kMostProblemBytes = 400;
 constexpr std::size_t kMostProblems = 20;
 
@@ -218,7 +217,7 @@ std::optional<std::string> shared_now(const std::filesystem::path& proc_root, co
   // A child of a Spark process belongs to it, wherever that one runs.
   for (const pid_t pid : pids) {
     auto stat = os::read_stat(proc_root / std::to_string(pid));
-    while (stat && known.size() < pids.size() + kMostParents && known.insert(stat->parent).second) {
+    while (stat && known.size() < pids.size() + kMostAncestors && known.insert(stat->parent).second) {
       if (auto process = find_process(proc_root, stat->parent)) processes.push_back(*std::move(process));
       stat = os::read_stat(proc_root / std::to_string(stat->parent));
     }

@@ -3,6 +3,7 @@
 
 #include "model/workload.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -12,6 +13,9 @@
 #include <sys/types.h>
 
 namespace berth::spark {
+
+// How far up a process's ancestors are followed: a table that is read while it changes may have loops.
+inline constexpr std::size_t kMostAncestors = 1000;
 
 enum class ProcessKind { executor, driver, service };
 

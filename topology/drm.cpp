@@ -21,8 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxDrmAttribute = 4096;
-
 std::string trimmed(std::string text) {
   text.erase(text.find_last_not_of(" \t\n") + 1);
   return text;
@@ -30,14 +28,14 @@ std::string trimmed(std::string text) {
 
 // nullopt where there is no such file, or it holds no number up to `most`.
 std::optional<std::uint64_t> read_number(const fs::path& file, std::uint64_t most) {
-  const auto read = read_file(file, kMaxDrmAttribute);
+  const auto read = read_file(file, kLargestAttribute);
   if (!read) return std::nullopt;
   const auto value = model::to_number<std::uint64_t>(trimmed(*read));
   return value && *value <= most ? value : std::nullopt;
 }
 
 bool sleeps(const fs::path& device) {
-  const auto status = read_file(device / "power/runtime_status", kMaxDrmAttribute);
+  const auto status = read_file(device / "power/runtime_status", kLargestAttribute);
   return status && trimmed(*status) == "suspended";
 }
 
@@ -59,7 +57,7 @@ std::optional<std::string> ras_problem(const fs::path& device) {
     const std::string name = entry->path().filename().native();
     constexpr std::string_view kCount = "_err_count";
     if (!name.ends_with(kCount)) continue;
-    const auto text = read_file(entry->path(), kMaxDrmAttribute);
+    const auto text = read_file(entry->path(), kLargestAttribute);
     if (text && uncorrected(*text) > 0) blocks.push_back(name.substr(0, name.size() - kCount.size()));
   }
   if (blocks.empty()) return std::nullopt;
@@ -69,7 +67,7 @@ std::optional<std::string> ras_problem(const fs::path& device) {
 
 GpuReading read_amd(const fs::path& device) {
   GpuReading reading;
-  if (const auto name = read_file(device / "product_name", kMaxDrmAttribute);
+  if (const auto name = read_file(device / "product_name", kLargestAttribute);
       name && !trimmed(*name).empty()) {
     reading.model = model::to_name(trimmed(*name));
   }

@@ -18,7 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kLargestAttribute = 4096;
 constexpr unsigned kDisplay = 0x03;
 constexpr unsigned kAccelerator = 0x12;
 

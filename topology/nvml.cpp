@@ -311,7 +311,7 @@ std::optional<std::string> Nvml::name_of(Device* device, GpuReading& reading) {
   return model::to_name(std::string_view(name.data(), strnlen(name.data(), kNameRoom - 1)));
 }
 
-// A GPU of which the driver does not say whether it is in MIG mode must not be given away whole.
+// The driver may not say whether a GPU is in MIG mode. Such a GPU must not be given away whole.
 void Nvml::read_mig(Device* device, GpuReading& reading) {
   reading.mig = false;
   if (call_.mig_mode == nullptr) return;

@@ -15,6 +15,9 @@
 
 namespace berth::topology {
 
+// Far above any single attribute that is read, in bytes.
+inline constexpr std::size_t kLargestAttribute = 4096;
+
 // Whole content of a file. Error names it, also where it is larger than `limit_bytes`.
 model::Result<std::string> read_file(const std::filesystem::path& file, std::size_t limit_bytes);
 

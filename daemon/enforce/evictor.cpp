@@ -84,8 +84,7 @@ model::Result<cgroup::FoundWorkload> Evictor::whole_of(const cgroup::FoundWorklo
   if (pod->group.empty()) {
     return refused(
         "its pod would have to end as a whole, and the container runtime made no cgroup for it; set the "
-        "runtime's "
-        "cgroup driver to kubelet's (SystemdCgroup)");
+        "runtime's cgroup driver to kubelet's (SystemdCgroup)");
   }
   for (const auto& [id, other] : found) {
     if (other.identity.workload_class != model::WorkloadClass::latency_sensitive) continue;

@@ -7,11 +7,11 @@
 #include "model/bounds.h"
 #include "model/json.h"
 #include "model/path.h"
+#include "os/ancestors.h"
 #include "os/proc_files.h"
 
 #include <algorithm>
 #include <set>
-#include <string_view>
 #include <utility>
 
 namespace berth::daemon {
@@ -344,13 +344,14 @@ std::optional<std::string> Observer::owner_of(const model::Workload& workload) c
       inside != owners_.end() &&
       (inside->first == workload.id || inside->first.starts_with(workload.id + '/')))
     return text(inside->second);
-  for (std::string_view above = model::parent_path(workload.id); !above.empty();
-       above = model::parent_path(above)) {
-    const auto found = owners_.find(std::string(above));
-    if (found == owners_.end()) continue;
-    if (snapshot_.owned_cpus[found->second].how != model::OwnedHow::exclusive) return text(found->second);
-  }
-  return std::nullopt;
+  return os::find_around(std::string(model::parent_path(workload.id)),
+                         [&](const std::string& above) -> std::optional<std::string> {
+                           const auto found = owners_.find(above);
+                           if (found == owners_.end()) return std::nullopt;
+                           if (snapshot_.owned_cpus[found->second].how == model::OwnedHow::exclusive)
+                             return std::nullopt;
+                           return text(found->second);
+                         });
 }
 
 // What berth may not change of the workload.

@@ -140,7 +140,7 @@ class Driver {
   std::string version_;
   bool settings_read_ = false;
   bool shuffle_service_ = false;
-  bool remote_shuffle_ = false;     // servers of Celeborn or Uniffle keep what it writes to the shuffle
+  bool remote_shuffle_ = false;     // Celeborn's or Uniffle's servers keep its shuffle output
   bool keeps_disk_blocks_ = false;  // the shuffle service keeps blocks of RDDs too
   bool migration_ = false;
   Names names_;  // of executors

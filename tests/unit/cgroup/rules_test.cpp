@@ -113,6 +113,9 @@ TEST(Judge, ALaterRuleThatSaysTheSameIsNoConflict) {
   WorkloadRule more = rule("a/b", WorkloadClass::best_effort);
   more.priority = 3;
   EXPECT_EQ(judge_with("a/b", {rule("a/*", WorkloadClass::best_effort), more}).overruled, 1U);
+  WorkloadRule forced = rule("a/b", WorkloadClass::best_effort);
+  forced.force = true;
+  EXPECT_EQ(judge_with("a/b", {rule("a/*", WorkloadClass::best_effort), forced}).overruled, 1U);
 }
 
 TEST(Judge, AMarkComesBeforeTheRules) {

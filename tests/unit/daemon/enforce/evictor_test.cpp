@@ -109,7 +109,7 @@ class EvictorTest : public testing::Test {
       {.proc_root = "/proc", .units = [this] { return &units; }, .monotonic = [this] { return now; }}};
 };
 
-// A pod of two containers and a sandbox, none of which may end alone.
+// A pod has two containers and a sandbox. None of them may end alone.
 class PodEvictorTest : public testing::Test {
  protected:
   using Told = std::vector<std::string>;
