@@ -5,6 +5,7 @@
 #include "cgroup/hierarchy.h"
 #include "cgroup/recognise.h"
 #include "model/error.h"
+#include "model/ground.h"
 #include "model/workload.h"
 #include "model/workload_rule.h"
 
@@ -33,6 +34,7 @@ struct Identity {
   // forgets a directory's time under memory pressure.
   double created = 0;
   std::optional<double> deadline;  // epoch seconds
+  std::optional<std::uint32_t> user = {};
 
   friend bool operator==(const Identity&, const Identity&) = default;
 };
@@ -48,6 +50,13 @@ struct FoundWorkload {
   std::string progress_file;  // as in its rule, specifiers not expanded; empty where none
   std::string leaf_of;        // the cgroup that berth took its processes out of (cgroup/leaf.h); mostly empty
   std::optional<uid_t> user;  // in whose subtree it is; nullopt where only root makes cgroups
+  model::Ground ground = {};  // the same, for model::may_favour_itself()
+  std::string confined_at = {};  // the outermost group of that user; empty where `user` is
+
+  // The beginning of its id that root named: all of it, or the user's outermost group.
+  const std::string& named_by_root() const {
+    return model::may_favour_itself(ground, model::Word::name) ? identity.id : confined_at;
+  }
 
   friend bool operator==(const FoundWorkload&, const FoundWorkload&) = default;
 };

@@ -83,7 +83,7 @@ void Tree::take_ended(int watch) {
   const auto found = watched_.find(watch);
   if (found == watched_.end()) return;
   const auto [node, what] = found->second;
-  watched_.erase(found);
+  forget_watch(watch);
   if (what == Watched::directory) {
     node->directory_watch = -1;
     node->ended = true;
@@ -142,15 +142,47 @@ void Tree::watch(Node& node, int fd, Watched what) {
               : what == Watched::events  ? node.events_watch
                                          : node.quota_watch;
   if (slot >= 0) return;
+  const auto user = user_of(node);
+  if (user && !may_watch(*user)) {
+    degraded_ = true;  // a walk finds what changes there
+    if (!std::exchange(said_watches_, true)) {
+      warn(
+          fmt::format("uid {} has more cgroups than berth watches for users ({}, of "
+                      "fs.inotify.max_user_watches), so berth "
+                      "walks the tree from time to time to see changes of {} and others",
+                      *user, most_users_watches_, node.path()));
+    }
+    return;
+  }
   const int added = what == Watched::directory
                         ? watcher_.watch_directory(fd)
                         : watcher_.watch_file(fd, what == Watched::events ? "cgroup.events" : "cpu.max");
   if (added >= 0) {
     slot = added;
+    forget_watch(added);  // the kernel gives one watch for one file
     watched_[added] = {&node, what};
+    if (user) {
+      watches_of_users_[added] = *user;
+      ++shares_[*user].watches;
+    }
   } else if (added == -ENOSPC || added == -ENOMEM) {
     cannot_look(node.path(), -added);
   }
+}
+
+bool Tree::may_watch(uid_t user) const {
+  const auto share = shares_.find(user);
+  const std::size_t watches = share == shares_.end() ? 0 : share->second.watches;
+  return watches_of_users_.size() < most_users_watches_ &&
+         watches < most_users_watches_ / kShareOfUserWatches;
+}
+
+void Tree::forget_watch(int watch) {
+  watched_.erase(watch);
+  const auto of_user = watches_of_users_.find(watch);
+  if (of_user == watches_of_users_.end()) return;
+  --shares_[of_user->second].watches;
+  watches_of_users_.erase(of_user);
 }
 
 void Tree::unwatch(Node& node, int& watch) {
@@ -158,7 +190,7 @@ void Tree::unwatch(Node& node, int& watch) {
   const auto found = watched_.find(watch);
   // A directory that was moved has the same watch. By then the watch belongs to the new node.
   if (found != watched_.end() && found->second.first == &node) {
-    watched_.erase(found);
+    forget_watch(watch);
     watcher_.remove(watch);
   }
   watch = -1;
@@ -232,11 +264,13 @@ void Tree::warn_conflicts(const Node& node, const Judgement& judgement) {
   }
   if (judgement.untrusted && said_untrusted_.insert(*judgement.untrusted).second) {
     const model::WorkloadRule& rule = rules_[*judgement.untrusted];
+    const bool vcpus = rule.workload_class == model::WorkloadClass::latency_sensitive;
     warn(
-        fmt::format("{}: \"{}\" does not make cgroup {} latency-sensitive: uid {} owns it, and could take "
-                    "vCPUs by choosing "
+        fmt::format("{}: \"{}\" {} cgroup {}: uid {} owns it, and could {} by choosing "
                     "its name; a glob that names the user's own tree does",
-                    rule.origin, rule.match, node.path(), node.uid));
+                    rule.origin, rule.match, vcpus ? "does not make" : "only lowers",
+                    node.path() + (vcpus ? " latency-sensitive" : ""), node.uid,
+                    vcpus ? "take vCPUs" : "get all else that the rule gives"));
   }
 }
 

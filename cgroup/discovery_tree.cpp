@@ -41,6 +41,14 @@ std::optional<std::string> read_file(int directory, const char* file) {
   return std::string(buffer.data(), static_cast<std::size_t>(size));
 }
 
+// fs.inotify.max_user_watches; the kernel's least default where it cannot be read.
+std::size_t most_watches(const std::filesystem::path& proc_root) {
+  constexpr std::size_t kLeastDefault = 8192;
+  std::string text = os::read_start(proc_root / "sys/fs/inotify/max_user_watches", 32);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return model::to_number<std::size_t>(text).value_or(kLeastDefault);
+}
+
 bool means_gone(int error) {
   return error == ENOENT || error == ENOTDIR || error == ENODEV || error == ELOOP;
 }
@@ -58,7 +66,8 @@ Tree::Tree(const Hierarchy& hierarchy, Watcher watcher)
       clock_(hierarchy.clock),
       watcher_(std::move(watcher)),
       // Half for the workloads' directories; the sampler and the rest of the program need the others.
-      max_workloads_(os::raised_file_limit() / 2) {}
+      max_workloads_(os::raised_file_limit() / 2),
+      most_users_watches_(most_watches(proc_root_) / kShareOfUsersWatches) {}
 
 model::Result<void> Tree::rescan() {
   degraded_ = false;
@@ -238,7 +247,7 @@ void Tree::judge_node(Node& node, int directory) {
   };
   Judgement judgement = judge(judged, owner, marks, rules_, quota);
   warn_conflicts(node, judgement);
-  if (judgement.verdict && judgement.verdict->matched_by == kQosMatch && open_one() &&
+  if (owner.trusted && judgement.verdict && judgement.verdict->matched_by == kQosMatch && open_one() &&
       is_of_the_system(node, directory))
     judgement.verdict.reset();
   node.inner = is_inner_container(path);
@@ -494,6 +503,7 @@ FoundWorkload Tree::describe(Node& node, std::shared_ptr<Cgroup> cgroup) const {
     if (rule.deadline_s) identity.deadline = identity.created + *rule.deadline_s;
     found.progress_file = rule.progress_file.value_or("");
   }
+  identity.priority = std::min(identity.priority, verdict.priority_at_most.value_or(identity.priority));
   // The rule's request and progress file belong to the whole.
   if (!found.leaf_of.empty()) {
     identity.vcpus.reset();
@@ -503,7 +513,15 @@ FoundWorkload Tree::describe(Node& node, std::shared_ptr<Cgroup> cgroup) const {
   found.kind = kind_of(identity.id);
   found.matched_by = verdict.matched_by;
   found.systemd_unit = systemd_unit(identity.id);
+  const Ownership owner = ownership(node);
   found.user = user_of(node);
+  found.ground = {.user = found.user, .outermost = owner.ground().outermost};
+  if (!model::may_favour_itself(found.ground, model::Word::limit)) identity.user = found.user;
+  if (!owner.trusted) {
+    const Node* outermost = &node;
+    while (outermost->depth > owner.foreign_depth) outermost = outermost->parent;
+    found.confined_at = outermost->path();
+  }
   return found;
 }
 
@@ -531,6 +549,7 @@ Ownership Tree::ownership(const Node& node) const {
     if (!is_trusted(*each)) owner.foreign_depth = each->depth;
   }
   owner.trusted = owner.foreign_depth == 0;
+  owner.depth = node.depth;
   return owner;
 }
 

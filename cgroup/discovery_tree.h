@@ -34,6 +34,10 @@ inline constexpr std::size_t kMaxDepth = 64;
 // so many of them workloads.
 inline constexpr std::size_t kMostGroupsOfUser = 16384;
 inline constexpr std::size_t kMostWorkloadsOfUser = 4096;
+// The kernel counts inotify watches by user, and these are root's (fs.inotify.max_user_watches). So groups of
+// users get a part of them, and those of one user a part of that: systemd, udev and kubelet need the others.
+inline constexpr std::size_t kShareOfUsersWatches = 4;  // a quarter of the limit for all users
+inline constexpr std::size_t kShareOfUserWatches = 2;   // and half of that for one
 
 // A cgroup, workload or not. Costs one watch and no file descriptor.
 struct Node {
@@ -128,6 +132,8 @@ class Tree {
   void look_at_entry(Node& node, const std::string& name);
   void watch(Node& node, int fd, Watched what);
   void unwatch(Node& node, int& watch);
+  void forget_watch(int watch);
+  bool may_watch(uid_t user) const;
   void cannot_look(const std::string& path, int error);
   void cannot_name(const std::string& path);
   void too_many(uid_t user, std::size_t most, const char* of_what, const std::string& path);
@@ -158,9 +164,12 @@ class Tree {
   struct Share {
     std::size_t groups = 0;
     std::size_t workloads = 0;
+    std::size_t watches = 0;
     bool said = false;  // that there are more
   };
   std::map<uid_t, Share> shares_;
+  std::size_t most_users_watches_;                   // of all users
+  std::unordered_map<int, uid_t> watches_of_users_;  // by watch
   // Containers that were judged by their pod's class, and since when they have had processes: they are looked
   // at again for a while (judge_young()).
   std::map<std::string, double> young_;
@@ -178,7 +187,7 @@ class Tree {
   std::set<std::pair<std::string, std::string>> said_nested_;
   std::map<uid_t, int> said_refusals_;
   bool said_overflow_ = false;
-  bool said_watches_ = false;
+  bool said_watches_ = false;  // that users have no more
   bool said_depth_ = false;
   bool said_name_ = false;
   bool said_mount_ = false;

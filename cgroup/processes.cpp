@@ -3,6 +3,7 @@
 
 #include "os/beneath.h"
 #include "os/directory.h"
+#include "os/proc_files.h"
 #include "os/read_file.h"
 
 #include <algorithm>
@@ -31,6 +32,7 @@ namespace {
 constexpr int kMostLevels = 64;
 constexpr int kMostGroups = 4096;
 constexpr std::size_t kMostNumbers = 65'536;
+constexpr int kMostThreads = 4096;  // each is one read more
 constexpr std::size_t kLargestList = kMostNumbers * 8;
 
 // Debian 12's C library has no wrappers for these.
@@ -58,13 +60,30 @@ void add_numbers(std::string_view text, std::set<pid_t>& pids) {
   }
 }
 
+// The number of the process that a thread belongs to; 0 where it has ended.
+pid_t process_of(const std::filesystem::path& proc_root, pid_t thread) {
+  constexpr std::size_t kEnough = 4096;  // "Tgid" is among the first lines
+  constexpr std::string_view kTgid = "\nTgid:\t";
+  const std::string text = os::read_start(proc_root / std::to_string(thread) / "status", kEnough);
+  const std::size_t at = text.find(kTgid);
+  std::set<pid_t> one;
+  if (at != std::string::npos)
+    add_numbers(text.substr(at + kTgid.size(), text.find('\n', at + 1) - at - kTgid.size()), one);
+  return one.empty() ? 0 : *one.begin();
+}
+
 // Collects the numbers of the processes in a group and below it.
 class NumberWalk {
  public:
+  explicit NumberWalk(const std::filesystem::path& proc_root) : proc_root_(proc_root) {}
   // A group that vanishes on the way adds none.
   void add(int directory, int level = 0) {
     ++groups_;
-    if (const auto content = read_at(directory, "cgroup.procs")) add_numbers(*content, pids_);
+    if (const auto content = read_at(directory, "cgroup.procs")) {
+      add_numbers(*content, pids_);
+    } else if (const auto threads = read_at(directory, "cgroup.threads")) {
+      add_threads(*threads);
+    }
     if (level == kMostLevels) return;
     const auto names = os::subdirectories(directory, kMostGroups);
     if (!names) return;
@@ -78,12 +97,23 @@ class NumberWalk {
   std::set<pid_t> take() { return std::move(pids_); }
 
  private:
+  void add_threads(std::string_view text) {
+    std::set<pid_t> threads;
+    add_numbers(text, threads);
+    for (const pid_t thread : threads) {
+      if (threads_++ == kMostThreads) return;
+      if (const pid_t process = process_of(proc_root_, thread); process > 0) pids_.insert(process);
+    }
+  }
+
+  const std::filesystem::path& proc_root_;
   std::set<pid_t> pids_;
   int groups_ = 0;
+  int threads_ = 0;
 };
 
-std::set<pid_t> numbers_of(const Cgroup& cgroup) {
-  NumberWalk walk;
+std::set<pid_t> numbers_of(const Cgroup& cgroup, const std::filesystem::path& proc_root) {
+  NumberWalk walk(proc_root);
   walk.add(cgroup.fd());
   return walk.take();
 }
@@ -95,11 +125,11 @@ bool is_alive(const Process& process) {
 
 }  // namespace
 
-model::Result<Processes> Processes::of(const Cgroup& cgroup) {
+model::Result<Processes> Processes::of(const Cgroup& cgroup, const std::filesystem::path& proc_root) {
   if (const auto own = cgroup.read("cgroup.procs"); !own && own.error().kind() == model::ErrorKind::gone)
     return model::fail(own.error());
   Processes found;
-  for (const pid_t pid : numbers_of(cgroup)) {
+  for (const pid_t pid : numbers_of(cgroup, proc_root)) {
     if (found.processes_.size() == kMost) break;
     os::FileDescriptor handle(open_handle(pid));
     if (!handle && errno != ESRCH && errno != EINVAL) {
@@ -110,7 +140,7 @@ model::Result<Processes> Processes::of(const Cgroup& cgroup) {
   }
   // Between the list and the handle, a number could pass to another process. A process that is listed now has
   // had it since.
-  const std::set<pid_t> listed = numbers_of(cgroup);
+  const std::set<pid_t> listed = numbers_of(cgroup, proc_root);
   std::erase_if(found.processes_,
                 [&](const Process& process) { return listed.count(process.pid) == 0 || !is_alive(process); });
   return found;
@@ -143,8 +173,8 @@ model::Result<void> Processes::signal(int signal) const {
   return result;
 }
 
-std::vector<pid_t> pids_below(const Cgroup& cgroup) {
-  const std::set<pid_t> numbers = numbers_of(cgroup);
+std::vector<pid_t> pids_below(const Cgroup& cgroup, const std::filesystem::path& proc_root) {
+  const std::set<pid_t> numbers = numbers_of(cgroup, proc_root);
   return {numbers.begin(), numbers.end()};
 }
 
@@ -177,10 +207,27 @@ bool EmptyWatch::may_have_been_empty() const {
 }
 
 model::Result<void> kill_all(const Cgroup& cgroup) {
-  if (cgroup.has("cgroup.kill")) return cgroup.write("cgroup.kill", "1");
+  model::Result<void> written;
+  if (cgroup.has("cgroup.kill")) {
+    written = cgroup.write("cgroup.kill", "1");
+    if (written || written.error().kind() == model::ErrorKind::gone) return written;
+  }
   const auto processes = Processes::of(cgroup);
   if (!processes) return model::fail(processes.error());
+  if (processes->empty() && !written) return written;
   return processes->signal(SIGKILL);
+}
+
+model::Result<std::shared_ptr<Cgroup>> domain_of(const Cgroup& cgroup) {
+  std::shared_ptr<Cgroup> above;
+  for (const Cgroup* at = &cgroup; !at->path().empty(); at = above.get()) {
+    const auto type = at->read("cgroup.type");
+    if (!type || !type->starts_with("threaded")) return above;
+    auto next = at->above();
+    if (!next) return model::fail(next.error());
+    above = std::move(*next);
+  }
+  return above;
 }
 
 }  // namespace berth::cgroup

@@ -6,6 +6,8 @@
 #include "os/file_descriptor.h"
 
 #include <cstddef>
+#include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,8 +29,9 @@ class Processes {
   // More processes of one group are not held: they get no signal, but cgroup.kill ends them.
   static constexpr std::size_t kMost = 1024;
 
-  // Error gone where the group vanished.
-  static model::Result<Processes> of(const Cgroup& cgroup);
+  // Error gone where the group vanished. The list of a threaded group cannot be read: its processes are those
+  // that have a thread in it (cgroup.threads, and "Tgid" below `proc_root`).
+  static model::Result<Processes> of(const Cgroup& cgroup, const std::filesystem::path& proc_root = "/proc");
 
   const std::vector<Process>& all() const { return processes_; }
   bool empty() const { return processes_.empty(); }
@@ -49,7 +52,7 @@ class Processes {
 model::Result<void> signal_process(const Process& process, int signal);
 
 // The numbers of the processes of the group and of all below it, ascending, within the limits of Processes.
-std::vector<pid_t> pids_below(const Cgroup& cgroup);
+std::vector<pid_t> pids_below(const Cgroup& cgroup, const std::filesystem::path& proc_root = "/proc");
 
 // The InvocationID of the unit's run that systemd last started in the group (user.invocation_id; systemd
 // 252); empty where there is none.
@@ -75,7 +78,12 @@ class EmptyWatch {
 
 // Ends every process of the group and of all below it at once, forks under way included. Uses cgroup.kill
 // (Linux 5.14); without that file it sends SIGKILL to each. It reaches this very group, or fails with ENODEV
-// where it was removed: never one that took over its path.
+// where it was removed: never one that took over its path. A threaded group has no such file that works, so
+// its processes get SIGKILL one by one; ones that fork meanwhile may escape.
 model::Result<void> kill_all(const Cgroup& cgroup);
+
+// The nearest group above a threaded one that is not threaded (cgroup.type), whose cgroup.kill works; nullptr
+// where `cgroup` is not threaded. Error gone where one of them vanished.
+model::Result<std::shared_ptr<Cgroup>> domain_of(const Cgroup& cgroup);
 
 }  // namespace berth::cgroup

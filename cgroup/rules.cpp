@@ -63,6 +63,30 @@ bool spells_out(std::string_view glob, std::string_view path, std::size_t depth)
          head.find_first_of("*?[") == std::string_view::npos;
 }
 
+// Whether the user who made the cgroup chose a name that the rule matches. Root's word it is where the rule
+// spells out the user's outermost group.
+bool is_chosen(const WorkloadRule& rule, std::string_view path, const Ownership& owner) {
+  return !model::may_favour_itself(owner.ground(), model::Word::name) &&
+         !spells_out(rule.match, path, owner.foreign_depth);
+}
+
+// Whether the rule matches all groups in the user's part of the tree, by whatever name.
+bool takes_any_name(const WorkloadRule& rule, std::string_view path, const Ownership& owner) {
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < owner.foreign_depth; ++i)
+    end = std::min(path.find('/', i == 0 ? 0 : end + 1), path.size());
+  const std::string_view glob = rule.match;
+  return (glob == "**" || glob.ends_with("/**")) &&
+         model::glob_match(glob, std::string(path.substr(0, end)) + "/\x01");
+}
+
+// Whether the rule wants anything of a cgroup that does not lower it.
+bool favours(const WorkloadRule& rule) {
+  return rule.ignored || rule.workload_class == WorkloadClass::latency_sensitive || rule.service ||
+         rule.vcpus || rule.memory_bytes || rule.priority.value_or(0) > 0 || !rule.evictable.value_or(true) ||
+         rule.borrow || rule.deadline_s || rule.progress_file;
+}
+
 std::optional<int> whole_vcpus(double cores) {
   if (!(cores > 0) || cores > model::kMaxCpu) return std::nullopt;
   return static_cast<int>(std::ceil(cores));
@@ -136,16 +160,30 @@ bool judge_pods(const std::vector<WorkloadRule>& rules) {
 Judgement judge(std::string_view path, const Ownership& owner, const Marks& marks,
                 const std::vector<WorkloadRule>& rules, const std::function<std::optional<double>()>& quota) {
   Judgement judgement;
-  if (is_container_monitor(path)) return judgement;
+  if (owner.trusted && is_container_monitor(path)) return judgement;
   const WorkloadRule* rule = nullptr;
   Verdict verdict;
+  // Of the rules before that one whose match a user chose.
+  std::optional<std::size_t> lowering;  // the first one of class best-effort
+  bool lowered_evictable = false;
+  const auto lower_by = [&](std::size_t i) {
+    const WorkloadRule& chosen = rules[i];
+    if (favours(chosen) && !judgement.untrusted) judgement.untrusted = i;
+    if (chosen.workload_class == WorkloadClass::best_effort && !lowering) lowering = i;
+    lowered_evictable = lowered_evictable || chosen.evictable.value_or(false);
+    if (const int priority = chosen.priority.value_or(0); priority < 0)
+      verdict.priority_at_most = std::min(verdict.priority_at_most.value_or(0), priority);
+  };
   for (std::size_t i = 0; i < rules.size(); ++i) {
     if (!model::glob_match(rules[i].match, path)) continue;
     judgement.matches.push_back(i);
-    if (!rule) {
+    const bool chosen = is_chosen(rules[i], path, owner);
+    if (!rule && chosen && !(rules[i].ignored && takes_any_name(rules[i], path, owner))) {
+      lower_by(i);
+    } else if (!rule) {
       rule = &rules[i];
       verdict.rule = i;
-    } else if (!judgement.overruled && says_otherwise(rules[i], *rule)) {
+    } else if (!chosen && !judgement.overruled && says_otherwise(rules[i], *rule)) {
       judgement.overruled = i;
     }
   }
@@ -158,14 +196,12 @@ Judgement judge(std::string_view path, const Ownership& owner, const Marks& mark
   if (marks.workload_class) {
     found = marks.workload_class;
     verdict.matched_by = kClassMark;
+  } else if (lowering) {
+    found = WorkloadClass::best_effort;
+    verdict.matched_by = rules[*lowering].origin;
   } else if (rule && rule->workload_class) {
-    if (*rule->workload_class == WorkloadClass::latency_sensitive && !owner.trusted &&
-        !spells_out(rule->match, path, owner.foreign_depth)) {
-      judgement.untrusted = verdict.rule;
-    } else {
-      found = rule->workload_class;
-      verdict.matched_by = rule->origin;
-    }
+    found = rule->workload_class;
+    verdict.matched_by = rule->origin;
   } else if (const auto qos = pod_qos(path); qos && judge_pods(rules)) {
     if (*qos == PodQos::best_effort) {
       found = WorkloadClass::best_effort;
@@ -183,9 +219,11 @@ Judgement judge(std::string_view path, const Ownership& owner, const Marks& mark
   if (!found) return judgement;
 
   verdict.workload_class = *found;
-  verdict.evictable = marks.evictable.value_or(rule && rule->evictable.value_or(false));
+  verdict.evictable =
+      marks.evictable.value_or(lowered_evictable || (rule && rule->evictable.value_or(false)));
   if (rule && rule->vcpus) verdict.vcpus = rule->vcpus;
-  if (!verdict.vcpus && *found == WorkloadClass::latency_sensitive) {
+  if (!verdict.vcpus && *found == WorkloadClass::latency_sensitive &&
+      model::may_favour_itself(owner.ground(), model::Word::limit)) {
     if (const auto cores = quota()) verdict.vcpus = whole_vcpus(*cores);
     judgement.awaits_quota = !verdict.vcpus;
   }

@@ -3,6 +3,7 @@
 // pod's QoS class.
 #pragma once
 
+#include "model/ground.h"
 #include "model/workload.h"
 #include "model/workload_rule.h"
 
@@ -31,6 +32,13 @@ struct Ownership {
   // Number of components of the path down to the first that is not trusted, that one included; 0 where all
   // are trusted.
   std::size_t foreign_depth = 0;
+  // Number of components of the path.
+  std::size_t depth = 0;
+
+  model::Ground ground() const {
+    if (trusted) return {};
+    return {.user = uid, .outermost = depth > 0 && foreign_depth == depth};
+  }
 };
 
 // The cgroup's extended attributes, as far as its owner may set them.
@@ -55,13 +63,15 @@ RawMarks read_raw_marks(int fd);
 Marks judge_marks(const RawMarks& raw, const Ownership& owner);
 
 // The decision that a cgroup is a workload. `rule` indexes the rule that supplies the fields; nullopt where
-// none matches.
+// none matches, or where only its user's choice of a name made it match.
 struct Verdict {
   model::WorkloadClass workload_class = model::WorkloadClass::best_effort;
   std::string matched_by;
   std::optional<std::size_t> rule;
   std::optional<int> vcpus;
   bool evictable = false;
+  // The priority is this at most, by rules that a user's choice of a name made match.
+  std::optional<int> priority_at_most;
   friend bool operator==(const Verdict&, const Verdict&) = default;
 };
 
@@ -69,8 +79,8 @@ struct Judgement {
   std::optional<Verdict> verdict;
   std::vector<std::size_t> matches;      // all rules that match, in their order; the first one applies
   std::optional<std::size_t> overruled;  // a later rule that matches too and differs
-  // A rule that would make a cgroup latency-sensitive although a user made the cgroup under a name that the
-  // glob does not spell out.
+  // The first rule of which more than what lowers was wanted, although a user made the cgroup under a name
+  // that the glob does not spell out.
   std::optional<std::size_t> untrusted;
   // The first rule that matches says so: there is no verdict.
   bool ignored = false;
@@ -83,6 +93,11 @@ struct Judgement {
 // them is about pods. With rules for other cgroups alone, berth touches nothing of Kubernetes.
 bool judge_pods(const std::vector<model::WorkloadRule>& rules);
 
+// In a user's part of the tree, the user chooses names. A rule that does not spell out the user's outermost
+// group counts there only as far as it lowers: class "best-effort", `evictable`, a priority below 0. All
+// others of its fields, and class "ignored", have no effect. The search goes on, so that no name hides a
+// workload from a later rule that lowers it more, or that spells its path out.
+//
 // `quota` reads cpu.max in cores, nullopt without limit; it is called only where it matters.
 Judgement judge(std::string_view path, const Ownership& owner, const Marks& marks,
                 const std::vector<model::WorkloadRule>& rules,

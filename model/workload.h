@@ -91,7 +91,10 @@ struct Workload {
   double created = 0;  // epoch seconds
   // Epoch seconds since when a Spark executor has a cgroup of its own, if berth moved it there.
   std::optional<double> leaf_since;
-  std::optional<double> deadline;   // epoch seconds
+  std::optional<double> deadline;  // epoch seconds
+  // The user that could write its name and its limits, which so favour it in nothing (model/ground.h);
+  // nullopt: only root could.
+  std::optional<std::uint32_t> user = {};
   std::optional<double> pinned_at;  // epoch seconds of berth's last change of `cpus`
   std::optional<SparkIdentity> spark;
   std::optional<std::string>

@@ -177,6 +177,8 @@ Workload read_workload(const JsonValue& value) {
   if (const auto borrow = object.optional("borrow")) workload.borrow = borrow->boolean();
   if (const auto force = object.optional("force")) workload.force = force->boolean();
   if (const auto created = object.optional("created")) workload.created = created->epoch();
+  if (const auto user = object.optional("user"))
+    workload.user = static_cast<std::uint32_t>(user->integer(0, UINT32_MAX));
   if (const auto deadline = object.nullable("deadline")) workload.deadline = deadline->epoch();
   if (const auto since = object.nullable("leaf_since")) workload.leaf_since = since->epoch();
   if (const auto pinned = object.nullable("pinned_at")) workload.pinned_at = pinned->epoch();
@@ -216,6 +218,7 @@ void write_workload(JsonWriter& out, const Workload& workload, double since) {
   out.member("evictable", workload.evictable).time("created", workload.created);
   if (!workload.borrow) out.member("borrow", false);
   if (workload.force) out.member("force", true);
+  if (workload.user) out.member("user", std::uint64_t{*workload.user});
   out.time_if("leaf_since", workload.leaf_since);
   out.time("deadline", workload.deadline).time_if("pinned_at", workload.pinned_at).key("spark");
   if (workload.spark) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/victim.h"
 
+#include "model/ground.h"
 #include "model/json.h"
 #include "policies/interference/pressure.h"
 
@@ -75,8 +76,9 @@ double cpu_seconds_used(const model::Workload& workload, double now) {
 
 bool may_be_ended(const model::Workload& workload) {
   const model::FixedLimits& fixed = workload.fixed;
-  // A leaf's memory limit is always fixed.
-  const bool out_of_reach = fixed.life || (fixed.cpu && fixed.memory && !workload.leaf_since);
+  // A leaf's memory limit is always fixed. A user can fix both limits of its own groups.
+  const bool by_root = model::may_favour_itself({.user = workload.user}, model::Word::write);
+  const bool out_of_reach = fixed.life || (fixed.cpu && fixed.memory && !workload.leaf_since && by_root);
   return workload.workload_class == model::WorkloadClass::best_effort && !workload.spared &&
          !workload.evicted_at && !out_of_reach;
 }

@@ -17,7 +17,8 @@ bool Enforcer::refuses(const model::Action& action) const {
   if (id == nullptr) return false;
   if (unmanaged_.count(*id) > 0) return true;
   const auto attribute = attribute_of(action);
-  return attribute && refused_.count({*id, *attribute}) > 0;
+  if (!attribute || refused_.count({*id, *attribute}) == 0) return false;
+  return *attribute != Attribute::cpus || !confined_at_.contains(*id);
 }
 
 std::vector<LogEntry> Enforcer::follow(const Found& found, double now) {
@@ -28,6 +29,7 @@ std::vector<LogEntry> Enforcer::follow(const Found& found, double now) {
   std::set<Key> departed;
   for (const Attribute attribute : cgroup::kAttributes) {
     for (auto& [id, held] : holdings_.of(attribute)) {
+      if (attribute == Attribute::cpus && grounds_.contains(id)) continue;
       const auto run = run_of(id);
       if (run == held.cgroup_id) continue;
       if (run != 0 && has_kept(found.at(id), held.value)) {
@@ -47,6 +49,9 @@ std::vector<LogEntry> Enforcer::follow(const Found& found, double now) {
     it = unmanaged_.erase(it);
   }
   std::erase_if(refused_, [&](const auto& item) { return run_of(item.first.first) != item.second; });
+  std::erase_if(confined_at_, [&](const auto& item) {
+    return !refused_.contains({item.first, Attribute::cpus});
+  });
 
   std::vector<LogEntry> entries;
   for (const auto& [id, attribute] : departed) {
@@ -152,6 +157,10 @@ void Enforcer::fail(const cgroup::FoundWorkload& target, Attribute attribute, co
   const double time = entry.time;
   entries.push_back(std::move(entry));
   attempts_.erase({id, attribute});
+  if (is_users_best_effort(target)) {
+    cannot_hold(target, attribute, time, error.message(), false, entries);
+    return;
+  }
   if (attribute == Attribute::cpus) {
     leave_alone(id, Unmanaged{target.cgroup->id(), Unmanaged::Cause::error, error.message(), attribute, {}},
                 time, entries);
@@ -167,6 +176,7 @@ void Enforcer::fail(const cgroup::FoundWorkload& target, Attribute attribute, co
 void Enforcer::retry_failed() {
   std::erase_if(unmanaged_, [](const auto& item) { return item.second.cause == Unmanaged::Cause::error; });
   refused_.clear();
+  confined_at_.clear();
 }
 
 void Enforcer::retry_foreign() {

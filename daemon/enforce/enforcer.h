@@ -21,6 +21,13 @@
 
 namespace berth::daemon {
 
+// Whether a user could keep the workload from being managed, by writes to its control files. Work that root
+// made latency-sensitive is not kept from anything by that.
+inline bool is_users_best_effort(const cgroup::FoundWorkload& target) {
+  return target.identity.workload_class == model::WorkloadClass::best_effort &&
+         !model::may_favour_itself(target.ground, model::Word::write);
+}
+
 // Carries plans out while berth enforces. Keeps the pins and limits that berth holds, failures to be retried,
 // and workloads that berth leaves alone. Every call returns entries for the log. A tick calls follow(),
 // check(), apply(), in this order.
@@ -38,7 +45,8 @@ class Enforcer {
   const UnmanagedWorkloads& unmanaged() const { return unmanaged_; }
   const RefusedLimits& refused() const { return refused_; }
   // True where the action would have no effect: the workload is unmanaged, or the host refused it such a
-  // limit. The refusal was logged at the attempt.
+  // limit. The refusal was logged at the attempt. A pin that a user's own group refuses has its effect at the
+  // user's outermost group.
   bool refuses(const model::Action& action) const;
 
   // Releases workloads that vanished or whose path another cgroup took over, and follows units that
@@ -52,7 +60,9 @@ class Enforcer {
 
   // Carries the plan out, in its order. A transient error is tried again whenever the plan has the action
   // again. So is an action that was not begun within `budget`. After any other error of a pin, the workload
-  // is unmanaged; after one of a limit, that limit is left alone.
+  // is unmanaged; after one of a limit, that limit is left alone. Best-effort work in a user's part of the
+  // tree (model::may_favour_itself()) is never unmanaged: its pin goes to the user's outermost group, whose
+  // control files are root's. That group has the vCPUs of all pins in it.
   //
   // vCPUs are not handed out while a latency-sensitive workload, whose move failed, still holds them. A limit
   // that returns to its original is put back, so that no trace of it is left.
@@ -80,6 +90,15 @@ class Enforcer {
   void fail(const cgroup::FoundWorkload& target, cgroup::Attribute attribute, const model::Error& error,
             LogEntry entry, std::vector<LogEntry>& entries);
 
+  // enforcer_ground.cpp: work that cannot be confined at its own group.
+  void cannot_hold(const cgroup::FoundWorkload& target, cgroup::Attribute attribute, double now,
+                   const std::string& why, bool foreign, std::vector<LogEntry>& entries);
+  void pin_at_ground(const cgroup::FoundWorkload& target, const model::PinAction& action, LogEntry entry,
+                     std::vector<LogEntry>& entries);
+  void confine_grounds(const Found& found, double now, std::vector<LogEntry>& entries);
+  bool confine_ground(cgroup::FoundWorkload& ground, const model::CpuSet& cpus, double now,
+                      std::vector<LogEntry>& entries);
+
   // enforcer_foreign.cpp: values that another program changed.
   void take_up_again(const Observer::Readings& readings, double now, std::vector<LogEntry>& entries);
   void found_foreign(const cgroup::FoundWorkload& target, cgroup::Attribute attribute,
@@ -91,6 +110,7 @@ class Enforcer {
   void pin(const cgroup::FoundWorkload& target, const model::PinAction& action, LogEntry entry, Batch& batch);
   void limit(const cgroup::FoundWorkload& target, const model::Action& action, cgroup::Attribute attribute,
              Batch& batch);
+  static bool is_late(const Batch& batch);
   void flush(Batch& batch);
   void take_result(const cgroup::Request& request, const cgroup::SetResult& result, LogEntry entry,
                    Batch& batch);
@@ -103,7 +123,10 @@ class Enforcer {
   UnmanagedWorkloads unmanaged_;
   RefusedLimits refused_;
   std::map<Key, std::uint32_t> attempts_;  // failed ones since the last success
-  bool settle_ = false;                    // systemd may have to read its units again
+  // Best-effort workloads whose own group refuses pins, by id: the outermost group of their user.
+  std::map<std::string, std::string> confined_at_;
+  std::map<std::string, cgroup::FoundWorkload> grounds_;  // by path: those that have pins
+  bool settle_ = false;                                   // systemd may have to read its units again
 };
 
 }  // namespace berth::daemon

@@ -46,6 +46,8 @@ struct Enforcer::Batch {
   }
 };
 
+bool Enforcer::is_late(const Batch& batch) { return std::chrono::steady_clock::now() >= batch.deadline; }
+
 std::vector<LogEntry> Enforcer::apply(const model::Plan& plan, const model::Snapshot& snapshot,
                                       const Found& found, std::chrono::milliseconds budget) {
   Batch batch{plan, snapshot, std::chrono::steady_clock::now() + budget};
@@ -61,10 +63,15 @@ std::vector<LogEntry> Enforcer::apply(const model::Plan& plan, const model::Snap
       continue;
     }
     const auto attribute = attribute_of(action);
-    if (const auto* wanted = std::get_if<model::PinAction>(&action.what)) {
+    const auto* wanted = std::get_if<model::PinAction>(&action.what);
+    if (wanted != nullptr && confined_at_.contains(*id)) {
+      pin_at_ground(target->second, *wanted, entry_of(action, plan.time, kEnforce), batch.finished);
+    } else if (wanted != nullptr) {
       pin(target->second, *wanted, entry_of(action, plan.time, kEnforce), batch);
     } else if (std::holds_alternative<model::UnpinAction>(action.what)) {
       flush(batch);
+      // The next tick's plan has it again.
+      if (is_late(batch)) continue;
       give_back(target->second, Attribute::cpus, entry_of(action, plan.time, kEnforce), batch);
     } else if (attribute) {
       limit(target->second, action, *attribute, batch);
@@ -76,6 +83,7 @@ std::vector<LogEntry> Enforcer::apply(const model::Plan& plan, const model::Snap
     }
   }
   flush(batch);
+  confine_grounds(found, plan.time, batch.finished);
   release_forgotten(plan, batch.finished);
   settle(batch.finished, plan.time);
   return std::move(batch.finished);
@@ -124,12 +132,13 @@ void Enforcer::limit(const cgroup::FoundWorkload& target, const model::Action& a
     batch.request(target, std::move(*wanted), std::move(entry));
   } else if (recorded) {
     flush(batch);
+    if (is_late(batch)) return;
     give_back(target, attribute, std::move(entry), batch);
   }
 }
 
 void Enforcer::flush(Batch& batch) {
-  if (std::chrono::steady_clock::now() < batch.deadline) {
+  if (!is_late(batch)) {
     const auto results = writer_.set_many(batch.requests, kBatchBudget);
     for (std::size_t i = 0; i < results.size(); ++i) {
       take_result(batch.requests[i], results[i], std::move(batch.entries[i]), batch);
@@ -173,7 +182,11 @@ void Enforcer::take_result(const cgroup::Request& request, const cgroup::SetResu
   if (attribute != Attribute::cpus) {
     held.cause = cause_of(batch.plan, batch.snapshot, id, attribute, before);
   }
-  if (before != nullptr) held.since = before->since;
+  if (before != nullptr) {
+    held.since = before->since;
+    // Its owner does not get more tries by a plan that changes.
+    held.reasserted = before->reasserted;
+  }
   entry.new_value = cgroup::to_text(value);
   entry.old_value = *result ? cgroup::to_text((*result)->before) : entry.new_value;
   entry.result = "applied";

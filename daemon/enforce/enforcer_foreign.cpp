@@ -15,6 +15,8 @@ namespace {
 
 // While systemd reads its units again, a unit's value may change for a moment.
 constexpr int kTicksUntilForeignUnit = 2;
+// So often is a value written again that the owner of its group changes.
+constexpr std::uint32_t kMostReasserted = 3;
 
 bool is_as_held(const cgroup::Sampler::Reading& reading, Attribute attribute, const Held& held) {
   // Not read yet.
@@ -34,6 +36,7 @@ std::vector<LogEntry> Enforcer::check(const Observer::Readings& readings, const 
     InOrder readings_in_order(readings);
     for (auto it = values.begin(); it != values.end();) {
       auto& [id, held] = *it++;  // the code below may erase it
+      if (!held.at.empty()) continue;
       const auto* reading = readings_in_order.find(id);
       if (reading == nullptr || reading->gone) continue;
       if (is_as_held(*reading, attribute, held)) {
@@ -123,7 +126,18 @@ void Enforcer::found_foreign(const cgroup::FoundWorkload& target, Attribute attr
   const std::string what =
       fmt::format("another program changed {} to \"{}\" after berth had set it to \"{}\"", entry.attribute,
                   entry.new_value, entry.old_value);
-  if (on_foreign == config::ForeignWriter::reassert) {
+  // The user may have written that, to be left alone.
+  const bool of_a_user = is_users_best_effort(target);
+  if (of_a_user && holdings_.of(attribute).at(id).reasserted >= kMostReasserted) {
+    entry.reason = fmt::format("{}, again after berth wrote it {} times", what, kMostReasserted);
+    entry.result = "failed";
+    const double now = entry.time;
+    const std::string why = entry.reason;
+    entries.push_back(std::move(entry));
+    cannot_hold(target, attribute, now, why, true, entries);
+    return;
+  }
+  if (of_a_user || on_foreign == config::ForeignWriter::reassert) {
     entry.reason = what;
     write_again(target, attribute, std::move(entry), entries);
     return;

@@ -35,6 +35,8 @@ constexpr double kRetry_s = 1;
 constexpr std::uint32_t kMostFailures = 5;
 // SIGKILL takes effect once its target leaves the kernel, which one that waits for a dead disk never does.
 constexpr double kKillPatience_s = 60;
+// Processes of a threaded group that still run so long after each of them was killed were forked since.
+constexpr double kEscapes_s = 3;
 
 std::string memory_in_use(const cgroup::Cgroup& cgroup) {
   auto text = cgroup.read("memory.current").value_or("");
@@ -57,7 +59,8 @@ std::optional<std::string> Evictor::refusal(const cgroup::FoundWorkload& target,
   if (workload.workload_class != model::WorkloadClass::best_effort)
     return "it is latency-sensitive, and only best-effort workloads are evicted";
   if (workload.spared) return *workload.spared;
-  if (is_never_evicted(workload.id)) return "it is a slice with other units, or belongs to berth";
+  if (is_never_evicted(workload.id, target.ground))
+    return "it is a slice with other units, or belongs to berth";
   const auto under_way = std::find_if(victims_.begin(), victims_.end(), [&target](const auto& item) {
     return item.second.cgroup->id() == target.cgroup->id();
   });
@@ -157,7 +160,7 @@ model::Result<std::vector<LogEntry>> Evictor::begin(const cgroup::FoundWorkload&
                 .last = std::move(*processes),
                 .watch = std::move(*watch),
                 .invocation = cgroup::invocation_of(*target.cgroup),
-                .of_a_user = is_of_a_user(*target.cgroup),
+                .of_a_user = target.user.has_value() || is_of_a_user(*target.cgroup),
                 .decommissionable = look->decommissionable};
   for (const auto& [other, known] : found) {
     if (pod && other != id && other.starts_with(target.cgroup->path() + "/"))
@@ -371,6 +374,15 @@ void Evictor::terminate(Victim& victim, double now, std::vector<LogEntry>& entri
   ++counts_.terminate;
 }
 
+// A user's threaded group ends process by process. If some escape that by forks, all of the user's group ends
+// that holds the threaded one: cgroup.kill reaches whatever is forked.
+std::shared_ptr<cgroup::Cgroup> Evictor::group_to_kill(const Victim& victim) const {
+  const bool escaped = victim.killed_at && options_.monotonic() - *victim.killed_at > kEscapes_s;
+  if (!victim.of_a_user || !escaped) return victim.cgroup;
+  const auto domain = cgroup::domain_of(*victim.cgroup);
+  return domain && *domain && is_of_a_user(**domain) ? *domain : victim.cgroup;
+}
+
 void Evictor::kill(Victim& victim, double now, std::vector<LogEntry>& entries) {
   LogEntry entry = entry_of(victim, now, "kill");
   entry.new_value = "cgroup.kill";
@@ -382,7 +394,8 @@ void Evictor::kill(Victim& victim, double now, std::vector<LogEntry>& entries) {
                    fmt::format("it still runs {:.0f} s after it was killed", kKillPatience_s), entries);
   }
   if (!is_same_run(victim)) return;  // the next look tells
-  if (const auto done = cgroup::kill_all(*victim.cgroup); !done) {
+  const auto group = group_to_kill(victim);
+  if (const auto done = cgroup::kill_all(*group); !done) {
     if (done.error().kind() == ErrorKind::gone) return;  // the next look notices that
     if (++victim.failures < kMostFailures) return;
     return give_up(victim, std::move(entry), done.error().message(), entries);
@@ -399,6 +412,11 @@ void Evictor::give_up(Victim& victim, LogEntry entry, std::string error, std::ve
   entry.result = "failed";
   entry.error = std::move(error);
   mark(victim, std::nullopt);
+  // What keeps a user's group from ending may be the user's own doing, and is no exemption.
+  if (victim.of_a_user) {
+    ended_[entry.workload] = {.until = options_.monotonic() + kComesBack_s,
+                              .spared_run = victim.members.front().second};
+  }
   entries.push_back(std::move(entry));
   victim.over = true;
 }

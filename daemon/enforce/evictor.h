@@ -153,6 +153,7 @@ class Evictor {
   void wait_for_next(Victim& victim, model::EvictionStep next);
   bool decommission(Victim& victim, double now, std::vector<LogEntry>& entries);
   void terminate(Victim& victim, double now, std::vector<LogEntry>& entries);
+  std::shared_ptr<cgroup::Cgroup> group_to_kill(const Victim& victim) const;
   void kill(Victim& victim, double now, std::vector<LogEntry>& entries);
   void give_up(Victim& victim, LogEntry entry, std::string error, std::vector<LogEntry>& entries);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "model/ground.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -42,8 +44,10 @@ struct EvictionMarks {
   }
 };
 
-// Whether the path alone rules eviction out: a slice, which holds other units, or berth's own cgroups.
-inline bool is_never_evicted(const std::string& workload) {
+// Whether the path alone rules eviction out: a slice, which holds other units, or berth's own cgroups. A name
+// that a user gave does not.
+inline bool is_never_evicted(const std::string& workload, const model::Ground& ground) {
+  if (!model::may_favour_itself(ground, model::Word::name)) return false;
   return workload.ends_with(".slice") || workload.starts_with("berth.slice/") ||
          workload.ends_with("/berthd.service");
 }

@@ -28,6 +28,8 @@ struct Held {
   double changed_at = 0;                                // and of the last
   int ticks_foreign = 0;         // number of ticks with a value that berth did not write
   std::uint32_t reasserted = 0;  // number of times it was written again since
+  // The outermost group of the workload's user, which has the pin for it; empty: its own group has it.
+  std::string at = {};
 
   // Of a pin.
   const model::CpuSet& cpus() const { return std::get<model::CpuSet>(value); }

@@ -43,6 +43,7 @@ void take_identity(model::Workload& workload, const cgroup::Identity& identity) 
   workload.force = identity.force;
   workload.created = identity.created;
   workload.deadline = identity.deadline;
+  workload.user = identity.user;
 }
 
 model::Workload fresh_workload(const cgroup::Identity& identity) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snapshot of a tick: the readings, joined with all that is known beside them.
 #include "cgroup/leaf.h"
+#include "cgroup/processes.h"
 #include "cgroup/sampler_parse.h"
 #include "daemon/observe/in_order.h"
 #include "daemon/observe/observer.h"
@@ -26,7 +27,7 @@ constexpr double kOwnersPause_s = 2;
 // them.
 void count_resident(const std::filesystem::path& proc_root, const cgroup::Cgroup& leaf,
                     model::UsageSample& sample) {
-  const auto resident = os::private_memory_bytes(proc_root, cgroup::pids_in(leaf));
+  const auto resident = os::private_memory_bytes(proc_root, cgroup::pids_below(leaf, proc_root));
   if (resident && (!sample.memory_bytes || *sample.memory_bytes < *resident)) sample.memory_bytes = *resident;
 }
 
@@ -83,7 +84,7 @@ bool Observer::keep_living_workloads() {
     places_.push_back({.found = &found_workload,
                        .reading = reading,
                        .run = run,
-                       .never_evicted = is_never_evicted(id),
+                       .never_evicted = is_never_evicted(id, found_workload.ground),
                        .leaf = !found_workload.leaf_of.empty()});
   }
   past_.clear();
@@ -256,7 +257,10 @@ void Observer::fill_usage(model::Workload& workload, const Entry& entry, const m
   const auto& newest = entry.reading.sample;
   if (newest && (workload.usage.empty() || workload.usage.back().time < newest->time)) {
     auto sample = *newest;
-    if (entry.leaf) count_resident(proc_root_, *entry.found.cgroup, sample);
+    const bool by_root = model::may_favour_itself(entry.found.ground, model::Word::write);
+    // Its owner can take the memory controller from it, as from a threaded group.
+    if (entry.leaf || (!by_root && !sample.memory_bytes))
+      count_resident(proc_root_, *entry.found.cgroup, sample);
     workload.usage.add(sample, history_, like);
   }
   workload.cpu_time_s = entry.reading.cpu_time_s;
@@ -319,9 +323,11 @@ void Observer::fill_limits(model::Workload& workload, const Entry& entry, const 
   const model::CpuSet& configured = pinned ? entry.pin->original_cpus() : entry.reading.cpus;
   take_limits(workload, entry.quota, entry.memory_high);
   workload.memory_nodes = entry.memory_nodes != nullptr ? entry.memory_nodes->nodes() : kNone;
-  workload.fixed.memory_nodes = (entry.memory_nodes == nullptr && is_bound_by_its_owner(entry.reading)) ||
-                                inputs.unmanaged.count(workload.id) > 0 ||
-                                inputs.refused.count({workload.id, cgroup::Attribute::memory_nodes}) > 0;
+  const bool by_root = model::may_favour_itself(entry.found.ground, model::Word::limit);
+  workload.fixed.memory_nodes =
+      (by_root && entry.memory_nodes == nullptr && is_bound_by_its_owner(entry.reading)) ||
+      inputs.unmanaged.count(workload.id) > 0 ||
+      inputs.refused.count({workload.id, cgroup::Attribute::memory_nodes}) > 0;
   const bool idle_by_its_owner =
       entry.cpu_idle == nullptr && entry.reading.cpu_idle && entry.reading.cpu_idle->idle;
   const bool held_idle = entry.cpu_idle != nullptr && entry.cpu_idle->ticks_foreign == 0;
@@ -329,8 +335,11 @@ void Observer::fill_limits(model::Workload& workload, const Entry& entry, const 
   workload.fixed.cpu_idle = idle_by_its_owner || inputs.unmanaged.count(workload.id) > 0 ||
                             inputs.refused.count({workload.id, cgroup::Attribute::cpu_idle}) > 0;
   if (has_cpuset_) {
+    // A user's own cpulists would keep its work off the pool, and so off every bound.
     workload.allowed_cpus =
-        allowed_.of(workload.id, configured, inputs.holdings.cpus, snapshot_.topology.usable());
+        by_root ? allowed_.of(workload.id, configured, inputs.holdings.cpus, snapshot_.topology.usable())
+                : allowed_.of(entry.found.confined_at + "/", kNone, inputs.holdings.cpus,
+                              snapshot_.topology.usable());
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/oversell/demand.h"
 
+#include "model/ground.h"
 #include "model/json.h"
 #include "policies/victim.h"
 
@@ -25,8 +26,9 @@ std::optional<double> mean_use(const model::Workload& workload, model::Resource 
   return resource == model::Resource::cpu ? workload.usage.cpu().mean() : workload.usage.memory().mean();
 }
 
-// The limit as its owner set it, whatever berth's own value is.
+// The limit as its owner set it, whatever berth's own value is. One that a user could set asks for nothing.
 std::optional<double> own_limit(const model::Workload& workload, model::Resource resource) {
+  if (!model::may_favour_itself({.user = workload.user}, model::Word::limit)) return std::nullopt;
   const bool cpu = resource == model::Resource::cpu;
   const bool held = workload.original && (cpu ? workload.held_cpu : workload.held_memory).has_value();
   if (cpu) return held ? workload.original->cpu_quota_cores : workload.cpu_quota_cores;

@@ -5,6 +5,9 @@
 #include "tests/unit/cgroup/own_mounts.h"
 
 #include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -131,6 +134,7 @@ TEST_F(DiscoveryTest, AWorkloadMayHoldGroupsThatCannotBeNamed) {
 
 TEST_F(DiscoveryTest, OneUsersCgroupsHaveALimit) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to give directories away";
+  tree.write_proc("sys/fs/inotify/max_user_watches", "1000000\n");
   tree.make("user");
   ASSERT_EQ(chown((tree.root() / "user").c_str(), 1000, 1000), 0);
   const auto group = [&](std::size_t number) {
@@ -151,8 +155,40 @@ TEST_F(DiscoveryTest, OneUsersCgroupsHaveALimit) {
   EXPECT_TRUE(wait([&] { return has("user/later"); })) << "there is room again";
 }
 
+// Of the whole program.
+std::size_t inotify_watches() {
+  std::size_t watches = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fdinfo")) {
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);) watches += line.starts_with("inotify wd:") ? 1 : 0;
+  }
+  return watches;
+}
+
+TEST_F(DiscoveryTest, GroupsOfUsersTakeAPartOfRootsWatches) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give directories away";
+  tree.write_proc("sys/fs/inotify/max_user_watches", "400\n");
+  for (const auto& [user, uid] : {std::pair("u1", 1001), std::pair("u2", 1002), std::pair("u3", 1003)}) {
+    tree.make(user);
+    ASSERT_EQ(chown((tree.root() / user).c_str(), uid, uid), 0);
+    for (int i = 0; i < 200; ++i) tree.make(std::string(user) + "/g" + std::to_string(i));
+  }
+  tree.make("web");
+  start({best_effort("web"), best_effort("u1/late")});
+  EXPECT_LE(inotify_watches(), 100U + 20U);
+  EXPECT_GE(inotify_watches(), 100U);
+  EXPECT_TRUE(warned({"max_user_watches"}));
+  EXPECT_EQ(changes.warnings.size(), 1U) << "said once";
+  tree.make("web2");
+  tree.make("u3/g7/inner");
+  for (int i = 0; i < 200; ++i) tree.remove("u1/g" + std::to_string(i));
+  tree.make("u1/late");
+  EXPECT_TRUE(wait([&] { return has("u1/late"); })) << "a walk finds it";
+}
+
 TEST_F(DiscoveryTest, OneUsersWorkloadsHaveALimit) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to give directories away";
+  tree.write_proc("sys/fs/inotify/max_user_watches", "1000000\n");
   tree.make("user");
   ASSERT_EQ(chown((tree.root() / "user").c_str(), 1000, 1000), 0);
   for (std::size_t i = 0; i < kMostWorkloadsOfUser + 10; ++i) tree.make("user/g" + std::to_string(i));

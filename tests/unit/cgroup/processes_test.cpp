@@ -48,6 +48,20 @@ TEST_F(ProcessesTest, AreThoseOfTheGroupAndOfAllBelowIt) {
   EXPECT_TRUE(found->any_alive());
 }
 
+TEST_F(ProcessesTest, OfAThreadedGroupAreThoseOfItsThreads) {
+  Child child;
+  const auto a = group("");
+  std::filesystem::remove(tree.root() / "a/cgroup.procs");
+  std::filesystem::create_directory(tree.root() / "a/cgroup.procs");  // any error but that it is gone
+  tree.write("a", "cgroup.threads", std::to_string(child.pid()) + "\n");
+  const auto found = Processes::of(*a);
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_TRUE(found->contains(child.pid()));
+  tree.write_proc("71/status", "Name:\tx\nUmask:\t0022\nTgid:\t70\nNgid:\t0\n");
+  tree.write("a", "cgroup.threads", "71\n72\n");
+  EXPECT_EQ(pids_below(*a, tree.proc()), (std::vector<pid_t>{70}));
+}
+
 // A delegated owner may make as many groups as it likes, and the event loop walks them.
 TEST_F(ProcessesTest, VeryDeepAndVeryWideTreesAreCutOff) {
   Child shallow;

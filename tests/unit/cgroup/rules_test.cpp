@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/rules.h"
 
+#include <algorithm>
+#include <array>
+#include <random>
+#include <string>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 namespace berth::cgroup {
@@ -216,6 +222,127 @@ TEST(Judge, AWildcardDoesNotMakeAUsersOwnGroupLatencySensitive) {
   EXPECT_EQ(judgement.untrusted, 0U);
   EXPECT_TRUE(
       judge_with(kUserUnit, {rule("**/web.service", WorkloadClass::best_effort)}, foreign(3)).verdict);
+}
+
+TEST(Judge, OfAWildcardAUsersGroupGetsOnlyWhatLowersIt) {
+  WorkloadRule rich = rule("**/web.service", WorkloadClass::best_effort);
+  rich.service = "db";
+  rich.vcpus = 8;
+  rich.memory_bytes = std::uint64_t{64} << 30;
+  rich.priority = 1000;
+  rich.borrow = false;
+  rich.evictable = true;
+  const auto judgement = judge_with(kUserUnit, {rich}, foreign(3));
+  ASSERT_TRUE(judgement.verdict);
+  EXPECT_EQ(judgement.verdict->workload_class, WorkloadClass::best_effort);
+  EXPECT_EQ(judgement.verdict->rule, std::nullopt) << "the rule supplies no field";
+  EXPECT_EQ(judgement.verdict->vcpus, std::nullopt);
+  EXPECT_TRUE(judgement.verdict->evictable);
+  EXPECT_EQ(judgement.verdict->priority_at_most, std::nullopt);
+  EXPECT_EQ(judgement.untrusted, 0U);
+  rich.priority = -5;
+  EXPECT_EQ(judge_with(kUserUnit, {rich}, foreign(3)).verdict->priority_at_most, -5);
+  // Root's own group of that name has all of it.
+  EXPECT_EQ(judge_with("system.slice/web.service", {rich}).verdict->rule, 0U);
+}
+
+TEST(Judge, ANameThatAUserChoseHidesNothingFromLaterRules) {
+  WorkloadRule gentle = rule("**/web.service", std::nullopt);
+  gentle.priority = 1000;
+  WorkloadRule ignored = rule("**/web.*", std::nullopt);
+  ignored.ignored = true;
+  WorkloadRule strict = rule("**", WorkloadClass::best_effort);
+  strict.evictable = true;
+  strict.priority = -1;
+  const auto judgement = judge_with(kUserUnit, {gentle, ignored, strict}, foreign(3));
+  ASSERT_TRUE(judgement.verdict);
+  EXPECT_FALSE(judgement.ignored);
+  EXPECT_TRUE(judgement.verdict->evictable);
+  EXPECT_EQ(judgement.verdict->priority_at_most, -1);
+}
+
+// Whatever rules there are: a user's name gets a class, fields or an exemption of none but the first rule
+// that spells out its tree, and of those before only what lowers it.
+TEST(JudgeProperty, NoNameThatAUserChoosesFavoursItsWork) {
+  const std::string head = "user.slice/user-1000.slice/user@1000.service";
+  std::mt19937 random(1);
+  const auto below = [&](unsigned n) { return std::uniform_int_distribution<unsigned>(0, n - 1)(random); };
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<WorkloadRule> rules;
+    for (unsigned i = below(5); i-- > 0;) {
+      const std::array<std::string, 4> globs{"**/web.service", "*/*/*/app.slice/*", head + "/**", "other/*"};
+      WorkloadRule made = rule(globs[below(4)], std::nullopt);
+      if (below(2) == 0)
+        made.workload_class = below(2) == 0 ? WorkloadClass::best_effort : WorkloadClass::latency_sensitive;
+      made.ignored = !made.workload_class && below(4) == 0;
+      if (below(2) == 0) made.priority = static_cast<int>(below(9)) - 4;
+      if (below(2) == 0) made.evictable = below(2) == 0;
+      if (below(2) == 0) made.vcpus = 1;
+      rules.push_back(made);
+    }
+    std::optional<WorkloadClass> wanted_class;
+    std::optional<std::size_t> wanted_rule;
+    int lowest = 0;
+    bool evictable = false;
+    for (std::size_t i = 0; i < rules.size() && !wanted_rule; ++i) {
+      const WorkloadRule& each = rules[i];
+      if (each.match == "other/*") continue;
+      if (each.match.starts_with(head)) {
+        wanted_rule = i;
+        if (!wanted_class) wanted_class = each.workload_class;
+        evictable = evictable || each.evictable.value_or(false);
+      } else {
+        if (each.workload_class == WorkloadClass::best_effort) wanted_class = WorkloadClass::best_effort;
+        evictable = evictable || each.evictable.value_or(false);
+        lowest = std::min(lowest, each.priority.value_or(0));
+      }
+    }
+    const Judgement judgement = judge_with(kUserUnit, rules, foreign(3));
+    if (wanted_rule && rules[*wanted_rule].ignored) {
+      EXPECT_TRUE(judgement.ignored);
+      continue;
+    }
+    ASSERT_EQ(judgement.verdict.has_value(), wanted_class.has_value());
+    if (!judgement.verdict) continue;
+    EXPECT_EQ(judgement.verdict->workload_class, wanted_class);
+    EXPECT_EQ(judgement.verdict->rule, wanted_rule);
+    EXPECT_EQ(judgement.verdict->evictable, evictable);
+    EXPECT_EQ(judgement.verdict->priority_at_most.value_or(0), lowest);
+    EXPECT_TRUE(wanted_rule || !judgement.verdict->vcpus);
+  }
+}
+
+TEST(Judge, ARuleThatIgnoresAllOfAUsersTreeIgnoresIt) {
+  for (const std::string glob : {"**", "user.slice/**", "user.slice/user-*.slice/**"}) {
+    WorkloadRule ignored = rule(glob, std::nullopt);
+    ignored.ignored = true;
+    EXPECT_TRUE(judge_with(kUserUnit, {ignored}, foreign(3)).ignored) << glob;
+  }
+}
+
+TEST(Judge, AUserMayNotPlayAContainersMonitor) {
+  const std::string monitor = "user.slice/user-1000.slice/user@1000.service/libpod-conmon-1.scope";
+  const std::vector<WorkloadRule> rules{rule("**", WorkloadClass::best_effort)};
+  EXPECT_TRUE(judge_with(monitor, rules, foreign(3)).verdict);
+  EXPECT_FALSE(judge_with(monitor, rules).verdict);
+}
+
+// Root made and named it, and writes its control files; its user may only mark it.
+TEST(Judge, TheOutermostGroupOfAUserHasRootsName) {
+  Ownership owner = foreign(2, 1000, 0);
+  owner.depth = 2;
+  WorkloadRule rich = rule("system.slice/job*.service", WorkloadClass::best_effort);
+  rich.memory_bytes = 1;
+  EXPECT_EQ(judge_with("system.slice/job1.service", {rich}, owner).verdict->rule, 0U);
+  EXPECT_FALSE(model::may_favour_itself(owner.ground(), model::Word::mark));
+  EXPECT_TRUE(model::may_favour_itself(owner.ground(), model::Word::write));
+}
+
+TEST(Judge, AQuotaThatAUserMayWriteAsksForNoVcpus) {
+  const auto judgement =
+      judge_with(kUserUnit, {rule(kUserUnit, WorkloadClass::latency_sensitive)}, foreign(3), {}, 64);
+  ASSERT_TRUE(judgement.verdict);
+  EXPECT_EQ(judgement.verdict->vcpus, std::nullopt);
 }
 
 TEST(Judge, AGlobThatSpellsOutTheUsersTreeDoes) {

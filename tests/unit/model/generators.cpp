@@ -179,6 +179,7 @@ Workload workload(const Snapshot& snapshot, const SnapshotShape& shape, CpuSet& 
   made.borrow = !one_in(4);
   made.force = one_in(4);
   made.shares = one_in(6);
+  if (one_in(4)) made.user = 1000;
   if (one_in(4)) {
     LendingState& state = made.lending.emplace();
     state.cpus = CpuSet::parse("1,3").value();

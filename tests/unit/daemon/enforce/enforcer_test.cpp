@@ -83,6 +83,20 @@ TEST_F(EnforcerTest, UnpinOfWhatBerthNeverWroteWritesNothing) {
   EXPECT_TRUE(enforcer->pins().empty());
 }
 
+TEST_F(EnforcerTest, GivingBackStopsWithTheTicksBudget) {
+  node.add_group("web/a", "0-5");
+  start();
+  look();
+  carry_out(plan_of({pin_of("web/a", {2, 3})}));
+  look();
+  EXPECT_TRUE(enforcer
+                  ->apply(plan_of({unpin_of("web/a")}), observer->snapshot(), observer->found(),
+                          std::chrono::milliseconds(0))
+                  .empty());
+  EXPECT_EQ(node.cpus("web/a"), "2-3");
+  EXPECT_EQ(enforcer->pins().count("web/a"), 1U) << "the next plan has it again";
+}
+
 TEST_F(EnforcerTest, WorkloadThatVanishesBeforeTheWriteIsGone) {
   node.add_group("web/a");
   node.add_group("web/b");

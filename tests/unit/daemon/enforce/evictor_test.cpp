@@ -630,6 +630,70 @@ TEST_F(EvictorTest, LatencySensitiveWorkSlicesAndBerthItselfAreRefused) {
   EXPECT_FALSE(was_killed());
 }
 
+TEST_F(EvictorTest, ANameThatAUserGaveSparesNobody) {
+  target.user = 1000;
+  target.ground = {.user = 1000};
+  for (const char* id : {"user/batch.slice", "user/berthd.service"}) {
+    EXPECT_FALSE(is_never_evicted(id, target.ground)) << id;
+    EXPECT_TRUE(is_never_evicted(id, {})) << id;
+  }
+  Child child;
+  run_in_it({&child});
+  workload.id = "user/batch.slice";
+  EXPECT_EQ(evictor.refusal(target, workload), std::nullopt);
+  tree.write(kId, "cgroup.procs", std::to_string(getpid()) + "\n");
+  EXPECT_NE(evictor.refusal(target, workload), std::nullopt) << "berthd itself is known by its process";
+}
+
+// The list of its processes cannot be read, and neither cgroup.kill nor its memory is there.
+TEST_F(EvictorTest, AThreadedGroupOfAUserEnds) {
+  target.user = 1000;
+  target.ground = {.user = 1000};
+  Child child([] { std::signal(SIGTERM, SIG_IGN); });
+  for (const char* file : {"cgroup.procs", "cgroup.kill"}) {
+    std::filesystem::remove(tree.root() / kId / file);
+    std::filesystem::create_directory(tree.root() / kId / file);
+  }
+  tree.write(kId, "cgroup.threads", std::to_string(child.pid()) + "\n");
+  tree.write(kId, "cgroup.type", "threaded\n");
+  EXPECT_EQ(begin(), (Told{"terminate SIGTERM applied"}));
+  EXPECT_EQ(child.died_of(), 0);
+  EXPECT_EQ(after(30), (Told{"kill cgroup.kill applied"}));
+  EXPECT_TRUE(dies_of(child, SIGKILL));
+}
+
+TEST_F(EvictorTest, WhatEscapesFromAThreadedGroupEndsWithTheUsersGroupAboveIt) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root gives a directory away";
+  target.user = 1000;
+  target.ground = {.user = 1000};
+  tree.write("batch", "cgroup.kill", "");
+  tree.write("batch", "cgroup.type", "domain threaded\n");
+  tree.write(kId, "cgroup.type", "threaded\n");
+  ASSERT_EQ(chown((tree.root() / "batch").c_str(), 65534, 65534), 0);
+  Child child([] { std::signal(SIGTERM, SIG_IGN); });
+  run_in_it({&child});
+  begin(EvictionStep::kill);
+  (void)after(1);
+  EXPECT_EQ(tree.read("batch", "cgroup.kill"), "");
+  (void)after(3);
+  EXPECT_EQ(tree.read("batch", "cgroup.kill"), "1");
+}
+
+TEST_F(EvictorTest, AUsersGroupThatDoesNotEndIsSparedForALimitedTime) {
+  target.user = 1000;
+  target.ground = {.user = 1000};
+  const Evictor::Found found{{kId, target}};
+  Child child([] { std::signal(SIGTERM, SIG_IGN); });
+  run_in_it({&child});
+  begin(EvictionStep::kill);
+  for (int i = 0; i < 100 && evictor.due_s(); ++i) (void)after(1);
+  evictor.forget_departed(found);
+  ASSERT_NE(evictor.marks().of(kId, target.cgroup->id()), nullptr);
+  now += Evictor::kComesBack_s + 1;
+  evictor.forget_departed(found);
+  EXPECT_EQ(evictor.marks().of(kId, target.cgroup->id()), nullptr);
+}
+
 TEST_F(EvictorTest, NobodyIsEvictedTwiceAtOnce) {
   Child child([] { std::signal(SIGTERM, SIG_IGN); });
   run_in_it({&child});

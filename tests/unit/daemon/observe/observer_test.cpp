@@ -99,6 +99,31 @@ TEST_F(ObserverTest, AddsUpWhatServicesUse) {
   EXPECT_EQ(observer->snapshot().eviction_durations_s.front(), 1);
 }
 
+// Its owner can make it threaded, or take the controller from all groups beside it.
+TEST_F(ObserverTest, AUsersGroupWithoutTheMemoryControllerCountsByItsProcesses) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give directories away";
+  node.configure("[[workload]]\nmatch = \"**/job\"\nclass = \"best-effort\"\n");
+  for (const char* path : {"user", "user/job", "root", "root/job"}) node.add_group(path);
+  for (const char* path : {"user", "user/job"}) ASSERT_EQ(chown((node.tree() / path).c_str(), 1000, 1000), 0);
+  for (const char* path : {"user/job", "root/job"}) {
+    std::filesystem::remove(node.tree() / path / "memory.current");
+    node.put(path, "cgroup.procs", "7");
+  }
+  std::filesystem::create_directories(node.proc() / "7");
+  std::ofstream(node.proc() / "7/statm") << "9000 3000 1000 1 0 1 0\n";
+  auto observer = start();
+  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  EXPECT_TRUE(test::eventually([&] {
+    static double now = 1000;
+    tick(*observer, ++now);
+    const auto& workloads = observer->snapshot().workloads;
+    return workloads.size() == 2 && !workloads[1].usage.empty() && !workloads[0].usage.empty();
+  }));
+  EXPECT_EQ(observer->snapshot().workloads[0].usage.back().memory_bytes, std::nullopt);
+  EXPECT_EQ(observer->snapshot().workloads[1].usage.back().memory_bytes, 2000 * page);
+  EXPECT_EQ(observer->snapshot().workloads[1].user, 1000U);
+}
+
 TEST_F(ObserverTest, ALeafHoldsWhatItsProcessesDoAndIsSparedUntilItIsLookedAt) {
   const std::string leaf = "batch/worker.berth-executor-7-70";
   node.add_group("batch/worker");

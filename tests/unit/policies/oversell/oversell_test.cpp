@@ -68,6 +68,21 @@ TEST(OversellPeak, WeightFollowsTheLoadWithinItsLimits) {
   EXPECT_DOUBLE_EQ(weighted_utilisation(0.5, 0.1, 100, 16), 0.8 * 0.5 + 0.2 * 0.1);
 }
 
+TEST(Oversell, LimitsThatAUserWroteAskForNothing) {
+  model::Workload idle = task("user", {0, 0, 0}, 0);
+  idle.cpu_quota_cores = 16;
+  idle.memory_high_bytes = 64 * kGiB;
+  EXPECT_GT(request_of(idle, model::Resource::cpu, 16), 15);
+  idle.user = 1000;
+  EXPECT_DOUBLE_EQ(request_of(idle, model::Resource::cpu, 16), 0) << "what it uses";
+  const auto alone = findings(node({task("a", {1, 2, 3})}));
+  const auto beside = findings(node({task("a", {1, 2, 3}), idle}));
+  EXPECT_DOUBLE_EQ(beside.cpu.factor, alone.cpu.factor);
+  EXPECT_DOUBLE_EQ(beside.score, alone.score);
+  idle.created = 990;  // it warms up
+  EXPECT_DOUBLE_EQ(findings(node({task("a", {1, 2, 3}), idle})).score, alone.score);
+}
+
 TEST(Oversell, SumsUseAtTheTimesThatAllHave) {
   model::Workload late = task("b", {5, 6});
   testing::change_samples(late,
