@@ -192,6 +192,14 @@ void render_status(std::ostream& out, const Document& status, double now, const 
   if (number_of(status, "reservations").value_or(0) > 0)
     line("reservations", counted(status, "reservations", "admitted workload"));
   line("to undo", counted(status, "undo_records", "changed attribute"));
+  const Document& dropped = member(status, "dropped_messages");
+  const double lost = number_of(dropped, "journal").value_or(0) + number_of(dropped, "systemd").value_or(0);
+  if (lost > 0) {
+    line("dropped",
+         fmt::format("{} messages to journald and {} to systemd, which did not take them in time",
+                     whole(dropped, "journal"), whole(dropped, "systemd")),
+         Colour::yellow);
+  }
   if (number_of(status, "overridden_workloads").value_or(0) > 0) {
     line("overridden", counted(status, "overridden_workloads", "workload") + " (berthctl set)");
   }

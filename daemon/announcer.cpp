@@ -108,6 +108,17 @@ void Announcer::pace(const SamplingBudget& budget, double configured_s, double m
   }
 }
 
+void Announcer::dropped(std::uint64_t to_journal, std::uint64_t to_systemd) {
+  const std::uint64_t dropped = to_journal + to_systemd;
+  if (dropped == std::exchange(dropped_before_, dropped) && dropped != dropped_said_) {
+    dropped_said_ = dropped;
+    os::log_warning(
+        "{} messages to journald and {} to systemd were dropped since berthd started: they were not taken in "
+        "time; `berthctl log` has all decisions",
+        to_journal, to_systemd);
+  }
+}
+
 void Announcer::attempt(const std::string& what, const model::Result<void>& result) {
   if (result) {
     failing_.erase(what);

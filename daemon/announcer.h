@@ -9,6 +9,7 @@
 #include "model/plan.h"
 #include "topology/gpu_inventory.h"
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <string_view>
@@ -30,6 +31,8 @@ class Announcer {
                         std::string_view mode, const MayAnnounce& may_announce);
   // Ticks that are farther apart than configured, because sampling would cost too much.
   void pace(const SamplingBudget& budget, double configured_s, double max_cpu);
+  // Messages that were dropped since the start (os/outbox.h). Says how many, once no more are.
+  void dropped(std::uint64_t to_journal, std::uint64_t to_systemd);
   // The error of an attempt that is made at every tick; `what` names the attempt. Says it when it begins.
   void attempt(const std::string& what, const model::Result<void>& result);
 
@@ -37,6 +40,8 @@ class Announcer {
   std::set<std::string> said_findings_;
   std::set<std::string> failing_;
   bool slowed_said_ = false;
+  std::uint64_t dropped_before_ = 0;  // at the tick before
+  std::uint64_t dropped_said_ = 0;
 };
 
 }  // namespace berth::daemon

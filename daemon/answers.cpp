@@ -10,6 +10,7 @@
 #include "os/ancestors.h"
 #include "os/clock.h"
 #include "os/log.h"
+#include "os/outbox.h"
 #include "os/proc_files.h"
 #include "policies/decide.h"
 #include "policies/explain.h"
@@ -134,6 +135,8 @@ StatusReport Answers::status_report() const {
   report.advertised = from_.advertising.advertised();
   report.reservations = from_.admissions.size();
   report.undo_records = from_.enforcement.undo_records();
+  report.dropped_to_journal = os::journal_outbox().dropped();
+  report.dropped_to_systemd = os::systemd_outbox().dropped();
   for (const auto& [id, workload] : observer().found()) {
     if (!from_.overrides.keys(id, workload.cgroup->id()).empty()) ++report.overridden;
   }

@@ -4,6 +4,7 @@
 #include "cgroup/host_lock.h"
 #include "os/clock.h"
 #include "os/log.h"
+#include "os/outbox.h"
 #include "policies/decide.h"
 
 #include <array>
@@ -160,6 +161,7 @@ void Daemon::decide() {
   auto entries = take_steps(now);
   append(entries, advertising_.take(plan_, enforcement_.mode()));
   const auto may_announce = [this](const std::string& id) { return messenger_.may_announce(id); };
+  announcer_.dropped(os::journal_outbox().dropped(), os::systemd_outbox().dropped());
   announcer_.attempt("used shares", learned_.take(plan_));
   announcer_.attempt("learned profiles", learned_.learn(may_announce));
   if (plan_.findings.straggler) admissions_.set_room(plan_.findings.straggler->room);

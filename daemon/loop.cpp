@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/loop.h"
 
+#include "daemon/notify.h"
 #include "daemon/serve/bus_service.h"
 #include "os/clock.h"
 #include "os/event_source.h"
@@ -16,6 +17,7 @@
 
 #include <fmt/core.h>
 #include <sys/epoll.h>
+#include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 
 namespace berth::daemon {
@@ -125,6 +127,23 @@ int on_reload(sd_event_source*, const signalfd_siginfo*, void* userdata) {
   return 0;
 }
 
+// sd_event_set_watchdog() would send on this thread, and a systemd that hangs would keep it waiting.
+int on_watchdog(sd_event_source* source, std::uint64_t, void* userdata) {
+  Notify::alive();
+  const int r =
+      sd_event_source_set_time(source, os::monotonic_usec() + *static_cast<std::uint64_t*>(userdata));
+  return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+// `period_usec` outlives the source.
+int add_watchdog(os::EventSource& source, sd_event* event, std::uint64_t& period_usec) {
+  std::uint64_t limit_usec = 0;
+  if (const int r = sd_watchdog_enabled(0, &limit_usec); r <= 0) return r;
+  period_usec = std::max<std::uint64_t>(limit_usec / 4, 1);
+  return os::add_source(source, sd_event_add_time, event, CLOCK_MONOTONIC, os::monotonic_usec(),
+                        kAccuracyUsec, on_watchdog, &period_usec);
+}
+
 }  // namespace
 
 void block_signals() {
@@ -162,7 +181,10 @@ model::Result<void> run_loop(Daemon& daemon) {
     return failed(r, "SIGHUP");
   if (const int r = add_changes(changes, raw, daemon.senses().changes_fd(), daemon); r < 0)
     return failed(r, "cannot watch cgroups");
-  if (const int r = sd_event_set_watchdog(raw, 1); r < 0) return failed(r, "cannot serve the watchdog");
+  std::uint64_t watchdog_usec = 0;
+  os::EventSource watchdog;
+  if (const int r = add_watchdog(watchdog, raw, watchdog_usec); r < 0)
+    return failed(r, "cannot serve the watchdog");
 
   daemon.serve_bus([raw](Control& control) -> model::Result<std::unique_ptr<Listener>> {
     auto service = BusService::start(raw, control);

@@ -7,7 +7,9 @@
 #include "daemon/once.h"
 #include "daemon/options.h"
 #include "os/log.h"
+#include "os/outbox.h"
 
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -34,7 +36,17 @@ ExitStatus run(const Options& options, config::Settings settings) {
   return ExitStatus::done;
 }
 
+// The last messages of the program, as far as they are taken within this time.
+constexpr std::chrono::milliseconds kLastMessages{2000};
+struct LastMessages {
+  ~LastMessages() {
+    os::systemd_outbox().drain(kLastMessages);
+    os::journal_outbox().drain(kLastMessages);
+  }
+};
+
 ExitStatus start(int argc, char** argv) {
+  const LastMessages last_messages{};
   const auto parsed = parse_options(argc, argv);
   if (const auto* status = std::get_if<ExitStatus>(&parsed)) return *status;
   const auto& options = std::get<Options>(parsed);

@@ -5,7 +5,7 @@
 
 namespace berth::daemon {
 
-// Messages to the service manager (sd_notify(3)); without one they have no effect.
+// Messages to the service manager (sd_notify(3)); without one they have no effect. No call waits for it.
 class Notify {
  public:
   void ready(const std::string& status);
@@ -14,6 +14,8 @@ class Notify {
   // Call it before a reload; ready() ends it.
   void reloading();
   void stopping();
+  // For the watchdog (WatchdogSec=).
+  static void alive();
 
  private:
   std::string last_status_;

@@ -2,17 +2,23 @@
 #include "os/log.h"
 
 #include "model/plain_text.h"
+#include "os/outbox.h"
 
 #include <array>
 #include <cstdlib>
 #include <memory>
 #include <utility>
 
+#include <spdlog/details/null_mutex.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/sinks/systemd_sink.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
+#include <syslog.h>
 #include <unistd.h>
+
+#define SD_JOURNAL_SUPPRESS_LOCATION
+#include <systemd/sd-journal.h>
 
 namespace berth::os {
 
@@ -43,6 +49,36 @@ spdlog::level::level_enum of_spdlog(LogLevel level) {
   return spdlog::level::critical;
 }
 
+int priority_of(spdlog::level::level_enum level) {
+  switch (level) {
+    case spdlog::level::trace:
+    case spdlog::level::debug:
+      return LOG_DEBUG;
+    case spdlog::level::warn:
+      return LOG_WARNING;
+    case spdlog::level::err:
+      return LOG_ERR;
+    case spdlog::level::critical:
+      return LOG_CRIT;
+    default:
+      return LOG_INFO;
+  }
+}
+
+class JournalSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    std::string text(message.payload.data(), message.payload.size());
+    const std::size_t bytes = text.size();
+    journal_outbox().post(bytes, [text = std::move(text), priority = priority_of(message.level)] {
+      // The text is one plain line.
+      (void)sd_journal_send("MESSAGE=%s", text.c_str(), "PRIORITY=%i", priority, "SYSLOG_IDENTIFIER=berthd",
+                            nullptr);
+    });
+  }
+  void flush_() override {}
+};
+
 }  // namespace
 
 bool stderr_is_journal() {
@@ -55,8 +91,7 @@ bool stderr_is_journal() {
 
 void setup_log() {
   if (stderr_is_journal()) {
-    spdlog::set_default_logger(std::make_shared<spdlog::logger>(
-        "berthd", std::make_shared<spdlog::sinks::systemd_sink_st>("berthd")));
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>("berthd", std::make_shared<JournalSink>()));
     return;
   }
   auto sink = std::make_shared<spdlog::sinks::stderr_sink_st>();

@@ -19,7 +19,8 @@ enum class LogLevel { debug, info, warning, error, critical };
 bool stderr_is_journal();
 
 // Makes spdlog's default logger, the one global of the program: to the journal where standard error is
-// connected to it, otherwise to standard error, a line a message.
+// connected to it, otherwise to standard error, a line a message. The journal's messages go by way of
+// journal_outbox() (os/outbox.h), so that no message keeps its sender waiting.
 void setup_log();
 
 // "trace", "debug", "info", "warning", "error" or "critical". Error invalid_input for another word.

@@ -8,6 +8,7 @@
 #include "daemon/ledger/message_ids.h"
 #include "model/plain_text.h"
 #include "os/log.h"
+#include "os/outbox.h"
 
 #include <utility>
 #include <vector>
@@ -58,15 +59,15 @@ os::LogLevel level_of(int priority) {
   return os::LogLevel::info;
 }
 
-void send(const std::vector<std::string>& fields) {
-  std::vector<iovec> parts;
-  parts.reserve(fields.size());
-  for (const auto& field : fields) {
-    // The journal only reads from iovec. iovec has no const, as it serves both directions.
-    parts.push_back(
-        {const_cast<char*>(field.data()), field.size()});  // NOLINT(cppcoreguidelines-pro-type-const-cast)
-  }
-  sd_journal_sendv(parts.data(), static_cast<int>(parts.size()));
+void send(std::vector<std::string> fields) {
+  std::size_t bytes = 0;
+  for (const auto& field : fields) bytes += field.size();
+  os::journal_outbox().post(bytes, [fields = std::move(fields)]() mutable {
+    std::vector<iovec> parts;
+    parts.reserve(fields.size());
+    for (auto& field : fields) parts.push_back({field.data(), field.size()});
+    sd_journal_sendv(parts.data(), static_cast<int>(parts.size()));
+  });
 }
 
 // Values may be of others. The id of a workload stays as it is, but for invisible characters: users look for

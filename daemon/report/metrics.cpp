@@ -166,6 +166,13 @@ void add_node(Families& families, const StatusReport& status) {
   if (status.oversell) add_advertised(families, *status.oversell, status.advertised);
   families.gauge("berth_reservations", "Admitted workloads that have not come yet.",
                  static_cast<double>(status.reservations));
+  const auto dropped = [&](const char* receiver, std::uint64_t number) {
+    families.counter("berth_dropped_messages_total",
+                     "Messages dropped because their receiver did not take them in time.",
+                     static_cast<double>(number), {{"receiver", receiver}});
+  };
+  dropped("journal", status.dropped_to_journal);
+  dropped("systemd", status.dropped_to_systemd);
   families.gauge("berth_undo_records", "Attributes that berth has changed and not restored.",
                  static_cast<double>(status.undo_records));
 }

@@ -309,6 +309,7 @@ std::string status_json(const StatusReport& report) {
        {"advertised", report.oversell ? advertised_json(*report.oversell, report.advertised) : json(nullptr)},
        {"reservations", report.reservations},
        {"undo_records", report.undo_records},
+       {"dropped_messages", {{"journal", report.dropped_to_journal}, {"systemd", report.dropped_to_systemd}}},
        {"overridden_workloads", report.overridden},
        {"memory_rss_bytes", report.memory_rss_bytes},
        {"config",
@@ -374,6 +375,7 @@ std::string workloads_json(const Tick& tick) {
                  {"llc_mpki", nullptr},
                  {"gpus", workload.gpus},
                  {"priority", workload.priority},
+                 {"user", nullable(workload.user)},
                  {"managed", managed},
                  {"unmanaged_reason", managed ? json(nullptr) : json(*left_alone)},
                  {"warnings", warning_list(warnings_of(tick.plan, workload.id))}};

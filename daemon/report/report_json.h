@@ -76,6 +76,9 @@ struct StatusReport {
   model::Advertised advertised;
   std::size_t reservations = 0;
   std::size_t undo_records = 0;
+  // Messages that were dropped, because journald or systemd did not take them in time.
+  std::uint64_t dropped_to_journal = 0;
+  std::uint64_t dropped_to_systemd = 0;
   std::size_t overridden = 0;  // workloads with settings of their run
   std::uint64_t memory_rss_bytes = 0;
   double process_cpu_s = 0;

@@ -86,6 +86,21 @@ def test_a_systemd_that_does_not_answer_stops_neither_ticks_nor_evictions(berth:
     assert steps(berth, WORKLOAD) == []
 
 
+def test_a_journal_that_does_not_read_stops_neither_ticks_nor_evictions(berth: Berth) -> None:
+    pid = start(berth)
+    start_in_group(berth, "calm", "sleep infinity")
+    wait_listed(berth, "berthtest/calm")
+    with stopped(berth, "systemd-journal"):
+        # More than its socket holds (net.unix.max_dgram_qlen).
+        berth.guest.run("for i in $(seq 600); do printf 'MESSAGE=x\\n' | timeout 5 logger --journald & done; wait; true", timeout=300)
+        berth.guest.run("timeout 5 berthctl evict --yes berthtest/calm")
+        assert wait_ended(berth, "berthtest/calm") == ["terminate SIGTERM", "end"]
+        wait_long(berth)
+        assert berth.pid() == pid
+        berth.guest.run("systemctl stop --no-block berthd.service")
+        berth.wait_for_cpuset(UNIT, "")
+
+
 def test_a_bus_that_does_not_answer_stops_no_tick(berth: Berth) -> None:
     pid = start(berth)
     with stopped(berth, "dbus-daemon"):
