@@ -4,6 +4,7 @@
 #include "cli/document.h"
 #include "cli/similar.h"
 #include "cli/text.h"
+#include "model/ground.h"
 #include "model/name.h"
 #include "model/path.h"
 
@@ -31,12 +32,24 @@ std::string_view without_suffix(std::string_view name) {
 
 }  // namespace
 
-Outcome<std::string> meant_by(const std::string& given, const std::vector<std::string>& ids) {
+Outcome<std::string> meant_by(const std::string& given, const std::vector<std::string>& ids,
+                              const std::vector<std::string>& users) {
   std::vector<std::string> meant;
+  std::vector<std::string> of_users;
   for (const std::string& id : ids) {
     if (id == given) return given;
     const std::string last(model::last_component(id));
-    if (last == given || last == given + ".service" || last == given + ".scope") meant.push_back(id);
+    if (last == given || last == given + ".service" || last == given + ".scope") {
+      const bool of_a_user = std::binary_search(users.begin(), users.end(), id);
+      (of_a_user ? of_users : meant).push_back(id);
+    }
+  }
+  if (meant.empty() && !of_users.empty()) {
+    return problem(
+        Exit::wrong_use,
+        fmt::format("\"{}\" names only work that a user named itself: {}; give the whole id if you "
+                    "mean that",
+                    printable(given), printable(model::joined(of_users, ", "))));
   }
   if (meant.size() > 1) {
     return problem(Exit::wrong_use, fmt::format("\"{}\" matches several workloads: {}", printable(given),
@@ -83,8 +96,16 @@ Outcome<Addressed> address(const std::string& given) {
   const auto workloads = parse_document(*text, "list of workloads");
   if (!workloads) return tl::unexpected(workloads.error());
   std::vector<std::string> ids;
-  for (const Document& workload : list_of(*workloads, "workloads")) ids.push_back(text_of(workload, "id"));
-  auto meant = meant_by(given, ids);
+  std::vector<std::string> users;
+  for (const Document& workload : list_of(*workloads, "workloads")) {
+    ids.push_back(text_of(workload, "id"));
+    const auto user = number_of(workload, "user");
+    const model::Ground ground{.user =
+                                   user ? std::optional(static_cast<std::uint32_t>(*user)) : std::nullopt};
+    if (!model::may_favour_itself(ground, model::Word::name)) users.push_back(ids.back());
+  }
+  std::sort(users.begin(), users.end());
+  auto meant = meant_by(given, ids, users);
   if (!meant) return tl::unexpected(meant.error());
   const bool known = std::find(ids.begin(), ids.end(), *meant) != ids.end();
   return Addressed{std::move(*daemon), std::move(*meant), known ? "" : meant_perhaps(given, ids)};

@@ -12,8 +12,10 @@ namespace berth::cli {
 
 // The one of `ids` that `given` means: itself, else the one with that last path component, with or without
 // its unit's ".service" or ".scope". Returns `given` where there is none. Problem wrong_use where several are
-// meant.
-Outcome<std::string> meant_by(const std::string& given, const std::vector<std::string>& ids);
+// meant. A user may name its groups like others' work, so of `users` (ids, ascending) each is meant by its
+// whole id alone; problem wrong_use where the name is only of these.
+Outcome<std::string> meant_by(const std::string& given, const std::vector<std::string>& ids,
+                              const std::vector<std::string>& users = {});
 
 // "; did you mean system.slice/nginx.service?" of the ids that resemble `given` (cli/similar.h). Otherwise of
 // those whose last component does, with or without its unit's ".service" or ".scope". At most three; "" where

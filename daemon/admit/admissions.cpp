@@ -30,6 +30,11 @@ constexpr const char* kPlacement = "placement";
 constexpr const char* kReservation = "reservation";
 constexpr const char* kHeld = "held";
 
+template <typename Found>
+Arrival arrival_of(const Found& found) {
+  return {.id = found.first, .named_by_root = found.second.named_by_root()};
+}
+
 std::vector<std::string> gpus_of(const model::Admission& answer) {
   return answer.bins.fitting.empty() ? std::vector<std::string>() : answer.bins.fitting.front().gpus;
 }
@@ -107,9 +112,12 @@ void Admissions::forget_node() {
 std::vector<LogEntry> Admissions::expire(double now) {
   std::vector<LogEntry> entries;
   // A workload that has come and was not met yet is not late.
-  const auto has_come = [this](const std::string& id) {
-    return std::any_of(arrived_.begin(), arrived_.end(),
-                       [&](const std::string& came) { return is_meant(id, came); });
+  const auto& found = node_().observer.found();
+  const auto has_come = [&](const std::string& id) {
+    return std::any_of(arrived_.begin(), arrived_.end(), [&](const std::string& came) {
+      const auto workload = found.find(came);
+      return workload != found.end() && is_meant(id, arrival_of(*workload));
+    });
   };
   for (const Reservation& it : reservations_.expire(now, has_come)) {
     entries.push_back(
@@ -126,7 +134,7 @@ std::vector<LogEntry> Admissions::meet(double now) {
   for (const auto& id : std::exchange(arrived_, {})) {
     const std::uint64_t run = node.observer.cgroup_id(id);
     if (run == 0) continue;  // and gone again: the next start finds the place
-    for (const Reservation& met : reservations_.meet(id)) {
+    for (const Reservation& met : reservations_.meet(arrival_of(*node.observer.found().find(id)))) {
       entries.push_back(end_of(met, now, node.mode, "came",
                                fmt::format("it came as {} and has its place; the reservation is over", id)));
       node.observer.keep_gpus({.workload = id,
@@ -289,7 +297,7 @@ model::Admission Admissions::judge(const Node& node, const model::PendingWorkloa
   answer.request = request;
   const auto& found = node.observer.found();
   const auto running = std::find_if(found.begin(), found.end(),
-                                    [&](const auto& item) { return is_meant(request.id, item.first); });
+                                    [&](const auto& item) { return is_meant(request.id, arrival_of(item)); });
   if (running != found.end()) {
     answer.reason = fmt::format("{} is already running", running->first);
     answer.change = {"end it first, or give the request another id"};

@@ -104,6 +104,10 @@ bool is_meant(const std::string& request, const std::string& workload) {
   return false;
 }
 
+bool is_meant(const std::string& request, const Arrival& workload) {
+  return request == workload.id || is_meant(request, workload.named_by_root);
+}
+
 Reservations::Reservations(const std::filesystem::path& runtime_dir, os::Clock clock,
                            std::optional<std::string>& warning)
     : file_(runtime_dir / "reservations.json"), clock_(std::move(clock)) {
@@ -148,7 +152,7 @@ std::vector<Reservation> Reservations::expire(double now,
       [&](const Reservation& held) { return now >= held.until() && !has_come(held.request.id); });
 }
 
-std::vector<Reservation> Reservations::meet(const std::string& came) {
+std::vector<Reservation> Reservations::meet(const Arrival& came) {
   bool met = false;
   return remove_if([&](const Reservation& held) {
     if (met || !is_meant(held.request.id, came)) return false;

@@ -35,6 +35,14 @@ bool is_same_request(model::PendingWorkload held, const model::PendingWorkload& 
 // Whether a request's id means a workload's id (its cgroup path). They are equal, or one of its directories
 // has that name, with or without the suffix of a systemd unit.
 bool is_meant(const std::string& request, const std::string& workload);
+// A workload of this host. In a user's part of the tree the user chooses names, so a short id means no
+// directory there: only those of `named_by_root`, the beginning of `id`. A whole path means its workload
+// anywhere.
+struct Arrival {
+  std::string id;
+  std::string named_by_root;
+};
+bool is_meant(const std::string& request, const Arrival& workload);
 
 // Reservations, in the order of admission, each until its workload comes or its time is over. Kept in
 // RUNTIME_DIR/reservations.json, so that a restart of the daemon breaks no promise.
@@ -55,8 +63,8 @@ class Reservations {
   bool release(const std::string& id);
   // Ends those whose time is over, and returns them. Those whose id `has_come` are left to meet().
   std::vector<Reservation> expire(double now, const std::function<bool(const std::string&)>& has_come);
-  // Ends those that `came` (a workload's id) fulfils, at most one each, the oldest, and returns them.
-  std::vector<Reservation> meet(const std::string& came);
+  // Ends those that `came` fulfils, at most one each, the oldest, and returns them.
+  std::vector<Reservation> meet(const Arrival& came);
 
   std::size_t size() const { return held_.size(); }
   const std::vector<Reservation>& all() const { return held_; }

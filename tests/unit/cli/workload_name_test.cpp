@@ -28,6 +28,19 @@ TEST(WorkloadName, SeveralThatMayBeMeantAreAllNamed) {
             "\"batch\" matches several workloads: system.slice/batch.service, user.slice/batch.scope");
 }
 
+TEST(WorkloadName, AUsersWorkIsMeantByItsWholeIdAlone) {
+  const std::vector<std::string> users{"user.slice/batch.scope"};
+  EXPECT_EQ(meant_by("batch", kIds, users).value(), "system.slice/batch.service");
+  EXPECT_EQ(meant_by("user.slice/batch.scope", kIds, users).value(), "user.slice/batch.scope");
+  const auto none = meant_by("batch.scope", kIds, users);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().exit, Exit::wrong_use);
+  EXPECT_EQ(
+      none.error().message,
+      "\"batch.scope\" names only work that a user named itself: user.slice/batch.scope; give the whole id "
+      "if you mean that");
+}
+
 TEST(WorkloadName, WhatMeansNoneIsLeftAsItIs) {
   EXPECT_EQ(meant_by("ngin", kIds).value(), "ngin");
   EXPECT_EQ(meant_by("slice/nginx.service", kIds).value(), "slice/nginx.service");

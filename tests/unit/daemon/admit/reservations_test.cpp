@@ -20,6 +20,8 @@ Reservation reservation(const std::string& id, double since = 100, double hold_s
   return made;
 }
 
+Arrival workload(const std::string& id) { return {.id = id, .named_by_root = id}; }
+
 class ReservationsTest : public testing::Test {
  protected:
   Reservations open() {
@@ -122,11 +124,24 @@ TEST_F(ReservationsTest, EndWhenTheirWorkloadComesOneForEach) {
   auto held = open();
   ASSERT_TRUE(held.hold(reservation("web")));
   ASSERT_TRUE(held.hold(reservation("system.slice/web.service")));
-  EXPECT_TRUE(held.meet("system.slice/db.service").empty());
-  const auto met = held.meet("system.slice/web.service");
+  EXPECT_TRUE(held.meet(workload("system.slice/db.service")).empty());
+  const auto met = held.meet(workload("system.slice/web.service"));
   ASSERT_EQ(met.size(), 1U);
   EXPECT_EQ(met[0].request.id, "web");
   EXPECT_EQ(held.size(), 1U);
+}
+
+TEST_F(ReservationsTest, ADirectoryThatAUserNamedConsumesNone) {
+  const std::string ground = "user.slice/user-1000.slice/user@1000.service";
+  const Arrival users{.id = ground + "/app.slice/train", .named_by_root = ground};
+  EXPECT_FALSE(is_meant("train", users));
+  EXPECT_FALSE(is_meant("app", users));
+  EXPECT_TRUE(is_meant("user@1000", users)) << "root named that one";
+  EXPECT_TRUE(is_meant(users.id, users)) << "nobody else can make that";
+  auto held = open();
+  ASSERT_TRUE(held.hold(reservation("train")));
+  EXPECT_TRUE(held.meet(users).empty());
+  EXPECT_EQ(held.meet(workload("system.slice/train.service")).size(), 1U);
 }
 
 TEST_F(ReservationsTest, OneOfTheSameIdIsReplaced) {
