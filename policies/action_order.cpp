@@ -11,7 +11,7 @@ namespace berth::policies {
 
 namespace {
 
-enum class Phase { evict, lower, leave, exchange, gain, memory, raise, advertise };
+enum class Phase { evict, lower, exchange, leave, gain, memory, raise, advertise };
 
 template <typename Limit>
 Phase limit_phase(const std::optional<Limit>& wanted, const std::optional<Limit>& present) {

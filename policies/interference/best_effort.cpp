@@ -2,6 +2,7 @@
 #include "policies/interference/best_effort.h"
 
 #include "model/count_text.h"
+#include "policies/interference/standing.h"
 
 #include <optional>
 #include <string>
@@ -14,6 +15,8 @@ namespace berth::policies {
 namespace {
 
 constexpr const char* kPolicy = "interference";
+// A service that crashes and starts again takes longer than a move.
+constexpr double kHeldCooldowns = 3;
 
 model::CpuSet pool_cpus(const Occupancy& occupancy, bool spares_siblings) {
   const Node& node = occupancy.node();
@@ -79,7 +82,7 @@ model::CpuSet open_to_all(const std::vector<model::OwnedCpus>& owned_cpus) {
 void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& demand,
                          const std::vector<const model::Workload*>& workloads,
                          const std::map<std::string, model::CpuSet>& borrowed, const model::CpuSet& of_others,
-                         InterferenceProposal& proposal) {
+                         const PoolHold& hold, InterferenceProposal& proposal) {
   const PoolState state = pool_state(occupancy.unowned_count(), occupancy.spared_count(), demand);
   const model::CpuSet pool = pool_cpus(occupancy, state.spares_siblings);
   proposal.findings.best_effort = {.cpus = pool, .utilisation = state.utilisation};
@@ -96,7 +99,12 @@ void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& dem
     if (allowed) within = pool & *allowed;
     const auto lent = borrowed.find(workload->id);
     if (lent != borrowed.end()) within = (allowed ? within : pool) | lent->second;
-    const model::CpuSet& target = allowed || lent != borrowed.end() ? within : pool;
+    model::CpuSet target = allowed || lent != borrowed.end() ? within : pool;
+    const bool young = lent == borrowed.end() && !workload->cpus.empty() && !workload->left_alone &&
+                       cools_down(*workload, hold.now, kHeldCooldowns * hold.cooldown_s);
+    // It gets no more vCPUs, but loses those that an instance owns now.
+    if (young && owned.empty()) continue;
+    if (young && target.intersects(workload->cpus)) target &= workload->cpus;
     std::optional<std::string> unpin;
     if (workload->left_alone) {
       unpin = "berth leaves it alone: " + *workload->left_alone;

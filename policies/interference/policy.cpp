@@ -580,7 +580,8 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
   proposal.findings.waiting = std::move(waits.findings);
   Borrowing borrowing =
       borrow_vcpus(queue, placement.occupancy, demand, workloads, grown, snapshot.time, settings);
-  confine_best_effort(placement.occupancy, demand, workloads, borrowing.borrowed, of_others, proposal);
+  confine_best_effort(placement.occupancy, demand, workloads, borrowing.borrowed, of_others,
+                      {.now = snapshot.time, .cooldown_s = repin_cooldown_s}, proposal);
   proposal.findings.borrowing = std::move(borrowing.findings);
   std::move(borrowing.actions.begin(), borrowing.actions.end(), std::back_inserter(proposal.actions));
   std::sort(proposal.findings.unplaceable.begin(), proposal.findings.unplaceable.end(),

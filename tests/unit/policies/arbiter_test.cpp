@@ -238,8 +238,8 @@ TEST(ArbiterOrder, FreesBeforeItHandsOut) {
                  pin("batch", "4-7"), quota("batch", 2), evict("victim"), memory_high("batch", 1 << 20)},
                 {});
   EXPECT_THAT(steps(actions),
-              ElementsAre("evict victim", "set-cpu-quota batch", "set-memory-high batch", "pin batch",
-                          "pin web", "pin grows", "set-cpu-quota web", "advertise"));
+              ElementsAre("evict victim", "set-cpu-quota batch", "set-memory-high batch", "pin web",
+                          "pin batch", "pin grows", "set-cpu-quota web", "advertise"));
 }
 
 TEST(ArbiterOrder, PriorityFallsBeforeVcpusComeAndRisesAfterTheyHaveGone) {

@@ -34,11 +34,11 @@ model::Snapshot mixed() {
 
 }  // namespace
 
-TEST(Decide, PinsBothClassesBestEffortFirst) {
+TEST(Decide, PinsBothClassesServicesFirst) {
   const model::Plan plan = decide(mixed(), {});
   EXPECT_EQ(plan.host, "node-a");
   EXPECT_EQ(plan.time, 1000);
-  EXPECT_THAT(pins(plan), ElementsAre("batch=2-3,7-15", "db=0-1", "web=4-6"));
+  EXPECT_THAT(pins(plan), ElementsAre("db=0-1", "web=4-6", "batch=2-3,7-15"));
   ASSERT_TRUE(plan.findings.interference.has_value());
 }
 

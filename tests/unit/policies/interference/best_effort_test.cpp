@@ -137,4 +137,47 @@ TEST(BestEffort, MayUseReservedVcpus) {
   EXPECT_THAT(pins(propose_pins(snapshot, {.reserved_cpus = cpus("6-7")}).actions), ElementsAre("batch=2-7"));
 }
 
+// One tick: the plan is carried out as the daemon would.
+int pins_of_batch(model::Snapshot& snapshot, double now) {
+  snapshot.time = now;
+  int written = 0;
+  for (const model::Action& action : propose_pins(snapshot, {}, {}, {}, 10).actions) {
+    for (model::Workload& workload : snapshot.workloads) {
+      if (workload.id != *action.workload()) continue;
+      const auto* pin = std::get_if<model::PinAction>(&action.what);
+      workload.cpus = pin != nullptr ? pin->cpus : model::CpuSet();
+      workload.pinned_at = now;
+      written += workload.workload_class == model::WorkloadClass::best_effort ? 1 : 0;
+    }
+  }
+  return written;
+}
+
+TEST(BestEffort, AServiceThatCrashesAgainAndAgainMovesItSeldom) {
+  model::Snapshot snapshot = one_instance();
+  const model::Workload web = snapshot.workloads.front();
+  snapshot.workloads = {best_effort("batch")};
+  int written = 0;
+  for (int second = 0; second < 600; ++second) {
+    std::erase_if(snapshot.workloads, [](const model::Workload& it) { return it.id == "web"; });
+    if (second % 6 == 0)
+      snapshot.workloads.push_back(web);  // it lives for a second, and is started 5 s later
+    written += pins_of_batch(snapshot, 1000 + second);
+  }
+  EXPECT_LE(written, 2 * 600 / 30 + 2);
+  EXPECT_GE(written, 2);
+}
+
+TEST(BestEffort, APinThatIsHeldStillLosesWhatAnInstanceOwnsNow) {
+  model::Snapshot snapshot = one_instance();
+  snapshot.workloads.push_back(pinned(best_effort("batch"), "0-3"));
+  snapshot.workloads.back().pinned_at = 995;
+  snapshot.time = 1000;
+  const InterferenceProposal proposal = propose_pins(snapshot, {}, {}, {}, 10);
+  EXPECT_THAT(pins(proposal.actions), ElementsAre("batch=2-3"));
+  EXPECT_EQ(proposal.findings.best_effort.cpus, cpus("2-7"));
+  snapshot.time = 995 + 30;
+  EXPECT_THAT(pins(propose_pins(snapshot, {}, {}, {}, 10).actions), ElementsAre("batch=2-7"));
+}
+
 }  // namespace berth::policies
