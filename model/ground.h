@@ -7,7 +7,7 @@
 
 namespace berth::model {
 
-// What a cgroup says of itself.
+// The ways in which a cgroup speaks for itself.
 enum class Word {
   name,   // its path, as rules, reservations and commands compare it
   mark,   // its extended attributes
@@ -15,7 +15,7 @@ enum class Word {
   write,  // changes of its control files, and those that it has not
 };
 
-// Whose part of the cgroup tree a cgroup lies in.
+// The part of the tree that a cgroup lies in, by its owner.
 struct Ground {
   // The owner of the outermost group on the way to it that not only root may write to; nullopt: none is.
   std::optional<std::uint32_t> user = std::nullopt;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/outbox.h"
 
+#include <csignal>
 #include <future>
 #include <memory>
 #include <vector>
@@ -46,6 +47,19 @@ TEST(Outbox, TheBytesThatWaitAreLimited) {
   EXPECT_TRUE(outbox.post(400, [] {}));
   reads.set_value();
   EXPECT_TRUE(outbox.drain(seconds(60)));
+}
+
+// Else it might end the program by a signal that another thread waits for.
+TEST(Outbox, ItsThreadTakesNoSignal) {
+  Outbox outbox;
+  auto blocked = std::make_shared<bool>(false);
+  EXPECT_TRUE(outbox.post(1, [blocked] {
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+    *blocked = sigismember(&mask, SIGTERM) == 1;
+  }));
+  ASSERT_TRUE(outbox.drain(seconds(60)));
+  EXPECT_TRUE(*blocked);
 }
 
 TEST(Outbox, ItsEndDoesNotWaitForAReceiver) {
