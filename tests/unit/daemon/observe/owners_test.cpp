@@ -138,7 +138,8 @@ TEST_F(OwnersTest, NothingIsPlannedOntoTheExclusiveVcpusOfAPodsContainer) {
   ASSERT_EQ(plan.actions.empty(), false);
   for (const auto& action : plan.actions) {
     const auto* pin = std::get_if<model::PinAction>(&action.what);
-    if (pin != nullptr) EXPECT_FALSE(pin->cpus.intersects(cpus("1,5"))) << pin->workload;
+    if (pin == nullptr) continue;
+    EXPECT_FALSE(pin->cpus.intersects(cpus("1,5"))) << pin->workload;
   }
 }
 
