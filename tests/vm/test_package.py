@@ -243,6 +243,29 @@ def test_remove_puts_everything_back(berth: Berth, package: Path) -> None:
     assert shows(berth, "ls /var/lib/berth") != ""
 
 
+def test_a_removal_keeps_an_undo_journal_that_is_not_empty(berth: Berth, package: Path) -> None:
+    start_workloads(berth)
+    set_up(berth, package)
+    berth.guest.run("berthctl mode observe")
+    before = attributes(berth)
+    berth.guest.run("berthctl mode enforce")
+    pin(berth)
+    # From now on nothing puts anything back: neither the unit after the kill nor the package's script.
+    berth.guest.run("install -m 755 /bin/false /usr/sbin/berthd.new && mv /usr/sbin/berthd.new /usr/sbin/berthd")
+    berth.guest.run("systemctl kill -s KILL berthd.service")
+    berth.guest.poll(lambda: berth.pid() == 0, PATIENCE, what="the end of berthd")
+
+    said = berth.guest.run("DEBIAN_FRONTEND=noninteractive apt-get remove -qy berth 2>&1").stdout
+
+    assert "some changes could not be put back" in said
+    assert shows(berth, "ls /run/berth | grep -v ^undo.db") == ""
+    assert shows(berth, "ls /run/berth") != ""
+    # The next installation has all that it needs.
+    install(berth, package)
+    berth.stop()
+    assert_as_before(berth, before)
+
+
 def test_purge_leaves_nothing(berth: Berth, package: Path) -> None:
     if state(berth):
         dpkg(berth, "--purge", "berth")
