@@ -115,6 +115,28 @@ def test_an_agent_has_its_own_node_alone(cluster: Cluster, agent_of: Callable[..
     assert may(own, {"spec": {"taints": [{"key": "other", "effect": "NoSchedule"}]}}) == 422
     assert may(own, {"spec": {"unschedulable": True}}) == 422
     assert may(f"{own}/status", {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}) == 422
+    forbidden: list[tuple[str, dict[str, object]]] = [
+        (own, {"spec": {"providerID": "other"}}),
+        (own, {"spec": {"podCIDR": "10.9.0.0/24"}}),
+        # Labels that even a kubelet may not set, and what other agents believe of annotations.
+        (own, {"metadata": {"labels": {"node-restriction.kubernetes.io/secret": "yes"}}}),
+        (f"{own}/status", {"metadata": {"labels": {"node-restriction.kubernetes.io/secret": "yes"}}}),
+        (own, {"metadata": {"annotations": {"flannel.alpha.coreos.com/public-ip": "10.9.9.9"}}}),
+        # An owner that does not exist has the node deleted, and a finalizer keeps it.
+        (own, {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}]}}),
+        (own, {"metadata": {"finalizers": ["example.org/forever"]}}),
+        # The API server would speak to another machine.
+        (f"{own}/status", {"status": {"addresses": [{"type": "InternalIP", "address": "10.9.9.9"}]}}),
+        (f"{own}/status", {"status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": 9999}}}}),
+        (f"{own}/status", {"status": {"capacity": {"nvidia.com/gpu": "8"}}}),
+        (f"{own}/status", {"status": {"allocatable": {"nvidia.com/gpu": "8"}}}),
+        (f"{own}/status", {"status": {"allocatable": {"cpu": "1"}}}),
+    ]
+    for path, patch in forbidden:
+        assert may(path, patch) == 422, patch
+    amounts = {"berth.org/be-cpu": "3000", "berth.org/be-memory": "1Gi"}
+    assert may(f"{own}/status", {"status": {"capacity": amounts, "allocatable": amounts}}) == 200
+    assert may(f"{own}/status", {"status": {"capacity": dict.fromkeys(amounts), "allocatable": dict.fromkeys(amounts)}}) == 200
     assert may(own, {}, "DELETE") == 403
     assert cluster.request("GET", own, token=token)[0] == 403
     assert cluster.request("GET", "/api/v1/secrets", token=token)[0] == 403
