@@ -30,6 +30,20 @@ install_packages() {
   rm -f "$log"
 }
 
+# risk_of_native [CGROUP_ROOT]: why a demonstration on this host would change what others use; nothing where it would not.
+risk_of_native() {
+  local root=${1:-/sys/fs/cgroup} pods
+  if command -v berthd >/dev/null; then
+    echo "berth is installed here: its files would be replaced, and its package would not know"
+    return
+  fi
+  for pods in "$root"/kubepods "$root"/kubepods.slice "$root"/kubelet.slice; do
+    [ -d "$pods" ] || continue
+    echo "pods of Kubernetes run here: berth would confine them, and may end some of them"
+    return
+  done
+}
+
 # build DIR [MESON OPTION...] [-- TARGET...]: configures once, compiles what changed. The default is -O1 without debug
 # information, which compiles in three quarters of the time of -O3. With CI=true warnings are errors.
 build() {

@@ -30,9 +30,10 @@ VIEWS = {
 class Runner:
     """Keeps the figures, the seconds and the failures of the steps."""
 
-    def __init__(self, logs: Path, restore: Callable[[], None]) -> None:
+    def __init__(self, logs: Path | Callable[[], Path], restore: Callable[[], None]) -> None:
         self.figures: dict[str, Any] = {}
         self.steps: list[dict[str, Any]] = []
+        # The directory, or what makes it for the first step that fails.
         self._logs = logs
         self._restore = restore
 
@@ -62,6 +63,8 @@ class Runner:
         """An error that no code here foresees is one of this program, and its place is of use."""
         text = str(error) if isinstance(error, NotSeen) else "".join(traceback.format_exception(error))
         step["problem"] = "; ".join(filter(None, [step["problem"], text.strip()]))
+        if not isinstance(self._logs, Path):
+            self._logs = self._logs()
         directory = self._logs / f"{number}-{step['name']}"
         say(f"  NOT SHOWN: {text.strip()}")
         say(f"  (one tick and one command take {BEAT.slow_s:.1f} s on this host now)")
