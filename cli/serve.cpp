@@ -40,6 +40,7 @@ struct ServeArguments {
   std::string domain = "berth.org";
   std::uint32_t max_age_s = 120;
   std::uint32_t hold_s = 120;
+  std::uint32_t pause_s = 15;
   std::optional<std::string> config;
   std::vector<std::string> overrides;
 };
@@ -66,10 +67,11 @@ class Answers {
   Reply reply(std::size_t socket, const extender::RequestHead& head, std::string_view body) const {
     if (head.path == "/healthz") return {.status = 200, .body = health()};
     const bool question = head.path == "/filter" || head.path == "/prioritize";
-    const bool snapshots = head.path == "/snapshots" && socket == snapshot_socket_;
+    const bool snapshots = head.path == extender::kSnapshotsPath && socket == snapshot_socket_;
     if (!question && !snapshots) {
-      const char* why = head.path == "/snapshots" ? "snapshots are taken at the address of --snapshots alone"
-                                                  : "there is no such path";
+      const char* why = head.path == extender::kSnapshotsPath
+                            ? "snapshots are taken at the address of --snapshots alone"
+                            : "there is no such path";
       return failed(404, Failure::path, why, head.path);
     }
     if (head.method != "POST") return failed(405, Failure::path, "the method is POST", head.path);
@@ -103,8 +105,11 @@ class Answers {
 
   Reply take(std::string_view body) const {
     // One a request: the questions of the scheduler are answered between requests.
-    if (const auto taken = fleet_.take(body, now_s()); !taken)
-      return failed(400, Failure::snapshot, taken.error().message());
+    if (const auto taken = fleet_.take(body, now_s()); !taken) {
+      constexpr int kTooManyRequests = 429;
+      const bool is_early = taken.error().kind() == model::ErrorKind::transient;
+      return failed(is_early ? kTooManyRequests : 400, Failure::snapshot, taken.error().message());
+    }
     return {.status = 200, .body = model::json_text({{"taken", 1}})};
   }
 
@@ -158,7 +163,9 @@ Outcome<void> serve(Session& session, const ServeArguments& arguments) {
 
   Fleet fleet({.policies = *settings,
                .max_age_s = static_cast<double>(arguments.max_age_s),
-               .hold_s = static_cast<double>(arguments.hold_s)});
+               .hold_s = static_cast<double>(arguments.hold_s),
+               .pause_s = static_cast<double>(arguments.pause_s),
+               .clock = now_s});
   const Answers answers(fleet, arguments.domain, sockets.size() - 1);
   const auto handler = [&answers](std::size_t socket, const extender::RequestHead& head,
                                   std::string_view body) -> Reply {
@@ -203,6 +210,10 @@ Action declare_serve(const Options& options) {
       .type_name("SECONDS")
       .show_default()
       .from_to(1, 3600);
+  options.option("--pause", arguments->pause_s, "Seconds between two snapshots of a host; 0 takes all")
+      .type_name("SECONDS")
+      .show_default()
+      .from_to(0, 3600);
   options.option("--config", arguments->config, "Settings of this file in place of the defaults")
       .type_name("FILE");
   options.option("-o", arguments->overrides, "Override one setting; may be repeated")

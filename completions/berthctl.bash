@@ -99,7 +99,7 @@ _berthctl() {
                 return
             fi
             ;;
-        --synthetic | --interval | --for | --hold | --cancel | --listen | --snapshots | --domain | --max-age | --capacity | --reserve | --horizon | -n)
+        --synthetic | --interval | --for | --hold | --pause | --cancel | --listen | --snapshots | --domain | --max-age | --capacity | --reserve | --horizon | -n)
             return
             ;;
     esac
@@ -117,7 +117,7 @@ _berthctl() {
         explain) options+=" --no-pager --snapshot --config --since --policy --kind" ;;
         rank) options+=" --no-pager --request --snapshot --config -o" ;;
         backtest) options+=" --no-pager --capacity --reserve --horizon" ;;
-        serve) options+=" --listen --snapshots --domain --max-age --hold --config -o" ;;
+        serve) options+=" --listen --snapshots --domain --max-age --hold --pause --config -o" ;;
         evict) options+=" --yes" ;;
         admit) options+=" --request --hold --list --cancel" ;;
         log) options+=" --no-pager -n --since --workload --policy --kind" ;;

@@ -90,6 +90,7 @@ complete -c berthctl -n '__berthctl_command serve' -l snapshots -x -d 'Take snap
 complete -c berthctl -n '__berthctl_command serve' -l domain -x -d 'The domain of the resources'
 complete -c berthctl -n '__berthctl_command serve' -l max-age -x -d 'Seconds for which a snapshot is believed'
 complete -c berthctl -n '__berthctl_command serve' -l hold -x -d 'Seconds for which a placed pod counts'
+complete -c berthctl -n '__berthctl_command serve' -l pause -x -d 'Seconds between two snapshots of a host'
 complete -c berthctl -n '__berthctl_first_of backtest' -a memory
 complete -c berthctl -n '__berthctl_command backtest' -F
 complete -c berthctl -n '__berthctl_command backtest' -l capacity -x -d 'The memory that there is'

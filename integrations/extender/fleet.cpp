@@ -142,14 +142,29 @@ Fleet::Known& Fleet::entry_of(const std::string& host) {
   }
   by_name_.emplace(host, index);
   hosts_[index].name = host;
+  hosts_[index].first_version = ++versions_;
   return hosts_[index];
 }
 
 model::Result<void> Fleet::take(std::string_view text, double now_s) {
   if (const auto short_enough = check_text(text); !short_enough) return model::fail(short_enough.error());
+  const auto host = named_host(text);
+  if (host) {
+    if (const auto wait_s = rate_.wait_s(*host, now_s)) {
+      return model::fail(
+          ErrorKind::transient,
+          fmt::format("host {} sends snapshots too often: the next one is taken in {:.1f} s, and "
+                      "one in {:.4g} s (--pause)",
+                      *host, *wait_s, settings_.pause_s));
+    }
+  }
   auto parsed = model::parse_snapshot(text);
   if (!parsed) return model::fail(parsed.error());
   model::Snapshot& snapshot = parsed->snapshot;
+  if (!host || snapshot.host != *host) {
+    return model::fail(ErrorKind::invalid_input,
+                       "host: the snapshot has to name its host once, as a text without escapes");
+  }
   // A berthd that hangs, and a timer that goes on sending its last snapshot.
   if (const auto found = by_name_.find(snapshot.host);
       found != by_name_.end() && snapshot.time == hosts_[found->second].time)
@@ -189,23 +204,35 @@ Fleet::Places& Fleet::places_for(const model::PendingWorkload& request) {
   return places_.front();
 }
 
-const Fleet::Judged& Fleet::shown_place(Places& places, std::size_t host,
-                                        const model::PendingWorkload& request) {
-  Known& known = hosts_[host];
-  Judged& kept = places.shown[host];
-  if (kept.version != known.shown_version)
-    kept = judged(policies::best_place(request, *known.shown), known.shown_version);
-  return kept;
+std::optional<double> Fleet::end_of_question() const {
+  if (!settings_.clock) return std::nullopt;
+  return settings_.clock() + settings_.question_s;
 }
 
-const Fleet::Judged& Fleet::expected_place(Places& places, std::size_t host,
-                                           const model::PendingWorkload& request) {
+bool Fleet::is_over(std::optional<double> end_s) const { return end_s && settings_.clock() >= *end_s; }
+
+const Fleet::Judged* Fleet::shown_place(Places& places, std::size_t host,
+                                        const model::PendingWorkload& request, std::optional<double> end_s) {
   Known& known = hosts_[host];
-  if (known.assumed.empty()) return shown_place(places, host, request);
+  Judged& kept = places.shown[host];
+  if (kept.version == known.shown_version) return &kept;
+  if (is_over(end_s)) return kept.version >= known.first_version ? &kept : nullptr;
+  kept = judged(policies::best_place(request, *known.shown), known.shown_version);
+  return &kept;
+}
+
+const Fleet::Judged* Fleet::expected_place(Places& places, std::size_t host,
+                                           const model::PendingWorkload& request,
+                                           std::optional<double> end_s) {
+  Known& known = hosts_[host];
+  if (known.assumed.empty()) return shown_place(places, host, request, end_s);
   Judged& kept = places.expected[host];
-  if (kept.version != known.expected_version)
-    kept = judged(policies::best_place(request, expected_on(known)), known.expected_version);
-  return kept;
+  if (kept.version == known.expected_version) return &kept;
+  if (is_over(end_s)) {
+    return kept.version >= known.first_version ? &kept : shown_place(places, host, request, end_s);
+  }
+  kept = judged(policies::best_place(request, expected_on(known)), known.expected_version);
+  return &kept;
 }
 
 Filtered Fleet::filter(const Question& question, double now_s) {
@@ -218,17 +245,18 @@ Filtered Fleet::filter(const Question& question, double now_s) {
   // The scheduler asks again about a pod that it could not bind.
   forget(question.pod.uid);
   Places& places = places_for(*question.pod.request);
+  const auto end_s = end_of_question();
   for (const std::string& node : question.nodes) {
     const auto host = fresh_host(node, now_s);
     if (!host) {
       filtered.passed.push_back(node);
       continue;
     }
-    const Judged& place = shown_place(places, *host, *question.pod.request);
-    if (place.order)
+    const Judged* place = shown_place(places, *host, *question.pod.request, end_s);
+    if (place == nullptr || place->order)
       filtered.passed.push_back(node);
     else
-      filtered.failed.emplace(node, "berth: " + place.rejection);
+      filtered.failed.emplace(node, "berth: " + place->rejection);
   }
   // The scheduler takes a single node, and asks no more about it.
   if (filtered.passed.size() == 1) {
@@ -267,12 +295,14 @@ std::vector<Points> Fleet::prioritize(const Question& question, double now_s) {
   };
   std::vector<Ranked> ranked;
   Places& places = places_for(*question.pod.request);
+  const auto end_s = end_of_question();
   for (std::size_t i = 0; i < points.size(); ++i) {
     const auto host = fresh_host(points[i].node, now_s);
     if (!host) continue;
-    const Judged& place = expected_place(places, *host, *question.pod.request);
-    if (place.order)
-      ranked.push_back({.order = *place.order, .point = i, .host = *host});
+    const Judged* place = expected_place(places, *host, *question.pod.request, end_s);
+    if (place == nullptr) continue;
+    if (place->order)
+      ranked.push_back({.order = *place->order, .point = i, .host = *host});
     else
       points[i].score = 0;
   }

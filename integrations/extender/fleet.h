@@ -2,6 +2,7 @@
 #pragma once
 
 #include "integrations/extender/documents.h"
+#include "integrations/extender/sender_rate.h"
 #include "integrations/extender/snapshot_bounds.h"
 #include "model/error.h"
 #include "policies/placement/rank.h"
@@ -9,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <optional>
@@ -29,7 +31,7 @@ inline constexpr std::size_t kMaxAssumedOnHost = 512;
 inline constexpr std::size_t kMaxKinds = 32;
 
 // The hosts of a cluster as their snapshots show them, with the pods that were just placed (docs/clusters.md,
-// the extender). It reads no clock: each call says the time, in seconds that never step.
+// the extender). Each call says the time, in seconds that never step.
 class Fleet {
  public:
   struct Settings {
@@ -38,19 +40,26 @@ class Fleet {
     double hold_s = 120;     // an assumed pod that no snapshot shows counts for so long
     std::size_t max_hosts = kMaxHosts;
     std::size_t max_bytes = kMaxAllHostsBytes;  // of all hosts
+    double pause_s = 0;                         // between two snapshots of a host
+    // A question looks for new places for so long, by this clock. Without a clock it takes the time it needs.
+    double question_s = 1;
+    std::function<double()> clock = nullptr;
   };
-  explicit Fleet(Settings settings) : settings_(std::move(settings)) {}
+  explicit Fleet(Settings settings) : settings_(std::move(settings)), rate_(settings_.pause_s) {}
   Fleet(const Fleet&) = delete;  // hosts refer to the settings
   Fleet& operator=(const Fleet&) = delete;
 
   // Takes one snapshot. The same one again, by its time, changes nothing. Pods that run in it
   // are no longer assumed. Error invalid_input for a document that cannot be read. Error refused for one that
-  // is beyond a bound (snapshot_bounds.h), and for a host too many while all others are fresh.
+  // is beyond a bound (snapshot_bounds.h), and for a host too many while all others are fresh. Error
+  // transient for a host that sends another one within `pause_s`; that one is not read.
   model::Result<void> take(std::string_view snapshot, double now_s);
 
   // Nodes that hold the pod, and the others with the reason. Only snapshots count here: every program that
   // can ask can have pods assumed. A node without a fresh snapshot passes, and so does each node for a pod
   // without a request. If a single node passes, the pod is assumed there.
+  // For nodes that were not reached in `question_s`, the place by an earlier snapshot stands. Without one,
+  // the node passes.
   Filtered filter(const Question& question, double now_s);
   // 10 for the best node, down to 0 for nodes that do not hold the pod beside the assumed ones; 5 without a
   // fresh snapshot. The pod is then assumed on the best node, until a snapshot shows it, or `hold_s` is over.
@@ -86,6 +95,7 @@ class Fleet {
     double time = 0;                         // of the snapshot
     double arrived_s = 0;
     std::size_t bytes = 0;
+    std::uint64_t first_version = 0;  // of this host in this entry
     std::uint64_t shown_version = 0;
     std::uint64_t expected_version = 0;
   };
@@ -108,8 +118,14 @@ class Fleet {
   std::optional<std::size_t> fresh_host(const std::string& node, double now_s) const;
   const policies::Host& expected_on(Known& known);
   void place(policies::Host& host, const model::PendingWorkload& request);
-  const Judged& shown_place(Places& places, std::size_t host, const model::PendingWorkload& request);
-  const Judged& expected_place(Places& places, std::size_t host, const model::PendingWorkload& request);
+  // The time by Settings::clock at which a question that begins now is to end; nullopt for never.
+  std::optional<double> end_of_question() const;
+  bool is_over(std::optional<double> end_s) const;
+  // nullptr if there is no time to find the place, and none is kept.
+  const Judged* shown_place(Places& places, std::size_t host, const model::PendingWorkload& request,
+                            std::optional<double> end_s);
+  const Judged* expected_place(Places& places, std::size_t host, const model::PendingWorkload& request,
+                               std::optional<double> end_s);
   Places& places_for(const model::PendingWorkload& request);
   void changed(Known& known);
   void forget_old(double now_s);
@@ -123,6 +139,7 @@ class Fleet {
   void assume(const std::string& uid, std::size_t host, const model::PendingWorkload& request, double now_s);
 
   Settings settings_;
+  SenderRate rate_;
   std::vector<Known> hosts_;
   std::vector<std::size_t> free_;  // entries of `hosts_`
   std::map<std::string, std::size_t, std::less<>> by_name_;

@@ -81,6 +81,8 @@ const char* reason(int status) {
       return "Method Not Allowed";
     case 413:
       return "Content Too Large";
+    case 429:
+      return "Too Many Requests";
     default:
       return "Service Unavailable";
   }

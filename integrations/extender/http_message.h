@@ -15,6 +15,9 @@ namespace berth::extender {
 // Longer heads are refused.
 inline constexpr std::size_t kMaxHeadBytes = std::size_t{8} << 10;
 
+// The path of requests that may take long. They wait for all others.
+inline constexpr std::string_view kSnapshotsPath = "/snapshots";
+
 struct RequestHead {
   std::string method;
   std::string path;

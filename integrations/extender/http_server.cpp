@@ -249,23 +249,29 @@ void HttpServer::answer(Connection& connection) {
 }
 
 void HttpServer::answer_whole_requests() {
-  std::vector<Connection*> whole;
-  for (const auto& connection : connections_)
-    if (connection->whole) whole.push_back(connection.get());
-  if (whole.empty()) return;
-  const auto oldest = std::min_element(whole.begin(), whole.end(),
-                                       [](const auto* a, const auto* b) { return a->since_s < b->since_s; });
+  const auto is_older = [](const auto* a, const auto* b) { return a->since_s < b->since_s; };
+  std::vector<Connection*> questions;
+  std::vector<Connection*> snapshots;
+  for (const auto& connection : connections_) {
+    if (!connection->whole) continue;
+    (connection->head->path == kSnapshotsPath ? snapshots : questions).push_back(connection.get());
+  }
   // The oldest first, so that each one's turn comes. Then the shortest: a question of the scheduler waits for
-  // one long request at most.
-  std::iter_swap(whole.begin(), oldest);
-  std::stable_sort(whole.begin() + 1, whole.end(),
-                   [](const auto* a, const auto* b) { return a->asked_bytes() < b->asked_bytes(); });
+  // one long one at most.
+  if (!questions.empty()) {
+    std::iter_swap(questions.begin(), std::min_element(questions.begin(), questions.end(), is_older));
+    std::stable_sort(questions.begin() + 1, questions.end(),
+                     [](const auto* a, const auto* b) { return a->asked_bytes() < b->asked_bytes(); });
+  }
   const double until_s = os::boot_s() + kAnswering_s;
-  for (Connection* connection : whole) {
+  for (Connection* connection : questions) {
     // An answer before this one may have ended it.
     if (connection->whole) answer(*connection);
-    if (os::boot_s() >= until_s) return;
+    if (os::boot_s() >= until_s) break;
   }
+  // One a round: however many there are, a question waits for one of them.
+  const auto oldest = std::min_element(snapshots.begin(), snapshots.end(), is_older);
+  if (oldest != snapshots.end() && (*oldest)->whole) answer(**oldest);
 }
 
 void HttpServer::receive(Connection& connection, double now_s) {

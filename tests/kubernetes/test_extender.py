@@ -159,6 +159,18 @@ def test_hostile_questions_are_refused(extender: Extender) -> None:
     assert extender.health() == {"hosts": 0, "assumed_pods": 0, "snapshots": []}
 
 
+def test_a_host_that_sends_too_often_is_refused(build: Path) -> None:
+    extender = Extender(build, "--pause", "3600")
+    try:
+        extender.push(snapshot("n1"), snapshot("n2"))
+        status, answer = extender.post("/snapshots", snapshot("n1"))
+        assert status == 429, answer
+        assert "host n1 sends snapshots too often" in extender.log()
+        assert extender.health()["hosts"] == 2
+    finally:
+        extender.stop()
+
+
 def test_health_names_the_hosts(extender: Extender) -> None:
     extender.push(snapshot("n1"), snapshot("n2"))
     health = extender.health()

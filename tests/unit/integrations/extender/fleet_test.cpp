@@ -361,5 +361,61 @@ TEST_F(ExtenderFleet, TellsTheAgesOfItsSnapshots) {
   EXPECT_THAT(ages(1), ElementsAre(Pair("a", 90)));
 }
 
+TEST_F(ExtenderFleet, AHostThatSendsTooOftenIsNotRead) {
+  Fleet paced({.policies = {}, .pause_s = 15});
+  const auto take = [&paced](const json& document, double now_s) {
+    return paced.take(model::json_text(document), now_s);
+  };
+  EXPECT_TRUE(take(snapshot("a", 0, 1000), 0));
+  const auto early = take(snapshot("a", 0, 1001), 14);
+  ASSERT_FALSE(early);
+  EXPECT_EQ(early.error().kind(), model::ErrorKind::transient);
+  EXPECT_EQ(early.error().message(),
+            "host a sends snapshots too often: the next one is taken in 1.0 s, and one in 15 s (--pause)");
+  EXPECT_TRUE(take(snapshot("b", 0, 1001), 14));
+  EXPECT_TRUE(take(snapshot("a", 0, 1001), 15));
+  // One that is refused, or shows nothing new, costs the same to read.
+  json bad = snapshot("c");
+  bad["memory"] = 1;
+  EXPECT_EQ(take(bad, 20).error().kind(), model::ErrorKind::invalid_input);
+  EXPECT_EQ(take(bad, 21).error().kind(), model::ErrorKind::transient);
+}
+
+TEST_F(ExtenderFleet, ASnapshotWithTwoHostsIsRefused) {
+  std::string text = model::json_text(snapshot("a"));
+  text.insert(text.size() - 1, R"(,"host":"b")");
+  EXPECT_FALSE(fleet.take(text, 0));
+  text = model::json_text(snapshot("a"));
+  text.replace(text.find(R"("a")"), 3, R"("\u0061")");
+  const auto refused = fleet.take(text, 0);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message(),
+            "host: the snapshot has to name its host once, as a text without escapes");
+  EXPECT_EQ(fleet.hosts(), 0U);
+}
+
+TEST_F(ExtenderFleet, AQuestionIsAnsweredInTimeByEarlierPlaces) {
+  double clock_s = 0;
+  bool slow = false;
+  // Each look at the clock takes longer than a question may.
+  Fleet late({.policies = {}, .question_s = 1, .clock = [&] { return slow ? clock_s += 2 : clock_s; }});
+  const auto push_all = [&late](int busy, double time) {
+    for (const char* host : {"a", "b"})
+      ASSERT_TRUE(late.take(model::json_text(snapshot(host, busy, time)), 0));
+  };
+  push_all(8, 1000);
+  EXPECT_EQ(late.filter(pod(1, 8), 0).failed.size(), 2U);
+  // Both hosts are free now, but there is no time to see it.
+  push_all(0, 1001);
+  slow = true;
+  EXPECT_EQ(late.filter(pod(1, 8), 0).failed.size(), 2U);
+  slow = false;
+  EXPECT_EQ(late.filter(pod(1, 8), 0).failed.size(), 0U);
+  // Without an earlier place a node passes, with a neutral score.
+  slow = true;
+  EXPECT_THAT(late.filter(pod(2, 7), 0).passed, ElementsAre("a", "b", "c"));
+  for (const Points& of : late.prioritize(pod(2, 7), 0)) EXPECT_EQ(of.score, 5) << of.node;
+}
+
 }  // namespace
 }  // namespace berth::extender

@@ -296,6 +296,22 @@ TEST_F(ExtenderHttpServer, OfWaitingRequestsTheOldestIsAnsweredAndThenTheShortes
   EXPECT_THAT(bytes_in_order(), ElementsAre(0, 3000, 10, 1000, 2000));
 }
 
+TEST_F(ExtenderHttpServer, AQuestionWaitsForOneSnapshotHoweverManyThereAre) {
+  start();
+  std::vector<FileDescriptor> senders;
+  for (int i = 0; i < 8; ++i) senders.push_back(connected());
+  const FileDescriptor client = connected();
+  const FileDescriptor first = busy();
+  for (std::size_t i = 0; i < senders.size(); ++i)
+    send_all(senders[i], "POST /snapshots HTTP/1.1\r\nContent-Length: 1\r\n\r\nb");
+  // It is longer than they are, and came after them.
+  send_all(client, request(3000));
+  open();
+  EXPECT_THAT(read_until(client, "0:3000"), EndsWith("0:3000"));
+  for (const FileDescriptor& sender : senders) EXPECT_THAT(read_until(sender, "0:1"), EndsWith("0:1"));
+  EXPECT_THAT(bytes_in_order(), ElementsAre(0, 3000, 1, 1, 1, 1, 1, 1, 1, 1));
+}
+
 TEST_F(ExtenderHttpServer, WithoutADescriptorTheIdlestClientGivesWay) {
   start();
   const FileDescriptor idle = connected();
