@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include <curl/curl.h>
@@ -22,8 +23,9 @@ struct HttpsApi::State {
   CURL* handle = nullptr;
   std::string body;
   bool too_long = false;
-  bool fresh = true;                          // the next request needs a connection of its own
-  std::array<char, CURL_ERROR_SIZE> words{};  // libcurl's own ones on the last failure
+  std::optional<std::chrono::steady_clock::time_point> end;  // of all requests
+  bool fresh = true;                                         // the next request needs a connection of its own
+  std::array<char, CURL_ERROR_SIZE> words{};                 // libcurl's own ones on the last failure
 };
 
 namespace {
@@ -131,6 +133,13 @@ class Headers {
   curl_slist* list_ = nullptr;
 };
 
+// The time that is left for a request of this limit.
+std::chrono::milliseconds left_of(std::chrono::milliseconds limit, const HttpsApi::State& state) {
+  if (!state.end) return limit;
+  const auto left = *state.end - std::chrono::steady_clock::now();
+  return std::min(limit, std::chrono::ceil<std::chrono::milliseconds>(left));
+}
+
 bool open(HttpsApi::State& state) {
   if (state.handle != nullptr) return true;
   static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -147,8 +156,8 @@ bool open(HttpsApi::State& state) {
   curl_easy_setopt(handle, CURLOPT_MAXLIFETIME_CONN, kConnectionLifetime_s);
   curl_easy_setopt(handle, CURLOPT_MAXAGE_CONN, kConnectionLifetime_s);
   curl_easy_setopt(handle, CURLOPT_MAXCONNECTS, 1L);
-  curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(access.connect_limit.count()));
-  curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(access.whole_limit.count()));
+  // The server would go on with the identity of the certificate that began the session.
+  curl_easy_setopt(handle, CURLOPT_SSL_SESSIONID_CACHE, 0L);
   // Nobody's certificates but the cluster's own are trusted.
   curl_easy_setopt(handle, CURLOPT_CAINFO, access.ca.empty() ? nullptr : access.ca.c_str());
   curl_easy_setopt(handle, CURLOPT_CAPATH, nullptr);
@@ -178,12 +187,10 @@ HttpsApi::~HttpsApi() {
   if (state_->handle != nullptr) curl_easy_cleanup(state_->handle);
 }
 
-void HttpsApi::finish_within(std::chrono::milliseconds limit) {
+void HttpsApi::finish_within(std::chrono::milliseconds all, std::chrono::milliseconds one) {
   state_->stopped = nullptr;
-  state_->access.connect_limit = state_->access.whole_limit = limit;
-  if (state_->handle == nullptr) return;
-  curl_easy_setopt(state_->handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(limit.count()));
-  curl_easy_setopt(state_->handle, CURLOPT_TIMEOUT_MS, static_cast<long>(limit.count()));
+  state_->access.connect_limit = state_->access.whole_limit = one;
+  state_->end = std::chrono::steady_clock::now() + all;
 }
 
 struct HttpsApi::Request {
@@ -223,6 +230,11 @@ Answer HttpsApi::ask(const Request& request) {
     if (auto why = why_no_pem_files(state.access)) return fault("certificates", std::move(*why));
   }
   if (!open(state)) return fault("memory", "libcurl has no memory for a connection");
+  const auto connect_limit = left_of(state.access.connect_limit, state);
+  const auto whole_limit = left_of(state.access.whole_limit, state);
+  // 0 would be no limit.
+  if (whole_limit.count() <= 0)
+    return fault("timeout", state.access.server + request.path + ": no time is left for this request");
   Headers headers;
   if (request.body != nullptr) headers.add(fmt::format("Content-Type: {}", request.content));
   headers.add(fmt::format("Accept: {}", request.accept));
@@ -232,6 +244,8 @@ Answer HttpsApi::ask(const Request& request) {
   state.too_long = false;
   state.words[0] = '\0';
   curl_easy_setopt(state.handle, CURLOPT_URL, url.c_str());
+  curl_easy_setopt(state.handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(connect_limit.count()));
+  curl_easy_setopt(state.handle, CURLOPT_TIMEOUT_MS, static_cast<long>(whole_limit.count()));
   curl_easy_setopt(state.handle, CURLOPT_HTTPHEADER, headers.list());
   if (request.body == nullptr) {
     curl_easy_setopt(state.handle, CURLOPT_HTTPGET, 1L);

@@ -25,8 +25,9 @@ struct Access {
 };
 
 // Asks by HTTP/1.1 over TLS, for one thread, with one kept connection. It follows no redirect and asks no
-// proxy. Certificates are read again with each new connection: after ten minutes, and after each failure. An
-// answer of more than kMaxAnswerBytes is a fault.
+// proxy. Certificates are read again with each new connection: after ten minutes, and after each failure. No
+// connection resumes the TLS session of an earlier one, because it would keep the identity of the certificate
+// before. An answer of more than kMaxAnswerBytes is a fault.
 class HttpsApi : public Api {
  public:
   // `stopped` is asked about once a second: if it is true, the request ends with a fault.
@@ -36,8 +37,9 @@ class HttpsApi : public Api {
   Answer patch(const std::string& path, const std::string& body) override;
   Answer create(const std::string& path, const std::string& body) override;
   Answer list(const std::string& path) override;
-  // From now on requests are no longer ended by `stopped`, and have this limit.
-  void finish_within(std::chrono::milliseconds limit);
+  // From now on requests are no longer ended by `stopped`, and each has the limit `one`. After `all` no
+  // further request is made, and none lasts longer than that.
+  void finish_within(std::chrono::milliseconds all, std::chrono::milliseconds one);
 
   struct State;
 

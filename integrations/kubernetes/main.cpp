@@ -30,7 +30,8 @@ namespace {
 
 // berthd writes its state once a tick, mostly once a second.
 constexpr timespec kTurn{.tv_sec = 1, .tv_nsec = 0};
-// systemd gives the program longer than two of these to end.
+// Taking everything back may last so long, and one request of it. TimeoutStopSec= of the unit is longer.
+constexpr std::chrono::milliseconds kWithdrawal{25000};
 constexpr std::chrono::milliseconds kLastRequest{5000};
 
 // The journal takes the number as the level of the line. A reader that is gone must not end the program: the
@@ -56,6 +57,20 @@ bool is_stopped() {
   sigset_t pending;
   return sigpending(&pending) == 0 &&
          (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
+}
+
+// Waits; false if another signal to stop came meanwhile.
+bool pause(double seconds) {
+  const sigset_t signals = stop_signals();
+  const auto whole_s = static_cast<time_t>(seconds);
+  const timespec time{.tv_sec = whole_s,
+                      .tv_nsec = static_cast<long>((seconds - static_cast<double>(whole_s)) * 1e9)};
+  return sigtimedwait(&signals, nullptr, &time) < 0;
+}
+
+bool withdraw(HttpsApi& api, Publisher& publisher) {
+  api.finish_within(kWithdrawal, kLastRequest);
+  return publisher.withdraw(std::chrono::duration<double>(kWithdrawal).count(), pause);
 }
 
 Surroundings surroundings() {
@@ -95,7 +110,10 @@ ExitStatus run(const Options& options) {
                        .taint = options.taint,
                        .once = options.once},
                       api, surroundings());
-  if (options.withdraw) return publisher.withdraw() ? ExitStatus::done : ExitStatus::failed;
+  if (options.withdraw) {
+    const bool done = options.once ? publisher.withdraw() : withdraw(api, publisher);
+    return done ? ExitStatus::done : ExitStatus::failed;
+  }
   if (options.once) return publisher.turn(read_state(options)) ? ExitStatus::done : ExitStatus::failed;
   Reporter reporter({.node = options.node,
                      .events = options.events,
@@ -111,8 +129,7 @@ ExitStatus run(const Options& options) {
     stopped = sigtimedwait(&signals, nullptr, &kTurn) > 0;
   }
   // Nobody keeps the figures true from now on.
-  api.finish_within(kLastRequest);
-  publisher.withdraw();
+  withdraw(api, publisher);
   return ExitStatus::done;
 }
 

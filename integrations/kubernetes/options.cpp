@@ -47,7 +47,8 @@ berthd.
   --no-events           Make no Events on pods
   --no-taint            Leave taints alone; a host that takes no work then has nothing for best-effort work
   --once                Publish once and exit
-  --withdraw            Remove all that berth-kube has published, and exit
+  --withdraw            Remove all that berth-kube has published, and exit; with --once, try only once and not
+                        for 25 seconds
   --dry-run             Print the request that would be made, and exit
   --help                Print this text and exit
   --version             Print the version and exit

@@ -119,13 +119,31 @@ bool Publisher::turn(const Berth& berth) {
   return false;
 }
 
-bool Publisher::withdraw() {
-  const auto failure = publish(status_removal(settings_.names), "");
-  if (failure)
-    surroundings_.say(Level::warning, "cannot take the published figures back: " + failure->message);
-  else
-    surroundings_.say(Level::info, "took the published figures back");
-  return !failure;
+bool Publisher::withdraw(double limit_s, const std::function<bool(double)>& pause) {
+  const double end_s = surroundings_.clock() + limit_s;
+  std::string cause;
+  for (;;) {
+    const auto failure = publish(status_removal(settings_.names), "");
+    if (!failure) {
+      surroundings_.say(Level::info, "took the published figures back");
+      return true;
+    }
+    const double wait_s = std::max(kWithdrawalPause_s, failure->retry_after_s.value_or(0));
+    const bool again = surroundings_.clock() + wait_s < end_s && pause;
+    if (again && failure->cause != cause) {
+      surroundings_.say(
+          Level::warning,
+          fmt::format("cannot take the published figures back, and tries again: {}", failure->message));
+    }
+    cause = failure->cause;
+    if (again && pause(wait_s)) continue;
+    surroundings_.say(
+        Level::warning,
+        fmt::format("cannot take the published figures back: {}. They stay on the node {}, and become "
+                    "wrong: call `berth-kube --withdraw` once the API server answers",
+                    failure->message, settings_.node));
+    return false;
+  }
 }
 
 }  // namespace berth::kubernetes

@@ -6,6 +6,7 @@
 #include "integrations/kubernetes/failure.h"
 #include "integrations/kubernetes/surroundings.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -13,6 +14,9 @@ namespace berth::kubernetes {
 
 // Unless the taint changes, or an amount becomes 0 or more than that, two publications are this far apart.
 inline constexpr double kLeastPause_s = 5;
+
+// The pause between two attempts to take everything back; a server may ask for a longer one.
+inline constexpr double kWithdrawalPause_s = 2;
 
 // Keeps berth's members of one node object as they should be (docs/clusters.md). It makes a request at a
 // change, and at each interval anyway: then it also mends what others have changed, and finds a new object of
@@ -33,8 +37,10 @@ class Publisher {
 
   // Publishes if it is time. False after a failure.
   bool turn(const Berth& berth);
-  // Removes all of berth's members from the object. False after a failure.
-  bool withdraw();
+  // Removes all of berth's members from the object. After a failure it tries again, until `limit_s` have
+  // passed since the first attempt. Between two attempts it calls pause() with the seconds to wait, and gives
+  // up if that is false. False if the members may still be there.
+  bool withdraw(double limit_s = 0, const std::function<bool(double)>& pause = nullptr);
 
  private:
   bool is_due(const Wanted& wanted, double now_s) const;

@@ -51,6 +51,36 @@ std::string hint_of_eviction(int status, const std::string& space) {
 Reporter::Reporter(Settings settings, Api& api, Surroundings surroundings)
     : settings_(std::move(settings)), api_(&api), surroundings_(std::move(surroundings)) {}
 
+// Whether berthd goes on writing states.
+void Reporter::heed(const Berth& berth, double now_s) {
+  is_news_ = false;
+  if (!berth.state) return begin_anew();
+  if (state_time_ && now_s - news_s_ > 2 * berth.state->interval_s + kLatestState_s) begin_anew();
+  is_news_ = !state_time_ || *state_time_ != berth.state->time;
+  if (!is_news_) return;
+  state_time_ = berth.state->time;
+  news_s_ = now_s;
+  moves_ = heard_;
+  heard_ = true;
+}
+
+void Reporter::begin_anew() {
+  heard_ = moves_ = false;
+  for (auto& [key, task] : tasks_) task.wanted_since_s.reset();
+}
+
+// The time for which the need holds, by a new state.
+void Reporter::count(Task& task, double now_s) const {
+  if (!task.departure.wanted) task.wanted_since_s.reset();
+  if (!task.departure.wanted || !is_news_) return;
+  if (!task.wanted_since_s) {
+    task.wanted_since_s = now_s;
+    task.states_after = 0;
+  } else if (now_s - *task.wanted_since_s >= settings_.evict_after_s) {
+    ++task.states_after;
+  }
+}
+
 // Keeps one task for each departure of a pod that is told.
 void Reporter::follow(const std::vector<Departure>& departures, double now_s) {
   std::map<std::string, Task> tasks;
@@ -62,8 +92,7 @@ void Reporter::follow(const std::vector<Departure>& departures, double now_s) {
     Task task = before == tasks_.end() ? Task() : std::move(before->second);
     task.departure = departure;
     task.uid = std::move(*uid);
-    if (!departure.wanted) task.wanted_since_s.reset();
-    if (departure.wanted && !task.wanted_since_s) task.wanted_since_s = now_s;
+    count(task, now_s);
     tasks.insert_or_assign(key, std::move(task));
   }
   tasks_ = std::move(tasks);
@@ -75,9 +104,10 @@ bool Reporter::is_late(double begun_s) const { return surroundings_.clock() - be
 bool Reporter::event_is_due(const Task& task) const { return settings_.events && !task.reported; }
 
 bool Reporter::eviction_is_due(const Task& task, double now_s) const {
-  if (task.departure.kind == Departure::Kind::evict) return settings_.evict_ended && !task.evicted;
-  return settings_.evict && !task.evicted && task.wanted_since_s &&
-         now_s - *task.wanted_since_s >= settings_.evict_after_s && now_s >= next_eviction_s_;
+  if (task.evicted) return false;
+  if (task.departure.kind == Departure::Kind::evict) return settings_.evict_ended && moves_;
+  return settings_.evict && is_news_ && task.wanted_since_s && task.states_after >= kStatesAfterTheTime &&
+         now_s >= next_eviction_s_;
 }
 
 std::optional<Failure> Reporter::list_pods(std::size_t limit, double begun_s) {
@@ -211,8 +241,9 @@ void Reporter::note(Backoff& backoff, const char* attempt, const std::optional<F
 }
 
 void Reporter::turn(const Berth& berth) {
-  if (!berth.state) return;
   const double begun_s = surroundings_.clock();
+  heed(berth, begun_s);
+  if (!berth.state) return;
   follow(berth.state->departures, begun_s);
   if (tasks_.empty()) return;
   const auto events = chosen([&](const Task& task) { return event_is_due(task); });

@@ -23,10 +23,19 @@ inline constexpr std::size_t kMaxPods = 1000;
 // No request of a turn begins later than this after the first one: figures of the node wait meanwhile.
 inline constexpr double kLongestTurn_s = 10;
 
+// A state that is this much older than two ticks of berthd no longer moves. berth-kube itself may be that
+// late.
+inline constexpr double kLatestState_s = kLongestTurn_s;
+// A pod is evicted for a need once so many states that berthd wrote after the wanted time have shown it.
+inline constexpr unsigned kStatesAfterTheTime = 2;
+
 // Tells Kubernetes of pods that berth ends, or that should run elsewhere (docs/clusters.md). Each gets an
 // Event. If it is wished, pods of either kind are evicted through the Eviction API. It asks for the node's
 // pods only while there is something to tell. It keeps nothing over a restart: the API server knows an Event
 // that it has already.
+//
+// It evicts by states that move alone. A berthd that hangs leaves its last state behind, and that one may be
+// wrong by now. So time counts between states of different times, and begins anew after a silence or a gap.
 class Reporter {
  public:
   struct Settings {
@@ -50,11 +59,15 @@ class Reporter {
     std::string uid;  // of the pod
     bool reported = false;
     bool evicted = false;
-    std::optional<double> wanted_since_s;
-    unsigned attempts = 0;  // the ones with fewer go first
+    std::optional<double> wanted_since_s;  // the first state with the need
+    unsigned states_after = 0;             // with the need, and written after the wanted time
+    unsigned attempts = 0;                 // the ones with fewer go first
   };
 
+  void heed(const Berth& berth, double now_s);
+  void begin_anew();
   void follow(const std::vector<model::Departure>& departures, double now_s);
+  void count(Task& task, double now_s) const;
   bool event_is_due(const Task& task) const;
   bool eviction_is_due(const Task& task, double now_s) const;
   std::vector<Task*> chosen(const std::function<bool(const Task&)>& is_due);
@@ -76,6 +89,11 @@ class Reporter {
   Surroundings surroundings_;
   std::map<std::string, Task> tasks_;  // by the departure
   std::map<std::string, Pod> pods_;    // by UID, as last listed
+  std::optional<double> state_time_;   // of the last state
+  double news_s_ = 0;                  // when that state was seen first
+  bool is_news_ = false;               // it was seen first in this turn
+  bool heard_ = false;                 // one since the beginning, the last silence or the last gap
+  bool moves_ = false;                 // two of them
   Backoff events_;
   Backoff evictions_;
   double next_eviction_s_ = 0;

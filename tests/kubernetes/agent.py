@@ -40,11 +40,19 @@ class Agent:
     def say(self, **figures: Any) -> None:
         berthstate.say(self.state_file, self.node, **figures)
 
+    def writes(self, **figures: Any) -> bool:
+        """As a berthd that goes on writing its state, at each look of a test. Always true."""
+        self.say(**figures)
+        return True
+
+    def has_said(self, words: str) -> bool:
+        return any(words in line for line in self.said())
+
     def said(self) -> list[str]:
         return self.log.read_text().splitlines() if self.log.exists() else []
 
     def says(self, words: str) -> None:
-        until(lambda: any(words in line for line in self.said()), f'"{words}" from berth-kube')
+        until(lambda: self.has_said(words), f'"{words}" from berth-kube')
 
     def once(self) -> subprocess.CompletedProcess[str]:
         return subprocess.run([*self.words, "--once"], capture_output=True, text=True, timeout=PATIENCE_S)

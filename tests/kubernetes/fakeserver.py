@@ -36,6 +36,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def setup(self) -> None:
         super().setup()
         self.server.connections.append(self.connection)
+        # The handshake is done with the first byte that is read.
+        self.begun = False
+
+    def parse_request(self) -> bool:
+        if not self.begun:
+            self.begun = True
+            self.server.resumed.append(bool(self.connection.session_reused))
+            peer = dict(part[0] for part in (self.connection.getpeercert() or {}).get("subject", ()))
+            self.server.clients.append(str(peer.get("commonName", "")))
+        return super().parse_request()
 
     def do_PATCH(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -81,6 +91,9 @@ class FakeServer(http.server.ThreadingHTTPServer):
         self.token = "good-token"
         self.connections: list[socket.socket] = []
         self.requests: list[tuple[float, str]] = []
+        # Of each connection: whether it resumed a TLS session, and the name in the client's certificate.
+        self.resumed: list[bool] = []
+        self.clients: list[str] = []
         self.name, self.version = node, 0
         self.node: dict[str, Any] = {}
         self.make_anew("u-1")

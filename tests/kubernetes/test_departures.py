@@ -118,10 +118,14 @@ def test_a_pod_that_should_run_elsewhere_is_placed_elsewhere(
     until(lambda: events_of(cluster, uid), "event")
     assert events_of(cluster, uid)[0]["reason"] == "RelocationNeeded"
     # Without the right nothing happens, and berth-kube says which right.
+    until(
+        lambda: agent.writes(state="no-schedule", departures=[late]) and agent.has_said("create rolebinding berth-kube-evict"),
+        "the missing right",
+    )
     agent.says("to evict pods of this namespace: kubectl -n default create rolebinding berth-kube-evict")
     assert cluster.place("task") == "n1"
     eviction_right()
-    until(lambda: is_gone(cluster, "task"), "eviction")
+    until(lambda: agent.writes(state="no-schedule", departures=[late]) and is_gone(cluster, "task"), "eviction")
     agent.says("evicted the pod default/task")
     # Its controller, which does not run here, makes it again.
     cluster.add_node("n2", extended=amounts)
@@ -193,10 +197,10 @@ def test_a_disruption_budget_is_heeded(cluster: Cluster, agent_of: Callable[...,
         late = departure(workload_of(cluster, "task"), "relocate", wanted=True)
         agent.say(departures=[late])
         agent.start()
-        agent.says("violate the pod's disruption budget")
+        until(lambda: agent.writes(departures=[late]) and agent.has_said("violate the pod's disruption budget"), "refusal")
         assert not is_gone(cluster, "task")
         cluster.good("PATCH", f"{BUDGETS}/task/status", {"status": {"desiredHealthy": 0, "disruptionsAllowed": 1}}, MERGE)
-        until(lambda: is_gone(cluster, "task"), "eviction")
+        until(lambda: agent.writes(departures=[late]) and is_gone(cluster, "task"), "eviction")
     finally:
         cluster.good("DELETE", f"{BUDGETS}/task")
 

@@ -147,6 +147,19 @@ TEST(KubernetesApi, EndsARequestThatHangs) {
   EXPECT_EQ(stopped.patch("/", "{}").fault_kind, "connection");
 }
 
+TEST(KubernetesApi, MakesNoRequestAfterTheTimeForAll) {
+  const HttpServer server([](const std::string& path) {
+    return path == "/hang" ? Sent{.bytes = "HTTP/1.1 200 OK\r\n", .hang = true} : answer("{}");
+  });
+  HttpsApi api(access_to(server), [] { return true; });
+  api.finish_within(std::chrono::milliseconds(300), std::chrono::hours(1));
+  EXPECT_EQ(api.patch("/hang", "{}").fault_kind, "timeout");
+  const Answer late = api.patch("/", "{}");
+  EXPECT_EQ(late.fault_kind, "timeout");
+  EXPECT_THAT(late.fault, HasSubstr("no time is left for this request"));
+  EXPECT_THAT(server.last_request(), HasSubstr("PATCH /hang "));
+}
+
 TEST(KubernetesApi, TrustsNothingWhereTheAuthorityOfTheClusterIsMissing) {
   const HttpServer server([](const std::string&) { return answer("{}"); });
   Access access = access_to(server);

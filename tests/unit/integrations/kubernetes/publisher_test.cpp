@@ -296,6 +296,42 @@ TEST_F(KubernetesPublisher, WithdrawsAllOfItsOwn) {
   EXPECT_EQ(api.node["status"]["allocatable"]["cpu"], "8");
   api.instead = [](const std::string&) { return FakeApi::fault("timeout"); };
   EXPECT_FALSE(publisher.withdraw());
+  EXPECT_THAT(said, testing::Contains(HasSubstr("call `berth-kube --withdraw` once the API server answers")));
+}
+
+TEST_F(KubernetesPublisher, WithdrawsUntilItSucceeds) {
+  Publisher publisher = make();
+  publisher.turn(with(10));
+  said.clear();
+  int failures = 0;
+  api.instead = [&failures](const std::string&) {
+    return ++failures > 5 ? std::optional<Answer>() : FakeApi::fault("connect");
+  };
+  const auto pause = [this](double seconds) {
+    now_s += seconds;
+    return true;
+  };
+  EXPECT_TRUE(publisher.withdraw(25, pause));
+  EXPECT_EQ(api.amount(), "none");
+  EXPECT_THAT(said, ElementsAre("cannot take the published figures back, and tries again: at connect",
+                                "took the published figures back"));
+}
+
+TEST_F(KubernetesPublisher, GivesTheWithdrawalUpAfterItsTimeOrASignal) {
+  Publisher publisher = make();
+  publisher.turn(with(10));
+  api.instead = [](const std::string&) { return FakeApi::fault("connect"); };
+  const double begun_s = now_s;
+  EXPECT_FALSE(publisher.withdraw(25, [this](double seconds) {
+    now_s += seconds;
+    return true;
+  }));
+  EXPECT_LT(now_s, begun_s + 25);
+  EXPECT_GT(now_s, begun_s + 20);
+  EXPECT_THAT(said.back(), HasSubstr("They stay on the node n1, and become wrong"));
+  const std::size_t before = api.paths.size();
+  EXPECT_FALSE(publisher.withdraw(25, [](double) { return false; }));
+  EXPECT_EQ(api.paths.size(), before + 1);
 }
 
 }  // namespace

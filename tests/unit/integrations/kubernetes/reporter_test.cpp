@@ -114,8 +114,15 @@ class KubernetesReporter : public testing::Test {
              .random = [] { return 0.5; },
              .say = [this](Level, const std::string& message) { said.push_back(message); }}};
   }
-  // Turns once a second, for so long.
-  void turn_for(Reporter& reporter, double seconds, const Berth& berth) {
+  // Turns once a second, for so long. berthd writes a state before each turn.
+  void turn_for(Reporter& reporter, double seconds, Berth berth) {
+    for (const double end_s = now_s + seconds; now_s < end_s; now_s += 1) {
+      if (berth.state) berth.state->time = now_s;
+      reporter.turn(berth);
+    }
+  }
+  // The same with a berthd that hangs.
+  void turn_hung_for(Reporter& reporter, double seconds, const Berth& berth) {
     for (const double end_s = now_s + seconds; now_s < end_s; now_s += 1) reporter.turn(berth);
   }
 
@@ -326,6 +333,60 @@ TEST_F(KubernetesReporter, APodThatIsGoneIsNotEvicted) {
     EXPECT_THAT(api.asked, SizeIs(2)) << status;
     EXPECT_THAT(said, IsEmpty());
   }
+}
+
+TEST_F(KubernetesReporter, EvictsByNoStateOfABerthdThatHangs) {
+  Reporter reporter = make({.evict = true, .evict_after_s = 60});
+  turn_hung_for(reporter, 1000, with({relocation("a")}));
+  // Nor if it hung in the middle of the time, or just before the end of it.
+  for (const double seconds : {30, 61}) {
+    turn_for(reporter, seconds, with({relocation("a")}));
+    Berth hung = with({relocation("a")});
+    hung.state->time = now_s - 1;
+    turn_hung_for(reporter, 1000, hung);
+    EXPECT_THAT(api.evictions, IsEmpty()) << seconds;
+  }
+  // The time begins anew with the first state after that.
+  turn_for(reporter, 61, with({relocation("a")}));
+  EXPECT_THAT(api.evictions, IsEmpty());
+  turn_for(reporter, 1, with({relocation("a")}));
+  EXPECT_THAT(api.evictions, SizeIs(1));
+}
+
+TEST_F(KubernetesReporter, TheTimeOfANeedBeginsAnewAfterASilence) {
+  Reporter reporter = make({.evict = true, .evict_after_s = 20});
+  const Berth silent{.state = std::nullopt, .silence = "berthd does not run"};
+  turn_for(reporter, 1, with({relocation("a")}));
+  turn_for(reporter, 25, silent);
+  turn_for(reporter, 21, with({relocation("a")}));
+  EXPECT_THAT(api.evictions, IsEmpty());
+  turn_for(reporter, 1, with({relocation("a")}));
+  EXPECT_THAT(api.evictions, SizeIs(1));
+}
+
+TEST_F(KubernetesReporter, AGapAboveTwoTicksIsASilence) {
+  Reporter reporter = make({.evict = true, .evict_after_s = 20});
+  const double tick_s = 5;
+  Berth berth = with({relocation("a")});
+  berth.state->interval_s = tick_s;
+  turn_for(reporter, 20, berth);
+  now_s += 2 * tick_s + kLatestState_s + 1;
+  turn_for(reporter, 21, berth);
+  EXPECT_THAT(api.evictions, IsEmpty());
+  // Two ticks are none.
+  now_s += 2 * tick_s;
+  turn_for(reporter, 1, berth);
+  EXPECT_THAT(api.evictions, SizeIs(1));
+}
+
+TEST_F(KubernetesReporter, APodThatBerthEndsIsNotEvictedByAStateThatNeverMoved) {
+  Reporter reporter = make({.events = false, .evict_ended = true});
+  turn_hung_for(reporter, 100, with({departure("a")}));
+  EXPECT_THAT(api.asked, IsEmpty());
+  // One state of a berthd that writes is enough.
+  turn_for(reporter, 1, with({departure("a")}));
+  turn_for(reporter, 1, with({departure("a")}));
+  EXPECT_THAT(api.evictions, SizeIs(1));
 }
 
 }  // namespace
