@@ -98,7 +98,7 @@ def slurm_conf(nodes: list[str], version: tuple[int, int], health_check_s: int) 
         gres = f"gpu:2,becpu:{CONFIGURED}" if number < 2 else f"becpu:{CONFIGURED}"
         lines.append(
             f"NodeName={node} NodeHostname=ctl NodeAddr=127.0.0.1 Port={17001 + number} CPUs=8 Sockets=1 CoresPerSocket=4 "
-            f"ThreadsPerCore=2 RealMemory=2000 Gres={gres}"
+            f"ThreadsPerCore=2 RealMemory=2000 Gres={gres}" + (f" Feature=gpus,{node}" if number else "")
         )
     lines.append("PartitionName=all Nodes=ALL Default=YES State=UP")
     # Jobs share cores there, so that the resource alone says how many run.

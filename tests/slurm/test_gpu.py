@@ -7,8 +7,10 @@ import json
 import os
 import time
 
+import pytest
 from berthstate import GIB
-from farm import FLEET, Farm
+from farm import FLEET, Farm, call
+from waiting import until
 
 # Two nodes have two GPUs each.
 GPU_IDS = ("0000:01:00.0", "0000:02:00.0")
@@ -45,6 +47,53 @@ def test_gpu_work_is_packed_whatever_the_weights_say(farm: Farm) -> None:
     # Other work, and work that names its nodes, is not rank's business.
     assert farm.submit().ran_on() == "n1"
     assert farm.submit("-w", "n1", "--gres=gpu:1").ran_on() == "n1"
+
+
+def best_is_second(farm: Farm) -> None:
+    """By its snapshot n2 is the best host of work with one GPU. The weights say n1."""
+    prefer(farm, "n1")
+    snapshot("n1", healthy=2)
+    snapshot("n2", healthy=1)
+
+
+def test_gpu_work_goes_elsewhere_while_its_best_host_is_taken_or_drained(farm: Farm) -> None:
+    best_is_second(farm)
+    holder = farm.submit("-w", "n2", "--gres=gpu:2", script="sleep 600")
+    holder.runs()
+    assert farm.submit("--gres=gpu:1").ran_on() == "n1"
+    call("scancel", holder.number)
+    until(farm.idle, "idle farm")
+    farm.update("n2", "state=drain", "reason=test")
+    assert farm.submit("--gres=gpu:1").ran_on() == "n1"
+    farm.update("n2", "state=resume")
+    until(farm.idle, "idle farm")
+    assert farm.submit("--gres=gpu:1").ran_on() == "n2"
+
+
+def test_a_preference_keeps_the_constraint_of_the_job(farm: Farm) -> None:
+    best_is_second(farm)
+    assert farm.submit("--gres=gpu:1", "--constraint=gpus").ran_on() == "n2"
+    assert farm.submit("--gres=gpu:1", "--prefer=gpus").ran_on() == "n2"
+    # No host has that, so Slurm rejects the job whatever the script does.
+    with pytest.raises(AssertionError):
+        farm.submit("--gres=gpu:1", "--constraint=none")
+
+
+def test_a_host_that_is_no_feature_of_slurm_is_not_preferred(farm: Farm) -> None:
+    prefer(farm, "n2")
+    snapshot("n1", healthy=1)
+    snapshot("n2", healthy=2)
+    # n1 would be the best one. Slurm would reject a job that prefers an unknown feature.
+    assert farm.submit("--gres=gpu:1").ran_on() == "n2"
+
+
+def test_a_full_tmp_rejects_no_gpu_work(farm: Farm) -> None:
+    best_is_second(farm)
+    call("mount", "-t", "tmpfs", "-o", "nr_inodes=1", "none", "/tmp")
+    try:
+        assert farm.submit("--gres=gpu:1").ran_on() == "n2"
+    finally:
+        call("umount", "/tmp")
 
 
 def test_without_an_answer_the_weights_decide(farm: Farm) -> None:
