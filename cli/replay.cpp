@@ -13,7 +13,6 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -150,13 +149,6 @@ class Replay {
   Replayed replayed_;
 };
 
-Outcome<void> write_report(const std::string& file, const std::string& html) {
-  std::ofstream out(file, std::ios::binary | std::ios::trunc);
-  out << html << std::flush;
-  if (!out) return problem(Exit::failed, model::Error::from_errno(errno, "cannot write " + file).message());
-  return {};
-}
-
 // Calls `step` with each tick as long as it returns true. The first one has been read where there are `any`.
 // A bar shows the progress.
 void each_tick(Session& session, const Input& input, trace::Reader& reader, bool any,
@@ -219,15 +211,24 @@ Outcome<void> replay_file(Session& session, const ReplayArguments& arguments) {
                    settings.front().interference.shared_domain);
   }
 
+  // Now and not at the end: a file that cannot be made costs no replay.
+  std::optional<Output> report;
+  if (arguments.report) {
+    if (*arguments.report == "-") return problem(Exit::wrong_use, "--report: a page needs a file of its own");
+    auto opened = Output::open(*arguments.report, "berthctl replay --report");
+    if (!opened) return tl::unexpected(opened.error());
+    report.emplace(std::move(*opened));
+  }
+
   Replay run(std::move(names), settings, arguments.most);
   each_tick(session, *input, *reader, any, [&run](const model::Snapshot& snapshot) {
     run.step(snapshot);
     return true;
   });
   const Replayed& replayed = run.finish(*reader);
-  if (arguments.report) {
-    auto written = write_report(*arguments.report, replay::page_html(run.page(reader->snapshot().topology)));
-    if (!written) return written;
+  if (report) {
+    const auto written = report->write(replay::page_html(run.page(reader->snapshot().topology)));
+    if (!written) return problem(written.error());
   }
   if (session.json) {
     session.out << model::json_text(replay_document(replayed)) << "\n";

@@ -85,8 +85,23 @@ TEST_F(ReplayCommand, WritesAReport) {
   EXPECT_EQ(ran.exit, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("The report is in " + page));
   EXPECT_THAT(text_of("out.html"), StartsWith("<!DOCTYPE html>"));
-  expect_complaint(run_shell("berthctl replay " + trace + " --report /no/such/place.html"), 1,
+  expect_complaint(run_shell("berthctl replay " + trace + " --report /no/such/place.html"), 2,
                    "cannot write");
+  expect_complaint(run_shell("berthctl replay " + trace + " --report -"), 2, "a file of its own");
+}
+
+TEST_F(ReplayCommand, ThePageReplacesNoFileAndFollowsNoLink) {
+  const std::string trace = file("a.zst", trace::test::record(100));
+  const std::string other = file("other", "as it was");
+  const std::string link = (directory_ / "link.html").string();
+  std::filesystem::create_symlink(other, link);
+  const std::string dangling = (directory_ / "dangling.html").string();
+  std::filesystem::create_symlink(directory_ / "made", dangling);
+  for (const std::string& taken : {other, link, dangling}) {
+    expect_complaint(run_shell("berthctl replay " + trace + " --report " + taken), 2, "writes no file anew");
+  }
+  EXPECT_EQ(text_of("other"), "as it was");
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "made"));
 }
 
 TEST_F(ReplayCommand, SaysWhereATraceEndsEarly) {
