@@ -72,6 +72,19 @@ def test_security_exposure_is_low(berth: Berth) -> None:
     assert level and float(level.group(1)) <= 3.0, report
 
 
+def test_it_can_write_drop_ins_but_no_units_and_no_generators(berth: Berth) -> None:
+    berth.start()
+
+    def can_write(directory: str) -> bool:
+        """As berthd's own mount namespace has it."""
+        probe = f"mkdir -p {directory} && touch {directory}/berth-test-probe && rm {directory}/berth-test-probe"
+        return berth.guest.run(f"nsenter -m -t {berth.pid()} sh -c '{probe}'", check=False).returncode == 0
+
+    assert can_write("/run/systemd/system.control") and can_write("/run/systemd/transient")
+    assert not can_write("/run/systemd/system") and not can_write("/run/systemd/system-generators")
+    assert not can_write("/etc/systemd/system")
+
+
 def test_metrics_are_served_on_this_host_alone(berth: Berth) -> None:
     berth.start_unit("berth-test-ls1.service")
     berth.start(extra='[metrics]\nlisten = "127.0.0.1:9753"')
