@@ -30,23 +30,31 @@ void Messenger::publish(std::vector<LogEntry> entries, const StragglerWatch::New
 
 void Messenger::record(std::vector<LogEntry> entries) { write(std::move(entries)); }
 
-bool Messenger::may_announce(const std::string& workload) {
-  if (workload.empty()) return true;
+// The user that may make workloads there; nullopt for root, and for what is no workload's.
+std::optional<uid_t> Messenger::user_of(const std::string& workload) const {
+  if (workload.empty()) return std::nullopt;
   const auto found = observer_.found().find(workload);
-  const auto user = found == observer_.found().end() ? JournalShares::kUnknown : found->second.user;
-  return journal_shares_.take(user, os::monotonic_s());
+  return found == observer_.found().end() ? JournalShares::kUnknown : found->second.user;
+}
+
+bool Messenger::may_announce(const std::string& workload) {
+  return journal_shares_.take(user_of(workload), os::monotonic_s());
 }
 
 // Returns them as they were written.
 std::vector<LogEntry> Messenger::write(std::vector<LogEntry> entries) {
   const double ahead_s = setup_.clock.wall_ahead_s();
+  std::vector<LogEntry> stored;
   for (LogEntry& entry : entries) {
     entry.time += ahead_s;
     if (entry.kind == kAdmit || may_announce(entry.workload)) announce(entry);
     ++decisions_[{entry.kind, entry.result}];
+    // berth ends workloads at its own pace, and asks of admission come from root.
+    entry.user = entry.kind == kAdmit ? std::nullopt : user_of(entry.workload);
+    if (entry.kind == "evict" || log_shares_.take(entry.user, os::monotonic_s())) stored.push_back(entry);
   }
   const bool stored_before = !log_->problem();
-  log_->append(entries);
+  log_->append(stored);
   if (stored_before && log_->problem()) os::log_warning("{}", *log_->problem());
   bus_.decided(entries);
   return entries;

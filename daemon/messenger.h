@@ -10,7 +10,11 @@
 #include "daemon/setup.h"
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
+
+#include <sys/types.h>
 
 namespace berth::daemon {
 
@@ -41,12 +45,14 @@ class Messenger {
 
  private:
   void open_log();
+  std::optional<uid_t> user_of(const std::string& workload) const;
   std::vector<LogEntry> write(std::vector<LogEntry> entries);
 
   const Setup& setup_;
   const Observer& observer_;
   std::unique_ptr<DecisionLog> log_;
   JournalShares journal_shares_;
+  JournalShares log_shares_{"entries for the decision log"};
   DecisionCounts decisions_;
   BusLink bus_;
 };

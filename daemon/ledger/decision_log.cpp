@@ -27,12 +27,16 @@ constexpr const char* kSchema = R"(
     id INTEGER PRIMARY KEY, time REAL NOT NULL, decision TEXT NOT NULL, mode TEXT NOT NULL, kind TEXT NOT NULL,
     workload TEXT NOT NULL, attribute TEXT NOT NULL, old TEXT NOT NULL, new TEXT NOT NULL, policy TEXT NOT NULL,
     reason TEXT NOT NULL, result TEXT NOT NULL, error TEXT,
-    boot INTEGER NOT NULL DEFAULT 0, since_boot_s REAL NOT NULL DEFAULT 0);
+    boot INTEGER NOT NULL DEFAULT 0, since_boot_s REAL NOT NULL DEFAULT 0,
+    user INTEGER);
   CREATE INDEX IF NOT EXISTS decisions_by_time ON decisions (time);
   CREATE INDEX IF NOT EXISTS decisions_by_id ON decisions (decision);
   CREATE TABLE IF NOT EXISTS boots (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE);
 )";
-// Files of earlier versions lack two columns.
+constexpr const char* kUserColumn = "ALTER TABLE decisions ADD COLUMN user INTEGER";
+constexpr const char* kUserIndex =
+    "CREATE INDEX IF NOT EXISTS decisions_by_user ON decisions (user, id) WHERE user IS NOT NULL";
+// Files of earlier versions lack three columns.
 constexpr const char* kBootColumns = R"(
   ALTER TABLE decisions ADD COLUMN boot INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE decisions ADD COLUMN since_boot_s REAL NOT NULL DEFAULT 0;
@@ -99,6 +103,7 @@ class DecisionLog::Store {
   model::Result<void> prepare(const std::string& boot_id);
   model::Result<void> insert(const std::vector<LogEntry>& entries, const Moment& moment);
   model::Result<void> prune(const Moment& moment);
+  model::Result<void> keep_newest(const char* condition, std::size_t most, std::optional<std::int64_t> user);
 
   os::Database database_;
   double pruned_at_;
@@ -121,7 +126,11 @@ model::Result<void> DecisionLog::Store::prepare(const std::string& boot_id) {
   if (!database_.prepare("SELECT boot, since_boot_s FROM decisions")) {
     if (auto added = database_.run(kBootColumns, "adding columns"); !added) return added;
   }
-  if (auto made = database_.run(kBootIndex, "creating an index"); !made) return made;
+  if (!database_.prepare("SELECT user FROM decisions")) {
+    if (auto added = database_.run(kUserColumn, "adding a column"); !added) return added;
+  }
+  for (const char* index : {kBootIndex, kUserIndex})
+    if (auto made = database_.run(index, "creating an index"); !made) return made;
   if (boot_id.empty()) return {};
   auto insert = database_.prepare("INSERT OR IGNORE INTO boots (id) VALUES (?)");
   if (!insert) return model::fail(insert.error());
@@ -141,7 +150,7 @@ model::Result<void> DecisionLog::Store::insert(const std::vector<LogEntry>& entr
   if (!transaction) return model::fail(transaction.error());
   auto insert = database_.prepare(
       "INSERT INTO decisions (time, decision, mode, kind, workload, attribute, old, new, policy, reason, "
-      "result, error, boot, since_boot_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+      "result, error, boot, since_boot_s, user) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   if (!insert) return model::fail(insert.error());
   for (const auto& entry : entries) {
     insert->bind(1, entry.time);
@@ -157,10 +166,30 @@ model::Result<void> DecisionLog::Store::insert(const std::vector<LogEntry>& entr
       insert->bind_null(column++);
     }
     insert->bind(column++, boot_);
-    insert->bind(column, moment.since_boot_s);
+    insert->bind(column++, moment.since_boot_s);
+    if (entry.user) {
+      insert->bind(column, static_cast<std::int64_t>(*entry.user));
+    } else {
+      insert->bind_null(column);
+    }
     if (const auto inserted = insert->step(); !inserted) return model::fail(inserted.error());
   }
   return transaction->commit();
+}
+
+// Of the entries that the condition names, the newest `most` stay.
+model::Result<void> DecisionLog::Store::keep_newest(const char* condition, std::size_t most,
+                                                    std::optional<std::int64_t> user) {
+  auto prune =
+      database_.prepare(fmt::format("DELETE FROM decisions WHERE {0} AND id <= "
+                                    "(SELECT id FROM decisions WHERE {0} ORDER BY id DESC LIMIT 1 OFFSET ?1)",
+                                    condition)
+                            .c_str());
+  if (!prune) return model::fail(prune.error());
+  prune->bind(1, static_cast<std::int64_t>(most));
+  if (user) prune->bind(2, *user);
+  if (const auto pruned = prune->step(); !pruned) return model::fail(pruned.error());
+  return {};
 }
 
 model::Result<void> DecisionLog::Store::prune(const Moment& moment) {
@@ -176,10 +205,21 @@ model::Result<void> DecisionLog::Store::prune(const Moment& moment) {
   of_others->bind(1, moment.now + moment.wall_ahead_s - moment.retention_s);
   of_others->bind(2, boot);
   if (const auto pruned = of_others->step(); !pruned) return model::fail(pruned.error());
-  auto by_number = database_.prepare("DELETE FROM decisions WHERE id <= (SELECT max(id) FROM decisions) - ?");
-  if (!by_number) return model::fail(by_number.error());
-  by_number->bind(1, static_cast<std::int64_t>(kMaxEntries));
-  if (const auto pruned = by_number->step(); !pruned) return model::fail(pruned.error());
+  // Those of each user first, then of all users, then all: each keeps its newest.
+  std::vector<std::int64_t> users;
+  auto select = database_.prepare("SELECT DISTINCT user FROM decisions WHERE user IS NOT NULL");
+  if (!select) return model::fail(select.error());
+  for (;;) {
+    const auto found = select->step();
+    if (!found) return model::fail(found.error());
+    if (!*found) break;
+    users.push_back(select->number(0));
+  }
+  for (const std::int64_t user : users) {
+    if (auto pruned = keep_newest("user = ?2", kMaxOfUser, user); !pruned) return pruned;
+  }
+  if (auto pruned = keep_newest("user IS NOT NULL", kMaxOfUsers, std::nullopt); !pruned) return pruned;
+  if (auto pruned = keep_newest("TRUE", kMaxEntries, std::nullopt); !pruned) return pruned;
   pruned_at_ = moment.now;
   return {};
 }

@@ -31,6 +31,10 @@ class DecisionLog {
   static constexpr os::Worker::Patience kPatience{500};
   static constexpr std::size_t kMaxWaiting = 10'000;  // entries; older ones are lost
   static constexpr std::size_t kMaxEntries = 100'000;
+  // Of these: about workloads of one user, and of all users together. So no user pushes out what concerns
+  // others.
+  static constexpr std::size_t kMaxOfUser = 5'000;
+  static constexpr std::size_t kMaxOfUsers = 50'000;
   static constexpr std::size_t kMaxAnswer = 10'000;  // keeps an answer far below the bus's message limit
   static constexpr std::size_t kMaxInMemory = 256;
 

@@ -14,9 +14,9 @@ bool JournalShares::take(std::optional<uid_t> user, double now) {
   if (share.sent > kMost) return false;
   if (++share.sent <= kMost) return true;
   os::log_warning(
-      "{} had {} messages within {:.0f} s; berth leaves out more of them for the rest of that time",
+      "{} had {} {} within {:.0f} s; berth leaves out more of them for the rest of that time",
       *user == kUnknown ? std::string("workloads that ended") : fmt::format("workloads of uid {}", *user),
-      kMost, kPeriod_s);
+      kMost, what_, kPeriod_s);
   return false;
 }
 

@@ -25,6 +25,9 @@ struct LogEntry {
   std::string reason;
   std::string result;  // "applied", "failed", "observed", "restored", "left", "gone", "refused"
   std::optional<std::string> error;
+  // The user that may make workloads there (JournalShares::kUnknown if that is not known any more); nullopt:
+  // only root. It decides how many entries are kept, and no document has it.
+  std::optional<std::uint32_t> user = std::nullopt;
 
   friend bool operator==(const LogEntry&, const LogEntry&) = default;
 };

@@ -6,10 +6,14 @@
 #include "tests/patience.h"
 #include "tests/unit/daemon/fake_node.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -182,6 +186,39 @@ TEST(DecisionLog, IsBoundedInNumber) {
   }));
   EXPECT_EQ(entries.front().workload, "last");
   EXPECT_LT(std::filesystem::file_size(node.state_dir() / "decisions.db"), 40U << 20);
+}
+
+TEST_F(DecisionLogClockTest, NoUserPushesOutTheEntriesOfOthers) {
+  const auto of_user = [](double time, std::uint32_t user) {
+    auto made = entry(time, "user/" + std::to_string(user));
+    made.user = user;
+    return made;
+  };
+  {
+    DecisionLog log = open();
+    append(log, "first");
+    // More of each user than there is room for, and more users than there is room for together.
+    for (std::uint32_t user = 1000; user < 1012; ++user) {
+      std::vector<LogEntry> entries(DecisionLog::kMaxOfUser + 100, of_user(wall, user));
+      entries.front().decision = "d-first";
+      log.append(entries);
+      ASSERT_TRUE(is_written(log));
+    }
+    append(log, "root");
+    pass(700);
+    append(log, "last");
+  }
+  auto file = os::Database::open(node.state_dir() / "decisions.db", "decision log").value();
+  const auto count = [&file](const char* condition) {
+    auto select = file.prepare(fmt::format("SELECT count(*) FROM decisions WHERE {}", condition).c_str());
+    EXPECT_TRUE(select && select->step().value_or(false));
+    return static_cast<std::size_t>(select->number(0));
+  };
+  EXPECT_EQ(count("user IS NULL"), 3U);
+  EXPECT_EQ(count("user = 1011"), DecisionLog::kMaxOfUser);
+  EXPECT_EQ(count("user IS NOT NULL"), DecisionLog::kMaxOfUsers);
+  // Each keeps its newest.
+  EXPECT_EQ(count("decision = 'd-first'"), 0U);
 }
 
 TEST(DecisionLog, TheOldestOfAFullLogIsFoundByItsDecision) {
