@@ -70,11 +70,25 @@ Message envelope_of(sd_bus* bus, sd_bus_message* call) {
 
 // --- reads ---
 
+// A document that is made already: the bytes of one step of ReadBudget, to copy and to send them, and the
+// steps of a call without any.
+constexpr double kBytesOfStep = 32 * 1024;
+constexpr double kStepsOfRead = 0.05;
+
+// A call is charged for the bytes of the last answer: this one is not there yet.
 template <std::string (Control::*Document)()>
 int read(sd_bus_message* call, void* userdata, sd_bus_error* error) {
   return answering(error, [&] {
+    static std::size_t last_bytes = 0;
     auto& self = manager(userdata);
-    self.reply(call, (self.control().*Document)());
+    const auto document = [&control = self.control()] {
+      std::string text = (control.*Document)();
+      last_bytes = text.size();
+      return model::Result<std::string>(std::move(text));
+    };
+    const double steps = kStepsOfRead + static_cast<double>(last_bytes) / kBytesOfStep;
+    if (!self.reads_unasked(steps)) return self.computed(call, document, steps, 0);
+    self.reply(call, document());
     return 1;
   });
 }
@@ -466,6 +480,8 @@ int ManagerObject::computed(sd_bus_message* call, Act act, double steps, std::si
   };
   return authorised(call, std::move(act), {.action = {}, .exempt = {}, .by_user = has_share, .bytes = bytes});
 }
+
+bool ManagerObject::reads_unasked(double steps) { return budget_.take_unasked(steps, os::monotonic_s()); }
 
 void ManagerObject::reply(sd_bus_message* call, const model::Result<void>& /*done*/) {
   (void)sd_bus_reply_method_return(call, "");

@@ -48,6 +48,8 @@ class ManagerObject {
   // `bytes`: of the arguments.
   template <typename Act>
   int computed(sd_bus_message* call, Act act, double steps, std::size_t bytes);
+  // Whether a read of so many steps is answered at once, whatever user calls (ReadBudget::take_unasked).
+  bool reads_unasked(double steps);
   // Answers a call that succeeded and has no document.
   void reply(sd_bus_message* call, const model::Result<void>& done);
   void reply(sd_bus_message* call, const model::Result<std::string>& document);

@@ -25,4 +25,12 @@ std::optional<double> ReadBudget::take(uid_t user, double steps, double now) {
   return std::nullopt;
 }
 
+bool ReadBudget::take_unasked(double steps, double now) {
+  steps = std::min(steps, kUnasked);
+  fill(unasked_, kUnasked, now);
+  if (unasked_.left < steps) return false;
+  unasked_.left -= steps;
+  return true;
+}
+
 }  // namespace berth::daemon

@@ -15,10 +15,15 @@ class ReadBudget {
  public:
   static constexpr double kOfUser = 500;
   static constexpr double kOfAll = 1500;
+  // Beside that, for calls whose user is not known yet.
+  static constexpr double kUnasked = 250;
 
   // Takes `steps` for a call at `now`, monotonic seconds. A call never takes more than a second's share.
   // Returns the seconds after which to ask again if they are not left; nullopt if they were taken.
   std::optional<double> take(uid_t user, double steps, double now);
+  // Takes `steps` for a call of whatever user, so that nobody has to be asked who it is. False if they are
+  // not left: then the user has to be looked up, and has a share of its own.
+  bool take_unasked(double steps, double now);
 
  private:
   // Fills up over one second.
@@ -29,6 +34,7 @@ class ReadBudget {
   static void fill(Bucket& bucket, double size, double now);
 
   Bucket all_{kOfAll, 0};
+  Bucket unasked_{kUnasked, 0};
   std::map<uid_t, Bucket> users_;  // those that may not have all of their share
 };
 

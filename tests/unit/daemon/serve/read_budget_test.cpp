@@ -43,5 +43,20 @@ TEST(ReadBudget, ACallThatIsWorthMoreThanTheShareIsServedOnceASecond) {
   EXPECT_DOUBLE_EQ(budget.take(kAlice, 100 * ReadBudget::kOfUser, 100).value_or(0), 1);
 }
 
+TEST(ReadBudget, SomeCallsAreAnsweredWithoutAQuestionWhoAsks) {
+  ReadBudget budget;
+  const auto taken = [&budget](double now) {
+    int count = 0;
+    while (budget.take_unasked(1, now)) ++count;
+    return count;
+  };
+  EXPECT_EQ(taken(100), static_cast<int>(ReadBudget::kUnasked));
+  EXPECT_EQ(taken(100.5), static_cast<int>(ReadBudget::kUnasked / 2));
+  // One large document a second is such a call, and takes nothing of a user's own share.
+  EXPECT_TRUE(budget.take_unasked(10 * ReadBudget::kUnasked, 102));
+  EXPECT_FALSE(budget.take_unasked(1, 102));
+  EXPECT_EQ(budget.take(1000, ReadBudget::kOfUser, 102), std::nullopt);
+}
+
 }  // namespace
 }  // namespace berth::daemon
