@@ -37,9 +37,9 @@ def snapshot(host: str, busy: int = 0, pods: list[str] | None = None) -> dict[st
 
 
 class Extender:
-    def __init__(self, build: Path, *options: str) -> None:
+    def __init__(self, build: Path, *options: str, pause_s: int = 0) -> None:
         self.port = free_port()
-        words = [str(build / "cli/berthctl"), "serve", "--listen", f"127.0.0.1:{self.port}", "--pause", "0", *options]
+        words = [str(build / "cli/berthctl"), "serve", "--listen", f"127.0.0.1:{self.port}", "--pause", str(pause_s), *options]
         self.errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.errors, text=True)
         assert self.process.stdout is not None

@@ -160,7 +160,7 @@ def test_hostile_questions_are_refused(extender: Extender) -> None:
 
 
 def test_a_host_that_sends_too_often_is_refused(build: Path) -> None:
-    extender = Extender(build, "--pause", "3600")
+    extender = Extender(build, pause_s=3600)
     try:
         extender.push(snapshot("n1"), snapshot("n2"))
         status, answer = extender.post("/snapshots", snapshot("n1"))
