@@ -21,8 +21,8 @@ class ReadBudget {
   // Takes `steps` for a call at `now`, monotonic seconds. A call never takes more than a second's share.
   // Returns the seconds after which to ask again if they are not left; nullopt if they were taken.
   std::optional<double> take(uid_t user, double steps, double now);
-  // Takes `steps` for a call of whatever user, so that nobody has to be asked who it is. False if they are
-  // not left: then the user has to be looked up, and has a share of its own.
+  // Takes `steps` for a call whose user is not known. False if they are not left: then the user has to be
+  // looked up, and has a share of its own.
   bool take_unasked(double steps, double now);
 
  private:
