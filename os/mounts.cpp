@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/mounts.h"
 
+#include "model/number.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <fstream>
 #include <utility>
+
+#include <fcntl.h>
+#include <poll.h>
 
 namespace berth::os {
 
@@ -32,6 +37,23 @@ bool is_at_or_below(std::string_view path, std::string_view directory) {
   return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
 }
 
+std::optional<MountTable> read_table(const std::filesystem::path& file) {
+  std::ifstream lines(file);
+  if (!lines.is_open()) return std::nullopt;
+  MountTable table;
+  for (std::string line; std::getline(lines, line);) {
+    if (auto mount = parse_mount(line)) {
+      table.mounts.push_back(*std::move(mount));
+    } else {
+      table.complete = false;
+    }
+  }
+  return table;
+}
+
+// A thread may have a mount namespace of its own.
+constexpr const char* kOwnTable = "/proc/thread-self/mountinfo";
+
 }  // namespace
 
 std::optional<Mount> parse_mount(std::string_view line) {
@@ -46,21 +68,34 @@ std::optional<Mount> parse_mount(std::string_view line) {
   if (fields.size() < kFixed) return std::nullopt;
   const auto dash = std::find(fields.begin() + kFixed, fields.end(), "-");
   if (fields.end() - dash < 4 || dash[1].empty()) return std::nullopt;
-  return Mount{.root = unescaped(fields[3]), .point = unescaped(fields[4]), .type = std::string(dash[1])};
+  const auto id = model::to_number<std::uint64_t>(fields[0]);
+  if (!id) return std::nullopt;
+  return Mount{
+      .id = *id, .root = unescaped(fields[3]), .point = unescaped(fields[4]), .type = std::string(dash[1])};
 }
 
 std::optional<MountTable> read_mounts(const std::filesystem::path& proc_root) {
-  std::ifstream lines(proc_root / "self" / "mountinfo");
-  if (!lines.is_open()) return std::nullopt;
-  MountTable table;
-  for (std::string line; std::getline(lines, line);) {
-    if (auto mount = parse_mount(line)) {
-      table.mounts.push_back(*std::move(mount));
-    } else {
-      table.complete = false;
+  return read_table(proc_root / "self" / "mountinfo");
+}
+
+bool MountTypes::is_changed() {
+  if (!table_) {
+    table_ = FileDescriptor(open(kOwnTable, O_RDONLY | O_CLOEXEC));
+    return true;
+  }
+  pollfd table{.fd = table_.get(), .events = POLLPRI, .revents = 0};
+  return poll(&table, 1, 0) != 0;
+}
+
+std::string MountTypes::type_of(std::uint64_t mount_id) {
+  if (is_changed()) {
+    types_.clear();
+    if (const auto table = read_table(kOwnTable)) {
+      for (const Mount& mount : table->mounts) types_.emplace(mount.id, mount.type);
     }
   }
-  return table;
+  const auto found = types_.find(mount_id);
+  return found == types_.end() ? std::string() : found->second;
 }
 
 const Mount* mount_of(const MountTable& table, std::string_view path) {

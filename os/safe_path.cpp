@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/safe_path.h"
 
+#include "os/mounts.h"
+
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -25,55 +28,75 @@ constexpr std::size_t kLongestTarget = 4096;
 
 bool is_trusted(uid_t owner) { return owner == 0 || owner == geteuid(); }
 
-bool others_may_change(const struct stat& directory) {
-  return !is_trusted(directory.st_uid) || (directory.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+// File systems that this host keeps itself.
+constexpr std::array kLocal{"bcachefs", "btrfs", "ext2",  "ext3", "ext4", "f2fs",
+                            "overlay",  "ramfs", "tmpfs", "vfat", "xfs",  "zfs"};
+
+struct Place {
+  FileDescriptor handle;  // O_PATH
+  uid_t owner = 0;
+  mode_t mode = 0;
+  std::uint64_t mount = 0;
+};
+
+bool others_may_change(const Place& directory) {
+  return !is_trusted(directory.owner) || (directory.mode & (S_IWGRP | S_IWOTH)) != 0;
 }
 
-FileDescriptor root() { return FileDescriptor(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)); }
-
-// By the kernel's own data, so that no file server is asked; 0 with errno on failure.
-std::uint64_t mount_of(const FileDescriptor& handle) {
+// By the kernel's own data, so that no file server is asked.
+model::Result<Place> look_at(FileDescriptor handle, const std::string& name) {
+  constexpr unsigned kWanted = STATX_TYPE | STATX_MODE | STATX_UID | STATX_MNT_ID;
   struct statx status {};
-  const int r =
-      statx(handle.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MNT_ID, &status);
-  return r == 0 ? status.stx_mnt_id : 0;
+  if (!handle || statx(handle.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, kWanted, &status) != 0)
+    return model::fail(Error::from_errno(errno, fmt::format("looking up \"{}\"", name)));
+  if ((status.stx_mask & STATX_MNT_ID) == 0)
+    return model::fail(ErrorKind::unavailable, "the kernel does not tell mounts apart (Linux 5.8)");
+  return Place{std::move(handle), status.stx_uid, status.stx_mode, status.stx_mnt_id};
 }
 
-// A handle of `name` itself, one component; invalid with errno on failure. openat2(2) could do all of this.
-// But with RestrictSUIDSGID= systemd refuses it, because its filters cannot see its arguments.
-FileDescriptor look_up(const FileDescriptor& directory, const std::string& name) {
-  struct stat status {};
-  if (!directory || fstat(directory.get(), &status) != 0) return {};
-  FileDescriptor found(openat(directory.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  if (!found || !others_may_change(status)) return found;
-  const auto own = mount_of(directory);
-  const auto its = mount_of(found);
-  if (own == 0 || its == 0) return {};
-  if (own == its) return found;
-  found = FileDescriptor();
-  errno = EXDEV;
-  return {};
+model::Result<Place> root() {
+  return look_at(FileDescriptor(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)), "/");
 }
 
-Error lookup_error(int number, const std::string& name) {
-  if (number == EXDEV) {
-    return {ErrorKind::refused,
-            fmt::format("what is mounted at \"{}\" is not entered: others may change the directory it is in",
-                        name)};
+// `found` is on another mount than the directory it was looked up in, and not on that of "/". Without "/",
+// berthd itself cannot run.
+model::Result<void> check_mount(const Place& found, const std::string& name) {
+  thread_local MountTypes types;
+  const std::string type = types.type_of(found.mount);
+  if (std::find(kLocal.begin(), kLocal.end(), type) != kLocal.end()) return {};
+  return model::fail(
+      ErrorKind::refused,
+      fmt::format("what is mounted at \"{}\" is not entered: it is a file system that may hang ({})", name,
+                  type.empty() ? "unknown" : type));
+}
+
+// `name` itself, one component. Between the look-up and the comparison the handle alone exists, of which no
+// file server hears. openat2(2) could do a part of this. But with RestrictSUIDSGID= systemd refuses it,
+// because its filters cannot see its arguments.
+model::Result<Place> look_up(const Place& directory, const std::string& name, std::uint64_t root_mount) {
+  auto found = look_at(
+      FileDescriptor(openat(directory.handle.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)), name);
+  if (!found || found->mount == directory.mount) return found;
+  if (others_may_change(directory)) {
+    return model::fail(
+        ErrorKind::refused,
+        fmt::format("what is mounted at \"{}\" is not entered: others may change the directory it is in",
+                    name));
   }
-  return Error::from_errno(number, fmt::format("looking up \"{}\"", name));
+  if (found->mount == root_mount) return found;
+  if (auto checked = check_mount(*found, name); !checked) return model::fail(checked.error());
+  return found;
 }
 
-model::Result<std::string> target_of(const FileDescriptor& link, const struct stat& status,
-                                     const std::string& name) {
-  if (!is_trusted(status.st_uid)) {
+model::Result<std::string> target_of(const Place& link, const std::string& name) {
+  if (!is_trusted(link.owner)) {
     return model::fail(
         ErrorKind::refused,
         fmt::format("the symbolic link \"{}\" on the way is not followed: it belongs to user {}", name,
-                    status.st_uid));
+                    link.owner));
   }
   std::array<char, kLongestTarget> target{};
-  const auto size = readlinkat(link.get(), "", target.data(), target.size());
+  const auto size = readlinkat(link.handle.get(), "", target.data(), target.size());
   if (size < 0) return model::fail(Error::from_errno(errno, fmt::format("reading the link \"{}\"", name)));
   return std::string(target.data(), static_cast<std::size_t>(size));
 }
@@ -91,39 +114,42 @@ Components components_of(const std::filesystem::path& path) {
 }  // namespace
 
 WayToFile walk_to(const std::filesystem::path& path) {
-  WayToFile way{.directory = root(), .awaited = {}, .file = model::fail(ErrorKind::gone, "no path")};
+  WayToFile way{.directory = {}, .awaited = {}, .file = model::fail(ErrorKind::gone, "no path")};
+  auto top = root();
+  if (!top) {
+    way.file = model::fail(top.error());
+    return way;
+  }
+  const std::uint64_t root_mount = top->mount;
+  Place directory = *std::move(top);
+  const auto end = [&](model::Result<FileDescriptor> file) {
+    way.directory = std::move(directory.handle);
+    way.file = std::move(file);
+    return std::move(way);
+  };
   Components left = components_of(path);
   for (int links = 0; !left.empty();) {
     way.awaited = left.front();
     left.pop_front();
-    FileDescriptor next = look_up(way.directory, way.awaited);
-    struct stat status {};
-    if (!next || fstat(next.get(), &status) != 0) {
-      way.file = model::fail(lookup_error(errno, way.awaited));
-      return way;
-    }
-    if (left.empty()) {
-      way.file = std::move(next);
-      return way;
-    }
-    if (S_ISDIR(status.st_mode)) {
-      way.directory = std::move(next);
+    auto next = look_up(directory, way.awaited, root_mount);
+    if (!next) return end(model::fail(next.error()));
+    if (left.empty()) return end(std::move(next->handle));
+    if (S_ISDIR(next->mode)) {
+      directory = *std::move(next);
       continue;
     }
-    if (!S_ISLNK(status.st_mode)) {
-      way.file = model::fail(ErrorKind::gone, "a part of the path is no directory");
-      return way;
-    }
-    auto target = target_of(next, status, way.awaited);
+    if (!S_ISLNK(next->mode)) return end(model::fail(ErrorKind::gone, "a part of the path is no directory"));
+    auto target = target_of(*next, way.awaited);
     if (target && ++links > kMostLinks) target = model::fail(Error::from_errno(ELOOP, "on the way"));
-    if (!target) {
-      way.file = model::fail(target.error());
-      return way;
+    if (!target) return end(model::fail(target.error()));
+    if (target->starts_with('/')) {
+      auto again = root();
+      if (!again) return end(model::fail(again.error()));
+      directory = *std::move(again);
     }
-    if (target->starts_with('/')) way.directory = root();
     left.splice(left.begin(), components_of(*target));
   }
-  return way;
+  return end(std::move(way.file));
 }
 
 }  // namespace berth::os

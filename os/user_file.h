@@ -9,8 +9,8 @@
 namespace berth::os {
 
 // Opens for reading the file or directory at an absolute path that any user may have chosen. It goes by
-// walk_to(), and only to file systems that this host keeps itself: a file server may never answer. Never
-// opens a device, FIFO or socket. Error `gone` where nothing is there, `refused` for the rest.
+// walk_to(), so only to file systems that this host keeps itself. Never opens a device, FIFO or socket. Error
+// `gone` where nothing is there, `refused` for the rest.
 model::Result<FileDescriptor> open_user_file(const std::filesystem::path& path);
 
 }  // namespace berth::os

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/mounts.h"
 
+#include "tests/temporary_directory.h"
 #include "tests/unit/cgroup/fake_tree.h"
 
+#include <filesystem>
 #include <string>
+#include <thread>
+#include <vector>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 
 namespace berth::os {
 namespace {
@@ -16,6 +24,7 @@ TEST(Mounts, ALineTellsRootPointAndType) {
   const auto mount =
       parse_mount("36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 shared:2 - ext3 /dev/root rw,errors=continue");
   ASSERT_TRUE(mount);
+  EXPECT_EQ(mount->id, 36U);
   EXPECT_EQ(mount->root, "/mnt1");
   EXPECT_EQ(mount->point, "/mnt2");
   EXPECT_EQ(mount->type, "ext3");
@@ -61,6 +70,33 @@ TEST(Mounts, APathLiesOnTheInnermostMountAndTheLastOfTwo) {
   EXPECT_EQ(mount_of(*table, "/srv")->type, "nfs");
   EXPECT_EQ(mount_of(*table, "/srvx")->type, "ext4");
   EXPECT_EQ(mount_of({}, "/srv"), nullptr);
+}
+
+std::uint64_t id_at(const std::filesystem::path& path) {
+  struct statx status {};
+  return statx(AT_FDCWD, path.c_str(), 0, STATX_MNT_ID, &status) == 0 ? status.stx_mnt_id : 0;
+}
+
+// The kernel gives the number of a mount that is gone to the next one.
+TEST(MountTypes, AnotherMountWithAnOldNumberHasItsOwnType) {
+  const berth::test::TemporaryDirectory directory;
+  const auto& point = directory.path();
+  std::vector<std::string> seen;
+  std::thread([&] {
+    if (unshare(CLONE_NEWNS) != 0) return;
+    if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return;
+    MountTypes types;
+    for (const char* type : {"tmpfs", "ramfs", "proc"}) {
+      if (mount("none", point.c_str(), type, 0, nullptr) != 0) return;
+      const auto id = id_at(point);
+      seen.push_back(types.type_of(id));
+      seen.push_back(types.type_of(id));  // from memory
+      umount(point.c_str());
+      seen.push_back(types.type_of(id));
+    }
+  }).join();
+  if (seen.empty()) GTEST_SKIP() << "this machine does not let even root mount";
+  EXPECT_EQ(seen, (std::vector<std::string>{"tmpfs", "tmpfs", "", "ramfs", "ramfs", "", "proc", "proc", ""}));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/safe_path.h"
 
+#include "tests/silent_mount.h"
 #include "tests/temporary_directory.h"
 
 #include <filesystem>
@@ -80,6 +81,19 @@ TEST_F(ProgressPathTest, WhatIsMountedIsEnteredOnlyWhereOthersCannotHaveChangedI
   EXPECT_EQ(*in_own, "");
   EXPECT_NE(in_theirs->find("what is mounted at \"m\" is not entered"), std::string::npos) << *in_theirs;
   EXPECT_NE(in_shared->find("is not entered"), std::string::npos) << *in_shared;
+}
+
+// As the owner of `theirs` can mount there, although root alone may change the directory that it is in.
+TEST_F(ProgressPathTest, AFileServerThatNeverAnswersIsNotAsked) {
+  bool hung = false;
+  for (const fs::path& point : {base / "own/m", base / "theirs"}) {
+    const auto problem = test::beside_silent_mount(
+        point, [&] { return problem_of(point / "f"); }, hung);
+    if (!problem) GTEST_SKIP() << "this machine does not let even root mount a FUSE file system";
+    EXPECT_FALSE(hung);
+    EXPECT_NE(problem->find("is not entered: it is a file system that may hang (fuse)"), std::string::npos)
+        << *problem;
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/user_file.h"
 
+#include "tests/silent_mount.h"
 #include "tests/temporary_directory.h"
 
 #include <array>
@@ -52,6 +53,18 @@ TEST_F(UserFileTest, WhatMayBlockOrDoesThingsWhenOpenedIsRefused) {
 TEST_F(UserFileTest, FileSystemsThatThisHostDoesNotKeepItselfAreNotEntered) {
   EXPECT_EQ(problem("/proc/self/status"), ErrorKind::refused);
   EXPECT_EQ(problem("/sys/kernel"), ErrorKind::refused);
+}
+
+// As a host has /home on a file server, behind a symbolic link of root's.
+TEST_F(UserFileTest, ALinkLeadsToNoFileServerThatMayNotAnswer) {
+  std::filesystem::create_directories(root / "net/home");
+  std::filesystem::create_directory_symlink("net/home", root / "home");
+  bool hung = false;
+  const auto kind = test::beside_silent_mount(
+      root / "net/home", [&] { return problem(root / "home/log"); }, hung);
+  if (!kind) GTEST_SKIP() << "this machine does not let even root mount a FUSE file system";
+  EXPECT_FALSE(hung);
+  EXPECT_EQ(*kind, ErrorKind::refused);
 }
 
 }  // namespace
