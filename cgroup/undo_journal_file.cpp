@@ -46,6 +46,23 @@ model::Result<std::string> single_text(os::Database& database, const char* sql) 
   return *row ? query->text(0) : std::string();
 }
 
+// A berthd that hangs keeps SQLite's own locks, and a write that it is in may still come. So it keeps the old
+// files, and this process gets copies.
+model::Result<void> leave_to_hung_holder(const std::filesystem::path& file) {
+  for (const char* suffix : {"", "-wal"}) {
+    const std::filesystem::path from = file.string() + suffix;
+    const std::filesystem::path copy = from.string() + ".new";
+    std::error_code error;
+    if (!std::filesystem::exists(from, error) && !error) continue;
+    if (!error)
+      std::filesystem::copy_file(from, copy, std::filesystem::copy_options::overwrite_existing, error);
+    if (!error) std::filesystem::rename(copy, from, error);
+    if (error)
+      return model::fail(model::Error::from_errno(error.value(), "undo journal: copying " + from.string()));
+  }
+  return {};
+}
+
 // Opens, checks and brings to this boot.
 model::Result<os::Database> open_database(const std::filesystem::path& file, const std::string& boot_id) {
   auto opened = os::Database::open(file, "undo journal");
@@ -132,6 +149,9 @@ model::Result<OpenUndoFile> open_undo_file(const std::filesystem::path& director
   OpenUndoFile opened;
   opened.lock = std::move(lock->fd);
   const std::filesystem::path file = directory / kUndoFile;
+  if (lock->taken_over) {
+    if (auto copied = leave_to_hung_holder(file); !copied) return model::fail(copied.error());
+  }
 
   auto database = open_database(file, boot_id);
   auto rows = database ? load_rows(*database) : model::fail(database.error());

@@ -15,11 +15,17 @@ namespace berth::os {
 struct LockFile {
   FileDescriptor fd;
   std::string before;  // the text of the last holder; empty where there was none
+  bool taken_over = false;
 };
 
 // Locks the file, and writes "PID TEXT" into it; makes it where it is missing, readable for root alone. Error
 // refused where another process holds it: the message names the file, the process and what to do. `what` is
-// locked, as in "undo journal". Otherwise the system's error, naming the file.
+// locked, as in "undo journal".
+//
+// A thread that hangs in the kernel keeps the descriptor of a process that was killed. If the holder can run
+// no instruction again (hangs_for_good()), another file takes the place of its file: the lock is taken over,
+// and the journal says so. A system call that the holder is in may still come to its end. Otherwise the
+// system's error, naming the file.
 model::Result<LockFile> take_lock(const std::filesystem::path& file, std::string_view what,
                                   std::string_view text);
 

@@ -6,6 +6,8 @@
 #include "os/read_file.h"
 
 #include <algorithm>
+#include <csignal>
+#include <cstdlib>
 #include <system_error>
 
 #include <fcntl.h>
@@ -73,14 +75,35 @@ std::optional<Stat> read_stat(const std::filesystem::path& process) {
   const auto fields = words_of(std::string_view(text).substr(close + 1));  // from the third one on
   if (fields.size() < 20 || fields[0].size() != 1) return std::nullopt;
   const auto parent = model::to_number<pid_t>(fields[1]);
+  const auto flags = model::to_number<unsigned>(fields[6]);
   const auto threads = model::to_number<int>(fields[17]);
   const auto started = model::to_number<std::uint64_t>(fields[19]);
-  if (!parent || !threads || !started) return std::nullopt;
+  if (!parent || !flags || !threads || !started) return std::nullopt;
   return Stat{.name = text.substr(open + 1, close - open - 1),
               .state = fields[0].front(),
               .parent = *parent,
+              .flags = *flags,
               .threads = *threads,
               .started = *started};
+}
+
+bool hangs_for_good(const std::filesystem::path& process) {
+  constexpr unsigned kExiting = 0x4;  // PF_EXITING: in do_exit()
+  constexpr std::uint64_t kKill = std::uint64_t{1} << (SIGKILL - 1);
+  bool hangs = false;
+  for (const pid_t thread : pids_of(process / "task")) {
+    const auto directory = process / "task" / std::to_string(thread);
+    const auto stat = read_stat(directory);
+    if (!stat) return false;
+    if (stat->state == 'Z' || stat->state == 'X') continue;
+    // The kernel gives SIGKILL to each thread. No thread leaves the kernel while it is pending.
+    const auto pending = status_field(directory, "SigPnd");
+    if ((stat->flags & kExiting) == 0 &&
+        (!pending || (std::strtoull(pending->c_str(), nullptr, 16) & kKill) == 0))
+      return false;
+    hangs = true;
+  }
+  return hangs;
 }
 
 std::optional<std::string> status_field(const std::filesystem::path& process, std::string_view name) {

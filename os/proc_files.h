@@ -30,10 +30,15 @@ struct Stat {
   std::string name;
   char state = '?';
   pid_t parent = 0;
+  unsigned flags = 0;  // PF_* of the kernel
   int threads = 0;
   std::uint64_t started = 0;  // clock ticks after boot; with the pid it names one process of this boot
 };
 std::optional<Stat> read_stat(const std::filesystem::path& process);
+
+// Whether the process hangs in the kernel, and its threads that hang run no instruction of the program again:
+// each thread is dead, is ending, or is to end first (SIGKILL). False for one that is dead altogether.
+bool hangs_for_good(const std::filesystem::path& process);
 
 // The text of a field of /proc/PID/status, such as "0\t0\t0\t0" for "Uid".
 std::optional<std::string> status_field(const std::filesystem::path& process, std::string_view name);

@@ -21,11 +21,11 @@ struct WayToFile {
 // Walks to the absolute `path`. A user that may write a progress file may often change directories on the way
 // to it. Such a user must not send berthd elsewhere, least of all to a file system that hangs.
 //
-// So a symbolic link is followed only if it belongs to root or to berthd's own user (as /var/run does). What
-// is mounted on the way, or on the file, is entered only if the host keeps that file system itself. Its type
-// is that of the mount table: a file server may never answer. In a directory that others may change, nothing
-// is entered that is mounted there. Such a directory belongs to another user, or its group or all users may
-// write to it. The file system of "/" may be of any type. Nothing is opened but handles, and no automount is
+// So a symbolic link is followed only if it belongs to root or to berthd's own user (as /var/run does). A
+// mount on the way, or on the file, is entered only if the host keeps that file system itself, by the type in
+// the mount table: a file server may never answer. In a directory that others may change, nothing is entered
+// that is mounted there. Such a directory belongs to another user, or its group or all users may write to
+// it. The file system of "/" may be of any type. Nothing is opened but handles, and no automount is
 // triggered.
 WayToFile walk_to(const std::filesystem::path& path);
 

@@ -3,6 +3,7 @@
 
 #include "cgroup/restore.h"
 #include "child_process.h"
+#include "tests/silent_mount.h"
 #include "values.h"
 #include "write_fixture.h"
 
@@ -178,6 +179,23 @@ TEST_F(UndoJournalTest, KilledHolderLeavesItToTheNext) {
   });
   ASSERT_TRUE(end.killed());
   EXPECT_THAT(open()->records(), SizeIs(1));
+}
+
+// It keeps SQLite's own locks.
+TEST_F(UndoJournalTest, KilledHolderThatHangsLeavesItToTheNext) {
+  const auto point = state.path() / "point";
+  std::filesystem::create_directory(point);
+  test::HangingProcess holder(point, [&] {
+    auto journal = open();
+    (void)journal->record(direct("a"));
+    return journal;
+  });
+  if (!holder.hangs()) GTEST_SKIP() << "this machine does not let even root mount a FUSE file system";
+  ASSERT_TRUE(holder.is_killed());
+  const auto heir = open();
+  EXPECT_THAT(heir->records(), SizeIs(1));
+  (void)heir->forget("a", 1, Attribute::cpus);
+  EXPECT_THAT(heir->records(), SizeIs(0));
 }
 
 TEST_F(UndoJournalTest, MissingDirectoryIsNamed) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/lock_file.h"
 
+#include "tests/silent_mount.h"
 #include "tests/temporary_directory.h"
 
 #include <filesystem>
@@ -77,6 +78,27 @@ TEST_F(LockFileTest, AnErrorNamesTheFile) {
   fs::create_symlink(base / "elsewhere", file());
   EXPECT_FALSE(take_lock(file(), "it", "")) << "a symbolic link is not followed";
   EXPECT_FALSE(fs::exists(base / "elsewhere"));
+}
+
+TEST_F(LockFileTest, OfAHolderThatWasKilledAndHangsItIsTakenOverByOne) {
+  fs::create_directories(base / "point");
+  test::HangingProcess holder(base / "point", [&] { return take_lock(file(), "it", ""); });
+  if (!holder.hangs()) GTEST_SKIP() << "this machine does not let even root mount a FUSE file system";
+  EXPECT_FALSE(take_lock(file(), "it", "")) << "it may go on as soon as the server answers";
+  ASSERT_TRUE(holder.is_killed());
+  auto heir = take_lock(file(), "it", "");
+  ASSERT_TRUE(heir) << heir.error().message();
+  EXPECT_TRUE(heir->taken_over);
+  EXPECT_EQ(heir->before, fmt::format("{} ", holder.pid()));
+  const auto third = take_lock(file(), "it", "");
+  ASSERT_FALSE(third);
+  EXPECT_NE(third.error().message().find(fmt::format("pid {},", getpid())), std::string::npos);
+  holder.end();
+  EXPECT_FALSE(take_lock(file(), "it", "")) << "the end of the old holder frees nothing";
+  *heir = LockFile();
+  const auto last = take_lock(file(), "it", "");
+  ASSERT_TRUE(last);
+  EXPECT_FALSE(last->taken_over);
 }
 
 }  // namespace

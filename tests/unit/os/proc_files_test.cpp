@@ -3,6 +3,7 @@
 
 #include "tests/unit/cgroup/fake_tree.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -85,6 +86,43 @@ TEST(ProcFiles, AFileIsReadUpToALimit) {
   EXPECT_EQ(read_start(tree.proc() / "5" / "cmdline", 6000).size(), 6000U);
   EXPECT_EQ(read_start(tree.proc() / "5" / "cmdline", 60'000).size(), 10'000U);
   EXPECT_EQ(read_start(tree.proc() / "5" / "none", 10), "");
+}
+
+class HangingProcess : public testing::Test {
+ protected:
+  void thread(pid_t tid, char state, unsigned flags, const std::string& pending) const {
+    const std::string directory = fmt::format("7/task/{}/", tid);
+    tree.write_proc(
+        directory + "stat",
+        fmt::format("{} (berthd) {} 1 7 7 0 -1 {} 0 0 0 0 0 0 0 0 20 0 2 0 55", tid, state, flags));
+    tree.write_proc(directory + "status", "Name:\tberthd\nSigPnd:\t" + pending + "\n");
+  }
+  bool hangs() const { return hangs_for_good(tree.proc() / "7"); }
+  cgroup::test::FakeTree tree;
+};
+
+constexpr const char* kNothing = "0000000000000000";
+constexpr const char* kKilled = "0000000000000100";
+
+TEST_F(HangingProcess, NeverRunsAgainOnceEachThreadIsToEnd) {
+  EXPECT_FALSE(hangs()) << "there is none";
+  thread(7, 'D', 0x400000, kNothing);
+  EXPECT_FALSE(hangs()) << "the call that it waits for may return";
+  thread(7, 'D', 0x400000, kKilled);
+  EXPECT_TRUE(hangs());
+  thread(8, 'S', 0x400000, "0000000000004000");
+  EXPECT_FALSE(hangs()) << "SIGTERM can be waited for";
+  thread(8, 'D', 0x400004, kNothing);
+  EXPECT_TRUE(hangs()) << "it hangs while it closes its files";
+}
+
+TEST_F(HangingProcess, MayHaveADeadLeader) {
+  thread(7, 'Z', 0x40000c, kNothing);
+  EXPECT_FALSE(hangs()) << "all of it is dead, so it holds nothing";
+  thread(8, 'D', 0x400000, kKilled);
+  EXPECT_TRUE(hangs());
+  thread(9, 'R', 0x400000, kNothing);
+  EXPECT_FALSE(hangs());
 }
 
 }  // namespace
