@@ -49,7 +49,7 @@ model::Result<std::string> single_text(os::Database& database, const char* sql) 
 // A berthd that hangs keeps SQLite's own locks, and a write that it is in may still come. So it keeps the old
 // files, and this process gets copies.
 model::Result<void> leave_to_hung_holder(const std::filesystem::path& file) {
-  for (const char* suffix : {"", "-wal"}) {
+  for (const char* suffix : {"-wal", ""}) {  // while the lock of the last one stays, this is done again
     const std::filesystem::path from = file.string() + suffix;
     const std::filesystem::path copy = from.string() + ".new";
     std::error_code error;
@@ -149,11 +149,11 @@ model::Result<OpenUndoFile> open_undo_file(const std::filesystem::path& director
   OpenUndoFile opened;
   opened.lock = std::move(lock->fd);
   const std::filesystem::path file = directory / kUndoFile;
-  if (lock->taken_over) {
-    if (auto copied = leave_to_hung_holder(file); !copied) return model::fail(copied.error());
-  }
-
   auto database = open_database(file, boot_id);
+  if (!database && database.error().kind() == model::ErrorKind::transient) {  // SQLite's lock is another's
+    if (auto copied = leave_to_hung_holder(file); !copied) return model::fail(copied.error());
+    database = open_database(file, boot_id);
+  }
   auto rows = database ? load_rows(*database) : model::fail(database.error());
   if (!rows && os::is_damage(rows.error())) {
     const std::string last_boot = os::text_of_holder(lock->before);

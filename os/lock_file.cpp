@@ -147,7 +147,7 @@ model::Result<LockFile> take_lock(const std::filesystem::path& file, std::string
       if (!heir) return failed("replacing", errno == 0 ? ENOSPC : errno);
       log_warning("{}: berthd with pid {} was killed and hangs in the kernel; its lock is taken over", what,
                   *hung);
-      return LockFile{std::move(heir), read_content(fd.get()), true};
+      return LockFile{std::move(heir), read_content(fd.get())};
     }
   }
   lock.fd = std::move(fd);

@@ -15,7 +15,6 @@ namespace berth::os {
 struct LockFile {
   FileDescriptor fd;
   std::string before;  // the text of the last holder; empty where there was none
-  bool taken_over = false;
 };
 
 // Locks the file, and writes "PID TEXT" into it; makes it where it is missing, readable for root alone. Error
