@@ -43,6 +43,7 @@ void Senses::follow_settings() {
 void Senses::look(double now) {
   const double cpu_before = os::seconds_of(CLOCK_THREAD_CPUTIME_ID);
   const double wall_ahead_s = setup_.clock.wall_ahead_s();
+  if (const double slept_s = suspends_.take(); slept_s > 0) observer_->progress().pass_over(slept_s, now);
   auto messages = observer_->read(now, wall_ahead_s);
   const auto cost = observer_->kernel().cost();
   budget_.add(os::seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_before,

@@ -9,6 +9,7 @@
 #include "daemon/setup.h"
 #include "model/capability.h"
 #include "model/error.h"
+#include "os/suspends.h"
 
 #include <cstdint>
 #include <functional>
@@ -76,6 +77,7 @@ class Senses {
   ProgressFiles progress_files_;
   SparkWatch spark_;
   SamplingBudget budget_;
+  os::Suspends suspends_;
   std::uint64_t woken_by_pressure_ = 0;
   bool woken_ = false;  // the next tick is one
 };

@@ -52,6 +52,16 @@ const ProgressReports::Run* ProgressReports::find(const std::string& workload,
   return run == runs_.end() || run->second.cgroup_id != cgroup_id ? nullptr : &run->second;
 }
 
+void ProgressReports::pass_over(double slept_s, double now) {
+  const auto shift = [&](double& time) {
+    if (time + slept_s <= now) time += slept_s;  // otherwise it came afterwards
+  };
+  for (auto& [id, run] : runs_) {
+    shift(run.since);
+    for (auto& report : run.reports) shift(report.time);
+  }
+}
+
 std::vector<model::ProgressReport> ProgressReports::of(const std::string& workload,
                                                        std::uint64_t cgroup_id) const {
   const auto* run = find(workload, cgroup_id);

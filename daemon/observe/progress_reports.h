@@ -40,6 +40,10 @@ class ProgressReports {
   // stand still.
   void keep_counted_of(const std::set<std::string>& workloads);
 
+  // The host slept for `slept_s` before `now`, so no workload could report: earlier reports are that much
+  // younger.
+  void pass_over(double slept_s, double now);
+
   // Whether no run has reported.
   bool empty() const { return runs_.empty(); }
   // Oldest first; empty where this run never reported.

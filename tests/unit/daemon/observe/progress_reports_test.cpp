@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/observe/progress_reports.h"
 
+#include "os/suspends.h"
+
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -69,6 +71,28 @@ TEST(ProgressReports, AClockThatIsSetBackLeavesNoReportOfTheFuture) {
   for (const double time : {10, 11, 20, 30}) ASSERT_TRUE(reports.add("a", 7, time, time * 0.01));
   ASSERT_TRUE(reports.add("a", 7, 12, 0.4));
   EXPECT_EQ(reports.of("a", 7), (Reports{{10, 0.1}, {11, 0.11}, {12, 0.4}}));
+}
+
+TEST(ProgressReports, TimeThatTheHostSleptMakesNoneOlder) {
+  ProgressReports reports;
+  for (const double time : {10, 20, 30}) ASSERT_TRUE(reports.add("a", 7, time, time * 0.01));
+  ASSERT_TRUE(reports.add("a", 7, 3635, 0.4)) << "it came before the tick that sees the suspend";
+  reports.pass_over(3600, 3636);
+  EXPECT_EQ(reports.of("a", 7), (Reports{{3610, 0.1}, {3620, 0.2}, {3630, 0.3}, {3635, 0.4}}));
+  EXPECT_EQ(reports.unchanged_since("a", 7), 3635);
+}
+
+TEST(Suspends, AreToldOnce) {
+  double boot = 100;
+  double awake = 90;
+  os::Suspends suspends([&] { return boot; }, [&] { return awake; });
+  EXPECT_EQ(suspends.take(), 0);
+  boot += 50;
+  awake += 49.9;
+  EXPECT_EQ(suspends.take(), 0) << "it may be the time between two readings";
+  boot += 3600;
+  EXPECT_NEAR(suspends.take(), 3600.1, 1e-6);
+  EXPECT_EQ(suspends.take(), 0);
 }
 
 TEST(ProgressReports, WhoSaysSomethingHimselfIsBelievedAlone) {
