@@ -143,10 +143,11 @@ void Observations::observe(const Workload& workload, const Surroundings& around,
 // Adds up until the progress rises. Then the sums make one observation.
 void Observations::add_work(const Workload& workload, double fraction, const Surroundings& around,
                             double interval_s, model::Observation& seen, Tick& tick) {
-  const auto anew = [&] {
+  const auto anew = [&](bool whole) {
     return Work{.created = workload.created,
                 .seen_at = seen.time,
                 .fraction = fraction,
+                .whole = whole,
                 .cpu_s = 0,
                 .time_s = 0,
                 .sc = 0,
@@ -155,12 +156,12 @@ void Observations::add_work(const Workload& workload, double fraction, const Sur
                 .llc_known = true,
                 .fresh = true};
   };
-  const auto [entry, first] = work_.try_emplace(workload.id, anew());
+  const auto [entry, first] = work_.try_emplace(workload.id, anew(false));
   Work& work = entry->second;
   if (first) return;
   // The neighbours of a sample that no tick showed are not known.
   if (work.created != workload.created || used_cpu_since(workload, work.seen_at)) {
-    work = anew();
+    work = anew(false);
     return;
   }
   work.fresh = true;
@@ -169,7 +170,7 @@ void Observations::add_work(const Workload& workload, double fraction, const Sur
     tick.fallen.push_back(
         {workload.id, fmt::format("its progress fell from {} to {}, so nothing is learned from it",
                                   work.fraction, fraction)});
-    work = anew();
+    work = anew(true);
     return;
   }
   work.cpu_s += workload.usage.back().cpu_cores * interval_s;
@@ -178,16 +179,18 @@ void Observations::add_work(const Workload& workload, double fraction, const Sur
   work.ss += around.ss * interval_s;
   work.llc += around.llc.value_or(0) * interval_s;
   work.llc_known = work.llc_known && around.llc.has_value();
-  if (fraction > work.fraction) {
+  if (fraction > work.fraction && !work.whole) {
+    work = anew(true);
+  } else if (fraction > work.fraction) {
     seen.y = work.cpu_s / (fraction - work.fraction);
     seen.sc = work.sc / work.time_s;
     seen.ss = work.ss / work.time_s;
     seen.llc = work.llc_known ? std::optional(work.llc / work.time_s) : std::nullopt;
     seen.u = work.cpu_s / work.time_s / *workload.vcpus;
     tick.seen.push_back(std::move(seen));
-    work = anew();
+    work = anew(true);
   } else if (work.time_s > kLongestWork_s) {
-    work = anew();
+    work = anew(false);
   }
 }
 

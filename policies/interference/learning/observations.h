@@ -35,6 +35,7 @@ class Observations {
     double created = 0;  // of the run
     double seen_at = 0;  // time of the newest sample in it
     double fraction = 0;
+    bool whole = false;  // begins at a change of the progress: the next rise divides by no more than that
     double cpu_s = 0;
     double time_s = 0;
     double sc = 0;  // times seconds

@@ -32,6 +32,10 @@ class ObservationsTest : public ::testing::Test {
     return observations.take(host.snapshot, model::DomainKind::llc);
   }
 
+  void reports(const std::string& id, double fraction) {
+    host.of(id).progress = {{.time = host.snapshot.time, .fraction = fraction}};
+  }
+
   testing::SharedHost host;
   Observations observations;
 };
@@ -67,7 +71,7 @@ TEST_F(ObservationsTest, CyclesPerInstructionComeFirst) {
   host.of("web-1").llc_misses_per_s = 1e6;
   host.of("web-2").llc_misses_per_s = 2e6;
   host.of("batch").llc_misses_per_s = 6e6;
-  host.of("web-1").progress = {{.time = 1, .fraction = 0.5}};
+  reports("web-1", 0.5);
   const auto seen = tick(0.4, 0.6, 1).seen;
   EXPECT_EQ(seen[0].response, Response::cpi);
   EXPECT_EQ(seen[0].y, 1.5);
@@ -76,11 +80,12 @@ TEST_F(ObservationsTest, CyclesPerInstructionComeFirst) {
 }
 
 TEST_F(ObservationsTest, WorkIsAddedUpUntilTheProgressRises) {
-  auto& web = host.of("web-1");
-  web.progress = {{.time = 1, .fraction = 0.1}};
+  reports("web-1", 0.05);
+  tick(1, 0, 0);
+  reports("web-1", 0.1);
   EXPECT_EQ(tick(1, 0, 0).seen.size(), 0U);  // the beginning
   EXPECT_EQ(tick(1, 0, 0).seen.size(), 0U);
-  host.of("web-1").progress = {{.time = 2, .fraction = 0.3}};
+  reports("web-1", 0.3);
   const auto seen = tick(0.5, 0, 1).seen;
   ASSERT_EQ(seen.size(), 1U);
   EXPECT_EQ(seen[0].response, Response::cost);
@@ -90,43 +95,75 @@ TEST_F(ObservationsTest, WorkIsAddedUpUntilTheProgressRises) {
 }
 
 TEST_F(ObservationsTest, WorkWithAMissingTickIsNoObservation) {
-  host.of("web-1").progress = {{.time = 1, .fraction = 0.1}};
+  reports("web-1", 0.1);
+  tick(1, 0, 0);
+  reports("web-1", 0.2);
   tick(1, 0, 0);
   host.next();
   host.use("web-1", 1);  // no snapshot of this tick
-  host.of("web-1").progress = {{.time = 2, .fraction = 0.2}};
+  reports("web-1", 0.3);
   EXPECT_TRUE(tick(1, 0, 0).seen.empty());
-  host.of("web-1").progress = {{.time = 3, .fraction = 0.3}};
+  // The step to 0.4 may have begun in the tick that was missed.
+  reports("web-1", 0.4);
+  EXPECT_TRUE(tick(1, 0, 0).seen.empty());
+  reports("web-1", 0.5);
   const auto next = tick(1, 0, 0).seen;
   ASSERT_EQ(next.size(), 1U);
   EXPECT_NEAR(next[0].y, 5 / 0.1, 1e-9);
   // Idle time needs no tick.
   host.next();
   host.use("web-1", 0);
-  host.of("web-1").progress = {{.time = 4, .fraction = 0.5}};
+  reports("web-1", 0.7);
   const auto after = tick(1, 0, 0).seen;
   ASSERT_EQ(after.size(), 1U);
   EXPECT_NEAR(after[0].y, 5 / 0.2, 1e-9);
 }
 
-TEST_F(ObservationsTest, ProgressThatFallsIsSaidAndTeachesNothing) {
-  host.of("web-1").progress = {{.time = 1, .fraction = 0.5}};
+TEST_F(ObservationsTest, TheRestOfAStepIsNoStep) {
+  // berthd begins in the middle of a step of 20 s.
+  reports("web-1", 0.1);
   tick(1, 0, 0);
-  host.of("web-1").progress = {{.time = 2, .fraction = 0.2}};
+  tick(1, 0, 0);
+  reports("web-1", 0.2);
+  EXPECT_TRUE(tick(1, 0, 0).seen.empty());
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(tick(1, 0, 0).seen.empty());
+  reports("web-1", 0.3);
+  const auto whole = tick(1, 0, 0).seen;
+  ASSERT_EQ(whole.size(), 1U);
+  EXPECT_NEAR(whole[0].y, 20 / 0.1, 1e-9);
+  // A tick is missed in the middle of the next one.
+  tick(1, 0, 0);
+  host.next();
+  host.use("web-1", 1);
+  tick(1, 0, 0);
+  reports("web-1", 0.4);
+  EXPECT_TRUE(tick(1, 0, 0).seen.empty());
+  // The next one takes longer than neighbours are followed.
+  for (int i = 0; i < 123; ++i) tick(1, 0, 0);
+  reports("web-1", 0.5);
+  EXPECT_TRUE(tick(1, 0, 0).seen.empty());
+  reports("web-1", 0.6);
+  EXPECT_EQ(tick(1, 0, 0).seen.size(), 1U);
+}
+
+TEST_F(ObservationsTest, ProgressThatFallsIsSaidAndTeachesNothing) {
+  reports("web-1", 0.5);
+  tick(1, 0, 0);
+  reports("web-1", 0.2);
   const auto fallen = tick(1, 0, 0);
   EXPECT_TRUE(fallen.seen.empty());
   ASSERT_EQ(fallen.fallen.size(), 1U);
   EXPECT_EQ(fallen.fallen[0].instance, "web-1");
   EXPECT_THAT(fallen.fallen[0].why, HasSubstr("fell from 0.5 to 0.2"));
-  host.of("web-1").progress = {{.time = 3, .fraction = 0.4}};
+  reports("web-1", 0.4);
   EXPECT_EQ(tick(1, 0, 0).seen.size(), 1U);
 }
 
 TEST_F(ObservationsTest, AnotherRunOfTheSameNameBeginsAnew) {
-  host.of("web-1").progress = {{.time = 1, .fraction = 0.5}};
+  reports("web-1", 0.5);
   tick(1, 0, 0);
   host.of("web-1").created += 7;
-  host.of("web-1").progress = {{.time = 2, .fraction = 0.6}};
+  reports("web-1", 0.6);
   EXPECT_TRUE(tick(1, 0, 0).seen.empty());
 }
 
