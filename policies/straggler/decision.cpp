@@ -43,12 +43,13 @@ void preempt(double missing, const std::vector<Source>& sources, std::vector<Tak
   std::vector<double> reclaimed(sources.size(), 0.0);
   std::vector<char> preempted(sources.size(), 0);
   for (const Taken& it : taken) reclaimed[it.source] = it.amount;
+  const auto left = [&](std::size_t i) { return sources[i].preempt_most - reclaimed[i]; };
   const auto order = sorted_by(sources.size(), [&](std::size_t i) {
-    return std::tuple(sources[i].priority, sources[i].use, sources[i].id);
+    return std::tuple(sources[i].priority, -left(i), sources[i].id);
   });
   for (const std::size_t i : order) {
     if (missing <= kNothing) break;
-    const double amount = std::min(missing, sources[i].preempt_most - reclaimed[i]);
+    const double amount = std::min(missing, left(i));
     if (amount <= kNothing) continue;
     taken.push_back({.source = i, .amount = reclaimed[i] + amount, .preempted = true});
     preempted[i] = 1;
@@ -56,6 +57,29 @@ void preempt(double missing, const std::vector<Source>& sources, std::vector<Tak
   }
   // A source that lent its spare part above gives all of it by preemption instead.
   std::erase_if(taken, [&](const Taken& it) { return !it.preempted && preempted[it.source] != 0; });
+}
+
+// The most that all sources together can give.
+double obtainable(const std::vector<Source>& sources) {
+  double sum = 0;
+  for (const Source& source : sources) sum += std::max(source.reclaim_most, source.preempt_most);
+  return sum;
+}
+
+// Serves the claims out of `left`, and returns what remains.
+double serve(double left, const std::vector<Claim>& claims, std::vector<double>& grants) {
+  const auto order =
+      sorted_by(claims.size(), [&](std::size_t i) { return std::tuple(claims[i].deadline, claims[i].id); });
+  for (const std::size_t i : order) {
+    const double missing = claims[i].extension - left;
+    // Sums of cores are rounded: a lack that comes from rounding alone does not count.
+    double grant = missing <= kNothing ? claims[i].extension : std::max(0.0, left);
+    if (claims[i].whole) grant = std::floor(grant + kNothing);
+    if (grant < claims[i].least) grant = 0;
+    grants[i] = grant;
+    left -= grant;
+  }
+  return std::max(0.0, left);
 }
 
 }  // namespace
@@ -68,24 +92,14 @@ Division divide(double idle, double pending, const std::vector<Claim>& claims,
   for (const Claim& claim : claims) extensions += claim.extension;
   result.needed = extensions + pending;
   if (result.needed <= 0) return result;
-  if (idle < result.needed) {
-    const double missing = reclaim(result.needed - idle, sources, result.taken);
-    preempt(missing, sources, result.taken);
-  }
-  double left = idle;
-  for (const Taken& it : result.taken) left += it.amount;
-  const auto order =
-      sorted_by(claims.size(), [&](std::size_t i) { return std::tuple(claims[i].deadline, claims[i].id); });
-  for (const std::size_t i : order) {
-    const double missing = claims[i].extension - left;
-    // Sums of cores are rounded: a lack that comes from rounding alone does not count.
-    double grant = missing <= kNothing ? claims[i].extension : std::max(0.0, left);
-    if (claims[i].whole) grant = std::floor(grant + kNothing);
-    if (grant < claims[i].least) grant = 0;
-    result.grants[i] = grant;
-    left -= grant;
-  }
-  result.left = std::max(0.0, left);
+  // A claim may have no use for a part: only what is granted is taken.
+  const double rest = serve(idle + obtainable(sources), claims, result.grants);
+  const double granted = std::accumulate(result.grants.begin(), result.grants.end(), 0.0);
+  const double missing = granted + std::min(pending, rest) - idle;
+  if (missing > 0) preempt(reclaim(missing, sources, result.taken), sources, result.taken);
+  result.left = idle - granted;
+  for (const Taken& it : result.taken) result.left += it.amount;
+  result.left = std::max(0.0, result.left);
   return result;
 }
 

@@ -40,9 +40,10 @@ struct Division {
   double left = 0;             // of the idle and taken amount, for the pending requests
 };
 
-// Grants the claims out of `idle` where that covers them and the `pending` requests. Otherwise takes only the
-// missing amount. It reclaims from the redundant, largest R_r first. Then it preempts, lowest priority first
-// and of these the one using least. Claims are served by deadline, before the pending requests. Ties by id.
+// Grants the claims out of `idle` where that covers them and the `pending` requests. Otherwise takes the
+// missing part of what the claims can use, and no more. It reclaims from the redundant, largest R_r first.
+// Then it preempts, lowest priority first and of these the one that can still give most. Claims are served by
+// deadline, before the pending requests. Ties by id.
 Division divide(double idle, double pending, const std::vector<Claim>& claims,
                 const std::vector<Source>& sources);
 

@@ -166,6 +166,11 @@ std::string why_it_keeps(const Round& round, const Member& member) {
     return fmt::format("berth cannot change its {}",
                        round.resource == Resource::cpu ? "CPU quota" : "memory.high");
   }
+  // Its use comes in phases that the window does not show. Memory that it lacks costs it more than a quota.
+  if (round.resource == Resource::memory && member.workload->pressed_at) {
+    return fmt::format("it needed its share back {:.0f} s ago, and lends no memory again",
+                       round.now - *member.workload->pressed_at);
+  }
   // A lender that wanted its share back keeps it for a while. Its use over the window need not show why. A
   // task that works in short bursts would lend and get back in turns.
   if (!is_over(member.workload->pressed_at, round.now, round.settings.restore_hold_s)) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -313,11 +314,10 @@ class Naive {
     }
     idle = std::max(0.0, idle);
     out_.idle[what] = idle;
-    const std::map<std::string, double> taken = collect(what, sum - room - idle);
+    // All that can be had is divided first. Then only what was granted is taken.
     double have = idle;
-    for (const auto& [id, amount] : taken) have += amount;
-    for (const Workload& w : snap_.workloads)
-      if (taken.contains(w.id)) limits[w.id] = counted(w, what) - taken.at(w.id);
+    for (const auto& [id, amount] : collect(what, 1e300)) have += amount;
+    double granted = 0;
     for (const auto& [deadline, w] : waiting) {
       Judged& task = out_.tasks[w->id];
       double gets = std::min(task.extension[what], have);
@@ -325,11 +325,20 @@ class Naive {
       if (by_vcpus(*w, what)) gets = std::floor(gets + kTiny);
       if (gets < least(*w, what)) gets = 0;
       task.granted[what] = gets;
+      granted += gets;
       have = std::max(0.0, have - gets);
       if (gets > kTiny && limit(*w, what)) limits[w->id] = *limit(*w, what) + gets;
       if (wishes[w->id] - gets >= (what == What::cpu ? kTiny : 1))
         out_.lacks[what][w->id] = wishes[w->id] - gets;
     }
+    double lacking = 0;
+    for (const auto& [p, made] : awaited) lacking += asked(*p) - made;
+    const std::map<std::string, double> taken = collect(what, granted + std::min(lacking, have) - idle);
+    have = idle - granted;
+    for (const auto& [id, amount] : taken) have += amount;
+    have = std::max(0.0, have);
+    for (const Workload& w : snap_.workloads)
+      if (taken.contains(w.id)) limits[w.id] = counted(w, what) - taken.at(w.id);
     for (const auto& [p, made] : awaited) {
       const double gained = std::min(asked(*p) - made, have);
       out_.room[what][p->id] = made + gained;
@@ -365,6 +374,10 @@ class Naive {
         out_.keeping.insert(w.id);
         continue;
       }
+      if (w.pressed_at && what == What::memory) {
+        out_.keeping.insert(w.id);
+        continue;
+      }
       if (w.pressed_at && snap_.time >= *w.pressed_at && snap_.time - *w.pressed_at < set_.restore_hold_s) {
         out_.keeping.insert(w.id);
         continue;
@@ -383,19 +396,19 @@ class Naive {
       taken[w->id] += amount;
       missing -= amount;
     }
-    std::sort(others.begin(), others.end(), [&](const Workload* x, const Workload* y) {
-      if (x->priority != y->priority) return x->priority < y->priority;
-      if (mean(*x, what) != mean(*y, what)) return mean(*x, what) < mean(*y, what);
-      return x->id < y->id;
-    });
-    for (const Workload* w : others) {
-      if (missing <= kTiny) break;
-      if (what == What::memory && w->usage.empty()) continue;
+    const auto rest = [&](const Workload& w) {
       const double keep = what == What::cpu ? std::max(0.01, set_.preempt_floor_cores)
-                                            : std::max(16 * kMiB, std::ceil(1.1 * uses(*w, what).back()));
-      const auto already = taken.find(w->id);
-      const double present = counted(*w, what) - (already == taken.end() ? 0 : already->second);
-      const double amount = std::min(missing, present - keep);
+                                            : std::max(16 * kMiB, std::ceil(1.1 * uses(w, what).back()));
+      return counted(w, what) - keep - (taken.contains(w.id) ? taken.at(w.id) : 0);
+    };
+    if (what == What::memory) std::erase_if(others, [](const Workload* w) { return w->usage.empty(); });
+    // By what is left after lending: it is computed before any is preempted.
+    std::vector<std::tuple<int, double, std::string, const Workload*>> order;
+    for (const Workload* w : others) order.emplace_back(w->priority, -rest(*w), w->id, w);
+    std::sort(order.begin(), order.end());
+    for (const auto& [priority, less, id, w] : order) {
+      if (missing <= kTiny) break;
+      const double amount = std::min(missing, rest(*w));
       if (amount <= kTiny) continue;
       taken[w->id] += amount;
       missing -= amount;

@@ -195,6 +195,18 @@ TEST(StragglerReturn, WhoWantedItBackIsNotRedundantForTheHold) {
   EXPECT_THAT(proposal.findings.keeping, IsEmpty());
 }
 
+TEST(StragglerReturn, WhoWantedItBackLendsNoMemoryAgain) {
+  // The last minute shows nothing of the phase before, in which the job allocated.
+  model::Workload phased = testing::with_memory(batch("a", std::nullopt, 0.1), 40 * kGiB, kGiB);
+  model::Workload web = testing::with_memory(late_task("web", 1), 30 * kGiB, 29 * kGiB);
+  EXPECT_THAT(moves(help(host({phased, web})).findings), ElementsAre(::testing::StartsWith("reclaim a")));
+  phased.pressed_at = 100;
+  const auto proposal = help(host({phased, web}));
+  EXPECT_THAT(proposal.findings.keeping.at("a"), HasSubstr("900 s ago, and lends no memory again"));
+  // It can still be preempted.
+  EXPECT_THAT(moves(proposal.findings), ElementsAre(::testing::StartsWith("preempt a")));
+}
+
 TEST(StragglerReturn, OneThatUsesWhatItHoldsHasNothingToKeep) {
   model::Workload busy = batch("a", 3, 2.5);
   busy.pressed_at = 999;

@@ -104,15 +104,48 @@ TEST(Straggler, TheOtherResourceOfARedundantTaskIsShownToo) {
   EXPECT_EQ(proposal.findings.redundant.at("b").memory->reclaimable_bytes, 0U);
 }
 
-TEST(Straggler, ThenTheLowestPriorityIsShrunkAndOfEqualOnesTheOneUsingLeast) {
-  // Nothing to lend: each uses what it has. 4 more cores are missing for web (max_growth 2, no speed).
+TEST(Straggler, ThenTheLowestPriorityIsShrunkAndOfEqualOnesTheOneThatCanGiveMost) {
+  // Nothing to lend: each uses what it has. 2 more cores are missing for web (max_growth 2, no speed).
   model::Workload web = late_task("web", 2);
   web.progress.back().fraction = 0.5;
-  const auto proposal = help(host({with_priority(batch("a", 2, 1.9), 1), with_priority(batch("b", 2, 1.5), 1),
-                                   with_priority(batch("c", 2, 2), 0), web}));
-  // 2 are missing: 1.9 from c (down to 0.1), the rest from b.
-  EXPECT_THAT(moves(proposal.findings), ElementsAre("preempt c 1.9", "preempt b 0.1"));
-  EXPECT_THAT(limits(proposal.actions), UnorderedElementsAre("b=1.9", "c=0.1", "web=4"));
+  const auto proposal =
+      help(host({with_priority(batch("a", 2.2, 1.9), 1), with_priority(batch("b", 2, 1.5), 1),
+                 with_priority(batch("c", 1.8, 1.8), 0), web}));
+  // 1.7 from c (down to 0.1), the rest from a.
+  EXPECT_THAT(moves(proposal.findings), ElementsAre("preempt c 1.7", "preempt a 0.3"));
+  EXPECT_THAT(limits(proposal.actions), UnorderedElementsAre("a=1.9", "c=0.1", "web=4"));
+}
+
+TEST(Straggler, ASmallHelperIsNotShrunkWhileABatchJobCanGiveEnough) {
+  // The helper uses little, and cannot do with less.
+  const auto proposal =
+      help(host({batch("batch", 4.5, 4.5), batch("helper", 0.5, 0.4), late_task("web", 3)}));
+  EXPECT_THAT(moves(proposal.findings), ElementsAre("preempt batch 1"));
+}
+
+TEST(Straggler, ALenderThatKeepsLittleIsNotPreemptedFirst) {
+  // It lends 4 - 0.6 / 0.6 = 3 of 4, so it can give 0.9 more, and the other one 2.9.
+  model::Workload web = late_task("web", 4);
+  web.progress.back().fraction = 0.5;  // asks as much again, but 7 of 8 vCPUs at most
+  model::Snapshot snapshot = host({batch("lender", 4, 0.6), batch("other", 3, 3), web});
+  snapshot.pending = {testing::pending("new", 1)};
+  EXPECT_THAT(moves(help(snapshot).findings), ElementsAre("reclaim lender 3", "preempt other 1"));
+}
+
+TEST(Straggler, NothingIsTakenForAPartThatNobodyCanUse) {
+  // The straggler owns whole vCPUs and needs one more. 0.3 are idle, and the batch job could give 0.6.
+  model::Workload db = testing::latency_sensitive("db", 4);
+  db.cpu_quota_cores = 4;
+  model::Snapshot snapshot = host({batch("batch", 0.7, 0.7), db, late_and_pinned("web", "0-2")});
+  const auto proposal = help(snapshot);
+  EXPECT_NEAR(proposal.findings.idle.cpu_cores, 0.3, 1e-9);
+  EXPECT_EQ(proposal.findings.tasks.at("web").granted.cpu_cores, 0);
+  EXPECT_THAT(moves(proposal.findings), IsEmpty());
+  EXPECT_THAT(limits(proposal.actions), IsEmpty());
+  // The batch job gives 0.8, and the vCPU is whole.
+  snapshot.workloads[0] = batch("batch", 0.9, 0.9);
+  snapshot.workloads[1].cpu_quota_cores = 3.9;
+  EXPECT_THAT(moves(help(snapshot).findings), ElementsAre("preempt batch 0.8"));
 }
 
 TEST(Straggler, WhatIsLentFirstIsPartOfWhatIsPreempted) {
