@@ -4,6 +4,7 @@
 #include "model/json.h"
 #include "policies/interference/best_effort.h"
 #include "policies/interference/borrowing/borrowing.h"
+#include "policies/interference/homeless.h"
 #include "policies/interference/pressure.h"
 #include "policies/interference/promised.h"
 #include "policies/interference/resize.h"
@@ -18,6 +19,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -40,13 +42,6 @@ struct Instance {
   std::string fault;  // why its present pin does not stand; empty without one
   // The outcome for a pin that stands except for its size, or for a place that an admission told.
   std::string settled;
-};
-
-// A latency-sensitive workload that runs and gets no vCPUs of its own, and why.
-struct Homeless {
-  const model::Workload* workload = nullptr;
-  std::string reason;
-  std::string fault = {};  // why its present pin does not stand; empty without one
 };
 
 // The instances in the order of serving, each with its request.
@@ -360,7 +355,8 @@ Occupancy keep_standing(const Node& node, const InterferenceSettings& settings,
     }
   }
   move_disturbed(disturbed, waits, settings, demand, owners, queue, occupancy);
-  faster = move_to_faster(slow, settings.max_moves - waits.moves, settings, demand, owners, queue, occupancy);
+  faster = move_to_faster(slow, settings.max_moves - static_cast<int>(waits.turns.size()), settings, demand,
+                          owners, queue, occupancy);
   const auto texts = resize_pins(resizes, queue.requests, settings, demand, occupancy);
   for (std::size_t i = 0; i < resizes.size(); ++i) queue.instances[resizes[i].tenant].settled = texts[i];
   const auto promised = keep_promises(queue.requests, settings, demand, occupancy);
@@ -368,6 +364,28 @@ Occupancy keep_standing(const Node& node, const InterferenceSettings& settings,
     if (!promised[i].empty()) queue.instances[i].settled = promised[i];
   }
   return occupancy;
+}
+
+// The instances whose pin stands or is resized, and what was decided on the way there.
+struct Kept {
+  Waits waits;
+  Queue queue;
+  std::vector<model::WorkloadFinding> unplaceable;
+  std::vector<Homeless> homeless;
+  std::vector<std::string> faster;
+  Occupancy standing;
+};
+
+// Those that had their turn and are where they were.
+std::set<std::string> turns_in_vain(const Kept& kept) {
+  std::set<std::string> in_vain = kept.waits.turns;
+  for (int i = 0; i < static_cast<int>(kept.queue.instances.size()); ++i) {
+    const Instance& instance = kept.queue.instances[i];
+    if (!kept.standing.placed(i) || instance.workload == nullptr) continue;
+    if (kept.standing.node().cpu_set(kept.standing.tenant(i).cpus) != instance.workload->cpus)
+      in_vain.erase(instance.id);
+  }
+  return in_vain;
 }
 
 std::string pin_reason(const Instance& instance, const std::string& why_there) {
@@ -399,45 +417,6 @@ void propose_for(const Instance& instance, const Node& node, const Tenant& tenan
        .policy = "interference",
        .decision = {},
        .reason = pin_reason(instance, instance.settled.empty() ? reason : instance.settled)});
-}
-
-// Keeps services without vCPUs of their own off those that others own, as far as that does not cut their
-// use. `owned`: by instances and by other programs. Adds to a warning that there is if it cannot.
-void keep_off_owned(const std::vector<Homeless>& homeless, const Node& node, const model::CpuSet& owned,
-                    double now, InterferenceProposal& proposal) {
-  model::CpuSet usable;
-  for (int position = 0; position < node.size(); ++position) {
-    if (node.usable(position)) usable.insert(node.cpu(position));
-  }
-  for (const auto& [workload, reason, fault] : homeless) {
-    const auto& allowed = workload->allowed_cpus;
-    const model::CpuSet may = allowed ? *allowed & usable : usable;
-    const model::CpuSet rest = may - owned;
-    const auto cores = measured_cores(*workload, now);
-    const bool cut = !workload->force && cores && static_cast<double>(rest.size()) < *cores;
-    model::Action action{.what = {}, .policy = "interference", .decision = {}, .reason = {}};
-    const std::string before =
-        fault.empty() ? std::string()
-                      : fmt::format("pin {} is no longer valid: {}; ", workload->cpus.to_string(), fault);
-    if (rest != may && !rest.empty() && !cut) {
-      if (rest == workload->cpus) continue;
-      action.what = model::PinAction{.workload = workload->id, .cpus = rest};
-      action.reason = fmt::format("{}stays off the vCPUs that others own, as it gets none of its own: {}",
-                                  before, reason);
-    } else if (!workload->cpus.empty()) {
-      action.what = model::UnpinAction{.workload = workload->id};
-      action.reason = fmt::format("{}unplaceable: {}", before, reason);
-    }
-    if (!action.reason.empty()) proposal.actions.push_back(std::move(action));
-    if (!cut || rest == may) continue;
-    for (model::ServiceWarning& warning : proposal.findings.warnings) {
-      if (warning.workload == workload->id && warning.cause != model::WarningCause::quota)
-        warning.reason += fmt::format(
-            "; it may run on vCPUs that others own, because the {} that none owns "
-            "are fewer than it uses",
-            rest.size());
-    }
-  }
 }
 
 // Of the services that run. `placement`: after the search.
@@ -543,17 +522,31 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
 
   const Node node(snapshot.topology, settings.shared_domain);
   const BestEffortDemand demand = best_effort_demand(workloads, settings);
-  Waits waits = find_waits(snapshot, workloads, node, settings, grown, repin_cooldown_s);
-  waits.grown.insert(grown.begin(), grown.end());
-  std::vector<Homeless> homeless;
-  Queue queue =
-      make_queue(snapshot, settings, workloads, waits.grown, bins, proposal.findings.unplaceable, homeless);
-  std::vector<std::string> faster;
-  Occupancy standing =
-      keep_standing(node, settings, demand, snapshot.time, repin_cooldown_s, waits, queue, faster);
+  const Waits asking = find_waits(snapshot, workloads, node, settings, grown, repin_cooldown_s);
+  const auto keep = [&](const std::set<std::string>& in_vain) {
+    Waits waits = with_turns(asking, in_vain, settings.max_moves);
+    waits.grown.insert(grown.begin(), grown.end());
+    std::vector<model::WorkloadFinding> unplaceable;
+    std::vector<Homeless> homeless;
+    Queue queue = make_queue(snapshot, settings, workloads, waits.grown, bins, unplaceable, homeless);
+    std::vector<std::string> faster;
+    Occupancy standing =
+        keep_standing(node, settings, demand, snapshot.time, repin_cooldown_s, waits, queue, faster);
+    return Kept{std::move(waits),    std::move(queue),  std::move(unplaceable),
+                std::move(homeless), std::move(faster), std::move(standing)};
+  };
+  // A turn that changes nothing goes to the next one that waits.
+  std::set<std::string> in_vain;
+  Kept kept = keep(in_vain);
+  for (auto more = turns_in_vain(kept); !more.empty(); more = turns_in_vain(kept)) {
+    in_vain.merge(more);
+    kept = keep(in_vain);
+  }
+  auto& [waits, queue, unplaceable, homeless, faster, standing] = kept;
+  proposal.findings.unplaceable = std::move(unplaceable);
   // Instances that wait come first: all moves of a tick count.
   InterferenceSettings rest = settings;
-  rest.max_moves -= waits.moves + static_cast<int>(faster.size());
+  rest.max_moves -= static_cast<int>(waits.turns.size() + faster.size());
   const PlacementProblem problem{.node = node,
                                  .settings = rest,
                                  .best_effort = demand,

@@ -204,17 +204,24 @@ Waits find_waits(const model::Snapshot& snapshot, const std::vector<const Worklo
   std::stable_sort(asking.begin(), asking.end(), [&waits](const auto* a, const auto* b) {
     return waits.findings[a->id].runq_latency_s > waits.findings[b->id].runq_latency_s;
   });
-  for (const Workload* workload : asking) {
-    WaitingInstance& found = waits.findings[workload->id];
-    if (waits.moves >= settings.max_moves) {
-      found.reason += fmt::format("; {} others wait longer (max_moves)", waits.moves);
-      continue;
-    }
-    ++waits.moves;
-    if (found.vcpus > 0) {
-      waits.grown[workload->id] = found.vcpus;
+  for (const Workload* workload : asking) waits.asking.push_back(workload->id);
+  return waits;
+}
+
+Waits with_turns(Waits waits, const std::set<std::string>& in_vain, int max_moves) {
+  for (const std::string& id : waits.asking) {
+    WaitingInstance& found = waits.findings[id];
+    if (in_vain.count(id) > 0) {
+      found.reason += "; there is nothing free that would help";
+    } else if (std::ssize(waits.turns) >= max_moves) {
+      found.reason += fmt::format("; {} others wait longer (max_moves)", waits.turns.size());
     } else {
-      waits.quieter[workload->id] = found.quieter;
+      waits.turns.insert(id);
+      if (found.vcpus > 0) {
+        waits.grown[id] = found.vcpus;
+      } else {
+        waits.quieter[id] = found.quieter;
+      }
     }
   }
   return waits;

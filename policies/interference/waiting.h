@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,13 +36,19 @@ struct Waits {
   GrownRequests grown;
   // The vCPUs that an instance may move to now, where best-effort work runs on its own.
   std::map<std::string, model::CpuSet> quieter;
-  int moves = 0;  // instances that grow or may move now, at most max_moves
+  std::vector<std::string>
+      asking;                   // that may grow or move as far as their own state goes, longest wait first
+  std::set<std::string> turns;  // of those, the ones that grow or may move now
 };
 
-// Nothing where settings.max_runq_latency_s is 0. `workloads` ascending by id. Those in `grown` are
-// stragglers, and get no more. Pure.
+// No instance has a turn yet. Nothing where settings.max_runq_latency_s is 0. `workloads` ascending by id.
+// Those in `grown` are stragglers, and get no more. Pure.
 Waits find_waits(const model::Snapshot& snapshot, const std::vector<const model::Workload*>& workloads,
                  const Node& node, const InterferenceSettings& settings, const GrownRequests& grown,
                  double repin_cooldown_s);
+
+// The same after max_moves of those that ask got their turn. `in_vain`: those that would find nothing. They
+// get none.
+Waits with_turns(Waits waits, const std::set<std::string>& in_vain, int max_moves);
 
 }  // namespace berth::policies

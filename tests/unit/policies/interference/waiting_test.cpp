@@ -164,6 +164,30 @@ TEST_F(Waiting, TheCoolDownAndTheNumberOfMovesHoldForIt) {
   EXPECT_THAT(pins_of(result, "web"), IsEmpty());
 }
 
+TEST_F(Waiting, InstancesThatFindNoPlaceTakeNobodysTurn) {
+  // Best-effort work runs everywhere alike, so two find no quieter place. The third is busy, and could grow.
+  batch().cpus = {};
+  batch().allowed_cpus = std::nullopt;
+  settings_.interference.max_moves = 2;
+  model::Workload first = web();
+  first.id = first.service = "first";
+  first = testing::pinned(first, "2-3");
+  use(first, 0.4, 2 * kLong_us);
+  first.pinned_at = 900;
+  model::Workload busy = testing::pinned(testing::latency_sensitive("busy", 1), "4");
+  use(busy, 1, 6000);
+  busy.pinned_at = 900;
+  snapshot_.workloads.push_back(first);
+  snapshot_.workloads.push_back(busy);
+  const auto result = plan();
+  const auto& waiting = result.findings.interference->waiting;
+  EXPECT_EQ(waiting.at("first").cause, model::WaitCause::best_effort);
+  EXPECT_EQ(waiting.at("web").cause, model::WaitCause::best_effort);
+  EXPECT_THAT(waiting.at("web").reason, HasSubstr("nothing free"));
+  EXPECT_EQ(waiting.at("busy").vcpus, 2);
+  EXPECT_EQ(result.findings.interference->instances.at("busy").cpus.size(), 2U);
+}
+
 TEST_F(Waiting, AnUnknownCauseIsSaidAndNothingIsDone) {
   const auto result = plan();
   EXPECT_EQ(result.findings.interference->waiting.at("web").cause, model::WaitCause::unknown);

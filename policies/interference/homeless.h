@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "model/snapshot.h"
+#include "policies/interference/node.h"
+#include "policies/interference/policy.h"
+
+#include <string>
+#include <vector>
+
+namespace berth::policies {
+
+// A latency-sensitive workload that runs and gets no vCPUs of its own, and why.
+struct Homeless {
+  const model::Workload* workload = nullptr;
+  std::string reason;
+  std::string fault = {};  // why its present pin does not stand; empty without one
+};
+
+// Keeps services without vCPUs of their own off those that others own, as far as that does not cut their
+// use. `owned`: by instances and by other programs. Adds to a warning that there is if it cannot.
+void keep_off_owned(const std::vector<Homeless>& homeless, const Node& node, const model::CpuSet& owned,
+                    double now, InterferenceProposal& proposal);
+
+}  // namespace berth::policies
