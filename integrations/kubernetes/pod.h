@@ -23,6 +23,7 @@ struct Pod {
   std::string space;  // its namespace
   std::string name;
   std::string uid;
+  std::string owner = {};  // the UID of its controller, a ReplicaSet or a Job for example; empty: it has none
   friend bool operator==(const Pod&, const Pod&) = default;
 };
 

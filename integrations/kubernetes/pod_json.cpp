@@ -52,6 +52,14 @@ std::string read_name(const JsonValue& value) {
   return name;
 }
 
+// The UID of the owner that controls the object; empty for another one.
+std::string read_controller(const JsonValue& value) {
+  JsonObject owner(value);
+  owner.ignore_unknown();
+  const auto controls = owner.nullable("controller");
+  return controls && controls->boolean() ? read_name(owner.required("uid")) : std::string();
+}
+
 Pod read_pod(const JsonValue& value) {
   JsonObject object(value);
   object.ignore_unknown();
@@ -62,6 +70,11 @@ Pod read_pod(const JsonValue& value) {
   pod.space = read_name(metadata.required("namespace"));
   pod.name = read_name(metadata.required("name"));
   pod.uid = read_name(metadata.required("uid"));
+  if (const auto owners = metadata.nullable("ownerReferences")) {
+    owners->each([&pod](const JsonValue& owner) {
+      if (std::string uid = read_controller(owner); !uid.empty()) pod.owner = std::move(uid);
+    });
+  }
   return pod;
 }
 

@@ -178,18 +178,39 @@ std::optional<Failure> Reporter::report(Task& task) {
   return std::nullopt;
 }
 
+bool Reporter::may_move(const Pod& pod) {
+  const double now_s = surroundings_.clock();
+  for (auto& [owner, moves] : moves_of_)
+    std::erase_if(moves, [now_s](double at) { return now_s - at >= kMovesCount_s; });
+  std::erase_if(moves_of_, [](const auto& entry) { return entry.second.empty(); });
+  const auto moves = moves_of_.find(pod.owner);
+  return moves == moves_of_.end() || moves->second.size() < kMostMoves;
+}
+
 std::optional<Failure> Reporter::evict(Task& task) {
   const auto pod = pods_.find(task.uid);
   if (pod == pods_.end()) return std::nullopt;
   const auto& [uid, it] = *pod;
+  const bool ends = task.departure.kind == Departure::Kind::evict;
+  if (!ends && !may_move(it)) {
+    task.evicted = true;
+    surroundings_.say(Level::warning,
+                      fmt::format("the pod {}/{} stays: {} pods of its owner were moved in the last day, and "
+                                  "that did not help; look at its deadline and its progress",
+                                  it.space, it.name, kMostMoves));
+    return std::nullopt;
+  }
   const Answer answer = api_->create(eviction_path(it), eviction_json(it));
   // The pod is gone, or another one has its name.
   const bool gone = answer.status == kNotFound || answer.status == kConflict;
   if (!is_good(answer) && !gone) return failure_of(answer, hint_of_eviction(answer.status, it.space));
   task.evicted = true;
   if (gone) return std::nullopt;
-  const bool ends = task.departure.kind == Departure::Kind::evict;
-  if (!ends) next_eviction_s_ = surroundings_.clock() + settings_.evict_after_s;
+  if (!ends) {
+    next_eviction_s_ = surroundings_.clock() + settings_.evict_after_s;
+    // Nothing makes a pod without an owner again.
+    if (!it.owner.empty()) moves_of_[it.owner].push_back(surroundings_.clock());
+  }
   surroundings_.say(Level::info,
                     fmt::format("evicted the pod {}/{}, which {}: {}", it.space, it.name,
                                 ends ? "berth ends" : "should run on another node", task.departure.reason));

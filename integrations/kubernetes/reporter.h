@@ -29,6 +29,11 @@ inline constexpr double kLatestState_s = kLongestTurn_s;
 // A pod is evicted for a need once so many states that berthd wrote after the wanted time have shown it.
 inline constexpr unsigned kStatesAfterTheTime = 2;
 
+// So many pods of one owner are moved away from the node in so long. A task that is late everywhere, or says
+// so, would move for ever.
+inline constexpr std::size_t kMostMoves = 3;
+inline constexpr double kMovesCount_s = 24 * 3600;
+
 // Tells Kubernetes of pods that berth ends, or that should run elsewhere (docs/clusters.md). Each gets an
 // Event. If it is wished, pods of either kind are evicted through the Eviction API. It asks for the node's
 // pods only while there is something to tell. It keeps nothing over a restart: the API server knows an Event
@@ -80,6 +85,7 @@ class Reporter {
 
   std::optional<Failure> report(Task& task);
   std::optional<Failure> evict(Task& task);
+  bool may_move(const Pod& pod);
   std::optional<Failure> report_all(const std::vector<Task*>& tasks, double begun_s);
   std::optional<Failure> evict_first(const std::vector<Task*>& tasks, double begun_s);
   void note(Backoff& backoff, const char* attempt, const std::optional<Failure>& failure);
@@ -97,6 +103,7 @@ class Reporter {
   Backoff events_;
   Backoff evictions_;
   double next_eviction_s_ = 0;
+  std::map<std::string, std::vector<double>> moves_of_;  // by owner: when pods of it were moved
 };
 
 }  // namespace berth::kubernetes

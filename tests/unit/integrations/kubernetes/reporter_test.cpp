@@ -62,8 +62,11 @@ class FakeApi : public Api {
     const std::size_t limit = std::stoul(path.substr(path.find("limit=") + 6));
     json items = json::array();
     for (std::size_t at = from; at < std::min(from + limit, pods.size()); ++at)
-      items.push_back(
-          {{"metadata", {{"name", pods[at]}, {"namespace", "batch"}, {"uid", "uid-" + pods[at]}}}});
+      items.push_back({{"metadata",
+                        {{"name", pods[at]},
+                         {"namespace", "batch"},
+                         {"uid", "uid-" + pods[at]},
+                         {"ownerReferences", owners_of(pods[at])}}}});
     json metadata = json::object();
     if (from + limit < pods.size()) metadata["continue"] = std::to_string(from + limit);
     return answer(200, {{"kind", "PartialObjectMetadataList"}, {"metadata", metadata}, {"items", items}});
@@ -75,6 +78,14 @@ class FakeApi : public Api {
       all.push_back(event["involvedObject"]["name"].get<std::string>() + " " +
                     event["reason"].get<std::string>());
     return all;
+  }
+
+  // Of "job-1" it is "job", which controls it, and nobody of "a".
+  static json owners_of(const std::string& pod) {
+    const auto dash = pod.find('-');
+    if (dash == std::string::npos) return json::array();
+    return {{{"kind", "Other"}, {"uid", "other"}},
+            {{"kind", "Job"}, {"uid", pod.substr(0, dash)}, {"controller", true}}};
   }
 
   std::vector<std::string> pods{"a", "b", "c"};
@@ -304,6 +315,28 @@ TEST_F(KubernetesReporter, EvictsOnePodAtATime) {
   EXPECT_THAT(api.evictions, SizeIs(1));
   turn_for(reporter, 2, berth);
   EXPECT_THAT(api.evictions, SizeIs(2));
+}
+
+TEST_F(KubernetesReporter, MovesThreePodsOfAnOwnerADay) {
+  api.pods = {"job-1", "job-2", "job-3", "job-4", "else-1", "job-5"};
+  Reporter reporter = make({.events = false, .evict = true, .evict_after_s = 10});
+  const auto moved = [this] {
+    std::vector<std::string> names;
+    for (const json& eviction : api.evictions)
+      names.push_back(eviction["metadata"]["name"].get<std::string>());
+    return names;
+  };
+  // The pod that takes the place of one that was moved is late, too.
+  for (const char* pod : {"job-1", "job-2", "job-3", "job-4"})
+    turn_for(reporter, 30, with({relocation(pod)}));
+  EXPECT_THAT(moved(), ElementsAre("job-1", "job-2", "job-3"));
+  EXPECT_THAT(said, Contains(HasSubstr("the pod batch/job-4 stays: 3 pods of its owner were moved")));
+  // It holds up no other owner's pod.
+  turn_for(reporter, 60, with({relocation("job-4"), relocation("else-1")}));
+  EXPECT_THAT(moved(), ElementsAre("job-1", "job-2", "job-3", "else-1"));
+  now_s += kMovesCount_s;
+  turn_for(reporter, 60, with({relocation("job-5")}));
+  EXPECT_THAT(moved(), ElementsAre("job-1", "job-2", "job-3", "else-1", "job-5"));
 }
 
 TEST_F(KubernetesReporter, ABudgetThatForbidsAnEvictionIsAskedAgain) {
