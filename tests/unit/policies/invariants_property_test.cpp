@@ -121,7 +121,8 @@ RC_GTEST_PROP(PlanProperty, ConfinesEveryBestEffortWorkloadToThePoolOrSaysWhyNot
   for (const model::Workload& workload : node.snapshot.workloads) {
     if (workload.workload_class != model::WorkloadClass::best_effort) continue;
     if (findings.instances.empty() || unconfined.contains(workload.id)) {
-      RC_ASSERT((workload.cpus.empty() || (findings.instances.empty() && held[workload.id] == workload.cpus)));
+      RC_ASSERT(
+          (workload.cpus.empty() || (findings.instances.empty() && held[workload.id] == workload.cpus)));
     } else if (workload.cpus.empty()) {
       // It may run on no vCPU of an instance.
       RC_ASSERT(workload.allowed_cpus.has_value());
