@@ -137,14 +137,16 @@ model::Result<std::vector<LogEntry>> Evictor::begin(const cgroup::FoundWorkload&
   }
   // The snapshot can be seconds old. The workload may be alone again soon, so the error is transient.
   const auto look = look_at(target, *processes);
-  if (!look) {
+  // What a user's processes show of themselves, or hide, spares them from nothing.
+  const bool believed = model::may_favour_itself(target.ground, model::Word::name);
+  if (!look && believed) {
     spare_for_a_while(victim_itself);
     return model::fail(ErrorKind::transient,
                        fmt::format("{} is not evicted now: its processes keep their command lines from being "
                                    "read; it is spared for {:.0f} s",
                                    id, kLooksAgain_s));
   }
-  if (look->shared)
+  if (look && look->shared && believed)
     return model::fail(ErrorKind::transient, fmt::format("{} is not evicted now: {}", id, *look->shared));
   const double begun = options_.monotonic();
   Victim victim{.cgroup = target.cgroup,
@@ -161,7 +163,7 @@ model::Result<std::vector<LogEntry>> Evictor::begin(const cgroup::FoundWorkload&
                 .watch = std::move(*watch),
                 .invocation = cgroup::invocation_of(*target.cgroup),
                 .of_a_user = target.user.has_value() || is_of_a_user(*target.cgroup),
-                .decommissionable = look->decommissionable};
+                .decommissionable = look ? look->decommissionable : std::nullopt};
   for (const auto& [other, known] : found) {
     if (pod && other != id && other.starts_with(target.cgroup->path() + "/"))
       victim.members.emplace_back(other, known.cgroup->id());

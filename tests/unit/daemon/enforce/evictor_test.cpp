@@ -502,6 +502,16 @@ TEST_F(ExecutorTest, AVictimThatCannotBeLookedAtIsSparedForAWhile) {
       [&] { return of_executors.begin(target, workload, action_of(), now).has_value(); }));
 }
 
+TEST_F(ExecutorTest, CommandLinesThatAUserHidesSpareNobody) {
+  target.user = 1000;
+  target.ground = {.user = 1000};
+  Child child;
+  run_in_it({&child});
+  describe(child.pid(), kExecutor, kHandlesOthers);
+  const spark::test::HangingFile hanging(tree.proc() / std::to_string(child.pid()) / "cmdline");
+  EXPECT_TRUE(of_executors.begin(target, workload, action_of(), now).has_value());
+}
+
 // Processes that must not be hit.
 
 TEST_F(EvictorTest, AGroupThatTookOverThePathIsNotHit) {

@@ -256,6 +256,20 @@ TEST_F(ObserverTest, SnapshotSaysWhatIsSpared) {
   EXPECT_EQ(only(tick(*observer, 1001)).spared, std::nullopt);
 }
 
+TEST_F(ObserverTest, CommandLinesOfAUsersProcessesSpareNothing) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give directories away";
+  node.configure("[[workload]]\nmatch = \"**/job\"\nclass = \"best-effort\"\n");
+  for (const char* path : {"user", "user/job"}) {
+    node.add_group(path);
+    ASSERT_EQ(chown((node.tree() / path).c_str(), 1000, 1000), 0);
+  }
+  auto observer = start();
+  auto seen = std::make_shared<spark::Observation>();
+  seen->members = {{5, "YARN's NodeManager", "user/job", spark::ProcessKind::service, {}}};
+  observer->set_spark(seen);
+  EXPECT_EQ(only(tick(*observer, 1000)).spared, std::nullopt);
+}
+
 TEST_F(ObserverTest, SnapshotHoldsWhatAWorkloadReported) {
   node.add_group("web/a");
   auto observer = start();
