@@ -181,7 +181,7 @@ void Host::add_tenants(const model::Snapshot& snapshot) {
     if (workload->left_alone) continue;  // it has vCPUs of its own that no bin has
     // A negative claim must not add to what others get.
     const double cores =
-        std::max(0.0, share_of(*workload, model::Resource::cpu, node_->usable_count()).counted());
+        std::max(0.0, share_of(*workload, model::Resource::cpu, node_->usable_count()).claimed());
     if (workload->allowed_cpus) {
       claims_.push_back({.cores = cores, .within = workload->allowed_cpus});
     } else {

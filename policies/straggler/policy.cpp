@@ -105,7 +105,7 @@ double idle_amount(const Round& round, double room) {
   for (const Member& member : round.members) {
     // It has vCPUs that are no part of the capacity.
     if (round.resource == Resource::cpu && member.workload->left_alone) continue;
-    allocated += round.changed(member) ? member.counts[index] : member.shares[index].counted();
+    allocated += round.changed(member) ? member.counts[index] : member.shares[index].claimed();
   }
   return std::max(0.0, round.capacity - allocated);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/straggler/share.h"
 
+#include "model/ground.h"
 #include "policies/victim.h"
 
 #include <algorithm>
@@ -58,6 +59,8 @@ Share share_of(const model::Workload& workload, model::Resource resource, double
     share.original =
         cpu ? workload.original->cpu_quota_cores : as_number(workload.original->memory_high_bytes);
   }
+  share.by_user =
+      share.limit && !share.held && !model::may_favour_itself({.user = workload.user}, model::Word::limit);
   const auto& use = cpu ? workload.usage.cpu() : workload.usage.memory();
   if (const auto mean = use.mean()) {
     share.mean_use = cpu ? *mean : std::ceil(*mean);

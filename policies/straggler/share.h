@@ -5,6 +5,7 @@
 #include "model/plan.h"
 #include "model/snapshot.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -25,8 +26,12 @@ struct Share {
   std::optional<model::HeldLimit> held;  // while berth holds the limit at another value than its original
   model::Maybe<double> original;         // the limit before; nullopt: there was none
 
+  bool by_user = false;  // the limit is one that a user could set
+
   // Its amount in sums.
   double counted() const { return allocation.value_or(mean_use.value_or(0)); }
+  // What it keeps others from. A limit that a user could set claims no more than is in use.
+  double claimed() const { return by_user ? std::min(counted(), mean_use.value_or(0)) : counted(); }
   // The same under another limit. A workload that loses its limit counts for no less than before.
   double counted_under(const std::optional<double>& other) const;
 };

@@ -51,6 +51,14 @@ model::Workload with_priority(model::Workload workload, int priority) {
 
 }  // namespace
 
+TEST(Straggler, LimitsThatAUserWroteKeepNothingFromOthers) {
+  model::Workload parked = batch("user/parked", 5, 0.5);
+  const auto honest = batch("job", 3, 2.5);
+  EXPECT_NEAR(help(host({late_task("web", 3), parked, honest})).findings.idle.cpu_cores, 0, 1e-9);
+  parked.user = 1000;
+  EXPECT_NEAR(help(host({late_task("web", 3), parked, honest})).findings.idle.cpu_cores, 1.5, 1e-9);
+}
+
 TEST(Straggler, AnIdleNodeHelpsAtOnce) {
   const auto proposal = help(host({late_task("web", 3)}));
   EXPECT_THAT(limits(proposal.actions), ElementsAre("web=4"));
