@@ -199,7 +199,7 @@ const std::array<Daemon::Step, 10> Daemon::kEnforcing{{
     {"advance", [](Daemon& d, double now) { return d.enforcement_.advance(now); }},
     // Makes the snapshot.
     {"assemble", [](Daemon& d, double) { return d.assemble(); }},
-    // Ends evictions of workloads that may not end any more.
+    // Ends evictions of workloads that may not end any more, and gives back limits of those left alone.
     {"spare", [](Daemon& d, double now) { return d.enforcement_.let_go_of_spared(now); }},
     // Makes the plan.
     {"decide", [](Daemon& d, double now) { return d.plan(now); }},

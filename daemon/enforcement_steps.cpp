@@ -41,10 +41,11 @@ std::vector<LogEntry> Enforcement::advance(double now) {
   return entries;
 }
 
-// Of victims that became latency-sensitive, or are left alone, since.
+// Victims that became latency-sensitive since, and work that is left alone since.
 std::vector<LogEntry> Enforcement::let_go_of_spared(double now) {
   std::vector<LogEntry> entries;
   for (const model::Workload& workload : observer_.snapshot().workloads) {
+    if (workload.left_alone) append(entries, enforcer_->let_go(workload.id, now, *workload.left_alone));
     if (!workload.evicted_at) continue;
     const bool sensitive = workload.workload_class == model::WorkloadClass::latency_sensitive;
     if (!sensitive && !workload.fixed.life) continue;

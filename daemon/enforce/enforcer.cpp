@@ -104,6 +104,17 @@ void Enforcer::release(const std::string& id, Attribute attribute, double now, c
   settle_ = true;
 }
 
+std::vector<LogEntry> Enforcer::let_go(const std::string& id, double now, const std::string& reason) {
+  std::vector<LogEntry> entries;
+  for (const Attribute attribute : cgroup::kAttributes) {
+    if (attribute == Attribute::cpus || attribute == Attribute::memory_nodes) continue;
+    if (find_held(holdings_.of(attribute), id) != nullptr)
+      release(id, attribute, now, "the workload is left alone: " + reason, entries);
+  }
+  settle(entries, now);
+  return entries;
+}
+
 // Puts back changes whose outcome is unknown, and which no plan has any more.
 void Enforcer::release_forgotten(const model::Plan& plan, std::vector<LogEntry>& entries) {
   std::set<Key> forgotten;

@@ -58,6 +58,10 @@ class Enforcer {
   std::vector<LogEntry> check(const Observer::Readings& readings, const Found& found,
                               config::ForeignWriter on_foreign, double now);
 
+  // Gives back the limits and the priority of a workload that another program's vCPUs exempt: no plan has
+  // them any more. Pins and memory nodes go by the plan. Call it before the plan is made.
+  std::vector<LogEntry> let_go(const std::string& id, double now, const std::string& reason);
+
   // Carries the plan out, in its order. A transient error is tried again whenever the plan has the action
   // again. So is an action that was not begun within `budget`. After any other error of a pin, the workload
   // is unmanaged; after one of a limit, that limit is left alone. Best-effort work in a user's part of the

@@ -293,6 +293,23 @@ TEST_F(AdmissionTest, RoomIsMadeOnceWhereMoreIsPromisedThanThereIs) {
   EXPECT_EQ(quotas(), made);
 }
 
+TEST_F(AdmissionTest, ALimitGoesBackWhenItsWorkloadGetsVcpusFromAnotherProgram) {
+  configure("mode = \"enforce\"\n");
+  node.add_group("batch/x");
+  node.put("batch/x", "cpu.max", "800000 100000");
+  start();
+  tick();
+  EXPECT_EQ(admit(request("web/new", 2))["admitted"], true);
+  for (int i = 0; i < 3; ++i) tick();
+  ASSERT_NE(node.get("batch/x", "cpu.max"), "800000 100000");
+  node.put("batch", "cpuset.cpus", "4-7");
+  node.put("batch", "cpuset.cpus.partition", "root");
+  node.put("batch", "cpuset.cpus.effective", "4-7");
+  node.put("", "cpuset.cpus.effective", "0-3");
+  for (int i = 0; i < 60; ++i) tick();
+  EXPECT_EQ(node.get("batch/x", "cpu.max"), "800000 100000");
+}
+
 TEST_F(AdmissionTest, WhatHasNoNameIsNotWaitedFor) {
   start();
   tick();
