@@ -123,7 +123,8 @@ std::vector<OwnedCpus> read_owned_cpus(const CpusetSources& sources) {
   for (const std::string& path : sources.trusted(!partitions)) {
     const auto cgroup = Cgroup::open(sources.cgroup_root, path);
     if (!cgroup) continue;
-    CpusetGroup group{.path = path, .container = is_container(path), .qos = pod_qos(path)};
+    CpusetGroup group{
+        .path = path, .container = is_container(path) || is_guest_vcpu(path), .qos = pod_qos(path)};
     if (partitions) {
       std::array<char, 256> buffer;
       group.partition = is_valid_partition((*cgroup)->peek("cpuset.cpus.partition", buffer).value_or(""));

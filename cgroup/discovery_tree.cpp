@@ -389,7 +389,7 @@ void Tree::add_trusted(const Node& parent, const std::string& path, bool contain
   for (const auto& [name, child] : parent.children) {
     if (!is_trusted(*child)) continue;
     const std::string below = path.empty() ? name : path + '/' + name;
-    if (!containers || is_container(below)) paths.push_back(below);
+    if (!containers || is_container(below) || is_guest_vcpu(below)) paths.push_back(below);
     add_trusted(*child, below, containers, paths);
   }
 }

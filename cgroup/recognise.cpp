@@ -275,6 +275,15 @@ bool is_container(std::string_view path) {
   return kind == Kind::podman || kind == Kind::docker || kind == Kind::cri;
 }
 
+bool is_guest_vcpu(std::string_view path) {
+  constexpr std::string_view kVcpu = "vcpu";
+  std::string_view name = model::last_component(path);
+  if (!name.starts_with(kVcpu) || model::last_component(model::parent_path(path)) != "libvirt") return false;
+  name.remove_prefix(kVcpu.size());
+  return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos &&
+         !guest_name(model::last_component(model::parent_path(model::parent_path(path)))).empty();
+}
+
 bool is_inner_container(std::string_view path) {
   if (model::last_component(path) != "container") return false;
   const Container outer = container_of(model::parent_path(path));

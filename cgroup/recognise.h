@@ -46,6 +46,9 @@ std::optional<PodPlace> pod_of(std::string_view path);
 // Whether the path is that of a container of Podman, Docker or a runtime of Kubernetes.
 bool is_container(std::string_view path);
 
+// Whether it is a vCPU of a guest of libvirt: "SCOPE/libvirt/vcpu0". libvirt writes its cpuset.cpus.
+bool is_guest_vcpu(std::string_view path);
+
 // True for the group "container" that podman and CRI-O (with crun) make inside a container's own scope. It
 // belongs to that container.
 bool is_inner_container(std::string_view path);

@@ -149,6 +149,15 @@ TEST_F(CpusetOwnersTest, ReadsTheCpusetOfAContainerThatIsNoWorkload) {
   EXPECT_THAT(read(), ElementsAre(OwnedCpus{kScope, cpus("3"), OwnedHow::runtime}));
 }
 
+TEST_F(CpusetOwnersTest, AGuestOfLibvirtOwnsTheVcpusThatItsOwnArePinnedTo) {
+  const std::string guest = "machine.slice/machine-qemu\\x2d1\\x2dweb.scope/libvirt";
+  for (const char* part : {"vcpu0", "vcpu1", "emulator"}) tree.make(guest + '/' + part);
+  tree.write(guest + "/vcpu0", "cpuset.cpus", "4\n");
+  tree.write(guest + "/vcpu1", "cpuset.cpus", "0-11\n");
+  tree.write(guest + "/emulator", "cpuset.cpus", "6\n");
+  EXPECT_THAT(read(), ElementsAre(OwnedCpus{guest + "/vcpu0", cpus("4"), OwnedHow::runtime}));
+}
+
 TEST_F(CpusetOwnersTest, AGroupOfAUserClaimsNothing) {
   tree.write("", "cpuset.cpus.effective", "0-9\n");
   partition("user.slice/mine.slice", "10-11");
