@@ -134,9 +134,11 @@ void Enforcer::confine_grounds(const Found& found, double now, std::vector<LogEn
     if (ground != grounds_.end() && confine_ground(ground->second, cpus, now, entries)) continue;
     // Nothing in it is confined then.
     if (ground != grounds_.end()) grounds_.erase(ground);
-    std::erase_if(holdings_.cpus,
-                  [&path](const auto& item) { return item.first == path || item.second.at == path; });
-    std::erase_if(confined_at_, [&path](const auto& item) { return item.second == path; });
+    // Clang 14 captures no structured binding.
+    std::erase_if(holdings_.cpus, [&group = path](const auto& item) {
+      return item.first == group || item.second.at == group;
+    });
+    std::erase_if(confined_at_, [&group = path](const auto& item) { return item.second == group; });
   }
 }
 
