@@ -29,8 +29,8 @@ constexpr std::size_t kLongestTarget = 4096;
 bool is_trusted(uid_t owner) { return owner == 0 || owner == geteuid(); }
 
 // File systems that this host keeps itself.
-constexpr std::array kLocal{"bcachefs", "btrfs", "ext2",  "ext3", "ext4", "f2fs",
-                            "overlay",  "ramfs", "tmpfs", "vfat", "xfs",  "zfs"};
+constexpr std::array kLocal{"bcachefs", "btrfs", "devtmpfs", "ext2", "ext3", "ext4", "f2fs",
+                            "overlay",  "ramfs", "tmpfs",    "vfat", "xfs",  "zfs"};
 
 struct Place {
   FileDescriptor handle;  // O_PATH

@@ -30,7 +30,7 @@ struct Share {
 
   // Its amount in sums.
   double counted() const { return allocation.value_or(mean_use.value_or(0)); }
-  // What it keeps others from. A limit that a user could set claims no more than is in use.
+  // The part that others cannot get. A limit that a user could set claims no more than is in use.
   double claimed() const { return by_user ? std::min(counted(), mean_use.value_or(0)) : counted(); }
   // The same under another limit. A workload that loses its limit counts for no less than before.
   double counted_under(const std::optional<double>& other) const;
