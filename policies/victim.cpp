@@ -12,6 +12,9 @@ namespace berth::policies {
 
 namespace {
 
+// A process that ends loses its pages at once, and the kernel needs a while to free them.
+constexpr double kFreeingLag_s = 2;
+
 struct FirstVictims {
   std::vector<std::size_t> positions;
   double freed_bytes = 0;
@@ -95,7 +98,14 @@ bool can_be_evicted(const model::Workload& workload) {
 std::uint64_t memory_being_freed(const model::Snapshot& snapshot) {
   std::uint64_t bytes = 0;
   for (const model::Workload& workload : snapshot.workloads) {
-    if (workload.evicted_at) bytes = std::min(bytes + memory_in_use(workload), model::kMaxBytes);
+    if (!workload.evicted_at) continue;
+    std::uint64_t most = memory_in_use(workload);
+    for (auto sample = workload.usage.rbegin(); sample != workload.usage.rend(); ++sample) {
+      const model::UsageSample seen = *sample;
+      if (seen.time < snapshot.time - kFreeingLag_s) break;
+      most = std::max(most, seen.memory_bytes.value_or(0));
+    }
+    bytes = std::min(bytes + most, model::kMaxBytes);
   }
   return bytes;
 }

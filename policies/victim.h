@@ -40,8 +40,8 @@ double seconds_to_repeat(const model::Workload& workload, double now);
 bool may_be_ended(const model::Workload& workload);
 // As may_be_ended(), and it is known to use memory.
 bool can_be_evicted(const model::Workload& workload);
-// Memory of workloads that berth is evicting. It counts as free: it soon will be, and no other workload must
-// be evicted for it.
+// Memory of workloads that berth is evicting, at most what they had in the last two seconds. It counts as
+// free: it soon will be, and no other workload must be evicted for it.
 std::uint64_t memory_being_freed(const model::Snapshot& snapshot);
 
 // Positions of the victims among workloads that free so many bytes each, first victim first (docs/decisions/

@@ -42,6 +42,15 @@ class Naive {
     return bytes;
   }
 
+  // The kernel frees pages a while after their process lost them.
+  double memory_going(const Workload& w) const {
+    double bytes = last_memory(w);
+    for (const auto& s : w.usage)
+      if (s.time >= snap_.time - 2 && s.memory_bytes)
+        bytes = std::max(bytes, static_cast<double>(*s.memory_bytes));
+    return bytes;
+  }
+
   void predict() {
     std::set<double> times;
     for (const Workload& w : snap_.workloads)
@@ -370,7 +379,7 @@ class Naive {
   double need() const {
     double going = 0;
     for (const Workload& w : snap_.workloads)
-      if (w.evicted_at) going += last_memory(w);
+      if (w.evicted_at) going += memory_going(w);
     return std::max(
         0.0, std::ceil(out_.growth) + reserve() - going - static_cast<double>(snap_.memory.available_bytes));
   }

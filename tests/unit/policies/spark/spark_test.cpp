@@ -284,6 +284,19 @@ TEST(Eviction, CountsWhoIsOnHisWayOutAsFree) {
   EXPECT_EQ(evicted(node, {.reserve = 0.1, .evict = true}), "b");
 }
 
+TEST(Eviction, CountsWhatAProcessLostALittleAgoAsFreeSoon) {
+  model::Snapshot node = snapshot(0, {other("a", 1), other("b", 2)});  // 0.8 GiB missing
+  node.workloads[0].evicted_at = 999;
+  auto gone = node.workloads[0].usage.back();
+  node.time = gone.time + 2;
+  gone.time += 1;
+  gone.memory_bytes = 0;
+  node.workloads[0].usage.push_back(gone);
+  EXPECT_EQ(evicted(node), "") << "a had 1 GiB two seconds ago";
+  node.time += 1;
+  EXPECT_EQ(evicted(node), "b");
+}
+
 TEST(Eviction, PassesOverWhoCannotBeEvicted) {
   model::Snapshot node = snapshot(0, {other("a", 1), other("b", 2)});
   node.workloads[0].fixed.life = true;
