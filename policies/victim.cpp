@@ -77,11 +77,6 @@ double cpu_seconds_used(const model::Workload& workload, double now) {
   return mean_cores(workload) * std::max(0.0, now - since);
 }
 
-double seconds_to_repeat(const model::Workload& workload, double now) {
-  const double age = workload.created > 0 ? std::max(0.0, now - workload.created) : 0;
-  return std::max(cpu_seconds_used(workload, now), age);
-}
-
 bool may_be_ended(const model::Workload& workload) {
   const model::FixedLimits& fixed = workload.fixed;
   // A leaf's memory limit is always fixed. A user can fix both limits of its own groups.

@@ -32,10 +32,6 @@ std::uint64_t memory_in_use(const model::Workload& workload);
 // its age, or times the time since its first sample.
 double cpu_seconds_used(const model::Workload& workload, double now);
 
-// Seconds that are lost with a workload outside Spark: the time that it takes to run it again, and that is
-// its age. Work on several vCPUs at once counts with its CPU seconds, which are more.
-double seconds_to_repeat(const model::Workload& workload, double now);
-
 // Whether berth may end it: best-effort, managed by berth, not spared, and not being ended already.
 bool may_be_ended(const model::Workload& workload);
 // As may_be_ended(), and it is known to use memory.

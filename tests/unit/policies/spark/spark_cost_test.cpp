@@ -272,17 +272,4 @@ TEST(CpuSeconds, AreCountedOrElseGuessedFromLateUse) {
   EXPECT_DOUBLE_EQ(cpu_seconds_used(model::Workload{}, 1000), 0);
 }
 
-TEST(SecondsToRepeat, AreItsAgeOrTheCpuTimeOfSeveralVcpus) {
-  model::Workload workload = testing::best_effort("b");
-  workload.cpu_time_s = 7;
-  workload.created = 900;
-  EXPECT_DOUBLE_EQ(seconds_to_repeat(workload, 1000), 100);
-  workload.cpu_time_s = 400;
-  EXPECT_DOUBLE_EQ(seconds_to_repeat(workload, 1000), 400);
-  workload.created = 0;  // not known
-  EXPECT_DOUBLE_EQ(seconds_to_repeat(workload, 1000), 400);
-  workload.created = 2000;  // the clock went back
-  EXPECT_DOUBLE_EQ(seconds_to_repeat(workload, 1000), 400);
-}
-
 }  // namespace berth::policies
