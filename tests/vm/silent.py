@@ -52,8 +52,9 @@ def serve(point: str) -> None:
 def hold(point: str, files: list[str]) -> None:
     held = [open(file, "r+b") for file in files]
     for file in held:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # as SQLite does
+        # As berthd does with its locks, and SQLite with a database.
+        lock = fcntl.lockf if file.name.endswith(".db") else fcntl.flock
+        lock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     os.path.exists(f"{point}/name")
 
 
