@@ -12,7 +12,11 @@
 #define BERTH_HARDWARE_COUNTERS 4
 
 /* The table of each CPU is open-addressed by cgroup id, probed at most this far. */
-#define BERTH_PROBES 16
+#define BERTH_PROBES 64
+/* So many cgroups may have all groups below them counted in their own row, and so many levels are looked up.
+ */
+#define BERTH_MOST_KEEPERS 1024
+#define BERTH_KEEPER_LEVELS 64
 /* Fibonacci hashing: 2^64 divided by the golden ratio. */
 #define BERTH_HASH 0x9e3779b97f4a7c15ULL
 

@@ -231,6 +231,14 @@ bool Aggregate::moved(const Table& table, Taken& taken) {
   return true;
 }
 
+bool Aggregate::is_kept_with_others(std::uint32_t node) const {
+  if (keepers_.empty() || node == kNone) return false;
+  for (std::uint32_t up = nodes_[node].parent; up != kNone; up = nodes_[up].parent) {
+    if (keepers_.contains(nodes_[up].reading.id)) return true;
+  }
+  return false;
+}
+
 void Aggregate::collect_row(const Table& table, const Taken& taken) {
   Copy& before = copies_[taken.copy];
   Growth growth;
@@ -254,6 +262,7 @@ void Aggregate::collect_table(const Table& table, Known& known) {
   known.count = table.taken;
   if (!table.counts.empty()) counts_.resize(copies_.size());
   moved_.clear();
+  given_back_.clear();
   std::size_t left = 0;
   for (std::size_t at = 0; at < known.taken.size(); ++at) {
     if (at + kAhead < known.taken.size()) prefetch(table.rows[known.taken[at + kAhead].row], 1);
@@ -264,6 +273,8 @@ void Aggregate::collect_table(const Table& table, Known& known) {
       continue;
     }
     if (has_news) moved_.push_back(static_cast<std::uint32_t>(left));
+    if (gives_back_ > 0 && is_kept_with_others(taken.node))
+      given_back_.push_back(static_cast<std::uint32_t>(left));
     known.taken[left++] = taken;
   }
   known.taken.resize(left);
@@ -275,6 +286,14 @@ void Aggregate::collect_table(const Table& table, Known& known) {
     }
     collect_row(table, known.taken[moved_[at]]);
   }
+  // A switch of this very moment may still write to the row; so little is lost.
+  for (const std::uint32_t at : given_back_) {
+    __atomic_store_n(&table.rows[known.taken[at].row].id, BERTH_REMOVED, __ATOMIC_RELEASE);
+    vacant_copies_.push_back(known.taken[at].copy);
+    known.taken[at].id = BERTH_REMOVED;
+  }
+  if (!given_back_.empty())
+    std::erase_if(known.taken, [](const Taken& taken) { return taken.id == BERTH_REMOVED; });
 }
 
 void Aggregate::collect(std::span<const Table> tables) {
@@ -283,6 +302,7 @@ void Aggregate::collect(std::span<const Table> tables) {
   known_.resize(tables.size());
   for (std::size_t which = 0; which < tables.size(); ++which) collect_table(tables[which], known_[which]);
   dropped_ = false;
+  if (gives_back_ > 0) --gives_back_;
   drop_left();
 }
 
@@ -309,7 +329,8 @@ void Aggregate::drop_left() {
 
 const model::CgroupReading* Aggregate::find(std::uint64_t id) const {
   const auto found = by_id_.find(id);
-  if (found == by_id_.end() || nodes_[found->second].forgotten) return nullptr;
+  if (found == by_id_.end() || nodes_[found->second].forgotten || is_kept_with_others(found->second))
+    return nullptr;
   return &nodes_[found->second].reading;
 }
 

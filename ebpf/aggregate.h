@@ -8,8 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <set>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace berth::ebpf {
@@ -43,13 +45,21 @@ class Aggregate {
   // As learn(), but faster where `hint` (a counter of the caller's, kept between scans) still names it.
   model::CgroupReading& learn(std::uint64_t id, std::uint64_t parent, std::uint32_t& hint);
 
+  // The rows of these cgroups count for all groups below them, too. So none of those has figures of its own;
+  // collect() gives back the rows that they have.
+  void keep_together(std::set<std::uint64_t> cgroups) {
+    keepers_ = std::move(cgroups);
+    gives_back_ = kGivesBack;
+  }
+
   // Adds up the tables. They always come in the same order and of the same sizes. After a change, call
   // reset() first.
   void collect(std::span<const Table> tables);
   // The tables were made anew: they count from zero again.
   void reset();
 
-  // nullptr for an unknown cgroup or one forgotten. Valid until a cgroup is learned or anything collected.
+  // nullptr for an unknown cgroup, for one forgotten, and for one without figures of its own. Valid until a
+  // cgroup is learned or anything collected.
   const model::CgroupReading* find(std::uint64_t id) const;
   // Number of known cgroups, including forgotten ones that still get credit.
   std::size_t size() const { return by_id_.size(); }
@@ -65,6 +75,8 @@ class Aggregate {
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
+  // The first may come before a group is known that has a row.
+  static constexpr std::uint32_t kGivesBack = 3;
 
   // Crediting a leaf with run time and short waits touches the first two cache lines.
   struct alignas(64) Node {
@@ -99,6 +111,7 @@ class Aggregate {
   void look_for_rows(const Table& table, Known& known);
   bool find_node(Taken& taken, berth_row& row);
   bool moved(const Table& table, Taken& taken);
+  bool is_kept_with_others(std::uint32_t node) const;
   void collect_row(const Table& table, const Taken& taken);
   void collect_table(const Table& table, Known& known);
   void drop_left();
@@ -108,10 +121,13 @@ class Aggregate {
   std::unordered_map<std::uint64_t, std::uint32_t> by_id_;
   std::vector<Known> known_;          // by table
   std::vector<std::uint32_t> moved_;  // rows of the table under way
+  std::vector<std::uint32_t> given_back_;
   std::vector<Copy> copies_;
   std::vector<berth_counts> counts_;  // copies likewise; empty without counters
   std::vector<std::uint32_t> vacant_copies_;
   std::deque<Leaving> leaving_;
+  std::set<std::uint64_t> keepers_;
+  std::uint32_t gives_back_ = 0;  // collections that look for rows to give back
   std::uint32_t collection_ = 0;
   std::uint32_t scan_ = 0;
   std::size_t scanned_ = 0;  // cgroups seen in that scan that are not forgotten

@@ -34,8 +34,9 @@ constexpr std::size_t kMostEvents = 16384;
 constexpr std::uint64_t kFullEvery = 10;
 
 // The most rows the table of a CPU may have, a power of two.
-std::uint32_t most_rows(bool with_counts) {
-  const auto cpus = static_cast<std::uint64_t>(std::max(1, libbpf_num_possible_cpus()));
+std::uint32_t most_rows(const Options& options, bool with_counts) {
+  if (options.most_rows != 0) return std::bit_floor(options.most_rows);
+  const std::uint64_t cpus = cpus_to_count(options.sys_root).size();
   const std::uint64_t row_bytes = sizeof(berth_row) + (with_counts ? sizeof(berth_counts) : 0);
   return static_cast<std::uint32_t>(
       std::bit_floor(std::max<std::uint64_t>(kMostTableBytes / row_bytes / cpus, 16)));
@@ -73,7 +74,8 @@ struct Collector::State {
   Events pending;
   std::vector<CgroupEvent> drained;
   bool only_walked = false;  // there are figures that only a walk gives
-  bool unsure = false;       // some events were lost since the tree was last read
+  std::set<std::uint64_t> keepers;
+  bool unsure = false;  // some events were lost since the tree was last read
   std::uint32_t rows_limit = 0;
   std::uint64_t readings = 0;
   Cost replaced;  // of hooks whose tables were too small
@@ -81,17 +83,23 @@ struct Collector::State {
   std::uint64_t page_bytes = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 
   Result<void> start_hook(std::uint32_t rows) {
+    rows_limit = most_rows(options, counters != nullptr);
     auto started = Switch::start(std::min(rows, rows_limit), options, counters.get());
     if (!started) return model::fail(std::move(started.error()));
-    if (hook) {
-      const Cost until_now = hook->cost();
-      replaced.switches += until_now.switches;
-      replaced.bpf_ns += until_now.bpf_ns;
-    }
+    rest();
     hook = std::move(*started);
+    hook->keep_together(keepers);
     tables = hook->tables();
     aggregate.reset();
     return {};
+  }
+
+  void rest() {
+    if (!hook) return;
+    const Cost until_now = hook->cost();
+    replaced.switches += until_now.switches;
+    replaced.bpf_ns += until_now.bpf_ns;
+    hook.reset();
   }
 
   // Takes the events out of the ring.
@@ -102,7 +110,9 @@ struct Collector::State {
     pending.lost |= lost;
     unsure |= lost;
     for (CgroupEvent& event : drained) {
-      if (!event.created) {
+      if (!hook) {
+        unsure = true;
+      } else if (!event.created) {
         aggregate.forget(event.id);
       } else if (aggregate.size() < kMostCgroups) {  // else the next walk fails
         aggregate.learn(event.id, event.parent);
@@ -181,9 +191,13 @@ struct Collector::State {
     return opened ? hook->use(counters.get()) : opened;
   }
 
+  bool has_all_cpus() const { return cpus_to_count(options.sys_root).is_subset_of(hook->cpus()); }
+
   // Error where a cgroup found no row, as its figures are then too low. Larger tables count from zero.
   Result<void> grow() {
     if (hook->trouble().full == 0) return {};
+    if (!has_all_cpus() && start_hook(hook->rows()))
+      return model::fail(model::ErrorKind::transient, "a CPU came, and has a table from now on");
     if (hook->rows() < rows_limit && start_hook(std::max(2 * hook->rows(), rows_for(aggregate.size())))) {
       return model::fail(model::ErrorKind::transient,
                          "the tables had no row for some cgroups, and are larger now");
@@ -238,8 +252,6 @@ Result<std::unique_ptr<Collector>> Collector::start(Options options) {
   auto& rungs = state->rungs;
 
   const auto counters = state->open_counters();
-  state->rows_limit = state->options.most_rows != 0 ? std::bit_floor(state->options.most_rows)
-                                                    : most_rows(state->counters != nullptr);
   if (auto hook = state->start_hook(rows_for(cgroups)); !hook) {
     return model::fail(hook.error().context("counting at the context switch"));
   }
@@ -265,6 +277,7 @@ Result<std::unique_ptr<Collector>> Collector::start(Options options) {
 }
 
 Result<void> Collector::read(Depth depth) {
+  if (!state_->hook) return model::fail(model::ErrorKind::unavailable, "counting rests");
   const std::uint64_t begin = os::nanoseconds_of(CLOCK_THREAD_CPUTIME_ID);
   auto done = state_->read_once(depth == Depth::full);
   Cost& reads = state_->reads;
@@ -274,7 +287,32 @@ Result<void> Collector::read(Depth depth) {
   return done;
 }
 
+void Collector::rest() { state_->rest(); }
+
+Result<void> Collector::begin_again() {
+  const auto found = scan_tree(state_->options.cgroup_root);
+  if (!found) return model::fail(found.error());
+  state_->aggregate = {};
+  state_->aggregate.keep_together(state_->keepers);
+  state_->unsure = true;
+  if (auto done = state_->start_hook(rows_for(found->size())); !done) return done;
+  return state_->read_once(true);
+}
+
+std::size_t Collector::rows() const { return state_->rows_limit; }
+
+void Collector::keep_together(std::set<std::uint64_t> cgroups) {
+  if (cgroups == state_->keepers) return;
+  state_->keepers = std::move(cgroups);
+  state_->aggregate.keep_together(state_->keepers);
+  if (state_->hook) state_->hook->keep_together(state_->keepers);
+}
+
 Result<void> Collector::follow_cpus() {
+  if (!state_->hook) return {};
+  if (!state_->has_all_cpus()) {
+    if (auto done = state_->start_hook(state_->hook->rows()); !done) return done;
+  }
   if (!state_->counters) return {};
   return state_->reopen_counters().map_error(
       [](const model::Error& error) { return error.context("counting anew after CPUs came or went"); });
@@ -296,7 +334,7 @@ Collector::Events Collector::take_events() {
 }
 
 Cost Collector::cost() const {
-  Cost all = state_->hook->cost();
+  Cost all = state_->hook ? state_->hook->cost() : Cost{};
   all.switches += state_->replaced.switches;
   all.bpf_ns += state_->replaced.bpf_ns;
   all.reads = state_->reads.reads;

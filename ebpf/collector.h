@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -72,16 +73,39 @@ struct CgroupEvent {
   std::string path;  // below the root, without a leading slash
 };
 
+// The interface of a Collector.
+class Counts {
+ public:
+  enum class Depth { ordinary, full };
+  virtual ~Counts() = default;
+  virtual model::Result<void> read(Depth depth) = 0;
+  virtual void rest() = 0;
+  virtual model::Result<void> begin_again() = 0;
+  virtual std::size_t rows() const = 0;
+  virtual void keep_together(std::set<std::uint64_t> cgroups) = 0;
+  virtual model::Result<void> follow_cpus() = 0;
+  virtual const model::CgroupReading* find(std::uint64_t id) const = 0;
+  virtual int events_fd() const = 0;
+  // Events since the last call, in order. `lost` where there were too many: then look at the tree.
+  struct Events {
+    std::vector<CgroupEvent> events;
+    bool lost = false;
+  };
+  virtual Events take_events() = 0;
+  virtual Cost cost() const = 0;
+  virtual const std::vector<Rung>& rungs() const = 0;
+};
+
 // Counts, in the kernel, CPU time, waits and hardware events of every cgroup of this host.
 //
 // Needs BTF (CONFIG_DEBUG_INFO_BTF), Linux 6.1, and CAP_BPF with CAP_PERFMON; no other privilege of root.
-class Collector {
+class Collector final : public Counts {
  public:
   // Loads the programs; each rung is tried by loading it. Error where even the hook on the context switch
   // fails. It is unavailable (no BTF, an older kernel), permission, or io with the path of the verifier's
   // log.
   static model::Result<std::unique_ptr<Collector>> start(Options options);
-  ~Collector();
+  ~Collector() override;
   Collector(const Collector&) = delete;
   Collector& operator=(const Collector&) = delete;
 
@@ -92,28 +116,32 @@ class Collector {
   //
   // An error leaves the figures of this reading unknown. It is transient where the tables were too small and
   // are larger now; unavailable where they cannot be made larger, so that each reading would miss cgroups.
-  enum class Depth { ordinary, full };
-  model::Result<void> read(Depth depth = Depth::ordinary);
-  // Call it after CPUs went on- or offline: the performance events of a CPU end with it. Error where they
-  // cannot be opened again; the rung says so too.
-  model::Result<void> follow_cpus();
+  model::Result<void> read(Depth depth) override;
+  model::Result<void> read() { return read(Depth::ordinary); }
+  // Counts nothing until begin_again(), and costs nothing.
+  void rest() override;
+  // Counts from zero, in tables for the cgroups that are there now. Error as of start() or of read().
+  model::Result<void> begin_again() override;
+  // That the table of a CPU may have at most.
+  std::size_t rows() const override;
+  // From here on, all groups below these cgroups count in their rows: none of them has figures of its own,
+  // and find() does not find it. Takes BERTH_MOST_KEEPERS of them.
+  void keep_together(std::set<std::uint64_t> cgroups) override;
+  // Call it after CPUs went on- or offline: only those that are online have tables, and the performance
+  // events of a CPU end with it. Error where either cannot be made again; for events the rung says so too.
+  model::Result<void> follow_cpus() override;
 
   // As of the last reading; nullptr for a cgroup that is not there.
-  const model::CgroupReading* find(std::uint64_t id) const;
+  const model::CgroupReading* find(std::uint64_t id) const override;
   void for_each(const std::function<void(const model::CgroupReading&)>& visit) const;
   std::size_t size() const;
 
   // Readable when cgroups came or went; -1 where this host has no such events.
-  int events_fd() const;
-  // Events since the last call, in order. `lost` where there were too many: then look at the tree.
-  struct Events {
-    std::vector<CgroupEvent> events;
-    bool lost = false;
-  };
-  Events take_events();
+  int events_fd() const override;
+  Events take_events() override;
 
-  Cost cost() const;
-  const std::vector<Rung>& rungs() const;
+  Cost cost() const override;
+  const std::vector<Rung>& rungs() const override;
 
  private:
   struct State;

@@ -3,6 +3,7 @@
 
 #include "ebpf/load.h"
 #include "os/file_descriptor.h"
+#include "os/proc_files.h"
 #include "switch.skel.h"
 
 #include <algorithm>
@@ -18,13 +19,25 @@ using model::Result;
 
 struct Switch::State {
   Owned<bpf_switch> programs;
-  std::uint32_t cpus = 0;
+  std::uint32_t cpus = 0;  // possible ones
+  model::CpuSet tabled;
   std::uint32_t rows = 0;
+  std::set<std::uint64_t> keepers;
   std::vector<std::uint64_t> runs;  // by CPU, at the last flush
   bool counted = false;
   MappedArray<berth_row> table;
   MappedArray<berth_counts> counts;
   MappedArray<berth_cpu> per_cpu;
+
+  // The position of its table.
+  std::optional<std::uint32_t> table_of(std::uint32_t cpu) const {
+    std::uint32_t position = 0;
+    for (const int tabled_cpu : tabled) {
+      if (tabled_cpu == static_cast<int>(cpu)) return position;
+      ++position;
+    }
+    return std::nullopt;
+  }
 };
 
 namespace {
@@ -63,6 +76,16 @@ void flush_cpu(const bpf_switch& programs, std::uint32_t cpu) {
 
 }  // namespace
 
+model::CpuSet cpus_to_count(const std::filesystem::path& sys_root) {
+  const auto possible = static_cast<std::size_t>(std::max(1, libbpf_num_possible_cpus()));
+  constexpr std::size_t kLongestList = 65536;
+  const auto text = os::read_start(sys_root / "devices/system/cpu/online", kLongestList);
+  auto online = model::CpuSet::parse(text).value_or(model::CpuSet());
+  if (!online.empty() && online.size() <= possible) return online;
+  for (std::size_t cpu = 0; cpu < possible; ++cpu) online.insert(static_cast<int>(cpu));
+  return online;
+}
+
 Switch::Switch(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Switch::~Switch() = default;
 
@@ -75,7 +98,8 @@ Result<std::unique_ptr<Switch>> Switch::start(std::uint32_t rows, const Options&
   state->runs.resize(state->cpus);
   state->rows = rows;
   state->counted = counters != nullptr;
-  const std::uint32_t all = state->cpus * rows;
+  state->tabled = cpus_to_count(options.sys_root);
+  const auto all = static_cast<std::uint32_t>(state->tabled.size()) * rows;
   const std::uint32_t places = std::bit_ceil(std::clamp(options.tasks, 2U, 1U << 20));
   const std::uint32_t place_shift = 32U - static_cast<std::uint32_t>(std::countr_zero(places));
 
@@ -105,7 +129,8 @@ Result<std::unique_ptr<Switch>> Switch::start(std::uint32_t rows, const Options&
   state->per_cpu = std::move(*per_cpu);
   for (std::uint32_t cpu = 0; cpu < state->cpus; ++cpu) {
     berth_cpu& own = state->per_cpu.data()[cpu];
-    own.first_row = cpu * rows;
+    own.first_row = all;  // there is no such row
+    if (const auto position = state->table_of(cpu)) own.first_row = *position * rows;
     own.row_mask = rows - 1;
     own.row_shift = 64U - static_cast<std::uint32_t>(std::countr_zero(rows));
     own.place_shift = place_shift;
@@ -169,7 +194,9 @@ void Switch::flush(bool all) {
 std::vector<Aggregate::Table> Switch::tables() const {
   std::vector<Aggregate::Table> all(state_->cpus);
   for (std::uint32_t cpu = 0; cpu < state_->cpus; ++cpu) {
-    const std::size_t begin = std::size_t{cpu} * state_->rows;
+    const auto table = state_->table_of(cpu);
+    if (!table) continue;
+    const std::size_t begin = std::size_t{*table} * state_->rows;
     all[cpu].rows = {state_->table.data() + begin, state_->rows};
     if (state_->counted) all[cpu].counts = {state_->counts.data() + begin, state_->rows};
   }
@@ -181,6 +208,23 @@ void Switch::update(std::vector<Aggregate::Table>& tables) const {
     tables[cpu].taken = __atomic_load_n(&state_->per_cpu.data()[cpu].taken, __ATOMIC_ACQUIRE);
   }
 }
+
+void Switch::keep_together(const std::set<std::uint64_t>& cgroups) {
+  const int map = bpf_map__fd(state_->programs->maps.keepers);
+  std::erase_if(state_->keepers, [&](std::uint64_t id) {
+    if (cgroups.contains(id)) return false;
+    bpf_map_delete_elem(map, &id);
+    return true;
+  });
+  for (const std::uint64_t id : cgroups) {
+    if (state_->keepers.size() >= BERTH_MOST_KEEPERS) break;
+    constexpr std::uint8_t kYes = 1;
+    if (bpf_map_update_elem(map, &id, &kYes, BPF_ANY) == 0) state_->keepers.insert(id);
+  }
+  state_->programs->bss->keeper_count = static_cast<std::uint32_t>(state_->keepers.size());
+}
+
+const model::CpuSet& Switch::cpus() const { return state_->tabled; }
 
 std::uint32_t Switch::rows() const { return state_->rows; }
 

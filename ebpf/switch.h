@@ -4,14 +4,20 @@
 #include "ebpf/aggregate.h"
 #include "ebpf/collector.h"
 #include "ebpf/counters.h"
+#include "model/cpu_set.h"
 #include "model/error.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace berth::ebpf {
+
+// The CPUs that are online; all possible ones where that cannot be read.
+model::CpuSet cpus_to_count(const std::filesystem::path& sys_root);
 
 // The hook on the context switch and the tables it fills.
 class Switch {
@@ -23,6 +29,11 @@ class Switch {
 
   // Reads these counters from now on, or none. It needs a start() with counters. Earlier counts stay.
   model::Result<void> use(const Counters* counters);
+
+  // From here on, all groups below these cgroups count in their rows. Takes BERTH_MOST_KEEPERS of them.
+  void keep_together(const std::set<std::uint64_t>& cgroups);
+  // The CPUs that have a table: those that were online. On another CPU, each cgroup lacks a row.
+  const model::CpuSet& cpus() const;
 
   // Credits the tasks running now with their usage, on every CPU that is not idle. Unless `all`, it skips
   // CPUs that switched often since the last call, and the caller's own CPU.

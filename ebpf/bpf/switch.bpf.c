@@ -72,6 +72,15 @@ struct {
   __type(value, struct berth_cpu);
 } cpus SEC(".maps");
 
+// Cgroups in whose rows all groups below them count, too.
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, BERTH_MOST_KEEPERS);
+  __type(key, __u64);
+  __type(value, __u8);
+} keepers SEC(".maps");
+__u32 keeper_count = 0;
+
 struct event_set {
   __uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
   __uint(max_entries, 1);
@@ -83,9 +92,11 @@ static __always_inline __u32 row_number(const struct berth_cpu* own, __u64 id, _
   return own->first_row + ((((__u32)((id * BERTH_HASH) >> own->row_shift)) + step) & own->row_mask);
 }
 
-// The row of `id` where it is not the first that the hash names, taken where it had none; its number, or a
-// negative one where the table is too full. A function of its own, so that most switches do not pay for it.
-static __noinline long search_row(struct berth_cpu* own, __u64 id) {
+// A row that is vacant, and not the one that was looked for.
+#define VACANT (1L << 32)
+
+// The number of the row of `id`; where it has none, VACANT and that of a row for it; else a negative one.
+static __noinline long probe_rows(struct berth_cpu* own, __u64 id) {
   long vacant_number = -1;
   if (!own) return -1;
   for (__u32 step = 0; step < BERTH_PROBES; step++) {
@@ -95,15 +106,45 @@ static __noinline long search_row(struct berth_cpu* own, __u64 id) {
     const __u64 holder = row->id;
     if (holder == id) return at;
     if (holder == BERTH_FREE || holder == BERTH_REMOVED) {
-      if (vacant_number < 0) vacant_number = at;
+      if (vacant_number < 0) vacant_number = VACANT + at;
       if (holder == BERTH_FREE) break;
     }
   }
-  if (vacant_number < 0) {
+  return vacant_number;
+}
+
+// The id of the group above in whose row this one counts; 0 where it has a row of its own. Of a group that is
+// nested beyond all measure, it is that of the last one looked at.
+static __noinline __u64 keeper_of(struct cgroup* cgroup) {
+  __u64 id = 0;
+  for (__u32 level = 0; level < BERTH_KEEPER_LEVELS; level++) {
+    struct cgroup_subsys_state* parent = cgroup->self.parent;
+    if (!parent) return 0;
+    cgroup = parent->cgroup;
+    id = cgroup->kn->id;
+    if (bpf_map_lookup_elem(&keepers, &id)) return id;
+  }
+  return id;
+}
+
+// The row of `id` where it is not the first that the hash names, taken where it had none; its number, or a
+// negative one where the table is too full. A function of its own, so that most switches do not pay for it.
+static __noinline long search_row(struct berth_cpu* own, struct cgroup* cgroup, __u64 id) {
+  if (!own) return -1;
+  long number = probe_rows(own, id);
+  if (number >= 0 && number < VACANT) return number;
+  const __u64 keeper = keeper_count ? keeper_of(cgroup) : 0;
+  if (keeper) {
+    id = keeper;
+    number = probe_rows(own, id);
+    if (number >= 0 && number < VACANT) return number;
+  }
+  // A CPU that came later has no table.
+  if (number < 0) {
     own->full++;
     return -1;
   }
-  const __u32 at = vacant_number;
+  const __u32 at = number - VACANT;
   // The reader looks only at rows with an id: all else is zero before it is set.
   if (with_counters) {
     struct berth_counts* count = bpf_map_lookup_elem(&counts, &at);
@@ -122,12 +163,13 @@ static __noinline long search_row(struct berth_cpu* own, __u64 id) {
   return at;
 }
 
-// The row of `id` on this CPU, taken where it had none; NULL where the table is too full.
-static __always_inline struct berth_row* find_row(__u64 id, struct berth_cpu* own, __u32* number) {
+// The row of the cgroup with this id on this CPU, taken where it had none; NULL where the table is too full.
+static __always_inline struct berth_row* find_row(struct cgroup* cgroup, __u64 id, struct berth_cpu* own,
+                                                  __u32* number) {
   *number = row_number(own, id, 0);
   struct berth_row* row = bpf_map_lookup_elem(&rows, number);
   if (row && row->id == id) return row;
-  const long found = search_row(own, id);
+  const long found = search_row(own, cgroup, id);
   if (found < 0) return NULL;
   *number = found;
   return bpf_map_lookup_elem(&rows, number);
@@ -171,14 +213,15 @@ static __always_inline struct seen* make_seen(struct task_struct* task) {
   return bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-static __always_inline void credit_task(struct task_struct* task, __u64 id, struct berth_cpu* own) {
+static __always_inline void credit_task(struct task_struct* task, struct cgroup* cgroup, __u64 id,
+                                        struct berth_cpu* own) {
   struct seen* seen = find_seen(task, own->place_shift);
   if (!seen) {
     own->untracked++;
     return;
   }
   __u32 number = 0;
-  struct berth_row* row = find_row(id, own, &number);
+  struct berth_row* row = find_row(cgroup, id, own, &number);
   if (!row) return;
 
   const __u64 run_ns = task->se.sum_exec_runtime;
@@ -215,9 +258,9 @@ static __always_inline void credit_counter(void* events, __u32 which, struct ber
   own->has_last |= 1U << which;
 }
 
-static __always_inline void credit_counters(__u64 id, struct berth_cpu* own) {
+static __always_inline void credit_counters(struct cgroup* cgroup, __u64 id, struct berth_cpu* own) {
   __u32 number = 0;
-  struct berth_row* row = find_row(id, own, &number);
+  struct berth_row* row = find_row(cgroup, id, own, &number);
   struct berth_counts* count = row ? bpf_map_lookup_elem(&counts, &number) : NULL;
   credit_counter(&counter0, 0, own, count);
   credit_counter(&counter1, 1, own, count);
@@ -238,9 +281,10 @@ static __always_inline int switched(struct task_struct* prev, struct task_struct
   const __u64 begin = timed ? bpf_ktime_get_ns() : 0;
 
   own->running = is_idle(next) ? BERTH_RUNNING_IDLE : BERTH_RUNNING_TASK;
-  const __u64 id = prev->cgroups->dfl_cgrp->kn->id;
-  if (!is_idle(prev)) credit_task(prev, id, own);
-  if (counted && next->cgroups->dfl_cgrp->kn->id != id) credit_counters(id, own);
+  struct cgroup* cgroup = prev->cgroups->dfl_cgrp;
+  const __u64 id = cgroup->kn->id;
+  if (!is_idle(prev)) credit_task(prev, cgroup, id, own);
+  if (counted && next->cgroups->dfl_cgrp->kn->id != id) credit_counters(cgroup, id, own);
 
   if (timed) {
     own->sampled++;
@@ -267,9 +311,10 @@ int flush(void* unused) {
   struct berth_cpu* own = bpf_map_lookup_elem(&cpus, &cpu);
   if (!own) return 0;
   struct task_struct* task = bpf_get_current_task_btf();
-  const __u64 id = task->cgroups->dfl_cgrp->kn->id;
-  if (!is_idle(task)) credit_task(task, id, own);
-  if (with_counters) credit_counters(id, own);
+  struct cgroup* cgroup = task->cgroups->dfl_cgrp;
+  const __u64 id = cgroup->kn->id;
+  if (!is_idle(task)) credit_task(task, cgroup, id, own);
+  if (with_counters) credit_counters(cgroup, id, own);
   return 0;
 }
 

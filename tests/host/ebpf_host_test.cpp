@@ -323,6 +323,99 @@ TEST_F(EbpfHost, TablesGrowWhenTheyAreTooSmall) {
   EXPECT_EQ(last, kGroups);
 }
 
+TEST_F(EbpfHost, GroupsThatAreKeptTogetherFillNoTable) {
+  Options with = options();
+  with.cgroups = 1;
+  with.most_rows = 1024;
+  start(with);
+  if (!collector) return;
+  tree->make("other");
+  constexpr int kGroups = 3000;
+  for (int i = 0; i < kGroups; ++i) tree->make("user/app/g" + std::to_string(i));
+  const std::uint64_t user = inode(tree->path("user"));
+  collector->keep_together({user});
+  const pid_t visitor = fork();
+  if (visitor == 0) {
+    for (int i = 0; i < kGroups; ++i) {
+      std::ofstream(tree->path("user/app/g" + std::to_string(i)) / "cgroup.procs") << 0;
+      switch_out();
+    }
+    std::ofstream(tree->path("other") / "cgroup.procs") << 0;
+    switch_out();
+    _exit(0);
+  }
+  waitpid(visitor, nullptr, 0);
+  const auto done = collector->read();
+  ASSERT_TRUE(done) << done.error().message();
+  ASSERT_NE(collector->find(user), nullptr);
+  EXPECT_GE(collector->find(user)->subtree.dispatches, static_cast<std::uint64_t>(kGroups));
+  ASSERT_NE(collector->find(inode(tree->path("other"))), nullptr);
+  EXPECT_GT(collector->find(inode(tree->path("other")))->subtree.dispatches, 0U);
+  EXPECT_EQ(collector->find(inode(tree->path("user/app/g7"))), nullptr) << "not known, and not idle";
+}
+
+TEST_F(EbpfHost, CountingThatFailedBeginsAgain) {
+  Options with = options();
+  with.cgroups = 1;
+  with.most_rows = 1024;
+  start(with);
+  if (!collector) return;
+  constexpr int kGroups = 3000;
+  for (int i = 0; i < kGroups; ++i) tree->make("g" + std::to_string(i));
+  const pid_t visitor = fork();
+  if (visitor == 0) {
+    pin(0, 0);
+    for (int i = 0; i < kGroups; ++i) {
+      std::ofstream(tree->path("g" + std::to_string(i)) / "cgroup.procs") << 0;
+      switch_out();
+    }
+    _exit(0);
+  }
+  waitpid(visitor, nullptr, 0);
+  ASSERT_FALSE(collector->read());
+  collector->rest();
+  EXPECT_FALSE(collector->read()) << "it does not count";
+  const auto begun = collector->begin_again();
+  ASSERT_TRUE(begun) << begun.error().message();
+  tree->make("after");
+  Process spinner([] {});
+  spinner.move_to(tree->path("after"));
+  ASSERT_TRUE(berth::test::eventually([&] { return usage_ns(tree->path("after")) > 50'000'000; }));
+  EXPECT_GT(reading(inode(tree->path("after"))).subtree.run_ns, 10'000'000U);
+}
+
+TEST_F(EbpfHost, ACpuThatComesLaterGetsATable) {
+  if (sysconf(_SC_NPROCESSORS_ONLN) < 2) GTEST_SKIP() << "needs two CPUs";
+  const std::filesystem::path sys = std::filesystem::path(logs) / "sys";
+  std::filesystem::create_directories(sys / "kernel/btf");
+  std::filesystem::create_directories(sys / "devices/system/cpu");
+  std::ofstream(sys / "kernel/btf/vmlinux") << "";
+  std::ofstream(sys / "devices/system/cpu/online") << "0\n";
+  Options with = options();
+  with.sys_root = sys;
+  start(with);
+  if (!collector) return;
+  tree->make("a");
+  const auto visit = [&] {
+    const pid_t visitor = fork();
+    if (visitor == 0) {
+      pin(0, 1);
+      std::ofstream(tree->path("a") / "cgroup.procs") << 0;
+      for (int i = 0; i < 10; ++i) switch_out();
+      _exit(0);
+    }
+    waitpid(visitor, nullptr, 0);
+  };
+  visit();
+  EXPECT_FALSE(collector->read()) << "what ran there is not known";
+  std::ofstream(sys / "devices/system/cpu/online") << "0-1\n";
+  (void)collector->follow_cpus();
+  visit();
+  const auto done = collector->read();
+  ASSERT_TRUE(done) << done.error().message();
+  EXPECT_GT(collector->find(inode(tree->path("a")))->subtree.dispatches, 5U);
+}
+
 TEST_F(EbpfHost, FullTablesFailTheReadingSoThatNoCgroupLooksIdle) {
   Options with = options();
   with.cgroups = 1;

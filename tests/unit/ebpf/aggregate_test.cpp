@@ -177,6 +177,32 @@ TEST_F(AggregateTest, TheRowOfARemovedCgroupIsGivenBackAndOwesItsSuccessorNothin
   EXPECT_EQ(subtree(1), 103U);
 }
 
+TEST_F(AggregateTest, GroupsThatAreKeptTogetherHaveNoRowsAndNoFiguresOfTheirOwn) {
+  aggregate.learn(1, 0);
+  aggregate.learn(2, 1);
+  aggregate.learn(3, 2);
+  aggregate.learn(4, 1);
+  cpus[0].take(0, 3);
+  cpus[0].take(1, 4);
+  cpus[0].run(0, 100);
+  cpus[0].run(1, 7);
+  collect();
+  EXPECT_EQ(subtree(3), 100U);
+  aggregate.keep_together({2});
+  cpus[0].run(0, 20);
+  collect();
+  EXPECT_EQ(aggregate.find(3), nullptr);
+  EXPECT_EQ(subtree(2), 120U);
+  EXPECT_EQ(subtree(4), 7U);
+  EXPECT_EQ(cpus[0].rows[0].id, BERTH_REMOVED);
+  cpus[0].take(0, 2);  // as the kernel counts from here on
+  cpus[0].run(0, 5);
+  collect();
+  EXPECT_EQ(subtree(2), 125U);
+  aggregate.keep_together({});
+  EXPECT_EQ(subtree(3), 120U);
+}
+
 TEST_F(AggregateTest, ARowTakenAgainBetweenTwoReadingsStartsAnew) {
   aggregate.learn(1, 0);
   aggregate.learn(7, 1);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ebpf/collector.h"
 
+#include "ebpf/switch.h"
 #include "ebpf/tree_scan.h"
 #include "tests/temporary_directory.h"
 
 #include <filesystem>
+#include <fstream>
 
 #include <gtest/gtest.h>
 
@@ -19,6 +21,14 @@ TEST(Collector, WithoutBtfSaysSo) {
   ASSERT_FALSE(started);
   EXPECT_EQ(started.error().kind(), model::ErrorKind::unavailable);
   EXPECT_NE(started.error().message().find("/nonexistent/kernel/btf/vmlinux"), std::string::npos);
+}
+
+TEST(Collector, OnlyCpusThatAreOnlineHaveTables) {
+  const test::TemporaryDirectory sys;
+  std::filesystem::create_directories(sys.path() / "devices/system/cpu");
+  std::ofstream(sys.path() / "devices/system/cpu/online") << "0\n";
+  EXPECT_EQ(cpus_to_count(sys.path()), (model::CpuSet{0}));
+  EXPECT_TRUE(cpus_to_count("/nonexistent").contains(0));
 }
 
 TEST(Collector, WithoutItEveryFigureIsMissingForThatReason) {
