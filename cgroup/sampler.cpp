@@ -9,9 +9,11 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <ctime>
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -67,13 +69,24 @@ struct Entry {
   // As last read; a list is parsed again only where its text differs.
   std::string cpus_text;
   std::string effective_text;
-  Sampler::Reading* last = nullptr;  // its entry in State::readings; none before the first sample
+  Sampler::Reading* last = nullptr;   // its entry in State::readings; none before the first sample
+  std::optional<std::uint32_t> user;  // within whose share it is read
+  std::size_t turns = 0;              // of these, and where it began
+};
+
+// The workloads of one user, by id.
+struct Turns {
+  std::map<std::string_view, Entry*> entries;
+  std::string last_read;
 };
 
 }  // namespace
 
 struct Sampler::State {
   std::map<std::string, Entry> entries;
+  std::map<std::uint32_t, Turns> users;  // none without entries
+  std::optional<std::int64_t> share_ns;
+  std::function<std::int64_t()> clock;
   Readings readings;
   std::size_t kept = 0;
   std::size_t max_kept = 0;
@@ -342,6 +355,7 @@ struct Sampler::State {
     for (KeptFile* file : {&entry.cpu_stat, &entry.memory_current, &entry.cpu_pressure})
       file->missing = false;
     entry.settings_due = false;
+    entry.last->settings_known = true;
   }
 
   void read_cache(Entry& entry, bool due) const {
@@ -375,7 +389,62 @@ struct Sampler::State {
     read_memory(entry, known);
     read_pressure(entry, (moved && waited) || turn);
   }
+
+  void take(Entry& entry, double now, const BulkReading& bulk, bool turn) {
+    entry.last->fresh = true;
+    if (!entry.last->gone) read_entry(entry, now, bulk, turn);
+    if (entry.last->gone) {
+      *entry.last = {};
+      entry.last->gone = true;
+    }
+  }
+
+  // It was not its turn.
+  static void leave(Entry& entry) {
+    Reading& last = *entry.last;
+    last.fresh = false;
+    last.sample.reset();
+    last.cpu_pressure_some_avg10.reset();
+    last.cpu_throttled.reset();
+    last.cpi.reset();
+    last.llc_misses_per_s.reset();
+    last.cache_bytes.reset();
+    last.impossible_cores.reset();
+  }
+
+  // Reads for `most_ns`, from the workload after the last one that was read.
+  void take_turns(Turns& turns, std::int64_t most_ns, double now, const BulkReading& bulk) {
+    const std::int64_t begin_ns = clock();
+    auto next = turns.entries.upper_bound(turns.last_read);
+    for (std::size_t read = 0; read < turns.entries.size(); ++read) {
+      if (read > 0 && read % kLeastOfUser == 0 && clock() - begin_ns >= most_ns) break;
+      if (next == turns.entries.end()) next = turns.entries.begin();
+      turns.last_read = next->first;
+      Entry& entry = *next->second;
+      take(entry, now, bulk, ++entry.turns % kSettingsPeriod == 0);
+      ++next;
+    }
+  }
+
+  void take_users(double now, const BulkReading& bulk) {
+    std::vector<Turns*> fewest_first;
+    for (auto& [user, turns] : users) {
+      for (auto& [id, entry] : turns.entries) leave(*entry);
+      fewest_first.push_back(&turns);
+    }
+    std::stable_sort(fewest_first.begin(), fewest_first.end(),
+                     [](const Turns* a, const Turns* b) { return a->entries.size() < b->entries.size(); });
+    std::int64_t left_ns = *share_ns;
+    auto waiting = std::ssize(fewest_first);
+    for (Turns* turns : fewest_first) {
+      const std::int64_t begin_ns = clock();
+      take_turns(*turns, left_ns / waiting--, now, bulk);
+      left_ns = std::max<std::int64_t>(0, left_ns - (clock() - begin_ns));
+    }
+  }
 };
+
+std::int64_t Sampler::thread_cpu_ns() { return os::nanoseconds_of(CLOCK_THREAD_CPUTIME_ID); }
 
 Sampler::Sampler() : state_(std::make_unique<State>()) { state_->max_kept = os::raised_file_limit() / 8 * 3; }
 Sampler::Sampler(const std::set<std::string>& controllers) : Sampler() {
@@ -387,29 +456,46 @@ Sampler::~Sampler() = default;
 Sampler::Sampler(Sampler&&) noexcept = default;
 Sampler& Sampler::operator=(Sampler&&) noexcept = default;
 
-void Sampler::add(const std::string& id, std::shared_ptr<Cgroup> cgroup) {
+void Sampler::add(const std::string& id, std::shared_ptr<Cgroup> cgroup, std::optional<std::uint32_t> user) {
   const auto found = state_->entries.find(id);
   if (found != state_->entries.end()) {
     if (found->second.cgroup->id() == cgroup->id() &&
-        (found->second.last == nullptr || !found->second.last->gone)) {
+        (found->second.last == nullptr || !found->second.last->gone) && found->second.user == user) {
       return;
     }
     remove(id);
   }
-  state_->entries.emplace(id, Entry(std::move(cgroup)));
+  const auto added = state_->entries.emplace(id, Entry(std::move(cgroup))).first;
+  added->second.user = user;
+  if (!user) return;
+  auto& entries = state_->users[*user].entries;
+  added->second.turns = entries.size();  // so that their settings are not read in one sample
+  entries.emplace(added->first, &added->second);
 }
 
 void Sampler::remove(const std::string& id) {
   const auto found = state_->entries.find(id);
   if (found == state_->entries.end()) return;
   state_->drop_all(found->second);
+  if (const auto user = found->second.user) {
+    auto& entries = state_->users.at(*user).entries;
+    entries.erase(id);
+    if (entries.empty()) state_->users.erase(*user);
+  }
   state_->entries.erase(found);
   state_->readings.erase(id);
 }
 
 void Sampler::refresh(const std::string& id) {
   const auto found = state_->entries.find(id);
-  if (found != state_->entries.end()) found->second.settings_due = true;
+  if (found == state_->entries.end()) return;
+  found->second.settings_due = true;
+  if (found->second.last != nullptr) found->second.last->settings_known = false;
+}
+
+void Sampler::set_share(std::int64_t share_ns, std::function<std::int64_t()> clock) {
+  state_->share_ns = share_ns;
+  state_->clock = std::move(clock);
 }
 
 void Sampler::set_most_cores(std::size_t cores) { state_->most_cores = cores; }
@@ -435,12 +521,9 @@ const Sampler::Readings& Sampler::sample(double now, const BulkReading& bulk) {
   for (auto& [id, entry] : state_->entries) {
     const bool turn = position++ % period == 0;
     if (entry.last == nullptr) entry.last = &state_->readings[id];
-    if (!entry.last->gone) state_->read_entry(entry, now, bulk, turn);
-    if (entry.last->gone) {
-      *entry.last = {};
-      entry.last->gone = true;
-    }
+    if (!entry.user || !state_->share_ns) state_->take(entry, now, bulk, turn);
   }
+  if (state_->share_ns) state_->take_users(now, bulk);
   return state_->readings;
 }
 

@@ -36,10 +36,17 @@ struct BulkReading {
 //
 // Each sample reads the settings of a share of the workloads, with their pressure. A missing file is tried
 // again then.
+//
+// Workloads that a user made are read after all others, and only for as long as set_share() says. Each user
+// gets an equal part of that time, and what it leaves goes to the users with more workloads. The next sample
+// goes on, in the order of the ids, where this one stopped. Reading::fresh tells
+// what was read.
 class Sampler {
  public:
   static constexpr std::size_t kSettingsPeriod = 10;
   static constexpr std::size_t kMostTurns = 50;
+  // So many workloads of a user are read in any case. The clock is asked as often.
+  static constexpr std::size_t kLeastOfUser = 8;
 
   Sampler();
   // Looks for no files of controllers that are not in `controllers`, those of the tree's root: opening a file
@@ -50,10 +57,16 @@ class Sampler {
   Sampler& operator=(Sampler&&) noexcept;
 
   // Changes nothing where `id` is there with the same cgroup. With another cgroup, its history starts anew.
-  void add(const std::string& id, std::shared_ptr<Cgroup> cgroup);
+  // `user`: the one that made it, within whose share it is read; nullopt: it is read in each sample.
+  void add(const std::string& id, std::shared_ptr<Cgroup> cgroup,
+           std::optional<std::uint32_t> user = std::nullopt);
   void remove(const std::string& id);
   // The next sample reads the settings of this workload again. Call it after a write.
   void refresh(const std::string& id);
+  // How long the samples from here on may take to read the workloads of all users, in ns of `clock`; for
+  // ever, as long as it is not told.
+  void set_share(std::int64_t share_ns) { set_share(share_ns, thread_cpu_ns); }
+  void set_share(std::int64_t share_ns, std::function<std::int64_t()> clock);
   // The number of online vCPUs. A use beyond that, and beyond what the imprecision of two readings explains,
   // makes no sample. 0, the default: it is not known.
   void set_most_cores(std::size_t cores);
@@ -65,6 +78,11 @@ class Sampler {
   void want_cpu_idle(bool wanted);
 
   struct Reading {
+    // This sample read it. Else it was not its turn: rates, pressure and page cache are not known, and the
+    // other figures are those of the last time.
+    bool fresh = false;
+    // The settings were read since they were last written, or since the workload came.
+    bool settings_known = false;
     // No sample on the first reading, as a rate needs two, 1 ms apart at least. None where cpu.stat cannot be
     // read, where usage went backwards, and where its source changed (files or bulk). Without a memory
     // controller memory_bytes is nullopt.
@@ -103,6 +121,8 @@ class Sampler {
   const Readings& readings() const;
 
  private:
+  static std::int64_t thread_cpu_ns();
+
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -5,6 +5,7 @@
 #include "os/log.h"
 #include "os/resident_memory.h"
 
+#include <cstdint>
 #include <ctime>
 #include <filesystem>
 #include <optional>
@@ -44,6 +45,8 @@ void Senses::look(double now) {
   const double cpu_before = os::seconds_of(CLOCK_THREAD_CPUTIME_ID);
   const double wall_ahead_s = setup_.clock.wall_ahead_s();
   if (const double slept_s = suspends_.take(); slept_s > 0) observer_->progress().pass_over(slept_s, now);
+  observer_->set_share_of_users(static_cast<std::int64_t>(
+      1e9 * budget_.share_of_users_s(setup_.settings.tick_s, setup_.settings.sampling_max_cpu)));
   auto messages = observer_->read(now, wall_ahead_s);
   const auto cost = observer_->kernel().cost();
   budget_.add(os::seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_before,

@@ -68,6 +68,10 @@ std::optional<double> latest_use(const model::Workload& workload, model::Resourc
   return static_cast<double>(*bytes);
 }
 
+bool is_use_current(const model::Workload& workload, double now) {
+  return !workload.user || (!workload.usage.empty() && workload.usage.times().back() >= now);
+}
+
 std::uint64_t memory_in_use(const model::Workload& workload) { return latest_memory(workload).value_or(0); }
 
 double cpu_seconds_used(const model::Workload& workload, double now) {

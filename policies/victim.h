@@ -27,6 +27,9 @@ inline constexpr double kLeastCost_s = 5;
 // A workload's use by its newest sample with that figure; cores or bytes, nullopt without one.
 std::optional<double> latest_use(const model::Workload& workload, model::Resource resource);
 // Bytes of memory by the newest sample with that figure; 0 without one.
+// Whether that is of `now`. Work that a user made may be read in turn (docs/ticks.md); meanwhile its use is
+// not known, and it must not be taken for idle.
+bool is_use_current(const model::Workload& workload, double now);
 std::uint64_t memory_in_use(const model::Workload& workload);
 // CPU seconds that the workload used so far, as counted by the kernel. Without that count: its mean use times
 // its age, or times the time since its first sample.

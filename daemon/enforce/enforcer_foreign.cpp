@@ -38,7 +38,8 @@ std::vector<LogEntry> Enforcer::check(const Observer::Readings& readings, const 
       auto& [id, held] = *it++;  // the code below may erase it
       if (!held.at.empty()) continue;
       const auto* reading = readings_in_order.find(id);
-      if (reading == nullptr || reading->gone) continue;
+      // What was there before berth wrote is nobody's change.
+      if (reading == nullptr || reading->gone || !reading->settings_known) continue;
       if (is_as_held(*reading, attribute, held)) {
         held.ticks_foreign = 0;
         continue;
@@ -86,7 +87,7 @@ void Enforcer::take_up_again(const Observer::Readings& readings, double now, std
   for (auto it = unmanaged_.begin(); it != unmanaged_.end();) {
     const auto& [id, unmanaged] = *it;
     const auto reading = readings.find(id);
-    if (!unmanaged.held || reading == readings.end() ||
+    if (!unmanaged.held || reading == readings.end() || !reading->second.settings_known ||
         !is_as_held(reading->second, unmanaged.attribute, *unmanaged.held)) {
       ++it;
       continue;

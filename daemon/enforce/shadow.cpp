@@ -16,7 +16,8 @@ std::optional<cgroup::Value> value_now(const Observer::Readings& readings, const
   const auto* workload = action.workload();
   if (!attribute || workload == nullptr) return std::nullopt;
   const auto reading = readings.find(*workload);
-  return reading != readings.end() ? std::optional(value_of(reading->second, *attribute)) : std::nullopt;
+  if (reading == readings.end() || !reading->second.settings_known) return std::nullopt;
+  return value_of(reading->second, *attribute);
 }
 
 std::string text_of(const std::optional<cgroup::Value>& value) {

@@ -82,7 +82,7 @@ model::Result<std::unique_ptr<Observer>> Observer::start(const cgroup::Hierarchy
   auto discovery = cgroup::Discovery::start(hierarchy, std::move(rules));
   if (!discovery) return model::fail(discovery.error().context("watching the cgroup tree"));
   observer->discovery_ = std::move(*discovery);
-  for (const auto& [id, workload] : observer->found()) observer->sampler_.add(id, workload.cgroup);
+  for (const auto& [id, workload] : observer->found()) observer->sample(id, workload);
   return observer;
 }
 
@@ -101,6 +101,10 @@ cgroup::Discovery::Changes Observer::set_rules(std::vector<model::WorkloadRule> 
 
 void Observer::follow(const cgroup::Discovery::Changes& changes) {
   if (!changes.appeared.empty() || !changes.vanished.empty() || !changes.changed.empty()) ++generation_;
+  for (const auto& id : changes.changed) {
+    const auto workload = found().find(id);
+    if (workload != found().end()) sample(id, workload->second);
+  }
   if (changes.appeared.empty() && changes.vanished.empty()) return;
   allowed_.refresh();
   owners_due_ = true;
@@ -108,8 +112,16 @@ void Observer::follow(const cgroup::Discovery::Changes& changes) {
   progress_.keep_if([this](const std::string& id, std::uint64_t run) { return cgroup_id(id) == run; });
   for (const auto& id : changes.appeared) {
     const auto workload = found().find(id);
-    if (workload != found().end()) sampler_.add(id, workload->second.cgroup);
+    if (workload != found().end()) sample(id, workload->second);
   }
+}
+
+// Of a workload that is sampled in the same way already, it goes on. A user can make thousands of workloads,
+// but no latency-sensitive ones: each of those has a rule.
+void Observer::sample(const std::string& id, const cgroup::FoundWorkload& workload) {
+  const bool in_turn = !model::may_favour_itself(workload.ground, model::Word::name) &&
+                       workload.identity.workload_class == model::WorkloadClass::best_effort;
+  sampler_.add(id, workload.cgroup, in_turn ? workload.user : std::nullopt);
 }
 
 std::uint64_t Observer::cgroup_id(const std::string& workload) const {

@@ -84,6 +84,8 @@ class Observer {
   // Whether memory is to be bound to NUMA nodes, so that its present bond is read.
   void set_memory_nodes(bool wanted) { memory_nodes_ = wanted; }
   void set_cpu_idle(bool wanted) { cpu_idle_ = wanted; }
+  // CPU time of the next read() for the workloads that users made; each is read when it is its turn.
+  void set_share_of_users(std::int64_t share_ns) { sampler_.set_share(share_ns); }
 
   // The next read() takes no setting of this workload from memory.
   void read_again(const std::string& workload) { sampler_.refresh(workload); }
@@ -146,6 +148,7 @@ class Observer {
   Observer(const cgroup::Hierarchy& hierarchy, std::filesystem::path proc_root,
            std::filesystem::path sys_root, int history);
   void follow(const cgroup::Discovery::Changes& changes);
+  void sample(const std::string& id, const cgroup::FoundWorkload& workload);
   bool keep_living_workloads();
   bool is_in_place() const;
   // The sources of a workload of the snapshot. Both live as long as the workload is found.

@@ -13,6 +13,8 @@ constexpr double kNewest = 0.2;
 constexpr double kMostAverages = 4;
 // However costly the kernel's part is, this share of the budget is left for readings.
 constexpr double kLeastForReading = 0.5;
+// And this share of that may go to what users made.
+constexpr double kOfUsers = 0.5;
 
 }  // namespace
 
@@ -42,12 +44,20 @@ void SamplingBudget::add(double read_cpu_s, double kernel_cpu_s, double now_s) {
   if (kernel_s >= 0) kernel_cores_ += kNewest * (kernel_s / elapsed_s - kernel_cores_);
 }
 
+double SamplingBudget::for_reading(double max_cpu) const {
+  return std::max(max_cpu - kernel_cores_, kLeastForReading * max_cpu);
+}
+
 double SamplingBudget::interval_s(double configured_s, double max_cpu) const {
-  const double for_reading = std::max(max_cpu - kernel_cores_, kLeastForReading * max_cpu);
   const double longest_s = std::max(configured_s, kLongest_s);
   // Without a budget for readings, no interval is long enough.
-  if (for_reading <= 0) return longest_s;
-  return std::clamp(read_cpu_s_ / for_reading, configured_s, longest_s);
+  if (for_reading(max_cpu) <= 0) return longest_s;
+  return std::clamp(read_cpu_s_ / for_reading(max_cpu), configured_s, longest_s);
+}
+
+double SamplingBudget::share_of_users_s(double configured_s, double max_cpu) const {
+  if (told_ == 0) return kLongest_s;
+  return kOfUsers * for_reading(max_cpu) * configured_s;
 }
 
 }  // namespace berth::daemon

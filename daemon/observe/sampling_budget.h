@@ -15,6 +15,10 @@ class SamplingBudget {
 
   // Distance of ticks that keeps to `max_cpu` (cores), `configured_s` at least.
   double interval_s(double configured_s, double max_cpu) const;
+  // CPU time, in seconds, that a reading may spend on the workloads that users made. It is a part of what the
+  // budget leaves for readings at the configured distance, so that no user stretches it. The first reading
+  // may take as long as it needs.
+  double share_of_users_s(double configured_s, double max_cpu) const;
   // Cores that sampling used of late, as measured.
   double cores() const { return kernel_cores_ + read_cores_; }
   // Of these the kernel's part, which ticking less often does not lower.
@@ -23,7 +27,8 @@ class SamplingBudget {
   double read_cpu_s() const { return read_cpu_s_; }
 
  private:
-  int told_ = 0;  // up to 2
+  double for_reading(double max_cpu) const;  // cores
+  int told_ = 0;                             // up to 2
   double read_cpu_s_ = 0;
   double read_cores_ = 0;
   double kernel_cores_ = 0;

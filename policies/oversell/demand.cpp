@@ -80,6 +80,19 @@ class CommonSeries {
     }
   }
 
+  // Of work that may be read in turn: it has times of its own, and must not thin out those of others. So it
+  // comes after them. A sample is the mean since the one before, and the last one stands until the next.
+  void add_in_turn(const model::Workload& workload) {
+    if (first_ == nullptr || workload.usage.at_times_of(*first_)) return add(workload);
+    std::size_t next = 0;  // of the points
+    double last = 0;
+    for_each_use(workload.usage, [&](double time, double use) {
+      for (; next < points_.size() && points_[next].time <= time; ++next) points_[next].use += use;
+      last = use;
+    });
+    for (; next < points_.size(); ++next) points_[next].use += last;
+  }
+
   std::vector<double> take() const {
     std::vector<double> series;
     series.reserve(points_.size());
@@ -141,6 +154,7 @@ Demand demand_of(const model::Snapshot& snapshot, const std::vector<const model:
   constexpr auto best_effort = model::WorkloadClass::best_effort;
   Demand demand;
   CommonSeries series(resource);
+  std::vector<const model::Workload*> in_turn;
   for (const model::Workload* workload : workloads) {
     // It has vCPUs that are no part of the capacity.
     if (resource == model::Resource::cpu && workload->left_alone) continue;
@@ -152,10 +166,13 @@ Demand demand_of(const model::Snapshot& snapshot, const std::vector<const model:
     if (is_warming(*workload, resource, snapshot.time, warmup_s)) {
       demand.warming += request;
       demand.warming_use += latest;
+    } else if (workload->user) {
+      in_turn.push_back(workload);
     } else {
       series.add(*workload);
     }
   }
+  for (const model::Workload* workload : in_turn) series.add_in_turn(*workload);
   // An admitted workload that does not run yet will want its request.
   for (const model::PendingWorkload& pending : snapshot.pending) {
     const double request = std::min(capacity, resource == model::Resource::cpu

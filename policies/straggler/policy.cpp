@@ -9,6 +9,7 @@
 #include "policies/straggler/returns.h"
 #include "policies/straggler/round.h"
 #include "policies/straggler/task.h"
+#include "policies/victim.h"
 
 #include <algorithm>
 #include <cmath>
@@ -47,6 +48,10 @@ std::vector<Member> members_of(const OrderedSnapshot& ordered, const PolicySetti
     member.workload = workload;
     member.task = task_of(*workload, snapshot.time, settings.straggler);
     member.shares = {share_of(*workload, Resource::cpu, cores), share_of(*workload, Resource::memory, bytes)};
+    if (!is_use_current(*workload, snapshot.time)) {
+      // It may need all that it has.
+      for (Share& share : member.shares) share.max_use = share.last_use = std::nullopt;
+    }
     member.held = held.contains(workload->id);
   }
   return members;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/interference/learning/observations.h"
 
+#include "policies/victim.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
@@ -91,7 +93,9 @@ Observations::Tick Observations::take(const model::Snapshot& snapshot, model::Do
   bool any = false;
   for (const Workload& workload : snapshot.workloads) {
     if (workload.usage.without_cpu()) continue;
-    const auto interval_s = fresh_interval(workload, snapshot.time);
+    auto interval_s = fresh_interval(workload, snapshot.time);
+    // A neighbour that is read in turn goes on as it was read last, as far as anybody knows.
+    if (!is_use_current(workload, snapshot.time) && !is_observed(workload)) interval_s = 0;
     if (!interval_s || !(workload.usage.back().cpu_cores > 0)) continue;
     active.emplace_back(&workload, *interval_s);
     any = any || is_observed(workload);

@@ -6,9 +6,11 @@
 #include "cgroup/hierarchy.h"
 #include "cgroup/sampler.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,8 +62,9 @@ class Groups {
     made.workload_class = model::WorkloadClass::best_effort;
     return made;
   }
-  void add_to(Sampler& sampler) const {
-    for (const std::string& name : names_) sampler.add(name, Cgroup::open(hierarchy_.root, name).value());
+  void add_to(Sampler& sampler, std::optional<std::uint32_t> user = std::nullopt) const {
+    for (const std::string& name : names_)
+      sampler.add(name, Cgroup::open(hierarchy_.root, name).value(), user);
   }
 
  private:
@@ -109,6 +112,7 @@ void sample_active(benchmark::State& state) {
 }
 BENCHMARK(sample_active)->Arg(1000)->Unit(benchmark::kMillisecond);
 
+// The second argument: the share of users in microseconds, if the groups are one user's; 0: they are root's.
 void sample_all_files(benchmark::State& state) {
   std::string name = (std::filesystem::temp_directory_path() / "berth-bench-XXXXXX").string();
   if (!mkdtemp(name.data())) return state.SkipWithError("mkdtemp");
@@ -127,13 +131,19 @@ void sample_all_files(benchmark::State& state) {
       file("memory.high") << "max\n";
     }
     Sampler sampler;
-    groups.add_to(sampler);
+    const std::int64_t share_us = state.range(1);
+    groups.add_to(sampler, share_us > 0 ? std::optional(1000U) : std::nullopt);
     sampler.sample(0);
+    if (share_us > 0) sampler.set_share(1000 * share_us);
     for (auto _ : state) benchmark::DoNotOptimize(sampler.sample(1));
   }
   std::filesystem::remove_all(name);
 }
-BENCHMARK(sample_all_files)->Arg(1000)->Unit(benchmark::kMillisecond);
+BENCHMARK(sample_all_files)
+    ->Args({1000, 0})
+    ->Args({4000, 0})
+    ->Args({4000, 2500})
+    ->Unit(benchmark::kMillisecond);
 
 void first_walk(benchmark::State& state) {
   const Groups groups(static_cast<int>(state.range(0)));

@@ -124,6 +124,33 @@ TEST_F(ObserverTest, AUsersGroupWithoutTheMemoryControllerCountsByItsProcesses) 
   EXPECT_EQ(observer->snapshot().workloads[1].user, 1000U);
 }
 
+TEST_F(ObserverTest, WorkThatAUserMadeIsReadInTurnAndNothingElseIs) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give directories away";
+  node.configure(
+      "[[workload]]\nmatch = \"user/service\"\nclass = \"latency-sensitive\"\nvcpus = 1\n"
+      "[[workload]]\nmatch = \"**/job*\"\nclass = \"best-effort\"\n");
+  std::vector<std::string> given{"user", "user/service", "own/job"};
+  for (int i = 0; i < 40; ++i) given.push_back("user/job" + std::to_string(100 + i));
+  for (const auto& path : given) {
+    node.add_group(path);
+    ASSERT_EQ(chown((node.tree() / path).c_str(), 1000, 1000), 0);
+  }
+  node.put("user", "cgroup.events", "populated 0");
+  node.add_group("root/job");
+  auto observer = start();
+  observer->set_share_of_users(0);
+  const auto fresh = [&](const std::string& id) { return observer->readings().at(id).fresh; };
+  for (int now = 1; now <= 4; ++now) {
+    EXPECT_EQ(tick(*observer, now).workloads.size(), 43U) << "those not read are workloads all the same";
+    EXPECT_TRUE(fresh("root/job"));
+    EXPECT_TRUE(fresh("own/job")) << "root made it, and gave it away";
+    EXPECT_TRUE(fresh("user/service"));
+    EXPECT_EQ(fresh("user/job100"), now == 1);
+    EXPECT_EQ(fresh("user/job108"), now == 2);
+    EXPECT_FALSE(fresh("user/job139"));
+  }
+}
+
 TEST_F(ObserverTest, ALeafHoldsWhatItsProcessesDoAndIsSparedUntilItIsLookedAt) {
   const std::string leaf = "batch/worker.berth-executor-7-70";
   node.add_group("batch/worker");

@@ -41,6 +41,12 @@ TEST(SamplingBudget, OneDearTickCountsAsFourAtMost) {
   EXPECT_NEAR(budget.read_cpu_s(), 0.001 + 0.2 * 0.003, 1e-9);
 }
 
+TEST(SamplingBudget, WhatUsersMadeMayTakeHalfOfAReading) {
+  EXPECT_NEAR(settled(0.02, 0.001).share_of_users_s(2, 0.005), 0.004, 1e-9);
+  EXPECT_NEAR(settled(0.02, 0.1).share_of_users_s(2, 0.005), 0.0025, 1e-9);
+  EXPECT_GE(SamplingBudget().share_of_users_s(2, 0.005), 60) << "the first reading may take its time";
+}
+
 TEST(SamplingBudget, TheFirstReadingDoesNotCount) {
   SamplingBudget budget;
   budget.add(10, 5, 0);

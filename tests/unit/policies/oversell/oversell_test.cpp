@@ -92,6 +92,16 @@ TEST(Oversell, SumsUseAtTheTimesThatAllHave) {
   EXPECT_DOUBLE_EQ(found.cpu.percentile.value(), 3 + 6);
 }
 
+TEST(Oversell, WorkReadInTurnCountsAtEachTimeAndThinsOutNone) {
+  const auto alone = findings(node({task("a", {1, 2, 3})}));
+  model::Workload in_turn = task("b", {5});
+  in_turn.user = 1000;
+  testing::change_samples(in_turn, [](auto& samples) { samples.front().time -= 0.5; });
+  const auto beside = findings(node({task("a", {1, 2, 3}), in_turn}));
+  EXPECT_EQ(beside.cpu.samples, alone.cpu.samples);
+  EXPECT_DOUBLE_EQ(beside.cpu.percentile.value(), alone.cpu.percentile.value() + 5);
+}
+
 TEST(Oversell, EachMethodGivesItsFactor) {
   // 12 cores asked for; series 2, 4: p95 4, mean 3 and three deviations 6.
   const model::Snapshot snapshot = node({asking(task("a", {2, 4}), 12)}, 0.25);

@@ -273,6 +273,18 @@ TEST(Straggler, WithoutSamplesNobodyIsRedundant) {
   EXPECT_THAT(moves(proposal.findings), ElementsAre("preempt b 1"));
 }
 
+TEST(Straggler, WorkReadInTurnIsNotTakenForIdleMeanwhile) {
+  model::Workload unread = batch("b", 5, 0.1);
+  model::Workload other = batch("c", 5, 0.1);
+  unread.user = other.user = 1000;
+  model::Snapshot snapshot = host({unread, other, late_task("web", 3)});
+  testing::change_samples(other, [&](auto& samples) { samples.back().time = snapshot.time; });
+  snapshot.workloads[1] = other;
+  const auto proposal = help(snapshot);
+  EXPECT_FALSE(proposal.findings.redundant.contains("b"));
+  EXPECT_TRUE(proposal.findings.redundant.contains("c"));
+}
+
 TEST(Straggler, AQuotaIsNeverLoweredToNothing) {
   StragglerSettings settings;
   settings.preempt_floor_cores = 1;
