@@ -133,6 +133,9 @@ const std::map<std::string, FoundWorkload>& Discovery::workloads() const { retur
 std::vector<std::string> Discovery::trusted_groups(bool containers) const {
   return state_->tree.trusted_groups(containers);
 }
+std::vector<std::uint64_t> Discovery::crowds(std::size_t most_of_user, std::size_t most_of_users) const {
+  return state_->tree.crowds(most_of_user, most_of_users);
+}
 std::vector<UnusedRule> Discovery::unused_rules() const { return state_->tree.unused_rules(); }
 
 }  // namespace berth::cgroup

@@ -118,6 +118,9 @@ class Discovery {
   // Ascending: the cgroups that only root, or the owner of the whole tree, can write to, and all of whose
   // ancestors are such. `containers`: those of containers alone. Walks all that is known of the tree.
   std::vector<std::string> trusted_groups(bool containers) const;
+  // The outermost groups of users with more cgroups than `most_of_user`, by their ids. Of the other users,
+  // too, of those with the most first, until the rest has `most_of_users` cgroups or fewer.
+  std::vector<std::uint64_t> crowds(std::size_t most_of_user, std::size_t most_of_users) const;
   // In the order of the rules. An empty cgroup counts too, also one that is no workload.
   std::vector<UnusedRule> unused_rules() const;
 

@@ -384,23 +384,6 @@ std::vector<UnusedRule> Tree::unused_rules() const {
   return unused;
 }
 
-void Tree::add_trusted(const Node& parent, const std::string& path, bool containers,
-                       std::vector<std::string>& paths) const {
-  for (const auto& [name, child] : parent.children) {
-    if (!is_trusted(*child)) continue;
-    const std::string below = path.empty() ? name : path + '/' + name;
-    if (!containers || is_container(below) || is_guest_vcpu(below)) paths.push_back(below);
-    add_trusted(*child, below, containers, paths);
-  }
-}
-
-std::vector<std::string> Tree::trusted_groups(bool containers) const {
-  std::vector<std::string> paths;
-  add_trusted(root_, {}, containers, paths);
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
-
 void Tree::settle(Node& node, const Node* outer) {
   settle_one(node, outer);
   if (!outer && node.verdict) outer = &node;

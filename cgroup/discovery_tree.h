@@ -86,6 +86,8 @@ class Tree {
   const std::map<std::string, FoundWorkload>& workloads() const { return workloads_; }
   // As Discovery::trusted_groups().
   std::vector<std::string> trusted_groups(bool containers) const;
+  // As Discovery::crowds(). Walks the groups of root if there are any.
+  std::vector<std::uint64_t> crowds(std::size_t most_of_user, std::size_t most_of_users) const;
   // As Discovery::unused_rules(). Walks all nodes if any rule is unused.
   std::vector<UnusedRule> unused_rules() const;
   // Changes since the last call.
@@ -142,6 +144,7 @@ class Tree {
   // The outermost node above that has a verdict; nullptr where none.
   static const Node* outer_verdict(const Node& node);
   bool is_trusted(const Node& node) const;
+  void add_outermost(const Node& parent, const std::set<uid_t>& users, std::vector<std::uint64_t>& ids) const;
   void add_trusted(const Node& parent, const std::string& path, bool containers,
                    std::vector<std::string>& paths) const;
   // The owner of the subtree that users may fill, the outermost one; nullopt where only root makes cgroups.

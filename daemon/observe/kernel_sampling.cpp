@@ -2,10 +2,20 @@
 #include "daemon/observe/kernel_sampling.h"
 
 #include "os/clock.h"
+#include "os/log.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace berth::daemon {
+
+namespace {
+
+// Pauses between two tries double. After the longest one without a failure, they begin anew.
+constexpr double kFirstPause_s = 10;
+constexpr double kLongestPause_s = 600;
+
+}  // namespace
 
 KernelSampling KernelSampling::off(const std::string& why) {
   KernelSampling sampling;
@@ -27,21 +37,44 @@ KernelSampling KernelSampling::start(const std::filesystem::path& cgroup_root,
   return sampling;
 }
 
-cgroup::BulkReading KernelSampling::read(std::vector<std::string>& messages) {
-  if (!counts()) return {};
-  if (const auto done = collector_->read(); !done) {
-    // It would fail again.
-    failures_ = done.error().kind() == model::ErrorKind::unavailable ? kMostFailures : failures_ + 1;
-    if (failures_ == kMostFailures) {
-      messages.push_back(done.error()
-                             .context("cannot read the counters of eBPF, so berth reads files from now on")
-                             .message());
-      rungs_ = ebpf::rungs_without(done.error());
-    }
+model::Result<void> KernelSampling::count(double now) {
+  if (!next_try_) return collector_->read(ebpf::Counts::Depth::ordinary);
+  if (const auto begun = collector_->begin_again(); !begun) return begun;
+  began_at_ = now;
+  return {};
+}
+
+void KernelSampling::rest(const model::Error& error, double now, std::vector<std::string>& messages) {
+  pause_s_ = pause_s_ > 0 ? std::min(2 * pause_s_, kLongestPause_s) : kFirstPause_s;
+  next_try_ = now + pause_s_;
+  failures_ = 0;
+  rungs_ = ebpf::rungs_without(error);
+  collector_->rest();
+  if (std::exchange(said_, true)) return;
+  messages.push_back(
+      error.context("cannot read the counters of eBPF, so berth reads files and tries again later")
+          .message());
+}
+
+cgroup::BulkReading KernelSampling::read(double now, std::vector<std::string>& messages) {
+  if (!collector_ || (next_try_ && now < *next_try_)) return {};
+  if (const auto done = count(now); !done) {
+    // Without room it would fail again.
+    const bool at_once = next_try_ || done.error().kind() == model::ErrorKind::unavailable;
+    if (at_once || ++failures_ == kMostFailures) rest(done.error(), now, messages);
     return {};
   }
   failures_ = 0;
+  if (std::exchange(next_try_, std::nullopt)) os::log_info("eBPF counts again");
+  if (now - began_at_ >= kLongestPause_s) {
+    pause_s_ = 0;
+    said_ = false;
+  }
   return {os::monotonic_ns(), [this](std::uint64_t id) { return collector_->find(id); }};
+}
+
+void KernelSampling::keep_together(const std::vector<std::uint64_t>& cgroups) {
+  if (counts()) collector_->keep_together({cgroups.begin(), cgroups.end()});
 }
 
 void KernelSampling::follow_cpus(std::vector<std::string>& messages) {

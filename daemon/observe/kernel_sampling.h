@@ -4,10 +4,13 @@
 #include "cgroup/sampler.h"
 #include "ebpf/collector.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace berth::daemon {
@@ -22,9 +25,17 @@ class KernelSampling {
   static KernelSampling start(const std::filesystem::path& cgroup_root, const std::filesystem::path& sys_root,
                               const std::filesystem::path& log_directory);
 
-  // All cgroups at present; valid until the next call. If counting has failed for good, adds the reason to
-  // `messages`, once.
-  cgroup::BulkReading read(std::vector<std::string>& messages);
+  // Counts by `counts`.
+  explicit KernelSampling(std::unique_ptr<ebpf::Counts> counts) : collector_(std::move(counts)) {}
+
+  // All cgroups at present; valid until the next call. Where counting fails, it rests, and begins again after
+  // pauses that grow. Adds to `messages` that it rests, and that it counts again. `now` in seconds.
+  cgroup::BulkReading read(double now, std::vector<std::string>& messages);
+  // So many groups of one user, and of all users, have rows of their own at most.
+  std::size_t most_of_user() const { return counts() ? collector_->rows() / kUsers : SIZE_MAX; }
+  std::size_t most_of_users() const { return counts() ? collector_->rows() / 2 : SIZE_MAX; }
+  // Groups below these cgroups have no figures of their own from here on.
+  void keep_together(const std::vector<std::uint64_t>& cgroups);
   // Call it after vCPUs went on- or offline. Adds to `messages` the figures that cannot be counted any more.
   void follow_cpus(std::vector<std::string>& messages);
   // Readable when cgroups came or went; -1 where the kernel does not report that.
@@ -39,14 +50,22 @@ class KernelSampling {
 
  private:
   KernelSampling() = default;
-  bool counts() const { return collector_ && failures_ < kMostFailures; }
+  bool counts() const { return collector_ && !next_try_; }
+  model::Result<void> count(double now);
+  void rest(const model::Error& error, double now, std::vector<std::string>& messages);
 
-  // Readings in a row that may fail, for lack of memory for example, before files are read for good.
+  // Readings in a row that may fail, for lack of memory for example, before it rests.
   static constexpr int kMostFailures = 5;
+  // Rows are for so many users with many groups.
+  static constexpr std::size_t kUsers = 8;
 
-  std::unique_ptr<ebpf::Collector> collector_;  // stays once it failed, as its descriptor may be watched
-  int failures_ = 0;                            // in a row
-  std::vector<ebpf::Rung> rungs_;               // where nothing is counted
+  std::unique_ptr<ebpf::Counts> collector_;  // stays once it failed, as its descriptor may be watched
+  int failures_ = 0;                         // in a row
+  std::optional<double> next_try_;           // while it rests
+  double pause_s_ = 0;                       // the last one
+  double began_at_ = 0;                      // after that
+  bool said_ = false;                        // that it rests
+  std::vector<ebpf::Rung> rungs_;            // where nothing is counted
 };
 
 }  // namespace berth::daemon

@@ -242,7 +242,8 @@ std::vector<std::string> Observer::read(double now, double wall_ahead_s) {
 
   sampler_.set_most_cores(online_.size());
   sampler_.want_caches(load.memory.psi_full_avg10 > 0);  // no other code needs them
-  for (const auto& [id, reading] : sampler_.sample(now, kernel_.read(messages))) {
+  kernel_.keep_together(discovery_->crowds(kernel_.most_of_user(), kernel_.most_of_users()));
+  for (const auto& [id, reading] : sampler_.sample(now, kernel_.read(now, messages))) {
     if (!reading.impossible_cores) continue;
     faults.insert(fmt::format(
         "{}: its counter of CPU time jumped by more than {} vCPUs can give; berth drops the reading", id,

@@ -132,6 +132,27 @@ TEST_F(DiscoveryTest, AWorkloadMayHoldGroupsThatCannotBeNamed) {
   EXPECT_EQ(ids(), (Ids{"a/job"}));
 }
 
+TEST_F(DiscoveryTest, TheOutermostGroupsOfUsersWithManyCgroupsAreKnown) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give directories away";
+  const std::vector<std::pair<std::string, int>> users{{"users/a", 8}, {"users/b", 5}, {"users/c", 4}};
+  for (std::size_t i = 0; i < users.size(); ++i) {
+    const auto& [path, groups] = users[i];
+    tree.make(path);
+    for (int group = 0; group < groups; ++group) tree.make(path + "/" + std::to_string(group));
+    ASSERT_EQ(chown((tree.root() / path).c_str(), static_cast<uid_t>(1000 + i), 1000), 0);
+  }
+  for (int group = 0; group < 20; ++group) tree.make("root/" + std::to_string(group));
+  start({});
+  const auto id_of = [&](std::size_t user) {
+    return Cgroup::open(tree.root(), users[user].first).value()->id();
+  };
+  using Groups = std::vector<std::uint64_t>;
+  EXPECT_EQ(discovery->crowds(8, 100), Groups());
+  EXPECT_EQ(discovery->crowds(7, 100), Groups{id_of(0)});
+  EXPECT_EQ(discovery->crowds(100, 9), Groups{id_of(0)}) << "the rest fits";
+  EXPECT_EQ(discovery->crowds(100, 8), (Groups{id_of(0), id_of(1)}));
+}
+
 TEST_F(DiscoveryTest, OneUsersCgroupsHaveALimit) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to give directories away";
   tree.write_proc("sys/fs/inotify/max_user_watches", "1000000\n");
