@@ -28,10 +28,34 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
         report.sections.append(("berthd's journal", str(error)))
 
 
+# Each thing that a test names so: files, mounts, and cgroups, which tell of units and processes.
+TRACES = (
+    "find /run /tmp /var/tmp /root /home /etc -maxdepth 3 -name 'berth-test*' ! -path '/run/systemd/units/*' ! -path '/run/user/*'; "
+    "find /sys/fs/cgroup -name 'berth-test*'; findmnt -rno TARGET | grep berth-test; "
+    "find /run/systemd/system /etc/systemd/system -maxdepth 1 -name 'berthd.service*'"
+)
+
+
+def traces(guest: Guest) -> set[str]:
+    return set(guest.run(f"{{ {TRACES}; }} 2>/dev/null", check=False).stdout.splitlines())
+
+
+def end_traces(guest: Guest, but: set[str]) -> None:
+    """The next test finds none. A file of a test is removed; of the rest, the test is to say how it ends."""
+    files = [path for path in traces(guest) - but if not path.startswith("/sys/")]
+    guest.run(["rm", "-rf", "--one-file-system", *files], check=False)
+    # systemd forgets a unit a moment after its last process.
+    guest.poll(lambda: not traces(guest) - but, 60, what=lambda: f"an end of {sorted(traces(guest) - but)}, which this test left")
+
+
 @pytest.fixture(scope="session")
 def guest() -> Iterator[Guest]:
+    """Files of tests share a guest."""
     if name := os.environ.get("BERTH_GUEST"):
-        yield Guest.attach(name)
+        attached = Guest.attach(name)
+        yield attached
+        if not attached.silent:
+            end_traces(attached, set())
         return
     with Guest.boot(f"pytest-{os.getpid()}") as booted:
         if staging := os.environ.get("BERTH_STAGING"):
@@ -92,8 +116,10 @@ def absent(reason: str) -> None:
 
 def installed(guest: Guest) -> Iterator[Berth]:
     subject = find(guest)
+    before = traces(guest)
     yield subject
     subject.clean_up()
+    end_traces(guest, before)
 
 
 def find(guest: Guest) -> Berth:

@@ -11,7 +11,7 @@ import pytest
 from berth import OFTEN, Berth
 
 PROGRAM, ON_GUEST = Path(__file__).with_name("silent.py"), "/usr/local/share/berth-test-silent.py"
-POINT = "/run/berth-test-progress"
+POINT = "/run/berth-test-served"
 LS, BE = "berth-test-ls1.service", "berth-test-be1.service"
 WORKLOAD = f"system.slice/{LS}"
 RULES = f"""
