@@ -30,7 +30,7 @@ std::string evidence_text(OwnedHow how) {
     case OwnedHow::kubelet:
       return "kubelet's static CPU policy gave them to this container alone, by cpuset.cpus";
     case OwnedHow::runtime:
-      return "its container runtime pinned it there, by cpuset.cpus";
+      return "its container runtime or libvirt pinned it there, by cpuset.cpus";
     case OwnedHow::isolated:
       break;
   }

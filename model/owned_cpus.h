@@ -13,7 +13,7 @@ enum class OwnedHow {
   partition,  // cpuset.cpus.partition of the owner is "root" or "isolated"
   exclusive,  // cpuset.cpus.exclusive of the owner lists them
   kubelet,    // the static CPU policy of kubelet gave them to one container: cpuset.cpus
-  runtime,    // a container runtime pinned a container there: cpuset.cpus
+  runtime,    // a container runtime or libvirt pinned a container or a guest there: cpuset.cpus
 };
 const char* to_string(OwnedHow how);  // "isolated", "partition", "exclusive", "kubelet", "runtime"
 
