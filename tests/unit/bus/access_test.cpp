@@ -256,6 +256,38 @@ TEST_F(Access, OneUsersQuestionsAreLimitedAndKeepNobodyFromTheirs) {
   EXPECT_EQ(granted, kAllowed);
 }
 
+TEST_F(Access, QuestionsOfAllUsersAreLimitedAndKeepNobodyFromRoot) {
+  constexpr std::size_t kEach = daemon::Polkit::kMaxPerUser;
+  constexpr std::size_t kUsers = daemon::Polkit::kMaxPending / kEach;
+  auto polkit = FakePolkit::start(FakePolkit::Answer::never);
+  std::vector<std::future<bool>> users;
+  for (std::size_t user = 1; user <= kUsers; ++user) {
+    users.push_back(std::async(std::launch::async, [user] {
+      become(static_cast<uid_t>(user));
+      Client client;
+      auto manager = client.proxy(bus::kManagerPath);
+      std::size_t granted = 0;
+      for (std::size_t i = 0; i < kEach; ++i) {
+        manager->callMethodAsync("SetMode")
+            .onInterface(kManagerInterface)
+            .withArguments(std::string("enforce"))
+            .uponReplyInvoke([&granted](bus::ReplyError error) { granted += error ? 0U : 1U; });
+      }
+      return client.pump([&granted] { return granted == kEach; });
+    }));
+  }
+  serve_until([&] { return polkit->questions().size() == daemon::Polkit::kMaxPending; });
+  const auto change = [] { return Client().change("SetMode", std::string("enforce")); };
+  EXPECT_EQ(with_client_as(kNobody, change).error_name, bus::kLimitsExceeded);
+  EXPECT_EQ(with_client(change).error_name, "");
+  polkit->release(true);
+  for (auto& user : users) {
+    serve_until([&] { return user.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
+    EXPECT_TRUE(user.get());
+  }
+  EXPECT_EQ(polkit->questions().size(), daemon::Polkit::kMaxPending);
+}
+
 TEST_F(Access, WhatIsTooLongIsRefusedBeforePolkitIsAsked) {
   auto polkit = FakePolkit::start(FakePolkit::Answer::never);
   const auto outcomes = with_client_as(kNobody, [] {

@@ -151,6 +151,29 @@ TEST_F(Flood, WaitingCallsOfOneConnectionHaveALimitOfBytes) {
   EXPECT_EQ(control_.asked.size(), 1U);
 }
 
+// These are begun so, too. Root has no other limit.
+TEST_F(Flood, WaitingCallsOfOneConnectionHaveALimitInNumber) {
+  constexpr std::size_t kAllowed = daemon::Polkit::kMaxPerConnection;
+  constexpr std::size_t kMore = 5;
+  std::promise<void> asked;
+  auto caller = std::async(std::launch::async, [&] {
+    PlainClient client;
+    std::vector<std::optional<std::string>> errors(kAllowed + kMore);
+    for (auto& error : errors) client.begin("Restore", note_error, &error);
+    client.hand_over();
+    asked.set_value();
+    client.pump([&] {
+      return std::all_of(errors.begin(), errors.end(), [](const auto& error) { return error.has_value(); });
+    });
+    return errors;
+  });
+  asked.get_future().wait();
+  serve_until([&] { return caller.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
+  std::vector<std::optional<std::string>> expected(kAllowed, "");
+  expected.insert(expected.end(), kMore, bus::kLimitsExceeded);
+  EXPECT_EQ(caller.get(), expected);
+}
+
 // All calls wait in the bus before berth reads the first one. So it knows the user of none of them.
 TEST_F(Flood, AFloodOverManyConnectionsDoesNotKeepOutRoot) {
   constexpr std::size_t kConnections = 2 * daemon::Polkit::kMaxPending / daemon::Polkit::kMaxPerUser;

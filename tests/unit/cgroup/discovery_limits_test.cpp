@@ -207,6 +207,19 @@ TEST_F(DiscoveryTest, GroupsOfUsersTakeAPartOfRootsWatches) {
   EXPECT_TRUE(wait([&] { return has("u1/late"); })) << "a walk finds it";
 }
 
+TEST_F(DiscoveryTest, GroupsOfOneUserTakeHalfOfThatPart) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give directories away";
+  tree.write_proc("sys/fs/inotify/max_user_watches", "400\n");
+  tree.make("u1");
+  ASSERT_EQ(chown((tree.root() / "u1").c_str(), 1001, 1001), 0);
+  for (int i = 0; i < 200; ++i) tree.make("u1/g" + std::to_string(i));
+  tree.make("web");
+  start({best_effort("web")});
+  EXPECT_LE(inotify_watches(), 50U + 20U);
+  EXPECT_GE(inotify_watches(), 50U);
+  EXPECT_TRUE(warned({"uid 1001", "max_user_watches"}));
+}
+
 TEST_F(DiscoveryTest, OneUsersWorkloadsHaveALimit) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to give directories away";
   tree.write_proc("sys/fs/inotify/max_user_watches", "1000000\n");

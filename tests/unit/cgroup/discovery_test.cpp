@@ -308,6 +308,19 @@ TEST_F(DiscoveryTest, AnIgnoredGroupIsNoWorkload) {
   EXPECT_EQ(ids(), (Ids{"a", "b"}));
 }
 
+TEST_F(DiscoveryTest, AGroupInsideAnIgnoredOneIsJudgedByItsOwnPath) {
+  WorkloadRule ignored;
+  ignored.match = "a";
+  ignored.ignored = true;
+  tree.make("a/b");
+  start({ignored, best_effort("**")});
+  EXPECT_EQ(ids(), Ids{"a/b"});
+  WorkloadRule inside = ignored;
+  inside.match = "a/**";
+  discovery->set_rules({ignored, inside, best_effort("**")});
+  EXPECT_EQ(ids(), Ids{});
+}
+
 TEST_F(DiscoveryTest, AMarkMakesAWorkloadAndItsRemovalEndsIt) {
   tree.make("a");
   if (!mark("a", "user.probe", "1")) GTEST_SKIP() << "no user attributes on this file system";

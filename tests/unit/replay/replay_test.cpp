@@ -286,6 +286,16 @@ TEST(Figures, TellTheLatenessOfEachTaskWhenLastJudged) {
   EXPECT_EQ(side.history().stragglers().count("job"), 1U);
 }
 
+TEST(Figures, CountALimitedNumberOfTasks) {
+  model::Plan plan;
+  auto& findings = plan.findings.straggler.emplace();
+  for (std::size_t i = 0; i < Figures::kMostTasks + 10; ++i) findings.tasks[std::to_string(i)].deadline = 1;
+  Figures figures;
+  figures.add(plan, {});
+  figures.finish();
+  EXPECT_EQ(figures.tasks, Figures::kMostTasks);
+}
+
 TEST(Differences, AreTheDecisionsOfOneSideAlone) {
   PolicySettings wide;
   wide.straggler.max_growth = 4;
@@ -324,6 +334,27 @@ TEST(Series, KeepsALimitedNumberOfPoints) {
     highest = std::max(highest, point.psi_full);
   }
   EXPECT_DOUBLE_EQ(highest, 50);
+}
+
+TEST(History, KeepsALimitedNumberOfEachChange) {
+  constexpr std::size_t kMore = 10;
+  model::Snapshot seen;
+  model::Plan plan;
+  auto& findings = plan.findings.straggler.emplace();
+  for (std::size_t i = 0; i < History::kMost + kMore; ++i) {
+    const std::string name = std::to_string(i);
+    model::Workload service = make::latency_sensitive(name, 1);
+    service.cpus = model::CpuSet::range(0, 0);
+    seen.workloads.push_back(make::held(service, model::HeldCause::preempted, 2));
+    findings.tasks[name].straggler = true;
+  }
+  History history;
+  history.add(plan, seen);
+  history.finish();
+  EXPECT_EQ(history.pins().size(), History::kMost);
+  EXPECT_EQ(history.quotas().size(), History::kMost);
+  EXPECT_EQ(history.stragglers().size(), History::kMost);
+  EXPECT_EQ(history.dropped(), 3 * kMore);
 }
 
 TEST(History, HasTheTimesOfPinsAndQuotas) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Learned models reach the plan, and outlive the daemon.
+#include "daemon/learned.h"
+#include "daemon/ledger/overrides.h"
 #include "model/json.h"
 #include "model/learning.h"
+#include "os/log.h"
 #include "policies/interference/learning/learn.h"
 #include "replay/observed.h"
 #include "tests/patience.h"
@@ -157,6 +160,44 @@ TEST_F(DaemonLearns, LearnsFromTheUseOfTwoInstances) {
   EXPECT_EQ(read[0]["service"], "web");
   EXPECT_EQ(read[0]["response"], "cpu");
   EXPECT_GE(read[0]["rows"]["n"].get<double>(), 3.9);
+}
+
+TEST_F(DaemonLearns, ProgressThatFallsIsSaidIfTheJournalMayHaveIt) {
+  node.add_group("web/a");
+  configure("");
+  const auto setup = find_setup(node.options(), node.settings(), clock());
+  ASSERT_TRUE(setup);
+  const auto observer = Observer::start(node.hierarchy(), node.settings().rules, node.proc(), node.sys(), 60);
+  ASSERT_TRUE(observer);
+  std::optional<std::string> warning;
+  const Overrides overrides(node.runtime_dir(), warning);
+  Learned learned(**setup, **observer);
+  (*observer)->take_changes();
+  const std::uint64_t run = (*observer)->found().at("web/a").cgroup->id();
+  int ticks = 0;
+  // What is said once progress has fallen.
+  const auto said = [&](bool may_announce) {
+    bool asked = false;
+    testing::internal::CaptureStderr();
+    os::setup_log();
+    // Readings that follow each other at once make no sample, so the number of ticks is not known.
+    EXPECT_TRUE(test::eventually([&] {
+      ++ticks;
+      now = now + 1;
+      node.use_cpu("web/a", 0.001 * ticks);
+      (void)(*observer)->progress().add("web/a", run, now, 0.9 / ticks);
+      (void)(*observer)->read(now);
+      (*observer)->assemble({.overrides = overrides});
+      (void)learned.learn([&](const std::string& workload) {
+        asked = workload == "web/a";
+        return may_announce;
+      });
+      return asked;
+    }));
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(said(false), "");
+  EXPECT_THAT(said(true), HasSubstr("web/a: its progress fell from "));
 }
 
 TEST_F(DaemonLearns, ARecorderSeesTheSameObservationsInObserveMode) { record_beside("observe"); }

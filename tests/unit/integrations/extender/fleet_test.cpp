@@ -256,6 +256,21 @@ TEST_F(ExtenderFleet, AssumedPodsOfAHostAreLimited) {
   EXPECT_EQ(fleet.assumed(), kMaxAssumedOnHost + 1);
 }
 
+TEST_F(ExtenderFleet, AssumedPodsAreLimitedInAll) {
+  constexpr std::size_t kHosts = kMaxAssumed / kMaxAssumedOnHost + 1;
+  int number = 0;
+  for (std::size_t host = 0; host < kHosts; ++host) {
+    const std::string name = "host-" + std::to_string(host);
+    push(snapshot(name));
+    for (std::size_t i = 0; i < kMaxAssumedOnHost; ++i) {
+      Question question = pod(number++);
+      question.nodes = {name};
+      fleet.filter(question, 0);
+    }
+  }
+  EXPECT_EQ(fleet.assumed(), kMaxAssumed);
+}
+
 TEST_F(ExtenderFleet, AFullTableForgetsTheHostThatIsSilentForLongest) {
   Fleet small({.policies = {}, .max_age_s = 120, .hold_s = 120, .max_hosts = 3});
   const auto take = [&](const std::string& host, double now_s, double time = 1000) {
