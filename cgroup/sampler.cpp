@@ -403,6 +403,7 @@ struct Sampler::State {
   static void leave(Entry& entry) {
     Reading& last = *entry.last;
     last.fresh = false;
+    if (entry.settings_due) last.settings_known = false;
     last.sample.reset();
     last.cpu_pressure_some_avg10.reset();
     last.cpu_throttled.reset();
@@ -490,7 +491,6 @@ void Sampler::refresh(const std::string& id) {
   const auto found = state_->entries.find(id);
   if (found == state_->entries.end()) return;
   found->second.settings_due = true;
-  if (found->second.last != nullptr) found->second.last->settings_known = false;
 }
 
 void Sampler::set_share(std::int64_t share_ns, std::function<std::int64_t()> clock) {

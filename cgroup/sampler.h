@@ -39,8 +39,7 @@ struct BulkReading {
 //
 // Workloads that a user made are read after all others, and only for as long as set_share() says. Each user
 // gets an equal part of that time, and what it leaves goes to the users with more workloads. The next sample
-// goes on, in the order of the ids, where this one stopped. Reading::fresh tells
-// what was read.
+// goes on, in the order of the ids, where this one stopped. Reading::fresh tells what was read.
 class Sampler {
  public:
   static constexpr std::size_t kSettingsPeriod = 10;
@@ -81,7 +80,7 @@ class Sampler {
     // This sample read it. Else it was not its turn: rates, pressure and page cache are not known, and the
     // other figures are those of the last time.
     bool fresh = false;
-    // The settings were read since they were last written, or since the workload came.
+    // The settings were read since refresh(), or since the workload came.
     bool settings_known = false;
     // No sample on the first reading, as a rate needs two, 1 ms apart at least. None where cpu.stat cannot be
     // read, where usage went backwards, and where its source changed (files or bulk). Without a memory

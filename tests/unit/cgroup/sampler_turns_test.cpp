@@ -109,14 +109,14 @@ TEST_F(SamplerTurnsTest, WhatWasNotReadIsUnknownAndNotZero) {
     EXPECT_EQ(reading.cpu_time_s, std::nullopt);
     EXPECT_EQ(reading.cpu_pressure_some_avg10, std::nullopt);
   }
+  sampler.refresh(read);
   read_now();
   const auto& before = sampler.readings().at(read);
   EXPECT_FALSE(before.sample);
   EXPECT_EQ(before.cpu_pressure_some_avg10, std::nullopt);
   EXPECT_EQ(before.cpus, (model::CpuSet{0, 1}));
   EXPECT_EQ(before.cpu_time_s, 1e-3);
-  sampler.refresh(read);
-  EXPECT_FALSE(sampler.readings().at(read).settings_known) << "until it is its turn";
+  EXPECT_FALSE(before.settings_known) << "until it is its turn";
   read_now();
   EXPECT_TRUE(sampler.readings().at(read).settings_known);
 }
