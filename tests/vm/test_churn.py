@@ -16,7 +16,7 @@ import pytest
 from berth import MIB, Berth
 from longrun import result_of, seed_option
 
-SECONDS, CONTAINERS = map(int, os.environ.get("BERTH_CHURN", "120 200").split())
+SECONDS, CONTAINERS = map(int, os.environ.get("BERTH_CHURN", "60 200").split())
 CAP = 1200 * MIB
 INNOCENT = ("berth-test-unmanaged-a.service", "berth-test-unmanaged-b.service")
 EXTRA = f"""

@@ -32,8 +32,6 @@ VICTIMS = (
 )
 DEAR = (VICTIMS[1], VICTIMS[4])
 SIZE = 80
-# For so long after its end, a victim that came back is left alone.
-SPARED_S = 60
 
 
 def workload(unit: str) -> str:
@@ -199,31 +197,3 @@ def test_a_squeeze_walks_through_all_states_and_back(berth: Berth, node: Guest) 
     guest.poll(lambda: not berth.json("admit", "--list")["reservations"], 60, what="the reservation to expire")
     answers = [e for e in berth.logged("admit") if e["workload"] == "berth-test-later.service"]
     assert [e["new"] for e in answers] == ["held", "expired"]
-
-
-def test_a_victim_that_is_started_again_goes_again_once_it_is_no_longer_spared_and_nobody_else(berth: Berth, node: Guest) -> None:
-    guest = node
-    cap = start_with_room(berth)
-    victim = sum(berth.memory_of(unit) for unit in VICTIMS) / len(VICTIMS)
-    others = (*VICTIMS[1:], LS, UNMANAGED, HIGH)
-    assert berth.configure("enforce", settings(cap, evict=True), EVICTION_RULES).returncode == 0
-    before = untouched(berth, others)
-    press(berth, PRESS[0], 0.95 * cap + 0.5 * victim)
-    for times in (1, 2):
-        guest.poll(lambda: terminated(berth) == [VICTIMS[0]] * times, 90, what=f"{VICTIMS[0]} to go, time {times}")
-        guest.poll(lambda: not active(guest, VICTIMS[0]), 60, what="its end")
-        expect_state(guest, "no-schedule")
-        if times == 1:
-            # Of what has no reading yet nobody can tell what ending it would free.
-            guest.run(f"systemctl stop {PRESS[0]}; systemctl start {VICTIMS[0]}")
-            berth.wait_held(VICTIMS[0], SIZE)
-            ended = next(e["time"] for e in berth.logged("evict") if e["attribute"] == "end")
-            berth.wait_past(ended + SPARED_S)
-            berth.wait_ticks(2)
-            seen = workload(VICTIMS[0])
-            guest.poll(lambda: (berth.workloads().get(seen) or {}).get("memory_bytes"), 60, what=f"{seen} to be read")
-            press(berth, PRESS[0], 0.95 * cap + 0.5 * victim)
-    assert terminated(berth) == [VICTIMS[0]] * 2
-    assert untouched(berth, others) == before
-    guest.run(f"systemctl stop {PRESS[0]}")
-    expect_state(guest, "schedule")

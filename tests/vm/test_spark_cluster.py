@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Spark cluster in a guest. A service that made one step of memory costs nobody anything. A service that needs memory gets it from the
-executor that costs the least, nobody else loses anything, and each application ends with the right sum. The tests run in this order."""
+"""A real Spark cluster in a guest. A service that needs memory gets it from the executor that costs the least, nobody else loses anything,
+and each application ends with the right sum."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ spark.network.timeout 600s
 spark.worker.timeout 600
 spark.ui.showConsoleProgress false
 """
-# A file has two numbers: the MiB to hold, and the MiB to add at most each half second.
+# A file has the MiB to hold. It adds 4 each half second.
 SERVICE = f"""
 import time
 held = []
 while True:
-    wanted, step = map(int, open("{PLACE}/wanted").read().split())
-    for _ in range(min(step, wanted - len(held))):
+    wanted = int(open("{PLACE}/wanted").read())
+    for _ in range(min(4, wanted - len(held))):
         held.append(b"x" * (1 << 20))
     del held[wanted:]
     time.sleep(0.5)
@@ -67,8 +67,6 @@ for port in 4040, 4041:
 BASE = 40
 # How far the service may grow before anything is missing.
 ROOM = 200
-# The service takes STEP MiB at once. LEFT MiB stay free after that. In the next minute the published rule asks for up to 0.6 of STEP.
-STEP, LEFT = 320, 100
 RULES = """
 [[workload]]
 match = "system.slice/berth-test-ls*.service"
@@ -87,10 +85,10 @@ PATIENCE = 300
 BRIEF = 'spark.forecast = "published"\nspark.window = 10\nspark.z = 1'
 
 
-def settings(reserve: float = 0.05, evict: bool = False, forecast: str = BRIEF) -> str:
+def settings(reserve: float = 0.05, evict: bool = False) -> str:
     """Only what is missing counts, not pressure."""
     return f"""
-{forecast}
+{BRIEF}
 spark.interval = "1s"
 spark.psi_full = 100
 spark.grace = "120s"
@@ -216,8 +214,8 @@ def workload(unit: str) -> str:
     return f"system.slice/{unit}"
 
 
-def want(guest: Guest, mib: int, step: int = 4) -> None:
-    guest.run(f"echo {mib} {step} > {PLACE}/wanted.new && mv {PLACE}/wanted.new {PLACE}/wanted")
+def want(guest: Guest, mib: int) -> None:
+    guest.run(f"echo {mib} > {PLACE}/wanted.new && mv {PLACE}/wanted.new {PLACE}/wanted")
 
 
 def reserve_that_leaves(berth: Berth, mib: int) -> float:
@@ -264,7 +262,6 @@ def spark_guest() -> Iterator[Guest]:
 
 @pytest.fixture
 def berth(spark_guest: Guest) -> Berth:
-    """Nothing is cleaned up after a test, as a cluster is for both of them."""
     return find(spark_guest)
 
 
@@ -280,46 +277,6 @@ def cluster(berth: Berth) -> Iterator[Cluster]:
     yield cluster
     if not berth.guest.silent:
         print(berth.guest.run(f"tail -n 12 {PLACE}/*.log {PLACE}/apps/*/*/stderr", check=False).stdout)
-
-
-def needs(berth: Berth, reserve: float) -> dict[str, int]:
-    """What each forecast would have freed for the services, by one and the same snapshot."""
-    snapshot = berth.guest.run("berthctl snapshot").stdout
-    plan = f"berthctl plan --snapshot - --json -o spark.reserve={reserve:.4f} -o spark.psi_full=100 -o spark.forecast="
-    return {
-        forecast: json.loads(berth.guest.run(plan + forecast, input=snapshot).stdout)["findings"]["spark"]["need_bytes"]
-        for forecast in ("learned", "published")
-    }
-
-
-def test_nobody_is_evicted_for_a_step_that_is_over(cluster: Cluster, berth: Berth) -> None:
-    berth.start("enforce", settings(forecast=""), RULES)
-    guest = berth.guest
-    guest.poll(lambda: set(cluster.known()["apps"]) == set(cluster.ids.values()), PATIENCE, interval=1, what="berthd to know both applications")
-    processes = {executor.pid for executor in cluster.executors()}
-    reserve = reserve_that_leaves(berth, STEP + LEFT)
-    assert berth.configure("enforce", settings(reserve, evict=True, forecast=""), RULES).returncode == 0
-    # So that the step has something before it.
-    berth.wait_ticks(20)
-    want(guest, BASE + STEP, step=STEP)
-    berth.wait_held(LS, BASE + STEP)
-
-    # The published rule takes the step for a climb for half a minute, and would evict.
-    def the_published_rule_expects_more() -> bool:
-        found = needs(berth, reserve)
-        assert found["learned"] == 0, found
-        return found["published"] > 0
-
-    guest.poll(the_published_rule_expects_more, PATIENCE, what="the published rule to expect more")
-    berth.wait_ticks(10)
-    assert cluster.known()["need_bytes"] == 0
-    assert evictions(berth) == []
-    assert {executor.pid for executor in cluster.executors()} == processes
-
-    want(guest, BASE)
-    guest.poll(lambda: berth.memory_of(LS) < (BASE + STEP / 2) * MIB, 60, what="the service to give its memory back")
-    berth.stop()
-    guest.poll(lambda: cluster.scopes() == [], PATIENCE, what="the scopes to be collected")
 
 
 def test_a_service_gets_its_memory_from_the_cheapest_executor_alone(cluster: Cluster, berth: Berth) -> None:

@@ -157,6 +157,32 @@ TEST_F(DaemonEvictionsTest, WhatThePlanEvictsEndsOneAfterTheOther) {
   EXPECT_EQ(serving.died_of(), 0);
 }
 
+TEST_F(DaemonEvictionsTest, AVictimThatIsStartedAgainGoesAgainOnceItIsNoLongerSparedAndNobodyElse) {
+  Child dear;
+  add_running("batch/dear", dear);
+  node.use_cpu("batch/dear", 100);
+  configure("mode = \"enforce\"\n[spark]\nevict = true\ngrace = 60\n");
+  for (int times = 1; times <= 2; ++times) {
+    Child cheap;
+    add_running("batch/cheap", cheap);
+    have_memory(16 * kGiB, 8 * kGiB);
+    if (!daemon) start();
+    for (int i = 0; i < 61; ++i) tick();
+    EXPECT_EQ(cheap.died_of(), 0);
+    have_memory(16 * kGiB, 0);
+    ASSERT_TRUE(ticks_until_dead(cheap));
+    have_memory(16 * kGiB, 8 * kGiB);
+    empty_group("batch/cheap");
+    tick();
+    EXPECT_EQ(std::ssize(steps()), 2 * times);
+    node.remove_group("batch/cheap");
+    tick();
+  }
+  EXPECT_EQ(steps(), (Steps{"batch/cheap terminate applied", "batch/cheap end applied",
+                            "batch/cheap terminate applied", "batch/cheap end applied"}));
+  EXPECT_EQ(dear.died_of(), 0);
+}
+
 TEST_F(DaemonEvictionsTest, ObservingSaysOnceWhomItWouldEvict) {
   Child child;
   add_running("batch/x", child);
