@@ -34,12 +34,12 @@ Enforcement::Enforcement(const Setup& setup, Senses& senses, std::optional<os::L
       evictor_({.proc_root = setup.options.proc_root,
                 .units = [this] { return actuators_ ? actuators_->units() : nullptr; },
                 .systemd_runs = setup.systemd_runs,
-                .monotonic = [] { return os::monotonic_s(); }}),
+                .monotonic = [clock = setup.clock] { return clock.monotonic(); }}),
       leaves_({.cgroup_root = setup.hierarchy.root,
                .proc_root = setup.options.proc_root,
                .scopes = [this] { return actuators_ ? actuators_->scopes() : nullptr; },
                .systemd_runs = setup.systemd_runs,
-               .monotonic = [] { return os::monotonic_s(); },
+               .monotonic = [clock = setup.clock] { return clock.monotonic(); },
                .hands = cgroup::kernel_hands(setup.options.proc_root)}) {}
 
 model::Result<void> Enforcement::take_host_lock() {

@@ -38,6 +38,7 @@ class Clock {
   struct Sources {
     std::function<double()> boot = boot_s;   // never steps
     std::function<double()> wall = epoch_s;  // steps when it is set
+    std::function<double()> monotonic = monotonic_s;
   };
 
   Clock() : Clock(Sources()) {}
@@ -45,6 +46,8 @@ class Clock {
       : sources_(std::move(sources)), epoch_s_(sources_.wall() - sources_.boot()) {}
 
   double now() const { return of_boot(sources_.boot()); }
+  // It stands while the host sleeps. So processes that get some seconds get them awake.
+  double monotonic() const { return sources_.monotonic(); }
   // From times since the boot, and back. Files of this boot keep those: each berthd has another constant.
   double of_boot(double since_boot_s) const { return since_boot_s + epoch_s_; }
   double since_boot(double time_s) const { return time_s - epoch_s_; }

@@ -27,7 +27,9 @@ class DaemonFixture : public testing::Test {
     return *daemon;
   }
   os::Clock clock() {
-    return os::Clock({.boot = [this] { return now.load(); }, .wall = [this] { return now + wall_set_by; }});
+    return os::Clock({.boot = [this] { return now.load(); },
+                      .wall = [this] { return now + wall_set_by; },
+                      .monotonic = [this] { return now.load(); }});
   }
   void tick() {
     now = now + 1;

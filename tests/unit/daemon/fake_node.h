@@ -80,7 +80,9 @@ class = "best-effort"
 )";
 
 // A clock whose two sources show the same time.
-inline os::Clock fake_clock(std::function<double()> now) { return os::Clock({.boot = now, .wall = now}); }
+inline os::Clock fake_clock(std::function<double()> now) {
+  return os::Clock({.boot = now, .wall = now, .monotonic = now});
+}
 
 std::string read_text(const std::filesystem::path& file);
 // Polls until `done`; false after kPatience (tests/patience.h).
