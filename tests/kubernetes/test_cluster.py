@@ -114,6 +114,9 @@ def test_an_agent_has_its_own_node_alone(cluster: Cluster, agent_of: Callable[..
     # Nothing but its own members, and no other verb or resource.
     assert may(own, {"spec": {"taints": [{"key": "other", "effect": "NoSchedule"}]}}) == 422
     assert may(own, {"spec": {"unschedulable": True}}) == 422
+    # With this effect, its own taint would evict every pod of the node.
+    for effect in ("NoExecute", "PreferNoSchedule"):
+        assert may(own, {"spec": {"taints": [{"key": "berth.org/no-schedule", "value": "cpu", "effect": effect}]}}) == 422, effect
     assert may(f"{own}/status", {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}) == 422
     forbidden: list[tuple[str, dict[str, object]]] = [
         (own, {"spec": {"providerID": "other"}}),
