@@ -130,9 +130,10 @@ class Tree:
         ).stdout.splitlines()
 
     def _in_checkout(self, paths: Iterable[str]) -> set[str]:
-        """Those of the paths, which begin at the build directory, that git knows or does not ignore."""
-        up = os.path.relpath(self.root, self.build) + "/"
-        return self._known & {path.removeprefix(up) for path in paths if path.startswith(up)}
+        """Those of the paths, whole ones or from the build directory, that git knows or does not ignore. A unity source names the files in it
+        by whole paths, which ccache shortens."""
+        up, root = os.path.relpath(self.root, self.build) + "/", f"{self.root}/"
+        return self._known & {path.removeprefix(up).removeprefix(root) for path in paths if path.startswith((up, root))}
 
     @cached_property
     def _known(self) -> set[str]:
