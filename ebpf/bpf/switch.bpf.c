@@ -95,8 +95,9 @@ static __always_inline __u32 row_number(const struct berth_cpu* own, __u64 id, _
 // A row that is vacant, and not the one that was looked for.
 #define VACANT (1L << 32)
 
-// The number of the row of `id`; where it has none, VACANT and that of a row for it; else a negative one.
-static __noinline long probe_rows(struct berth_cpu* own, __u64 id) {
+// The number of the row of `id`; where it has none, VACANT and that of a row for it; else a negative one. Not
+// static: the verifier then looks at it once, and not again at each call with all that the caller knows.
+__noinline long probe_rows(struct berth_cpu* own, __u64 id) {
   long vacant_number = -1;
   if (!own) return -1;
   for (__u32 step = 0; step < BERTH_PROBES; step++) {
