@@ -100,7 +100,8 @@ def node(berth: Berth) -> Iterator[Guest]:
     units = " ".join((*VICTIMS, HIGH))
     guest.run(
         f"systemctl stop {units} {' '.join(PRESS)} {EAR}; rm -f /run/systemd/system/berth-test-be-*.service; "
-        "systemctl daemon-reload; true",
+        # systemd forgets units without a file, and may leave their empty cgroups.
+        "systemctl daemon-reload; rmdir /sys/fs/cgroup/system.slice/berth-test-be-*.service; true",
         check=False,
     )
 
