@@ -39,7 +39,7 @@ KernelSampling KernelSampling::start(const std::filesystem::path& cgroup_root,
 
 model::Result<void> KernelSampling::count(double now) {
   if (!next_try_) return collector_->read(ebpf::Counts::Depth::ordinary);
-  if (const auto begun = collector_->begin_again(); !begun) return begun;
+  if (auto begun = collector_->begin_again(); !begun) return begun;
   began_at_ = now;
   return {};
 }
