@@ -14,7 +14,9 @@ void Tree::add_trusted(const Node& parent, const std::string& path, bool contain
                        std::vector<std::string>& paths) const {
   for (const auto& [name, child] : parent.children) {
     if (!is_trusted(*child)) continue;
-    const std::string below = path.empty() ? name : path + '/' + name;
+    std::string below = path;
+    if (!below.empty()) below += '/';
+    below += name;
     if (!containers || is_container(below) || is_guest_vcpu(below)) paths.push_back(below);
     add_trusted(*child, below, containers, paths);
   }
