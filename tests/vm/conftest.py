@@ -53,9 +53,11 @@ def guest() -> Iterator[Guest]:
     """Files of tests share a guest."""
     if name := os.environ.get("BERTH_GUEST"):
         attached = Guest.attach(name)
+        # Another file of tests answers for what it left.
+        before = traces(attached)
         yield attached
         if not attached.silent:
-            end_traces(attached, set())
+            end_traces(attached, before)
         return
     with Guest.boot(f"pytest-{os.getpid()}") as booted:
         if staging := os.environ.get("BERTH_STAGING"):
