@@ -489,8 +489,7 @@ void Sampler::remove(const std::string& id) {
 
 void Sampler::refresh(const std::string& id) {
   const auto found = state_->entries.find(id);
-  if (found == state_->entries.end()) return;
-  found->second.settings_due = true;
+  if (found != state_->entries.end()) found->second.settings_due = true;
 }
 
 void Sampler::set_share(std::int64_t share_ns, std::function<std::int64_t()> clock) {

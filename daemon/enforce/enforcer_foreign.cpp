@@ -38,7 +38,7 @@ std::vector<LogEntry> Enforcer::check(const Observer::Readings& readings, const 
       auto& [id, held] = *it++;  // the code below may erase it
       if (!held.at.empty()) continue;
       const auto* reading = readings_in_order.find(id);
-      // What was there before berth wrote is nobody's change.
+      // A setting that was read before berth wrote it shows no change by another program.
       if (reading == nullptr || reading->gone || !reading->settings_known) continue;
       if (is_as_held(*reading, attribute, held)) {
         held.ticks_foreign = 0;
