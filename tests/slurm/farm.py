@@ -162,11 +162,18 @@ class Farm:
 
     def kill_controller(self, job: Job) -> None:
         """Kills it without warning, once it has saved what it knows now, `job` too: it saves every few seconds what has changed."""
+
+        def saved_s() -> float:
+            try:
+                return Path("/var/spool/slurmctld/job_state").stat().st_mtime
+            except FileNotFoundError:  # For a moment there is none: it removes the old file before it links the new one.
+                return 0.0
+
         # A save that ends after now may have begun before, so the second one counts.
         for number in range(2):
             now = time.time()
             call("scontrol", "update", f"jobid={job.number}", f"comment=save {number}")
-            until(lambda: Path("/var/spool/slurmctld/job_state").stat().st_mtime > now, "saved state")
+            until(lambda: saved_s() > now, "saved state")
         self.controller.kill()
         self.controller.wait()
 
