@@ -17,8 +17,9 @@ struct Homeless {
   std::string fault = {};  // why its present pin does not stand; empty without one
 };
 
-// Keeps services without vCPUs of their own off those that others own, as far as that does not cut their
-// use. `owned`: by instances and by other programs. Adds to a warning that there is if it cannot.
+// Keeps services without vCPUs of their own off those that others own, as far as that cuts the use of none:
+// those that share the rest must fit into it together. The first in `homeless` come first. `owned`: by
+// instances and by other programs. Adds to a warning that there is what becomes of the service.
 void keep_off_owned(const std::vector<Homeless>& homeless, const Node& node, const model::CpuSet& owned,
                     double now, InterferenceProposal& proposal);
 

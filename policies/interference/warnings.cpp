@@ -58,8 +58,8 @@ std::vector<model::ServiceWarning> own_warnings(const model::Workload& workload,
          .reason = fmt::format("it uses {:.3g} cores, more than its vcpus = {}: {}; vcpus = {} would do",
                                *cores, vcpus,
                                workload.force ? "force = true lets the pin cut it"
-                                              : "a pin would cut it, so berth does not pin it (force = true "
-                                                "would pin it all the same)",
+                                              : "a pin would cut it, so it gets no vCPUs of its own (force = "
+                                                "true would pin it all the same)",
                                enough)});
   }
   const auto quota = own_quota(workload);

@@ -10,7 +10,9 @@
 #include "tests/unit/policies/seeds.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -136,6 +138,46 @@ TEST(Warnings, AServiceWithoutAPlaceIsNotCutToKeepItOffTheVcpusOfOthers) {
               HasSubstr("it may run on vCPUs that others own, because the 2 that none owns are fewer"));
 }
 
+TEST(Warnings, ServicesWithoutAPlaceAreNotCutTogetherByTheVcpusThatTheyShare) {
+  model::Snapshot snapshot = snapshot_of(host({.cores_per_llc = 8, .threads_per_core = 1}));
+  for (int i = 0; i < 3; ++i) {
+    const std::string number = std::to_string(i);
+    snapshot.workloads.push_back(using_cores(latency_sensitive("h" + number, 2, 10 + i), 1.5));
+    snapshot.workloads.push_back(pinned(using_cores(latency_sensitive("s" + number, 2, i), 1),
+                                        std::to_string(2 * i) + "-" + std::to_string(2 * i + 1)));
+  }
+  const InterferenceProposal proposal = propose_pins(snapshot, {});
+  EXPECT_THAT(pins(proposal.actions), ElementsAre("h0=6-7")) << "1.5 of 2 cores, and 3 more do not fit";
+  ASSERT_THAT(proposal.findings.warnings, SizeIs(3));
+  EXPECT_THAT(proposal.findings.warnings[0].reason,
+              HasSubstr("berth keeps it to vCPUs 6-7, which none owns"));
+  EXPECT_THAT(proposal.findings.warnings[1].reason,
+              HasSubstr("the 2 that none owns are fewer than the services without a place need"));
+}
+
+TEST(Warnings, AServiceWithoutAPlaceWhoseUseIsNotKnownCountsWithItsVcpus) {
+  const model::Snapshot snapshot = six_cores({latency_sensitive("a", 2, 1), latency_sensitive("b", 2, 2),
+                                              latency_sensitive("c", 2, 3), latency_sensitive("d", 2, 4)});
+  EXPECT_THAT(pins(propose_pins(snapshot, {}).actions), ElementsAre("a=0-1", "b=2-3", "c=4-5"));
+}
+
+TEST(Warnings, TheForcedOnesOfThoseWithoutAPlaceComeFirst) {
+  model::Snapshot snapshot =
+      six_cores({latency_sensitive("a", 4, 1), using_cores(latency_sensitive("b", 4, 2), 1),
+                 using_cores(latency_sensitive("c", 4, 3), 2)});
+  snapshot.workloads.back().force = true;
+  EXPECT_THAT(pins(propose_pins(snapshot, {}).actions), ElementsAre("a=0-3", "c=4-5"));
+}
+
+TEST(Warnings, AServiceThatUsesMoreThanItsVcpusIsToldOfTheVcpusThatItIsKeptTo) {
+  const model::Snapshot snapshot =
+      six_cores({latency_sensitive("a", 2, 1), using_cores(latency_sensitive("b", 2, 2), 3)});
+  EXPECT_THAT(pins(propose_pins(snapshot, {}).actions), ElementsAre("a=0-1", "b=2-5"));
+  EXPECT_THAT(warnings(snapshot).front().reason,
+              HasSubstr("so it gets no vCPUs of its own (force = true would pin it all the same); vcpus = 3 "
+                        "would do; berth keeps it to vCPUs 2-5"));
+}
+
 TEST(Warnings, ExplainNamesThem) {
   const model::Snapshot snapshot = six_cores({using_cores(latency_sensitive("db", 2), 4.4)});
   const model::Plan plan = decide(snapshot, {});
@@ -205,6 +247,32 @@ RC_GTEST_PROP(WarningsProperty, NoServiceIsPinnedBelowItsMeasuredUseUnlessForced
     for (const auto& sample : workload->usage) sum += sample.cpu_cores;
     const double mean = workload->usage.empty() ? 0 : sum / static_cast<double>(workload->usage.size());
     RC_ASSERT(mean <= 1.1 * static_cast<double>(pin->cpus.size()) + 1e-9);
+  }
+}
+
+// Those without vCPUs of their own may share some. They fit into these together.
+RC_GTEST_PROP(WarningsProperty, ServicesThatShareVcpusUseNoMoreTogether, ()) {
+  testing::RandomCase node = testing::random_case(*testing::any_seed());
+  for (model::Workload& workload : node.snapshot.workloads) workload.force = *rc::gen::inRange(0, 8) == 0;
+  const auto proposal = propose_pins(node.snapshot, node.settings.interference);
+  std::map<std::string, model::CpuSet> after;
+  for (const model::Workload& workload : node.snapshot.workloads) after[workload.id] = workload.cpus;
+  for (const model::Action& action : proposal.actions) {
+    if (const auto* pin = std::get_if<model::PinAction>(&action.what)) after[pin->workload] = pin->cpus;
+    if (const auto* unpin = std::get_if<model::UnpinAction>(&action.what)) after[unpin->workload] = {};
+  }
+  std::vector<std::pair<model::CpuSet, double>> shared;
+  for (const model::Workload& workload : node.snapshot.workloads) {
+    const model::CpuSet& cpus = after.at(workload.id);
+    const bool sensitive = workload.workload_class == model::WorkloadClass::latency_sensitive;
+    if (!sensitive || cpus.empty() || workload.force) continue;
+    if (proposal.findings.instances.count(workload.id) > 0) continue;
+    shared.emplace_back(cpus, workload.usage.cpu().mean().value_or(0));
+  }
+  for (const auto& [whole, one] : shared) {
+    double sum = 0;
+    for (const auto& [cpus, cores] : shared) sum += cpus.is_subset_of(whole) ? cores : 0;
+    RC_ASSERT(sum <= static_cast<double>(whole.size()) + 1e-6);
   }
 }
 
