@@ -2,6 +2,7 @@
 #include "policies/decide.h"
 
 #include "policies/arbiter.h"
+#include "policies/interference/best_effort.h"
 #include "policies/interference/policy.h"
 #include "policies/oversell/policy.h"
 #include "policies/oversell/score.h"
@@ -45,6 +46,16 @@ EvictionCost cost_of_evicting(const model::Snapshot& snapshot, const SparkSettin
   };
 }
 
+// vCPUs of other programs are usable only where no others are. Services get none of these.
+std::optional<PolicySettings> sparing_owned_cpus(const model::Snapshot& snapshot,
+                                                 const PolicySettings& settings) {
+  const model::CpuSet owned = of_any_owner(snapshot.owned_cpus) & snapshot.topology.usable();
+  if (owned.is_subset_of(settings.interference.reserved_cpus)) return std::nullopt;
+  PolicySettings sparing = settings;
+  sparing.interference.reserved_cpus |= owned;
+  return sparing;
+}
+
 }  // namespace
 
 std::set<std::string> without_own_vcpus(const model::Plan& plan) {
@@ -59,6 +70,7 @@ model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settin
   const auto runs = [&](const char* name) {
     return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
   };
+  if (const auto sparing = sparing_owned_cpus(snapshot, settings)) return decide(snapshot, *sparing, only);
   const OrderedSnapshot ordered(snapshot);
   model::Plan plan;
   plan.host = snapshot.host;

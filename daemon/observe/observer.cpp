@@ -175,26 +175,38 @@ void Observer::refresh_topology(std::vector<std::string>& messages, std::set<std
   }
 }
 
-// Takes the vCPUs of other programs out of those that berth may give out. If that is all of them, it takes
-// none out, and says so.
+// Takes the vCPUs of other programs out of those that berth may give out. A topology needs a usable vCPU. If
+// none is left, those of containers stay usable, and the policies give them to best-effort work alone.
 void Observer::withhold_owned_cpus() {
   owners_problem_.clear();
-  std::vector<model::Cpu> cpus = cpus_as_read_;
-  for (model::Cpu& cpu : cpus) {
-    for (const model::OwnedCpus& owned : snapshot_.owned_cpus) {
-      if (owned.cpus.contains(cpu.cpu)) cpu.allowed = false;
+  model::CpuSet kept;  // by the kernel, for work of its own
+  model::CpuSet of_containers;
+  for (const model::OwnedCpus& owned : snapshot_.owned_cpus) {
+    const bool open = owned.how == model::OwnedHow::kubelet || owned.how == model::OwnedHow::runtime;
+    (open ? of_containers : kept) |= owned.cpus;
+  }
+  const auto without = [this](const model::CpuSet& taken) {
+    std::vector<model::Cpu> cpus = cpus_as_read_;
+    for (model::Cpu& cpu : cpus) cpu.allowed = cpu.allowed && !taken.contains(cpu.cpu);
+    return cpus;
+  };
+  const auto usable = [](const model::Cpu& cpu) { return cpu.online && cpu.allowed; };
+  std::vector<model::Cpu> cpus = without(kept | of_containers);
+  if (std::none_of(cpus.begin(), cpus.end(), usable)) {
+    cpus = without(kept);
+    const char* best_effort = "runs on those of containers";
+    if (std::none_of(cpus.begin(), cpus.end(), usable)) {
+      cpus = cpus_as_read_;
+      best_effort = "is not pinned";
     }
+    owners_problem_ = fmt::format(
+        "other programs own every vCPU that berth may use: no service gets vCPUs of its own, and best-effort "
+        "work {}",
+        best_effort);
   }
   if (cpus == snapshot_.topology.cpus()) return;
   auto topology = model::Topology::make(std::move(cpus), snapshot_.topology.gpus(),
                                         snapshot_.topology.numa_distances(), snapshot_.topology.numa_nodes());
-  if (!topology) {
-    owners_problem_ =
-        fmt::format("other programs own every vCPU that berth may use, so berth takes no account of that: {}",
-                    topology.error().message());
-    topology = model::Topology::make(cpus_as_read_, snapshot_.topology.gpus(),
-                                     snapshot_.topology.numa_distances(), snapshot_.topology.numa_nodes());
-  }
   if (topology) snapshot_.topology = std::move(*topology);
   allowed_.refresh();
 }

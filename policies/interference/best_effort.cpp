@@ -79,6 +79,12 @@ model::CpuSet open_to_all(const std::vector<model::OwnedCpus>& owned_cpus) {
   return cpus;
 }
 
+model::CpuSet of_any_owner(const std::vector<model::OwnedCpus>& owned_cpus) {
+  model::CpuSet cpus;
+  for (const model::OwnedCpus& owned : owned_cpus) cpus |= owned.cpus;
+  return cpus;
+}
+
 void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& demand,
                          const std::vector<const model::Workload*>& workloads,
                          const std::map<std::string, model::CpuSet>& borrowed, const model::CpuSet& of_others,

@@ -25,6 +25,9 @@ model::CpuSet owned_by_instances(const Occupancy& occupancy);
 // isolated vCPUs, but not off those of a container that was pinned.
 model::CpuSet open_to_all(const std::vector<model::OwnedCpus>& owned_cpus);
 
+// The vCPUs of other programs, of whatever kind.
+model::CpuSet of_any_owner(const std::vector<model::OwnedCpus>& owned_cpus);
+
 struct PoolHold {
   double now = 0;  // epoch seconds
   double cooldown_s = 0;

@@ -32,6 +32,9 @@ namespace {
 
 using Workloads = std::vector<const model::Workload*>;
 
+constexpr const char* kAllOwned =
+    "other programs own every vCPU that berth may use (berthctl status lists them)";
+
 // A latency-sensitive workload, running or pending, that asks for a known number of vCPUs.
 struct Instance {
   std::string id;
@@ -485,6 +488,11 @@ void report_scores(const Queue& queue, const Placement& placement, const NodeSco
   }
 }
 
+bool nothing_is_left_to_services(const model::Snapshot& snapshot) {
+  return !snapshot.owned_cpus.empty() &&
+         snapshot.topology.usable().is_subset_of(of_any_owner(snapshot.owned_cpus));
+}
+
 Borrowing borrow_vcpus(const Queue& queue, const Occupancy& occupancy, const BestEffortDemand& demand,
                        const Workloads& workloads, const GrownRequests& stragglers, double now,
                        const InterferenceSettings& settings) {
@@ -552,7 +560,12 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
                                  .best_effort = demand,
                                  .requests = queue.requests,
                                  .standing = std::move(standing)};
-  const Placement placement = search_function(settings.search)(problem);
+  Placement placement = search_function(settings.search)(problem);
+  if (nothing_is_left_to_services(snapshot)) {
+    for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {
+      if (!placement.occupancy.placed(i)) placement.reasons[i] = kAllOwned;
+    }
+  }
 
   for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {
     propose_for(queue.instances[i], node, placement.occupancy.tenant(i), placement.reasons[i], homeless,

@@ -34,6 +34,14 @@ std::string container(const std::string& pod, char digit) {
   return kPods + "/kubepods-pod" + pod + ".slice/cri-containerd-" + std::string(64, digit) + ".scope";
 }
 
+std::vector<model::PinAction> pins(const model::Plan& plan) {
+  std::vector<model::PinAction> found;
+  for (const auto& action : plan.actions) {
+    if (const auto* pin = std::get_if<model::PinAction>(&action.what)) found.push_back(*pin);
+  }
+  return found;
+}
+
 // A host of eight vCPUs.
 class OwnersTest : public testing::Test {
  protected:
@@ -169,12 +177,33 @@ TEST_F(OwnersTest, AGroupOfAUserClaimsNoVcpus) {
   EXPECT_THAT(tick().owned_cpus, IsEmpty());
 }
 
-TEST_F(OwnersTest, OwnersOfAllVcpusTakeNoneAwayAndThatIsSaid) {
-  node.host().write("devices/system/cpu/isolated", "0-7\n");
+TEST_F(OwnersTest, IfOthersOwnAllVcpusBestEffortWorkGetsThoseOfContainersAndServicesNone) {
+  node.host().write("devices/system/cpu/isolated", "2-7\n");
+  node.add_group("system.slice/docker-" + std::string(64, 'a') + ".scope", "0-1");
+  node.add_group("web/a");
+  node.add_group("batch/b");
   start();
   (void)tick();
-  EXPECT_EQ(tick().topology.usable(), cpus("0-7"));
-  EXPECT_THAT(messages, Contains(HasSubstr("other programs own every vCPU")));
+  const auto plan = policies::decide(tick(), {});
+  EXPECT_EQ(observer->snapshot().topology.usable(), cpus("0-1"));
+  EXPECT_THAT(messages,
+              Contains(HasSubstr("other programs own every vCPU that berth may use: no service gets "
+                                 "vCPUs of its own, and best-effort work runs on those of "
+                                 "containers")));
+  EXPECT_THAT(pins(plan), ElementsAre(model::PinAction{.workload = "batch/b", .cpus = cpus("0-1")}));
+  ASSERT_EQ(plan.findings.interference->warnings.size(), 1U);
+  EXPECT_THAT(plan.findings.interference->warnings.front().reason,
+              HasSubstr("it finds no place: other programs own every vCPU"));
+}
+
+TEST_F(OwnersTest, IfTheKernelIsolatesAllVcpusNothingIsPinnedAndThatIsSaid) {
+  node.host().write("devices/system/cpu/isolated", "0-7\n");
+  node.add_group("web/a");
+  node.add_group("batch/b");
+  start();
+  (void)tick();
+  EXPECT_THAT(pins(policies::decide(tick(), {})), IsEmpty());
+  EXPECT_THAT(messages, Contains(HasSubstr("best-effort work is not pinned")));
 }
 
 }  // namespace
