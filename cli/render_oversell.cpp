@@ -34,6 +34,7 @@ Colour colour_of(model::SchedulingState state) {
 
 void list_candidates(std::ostream& out, const model::OversellFindings& findings, const Style& style) {
   Table table({{"", Align::right},
+               {"NEXT"},
                {"WORKLOAD", Align::left, true},
                {"STAGE", Align::right},
                {"PRIORITY", Align::right},
@@ -42,11 +43,11 @@ void list_candidates(std::ostream& out, const model::OversellFindings& findings,
               "  ");
   int place = 0;
   for (const std::string& id : findings.order) {
-    const bool goes = ++place <= findings.evict_count;
+    const bool goes = std::find(findings.chosen.begin(), findings.chosen.end(), id) != findings.chosen.end();
     const auto found = findings.candidates.find(id);
     const model::OversellCandidate candidate =
         found == findings.candidates.end() ? model::OversellCandidate() : found->second;
-    table.add({fmt::format("{}", place), Cell(id, goes ? Colour::red : Colour::none),
+    table.add({fmt::format("{}", ++place), goes ? "*" : "", Cell(id, goes ? Colour::red : Colour::none),
                fmt::format("{}", candidate.stage), fmt::format("{}", candidate.priority),
                format_number(candidate.cost, 0), format_bytes(candidate.memory_bytes)});
   }
@@ -84,10 +85,10 @@ void render_oversell(std::ostream& out, const model::OversellFindings& findings,
     return;
   }
   list_candidates(out, findings, style);
+  if (findings.chosen.empty()) return;
   out << paint(style, Colour::dim,
-               fmt::format("  The first {} in this order. With oversell.evict = true berth evicts them, one "
-                           "at a time if it can.",
-                           findings.evict_count))
+               "  With oversell.evict = true berth evicts those marked * next. It passes over those that it "
+               "cannot end or that free too little.")
       << "\n";
 }
 

@@ -73,10 +73,11 @@ struct OversellFindings {
   OversoldResource memory;
   double score = 0;  // 0..1: how crowded and disturbed new work would be here
   double stop_threshold = 0;
-  double evict_threshold = 0;                           // of memory
-  std::uint64_t freeing_bytes = 0;                      // memory of workloads that are being evicted
-  int evict_count = 0;                                  // how many more of `order` have to be evicted
-  std::vector<std::string> order;                       // ids, first victim first
+  double evict_threshold = 0;            // of memory
+  std::uint64_t freeing_bytes = 0;       // memory of workloads that are being evicted
+  int evict_count = 0;                   // how many more of `order` have to be evicted
+  std::vector<std::string> order;        // ids, first victim first
+  std::vector<std::string> chosen = {};  // those of `order` that end next, or would with oversell.evict
   std::map<std::string, OversellCandidate> candidates;  // by id, those of `order`
   // In words: an operator should know that memory runs out and no workload can be evicted. nullopt: nothing.
   std::optional<std::string> warning = std::nullopt;

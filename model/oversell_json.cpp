@@ -122,6 +122,8 @@ OversellFindings read_oversell(const JsonValue& value) {
   if (const auto freeing = object.optional("freeing_bytes")) findings.freeing_bytes = freeing->bytes();
   findings.evict_count = object.required("evict_count").small_integer(0, 1 << 30);
   object.required("order").each([&findings](const JsonValue& id) { findings.order.push_back(id.name()); });
+  if (const auto chosen = object.optional("chosen"))
+    chosen->each([&findings](const JsonValue& id) { findings.chosen.push_back(id.name()); });
   if (const auto candidates = object.optional("candidates"))
     candidates->each_member([&findings](const std::string& id, const JsonValue& candidate) {
       findings.candidates.emplace(id, read_candidate(candidate));
@@ -143,7 +145,13 @@ void write_oversell(JsonWriter& out, const OversellFindings& findings) {
   out.member("freeing_bytes", findings.freeing_bytes);
   out.member("evict_count", findings.evict_count).key("order").begin_array();
   for (const std::string& id : findings.order) out.value(id);
-  out.end_array().key("candidates").begin_object();
+  out.end_array();
+  if (!findings.chosen.empty()) {
+    out.key("chosen").begin_array();
+    for (const std::string& id : findings.chosen) out.value(id);
+    out.end_array();
+  }
+  out.key("candidates").begin_object();
   for (const auto& [id, candidate] : findings.candidates) {
     out.key(id).begin_object().member("stage", candidate.stage).member("priority", candidate.priority);
     out.member("cost", candidate.cost).member("memory_bytes", candidate.memory_bytes);

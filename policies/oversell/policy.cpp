@@ -219,8 +219,8 @@ std::vector<const model::Workload*> least_victims(const std::vector<const model:
   return victims;
 }
 
-// The number of workloads to evict, beyond those being evicted already, and the first of them. One at a time,
-// as the next tick knows better; several where memory in use rises faster than that frees it.
+// The number of workloads to evict, beyond those being evicted already, and those of them that end next. One
+// at a time, as the next tick knows better; several where memory in use rises faster than that frees it.
 void choose_victims(const model::Snapshot& snapshot, const PolicySettings& settings, double excess_bytes,
                     OversellProposal& proposal) {
   model::OversellFindings& findings = proposal.findings;
@@ -249,13 +249,15 @@ void choose_victims(const model::Snapshot& snapshot, const PolicySettings& setti
     reason += "; one workload with an unknown use of memory is ending, and berth waits for the effect";
     return;
   }
-  if (!settings.oversell.evict || candidates.empty()) return;
+  if (candidates.empty()) return;
   const double steps_s = steps_take_s(settings.spark.grace_s);
   const double rise = memory_rise(snapshot, steps_s);
   const std::vector<const model::Workload*> victims =
       least_victims(candidates, std::max(excess_bytes, rise) - freeing);
   const std::size_t count =
       evictions_at_once(victims, rise - freeing, static_cast<std::size_t>(findings.evict_count));
+  for (std::size_t at = 0; at < count; ++at) findings.chosen.push_back(victims[at]->id);
+  if (!settings.oversell.evict) return;
   if (count > 1) {
     reason +=
         fmt::format("; memory in use rises by {} in the {:.2g} s that an eviction takes, so {} end at once",

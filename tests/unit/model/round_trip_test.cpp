@@ -267,6 +267,7 @@ OversellFindings some_oversell() {
   for (int index = 0; index < count; ++index) {
     const std::string id = *testing::names();
     findings.order.push_back(id);
+    if (*gen::arbitrary<bool>()) findings.chosen.push_back(id);
     OversellCandidate candidate{.stage = *gen::inRange(1, 4),
                                 .priority = *gen::inRange(-100, 100),
                                 .cost = *testing::amounts(1e9),

@@ -2,6 +2,7 @@
 // The victims of overselling, and how many end at once.
 #include "policies/decide.h"
 #include "policies/oversell/policy.h"
+#include "policies/victim.h"
 #include "tests/unit/policies/draws.h"
 #include "tests/unit/policies/oversell/oversell_nodes.h"
 #include "tests/unit/policies/placement/gpu_hosts.h"
@@ -229,6 +230,21 @@ TEST(Oversell, NothingIsEvictedAndThePlanSaysWhoWould) {
   for (const model::Action& action : plan.actions) EXPECT_STREQ(action.kind(), "advertise");
   EXPECT_EQ(plan.findings.oversell->evict_count, 1);
   EXPECT_THAT(plan.findings.oversell->order, ElementsAre("batch"));
+}
+
+TEST(Oversell, ThePlanNamesTheChosenOnesWhichAreNotTheFirstIfThoseFreeTooLittle) {
+  model::Snapshot snapshot = full_node(0.97);  // 1.28 GiB too much, which b and c free
+  testing::change_samples(snapshot.workloads[0], [](std::vector<model::UsageSample>& samples) {
+    for (model::UsageSample& sample : samples) sample.memory_bytes = kLeastFreedBytes + 1;
+  });
+  const auto found = decide(snapshot, {}).findings.oversell;
+  EXPECT_THAT(found->order, ElementsAre("a", "b", "c"));
+  EXPECT_THAT(found->chosen, ElementsAre("b"));
+  const model::Plan plan = decide(snapshot, evicting());
+  ASSERT_EQ(evictions(plan).size(), 1U);
+  EXPECT_EQ(evictions(plan)[0].workload, "b");
+  EXPECT_EQ(plan.findings.oversell->chosen, found->chosen);
+  EXPECT_THAT(decide(full_node(0.94), evicting()).findings.oversell->chosen, IsEmpty());
 }
 
 double use_of(const model::Workload& it) {
