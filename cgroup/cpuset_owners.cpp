@@ -7,11 +7,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <cstddef>
 #include <map>
 #include <string_view>
 #include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
 
 namespace berth::cgroup {
 
@@ -35,6 +39,17 @@ CpuSet cpus_in(const Cgroup& group, const char* file) {
 // The list in a file of the kernel; empty where there is none.
 CpuSet cpus_in(const std::filesystem::path& file) {
   return CpuSet::parse(os::read_start(file, kMostBytes)).value_or(CpuSet());
+}
+
+// Whether only root can write the file. A runtime may give the directory of a container to the container's
+// root, but not this file. Missing files are nobody's.
+bool is_roots(int directory, const char* file, int tree) {
+  struct stat of_file {};
+  struct stat of_tree {};
+  if (fstatat(directory, file, &of_file, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT;
+  if (fstat(tree, &of_tree) != 0) return false;
+  return (of_file.st_uid == 0 || of_file.st_uid == of_tree.st_uid) &&
+         (of_file.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
 bool is_pod_container(const CpusetGroup& group) { return group.container && group.qos.has_value(); }
@@ -123,8 +138,10 @@ std::vector<OwnedCpus> read_owned_cpus(const CpusetSources& sources) {
   for (const std::string& path : sources.trusted(!partitions)) {
     const auto cgroup = Cgroup::open(sources.cgroup_root, path);
     if (!cgroup) continue;
-    CpusetGroup group{
-        .path = path, .container = is_container(path) || is_guest_vcpu(path), .qos = pod_qos(path)};
+    const bool of_runtime = has_cpuset_of_runtime(path);
+    if (of_runtime && !is_roots((*cgroup)->fd(), "cpuset.cpus", (*root)->fd())) continue;
+    const bool of_berth = is_slurm_job(path) && sources.managed && sources.managed(path);
+    CpusetGroup group{.path = path, .container = of_runtime && !of_berth, .qos = pod_qos(path)};
     if (partitions) {
       std::array<char, 256> buffer;
       group.partition = is_valid_partition((*cgroup)->peek("cpuset.cpus.partition", buffer).value_or(""));

@@ -20,7 +20,7 @@ namespace berth::cgroup {
 // The cpuset of one cgroup that only root can write to. Files that are missing or empty give empty sets.
 struct CpusetGroup {
   std::string path;                        // below the v2 root
-  bool container = false;                  // by its name, of Podman, Docker or Kubernetes; or a guest's vCPU
+  bool container = false;                  // has_cpuset_of_runtime(), and not berth's own business
   std::optional<PodQos> qos = {};          // of a container in a pod
   model::CpuSet cpus = {};                 // cpuset.cpus, as it was before berth
   model::CpuSet exclusive = {};            // cpuset.cpus.exclusive
@@ -45,11 +45,13 @@ struct CpusetSources {
   std::filesystem::path cgroup_root;
   std::filesystem::path sys_root;
   model::CpuSet online;
-  // Paths of the cgroups that only root can write to; `containers`: those of containers and guests' vCPUs
-  // alone.
+  // As Discovery::trusted_groups().
   std::function<std::vector<std::string>(bool containers)> trusted;
   // cpuset.cpus before berth pinned the cgroup of this path and id; nullopt where berth did not.
   std::function<std::optional<model::CpuSet>(const std::string& path, std::uint64_t id)> original;
+  // Whether berth manages the job of Slurm as best-effort work, so that Slurm's cpuset is none of another
+  // program's. Empty: it manages none.
+  std::function<bool(const std::string& path)> managed = {};
 };
 
 // Reads them. All groups are read only where the root lacks an online vCPU, or isolates one: without that

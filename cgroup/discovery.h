@@ -116,7 +116,9 @@ class Discovery {
   // By workload id.
   const std::map<std::string, FoundWorkload>& workloads() const;
   // Ascending: the cgroups that only root, or the owner of the whole tree, can write to, and all of whose
-  // ancestors are such. `containers`: those of containers alone. Walks all that is known of the tree.
+  // ancestors are such. Also a container (has_cpuset_of_runtime()) whose directory a runtime gave to the
+  // container's user: its name and its cpuset.cpus are still root's. `containers`: containers alone. Walks
+  // all that is known of the tree.
   std::vector<std::string> trusted_groups(bool containers) const;
   // The outermost groups of users with more cgroups than `most_of_user`, by their ids. Of the other users,
   // too, of those with the most first, until the rest has `most_of_users` cgroups or fewer.

@@ -13,12 +13,12 @@ namespace berth::cgroup {
 void Tree::add_trusted(const Node& parent, const std::string& path, bool containers,
                        std::vector<std::string>& paths) const {
   for (const auto& [name, child] : parent.children) {
-    if (!is_trusted(*child)) continue;
     std::string below = path;
     if (!below.empty()) below += '/';
     below += name;
-    if (!containers || is_container(below) || is_guest_vcpu(below)) paths.push_back(below);
-    add_trusted(*child, below, containers, paths);
+    const bool trusted = is_trusted(*child);
+    if ((trusted && !containers) || has_cpuset_of_runtime(below)) paths.push_back(below);
+    if (trusted) add_trusted(*child, below, containers, paths);
   }
 }
 

@@ -284,6 +284,57 @@ bool is_guest_vcpu(std::string_view path) {
          !guest_name(model::last_component(model::parent_path(model::parent_path(path)))).empty();
 }
 
+namespace {
+
+// Nomad reserves cores in one slice, and makes the scope of a task in it or in the slice beside it.
+bool is_of_nomad(std::string_view path) {
+  constexpr std::string_view kReserved = "nomad.slice/reserve.slice";
+  const std::string_view parent = model::parent_path(path);
+  return path == kReserved ||
+         ((parent == kReserved || parent == "nomad.slice/share.slice") && path.ends_with(".scope"));
+}
+
+// Of a machine, by its scope or by the unit that the host boots it with. Guests of libvirt have names of the
+// same kind.
+bool is_of_nspawn(std::string_view path) {
+  const std::string_view name = model::last_component(path);
+  if (model::last_component(model::parent_path(path)) != "machine.slice") return false;
+  return (name.starts_with("machine-") && name.ends_with(".scope") && guest_name(name).empty()) ||
+         (name.starts_with("systemd-nspawn@") && name.ends_with(".service"));
+}
+
+// "libpod_parent/libpod-ID", also with a pod's group between.
+bool is_of_podman_without_systemd(std::string_view path) {
+  constexpr std::string_view kPrefix = "libpod-";
+  constexpr std::string_view kParent = "libpod_parent";
+  const std::string_view name = model::last_component(path);
+  if (!name.starts_with(kPrefix) || !is_container_id(name.substr(kPrefix.size()))) return false;
+  const std::string_view parent = model::parent_path(path);
+  return model::last_component(parent) == kParent ||
+         (is_container_id(model::last_component(parent)) &&
+          model::last_component(model::parent_path(parent)) == kParent);
+}
+
+}  // namespace
+
+bool is_slurm_job(std::string_view path) {
+  constexpr std::string_view kJob = "job_";
+  constexpr std::string_view kScope = "slurmstepd.scope";
+  const std::string_view name = model::last_component(path);
+  const std::string_view scope = model::last_component(model::parent_path(path));
+  if (!name.starts_with(kJob) || !scope.ends_with(kScope)) return false;
+  const std::string_view node = scope.substr(0, scope.size() - kScope.size());
+  return (node.empty() || node.ends_with('_')) && name.size() > kJob.size() &&
+         name.find_first_not_of("0123456789", kJob.size()) == std::string_view::npos;
+}
+
+bool has_cpuset_of_runtime(std::string_view path) {
+  constexpr std::string_view kLxc = "lxc.payload.";
+  const std::string_view name = model::last_component(path);
+  return is_container(path) || is_guest_vcpu(path) || (name.starts_with(kLxc) && name.size() > kLxc.size()) ||
+         is_slurm_job(path) || is_of_nomad(path) || is_of_nspawn(path) || is_of_podman_without_systemd(path);
+}
+
 bool is_inner_container(std::string_view path) {
   if (model::last_component(path) != "container") return false;
   const Container outer = container_of(model::parent_path(path));

@@ -49,6 +49,17 @@ bool is_container(std::string_view path);
 // Whether it is a vCPU of a guest of libvirt: "SCOPE/libvirt/vcpu0". libvirt writes its cpuset.cpus.
 bool is_guest_vcpu(std::string_view path);
 
+// Whether it is a job of Slurm: "slurmstepd.scope/job_7", also "NODE_slurmstepd.scope/job_7".
+bool is_slurm_job(std::string_view path);
+
+// Whether a runtime writes the cpuset.cpus of such a group. Beside is_container(), is_guest_vcpu() and
+// is_slurm_job() these are no containers for the other functions:
+// - LXC, LXD and Incus: "lxc.payload.NAME" (src/lxc/cgroups);
+// - Nomad: its reserved cores and the tasks (client/lib/cgroupslib);
+// - systemd-nspawn: its machines;
+// - Podman without systemd: "libpod_parent/libpod-ID".
+bool has_cpuset_of_runtime(std::string_view path);
+
 // True for the group "container" that podman and CRI-O (with crun) make inside a container's own scope. It
 // belongs to that container.
 bool is_inner_container(std::string_view path);

@@ -4,6 +4,7 @@
 #include "cgroup/cpuset_owners.h"
 #include "daemon/observe/host_memory.h"
 #include "model/name.h"
+#include "os/ancestors.h"
 #include "topology/discover.h"
 
 #include <algorithm>
@@ -211,6 +212,21 @@ void Observer::withhold_owned_cpus() {
   allowed_.refresh();
 }
 
+// Whether it is, holds or lies in best-effort work.
+bool Observer::has_best_effort_work(const std::string& path) const {
+  const auto is_best_effort = [](const auto& it) {
+    return it.second.identity.workload_class == model::WorkloadClass::best_effort;
+  };
+  const std::string inside = path + '/';
+  for (auto it = found().lower_bound(inside); it != found().end() && it->first.starts_with(inside); ++it) {
+    if (is_best_effort(*it)) return true;
+  }
+  return os::find_around(path, [&](const std::string& around) {
+    const auto known = found().find(around);
+    return known != found().end() && is_best_effort(*known);
+  });
+}
+
 // Only cgroups that root alone can write to count: no user may claim vCPUs.
 void Observer::find_owners(const HeldValues& pins) {
   owners_due_ = false;
@@ -224,7 +240,8 @@ void Observer::find_owners(const HeldValues& pins) {
        .original = [&pins](const std::string& path, std::uint64_t id) -> std::optional<model::CpuSet> {
          const Held* pin = find_held(pins, path);
          return pin != nullptr && pin->cgroup_id == id ? std::optional(pin->original_cpus()) : std::nullopt;
-       }});
+       },
+       .managed = [this](const std::string& path) { return has_best_effort_work(path); }});
   if (owned == snapshot_.owned_cpus) return;
   snapshot_.owned_cpus = std::move(owned);
   owners_.clear();

@@ -180,6 +180,7 @@ class Observer {
   bool take_topology(std::set<std::string>& faults);
   void find_owners(const HeldValues& pins);
   void withhold_owned_cpus();
+  bool has_best_effort_work(const std::string& path) const;
   std::optional<std::string> owner_of(const model::Workload& workload) const;
 
   std::filesystem::path proc_root_;

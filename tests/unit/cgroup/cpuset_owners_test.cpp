@@ -126,8 +126,15 @@ class CpusetOwnersTest : public DiscoveryTest {
          .sys_root = tree.root().parent_path() / "sys",
          .online = kOnline,
          .trusted = [this](bool containers) { return discovery->trusted_groups(containers); },
-         .original = [](const std::string&, std::uint64_t) { return std::nullopt; }});
+         .original = [](const std::string&, std::uint64_t) { return std::nullopt; },
+         .managed = [this](const std::string& path) { return path == best_effort_job; }});
   }
+  void pin(const std::string& path, const std::string& list) {
+    tree.make(path);
+    tree.write(path, "cpuset.cpus", list + "\n");
+  }
+  std::string best_effort_job;
+
   void partition(const std::string& path, const std::string& list) {
     tree.make(path);
     tree.write(path, "cpuset.cpus.partition", "isolated\n");
@@ -156,6 +163,39 @@ TEST_F(CpusetOwnersTest, AGuestOfLibvirtOwnsTheVcpusThatItsOwnArePinnedTo) {
   tree.write(guest + "/vcpu1", "cpuset.cpus", "0-11\n");
   tree.write(guest + "/emulator", "cpuset.cpus", "6\n");
   EXPECT_THAT(read(), ElementsAre(OwnedCpus{guest + "/vcpu0", cpus("4"), OwnedHow::runtime}));
+}
+
+TEST_F(CpusetOwnersTest, ContainersTasksAndMachinesOfOtherRuntimesOwnTheVcpusOfTheirCpuset) {
+  const std::vector<std::string> owners{
+      "libpod_parent/libpod-" + kId,       "lxc.payload.web",
+      "machine.slice/machine-build.scope", "machine.slice/systemd-nspawn@db.service",
+      "nomad.slice/reserve.slice",         "system.slice/slurmstepd.scope/job_7",
+  };
+  for (std::size_t i = 0; i < owners.size(); ++i) pin(owners[i], std::to_string(i));
+  pin("lxc.monitor.web", "11");
+  pin("nomad.slice/share.slice", "0-10");
+  pin("user.slice/job_7", "9");
+  const auto found = read();
+  ASSERT_EQ(found.size(), owners.size());
+  for (std::size_t i = 0; i < owners.size(); ++i)
+    EXPECT_EQ(found[i], (OwnedCpus{owners[i], cpus(std::to_string(i)), OwnedHow::runtime}));
+}
+
+TEST_F(CpusetOwnersTest, AJobOfSlurmThatBerthManagesAsBestEffortWorkOwnsNothing) {
+  pin("system.slice/slurmstepd.scope/job_7", "4");
+  pin("system.slice/slurmstepd.scope/job_8", "5");
+  best_effort_job = "system.slice/slurmstepd.scope/job_7";
+  EXPECT_THAT(read(),
+              ElementsAre(OwnedCpus{"system.slice/slurmstepd.scope/job_8", cpus("5"), OwnedHow::runtime}));
+}
+
+TEST_F(CpusetOwnersTest, AContainerWhoseDirectoryIsItsUsersOwnsTheVcpusThatRootWrote) {
+  pin("lxc.payload.web", "4");
+  pin("lxc.payload.mine", "5");
+  if (chown((tree.root() / "lxc.payload.web").c_str(), 1234, 1234) != 0) GTEST_SKIP() << "needs root";
+  ASSERT_EQ(chown((tree.root() / "lxc.payload.mine").c_str(), 1234, 1234), 0);
+  ASSERT_EQ(chown((tree.root() / "lxc.payload.mine/cpuset.cpus").c_str(), 1234, 1234), 0);
+  EXPECT_THAT(read(), ElementsAre(OwnedCpus{"lxc.payload.web", cpus("4"), OwnedHow::runtime}));
 }
 
 TEST_F(CpusetOwnersTest, AGroupOfAUserClaimsNothing) {

@@ -9,6 +9,8 @@
 namespace berth::cgroup {
 namespace {
 
+using namespace std::string_literals;
+
 const std::string kId = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 const std::string kPods = "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod11_22.slice/";
 
@@ -200,6 +202,48 @@ TEST(InnerContainer, IsTheGroupInsideAContainersScope) {
   EXPECT_FALSE(is_inner_container("machine.slice/libpod-" + kId + ".scope"));
   EXPECT_FALSE(is_inner_container("machine.slice/container"));
   EXPECT_FALSE(is_inner_container("machine.slice/libpod-" + kId + ".scope/container/sub"));
+}
+
+TEST(CpusetOfRuntime, IsThatOfContainersGuestsJobsTasksAndMachines) {
+  for (const std::string& path : {
+           "system.slice/docker-" + kId + ".scope",
+           "machine.slice/machine-qemu\\x2d1\\x2dweb.scope/libvirt/vcpu0"s,
+           "lxc.payload.web"s,
+           "lxc.payload.project_web-1"s,
+           "nomad.slice/reserve.slice"s,
+           "nomad.slice/reserve.slice/5e0c.web.scope"s,
+           "nomad.slice/share.slice/5e0c.web.scope"s,
+           "system.slice/slurmstepd.scope/job_123"s,
+           "system.slice/n1_slurmstepd.scope/job_123"s,
+           "machine.slice/machine-build.scope"s,
+           "machine.slice/systemd-nspawn@build.service"s,
+           "libpod_parent/libpod-" + kId,
+           "libpod_parent/" + kId + "/libpod-" + kId,
+       })
+    EXPECT_TRUE(has_cpuset_of_runtime(path)) << path;
+}
+
+TEST(CpusetOfRuntime, IsNotThatOfTheirHelpersNorOfAnythingElse) {
+  for (const std::string& path : {
+           "lxc.monitor.web"s,
+           "lxc.payload."s,
+           "lxc.payload.web/init.scope"s,
+           "nomad.slice"s,
+           "nomad.slice/share.slice"s,
+           "nomad.slice/5e0c.web.scope"s,
+           "system.slice/slurmstepd.scope"s,
+           "system.slice/slurmstepd.scope/system"s,
+           "system.slice/slurmstepd.scope/job_"s,
+           "system.slice/slurmstepd.scope/job_1x"s,
+           "system.slice/slurmstepd.scope/job_7/step_0"s,
+           "system.slice/notslurmstepd.scope/job_7"s,
+           "machine.slice/machine-qemu\\x2d1\\x2dweb.scope"s,
+           "system.slice/machine-build.scope"s,
+           "machine.slice/libpod-conmon-" + kId + ".scope",
+           "libpod_parent/conmon"s,
+           "other/libpod-" + kId,
+       })
+    EXPECT_FALSE(has_cpuset_of_runtime(path)) << path;
 }
 
 }  // namespace

@@ -169,6 +169,14 @@ TEST_F(OwnersTest, APinOfBerthsMakesNoOwner) {
   EXPECT_THAT(tick().owned_cpus, ElementsAre(OwnedCpus{pod, cpus("0-1"), OwnedHow::kubelet}));
 }
 
+TEST_F(OwnersTest, AJobOfSlurmOwnsItsVcpusUnlessARuleMakesItBestEffort) {
+  node.add_group("batch/slurmstepd.scope/job_7", "2-3");
+  node.add_group("system.slice/slurmstepd.scope/job_8", "4-5");
+  start();
+  EXPECT_THAT(tick().owned_cpus,
+              ElementsAre(OwnedCpus{"system.slice/slurmstepd.scope/job_8", cpus("4-5"), OwnedHow::runtime}));
+}
+
 TEST_F(OwnersTest, AGroupOfAUserClaimsNoVcpus) {
   node.add_group("rt/radio");
   make_partition("rt", "6-7", "0-5");
