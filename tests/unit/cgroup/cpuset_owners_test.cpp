@@ -198,6 +198,17 @@ TEST_F(CpusetOwnersTest, AContainerWhoseDirectoryIsItsUsersOwnsTheVcpusThatRootW
   EXPECT_THAT(read(), ElementsAre(OwnedCpus{"lxc.payload.web", cpus("4"), OwnedHow::runtime}));
 }
 
+TEST_F(CpusetOwnersTest, ExclusiveVcpusCountOnlyWhereTheHostHasAPartition) {
+  tree.write("", "cpuset.cpus.effective", "0-11\n");
+  tree.make("rt.slice");
+  tree.write("rt.slice", "cpuset.cpus.exclusive", "8-9\n");
+  EXPECT_THAT(read(), IsEmpty()) << "they keep no work off, and to read them of each group is costly";
+  tree.write("", "cpuset.cpus.effective", "0-9\n");
+  partition("real.slice", "10-11");
+  EXPECT_THAT(read(), ElementsAre(OwnedCpus{"real.slice", cpus("10-11"), OwnedHow::partition},
+                                  OwnedCpus{"rt.slice", cpus("8-9"), OwnedHow::exclusive}));
+}
+
 TEST_F(CpusetOwnersTest, AGroupOfAUserClaimsNothing) {
   tree.write("", "cpuset.cpus.effective", "0-9\n");
   partition("user.slice/mine.slice", "10-11");
