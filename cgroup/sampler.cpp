@@ -252,6 +252,7 @@ struct Sampler::State {
       entry.counters = std::make_unique<model::CgroupCounters>(counters);
       return true;
     }
+    if (entry.last->impossible_cores) *entry.counters = counters;  // the next rates begin at the jump, too
     if (!entry.last->sample) return true;
     const model::CgroupCounters& before = *entry.counters;
     const bool idle = counters.dispatches == before.dispatches && counters.run_ns == before.run_ns &&

@@ -427,6 +427,21 @@ TEST_F(SamplerBulkTest, CountersGiveTheCacheMisses) {
   EXPECT_EQ(sample_bulk().sample.value().llc_mpki, 2.0);
 }
 
+TEST_F(SamplerBulkTest, TheRatesAfterAnImpossibleJumpBeginAtTheJump) {
+  sampler.set_most_cores(8);
+  reading.subtree.hardware = model::HardwareCounts{1000, 500, 0, 7};
+  sample_bulk();
+  go_on(3600);
+  reading.subtree.hardware = model::HardwareCounts{3000, 3500, 0, 1007};
+  ASSERT_TRUE(sample_bulk().impossible_cores);
+  go_on(0.1);
+  reading.subtree.hardware = model::HardwareCounts{5000, 6500, 0, 1011};
+  const auto next = sample_bulk();
+  ASSERT_TRUE(next.sample);
+  EXPECT_DOUBLE_EQ(next.llc_misses_per_s.value(), 4.0);
+  EXPECT_EQ(next.sample->llc_mpki, 2.0);
+}
+
 TEST_F(SamplerBulkTest, CountersGiveCyclesAndMissesOfOneIntervalOnly) {
   reading.subtree.hardware = model::HardwareCounts{1000, 500, 0, 7};
   EXPECT_EQ(sample_bulk().cpi, std::nullopt);
