@@ -37,6 +37,7 @@ const std::set<std::string> kSettings{
     "spark.eventLog.dir",
     "spark.eventLog.enabled",
     "spark.celeborn.client.spark.shuffle.fallback.policy",
+    "spark.celeborn.client.spark.shuffle.forceFallback.enabled",
     "spark.shuffle.manager",
     "spark.shuffle.service.enabled",
     "spark.shuffle.service.fetch.rdd.enabled",
@@ -51,7 +52,7 @@ bool is_true(const std::map<std::string, std::string>& properties, const char* n
 
 // Whether the shuffle manager hands all output to servers outside the executors: Celeborn's, also under its
 // former names, and Uniffle's. Uniffle's DelegationRssShuffleManager may leave output with executors, as
-// Celeborn's does with the fallback policy ALWAYS.
+// Celeborn's does with the fallback policy ALWAYS, and with its older form, a forced fallback.
 bool keeps_output_outside(const std::map<std::string, std::string>& properties) {
   static constexpr std::array kManagers{
       "org.apache.spark.shuffle.celeborn.SparkShuffleManager",
@@ -62,6 +63,7 @@ bool keeps_output_outside(const std::map<std::string, std::string>& properties) 
   if (manager == properties.end()) return false;
   const auto policy = properties.find("spark.celeborn.client.spark.shuffle.fallback.policy");
   if (policy != properties.end() && (policy->second == "ALWAYS" || policy->second == "always")) return false;
+  if (is_true(properties, "spark.celeborn.client.spark.shuffle.forceFallback.enabled")) return false;
   return std::find(kManagers.begin(), kManagers.end(), manager->second) != kManagers.end();
 }
 

@@ -235,6 +235,12 @@ TEST_F(DriverTest, OutputOfCelebornAndUniffleOutlivesItsExecutor) {
     EXPECT_FALSE(outlives({{"spark.shuffle.manager", manager}})) << manager;
   EXPECT_FALSE(outlives({{"spark.shuffle.manager", "org.apache.spark.shuffle.celeborn.SparkShuffleManager"},
                          {"spark.celeborn.client.spark.shuffle.fallback.policy", "ALWAYS"}}));
+  const auto forced = [&](const char* value) {
+    return outlives({{"spark.shuffle.manager", "org.apache.spark.shuffle.celeborn.SparkShuffleManager"},
+                     {"spark.celeborn.client.spark.shuffle.forceFallback.enabled", value}});
+  };
+  EXPECT_FALSE(forced("true"));
+  EXPECT_TRUE(forced("false"));
 }
 
 TEST_F(DriverTest, AStepOfTheClockHidesNoApplication) {
