@@ -39,7 +39,8 @@ void Announcer::findings(const model::Plan& plan, const MayAnnounce& may_announc
     for (const auto& warning : plan.findings.interference->warnings) {
       if (warning.cause == model::WarningCause::place) continue;  // said as "cannot be placed"
       const bool use = warning.cause == model::WarningCause::use;
-      say(use ? "uses more than its vcpus" : "is throttled below its vcpus",
+      const char* uses = warning.vcpus ? "uses more than its vcpus" : "may need more than its vcpus";
+      say(use ? uses : "is throttled below its vcpus",
           {.workload = warning.workload, .reason = warning.reason});
     }
     if (const auto& absent = plan.findings.interference->absent_reserved; !absent.empty()) {

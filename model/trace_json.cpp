@@ -32,6 +32,7 @@ constexpr std::int64_t kMostTicks = std::int64_t{1} << 53;
 bool same_but_for_readings(const Workload& before, Workload now) {
   now.usage = before.usage;
   now.cpu_throttled = before.cpu_throttled;
+  now.cpu_pressure = before.cpu_pressure;
   now.cpi = before.cpi;
   now.llc_misses_per_s = before.llc_misses_per_s;
   now.cpu_time_s = before.cpu_time_s;
@@ -40,8 +41,9 @@ bool same_but_for_readings(const Workload& before, Workload now) {
 }
 
 bool same_readings(const Workload& a, const Workload& b) {
-  return a.cpu_throttled == b.cpu_throttled && a.cpi == b.cpi && a.llc_misses_per_s == b.llc_misses_per_s &&
-         a.cpu_time_s == b.cpu_time_s && a.cache_bytes == b.cache_bytes;
+  return a.cpu_throttled == b.cpu_throttled && a.cpu_pressure == b.cpu_pressure && a.cpi == b.cpi &&
+         a.llc_misses_per_s == b.llc_misses_per_s && a.cpu_time_s == b.cpu_time_s &&
+         a.cache_bytes == b.cache_bytes;
 }
 
 bool has_samples_after(const UsageWindow& usage, double since) {

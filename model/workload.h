@@ -113,6 +113,9 @@ struct Workload {
   std::optional<double> evicted_at;     // epoch seconds since when berth has been evicting it
   // Share of the last sample's time, 0..1, for which its own CPU quota kept it from running.
   std::optional<double> cpu_throttled;
+  // Of a pinned service: share of the last ten seconds, 0..1, in which a thread of it waited for a vCPU
+  // ("some" of cpu.pressure).
+  std::optional<double> cpu_pressure = {};
   // Of the last sample's time, by performance counters; nullopt without them.
   std::optional<double> cpi;                 // cycles per instruction
   std::optional<double> llc_misses_per_s;    // of the last-level cache

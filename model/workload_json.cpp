@@ -120,11 +120,13 @@ void write_held(JsonWriter& out, const HeldLimit& held) {
 
 void read_readings(JsonObject& object, Workload& workload) {
   workload.cpu_throttled.reset();
+  workload.cpu_pressure.reset();
   workload.cpi.reset();
   workload.llc_misses_per_s.reset();
   workload.cpu_time_s.reset();
   workload.cache_bytes.reset();
   if (const auto share = object.nullable("cpu_throttled")) workload.cpu_throttled = share->fraction();
+  if (const auto share = object.nullable("cpu_pressure")) workload.cpu_pressure = share->fraction();
   if (const auto cpi = object.nullable("cpi")) workload.cpi = cpi->number(0, kMostResponse);
   if (const auto misses = object.nullable("llc_misses_per_s"))
     workload.llc_misses_per_s = misses->number(0, kMostMisses);
@@ -133,9 +135,9 @@ void read_readings(JsonObject& object, Workload& workload) {
 }
 
 void write_readings(JsonWriter& out, const Workload& workload) {
-  out.member_if("cpu_throttled", workload.cpu_throttled).member_if("cpi", workload.cpi);
-  out.member_if("llc_misses_per_s", workload.llc_misses_per_s).member_if("cpu_time_s", workload.cpu_time_s);
-  out.member_if("cache_bytes", workload.cache_bytes);
+  out.member_if("cpu_throttled", workload.cpu_throttled).member_if("cpu_pressure", workload.cpu_pressure);
+  out.member_if("cpi", workload.cpi).member_if("llc_misses_per_s", workload.llc_misses_per_s);
+  out.member_if("cpu_time_s", workload.cpu_time_s).member_if("cache_bytes", workload.cache_bytes);
 }
 
 void write_samples(JsonWriter& out, const UsageWindow& usage, double since) {

@@ -19,8 +19,8 @@ Workload read_workload(const JsonValue& value);
 // With the samples later than `since` (of the snapshot's clock) only.
 void write_workload(JsonWriter& out, const Workload& workload, double since = -1);
 
-// The figures that most ticks change, except the samples: cpu_throttled, cpi, llc_misses_per_s, cpu_time_s
-// and cache_bytes. An absent one becomes nullopt.
+// The figures that most ticks change, except the samples: cpu_throttled, cpu_pressure, cpi,
+// llc_misses_per_s, cpu_time_s and cache_bytes. An absent one becomes nullopt.
 void read_readings(JsonObject& object, Workload& workload);
 void write_readings(JsonWriter& out, const Workload& workload);
 

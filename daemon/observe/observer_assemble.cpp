@@ -321,6 +321,12 @@ void Observer::fill_limits(model::Workload& workload, const Entry& entry, const 
   workload.shares = pinned && !sharing_.empty() &&
                     workload.workload_class == model::WorkloadClass::latency_sensitive &&
                     sharing_.contains(workload.id);
+  // A policy asks for no other one, and traces keep each of them.
+  const auto& pressure = entry.reading.cpu_pressure_some_avg10;
+  const bool own_vcpus =
+      pinned && !workload.shares && workload.workload_class == model::WorkloadClass::latency_sensitive;
+  workload.cpu_pressure =
+      own_vcpus && pressure ? std::optional(std::clamp(*pressure / 100, 0.0, 1.0)) : std::nullopt;
   workload.pinned_at = pinned ? std::optional(entry.pin->changed_at) : std::nullopt;
   const model::CpuSet& configured = pinned ? entry.pin->original_cpus() : entry.reading.cpus;
   take_limits(workload, entry.quota, entry.memory_high);

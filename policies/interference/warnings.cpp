@@ -24,6 +24,15 @@ bool is_above(const model::Workload& workload, int vcpus, double cores) {
   return cores > vcpus * (pinned_so ? kMoreThanPinned : kMoreThanVcpus);
 }
 
+// A service cannot use more than the vCPUs that it is pinned to, but its threads wait then. Not those that
+// its quota keeps waiting.
+bool is_full(const model::Workload& workload, int asked, double cores) {
+  const auto held = static_cast<double>(workload.cpus.size());
+  return !workload.cpus.empty() && !workload.shares && held >= asked && cores >= kFullShare * held &&
+         workload.cpu_pressure.value_or(0) >= kHighPressure &&
+         workload.cpu_throttled.value_or(0) <= kWaitingThrottled;
+}
+
 // The quota of its owner, whatever berth's own value is.
 std::optional<double> own_quota(const model::Workload& workload) {
   return workload.held_cpu && workload.original ? workload.original->cpu_quota_cores
@@ -49,7 +58,8 @@ std::vector<model::ServiceWarning> own_warnings(const model::Workload& workload,
   std::vector<model::ServiceWarning> warnings;
   if (!workload.vcpus || workload.left_alone) return warnings;
   const int vcpus = *workload.vcpus;
-  if (const auto cores = measured_cores(workload, now); cores && is_above(workload, asked, *cores)) {
+  const auto cores = measured_cores(workload, now);
+  if (cores && is_above(workload, asked, *cores)) {
     const int enough = std::max(vcpus + 1, vcpus_for(std::max(*cores, workload.usage.cpu().max)));
     warnings.push_back(
         {.workload = workload.id,
@@ -61,6 +71,13 @@ std::vector<model::ServiceWarning> own_warnings(const model::Workload& workload,
                                               : "a pin would cut it, so it gets no vCPUs of its own (force = "
                                                 "true would pin it all the same)",
                                enough)});
+  } else if (cores && is_full(workload, asked, *cores)) {
+    warnings.push_back({.workload = workload.id,
+                        .cause = model::WarningCause::use,
+                        .reason = fmt::format(
+                            "it uses {:.3g} cores of the {} that it is pinned to, and its threads wait for "
+                            "a vCPU in {:.0f} % of the time: it may need more than vcpus = {}",
+                            *cores, workload.cpus.size(), 100 * *workload.cpu_pressure, vcpus)});
   }
   const auto quota = own_quota(workload);
   const double throttled = workload.cpu_throttled.value_or(0);

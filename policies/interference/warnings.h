@@ -15,6 +15,10 @@ namespace berth::policies {
 // above them too, as two readings are never exact.
 inline constexpr double kMoreThanVcpus = 1.02;
 inline constexpr double kMoreThanPinned = 1.10;
+// A pin hides a use beyond it. A pinned service has too few vCPUs if it uses this share of them, and one of
+// its threads waits for a vCPU in this share of the time.
+inline constexpr double kFullShare = 0.95;
+inline constexpr double kHighPressure = 0.2;
 // Without samples, its CPU time since its creation tells its use, if it is as old as that.
 inline constexpr double kLeastLife_s = 10;
 
@@ -25,9 +29,9 @@ std::optional<double> measured_cores(const model::Workload& workload, double now
 // Whether a pin to `vcpus` would cut the use of the workload, and its rule does not force it.
 bool would_be_cut(const model::Workload& workload, int vcpus, double now);
 
-// "use": it uses more than its vcpus, forced or not. "quota": its own CPU quota is below its vcpus and
-// throttles it. Nothing for work without vcpus, and for work that is left alone. `asked`: the vCPUs that it
-// is to own, more than it declares while it is grown.
+// "use": it uses more than its vcpus, forced or not, or its pin hides whether it would. "quota": its own CPU
+// quota is below its vcpus and throttles it. Nothing for work without vcpus, and for work that is left alone.
+// `asked`: the vCPUs that it is to own, more than it declares while it is grown.
 std::vector<model::ServiceWarning> own_warnings(const model::Workload& workload, int asked, double now);
 
 // So many numbers of vCPUs are tried for a service without a place.

@@ -198,6 +198,7 @@ Workload workload(const Snapshot& snapshot, const SnapshotShape& shape, CpuSet& 
   if (one_in(4)) made.pressed_at = *amounts(1e9);
   if (one_in(4)) made.progressed_at = *amounts(1e9);
   if (one_in(4)) made.cpu_throttled = *fractions();
+  if (one_in(4)) made.cpu_pressure = *fractions();
   if (one_in(4)) made.cpi = *amounts(10);
   if (one_in(4)) made.llc_misses_per_s = *amounts(1e9);
   if (one_in(4)) made.cpu_time_s = *amounts(1e15);

@@ -69,7 +69,7 @@ TEST(SnapshotJson, WhatAWorkloadLeavesOut) {
 TEST(SnapshotJson, NullIsNoValueWhereNoneIsLegal) {
   const Workload bare = workload(
       R"(,"vcpus":null,"allowed_cpus":null,"cpu_quota":null,"memory_high_bytes":null,"deadline":null,"leaf_since":null,"pinned_at":null,)"
-      R"("spark":null,"spared":null,"original":null,"held":null,"fixed":null,"straggled_at":null,"pressed_at":null,"progressed_at":null,"evicted_at":null,"cpu_throttled":null,"cpu_time_s":null,"cache_bytes":null)");
+      R"("spark":null,"spared":null,"original":null,"held":null,"fixed":null,"straggled_at":null,"pressed_at":null,"progressed_at":null,"evicted_at":null,"cpu_throttled":null,"cpu_pressure":null,"cpu_time_s":null,"cache_bytes":null)");
   EXPECT_EQ(bare, workload(""));
 }
 
@@ -88,7 +88,7 @@ TEST(SnapshotJson, ReadsEveryMemberOfAWorkload) {
       R"("original":{"cpu_quota":2.5,"memory_high_bytes":null},)"
       R"("held":{"cpu":{"cause":"preempted","since":20,"changed_at":21.5},"memory":{"cause":"extended","since":22}},)"
       R"("fixed":{"cpu":false,"memory":true,"life":true},)"
-      R"("straggled_at":23.5,"pressed_at":23.75,"progressed_at":23.875,"evicted_at":22.5,"cpu_throttled":0.25,"cpu_time_s":12.5,"cache_bytes":4096,"progress":[{"time":24,"fraction":0.5},{"time":25,"fraction":1}],)"
+      R"("straggled_at":23.5,"pressed_at":23.75,"progressed_at":23.875,"evicted_at":22.5,"cpu_throttled":0.25,"cpu_pressure":0.75,"cpu_time_s":12.5,"cache_bytes":4096,"progress":[{"time":24,"fraction":0.5},{"time":25,"fraction":1}],)"
       R"("usage":[{"time":1,"cpu":0.5,"memory_bytes":2,"progress":0.25,"runq_latency_us":3.5,"runq_latency_p50_us":1.5,"llc_mpki":4.5}])");
   Workload expected;
   expected.id = "w";
@@ -117,6 +117,7 @@ TEST(SnapshotJson, ReadsEveryMemberOfAWorkload) {
   expected.pressed_at = 23.75;
   expected.progressed_at = 23.875;
   expected.cpu_throttled = 0.25;
+  expected.cpu_pressure = 0.75;
   expected.cpu_time_s = 12.5;
   expected.cache_bytes = 4096;
   expected.progress = {{24, 0.5}, {25, 1}};

@@ -426,6 +426,14 @@ TEST_F(ObserverTest, ShowsBerthsPinsOfThisRunOnly) {
   EXPECT_EQ(other_run.allowed_cpus, (CpuSet{2, 3}));
 }
 
+TEST_F(ObserverTest, ShowsThePressureOfPinnedServicesAlone) {
+  node.add_group("web/a");
+  auto observer = start();
+  EXPECT_EQ(only(tick(*observer, 1000)).cpu_pressure, std::nullopt);
+  holdings.cpus["web/a"] = make_held(observer->cgroup_id("web/a"), CpuSet{2, 3}, CpuSet(), 990);
+  EXPECT_DOUBLE_EQ(only(tick(*observer, 1001)).cpu_pressure.value_or(-1), 0.025);
+}
+
 TEST_F(ObserverTest, ShowsHeldLimitsAndWhatTheyWereBefore) {
   node.add_group("batch/x");
   node.put("batch/x", "cpu.max", "400000 100000");

@@ -100,6 +100,26 @@ TEST(Warnings, APinBelowAUseThatWasMeasuredSinceIsTakenBack) {
   EXPECT_THAT(pins(propose_pins(snapshot, {}).actions), ElementsAre("db="));
 }
 
+TEST(Warnings, APinnedServiceThatKeepsItsVcpusBusyWhileItsThreadsWaitMayNeedMore) {
+  model::Workload db = pinned(using_cores(latency_sensitive("db", 2), 1.96), "0-1");
+  db.cpu_pressure = 0.6;
+  const InterferenceProposal proposal = propose_pins(six_cores({db}), {});
+  EXPECT_THAT(proposal.actions, IsEmpty()) << "the pin stays";
+  ASSERT_THAT(proposal.findings.warnings, SizeIs(1));
+  EXPECT_EQ(proposal.findings.warnings.front().cause, WarningCause::use);
+  EXPECT_EQ(proposal.findings.warnings.front().vcpus, std::nullopt);
+  EXPECT_THAT(proposal.findings.warnings.front().reason,
+              HasSubstr("its threads wait for a vCPU in 60 % of the time: it may need more than vcpus = 2"));
+  db.cpu_throttled = 0.3;
+  EXPECT_THAT(warnings(six_cores({db})), IsEmpty()) << "its quota keeps it waiting";
+  db.cpu_throttled = 0;
+  db.cpu_pressure = 0.1;
+  EXPECT_THAT(warnings(six_cores({db})), IsEmpty()) << "its threads find a vCPU";
+  model::Workload half_idle = pinned(using_cores(latency_sensitive("db", 2), 1.5), "0-1");
+  half_idle.cpu_pressure = 0.6;
+  EXPECT_THAT(warnings(six_cores({half_idle})), IsEmpty());
+}
+
 TEST(Warnings, AServiceThatItsQuotaThrottlesBelowItsVcpusIsNamedWithBothNumbers) {
   model::Workload db = using_cores(latency_sensitive("db", 3), 1.45);
   db.cpu_quota_cores = 1.5;
