@@ -189,8 +189,13 @@ Judgement judge(std::string_view path, const Ownership& owner, const Marks& mark
   }
 
   if (rule && rule->ignored) {
-    judgement.ignored = true;
-    return judgement;
+    if (!lowering) {
+      judgement.ignored = true;
+      return judgement;
+    }
+    // A rule before it gave a class, and the first one decides.
+    rule = nullptr;
+    verdict.rule.reset();
   }
   std::optional<WorkloadClass> found;
   if (marks.workload_class) {

@@ -290,7 +290,7 @@ TEST(JudgeProperty, NoNameThatAUserChoosesFavoursItsWork) {
       if (each.match.starts_with(head)) {
         wanted_rule = i;
         if (!wanted_class) wanted_class = each.workload_class;
-        evictable = evictable || each.evictable.value_or(false);
+        evictable = evictable || (!each.ignored && each.evictable.value_or(false));
       } else {
         if (each.workload_class == WorkloadClass::best_effort) wanted_class = WorkloadClass::best_effort;
         evictable = evictable || each.evictable.value_or(false);
@@ -299,8 +299,9 @@ TEST(JudgeProperty, NoNameThatAUserChoosesFavoursItsWork) {
     }
     const Judgement judgement = judge_with(kUserUnit, rules, foreign(3));
     if (wanted_rule && rules[*wanted_rule].ignored) {
-      EXPECT_TRUE(judgement.ignored);
-      continue;
+      EXPECT_EQ(judgement.ignored, !wanted_class);
+      if (!wanted_class) continue;
+      wanted_rule.reset();
     }
     ASSERT_EQ(judgement.verdict.has_value(), wanted_class.has_value());
     if (!judgement.verdict) continue;
@@ -317,6 +318,19 @@ TEST(Judge, ARuleThatIgnoresAllOfAUsersTreeIgnoresIt) {
     WorkloadRule ignored = rule(glob, std::nullopt);
     ignored.ignored = true;
     EXPECT_TRUE(judge_with(kUserUnit, {ignored}, foreign(3)).ignored) << glob;
+  }
+}
+
+TEST(Judge, ARuleThatIgnoresAllOfAUsersTreeCancelsNoRuleBeforeIt) {
+  for (const std::string glob : {"**", "user.slice/**", "user.slice/user-1000.slice/user@1000.service/**"}) {
+    WorkloadRule ignored = rule(glob, std::nullopt);
+    ignored.ignored = true;
+    const auto judgement =
+        judge_with(kUserUnit, {rule("**/web.service", WorkloadClass::best_effort), ignored}, foreign(3));
+    EXPECT_FALSE(judgement.ignored) << glob;
+    ASSERT_TRUE(judgement.verdict) << glob;
+    EXPECT_EQ(judgement.verdict->workload_class, WorkloadClass::best_effort);
+    EXPECT_EQ(judgement.verdict->rule, std::nullopt);
   }
 }
 
