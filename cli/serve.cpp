@@ -108,7 +108,10 @@ class Answers {
     if (const auto taken = fleet_.take(body, now_s()); !taken) {
       constexpr int kTooManyRequests = 429;
       const bool is_early = taken.error().kind() == model::ErrorKind::transient;
-      return failed(is_early ? kTooManyRequests : 400, Failure::snapshot, taken.error().message());
+      Reply refused = failed(is_early ? kTooManyRequests : 400, Failure::snapshot, taken.error().message());
+      // One that is invalid counts for no host, so it ends the connection of its sender.
+      refused.closes = !is_early;
+      return refused;
     }
     return {.status = 200, .body = model::json_text({{"taken", 1}})};
   }

@@ -165,12 +165,13 @@ model::Result<void> Fleet::take(std::string_view text, double now_s) {
     return model::fail(ErrorKind::invalid_input,
                        "host: the snapshot has to name its host once, as a text without escapes");
   }
+  if (const auto bounded = check_bounds(snapshot, settings_.policies); !bounded)
+    return model::fail(bounded.error());
+  rate_.count(snapshot.host, now_s);
   // A berthd that hangs, and a timer that goes on sending its last snapshot.
   if (const auto found = by_name_.find(snapshot.host);
       found != by_name_.end() && snapshot.time == hosts_[found->second].time)
     return {};
-  if (const auto bounded = check_bounds(snapshot, settings_.policies); !bounded)
-    return model::fail(bounded.error());
   const std::size_t bytes = kept_bytes(snapshot);
   if (const auto room = make_room(snapshot.host, bytes, now_s); !room) return model::fail(room.error());
   for (auto& [name, profile] : snapshot.services) profile.learned.reset();  // words for people

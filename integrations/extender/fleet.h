@@ -52,7 +52,7 @@ class Fleet {
   // Takes one snapshot. The same one again, by its time, changes nothing. Pods that run in it
   // are no longer assumed. Error invalid_input for a document that cannot be read. Error refused for one that
   // is beyond a bound (snapshot_bounds.h), and for a host too many while all others are fresh. Error
-  // transient for a host that sends another one within `pause_s`; that one is not read.
+  // transient for a host that sends another one within `pause_s` of a valid one; that one is not read.
   model::Result<void> take(std::string_view snapshot, double now_s);
 
   // Nodes that hold the pod, and the others with the reason. Only snapshots count here: every program that

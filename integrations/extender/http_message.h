@@ -42,6 +42,7 @@ struct Reply {
   // For the log: why the client gets a refusal.
   std::optional<Failure> failure = std::nullopt;
   std::string why = "";
+  bool closes = false;  // the connection, after the answer
 };
 
 // A whole answer, to be written at once.

@@ -238,8 +238,9 @@ void HttpServer::answer(Connection& connection) {
   const double now_s = os::boot_s();
   if (reply.failure)
     failures_.add(*reply.failure, client_of(connection.address, connection.fd.get()), reply.why, now_s);
-  connection.answer = to_text(reply, head.keep);
-  connection.closes = !head.keep;
+  const bool keep = head.keep && !reply.closes;
+  connection.answer = to_text(reply, keep);
+  connection.closes = !keep;
   connection.whole = false;
   // A long request's memory is given back.
   connection.received = connection.received.substr(bytes);

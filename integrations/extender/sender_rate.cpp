@@ -60,20 +60,22 @@ std::optional<std::string_view> named_host(std::string_view document) {
 }
 
 std::optional<double> SenderRate::wait_s(std::string_view host, double now_s) {
-  if (pause_s_ <= 0) return std::nullopt;
   while (!in_order_.empty() && in_order_.front().first <= now_s) {
     until_s_.erase(in_order_.front().second);
     in_order_.pop_front();
   }
-  if (const auto found = until_s_.find(host); found != until_s_.end()) return found->second - now_s;
+  const auto found = until_s_.find(host);
+  return found == until_s_.end() ? std::nullopt : std::optional(found->second - now_s);
+}
+
+void SenderRate::count(std::string_view host, double now_s) {
+  if (pause_s_ <= 0 || wait_s(host, now_s)) return;
   const double until_s = now_s + pause_s_;
   until_s_.emplace(host, until_s);
   in_order_.emplace_back(until_s, host);
-  if (in_order_.size() > most_names_) {
-    until_s_.erase(in_order_.front().second);
-    in_order_.pop_front();
-  }
-  return std::nullopt;
+  if (in_order_.size() <= most_names_) return;
+  until_s_.erase(in_order_.front().second);
+  in_order_.pop_front();
 }
 
 }  // namespace berth::extender

@@ -25,9 +25,12 @@ class SenderRate {
   explicit SenderRate(double pause_s, std::size_t most_names = 20'000)
       : pause_s_(pause_s), most_names_(most_names) {}
 
-  // nullopt if a snapshot of the host may come now; it then counts as one, whatever it turns out to be. Else
-  // the seconds until the next one may. Times are seconds of a clock that never steps.
+  // nullopt if a snapshot of the host may come now. Else the seconds until the next one may. Times are
+  // seconds of a clock that never steps.
   std::optional<double> wait_s(std::string_view host, double now_s);
+  // Counts a snapshot that was read and is valid. Any sender can name any host in one that is not, and so
+  // would keep the host's own out.
+  void count(std::string_view host, double now_s);
 
   std::size_t names() const { return until_s_.size(); }
 

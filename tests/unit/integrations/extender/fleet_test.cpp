@@ -389,11 +389,18 @@ TEST_F(ExtenderFleet, AHostThatSendsTooOftenIsNotRead) {
             "host a sends snapshots too often: the next one is taken in 1.0 s, and one in 15 s (--pause)");
   EXPECT_TRUE(take(snapshot("b", 0, 1001), 14));
   EXPECT_TRUE(take(snapshot("a", 0, 1001), 15));
-  // One that is refused, or shows nothing new, costs the same to read.
+  // One that shows nothing new costs the same to read.
+  EXPECT_TRUE(take(snapshot("a", 0, 1001), 30));
+  EXPECT_EQ(take(snapshot("a", 0, 1002), 31).error().kind(), model::ErrorKind::transient);
+}
+
+TEST_F(ExtenderFleet, AnInvalidSnapshotKeepsTheHostItNamesFromNothing) {
+  Fleet paced({.policies = {}, .pause_s = 15});
   json bad = snapshot("c");
   bad["memory"] = 1;
-  EXPECT_EQ(take(bad, 20).error().kind(), model::ErrorKind::invalid_input);
-  EXPECT_EQ(take(bad, 21).error().kind(), model::ErrorKind::transient);
+  EXPECT_EQ(paced.take(R"({"host":"c"})", 20).error().kind(), model::ErrorKind::invalid_input);
+  EXPECT_EQ(paced.take(model::json_text(bad), 21).error().kind(), model::ErrorKind::invalid_input);
+  EXPECT_TRUE(paced.take(model::json_text(snapshot("c", 0, 1000)), 22));
 }
 
 TEST_F(ExtenderFleet, ASnapshotWithTwoHostsIsRefused) {

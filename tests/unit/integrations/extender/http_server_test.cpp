@@ -69,6 +69,7 @@ class ExtenderHttpServer : public testing::Test {
       asked_bytes_.push_back(body.size());
       if (head.path == "/refused")
         return {.status = 400, .body = "{}", .failure = Failure::snapshot, .why = "as the test wants"};
+      if (head.path == "/last") return {.status = 400, .body = "{}", .closes = true};
       if (head.path == "/long") return {.status = 200, .body = std::string(std::size_t{16} << 20, 'x')};
       return {.status = 200, .body = std::to_string(socket) + ":" + std::to_string(body.size())};
     };
@@ -170,6 +171,13 @@ TEST_F(ExtenderHttpServer, AnswersOnAKeptConnection) {
   }
   send_all(fd, request(1, "Connection: close\r\n"));
   EXPECT_THAT(read_until(fd, ""), EndsWith("0:1"));
+}
+
+TEST_F(ExtenderHttpServer, AReplyMayEndAKeptConnection) {
+  start();
+  const auto fd = connected();
+  send_all(fd, "POST /last HTTP/1.1\r\nContent-Length: 0\r\n\r\n");
+  EXPECT_THAT(read_until(fd, ""), AllOf(StartsWith("HTTP/1.1 400"), HasSubstr("Connection: close")));
 }
 
 TEST_F(ExtenderHttpServer, TellsItsSocketsApart) {
