@@ -52,10 +52,16 @@ struct FoundWorkload {
   std::optional<uid_t> user;  // in whose subtree it is; nullopt where only root makes cgroups
   model::Ground ground = {};  // the same, for model::may_favour_itself()
   std::string confined_at = {};  // the outermost group of that user; empty where `user` is
+  bool kept_by_rule = false;     // its rule says `evictable = false`
 
   // The beginning of its id that root named: all of it, or the user's outermost group.
   const std::string& named_by_root() const {
     return model::may_favour_itself(ground, model::Word::name) ? identity.id : confined_at;
+  }
+  // Whether the command lines of its processes may spare it. Any user can write one, so root must have chosen
+  // its programs, or its rule must say so.
+  bool command_lines_count() const {
+    return kept_by_rule || (!ground.user && !runs_programs_of_others(identity.id));
   }
 
   friend bool operator==(const FoundWorkload&, const FoundWorkload&) = default;

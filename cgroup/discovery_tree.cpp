@@ -485,6 +485,7 @@ FoundWorkload Tree::describe(Node& node, std::shared_ptr<Cgroup> cgroup) const {
     identity.force = rule.force.value_or(false);
     if (rule.deadline_s) identity.deadline = identity.created + *rule.deadline_s;
     found.progress_file = rule.progress_file.value_or("");
+    found.kept_by_rule = !rule.evictable.value_or(true);
   }
   identity.priority = std::min(identity.priority, verdict.priority_at_most.value_or(identity.priority));
   // The rule's request and progress file belong to the whole.

@@ -28,6 +28,19 @@ bool is_container_id(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return hex_digit(c) >= 0; });
 }
 
+// Whether it is named by a container's full id, by whatever runtime: "ID", "nerdctl-ID.scope".
+bool ends_in_container_id(std::string_view name) {
+  if (constexpr std::string_view kScope = ".scope"; name.ends_with(kScope)) name.remove_suffix(kScope.size());
+  return name.size() >= kContainerId && is_container_id(name.substr(name.size() - kContainerId));
+}
+
+// The slice of a user's sessions, or the user's own systemd. Root's are root's.
+bool is_of_a_login(std::string_view name) {
+  const bool slice = name.starts_with("user-") && name.ends_with(".slice");
+  const bool manager = name.starts_with("user@") && name.ends_with(".service");
+  return (slice || manager) && name != "user-0.slice" && name != "user@0.service";
+}
+
 // The id in "PREFIXID.scope"; empty where the name is something else ("crio-conmon-ID.scope").
 std::string_view scope_id(std::string_view name, std::string_view prefix) {
   constexpr std::string_view suffix = ".scope";
@@ -273,6 +286,16 @@ std::optional<PodPlace> pod_of(std::string_view path) {
 bool is_container(std::string_view path) {
   const Kind kind = kind_of(path);
   return kind == Kind::podman || kind == Kind::docker || kind == Kind::cri;
+}
+
+bool runs_programs_of_others(std::string_view path) {
+  for (std::string_view rest = path; !rest.empty(); rest = model::parent_path(rest)) {
+    const std::string_view name = model::last_component(rest);
+    if (is_container(rest) || is_kubepods(name) || name == "machine.slice" || is_of_a_login(name) ||
+        ends_in_container_id(name))
+      return true;
+  }
+  return false;
 }
 
 bool is_guest_vcpu(std::string_view path) {

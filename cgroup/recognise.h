@@ -46,6 +46,10 @@ std::optional<PodPlace> pod_of(std::string_view path);
 // Whether the path is that of a container of Podman, Docker or a runtime of Kubernetes.
 bool is_container(std::string_view path);
 
+// Whether others than the host's administrator may choose the programs that run there, by any component of
+// the path: a container, a pod, a guest, or the groups of a user's sessions ("user-1000.slice").
+bool runs_programs_of_others(std::string_view path);
+
 // Whether it is a vCPU of a guest of libvirt: "SCOPE/libvirt/vcpu0". libvirt writes its cpuset.cpus.
 bool is_guest_vcpu(std::string_view path);
 

@@ -137,8 +137,8 @@ model::Result<std::vector<LogEntry>> Evictor::begin(const cgroup::FoundWorkload&
   }
   // The snapshot can be seconds old. The workload may be alone again soon, so the error is transient.
   const auto look = look_at(target, *processes);
-  // What a user's processes show of themselves, or hide, spares them from nothing.
-  const bool believed = model::may_favour_itself(target.ground, model::Word::name);
+  // What processes of others show of themselves, or hide, spares them from nothing.
+  const bool believed = target.command_lines_count();
   if (!look && believed) {
     spare_for_a_while(victim_itself);
     return model::fail(ErrorKind::transient,

@@ -272,9 +272,7 @@ void Observer::fill_spark(model::Workload& workload, const Entry& entry, const P
   workload.spared.reset();
   if (const auto occupancy = pass.spark.find(workload.id); occupancy != pass.spark.end()) {
     workload.spark = occupancy->second.identity;
-    // A command line is a name, too.
-    if (model::may_favour_itself(entry.found.ground, model::Word::name))
-      workload.spared = occupancy->second.spared;
+    if (entry.found.command_lines_count()) workload.spared = occupancy->second.spared;
   } else if (entry.leaf && (!spark_ || spark_->looked_at <= *workload.leaf_since)) {
     workload.spared = "berth has just made this leaf, and has not looked at its executor yet";
   } else if (spark_awaited_) {

@@ -246,5 +246,20 @@ TEST(CpusetOfRuntime, IsNotThatOfTheirHelpersNorOfAnythingElse) {
     EXPECT_FALSE(has_cpuset_of_runtime(path)) << path;
 }
 
+TEST(ProgramsOfOthers, RunInContainersPodsGuestsAndSessions) {
+  for (const std::string& path :
+       {"system.slice/docker-" + kId + ".scope", "spark.slice/docker-" + kId + ".scope/inner",
+        "system.slice/nerdctl-" + kId + ".scope", "docker/" + kId, "default/" + kId,
+        std::string("kubepods.slice/kubepods-besteffort.slice/x"), std::string("kubepods/pod1/x"),
+        std::string("machine.slice/machine-web.scope"), std::string("user.slice/user-1000.slice"),
+        std::string("user.slice/user-1000.slice/session-3.scope"),
+        std::string("user.slice/user-1000.slice/user@1000.service")})
+    EXPECT_TRUE(runs_programs_of_others(path)) << path;
+  for (const char* path :
+       {"system.slice/nodemanager.service", "spark.slice/worker.service", "batch/worker",
+        "user.slice/user-0.slice/session-1.scope", "user.slice/user-0.slice/user@0.service/a.service", ""})
+    EXPECT_FALSE(runs_programs_of_others(path)) << path;
+}
+
 }  // namespace
 }  // namespace berth::cgroup

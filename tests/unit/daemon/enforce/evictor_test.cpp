@@ -512,6 +512,20 @@ TEST_F(ExecutorTest, CommandLinesThatAUserHidesSpareNobody) {
   EXPECT_TRUE(of_executors.begin(target, workload, action_of(), now).has_value());
 }
 
+TEST_F(ExecutorTest, CommandLinesInASessionSpareNobodyUnlessItsRuleSaysSo) {
+  target.identity.id = "user.slice/user-1000.slice/session-1.scope";
+  Child child;
+  run_in_it({&child});
+  describe(child.pid(), kExecutor, kHandlesOthers);
+  const spark::test::HangingFile hanging(tree.proc() / std::to_string(child.pid()) / "cmdline");
+  target.kept_by_rule = true;
+  const auto refused = of_executors.begin(target, workload, action_of(), now);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind(), model::ErrorKind::transient);
+  target.kept_by_rule = false;
+  EXPECT_TRUE(of_executors.begin(target, workload, action_of(), now).has_value());
+}
+
 // Processes that must not be hit.
 
 TEST_F(EvictorTest, AGroupThatTookOverThePathIsNotHit) {

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -295,6 +296,33 @@ TEST_F(ObserverTest, CommandLinesOfAUsersProcessesSpareNothing) {
   seen->members = {{5, "YARN's NodeManager", "user/job", spark::ProcessKind::service, {}}};
   observer->set_spark(seen);
   EXPECT_EQ(only(tick(*observer, 1000)).spared, std::nullopt);
+}
+
+// Others may choose what runs there, though root made the group.
+TEST_F(ObserverTest, CommandLinesInContainersPodsAndSessionsSpareNothingWithoutARule) {
+  const std::string id(64, 'a');
+  const std::string docker = "system.slice/docker-" + id + ".scope";
+  const std::string session = "user.slice/user-1000.slice/session-1.scope";
+  const std::string pod = "kubepods/besteffort/pod1/" + id;
+  const std::string service = "system.slice/yarn.service";
+  const std::string kept = "spark.slice/docker-" + id + ".scope";
+  node.configure(
+      "[[workload]]\nmatch = \"spark.slice/*\"\nclass = \"best-effort\"\nevictable = false\n"
+      "[[workload]]\nmatch = \"system.slice/*\"\nclass = \"best-effort\"\n"
+      "[[workload]]\nmatch = \"user.slice/*/*\"\nclass = \"best-effort\"\n"
+      "[[workload]]\nmatch = \"kubepods/*/*/*\"\nclass = \"best-effort\"\n");
+  auto seen = std::make_shared<spark::Observation>();
+  for (const auto& path : {docker, session, pod, service, kept}) {
+    node.add_group(path);
+    seen->members.push_back({5, "YARN's NodeManager", path, spark::ProcessKind::service, {}});
+  }
+  auto observer = start();
+  observer->set_spark(seen);
+  std::map<std::string, bool> spared;
+  for (const auto& workload : tick(*observer, 1000).workloads)
+    spared[workload.id] = workload.spared.has_value();
+  EXPECT_EQ(spared, (std::map<std::string, bool>{
+                        {docker, false}, {session, false}, {pod, false}, {service, true}, {kept, true}}));
 }
 
 TEST_F(ObserverTest, SnapshotHoldsWhatAWorkloadReported) {
