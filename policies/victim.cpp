@@ -6,6 +6,7 @@
 #include "policies/interference/pressure.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace berth::policies {
@@ -23,13 +24,14 @@ struct FirstVictims {
 
 // From the first one on until they free the need, without those that are known to free less than
 // `least_bytes`.
-FirstVictims first_victims(const std::vector<std::optional<std::uint64_t>>& frees_bytes, double need_bytes,
+FirstVictims first_victims(const std::vector<Freed>& frees,
+                           const std::vector<std::optional<std::uint64_t>>& worth, double need_bytes,
                            double least_bytes) {
   FirstVictims chosen;
-  for (std::size_t at = 0; at < frees_bytes.size(); ++at) {
+  for (std::size_t at = 0; at < frees.size(); ++at) {
     if (!chosen.positions.empty() && chosen.freed_bytes >= need_bytes) break;
-    const auto& bytes = frees_bytes[at];
-    if (bytes && static_cast<double>(*bytes) < least_bytes) continue;
+    const auto& bytes = frees[at].bytes;
+    if (bytes && static_cast<double>(*worth[at]) < least_bytes) continue;
     chosen.positions.push_back(at);
     chosen.ends_unknown = !bytes;
     if (!bytes) break;
@@ -40,17 +42,38 @@ FirstVictims first_victims(const std::vector<std::optional<std::uint64_t>>& free
 
 }  // namespace
 
-std::vector<std::size_t> victims_among(const std::vector<std::optional<std::uint64_t>>& frees_bytes,
-                                       double need_bytes) {
+Freed freed_by(const model::Workload& workload) {
+  return {.bytes = latest_memory(workload), .user = workload.user};
+}
+
+std::vector<std::optional<std::uint64_t>> worth_freeing(const std::vector<Freed>& frees) {
+  std::map<std::uint32_t, std::uint64_t> of_users;
+  for (const Freed& each : frees) {
+    if (!each.user) continue;
+    std::uint64_t& sum = of_users[*each.user];
+    sum = std::min(sum + each.bytes.value_or(0), model::kMaxBytes);
+  }
+  std::vector<std::optional<std::uint64_t>> worth;
+  worth.reserve(frees.size());
+  for (const Freed& each : frees) {
+    // One that frees nothing is no victim, whatever the others free.
+    const bool in_sum = each.user && each.bytes.value_or(0) > 0;
+    worth.push_back(in_sum ? std::optional(of_users.at(*each.user)) : each.bytes);
+  }
+  return worth;
+}
+
+std::vector<std::size_t> victims_among(const std::vector<Freed>& frees, double need_bytes) {
   constexpr auto kLeast = static_cast<double>(kLeastFreedBytes);
+  const auto worth = worth_freeing(frees);
   FirstVictims chosen =
-      first_victims(frees_bytes, need_bytes, std::max(kLeast, kLeastFreedShare * need_bytes));
+      first_victims(frees, worth, need_bytes, std::max(kLeast, kLeastFreedShare * need_bytes));
   if (chosen.freed_bytes < need_bytes && !chosen.ends_unknown)
-    chosen = first_victims(frees_bytes, need_bytes, kLeast);
+    chosen = first_victims(frees, worth, need_bytes, kLeast);
   // The last one is needed. Of the others the last, and so the dearest ones, go first.
   for (std::size_t i = chosen.positions.size(); i-- > 0;) {
     if (i + 1 == chosen.positions.size() || chosen.ends_unknown) continue;
-    const auto bytes = static_cast<double>(*frees_bytes[chosen.positions[i]]);
+    const auto bytes = static_cast<double>(*frees[chosen.positions[i]].bytes);
     if (chosen.freed_bytes - bytes < need_bytes) continue;
     chosen.freed_bytes -= bytes;
     chosen.positions.erase(chosen.positions.begin() + static_cast<std::ptrdiff_t>(i));

@@ -43,12 +43,21 @@ bool can_be_evicted(const model::Workload& workload);
 // free: it soon will be, and no other workload must be evicted for it.
 std::uint64_t memory_being_freed(const model::Snapshot& snapshot);
 
-// Positions of the victims among workloads that free so many bytes each, first victim first (docs/decisions/
+// The memory that ends with a workload.
+struct Freed {
+  std::optional<std::uint64_t> bytes;  // nullopt: not known
+  std::optional<std::uint32_t> user;   // model::Workload::user
+};
+Freed freed_by(const model::Workload& workload);
+// The bytes by which each of them counts as one that frees too little. A user can divide its work as it
+// likes, so for each workload of a user it is the sum of all of them.
+std::vector<std::optional<std::uint64_t>> worth_freeing(const std::vector<Freed>& frees);
+
+// Positions of the victims among workloads that free so much each, first victim first (docs/decisions/
 // eviction-order.md). Together they free `need_bytes`, if all of them can; of a need of 0 it is one victim.
-// None is needless because of a later one, and none frees too little. nullopt: it is not known, and that one
-// is the last.
-std::vector<std::size_t> victims_among(const std::vector<std::optional<std::uint64_t>>& frees_bytes,
-                                       double need_bytes);
+// None is needless because of a later one, and none frees too little, by worth_freeing(). One whose bytes are
+// not known is the last.
+std::vector<std::size_t> victims_among(const std::vector<Freed>& frees, double need_bytes);
 
 // The first step of eviction for this workload. Each step has `grace_s` before the next; 1 s at most in an
 // emergency.

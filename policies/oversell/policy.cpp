@@ -211,9 +211,9 @@ std::string nothing_to_evict(const model::Snapshot& snapshot, const OversellSett
 // Those of the candidates that free so many bytes together, without needless ones.
 std::vector<const model::Workload*> least_victims(const std::vector<const model::Workload*>& candidates,
                                                   double bytes) {
-  std::vector<std::optional<std::uint64_t>> frees;
+  std::vector<Freed> frees;
   frees.reserve(candidates.size());
-  for (const model::Workload* candidate : candidates) frees.push_back(latest_memory(*candidate));
+  for (const model::Workload* candidate : candidates) frees.push_back(freed_by(*candidate));
   std::vector<const model::Workload*> victims;
   for (const std::size_t at : victims_among(frees, std::max(0.0, bytes))) victims.push_back(candidates[at]);
   return victims;
@@ -225,12 +225,18 @@ void choose_victims(const model::Snapshot& snapshot, const PolicySettings& setti
                     OversellProposal& proposal) {
   model::OversellFindings& findings = proposal.findings;
   const WorkloadIndex workloads(snapshot);
-  std::vector<const model::Workload*> candidates;
+  std::vector<const model::Workload*> able;
+  std::vector<Freed> frees;
   for (const std::string& id : findings.order) {
     const model::Workload* workload = workloads.find(id);
-    if (may_be_ended(*workload) && may_free_memory(*workload, snapshot.time) &&
-        latest_memory(*workload).value_or(kLeastFreedBytes) >= kLeastFreedBytes)
-      candidates.push_back(workload);
+    if (!may_be_ended(*workload) || !may_free_memory(*workload, snapshot.time)) continue;
+    able.push_back(workload);
+    frees.push_back(freed_by(*workload));
+  }
+  const auto worth = worth_freeing(frees);
+  std::vector<const model::Workload*> candidates;
+  for (std::size_t at = 0; at < able.size(); ++at) {
+    if (worth[at].value_or(kLeastFreedBytes) >= kLeastFreedBytes) candidates.push_back(able[at]);
   }
   if (settings.oversell.evict && candidates.empty() && findings.freeing_bytes == 0)
     findings.warning = nothing_to_evict(snapshot, settings.oversell, findings);

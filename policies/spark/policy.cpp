@@ -99,11 +99,12 @@ void judge(const model::Snapshot& snapshot, const SparkSettings& settings, model
 // Chooses the victims for a need of any size. Pressure alone takes one at a time.
 void choose_victims(const WorkloadIndex& workloads, model::SparkFindings& out) {
   std::vector<std::string> able;
-  std::vector<std::optional<std::uint64_t>> frees;
+  std::vector<Freed> frees;
   for (const std::string& id : out.order) {
-    if (!can_be_evicted(*workloads.find(id))) continue;
+    const model::Workload& workload = *workloads.find(id);
+    if (!can_be_evicted(workload)) continue;
     able.push_back(id);
-    frees.emplace_back(out.candidates.at(id).frees_bytes);
+    frees.push_back({.bytes = out.candidates.at(id).frees_bytes, .user = workload.user});
   }
   std::uint64_t freed = 0;
   for (const std::size_t at : victims_among(frees, static_cast<double>(out.need_bytes))) {

@@ -150,6 +150,15 @@ TEST(OversellEviction, PassesOverWhoCannotBeEvictedOrFreesNothing) {
   EXPECT_THAT(evictions(decide(snapshot, evicting())), IsEmpty());
 }
 
+TEST(OversellEviction, SmallGroupsOfAUserCountTogether) {
+  constexpr double kSmall = 15.0 / 1024;  // GiB
+  model::Snapshot snapshot = full_node(0.99);
+  snapshot.workloads = {task("a", {1}, kSmall), task("b", {1}, kSmall)};
+  EXPECT_THAT(evictions(decide(snapshot, evicting())), IsEmpty());
+  for (auto& workload : snapshot.workloads) workload.user = 1000;
+  EXPECT_EQ(evictions(decide(snapshot, evicting())).size(), 1U);
+}
+
 // As it is before its first sample.
 model::Workload unseen(model::Workload workload) {
   workload.usage.clear();

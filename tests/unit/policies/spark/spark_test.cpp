@@ -4,6 +4,7 @@
 #include "policies/victim.h"
 #include "tests/unit/policies/spark/spark_nodes.h"
 
+#include <algorithm>
 #include <string>
 #include <variant>
 #include <vector>
@@ -142,6 +143,23 @@ TEST(Eviction, TakesNobodyWhoFreesNextToNothing) {
   model::Snapshot stalled = snapshot(8 * kGiB, {other("tiny", 1, 15 * kMiB), other("b", 900, kGiB)});
   stalled.memory.psi_full_avg10 = 50;
   EXPECT_THAT(victims(find(stalled)), ElementsAre("b"));
+}
+
+// A user can divide its work as it likes.
+TEST(Eviction, ThousandSmallGroupsOfAUserCountTogether) {
+  const SparkSettings needs_2_gib{.reserve = 0.125};
+  std::vector<model::Workload> crowd;
+  for (int i = 0; i < 1000; ++i) {
+    crowd.push_back(other("u" + std::to_string(1000 + i), 1, 15 * kMiB));
+    crowd.back().user = 1000;
+  }
+  auto of_another = other("b", 1, 15 * kMiB);
+  of_another.user = 1001;
+  crowd.push_back(of_another);
+  crowd.push_back(other("c", 1, 15 * kMiB));
+  const auto taken = victims(find(snapshot(0, crowd), needs_2_gib));
+  EXPECT_EQ(taken.size(), 137U) << "15 MiB each, until 2 GiB are free";
+  EXPECT_TRUE(std::all_of(taken.begin(), taken.end(), [](const auto& id) { return id.starts_with("u"); }));
 }
 
 TEST(Eviction, CountsWhatAnyRestartCosts) {
