@@ -52,6 +52,7 @@ std::vector<LogEntry> Enforcer::follow(const Found& found, double now) {
   std::erase_if(confined_at_, [&](const auto& item) {
     return !refused_.contains({item.first, Attribute::cpus});
   });
+  remember_offences(found, now);
 
   std::vector<LogEntry> entries;
   for (const auto& [id, attribute] : departed) {
@@ -188,6 +189,7 @@ void Enforcer::retry_failed() {
   std::erase_if(unmanaged_, [](const auto& item) { return item.second.cause == Unmanaged::Cause::error; });
   refused_.clear();
   confined_at_.clear();
+  offences_.clear();
 }
 
 void Enforcer::retry_foreign() {

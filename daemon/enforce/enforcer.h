@@ -35,6 +35,8 @@ class Enforcer {
  public:
   using Found = std::map<std::string, cgroup::FoundWorkload>;
 
+  static constexpr double kRemembered_s = 600;
+
   // `writer` outlives the enforcer. `read_again` is called for each workload whose settings the next reading
   // must not take from memory.
   Enforcer(cgroup::Writer& writer, std::function<void(const std::string&)> read_again)
@@ -99,6 +101,8 @@ class Enforcer {
                    const std::string& why, bool foreign, std::vector<LogEntry>& entries);
   void pin_at_ground(const cgroup::FoundWorkload& target, const model::PinAction& action, LogEntry entry,
                      std::vector<LogEntry>& entries);
+  // Has new groups of users that did not let others be confined confined at their outermost group at once.
+  void remember_offences(const Found& found, double now);
   void confine_grounds(const Found& found, double now, std::vector<LogEntry>& entries);
   bool confine_ground(cgroup::FoundWorkload& ground, const model::CpuSet& cpus, double now,
                       std::vector<LogEntry>& entries);
@@ -130,7 +134,15 @@ class Enforcer {
   // Best-effort workloads whose own group refuses pins, by id: the outermost group of their user.
   std::map<std::string, std::string> confined_at_;
   std::map<std::string, cgroup::FoundWorkload> grounds_;  // by path: those that have pins
-  bool settle_ = false;                                   // systemd may have to read its units again
+  // Writes of a user that kept pins from being held in its groups. Its next group may do the same, so this
+  // outlives them for kRemembered_s.
+  struct Offence {
+    std::uint32_t writes = 0;  // that berth found and wrote over
+    bool given_up = false;     // its new groups are confined at the outermost one at once
+    double last = 0;           // epoch seconds
+  };
+  std::map<std::string, Offence> offences_;  // by the user's outermost group
+  bool settle_ = false;                      // systemd may have to read its units again
 };
 
 }  // namespace berth::daemon

@@ -129,7 +129,14 @@ void Enforcer::found_foreign(const cgroup::FoundWorkload& target, Attribute attr
                   entry.new_value, entry.old_value);
   // The user may have written that, to be left alone.
   const bool of_a_user = is_users_best_effort(target);
-  if (of_a_user && holdings_.of(attribute).at(id).reasserted >= kMostReasserted) {
+  std::uint32_t written_again = holdings_.of(attribute).at(id).reasserted;
+  if (of_a_user && attribute == Attribute::cpus) {
+    // Another group of the user confines it instead, so all of its groups count together.
+    Offence& offence = offences_[target.confined_at];
+    written_again = offence.writes++;
+    offence.last = entry.time;
+  }
+  if (of_a_user && written_again >= kMostReasserted) {
     entry.reason = fmt::format("{}, again after berth wrote it {} times", what, kMostReasserted);
     entry.result = "failed";
     const double now = entry.time;

@@ -64,8 +64,12 @@ void Enforcer::cannot_hold(const cgroup::FoundWorkload& target, Attribute attrib
   const std::string id = target.identity.id;
   attempts_.erase({id, attribute});
   refused_.insert_or_assign(Key{id, attribute}, target.cgroup->id());
-  if (attribute == Attribute::cpus && !target.confined_at.empty() && target.confined_at != id)
+  if (attribute == Attribute::cpus && !target.confined_at.empty() && target.confined_at != id) {
     confined_at_.insert_or_assign(id, target.confined_at);
+    Offence& offence = offences_[target.confined_at];
+    offence.given_up = true;
+    offence.last = now;
+  }
   if (find_held(holdings_.of(attribute), id) == nullptr) return;
   // A foreign value stays, as it is not berth's.
   if (foreign && writer_.disown(id, attribute)) {
@@ -73,6 +77,19 @@ void Enforcer::cannot_hold(const cgroup::FoundWorkload& target, Attribute attrib
     read_again_(id);
   } else {
     release(id, attribute, now, "it cannot be held: " + why, entries);
+  }
+}
+
+void Enforcer::remember_offences(const Found& found, double now) {
+  std::erase_if(offences_, [now](const auto& item) { return now - item.second.last >= kRemembered_s; });
+  if (offences_.empty()) return;
+  for (const auto& [id, target] : found) {
+    if (!is_users_best_effort(target) || target.confined_at == id) continue;
+    const auto offence = offences_.find(target.confined_at);
+    if (offence == offences_.end() || !offence->second.given_up) continue;
+    if (find_held(holdings_.cpus, id) != nullptr || refused_.contains({id, Attribute::cpus})) continue;
+    refused_.insert_or_assign(Key{id, Attribute::cpus}, target.cgroup->id());
+    confined_at_.insert_or_assign(id, target.confined_at);
   }
 }
 
@@ -139,6 +156,7 @@ void Enforcer::confine_grounds(const Found& found, double now, std::vector<LogEn
       return item.first == group || item.second.at == group;
     });
     std::erase_if(confined_at_, [&group = path](const auto& item) { return item.second == group; });
+    offences_.erase(path);
   }
 }
 

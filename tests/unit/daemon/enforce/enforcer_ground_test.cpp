@@ -17,6 +17,7 @@ using model::CpuSet;
 
 constexpr const char* kGround = "user.slice/u1000";
 constexpr const char* kJob = "user.slice/u1000/app/job1.service";
+constexpr const char* kNext = "user.slice/u1000/app/job9.service";
 constexpr const char* kHonest = "batch/job2.service";
 
 class EnforcerGroundTest : public test::EnforcerFixture {
@@ -60,6 +61,25 @@ evictable = true
       for (unsigned wait = 0; wait < cgroup::Sampler::kSettingsPeriod + 2; ++wait) tick();
     }
   }
+  // The user's work goes on in a group of another name.
+  void replace_job_by(const std::string& path) {
+    const std::string other = path == kJob ? kNext : kJob;
+    node.put(other, "cgroup.events", "populated 0");
+    node.remove_group(other);
+    node.add_group(path);
+    ASSERT_EQ(chown((node.tree() / path).c_str(), 1000, 1000), 0);
+    const auto is_seen = [&] {
+      return find_workload(observer->snapshot(), path) != nullptr &&
+             find_workload(observer->snapshot(), other) == nullptr;
+    };
+    for (int i = 0; i < 50 && !is_seen(); ++i) {
+      usleep(20'000);
+      tick();
+    }
+    ASSERT_TRUE(is_seen());
+    tick();
+    tick();
+  }
   void expect_confined_and_evictable() {
     tick();
     tick();
@@ -92,6 +112,34 @@ TEST_F(EnforcerGroundTest, WorkWithoutTheControllerIsConfinedAtTheUsersOutermost
   start();
   tick();
   expect_confined_and_evictable();
+}
+
+TEST_F(EnforcerGroundTest, ANewGroupOfTheUserIsConfinedThereForTenMinutesAfterTheLastOffence) {
+  write_again_and_again();
+  replace_job_by(kNext);
+  EXPECT_EQ(node.cpus(kGround), pool());
+  EXPECT_EQ(node.cpus(kNext), "") << "it is not even tried";
+  now += Enforcer::kRemembered_s;
+  replace_job_by(kJob);
+  EXPECT_EQ(node.cpus(kJob), pool());
+}
+
+TEST_F(EnforcerGroundTest, WritesInANewGroupAreCountedWithThoseInFormerOnes) {
+  start();
+  tick();
+  const auto write_once = [this](const char* path) {
+    ASSERT_EQ(node.cpus(path), pool());
+    node.put(path, "cpuset.cpus", "0-7");
+    for (unsigned wait = 0; wait < cgroup::Sampler::kSettingsPeriod + 2; ++wait) tick();
+  };
+  for (int i = 0; i < 3; ++i) {
+    write_once(i % 2 == 0 ? kJob : kNext);
+    replace_job_by(i % 2 == 0 ? kNext : kJob);
+  }
+  write_once(kNext);
+  EXPECT_EQ(node.cpus(kNext), "0-7");
+  tick();
+  EXPECT_EQ(node.cpus(kGround), pool());
 }
 
 TEST_F(EnforcerGroundTest, TheOutermostGroupHasTheVcpusOfAllPinsInIt) {
