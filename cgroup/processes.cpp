@@ -158,6 +158,13 @@ bool Processes::share_living(const Processes& before) const {
 
 bool Processes::any_alive() const { return std::any_of(processes_.begin(), processes_.end(), is_alive); }
 
+void Processes::take_living(Processes others, const Processes& but) {
+  for (Process& process : others.processes_) {
+    if (processes_.size() >= kMost) return;
+    if (is_alive(process) && !but.contains(process.pid)) processes_.push_back(std::move(process));
+  }
+}
+
 model::Result<void> signal_process(const Process& process, int signal) {
   if (send(process.handle.get(), signal) == 0) return {};
   return model::fail(

@@ -40,6 +40,8 @@ class Processes {
   bool contains(pid_t pid) const;
   // Whether any of them still runs; false where there was none.
   bool any_alive() const;
+  // Adds those of `others` that still run and are not among `but`, up to kMost in all.
+  void take_living(Processes others, const Processes& but);
   // Sends `signal` to each. Processes that ended meanwhile do not count. Error as of the last one that could
   // not be signalled; the others have got it.
   model::Result<void> signal(int signal) const;

@@ -160,6 +160,7 @@ model::Result<std::vector<LogEntry>> Evictor::begin(const cgroup::FoundWorkload&
                 .began_at = begun,
                 .next_at = begun,
                 .last = std::move(*processes),
+                .moved = {},
                 .watch = std::move(*watch),
                 .invocation = cgroup::invocation_of(*target.cgroup),
                 .of_a_user = target.user.has_value() || is_of_a_user(*target.cgroup),
@@ -246,6 +247,10 @@ bool Evictor::has_ended(Victim& victim, double now, std::vector<LogEntry>& entri
       entries.push_back(*std::exchange(victim.unanswered, std::nullopt));
       ++counts_.terminate;
     }
+    if (victim.of_a_user) {
+      victim.moved.take_living(std::move(victim.last), {});
+      kill_moved(victim, now, entries);
+    }
     LogEntry entry = entry_of(victim, now, "end");
     entry.reason = fmt::format("ended {:.1f} s after its eviction began", took_s);
     end(victim, std::move(entry), entries);
@@ -255,7 +260,9 @@ bool Evictor::has_ended(Victim& victim, double now, std::vector<LogEntry>& entri
   auto processes = cgroup::Processes::of(*victim.cgroup);
   if (!processes) return false;
   if (is_same_run(victim, *processes)) {
-    if (!processes->empty()) victim.last = std::move(*processes);
+    if (processes->empty()) return false;
+    if (victim.of_a_user) victim.moved.take_living(std::move(victim.last), *processes);
+    victim.last = std::move(*processes);
     return false;
   }
   if (!processes->any_alive()) return false;  // the next look tells
@@ -267,6 +274,22 @@ bool Evictor::has_ended(Victim& victim, double now, std::vector<LogEntry>& entri
       took_s);
   end(victim, std::move(entry), entries);
   return true;
+}
+
+// The owner of a group can move its processes to another one of its own, so that the victim seems to have
+// ended.
+void Evictor::kill_moved(Victim& victim, double now, std::vector<LogEntry>& entries) {
+  if (!victim.moved.any_alive()) return;
+  LogEntry entry = entry_of(victim, now, "kill");
+  entry.new_value = "SIGKILL";
+  entry.reason = "its user moved processes out of it, and they end with it";
+  if (const auto sent = victim.moved.signal(SIGKILL); !sent) {
+    entry.result = "failed";
+    entry.error = sent.error().message();
+  }
+  victim.moved = {};
+  ++counts_.kill;
+  entries.push_back(std::move(entry));
 }
 
 void Evictor::end(Victim& victim, LogEntry entry, std::vector<LogEntry>& entries) {

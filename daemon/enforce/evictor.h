@@ -121,6 +121,7 @@ class Evictor {
     std::uint32_t failures = 0;
     std::optional<LogEntry> unanswered = std::nullopt;  // systemd may still stop the unit
     cgroup::Processes last;                             // as of the last look
+    cgroup::Processes moved = {};                       // those of earlier looks that have left it since
     cgroup::EmptyWatch watch;
     std::string invocation;                 // of a unit's run
     bool of_a_user = false;                 // a user that is not root owns the group
@@ -148,6 +149,7 @@ class Evictor {
   static bool is_same_run(const Victim& victim);
   LogEntry entry_of(const Victim& victim, double now, std::string step) const;
   bool has_ended(Victim& victim, double now, std::vector<LogEntry>& entries);
+  void kill_moved(Victim& victim, double now, std::vector<LogEntry>& entries);
   void end(Victim& victim, LogEntry entry, std::vector<LogEntry>& entries);
   void take(Victim& victim, double now, std::vector<LogEntry>& entries);
   void wait_for_next(Victim& victim, model::EvictionStep next);

@@ -585,6 +585,32 @@ TEST_F(EvictorTest, TheOwnerOfAGroupCannotMakeItsRunLookLikeAnother) {
   EXPECT_EQ(after(30), (Told{"kill cgroup.kill applied"}));
 }
 
+TEST_F(EvictorTest, ProcessesThatAUserMovesOutOfAVictimEndWithIt) {
+  target.user = 1000;
+  Child early([] { std::signal(SIGTERM, SIG_IGN); });
+  Child late([] { std::signal(SIGTERM, SIG_IGN); });
+  run_in_it({&early, &late});
+  EXPECT_EQ(begin(), (Told{"terminate SIGTERM applied"}));
+  run_in_it({&late});
+  EXPECT_EQ(after(0.2), Told());
+  EXPECT_EQ(early.died_of(), 0);
+  run_in_it({});
+  empty_group();
+  EXPECT_EQ(after(0.2), (Told{"kill SIGKILL applied", "end applied"}));
+  EXPECT_TRUE(dies_of(early, SIGKILL));
+  EXPECT_TRUE(dies_of(late, SIGKILL));
+}
+
+TEST_F(EvictorTest, ProcessesThatRootMovesOutOfAVictimAreLeft) {
+  Child child([] { std::signal(SIGTERM, SIG_IGN); });
+  run_in_it({&child});
+  EXPECT_EQ(begin(), (Told{"terminate SIGTERM applied"}));
+  run_in_it({});
+  empty_group();
+  EXPECT_EQ(after(0.2), (Told{"end applied"}));
+  EXPECT_EQ(child.died_of(), 0);
+}
+
 TEST_F(EvictorTest, ANewRunInARootsGroupIsLeftForALimitedTime) {
   name_invocation("11111111111111111111111111111111");
   Child first;
