@@ -62,6 +62,10 @@ struct SnapshotInputs {
 // Makes a snapshot of the host, tick by tick, and keeps each workload's last samples.
 class Observer {
  public:
+  // The memory of a user's workload without the memory controller is counted by its processes. So many of one
+  // user are read in a tick; the others keep their last figure until their turn.
+  static constexpr std::size_t kMostResidentOfUser = 2048;
+
   using Readings = cgroup::Sampler::Readings;
 
   // Error where the host's processors cannot be read, or the tree cannot be watched.
@@ -165,6 +169,7 @@ class Observer {
   static Entry entry_of(const Place& place, const std::string& id, Pass& pass);
   bool has_facts(const SnapshotInputs& inputs, const Pass& pass) const;
   void take_applications(Pass& pass);
+  void count_of_a_user(const model::Workload& workload, const Entry& entry, model::UsageSample& sample);
   void fill_usage(model::Workload& workload, const Entry& entry, const model::UsageWindow* like);
   void fill_spark(model::Workload& workload, const Entry& entry, const Pass& pass) const;
   void fill_progress(model::Workload& workload, const Entry& entry);
@@ -219,6 +224,14 @@ class Observer {
   bool had_facts_ = false;         // the pass before had facts
   // Indices of the workloads that berth holds or evicts, as the last pass was told.
   std::vector<std::size_t> changed_;
+  // Of a user: whose memory is counted by its processes in this tick. See kMostResidentOfUser.
+  struct ResidentTurn {
+    double time = -1;  // of the samples
+    std::size_t left = 0;
+    std::string after;       // workloads up to this id have had their turn
+    bool ran_short = false;  // others wait for theirs
+  };
+  std::map<std::uint32_t, ResidentTurn> resident_turns_;
   std::map<std::string, PastUsage> past_;
   std::map<std::string, std::string> leaf_problems_;
   model::Snapshot snapshot_;

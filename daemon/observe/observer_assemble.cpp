@@ -25,9 +25,9 @@ constexpr double kOwnersPause_s = 2;
 
 // Memory allocated before the processes were moved stays charged to their former cgroup, but is freed with
 // them.
-void count_resident(const std::filesystem::path& proc_root, const cgroup::Cgroup& leaf,
+void count_resident(const std::filesystem::path& proc_root, const std::vector<pid_t>& pids,
                     model::UsageSample& sample) {
-  const auto resident = os::private_memory_bytes(proc_root, cgroup::pids_below(leaf, proc_root));
+  const auto resident = os::private_memory_bytes(proc_root, pids);
   if (resident && (!sample.memory_bytes || *sample.memory_bytes < *resident)) sample.memory_bytes = *resident;
 }
 
@@ -259,12 +259,42 @@ void Observer::fill_usage(model::Workload& workload, const Entry& entry, const m
     auto sample = *newest;
     const bool by_root = model::may_favour_itself(entry.found.ground, model::Word::write);
     // Its owner can take the memory controller from it, as from a threaded group.
-    if (entry.leaf || (!by_root && !sample.memory_bytes))
-      count_resident(proc_root_, *entry.found.cgroup, sample);
+    if (entry.leaf) {
+      count_resident(proc_root_, cgroup::pids_below(*entry.found.cgroup, proc_root_), sample);
+    } else if (!by_root && !sample.memory_bytes) {
+      count_of_a_user(workload, entry, sample);
+    }
     workload.usage.add(sample, history_, like);
   }
   workload.cpu_time_s = entry.reading.cpu_time_s;
   workload.cache_bytes = entry.reading.cache_bytes;
+}
+
+// The user's workloads are counted in turn, in the order of their ids, until a tick's processes are used up.
+void Observer::count_of_a_user(const model::Workload& workload, const Entry& entry,
+                               model::UsageSample& sample) {
+  ResidentTurn& turn = resident_turns_[*entry.found.ground.user];
+  if (turn.time != sample.time) {
+    if (!std::exchange(turn.ran_short, false)) turn.after.clear();
+    turn.time = sample.time;
+    turn.left = kMostResidentOfUser;
+  }
+  const bool waits = turn.left == 0 && workload.id > turn.after;
+  if (waits) turn.ran_short = true;
+  if (!waits && workload.id > turn.after) {
+    auto pids = cgroup::pids_below(*entry.found.cgroup, proc_root_);
+    // One that is too large for what is left is the first at the next tick.
+    if (pids.size() <= turn.left || turn.left == kMostResidentOfUser) {
+      pids.resize(std::min(pids.size(), turn.left));
+      turn.left -= pids.size();
+      turn.after = workload.id;
+      count_resident(proc_root_, pids, sample);
+      return;
+    }
+    turn.left = 0;
+    turn.ran_short = true;
+  }
+  if (!workload.usage.empty()) sample.memory_bytes = workload.usage.back().memory_bytes;
 }
 
 void Observer::fill_spark(model::Workload& workload, const Entry& entry, const Pass& pass) const {

@@ -125,6 +125,40 @@ TEST_F(ObserverTest, AUsersGroupWithoutTheMemoryControllerCountsByItsProcesses) 
   EXPECT_EQ(observer->snapshot().workloads[1].user, 1000U);
 }
 
+TEST_F(ObserverTest, OfOneUsersProcessesALimitedNumberIsCountedInATick) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give directories away";
+  node.configure("[[workload]]\nmatch = \"user/job*\"\nclass = \"best-effort\"\n");
+  for (const char* path : {"user", "user/job1", "user/job2"}) {
+    node.add_group(path);
+    ASSERT_EQ(chown((node.tree() / path).c_str(), 1000, 1000), 0);
+  }
+  std::string many;
+  const int most = static_cast<int>(Observer::kMostResidentOfUser);
+  for (int pid = 1; pid <= most + 11; ++pid) {
+    if (pid <= most + 10) many += std::to_string(pid) + "\n";
+    std::filesystem::create_directories(node.proc() / std::to_string(pid));
+    std::ofstream(node.proc() / std::to_string(pid) / "statm") << "9000 3000 1000 1 0 1 0\n";
+  }
+  for (const char* path : {"user/job1", "user/job2"})
+    std::filesystem::remove(node.tree() / path / "memory.current");
+  node.put("user/job1", "cgroup.procs", many);
+  node.put("user/job2", "cgroup.procs", std::to_string(most + 11));
+  auto observer = start();
+  const auto bytes_at = [&](double now, std::size_t which) {
+    EXPECT_TRUE(test::eventually([&] {
+      const auto& usage = tick(*observer, now).workloads.at(which).usage;
+      return !usage.empty() && usage.back().time == now;
+    }));
+    return observer->snapshot().workloads.at(which).usage.back().memory_bytes;
+  };
+  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  const auto large = static_cast<std::uint64_t>(most) * 2000 * page;
+  EXPECT_EQ(bytes_at(1000, 0), large) << "the first of them";
+  EXPECT_EQ(bytes_at(1000, 1), std::nullopt);
+  EXPECT_EQ(bytes_at(1001, 1), 2000 * page) << "it waited for its turn";
+  EXPECT_EQ(bytes_at(1001, 0), large) << "as before";
+}
+
 TEST_F(ObserverTest, WorkThatAUserMadeIsReadInTurnAndNothingElseIs) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to give directories away";
   node.configure(
