@@ -415,16 +415,18 @@ void Tree::settle_one(Node& node, const Node* outer) {
 
 void Tree::activate(Node& node) {
   const std::string path = node.path();
-  if (workloads_.size() >= max_workloads_) {
+  const auto user = user_of(node);
+  const bool too_many_of_users = user && users_workloads_ >= max_workloads_ / 2;
+  if (workloads_.size() >= max_workloads_ || too_many_of_users) {
     degraded_ = true;
     if (!said_count_) {
-      warn(fmt::format("the limit of open files allows {} workloads; {} and others are left alone",
-                       max_workloads_, path));
+      warn(fmt::format("the limit of open files allows {} workloads{}; {} and others are left alone",
+                       too_many_of_users ? max_workloads_ / 2 : max_workloads_,
+                       too_many_of_users ? " of users" : "", path));
     }
     said_count_ = true;
     return;
   }
-  const auto user = user_of(node);
   if (user && shares_[*user].workloads >= kMostWorkloadsOfUser) {
     too_many(*user, kMostWorkloadsOfUser, "workloads", path);
     return;
@@ -450,13 +452,17 @@ void Tree::activate(Node& node) {
   node.active = true;
   node.workload_of = user;
   if (user) ++shares_[*user].workloads;
+  if (user) ++users_workloads_;
   appeared_.insert(path);
 }
 
 void Tree::deactivate(Node& node) {
   const std::string path = node.path();
   node.active = false;
-  if (node.workload_of) --shares_[*std::exchange(node.workload_of, std::nullopt)].workloads;
+  if (node.workload_of) {
+    --shares_[*std::exchange(node.workload_of, std::nullopt)].workloads;
+    --users_workloads_;
+  }
   workloads_.erase(path);
   changed_.erase(path);
   // A workload that was never reported did not vanish either.

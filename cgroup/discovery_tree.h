@@ -164,6 +164,9 @@ class Tree {
   std::unordered_map<int, std::pair<Node*, Watched>> watched_;
   std::map<std::string, FoundWorkload> workloads_;
   std::size_t max_workloads_;
+  // Of those that are known: in users' parts of the tree. They get half of the limit, so that they leave the
+  // other half to root's.
+  std::size_t users_workloads_ = 0;
   struct Share {
     std::size_t groups = 0;
     std::size_t workloads = 0;

@@ -89,6 +89,26 @@ TEST_F(DiscoveryTest, WorkloadsEndWhereTheOpenFilesWould) {
   EXPECT_EQ(WEXITSTATUS(status), 0) << "11: too many or too few, 12: not said once";
 }
 
+TEST_F(DiscoveryTest, UsersWorkloadsLeaveHalfOfTheLimitToRoots) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give directories away";
+  tree.make("a");
+  ASSERT_EQ(chown((tree.root() / "a").c_str(), 1000, 1000), 0);
+  for (int i = 0; i < 50; ++i) tree.make("a/g" + std::to_string(i));
+  for (int i = 0; i < 15; ++i) tree.make("web" + std::to_string(i));
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const rlimit few{80, 80};
+    if (setrlimit(RLIMIT_NOFILE, &few) != 0) _exit(10);
+    start({best_effort("a/*"), best_effort("web*")});
+    if (discovery->workloads().size() != 35 || !has("web14")) _exit(11);
+    _exit(changes.warnings.size() == 1 && warned({"20 workloads of users"}) ? 0 : 12);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "11: too many or too few, 12: not said once";
+}
+
 TEST_F(DiscoveryTest, GroupsThatCannotBeNamedAreLeftOutWithOneMessage) {
   tree.make("a/evil\x1b[31m");
   tree.make("a/\xff\xfe");
