@@ -49,9 +49,8 @@ struct FoundWorkload {
   std::string systemd_unit;   // the unit whose main cgroup this is; empty where none
   std::string progress_file;  // as in its rule, specifiers not expanded; empty where none
   std::string leaf_of;        // the cgroup that berth took its processes out of (cgroup/leaf.h); mostly empty
-  std::optional<uid_t> user;  // in whose subtree it is; nullopt where only root makes cgroups
-  model::Ground ground = {};  // the same, for model::may_favour_itself()
-  std::string confined_at = {};  // the outermost group of that user; empty where `user` is
+  model::Ground ground = {};
+  std::string confined_at = {};  // the outermost group of the ground's user; empty where it has none
   bool kept_by_rule = false;     // its rule says `evictable = false`
 
   // The beginning of its id that root named: all of it, or the user's outermost group.

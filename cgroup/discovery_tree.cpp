@@ -504,9 +504,8 @@ FoundWorkload Tree::describe(Node& node, std::shared_ptr<Cgroup> cgroup) const {
   found.matched_by = verdict.matched_by;
   found.systemd_unit = systemd_unit(identity.id);
   const Ownership owner = ownership(node);
-  found.user = user_of(node);
-  found.ground = {.user = found.user, .outermost = owner.ground().outermost};
-  if (!model::may_favour_itself(found.ground, model::Word::limit)) identity.user = found.user;
+  found.ground = {.user = user_of(node), .outermost = owner.ground().outermost};
+  if (!model::may_favour_itself(found.ground, model::Word::limit)) identity.user = found.ground.user;
   if (!owner.trusted) {
     const Node* outermost = &node;
     while (outermost->depth > owner.foreign_depth) outermost = outermost->parent;

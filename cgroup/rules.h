@@ -79,8 +79,8 @@ struct Judgement {
   std::optional<Verdict> verdict;
   std::vector<std::size_t> matches;      // all rules that match, in their order; the first one applies
   std::optional<std::size_t> overruled;  // a later rule that matches too and differs
-  // The first rule of which more than what lowers was wanted, although a user made the cgroup under a name
-  // that the glob does not spell out.
+  // The first rule that wants to give the cgroup more than a lower rank, although its user chose the name,
+  // and the glob does not spell that name out.
   std::optional<std::size_t> untrusted;
   // The first rule that matches says so: there is no verdict.
   bool ignored = false;

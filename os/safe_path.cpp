@@ -70,9 +70,9 @@ model::Result<void> check_mount(const Place& found, const std::string& name) {
                   type.empty() ? "unknown" : type));
 }
 
-// `name` itself, one component. Between the look-up and the comparison the handle alone exists, of which no
-// file server hears. openat2(2) could do a part of this. But with RestrictSUIDSGID= systemd refuses it,
-// because its filters cannot see its arguments.
+// Looks up one component. It is opened with O_PATH, which asks no file server, so its mount is compared
+// before anything is asked. openat2(2) could do a part of this. But with RestrictSUIDSGID= systemd refuses
+// it, because its filters cannot see its arguments.
 model::Result<Place> look_up(const Place& directory, const std::string& name, std::uint64_t root_mount) {
   auto found = look_at(
       FileDescriptor(openat(directory.handle.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)), name);

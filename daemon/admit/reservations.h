@@ -35,9 +35,9 @@ bool is_same_request(model::PendingWorkload held, const model::PendingWorkload& 
 // Whether a request's id means a workload's id (its cgroup path). They are equal, or one of its directories
 // has that name, with or without the suffix of a systemd unit.
 bool is_meant(const std::string& request, const std::string& workload);
-// A workload of this host. In a user's part of the tree the user chooses names, so a short id means no
-// directory there: only those of `named_by_root`, the beginning of `id`. A whole path means its workload
-// anywhere.
+// A workload of this host. A user may give any name to a cgroup of its own, so a short id is compared with
+// the components of `named_by_root` alone, the beginning of `id` that root named. A whole path is compared
+// with all of `id`.
 struct Arrival {
   std::string id;
   std::string named_by_root;

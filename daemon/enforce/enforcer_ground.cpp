@@ -51,7 +51,6 @@ model::Result<cgroup::FoundWorkload> group_above(const cgroup::FoundWorkload& ta
   ground.cgroup = std::move(group);
   ground.identity.id = path;
   ground.systemd_unit = cgroup::systemd_unit(path);
-  ground.user = target.user;
   ground.ground = {.user = target.ground.user, .outermost = true};
   return ground;
 }

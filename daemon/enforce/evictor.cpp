@@ -79,7 +79,7 @@ std::optional<std::string> Evictor::refusal(const cgroup::FoundWorkload& target,
 // made is no pod, whatever its name.
 model::Result<cgroup::FoundWorkload> Evictor::whole_of(const cgroup::FoundWorkload& target,
                                                        const Found& found) {
-  const auto pod = target.user ? std::nullopt : cgroup::pod_of(target.identity.id);
+  const auto pod = target.ground.user ? std::nullopt : cgroup::pod_of(target.identity.id);
   if (!pod) return target;
   const auto refused = [&](const std::string& why) {
     return model::fail(ErrorKind::refused, fmt::format("{} is not evicted: {}", target.identity.id, why));
@@ -163,7 +163,7 @@ model::Result<std::vector<LogEntry>> Evictor::begin(const cgroup::FoundWorkload&
                 .moved = {},
                 .watch = std::move(*watch),
                 .invocation = cgroup::invocation_of(*target.cgroup),
-                .of_a_user = target.user.has_value() || is_of_a_user(*target.cgroup),
+                .of_a_user = target.ground.user.has_value() || is_of_a_user(*target.cgroup),
                 .decommissionable = look ? look->decommissionable : std::nullopt};
   for (const auto& [other, known] : found) {
     if (pod && other != id && other.starts_with(target.cgroup->path() + "/"))

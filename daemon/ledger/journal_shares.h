@@ -23,7 +23,7 @@ class JournalShares {
   // For workloads whose user is not known any more.
   static constexpr uid_t kUnknown = static_cast<uid_t>(-1);
 
-  // `what`: the plural of what is counted, for a warning.
+  // `what`: a noun in the plural for the warning, such as "messages".
   explicit JournalShares(const char* what = "messages") : what_(what) {}
 
   // Whether another message about a workload of `user` (nullopt: root) may be sent at `now`, monotonic

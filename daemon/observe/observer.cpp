@@ -122,7 +122,7 @@ void Observer::follow(const cgroup::Discovery::Changes& changes) {
 void Observer::sample(const std::string& id, const cgroup::FoundWorkload& workload) {
   const bool in_turn = !model::may_favour_itself(workload.ground, model::Word::name) &&
                        workload.identity.workload_class == model::WorkloadClass::best_effort;
-  sampler_.add(id, workload.cgroup, in_turn ? workload.user : std::nullopt);
+  sampler_.add(id, workload.cgroup, in_turn ? workload.ground.user : std::nullopt);
 }
 
 std::uint64_t Observer::cgroup_id(const std::string& workload) const {

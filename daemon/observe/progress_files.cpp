@@ -120,7 +120,7 @@ void ProgressFiles::keep_watching(const std::map<std::string, cgroup::FoundWorkl
     watched->cgroup_id = workload.cgroup->id();
     watched->created = workload.identity.created;
     watched->pattern = workload.progress_file;
-    watched->user = workload.user;
+    watched->user = workload.ground.user;
     watched->shares = &shares_;
     const auto path = model::expand_progress_file(workload.progress_file, id);
     if (path) {

@@ -369,7 +369,7 @@ Occupancy keep_standing(const Node& node, const InterferenceSettings& settings,
   return occupancy;
 }
 
-// The instances whose pin stands or is resized, and what was decided on the way there.
+// Running instances that keep their pin, be it with more or fewer vCPUs, and what was found about the others.
 struct Kept {
   Waits waits;
   Queue queue;

@@ -252,8 +252,8 @@ TEST_F(DiscoveryTest, OneUsersWorkloadsHaveALimit) {
   EXPECT_EQ(discovery->workloads().size(), kMostWorkloadsOfUser + 1);
   EXPECT_EQ(changes.warnings.size(), 1U);
   EXPECT_TRUE(warned({"uid 1000 has more than 4096 workloads, the limit for one user"}));
-  EXPECT_EQ(discovery->workloads().at("web").user, std::nullopt);
-  EXPECT_EQ(discovery->workloads().begin()->second.user, std::optional<uid_t>(1000));
+  EXPECT_EQ(discovery->workloads().at("web").ground.user, std::nullopt);
+  EXPECT_EQ(discovery->workloads().begin()->second.ground.user, std::optional<uid_t>(1000));
 }
 
 }  // namespace

@@ -314,7 +314,7 @@ class Naive {
     }
     idle = std::max(0.0, idle);
     out_.idle[what] = idle;
-    // All that can be had is divided first. Then only what was granted is taken.
+    // First, all that the payers could give is divided. Then they give as much as was granted.
     double have = idle;
     for (const auto& [id, amount] : collect(what, 1e300)) have += amount;
     double granted = 0;
