@@ -222,13 +222,19 @@ def test_upgrade_leaves_a_service_alone_that_was_disabled(berth: Berth, package:
     berth.guest.run("systemctl enable berthd.service")
 
 
-def test_remove_puts_everything_back(berth: Berth, package: Path) -> None:
+def pinned_by(berth: Berth, package: Path) -> dict[str, str]:
+    """Installs the package and has it pin both workloads; returns the attributes of before."""
     start_workloads(berth)
     set_up(berth, package)
     berth.guest.run("berthctl mode observe")
     before = attributes(berth)
     berth.guest.run("berthctl mode enforce")
     pin(berth)
+    return before
+
+
+def test_remove_puts_everything_back(berth: Berth, package: Path) -> None:
+    before = pinned_by(berth, package)
 
     apt_get(berth, "remove", "berth")
 
@@ -244,12 +250,7 @@ def test_remove_puts_everything_back(berth: Berth, package: Path) -> None:
 
 
 def test_a_removal_keeps_an_undo_journal_that_is_not_empty(berth: Berth, package: Path) -> None:
-    start_workloads(berth)
-    set_up(berth, package)
-    berth.guest.run("berthctl mode observe")
-    before = attributes(berth)
-    berth.guest.run("berthctl mode enforce")
-    pin(berth)
+    before = pinned_by(berth, package)
     # From now on nothing puts anything back: neither the unit after the kill nor the package's script.
     berth.guest.run("install -m 755 /bin/false /usr/sbin/berthd.new && mv /usr/sbin/berthd.new /usr/sbin/berthd")
     berth.guest.run("systemctl kill -s KILL berthd.service")
