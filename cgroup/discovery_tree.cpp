@@ -3,6 +3,7 @@
 
 #include "cgroup/discovery_created.h"
 #include "cgroup/leaf.h"
+#include "cgroup/pod_logs.h"
 #include "cgroup/recognise.h"
 #include "cgroup/sampler_parse.h"
 #include "cgroup/value.h"
@@ -63,6 +64,7 @@ std::string Node::path() const {
 Tree::Tree(const Hierarchy& hierarchy, Watcher watcher)
     : root_path_(hierarchy.root),
       proc_root_(hierarchy.proc_root),
+      pod_logs_(hierarchy.pod_logs),
       clock_(hierarchy.clock),
       watcher_(std::move(watcher)),
       // Half for the workloads' directories; the sampler and the rest of the program need the others.
@@ -273,13 +275,15 @@ void Tree::judge_node(Node& node, int directory) {
   refresh_populated(node, directory);
 }
 
-// A pod's sandbox ("pause"), and each container of a node-critical pod, has a score that only root can set:
-// kubelet gives them -998 and -997. Guaranteed pods have -997, too.
+// Each container of a pod of kube-system. And a pod's sandbox ("pause"), and each container of a
+// node-critical pod, has a score that only root can set: kubelet gives them -998 and -997. Guaranteed pods
+// have -997, too.
 bool Tree::is_of_the_system(const Node& node, int directory) const {
   constexpr int kSandbox = -998;
   constexpr int kCritical = -997;
-  auto pids = read_file(directory, "cgroup.procs");
   const std::string path = node.path();
+  if (is_pod_of_the_system(pod_logs_, pod_uid(path))) return true;
+  auto pids = read_file(directory, "cgroup.procs");
   if (pids && pids->empty() && node.children.contains("container")) {
     const os::FileDescriptor inner = os::open_beneath(root_path_, path + "/container");
     pids = inner ? read_file(inner.get(), "cgroup.procs") : std::nullopt;

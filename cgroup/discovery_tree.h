@@ -156,6 +156,7 @@ class Tree {
 
   std::filesystem::path root_path_;
   std::filesystem::path proc_root_;
+  std::filesystem::path pod_logs_;
   os::Clock clock_;
   Watcher watcher_;
   std::vector<model::WorkloadRule> rules_;

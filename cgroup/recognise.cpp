@@ -283,6 +283,23 @@ std::optional<PodPlace> pod_of(std::string_view path) {
   return PodPlace{.name = std::string(parent), .group = std::string(parent)};
 }
 
+std::string pod_uid(std::string_view path) {
+  constexpr std::string_view kPod = "pod";
+  constexpr std::string_view kSlice = ".slice";
+  const auto pod = pod_of(path);
+  if (!pod) return {};
+  std::string_view name = model::last_component(pod->name);
+  // A slice's name has each dash of the UID as "_".
+  const bool slice = name.ends_with(kSlice);
+  if (slice) {
+    name.remove_suffix(kSlice.size());
+    name.remove_prefix(name.rfind("-pod") + 1);
+  }
+  std::string uid(name.substr(kPod.size()));
+  if (slice) std::replace(uid.begin(), uid.end(), '_', '-');
+  return uid;
+}
+
 bool is_container(std::string_view path) {
   const Kind kind = kind_of(path);
   return kind == Kind::podman || kind == Kind::docker || kind == Kind::cri;

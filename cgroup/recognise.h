@@ -43,6 +43,10 @@ struct PodPlace {
 // By kubelet's naming, as pod_qos(). nullopt for anything but a container of a pod.
 std::optional<PodPlace> pod_of(std::string_view path);
 
+// The UID of the pod of a container, as the API server has it; of a static pod, kubelet's hash of its
+// manifest. Empty for anything but a container of a pod.
+std::string pod_uid(std::string_view path);
+
 // Whether the path is that of a container of Podman, Docker or a runtime of Kubernetes.
 bool is_container(std::string_view path);
 

@@ -284,6 +284,35 @@ TEST_F(DiscoveryTest, SandboxesAndNodeCriticalPodsAreIgnored) {
   EXPECT_TRUE(has(pod + std::string(64, 'b')));
 }
 
+TEST_F(DiscoveryTest, PodsOfKubeSystemAreIgnoredWhateverTheyAskFor) {
+  struct One {
+    const char* qos;
+    const char* logs;
+    bool workload;
+  };
+  const One all[] = {{"besteffort/", "kube-system_kube-proxy-x7_pod-1", false},
+                     {"besteffort/", "default_kube-system_pod-2", true},
+                     {"besteffort/", "kube-system_other_pod-33", true},
+                     {"", "kube-system_cilium_pod-4", false},
+                     {"", "web_a_pod-5", true}};
+  int number = 0;
+  const auto path_of = [](const One& one, int which) {
+    return std::string("kubepods/") + one.qos + "podpod-" + std::to_string(which) + "/" + kId;
+  };
+  for (const One& one : all) {
+    const std::string path = path_of(one, ++number);
+    tree.make(path);
+    tree.write(path, "cpu.max", "200000 100000\n");
+    std::filesystem::create_directories(tree.hierarchy().pod_logs / one.logs);
+  }
+  start({});
+  number = 0;
+  for (const One& one : all) EXPECT_EQ(has(path_of(one, ++number)), one.workload) << one.logs;
+  // A rule of the operator decides before.
+  discovery->set_rules({best_effort("kubepods/*/*/*")});
+  EXPECT_TRUE(has(path_of(all[0], 1)));
+}
+
 TEST_F(DiscoveryTest, ASandboxIsIgnoredThoughItsScoreComesAMomentLater) {
   const std::string path = "kubepods/besteffort/pod1-2/" + kId;
   tree.make(path);

@@ -58,6 +58,7 @@ class FakeTree {
     hierarchy.root = root();
     hierarchy.controllers = {"cpuset", "cpu", "io", "memory", "pids"};
     hierarchy.proc_root = proc();
+    hierarchy.pod_logs = base_ / "pods";
     return hierarchy;
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/recognise.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -34,6 +35,20 @@ TEST(Kind, WhatOnlyLooksLikeAContainerIsNone) {
   EXPECT_EQ(kind_of("machine.slice/libpod-" + std::string(64, 'G') + ".scope"), Kind::systemd_scope);
   EXPECT_EQ(kind_of("other/" + kId), Kind::other);
   EXPECT_EQ(kind_of("pod1/" + kId), Kind::other);
+}
+
+TEST(PodUid, IsThatOfTheApiServerWhateverTheLayout) {
+  const std::string uid = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
+  std::string in_slice = uid;
+  std::replace(in_slice.begin(), in_slice.end(), '-', '_');
+  const std::string slice = "kubepods-besteffort-pod" + in_slice + ".slice";
+  EXPECT_EQ(
+      pod_uid("kubepods.slice/kubepods-besteffort.slice/" + slice + "/cri-containerd-" + kId + ".scope"),
+      uid);
+  EXPECT_EQ(pod_uid("kubepods/burstable/pod" + uid + "/" + kId), uid);
+  EXPECT_EQ(pod_uid("system.slice/" + slice + ":cri-containerd:" + kId), uid);
+  EXPECT_EQ(pod_uid("kubepods/burstable/pod" + uid), "");
+  EXPECT_EQ(pod_uid("docker/" + kId), "");
 }
 
 TEST(ServiceName, OfUnitsDropsInstanceAndSuffix) {
