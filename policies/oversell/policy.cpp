@@ -324,7 +324,7 @@ OversellProposal propose_advertising(const OrderedSnapshot& ordered, const Polic
   findings.stop_threshold = thresholds.stop;
   findings.evict_threshold = thresholds.evict;
   findings.freeing_bytes = memory_being_freed(snapshot);
-  const EvictionCost used = [&](const model::Workload& it) { return cpu_seconds_used(it, snapshot.time); };
+  const EvictionCost used = [&](const model::Workload& it) { return loss_outside_spark(it, snapshot.time); };
   // A host with a thousand workloads need not price them while it takes new work.
   if (findings.memory.state != SchedulingState::schedule) {
     EvictionOrder order = eviction_order(snapshot, own, cost ? cost : used);

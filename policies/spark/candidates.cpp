@@ -51,7 +51,12 @@ struct Turn {
   }
 };
 
-std::vector<Group> groups_of(const model::Snapshot& snapshot, Priced priced) {
+// The loss of work whose progress is not known. The published order goes by CPU time.
+double unknown_loss(const model::Workload& workload, double now, EvictionRank rank) {
+  return rank == EvictionRank::cost ? cpu_seconds_used(workload, now) : loss_outside_spark(workload, now);
+}
+
+std::vector<Group> groups_of(const model::Snapshot& snapshot, Priced priced, EvictionRank rank) {
   std::map<std::string, Group> of_apps;
   std::vector<Group> groups;
   for (const model::Workload& workload : snapshot.workloads) {
@@ -66,7 +71,7 @@ std::vector<Group> groups_of(const model::Snapshot& snapshot, Priced priced) {
       groups.push_back({.name = workload.id,
                         .app = std::nullopt,
                         .members = {&workload},
-                        .cost_s = cpu_seconds_used(workload, snapshot.time),
+                        .cost_s = unknown_loss(workload, snapshot.time, rank),
                         .bytes = memory_in_use(workload)});
     }
   }
@@ -105,7 +110,8 @@ class Order {
   void take_app(Group& group) {
     const auto figures = out_.apps.find(*group.app);
     if (figures == out_.apps.end()) {  // its driver could not be asked
-      for (const model::Workload* member : group.members) group.cost_s += cpu_seconds_used(*member, now_);
+      for (const model::Workload* member : group.members)
+        group.cost_s += unknown_loss(*member, now_, settings_.rank);
       return;
     }
     group.cost_s = figures->second.cost_s;
@@ -122,8 +128,9 @@ class Order {
     }
     const auto app = group.app ? apps_.find(*group.app) : apps_.end();
     if (app == apps_.end()) {
-      made.cost_s = cpu_seconds_used(workload, now_);
-      made.reason = fmt::format("{:.4g} CPU seconds used so far", made.cost_s);
+      made.cost_s = unknown_loss(workload, now_, settings_.rank);
+      made.reason = fmt::format("{:.4g} CPU seconds used so far, {:.4g} s with its age",
+                                cpu_seconds_used(workload, now_), made.cost_s);
       if (group.app) made.reason += "; its application is unknown";
     } else if (made.kind == Kind::driver) {
       made.cost_s = group.cost_s;
@@ -229,7 +236,7 @@ class Order {
 
 Candidates candidates_of(const model::Snapshot& snapshot, const SparkSettings& settings, double delta,
                          Priced priced) {
-  return Order(snapshot, settings, delta).make(groups_of(snapshot, priced));
+  return Order(snapshot, settings, delta).make(groups_of(snapshot, priced, settings.rank));
 }
 
 }  // namespace berth::policies

@@ -269,7 +269,9 @@ std::vector<const model::Workload*> those_that_may_end(const model::Snapshot& sn
     if (it.usage.empty() ? young : use_of(it) < 16.0 * 1024 * 1024) continue;
     if (it.evictable || it.priority < top_priority) able.push_back(&it);
   }
-  const auto loss = [](const model::Workload& it) { return std::max(5.0, *it.cpu_time_s); };
+  const auto loss = [&snapshot](const model::Workload& it) {
+    return std::max(5.0, *it.cpu_time_s + (it.created > 0 ? (snapshot.time - it.created) / 100 : 0.0));
+  };
   std::sort(able.begin(), able.end(), [&loss](const auto* a, const auto* b) {
     if (a->evictable != b->evictable) return a->evictable;
     if (!a->evictable && a->priority != b->priority) return a->priority < b->priority;

@@ -211,6 +211,11 @@ class Naive {
     return cost;
   }
 
+  double to_repeat(const Workload& w) const {
+    if (set_.rank == EvictionRank::cost) return cpu_seconds(w);
+    return cpu_seconds(w) + (w.created > 0 && w.created < snap_.time ? (snap_.time - w.created) * 0.01 : 0);
+  }
+
   double cpu_seconds(const Workload& w) const {
     if (w.cpu_time_s) return *w.cpu_time_s;
     if (w.usage.empty()) return 0;
@@ -240,7 +245,7 @@ class Naive {
       if (w.spark) {
         apps[w.spark->app].push_back(&w);
       } else {
-        out_.costs[w.id] = cpu_seconds(w);
+        out_.costs[w.id] = to_repeat(w);
         groups.push_back({{key(out_.costs[w.id], last_memory(w)), w.id}, {&w}});
       }
     }
@@ -251,8 +256,8 @@ class Naive {
       for (const Workload* w : members) {
         bytes += last_memory(*w);
         if (app == nullptr) {
-          cost += cpu_seconds(*w);
-          out_.costs[w->id] = cpu_seconds(*w);
+          cost += to_repeat(*w);
+          out_.costs[w->id] = to_repeat(*w);
         } else if (w->spark->role == model::SparkRole::driver) {
           out_.costs[w->id] = out_.apps[id].cost;
         } else {

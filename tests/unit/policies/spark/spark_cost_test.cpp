@@ -272,4 +272,15 @@ TEST(CpuSeconds, AreCountedOrElseGuessedFromLateUse) {
   EXPECT_DOUBLE_EQ(cpu_seconds_used(model::Workload{}, 1000), 0);
 }
 
+TEST(LossOutsideSpark, IsTheCpuTimeAndAHundredthOfTheAge) {
+  model::Workload workload = testing::best_effort("b");
+  workload.cpu_time_s = 7;
+  workload.created = 900;
+  EXPECT_DOUBLE_EQ(loss_outside_spark(workload, 1000), 8);
+  workload.created = 0;  // not known
+  EXPECT_DOUBLE_EQ(loss_outside_spark(workload, 1000), 7);
+  workload.created = 2000;  // the clock went back
+  EXPECT_DOUBLE_EQ(loss_outside_spark(workload, 1000), 7);
+}
+
 }  // namespace berth::policies

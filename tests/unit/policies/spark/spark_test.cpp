@@ -237,6 +237,14 @@ TEST(Eviction, PricesAnUnknownApplicationByItsCpuTime) {
   EXPECT_THAT(findings.candidates.at("x").reason, HasSubstr("its application is unknown"));
 }
 
+TEST(Eviction, AServiceThatRunsForWeeksWithLittleCpuIsNotTheCheapest) {
+  model::Snapshot node = snapshot(0, {other("exporter", 30, kGiB / 8), other("job", 600, kGiB)});
+  node.time = 5'000'000;
+  node.workloads[0].created = 5'000'000 - 30 * 86400;
+  node.workloads[1].created = 5'000'000 - 600;
+  EXPECT_THAT(find(node).order, ElementsAre("job", "exporter"));
+}
+
 TEST(Eviction, DoesNothingWhereTheNodesMemoryIsNotKnown) {
   model::Snapshot node = snapshot(0, {other("b", 1)});
   node.memory = {.total_bytes = 0, .available_bytes = 0, .psi_full_avg10 = 50};
