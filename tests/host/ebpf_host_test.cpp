@@ -7,8 +7,12 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <string>
 #include <vector>
 
+#include <bpf/bpf.h>
+#include <linux/bpf.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -487,6 +491,26 @@ TEST_F(EbpfHost, TwoCapabilitiesSuffice) {
   collector.reset();
   EXPECT_EQ(in_child({kBpf, kPerfmon}), 0);
   EXPECT_EQ(in_child({}), 3);
+}
+
+// The kernel refuses a program of which its verifier looks at a million instructions, branches counted again
+// and again, and each costs time at the start.
+TEST_F(EbpfHost, TheVerifierHasLittleToLookAt) {
+  constexpr unsigned kMany = 50'000;
+  start(options());
+  if (!collector) return;
+  std::map<std::string, unsigned> looked_at;
+  for (__u32 id = 0; bpf_prog_get_next_id(id, &id) == 0;) {
+    const os::FileDescriptor program(bpf_prog_get_fd_by_id(id));
+    bpf_prog_info info{};
+    __u32 size = sizeof(info);
+    if (program && bpf_obj_get_info_by_fd(program.get(), &info, &size) == 0)
+      looked_at[info.name] = std::max(looked_at[info.name], info.verified_insns);
+  }
+  for (const char* name : {"on_switch", "flush", "walk"}) {
+    EXPECT_GT(looked_at[name], 0U) << name;
+    EXPECT_LT(looked_at[name], kMany) << name;
+  }
 }
 
 TEST_F(EbpfHost, TheVerifiersLogOfARefusedProgramIsKept) {
