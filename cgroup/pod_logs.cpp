@@ -14,7 +14,7 @@ namespace berth::cgroup {
 bool is_pod_of_the_system(const std::filesystem::path& logs, std::string_view uid) {
   // kubelet runs 110 pods unless it is told otherwise, and directories of former ones stay for a while.
   constexpr std::size_t kMostPods = 4096;
-  constexpr std::string_view kNamespace = "kube-system_";
+  static constexpr std::string_view kNamespace = "kube-system_";
   if (uid.empty()) return false;
   const os::FileDescriptor directory(open(logs.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const auto names = directory ? os::subdirectories(directory.get(), kMostPods) : std::nullopt;

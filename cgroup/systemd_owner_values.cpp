@@ -13,8 +13,6 @@ namespace berth::cgroup {
 namespace {
 
 constexpr std::uint64_t kSecondUs = 1'000'000;
-constexpr std::uint64_t kDefaultPeriodUs = CpuMax().period_us;
-constexpr std::uint64_t kMinQuotaUs = 1'000;
 constexpr std::uint64_t kPercentUs = kSecondUs / 100;  // of a CPU, in microseconds per second
 
 std::optional<std::uint64_t> number(std::string_view text) { return model::to_number<std::uint64_t>(text); }
@@ -26,7 +24,7 @@ std::pair<std::string_view, std::string_view> split(std::string_view text, char 
 }
 
 std::uint64_t period_of(const UnitSetting& setting) {
-  return setting.quota_period_us == kInfinity ? kDefaultPeriodUs : setting.quota_period_us;
+  return setting.quota_period_us == kInfinity ? CpuMax().period_us : setting.quota_period_us;
 }
 
 // The value of the last "KEY=" line; nullopt where there is none.
@@ -60,7 +58,7 @@ UnitSetting setting_of(const Value& value) {
     setting.allowed_cpus = *cpus;
   } else if (const auto* limit = std::get_if<CpuMax>(&value)) {
     if (limit->quota_us) setting.quota_us_per_second = *limit->quota_us * kSecondUs / limit->period_us;
-    if (limit->period_us != kDefaultPeriodUs) setting.quota_period_us = limit->period_us;
+    if (limit->period_us != CpuMax().period_us) setting.quota_period_us = limit->period_us;
   } else if (const auto* bound = std::get_if<MemoryNodes>(&value)) {
     setting.allowed_nodes = bound->nodes;
   } else if (const auto* priority = std::get_if<CpuIdle>(&value)) {
@@ -83,7 +81,7 @@ Value value_of(Attribute attribute, const UnitSetting& setting) {
       // Without a quota systemd writes its default period, whatever the unit's is.
       if (setting.quota_us_per_second == kInfinity) return CpuMax();
       const std::uint64_t quota = setting.quota_us_per_second * period_of(setting) / kSecondUs;
-      return CpuMax{std::max(quota, kMinQuotaUs), period_of(setting)};
+      return CpuMax{std::max(quota, CpuMax::kMinQuotaUs), period_of(setting)};
     }
     case Attribute::memory_nodes:
       return MemoryNodes{setting.allowed_nodes};
@@ -229,7 +227,7 @@ CpuMax whole_percents(const CpuMax& limit) {
   if (!limit.quota_us) return limit;
   const std::uint64_t period = limit.period_us;
   const std::uint64_t nearest = (*limit.quota_us * 100 + period / 2) / period;
-  const std::uint64_t least = (kMinQuotaUs * 100 + period - 1) / period;
+  const std::uint64_t least = (CpuMax::kMinQuotaUs * 100 + period - 1) / period;
   return {std::max(nearest, least) * kPercentUs * period / kSecondUs, period};
 }
 

@@ -24,12 +24,10 @@ static_assert(
     std::is_same_v<std::variant_alternative_t<std::size_t(Attribute::memory_nodes), Value>, MemoryNodes>);
 static_assert(std::is_same_v<std::variant_alternative_t<std::size_t(Attribute::cpu_idle), Value>, CpuIdle>);
 
-constexpr std::uint64_t kDefaultPeriodUs = CpuMax().period_us;
 // Bounds of kernel/sched/core.c: period 1 ms to 1 s, quota from 1 ms to what its fixed-point arithmetic
 // holds.
 constexpr std::uint64_t kMinPeriodUs = 1'000;
 constexpr std::uint64_t kMaxPeriodUs = 1'000'000;
-constexpr std::uint64_t kMinQuotaUs = 1'000;
 constexpr std::uint64_t kMaxQuotaUs = (std::uint64_t{1} << 44) - 1;
 // Bounds of cpu.weight (CGROUP_WEIGHT_MIN and CGROUP_WEIGHT_MAX of include/linux/cgroup.h).
 constexpr std::uint64_t kMinWeight = 1;
@@ -90,7 +88,7 @@ model::Result<CpuMax> parse_cpu_max(std::string_view untrimmed) {
   const std::string_view period_text =
       space == std::string_view::npos ? std::string_view() : trimmed(text.substr(space));
   const std::optional<std::uint64_t> period =
-      space == std::string_view::npos ? kDefaultPeriodUs : model::to_number<std::uint64_t>(period_text);
+      space == std::string_view::npos ? CpuMax().period_us : model::to_number<std::uint64_t>(period_text);
   if (!period || *period < kMinPeriodUs || *period > kMaxPeriodUs) {
     return model::fail(
         model::ErrorKind::invalid_input,
@@ -99,10 +97,10 @@ model::Result<CpuMax> parse_cpu_max(std::string_view untrimmed) {
   }
   if (quota_text == "max") return CpuMax{std::nullopt, *period};
   const std::optional<std::uint64_t> quota = model::to_number<std::uint64_t>(quota_text);
-  if (!quota || *quota < kMinQuotaUs || *quota > kMaxQuotaUs) {
+  if (!quota || *quota < CpuMax::kMinQuotaUs || *quota > kMaxQuotaUs) {
     return model::fail(model::ErrorKind::invalid_input,
                        fmt::format("cpu.max \"{}\": the quota must be \"max\" or at least {} microseconds",
-                                   text, kMinQuotaUs));
+                                   text, CpuMax::kMinQuotaUs));
   }
   return CpuMax{quota, *period};
 }
@@ -162,7 +160,7 @@ CpuMax cpu_max(std::optional<double> cores, std::uint64_t period_us) {
   const auto period = static_cast<double>(period_us);
   if (!cores || !(*cores < static_cast<double>(kMaxQuotaUs) / period)) return {std::nullopt, period_us};
   const double quota = std::round(std::max(*cores, 0.0) * period);
-  return {std::max(static_cast<std::uint64_t>(quota), kMinQuotaUs), period_us};
+  return {std::max(static_cast<std::uint64_t>(quota), CpuMax::kMinQuotaUs), period_us};
 }
 
 MemoryHigh memory_high(std::optional<std::uint64_t> bytes) {

@@ -16,6 +16,9 @@ namespace berth::cgroup {
 
 // cpu.max in microseconds. The defaults are the values of a group that never had it set.
 struct CpuMax {
+  // The least quota, in microseconds: kernel/sched/core.c, min_cfs_quota_period.
+  static constexpr std::uint64_t kMinQuotaUs = 1'000;
+
   std::optional<std::uint64_t> quota_us;  // nullopt: no limit
   std::uint64_t period_us = 100'000;
 
