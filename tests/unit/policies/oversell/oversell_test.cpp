@@ -347,7 +347,7 @@ TEST(Oversell, EvictableFirstThenLowerPrioritiesThenTheHighestWhereWished) {
   EXPECT_THAT(found.order, ElementsAre("marked", "low-cheap", "low-dear", "mid", "young", "old"));
   EXPECT_DOUBLE_EQ(found.candidates.at("young").running_priority.value(), 900 * 0.25);
   EXPECT_EQ(found.candidates.at("mid").stage, 2);
-  EXPECT_DOUBLE_EQ(found.candidates.at("low-dear").cost, 3 * 999);
+  EXPECT_DOUBLE_EQ(found.candidates.at("low-dear").cost, 3 * 999 + 0.01 * 999);
 }
 
 TEST(Oversell, TheTopPriorityIsPresetSoEqualPrioritiesAreEvicted) {
