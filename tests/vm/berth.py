@@ -91,6 +91,8 @@ MIB = 1 << 20
 LIGHT = "sh -c 'while :; do sleep 1; done'"
 # Where several ticks have to pass.
 OFTEN = 'sampling.interval = "250ms"'
+# A pin that changed a moment ago may change again soon.
+REPIN = 'safety.repin_cooldown = "1s"'
 
 
 def holder(mib: int) -> str:
@@ -137,7 +139,7 @@ class Berth:
         """`bus`: returns once it answers there. Where the bus is slow, berthd is ready before."""
         restart = "systemctl restart berthd.service"
         self.guest.run(
-            f"{WRITE_CONFIG} && printf 'sampling.max_cpu = 1\\n{OFTEN}\\n' > {EVERY_TEST} && "
+            f"{WRITE_CONFIG} && printf 'sampling.max_cpu = 1\\n{OFTEN}\\n{REPIN}\\n' > {EVERY_TEST} && "
             # A test that starts it often meets the limit of starts.
             f"{{ {restart} || {{ systemctl reset-failed berthd.service; {restart}; }}; }}"
             + (f" && {WAIT_FOR_BUS}" if bus else ""),
