@@ -71,7 +71,13 @@ CpuSet shared_by_pods(const std::vector<CpusetGroup>& groups) {
   return shared;
 }
 
-bool is_exclusive_of_kubelet(const CpusetGroup& group, const CpuSet& shared) {
+bool is_exclusive_of_kubelet(const CpusetGroup& group, const CpuSet& shared,
+                             const std::optional<ExclusiveOfKubelet>& kubelet) {
+  if (kubelet) {
+    const auto pod = kubelet->find(pod_uid(group.path));
+    return pod != kubelet->end() &&
+           std::find(pod->second.begin(), pod->second.end(), group.cpus) != pod->second.end();
+  }
   if (group.qos != PodQos::guaranteed || group.cpus.intersects(shared)) return false;
   return !group.quota_cores || *group.quota_cores == static_cast<double>(group.cpus.size());
 }
@@ -90,7 +96,7 @@ bool is_valid_partition(std::string_view text) {
 }
 
 std::vector<OwnedCpus> owned_cpus(const std::vector<CpusetGroup>& groups, const CpuSet& isolated,
-                                  const CpuSet& online) {
+                                  const CpuSet& online, const std::optional<ExclusiveOfKubelet>& kubelet) {
   std::map<std::string, OwnedCpus> owners;
   const CpuSet shared = shared_by_pods(groups);
   for (const CpusetGroup& group : groups) {
@@ -102,7 +108,7 @@ std::vector<OwnedCpus> owned_cpus(const std::vector<CpusetGroup>& groups, const 
       owned.cpus = group.exclusive_effective.empty() ? group.exclusive : group.exclusive_effective;
     } else if (is_pinned(group, online)) {
       owned.how = group.qos ? OwnedHow::kubelet : OwnedHow::runtime;
-      if (!group.qos || is_exclusive_of_kubelet(group, shared)) owned.cpus = group.cpus;
+      if (!group.qos || is_exclusive_of_kubelet(group, shared, kubelet)) owned.cpus = group.cpus;
     }
     owned.cpus &= online;
     if (!owned.cpus.empty()) owners.emplace(group.path, std::move(owned));
@@ -161,7 +167,9 @@ std::vector<OwnedCpus> read_owned_cpus(const CpusetSources& sources) {
     }
     groups.push_back(std::move(group));
   }
-  return owned_cpus(groups, isolated, sources.online);
+  const bool pods = std::any_of(groups.begin(), groups.end(), is_pod_container);
+  return owned_cpus(groups, isolated, sources.online,
+                    pods ? read_exclusive_of_kubelet(sources.kubelet_cpus) : std::nullopt);
 }
 
 }  // namespace berth::cgroup

@@ -3,6 +3,7 @@
 // that a runtime pinned (docs/decisions/pinning.md, vCPUs of others).
 #pragma once
 
+#include "cgroup/kubelet_state.h"
 #include "cgroup/recognise.h"
 #include "model/cpu_set.h"
 #include "model/owned_cpus.h"
@@ -34,11 +35,12 @@ struct CpusetGroup {
 bool is_valid_partition(std::string_view text);
 
 // The owners of the `online` vCPUs. `isolated`: those that the kernel isolates. A vCPU of nested
-// partitions belongs to the innermost. Of containers in pods only those own vCPUs that have kubelet's marks
-// of exclusive ones: the pod is guaranteed, no other container of a pod may use one of them, and a quota,
-// where there is one, is their number. Ascending by owner. Pure.
+// partitions belongs to the innermost. Of containers in pods only those own vCPUs that have them alone by
+// `kubelet`. Where that is not known, they go by kubelet's marks: the pod is guaranteed, no other container
+// of a pod may use one of them, and a quota, where there is one, is their number. Ascending by owner. Pure.
 std::vector<model::OwnedCpus> owned_cpus(const std::vector<CpusetGroup>& groups,
-                                         const model::CpuSet& isolated, const model::CpuSet& online);
+                                         const model::CpuSet& isolated, const model::CpuSet& online,
+                                         const std::optional<ExclusiveOfKubelet>& kubelet = std::nullopt);
 
 // The trees that read_owned_cpus() reads. Its caller knows the trusted groups and the pins of berth.
 struct CpusetSources {
@@ -52,6 +54,7 @@ struct CpusetSources {
   // Whether berth manages the job of Slurm as best-effort work, so that Slurm's cpuset is none of another
   // program's. Empty: it manages none.
   std::function<bool(const std::string& path)> managed = {};
+  std::filesystem::path kubelet_cpus = {};  // cgroup::Hierarchy::kubelet_cpus
 };
 
 // Reads them. All groups are read only where the root lacks an online vCPU, or isolates one: without that

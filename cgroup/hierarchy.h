@@ -23,7 +23,9 @@ struct Hierarchy {
       v1_mounts;                              // controller to mount point; berth never touches what is there
   std::filesystem::path proc_root = "/proc";  // where the processes of the cgroups are looked up
   std::filesystem::path pod_logs = "/var/log/pods";  // where kubelet has a directory of each pod
-  os::Clock clock = os::Clock();                     // of the times when cgroups were made
+  // Where kubelet says which vCPUs its containers have alone.
+  std::filesystem::path kubelet_cpus = "/var/lib/kubelet/cpu_manager_state";
+  os::Clock clock = os::Clock();  // of the times when cgroups were made
 };
 
 // Whether the directory is on a file system of cgroup v2, and so belongs to this kernel.

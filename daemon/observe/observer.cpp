@@ -58,6 +58,7 @@ Observer::Observer(const cgroup::Hierarchy& hierarchy, std::filesystem::path pro
                    std::filesystem::path sys_root, int history)
     : proc_root_(std::move(proc_root)),
       sys_root_(std::move(sys_root)),
+      kubelet_cpus_(hierarchy.kubelet_cpus),
       history_(static_cast<std::size_t>(history)),
       has_cpuset_(hierarchy.controllers.count("cpuset") > 0),
       sampler_(hierarchy.controllers),
@@ -241,7 +242,8 @@ void Observer::find_owners(const HeldValues& pins) {
          const Held* pin = find_held(pins, path);
          return pin != nullptr && pin->cgroup_id == id ? std::optional(pin->original_cpus()) : std::nullopt;
        },
-       .managed = [this](const std::string& path) { return has_best_effort_work(path); }});
+       .managed = [this](const std::string& path) { return has_best_effort_work(path); },
+       .kubelet_cpus = kubelet_cpus_});
   if (owned == snapshot_.owned_cpus) return;
   snapshot_.owned_cpus = std::move(owned);
   owners_.clear();

@@ -190,6 +190,7 @@ class Observer {
 
   std::filesystem::path proc_root_;
   std::filesystem::path sys_root_;
+  std::filesystem::path kubelet_cpus_;
   std::size_t history_;
   bool memory_nodes_ = false;
   bool cpu_idle_ = false;

@@ -3,6 +3,7 @@
 
 #include "tests/unit/cgroup/discovery_fixture.h"
 
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -95,6 +96,25 @@ TEST(CpusetOwners, TheSharedPoolOfKubeletBelongsToNobody) {
   EXPECT_THAT(owned({part}), IsEmpty()) << "its quota is not the number of the vCPUs";
 }
 
+TEST(CpusetOwners, WhatKubeletSaysDecidesWhereItIsKnown) {
+  const auto container = [](const std::string& uid, const std::string& list) {
+    const std::string slice = "kubepods.slice/kubepods-pod" + uid + ".slice/";
+    return CpusetGroup{.path = slice + "cri-containerd-" + kId + ".scope",
+                       .container = true,
+                       .qos = PodQos::guaranteed,
+                       .cpus = cpus(list)};
+  };
+  const CpusetGroup alone = container("a_1", "2-3");
+  const CpusetGroup pool = container("b", "0-1,4-11");
+  CpusetGroup sidecar = container("a_1", "2-3");
+  sidecar.path.replace(sidecar.path.find("cri-"), 4, "xri-");
+  const ExclusiveOfKubelet known{{"a-1", {cpus("2-3")}}};
+  EXPECT_THAT(owned_cpus({alone, sidecar, pool}, {}, kOnline, known),
+              ElementsAre(OwnedCpus{alone.path, cpus("2-3"), OwnedHow::kubelet}));
+  EXPECT_THAT(owned_cpus({pool}, {}, kOnline, known), IsEmpty()) << "alone in the pool, without a quota";
+  EXPECT_THAT(owned_cpus({alone}, {}, kOnline, ExclusiveOfKubelet()), IsEmpty()) << "another policy";
+}
+
 TEST(CpusetOwners, AContainerThatMayRunAnywhereOwnsNothing) {
   EXPECT_THAT(owned({pod_container("a", PodQos::guaranteed, "0-11")}), IsEmpty());
   EXPECT_THAT(owned({pod_container("a", PodQos::guaranteed, "")}), IsEmpty());
@@ -127,7 +147,8 @@ class CpusetOwnersTest : public DiscoveryTest {
          .online = kOnline,
          .trusted = [this](bool containers) { return discovery->trusted_groups(containers); },
          .original = [](const std::string&, std::uint64_t) { return std::nullopt; },
-         .managed = [this](const std::string& path) { return path == best_effort_job; }});
+         .managed = [this](const std::string& path) { return path == best_effort_job; },
+         .kubelet_cpus = tree.hierarchy().kubelet_cpus});
   }
   void pin(const std::string& path, const std::string& list) {
     tree.make(path);
@@ -217,6 +238,23 @@ TEST_F(CpusetOwnersTest, AGroupOfAUserClaimsNothing) {
   tree.write(container, "cpuset.cpus", "3\n");
   if (chown((tree.root() / "user.slice").c_str(), 1234, 1234) != 0) GTEST_SKIP() << "needs root";
   EXPECT_THAT(read(), IsEmpty());
+}
+
+TEST_F(CpusetOwnersTest, KubeletsFileSaysWhichPodHasVcpusAlone) {
+  const std::string pod = "kubepods.slice/kubepods-pod1_2.slice/cri-containerd-" + kId + ".scope";
+  pin(pod, "0-5");
+  EXPECT_THAT(read(), ElementsAre(OwnedCpus{pod, cpus("0-5"), OwnedHow::kubelet})) << "by its marks";
+  const auto say = [this](const std::string& text) {
+    std::ofstream(tree.hierarchy().kubelet_cpus) << text;
+    return read();
+  };
+  const std::string begin = R"({"policyName":"static","defaultCpuSet":"0-5","entries":{"9":{"web":"6-7"})";
+  EXPECT_THAT(say(begin + R"(},"checksum":1353318690})"), IsEmpty());
+  EXPECT_THAT(say(begin + R"(,"1-2":{"init":"0","db":"0-5"}},"checksum":1})"),
+              ElementsAre(OwnedCpus{pod, cpus("0-5"), OwnedHow::kubelet}));
+  EXPECT_THAT(say(R"({"policyName":"none","defaultCpuSet":"","checksum":2})"), IsEmpty());
+  for (const char* other : {"", "{", R"({"policyName":"static","entries":{"9":"6-7"}})"})
+    EXPECT_THAT(say(other), ElementsAre(OwnedCpus{pod, cpus("0-5"), OwnedHow::kubelet})) << other;
 }
 
 }  // namespace berth::cgroup

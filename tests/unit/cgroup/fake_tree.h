@@ -59,6 +59,7 @@ class FakeTree {
     hierarchy.controllers = {"cpuset", "cpu", "io", "memory", "pids"};
     hierarchy.proc_root = proc();
     hierarchy.pod_logs = base_ / "pods";
+    hierarchy.kubelet_cpus = base_ / "cpu_manager_state";
     return hierarchy;
   }
 

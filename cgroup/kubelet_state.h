@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "model/cpu_set.h"
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace berth::cgroup {
+
+// The vCPUs that kubelet's static CPU policy gave to containers alone, by the UID of their pod.
+using ExclusiveOfKubelet = std::map<std::string, std::vector<model::CpuSet>>;
+
+// Reads them from a cpu_manager_state (pkg/kubelet/cm/cpumanager/state/checkpoint.go of Kubernetes 1.18 and
+// later), which is root's. Under another policy than "static" there are none. nullopt where there is no such
+// file, or one of another form.
+std::optional<ExclusiveOfKubelet> read_exclusive_of_kubelet(const std::filesystem::path& state);
+
+}  // namespace berth::cgroup
