@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include <fmt/core.h>
@@ -66,7 +67,7 @@ double claim(const Homeless& service, const CpuSet& cpus, double now) {
 }
 
 // Services that share a rest must fit into it together. Those that run there in any case come first, and
-// then the order of serving counts.
+// then their order counts.
 std::vector<Outcome> keep_together(const std::vector<Homeless>& homeless, const std::vector<Rest>& rests,
                                    Room room, double now) {
   std::vector<Outcome> outcomes(homeless.size(), Outcome::free);
@@ -96,8 +97,11 @@ std::string warning_of(Outcome outcome, const Rest& rest, bool alone) {
 
 }  // namespace
 
-void keep_off_owned(const std::vector<Homeless>& homeless, const Node& node, const CpuSet& owned, double now,
+void keep_off_owned(std::vector<Homeless> homeless, const Node& node, const CpuSet& owned, double now,
                     InterferenceProposal& proposal) {
+  std::sort(homeless.begin(), homeless.end(), [](const Homeless& a, const Homeless& b) {
+    return std::tie(a.workload->created, a.workload->id) < std::tie(b.workload->created, b.workload->id);
+  });
   CpuSet usable;
   for (int position = 0; position < node.size(); ++position) {
     if (node.usable(position)) usable.insert(node.cpu(position));

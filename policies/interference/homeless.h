@@ -18,9 +18,10 @@ struct Homeless {
 };
 
 // Keeps services without vCPUs of their own off those that others own, as far as that cuts the use of none:
-// those that share the rest must fit into it together. The first in `homeless` come first. `owned`: by
-// instances and by other programs. Adds to a warning that there is what becomes of the service.
-void keep_off_owned(const std::vector<Homeless>& homeless, const Node& node, const model::CpuSet& owned,
-                    double now, InterferenceProposal& proposal);
+// those that share the rest must fit into it together. The oldest come first, whatever their pins are, so
+// that a plan that is carried out stands. `owned`: by instances and by other programs. Adds to a warning that
+// there is what becomes of the service.
+void keep_off_owned(std::vector<Homeless> homeless, const Node& node, const model::CpuSet& owned, double now,
+                    InterferenceProposal& proposal);
 
 }  // namespace berth::policies

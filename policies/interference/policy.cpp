@@ -573,8 +573,8 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
   }
   warn(workloads, waits.grown, queue, placement, settings, demand, snapshot.time, proposal.findings);
   const model::CpuSet of_others = open_to_all(snapshot.owned_cpus);
-  keep_off_owned(homeless, node, owned_by_instances(placement.occupancy) | of_others, snapshot.time,
-                 proposal);
+  keep_off_owned(std::move(homeless), node, owned_by_instances(placement.occupancy) | of_others,
+                 snapshot.time, proposal);
   proposal.findings.absent_reserved = settings.reserved_cpus - snapshot.topology.all();
   unpin_undeclared(workloads, proposal.actions);
   report_scores(queue, placement, evaluate(placement.occupancy, settings.weighting, demand),
