@@ -2,6 +2,7 @@
 #include "policies/placement/host.h"
 
 #include "model/json.h"
+#include "policies/interference/best_effort.h"
 #include "policies/interference/policy.h"
 #include "policies/memory_capacity.h"
 #include "policies/straggler/policy.h"
@@ -64,6 +65,7 @@ Host::Host(const model::Snapshot& snapshot, const PolicySettings& settings)
       settings_(&settings),
       node_(std::make_shared<Node>(snapshot.topology, settings.interference.shared_domain)),
       occupancy_(*node_, {}),
+      withheld_(settings.interference.reserved_cpus | of_any_owner(snapshot.owned_cpus)),
       unowned_(node_->usable_count()),
       memory_total_(advertised_memory(snapshot, settings.oversell)),
       memory_available_(available_memory(snapshot.memory, settings.oversell)),
@@ -91,7 +93,7 @@ void Host::add_bins(const model::Snapshot& snapshot) {
     bin.numa = numa;
     bin.nodes.insert(numa);
     bin.unowned = bin.cpus;
-    bin.ownable = static_cast<int>((bin.cpus - settings_->interference.reserved_cpus).size());
+    bin.ownable = static_cast<int>((bin.cpus - withheld_).size());
     bins_.push_back(std::move(bin));
   }
   measure(snapshot.topology);
@@ -213,7 +215,7 @@ void Host::own(const model::CpuSet& cpus) {
   unowned_ -= static_cast<int>(cpus.size());
   for (Bin& bin : bins_) {
     bin.unowned -= cpus;
-    bin.ownable = static_cast<int>((bin.unowned - settings_->interference.reserved_cpus).size());
+    bin.ownable = static_cast<int>((bin.unowned - withheld_).size());
   }
 }
 

@@ -68,6 +68,8 @@ class Host {
 
   const std::string& name() const { return name_; }
   const PolicySettings& settings() const { return *settings_; }
+  // No instance may own these.
+  const model::CpuSet& withheld() const { return withheld_; }
   const std::vector<Bin>& bins() const { return bins_; }  // ascending by NUMA node
   // Several bins as one; indices, ascending, at least one.
   Bin together(const std::vector<std::size_t>& bins) const;
@@ -137,7 +139,8 @@ class Host {
   Occupancy occupancy_;  // the owners of vCPUs
   BestEffortDemand best_effort_;
   std::vector<Claim> claims_;
-  int unowned_ = 0;  // usable vCPUs that no instance owns
+  model::CpuSet withheld_;  // reserved, or of other programs
+  int unowned_ = 0;         // usable vCPUs that no instance owns
   std::uint64_t memory_total_ = 0;
   std::uint64_t memory_claimed_ = 0;
   std::uint64_t memory_available_ = 0;  // of the memory that may be used

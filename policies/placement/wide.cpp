@@ -34,7 +34,7 @@ struct Need {
 // vCPUs that a latency-sensitive newcomer could own, by bin.
 std::vector<double> ownable_in(const Host& on, const Region& region, int kind) {
   model::CpuSet inside = on.node().cpu_set(region.window) & on.node().kind_cpus(kind);
-  inside -= on.settings().interference.reserved_cpus;
+  inside -= on.withheld();
   std::vector<double> ownable;
   for (const Bin& bin : on.bins()) ownable.push_back(static_cast<double>((bin.unowned & inside).size()));
   return ownable;
