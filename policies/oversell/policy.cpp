@@ -260,11 +260,15 @@ void choose_victims(const model::Snapshot& snapshot, const PolicySettings& setti
   const double rise = memory_rise(snapshot, steps_s);
   const std::vector<const model::Workload*> victims =
       least_victims(candidates, std::max(excess_bytes, rise) - freeing);
-  const std::size_t count =
-      evictions_at_once(victims, rise - freeing, static_cast<std::size_t>(findings.evict_count));
+  // One alone may free next to nothing: those of a user count together as victims.
+  const auto least = static_cast<double>(kLeastFreedBytes);
+  const std::size_t count = evictions_at_once(victims, std::max(rise - freeing, least),
+                                              static_cast<std::size_t>(findings.evict_count));
   for (std::size_t at = 0; at < count; ++at) findings.chosen.push_back(victims[at]->id);
   if (!settings.oversell.evict) return;
-  if (count > 1) {
+  if (count > 1 && rise - freeing <= least) {
+    reason += fmt::format("; each frees little, so {} end at once", count);
+  } else if (count > 1) {
     reason +=
         fmt::format("; memory in use rises by {} in the {:.2g} s that an eviction takes, so {} end at once",
                     amount_text(Resource::memory, rise), steps_s, count);
