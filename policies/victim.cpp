@@ -107,7 +107,9 @@ double cpu_seconds_used(const model::Workload& workload, double now) {
 double loss_outside_spark(const model::Workload& workload, double now) {
   // An exporter that ran for ten days, mostly asleep, weighs as much as a job after 2.4 hours of one vCPU.
   constexpr double kOfAge = 0.01;
-  const double age_s = workload.created > 0 ? std::max(0.0, now - workload.created) : 0;
+  // A user makes its work as old as it likes, by an old process in a new group.
+  const bool known = workload.created > 0 && !workload.user;
+  const double age_s = known ? std::max(0.0, now - workload.created) : 0;
   return cpu_seconds_used(workload, now) + kOfAge * age_s;
 }
 

@@ -35,8 +35,9 @@ std::uint64_t memory_in_use(const model::Workload& workload);
 // its age, or times the time since its first sample.
 double cpu_seconds_used(const model::Workload& workload, double now);
 
-// CPU seconds that are lost with a workload outside Spark: those that it used, and 1 % of its age. Most work
-// that lives for days is a service, whatever CPU it uses. Among work of one age, the CPU seconds decide.
+// CPU seconds that are lost with a workload outside Spark: those that it used, and 1 % of its age, unless it
+// is a user's. Most work that lives for days is a service, whatever CPU it uses. Among work of one age, the
+// CPU seconds decide.
 double loss_outside_spark(const model::Workload& workload, double now);
 
 // Whether berth may end it: best-effort, managed by berth, not spared, and not being ended already.

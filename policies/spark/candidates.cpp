@@ -129,8 +129,9 @@ class Order {
     const auto app = group.app ? apps_.find(*group.app) : apps_.end();
     if (app == apps_.end()) {
       made.cost_s = unknown_loss(workload, now_, settings_.rank);
-      made.reason = fmt::format("{:.4g} CPU seconds used so far, {:.4g} s with its age",
-                                cpu_seconds_used(workload, now_), made.cost_s);
+      const double used_s = cpu_seconds_used(workload, now_);
+      made.reason = fmt::format("{:.4g} CPU seconds used so far", used_s);
+      if (made.cost_s > used_s) made.reason += fmt::format(", {:.4g} s with its age", made.cost_s);
       if (group.app) made.reason += "; its application is unknown";
     } else if (made.kind == Kind::driver) {
       made.cost_s = group.cost_s;
