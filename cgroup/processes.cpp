@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/processes.h"
 
+#include "model/path.h"
 #include "os/beneath.h"
 #include "os/directory.h"
 #include "os/proc_files.h"
@@ -159,10 +160,24 @@ bool Processes::share_living(const Processes& before) const {
 bool Processes::any_alive() const { return std::any_of(processes_.begin(), processes_.end(), is_alive); }
 
 void Processes::take_living(Processes others, const Processes& but) {
+  std::erase_if(processes_, [](const Process& process) { return !is_alive(process); });
   for (Process& process : others.processes_) {
     if (processes_.size() >= kMost) return;
-    if (is_alive(process) && !but.contains(process.pid)) processes_.push_back(std::move(process));
+    if (is_alive(process) && !but.contains(process.pid) && !contains(process.pid))
+      processes_.push_back(std::move(process));
   }
+}
+
+void Processes::keep_within(std::string_view path, std::string_view but,
+                            const std::filesystem::path& proc_root) {
+  std::erase_if(processes_, [&](const Process& process) {
+    const auto at = os::cgroup_of(proc_root / std::to_string(process.pid));
+    // One that is about to end may have the path of a group that was removed before.
+    if (!at || !model::is_within(*at, path) || model::is_within(*at, but) || at->ends_with(" (deleted)"))
+      return true;
+    // Asked last: so far its number was not another one's.
+    return !is_alive(process);
+  });
 }
 
 model::Result<void> signal_process(const Process& process, int signal) {

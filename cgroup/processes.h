@@ -40,8 +40,11 @@ class Processes {
   bool contains(pid_t pid) const;
   // Whether any of them still runs; false where there was none.
   bool any_alive() const;
-  // Adds those of `others` that still run and are not among `but`, up to kMost in all.
+  // Adds those of `others` that still run and are not among `but`, up to kMost in all. Those that have ended
+  // make room.
   void take_living(Processes others, const Processes& but);
+  // Keeps those that run in the group `path` or below it now, but not in `but` or below that.
+  void keep_within(std::string_view path, std::string_view but, const std::filesystem::path& proc_root);
   // Sends `signal` to each. Processes that ended meanwhile do not count. Error as of the last one that could
   // not be signalled; the others have got it.
   model::Result<void> signal(int signal) const;

@@ -19,6 +19,11 @@ constexpr std::string_view parent_path(std::string_view path) {
   return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
 }
 
+// Whether `path` is `outer` or lies in it.
+constexpr bool is_within(std::string_view path, std::string_view outer) {
+  return path == outer || (path.starts_with(outer) && path.substr(outer.size()).starts_with('/'));
+}
+
 // Whether `wanted` names the workload `id`: all of it, or its end behind a "/". A suffix ".service" or
 // ".scope" may be left out.
 constexpr bool names(std::string_view wanted, std::string_view id) {

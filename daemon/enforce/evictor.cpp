@@ -151,6 +151,7 @@ model::Result<std::vector<LogEntry>> Evictor::begin(const cgroup::FoundWorkload&
   const double begun = options_.monotonic();
   Victim victim{.cgroup = target.cgroup,
                 .unit = target.systemd_unit,
+                .confined_at = target.confined_at,
                 .executor = !pod && workload.spark && workload.spark->role == model::SparkRole::executor,
                 .pod = pod,
                 .members = {{id, victim_itself.cgroup->id()}},
@@ -277,9 +278,10 @@ bool Evictor::has_ended(Victim& victim, double now, std::vector<LogEntry>& entri
 }
 
 // The owner of a group can move its processes to another one of its own, so that the victim seems to have
-// ended.
+// ended. Root can move them anywhere, and those that are not within the user's groups any more are left.
 void Evictor::kill_moved(Victim& victim, double now, std::vector<LogEntry>& entries) {
-  if (!victim.moved.any_alive()) return;
+  victim.moved.keep_within(victim.confined_at, victim.cgroup->path(), options_.proc_root);
+  if (victim.moved.empty()) return;
   LogEntry entry = entry_of(victim, now, "kill");
   entry.new_value = "SIGKILL";
   entry.reason = "its user moved processes out of it, and they end with it";

@@ -106,6 +106,7 @@ class Evictor {
   struct Victim {
     std::shared_ptr<cgroup::Cgroup> cgroup;
     std::string unit;
+    std::string confined_at;  // the outermost group of its user; empty for root's
     bool executor = false;
     bool pod = false;    // the cgroup is a pod's
     bool asked = false;  // berth-kube had the time of one step to have the pod evicted

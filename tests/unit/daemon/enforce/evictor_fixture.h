@@ -63,6 +63,10 @@ class EvictorTest : public testing::Test {
     ASSERT_EQ(setxattr(group.c_str(), "user.invocation_id", id.data(), id.size(), 0), 0);
   }
   void empty_group() { tree.write(kId, "cgroup.events", "populated 0\nfrozen 0\n"); }
+  // The victims' processes are real ones, but their groups are the test's.
+  void runs_in(const Child& child, const std::string& path) {
+    tree.write_proc(std::to_string(child.pid()) + "/cgroup", "0::/" + path + "\n");
+  }
   bool was_killed() const { return tree.read(kId, "cgroup.kill") == "1"; }
 
   static model::Action action_of(EvictionStep how = EvictionStep::terminate, double grace_s = 30) {

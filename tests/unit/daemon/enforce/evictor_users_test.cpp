@@ -33,8 +33,26 @@ TEST_F(EvictorTest, TheOwnerOfAGroupCannotMakeItsRunLookLikeAnother) {
   EXPECT_EQ(after(30), (Told{"kill cgroup.kill applied"}));
 }
 
-TEST_F(EvictorTest, ProcessesThatAUserMovesOutOfAVictimEndWithIt) {
-  target.ground.user = 1000;
+// Of a user whose outermost group is "batch".
+class EvictorMovesTest : public EvictorTest {
+ protected:
+  EvictorMovesTest() {
+    target.ground.user = 1000;
+    target.confined_at = "batch";
+  }
+  Evictor evictor{
+      {.proc_root = tree.proc(), .units = [this] { return &units; }, .monotonic = [this] { return now; }}};
+  std::vector<std::string> begin() {
+    const auto begun = evictor.begin(target, workload, action_of(), now);
+    return begun ? told(*begun) : std::vector<std::string>{begun.error().message()};
+  }
+  std::vector<std::string> after(double seconds) {
+    now += seconds;
+    return told(evictor.advance(now));
+  }
+};
+
+TEST_F(EvictorMovesTest, ProcessesThatAUserMovesOutOfAVictimEndWithIt) {
   Child early([] { std::signal(SIGTERM, SIG_IGN); });
   Child late([] { std::signal(SIGTERM, SIG_IGN); });
   run_in_it({&early, &late});
@@ -42,6 +60,7 @@ TEST_F(EvictorTest, ProcessesThatAUserMovesOutOfAVictimEndWithIt) {
   run_in_it({&late});
   EXPECT_EQ(after(0.2), Told());
   EXPECT_EQ(early.died_of(), 0);
+  for (const Child* child : {&early, &late}) runs_in(*child, "batch/y");
   run_in_it({});
   empty_group();
   EXPECT_EQ(after(0.2), (Told{"kill SIGKILL applied", "end applied"}));
@@ -49,7 +68,22 @@ TEST_F(EvictorTest, ProcessesThatAUserMovesOutOfAVictimEndWithIt) {
   EXPECT_TRUE(dies_of(late, SIGKILL));
 }
 
-TEST_F(EvictorTest, ProcessesThatRootMovesOutOfAVictimAreLeft) {
+TEST_F(EvictorMovesTest, ProcessesThatRootMovedElsewhereAndThoseThatAreAboutToEndAreLeft) {
+  Child by_root([] { std::signal(SIGTERM, SIG_IGN); });
+  Child exiting([] { std::signal(SIGTERM, SIG_IGN); });
+  Child of_removed([] { std::signal(SIGTERM, SIG_IGN); });
+  run_in_it({&by_root, &exiting, &of_removed});
+  EXPECT_EQ(begin(), (Told{"terminate SIGTERM applied"}));
+  runs_in(by_root, "system.slice/web.service");
+  runs_in(exiting, kId);
+  runs_in(of_removed, std::string(kId) + " (deleted)");
+  run_in_it({});
+  empty_group();
+  EXPECT_EQ(after(0.2), (Told{"end applied"}));
+  for (Child* child : {&by_root, &exiting, &of_removed}) EXPECT_EQ(child->died_of(), 0);
+}
+
+TEST_F(EvictorTest, ProcessesThatRootMovesOutOfItsOwnGroupAreLeft) {
   Child child([] { std::signal(SIGTERM, SIG_IGN); });
   run_in_it({&child});
   EXPECT_EQ(begin(), (Told{"terminate SIGTERM applied"}));
