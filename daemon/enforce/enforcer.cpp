@@ -52,7 +52,6 @@ std::vector<LogEntry> Enforcer::follow(const Found& found, double now) {
   std::erase_if(confined_at_, [&](const auto& item) {
     return !refused_.contains({item.first, Attribute::cpus});
   });
-  remember_offences(found, now);
 
   std::vector<LogEntry> entries;
   for (const auto& [id, attribute] : departed) {
@@ -60,6 +59,8 @@ std::vector<LogEntry> Enforcer::follow(const Found& found, double now) {
     // value back.
     release(id, attribute, now, "the workload ended", entries);
   }
+  // After the release: a group that was made anew under its name has no pin any more.
+  remember_offences(found, now);
   settle(entries, now);
   return entries;
 }

@@ -124,6 +124,15 @@ TEST_F(EnforcerGroundTest, ANewGroupOfTheUserIsConfinedThereForTenMinutesAfterTh
   EXPECT_EQ(node.cpus(kJob), pool());
 }
 
+TEST_F(EnforcerGroundTest, AGroupThatItsUserMakesAnewUnderTheSameNameIsConfinedThereToo) {
+  write_again_and_again();
+  node.restart_group(kJob);
+  ASSERT_EQ(chown((node.tree() / kJob).c_str(), 1000, 1000), 0);
+  for (int i = 0; i < 3; ++i) tick();
+  EXPECT_EQ(node.cpus(kGround), pool());
+  EXPECT_EQ(node.cpus(kJob), "");
+}
+
 TEST_F(EnforcerGroundTest, WritesInANewGroupAreCountedWithThoseInFormerOnes) {
   start();
   tick();
