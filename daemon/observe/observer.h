@@ -163,12 +163,24 @@ class Observer {
     bool never_evicted = false;  // by its name
     bool leaf = false;
   };
+  // A round through the workloads of a user whose memory is counted by their processes. See
+  // kMostResidentOfUser.
+  struct ResidentRound {
+    double time = -1;            // of the samples
+    std::size_t left = 0;        // processes of this tick
+    bool others_wait = false;    // in this tick
+    std::set<std::string> done;  // ids of those that were counted
+    std::string part;            // the workload that is counted over several ticks; mostly empty
+    pid_t part_up_to = 0;        // the last of its processes that was counted
+    std::uint64_t part_bytes = 0;
+  };
   // assemble() by concern; see observer_assemble.cpp.
   struct Pass;
   struct Entry;
   static Entry entry_of(const Place& place, const std::string& id, Pass& pass);
   bool has_facts(const SnapshotInputs& inputs, const Pass& pass) const;
   void take_applications(Pass& pass);
+  void begin_resident_tick(ResidentRound& round, double time) const;
   void count_of_a_user(const model::Workload& workload, const Entry& entry, model::UsageSample& sample);
   void fill_usage(model::Workload& workload, const Entry& entry, const model::UsageWindow* like);
   void fill_spark(model::Workload& workload, const Entry& entry, const Pass& pass) const;
@@ -225,14 +237,7 @@ class Observer {
   bool had_facts_ = false;         // the pass before had facts
   // Indices of the workloads that berth holds or evicts, as the last pass was told.
   std::vector<std::size_t> changed_;
-  // Of a user: whose memory is counted by its processes in this tick. See kMostResidentOfUser.
-  struct ResidentTurn {
-    double time = -1;  // of the samples
-    std::size_t left = 0;
-    std::string after;       // workloads up to this id have had their turn
-    bool ran_short = false;  // others wait for theirs
-  };
-  std::map<std::uint32_t, ResidentTurn> resident_turns_;
+  std::map<std::uint32_t, ResidentRound> resident_rounds_;  // by user
   std::map<std::string, PastUsage> past_;
   std::map<std::string, std::string> leaf_problems_;
   model::Snapshot snapshot_;

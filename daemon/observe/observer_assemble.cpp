@@ -12,6 +12,7 @@
 #include "os/proc_files.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -22,6 +23,9 @@ namespace {
 // Workloads may come and go at every tick; to look for the owners of vCPUs costs as much as there are
 // containers.
 constexpr double kOwnersPause_s = 2;
+
+// A user without such workloads is forgotten then.
+constexpr double kResidentPause_s = 600;
 
 // Memory allocated before the processes were moved stays charged to their former cgroup, but is freed with
 // them.
@@ -189,6 +193,9 @@ const model::Snapshot& Observer::assemble(const SnapshotInputs& inputs) {
   inputs.stragglers.mark(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
   inputs.lending.mark(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
   take_demand();
+  std::erase_if(resident_rounds_, [now = snapshot_.time](const auto& item) {
+    return std::abs(now - item.second.time) > kResidentPause_s;
+  });
   return snapshot_;
 }
 
@@ -270,31 +277,47 @@ void Observer::fill_usage(model::Workload& workload, const Entry& entry, const m
   workload.cache_bytes = entry.reading.cache_bytes;
 }
 
-// The user's workloads are counted in turn, in the order of their ids, until a tick's processes are used up.
+void Observer::begin_resident_tick(ResidentRound& round, double time) const {
+  if (!round.others_wait) round.done.clear();
+  if (!found().contains(round.part)) round.part.clear();
+  round.others_wait = false;
+  round.time = time;
+  round.left = kMostResidentOfUser;
+}
+
+// A tick counts some of the user's workloads, or a part of a large one. All have their turn before any has
+// another one. Meanwhile their last figure stays.
 void Observer::count_of_a_user(const model::Workload& workload, const Entry& entry,
                                model::UsageSample& sample) {
-  ResidentTurn& turn = resident_turns_[*entry.found.ground.user];
-  if (turn.time != sample.time) {
-    if (!std::exchange(turn.ran_short, false)) turn.after.clear();
-    turn.time = sample.time;
-    turn.left = kMostResidentOfUser;
-  }
-  const bool waits = turn.left == 0 && workload.id > turn.after;
-  if (waits) turn.ran_short = true;
-  if (!waits && workload.id > turn.after) {
-    auto pids = cgroup::pids_below(*entry.found.cgroup, proc_root_);
-    // One that is too large for what is left is the first at the next tick.
-    if (pids.size() <= turn.left || turn.left == kMostResidentOfUser) {
-      pids.resize(std::min(pids.size(), turn.left));
-      turn.left -= pids.size();
-      turn.after = workload.id;
-      count_resident(proc_root_, pids, sample);
-      return;
-    }
-    turn.left = 0;
-    turn.ran_short = true;
-  }
+  ResidentRound& round = resident_rounds_[*entry.found.ground.user];
+  if (round.time != sample.time) begin_resident_tick(round, sample.time);
   if (!workload.usage.empty()) sample.memory_bytes = workload.usage.back().memory_bytes;
+  if (round.done.contains(workload.id)) return;
+  const bool its_turn = round.part.empty() || round.part == workload.id;
+  if (!its_turn || round.left == 0) {
+    round.others_wait = true;
+    return;
+  }
+  if (round.part.empty()) {
+    round.part_up_to = 0;
+    round.part_bytes = 0;
+  }
+  auto pids = cgroup::pids_below(*entry.found.cgroup, proc_root_);
+  std::erase_if(pids, [&round](pid_t pid) { return pid <= round.part_up_to; });
+  const bool whole = pids.size() <= round.left;
+  pids.resize(std::min(pids.size(), round.left));
+  const auto resident = os::private_memory_bytes(proc_root_, pids);
+  round.part_bytes = std::min(model::kMaxBytes, round.part_bytes + resident.value_or(0));
+  round.left -= pids.size();
+  if (!whole) {
+    round.part = workload.id;
+    round.part_up_to = pids.back();
+    round.others_wait = true;
+    return;
+  }
+  round.done.insert(workload.id);
+  round.part.clear();
+  sample.memory_bytes = resident || round.part_up_to > 0 ? std::optional(round.part_bytes) : std::nullopt;
 }
 
 void Observer::fill_spark(model::Workload& workload, const Entry& entry, const Pass& pass) const {

@@ -152,11 +152,14 @@ TEST_F(ObserverTest, OfOneUsersProcessesALimitedNumberIsCountedInATick) {
     return observer->snapshot().workloads.at(which).usage.back().memory_bytes;
   };
   const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  const auto large = static_cast<std::uint64_t>(most) * 2000 * page;
-  EXPECT_EQ(bytes_at(1000, 0), large) << "the first of them";
+  const auto large = static_cast<std::uint64_t>(most + 10) * 2000 * page;
+  EXPECT_EQ(bytes_at(1000, 0), std::nullopt) << "a part of them is counted";
   EXPECT_EQ(bytes_at(1000, 1), std::nullopt);
+  EXPECT_EQ(bytes_at(1001, 0), large) << "with the rest";
   EXPECT_EQ(bytes_at(1001, 1), 2000 * page) << "it waited for its turn";
-  EXPECT_EQ(bytes_at(1001, 0), large) << "as before";
+  node.put("user/job2", "cgroup.procs", "1\n2");
+  EXPECT_EQ(bytes_at(1002, 0), large) << "as before: another round has begun";
+  EXPECT_EQ(bytes_at(1003, 1), 4000 * page);
 }
 
 TEST_F(ObserverTest, WorkThatAUserMadeIsReadInTurnAndNothingElseIs) {
