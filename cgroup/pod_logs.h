@@ -6,7 +6,7 @@
 
 namespace berth::cgroup {
 
-// Whether the pod of this UID is of the namespace kube-system. Before the first cgroup of a pod, kubelet
+// Whether the pod of this UID is of the namespace kube-system. Before the first container of a pod, kubelet
 // makes a directory NAMESPACE_NAME_UID in `logs` (/var/log/pods), where only root can. false without it.
 bool is_pod_of_the_system(const std::filesystem::path& logs, std::string_view uid);
 

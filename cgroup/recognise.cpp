@@ -308,8 +308,8 @@ bool is_container(std::string_view path) {
 bool runs_programs_of_others(std::string_view path) {
   for (std::string_view rest = path; !rest.empty(); rest = model::parent_path(rest)) {
     const std::string_view name = model::last_component(rest);
-    if (is_container(rest) || is_kubepods(name) || name == "machine.slice" || is_of_a_login(name) ||
-        ends_in_container_id(name))
+    if (has_cpuset_of_runtime(rest) || is_kubepods(name) || name == "machine.slice" || is_of_a_login(name) ||
+        name.ends_with(".libvirt-lxc") || ends_in_container_id(name))
       return true;
   }
   return false;

@@ -51,7 +51,8 @@ std::string pod_uid(std::string_view path);
 bool is_container(std::string_view path);
 
 // Whether others than the host's administrator may choose the programs that run there, by any component of
-// the path: a container, a pod, a guest, or the groups of a user's sessions ("user-1000.slice").
+// the path: a container, a pod, a guest, a job of a batch system, or the groups of a user's sessions
+// ("user-1000.slice").
 bool runs_programs_of_others(std::string_view path);
 
 // Whether it is a vCPU of a guest of libvirt: "SCOPE/libvirt/vcpu0". libvirt writes its cpuset.cpus.

@@ -268,6 +268,9 @@ TEST(ProgramsOfOthers, RunInContainersPodsGuestsAndSessions) {
         std::string("kubepods.slice/kubepods-besteffort.slice/x"), std::string("kubepods/pod1/x"),
         std::string("machine.slice/machine-web.scope"), std::string("user.slice/user-1000.slice"),
         std::string("user.slice/user-1000.slice/session-3.scope"),
+        std::string("lxc.payload.web/system.slice/x"),
+        std::string("system.slice/slurmstepd.scope/job_7/step_0"),
+        std::string("nomad.slice/share.slice/a.scope"), std::string("machine/lxc-1-x.libvirt-lxc"),
         std::string("user.slice/user-1000.slice/user@1000.service")})
     EXPECT_TRUE(runs_programs_of_others(path)) << path;
   for (const char* path :
