@@ -93,7 +93,7 @@ def guest_time(berth: Berth) -> float:
     return float(berth.guest.run("date +%s.%N").stdout)
 
 
-@pytest.mark.parametrize("step", ["+1 hour", "-1 hour", "+8 hours", "-8 hours"])
+@pytest.mark.parametrize("step", ["+8 hours", "-1 hour"])
 def test_a_clock_that_is_set_changes_printed_times_alone(load: Berth, step: str) -> None:
     load.wait_ticks(8)
     load.guest.poll(lambda: load.json("plan")["findings"]["straggler"]["tasks"][f"system.slice/{JOB}"].get("v2"), 60, what="a judgement")

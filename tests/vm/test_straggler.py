@@ -23,7 +23,7 @@ RULES = """
 [[workload]]
 match = "system.slice/berth-test-job*.service"
 class = "latency-sensitive"
-vcpus = {vcpus}
+vcpus = 2
 progress = {{file = "{progress}"}}
 deadline = "{deadline}"
 
@@ -61,17 +61,13 @@ def load(berth: Berth) -> Berth:
     return berth
 
 
-def start_berth(berth: Berth, deadline: str = "20s", mode: str = "enforce", extra: str = STRAGGLER, vcpus: int = 2) -> None:
-    berth.start(mode, extra=extra, rules=RULES.format(progress=PROGRESS, deadline=deadline, vcpus=vcpus))
+def start_berth(berth: Berth, deadline: str = "20s") -> None:
+    berth.start("enforce", extra=STRAGGLER, rules=RULES.format(progress=PROGRESS, deadline=deadline))
     berth.wait_for(*BATCH, FILLER)
 
 
 def start_job(berth: Berth, samples: int, *properties: str) -> None:
     berth.start_unit(JOB, f"{PROGRAM} --samples {samples} --processes 1 --progress {PROGRESS} --every 0.5", *properties)
-
-
-def report(berth: Berth, fraction: float) -> None:
-    berth.guest.run(f"echo {fraction} > {PROGRESS}.new && mv {PROGRESS}.new {PROGRESS}")
 
 
 def limit(berth: Berth, unit: str, name: str = "cpu.max") -> str:
@@ -160,16 +156,6 @@ def test_a_killed_daemon_gives_everything_back_when_it_comes_again(load: Berth) 
     load.guest.poll(lambda: limits(load) == before, 30, what=lambda: f"every limit to be as before: {limits(load)}")
 
 
-def test_observe_grows_nobody(load: Berth) -> None:
-    before = limits(load)
-    start_berth(load, mode="observe")
-    stalled_job(load)
-    load.guest.poll(lambda: task(load).get("straggler"), 60, what="the straggler to be found")
-    load.wait_ticks(5)
-    assert limits(load) == before
-    assert load.cpuset(JOB) == ""
-
-
 def test_a_batch_task_that_ends_while_it_pays_leaves_nothing(load: Berth) -> None:
     before = limits(load)
     start_berth(load)
@@ -183,62 +169,7 @@ def test_a_batch_task_that_ends_while_it_pays_leaves_nothing(load: Berth) -> Non
     assert load.guest.run(f"ls -d /run/systemd/system.control/{payer}.d 2>/dev/null || true").stdout == ""
 
 
-def test_a_quota_that_somebody_else_changes_is_theirs(load: Berth) -> None:
-    before = limits(load)
-    start_berth(load)
-    stalled_job(load)
-    payer = wait_payer(load, before)
-    load.guest.run(f"systemctl set-property --runtime {payer} CPUQuota=77%")
-    load.guest.poll(lambda: not load.workloads()[f"system.slice/{payer}"]["managed"], 60, what="the payer to be left alone")
-    load.stop()
-    assert limits(load)[payer][0] == "77000 100000"
-    for unit in BATCH:
-        if unit != payer:
-            assert limits(load)[unit] == before[unit]
 
-
-def test_progress_that_jumps_back_is_not_judged(load: Berth) -> None:
-    start_berth(load)
-    load.start_unit(JOB)
-    for fraction in (0.2, 0.4, 0.3, 0.5):
-        report(load, fraction)
-        load.guest.poll(lambda: load.workloads().get(f"system.slice/{JOB}", {}).get("progress") == fraction, 30, what=f"the report {fraction}")
-    judged = load.guest.poll(lambda: task(load), 30, what="the task")
-    assert judged["straggler"] is False
-    assert judged["reason"]
-
-
-def test_a_job_without_progress_is_not_judged(load: Berth) -> None:
-    start_berth(load)
-    load.start_unit(JOB)
-    judged = load.guest.poll(lambda: task(load), 60, what="the task")
-    assert judged["straggler"] is False
-    assert "progress" in judged["reason"]
-
-
-def test_explain_says_who_paid(load: Berth) -> None:
-    before = limits(load)
-    start_berth(load)
-    stalled_job(load)
-    load.guest.poll(lambda: grown(load) and limits(load) != before, 90, what="growth")
-    said = load.guest.run(f"berthctl explain system.slice/{JOB}").stdout
-    assert "v1" in said and "v2" in said and "deadline" in said
-    print(said)
-    payer = wait_payer(load, before)
-    explained = load.guest.run(f"berthctl explain system.slice/{payer}").stdout
-    assert "it lends what it does not use" in explained or "it was shrunk for a straggler" in explained, explained
-
-
-def test_a_straggler_that_does_not_fit_is_published(load: Berth) -> None:
-    # It owns the whole of a domain already.
-    start_berth(load, vcpus=4)
-    stalled_job(load)
-    lacking = load.guest.poll(lambda: load.json("plan")["findings"]["straggler"]["relocate"], 90, what="a relocation")
-    assert lacking[0]["workload"] == f"system.slice/{JOB}"
-    assert lacking[0]["lacks"]["cpu"] > 0
-    load.guest.poll(lambda: JOB in load.journal("should run elsewhere"), 30, what="the journal to say so")
-    metrics = load.guest.run("berthctl metrics").stdout
-    assert "relocat" in metrics
 
 
 def test_memory_headroom_of_a_straggler_grows(load: Berth) -> None:
