@@ -430,20 +430,30 @@ void warn(const Workloads& workloads, const GrownRequests& grown, const Queue& q
     if (!latency_sensitive(workload->workload_class)) continue;
     const auto more = grown.find(workload->id);
     const int asked = std::max(workload->vcpus.value_or(0), more == grown.end() ? 0 : more->second);
-    for (model::ServiceWarning& warning : own_warnings(*workload, asked, now))
+    const auto place_for = [&](int least) {
+      const auto own = std::find_if(queue.instances.begin(), queue.instances.end(),
+                                    [&](const Instance& it) { return it.workload == workload; });
+      const bool queued = own != queue.instances.end();
+      return least_that_fits(placement.occupancy,
+                             queued ? static_cast<int>(own - queue.instances.begin()) : -1, settings, demand,
+                             {.vcpus = least, .allowed = workload->allowed_cpus});
+    };
+    for (model::ServiceWarning& warning : own_warnings(*workload, asked, now, place_for))
       findings.warnings.push_back(std::move(warning));
   }
   for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {
     const Instance& instance = queue.instances[i];
     if (instance.workload == nullptr || placement.occupancy.placed(i)) continue;
     const int most = most_that_fit(placement.occupancy, settings, demand, queue.requests[i]);
+    const bool covers = most >= vcpus_that_cover(*instance.workload, now);
+    const char* none = most > 0 ? "no number of vCPUs that covers its use would find one"
+                                : "no number of vCPUs would find one";
     findings.warnings.push_back(
         {.workload = instance.id,
          .cause = model::WarningCause::place,
-         .vcpus = most > 0 ? std::optional(most) : std::nullopt,
+         .vcpus = covers ? std::optional(most) : std::nullopt,
          .reason = fmt::format("it finds no place: {}; {}", placement.reasons[i],
-                               most > 0 ? fmt::format("vcpus = {} would find one", most)
-                                        : "no number of vCPUs would find one")});
+                               covers ? fmt::format("vcpus = {} would find one", most) : none)});
   }
   std::sort(findings.warnings.begin(), findings.warnings.end(), [](const auto& a, const auto& b) {
     return std::tie(a.workload, a.cause) < std::tie(b.workload, b.cause);

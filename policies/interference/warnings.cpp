@@ -54,23 +54,30 @@ bool would_be_cut(const model::Workload& workload, int vcpus, double now) {
   return cores && is_above(workload, vcpus, *cores);
 }
 
-std::vector<model::ServiceWarning> own_warnings(const model::Workload& workload, int asked, double now) {
+int vcpus_that_cover(const model::Workload& workload, double now) {
+  const auto cores = measured_cores(workload, now);
+  return cores ? vcpus_for(*cores) : 1;
+}
+
+std::vector<model::ServiceWarning> own_warnings(const model::Workload& workload, int asked, double now,
+                                                const PlaceFor& place_for) {
   std::vector<model::ServiceWarning> warnings;
   if (!workload.vcpus || workload.left_alone) return warnings;
   const int vcpus = *workload.vcpus;
   const auto cores = measured_cores(workload, now);
   if (cores && is_above(workload, asked, *cores)) {
-    const int enough = std::max(vcpus + 1, vcpus_for(std::max(*cores, workload.usage.cpu().max)));
-    warnings.push_back(
-        {.workload = workload.id,
-         .cause = model::WarningCause::use,
-         .vcpus = enough,
-         .reason = fmt::format("it uses {:.3g} cores, more than its vcpus = {}: {}; vcpus = {} would do",
-                               *cores, vcpus,
-                               workload.force ? "force = true lets the pin cut it"
-                                              : "a pin would cut it, so it gets no vCPUs of its own (force = "
-                                                "true would pin it all the same)",
-                               enough)});
+    const int least = std::max(vcpus + 1, vcpus_for(std::max(*cores, workload.usage.cpu().max)));
+    const auto enough = place_for(least);
+    warnings.push_back({.workload = workload.id,
+                        .cause = model::WarningCause::use,
+                        .vcpus = enough,
+                        .reason = fmt::format(
+                            "it uses {:.3g} cores, more than its vcpus = {}: {}; {}", *cores, vcpus,
+                            workload.force ? "force = true lets the pin cut it"
+                                           : "a pin would cut it, so it gets no vCPUs of its own (force = "
+                                             "true would pin it all the same)",
+                            enough ? fmt::format("vcpus = {} would do", *enough)
+                                   : fmt::format("it needs {}, and there is no place for so many", least))});
   } else if (cores && is_full(workload, asked, *cores)) {
     warnings.push_back({.workload = workload.id,
                         .cause = model::WarningCause::use,
@@ -106,6 +113,20 @@ int most_that_fit(const Occupancy& occupancy, const InterferenceSettings& settin
     if (choose_window(occupancy, settings, best_effort, fewer).region >= 0) return fewer.vcpus;
   }
   return 0;
+}
+
+std::optional<int> least_that_fits(const Occupancy& occupancy, int tenant,
+                                   const InterferenceSettings& settings, const BestEffortDemand& best_effort,
+                                   PlacementRequest request) {
+  Occupancy others(occupancy.node(), {});
+  for (int i = 0; i < static_cast<int>(occupancy.tenants().size()); ++i) {
+    if (i != tenant && occupancy.placed(i)) others.add(occupancy.tenant(i));
+  }
+  const int most = std::min(others.unowned_count() - best_effort.min_cpus, request.vcpus + kMostTries - 1);
+  for (; request.vcpus <= most; ++request.vcpus) {
+    if (choose_window(others, settings, best_effort, request).region >= 0) return request.vcpus;
+  }
+  return std::nullopt;
 }
 
 }  // namespace berth::policies

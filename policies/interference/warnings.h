@@ -6,6 +6,7 @@
 #include "model/snapshot.h"
 #include "policies/interference/search.h"
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -29,10 +30,17 @@ std::optional<double> measured_cores(const model::Workload& workload, double now
 // Whether a pin to `vcpus` would cut the use of the workload, and its rule does not force it.
 bool would_be_cut(const model::Workload& workload, int vcpus, double now);
 
+// The vCPUs that cover the measured use of the workload; 1 where it is not known.
+int vcpus_that_cover(const model::Workload& workload, double now);
+
+// The least number of vCPUs from `least` on for which the service finds a place; nullopt: there is none.
+using PlaceFor = std::function<std::optional<int>(int least)>;
+
 // "use": it uses more than its vcpus, forced or not, or its pin hides whether it would. "quota": its own CPU
 // quota is below its vcpus and throttles it. Nothing for work without vcpus, and for work that is left alone.
 // `asked`: the vCPUs that it is to own, more than it declares while it is grown.
-std::vector<model::ServiceWarning> own_warnings(const model::Workload& workload, int asked, double now);
+std::vector<model::ServiceWarning> own_warnings(const model::Workload& workload, int asked, double now,
+                                                const PlaceFor& place_for);
 
 // So many numbers of vCPUs are tried for a service without a place.
 inline constexpr int kMostTries = 64;
@@ -40,5 +48,10 @@ inline constexpr int kMostTries = 64;
 // that was tried.
 int most_that_fit(const Occupancy& occupancy, const InterferenceSettings& settings,
                   const BestEffortDemand& best_effort, const PlacementRequest& request);
+// The least, from the request's on, for which there is a place beside the placed instances but `tenant` (-1:
+// all); nullopt: none that was tried.
+std::optional<int> least_that_fits(const Occupancy& occupancy, int tenant,
+                                   const InterferenceSettings& settings, const BestEffortDemand& best_effort,
+                                   PlacementRequest request);
 
 }  // namespace berth::policies
