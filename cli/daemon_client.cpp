@@ -28,7 +28,7 @@ constexpr std::chrono::seconds kReadTimeout{25};
 // long.
 constexpr std::chrono::seconds kChangeTimeout{120};
 
-constexpr const char* kAdvice = "if it does not run: berthctl check-config, then systemctl start berthd";
+constexpr const char* kAdvice = "if berthd does not run: berthctl check-config, then systemctl start berthd";
 
 class ManagerProxy final : public sdbus::ProxyInterfaces<org::berth::Node1::Manager_proxy> {
  public:

@@ -141,11 +141,13 @@ void render_pool(std::ostream& out, const Document& workload, const Style& style
   if (!pool.is_object()) return;
   heading(out, style, "vCPUs");
   const auto cpus = text_of(pool, "cpus");
-  say(out,
-      fmt::format("shares {} with all best-effort work; they are {} busy",
-                  cpus.empty() ? "no vCPUs" : "vCPUs " + cpus, format_share(number_of(pool, "utilisation"))));
-  if (const auto why = text_of(workload, "unconfined"); !why.empty())
-    say(out, "cannot be kept there: " + why);
+  const std::string shared = cpus.empty() ? "no vCPUs" : "vCPUs " + cpus;
+  if (const auto why = text_of(workload, "unconfined"); !why.empty()) {
+    say(out, fmt::format("cannot be kept on {}, which all best-effort work shares: {}", shared, why));
+  } else {
+    say(out, fmt::format("shares {} with all best-effort work; they are {} busy", shared,
+                         format_share(number_of(pool, "utilisation"))));
+  }
   const Document& borrowing = member(workload, "borrowing");
   if (!borrowing.is_object()) return;
   const auto borrowed = text_of(borrowing, "cpus");

@@ -71,10 +71,15 @@ void render_outlook(std::ostream& out, const Document& status, const Document& p
     next = "berthctl log    what it did, and why";
   } else if (!bare) {
     const std::string planned = changes(list_of(plan, "actions"));
-    would = planned.empty() ? "it would change nothing: everything is as it should be"
-                            : "it would make " + planned;
-    next = !problem.empty()  ? "it cannot enforce on this host: " + problem
-           : planned.empty() ? "berthctl list    the workloads, and their use"
+    const std::size_t warnings =
+        list_of(member(member(member(plan, "findings"), "interference"), "warnings")).size();
+    const std::string nothing =
+        warnings == 0 ? "it would change nothing: everything is as it should be"
+                      : "it would change nothing, but it has " + model::count_text(warnings, "warning");
+    would = planned.empty() ? nothing : "it would make " + planned;
+    next = !problem.empty()                  ? "it cannot enforce on this host: " + problem
+           : planned.empty() && warnings > 0 ? "berthctl plan    the warnings, and what would help"
+           : planned.empty()                 ? "berthctl list    the workloads, and their use"
                              : "berthctl plan    each change with its reason; then berthctl mode enforce";
   }
   const auto line = [&](const char* name, const std::string& text) {

@@ -88,7 +88,7 @@ void render_oversell(std::ostream& out, const model::OversellFindings& findings,
   if (findings.chosen.empty()) return;
   out << paint(style, Colour::dim,
                "  With oversell.evict = true berth evicts those marked * next. It passes over those that it "
-               "cannot end or that free too little.")
+               "cannot end, that free too little, or that a later one makes needless.")
       << "\n";
 }
 

@@ -236,7 +236,9 @@ void render_plan(std::ostream& out, const model::Plan& plan, const model::Snapsh
   if (plan.findings.placement) render_placement(out, *plan.findings.placement, style);
 
   heading(out, style, "Actions");
-  if (plan.actions.empty()) out << "  none: everything is where it should be\n";
+  const bool warns = plan.findings.interference && !plan.findings.interference->warnings.empty();
+  if (plan.actions.empty())
+    out << (warns ? "  none; see the warnings above\n" : "  none: everything is where it should be\n");
   for (const model::Action& action : plan.actions) {
     out << "  " << paint(style, Colour::green, action.kind()) << " " << printable(describe(action)) << "\n"
         << "      "

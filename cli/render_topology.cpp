@@ -394,7 +394,7 @@ std::string Drawing::nodes_without_cpus() const {
 std::string Drawing::legend() const {
   std::vector<std::string> words;
   if (offline_drawn_) words.emplace_back("x offline");
-  if (forbidden_drawn_) words.emplace_back("! outside the root cpuset");
+  if (forbidden_drawn_) words.emplace_back("! outside the root cpuset, or owned by others");
   if (kinds_.size() > 1) {
     words.emplace_back("P performance cores");
     if (kinds_.size() > 2) words.emplace_back("M cores between");

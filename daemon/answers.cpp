@@ -7,6 +7,7 @@
 #include "daemon/report/metrics.h"
 #include "model/json.h"
 #include "model/name.h"
+#include "model/path.h"
 #include "os/ancestors.h"
 #include "os/clock.h"
 #include "os/log.h"
@@ -259,6 +260,12 @@ model::Result<std::string> Answers::explain_json(const std::string& subject) {
     }
   }
   if (!explanation.decision && !explanation.workload && !explanation.application) {
+    for (const model::OwnedCpus& owned : snapshot.owned_cpus) {
+      if (!owned.owner.empty() && model::names(subject, owned.owner))
+        return model::fail(ErrorKind::gone,
+                           fmt::format("{} is no workload of berth, which leaves it alone: {}", owned.owner,
+                                       model::to_text(owned)));
+    }
     return model::fail(
         ErrorKind::gone,
         fmt::format(

@@ -30,7 +30,7 @@ std::string evidence_text(OwnedHow how) {
     case OwnedHow::kubelet:
       return "kubelet's static CPU policy gave them to this container alone, by cpuset.cpus";
     case OwnedHow::runtime:
-      return "its container runtime or libvirt pinned it there, by cpuset.cpus";
+      return "the program that runs it pinned it there, by cpuset.cpus";
     case OwnedHow::isolated:
       break;
   }
@@ -38,7 +38,8 @@ std::string evidence_text(OwnedHow how) {
 }
 
 std::string to_text(const OwnedCpus& owned) {
-  return fmt::format("vCPUs {} belong to {}: {}", owned.cpus.to_string(),
+  return fmt::format("{} {} to {}: {}", owned.cpus.size() == 1 ? "vCPU" : "vCPUs", owned.cpus.to_string(),
+                     owned.cpus.size() == 1 ? "belongs" : "belong",
                      owned.owner.empty() ? "no workload, as the kernel isolates them" : owned.owner,
                      evidence_text(owned.how));
 }

@@ -53,11 +53,14 @@ json unplaceable_list(const std::vector<model::WorkloadFinding>& findings) {
 json unused_list(const std::vector<cgroup::UnusedRule>& rules) {
   json list = json::array();
   for (const auto& rule : rules) {
-    list.push_back({{"rule", rule.origin},
-                    {"match", rule.match},
-                    {"reason", rule.overtaken ? "earlier rules match all of its cgroups, and apply"
-                               : rule.inner   ? "it matches only parts of containers, and not their scopes"
-                                              : "no cgroup matches"}});
+    list.push_back(
+        {{"rule", rule.origin},
+         {"match", rule.match},
+         {"reason",
+          rule.overtaken
+              ? "earlier rules match all of its cgroups, and apply; one without a class makes no workload"
+          : rule.inner ? "it matches only parts of containers, and not their scopes"
+                       : "no cgroup matches"}});
   }
   return list;
 }

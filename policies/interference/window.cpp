@@ -116,7 +116,7 @@ std::string nothing_free(const WindowSearch& search, const std::vector<int>& reg
   const Region& region = search.node().region(regions[most]);
   return fmt::format("asks {} vCPUs in one domain; {} has the most free, {} of {}{}", wanted.vcpus,
                      region.name, results[most].free, region.window.size(),
-                     wanted.allowed ? fmt::format(" (allowed CPUs {})", wanted.allowed->to_string()) : "");
+                     wanted.allowed ? fmt::format(" (of vCPUs {})", wanted.allowed->to_string()) : "");
 }
 
 // "2 of 4 free on vCPUs 0-3, 8 of 8 free on vCPUs 4-11", most capacity first.

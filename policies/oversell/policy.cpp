@@ -204,7 +204,7 @@ std::string nothing_to_evict(const model::Snapshot& snapshot, const OversellSett
       fmt::format(" of priority {} or more (oversell.top_priority; oversell.evict_highest is false)",
                   settings.top_priority));
   add(spared, " spared");
-  add(findings.order.size(), " that berth cannot end, or that frees nothing");
+  add(findings.order.size(), " that berth cannot end, or that frees less than 16 MiB");
   return text;
 }
 

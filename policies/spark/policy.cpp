@@ -78,8 +78,8 @@ void judge(const model::Snapshot& snapshot, const SparkSettings& settings, model
   const std::uint64_t wanted = out.growth_bytes + out.reserve_bytes;
   const std::uint64_t free = out.available_bytes + out.freeing_bytes;
   std::string comparison = fmt::format(
-      "latency-sensitive workloads are expected to need {} more ({}); {} is available, {} of it in "
-      "reserve",
+      "latency-sensitive workloads are expected to need {} more ({}); {} is available, and the "
+      "reserve is {}",
       bytes_text(out.growth_bytes), method, bytes_text(out.available_bytes), bytes_text(out.reserve_bytes));
   if (out.freeing_bytes > 0)
     comparison += fmt::format(", {} becomes free by evictions", bytes_text(out.freeing_bytes));

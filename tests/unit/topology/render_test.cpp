@@ -129,7 +129,8 @@ TEST(Render, OfflineForbiddenAndHybridOnesAreMarked) {
             "  thread 1   1x\n"
             "  offline    4\n"
             "\n"
-            "x offline   ! outside the root cpuset   P performance cores   E efficient cores\n");
+            "x offline   ! outside the root cpuset, or owned by others   P performance cores   E efficient "
+            "cores\n");
 }
 
 TEST(Render, LabelsStandBelowTheirVcpus) {

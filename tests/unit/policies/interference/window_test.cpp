@@ -236,7 +236,7 @@ TEST(Window, StaysInsideTheAllowedCpus) {
   EXPECT_THAT(pins(proposal.actions), ElementsAre("a=5,7"));
   EXPECT_THAT(
       unplaceable(proposal),
-      ElementsAre("b: asks 2 vCPUs in one domain; LLC 0 has the most free, 1 of 4 (allowed CPUs 0,4)"));
+      ElementsAre("b: asks 2 vCPUs in one domain; LLC 0 has the most free, 1 of 4 (of vCPUs 0,4)"));
 }
 
 TEST(Window, NeverGivesOutReservedVcpus) {
