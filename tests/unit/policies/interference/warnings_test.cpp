@@ -73,6 +73,19 @@ TEST(Warnings, AServiceThatUsesMoreThanItsVcpusIsNotPinnedAndTheNumberThatWouldD
   ASSERT_THAT(proposal.findings.unplaceable, SizeIs(1));
 }
 
+TEST(Warnings, NoNumberIsNamedThatFindsNoPlaceOrDoesNotCoverTheUse) {
+  // One of six vCPUs has to stay for others.
+  auto found = warnings(six_cores({using_cores(latency_sensitive("db", 2), 5.9)}));
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found.front().vcpus, std::nullopt);
+  EXPECT_THAT(found.front().reason, HasSubstr("it needs 6, and there is no place for so many"));
+  found = warnings(six_cores({using_cores(latency_sensitive("db", 6), 5.5)}));
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found.front().cause, WarningCause::place);
+  EXPECT_EQ(found.front().vcpus, std::nullopt);
+  EXPECT_THAT(found.front().reason, HasSubstr("no number of vCPUs that covers its use would find one"));
+}
+
 TEST(Warnings, ForceInTheRulePinsAServiceBelowItsUseAndSaysSo) {
   model::Snapshot snapshot = six_cores({using_cores(latency_sensitive("db", 2), 4.4)});
   snapshot.workloads.front().force = true;
@@ -267,6 +280,22 @@ RC_GTEST_PROP(WarningsProperty, NoServiceIsPinnedBelowItsMeasuredUseUnlessForced
     for (const auto& sample : workload->usage) sum += sample.cpu_cores;
     const double mean = workload->usage.empty() ? 0 : sum / static_cast<double>(workload->usage.size());
     RC_ASSERT(mean <= 1.1 * static_cast<double>(pin->cpus.size()) + 1e-9);
+  }
+}
+
+RC_GTEST_PROP(WarningsProperty, TheNumberThatIsNamedDoes, ()) {
+  const testing::RandomCase node = testing::random_case(*testing::any_seed());
+  if (node.settings.interference.search != Search::window) return;
+  for (const model::ServiceWarning& warning :
+       propose_pins(node.snapshot, node.settings.interference).findings.warnings) {
+    if (!warning.vcpus || warning.cause == WarningCause::quota) continue;
+    model::Snapshot changed = node.snapshot;
+    const auto service = std::find_if(changed.workloads.begin(), changed.workloads.end(),
+                                      [&](const auto& it) { return it.id == warning.workload; });
+    service->vcpus = warning.vcpus;
+    for (const model::ServiceWarning& left :
+         propose_pins(changed, node.settings.interference).findings.warnings)
+      RC_ASSERT(left.workload != warning.workload || left.cause == WarningCause::quota);
   }
 }
 
