@@ -436,7 +436,7 @@ void warn(const Workloads& workloads, const GrownRequests& grown, const Queue& q
       const bool queued = own != queue.instances.end();
       return least_that_fits(placement.occupancy,
                              queued ? static_cast<int>(own - queue.instances.begin()) : -1, settings, demand,
-                             {.vcpus = least, .allowed = workload->allowed_cpus});
+                             {.vcpus = least, .model = {}, .allowed = workload->allowed_cpus});
     };
     for (model::ServiceWarning& warning : own_warnings(*workload, asked, now, place_for))
       findings.warnings.push_back(std::move(warning));
