@@ -408,9 +408,11 @@ void Observer::fill_limits(model::Workload& workload, const Entry& entry, const 
 std::optional<std::string> Observer::owner_of(const model::Workload& workload) const {
   if (owners_.empty()) return std::nullopt;
   const auto text = [this](std::size_t index) { return model::to_text(snapshot_.owned_cpus[index]); };
-  if (const auto inside = owners_.lower_bound(workload.id);
-      inside != owners_.end() &&
-      (inside->first == workload.id || inside->first.starts_with(workload.id + '/')))
+  if (const auto own = owners_.find(workload.id); own != owners_.end()) return text(own->second);
+  // "a-b" stands before "a/b".
+  const std::string below = workload.id + '/';
+  if (const auto inside = owners_.lower_bound(below);
+      inside != owners_.end() && inside->first.starts_with(below))
     return text(inside->second);
   return os::find_around(std::string(model::parent_path(workload.id)),
                          [&](const std::string& above) -> std::optional<std::string> {

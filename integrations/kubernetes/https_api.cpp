@@ -232,8 +232,8 @@ Answer HttpsApi::ask(const Request& request) {
   if (!open(state)) return fault("memory", "libcurl has no memory for a connection");
   const auto connect_limit = left_of(state.access.connect_limit, state);
   const auto whole_limit = left_of(state.access.whole_limit, state);
-  // 0 would be no limit. libcurl may end a request some milliseconds early, and what is left then serves
-  // none.
+  // To libcurl 0 means no limit. It may end a request some milliseconds early, and so little time is of no
+  // use to the next one.
   constexpr std::chrono::milliseconds kLeast(10);
   if (whole_limit < kLeast)
     return fault("timeout", state.access.server + request.path + ": no time is left for this request");

@@ -61,8 +61,7 @@ enum class Outcome { free, kept, cut };  // left as it is, kept to the rest, not
 double claim(const Homeless& service, const CpuSet& cpus, double now) {
   const model::Workload& workload = *service.workload;
   if (const auto cores = measured_cores(workload, now)) return *cores;
-  const double age_s = now - workload.created;
-  if (workload.cpu_time_s && age_s >= kLeastLife_s) return *workload.cpu_time_s / age_s;
+  if (const auto cores = mean_cores_of_life(workload, now)) return *cores;
   return std::min(static_cast<double>(cpus.size()), std::max(0.0, static_cast<double>(*workload.vcpus)));
 }
 
@@ -97,11 +96,14 @@ std::string warning_of(Outcome outcome, const Rest& rest, bool alone) {
 
 }  // namespace
 
+bool is_older(const model::Workload& a, const model::Workload& b) {
+  return std::tie(a.created, a.id) < std::tie(b.created, b.id);
+}
+
 void keep_off_owned(std::vector<Homeless> homeless, const Node& node, const CpuSet& owned, double now,
                     InterferenceProposal& proposal) {
-  std::sort(homeless.begin(), homeless.end(), [](const Homeless& a, const Homeless& b) {
-    return std::tie(a.workload->created, a.workload->id) < std::tie(b.workload->created, b.workload->id);
-  });
+  std::sort(homeless.begin(), homeless.end(),
+            [](const Homeless& a, const Homeless& b) { return is_older(*a.workload, *b.workload); });
   CpuSet usable;
   for (int position = 0; position < node.size(); ++position) {
     if (node.usable(position)) usable.insert(node.cpu(position));

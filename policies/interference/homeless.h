@@ -10,6 +10,9 @@
 
 namespace berth::policies {
 
+// The order of serving: by creation, then by id.
+bool is_older(const model::Workload& a, const model::Workload& b);
+
 // A latency-sensitive workload that runs and gets no vCPUs of its own, and why.
 struct Homeless {
   const model::Workload* workload = nullptr;

@@ -62,9 +62,7 @@ Workloads served_by_age(const Workloads& workloads) {
   Workloads served;
   std::copy_if(workloads.begin(), workloads.end(), std::back_inserter(served),
                [](const auto* workload) { return latency_sensitive(workload->workload_class); });
-  std::sort(served.begin(), served.end(), [](const auto* a, const auto* b) {
-    return std::tie(a->created, a->id) < std::tie(b->created, b->id);
-  });
+  std::sort(served.begin(), served.end(), [](const auto* a, const auto* b) { return is_older(*a, *b); });
   return served;
 }
 
@@ -369,7 +367,7 @@ Occupancy keep_standing(const Node& node, const InterferenceSettings& settings,
   return occupancy;
 }
 
-// Running instances that keep their pin, be it with more or fewer vCPUs, and what was found about the others.
+// Running instances that keep their pin, perhaps with more or fewer vCPUs, and the faults of the other pins.
 struct Kept {
   Waits waits;
   Queue queue;

@@ -41,11 +41,15 @@ std::optional<double> own_quota(const model::Workload& workload) {
 
 }  // namespace
 
+std::optional<double> mean_cores_of_life(const model::Workload& workload, double now) {
+  const double age_s = now - workload.created;
+  if (!workload.cpu_time_s || age_s < kLeastLife_s) return std::nullopt;
+  return *workload.cpu_time_s / age_s;
+}
+
 std::optional<double> measured_cores(const model::Workload& workload, double now) {
   if (const auto mean = workload.usage.cpu().mean()) return mean;
-  const double age_s = now - workload.created;
-  if (!workload.cpus.empty() || !workload.cpu_time_s || age_s < kLeastLife_s) return std::nullopt;
-  return *workload.cpu_time_s / age_s;
+  return workload.cpus.empty() ? mean_cores_of_life(workload, now) : std::nullopt;
 }
 
 bool would_be_cut(const model::Workload& workload, int vcpus, double now) {

@@ -23,6 +23,9 @@ inline constexpr double kHighPressure = 0.2;
 // Without samples, its CPU time since its creation tells its use, if it is as old as that.
 inline constexpr double kLeastLife_s = 10;
 
+// CPU time since its creation over its age; nullopt without it, and for a workload younger than kLeastLife_s.
+std::optional<double> mean_cores_of_life(const model::Workload& workload, double now);
+
 // Cores that the workload was measured to use: the mean of its samples. Without samples it is the mean since
 // its creation, unless it is pinned. nullopt where neither is known.
 std::optional<double> measured_cores(const model::Workload& workload, double now);

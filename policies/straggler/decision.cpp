@@ -92,7 +92,7 @@ Division divide(double idle, double pending, const std::vector<Claim>& claims,
   for (const Claim& claim : claims) extensions += claim.extension;
   result.needed = extensions + pending;
   if (result.needed <= 0) return result;
-  // A claim may be too small to use all of its part, so only what is granted is taken from the sources.
+  // A claim may use less than its part. The sources give only the amounts that are granted.
   const double rest = serve(idle + obtainable(sources), claims, result.grants);
   const double granted = std::accumulate(result.grants.begin(), result.grants.end(), 0.0);
   const double missing = granted + std::min(pending, rest) - idle;

@@ -493,8 +493,8 @@ TEST_F(EbpfHost, TwoCapabilitiesSuffice) {
   EXPECT_EQ(in_child({}), 3);
 }
 
-// The kernel refuses a program of which its verifier looks at a million instructions, branches counted again
-// and again, and each costs time at the start.
+// The kernel's verifier looks at each way through a program. It refuses one with a million instructions in
+// all ways together, and each costs time at the start.
 TEST_F(EbpfHost, TheVerifierHasLittleToLookAt) {
   constexpr unsigned kMany = 50'000;
   start(options());

@@ -177,6 +177,15 @@ TEST_F(OwnersTest, AJobOfSlurmOwnsItsVcpusUnlessARuleMakesItBestEffort) {
               ElementsAre(OwnedCpus{"system.slice/slurmstepd.scope/job_8", cpus("4-5"), OwnedHow::runtime}));
 }
 
+TEST_F(OwnersTest, WorkThatContainsAnOwnerIsLeftAloneWhateverNamesStandBeforeIt) {
+  for (const char* path : {"web/a/slurmstepd.scope/job_7", "web/a-b/slurmstepd.scope/job_8"})
+    node.add_group(path, "4-5");
+  node.add_group("web/a");
+  start();
+  tick();
+  EXPECT_NE(workload("web/a").left_alone, std::nullopt);
+}
+
 TEST_F(OwnersTest, AGroupOfAUserClaimsNoVcpus) {
   node.add_group("rt/radio");
   make_partition("rt", "6-7", "0-5");
