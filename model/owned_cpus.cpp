@@ -38,7 +38,7 @@ std::string evidence_text(OwnedHow how) {
 }
 
 std::string to_text(const OwnedCpus& owned) {
-  return fmt::format("{} {} to {}: {}", owned.cpus.size() == 1 ? "vCPU" : "vCPUs", owned.cpus.to_string(),
+  return fmt::format("{} {} {} to {}: {}", owned.cpus.size() == 1 ? "vCPU" : "vCPUs", owned.cpus.to_string(),
                      owned.cpus.size() == 1 ? "belongs" : "belong",
                      owned.owner.empty() ? "no workload, as the kernel isolates them" : owned.owner,
                      evidence_text(owned.how));
