@@ -71,8 +71,7 @@ void render_outlook(std::ostream& out, const Document& status, const Document& p
     next = "berthctl log    what it did, and why";
   } else if (!bare) {
     const std::string planned = changes(list_of(plan, "actions"));
-    const std::size_t warnings =
-        list_of(member(member(member(plan, "findings"), "interference"), "warnings")).size();
+    const std::size_t warnings = list_of(member(member(plan, "findings"), "interference"), "warnings").size();
     const std::string nothing =
         warnings == 0 ? "it would change nothing: everything is as it should be"
                       : "it would change nothing, but it has " + model::count_text(warnings, "warning");

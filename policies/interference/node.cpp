@@ -7,6 +7,8 @@
 
 #include <fmt/core.h>
 
+#include "model/count_text.h"
+
 namespace berth::policies {
 
 Node::Node(const model::Topology& topology, model::DomainKind shared_domain) {
@@ -114,11 +116,12 @@ model::Result<std::vector<int>> Node::regions_for(int vcpus, bool allow_cross_so
   const int socket = largest(socket_first_, whole());
   if (vcpus <= socket) return indices(socket_first_, whole());
   if (allow_cross_socket && vcpus <= usable_count_) return indices(whole(), whole() + 1);
+  const std::string asked = model::count_text(vcpus, "vCPU");
   return model::fail(model::ErrorKind::refused,
                      vcpus > usable_count_
-                         ? fmt::format("asks {} vCPUs, the node has {}", vcpus, usable_count_)
-                         : fmt::format("asks {} vCPUs, the largest {} has {} (allow_cross_socket = false)",
-                                       vcpus, lone_sockets_ ? "NUMA node" : "socket", socket));
+                         ? fmt::format("asks {}, the node has {}", asked, usable_count_)
+                         : fmt::format("asks {}, the largest {} has {} (allow_cross_socket = false)", asked,
+                                       lone_sockets_ ? "NUMA node" : "socket", socket));
 }
 
 std::vector<int> Node::positions(const model::CpuSet& cpus) const {

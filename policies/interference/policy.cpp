@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/interference/policy.h"
 
+#include "model/count_text.h"
 #include "model/json.h"
 #include "policies/interference/best_effort.h"
 #include "policies/interference/borrowing/borrowing.h"
@@ -332,7 +333,8 @@ Occupancy keep_standing(const Node& node, const InterferenceSettings& settings,
       continue;
     }
     if (node.usable_count() - owned - keeps < demand.min_cpus) {
-      instance.fault = fmt::format("it leaves fewer than {} vCPUs to others (be_min_cpus)", demand.min_cpus);
+      instance.fault = fmt::format("it leaves fewer than {} to others (be_min_cpus)",
+                                   model::count_text(demand.min_cpus, "vCPU"));
       continue;
     }
     owned += keeps;

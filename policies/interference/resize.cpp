@@ -117,7 +117,7 @@ class Resizer {
                     node_.cpu_set(best.cpus).to_string(), best.score,
                     model::count_text(best.candidates, "candidate"), to_string(settings_.weighting));
     if (static_cast<int>(best.cpus.size()) < resize.vcpus) {
-      text += fmt::format("; it asks {} vCPUs, and {} has no more for it", resize.vcpus,
+      text += fmt::format("; it asks {}, and {} has no more for it", model::count_text(resize.vcpus, "vCPU"),
                           node_.region(best.region).name);
     }
     return text;

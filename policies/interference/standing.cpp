@@ -7,6 +7,8 @@
 
 #include <fmt/core.h>
 
+#include "model/count_text.h"
+
 namespace berth::policies {
 
 namespace {
@@ -52,7 +54,7 @@ Standing check_pin(const Node& node, const InterferenceSettings& settings, const
   const model::CpuSet& cpus = workload.cpus;
   if (cpus.empty()) return fault("it is not pinned");
   if (static_cast<int>(cpus.size()) != asked) {
-    return fault(fmt::format("it holds {} vCPUs and asks {}", cpus.size(), asked));
+    return fault(fmt::format("it holds {} and asks {}", model::count_text(cpus.size(), "vCPU"), asked));
   }
   return check_place(node, settings, workload, asked);
 }

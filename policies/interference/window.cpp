@@ -114,8 +114,9 @@ std::string nothing_free(const WindowSearch& search, const std::vector<int>& reg
   }
   const PlacementRequest& wanted = search.request;
   const Region& region = search.node().region(regions[most]);
-  return fmt::format("asks {} vCPUs in one domain; {} has the most free, {} of {}{}", wanted.vcpus,
-                     region.name, results[most].free, region.window.size(),
+  return fmt::format("asks {} in one domain; {} has the most free, {} of {}{}",
+                     model::count_text(wanted.vcpus, "vCPU"), region.name, results[most].free,
+                     region.window.size(),
                      wanted.allowed ? fmt::format(" (of vCPUs {})", wanted.allowed->to_string()) : "");
 }
 
@@ -181,8 +182,9 @@ WindowChoice choose_window(const Occupancy& occupancy, const InterferenceSetting
   const auto regions = node.regions_for(vcpus, settings.allow_cross_socket);
   if (!regions) return nowhere(regions.error().message());
   if (occupancy.unowned_count() - vcpus < best_effort.min_cpus) {
-    return nowhere(fmt::format("asks {} vCPUs; {} of {} are unowned, and {} must stay so (be_min_cpus)",
-                               vcpus, occupancy.unowned_count(), node.usable_count(), best_effort.min_cpus));
+    return nowhere(fmt::format("asks {}; {} of {} are unowned, and {} must stay so (be_min_cpus)",
+                               model::count_text(vcpus, "vCPU"), occupancy.unowned_count(),
+                               node.usable_count(), best_effort.min_cpus));
   }
   const Tenant newcomer{
       .vcpus = vcpus, .pressure = request.pressure, .model = request.model, .region = -1, .cpus = {}};

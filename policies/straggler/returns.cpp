@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/straggler/returns.h"
 
+#include "model/count_text.h"
 #include "model/json.h"
 #include "policies/straggler/redundancy.h"
 #include "policies/straggler/restore.h"
@@ -78,7 +79,8 @@ void end_growth(Round& round) {
       put_back(round, member, Kind::release, why);
     } else {
       round.note(Kind::release, member, static_cast<double>(workload.cpus.size()) - *workload.vcpus,
-                 fmt::format("{}; back to {} vCPUs from {}", why, *workload.vcpus, workload.cpus.size()));
+                 fmt::format("{}; back to {} from {}", why, model::count_text(*workload.vcpus, "vCPU"),
+                             workload.cpus.size()));
     }
   }
 }
