@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of state keep their bytes, so that the next version reads them: each is written, read, and written
 // again.
+#include "cgroup/undo_journal.h"
 #include "daemon/admit/reservations.h"
+#include "daemon/ledger/decision_log.h"
 #include "daemon/ledger/overrides.h"
 #include "daemon/observe/past_demand.h"
 #include "daemon/observe/past_usage.h"
 #include "daemon/observe/used_shares.h"
+#include "os/sqlite.h"
 #include "tests/temporary_directory.h"
 
 #include <filesystem>
@@ -13,7 +16,10 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include <fmt/core.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace berth::daemon {
@@ -111,7 +117,9 @@ TEST_F(StateFiles, Usage) {
       R"([498,0.5,4096,0.25,120.5,60,1.5],[499,2,null,null,null,null,null]]}}})"
       "\n";
   model::Snapshot snapshot;
-  model::Workload& web = snapshot.workloads.emplace_back();
+  snapshot.workloads.resize(2);
+  snapshot.workloads[1].id = "without/samples";
+  model::Workload& web = snapshot.workloads[0];
   web.id = "web/a";
   web.usage.push_back({.time = 1498,
                        .cpu_cores = 0.5,
@@ -124,7 +132,6 @@ TEST_F(StateFiles, Usage) {
   newest.time = 1499;
   newest.cpu_cores = 2;
   web.usage.push_back(newest);
-  snapshot.workloads.emplace_back().id = "without/samples";
   const auto run = [](const std::string&) { return std::uint64_t{7}; };
   ASSERT_TRUE(save_usage(directory.path(), kBoot, clock(), snapshot, run));
   EXPECT_EQ(text("usage.json"), bytes);
@@ -146,6 +153,81 @@ TEST_F(StateFiles, UsedShares) {
   std::filesystem::remove(directory.path() / "used_shares.json");
   ASSERT_TRUE(read.save());
   EXPECT_EQ(text("used_shares.json"), bytes);
+}
+
+// Each table with its columns, and its rows.
+std::vector<std::string> dump(const std::filesystem::path& file) {
+  auto database = os::Database::open(file, "state");
+  EXPECT_TRUE(database);
+  const auto texts = [&](const std::string& sql) {
+    auto rows = database->prepare(sql.c_str());
+    EXPECT_TRUE(rows) << sql;
+    std::vector<std::string> lines;
+    while (rows->step().value_or(false)) lines.push_back(rows->text(0));
+    return lines;
+  };
+  std::vector<std::string> lines;
+  for (const std::string& table :
+       texts("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")) {
+    const auto columns = texts("SELECT name FROM pragma_table_info('" + table + "')");
+    lines.push_back(fmt::format("{}({})", table, fmt::join(columns, " ")));
+    for (std::string& row :
+         texts(fmt::format("SELECT quote({}) FROM {}", fmt::join(columns, ") || ' ' || quote("), table)))
+      lines.push_back(std::move(row));
+  }
+  return lines;
+}
+
+TEST_F(StateFiles, Decisions) {
+  {
+    DecisionLog log(directory.path(), 1e9, clock(), kBoot);
+    log.append({{.time = 1499,
+                 .decision = "d-0123456789ab",
+                 .mode = "enforce",
+                 .kind = "pin",
+                 .workload = "web/a",
+                 .attribute = "cpuset.cpus",
+                 .old_value = "",
+                 .new_value = "0-1",
+                 .policy = "interference",
+                 .reason = "score 0.1",
+                 .result = "failed",
+                 .error = "EBUSY"}});
+  }
+  EXPECT_EQ(
+      dump(directory.path() / "decisions.db"),
+      (std::vector<std::string>{
+          "boots(number id)", "1 'b007'",
+          "decisions(id time decision mode kind workload attribute old new policy reason result error boot "
+          "since_boot_s user)",
+          "1 1499.0 'd-0123456789ab' 'enforce' 'pin' 'web/a' 'cpuset.cpus' '' '0-1' 'interference' "
+          "'score 0.1' 'failed' 'EBUSY' 1 500.0 NULL"}));
+}
+
+TEST_F(StateFiles, UndoJournal) {
+  {
+    auto journal = cgroup::UndoJournal::open(directory.path(), kBoot);
+    ASSERT_TRUE(journal);
+    ASSERT_TRUE((*journal)->record({"web/a", ~std::uint64_t{0}, "systemd", "web.service", model::CpuSet(),
+                                    "setting \n", model::CpuSet({2, 3}), std::nullopt}));
+    ASSERT_TRUE((*journal)->record({"batch/x", 7, "direct", "", cgroup::CpuMax(), "",
+                                    cgroup::CpuMax{50'000, 100'000}, cgroup::CpuMax{60'000, 100'000}}));
+    ASSERT_TRUE((*journal)->record(
+        {"batch/x", 7, "direct", "", cgroup::MemoryHigh(), "", cgroup::MemoryHigh{4096}, std::nullopt}));
+    ASSERT_TRUE((*journal)->record({"batch/x", 7, "direct", "", cgroup::CpuIdle{.weight = 50}, "",
+                                    cgroup::CpuIdle{.idle = true}, std::nullopt}));
+    ASSERT_TRUE((*journal)->record({"web/a", ~std::uint64_t{0}, "direct", "", cgroup::MemoryNodes(), "",
+                                    cgroup::MemoryNodes{{1}}, std::nullopt}));
+  }
+  EXPECT_EQ(dump(directory.path() / "undo.db"),
+            (std::vector<std::string>{
+                "boot(id)", "'b007'", "sqlite_sequence(name seq)", "'undo' 5",
+                "undo(seq path cgroup_id attribute owner unit original note written previous)",
+                "1 'web/a' -1 'cpuset.cpus' 'systemd' 'web.service' '' 'setting \n' '2-3' NULL",
+                "2 'batch/x' 7 'cpu.max' 'direct' '' 'max 100000' '' '50000 100000' '60000 100000'",
+                "3 'batch/x' 7 'memory.high' 'direct' '' 'max' '' '4096' NULL",
+                "4 'batch/x' 7 'cpu.idle' 'direct' '' '0 50' '' '1' NULL",
+                "5 'web/a' -1 'cpuset.mems' 'direct' '' '' '' '1' NULL"}));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <random>
 #include <string>
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,6 +41,33 @@ DriverFacts some_facts() {
 
 model::Result<DriverFacts> decoded(const DriverFacts& facts, std::size_t most_bytes = kMostAnswerBytes) {
   return decode_facts(encode(facts), most_bytes);
+}
+
+std::string hex(const std::string& bytes) {
+  std::string text;
+  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+// In the order of bytes of x86-64 and AArch64.
+TEST(Wire, MessagesKeepTheirBytes) {
+  EXPECT_EQ(
+      hex(encode(Question{.now = 1.5,
+                          .wall_ahead_s = -3600,
+                          .drivers = {{.process = {1, 2}, .user = 1000, .endpoints = {"[::1]:4040"}}}})),
+      "000000000000f83f000000000020acc00100000001000000020000000000000001e803000000010000000a0000005b3a"
+      "3a315d3a34303430");
+  EXPECT_EQ(hex(encode(Open{.process = {1, 2}, .path = "/logs/a"})),
+            "010000000200000000000000070000002f6c6f67732f61");
+  EXPECT_EQ(hex(encode(Opened{.done = true, .kind = {}, .message = "m", .parts = {{"p1", "p2"}}})),
+            "0100010000006d0102000000020000007031020000007032");
+  EXPECT_EQ(hex(encode_done(true)), "01");
+  EXPECT_EQ(hex(encode(some_facts())),
+            "0a0000000700000000000000050000006170702d31000020e04eacda4101050000006170702d310000000000001d4001"
+            "00020000000300000002000000000010000000000001ffffffff00000000010000000100000030050000000000000000"
+            "0000000000f83f0200000001000000300100000031040000000100000000000000000000000002000000010000000300"
+            "000000000000010000000100000031000000000000d03f01000000e04eacda41000000000000e03f010000001b000000"
+            "6576656e74206c6f673a20697420697320636f6d70726573736564");
 }
 
 TEST(Wire, EachMessageComesBackAsItWent) {
