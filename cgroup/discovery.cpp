@@ -137,5 +137,8 @@ std::vector<std::uint64_t> Discovery::crowds(std::size_t most_of_user, std::size
   return state_->tree.crowds(most_of_user, most_of_users);
 }
 std::vector<UnusedRule> Discovery::unused_rules() const { return state_->tree.unused_rules(); }
+std::optional<std::string> Discovery::why_ignored(std::string_view name) const {
+  return state_->tree.why_ignored(name);
+}
 
 }  // namespace berth::cgroup

@@ -130,6 +130,9 @@ class Discovery {
   std::vector<std::uint64_t> crowds(std::size_t most_of_user, std::size_t most_of_users) const;
   // In the order of the rules. An empty cgroup counts too, also one that is no workload.
   std::vector<UnusedRule> unused_rules() const;
+  // Of a cgroup that is no workload by class "ignored" or as a pod of the system: its path, and why. Nullopt
+  // for all others. `name`: as model::names().
+  std::optional<std::string> why_ignored(std::string_view name) const;
 
  private:
   struct State;

@@ -7,8 +7,10 @@
 #include "cgroup/recognise.h"
 #include "cgroup/sampler_parse.h"
 #include "cgroup/value.h"
+#include "model/glob.h"
 #include "model/name.h"
 #include "model/number.h"
+#include "model/path.h"
 #include "os/beneath.h"
 #include "os/proc_files.h"
 #include "os/read_file.h"
@@ -249,15 +251,21 @@ void Tree::judge_node(Node& node, int directory) {
   };
   Judgement judgement = judge(judged, owner, marks, rules_, quota);
   warn_conflicts(node, judgement);
-  if (owner.trusted && judgement.verdict && judgement.verdict->matched_by == kQosMatch && open_one() &&
-      is_of_the_system(node, directory))
-    judgement.verdict.reset();
+  node.of_the_system = owner.trusted && judgement.verdict && judgement.verdict->matched_by == kQosMatch &&
+                       open_one() && is_of_the_system(node, directory);
+  if (node.of_the_system) judgement.verdict.reset();
   node.inner = is_inner_container(path);
+  node.ignored_by = node.inner ? std::nullopt : judgement.ignored_by;
   node.rules = std::move(judgement.matches);
   if (node.inner) {
     // Its scope is the workload. A rule for it has to name the scope.
-    const auto rule = judgement.verdict ? judgement.verdict->rule : std::nullopt;
-    if (rule && !outer_verdict(node) && said_inner_.insert(*rule).second) {
+    const bool outer = outer_verdict(node) != nullptr;
+    std::optional<std::size_t> rule;
+    if (judgement.verdict && !outer) rule = judgement.verdict->rule;
+    if (judgement.ignored_by && outer &&
+        !model::glob_match(rules_[*judgement.ignored_by].match, node.parent->path()))
+      rule = judgement.ignored_by;
+    if (rule && said_inner_.insert(*rule).second) {
       warn(fmt::format(
           "{}: \"{}\" matches {}, which is a part of a container; match the container's scope, {}",
           rules_[*rule].origin, rules_[*rule].match, path, node.parent->path()));
@@ -371,6 +379,16 @@ void count_uses(const Node& node, std::vector<RuleUse>& uses, std::size_t& idle)
   }
 }
 
+// In the order of paths' components.
+template <typename Wanted>
+const Node* find_first(const Node& node, const Wanted& wanted) {
+  if (wanted(node)) return &node;
+  for (const auto& [name, child] : node.children) {
+    if (const Node* found = find_first(*child, wanted)) return found;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 std::vector<UnusedRule> Tree::unused_rules() const {
@@ -386,6 +404,19 @@ std::vector<UnusedRule> Tree::unused_rules() const {
                       .inner = !uses[i].matches && uses[i].inner});
   }
   return unused;
+}
+
+std::optional<std::string> Tree::why_ignored(std::string_view name) const {
+  const Node* node = find_first(root_, [&](const Node& each) {
+    return (each.of_the_system || each.ignored_by) && model::names(name, each.path());
+  });
+  if (node == nullptr) return std::nullopt;
+  const std::string path = node->path();
+  if (node->of_the_system)
+    return fmt::format("{}: a pod of the system (of kube-system, or node-critical), or a pod's sandbox",
+                       path);
+  const model::WorkloadRule& rule = rules_[*node->ignored_by];
+  return fmt::format("{}: class \"ignored\" by {} (\"{}\")", path, rule.origin, rule.match);
 }
 
 void Tree::settle(Node& node, const Node* outer) {

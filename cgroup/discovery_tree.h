@@ -50,13 +50,15 @@ struct Node {
   // Its watch ended by itself: the directory is gone, and its inode may belong to another.
   bool ended = false;
   int directory_watch = -1;
-  int events_watch = -1;              // of cgroup.events, where there is a verdict
-  int quota_watch = -1;               // of cpu.max, while the verdict waits for it
-  std::unique_ptr<RawMarks> marks;    // null where unset
-  std::vector<std::string> refusals;  // of its marks, as last reported
-  std::vector<std::size_t> rules;     // that match it, as in Judgement
-  bool inner = false;                 // it is a part of a container
-  std::optional<double> quota;        // the first one seen, where it matters
+  int events_watch = -1;                  // of cgroup.events, where there is a verdict
+  int quota_watch = -1;                   // of cpu.max, while the verdict waits for it
+  std::unique_ptr<RawMarks> marks;        // null where unset
+  std::vector<std::string> refusals;      // of its marks, as last reported
+  std::vector<std::size_t> rules;         // that match it, as in Judgement
+  bool inner = false;                     // it is a part of a container
+  std::optional<std::size_t> ignored_by;  // as in Judgement
+  bool of_the_system = false;             // it would be a workload, and is left alone as a pod of the system
+  std::optional<double> quota;            // the first one seen, where it matters
   std::optional<double> created;
   std::optional<Verdict> verdict;
   bool populated = false;
@@ -90,6 +92,8 @@ class Tree {
   std::vector<std::uint64_t> crowds(std::size_t most_of_user, std::size_t most_of_users) const;
   // As Discovery::unused_rules(). Walks all nodes if any rule is unused.
   std::vector<UnusedRule> unused_rules() const;
+  // As Discovery::why_ignored(). Walks all nodes.
+  std::optional<std::string> why_ignored(std::string_view name) const;
   // Changes since the last call.
   Discovery::Changes take_changes();
   // Events were lost, or a cgroup could not be watched or opened: only a rescan finds the changes.

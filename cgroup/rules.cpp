@@ -190,7 +190,7 @@ Judgement judge(std::string_view path, const Ownership& owner, const Marks& mark
 
   if (rule && rule->ignored) {
     if (!lowering) {
-      judgement.ignored = true;
+      judgement.ignored_by = static_cast<std::size_t>(rule - rules.data());
       return judgement;
     }
     // A rule before it gave a class, and the first one decides.

@@ -82,8 +82,8 @@ struct Judgement {
   // The first rule that wants to give the cgroup more than a lower rank, although its user chose the name,
   // and the glob does not spell that name out.
   std::optional<std::size_t> untrusted;
-  // The first rule that matches says so: there is no verdict.
-  bool ignored = false;
+  // The first rule that matches has class "ignored": there is no verdict.
+  std::optional<std::size_t> ignored_by;
   // The verdict may change once cpu.max is set. So it is for a guaranteed pod without quota, and for a
   // latency-sensitive workload without vcpus.
   bool awaits_quota = false;

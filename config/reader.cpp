@@ -93,8 +93,19 @@ std::string in_table(const std::string& prefix) {
   return prefix.empty() ? "at the top level" : "in [" + prefix + "]";
 }
 
+// TOML ends no table but by the next one, so a key of the top level that follows a table is read as one of
+// it.
+constexpr const char* kBelongsAtTop = "; it belongs at the top level, before the first [table]";
+
+bool is_known_at_top(const std::string& key) {
+  return key == "workload" || is_table_name(key) ||
+         std::any_of(known_keys().begin(), known_keys().end(),
+                     [&](const Key& known) { return known.name == key; });
+}
+
 std::string unknown_key(const std::string& prefix, std::string_view key) {
   auto text = fmt::format("unknown key {} {}", quote(key), in_table(prefix));
+  if (!prefix.empty() && is_known_at_top(std::string(key))) return text + kBelongsAtTop;
   const auto names = names_below(prefix);
   const auto meant = closest(key, names);
   if (!meant.empty()) return text + "; did you mean " + quote(meant) + "?";
@@ -115,6 +126,11 @@ void read_rule(Reading& reading, const toml::table& table) {
     if (spec != nullptr) {
       if (auto error = refusal_of(*spec, rule, node))
         reading.complain(node.source().begin, std::move(*error));
+      continue;
+    }
+    if (is_known_at_top(std::string(key.str()))) {
+      reading.complain(key.source().begin,
+                       fmt::format("unknown key {} in [[workload]]{}", quote(key.str()), kBelongsAtTop));
       continue;
     }
     std::vector<std::string> names;

@@ -266,6 +266,8 @@ model::Result<std::string> Answers::explain_json(const std::string& subject) {
                            fmt::format("{} is no workload of berth, which leaves it alone: {}", owned.owner,
                                        model::to_text(owned)));
     }
+    if (const auto why = observer().why_ignored(subject))
+      return model::fail(ErrorKind::gone, "berth leaves it alone, " + *why);
     return model::fail(
         ErrorKind::gone,
         fmt::format(

@@ -99,6 +99,10 @@ class Observer {
   const Readings& readings() const { return sampler_.readings(); }
   const std::map<std::string, cgroup::FoundWorkload>& found() const { return discovery_->workloads(); }
   std::vector<cgroup::UnusedRule> unused_rules() const { return discovery_->unused_rules(); }
+  // As cgroup::Discovery::why_ignored().
+  std::optional<std::string> why_ignored(std::string_view name) const {
+    return discovery_->why_ignored(name);
+  }
   // Another number whenever found() has changed.
   std::uint64_t generation() const { return generation_; }
   // The workloads' own reports of progress; the next assemble() takes them in.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/interference/node.h"
 
+#include "model/count_text.h"
+
 #include <algorithm>
 #include <functional>
 #include <map>
 
 #include <fmt/core.h>
-
-#include "model/count_text.h"
 
 namespace berth::policies {
 

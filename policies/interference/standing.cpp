@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/interference/standing.h"
 
+#include "model/count_text.h"
+
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include <fmt/core.h>
-
-#include "model/count_text.h"
 
 namespace berth::policies {
 

@@ -323,6 +323,7 @@ TEST_F(DiscoveryTest, ASandboxIsIgnoredThoughItsScoreComesAMomentLater) {
   tree.write_proc("77/oom_score_adj", "-998\n");
   discovery->process();
   EXPECT_FALSE(has(path));
+  EXPECT_NE(discovery->why_ignored(path).value_or("").find("pod of the system"), std::string::npos);
 }
 
 TEST_F(DiscoveryTest, AnIgnoredGroupIsNoWorkload) {
@@ -333,8 +334,11 @@ TEST_F(DiscoveryTest, AnIgnoredGroupIsNoWorkload) {
   tree.make("b");
   start({ignored, best_effort("*")});
   EXPECT_EQ(ids(), Ids{"b"});
+  EXPECT_NE(discovery->why_ignored("a").value_or("").find("class \"ignored\""), std::string::npos);
+  EXPECT_EQ(discovery->why_ignored("b"), std::nullopt);
   discovery->set_rules({best_effort("*")});
   EXPECT_EQ(ids(), (Ids{"a", "b"}));
+  EXPECT_EQ(discovery->why_ignored("a"), std::nullopt);
 }
 
 TEST_F(DiscoveryTest, AGroupInsideAnIgnoredOneIsJudgedByItsOwnPath) {
@@ -348,6 +352,23 @@ TEST_F(DiscoveryTest, AGroupInsideAnIgnoredOneIsJudgedByItsOwnPath) {
   inside.match = "a/**";
   discovery->set_rules({ignored, inside, best_effort("**")});
   EXPECT_EQ(ids(), Ids{});
+}
+
+TEST_F(DiscoveryTest, AnIgnoredPartOfAContainerDoesNotIgnoreIt) {
+  tree.make(kScope + "/container");
+  WorkloadRule ignored;
+  ignored.match = "machine.slice/*/container";
+  ignored.origin = "berth.toml:1";
+  ignored.ignored = true;
+  start({best_effort("machine.slice/*"), ignored});
+  EXPECT_EQ(ids(), Ids{kScope});
+  EXPECT_TRUE(warned({"berth.toml:1", "match the container's scope"}));
+
+  // One that matches the scope, too, comes second there.
+  ignored.match = "machine.slice/**";
+  ignored.origin = "berth.toml:2";
+  changes = discovery->set_rules({best_effort("machine.slice/*"), ignored});
+  EXPECT_FALSE(warned({"match the container's scope"}));
 }
 
 TEST_F(DiscoveryTest, AMarkMakesAWorkloadAndItsRemovalEndsIt) {

@@ -177,7 +177,7 @@ TEST(Judge, AnIgnoredGroupIsNoWorkloadWhateverItsMarkOrPodSays) {
   for (const std::string& path : {std::string("a/b"), "kubepods/besteffort/pod1/" + kPauseId}) {
     const Judgement judgement = judge_with(path, {ignored}, {}, marks);
     EXPECT_EQ(judgement.verdict, std::nullopt) << path;
-    EXPECT_TRUE(judgement.ignored) << path;
+    EXPECT_TRUE(judgement.ignored_by) << path;
   }
   // The first rule that matches decides, as always.
   const auto judgement = judge_with("a/b", {rule("a/b", WorkloadClass::best_effort), ignored});
@@ -256,7 +256,7 @@ TEST(Judge, ANameThatAUserChoseHidesNothingFromLaterRules) {
   strict.priority = -1;
   const auto judgement = judge_with(kUserUnit, {gentle, ignored, strict}, foreign(3));
   ASSERT_TRUE(judgement.verdict);
-  EXPECT_FALSE(judgement.ignored);
+  EXPECT_FALSE(judgement.ignored_by);
   EXPECT_TRUE(judgement.verdict->evictable);
   EXPECT_EQ(judgement.verdict->priority_at_most, -1);
 }
@@ -299,7 +299,7 @@ TEST(JudgeProperty, NoNameThatAUserChoosesFavoursItsWork) {
     }
     const Judgement judgement = judge_with(kUserUnit, rules, foreign(3));
     if (wanted_rule && rules[*wanted_rule].ignored) {
-      EXPECT_EQ(judgement.ignored, !wanted_class);
+      EXPECT_EQ(judgement.ignored_by.has_value(), !wanted_class);
       if (!wanted_class) continue;
       wanted_rule.reset();
     }
@@ -317,7 +317,7 @@ TEST(Judge, ARuleThatIgnoresAllOfAUsersTreeIgnoresIt) {
   for (const std::string glob : {"**", "user.slice/**", "user.slice/user-*.slice/**"}) {
     WorkloadRule ignored = rule(glob, std::nullopt);
     ignored.ignored = true;
-    EXPECT_TRUE(judge_with(kUserUnit, {ignored}, foreign(3)).ignored) << glob;
+    EXPECT_TRUE(judge_with(kUserUnit, {ignored}, foreign(3)).ignored_by) << glob;
   }
 }
 
@@ -327,7 +327,7 @@ TEST(Judge, ARuleThatIgnoresAllOfAUsersTreeCancelsNoRuleBeforeIt) {
     ignored.ignored = true;
     const auto judgement =
         judge_with(kUserUnit, {rule("**/web.service", WorkloadClass::best_effort), ignored}, foreign(3));
-    EXPECT_FALSE(judgement.ignored) << glob;
+    EXPECT_FALSE(judgement.ignored_by) << glob;
     ASSERT_TRUE(judgement.verdict) << glob;
     EXPECT_EQ(judgement.verdict->workload_class, WorkloadClass::best_effort);
     EXPECT_EQ(judgement.verdict->rule, std::nullopt);

@@ -268,6 +268,12 @@ TEST(Parse, UnknownKeysAreNamedAtEachLevelWithASuggestion) {
        "b.toml:2:1: unknown key \"match\" in [sampling]; known there: interval, history, pressure_threshold, "
        "ebpf, max_cpu"},
       {"interval = 1", "b.toml:1:1: unknown key \"interval\" at the top level; it belongs in [sampling]"},
+      {"[[workload]]\nmatch = \"a\"\nmode = \"enforce\"",
+       "b.toml:3:1: unknown key \"mode\" in [[workload]]; it belongs at the top level, before the first "
+       "[table]"},
+      {"[sampling]\nsafety.min_change = 0.1",
+       "b.toml:2:1: unknown key \"safety\" in [sampling]; it belongs at the top level, before the first "
+       "[table]"},
       {"[workloads]", "b.toml:1:2: unknown key \"workloads\" at the top level; did you mean \"workload\"?"},
       {"[[workload]]\nmatch = \"a\"\nvcpu = 2",
        "b.toml:3:1: unknown key \"vcpu\" in [[workload]]; did you mean \"vcpus\"?"},

@@ -85,8 +85,7 @@ TEST(Golden, ChangesOfTracesKeepTheirBytes) {
 TEST(Golden, DocumentsHaveEveryMemberOfTheirPage) {
   EXPECT_THAT(missing("snapshot.md", "snapshots.jsonl"), testing::IsEmpty());
   // These are kinds of actions.
-  EXPECT_THAT(missing("plan.md", "plans.jsonl"),
-              testing::IsSubsetOf({"advertise", "evict", "pin", "unpin"}));
+  EXPECT_THAT(missing("plan.md", "plans.jsonl"), testing::IsSubsetOf({"advertise", "evict", "pin", "unpin"}));
 }
 
 }  // namespace
