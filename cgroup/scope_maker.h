@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cgroup/attribute.h"
 #include "cgroup/unit_stopper.h"
+#include "model/attribute.h"
 #include "model/error.h"
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cgroup/attribute.h"
 #include "cgroup/scope_maker.h"
 #include "cgroup/systemd_owner_values.h"
+#include "model/attribute.h"
 #include "model/error.h"
 #include "os/worker.h"
 

@@ -116,7 +116,7 @@ model::Result<std::map<std::int64_t, UndoRecord>> load_rows(os::Database& databa
     const auto row = query->step();
     if (!row) return model::fail(row.error());
     if (!*row) return rows;
-    const auto attribute = attribute_of(query->text(3));
+    const auto attribute = model::attribute_of(query->text(3));
     if (!attribute) {
       return model::fail(os::damaged("undo journal", fmt::format("no attribute \"{}\"", query->text(3))));
     }

@@ -140,6 +140,21 @@ model::Result<Value> parse_value(Attribute attribute, std::string_view text) {
   return memory_high(*bytes);
 }
 
+Value value_of(const model::AttributeValue& planned, const std::optional<Value>& original) {
+  struct Kept {
+    const std::optional<Value>& original;
+    Value operator()(const model::CpuSet& cpus) const { return cpus; }
+    Value operator()(const model::CpuQuota& quota) const {
+      const auto* before = original ? std::get_if<CpuMax>(&*original) : nullptr;
+      return cpu_max(quota.cores, before != nullptr ? before->period_us : CpuMax().period_us);
+    }
+    Value operator()(const MemoryHigh& limit) const { return memory_high(limit.bytes); }
+    Value operator()(const MemoryNodes& bound) const { return bound; }
+    Value operator()(const model::IdlePriority& priority) const { return CpuIdle{.idle = priority.idle}; }
+  };
+  return std::visit(Kept{original}, planned);
+}
+
 Value unset_value(Attribute attribute) {
   switch (attribute) {
     case Attribute::cpus:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cgroup/attribute.h"
 #include "cgroup/cgroup.h"
+#include "model/attribute.h"
 #include "model/cpu_set.h"
 #include "model/error.h"
 
@@ -13,6 +13,9 @@
 #include <variant>
 
 namespace berth::cgroup {
+
+using model::Attribute;
+using model::kAttributes;
 
 // cpu.max in microseconds. The defaults are the values of a group that never had it set.
 struct CpuMax {
@@ -25,18 +28,9 @@ struct CpuMax {
   friend bool operator==(const CpuMax&, const CpuMax&) = default;
 };
 
-struct MemoryHigh {
-  std::optional<std::uint64_t> bytes;  // whole pages, as the kernel keeps it; nullopt: no limit
-
-  friend bool operator==(const MemoryHigh&, const MemoryHigh&) = default;
-};
-
-// cpuset.mems: numbers of NUMA nodes, in a list of the same form as vCPUs. Empty: none are set.
-struct MemoryNodes {
-  model::CpuSet nodes;
-
-  friend bool operator==(const MemoryNodes&, const MemoryNodes&) = default;
-};
+// Here of whole pages, as the kernel keeps it.
+using model::MemoryHigh;
+using model::MemoryNodes;
 
 // cpu.idle, and the cpu.weight that belongs to it. An idle group runs only while no sibling wants the vCPU.
 //
@@ -67,6 +61,9 @@ std::string to_text(const Value& value);
 model::Result<Value> parse_value(Attribute attribute, std::string_view text);
 model::Result<CpuMax> parse_cpu_max(std::string_view text);
 
+// The value of a plan as the kernel keeps it. A quota keeps the period of `original`, the attribute's value
+// before berth (nullopt: not known).
+Value value_of(const model::AttributeValue& planned, const std::optional<Value>& original);
 // The value of a group that never had the attribute set.
 Value unset_value(Attribute attribute);
 // A quota in cores (nullopt: none) per `period_us`, at least the kernel's minimum of 1 ms. The kernel's

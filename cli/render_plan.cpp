@@ -26,40 +26,58 @@ namespace berth::cli {
 namespace {
 
 // The effect of the action on its object, in a few words.
+std::string describe(const model::AttributeValue& value) {
+  struct Words {
+    std::string operator()(const model::CpuSet& cpus) const { return "vCPUs " + cpus.to_string(); }
+    std::string operator()(const model::CpuQuota& quota) const {
+      return quota.cores ? fmt::format("{:.2f} cores", *quota.cores) : "no limit";
+    }
+    std::string operator()(const model::MemoryHigh& limit) const {
+      return limit.bytes ? format_bytes(*limit.bytes) : "no limit";
+    }
+    std::string operator()(const model::MemoryNodes& bound) const {
+      return "memory of NUMA nodes " + bound.nodes.to_string();
+    }
+    std::string operator()(const model::IdlePriority&) const { return "idle priority"; }
+  };
+  return std::visit(Words{}, value);
+}
+
+const char* describe_before(model::Attribute attribute) {
+  switch (attribute) {
+    case model::Attribute::cpus:
+      return "wherever it could run before";
+    case model::Attribute::memory_nodes:
+      return "memory wherever it could be before";
+    case model::Attribute::cpu_idle:
+      return "the priority that it had before";
+    case model::Attribute::cpu_quota:
+    case model::Attribute::memory_high:
+      break;
+  }
+  return "the limit that it had before";
+}
+
 std::string describe(const model::Action& action) {
-  return std::visit(
-      [](const auto& what) -> std::string {
-        using What = std::decay_t<decltype(what)>;
-        if constexpr (std::is_same_v<What, model::PinAction>) {
-          return fmt::format("{} -> vCPUs {}", what.workload, what.cpus.to_string());
-        } else if constexpr (std::is_same_v<What, model::UnpinAction>) {
-          return fmt::format("{} -> wherever it could run before", what.workload);
-        } else if constexpr (std::is_same_v<What, model::SetCpuQuotaAction>) {
-          return what.cpu_quota_cores
-                     ? fmt::format("{} -> {:.2f} cores", what.workload, *what.cpu_quota_cores)
-                     : fmt::format("{} -> no limit", what.workload);
-        } else if constexpr (std::is_same_v<What, model::SetMemoryHighAction>) {
-          return what.memory_high_bytes
-                     ? fmt::format("{} -> {}", what.workload, format_bytes(*what.memory_high_bytes))
-                     : fmt::format("{} -> no limit", what.workload);
-        } else if constexpr (std::is_same_v<What, model::SetMemoryNodesAction>) {
-          return what.nodes
-                     ? fmt::format("{} -> memory of NUMA nodes {}", what.workload, what.nodes->to_string())
-                     : fmt::format("{} -> memory wherever it could be before", what.workload);
-        } else if constexpr (std::is_same_v<What, model::SetCpuIdleAction>) {
-          return fmt::format("{} -> {}", what.workload,
-                             what.idle ? "idle priority" : "the priority that it had before");
-        } else if constexpr (std::is_same_v<What, model::EvictAction>) {
-          return fmt::format("{}, which frees {}", what.workload, format_bytes(what.frees_bytes));
-        } else {
-          const bool cpu = what.resource == model::Resource::cpu;
-          return fmt::format("{} {} (x{:.2f})", cpu ? "CPU" : "memory",
-                             cpu ? fmt::format("{:.1f} cores", what.capacity)
-                                 : format_bytes(static_cast<std::uint64_t>(std::max(0.0, what.capacity))),
-                             what.factor);
-        }
-      },
-      action.what);
+  struct Words {
+    std::string operator()(const model::Set& set) const {
+      return fmt::format("{} -> {}", set.workload, describe(set.value));
+    }
+    std::string operator()(const model::GiveBack& back) const {
+      return fmt::format("{} -> {}", back.workload, describe_before(back.attribute));
+    }
+    std::string operator()(const model::Evict& eviction) const {
+      return fmt::format("{}, which frees {}", eviction.workload, format_bytes(eviction.frees_bytes));
+    }
+    std::string operator()(const model::Advertise& said) const {
+      const bool cpu = said.resource == model::Resource::cpu;
+      return fmt::format("{} {} (x{:.2f})", cpu ? "CPU" : "memory",
+                         cpu ? fmt::format("{:.1f} cores", said.capacity)
+                             : format_bytes(static_cast<std::uint64_t>(std::max(0.0, said.capacity))),
+                         said.factor);
+    }
+  };
+  return std::visit(Words{}, action.what);
 }
 
 // The last part of a cgroup path, less the unit's suffix: "web@1" of

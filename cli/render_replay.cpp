@@ -17,21 +17,14 @@ namespace berth::cli {
 
 namespace {
 
-const char* attribute_of(const std::string& kind) {
-  if (kind == "pin" || kind == "unpin") return "cpuset.cpus";
-  if (kind == "set-cpu-quota") return "cpu.max";
-  if (kind == "set-memory-high") return "memory.high";
-  if (kind == "set-memory-nodes") return "cpuset.mems";
-  return kind == "set-cpu-idle" ? "cpu.idle" : "";
-}
-
 // As an entry of berth.log/1 with the result "observed".
 Document entry_of(const replay::Decision& decision) {
+  const auto attribute = decision.action.attribute();
   Document entry{{"time", decision.time},
                  {"decision", decision.action.decision},
                  {"kind", decision.kind},
                  {"workload", decision.workload},
-                 {"attribute", attribute_of(decision.kind)},
+                 {"attribute", attribute ? control_file(*attribute) : ""},
                  {"old", decision.before},
                  {"new", decision.after},
                  {"policy", decision.action.policy},

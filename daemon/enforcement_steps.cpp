@@ -72,7 +72,7 @@ std::vector<LogEntry> Enforcement::evict(const model::Plan& plan, double now) {
   // Memory was read before a victim was seen to have ended: the next tick knows what came of it.
   const bool wait = evictor_.marks().ended_at == now;
   for (const auto& action : plan.actions) {
-    if (wait || !std::holds_alternative<model::EvictAction>(action.what)) continue;
+    if (wait || !std::holds_alternative<model::Evict>(action.what)) continue;
     const auto target = observer_.found().find(*action.workload());
     const auto* workload = find_workload(observer_.snapshot(), *action.workload());
     if (target == observer_.found().end() || workload == nullptr) continue;
@@ -134,7 +134,7 @@ model::Result<std::string> Enforcement::evict_by_hand(const cgroup::FoundWorkloa
   if (!target.leaf_of.empty())
     overrides.apply_to_leaf(workload, target.leaf_of, observer_.cgroup_id(target.leaf_of));
   overrides.apply(workload, target.cgroup->id());
-  model::EvictAction eviction{.workload = id, .grace_s = setup_.settings.policies.spark.grace_s};
+  model::Evict eviction{.workload = id, .grace_s = setup_.settings.policies.spark.grace_s};
   if (const auto* known = find_workload(observer_.snapshot(), id)) {
     workload.spark = known->spark;
     workload.spared = known->spared;

@@ -10,7 +10,7 @@ namespace berth::model {
 const std::string* Action::workload() const {
   return std::visit(
       [](const auto& action) -> const std::string* {
-        if constexpr (std::is_same_v<std::decay_t<decltype(action)>, AdvertiseAction>)
+        if constexpr (std::is_same_v<std::decay_t<decltype(action)>, Advertise>)
           return nullptr;
         else
           return &action.workload;
@@ -20,16 +20,23 @@ const std::string* Action::workload() const {
 
 const char* Action::kind() const {
   struct Names {
-    const char* operator()(const PinAction&) const { return "pin"; }
-    const char* operator()(const UnpinAction&) const { return "unpin"; }
-    const char* operator()(const SetCpuQuotaAction&) const { return "set-cpu-quota"; }
-    const char* operator()(const SetMemoryHighAction&) const { return "set-memory-high"; }
-    const char* operator()(const SetMemoryNodesAction&) const { return "set-memory-nodes"; }
-    const char* operator()(const SetCpuIdleAction&) const { return "set-cpu-idle"; }
-    const char* operator()(const EvictAction&) const { return "evict"; }
-    const char* operator()(const AdvertiseAction&) const { return "advertise"; }
+    const char* operator()(const Set& set) const { return row_of(attribute_of(set.value)).set; }
+    const char* operator()(const GiveBack& back) const { return row_of(back.attribute).give_back; }
+    const char* operator()(const Evict&) const { return "evict"; }
+    const char* operator()(const Advertise&) const { return "advertise"; }
   };
   return std::visit(Names{}, what);
+}
+
+std::optional<Attribute> Action::attribute() const {
+  if (const auto* set = std::get_if<Set>(&what)) return attribute_of(set->value);
+  if (const auto* back = std::get_if<GiveBack>(&what)) return back->attribute;
+  return std::nullopt;
+}
+
+bool Action::gives_back(Attribute attribute) const {
+  const auto* back = std::get_if<GiveBack>(&what);
+  return back != nullptr && back->attribute == attribute;
 }
 
 const char* to_string(EvictionStep step) {

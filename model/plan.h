@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "model/attribute.h"
 #include "model/borrowing.h"
 #include "model/cpu_set.h"
 #include "model/oversell.h"
@@ -12,86 +13,73 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
 namespace berth::model {
 
-// Bind a workload's tasks to exactly these vCPUs (cpuset.cpus; AllowedCPUs= of a unit).
-struct PinAction {
+// Set an attribute of a workload's cgroup.
+struct Set {
   std::string workload;
-  CpuSet cpus;
-  friend bool operator==(const PinAction&, const PinAction&) = default;
+  AttributeValue value;
+  friend bool operator==(const Set&, const Set&) = default;
 };
 
-// Give a pinned workload its affinity from before berth back.
-struct UnpinAction {
+// Give a workload the value of an attribute back that it had before berth.
+struct GiveBack {
   std::string workload;
-  friend bool operator==(const UnpinAction&, const UnpinAction&) = default;
-};
-
-struct SetCpuQuotaAction {
-  std::string workload;
-  std::optional<double> cpu_quota_cores;  // nullopt: no limit
-  friend bool operator==(const SetCpuQuotaAction&, const SetCpuQuotaAction&) = default;
-};
-
-struct SetMemoryHighAction {
-  std::string workload;
-  std::optional<std::uint64_t> memory_high_bytes;  // nullopt: no limit
-  friend bool operator==(const SetMemoryHighAction&, const SetMemoryHighAction&) = default;
-};
-
-// Bind a workload's memory to these NUMA nodes (cpuset.mems; AllowedMemoryNodes= of a unit).
-struct SetMemoryNodesAction {
-  std::string workload;
-  std::optional<CpuSet> nodes;  // numbers of NUMA nodes; nullopt: as before berth
-  friend bool operator==(const SetMemoryNodesAction&, const SetMemoryNodesAction&) = default;
-};
-
-// Let a workload run only while nothing else in its parent cgroup wants the vCPU (cpu.idle; CPUWeight=idle of
-// a unit), or give its priority from before berth back.
-struct SetCpuIdleAction {
-  std::string workload;
-  bool idle = false;  // false: as before berth
-  friend bool operator==(const SetCpuIdleAction&, const SetCpuIdleAction&) = default;
+  Attribute attribute = Attribute::cpus;
+  friend bool operator==(const GiveBack&, const GiveBack&) = default;
 };
 
 enum class EvictionStep { decommission, terminate, kill };
 
 // End a workload, beginning with the step `how`. Each step has `grace_s` before the next.
-struct EvictAction {
+struct Evict {
   std::string workload;
   EvictionStep how = EvictionStep::terminate;
   std::uint64_t frees_bytes = 0;
   double grace_s = 30;
-  friend bool operator==(const EvictAction&, const EvictAction&) = default;
+  friend bool operator==(const Evict&, const Evict&) = default;
 };
 
 enum class Resource { cpu, memory };
 
-struct AdvertiseAction {
+struct Advertise {
   Resource resource = Resource::cpu;
   double factor = 1;
   double capacity = 0;  // cores or bytes
   SchedulingState state = SchedulingState::schedule;
-  friend bool operator==(const AdvertiseAction&, const AdvertiseAction&) = default;
+  friend bool operator==(const Advertise&, const Advertise&) = default;
 };
 
 // One thing to do, and the reason for it. Explain, log, signals and the journal all read this one record.
 struct Action {
-  std::variant<PinAction, UnpinAction, SetCpuQuotaAction, SetMemoryHighAction, SetMemoryNodesAction,
-               SetCpuIdleAction, EvictAction, AdvertiseAction>
-      what;
+  using What = std::variant<Set, GiveBack, Evict, Advertise>;
+
+  What what;
   std::string policy;
   std::string decision;  // "d-" and 12 hex digits, the same for the same snapshot and settings
   std::string reason;    // in words, with numbers
 
   // The workload acted on; nullptr for an advertisement.
   const std::string* workload() const;
-  // "pin", "unpin", "set-cpu-quota", "set-memory-high", "set-memory-nodes", "set-cpu-idle", "evict",
-  // "advertise".
+  // "evict", "advertise", or as the table of attributes has it: "pin", "unpin", "set-cpu-quota", ...
   const char* kind() const;
+  // The attribute that it sets or gives back; nullopt where it does neither.
+  std::optional<Attribute> attribute() const;
+  // The value of this type that it sets; nullptr where it sets none.
+  template <typename Value>
+  const Value* sets() const {
+    const Set* set = std::get_if<Set>(&what);
+    return set != nullptr ? std::get_if<Value>(&set->value) : nullptr;
+  }
+  template <typename Value>
+  Value* sets() {
+    return const_cast<Value*>(std::as_const(*this).sets<Value>());
+  }
+  bool gives_back(Attribute attribute) const;
 
   friend bool operator==(const Action&, const Action&) = default;
 };

@@ -28,6 +28,40 @@ constexpr std::array kOrigins{ModelOrigin::fallback, ModelOrigin::given, ModelOr
 
 double read_figure(const JsonValue& value) { return value.number(-DBL_MAX, DBL_MAX); }
 
+const AttributeRow* row_of_kind(std::string_view kind) {
+  for (const Attribute attribute : kAttributes) {
+    const AttributeRow& row = row_of(attribute);
+    if (kind == row.set || kind == row.give_back) return &row;
+  }
+  return nullptr;
+}
+
+// Sets an attribute, or gives it back. A limit that is null is none.
+Action::What read_change(JsonObject& object, const AttributeRow& row, std::string_view kind,
+                         std::string workload) {
+  const auto set = [&](AttributeValue value) { return Set{std::move(workload), std::move(value)}; };
+  switch (row.attribute) {
+    case Attribute::cpus:
+      if (kind == row.set) return set(object.required(row.member).cpulist());
+      break;
+    case Attribute::cpu_quota: {
+      const auto cores = object.nullable(row.member);
+      return set(CpuQuota{cores ? std::optional(cores->positive_number(DBL_MAX)) : std::nullopt});
+    }
+    case Attribute::memory_high: {
+      const auto bytes = object.nullable(row.member);
+      return set(MemoryHigh{bytes ? std::optional(bytes->bytes()) : std::nullopt});
+    }
+    case Attribute::memory_nodes:
+      if (const auto nodes = object.nullable(row.member)) return set(MemoryNodes{nodes->cpulist()});
+      break;
+    case Attribute::cpu_idle:
+      if (object.required(row.member).boolean()) return set(IdlePriority());
+      break;
+  }
+  return GiveBack{std::move(workload), row.attribute};
+}
+
 Action read_action(const JsonValue& value) {
   JsonObject object(value);
   object.ignore_unknown();
@@ -35,37 +69,16 @@ Action read_action(const JsonValue& value) {
   const JsonValue kind_value = object.required("kind");
   const std::string kind = kind_value.name();
   const auto workload = [&object] { return object.required("workload").name(); };
-  if (kind == "pin") {
-    PinAction pin{workload(), {}};
-    pin.cpus = object.required("cpus").cpulist();
-    action.what = std::move(pin);
-  } else if (kind == "unpin") {
-    action.what = UnpinAction{workload()};
-  } else if (kind == "set-cpu-quota") {
-    SetCpuQuotaAction set{workload(), std::nullopt};
-    if (const auto quota = object.nullable("cpu_quota"))
-      set.cpu_quota_cores = quota->positive_number(DBL_MAX);
-    action.what = std::move(set);
-  } else if (kind == "set-memory-high") {
-    SetMemoryHighAction set{workload(), std::nullopt};
-    if (const auto high = object.nullable("memory_high_bytes")) set.memory_high_bytes = high->bytes();
-    action.what = std::move(set);
-  } else if (kind == "set-memory-nodes") {
-    SetMemoryNodesAction set{workload(), std::nullopt};
-    if (const auto nodes = object.nullable("nodes")) set.nodes = nodes->cpulist();
-    action.what = std::move(set);
-  } else if (kind == "set-cpu-idle") {
-    SetCpuIdleAction set{workload(), false};
-    set.idle = object.required("idle").boolean();
-    action.what = std::move(set);
+  if (const AttributeRow* row = row_of_kind(kind)) {
+    action.what = read_change(object, *row, kind, workload());
   } else if (kind == "evict") {
-    EvictAction evict{.workload = workload()};
+    Evict evict{.workload = workload()};
     evict.how = object.required("how").choice(kSteps, to_string);
     evict.frees_bytes = object.required("frees_bytes").bytes();
     if (const auto grace = object.optional("grace_s")) evict.grace_s = grace->number(0, DBL_MAX);
     action.what = std::move(evict);
   } else if (kind == "advertise") {
-    AdvertiseAction advertise;
+    Advertise advertise;
     advertise.resource = object.required("resource").choice(kResources, to_string);
     advertise.factor = object.required("factor").number(0, DBL_MAX);
     advertise.capacity = object.required("capacity").number(0, DBL_MAX);
@@ -180,19 +193,29 @@ InterferenceFindings read_interference(const JsonValue& value) {
 // Members between "workload" and "policy", by kind.
 struct ActionMembers {
   JsonWriter& out;
-  void operator()(const PinAction& action) const { out.member("cpus", action.cpus); }
-  void operator()(const UnpinAction&) const {}
-  void operator()(const SetCpuQuotaAction& action) const { out.member("cpu_quota", action.cpu_quota_cores); }
-  void operator()(const SetMemoryHighAction& action) const {
-    out.member("memory_high_bytes", action.memory_high_bytes);
+  void operator()(const Set& action) const {
+    out.key(row_of(attribute_of(action.value)).member);
+    std::visit(*this, action.value);
   }
-  void operator()(const SetMemoryNodesAction& action) const { out.member("nodes", action.nodes); }
-  void operator()(const SetCpuIdleAction& action) const { out.member("idle", action.idle); }
-  void operator()(const EvictAction& action) const {
+  void operator()(const CpuSet& cpus) const { out.value(cpus); }
+  void operator()(const CpuQuota& quota) const { out.value(quota.cores); }
+  void operator()(const MemoryHigh& limit) const { out.value(limit.bytes); }
+  void operator()(const MemoryNodes& bound) const { out.value(bound.nodes); }
+  void operator()(const IdlePriority& priority) const { out.value(priority.idle); }
+  void operator()(const GiveBack& action) const {
+    if (action.attribute == Attribute::cpus) return;
+    out.key(row_of(action.attribute).member);
+    if (action.attribute == Attribute::cpu_idle) {
+      out.value(false);
+    } else {
+      out.null();
+    }
+  }
+  void operator()(const Evict& action) const {
     out.member("how", to_string(action.how)).member("frees_bytes", action.frees_bytes);
     out.member("grace_s", action.grace_s);
   }
-  void operator()(const AdvertiseAction& action) const {
+  void operator()(const Advertise& action) const {
     out.member("resource", to_string(action.resource)).member("factor", action.factor);
     out.member("capacity", action.capacity).member("state", to_string(action.state));
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/action_order.h"
 
-#include <limits>
+#include "policies/limit_change.h"
+
 #include <map>
 #include <optional>
 #include <set>
@@ -13,29 +14,19 @@ namespace {
 
 enum class Phase { evict, lower, exchange, leave, gain, memory, raise, advertise };
 
-template <typename Limit>
-Phase limit_phase(const std::optional<Limit>& wanted, const std::optional<Limit>& present) {
-  constexpr Limit kNone = std::numeric_limits<Limit>::max();
-  return wanted.value_or(kNone) < present.value_or(kNone) ? Phase::lower : Phase::raise;
-}
-
 Phase phase_of(const model::Action& action, const model::Workload* workload) {
-  if (std::holds_alternative<model::EvictAction>(action.what)) return Phase::evict;
+  if (std::holds_alternative<model::Evict>(action.what)) return Phase::evict;
   if (workload == nullptr) return Phase::advertise;
-  if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what)) {
-    return limit_phase(quota->cpu_quota_cores, workload->cpu_quota_cores);
-  }
-  if (const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what)) {
-    return limit_phase(high->memory_high_bytes, workload->memory_high_bytes);
-  }
-  if (std::holds_alternative<model::SetMemoryNodesAction>(action.what)) return Phase::memory;
+  if (const auto limit = limit_change(action, *workload))
+    return limit->wanted < limit->present ? Phase::lower : Phase::raise;
+  if (action.attribute() == model::Attribute::memory_nodes) return Phase::memory;
   // The priority falls before a workload gets more vCPUs, and rises after it has lost them.
-  if (const auto* priority = std::get_if<model::SetCpuIdleAction>(&action.what))
-    return priority->idle ? Phase::lower : Phase::raise;
+  if (action.attribute() == model::Attribute::cpu_idle)
+    return action.gives_back(model::Attribute::cpu_idle) ? Phase::raise : Phase::lower;
   if (workload->workload_class == model::WorkloadClass::latency_sensitive) return Phase::exchange;
-  const auto* pin = std::get_if<model::PinAction>(&action.what);
+  const auto* cpus = action.sets<model::CpuSet>();
   // Not pinned means on every vCPU, so that any pin leaves some.
-  const bool gains = pin == nullptr || (!workload->cpus.empty() && workload->cpus.is_subset_of(pin->cpus));
+  const bool gains = cpus == nullptr || (!workload->cpus.empty() && workload->cpus.is_subset_of(*cpus));
   return gains ? Phase::gain : Phase::leave;
 }
 
@@ -97,7 +88,7 @@ std::vector<model::Action> order_actions(const WorkloadIndex& workloads, std::ve
     Entry entry{.phase = phase_of(action, workload), .present = {}, .wanted = {}, .action = {}};
     if (entry.phase == Phase::exchange) {
       entry.present = workload->cpus;
-      if (const auto* pin = std::get_if<model::PinAction>(&action.what)) entry.wanted = pin->cpus;
+      if (const auto* cpus = action.sets<model::CpuSet>()) entry.wanted = *cpus;
     }
     entry.action = std::move(action);
     phases[entry.phase].push_back(std::move(entry));

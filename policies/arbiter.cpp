@@ -4,6 +4,7 @@
 #include "policies/action_order.h"
 #include "policies/decision_id.h"
 #include "policies/interference/standing.h"
+#include "policies/limit_change.h"
 #include "policies/memory_nodes.h"
 #include "policies/workload_index.h"
 
@@ -23,66 +24,41 @@ namespace berth::policies {
 
 namespace {
 
-enum class Attribute {
-  life,
-  cpus,
-  cpu_quota,
-  memory_high,
-  memory_nodes,
-  cpu_idle,
-  advertised_cpu,
-  advertised_memory
+// What an action changes. Of a workload it is its life, or an attribute.
+struct Target {
+  std::string workload;
+  std::optional<model::Attribute> attribute;
+  std::optional<model::Resource> advertised;
+  friend auto operator<=>(const Target&, const Target&) = default;
 };
-using Target = std::pair<std::string, Attribute>;
 
 Target target_of(const model::Action& action) {
-  struct Visitor {
-    Attribute operator()(const model::PinAction&) const { return Attribute::cpus; }
-    Attribute operator()(const model::UnpinAction&) const { return Attribute::cpus; }
-    Attribute operator()(const model::SetCpuQuotaAction&) const { return Attribute::cpu_quota; }
-    Attribute operator()(const model::SetMemoryHighAction&) const { return Attribute::memory_high; }
-    Attribute operator()(const model::SetMemoryNodesAction&) const { return Attribute::memory_nodes; }
-    Attribute operator()(const model::SetCpuIdleAction&) const { return Attribute::cpu_idle; }
-    Attribute operator()(const model::EvictAction&) const { return Attribute::life; }
-    Attribute operator()(const model::AdvertiseAction& it) const {
-      return it.resource == model::Resource::cpu ? Attribute::advertised_cpu : Attribute::advertised_memory;
-    }
-  };
-  const std::string* workload = action.workload();
-  return {workload == nullptr ? std::string() : *workload, std::visit(Visitor{}, action.what)};
+  Target target{.workload = {}, .attribute = action.attribute(), .advertised = {}};
+  if (const std::string* workload = action.workload()) target.workload = *workload;
+  if (const auto* said = std::get_if<model::Advertise>(&action.what)) target.advertised = said->resource;
+  return target;
 }
 
 // Strongest first.
 enum class Precedence { evict, grow, reclaim, pin, restore, advertise };
 
-template <typename Limit>
-Precedence limit_precedence(const std::optional<Limit>& wanted, const std::optional<Limit>& present,
-                            model::WorkloadClass workload_class) {
-  const bool raises = !wanted || (present && *wanted > *present);
-  if (workload_class == model::WorkloadClass::latency_sensitive) {
-    return raises ? Precedence::grow : Precedence::restore;
-  }
-  return raises ? Precedence::restore : Precedence::reclaim;
-}
-
 // The change shows the purpose of an action. More for a latency-sensitive workload is growth, less for a
 // best-effort one is reclaiming. The reverse of either is giving back.
 Precedence precedence_of(const model::Action& action, const model::Workload* workload) {
-  if (std::holds_alternative<model::EvictAction>(action.what)) return Precedence::evict;
+  if (std::holds_alternative<model::Evict>(action.what)) return Precedence::evict;
   if (workload == nullptr) return Precedence::advertise;
-  if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what)) {
-    return limit_precedence(quota->cpu_quota_cores, workload->cpu_quota_cores, workload->workload_class);
-  }
-  if (const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what)) {
-    return limit_precedence(high->memory_high_bytes, workload->memory_high_bytes, workload->workload_class);
-  }
-  return Precedence::pin;
+  const auto limit = limit_change(action, *workload);
+  if (!limit) return Precedence::pin;
+  const bool raises = std::isinf(limit->wanted) || limit->wanted > limit->present;
+  if (workload->workload_class == model::WorkloadClass::latency_sensitive)
+    return raises ? Precedence::grow : Precedence::restore;
+  return raises ? Precedence::restore : Precedence::reclaim;
 }
 
 // Of two limits that take memory from a best-effort workload, the lower one also serves the other's purpose.
 std::uint64_t taking_limit(const model::Action& action, Precedence precedence) {
-  const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what);
-  return precedence == Precedence::reclaim && high != nullptr ? high->memory_high_bytes.value_or(0) : 0;
+  const auto* high = action.sets<model::MemoryHigh>();
+  return precedence == Precedence::reclaim && high != nullptr ? high->bytes.value_or(0) : 0;
 }
 
 std::vector<model::Action> strongest_per_target(const WorkloadIndex& workloads,
@@ -108,55 +84,40 @@ std::vector<model::Action> strongest_per_target(const WorkloadIndex& workloads,
 // So a rise beyond that, and lifting it, counts as a rise to the whole host.
 void limit_rise(const model::Workload& workload, const model::Topology& topology, double be_quota_rise,
                 model::Action& action) {
-  auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what);
+  auto* quota = action.sets<model::CpuQuota>();
   if (quota == nullptr || workload.workload_class != model::WorkloadClass::best_effort) return;
   if (!workload.cpu_quota_cores) return;
   const auto node_cores = static_cast<double>(topology.usable().size());
   const double most = *workload.cpu_quota_cores + be_quota_rise * node_cores;
-  if (std::min(quota->cpu_quota_cores.value_or(node_cores), node_cores) <= most) return;
-  quota->cpu_quota_cores = most;
+  if (std::min(quota->cores.value_or(node_cores), node_cores) <= most) return;
+  quota->cores = most;
   action.reason += fmt::format("; held to +{:.3g} cores this tick (be_quota_rise {:.3g} of {} vCPUs)",
                                be_quota_rise * node_cores, be_quota_rise, node_cores);
 }
 
-template <typename Limit>
-bool changes(const std::optional<Limit>& wanted, const std::optional<Limit>& present, double min_change) {
-  if (!wanted || !present) return wanted.has_value() != present.has_value();
-  const auto before = static_cast<double>(*present);
-  const double difference = std::abs(static_cast<double>(*wanted) - before);
-  return difference > 0 && difference >= min_change * before;
-}
-
 // Whether a limit comes nearer to its original. Such a step is never too small: else a changed limit could
 // stay changed.
-template <typename Limit>
-bool goes_back(const std::optional<Limit>& wanted, const std::optional<Limit>& present,
-               const std::optional<Limit>& original) {
-  if (wanted == original) return true;
-  if (!wanted || !present) return false;
-  if (!original) return *wanted > *present;
-  return (*present < *wanted && *wanted < *original) || (*original < *wanted && *wanted < *present);
+bool goes_back(const LimitChange& limit) {
+  if (!limit.original) return false;
+  if (limit.wanted == *limit.original) return true;
+  if (std::isinf(limit.wanted) || std::isinf(limit.present)) return false;
+  return (limit.present < limit.wanted && limit.wanted < *limit.original) ||
+         (*limit.original < limit.wanted && limit.wanted < limit.present);
+}
+
+bool changes(const LimitChange& limit, double min_change) {
+  if (std::isinf(limit.wanted) || std::isinf(limit.present)) return limit.wanted != limit.present;
+  const double difference = std::abs(limit.wanted - limit.present);
+  return difference > 0 && (goes_back(limit) || difference >= min_change * limit.present);
 }
 
 bool worth_doing(const model::Action& action, const model::Workload* workload, double min_change) {
   if (workload == nullptr) return true;
-  if (const auto* pin = std::get_if<model::PinAction>(&action.what)) {
-    return !pin->cpus.empty() && pin->cpus != workload->cpus;
-  }
-  if (std::holds_alternative<model::UnpinAction>(action.what)) return !workload->cpus.empty();
-  const auto& original = workload->original;
-  if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what)) {
-    const auto& present = workload->cpu_quota_cores;
-    const bool back = original && goes_back(quota->cpu_quota_cores, present, original->cpu_quota_cores);
-    return changes(quota->cpu_quota_cores, present, back ? 0 : min_change);
-  }
-  if (const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what)) {
-    const auto& present = workload->memory_high_bytes;
-    const bool back = original && goes_back(high->memory_high_bytes, present, original->memory_high_bytes);
-    return changes(high->memory_high_bytes, present, back ? 0 : min_change);
-  }
-  if (const auto* priority = std::get_if<model::SetCpuIdleAction>(&action.what))
-    return priority->idle != workload->cpu_idle;
+  if (const auto limit = limit_change(action, *workload)) return changes(*limit, min_change);
+  if (const auto* cpus = action.sets<model::CpuSet>()) return !cpus->empty() && *cpus != workload->cpus;
+  if (action.gives_back(model::Attribute::cpus)) return !workload->cpus.empty();
+  if (action.attribute() == model::Attribute::cpu_idle)
+    return action.gives_back(model::Attribute::cpu_idle) == workload->cpu_idle;
   return true;
 }
 
@@ -197,9 +158,7 @@ class CoolDown {
 void hold_moves(const model::Snapshot& snapshot, const WorkloadIndex& workloads,
                 const PolicySettings& settings, const std::set<std::string>& sharing,
                 std::vector<model::Action>& actions) {
-  const auto moves = [](const model::Action& it) {
-    return std::holds_alternative<model::PinAction>(it.what);
-  };
+  const auto moves = [](const model::Action& it) { return it.sets<model::CpuSet>() != nullptr; };
   if (std::none_of(actions.begin(), actions.end(), moves)) return;
   CoolDown cool_down(snapshot, settings, sharing);
   const auto shares = [&](const model::Workload& workload) {
@@ -208,11 +167,11 @@ void hold_moves(const model::Snapshot& snapshot, const WorkloadIndex& workloads,
   model::CpuSet kept;
   const auto drop_if = [&](auto must_stay) {
     return std::erase_if(actions, [&](const model::Action& action) {
-             const auto* pin = std::get_if<model::PinAction>(&action.what);
-             if (pin == nullptr) return false;
+             const auto* cpus = action.sets<model::CpuSet>();
+             if (cpus == nullptr) return false;
              const model::Workload& workload = *workloads.find(action);
              if (shares(workload)) return false;
-             if (!must_stay(workload, pin->cpus)) return false;
+             if (!must_stay(workload, *cpus)) return false;
              kept |= workload.cpus;
              return true;
            }) > 0;
@@ -227,9 +186,8 @@ void hold_moves(const model::Snapshot& snapshot, const WorkloadIndex& workloads,
   }
   if (kept.empty()) return;
   for (model::Action& action : actions) {
-    auto* pin = std::get_if<model::PinAction>(&action.what);
-    if (pin == nullptr) continue;
-    if (shares(*workloads.find(action))) pin->cpus -= kept;
+    auto* cpus = action.sets<model::CpuSet>();
+    if (cpus != nullptr && shares(*workloads.find(action))) *cpus -= kept;
   }
 }
 
@@ -238,13 +196,13 @@ void hold_moves(const model::Snapshot& snapshot, const WorkloadIndex& workloads,
 void keep_evictions_of_one_policy(std::vector<model::Action>& actions) {
   const model::Action* kept = nullptr;
   for (const model::Action& action : actions) {
-    if (!std::holds_alternative<model::EvictAction>(action.what)) continue;
+    if (!std::holds_alternative<model::Evict>(action.what)) continue;
     if (kept == nullptr || action.policy < kept->policy) kept = &action;
   }
   if (kept == nullptr) return;
   const std::string policy = kept->policy;
   std::erase_if(actions, [&](const model::Action& action) {
-    return std::holds_alternative<model::EvictAction>(action.what) && action.policy != policy;
+    return std::holds_alternative<model::Evict>(action.what) && action.policy != policy;
   });
 }
 

@@ -13,22 +13,14 @@ namespace berth::policies {
 namespace {
 
 struct ValueText {
-  std::string operator()(const model::PinAction& it) const { return it.cpus.to_string(); }
-  std::string operator()(const model::UnpinAction& /*it*/) const { return {}; }
-  std::string operator()(const model::SetCpuQuotaAction& it) const {
-    return it.cpu_quota_cores ? fmt::format("{}", *it.cpu_quota_cores) : "none";
+  std::string operator()(const model::Set& it) const { return to_text(it.value); }
+  std::string operator()(const model::GiveBack& it) const {
+    return it.attribute == model::Attribute::cpus ? "" : "none";
   }
-  std::string operator()(const model::SetMemoryHighAction& it) const {
-    return it.memory_high_bytes ? fmt::format("{}", *it.memory_high_bytes) : "none";
-  }
-  std::string operator()(const model::SetMemoryNodesAction& it) const {
-    return it.nodes ? it.nodes->to_string() : "none";
-  }
-  std::string operator()(const model::SetCpuIdleAction& it) const { return it.idle ? "idle" : "none"; }
-  std::string operator()(const model::EvictAction& it) const {
+  std::string operator()(const model::Evict& it) const {
     return fmt::format("{} {}", static_cast<int>(it.how), it.frees_bytes);
   }
-  std::string operator()(const model::AdvertiseAction& it) const {
+  std::string operator()(const model::Advertise& it) const {
     return fmt::format("{} {} {} {}", static_cast<int>(it.resource), it.factor, it.capacity,
                        static_cast<int>(it.state));
   }

@@ -19,8 +19,9 @@ namespace {
 std::map<std::string, model::CpuSet> new_pins(const std::vector<model::Action>& actions) {
   std::map<std::string, model::CpuSet> pins;
   for (const model::Action& action : actions) {
-    if (const auto* pin = std::get_if<model::PinAction>(&action.what)) pins[pin->workload] = pin->cpus;
-    if (const auto* unpin = std::get_if<model::UnpinAction>(&action.what)) pins[unpin->workload] = {};
+    if (action.attribute() != model::Attribute::cpus) continue;
+    const auto* cpus = action.sets<model::CpuSet>();
+    pins[*action.workload()] = cpus != nullptr ? *cpus : model::CpuSet();
   }
   return pins;
 }
@@ -72,17 +73,17 @@ void follow_pins(const model::Snapshot& snapshot, const PlacementSettings& setti
     const model::CpuSet& cpus = pin == pins.end() ? workload->cpus : pin->second;
     const model::CpuSet nodes = follows ? bond_of(snapshot.topology, cpus) : model::CpuSet();
     if (nodes == workload->memory_nodes) continue;
-    model::SetMemoryNodesAction set{.workload = workload->id, .nodes = {}};
+    model::Action::What what = model::GiveBack{workload->id, model::Attribute::memory_nodes};
     std::string reason;
     if (!nodes.empty()) {
-      set.nodes = nodes;
+      what = model::Set{workload->id, model::MemoryNodes{nodes}};
       reason = fmt::format("its vCPUs {} are on NUMA node{} {}", cpus.to_string(),
                            nodes.size() == 1 ? "" : "s", nodes.to_string());
     } else {
       reason = why_free(*workload, settings, snapshot.topology, cpus);
     }
     actions.push_back(
-        {.what = std::move(set), .policy = "placement", .decision = {}, .reason = std::move(reason)});
+        {.what = std::move(what), .policy = "placement", .decision = {}, .reason = std::move(reason)});
   }
 }
 

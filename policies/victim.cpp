@@ -144,11 +144,11 @@ std::uint64_t memory_being_freed(const model::Snapshot& snapshot) {
 model::Action eviction_of(const model::Workload& workload, double grace_s, bool emergency, const char* policy,
                           std::string reason) {
   const bool executor = workload.spark && workload.spark->role == model::SparkRole::executor;
-  return {.what = model::EvictAction{.workload = workload.id,
-                                     .how = executor ? model::EvictionStep::decommission
-                                                     : model::EvictionStep::terminate,
-                                     .frees_bytes = memory_in_use(workload),
-                                     .grace_s = emergency ? std::min(grace_s, kEmergencyGrace_s) : grace_s},
+  return {.what = model::Evict{.workload = workload.id,
+                               .how = executor ? model::EvictionStep::decommission
+                                               : model::EvictionStep::terminate,
+                               .frees_bytes = memory_in_use(workload),
+                               .grace_s = emergency ? std::min(grace_s, kEmergencyGrace_s) : grace_s},
           .policy = policy,
           .decision = {},
           .reason = std::move(reason)};

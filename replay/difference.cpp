@@ -14,7 +14,7 @@ namespace {
 using Key = std::tuple<std::string, std::string, std::string>;
 
 bool counts(const Decision& decision) {
-  const auto* advertised = std::get_if<model::AdvertiseAction>(&decision.action.what);
+  const auto* advertised = std::get_if<model::Advertise>(&decision.action.what);
   if (advertised == nullptr) return true;
   // "RESOURCE STATE FACTOR"
   return decision.before.substr(0, decision.before.rfind(' ')) !=
@@ -22,7 +22,7 @@ bool counts(const Decision& decision) {
 }
 
 Key key_of(const Decision& decision) {
-  const bool advertised = std::holds_alternative<model::AdvertiseAction>(decision.action.what);
+  const bool advertised = std::holds_alternative<model::Advertise>(decision.action.what);
   return {decision.kind, decision.workload,
           advertised ? decision.after.substr(0, decision.after.rfind(' ')) : decision.after};
 }

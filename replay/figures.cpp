@@ -58,7 +58,7 @@ void Figures::hold_until(double time) {
 void Figures::count_actions(const model::Plan& plan, const model::Snapshot& seen) {
   for (const model::Action& action : plan.actions) {
     ++actions[action.kind()];
-    if (!std::holds_alternative<model::EvictAction>(action.what)) continue;
+    if (!std::holds_alternative<model::Evict>(action.what)) continue;
     const model::Workload* workload = find_workload(seen, *action.workload());
     if (workload == nullptr || workload->evicted_at) continue;
     ++evictions;

@@ -70,7 +70,7 @@ void History::add(const model::Plan& plan, const model::Snapshot& seen) {
   add_quotas(seen);
   add_stragglers(plan);
   for (const model::Action& action : plan.actions) {
-    if (!std::holds_alternative<model::EvictAction>(action.what)) continue;
+    if (!std::holds_alternative<model::Evict>(action.what)) continue;
     const auto* workload = find_workload(seen, *action.workload());
     if (workload != nullptr && !workload->evicted_at && has_room(evictions_.size()))
       evictions_.push_back({plan.time, workload->id, action.policy, action.reason});

@@ -31,39 +31,34 @@ struct Values {
   std::string after;
 };
 
+std::string words(const model::AttributeValue& value) {
+  struct Words {
+    std::string operator()(const model::CpuSet& cpus) const { return cpus.to_string(); }
+    std::string operator()(const model::CpuQuota& quota) const { return cores_text(quota.cores); }
+    std::string operator()(const model::MemoryHigh& limit) const { return bytes_text(limit.bytes); }
+    std::string operator()(const model::MemoryNodes& bound) const { return memory_nodes_text(bound.nodes); }
+    std::string operator()(const model::IdlePriority& priority) const { return priority.idle ? "1" : "0"; }
+  };
+  return std::visit(Words{}, value);
+}
+
 // The value that stands, and the one that the action sets. `workload` is null where it does not run yet.
 Values values_of(const model::Action& action, const model::Snapshot& seen, const model::Workload* workload) {
-  return std::visit(
-      [&](const auto& what) -> Values {
-        using What = std::decay_t<decltype(what)>;
-        if constexpr (std::is_same_v<What, model::PinAction>) {
-          return {workload != nullptr ? workload->cpus.to_string() : "", what.cpus.to_string()};
-        } else if constexpr (std::is_same_v<What, model::UnpinAction>) {
-          return {workload != nullptr ? workload->cpus.to_string() : "", ""};
-        } else if constexpr (std::is_same_v<What, model::SetCpuQuotaAction>) {
-          return {workload != nullptr ? cores_text(workload->cpu_quota_cores) : "",
-                  cores_text(what.cpu_quota_cores)};
-        } else if constexpr (std::is_same_v<What, model::SetMemoryHighAction>) {
-          return {workload != nullptr ? bytes_text(workload->memory_high_bytes) : "",
-                  bytes_text(what.memory_high_bytes)};
-        } else if constexpr (std::is_same_v<What, model::SetMemoryNodesAction>) {
-          return {workload != nullptr ? memory_nodes_text(workload->memory_nodes) : "",
-                  what.nodes ? memory_nodes_text(*what.nodes) : "as before"};
-        } else if constexpr (std::is_same_v<What, model::SetCpuIdleAction>) {
-          return {workload != nullptr && workload->cpu_idle ? "1" : "0", what.idle ? "1" : "as before"};
-        } else if constexpr (std::is_same_v<What, model::EvictAction>) {
-          return {"", model::to_string(what.how)};
-        } else {
-          const auto& said =
-              what.resource == model::Resource::cpu ? seen.advertised.cpu : seen.advertised.memory;
-          const auto before = said.value_or(model::AdvertisedResource());
-          return {fmt::format("{} {} {:.2f}", model::to_string(what.resource), model::to_string(before.state),
-                              before.factor),
-                  fmt::format("{} {} {:.2f}", model::to_string(what.resource), model::to_string(what.state),
-                              what.factor)};
-        }
-      },
-      action.what);
+  if (const auto attribute = action.attribute()) {
+    const auto* set = std::get_if<model::Set>(&action.what);
+    const std::string back = *attribute == model::Attribute::cpus ? "" : "as before";
+    return {workload != nullptr ? words(value_of(*workload, *attribute)) : "",
+            set != nullptr ? words(set->value) : back};
+  }
+  if (const auto* eviction = std::get_if<model::Evict>(&action.what))
+    return {"", model::to_string(eviction->how)};
+  const auto& what = std::get<model::Advertise>(action.what);
+  const auto& said = what.resource == model::Resource::cpu ? seen.advertised.cpu : seen.advertised.memory;
+  const auto before = said.value_or(model::AdvertisedResource());
+  return {fmt::format("{} {} {:.2f}", model::to_string(what.resource), model::to_string(before.state),
+                      before.factor),
+          fmt::format("{} {} {:.2f}", model::to_string(what.resource), model::to_string(what.state),
+                      what.factor)};
 }
 
 }  // namespace

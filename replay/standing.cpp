@@ -214,28 +214,27 @@ void Standing::put_on(const model::Snapshot& recorded, model::Snapshot& seen) {
 void Standing::change_limits(const model::Plan& plan, const model::Action& action,
                              const model::Workload& workload) {
   StandingRun& run = run_of(workload);
-  if (const auto* pin = std::get_if<model::PinAction>(&action.what)) {
-    run.cpus = pin->cpus;
-    run.pinned_at = plan.time;
-  } else if (std::holds_alternative<model::UnpinAction>(action.what)) {
-    run.cpus = {};
-    run.pinned_at.reset();
-  } else if (const auto* nodes = std::get_if<model::SetMemoryNodesAction>(&action.what)) {
-    run.memory_nodes = nodes->nodes.value_or(model::CpuSet());
-  } else if (const auto* priority = std::get_if<model::SetCpuIdleAction>(&action.what)) {
-    run.cpu_idle = priority->idle;
-  } else if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what)) {
+  if (action.attribute() == model::Attribute::cpus) {
+    const auto* cpus = action.sets<model::CpuSet>();
+    run.cpus = cpus != nullptr ? *cpus : model::CpuSet();
+    run.pinned_at = cpus != nullptr ? std::optional(plan.time) : std::nullopt;
+  } else if (action.attribute() == model::Attribute::memory_nodes) {
+    const auto* bound = action.sets<model::MemoryNodes>();
+    run.memory_nodes = bound != nullptr ? bound->nodes : model::CpuSet();
+  } else if (action.attribute() == model::Attribute::cpu_idle) {
+    run.cpu_idle = action.sets<model::IdlePriority>() != nullptr;
+  } else if (const auto* quota = action.sets<model::CpuQuota>()) {
     const auto before = run.cpu_quota ? std::optional(run.cpu_quota->held.cause) : std::nullopt;
-    set_limit(run.cpu_quota, quota->cpu_quota_cores, workload.cpu_quota_cores,
+    set_limit(run.cpu_quota, quota->cores, workload.cpu_quota_cores,
               model::held_cause(plan, &workload, workload.id, model::Resource::cpu, before), plan.time);
-  } else if (const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what)) {
+  } else if (const auto* high = action.sets<model::MemoryHigh>()) {
     const auto before = run.memory_high ? std::optional(run.memory_high->held.cause) : std::nullopt;
-    set_limit(run.memory_high, high->memory_high_bytes, workload.memory_high_bytes,
+    set_limit(run.memory_high, high->bytes, workload.memory_high_bytes,
               model::held_cause(plan, &workload, workload.id, model::Resource::memory, before), plan.time);
   }
 }
 
-void Standing::evict(const model::EvictAction& action, const model::Workload& workload, double now) {
+void Standing::evict(const model::Evict& action, const model::Workload& workload, double now) {
   StandingRun& run = run_of(workload);
   if (run.evicted_at) return;
   run.evicted_at = now;
@@ -246,14 +245,14 @@ void Standing::evict(const model::EvictAction& action, const model::Workload& wo
 void Standing::take(const model::Plan& plan, const model::Snapshot& seen, double hold_s) {
   const std::set<std::string> sharing = policies::without_own_vcpus(plan);
   for (const model::Action& action : plan.actions) {
-    if (const auto* advertised = std::get_if<model::AdvertiseAction>(&action.what)) {
+    if (const auto* advertised = std::get_if<model::Advertise>(&action.what)) {
       auto& said = advertised->resource == model::Resource::cpu ? advertised_.cpu : advertised_.memory;
       said = {.factor = advertised->factor, .state = advertised->state};
       continue;
     }
     const model::Workload* workload = find_workload(seen, *action.workload());
     if (workload == nullptr) continue;  // a pending one
-    if (const auto* eviction = std::get_if<model::EvictAction>(&action.what)) {
+    if (const auto* eviction = std::get_if<model::Evict>(&action.what)) {
       evict(*eviction, *workload, plan.time);
     } else {
       change_limits(plan, action, *workload);

@@ -66,7 +66,7 @@ class Standing {
   void note_eviction_end(double at);
   void remove_gone(model::Snapshot& seen);
   void change_limits(const model::Plan& plan, const model::Action& action, const model::Workload& workload);
-  void evict(const model::EvictAction& action, const model::Workload& workload, double now);
+  void evict(const model::Evict& action, const model::Workload& workload, double now);
   void remember(const model::Plan& plan, const model::Snapshot& seen, double hold_s);
 
   std::map<std::string, StandingRun> runs_;  // those with anything to tell

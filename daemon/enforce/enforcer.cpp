@@ -9,14 +9,14 @@
 
 namespace berth::daemon {
 
-using cgroup::Attribute;
+using model::Attribute;
 using model::ErrorKind;
 
 bool Enforcer::refuses(const model::Action& action) const {
   const auto* id = action.workload();
   if (id == nullptr) return false;
   if (unmanaged_.count(*id) > 0) return true;
-  const auto attribute = attribute_of(action);
+  const auto attribute = action.attribute();
   if (!attribute || refused_.count({*id, *attribute}) == 0) return false;
   return *attribute != Attribute::cpus || !confined_at_.contains(*id);
 }
@@ -27,7 +27,7 @@ std::vector<LogEntry> Enforcer::follow(const Found& found, double now) {
     return known == found.end() ? 0 : known->second.cgroup->id();
   };
   std::set<Key> departed;
-  for (const Attribute attribute : cgroup::kAttributes) {
+  for (const Attribute attribute : model::kAttributes) {
     for (auto& [id, held] : holdings_.of(attribute)) {
       if (attribute == Attribute::cpus && grounds_.contains(id)) continue;
       const auto run = run_of(id);
@@ -45,7 +45,7 @@ std::vector<LogEntry> Enforcer::follow(const Found& found, double now) {
       ++it;
       continue;
     }
-    for (const Attribute attribute : cgroup::kAttributes) departed.emplace(id, attribute);
+    for (const Attribute attribute : model::kAttributes) departed.emplace(id, attribute);
     it = unmanaged_.erase(it);
   }
   std::erase_if(refused_, [&](const auto& item) { return run_of(item.first.first) != item.second; });
@@ -108,7 +108,7 @@ void Enforcer::release(const std::string& id, Attribute attribute, double now, c
 
 std::vector<LogEntry> Enforcer::let_go(const std::string& id, double now, const std::string& reason) {
   std::vector<LogEntry> entries;
-  for (const Attribute attribute : cgroup::kAttributes) {
+  for (const Attribute attribute : model::kAttributes) {
     if (attribute == Attribute::cpus || attribute == Attribute::memory_nodes) continue;
     if (find_held(holdings_.of(attribute), id) != nullptr)
       release(id, attribute, now, "the workload is left alone: " + reason, entries);
@@ -126,7 +126,7 @@ void Enforcer::release_forgotten(const model::Plan& plan, std::vector<LogEntry>&
   for (const auto& action : plan.actions) {
     const auto* id = action.workload();
     if (id == nullptr || forgotten.empty()) continue;
-    for (const Attribute attribute : cgroup::kAttributes) forgotten.erase({*id, attribute});
+    for (const Attribute attribute : model::kAttributes) forgotten.erase({*id, attribute});
   }
   for (const auto& [id, attribute] : forgotten) {
     release(id, attribute, plan.time, "an earlier change had an unknown outcome", entries);
@@ -139,7 +139,7 @@ void Enforcer::take_over(const std::vector<cgroup::UndoRecord>& records) {
 
 // Releases all values of a workload that berth leaves alone, except the one that an alarm is about.
 void Enforcer::leave_alone(const std::string& id, Unmanaged why, double now, std::vector<LogEntry>& entries) {
-  for (const Attribute attribute : cgroup::kAttributes) {
+  for (const Attribute attribute : model::kAttributes) {
     if (why.held && why.attribute == attribute) {
       holdings_.of(attribute).erase(id);
     } else if (find_held(holdings_.of(attribute), id) != nullptr) {

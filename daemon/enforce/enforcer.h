@@ -83,23 +83,23 @@ class Enforcer {
   void retry_foreign();
 
  private:
-  using Key = std::pair<std::string, cgroup::Attribute>;  // workload id and attribute
+  using Key = std::pair<std::string, model::Attribute>;  // workload id and attribute
   struct Batch;
 
   // enforcer.cpp: values held and released.
   void release_forgotten(const model::Plan& plan, std::vector<LogEntry>& entries);
   bool has_kept(const cgroup::FoundWorkload& target, const cgroup::Value& value) const;
   void settle(std::vector<LogEntry>& entries, double now);
-  void release(const std::string& id, cgroup::Attribute attribute, double now, const std::string& reason,
+  void release(const std::string& id, model::Attribute attribute, double now, const std::string& reason,
                std::vector<LogEntry>& entries);
   void leave_alone(const std::string& id, Unmanaged why, double now, std::vector<LogEntry>& entries);
-  void fail(const cgroup::FoundWorkload& target, cgroup::Attribute attribute, const model::Error& error,
+  void fail(const cgroup::FoundWorkload& target, model::Attribute attribute, const model::Error& error,
             LogEntry entry, std::vector<LogEntry>& entries);
 
   // enforcer_ground.cpp: work that cannot be confined at its own group.
-  void cannot_hold(const cgroup::FoundWorkload& target, cgroup::Attribute attribute, double now,
+  void cannot_hold(const cgroup::FoundWorkload& target, model::Attribute attribute, double now,
                    const std::string& why, bool foreign, std::vector<LogEntry>& entries);
-  void pin_at_ground(const cgroup::FoundWorkload& target, const model::PinAction& action, LogEntry entry,
+  void pin_at_ground(const cgroup::FoundWorkload& target, const model::CpuSet& cpus, LogEntry entry,
                      std::vector<LogEntry>& entries);
   // Has new groups of users that did not let others be confined confined at their outermost group at once.
   void remember_offences(const Found& found, double now);
@@ -109,20 +109,20 @@ class Enforcer {
 
   // enforcer_foreign.cpp: values that another program changed.
   void take_up_again(const Observer::Readings& readings, double now, std::vector<LogEntry>& entries);
-  void found_foreign(const cgroup::FoundWorkload& target, cgroup::Attribute attribute,
+  void found_foreign(const cgroup::FoundWorkload& target, model::Attribute attribute,
                      config::ForeignWriter on_foreign, LogEntry entry, std::vector<LogEntry>& entries);
-  void write_again(const cgroup::FoundWorkload& target, cgroup::Attribute attribute, LogEntry entry,
+  void write_again(const cgroup::FoundWorkload& target, model::Attribute attribute, LogEntry entry,
                    std::vector<LogEntry>& entries);
 
   // enforcer_apply.cpp: a plan carried out.
-  void pin(const cgroup::FoundWorkload& target, const model::PinAction& action, LogEntry entry, Batch& batch);
-  void limit(const cgroup::FoundWorkload& target, const model::Action& action, cgroup::Attribute attribute,
+  void pin(const cgroup::FoundWorkload& target, const model::CpuSet& cpus, LogEntry entry, Batch& batch);
+  void limit(const cgroup::FoundWorkload& target, const model::Action& action, model::Attribute attribute,
              Batch& batch);
   static bool is_late(const Batch& batch);
   void flush(Batch& batch);
   void take_result(const cgroup::Request& request, const cgroup::SetResult& result, LogEntry entry,
                    Batch& batch);
-  void give_back(const cgroup::FoundWorkload& target, cgroup::Attribute attribute, LogEntry entry,
+  void give_back(const cgroup::FoundWorkload& target, model::Attribute attribute, LogEntry entry,
                  Batch& batch);
 
   cgroup::Writer& writer_;

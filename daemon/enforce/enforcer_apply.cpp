@@ -10,7 +10,7 @@
 
 namespace berth::daemon {
 
-using cgroup::Attribute;
+using model::Attribute;
 using model::CpuSet;
 using model::ErrorKind;
 
@@ -54,7 +54,7 @@ std::vector<LogEntry> Enforcer::apply(const model::Plan& plan, const model::Snap
   for (const auto& action : plan.actions) {
     const auto* id = action.workload();
     // The evictor carries out evictions.
-    if (id == nullptr || refuses(action) || std::holds_alternative<model::EvictAction>(action.what)) continue;
+    if (id == nullptr || refuses(action) || std::holds_alternative<model::Evict>(action.what)) continue;
     const auto target = found.find(*id);
     if (target == found.end()) {
       LogEntry entry = entry_of(action, plan.time, kEnforce);
@@ -62,13 +62,13 @@ std::vector<LogEntry> Enforcer::apply(const model::Plan& plan, const model::Snap
       batch.finished.push_back(std::move(entry));
       continue;
     }
-    const auto attribute = attribute_of(action);
-    const auto* wanted = std::get_if<model::PinAction>(&action.what);
-    if (wanted != nullptr && confined_at_.contains(*id)) {
-      pin_at_ground(target->second, *wanted, entry_of(action, plan.time, kEnforce), batch.finished);
-    } else if (wanted != nullptr) {
-      pin(target->second, *wanted, entry_of(action, plan.time, kEnforce), batch);
-    } else if (std::holds_alternative<model::UnpinAction>(action.what)) {
+    const auto attribute = action.attribute();
+    const auto* cpus = action.sets<CpuSet>();
+    if (cpus != nullptr && confined_at_.contains(*id)) {
+      pin_at_ground(target->second, *cpus, entry_of(action, plan.time, kEnforce), batch.finished);
+    } else if (cpus != nullptr) {
+      pin(target->second, *cpus, entry_of(action, plan.time, kEnforce), batch);
+    } else if (action.gives_back(Attribute::cpus)) {
       flush(batch);
       // The next tick's plan has it again.
       if (is_late(batch)) continue;
@@ -89,9 +89,9 @@ std::vector<LogEntry> Enforcer::apply(const model::Plan& plan, const model::Snap
   return std::move(batch.finished);
 }
 
-void Enforcer::pin(const cgroup::FoundWorkload& target, const model::PinAction& action, LogEntry entry,
+void Enforcer::pin(const cgroup::FoundWorkload& target, const model::CpuSet& cpus, LogEntry entry,
                    Batch& batch) {
-  const std::string& id = action.workload;
+  const std::string& id = target.identity.id;
   const Held* held = find_held(holdings_.cpus, id);
   const CpuSet held_cpus =
       held != nullptr && is_latency_sensitive(batch.snapshot, id) ? held->cpus() : CpuSet();
@@ -99,18 +99,18 @@ void Enforcer::pin(const cgroup::FoundWorkload& target, const model::PinAction& 
     batch.stuck |= held_cpus;
     return;
   }
-  if (action.cpus.intersects(batch.moving) || batch.requests.size() >= kBatchSize) flush(batch);
-  if (action.cpus.intersects(batch.stuck - held_cpus)) {
+  if (cpus.intersects(batch.moving) || batch.requests.size() >= kBatchSize) flush(batch);
+  if (cpus.intersects(batch.stuck - held_cpus)) {
     batch.stuck |= held_cpus;
     const auto attempt = ++attempts_[{id, Attribute::cpus}];
     if (!worth_saying(attempt)) return;
     entry.result = "failed";
     entry.error = fmt::format("vCPUs {} are still held by a workload that could not be moved; attempt {}",
-                              (action.cpus & batch.stuck).to_string(), attempt);
+                              (cpus & batch.stuck).to_string(), attempt);
     batch.finished.push_back(std::move(entry));
     return;
   }
-  batch.request(target, action.cpus, std::move(entry));
+  batch.request(target, cpus, std::move(entry));
   batch.moving |= held_cpus;
 }
 

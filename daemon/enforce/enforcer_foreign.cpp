@@ -9,7 +9,7 @@
 
 namespace berth::daemon {
 
-using cgroup::Attribute;
+using model::Attribute;
 
 namespace {
 
@@ -31,7 +31,7 @@ bool is_as_held(const cgroup::Sampler::Reading& reading, Attribute attribute, co
 std::vector<LogEntry> Enforcer::check(const Observer::Readings& readings, const Found& found,
                                       config::ForeignWriter on_foreign, double now) {
   std::vector<LogEntry> entries;
-  for (const Attribute attribute : cgroup::kAttributes) {
+  for (const Attribute attribute : model::kAttributes) {
     auto& values = holdings_.of(attribute);
     InOrder readings_in_order(readings);
     for (auto it = values.begin(); it != values.end();) {

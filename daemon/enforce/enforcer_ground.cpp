@@ -14,7 +14,7 @@
 
 namespace berth::daemon {
 
-using cgroup::Attribute;
+using model::Attribute;
 using model::CpuSet;
 using model::ErrorKind;
 
@@ -92,11 +92,11 @@ void Enforcer::remember_offences(const Found& found, double now) {
   }
 }
 
-void Enforcer::pin_at_ground(const cgroup::FoundWorkload& target, const model::PinAction& action,
-                             LogEntry entry, std::vector<LogEntry>& entries) {
+void Enforcer::pin_at_ground(const cgroup::FoundWorkload& target, const model::CpuSet& cpus, LogEntry entry,
+                             std::vector<LogEntry>& entries) {
   const std::string& id = target.identity.id;
   const Held* before = find_held(holdings_.cpus, id);
-  Held held = make_held(target.cgroup->id(), action.cpus, CpuSet(), entry.time);
+  Held held = make_held(target.cgroup->id(), cpus, CpuSet(), entry.time);
   held.at = confined_at_.at(id);
   if (before != nullptr) held.since = before->since;
   entry.old_value = before != nullptr ? cgroup::to_text(before->value) : "";

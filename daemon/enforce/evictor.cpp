@@ -116,7 +116,7 @@ model::Result<std::vector<LogEntry>> Evictor::begin(const cgroup::FoundWorkload&
                                                     const model::Action& action, double now,
                                                     const Found& found) {
   const std::string& id = workload.id;
-  const auto* eviction = std::get_if<model::EvictAction>(&action.what);
+  const auto* eviction = std::get_if<model::Evict>(&action.what);
   if (eviction == nullptr) return model::fail(ErrorKind::invalid_input, "not an eviction");
   const auto whole = whole_of(victim_itself, found);
   if (!whole) return model::fail(whole.error());

@@ -129,7 +129,7 @@ class Evictor {
     std::optional<pid_t> decommissionable;  // an executor that handles SIGPWR
     bool over = false;
 
-    const model::EvictAction& eviction() const { return std::get<model::EvictAction>(action.what); }
+    const model::Evict& eviction() const { return std::get<model::Evict>(action.what); }
   };
 
   // A look at the processes of a workload right before its eviction.

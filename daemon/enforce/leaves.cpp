@@ -289,9 +289,9 @@ std::optional<std::string> Leaves::obstacle(const cgroup::FoundWorkload& target)
 // Reads the settings that an executor would leave behind, in words, and the main process of its unit.
 model::Result<cgroup::UnitTraits> Leaves::traits_of(const cgroup::FoundWorkload& target,
                                                     const Holdings& holdings) {
-  std::map<cgroup::Attribute, cgroup::Value> originals;
-  std::set<cgroup::Attribute> held;
-  for (const auto attribute : cgroup::kAttributes) {
+  std::map<model::Attribute, cgroup::Value> originals;
+  std::set<model::Attribute> held;
+  for (const auto attribute : model::kAttributes) {
     const Held* value = find_held(holdings.of(attribute), target.identity.id);
     if (value == nullptr || value->cgroup_id != target.cgroup->id()) continue;
     originals.emplace(attribute, value->original);

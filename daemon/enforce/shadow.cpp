@@ -12,7 +12,7 @@ namespace {
 
 // The present value of the attribute that an action changes; nullopt where it is not known.
 std::optional<cgroup::Value> value_now(const Observer::Readings& readings, const model::Action& action) {
-  const auto attribute = attribute_of(action);
+  const auto attribute = action.attribute();
   const auto* workload = action.workload();
   if (!attribute || workload == nullptr) return std::nullopt;
   const auto reading = readings.find(*workload);
@@ -34,15 +34,15 @@ LogEntry entry_of(const model::Action& action, double time, const char* mode,
   entry.mode = mode;
   entry.kind = action.kind();
   if (const auto* workload = action.workload()) entry.workload = *workload;
-  if (const auto attribute = attribute_of(action)) {
-    entry.attribute = cgroup::control_file(*attribute);
+  if (const auto attribute = action.attribute()) {
+    entry.attribute = model::control_file(*attribute);
     const auto wanted = wanted_value(action, original);
     entry.new_value = text_of(wanted ? wanted : original);
   }
-  if (const auto* eviction = std::get_if<model::EvictAction>(&action.what)) {
+  if (const auto* eviction = std::get_if<model::Evict>(&action.what)) {
     entry.attribute = model::to_string(eviction->how);
   }
-  if (const auto* advertised = std::get_if<model::AdvertiseAction>(&action.what)) {
+  if (const auto* advertised = std::get_if<model::Advertise>(&action.what)) {
     entry.attribute = model::to_string(advertised->resource);
     entry.new_value = model::to_string(advertised->state);
   }
@@ -56,7 +56,7 @@ std::vector<LogEntry> observed_entries(const model::Plan& plan, const Observer::
   for (const auto& action : plan.actions) {
     const auto now = value_now(readings, action);
     auto entry = entry_of(action, plan.time, "observe",
-                          std::holds_alternative<model::UnpinAction>(action.what) ? std::nullopt : now);
+                          action.gives_back(model::Attribute::cpus) ? std::nullopt : now);
     entry.result = "observed";
     entry.old_value = text_of(now);
     entries.push_back(std::move(entry));
@@ -65,7 +65,7 @@ std::vector<LogEntry> observed_entries(const model::Plan& plan, const Observer::
 }
 
 void Shadow::follow(const Observer& observer) {
-  for (const auto attribute : cgroup::kAttributes) {
+  for (const auto attribute : model::kAttributes) {
     std::erase_if(holdings_.of(attribute),
                   [&](const auto& held) { return observer.cgroup_id(held.first) != held.second.cgroup_id; });
   }
@@ -77,8 +77,8 @@ std::vector<LogEntry> Shadow::apply(const model::Plan& plan, const Observer& obs
   auto entries = observed_entries(plan, observer.readings());
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const auto& action = plan.actions[i];
-    const auto attribute = attribute_of(action);
-    if (std::holds_alternative<model::EvictAction>(action.what)) {
+    const auto attribute = action.attribute();
+    if (std::holds_alternative<model::Evict>(action.what)) {
       const std::string& id = *action.workload();
       evictions_.by_workload[id] = {.cgroup_id = observer.cgroup_id(id), .evicted_at = plan.time};
       const auto* workload = find_workload(observer.snapshot(), id);
@@ -101,7 +101,7 @@ std::vector<LogEntry> Shadow::apply(const model::Plan& plan, const Observer& obs
     Held now = make_held(observer.cgroup_id(id), *wanted, original.value_or(cgroup::unset_value(*attribute)),
                          plan.time);
     if (held) now.since = before->second.since;
-    if (*attribute != cgroup::Attribute::cpus) {
+    if (*attribute != model::Attribute::cpus) {
       now.cause = cause_of(plan, observer.snapshot(), id, *attribute, held ? &before->second : nullptr);
     }
     values.insert_or_assign(id, std::move(now));

@@ -8,14 +8,14 @@ namespace berth::daemon {
 
 bool worth_saying(std::uint32_t attempt) { return std::has_single_bit(attempt); }
 
-LogEntry blank_entry(double now, std::string kind, std::string workload, cgroup::Attribute attribute,
+LogEntry blank_entry(double now, std::string kind, std::string workload, model::Attribute attribute,
                      std::string policy) {
   LogEntry entry;
   entry.time = now;
   entry.mode = kEnforce;
   entry.kind = std::move(kind);
   entry.workload = std::move(workload);
-  entry.attribute = cgroup::control_file(attribute);
+  entry.attribute = model::control_file(attribute);
   entry.policy = std::move(policy);
   return entry;
 }
@@ -36,12 +36,12 @@ std::vector<LogEntry> entries_of(const cgroup::RestoreReport& report, double now
     return entry;
   };
   for (const auto& change : report.restored) {
-    LogEntry& entry = add(change.workload, cgroup::control_file(change.attribute()), "restored");
+    LogEntry& entry = add(change.workload, model::control_file(change.attribute()), "restored");
     entry.old_value = cgroup::to_text(change.before);
     entry.new_value = cgroup::to_text(change.after);
   }
   for (const auto& left : report.left) {
-    add(left.workload, cgroup::control_file(left.attribute), "left").error = left.reason;
+    add(left.workload, model::control_file(left.attribute), "left").error = left.reason;
   }
   for (const auto& leaf : report.leaves) {
     LogEntry& entry = add(leaf.leaf, "cgroup.procs", leaf.problem ? "left" : "restored");

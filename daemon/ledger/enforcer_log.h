@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cgroup/attribute.h"
 #include "cgroup/writer.h"
 #include "daemon/ledger/log_entry.h"
+#include "model/attribute.h"
 
 #include <cstdint>
 #include <string>
@@ -17,7 +17,7 @@ inline constexpr const char* kEnforce = "enforce";
 bool worth_saying(std::uint32_t attempt);
 
 // An entry of the enforcer's without an action.
-LogEntry blank_entry(double now, std::string kind, std::string workload, cgroup::Attribute attribute,
+LogEntry blank_entry(double now, std::string kind, std::string workload, model::Attribute attribute,
                      std::string policy);
 
 // Entries for the results of a restore.

@@ -10,7 +10,7 @@
 
 namespace berth::daemon {
 
-using cgroup::Attribute;
+using model::Attribute;
 using model::HeldCause;
 
 namespace {
@@ -59,7 +59,7 @@ cgroup::Value value_of(const cgroup::Sampler::Reading& reading, Attribute attrib
     case Attribute::cpu_quota:
       return reading.cpu_max;
     case Attribute::memory_nodes:
-      return cgroup::MemoryNodes{reading.memory_nodes.value_or(model::CpuSet())};
+      return model::MemoryNodes{reading.memory_nodes.value_or(model::CpuSet())};
     case Attribute::cpu_idle:
       return reading.cpu_idle.value_or(cgroup::CpuIdle());
     case Attribute::memory_high:
@@ -68,48 +68,14 @@ cgroup::Value value_of(const cgroup::Sampler::Reading& reading, Attribute attrib
   return cgroup::memory_high(reading.memory_high_bytes);
 }
 
-std::optional<Attribute> attribute_of(const model::Action& action) {
-  return std::visit(
-      [](const auto& what) -> std::optional<Attribute> {
-        using What = std::decay_t<decltype(what)>;
-        if constexpr (std::is_same_v<What, model::PinAction> || std::is_same_v<What, model::UnpinAction>) {
-          return Attribute::cpus;
-        } else if constexpr (std::is_same_v<What, model::SetCpuQuotaAction>) {
-          return Attribute::cpu_quota;
-        } else if constexpr (std::is_same_v<What, model::SetMemoryHighAction>) {
-          return Attribute::memory_high;
-        } else if constexpr (std::is_same_v<What, model::SetMemoryNodesAction>) {
-          return Attribute::memory_nodes;
-        } else if constexpr (std::is_same_v<What, model::SetCpuIdleAction>) {
-          return Attribute::cpu_idle;
-        } else {
-          return std::nullopt;
-        }
-      },
-      action.what);
-}
-
 std::optional<cgroup::Value> wanted_value(const model::Action& action,
                                           const std::optional<cgroup::Value>& original) {
-  cgroup::Value value;
-  if (const auto* pin = std::get_if<model::PinAction>(&action.what)) {
-    return pin->cpus;  // a pin to the vCPUs that it had anyway is a pin
-  }
-  if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what)) {
-    const auto* before = original ? std::get_if<cgroup::CpuMax>(&*original) : nullptr;
-    value = cgroup::cpu_max(quota->cpu_quota_cores, before ? before->period_us : cgroup::CpuMax().period_us);
-  } else if (const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what)) {
-    value = cgroup::memory_high(high->memory_high_bytes);
-  } else if (const auto* bound = std::get_if<model::SetMemoryNodesAction>(&action.what);
-             bound && bound->nodes) {
-    value = cgroup::MemoryNodes{*bound->nodes};
-  } else if (const auto* priority = std::get_if<model::SetCpuIdleAction>(&action.what);
-             priority && priority->idle) {
-    value = cgroup::CpuIdle{.idle = true};
-  } else {
-    return std::nullopt;
-  }
-  return value == original ? std::nullopt : std::optional(std::move(value));
+  const auto* set = std::get_if<model::Set>(&action.what);
+  if (set == nullptr) return std::nullopt;
+  cgroup::Value value = cgroup::value_of(set->value, original);
+  // A pin to the vCPUs that it had anyway is a pin.
+  if (value == original && action.attribute() != Attribute::cpus) return std::nullopt;
+  return value;
 }
 
 model::Workload* find_workload(model::Snapshot& snapshot, const std::string& id) {
@@ -145,8 +111,8 @@ Limits limits_of(const model::Workload& seen, const Holdings& holdings) {
     limits.cpu_cause = held->cause;
   }
   if (const auto* held = find_held(holdings.memory_high, seen.id)) {
-    limits.memory_high_bytes = cgroup::bytes_of(std::get<cgroup::MemoryHigh>(held->value));
-    limits.original.memory_high_bytes = cgroup::bytes_of(std::get<cgroup::MemoryHigh>(held->original));
+    limits.memory_high_bytes = cgroup::bytes_of(std::get<model::MemoryHigh>(held->value));
+    limits.original.memory_high_bytes = cgroup::bytes_of(std::get<model::MemoryHigh>(held->original));
     limits.memory_cause = held->cause;
   }
   return limits;

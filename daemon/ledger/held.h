@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cgroup/attribute.h"
 #include "cgroup/sampler.h"
 #include "cgroup/value.h"
+#include "model/attribute.h"
 #include "model/cpu_set.h"
 #include "model/plan.h"
 #include "model/snapshot.h"
@@ -35,7 +35,7 @@ struct Held {
   const model::CpuSet& cpus() const { return std::get<model::CpuSet>(value); }
   const model::CpuSet& original_cpus() const { return std::get<model::CpuSet>(original); }
   // Of a bond of memory.
-  const model::CpuSet& nodes() const { return std::get<cgroup::MemoryNodes>(value).nodes; }
+  const model::CpuSet& nodes() const { return std::get<model::MemoryNodes>(value).nodes; }
 };
 
 using HeldValues = std::map<std::string, Held>;  // by workload id
@@ -48,8 +48,8 @@ struct Holdings {
   HeldValues memory_nodes;
   HeldValues cpu_idle;
 
-  HeldValues& of(cgroup::Attribute attribute);
-  const HeldValues& of(cgroup::Attribute attribute) const;
+  HeldValues& of(model::Attribute attribute);
+  const HeldValues& of(model::Attribute attribute) const;
 };
 
 // nullptr where berth holds no such attribute of the workload.
@@ -57,10 +57,7 @@ const Held* find_held(const HeldValues& values, const std::string& workload);
 
 Held make_held(std::uint64_t cgroup_id, cgroup::Value value, cgroup::Value original, double now);
 
-cgroup::Value value_of(const cgroup::Sampler::Reading& reading, cgroup::Attribute attribute);
-
-// The attribute that an action changes; nullopt where it changes none.
-std::optional<cgroup::Attribute> attribute_of(const model::Action& action);
+cgroup::Value value_of(const cgroup::Sampler::Reading& reading, model::Attribute attribute);
 
 // The value that an action asks for; nullopt where it takes a value back (or changes none). A quota keeps the
 // period of `original`, the attribute's value before berth (nullopt: not known). A value equal to the
@@ -74,7 +71,7 @@ model::Workload* find_workload(model::Snapshot& snapshot, const std::string& id)
 
 // As model::held_cause(); `before`: the limit as it was held, null if it was not.
 model::HeldCause cause_of(const model::Plan& plan, const model::Snapshot& snapshot,
-                          const std::string& workload, cgroup::Attribute attribute, const Held* before);
+                          const std::string& workload, model::Attribute attribute, const Held* before);
 
 // A workload's limits after a plan was carried out. They equal `original` where berth does not hold them.
 struct Limits {
@@ -102,12 +99,12 @@ struct Unmanaged {
   Cause cause = Cause::error;
   std::string reason;
   // alarm: taken up again should the value come back
-  cgroup::Attribute attribute = cgroup::Attribute::cpus;
+  model::Attribute attribute = model::Attribute::cpus;
   std::optional<Held> held;
 };
 
 // Limits that the host does not let berth change: workload id and attribute, with the cgroup of the attempt.
-using RefusedLimits = std::map<std::pair<std::string, cgroup::Attribute>, std::uint64_t>;
+using RefusedLimits = std::map<std::pair<std::string, model::Attribute>, std::uint64_t>;
 
 using UnmanagedWorkloads = std::map<std::string, Unmanaged>;  // by workload id
 

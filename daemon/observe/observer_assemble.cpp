@@ -49,9 +49,9 @@ void take_limits(model::Workload& workload, const Held* quota, const Held* memor
     original.cpu_quota_cores = cgroup::cores_of(std::get<cgroup::CpuMax>(quota->original));
   }
   if (memory_high != nullptr) {
-    workload.memory_high_bytes = cgroup::bytes_of(std::get<cgroup::MemoryHigh>(memory_high->value));
+    workload.memory_high_bytes = cgroup::bytes_of(std::get<model::MemoryHigh>(memory_high->value));
     workload.held_memory = model::HeldLimit{memory_high->cause, memory_high->since, memory_high->changed_at};
-    original.memory_high_bytes = cgroup::bytes_of(std::get<cgroup::MemoryHigh>(memory_high->original));
+    original.memory_high_bytes = cgroup::bytes_of(std::get<model::MemoryHigh>(memory_high->original));
   }
 }
 
@@ -386,13 +386,13 @@ void Observer::fill_limits(model::Workload& workload, const Entry& entry, const 
   workload.fixed.memory_nodes =
       (by_root && entry.memory_nodes == nullptr && is_bound_by_its_owner(entry.reading)) ||
       inputs.unmanaged.count(workload.id) > 0 ||
-      inputs.refused.count({workload.id, cgroup::Attribute::memory_nodes}) > 0;
+      inputs.refused.count({workload.id, model::Attribute::memory_nodes}) > 0;
   const bool idle_by_its_owner =
       entry.cpu_idle == nullptr && entry.reading.cpu_idle && entry.reading.cpu_idle->idle;
   const bool held_idle = entry.cpu_idle != nullptr && entry.cpu_idle->ticks_foreign == 0;
   workload.cpu_idle = held_idle || idle_by_its_owner;
   workload.fixed.cpu_idle = idle_by_its_owner || inputs.unmanaged.count(workload.id) > 0 ||
-                            inputs.refused.count({workload.id, cgroup::Attribute::cpu_idle}) > 0;
+                            inputs.refused.count({workload.id, model::Attribute::cpu_idle}) > 0;
   if (has_cpuset_) {
     // A user's own cpulists would keep its work off the pool, and so off every bound.
     workload.allowed_cpus =
@@ -431,12 +431,12 @@ void Observer::fill_exceptions(model::Workload& workload, const Entry& entry,
   workload.left_alone = owner_of(workload);
   const bool left_alone = inputs.unmanaged.count(id) > 0 || workload.left_alone.has_value();
   if (left_alone) workload.vcpus = std::nullopt;
-  const auto fixed = [&](cgroup::Attribute limit) {
+  const auto fixed = [&](model::Attribute limit) {
     return left_alone || inputs.refused.count({id, limit}) > 0;
   };
   // Most of a leaf's memory may be charged elsewhere, where its memory.high has no effect.
-  workload.fixed = {.cpu = fixed(cgroup::Attribute::cpu_quota),
-                    .memory = entry.leaf || fixed(cgroup::Attribute::memory_high),
+  workload.fixed = {.cpu = fixed(model::Attribute::cpu_quota),
+                    .memory = entry.leaf || fixed(model::Attribute::memory_high),
                     .memory_nodes = workload.fixed.memory_nodes || workload.left_alone.has_value(),
                     .cpu_idle = workload.fixed.cpu_idle || workload.left_alone.has_value()};
   // The holders of GPUs and the finds of stragglers are joined afterwards.

@@ -15,7 +15,7 @@ Advertising::Advertising(const std::filesystem::path& runtime_dir) : file_(runti
 std::vector<LogEntry> Advertising::take(const model::Plan& plan, const char* mode) {
   std::vector<LogEntry> entries;
   for (const auto& action : plan.actions) {
-    const auto* wanted = std::get_if<model::AdvertiseAction>(&action.what);
+    const auto* wanted = std::get_if<model::Advertise>(&action.what);
     if (wanted == nullptr) continue;
     auto& said = wanted->resource == model::Resource::cpu ? advertised_.cpu : advertised_.memory;
     const model::AdvertisedResource before = said.value_or(model::AdvertisedResource());

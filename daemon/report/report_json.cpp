@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/report/report_json.h"
 
-#include "cgroup/attribute.h"
 #include "daemon/report/advertising.h"
+#include "model/attribute.h"
 #include "model/best_effort.h"
 #include "model/json.h"
 #include "model/json_text.h"
@@ -412,14 +412,14 @@ std::string restore_json(const cgroup::RestoreReport& report) {
   json restored = json::array();
   for (const auto& change : report.restored) {
     restored.push_back({{"workload", change.workload},
-                        {"attribute", cgroup::control_file(change.attribute())},
+                        {"attribute", model::control_file(change.attribute())},
                         {"before", cgroup::to_text(change.before)},
                         {"after", cgroup::to_text(change.after)}});
   }
   json left = json::array();
   for (const auto& kept : report.left) {
     left.push_back({{"workload", kept.workload},
-                    {"attribute", cgroup::control_file(kept.attribute)},
+                    {"attribute", model::control_file(kept.attribute)},
                     {"reason", kept.reason}});
   }
   for (const auto& leaf : report.leaves) {

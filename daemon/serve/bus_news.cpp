@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/serve/bus_news.h"
 
-#include "cgroup/attribute.h"
+#include "model/attribute.h"
 
 #include <charconv>
 #include <cstdint>
@@ -49,9 +49,9 @@ void tell_change(Listener& listener, const LogEntry& entry) {
     listener.evicted(entry.workload, entry.attribute, memory_bytes, entry.decision);
     return;
   }
-  const auto attribute = cgroup::attribute_of(entry.attribute);
+  const auto attribute = model::attribute_of(entry.attribute);
   if (!attribute) return;
-  if (*attribute != cgroup::Attribute::cpus) {
+  if (*attribute != model::Attribute::cpus) {
     listener.quota_changed(entry.workload, entry.attribute, entry.old_value, entry.new_value, entry.decision);
   } else if (entry.kind == "pin") {
     listener.pinned(entry.workload, entry.new_value, entry.decision);

@@ -127,16 +127,17 @@ void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& dem
           allowed ? fmt::format("; its allowed CPUs {}", allowed->to_string()) : std::string();
       const std::string loan =
           lent != borrowed.end() ? fmt::format("; it borrows vCPUs {}", lent->second.to_string()) : "";
-      proposal.actions.push_back({.what = model::PinAction{.workload = workload->id, .cpus = target},
+      proposal.actions.push_back({.what = model::Set{.workload = workload->id, .value = target},
                                   .policy = kPolicy,
                                   .decision = {},
                                   .reason = fmt::format("{}{}{}", pool_text, limits, loan)});
     }
     if (unpin && !workload->cpus.empty()) {
-      proposal.actions.push_back({.what = model::UnpinAction{.workload = workload->id},
-                                  .policy = kPolicy,
-                                  .decision = {},
-                                  .reason = std::move(*unpin)});
+      proposal.actions.push_back(
+          {.what = model::GiveBack{.workload = workload->id, .attribute = model::Attribute::cpus},
+           .policy = kPolicy,
+           .decision = {},
+           .reason = std::move(*unpin)});
     }
   }
 }

@@ -125,11 +125,11 @@ void keep_off_owned(std::vector<Homeless> homeless, const Node& node, const CpuS
         fault.empty() ? std::string()
                       : fmt::format("pin {} is no longer valid: {}; ", workload->cpus.to_string(), fault);
     if (outcomes[i] == Outcome::kept && rest.cpus != workload->cpus) {
-      action.what = model::PinAction{.workload = workload->id, .cpus = rest.cpus};
+      action.what = model::Set{.workload = workload->id, .value = rest.cpus};
       action.reason = fmt::format("{}stays off the vCPUs that others own, as it gets none of its own: {}",
                                   before, reason);
     } else if (outcomes[i] != Outcome::kept && !workload->cpus.empty()) {
-      action.what = model::UnpinAction{.workload = workload->id};
+      action.what = model::GiveBack{.workload = workload->id, .attribute = model::Attribute::cpus};
       action.reason = fmt::format("{}unplaceable: {}", before, reason);
     }
     if (!action.reason.empty()) proposal.actions.push_back(std::move(action));

@@ -416,7 +416,7 @@ void propose_for(const Instance& instance, const Node& node, const Tenant& tenan
   model::CpuSet cpus = node.cpu_set(tenant.cpus);
   if (cpus == present) return;
   proposal.actions.push_back(
-      {.what = model::PinAction{.workload = instance.id, .cpus = std::move(cpus)},
+      {.what = model::Set{.workload = instance.id, .value = std::move(cpus)},
        .policy = "interference",
        .decision = {},
        .reason = pin_reason(instance, instance.settled.empty() ? reason : instance.settled)});
@@ -465,7 +465,7 @@ void unpin_undeclared(const Workloads& workloads, std::vector<model::Action>& ac
     if (!latency_sensitive(workload->workload_class) || workload->cpus.empty()) continue;
     if (workload->vcpus && !workload->left_alone) continue;
     actions.push_back(
-        {.what = model::UnpinAction{.workload = workload->id},
+        {.what = model::GiveBack{.workload = workload->id, .attribute = model::Attribute::cpus},
          .policy = "interference",
          .decision = {},
          .reason = fmt::format("pin {} is no longer valid: {}", workload->cpus.to_string(),

@@ -342,10 +342,10 @@ OversellProposal propose_advertising(const OrderedSnapshot& ordered, const Polic
   for (const Judged* reading : {&cpu, &memory}) {
     const OversoldResource& found = reading->resource == Resource::cpu ? findings.cpu : findings.memory;
     if (!is_news(found, reading->before, settings.safety.min_change)) continue;
-    proposal.actions.push_back({.what = model::AdvertiseAction{.resource = reading->resource,
-                                                               .factor = found.factor,
-                                                               .capacity = found.factor * found.capacity,
-                                                               .state = found.state},
+    proposal.actions.push_back({.what = model::Advertise{.resource = reading->resource,
+                                                         .factor = found.factor,
+                                                         .capacity = found.factor * found.capacity,
+                                                         .state = found.state},
                                 .policy = "oversell",
                                 .decision = {},
                                 .reason = found.reason});

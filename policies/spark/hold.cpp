@@ -28,7 +28,7 @@ std::set<std::string> replacements_to_hold(const model::Snapshot& snapshot, cons
 std::optional<model::Action> hold(const model::Workload& workload, const std::string& reason) {
   if (workload.fixed.cpu) return std::nullopt;
   const double cores = std::min(workload.cpu_quota_cores.value_or(kHeldCores), kHeldCores);
-  return model::Action{.what = model::SetCpuQuotaAction{.workload = workload.id, .cpu_quota_cores = cores},
+  return model::Action{.what = model::Set{.workload = workload.id, .value = model::CpuQuota{cores}},
                        .policy = "spark",
                        .decision = {},
                        .reason = reason};

@@ -119,7 +119,7 @@ void choose_victims(const WorkloadIndex& workloads, model::SparkFindings& out) {
 }
 
 model::Action limit_to(const std::string& workload, std::uint64_t bytes, std::string reason) {
-  return {.what = model::SetMemoryHighAction{.workload = workload, .memory_high_bytes = bytes},
+  return {.what = model::Set{.workload = workload, .value = model::MemoryHigh{bytes}},
           .policy = "spark",
           .decision = {},
           .reason = std::move(reason)};
@@ -177,7 +177,7 @@ void hold_replacements(const model::Snapshot& snapshot, const WorkloadIndex& wor
   for (const std::string& id : replacements_to_hold(snapshot, settings)) {
     const model::Workload& workload = *workloads.find(id);
     const bool goes = std::any_of(out.actions.begin(), out.actions.end(), [&](const model::Action& action) {
-      return std::holds_alternative<model::EvictAction>(action.what) && *action.workload() == id;
+      return std::holds_alternative<model::Evict>(action.what) && *action.workload() == id;
     });
     if (goes) continue;
     const std::string& app = workload.spark->app;
@@ -201,8 +201,7 @@ void keep_squeezed(const model::Snapshot& snapshot, const SparkSettings& setting
       continue;
     const bool squeezed_anew =
         std::any_of(out.actions.begin(), out.actions.end(), [&](const model::Action& action) {
-          const auto* limit = std::get_if<model::SetMemoryHighAction>(&action.what);
-          return limit != nullptr && limit->workload == workload.id;
+          return action.attribute() == model::Attribute::memory_high && *action.workload() == workload.id;
         });
     if (squeezed_anew) continue;
     out.actions.push_back(

@@ -110,11 +110,11 @@ model::Action set_limit(const std::string& workload, model::Resource resource, s
                         std::string reason) {
   model::Action action{.what = {}, .policy = "straggler", .decision = {}, .reason = std::move(reason)};
   if (resource == model::Resource::cpu) {
-    action.what = model::SetCpuQuotaAction{.workload = workload, .cpu_quota_cores = limit};
+    action.what = model::Set{.workload = workload, .value = model::CpuQuota{limit}};
   } else {
-    model::SetMemoryHighAction set{.workload = workload, .memory_high_bytes = {}};
-    if (limit) set.memory_high_bytes = static_cast<std::uint64_t>(std::ceil(*limit));
-    action.what = std::move(set);
+    model::MemoryHigh high;
+    if (limit) high.bytes = static_cast<std::uint64_t>(std::ceil(*limit));
+    action.what = model::Set{.workload = workload, .value = high};
   }
   return action;
 }

@@ -229,20 +229,20 @@ void Simulation::decide(std::size_t at, bool publishes) {
     const model::Plan plan = policies::decide(host.snapshot, policies_);
     std::vector<std::string> victims;
     for (const model::Action& action : plan.actions) {
-      if (const auto* said = std::get_if<model::AdvertiseAction>(&action.what)) {
+      if (const auto* said = std::get_if<model::Advertise>(&action.what)) {
         auto& advertised = said->resource == model::Resource::cpu ? host.snapshot.advertised.cpu
                                                                   : host.snapshot.advertised.memory;
         advertised = {.factor = said->factor, .state = said->state};
         continue;
       }
       Pod& it = pod(names.at(*action.workload()));
-      if (const auto* pin = std::get_if<model::PinAction>(&action.what)) {
-        it.cpus = pin->cpus;
+      if (const auto* pin = action.sets<model::CpuSet>()) {
+        it.cpus = *pin;
         it.pinned_at = host.snapshot.time;
-      } else if (std::holds_alternative<model::UnpinAction>(action.what)) {
+      } else if (action.gives_back(model::Attribute::cpus)) {
         it.cpus = {};
         it.pinned_at.reset();
-      } else if (std::holds_alternative<model::EvictAction>(action.what)) {
+      } else if (std::holds_alternative<model::Evict>(action.what)) {
         victims.push_back(it.arrival.name);
       }
     }

@@ -111,25 +111,17 @@ struct Engine {
         {.holdings = enforcer->holdings(), .unmanaged = enforcer->unmanaged(), .overrides = *overrides});
     return entries;
   }
-  std::vector<LogEntry> apply(
-      std::vector<std::variant<model::SetCpuQuotaAction, model::SetMemoryHighAction, model::SetCpuIdleAction>>
-          wanted) {
+  std::vector<LogEntry> apply(const std::vector<model::Action::What>& wanted) {
     model::Plan plan;
     plan.time = now;
-    for (const auto& item : wanted) {
-      std::visit(
-          [&](const auto& what) {
-            plan.actions.push_back({what, "straggler", "d-1", "because"});
-          },
-          item);
-    }
+    for (const auto& what : wanted) plan.actions.push_back({what, "straggler", "d-1", "because"});
     return enforcer->apply(plan, observer->snapshot(), observer->found(), 5s);
   }
   std::vector<LogEntry> quota(std::optional<double> cores) {
-    return apply({model::SetCpuQuotaAction{kId, cores}});
+    return apply({model::Set{kId, model::CpuQuota{cores}}});
   }
   std::vector<LogEntry> memory(std::optional<std::uint64_t> bytes) {
-    return apply({model::SetMemoryHighAction{kId, bytes}});
+    return apply({model::Set{kId, model::MemoryHigh{bytes}}});
   }
 
   std::unique_ptr<Actuators> actuators;
@@ -205,7 +197,7 @@ TEST_F(LimitsHostTest, LimitsOfAUnitAreRuntimePropertiesAndLeaveNothingBehind) {
   const auto before = drop_ins();
   Engine& berth = start();
   const auto entries =
-      berth.apply({model::SetCpuQuotaAction{kId, 1.5}, model::SetMemoryHighAction{kId, kMemory}});
+      berth.apply({model::Set{kId, model::CpuQuota{1.5}}, model::Set{kId, model::MemoryHigh{kMemory}}});
   for (const auto& entry : entries) EXPECT_EQ(entry.result, "applied") << entry.error.value_or("");
   EXPECT_EQ(cpu_max(), "150000 100000");
   EXPECT_EQ(memory_high(), std::to_string(kMemory));
@@ -222,7 +214,8 @@ TEST_F(LimitsHostTest, LimitsOfAUnitAreRuntimePropertiesAndLeaveNothingBehind) {
   EXPECT_TRUE(berth.look().empty()) << "and so nobody changed it";
   EXPECT_EQ(cpu_max(), "123000 100000");
 
-  berth.apply({model::SetCpuQuotaAction{kId, std::nullopt}, model::SetMemoryHighAction{kId, std::nullopt}});
+  berth.apply(
+      {model::Set{kId, model::CpuQuota{std::nullopt}}, model::Set{kId, model::MemoryHigh{std::nullopt}}});
   EXPECT_TRUE(!fs::exists(kGroup / "cpu.max") || cpu_max() == "max 100000");
   EXPECT_EQ(memory_high(), "max");
   EXPECT_EQ(drop_ins(), before);
@@ -251,11 +244,11 @@ TEST_F(LimitsHostTest, AUnitsOwnLimitsAndPeriodComeBack) {
   start_configured("CPUQuota=350%\nCPUQuotaPeriodSec=20ms\nMemoryHigh=1G\n");
   ASSERT_EQ(cpu_max(), "70000 20000");
   Engine& berth = start();
-  berth.apply({model::SetCpuQuotaAction{kId, 0.5}, model::SetMemoryHighAction{kId, kMemory}});
+  berth.apply({model::Set{kId, model::CpuQuota{0.5}}, model::Set{kId, model::MemoryHigh{kMemory}}});
   EXPECT_EQ(cpu_max(), "10000 20000");
   EXPECT_EQ(memory_high(), std::to_string(kMemory));
   berth.look();
-  berth.apply({model::SetCpuQuotaAction{kId, 3.5}, model::SetMemoryHighAction{kId, 1ULL << 30}});
+  berth.apply({model::Set{kId, model::CpuQuota{3.5}}, model::Set{kId, model::MemoryHigh{1ULL << 30}}});
   EXPECT_EQ(cpu_max(), "70000 20000");
   EXPECT_EQ(memory_high(), std::to_string(1ULL << 30));
   EXPECT_TRUE(drop_ins().empty());
@@ -265,7 +258,7 @@ TEST_F(LimitsHostTest, AUnitsOwnLimitsAndPeriodComeBack) {
 TEST_F(LimitsHostTest, LimitsFollowAUnitThatRestarts) {
   start_configured("");
   Engine& berth = start();
-  berth.apply({model::SetCpuQuotaAction{kId, 0.5}, model::SetMemoryHighAction{kId, kMemory}});
+  berth.apply({model::Set{kId, model::CpuQuota{0.5}}, model::Set{kId, model::MemoryHigh{kMemory}}});
   const auto run = berth.observer->cgroup_id(kId);
   output_of("systemctl restart " + std::string(kUnit));
   ASSERT_TRUE(berth::test::eventually([&] {
@@ -275,7 +268,8 @@ TEST_F(LimitsHostTest, LimitsFollowAUnitThatRestarts) {
   EXPECT_EQ(cpu_max(), "50000 100000");
   EXPECT_EQ(berth.enforcer->holdings().memory_high.at(kId).cgroup_id, berth.observer->cgroup_id(kId));
   EXPECT_TRUE(berth.enforcer->unmanaged().empty());
-  berth.apply({model::SetCpuQuotaAction{kId, std::nullopt}, model::SetMemoryHighAction{kId, std::nullopt}});
+  berth.apply(
+      {model::Set{kId, model::CpuQuota{std::nullopt}}, model::Set{kId, model::MemoryHigh{std::nullopt}}});
   EXPECT_EQ(memory_high(), "max");
   EXPECT_TRUE(drop_ins().empty());
 }
@@ -287,7 +281,7 @@ TEST_F(LimitsHostTest, WhatAKilledDaemonHeldIsPutBackByTheNext) {
   if (child == 0) {
     Engine doomed(state);
     doomed.look();
-    doomed.apply({model::SetCpuQuotaAction{kId, 0.5}, model::SetMemoryHighAction{kId, kMemory}});
+    doomed.apply({model::Set{kId, model::CpuQuota{0.5}}, model::Set{kId, model::MemoryHigh{kMemory}}});
     kill(getpid(), SIGKILL);
   }
   int status = 0;
@@ -308,7 +302,7 @@ TEST_F(LimitsHostTest, WhatAKilledDaemonHeldIsPutBackByTheNext) {
 TEST_F(LimitsHostTest, AForeignWriterIsYieldedToAndTheOtherLimitGivenBack) {
   start_configured("");
   Engine& berth = start();
-  berth.apply({model::SetCpuQuotaAction{kId, 0.5}, model::SetMemoryHighAction{kId, kMemory}});
+  berth.apply({model::Set{kId, model::CpuQuota{0.5}}, model::Set{kId, model::MemoryHigh{kMemory}}});
   output_of("systemctl set-property --runtime " + std::string(kUnit) + " CPUQuota=80%");
   // systemd writes the attributes of a unit a moment after it has answered.
   ASSERT_TRUE(berth::test::eventually([] { return cpu_max() == "80000 100000"; }));
@@ -358,7 +352,7 @@ TEST_F(LimitsHostTest, IdlePriorityOfAUnitGivesItsWeightBack) {
   start_configured("CPUWeight=300\n");
   ASSERT_EQ(content(kGroup / "cpu.weight"), "300");
   Engine& berth = start();
-  for (const auto& entry : berth.apply({model::SetCpuIdleAction{kId, true}}))
+  for (const auto& entry : berth.apply({model::Set{kId, model::IdlePriority{}}}))
     EXPECT_EQ(entry.result, "applied") << entry.error.value_or("");
   EXPECT_EQ(content(kGroup / "cpu.idle"), "1");
   EXPECT_NE(content(kGroup / "cpu.weight"), "300");
@@ -366,7 +360,7 @@ TEST_F(LimitsHostTest, IdlePriorityOfAUnitGivesItsWeightBack) {
   EXPECT_TRUE(berth.look().empty());
   EXPECT_TRUE(berth.look().empty());
   EXPECT_EQ(content(kGroup / "cpu.idle"), "1");
-  berth.apply({model::SetCpuIdleAction{kId, false}});
+  berth.apply({model::GiveBack{kId, model::Attribute::cpu_idle}});
   EXPECT_EQ(content(kGroup / "cpu.idle"), "0");
   EXPECT_EQ(content(kGroup / "cpu.weight"), "300");
   EXPECT_TRUE(drop_ins().empty());

@@ -92,10 +92,10 @@ std::optional<model::Action> change_of_priority(const Workload& workload, bool i
   if (!idle && best_effort && workload.cpus.intersects(owned)) return std::nullopt;
   std::string reason = idle ? "it may borrow vCPUs of instances, and runs there only while they are idle"
                             : "it borrows no vCPUs now: " + why;
-  return model::Action{.what = model::SetCpuIdleAction{.workload = workload.id, .idle = idle},
-                       .policy = "interference",
-                       .decision = {},
-                       .reason = std::move(reason)};
+  model::Action::What what = model::GiveBack{workload.id, model::Attribute::cpu_idle};
+  if (idle) what = model::Set{workload.id, model::IdlePriority()};
+  return model::Action{
+      .what = std::move(what), .policy = "interference", .decision = {}, .reason = std::move(reason)};
 }
 
 class Round {

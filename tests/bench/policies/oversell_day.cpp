@@ -218,7 +218,7 @@ class Node {
       if (way_ == Way::policy) remember(findings);
       if (way_ == Way::policy || way_ == Way::window) {
         for (const model::Action& action : proposal.actions)
-          remember(std::get<model::AdvertiseAction>(action.what));
+          remember(std::get<model::Advertise>(action.what));
       } else {
         snapshot_.advertised.cpu = advertised(findings.cpu, cpu_peak_);
         snapshot_.advertised.memory = advertised(findings.memory, memory_peak_);
@@ -303,7 +303,7 @@ class Node {
   }
 
   // A scheduler knows what was advertised, and no finding.
-  void remember(const model::AdvertiseAction& said) {
+  void remember(const model::Advertise& said) {
     auto& resource =
         said.resource == model::Resource::cpu ? snapshot_.advertised.cpu : snapshot_.advertised.memory;
     resource = {.factor = said.factor, .state = said.state};

@@ -217,7 +217,7 @@ class RenderDecision : public RenderExplanation {
     pin.decision = "d-0123456789ab";
     pin.policy = "interference";
     pin.reason = "best place";
-    pin.what = model::PinAction{workload.workload.id, model::CpuSet::range(0, 1)};
+    pin.what = model::Set{workload.workload.id, model::CpuSet::range(0, 1)};
     explanation.decision = {.id = pin.decision, .planned = pin, .planned_at = 940, .present = true};
   }
   // With a log entry of the enforce mode, or without.

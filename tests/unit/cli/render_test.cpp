@@ -265,7 +265,7 @@ TEST(RenderPlan, ShowsOwnersScoresAndReasons) {
   model::Plan plan;
   plan.host = "node-a";
   plan.actions.push_back(
-      {model::PinAction{"system.slice/web@1.service", {0, 1}}, "interference", "d-1", "quiet there"});
+      {model::Set{"system.slice/web@1.service", model::CpuSet{0, 1}}, "interference", "d-1", "quiet there"});
   auto& findings = plan.findings.interference.emplace();
   findings.weighting = "overlap";
   findings.search = "window";

@@ -81,8 +81,8 @@ TEST_F(DaemonTest, EnforcePinsAsThePlanOfTheSameSnapshotSays) {
   ASSERT_TRUE(plan);
   ASSERT_FALSE(plan->actions.empty());
   for (const auto& action : plan->actions) {
-    const auto& pin = std::get<model::PinAction>(action.what);
-    EXPECT_EQ(node.cpus(pin.workload), pin.cpus.to_string());
+    const auto& cpus = *action.sets<model::CpuSet>();
+    EXPECT_EQ(node.cpus(*action.workload()), cpus.to_string());
   }
   const auto snapshot = model::parse_snapshot(daemon->control().snapshot_json());
   ASSERT_TRUE(snapshot) << snapshot.error().message();

@@ -30,7 +30,7 @@ TEST(PlanJson, WritesTheContractsMembersInItsOrder) {
   Plan plan;
   plan.host = "node-a";
   plan.time = 1790000000.5;
-  plan.actions.push_back({PinAction{"w", {0, 2}}, "interference", "d-17", "because"});
+  plan.actions.push_back({Set{"w", CpuSet{0, 2}}, "interference", "d-17", "because"});
   EXPECT_EQ(
       to_json(plan),
       R"({"schema":"berth.plan/1","host":"node-a","time":1790000000.5,"actions":[{"kind":"pin","workload":"w",)"
@@ -39,35 +39,35 @@ TEST(PlanJson, WritesTheContractsMembersInItsOrder) {
 
 TEST(PlanJson, ReadsEveryKindOfAction) {
   EXPECT_EQ(only_action(R"("kind":"pin","workload":"w","cpus":"0-1")").what,
-            decltype(Action::what)(PinAction{"w", {0, 1}}));
-  EXPECT_EQ(only_action(R"("kind":"unpin","workload":"w")").what, decltype(Action::what)(UnpinAction{"w"}));
+            decltype(Action::what)(Set{"w", CpuSet{0, 1}}));
+  EXPECT_EQ(only_action(R"("kind":"unpin","workload":"w")").what,
+            decltype(Action::what)(GiveBack{"w", Attribute::cpus}));
   EXPECT_EQ(only_action(R"("kind":"set-cpu-quota","workload":"w","cpu_quota":null)").what,
-            decltype(Action::what)(SetCpuQuotaAction{"w", std::nullopt}));
+            decltype(Action::what)(Set{"w", CpuQuota{std::nullopt}}));
   EXPECT_EQ(only_action(R"("kind":"set-memory-nodes","workload":"w","nodes":"0,2")").what,
-            decltype(Action::what)(SetMemoryNodesAction{"w", CpuSet::parse("0,2").value()}));
+            decltype(Action::what)(Set{"w", MemoryNodes{CpuSet::parse("0,2").value()}}));
   EXPECT_EQ(only_action(R"("kind":"set-memory-nodes","workload":"w","nodes":null)").what,
-            decltype(Action::what)(SetMemoryNodesAction{"w", std::nullopt}));
+            decltype(Action::what)(GiveBack{"w", Attribute::memory_nodes}));
   EXPECT_EQ(only_action(R"("kind":"set-cpu-idle","workload":"w","idle":true)").what,
-            decltype(Action::what)(SetCpuIdleAction{"w", true}));
+            decltype(Action::what)(Set{"w", IdlePriority{}}));
   EXPECT_EQ(only_action(R"("kind":"set-memory-high","workload":"w","memory_high_bytes":5)").what,
-            decltype(Action::what)(SetMemoryHighAction{"w", 5}));
+            decltype(Action::what)(Set{"w", MemoryHigh{5}}));
   EXPECT_EQ(only_action(R"("kind":"evict","workload":"w","how":"kill","frees_bytes":5)").what,
-            decltype(Action::what)(EvictAction{"w", EvictionStep::kill, 5, 30}));
+            decltype(Action::what)(Evict{"w", EvictionStep::kill, 5, 30}));
   EXPECT_EQ(
       only_action(R"("kind":"evict","workload":"w","how":"decommission","frees_bytes":5,"grace_s":1.5)").what,
-      decltype(Action::what)(EvictAction{"w", EvictionStep::decommission, 5, 1.5}));
-  EXPECT_EQ(
-      only_action(
-          R"("kind":"advertise","resource":"memory","factor":1.2,"capacity":9.5,"state":"no-schedule")")
-          .what,
-      decltype(Action::what)(AdvertiseAction{Resource::memory, 1.2, 9.5, SchedulingState::no_schedule}));
+      decltype(Action::what)(Evict{"w", EvictionStep::decommission, 5, 1.5}));
+  EXPECT_EQ(only_action(
+                R"("kind":"advertise","resource":"memory","factor":1.2,"capacity":9.5,"state":"no-schedule")")
+                .what,
+            decltype(Action::what)(Advertise{Resource::memory, 1.2, 9.5, SchedulingState::no_schedule}));
 }
 
 TEST(PlanJson, AnActionKnowsItsWorkloadAndKind) {
-  const Action pin{PinAction{"w", {}}, "", "", ""};
+  const Action pin{Set{"w", CpuSet()}, "", "", ""};
   EXPECT_EQ(*pin.workload(), "w");
   EXPECT_STREQ(pin.kind(), "pin");
-  const Action advertise{AdvertiseAction{}, "", "", ""};
+  const Action advertise{Advertise{}, "", "", ""};
   EXPECT_EQ(advertise.workload(), nullptr);
   EXPECT_STREQ(advertise.kind(), "advertise");
 }

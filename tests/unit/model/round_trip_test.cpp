@@ -30,31 +30,31 @@ Action some_action() {
   Action action;
   switch (*gen::inRange(0, 6)) {
     case 0:
-      action.what = PinAction{*testing::names(), some_cpus()};
+      action.what = Set{*testing::names(), some_cpus()};
       break;
     case 1:
-      action.what = UnpinAction{*testing::names()};
+      action.what = GiveBack{*testing::names(), Attribute::cpus};
       break;
     case 2: {
-      SetCpuQuotaAction set{*testing::names(), std::nullopt};
-      if (*gen::arbitrary<bool>()) set.cpu_quota_cores = 0.001 + *testing::amounts(100);
-      action.what = set;
+      CpuQuota quota;
+      if (*gen::arbitrary<bool>()) quota.cores = 0.001 + *testing::amounts(100);
+      action.what = Set{*testing::names(), quota};
       break;
     }
     case 3: {
-      SetMemoryHighAction set{*testing::names(), std::nullopt};
-      if (*gen::arbitrary<bool>()) set.memory_high_bytes = some_bytes();
-      action.what = set;
+      MemoryHigh limit;
+      if (*gen::arbitrary<bool>()) limit.bytes = some_bytes();
+      action.what = Set{*testing::names(), limit};
       break;
     }
     case 4:
       action.what =
-          EvictAction{*testing::names(),
-                      *gen::element(EvictionStep::decommission, EvictionStep::terminate, EvictionStep::kill),
-                      some_bytes()};
+          Evict{*testing::names(),
+                *gen::element(EvictionStep::decommission, EvictionStep::terminate, EvictionStep::kill),
+                some_bytes()};
       break;
     default:
-      action.what = AdvertiseAction{
+      action.what = Advertise{
           *gen::element(Resource::cpu, Resource::memory), *testing::amounts(2), *testing::amounts(1e12),
           *gen::element(SchedulingState::schedule, SchedulingState::no_schedule, SchedulingState::evict)};
   }

@@ -42,40 +42,39 @@ model::Action with(model::Action action, const std::string& policy) {
   return action;
 }
 model::Action pin(const std::string& workload, const std::string& cpulist) {
-  return {.what = model::PinAction{workload, cpus(cpulist)},
+  return {
+      .what = model::Set{workload, cpus(cpulist)}, .policy = "interference", .decision = {}, .reason = "r"};
+}
+model::Action unpin(const std::string& workload) {
+  return {.what = model::GiveBack{workload, model::Attribute::cpus},
           .policy = "interference",
           .decision = {},
           .reason = "r"};
 }
-model::Action unpin(const std::string& workload) {
-  return {.what = model::UnpinAction{workload}, .policy = "interference", .decision = {}, .reason = "r"};
-}
 model::Action quota(const std::string& workload, std::optional<double> cores) {
-  return {.what = model::SetCpuQuotaAction{workload, cores},
+  return {.what = model::Set{workload, model::CpuQuota{cores}},
           .policy = "straggler",
           .decision = {},
           .reason = "r"};
 }
 model::Action memory_high(const std::string& workload, std::optional<std::uint64_t> bytes) {
-  return {.what = model::SetMemoryHighAction{workload, bytes},
+  return {.what = model::Set{workload, model::MemoryHigh{bytes}},
           .policy = "straggler",
           .decision = {},
           .reason = "r"};
 }
 model::Action evict(const std::string& workload) {
-  return {.what = model::EvictAction{.workload = workload}, .policy = "spark", .decision = {}, .reason = "r"};
+  return {.what = model::Evict{.workload = workload}, .policy = "spark", .decision = {}, .reason = "r"};
 }
 model::Action advertise(model::Resource resource) {
-  return {.what = model::AdvertiseAction{.resource = resource},
-          .policy = "oversell",
-          .decision = {},
-          .reason = "r"};
+  return {
+      .what = model::Advertise{.resource = resource}, .policy = "oversell", .decision = {}, .reason = "r"};
 }
 
 std::optional<double> quota_of(const Actions& actions, const std::string& workload) {
   for (const model::Action& action : actions) {
-    const auto* it = std::get_if<model::SetCpuQuotaAction>(&action.what);
-    if (it != nullptr && it->workload == workload) return it->cpu_quota_cores;
+    const auto* it = action.sets<model::CpuQuota>();
+    if (it != nullptr && *action.workload() == workload) return it->cores;
   }
   ADD_FAILURE() << "no quota for " << workload;
   return std::nullopt;
@@ -244,7 +243,8 @@ TEST(ArbiterOrder, FreesBeforeItHandsOut) {
 
 TEST(ArbiterOrder, PriorityFallsBeforeVcpusComeAndRisesAfterTheyHaveGone) {
   const auto idle = [](const std::string& workload, bool wanted) {
-    return model::Action{.what = model::SetCpuIdleAction{workload, wanted},
+    return model::Action{.what = wanted ? model::Action::What(model::Set{workload, model::IdlePriority()})
+                                        : model::GiveBack{workload, model::Attribute::cpu_idle},
                          .policy = "interference",
                          .decision = {},
                          .reason = "r"};
@@ -338,7 +338,7 @@ const model::Workload& workload_of(const model::Snapshot& snapshot, const model:
 
 std::string attribute_of(const model::Action& action) {
   const std::string kind = action.kind();
-  if (const auto* it = std::get_if<model::AdvertiseAction>(&action.what)) {
+  if (const auto* it = std::get_if<model::Advertise>(&action.what)) {
     return kind + std::to_string(static_cast<int>(it->resource));
   }
   return *action.workload() + (kind == "unpin" ? " pin" : " " + kind);
@@ -365,9 +365,9 @@ RC_GTEST_PROP(ArbiterProperty, GivesOneNewValuePerAttributeUnderItsOwnId, ()) {
   for (const model::Action& action : actions) {
     RC_ASSERT(attributes.insert(attribute_of(action)).second);
     RC_ASSERT(decisions.insert(action.decision).second);
-    if (const auto* it = std::get_if<model::PinAction>(&action.what)) {
-      RC_ASSERT(!it->cpus.empty());
-      RC_ASSERT(it->cpus != workload_of(node.snapshot, action).cpus);
+    if (const auto* it = action.sets<model::CpuSet>()) {
+      RC_ASSERT(!it->empty());
+      RC_ASSERT(*it != workload_of(node.snapshot, action).cpus);
     }
   }
 }
@@ -378,12 +378,12 @@ RC_GTEST_PROP(ArbiterProperty, NeverRaisesABestEffortQuotaFasterThanAllowed, ())
   const auto cores = static_cast<double>(node.snapshot.topology.usable().size());
   for (const model::Action& action :
        arbitrate(node.snapshot, random_proposals(node.snapshot, *testing::any_seed()), node.settings)) {
-    const auto* it = std::get_if<model::SetCpuQuotaAction>(&action.what);
+    const auto* it = action.sets<model::CpuQuota>();
     if (it == nullptr) continue;
     const model::Workload& workload = workload_of(node.snapshot, action);
     if (workload.workload_class != model::WorkloadClass::best_effort || !workload.cpu_quota_cores) continue;
     // A limit beyond the node's size limits nothing.
-    const double rise = std::min(it->cpu_quota_cores.value_or(cores), cores) - *workload.cpu_quota_cores;
+    const double rise = std::min(it->cores.value_or(cores), cores) - *workload.cpu_quota_cores;
     // The rise is added to the quota, and taken off it again here.
     const double most = node.settings.safety.be_quota_rise * cores;
     RC_ASSERT(rise <= most + berth::testing::rounding(4, most + *workload.cpu_quota_cores));
@@ -395,14 +395,14 @@ RC_GTEST_PROP(ArbiterProperty, NeverMovesAPinTwiceWithinTheCoolDownUnlessItIsBro
   node.settings.safety.repin_cooldown_s = 10;
   for (const model::Action& action :
        arbitrate(node.snapshot, random_proposals(node.snapshot, *testing::any_seed()), node.settings)) {
-    const auto* it = std::get_if<model::PinAction>(&action.what);
+    const auto* it = action.sets<model::CpuSet>();
     if (it == nullptr) continue;
     const model::Workload& workload = workload_of(node.snapshot, action);
     if (workload.workload_class != model::WorkloadClass::latency_sensitive || !workload.pinned_at) continue;
     const double age = node.snapshot.time - *workload.pinned_at;
     if (age < 0 || age >= 10) continue;
     const model::CpuSet& held = workload.cpus;
-    const bool in_place = held.is_subset_of(it->cpus) || it->cpus.is_subset_of(held);
+    const bool in_place = held.is_subset_of(*it) || it->is_subset_of(held);
     const bool sound = held.size() == static_cast<std::size_t>(std::max(0, workload.vcpus.value_or(0))) &&
                        held.is_subset_of(node.snapshot.topology.usable()) &&
                        !held.intersects(node.settings.interference.reserved_cpus) &&

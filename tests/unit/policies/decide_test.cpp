@@ -107,7 +107,7 @@ TEST(DecisionId, IsTwelveHexDigitsAndTellsActionsApart) {
 }
 
 TEST(DecisionId, DependsOnTimePolicyKindWorkloadAndValueOnly) {
-  const model::Action action{.what = model::PinAction{"web", testing::cpus("0-3")},
+  const model::Action action{.what = model::Set{"web", testing::cpus("0-3")},
                              .policy = "interference",
                              .decision = {},
                              .reason = "because"};
@@ -123,9 +123,9 @@ TEST(DecisionId, DependsOnTimePolicyKindWorkloadAndValueOnly) {
   other.policy = "straggler";
   EXPECT_NE(decision_id(1790000000.5, other), id);
   other.policy = action.policy;
-  other.what = model::PinAction{"web", testing::cpus("0-2")};
+  other.what = model::Set{"web", testing::cpus("0-2")};
   EXPECT_NE(decision_id(1790000000.5, other), id);
-  other.what = model::PinAction{"db", testing::cpus("0-3")};
+  other.what = model::Set{"db", testing::cpus("0-3")};
   EXPECT_NE(decision_id(1790000000.5, other), id);
   EXPECT_EQ(id, "d-d9e589ecdb35");
 }

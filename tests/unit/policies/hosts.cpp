@@ -75,9 +75,10 @@ void apply(const model::Plan& plan, model::Snapshot& snapshot) {
   for (const model::Action& action : plan.actions) {
     for (model::Workload& workload : snapshot.workloads) {
       if (action.workload() == nullptr || *action.workload() != workload.id) continue;
-      if (const auto* pin = std::get_if<model::PinAction>(&action.what)) workload.cpus = pin->cpus;
-      if (std::holds_alternative<model::UnpinAction>(action.what)) workload.cpus = {};
-      if (const auto* set = std::get_if<model::SetCpuIdleAction>(&action.what)) workload.cpu_idle = set->idle;
+      if (const auto* pin = action.sets<model::CpuSet>()) workload.cpus = *pin;
+      if (action.gives_back(model::Attribute::cpus)) workload.cpus = {};
+      if (action.attribute() == model::Attribute::cpu_idle)
+        workload.cpu_idle = action.sets<model::IdlePriority>() != nullptr;
     }
   }
   const auto sharing = without_own_vcpus(plan);
@@ -105,11 +106,10 @@ void apply_and_date(const model::Plan& plan, model::Snapshot& snapshot) {
 std::vector<std::string> pins(const std::vector<model::Action>& actions) {
   std::vector<std::string> list;
   for (const model::Action& action : actions) {
-    if (const auto* pin = std::get_if<model::PinAction>(&action.what)) {
-      list.push_back(pin->workload + "=" + pin->cpus.to_string());
+    if (const auto* pin = action.sets<model::CpuSet>()) {
+      list.push_back(*action.workload() + "=" + pin->to_string());
     }
-    if (const auto* unpin = std::get_if<model::UnpinAction>(&action.what))
-      list.push_back(unpin->workload + "=");
+    if (action.gives_back(model::Attribute::cpus)) list.push_back(*action.workload() + "=");
   }
   return list;
 }

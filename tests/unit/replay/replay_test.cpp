@@ -57,9 +57,9 @@ std::vector<std::string> texts(const model::Plan& plan) {
   std::vector<std::string> list;
   for (const model::Action& action : plan.actions) {
     std::string after;
-    if (const auto* pin = std::get_if<model::PinAction>(&action.what)) after = pin->cpus.to_string();
-    if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what))
-      after = quota->cpu_quota_cores ? fmt::format("{:.2f} cores", *quota->cpu_quota_cores) : "no limit";
+    if (const auto* pin = action.sets<model::CpuSet>()) after = pin->to_string();
+    if (const auto* quota = action.sets<model::CpuQuota>())
+      after = quota->cores ? fmt::format("{:.2f} cores", *quota->cores) : "no limit";
     if (action.workload() != nullptr)
       list.push_back(fmt::format("{} {} {}", action.kind(), *action.workload(), after));
   }
@@ -82,7 +82,7 @@ TEST(Side, DecidesAsEnforcingDid) {
     decided += texts(plan).size();
     make::carry_out(plan, enforced);
     for (const model::Action& action : plan.actions) {
-      const auto* advertised = std::get_if<model::AdvertiseAction>(&action.what);
+      const auto* advertised = std::get_if<model::Advertise>(&action.what);
       if (advertised == nullptr) continue;
       auto& said =
           advertised->resource == model::Resource::cpu ? enforced.advertised.cpu : enforced.advertised.memory;
@@ -178,7 +178,7 @@ TEST(Standing, AnEvictionHasEndedThoughTheRecordedWorkloadGoesOn) {
   Standing standing(recorded);
   model::Snapshot seen;
   standing.put_on(recorded, seen);
-  model::EvictAction eviction;
+  model::Evict eviction;
   eviction.workload = "batch/x";
   eviction.grace_s = 5;
   model::Plan plan;
@@ -218,7 +218,7 @@ TEST(Standing, AQuotaOfAnyPeriodIsPutBack) {
     standing.put_on(recorded, seen);
     model::Plan plan;
     plan.time = seen.time;
-    plan.actions.push_back({.what = model::SetCpuQuotaAction{.workload = "batch/x", .cpu_quota_cores = cores},
+    plan.actions.push_back({.what = model::Set{.workload = "batch/x", .value = model::CpuQuota{cores}},
                             .policy = "straggler",
                             .decision = {},
                             .reason = {}});

@@ -67,10 +67,10 @@ class EnforcerFixture : public testing::Test {
   }
 
   static model::Action pin_of(const std::string& id, const model::CpuSet& cpus) {
-    return {model::PinAction{id, cpus}, "interference", "d-000000000001", "because"};
+    return {model::Set{id, cpus}, "interference", "d-000000000001", "because"};
   }
   static model::Action unpin_of(const std::string& id) {
-    return {model::UnpinAction{id}, "interference", "d-000000000002", "because"};
+    return {model::GiveBack{id, model::Attribute::cpus}, "interference", "d-000000000002", "because"};
   }
   model::Plan plan_of(std::vector<model::Action> actions) const {
     model::Plan made;

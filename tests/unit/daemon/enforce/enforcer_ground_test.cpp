@@ -206,8 +206,9 @@ TEST_F(EnforcerGroundTest, LimitsThatAUserKeepsFromBeingWrittenDoNotSpareItsWork
   make_unwritable(kJob, "memory.high");
   start();
   look();
-  carry_out(plan_of({{model::SetCpuQuotaAction{kJob, 0.5}, "straggler", "d-000000000003", "because"},
-                     {model::SetMemoryHighAction{kJob, 1 << 20}, "straggler", "d-000000000004", "because"}}));
+  carry_out(
+      plan_of({{model::Set{kJob, model::CpuQuota{0.5}}, "straggler", "d-000000000003", "because"},
+               {model::Set{kJob, model::MemoryHigh{1 << 20}}, "straggler", "d-000000000004", "because"}}));
   look();
   EXPECT_TRUE(job().fixed.cpu && job().fixed.memory);
   EXPECT_TRUE(policies::may_be_ended(job()));

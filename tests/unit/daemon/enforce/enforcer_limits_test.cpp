@@ -9,17 +9,17 @@
 namespace berth::daemon {
 namespace {
 
-using cgroup::Attribute;
 using config::ForeignWriter;
+using model::Attribute;
 using model::HeldCause;
 
 class EnforcerLimitsTest : public test::EnforcerFixture {
  protected:
   static model::Action quota_of(const std::string& id, std::optional<double> cores) {
-    return {model::SetCpuQuotaAction{id, cores}, "straggler", "d-00000000000a", "because"};
+    return {model::Set{id, model::CpuQuota{cores}}, "straggler", "d-00000000000a", "because"};
   }
   static model::Action memory_of(const std::string& id, std::optional<std::uint64_t> bytes) {
-    return {model::SetMemoryHighAction{id, bytes}, "straggler", "d-00000000000b", "because"};
+    return {model::Set{id, model::MemoryHigh{bytes}}, "straggler", "d-00000000000b", "because"};
   }
   static model::LimitMove move_of(const std::string& id, model::LimitMove::Kind kind,
                                   model::Resources amount) {
@@ -43,7 +43,7 @@ TEST_F(EnforcerLimitsTest, BindsMemoryWatchesItAndPutsItBack) {
   look();
   const auto bind = [this](std::optional<model::CpuSet> nodes) {
     carry_out(plan_of(
-        {{model::SetMemoryNodesAction{"web/a", std::move(nodes)}, "placement", "d-000000000003", "r"}}));
+        {{model::Set{"web/a", model::MemoryNodes{std::move(nodes)}}, "placement", "d-000000000003", "r"}}));
   };
   bind(model::CpuSet::parse("0").value());
   EXPECT_EQ(node.get("web/a", "cpuset.mems"), "0");
@@ -69,8 +69,9 @@ TEST_F(EnforcerLimitsTest, IdlePriorityIsSetWatchedAndPutBackWithTheWeight) {
   observer->set_cpu_idle(true);
   look();
   const auto make = [this](bool idle) {
-    carry_out(
-        plan_of({{model::SetCpuIdleAction{"batch/x", idle}, "interference", "d-000000000004", "because"}}));
+    carry_out(plan_of({{idle ? model::Action::What(model::Set{"batch/x", model::IdlePriority()})
+                             : model::GiveBack{"batch/x", model::Attribute::cpu_idle},
+                        "interference", "d-000000000004", "because"}}));
   };
   const auto workload = [this] { return *find_workload(observer->snapshot(), "batch/x"); };
   EXPECT_FALSE(workload().cpu_idle);
@@ -99,7 +100,7 @@ TEST_F(EnforcerLimitsTest, IdlePriorityThatAnotherProgramEndsIsLeftAndTheWeightC
   start();
   look();
   carry_out(
-      plan_of({{model::SetCpuIdleAction{"batch/x", true}, "interference", "d-000000000004", "because"}}));
+      plan_of({{model::Set{"batch/x", model::IdlePriority{}}, "interference", "d-000000000004", "because"}}));
   node.put("batch/x", "cpu.idle", "0");
   node.put("batch/x", "cpu.weight", "100");  // as the kernel does
   look();
@@ -444,7 +445,7 @@ TEST_F(EnforcerLimitsTest, AlarmLeavesAForeignLimitAndComesBackWithBerths) {
   observer->read_again("batch/x");
   look();
   EXPECT_TRUE(enforcer->unmanaged().empty());
-  EXPECT_EQ(enforcer->holdings().memory_high.at("batch/x").value, cgroup::Value(cgroup::MemoryHigh{8192}));
+  EXPECT_EQ(enforcer->holdings().memory_high.at("batch/x").value, cgroup::Value(model::MemoryHigh{8192}));
 }
 
 TEST_F(EnforcerLimitsTest, ManyAreSetAndGivenBack) {

@@ -24,9 +24,10 @@ TEST_F(EnforcerTest, PinsExactlyAsThePlanSays) {
   tick();
   ASSERT_FALSE(plan.actions.empty());
   for (const auto& action : plan.actions) {
-    const auto& pin = std::get<model::PinAction>(action.what);
-    EXPECT_EQ(node.cpus(pin.workload), pin.cpus.to_string()) << pin.workload;
-    EXPECT_EQ(enforcer->pins().at(pin.workload).cpus(), pin.cpus);
+    const auto& cpus = *action.sets<model::CpuSet>();
+    const std::string& id = *action.workload();
+    EXPECT_EQ(node.cpus(id), cpus.to_string()) << id;
+    EXPECT_EQ(enforcer->pins().at(id).cpus(), cpus);
   }
   EXPECT_EQ(enforcer->pins().size(), 3U);
   EXPECT_EQ(entries.size(), plan.actions.size());
@@ -217,7 +218,7 @@ TEST_F(EnforcerTest, EvictionsAreNotItsWork) {
   node.add_group("batch/x");
   start();
   look();
-  carry_out(plan_of({{model::EvictAction{"batch/x", model::EvictionStep::kill, 1}, "spark", "d-1", "why"}}));
+  carry_out(plan_of({{model::Evict{"batch/x", model::EvictionStep::kill, 1}, "spark", "d-1", "why"}}));
   EXPECT_TRUE(entries.empty());
 }
 

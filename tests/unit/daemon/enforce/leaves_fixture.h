@@ -36,7 +36,7 @@ class FakeScopes final : public cgroup::ScopeMaker {
     return {};
   }
   model::Result<cgroup::UnitTraits> traits(const std::string& /*unit*/,
-                                           const std::set<cgroup::Attribute>& /*held*/) override {
+                                           const std::set<model::Attribute>& /*held*/) override {
     ++calls;
     if (silent) return model::fail(model::ErrorKind::transient, "systemd: no answer");
     return is;

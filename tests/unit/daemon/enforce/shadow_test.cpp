@@ -31,7 +31,7 @@ class ShadowTest : public testing::Test {
     return shadow.apply(plan, *observer);
   }
   static model::Action quota_of(std::optional<double> cores) {
-    return {model::SetCpuQuotaAction{"batch/x", cores}, "straggler", "d-1", "because"};
+    return {model::Set{"batch/x", model::CpuQuota{cores}}, "straggler", "d-1", "because"};
   }
   const model::Workload& workload() const { return observer->snapshot().workloads.at(0); }
 
@@ -44,8 +44,8 @@ class ShadowTest : public testing::Test {
 
 TEST_F(ShadowTest, RemembersWhomItWouldBeEvicting) {
   const auto before = node.tree_bytes();
-  const auto entries = apply(
-      1000, {model::EvictAction{"batch/x", model::EvictionStep::terminate, 1, 30}, "spark", "d-1", "why"});
+  const auto entries =
+      apply(1000, {model::Evict{"batch/x", model::EvictionStep::terminate, 1, 30}, "spark", "d-1", "why"});
   ASSERT_EQ(entries.size(), 1U);
   EXPECT_EQ(entries[0].kind, "evict");
   EXPECT_EQ(entries[0].attribute, "terminate");
@@ -67,7 +67,7 @@ TEST_F(ShadowTest, HoldsLimitsThatItNeverWrote) {
   EXPECT_EQ(entries[0].result, "observed");
   EXPECT_EQ(entries[0].old_value, "80000 20000");
   EXPECT_EQ(entries[0].new_value, "30000 20000");
-  apply(1001, {model::SetMemoryHighAction{"batch/x", 8192}, "straggler", "d-2", "because"});
+  apply(1001, {model::Set{"batch/x", model::MemoryHigh{8192}}, "straggler", "d-2", "because"});
   look(1002);
   EXPECT_EQ(workload().cpu_quota_cores, 1.5);
   EXPECT_EQ(workload().memory_high_bytes, 8192U);

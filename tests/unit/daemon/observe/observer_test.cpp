@@ -518,7 +518,7 @@ TEST_F(ObserverTest, ShowsHeldLimitsAndWhatTheyWereBefore) {
   EXPECT_EQ(held.original, (model::OriginalLimits{4.0, 8192}));
 
   holdings.memory_high["batch/x"] =
-      make_held(observer->cgroup_id("batch/x"), cgroup::MemoryHigh{4096}, cgroup::MemoryHigh(), 990);
+      make_held(observer->cgroup_id("batch/x"), model::MemoryHigh{4096}, model::MemoryHigh(), 990);
   const auto& both = only(tick(*observer, 1002));
   EXPECT_EQ(both.memory_high_bytes, 4096U);
   EXPECT_EQ(both.original, (model::OriginalLimits{4.0, std::nullopt}));
@@ -572,7 +572,7 @@ TEST_F(ObserverTest, TellsWhichLimitsBerthCannotChange) {
     return only(observer->snapshot()).fixed;
   };
   EXPECT_EQ(fixed({}), model::FixedLimits{});
-  EXPECT_EQ(fixed({{{"web/a", cgroup::Attribute::cpu_quota}, 1}}),
+  EXPECT_EQ(fixed({{{"web/a", model::Attribute::cpu_quota}, 1}}),
             (model::FixedLimits{.cpu = true, .memory = false}));
   unmanaged["web/a"].reason = "a foreign writer";
   EXPECT_EQ(fixed({}),

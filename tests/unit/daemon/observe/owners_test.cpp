@@ -34,10 +34,10 @@ std::string container(const std::string& pod, char digit) {
   return kPods + "/kubepods-pod" + pod + ".slice/cri-containerd-" + std::string(64, digit) + ".scope";
 }
 
-std::vector<model::PinAction> pins(const model::Plan& plan) {
-  std::vector<model::PinAction> found;
+std::vector<model::Set> pins(const model::Plan& plan) {
+  std::vector<model::Set> found;
   for (const auto& action : plan.actions) {
-    if (const auto* pin = std::get_if<model::PinAction>(&action.what)) found.push_back(*pin);
+    if (action.sets<model::CpuSet>() != nullptr) found.push_back(std::get<model::Set>(action.what));
   }
   return found;
 }
@@ -145,9 +145,9 @@ TEST_F(OwnersTest, NothingIsPlannedOntoTheExclusiveVcpusOfAPodsContainer) {
               ElementsAre(OwnedCpus{container("1", 'a'), cpus("1,5"), OwnedHow::kubelet}));
   ASSERT_EQ(plan.actions.empty(), false);
   for (const auto& action : plan.actions) {
-    const auto* pin = std::get_if<model::PinAction>(&action.what);
+    const auto* pin = action.sets<model::CpuSet>();
     if (pin == nullptr) continue;
-    EXPECT_FALSE(pin->cpus.intersects(cpus("1,5"))) << pin->workload;
+    EXPECT_FALSE(pin->intersects(cpus("1,5"))) << *action.workload();
   }
 }
 
@@ -207,7 +207,7 @@ TEST_F(OwnersTest, IfOthersOwnAllVcpusBestEffortWorkGetsThoseOfContainersAndServ
               Contains(HasSubstr("other programs own every vCPU that berth may use: no service gets "
                                  "vCPUs of its own, and best-effort work runs on those of "
                                  "containers")));
-  EXPECT_THAT(pins(plan), ElementsAre(model::PinAction{.workload = "batch/b", .cpus = cpus("0-1")}));
+  EXPECT_THAT(pins(plan), ElementsAre(model::Set{.workload = "batch/b", .value = cpus("0-1")}));
   ASSERT_EQ(plan.findings.interference->warnings.size(), 1U);
   EXPECT_THAT(plan.findings.interference->warnings.front().reason,
               HasSubstr("it finds no place: other programs own every vCPU"));

@@ -69,8 +69,8 @@ TEST_F(StragglerWatchTest, RemembersWhenEachLastWantedBackWhatItLent) {
 
 TEST_F(StragglerWatchTest, SaysWhatBeginsAndNotWhatLasts) {
   auto plan = plan_at(10, {"a"}, {"a"});
-  plan.actions.push_back({model::PinAction{"a", {0}}, "interference", "d-1", ""});
-  plan.actions.push_back({model::SetCpuQuotaAction{"a", 2}, "straggler", "d-2", ""});
+  plan.actions.push_back({model::Set{"a", model::CpuSet{0}}, "interference", "d-1", ""});
+  plan.actions.push_back({model::Set{"a", model::CpuQuota{2}}, "straggler", "d-2", ""});
   const auto news = take(plan);
   EXPECT_EQ(news.found, (std::vector<StragglerNews>{{"a", "late", {}, "d-2"}}));
   ASSERT_EQ(news.relocate.size(), 1U);

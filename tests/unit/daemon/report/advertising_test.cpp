@@ -30,7 +30,7 @@ class AdvertisingTest : public testing::Test {
     model::Plan made;
     made.host = "node";
     made.time = 1000;
-    made.actions = {{model::AdvertiseAction{model::Resource::memory, factor, factor * 100, state}, "oversell",
+    made.actions = {{model::Advertise{model::Resource::memory, factor, factor * 100, state}, "oversell",
                      "d-1", "because"}};
     auto& findings = made.findings.oversell.emplace();
     findings.memory.capacity = 100;

@@ -144,8 +144,8 @@ int pins_of_batch(model::Snapshot& snapshot, double now) {
   for (const model::Action& action : propose_pins(snapshot, {}, {}, {}, 10).actions) {
     for (model::Workload& workload : snapshot.workloads) {
       if (workload.id != *action.workload()) continue;
-      const auto* pin = std::get_if<model::PinAction>(&action.what);
-      workload.cpus = pin != nullptr ? pin->cpus : model::CpuSet();
+      const auto* pin = action.sets<model::CpuSet>();
+      workload.cpus = pin != nullptr ? *pin : model::CpuSet();
       workload.pinned_at = now;
       written += workload.workload_class == model::WorkloadClass::best_effort ? 1 : 0;
     }

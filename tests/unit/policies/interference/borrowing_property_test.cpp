@@ -171,15 +171,15 @@ void check_plan(const Host& host, const model::Plan& plan) {
     if (!borrower.cpus.empty()) RC_ASSERT(workload.cpu_idle && workload.borrow);
   }
   for (const model::Action& action : plan.actions) {
-    if (const auto* pin = std::get_if<model::PinAction>(&action.what)) {
-      const Workload& workload = find(host.snapshot, pin->workload);
+    if (const auto* pin = action.sets<model::CpuSet>()) {
+      const Workload& workload = find(host.snapshot, *action.workload());
       if (is_lender_class(workload)) continue;
-      RC_ASSERT((pin->cpus & owned).is_subset_of(borrowing.borrowers.at(pin->workload).cpus));
+      RC_ASSERT((*pin & owned).is_subset_of(borrowing.borrowers.at(*action.workload()).cpus));
     }
-    if (const auto* set = std::get_if<model::SetCpuIdleAction>(&action.what)) {
-      const Workload& workload = find(host.snapshot, set->workload);
+    if (action.attribute() == model::Attribute::cpu_idle) {
+      const Workload& workload = find(host.snapshot, *action.workload());
       RC_ASSERT(!is_lender_class(workload) && !workload.fixed.cpu_idle);
-      if (!set->idle) RC_ASSERT(!workload.cpus.intersects(occupied));
+      if (action.gives_back(model::Attribute::cpu_idle)) RC_ASSERT(!workload.cpus.intersects(occupied));
     }
   }
 }

@@ -168,8 +168,8 @@ std::map<std::string, model::CpuSet> after(const InterferenceProposal& proposal,
   std::map<std::string, model::CpuSet> cpus;
   for (const Workload& workload : snapshot.workloads) cpus[workload.id] = workload.cpus;
   for (const model::Action& action : proposal.actions) {
-    if (const auto* pin = std::get_if<model::PinAction>(&action.what)) cpus[pin->workload] = pin->cpus;
-    if (std::holds_alternative<model::UnpinAction>(action.what)) cpus[*action.workload()] = {};
+    if (const auto* pin = action.sets<model::CpuSet>()) cpus[*action.workload()] = *pin;
+    if (action.gives_back(model::Attribute::cpus)) cpus[*action.workload()] = {};
   }
   return cpus;
 }

@@ -271,15 +271,15 @@ RC_GTEST_PROP(WarningsProperty, NoServiceIsPinnedBelowItsMeasuredUseUnlessForced
   for (model::Workload& workload : node.snapshot.workloads) workload.force = *rc::gen::arbitrary<bool>();
   const auto proposal = propose_pins(node.snapshot, node.settings.interference);
   for (const model::Action& action : proposal.actions) {
-    const auto* pin = std::get_if<model::PinAction>(&action.what);
+    const auto* pin = action.sets<model::CpuSet>();
     if (pin == nullptr) continue;
     const auto workload = std::find_if(node.snapshot.workloads.begin(), node.snapshot.workloads.end(),
-                                       [&](const auto& it) { return it.id == pin->workload; });
+                                       [&](const auto& it) { return it.id == *action.workload(); });
     if (workload->workload_class != model::WorkloadClass::latency_sensitive || workload->force) continue;
     double sum = 0;
     for (const auto& sample : workload->usage) sum += sample.cpu_cores;
     const double mean = workload->usage.empty() ? 0 : sum / static_cast<double>(workload->usage.size());
-    RC_ASSERT(mean <= 1.1 * static_cast<double>(pin->cpus.size()) + 1e-9);
+    RC_ASSERT(mean <= 1.1 * static_cast<double>(pin->size()) + 1e-9);
   }
 }
 
@@ -307,8 +307,8 @@ RC_GTEST_PROP(WarningsProperty, ServicesThatShareVcpusUseNoMoreTogether, ()) {
   std::map<std::string, model::CpuSet> after;
   for (const model::Workload& workload : node.snapshot.workloads) after[workload.id] = workload.cpus;
   for (const model::Action& action : proposal.actions) {
-    if (const auto* pin = std::get_if<model::PinAction>(&action.what)) after[pin->workload] = pin->cpus;
-    if (const auto* unpin = std::get_if<model::UnpinAction>(&action.what)) after[unpin->workload] = {};
+    if (const auto* pin = action.sets<model::CpuSet>()) after[*action.workload()] = *pin;
+    if (action.gives_back(model::Attribute::cpus)) after[*action.workload()] = {};
   }
   std::vector<std::pair<model::CpuSet, double>> shared;
   for (const model::Workload& workload : node.snapshot.workloads) {

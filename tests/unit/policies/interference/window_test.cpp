@@ -188,7 +188,7 @@ TEST(Window, PlacesAnewAnInstanceWhosePinDoesNotStand) {
     snapshot.workloads = {fault.workload};
     const InterferenceProposal proposal = propose_pins(snapshot, settings);
     ASSERT_THAT(proposal.actions, SizeIs(1)) << fault.name;
-    EXPECT_TRUE(std::holds_alternative<model::PinAction>(proposal.actions.front().what)) << fault.name;
+    EXPECT_TRUE(proposal.actions.front().sets<model::CpuSet>() != nullptr) << fault.name;
     EXPECT_THAT(proposal.actions.front().reason,
                 HasSubstr(std::string(" is no longer valid: ") + fault.said));
   }
@@ -234,9 +234,8 @@ TEST(Window, StaysInsideTheAllowedCpus) {
                         allowed(latency_sensitive("b", 2, 1), "0,4")};
   const InterferenceProposal proposal = propose_pins(snapshot, {});
   EXPECT_THAT(pins(proposal.actions), ElementsAre("a=5,7"));
-  EXPECT_THAT(
-      unplaceable(proposal),
-      ElementsAre("b: asks 2 vCPUs in one domain; LLC 0 has the most free, 1 of 4 (of vCPUs 0,4)"));
+  EXPECT_THAT(unplaceable(proposal),
+              ElementsAre("b: asks 2 vCPUs in one domain; LLC 0 has the most free, 1 of 4 (of vCPUs 0,4)"));
 }
 
 TEST(Window, NeverGivesOutReservedVcpus) {

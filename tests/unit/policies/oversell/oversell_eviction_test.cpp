@@ -35,10 +35,10 @@ using testing::task;
 
 }  // namespace
 
-std::vector<model::EvictAction> evictions(const model::Plan& plan) {
-  std::vector<model::EvictAction> list;
+std::vector<model::Evict> evictions(const model::Plan& plan) {
+  std::vector<model::Evict> list;
   for (const model::Action& action : plan.actions) {
-    if (const auto* evict = std::get_if<model::EvictAction>(&action.what)) list.push_back(*evict);
+    if (const auto* evict = std::get_if<model::Evict>(&action.what)) list.push_back(*evict);
   }
   return list;
 }
@@ -59,7 +59,7 @@ PolicySettings evicting() {
 TEST(OversellEviction, TakesTheFirstInAnEmergency) {
   const model::Plan plan = decide(full_node(0.98), evicting());
   ASSERT_EQ(evictions(plan).size(), 1U);
-  EXPECT_EQ(evictions(plan)[0], (model::EvictAction{"a", model::EvictionStep::terminate, kGiB, 1}));
+  EXPECT_EQ(evictions(plan)[0], (model::Evict{"a", model::EvictionStep::terminate, kGiB, 1}));
   EXPECT_EQ(plan.actions.front().policy, "oversell");
   EXPECT_THAT(plan.actions.front().reason, HasSubstr("2 of 3 candidates would have to end"));
 }
@@ -183,7 +183,7 @@ TEST(OversellEviction, WhoseUseIsNotKnownGoesBeforeHigherPrioritiesAndIsWaitedFo
   snapshot.workloads[2].priority = 1;
   const auto first = decide(snapshot, evicting());
   ASSERT_EQ(evictions(first).size(), 1U);
-  EXPECT_EQ(evictions(first)[0], (model::EvictAction{"a", model::EvictionStep::terminate, 0, 1}));
+  EXPECT_EQ(evictions(first)[0], (model::Evict{"a", model::EvictionStep::terminate, 0, 1}));
   snapshot.workloads[0].evicted_at = 999;
   const auto meanwhile = decide(snapshot, evicting());
   EXPECT_THAT(evictions(meanwhile), IsEmpty());
@@ -208,7 +208,7 @@ TEST(OversellEviction, PricesExecutorsAsTheSparkPolicyDoes) {
   snapshot.spark_apps.emplace_back().id = "app";  // has nothing to lose yet
   const auto found = evictions(decide(snapshot, evicting()));
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0], (model::EvictAction{"c", model::EvictionStep::decommission, kGiB, 1}));
+  EXPECT_EQ(found[0], (model::Evict{"c", model::EvictionStep::decommission, kGiB, 1}));
 }
 
 TEST(OversellEviction, ADriverGoesAfterItsExecutors) {
@@ -354,13 +354,13 @@ RC_GTEST_PROP(OversellProperty, EvictsWhomItsRestatementSays, ()) {
   }
   PolicySettings settings = evicting();
   settings.oversell.top_priority = draws.number(0, 4);
-  const std::vector<model::EvictAction> found = evictions(decide(snapshot, settings));
+  const std::vector<model::Evict> found = evictions(decide(snapshot, settings));
   const std::vector<std::string> expected = evicted(
       snapshot, settings.oversell.top_priority, propose_advertising(snapshot, settings).findings.evict_count);
   RC_CLASSIFY(!expected.empty(), "an eviction");
   RC_CLASSIFY(expected.size() > 1, "several at once");
   std::vector<std::string> ended;
-  for (const model::EvictAction& it : found) ended.push_back(it.workload);
+  for (const model::Evict& it : found) ended.push_back(it.workload);
   // Actions of one plan are in the order of their ids.
   RC_ASSERT(std::set(ended.begin(), ended.end()) == std::set(expected.begin(), expected.end()));
 }

@@ -38,10 +38,10 @@ PolicySettings with(PeakMethod method) {
   return settings;
 }
 
-std::vector<model::AdvertiseAction> advertised(const model::Snapshot& snapshot) {
-  std::vector<model::AdvertiseAction> actions;
+std::vector<model::Advertise> advertised(const model::Snapshot& snapshot) {
+  std::vector<model::Advertise> actions;
   for (const model::Action& action : propose_advertising(snapshot, {}).actions)
-    actions.push_back(std::get<model::AdvertiseAction>(action.what));
+    actions.push_back(std::get<model::Advertise>(action.what));
   return actions;
 }
 
@@ -407,15 +407,14 @@ TEST(Oversell, TakesACostFromOutside) {
 
 TEST(Oversell, AdvertisesWhatIsNew) {
   model::Snapshot snapshot = node({asking(task("a", {4, 4}), 6, 1)});
-  EXPECT_THAT(advertised(snapshot),
-              ElementsAre(model::AdvertiseAction{model::Resource::cpu, 1.02, 1.02 * 16, {}}));
+  EXPECT_THAT(advertised(snapshot), ElementsAre(model::Advertise{model::Resource::cpu, 1.02, 1.02 * 16, {}}));
   snapshot.advertised.cpu = {.factor = 1.5};
   EXPECT_THAT(advertised(snapshot), IsEmpty());
   snapshot.advertised.cpu = {.factor = 1.495};  // less than min_change away
   EXPECT_THAT(advertised(snapshot), IsEmpty());
   snapshot.workloads = {asking(task("a", {6, 6}), 6, 1)};
   snapshot.advertised.cpu = {.factor = 1.005};  // back to what there is, however near
-  EXPECT_THAT(advertised(snapshot), ElementsAre(model::AdvertiseAction{model::Resource::cpu, 1, 16, {}}));
+  EXPECT_THAT(advertised(snapshot), ElementsAre(model::Advertise{model::Resource::cpu, 1, 16, {}}));
 }
 
 TEST(Oversell, WhatIsAdvertisedComesToWhatIsWantedHoweverSmallTheSteps) {
@@ -429,7 +428,7 @@ TEST(Oversell, WhatIsAdvertisedComesToWhatIsWantedHoweverSmallTheSteps) {
     for (int tick = 0; tick < 500; ++tick) {
       // It remembers the advertised state, not the found one.
       for (const model::Action& action : propose_advertising(snapshot, settings).actions) {
-        const auto& said = std::get<model::AdvertiseAction>(action.what);
+        const auto& said = std::get<model::Advertise>(action.what);
         auto& resource =
             said.resource == model::Resource::cpu ? snapshot.advertised.cpu : snapshot.advertised.memory;
         resource = {.factor = said.factor, .state = said.state};

@@ -168,8 +168,9 @@ TEST(Placement, WhoComesIsPinnedWhereItWasTold) {
 std::vector<std::string> bonds(const model::Plan& plan) {
   std::vector<std::string> list;
   for (const model::Action& action : plan.actions) {
-    if (const auto* set = std::get_if<model::SetMemoryNodesAction>(&action.what))
-      list.push_back(set->workload + "=" + (set->nodes ? set->nodes->to_string() : ""));
+    if (action.attribute() != model::Attribute::memory_nodes) continue;
+    const auto* bound = action.sets<model::MemoryNodes>();
+    list.push_back(*action.workload() + "=" + (bound != nullptr ? bound->nodes.to_string() : ""));
   }
   return list;
 }

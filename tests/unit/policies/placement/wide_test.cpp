@@ -185,10 +185,10 @@ TEST(Wide, AnInstanceOfAWholeSocketOfSeveralNodes) {
   plan = decide(host, settings);
   EXPECT_THAT(testing::pins(plan), ElementsAre("new=16-22"));
   const auto bond = std::find_if(plan.actions.begin(), plan.actions.end(), [](const model::Action& action) {
-    return std::holds_alternative<model::SetMemoryNodesAction>(action.what);
+    return action.sets<model::MemoryNodes>() != nullptr;
   });
   ASSERT_NE(bond, plan.actions.end());
-  EXPECT_EQ(std::get<model::SetMemoryNodesAction>(bond->what).nodes, testing::cpus("4-5"));
+  EXPECT_EQ(bond->sets<model::MemoryNodes>()->nodes, testing::cpus("4-5"));
   EXPECT_THAT(bond->reason, HasSubstr("are on NUMA nodes 4-5"));
 }
 

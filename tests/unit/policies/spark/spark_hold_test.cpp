@@ -65,13 +65,11 @@ std::vector<std::string> held(const model::Snapshot& snapshot, const SparkSettin
 std::vector<std::string> limits(const std::vector<model::Action>& actions) {
   std::vector<std::string> list;
   for (const model::Action& action : actions) {
-    if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what))
-      list.push_back(
-          quota->workload + " " +
-          (quota->cpu_quota_cores ? std::to_string(*quota->cpu_quota_cores).substr(0, 4) : "free"));
-    if (const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what))
-      list.push_back(high->workload + " " +
-                     (high->memory_high_bytes ? std::to_string(*high->memory_high_bytes / kMiB) : "free"));
+    if (const auto* quota = action.sets<model::CpuQuota>())
+      list.push_back(*action.workload() + " " +
+                     (quota->cores ? std::to_string(*quota->cores).substr(0, 4) : "free"));
+    if (const auto* high = action.sets<model::MemoryHigh>())
+      list.push_back(*action.workload() + " " + (high->bytes ? std::to_string(*high->bytes / kMiB) : "free"));
   }
   return list;
 }
@@ -153,7 +151,7 @@ TEST(SparkHold, OneWhoIsHeldCanBeEvicted) {
   ASSERT_FALSE(proposal.findings.victims.empty());
   EXPECT_EQ(proposal.findings.victims.front().workload, "a");
   ASSERT_EQ(proposal.actions.size(), 1U) << "and is not held any more then";
-  EXPECT_TRUE(std::holds_alternative<model::EvictAction>(proposal.actions.front().what));
+  EXPECT_TRUE(std::holds_alternative<model::Evict>(proposal.actions.front().what));
 }
 
 TEST(SparkHold, ItLendsNothingAndGetsNothingBackMeanwhile) {

@@ -91,10 +91,10 @@ const model::Workload& find(const model::Snapshot& snapshot, const std::string& 
 }
 
 double limit_of(const model::Action& action) {
-  const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what);
+  const auto* high = action.sets<model::MemoryHigh>();
   RC_ASSERT(high != nullptr);
-  RC_ASSERT(high->memory_high_bytes.has_value());
-  return static_cast<double>(*high->memory_high_bytes);
+  RC_ASSERT(high->bytes.has_value());
+  return static_cast<double>(*high->bytes);
 }
 
 }  // namespace
@@ -148,7 +148,7 @@ RC_GTEST_PROP(SparkProperty, IsWhatItsRestatementSays, ()) {
   RC_ASSERT(held == expected.held);
   RC_ASSERT(real.actions.size() == limits.size() + quotas.size() + (evicts ? 1 : 0));
   for (const model::Action& action : real.actions) {
-    if (const auto* evict = std::get_if<model::EvictAction>(&action.what)) {
+    if (const auto* evict = std::get_if<model::Evict>(&action.what)) {
       ++evictions;
       RC_ASSERT(evict->workload == expected.victims.front());
       const auto& victim = find(node.snapshot, evict->workload);
@@ -160,10 +160,10 @@ RC_GTEST_PROP(SparkProperty, IsWhatItsRestatementSays, ()) {
       RC_ASSERT(evict->frees_bytes == findings.victims.front().bytes);
       continue;
     }
-    if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what)) {
-      RC_ASSERT(quotas.contains(quota->workload));
-      RC_ASSERT(quota->cpu_quota_cores == quotas.at(quota->workload));
-      quotas.erase(quota->workload);
+    if (const auto* quota = action.sets<model::CpuQuota>()) {
+      RC_ASSERT(quotas.contains(*action.workload()));
+      RC_ASSERT(quota->cores == quotas.at(*action.workload()));
+      quotas.erase(*action.workload());
       continue;
     }
     RC_ASSERT(limits.contains(*action.workload()));
@@ -234,7 +234,7 @@ RC_GTEST_PROP(SparkProperty, APlanEvictsNoMoreThanItsPoliciesMayAndReadsBack, ()
   int evictions = 0;
   int for_overselling = 0;
   for (const model::Action& action : plan.actions) {
-    if (!std::holds_alternative<model::EvictAction>(action.what)) continue;
+    if (!std::holds_alternative<model::Evict>(action.what)) continue;
     ++evictions;
     const model::Workload& victim = find(node.snapshot, *action.workload());
     RC_ASSERT(victim.workload_class == model::WorkloadClass::best_effort);

@@ -267,7 +267,7 @@ TEST(Eviction, UnderPressureAloneTakesOne) {
 std::string evicted(const model::Snapshot& node, const SparkSettings& settings = {.evict = true}) {
   std::string id;
   for (const model::Action& action : propose_evictions(node, settings).actions) {
-    if (const auto* evict = std::get_if<model::EvictAction>(&action.what)) id += evict->workload;
+    if (const auto* evict = std::get_if<model::Evict>(&action.what)) id += evict->workload;
   }
   return id;
 }
@@ -277,7 +277,7 @@ TEST(Eviction, TakesTheFirstVictimWhereItIsToldTo) {
   EXPECT_EQ(evicted(node, {}), "");
   const auto actions = propose_evictions(node, {.evict = true}).actions;
   ASSERT_EQ(actions.size(), 1U);
-  const auto& evict = std::get<model::EvictAction>(actions[0].what);
+  const auto& evict = std::get<model::Evict>(actions[0].what);
   EXPECT_EQ(evict.workload, "a");
   EXPECT_EQ(evict.how, model::EvictionStep::terminate);
   EXPECT_EQ(evict.grace_s, 30) << "a need that is foreseen leaves time";
@@ -289,7 +289,7 @@ TEST(Eviction, UnderPressureThereIsLittleTime) {
   node.memory.psi_full_avg10 = 50;
   const auto actions = propose_evictions(node, {.evict = true}).actions;
   ASSERT_EQ(actions.size(), 1U);
-  const auto& evict = std::get<model::EvictAction>(actions[0].what);
+  const auto& evict = std::get<model::Evict>(actions[0].what);
   EXPECT_EQ(evict.how, model::EvictionStep::decommission);
   EXPECT_EQ(evict.grace_s, 1);
 }
@@ -349,12 +349,10 @@ TEST(Squeezing, TakesTheLargestCachesBeforeAnybodyGoes) {
   const SparkProposal proposal = propose_evictions(node, settings);
   EXPECT_THAT(proposal.findings.victims, IsEmpty());
   ASSERT_EQ(proposal.actions.size(), 2U);
-  const auto high = [&](std::size_t i) {
-    return std::get<model::SetMemoryHighAction>(proposal.actions[i].what);
-  };
-  EXPECT_EQ(high(0).workload, "a");
-  EXPECT_EQ(high(0).memory_high_bytes, 4 * kGiB - kGiB / 2);
-  EXPECT_EQ(high(1).memory_high_bytes, 4 * kGiB - kGiB / 8);  // what is still missing
+  const auto high = [&](std::size_t i) { return proposal.actions[i].sets<model::MemoryHigh>()->bytes; };
+  EXPECT_EQ(*proposal.actions[0].workload(), "a");
+  EXPECT_EQ(high(0), 4 * kGiB - kGiB / 2);
+  EXPECT_EQ(high(1), 4 * kGiB - kGiB / 8);  // what is still missing
 }
 
 TEST(Squeezing, IsOfNoUseWhereMemoryIsNeeded) {
@@ -383,7 +381,7 @@ TEST(Squeezing, IsGivenTimeToShow) {
   EXPECT_THAT(waiting.findings.victims, IsEmpty());
   // Kept, so that no policy gives it back meanwhile.
   ASSERT_EQ(waiting.actions.size(), 1U);
-  EXPECT_EQ(std::get<model::SetMemoryHighAction>(waiting.actions[0].what).memory_high_bytes, 3 * kGiB);
+  EXPECT_EQ(waiting.actions[0].sets<model::MemoryHigh>()->bytes, 3 * kGiB);
   node.workloads[0].held_memory->changed_at = 990;
   EXPECT_THAT(victims(find(node)), ElementsAre("a"));
   node.memory.psi_full_avg10 = 5;
@@ -398,7 +396,7 @@ TEST(Squeezing, RaisesNoLimit) {
   squeezed.cache_bytes = kGiB;
   const SparkProposal proposal = propose_evictions(node, {});
   ASSERT_EQ(proposal.actions.size(), 1U);
-  EXPECT_EQ(std::get<model::SetMemoryHighAction>(proposal.actions[0].what).memory_high_bytes, 3 * kGiB);
+  EXPECT_EQ(proposal.actions[0].sets<model::MemoryHigh>()->bytes, 3 * kGiB);
   EXPECT_THAT(proposal.findings.reclaim, IsEmpty());
   EXPECT_THAT(victims(proposal.findings), ElementsAre("a"));
   // Another one gives what this one does not.

@@ -93,12 +93,12 @@ double at(const std::map<What, double>& amounts, What what) {
 std::map<Key, std::optional<double>> limits_of(const std::vector<model::Action>& actions) {
   std::map<Key, std::optional<double>> limits;
   for (const model::Action& action : actions) {
-    if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what)) {
-      RC_ASSERT(limits.emplace(Key{What::cpu, quota->workload}, quota->cpu_quota_cores).second);
-    } else if (const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what)) {
+    if (const auto* quota = action.sets<model::CpuQuota>()) {
+      RC_ASSERT(limits.emplace(Key{What::cpu, *action.workload()}, quota->cores).second);
+    } else if (const auto* high = action.sets<model::MemoryHigh>()) {
       std::optional<double> bytes;
-      if (high->memory_high_bytes) bytes = static_cast<double>(*high->memory_high_bytes);
-      RC_ASSERT(limits.emplace(Key{What::memory, high->workload}, bytes).second);
+      if (high->bytes) bytes = static_cast<double>(*high->bytes);
+      RC_ASSERT(limits.emplace(Key{What::memory, *action.workload()}, bytes).second);
     } else {
       RC_FAIL("not a limit");
     }

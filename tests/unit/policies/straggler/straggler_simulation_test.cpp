@@ -57,10 +57,10 @@ class Simulation {
     for (const model::Action& action : plan.actions) {
       if (action.workload() == nullptr) continue;  // advertised
       ++writes_[*action.workload()];
-      if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what)) {
-        ASSERT_TRUE(quota->cpu_quota_cores.has_value());
-        ASSERT_GE(*quota->cpu_quota_cores, quota->workload == "web" ? 2.0 : 0.1) << snapshot_.time;
-        lowest_ = std::min(lowest_, *quota->cpu_quota_cores);
+      if (const auto* quota = action.sets<model::CpuQuota>()) {
+        ASSERT_TRUE(quota->cores.has_value());
+        ASSERT_GE(*quota->cores, *action.workload() == "web" ? 2.0 : 0.1) << snapshot_.time;
+        lowest_ = std::min(lowest_, *quota->cores);
       }
     }
     testing::carry_out(plan, snapshot_);

@@ -96,13 +96,12 @@ model::Workload held(model::Workload workload, model::HeldCause cause, std::opti
 std::vector<std::string> limits(const std::vector<model::Action>& actions) {
   std::vector<std::string> list;
   for (const model::Action& action : actions) {
-    if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what)) {
-      list.push_back(quota->cpu_quota_cores
-                         ? fmt::format("{}={:.6g}", quota->workload, *quota->cpu_quota_cores)
-                         : quota->workload + "=none");
-    } else if (const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what)) {
-      list.push_back(high->memory_high_bytes ? fmt::format("{}={}", high->workload, *high->memory_high_bytes)
-                                             : high->workload + "=none");
+    if (const auto* quota = action.sets<model::CpuQuota>()) {
+      list.push_back(quota->cores ? fmt::format("{}={:.6g}", *action.workload(), *quota->cores)
+                                  : *action.workload() + "=none");
+    } else if (const auto* high = action.sets<model::MemoryHigh>()) {
+      list.push_back(high->bytes ? fmt::format("{}={}", *action.workload(), *high->bytes)
+                                 : *action.workload() + "=none");
     }
   }
   return list;
@@ -124,23 +123,21 @@ void carry_out(const model::Plan& plan, model::Snapshot& snapshot) {
   for (const model::Action& action : plan.actions) {
     if (action.workload() == nullptr) continue;
     model::Workload& workload = *by_id.at(*action.workload());
-    if (const auto* pin = std::get_if<model::PinAction>(&action.what)) {
-      workload.cpus = pin->cpus;
+    if (const auto* pin = action.sets<model::CpuSet>()) {
+      workload.cpus = *pin;
       workload.pinned_at = snapshot.time;
-    } else if (std::holds_alternative<model::UnpinAction>(action.what)) {
+    } else if (action.gives_back(model::Attribute::cpus)) {
       workload.cpus = {};
       workload.pinned_at = snapshot.time;
     } else {
       if (!workload.original)
         workload.original = model::OriginalLimits{workload.cpu_quota_cores, workload.memory_high_bytes};
-      if (const auto* quota = std::get_if<model::SetCpuQuotaAction>(&action.what)) {
-        remember(plan, workload, true, snapshot.time,
-                 quota->cpu_quota_cores == workload.original->cpu_quota_cores);
-        workload.cpu_quota_cores = quota->cpu_quota_cores;
-      } else if (const auto* high = std::get_if<model::SetMemoryHighAction>(&action.what)) {
-        remember(plan, workload, false, snapshot.time,
-                 high->memory_high_bytes == workload.original->memory_high_bytes);
-        workload.memory_high_bytes = high->memory_high_bytes;
+      if (const auto* quota = action.sets<model::CpuQuota>()) {
+        remember(plan, workload, true, snapshot.time, quota->cores == workload.original->cpu_quota_cores);
+        workload.cpu_quota_cores = quota->cores;
+      } else if (const auto* high = action.sets<model::MemoryHigh>()) {
+        remember(plan, workload, false, snapshot.time, high->bytes == workload.original->memory_high_bytes);
+        workload.memory_high_bytes = high->bytes;
       }
     }
   }

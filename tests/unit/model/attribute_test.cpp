@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cgroup/attribute.h"
+#include "model/attribute.h"
 
 #include <gtest/gtest.h>
 
-namespace berth::cgroup {
+namespace berth::model {
 namespace {
 
 TEST(Attribute, NamesGoBothWays) {
@@ -12,4 +12,4 @@ TEST(Attribute, NamesGoBothWays) {
 }
 
 }  // namespace
-}  // namespace berth::cgroup
+}  // namespace berth::model

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "model/cpu_set.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace berth::model {
+
+struct Workload;
+
+// The attributes of a cgroup that berth changes.
+enum class Attribute { cpus, cpu_quota, memory_high, memory_nodes, cpu_idle };
+
+// All, in the order of giving them back to a workload. Its vCPUs come before its priority, because it may
+// have borrowed them.
+inline constexpr std::array kAttributes{Attribute::cpus, Attribute::memory_nodes, Attribute::cpu_quota,
+                                        Attribute::memory_high, Attribute::cpu_idle};
+
+// The names of an attribute: a row of the table in attribute.cpp.
+struct AttributeRow {
+  Attribute attribute;
+  const char* control_file;  // also its name in log and journal
+  const char* controller;    // that must be enabled for the file to exist
+  const char* set;           // the kind of an action that sets it
+  const char* give_back;     // and of one that gives back the value from before berth
+  const char* member;        // the value's name in such an action
+};
+
+const AttributeRow& row_of(Attribute attribute);
+inline const char* control_file(Attribute attribute) { return row_of(attribute).control_file; }
+inline const char* controller(Attribute attribute) { return row_of(attribute).controller; }
+// The attribute of a control file's name; nullopt for any other text.
+std::optional<Attribute> attribute_of(std::string_view control_file);
+
+// cpu.max; CPUQuota= of a unit.
+struct CpuQuota {
+  std::optional<double> cores;  // nullopt: no limit
+  friend bool operator==(const CpuQuota&, const CpuQuota&) = default;
+};
+// memory.high; MemoryHigh= of a unit.
+struct MemoryHigh {
+  std::optional<std::uint64_t> bytes;  // nullopt: no limit
+  friend bool operator==(const MemoryHigh&, const MemoryHigh&) = default;
+};
+// cpuset.mems, numbers of NUMA nodes; AllowedMemoryNodes= of a unit. Empty: none are set.
+struct MemoryNodes {
+  CpuSet nodes;
+  friend bool operator==(const MemoryNodes&, const MemoryNodes&) = default;
+};
+// cpu.idle; CPUWeight=idle of a unit. The workload runs only while nothing else in its parent cgroup wants
+// the vCPU.
+struct IdlePriority {
+  bool idle = true;
+  friend bool operator==(const IdlePriority&, const IdlePriority&) = default;
+};
+
+// The value that a plan gives to an attribute. A CpuSet is cpuset.cpus (AllowedCPUs= of a unit): the tasks
+// run on exactly these vCPUs. The alternatives stand in the order of Attribute.
+using AttributeValue = std::variant<CpuSet, CpuQuota, MemoryHigh, MemoryNodes, IdlePriority>;
+
+inline Attribute attribute_of(const AttributeValue& value) { return static_cast<Attribute>(value.index()); }
+// A cpulist, cores, bytes, a list of nodes, or "idle"; "none" where there is no limit, or no idle priority.
+std::string to_text(const AttributeValue& value);
+// The value that stands. vCPUs and nodes are empty where berth set none.
+AttributeValue value_of(const Workload& workload, Attribute attribute);
+
+}  // namespace berth::model
