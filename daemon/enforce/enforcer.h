@@ -43,7 +43,7 @@ class Enforcer {
       : writer_(writer), read_again_(std::move(read_again)) {}
 
   const Holdings& holdings() const { return holdings_; }
-  const HeldValues& pins() const { return holdings_.cpus; }
+  const HeldValues& pins() const { return holdings_.of(model::Attribute::cpus); }
   const UnmanagedWorkloads& unmanaged() const { return unmanaged_; }
   const RefusedLimits& refused() const { return refused_; }
   // True where the action would have no effect: the workload is unmanaged, or the host refused it such a

@@ -92,7 +92,7 @@ std::vector<LogEntry> Enforcer::apply(const model::Plan& plan, const model::Snap
 void Enforcer::pin(const cgroup::FoundWorkload& target, const model::CpuSet& cpus, LogEntry entry,
                    Batch& batch) {
   const std::string& id = target.identity.id;
-  const Held* held = find_held(holdings_.cpus, id);
+  const Held* held = find_held(holdings_.of(Attribute::cpus), id);
   const CpuSet held_cpus =
       held != nullptr && is_latency_sensitive(batch.snapshot, id) ? held->cpus() : CpuSet();
   if (held != nullptr && held->ticks_foreign > 0) {  // another program's, perhaps: the next tick knows

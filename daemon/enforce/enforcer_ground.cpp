@@ -86,7 +86,8 @@ void Enforcer::remember_offences(const Found& found, double now) {
     if (!is_users_best_effort(target) || target.confined_at == id) continue;
     const auto offence = offences_.find(target.confined_at);
     if (offence == offences_.end() || !offence->second.given_up) continue;
-    if (find_held(holdings_.cpus, id) != nullptr || refused_.contains({id, Attribute::cpus})) continue;
+    if (find_held(holdings_.of(Attribute::cpus), id) != nullptr || refused_.contains({id, Attribute::cpus}))
+      continue;
     refused_.insert_or_assign(Key{id, Attribute::cpus}, target.cgroup->id());
     confined_at_.insert_or_assign(id, target.confined_at);
   }
@@ -95,7 +96,7 @@ void Enforcer::remember_offences(const Found& found, double now) {
 void Enforcer::pin_at_ground(const cgroup::FoundWorkload& target, const model::CpuSet& cpus, LogEntry entry,
                              std::vector<LogEntry>& entries) {
   const std::string& id = target.identity.id;
-  const Held* before = find_held(holdings_.cpus, id);
+  const Held* before = find_held(holdings_.of(Attribute::cpus), id);
   Held held = make_held(target.cgroup->id(), cpus, CpuSet(), entry.time);
   held.at = confined_at_.at(id);
   if (before != nullptr) held.since = before->since;
@@ -104,7 +105,7 @@ void Enforcer::pin_at_ground(const cgroup::FoundWorkload& target, const model::C
   entry.result = "applied";
   entry.reason +=
       fmt::format("; its own group cannot be confined, so its user's outermost group is: {}", held.at);
-  holdings_.cpus.insert_or_assign(id, std::move(held));
+  holdings_.of(Attribute::cpus).insert_or_assign(id, std::move(held));
   entries.push_back(std::move(entry));
 }
 
@@ -112,15 +113,15 @@ void Enforcer::pin_at_ground(const cgroup::FoundWorkload& target, const model::C
 void Enforcer::confine_grounds(const Found& found, double now, std::vector<LogEntry>& entries) {
   std::map<std::string, CpuSet> wanted;
   std::map<std::string, std::string> asked_by;
-  for (const auto& [id, held] : holdings_.cpus) {
+  for (const auto& [id, held] : holdings_.of(Attribute::cpus)) {
     if (held.at.empty()) continue;
     wanted[held.at] |= held.cpus();
     asked_by.emplace(held.at, id);
   }
   for (auto& [path, cpus] : wanted) {
     const std::string below = path + '/';
-    for (auto at = holdings_.cpus.lower_bound(below);
-         at != holdings_.cpus.end() && at->first.starts_with(below); ++at)
+    for (auto at = holdings_.of(Attribute::cpus).lower_bound(below);
+         at != holdings_.of(Attribute::cpus).end() && at->first.starts_with(below); ++at)
       cpus |= at->second.cpus();
   }
   for (auto at = grounds_.begin(); at != grounds_.end();) {
@@ -151,7 +152,7 @@ void Enforcer::confine_grounds(const Found& found, double now, std::vector<LogEn
     // Nothing in it is confined then.
     if (ground != grounds_.end()) grounds_.erase(ground);
     // Clang 14 captures no structured binding.
-    std::erase_if(holdings_.cpus, [&group = path](const auto& item) {
+    std::erase_if(holdings_.of(Attribute::cpus), [&group = path](const auto& item) {
       return item.first == group || item.second.at == group;
     });
     std::erase_if(confined_at_, [&group = path](const auto& item) { return item.second == group; });
@@ -163,7 +164,7 @@ void Enforcer::confine_grounds(const Found& found, double now, std::vector<LogEn
 bool Enforcer::confine_ground(cgroup::FoundWorkload& ground, const CpuSet& cpus, double now,
                               std::vector<LogEntry>& entries) {
   const std::string& path = ground.identity.id;
-  const Held* held = find_held(holdings_.cpus, path);
+  const Held* held = find_held(holdings_.of(Attribute::cpus), path);
   const auto present = cgroup::read_value(*ground.cgroup, Attribute::cpus);
   if (held != nullptr && present && *present == held->value && held->cpus() == cpus) return true;
   if (held != nullptr && present && writer_.drift(ground, *present) == cgroup::Drift::foreign) {
@@ -194,7 +195,7 @@ bool Enforcer::confine_ground(cgroup::FoundWorkload& ground, const CpuSet& cpus,
   if (*set) entry.old_value = cgroup::to_text((*set)->before);
   entry.result = "applied";
   if (*set || held == nullptr) entries.push_back(std::move(entry));
-  holdings_.cpus.insert_or_assign(path, std::move(now_held));
+  holdings_.of(Attribute::cpus).insert_or_assign(path, std::move(now_held));
   return true;
 }
 

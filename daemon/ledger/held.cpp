@@ -4,7 +4,6 @@
 #include "model/held_cause.h"
 
 #include <algorithm>
-#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -12,30 +11,6 @@ namespace berth::daemon {
 
 using model::Attribute;
 using model::HeldCause;
-
-namespace {
-
-template <typename Some>
-auto& values_of(Some& holdings, Attribute attribute) {
-  switch (attribute) {
-    case Attribute::cpus:
-      return holdings.cpus;
-    case Attribute::cpu_quota:
-      return holdings.cpu_quota;
-    case Attribute::memory_nodes:
-      return holdings.memory_nodes;
-    case Attribute::cpu_idle:
-      return holdings.cpu_idle;
-    case Attribute::memory_high:
-      break;
-  }
-  return holdings.memory_high;
-}
-
-}  // namespace
-
-const HeldValues& Holdings::of(Attribute attribute) const { return values_of(*this, attribute); }
-HeldValues& Holdings::of(Attribute attribute) { return values_of(*this, attribute); }
 
 const Held* find_held(const HeldValues& values, const std::string& workload) {
   const auto found = values.find(workload);
@@ -105,12 +80,12 @@ Limits limits_of(const model::Workload& seen, const Holdings& holdings) {
   if (!seen.held_memory) limits.original.memory_high_bytes = seen.memory_high_bytes;
   limits.cpu_quota_cores = limits.original.cpu_quota_cores;
   limits.memory_high_bytes = limits.original.memory_high_bytes;
-  if (const auto* held = find_held(holdings.cpu_quota, seen.id)) {
+  if (const auto* held = find_held(holdings.of(Attribute::cpu_quota), seen.id)) {
     limits.cpu_quota_cores = cgroup::cores_of(std::get<cgroup::CpuMax>(held->value));
     limits.original.cpu_quota_cores = cgroup::cores_of(std::get<cgroup::CpuMax>(held->original));
     limits.cpu_cause = held->cause;
   }
-  if (const auto* held = find_held(holdings.memory_high, seen.id)) {
+  if (const auto* held = find_held(holdings.of(Attribute::memory_high), seen.id)) {
     limits.memory_high_bytes = cgroup::bytes_of(std::get<model::MemoryHigh>(held->value));
     limits.original.memory_high_bytes = cgroup::bytes_of(std::get<model::MemoryHigh>(held->original));
     limits.memory_cause = held->cause;
@@ -120,7 +95,7 @@ Limits limits_of(const model::Workload& seen, const Holdings& holdings) {
 
 HeldCounts count_held(const Holdings& holdings) {
   HeldCounts counts;
-  for (const auto* values : {&holdings.cpu_quota, &holdings.memory_high}) {
+  for (const auto* values : {&holdings.of(Attribute::cpu_quota), &holdings.of(Attribute::memory_high)}) {
     for (const auto& [id, held] : *values) {
       switch (held.cause) {
         case HeldCause::extended:

@@ -9,6 +9,7 @@
 #include "model/snapshot.h"
 #include "model/workload.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -41,15 +42,20 @@ struct Held {
 using HeldValues = std::map<std::string, Held>;  // by workload id
 
 // All values that berth holds, by attribute.
-struct Holdings {
-  HeldValues cpus;
-  HeldValues cpu_quota;
-  HeldValues memory_high;
-  HeldValues memory_nodes;
-  HeldValues cpu_idle;
+class Holdings {
+ public:
+  using Values = std::array<HeldValues, model::kAttributes.size()>;
 
-  HeldValues& of(model::Attribute attribute);
-  const HeldValues& of(model::Attribute attribute) const;
+  HeldValues& of(model::Attribute attribute) { return values_.at(static_cast<std::size_t>(attribute)); }
+  const HeldValues& of(model::Attribute attribute) const {
+    return values_.at(static_cast<std::size_t>(attribute));
+  }
+
+  // In the order of Attribute.
+  const Values& all() const { return values_; }
+
+ private:
+  Values values_;
 };
 
 // nullptr where berth holds no such attribute of the workload.

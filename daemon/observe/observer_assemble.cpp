@@ -12,11 +12,15 @@
 #include "os/proc_files.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 #include <utility>
+#include <vector>
 
 namespace berth::daemon {
+
+using model::Attribute;
 
 namespace {
 
@@ -98,19 +102,12 @@ bool Observer::keep_living_workloads() {
 
 // The values that berth holds, with one pass over each map in the order of the workloads' ids.
 struct Observer::Pass {
-  explicit Pass(const SnapshotInputs& from)
-      : pins(from.holdings.cpus),
-        quotas(from.holdings.cpu_quota),
-        memory_limits(from.holdings.memory_high),
-        memory_nodes(from.holdings.memory_nodes),
-        cpu_idle(from.holdings.cpu_idle) {}
+  explicit Pass(const Holdings& holdings) {
+    for (const HeldValues& values : holdings.all()) held.emplace_back(values);
+  }
 
   std::map<std::string, spark::Occupancy> spark;
-  InOrder<HeldValues> pins;
-  InOrder<HeldValues> quotas;
-  InOrder<HeldValues> memory_limits;
-  InOrder<HeldValues> memory_nodes;
-  InOrder<HeldValues> cpu_idle;
+  std::vector<InOrder<HeldValues>> held;  // in the order of Attribute
 };
 
 // A workload's place, and the values held for it. They are null where another run holds them.
@@ -120,15 +117,11 @@ struct Observer::Entry {
   std::uint64_t run;
   bool never_evicted;
   bool leaf;
-  const Held* pin;
-  const Held* quota;
-  const Held* memory_high;
-  const Held* memory_nodes;
-  const Held* cpu_idle;
+  std::array<const Held*, model::kAttributes.size()> held;  // in the order of Attribute
 
+  const Held* of(Attribute attribute) const { return held.at(static_cast<std::size_t>(attribute)); }
   bool is_held() const {
-    return pin != nullptr || quota != nullptr || memory_high != nullptr || memory_nodes != nullptr ||
-           cpu_idle != nullptr;
+    return std::ranges::any_of(held, [](const Held* each) { return each != nullptr; });
   }
 };
 
@@ -143,25 +136,24 @@ bool Observer::has_facts(const SnapshotInputs& inputs, const Pass& pass) const {
 // The place of a workload, and the values that `pass` has for it.
 Observer::Entry Observer::entry_of(const Place& place, const std::string& id, Pass& pass) {
   const auto of_this_run = [run = place.run](const Held& held) { return held.cgroup_id == run; };
-  return {.reading = *place.reading,
-          .found = *place.found,
-          .run = place.run,
-          .never_evicted = place.never_evicted,
-          .leaf = place.leaf,
-          .pin = pass.pins.find(id, of_this_run),
-          .quota = pass.quotas.find(id, of_this_run),
-          .memory_high = pass.memory_limits.find(id, of_this_run),
-          .memory_nodes = pass.memory_nodes.find(id, of_this_run),
-          .cpu_idle = pass.cpu_idle.find(id, of_this_run)};
+  Entry entry{.reading = *place.reading,
+              .found = *place.found,
+              .run = place.run,
+              .never_evicted = place.never_evicted,
+              .leaf = place.leaf,
+              .held = {}};
+  for (std::size_t i = 0; i < entry.held.size(); ++i)
+    entry.held.at(i) = pass.held.at(i).find(id, of_this_run);
+  return entry;
 }
 
 const model::Snapshot& Observer::assemble(const SnapshotInputs& inputs) {
   const double since_owners_s = snapshot_.time - owners_read_at_;
   if (owners_due_ && !(since_owners_s >= 0 && since_owners_s < kOwnersPause_s))
-    find_owners(inputs.holdings.cpus);
+    find_owners(inputs.holdings.of(Attribute::cpus));
   const bool moved = keep_living_workloads();
   allowed_.begin_pass();
-  Pass pass(inputs);
+  Pass pass(inputs.holdings);
   take_applications(pass);
   const bool facts = has_facts(inputs, pass);
   const bool had_facts = std::exchange(had_facts_, facts);
@@ -185,8 +177,8 @@ const model::Snapshot& Observer::assemble(const SnapshotInputs& inputs) {
     if (marked || entry.is_held()) changed_.push_back(i);
   }
   // As long as it is held, it is watched, whatever the setting is now.
-  sampler_.want_memory_nodes(memory_nodes_ || !inputs.holdings.memory_nodes.empty());
-  sampler_.want_cpu_idle(cpu_idle_ || !inputs.holdings.cpu_idle.empty());
+  sampler_.want_memory_nodes(memory_nodes_ || !inputs.holdings.of(Attribute::memory_nodes).empty());
+  sampler_.want_cpu_idle(cpu_idle_ || !inputs.holdings.of(Attribute::cpu_idle).empty());
   gpu_holders_.join(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
   told_places_.join(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
   fill_evictions(inputs);
@@ -202,7 +194,7 @@ const model::Snapshot& Observer::assemble(const SnapshotInputs& inputs) {
 // No workload lies below another one, so a pin has a say in the vCPUs of its own workload alone.
 const model::Snapshot& Observer::assemble_untouched(const SnapshotInputs& inputs) {
   allowed_.begin_pass();
-  Pass pass(inputs);
+  Pass pass(inputs.holdings);
   for (const std::size_t i : std::exchange(changed_, {})) {
     model::Workload& workload = snapshot_.workloads[i];
     const Entry entry = entry_of(places_[i], workload.id, pass);
@@ -366,9 +358,10 @@ void Observer::fill_limits(model::Workload& workload, const Entry& entry, const 
   workload.cpi = entry.reading.cpi;
   workload.llc_misses_per_s = entry.reading.llc_misses_per_s;
   workload.lending.reset();
-  const bool pinned = entry.pin != nullptr;
+  const Held* pin = entry.of(Attribute::cpus);
+  const bool pinned = pin != nullptr;
   static const model::CpuSet kNone;
-  workload.cpus = pinned ? entry.pin->cpus() : kNone;
+  workload.cpus = pinned ? pin->cpus() : kNone;
   workload.shares = pinned && !sharing_.empty() &&
                     workload.workload_class == model::WorkloadClass::latency_sensitive &&
                     sharing_.contains(workload.id);
@@ -378,26 +371,28 @@ void Observer::fill_limits(model::Workload& workload, const Entry& entry, const 
       pinned && !workload.shares && workload.workload_class == model::WorkloadClass::latency_sensitive;
   workload.cpu_pressure =
       own_vcpus && pressure ? std::optional(std::clamp(*pressure / 100, 0.0, 1.0)) : std::nullopt;
-  workload.pinned_at = pinned ? std::optional(entry.pin->changed_at) : std::nullopt;
-  const model::CpuSet& configured = pinned ? entry.pin->original_cpus() : entry.reading.cpus;
-  take_limits(workload, entry.quota, entry.memory_high);
-  workload.memory_nodes = entry.memory_nodes != nullptr ? entry.memory_nodes->nodes() : kNone;
+  workload.pinned_at = pinned ? std::optional(pin->changed_at) : std::nullopt;
+  const model::CpuSet& configured = pinned ? pin->original_cpus() : entry.reading.cpus;
+  take_limits(workload, entry.of(Attribute::cpu_quota), entry.of(Attribute::memory_high));
+  const Held* bond = entry.of(Attribute::memory_nodes);
+  const Held* priority = entry.of(Attribute::cpu_idle);
+  workload.memory_nodes = bond != nullptr ? bond->nodes() : kNone;
   const bool by_root = model::may_favour_itself(entry.found.ground, model::Word::limit);
-  workload.fixed.memory_nodes =
-      (by_root && entry.memory_nodes == nullptr && is_bound_by_its_owner(entry.reading)) ||
-      inputs.unmanaged.count(workload.id) > 0 ||
-      inputs.refused.count({workload.id, model::Attribute::memory_nodes}) > 0;
+  workload.fixed.memory_nodes = (by_root && bond == nullptr && is_bound_by_its_owner(entry.reading)) ||
+                                inputs.unmanaged.count(workload.id) > 0 ||
+                                inputs.refused.count({workload.id, Attribute::memory_nodes}) > 0;
   const bool idle_by_its_owner =
-      entry.cpu_idle == nullptr && entry.reading.cpu_idle && entry.reading.cpu_idle->idle;
-  const bool held_idle = entry.cpu_idle != nullptr && entry.cpu_idle->ticks_foreign == 0;
+      priority == nullptr && entry.reading.cpu_idle && entry.reading.cpu_idle->idle;
+  const bool held_idle = priority != nullptr && priority->ticks_foreign == 0;
   workload.cpu_idle = held_idle || idle_by_its_owner;
   workload.fixed.cpu_idle = idle_by_its_owner || inputs.unmanaged.count(workload.id) > 0 ||
-                            inputs.refused.count({workload.id, model::Attribute::cpu_idle}) > 0;
+                            inputs.refused.count({workload.id, Attribute::cpu_idle}) > 0;
   if (has_cpuset_) {
     // A user's own cpulists would keep its work off the pool, and so off every bound.
     workload.allowed_cpus =
-        by_root ? allowed_.of(workload.id, configured, inputs.holdings.cpus, snapshot_.topology.usable())
-                : allowed_.of(entry.found.confined_at + "/", kNone, inputs.holdings.cpus,
+        by_root ? allowed_.of(workload.id, configured, inputs.holdings.of(Attribute::cpus),
+                              snapshot_.topology.usable())
+                : allowed_.of(entry.found.confined_at + "/", kNone, inputs.holdings.of(Attribute::cpus),
                               snapshot_.topology.usable());
   }
 }
@@ -431,12 +426,10 @@ void Observer::fill_exceptions(model::Workload& workload, const Entry& entry,
   workload.left_alone = owner_of(workload);
   const bool left_alone = inputs.unmanaged.count(id) > 0 || workload.left_alone.has_value();
   if (left_alone) workload.vcpus = std::nullopt;
-  const auto fixed = [&](model::Attribute limit) {
-    return left_alone || inputs.refused.count({id, limit}) > 0;
-  };
+  const auto fixed = [&](Attribute limit) { return left_alone || inputs.refused.count({id, limit}) > 0; };
   // Most of a leaf's memory may be charged elsewhere, where its memory.high has no effect.
-  workload.fixed = {.cpu = fixed(model::Attribute::cpu_quota),
-                    .memory = entry.leaf || fixed(model::Attribute::memory_high),
+  workload.fixed = {.cpu = fixed(Attribute::cpu_quota),
+                    .memory = entry.leaf || fixed(Attribute::memory_high),
                     .memory_nodes = workload.fixed.memory_nodes || workload.left_alone.has_value(),
                     .cpu_idle = workload.fixed.cpu_idle || workload.left_alone.has_value()};
   // The holders of GPUs and the finds of stragglers are joined afterwards.

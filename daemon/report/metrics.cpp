@@ -269,7 +269,7 @@ std::vector<WorkloadFigures> workload_figures(const Tick& tick) {
     figures.memory_high_bytes = limits.memory_high_bytes;
     figures.original_memory_high_bytes = limits.original.memory_high_bytes;
     figures.cpu_throttled = workload.cpu_throttled;
-    if (const auto* pin = find_held(tick.holdings.cpus, workload.id)) {
+    if (const auto* pin = find_held(tick.holdings.of(model::Attribute::cpus), workload.id)) {
       figures.pinned_vcpus = pin->cpus().size();
     }
     if (const auto* lender = lender_of(tick.plan, workload.id))

@@ -171,7 +171,7 @@ json departures_json(const std::vector<model::Departure>& departures) {
 }
 
 std::string pinned_cpus(const Tick& tick, const std::string& id) {
-  const auto* pin = find_held(tick.holdings.cpus, id);
+  const auto* pin = find_held(tick.holdings.of(model::Attribute::cpus), id);
   return pin == nullptr ? std::string() : pin->cpus().to_string();
 }
 

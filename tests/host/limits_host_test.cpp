@@ -263,10 +263,12 @@ TEST_F(LimitsHostTest, LimitsFollowAUnitThatRestarts) {
   output_of("systemctl restart " + std::string(kUnit));
   ASSERT_TRUE(berth::test::eventually([&] {
     berth.look();
-    return berth.observer->cgroup_id(kId) != run && berth.enforcer->holdings().cpu_quota.count(kId) == 1;
+    return berth.observer->cgroup_id(kId) != run &&
+           berth.enforcer->holdings().of(model::Attribute::cpu_quota).count(kId) == 1;
   }));
   EXPECT_EQ(cpu_max(), "50000 100000");
-  EXPECT_EQ(berth.enforcer->holdings().memory_high.at(kId).cgroup_id, berth.observer->cgroup_id(kId));
+  EXPECT_EQ(berth.enforcer->holdings().of(model::Attribute::memory_high).at(kId).cgroup_id,
+            berth.observer->cgroup_id(kId));
   EXPECT_TRUE(berth.enforcer->unmanaged().empty());
   berth.apply(
       {model::Set{kId, model::CpuQuota{std::nullopt}}, model::Set{kId, model::MemoryHigh{std::nullopt}}});

@@ -41,9 +41,10 @@ TEST_F(EnforcerLimitsTest, BindsMemoryWatchesItAndPutsItBack) {
   start();
   observer->set_memory_nodes(true);
   look();
-  const auto bind = [this](std::optional<model::CpuSet> nodes) {
-    carry_out(plan_of(
-        {{model::Set{"web/a", model::MemoryNodes{std::move(nodes)}}, "placement", "d-000000000003", "r"}}));
+  const auto bind = [this](const std::optional<model::CpuSet>& nodes) {
+    model::Action::What what = model::GiveBack{"web/a", model::Attribute::memory_nodes};
+    if (nodes) what = model::Set{"web/a", model::MemoryNodes{*nodes}};
+    carry_out(plan_of({{what, "placement", "d-000000000003", "r"}}));
   };
   bind(model::CpuSet::parse("0").value());
   EXPECT_EQ(node.get("web/a", "cpuset.mems"), "0");
@@ -201,8 +202,8 @@ TEST_F(EnforcerLimitsTest, TheOriginalValueIsARestoreThatLeavesNothing) {
   EXPECT_EQ(quota("batch/x"), "150500 100000");
   EXPECT_EQ(memory("batch/x"), "1048576");
   EXPECT_EQ(actuators->journal().size(), 0U);
-  EXPECT_TRUE(enforcer->holdings().cpu_quota.empty());
-  EXPECT_TRUE(enforcer->holdings().memory_high.empty());
+  EXPECT_TRUE(enforcer->holdings().of(model::Attribute::cpu_quota).empty());
+  EXPECT_TRUE(enforcer->holdings().of(model::Attribute::memory_high).empty());
   EXPECT_EQ(results(), (Results{"set-cpu-quota batch/x applied", "set-memory-high batch/x applied"}));
   look();
   EXPECT_EQ(observer->snapshot().workloads.at(0).original, std::nullopt);
@@ -218,7 +219,7 @@ TEST_F(EnforcerLimitsTest, WhatChangesNothingIsNoNews) {
   look();
   carry_out(plan_of({quota_of("batch/x", 1)}));
   EXPECT_TRUE(entries.empty()) << "it holds already";
-  EXPECT_DOUBLE_EQ(enforcer->holdings().cpu_quota.at("batch/x").changed_at, now - 1);
+  EXPECT_DOUBLE_EQ(enforcer->holdings().of(model::Attribute::cpu_quota).at("batch/x").changed_at, now - 1);
 }
 
 TEST_F(EnforcerLimitsTest, KnowsWhyAndSinceWhenItHoldsALimit) {
@@ -253,8 +254,8 @@ TEST_F(EnforcerLimitsTest, KnowsWhyAndSinceWhenItHoldsALimit) {
   carry_out(giving);
   EXPECT_EQ(cause("batch/x"), HeldCause::preempted)
       << "a part given back does not change why the rest is held";
-  EXPECT_DOUBLE_EQ(enforcer->holdings().cpu_quota.at("batch/x").since, first);
-  EXPECT_DOUBLE_EQ(enforcer->holdings().cpu_quota.at("batch/x").changed_at, now);
+  EXPECT_DOUBLE_EQ(enforcer->holdings().of(model::Attribute::cpu_quota).at("batch/x").since, first);
+  EXPECT_DOUBLE_EQ(enforcer->holdings().of(model::Attribute::cpu_quota).at("batch/x").changed_at, now);
 }
 
 TEST_F(EnforcerLimitsTest, WithoutTheControllerALimitFailsOnceAndThePinStays) {
@@ -295,7 +296,7 @@ TEST_F(EnforcerLimitsTest, ALimitRefusedLaterIsNotKeptWhereItWas) {
   make_unwritable("batch/x", "memory.high");
   carry_out(plan_of({memory_of("batch/x", 4096)}));
   EXPECT_EQ(results().at(0), "set-memory-high batch/x failed");
-  EXPECT_TRUE(enforcer->holdings().memory_high.empty());
+  EXPECT_TRUE(enforcer->holdings().of(model::Attribute::memory_high).empty());
 }
 
 TEST_F(EnforcerLimitsTest, AVanishedWorkloadIsGone) {
@@ -318,9 +319,9 @@ TEST_F(EnforcerLimitsTest, ADepartedWorkloadIsForgotten) {
   node.remove_group("batch/x");
   ASSERT_TRUE(test::eventually([&] {
     look();
-    return enforcer->holdings().cpu_quota.empty();
+    return enforcer->holdings().of(model::Attribute::cpu_quota).empty();
   }));
-  EXPECT_TRUE(enforcer->holdings().memory_high.empty());
+  EXPECT_TRUE(enforcer->holdings().of(model::Attribute::memory_high).empty());
   EXPECT_EQ(actuators->journal().size(), 0U);
 }
 
@@ -392,8 +393,9 @@ TEST_F(EnforcerLimitsTest, AFirstChangeThatWasDoneLateIsHeld) {
   look();
   ASSERT_TRUE(actuators->writer().set(observer->found().at("batch/x"), cgroup::cpu_max(1)).has_value());
   carry_out(plan_of({quota_of("batch/x", 1)}));
-  ASSERT_EQ(enforcer->holdings().cpu_quota.count("batch/x"), 1U);
-  EXPECT_EQ(enforcer->holdings().cpu_quota.at("batch/x").original, cgroup::Value(cgroup::CpuMax()));
+  ASSERT_EQ(enforcer->holdings().of(model::Attribute::cpu_quota).count("batch/x"), 1U);
+  EXPECT_EQ(enforcer->holdings().of(model::Attribute::cpu_quota).at("batch/x").original,
+            cgroup::Value(cgroup::CpuMax()));
   look();
   carry_out(plan_of({quota_of("batch/x", std::nullopt)}));
   EXPECT_EQ(quota("batch/x"), "max 100000");
@@ -407,7 +409,7 @@ TEST_F(EnforcerLimitsTest, AWorkloadThatCannotBePinnedKeepsNoLimitOfTheSamePlan)
   carry_out(plan_of({pin_of("web/x", {0, 1}), quota_of("web/x", 2)}));
   EXPECT_EQ(quota("web/x"), "max 100000");
   EXPECT_EQ(enforcer->unmanaged().count("web/x"), 1U);
-  EXPECT_TRUE(enforcer->holdings().cpu_quota.empty());
+  EXPECT_TRUE(enforcer->holdings().of(model::Attribute::cpu_quota).empty());
   EXPECT_EQ(actuators->journal().size(), 0U);
 }
 
@@ -445,7 +447,8 @@ TEST_F(EnforcerLimitsTest, AlarmLeavesAForeignLimitAndComesBackWithBerths) {
   observer->read_again("batch/x");
   look();
   EXPECT_TRUE(enforcer->unmanaged().empty());
-  EXPECT_EQ(enforcer->holdings().memory_high.at("batch/x").value, cgroup::Value(model::MemoryHigh{8192}));
+  EXPECT_EQ(enforcer->holdings().of(model::Attribute::memory_high).at("batch/x").value,
+            cgroup::Value(model::MemoryHigh{8192}));
 }
 
 TEST_F(EnforcerLimitsTest, ManyAreSetAndGivenBack) {

@@ -228,7 +228,8 @@ TEST_F(LeavesTest, WhatBerthHoldsKeepsNobody) {
   tree.write(worker, "cpu.max", "50000 100000\n");
   EXPECT_EQ(tick().front(),
             "leaf spark/worker failed: the executor would escape a limit: cpu.max is 50000 100000");
-  holdings.cpu_quota[worker] = make_held(target.cgroup->id(), cgroup::cpu_max(0.5), cgroup::CpuMax(), 900);
+  holdings.of(model::Attribute::cpu_quota)[worker] =
+      make_held(target.cgroup->id(), cgroup::cpu_max(0.5), cgroup::CpuMax(), 900);
   now += 61;
   EXPECT_EQ(tick(), Told{"leaf spark/worker.berth-executor-7-70 applied"});
 }

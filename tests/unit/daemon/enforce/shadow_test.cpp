@@ -98,7 +98,7 @@ TEST_F(ShadowTest, LetsGoOfWorkloadsThatRestarted) {
     look(1001);
     return observer->cgroup_id("batch/x") != run;
   }));
-  EXPECT_TRUE(shadow.holdings().cpu_quota.empty());
+  EXPECT_TRUE(shadow.holdings().of(model::Attribute::cpu_quota).empty());
 }
 
 }  // namespace

@@ -479,13 +479,14 @@ TEST_F(ObserverTest, ARestartedWorkloadHasNoPast) {
 TEST_F(ObserverTest, ShowsBerthsPinsOfThisRunOnly) {
   node.add_group("web/a", "2-3");
   auto observer = start();
-  holdings.cpus["web/a"] = make_held(observer->cgroup_id("web/a"), CpuSet{2, 3}, CpuSet(), 990);
+  holdings.of(model::Attribute::cpus)["web/a"] =
+      make_held(observer->cgroup_id("web/a"), CpuSet{2, 3}, CpuSet(), 990);
   const auto& pinned = only(tick(*observer, 1000));
   EXPECT_EQ(pinned.cpus, (CpuSet{2, 3}));
   EXPECT_EQ(pinned.pinned_at, 990);
   EXPECT_EQ(pinned.allowed_cpus, std::nullopt) << "the pin itself must not narrow what is allowed";
 
-  holdings.cpus["web/a"].cgroup_id += 1;
+  holdings.of(model::Attribute::cpus)["web/a"].cgroup_id += 1;
   const auto& other_run = only(tick(*observer, 1001));
   EXPECT_TRUE(other_run.cpus.empty());
   EXPECT_EQ(other_run.allowed_cpus, (CpuSet{2, 3}));
@@ -495,7 +496,8 @@ TEST_F(ObserverTest, ShowsThePressureOfPinnedServicesAlone) {
   node.add_group("web/a");
   auto observer = start();
   EXPECT_EQ(only(tick(*observer, 1000)).cpu_pressure, std::nullopt);
-  holdings.cpus["web/a"] = make_held(observer->cgroup_id("web/a"), CpuSet{2, 3}, CpuSet(), 990);
+  holdings.of(model::Attribute::cpus)["web/a"] =
+      make_held(observer->cgroup_id("web/a"), CpuSet{2, 3}, CpuSet(), 990);
   EXPECT_DOUBLE_EQ(only(tick(*observer, 1001)).cpu_pressure.value_or(-1), 0.025);
 }
 
@@ -510,21 +512,21 @@ TEST_F(ObserverTest, ShowsHeldLimitsAndWhatTheyWereBefore) {
   Held quota = make_held(observer->cgroup_id("batch/x"), cgroup::cpu_max(1.5), cgroup::cpu_max(4), 990);
   quota.cause = model::HeldCause::preempted;
   quota.changed_at = 995;
-  holdings.cpu_quota["batch/x"] = quota;
+  holdings.of(model::Attribute::cpu_quota)["batch/x"] = quota;
   const auto& held = only(tick(*observer, 1001));
   EXPECT_EQ(held.cpu_quota_cores, 1.5) << "what would hold, though it was not written";
   EXPECT_EQ(held.held_cpu, (model::HeldLimit{model::HeldCause::preempted, 990, 995}));
   EXPECT_EQ(held.held_memory, std::nullopt);
   EXPECT_EQ(held.original, (model::OriginalLimits{4.0, 8192}));
 
-  holdings.memory_high["batch/x"] =
+  holdings.of(model::Attribute::memory_high)["batch/x"] =
       make_held(observer->cgroup_id("batch/x"), model::MemoryHigh{4096}, model::MemoryHigh(), 990);
   const auto& both = only(tick(*observer, 1002));
   EXPECT_EQ(both.memory_high_bytes, 4096U);
   EXPECT_EQ(both.original, (model::OriginalLimits{4.0, std::nullopt}));
 
-  holdings.cpu_quota["batch/x"].cgroup_id += 1;
-  holdings.memory_high["batch/x"].cgroup_id += 1;
+  holdings.of(model::Attribute::cpu_quota)["batch/x"].cgroup_id += 1;
+  holdings.of(model::Attribute::memory_high)["batch/x"].cgroup_id += 1;
   const auto& other_run = only(tick(*observer, 1003));
   EXPECT_EQ(other_run.original, std::nullopt);
   EXPECT_EQ(other_run.cpu_quota_cores, 4.0);

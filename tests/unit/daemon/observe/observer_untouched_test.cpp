@@ -78,9 +78,10 @@ class RandomNode {
 
   void change_shadow(double now) {
     for (const std::string& id : ids_) {
-      change(holdings_.cpus, id, model::CpuSet{4, 5}, model::CpuSet(), now);
-      change(holdings_.cpu_quota, id, cgroup::cpu_max(1.5), cgroup::cpu_max(4), now);
-      change(holdings_.memory_high, id, model::MemoryHigh{4096}, model::MemoryHigh(), now);
+      change(holdings_.of(model::Attribute::cpus), id, model::CpuSet{4, 5}, model::CpuSet(), now);
+      change(holdings_.of(model::Attribute::cpu_quota), id, cgroup::cpu_max(1.5), cgroup::cpu_max(4), now);
+      change(holdings_.of(model::Attribute::memory_high), id, model::MemoryHigh{4096}, model::MemoryHigh(),
+             now);
       if (one_in(6)) evictions_.by_workload.erase(id);
       if (one_in(6)) {
         evictions_.by_workload[id] = {.cgroup_id = run_of(id),

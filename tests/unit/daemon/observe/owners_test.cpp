@@ -163,9 +163,9 @@ TEST_F(OwnersTest, APinOfBerthsMakesNoOwner) {
   node.add_group(pod, "0-1");
   node.put(pod, "cpu.max", "200000 100000");
   start();
-  holdings.cpus[pod] = make_held(observer->cgroup_id(pod), cpus("0-1"), CpuSet(), now);
+  holdings.of(model::Attribute::cpus)[pod] = make_held(observer->cgroup_id(pod), cpus("0-1"), CpuSet(), now);
   EXPECT_THAT(tick().owned_cpus, IsEmpty());
-  holdings.cpus.clear();
+  holdings.of(model::Attribute::cpus).clear();
   EXPECT_THAT(tick().owned_cpus, ElementsAre(OwnedCpus{pod, cpus("0-1"), OwnedHow::kubelet}));
 }
 
