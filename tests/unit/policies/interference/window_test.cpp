@@ -176,7 +176,7 @@ TEST(Window, PlacesAnewAnInstanceWhosePinDoesNotStand) {
   model::Snapshot snapshot = snapshot_of(model::Topology::make(list).value());
   const InterferenceSettings settings{.reserved_cpus = cpus("7")};
   const std::vector<Fault> faults{
-      {"size", pinned(latency_sensitive("a", 2), "0"), "it holds 1 vCPUs and asks 2"},
+      {"size", pinned(latency_sensitive("a", 2), "0"), "it holds 1 vCPU and asks 2"},
       {"offline", pinned(latency_sensitive("a", 2), "1-2"), "vCPU 2 is offline"},
       {"unknown", pinned(latency_sensitive("a", 2), "1,99"), "vCPU 99 is offline"},
       {"not allowed", pinned(latency_sensitive("a", 2), "1,3"), "berth may not use vCPU 3"},
