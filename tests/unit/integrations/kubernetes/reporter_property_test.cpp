@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time after which a pod is moved, against the sentences of docs/clusters.md, said again.
+// The time after which a pod is moved, against the sentences of man/berth-kube.8, said again.
 #include "integrations/kubernetes/reporter.h"
 
 #include <algorithm>
