@@ -131,7 +131,7 @@ class Discovery {
   // In the order of the rules. An empty cgroup counts too, also one that is no workload.
   std::vector<UnusedRule> unused_rules() const;
   // Of a cgroup that is no workload by class "ignored" or as a pod of the system: its path, and why. Nullopt
-  // for all others. `name`: as model::names().
+  // for all others, and for a part of a workload. `name`: as model::names().
   std::optional<std::string> why_ignored(std::string_view name) const;
 
  private:

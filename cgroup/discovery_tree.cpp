@@ -408,7 +408,8 @@ std::vector<UnusedRule> Tree::unused_rules() const {
 
 std::optional<std::string> Tree::why_ignored(std::string_view name) const {
   const Node* node = find_first(root_, [&](const Node& each) {
-    return (each.of_the_system || each.ignored_by) && model::names(name, each.path());
+    return (each.of_the_system || each.ignored_by) && model::names(name, each.path()) &&
+           outer_verdict(each) == nullptr;
   });
   if (node == nullptr) return std::nullopt;
   const std::string path = node->path();

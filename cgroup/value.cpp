@@ -150,7 +150,7 @@ Value value_of(const model::AttributeValue& planned, const std::optional<Value>&
     }
     Value operator()(const MemoryHigh& limit) const { return memory_high(limit.bytes); }
     Value operator()(const MemoryNodes& bound) const { return bound; }
-    Value operator()(const model::IdlePriority& priority) const { return CpuIdle{.idle = priority.idle}; }
+    Value operator()(const model::IdlePriority&) const { return CpuIdle{.idle = true}; }
   };
   return std::visit(Kept{original}, planned);
 }

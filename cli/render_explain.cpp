@@ -143,7 +143,9 @@ void render_pool(std::ostream& out, const Document& workload, const Style& style
   const auto cpus = text_of(pool, "cpus");
   const std::string shared = cpus.empty() ? "no vCPUs" : "vCPUs " + cpus;
   if (const auto why = text_of(workload, "unconfined"); !why.empty()) {
-    say(out, fmt::format("cannot be kept on {}, which all best-effort work shares: {}", shared, why));
+    const std::string place =
+        cpus.empty() ? "" : fmt::format(" to {}, which all best-effort work shares", shared);
+    say(out, fmt::format("cannot be kept{}: {}", place, why));
   } else {
     say(out, fmt::format("shares {} with all best-effort work; they are {} busy", shared,
                          format_share(number_of(pool, "utilisation"))));

@@ -25,7 +25,6 @@ namespace berth::cli {
 
 namespace {
 
-// The effect of the action on its object, in a few words.
 std::string describe(const model::AttributeValue& value) {
   struct Words {
     std::string operator()(const model::CpuSet& cpus) const { return "vCPUs " + cpus.to_string(); }
@@ -58,6 +57,7 @@ const char* describe_before(model::Attribute attribute) {
   return "the limit that it had before";
 }
 
+// The effect of the action on its object, in a few words.
 std::string describe(const model::Action& action) {
   struct Words {
     std::string operator()(const model::Set& set) const {

@@ -97,15 +97,14 @@ std::string in_table(const std::string& prefix) {
 // it.
 constexpr const char* kBelongsAtTop = "; it belongs at the top level, before the first [table]";
 
-bool is_known_at_top(const std::string& key) {
-  return key == "workload" || is_table_name(key) ||
-         std::any_of(known_keys().begin(), known_keys().end(),
+bool is_known_at_top(std::string_view key) {
+  return std::any_of(known_keys().begin(), known_keys().end(),
                      [&](const Key& known) { return known.name == key; });
 }
 
 std::string unknown_key(const std::string& prefix, std::string_view key) {
   auto text = fmt::format("unknown key {} {}", quote(key), in_table(prefix));
-  if (!prefix.empty() && is_known_at_top(std::string(key))) return text + kBelongsAtTop;
+  if (!prefix.empty() && is_known_at_top(key)) return text + kBelongsAtTop;
   const auto names = names_below(prefix);
   const auto meant = closest(key, names);
   if (!meant.empty()) return text + "; did you mean " + quote(meant) + "?";
@@ -128,7 +127,7 @@ void read_rule(Reading& reading, const toml::table& table) {
         reading.complain(node.source().begin, std::move(*error));
       continue;
     }
-    if (is_known_at_top(std::string(key.str()))) {
+    if (is_known_at_top(key.str())) {
       reading.complain(key.source().begin,
                        fmt::format("unknown key {} in [[workload]]{}", quote(key.str()), kBelongsAtTop));
       continue;

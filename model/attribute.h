@@ -4,15 +4,13 @@
 #include "model/cpu_set.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <variant>
 
 namespace berth::model {
-
-struct Workload;
 
 // The attributes of a cgroup that berth changes.
 enum class Attribute { cpus, cpu_quota, memory_high, memory_nodes, cpu_idle };
@@ -21,6 +19,9 @@ enum class Attribute { cpus, cpu_quota, memory_high, memory_nodes, cpu_idle };
 // have borrowed them.
 inline constexpr std::array kAttributes{Attribute::cpus, Attribute::memory_nodes, Attribute::cpu_quota,
                                         Attribute::memory_high, Attribute::cpu_idle};
+
+// In the order of the enumeration, for arrays by attribute.
+constexpr std::size_t index_of(Attribute attribute) { return static_cast<std::size_t>(attribute); }
 
 // The names of an attribute: a row of the table in attribute.cpp.
 struct AttributeRow {
@@ -56,7 +57,6 @@ struct MemoryNodes {
 // cpu.idle; CPUWeight=idle of a unit. The workload runs only while nothing else in its parent cgroup wants
 // the vCPU.
 struct IdlePriority {
-  bool idle = true;
   friend bool operator==(const IdlePriority&, const IdlePriority&) = default;
 };
 
@@ -65,9 +65,5 @@ struct IdlePriority {
 using AttributeValue = std::variant<CpuSet, CpuQuota, MemoryHigh, MemoryNodes, IdlePriority>;
 
 inline Attribute attribute_of(const AttributeValue& value) { return static_cast<Attribute>(value.index()); }
-// A cpulist, cores, bytes, a list of nodes, or "idle"; "none" where there is no limit, or no idle priority.
-std::string to_text(const AttributeValue& value);
-// The value that stands. vCPUs and nodes are empty where berth set none.
-AttributeValue value_of(const Workload& workload, Attribute attribute);
 
 }  // namespace berth::model

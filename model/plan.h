@@ -26,10 +26,11 @@ struct Set {
   friend bool operator==(const Set&, const Set&) = default;
 };
 
-// Give a workload the value of an attribute back that it had before berth.
+// Give a workload the vCPUs, the NUMA nodes or the priority back that it had before berth. A limit goes back
+// by being set to its original, as it may go there in steps.
 struct GiveBack {
   std::string workload;
-  Attribute attribute = Attribute::cpus;
+  Attribute attribute;
   friend bool operator==(const GiveBack&, const GiveBack&) = default;
 };
 

@@ -201,7 +201,7 @@ struct ActionMembers {
   void operator()(const CpuQuota& quota) const { out.value(quota.cores); }
   void operator()(const MemoryHigh& limit) const { out.value(limit.bytes); }
   void operator()(const MemoryNodes& bound) const { out.value(bound.nodes); }
-  void operator()(const IdlePriority& priority) const { out.value(priority.idle); }
+  void operator()(const IdlePriority&) const { out.value(true); }
   void operator()(const GiveBack& action) const {
     if (action.attribute == Attribute::cpus) return;
     out.key(row_of(action.attribute).member);

@@ -29,7 +29,9 @@ struct Target {
   std::string workload;
   std::optional<model::Attribute> attribute;
   std::optional<model::Resource> advertised;
-  friend auto operator<=>(const Target&, const Target&) = default;
+  friend bool operator<(const Target& a, const Target& b) {
+    return std::tie(a.workload, a.attribute, a.advertised) < std::tie(b.workload, b.attribute, b.advertised);
+  }
 };
 
 Target target_of(const model::Action& action) {

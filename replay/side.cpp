@@ -37,9 +37,25 @@ std::string words(const model::AttributeValue& value) {
     std::string operator()(const model::CpuQuota& quota) const { return cores_text(quota.cores); }
     std::string operator()(const model::MemoryHigh& limit) const { return bytes_text(limit.bytes); }
     std::string operator()(const model::MemoryNodes& bound) const { return memory_nodes_text(bound.nodes); }
-    std::string operator()(const model::IdlePriority& priority) const { return priority.idle ? "1" : "0"; }
+    std::string operator()(const model::IdlePriority&) const { return "1"; }
   };
   return std::visit(Words{}, value);
+}
+
+std::string words_now(const model::Workload& workload, model::Attribute attribute) {
+  switch (attribute) {
+    case model::Attribute::cpus:
+      return workload.cpus.to_string();
+    case model::Attribute::cpu_quota:
+      return cores_text(workload.cpu_quota_cores);
+    case model::Attribute::memory_nodes:
+      return memory_nodes_text(workload.memory_nodes);
+    case model::Attribute::cpu_idle:
+      return workload.cpu_idle ? "1" : "0";
+    case model::Attribute::memory_high:
+      break;
+  }
+  return bytes_text(workload.memory_high_bytes);
 }
 
 // The value that stands, and the one that the action sets. `workload` is null where it does not run yet.
@@ -47,7 +63,7 @@ Values values_of(const model::Action& action, const model::Snapshot& seen, const
   if (const auto attribute = action.attribute()) {
     const auto* set = std::get_if<model::Set>(&action.what);
     const std::string back = *attribute == model::Attribute::cpus ? "" : "as before";
-    return {workload != nullptr ? words(value_of(*workload, *attribute)) : "",
+    return {workload != nullptr ? words_now(*workload, *attribute) : "",
             set != nullptr ? words(set->value) : back};
   }
   if (const auto* eviction = std::get_if<model::Evict>(&action.what))

@@ -46,10 +46,8 @@ class Holdings {
  public:
   using Values = std::array<HeldValues, model::kAttributes.size()>;
 
-  HeldValues& of(model::Attribute attribute) { return values_.at(static_cast<std::size_t>(attribute)); }
-  const HeldValues& of(model::Attribute attribute) const {
-    return values_.at(static_cast<std::size_t>(attribute));
-  }
+  HeldValues& of(model::Attribute attribute) { return values_.at(index_of(attribute)); }
+  const HeldValues& of(model::Attribute attribute) const { return values_.at(index_of(attribute)); }
 
   // In the order of Attribute.
   const Values& all() const { return values_; }

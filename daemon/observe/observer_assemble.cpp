@@ -119,7 +119,7 @@ struct Observer::Entry {
   bool leaf;
   std::array<const Held*, model::kAttributes.size()> held;  // in the order of Attribute
 
-  const Held* of(Attribute attribute) const { return held.at(static_cast<std::size_t>(attribute)); }
+  const Held* of(Attribute attribute) const { return held.at(index_of(attribute)); }
   bool is_held() const {
     return std::ranges::any_of(held, [](const Held* each) { return each != nullptr; });
   }

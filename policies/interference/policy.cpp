@@ -444,16 +444,22 @@ void warn(const Workloads& workloads, const GrownRequests& grown, const Queue& q
   for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {
     const Instance& instance = queue.instances[i];
     if (instance.workload == nullptr || placement.occupancy.placed(i)) continue;
-    const int most = most_that_fit(placement.occupancy, settings, demand, queue.requests[i]);
-    const bool covers = most >= vcpus_that_cover(*instance.workload, now);
+    const PlacementRequest& request = queue.requests[i];
+    const int most = most_that_fit(placement.occupancy, settings, demand, request);
+    // A forced pin may cut its use. A larger number may find a place in a larger region.
+    const int cover = instance.workload->force ? 1 : vcpus_that_cover(*instance.workload, now);
+    PlacementRequest larger = request;
+    larger.vcpus = std::max(request.vcpus + 1, cover);
+    const auto enough =
+        most >= cover ? most : least_that_fits(placement.occupancy, i, settings, demand, larger);
     const char* none = most > 0 ? "no number of vCPUs that covers its use would find one"
                                 : "no number of vCPUs would find one";
     findings.warnings.push_back(
         {.workload = instance.id,
          .cause = model::WarningCause::place,
-         .vcpus = covers ? std::optional(most) : std::nullopt,
+         .vcpus = enough,
          .reason = fmt::format("it finds no place: {}; {}", placement.reasons[i],
-                               covers ? fmt::format("vcpus = {} would find one", most) : none)});
+                               enough ? fmt::format("vcpus = {} would find one", *enough) : none)});
   }
   std::sort(findings.warnings.begin(), findings.warnings.end(), [](const auto& a, const auto& b) {
     return std::tie(a.workload, a.cause) < std::tie(b.workload, b.cause);

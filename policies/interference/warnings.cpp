@@ -70,8 +70,11 @@ std::vector<model::ServiceWarning> own_warnings(const model::Workload& workload,
   const int vcpus = *workload.vcpus;
   const auto cores = measured_cores(workload, now);
   if (cores && is_above(workload, asked, *cores)) {
-    const int least = std::max(vcpus + 1, vcpus_for(std::max(*cores, workload.usage.cpu().max)));
-    const auto enough = place_for(least);
+    // For its peak, if there is a place for that.
+    const int least = std::max(vcpus + 1, vcpus_for(*cores));
+    const int for_peak = std::max(least, vcpus_for(workload.usage.cpu().max));
+    std::optional<int> enough = place_for(for_peak);
+    if (!enough && least < for_peak) enough = place_for(least);
     warnings.push_back({.workload = workload.id,
                         .cause = model::WarningCause::use,
                         .vcpus = enough,
@@ -93,15 +96,16 @@ std::vector<model::ServiceWarning> own_warnings(const model::Workload& workload,
   const auto quota = own_quota(workload);
   const double throttled = workload.cpu_throttled.value_or(0);
   if (quota && *quota < vcpus && throttled > kWaitingThrottled) {
-    const int enough = std::max(1, static_cast<int>(std::ceil(*quota)));
+    const int whole = std::max(1, static_cast<int>(std::ceil(*quota)));
+    const bool covers = whole < vcpus && whole >= vcpus_that_cover(workload, now);
     warnings.push_back(
         {.workload = workload.id,
          .cause = model::WarningCause::quota,
-         .vcpus = enough < vcpus ? std::optional(enough) : std::nullopt,
+         .vcpus = covers ? std::optional(whole) : std::nullopt,
          .reason = fmt::format("its CPU quota of {:.3g} cores is below its vcpus = {}, and throttled it for "
                                "{:.0f} % of the last tick; raise the quota to {} cores{}",
                                *quota, vcpus, 100 * throttled, vcpus,
-                               enough < vcpus ? fmt::format(", or set vcpus = {}", enough) : "")});
+                               covers ? fmt::format(", or set vcpus = {}", whole) : "")});
   }
   return warnings;
 }
@@ -126,7 +130,8 @@ std::optional<int> least_that_fits(const Occupancy& occupancy, int tenant,
   for (int i = 0; i < static_cast<int>(occupancy.tenants().size()); ++i) {
     if (i != tenant && occupancy.placed(i)) others.add(occupancy.tenant(i));
   }
-  const int most = std::min(others.unowned_count() - best_effort.min_cpus, request.vcpus + kMostTries - 1);
+  int most = std::min(others.unowned_count() - best_effort.min_cpus, request.vcpus + kMostTries - 1);
+  if (request.allowed) most = std::min(most, static_cast<int>(request.allowed->size()));
   for (; request.vcpus <= most; ++request.vcpus) {
     if (choose_window(others, settings, best_effort, request).region >= 0) return request.vcpus;
   }

@@ -271,8 +271,8 @@ TEST(Parse, UnknownKeysAreNamedAtEachLevelWithASuggestion) {
       {"[[workload]]\nmatch = \"a\"\nmode = \"enforce\"",
        "b.toml:3:1: unknown key \"mode\" in [[workload]]; it belongs at the top level, before the first "
        "[table]"},
-      {"[sampling]\nsafety.min_change = 0.1",
-       "b.toml:2:1: unknown key \"safety\" in [sampling]; it belongs at the top level, before the first "
+      {"[sampling]\nmode = \"enforce\"",
+       "b.toml:2:1: unknown key \"mode\" in [sampling]; it belongs at the top level, before the first "
        "[table]"},
       {"[workloads]", "b.toml:1:2: unknown key \"workloads\" at the top level; did you mean \"workload\"?"},
       {"[[workload]]\nmatch = \"a\"\nvcpu = 2",

@@ -247,6 +247,22 @@ TEST_F(DaemonTest, ExplainsWorkloadsAndDecisions) {
   EXPECT_EQ(daemon->control().explain_json("").error().kind(), model::ErrorKind::gone);
 }
 
+TEST_F(DaemonTest, ExplainSaysOfAnIgnoredCgroupWhichRuleIgnoresIt) {
+  node.configure(
+      "[[workload]]\nmatch = \"batch/x\"\nclass = \"best-effort\"\n"
+      "[[workload]]\nmatch = \"**\"\nclass = \"ignored\"\n");
+  for (const char* path : {"batch/x", "batch/x/part", "batch/y"}) node.add_group(path);
+  start();
+  tick();
+  const auto said = [&](const char* name) {
+    const auto explained = daemon->control().explain_json(name);
+    return explained ? std::string("a workload") : explained.error().message();
+  };
+  EXPECT_EQ(said("batch/x"), "a workload");
+  EXPECT_THAT(said("y"), HasSubstr("batch/y: class \"ignored\" by"));
+  EXPECT_THAT(said("part"), HasSubstr("neither a workload")) << "it is a part of one";
+}
+
 TEST_F(DaemonTest, ADecisionOfAnEarlierPlanIsNotOfThePresentOne) {
   load_node();
   start();

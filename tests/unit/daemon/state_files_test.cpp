@@ -179,21 +179,19 @@ std::vector<std::string> dump(const std::filesystem::path& file) {
 }
 
 TEST_F(StateFiles, Decisions) {
-  {
-    DecisionLog log(directory.path(), 1e9, clock(), kBoot);
-    log.append({{.time = 1499,
-                 .decision = "d-0123456789ab",
-                 .mode = "enforce",
-                 .kind = "pin",
-                 .workload = "web/a",
-                 .attribute = "cpuset.cpus",
-                 .old_value = "",
-                 .new_value = "0-1",
-                 .policy = "interference",
-                 .reason = "score 0.1",
-                 .result = "failed",
-                 .error = "EBUSY"}});
-  }
+  const LogEntry entry{.time = 1499,
+                       .decision = "d-0123456789ab",
+                       .mode = "enforce",
+                       .kind = "pin",
+                       .workload = "web/a",
+                       .attribute = "cpuset.cpus",
+                       .old_value = "",
+                       .new_value = "0-1",
+                       .policy = "interference",
+                       .reason = "score 0.1",
+                       .result = "failed",
+                       .error = "EBUSY"};
+  DecisionLog(directory.path(), 1e9, clock(), kBoot).append({entry});
   EXPECT_EQ(
       dump(directory.path() / "decisions.db"),
       (std::vector<std::string>{
@@ -202,22 +200,24 @@ TEST_F(StateFiles, Decisions) {
           "since_boot_s user)",
           "1 1499.0 'd-0123456789ab' 'enforce' 'pin' 'web/a' 'cpuset.cpus' '' '0-1' 'interference' "
           "'score 0.1' 'failed' 'EBUSY' 1 500.0 NULL"}));
+  EXPECT_EQ(DecisionLog(directory.path(), 1e9, clock(), kBoot).newest(0), std::vector<LogEntry>{entry});
 }
 
 TEST_F(StateFiles, UndoJournal) {
+  const std::vector<cgroup::UndoRecord> records{
+      {"web/a", ~std::uint64_t{0}, "systemd", "web.service", model::CpuSet(), "setting \n",
+       model::CpuSet({2, 3}), std::nullopt},
+      {"batch/x", 7, "direct", "", cgroup::CpuMax(), "", cgroup::CpuMax{50'000, 100'000},
+       cgroup::CpuMax{60'000, 100'000}},
+      {"batch/x", 7, "direct", "", model::MemoryHigh(), "", model::MemoryHigh{4096}, std::nullopt},
+      {"batch/x", 7, "direct", "", cgroup::CpuIdle{.weight = 50}, "", cgroup::CpuIdle{.idle = true},
+       std::nullopt},
+      {"web/a", ~std::uint64_t{0}, "direct", "", model::MemoryNodes(), "", model::MemoryNodes{{1}},
+       std::nullopt}};
   {
     auto journal = cgroup::UndoJournal::open(directory.path(), kBoot);
     ASSERT_TRUE(journal);
-    ASSERT_TRUE((*journal)->record({"web/a", ~std::uint64_t{0}, "systemd", "web.service", model::CpuSet(),
-                                    "setting \n", model::CpuSet({2, 3}), std::nullopt}));
-    ASSERT_TRUE((*journal)->record({"batch/x", 7, "direct", "", cgroup::CpuMax(), "",
-                                    cgroup::CpuMax{50'000, 100'000}, cgroup::CpuMax{60'000, 100'000}}));
-    ASSERT_TRUE((*journal)->record(
-        {"batch/x", 7, "direct", "", cgroup::MemoryHigh(), "", cgroup::MemoryHigh{4096}, std::nullopt}));
-    ASSERT_TRUE((*journal)->record({"batch/x", 7, "direct", "", cgroup::CpuIdle{.weight = 50}, "",
-                                    cgroup::CpuIdle{.idle = true}, std::nullopt}));
-    ASSERT_TRUE((*journal)->record({"web/a", ~std::uint64_t{0}, "direct", "", cgroup::MemoryNodes(), "",
-                                    cgroup::MemoryNodes{{1}}, std::nullopt}));
+    ASSERT_TRUE((*journal)->record(records));
   }
   EXPECT_EQ(dump(directory.path() / "undo.db"),
             (std::vector<std::string>{
@@ -228,6 +228,7 @@ TEST_F(StateFiles, UndoJournal) {
                 "3 'batch/x' 7 'memory.high' 'direct' '' 'max' '' '4096' NULL",
                 "4 'batch/x' 7 'cpu.idle' 'direct' '' '0 50' '' '1' NULL",
                 "5 'web/a' -1 'cpuset.mems' 'direct' '' '' '' '1' NULL"}));
+  EXPECT_EQ((*cgroup::UndoJournal::open(directory.path(), kBoot))->records(), records);
 }
 
 }  // namespace

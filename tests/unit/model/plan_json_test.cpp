@@ -39,28 +39,32 @@ TEST(PlanJson, WritesTheContractsMembersInItsOrder) {
 
 TEST(PlanJson, ReadsEveryKindOfAction) {
   EXPECT_EQ(only_action(R"("kind":"pin","workload":"w","cpus":"0-1")").what,
-            decltype(Action::what)(Set{"w", CpuSet{0, 1}}));
+            Action::What(Set{"w", CpuSet{0, 1}}));
   EXPECT_EQ(only_action(R"("kind":"unpin","workload":"w")").what,
-            decltype(Action::what)(GiveBack{"w", Attribute::cpus}));
+            Action::What(GiveBack{"w", Attribute::cpus}));
   EXPECT_EQ(only_action(R"("kind":"set-cpu-quota","workload":"w","cpu_quota":null)").what,
-            decltype(Action::what)(Set{"w", CpuQuota{std::nullopt}}));
+            Action::What(Set{"w", CpuQuota{std::nullopt}}));
   EXPECT_EQ(only_action(R"("kind":"set-memory-nodes","workload":"w","nodes":"0,2")").what,
-            decltype(Action::what)(Set{"w", MemoryNodes{CpuSet::parse("0,2").value()}}));
+            Action::What(Set{"w", MemoryNodes{CpuSet::parse("0,2").value()}}));
   EXPECT_EQ(only_action(R"("kind":"set-memory-nodes","workload":"w","nodes":null)").what,
-            decltype(Action::what)(GiveBack{"w", Attribute::memory_nodes}));
+            Action::What(GiveBack{"w", Attribute::memory_nodes}));
   EXPECT_EQ(only_action(R"("kind":"set-cpu-idle","workload":"w","idle":true)").what,
-            decltype(Action::what)(Set{"w", IdlePriority{}}));
+            Action::What(Set{"w", IdlePriority{}}));
+  EXPECT_EQ(only_action(R"("kind":"set-cpu-idle","workload":"w","idle":false)").what,
+            Action::What(GiveBack{"w", Attribute::cpu_idle}));
+  EXPECT_EQ(only_action(R"("kind":"set-memory-high","workload":"w","memory_high_bytes":null)").what,
+            Action::What(Set{"w", MemoryHigh{}}));
   EXPECT_EQ(only_action(R"("kind":"set-memory-high","workload":"w","memory_high_bytes":5)").what,
-            decltype(Action::what)(Set{"w", MemoryHigh{5}}));
+            Action::What(Set{"w", MemoryHigh{5}}));
   EXPECT_EQ(only_action(R"("kind":"evict","workload":"w","how":"kill","frees_bytes":5)").what,
-            decltype(Action::what)(Evict{"w", EvictionStep::kill, 5, 30}));
+            Action::What(Evict{"w", EvictionStep::kill, 5, 30}));
   EXPECT_EQ(
       only_action(R"("kind":"evict","workload":"w","how":"decommission","frees_bytes":5,"grace_s":1.5)").what,
-      decltype(Action::what)(Evict{"w", EvictionStep::decommission, 5, 1.5}));
+      Action::What(Evict{"w", EvictionStep::decommission, 5, 1.5}));
   EXPECT_EQ(only_action(
                 R"("kind":"advertise","resource":"memory","factor":1.2,"capacity":9.5,"state":"no-schedule")")
                 .what,
-            decltype(Action::what)(Advertise{Resource::memory, 1.2, 9.5, SchedulingState::no_schedule}));
+            Action::What(Advertise{Resource::memory, 1.2, 9.5, SchedulingState::no_schedule}));
 }
 
 TEST(PlanJson, AnActionKnowsItsWorkloadAndKind) {
