@@ -14,33 +14,15 @@ from typing import Any
 
 import pytest
 
-import berth as berth_module
-import sparkdisk
 from berth import MIB, Berth
 from conftest import absent, find
-from guestlib import TOPOLOGIES, Guest, Preparation
-from sparkdisk import LABEL, MODULE_OPTIONS, SMALL_JVM, SUBMIT, SparkMissing, ensure_spark_disk
+from guestlib import TOPOLOGIES, Guest
+from sparkcluster import APPS, MASTER, PATIENCE, PLACE, PREPARATION, WORKER, StartedCluster, driver, prepare
+from sparkdisk import SparkMissing, ensure_spark_disk
 
-PLACE = "/var/tmp/berth-test-spark"
-DEFAULTS_FILE = f"{PLACE}/defaults.conf"
-MASTER, WORKER = "berth-test-be-master.service", "berth-test-be-worker.service"
 LS = "berth-test-ls-cache.service"
-# By name, what waiting_app.py is told: an executor of `dear` has more to lose, and with both drivers still more would go. And the driver's user:
-# where berthd cannot see whose sockets are whose, it takes no driver of a user who has two for that of any application.
-APPS = {"dear": ("0 6", "tester"), "cheap": ("12 1", "games")}
 ROWS = 10_000
 TOTAL = f"total {ROWS * (ROWS - 1) // 2}"
-# An emulated host may be slow for longer than any of Spark's patience.
-DEFAULTS = """\
-spark.master spark://127.0.0.1:7077
-spark.executor.memory 512m
-spark.executor.cores 1
-spark.executor.extraJavaOptions {jvm}
-spark.cores.max 1
-spark.network.timeout 600s
-spark.worker.timeout 600
-spark.ui.showConsoleProgress false
-"""
 # A file has the MiB to hold. It adds 4 each half second.
 SERVICE = f"""
 import time
@@ -51,18 +33,6 @@ while True:
         held.append(b"x" * (1 << 20))
     del held[wanted:]
     time.sleep(0.5)
-"""
-# The first answer of each kind takes a driver longer than berthd waits, and berthd then leaves it alone for a minute.
-ASK_ONCE = """
-import json, urllib.request
-def get(port, page=""):
-    return urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/applications{page}").read()
-for port in 4040, 4041:
-    app = "/" + json.loads(get(port))[0]["id"]
-    for page in "environment", "jobs", "storage/rdd":
-        get(port, f"{app}/{page}")
-    for stage in json.loads(get(port, f"{app}/stages?details=true&taskStatus=KILLED")):
-        get(port, f"{app}/stages/{stage['stageId']}/{stage['attemptId']}/taskList")
 """
 BASE = 40
 # How far the service may grow before anything is missing.
@@ -78,7 +48,6 @@ match = "system.slice/berth-test-be*.service"
 class = "best-effort"
 """
 HOLD = 100
-PATIENCE = 300
 
 
 # With these, what the published rule expects of a service that grows is little beside an executor.
@@ -114,68 +83,12 @@ class Executor:
         return self.place == f"{workload(WORKER)}.berth-executor-{self.pid}-{self.started}.scope"
 
 
-class Cluster:
-    """A Master, a Worker, and applications whose drivers run beside them, each a unit. `begin` starts them."""
+class Cluster(StartedCluster):
+    """With what berthd and systemd know of it."""
 
     def __init__(self, berth: Berth) -> None:
-        self.berth, self.guest = berth, berth.guest
-        self.spark = sparkdisk.place_of(self.guest.disks[0])
-        self.ids: dict[str, str] = {}
-
-    def begin(self) -> None:
-        guest = self.guest
-        option = sparkdisk.archive_option(self.spark)
-        guest.run(
-            f"mkdir -p {self.spark} && {{ mountpoint -q {self.spark} || mount -o ro LABEL={LABEL} {self.spark}; }} && "
-            f"rm -rf {PLACE} && install -d -m 1777 {PLACE} {PLACE}/local"
-        )
-        variables = sparkdisk.environment(self.spark, f"{PLACE}/local")
-        guest.write_file(f"{PLACE}/environment", "".join(f"{name}={value}\n" for name, value in variables.items()))
-        guest.write_file(DEFAULTS_FILE, DEFAULTS.format(jvm=f"{SMALL_JVM} {option}"))
-        guest.write_file(f"{PLACE}/app.py", sparkdisk.APP.read_text())
-        guest.write_file(f"{PLACE}/service.py", SERVICE)
-        java = " ".join(sparkdisk.java(self.spark, option))
-        common = f"--host 127.0.0.1 --webui-port 0 --properties-file {DEFAULTS_FILE}"
-        self.start(MASTER, f"{java} {sparkdisk.MASTER} {common} --port 7077")
-        # Meanwhile the Worker starts, and tries again until there is a Master.
-        workdir = f"--work-dir {PLACE}/apps"
-        self.start(WORKER, f"{java} {sparkdisk.WORKER} {common} --port 0 --cores 4 --memory 3g {workdir} spark://127.0.0.1:7077")
-        self.says(MASTER, "Starting Spark master at .*")
-        submit = " ".join([*sparkdisk.java(self.spark, option, "512m"), *MODULE_OPTIONS, SUBMIT, "--properties-file", DEFAULTS_FILE])
-        for name, (told, user) in APPS.items():
-            self.start(driver(name), f"{submit} --name {name} {PLACE}/app.py {told} {self.go(name)}", user)
-
-    def wait_ready(self) -> None:
-        """Until each application waits, with something that its executor computed and nobody has read yet."""
-        self.ids = {name: self.says(driver(name), "^application .*").split()[1] for name in APPS}
-        for name in APPS:
-            self.guest.poll(lambda name=name: self.waits(name), PATIENCE, interval=1, what=f"{name} to wait")
-
-    def start(self, unit: str, command: str, user: str = "tester") -> None:
-        # Apart, since a JVM writes lines of either into the middle of the other's.
-        outputs = [f"StandardOutput=file:{PLACE}/{unit}.out", f"StandardError=file:{PLACE}/{unit}.log"]
-        self.berth.start_unit(unit, command, f"User={user}", f"WorkingDirectory={PLACE}", f"EnvironmentFile={PLACE}/environment", *outputs)
-
-    def go(self, name: str) -> str:
-        return f"{PLACE}/go-{name}"
-
-    def says(self, unit: str, pattern: str) -> str:
-        """What the pattern matches first in its output or log; an AssertionError where it ends without."""
-        files = f"{PLACE}/{unit}.out {PLACE}/{unit}.log"
-        command = (
-            f"state=$(systemctl is-active {unit}); grep -ahoEm1 -e '{pattern}' {files} && exit; "
-            f"[ $state = active ] && exit 1; tail -n 40 {files}; exit 3"
-        )
-
-        def look() -> str | None:
-            found = self.guest.run(command, check=False)
-            assert found.returncode != 3, f"{unit} has ended: {found.stdout}"
-            return found.stdout.strip() if found.returncode == 0 else None
-
-        return self.guest.poll(look, PATIENCE, interval=1, what=f"{pattern!r} of {unit}")
-
-    def waits(self, name: str) -> bool:
-        return self.guest.run(f"test -e {self.go(name)}.awaited", check=False).returncode == 0
+        super().__init__(berth.guest)
+        self.berth = berth
 
     def executors(self) -> list[Executor]:
         script = (
@@ -206,10 +119,6 @@ class Cluster:
         return dict(zip(names, shown.strip().split("\n\n"), strict=True))
 
 
-def driver(name: str) -> str:
-    return f"berth-test-be-driver-{name}.service"
-
-
 def workload(unit: str) -> str:
     return f"system.slice/{unit}"
 
@@ -227,13 +136,6 @@ def reserve_that_leaves(berth: Berth, mib: int) -> float:
 
 def evictions(berth: Berth) -> list[tuple[str, str, str]]:
     return [(e["workload"], e["attribute"], e["new"]) for e in berth.logged("evict")]
-
-
-def prepare(guest: Guest) -> None:
-    cluster = Cluster(Berth(guest))
-    cluster.begin()
-    cluster.wait_ready()
-    guest.run("python3 -", input=ASK_ONCE, timeout=4 * PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -254,8 +156,7 @@ def spark_guest() -> Iterator[Guest]:
         disk = ensure_spark_disk()
     except SparkMissing as reason:
         absent(str(reason))
-    preparation = Preparation((Path(__file__).read_text(), Path(berth_module.__file__).read_text()), prepare)
-    with Guest.boot(f"spark-{os.getpid()}", topology=TOPOLOGIES["roomy"], disks=[disk], preparation=preparation) as booted:
+    with Guest.boot(f"spark-{os.getpid()}", topology=TOPOLOGIES["roomy"], disks=[disk], preparation=PREPARATION) as booted:
         booted.install(Path(staging))
         yield booted
 
@@ -272,6 +173,7 @@ def cluster(berth: Berth) -> Iterator[Cluster]:
     cluster.wait_ready()
     if not berth.main_pids(LS)[LS]:
         want(berth.guest, BASE)
+        berth.guest.write_file(f"{PLACE}/service.py", SERVICE)
         berth.start_unit(LS, f"python3 {PLACE}/service.py")
         berth.wait_held(LS, BASE)
     yield cluster
