@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from berth import Berth
+from berth import CLEAN_UP, Berth
 from guestlib import TOPOLOGIES, VARIANTS, Guest, GuestError
 
 
@@ -28,24 +29,45 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
         report.sections.append(("berthd's journal", str(error)))
 
 
-# Each thing that a test names so: files, mounts, and cgroups, which tell of units and processes.
+# Each thing that a test names so: files, cgroups, which tell of units and processes, and mounts. And drop-ins of berthd's unit.
 TRACES = (
-    "find /run /tmp /var/tmp /root /home /etc -maxdepth 3 -name 'berth-test*' ! -path '/run/systemd/units/*' ! -path '/run/user/*'; "
-    "find /sys/fs/cgroup -name 'berth-test*'; findmnt -rno TARGET | grep berth-test; "
-    "find /run/systemd/system /etc/systemd/system -maxdepth 1 -name 'berthd.service*'"
+    "{ find /run /tmp /var/tmp /root /home /etc -maxdepth 3 "
+    "-name 'berth-test*' ! -path '/run/systemd/units/*' ! -path '/run/user/*' -o -path '/*/systemd/system/berthd.service*'; "
+    "find /sys/fs/cgroup -name 'berth-test*'; "
+    "while read -r device target rest; do case $target in *berth-test*) echo $target ;; esac; done < /proc/mounts; } 2>/dev/null"
 )
+# Of each guest what its last test left, so that the next one need not look.
+LEFT: dict[Guest, set[str]] = {}
 
 
-def traces(guest: Guest) -> set[str]:
-    return set(guest.run(f"{{ {TRACES}; }} 2>/dev/null", check=False).stdout.splitlines())
+def traces(guest: Guest, first: str = ":") -> set[str]:
+    """`first`: for the shell, runs before."""
+    return set(guest.run(f"{{ {first}; }} >/dev/null 2>&1; {TRACES}", check=False).stdout.splitlines())
 
 
-def end_traces(guest: Guest, but: set[str]) -> None:
+def end_traces(guest: Guest, but: set[str], first: str = ":") -> None:
     """The next test finds none. A file of a test is removed; of the rest, the test is to say how it ends."""
-    files = [path for path in traces(guest) - but if not path.startswith("/sys/")]
-    guest.run(["rm", "-rf", "--one-file-system", *files], check=False)
-    # systemd forgets a unit a moment after its last process.
-    guest.poll(lambda: not traces(guest) - but, 60, what=lambda: f"an end of {sorted(traces(guest) - but)}, which this test left")
+    left = traces(guest, first)
+    if files := [path for path in left - but if not path.startswith("/sys/")]:
+        guest.run(["rm", "-rf", "--one-file-system", *files], check=False)
+    if left - but:
+        # systemd forgets a unit a moment after its last process.
+        guest.poll(lambda: not traces(guest) - but, 60, what=lambda: f"an end of {sorted(traces(guest) - but)}, which this test left")
+    LEFT[guest] = but
+
+
+@contextmanager
+def unit_settings(guest: Guest, text: str) -> Iterator[None]:
+    """Settings of berthd's unit for all tests of a file. systemd reads all units anew for them, and again when they go."""
+    directory = "/etc/systemd/system/berthd.service.d"
+    guest.write_file(f"{directory}/tests.conf", text)
+    guest.run("systemctl daemon-reload")
+    # Each test is to find and to leave them.
+    LEFT.pop(guest, None)
+    yield
+    LEFT.pop(guest, None)
+    if not guest.silent:
+        guest.run(f"rm -r {directory}; systemctl daemon-reload")
 
 
 @pytest.fixture(scope="session")
@@ -117,16 +139,21 @@ def absent(reason: str) -> None:
 
 
 def installed(guest: Guest) -> Iterator[Berth]:
-    subject = find(guest)
-    before = traces(guest)
-    yield subject
-    subject.clean_up()
-    end_traces(guest, before)
+    if guest not in LEFT:
+        require_berth(guest)
+        LEFT[guest] = traces(guest)
+    before = LEFT[guest]
+    yield Berth(guest)
+    end_traces(guest, before, CLEAN_UP)
 
 
 def find(guest: Guest) -> Berth:
+    require_berth(guest)
+    return Berth(guest)
+
+
+def require_berth(guest: Guest) -> None:
     if guest.run("command -v berthd", check=False).returncode != 0:
         if os.environ.get("BERTH_STAGING"):
             pytest.fail("the staging tree was installed and has no berthd")
         pytest.skip("no berth in the guest; give tests/vm/run --staging")
-    return Berth(guest)

@@ -3,7 +3,7 @@
 
 import json
 
-from berth import LIGHT, OFTEN, READ_CPUSET, Berth, cpus_of, run_command, unrestricted_as_unset
+from berth import LIGHT, READ_CPUSET, Berth, cpus_of, run_command, unrestricted_as_unset
 
 LS1, LS2, BE1, BE2 = (f"berth-test-{n}.service" for n in ("ls1", "ls2", "be1", "be2"))
 ALL = set(range(8))
@@ -24,7 +24,7 @@ def start_mixed_load(berth: Berth) -> None:
 def test_pins_are_exactly_what_the_plan_said(berth: Berth) -> None:
     # The workloads are idle and have samples, so the next tick makes the same plan.
     berth.start_units(dict.fromkeys((LS1, LS2, BE1, BE2), "sleep infinity"))
-    berth.start(extra=OFTEN)
+    berth.start()
     berth.wait_for(LS1, LS2, BE1, BE2)
     berth.wait_ticks(10)
     snapshot = berth.guest.run("berthctl snapshot").stdout
@@ -39,7 +39,7 @@ def test_pins_are_exactly_what_the_plan_said(berth: Berth) -> None:
 
 def test_a_service_that_restarts_keeps_its_pin(berth: Berth) -> None:
     berth.start_unit(LS1, LIGHT)
-    berth.start("enforce", extra=OFTEN)
+    berth.start("enforce")
     berth.wait_pinned(LS1)
     pin = berth.cpuset(LS1)
     berth.guest.run(f"systemctl restart {LS1}")
@@ -96,7 +96,7 @@ def test_best_effort_is_kept_off_latency_sensitive_vcpus(berth: Berth) -> None:
 def test_observe_writes_nothing(berth: Berth) -> None:
     start_mixed_load(berth)
     before = berth.attributes()
-    berth.start(extra=OFTEN)
+    berth.start()
     berth.wait_for(LS1, LS2, BE1, BE2)
     berth.wait_ticks(5)
     after = berth.attributes()
@@ -152,7 +152,7 @@ def test_a_new_instance_is_placed_at_once_and_others_stay(berth: Berth) -> None:
 
 def test_daemon_reload_of_systemd_does_not_undo_pins(berth: Berth) -> None:
     start_mixed_load(berth)
-    berth.start("enforce", extra=OFTEN)
+    berth.start("enforce")
     berth.wait_pinned(LS1, LS2, BE1, BE2)
     pins = berth.cpusets(LS1, LS2, BE1, BE2)
     berth.guest.run("systemctl daemon-reload; systemctl daemon-reload")

@@ -3,11 +3,12 @@
 
 from .booted import Preparation
 from .errors import CommandFailed, GuestError, GuestSilent
-from .guest import Guest
+from .guest import PATIENCE, Guest
 from .image import VARIANTS, Image, ensure_image, prune_images
 from .machine import TOPOLOGIES, Topology
 
 __all__ = [
+    "PATIENCE",
     "TOPOLOGIES",
     "VARIANTS",
     "CommandFailed",
