@@ -36,7 +36,7 @@ while True:
 """
 BASE = 40
 # How far the service may grow before anything is missing.
-ROOM = 200
+ROOM = 100
 RULES = """
 [[workload]]
 match = "system.slice/berth-test-ls*.service"
@@ -47,7 +47,7 @@ vcpus = 1
 match = "system.slice/berth-test-be*.service"
 class = "best-effort"
 """
-HOLD = 100
+HOLD = 50
 
 
 # With these, what the published rule expects of a service that grows is little beside an executor.
@@ -58,6 +58,7 @@ def settings(reserve: float = 0.05, evict: bool = False) -> str:
     """Only what is missing counts, not pressure."""
     return f"""
 {BRIEF}
+spark.watch = true
 spark.interval = "1s"
 spark.psi_full = 100
 spark.grace = "120s"
