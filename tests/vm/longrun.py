@@ -22,14 +22,12 @@ def result_of(guest: Guest, program: Path, options: str, deadline_s: float) -> A
     """Runs a Python program of this directory in the guest, and returns the JSON that it prints at its end."""
     place = "/run/berth-test-program"
     result, log = f"{place}/result.json", f"{place}/log"
-    guest.run(f"mkdir -p {place}")
     for file in (program, program.with_name("container.py")):
-        guest.push(file, f"{place}/{file.name}")
+        guest.write_file(f"{place}/{file.name}", file.read_text())
     run = f"python3 {place}/{program.name} {options} > {result}.new 2> {log}; mv {result}.new {result}"
     guest.run(f"setsid sh -c '{run}' </dev/null >/dev/null 2>&1 &")
     try:
-        # A connection at a time, for the guest is busy with other things.
-        guest.poll(lambda: guest.run(f"test -e {result}", check=False).returncode == 0, deadline_s, interval=5, what=f"{program.name} to end")
+        guest.poll(f"test -e {result}", deadline_s, interval=1, what=f"{program.name} to end")
         text = guest.read_file(result)
         assert text.startswith("{"), guest.read_file(log)[-4000:]
         return json.loads(text)

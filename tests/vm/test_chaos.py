@@ -17,9 +17,9 @@ from test_frozen import GROUPS
 from test_leaf import start_worker
 from test_straggler import FILLER, GREEDY, IDLER, JOB, PROGRESS, RULES, STALLED, STALLED_PROGRAM
 
-KILLS = int(os.environ.get("BERTH_CHAOS_KILLS", "8"))
+KILLS = int(os.environ.get("BERTH_CHAOS_KILLS", "4"))
 FILL = "/dev/shm/berth-test-fill"
-EXTRA = 'sampling.interval = "250ms"\n[straggler]\nrestore_hold = "5s"\n[spark]\ninterval = 0.5\n'
+EXTRA = '[straggler]\nrestore_hold = "5s"\n[spark]\nwatch = true\ninterval = 0.5\n'
 UNIT_DROP_IN = "[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestart=no\n"
 
 
