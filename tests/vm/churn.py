@@ -27,7 +27,7 @@ LATENCY_SENSITIVE, JOBS = 2, 1
 # One in so many best-effort containers holds so much. berth ends none that frees less than 16 MiB.
 LARGE_EACH, HELD_BYTES = 20, 24 << 20
 # Of each period, so long, memory is in use up to this share of what berth may count on.
-PRESS_PERIOD_s, PRESS_s, PRESSED = 40, 8, 0.98
+PRESS_PERIOD_s, PRESS_s, PRESSED = 18, 6, 0.98
 
 
 def sleep() -> None:

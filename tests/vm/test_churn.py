@@ -16,7 +16,7 @@ import pytest
 from berth import MIB, Berth
 from longrun import result_of, seed_option
 
-SECONDS, CONTAINERS = map(int, os.environ.get("BERTH_CHURN", "60 200").split())
+SECONDS, CONTAINERS = map(int, os.environ.get("BERTH_CHURN", "36 200").split())
 CAP = 1200 * MIB
 INNOCENT = ("berth-test-unmanaged-a.service", "berth-test-unmanaged-b.service")
 EXTRA = f"""
@@ -25,6 +25,7 @@ memory_cap = {CAP}
 evict = true
 evict_highest = true
 [spark]
+watch = true
 grace = 3
 [straggler]
 restore_hold = "5s"
