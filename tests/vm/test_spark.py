@@ -38,7 +38,7 @@ def test_the_sandboxed_daemon_asks_a_driver_and_spares_what_is_shared(berth: Ber
     start(berth, DRIVER, "org.apache.spark.deploy.SparkSubmit", "honest asked 4040")
     start(berth, EXECUTOR, EXECUTOR_NAME, "--app-id app-fake --executor-id 0")
     start(berth, SHARED, EXECUTOR_NAME, "--app-id app-fake --executor-id 1", "(sleep 36000 &);")
-    berth.start(extra="[spark]\ninterval = 0.5\n")
+    berth.start(extra="[spark]\nwatch = true\ninterval = 0.5\n")
 
     # A process that has just started goes by its name some moments later.
     def known() -> Any:
@@ -68,7 +68,7 @@ def has_application(berth: Berth) -> None:
     berth.guest.run(f"mkdir -p -m 777 {PLACE}")
     berth.guest.write_file(f"{PLACE}/org.apache.spark.deploy.SparkSubmit", FAKE.read_text())
     start(berth, DRIVER, "org.apache.spark.deploy.SparkSubmit", "honest asked 4040")
-    berth.start(extra="[spark]\ninterval = 0.5\n")
+    berth.start(extra="[spark]\nwatch = true\ninterval = 0.5\n")
     berth.guest.poll(lambda: "app-fake" in spark(berth)["apps"], 120, what="berthd to know the application")
 
 
