@@ -36,8 +36,8 @@ Example = Run | Left
 
 # Words of many commands. newest_decision is a function of world.py.
 INSTEAD = (
-    ("--for 1h", "--for 5s"),
-    ("--for 1min", "--for 5s"),
+    ("--for 1h", "--for 2s"),
+    ("--for 1min", "--for 2s"),
     ("-n 60", "-n 2"),
     ("d-0123456789ab", "$(newest_decision)"),
 )
